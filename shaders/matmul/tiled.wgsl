@@ -1,0 +1,260 @@
+// C = alpha * op(A) * op(B) + beta * C in f32, register-tiled.
+//
+// A workgroup computes a TILE_M x TILE_N tile of C, walking k in steps of TILE_K. Each step's slices of A and B lie in workgroup
+// memory with k outermost, so that an invocation reads its 4 rows and 4 columns as one vec4 each. An invocation owns A_GROUPS x
+// B_GROUPS blocks of 4 x 4 elements, the blocks THREADS_M * 4 rows and THREADS_N * 4 columns apart: neighbours then read
+// neighbouring vec4s. The next step's slices are fetched into registers before the present one is multiplied, which hides the
+// latency of global memory; two buffers in workgroup memory were slower.
+//
+// Slices that lie wholly inside the matrices are fetched unchecked; the branch is the same for the whole workgroup. At the edges
+// what is outside counts as zero by selection, never by multiplication, so that a NaN there cannot spread.
+//
+//   binding  name    stored as
+//   0        a       m x k (A_SCATTER = 1) or k x m (A_SCATTER = 0)
+//   1        b       k x n (B_SCATTER = 0) or n x k (B_SCATTER = 1)
+//   2        out     m x n
+//   3        params
+//   4        c       m x n, only if READS_C
+//
+//   READS_C     beta is not 0: C is read.
+//   ACCUMULATES what out holds is added to: a later part of a product split over k.
+//   *_VEC4      rows start at multiples of 4 elements, so that vec4s can be loaded; otherwise four scalars are.
+//   *_SCATTER   the operand is stored with k along its rows: its vec4s are turned when they go to workgroup memory, into rows
+//               padded by one vec4 against bank conflicts.
+//
+// The template's lines begin with //#; kernels/template.rs expands them.
+
+struct Params {
+  m: u32, k: u32, n: u32,
+  lda: u32, ldb: u32, ldc: u32, ldo: u32,
+  a_start: u32, b_start: u32, c_start: u32, out_start: u32,
+  alpha: f32, beta: f32,
+}
+
+//# if A_VEC4
+@group(0) @binding(0) var<storage, read> a: array<vec4<f32>>;
+//# else
+@group(0) @binding(0) var<storage, read> a: array<f32>;
+//# end
+//# if B_VEC4
+@group(0) @binding(1) var<storage, read> b: array<vec4<f32>>;
+//# else
+@group(0) @binding(1) var<storage, read> b: array<f32>;
+//# end
+//# if OUT_VEC4
+@group(0) @binding(2) var<storage, read_write> out: array<vec4<f32>>;
+//# else
+@group(0) @binding(2) var<storage, read_write> out: array<f32>;
+//# end
+@group(0) @binding(3) var<uniform> params: Params;
+//# if READS_C
+@group(0) @binding(4) var<storage, read> c: array<f32>;
+//# end
+
+const A_STRIDE = TILE_M / 4u + A_SCATTER;
+const B_STRIDE = TILE_N / 4u + B_SCATTER;
+var<workgroup> a_tile: array<vec4<f32>, TILE_K * A_STRIDE>;
+var<workgroup> b_tile: array<vec4<f32>, TILE_K * B_STRIDE>;
+
+// Four elements of a stored row, all inside.
+fn a_inside(row: u32, column: u32) -> vec4<f32> {
+  let i = params.a_start + row * params.lda + column;
+//# if A_VEC4
+  return a[i / 4u];
+//# else
+  return vec4<f32>(a[i], a[i + 1u], a[i + 2u], a[i + 3u]);
+//# end
+}
+
+fn b_inside(row: u32, column: u32) -> vec4<f32> {
+  let i = params.b_start + row * params.ldb + column;
+//# if B_VEC4
+  return b[i / 4u];
+//# else
+  return vec4<f32>(b[i], b[i + 1u], b[i + 2u], b[i + 3u]);
+//# end
+}
+
+// Which of four elements from a column on are inside a row of so many.
+fn inside(column: u32, columns: u32) -> vec4<bool> {
+  return vec4<u32>(column, column + 1u, column + 2u, column + 3u) < vec4<u32>(columns);
+}
+
+// Four elements of a stored row, zero where outside.
+fn a_edge(row: u32, column: u32, rows: u32, columns: u32) -> vec4<f32> {
+  if (row >= rows || column >= columns) { return vec4<f32>(); }
+//# if A_VEC4
+  return select(vec4<f32>(), a_inside(row, column), inside(column, columns));
+//# else
+  let i = params.a_start + row * params.lda + column;
+  var v = vec4<f32>(a[i], 0.0, 0.0, 0.0);
+  if (column + 1u < columns) { v.y = a[i + 1u]; }
+  if (column + 2u < columns) { v.z = a[i + 2u]; }
+  if (column + 3u < columns) { v.w = a[i + 3u]; }
+  return v;
+//# end
+}
+
+fn b_edge(row: u32, column: u32, rows: u32, columns: u32) -> vec4<f32> {
+  if (row >= rows || column >= columns) { return vec4<f32>(); }
+//# if B_VEC4
+  return select(vec4<f32>(), b_inside(row, column), inside(column, columns));
+//# else
+  let i = params.b_start + row * params.ldb + column;
+  var v = vec4<f32>(b[i], 0.0, 0.0, 0.0);
+  if (column + 1u < columns) { v.y = b[i + 1u]; }
+  if (column + 2u < columns) { v.z = b[i + 2u]; }
+  if (column + 3u < columns) { v.w = b[i + 3u]; }
+  return v;
+//# end
+}
+
+@compute @workgroup_size(THREADS_N, THREADS_M)
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
+  let row0 = group.y * TILE_M;
+  let column0 = group.x * TILE_N;
+  let tx = thread % THREADS_N;
+  let ty = thread / THREADS_N;
+  let whole = row0 + TILE_M <= params.m && column0 + TILE_N <= params.n;
+
+  // Where this invocation fetches: a_along runs along a stored row of A, a_across counts stored rows; the same for B.
+//# for i in A_LOADS
+//# if A_SCATTER
+  let a_along_$i = (thread + $iu * THREADS) % (TILE_K / 4u) * 4u;
+  let a_across_$i = (thread + $iu * THREADS) / (TILE_K / 4u);
+//# else
+  let a_along_$i = (thread + $iu * THREADS) % (TILE_M / 4u) * 4u;
+  let a_across_$i = (thread + $iu * THREADS) / (TILE_M / 4u);
+//# end
+  var a_next_$i: vec4<f32>;
+//# end
+//# for i in B_LOADS
+//# if B_SCATTER
+  let b_along_$i = (thread + $iu * THREADS) % (TILE_K / 4u) * 4u;
+  let b_across_$i = (thread + $iu * THREADS) / (TILE_K / 4u);
+//# else
+  let b_along_$i = (thread + $iu * THREADS) % (TILE_N / 4u) * 4u;
+  let b_across_$i = (thread + $iu * THREADS) / (TILE_N / 4u);
+//# end
+  var b_next_$i: vec4<f32>;
+//# end
+
+//# for i in A_GROUPS
+//# for r in 4
+//# for j in B_GROUPS
+  var sum_$i_$r_$j = vec4<f32>();
+//# end
+//# end
+//# end
+
+  for (var k0 = 0u; k0 < params.k + TILE_K; k0 += TILE_K) {
+    // What the last turn fetched goes to workgroup memory; the first turn has fetched nothing yet.
+    if (k0 > 0u) {
+      workgroupBarrier();
+//# for i in A_LOADS
+//# if A_SCATTER
+//# for r in 4
+      a_tile[(a_along_$i + $ru) * A_STRIDE + a_across_$i / 4u][a_across_$i % 4u] = a_next_$i[$r];
+//# end
+//# else
+      a_tile[a_across_$i * A_STRIDE + a_along_$i / 4u] = a_next_$i;
+//# end
+//# end
+//# for i in B_LOADS
+//# if B_SCATTER
+//# for r in 4
+      b_tile[(b_along_$i + $ru) * B_STRIDE + b_across_$i / 4u][b_across_$i % 4u] = b_next_$i[$r];
+//# end
+//# else
+      b_tile[b_across_$i * B_STRIDE + b_along_$i / 4u] = b_next_$i;
+//# end
+//# end
+      workgroupBarrier();
+    }
+    if (k0 < params.k) {
+      if (whole && k0 + TILE_K <= params.k) {
+//# for i in A_LOADS
+//# if A_SCATTER
+        a_next_$i = a_inside(row0 + a_across_$i, k0 + a_along_$i);
+//# else
+        a_next_$i = a_inside(k0 + a_across_$i, row0 + a_along_$i);
+//# end
+//# end
+//# for i in B_LOADS
+//# if B_SCATTER
+        b_next_$i = b_inside(column0 + b_across_$i, k0 + b_along_$i);
+//# else
+        b_next_$i = b_inside(k0 + b_across_$i, column0 + b_along_$i);
+//# end
+//# end
+      } else {
+//# for i in A_LOADS
+//# if A_SCATTER
+        a_next_$i = a_edge(row0 + a_across_$i, k0 + a_along_$i, params.m, params.k);
+//# else
+        a_next_$i = a_edge(k0 + a_across_$i, row0 + a_along_$i, params.k, params.m);
+//# end
+//# end
+//# for i in B_LOADS
+//# if B_SCATTER
+        b_next_$i = b_edge(column0 + b_across_$i, k0 + b_along_$i, params.n, params.k);
+//# else
+        b_next_$i = b_edge(k0 + b_across_$i, column0 + b_along_$i, params.k, params.n);
+//# end
+//# end
+      }
+    }
+    if (k0 > 0u) {
+      for (var kk = 0u; kk < TILE_K; kk++) {
+//# for i in A_GROUPS
+        let a_$i = a_tile[kk * A_STRIDE + $iu * THREADS_M + ty];
+//# end
+//# for j in B_GROUPS
+        let b_$j = b_tile[kk * B_STRIDE + $ju * THREADS_N + tx];
+//# end
+//# for i in A_GROUPS
+//# for r in 4
+//# for j in B_GROUPS
+        sum_$i_$r_$j = fma(vec4<f32>(a_$i[$r]), b_$j, sum_$i_$r_$j);
+//# end
+//# end
+//# end
+      }
+    }
+  }
+
+//# for i in A_GROUPS
+//# for r in 4
+//# for j in B_GROUPS
+  store(row0 + ($iu * THREADS_M + ty) * 4u + $ru, column0 + ($ju * THREADS_N + tx) * 4u, sum_$i_$r_$j);
+//# end
+//# end
+//# end
+}
+
+fn store(row: u32, column: u32, sum: vec4<f32>) {
+  if (row >= params.m || column >= params.n) { return; }
+  let o = params.out_start + row * params.ldo + column;
+  var v = params.alpha * sum;
+//# if READS_C
+  let i = params.c_start + row * params.ldc + column;
+  v.x += params.beta * c[i];
+  if (column + 1u < params.n) { v.y += params.beta * c[i + 1u]; }
+  if (column + 2u < params.n) { v.z += params.beta * c[i + 2u]; }
+  if (column + 3u < params.n) { v.w += params.beta * c[i + 3u]; }
+//# end
+//# if OUT_VEC4
+//# if ACCUMULATES
+  v += out[o / 4u];
+//# end
+  out[o / 4u] = v;
+//# else
+//# for r in 4
+//# if ACCUMULATES
+  if (column + $ru < params.n) { out[o + $ru] += v[$r]; }
+//# else
+  if (column + $ru < params.n) { out[o + $ru] = v[$r]; }
+//# end
+//# end
+//# end
+}

@@ -1,0 +1,13 @@
+// Rows between a page's array and the kernel's memory. In JavaScript, because a call for each row from WebAssembly costs more than the copy.
+
+/** Copies `rows` rows of `columns` elements from `from` to `to`; `*_start` and `*_stride` are in elements. */
+export function copy_rows(from, from_start, from_stride, to, to_start, to_stride, rows, columns) {
+  if (columns === from_stride && columns === to_stride) {
+    to.set(from.subarray(from_start, from_start + rows * columns), to_start);
+    return;
+  }
+  for (let row = 0; row < rows; row++) {
+    const start = from_start + row * from_stride;
+    to.set(from.subarray(start, start + columns), to_start + row * to_stride);
+  }
+}

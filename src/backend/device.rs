@@ -1,0 +1,128 @@
+//! One type for the device of any backend, so that what runs on it is compiled once. Each arm only passes on.
+
+use super::{Backend, Bound, Finished, How, MemoryStats, cpu};
+#[cfg(all(feature = "webgl2", target_arch = "wasm32"))]
+use super::webgl2;
+#[cfg(feature = "webgpu")]
+use super::webgpu;
+use crate::error::{Error, Result};
+use crate::host::{HostSlice, HostVec};
+use crate::info::{BackendId, DeviceInfo, OtherBackend, Standing};
+use crate::ops::matmul::Problem;
+use crate::options::Options;
+use crate::plan::Plan;
+
+macro_rules! backends {
+    ($( $(#[$cfg:meta])? $name:ident: $module:ident::$device:ident, )+) => {
+        /// An open device.
+        pub(crate) enum Device { $( $(#[$cfg])? $name($module::$device), )+ }
+
+        /// Memory of a device.
+        pub(crate) enum Buffer { $( $(#[$cfg])? $name($module::Buffer), )+ }
+
+        /// Work under way on a device.
+        pub(crate) enum Running { $( $(#[$cfg])? $name($module::Running), )+ }
+
+        impl Backend for Device {
+            type Buffer = Buffer;
+            type Running = Running;
+
+            fn plan(&self, problem: &Problem) -> Result<Plan> {
+                match self { $( $(#[$cfg])? Self::$name(device) => device.plan(problem), )+ }
+            }
+
+            fn upload(&self, values: &HostSlice<'_>) -> Result<Buffer> {
+                match self { $( $(#[$cfg])? Self::$name(device) => device.upload(values).map(Buffer::$name), )+ }
+            }
+
+            fn allocate(&self, plan: &Plan, problem: &Problem) -> Result<Buffer> {
+                match self { $( $(#[$cfg])? Self::$name(device) => device.allocate(plan, problem).map(Buffer::$name), )+ }
+            }
+
+            fn submit(&self, plan: &Plan, operands: [Option<Bound<'_, Buffer>>; 3], out: &Buffer, how: How) -> Result<Running> {
+                match (self, out) {
+                    $( $(#[$cfg])? (Self::$name(device), Buffer::$name(out)) => {
+                        let [a, b, c] = operands.map(|operand| match operand {
+                            None => Ok(None),
+                            Some(Bound::Host(values)) => Ok(Some(Bound::Host(values))),
+                            Some(Bound::Buffer(Buffer::$name(buffer))) => Ok(Some(Bound::Buffer(buffer))),
+                            #[allow(unreachable_patterns, reason = "with one backend there is no other")]
+                            Some(_) => Err(foreign()),
+                        });
+                        device.submit(plan, [a?, b?, c?], out, how).map(Running::$name)
+                    } )+
+                    #[allow(unreachable_patterns, reason = "with one backend there is no other")]
+                    _ => Err(foreign()),
+                }
+            }
+
+            async fn finish(&self, running: Running) -> Result<Finished> {
+                match (self, running) {
+                    $( $(#[$cfg])? (Self::$name(device), Running::$name(running)) => device.finish(running).await, )+
+                    #[allow(unreachable_patterns, reason = "with one backend there is no other")]
+                    _ => Err(foreign()),
+                }
+            }
+
+            async fn download(&self, buffer: &Buffer, elements: u64) -> Result<HostVec> {
+                match (self, buffer) {
+                    $( $(#[$cfg])? (Self::$name(device), Buffer::$name(buffer)) => device.download(buffer, elements).await, )+
+                    #[allow(unreachable_patterns, reason = "with one backend there is no other")]
+                    _ => Err(foreign()),
+                }
+            }
+
+            fn lost(&self) -> Option<String> {
+                match self { $( $(#[$cfg])? Self::$name(device) => device.lost(), )+ }
+            }
+
+            fn memory(&self) -> MemoryStats {
+                match self { $( $(#[$cfg])? Self::$name(device) => device.memory(), )+ }
+            }
+
+            fn trim(&self) {
+                match self { $( $(#[$cfg])? Self::$name(device) => device.trim(), )+ }
+            }
+        }
+    };
+}
+
+backends! {
+    Cpu: cpu::Cpu,
+    #[cfg(feature = "webgpu")]
+    WebGpu: webgpu::WebGpu,
+    #[cfg(all(feature = "webgl2", target_arch = "wasm32"))]
+    WebGl2: webgl2::WebGl2,
+}
+
+fn foreign() -> Error {
+    Error::internal("a buffer of another backend")
+}
+
+impl Device {
+    /// Opens that backend, or says why it is not there.
+    pub(crate) async fn open(id: BackendId, options: &Options) -> Result<(Self, DeviceInfo), OtherBackend> {
+        match id {
+            BackendId::Simd | BackendId::Scalar => cpu::open(id).await.map(|(device, info)| (Self::Cpu(device), info)),
+            #[cfg(feature = "webgpu")]
+            BackendId::WebGpu => webgpu::open(options).await.map(|(device, info)| (Self::WebGpu(device), info)),
+            #[cfg(all(feature = "webgl2", target_arch = "wasm32"))]
+            BackendId::WebGl2 => webgl2::open(options).map(|(device, info)| (Self::WebGl2(device), info)),
+            #[allow(unreachable_patterns, reason = "with all backends built in there is no other")]
+            other => {
+                let _ = options;
+                let (reason, remedy) = if other == BackendId::WebGl2 && cfg!(not(target_arch = "wasm32")) {
+                    ("WebGL2 is the browser's", String::new())
+                } else {
+                    ("this build leaves it out", format!("build with the feature {other}"))
+                };
+                Err(OtherBackend { backend: other, standing: Standing::Off, reason: reason.to_owned(), remedy })
+            }
+        }
+    }
+
+    /// Whether kernels read operands where the host has them.
+    pub(crate) fn reads_host_memory(&self) -> bool {
+        matches!(self, Self::Cpu(_))
+    }
+}

@@ -1,0 +1,100 @@
+//! Where plans run. A backend obeys: what is checked and decided above it is not checked or decided again.
+//!
+//! Each has the same rooms: `adapter` finds and opens a device and says what it can do, `buffer` holds its memory, `pipeline`
+//! compiles kernels and keeps them, `submit` runs plans and brings results back.
+
+pub(crate) mod cpu;
+pub(crate) mod device;
+#[cfg(any(feature = "webgpu", all(feature = "webgl2", target_arch = "wasm32")))]
+pub(crate) mod pool;
+#[cfg(all(feature = "webgl2", target_arch = "wasm32"))]
+pub(crate) mod webgl2;
+#[cfg(feature = "webgpu")]
+pub(crate) mod webgpu;
+
+use crate::error::Result;
+use crate::host::{HostSlice, HostVec};
+use crate::ops::matmul::Problem;
+use crate::plan::Plan;
+
+/// A device's memory and time, as the rest of the crate uses them.
+///
+/// Everything up to [`submit`](Self::submit) returns at once and reads its arguments before it does; errors that a device reports
+/// later come out of [`finish`](Self::finish). Nothing here is retried and no result is given by a device that was lost:
+/// [`Gpu`](crate::Gpu) sees to the rest.
+pub(crate) trait Backend {
+    /// Memory of the device, given back when dropped.
+    type Buffer;
+    /// Work under way.
+    type Running;
+
+    /// Chooses how this device computes a product.
+    fn plan(&self, problem: &Problem) -> Result<Plan>;
+
+    /// Memory with the values in it.
+    fn upload(&self, values: &HostSlice<'_>) -> Result<Self::Buffer>;
+
+    /// Memory for the result of a plan, its contents unspecified.
+    fn allocate(&self, plan: &Plan, problem: &Problem) -> Result<Self::Buffer>;
+
+    /// Starts a plan, once or `repeats` times over. `operands` are A, B and C, those that the plan does not read absent; the plan's
+    /// bindings lie within them.
+    fn submit(&self, plan: &Plan, operands: [Option<Bound<'_, Self::Buffer>>; 3], out: &Self::Buffer, how: How) -> Result<Self::Running>;
+
+    /// Waits for the work, and brings the result if it was asked for. An error if the device reported one, or was lost, meanwhile.
+    async fn finish(&self, running: Self::Running) -> Result<Finished>;
+
+    /// Copies a result of so many elements back to the host.
+    async fn download(&self, buffer: &Self::Buffer, elements: u64) -> Result<HostVec>;
+
+    /// Why the device is lost, if it is.
+    fn lost(&self) -> Option<String>;
+
+    /// Memory in use.
+    fn memory(&self) -> MemoryStats;
+
+    /// Gives free memory back to the system.
+    fn trim(&self);
+}
+
+/// An operand as a backend gets it.
+pub(crate) enum Bound<'a, Buffer> {
+    /// On the device.
+    Buffer(&'a Buffer),
+    /// On the host: only for the CPU, which reads it where it is.
+    Host(HostSlice<'a>),
+}
+
+/// How a plan is to be run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct How {
+    /// How often, in one submission.
+    pub repeats: u32,
+    /// Whether the kernel's time is wanted, which may cost a little.
+    pub timed: bool,
+    /// How many elements of the result come back to the host; 0 for none.
+    pub download: u64,
+}
+
+/// Work that is done.
+pub(crate) struct Finished {
+    /// The result, if it was asked for.
+    pub data: Option<HostVec>,
+    /// The kernel's time, if it was asked for.
+    pub kernel_ms: f64,
+    /// Whether a clock of the device gave that time, rather than one outside.
+    pub device_clock: bool,
+}
+
+/// Memory of a device in use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct MemoryStats {
+    /// Bytes of buffers that calls and tensors hold.
+    pub used_bytes: u64,
+    /// Bytes of free buffers kept for reuse.
+    pub pooled_bytes: u64,
+    /// The most that both together have been.
+    pub peak_bytes: u64,
+    /// Buffers in use.
+    pub buffers: u64,
+}

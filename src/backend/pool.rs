@@ -1,0 +1,130 @@
+//! Buffers kept for reuse: making one costs a trip to the driver, and WebGPU clears each new one.
+//!
+//! A free buffer serves again where at most an eighth of it would be idle. What is free beyond the budget is given back, the
+//! longest unused first. `T` is a backend's own buffer; `kind` keeps apart buffers of different uses.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::MemoryStats;
+
+/// The free buffers of a device, and the count of those in use.
+pub(crate) struct Pool<T> {
+    inner: Arc<Mutex<Inner<T>>>,
+}
+
+struct Inner<T> {
+    /// Oldest first.
+    free: Vec<Entry<T>>,
+    budget_bytes: u64,
+    stats: MemoryStats,
+}
+
+struct Entry<T> {
+    kind: u32,
+    bytes: u64,
+    buffer: T,
+}
+
+/// A buffer from the pool, which goes back when dropped.
+pub(crate) struct Pooled<T> {
+    entry: Option<Entry<T>>,
+    home: Arc<Mutex<Inner<T>>>,
+}
+
+impl<T> Pool<T> {
+    pub(crate) fn new(budget_bytes: u64) -> Self {
+        let inner = Inner { free: Vec::new(), budget_bytes, stats: MemoryStats::default() };
+        Self { inner: Arc::new(Mutex::new(inner)) }
+    }
+
+    /// A free buffer of the kind and about the size, or one that `make` makes.
+    pub(crate) fn take<E>(&self, kind: u32, bytes: u64, make: impl FnOnce() -> Result<T, E>) -> Result<Pooled<T>, E> {
+        let mut inner = lock(&self.inner);
+        let fits = |entry: &Entry<T>| entry.kind == kind && entry.bytes >= bytes && entry.bytes - bytes <= bytes / 8;
+        let best = (0..inner.free.len()).filter(|&i| fits(&inner.free[i])).min_by_key(|&i| inner.free[i].bytes);
+        let entry = match best {
+            Some(index) => {
+                let entry = inner.free.remove(index);
+                inner.stats.pooled_bytes -= entry.bytes;
+                entry
+            }
+            None => Entry { kind, bytes, buffer: make()? },
+        };
+        inner.stats.used_bytes += entry.bytes;
+        inner.stats.buffers += 1;
+        inner.stats.peak_bytes = inner.stats.peak_bytes.max(inner.stats.used_bytes + inner.stats.pooled_bytes);
+        drop(inner);
+        Ok(Pooled { entry: Some(entry), home: Arc::clone(&self.inner) })
+    }
+
+    pub(crate) fn stats(&self) -> MemoryStats {
+        lock(&self.inner).stats
+    }
+
+    pub(crate) fn trim(&self) {
+        let mut inner = lock(&self.inner);
+        inner.free.clear();
+        inner.stats.pooled_bytes = 0;
+    }
+}
+
+impl<T> std::ops::Deref for Pooled<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        // `entry` is only taken in `drop`.
+        &self.entry.as_ref().expect("a pooled buffer outlives its use").buffer
+    }
+}
+
+impl<T> Drop for Pooled<T> {
+    fn drop(&mut self) {
+        let Some(entry) = self.entry.take() else { return };
+        let mut inner = lock(&self.home);
+        inner.stats.used_bytes -= entry.bytes;
+        inner.stats.buffers -= 1;
+        inner.stats.pooled_bytes += entry.bytes;
+        inner.free.push(entry);
+        while inner.stats.pooled_bytes > inner.budget_bytes {
+            let oldest = inner.free.remove(0);
+            inner.stats.pooled_bytes -= oldest.bytes;
+        }
+    }
+}
+
+fn lock<T>(inner: &Mutex<Inner<T>>) -> MutexGuard<'_, Inner<T>> {
+    // The counts are changed together and nothing between can panic: a poisoned lock still guards a sound state.
+    inner.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use super::*;
+
+    fn take(pool: &Pool<u64>, kind: u32, bytes: u64) -> Pooled<u64> {
+        pool.take(kind, bytes, || Ok::<_, Infallible>(bytes)).unwrap()
+    }
+
+    #[test]
+    fn a_dropped_buffer_serves_again_if_kind_and_size_fit() {
+        let pool = Pool::new(1000);
+        drop(take(&pool, 0, 100));
+        assert_eq!(*take(&pool, 0, 96), 100);
+        assert_eq!(*take(&pool, 1, 100), 100);
+        assert_eq!(pool.stats().pooled_bytes, 200);
+        assert_eq!(*take(&pool, 0, 50), 50, "more than an eighth would be idle");
+    }
+
+    #[test]
+    fn the_budget_holds_and_counts_return_to_nothing() {
+        let pool = Pool::new(150);
+        let (x, y) = (take(&pool, 0, 100), take(&pool, 0, 100));
+        assert_eq!(pool.stats(), MemoryStats { used_bytes: 200, pooled_bytes: 0, peak_bytes: 200, buffers: 2 });
+        drop((x, y));
+        assert_eq!(pool.stats().pooled_bytes, 100);
+        pool.trim();
+        assert_eq!(pool.stats(), MemoryStats { peak_bytes: 200, ..MemoryStats::default() });
+    }
+}

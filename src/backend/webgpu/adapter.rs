@@ -1,0 +1,152 @@
+//! Finds an adapter and opens a device on it with the limits that plans use.
+
+use std::sync::Arc;
+
+use super::{Health, WebGpu, pipeline::Pipelines};
+use crate::backend::pool::Pool;
+use crate::info::{BackendId, Caps, DeviceInfo, DeviceKind, OtherBackend, Standing, is_software_name};
+use crate::options::{Options, PowerPreference};
+
+/// Opens a device on a fresh adapter (an adapter is used up by its first device), or says why there is none.
+pub(crate) async fn open(options: &Options) -> Result<(WebGpu, DeviceInfo), OtherBackend> {
+    let off = |reason: String, remedy: &str| OtherBackend { backend: BackendId::WebGpu, standing: Standing::Off, reason, remedy: remedy.to_owned() };
+    #[cfg(target_arch = "wasm32")]
+    web::check().map_err(|(reason, remedy)| off(reason.to_owned(), remedy))?;
+    let instance = wgpu::Instance::new(wgpu::InstanceDescriptor::new_without_display_handle_from_env());
+    let power_preference = match options.power_preference {
+        PowerPreference::HighPerformance => wgpu::PowerPreference::HighPerformance,
+        PowerPreference::LowPower => wgpu::PowerPreference::LowPower,
+    };
+    let request = wgpu::RequestAdapterOptions { power_preference, ..Default::default() };
+    let adapter = instance.request_adapter(&request).await.map_err(|_| off("no adapter was given".to_owned(), NO_ADAPTER_REMEDY))?;
+    let timestamps = adapter.features() & wgpu::Features::TIMESTAMP_QUERY;
+    let limits = wanted_limits(&adapter.limits());
+    let (device, queue) = match request_device(&adapter, timestamps, limits).await {
+        Ok(opened) => opened,
+        // Browsers differ in which limits they let one ask for: the defaults everybody has.
+        Err(_) => {
+            let adapter = instance.request_adapter(&request).await.map_err(|_| off("no second adapter was given".to_owned(), NO_ADAPTER_REMEDY))?;
+            let opened = request_device(&adapter, wgpu::Features::empty(), wgpu::Limits::downlevel_defaults()).await;
+            opened.map_err(|error| off(format!("the adapter gave no device ({error})"), "update the browser or the driver"))?
+        }
+    };
+    let health = Arc::new(Health::default());
+    device.set_device_lost_callback({
+        let health = Arc::clone(&health);
+        move |_, message| health.lose(if message.is_empty() { "the driver gave no reason".to_owned() } else { message })
+    });
+    // Without a handler wgpu panics. What an error scope does not catch is remembered for the call that fails by it.
+    device.on_uncaptured_error(Arc::new({
+        let health = Arc::clone(&health);
+        move |error| {
+            if matches!(error, wgpu::Error::OutOfMemory { .. }) {
+                health.note_out_of_memory(true);
+            }
+        }
+    }));
+    let info = describe(&adapter, &device);
+    let timestamp_period_ns = device.features().contains(wgpu::Features::TIMESTAMP_QUERY).then(|| queue.get_timestamp_period());
+    let device = WebGpu {
+        caps: info.caps.clone(),
+        timestamp_period_ns,
+        pipelines: Pipelines::default(),
+        pool: Pool::new(options.pool_bytes),
+        device,
+        queue,
+        health,
+    };
+    Ok((device, info))
+}
+
+const NO_ADAPTER_REMEDY: &str = if cfg!(target_arch = "wasm32") {
+    "turn on hardware acceleration in the browser's settings, or update the graphics driver"
+} else {
+    "install a Vulkan, Metal or DX12 driver"
+};
+
+async fn request_device(adapter: &wgpu::Adapter, features: wgpu::Features, limits: wgpu::Limits) -> Result<(wgpu::Device, wgpu::Queue), wgpu::RequestDeviceError> {
+    let descriptor = wgpu::DeviceDescriptor { label: Some("lapidary"), required_features: features, required_limits: limits, ..Default::default() };
+    adapter.request_device(&descriptor).await
+}
+
+/// The limits that plans use, as high as the adapter goes; the rest as low as everybody has them.
+fn wanted_limits(adapter: &wgpu::Limits) -> wgpu::Limits {
+    wgpu::Limits {
+        max_buffer_size: adapter.max_buffer_size,
+        max_storage_buffer_binding_size: adapter.max_storage_buffer_binding_size,
+        max_compute_workgroup_storage_size: adapter.max_compute_workgroup_storage_size,
+        max_compute_invocations_per_workgroup: adapter.max_compute_invocations_per_workgroup,
+        max_compute_workgroup_size_x: adapter.max_compute_workgroup_size_x,
+        max_compute_workgroup_size_y: adapter.max_compute_workgroup_size_y,
+        max_compute_workgroups_per_dimension: adapter.max_compute_workgroups_per_dimension,
+        ..wgpu::Limits::downlevel_defaults()
+    }
+}
+
+fn describe(adapter: &wgpu::Adapter, device: &wgpu::Device) -> DeviceInfo {
+    let about = adapter.get_info();
+    let limits = device.limits();
+    #[cfg(target_arch = "wasm32")]
+    let (vendor, architecture) = web::vendor_and_architecture(device);
+    #[cfg(not(target_arch = "wasm32"))]
+    let (vendor, architecture) = (String::new(), format!("{:?}", about.backend).to_lowercase());
+    let software = about.device_type == wgpu::DeviceType::Cpu || [&about.name, &architecture].into_iter().any(|name| is_software_name(name));
+    let kind = match about.device_type {
+        _ if software => DeviceKind::Software,
+        wgpu::DeviceType::DiscreteGpu => DeviceKind::Discrete,
+        wgpu::DeviceType::IntegratedGpu => DeviceKind::Integrated,
+        _ => DeviceKind::Gpu,
+    };
+    // Kernels count elements of a binding in 32 bits, of which the byte offset must not run over either.
+    let addressable = u64::from(u32::MAX) / 256 * 256;
+    let caps = Caps {
+        max_buffer_bytes: limits.max_buffer_size,
+        max_binding_bytes: limits.max_storage_buffer_binding_size.min(addressable),
+        binding_alignment_bytes: u64::from(limits.min_storage_buffer_offset_alignment).max(256),
+        max_workgroups_per_dimension: limits.max_compute_workgroups_per_dimension,
+        max_workgroup_invocations: limits.max_compute_invocations_per_workgroup.min(limits.max_compute_workgroup_size_x),
+        max_workgroup_bytes: limits.max_compute_workgroup_storage_size,
+        max_texture_size: u32::MAX,
+    };
+    let features = if device.features().contains(wgpu::Features::TIMESTAMP_QUERY) { vec!["timestamp-query"] } else { Vec::new() };
+    DeviceInfo {
+        backend: BackendId::WebGpu,
+        name: about.name,
+        vendor,
+        architecture,
+        kind,
+        caps,
+        features,
+        reason: String::new(),
+        others: Vec::new(),
+        generation: 1,
+    }
+}
+
+#[cfg(target_arch = "wasm32")]
+mod web {
+    use wasm_bindgen::JsValue;
+
+    fn get(object: &JsValue, name: &str) -> JsValue {
+        js_sys::Reflect::get(object, &name.into()).unwrap_or(JsValue::UNDEFINED)
+    }
+
+    /// Whether this engine has WebGPU at all: reason and remedy if not.
+    pub(super) fn check() -> Result<(), (&'static str, &'static str)> {
+        let global = js_sys::global();
+        if get(&get(&global, "navigator"), "gpu").is_object() {
+            Ok(())
+        } else if get(&global, "isSecureContext").is_falsy() && !get(&global, "location").is_undefined() {
+            Err(("browsers offer WebGPU to secure pages only", "serve the page over https or from localhost"))
+        } else {
+            Err(("this engine has no WebGPU (navigator.gpu is missing)", "use a browser that has it: Chrome 113, Edge 113, Safari 26, Firefox 141"))
+        }
+    }
+
+    /// wgpu does not pass these on.
+    pub(super) fn vendor_and_architecture(device: &wgpu::Device) -> (String, String) {
+        let info = device.as_webgpu().map_or(JsValue::UNDEFINED, |device| get(device, "adapterInfo"));
+        let text = |name| get(&info, name).as_string().unwrap_or_default();
+        (text("vendor"), text("architecture"))
+    }
+}

@@ -1,0 +1,77 @@
+//! Device memory: pooled buffers, and operands written straight from where the caller has them.
+
+use super::WebGpu;
+use crate::backend::pool::Pooled;
+use crate::error::{Error, Result};
+use crate::host::HostSlice;
+
+/// A buffer that gives its memory back when dropped, not when some collector comes by.
+pub(super) struct Raw(wgpu::Buffer);
+
+impl std::ops::Deref for Raw {
+    type Target = wgpu::Buffer;
+
+    fn deref(&self) -> &wgpu::Buffer {
+        &self.0
+    }
+}
+
+impl Drop for Raw {
+    fn drop(&mut self) {
+        self.0.destroy();
+    }
+}
+
+/// Memory of the device.
+pub(crate) struct Buffer(pub(super) Pooled<Raw>);
+
+/// The uses that the pool keeps apart.
+const STORAGE: wgpu::BufferUsages = wgpu::BufferUsages::STORAGE.union(wgpu::BufferUsages::COPY_DST).union(wgpu::BufferUsages::COPY_SRC);
+const STAGING: wgpu::BufferUsages = wgpu::BufferUsages::MAP_READ.union(wgpu::BufferUsages::COPY_DST);
+const PARAMS: wgpu::BufferUsages = wgpu::BufferUsages::UNIFORM.union(wgpu::BufferUsages::COPY_DST);
+
+impl WebGpu {
+    /// Room for a matrix, read and written by kernels.
+    pub(super) fn storage(&self, bytes: u64) -> Result<Buffer> {
+        self.take(STORAGE, bytes).map(Buffer)
+    }
+
+    /// Room for a result on its way to the host.
+    pub(super) fn staging(&self, bytes: u64) -> Result<Pooled<Raw>> {
+        self.take(STAGING, bytes)
+    }
+
+    /// Room for the parameters of dispatches.
+    pub(super) fn params(&self, bytes: u64) -> Result<Pooled<Raw>> {
+        self.take(PARAMS, bytes)
+    }
+
+    fn take(&self, usage: wgpu::BufferUsages, bytes: u64) -> Result<Pooled<Raw>> {
+        // Kernels read whole vec4s; a binding cannot be empty.
+        let bytes = bytes.next_multiple_of(16).max(16);
+        if bytes > self.caps.max_buffer_bytes {
+            return Err(Error::LimitExceeded { what: "the size of a buffer in bytes", requested: bytes, max: self.caps.max_buffer_bytes });
+        }
+        self.pool.take(usage.bits(), bytes, || {
+            let descriptor = wgpu::BufferDescriptor { label: None, size: bytes, usage, mapped_at_creation: false };
+            Ok(Raw(self.device.create_buffer(&descriptor)))
+        })
+    }
+
+    /// Copies values to the device; they may change as soon as this returns.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(super) fn write(&self, buffer: &Buffer, values: &HostSlice<'_>) -> Result<()> {
+        self.queue.write_buffer(&buffer.0, 0, bytemuck::cast_slice(values.0));
+        Ok(())
+    }
+
+    /// The same; the queue reads the page's array itself, so that nothing passes through this module's memory.
+    #[cfg(target_arch = "wasm32")]
+    pub(super) fn write(&self, buffer: &Buffer, values: &HostSlice<'_>) -> Result<()> {
+        let (Some(queue), Some(to)) = (self.queue.as_webgpu(), buffer.0.as_webgpu()) else {
+            return Err(Error::internal("wgpu runs on something other than WebGPU"));
+        };
+        let written = queue.write_buffer_with_u32_and_buffer_source(to, 0, &values.0);
+        written.map_err(|error| Error::internal(format!("writeBuffer: {error:?}")))
+    }
+}

@@ -1,0 +1,42 @@
+//! Compiled kernels, kept for the life of the device.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use super::WebGpu;
+use crate::error::Result;
+use crate::kernels::Kernel;
+
+/// Pipelines by variant.
+#[derive(Default)]
+pub(super) struct Pipelines(Mutex<HashMap<Kernel, Pipeline>>);
+
+/// A compiled kernel and the layout of its bindings, which is read from the source.
+#[derive(Clone)]
+pub(super) struct Pipeline {
+    pub pipeline: wgpu::ComputePipeline,
+    pub bindings: wgpu::BindGroupLayout,
+}
+
+impl WebGpu {
+    /// The kernel, compiled at its first use.
+    pub(super) fn pipeline(&self, kernel: &Kernel) -> Result<Pipeline> {
+        let mut known = self.pipelines.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(pipeline) = known.get(kernel) {
+            return Ok(pipeline.clone());
+        }
+        let module = self.device.create_shader_module(wgpu::ShaderModuleDescriptor { label: Some(kernel.id.name()), source: wgpu::ShaderSource::Wgsl(kernel.wgsl()?.into()) });
+        let pipeline = self.device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
+            label: Some(kernel.id.name()),
+            layout: None,
+            module: &module,
+            entry_point: Some("main"),
+            // Every element that is read was written before.
+            compilation_options: wgpu::PipelineCompilationOptions { zero_initialize_workgroup_memory: false, ..Default::default() },
+            cache: None,
+        });
+        let pipeline = Pipeline { bindings: pipeline.get_bind_group_layout(0), pipeline };
+        known.insert(kernel.clone(), pipeline.clone());
+        Ok(pipeline)
+    }
+}

@@ -1,0 +1,68 @@
+//! Natively a thread may wait: each async method again, blocking, and the handle that a process shares.
+
+use std::sync::OnceLock;
+
+use crate::error::Result;
+use crate::gpu::{Gpu, Report};
+use crate::call::Operand;
+use crate::host::HostSlice;
+use crate::ops::matmul::Matmul;
+use crate::options::Options;
+use crate::tensor::Tensor;
+
+/// The handle that the process shares, opened with default options at its first use.
+///
+/// # Errors
+/// As [`Gpu::open`]; the next call tries again.
+pub fn default_gpu() -> Result<&'static Gpu> {
+    static SHARED: OnceLock<Gpu> = OnceLock::new();
+    if let Some(gpu) = SHARED.get() {
+        return Ok(gpu);
+    }
+    let opened = Gpu::open_blocking(Options::default())?;
+    Ok(SHARED.get_or_init(|| opened))
+}
+
+impl Gpu {
+    /// [`open`](Self::open), blocking.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn open_blocking(options: Options) -> Result<Self> {
+        pollster::block_on(Self::open(options))
+    }
+
+    /// [`matmul`](Self::matmul), blocking.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn matmul_blocking<'a>(&self, a: impl Into<Operand<'a>>, b: impl Into<Operand<'a>>, op: &Matmul<'_>) -> Result<Vec<f32>> {
+        pollster::block_on(self.matmul(a, b, op))
+    }
+
+    /// [`matmul_report`](Self::matmul_report), blocking.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn matmul_report_blocking<'a>(&self, a: impl Into<Operand<'a>>, b: impl Into<Operand<'a>>, op: &Matmul<'_>) -> Result<Report> {
+        pollster::block_on(self.matmul_report(a, b, op))
+    }
+
+    /// [`tensor`](Self::tensor), blocking.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn tensor_blocking<'a>(&self, values: impl Into<HostSlice<'a>>, rows: u64, columns: u64) -> Result<Tensor> {
+        pollster::block_on(self.tensor(values, rows, columns))
+    }
+}
+
+impl Tensor {
+    /// [`to_host`](Self::to_host), blocking.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn to_vec_blocking(&self) -> Result<Vec<f32>> {
+        Ok(pollster::block_on(self.to_host())?.into_vec())
+    }
+}

@@ -1,0 +1,133 @@
+//! One product on one device: operands to where the kernel reads them, the plan, the submission. All of it happens before `start`
+//! returns, so that the caller's arrays are free again.
+
+use std::sync::Arc;
+
+use crate::backend::device::{Buffer, Device, Running};
+use crate::backend::{Backend, Bound, How};
+use crate::clock::Stopwatch;
+use crate::error::{Error, Result};
+use crate::host::HostSlice;
+use crate::info::DeviceInfo;
+use crate::ops::matmul::{Matmul, Problem};
+use crate::plan::Plan;
+use crate::tensor::Tensor;
+
+/// A device in use.
+pub(crate) struct Opened {
+    pub device: Device,
+    pub info: DeviceInfo,
+}
+
+/// A matrix to multiply: on the host, or on the device already.
+#[derive(Clone)]
+pub enum Operand<'a> {
+    /// Row-major values on the host, read once.
+    Host(HostSlice<'a>),
+    /// A matrix put on the device before.
+    Tensor(Tensor),
+}
+
+impl<'a, T: Into<HostSlice<'a>>> From<T> for Operand<'a> {
+    fn from(values: T) -> Self {
+        Self::Host(values.into())
+    }
+}
+
+impl From<&Tensor> for Operand<'static> {
+    fn from(tensor: &Tensor) -> Self {
+        Self::Tensor(tensor.clone())
+    }
+}
+
+impl Operand<'_> {
+    fn elements(&self) -> u64 {
+        match self {
+            Self::Host(values) => values.len(),
+            Self::Tensor(tensor) => tensor.rows() * tensor.columns(),
+        }
+    }
+
+    fn fingerprint(&self) -> u64 {
+        match self {
+            Self::Host(values) => values.fingerprint(),
+            Self::Tensor(_) => 0,
+        }
+    }
+}
+
+/// A checked product with its operands.
+pub(crate) struct Call<'a> {
+    pub problem: Problem,
+    a: Operand<'a>,
+    b: Operand<'a>,
+    c: Option<Operand<'a>>,
+}
+
+/// A product under way.
+pub(crate) struct Started {
+    pub running: Running,
+    pub out: Buffer,
+    pub plan: Plan,
+    pub upload_ms: f64,
+}
+
+impl<'a> Call<'a> {
+    /// Checks everything that can be checked without a device.
+    pub(crate) fn new(op: &Matmul<'a>, a: Operand<'a>, b: Operand<'a>) -> Result<Self> {
+        let problem = op.check(a.elements(), b.elements())?;
+        let c = op.c.clone().filter(|_| problem.c.is_some()).map(Operand::Host);
+        Ok(Self { problem, a, b, c })
+    }
+
+    /// Whether all operands are still on the host, to be read again.
+    pub(crate) fn is_replayable(&self) -> bool {
+        matches!((&self.a, &self.b), (Operand::Host(_), Operand::Host(_)))
+    }
+
+    pub(crate) fn fingerprint(&self) -> u64 {
+        let c = self.c.as_ref().map_or(0, Operand::fingerprint);
+        self.a.fingerprint().rotate_left(1) ^ self.b.fingerprint() ^ c.rotate_left(2)
+    }
+
+    /// Uploads and submits.
+    pub(crate) fn start(&self, opened: &Opened, how: How) -> Result<Started> {
+        let device = &opened.device;
+        if let Some(reason) = device.lost() {
+            return Err(Error::DeviceLost { reason });
+        }
+        let stopwatch = Stopwatch::start();
+        let plan = device.plan(&self.problem)?;
+        let reads = self.problem.reads_operands();
+        let (a, b) = (Some(&self.a).filter(|_| reads), Some(&self.b).filter(|_| reads));
+        let uploads = [upload(device, a)?, upload(device, b)?, upload(device, self.c.as_ref())?];
+        let out = device.allocate(&plan, &self.problem)?;
+        let upload_ms = stopwatch.ms();
+        let [a_upload, b_upload, c_upload] = &uploads;
+        let operands = [bind(opened, a, a_upload.as_ref())?, bind(opened, b, b_upload.as_ref())?, bind(opened, self.c.as_ref(), c_upload.as_ref())?];
+        let running = device.submit(&plan, operands, &out, how)?;
+        Ok(Started { running, out, plan, upload_ms })
+    }
+}
+
+/// Device memory for a host operand, where the kernel cannot read it in place.
+fn upload(device: &Device, operand: Option<&Operand<'_>>) -> Result<Option<Buffer>> {
+    match operand {
+        Some(Operand::Host(values)) if !device.reads_host_memory() => device.upload(values).map(Some),
+        _ => Ok(None),
+    }
+}
+
+fn bind<'a>(opened: &Opened, operand: Option<&'a Operand<'_>>, upload: Option<&'a Buffer>) -> Result<Option<Bound<'a, Buffer>>> {
+    Ok(match (operand, upload) {
+        (None, _) => None,
+        (_, Some(buffer)) => Some(Bound::Buffer(buffer)),
+        (Some(Operand::Host(values)), None) => Some(Bound::Host(values.clone())),
+        (Some(Operand::Tensor(tensor)), None) => Some(Bound::Buffer(tensor.buffer_on(opened)?)),
+    })
+}
+
+/// Whether two references are to the same device.
+pub(crate) fn same(x: &Arc<Opened>, y: &Opened) -> bool {
+    std::ptr::eq(Arc::as_ptr(x), y)
+}

@@ -1,0 +1,405 @@
+//! The handle: one device, replaced when it is lost.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use futures_channel::oneshot;
+
+use crate::backend::{Backend, How, MemoryStats};
+use crate::call::{Call, Opened, Operand, Started};
+use crate::clock::Stopwatch;
+use crate::error::{Error, Result};
+use crate::host::{HostSlice, HostVec};
+use crate::info::{BackendId, DeviceInfo};
+use crate::ops::matmul::{Matmul, Stored};
+use crate::options::Options;
+use crate::select;
+use crate::tensor::Tensor;
+
+/// A device to compute on. Clones share it; two that were opened apart share nothing.
+///
+/// When the device is lost, the calls under way whose operands are on the host are replayed once on a fresh device, which all of them share; the others
+/// end in [`Error::DeviceLost`]. No result of a lost device is ever given.
+#[derive(Clone)]
+pub struct Gpu(Arc<Inner>);
+
+struct Inner {
+    options: Options,
+    state: Mutex<State>,
+}
+
+struct State {
+    /// None once the handle is closed.
+    opened: Option<Arc<Opened>>,
+    /// Somebody is opening a fresh device; the others wait for it here.
+    reopening: Option<Vec<oneshot::Sender<()>>>,
+}
+
+/// A result and how it came about.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Report<Data = Vec<f32>> {
+    /// The result, packed by rows.
+    pub data: Data,
+    /// What computed it.
+    pub backend: BackendId,
+    /// The adapter's name.
+    pub device: String,
+    /// Whether a CPU emulated the GPU.
+    pub software: bool,
+    /// The kernel that ran.
+    pub kernel: String,
+    /// Bringing the operands to the device.
+    pub upload_ms: f64,
+    /// The kernel itself.
+    pub kernel_ms: f64,
+    /// All after that, to the result on the host.
+    pub download_ms: f64,
+    /// From the call to the result.
+    pub total_ms: f64,
+    /// Whether a clock of the device gave `kernel_ms`, rather than one outside.
+    pub device_clock: bool,
+    /// Whether the device was lost on the way and the product computed again.
+    pub replayed: bool,
+}
+
+impl<Data> Report<Data> {
+    /// The same report with other data.
+    pub(crate) fn map<Other>(self, f: impl FnOnce(Data) -> Other) -> Report<Other> {
+        let Self { data, backend, device, software, kernel, upload_ms, kernel_ms, download_ms, total_ms, device_clock, replayed } = self;
+        Report { data: f(data), backend, device, software, kernel, upload_ms, kernel_ms, download_ms, total_ms, device_clock, replayed }
+    }
+}
+
+/// What a product gives.
+pub(crate) enum Output {
+    Host(HostVec),
+    Tensor(Tensor),
+}
+
+/// How a product's result is wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Want {
+    pub timed: bool,
+    pub keep: bool,
+}
+
+/// Times of a kernel alone.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Benchmark {
+    /// What computed.
+    pub backend: BackendId,
+    /// The kernel.
+    pub kernel: String,
+    /// Milliseconds a product, one number a sample.
+    pub samples_ms: Vec<f64>,
+    /// Products in the shorter of the two runs that give a sample.
+    pub dispatches: u32,
+}
+
+impl Gpu {
+    /// Opens a device.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] if the backend asked for is not there, with the reason and what would bring it.
+    pub async fn open(options: Options) -> Result<Self> {
+        let opened = Arc::new(select::open(&options).await?);
+        Ok(Self(Arc::new(Inner { options, state: Mutex::new(State { opened: Some(opened), reopening: None }) })))
+    }
+
+    /// The device in use.
+    ///
+    /// # Errors
+    /// [`Error::Disposed`] after [`close`](Self::close).
+    pub fn info(&self) -> Result<DeviceInfo> {
+        Ok(self.current()?.info.clone())
+    }
+
+    /// C = α·op(A)·op(B) + β·C; see [`Matmul`].
+    ///
+    /// # Errors
+    /// What is wrong with the dimensions or lengths; limits and memory of the device; its loss.
+    pub async fn matmul(&self, a: impl Into<Operand<'_>>, b: impl Into<Operand<'_>>, op: &Matmul<'_>) -> Result<Vec<f32>> {
+        Ok(self.host_report(a.into(), b.into(), op, false).await?.data)
+    }
+
+    /// The same with the times it took.
+    ///
+    /// # Errors
+    /// As [`matmul`](Self::matmul).
+    pub async fn matmul_report(&self, a: impl Into<Operand<'_>>, b: impl Into<Operand<'_>>, op: &Matmul<'_>) -> Result<Report> {
+        self.host_report(a.into(), b.into(), op, true).await
+    }
+
+    /// The same with the result staying on the device.
+    ///
+    /// # Errors
+    /// As [`matmul`](Self::matmul).
+    pub async fn matmul_tensor(&self, a: impl Into<Operand<'_>>, b: impl Into<Operand<'_>>, op: &Matmul<'_>) -> Result<Tensor> {
+        let report = self.begin(Call::new(op, a.into(), b.into())?, Want { timed: false, keep: true })?.finish().await?;
+        match report.data {
+            Output::Tensor(tensor) => Ok(tensor),
+            Output::Host(_) => Err(Error::internal("a result on the host in place of a tensor")),
+        }
+    }
+
+    async fn host_report(&self, a: Operand<'_>, b: Operand<'_>, op: &Matmul<'_>, timed: bool) -> Result<Report> {
+        let report = self.begin(Call::new(op, a, b)?, Want { timed, keep: false })?.finish().await?;
+        match report.data {
+            Output::Host(_) => Ok(report.map(|data| match data {
+                Output::Host(values) => values.into_vec(),
+                Output::Tensor(_) => Vec::new(),
+            })),
+            Output::Tensor(_) => Err(Error::internal("a tensor in place of a result on the host")),
+        }
+    }
+
+    /// Puts a row-major matrix on the device.
+    ///
+    /// # Errors
+    /// [`Error::LengthMismatch`] if there are not rows · columns values; limits and memory of the device.
+    pub async fn tensor(&self, values: impl Into<HostSlice<'_>>, rows: u64, columns: u64) -> Result<Tensor> {
+        let (tensor, check) = self.begin_tensor(&values.into(), rows, columns)?;
+        check.await?;
+        Ok(tensor)
+    }
+
+    /// The part of [`tensor`](Self::tensor) that reads the values, and the part that waits for the device's word.
+    pub(crate) fn begin_tensor(&self, values: &HostSlice<'_>, rows: u64, columns: u64) -> Result<(Tensor, impl Future<Output = Result<()>> + use<>)> {
+        let opened = self.current()?;
+        let side = |name, value: u64| {
+            u32::try_from(value).map_err(|_| Error::InvalidDimension { name, value: value.to_string(), expected: format!("at most {}", u32::MAX) })
+        };
+        let shape = Stored { rows: side("rows", rows)?, columns: side("columns", columns)?, stride: columns };
+        if values.len() != shape.span() {
+            return Err(Error::LengthMismatch { argument: "data", length: values.len(), expected: shape.span(), formula: format!("{rows} · {columns}") });
+        }
+        let buffer = opened.device.upload(values)?;
+        let tensor = Tensor::new(rows, columns, buffer, Arc::clone(&opened));
+        let check = async move {
+            match opened.device.lost() {
+                Some(reason) => Err(Error::DeviceLost { reason }),
+                None => Ok(()),
+            }
+        };
+        Ok((tensor, check))
+    }
+
+    /// Checks, uploads and submits; what is left is waiting.
+    pub(crate) fn begin<'a>(&self, call: Call<'a>, want: Want) -> Result<Pending<'a>> {
+        let opened = self.current()?;
+        let clock = Stopwatch::start();
+        let fingerprint = if opened.info.backend.is_gpu() { call.fingerprint() } else { 0 };
+        let started = match start(&call, &opened, want) {
+            // Both may go away: a lost device by a fresh one, a full one by giving back what the pool holds.
+            Err(error @ (Error::DeviceLost { .. } | Error::OutOfMemory { .. })) => Err(error),
+            Err(error) => return Err(error),
+            Ok(started) => Ok(started),
+        };
+        Ok(Pending { gpu: self.clone(), call, want, opened, started, fingerprint, clock })
+    }
+
+    /// Times the kernel alone, operands and result staying on the device. Each sample is the slope between d and 3 d products in one submission, so
+    /// what a submission costs drops out; d is such that the shorter run takes `min_ms`.
+    ///
+    /// # Errors
+    /// As [`matmul`](Self::matmul).
+    pub async fn benchmark(&self, a: impl Into<Operand<'_>>, b: impl Into<Operand<'_>>, op: &Matmul<'_>, samples: u32, min_ms: f64) -> Result<Benchmark> {
+        const MOST: u32 = 4096;
+        let opened = self.current()?;
+        let (mut a, mut b) = (a.into(), b.into());
+        let call = Call::new(op, a.clone(), b.clone())?;
+        // Host operands go to the device once, as they are stored.
+        for operand in [&mut a, &mut b] {
+            if let Operand::Host(values) = operand
+                && !opened.device.reads_host_memory()
+            {
+                let length = values.len();
+                *operand = Operand::Tensor(self.tensor(values.clone(), 1, length).await?);
+            }
+        }
+        let problem = call.problem.clone();
+        let call = Call::new(op, a, b)?;
+        let kernel = opened.device.plan(&problem)?.kernel();
+        let run = async |repeats: u32| -> Result<f64> {
+            let clock = Stopwatch::start();
+            let started = call.start(&opened, How { repeats, timed: true, download: 0 })?;
+            opened.device.finish(started.running).await?;
+            Ok(clock.ms())
+        };
+        run(1).await?;
+        let mut dispatches = 1;
+        let mut ms = run(1).await?;
+        while ms < min_ms && dispatches < MOST {
+            // At least twice as many, at most what the last run promises, the cost of a submission being part of it.
+            let wanted = (f64::from(dispatches) * min_ms / ms.max(0.01)).ceil();
+            dispatches = (wanted as u32).clamp(dispatches * 2, dispatches * 16).min(MOST);
+            ms = run(dispatches).await?;
+        }
+        let mut samples_ms = Vec::new();
+        for _ in 0..samples.max(1) {
+            let short = run(dispatches).await?;
+            let long = run(dispatches * 3).await?;
+            samples_ms.push(((long - short) / f64::from(dispatches * 2)).max(0.0));
+        }
+        Ok(Benchmark { backend: opened.info.backend, kernel, samples_ms, dispatches })
+    }
+
+    /// Memory of the device.
+    ///
+    /// # Errors
+    /// [`Error::Disposed`] after [`close`](Self::close).
+    pub fn memory(&self) -> Result<MemoryStats> {
+        Ok(self.current()?.device.memory())
+    }
+
+    /// Gives free pooled buffers back to the system.
+    ///
+    /// # Errors
+    /// [`Error::Disposed`] after [`close`](Self::close).
+    pub fn trim(&self) -> Result<()> {
+        self.current()?.device.trim();
+        Ok(())
+    }
+
+    /// Closes this handle and its clones. Calls under way finish; later ones get [`Error::Disposed`].
+    pub fn close(&self) {
+        self.state().opened = None;
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn current(&self) -> Result<Arc<Opened>> {
+        self.state().opened.clone().ok_or(Error::Disposed { what: "handle" })
+    }
+
+    /// A device other than `lost`. Of all who ask at once one opens it, and the others wait.
+    async fn reopen(&self, lost: &Arc<Opened>) -> Result<Arc<Opened>> {
+        loop {
+            let turn = {
+                let mut state = self.state();
+                match &state.opened {
+                    None => return Err(Error::Disposed { what: "handle" }),
+                    Some(opened) if !Arc::ptr_eq(opened, lost) => return Ok(Arc::clone(opened)),
+                    Some(_) => {}
+                }
+                match &mut state.reopening {
+                    Some(waiting) => {
+                        let (sender, receiver) = oneshot::channel();
+                        waiting.push(sender);
+                        Some(receiver)
+                    }
+                    None => {
+                        state.reopening = Some(Vec::new());
+                        None
+                    }
+                }
+            };
+            if let Some(turn) = turn {
+                // Woken by the turn's end, also if it came to nothing: then this call tries itself.
+                let _ = turn.await;
+                continue;
+            }
+            let turn = Reopening(self);
+            let mut fresh = select::open(&self.0.options).await?;
+            fresh.info.generation = lost.info.generation + 1;
+            let fresh = Arc::new(fresh);
+            {
+                let mut state = self.state();
+                if state.opened.is_some() {
+                    state.opened = Some(Arc::clone(&fresh));
+                }
+            }
+            drop(turn);
+            return Ok(fresh);
+        }
+    }
+}
+
+/// The turn of who opens a fresh device; its end, however it comes, wakes the others.
+struct Reopening<'a>(&'a Gpu);
+
+impl Drop for Reopening<'_> {
+    fn drop(&mut self) {
+        // Dropping the senders wakes the receivers.
+        drop(self.0.state().reopening.take());
+    }
+}
+
+fn start(call: &Call<'_>, opened: &Opened, want: Want) -> Result<Option<Started>> {
+    let elements = call.problem.elements();
+    if elements == 0 && !want.keep {
+        return Ok(None);
+    }
+    let download = if want.keep { 0 } else { elements };
+    call.start(opened, How { repeats: 1, timed: want.timed, download }).map(Some)
+}
+
+/// A product that is submitted. Dropping it gives its memory back when the device is done.
+pub(crate) struct Pending<'a> {
+    gpu: Gpu,
+    call: Call<'a>,
+    want: Want,
+    opened: Arc<Opened>,
+    /// None for a result without elements.
+    started: Result<Option<Started>>,
+    fingerprint: u64,
+    clock: Stopwatch,
+}
+
+impl Pending<'_> {
+    /// Waits for the result; after a loss, once more on a fresh device.
+    pub(crate) async fn finish(self) -> Result<Report<Output>> {
+        let Self { gpu, call, want, opened, started, fingerprint, clock } = self;
+        let first = complete(&call, &opened, started, &clock).await;
+        let (opened, lost) = match first {
+            Err(Error::DeviceLost { .. }) if call.is_replayable() => (gpu.reopen(&opened).await?, true),
+            Err(Error::OutOfMemory { .. }) if opened.device.memory().pooled_bytes > 0 => {
+                opened.device.trim();
+                (opened, false)
+            }
+            Err(Error::DeviceLost { reason }) => {
+                // The next call is to find a device.
+                gpu.reopen(&opened).await?;
+                return Err(Error::DeviceLost { reason });
+            }
+            done => return done,
+        };
+        if opened.info.backend.is_gpu() && call.fingerprint() != fingerprint {
+            return Err(Error::DeviceLost { reason: "it cannot be computed again, because an operand was changed meanwhile".to_owned() });
+        }
+        let started = start(&call, &opened, want);
+        let report = complete(&call, &opened, started, &clock).await?;
+        Ok(Report { replayed: lost, ..report })
+    }
+}
+
+async fn complete(call: &Call<'_>, opened: &Arc<Opened>, started: Result<Option<Started>>, clock: &Stopwatch) -> Result<Report<Output>> {
+    let (data, kernel, upload_ms, kernel_ms, device_clock) = match started? {
+        None => (Output::Host(HostVec::empty()), "none".to_owned(), 0.0, 0.0, false),
+        Some(Started { running, out, plan, upload_ms }) => {
+            let finished = opened.device.finish(running).await?;
+            let data = match finished.data {
+                Some(values) => Output::Host(values),
+                None => Output::Tensor(Tensor::new(call.problem.m.into(), call.problem.n.into(), out, Arc::clone(opened))),
+            };
+            (data, plan.kernel(), upload_ms, finished.kernel_ms, finished.device_clock)
+        }
+    };
+    let total_ms = clock.ms();
+    Ok(Report {
+        data,
+        backend: opened.info.backend,
+        device: opened.info.name.clone(),
+        software: opened.info.is_software(),
+        kernel,
+        upload_ms,
+        kernel_ms,
+        download_ms: (total_ms - upload_ms - kernel_ms).max(0.0),
+        total_ms,
+        device_clock,
+        replayed: false,
+    })
+}

@@ -1,0 +1,183 @@
+//! What a device is and what it can do: asked once, then data. The same struct is behind JavaScript's `device_info()`, the page's
+//! card and the tests.
+
+use std::fmt;
+
+/// What computes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum BackendId {
+    /// wgpu: WebGPU in the browser; Vulkan, Metal, DX12 or GL natively.
+    WebGpu,
+    /// Fragment shaders in the browser.
+    WebGl2,
+    /// Vector instructions on the CPU.
+    Simd,
+    /// Plain code on the CPU: the oracle that the others are tested against.
+    Scalar,
+}
+
+impl BackendId {
+    /// All of them, in the order in which `auto` prefers them.
+    pub const ALL: [Self; 4] = [Self::WebGpu, Self::WebGl2, Self::Simd, Self::Scalar];
+
+    /// The name that options, reports and JavaScript use.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::WebGpu => "webgpu",
+            Self::WebGl2 => "webgl2",
+            Self::Simd => "simd",
+            Self::Scalar => "scalar",
+        }
+    }
+
+    /// The backend of that name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|id| id.name() == name)
+    }
+
+    /// Whether results come from a device of its own memory.
+    pub const fn is_gpu(self) -> bool {
+        matches!(self, Self::WebGpu | Self::WebGl2)
+    }
+}
+
+impl fmt::Display for BackendId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// What sort of hardware a device is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum DeviceKind {
+    /// A GPU with memory of its own.
+    Discrete,
+    /// A GPU that shares the CPU's memory.
+    Integrated,
+    /// A GPU that does not say which.
+    Gpu,
+    /// A CPU that emulates a GPU: SwiftShader, lavapipe, WARP.
+    Software,
+    /// The CPU itself.
+    Cpu,
+}
+
+impl DeviceKind {
+    /// The name that JavaScript sees.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Discrete => "discrete",
+            Self::Integrated => "integrated",
+            Self::Gpu => "gpu",
+            Self::Software => "software",
+            Self::Cpu => "cpu",
+        }
+    }
+}
+
+/// What plans may rely on. A limit that a backend does not have is `u64::MAX` or `u32::MAX`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Caps {
+    /// The largest buffer, in bytes.
+    pub max_buffer_bytes: u64,
+    /// The largest range of a buffer that a kernel sees at once, in bytes.
+    pub max_binding_bytes: u64,
+    /// Bindings start at multiples of this many bytes.
+    pub binding_alignment_bytes: u64,
+    /// The most workgroups in x, y or z.
+    pub max_workgroups_per_dimension: u32,
+    /// The most invocations in a workgroup.
+    pub max_workgroup_invocations: u32,
+    /// Workgroup memory in bytes.
+    pub max_workgroup_bytes: u32,
+    /// The longest side of a texture in texels.
+    pub max_texture_size: u32,
+}
+
+impl Caps {
+    /// No limit at all: what the CPU has, and what a test starts from.
+    pub const UNLIMITED: Self = Self {
+        max_buffer_bytes: u64::MAX,
+        max_binding_bytes: u64::MAX,
+        binding_alignment_bytes: 4,
+        max_workgroups_per_dimension: u32::MAX,
+        max_workgroup_invocations: u32::MAX,
+        max_workgroup_bytes: u32::MAX,
+        max_texture_size: u32::MAX,
+    };
+}
+
+/// Whether a backend that is not in use could be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    /// It works; another was preferred.
+    Available,
+    /// It cannot be used here.
+    Off,
+    /// Nothing asked for it.
+    Untried,
+}
+
+impl Standing {
+    /// The name that JavaScript sees.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Available => "available",
+            Self::Off => "off",
+            Self::Untried => "untried",
+        }
+    }
+}
+
+/// Why a backend is not the one in use.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OtherBackend {
+    /// Which.
+    pub backend: BackendId,
+    /// Whether it could be used.
+    pub standing: Standing,
+    /// What is missing, or why another was preferred.
+    pub reason: String,
+    /// What would turn it on; empty if nothing would.
+    pub remedy: String,
+}
+
+/// The device in use.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeviceInfo {
+    /// What computes.
+    pub backend: BackendId,
+    /// The adapter's name; empty if the browser does not tell.
+    pub name: String,
+    /// The maker; empty if unknown.
+    pub vendor: String,
+    /// The chip's family; empty if unknown.
+    pub architecture: String,
+    /// What sort of hardware.
+    pub kind: DeviceKind,
+    /// Limits that plans rely on.
+    pub caps: Caps,
+    /// Features in use.
+    pub features: Vec<&'static str>,
+    /// Why this backend was chosen.
+    pub reason: String,
+    /// The others, each with the reason why it is not in use.
+    pub others: Vec<OtherBackend>,
+    /// Counts the devices of this handle: 1 at first, one more after each recovery from a loss.
+    pub generation: u32,
+}
+
+impl DeviceInfo {
+    /// Whether a CPU emulates the GPU.
+    pub fn is_software(&self) -> bool {
+        self.kind == DeviceKind::Software
+    }
+}
+
+/// Whether an adapter's name is that of a known software renderer. Browsers do not always say so themselves.
+pub(crate) fn is_software_name(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    ["swiftshader", "llvmpipe", "lavapipe", "softpipe", "microsoft basic render", "warp"].iter().any(|known| name.contains(known))
+}

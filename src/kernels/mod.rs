@@ -1,0 +1,86 @@
+//! The table of kernels: an id, the constants of a variant, and the source in `shaders/<op>/` that they come from.
+
+pub mod template;
+
+use std::fmt::{self, Write};
+
+use crate::error::Result;
+use template::Constant;
+
+/// A kernel's source.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum KernelId {
+    /// `shaders/matmul/tiled.wgsl`: the register-tiled product.
+    MatmulTiled,
+    /// `shaders/matmul/packed.frag`: the product by fragment shader, four rows a pass.
+    MatmulPacked,
+    /// `backend/cpu`: the product on the CPU.
+    MatmulCpu,
+}
+
+impl KernelId {
+    /// The name in reports: its path in `shaders/` without the ending.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::MatmulTiled => "matmul/tiled",
+            Self::MatmulPacked => "matmul/packed",
+            Self::MatmulCpu => "matmul/cpu",
+        }
+    }
+
+    const fn template(self) -> &'static str {
+        match self {
+            Self::MatmulTiled => include_str!("../../shaders/matmul/tiled.wgsl"),
+            Self::MatmulPacked => include_str!("../../shaders/matmul/packed.frag"),
+            Self::MatmulCpu => "",
+        }
+    }
+}
+
+/// One variant of a kernel: the key under which a compiled one is kept.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Kernel {
+    /// Which source.
+    pub id: KernelId,
+    /// What reports call the variant, e.g. `128x128x16`.
+    pub variant: String,
+    /// The variant's constants.
+    pub constants: Vec<Constant>,
+}
+
+impl Kernel {
+    /// A constant's value; 0 if the variant does not set it.
+    pub fn constant(&self, name: &str) -> u32 {
+        self.constants.iter().find(|(known, _)| *known == name).map_or(0, |(_, value)| *value)
+    }
+
+    /// The variant's WGSL.
+    pub fn wgsl(&self) -> Result<String> {
+        let mut source = String::new();
+        for (name, value) in &self.constants {
+            let _ = writeln!(source, "const {name} = {value}u;");
+        }
+        source.push_str(&template::expand(self.id.template(), &self.constants)?);
+        Ok(source)
+    }
+
+    /// The variant's GLSL ES 3.00.
+    pub fn glsl(&self) -> Result<String> {
+        let mut source = String::from("#version 300 es\n");
+        for (name, value) in &self.constants {
+            let _ = writeln!(source, "#define {name} {value}");
+        }
+        source.push_str(&template::expand(self.id.template(), &self.constants)?);
+        Ok(source)
+    }
+}
+
+impl fmt::Display for Kernel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.id.name())?;
+        if !self.variant.is_empty() {
+            write!(f, " {}", self.variant)?;
+        }
+        Ok(())
+    }
+}

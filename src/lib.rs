@@ -1,0 +1,56 @@
+//! GPU matrix products for the browser and for native machines.
+//!
+//! **What** to compute (an op) is decided apart from **how** (a plan) and **where** (a backend):
+//!
+//! ```text
+//! JS   matmul(a, b, {m, k, n}) ── web ──┐
+//! Rust gpu.matmul(&a, &b, &op) ─────────┴─► ops::matmul ──► plan::matmul ──► backend ──► device
+//!                                           what it means    (shape, caps)    upload
+//!                                           and what is      ─► Plan,         submit
+//!                                           refused          plain data       finish
+//! ```
+//!
+//! ```
+//! # fn main() -> lapidary::Result<()> {
+//! use lapidary::{Gpu, Matmul, Options};
+//! let gpu = Gpu::open_blocking(Options::default())?; // the best device that is there
+//! let (a, b) = (vec![1.0; 64 * 32], vec![2.0; 32 * 48]);
+//! let c = gpu.matmul_blocking(&a, &b, &Matmul::new(64, 32, 48))?;
+//! assert_eq!(c, vec![64.0; 64 * 48]);
+//! println!("{}", gpu.info()?.name);
+//! # Ok(()) }
+//! ```
+//!
+//! Everything is async on every target; natively the `_blocking` methods wait.
+
+mod backend;
+#[cfg(not(target_arch = "wasm32"))]
+mod blocking;
+mod call;
+mod clock;
+mod error;
+mod gpu;
+mod host;
+mod info;
+pub mod kernels;
+pub mod ops;
+mod options;
+pub mod plan;
+pub mod random;
+mod select;
+mod tensor;
+pub mod verify;
+#[cfg(target_arch = "wasm32")]
+mod web;
+
+pub use backend::MemoryStats;
+#[cfg(not(target_arch = "wasm32"))]
+pub use blocking::default_gpu;
+pub use call::Operand;
+pub use error::{Error, Result};
+pub use gpu::{Benchmark, Gpu, Report};
+pub use host::{HostSlice, HostVec};
+pub use info::{BackendId, Caps, DeviceInfo, DeviceKind, OtherBackend, Standing};
+pub use ops::matmul::Matmul;
+pub use options::{Choice, Options, PowerPreference};
+pub use tensor::Tensor;

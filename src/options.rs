@@ -1,0 +1,49 @@
+//! How a device is chosen and opened.
+
+use crate::info::BackendId;
+
+/// Which backend to use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Choice {
+    /// The first of WebGPU, WebGL2, SIMD and scalar that works; a software GPU only if it beats the CPU.
+    #[default]
+    Auto,
+    /// SIMD, else scalar.
+    Cpu,
+    /// This one or none.
+    Only(BackendId),
+}
+
+/// Which GPU of several.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum PowerPreference {
+    /// The fastest.
+    #[default]
+    HighPerformance,
+    /// The thriftiest.
+    LowPower,
+}
+
+/// How a device is chosen and opened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Options {
+    /// Which backend.
+    pub backend: Choice,
+    /// Which GPU of several.
+    pub power_preference: PowerPreference,
+    /// Bytes of free device buffers kept for reuse.
+    pub pool_bytes: u64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { backend: Choice::Auto, power_preference: PowerPreference::HighPerformance, pool_bytes: 256 << 20 }
+    }
+}
+
+impl Options {
+    /// This backend or none.
+    pub fn only(backend: BackendId) -> Self {
+        Self { backend: Choice::Only(backend), ..Self::default() }
+    }
+}

@@ -1,0 +1,91 @@
+//! How a product is computed, decided apart from where: shape and capabilities in, a [`Plan`] out. Plain data, and pure: the same
+//! on a machine without a GPU, where the tests compare it with golden text.
+
+pub mod matmul;
+
+use std::fmt;
+
+use crate::kernels::Kernel;
+
+/// Which buffer a kernel sees.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Slot {
+    /// The first operand.
+    A,
+    /// The second operand.
+    B,
+    /// The matrix that is added.
+    C,
+    /// The result.
+    Out,
+}
+
+impl Slot {
+    /// The slot's place in a list of buffers.
+    pub const fn index(self) -> usize {
+        match self {
+            Self::A => 0,
+            Self::B => 1,
+            Self::C => 2,
+            Self::Out => 3,
+        }
+    }
+}
+
+/// A range of a buffer, in bytes. The planner guarantees that it lies in the buffer as it was planned for, that it starts at a multiple of
+/// the alignment and is no longer than a binding may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Binding {
+    /// Which buffer.
+    pub slot: Slot,
+    /// Where the kernel's binding of that name is.
+    pub index: u32,
+    /// Where it starts.
+    pub offset_bytes: u64,
+    /// How long it is; a multiple of 16.
+    pub size_bytes: u64,
+}
+
+/// One launch of a kernel. Launches of a plan run one after another, each seeing what those before it wrote.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Dispatch {
+    /// What runs.
+    pub kernel: Kernel,
+    /// Its parameters.
+    pub params: matmul::Params,
+    /// What it sees.
+    pub bindings: Vec<Binding>,
+    /// Workgroups in x, y, z; for a fragment shader the texels of its target.
+    pub grid: [u32; 3],
+}
+
+/// What a backend has to do, in order.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Plan {
+    /// The launches.
+    pub dispatches: Vec<Dispatch>,
+}
+
+impl Plan {
+    /// The kernel that does the work, for reports.
+    pub fn kernel(&self) -> String {
+        self.dispatches.first().map_or_else(|| "none".to_owned(), |dispatch| dispatch.kernel.to_string())
+    }
+}
+
+impl fmt::Display for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for dispatch in &self.dispatches {
+            let [x, y, z] = dispatch.grid;
+            writeln!(f, "{} grid {x}x{y}x{z}", dispatch.kernel)?;
+            for (name, value) in &dispatch.kernel.constants {
+                write!(f, " {name}={value}")?;
+            }
+            writeln!(f, "\n  {}", dispatch.params)?;
+            for Binding { slot, index, offset_bytes, size_bytes } in &dispatch.bindings {
+                writeln!(f, "  {index}: {slot:?} {offset_bytes}+{size_bytes}")?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,119 @@
+//! Chooses a device. What is not chosen leaves its reason behind.
+
+use crate::backend::device::Device;
+use crate::backend::{Backend, How};
+use crate::call::{Call, Opened};
+use crate::clock::Stopwatch;
+use crate::error::{Error, Result};
+use crate::host::HostSlice;
+use crate::info::{BackendId, DeviceInfo, OtherBackend, Standing};
+use crate::ops::matmul::Matmul;
+use crate::options::{Choice, Options};
+
+/// Edge of the product by which a software GPU and the CPU are compared.
+const RACE: u64 = 128;
+
+/// The device that the options ask for.
+pub(crate) async fn open(options: &Options) -> Result<Opened> {
+    let candidates: &[BackendId] = match &options.backend {
+        Choice::Auto => &BackendId::ALL,
+        Choice::Cpu => &[BackendId::Simd, BackendId::Scalar],
+        Choice::Only(id) => std::slice::from_ref(id),
+    };
+    let auto = options.backend == Choice::Auto;
+    let mut others: Vec<OtherBackend> = Vec::new();
+    let mut cpu: Option<(Opened, f64)> = None;
+    for &id in candidates {
+        let opened = match try_open(id, options).await {
+            Ok(opened) => opened,
+            Err(other) => {
+                others.push(other);
+                continue;
+            }
+        };
+        let reason = if auto && opened.info.is_software() {
+            // A CPU that emulates a GPU may be slower than the CPU used plainly.
+            let rival = match cpu.take() {
+                Some(rival) => rival,
+                None => fastest_cpu(options).await?,
+            };
+            let gflops = race(&opened).await?;
+            let figures = format!("software GPU: {gflops:.2} GFLOP/s against {:.2} of {} at {RACE}³", rival.1, rival.0.info.backend);
+            if gflops <= rival.1 {
+                others.push(OtherBackend { backend: id, standing: Standing::Available, reason: figures, remedy: String::new() });
+                cpu = Some(rival);
+                continue;
+            }
+            figures
+        } else if auto {
+            "the first that works, of those that are preferred".to_owned()
+        } else {
+            "asked for".to_owned()
+        };
+        return Ok(settle(opened, reason, others, auto));
+    }
+    let last = others.pop();
+    Err(match last {
+        Some(OtherBackend { backend, reason, remedy, .. }) => Error::Unavailable { backend, reason, remedy },
+        None => Error::internal("no backend to choose from"),
+    })
+}
+
+fn settle(mut opened: Opened, reason: String, mut others: Vec<OtherBackend>, auto: bool) -> Opened {
+    for id in BackendId::ALL {
+        if id != opened.info.backend && others.iter().all(|other| other.backend != id) {
+            let reason = if auto { format!("{} is preferred", opened.info.backend) } else { format!("{} was asked for", opened.info.backend) };
+            others.push(OtherBackend { backend: id, standing: Standing::Untried, reason, remedy: String::new() });
+        }
+    }
+    opened.info = DeviceInfo { reason, others, ..opened.info };
+    opened
+}
+
+async fn fastest_cpu(options: &Options) -> Result<(Opened, f64)> {
+    let opened = match try_open(BackendId::Simd, options).await {
+        Ok(opened) => opened,
+        Err(_) => try_open(BackendId::Scalar, options).await.map_err(|other| Error::Unavailable { backend: other.backend, reason: other.reason, remedy: other.remedy })?,
+    };
+    let gflops = race(&opened).await?;
+    Ok((opened, gflops))
+}
+
+/// Opens a backend and has it compute a small product: a driver that cannot do that right is not used.
+async fn try_open(id: BackendId, options: &Options) -> Result<Opened, OtherBackend> {
+    let (device, info) = Device::open(id, options).await?;
+    let opened = Opened { device, info };
+    let fault = match self_test(&opened).await {
+        Ok(true) => return Ok(opened),
+        Ok(false) => "its driver computes a small product wrongly".to_owned(),
+        Err(error) => format!("its driver fails at a small product ({error})"),
+    };
+    Err(OtherBackend { backend: id, standing: Standing::Off, reason: fault, remedy: "update the browser or the graphics driver".to_owned() })
+}
+
+/// A product of small whole numbers, which has one right result in every order of summation, with edges in all directions.
+async fn self_test(opened: &Opened) -> Result<bool> {
+    let (m, k, n) = (35, 19, 37);
+    let value = |i: usize| (i * 7 % 11) as f32 - 5.0;
+    let a: Vec<f32> = (0..m * k).map(value).collect();
+    let b: Vec<f32> = (0..k * n).map(value).collect();
+    let c = compute(opened, &a, &b, &Matmul::new(m as u64, k as u64, n as u64)).await?;
+    Ok((0..m * n).all(|i| c[i] == (0..k).map(|p| a[i / n * k + p] * b[p * n + i % n]).sum::<f32>()))
+}
+
+/// GFLOP/s end to end at a small size, the first run left out.
+async fn race(opened: &Opened) -> Result<f64> {
+    let elements = vec![1.0f32; (RACE * RACE) as usize];
+    let op = Matmul::new(RACE, RACE, RACE);
+    compute(opened, &elements, &elements, &op).await?;
+    let stopwatch = Stopwatch::start();
+    compute(opened, &elements, &elements, &op).await?;
+    Ok(2.0 * (RACE * RACE * RACE) as f64 / stopwatch.ms().max(1e-3) / 1e6)
+}
+
+async fn compute(opened: &Opened, a: &[f32], b: &[f32], op: &Matmul<'_>) -> Result<Vec<f32>> {
+    let call = Call::new(op, HostSlice::from(a).into(), HostSlice::from(b).into())?;
+    let started = call.start(opened, How { repeats: 1, timed: false, download: call.problem.elements() })?;
+    let finished = opened.device.finish(started.running).await?;
+    finished.data.map(crate::host::HostVec::into_vec).ok_or_else(|| Error::internal("no result"))
+}

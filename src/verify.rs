@@ -1,0 +1,162 @@
+//! When a result counts as right: the one place of all tolerances.
+//!
+//! A sum of k products in floating point, in any order and with or without fused multiply-add, is within γ_k·Σ|a||b| of the exact sum, where
+//! γ_k = k·u / (1 − k·u) and u = 2⁻²⁴ for f32 (Higham, "Accuracy and Stability of Numerical Algorithms", 2nd ed., 2002, section
+//! 3.5). Scaling by α and adding β·C round three times more. A GPU may also flush subnormal numbers to zero, at most the smallest
+//! normal number for each term. So an element is right if
+//!
+//! ```text
+//! |c − exact| ≤ γ_{k+r}·(|α|·(|A||B|) + |β·C|) + (k + r)·2⁻¹²⁶      r = 0 without α and β, else 3
+//! ```
+//!
+//! The exact product is computed in f64, whose own error of about k·2⁻⁵³ does not count beside that. An element whose exact value
+//! is infinite or NaN must be the same; one whose bound overflows cannot be judged and passes.
+
+use crate::error::{Error, Result};
+use crate::ops::matmul::{Matmul, Problem};
+
+/// Unit roundoff of f32.
+const UNIT: f64 = 1.0 / (1u64 << 24) as f64;
+
+/// γ_k of f32.
+pub fn gamma(k: u64) -> f64 {
+    let ku = k as f64 * UNIT;
+    if ku < 1.0 { ku / (1.0 - ku) } else { f64::INFINITY }
+}
+
+/// How far an element may be off: `magnitude` is |α|·(|A||B|) + |β·C| there.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Tolerance {
+    relative: f64,
+    absolute: f64,
+}
+
+impl Tolerance {
+    pub(crate) fn of(problem: &Problem) -> Self {
+        let plain = problem.alpha == 1.0 && problem.c.is_none();
+        let roundings = u64::from(problem.k) + if plain { 0 } else { 3 };
+        Self { relative: gamma(roundings), absolute: roundings as f64 * f64::from(f32::MIN_POSITIVE) }
+    }
+
+    /// The largest error that counts as right.
+    pub fn bound(&self, magnitude: f64) -> f64 {
+        self.relative * magnitude + self.absolute
+    }
+}
+
+/// How a whole result compares.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[non_exhaustive]
+pub struct Verdict {
+    /// Elements compared: all of them.
+    pub elements: u64,
+    /// Elements out of bounds.
+    pub wrong: u64,
+    /// The largest |c − exact|.
+    pub max_abs_error: f64,
+    /// The largest error as a share of its bound; above 1 is wrong.
+    pub worst_ratio: f64,
+    /// Where that is, counted by rows.
+    pub worst: u64,
+    /// What stands there.
+    pub value: f32,
+    /// What should.
+    pub expected: f64,
+    /// How far it may be off.
+    pub bound: f64,
+}
+
+impl Verdict {
+    /// Whether every element is right.
+    pub fn is_right(&self) -> bool {
+        self.wrong == 0
+    }
+
+    /// Takes one more element into account.
+    pub(crate) fn add(&mut self, value: f32, expected: f64, bound: f64) {
+        let error = (f64::from(value) - expected).abs();
+        let ratio = if value.is_nan() || expected.is_nan() {
+            if value.is_nan() && expected.is_nan() { 0.0 } else { f64::INFINITY }
+        } else if error == 0.0 || f64::from(value) == expected || bound.is_infinite() || bound.is_nan() {
+            0.0
+        } else if expected.is_infinite() {
+            f64::INFINITY
+        } else if value.is_infinite() && expected.abs() + bound > f64::from(f32::MAX) {
+            // The exact value is representable in f64 only: overflow is right.
+            0.0
+        } else {
+            error / bound
+        };
+        if error.is_finite() {
+            self.max_abs_error = self.max_abs_error.max(error);
+        }
+        self.wrong += u64::from(ratio > 1.0);
+        if ratio > self.worst_ratio || self.elements == 0 {
+            *self = Self { worst_ratio: ratio, worst: self.elements, value, expected, bound, ..*self };
+        }
+        self.elements += 1;
+    }
+}
+
+/// A product in double precision, and the bound of each element.
+#[derive(Debug, Clone)]
+pub struct Reference {
+    exact: Vec<f64>,
+    bounds: Vec<f64>,
+}
+
+impl Reference {
+    /// Computes it plainly, on one thread: k·m·n steps.
+    ///
+    /// # Errors
+    /// As [`Gpu::matmul`](crate::Gpu::matmul) for what is wrong with the dimensions and lengths.
+    pub fn new(a: &[f32], b: &[f32], c: &[f32], op: &Matmul<'_>) -> Result<Self> {
+        let problem = op.check(a.len() as u64, b.len() as u64)?;
+        let (m, k, n) = (problem.m as usize, problem.k as usize, problem.n as usize);
+        let step = |stride: u64, transposed: bool| if transposed { (1, stride as usize) } else { (stride as usize, 1) };
+        let (a_row, a_column) = step(problem.a.stride, problem.transpose_a);
+        let (b_row, b_column) = step(problem.b.stride, problem.transpose_b);
+        let (alpha, beta) = (f64::from(problem.alpha), f64::from(problem.beta));
+        let tolerance = Tolerance::of(&problem);
+        let mut reference = Self { exact: Vec::with_capacity(m * n), bounds: Vec::with_capacity(m * n) };
+        let (mut sums, mut magnitudes) = (vec![0.0f64; n], vec![0.0f64; n]);
+        for i in 0..m {
+            sums.fill(0.0);
+            magnitudes.fill(0.0);
+            for p in 0..k {
+                let x = f64::from(a[i * a_row + p * a_column]);
+                for j in 0..n {
+                    let term = x * f64::from(b[p * b_row + j * b_column]);
+                    sums[j] += term;
+                    magnitudes[j] += term.abs();
+                }
+            }
+            for j in 0..n {
+                let added = match problem.c {
+                    Some(stored) => beta * f64::from(c[i * stored.stride as usize + j]),
+                    None => 0.0,
+                };
+                let product = if k == 0 { 0.0 } else { alpha * sums[j] };
+                reference.exact.push(product + added);
+                reference.bounds.push(tolerance.bound((alpha * magnitudes[j]).abs() + added.abs()));
+            }
+        }
+        Ok(reference)
+    }
+
+    /// Judges every element of a result.
+    ///
+    /// # Errors
+    /// [`Error::LengthMismatch`] if it has another number of elements.
+    pub fn check(&self, result: &[f32]) -> Result<Verdict> {
+        let (length, expected) = (result.len() as u64, self.exact.len() as u64);
+        if length != expected {
+            return Err(Error::LengthMismatch { argument: "result", length, expected, formula: "m · n".to_owned() });
+        }
+        let mut verdict = Verdict::default();
+        for ((&value, &exact), &bound) in result.iter().zip(&self.exact).zip(&self.bounds) {
+            verdict.add(value, exact, bound);
+        }
+        Ok(verdict)
+    }
+}

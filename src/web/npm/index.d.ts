@@ -1,0 +1,275 @@
+/**
+ * GPU matrix products for the browser: WebGPU, else WebGL2, else SIMD on the CPU, else scalar code.
+ *
+ * ```js
+ * import { init_gpu, matmul } from "lapidary";
+ * const device = await init_gpu();                  // picks the best backend and says which
+ * const c = await matmul(a, b, { m, k, n });        // Float32Array in, Float32Array out
+ * ```
+ *
+ * Matrices are row-major `Float32Array`s. Every promise rejects with a {@link LapidaryError}.
+ */
+
+/** What computes. `cpu` stands for the faster CPU path that this engine has. */
+export type Backend = "webgpu" | "webgl2" | "simd" | "scalar";
+
+/** Stable error codes; the message holds the numbers and the remedy. */
+export type ErrorCode =
+  | "invalid_type" // an argument is not of the documented type
+  | "invalid_dimension" // m, k, n, a stride or a shape is not a whole number in range
+  | "length_mismatch" // an array's length is not what the dimensions ask for
+  | "invalid_option" // an unknown option, or a value that is not one of those listed
+  | "unavailable" // the backend asked for is not there; the message says why
+  | "limit_exceeded" // larger than this device or this package can do
+  | "out_of_memory" // the device or the page has not enough memory
+  | "device_lost" // the GPU went away and the call could not be replayed
+  | "disposed" // the tensor or the handle was freed before the call
+  | "aborted" // the signal was aborted; `cause` is its reason
+  | "internal"; // a fault of this package: please report it
+
+/** Every rejection: a real `Error` with a stable {@link ErrorCode}. */
+export interface LapidaryError extends Error {
+  readonly code: ErrorCode;
+  readonly cause?: unknown;
+}
+
+/** How to choose and open a device. */
+export interface InitOptions {
+  /**
+   * `"auto"` (default) takes the first of WebGPU, WebGL2, SIMD, scalar that works. A software GPU is taken only if it
+   * beats the CPU in a short measurement. A named backend is used or the call fails with `unavailable`.
+   */
+  backend?: "auto" | "cpu" | Backend;
+  /** Which GPU of several. Default `"high-performance"`. */
+  power_preference?: "high-performance" | "low-power";
+  /** Bytes of free device buffers kept for reuse. Default 268435456 (256 MiB). */
+  pool_bytes?: number;
+  /** Stops the opening; checked between its steps. */
+  signal?: AbortSignal;
+}
+
+/** Why a backend is not the one in use. */
+export interface OtherBackend {
+  backend: Backend;
+  /** `available`: it works, another was preferred. `off`: it cannot be used here. `untried`: nothing asked for it. */
+  state: "available" | "off" | "untried";
+  /** A sentence for people: what is missing, or why another was preferred. */
+  reason: string;
+  /** What would turn it on; empty if nothing would. */
+  remedy: string;
+}
+
+/** The device in use. */
+export interface DeviceInfo {
+  backend: Backend;
+  /** The adapter's name as far as the browser tells it; `""` if it does not. */
+  name: string;
+  vendor: string;
+  architecture: string;
+  /** `software` is a CPU that emulates a GPU (SwiftShader, lavapipe, WARP). */
+  kind: "discrete" | "integrated" | "gpu" | "software" | "cpu";
+  /** True when `kind` is `software`. */
+  software: boolean;
+  /** Limits that plans rely on; those that the backend does not have are absent. */
+  limits: {
+    max_buffer_bytes?: number;
+    max_binding_bytes?: number;
+    max_workgroups_per_dimension?: number;
+    max_workgroup_invocations?: number;
+    max_workgroup_bytes?: number;
+    max_texture_size?: number;
+  };
+  /** Features in use: `timestamp-query`, `simd128`, `relaxed-simd`, … */
+  features: string[];
+  /** Why this backend was chosen. */
+  reason: string;
+  /** The other backends, each with the reason why it is not in use. */
+  others: OtherBackend[];
+  /** Counts the devices this handle has had: 1 at first, one more after each recovery from a loss. */
+  generation: number;
+}
+
+/** C = alpha · op(A) · op(B) + beta · C, where op is the identity or the transpose. */
+export interface MatmulOptions {
+  /** Rows of op(A) and of the result. Not needed if `a` is a {@link Tensor}. */
+  m?: number;
+  /** Columns of op(A), rows of op(B). Not needed if an operand is a {@link Tensor}. */
+  k?: number;
+  /** Columns of op(B) and of the result. Not needed if `b` is a {@link Tensor}. */
+  n?: number;
+  /** A is stored k × m. */
+  transpose_a?: boolean;
+  /** B is stored n × k. */
+  transpose_b?: boolean;
+  /** Default 1. With 0, A and B are not read. */
+  alpha?: number;
+  /** Default 0: C is not read. Another value needs `c`. */
+  beta?: number;
+  /** The m × n matrix that `beta` scales. It is not changed. */
+  c?: Float32Array;
+  /** Elements from one stored row of A to the next; default: its columns, and then the length must be exact. */
+  lda?: number;
+  /** The same for B. */
+  ldb?: number;
+  /** The same for `c`. The result itself is always packed. */
+  ldc?: number;
+  /** Give a {@link MatmulReport} in place of the bare data. */
+  report?: boolean;
+  /** Keep the result on the device and give a {@link Tensor}. */
+  keep?: boolean;
+  /** Checked before the upload, before the kernel and before the result is given. Submitted work is not recalled. */
+  signal?: AbortSignal;
+}
+
+/** A result and how it came about. */
+export interface MatmulReport<Data = Float32Array> {
+  data: Data;
+  backend: Backend;
+  /** The adapter's name. */
+  device: string;
+  /** True if a CPU emulated the GPU. */
+  software: boolean;
+  /** The kernel that ran, e.g. `matmul/tiled 128x128x16`. */
+  kernel: string;
+  upload_ms: number;
+  kernel_ms: number;
+  download_ms: number;
+  /** From the call to the result, all included. */
+  total_ms: number;
+  /** What `kernel_ms` was read from: the GPU's own timestamps, or the clock outside. */
+  kernel_clock: "timestamp" | "wall";
+  /** True if the device was lost on the way and the product was computed again on a fresh one. */
+  replayed: boolean;
+}
+
+/** A matrix on the device. Free it when done, or declare it with `using`. */
+export class Tensor {
+  private constructor();
+  readonly rows: number;
+  readonly columns: number;
+  readonly backend: Backend;
+  /** Copies the matrix back, row-major. */
+  toArray(): Promise<Float32Array>;
+  /** Gives the memory back. Calls that already use it finish. Twice is harmless. */
+  dispose(): void;
+  [Symbol.dispose](): void;
+}
+
+/** Times the kernel alone, operands and result staying on the device. */
+export interface BenchmarkOptions extends Omit<MatmulOptions, "c" | "beta" | "report" | "keep"> {
+  /** How many samples. Default 5. */
+  samples?: number;
+  /** Shortest time of the shorter of the two runs that give a sample. Default 50. */
+  min_ms?: number;
+}
+
+/** Each sample is the slope between d and 3 d products in one submission, so what a submission costs drops out. */
+export interface Benchmark {
+  backend: Backend;
+  kernel: string;
+  /** Milliseconds a product, one number a sample. */
+  samples_ms: number[];
+  median_ms: number;
+  /** 2 m n k / median, in 10⁹ a second. */
+  gflops: number;
+  /** d: products in the shorter run. */
+  dispatches: number;
+}
+
+/** Device memory in use. */
+export interface MemoryStats {
+  /** Bytes of buffers that calls and tensors hold now. */
+  used_bytes: number;
+  /** Bytes of free buffers kept for reuse. */
+  pooled_bytes: number;
+  /** The most that `used_bytes` and `pooled_bytes` together have been. */
+  peak_bytes: number;
+  buffers: number;
+  /** Bytes of the WebAssembly module's own memory. */
+  wasm_bytes: number;
+}
+
+/** How a whole result compares with a product in double precision. */
+export interface Verdict {
+  /** Every element keeps |C − C_f64| ≤ bound. */
+  ok: boolean;
+  /** Elements compared: all of them. */
+  elements: number;
+  /** Elements out of bounds. */
+  wrong: number;
+  max_abs_error: number;
+  /** The largest error as a share of its bound; above 1 is wrong. */
+  worst_ratio: number;
+  /** Where that is. */
+  row: number;
+  column: number;
+  value: number;
+  expected: number;
+  bound: number;
+}
+
+/** A product in double precision with the bound γ_k·|A||B| of each element, to judge f32 results by. */
+export class Reference {
+  private constructor();
+  /** Judges every element of a packed m × n result. */
+  check(result: Float32Array): Verdict;
+  free(): void;
+  [Symbol.dispose](): void;
+}
+
+/** One device, with options of its own. The functions below use a handle that the whole page shares. */
+export class Gpu {
+  private constructor();
+  static open(options?: InitOptions): Promise<Gpu>;
+  info(): DeviceInfo;
+  matmul(a: Float32Array | Tensor, b: Float32Array | Tensor, options: MatmulOptions & { report: true; keep: true }): Promise<MatmulReport<Tensor>>;
+  matmul(a: Float32Array | Tensor, b: Float32Array | Tensor, options: MatmulOptions & { report: true }): Promise<MatmulReport>;
+  matmul(a: Float32Array | Tensor, b: Float32Array | Tensor, options: MatmulOptions & { keep: true }): Promise<Tensor>;
+  matmul(a: Float32Array | Tensor, b: Float32Array | Tensor, options: MatmulOptions): Promise<Float32Array>;
+  /** Puts a row-major rows × columns matrix on the device. */
+  tensor(data: Float32Array, shape: readonly [rows: number, columns: number]): Promise<Tensor>;
+  benchmark(a: Float32Array | Tensor, b: Float32Array | Tensor, options: BenchmarkOptions): Promise<Benchmark>;
+  memory(): MemoryStats;
+  /** Gives free pooled buffers back to the device. */
+  trim(): void;
+  /** Closes the handle. Calls under way finish; later ones reject with `disposed`. Twice is harmless. */
+  free(): void;
+  [Symbol.dispose](): void;
+}
+
+/**
+ * Opens the shared device, or gives the one that is open. With options, the next calls use a device opened with them.
+ * Calls made before it has resolved wait for it.
+ */
+export function init_gpu(options?: InitOptions): Promise<DeviceInfo>;
+
+/** The shared device; opens it first if nothing has. */
+export function device_info(): Promise<DeviceInfo>;
+
+/**
+ * C = alpha · op(A) · op(B) + beta · C in f32, row-major, for any m, k, n ≥ 0.
+ *
+ * The operands are read before the call returns, so they may be changed at once; only if the device is lost during the call are
+ * they read again, and a change that is noticed then ends the call with `device_lost`.
+ *
+ * @throws {LapidaryError} `invalid_type`, `invalid_dimension`, `length_mismatch`, `invalid_option`, `limit_exceeded`, …
+ */
+export function matmul(a: Float32Array | Tensor, b: Float32Array | Tensor, options: MatmulOptions & { report: true; keep: true }): Promise<MatmulReport<Tensor>>;
+export function matmul(a: Float32Array | Tensor, b: Float32Array | Tensor, options: MatmulOptions & { report: true }): Promise<MatmulReport>;
+export function matmul(a: Float32Array | Tensor, b: Float32Array | Tensor, options: MatmulOptions & { keep: true }): Promise<Tensor>;
+export function matmul(a: Float32Array | Tensor, b: Float32Array | Tensor, options: MatmulOptions): Promise<Float32Array>;
+
+/** Puts a row-major rows × columns matrix on the shared device, to be used in many products. */
+export function tensor(data: Float32Array, shape: readonly [rows: number, columns: number]): Promise<Tensor>;
+
+/** Times the kernel on the shared device, operands staying there. */
+export function benchmark(a: Float32Array | Tensor, b: Float32Array | Tensor, options: BenchmarkOptions): Promise<Benchmark>;
+
+/** Memory of the shared device and of the module. */
+export function memory(): Promise<MemoryStats>;
+
+/** Computes the reference by which {@link Reference.check} judges results. On the CPU, in double precision: slow for large sizes. */
+export function reference(a: Float32Array, b: Float32Array, options: Omit<MatmulOptions, "report" | "keep">): Promise<Reference>;
+
+/** A matrix of `length` uniform values in [−1, 1) from a seed: the same on every machine. */
+export function random_matrix(length: number, seed: number): Promise<Float32Array>;
