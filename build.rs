@@ -1,25 +1,32 @@
-//! For wasm: compiles `src/backend/cpu/wasm/kernel.rs` into small modules of its own, one for each level of SIMD, which the main
-//! module embeds. For other targets: nothing.
+//! Strips the shaders of comments, which every visitor would download. For wasm also compiles `src/backend/cpu/wasm/kernel.rs` into
+//! small modules of its own, one for each level of SIMD, which the main module embeds.
 
-use std::env;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::{env, fs};
 
 const KERNEL: &str = "src/backend/cpu/wasm/kernel.rs";
-const LEVELS: [(&str, &str); 2] = [("scalar", ""), ("simd", "+simd128")];
+/// Name, target features, and how to optimize: engines without SIMD are rare, and the download is everybody's.
+const LEVELS: [(&str, &str, &str); 2] = [("scalar", "", "-Copt-level=s"), ("simd", "+simd128", "-Copt-level=2")];
+const SHADERS: [&str; 2] = ["matmul/tiled.wgsl", "matmul/packed.frag"];
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-changed={KERNEL}");
+    println!("cargo::rerun-if-changed=shaders");
+    let out = PathBuf::from(env::var("OUT_DIR").expect("cargo sets OUT_DIR"));
+    for shader in SHADERS {
+        let source = fs::read_to_string(Path::new("shaders").join(shader)).expect("a shader is a file");
+        fs::write(out.join(shader.replace('/', "-")), stripped(&source)).expect("OUT_DIR is writable");
+    }
     if env::var("CARGO_CFG_TARGET_ARCH").as_deref() != Ok("wasm32") {
         return;
     }
-    let out = PathBuf::from(env::var("OUT_DIR").expect("cargo sets OUT_DIR"));
     let rustc = env::var("RUSTC").expect("cargo sets RUSTC");
-    for (name, features) in LEVELS {
+    for (name, features, optimize) in LEVELS {
         let status = Command::new(&rustc)
             .args([KERNEL, "--crate-type=cdylib", "--crate-name=kernel", "--edition=2024", "--target=wasm32-unknown-unknown"])
-            .args(["-Copt-level=2", "-Cpanic=abort", "-Ccodegen-units=1", "-Cstrip=symbols", "-Clto=fat"])
+            .args([optimize, "-Cpanic=abort", "-Ccodegen-units=1", "-Cstrip=symbols", "-Clto=fat"])
             // The blocks are static; the stack holds little.
             .args(["-Clink-arg=-zstack-size=16384", &format!("-Ctarget-feature={features}")])
             .arg("-o")
@@ -28,4 +35,13 @@ fn main() {
             .expect("rustc starts");
         assert!(status.success(), "the {name} kernel does not compile");
     }
+}
+
+/// Without comments, indentation and empty lines; the template's own lines, `//# …`, stay.
+fn stripped(source: &str) -> String {
+    let code = |line: &str| match line.find("//") {
+        Some(at) if !line[at..].starts_with("//#") => line[..at].trim().to_owned(),
+        _ => line.trim().to_owned(),
+    };
+    source.lines().map(code).filter(|line| !line.is_empty()).map(|line| line + "\n").collect()
 }

@@ -36,7 +36,7 @@ impl Gpu {
     ///
     /// # Errors
     /// As there.
-    pub fn matmul_blocking<'a>(&self, a: impl Into<Operand<'a>>, b: impl Into<Operand<'a>>, op: &Matmul<'_>) -> Result<Vec<f32>> {
+    pub fn matmul_blocking<'a, 'b>(&self, a: impl Into<Operand<'a>>, b: impl Into<Operand<'b>>, op: &Matmul<'_>) -> Result<Vec<f32>> {
         pollster::block_on(self.matmul(a, b, op))
     }
 
@@ -44,7 +44,7 @@ impl Gpu {
     ///
     /// # Errors
     /// As there.
-    pub fn matmul_report_blocking<'a>(&self, a: impl Into<Operand<'a>>, b: impl Into<Operand<'a>>, op: &Matmul<'_>) -> Result<Report> {
+    pub fn matmul_report_blocking<'a, 'b>(&self, a: impl Into<Operand<'a>>, b: impl Into<Operand<'b>>, op: &Matmul<'_>) -> Result<Report> {
         pollster::block_on(self.matmul_report(a, b, op))
     }
 

@@ -34,7 +34,7 @@ impl<'a, T: Into<HostSlice<'a>>> From<T> for Operand<'a> {
     }
 }
 
-impl From<&Tensor> for Operand<'static> {
+impl From<&Tensor> for Operand<'_> {
     fn from(tensor: &Tensor) -> Self {
         Self::Tensor(tensor.clone())
     }

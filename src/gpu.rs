@@ -97,6 +97,19 @@ pub struct Benchmark {
     pub dispatches: u32,
 }
 
+impl Benchmark {
+    /// The middle sample, or the mean of the two in the middle.
+    pub fn median_ms(&self) -> f64 {
+        let samples = &self.samples_ms;
+        // The element below which so many others are; ties go by place.
+        let ranked = |rank: usize| {
+            let below = |i: usize| (0..samples.len()).filter(|&j| (samples[j], j) < (samples[i], i)).count();
+            (0..samples.len()).find(|&i| below(i) == rank).map_or(f64::NAN, |i| samples[i])
+        };
+        (ranked(samples.len().saturating_sub(1) / 2) + ranked(samples.len() / 2)) / 2.0
+    }
+}
+
 impl Gpu {
     /// Opens a device.
     ///
@@ -159,13 +172,11 @@ impl Gpu {
     /// # Errors
     /// [`Error::LengthMismatch`] if there are not rows · columns values; limits and memory of the device.
     pub async fn tensor(&self, values: impl Into<HostSlice<'_>>, rows: u64, columns: u64) -> Result<Tensor> {
-        let (tensor, check) = self.begin_tensor(&values.into(), rows, columns)?;
-        check.await?;
-        Ok(tensor)
+        self.begin_tensor(values.into(), rows, columns)?.finish().await
     }
 
-    /// The part of [`tensor`](Self::tensor) that reads the values, and the part that waits for the device's word.
-    pub(crate) fn begin_tensor(&self, values: &HostSlice<'_>, rows: u64, columns: u64) -> Result<(Tensor, impl Future<Output = Result<()>> + use<>)> {
+    /// The part of [`tensor`](Self::tensor) that reads the values.
+    pub(crate) fn begin_tensor<'a>(&self, values: HostSlice<'a>, rows: u64, columns: u64) -> Result<PendingTensor<'a>> {
         let opened = self.current()?;
         let side = |name, value: u64| {
             u32::try_from(value).map_err(|_| Error::InvalidDimension { name, value: value.to_string(), expected: format!("at most {}", u32::MAX) })
@@ -174,15 +185,9 @@ impl Gpu {
         if values.len() != shape.span() {
             return Err(Error::LengthMismatch { argument: "data", length: values.len(), expected: shape.span(), formula: format!("{rows} · {columns}") });
         }
-        let buffer = opened.device.upload(values)?;
-        let tensor = Tensor::new(rows, columns, buffer, Arc::clone(&opened));
-        let check = async move {
-            match opened.device.lost() {
-                Some(reason) => Err(Error::DeviceLost { reason }),
-                None => Ok(()),
-            }
-        };
-        Ok((tensor, check))
+        let fingerprint = values.fingerprint();
+        let tensor = put(&opened, &values, rows, columns)?;
+        Ok(PendingTensor { gpu: self.clone(), opened, values, fingerprint, tensor })
     }
 
     /// Checks, uploads and submits; what is left is waiting.
@@ -206,7 +211,10 @@ impl Gpu {
     /// As [`matmul`](Self::matmul).
     pub async fn benchmark(&self, a: impl Into<Operand<'_>>, b: impl Into<Operand<'_>>, op: &Matmul<'_>, samples: u32, min_ms: f64) -> Result<Benchmark> {
         const MOST: u32 = 4096;
-        let opened = self.current()?;
+        let mut opened = self.current()?;
+        if opened.device.lost().is_some() {
+            opened = self.reopen(&opened).await?;
+        }
         let (mut a, mut b) = (a.into(), b.into());
         let call = Call::new(op, a.clone(), b.clone())?;
         // Host operands go to the device once, as they are stored.
@@ -328,6 +336,42 @@ impl Drop for Reopening<'_> {
     }
 }
 
+/// A matrix on its way to the device.
+pub(crate) struct PendingTensor<'a> {
+    gpu: Gpu,
+    opened: Arc<Opened>,
+    values: HostSlice<'a>,
+    fingerprint: u64,
+    tensor: Tensor,
+}
+
+impl PendingTensor<'_> {
+    /// Waits for the device's word; after a loss, puts the matrix on a fresh device.
+    pub(crate) async fn finish(self) -> Result<Tensor> {
+        let Self { gpu, opened, values, fingerprint, tensor } = self;
+        match opened.device.synchronize().await {
+            Ok(()) => return Ok(tensor),
+            Err(Error::DeviceLost { .. }) => {}
+            Err(error) => return Err(error),
+        }
+        let opened = gpu.reopen(&opened).await?;
+        if values.fingerprint() != fingerprint {
+            return Err(changed_meanwhile());
+        }
+        let tensor = put(&opened, &values, tensor.rows(), tensor.columns())?;
+        opened.device.synchronize().await?;
+        Ok(tensor)
+    }
+}
+
+fn put(opened: &Arc<Opened>, values: &HostSlice<'_>, rows: u64, columns: u64) -> Result<Tensor> {
+    Ok(Tensor::new(rows, columns, opened.device.upload(values)?, Arc::clone(opened)))
+}
+
+fn changed_meanwhile() -> Error {
+    Error::DeviceLost { reason: "it cannot be done again, because an operand was changed meanwhile".to_owned() }
+}
+
 fn start(call: &Call<'_>, opened: &Opened, want: Want) -> Result<Option<Started>> {
     let elements = call.problem.elements();
     if elements == 0 && !want.keep {
@@ -368,7 +412,7 @@ impl Pending<'_> {
             done => return done,
         };
         if opened.info.backend.is_gpu() && call.fingerprint() != fingerprint {
-            return Err(Error::DeviceLost { reason: "it cannot be computed again, because an operand was changed meanwhile".to_owned() });
+            return Err(changed_meanwhile());
         }
         let started = start(&call, &opened, want);
         let report = complete(&call, &opened, started, &clock).await?;

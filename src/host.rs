@@ -104,7 +104,7 @@ mod web {
     }
 
     /// Row-major f32 values that a call gives.
-    #[derive(Debug, Clone, PartialEq)]
+    #[derive(Debug, Clone)]
     pub struct HostVec(pub(crate) Float32Array);
 
     impl HostVec {

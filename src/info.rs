@@ -178,6 +178,6 @@ impl DeviceInfo {
 
 /// Whether an adapter's name is that of a known software renderer. Browsers do not always say so themselves.
 pub(crate) fn is_software_name(name: &str) -> bool {
-    let name = name.to_ascii_lowercase();
-    ["swiftshader", "llvmpipe", "lavapipe", "softpipe", "microsoft basic render", "warp"].iter().any(|known| name.contains(known))
+    let known: [&[u8]; 6] = [b"swiftshader", b"llvmpipe", b"lavapipe", b"softpipe", b"microsoft basic render", b"warp"];
+    known.iter().any(|known| name.as_bytes().windows(known.len()).any(|part| part.eq_ignore_ascii_case(known)))
 }

@@ -1,5 +1,8 @@
 //! Chooses a device. What is not chosen leaves its reason behind.
 
+use std::future::Future;
+use std::pin::Pin;
+
 use crate::backend::device::Device;
 use crate::backend::{Backend, How};
 use crate::call::{Call, Opened};
@@ -10,11 +13,21 @@ use crate::info::{BackendId, DeviceInfo, OtherBackend, Standing};
 use crate::ops::matmul::Matmul;
 use crate::options::{Choice, Options};
 
+/// Boxed, because a future is compiled anew for each that waits for it.
+#[cfg(not(target_arch = "wasm32"))]
+type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+#[cfg(target_arch = "wasm32")]
+type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
+
 /// Edge of the product by which a software GPU and the CPU are compared.
 const RACE: u64 = 128;
 
 /// The device that the options ask for.
-pub(crate) async fn open(options: &Options) -> Result<Opened> {
+pub(crate) fn open(options: &Options) -> BoxFuture<'_, Result<Opened>> {
+    Box::pin(choose(options))
+}
+
+async fn choose(options: &Options) -> Result<Opened> {
     let candidates: &[BackendId] = match &options.backend {
         Choice::Auto => &BackendId::ALL,
         Choice::Cpu => &[BackendId::Simd, BackendId::Scalar],
@@ -37,8 +50,17 @@ pub(crate) async fn open(options: &Options) -> Result<Opened> {
                 Some(rival) => rival,
                 None => fastest_cpu(options).await?,
             };
-            let gflops = race(&opened).await?;
-            let figures = format!("software GPU: {gflops:.2} GFLOP/s against {:.2} of {} at {RACE}³", rival.1, rival.0.info.backend);
+            let gflops = match race(&opened).await {
+                Ok(gflops) => gflops,
+                Err(error) => {
+                    others.push(OtherBackend { backend: id, standing: Standing::Off, reason: format!("it failed at a small product ({error})"), remedy: String::new() });
+                    cpu = Some(rival);
+                    continue;
+                }
+            };
+            // In whole MFLOP/s: printing fractions would bring kilobytes of code along.
+            let (own, plain) = ((gflops * 1e3) as u64, (rival.1 * 1e3) as u64);
+            let figures = format!("software GPU: {own} MFLOP/s against {plain} of {} at {RACE}³", rival.0.info.backend);
             if gflops <= rival.1 {
                 others.push(OtherBackend { backend: id, standing: Standing::Available, reason: figures, remedy: String::new() });
                 cpu = Some(rival);
@@ -80,7 +102,11 @@ async fn fastest_cpu(options: &Options) -> Result<(Opened, f64)> {
 }
 
 /// Opens a backend and has it compute a small product: a driver that cannot do that right is not used.
-async fn try_open(id: BackendId, options: &Options) -> Result<Opened, OtherBackend> {
+fn try_open(id: BackendId, options: &Options) -> BoxFuture<'_, Result<Opened, OtherBackend>> {
+    Box::pin(open_and_test(id, options))
+}
+
+async fn open_and_test(id: BackendId, options: &Options) -> Result<Opened, OtherBackend> {
     let (device, info) = Device::open(id, options).await?;
     let opened = Opened { device, info };
     let fault = match self_test(&opened).await {

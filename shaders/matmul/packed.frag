@@ -1,1 +1,194 @@
-// placeholder replaced by the webgl2 work
+// C = alpha * op(A) * op(B) + beta * C in f32, by a fragment shader.
+//
+// A fragment computes a block of ROWS x 4 elements of C, and each row of the block goes to a target of its own. The blocks, counted
+// row by row, lie in the targets line by line; so target r, read from its first texel on, is rows r, r + ROWS, r + 2 ROWS, … of C,
+// each padded to whole texels. Four steps of k cost a fetch for each of four texels of B and ROWS or four of A, for ROWS * 16
+// multiplications.
+//
+// A, B and C are textures that hold the matrix as it is stored: four consecutive elements a texel, in lines of 2^*_log2 texels.
+//
+//   TRANSPOSE_A  A is stored k x m, not m x k.
+//   TRANSPOSE_B  B is stored n x k, not k x n.
+//   READS_C      beta is not 0: C is read.
+//   *_VEC4       rows start at multiples of 4 elements. If not, four elements of a row lie in two texels and are joined. Where
+//                a row runs along k, the second of them is the next step's first, and is fetched once.
+//   ROWS         1 or 2 only if m is no more.
+//
+// What lies outside in k counts as zero by selection, never by multiplication, so that a NaN there cannot spread. Elements outside
+// in m and n are computed from whatever lies there, and nobody reads them. A fetch outside a texture is defined in WebGL.
+//
+// The template's lines begin with //#; kernels/template.rs expands them.
+
+precision highp float;
+precision highp int;
+precision highp sampler2D;
+
+uniform sampler2D a;
+uniform sampler2D b;
+//# if READS_C
+uniform sampler2D c;
+//# end
+
+// Params of plan/matmul.rs, and what the backend adds to them.
+uniform uint params[20];
+#define m params[0]
+#define k params[1]
+#define n params[2]
+#define lda params[3]
+#define ldb params[4]
+#define ldc params[5]
+#define alpha uintBitsToFloat(params[11])
+#define beta uintBitsToFloat(params[12])
+#define out_log2 params[13]
+#define a_log2 params[14]
+#define a_mask params[15]
+#define b_log2 params[16]
+#define b_mask params[17]
+#define c_log2 params[18]
+#define c_mask params[19]
+
+//# for r in ROWS
+layout(location = $r) out vec4 row_$r;
+//# end
+
+vec4 a_texel(uint i) { return texelFetch(a, ivec2(i & a_mask, i >> a_log2), 0); }
+vec4 b_texel(uint i) { return texelFetch(b, ivec2(i & b_mask, i >> b_log2), 0); }
+
+// Four elements of two neighbouring texels, from the one at `start` on.
+vec4 join(vec4 x, vec4 y, uint start) {
+  return start < 2u ? (start == 0u ? x : vec4(x.yzw, y.x)) : (start == 2u ? vec4(x.zw, y.xy) : vec4(x.w, y.xyz));
+}
+
+void main() {
+  uint block = (uint(gl_FragCoord.y) << out_log2) + uint(gl_FragCoord.x);
+  uint blocks = (n + 3u) / 4u;
+  uint row = block / blocks * uint(ROWS);
+  uint column = block % blocks * 4u;
+  if (row >= m) discard;
+
+  // The texels of the first step of k, and in them the element at which it begins: of each stored row along k, or of each of four rows
+  // across it.
+//# if TRANSPOSE_A
+//# for p in 4
+  uint a_at_$p = $pu * lda + row;
+  uint a_start_$p = a_at_$p & 3u;
+  a_at_$p >>= 2u;
+//# end
+//# else
+//# for r in ROWS
+  uint a_at_$r = min(row + $ru, m - 1u) * lda;
+  uint a_start_$r = a_at_$r & 3u;
+  a_at_$r >>= 2u;
+//# if A_VEC4
+//# else
+  vec4 a_next_$r = a_texel(a_at_$r);
+//# end
+//# end
+//# end
+//# if TRANSPOSE_B
+//# for j in 4
+  uint b_at_$j = min(column + $ju, n - 1u) * ldb;
+  uint b_start_$j = b_at_$j & 3u;
+  b_at_$j >>= 2u;
+//# if B_VEC4
+//# else
+  vec4 b_next_$j = b_texel(b_at_$j);
+//# end
+//# end
+//# else
+//# for p in 4
+  uint b_at_$p = $pu * ldb + column;
+  uint b_start_$p = b_at_$p & 3u;
+  b_at_$p >>= 2u;
+//# end
+//# end
+
+//# for r in ROWS
+  vec4 sum_$r = vec4(0.0);
+//# end
+  for (uint k0 = 0u; k0 < k; k0 += 4u) {
+//# if TRANSPOSE_A
+//# for p in 4
+    vec4 a_$p = a_texel(a_at_$p);
+//# if A_VEC4
+//# else
+    a_$p = join(a_$p, a_texel(a_at_$p + 1u), a_start_$p);
+//# end
+    a_at_$p += lda;
+//# end
+//# else
+//# for r in ROWS
+//# if A_VEC4
+    vec4 a_$r = a_texel(a_at_$r);
+    a_at_$r += 1u;
+//# else
+    a_at_$r += 1u;
+    vec4 a_first_$r = a_next_$r;
+    a_next_$r = a_texel(a_at_$r);
+    vec4 a_$r = join(a_first_$r, a_next_$r, a_start_$r);
+//# end
+//# end
+//# end
+//# if TRANSPOSE_B
+//# for j in 4
+//# if B_VEC4
+    vec4 b_column_$j = b_texel(b_at_$j);
+    b_at_$j += 1u;
+//# else
+    b_at_$j += 1u;
+    vec4 b_first_$j = b_next_$j;
+    b_next_$j = b_texel(b_at_$j);
+    vec4 b_column_$j = join(b_first_$j, b_next_$j, b_start_$j);
+//# end
+//# end
+//# for p in 4
+    vec4 b_$p = vec4(b_column_0[$p], b_column_1[$p], b_column_2[$p], b_column_3[$p]);
+//# end
+//# else
+//# for p in 4
+    vec4 b_$p = b_texel(b_at_$p);
+//# if B_VEC4
+//# else
+    b_$p = join(b_$p, b_texel(b_at_$p + 1u), b_start_$p);
+//# end
+    b_at_$p += ldb;
+//# end
+//# end
+    if (k0 + 4u > k) {
+//# for p in 4
+      if (k0 + $pu >= k) {
+        b_$p = vec4(0.0);
+//# if TRANSPOSE_A
+        a_$p = vec4(0.0);
+//# else
+//# for r in ROWS
+        a_$r[$p] = 0.0;
+//# end
+//# end
+      }
+//# end
+    }
+//# for p in 4
+//# for r in ROWS
+//# if TRANSPOSE_A
+    sum_$r += a_$p[$r] * b_$p;
+//# else
+    sum_$r += a_$r[$p] * b_$p;
+//# end
+//# end
+//# end
+  }
+
+//# for r in ROWS
+  // An empty sum stays 0 whatever alpha is.
+  row_$r = k == 0u ? sum_$r : alpha * sum_$r;
+//# if READS_C
+  uint c_at_$r = (row + $ru) * ldc + column;
+  uint c_texel_$r = c_at_$r >> 2u;
+  vec4 c_first_$r = texelFetch(c, ivec2(c_texel_$r & c_mask, c_texel_$r >> c_log2), 0);
+  c_texel_$r += 1u;
+  vec4 c_second_$r = texelFetch(c, ivec2(c_texel_$r & c_mask, c_texel_$r >> c_log2), 0);
+  row_$r += beta * join(c_first_$r, c_second_$r, c_at_$r & 3u);
+//# end
+//# end
+}

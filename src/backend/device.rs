@@ -42,14 +42,17 @@ macro_rules! backends {
             fn submit(&self, plan: &Plan, operands: [Option<Bound<'_, Buffer>>; 3], out: &Buffer, how: How) -> Result<Running> {
                 match (self, out) {
                     $( $(#[$cfg])? (Self::$name(device), Buffer::$name(out)) => {
-                        let [a, b, c] = operands.map(|operand| match operand {
-                            None => Ok(None),
-                            Some(Bound::Host(values)) => Ok(Some(Bound::Host(values))),
-                            Some(Bound::Buffer(Buffer::$name(buffer))) => Ok(Some(Bound::Buffer(buffer))),
-                            #[allow(unreachable_patterns, reason = "with one backend there is no other")]
-                            Some(_) => Err(foreign()),
-                        });
-                        device.submit(plan, [a?, b?, c?], out, how).map(Running::$name)
+                        let mut own = [None, None, None];
+                        for (own, operand) in own.iter_mut().zip(operands) {
+                            *own = match operand {
+                                None => None,
+                                Some(Bound::Host(values)) => Some(Bound::Host(values)),
+                                Some(Bound::Buffer(Buffer::$name(buffer))) => Some(Bound::Buffer(buffer)),
+                                #[allow(unreachable_patterns, reason = "with one backend there is no other")]
+                                Some(_) => return Err(foreign()),
+                            };
+                        }
+                        device.submit(plan, own, out, how).map(Running::$name)
                     } )+
                     #[allow(unreachable_patterns, reason = "with one backend there is no other")]
                     _ => Err(foreign()),
@@ -70,6 +73,10 @@ macro_rules! backends {
                     #[allow(unreachable_patterns, reason = "with one backend there is no other")]
                     _ => Err(foreign()),
                 }
+            }
+
+            async fn synchronize(&self) -> Result<()> {
+                match self { $( $(#[$cfg])? Self::$name(device) => device.synchronize().await, )+ }
             }
 
             fn lost(&self) -> Option<String> {

@@ -47,6 +47,9 @@ pub(crate) trait Backend {
     /// Copies a result of so many elements back to the host.
     async fn download(&self, buffer: &Self::Buffer, elements: u64) -> Result<HostVec>;
 
+    /// Waits until everything so far is done. An error if the device reported one that no other call was told of.
+    async fn synchronize(&self) -> Result<()>;
+
     /// Why the device is lost, if it is.
     fn lost(&self) -> Option<String>;
 

@@ -8,7 +8,7 @@ use crate::error::Result;
 use template::Constant;
 
 /// A kernel's source.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KernelId {
     /// `shaders/matmul/tiled.wgsl`: the register-tiled product.
     MatmulTiled,
@@ -30,15 +30,15 @@ impl KernelId {
 
     const fn template(self) -> &'static str {
         match self {
-            Self::MatmulTiled => include_str!("../../shaders/matmul/tiled.wgsl"),
-            Self::MatmulPacked => include_str!("../../shaders/matmul/packed.frag"),
+            Self::MatmulTiled => include_str!(concat!(env!("OUT_DIR"), "/matmul-tiled.wgsl")),
+            Self::MatmulPacked => include_str!(concat!(env!("OUT_DIR"), "/matmul-packed.frag")),
             Self::MatmulCpu => "",
         }
     }
 }
 
 /// One variant of a kernel: the key under which a compiled one is kept.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Kernel {
     /// Which source.
     pub id: KernelId,

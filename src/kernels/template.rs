@@ -7,7 +7,7 @@
 //! //# end
 //! ```
 //!
-//! Everything else is copied. Loops are unrolled here and not left to the drivers because only accumulators with constant indices are
+//! A directive has a line of its own, from its first column on. Everything else is copied. Loops are unrolled here and not left to the drivers because only accumulators with constant indices are
 //! sure to live in registers.
 
 use std::fmt::Write;
@@ -19,7 +19,7 @@ pub type Constant = (&'static str, u32);
 
 /// The template's text with its loops and choices carried out.
 pub fn expand(template: &str, constants: &[Constant]) -> Result<String> {
-    let lines: Vec<&str> = template.lines().collect();
+    let lines: Vec<&str> = template.split('\n').collect();
     let mut out = String::with_capacity(template.len() * 4);
     let end = block(&lines, 0, constants, &mut Vec::new(), Some(&mut out))?;
     if end == lines.len() { Ok(out) } else { Err(fault(end, "an end without a beginning")) }
@@ -39,14 +39,14 @@ fn block(
     mut out: Option<&mut String>,
 ) -> Result<usize> {
     while let Some(line) = lines.get(at) {
-        let Some(directive) = line.trim_start().strip_prefix("//#") else {
+        let Some(directive) = line.strip_prefix("//# ") else {
             if let Some(out) = out.as_deref_mut() {
                 substitute(line, variables, out);
             }
             at += 1;
             continue;
         };
-        let words: Vec<&str> = directive.split_whitespace().collect();
+        let words: Vec<&str> = directive.split(' ').collect();
         match words[..] {
             ["for", name, "in", count] => {
                 let count = number(count, constants).ok_or_else(|| fault(at, "unknown count"))?;
@@ -65,7 +65,7 @@ fn block(
             ["if", name] => {
                 let chosen = number(name, constants).ok_or_else(|| fault(at, "unknown constant"))? != 0;
                 let mut end = block(lines, at + 1, constants, variables, out.as_deref_mut().filter(|_| chosen))?;
-                if lines.get(end).is_some_and(|line| line.trim() == "//# else") {
+                if lines.get(end) == Some(&"//# else") {
                     end = block(lines, end + 1, constants, variables, out.as_deref_mut().filter(|_| !chosen))?;
                 }
                 at = close(lines, end)?;
@@ -78,10 +78,7 @@ fn block(
 }
 
 fn close(lines: &[&str], end: usize) -> Result<usize> {
-    match lines.get(end) {
-        Some(line) if line.trim() == "//# end" => Ok(end + 1),
-        _ => Err(fault(end, "a block without an end")),
-    }
+    if lines.get(end) == Some(&"//# end") { Ok(end + 1) } else { Err(fault(end, "a block without an end")) }
 }
 
 fn number(word: &str, constants: &[Constant]) -> Option<u32> {

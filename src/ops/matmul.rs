@@ -107,7 +107,7 @@ impl<'c> Matmul<'c> {
             Some(c) => Some(Stored::check("c", "ldc", m, n, self.ldc, c.len())?).filter(|_| self.beta != 0.0),
             None if self.beta != 0.0 => {
                 let expected = "without c it must be 0; pass the m × n matrix to be added as c".to_owned();
-                return Err(Error::InvalidOption { option: "beta".to_owned(), value: self.beta.to_string(), expected });
+                return Err(Error::InvalidOption { option: "beta".to_owned(), value: "not 0".to_owned(), expected });
             }
             None => None,
         };

@@ -48,11 +48,10 @@ struct Tile {
     speed: f64,
 }
 
-const TILES: [Tile; 4] = [
-    Tile { m: 128, n: 256, k: 16, threads_m: 16, threads_n: 16, speed: 1.0 },
-    Tile { m: 128, n: 128, k: 16, threads_m: 16, threads_n: 16, speed: 0.85 },
-    Tile { m: 64, n: 64, k: 16, threads_m: 16, threads_n: 16, speed: 0.6 },
-    Tile { m: 32, n: 32, k: 16, threads_m: 8, threads_n: 8, speed: 0.3 },
+const TILES: [Tile; 3] = [
+    Tile { m: 256, n: 128, k: 16, threads_m: 16, threads_n: 16, speed: 1.0 },
+    Tile { m: 64, n: 64, k: 16, threads_m: 8, threads_n: 16, speed: 0.93 },
+    Tile { m: 32, n: 64, k: 32, threads_m: 8, threads_n: 16, speed: 0.7 },
 ];
 
 /// Workgroups assumed to run at once. No browser tells; large GPUs have 100 to 200 multiprocessors, and smaller ones lose little by tiles
@@ -92,9 +91,9 @@ impl Tile {
 
 /// A plan for compute shaders.
 pub fn compute(problem: &Problem, caps: &Caps) -> Result<Plan> {
-    let operands: Vec<Stored> = [Some(problem.a), Some(problem.b), problem.c].into_iter().flatten().collect();
-    for stored in operands.iter().filter(|_| problem.reads_operands()).chain([&result(problem)]) {
-        within_buffer(stored, caps)?;
+    let operand = |stored| Some(stored).filter(|_| problem.reads_operands());
+    for stored in [operand(problem.a), operand(problem.b), problem.c, Some(result(problem))].into_iter().flatten() {
+        within_buffer(&stored, caps)?;
     }
     let split = Split::choose(problem, caps);
     let mut dispatches = Vec::new();
@@ -116,16 +115,49 @@ pub fn cpu(problem: &Problem, variant: &str) -> Plan {
     Plan { dispatches: vec![Dispatch { kernel, params: whole(problem), bindings: Vec::new(), grid: [1; 3] }] }
 }
 
-/// A plan for fragment shaders: a texel of the target is a row of four elements, and the target has four layers for four rows.
-/// Targets are folded into lines of a power of two of texels, as [`fold`] tells.
+/// A plan for fragment shaders: a texel of the target is a row of four elements, and the target has a layer for each row of a block.
+/// Targets are folded into lines of a power of two of texels, as [`fold`] tells. A binding's index is the sampler: a, b, c.
 pub fn fragment(problem: &Problem, caps: &Caps) -> Result<Plan> {
-    let quads = u64::from(problem.m.div_ceil(4)) * u64::from(problem.n.div_ceil(4));
-    for stored in [Some(problem.a), Some(problem.b), problem.c].into_iter().flatten() {
-        fold(stored.span().div_ceil(4), caps)?;
+    // Blocks have four columns: a single column is computed as a row, which is stored the same, from Cᵀ = op(B)ᵀ·op(A)ᵀ.
+    let turned = problem.n == 1 && problem.m > 1 && problem.c.is_none_or(|c| c.stride == 1);
+    let in_order = if turned { [Slot::B, Slot::A, Slot::C] } else { [Slot::A, Slot::B, Slot::C] };
+    let mut problem = if turned { transposed(problem) } else { problem.clone() };
+    if problem.m == 1 && problem.transpose_a && problem.a.stride == 1 {
+        (problem.transpose_a, problem.a) = (false, column_as_row(problem.a));
     }
-    let (width, height) = fold(quads, caps)?;
-    let kernel = Kernel { id: KernelId::MatmulPacked, variant: "4x4".to_owned(), constants: constants_of_layout(problem) };
-    Ok(Plan { dispatches: vec![Dispatch { kernel, params: whole(problem), bindings: Vec::new(), grid: [width, height, 4] }] })
+    let problem = &problem;
+    let read = [Some(problem.a).filter(|_| problem.reads_operands()), Some(problem.b).filter(|_| problem.reads_operands()), problem.c];
+    let mut bindings = Vec::with_capacity(3);
+    for ((index, slot), stored) in (0..).zip(in_order).zip(read) {
+        if let Some(stored) = stored {
+            let texels = stored.span().div_ceil(4);
+            fold(texels, caps)?;
+            bindings.push(Binding { slot, index, offset_bytes: 0, size_bytes: texels * 16 });
+        }
+    }
+    let rows = match problem.m {
+        0 | 1 => 1,
+        2 => 2,
+        _ => 4,
+    };
+    let (width, height) = fold(u64::from(problem.m.div_ceil(rows)) * u64::from(problem.n.div_ceil(4)), caps)?;
+    // Where a single row begins is at the first texel in any case.
+    let vec4 = |stored: &Stored| u32::from(stored.stride.is_multiple_of(4) || stored.rows <= 1);
+    let mut constants = constants_of_layout(problem);
+    constants.extend([("ROWS", rows), ("A_VEC4", vec4(&problem.a)), ("B_VEC4", vec4(&problem.b))]);
+    let kernel = Kernel { id: KernelId::MatmulPacked, variant: format!("{rows}x4"), constants };
+    Ok(Plan { dispatches: vec![Dispatch { kernel, params: whole(problem), bindings, grid: [width, height, rows] }] })
+}
+
+/// The product whose result is the transpose of this one's, where C is a packed column if it is read.
+fn transposed(problem: &Problem) -> Problem {
+    let &Problem { m, n, transpose_a, transpose_b, a, b, c, .. } = problem;
+    Problem { m: n, n: m, transpose_a: !transpose_b, transpose_b: !transpose_a, a: b, b: a, c: c.map(column_as_row), ..*problem }
+}
+
+/// A packed column is stored as a row is.
+fn column_as_row(column: Stored) -> Stored {
+    Stored { rows: column.columns, columns: column.rows, stride: column.rows.into() }
 }
 
 /// Width and height of a texture that holds so many texels: the width a power of two, so that a shader finds a texel by shifts, and as near to

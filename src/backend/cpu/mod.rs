@@ -142,6 +142,10 @@ impl Backend for Cpu {
         engine::copy(&engine::borrow(buffer.values()?))
     }
 
+    async fn synchronize(&self) -> Result<()> {
+        Ok(())
+    }
+
     fn lost(&self) -> Option<String> {
         None
     }

@@ -12,7 +12,11 @@ pub(crate) async fn open(options: &Options) -> Result<(WebGpu, DeviceInfo), Othe
     let off = |reason: String, remedy: &str| OtherBackend { backend: BackendId::WebGpu, standing: Standing::Off, reason, remedy: remedy.to_owned() };
     #[cfg(target_arch = "wasm32")]
     web::check().map_err(|(reason, remedy)| off(reason.to_owned(), remedy))?;
-    let instance = wgpu::Instance::new(wgpu::InstanceDescriptor::new_without_display_handle_from_env());
+    #[cfg(target_arch = "wasm32")]
+    let descriptor = wgpu::InstanceDescriptor::new_without_display_handle();
+    #[cfg(not(target_arch = "wasm32"))]
+    let descriptor = wgpu::InstanceDescriptor::new_without_display_handle_from_env();
+    let instance = wgpu::Instance::new(descriptor);
     let power_preference = match options.power_preference {
         PowerPreference::HighPerformance => wgpu::PowerPreference::HighPerformance,
         PowerPreference::LowPower => wgpu::PowerPreference::LowPower,

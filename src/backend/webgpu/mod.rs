@@ -84,6 +84,11 @@ impl Backend for WebGpu {
         self.read_back(buffer, elements).await
     }
 
+    async fn synchronize(&self) -> Result<()> {
+        self.work_done().await;
+        self.settled()
+    }
+
     fn lost(&self) -> Option<String> {
         self.health.lost()
     }

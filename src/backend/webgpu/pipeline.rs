@@ -1,15 +1,14 @@
 //! Compiled kernels, kept for the life of the device.
 
-use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
 use super::WebGpu;
 use crate::error::Result;
 use crate::kernels::Kernel;
 
-/// Pipelines by variant.
+/// Pipelines by variant. A device uses a handful, and a hash map would cost the package more than it saves.
 #[derive(Default)]
-pub(super) struct Pipelines(Mutex<HashMap<Kernel, Pipeline>>);
+pub(super) struct Pipelines(Mutex<Vec<(Kernel, Pipeline)>>);
 
 /// A compiled kernel and the layout of its bindings, which is read from the source.
 #[derive(Clone)]
@@ -22,7 +21,7 @@ impl WebGpu {
     /// The kernel, compiled at its first use.
     pub(super) fn pipeline(&self, kernel: &Kernel) -> Result<Pipeline> {
         let mut known = self.pipelines.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(pipeline) = known.get(kernel) {
+        if let Some((_, pipeline)) = known.iter().find(|(variant, _)| variant == kernel) {
             return Ok(pipeline.clone());
         }
         let module = self.device.create_shader_module(wgpu::ShaderModuleDescriptor { label: Some(kernel.id.name()), source: wgpu::ShaderSource::Wgsl(kernel.wgsl()?.into()) });
@@ -36,7 +35,7 @@ impl WebGpu {
             cache: None,
         });
         let pipeline = Pipeline { bindings: pipeline.get_bind_group_layout(0), pipeline };
-        known.insert(kernel.clone(), pipeline.clone());
+        known.push((kernel.clone(), pipeline.clone()));
         Ok(pipeline)
     }
 }

@@ -188,6 +188,19 @@ impl WebGpu {
         }
     }
 
+    /// What no scope caught.
+    pub(super) fn settled(&self) -> Result<()> {
+        match self.health.lost() {
+            Some(reason) => Err(Error::DeviceLost { reason }),
+            None if self.health.note_out_of_memory(false) => Err(self.out_of_memory()),
+            None => Ok(()),
+        }
+    }
+
+    fn out_of_memory(&self) -> Error {
+        Error::OutOfMemory { bytes: self.pool.stats().used_bytes, place: "the GPU" }
+    }
+
     /// What a scope caught, as an error of this crate.
     fn judge(&self, fault: Option<wgpu::Error>) -> Result<()> {
         if let Some(reason) = self.health.lost() {
@@ -197,7 +210,7 @@ impl WebGpu {
         // A buffer that could not be had shows as a validation error where it is used.
         let out_of_memory = self.health.note_out_of_memory(false) || matches!(fault, wgpu::Error::OutOfMemory { .. });
         Err(if out_of_memory {
-            Error::OutOfMemory { bytes: self.pool.stats().used_bytes, place: "the GPU" }
+            self.out_of_memory()
         } else {
             Error::internal(fault.to_string())
         })
@@ -213,7 +226,7 @@ impl WebGpu {
         receiver
     }
 
-    async fn work_done(&self) {
+    pub(super) async fn work_done(&self) {
         let (sender, receiver) = oneshot::channel();
         self.queue.on_submitted_work_done(move || {
             let _ = sender.send(());

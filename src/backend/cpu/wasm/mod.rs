@@ -2,7 +2,9 @@
 //!
 //! Operands and results stay in the page's arrays; only blocks of them pass through the kernel's memory of about 4 MB.
 
-use js_sys::{Float32Array, Float64Array, Function, Object, Reflect, Uint8Array, WebAssembly};
+use std::cell::Cell;
+
+use js_sys::{Float32Array, Float64Array, Object, Reflect, Uint8Array, WebAssembly};
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
 
@@ -64,6 +66,21 @@ pub(crate) struct Engine {
     columns: u32,
 }
 
+thread_local! {
+    static MEMORY_BYTES: Cell<f64> = const { Cell::new(0.0) };
+}
+
+/// Bytes of the memories of all started kernels.
+pub(crate) fn memory_bytes() -> f64 {
+    MEMORY_BYTES.get()
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        MEMORY_BYTES.set(MEMORY_BYTES.get() - self.bytes());
+    }
+}
+
 /// A product by blocks: the operands, how they are stored, and how far.
 pub(crate) struct Operands<'a> {
     pub a: &'a Float32Array,
@@ -88,7 +105,7 @@ impl Engine {
         let memory = exports.memory().buffer();
         let (rows, depth, columns) = (exports.block_size(0), exports.block_size(1), exports.block_size(2));
         let floats = |which, length| Float32Array::new_with_byte_offset_and_length(&memory, exports.block(which), length);
-        Ok(Self {
+        let engine = Self {
             a: floats(0, rows * depth),
             b: floats(1, depth * columns),
             c: floats(2, rows * columns),
@@ -99,7 +116,13 @@ impl Engine {
             rows,
             depth,
             columns,
-        })
+        };
+        MEMORY_BYTES.set(MEMORY_BYTES.get() + engine.bytes());
+        Ok(engine)
+    }
+
+    fn bytes(&self) -> f64 {
+        f64::from(self.a.buffer().unchecked_into::<js_sys::ArrayBuffer>().byte_length())
     }
 
     pub(super) fn name() -> String {

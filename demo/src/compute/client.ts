@@ -1,0 +1,79 @@
+/**
+ * The page's end of the protocol. A stop that the worker cannot hear, because it is deep in one long product, ends the
+ * worker after a short grace and starts a fresh one: Stop always stops.
+ */
+import type { Settings } from "../bench/rows";
+import type { FromWorker, ToWorker } from "./messages";
+
+const STOP_GRACE_MS = 2_000;
+
+export class ComputeClient {
+  readonly #hear: (message: FromWorker) => void;
+  #worker: Worker | null = null;
+  #began_ms = 0;
+  #grace: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(hear: (message: FromWorker) => void) {
+    this.#hear = hear;
+  }
+
+  /** Starts the worker, or a fresh one in place of one that failed. `ready` follows. */
+  start(): void {
+    this.dispose();
+    let worker: Worker;
+    try {
+      worker = new Worker(new URL("./worker.ts", import.meta.url), { type: "module", name: "compute" });
+    } catch (error) {
+      // Later, so that the caller sees the answer as it sees all others.
+      const message = error instanceof Error ? error.message : String(error);
+      queueMicrotask(() => this.#fail(message));
+      return;
+    }
+    this.#worker = worker;
+    worker.onmessage = ({ data }: MessageEvent<FromWorker>) => {
+      if (this.#worker !== worker) return;
+      if (data.kind === "finished" || data.kind === "failed") clearTimeout(this.#grace);
+      this.#hear(data);
+    };
+    worker.onerror = (event) => {
+      event.preventDefault();
+      if (this.#worker === worker) this.#fail(event.message || "The worker's script could not be loaded or run.");
+    };
+    worker.onmessageerror = () => {
+      if (this.#worker === worker) this.#fail("A message from the worker could not be read.");
+    };
+  }
+
+  #fail(message: string): void {
+    this.dispose();
+    this.#hear({ kind: "failed", stage: "worker", error: { code: "internal", message } });
+  }
+
+  probe(): void {
+    this.#send({ kind: "probe" });
+  }
+
+  run(settings: Settings): void {
+    this.#began_ms = performance.now();
+    this.#send({ kind: "run", settings });
+  }
+
+  stop(): void {
+    this.#send({ kind: "stop" });
+    clearTimeout(this.#grace);
+    this.#grace = setTimeout(() => {
+      this.start();
+      this.#hear({ kind: "finished", stopped: true, seconds: (performance.now() - this.#began_ms) / 1000 });
+    }, STOP_GRACE_MS);
+  }
+
+  dispose(): void {
+    clearTimeout(this.#grace);
+    this.#worker?.terminate();
+    this.#worker = null;
+  }
+
+  #send(message: ToWorker): void {
+    this.#worker?.postMessage(message);
+  }
+}

@@ -1,0 +1,64 @@
+# Sourced by the scripts beside it: where things are, what is on PATH, and a few helpers.
+# Nothing in here may run slowly, since every script pays for it.
+# shellcheck shell=bash disable=SC2034
+
+ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+TOOLS=${LAPIDARY_TOOLS:-${XDG_CACHE_HOME:-$HOME/.cache}/lapidary}
+
+step() { printf '==> %s\n' "$*"; }
+note() { printf 'note: %s\n' "$*" >&2; }
+die() { printf '%s: %s\n' "${0##*/}" "$*" >&2; exit 1; }
+have() { command -v "$1" >/dev/null 2>&1; }
+
+# usage: print the comment block at the top of a script, which is its --help.
+usage() { awk 'NR == 1 { next } !/^#/ { exit } { sub(/^# ?/, ""); print }' "$0"; }
+
+on_ci() { [ "${CI:-}" = true ]; }
+
+# The CLI writes the glue that the crate's own wasm-bindgen expects, so their versions must be equal.
+WASM_PACK_VERSION=0.15.1
+WASM_BINDGEN_VERSION=
+if [ -f "$ROOT/Cargo.lock" ]; then
+    WASM_BINDGEN_VERSION=$(awk '
+        $1 == "name" { found = ($3 == "\"wasm-bindgen\"") }
+        $1 == "version" && found { gsub(/"/, "", $3); print $3; exit }' "$ROOT/Cargo.lock")
+fi
+
+PATH=$TOOLS/wasm-bindgen-$WASM_BINDGEN_VERSION/bin:$TOOLS/wasm-pack-$WASM_PACK_VERSION/bin:$PATH
+PATH=$ROOT/scripts/node_modules/.bin:$PATH
+export PATH
+
+# has_version TOOL VERSION: whether PATH has exactly that one.
+has_version() { have "$1" && [ "$("$1" --version 2>/dev/null | awk '{ print $2; exit }')" = "$2" ]; }
+
+# Loading std is what fails where the target is missing or was built by another compiler.
+has_wasm_target() {
+    (cd "$ROOT" && echo 'fn main() {}' | rustc --target wasm32-unknown-unknown --emit=dep-info -o - - >/dev/null 2>&1)
+}
+
+# first COMMAND-OR-PATH...: the path of the first that can be run.
+first() {
+    local name
+    for name in "$@"; do
+        command -v "$name" 2>/dev/null && return 0
+    done
+    return 0
+}
+
+find_browser() {
+    CHROME=${CHROME:-$(first google-chrome google-chrome-stable chromium chromium-browser \
+        "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome" \
+        "/Applications/Chromium.app/Contents/MacOS/Chromium")}
+    # CHROMEWEBDRIVER is the folder that hosted CI images name.
+    CHROMEDRIVER=${CHROMEDRIVER:-$(first "${CHROMEWEBDRIVER:-/nowhere}/chromedriver" chromedriver)}
+    export CHROME CHROMEDRIVER
+}
+find_browser
+
+# Mesa's Vulkan driver for the CPU: its file for the loader, or nothing.
+find_lavapipe() {
+    local icd
+    for icd in /usr/share/vulkan/icd.d/lvp_icd*.json /etc/vulkan/icd.d/lvp_icd*.json; do
+        if [ -f "$icd" ]; then echo "$icd"; return; fi
+    done
+}

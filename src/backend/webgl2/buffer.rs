@@ -1,0 +1,132 @@
+//! Device memory: pooled textures, and operands written straight from where the page has them.
+//!
+//! A texture is folded: texels of four elements, in lines of a power of two of them. An operand is one texture that holds it as it is
+//! stored. A result is as many textures as a kernel's blocks have rows, as `shaders/matmul/packed.frag` tells; it is put into an operand's
+//! form when it becomes one.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use js_sys::Float32Array;
+use wasm_bindgen::prelude::*;
+
+use super::{Gl, WebGl2};
+use crate::backend::pool::Pooled;
+use crate::error::{Error, Result};
+use crate::ops::matmul::Problem;
+use crate::plan::Plan;
+use crate::plan::matmul::fold;
+
+#[wasm_bindgen(module = "/src/backend/webgl2/gl.js")]
+extern "C" {
+    fn textures(gl: &Gl, count: u32, width: u32, height: u32) -> JsValue;
+    fn staging(gl: &Gl, bytes: f64) -> JsValue;
+    fn release(gl: &Gl, memory: &JsValue);
+    #[wasm_bindgen(catch)]
+    fn write(gl: &Gl, textures: &JsValue, width: u32, values: &Float32Array) -> Result<(), JsValue>;
+}
+
+/// The pool's kind of staging buffers; that of textures is made of their number and sides.
+const STAGING: u32 = u32::MAX;
+
+/// Textures or a staging buffer, which are deleted when this is dropped, not when some collector comes by.
+pub(super) struct Raw {
+    gl: Gl,
+    pub memory: JsValue,
+}
+
+impl Drop for Raw {
+    fn drop(&mut self) {
+        release(&self.gl, &self.memory);
+    }
+}
+
+/// Memory of the device. What it holds may change its form.
+pub(crate) struct Buffer(RefCell<Rc<Matrix>>);
+
+/// A matrix in textures: row i is in texture i mod `count`, each row padded to whole texels.
+pub(super) struct Matrix {
+    pub raw: Pooled<Raw>,
+    pub count: u32,
+    pub width: u32,
+    pub height: u32,
+    pub rows: u64,
+    pub columns: u64,
+}
+
+impl Matrix {
+    /// What a shader finds a texel by: the width's logarithm, and one less than the width.
+    pub(super) fn log2_and_mask(&self) -> [u32; 2] {
+        [self.width.ilog2(), self.width - 1]
+    }
+}
+
+impl Buffer {
+    fn new(matrix: Matrix) -> Self {
+        Self(RefCell::new(Rc::new(matrix)))
+    }
+
+    pub(super) fn matrix(&self) -> Rc<Matrix> {
+        Rc::clone(&self.0.borrow())
+    }
+}
+
+impl WebGl2 {
+    /// Copies values to the device; they may change as soon as this returns.
+    pub(super) fn store(&self, values: &Float32Array) -> Result<Buffer> {
+        let matrix = self.flat(values.length().into())?;
+        write(&self.gl, &matrix.raw.memory, matrix.width, values).map_err(|_| Error::OutOfMemory { bytes: matrix.columns * 4, place: "the host" })?;
+        Ok(Buffer::new(matrix))
+    }
+
+    /// Room for the result of a plan.
+    pub(super) fn room(&self, plan: &Plan, problem: &Problem) -> Result<Buffer> {
+        let [width, height, count] = plan.dispatches.first().map_or([1; 3], |dispatch| dispatch.grid);
+        // What has blocks of a single row is a row, or a column computed as one.
+        let (rows, columns) = if count == 1 { (1, problem.elements()) } else { (problem.m.into(), problem.n.into()) };
+        Ok(Buffer::new(Matrix { raw: self.textures(count, width, height)?, count, width, height, rows, columns }))
+    }
+
+    /// Room for so many elements in an operand's form.
+    pub(super) fn flat(&self, elements: u64) -> Result<Matrix> {
+        let (width, height) = fold(elements.div_ceil(4), &self.caps)?;
+        Ok(Matrix { raw: self.textures(1, width, height)?, count: 1, width, height, rows: 1, columns: elements })
+    }
+
+    /// The matrix in an operand's form.
+    pub(super) fn operand(&self, buffer: &Buffer) -> Result<Rc<Matrix>> {
+        let matrix = buffer.matrix();
+        if matrix.count == 1 {
+            return Ok(matrix);
+        }
+        let flat = Rc::new(self.unfold(&matrix)?);
+        *buffer.0.borrow_mut() = Rc::clone(&flat);
+        Ok(flat)
+    }
+
+    fn textures(&self, count: u32, width: u32, height: u32) -> Result<Pooled<Raw>> {
+        let bytes = u64::from(count) * u64::from(width) * u64::from(height) * 16;
+        // Sides are below 2^23, and there are at most four.
+        let kind = width.ilog2() << 26 | count << 23 | height;
+        self.take(kind, bytes, &|| textures(&self.gl, count, width, height))
+    }
+
+    /// Room for a result on its way to the host.
+    pub(super) fn staging(&self, bytes: u64) -> Result<Pooled<Raw>> {
+        self.take(STAGING, bytes, &|| staging(&self.gl, bytes as f64))
+    }
+
+    fn take(&self, kind: u32, bytes: u64, make: &dyn Fn() -> JsValue) -> Result<Pooled<Raw>> {
+        loop {
+            let taken = self.pool.take(kind, bytes, || {
+                let raw = Raw { gl: self.gl.clone(), memory: make() };
+                self.check(bytes).map(|()| raw)
+            });
+            if matches!(taken, Err(Error::OutOfMemory { .. })) && self.pool.stats().pooled_bytes > 0 {
+                self.pool.trim();
+                continue;
+            }
+            return taken;
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! WebGL2: matrices are float textures, and a product is a drawing into float textures.
+//!
+//! The context is the backend's own: no state of it is changed from outside, and none is left to be restored. Its commands are in `gl.js`.
+
+mod adapter;
+mod buffer;
+mod pipeline;
+mod submit;
+
+use std::cell::{Cell, RefCell};
+
+use wasm_bindgen::prelude::*;
+
+pub(crate) use adapter::open;
+pub(crate) use buffer::Buffer;
+pub(crate) use submit::Running;
+
+use super::pool::Pool;
+use super::{Backend, Bound, Finished, How, MemoryStats};
+use crate::error::{Error, Result};
+use crate::host::{HostSlice, HostVec};
+use crate::info::Caps;
+use crate::ops::matmul::Problem;
+use crate::plan::{self, Plan};
+
+#[wasm_bindgen]
+extern "C" {
+    /// A WebGL2RenderingContext.
+    #[derive(Clone)]
+    type Gl;
+    #[wasm_bindgen(method, js_name = isContextLost)]
+    fn is_context_lost(this: &Gl) -> bool;
+}
+
+#[wasm_bindgen(module = "/src/backend/webgl2/gl.js")]
+extern "C" {
+    fn close(gl: &Gl);
+    fn fault(gl: &Gl) -> u32;
+}
+
+/// What WebGL calls its errors.
+const OUT_OF_MEMORY: u32 = 0x0505;
+const CONTEXT_LOST: u32 = 0x9242;
+
+/// An open device: a context and what was made in it.
+pub(crate) struct WebGl2 {
+    gl: Gl,
+    caps: Caps,
+    programs: pipeline::Programs,
+    pool: Pool<buffer::Raw>,
+    faults: Faults,
+}
+
+/// Keeps a call from taking for its own success what an error of another befell: WebGL tells of an error once, and not whose it is. So all that
+/// was under way then has failed by it.
+#[derive(Default)]
+struct Faults {
+    /// How many submissions there were.
+    submissions: Cell<u32>,
+    /// An error, and the last submission before it.
+    last: RefCell<Option<(Error, u32)>>,
+}
+
+impl Backend for WebGl2 {
+    type Buffer = Buffer;
+    type Running = Running;
+
+    fn plan(&self, problem: &Problem) -> Result<Plan> {
+        plan::matmul::fragment(problem, &self.caps)
+    }
+
+    fn upload(&self, values: &HostSlice<'_>) -> Result<Buffer> {
+        self.store(&values.0)
+    }
+
+    fn allocate(&self, plan: &Plan, problem: &Problem) -> Result<Buffer> {
+        self.room(plan, problem)
+    }
+
+    fn submit(&self, plan: &Plan, operands: [Option<Bound<'_, Buffer>>; 3], out: &Buffer, how: How) -> Result<Running> {
+        self.start(plan, operands, out, how)
+    }
+
+    async fn finish(&self, running: Running) -> Result<Finished> {
+        self.complete(running).await
+    }
+
+    async fn download(&self, buffer: &Buffer, _elements: u64) -> Result<HostVec> {
+        self.read_back(buffer).await
+    }
+
+    fn lost(&self) -> Option<String> {
+        // The event of a loss says nothing more than this, and says it later. A context that nobody asks to have back stays lost.
+        self.gl.is_context_lost().then(|| "the browser took the WebGL context away".to_owned())
+    }
+
+    fn memory(&self) -> MemoryStats {
+        self.pool.stats()
+    }
+
+    fn trim(&self) {
+        self.pool.trim();
+    }
+}
+
+impl WebGl2 {
+    /// Counts a submission; the number is its own.
+    fn number(&self) -> u32 {
+        let number = self.faults.submissions.get() + 1;
+        self.faults.submissions.set(number);
+        number
+    }
+
+    /// An error if WebGL has one to tell, of this command or one before it. `bytes` is what was asked for.
+    fn check(&self, bytes: u64) -> Result<()> {
+        let error = match fault(&self.gl) {
+            0 => return Ok(()),
+            OUT_OF_MEMORY => Error::OutOfMemory { bytes, place: "the GPU" },
+            CONTEXT_LOST => Error::DeviceLost { reason: self.lost().unwrap_or_default() },
+            code => Error::internal(format!("WebGL error {code}")),
+        };
+        *self.faults.last.borrow_mut() = Some((error.clone(), self.faults.submissions.get()));
+        Err(error)
+    }
+
+    /// Whether a submission went well, once it is done.
+    fn judge(&self, number: u32) -> Result<()> {
+        self.check(self.pool.stats().used_bytes)?;
+        match &*self.faults.last.borrow() {
+            Some((error, last)) if number <= *last => Err(error.clone()),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Drop for WebGl2 {
+    fn drop(&mut self) {
+        // Waiting for the collector would keep a context, of which browsers allow few, from others.
+        close(&self.gl);
+    }
+}

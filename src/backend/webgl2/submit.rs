@@ -1,0 +1,175 @@
+//! Runs plans: the drawing, and the way of a result to the host.
+//!
+//! ```text
+//! submit   draw ─► copy into a staging buffer ─► fence
+//! finish   the fence, by polling ─► read the buffer ─► was there an error, or a loss?
+//! ```
+//!
+//! Nothing here waits while the page stands still.
+
+use std::rc::Rc;
+
+use js_sys::{Float32Array, Promise};
+use wasm_bindgen::prelude::*;
+use wasm_bindgen_futures::JsFuture;
+
+use super::buffer::{Buffer, Matrix, Raw};
+use super::{Gl, WebGl2};
+use crate::backend::cpu::wasm::new_array;
+use crate::backend::pool::Pooled;
+use crate::backend::{Bound, Finished, How};
+use crate::error::{Error, Result};
+use crate::host::HostVec;
+use crate::kernels::template;
+use crate::plan::Plan;
+
+/// The most multiplications of one drawing: slow GPUs do them in about a second, after two of which Windows takes the GPU away.
+const MULTIPLICATIONS: u64 = 1 << 31;
+
+const UNFOLD: &str = include_str!("../../../shaders/matmul/unfold.frag");
+
+#[wasm_bindgen(module = "/src/backend/webgl2/gl.js")]
+extern "C" {
+    #[expect(clippy::too_many_arguments, reason = "an object would have to be made of them")]
+    fn draw(
+        gl: &Gl,
+        program: &JsValue,
+        params: &[u32],
+        a: &JsValue,
+        b: &JsValue,
+        c: &JsValue,
+        targets: &JsValue,
+        width: u32,
+        height: u32,
+        lines: u32,
+    );
+    fn pack(gl: &Gl, targets: &JsValue, count: u32, width: u32, height: u32, staging: &JsValue);
+    fn settled(gl: &Gl) -> Promise;
+    #[wasm_bindgen(catch)]
+    #[expect(clippy::too_many_arguments, reason = "an object would have to be made of them")]
+    fn read(
+        gl: &Gl,
+        staging: &JsValue,
+        out: &Float32Array,
+        rows: f64,
+        columns: f64,
+        count: u32,
+        width: u32,
+        height: u32,
+    ) -> Result<(), JsValue>;
+}
+
+/// A submission under way.
+pub(crate) struct Running {
+    number: u32,
+    settled: Promise,
+    timed: bool,
+    /// The result's copy, unless the kernel's time is to be known first.
+    reading: Option<Reading>,
+    later: Option<Rc<Matrix>>,
+}
+
+/// A result on its way to the host.
+struct Reading {
+    staging: Pooled<Raw>,
+    matrix: Rc<Matrix>,
+}
+
+impl WebGl2 {
+    pub(super) fn start(&self, plan: &Plan, operands: [Option<Bound<'_, Buffer>>; 3], out: &Buffer, how: How) -> Result<Running> {
+        let [dispatch] = &plan.dispatches[..] else { return Err(Error::internal("a plan of several drawings")) };
+        let out = out.matrix();
+        let mut params = bytemuck::cast::<_, [u32; 13]>(dispatch.params).to_vec();
+        params.push(out.width.ilog2());
+        params.resize(20, 0);
+        let mut samplers = [const { JsValue::UNDEFINED }; 3];
+        for binding in &dispatch.bindings {
+            let index = binding.index as usize;
+            let (Some(Some(Bound::Buffer(buffer))), Some(sampler)) = (operands.get(binding.slot.index()), samplers.get_mut(index)) else {
+                return Err(Error::internal("an operand is not on the GPU"));
+            };
+            let matrix = self.operand(buffer)?;
+            *sampler = matrix.raw.memory.clone();
+            params[14 + index * 2..][..2].copy_from_slice(&matrix.log2_and_mask());
+        }
+        let program = self.program(dispatch.kernel.glsl()?, "a b c")?;
+        let number = self.number();
+        for _ in 0..how.repeats {
+            self.draw(&program, &params, &samplers, &out, dispatch.params.k);
+        }
+        let wanted = (how.download > 0).then_some(out);
+        let (now, later) = if how.timed { (None, wanted) } else { (wanted, None) };
+        let reading = match now {
+            Some(matrix) => Some(self.pack(matrix)?),
+            None => None,
+        };
+        Ok(Running { number, settled: settled(&self.gl), timed: how.timed, reading, later })
+    }
+
+    /// A matrix of several textures put into one, as it would be stored.
+    pub(super) fn unfold(&self, matrix: &Matrix) -> Result<Matrix> {
+        let rows = matrix.count;
+        let flat = self.flat(matrix.rows * matrix.columns)?;
+        let source = template::expand(UNFOLD, &[("ROWS", rows)])?;
+        let program = self.program(format!("#version 300 es\n#define ROWS {rows}\n{source}"), "row_0 row_1 row_2 row_3")?;
+        let [log2, mask] = matrix.log2_and_mask();
+        let samplers = [matrix.raw.memory.clone(), JsValue::UNDEFINED, JsValue::UNDEFINED];
+        self.draw(&program, &[matrix.columns as u32, log2, mask, flat.width.ilog2()], &samplers, &flat, 1);
+        Ok(flat)
+    }
+
+    /// Draws all of the target, a few lines at a time if they take long. Each fragment does 4 k multiplications a texture.
+    fn draw(&self, program: &JsValue, params: &[u32], [a, b, c]: &[JsValue; 3], out: &Matrix, k: u32) {
+        let of_a_line = u64::from(k.max(1)) * u64::from(out.width * out.count) * 4;
+        let lines = (MULTIPLICATIONS / of_a_line).clamp(1, out.height.into()) as u32;
+        draw(&self.gl, program, params, a, b, c, &out.raw.memory, out.width, out.height, lines);
+    }
+
+    /// Starts the copy of a matrix to the host.
+    fn pack(&self, matrix: Rc<Matrix>) -> Result<Reading> {
+        let Matrix { width, height, .. } = *matrix;
+        let count = matrix.rows.min(matrix.count.into());
+        let staging = self.staging(count * u64::from(width) * u64::from(height) * 16)?;
+        pack(&self.gl, &matrix.raw.memory, count as u32, width, height, &staging.memory);
+        Ok(Reading { staging, matrix })
+    }
+
+    pub(super) async fn complete(&self, running: Running) -> Result<Finished> {
+        let Running { number, settled: done, timed, mut reading, later } = running;
+        let ms = self.wait(done).await?;
+        if let Some(matrix) = later {
+            reading = Some(self.pack(matrix)?);
+            self.wait(settled(&self.gl)).await?;
+        }
+        let data = match reading {
+            Some(reading) => Some(self.bring(&reading)?),
+            None => None,
+        };
+        self.judge(number)?;
+        Ok(Finished { data, kernel_ms: if timed { ms } else { 0.0 }, device_clock: false })
+    }
+
+    pub(super) async fn read_back(&self, buffer: &Buffer) -> Result<HostVec> {
+        let number = self.number();
+        let reading = self.pack(buffer.matrix())?;
+        self.wait(settled(&self.gl)).await?;
+        let data = self.bring(&reading)?;
+        self.judge(number)?;
+        Ok(data)
+    }
+
+    async fn wait(&self, settled: Promise) -> Result<f64> {
+        let ms = JsFuture::from(settled).await;
+        ms.ok().and_then(|ms| ms.as_f64()).ok_or_else(|| Error::internal("a fence could not be asked"))
+    }
+
+    /// What was copied, its rows in order.
+    fn bring(&self, Reading { staging, matrix }: &Reading) -> Result<HostVec> {
+        let &Matrix { rows, columns, count, width, height, .. } = &**matrix;
+        let out = new_array(rows * columns)?;
+        let bytes = rows * columns * 4;
+        read(&self.gl, &staging.memory, &out, rows as f64, columns as f64, count, width, height)
+            .map_err(|_| Error::OutOfMemory { bytes, place: "the host" })?;
+        Ok(HostVec(out))
+    }
+}

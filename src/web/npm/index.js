@@ -1,0 +1,252 @@
+// The package's entry: starts the WebAssembly module once, and gives its functions their classes. What they mean is in index.d.ts;
+// what they do is in Rust.
+
+import start, * as core from "./lapidary_core.js";
+
+/** Where the module is; Node's entry puts its own way of reading it here. */
+let source;
+let started;
+
+export function set_source(read) {
+  source = read;
+}
+
+function load() {
+  started ??= (async () => {
+    try {
+      await start(source ? { module_or_path: await source() } : undefined);
+    } catch (cause) {
+      started = undefined;
+      throw fault("unavailable", `the WebAssembly module of lapidary could not be started (${cause}); check that lapidary_core_bg.wasm is served ` +
+        "beside lapidary_core.js, and that a content security policy allows 'wasm-unsafe-eval'", cause);
+    }
+    core.set_panic_handler((message) => {
+      for (const reject of waiting) reject(fault("internal", `internal fault of lapidary, please report it: ${message}`));
+    });
+  })();
+  return started;
+}
+
+function fault(code, message, cause) {
+  const error = new Error(message, { cause });
+  error.name = code === "aborted" ? "AbortError" : "LapidaryError";
+  error.code = code;
+  return error;
+}
+
+/** Rejections of the calls under way, for the day that the module panics. */
+const waiting = new Set();
+
+/**
+ * What `call` gives. It is called at once, so that it reads its arguments before the caller goes on; an abort rejects at once too, and
+ * what is under way then ends unheard, its result given to `discard`.
+ */
+function guarded(call, signal, discard) {
+  return new Promise((resolve, reject) => {
+    // By what it can do, not by its class: it may come from another realm.
+    const listens = typeof signal?.addEventListener === "function";
+    let aborted = false;
+    const abort = () => {
+      aborted = true;
+      reject(fault("aborted", "the call was aborted by its signal", signal.reason));
+    };
+    const settle = (then) => (value) => {
+      waiting.delete(reject);
+      if (listens) signal.removeEventListener("abort", abort);
+      then(value);
+    };
+    const fail = settle((error) => {
+      if (error?.code === "aborted") abort();
+      else reject(error?.code ? error : fault("internal", `internal fault of lapidary, please report it: ${error}`, error));
+    });
+    waiting.add(reject);
+    if (listens) signal.addEventListener("abort", abort);
+    try {
+      const succeed = settle((value) => (aborted ? discard?.(value) : resolve(value)));
+      Promise.resolve(call()).then(succeed, fail);
+    } catch (error) {
+      fail(error);
+    }
+  });
+}
+
+/** Frees what was forgotten. */
+const forgotten = globalThis.FinalizationRegistry && new FinalizationRegistry((free) => free());
+
+/** Only this module makes the classes below. */
+const ours = Symbol();
+
+function only_ours(key, name) {
+  if (key !== ours) throw fault("invalid_type", `a ${name} is not made by its constructor; see the package's documentation`);
+}
+
+export class Tensor {
+  #tensor;
+
+  constructor(key, made) {
+    only_ours(key, "Tensor");
+    const { tensor, rows, columns, backend } = made;
+    this.#tensor = tensor;
+    Object.assign(this, { rows, columns, backend });
+    forgotten?.register(this, () => core.free_tensor(tensor));
+  }
+
+  /** The number by which Rust knows a tensor; 0 for what is none. */
+  static number_of(key, value) {
+    only_ours(key, "Tensor");
+    return typeof value === "object" && value !== null && #tensor in value ? value.#tensor : 0;
+  }
+
+  toArray() {
+    return guarded(() => core.tensor_to_array(this.#tensor));
+  }
+
+  dispose() {
+    core.free_tensor(this.#tensor);
+  }
+}
+
+export class Reference {
+  #reference;
+
+  constructor(key, reference) {
+    only_ours(key, "Reference");
+    this.#reference = reference;
+    forgotten?.register(this, () => core.free_reference(reference));
+  }
+
+  check(result) {
+    return core.check(this.#reference, result);
+  }
+
+  free() {
+    core.free_reference(this.#reference);
+  }
+}
+
+const number = (value) => Tensor.number_of(ours, value);
+
+export class Gpu {
+  #gpu;
+
+  constructor(key, gpu) {
+    only_ours(key, "Gpu");
+    this.#gpu = gpu;
+    forgotten?.register(this, () => core.free_gpu(gpu));
+  }
+
+  static async open(options) {
+    await load();
+    return new Gpu(ours, await guarded(() => core.open(options), options?.signal, core.free_gpu));
+  }
+
+  info() {
+    return core.info(this.#gpu);
+  }
+
+  async matmul(a, b, options) {
+    const discard = ({ data }) => data.tensor && core.free_tensor(data.tensor);
+    const result = await guarded(() => core.matmul(this.#gpu, a, number(a), b, number(b), options), options?.signal, discard);
+    if (result.data.tensor) result.data = new Tensor(ours, result.data);
+    return result.backend ? result : result.data;
+  }
+
+  async tensor(data, shape) {
+    return new Tensor(ours, await guarded(() => core.tensor(this.#gpu, data, shape)));
+  }
+
+  benchmark(a, b, options) {
+    return guarded(() => core.benchmark(this.#gpu, a, number(a), b, number(b), options), options?.signal);
+  }
+
+  memory() {
+    return core.memory_stats(this.#gpu);
+  }
+
+  trim() {
+    core.trim(this.#gpu);
+  }
+
+  free() {
+    core.free_gpu(this.#gpu);
+  }
+}
+
+if (Symbol.dispose) {
+  Tensor.prototype[Symbol.dispose] = Tensor.prototype.dispose;
+  Reference.prototype[Symbol.dispose] = Reference.prototype.free;
+  Gpu.prototype[Symbol.dispose] = Gpu.prototype.free;
+}
+
+/** The handle that the page shares: a promise while it opens. */
+let shared;
+/** The same once it is open, so that calls start before they return. */
+let ready;
+
+function use(options) {
+  const before = shared;
+  const opening = (async () => {
+    // One after another: of two calls the later has the last word.
+    await before?.catch(() => {});
+    const gpu = await Gpu.open(options);
+    ready?.free();
+    return (ready = gpu);
+  })();
+  shared = opening;
+  opening.catch(() => {
+    // The next call tries anew, or goes on with what was open before.
+    if (shared === opening) shared = ready && Promise.resolve(ready);
+  });
+  return opening;
+}
+
+/** Calls on the shared handle: at once if it is open. */
+function on_shared(call) {
+  return ready && !pending() ? call(ready) : (shared ?? use()).then(call);
+}
+
+let opening_count = 0;
+const pending = () => opening_count > 0;
+
+export async function init_gpu(options) {
+  if (options === undefined && shared) return (await shared).info();
+  opening_count++;
+  try {
+    return (await use(options)).info();
+  } finally {
+    opening_count--;
+  }
+}
+
+export const device_info = async () => on_shared((gpu) => gpu.info());
+
+export async function matmul(a, b, options) {
+  if (ready && !pending()) return ready.matmul(a, b, options);
+  // The caller may change the operands before the device is open. What cannot be copied is left to the checks to refuse.
+  const copy = (value) => {
+    try {
+      return ArrayBuffer.isView(value) ? value.slice() : value;
+    } catch {
+      return value;
+    }
+  };
+  const [x, y] = [copy(a), copy(b)];
+  const z = options && typeof options === "object" ? { ...options, ...(options.c && { c: copy(options.c) }) } : options;
+  return on_shared((gpu) => gpu.matmul(x, y, z));
+}
+
+export const tensor = async (data, shape) => on_shared((gpu) => gpu.tensor(data, shape));
+
+export const benchmark = async (a, b, options) => on_shared((gpu) => gpu.benchmark(a, b, options));
+
+export const memory = async () => on_shared((gpu) => gpu.memory());
+
+export async function reference(a, b, options) {
+  await load();
+  return new Reference(ours, await guarded(() => core.reference(a, b, options), options?.signal, core.free_reference));
+}
+
+export async function random_matrix(length, seed) {
+  await load();
+  return core.random_matrix(length, seed);
+}

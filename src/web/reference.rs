@@ -1,0 +1,137 @@
+//! The judging of whole results in the browser: the exact product by blocks in the CPU kernel's module, kept in the page's arrays.
+
+use std::rc::Rc;
+
+use js_sys::{Float32Array, Float64Array, Promise};
+use wasm_bindgen::prelude::*;
+use wasm_bindgen_futures::JsFuture;
+
+use super::convert::{floats, object};
+use super::registry::Registry;
+use super::{operand, options, promise};
+use crate::backend::cpu;
+use crate::backend::cpu::wasm::{Operands, new_array};
+use crate::call::Operand;
+use crate::error::{Error, Result};
+use crate::info::BackendId;
+use crate::ops::matmul::Problem;
+use crate::plan::matmul::Params;
+use crate::verify::{Tolerance, Verdict, gamma};
+
+/// Elements judged at a time.
+const PIECE: u32 = 1 << 16;
+
+struct Reference {
+    problem: Problem,
+    exact: Float64Array,
+    magnitude: Float32Array,
+    c: Option<Float32Array>,
+}
+
+thread_local! {
+    static REFERENCES: Registry<Rc<Reference>> = const { Registry::new("reference") };
+}
+
+#[wasm_bindgen]
+extern "C" {
+    #[wasm_bindgen(js_name = setTimeout)]
+    fn set_timeout(resolve: &js_sys::Function, ms: u32) -> JsValue;
+    #[wasm_bindgen(js_name = Float64Array)]
+    type NewFloat64Array;
+    #[wasm_bindgen(constructor, catch, js_class = "Float64Array")]
+    fn new(length: f64) -> Result<NewFloat64Array, JsValue>;
+}
+
+/// Computes a reference; gives its number.
+#[wasm_bindgen]
+pub fn reference(a: &JsValue, b: &JsValue, options: &JsValue) -> Result<Promise, JsValue> {
+    let (a, b) = (operand("a", a, 0)?, operand("b", b, 0)?);
+    let options::Product { op, .. } = options::product(options, [&a, &b], &["signal"])?;
+    let (Operand::Host(a), Operand::Host(b)) = (a, b) else { return Err(Error::internal("a tensor as a reference's operand").into()) };
+    let problem = op.check(a.len(), b.len())?;
+    let c = op.c.filter(|_| problem.c.is_some()).map(|c| c.0);
+    let options = options.clone();
+    Ok(promise(async move {
+        let reference = compute(problem, &a.0, &b.0, c, &options).await?;
+        Ok(REFERENCES.with(|references| references.insert(Rc::new(reference))).into())
+    }))
+}
+
+/// Lets go of a reference.
+#[wasm_bindgen]
+pub fn free_reference(reference: u32) {
+    REFERENCES.with(|references| references.remove(reference));
+}
+
+async fn compute(problem: Problem, a: &Float32Array, b: &Float32Array, c: Option<Float32Array>, options: &JsValue) -> Result<Reference> {
+    let elements = problem.elements();
+    let magnitude = new_array(elements)?;
+    let exact = NewFloat64Array::new(elements as f64).map_err(|_| Error::OutOfMemory { bytes: elements * 8, place: "the host" })?;
+    let exact: Float64Array = exact.unchecked_into();
+    let (cpu, _) = match cpu::open(BackendId::Simd).await {
+        Ok(opened) => opened,
+        Err(_) => cpu::open(BackendId::Scalar).await.map_err(|other| Error::internal(other.reason))?,
+    };
+    let params = Params { m: problem.m, k: problem.k, n: problem.n, lda: problem.a.stride as u32, ldb: problem.b.stride as u32, ..Params::default() };
+    let operands = Operands { a, b, params: &params, transpose_a: problem.transpose_a, transpose_b: problem.transpose_b };
+    let mut clock = crate::clock::Stopwatch::start();
+    for block in cpu.engine().blocks(problem.m, problem.n) {
+        cpu.engine().reference_block(&operands, block, &exact, &magnitude);
+        // The page or the worker has other things to do as well: a message to stop, for one.
+        if clock.ms() > 50.0 {
+            let turn = Promise::new(&mut |resolve, _| {
+                set_timeout(&resolve, 0);
+            });
+            let _ = JsFuture::from(turn).await;
+            options::signal(options)?;
+            clock = crate::clock::Stopwatch::start();
+        }
+    }
+    Ok(Reference { problem, exact, magnitude, c })
+}
+
+/// Judges a result.
+#[wasm_bindgen]
+pub fn check(reference: u32, result: &JsValue) -> Result<JsValue, JsValue> {
+    let reference = REFERENCES.with(|references| references.get(reference))?;
+    let result = floats("result", result)?;
+    let Reference { problem, exact, magnitude, c } = &*reference;
+    let (length, expected) = (u64::from(result.length()), problem.elements());
+    if length != expected {
+        return Err(Error::LengthMismatch { argument: "result", length, expected, formula: format!("{} · {}", problem.m, problem.n) }.into());
+    }
+    let tolerance = Tolerance::of(problem);
+    let (alpha, beta) = (f64::from(problem.alpha), f64::from(problem.beta));
+    // The magnitudes were summed in f32 and may be short by that much.
+    let full = alpha.abs() / (1.0 - gamma(u64::from(problem.k)).min(0.5));
+    let added = |index: u64| match (c, problem.c) {
+        (Some(c), Some(stored)) => {
+            let at = index / u64::from(problem.n) * stored.stride + index % u64::from(problem.n);
+            beta * f64::from(c.get_index(at as u32))
+        }
+        _ => 0.0,
+    };
+    let mut verdict = Verdict::default();
+    for start in (0..result.length()).step_by(PIECE as usize) {
+        let end = start.saturating_add(PIECE).min(result.length());
+        let (values, exact, magnitude) = (result.subarray(start, end).to_vec(), exact.subarray(start, end).to_vec(), magnitude.subarray(start, end).to_vec());
+        for (i, ((value, exact), magnitude)) in values.into_iter().zip(exact).zip(magnitude).enumerate() {
+            let added = added(u64::from(start) + i as u64);
+            let product = if problem.k == 0 { 0.0 } else { alpha * exact };
+            verdict.add(value, product + added, tolerance.bound(full * f64::from(magnitude) + added.abs()));
+        }
+    }
+    let n = u64::from(problem.n).max(1);
+    Ok(object(&[
+        ("ok", verdict.is_right().into()),
+        ("elements", (verdict.elements as f64).into()),
+        ("wrong", (verdict.wrong as f64).into()),
+        ("max_abs_error", verdict.max_abs_error.into()),
+        ("worst_ratio", verdict.worst_ratio.into()),
+        ("row", ((verdict.worst / n) as f64).into()),
+        ("column", ((verdict.worst % n) as f64).into()),
+        ("value", verdict.value.into()),
+        ("expected", verdict.expected.into()),
+        ("bound", verdict.bound.into()),
+    ]))
+}

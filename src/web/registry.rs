@@ -1,0 +1,38 @@
+//! Objects that JavaScript holds by number. A number is never used twice.
+
+use std::cell::{Cell, RefCell};
+
+use crate::error::{Error, Result};
+
+/// The objects of one kind.
+pub(super) struct Registry<T> {
+    what: &'static str,
+    last: Cell<u32>,
+    /// By rising numbers. A page holds few, and a map would cost the package more than it saves.
+    objects: RefCell<Vec<(u32, T)>>,
+}
+
+impl<T: Clone> Registry<T> {
+    pub(super) const fn new(what: &'static str) -> Self {
+        Self { what, last: Cell::new(0), objects: RefCell::new(Vec::new()) }
+    }
+
+    /// The number is never 0.
+    pub(super) fn insert(&self, object: T) -> u32 {
+        let number = self.last.get() + 1;
+        self.last.set(number);
+        self.objects.borrow_mut().push((number, object));
+        number
+    }
+
+    pub(super) fn get(&self, number: u32) -> Result<T> {
+        let objects = self.objects.borrow();
+        objects.iter().find(|(known, _)| *known == number).map(|(_, object)| object.clone()).ok_or(Error::Disposed { what: self.what })
+    }
+
+    pub(super) fn remove(&self, number: u32) -> Option<T> {
+        let mut objects = self.objects.borrow_mut();
+        let at = objects.iter().position(|(known, _)| *known == number)?;
+        Some(objects.remove(at).1)
+    }
+}

@@ -1,0 +1,169 @@
+//! What a caller in Rust sees: errors with their numbers, tensors, threads, memory.
+#![cfg(not(target_arch = "wasm32"))]
+
+mod cases;
+
+use lapidary::{BackendId, Choice, Error, Gpu, Matmul, Options, random};
+
+fn cpu() -> Gpu {
+    Gpu::open_blocking(Options::only(BackendId::Simd)).expect("the CPU is always there")
+}
+
+/// wgpu on whatever is there; None, said by name, if nothing is and nothing requires it.
+fn webgpu() -> Option<Gpu> {
+    match Gpu::open_blocking(Options::only(BackendId::WebGpu)) {
+        Ok(gpu) => Some(gpu),
+        Err(error) => {
+            let required = std::env::var("LAPIDARY_REQUIRE").unwrap_or_default();
+            assert!(!required.contains("webgpu"), "required: {error}");
+            eprintln!("skipped webgpu: {error}");
+            None
+        }
+    }
+}
+
+#[test]
+fn lengths_that_do_not_match_are_told_with_both_numbers() {
+    let gpu = cpu();
+    let a = [0.0; 6];
+    let error = gpu.matmul_blocking(&a, &a, &Matmul::new(2, 4, 1)).unwrap_err();
+    assert_eq!(error, Error::LengthMismatch { argument: "a", length: 6, expected: 8, formula: "2 · 4".to_owned() });
+    assert_eq!(error.to_string(), "a has 6 elements, but 2 · 4 = 8 are needed");
+    let codes = |op: Matmul<'_>| gpu.matmul_blocking(&a, &a, &op).unwrap_err().code();
+    assert_eq!(codes(Matmul::new(2, 3, 3)), "length_mismatch");
+    assert_eq!(codes(Matmul::new(2, 3, 2).plus(1.0, &a)), "length_mismatch");
+    assert_eq!(codes(Matmul::new(2, 3, 2).lda(2)), "invalid_dimension");
+    assert_eq!(codes(Matmul::new(2, 3, 2).lda(u64::MAX)), "invalid_dimension");
+    assert_eq!(codes(Matmul::new(2, 3, 2).lda(4)), "length_mismatch");
+    assert_eq!(codes(Matmul::new(1 << 33, 3, 2)), "invalid_dimension");
+    assert_eq!(codes(Matmul::new(65_537, 65_537, 1)), "limit_exceeded");
+    assert_eq!(codes(Matmul::new(65_536, 65_536, 1)), "length_mismatch");
+    assert_eq!(codes(Matmul::new(46_341, 92_682, 1)), "limit_exceeded");
+    assert!(gpu.matmul_blocking(&a, &a, &Matmul::new(2, 3, 2)).is_ok(), "the next call works");
+}
+
+#[test]
+fn what_is_not_read_does_not_matter() {
+    for gpu in [Some(cpu()), webgpu()].into_iter().flatten() {
+        let nan = [f32::NAN; 4];
+        assert_eq!(gpu.matmul_blocking(&nan, &nan, &Matmul::new(2, 2, 2).alpha(0.0)).unwrap(), [0.0; 4]);
+        assert_eq!(gpu.matmul_blocking(&nan, &nan, &Matmul::new(2, 2, 2).alpha(0.0).plus(2.0, &[1.0; 4])).unwrap(), [2.0; 4]);
+        assert_eq!(gpu.matmul_blocking(&[1.0; 4], &[1.0; 4], &Matmul::new(2, 2, 2).plus(0.0, &nan)).unwrap(), [2.0; 4]);
+    }
+}
+
+#[test]
+fn nan_stays_in_its_row() {
+    for gpu in [Some(cpu()), webgpu()].into_iter().flatten() {
+        let mut a = vec![1.0; 5 * 7];
+        a[2 * 7 + 3] = f32::NAN;
+        let c = gpu.matmul_blocking(&a, &[1.0; 7 * 6], &Matmul::new(5, 7, 6)).unwrap();
+        for (i, x) in c.iter().enumerate() {
+            assert_eq!(x.is_nan(), i / 6 == 2, "{i}");
+        }
+    }
+}
+
+#[test]
+fn tensors_serve_many_products_and_give_their_memory_back() {
+    for gpu in [Some(cpu()), webgpu()].into_iter().flatten() {
+        let identity: Vec<f32> = (0..9).map(|i| f32::from(u8::from(i % 4 == 0))).collect();
+        let x = gpu.tensor_blocking(&random::matrix(9, 1), 3, 3).unwrap();
+        let y = gpu.tensor_blocking(&identity, 3, 3).unwrap();
+        let op = Matmul::new(3, 3, 3);
+        let once = pollster::block_on(gpu.matmul_tensor(&x, &y, &op)).unwrap();
+        let z = pollster::block_on(gpu.matmul_tensor(&once, &y, &op)).unwrap();
+        assert_eq!(z.to_vec_blocking().unwrap(), random::matrix(9, 1));
+        assert_eq!(gpu.matmul_blocking(&x, &identity, &op).unwrap(), random::matrix(9, 1));
+        assert!(gpu.memory().unwrap().used_bytes > 0);
+        drop((x, y, once, z));
+        assert_eq!(gpu.memory().unwrap().used_bytes, 0);
+        assert_eq!(gpu.tensor_blocking(&identity, 3, 4).unwrap_err().code(), "length_mismatch");
+    }
+}
+
+#[test]
+fn a_tensor_of_another_device_is_refused() {
+    let (one, other) = (cpu(), cpu());
+    let x = one.tensor_blocking(&[1.0], 1, 1).unwrap();
+    let error = other.matmul_blocking(&x, &[1.0], &Matmul::new(1, 1, 1)).unwrap_err();
+    assert_eq!(error.code(), "invalid_type");
+}
+
+#[test]
+fn the_gpu_holds_operands_result_and_one_staging_buffer() {
+    let Some(gpu) = webgpu() else { return };
+    let n = 256u64;
+    let values = random::matrix((n * n) as usize, 1);
+    gpu.trim().unwrap();
+    for _ in 0..3 {
+        gpu.matmul_blocking(&values, &values, &Matmul::new(n, n, n)).unwrap();
+    }
+    let stats = gpu.memory().unwrap();
+    let matrix = n * n * 4;
+    assert_eq!(stats.used_bytes, 0);
+    assert!(stats.peak_bytes <= 4 * matrix + 4096 + 35 * 37 * 16, "{stats:?}");
+    gpu.trim().unwrap();
+    assert_eq!(gpu.memory().unwrap().pooled_bytes, 0);
+}
+
+#[test]
+fn threads_share_a_device() {
+    for gpu in [Some(cpu()), webgpu()].into_iter().flatten() {
+        std::thread::scope(|scope| {
+            for thread in 0..8u64 {
+                let gpu = &gpu;
+                scope.spawn(move || {
+                    for turn in 0..6 {
+                        let (m, k, n) = (thread * 5 + 1, turn * 7 + 1, 33);
+                        let case = cases::Case { m: m as usize, k: k as usize, n, ..cases::all()[0] };
+                        pollster::block_on(case.check(gpu)).unwrap();
+                    }
+                });
+            }
+        });
+    }
+}
+
+#[test]
+fn a_closed_handle_says_so_and_what_is_under_way_finishes() {
+    let gpu = cpu();
+    let clone = gpu.clone();
+    clone.close();
+    assert_eq!(gpu.matmul_blocking(&[1.0], &[1.0], &Matmul::new(1, 1, 1)).unwrap_err().code(), "disposed");
+    assert_eq!(gpu.info().unwrap_err().code(), "disposed");
+}
+
+#[test]
+fn the_choice_is_told() {
+    let gpu = Gpu::open_blocking(Options { backend: Choice::Cpu, ..Options::default() }).unwrap();
+    let info = gpu.info().unwrap();
+    assert_eq!((info.backend, info.generation), (BackendId::Simd, 1));
+    assert_eq!(info.others.len(), 3);
+    let error = Gpu::open_blocking(Options::only(BackendId::WebGl2)).err().expect("WebGL2 is not native");
+    assert_eq!(error.code(), "unavailable");
+    let report = gpu.matmul_report_blocking(&[2.0], &[3.0], &Matmul::new(1, 1, 1)).unwrap();
+    assert_eq!((report.data.as_slice(), report.backend, report.replayed), ([6.0].as_slice(), BackendId::Simd, false));
+}
+
+#[test]
+fn auto_prefers_a_software_gpu_only_if_it_is_faster() {
+    let gpu = lapidary::default_gpu().unwrap();
+    let info = gpu.info().unwrap();
+    let webgpu = info.others.iter().find(|other| other.backend == BackendId::WebGpu);
+    match webgpu {
+        // It was there, it was software, and it lost the race.
+        Some(other) if other.standing == lapidary::Standing::Available => assert!(other.reason.contains("MFLOP/s"), "{}", other.reason),
+        Some(other) => assert_eq!(other.standing, lapidary::Standing::Off),
+        None => assert_eq!(info.backend, BackendId::WebGpu),
+    }
+}
+
+#[test]
+fn a_benchmark_gives_times() {
+    let gpu = cpu();
+    let values = random::matrix(64 * 64, 1);
+    let done = pollster::block_on(gpu.benchmark(&values, &values, &Matmul::new(64, 64, 64), 3, 1.0)).unwrap();
+    assert_eq!((done.samples_ms.len(), done.backend), (3, BackendId::Simd));
+    assert!(done.median_ms() > 0.0);
+}

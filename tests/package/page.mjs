@@ -1,0 +1,48 @@
+/** Pages of a browser with WebGPU and WebGL2 in software, each empty and with the package within reach. */
+import assert from "node:assert/strict";
+import { after, before } from "node:test";
+import { SOFTWARE_GPU, launch, open } from "../page/browser.mjs";
+import { serve } from "./server.mjs";
+
+export const BACKENDS = ["webgpu", "webgl2", "simd", "scalar"];
+
+/** A browser and a server for the tests of a file. */
+export function pages({ flags = [] } = {}) {
+  const own = {};
+  before(async () => {
+    [own.browser, own.server] = await Promise.all([launch([...SOFTWARE_GPU, ...flags]), serve()]);
+  });
+  after(async () => {
+    await own.browser?.close();
+    await own.server?.close();
+  });
+
+  /**
+   * Calls `body` in a fresh page, with the package, the tools of the checks and `argument`, and gives what it gives. `prepare` runs
+   * before the page's own scripts. The page must log no error that `expected` does not match.
+   */
+  async function visit(body, { argument, prepare, url = own.server.url, expected } = {}) {
+    const { page, context, faults } = await open(own.browser, "about:blank");
+    try {
+      if (prepare) await page.addInitScript(prepare);
+      await page.goto(url);
+      const call = `Promise.all([import("/package/index.js"), import("/checks/tools.mjs"), import("/checks/faults.mjs")])
+        .then(([lapidary, tools, faults]) => (${body})({ lapidary, ...tools, ...faults }, ${JSON.stringify(argument)}))`;
+      const result = await page.evaluate(call);
+      assert.deepEqual(faults.filter((fault) => !expected?.test(fault)), [], "errors in the page");
+      return result;
+    } finally {
+      await context.close();
+    }
+  }
+
+  return { own, visit };
+}
+
+/** One subtest for each check that ran. */
+export async function report(t, results) {
+  assert.ok(results.length > 0, "nothing was checked");
+  for (const { name, fault, ms } of results) {
+    await t.test(`${name} (${Math.round(ms)} ms)`, () => fault === null || assert.fail(fault));
+  }
+}

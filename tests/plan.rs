@@ -1,0 +1,133 @@
+//! Plans, on a machine without a GPU: golden text for typical ones, and properties of all.
+#![cfg(not(target_arch = "wasm32"))]
+
+use std::fmt::Write;
+use std::path::Path;
+
+use lapidary::Caps;
+use lapidary::ops::matmul::{Problem, Stored};
+use lapidary::plan::matmul::{compute, fragment};
+use lapidary::plan::{Dispatch, Plan, Slot};
+use proptest::prelude::*;
+
+/// What every WebGPU implementation has.
+const DEFAULTS: Caps = Caps {
+    max_buffer_bytes: 256 << 20,
+    max_binding_bytes: 128 << 20,
+    binding_alignment_bytes: 256,
+    max_workgroups_per_dimension: 65_535,
+    max_workgroup_invocations: 256,
+    max_workgroup_bytes: 16_384,
+    max_texture_size: 4096,
+};
+
+/// What a large GPU has.
+const LARGE: Caps = Caps { max_buffer_bytes: 4 << 30, max_binding_bytes: 2 << 30, max_workgroup_bytes: 49_152, max_workgroup_invocations: 1024, ..DEFAULTS };
+
+fn problem(m: u32, k: u32, n: u32, transpose_a: bool, transpose_b: bool, reads_c: bool, padding: u64) -> Problem {
+    let stored = |swap: bool, rows: u32, columns: u32| {
+        let (rows, columns) = if swap { (columns, rows) } else { (rows, columns) };
+        Stored { rows, columns, stride: u64::from(columns) + padding }
+    };
+    let c = reads_c.then(|| stored(false, m, n));
+    Problem { m, k, n, transpose_a, transpose_b, alpha: 1.0, beta: if reads_c { 2.0 } else { 0.0 }, a: stored(transpose_a, m, k), b: stored(transpose_b, k, n), c }
+}
+
+/// `LAPIDARY_BLESS=1 cargo test --test plan` writes the files anew.
+#[test]
+fn plans_are_as_written_down() {
+    let plain = |m, k, n| problem(m, k, n, false, false, false, 0);
+    let cases = [
+        ("square", compute(&plain(512, 512, 512), &LARGE)),
+        ("large", compute(&plain(4096, 4096, 4096), &LARGE)),
+        ("odd", compute(&problem(100, 33, 75, true, true, true, 1), &LARGE)),
+        ("default-limits", compute(&plain(4096, 4096, 4096), &DEFAULTS)),
+        ("past-the-binding-limit", compute(&plain(7000, 7000, 7000), &DEFAULTS)),
+        ("past-the-workgroup-limit", compute(&plain(5_000_000, 3, 2), &DEFAULTS)),
+        ("fragment", fragment(&problem(100, 33, 75, false, true, true, 1), &DEFAULTS)),
+    ];
+    for (name, plan) in cases {
+        let text = plan.expect("within limits").to_string();
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/plan").join(format!("{name}.txt"));
+        if std::env::var_os("LAPIDARY_BLESS").is_some() {
+            std::fs::write(&path, &text).expect("the folder is there");
+        }
+        let golden = std::fs::read_to_string(&path).unwrap_or_default();
+        assert_eq!(text, golden, "{}", path.display());
+    }
+}
+
+/// Which elements of the result a dispatch writes, and which terms it adds there, must tile the product exactly once.
+fn covers(problem: &Problem, plan: &Plan) -> Result<(), String> {
+    let mut work = 0u64;
+    let mut written = Vec::new();
+    for dispatch in &plan.dispatches {
+        let p = &dispatch.params;
+        work += u64::from(p.m) * u64::from(p.k.max(1)) * u64::from(p.n);
+        let start = first_element(dispatch, Slot::Out, p.out_start);
+        written.push((start / u64::from(problem.n), start % u64::from(problem.n), p.m, p.n, dispatch.kernel.constant("ACCUMULATES")));
+    }
+    let mut reason = String::new();
+    if work != u64::from(problem.m) * u64::from(problem.k.max(1)) * u64::from(problem.n) {
+        let _ = write!(reason, "work {work}");
+    }
+    for &(row, column, m, n, accumulates) in &written {
+        let same = written.iter().filter(|other| (other.0, other.1) == (row, column)).collect::<Vec<_>>();
+        if same.iter().filter(|other| other.4 == 0).count() != 1 || same.iter().any(|other| (other.2, other.3) != (m, n)) {
+            let _ = write!(reason, "part at {row},{column} accumulates {accumulates}");
+        }
+    }
+    if reason.is_empty() { Ok(()) } else { Err(reason) }
+}
+
+fn first_element(dispatch: &Dispatch, slot: Slot, start: u32) -> u64 {
+    let binding = dispatch.bindings.iter().find(|binding| binding.slot == slot).expect("bound");
+    binding.offset_bytes / 4 + u64::from(start)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, cases: 400, ..ProptestConfig::default() })]
+
+    /// Whatever the shape and the limits: bindings are aligned, within the limit and within their matrix; grids are within the limit and
+    /// cover their part; the parts make up the product.
+    #[test]
+    fn every_plan_keeps_the_limits(
+        m in 1u32..1200, k in 0u32..1200, n in 1u32..1200,
+        transpose_a: bool, transpose_b: bool, reads_c: bool, padding in 0u64..9,
+        max_binding_bytes in 1u64 << 16..1 << 22, max_workgroups_per_dimension in 8u32..200,
+    ) {
+        let caps = Caps { max_binding_bytes, max_workgroups_per_dimension, ..LARGE };
+        let problem = problem(m, k, n, transpose_a, transpose_b, reads_c, padding);
+        let plan = compute(&problem, &caps).unwrap();
+        let out = Stored { rows: m, columns: n, stride: u64::from(n) };
+        for dispatch in &plan.dispatches {
+            for binding in &dispatch.bindings {
+                prop_assert_eq!(binding.offset_bytes % caps.binding_alignment_bytes, 0);
+                prop_assert!(binding.size_bytes > 0 && binding.size_bytes <= caps.max_binding_bytes, "{binding:?}");
+                prop_assert_eq!(binding.size_bytes % 16, 0);
+                let stored = match binding.slot { Slot::A => problem.a, Slot::B => problem.b, Slot::C => problem.c.unwrap(), Slot::Out => out };
+                if k > 0 || matches!(binding.slot, Slot::C | Slot::Out) {
+                    prop_assert!(binding.offset_bytes + binding.size_bytes <= (stored.span() * 4).next_multiple_of(16), "{binding:?} of {stored:?}");
+                }
+            }
+            let (tile_m, tile_n) = (dispatch.kernel.constant("TILE_M"), dispatch.kernel.constant("TILE_N"));
+            let [x, y, z] = dispatch.grid;
+            prop_assert!(x.max(y) <= caps.max_workgroups_per_dimension && z == 1);
+            prop_assert!(x * tile_n >= dispatch.params.n && y * tile_m >= dispatch.params.m);
+            // Loads of four need starts and strides that are multiples of four.
+            for (vec4, start, stride) in [("A_VEC4", dispatch.params.a_start, dispatch.params.lda), ("B_VEC4", dispatch.params.b_start, dispatch.params.ldb)] {
+                prop_assert!(dispatch.kernel.constant(vec4) == 0 || (start % 4 == 0 && stride % 4 == 0));
+            }
+        }
+        prop_assert_eq!(covers(&problem, &plan), Ok(()));
+    }
+}
+
+#[test]
+fn a_matrix_past_the_largest_buffer_is_refused_with_both_numbers() {
+    let error = compute(&problem(9000, 9000, 1, false, false, false, 0), &DEFAULTS).unwrap_err();
+    assert_eq!(error.code(), "limit_exceeded");
+    assert!(error.to_string().contains("324000000") && error.to_string().contains("268435456"), "{error}");
+    let error = fragment(&problem(60_000, 3000, 1, false, false, false, 0), &DEFAULTS).unwrap_err();
+    assert_eq!(error.code(), "limit_exceeded");
+}
