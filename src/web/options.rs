@@ -22,7 +22,7 @@ fn known(value: &JsValue, names: &[&str], more: &[&str]) -> Result<()> {
     if !value.is_object() || js_sys::Array::is_array(value) {
         return Err(Error::InvalidType { argument: "options".to_owned(), expected: "an object", found: describe(value) });
     }
-    for key in Object::keys(value.unchecked_ref()).iter().filter_map(|key| key.as_string()) {
+    for key in Object::keys(value.unchecked_ref::<Object>()).iter().filter_map(|key| key.as_string()) {
         if !names.iter().chain(more).any(|name| *name == key) {
             let expected = format!("the options are {}", [names, more].concat().join(", "));
             return Err(Error::InvalidOption { option: key, value: "not an option".to_owned(), expected });

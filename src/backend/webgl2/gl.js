@@ -109,7 +109,7 @@ function put(gl, x, y, width, height, values, start) {
   try {
     send(0, height, values, start);
   } catch {
-    // Some browsers take no array of shared memory: a copy then, of some lines at a time.
+    // Some browsers take no array whose memory is shared or can be resized: a copy then, of some lines at a time.
     const most = Math.ceil(PIECE / 4 / width);
     for (let line = 0; line < height; line += most) {
       const lines = Math.min(most, height - line);

@@ -89,6 +89,11 @@ impl Backend for WebGl2 {
         self.read_back(buffer).await
     }
 
+    async fn synchronize(&self) -> Result<()> {
+        // A command that reads the host's memory has done so when it returns, and `check` waits for its errors.
+        self.check(self.pool.stats().used_bytes)
+    }
+
     fn lost(&self) -> Option<String> {
         // The event of a loss says nothing more than this, and says it later. A context that nobody asks to have back stays lost.
         self.gl.is_context_lost().then(|| "the browser took the WebGL context away".to_owned())

@@ -20,7 +20,7 @@ use crate::backend::pool::Pooled;
 use crate::backend::{Bound, Finished, How};
 use crate::error::{Error, Result};
 use crate::host::HostVec;
-use crate::kernels::template;
+use crate::kernels::{Kernel, KernelId, template};
 use crate::plan::Plan;
 
 /// The most multiplications of one drawing: slow GPUs do them in about a second, after two of which Windows takes the GPU away.
@@ -30,7 +30,6 @@ const UNFOLD: &str = include_str!("../../../shaders/matmul/unfold.frag");
 
 #[wasm_bindgen(module = "/src/backend/webgl2/gl.js")]
 extern "C" {
-    #[expect(clippy::too_many_arguments, reason = "an object would have to be made of them")]
     fn draw(
         gl: &Gl,
         program: &JsValue,
@@ -46,7 +45,6 @@ extern "C" {
     fn pack(gl: &Gl, targets: &JsValue, count: u32, width: u32, height: u32, staging: &JsValue);
     fn settled(gl: &Gl) -> Promise;
     #[wasm_bindgen(catch)]
-    #[expect(clippy::too_many_arguments, reason = "an object would have to be made of them")]
     fn read(
         gl: &Gl,
         staging: &JsValue,
@@ -92,7 +90,7 @@ impl WebGl2 {
             *sampler = matrix.raw.memory.clone();
             params[14 + index * 2..][..2].copy_from_slice(&matrix.log2_and_mask());
         }
-        let program = self.program(dispatch.kernel.glsl()?, "a b c")?;
+        let program = self.program(&dispatch.kernel, "a b c", || dispatch.kernel.glsl())?;
         let number = self.number();
         for _ in 0..how.repeats {
             self.draw(&program, &params, &samplers, &out, dispatch.params.k);
@@ -110,8 +108,10 @@ impl WebGl2 {
     pub(super) fn unfold(&self, matrix: &Matrix) -> Result<Matrix> {
         let rows = matrix.count;
         let flat = self.flat(matrix.rows * matrix.columns)?;
-        let source = template::expand(UNFOLD, &[("ROWS", rows)])?;
-        let program = self.program(format!("#version 300 es\n#define ROWS {rows}\n{source}"), "row_0 row_1 row_2 row_3")?;
+        let kernel = Kernel { id: KernelId::MatmulPacked, variant: "unfold".to_owned(), constants: vec![("ROWS", rows)] };
+        let program = self.program(&kernel, "row_0 row_1 row_2 row_3", || {
+            Ok(format!("#version 300 es\n#define ROWS {rows}\n{}", template::expand(UNFOLD, &kernel.constants)?))
+        })?;
         let [log2, mask] = matrix.log2_and_mask();
         let samplers = [matrix.raw.memory.clone(), JsValue::UNDEFINED, JsValue::UNDEFINED];
         self.draw(&program, &[matrix.columns as u32, log2, mask, flat.width.ilog2()], &samplers, &flat, 1);
@@ -151,11 +151,9 @@ impl WebGl2 {
 
     pub(super) async fn read_back(&self, buffer: &Buffer) -> Result<HostVec> {
         let number = self.number();
-        let reading = self.pack(buffer.matrix())?;
-        self.wait(settled(&self.gl)).await?;
-        let data = self.bring(&reading)?;
-        self.judge(number)?;
-        Ok(data)
+        let reading = Some(self.pack(buffer.matrix())?);
+        let running = Running { number, settled: settled(&self.gl), timed: false, reading, later: None };
+        self.complete(running).await?.data.ok_or_else(|| Error::internal("no result"))
     }
 
     async fn wait(&self, settled: Promise) -> Result<f64> {

@@ -1,0 +1,83 @@
+//! In a real browser: every backend computes every case right. A backend that is wanted and is not there is a failure.
+//!
+//! `scripts/test web` runs this in headless Chrome; WebGPU and WebGL2 are real ones there, in software.
+#![cfg(target_arch = "wasm32")]
+
+mod cases;
+
+use lapidary::{BackendId, Error, Gpu, Matmul, Options, random};
+use wasm_bindgen_test::{wasm_bindgen_test, wasm_bindgen_test_configure};
+
+wasm_bindgen_test_configure!(run_in_browser);
+
+async fn open(backend: BackendId) -> Gpu {
+    let gpu = Gpu::open(Options::only(backend)).await.expect("the browser of this test has every backend");
+    assert_eq!(gpu.info().expect("an open handle").backend, backend, "another backend stood in");
+    gpu
+}
+
+async fn every_case_on(backend: BackendId) {
+    let gpu = open(backend).await;
+    let mut failures = Vec::new();
+    for case in cases::all() {
+        failures.extend(case.check(&gpu).await.err());
+    }
+    assert!(failures.is_empty(), "{} wrong on {backend}:\n{}", failures.len(), failures.join("\n"));
+    assert_eq!(gpu.memory().expect("an open handle").used_bytes, 0, "every buffer came back");
+}
+
+#[wasm_bindgen_test]
+async fn every_case_on_webgpu() {
+    every_case_on(BackendId::WebGpu).await;
+}
+
+#[wasm_bindgen_test]
+async fn every_case_on_webgl2() {
+    every_case_on(BackendId::WebGl2).await;
+}
+
+#[wasm_bindgen_test]
+async fn every_case_on_simd() {
+    every_case_on(BackendId::Simd).await;
+}
+
+#[wasm_bindgen_test]
+async fn every_case_on_scalar() {
+    every_case_on(BackendId::Scalar).await;
+}
+
+/// The whole way of a tensor, on each backend.
+#[wasm_bindgen_test]
+async fn tensors_chain() {
+    for backend in BackendId::ALL {
+        let gpu = open(backend).await;
+        let values = random::matrix(35 * 35, 1);
+        let identity: Vec<f32> = (0..35 * 35).map(|i| f32::from(u8::from(i % 36 == 0))).collect();
+        let op = Matmul::new(35, 35, 35);
+        let (x, one) = (gpu.tensor(&values, 35, 35).await.unwrap(), gpu.tensor(&identity, 35, 35).await.unwrap());
+        let y = gpu.matmul_tensor(&x, &one, &op).await.unwrap();
+        let z = gpu.matmul_tensor(&one, &y, &op).await.unwrap();
+        assert_eq!(z.to_host().await.unwrap().into_vec(), values, "{backend}");
+    }
+}
+
+#[wasm_bindgen_test]
+async fn software_is_named_and_auto_says_why() {
+    let info = open(BackendId::WebGpu).await.info().unwrap();
+    assert!(info.is_software(), "this test's WebGPU is SwiftShader, which must be named as software: {info:?}");
+    let auto = Gpu::open(Options::default()).await.unwrap().info().unwrap();
+    assert_eq!(auto.others.len(), 3, "{auto:?}");
+    if auto.backend == BackendId::Simd {
+        assert!(auto.others.iter().any(|other| other.backend == BackendId::WebGpu && other.reason.contains("MFLOP/s")), "{auto:?}");
+    }
+}
+
+#[wasm_bindgen_test]
+async fn bad_lengths_reach_no_device() {
+    for backend in BackendId::ALL {
+        let gpu = open(backend).await;
+        let error = gpu.matmul(&[0.0; 5], &[0.0; 6], &Matmul::new(2, 3, 2)).await.unwrap_err();
+        assert_eq!(error, Error::LengthMismatch { argument: "a", length: 5, expected: 6, formula: "2 · 3".to_owned() });
+        assert_eq!(gpu.matmul(&[1.0; 6], &[1.0; 6], &Matmul::new(2, 3, 2)).await.unwrap(), [3.0; 4]);
+    }
+}
