@@ -2,9 +2,9 @@
 
 use std::sync::OnceLock;
 
+use crate::call::Operand;
 use crate::error::Result;
 use crate::gpu::{Gpu, Report};
-use crate::call::Operand;
 use crate::host::HostSlice;
 use crate::ops::matmul::Matmul;
 use crate::options::Options;

@@ -104,7 +104,8 @@ impl<'a> Call<'a> {
         let out = device.allocate(&plan, &self.problem)?;
         let upload_ms = stopwatch.ms();
         let [a_upload, b_upload, c_upload] = &uploads;
-        let operands = [bind(opened, a, a_upload.as_ref())?, bind(opened, b, b_upload.as_ref())?, bind(opened, self.c.as_ref(), c_upload.as_ref())?];
+        let operands =
+            [bind(opened, a, a_upload.as_ref())?, bind(opened, b, b_upload.as_ref())?, bind(opened, self.c.as_ref(), c_upload.as_ref())?];
         let running = device.submit(&plan, operands, &out, how)?;
         Ok(Started { running, out, plan, upload_ms })
     }

@@ -179,11 +179,20 @@ impl Gpu {
     pub(crate) fn begin_tensor<'a>(&self, values: HostSlice<'a>, rows: u64, columns: u64) -> Result<PendingTensor<'a>> {
         let opened = self.current()?;
         let side = |name, value: u64| {
-            u32::try_from(value).map_err(|_| Error::InvalidDimension { name, value: value.to_string(), expected: format!("at most {}", u32::MAX) })
+            u32::try_from(value).map_err(|_| Error::InvalidDimension {
+                name,
+                value: value.to_string(),
+                expected: format!("at most {}", u32::MAX),
+            })
         };
         let shape = Stored { rows: side("rows", rows)?, columns: side("columns", columns)?, stride: columns };
         if values.len() != shape.span() {
-            return Err(Error::LengthMismatch { argument: "data", length: values.len(), expected: shape.span(), formula: format!("{rows} · {columns}") });
+            return Err(Error::LengthMismatch {
+                argument: "data",
+                length: values.len(),
+                expected: shape.span(),
+                formula: format!("{rows} · {columns}"),
+            });
         }
         let fingerprint = values.fingerprint();
         let tensor = put(&opened, &values, rows, columns)?;
@@ -209,7 +218,14 @@ impl Gpu {
     ///
     /// # Errors
     /// As [`matmul`](Self::matmul).
-    pub async fn benchmark(&self, a: impl Into<Operand<'_>>, b: impl Into<Operand<'_>>, op: &Matmul<'_>, samples: u32, min_ms: f64) -> Result<Benchmark> {
+    pub async fn benchmark(
+        &self,
+        a: impl Into<Operand<'_>>,
+        b: impl Into<Operand<'_>>,
+        op: &Matmul<'_>,
+        samples: u32,
+        min_ms: f64,
+    ) -> Result<Benchmark> {
         const MOST: u32 = 4096;
         let mut opened = self.current()?;
         if opened.device.lost().is_some() {

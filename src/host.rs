@@ -11,7 +11,7 @@ pub use web::{HostSlice, HostVec};
 #[cfg(not(target_arch = "wasm32"))]
 mod native {
     /// Row-major f32 values that the caller holds.
-    #[derive(Debug, Clone, Copy)]
+    #[derive(Debug, Clone)]
     pub struct HostSlice<'a>(pub(crate) &'a [f32]);
 
     impl HostSlice<'_> {

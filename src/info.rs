@@ -177,6 +177,7 @@ impl DeviceInfo {
 }
 
 /// Whether an adapter's name is that of a known software renderer. Browsers do not always say so themselves.
+#[cfg(any(feature = "webgpu", all(feature = "webgl2", target_arch = "wasm32")))]
 pub(crate) fn is_software_name(name: &str) -> bool {
     let known: [&[u8]; 6] = [b"swiftshader", b"llvmpipe", b"lavapipe", b"softpipe", b"microsoft basic render", b"warp"];
     known.iter().any(|known| name.as_bytes().windows(known.len()).any(|part| part.eq_ignore_ascii_case(known)))

@@ -53,7 +53,12 @@ async fn choose(options: &Options) -> Result<Opened> {
             let gflops = match race(&opened).await {
                 Ok(gflops) => gflops,
                 Err(error) => {
-                    others.push(OtherBackend { backend: id, standing: Standing::Off, reason: format!("it failed at a small product ({error})"), remedy: String::new() });
+                    others.push(OtherBackend {
+                        backend: id,
+                        standing: Standing::Off,
+                        reason: format!("it failed at a small product ({error})"),
+                        remedy: String::new(),
+                    });
                     cpu = Some(rival);
                     continue;
                 }
@@ -84,7 +89,8 @@ async fn choose(options: &Options) -> Result<Opened> {
 fn settle(mut opened: Opened, reason: String, mut others: Vec<OtherBackend>, auto: bool) -> Opened {
     for id in BackendId::ALL {
         if id != opened.info.backend && others.iter().all(|other| other.backend != id) {
-            let reason = if auto { format!("{} is preferred", opened.info.backend) } else { format!("{} was asked for", opened.info.backend) };
+            let reason =
+                if auto { format!("{} is preferred", opened.info.backend) } else { format!("{} was asked for", opened.info.backend) };
             others.push(OtherBackend { backend: id, standing: Standing::Untried, reason, remedy: String::new() });
         }
     }
@@ -95,7 +101,11 @@ fn settle(mut opened: Opened, reason: String, mut others: Vec<OtherBackend>, aut
 async fn fastest_cpu(options: &Options) -> Result<(Opened, f64)> {
     let opened = match try_open(BackendId::Simd, options).await {
         Ok(opened) => opened,
-        Err(_) => try_open(BackendId::Scalar, options).await.map_err(|other| Error::Unavailable { backend: other.backend, reason: other.reason, remedy: other.remedy })?,
+        Err(_) => try_open(BackendId::Scalar, options).await.map_err(|other| Error::Unavailable {
+            backend: other.backend,
+            reason: other.reason,
+            remedy: other.remedy,
+        })?,
     };
     let gflops = race(&opened).await?;
     Ok((opened, gflops))
@@ -114,7 +124,12 @@ async fn open_and_test(id: BackendId, options: &Options) -> Result<Opened, Other
         Ok(false) => "its driver computes a small product wrongly".to_owned(),
         Err(error) => format!("its driver fails at a small product ({error})"),
     };
-    Err(OtherBackend { backend: id, standing: Standing::Off, reason: fault, remedy: "update the browser or the graphics driver".to_owned() })
+    Err(OtherBackend {
+        backend: id,
+        standing: Standing::Off,
+        reason: fault,
+        remedy: "update the browser or the graphics driver".to_owned(),
+    })
 }
 
 /// A product of small whole numbers, which has one right result in every order of summation, with edges in all directions.

@@ -60,7 +60,11 @@ impl Tensor {
         }
         Err(match self.0.home.device.lost() {
             Some(reason) => Error::DeviceLost { reason: format!("a tensor's values went with it ({reason}); make the tensor anew") },
-            None => Error::InvalidType { argument: "a tensor".to_owned(), expected: "one of the same device", found: "one of another".to_owned() },
+            None => Error::InvalidType {
+                argument: "a tensor".to_owned(),
+                expected: "one of the same device",
+                found: "one of another".to_owned(),
+            },
         })
     }
 }

@@ -22,7 +22,13 @@ const DEFAULTS: Caps = Caps {
 };
 
 /// What a large GPU has.
-const LARGE: Caps = Caps { max_buffer_bytes: 4 << 30, max_binding_bytes: 2 << 30, max_workgroup_bytes: 49_152, max_workgroup_invocations: 1024, ..DEFAULTS };
+const LARGE: Caps = Caps {
+    max_buffer_bytes: 4 << 30,
+    max_binding_bytes: 2 << 30,
+    max_workgroup_bytes: 49_152,
+    max_workgroup_invocations: 1024,
+    ..DEFAULTS
+};
 
 fn problem(m: u32, k: u32, n: u32, transpose_a: bool, transpose_b: bool, reads_c: bool, padding: u64) -> Problem {
     let stored = |swap: bool, rows: u32, columns: u32| {
@@ -30,7 +36,18 @@ fn problem(m: u32, k: u32, n: u32, transpose_a: bool, transpose_b: bool, reads_c
         Stored { rows, columns, stride: u64::from(columns) + padding }
     };
     let c = reads_c.then(|| stored(false, m, n));
-    Problem { m, k, n, transpose_a, transpose_b, alpha: 1.0, beta: if reads_c { 2.0 } else { 0.0 }, a: stored(transpose_a, m, k), b: stored(transpose_b, k, n), c }
+    Problem {
+        m,
+        k,
+        n,
+        transpose_a,
+        transpose_b,
+        alpha: 1.0,
+        beta: if reads_c { 2.0 } else { 0.0 },
+        a: stored(transpose_a, m, k),
+        b: stored(transpose_b, k, n),
+        c,
+    }
 }
 
 /// `LAPIDARY_BLESS=1 cargo test --test plan` writes the files anew.

@@ -1,10 +1,10 @@
 //! One type for the device of any backend, so that what runs on it is compiled once. Each arm only passes on.
 
-use super::{Backend, Bound, Finished, How, MemoryStats, cpu};
 #[cfg(all(feature = "webgl2", target_arch = "wasm32"))]
 use super::webgl2;
 #[cfg(feature = "webgpu")]
 use super::webgpu;
+use super::{Backend, Bound, Finished, How, MemoryStats, cpu};
 use crate::error::{Error, Result};
 use crate::host::{HostSlice, HostVec};
 use crate::info::{BackendId, DeviceInfo, OtherBackend, Standing};
@@ -20,7 +20,8 @@ macro_rules! backends {
         /// Memory of a device.
         pub(crate) enum Buffer { $( $(#[$cfg])? $name($module::Buffer), )+ }
 
-        /// Work under way on a device.
+        /// Work under way on a device: as many as there are calls, and moved twice.
+        #[allow(clippy::large_enum_variant, reason = "boxing would cost each call more than it saves")]
         pub(crate) enum Running { $( $(#[$cfg])? $name($module::Running), )+ }
 
         impl Backend for Device {

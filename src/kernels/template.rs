@@ -123,7 +123,9 @@ mod tests {
 
     #[test]
     fn faults_name_their_line() {
-        for (template, line) in [("//# end", "line 1"), ("a\n//# if NOPE\n//# end", "line 2"), ("//# for i in 2\nx", "line 3"), ("//# loop", "line 1")] {
+        for (template, line) in
+            [("//# end", "line 1"), ("a\n//# if NOPE\n//# end", "line 2"), ("//# for i in 2\nx", "line 3"), ("//# loop", "line 1")]
+        {
             let error = expand(template, &[]).unwrap_err().to_string();
             assert!(error.contains(line), "{error}");
         }

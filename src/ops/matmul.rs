@@ -93,7 +93,9 @@ impl<'c> Matmul<'c> {
     /// Checks the dimensions against each other and against the lengths of the operands in elements.
     pub(crate) fn check(&self, a_length: u64, b_length: u64) -> Result<Problem> {
         let (m, k, n) = (dimension("m", self.m)?, dimension("k", self.k)?, dimension("n", self.n)?);
-        for (what, rows, columns) in [("the number of elements of A", m, k), ("the number of elements of B", k, n), ("the number of elements of the result", m, n)] {
+        for (what, rows, columns) in
+            [("the number of elements of A", m, k), ("the number of elements of B", k, n), ("the number of elements of the result", m, n)]
+        {
             let elements = u64::from(rows) * u64::from(columns);
             if elements > MAX_ELEMENTS {
                 return Err(Error::LimitExceeded { what, requested: elements, max: MAX_ELEMENTS });

@@ -101,7 +101,8 @@ pub fn compute(problem: &Problem, caps: &Caps) -> Result<Plan> {
         for n0 in (0..problem.n).step_by(split.n as usize) {
             // A sum of no terms still has to be written.
             for k0 in (0..problem.k.max(1)).step_by(split.k as usize) {
-                let part = Part { m0, k0, n0, m: split.m.min(problem.m - m0), k: split.k.min(problem.k - k0), n: split.n.min(problem.n - n0) };
+                let part =
+                    Part { m0, k0, n0, m: split.m.min(problem.m - m0), k: split.k.min(problem.k - k0), n: split.n.min(problem.n - n0) };
                 dispatches.push(part.dispatch(problem, caps)?);
             }
         }
@@ -204,7 +205,11 @@ fn result(problem: &Problem) -> Stored {
 fn within_buffer(stored: &Stored, caps: &Caps) -> Result<()> {
     let bytes = stored.span() * 4;
     if bytes > caps.max_buffer_bytes {
-        return Err(Error::LimitExceeded { what: "the size in bytes of a matrix in one buffer", requested: bytes, max: caps.max_buffer_bytes });
+        return Err(Error::LimitExceeded {
+            what: "the size in bytes of a matrix in one buffer",
+            requested: bytes,
+            max: caps.max_buffer_bytes,
+        });
     }
     Ok(())
 }

@@ -136,7 +136,11 @@ fn dimension(options: &JsValue, name: &'static str, known: [Option<u64>; 2]) -> 
     };
     for told in told {
         if told != value {
-            return Err(Error::InvalidDimension { name, value: value.to_string(), expected: format!("{told}, as the tensor's shape says") });
+            return Err(Error::InvalidDimension {
+                name,
+                value: value.to_string(),
+                expected: format!("{told}, as the tensor's shape says"),
+            });
         }
     }
     Ok(value)

@@ -72,7 +72,14 @@ async fn compute(problem: Problem, a: &Float32Array, b: &Float32Array, c: Option
         Ok(opened) => opened,
         Err(_) => cpu::open(BackendId::Scalar).await.map_err(|other| Error::internal(other.reason))?,
     };
-    let params = Params { m: problem.m, k: problem.k, n: problem.n, lda: problem.a.stride as u32, ldb: problem.b.stride as u32, ..Params::default() };
+    let params = Params {
+        m: problem.m,
+        k: problem.k,
+        n: problem.n,
+        lda: problem.a.stride as u32,
+        ldb: problem.b.stride as u32,
+        ..Params::default()
+    };
     let operands = Operands { a, b, params: &params, transpose_a: problem.transpose_a, transpose_b: problem.transpose_b };
     let mut clock = crate::clock::Stopwatch::start();
     for block in cpu.engine().blocks(problem.m, problem.n) {
@@ -98,7 +105,9 @@ pub fn check(reference: u32, result: &JsValue) -> Result<JsValue, JsValue> {
     let Reference { problem, exact, magnitude, c } = &*reference;
     let (length, expected) = (u64::from(result.length()), problem.elements());
     if length != expected {
-        return Err(Error::LengthMismatch { argument: "result", length, expected, formula: format!("{} · {}", problem.m, problem.n) }.into());
+        return Err(
+            Error::LengthMismatch { argument: "result", length, expected, formula: format!("{} · {}", problem.m, problem.n) }.into()
+        );
     }
     let tolerance = Tolerance::of(problem);
     let (alpha, beta) = (f64::from(problem.alpha), f64::from(problem.beta));
@@ -114,7 +123,8 @@ pub fn check(reference: u32, result: &JsValue) -> Result<JsValue, JsValue> {
     let mut verdict = Verdict::default();
     for start in (0..result.length()).step_by(PIECE as usize) {
         let end = start.saturating_add(PIECE).min(result.length());
-        let (values, exact, magnitude) = (result.subarray(start, end).to_vec(), exact.subarray(start, end).to_vec(), magnitude.subarray(start, end).to_vec());
+        let (values, exact, magnitude) =
+            (result.subarray(start, end).to_vec(), exact.subarray(start, end).to_vec(), magnitude.subarray(start, end).to_vec());
         for (i, ((value, exact), magnitude)) in values.into_iter().zip(exact).zip(magnitude).enumerate() {
             let added = added(u64::from(start) + i as u64);
             let product = if problem.k == 0 { 0.0 } else { alpha * exact };

@@ -40,7 +40,8 @@ impl fmt::Display for Case {
     }
 }
 
-const PLAIN: Case = Case { m: 1, k: 1, n: 1, transpose_a: false, transpose_b: false, alpha: 1.0, beta: 0.0, padding: [0; 3], values: Values::Whole };
+const PLAIN: Case =
+    Case { m: 1, k: 1, n: 1, transpose_a: false, transpose_b: false, alpha: 1.0, beta: 0.0, padding: [0; 3], values: Values::Whole };
 
 /// The list.
 pub fn all() -> Vec<Case> {
@@ -52,12 +53,37 @@ pub fn all() -> Vec<Case> {
     };
     let shapes = [
         // Nothing, and as little as there is.
-        (0, 0, 0), (0, 5, 3), (3, 5, 0), (3, 0, 5), (1, 1, 1), (1, 7, 1), (5, 1, 9),
+        (0, 0, 0),
+        (0, 5, 3),
+        (3, 5, 0),
+        (3, 0, 5),
+        (1, 1, 1),
+        (1, 7, 1),
+        (5, 1, 9),
         // Primes, and the edges of every tile.
-        (2, 3, 5), (13, 17, 19), (31, 37, 41), (61, 67, 71), (127, 131, 137),
-        (31, 15, 33), (32, 16, 32), (33, 17, 31), (63, 16, 65), (64, 64, 64), (65, 33, 63), (127, 48, 129), (128, 16, 128), (129, 31, 127), (128, 32, 256), (130, 20, 258),
+        (2, 3, 5),
+        (13, 17, 19),
+        (31, 37, 41),
+        (61, 67, 71),
+        (127, 131, 137),
+        (31, 15, 33),
+        (32, 16, 32),
+        (33, 17, 31),
+        (63, 16, 65),
+        (64, 64, 64),
+        (65, 33, 63),
+        (127, 48, 129),
+        (128, 16, 128),
+        (129, 31, 127),
+        (128, 32, 256),
+        (130, 20, 258),
         // Tall, wide, long.
-        (700, 3, 2), (2, 3, 700), (1, 300, 301), (301, 300, 1), (3, 4099, 5), (1, 20000, 1),
+        (700, 3, 2),
+        (2, 3, 700),
+        (1, 300, 301),
+        (301, 300, 1),
+        (3, 4099, 5),
+        (1, 20000, 1),
     ];
     for (m, k, n) in shapes {
         add(m, k, n, &|_| {});
@@ -124,7 +150,10 @@ impl Case {
     /// The product of those inputs.
     pub fn op<'a>(&self, inputs: &'a Inputs) -> Matmul<'a> {
         let (a_columns, b_columns) = (if self.transpose_a { self.m } else { self.k }, if self.transpose_b { self.k } else { self.n });
-        let mut op = Matmul::new(self.m as u64, self.k as u64, self.n as u64).transpose_a(self.transpose_a).transpose_b(self.transpose_b).alpha(self.alpha);
+        let mut op = Matmul::new(self.m as u64, self.k as u64, self.n as u64)
+            .transpose_a(self.transpose_a)
+            .transpose_b(self.transpose_b)
+            .alpha(self.alpha);
         if self.padding != [0; 3] {
             op = op.lda((a_columns + self.padding[0]) as u64).ldb((b_columns + self.padding[1]) as u64);
         }
@@ -143,6 +172,10 @@ impl Case {
         let reference = Reference::new(&inputs.a, &inputs.b, &inputs.c, &op).map_err(said)?;
         let verdict = reference.check(&result).map_err(said)?;
         let exact = self.values != Values::Whole || verdict.max_abs_error == 0.0;
-        if verdict.is_right() && exact && verdict.elements == (self.m * self.n) as u64 { Ok(()) } else { Err(format!("{self}: {verdict:?}")) }
+        if verdict.is_right() && exact && verdict.elements == (self.m * self.n) as u64 {
+            Ok(())
+        } else {
+            Err(format!("{self}: {verdict:?}"))
+        }
     }
 }

@@ -33,7 +33,7 @@ impl Engine {
     }
 
     pub(super) fn matmul(&self, params: &Params, kernel: &Kernel, operands: &[Option<HostSlice<'_>>; 3]) -> Result<HostVec> {
-        let [a, b, c] = operands.each_ref().map(|operand| operand.map_or(&[][..], |values| values.0));
+        let [a, b, c] = operands.each_ref().map(|operand| operand.as_ref().map_or(&[][..], |values| values.0));
         let (m, n) = (params.m as usize, params.n as usize);
         let mut out = zeroed(m * n)?;
         if kernel.constant("READS_C") != 0 {

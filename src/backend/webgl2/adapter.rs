@@ -27,7 +27,10 @@ pub(crate) fn open(options: &Options) -> Result<(WebGl2, DeviceInfo), OtherBacke
         PowerPreference::LowPower => "low-power",
     });
     let Some(gl) = gl else {
-        return Err(off("no WebGL2 context was given", "turn on hardware acceleration in the browser's settings, or update the graphics driver"));
+        return Err(off(
+            "no WebGL2 context was given",
+            "turn on hardware acceleration in the browser's settings, or update the graphics driver",
+        ));
     };
     let about = describe(&gl);
     let draws_to_floats = about.get(0).is_truthy();
@@ -36,7 +39,8 @@ pub(crate) fn open(options: &Options) -> Result<(WebGl2, DeviceInfo), OtherBacke
     let side_texels = u64::from(side);
     let caps = Caps { max_texture_size: side, max_buffer_bytes: side_texels * side_texels * 16, ..Caps::UNLIMITED };
     // From here on dropping it gives the context back.
-    let device = WebGl2 { caps: caps.clone(), programs: Programs::default(), pool: Pool::new(options.pool_bytes), faults: Faults::default(), gl };
+    let device =
+        WebGl2 { caps: caps.clone(), programs: Programs::default(), pool: Pool::new(options.pool_bytes), faults: Faults::default(), gl };
     if side == 0 {
         return Err(off("the browser took the WebGL2 context away at once", "reload the page, or restart the browser"));
     }

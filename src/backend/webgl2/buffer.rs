@@ -75,7 +75,8 @@ impl WebGl2 {
     /// Copies values to the device; they may change as soon as this returns.
     pub(super) fn store(&self, values: &Float32Array) -> Result<Buffer> {
         let matrix = self.flat(values.length().into())?;
-        write(&self.gl, &matrix.raw.memory, matrix.width, values).map_err(|_| Error::OutOfMemory { bytes: matrix.columns * 4, place: "the host" })?;
+        write(&self.gl, &matrix.raw.memory, matrix.width, values)
+            .map_err(|_| Error::OutOfMemory { bytes: matrix.columns * 4, place: "the host" })?;
         Ok(Buffer::new(matrix))
     }
 

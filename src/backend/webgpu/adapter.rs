@@ -9,7 +9,12 @@ use crate::options::{Options, PowerPreference};
 
 /// Opens a device on a fresh adapter (an adapter is used up by its first device), or says why there is none.
 pub(crate) async fn open(options: &Options) -> Result<(WebGpu, DeviceInfo), OtherBackend> {
-    let off = |reason: String, remedy: &str| OtherBackend { backend: BackendId::WebGpu, standing: Standing::Off, reason, remedy: remedy.to_owned() };
+    let off = |reason: String, remedy: &str| OtherBackend {
+        backend: BackendId::WebGpu,
+        standing: Standing::Off,
+        reason,
+        remedy: remedy.to_owned(),
+    };
     #[cfg(target_arch = "wasm32")]
     web::check().map_err(|(reason, remedy)| off(reason.to_owned(), remedy))?;
     #[cfg(target_arch = "wasm32")]
@@ -29,7 +34,8 @@ pub(crate) async fn open(options: &Options) -> Result<(WebGpu, DeviceInfo), Othe
         Ok(opened) => opened,
         // Browsers differ in which limits they let one ask for: the defaults everybody has.
         Err(_) => {
-            let adapter = instance.request_adapter(&request).await.map_err(|_| off("no second adapter was given".to_owned(), NO_ADAPTER_REMEDY))?;
+            let adapter =
+                instance.request_adapter(&request).await.map_err(|_| off("no second adapter was given".to_owned(), NO_ADAPTER_REMEDY))?;
             let opened = request_device(&adapter, wgpu::Features::empty(), wgpu::Limits::downlevel_defaults()).await;
             opened.map_err(|error| off(format!("the adapter gave no device ({error})"), "update the browser or the driver"))?
         }
@@ -68,8 +74,13 @@ const NO_ADAPTER_REMEDY: &str = if cfg!(target_arch = "wasm32") {
     "install a Vulkan, Metal or DX12 driver"
 };
 
-async fn request_device(adapter: &wgpu::Adapter, features: wgpu::Features, limits: wgpu::Limits) -> Result<(wgpu::Device, wgpu::Queue), wgpu::RequestDeviceError> {
-    let descriptor = wgpu::DeviceDescriptor { label: Some("lapidary"), required_features: features, required_limits: limits, ..Default::default() };
+async fn request_device(
+    adapter: &wgpu::Adapter,
+    features: wgpu::Features,
+    limits: wgpu::Limits,
+) -> Result<(wgpu::Device, wgpu::Queue), wgpu::RequestDeviceError> {
+    let descriptor =
+        wgpu::DeviceDescriptor { label: Some("lapidary"), required_features: features, required_limits: limits, ..Default::default() };
     adapter.request_device(&descriptor).await
 }
 
@@ -94,7 +105,8 @@ fn describe(adapter: &wgpu::Adapter, device: &wgpu::Device) -> DeviceInfo {
     let (vendor, architecture) = web::vendor_and_architecture(device);
     #[cfg(not(target_arch = "wasm32"))]
     let (vendor, architecture) = (String::new(), format!("{:?}", about.backend).to_lowercase());
-    let software = about.device_type == wgpu::DeviceType::Cpu || [&about.name, &architecture].into_iter().any(|name| is_software_name(name));
+    let software =
+        about.device_type == wgpu::DeviceType::Cpu || [&about.name, &architecture].into_iter().any(|name| is_software_name(name));
     let kind = match about.device_type {
         _ if software => DeviceKind::Software,
         wgpu::DeviceType::DiscreteGpu => DeviceKind::Discrete,
@@ -143,7 +155,10 @@ mod web {
         } else if get(&global, "isSecureContext").is_falsy() && !get(&global, "location").is_undefined() {
             Err(("browsers offer WebGPU to secure pages only", "serve the page over https or from localhost"))
         } else {
-            Err(("this engine has no WebGPU (navigator.gpu is missing)", "use a browser that has it: Chrome 113, Edge 113, Safari 26, Firefox 141"))
+            Err((
+                "this engine has no WebGPU (navigator.gpu is missing)",
+                "use a browser that has it: Chrome 113, Edge 113, Safari 26, Firefox 141",
+            ))
         }
     }
 

@@ -24,7 +24,10 @@ impl WebGpu {
         if let Some((_, pipeline)) = known.iter().find(|(variant, _)| variant == kernel) {
             return Ok(pipeline.clone());
         }
-        let module = self.device.create_shader_module(wgpu::ShaderModuleDescriptor { label: Some(kernel.id.name()), source: wgpu::ShaderSource::Wgsl(kernel.wgsl()?.into()) });
+        let module = self.device.create_shader_module(wgpu::ShaderModuleDescriptor {
+            label: Some(kernel.id.name()),
+            source: wgpu::ShaderSource::Wgsl(kernel.wgsl()?.into()),
+        });
         let pipeline = self.device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
             label: Some(kernel.id.name()),
             layout: None,

@@ -5,8 +5,8 @@ use std::pin::Pin;
 
 use futures_channel::oneshot;
 
-use super::buffer::{Buffer, Raw};
 use super::WebGpu;
+use super::buffer::{Buffer, Raw};
 use crate::backend::pool::Pooled;
 use crate::backend::{Bound, Finished, How};
 use crate::clock::Stopwatch;
@@ -63,7 +63,13 @@ impl WebGpu {
         })
     }
 
-    fn encode(&self, plan: &Plan, operands: [Option<Bound<'_, Buffer>>; 3], out: &Buffer, how: How) -> Result<(Pooled<Raw>, Option<Staging>, Option<Staging>)> {
+    fn encode(
+        &self,
+        plan: &Plan,
+        operands: [Option<Bound<'_, Buffer>>; 3],
+        out: &Buffer,
+        how: How,
+    ) -> Result<(Pooled<Raw>, Option<Staging>, Option<Staging>)> {
         let params = self.params(PARAMS_STRIDE_BYTES * plan.dispatches.len() as u64)?;
         let mut words = vec![0u8; PARAMS_STRIDE_BYTES as usize * plan.dispatches.len()];
         for (chunk, dispatch) in words.chunks_exact_mut(PARAMS_STRIDE_BYTES as usize).zip(&plan.dispatches) {
@@ -83,20 +89,28 @@ impl WebGpu {
         let mut launches = Vec::with_capacity(plan.dispatches.len());
         for (index, dispatch) in plan.dispatches.iter().enumerate() {
             let pipeline = self.pipeline(&dispatch.kernel)?;
-            let range = |buffer, offset, size| wgpu::BindingResource::Buffer(wgpu::BufferBinding { buffer, offset, size: wgpu::BufferSize::new(size) });
+            let range = |buffer, offset, size| {
+                wgpu::BindingResource::Buffer(wgpu::BufferBinding { buffer, offset, size: wgpu::BufferSize::new(size) })
+            };
             let params_at = PARAMS_STRIDE_BYTES * index as u64;
-            let mut entries = vec![wgpu::BindGroupEntry { binding: 3, resource: range(&params, params_at, size_of_val(&dispatch.params).next_multiple_of(16) as u64) }];
+            let mut entries = vec![wgpu::BindGroupEntry {
+                binding: 3,
+                resource: range(&params, params_at, size_of_val(&dispatch.params).next_multiple_of(16) as u64),
+            }];
             for binding in &dispatch.bindings {
-                entries.push(wgpu::BindGroupEntry { binding: binding.index, resource: range(find(binding.slot)?, binding.offset_bytes, binding.size_bytes) });
+                entries.push(wgpu::BindGroupEntry {
+                    binding: binding.index,
+                    resource: range(find(binding.slot)?, binding.offset_bytes, binding.size_bytes),
+                });
             }
-            let group = self.device.create_bind_group(&wgpu::BindGroupDescriptor { label: None, layout: &pipeline.bindings, entries: &entries });
+            let group =
+                self.device.create_bind_group(&wgpu::BindGroupDescriptor { label: None, layout: &pipeline.bindings, entries: &entries });
             launches.push((pipeline, group, dispatch.grid));
         }
 
         let mut encoder = self.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
-        let queries = (how.timed && self.timestamp_period_ns.is_some()).then(|| {
-            self.device.create_query_set(&wgpu::QuerySetDescriptor { label: None, ty: wgpu::QueryType::Timestamp, count: 2 })
-        });
+        let queries = (how.timed && self.timestamp_period_ns.is_some())
+            .then(|| self.device.create_query_set(&wgpu::QuerySetDescriptor { label: None, ty: wgpu::QueryType::Timestamp, count: 2 }));
         {
             let timestamp_writes = queries.as_ref().map(|query_set| wgpu::ComputePassTimestampWrites {
                 query_set,
@@ -209,11 +223,7 @@ impl WebGpu {
         let Some(fault) = fault else { return Ok(()) };
         // A buffer that could not be had shows as a validation error where it is used.
         let out_of_memory = self.health.note_out_of_memory(false) || matches!(fault, wgpu::Error::OutOfMemory { .. });
-        Err(if out_of_memory {
-            self.out_of_memory()
-        } else {
-            Error::internal(fault.to_string())
-        })
+        Err(if out_of_memory { self.out_of_memory() } else { Error::internal(fault.to_string()) })
     }
 
     fn map(&self, staging: &Staging) -> oneshot::Receiver<Result<(), wgpu::BufferAsyncError>> {

@@ -1,1 +1,63 @@
-export {};
+/** Ways to break a page's GPU. Each is called before the package opens a device. */
+
+/** Watches what is opened: `devices` of WebGPU, `contexts` of WebGL2, in order. */
+export function watch() {
+  const seen = { devices: [], contexts: [], asked: 0 };
+  wrap(GPUAdapter.prototype, "requestDevice", (original) => async function (...args) {
+    seen.asked++;
+    const device = await original.apply(this, args);
+    seen.devices.push(device);
+    return device;
+  });
+  for (const canvas of [globalThis.OffscreenCanvas, globalThis.HTMLCanvasElement]) {
+    if (!canvas) continue;
+    wrap(canvas.prototype, "getContext", (original) => function (...args) {
+      const context = original.apply(this, args);
+      if (args[0] === "webgl2" && context && !seen.contexts.includes(context)) {
+        seen.contexts.push(context);
+        seen.asked++;
+      }
+      return context;
+    });
+  }
+  return seen;
+}
+
+/** Puts `make(original)` in a method's place; gives a function that undoes it. */
+export function wrap(prototype, name, make) {
+  const original = prototype[name];
+  prototype[name] = make(original);
+  return () => (prototype[name] = original);
+}
+
+/** Takes the last GPU away, as a driver would. */
+export function lose(seen, backend) {
+  if (backend === "webgpu") return seen.devices.at(-1).destroy();
+  seen.contexts.at(-1).getExtension("WEBGL_lose_context").loseContext();
+}
+
+/** The methods by which the package drives each kind of GPU, those of a product in their order. */
+export const STEPS = {
+  webgpu: () => [
+    [GPUDevice.prototype, ["createBuffer", "createBindGroup", "popErrorScope"]],
+    [GPUQueue.prototype, ["writeBuffer", "submit"]],
+    [GPUBuffer.prototype, ["mapAsync", "getMappedRange", "unmap"]],
+  ],
+  webgl2: () => [
+    [WebGL2RenderingContext.prototype, ["bindTexture", "texSubImage2D", "framebufferTexture2D", "useProgram", "uniform1uiv", "drawArrays", "bindBuffer", "readPixels", "fenceSync", "flush",
+      "clientWaitSync", "getBufferSubData", "getError"]],
+  ],
+};
+
+/** Calls `act` at the call number `at` of a method. `fired` says whether it came to that; `stop` undoes it. */
+export function at_call(prototype, name, at, act) {
+  const state = { calls: 0, fired: false };
+  state.stop = wrap(prototype, name, (original) => function (...args) {
+    if (++state.calls === at) {
+      state.fired = true;
+      act();
+    }
+    return original.apply(this, args);
+  });
+  return state;
+}

@@ -141,13 +141,8 @@ impl Engine {
         let none = Float32Array::new_with_length(0);
         let [a, b, c] = operands.each_ref().map(|operand| operand.as_ref().map_or(&none, |values| &values.0));
         let reads_c = kernel.constant("READS_C") != 0;
-        let operands = Operands {
-            a,
-            b,
-            params,
-            transpose_a: kernel.constant("TRANSPOSE_A") != 0,
-            transpose_b: kernel.constant("TRANSPOSE_B") != 0,
-        };
+        let operands =
+            Operands { a, b, params, transpose_a: kernel.constant("TRANSPOSE_A") != 0, transpose_b: kernel.constant("TRANSPOSE_B") != 0 };
         let out = new_array(u64::from(params.m) * u64::from(params.n))?;
         for (i, j, m, n) in self.blocks(params.m, params.n) {
             self.exports.clear();
@@ -163,7 +158,13 @@ impl Engine {
     }
 
     /// One block of op(A)·op(B) in double precision and of |op(A)|·|op(B)|, into packed arrays of the whole.
-    pub(crate) fn reference_block(&self, operands: &Operands<'_>, block: (u32, u32, u32, u32), exact: &Float64Array, magnitude: &Float32Array) {
+    pub(crate) fn reference_block(
+        &self,
+        operands: &Operands<'_>,
+        block: (u32, u32, u32, u32),
+        exact: &Float64Array,
+        magnitude: &Float32Array,
+    ) {
         let (transpose_a, transpose_b) = (operands.transpose_a, operands.transpose_b);
         self.exports.clear();
         self.sum(operands, block, |m, k, n| {
@@ -177,7 +178,9 @@ impl Engine {
     /// The blocks of a result: first row and column, rows and columns.
     pub(crate) fn blocks(&self, m: u32, n: u32) -> impl Iterator<Item = (u32, u32, u32, u32)> + use<> {
         let (rows, columns) = (self.rows, self.columns);
-        (0..n).step_by(columns as usize).flat_map(move |j| (0..m).step_by(rows as usize).map(move |i| (i, j, rows.min(m - i), columns.min(n - j))))
+        (0..n)
+            .step_by(columns as usize)
+            .flat_map(move |j| (0..m).step_by(rows as usize).map(move |i| (i, j, rows.min(m - i), columns.min(n - j))))
     }
 
     /// Brings the blocks of A and B that a block of C is the sum of, and has each pair multiplied.

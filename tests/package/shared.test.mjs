@@ -1,0 +1,163 @@
+/** The handle that the page shares: opened by whoever comes first, and exchanged while calls are under way. */
+import { test } from "node:test";
+import { pages } from "./page.mjs";
+
+const { visit } = pages();
+
+const in_page = (name, body) => test(name, () => visit(body));
+
+in_page("a product before anything is opened", async ({ lapidary, right, problem, assert }) => {
+  await right(lapidary, problem(9, 10, 11));
+  const info = await lapidary.device_info();
+  assert(info.generation === 1 && info.others.length === 3, JSON.stringify(info));
+});
+
+in_page("operands may be changed before the device is open", async ({ lapidary, integers, problem, same, settles, is_fault, each, assert }) => {
+  const opening = lapidary.init_gpu({ backend: "simd" });
+  const changed = (make, change) => async () => {
+    const { a, b, options, expected } = problem(6, 7, 8, 1, { beta: 1, c: integers(48) });
+    const own = { a: make(a), b: make(b), c: make(options.c) };
+    const all = { ...options, c: own.c };
+    const pending = settles(lapidary.matmul(own.a, own.b, all));
+    change({ ...own, options: all });
+    const { value, error } = await pending;
+    if (error) throw error;
+    same(value, expected);
+  };
+  const fill = ({ a, b, c }) => [a, b, c].forEach((values) => values.fill(NaN));
+  const frame = document.body.appendChild(document.createElement("iframe")).contentWindow;
+  const shared = (values) => {
+    const out = new Float32Array(new SharedArrayBuffer(values.byteLength));
+    out.set(values);
+    return out;
+  };
+  const checks = {
+    "filled": changed((values) => values.slice(), fill),
+    "shared memory": changed(shared, fill),
+    "of another realm": changed((values) => frame.Float32Array.from(values), fill),
+    "transferred": changed((values) => values.slice(), ({ a, c }) => structuredClone([a, c], { transfer: [a.buffer, c.buffer] })),
+    "options changed": changed((values) => values, ({ options }) => Object.assign(options, { m: 3, n: 16, beta: 0, transpose_b: true })),
+    "a tensor": async () => {
+      const a = integers(12);
+      const before = a.slice();
+      const pending = lapidary.tensor(a, [3, 4]);
+      a.fill(NaN);
+      same(await (await pending).toArray(), before);
+    },
+    "a reference": async () => {
+      const { a, b, options, expected } = problem(6, 7, 8);
+      const pending = lapidary.reference(a, b, options);
+      a.fill(NaN);
+      assert((await pending).check(expected).ok, "of the old values");
+    },
+  };
+  // All are called before the device is open.
+  const pending = Object.entries(checks).map(([name, check]) => [name, settles(check())]);
+  await opening;
+  await each(Object.fromEntries(pending), async (promise) => {
+    const { error } = await promise;
+    if (error) throw error;
+  });
+});
+
+in_page("bad input before the device is open", async ({ lapidary, each, rejects, right, problem, integers, throws }) => {
+  const gone = new Float32Array(4);
+  structuredClone(gone, { transfer: [gone.buffer] });
+  const four = integers(4);
+  const sizes = { m: 2, k: 2, n: 2 };
+  const opening = lapidary.init_gpu({ backend: "simd" });
+  await each({
+    "a detached": ["invalid_type", () => lapidary.matmul(gone, four, sizes)],
+    "c detached": ["invalid_type", () => lapidary.matmul(four, four, { ...sizes, c: gone })],
+    "an array": ["invalid_type", () => lapidary.matmul([1, 2, 3, 4], four, sizes)],
+    "no arguments": ["invalid_type", () => lapidary.matmul()],
+    "options null": ["invalid_type", () => lapidary.matmul(four, four, null)],
+    "options a string": ["invalid_type", () => lapidary.matmul(four, four, "m")],
+    "no options": ["invalid_dimension", () => lapidary.matmul(four, four)],
+    "a length": ["length_mismatch", () => lapidary.matmul(four, integers(5), sizes)],
+    "aborted": ["aborted", () => lapidary.matmul(four, four, { ...sizes, signal: AbortSignal.abort() })],
+    "c a number": ["invalid_type", () => lapidary.matmul(four, four, { ...sizes, c: 0 })],
+    "a tensor detached": ["invalid_type", () => lapidary.tensor(gone, [2, 2])],
+    "a benchmark": ["invalid_option", () => lapidary.benchmark(four, four, { ...sizes, samples: 0 })],
+    "a reference": ["invalid_type", () => lapidary.reference(gone, four, sizes)],
+  }, ([code, call]) => rejects(code, call));
+  await opening;
+  await right(lapidary, problem(5, 5, 5));
+});
+
+in_page("options that are wrong open nothing and change nothing", async ({ lapidary, each, rejects, right, problem, assert }) => {
+  await each({ backend: "cuda", power_preference: "most", pool_bytes: -1, size: 3 }, (value, name) => rejects("invalid_option", () => lapidary.init_gpu({ [name]: value }), new RegExp(name)));
+  await each({ "a string": "webgpu", "null": null }, (options) => rejects("invalid_type", () => lapidary.init_gpu(options)));
+  await rejects("aborted", () => lapidary.init_gpu({ signal: AbortSignal.abort() }));
+  await lapidary.init_gpu({ backend: "scalar" });
+  await rejects("invalid_option", () => lapidary.init_gpu({ backend: "cuda" }));
+  assert((await lapidary.device_info()).backend === "scalar", "the one of before");
+  await right(lapidary, problem(5, 6, 7));
+});
+
+in_page("init_gpu twice at once opens one device, later calls give it again", async ({ lapidary, watch, assert, right, problem }) => {
+  const seen = watch();
+  await lapidary.init_gpu({ backend: "webgpu" });
+  const all = await Promise.all([lapidary.init_gpu(), lapidary.init_gpu(), lapidary.device_info(), lapidary.memory().then(() => lapidary.device_info())]);
+  assert(all.every((info) => JSON.stringify(info) === JSON.stringify(all[0])) && seen.asked === 1, `${seen.asked} devices`);
+  await right(lapidary, problem(4, 5, 6));
+});
+
+in_page("calls at once open one device", async ({ lapidary, watch, assert, right, problem }) => {
+  const seen = watch();
+  const { Gpu } = lapidary;
+  let opened = 0;
+  const { open } = Gpu;
+  Gpu.open = (...args) => {
+    opened++;
+    return open.apply(Gpu, args);
+  };
+  await Promise.all([lapidary.init_gpu(), lapidary.init_gpu(), ...[1, 2, 3, 4].map((i) => right(lapidary, problem(i, 5, 6))), lapidary.device_info(), lapidary.random_matrix(5, 1)]);
+  assert(opened === 1 && seen.devices.length === 1, `${opened} handles, ${seen.devices.length} devices`);
+});
+
+in_page("of two openings at once the later has the last word", async ({ lapidary, assert, right, problem, settles }) => {
+  const [first, second] = await Promise.all([lapidary.init_gpu({ backend: "simd" }), lapidary.init_gpu({ backend: "scalar" }), right(lapidary, problem(8, 8, 8))]);
+  assert(first.backend === "simd" && second.backend === "scalar", `${first.backend}, ${second.backend}`);
+  assert((await lapidary.device_info()).backend === "scalar", "the later");
+  const [bad, good] = await Promise.all([settles(lapidary.init_gpu({ backend: "cuda" })), settles(lapidary.init_gpu({ backend: "simd" }))]);
+  assert(bad.error.code === "invalid_option" && good.value.backend === "simd", "an error of one is not one of the other");
+});
+
+in_page("another backend while products are under way", async ({ lapidary, right, problem, assert, settles, is_fault, same, integers }) => {
+  await lapidary.init_gpu({ backend: "webgpu" });
+  const tensor = await lapidary.tensor(integers(36), [6, 6]);
+  for (const backend of ["simd", "webgpu", "scalar", "webgl2"]) {
+    const before = Array.from({ length: 6 }, (_, i) => right(lapidary, problem(30 + i, 40, 50), `before ${backend}`));
+    const opening = lapidary.init_gpu({ backend });
+    const during = Array.from({ length: 6 }, (_, i) => right(lapidary, problem(20 + i, 30, 40), `during ${backend}`));
+    assert((await opening).backend === backend, backend);
+    await Promise.all([...before, ...during, right(lapidary, problem(9, 9, 9))]);
+    assert((await lapidary.device_info()).backend === backend, `${backend} later`);
+  }
+  const { error } = await settles(lapidary.matmul(tensor, integers(36), { n: 6 }));
+  is_fault(error, ["invalid_type", "disposed"]);
+  same(await tensor.toArray(), integers(36), "the tensor's values");
+  tensor.dispose();
+});
+
+in_page("an opening that is aborted leaves the device of before", async ({ lapidary, settles, is_fault, assert, right, problem, sleep }) => {
+  await lapidary.init_gpu({ backend: "simd" });
+  const controller = new AbortController();
+  const pending = settles(lapidary.init_gpu({ backend: "webgpu", signal: controller.signal }));
+  const product = right(lapidary, problem(8, 9, 10));
+  await sleep(1);
+  controller.abort("stop");
+  const { error } = await pending;
+  is_fault(error, "aborted");
+  assert(error.cause === "stop", `${error.cause}`);
+  await settles(product);
+  await right(lapidary, problem(8, 9, 10));
+  assert((await lapidary.device_info()).backend === "simd", "the one of before");
+});
+
+in_page("auto measures a software GPU and tells the figures", async ({ lapidary, assert }) => {
+  const info = await lapidary.init_gpu();
+  const software = ["webgpu", "webgl2"].filter((backend) => backend !== info.backend).map((backend) => info.others.find((one) => one.backend === backend));
+  for (const { state, reason, backend } of software) assert(state === "available" && /software GPU: \d+ MFLOP\/s against \d+/.test(reason), `${backend} ${state}: ${reason}`);
+});
