@@ -8,7 +8,7 @@ use std::{env, fs};
 const KERNEL: &str = "src/backend/cpu/wasm/kernel.rs";
 /// Name, target features, and how to optimize: engines without SIMD are rare, and the download is everybody's.
 const LEVELS: [(&str, &str, &str); 2] = [("scalar", "", "-Copt-level=s"), ("simd", "+simd128", "-Copt-level=2")];
-const SHADERS: [&str; 2] = ["matmul/tiled.wgsl", "matmul/packed.frag"];
+const SHADERS: [&str; 4] = ["matmul/tiled.wgsl", "matmul/packed.vert", "matmul/packed.frag", "matmul/unfold.frag"];
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
@@ -27,6 +27,9 @@ fn main() {
         let status = Command::new(&rustc)
             .args([KERNEL, "--crate-type=cdylib", "--crate-name=kernel", "--edition=2024", "--target=wasm32-unknown-unknown"])
             .args([optimize, "-Cpanic=abort", "-Ccodegen-units=1", "-Cstrip=symbols", "-Clto=fat"])
+            // Only the inner kernel's own loops are worth unrolling, and their vectors are written by hand.
+            .args(["-Cno-vectorize-loops", "-Cllvm-args=--unroll-runtime=false"])
+            .args(["-Cllvm-args=--unroll-allow-partial=false", "-Cllvm-args=--unroll-threshold=150"])
             // The blocks are static; the stack holds little.
             .args(["-Clink-arg=-zstack-size=16384", &format!("-Ctarget-feature={features}")])
             .arg("-o")

@@ -115,7 +115,9 @@ impl<'c> Matmul<'c> {
         };
         // With alpha = 0 the product is empty: nothing of A and B is read, whatever it holds.
         let k = if self.alpha == 0.0 { 0 } else { k };
-        let (transpose_a, transpose_b, alpha, beta) = (self.transpose_a, self.transpose_b, self.alpha, self.beta);
+        // And a sum of no terms is 0, whatever scales it.
+        let alpha = if k == 0 { 0.0 } else { self.alpha };
+        let (transpose_a, transpose_b, beta) = (self.transpose_a, self.transpose_b, self.beta);
         Ok(Problem { m, k, n, transpose_a, transpose_b, alpha, beta, a, b, c })
     }
 }

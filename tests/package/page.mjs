@@ -10,7 +10,8 @@ export const BACKENDS = ["webgpu", "webgl2", "simd", "scalar"];
 export function pages({ flags = [] } = {}) {
   const own = {};
   before(async () => {
-    [own.browser, own.server] = await Promise.all([launch([...SOFTWARE_GPU, ...flags]), serve()]);
+    own.server = await serve();
+    own.browser = await launch([...SOFTWARE_GPU, ...flags]);
   });
   after(async () => {
     await own.browser?.close();

@@ -44,12 +44,6 @@ in_page("operands may be changed before the device is open", async ({ lapidary, 
       a.fill(NaN);
       same(await (await pending).toArray(), before);
     },
-    "a reference": async () => {
-      const { a, b, options, expected } = problem(6, 7, 8);
-      const pending = lapidary.reference(a, b, options);
-      a.fill(NaN);
-      assert((await pending).check(expected).ok, "of the old values");
-    },
   };
   // All are called before the device is open.
   const pending = Object.entries(checks).map(([name, check]) => [name, settles(check())]);

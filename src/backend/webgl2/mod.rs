@@ -1,6 +1,8 @@
 //! WebGL2: matrices are float textures, and a product is a drawing into float textures.
 //!
-//! The context is the backend's own: no state of it is changed from outside, and none is left to be restored. Its commands are in `gl.js`.
+//! The context is the backend's own: no state of it is changed from outside, and none is left to be restored. Its commands are in `gl.js`, in
+//! sequences. One by one through `glow` they weighed 16 KB more, compressed, would have needed `unsafe` each, and its context panics
+//! on one that was lost; so `glow` gives the names of things here, and no more.
 
 mod adapter;
 mod buffer;
@@ -9,7 +11,9 @@ mod submit;
 
 use std::cell::{Cell, RefCell};
 
+use glow::{CONTEXT_LOST, OUT_OF_MEMORY};
 use wasm_bindgen::prelude::*;
+use web_sys::WebGl2RenderingContext as Gl;
 
 pub(crate) use adapter::open;
 pub(crate) use buffer::Buffer;
@@ -23,24 +27,11 @@ use crate::info::Caps;
 use crate::ops::matmul::Problem;
 use crate::plan::{self, Plan};
 
-#[wasm_bindgen]
-extern "C" {
-    /// A WebGL2RenderingContext.
-    #[derive(Clone)]
-    type Gl;
-    #[wasm_bindgen(method, js_name = isContextLost)]
-    fn is_context_lost(this: &Gl) -> bool;
-}
-
 #[wasm_bindgen(module = "/src/backend/webgl2/gl.js")]
 extern "C" {
     fn close(gl: &Gl);
     fn fault(gl: &Gl) -> u32;
 }
-
-/// What WebGL calls its errors.
-const OUT_OF_MEMORY: u32 = 0x0505;
-const CONTEXT_LOST: u32 = 0x9242;
 
 /// An open device: a context and what was made in it.
 pub(crate) struct WebGl2 {

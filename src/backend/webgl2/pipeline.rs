@@ -13,7 +13,7 @@ extern "C" {
     fn compile(gl: &Gl, vertices: &str, fragments: &str, samplers: &str) -> JsValue;
 }
 
-const VERTICES: &str = include_str!("../../../shaders/matmul/packed.vert");
+const VERTICES: &str = include_str!(concat!(env!("OUT_DIR"), "/matmul-packed.vert"));
 
 /// Programs by kernel: a list, because a page uses few.
 #[derive(Default)]

@@ -26,7 +26,7 @@ use crate::plan::Plan;
 /// The most multiplications of one drawing: slow GPUs do them in about a second, after two of which Windows takes the GPU away.
 const MULTIPLICATIONS: u64 = 1 << 31;
 
-const UNFOLD: &str = include_str!("../../../shaders/matmul/unfold.frag");
+const UNFOLD: &str = include_str!(concat!(env!("OUT_DIR"), "/matmul-unfold.frag"));
 
 #[wasm_bindgen(module = "/src/backend/webgl2/gl.js")]
 extern "C" {

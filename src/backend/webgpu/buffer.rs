@@ -71,7 +71,16 @@ impl WebGpu {
         let (Some(queue), Some(to)) = (self.queue.as_webgpu(), buffer.0.as_webgpu()) else {
             return Err(Error::internal("wgpu runs on something other than WebGPU"));
         };
-        let written = queue.write_buffer_with_u32_and_buffer_source(to, 0, &values.0);
-        written.map_err(|error| Error::internal(format!("writeBuffer: {error:?}")))
+        if queue.write_buffer_with_u32_and_buffer_source(to, 0, &values.0).is_ok() {
+            return Ok(());
+        }
+        // Some queues take no array whose memory can be resized: a copy then, in pieces.
+        const PIECE: u32 = 1 << 20;
+        for start in (0..values.0.length()).step_by(PIECE as usize) {
+            let piece = values.0.slice(start, start.saturating_add(PIECE));
+            let written = queue.write_buffer_with_f64_and_buffer_source(to, f64::from(start) * 4.0, &piece);
+            written.map_err(|_| Error::internal("the queue refused an operand"))?;
+        }
+        Ok(())
     }
 }

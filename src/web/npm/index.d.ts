@@ -262,14 +262,20 @@ export function matmul(a: Float32Array | Tensor, b: Float32Array | Tensor, optio
 /** Puts a row-major rows × columns matrix on the shared device, to be used in many products. */
 export function tensor(data: Float32Array, shape: readonly [rows: number, columns: number]): Promise<Tensor>;
 
-/** Times the kernel on the shared device, operands staying there. */
+/** Times the kernel on the shared device, operands staying there. Leave them unchanged until it resolves. */
 export function benchmark(a: Float32Array | Tensor, b: Float32Array | Tensor, options: BenchmarkOptions): Promise<Benchmark>;
 
 /** Memory of the shared device and of the module. */
 export function memory(): Promise<MemoryStats>;
 
-/** Computes the reference by which {@link Reference.check} judges results. On the CPU, in double precision: slow for large sizes. */
+/**
+ * Computes the reference by which {@link Reference.check} judges results. On the CPU, in double precision: slow for large sizes. It lets
+ * other work in between, so leave the operands unchanged until it resolves.
+ */
 export function reference(a: Float32Array, b: Float32Array, options: Omit<MatmulOptions, "report" | "keep">): Promise<Reference>;
+
+/** How to get the WebAssembly module, where it does not lie beside this one: called at most once, before anything else is. */
+export function set_source(read: () => Promise<URL | Response | BufferSource>): void;
 
 /** A matrix of `length` uniform values in [−1, 1) from a seed: the same on every machine. */
 export function random_matrix(length: number, seed: number): Promise<Float32Array>;

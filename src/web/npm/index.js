@@ -220,22 +220,26 @@ export async function init_gpu(options) {
 
 export const device_info = async () => on_shared((gpu) => gpu.info());
 
+/** The caller may change an operand before the device is open. What cannot be copied is left to the checks to refuse. */
+function copy(value) {
+  try {
+    return ArrayBuffer.isView(value) ? value.slice() : value;
+  } catch {
+    return value;
+  }
+}
+
 export async function matmul(a, b, options) {
   if (ready && !pending()) return ready.matmul(a, b, options);
-  // The caller may change the operands before the device is open. What cannot be copied is left to the checks to refuse.
-  const copy = (value) => {
-    try {
-      return ArrayBuffer.isView(value) ? value.slice() : value;
-    } catch {
-      return value;
-    }
-  };
   const [x, y] = [copy(a), copy(b)];
   const z = options && typeof options === "object" ? { ...options, ...(options.c && { c: copy(options.c) }) } : options;
   return on_shared((gpu) => gpu.matmul(x, y, z));
 }
 
-export const tensor = async (data, shape) => on_shared((gpu) => gpu.tensor(data, shape));
+export async function tensor(data, shape) {
+  const values = ready && !pending() ? data : copy(data);
+  return on_shared((gpu) => gpu.tensor(values, shape));
+}
 
 export const benchmark = async (a, b, options) => on_shared((gpu) => gpu.benchmark(a, b, options));
 

@@ -100,7 +100,7 @@ impl Engine {
         let exports: Exports = started
             .and_then(|started| Reflect::get(&started, &"instance".into()))
             .and_then(|instance| Reflect::get(&instance, &"exports".into()))
-            .map_err(|error| format!("the kernel did not start ({error:?})"))?
+            .map_err(|_| "the kernel did not start".to_owned())?
             .unchecked_into();
         let memory = exports.memory().buffer();
         let (rows, depth, columns) = (exports.block_size(0), exports.block_size(1), exports.block_size(2));

@@ -8,6 +8,8 @@ export function copy_rows(from, from_start, from_stride, to, to_start, to_stride
   }
   for (let row = 0; row < rows; row++) {
     const start = from_start + row * from_stride;
-    to.set(from.subarray(start, start + columns), to_start + row * to_stride);
+    // A view costs more than a few elements.
+    if (columns < 32) for (let i = 0, at = to_start + row * to_stride; i < columns; i++) to[at + i] = from[start + i];
+    else to.set(from.subarray(start, start + columns), to_start + row * to_stride);
   }
 }
