@@ -1,31 +1,28 @@
 /** What the package does through its functions, on every backend in a page, and on the CPU in Node. */
 import { test } from "node:test";
-import { pathToFileURL } from "node:url";
 import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { run } from "./checks/tools.mjs";
 import { BACKENDS, pages, report } from "./page.mjs";
 import { PACKAGE } from "./server.mjs";
 
 const SUBJECTS = ["input", "arrays", "numbers", "lifetime", "memory"];
 const { visit } = pages();
 
-for (const subject of SUBJECTS) {
-  for (const backend of BACKENDS) {
-    test(`${subject} in a page on ${backend}`, async (t) => {
-      const body = async ({ lapidary, run }, [subject, backend]) => run((await import(`/checks/${subject}.mjs`)).default, lapidary, backend);
-      await report(t, await visit(body, { argument: [subject, backend] }));
-    });
-  }
+for (const backend of BACKENDS) {
+  test(`in a page on ${backend}`, async (t) => {
+    const body = async ({ lapidary, run }, [subjects, backend]) => {
+      const checks = await Promise.all(subjects.map((subject) => import(`/checks/${subject}.mjs`)));
+      return run(Object.fromEntries(subjects.map((subject, i) => [subject, checks[i].default])), lapidary, backend);
+    };
+    await report(t, await visit(body, { argument: [SUBJECTS, backend] }));
+  });
 }
 
-for (const subject of SUBJECTS) {
-  for (const backend of ["simd", "scalar"]) {
-    test(`${subject} in Node on ${backend}`, async (t) => {
-      const [lapidary, { run }, { default: checks }] = await Promise.all([
-        import(pathToFileURL(join(PACKAGE, "node.js"))),
-        import("./checks/tools.mjs"),
-        import(`./checks/${subject}.mjs`),
-      ]);
-      await report(t, await run(checks, lapidary, backend));
-    });
-  }
+for (const backend of ["simd", "scalar"]) {
+  test(`in Node on ${backend}`, async (t) => {
+    const lapidary = await import(pathToFileURL(join(PACKAGE, "node.js")));
+    const checks = await Promise.all(SUBJECTS.map((subject) => import(`./checks/${subject}.mjs`)));
+    await report(t, await run(Object.fromEntries(SUBJECTS.map((subject, i) => [subject, checks[i].default])), lapidary, backend));
+  });
 }

@@ -105,7 +105,7 @@ test("a wrong result has no speed, says where it is wrong, and an error has its 
     assert.deepEqual((await row(page, 8, "webgpu").locator("td").allInnerTexts()).slice(2, 5), ["–", "–", "–"], "no speed of any kind");
     assert.match(await row(page, 8, "webgl2").innerText(), /✗ error limit_exceeded: 9 > 8/);
     assert.equal(await page.locator(".bar rect").count(), 1);
-    assert.match(await page.locator(".chart").innerText(), /✗ wrong result, no speed/);
+    assert.match(await page.locator(".chart").innerText(), /✗ wrong, no speed/);
     assert.match(await page.locator("[data-notice=spread]").innerText(), /more than 20 %.*take more repeats/);
   });
 });
@@ -117,7 +117,7 @@ test("a run that fails as a whole keeps its rows", async () => {
     await press_run(page);
     assert.match(await page.locator(".fault[data-stage=run]").innerText(), /The run failed[\s\S]*out_of_memory: no more[\s\S]*What to do/);
     assert.match(await row(page, 8, "simd").innerText(), /✓ correct/);
-    await page.getByRole("button", { name: "Try again" }).click();
+    await page.getByRole("button", { name: "Start afresh" }).click();
     await ready(page);
     assert.equal(await page.locator(".fault").count(), 0);
   });

@@ -81,14 +81,3 @@ test("a failure is posted too, and then done", async () => {
   assert.equal(records[1].done, true);
   assert.equal(records[1].error.code, records[0].error.code);
 });
-
-test("without machine mode nothing is posted", async () => {
-  const server = await serve();
-  const { page, context } = await open(browser, `${server.url}?sizes=16&backends=simd&repeats=1`);
-  await page.locator(".device[aria-busy=false]").waitFor();
-  await page.getByRole("button", { name: "Run", exact: true }).click();
-  await page.locator(".progress p", { hasText: "Done after" }).waitFor();
-  assert.ok(!server.requests.includes("/result"));
-  await context.close();
-  await server.close();
-});

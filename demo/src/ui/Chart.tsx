@@ -62,7 +62,7 @@ function Bar({ row, value, longest, with_speedup }: BarProps) {
         {shown && <rect className={`fill-${row.backend}`} width={`${Math.max(0.4, (100 * value) / longest)}%`} height="100%" rx="2" />}
       </svg>
       <span className="bar-value">
-        {!row.verdict.ok ? "✗ wrong result, no speed" : value === null ? "not measured" : digits(value)}
+        {!row.verdict.ok ? "✗ wrong, no speed" : value === null ? "not measured" : digits(value)}
         {shown && with_speedup && row.speedup !== null && row.speedup_over !== row.backend && <small> {times(row.speedup)} CPU</small>}
       </span>
     </li>

@@ -75,7 +75,7 @@ function Details({ device, opened }: { device: DeviceInfo; opened: readonly Devi
           </>
         )}
       </dl>
-      <h3>Other backends</h3>
+      {device.others.length > 0 && <h3>Other backends</h3>}
       <ul className="others">
         {device.others.map((other) => {
           const found = opened.find(({ backend }) => backend === other.backend);

@@ -5,7 +5,7 @@ import { CopyButton } from "./CopyButton";
 
 type Shown = NonNullable<State["fault"]>;
 
-const SCREENS: Record<Shown["stage"], { title: string; steps: string[] }> = {
+const SCREENS: Record<Shown["stage"], { title: string; steps: string[]; retry?: string }> = {
   worker: {
     title: "The compute worker did not start",
     steps: [
@@ -34,14 +34,15 @@ const SCREENS: Record<Shown["stage"], { title: string; steps: string[] }> = {
   run: {
     title: "The run failed",
     steps: [
-      "Try again. If it fails at a large size, leave that size out: the page may have run out of memory.",
-      "If it fails again, report it with the details below.",
+      "Start afresh and run again. If it fails at a large size, leave that size out: the page may have run out of memory.",
+      "If it fails again, report it with these details.",
     ],
+    retry: "Start afresh",
   },
 };
 
 export function Fault({ fault, on_retry }: { fault: Shown; on_retry: () => void }) {
-  const { title, steps } = SCREENS[fault.stage];
+  const { title, steps, retry = "Try again" } = SCREENS[fault.stage];
   const heading = useRef<HTMLHeadingElement>(null);
   const details = `${fault.stage}: ${fault.error.code}: ${fault.error.message}`;
 
@@ -59,7 +60,7 @@ export function Fault({ fault, on_retry }: { fault: Shown; on_retry: () => void 
         ))}
       </ul>
       <div className="actions">
-        <button type="button" className="primary" onClick={on_retry}>Try again</button>
+        <button type="button" className="primary" onClick={on_retry}>{retry}</button>
         <CopyButton text={() => `${details}\n${navigator.userAgent}`}>Copy details</CopyButton>
       </div>
     </section>

@@ -89,6 +89,9 @@ function Cells({ row }: { row: Row }) {
   );
 }
 
+/** Nine digits tell any two 32-bit floats apart. */
+const nine = (value: number): string => String(Number(value.toPrecision(9)));
+
 function Judged({ verdict }: { verdict: Verdict }) {
   if (verdict.ok) {
     return (
@@ -102,7 +105,7 @@ function Judged({ verdict }: { verdict: Verdict }) {
       ✗ wrong{" "}
       <small>
         {count(verdict.wrong)} of {count(verdict.elements)} elements; worst {digits(verdict.worst_ratio)} times its bound at row{" "}
-        {verdict.row}, column {verdict.column}: {verdict.value}, expected {verdict.expected} ± {verdict.bound.toExponential(1)}
+        {verdict.row}, column {verdict.column}: {nine(verdict.value)}, expected {nine(verdict.expected)} ± {verdict.bound.toExponential(1)}
       </small>
     </span>
   );

@@ -1,5 +1,5 @@
 /** Memory comes back, and no more is taken than a product needs. */
-import { assert, integers, problem, right, same, settles, sleep } from "./tools.mjs";
+import { assert, integers, is_slow, problem, right, same, settles, sleep } from "./tools.mjs";
 
 /** What a handle holds once nothing is under way, which must be what it held before. */
 async function at_rest(gpu, before = { used_bytes: 0, buffers: 0 }) {
@@ -22,7 +22,7 @@ export default {
   "a product needs its operands, its result and one copy of that": async ({ lapidary: { Gpu }, backend }) => {
     const gpu = await Gpu.open({ backend });
     const [m, k, n] = [200, 240, 256];
-    for (let i = 0; i < 3; i++) await right(gpu, problem(m, k, n, i, i === 1 ? { beta: 1, c: integers(m * n) } : {}));
+    for (let i = 0; i < 3; i++) await right(gpu, problem(m, k, n, i, { beta: 1, c: integers(m * n) }));
     const needed = 4 * (m * k + k * n + 3 * m * n);
     const { peak_bytes, pooled_bytes } = await at_rest(gpu);
     // Lines of textures are filled up, and small buffers of the first test stay in the pool.
@@ -30,7 +30,6 @@ export default {
     assert(pooled_bytes <= peak_bytes, `${pooled_bytes} bytes pooled`);
     gpu.trim();
     assert(gpu.memory().pooled_bytes === 0, "nothing is pooled after trim");
-    await right(gpu, problem(m, k, n));
     gpu.free();
   },
 
@@ -44,13 +43,13 @@ export default {
     assert(after.peak_bytes === before.peak_bytes && after.pooled_bytes === before.pooled_bytes && after.wasm_bytes === before.wasm_bytes, JSON.stringify({ before, after }));
   },
 
-  "the pool keeps to its budget": async ({ lapidary: { Gpu }, backend }) => {
-    for (const pool_bytes of [0, 100_000]) {
-      const gpu = await Gpu.open({ backend, pool_bytes });
-      for (const size of [8, 40, 64, 100, 33, 128]) await right(gpu, problem(size, size, size));
-      const { pooled_bytes } = await at_rest(gpu);
+  "the pool keeps to its budget": async ({ lapidary: { Gpu }, backend, gpu }) => {
+    for (const pool_bytes of is_slow(gpu) ? [50_000] : [0, 50_000]) {
+      const own = await Gpu.open({ backend, pool_bytes });
+      for (const size of [8, 40, 64, 33, 56]) await right(own, problem(size, size, size));
+      const { pooled_bytes } = await at_rest(own);
       assert(pooled_bytes <= pool_bytes, `${pooled_bytes} bytes pooled of ${pool_bytes}`);
-      gpu.free();
+      own.free();
     }
   },
 
@@ -114,7 +113,7 @@ export default {
     };
     await cycle();
     const before = gpu.memory().wasm_bytes;
-    for (let i = 0; i < 3; i++) await cycle();
+    for (let i = 0; i < (is_slow(gpu) ? 1 : 4); i++) await cycle();
     const after = gpu.memory().wasm_bytes;
     assert(after <= before, `wasm_bytes went from ${before} to ${after}`);
   },

@@ -111,20 +111,25 @@ export function within(ms, promise, what) {
   return Promise.race([promise, late]).finally(() => clearTimeout(timer));
 }
 
-/** Runs checks on a handle of the backend; after each, the next call must be right. */
-export async function run(checks, lapidary, backend) {
+/** Whether a GPU is emulated, whose shaders take long to compile: fewer variants then. */
+export const is_slow = (gpu) => gpu.info().backend === "webgpu" && gpu.info().software;
+
+/** Runs the checks of all subjects on one handle of the backend; after each, the next call must be right. */
+export async function run(subjects, lapidary, backend) {
   const gpu = await lapidary.Gpu.open({ backend });
   const results = [];
-  for (const [name, check] of Object.entries(checks)) {
-    const start = performance.now();
-    let fault = null;
-    try {
-      await within(20_000, check({ lapidary, gpu, backend }), "the check");
-      await within(5_000, right(gpu, problem(3, 4, 5), "the next call"), "the next call");
-    } catch (error) {
-      fault = `${error.message}`;
+  for (const [subject, checks] of Object.entries(subjects)) {
+    for (const [name, check] of Object.entries(checks)) {
+      const start = performance.now();
+      let fault = null;
+      try {
+        await within(60_000, check({ lapidary, gpu, backend }), "the check");
+        await within(30_000, right(gpu, problem(3, 4, 5), "the next call"), "the next call");
+      } catch (error) {
+        fault = `${error.message}`;
+      }
+      results.push({ name: `${subject}: ${name}`, fault, ms: performance.now() - start });
     }
-    results.push({ name, fault, ms: performance.now() - start });
   }
   gpu.free();
   return results;
