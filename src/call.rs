@@ -1,23 +1,14 @@
 //! One product on one device: operands to where the kernel reads them, the plan, the submission. All of it happens before `start`
 //! returns, so that the caller's arrays are free again.
 
-use std::sync::Arc;
-
-use crate::backend::device::{Buffer, Device, Running};
+use crate::backend::device::{Buffer, Device, Opened, Running};
 use crate::backend::{Backend, Bound, How};
 use crate::clock::Stopwatch;
 use crate::error::{Error, Result};
 use crate::host::HostSlice;
-use crate::info::DeviceInfo;
 use crate::ops::matmul::{Matmul, Problem};
 use crate::plan::Plan;
 use crate::tensor::Tensor;
-
-/// A device in use.
-pub(crate) struct Opened {
-    pub device: Device,
-    pub info: DeviceInfo,
-}
 
 /// A matrix to multiply: on the host, or on the device already.
 #[derive(Clone)]
@@ -126,9 +117,4 @@ fn bind<'a>(opened: &Opened, operand: Option<&'a Operand<'_>>, upload: Option<&'
         (Some(Operand::Host(values)), None) => Some(Bound::Host(values.clone())),
         (Some(Operand::Tensor(tensor)), None) => Some(Bound::Buffer(tensor.buffer_on(opened)?)),
     })
-}
-
-/// Whether two references are to the same device.
-pub(crate) fn same(x: &Arc<Opened>, y: &Opened) -> bool {
-    std::ptr::eq(Arc::as_ptr(x), y)
 }

@@ -4,8 +4,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_channel::oneshot;
 
+use crate::backend::device::Opened;
 use crate::backend::{Backend, How, MemoryStats};
-use crate::call::{Call, Opened, Operand, Started};
+use crate::call::{Call, Operand, Started};
 use crate::clock::Stopwatch;
 use crate::error::{Error, Result};
 use crate::host::{HostSlice, HostVec};

@@ -3,9 +3,9 @@
 use std::future::Future;
 use std::pin::Pin;
 
-use crate::backend::device::Device;
+use crate::backend::device::{Device, Opened};
 use crate::backend::{Backend, How};
-use crate::call::{Call, Opened};
+use crate::call::Call;
 use crate::clock::Stopwatch;
 use crate::error::{Error, Result};
 use crate::host::HostSlice;

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use crate::backend::Backend;
-use crate::backend::device::Buffer;
-use crate::call::{Opened, same};
+use crate::backend::device::{Buffer, Opened};
 use crate::error::{Error, Result};
 use crate::host::HostVec;
 use crate::info::BackendId;
@@ -55,7 +54,7 @@ impl Tensor {
 
     /// The memory, if it is on that device.
     pub(crate) fn buffer_on(&self, opened: &Opened) -> Result<&Buffer> {
-        if same(&self.0.home, opened) {
+        if std::ptr::eq(&*self.0.home, opened) {
             return Ok(&self.0.buffer);
         }
         Err(match self.0.home.device.lost() {

@@ -103,6 +103,12 @@ backends! {
     WebGl2: webgl2::WebGl2,
 }
 
+/// A device in use, and what it is.
+pub(crate) struct Opened {
+    pub device: Device,
+    pub info: DeviceInfo,
+}
+
 fn foreign() -> Error {
     Error::internal("a buffer of another backend")
 }

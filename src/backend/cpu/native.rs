@@ -1,6 +1,6 @@
 //! The CPU natively: the `gemm` crate's vector kernels on all cores, or the scalar path.
 
-use super::scalar;
+use super::scalar::{self, Matrix};
 use crate::error::{Error, Result};
 use crate::host::{HostSlice, HostVec};
 use crate::kernels::Kernel;
@@ -50,21 +50,6 @@ impl Engine {
         }
         scalar::matmul(params, a, b, &mut out);
         Ok(HostVec(out))
-    }
-}
-
-/// op(X) of a matrix stored by rows: element (i, j) is at i · `row_stride` + j · `column_stride`.
-#[derive(Clone, Copy)]
-pub(super) struct Matrix<'a> {
-    pub values: &'a [f32],
-    pub row_stride: usize,
-    pub column_stride: usize,
-}
-
-impl<'a> Matrix<'a> {
-    fn new(values: &'a [f32], stride: usize, transposed: bool) -> Self {
-        let (row_stride, column_stride) = if transposed { (1, stride) } else { (stride, 1) };
-        Self { values, row_stride, column_stride }
     }
 }
 

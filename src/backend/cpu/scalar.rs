@@ -1,7 +1,21 @@
 //! The product in plain code: the oracle that other paths are read against. It says what is meant and is not made fast.
 
-use super::native::Matrix;
 use crate::plan::matmul::Params;
+
+/// op(X) of a matrix stored by rows: element (i, j) is at i · `row_stride` + j · `column_stride`.
+#[derive(Clone, Copy)]
+pub(super) struct Matrix<'a> {
+    pub values: &'a [f32],
+    pub row_stride: usize,
+    pub column_stride: usize,
+}
+
+impl<'a> Matrix<'a> {
+    pub(super) fn new(values: &'a [f32], stride: usize, transposed: bool) -> Self {
+        let (row_stride, column_stride) = if transposed { (1, stride) } else { (stride, 1) };
+        Self { values, row_stride, column_stride }
+    }
+}
 
 /// out ← α·op(A)·op(B) + β·out. The sums run over k in order.
 pub(super) fn matmul(params: &Params, a: Matrix<'_>, b: Matrix<'_>, out: &mut [f32]) {
