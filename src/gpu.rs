@@ -84,33 +84,6 @@ pub(crate) struct Want {
     pub keep: bool,
 }
 
-/// Times of a kernel alone.
-#[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
-pub struct Benchmark {
-    /// What computed.
-    pub backend: BackendId,
-    /// The kernel.
-    pub kernel: String,
-    /// Milliseconds a product, one number a sample.
-    pub samples_ms: Vec<f64>,
-    /// Products in the shorter of the two runs that give a sample.
-    pub dispatches: u32,
-}
-
-impl Benchmark {
-    /// The middle sample, or the mean of the two in the middle.
-    pub fn median_ms(&self) -> f64 {
-        let samples = &self.samples_ms;
-        // The element below which so many others are; ties go by place.
-        let ranked = |rank: usize| {
-            let below = |i: usize| (0..samples.len()).filter(|&j| (samples[j], j) < (samples[i], i)).count();
-            (0..samples.len()).find(|&i| below(i) == rank).map_or(f64::NAN, |i| samples[i])
-        };
-        (ranked(samples.len().saturating_sub(1) / 2) + ranked(samples.len() / 2)) / 2.0
-    }
-}
-
 impl Gpu {
     /// Opens a device.
     ///
@@ -214,63 +187,6 @@ impl Gpu {
         Ok(Pending { gpu: self.clone(), call, want, opened, started, fingerprint, clock })
     }
 
-    /// Times the kernel alone, operands and result staying on the device. Each sample is the slope between d and 3 d products in one submission, so
-    /// what a submission costs drops out; d is such that the shorter run takes `min_ms`.
-    ///
-    /// # Errors
-    /// As [`matmul`](Self::matmul).
-    pub async fn benchmark(
-        &self,
-        a: impl Into<Operand<'_>>,
-        b: impl Into<Operand<'_>>,
-        op: &Matmul<'_>,
-        samples: u32,
-        min_ms: f64,
-    ) -> Result<Benchmark> {
-        const MOST: u32 = 4096;
-        let mut opened = self.current()?;
-        if opened.device.lost().is_some() {
-            opened = self.reopen(&opened).await?;
-        }
-        let (mut a, mut b) = (a.into(), b.into());
-        let call = Call::new(op, a.clone(), b.clone())?;
-        // Host operands go to the device once, as they are stored.
-        for operand in [&mut a, &mut b] {
-            if let Operand::Host(values) = operand
-                && !opened.device.reads_host_memory()
-            {
-                let length = values.len();
-                *operand = Operand::Tensor(self.tensor(values.clone(), 1, length).await?);
-            }
-        }
-        let problem = call.problem.clone();
-        let call = Call::new(op, a, b)?;
-        let kernel = opened.device.plan(&problem)?.kernel();
-        let run = async |repeats: u32| -> Result<f64> {
-            let clock = Stopwatch::start();
-            let started = call.start(&opened, How { repeats, timed: true, download: 0 })?;
-            opened.device.finish(started.running).await?;
-            Ok(clock.ms())
-        };
-        run(1).await?;
-        let mut dispatches = 1;
-        let mut ms = run(1).await?;
-        while ms < min_ms && dispatches < MOST {
-            // At least twice as many, at most what the last run promises, the cost of a submission being part of it.
-            let wanted = (f64::from(dispatches) * min_ms / ms.max(0.01)).ceil();
-            dispatches = (wanted as u32).clamp(dispatches * 2, dispatches * 16).min(MOST);
-            // The better of two: a run that something else held up would stop the search too early.
-            ms = run(dispatches).await?.min(run(dispatches).await?);
-        }
-        let mut samples_ms = Vec::new();
-        for _ in 0..samples.max(1) {
-            let short = run(dispatches).await?;
-            let long = run(dispatches * 3).await?;
-            samples_ms.push(((long - short) / f64::from(dispatches * 2)).max(0.0));
-        }
-        Ok(Benchmark { backend: opened.info.backend, kernel, samples_ms, dispatches })
-    }
-
     /// Memory of the device.
     ///
     /// # Errors
@@ -297,12 +213,12 @@ impl Gpu {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn current(&self) -> Result<Arc<Opened>> {
+    pub(crate) fn current(&self) -> Result<Arc<Opened>> {
         self.state().opened.clone().ok_or(Error::Disposed { what: "handle" })
     }
 
     /// A device other than `lost`. Of all who ask at once one opens it, and the others wait.
-    async fn reopen(&self, lost: &Arc<Opened>) -> Result<Arc<Opened>> {
+    pub(crate) async fn reopen(&self, lost: &Arc<Opened>) -> Result<Arc<Opened>> {
         loop {
             let turn = {
                 let mut state = self.state();

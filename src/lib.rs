@@ -24,6 +24,7 @@
 //! Everything is async on every target; natively the `_blocking` methods wait.
 
 mod backend;
+mod benchmark;
 #[cfg(not(target_arch = "wasm32"))]
 mod blocking;
 mod call;
@@ -44,11 +45,12 @@ pub mod verify;
 mod web;
 
 pub use backend::MemoryStats;
+pub use benchmark::Benchmark;
 #[cfg(not(target_arch = "wasm32"))]
 pub use blocking::default_gpu;
 pub use call::Operand;
 pub use error::{Error, Result};
-pub use gpu::{Benchmark, Gpu, Report};
+pub use gpu::{Gpu, Report};
 pub use host::{HostSlice, HostVec};
 pub use info::{BackendId, Caps, DeviceInfo, DeviceKind, OtherBackend, Standing};
 pub use ops::matmul::Matmul;

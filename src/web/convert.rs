@@ -5,8 +5,9 @@ use js_sys::{ArrayBuffer, Float32Array, Object, Reflect};
 use wasm_bindgen::{JsCast, JsValue};
 
 use crate::backend::MemoryStats;
+use crate::benchmark::Benchmark;
 use crate::error::{Error, Result};
-use crate::gpu::{Benchmark, Report};
+use crate::gpu::Report;
 use crate::info::{Caps, DeviceInfo, OtherBackend};
 
 /// An object's property; undefined if it has none, or a getter throws.
