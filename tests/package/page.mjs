@@ -20,12 +20,13 @@ export function pages({ flags = [] } = {}) {
 
   /**
    * Calls `body` in a fresh page, with the package, the tools of the checks and `argument`, and gives what it gives. `prepare` runs
-   * before the page's own scripts. The page must log no error that `expected` does not match.
+   * before the page's own scripts; what `expose` holds can be called from the page. The page must log no error that `expected` does not match.
    */
-  async function visit(body, { argument, prepare, url = own.server.url, expected } = {}) {
+  async function visit(body, { argument, prepare, expose = {}, url = own.server.url, expected } = {}) {
     const { page, context, faults } = await open(own.browser, "about:blank");
     try {
       if (prepare) await page.addInitScript(prepare);
+      for (const [name, call] of Object.entries(expose)) await page.exposeFunction(name, call);
       await page.goto(url);
       const call = `Promise.all([import("/package/index.js"), import("/checks/tools.mjs"), import("/checks/faults.mjs")])
         .then(([lapidary, tools, faults]) => (${body})({ lapidary, ...tools, ...faults }, ${JSON.stringify(argument)}))`;

@@ -11,7 +11,7 @@ mod submit;
 
 use std::cell::{Cell, RefCell};
 
-use glow::{CONTEXT_LOST, OUT_OF_MEMORY};
+use glow::OUT_OF_MEMORY;
 use wasm_bindgen::prelude::*;
 use web_sys::WebGl2RenderingContext as Gl;
 
@@ -112,7 +112,7 @@ impl WebGl2 {
         let error = match fault(&self.gl) {
             0 => return Ok(()),
             OUT_OF_MEMORY => Error::OutOfMemory { bytes, place: "the GPU" },
-            CONTEXT_LOST => Error::DeviceLost { reason: self.lost().unwrap_or_default() },
+            Gl::CONTEXT_LOST_WEBGL => Error::DeviceLost { reason: self.lost().unwrap_or_default() },
             code => Error::internal(format!("WebGL error {code}")),
         };
         *self.faults.last.borrow_mut() = Some((error.clone(), self.faults.submissions.get()));

@@ -33,6 +33,14 @@ pub(crate) struct WebGpu {
     health: Arc<Health>,
 }
 
+#[cfg(target_arch = "wasm32")]
+impl Drop for WebGpu {
+    fn drop(&mut self) {
+        // Natively the last handle frees the device; in the browser the collector would, some time.
+        self.device.destroy();
+    }
+}
+
 /// What the driver has said about the device.
 #[derive(Default)]
 struct Health {

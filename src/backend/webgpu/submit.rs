@@ -262,15 +262,20 @@ impl WebGpu {
         match mapping.await {
             Ok(Ok(())) => Ok(()),
             // Nothing but a loss is left once the scopes are clean.
-            _ => Err(Error::DeviceLost { reason: self.health.lost().unwrap_or_else(|| "the result could not be mapped".to_owned()) }),
+            _ => Err(self.unmapped()),
         }
+    }
+
+    fn unmapped(&self) -> Error {
+        Error::DeviceLost { reason: self.health.lost().unwrap_or_else(|| "the result could not be mapped".to_owned()) }
     }
 
     async fn read(&self, mapping: oneshot::Receiver<Result<(), wgpu::BufferAsyncError>>, staging: &Staging) -> Result<HostVec> {
         self.mapped(mapping).await?;
         let data = match staging.buffer.get_mapped_range(0..staging.bytes) {
             Ok(view) => copy(&view),
-            Err(error) => Err(Error::internal(error.to_string())),
+            // It was mapped, so it was lost since.
+            Err(_) => Err(self.unmapped()),
         };
         staging.buffer.unmap();
         data
@@ -285,7 +290,7 @@ impl WebGpu {
             tick(end).saturating_sub(tick(begin)) as f64 * f64::from(self.timestamp_period_ns.unwrap_or(1.0)) / 1e6
         });
         staging.buffer.unmap();
-        ms.map_err(|error| Error::internal(error.to_string()))
+        ms.map_err(|_| self.unmapped())
     }
 }
 

@@ -1,3 +1,5 @@
+/// <reference lib="esnext.disposable" />
+
 /**
  * GPU matrix products for the browser: WebGPU, else WebGL2, else SIMD on the CPU, else scalar code.
  *

@@ -1,6 +1,6 @@
 /** Ways to break a page's GPU. Each is called before the package opens a device. */
 
-/** Watches what is opened: `devices` of WebGPU, `contexts` of WebGL2, in order. */
+/** Watches what is opened: WebGPU's devices or WebGL2's contexts in order, and how often one was asked for. */
 export function watch() {
   const seen = { devices: [], contexts: [], asked: 0 };
   wrap(GPUAdapter.prototype, "requestDevice", (original) => async function (...args) {
@@ -13,8 +13,9 @@ export function watch() {
     if (!canvas) continue;
     wrap(canvas.prototype, "getContext", (original) => function (...args) {
       const context = original.apply(this, args);
-      if (args[0] === "webgl2" && context && !seen.contexts.includes(context)) {
-        seen.contexts.push(context);
+      if (args[0] === "webgl2" && context && !seen.contexts.some((known) => known.context === context)) {
+        // Asked for now, because a lost context gives no extensions.
+        seen.contexts.push({ context, extension: context.getExtension("WEBGL_lose_context") });
         seen.asked++;
       }
       return context;
@@ -33,15 +34,15 @@ export function wrap(prototype, name, make) {
 /** Takes the last GPU away, as a driver would. */
 export function lose(seen, backend) {
   if (backend === "webgpu") return seen.devices.at(-1).destroy();
-  seen.contexts.at(-1).getExtension("WEBGL_lose_context").loseContext();
+  seen.contexts.at(-1).extension.loseContext();
 }
 
 /** The methods by which the package drives each kind of GPU, those of a product in their order. */
 export const STEPS = {
   webgpu: () => [
-    [GPUDevice.prototype, ["createBuffer", "createBindGroup", "popErrorScope"]],
+    [GPUDevice.prototype, ["createBuffer", "popErrorScope"]],
     [GPUQueue.prototype, ["writeBuffer", "submit"]],
-    [GPUBuffer.prototype, ["mapAsync", "getMappedRange", "unmap"]],
+    [GPUBuffer.prototype, ["mapAsync", "getMappedRange"]],
   ],
   webgl2: () => [
     [WebGL2RenderingContext.prototype, ["bindTexture", "texSubImage2D", "framebufferTexture2D", "useProgram", "uniform1uiv", "drawArrays", "bindBuffer", "readPixels", "fenceSync", "flush",

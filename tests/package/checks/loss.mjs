@@ -1,0 +1,184 @@
+/** Checks on one handle whose GPU is taken away by `kill`; `seen` tells what was opened. Pages only. */
+import { STEPS, at_call } from "./faults.mjs";
+import { assert, each, integers, is_fault, is_slow, problem, product, rejects, right, same, settles, sleep, within } from "./tools.mjs";
+
+export default {
+  "an idle device is replaced by the next call": async ({ gpu, kill, seen }) => {
+    const { a, b, options, expected } = problem(20, 30, 40);
+    same(await gpu.matmul(a, b, options), expected);
+    for (const wait of [0, 30]) {
+      const before = { asked: seen.asked, generation: gpu.info().generation };
+      kill();
+      if (wait) await sleep(wait);
+      const { data, replayed, total_ms } = await gpu.matmul(a, b, { ...options, report: true });
+      same(data, expected);
+      assert(replayed && total_ms > 0, `replayed: ${replayed}`);
+      assert(gpu.info().generation === before.generation + 1, `generation ${gpu.info().generation} after ${before.generation}`);
+      assert(seen.asked === before.asked + 1, `${seen.asked - before.asked} devices were asked for`);
+      assert(!(await gpu.matmul(a, b, { ...options, report: true })).replayed, "replayed once");
+    }
+  },
+
+  "16 products under way are replayed on one fresh device": async ({ gpu, kill, seen }) => {
+    for (const wait of [0, 2]) {
+      const before = seen.asked;
+      const all = Array.from({ length: 16 }, (_, i) => problem(20 + i, 30, 25, i, i % 3 ? {} : { alpha: 2 }));
+      const pending = all.map(({ a, b, options }) => gpu.matmul(a, b, { ...options, report: true }));
+      const ends = Promise.all(pending);
+      if (wait) await sleep(wait);
+      kill();
+      (await ends).forEach(({ data, replayed }, i) => {
+        same(data, all[i].expected, `product ${i}`);
+        assert(replayed || wait, `product ${i} was not replayed`);
+      });
+      assert(seen.asked <= before + 1, `${seen.asked - before} devices were asked for`);
+      await right(gpu, problem(5, 5, 5));
+    }
+  },
+
+  "tensors of before are lost, and say so": async ({ gpu, kill }) => {
+    const x = integers(36);
+    const [a, b] = [await gpu.tensor(x, [6, 6]), await gpu.matmul(x, x, { m: 6, k: 6, n: 6, keep: true })];
+    kill();
+    for (const call of [() => a.toArray(), () => gpu.matmul(a, b, {}), () => gpu.matmul(x, b, { m: 6 }), () => gpu.benchmark(a, b, {})]) await rejects("device_lost", call, /lost/);
+    same(await gpu.matmul(x, x, { m: 6, k: 6, n: 6 }), product(x, x, { m: 6, k: 6, n: 6 }), "a product of arrays");
+    for (const call of [() => a.toArray(), () => gpu.matmul(a, x, { n: 6 }), () => gpu.matmul(x, b, { m: 6 }), () => gpu.benchmark(a, b, {})]) await rejects("device_lost", call, /lost/);
+    const fresh = await gpu.tensor(x, [6, 6]);
+    same(await gpu.matmul(fresh, fresh, {}), product(x, x, { m: 6, k: 6, n: 6 }), "a fresh tensor");
+    for (const tensor of [a, b, fresh]) tensor.dispose();
+  },
+
+  "whatever is called first after a loss, the second call works": async ({ gpu, kill }) => {
+    const x = integers(16);
+    await each({
+      tensor: async () => (await gpu.tensor(x, [4, 4])).dispose(),
+      benchmark: () => gpu.benchmark(x, x, { m: 4, k: 4, n: 4, samples: 1, min_ms: 0 }),
+      keep: async () => (await gpu.matmul(x, x, { m: 4, k: 4, n: 4, keep: true })).dispose(),
+    }, async (call) => {
+      kill();
+      await sleep(20);
+      const { error } = await settles(call());
+      if (error) is_fault(error, "device_lost");
+      const second = await settles(call());
+      assert(!second.error, `the second call: ${second.error?.code}`);
+    });
+  },
+
+  "calls of every kind under way end, right or as lost": async ({ gpu, kill }) => {
+    const { a, b, options, expected } = problem(60, 50, 40);
+    for (const wait of is_slow(gpu) ? [0] : [-1, 0, 1, 3]) {
+      const before = await gpu.tensor(a, [60, 50]);
+      const pending = {
+        plain: gpu.matmul(a, b, options).then((data) => same(data, expected)),
+        report: gpu.matmul(a, b, { ...options, report: true }).then(({ data }) => same(data, expected)),
+        tensor: gpu.matmul(before, b, { n: 40 }).then((data) => same(data, expected)),
+        keep: gpu.matmul(a, b, { ...options, keep: true }).then((tensor) => tensor.toArray()).then((data) => same(data, expected)),
+        upload: gpu.tensor(a, [60, 50]).then((tensor) => tensor.toArray()).then((data) => same(data, a)),
+        download: before.toArray().then((data) => same(data, a)),
+        benchmark: gpu.benchmark(a, b, { ...options, samples: 1, min_ms: 1 }),
+      };
+      const ends = Object.entries(pending).map(async ([name, promise]) => ({ name, ...(await settles(promise)) }));
+      if (wait >= 0) await sleep(wait);
+      kill();
+      for (const { name, error } of await Promise.all(ends)) {
+        const replayable = name === "plain" || name === "report";
+        if (error && replayable) throw new Error(`${name}: ${error.code} ${error.message}`);
+        if (error) is_fault(error, "device_lost");
+      }
+      before.dispose();
+    }
+  },
+
+  "operands changed meanwhile are noticed": async ({ gpu, kill }) => {
+    const changes = {
+      "all of a": ({ a }) => a.fill(1),
+      "the last of b": ({ b }) => (b[b.length - 1] += 1),
+      "all of c": ({ options }) => options.c.fill(0),
+      "a transferred": ({ a }) => structuredClone(a, { transfer: [a.buffer] }),
+    };
+    const ends = Object.fromEntries(Object.entries(changes).map(([name, change]) => {
+      const one = problem(12, 10, 9, 1, name.endsWith("c") ? { beta: 1, c: integers(108) } : {});
+      const end = settles(gpu.matmul(one.a, one.b, one.options));
+      change(one);
+      return [name, end];
+    }));
+    kill();
+    await each(ends, async (end) => is_fault((await end).error, "device_lost", /changed/));
+  },
+
+  "free and abort during a replay": async ({ lapidary, gpu, backend, kill }) => {
+    const { a, b, options, expected } = problem(9, 9, 9);
+    const controller = new AbortController();
+    const aborted = settles(gpu.matmul(a, b, { ...options, signal: controller.signal }));
+    kill();
+    await sleep(1);
+    controller.abort();
+    is_fault((await aborted).error, "aborted");
+    const own = await lapidary.Gpu.open({ backend });
+    const pending = Array.from({ length: 4 }, () => settles(own.matmul(a, b, options)));
+    kill();
+    own.free();
+    for (const { error, value } of await within(30_000, Promise.all(pending))) error ? is_fault(error, ["disposed", "device_lost"]) : same(value, expected);
+  },
+
+  "loss after loss, products all along": async ({ gpu, kill, seen }) => {
+    await right(gpu, problem(5, 5, 5));
+    const before = { asked: seen.asked, generation: gpu.info().generation };
+    for (let turn = 1; turn <= (is_slow(gpu) ? 2 : 20); turn++) {
+      const pending = [1, 2, 3].map((i) => right(gpu, problem(10 * i, 9, 8, turn)));
+      kill();
+      await Promise.all(pending);
+      assert(gpu.info().generation === before.generation + turn, `generation ${gpu.info().generation} after ${turn} losses from ${before.generation}`);
+      assert(seen.asked === before.asked + turn, `${seen.asked - before.asked} devices after ${turn} losses`);
+    }
+  },
+
+  "another loss while the first is mended": async ({ gpu, kill, backend }) => {
+    const step = { webgpu: [GPUQueue.prototype, "submit"], webgl2: [WebGL2RenderingContext.prototype, "drawArrays"] }[backend];
+    const { a, b, options, expected } = problem(9, 8, 7);
+    // The first is the fresh device's own test, the second a replayed product.
+    for (const at of [1, 2]) {
+      const pending = Array.from({ length: 4 }, () => settles(gpu.matmul(a, b, options)));
+      kill();
+      const hook = at_call(...step, at, kill);
+      const ends = await Promise.all(pending);
+      hook.stop();
+      assert(hook.fired, `no second loss at ${at}`);
+      for (const { error, value } of ends) error ? is_fault(error, ["device_lost", "unavailable"]) : same(value, expected, `with a loss at ${at}`);
+      await right(gpu, problem(5, 5, 5), `after a loss at ${at}`);
+    }
+  },
+
+  "a loss at each step of a call": async ({ gpu, kill, backend }) => {
+    const faults = [];
+    let injected = 0;
+    const { a, b, options, expected } = problem(13, 11, 12);
+    for (const [prototype, names] of STEPS[backend]()) {
+      for (const name of names) {
+        let stays = true;
+        for (let at = 1; stays && at <= (is_slow(gpu) ? 1 : 3); at++) {
+          const hook = at_call(prototype, name, at, kill);
+          const { value, error } = await settles(within(20_000, gpu.matmul(a, b, options), "the call"));
+          hook.stop();
+          stays = hook.fired;
+          injected += hook.fired;
+          try {
+            if (error) is_fault(error, "device_lost");
+            else same(value, expected);
+            same(await gpu.matmul(a, b, options), expected, "the next call");
+          } catch (fault) {
+            faults.push(`at ${name} ${at}: ${fault.message}`);
+          }
+        }
+      }
+    }
+    assert(injected >= 6, `${injected} losses only`);
+    assert(faults.length === 0, `${faults.length} of ${injected}:\n${faults.join("\n")}`);
+  },
+
+  "memory is counted anew": async ({ gpu }) => {
+    await right(gpu, problem(5, 5, 5));
+    const { used_bytes, buffers } = gpu.memory();
+    assert(used_bytes === 0 && buffers === 0, `${used_bytes} bytes in ${buffers} buffers`);
+  },
+};

@@ -1,0 +1,145 @@
+/** The package as others get it: packed, installed, bundled, and used in Node, in a page and in a worker. */
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { writeFile } from "node:fs/promises";
+import { createRequire } from "node:module";
+import { homedir } from "node:os";
+import { dirname, join } from "node:path";
+import { after, before, test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { SOFTWARE_GPU, launch, open } from "../page/browser.mjs";
+import { install, node, pack, run } from "./install.mjs";
+import { BACKENDS } from "./page.mjs";
+import { PACKAGE, list, serve } from "./server.mjs";
+
+const ROOT = fileURLToPath(new URL("../../", import.meta.url));
+const FIXTURE = fileURLToPath(new URL("./vite-app/", import.meta.url));
+
+/** A tool's script, from the demo's packages. */
+function tool(name, script) {
+  const about = createRequire(join(ROOT, "demo", "package.json")).resolve(`${name}/package.json`);
+  return join(dirname(about), script);
+}
+
+let browser;
+before(async () => {
+  browser = await launch(SOFTWARE_GPU);
+});
+after(() => browser?.close());
+
+/** Serves a folder and looks at a page of it, which must log no error. */
+async function look(options, path, body, argument) {
+  const server = await serve(options);
+  const { page, context, faults } = await open(browser, server.url + path);
+  try {
+    const result = await page.evaluate(body, argument);
+    assert.deepEqual(faults, [], "errors in the page");
+    return result;
+  } finally {
+    await context.close();
+    await server.close();
+  }
+}
+
+test("what is packed is what is needed", async (t) => {
+  const { packed } = await pack(t);
+  const names = packed.files.map(({ path }) => path).sort();
+  const needed = ["index.d.ts", "index.js", "lapidary_core.js", "lapidary_core_bg.wasm", "node.js", "package.json"];
+  assert.deepEqual(needed.filter((name) => !names.includes(name)), [], "missing");
+  const others = names.filter((name) => !needed.includes(name) && !/^snippets\/.+\.js$/.test(name) && !/^(README\.md|LICENSE[\w-]*)$/.test(name));
+  assert.deepEqual(others, [], "of no use");
+
+  const about = JSON.parse(readFileSync(join(PACKAGE, "package.json"), "utf8"));
+  assert.equal(about.name, "lapidary");
+  assert.equal(about.private, undefined);
+  assert.match(about.version, /^\d+\.\d+\.\d+/);
+  assert.equal(about.type, "module");
+  assert.deepEqual([about.dependencies, about.scripts], [undefined, undefined]);
+  const targets = (value) => (typeof value === "string" ? [value] : Object.values(value).flatMap(targets));
+  for (const target of [...targets(about.exports), about.types]) assert.ok(names.includes(target.replace(/^\.\//, "")), `${target} is not packed`);
+  assert.equal(Object.keys(about.exports["."])[0], "types", "types come first, or they are not found");
+});
+
+test("no file tells where it was built", () => {
+  for (const name of list(PACKAGE)) {
+    const text = readFileSync(join(PACKAGE, name), "latin1");
+    for (const path of [ROOT, homedir() + "/", "/.cargo/registry/", "\\.cargo\\registry\\"]) assert.ok(!text.includes(path), `${name} has ${path}`);
+  }
+});
+
+test("Node", async (t) => {
+  const project = await install(await pack(t), "node");
+  const script = `
+    import assert from "node:assert/strict";
+    import { readFileSync } from "node:fs";
+    import * as lapidary from "lapidary";
+    const { Gpu, init_gpu, matmul } = lapidary;
+    const a = Float32Array.of(1, 2, 3, 4, 5, 6), b = Float32Array.of(1, 0, 0, 1, 1, 1);
+    const options = { m: 2, k: 3, n: 2 };
+    assert.deepEqual([...await matmul(a, b, options)], [4, 5, 10, 11]);
+    const info = await lapidary.device_info();
+    assert.equal(info.backend, "simd");
+    for (const backend of ["simd", "scalar", "cpu"]) {
+      const gpu = await Gpu.open({ backend });
+      assert.deepEqual([...await gpu.matmul(a, b, options)], [4, 5, 10, 11]);
+      gpu.free();
+    }
+    for (const backend of ["webgpu", "webgl2"]) {
+      await assert.rejects(init_gpu({ backend }), (error) => error instanceof Error && error.code === "unavailable" && error.message.startsWith(backend));
+      assert.notEqual(info.others.find((one) => one.backend === backend).reason, "");
+    }
+    assert.deepEqual([...await matmul(a, b, options)], [4, 5, 10, 11]);
+    const read = (name) => readFileSync(new URL(import.meta.resolve("lapidary/" + name)));
+    assert.ok(WebAssembly.validate(read("lapidary_core_bg.wasm")));
+    assert.equal(JSON.parse(read("package.json")).name, "lapidary");
+    await assert.rejects(import("lapidary/lapidary_core.js"), { code: "ERR_PACKAGE_PATH_NOT_EXPORTED" });
+    console.log(Object.keys(lapidary).sort().join());
+  `;
+  const names = (await node(project, "use.mjs", script)).trim();
+  assert.equal(names, "Gpu,Reference,Tensor,benchmark,device_info,init_gpu,matmul,memory,random_matrix,reference,tensor", "what is exported is what is documented");
+  assert.equal((await node(project, "use.cjs", `import("lapidary").then(({ init_gpu }) => init_gpu()).then((info) => console.log(info.backend));`)).trim(), "simd");
+  assert.equal((await node(project, "worker.mjs", `
+    import { Worker, isMainThread, parentPort } from "node:worker_threads";
+    import { matmul } from "lapidary";
+    if (isMainThread) new Worker(new URL(import.meta.url)).on("message", (text) => console.log(text));
+    else parentPort.postMessage((await matmul(Float32Array.of(2), Float32Array.of(3), { m: 1, k: 1, n: 1 })).join());
+  `)).trim(), "6");
+});
+
+test("Vite and strict TypeScript, in the page and in a worker", async (t) => {
+  const project = await install(await pack(t), "app", FIXTURE);
+  await t.test("tsc --noEmit", () => run(process.execPath, [tool("typescript", "bin/tsc"), "--noEmit"], { cwd: project }));
+  await t.test("tsc with Node's resolution, and with `using`", async () => {
+    await writeFile(join(project, "src/using.mts"), `import { Gpu } from "lapidary";\nexport async function f() {\n  using gpu = await Gpu.open();\n  return gpu.info();\n}\n`);
+    const options = ["--noEmit", "--strict", "--target", "ES2022", "--lib", "ES2022,ESNext.Disposable,DOM", "--module", "NodeNext", "--moduleResolution", "NodeNext"];
+    await run(process.execPath, [tool("typescript", "bin/tsc"), ...options, "--ignoreConfig", "src/using.mts"], { cwd: project });
+  });
+  await run(process.execPath, [tool("vite", "bin/vite.js"), "build", "--base", "./", "--logLevel", "warn"], { cwd: project });
+  const dist = join(project, "dist");
+  assert.equal(list(dist).filter((name) => name.endsWith(".wasm")).length, 1, `one module: ${list(dist)}`);
+  for (const place of ["page", "worker"]) {
+    for (const backend of BACKENDS) {
+      await t.test(`${backend} in the ${place}`, async () => {
+        // Not at the root: nothing may rely on where it is served.
+        const answer = await look({ mounts: { "/deep/folder/": dist } }, "deep/folder/", ([backend, place]) => globalThis.run(backend, place), [backend, place]);
+        assert.equal(answer, "");
+      });
+    }
+  }
+});
+
+test("a script without a bundler", async () => {
+  const html = `<!doctype html><meta charset="utf-8"><title>bare</title><link rel="icon" href="data:,">
+    <script type="importmap">{ "imports": { "lapidary": "/package/index.js" } }</script>
+    <script type="module">
+      import { init_gpu, matmul } from "lapidary";
+      const device = await init_gpu();
+      const c = await matmul(Float32Array.of(1, 2, 3, 4, 5, 6), Float32Array.of(1, 0, 0, 1, 1, 1), { m: 2, k: 3, n: 2 });
+      globalThis.result = [device.reason !== "", ...c].join();
+    </script>`;
+  const result = await look({ replace: { "/bare/index.html": html }, mounts: { "/package/": PACKAGE } }, "bare/", async () => {
+    while (globalThis.result === undefined) await new Promise((resolve) => setTimeout(resolve, 10));
+    return globalThis.result;
+  });
+  assert.equal(result, "true,4,5,10,11");
+});

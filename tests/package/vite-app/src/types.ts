@@ -1,0 +1,81 @@
+/** The types as a user meets them; compiled, never run. */
+import {
+  Gpu,
+  Reference,
+  Tensor,
+  benchmark,
+  device_info,
+  init_gpu,
+  matmul,
+  memory,
+  random_matrix,
+  reference,
+  tensor,
+  type Backend,
+  type Benchmark,
+  type DeviceInfo,
+  type ErrorCode,
+  type InitOptions,
+  type LapidaryError,
+  type MatmulOptions,
+  type MatmulReport,
+  type MemoryStats,
+  type Verdict,
+} from "lapidary";
+
+declare const a: Float32Array;
+declare const signal: AbortSignal;
+
+export async function right(): Promise<void> {
+  const options: InitOptions = { backend: "auto", power_preference: "low-power", pool_bytes: 0, signal };
+  const info: DeviceInfo = await init_gpu(options);
+  const chosen: Backend = (await device_info()).backend;
+  const bytes: number | undefined = info.limits.max_buffer_bytes;
+
+  const product: MatmulOptions = { m: 1, k: 2, n: 3, transpose_a: true, alpha: 2, beta: 1, c: a, lda: 4, signal };
+  const plain: Float32Array = await matmul(a, a, product);
+  const report: MatmulReport = await matmul(a, a, { m: 1, k: 2, n: 3, report: true });
+  const data: Float32Array = report.data;
+  const kept: Tensor = await matmul(a, a, { m: 1, k: 2, n: 3, keep: true });
+  const both: MatmulReport<Tensor> = await matmul(kept, a, { n: 3, report: true, keep: true });
+
+  const gpu: Gpu = await Gpu.open({ backend: "webgl2" });
+  const own: Tensor = await gpu.tensor(plain, [2, 3] as const);
+  const times: Benchmark = await gpu.benchmark(own, data, { n: 3, samples: 3, min_ms: 1 });
+  const shared: Benchmark = await benchmark(a, a, { m: 1, k: 1, n: 1 });
+  const stats: MemoryStats[] = [gpu.memory(), await memory()];
+  const judge: Reference = await reference(a, await random_matrix(6, 1), { m: 1, k: 2, n: 3 });
+  const verdict: Verdict = judge.check(await (await tensor(a, [1, 1])).toArray());
+  try {
+    gpu.trim();
+  } catch (error) {
+    const { code, message, cause }: LapidaryError = error as LapidaryError;
+    const known: ErrorCode = code;
+    console.log(known, message, cause);
+  }
+  for (const thing of [own, kept, both.data]) thing.dispose();
+  judge.free();
+  gpu.free();
+  console.log(chosen, bytes, times, shared, stats, verdict.ok);
+}
+
+export async function wrong(gpu: Gpu): Promise<void> {
+  // @ts-expect-error An array is not a Float32Array.
+  await matmul([1, 2], a, { m: 1, k: 2, n: 3 });
+  // @ts-expect-error Options are needed.
+  await matmul(a, a);
+  // @ts-expect-error There is no such option.
+  await matmul(a, a, { m: 1, k: 2, n: 3, transposeA: true });
+  // @ts-expect-error Double precision is not taken.
+  await gpu.tensor(new Float64Array(4), [2, 2]);
+  // @ts-expect-error A shape has two sides.
+  await gpu.tensor(a, [4]);
+  // @ts-expect-error There is no such backend.
+  await init_gpu({ backend: "cuda" });
+  // @ts-expect-error Tensors are made by functions.
+  new Tensor();
+  // @ts-expect-error A shape cannot be changed.
+  (await gpu.tensor(a, [2, 2])).rows = 3;
+  // @ts-expect-error A benchmark adds no C.
+  await benchmark(a, a, { m: 1, k: 1, n: 1, beta: 1, c: a });
+}
