@@ -72,6 +72,8 @@ async fn choose(options: &Options) -> Result<Opened> {
                 continue;
             }
             figures
+        } else if others.iter().any(|other| other.standing == Standing::Available) {
+            "faster here than a GPU emulated by the CPU".to_owned()
         } else if auto {
             "the first that works, of those that are preferred".to_owned()
         } else {
