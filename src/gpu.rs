@@ -169,8 +169,12 @@ impl Gpu {
             });
         }
         let fingerprint = values.fingerprint();
-        let tensor = put(&opened, &values, rows, columns)?;
-        Ok(PendingTensor { gpu: self.clone(), opened, values, fingerprint, tensor })
+        let tensor = match put(&opened, &values, rows, columns) {
+            // A fresh device will be opened.
+            Err(Error::DeviceLost { .. }) => None,
+            put => Some(put?),
+        };
+        Ok(PendingTensor { gpu: self.clone(), opened, values, fingerprint, shape: (rows, columns), tensor })
     }
 
     /// Checks, uploads and submits; what is left is waiting.
@@ -276,23 +280,27 @@ pub(crate) struct PendingTensor<'a> {
     opened: Arc<Opened>,
     values: HostSlice<'a>,
     fingerprint: u64,
-    tensor: Tensor,
+    shape: (u64, u64),
+    /// None if the device was lost already.
+    tensor: Option<Tensor>,
 }
 
 impl PendingTensor<'_> {
     /// Waits for the device's word; after a loss, puts the matrix on a fresh device.
     pub(crate) async fn finish(self) -> Result<Tensor> {
-        let Self { gpu, opened, values, fingerprint, tensor } = self;
-        match opened.device.synchronize().await {
-            Ok(()) => return Ok(tensor),
-            Err(Error::DeviceLost { .. }) => {}
-            Err(error) => return Err(error),
+        let Self { gpu, opened, values, fingerprint, shape: (rows, columns), tensor } = self;
+        if let Some(tensor) = tensor {
+            match opened.device.synchronize().await {
+                Ok(()) => return Ok(tensor),
+                Err(Error::DeviceLost { .. }) => {}
+                Err(error) => return Err(error),
+            }
         }
         let opened = gpu.reopen(&opened).await?;
         if values.fingerprint() != fingerprint {
             return Err(changed_meanwhile());
         }
-        let tensor = put(&opened, &values, tensor.rows(), tensor.columns())?;
+        let tensor = put(&opened, &values, rows, columns)?;
         opened.device.synchronize().await?;
         Ok(tensor)
     }

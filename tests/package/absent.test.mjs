@@ -5,11 +5,14 @@ import { pages } from "./page.mjs";
 const { visit } = pages();
 
 /** `prepare` takes a backend away. The other GPU path is gone as well, so that little is compiled. */
-function without(backend, name, reason, prepare) {
-  test(`${backend} is off: ${name}`, () => visit(async ({ lapidary, assert, settles, is_fault, right, problem, rejects }, [backend, reason]) => {
+function without(backend, name, reason, prepare, slow = false) {
+  test(`${backend} is off: ${name}`, () => visit(async ({ lapidary, assert, settles, is_fault, right, problem, rejects }, [backend, reason, slow]) => {
     const { init_gpu, device_info } = lapidary;
-    const { error } = await settles(lapidary.Gpu.open({ backend }));
-    is_fault(error, "unavailable", new RegExp(`^${backend} is not available: .*(${reason}).*;`, "s"));
+    // A driver that fails at what it computes does so after its shaders were compiled: once is enough.
+    if (!slow) {
+      const { error } = await settles(lapidary.Gpu.open({ backend }));
+      is_fault(error, "unavailable", new RegExp(`^${backend} is not available: .*(${reason}).*;`, "s"));
+    }
     const info = await init_gpu();
     const text = JSON.stringify(info);
     assert(info.backend === "simd" && info.reason !== "" && info.others.length === 3, text);
@@ -19,7 +22,7 @@ function without(backend, name, reason, prepare) {
     await rejects("invalid_option", () => init_gpu({ backend: "gpu" }));
     assert((await device_info()).backend === "simd", "still the one of before");
     await right(lapidary, problem(22, 21, 20), "after a failed choice");
-  }, { prepare: `(${prepare})(); (${backend === "webgpu" ? no_webgl2 : no_webgpu})();`, argument: [backend, reason] }));
+  }, { prepare: `(${prepare})(); (${backend === "webgpu" ? no_webgl2 : no_webgpu})();`, argument: [backend, reason, slow] }));
 }
 
 function no_webgpu() {
@@ -59,7 +62,7 @@ without("webgpu", "a driver that multiplies wrongly", "wrong", () => {
   GPUQueue.prototype.writeBuffer = function (buffer, at, data, ...more) {
     return writeBuffer.call(this, buffer, at, data instanceof Float32Array ? new Float32Array(data.length) : data, ...more);
   };
-});
+}, true);
 
 without("webgpu", "shaders that do not compile", "\\S", () => {
   const { createShaderModule } = GPUDevice.prototype;
@@ -73,9 +76,9 @@ without("webgpu", "memory that cannot be made", "\\S", () => {
   GPUDevice.prototype.createBuffer = function (descriptor) {
     return createBuffer.call(this, { ...descriptor, size: 2 ** 45 });
   };
-});
+}, true);
 
-without("webgpu", "results that cannot be mapped", "\\S", () => (GPUBuffer.prototype.mapAsync = () => Promise.reject(new DOMException("no", "OperationError"))));
+without("webgpu", "results that cannot be mapped", "\\S", () => (GPUBuffer.prototype.mapAsync = () => Promise.reject(new DOMException("no", "OperationError"))), true);
 
 without("webgl2", "no context", "no WebGL2 context", no_webgl2);
 
@@ -144,7 +147,7 @@ test("a device refused once for what was asked: the defaults are asked for", () 
     return asked.length === 1 ? Promise.reject(new DOMException("limit", "OperationError")) : original.call(this, descriptor);
   });
   const gpu = await lapidary.Gpu.open({ backend: "webgpu" });
-  await right(gpu, problem(30, 31, 32));
+  await right(gpu, problem(30, 31, 33));
   assert(asked.length === 2 && [...(asked[1].requiredFeatures ?? [])].length === 0, JSON.stringify(asked));
 }));
 
@@ -182,7 +185,7 @@ for (const backend of ["webgpu", "webgl2"]) {
   test(`nothing takes the place of a lost device, until there is again: ${backend}`, () => visit(async ({ lapidary, watch, lose, wrap, settles, is_fault, assert, same, problem }, backend) => {
     const seen = watch();
     const gpu = await lapidary.Gpu.open({ backend });
-    const { a, b, options, expected } = problem(12, 13, 14);
+    const { a, b, options, expected } = problem(12, 13, 15);
     const pending = Array.from({ length: 4 }, () => settles(gpu.matmul(a, b, options)));
     const undo = [wrap(GPU.prototype, "requestAdapter", () => async () => null)];
     for (const canvas of [OffscreenCanvas, HTMLCanvasElement]) undo.push(wrap(canvas.prototype, "getContext", () => () => null));
@@ -201,7 +204,7 @@ test("auto goes over to another backend when the GPU is gone for good", () => vi
   Object.defineProperty(GPUAdapter.prototype, "info", { get: () => hardware });
   Object.defineProperty(GPUDevice.prototype, "adapterInfo", { get: () => hardware });
   const seen = watch();
-  const { a, b, options, expected } = problem(12, 13, 14);
+  const { a, b, options, expected } = problem(12, 13, 15);
   const info = await lapidary.init_gpu();
   assert(info.backend === "webgpu" && info.vendor === "acme" && info.architecture === "one" && !info.software, JSON.stringify(info));
   wrap(GPU.prototype, "requestAdapter", () => async () => null);

@@ -14,7 +14,7 @@ for (const backend of ["webgpu", "webgl2"]) {
       const gpu = await lapidary.Gpu.open({ backend });
       const tensor = await gpu.tensor(new Float32Array(16), [4, 4]);
       for (let turn = 1; turn <= 2; turn++) {
-        const all = Array.from({ length: 8 }, (_, i) => problem(30 + i, 40, 50, i));
+        const all = Array.from({ length: 8 }, (_, i) => problem(30 + i, 41, 51, i));
         const pending = all.map(({ a, b, options }) => settles(gpu.matmul(a, b, { ...options, report: true })));
         if (turn === 2) await Promise.all(pending);
         globalThis.crash();
@@ -22,7 +22,7 @@ for (const backend of ["webgpu", "webgl2"]) {
         const ends = await within(30_000, Promise.all(pending), "a call");
         // The fresh device may go with the same crash: then it is said, and the next call is right.
         ends.forEach(({ value, error }, i) => (error ? is_fault(error, ["device_lost", "unavailable"]) : same(value.data, all[i].expected, `product ${i}`)));
-        const next = problem(20, 30, 40, turn);
+        const next = problem(20, 31, 41, turn);
         let end;
         for (let tries = 0; tries < 40; tries++) {
           end = await settles(within(30_000, gpu.matmul(next.a, next.b, next.options), "the next call"));

@@ -18,12 +18,12 @@ export async function run(command, args, options) {
   }
 }
 
-/** A folder with the packed package, gone when the test is. */
-export async function pack(t) {
+/** A folder with the packed package, and the names of what is in it. */
+export async function pack() {
   const folder = await mkdtemp(join(tmpdir(), "lapidary-"));
-  t.after(() => rm(folder, { recursive: true, force: true }));
   const [packed] = JSON.parse(await run(npm, ["pack", "--json", "--ignore-scripts", "--pack-destination", folder], { cwd: PACKAGE }));
-  return { folder, packed, tarball: join(folder, packed.filename) };
+  const names = packed.files.map(({ path }) => path).sort();
+  return { folder, names, tarball: join(folder, packed.filename), remove: () => rm(folder, { recursive: true, force: true }) };
 }
 
 /** Installs it in a project: a copy of `fixture`, or an empty one. */

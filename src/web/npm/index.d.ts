@@ -276,8 +276,5 @@ export function memory(): Promise<MemoryStats>;
  */
 export function reference(a: Float32Array, b: Float32Array, options: Omit<MatmulOptions, "report" | "keep">): Promise<Reference>;
 
-/** How to get the WebAssembly module, where it does not lie beside this one: called at most once, before anything else is. */
-export function set_source(read: () => Promise<URL | Response | BufferSource>): void;
-
 /** A matrix of `length` uniform values in [−1, 1) from a seed: the same on every machine. */
 export function random_matrix(length: number, seed: number): Promise<Float32Array>;

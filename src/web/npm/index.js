@@ -2,19 +2,14 @@
 // what they do is in Rust.
 
 import start, * as core from "./lapidary_core.js";
+import { read_module } from "./source.js";
 
-/** Where the module is; Node's entry puts its own way of reading it here. */
-let source;
 let started;
-
-export function set_source(read) {
-  source = read;
-}
 
 function load() {
   started ??= (async () => {
     try {
-      await start(source ? { module_or_path: await source() } : undefined);
+      await start(read_module && { module_or_path: await read_module() });
     } catch (cause) {
       started = undefined;
       throw fault("unavailable", `the WebAssembly module of lapidary could not be started (${cause}); check that lapidary_core_bg.wasm is served ` +

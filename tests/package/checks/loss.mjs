@@ -4,9 +4,9 @@ import { assert, each, integers, is_fault, is_slow, problem, product, rejects, r
 
 export default {
   "an idle device is replaced by the next call": async ({ gpu, kill, seen }) => {
-    const { a, b, options, expected } = problem(20, 30, 40);
+    const { a, b, options, expected } = problem(20, 31, 41);
     same(await gpu.matmul(a, b, options), expected);
-    for (const wait of [0, 30]) {
+    for (const wait of is_slow(gpu) ? [30] : [0, 30]) {
       const before = { asked: seen.asked, generation: gpu.info().generation };
       kill();
       if (wait) await sleep(wait);
@@ -20,9 +20,9 @@ export default {
   },
 
   "16 products under way are replayed on one fresh device": async ({ gpu, kill, seen }) => {
-    for (const wait of [0, 2]) {
+    for (const wait of is_slow(gpu) ? [0] : [0, 2]) {
       const before = seen.asked;
-      const all = Array.from({ length: 16 }, (_, i) => problem(20 + i, 30, 25, i, i % 3 ? {} : { alpha: 2 }));
+      const all = Array.from({ length: 16 }, (_, i) => problem(20 + i, 31, 25, i, i % 3 ? {} : { alpha: 2 }));
       const pending = all.map(({ a, b, options }) => gpu.matmul(a, b, { ...options, report: true }));
       const ends = Promise.all(pending);
       if (wait) await sleep(wait);
@@ -37,24 +37,25 @@ export default {
   },
 
   "tensors of before are lost, and say so": async ({ gpu, kill }) => {
-    const x = integers(36);
-    const [a, b] = [await gpu.tensor(x, [6, 6]), await gpu.matmul(x, x, { m: 6, k: 6, n: 6, keep: true })];
+    const x = integers(49);
+    const [a, b] = [await gpu.tensor(x, [7, 7]), await gpu.matmul(x, x, { m: 7, k: 7, n: 7, keep: true })];
     kill();
-    for (const call of [() => a.toArray(), () => gpu.matmul(a, b, {}), () => gpu.matmul(x, b, { m: 6 }), () => gpu.benchmark(a, b, {})]) await rejects("device_lost", call, /lost/);
-    same(await gpu.matmul(x, x, { m: 6, k: 6, n: 6 }), product(x, x, { m: 6, k: 6, n: 6 }), "a product of arrays");
-    for (const call of [() => a.toArray(), () => gpu.matmul(a, x, { n: 6 }), () => gpu.matmul(x, b, { m: 6 }), () => gpu.benchmark(a, b, {})]) await rejects("device_lost", call, /lost/);
-    const fresh = await gpu.tensor(x, [6, 6]);
-    same(await gpu.matmul(fresh, fresh, {}), product(x, x, { m: 6, k: 6, n: 6 }), "a fresh tensor");
+    for (const call of [() => a.toArray(), () => gpu.matmul(a, b, {}), () => gpu.matmul(x, b, { m: 7 }), () => gpu.benchmark(a, b, {})]) await rejects("device_lost", call, /lost/);
+    same(await gpu.matmul(x, x, { m: 7, k: 7, n: 7 }), product(x, x, { m: 7, k: 7, n: 7 }), "a product of arrays");
+    for (const call of [() => a.toArray(), () => gpu.matmul(a, x, { n: 7 }), () => gpu.matmul(x, b, { m: 7 }), () => gpu.benchmark(a, b, {})]) await rejects("device_lost", call, /lost/);
+    const fresh = await gpu.tensor(x, [7, 7]);
+    same(await gpu.matmul(fresh, fresh, {}), product(x, x, { m: 7, k: 7, n: 7 }), "a fresh tensor");
     for (const tensor of [a, b, fresh]) tensor.dispose();
   },
 
   "whatever is called first after a loss, the second call works": async ({ gpu, kill }) => {
-    const x = integers(16);
-    await each({
-      tensor: async () => (await gpu.tensor(x, [4, 4])).dispose(),
-      benchmark: () => gpu.benchmark(x, x, { m: 4, k: 4, n: 4, samples: 1, min_ms: 0 }),
-      keep: async () => (await gpu.matmul(x, x, { m: 4, k: 4, n: 4, keep: true })).dispose(),
-    }, async (call) => {
+    const x = integers(25);
+    const calls = {
+      tensor: async () => (await gpu.tensor(x, [5, 5])).dispose(),
+      benchmark: () => gpu.benchmark(x, x, { m: 5, k: 5, n: 5, samples: 1, min_ms: 0 }),
+      ...(!is_slow(gpu) && { keep: async () => (await gpu.matmul(x, x, { m: 5, k: 5, n: 5, keep: true })).dispose() }),
+    };
+    await each(calls, async (call) => {
       kill();
       await sleep(20);
       const { error } = await settles(call());
@@ -65,15 +66,15 @@ export default {
   },
 
   "calls of every kind under way end, right or as lost": async ({ gpu, kill }) => {
-    const { a, b, options, expected } = problem(60, 50, 40);
+    const { a, b, options, expected } = problem(60, 51, 41);
     for (const wait of is_slow(gpu) ? [0] : [-1, 0, 1, 3]) {
-      const before = await gpu.tensor(a, [60, 50]);
+      const before = await gpu.tensor(a, [60, 51]);
       const pending = {
         plain: gpu.matmul(a, b, options).then((data) => same(data, expected)),
         report: gpu.matmul(a, b, { ...options, report: true }).then(({ data }) => same(data, expected)),
-        tensor: gpu.matmul(before, b, { n: 40 }).then((data) => same(data, expected)),
+        tensor: gpu.matmul(before, b, { n: 41 }).then((data) => same(data, expected)),
         keep: gpu.matmul(a, b, { ...options, keep: true }).then((tensor) => tensor.toArray()).then((data) => same(data, expected)),
-        upload: gpu.tensor(a, [60, 50]).then((tensor) => tensor.toArray()).then((data) => same(data, a)),
+        upload: gpu.tensor(a, [60, 51]).then((tensor) => tensor.toArray()).then((data) => same(data, a)),
         download: before.toArray().then((data) => same(data, a)),
         benchmark: gpu.benchmark(a, b, { ...options, samples: 1, min_ms: 1 }),
       };
@@ -97,7 +98,7 @@ export default {
       "a transferred": ({ a }) => structuredClone(a, { transfer: [a.buffer] }),
     };
     const ends = Object.fromEntries(Object.entries(changes).map(([name, change]) => {
-      const one = problem(12, 10, 9, 1, name.endsWith("c") ? { beta: 1, c: integers(108) } : {});
+      const one = problem(12, 11, 9, 1, name.endsWith("c") ? { beta: 1, c: integers(108) } : {});
       const end = settles(gpu.matmul(one.a, one.b, one.options));
       change(one);
       return [name, end];
@@ -106,7 +107,7 @@ export default {
     await each(ends, async (end) => is_fault((await end).error, "device_lost", /changed/));
   },
 
-  "free and abort during a replay": async ({ lapidary, gpu, backend, kill }) => {
+  "free and abort during a replay": async ({ lapidary, gpu, backend, seen, kill }) => {
     const { a, b, options, expected } = problem(9, 9, 9);
     const controller = new AbortController();
     const aborted = settles(gpu.matmul(a, b, { ...options, signal: controller.signal }));
@@ -114,18 +115,22 @@ export default {
     await sleep(1);
     controller.abort();
     is_fault((await aborted).error, "aborted");
+    await right(gpu, problem(5, 5, 5));
+    const before = [seen.devices.length, seen.contexts.length];
     const own = await lapidary.Gpu.open({ backend });
     const pending = Array.from({ length: 4 }, () => settles(own.matmul(a, b, options)));
     kill();
     own.free();
     for (const { error, value } of await within(30_000, Promise.all(pending))) error ? is_fault(error, ["disposed", "device_lost"]) : same(value, expected);
+    // The next loss is to be of the shared handle again.
+    [seen.devices.length, seen.contexts.length] = before;
   },
 
   "loss after loss, products all along": async ({ gpu, kill, seen }) => {
     await right(gpu, problem(5, 5, 5));
     const before = { asked: seen.asked, generation: gpu.info().generation };
-    for (let turn = 1; turn <= (is_slow(gpu) ? 2 : 20); turn++) {
-      const pending = [1, 2, 3].map((i) => right(gpu, problem(10 * i, 9, 8, turn)));
+    for (let turn = 1; turn <= (is_slow(gpu) ? 1 : 20); turn++) {
+      const pending = [1, 2, 3].map((i) => right(gpu, problem(10 * i, 9, 7, turn)));
       kill();
       await Promise.all(pending);
       assert(gpu.info().generation === before.generation + turn, `generation ${gpu.info().generation} after ${turn} losses from ${before.generation}`);
@@ -135,9 +140,9 @@ export default {
 
   "another loss while the first is mended": async ({ gpu, kill, backend }) => {
     const step = { webgpu: [GPUQueue.prototype, "submit"], webgl2: [WebGL2RenderingContext.prototype, "drawArrays"] }[backend];
-    const { a, b, options, expected } = problem(9, 8, 7);
+    const { a, b, options, expected } = problem(9, 5, 7);
     // The first is the fresh device's own test, the second a replayed product.
-    for (const at of [1, 2]) {
+    for (const at of is_slow(gpu) ? [1] : [1, 2]) {
       const pending = Array.from({ length: 4 }, () => settles(gpu.matmul(a, b, options)));
       kill();
       const hook = at_call(...step, at, kill);
@@ -152,7 +157,7 @@ export default {
   "a loss at each step of a call": async ({ gpu, kill, backend }) => {
     const faults = [];
     let injected = 0;
-    const { a, b, options, expected } = problem(13, 11, 12);
+    const { a, b, options, expected } = problem(13, 11, 15);
     for (const [prototype, names] of STEPS[backend]()) {
       for (const name of names) {
         let stays = true;

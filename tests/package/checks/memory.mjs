@@ -21,9 +21,9 @@ export default {
 
   "a product needs its operands, its result and one copy of that": async ({ lapidary: { Gpu }, backend }) => {
     const gpu = await Gpu.open({ backend });
-    const [m, k, n] = [200, 240, 256];
-    for (let i = 0; i < 3; i++) await right(gpu, problem(m, k, n, i, { beta: 1, c: integers(m * n) }));
-    const needed = 4 * (m * k + k * n + 3 * m * n);
+    const [m, k, n] = [201, 241, 255];
+    for (let i = 0; i < 3; i++) await right(gpu, problem(m, k, n, i, is_slow(gpu) ? {} : { beta: 1, c: integers(m * n) }));
+    const needed = 4 * (m * k + k * n + (is_slow(gpu) ? 2 : 3) * m * n);
     const { peak_bytes, pooled_bytes } = await at_rest(gpu);
     // Lines of textures are filled up, and small buffers of the first test stay in the pool.
     assert(peak_bytes <= needed * (backend === "webgl2" ? 1.5 : 1.07) + 65_536, `${peak_bytes} bytes at the peak, ${needed} needed`);
@@ -34,7 +34,7 @@ export default {
   },
 
   "200 products take no more than the first": async ({ gpu }) => {
-    const one = problem(64, 64, 64);
+    const one = problem(64, 63, 63);
     const start = gpu.memory();
     await right(gpu, one);
     const before = await at_rest(gpu, start);
@@ -46,7 +46,7 @@ export default {
   "the pool keeps to its budget": async ({ lapidary: { Gpu }, backend, gpu }) => {
     for (const pool_bytes of is_slow(gpu) ? [50_000] : [0, 50_000]) {
       const own = await Gpu.open({ backend, pool_bytes });
-      for (const size of [8, 40, 64, 33, 56]) await right(own, problem(size, size, size));
+      for (const size of [9, 41, 63, 33, 57]) await right(own, problem(size, size, size));
       const { pooled_bytes } = await at_rest(own);
       assert(pooled_bytes <= pool_bytes, `${pooled_bytes} bytes pooled of ${pool_bytes}`);
       own.free();
@@ -98,7 +98,7 @@ export default {
 
   "forgotten promises and a benchmark leave nothing": async ({ gpu }) => {
     const before = gpu.memory();
-    const { a, b, options } = problem(30, 30, 30);
+    const { a, b, options } = problem(30, 31, 31);
     for (let i = 0; i < 10; i++) void gpu.matmul(a, b, options);
     await sleep(50);
     await gpu.benchmark(a, b, { ...options, samples: 2, min_ms: 1 });
@@ -111,7 +111,7 @@ export default {
       (await reference(a, b, options)).free();
       (await Gpu.open({ backend })).free();
     };
-    await cycle();
+    if (!is_slow(gpu)) await cycle();
     const before = gpu.memory().wasm_bytes;
     for (let i = 0; i < (is_slow(gpu) ? 1 : 4); i++) await cycle();
     const after = gpu.memory().wasm_bytes;
