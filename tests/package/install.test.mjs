@@ -47,7 +47,7 @@ async function look(options, path, body, argument) {
 
 test("what is packed is what is needed", () => {
   const { names } = packed;
-  const needed = ["index.d.ts", "index.js", "lapidary_core.js", "lapidary_core_bg.wasm", "node.js", "package.json"];
+  const needed = ["index.d.ts", "index.js", "lapidary_core.js", "lapidary_core_bg.wasm", "node.js", "package.json", "source.js"];
   assert.deepEqual(needed.filter((name) => !names.includes(name)), [], "missing");
   const others = names.filter((name) => !needed.includes(name) && !/^snippets\/.+\.js$/.test(name) && !/^(README\.md|LICENSE[\w-]*)$/.test(name));
   assert.deepEqual(others, [], "of no use");
