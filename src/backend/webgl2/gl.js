@@ -187,13 +187,27 @@ function pause(ms) {
   });
 }
 
-/** Brings what `pack` copied into an array of rows * columns, where row i is in texture i mod `count`, padded to whole texels. */
+/**
+ * Reads from the staging buffer, and gives whether that came to pass. When the GPU's process has died, and until the page hears of it, WebGL
+ * reports no error, its fences pass, and a read leaves its target as it was. So the target is marked first: by a NaN that no sum gives, and then by
+ * another, in case one was handed in.
+ */
+function get(gl, start, to, at, length) {
+  const last = new Uint32Array(to.buffer, to.byteOffset + (at + length - 1) * 4, 1);
+  return [0x7fc5a7e1, 0x7fc5a7e2].some((mark) => {
+    last[0] = mark;
+    gl.getBufferSubData(gl.PIXEL_PACK_BUFFER, start * 4, to, at, length);
+    return last[0] !== mark;
+  });
+}
+
+/** Brings what `pack` copied into an array of rows * columns, where row i is in texture i mod `count`, padded to whole texels; gives whether it could. */
 export function read(gl, staging, out, rows, columns, count, width, height) {
   gl.bindBuffer(gl.PIXEL_PACK_BUFFER, staging);
-  const get = (start, to, at, length) => gl.getBufferSubData(gl.PIXEL_PACK_BUFFER, start * 4, to, at, length);
+  let carried = true;
   const pitch = Math.ceil(columns / 4) * 4;
   if (count * rows === 1 || (count === 1 && pitch === columns)) {
-    for (let start = 0; start < out.length; start += PIECE) get(start, out, start, Math.min(PIECE, out.length - start));
+    for (let start = 0; start < out.length; start += PIECE) carried &&= get(gl, start, out, start, Math.min(PIECE, out.length - start));
   } else {
     // Several rows a piece, or a row in several pieces.
     const [tall, wide] = [Math.max(Math.floor(PIECE / pitch), 1), Math.min(columns, PIECE)];
@@ -203,7 +217,7 @@ export function read(gl, staging, out, rows, columns, count, width, height) {
       for (let row = 0; row < inTexture; row += tall) {
         for (let column = 0; column < columns; column += wide) {
           const [high, across] = [Math.min(tall, inTexture - row), Math.min(wide, columns - column)];
-          get(index * width * height * 4 + row * pitch + column, piece, 0, (high - 1) * pitch + across);
+          carried &&= get(gl, index * width * height * 4 + row * pitch + column, piece, 0, (high - 1) * pitch + across);
           for (let i = 0; i < high; i++) {
             const [from, to] = [i * pitch, ((row + i) * count + index) * columns + column];
             // A view costs more than a few elements.
@@ -215,4 +229,5 @@ export function read(gl, staging, out, rows, columns, count, width, height) {
     }
   }
   gl.bindBuffer(gl.PIXEL_PACK_BUFFER, null);
+  return carried;
 }

@@ -54,7 +54,7 @@ extern "C" {
         count: u32,
         width: u32,
         height: u32,
-    ) -> Result<(), JsValue>;
+    ) -> Result<bool, JsValue>;
 }
 
 /// A submission under way.
@@ -166,8 +166,9 @@ impl WebGl2 {
         let &Matrix { rows, columns, count, width, height, .. } = &**matrix;
         let out = new_array(rows * columns)?;
         let bytes = rows * columns * 4;
-        read(&self.gl, &staging.memory, &out, rows as f64, columns as f64, count, width, height)
+        let carried = read(&self.gl, &staging.memory, &out, rows as f64, columns as f64, count, width, height)
             .map_err(|_| Error::OutOfMemory { bytes, place: "the host" })?;
-        Ok(HostVec(out))
+        // That it was proves all that came before, since a context never comes back by itself.
+        if carried { Ok(HostVec(out)) } else { Err(Error::DeviceLost { reason: "the result could not be read".to_owned() }) }
     }
 }
