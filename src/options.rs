@@ -37,7 +37,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { backend: Choice::Auto, power_preference: PowerPreference::HighPerformance, pool_bytes: 256 << 20 }
+        Self { backend: Choice::Auto, power_preference: PowerPreference::HighPerformance, pool_bytes: 512 << 20 }
     }
 }
 

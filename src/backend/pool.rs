@@ -1,7 +1,7 @@
 //! Buffers kept for reuse: making one costs a trip to the driver, and WebGPU clears each new one.
 //!
-//! A free buffer serves again where at most an eighth of it would be idle. What is free beyond the budget is given back, the
-//! longest unused first. `T` is a backend's own buffer; `kind` keeps apart buffers of different uses.
+//! A free buffer serves again where at most an eighth of it would be idle. Free buffers are kept as far as the budget goes, and where a new one
+//! is made, as far as it goes for those in use and the free ones together; beyond it the longest unused are given back. `T` is a backend's own buffer; `kind` keeps apart buffers of different uses.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -31,6 +31,16 @@ pub(crate) struct Pooled<T> {
     home: Arc<Mutex<Inner<T>>>,
 }
 
+impl<T> Inner<T> {
+    /// Gives free buffers back, the longest unused first, until the rest are so many bytes at most.
+    fn shrink_to(&mut self, bytes: u64) {
+        while self.stats.pooled_bytes > bytes {
+            let oldest = self.free.remove(0);
+            self.stats.pooled_bytes -= oldest.bytes;
+        }
+    }
+}
+
 impl<T> Pool<T> {
     pub(crate) fn new(budget_bytes: u64) -> Self {
         let inner = Inner { free: Vec::new(), budget_bytes, stats: MemoryStats::default() };
@@ -48,7 +58,12 @@ impl<T> Pool<T> {
                 inner.stats.pooled_bytes -= entry.bytes;
                 entry
             }
-            None => Entry { kind, bytes, buffer: make()? },
+            None => {
+                // What lies idle makes room first.
+                let room = inner.budget_bytes.saturating_sub(inner.stats.used_bytes + bytes);
+                inner.shrink_to(room);
+                Entry { kind, bytes, buffer: make()? }
+            }
         };
         inner.stats.used_bytes += entry.bytes;
         inner.stats.buffers += 1;
@@ -85,10 +100,8 @@ impl<T> Drop for Pooled<T> {
         inner.stats.buffers -= 1;
         inner.stats.pooled_bytes += entry.bytes;
         inner.free.push(entry);
-        while inner.stats.pooled_bytes > inner.budget_bytes {
-            let oldest = inner.free.remove(0);
-            inner.stats.pooled_bytes -= oldest.bytes;
-        }
+        let budget_bytes = inner.budget_bytes;
+        inner.shrink_to(budget_bytes);
     }
 }
 
@@ -124,6 +137,9 @@ mod tests {
         assert_eq!(pool.stats(), MemoryStats { used_bytes: 200, pooled_bytes: 0, peak_bytes: 200, buffers: 2 });
         drop((x, y));
         assert_eq!(pool.stats().pooled_bytes, 100);
+        let large = take(&pool, 0, 120);
+        assert_eq!(pool.stats().pooled_bytes, 0, "idle buffers make room for new ones");
+        drop(large);
         pool.trim();
         assert_eq!(pool.stats(), MemoryStats { peak_bytes: 200, ..MemoryStats::default() });
     }

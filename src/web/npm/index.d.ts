@@ -44,7 +44,7 @@ export interface InitOptions {
   backend?: "auto" | "cpu" | Backend;
   /** Which GPU of several. Default `"high-performance"`. */
   power_preference?: "high-performance" | "low-power";
-  /** Bytes of free device buffers kept for reuse. Default 268435456 (256 MiB). */
+  /** Bytes of free device buffers kept for reuse. Default 536870912 (512 MiB). */
   pool_bytes?: number;
   /** Stops the opening; checked between its steps. */
   signal?: AbortSignal;
