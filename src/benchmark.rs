@@ -108,11 +108,22 @@ impl Gpu {
         samples: u32,
         min_ms: f64,
     ) -> Result<Benchmark> {
+        self.benchmark_between([a.into(), b.into()], op, samples, min_ms, async || Ok(())).await
+    }
+
+    /// The same, awaiting `between` before each run; its error ends the benchmark.
+    pub(crate) async fn benchmark_between(
+        &self,
+        mut operands: [Operand<'_>; 2],
+        op: &Matmul<'_>,
+        samples: u32,
+        min_ms: f64,
+        between: impl AsyncFn() -> Result<()>,
+    ) -> Result<Benchmark> {
         let mut opened = self.current()?;
         if opened.device.lost().is_some() {
             opened = self.reopen(&opened).await?;
         }
-        let mut operands = [a.into(), b.into()];
         // Refuses what is wrong before anything is sent.
         let [a, b] = operands.clone();
         let kernel = opened.device.plan(&Call::new(op, a, b)?.problem)?.kernel();
@@ -129,6 +140,7 @@ impl Gpu {
         let call = Call::new(op, a, b)?;
         let mut schedule = Schedule::new(min_ms);
         while schedule.samples_ms.len() < samples.max(1) as usize {
+            between().await?;
             let clock = Stopwatch::start();
             let started = call.start(&opened, How { repeats: schedule.repeats(), timed: true, download: 0 })?;
             opened.device.finish(started.running).await?;

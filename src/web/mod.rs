@@ -110,8 +110,9 @@ pub fn benchmark(gpu: u32, a: &JsValue, a_tensor: u32, b: &JsValue, b_tensor: u3
     let (a, b) = (operand("a", a, a_tensor)?, operand("b", b, b_tensor)?);
     let (samples, min_ms) = options::benchmark(options)?;
     let options::Product { op, .. } = options::product(options, [&a, &b], &["samples", "min_ms", "signal"])?;
+    let options = options.clone();
     Ok(promise(async move {
-        let done = gpu.benchmark(a, b, &op, samples, min_ms).await?;
+        let done = gpu.benchmark_between([a, b], &op, samples, min_ms, async || options::turn(&options).await).await?;
         Ok(convert::benchmark(&done, 2.0 * op.m as f64 * op.k as f64 * op.n as f64))
     }))
 }

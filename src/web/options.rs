@@ -1,7 +1,8 @@
 //! Option objects, read strictly: what is not known is named.
 
-use js_sys::{Object, Reflect};
-use wasm_bindgen::{JsCast, JsValue};
+use js_sys::{Object, Promise, Reflect};
+use wasm_bindgen::prelude::*;
+use wasm_bindgen_futures::JsFuture;
 
 use super::convert::{describe, floats, get, whole};
 use crate::call::Operand;
@@ -11,6 +12,12 @@ use crate::host::HostSlice;
 use crate::info::BackendId;
 use crate::ops::matmul::Matmul;
 use crate::options::{Choice, Options, PowerPreference};
+
+#[wasm_bindgen]
+extern "C" {
+    #[wasm_bindgen(js_name = setTimeout)]
+    fn set_timeout(resolve: &js_sys::Function, ms: u32) -> JsValue;
+}
 
 const PRODUCT: [&str; 11] = ["m", "k", "n", "transpose_a", "transpose_b", "alpha", "beta", "c", "lda", "ldb", "ldc"];
 
@@ -68,6 +75,16 @@ pub(super) fn signal(options: &JsValue) -> Result<()> {
             None => Err(invalid("signal", &signal, "it must be an AbortSignal")),
         },
     }
+}
+
+/// Lets the page or the worker do what else there is, such as hearing of an abort; an error if the signal is aborted then.
+pub(super) async fn turn(options: &JsValue) -> Result<()> {
+    let turn = Promise::new(&mut |resolve, _| {
+        set_timeout(&resolve, 0);
+    });
+    // A promise that only resolves.
+    let _ = JsFuture::from(turn).await;
+    signal(options)
 }
 
 pub(super) fn init(options: &JsValue) -> Result<Options> {

@@ -4,7 +4,6 @@ use std::rc::Rc;
 
 use js_sys::{Float32Array, Float64Array, Promise};
 use wasm_bindgen::prelude::*;
-use wasm_bindgen_futures::JsFuture;
 
 use super::convert::{floats, object};
 use super::registry::Registry;
@@ -34,8 +33,6 @@ thread_local! {
 
 #[wasm_bindgen]
 extern "C" {
-    #[wasm_bindgen(js_name = setTimeout)]
-    fn set_timeout(resolve: &js_sys::Function, ms: u32) -> JsValue;
     #[wasm_bindgen(js_name = Float64Array)]
     type NewFloat64Array;
     #[wasm_bindgen(constructor, catch, js_class = "Float64Array")]
@@ -86,11 +83,7 @@ async fn compute(problem: Problem, a: &Float32Array, b: &Float32Array, c: Option
         cpu.engine().reference_block(&operands, block, &exact, &magnitude);
         // The page or the worker has other things to do as well: a message to stop, for one.
         if clock.ms() > 50.0 {
-            let turn = Promise::new(&mut |resolve, _| {
-                set_timeout(&resolve, 0);
-            });
-            let _ = JsFuture::from(turn).await;
-            options::signal(options)?;
+            options::turn(options).await?;
             clock = crate::clock::Stopwatch::start();
         }
     }
