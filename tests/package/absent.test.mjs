@@ -6,23 +6,27 @@ const { visit } = pages();
 
 /** `prepare` takes a backend away. The other GPU path is gone as well, so that little is compiled. */
 function without(backend, name, reason, prepare, slow = false) {
-  test(`${backend} is off: ${name}`, () => visit(async ({ lapidary, assert, settles, is_fault, right, problem, rejects }, [backend, reason, slow]) => {
-    const { init_gpu, device_info } = lapidary;
-    // A driver that fails at what it computes does so after its shaders were compiled: once is enough.
-    if (!slow) {
-      const { error } = await settles(lapidary.Gpu.open({ backend }));
-      is_fault(error, "unavailable", new RegExp(`^${backend} is not available: .*(${reason}).*;`, "s"));
-    }
-    const info = await init_gpu();
-    const text = JSON.stringify(info);
-    assert(info.backend === "simd" && info.reason !== "" && info.others.length === 3, text);
-    const other = info.others.find((one) => one.backend === backend);
-    assert(other.state === "off" && new RegExp(reason).test(other.reason) && other.remedy !== "", text);
-    await right(lapidary, problem(20, 21, 22));
-    await rejects("invalid_option", () => init_gpu({ backend: "gpu" }));
-    assert((await device_info()).backend === "simd", "still the one of before");
-    await right(lapidary, problem(22, 21, 20), "after a failed choice");
-  }, { prepare: `(${prepare})(); (${backend === "webgpu" ? no_webgl2 : no_webgpu})();`, argument: [backend, reason, slow] }));
+  test(`${backend} is off: ${name}`, () =>
+    visit(
+      async ({ lapidary, assert, settles, is_fault, right, problem, rejects }, [backend, reason, slow]) => {
+        const { init_gpu, device_info } = lapidary;
+        // A driver that fails at what it computes does so after its shaders were compiled: once is enough.
+        if (!slow) {
+          const { error } = await settles(lapidary.Gpu.open({ backend }));
+          is_fault(error, "unavailable", new RegExp(`^${backend} is not available: .*(${reason}).*;`, "s"));
+        }
+        const info = await init_gpu();
+        const text = JSON.stringify(info);
+        assert(info.backend === "simd" && info.reason !== "" && info.others.length === 3, text);
+        const other = info.others.find((one) => one.backend === backend);
+        assert(other.state === "off" && new RegExp(reason).test(other.reason) && other.remedy !== "", text);
+        await right(lapidary, problem(20, 21, 22));
+        await rejects("invalid_option", () => init_gpu({ backend: "gpu" }));
+        assert((await device_info()).backend === "simd", "still the one of before");
+        await right(lapidary, problem(22, 21, 20), "after a failed choice");
+      },
+      { prepare: `(${prepare})(); (${backend === "webgpu" ? no_webgl2 : no_webgpu})();`, argument: [backend, reason, slow] },
+    ));
 }
 
 function no_webgpu() {
@@ -42,7 +46,12 @@ without("webgpu", "no navigator.gpu", "navigator\\.gpu is missing", no_webgpu);
 
 without("webgpu", "no adapter", "no adapter", () => (GPU.prototype.requestAdapter = async () => null));
 
-without("webgpu", "a request for an adapter that fails", "no adapter", () => (GPU.prototype.requestAdapter = () => Promise.reject(new Error("blocked"))));
+without(
+  "webgpu",
+  "a request for an adapter that fails",
+  "no adapter",
+  () => (GPU.prototype.requestAdapter = () => Promise.reject(new Error("blocked"))),
+);
 
 without("webgpu", "an adapter without a device", "not today", () => {
   GPUAdapter.prototype.requestDevice = () => Promise.reject(new DOMException("not today", "OperationError"));
@@ -57,12 +66,18 @@ without("webgpu", "a device that is lost at once", "lost", () => {
   };
 });
 
-without("webgpu", "a driver that multiplies wrongly", "wrong", () => {
-  const { writeBuffer } = GPUQueue.prototype;
-  GPUQueue.prototype.writeBuffer = function (buffer, at, data, ...more) {
-    return writeBuffer.call(this, buffer, at, data instanceof Float32Array ? new Float32Array(data.length) : data, ...more);
-  };
-}, true);
+without(
+  "webgpu",
+  "a driver that multiplies wrongly",
+  "wrong",
+  () => {
+    const { writeBuffer } = GPUQueue.prototype;
+    GPUQueue.prototype.writeBuffer = function (buffer, at, data, ...more) {
+      return writeBuffer.call(this, buffer, at, data instanceof Float32Array ? new Float32Array(data.length) : data, ...more);
+    };
+  },
+  true,
+);
 
 without("webgpu", "shaders that do not compile", "\\S", () => {
   const { createShaderModule } = GPUDevice.prototype;
@@ -71,19 +86,34 @@ without("webgpu", "shaders that do not compile", "\\S", () => {
   };
 });
 
-without("webgpu", "memory that cannot be made", "\\S", () => {
-  const { createBuffer } = GPUDevice.prototype;
-  GPUDevice.prototype.createBuffer = function (descriptor) {
-    return createBuffer.call(this, { ...descriptor, size: 2 ** 45 });
-  };
-}, true);
+without(
+  "webgpu",
+  "memory that cannot be made",
+  "\\S",
+  () => {
+    const { createBuffer } = GPUDevice.prototype;
+    GPUDevice.prototype.createBuffer = function (descriptor) {
+      return createBuffer.call(this, { ...descriptor, size: 2 ** 45 });
+    };
+  },
+  true,
+);
 
-without("webgpu", "results that cannot be mapped", "\\S", () => (GPUBuffer.prototype.mapAsync = () => Promise.reject(new DOMException("no", "OperationError"))), true);
+without(
+  "webgpu",
+  "results that cannot be mapped",
+  "\\S",
+  () => (GPUBuffer.prototype.mapAsync = () => Promise.reject(new DOMException("no", "OperationError"))),
+  true,
+);
 
 without("webgl2", "no context", "no WebGL2 context", no_webgl2);
 
 without("webgl2", "canvases that throw", "no WebGL2 context", () => {
-  for (const canvas of [OffscreenCanvas, HTMLCanvasElement]) canvas.prototype.getContext = () => { throw new Error("blocked"); };
+  for (const canvas of [OffscreenCanvas, HTMLCanvasElement])
+    canvas.prototype.getContext = () => {
+      throw new Error("blocked");
+    };
 });
 
 without("webgl2", "no float textures", "EXT_color_buffer_float", () => {
@@ -107,7 +137,10 @@ without("webgl2", "a context that is lost at once", "\\S", () => {
 without("webgl2", "a driver that multiplies wrongly", "wrong", () => {
   const { texSubImage2D } = WebGL2RenderingContext.prototype;
   WebGL2RenderingContext.prototype.texSubImage2D = function (...args) {
-    return texSubImage2D.apply(this, args.map((value) => (value instanceof Float32Array ? new Float32Array(value.length) : value)));
+    return texSubImage2D.apply(
+      this,
+      args.map((value) => (value instanceof Float32Array ? new Float32Array(value.length) : value)),
+    );
   };
 });
 
@@ -127,92 +160,33 @@ without("webgl2", "no memory", "\\S", () => {
   };
 });
 
-test("simd is off: an engine without it; the scalar path and references work", () => visit(async ({ lapidary, assert, rejects, right, problem }) => {
-  const { init_gpu, reference } = lapidary;
-  const { validate } = WebAssembly;
-  // The package's own module is started without a question; the kernel with SIMD is asked about.
-  WebAssembly.validate = (bytes) => bytes.byteLength < 100 && validate(bytes);
-  await rejects("unavailable", () => init_gpu({ backend: "simd" }), /SIMD/);
-  const info = await init_gpu({ backend: "cpu" });
-  assert(info.backend === "scalar" && info.others.find(({ backend }) => backend === "simd").state === "off", JSON.stringify(info));
-  await right(lapidary, problem(33, 34, 35));
-  const { a, b, options, expected } = problem(9, 8, 7);
-  assert((await reference(a, b, options)).check(expected).ok, "the reference");
-}));
+test("simd is off: an engine without it; the scalar path and references work", () =>
+  visit(async ({ lapidary, assert, rejects, right, problem }) => {
+    const { init_gpu, reference } = lapidary;
+    const { validate } = WebAssembly;
+    // The package's own module is started without a question; the kernel with SIMD is asked about.
+    WebAssembly.validate = (bytes) => bytes.byteLength < 100 && validate(bytes);
+    await rejects("unavailable", () => init_gpu({ backend: "simd" }), /SIMD/);
+    const info = await init_gpu({ backend: "cpu" });
+    assert(info.backend === "scalar" && info.others.find(({ backend }) => backend === "simd").state === "off", JSON.stringify(info));
+    await right(lapidary, problem(33, 34, 35));
+    const { a, b, options, expected } = problem(9, 8, 7);
+    assert((await reference(a, b, options)).check(expected).ok, "the reference");
+  }));
 
-test("a device refused once for what was asked: the defaults are asked for", () => visit(async ({ lapidary, wrap, assert, right, problem }) => {
-  const asked = [];
-  wrap(GPUAdapter.prototype, "requestDevice", (original) => function (descriptor) {
-    asked.push(descriptor);
-    return asked.length === 1 ? Promise.reject(new DOMException("limit", "OperationError")) : original.call(this, descriptor);
-  });
-  const gpu = await lapidary.Gpu.open({ backend: "webgpu" });
-  await right(gpu, problem(30, 31, 33));
-  assert(asked.length === 2 && [...(asked[1].requiredFeatures ?? [])].length === 0, JSON.stringify(asked));
-}));
-
-test("auto goes on when a device is lost at any step of the opening", () => visit(async ({ lapidary, watch, lose, at_call, settles, assert, right, problem }) => {
-  const seen = watch();
-  const faults = [];
-  let losses = 0;
-  for (const [backend, method, at] of [["webgpu", "submit", 2], ["webgpu", "mapAsync", 1], ["webgl2", "drawArrays", 1], ["webgl2", "fenceSync", 2], ["webgl2", "getBufferSubData", 3]]) {
-    const prototype = { submit: GPUQueue, mapAsync: GPUBuffer }[method]?.prototype ?? WebGL2RenderingContext.prototype;
-    const undo = backend === "webgl2" && delete_webgpu();
-    const hook = at_call(prototype, method, at, () => lose(seen, backend));
-    const { value, error } = await settles(lapidary.Gpu.open());
-    hook.stop();
-    losses += hook.fired;
-    if (undo) undo();
-    if (error) faults.push(`${method} ${at}: ${error.code} ${error.message}`);
-    else if (hook.fired) {
-      const other = value.info().others.find((one) => one.backend === backend);
-      if (other?.state !== "off") faults.push(`${method} ${at}: ${JSON.stringify(value.info())}`);
-      await right(value, problem(5, 6, 7));
-    }
-    value?.free();
-  }
-  assert(losses === 5, `${losses} of 5 losses`);
-  assert(faults.length === 0, faults.join("\n"));
-
-  function delete_webgpu() {
-    const gpu = Object.getOwnPropertyDescriptor(Navigator.prototype, "gpu");
-    delete Navigator.prototype.gpu;
-    return () => Object.defineProperty(Navigator.prototype, "gpu", gpu);
-  }
-}));
-
-for (const backend of ["webgpu", "webgl2"]) {
-  test(`nothing takes the place of a lost device, until there is again: ${backend}`, () => visit(async ({ lapidary, watch, lose, wrap, settles, is_fault, assert, same, problem }, backend) => {
-    const seen = watch();
-    const gpu = await lapidary.Gpu.open({ backend });
-    const { a, b, options, expected } = problem(12, 13, 15);
-    const pending = Array.from({ length: 4 }, () => settles(gpu.matmul(a, b, options)));
-    const undo = [wrap(GPU.prototype, "requestAdapter", () => async () => null)];
-    for (const canvas of [OffscreenCanvas, HTMLCanvasElement]) undo.push(wrap(canvas.prototype, "getContext", () => () => null));
-    lose(seen, backend);
-    for (const { error } of await Promise.all(pending)) is_fault(error, ["unavailable", "device_lost"]);
-    is_fault((await settles(gpu.matmul(a, b, options))).error, ["unavailable", "device_lost"]);
-    for (const back of undo) back();
-    same(await gpu.matmul(a, b, options), expected);
-    assert(gpu.info().generation === 2, `generation ${gpu.info().generation}`);
-  }, { argument: backend }));
-}
-
-test("auto goes over to another backend when the GPU is gone for good", () => visit(async ({ lapidary, watch, lose, wrap, assert, same, problem }) => {
-  // A software GPU that calls itself another is not measured against the CPU.
-  const hardware = { vendor: "acme", architecture: "one", device: "", description: "Acme One", isFallbackAdapter: false };
-  Object.defineProperty(GPUAdapter.prototype, "info", { get: () => hardware });
-  Object.defineProperty(GPUDevice.prototype, "adapterInfo", { get: () => hardware });
-  const seen = watch();
-  const { a, b, options, expected } = problem(12, 13, 15);
-  const info = await lapidary.init_gpu();
-  assert(info.backend === "webgpu" && info.vendor === "acme" && info.architecture === "one" && !info.software, JSON.stringify(info));
-  wrap(GPU.prototype, "requestAdapter", () => async () => null);
-  const pending = lapidary.matmul(a, b, { ...options, report: true });
-  lose(seen, "webgpu");
-  const { data, replayed, backend } = await pending;
-  same(data, expected);
-  const after = await lapidary.device_info();
-  assert(replayed && backend !== "webgpu" && after.backend === backend && after.generation === 2, `${replayed} on ${backend}: ${JSON.stringify(after)}`);
-  assert(/no adapter/.test(after.others.find((one) => one.backend === "webgpu").reason), JSON.stringify(after));
-}));
+test("a device refused once for what was asked: the defaults are asked for", () =>
+  visit(async ({ lapidary, wrap, assert, right, problem }) => {
+    const asked = [];
+    wrap(
+      GPUAdapter.prototype,
+      "requestDevice",
+      (original) =>
+        function (descriptor) {
+          asked.push(descriptor);
+          return asked.length === 1 ? Promise.reject(new DOMException("limit", "OperationError")) : original.call(this, descriptor);
+        },
+    );
+    const gpu = await lapidary.Gpu.open({ backend: "webgpu" });
+    await right(gpu, problem(30, 31, 33));
+    assert(asked.length === 2 && [...(asked[1].requiredFeatures ?? [])].length === 0, JSON.stringify(asked));
+  }));

@@ -48,8 +48,14 @@ async function look(options, path, body, argument) {
 test("what is packed is what is needed", () => {
   const { names } = packed;
   const needed = ["index.d.ts", "index.js", "lapidary_core.js", "lapidary_core_bg.wasm", "node.js", "package.json", "source.js"];
-  assert.deepEqual(needed.filter((name) => !names.includes(name)), [], "missing");
-  const others = names.filter((name) => !needed.includes(name) && !/^snippets\/.+\.js$/.test(name) && !/^(README\.md|LICENSE[\w-]*)$/.test(name));
+  assert.deepEqual(
+    needed.filter((name) => !names.includes(name)),
+    [],
+    "missing",
+  );
+  const others = names.filter(
+    (name) => !needed.includes(name) && !/^snippets\/.+\.js$/.test(name) && !/^(README\.md|LICENSE[\w-]*)$/.test(name),
+  );
   assert.deepEqual(others, [], "of no use");
 
   const about = JSON.parse(readFileSync(join(PACKAGE, "package.json"), "utf8"));
@@ -59,14 +65,16 @@ test("what is packed is what is needed", () => {
   assert.equal(about.type, "module");
   assert.deepEqual([about.dependencies, about.scripts], [undefined, undefined]);
   const targets = (value) => (typeof value === "string" ? [value] : Object.values(value).flatMap(targets));
-  for (const target of [...targets(about.exports), about.types]) assert.ok(names.includes(target.replace(/^\.\//, "")), `${target} is not packed`);
+  for (const target of [...targets(about.exports), about.types])
+    assert.ok(names.includes(target.replace(/^\.\//, "")), `${target} is not packed`);
   assert.equal(Object.keys(about.exports["."])[0], "types", "types come first, or they are not found");
 });
 
 test("no file tells where it was built", () => {
   for (const name of list(PACKAGE)) {
     const text = readFileSync(join(PACKAGE, name), "latin1");
-    for (const path of [ROOT, homedir() + "/", "/.cargo/registry/", "\\.cargo\\registry\\"]) assert.ok(!text.includes(path), `${name} has ${path}`);
+    for (const path of [ROOT, homedir() + "/", "/.cargo/registry/", "\\.cargo\\registry\\"])
+      assert.ok(!text.includes(path), `${name} has ${path}`);
   }
 });
 
@@ -88,7 +96,8 @@ test("Node", async () => {
       gpu.free();
     }
     for (const backend of ["webgpu", "webgl2"]) {
-      await assert.rejects(init_gpu({ backend }), (error) => error instanceof Error && error.code === "unavailable" && error.message.startsWith(backend));
+      const is_right = (error) => error instanceof Error && error.code === "unavailable" && error.message.startsWith(backend);
+      await assert.rejects(init_gpu({ backend }), is_right);
       assert.notEqual(info.others.find((one) => one.backend === backend).reason, "");
     }
     assert.deepEqual([...await matmul(a, b, options)], [4, 5, 10, 11]);
@@ -99,22 +108,54 @@ test("Node", async () => {
     console.log(Object.keys(lapidary).sort().join());
   `;
   const names = (await node(project, "use.mjs", script)).trim();
-  assert.equal(names, "Gpu,Reference,Tensor,benchmark,device_info,init_gpu,matmul,memory,random_matrix,reference,tensor", "what is exported is what is documented");
-  assert.equal((await node(project, "use.cjs", `import("lapidary").then(({ init_gpu }) => init_gpu()).then((info) => console.log(info.backend));`)).trim(), "simd");
-  assert.equal((await node(project, "worker.mjs", `
+  assert.equal(
+    names,
+    "Gpu,Reference,Tensor,benchmark,device_info,init_gpu,matmul,memory,random_matrix,reference,tensor",
+    "what is exported is what is documented",
+  );
+  assert.equal(
+    (
+      await node(project, "use.cjs", `import("lapidary").then(({ init_gpu }) => init_gpu()).then((info) => console.log(info.backend));`)
+    ).trim(),
+    "simd",
+  );
+  assert.equal(
+    (
+      await node(
+        project,
+        "worker.mjs",
+        `
     import { Worker, isMainThread, parentPort } from "node:worker_threads";
     import { matmul } from "lapidary";
     if (isMainThread) new Worker(new URL(import.meta.url)).on("message", (text) => console.log(text));
     else parentPort.postMessage((await matmul(Float32Array.of(2), Float32Array.of(3), { m: 1, k: 1, n: 1 })).join());
-  `)).trim(), "6");
+  `,
+      )
+    ).trim(),
+    "6",
+  );
 });
 
 test("Vite and strict TypeScript, in the page and in a worker", async (t) => {
   const project = await install(packed, "app", FIXTURE);
   await t.test("tsc --noEmit", () => run(process.execPath, [tool("typescript", "bin/tsc"), "--noEmit"], { cwd: project }));
   await t.test("tsc with Node's resolution, and with `using`", async () => {
-    await writeFile(join(project, "src/using.mts"), `import { Gpu } from "lapidary";\nexport async function f() {\n  using gpu = await Gpu.open();\n  return gpu.info();\n}\n`);
-    const options = ["--noEmit", "--strict", "--target", "ES2022", "--lib", "ES2022,ESNext.Disposable,DOM", "--module", "NodeNext", "--moduleResolution", "NodeNext"];
+    await writeFile(
+      join(project, "src/using.mts"),
+      `import { Gpu } from "lapidary";\nexport async function f() {\n  using gpu = await Gpu.open();\n  return gpu.info();\n}\n`,
+    );
+    const options = [
+      "--noEmit",
+      "--strict",
+      "--target",
+      "ES2022",
+      "--lib",
+      "ES2022,ESNext.Disposable,DOM",
+      "--module",
+      "NodeNext",
+      "--moduleResolution",
+      "NodeNext",
+    ];
     await run(process.execPath, [tool("typescript", "bin/tsc"), ...options, "--ignoreConfig", "src/using.mts"], { cwd: project });
   });
   await run(process.execPath, [tool("vite", "bin/vite.js"), "build", "--base", "./", "--logLevel", "warn"], { cwd: project });
@@ -124,7 +165,12 @@ test("Vite and strict TypeScript, in the page and in a worker", async (t) => {
     for (const backend of BACKENDS) {
       await t.test(`${backend} in the ${place}`, async () => {
         // Not at the root: nothing may rely on where it is served.
-        const answer = await look({ mounts: { "/deep/folder/": dist } }, "deep/folder/", ([backend, place]) => globalThis.run(backend, place), [backend, place]);
+        const answer = await look(
+          { mounts: { "/deep/folder/": dist } },
+          "deep/folder/",
+          ([backend, place]) => globalThis.run(backend, place),
+          [backend, place],
+        );
         assert.equal(answer, "");
       });
     }

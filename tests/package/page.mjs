@@ -20,7 +20,8 @@ export function pages({ flags = [] } = {}) {
 
   /**
    * Calls `body` in a fresh page, with the package, the tools of the checks and `argument`, and gives what it gives. `prepare` runs
-   * before the page's own scripts; what `expose` holds can be called from the page. The page must log no error that `expected` does not match.
+   * before the page's own scripts; what `expose` holds can be called from the page. The page must log no error, but those that
+   * `expected` matches.
    */
   async function visit(body, { argument, prepare, expose = {}, url = own.server.url, expected } = {}) {
     const { page, context, faults } = await open(own.browser, "about:blank");
@@ -31,7 +32,11 @@ export function pages({ flags = [] } = {}) {
       const call = `Promise.all([import("/package/index.js"), import("/checks/tools.mjs"), import("/checks/faults.mjs")])
         .then(([lapidary, tools, faults]) => (${body})({ lapidary, ...tools, ...faults }, ${JSON.stringify(argument)}))`;
       const result = await page.evaluate(call);
-      assert.deepEqual(faults.filter((fault) => !expected?.test(fault)), [], "errors in the page");
+      assert.deepEqual(
+        faults.filter((fault) => !expected?.test(fault)),
+        [],
+        "errors in the page",
+      );
       return result;
     } finally {
       await context.close();

@@ -1,7 +1,7 @@
 /**
- * Serves folders as a host would, with cross-origin isolation. All files are read once, at the start. An address without a file that
- * ends in a slash is an empty page. `deny` makes paths that match it answer 404, `policy` adds a content security policy, and `replace` gives
- * paths other contents.
+ * Serves folders as a host would, with cross-origin isolation. All files are read once, at the start. An address that ends in a slash
+ * and has no file is an empty page. `deny` makes paths that match it answer 404, `policy` adds a content security policy, `replace`
+ * gives paths other contents, and `type` gives extensions other types.
  */
 import { readFileSync, readdirSync } from "node:fs";
 import { createServer } from "node:http";
@@ -17,7 +17,8 @@ const EMPTY = '<!doctype html><meta charset="utf-8"><title>test</title><link rel
 /** Paths of all files below a folder, with `/` between. */
 export function list(folder) {
   const files = readdirSync(folder, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
-  return files.map((entry) => relative(folder, join(entry.parentPath ?? entry.path, entry.name)).split(sep).join("/")).sort();
+  const paths = files.map((entry) => relative(folder, join(entry.parentPath ?? entry.path, entry.name)));
+  return paths.map((path) => path.replaceAll(sep, "/")).sort();
 }
 
 export async function serve({ mounts = { "/package/": PACKAGE, "/checks/": CHECKS }, deny, policy, replace = {}, type = {} } = {}) {
@@ -27,7 +28,6 @@ export async function serve({ mounts = { "/package/": PACKAGE, "/checks/": CHECK
       if (!files.has(prefix + name)) files.set(prefix + name, readFileSync(join(folder, name)));
     }
   }
-  const state = { deny };
   const headers = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Embedder-Policy": "require-corp",
@@ -38,17 +38,13 @@ export async function serve({ mounts = { "/package/": PACKAGE, "/checks/": CHECK
     let { pathname } = new URL(request.url, "http://localhost");
     if (pathname.endsWith("/")) pathname += "index.html";
     const body = files.get(pathname) ?? (pathname.endsWith("/index.html") ? EMPTY : undefined);
-    if (body === undefined || state.deny?.test(pathname)) return response.writeHead(404, headers).end("not found");
+    if (body === undefined || deny?.test(pathname)) return response.writeHead(404, headers).end("not found");
     const extension = extname(pathname);
     response.writeHead(200, { ...headers, "Content-Type": type[extension] ?? TYPES[extension] ?? "application/octet-stream" }).end(body);
   });
   await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
   return {
-    url: `http://localhost:${server.address().port}/`,
-    /** From now on everything is there. */
-    allow_all() {
-      state.deny = undefined;
-    },
+    url: `http://127.0.0.1:${server.address().port}/`,
     close() {
       server.closeAllConnections();
       return new Promise((resolve) => server.close(resolve));

@@ -9,16 +9,19 @@ const in_page = (name, body, options) => test(name, () => visit(body, options));
 /** Where its shaders would take long to compile and do not matter. */
 const without_webgpu = { prepare: () => delete Navigator.prototype.gpu };
 
-in_page("a product before anything is opened; a software GPU is measured and the figures are told", async ({ lapidary, right, problem, assert }) => {
-  await right(lapidary, problem(9, 10, 11));
-  const info = await lapidary.device_info();
-  assert(info.generation === 1 && info.others.length === 3, JSON.stringify(info));
-  for (const { state, reason, backend } of info.others.filter(({ backend }) => backend.startsWith("web"))) {
-    assert(state === "available" && /software GPU: \d+ MFLOP\/s against \d+/.test(reason), `${backend} ${state}: ${reason}`);
-  }
-});
+in_page(
+  "a product before anything is opened; a software GPU is measured and the figures are told",
+  async ({ lapidary, right, problem, assert }) => {
+    await right(lapidary, problem(9, 10, 11));
+    const info = await lapidary.device_info();
+    assert(info.generation === 1 && info.others.length === 3, JSON.stringify(info));
+    for (const { state, reason, backend } of info.others.filter(({ backend }) => backend.startsWith("web"))) {
+      assert(state === "available" && /software GPU: \d+ MFLOP\/s against \d+/.test(reason), `${backend} ${state}: ${reason}`);
+    }
+  },
+);
 
-in_page("operands may be changed before the device is open", async ({ lapidary, integers, problem, same, settles, is_fault, each, assert }) => {
+in_page("operands may be changed before the device is open", async ({ lapidary, integers, problem, same, settles, each }) => {
   const opening = lapidary.init_gpu({ backend: "simd" });
   const changed = (make, change) => async () => {
     const { a, b, options, expected } = problem(6, 7, 8, 1, { beta: 1, c: integers(48) });
@@ -41,8 +44,14 @@ in_page("operands may be changed before the device is open", async ({ lapidary, 
     "filled": changed((values) => values.slice(), fill),
     "shared memory": changed(shared, fill),
     "of another realm": changed((values) => frame.Float32Array.from(values), fill),
-    "transferred": changed((values) => values.slice(), ({ a, c }) => structuredClone([a, c], { transfer: [a.buffer, c.buffer] })),
-    "options changed": changed((values) => values, ({ options }) => Object.assign(options, { m: 3, n: 16, beta: 0, transpose_b: true })),
+    "transferred": changed(
+      (values) => values.slice(),
+      ({ a, c }) => structuredClone([a, c], { transfer: [a.buffer, c.buffer] }),
+    ),
+    "options changed": changed(
+      (values) => values,
+      ({ options }) => Object.assign(options, { m: 3, n: 16, beta: 0, transpose_b: true }),
+    ),
     "a tensor": async () => {
       const a = integers(12);
       const before = a.slice();
@@ -60,33 +69,38 @@ in_page("operands may be changed before the device is open", async ({ lapidary, 
   });
 });
 
-in_page("bad input before the device is open", async ({ lapidary, each, rejects, right, problem, integers, throws }) => {
+in_page("bad input before the device is open", async ({ lapidary, each, rejects, right, problem, integers }) => {
   const gone = new Float32Array(4);
   structuredClone(gone, { transfer: [gone.buffer] });
   const four = integers(4);
   const sizes = { m: 2, k: 2, n: 2 };
   const opening = lapidary.init_gpu({ backend: "simd" });
-  await each({
-    "a detached": ["invalid_type", () => lapidary.matmul(gone, four, sizes)],
-    "c detached": ["invalid_type", () => lapidary.matmul(four, four, { ...sizes, c: gone })],
-    "an array": ["invalid_type", () => lapidary.matmul([1, 2, 3, 4], four, sizes)],
-    "no arguments": ["invalid_type", () => lapidary.matmul()],
-    "options null": ["invalid_type", () => lapidary.matmul(four, four, null)],
-    "options a string": ["invalid_type", () => lapidary.matmul(four, four, "m")],
-    "no options": ["invalid_dimension", () => lapidary.matmul(four, four)],
-    "a length": ["length_mismatch", () => lapidary.matmul(four, integers(5), sizes)],
-    "aborted": ["aborted", () => lapidary.matmul(four, four, { ...sizes, signal: AbortSignal.abort() })],
-    "c a number": ["invalid_type", () => lapidary.matmul(four, four, { ...sizes, c: 0 })],
-    "a tensor detached": ["invalid_type", () => lapidary.tensor(gone, [2, 2])],
-    "a benchmark": ["invalid_option", () => lapidary.benchmark(four, four, { ...sizes, samples: 0 })],
-    "a reference": ["invalid_type", () => lapidary.reference(gone, four, sizes)],
-  }, ([code, call]) => rejects(code, call));
+  await each(
+    {
+      "a detached": ["invalid_type", () => lapidary.matmul(gone, four, sizes)],
+      "c detached": ["invalid_type", () => lapidary.matmul(four, four, { ...sizes, c: gone })],
+      "an array": ["invalid_type", () => lapidary.matmul([1, 2, 3, 4], four, sizes)],
+      "no arguments": ["invalid_type", () => lapidary.matmul()],
+      "options null": ["invalid_type", () => lapidary.matmul(four, four, null)],
+      "options a string": ["invalid_type", () => lapidary.matmul(four, four, "m")],
+      "no options": ["invalid_dimension", () => lapidary.matmul(four, four)],
+      "a length": ["length_mismatch", () => lapidary.matmul(four, integers(5), sizes)],
+      "aborted": ["aborted", () => lapidary.matmul(four, four, { ...sizes, signal: AbortSignal.abort() })],
+      "c a number": ["invalid_type", () => lapidary.matmul(four, four, { ...sizes, c: 0 })],
+      "a tensor detached": ["invalid_type", () => lapidary.tensor(gone, [2, 2])],
+      "a benchmark": ["invalid_option", () => lapidary.benchmark(four, four, { ...sizes, samples: 0 })],
+      "a reference": ["invalid_type", () => lapidary.reference(gone, four, sizes)],
+    },
+    ([code, call]) => rejects(code, call),
+  );
   await opening;
   await right(lapidary, problem(5, 5, 5));
 });
 
 in_page("options that are wrong open nothing and change nothing", async ({ lapidary, each, rejects, right, problem, assert }) => {
-  await each({ backend: "cuda", power_preference: "most", pool_bytes: -1, size: 3 }, (value, name) => rejects("invalid_option", () => lapidary.init_gpu({ [name]: value }), new RegExp(name)));
+  await each({ backend: "cuda", power_preference: "most", pool_bytes: -1, size: 3 }, (value, name) =>
+    rejects("invalid_option", () => lapidary.init_gpu({ [name]: value }), new RegExp(name)),
+  );
   await each({ "a string": "webgpu", "null": null }, (options) => rejects("invalid_type", () => lapidary.init_gpu(options)));
   await rejects("aborted", () => lapidary.init_gpu({ signal: AbortSignal.abort() }));
   await lapidary.init_gpu({ backend: "scalar" });
@@ -95,25 +109,42 @@ in_page("options that are wrong open nothing and change nothing", async ({ lapid
   await right(lapidary, problem(5, 6, 7));
 });
 
-in_page("calls at once open one device, later ones use it", async ({ lapidary, watch, assert, right, problem }) => {
-  const seen = watch();
-  const { Gpu } = lapidary;
-  const { open } = Gpu;
-  let opened = 0;
-  Gpu.open = (...args) => {
-    opened++;
-    return open.apply(Gpu, args);
-  };
-  const products = [1, 2, 3, 4].map((i) => right(lapidary, problem(i, 5, 6)));
-  const infos = await Promise.all([lapidary.init_gpu(), lapidary.init_gpu(), lapidary.device_info(), lapidary.memory().then(() => lapidary.device_info()), lapidary.init_gpu()]);
-  await Promise.all(products);
-  assert(infos.every((info) => JSON.stringify(info) === JSON.stringify(infos[0])), "all say the same");
-  assert(opened === 1 && seen.asked === 1, `${opened} handles, ${seen.asked} devices`);
-  await right(lapidary, problem(4, 5, 6));
-}, without_webgpu);
+in_page(
+  "calls at once open one device, later ones use it",
+  async ({ lapidary, watch, assert, right, problem }) => {
+    const seen = watch();
+    const { Gpu } = lapidary;
+    const { open } = Gpu;
+    let opened = 0;
+    Gpu.open = (...args) => {
+      opened++;
+      return open.apply(Gpu, args);
+    };
+    const products = [1, 2, 3, 4].map((i) => right(lapidary, problem(i, 5, 6)));
+    const infos = await Promise.all([
+      lapidary.init_gpu(),
+      lapidary.init_gpu(),
+      lapidary.device_info(),
+      lapidary.memory().then(() => lapidary.device_info()),
+      lapidary.init_gpu(),
+    ]);
+    await Promise.all(products);
+    assert(
+      infos.every((info) => JSON.stringify(info) === JSON.stringify(infos[0])),
+      "all say the same",
+    );
+    assert(opened === 1 && seen.asked === 1, `${opened} handles, ${seen.asked} devices`);
+    await right(lapidary, problem(4, 5, 6));
+  },
+  without_webgpu,
+);
 
 in_page("of two openings at once the later has the last word", async ({ lapidary, assert, right, problem, settles }) => {
-  const [first, second] = await Promise.all([lapidary.init_gpu({ backend: "simd" }), lapidary.init_gpu({ backend: "scalar" }), right(lapidary, problem(8, 8, 8))]);
+  const [first, second] = await Promise.all([
+    lapidary.init_gpu({ backend: "simd" }),
+    lapidary.init_gpu({ backend: "scalar" }),
+    right(lapidary, problem(8, 8, 8)),
+  ]);
   assert(first.backend === "simd" && second.backend === "scalar", `${first.backend}, ${second.backend}`);
   assert((await lapidary.device_info()).backend === "scalar", "the later");
   const [bad, good] = await Promise.all([settles(lapidary.init_gpu({ backend: "cuda" })), settles(lapidary.init_gpu({ backend: "simd" }))]);
@@ -137,17 +168,20 @@ in_page("another backend while products are under way", async ({ lapidary, right
   tensor.dispose();
 });
 
-in_page("an opening that is aborted leaves the device of before", async ({ lapidary, settles, is_fault, assert, right, problem, sleep }) => {
-  await lapidary.init_gpu({ backend: "simd" });
-  const controller = new AbortController();
-  const pending = settles(lapidary.init_gpu({ backend: "webgpu", signal: controller.signal }));
-  const product = right(lapidary, problem(8, 9, 10));
-  await sleep(1);
-  controller.abort("stop");
-  const { error } = await pending;
-  is_fault(error, "aborted");
-  assert(error.cause === "stop", `${error.cause}`);
-  await settles(product);
-  await right(lapidary, problem(8, 9, 10));
-  assert((await lapidary.device_info()).backend === "simd", "the one of before");
-});
+in_page(
+  "an opening that is aborted leaves the device of before",
+  async ({ lapidary, settles, is_fault, assert, right, problem, sleep }) => {
+    await lapidary.init_gpu({ backend: "simd" });
+    const controller = new AbortController();
+    const pending = settles(lapidary.init_gpu({ backend: "webgpu", signal: controller.signal }));
+    const product = right(lapidary, problem(8, 9, 10));
+    await sleep(1);
+    controller.abort("stop");
+    const { error } = await pending;
+    is_fault(error, "aborted");
+    assert(error.cause === "stop", `${error.cause}`);
+    await settles(product);
+    await right(lapidary, problem(8, 9, 10));
+    assert((await lapidary.device_info()).backend === "simd", "the one of before");
+  },
+);

@@ -33,14 +33,15 @@ async function realm() {
 const in_page = typeof document === "object";
 
 const general = {
-  "memory of every kind": ({ gpu }) => each(KINDS, async (make) => {
-    const { a, b, options, expected } = problem(9, 13, 6, 2, { beta: 2, c: integers(54) });
-    const c = make(options.c);
-    same(await gpu.matmul(make(a), make(b), { ...options, c }), expected);
-    const tensor = await gpu.tensor(make(a), [9, 13]);
-    same(await tensor.toArray(), a, "the tensor");
-    tensor.dispose();
-  }),
+  "memory of every kind": ({ gpu }) =>
+    each(KINDS, async (make) => {
+      const { a, b, options, expected } = problem(9, 13, 6, 2, { beta: 2, c: integers(54) });
+      const c = make(options.c);
+      same(await gpu.matmul(make(a), make(b), { ...options, c }), expected);
+      const tensor = await gpu.tensor(make(a), [9, 13]);
+      same(await tensor.toArray(), a, "the tensor");
+      tensor.dispose();
+    }),
 
   "a resizable buffer that shrank is too short": async ({ gpu }) => {
     const buffer = new ArrayBuffer(48, { maxByteLength: 96 });
@@ -114,7 +115,11 @@ const general = {
     const reason = { why: "enough" };
     const signal = AbortSignal.abort(reason);
     const { a, b, options } = problem(4, 4, 4);
-    const calls = { matmul: () => gpu.matmul(a, b, { ...options, signal }), benchmark: () => gpu.benchmark(a, b, { ...options, signal }), open: () => Gpu.open({ backend, signal }) };
+    const calls = {
+      matmul: () => gpu.matmul(a, b, { ...options, signal }),
+      benchmark: () => gpu.benchmark(a, b, { ...options, signal }),
+      open: () => Gpu.open({ backend, signal }),
+    };
     await each(calls, async (call) => {
       const { error } = await settles(call());
       is_fault(error, "aborted");
@@ -163,18 +168,21 @@ const across_realms = {
     const { a, b, options, expected } = problem(6, 7, 8, 5, { beta: 1, c: integers(48) });
     const [x, y, z] = [a, b, options.c].map((values) => other.Float32Array.from(values));
     assert(!(x instanceof Float32Array), "the array is of another realm");
-    await each({
-      "arrays": async () => same(await gpu.matmul(x, y, { ...options, c: z }), expected),
-      "options": async () => same(await gpu.matmul(a, b, Object.assign(new other.Object(), options)), expected),
-      "a shape": async () => (await gpu.tensor(x, other.Array.of(6, 7))).dispose(),
-      "an array of another kind": () => rejects("invalid_type", () => gpu.matmul(new other.Float64Array(42), b, options), /Float64Array/),
-      "a signal": async () => {
-        const controller = new other.AbortController();
-        const pending = settles(gpu.matmul(a, b, { ...options, signal: controller.signal }));
-        controller.abort("stop");
-        is_fault((await pending).error, "aborted");
+    await each(
+      {
+        "arrays": async () => same(await gpu.matmul(x, y, { ...options, c: z }), expected),
+        "options": async () => same(await gpu.matmul(a, b, Object.assign(new other.Object(), options)), expected),
+        "a shape": async () => (await gpu.tensor(x, other.Array.of(6, 7))).dispose(),
+        "an array of another kind": () => rejects("invalid_type", () => gpu.matmul(new other.Float64Array(42), b, options), /Float64Array/),
+        "a signal": async () => {
+          const controller = new other.AbortController();
+          const pending = settles(gpu.matmul(a, b, { ...options, signal: controller.signal }));
+          controller.abort("stop");
+          is_fault((await pending).error, "aborted");
+        },
       },
-    }, (check) => check());
+      (check) => check(),
+    );
     other.frameElement.remove();
     same(await gpu.matmul(x, y, { ...options, c: z }), expected, "after the realm is gone");
   },

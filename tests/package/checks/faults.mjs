@@ -3,23 +3,33 @@
 /** Watches what is opened: WebGPU's devices or WebGL2's contexts in order, and how often one was asked for. */
 export function watch() {
   const seen = { devices: [], contexts: [], asked: 0 };
-  wrap(GPUAdapter.prototype, "requestDevice", (original) => async function (...args) {
-    seen.asked++;
-    const device = await original.apply(this, args);
-    seen.devices.push(device);
-    return device;
-  });
+  wrap(
+    GPUAdapter.prototype,
+    "requestDevice",
+    (original) =>
+      async function (...args) {
+        seen.asked++;
+        const device = await original.apply(this, args);
+        seen.devices.push(device);
+        return device;
+      },
+  );
   for (const canvas of [globalThis.OffscreenCanvas, globalThis.HTMLCanvasElement]) {
     if (!canvas) continue;
-    wrap(canvas.prototype, "getContext", (original) => function (...args) {
-      const context = original.apply(this, args);
-      if (args[0] === "webgl2" && context && !seen.contexts.some((known) => known.context === context)) {
-        // Asked for now, because a lost context gives no extensions.
-        seen.contexts.push({ context, extension: context.getExtension("WEBGL_lose_context") });
-        seen.asked++;
-      }
-      return context;
-    });
+    wrap(
+      canvas.prototype,
+      "getContext",
+      (original) =>
+        function (...args) {
+          const context = original.apply(this, args);
+          if (args[0] === "webgl2" && context && !seen.contexts.some((known) => known.context === context)) {
+            // Asked for now, because a lost context gives no extensions.
+            seen.contexts.push({ context, extension: context.getExtension("WEBGL_lose_context") });
+            seen.asked++;
+          }
+          return context;
+        },
+    );
   }
   return seen;
 }
@@ -45,20 +55,41 @@ export const STEPS = {
     [GPUBuffer.prototype, ["mapAsync", "getMappedRange"]],
   ],
   webgl2: () => [
-    [WebGL2RenderingContext.prototype, ["bindTexture", "texSubImage2D", "framebufferTexture2D", "useProgram", "uniform1uiv", "drawArrays", "bindBuffer", "readPixels", "fenceSync", "flush",
-      "clientWaitSync", "getBufferSubData", "getError"]],
+    [
+      WebGL2RenderingContext.prototype,
+      [
+        "bindTexture",
+        "texSubImage2D",
+        "framebufferTexture2D",
+        "useProgram",
+        "uniform1uiv",
+        "drawArrays",
+        "bindBuffer",
+        "readPixels",
+        "fenceSync",
+        "flush",
+        "clientWaitSync",
+        "getBufferSubData",
+        "getError",
+      ],
+    ],
   ],
 };
 
 /** Calls `act` at the call number `at` of a method. `fired` says whether it came to that; `stop` undoes it. */
 export function at_call(prototype, name, at, act) {
   const state = { calls: 0, fired: false };
-  state.stop = wrap(prototype, name, (original) => function (...args) {
-    if (++state.calls === at) {
-      state.fired = true;
-      act();
-    }
-    return original.apply(this, args);
-  });
+  state.stop = wrap(
+    prototype,
+    name,
+    (original) =>
+      function (...args) {
+        if (++state.calls === at) {
+          state.fired = true;
+          act();
+        }
+        return original.apply(this, args);
+      },
+  );
   return state;
 }

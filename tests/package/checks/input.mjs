@@ -1,5 +1,5 @@
-/** Bad input: each a rejection with its code and the numbers, and nothing of it stays. */
-import { each, integers, problem, rejects, same, throws } from "./tools.mjs";
+/** Operands and dimensions that are wrong: each a rejection with its code and the numbers, and nothing of it stays. */
+import { each, integers, problem, rejects } from "./tools.mjs";
 
 function detached(length) {
   const array = new Float32Array(length);
@@ -7,12 +7,15 @@ function detached(length) {
   return array;
 }
 
-const NOT_ARRAYS = {
+export const NOT_ARRAYS = {
   "a number": () => 5,
   "a string": () => "1,2,3,4,5,6",
   "an object": () => ({}),
   "an array-like": () => ({ length: 6, 0: 1 }),
-  "nested arrays": () => [[1, 2, 3], [4, 5, 6]],
+  "nested arrays": () => [
+    [1, 2, 3],
+    [4, 5, 6],
+  ],
   "an array": () => [1, 2, 3, 4, 5, 6],
   "a Float64Array": () => new Float64Array(6),
   "an Int32Array": () => new Int32Array(6),
@@ -30,116 +33,118 @@ const NOT_ARRAYS = {
   "a prototype": () => Float32Array.prototype,
 };
 
-const NOT_DIMENSIONS = {
-  "-1": -1, "2.7": 2.7, "NaN": NaN, "Infinity": Infinity, "-Infinity": -Infinity, "2**32": 2 ** 32, "2**32 + 4": 2 ** 32 + 4, "2**53": 2 ** 53,
-  "a string": "3", "a BigInt": 3n, "null": null, "missing": undefined, "a boolean": true, "an array": [3], "an object": {}, "a symbol": Symbol("3"),
+export const NOT_DIMENSIONS = {
+  "-1": -1,
+  "2.7": 2.7,
+  "NaN": NaN,
+  "Infinity": Infinity,
+  "-Infinity": -Infinity,
+  "2**32": 2 ** 32,
+  "2**32 + 4": 2 ** 32 + 4,
+  "2**53": 2 ** 53,
+  "a string": "3",
+  "a BigInt": 3n,
+  "null": null,
+  "missing": undefined,
+  "a boolean": true,
+  "an array": [3],
+  "an object": {},
+  "a symbol": Symbol("3"),
 };
 
 const { a, b } = problem(2, 3, 4);
 const c = integers(8);
 const sizes = { m: 2, k: 3, n: 4 };
-const number_of = (value) => (typeof value === "number" ? new RegExp(String(value).replaceAll(/[+.]/g, "\\$&")) : /./);
+/** The number as a message tells it; anything for what is none. */
+export const number_of = (value) => (typeof value === "number" ? new RegExp(String(value).replaceAll(/[+.]/g, "\\$&")) : /./);
 
 export default {
-  "a is not a Float32Array": ({ gpu }) => each({ ...NOT_ARRAYS, "undefined": () => undefined }, (make) => rejects("invalid_type", () => gpu.matmul(make(), b, sizes), /\ba\b/)),
+  "a is not a Float32Array": ({ gpu }) =>
+    each({ ...NOT_ARRAYS, "undefined": () => undefined }, (make) => rejects("invalid_type", () => gpu.matmul(make(), b, sizes), /\ba\b/)),
 
-  "b is not a Float32Array": ({ gpu }) => each({ ...NOT_ARRAYS, "undefined": () => undefined }, (make) => rejects("invalid_type", () => gpu.matmul(a, make(), sizes), /\bb\b/)),
+  "b is not a Float32Array": ({ gpu }) =>
+    each({ ...NOT_ARRAYS, "undefined": () => undefined }, (make) => rejects("invalid_type", () => gpu.matmul(a, make(), sizes), /\bb\b/)),
 
-  "c is not a Float32Array": ({ gpu }) => each(NOT_ARRAYS, (make) => rejects("invalid_type", () => gpu.matmul(a, b, { ...sizes, beta: 1, c: make() }), /\bc\b/)),
+  "c is not a Float32Array": ({ gpu }) =>
+    each(NOT_ARRAYS, (make) => rejects("invalid_type", () => gpu.matmul(a, b, { ...sizes, beta: 1, c: make() }), /\bc\b/)),
 
-  "a detached array is not an empty one": ({ gpu }) => rejects("invalid_type", () => gpu.matmul(detached(0), detached(6), { m: 2, k: 0, n: 2 }), /detached/),
+  "a detached array is not an empty one": ({ gpu }) =>
+    rejects("invalid_type", () => gpu.matmul(detached(0), detached(6), { m: 2, k: 0, n: 2 }), /detached/),
 
-  "m, k or n is not a whole number": ({ gpu }) => each({ m: 0, k: 0, n: 0 }, (_, name) =>
-    each(NOT_DIMENSIONS, (value) => rejects("invalid_dimension", () => gpu.matmul(a, b, { ...sizes, [name]: value }), new RegExp(`\\b${name}\\b`), number_of(value)))),
+  "m, k or n is not a whole number": ({ gpu }) =>
+    each({ m: 0, k: 0, n: 0 }, (_, name) =>
+      each(NOT_DIMENSIONS, (value) =>
+        rejects("invalid_dimension", () => gpu.matmul(a, b, { ...sizes, [name]: value }), new RegExp(`\\b${name}\\b`), number_of(value)),
+      ),
+    ),
 
   "a stride is not a whole number, or too small": async ({ gpu }) => {
     const { "missing": _, ...values } = NOT_DIMENSIONS;
-    await each({ lda: 2, ldb: 3, ldc: 3 }, (small, name) => each({ ...values, small }, (value) =>
-      rejects(["invalid_dimension", "limit_exceeded", "length_mismatch"], () => gpu.matmul(a, b, { ...sizes, beta: 1, c, [name]: value }), new RegExp(`\\b${name}\\b|${String(value)}`))));
+    await each({ lda: 2, ldb: 3, ldc: 3 }, (small, name) =>
+      each({ ...values, small }, (value) =>
+        rejects(
+          ["invalid_dimension", "limit_exceeded", "length_mismatch"],
+          () => gpu.matmul(a, b, { ...sizes, beta: 1, c, [name]: value }),
+          new RegExp(`\\b${name}\\b|${String(value)}`),
+        ),
+      ),
+    );
     await each({ lda: 2, ldb: 3, ldc: 3, "lda of aᵀ": 1, "ldb of bᵀ": 2 }, (small, name) => {
       const transposes = name.length > 3 ? { transpose_a: true, transpose_b: true } : {};
-      return rejects("invalid_dimension", () => gpu.matmul(a, b, { ...sizes, ...transposes, beta: 1, c, [name.slice(0, 3)]: small }), new RegExp(`${small}`), new RegExp(`${small + 1}`));
+      return rejects(
+        "invalid_dimension",
+        () => gpu.matmul(a, b, { ...sizes, ...transposes, beta: 1, c, [name.slice(0, 3)]: small }),
+        new RegExp(`${small}`),
+        new RegExp(`${small + 1}`),
+      );
     });
   },
 
-  "a stride that the array is too short for": ({ gpu }) => each({ lda: 6, ldb: 12, ldc: 8 }, (length, name) =>
-    rejects("length_mismatch", () => gpu.matmul(a, b, { ...sizes, beta: 1, c, [name]: 100 }), new RegExp(`\\b${length}\\b`), /\b100\b/)),
+  "a stride that the array is too short for": ({ gpu }) =>
+    each({ lda: 6, ldb: 12, ldc: 8 }, (length, name) =>
+      rejects("length_mismatch", () => gpu.matmul(a, b, { ...sizes, beta: 1, c, [name]: 100 }), new RegExp(`\\b${length}\\b`), /\b100\b/),
+    ),
 
-  "lengths that are off": ({ gpu }) => each({
-    "a short": [integers(5), b, sizes, /\b5\b/, /\b6\b/], "a long": [integers(7), b, sizes, /\b7\b/, /\b6\b/], "a empty": [integers(0), b, sizes, /\b0\b/, /\b6\b/],
-    "b short": [a, integers(11), sizes, /\b11\b/, /\b12\b/], "b long": [a, integers(13), sizes, /\b13\b/, /\b12\b/],
-    "c short": [a, b, { ...sizes, beta: 1, c: integers(7) }, /\b7\b/, /\b8\b/], "c long": [a, b, { ...sizes, beta: 1, c: integers(9) }, /\b9\b/, /\b8\b/],
-    "c short without beta": [a, b, { ...sizes, c: integers(7) }, /\b7\b/, /\b8\b/],
-    "swapped arrays": [b, a, sizes, /\b12\b/, /\b6\b/], "m and k swapped": [a, b, { m: 3, k: 2, n: 4 }, /\b12\b/, /\b8\b/],
-    "k and n swapped": [a, b, { m: 2, k: 4, n: 3 }, /\b6\b/, /\b8\b/],
-    "transposed without its sizes": [a, b, { m: 3, k: 2, n: 4, transpose_a: true }, /\b12\b/, /\b8\b/],
-  }, ([x, y, options, ...numbers]) => rejects("length_mismatch", () => gpu.matmul(x, y, options), ...numbers)),
+  "lengths that are off": ({ gpu }) =>
+    each(
+      {
+        "a short": [integers(5), b, sizes, /\b5\b/, /\b6\b/],
+        "a long": [integers(7), b, sizes, /\b7\b/, /\b6\b/],
+        "a empty": [integers(0), b, sizes, /\b0\b/, /\b6\b/],
+        "b short": [a, integers(11), sizes, /\b11\b/, /\b12\b/],
+        "b long": [a, integers(13), sizes, /\b13\b/, /\b12\b/],
+        "c short": [a, b, { ...sizes, beta: 1, c: integers(7) }, /\b7\b/, /\b8\b/],
+        "c long": [a, b, { ...sizes, beta: 1, c: integers(9) }, /\b9\b/, /\b8\b/],
+        "c short without beta": [a, b, { ...sizes, c: integers(7) }, /\b7\b/, /\b8\b/],
+        "swapped arrays": [b, a, sizes, /\b12\b/, /\b6\b/],
+        "m and k swapped": [a, b, { m: 3, k: 2, n: 4 }, /\b12\b/, /\b8\b/],
+        "k and n swapped": [a, b, { m: 2, k: 4, n: 3 }, /\b6\b/, /\b8\b/],
+        "transposed without its sizes": [a, b, { m: 3, k: 2, n: 4, transpose_a: true }, /\b12\b/, /\b8\b/],
+      },
+      ([x, y, options, ...numbers]) => rejects("length_mismatch", () => gpu.matmul(x, y, options), ...numbers),
+    ),
 
-  "sizes whose product runs over": ({ gpu }) => each({
-    "65536 × 65536": { m: 65536, k: 65536, n: 1 }, "46341 × 92682": { m: 46341, k: 92682, n: 1 }, "65536 thrice": { m: 65536, k: 65536, n: 65536 },
-"2**31": { m: 2 ** 31, k: 2, n: 1 }, "2**31 as k": { m: 2, k: 2 ** 31, n: 2 }, "the most": { m: 2 ** 32 - 1, k: 2 ** 32 - 1, n: 2 ** 32 - 1 },
-  }, ({ m, k, n }) => rejects(["length_mismatch", "limit_exceeded"], () => gpu.matmul(a, b, { m, k, n }), /\d{10}/)),
+  "sizes whose product runs over": ({ gpu }) =>
+    each(
+      {
+        "65536 × 65536": { m: 65536, k: 65536, n: 1 },
+        "46341 × 92682": { m: 46341, k: 92682, n: 1 },
+        "65536 thrice": { m: 65536, k: 65536, n: 65536 },
+        "2**31": { m: 2 ** 31, k: 2, n: 1 },
+        "2**31 as k": { m: 2, k: 2 ** 31, n: 2 },
+        "the most": { m: 2 ** 32 - 1, k: 2 ** 32 - 1, n: 2 ** 32 - 1 },
+      },
+      ({ m, k, n }) => rejects(["length_mismatch", "limit_exceeded"], () => gpu.matmul(a, b, { m, k, n }), /\d{10}/),
+    ),
 
-  "a b whose size runs over": ({ gpu }) => rejects("length_mismatch", () => gpu.matmul(new Float32Array(65536), b, { m: 1, k: 65536, n: 65536 }), /\b12\b/, /4294967296/),
+  "a b whose size runs over": ({ gpu }) =>
+    rejects("length_mismatch", () => gpu.matmul(new Float32Array(65536), b, { m: 1, k: 65536, n: 65536 }), /\b12\b/, /4294967296/),
 
-  "a result past 2**32 elements": ({ gpu }) => rejects("limit_exceeded", () => gpu.matmul(integers(0), integers(0), { m: 65537, k: 0, n: 65537 }), /4295098369/, /4294967296/),
+  "a result past 2**32 elements": ({ gpu }) =>
+    rejects("limit_exceeded", () => gpu.matmul(integers(0), integers(0), { m: 65537, k: 0, n: 65537 }), /4295098369/, /4294967296/),
 
-  "beta without c": ({ gpu }) => each({ "1": 1, "-0.5": -0.5, "NaN": NaN }, (beta) => rejects("invalid_option", () => gpu.matmul(a, b, { ...sizes, beta }), /\bbeta\b/, /\bc\b/)),
-
-  "an option that is not known": ({ gpu }) => each({ M: 2, transposeA: true, dtype: "f16", lda_: 3 }, (value, name) =>
-    rejects("invalid_option", () => gpu.matmul(a, b, { ...sizes, [name]: value }), new RegExp(`\\b${name}\\b`), /transpose_a/)),
-
-  "options that are no object": ({ gpu }) => each({ "a number": 5, "a string": "m=2", "null": null, "a boolean": true, "a BigInt": 1n, "a function": () => sizes },
-    (options) => rejects("invalid_type", () => gpu.matmul(a, b, options), /\boptions\b/)),
-
-  "no options": ({ gpu }) => rejects("invalid_dimension", () => gpu.matmul(a, b), /\bm\b/),
-
-  "options without a prototype are options": async ({ gpu }) => {
-    same(await gpu.matmul(a, b, Object.assign(Object.create(null), sizes)), problem(2, 3, 4).expected);
-  },
-
-  "options of a wrong type": ({ gpu }) => each({ transpose_a: [1, "yes", null, 0], transpose_b: [{}], report: [1, "true"], keep: [1, null], alpha: ["2", null, 2n, {}, true], beta: ["1", null],
-    signal: [5, "x", null, {}, true] }, (values, name) => each({ ...values }, (value) => rejects("invalid_option", () => gpu.matmul(a, b, { ...sizes, [name]: value }), new RegExp(`\\b${name}\\b`)))),
-
-  "wrong options to open with": async ({ lapidary: { Gpu } }) => {
-    const wrong = { backend: ["WebGPU", "cuda", "", 5, null], power_preference: ["high", "", 1, null], pool_bytes: [-1, 1.5, "1", NaN, null], signal: [{}, 5, null], adapter: [1] };
-    await each(wrong, (values, name) => each({ ...values }, (value) => rejects("invalid_option", () => Gpu.open({ [name]: value }), new RegExp(`\\b${name}\\b`))));
-    await each({ "a string": "webgpu", "null": null, "a number": 1 }, (options) => rejects("invalid_type", () => Gpu.open(options), /\boptions\b/));
-  },
-
-  "a tensor of wrong data or shape": async ({ gpu }) => {
-    await each({ ...NOT_ARRAYS, "undefined": () => undefined }, (make) => rejects("invalid_type", () => gpu.tensor(make(), [2, 3]), /\bdata\b/));
-    await each({ "missing": undefined, "null": null, "one side": [6], "three sides": [1, 2, 3], "a string": "23", "a number": 6, "an object": { rows: 2, columns: 3 },
-      "an array-like": { length: 2, 0: 2, 1: 3 } }, (shape) => rejects("invalid_type", () => gpu.tensor(a, shape), /\bshape\b/));
-    const { "missing": _, ...sides } = NOT_DIMENSIONS;
-    await each(sides, (side) => rejects("invalid_dimension", () => gpu.tensor(a, [side, 3]), /\brows\b/, number_of(side)));
-    await each(sides, (side) => rejects("invalid_dimension", () => gpu.tensor(a, [2, side]), /\bcolumns\b/, number_of(side)));
-    await each({ "3 × 3": [3, 3], "2 × 2": [2, 2], "0 × 6": [0, 6] }, (shape) => rejects("length_mismatch", () => gpu.tensor(a, shape), /\b6\b/, new RegExp(`\\b${shape[0] * shape[1]}\\b`)));
-    await each({ "65536": [65536, 65536], "the most": [2 ** 32 - 1, 2 ** 32 - 1] }, (shape) => rejects(["length_mismatch", "limit_exceeded"], () => gpu.tensor(a, shape), /\d{10}/));
-  },
-
-  "a benchmark of wrong samples": async ({ gpu }) => {
-    await each({ samples: [0, -1, 1.5, NaN, Infinity, "5", 1e9, null, 5n], min_ms: [-1, NaN, Infinity, "x", null] }, (values, name) =>
-      each({ ...values }, (value) => rejects("invalid_option", () => gpu.benchmark(a, b, { ...sizes, [name]: value }), new RegExp(`\\b${name}\\b`))));
-    await rejects("invalid_option", () => gpu.benchmark(a, b, { ...sizes, repeats: 3 }), /\brepeats\b/, /samples/);
-    await rejects("length_mismatch", () => gpu.benchmark(a, a, { ...sizes, samples: 1 }), /\b12\b/);
-    await rejects("invalid_type", () => gpu.benchmark([], b, sizes), /\ba\b/);
-  },
-
-  "a reference of wrong input, and a result of wrong length": async ({ lapidary }) => {
-    await rejects("invalid_type", () => lapidary.reference([], b, sizes), /\ba\b/);
-    await rejects("length_mismatch", () => lapidary.reference(a, a, sizes), /\b12\b/);
-    await rejects("invalid_option", () => lapidary.reference(a, b, { ...sizes, seed: 1 }), /\bseed\b/);
-    await rejects("invalid_dimension", () => lapidary.reference(a, b), /\bm\b/);
-    const reference = await lapidary.reference(a, b, sizes);
-    await each({ "7": 7, "9": 9, "0": 0 }, (length) => throws("length_mismatch", () => reference.check(new Float32Array(length)), new RegExp(`\\b${length}\\b`), /\b8\b/));
-    await each(NOT_ARRAYS, (make) => throws("invalid_type", () => reference.check(make()), /\bresult\b/));
-    reference.free();
-  },
-
-  "a random matrix of no length": async ({ lapidary: { random_matrix } }) => {
-    await each({ "-1": -1, "1.5": 1.5, "a string": "5", "missing": undefined, "NaN": NaN }, (length) => rejects("invalid_dimension", () => random_matrix(length, 1), /\blength\b/));
-    await each({ "-1": -1, "1.5": 1.5, "a string": "5", "missing": undefined }, (seed) => rejects("invalid_dimension", () => random_matrix(4, seed), /\bseed\b/));
-    await rejects("out_of_memory", () => random_matrix(2 ** 50, 1), /\d{10}/);
-  },
+  "beta without c": ({ gpu }) =>
+    each({ "1": 1, "-0.5": -0.5, "NaN": NaN }, (beta) =>
+      rejects("invalid_option", () => gpu.matmul(a, b, { ...sizes, beta }), /\bbeta\b/, /\bc\b/),
+    ),
 };

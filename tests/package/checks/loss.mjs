@@ -40,9 +40,16 @@ export default {
     const x = integers(49);
     const [a, b] = [await gpu.tensor(x, [7, 7]), await gpu.matmul(x, x, { m: 7, k: 7, n: 7, keep: true })];
     kill();
-    for (const call of [() => a.toArray(), () => gpu.matmul(a, b, {}), () => gpu.matmul(x, b, { m: 7 }), () => gpu.benchmark(a, b, {})]) await rejects("device_lost", call, /lost/);
+    for (const call of [() => a.toArray(), () => gpu.matmul(a, b, {}), () => gpu.matmul(x, b, { m: 7 }), () => gpu.benchmark(a, b, {})])
+      await rejects("device_lost", call, /lost/);
     same(await gpu.matmul(x, x, { m: 7, k: 7, n: 7 }), product(x, x, { m: 7, k: 7, n: 7 }), "a product of arrays");
-    for (const call of [() => a.toArray(), () => gpu.matmul(a, x, { n: 7 }), () => gpu.matmul(x, b, { m: 7 }), () => gpu.benchmark(a, b, {})]) await rejects("device_lost", call, /lost/);
+    for (const call of [
+      () => a.toArray(),
+      () => gpu.matmul(a, x, { n: 7 }),
+      () => gpu.matmul(x, b, { m: 7 }),
+      () => gpu.benchmark(a, b, {}),
+    ])
+      await rejects("device_lost", call, /lost/);
     const fresh = await gpu.tensor(x, [7, 7]);
     same(await gpu.matmul(fresh, fresh, {}), product(x, x, { m: 7, k: 7, n: 7 }), "a fresh tensor");
     for (const tensor of [a, b, fresh]) tensor.dispose();
@@ -73,8 +80,14 @@ export default {
         plain: gpu.matmul(a, b, options).then((data) => same(data, expected)),
         report: gpu.matmul(a, b, { ...options, report: true }).then(({ data }) => same(data, expected)),
         tensor: gpu.matmul(before, b, { n: 41 }).then((data) => same(data, expected)),
-        keep: gpu.matmul(a, b, { ...options, keep: true }).then((tensor) => tensor.toArray()).then((data) => same(data, expected)),
-        upload: gpu.tensor(a, [60, 51]).then((tensor) => tensor.toArray()).then((data) => same(data, a)),
+        keep: gpu
+          .matmul(a, b, { ...options, keep: true })
+          .then((tensor) => tensor.toArray())
+          .then((data) => same(data, expected)),
+        upload: gpu
+          .tensor(a, [60, 51])
+          .then((tensor) => tensor.toArray())
+          .then((data) => same(data, a)),
         download: before.toArray().then((data) => same(data, a)),
         benchmark: gpu.benchmark(a, b, { ...options, samples: 1, min_ms: 1 }),
       };
@@ -97,12 +110,14 @@ export default {
       "all of c": ({ options }) => options.c.fill(0),
       "a transferred": ({ a }) => structuredClone(a, { transfer: [a.buffer] }),
     };
-    const ends = Object.fromEntries(Object.entries(changes).map(([name, change]) => {
-      const one = problem(12, 11, 9, 1, name.endsWith("c") ? { beta: 1, c: integers(108) } : {});
-      const end = settles(gpu.matmul(one.a, one.b, one.options));
-      change(one);
-      return [name, end];
-    }));
+    const ends = Object.fromEntries(
+      Object.entries(changes).map(([name, change]) => {
+        const one = problem(12, 11, 9, 1, name.endsWith("c") ? { beta: 1, c: integers(108) } : {});
+        const end = settles(gpu.matmul(one.a, one.b, one.options));
+        change(one);
+        return [name, end];
+      }),
+    );
     kill();
     await each(ends, async (end) => is_fault((await end).error, "device_lost", /changed/));
   },
@@ -121,7 +136,8 @@ export default {
     const pending = Array.from({ length: 4 }, () => settles(own.matmul(a, b, options)));
     kill();
     own.free();
-    for (const { error, value } of await within(30_000, Promise.all(pending))) error ? is_fault(error, ["disposed", "device_lost"]) : same(value, expected);
+    for (const { error, value } of await within(30_000, Promise.all(pending)))
+      error ? is_fault(error, ["disposed", "device_lost"]) : same(value, expected);
     // The next loss is to be of the shared handle again.
     [seen.devices.length, seen.contexts.length] = before;
   },
@@ -133,7 +149,10 @@ export default {
       const pending = [1, 2, 3].map((i) => right(gpu, problem(10 * i, 9, 7, turn)));
       kill();
       await Promise.all(pending);
-      assert(gpu.info().generation === before.generation + turn, `generation ${gpu.info().generation} after ${turn} losses from ${before.generation}`);
+      assert(
+        gpu.info().generation === before.generation + turn,
+        `generation ${gpu.info().generation} after ${turn} losses from ${before.generation}`,
+      );
       assert(seen.asked === before.asked + turn, `${seen.asked - before.asked} devices after ${turn} losses`);
     }
   },
@@ -149,7 +168,8 @@ export default {
       const ends = await Promise.all(pending);
       hook.stop();
       assert(hook.fired, `no second loss at ${at}`);
-      for (const { error, value } of ends) error ? is_fault(error, ["device_lost", "unavailable"]) : same(value, expected, `with a loss at ${at}`);
+      for (const { error, value } of ends)
+        error ? is_fault(error, ["device_lost", "unavailable"]) : same(value, expected, `with a loss at ${at}`);
       await right(gpu, problem(5, 5, 5), `after a loss at ${at}`);
     }
   },

@@ -1,10 +1,10 @@
 /** Memory comes back, and no more is taken than a product needs. */
-import { assert, integers, is_slow, problem, right, same, settles, sleep } from "./tools.mjs";
+import { assert, integers, is_fault, is_slow, problem, right, same, settles, sleep } from "./tools.mjs";
 
 /** What a handle holds once nothing is under way, which must be what it held before. */
 async function at_rest(gpu, before = { used_bytes: 0, buffers: 0 }) {
   const is_more = ({ used_bytes, buffers }) => used_bytes !== before.used_bytes || buffers !== before.buffers;
-  for (let turn = 0; turn < 40 && is_more(gpu.memory()); turn++) await sleep(5);
+  for (let turn = 0; turn < 400 && is_more(gpu.memory()); turn++) await sleep(5);
   const stats = gpu.memory();
   assert(!is_more(stats), `${JSON.stringify(stats)}, but before ${JSON.stringify(before)}`);
   return stats;
@@ -40,7 +40,10 @@ export default {
     const before = await at_rest(gpu, start);
     for (let i = 0; i < 200; i++) same(await gpu.matmul(one.a, one.b, one.options), one.expected);
     const after = await at_rest(gpu, start);
-    assert(after.peak_bytes === before.peak_bytes && after.pooled_bytes === before.pooled_bytes && after.wasm_bytes === before.wasm_bytes, JSON.stringify({ before, after }));
+    assert(
+      after.peak_bytes === before.peak_bytes && after.pooled_bytes === before.pooled_bytes && after.wasm_bytes === before.wasm_bytes,
+      JSON.stringify({ before, after }),
+    );
   },
 
   "the pool keeps to its budget": async ({ lapidary: { Gpu }, backend, gpu }) => {
@@ -59,7 +62,10 @@ export default {
     for (let i = 0; i < 5; i++) tensors.push(await gpu.tensor(integers(64 * 64), [64, 64]));
     tensors.push(await gpu.matmul(tensors[0], tensors[1], { keep: true }));
     const { used_bytes, buffers } = gpu.memory();
-    assert(used_bytes >= 6 * 64 * 64 * 4 && used_bytes <= 6 * 64 * 64 * 4 * 1.25 && buffers >= 6, `${used_bytes} bytes in ${buffers} buffers`);
+    assert(
+      used_bytes >= 6 * 64 * 64 * 4 && used_bytes <= 6 * 64 * 64 * 4 * 1.25 && buffers >= 6,
+      `${used_bytes} bytes in ${buffers} buffers`,
+    );
     for (const tensor of tensors) tensor.dispose();
     await at_rest(gpu, before);
   },
@@ -102,6 +108,21 @@ export default {
     for (let i = 0; i < 10; i++) void gpu.matmul(a, b, options);
     await sleep(50);
     await gpu.benchmark(a, b, { ...options, samples: 2, min_ms: 1 });
+    await at_rest(gpu, before);
+  },
+
+  "a benchmark lets the page go on, and stops when it is aborted": async ({ gpu }) => {
+    const before = gpu.memory();
+    const { a, b, options } = problem(64, 63, 63);
+    const controller = new AbortController();
+    const start = performance.now();
+    const pending = settles(gpu.benchmark(a, b, { ...options, samples: 40, min_ms: 20, signal: controller.signal }));
+    await sleep(100);
+    controller.abort();
+    const { error } = await pending;
+    is_fault(error, "aborted");
+    const ms = performance.now() - start;
+    assert(ms < 1_500, `aborted after ${Math.round(ms)} ms in place of 100`);
     await at_rest(gpu, before);
   },
 

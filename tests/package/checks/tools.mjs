@@ -23,7 +23,8 @@ export function product(a, b, { m, k, n, transpose_a, transpose_b, alpha = 1, be
   for (let i = 0; i < m; i++) {
     for (let j = 0; j < n; j++) {
       let sum = 0;
-      for (let p = 0; alpha !== 0 && p < k; p++) sum += a[transpose_a ? p * lda + i : i * lda + p] * b[transpose_b ? j * ldb + p : p * ldb + j];
+      for (let p = 0; alpha !== 0 && p < k; p++)
+        sum += a[transpose_a ? p * lda + i : i * lda + p] * b[transpose_b ? j * ldb + p : p * ldb + j];
       out[i * n + j] = alpha * sum + (beta === 0 ? 0 : beta * c[i * ldc + j]);
     }
   }
@@ -52,7 +53,11 @@ export async function right(gpu, { a, b, options, expected }, what) {
   same(await gpu.matmul(a, b, options), expected, what);
 }
 
-export const settles = (promise) => promise.then((value) => ({ value }), (error) => ({ error }));
+export const settles = (promise) =>
+  promise.then(
+    (value) => ({ value }),
+    (error) => ({ error }),
+  );
 
 /** An error as it is documented: one of the codes, and a text that has what the patterns say. */
 export function is_fault(error, codes, ...patterns) {

@@ -1,0 +1,119 @@
+/** Options that are wrong, and bad input to what is not a product. */
+import { NOT_ARRAYS, NOT_DIMENSIONS, number_of } from "./input.mjs";
+import { each, problem, rejects, same, throws } from "./tools.mjs";
+
+const { a, b } = problem(2, 3, 4);
+const sizes = { m: 2, k: 3, n: 4 };
+
+export default {
+  "an option that is not known": ({ gpu }) =>
+    each({ M: 2, transposeA: true, dtype: "f16", lda_: 3 }, (value, name) =>
+      rejects("invalid_option", () => gpu.matmul(a, b, { ...sizes, [name]: value }), new RegExp(`\\b${name}\\b`), /transpose_a/),
+    ),
+
+  "options that are no object": ({ gpu }) =>
+    each({ "a number": 5, "a string": "m=2", "null": null, "a boolean": true, "a BigInt": 1n, "a function": () => sizes }, (options) =>
+      rejects("invalid_type", () => gpu.matmul(a, b, options), /\boptions\b/),
+    ),
+
+  "no options": ({ gpu }) => rejects("invalid_dimension", () => gpu.matmul(a, b), /\bm\b/),
+
+  "options without a prototype are options": async ({ gpu }) => {
+    same(await gpu.matmul(a, b, Object.assign(Object.create(null), sizes)), problem(2, 3, 4).expected);
+  },
+
+  "options of a wrong type": ({ gpu }) =>
+    each(
+      {
+        transpose_a: [1, "yes", null, 0],
+        transpose_b: [{}],
+        report: [1, "true"],
+        keep: [1, null],
+        alpha: ["2", null, 2n, {}, true],
+        beta: ["1", null],
+        signal: [5, "x", null, {}, true],
+      },
+      (values, name) =>
+        each({ ...values }, (value) =>
+          rejects("invalid_option", () => gpu.matmul(a, b, { ...sizes, [name]: value }), new RegExp(`\\b${name}\\b`)),
+        ),
+    ),
+
+  "wrong options to open with": async ({ lapidary: { Gpu } }) => {
+    const wrong = {
+      backend: ["WebGPU", "cuda", "", 5, null],
+      power_preference: ["high", "", 1, null],
+      pool_bytes: [-1, 1.5, "1", NaN, null],
+      signal: [{}, 5, null],
+      adapter: [1],
+    };
+    await each(wrong, (values, name) =>
+      each({ ...values }, (value) => rejects("invalid_option", () => Gpu.open({ [name]: value }), new RegExp(`\\b${name}\\b`))),
+    );
+    await each({ "a string": "webgpu", "null": null, "a number": 1 }, (options) =>
+      rejects("invalid_type", () => Gpu.open(options), /\boptions\b/),
+    );
+  },
+
+  "a tensor of wrong data or shape": async ({ gpu }) => {
+    await each({ ...NOT_ARRAYS, "undefined": () => undefined }, (make) =>
+      rejects("invalid_type", () => gpu.tensor(make(), [2, 3]), /\bdata\b/),
+    );
+    await each(
+      {
+        "missing": undefined,
+        "null": null,
+        "one side": [6],
+        "three sides": [1, 2, 3],
+        "a string": "23",
+        "a number": 6,
+        "an object": { rows: 2, columns: 3 },
+        "an array-like": { length: 2, 0: 2, 1: 3 },
+      },
+      (shape) => rejects("invalid_type", () => gpu.tensor(a, shape), /\bshape\b/),
+    );
+    const { "missing": _, ...sides } = NOT_DIMENSIONS;
+    await each(sides, (side) => rejects("invalid_dimension", () => gpu.tensor(a, [side, 3]), /\brows\b/, number_of(side)));
+    await each(sides, (side) => rejects("invalid_dimension", () => gpu.tensor(a, [2, side]), /\bcolumns\b/, number_of(side)));
+    await each({ "3 × 3": [3, 3], "2 × 2": [2, 2], "0 × 6": [0, 6] }, (shape) =>
+      rejects("length_mismatch", () => gpu.tensor(a, shape), /\b6\b/, new RegExp(`\\b${shape[0] * shape[1]}\\b`)),
+    );
+    await each({ "65536": [65536, 65536], "the most": [2 ** 32 - 1, 2 ** 32 - 1] }, (shape) =>
+      rejects(["length_mismatch", "limit_exceeded"], () => gpu.tensor(a, shape), /\d{10}/),
+    );
+  },
+
+  "a benchmark of wrong samples": async ({ gpu }) => {
+    await each({ samples: [0, -1, 1.5, NaN, Infinity, "5", 1e9, null, 5n], min_ms: [-1, NaN, Infinity, "x", null] }, (values, name) =>
+      each({ ...values }, (value) =>
+        rejects("invalid_option", () => gpu.benchmark(a, b, { ...sizes, [name]: value }), new RegExp(`\\b${name}\\b`)),
+      ),
+    );
+    await rejects("invalid_option", () => gpu.benchmark(a, b, { ...sizes, repeats: 3 }), /\brepeats\b/, /samples/);
+    await rejects("length_mismatch", () => gpu.benchmark(a, a, { ...sizes, samples: 1 }), /\b12\b/);
+    await rejects("invalid_type", () => gpu.benchmark([], b, sizes), /\ba\b/);
+  },
+
+  "a reference of wrong input, and a result of wrong length": async ({ lapidary }) => {
+    await rejects("invalid_type", () => lapidary.reference([], b, sizes), /\ba\b/);
+    await rejects("length_mismatch", () => lapidary.reference(a, a, sizes), /\b12\b/);
+    await rejects("invalid_option", () => lapidary.reference(a, b, { ...sizes, seed: 1 }), /\bseed\b/);
+    await rejects("invalid_dimension", () => lapidary.reference(a, b), /\bm\b/);
+    const reference = await lapidary.reference(a, b, sizes);
+    await each({ "7": 7, "9": 9, "0": 0 }, (length) =>
+      throws("length_mismatch", () => reference.check(new Float32Array(length)), new RegExp(`\\b${length}\\b`), /\b8\b/),
+    );
+    await each(NOT_ARRAYS, (make) => throws("invalid_type", () => reference.check(make()), /\bresult\b/));
+    reference.free();
+  },
+
+  "a random matrix of no length": async ({ lapidary: { random_matrix } }) => {
+    await each({ "-1": -1, "1.5": 1.5, "a string": "5", "missing": undefined, "NaN": NaN }, (length) =>
+      rejects("invalid_dimension", () => random_matrix(length, 1), /\blength\b/),
+    );
+    await each({ "-1": -1, "1.5": 1.5, "a string": "5", "missing": undefined }, (seed) =>
+      rejects("invalid_dimension", () => random_matrix(4, seed), /\bseed\b/),
+    );
+    await rejects("out_of_memory", () => random_matrix(2 ** 50, 1), /\d{10}/);
+  },
+};
