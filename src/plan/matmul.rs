@@ -146,6 +146,11 @@ pub fn fragment(problem: &Problem, caps: &Caps) -> Result<Plan> {
     let (width, height) = fold(u64::from(problem.m.div_ceil(rows)) * u64::from(problem.n.div_ceil(4)), caps)?;
     // Where a single row begins is at the first texel in any case.
     let vec4 = |stored: &Stored| u32::from(stored.stride.is_multiple_of(4) || stored.rows <= 1);
+    // Browsers give a buffer for the way back less than this.
+    let (bytes, max) = (u64::from(width) * u64::from(height) * u64::from(rows) * 16, (1 << 30) - 1);
+    if bytes > max {
+        return Err(Error::LimitExceeded { what: "the size in bytes of a result of WebGL2", requested: bytes, max });
+    }
     let mut constants = constants_of_layout(problem);
     constants.extend([("ROWS", rows), ("A_VEC4", vec4(&problem.a)), ("B_VEC4", vec4(&problem.b))]);
     let kernel = Kernel { id: KernelId::MatmulPacked, variant: format!("{rows}x4"), constants };

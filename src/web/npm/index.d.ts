@@ -251,8 +251,9 @@ export function device_info(): Promise<DeviceInfo>;
 /**
  * C = alpha · op(A) · op(B) + beta · C in f32, row-major, for any m, k, n ≥ 0.
  *
- * The operands are read before the call returns, so they may be changed at once; only if the device is lost during the call are
- * they read again, and a change that is noticed then ends the call with `device_lost`.
+ * On the CPU the product is computed before the call returns: use a worker for large ones. Elsewhere only the operands are read before that,
+ * so they may be changed at once; only if the device is lost during the call are they read again, and a change that is noticed then ends the
+ * call with `device_lost`.
  *
  * @throws {LapidaryError} `invalid_type`, `invalid_dimension`, `length_mismatch`, `invalid_option`, `limit_exceeded`, …
  */

@@ -154,7 +154,7 @@ export default {
   },
 
   "20 handles, one after another and some at once": async ({ lapidary: { Gpu }, gpu, backend }) => {
-    const [in_turn, at_once] = is_slow(gpu) ? [5, 3] : [16, 4];
+    const [in_turn, at_once] = is_slow(gpu) ? [3, 2] : [16, 4];
     for (let i = 0; i < in_turn; i++) {
       const one = await Gpu.open({ backend });
       if (i % 8 === 0) await right(one, problem(7, 7, 9), `handle ${i}`);
