@@ -96,7 +96,7 @@ pub struct MemoryStats {
     pub used_bytes: u64,
     /// Bytes of free buffers kept for reuse.
     pub pooled_bytes: u64,
-    /// The most that both together have been.
+    /// The most that `used_bytes` has been.
     pub peak_bytes: u64,
     /// Buffers in use.
     pub buffers: u64,

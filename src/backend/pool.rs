@@ -67,7 +67,7 @@ impl<T> Pool<T> {
         };
         inner.stats.used_bytes += entry.bytes;
         inner.stats.buffers += 1;
-        inner.stats.peak_bytes = inner.stats.peak_bytes.max(inner.stats.used_bytes + inner.stats.pooled_bytes);
+        inner.stats.peak_bytes = inner.stats.peak_bytes.max(inner.stats.used_bytes);
         drop(inner);
         Ok(Pooled { entry: Some(entry), home: Arc::clone(&self.inner) })
     }

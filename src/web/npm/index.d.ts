@@ -184,7 +184,7 @@ export interface MemoryStats {
   used_bytes: number;
   /** Bytes of free buffers kept for reuse. */
   pooled_bytes: number;
-  /** The most that `used_bytes` and `pooled_bytes` together have been. */
+  /** The most that `used_bytes` has been. */
   peak_bytes: number;
   buffers: number;
   /** Bytes of the WebAssembly module's own memory. */
