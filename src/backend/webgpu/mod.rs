@@ -109,3 +109,46 @@ impl Backend for WebGpu {
         self.pool.trim();
     }
 }
+
+#[cfg(all(test, not(target_arch = "wasm32")))]
+mod tests {
+    use super::*;
+    use crate::backend::device::{Device, Opened};
+    use crate::call::Call;
+    use crate::ops::matmul::Matmul;
+    use crate::options::Options;
+
+    /// Limits far below the device's: every operand is split, k too, and the parts make up the product.
+    #[test]
+    fn a_product_in_many_parts_is_right() {
+        let Ok((mut device, info)) = pollster::block_on(open(&Options::default())) else {
+            assert!(!std::env::var("LAPIDARY_REQUIRE").unwrap_or_default().contains("webgpu"), "required");
+            eprintln!("skipped webgpu: no adapter");
+            return;
+        };
+        device.caps.max_binding_bytes = 8192;
+        device.caps.max_workgroups_per_dimension = 3;
+        let opened = Opened { device: Device::WebGpu(device), info };
+        let (m, k, n) = (130, 170, 75);
+        let values = |count: usize| (0..count).map(|i| (i * 7 % 11) as f32 - 5.0).collect::<Vec<_>>();
+        let (a, b, c) = (values(m * k), values(k * n), values(m * n));
+        let mut accumulates = false;
+        for (transpose_a, transpose_b) in [(false, false), (true, false), (false, true), (true, true)] {
+            let op = Matmul::new(m as u64, k as u64, n as u64).transpose_a(transpose_a).transpose_b(transpose_b).plus(2.0, &c);
+            let call = Call::new(&op, (&a).into(), (&b).into()).unwrap();
+            let how = How { repeats: 1, timed: false, download: (m * n) as u64 };
+            let started = call.start(&opened, how).unwrap();
+            assert!(started.plan.dispatches.len() > 10, "{}", started.plan);
+            accumulates |= started.plan.dispatches.iter().any(|dispatch| dispatch.kernel.constant("ACCUMULATES") == 1);
+            let data = pollster::block_on(opened.device.finish(started.running)).unwrap().data.unwrap().into_vec();
+            for (at, &value) in data.iter().enumerate() {
+                let (i, j) = (at / n, at % n);
+                let x = |p: usize| if transpose_a { a[p * m + i] } else { a[i * k + p] };
+                let y = |p: usize| if transpose_b { b[j * k + p] } else { b[p * n + j] };
+                let exact = (0..k).map(|p| x(p) * y(p)).sum::<f32>() + 2.0 * c[at];
+                assert_eq!(value, exact, "{i},{j} transposed {transpose_a},{transpose_b}");
+            }
+        }
+        assert!(accumulates, "no product was split over k");
+    }
+}
