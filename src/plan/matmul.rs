@@ -52,7 +52,7 @@ const TILES: [Tile; 4] = [
     Tile { m: 256, n: 128, k: 16, threads_m: 16, threads_n: 16, speed: 1.0 },
     Tile { m: 64, n: 64, k: 16, threads_m: 8, threads_n: 16, speed: 0.93 },
     Tile { m: 32, n: 64, k: 32, threads_m: 8, threads_n: 16, speed: 0.7 },
-    // For what fits a few workgroups: no slower there, and compiled three times as fast where a CPU emulates the GPU.
+    // For what fits a few workgroups: no slower there, and sooner compiled, which counts where a CPU emulates the GPU.
     Tile { m: 32, n: 32, k: 16, threads_m: 8, threads_n: 8, speed: 0.5 },
 ];
 

@@ -1,7 +1,7 @@
 //! WebGL2: matrices are float textures, and a product is a drawing into float textures.
 //!
 //! The context is the backend's own: no state of it is changed from outside, and none is left to be restored. Its commands are in `gl.js`, in
-//! sequences. One by one through `glow` they weighed 16 KB more, compressed, would have needed `unsafe` each, and its context panics
+//! sequences. One by one through `glow` they would weigh more than this whole backend does, would need `unsafe` each, and its context panics
 //! on one that was lost; so `glow` gives the names of things here, and no more.
 
 mod adapter;
