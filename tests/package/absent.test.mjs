@@ -53,6 +53,13 @@ without(
   () => (GPU.prototype.requestAdapter = () => Promise.reject(new Error("blocked"))),
 );
 
+without("webgpu", "a request for an adapter that nobody answers", "did not answer within \\d+ s", () => {
+  GPU.prototype.requestAdapter = () => new Promise(() => {});
+  // Who waits for this test has less patience than the package.
+  const { setTimeout } = globalThis;
+  globalThis.setTimeout = (then, ms) => setTimeout(then, Math.min(ms, 3000));
+}, true);
+
 without("webgpu", "an adapter without a device", "not today", () => {
   GPUAdapter.prototype.requestDevice = () => Promise.reject(new DOMException("not today", "OperationError"));
 });

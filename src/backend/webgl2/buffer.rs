@@ -8,36 +8,44 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use js_sys::Float32Array;
-use wasm_bindgen::prelude::*;
 
-use super::{Gl, WebGl2};
+use super::WebGl2;
+use super::commands::Commands;
 use crate::backend::pool::Pooled;
 use crate::error::{Error, Result};
 use crate::ops::matmul::Problem;
 use crate::plan::Plan;
 use crate::plan::matmul::fold;
 
-#[wasm_bindgen(module = "/src/backend/webgl2/gl.js")]
-extern "C" {
-    fn textures(gl: &Gl, count: u32, width: u32, height: u32) -> JsValue;
-    fn staging(gl: &Gl, bytes: f64) -> JsValue;
-    fn release(gl: &Gl, memory: &JsValue);
-    #[wasm_bindgen(catch)]
-    fn write(gl: &Gl, textures: &JsValue, width: u32, values: &Float32Array) -> Result<(), JsValue>;
-}
-
 /// The pool's kind of staging buffers; that of textures is made of their number and sides.
 const STAGING: u32 = u32::MAX;
 
-/// Textures or a staging buffer, which are deleted when this is dropped, not when some collector comes by.
+/// What the driver gave.
+pub(super) enum Memory {
+    /// As many textures as were asked for, less if the context is lost.
+    Textures(Vec<glow::Texture>),
+    /// None if the context is lost.
+    Staging(Option<glow::Buffer>),
+}
+
+impl Memory {
+    pub(super) fn textures(&self) -> &[glow::Texture] {
+        match self {
+            Self::Textures(textures) => textures,
+            Self::Staging(_) => &[],
+        }
+    }
+}
+
+/// Memory that is given back when this is dropped, not when some collector comes by.
 pub(super) struct Raw {
-    gl: Gl,
-    pub memory: JsValue,
+    commands: Rc<Commands>,
+    pub memory: Memory,
 }
 
 impl Drop for Raw {
     fn drop(&mut self) {
-        release(&self.gl, &self.memory);
+        self.commands.delete(&self.memory);
     }
 }
 
@@ -75,8 +83,8 @@ impl WebGl2 {
     /// Copies values to the device; they may change as soon as this returns.
     pub(super) fn store(&self, values: &Float32Array) -> Result<Buffer> {
         let matrix = self.flat(values.length().into())?;
-        write(&self.gl, &matrix.raw.memory, matrix.width, values)
-            .map_err(|_| Error::OutOfMemory { bytes: matrix.columns * 4, place: "the host" })?;
+        let written = self.commands.write(matrix.raw.memory.textures(), matrix.width, values);
+        written.map_err(|_| Error::OutOfMemory { bytes: matrix.columns * 4, place: "the host" })?;
         Ok(Buffer::new(matrix))
     }
 
@@ -109,18 +117,21 @@ impl WebGl2 {
         let bytes = u64::from(count) * u64::from(width) * u64::from(height) * 16;
         // Sides are below 2^23, and there are at most four.
         let kind = width.ilog2() << 26 | count << 23 | height;
-        self.take(kind, bytes, &|| textures(&self.gl, count, width, height))
+        self.take(kind, bytes, &|| self.commands.textures(count, width, height))
     }
 
     /// Room for a result on its way to the host.
     pub(super) fn staging(&self, bytes: u64) -> Result<Pooled<Raw>> {
-        self.take(STAGING, bytes, &|| staging(&self.gl, bytes as f64))
+        let size = i32::try_from(bytes);
+        let size =
+            size.map_err(|_| Error::LimitExceeded { what: "the size of a buffer in bytes", requested: bytes, max: i32::MAX as u64 })?;
+        self.take(STAGING, bytes, &|| self.commands.staging(size))
     }
 
-    fn take(&self, kind: u32, bytes: u64, make: &dyn Fn() -> JsValue) -> Result<Pooled<Raw>> {
+    fn take(&self, kind: u32, bytes: u64, make: &dyn Fn() -> Memory) -> Result<Pooled<Raw>> {
         loop {
             let taken = self.pool.take(kind, bytes, || {
-                let raw = Raw { gl: self.gl.clone(), memory: make() };
+                let raw = Raw { commands: Rc::clone(&self.commands), memory: make() };
                 self.check(bytes).map(|()| raw)
             });
             if matches!(taken, Err(Error::OutOfMemory { .. })) && self.pool.stats().pooled_bytes > 0 {

@@ -1,19 +1,17 @@
 //! WebGL2: matrices are float textures, and a product is a drawing into float textures.
 //!
-//! The context is the backend's own: no state of it is changed from outside, and none is left to be restored. Its commands are in `gl.js`, in
-//! sequences. One by one through `glow` they would weigh more than this whole backend does, would need `unsafe` each, and its context panics
-//! on one that was lost; so `glow` gives the names of things here, and no more.
+//! Beside the rooms that every backend has, `commands` holds WebGL's commands, through `glow`, and all that is unsafe about them.
 
 mod adapter;
 mod buffer;
+mod commands;
 mod pipeline;
 mod submit;
 
 use std::cell::{Cell, RefCell};
+use std::rc::Rc;
 
-use glow::OUT_OF_MEMORY;
-use wasm_bindgen::prelude::*;
-use web_sys::WebGl2RenderingContext as Gl;
+use web_sys::WebGl2RenderingContext;
 
 pub(crate) use adapter::open;
 pub(crate) use buffer::Buffer;
@@ -27,15 +25,9 @@ use crate::info::Caps;
 use crate::ops::matmul::Problem;
 use crate::plan::{self, Plan};
 
-#[wasm_bindgen(module = "/src/backend/webgl2/gl.js")]
-extern "C" {
-    fn close(gl: &Gl);
-    fn fault(gl: &Gl) -> u32;
-}
-
 /// An open device: a context and what was made in it.
 pub(crate) struct WebGl2 {
-    gl: Gl,
+    commands: Rc<commands::Commands>,
     caps: Caps,
     programs: pipeline::Programs,
     pool: Pool<buffer::Raw>,
@@ -87,7 +79,7 @@ impl Backend for WebGl2 {
 
     fn lost(&self) -> Option<String> {
         // The event of a loss says nothing more than this, and says it later. A context that nobody asks to have back stays lost.
-        self.gl.is_context_lost().then(|| "the browser took the WebGL context away".to_owned())
+        self.commands.is_lost().then(|| "the browser took the WebGL context away".to_owned())
     }
 
     fn memory(&self) -> MemoryStats {
@@ -109,10 +101,10 @@ impl WebGl2 {
 
     /// An error if WebGL has one to tell, of this command or one before it. `bytes` is what was asked for.
     fn check(&self, bytes: u64) -> Result<()> {
-        let error = match fault(&self.gl) {
+        let error = match self.commands.fault() {
             0 => return Ok(()),
-            OUT_OF_MEMORY => Error::OutOfMemory { bytes, place: "the GPU" },
-            Gl::CONTEXT_LOST_WEBGL => Error::DeviceLost { reason: self.lost().unwrap_or_default() },
+            glow::OUT_OF_MEMORY => Error::OutOfMemory { bytes, place: "the GPU" },
+            WebGl2RenderingContext::CONTEXT_LOST_WEBGL => Error::DeviceLost { reason: self.lost().unwrap_or_default() },
             code => Error::internal(format!("WebGL error {code}")),
         };
         *self.faults.last.borrow_mut() = Some((error.clone(), self.faults.submissions.get()));
@@ -126,12 +118,5 @@ impl WebGl2 {
             Some((error, last)) if number <= *last => Err(error.clone()),
             _ => Ok(()),
         }
-    }
-}
-
-impl Drop for WebGl2 {
-    fn drop(&mut self) {
-        // Waiting for the collector would keep a context, of which browsers allow few, from others.
-        close(&self.gl);
     }
 }

@@ -1,37 +1,40 @@
 //! Compiled kernels, kept for the life of the context.
 
 use std::cell::RefCell;
+use std::rc::Rc;
 
-use wasm_bindgen::prelude::*;
-
-use super::{Gl, WebGl2};
+use super::WebGl2;
 use crate::error::{Error, Result};
 use crate::kernels::Kernel;
 
-#[wasm_bindgen(module = "/src/backend/webgl2/gl.js")]
-extern "C" {
-    fn compile(gl: &Gl, vertices: &str, fragments: &str, samplers: &str) -> JsValue;
-}
-
 const VERTICES: &str = include_str!(concat!(env!("OUT_DIR"), "/matmul-packed.vert"));
+
+/// A compiled kernel, which goes with its context.
+pub(super) struct Program {
+    pub key: glow::Program,
+    /// The place of its parameters.
+    pub params: Option<glow::UniformLocation>,
+}
 
 /// Programs by kernel: a list, because a page uses few.
 #[derive(Default)]
-pub(super) struct Programs(RefCell<Vec<(Kernel, JsValue)>>);
+pub(super) struct Programs(RefCell<Vec<(Kernel, Rc<Program>)>>);
 
 impl WebGl2 {
     /// The program, compiled at its first use. `samplers` are named in the order of their units.
-    pub(super) fn program(&self, kernel: &Kernel, samplers: &str, fragments: impl FnOnce() -> Result<String>) -> Result<JsValue> {
+    pub(super) fn program(&self, kernel: &Kernel, samplers: &str, fragments: impl FnOnce() -> Result<String>) -> Result<Rc<Program>> {
         let mut programs = self.programs.0.borrow_mut();
         if let Some((_, program)) = programs.iter().find(|(known, _)| known == kernel) {
-            return Ok(program.clone());
+            return Ok(Rc::clone(program));
         }
-        let program = compile(&self.gl, VERTICES, &fragments()?, samplers);
-        if let Some(log) = program.as_string() {
-            self.check(0)?;
-            return Err(Error::internal(format!("a shader was refused: {log}")));
-        }
-        programs.push((kernel.clone(), program.clone()));
+        let program = match self.commands.compile(VERTICES, &fragments()?, samplers) {
+            Ok(program) => Rc::new(program),
+            Err(log) => {
+                self.check(0)?;
+                return Err(Error::internal(format!("a shader was refused: {log}")));
+            }
+        };
+        programs.push((kernel.clone(), Rc::clone(&program)));
         Ok(program)
     }
 }

@@ -9,12 +9,10 @@
 
 use std::rc::Rc;
 
-use js_sys::{Float32Array, Promise};
-use wasm_bindgen::prelude::*;
-use wasm_bindgen_futures::JsFuture;
-
+use super::WebGl2;
 use super::buffer::{Buffer, Matrix, Raw};
-use super::{Gl, WebGl2};
+use super::commands::Fence;
+use super::pipeline::Program;
 use crate::backend::cpu::wasm::new_array;
 use crate::backend::pool::Pooled;
 use crate::backend::{Bound, Finished, How};
@@ -28,39 +26,10 @@ const MULTIPLICATIONS: u64 = 1 << 31;
 
 const UNFOLD: &str = include_str!(concat!(env!("OUT_DIR"), "/matmul-unfold.frag"));
 
-#[wasm_bindgen(module = "/src/backend/webgl2/gl.js")]
-extern "C" {
-    fn draw(
-        gl: &Gl,
-        program: &JsValue,
-        params: &[u32],
-        a: &JsValue,
-        b: &JsValue,
-        c: &JsValue,
-        targets: &JsValue,
-        width: u32,
-        height: u32,
-        lines: u32,
-    );
-    fn pack(gl: &Gl, targets: &JsValue, count: u32, width: u32, height: u32, staging: &JsValue);
-    fn settled(gl: &Gl) -> Promise;
-    #[wasm_bindgen(catch)]
-    fn read(
-        gl: &Gl,
-        staging: &JsValue,
-        out: &Float32Array,
-        rows: f64,
-        columns: f64,
-        count: u32,
-        width: u32,
-        height: u32,
-    ) -> Result<bool, JsValue>;
-}
-
 /// A submission under way.
 pub(crate) struct Running {
     number: u32,
-    settled: Promise,
+    fence: Fence,
     timed: bool,
     /// The result's copy, unless the kernel's time is to be known first.
     reading: Option<Reading>,
@@ -80,16 +49,17 @@ impl WebGl2 {
         let mut params = bytemuck::cast::<_, [u32; 13]>(dispatch.params).to_vec();
         params.push(out.width.ilog2());
         params.resize(20, 0);
-        let mut samplers = [const { JsValue::UNDEFINED }; 3];
+        let mut matrices = [const { None }; 3];
         for binding in &dispatch.bindings {
             let index = binding.index as usize;
-            let (Some(Some(Bound::Buffer(buffer))), Some(sampler)) = (operands.get(binding.slot.index()), samplers.get_mut(index)) else {
+            let (Some(Some(Bound::Buffer(buffer))), Some(place)) = (operands.get(binding.slot.index()), matrices.get_mut(index)) else {
                 return Err(Error::internal("an operand is not on the GPU"));
             };
             let matrix = self.operand(buffer)?;
-            *sampler = matrix.raw.memory.clone();
             params[14 + index * 2..][..2].copy_from_slice(&matrix.log2_and_mask());
+            *place = Some(matrix);
         }
+        let samplers = matrices.each_ref().map(|matrix| matrix.as_ref().and_then(|matrix| matrix.raw.memory.textures().first().copied()));
         let program = self.program(&dispatch.kernel, "a b c", || dispatch.kernel.glsl())?;
         let number = self.number();
         for _ in 0..how.repeats {
@@ -101,7 +71,7 @@ impl WebGl2 {
             Some(matrix) => Some(self.pack(matrix)?),
             None => None,
         };
-        Ok(Running { number, settled: settled(&self.gl), timed: how.timed, reading, later })
+        Ok(Running { number, fence: self.commands.fence(), timed: how.timed, reading, later })
     }
 
     /// A matrix of several textures put into one, as it would be stored.
@@ -113,33 +83,34 @@ impl WebGl2 {
             Ok(format!("#version 300 es\n#define ROWS {rows}\n{}", template::expand(UNFOLD, &kernel.constants)?))
         })?;
         let [log2, mask] = matrix.log2_and_mask();
-        let samplers = [matrix.raw.memory.clone(), JsValue::UNDEFINED, JsValue::UNDEFINED];
+        let samplers: Vec<_> = matrix.raw.memory.textures().iter().copied().map(Some).collect();
         self.draw(&program, &[matrix.columns as u32, log2, mask, flat.width.ilog2()], &samplers, &flat, 1);
         Ok(flat)
     }
 
     /// Draws all of the target, a few lines at a time if they take long. Each fragment does 4 k multiplications a texture.
-    fn draw(&self, program: &JsValue, params: &[u32], [a, b, c]: &[JsValue; 3], out: &Matrix, k: u32) {
+    fn draw(&self, program: &Program, params: &[u32], samplers: &[Option<glow::Texture>], out: &Matrix, k: u32) {
         let of_a_line = u64::from(k.max(1)) * u64::from(out.width * out.count) * 4;
         let lines = (MULTIPLICATIONS / of_a_line).clamp(1, out.height.into()) as u32;
-        draw(&self.gl, program, params, a, b, c, &out.raw.memory, out.width, out.height, lines);
+        self.commands.draw(program, params, samplers, out.raw.memory.textures(), [out.width, out.height, lines]);
     }
 
     /// Starts the copy of a matrix to the host.
     fn pack(&self, matrix: Rc<Matrix>) -> Result<Reading> {
         let Matrix { width, height, .. } = *matrix;
-        let count = matrix.rows.min(matrix.count.into());
-        let staging = self.staging(count * u64::from(width) * u64::from(height) * 16)?;
-        pack(&self.gl, &matrix.raw.memory, count as u32, width, height, &staging.memory);
+        let textures = matrix.raw.memory.textures();
+        let textures = &textures[..textures.len().min(matrix.rows as usize)];
+        let staging = self.staging(matrix.rows.min(matrix.count.into()) * u64::from(width) * u64::from(height) * 16)?;
+        self.commands.pack(textures, [width, height], &staging.memory);
         Ok(Reading { staging, matrix })
     }
 
     pub(super) async fn complete(&self, running: Running) -> Result<Finished> {
-        let Running { number, settled: done, timed, mut reading, later } = running;
-        let ms = self.wait(done).await?;
+        let Running { number, fence, timed, mut reading, later } = running;
+        let ms = fence.passed().await;
         if let Some(matrix) = later {
             reading = Some(self.pack(matrix)?);
-            self.wait(settled(&self.gl)).await?;
+            self.commands.fence().passed().await;
         }
         let data = match reading {
             Some(reading) => Some(self.bring(&reading)?),
@@ -152,13 +123,8 @@ impl WebGl2 {
     pub(super) async fn read_back(&self, buffer: &Buffer) -> Result<HostVec> {
         let number = self.number();
         let reading = Some(self.pack(buffer.matrix())?);
-        let running = Running { number, settled: settled(&self.gl), timed: false, reading, later: None };
+        let running = Running { number, fence: self.commands.fence(), timed: false, reading, later: None };
         self.complete(running).await?.data.ok_or_else(|| Error::internal("no result"))
-    }
-
-    async fn wait(&self, settled: Promise) -> Result<f64> {
-        let ms = JsFuture::from(settled).await;
-        ms.ok().and_then(|ms| ms.as_f64()).ok_or_else(|| Error::internal("a fence could not be asked"))
     }
 
     /// What was copied, its rows in order.
@@ -166,7 +132,9 @@ impl WebGl2 {
         let &Matrix { rows, columns, count, width, height, .. } = &**matrix;
         let out = new_array(rows * columns)?;
         let bytes = rows * columns * 4;
-        let carried = read(&self.gl, &staging.memory, &out, rows as f64, columns as f64, count, width, height)
+        let carried = self
+            .commands
+            .read(&staging.memory, &out, [rows as f64, columns as f64], [count, width, height])
             .map_err(|_| Error::OutOfMemory { bytes, place: "the host" })?;
         // That it was proves all that came before, since a context never comes back by itself.
         if carried { Ok(HostVec(out)) } else { Err(Error::DeviceLost { reason: "the result could not be read".to_owned() }) }

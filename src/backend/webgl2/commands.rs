@@ -1,0 +1,340 @@
+//! WebGL's commands, in the sequences in which they are used. Nothing is decided here, and nothing remembered.
+//!
+//! `glow` has every command `unsafe`, because natively each calls C. In the browser each is checked by the browser, and `glow` asks one
+//! thing: that a key (of a texture, a program, …) is not used after it was deleted. Here keys are deleted by the `Drop` of what owns
+//! them and lent out by reference until then; that is the reason behind each block below.
+//!
+//! A lost context takes every command and does nothing. So nothing is checked on the way; [`fault`](Commands::fault) tells in the end.
+
+use std::rc::Rc;
+
+use glow::HasContext;
+use js_sys::{Float32Array, Promise};
+use wasm_bindgen::prelude::*;
+use wasm_bindgen_futures::JsFuture;
+use web_sys::WebGl2RenderingContext;
+
+use super::buffer::Memory;
+use super::pipeline::Program;
+use crate::clock::Stopwatch;
+
+/// What `glow` has no command for: a canvas, the page's own arrays, and the page's event loop.
+#[wasm_bindgen(module = "/src/backend/webgl2/gl.js")]
+extern "C" {
+    fn context(power_preference: &str) -> Option<WebGl2RenderingContext>;
+    fn close(gl: &WebGl2RenderingContext);
+    #[wasm_bindgen(catch)]
+    fn write(gl: &WebGl2RenderingContext, width: u32, values: &Float32Array) -> Result<(), JsValue>;
+    #[wasm_bindgen(catch)]
+    #[rustfmt::skip]
+    fn read(
+        gl: &WebGl2RenderingContext,
+        out: &Float32Array,
+        rows: f64,
+        columns: f64,
+        count: u32,
+        width: u32,
+        height: u32,
+    ) -> Result<bool, JsValue>;
+    fn pause(ms: f64) -> Promise;
+}
+
+/// A context of our own: no state of it is changed from outside, and none is left to be restored.
+pub(super) struct Commands {
+    raw: WebGl2RenderingContext,
+    gl: glow::Context,
+}
+
+/// What a context says of the GPU.
+pub(super) struct About {
+    pub draws_to_floats: bool,
+    /// The longest side of a texture that can be drawn to.
+    pub side: u32,
+    pub name: String,
+    pub vendor: String,
+}
+
+/// Why there is no context.
+pub(super) enum NoContext {
+    /// The browser gives none.
+    Refused,
+    /// The browser gave one and took it away.
+    Lost,
+}
+
+impl Commands {
+    /// A fresh context with nothing to show, in a page or a worker.
+    pub(super) fn open(power_preference: &str) -> Result<Self, NoContext> {
+        let raw = context(power_preference).ok_or(NoContext::Refused)?;
+        // Of a lost one `glow` would ask things that it has no answer to.
+        if raw.is_context_lost() { Err(NoContext::Lost) } else { Ok(Self { gl: glow::Context::from_webgl2_context(raw.clone()), raw }) }
+    }
+
+    pub(super) fn is_lost(&self) -> bool {
+        self.raw.is_context_lost()
+    }
+
+    pub(super) fn describe(&self) -> About {
+        // Of WEBGL_debug_renderer_info, which `glow` has turned on where it is.
+        const UNMASKED: [u32; 2] = [0x9246, 0x9245];
+        let gl = &self.gl;
+        let text = |unmasked, plain| {
+            // SAFETY: no key.
+            let known = unsafe { gl.get_parameter_string(unmasked) };
+            // SAFETY: no key.
+            if known.is_empty() { unsafe { gl.get_parameter_string(plain) } } else { known }
+        };
+        let mut viewport = [0; 2];
+        // SAFETY: no key.
+        let side = unsafe {
+            gl.get_parameter_i32_slice(glow::MAX_VIEWPORT_DIMS, &mut viewport);
+            gl.get_parameter_i32(glow::MAX_TEXTURE_SIZE)
+        };
+        let about = About {
+            draws_to_floats: matches!(self.raw.get_extension("EXT_color_buffer_float"), Ok(Some(_))),
+            side: side.min(viewport[0]).min(viewport[1]).max(0) as u32,
+            name: text(UNMASKED[0], glow::RENDERER),
+            vendor: text(UNMASKED[1], glow::VENDOR),
+        };
+        // Where the extension is not, asking for its parameters was an error.
+        self.fault();
+        about
+    }
+
+    /// The first error that WebGL has to tell, or 0. It has one flag for each of its few kinds, and this takes all down.
+    pub(super) fn fault(&self) -> u32 {
+        if self.is_lost() {
+            return WebGl2RenderingContext::CONTEXT_LOST_WEBGL;
+        }
+        // SAFETY: no key.
+        let next = || unsafe { self.gl.get_error() };
+        let first = next();
+        if first != 0 {
+            (0..8).any(|_| next() == 0);
+        }
+        first
+    }
+
+    /// A program whose `samplers` are named in the order of their units, or the compiler's words on why not.
+    pub(super) fn compile(&self, vertices: &str, fragments: &str, samplers: &str) -> Result<Program, String> {
+        let gl = &self.gl;
+        // SAFETY: the keys are made here; those of the shaders are deleted at the end.
+        unsafe {
+            let key = gl.create_program()?;
+            let stages = [(glow::VERTEX_SHADER, vertices), (glow::FRAGMENT_SHADER, fragments)];
+            let mut log = String::new();
+            let mut shaders = Vec::new();
+            for (stage, source) in stages {
+                let shader = gl.create_shader(stage)?;
+                gl.shader_source(shader, source);
+                gl.compile_shader(shader);
+                gl.attach_shader(key, shader);
+                shaders.push(shader);
+            }
+            gl.link_program(key);
+            let linked = gl.get_program_link_status(key);
+            if !linked {
+                log = gl.get_program_info_log(key);
+            }
+            for shader in shaders {
+                if !linked {
+                    log += &gl.get_shader_info_log(shader);
+                }
+                gl.delete_shader(shader);
+            }
+            if !linked {
+                gl.delete_program(key);
+                return Err(log);
+            }
+            gl.use_program(Some(key));
+            for (unit, name) in samplers.split(' ').enumerate() {
+                gl.uniform_1_i32(gl.get_uniform_location(key, name).as_ref(), unit as i32);
+            }
+            Ok(Program { key, params: gl.get_uniform_location(key, "params") })
+        }
+    }
+
+    /// So many float textures.
+    pub(super) fn textures(&self, count: u32, width: u32, height: u32) -> Memory {
+        let gl = &self.gl;
+        // SAFETY: the keys are made here.
+        let texture = |_| unsafe {
+            let texture = gl.create_texture().ok()?;
+            gl.bind_texture(glow::TEXTURE_2D, Some(texture));
+            gl.tex_storage_2d(glow::TEXTURE_2D, 1, glow::RGBA32F, width as i32, height as i32);
+            // A float texture that would be filtered counts as incomplete, and reads as zero.
+            for filter in [glow::TEXTURE_MIN_FILTER, glow::TEXTURE_MAG_FILTER] {
+                gl.tex_parameter_i32(glow::TEXTURE_2D, filter, glow::NEAREST as i32);
+            }
+            Some(texture)
+        };
+        Memory::Textures((0..count).filter_map(texture).collect())
+    }
+
+    /// Room for a result on its way to the host.
+    pub(super) fn staging(&self, bytes: i32) -> Memory {
+        // SAFETY: the key is made here.
+        unsafe {
+            let buffer = self.gl.create_buffer().ok();
+            self.gl.bind_buffer(glow::PIXEL_PACK_BUFFER, buffer);
+            self.gl.buffer_data_size(glow::PIXEL_PACK_BUFFER, bytes, glow::STREAM_READ);
+            self.gl.bind_buffer(glow::PIXEL_PACK_BUFFER, None);
+            Memory::Staging(buffer)
+        }
+    }
+
+    pub(super) fn delete(&self, memory: &Memory) {
+        match memory {
+            // SAFETY: the owner is being dropped.
+            Memory::Textures(textures) => textures.iter().for_each(|&texture| unsafe { self.gl.delete_texture(texture) }),
+            // SAFETY: likewise.
+            Memory::Staging(buffer) => buffer.iter().for_each(|&buffer| unsafe { self.gl.delete_buffer(buffer) }),
+        }
+    }
+
+    /// Writes an array to a texture, from where it is. An error is the host's memory running out.
+    pub(super) fn write(&self, textures: &[glow::Texture], width: u32, values: &Float32Array) -> Result<(), JsValue> {
+        // SAFETY: the texture is lent.
+        unsafe { self.gl.bind_texture(glow::TEXTURE_2D, textures.first().copied()) };
+        write(&self.raw, width, values)
+    }
+
+    /// Makes the textures what is drawn to and read from; the framebuffer is the caller's to delete.
+    fn attach(&self, targets: &[glow::Texture]) -> Option<glow::Framebuffer> {
+        let gl = &self.gl;
+        let place = |index| glow::COLOR_ATTACHMENT0 + index as u32;
+        // SAFETY: the textures are lent, the framebuffer is made here.
+        unsafe {
+            let framebuffer = gl.create_framebuffer().ok();
+            gl.bind_framebuffer(glow::FRAMEBUFFER, framebuffer);
+            for (index, &texture) in targets.iter().enumerate() {
+                gl.framebuffer_texture_2d(glow::FRAMEBUFFER, place(index), glow::TEXTURE_2D, Some(texture), 0);
+            }
+            gl.draw_buffers(&(0..targets.len()).map(place).collect::<Vec<_>>());
+            framebuffer
+        }
+    }
+
+    /// Runs a program for each texel of the targets, some lines at a time.
+    pub(super) fn draw(
+        &self,
+        program: &Program,
+        params: &[u32],
+        samplers: &[Option<glow::Texture>],
+        targets: &[glow::Texture],
+        [width, height, lines]: [u32; 3],
+    ) {
+        let gl = &self.gl;
+        let framebuffer = self.attach(targets);
+        // SAFETY: program and textures are lent; the framebuffer is deleted at the end.
+        unsafe {
+            gl.use_program(Some(program.key));
+            gl.uniform_1_u32_slice(program.params.as_ref(), params);
+            for (unit, &texture) in samplers.iter().enumerate() {
+                gl.active_texture(glow::TEXTURE0 + unit as u32);
+                gl.bind_texture(glow::TEXTURE_2D, texture);
+            }
+            for line in (0..height).step_by(lines as usize) {
+                gl.viewport(0, line as i32, width as i32, lines.min(height - line) as i32);
+                gl.draw_arrays(glow::TRIANGLES, 0, 3);
+                // Each part is a piece of work of its own to the driver.
+                if lines < height {
+                    gl.flush();
+                }
+            }
+            framebuffer.into_iter().for_each(|framebuffer| gl.delete_framebuffer(framebuffer));
+        }
+    }
+
+    /// Starts the copy of textures into a staging buffer, one behind the other.
+    pub(super) fn pack(&self, targets: &[glow::Texture], [width, height]: [u32; 2], staging: &Memory) {
+        let gl = &self.gl;
+        let framebuffer = self.attach(targets);
+        self.bind_staging(Some(staging));
+        // SAFETY: the framebuffer is deleted at the end.
+        unsafe {
+            for index in 0..targets.len() as u32 {
+                gl.read_buffer(glow::COLOR_ATTACHMENT0 + index);
+                let at = glow::PixelPackData::BufferOffset(index * width * height * 16);
+                gl.read_pixels(0, 0, width as i32, height as i32, glow::RGBA, glow::FLOAT, at);
+            }
+            framebuffer.into_iter().for_each(|framebuffer| gl.delete_framebuffer(framebuffer));
+        }
+        self.bind_staging(None);
+    }
+
+    fn bind_staging(&self, staging: Option<&Memory>) {
+        let key = staging.and_then(|staging| match staging {
+            Memory::Staging(buffer) => *buffer,
+            Memory::Textures(_) => None,
+        });
+        // SAFETY: the buffer is lent.
+        unsafe { self.gl.bind_buffer(glow::PIXEL_PACK_BUFFER, key) };
+    }
+
+    /// Brings what `pack` copied into an array of rows · columns; gives whether it could. An error is the host's memory running out.
+    pub(super) fn read(
+        &self,
+        staging: &Memory,
+        out: &Float32Array,
+        [rows, columns]: [f64; 2],
+        [count, width, height]: [u32; 3],
+    ) -> Result<bool, JsValue> {
+        self.bind_staging(Some(staging));
+        let carried = read(&self.raw, out, rows, columns, count, width, height);
+        self.bind_staging(None);
+        carried
+    }
+
+    /// A mark behind all commands so far.
+    pub(super) fn fence(self: &Rc<Self>) -> Fence {
+        let clock = Stopwatch::start();
+        // SAFETY: the key is made here.
+        let key = unsafe { self.gl.fence_sync(glow::SYNC_GPU_COMMANDS_COMPLETE, 0).ok() };
+        // SAFETY: no key.
+        unsafe { self.gl.flush() };
+        Fence { commands: Rc::clone(self), key, clock }
+    }
+}
+
+/// What shows that the commands before it are done.
+pub(super) struct Fence {
+    commands: Rc<Commands>,
+    key: Option<glow::Fence>,
+    clock: Stopwatch,
+}
+
+impl Fence {
+    fn is_passed(&self) -> bool {
+        let waiting = |key| {
+            // SAFETY: the fence is deleted when this is dropped.
+            let status = unsafe { self.commands.gl.client_wait_sync(key, 0, 0) };
+            status == glow::TIMEOUT_EXPIRED
+        };
+        self.commands.is_lost() || !self.key.is_some_and(waiting)
+    }
+
+    /// Waits until the commands are done or the context is lost; gives the milliseconds that took.
+    pub(super) async fn passed(self) -> f64 {
+        let mut ms = 0.0;
+        while !self.is_passed() {
+            let _ = JsFuture::from(pause(ms)).await;
+            ms = self.clock.ms();
+        }
+        ms
+    }
+}
+
+impl Drop for Fence {
+    fn drop(&mut self) {
+        // SAFETY: the owner is being dropped.
+        self.key.into_iter().for_each(|key| unsafe { self.commands.gl.delete_sync(key) });
+    }
+}
+
+impl Drop for Commands {
+    fn drop(&mut self) {
+        // Waiting for the collector would keep a context, of which browsers allow few, from others.
+        close(&self.raw);
+    }
+}
