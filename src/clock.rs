@@ -1,5 +1,8 @@
 //! Time as a report states it: milliseconds of a clock that never goes back.
 
+#[cfg(target_arch = "wasm32")]
+use std::task::Poll;
+
 #[cfg(not(target_arch = "wasm32"))]
 pub(crate) struct Stopwatch(std::time::Instant);
 
@@ -17,12 +20,14 @@ impl Stopwatch {
 #[cfg(target_arch = "wasm32")]
 pub(crate) struct Stopwatch(f64);
 
+// The same in a page, a worker and Node.
 #[cfg(target_arch = "wasm32")]
 #[wasm_bindgen::prelude::wasm_bindgen]
 extern "C" {
-    // The same in a page, a worker and Node.
     #[wasm_bindgen(js_namespace = performance)]
     fn now() -> f64;
+    #[wasm_bindgen(js_name = setTimeout)]
+    fn set_timeout(resolve: &js_sys::Function, ms: u32) -> wasm_bindgen::JsValue;
 }
 
 #[cfg(target_arch = "wasm32")]
@@ -34,4 +39,25 @@ impl Stopwatch {
     pub(crate) fn ms(&self) -> f64 {
         now() - self.0
     }
+}
+
+/// Lets the page or the worker do what else there is for so long.
+#[cfg(target_arch = "wasm32")]
+pub(crate) async fn sleep(ms: u32) {
+    let promise = js_sys::Promise::new(&mut |resolve, _| {
+        set_timeout(&resolve, ms);
+    });
+    // It only resolves.
+    let _ = wasm_bindgen_futures::JsFuture::from(promise).await;
+}
+
+/// What the work gives, or None if that takes longer.
+#[cfg(target_arch = "wasm32")]
+pub(crate) async fn within<T>(ms: u32, work: impl Future<Output = T>) -> Option<T> {
+    let (mut work, mut alarm) = (std::pin::pin!(work), std::pin::pin!(sleep(ms)));
+    std::future::poll_fn(|context| match work.as_mut().poll(context) {
+        Poll::Ready(done) => Poll::Ready(Some(done)),
+        Poll::Pending => alarm.as_mut().poll(context).map(|()| None),
+    })
+    .await
 }

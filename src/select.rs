@@ -22,6 +22,10 @@ type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
 /// Edge of the product by which a software GPU and the CPU are compared.
 const RACE: u64 = 128;
 
+/// How long a backend may take to open: several times what the slowest does, a shader compiler on a busy CPU included.
+#[cfg(target_arch = "wasm32")]
+const PATIENCE_MS: u32 = 20_000;
+
 /// The device that the options ask for.
 pub(crate) fn open(options: &Options) -> BoxFuture<'_, Result<Opened>> {
     Box::pin(choose(options))
@@ -113,9 +117,26 @@ async fn fastest_cpu(options: &Options) -> Result<(Opened, f64)> {
     Ok((opened, gflops))
 }
 
-/// Opens a backend and has it compute a small product: a driver that cannot do that right is not used.
+/// Opens a backend and has it compute a small product: a driver that cannot do that right, or never answers, is not used.
+#[cfg(not(target_arch = "wasm32"))]
 fn try_open(id: BackendId, options: &Options) -> BoxFuture<'_, Result<Opened, OtherBackend>> {
     Box::pin(open_and_test(id, options))
+}
+
+/// The same. A browser whose GPU process is ailing may leave a request without an answer.
+#[cfg(target_arch = "wasm32")]
+fn try_open(id: BackendId, options: &Options) -> BoxFuture<'_, Result<Opened, OtherBackend>> {
+    Box::pin(async move {
+        let opened = crate::clock::within(PATIENCE_MS, open_and_test(id, options)).await;
+        opened.unwrap_or_else(|| {
+            Err(OtherBackend {
+                backend: id,
+                standing: Standing::Off,
+                reason: format!("it did not answer within {} s", PATIENCE_MS / 1000),
+                remedy: "restart the browser, or update the graphics driver".to_owned(),
+            })
+        })
+    })
 }
 
 async fn open_and_test(id: BackendId, options: &Options) -> Result<Opened, OtherBackend> {

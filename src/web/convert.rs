@@ -1,8 +1,8 @@
 //! Values from JavaScript, checked strictly, and values to it. What wasm-bindgen would coerce in silence (a number for an array, −1
 //! for 4294967295, "12" for [1, 2]) is an error here.
 
-use js_sys::{ArrayBuffer, Float32Array, Object, Reflect};
-use wasm_bindgen::{JsCast, JsValue};
+use js_sys::{Float32Array, Object, Reflect};
+use wasm_bindgen::prelude::*;
 
 use crate::backend::MemoryStats;
 use crate::benchmark::Benchmark;
@@ -28,48 +28,29 @@ pub(super) fn object(entries: &[(&str, JsValue)]) -> JsValue {
     object.into()
 }
 
-/// What a value is, for a message.
-pub(super) fn describe(value: &JsValue) -> String {
-    if value.as_f64().is_some() {
-        // The engine's own text, because ours would bring kilobytes along.
-        let text = value.unchecked_ref::<js_sys::Number>().to_string_with_radix(10).map(String::from);
-        return format!("the number {}", text.unwrap_or_default());
-    }
-    if let Some(text) = value.as_string() {
-        return format!("the string \"{}\"", text.chars().take(40).collect::<String>());
-    }
-    if let Some(yes) = value.as_bool() {
-        return if yes { "true" } else { "false" }.to_owned();
-    }
-    if value.is_null() {
-        return "null".to_owned();
-    }
-    let kind = value.js_typeof().as_string().unwrap_or_default();
-    match get(&get(value, "constructor"), "name").as_string() {
-        Some(name) if kind == "object" => format!("of type {name}"),
-        _ => kind,
-    }
+#[wasm_bindgen(module = "/src/web/values.js")]
+extern "C" {
+    /// What a value is, for a message.
+    pub(super) fn describe(value: &JsValue) -> String;
+    #[wasm_bindgen(js_name = floats)]
+    fn is_floats(value: &JsValue) -> u8;
+    /// The first name of an object's own that is not in the list.
+    pub(super) fn stranger(object: &JsValue, names: &str) -> Option<String>;
 }
 
 /// A `Float32Array`, of whatever realm, that is not detached and not longer than its length can be counted.
 pub(super) fn floats(argument: &'static str, value: &JsValue) -> Result<Float32Array> {
     let fault = |found: String| Error::InvalidType { argument: argument.to_owned(), expected: "a Float32Array", found };
-    let tag = |value: &JsValue| Reflect::get(value, &js_sys::Symbol::to_string_tag()).ok().and_then(|tag| tag.as_string());
-    if !ArrayBuffer::is_view(value) || tag(value).as_deref() != Some("Float32Array") {
-        return Err(fault(describe(value)));
+    match is_floats(value) {
+        1 => {}
+        2 => return Err(fault("detached: it was transferred elsewhere".to_owned())),
+        _ => return Err(fault(describe(value))),
     }
     let length = get(value, "length").as_f64().unwrap_or(0.0);
     if length > f64::from(u32::MAX) {
         return Err(Error::LimitExceeded { what: "the length of an array", requested: length as u64, max: u64::from(u32::MAX) });
     }
-    let array: Float32Array = value.unchecked_ref::<Float32Array>().clone();
-    // A detached array says that it is empty, but nothing can be made on its buffer any more.
-    let constructor = get(&js_sys::global(), "Float32Array");
-    let arguments = js_sys::Array::of(&[get(value, "buffer"), 0.into(), 0.into()]);
-    if length == 0.0 && Reflect::construct(constructor.unchecked_ref::<js_sys::Function>(), &arguments).is_err() {
-        return Err(fault("detached: it was transferred elsewhere".to_owned()));
-    }
-    Ok(array)
+    Ok(value.unchecked_ref::<Float32Array>().clone())
 }
 
 /// A whole number from 0 to 2⁵³ − 1.

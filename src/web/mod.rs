@@ -4,6 +4,8 @@
 //! Objects live here in registries and JavaScript holds their numbers, so that freeing one during a call, or twice, is harmless.
 //! Every function reads its arguments before it returns its promise.
 
+#[cfg(feature = "npm")]
+mod allocator;
 mod convert;
 mod error;
 mod options;
@@ -68,7 +70,7 @@ pub fn info(gpu: u32) -> Result<JsValue, JsValue> {
 pub fn matmul(gpu: u32, a: &JsValue, a_tensor: u32, b: &JsValue, b_tensor: u32, options: &JsValue) -> Result<Promise, JsValue> {
     let gpu = find_gpu(gpu)?;
     let (a, b) = (operand("a", a, a_tensor)?, operand("b", b, b_tensor)?);
-    let options::Product { op, want } = options::product(options, [&a, &b], &["report", "keep", "signal"])?;
+    let options::Product { op, want } = options::product(options, [&a, &b], ", report, keep")?;
     let pending = gpu.begin(Call::new(&op, a, b)?, want)?;
     Ok(promise(async move { Ok(report(pending.finish().await?, want)) }))
 }
@@ -109,7 +111,7 @@ pub fn benchmark(gpu: u32, a: &JsValue, a_tensor: u32, b: &JsValue, b_tensor: u3
     let gpu = find_gpu(gpu)?;
     let (a, b) = (operand("a", a, a_tensor)?, operand("b", b, b_tensor)?);
     let (samples, min_ms) = options::benchmark(options)?;
-    let options::Product { op, .. } = options::product(options, [&a, &b], &["samples", "min_ms", "signal"])?;
+    let options::Product { op, .. } = options::product(options, [&a, &b], ", samples, min_ms")?;
     let options = options.clone();
     Ok(promise(async move {
         let done = gpu.benchmark_between([a, b], &op, samples, min_ms, async || options::turn(&options).await).await?;

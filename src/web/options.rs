@@ -1,10 +1,9 @@
 //! Option objects, read strictly: what is not known is named.
 
-use js_sys::{Object, Promise, Reflect};
-use wasm_bindgen::prelude::*;
-use wasm_bindgen_futures::JsFuture;
+use js_sys::Reflect;
+use wasm_bindgen::JsValue;
 
-use super::convert::{describe, floats, get, whole};
+use super::convert::{describe, floats, get, stranger, whole};
 use crate::call::Operand;
 use crate::error::{Error, Result};
 use crate::gpu::Want;
@@ -13,29 +12,22 @@ use crate::info::BackendId;
 use crate::ops::matmul::Matmul;
 use crate::options::{Choice, Options, PowerPreference};
 
-#[wasm_bindgen]
-extern "C" {
-    #[wasm_bindgen(js_name = setTimeout)]
-    fn set_timeout(resolve: &js_sys::Function, ms: u32) -> JsValue;
-}
-
-const PRODUCT: [&str; 11] = ["m", "k", "n", "transpose_a", "transpose_b", "alpha", "beta", "c", "lda", "ldb", "ldc"];
+const PRODUCT: &str = "m, k, n, transpose_a, transpose_b, alpha, beta, c, lda, ldb, ldc, signal";
 
 /// An option object whose names are all known; undefined counts as empty.
-fn known(value: &JsValue, names: &[&str], more: &[&str]) -> Result<()> {
+fn known(value: &JsValue, names: &str) -> Result<()> {
     if value.is_undefined() {
         return Ok(());
     }
     if !value.is_object() || js_sys::Array::is_array(value) {
         return Err(Error::InvalidType { argument: "options".to_owned(), expected: "an object", found: describe(value) });
     }
-    for key in Object::keys(value.unchecked_ref::<Object>()).iter().filter_map(|key| key.as_string()) {
-        if !names.iter().chain(more).any(|name| *name == key) {
-            let expected = format!("the options are {}", [names, more].concat().join(", "));
-            return Err(Error::InvalidOption { option: key, value: "not an option".to_owned(), expected });
+    match stranger(value, names) {
+        None => Ok(()),
+        Some(option) => {
+            Err(Error::InvalidOption { option, value: "not an option".to_owned(), expected: format!("the options are {names}") })
         }
     }
-    Ok(())
 }
 
 /// An option that is there: neither undefined nor left out.
@@ -79,16 +71,12 @@ pub(super) fn signal(options: &JsValue) -> Result<()> {
 
 /// Lets the page or the worker do what else there is, such as hearing of an abort; an error if the signal is aborted then.
 pub(super) async fn turn(options: &JsValue) -> Result<()> {
-    let turn = Promise::new(&mut |resolve, _| {
-        set_timeout(&resolve, 0);
-    });
-    // A promise that only resolves.
-    let _ = JsFuture::from(turn).await;
+    crate::clock::sleep(0).await;
     signal(options)
 }
 
 pub(super) fn init(options: &JsValue) -> Result<Options> {
-    known(options, &["backend", "power_preference", "pool_bytes", "signal"], &[])?;
+    known(options, "backend, power_preference, pool_bytes, signal")?;
     signal(options)?;
     let mut out = Options::default();
     if let Some(value) = option(options, "backend") {
@@ -121,8 +109,8 @@ pub(super) struct Product {
 }
 
 /// Reads a product's options. Dimensions may be left out where a tensor's shape tells them.
-pub(super) fn product(options: &JsValue, operands: [&Operand<'_>; 2], more: &[&str]) -> Result<Product> {
-    known(options, &PRODUCT, more)?;
+pub(super) fn product(options: &JsValue, operands: [&Operand<'_>; 2], more: &str) -> Result<Product> {
+    known(options, &[PRODUCT, more].concat())?;
     signal(options)?;
     let (transpose_a, transpose_b) = (boolean(options, "transpose_a")?, boolean(options, "transpose_b")?);
     let shape = |operand: &Operand<'_>, transposed: bool| match operand {

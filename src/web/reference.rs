@@ -43,7 +43,7 @@ extern "C" {
 #[wasm_bindgen]
 pub fn reference(a: &JsValue, b: &JsValue, options: &JsValue) -> Result<Promise, JsValue> {
     let (a, b) = (operand("a", a, 0)?, operand("b", b, 0)?);
-    let options::Product { op, .. } = options::product(options, [&a, &b], &["signal"])?;
+    let options::Product { op, .. } = options::product(options, [&a, &b], "")?;
     let (Operand::Host(a), Operand::Host(b)) = (a, b) else { return Err(Error::internal("a tensor as a reference's operand").into()) };
     let problem = op.check(a.len(), b.len())?;
     let c = op.c.filter(|_| problem.c.is_some()).map(|c| c.0);
