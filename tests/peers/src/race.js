@@ -1,7 +1,7 @@
 /**
  * Who is faster. The entrants take turns, A B C A B C, so that what changes with time, clocks and heat, changes for all. By slope, a sample
  * is the difference between runs of d and 3 d products over 2 d, so that what a run costs besides, its last wait above all, drops out;
- * d is such that the shorter run takes `min_ms`. Else a sample is one whole run of `count`.
+ * d is such that the difference is `min_ms` or more. Else a sample is one whole run of `count`.
  */
 
 /** The most products in the shorter run. */
@@ -26,13 +26,18 @@ async function time(entrant, count) {
   return performance.now() - begun;
 }
 
-/** d: looked for as src/benchmark.rs does, twice at each step, since a run that something else held up would say so too early. */
+/** The faster of two, since a run that something else held up would say too much. */
+const fastest = async (entrant, count) => Math.min(await time(entrant, count), await time(entrant, count));
+
+/** d: products of which 2 d more take `min_ms` more. A run that takes many times that is no run whose wait counts. */
 async function products_in(entrant, min_ms) {
   let count = 1;
   for (;;) {
-    const ms = Math.min(await time(entrant, count), await time(entrant, count));
-    if (ms >= min_ms || count >= MOST) return count;
-    const wanted = Math.ceil((count * min_ms) / Math.max(ms, 0.01));
+    const short_ms = await fastest(entrant, count);
+    if (short_ms >= 5 * min_ms) return count;
+    const added_ms = (await fastest(entrant, 3 * count)) - short_ms;
+    if (added_ms >= min_ms || count >= MOST) return count;
+    const wanted = Math.ceil((count * min_ms) / Math.max(added_ms, 0.01));
     count = Math.min(Math.max(wanted, count * 2), count * 16, MOST);
   }
 }

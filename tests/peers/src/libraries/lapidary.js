@@ -14,7 +14,6 @@ const named = ({ backend, name, software }) => `${backend}${name && `, ${name}`}
 export async function open(backend) {
   const gpu = await Gpu.open({ backend: backend === "wasm" ? "simd" : backend });
   const info = gpu.info();
-  const one = new Float32Array(1);
 
   async function resident({ measure, a, b, m, k, n, batch }) {
     const put = (values, rows, columns) => {
@@ -22,6 +21,7 @@ export async function open(backend) {
       return Promise.all(Array.from({ length: batch }, (_, i) => gpu.tensor(part(i), [rows, columns])));
     };
     const [as, bs] = [await put(a, m, k), await put(b, k, n)];
+    const ones = await gpu.tensor(new Float32Array(m).fill(1), [1, m]);
     const most = Math.max(2, Math.floor(IN_FLIGHT_BYTES / (4 * m * n)));
 
     async function run(count) {
@@ -30,9 +30,10 @@ export async function open(backend) {
         if (flying.length === most) (await flying.shift()).dispose();
         flying.push(gpu.matmul(as[i % batch], bs[i % batch], { keep: true }));
       }
-      for (const product of flying) (await product).dispose();
-      // A tensor is given before its product is done. What is queued is done in order, so the result of one more call is the end of all.
-      await gpu.matmul(one, one, { m: 1, k: 1, n: 1 });
+      const products = await Promise.all(flying);
+      // A tensor is given before its product is done: what waits is a result on the host that needs the last of them.
+      await gpu.matmul(ones, products.at(-1), {});
+      for (const product of products) product.dispose();
     }
 
     async function result() {
@@ -46,7 +47,7 @@ export async function open(backend) {
     }
 
     const free = () => {
-      for (const tensor of [...as, ...bs]) tensor.dispose();
+      for (const tensor of [...as, ...bs, ones]) tensor.dispose();
       gpu.trim();
     };
     const alone = async () => (await gpu.benchmark(as[0], bs[0], { samples: 3 })).gflops;
