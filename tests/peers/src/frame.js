@@ -1,0 +1,115 @@
+/**
+ * The page in which one backend is measured, inside the bench. What to do comes in the address; what comes out goes to the page around it:
+ * libraries as they open, rows, progress, and an end.
+ */
+import { copier } from "./copy.js";
+import { operands } from "./data.js";
+import { load } from "./libraries/index.js";
+import { patiently, race } from "./race.js";
+import { median, row_of, shape_of } from "./rows.js";
+
+const tell = (message) => parent.postMessage(message, location.origin);
+const message_of = (error) => String(error?.message ?? error).split("\n")[0].slice(0, 300);
+
+/** Opens the libraries one by one. What does not open is told, and stays in the rows by its error. */
+async function open_all(backend, names) {
+  const libraries = [];
+  for (const library of names) {
+    tell({ progress: `${backend}: opening ${library}` });
+    try {
+      const opened = await patiently(load[library]().then(({ open }) => open(backend)));
+      libraries.push({ library, ...opened });
+      tell({ record: { library, backend, device: opened.device } });
+    } catch (error) {
+      libraries.push({ library, error });
+      tell({ record: { library, backend, error: message_of(error) } });
+    }
+  }
+  return libraries;
+}
+
+/** The judge comes late, since it brings lapidary along, and a first result is to be one from nothing. */
+async function referee_of(job) {
+  const { judge } = await import("./verdict.js");
+  return judge(job, job.a, job.b);
+}
+
+/** An entrant of the race: ready to run, its result judged. */
+async function enter({ library, error, resident, multiply }, job, referee) {
+  if (error) return { library, error };
+  const entrant = { library };
+  try {
+    if (job.measure === "end_to_end") {
+      entrant.run = () => multiply(job.a, job.b, job);
+      entrant.result = entrant.run;
+    } else {
+      Object.assign(entrant, await patiently(resident(job)));
+    }
+    entrant.verdict = referee.verdict(await patiently(entrant.result()));
+  } catch (error) {
+    entrant.error = error;
+  }
+  return entrant;
+}
+
+/** What lapidary's own benchmark says of the kernel alone, or null. */
+async function kernel_gflops({ library, error, alone }) {
+  if (library !== "lapidary" || error || !alone) return null;
+  return patiently(alone()).catch(() => null);
+}
+
+/** The device's copy rate in GB/s, bytes read and bytes written, or null where there is no telling. */
+async function copy_gb_s(settings) {
+  try {
+    const entrant = await copier();
+    await race([entrant], settings, () => {});
+    entrant.free();
+    return entrant.error ? null : (2 * entrant.bytes) / 1e6 / median(entrant.samples_ms);
+  } catch {
+    return null;
+  }
+}
+
+async function measure({ backend, samples, min_ms }, libraries, { measure, ...shape }) {
+  const where = `${backend}: ${measure.replaceAll("_", " ")} ${shape_of(shape)}`;
+  tell({ progress: where });
+  const job = { measure, ...shape, ...operands(shape) };
+  const referee = await referee_of(job);
+  const entrants = [];
+  for (const library of libraries) entrants.push(await enter(library, job, referee));
+  referee.free();
+  await race(entrants, { samples, min_ms, by_slope: job.count === undefined, count: job.count }, (library) =>
+    tell({ progress: `${where}, ${library}` }),
+  );
+  const row = row_of(job, backend, entrants);
+  if (job.measure === "resident") row.kernel_gflops = await kernel_gflops(entrants[0]);
+  for (const entrant of entrants) await Promise.resolve(entrant.free?.()).catch(() => {});
+  if (job.measure === "vector") row.copy_gb_s = await copy_gb_s({ samples, min_ms, by_slope: true });
+  tell({ record: row });
+}
+
+/** The first result of one library in a page where nothing was loaded before. */
+async function first({ libraries: [library], jobs: [job] }) {
+  const { a, b } = operands(job);
+  const begun = performance.now();
+  const { first } = await load[library]();
+  const { result, device } = await first(a, b, job);
+  const ms = performance.now() - begun;
+  const bytes = performance.getEntriesByType("resource").reduce((sum, { decodedBodySize }) => sum + decodedBodySize, 0);
+  const referee = await referee_of({ ...job, a, b });
+  tell({ first: { ms, device, bytes, verdict: referee.verdict(result) } });
+}
+
+async function main(frame) {
+  if (frame.rounds) return first(frame);
+  // One thread for all, as in a page without cross-origin isolation: there is no shared memory to start others with.
+  if (frame.backend === "wasm") delete globalThis.SharedArrayBuffer;
+  const libraries = await open_all(frame.backend, frame.libraries);
+  if (libraries.every(({ error }) => error)) throw new Error(`nothing opens here; lapidary: ${message_of(libraries[0].error)}`);
+  for (const job of frame.jobs) await measure(frame, libraries, job);
+}
+
+main(JSON.parse(decodeURIComponent(location.hash.slice(1)))).then(
+  () => tell({ end: true }),
+  (error) => tell({ end: true, error: message_of(error) }),
+);

@@ -1,0 +1,19 @@
+/**
+ * The libraries, each behind the same few functions:
+ *
+ *   open(backend)               gives { device, resident, multiply }
+ *     resident(job)             puts the operands where the library computes; gives { run(count), result(), free() }, where `run` queues
+ *                               products and resolves when the last is done; lapidary's has `alone` too, its kernel's figure, and `note`
+ *     multiply(a, b, job)       Float32Arrays in, a Float32Array out
+ *   first(a, b, job)            the same from nothing, in as few steps as the library's documentation needs: gives { result, device }
+ *
+ * A job is { measure, m, k, n, batch, a, b }. Each library is used as its documentation recommends for speed.
+ */
+export const load = {
+  lapidary: () => import("./lapidary.js"),
+  tfjs: () => import("./tfjs.js"),
+  ort: () => import("./ort.js"),
+  jax: () => import("./jax.js"),
+};
+
+export const NAMES = { lapidary: "lapidary", tfjs: "TensorFlow.js", ort: "onnxruntime-web", jax: "jax-js" };

@@ -1,0 +1,49 @@
+/**
+ * What a run consists of: frames, one after the other, each with one backend, its libraries and its jobs. A frame is a page of its own, so
+ * that nothing of one backend is left when the next begins.
+ */
+import { LIBRARIES } from "./settings.js";
+
+/** What each backend is measured with, and up to which size its products take no minutes. */
+const ON = {
+  webgpu: { libraries: LIBRARIES, measures: ["resident", "end_to_end", "batch", "vector", "queue"], largest: Infinity },
+  webgl2: { libraries: ["lapidary", "tfjs", "jax"], measures: ["resident"], largest: 2048 },
+  wasm: { libraries: LIBRARIES, measures: ["resident"], largest: 1024 },
+};
+
+const FIRST_SIZE = 512;
+const FIRST_ROUNDS = 3;
+const BATCH = { count: 64, size: 256 };
+const QUEUE = { count: 1000, size: 64 };
+
+const square = (size) => ({ m: size, k: size, n: size });
+const is_vector = ({ m, n }) => m === 1 || n === 1;
+
+/** The jobs of one measure. `count` products make one run of a measure that is not timed by slope. */
+const JOBS = {
+  resident: ({ sizes, shapes }) => [...sizes.map(square), ...shapes.filter((shape) => !is_vector(shape))],
+  end_to_end: ({ sizes }) => sizes.map((size) => ({ ...square(size), count: 1 })),
+  batch: ({ sizes }) => [{ ...square(Math.min(BATCH.size, Math.max(...sizes))), batch: BATCH.count }],
+  vector: ({ sizes, shapes }) => [{ m: Math.max(...sizes), k: Math.max(...sizes), n: 1 }, ...shapes.filter(is_vector)],
+  queue: ({ sizes }) => [{ ...square(Math.min(QUEUE.size, Math.max(...sizes))), count: QUEUE.count }],
+};
+
+/** The frames of a run, and a sentence for each thing left out. */
+export function plan(settings) {
+  const frames = [];
+  const notes = [];
+  if (settings.sizes.length === 0) return { frames, notes: ["no size is left: nothing is measured"] };
+  if (settings.only.includes("first") && settings.backends.includes("webgpu")) {
+    const job = { measure: "first", ...square(Math.min(FIRST_SIZE, Math.max(...settings.sizes))), batch: 1 };
+    frames.push({ backend: "webgpu", libraries: LIBRARIES, jobs: [job], rounds: FIRST_ROUNDS });
+  }
+  for (const backend of settings.backends) {
+    const { libraries, measures, largest } = ON[backend];
+    const asked = measures.filter((measure) => settings.only.includes(measure));
+    const all = asked.flatMap((measure) => JOBS[measure](settings).map((job) => ({ measure, batch: 1, ...job })));
+    const jobs = all.filter(({ m, k, n }) => Math.max(m, k, n) <= largest);
+    if (jobs.length < all.length) notes.push(`${backend}: products with a side above ${largest} are left out, they would take minutes`);
+    if (jobs.length > 0) frames.push({ backend, libraries, jobs, samples: settings.samples, min_ms: settings.min_ms });
+  }
+  return { frames, notes };
+}

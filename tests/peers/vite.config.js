@@ -1,0 +1,37 @@
+/**
+ * Two pages as plain files with relative addresses, to be served from any folder: the bench, and the frame in which it measures. Wasm
+ * files of the peers are copied beside the scripts that name them.
+ */
+import { readFileSync } from "node:fs";
+import { defineConfig } from "vite";
+
+const version = (name) => JSON.parse(readFileSync(new URL(`./node_modules/${name}/package.json`, import.meta.url), "utf8")).version;
+
+const VERSIONS = {
+  lapidary: version("lapidary"),
+  tfjs: version("@tensorflow/tfjs-core"),
+  ort: version("onnxruntime-web"),
+  jax: version("@jax-js/jax"),
+};
+
+/** Cross-origin isolation: without it browsers round their clocks to 0.1 ms. */
+const headers = {
+  "Cross-Origin-Opener-Policy": "same-origin",
+  "Cross-Origin-Embedder-Policy": "require-corp",
+};
+
+export default defineConfig({
+  base: "./",
+  define: { __VERSIONS__: JSON.stringify(VERSIONS) },
+  // Pre-bundling would move scripts away from their .wasm files.
+  optimizeDeps: { exclude: ["lapidary", "onnxruntime-web"] },
+  build: {
+    target: "es2022",
+    assetsInlineLimit: 0,
+    modulePreload: { polyfill: false },
+    chunkSizeWarningLimit: 2000,
+    rolldownOptions: { input: ["index.html", "frame.html"] },
+  },
+  server: { headers, fs: { allow: [".", "../../pkg"] } },
+  preview: { headers },
+});
