@@ -12,6 +12,8 @@ use template::Constant;
 pub enum KernelId {
     /// `shaders/matmul/tiled.wgsl`: the register-tiled product.
     MatmulTiled,
+    /// `shaders/matmul/sum.wgsl`: the sum of the parts of a product that was split over k.
+    MatmulSum,
     /// `shaders/matmul/packed.frag`: the product by fragment shader, four rows a pass.
     MatmulPacked,
     /// `backend/cpu`: the product on the CPU.
@@ -23,16 +25,20 @@ impl KernelId {
     pub const fn name(self) -> &'static str {
         match self {
             Self::MatmulTiled => "matmul/tiled",
+            Self::MatmulSum => "matmul/sum",
             Self::MatmulPacked => "matmul/packed",
             Self::MatmulCpu => "matmul/cpu",
         }
     }
 
-    const fn template(self) -> &'static str {
+    /// The files that make up the source, one after the other.
+    const fn templates(self) -> &'static [&'static str] {
+        const STORE: &str = include_str!(concat!(env!("OUT_DIR"), "/matmul-store.wgsl"));
         match self {
-            Self::MatmulTiled => include_str!(concat!(env!("OUT_DIR"), "/matmul-tiled.wgsl")),
-            Self::MatmulPacked => include_str!(concat!(env!("OUT_DIR"), "/matmul-packed.frag")),
-            Self::MatmulCpu => "",
+            Self::MatmulTiled => &[STORE, include_str!(concat!(env!("OUT_DIR"), "/matmul-tiled.wgsl"))],
+            Self::MatmulSum => &[STORE, include_str!(concat!(env!("OUT_DIR"), "/matmul-sum.wgsl"))],
+            Self::MatmulPacked => &[include_str!(concat!(env!("OUT_DIR"), "/matmul-packed.frag"))],
+            Self::MatmulCpu => &[],
         }
     }
 }
@@ -60,8 +66,7 @@ impl Kernel {
         for (name, value) in &self.constants {
             let _ = writeln!(source, "const {name} = {value}u;");
         }
-        source.push_str(&template::expand(self.id.template(), &self.constants)?);
-        Ok(source)
+        self.expand(source)
     }
 
     /// The variant's GLSL ES 3.00.
@@ -70,7 +75,13 @@ impl Kernel {
         for (name, value) in &self.constants {
             let _ = writeln!(source, "#define {name} {value}");
         }
-        source.push_str(&template::expand(self.id.template(), &self.constants)?);
+        self.expand(source)
+    }
+
+    fn expand(&self, mut source: String) -> Result<String> {
+        for template in self.id.templates() {
+            source.push_str(&template::expand(template, &self.constants)?);
+        }
         Ok(source)
     }
 }
