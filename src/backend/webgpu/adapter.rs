@@ -131,6 +131,10 @@ fn describe(adapter: &wgpu::Adapter, device: &wgpu::Device) -> DeviceInfo {
         vendor,
         architecture,
         kind,
+        #[cfg(not(target_arch = "wasm32"))]
+        uuid: None,
+        #[cfg(not(target_arch = "wasm32"))]
+        pci_address: about.device_pci_bus_id,
         caps,
         features,
         reason: String::new(),
