@@ -80,12 +80,23 @@ impl Instance {
             .message_type(vk::DebugUtilsMessageTypeFlagsEXT::VALIDATION)
             .pfn_user_callback(Some(note))
             .user_data(std::ptr::from_ref::<Messages>(&messages).cast_mut().cast());
+        // Newer layers are told by settings, and look at what shaders read and write only then; older ones know features instead.
+        let yes = vk::TRUE.to_ne_bytes();
+        let settings = [c"validate_sync", c"syncval_submit_time_validation", c"syncval_shader_accesses_heuristic"].map(|name| {
+            let setting = vk::LayerSettingEXT::default().layer_name(LAYER).setting_name(name).ty(vk::LayerSettingTypeEXT::BOOL32);
+            vk::LayerSettingEXT { value_count: 1, ..setting.values(&yes) }
+        });
+        let mut settings = vk::LayerSettingsCreateInfoEXT::default().settings(&settings);
         let enabled = [vk::ValidationFeatureEnableEXT::SYNCHRONIZATION_VALIDATION];
         let mut features = vk::ValidationFeaturesEXT::default().enabled_validation_features(&enabled);
+        // SAFETY: the loader is loaded.
+        let known = unsafe { entry.enumerate_instance_extension_properties(Some(LAYER)) }.unwrap_or_default();
+        let takes_settings = known.iter().any(|extension| extension.extension_name_as_c_str() == Ok(ext::layer_settings::NAME));
         let (layers, extensions) = ([LAYER.as_ptr()], [ext::debug_utils::NAME.as_ptr()]);
         let info = vk::InstanceCreateInfo::default().enabled_layer_names(&layers).enabled_extension_names(&extensions);
+        let info = if takes_settings { info.push_next(&mut settings) } else { info.push_next(&mut features) };
         // The messenger in the chain hears what happens while the instance is made and destroyed.
-        let raw = create(info.push_next(&mut features).push_next(&mut messenger))?;
+        let raw = create(info.push_next(&mut messenger))?;
         let functions = ext::debug_utils::Instance::new(&entry, &raw);
         messenger.p_next = std::ptr::null();
         // SAFETY: the instance has the extension; `messages` stays where it is until the messenger is destroyed.
