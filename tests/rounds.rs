@@ -16,7 +16,7 @@ fn held() -> [u64; 3] {
 
 /// `LAPIDARY_ROUNDS` is how often, 200 times if it is not set.
 #[test]
-fn many_devices_leave_nothing_behind() {
+fn many_devices_of_vulkan_leave_nothing_behind() {
     let required = std::env::var("LAPIDARY_REQUIRE").unwrap_or_default();
     let count = std::env::var("LAPIDARY_ROUNDS").ok().and_then(|count| count.parse().ok()).unwrap_or(200);
     let round = || {
