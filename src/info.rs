@@ -169,6 +169,9 @@ pub struct DeviceInfo {
     pub architecture: String,
     /// What sort of hardware.
     pub kind: DeviceKind,
+    /// The driver's name or version; empty if unknown.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub driver: String,
     /// What drivers call this very card: the same in each backend that sees it. None if unknown.
     #[cfg(not(target_arch = "wasm32"))]
     pub uuid: Option<[u8; 16]>,

@@ -16,7 +16,8 @@ use crate::plan::Plan;
 
 macro_rules! backends {
     ($( $(#[$cfg:meta])? $name:ident: $module:ident::$device:ident, )+) => {
-        /// An open device.
+        /// An open device: one a handle.
+        #[allow(clippy::large_enum_variant, reason = "boxing would cost each call more than it saves")]
         pub(crate) enum Device { $( $(#[$cfg])? $name($module::$device), )+ }
 
         /// Memory of a device.

@@ -61,6 +61,8 @@ pub(crate) async fn open(id: BackendId) -> Result<(Cpu, DeviceInfo), OtherBacken
         architecture: std::env::consts::ARCH.to_owned(),
         kind: DeviceKind::Cpu,
         #[cfg(not(target_arch = "wasm32"))]
+        driver: String::new(),
+        #[cfg(not(target_arch = "wasm32"))]
         uuid: None,
         #[cfg(not(target_arch = "wasm32"))]
         pci_address: String::new(),

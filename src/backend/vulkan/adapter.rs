@@ -50,6 +50,7 @@ pub(super) struct Card {
     pub properties: vk::PhysicalDeviceProperties,
     extensions: Vec<vk::ExtensionProperties>,
     kind: DeviceKind,
+    driver: String,
     uuid: [u8; vk::UUID_SIZE],
     pci_address: String,
     family: u32,
@@ -79,7 +80,7 @@ pub(super) fn cards(instance: &Instance, preference: PowerPreference, faults: &m
 impl Card {
     fn read(instance: &Instance, physical: vk::PhysicalDevice) -> Result<Self, String> {
         let raw = &instance.raw;
-        // SAFETY (here and below): the physical device is the instance's, and of a version that knows the structs.
+        // SAFETY: the physical device is the instance's.
         let properties = unsafe { raw.get_physical_device_properties(physical) };
         let name = text(properties.device_name_as_c_str());
         let version = properties.api_version;
@@ -89,9 +90,10 @@ impl Card {
         // SAFETY: as above.
         let extensions = unsafe { raw.enumerate_device_extension_properties(physical) }.unwrap_or_default();
         let mut ids = vk::PhysicalDeviceVulkan11Properties::default();
+        let mut makers = vk::PhysicalDeviceDriverProperties::default();
         let mut sizes = vk::PhysicalDeviceMaintenance4Properties::default();
         let mut place = vk::PhysicalDevicePCIBusInfoPropertiesEXT::default();
-        let mut asked = vk::PhysicalDeviceProperties2::default().push_next(&mut ids);
+        let mut asked = vk::PhysicalDeviceProperties2::default().push_next(&mut ids).push_next(&mut makers);
         if version >= vk::API_VERSION_1_3 {
             asked = asked.push_next(&mut sizes);
         }
@@ -128,6 +130,7 @@ impl Card {
             properties,
             extensions,
             kind,
+            driver: [text(makers.driver_name_as_c_str()), text(makers.driver_info_as_c_str())].join(" ").trim().to_owned(),
             uuid: ids.device_uuid,
             pci_address: if has_place {
                 format!("{pci_domain:04x}:{pci_bus:02x}:{pci_device:02x}.{pci_function:x}")
@@ -230,6 +233,7 @@ impl Card {
             vendor: vendor(self.properties.vendor_id).to_owned(),
             architecture: String::new(),
             kind: self.kind,
+            driver: self.driver.clone(),
             uuid: Some(self.uuid),
             pci_address: self.pci_address.clone(),
             caps,

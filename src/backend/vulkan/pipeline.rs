@@ -35,12 +35,14 @@ pub(super) struct Checks {
     pub zeroes: bool,
     /// Whether each loop counts its turns, so that it ends.
     pub loops: bool,
+    /// Whether divisors are kept from being 0.
+    pub divisions: bool,
 }
 
 impl Checks {
     /// The crate's own kernels: plans guarantee that ranges lie in their buffers, kernels check edges themselves and read nothing that
-    /// was not written, and each of their loops ends.
-    pub const TRUSTED: Self = Self { bounds: false, zeroes: false, loops: false };
+    /// was not written, each of their loops ends, and they divide by constants.
+    pub const TRUSTED: Self = Self { bounds: false, zeroes: false, loops: false, divisions: false };
 }
 
 /// A shader as the driver takes it.
@@ -65,6 +67,7 @@ impl Shader {
             bounds_check_policies: BoundsCheckPolicies { index: policy, buffer: policy, image_load: policy, binding_array: policy },
             zero_initialize_workgroup_memory: if checks.zeroes { zeroes } else { naga::back::spv::ZeroInitializeWorkgroupMemoryMode::None },
             force_loop_bounding: checks.loops,
+            emit_int_div_checks: checks.divisions,
             ..Default::default()
         };
         let entry = naga::back::spv::PipelineOptions { shader_stage: naga::ShaderStage::Compute, entry_point: "main".to_owned() };

@@ -165,8 +165,11 @@ impl Queue {
                 }
             }
         }
+        // A copy to a buffer that nobody else has any more is of no use: its call failed, or was given up.
+        let (needed, useless): (Vec<_>, Vec<_>) = state.copies.drain(..).partition(|copy| Arc::strong_count(&copy.to.0) > 1);
+        state.copies = needed;
         drop(state);
-        drop(holds);
+        drop((holds, useless));
     }
 }
 
