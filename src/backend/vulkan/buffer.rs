@@ -3,9 +3,10 @@
 //! A buffer goes back to its pool only when the GPU is done with it: what a submission uses, the queue holds until then. So a buffer
 //! from a pool is free in every sense, and the host may write to it.
 
+use std::mem::MaybeUninit;
 use std::ptr::NonNull;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use ash::vk;
 use gpu_allocator::vulkan::{Allocation, AllocationCreateDesc, AllocationScheme};
@@ -40,8 +41,12 @@ enum Use {
     Staging,
 }
 
-/// Operands go to the device in pieces of this size: one is copied by the GPU while the host fills the next.
+/// What is large is copied in pieces of this size: one by the GPU while the host fills the next, several of them at once, since one core does
+/// not copy as fast as memory goes.
 const PIECE_BYTES: usize = 8 << 20;
+
+/// Cores that copy at once.
+const COPIERS: usize = 4;
 
 impl Vulkan {
     /// Room for a matrix, read and written by kernels.
@@ -72,16 +77,15 @@ impl Vulkan {
 
     /// Copies values to the device; they may change as soon as this returns.
     pub(super) fn write(&self, buffer: &Buffer, values: &[u8]) -> Result<()> {
-        for (index, piece) in values.chunks(PIECE_BYTES).enumerate() {
+        at_once(values.chunks(PIECE_BYTES).enumerate(), |(index, piece)| {
             let staging = self.staging(piece.len() as u64)?;
             staging.0.write(0, piece)?;
-            let at = (index * PIECE_BYTES) as u64;
-            self.queue.copy_soon(&staging, buffer, at, piece.len() as u64);
+            self.queue.copy_soon(&staging, buffer, (index * PIECE_BYTES) as u64, piece.len() as u64);
             if values.len() > PIECE_BYTES {
                 self.queue.flush()?;
             }
-        }
-        Ok(())
+            Ok(())
+        })
     }
 }
 
@@ -150,13 +154,40 @@ impl Raw {
         let from = self.mapped(offset_bytes, bytes)?;
         let mut out: Vec<T> = Vec::new();
         out.try_reserve_exact(count).map_err(|_| Error::OutOfMemory { bytes: bytes as u64, place: "the host" })?;
-        // SAFETY: the mapping and the vector's room are that long and apart, and every pattern of bits is a value.
-        unsafe {
-            from.copy_to_nonoverlapping(NonNull::new_unchecked(out.as_mut_ptr().cast()), bytes);
-            out.set_len(count);
-        }
+        // SAFETY: the mapping is that long, and nobody writes to it.
+        let from = unsafe { std::slice::from_raw_parts(from.as_ptr(), bytes) };
+        // SAFETY: the vector has that much room, and any bytes may be written there.
+        let to = unsafe { std::slice::from_raw_parts_mut(out.as_mut_ptr().cast::<MaybeUninit<u8>>(), bytes) };
+        at_once(to.chunks_mut(PIECE_BYTES).zip(from.chunks(PIECE_BYTES)), |(to, from)| {
+            // SAFETY: both are of one length, and apart.
+            unsafe { to.as_mut_ptr().cast::<u8>().copy_from_nonoverlapping(from.as_ptr(), from.len()) };
+            Ok(())
+        })?;
+        // SAFETY: all of it was written, and every pattern of bits is a value.
+        unsafe { out.set_len(count) };
         Ok(out)
     }
+}
+
+/// Does the work for each piece, for several of them at once if there are many.
+fn at_once<T: Send>(pieces: impl ExactSizeIterator<Item = T> + Send, work: impl Fn(T) -> Result<()> + Sync) -> Result<()> {
+    let copiers = pieces.len().min(COPIERS).min(std::thread::available_parallelism().map_or(1, usize::from));
+    let pieces = Mutex::new(pieces);
+    let copy = || {
+        loop {
+            let next = pieces.lock().unwrap_or_else(PoisonError::into_inner).next();
+            match next {
+                Some(piece) => work(piece)?,
+                None => return Ok(()),
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        // A thread that the system does not give leaves its work to the others.
+        let others: Vec<_> = (1..copiers).filter_map(|_| std::thread::Builder::new().spawn_scoped(scope, copy).ok()).collect();
+        let own = copy();
+        others.into_iter().map(|other| other.join().unwrap_or_else(|_| Err(Error::internal("a copy panicked")))).fold(own, Result::and)
+    })
 }
 
 impl Drop for Raw {
