@@ -20,17 +20,15 @@ use crate::options::{Options, PowerPreference};
 
 /// Opens the best device, or says why there is none.
 pub(crate) fn open(options: &Options) -> Result<(Vulkan, DeviceInfo), OtherBackend> {
-    find_and_open(options).map_err(|(reason, remedy)| OtherBackend {
-        backend: BackendId::Vulkan,
-        standing: Standing::Off,
-        reason,
-        remedy: remedy.to_owned(),
+    find_and_open(options).map_err(|(reason, remedy)| {
+        Instance::forget();
+        OtherBackend { backend: BackendId::Vulkan, standing: Standing::Off, reason, remedy: remedy.to_owned() }
     })
 }
 
 fn find_and_open(options: &Options) -> Result<(Vulkan, DeviceInfo), Off> {
     let mut faults = Vec::new();
-    let instance = Arc::new(Instance::new()?);
+    let instance = Instance::shared()?;
     for card in cards(&instance, options.power_preference, &mut faults)? {
         let opened = card.create(&instance).and_then(|device| card.assemble(&instance, device, options));
         match opened {

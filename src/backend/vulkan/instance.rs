@@ -1,11 +1,11 @@
-//! The way to the drivers: the loader, opened at run time, and an instance of its own for each device.
+//! The way to the drivers: the loader, opened at run time, and an instance.
 //!
 //! `LAPIDARY_VALIDATION=1` turns the Khronos validation layer on, synchronization validation too. What it says goes to stderr, and
 //! the calls of the device end in an error from then on, so that no test passes over it.
 
 use std::ffi::{CStr, c_void};
 use std::io::Write;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use ash::{ext, vk};
 
@@ -16,7 +16,7 @@ const LAYER: &CStr = c"VK_LAYER_KHRONOS_validation";
 const NO_LOADER_REMEDY: &str = "install a graphics driver that has Vulkan, and its loader (on Debian and Ubuntu: libvulkan1)";
 pub(super) const NO_DRIVER_REMEDY: &str = "install a graphics driver that has Vulkan 1.2";
 
-/// A Vulkan instance.
+/// A Vulkan instance, which keeps the loader and the drivers loaded.
 pub(super) struct Instance {
     pub raw: ash::Instance,
     pub entry: ash::Entry,
@@ -33,18 +33,9 @@ struct Validation {
 /// What the validation layer has said.
 type Messages = Mutex<Vec<String>>;
 
-/// The loader, opened once: drivers do not like to be unloaded and loaded again.
-fn entry() -> Result<ash::Entry, Off> {
-    static LOADED: Mutex<Option<ash::Entry>> = Mutex::new(None);
-    let mut loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(entry) = &*loaded {
-        return Ok(entry.clone());
-    }
-    // SAFETY: this runs the initializers of the system's Vulkan loader, which has none that could do harm.
-    let entry = unsafe { ash::Entry::load() }.map_err(|error| (format!("there is no Vulkan loader ({error})"), NO_LOADER_REMEDY))?;
-    *loaded = Some(entry.clone());
-    Ok(entry)
-}
+/// The instance that all devices share. Without it the loader would load and unload the drivers for each device, at which some of them
+/// leave memory and open files behind.
+static SHARED: Mutex<Option<Arc<Instance>>> = Mutex::new(None);
 
 /// Whether validation is asked for.
 fn wants_validation() -> bool {
@@ -52,8 +43,26 @@ fn wants_validation() -> bool {
 }
 
 impl Instance {
-    pub(super) fn new() -> Result<Self, Off> {
-        let entry = entry()?;
+    /// The instance of the process, made at its first use.
+    pub(super) fn shared() -> Result<Arc<Self>, Off> {
+        let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(instance) = &*shared {
+            return Ok(Arc::clone(instance));
+        }
+        let instance = Arc::new(Self::new()?);
+        *shared = Some(Arc::clone(&instance));
+        Ok(instance)
+    }
+
+    /// Has the next use make a fresh one, which sees what has come or changed since.
+    pub(super) fn forget() {
+        let forgotten = SHARED.lock().unwrap_or_else(PoisonError::into_inner).take();
+        drop(forgotten);
+    }
+
+    fn new() -> Result<Self, Off> {
+        // SAFETY: this runs the initializers of the system's Vulkan loader, which has none that could do harm.
+        let entry = unsafe { ash::Entry::load() }.map_err(|error| (format!("there is no Vulkan loader ({error})"), NO_LOADER_REMEDY))?;
         // SAFETY: the loader is loaded.
         let version = unsafe { entry.try_enumerate_instance_version() }.ok().flatten().unwrap_or(vk::API_VERSION_1_0);
         if version < vk::API_VERSION_1_2 {
