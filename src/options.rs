@@ -5,7 +5,7 @@ use crate::info::BackendId;
 /// Which backend to use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Choice {
-    /// The first of WebGPU, WebGL2, SIMD and scalar that works; a software GPU only if it beats the CPU.
+    /// The first of [`BackendId::ALL`] that works; a software GPU only if it beats the CPU.
     #[default]
     Auto,
     /// SIMD, else scalar.

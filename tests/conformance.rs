@@ -32,6 +32,11 @@ fn every_case_on(backend: BackendId) {
 }
 
 #[test]
+fn every_case_on_vulkan() {
+    every_case_on(BackendId::Vulkan);
+}
+
+#[test]
 fn every_case_on_webgpu() {
     every_case_on(BackendId::WebGpu);
 }

@@ -5,8 +5,10 @@
 
 pub(crate) mod cpu;
 pub(crate) mod device;
-#[cfg(any(feature = "webgpu", all(feature = "webgl2", target_arch = "wasm32")))]
+#[cfg(any(all(feature = "vulkan", not(target_arch = "wasm32")), feature = "webgpu", all(feature = "webgl2", target_arch = "wasm32")))]
 pub(crate) mod pool;
+#[cfg(all(feature = "vulkan", not(target_arch = "wasm32")))]
+pub(crate) mod vulkan;
 #[cfg(all(feature = "webgl2", target_arch = "wasm32"))]
 pub(crate) mod webgl2;
 #[cfg(feature = "webgpu")]
