@@ -7,6 +7,9 @@ use std::fmt;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum BackendId {
+    /// NVIDIA's CUDA, natively.
+    #[cfg(not(target_arch = "wasm32"))]
+    Cuda,
     /// wgpu: WebGPU in the browser; Vulkan, Metal, DX12 or GL natively.
     WebGpu,
     /// Fragment shaders in the browser.
@@ -19,11 +22,20 @@ pub enum BackendId {
 
 impl BackendId {
     /// All of them, in the order in which `auto` prefers them.
-    pub const ALL: [Self; 4] = [Self::WebGpu, Self::WebGl2, Self::Simd, Self::Scalar];
+    pub const ALL: &[Self] = &[
+        #[cfg(not(target_arch = "wasm32"))]
+        Self::Cuda,
+        Self::WebGpu,
+        Self::WebGl2,
+        Self::Simd,
+        Self::Scalar,
+    ];
 
     /// The name that options, reports and JavaScript use.
     pub const fn name(self) -> &'static str {
         match self {
+            #[cfg(not(target_arch = "wasm32"))]
+            Self::Cuda => "cuda",
             Self::WebGpu => "webgpu",
             Self::WebGl2 => "webgl2",
             Self::Simd => "simd",
@@ -33,12 +45,12 @@ impl BackendId {
 
     /// The backend of that name.
     pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|id| id.name() == name)
+        Self::ALL.iter().copied().find(|id| id.name() == name)
     }
 
     /// Whether results come from a device of its own memory.
     pub const fn is_gpu(self) -> bool {
-        matches!(self, Self::WebGpu | Self::WebGl2)
+        !matches!(self, Self::Simd | Self::Scalar)
     }
 }
 
@@ -157,6 +169,15 @@ pub struct DeviceInfo {
     pub architecture: String,
     /// What sort of hardware.
     pub kind: DeviceKind,
+    /// The driver's name or version; empty if unknown.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub driver: String,
+    /// What drivers call this very card: the same in each backend that sees it. None if unknown.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub uuid: Option<[u8; 16]>,
+    /// The card's place on the PCI bus, e.g. `0000:65:00.0`: the same in each backend that sees it. Empty if unknown.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub pci_address: String,
     /// Limits that plans rely on.
     pub caps: Caps,
     /// Features in use.

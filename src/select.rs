@@ -29,7 +29,7 @@ pub(crate) fn open(options: &Options) -> BoxFuture<'_, Result<Opened>> {
 
 async fn choose(options: &Options) -> Result<Opened> {
     let candidates: &[BackendId] = match &options.backend {
-        Choice::Auto => &BackendId::ALL,
+        Choice::Auto => BackendId::ALL,
         Choice::Cpu => &[BackendId::Simd, BackendId::Scalar],
         Choice::Only(id) => std::slice::from_ref(id),
     };
@@ -89,7 +89,7 @@ async fn choose(options: &Options) -> Result<Opened> {
 }
 
 fn settle(mut opened: Opened, reason: String, mut others: Vec<OtherBackend>, auto: bool) -> Opened {
-    for id in BackendId::ALL {
+    for &id in BackendId::ALL {
         if id != opened.info.backend && others.iter().all(|other| other.backend != id) {
             let reason =
                 if auto { format!("{} is preferred", opened.info.backend) } else { format!("{} was asked for", opened.info.backend) };

@@ -139,11 +139,26 @@ fn the_choice_is_told() {
     let gpu = Gpu::open_blocking(Options { backend: Choice::Cpu, ..Options::default() }).unwrap();
     let info = gpu.info().unwrap();
     assert_eq!((info.backend, info.generation), (BackendId::Simd, 1));
-    assert_eq!(info.others.len(), 3);
+    assert_eq!(info.others.len(), BackendId::ALL.len() - 1);
     let error = Gpu::open_blocking(Options::only(BackendId::WebGl2)).err().expect("WebGL2 is not native");
     assert_eq!(error.code(), "unavailable");
     let report = gpu.matmul_report_blocking(&[2.0], &[3.0], &Matmul::new(1, 1, 1)).unwrap();
     assert_eq!((report.data.as_slice(), report.backend, report.replayed), ([6.0].as_slice(), BackendId::Simd, false));
+}
+
+#[test]
+fn cuda_without_a_driver_says_so_and_auto_goes_on() {
+    match Gpu::open_blocking(Options::only(BackendId::Cuda)) {
+        Ok(gpu) => assert_eq!(gpu.info().unwrap().backend, BackendId::Cuda),
+        Err(Error::Unavailable { backend, reason, remedy }) => {
+            assert_eq!(backend, BackendId::Cuda);
+            assert!(!reason.is_empty() && (!remedy.is_empty() || cfg!(target_os = "macos")), "{reason}; {remedy}");
+            let info = Gpu::open_blocking(Options::default()).unwrap().info().unwrap();
+            let other = info.others.iter().find(|other| other.backend == BackendId::Cuda).expect("it was tried");
+            assert_eq!((other.standing, &other.reason), (lapidary::Standing::Off, &reason));
+        }
+        Err(error) => panic!("{error}"),
+    }
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! The table of kernels: an id, the constants of a variant, and the source in `shaders/<op>/` that they come from.
 
+#[cfg(all(feature = "cuda", not(target_arch = "wasm32")))]
+mod ptx;
 pub mod template;
 
 use std::fmt::{self, Write};
@@ -10,12 +12,15 @@ use template::Constant;
 /// A kernel's source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KernelId {
-    /// `shaders/matmul/tiled.wgsl`: the register-tiled product.
+    /// `shaders/matmul/tiled.wgsl`, and `tiled.cu` for CUDA: the register-tiled product.
     MatmulTiled,
     /// `shaders/matmul/packed.frag`: the product by fragment shader, four rows a pass.
     MatmulPacked,
     /// `backend/cpu`: the product on the CPU.
     MatmulCpu,
+    /// NVIDIA's cuBLASLt.
+    #[cfg(not(target_arch = "wasm32"))]
+    MatmulCublasLt,
 }
 
 impl KernelId {
@@ -25,6 +30,8 @@ impl KernelId {
             Self::MatmulTiled => "matmul/tiled",
             Self::MatmulPacked => "matmul/packed",
             Self::MatmulCpu => "matmul/cpu",
+            #[cfg(not(target_arch = "wasm32"))]
+            Self::MatmulCublasLt => "matmul/cublaslt",
         }
     }
 
@@ -33,6 +40,8 @@ impl KernelId {
             Self::MatmulTiled => include_str!(concat!(env!("OUT_DIR"), "/matmul-tiled.wgsl")),
             Self::MatmulPacked => include_str!(concat!(env!("OUT_DIR"), "/matmul-packed.frag")),
             Self::MatmulCpu => "",
+            #[cfg(not(target_arch = "wasm32"))]
+            Self::MatmulCublasLt => "",
         }
     }
 }
@@ -62,6 +71,12 @@ impl Kernel {
         }
         source.push_str(&template::expand(self.id.template(), &self.constants)?);
         Ok(source)
+    }
+
+    /// The variant's PTX.
+    #[cfg(all(feature = "cuda", not(target_arch = "wasm32")))]
+    pub fn ptx(&self) -> Result<&'static str> {
+        ptx::module(&self.variant).ok_or_else(|| crate::error::Error::internal(format!("there is no PTX of {self}")))
     }
 
     /// The variant's GLSL ES 3.00.

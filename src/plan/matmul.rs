@@ -1,7 +1,13 @@
 //! Plans for the matrix product. Every splitting happens here: over m, n and k where an operand is larger than a binding may be, over
 //! m and n where there would be more workgroups than a dispatch may have.
 
+#[cfg(not(target_arch = "wasm32"))]
+mod cuda;
+
 use std::fmt;
+
+#[cfg(not(target_arch = "wasm32"))]
+pub use cuda::{cublaslt, cuda};
 
 use super::{Binding, Dispatch, Plan, Slot};
 use crate::error::{Error, Result};
