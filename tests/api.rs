@@ -9,17 +9,22 @@ fn cpu() -> Gpu {
     Gpu::open_blocking(Options::only(BackendId::Simd)).expect("the CPU is always there")
 }
 
-/// wgpu on whatever is there; None, said by name, if nothing is and nothing requires it.
-fn webgpu() -> Option<Gpu> {
-    match Gpu::open_blocking(Options::only(BackendId::WebGpu)) {
+/// None, said by name, if it is not there and nothing requires it.
+fn open(backend: BackendId) -> Option<Gpu> {
+    match Gpu::open_blocking(Options::only(backend)) {
         Ok(gpu) => Some(gpu),
         Err(error) => {
             let required = std::env::var("LAPIDARY_REQUIRE").unwrap_or_default();
-            assert!(!required.contains("webgpu"), "required: {error}");
-            eprintln!("skipped webgpu: {error}");
+            assert!(required.split(',').all(|name| name != backend.name()), "required: {error}");
+            eprintln!("skipped {backend}: {error}");
             None
         }
     }
+}
+
+/// The CPU, and the GPU by each way to it that is there.
+fn all() -> impl Iterator<Item = Gpu> {
+    [BackendId::Simd, BackendId::Cuda, BackendId::WebGpu].into_iter().filter_map(open)
 }
 
 #[test]
@@ -44,7 +49,7 @@ fn lengths_that_do_not_match_are_told_with_both_numbers() {
 
 #[test]
 fn what_is_not_read_does_not_matter() {
-    for gpu in [Some(cpu()), webgpu()].into_iter().flatten() {
+    for gpu in all() {
         let nan = [f32::NAN; 4];
         assert_eq!(gpu.matmul_blocking(&nan, &nan, &Matmul::new(2, 2, 2).alpha(0.0)).unwrap(), [0.0; 4]);
         assert_eq!(gpu.matmul_blocking(&nan, &nan, &Matmul::new(2, 2, 2).alpha(0.0).plus(2.0, &[1.0; 4])).unwrap(), [2.0; 4]);
@@ -54,7 +59,7 @@ fn what_is_not_read_does_not_matter() {
 
 #[test]
 fn nan_stays_in_its_row() {
-    for gpu in [Some(cpu()), webgpu()].into_iter().flatten() {
+    for gpu in all() {
         let mut a = vec![1.0; 5 * 7];
         a[2 * 7 + 3] = f32::NAN;
         let c = gpu.matmul_blocking(&a, &[1.0; 7 * 6], &Matmul::new(5, 7, 6)).unwrap();
@@ -66,7 +71,7 @@ fn nan_stays_in_its_row() {
 
 #[test]
 fn tensors_serve_many_products_and_give_their_memory_back() {
-    for gpu in [Some(cpu()), webgpu()].into_iter().flatten() {
+    for gpu in all() {
         let identity: Vec<f32> = (0..9).map(|i| f32::from(u8::from(i % 4 == 0))).collect();
         let x = gpu.tensor_blocking(&random::matrix(9, 1), 3, 3).unwrap();
         let y = gpu.tensor_blocking(&identity, 3, 3).unwrap();
@@ -92,24 +97,25 @@ fn a_tensor_of_another_device_is_refused() {
 
 #[test]
 fn the_gpu_holds_operands_result_and_one_staging_buffer() {
-    let Some(gpu) = webgpu() else { return };
-    let n = 256u64;
-    let values = random::matrix((n * n) as usize, 1);
-    gpu.trim().unwrap();
-    for _ in 0..3 {
-        gpu.matmul_blocking(&values, &values, &Matmul::new(n, n, n)).unwrap();
+    for gpu in [BackendId::Cuda, BackendId::WebGpu].into_iter().filter_map(open) {
+        let n = 256u64;
+        let values = random::matrix((n * n) as usize, 1);
+        gpu.trim().unwrap();
+        for _ in 0..3 {
+            gpu.matmul_blocking(&values, &values, &Matmul::new(n, n, n)).unwrap();
+        }
+        let stats = gpu.memory().unwrap();
+        let matrix = n * n * 4;
+        assert_eq!(stats.used_bytes, 0);
+        assert!(stats.peak_bytes <= 4 * matrix + 4096 + 35 * 37 * 16, "{stats:?}");
+        gpu.trim().unwrap();
+        assert_eq!(gpu.memory().unwrap().pooled_bytes, 0);
     }
-    let stats = gpu.memory().unwrap();
-    let matrix = n * n * 4;
-    assert_eq!(stats.used_bytes, 0);
-    assert!(stats.peak_bytes <= 4 * matrix + 4096 + 35 * 37 * 16, "{stats:?}");
-    gpu.trim().unwrap();
-    assert_eq!(gpu.memory().unwrap().pooled_bytes, 0);
 }
 
 #[test]
 fn threads_share_a_device() {
-    for gpu in [Some(cpu()), webgpu()].into_iter().flatten() {
+    for gpu in all() {
         std::thread::scope(|scope| {
             for thread in 0..8u64 {
                 let gpu = &gpu;
@@ -169,6 +175,8 @@ fn auto_prefers_a_software_gpu_only_if_it_is_faster() {
     match webgpu {
         // It was there, it was software, and it lost the race.
         Some(other) if other.standing == lapidary::Standing::Available => assert!(other.reason.contains("MFLOP/s"), "{}", other.reason),
+        // A GPU that is preferred to it was there.
+        Some(other) if info.backend.is_gpu() => assert_eq!(other.standing, lapidary::Standing::Untried),
         Some(other) => assert_eq!(other.standing, lapidary::Standing::Off),
         None => assert_eq!(info.backend, BackendId::WebGpu),
     }

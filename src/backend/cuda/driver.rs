@@ -37,9 +37,13 @@ fn explain(code: CUresult) -> String {
     // SAFETY: the driver is loaded; it writes a pointer to a text that it keeps for good, or null for an error that it does not know.
     let texts = unsafe {
         let _ = (sys::cuGetErrorName(code, &raw mut name), sys::cuGetErrorString(code, &raw mut meaning));
-        [name, meaning].map(|text| if text.is_null() { "?".into() } else { CStr::from_ptr(text).to_string_lossy() })
+        [name, meaning].map(|text| if text.is_null() { None } else { Some(CStr::from_ptr(text).to_string_lossy()) })
     };
-    format!("{} ({})", texts[0], texts[1])
+    match texts {
+        [Some(name), Some(meaning)] => format!("{name} ({meaning})"),
+        [Some(name), None] => name.into_owned(),
+        _ => format!("CUDA error {}", code as u32),
+    }
 }
 
 /// What a fault means for what comes after it.
