@@ -11,9 +11,9 @@ use crate::error::{Error, Result};
 use crate::kernels::Kernel;
 use crate::plan::Dispatch;
 
-/// Compiled kernels by variant.
+/// Compiled kernels by variant, which names the module; whether C is read is told at run time.
 #[derive(Default)]
-pub(super) struct Kernels(Mutex<Vec<(Kernel, Arc<Module>)>>);
+pub(super) struct Kernels(Mutex<Vec<(String, Arc<Module>)>>);
 
 /// A module of one kernel, kept for the life of the device.
 pub(super) struct Module {
@@ -39,11 +39,11 @@ impl Cuda {
     /// The kernel, compiled at its first use.
     pub(super) fn kernel(&self, kernel: &Kernel) -> Result<Arc<Module>> {
         let mut known = self.kernels.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, module)) = known.iter().find(|(variant, _)| variant == kernel) {
+        if let Some((_, module)) = known.iter().find(|(variant, _)| *variant == kernel.variant) {
             return Ok(Arc::clone(module));
         }
         let module = Arc::new(self.load(kernel)?);
-        known.push((kernel.clone(), Arc::clone(&module)));
+        known.push((kernel.variant.clone(), Arc::clone(&module)));
         Ok(module)
     }
 
