@@ -1,6 +1,6 @@
 """Compiles the shapes that shaders/matmul/tiled.cu lists, in every layout, into tiled.ptx beside it; see scripts/ptx.
 
-The file begins with a hash of the source, which tests/ptx.rs compares. Each variant is a whole PTX module under a line `//# name`, so
+The file begins with a hash of the source, which tests/shaders.rs compares. Each variant is a whole PTX module under a line `//# name`, so
 that a driver compiles only those that are used.
 """
 
@@ -69,10 +69,6 @@ def stripped(ptx):
 def main():
     source = SOURCE.read_bytes()
     header = f"// scripts/ptx made this from {SOURCE.name}, fnv1a {fnv1a(source):016x}\n"
-    if sys.argv[1] == "--check":
-        if not (PTX.exists() and PTX.read_text().startswith(header)):
-            sys.exit(f"{PTX} is not that of its source: run scripts/ptx")
-        return
     nvrtc = Nvrtc(pathlib.Path(sys.argv[1]))
     parts = [f"//# {name}\n{stripped(nvrtc.compile(source.decode(), definitions))}" for name, definitions in variants(source.decode())]
     PTX.write_text(header + "".join(parts))

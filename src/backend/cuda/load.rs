@@ -154,7 +154,7 @@ fn toolkit_folders() -> Vec<PathBuf> {
     named.chain(usual).flat_map(|root| within.iter().map(move |folder| root.join(folder))).collect()
 }
 
-/// Loads the first of these libraries that there is, for good, if it has all these functions. cudarc tries the same names in the same order.
+/// Loads the first of these libraries that there is, for good, if it has all these functions. cudarc tries the same names in that order.
 fn keep(names: &[String], functions: &[&str]) -> Result<(), String> {
     let mut faults = Vec::new();
     for name in names {

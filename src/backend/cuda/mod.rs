@@ -1,6 +1,6 @@
 //! CUDA: NVIDIA's driver, loaded at run time, with cuBLASLt where it is installed and kernels of this crate where it is not.
 //!
-//! Each device has one stream, in which uploads, kernels and downloads run in the order in which calls make them. `load` finds the libraries,
+//! Each device has one stream, in which uploads, kernels and downloads run in the order in which calls make them. `load` finds libraries,
 //! `driver` wraps what is used of them, and the other rooms are those of every backend.
 
 mod adapter;

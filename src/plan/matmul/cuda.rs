@@ -1,4 +1,4 @@
-//! Plans for CUDA: NVIDIA's library for what it takes, else the register-tiled kernel of `shaders/matmul/tiled.cu`. Neither has to be split:
+//! Plans for CUDA: NVIDIA's library for what it takes, else the register-tiled kernel of `shaders/matmul/tiled.cu`. Neither is split:
 //! addresses are of 64 bits, and one row of blocks may be longer than any result.
 
 use super::{constants_of_layout, result, whole, within_buffer};
