@@ -1,6 +1,6 @@
 //! How fast products are with operands and result on the device, kernel by kernel, and whether they are right.
 //!
-//! `cargo run --release --example rates -- [--backend NAME] [N | MxKxN] ...`
+//! `cargo run --release --example rates -- [--backend NAME] [--own] [N | MxKxN] ...`; `--own` leaves makers' libraries out.
 
 use std::time::Instant;
 
@@ -14,10 +14,11 @@ const JUDGED_ROWS: usize = 16;
 
 fn main() -> Result<(), Failure> {
     let start = Instant::now();
-    let (mut backend, mut shapes) = (Choice::Auto, Vec::new());
+    let (mut backend, mut own, mut shapes) = (Choice::Auto, false, Vec::new());
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
+            "--own" => own = true,
             "--backend" => {
                 let name = arguments.next().unwrap_or_default();
                 backend = Choice::Only(BackendId::from_name(&name).ok_or_else(|| format!("there is no backend {name}"))?);
@@ -28,7 +29,8 @@ fn main() -> Result<(), Failure> {
     if shapes.is_empty() {
         shapes = [512, 1024, 2048, 4096].map(|n| [n; 3]).to_vec();
     }
-    let gpu = Gpu::open_blocking(Options { backend, ..Options::default() })?;
+    let options = Options { backend, vendor_libraries: !own, ..Options::default() };
+    let gpu = Gpu::open_blocking(options.clone())?;
     let opened_ms = start.elapsed().as_secs_f64() * 1e3;
     let values = random::matrix(512 * 512, 1);
     gpu.matmul_blocking(&values, &values, &Matmul::new(512, 512, 512))?;
@@ -37,9 +39,15 @@ fn main() -> Result<(), Failure> {
     println!("{} {} ({}), {}", info.backend, info.name, info.architecture, info.features.join(", "));
     println!("opened {opened_ms:.0} ms, first product (512) done {first_ms:.0} ms after the start\n");
     println!("{:>16} {:>10} {:>12} {:>12}  kernel", "m x k x n", "ms", "GFLOP/s", "end to end");
+    let mut handles = vec![gpu];
+    if !own && info.features.contains(&"cublaslt") {
+        handles.push(Gpu::open_blocking(Options { vendor_libraries: false, ..options })?);
+    }
     let mut all_right = true;
     for [m, k, n] in shapes {
-        all_right &= rate(&gpu, m, k, n)?;
+        for gpu in &handles {
+            all_right &= rate(gpu, m, k, n)?;
+        }
     }
     if all_right { Ok(()) } else { Err("a result is wrong".into()) }
 }

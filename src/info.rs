@@ -7,6 +7,9 @@ use std::fmt;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum BackendId {
+    /// NVIDIA's CUDA, natively.
+    #[cfg(not(target_arch = "wasm32"))]
+    Cuda,
     /// Vulkan itself, natively.
     #[cfg(not(target_arch = "wasm32"))]
     Vulkan,
@@ -24,6 +27,8 @@ impl BackendId {
     /// All of them, in the order in which `auto` prefers them.
     pub const ALL: &[Self] = &[
         #[cfg(not(target_arch = "wasm32"))]
+        Self::Cuda,
+        #[cfg(not(target_arch = "wasm32"))]
         Self::Vulkan,
         Self::WebGpu,
         Self::WebGl2,
@@ -34,6 +39,8 @@ impl BackendId {
     /// The name that options, reports and JavaScript use.
     pub const fn name(self) -> &'static str {
         match self {
+            #[cfg(not(target_arch = "wasm32"))]
+            Self::Cuda => "cuda",
             #[cfg(not(target_arch = "wasm32"))]
             Self::Vulkan => "vulkan",
             Self::WebGpu => "webgpu",

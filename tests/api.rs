@@ -154,6 +154,21 @@ fn the_choice_is_told() {
 }
 
 #[test]
+fn cuda_without_a_driver_says_so_and_auto_goes_on() {
+    match Gpu::open_blocking(Options::only(BackendId::Cuda)) {
+        Ok(gpu) => assert_eq!(gpu.info().unwrap().backend, BackendId::Cuda),
+        Err(Error::Unavailable { backend, reason, remedy }) => {
+            assert_eq!(backend, BackendId::Cuda);
+            assert!(!reason.is_empty() && (!remedy.is_empty() || cfg!(target_os = "macos")), "{reason}; {remedy}");
+            let info = Gpu::open_blocking(Options::default()).unwrap().info().unwrap();
+            let other = info.others.iter().find(|other| other.backend == BackendId::Cuda).expect("it was tried");
+            assert_eq!((other.standing, &other.reason), (Standing::Off, &reason));
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
+
+#[test]
 fn auto_prefers_a_software_gpu_only_if_it_is_faster() {
     let gpu = lapidary::default_gpu().unwrap();
     let info = gpu.info().unwrap();

@@ -7,7 +7,7 @@ use std::path::Path;
 use lapidary::Caps;
 use lapidary::kernels::KernelId;
 use lapidary::ops::matmul::{Problem, Stored};
-use lapidary::plan::matmul::{compute, fragment};
+use lapidary::plan::matmul::{compute, cublaslt, cuda, fragment};
 use lapidary::plan::{Dispatch, Plan, Slot};
 use proptest::prelude::*;
 
@@ -63,6 +63,10 @@ fn plans_are_as_written_down() {
         ("past-the-binding-limit", compute(&plain(7000, 7000, 7000), &DEFAULTS)),
         ("past-the-workgroup-limit", compute(&plain(5_000_000, 3, 2), &DEFAULTS)),
         ("long-k", compute(&problem(128, 8192, 130, false, true, true, 0), &LARGE)),
+        ("cuda", cuda(&plain(4096, 4096, 4096), &LARGE, 132)),
+        ("cuda-small", cuda(&plain(1024, 1024, 1024), &LARGE, 132)),
+        ("cuda-odd", cuda(&problem(100, 33, 75, true, false, true, 1), &LARGE, 132)),
+        ("cublaslt", cublaslt(&problem(100, 33, 75, false, true, true, 1), &LARGE).map(|plan| plan.expect("it takes that"))),
         ("fragment", fragment(&problem(100, 33, 75, false, true, true, 1), &DEFAULTS)),
     ];
     for (name, plan) in cases {
@@ -162,6 +166,40 @@ proptest! {
         }
         prop_assert_eq!(covers(&problem, &plan), Ok(()));
     }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, cases: 400, ..ProptestConfig::default() })]
+
+    /// Whatever the shape: the blocks cover the result, and a module of that variant is there, of as many threads as the plan launches.
+    #[cfg(feature = "cuda")]
+    #[test]
+    fn every_plan_for_cuda_has_its_kernel(
+        m in 1u32..5000, k in 0u32..100, n in 1u32..5000,
+        transpose_a: bool, transpose_b: bool, reads_c: bool, multiprocessors in 1u32..200,
+    ) {
+        let plan = cuda(&problem(m, k, n, transpose_a, transpose_b, reads_c, 0), &LARGE, multiprocessors).unwrap();
+        let [dispatch] = &plan.dispatches[..] else { panic!("{plan}") };
+        let kernel = &dispatch.kernel;
+        let (tile_m, tile_n) = (kernel.constant("TILE_M"), kernel.constant("TILE_N"));
+        prop_assert_eq!(dispatch.grid, [m.div_ceil(tile_m) * n.div_ceil(tile_n), 1, 1]);
+        let ptx = kernel.ptx().unwrap();
+        let threads = format!(".maxntid {}, 1, 1", kernel.constant("THREADS"));
+        prop_assert!(ptx.starts_with(".version 8.2") && ptx.contains(".entry matmul(") && ptx.contains(&threads), "{}", kernel);
+    }
+}
+
+#[test]
+fn what_cublaslt_does_not_take_is_left_to_the_kernel() {
+    let takes = |problem: &Problem| cublaslt(problem, &Caps::UNLIMITED).unwrap().is_some();
+    assert!(takes(&problem(3, 5, 7, false, false, false, 0)));
+    assert!(!takes(&problem(3, 0, 7, false, false, true, 0)), "a sum of no terms");
+    assert!(!takes(&problem(1 << 31, 1, 1, false, false, false, 0)), "past 31 bits");
+    assert!(!takes(&problem(0, 5, 7, false, false, false, 0)), "no result");
+    let empty = cuda(&problem(0, 5, 7, false, false, false, 0), &Caps::UNLIMITED, 132).unwrap();
+    assert_eq!((empty.dispatches.len(), empty.kernel().as_str()), (0, "none"));
+    let largest = cuda(&problem(u32::MAX, 1, 1, false, false, false, 0), &Caps::UNLIMITED, 132).unwrap();
+    assert_eq!(largest.dispatches[0].grid, [1 << 27, 1, 1]);
 }
 
 #[test]

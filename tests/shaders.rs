@@ -1,4 +1,4 @@
-//! Every variant of every WGSL kernel that a plan can ask for parses and validates, and is as its plan says.
+//! Every variant of every WGSL kernel that a plan can ask for parses and validates, and is as its plan says; the PTX is that of its source.
 #![cfg(not(target_arch = "wasm32"))]
 
 use lapidary::Caps;
@@ -74,4 +74,14 @@ fn accumulators_have_constant_indices() {
         let source = kernel.wgsl().expect("the template expands");
         assert!(!source.contains("var sum: array") && source.contains("sum_0_0_0"), "{kernel}");
     }
+}
+
+#[test]
+fn the_ptx_is_that_of_its_source() {
+    let source = include_bytes!("../shaders/matmul/tiled.cu");
+    // FNV-1a of 64 bits.
+    let hash = source.iter().fold(0xCBF2_9CE4_8422_2325u64, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01B3));
+    let ptx = include_str!("../shaders/matmul/tiled.ptx");
+    let first = ptx.lines().next().unwrap_or_default();
+    assert_eq!(first, format!("// scripts/ptx made this from tiled.cu, fnv1a {hash:016x}"), "run scripts/ptx");
 }

@@ -1,5 +1,7 @@
 //! One type for the device of any backend, so that what runs on it is compiled once. Each arm only passes on.
 
+#[cfg(all(feature = "cuda", any(target_os = "linux", target_os = "windows")))]
+use super::cuda;
 #[cfg(all(feature = "vulkan", not(target_arch = "wasm32")))]
 use super::vulkan;
 #[cfg(all(feature = "webgl2", target_arch = "wasm32"))]
@@ -100,6 +102,8 @@ macro_rules! backends {
 
 backends! {
     Cpu: cpu::Cpu,
+    #[cfg(all(feature = "cuda", any(target_os = "linux", target_os = "windows")))]
+    Cuda: cuda::Cuda,
     #[cfg(all(feature = "vulkan", not(target_arch = "wasm32")))]
     Vulkan: vulkan::Vulkan,
     #[cfg(feature = "webgpu")]
@@ -123,6 +127,8 @@ impl Device {
     pub(crate) async fn open(id: BackendId, options: &Options) -> Result<(Self, DeviceInfo), OtherBackend> {
         match id {
             BackendId::Simd | BackendId::Scalar => cpu::open(id).await.map(|(device, info)| (Self::Cpu(device), info)),
+            #[cfg(all(feature = "cuda", any(target_os = "linux", target_os = "windows")))]
+            BackendId::Cuda => cuda::open(options).map(|(device, info)| (Self::Cuda(device), info)),
             #[cfg(all(feature = "vulkan", not(target_arch = "wasm32")))]
             BackendId::Vulkan => vulkan::open(options).map(|(device, info)| (Self::Vulkan(device), info)),
             #[cfg(feature = "webgpu")]
@@ -132,6 +138,11 @@ impl Device {
             #[allow(unreachable_patterns, reason = "with all backends built in there is no other")]
             other => {
                 let _ = options;
+                #[cfg(not(any(target_os = "linux", target_os = "windows", target_arch = "wasm32")))]
+                if other == BackendId::Cuda {
+                    let (reason, remedy) = ("NVIDIA has no CUDA for this system".to_owned(), String::new());
+                    return Err(OtherBackend { backend: other, standing: Standing::Off, reason, remedy });
+                }
                 let (reason, remedy) = if other == BackendId::WebGl2 && cfg!(not(target_arch = "wasm32")) {
                     ("WebGL2 is the browser's", String::new())
                 } else {

@@ -1,5 +1,7 @@
 //! The table of kernels: an id, the constants of a variant, and the source in `shaders/<op>/` that they come from.
 
+#[cfg(all(feature = "cuda", not(target_arch = "wasm32")))]
+mod ptx;
 pub mod template;
 
 use std::fmt::{self, Write};
@@ -10,7 +12,7 @@ use template::Constant;
 /// A kernel's source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KernelId {
-    /// `shaders/matmul/tiled.wgsl`: the register-tiled product.
+    /// `shaders/matmul/tiled.wgsl`, and `tiled.cu` for CUDA: the register-tiled product.
     MatmulTiled,
     /// `shaders/matmul/sum.wgsl`: the sum of the parts of a product that was split over k.
     MatmulSum,
@@ -18,6 +20,9 @@ pub enum KernelId {
     MatmulPacked,
     /// `backend/cpu`: the product on the CPU.
     MatmulCpu,
+    /// NVIDIA's cuBLASLt.
+    #[cfg(not(target_arch = "wasm32"))]
+    MatmulCublasLt,
 }
 
 impl KernelId {
@@ -28,6 +33,8 @@ impl KernelId {
             Self::MatmulSum => "matmul/sum",
             Self::MatmulPacked => "matmul/packed",
             Self::MatmulCpu => "matmul/cpu",
+            #[cfg(not(target_arch = "wasm32"))]
+            Self::MatmulCublasLt => "matmul/cublaslt",
         }
     }
 
@@ -39,6 +46,8 @@ impl KernelId {
             Self::MatmulSum => &[STORE, include_str!(concat!(env!("OUT_DIR"), "/matmul-sum.wgsl"))],
             Self::MatmulPacked => &[include_str!(concat!(env!("OUT_DIR"), "/matmul-packed.frag"))],
             Self::MatmulCpu => &[],
+            #[cfg(not(target_arch = "wasm32"))]
+            Self::MatmulCublasLt => &[],
         }
     }
 }
@@ -67,6 +76,12 @@ impl Kernel {
             let _ = writeln!(source, "const {name} = {value}u;");
         }
         self.expand(source)
+    }
+
+    /// The variant's PTX.
+    #[cfg(all(feature = "cuda", not(target_arch = "wasm32")))]
+    pub fn ptx(&self) -> Result<&'static str> {
+        ptx::module(&self.variant).ok_or_else(|| crate::error::Error::internal(format!("there is no PTX of {self}")))
     }
 
     /// The variant's GLSL ES 3.00.

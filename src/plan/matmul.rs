@@ -1,7 +1,13 @@
 //! Plans for the matrix product. Every splitting happens here: over m, n and k where an operand is larger than a binding may be, over
 //! m and n where there would be more workgroups than a dispatch may have.
 
+#[cfg(not(target_arch = "wasm32"))]
+mod cuda;
+
 use std::fmt;
+
+#[cfg(not(target_arch = "wasm32"))]
+pub use cuda::{cublaslt, cuda};
 
 use super::{Binding, Dispatch, Plan, Slot};
 use crate::error::{Error, Result};
@@ -156,7 +162,7 @@ pub fn compute(problem: &Problem, caps: &Caps) -> Result<Plan> {
 /// A plan for the CPU, which needs no splitting.
 pub fn cpu(problem: &Problem, variant: &str) -> Plan {
     let kernel = Kernel { id: KernelId::MatmulCpu, variant: variant.to_owned(), constants: constants_of_layout(problem) };
-    Plan { dispatches: vec![Dispatch { kernel, params: whole(problem), bindings: Vec::new(), grid: [1; 3] }], scratch_bytes: 0 }
+    Plan::of(Dispatch { kernel, params: whole(problem), bindings: Vec::new(), grid: [1; 3] })
 }
 
 /// A plan for fragment shaders: a texel of the target is a row of four elements, and the target has a layer for each row of a block.
@@ -195,7 +201,7 @@ pub fn fragment(problem: &Problem, caps: &Caps) -> Result<Plan> {
     let mut constants = constants_of_layout(problem);
     constants.extend([("ROWS", rows), ("A_VEC4", vec4(&problem.a)), ("B_VEC4", vec4(&problem.b))]);
     let kernel = Kernel { id: KernelId::MatmulPacked, variant: format!("{rows}x4"), constants };
-    Ok(Plan { dispatches: vec![Dispatch { kernel, params: whole(problem), bindings, grid: [width, height, rows] }], scratch_bytes: 0 })
+    Ok(Plan::of(Dispatch { kernel, params: whole(problem), bindings, grid: [width, height, rows] }))
 }
 
 /// The product whose result is the transpose of this one's, where C is a packed column if it is read.

@@ -72,6 +72,11 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// A plan of one launch.
+    pub(crate) fn of(dispatch: Dispatch) -> Self {
+        Self { dispatches: vec![dispatch], scratch_bytes: 0 }
+    }
+
     /// The kernel that does the work, for reports.
     pub fn kernel(&self) -> String {
         match self.dispatches.first() {

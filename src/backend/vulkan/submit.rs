@@ -67,11 +67,11 @@ impl Vulkan {
             launches.push(Launch { dispatch, pipeline: self.pipelines.get(&dispatch.kernel)?, params: (params.0.handle, at) });
         }
         // What a plan binds without reading still has to be a buffer.
-        let nothing = self.storage(0)?;
+        let scratch = self.storage(plan.scratch_bytes)?;
         let find = |slot: Slot| match (slot, operands.get(slot.index())) {
             (Slot::Out, _) => Ok(out),
+            (Slot::Scratch, _) | (_, Some(None)) => Ok(&scratch),
             (_, Some(Some(Bound::Buffer(buffer)))) => Ok(*buffer),
-            (_, Some(None)) => Ok(&nothing),
             _ => Err(Error::internal("a host operand reached the GPU")),
         };
         let ticks = match self.clock.filter(|_| how.timed) {
@@ -123,7 +123,7 @@ impl Vulkan {
                 recording.hold(Arc::clone(&buffer.0) as _);
             }
         }
-        for buffer in [params, nothing, out.clone()] {
+        for buffer in [params, scratch, out.clone()] {
             recording.hold(buffer.0 as _);
         }
         let started = Stopwatch::start();

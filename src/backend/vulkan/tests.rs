@@ -124,7 +124,10 @@ fn the_clock_counts_repeated_products() {
     let (once, often) = (run(1), run(64));
     assert_eq!((once.device_clock, often.device_clock), (has_clock, has_clock));
     assert_eq!(once.data.unwrap().into_vec(), often.data.unwrap().into_vec());
-    assert!(often.kernel_ms > 2.0 * once.kernel_ms && once.kernel_ms > 0.0, "{} and {} ms", once.kernel_ms, often.kernel_ms);
+    // Something else may hold up a run, but not the quickest of several.
+    let quickest = |repeats| (0..5).map(|_| run(repeats).kernel_ms).fold(f64::INFINITY, f64::min);
+    let (once_ms, often_ms) = (quickest(1), quickest(64));
+    assert!(often_ms > 2.0 * once_ms && once_ms > 0.0, "{once_ms} and {often_ms} ms");
 }
 
 /// Without a clock of its own the time is taken outside, and the result comes after it.

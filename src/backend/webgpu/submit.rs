@@ -79,13 +79,11 @@ impl WebGpu {
         self.queue.write_buffer(&params, 0, &words);
 
         // What a plan binds without reading still has to be a buffer.
-        let nothing = self.storage(0)?;
         let scratch = self.storage(plan.scratch_bytes)?;
         let find = |slot: Slot| match (slot, operands.get(slot.index())) {
             (Slot::Out, _) => Ok(&out.0),
-            (Slot::Scratch, _) => Ok(&scratch.0),
+            (Slot::Scratch, _) | (_, Some(None)) => Ok(&scratch.0),
             (_, Some(Some(Bound::Buffer(buffer)))) => Ok(&buffer.0),
-            (_, Some(None)) => Ok(&nothing.0),
             _ => Err(Error::internal("a host operand reached the GPU")),
         };
         let mut launches = Vec::with_capacity(plan.dispatches.len());
