@@ -187,19 +187,9 @@ impl WebGpu {
     }
 
     pub(super) async fn read_back(&self, buffer: &Buffer, elements: u64) -> Result<HostVec> {
-        let scope = self.device.push_error_scope(wgpu::ErrorFilter::Validation);
-        let mut encoder = self.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
-        let staging = self.copy_out(&mut encoder, &buffer.0, elements);
-        self.queue.submit([encoder.finish()]);
-        let fault = scope.pop();
-        let staging = staging?;
-        let mapping = self.map(&staging);
-        self.judge(fault.await)?;
-        let data = self.read(mapping, &staging).await?;
-        match self.health.lost() {
-            Some(reason) => Err(Error::DeviceLost { reason }),
-            None => Ok(data),
-        }
+        let how = How { repeats: 0, timed: false, download: elements };
+        let running = self.start(&Plan { dispatches: Vec::new() }, [None, None, None], buffer, how)?;
+        self.complete(running).await?.data.ok_or_else(|| Error::internal("no result"))
     }
 
     /// What no scope caught.
