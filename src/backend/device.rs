@@ -1,5 +1,7 @@
 //! One type for the device of any backend, so that what runs on it is compiled once. Each arm only passes on.
 
+use std::future::ready;
+
 #[cfg(all(feature = "cuda", any(target_os = "linux", target_os = "windows")))]
 use super::cuda;
 #[cfg(all(feature = "vulkan", not(target_arch = "wasm32")))]
@@ -8,10 +10,10 @@ use super::vulkan;
 use super::webgl2;
 #[cfg(feature = "webgpu")]
 use super::webgpu;
-use super::{Backend, Bound, Finished, How, MemoryStats, cpu};
+use super::{Backend, Bound, BoxFuture, Finished, How, MemoryStats, cpu};
 use crate::error::{Error, Result};
 use crate::host::{HostSlice, HostVec};
-use crate::info::{BackendId, DeviceInfo, OtherBackend, Standing};
+use crate::info::{BackendId, DeviceInfo, OtherBackend};
 use crate::ops::matmul::Problem;
 use crate::options::Options;
 use crate::plan::Plan;
@@ -48,41 +50,44 @@ macro_rules! backends {
             fn submit(&self, plan: &Plan, operands: [Option<Bound<'_, Buffer>>; 3], out: &Buffer, how: How) -> Result<Running> {
                 match (self, out) {
                     $( $(#[$cfg])? (Self::$name(device), Buffer::$name(out)) => {
-                        let mut own = [None, None, None];
-                        for (own, operand) in own.iter_mut().zip(operands) {
-                            *own = match operand {
-                                None => None,
-                                Some(Bound::Host(values)) => Some(Bound::Host(values)),
-                                Some(Bound::Buffer(Buffer::$name(buffer))) => Some(Bound::Buffer(buffer)),
-                                #[allow(unreachable_patterns, reason = "with one backend there is no other")]
-                                Some(_) => return Err(foreign()),
-                            };
-                        }
-                        device.submit(plan, own, out, how).map(Running::$name)
+                        let mut all_own = true;
+                        let own = operands.map(|operand| match operand? {
+                            Bound::Host(values) => Some(Bound::Host(values)),
+                            Bound::Buffer(Buffer::$name(buffer)) => Some(Bound::Buffer(buffer)),
+                            #[allow(unreachable_patterns, reason = "with one backend there is no other")]
+                            Bound::Buffer(_) => {
+                                all_own = false;
+                                None
+                            }
+                        });
+                        if all_own { device.submit(plan, own, out, how).map(Running::$name) } else { Err(foreign()) }
                     } )+
                     #[allow(unreachable_patterns, reason = "with one backend there is no other")]
                     _ => Err(foreign()),
                 }
             }
 
-            async fn finish(&self, running: Running) -> Result<Finished> {
-                match (self, running) {
-                    $( $(#[$cfg])? (Self::$name(device), Running::$name(running)) => device.finish(running).await, )+
+            fn finish(&self, running: Running) -> impl Future<Output = Result<Finished>> {
+                let finished: BoxFuture<'_, _> = match (self, running) {
+                    $( $(#[$cfg])? (Self::$name(device), Running::$name(running)) => Box::pin(device.finish(running)), )+
                     #[allow(unreachable_patterns, reason = "with one backend there is no other")]
-                    _ => Err(foreign()),
-                }
+                    _ => Box::pin(ready(Err(foreign()))),
+                };
+                finished
             }
 
             async fn download(&self, buffer: &Buffer, elements: u64) -> Result<HostVec> {
-                match (self, buffer) {
-                    $( $(#[$cfg])? (Self::$name(device), Buffer::$name(buffer)) => device.download(buffer, elements).await, )+
+                let downloaded: BoxFuture<'_, _> = match (self, buffer) {
+                    $( $(#[$cfg])? (Self::$name(device), Buffer::$name(buffer)) => Box::pin(device.download(buffer, elements)), )+
                     #[allow(unreachable_patterns, reason = "with one backend there is no other")]
-                    _ => Err(foreign()),
-                }
+                    _ => Box::pin(ready(Err(foreign()))),
+                };
+                downloaded.await
             }
 
-            async fn synchronize(&self) -> Result<()> {
-                match self { $( $(#[$cfg])? Self::$name(device) => device.synchronize().await, )+ }
+            fn synchronize(&self) -> impl Future<Output = Result<()>> {
+                let synchronized: BoxFuture<'_, _> = match self { $( $(#[$cfg])? Self::$name(device) => Box::pin(device.synchronize()), )+ };
+                synchronized
             }
 
             fn lost(&self) -> Option<String> {
@@ -148,7 +153,7 @@ impl Device {
                 } else {
                     ("this build leaves it out", format!("build with the feature {other}"))
                 };
-                Err(OtherBackend { backend: other, standing: Standing::Off, reason: reason.to_owned(), remedy })
+                Err(OtherBackend::off(other, reason, &remedy))
             }
         }
     }

@@ -4,7 +4,7 @@
 mod ptx;
 pub mod template;
 
-use std::fmt::{self, Write};
+use std::fmt;
 
 use crate::error::Result;
 use template::Constant;
@@ -18,6 +18,8 @@ pub enum KernelId {
     MatmulSum,
     /// `shaders/matmul/packed.frag`: the product by fragment shader, four rows a pass.
     MatmulPacked,
+    /// `shaders/matmul/unfold.frag`: puts what the last gives into the form of an operand.
+    MatmulUnfold,
     /// `backend/cpu`: the product on the CPU.
     MatmulCpu,
     /// NVIDIA's cuBLASLt.
@@ -32,6 +34,7 @@ impl KernelId {
             Self::MatmulTiled => "matmul/tiled",
             Self::MatmulSum => "matmul/sum",
             Self::MatmulPacked => "matmul/packed",
+            Self::MatmulUnfold => "matmul/unfold",
             Self::MatmulCpu => "matmul/cpu",
             #[cfg(not(target_arch = "wasm32"))]
             Self::MatmulCublasLt => "matmul/cublaslt",
@@ -45,6 +48,7 @@ impl KernelId {
             Self::MatmulTiled => &[STORE, include_str!(concat!(env!("OUT_DIR"), "/matmul-tiled.wgsl"))],
             Self::MatmulSum => &[STORE, include_str!(concat!(env!("OUT_DIR"), "/matmul-sum.wgsl"))],
             Self::MatmulPacked => &[include_str!(concat!(env!("OUT_DIR"), "/matmul-packed.frag"))],
+            Self::MatmulUnfold => &[include_str!(concat!(env!("OUT_DIR"), "/matmul-unfold.frag"))],
             Self::MatmulCpu => &[],
             #[cfg(not(target_arch = "wasm32"))]
             Self::MatmulCublasLt => &[],
@@ -71,11 +75,7 @@ impl Kernel {
 
     /// The variant's WGSL.
     pub fn wgsl(&self) -> Result<String> {
-        let mut source = String::new();
-        for (name, value) in &self.constants {
-            let _ = writeln!(source, "const {name} = {value}u;");
-        }
-        self.expand(source)
+        self.source("", ["const ", " = ", "u;\n"])
     }
 
     /// The variant's PTX.
@@ -86,16 +86,19 @@ impl Kernel {
 
     /// The variant's GLSL ES 3.00.
     pub fn glsl(&self) -> Result<String> {
-        let mut source = String::from("#version 300 es\n");
-        for (name, value) in &self.constants {
-            let _ = writeln!(source, "#define {name} {value}");
-        }
-        self.expand(source)
+        self.source("#version 300 es\n", ["#define ", " ", "\n"])
     }
 
-    fn expand(&self, mut source: String) -> Result<String> {
+    /// The first line, the constants with what stands around each one's name and value, and the expanded template.
+    fn source(&self, first: &str, [before, between, after]: [&str; 3]) -> Result<String> {
+        let mut source = first.to_owned();
+        for (name, value) in &self.constants {
+            for part in [before, name, between, &value.to_string(), after] {
+                source.push_str(part);
+            }
+        }
         for template in self.id.templates() {
-            source.push_str(&template::expand(template, &self.constants)?);
+            source = template::expand(template, &self.constants, source)?;
         }
         Ok(source)
     }

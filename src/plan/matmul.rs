@@ -120,7 +120,10 @@ impl Tile {
                 && (scratch(1) / 16).div_ceil(SUM_THREADS.into()) <= u64::from(caps.max_workgroups_per_dimension)
         };
         let mut best: Option<(f64, Self, u32)> = None;
-        for tile in TILES.into_iter().filter(|tile| tile.fits(caps)) {
+        for tile in TILES {
+            if !tile.fits(caps) {
+                continue;
+            }
             let mut parts = 1;
             while parts == 1 || parts <= MOST_PARTS && splits(&tile, parts) {
                 let cost = tile.cost(shape, parts);
