@@ -6,8 +6,8 @@
 // neighbouring vec4s. The next step's slices are fetched into registers before the present one is multiplied, which hides the
 // latency of global memory; two buffers in workgroup memory were slower.
 //
-// Slices that lie wholly inside the matrices are fetched unchecked; the branch is the same for the whole workgroup. At the edges
-// what is outside counts as zero by selection, never by multiplication, so that a NaN there cannot spread.
+// A row or a column outside the result repeats the last one, and what comes of it is not stored. At the end of k what is outside
+// counts as zero by selection, never by multiplication, so that a NaN there cannot spread; before it all is fetched unchecked.
 //
 //   binding  name    stored as
 //   0        a       m x k (A_SCATTER = 1) or k x m (A_SCATTER = 0)
@@ -38,56 +38,73 @@ const B_STRIDE = TILE_N / 4u + B_SCATTER;
 var<workgroup> a_tile: array<array<vec4<f32>, A_STRIDE>, TILE_K>;
 var<workgroup> b_tile: array<array<vec4<f32>, B_STRIDE>, TILE_K>;
 
-// Four elements of a stored row, all inside.
+// Four elements of a stored row, k inside.
 fn a_inside(row: u32, column: u32) -> vec4<f32> {
-  let i = params.a_start + row * params.lda + column;
+  let i = params.a_start + row * params.lda;
 //# if A_VEC4
-  return a[i / 4u];
+  return a[(i + column) / 4u];
 //# else
-  return vec4<f32>(a[i], a[i + 1u], a[i + 2u], a[i + 3u]);
+//# if A_SCATTER
+  let j = i + column;
+  return vec4<f32>(a[j], a[j + 1u], a[j + 2u], a[j + 3u]);
+//# else
+  let j = min(vec4<u32>(column, column + 1u, column + 2u, column + 3u), vec4<u32>(params.m - 1u));
+  return vec4<f32>(a[i + j.x], a[i + j.y], a[i + j.z], a[i + j.w]);
+//# end
 //# end
 }
 
 fn b_inside(row: u32, column: u32) -> vec4<f32> {
-  let i = params.b_start + row * params.ldb + column;
+  let i = params.b_start + row * params.ldb;
 //# if B_VEC4
-  return b[i / 4u];
+  return b[(i + column) / 4u];
 //# else
-  return vec4<f32>(b[i], b[i + 1u], b[i + 2u], b[i + 3u]);
+//# if B_SCATTER
+  let j = i + column;
+  return vec4<f32>(b[j], b[j + 1u], b[j + 2u], b[j + 3u]);
+//# else
+  let j = min(vec4<u32>(column, column + 1u, column + 2u, column + 3u), vec4<u32>(params.n - 1u));
+  return vec4<f32>(b[i + j.x], b[i + j.y], b[i + j.z], b[i + j.w]);
+//# end
 //# end
 }
 
-// Which of four elements from a column on are inside a row of so many.
-fn inside(column: u32, columns: u32) -> vec4<bool> {
-  return vec4<u32>(column, column + 1u, column + 2u, column + 3u) < vec4<u32>(columns);
-}
-
-// Four elements of a stored row, zero where outside.
-fn a_edge(row: u32, column: u32, rows: u32, columns: u32) -> vec4<f32> {
-  if (row >= rows || column >= columns) { return vec4<f32>(); }
+// The same where k may be outside, from `end` on.
+fn a_edge(row: u32, column: u32, end: u32) -> vec4<f32> {
+//# if A_SCATTER
+  if (column >= end) { return vec4<f32>(); }
 //# if A_VEC4
-  return select(vec4<f32>(), a_inside(row, column), inside(column, columns));
+  return select(vec4<f32>(), a_inside(row, column), vec4<u32>(column, column + 1u, column + 2u, column + 3u) < vec4<u32>(end));
 //# else
   let i = params.a_start + row * params.lda + column;
   var v = vec4<f32>(a[i], 0.0, 0.0, 0.0);
-  if (column + 1u < columns) { v.y = a[i + 1u]; }
-  if (column + 2u < columns) { v.z = a[i + 2u]; }
-  if (column + 3u < columns) { v.w = a[i + 3u]; }
+  if (column + 1u < end) { v.y = a[i + 1u]; }
+  if (column + 2u < end) { v.z = a[i + 2u]; }
+  if (column + 3u < end) { v.w = a[i + 3u]; }
   return v;
+//# end
+//# else
+  if (row >= end) { return vec4<f32>(); }
+  return a_inside(row, column);
 //# end
 }
 
-fn b_edge(row: u32, column: u32, rows: u32, columns: u32) -> vec4<f32> {
-  if (row >= rows || column >= columns) { return vec4<f32>(); }
+fn b_edge(row: u32, column: u32, end: u32) -> vec4<f32> {
+//# if B_SCATTER
+  if (column >= end) { return vec4<f32>(); }
 //# if B_VEC4
-  return select(vec4<f32>(), b_inside(row, column), inside(column, columns));
+  return select(vec4<f32>(), b_inside(row, column), vec4<u32>(column, column + 1u, column + 2u, column + 3u) < vec4<u32>(end));
 //# else
   let i = params.b_start + row * params.ldb + column;
   var v = vec4<f32>(b[i], 0.0, 0.0, 0.0);
-  if (column + 1u < columns) { v.y = b[i + 1u]; }
-  if (column + 2u < columns) { v.z = b[i + 2u]; }
-  if (column + 3u < columns) { v.w = b[i + 3u]; }
+  if (column + 1u < end) { v.y = b[i + 1u]; }
+  if (column + 2u < end) { v.z = b[i + 2u]; }
+  if (column + 3u < end) { v.w = b[i + 3u]; }
   return v;
+//# end
+//# else
+  if (row >= end) { return vec4<f32>(); }
+  return b_inside(row, column);
 //# end
 }
 
@@ -97,16 +114,18 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   let column0 = group.x * TILE_N;
   let tx = thread % THREADS_N;
   let ty = thread / THREADS_N;
-  let whole = row0 + TILE_M <= params.m && column0 + TILE_N <= params.n;
 
-  // Where this invocation fetches: a_along runs along a stored row of A, a_across counts stored rows; the same for B.
+  // Where this invocation fetches: a_along runs along a slice's stored row of A, a_across counts them; the same for B. What does not
+  // change with k is also known as a place in the stored matrix.
 //# for i in A_LOADS
 //# if A_SCATTER
   let a_along_$i = (thread + $iu * THREADS) % (TILE_K / 4u) * 4u;
   let a_across_$i = (thread + $iu * THREADS) / (TILE_K / 4u);
+  let a_place_$i = min(row0 + a_across_$i, params.m - 1u);
 //# else
   let a_along_$i = (thread + $iu * THREADS) % (TILE_M / 4u) * 4u;
   let a_across_$i = (thread + $iu * THREADS) / (TILE_M / 4u);
+  let a_place_$i = min(row0 + a_along_$i, (params.m - 1u) / 4u * 4u);
 //# end
   var a_next_$i: vec4<f32>;
 //# end
@@ -114,9 +133,11 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
 //# if B_SCATTER
   let b_along_$i = (thread + $iu * THREADS) % (TILE_K / 4u) * 4u;
   let b_across_$i = (thread + $iu * THREADS) / (TILE_K / 4u);
+  let b_place_$i = min(column0 + b_across_$i, params.n - 1u);
 //# else
   let b_along_$i = (thread + $iu * THREADS) % (TILE_N / 4u) * 4u;
   let b_across_$i = (thread + $iu * THREADS) / (TILE_N / 4u);
+  let b_place_$i = min(column0 + b_along_$i, (params.n - 1u) / 4u * 4u);
 //# end
   var b_next_$i: vec4<f32>;
 //# end
@@ -161,34 +182,34 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
       workgroupBarrier();
     }
     if (k0 < last) {
-      if (whole && k0 + TILE_K <= last) {
+      if (k0 + TILE_K <= last) {
 //# for i in A_LOADS
 //# if A_SCATTER
-        a_next_$i = a_inside(row0 + a_across_$i, k0 + a_along_$i);
+        a_next_$i = a_inside(a_place_$i, k0 + a_along_$i);
 //# else
-        a_next_$i = a_inside(k0 + a_across_$i, row0 + a_along_$i);
+        a_next_$i = a_inside(k0 + a_across_$i, a_place_$i);
 //# end
 //# end
 //# for i in B_LOADS
 //# if B_SCATTER
-        b_next_$i = b_inside(column0 + b_across_$i, k0 + b_along_$i);
+        b_next_$i = b_inside(b_place_$i, k0 + b_along_$i);
 //# else
-        b_next_$i = b_inside(k0 + b_across_$i, column0 + b_along_$i);
+        b_next_$i = b_inside(k0 + b_across_$i, b_place_$i);
 //# end
 //# end
       } else {
 //# for i in A_LOADS
 //# if A_SCATTER
-        a_next_$i = a_edge(row0 + a_across_$i, k0 + a_along_$i, params.m, last);
+        a_next_$i = a_edge(a_place_$i, k0 + a_along_$i, last);
 //# else
-        a_next_$i = a_edge(k0 + a_across_$i, row0 + a_along_$i, last, params.m);
+        a_next_$i = a_edge(k0 + a_across_$i, a_place_$i, last);
 //# end
 //# end
 //# for i in B_LOADS
 //# if B_SCATTER
-        b_next_$i = b_edge(column0 + b_across_$i, k0 + b_along_$i, params.n, last);
+        b_next_$i = b_edge(b_place_$i, k0 + b_along_$i, last);
 //# else
-        b_next_$i = b_edge(k0 + b_across_$i, column0 + b_along_$i, last, params.n);
+        b_next_$i = b_edge(k0 + b_across_$i, b_place_$i, last);
 //# end
 //# end
       }

@@ -9,7 +9,7 @@
 //   1        x       k elements, ldb apart
 //            and those of store.wgsl
 //
-//   ALONG       a lane takes four columns of the group's four rows at a time; otherwise one column.
+//   ALONG       lines of M are rows of it; otherwise they are columns.
 //   PARTS       as in tiled.wgsl.
 //   A_VEC4      lines start at multiples of 4 elements, so that vec4s can be loaded; otherwise four scalars are.
 //   X_VEC4      the same of x, whose elements are then neighbours.
@@ -86,12 +86,20 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
 //# end
   }
 //# else
-  for (var column = first + lane; column < last; column += LANES) {
-    let i = params.b_start + column * params.ldb;
+  // Four lines at once, so that several loads are under way.
+  for (var line = first + lane * 4u; line < last; line += LANES * 4u) {
+//# for r in 4
+    let line_$r = min(line + $ru, last - 1u);
+    let i_$r = params.b_start + line_$r * params.ldb;
+    let a_$r = select(vec4<f32>(), a_four(line_$r, row, params.n), line + $ru < last);
 //# if X_VEC4
-    sum = fma(a_four(column, row, params.n), vec4<f32>(x[i / 4u][i % 4u]), sum);
+    let x_$r = select(0.0, x[i_$r / 4u][i_$r % 4u], line + $ru < last);
 //# else
-    sum = fma(a_four(column, row, params.n), vec4<f32>(x[i]), sum);
+    let x_$r = select(0.0, x[i_$r], line + $ru < last);
+//# end
+//# end
+//# for r in 4
+    sum = fma(a_$r, vec4<f32>(x_$r), sum);
 //# end
   }
 //# end

@@ -11,10 +11,10 @@ use crate::plan::Binding;
 const THREADS: u32 = 128;
 
 /// Workgroups that keep a large GPU's memory busy.
-const BUSY_WORKGROUPS: u32 = 256;
+const BUSY_WORKGROUPS: u32 = 1024;
 
 /// The least of k that is worth a part of its own.
-const LEAST_PART: u32 = 1024;
+const LEAST_PART: u32 = 512;
 
 /// The launch for such a product; None for any other.
 pub(super) fn step(problem: &Problem, params: Params, [a, b]: [Binding; 2], caps: &Caps) -> Option<Step> {
