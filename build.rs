@@ -10,7 +10,8 @@ const KERNEL_SIZES: &str = "src/backend/cpu/wasm/sizes.rs";
 /// Name, target features, and how to optimize: engines without SIMD are rare, and the download is everybody's.
 const LEVELS: [(&str, &str, &str); 3] =
     [("scalar", "", "-Copt-level=s"), ("simd", "+simd128", "-Copt-level=2"), ("fma", "+simd128,+relaxed-simd", "-Copt-level=2")];
-const SHADERS: [&str; 4] = ["matmul/tiled.wgsl", "matmul/packed.vert", "matmul/packed.frag", "matmul/unfold.frag"];
+const SHADERS: [&str; 6] =
+    ["matmul/store.wgsl", "matmul/tiled.wgsl", "matmul/sum.wgsl", "matmul/packed.vert", "matmul/packed.frag", "matmul/unfold.frag"];
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
@@ -25,6 +26,8 @@ fn main() {
     if env::var("CARGO_CFG_TARGET_ARCH").as_deref() != Ok("wasm32") {
         return;
     }
+    // The stack lies below the data, whose addresses then take a byte less than above the usual 1 MiB. Running over it still traps.
+    println!("cargo::rustc-link-arg-cdylib=-zstack-size=524288");
     let rustc = env::var("RUSTC").expect("cargo sets RUSTC");
     for (name, features, optimize) in LEVELS {
         let status = Command::new(&rustc)

@@ -1,20 +1,27 @@
 //! One type for the device of any backend, so that what runs on it is compiled once. Each arm only passes on.
 
+use std::future::ready;
+
+#[cfg(all(feature = "cuda", any(target_os = "linux", target_os = "windows")))]
+use super::cuda;
+#[cfg(all(feature = "vulkan", not(target_arch = "wasm32")))]
+use super::vulkan;
 #[cfg(all(feature = "webgl2", target_arch = "wasm32"))]
 use super::webgl2;
 #[cfg(feature = "webgpu")]
 use super::webgpu;
-use super::{Backend, Bound, Finished, How, MemoryStats, cpu};
+use super::{Backend, Bound, BoxFuture, Finished, How, MemoryStats, cpu};
 use crate::error::{Error, Result};
 use crate::host::{HostSlice, HostVec};
-use crate::info::{BackendId, DeviceInfo, OtherBackend, Standing};
+use crate::info::{BackendId, DeviceInfo, OtherBackend};
 use crate::ops::matmul::Problem;
 use crate::options::Options;
 use crate::plan::Plan;
 
 macro_rules! backends {
     ($( $(#[$cfg:meta])? $name:ident: $module:ident::$device:ident, )+) => {
-        /// An open device.
+        /// An open device: one a handle.
+        #[allow(clippy::large_enum_variant, reason = "boxing would cost each call more than it saves")]
         pub(crate) enum Device { $( $(#[$cfg])? $name($module::$device), )+ }
 
         /// Memory of a device.
@@ -43,41 +50,44 @@ macro_rules! backends {
             fn submit(&self, plan: &Plan, operands: [Option<Bound<'_, Buffer>>; 3], out: &Buffer, how: How) -> Result<Running> {
                 match (self, out) {
                     $( $(#[$cfg])? (Self::$name(device), Buffer::$name(out)) => {
-                        let mut own = [None, None, None];
-                        for (own, operand) in own.iter_mut().zip(operands) {
-                            *own = match operand {
-                                None => None,
-                                Some(Bound::Host(values)) => Some(Bound::Host(values)),
-                                Some(Bound::Buffer(Buffer::$name(buffer))) => Some(Bound::Buffer(buffer)),
-                                #[allow(unreachable_patterns, reason = "with one backend there is no other")]
-                                Some(_) => return Err(foreign()),
-                            };
-                        }
-                        device.submit(plan, own, out, how).map(Running::$name)
+                        let mut all_own = true;
+                        let own = operands.map(|operand| match operand? {
+                            Bound::Host(values) => Some(Bound::Host(values)),
+                            Bound::Buffer(Buffer::$name(buffer)) => Some(Bound::Buffer(buffer)),
+                            #[allow(unreachable_patterns, reason = "with one backend there is no other")]
+                            Bound::Buffer(_) => {
+                                all_own = false;
+                                None
+                            }
+                        });
+                        if all_own { device.submit(plan, own, out, how).map(Running::$name) } else { Err(foreign()) }
                     } )+
                     #[allow(unreachable_patterns, reason = "with one backend there is no other")]
                     _ => Err(foreign()),
                 }
             }
 
-            async fn finish(&self, running: Running) -> Result<Finished> {
-                match (self, running) {
-                    $( $(#[$cfg])? (Self::$name(device), Running::$name(running)) => device.finish(running).await, )+
+            fn finish(&self, running: Running) -> impl Future<Output = Result<Finished>> {
+                let finished: BoxFuture<'_, _> = match (self, running) {
+                    $( $(#[$cfg])? (Self::$name(device), Running::$name(running)) => Box::pin(device.finish(running)), )+
                     #[allow(unreachable_patterns, reason = "with one backend there is no other")]
-                    _ => Err(foreign()),
-                }
+                    _ => Box::pin(ready(Err(foreign()))),
+                };
+                finished
             }
 
             async fn download(&self, buffer: &Buffer, elements: u64) -> Result<HostVec> {
-                match (self, buffer) {
-                    $( $(#[$cfg])? (Self::$name(device), Buffer::$name(buffer)) => device.download(buffer, elements).await, )+
+                let downloaded: BoxFuture<'_, _> = match (self, buffer) {
+                    $( $(#[$cfg])? (Self::$name(device), Buffer::$name(buffer)) => Box::pin(device.download(buffer, elements)), )+
                     #[allow(unreachable_patterns, reason = "with one backend there is no other")]
-                    _ => Err(foreign()),
-                }
+                    _ => Box::pin(ready(Err(foreign()))),
+                };
+                downloaded.await
             }
 
-            async fn synchronize(&self) -> Result<()> {
-                match self { $( $(#[$cfg])? Self::$name(device) => device.synchronize().await, )+ }
+            fn synchronize(&self) -> impl Future<Output = Result<()>> {
+                let synchronized: BoxFuture<'_, _> = match self { $( $(#[$cfg])? Self::$name(device) => Box::pin(device.synchronize()), )+ };
+                synchronized
             }
 
             fn lost(&self) -> Option<String> {
@@ -97,6 +107,10 @@ macro_rules! backends {
 
 backends! {
     Cpu: cpu::Cpu,
+    #[cfg(all(feature = "cuda", any(target_os = "linux", target_os = "windows")))]
+    Cuda: cuda::Cuda,
+    #[cfg(all(feature = "vulkan", not(target_arch = "wasm32")))]
+    Vulkan: vulkan::Vulkan,
     #[cfg(feature = "webgpu")]
     WebGpu: webgpu::WebGpu,
     #[cfg(all(feature = "webgl2", target_arch = "wasm32"))]
@@ -118,6 +132,10 @@ impl Device {
     pub(crate) async fn open(id: BackendId, options: &Options) -> Result<(Self, DeviceInfo), OtherBackend> {
         match id {
             BackendId::Simd | BackendId::Scalar => cpu::open(id).await.map(|(device, info)| (Self::Cpu(device), info)),
+            #[cfg(all(feature = "cuda", any(target_os = "linux", target_os = "windows")))]
+            BackendId::Cuda => cuda::open(options).map(|(device, info)| (Self::Cuda(device), info)),
+            #[cfg(all(feature = "vulkan", not(target_arch = "wasm32")))]
+            BackendId::Vulkan => vulkan::open(options).map(|(device, info)| (Self::Vulkan(device), info)),
             #[cfg(feature = "webgpu")]
             BackendId::WebGpu => webgpu::open(options).await.map(|(device, info)| (Self::WebGpu(device), info)),
             #[cfg(all(feature = "webgl2", target_arch = "wasm32"))]
@@ -125,12 +143,17 @@ impl Device {
             #[allow(unreachable_patterns, reason = "with all backends built in there is no other")]
             other => {
                 let _ = options;
+                #[cfg(not(any(target_os = "linux", target_os = "windows", target_arch = "wasm32")))]
+                if other == BackendId::Cuda {
+                    let (reason, remedy) = ("NVIDIA has no CUDA for this system".to_owned(), String::new());
+                    return Err(OtherBackend { backend: other, standing: Standing::Off, reason, remedy });
+                }
                 let (reason, remedy) = if other == BackendId::WebGl2 && cfg!(not(target_arch = "wasm32")) {
                     ("WebGL2 is the browser's", String::new())
                 } else {
                     ("this build leaves it out", format!("build with the feature {other}"))
                 };
-                Err(OtherBackend { backend: other, standing: Standing::Off, reason: reason.to_owned(), remedy })
+                Err(OtherBackend::off(other, reason, &remedy))
             }
         }
     }

@@ -4,18 +4,35 @@
 //! compiles kernels and keeps them, `submit` runs plans and brings results back.
 
 pub(crate) mod cpu;
+#[cfg(all(feature = "cuda", any(target_os = "linux", target_os = "windows")))]
+pub(crate) mod cuda;
 pub(crate) mod device;
-#[cfg(any(feature = "webgpu", all(feature = "webgl2", target_arch = "wasm32")))]
+#[cfg(any(
+    all(feature = "cuda", any(target_os = "linux", target_os = "windows")),
+    all(feature = "vulkan", not(target_arch = "wasm32")),
+    feature = "webgpu",
+    all(feature = "webgl2", target_arch = "wasm32")
+))]
 pub(crate) mod pool;
+#[cfg(all(feature = "vulkan", not(target_arch = "wasm32")))]
+pub(crate) mod vulkan;
 #[cfg(all(feature = "webgl2", target_arch = "wasm32"))]
 pub(crate) mod webgl2;
 #[cfg(feature = "webgpu")]
 pub(crate) mod webgpu;
 
+use std::pin::Pin;
+
 use crate::error::Result;
 use crate::host::{HostSlice, HostVec};
 use crate::ops::matmul::Problem;
 use crate::plan::Plan;
+
+/// A future on the heap. One that is not is compiled anew into each that waits for it, and moved through all of them.
+#[cfg(not(target_arch = "wasm32"))]
+pub(crate) type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+#[cfg(target_arch = "wasm32")]
+pub(crate) type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
 
 /// A device's memory and time, as the rest of the crate uses them.
 ///
