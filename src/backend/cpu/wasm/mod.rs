@@ -167,16 +167,21 @@ impl Engine {
         self.level.name
     }
 
-    pub(super) fn matmul(&self, params: &Params, kernel: &Kernel, operands: &[Option<HostSlice<'_>>; 3]) -> Result<HostVec> {
+    pub(super) fn matmul(
+        &self,
+        params: &Params,
+        kernel: &Kernel,
+        operands: &[Option<HostSlice<'_>>; 3],
+        HostVec(out): &mut HostVec,
+    ) -> Result<()> {
         let none = Float32Array::new_with_length(0);
         let [a, b, c] = operands.each_ref().map(|operand| operand.as_ref().map_or(&none, |values| &values.0));
         let &Params { m, k, n, ldc, alpha, beta, .. } = params;
         let reads_c = kernel.constant("READS_C") != 0;
         let operands =
             Operands { a, b, params, transpose_a: kernel.constant("TRANSPOSE_A") != 0, transpose_b: kernel.constant("TRANSPOSE_B") != 0 };
-        let out = new_array(u64::from(m) * u64::from(n))?;
         if out.length() == 0 {
-            return Ok(HostVec(out));
+            return Ok(());
         }
         // Many rows share a block of B, and few are all there: then it may be as wide as the matrix, and is brought in one piece.
         let columns = fitting(BLOCK, m.clamp(1, ROWS));
@@ -190,7 +195,7 @@ impl Engine {
                     let block = (i, j, m, n);
                     self.bring_a(&operands, (i, p, m, k));
                     if adds {
-                        bring(&out, params.n, block, &self.c);
+                        bring(out, params.n, block, &self.c);
                     }
                     self.exports.multiply(m, k, n, packed, adds, false);
                     if last && (alpha != 1.0 || reads_c) {
@@ -199,11 +204,11 @@ impl Engine {
                         }
                         self.exports.scale(m * n, alpha, beta, reads_c);
                     }
-                    take(&self.c, &out, params.n, block);
+                    take(&self.c, out, params.n, block);
                 }
             }
         }
-        Ok(HostVec(out))
+        Ok(())
     }
 
     /// One block of op(A)·op(B) in double precision and of |op(A)|·|op(B)|, into packed arrays of the whole.
@@ -278,10 +283,12 @@ pub(crate) fn new_array(elements: u64) -> Result<Float32Array> {
     Ok(array.unchecked_into())
 }
 
-pub(super) fn copy(values: &HostSlice<'_>) -> Result<HostVec> {
-    let copy = new_array(values.len())?;
-    copy.set(&values.0, 0);
-    Ok(HostVec(copy))
+pub(super) fn array(elements: u64) -> Result<HostVec> {
+    new_array(elements).map(HostVec)
+}
+
+pub(super) fn copy(from: &HostSlice<'_>, to: &mut HostVec) {
+    to.0.set(&from.0, 0);
 }
 
 pub(super) fn borrow(values: &HostVec) -> HostSlice<'static> {
