@@ -67,6 +67,8 @@ fn plans_are_as_written_down() {
         ("cuda-small", cuda(&plain(1024, 1024, 1024), &LARGE, 132)),
         ("cuda-odd", cuda(&problem(100, 33, 75, true, false, true, 1), &LARGE, 132)),
         ("cublaslt", cublaslt(&problem(100, 33, 75, false, true, true, 1), &LARGE).map(|plan| plan.expect("it takes that"))),
+        ("row", compute(&problem(1, 4096, 4096, false, false, false, 0), &LARGE)),
+        ("column", compute(&problem(4096, 300, 1, false, false, true, 0), &LARGE)),
         ("fragment", fragment(&problem(100, 33, 75, false, true, true, 1), &DEFAULTS)),
     ];
     for (name, plan) in cases {
@@ -128,7 +130,12 @@ proptest! {
     /// cover their part; the parts make up the product.
     #[test]
     fn every_plan_keeps_the_limits(
-        (m, k, n) in prop_oneof![(1u32..700, 0u32..700, 1u32..700), (1u32..70, 700u32..20_000, 1u32..70)],
+        (m, k, n) in prop_oneof![
+            (1u32..700, 0u32..700, 1u32..700),
+            (1u32..70, 700u32..20_000, 1u32..70),
+            (Just(1), 0u32..20_000, 1u32..900),
+            (1u32..900, 0u32..20_000, Just(1)),
+        ],
         transpose_a: bool, transpose_b: bool, reads_c: bool, padding in 0u64..9,
         max_binding_bytes in 1u64 << 16..1 << 22, max_workgroups_per_dimension in 8u32..200,
     ) {
@@ -157,6 +164,10 @@ proptest! {
                 continue;
             }
             prop_assert!(z == 1 || dispatch.kernel.constant("PARTS") == 1);
+            if dispatch.kernel.id == KernelId::MatmulVector {
+                prop_assert!(dispatch.params.m == 1 && x * dispatch.kernel.constant("GROUPS") * 4 >= dispatch.params.n);
+                continue;
+            }
             let (tile_m, tile_n) = (dispatch.kernel.constant("TILE_M"), dispatch.kernel.constant("TILE_N"));
             prop_assert!(x * tile_n >= dispatch.params.n && y * tile_m >= dispatch.params.m);
             // Loads of four need starts and strides that are multiples of four.

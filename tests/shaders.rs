@@ -11,24 +11,30 @@ fn variants() -> Vec<Kernel> {
     let mut kernels: Vec<Kernel> = Vec::new();
     let small_bindings = Caps { max_binding_bytes: 8192, ..Caps::UNLIMITED };
     for (caps, sizes) in [
-        (Caps { binding_alignment_bytes: 256, ..Caps::UNLIMITED }, [(64, 64), (512, 512), (1024, 1024), (4096, 4096), (128, 8192)]),
-        (Caps { binding_alignment_bytes: 256, ..small_bindings }, [(64, 64), (96, 96), (128, 128), (160, 160), (32, 4096)]),
+        (
+            Caps { binding_alignment_bytes: 256, ..Caps::UNLIMITED },
+            [[64; 3], [512; 3], [1024; 3], [4096; 3], [128, 8192, 128], [1, 5000, 300], [300, 200, 1]],
+        ),
+        (
+            Caps { binding_alignment_bytes: 256, ..small_bindings },
+            [[64; 3], [96; 3], [128; 3], [160; 3], [32, 4096, 32], [1, 9000, 7], [7, 9000, 1]],
+        ),
     ] {
-        for (size, k) in sizes {
+        for [m, k, n] in sizes {
             for bits in 0..32 {
                 let yes = |bit: u32| bits >> bit & 1 == 1;
                 let stored = |rows: u32, columns: u32, odd: bool| Stored { rows, columns, stride: u64::from(columns) + u64::from(odd) };
-                let c = yes(2).then(|| stored(size, size, false));
+                let c = yes(2).then(|| stored(m, n, false));
                 let problem = Problem {
-                    m: size,
+                    m,
                     k,
-                    n: size,
+                    n,
                     transpose_a: yes(0),
                     transpose_b: yes(1),
                     alpha: 1.0,
                     beta: 1.0,
-                    a: if yes(0) { stored(k, size, yes(3)) } else { stored(size, k, yes(3)) },
-                    b: if yes(1) { stored(size, k, yes(4)) } else { stored(k, size, yes(4)) },
+                    a: if yes(0) { stored(k, m, yes(3)) } else { stored(m, k, yes(3)) },
+                    b: if yes(1) { stored(n, k, yes(4)) } else { stored(k, n, yes(4)) },
                     c,
                 };
                 for dispatch in compute(&problem, &caps).expect("within limits").dispatches {
@@ -54,7 +60,7 @@ fn every_variant_validates() {
         validator.validate(&module).unwrap_or_else(|error| panic!("{kernel} {:?}: {error:?}", kernel.constants));
         let entry = &module.entry_points[0];
         let threads = match kernel.id {
-            KernelId::MatmulSum => [kernel.constant("THREADS"), 1, 1],
+            KernelId::MatmulSum | KernelId::MatmulVector => [kernel.constant("THREADS"), 1, 1],
             _ => [kernel.constant("THREADS_N"), kernel.constant("THREADS_M"), 1],
         };
         assert_eq!(entry.workgroup_size, threads);
@@ -69,7 +75,10 @@ fn every_variant_validates() {
 fn accumulators_have_constant_indices() {
     // A driver keeps an array in registers only if every index is a constant; the template writes variables instead.
     let variants = variants();
-    assert!(variants.iter().any(|kernel| kernel.id == KernelId::MatmulSum) && variants.iter().any(|kernel| kernel.constant("PARTS") == 1));
+    for id in [KernelId::MatmulSum, KernelId::MatmulVector] {
+        assert!(variants.iter().any(|kernel| kernel.id == id), "{id:?}");
+    }
+    assert!(variants.iter().any(|kernel| kernel.constant("PARTS") == 1));
     for kernel in variants.iter().filter(|kernel| kernel.id == KernelId::MatmulTiled) {
         let source = kernel.wgsl().expect("the template expands");
         assert!(!source.contains("var sum: array") && source.contains("sum_0_0_0"), "{kernel}");

@@ -14,6 +14,8 @@ use template::Constant;
 pub enum KernelId {
     /// `shaders/matmul/tiled.wgsl`, and `tiled.cu` for CUDA: the register-tiled product.
     MatmulTiled,
+    /// `shaders/matmul/vector.wgsl`: the product with a single row or column.
+    MatmulVector,
     /// `shaders/matmul/sum.wgsl`: the sum of the parts of a product that was split over k.
     MatmulSum,
     /// `shaders/matmul/packed.frag`: the product by fragment shader, four rows a pass.
@@ -32,6 +34,7 @@ impl KernelId {
     pub const fn name(self) -> &'static str {
         match self {
             Self::MatmulTiled => "matmul/tiled",
+            Self::MatmulVector => "matmul/vector",
             Self::MatmulSum => "matmul/sum",
             Self::MatmulPacked => "matmul/packed",
             Self::MatmulUnfold => "matmul/unfold",
@@ -46,6 +49,7 @@ impl KernelId {
         const STORE: &str = include_str!(concat!(env!("OUT_DIR"), "/matmul-store.wgsl"));
         match self {
             Self::MatmulTiled => &[STORE, include_str!(concat!(env!("OUT_DIR"), "/matmul-tiled.wgsl"))],
+            Self::MatmulVector => &[STORE, include_str!(concat!(env!("OUT_DIR"), "/matmul-vector.wgsl"))],
             Self::MatmulSum => &[STORE, include_str!(concat!(env!("OUT_DIR"), "/matmul-sum.wgsl"))],
             Self::MatmulPacked => &[include_str!(concat!(env!("OUT_DIR"), "/matmul-packed.frag"))],
             Self::MatmulUnfold => &[include_str!(concat!(env!("OUT_DIR"), "/matmul-unfold.frag"))],

@@ -3,6 +3,7 @@
 
 #[cfg(not(target_arch = "wasm32"))]
 mod cuda;
+mod vector;
 
 use std::fmt;
 
@@ -322,9 +323,8 @@ struct Part {
 }
 
 impl Part {
-    /// Adds what computes this part: a launch of the tiled kernel, and where k is split a second one that adds up.
+    /// Adds what computes this part.
     fn dispatch(&self, problem: &Problem, caps: &Caps, plan: &mut Plan) -> Result<()> {
-        let (tile, parts) = Tile::choose([self.m, self.k, self.n], caps)?;
         let in_order = |swap: bool, x: u32, y: u32| if swap { (y, x) } else { (x, y) };
         let a_at = in_order(problem.transpose_a, self.m0, self.k0);
         let b_at = in_order(problem.transpose_b, self.k0, self.n0);
@@ -338,62 +338,91 @@ impl Part {
         let c = problem.c.filter(|_| self.k0 == 0).map(|c| window(Slot::C, 4, &c, (self.m0, self.n0), size, caps));
         let c_start = c.map_or(0, |(_, start)| start);
         let params = Params { m: self.m, k: self.k, n: self.n, a_start, b_start, c_start, out_start, ..whole(problem) };
-        let vec4 = |start: u32, stride: u32| u32::from(start.is_multiple_of(4) && stride.is_multiple_of(4));
+        let step = vector::step(problem, params, [a, b], caps);
+        let step = if let Some(step) = step { step } else { tiled(problem, params, [a, b], caps)? };
+        step.add_to(plan, out, c.map(|(binding, _)| binding), self.k0 > 0);
+        Ok(())
+    }
+}
+
+/// Whether four elements can be loaded at once.
+fn vec4(start: u32, stride: u32) -> u32 {
+    u32::from(start.is_multiple_of(4) && stride.is_multiple_of(4))
+}
+
+/// A launch that computes sums, before it is known where they go.
+struct Step {
+    kernel: Kernel,
+    params: Params,
+    operands: [Binding; 2],
+    /// Workgroups in x and y.
+    grid: [u32; 2],
+    /// Into how many parts k is split.
+    parts: u32,
+    /// Steps of k that the kernel takes at once: only the last part has an edge.
+    k_step: u32,
+}
+
+/// The launch of the register-tiled kernel.
+fn tiled(problem: &Problem, params: Params, operands: [Binding; 2], caps: &Caps) -> Result<Step> {
+    let (tile, parts) = Tile::choose([params.m, params.k, params.n], caps)?;
+    let constants = vec![
+        ("TILE_M", tile.m),
+        ("TILE_N", tile.n),
+        ("TILE_K", tile.k),
+        ("THREADS_M", tile.threads_m),
+        ("THREADS_N", tile.threads_n),
+        ("THREADS", tile.threads()),
+        ("UNROLL", tile.unroll),
+        ("A_GROUPS", tile.m / 4 / tile.threads_m),
+        ("B_GROUPS", tile.n / 4 / tile.threads_n),
+        ("A_LOADS", tile.m * tile.k / 4 / tile.threads()),
+        ("B_LOADS", tile.n * tile.k / 4 / tile.threads()),
+        ("A_VEC4", vec4(params.a_start, params.lda)),
+        ("B_VEC4", vec4(params.b_start, params.ldb)),
+        ("A_SCATTER", u32::from(!problem.transpose_a)),
+        ("B_SCATTER", u32::from(problem.transpose_b)),
+    ];
+    let kernel = Kernel { id: KernelId::MatmulTiled, variant: format!("{}x{}x{}", tile.m, tile.n, tile.k), constants };
+    Ok(Step { kernel, params, operands, grid: [params.n.div_ceil(tile.n), params.m.div_ceil(tile.m)], parts, k_step: tile.k })
+}
+
+impl Step {
+    /// Adds the launch, and where k is split a second one that adds the parts up.
+    fn add_to(self, plan: &mut Plan, out: Binding, c: Option<Binding>, accumulates: bool) {
+        let Self { mut kernel, params, operands: [a, b], grid: [x, y], parts, k_step } = self;
         let stores = [
-            ("OUT_VEC4", vec4(out_start, params.ldo) & u32::from(self.n.is_multiple_of(4))),
+            ("OUT_VEC4", vec4(params.out_start, params.ldo) & vec4(params.n, 0)),
             ("READS_C", u32::from(c.is_some())),
-            ("ACCUMULATES", u32::from(self.k0 > 0)),
+            ("ACCUMULATES", u32::from(accumulates)),
         ];
-        let mut constants = vec![
-            ("TILE_M", tile.m),
-            ("TILE_N", tile.n),
-            ("TILE_K", tile.k),
-            ("THREADS_M", tile.threads_m),
-            ("THREADS_N", tile.threads_n),
-            ("THREADS", tile.threads()),
-            ("UNROLL", tile.unroll),
-            ("A_GROUPS", tile.m / 4 / tile.threads_m),
-            ("B_GROUPS", tile.n / 4 / tile.threads_n),
-            ("A_LOADS", tile.m * tile.k / 4 / tile.threads()),
-            ("B_LOADS", tile.n * tile.k / 4 / tile.threads()),
-            ("A_VEC4", vec4(a_start, params.lda)),
-            ("B_VEC4", vec4(b_start, params.ldb)),
-            ("A_SCATTER", u32::from(!problem.transpose_a)),
-            ("B_SCATTER", u32::from(problem.transpose_b)),
-            ("PARTS", u32::from(parts > 1)),
-        ];
-        let variant = format!("{}x{}x{}", tile.m, tile.n, tile.k);
-        let kernel = |id, variant, constants| Kernel { id, variant, constants };
-        let [across, down] = [self.n.div_ceil(tile.n), self.m.div_ceil(tile.m)];
+        kernel.constants.push(("PARTS", u32::from(parts > 1)));
         if parts == 1 {
-            constants.extend(stores);
-            let bindings = [Some(a), Some(b), Some(out), c.map(|(binding, _)| binding)].into_iter().flatten().collect();
-            let kernel = kernel(KernelId::MatmulTiled, variant, constants);
-            plan.dispatches.push(Dispatch { kernel, params, bindings, grid: [across, down, 1] });
-            return Ok(());
+            kernel.constants.extend(stores);
+            let bindings = [Some(a), Some(b), Some(out), c].into_iter().flatten().collect();
+            plan.dispatches.push(Dispatch { kernel, params, bindings, grid: [x, y, 1] });
+            return;
         }
-        // Whole steps of the kernel, so that only the last part has an edge.
-        let k_part = self.k.div_ceil(parts).next_multiple_of(tile.k);
-        let parts = self.k.div_ceil(k_part);
-        let ldo = self.n.next_multiple_of(4);
-        let scratch_bytes = u64::from(parts) * u64::from(self.m) * u64::from(ldo) * 4;
+        let k_part = params.k.div_ceil(parts).next_multiple_of(k_step);
+        let parts = params.k.div_ceil(k_part);
+        let ldo = params.n.next_multiple_of(4);
+        let scratch_bytes = u64::from(parts) * u64::from(params.m) * u64::from(ldo) * 4;
         let scratch = |index| Binding { slot: Slot::Scratch, index, offset_bytes: 0, size_bytes: scratch_bytes };
-        constants.extend([("OUT_VEC4", 1), ("READS_C", 0), ("ACCUMULATES", 0)]);
+        kernel.constants.extend([("OUT_VEC4", 1), ("READS_C", 0), ("ACCUMULATES", 0)]);
         plan.dispatches.push(Dispatch {
-            kernel: kernel(KernelId::MatmulTiled, variant, constants),
+            kernel,
             params: Params { ldo, out_start: 0, k_part, ..params },
             bindings: vec![a, b, scratch(2)],
-            grid: [across, down, parts],
+            grid: [x, y, parts],
         });
         let constants = [("THREADS", SUM_THREADS)].into_iter().chain(stores).collect();
         plan.dispatches.push(Dispatch {
-            kernel: kernel(KernelId::MatmulSum, String::new(), constants),
+            kernel: Kernel { id: KernelId::MatmulSum, variant: String::new(), constants },
             params: Params { k: parts, lda: ldo, alpha: 1.0, ..params },
-            bindings: [Some(scratch(0)), Some(out), c.map(|(binding, _)| binding)].into_iter().flatten().collect(),
-            grid: [(self.m * (ldo / 4)).div_ceil(SUM_THREADS), 1, 1],
+            bindings: [Some(scratch(0)), Some(out), c].into_iter().flatten().collect(),
+            grid: [(params.m * (ldo / 4)).div_ceil(SUM_THREADS), 1, 1],
         });
         plan.scratch_bytes = plan.scratch_bytes.max(scratch_bytes);
-        Ok(())
     }
 }
 
