@@ -6,8 +6,10 @@ use std::process::Command;
 use std::{env, fs};
 
 const KERNEL: &str = "src/backend/cpu/wasm/kernel.rs";
+const KERNEL_SIZES: &str = "src/backend/cpu/wasm/sizes.rs";
 /// Name, target features, and how to optimize: engines without SIMD are rare, and the download is everybody's.
-const LEVELS: [(&str, &str, &str); 2] = [("scalar", "", "-Copt-level=s"), ("simd", "+simd128", "-Copt-level=2")];
+const LEVELS: [(&str, &str, &str); 3] =
+    [("scalar", "", "-Copt-level=s"), ("simd", "+simd128", "-Copt-level=2"), ("fma", "+simd128,+relaxed-simd", "-Copt-level=2")];
 const SHADERS: [&str; 7] = [
     "matmul/store.wgsl",
     "matmul/tiled.wgsl",
@@ -21,6 +23,7 @@ const SHADERS: [&str; 7] = [
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-changed={KERNEL}");
+    println!("cargo::rerun-if-changed={KERNEL_SIZES}");
     println!("cargo::rerun-if-changed=shaders");
     let out = PathBuf::from(env::var("OUT_DIR").expect("cargo sets OUT_DIR"));
     for shader in SHADERS {

@@ -46,6 +46,19 @@ async fn every_case_on_scalar() {
     every_case_on(BackendId::Scalar).await;
 }
 
+/// What this browser is known to have is what runs.
+#[wasm_bindgen_test]
+async fn the_cpu_uses_the_best_kernel() {
+    for (backend, kernel, features) in
+        [(BackendId::Simd, "matmul/cpu fma", &["simd128", "relaxed-simd"][..]), (BackendId::Scalar, "matmul/cpu scalar", &[])]
+    {
+        let gpu = open(backend).await;
+        let report = gpu.matmul_report(&[1.0; 6], &[1.0; 6], &Matmul::new(2, 3, 2)).await.unwrap();
+        assert_eq!((report.kernel.as_str(), report.data), (kernel, vec![3.0; 4]));
+        assert_eq!(gpu.info().unwrap().features, features);
+    }
+}
+
 /// The whole way of a tensor, on each backend.
 #[wasm_bindgen_test]
 async fn tensors_chain() {

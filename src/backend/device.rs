@@ -131,7 +131,7 @@ impl Device {
     /// Opens that backend, or says why it is not there.
     pub(crate) async fn open(id: BackendId, options: &Options) -> Result<(Self, DeviceInfo), OtherBackend> {
         match id {
-            BackendId::Simd | BackendId::Scalar => cpu::open(id).await.map(|(device, info)| (Self::Cpu(device), info)),
+            BackendId::Simd | BackendId::Scalar => cpu::open(id, options.pool_bytes).await.map(|(device, info)| (Self::Cpu(device), info)),
             #[cfg(all(feature = "cuda", any(target_os = "linux", target_os = "windows")))]
             BackendId::Cuda => cuda::open(options).map(|(device, info)| (Self::Cuda(device), info)),
             #[cfg(all(feature = "vulkan", not(target_arch = "wasm32")))]

@@ -7,12 +7,6 @@ pub(crate) mod cpu;
 #[cfg(all(feature = "cuda", any(target_os = "linux", target_os = "windows")))]
 pub(crate) mod cuda;
 pub(crate) mod device;
-#[cfg(any(
-    all(feature = "cuda", any(target_os = "linux", target_os = "windows")),
-    all(feature = "vulkan", not(target_arch = "wasm32")),
-    feature = "webgpu",
-    all(feature = "webgl2", target_arch = "wasm32")
-))]
 pub(crate) mod pool;
 #[cfg(all(feature = "vulkan", not(target_arch = "wasm32")))]
 pub(crate) mod vulkan;

@@ -51,7 +51,9 @@ impl<T> Pool<T> {
     pub(crate) fn take<E>(&self, kind: u32, bytes: u64, make: impl FnOnce() -> Result<T, E>) -> Result<Pooled<T>, E> {
         let mut inner = lock(&self.inner);
         let fits = |entry: &Entry<T>| entry.kind == kind && entry.bytes >= bytes && entry.bytes - bytes <= bytes / 8;
-        let best = (0..inner.free.len()).filter(|&i| fits(&inner.free[i])).min_by_key(|&i| inner.free[i].bytes);
+        // The last one freed, if it is of this very size: found at once, and perhaps still in a cache.
+        let exact = inner.free.iter().rposition(|entry| entry.kind == kind && entry.bytes == bytes);
+        let best = exact.or_else(|| (0..inner.free.len()).filter(|&i| fits(&inner.free[i])).min_by_key(|&i| inner.free[i].bytes));
         let entry = match best {
             Some(index) => {
                 let entry = inner.free.remove(index);
@@ -89,6 +91,12 @@ impl<T> std::ops::Deref for Pooled<T> {
     fn deref(&self) -> &T {
         // `entry` is only taken in `drop`.
         &self.entry.as_ref().expect("a pooled buffer outlives its use").buffer
+    }
+}
+
+impl<T> std::ops::DerefMut for Pooled<T> {
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.entry.as_mut().expect("a pooled buffer outlives its use").buffer
     }
 }
 

@@ -72,9 +72,9 @@ async fn compute(
     let magnitude = new_array(elements)?;
     let exact = NewFloat64Array::new(elements as f64).map_err(|_| Error::OutOfMemory { bytes: elements * 8, place: "the host" })?;
     let exact: Float64Array = exact.unchecked_into();
-    let (cpu, _) = match cpu::open(BackendId::Simd).await {
+    let (cpu, _) = match cpu::open(BackendId::Simd, 0).await {
         Ok(opened) => opened,
-        Err(_) => cpu::open(BackendId::Scalar).await.map_err(|other| Error::internal(other.reason))?,
+        Err(_) => cpu::open(BackendId::Scalar, 0).await.map_err(|other| Error::internal(other.reason))?,
     };
     let params = Params {
         m: problem.m,

@@ -84,13 +84,16 @@ pub fn all() -> Vec<Case> {
         (301, 300, 1),
         (3, 4099, 5),
         (1, 20000, 1),
+        // Past the blocks of the CPU's kernels in k, m and n.
+        (20, 2050, 40),
+        (130, 9, 1030),
         (6, 9001, 10),
     ];
     for (m, k, n) in shapes {
         add(m, k, n, &|_| {});
         add(m, k, n, &|case| case.values = Values::Uniform);
     }
-    for (m, k, n) in [(33, 17, 31), (64, 32, 64), (70, 129, 66)] {
+    for (m, k, n) in [(33, 17, 31), (64, 32, 64), (70, 129, 66), (18, 2050, 9)] {
         for (transpose_a, transpose_b) in [(true, false), (false, true), (true, true)] {
             for values in [Values::Whole, Values::Uniform] {
                 add(m, k, n, &|case| *case = Case { transpose_a, transpose_b, values, ..*case });
@@ -106,6 +109,7 @@ pub fn all() -> Vec<Case> {
         add(m, k, n, &|case| *case = Case { alpha: 0.0, ..*case });
         add(m, k, n, &|case| case.values = Values::IllScaled);
     }
+    add(5000, 1, 3, &|case| case.transpose_a = true);
     // A row or a column, of which there is one kernel for each layout, and a k that is split.
     for (m, k, n) in [(1, 77, 130), (130, 77, 1), (1, 4100, 37), (37, 4100, 1), (9, 4100, 11)] {
         for bits in 0..4 {

@@ -181,6 +181,20 @@ test("simd is off: an engine without it; the scalar path and references work", (
     assert((await reference(a, b, options)).check(expected).ok, "the reference");
   }));
 
+test("an engine without relaxed SIMD: the kernel without it is as right", () =>
+  visit(async ({ lapidary, assert, right, problem }) => {
+    const { validate } = WebAssembly;
+    // f32x4.relaxed_madd is the opcode fd 85 02.
+    const relaxed = (bytes) => new Uint8Array(bytes).some((byte, i, all) => byte === 0xfd && all[i + 1] === 0x85 && all[i + 2] === 0x02);
+    WebAssembly.validate = (bytes) => validate(bytes) && !relaxed(bytes);
+    const gpu = await lapidary.Gpu.open({ backend: "simd" });
+    assert(gpu.info().features.join() === "simd128", JSON.stringify(gpu.info()));
+    const { a, b, options } = problem(9, 8, 7);
+    const { kernel } = await gpu.matmul(a, b, { ...options, report: true });
+    assert(kernel === "matmul/cpu simd", kernel);
+    for (const [m, k, n] of [[33, 34, 35], [20, 2050, 40], [130, 9, 1030]]) await right(gpu, problem(m, k, n));
+  }));
+
 test("a device refused once for what was asked: the defaults are asked for", () =>
   visit(async ({ lapidary, wrap, assert, right, problem }) => {
     const asked = [];

@@ -12,9 +12,9 @@ use native as engine;
 #[cfg(target_arch = "wasm32")]
 use wasm as engine;
 
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 
+use super::pool::{Pool, Pooled};
 use super::{Backend, Bound, Finished, How, MemoryStats};
 use crate::clock::Stopwatch;
 use crate::error::{Error, Result};
@@ -23,32 +23,23 @@ use crate::info::{BackendId, Caps, DeviceInfo, DeviceKind, OtherBackend};
 use crate::ops::matmul::Problem;
 use crate::plan::{self, Plan};
 
+/// The most that is kept of what tensors held. New memory is slow to write at first, the system clearing it page by page.
+const POOL_BYTES: u64 = 64 << 20;
+
 /// A path on the CPU.
 pub(crate) struct Cpu {
     engine: engine::Engine,
-    in_use: Arc<InUse>,
-}
-
-/// What tensors on the CPU hold.
-#[derive(Default)]
-struct InUse {
-    bytes: AtomicU64,
-    buffers: AtomicU64,
-    peak_bytes: AtomicU64,
+    pool: Pool<HostVec>,
 }
 
 /// A tensor's values: written once, by the upload or by the product that it is the result of.
-pub(crate) struct Buffer {
-    values: OnceLock<HostVec>,
-    bytes: u64,
-    in_use: Arc<InUse>,
-}
+pub(crate) struct Buffer(OnceLock<Pooled<HostVec>>);
 
 /// Work that is done already.
 pub(crate) struct Running(Finished);
 
 /// Opens the path, or says why it is not there.
-pub(crate) async fn open(id: BackendId) -> Result<(Cpu, DeviceInfo), OtherBackend> {
+pub(crate) async fn open(id: BackendId, pool_bytes: u64) -> Result<(Cpu, DeviceInfo), OtherBackend> {
     if id == BackendId::Simd && cfg!(not(feature = "simd")) {
         return Err(OtherBackend::off(id, "this build leaves it out", "build with the feature simd"));
     }
@@ -71,15 +62,14 @@ pub(crate) async fn open(id: BackendId) -> Result<(Cpu, DeviceInfo), OtherBacken
         others: Vec::new(),
         generation: 1,
     };
-    Ok((Cpu { engine, in_use: Arc::default() }, info))
+    Ok((Cpu { engine, pool: Pool::new(pool_bytes.min(POOL_BYTES)) }, info))
 }
 
 impl Cpu {
-    fn buffer(&self, values: OnceLock<HostVec>, bytes: u64) -> Buffer {
-        let used = self.in_use.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
-        self.in_use.buffers.fetch_add(1, Ordering::Relaxed);
-        self.in_use.peak_bytes.fetch_max(used, Ordering::Relaxed);
-        Buffer { values, bytes, in_use: Arc::clone(&self.in_use) }
+    /// Memory of exactly so many elements, whatever they are.
+    fn take(&self, elements: u64) -> Result<Pooled<HostVec>> {
+        // As its kind, since almost as many would not do.
+        self.pool.take(elements as u32, elements * 4, || engine::array(elements))
     }
 
     /// |op(A)|·|op(B)| and op(A)·op(B) in double precision, for the judging of results.
@@ -91,14 +81,7 @@ impl Cpu {
 
 impl Buffer {
     fn values(&self) -> Result<&HostVec> {
-        self.values.get().ok_or_else(|| Error::internal("a tensor without values"))
-    }
-}
-
-impl Drop for Buffer {
-    fn drop(&mut self) {
-        self.in_use.bytes.fetch_sub(self.bytes, Ordering::Relaxed);
-        self.in_use.buffers.fetch_sub(1, Ordering::Relaxed);
+        self.0.get().map(|values| &**values).ok_or_else(|| Error::internal("a tensor without values"))
     }
 }
 
@@ -111,40 +94,44 @@ impl Backend for Cpu {
     }
 
     fn upload(&self, values: &HostSlice<'_>) -> Result<Buffer> {
-        let bytes = values.len() * 4;
-        Ok(self.buffer(engine::copy(values)?.into(), bytes))
+        let mut copy = self.take(values.len())?;
+        engine::copy(values, &mut copy);
+        Ok(Buffer(copy.into()))
     }
 
-    fn allocate(&self, _plan: &Plan, problem: &Problem) -> Result<Buffer> {
-        Ok(self.buffer(OnceLock::new(), problem.elements() * 4))
+    fn allocate(&self, _plan: &Plan, _problem: &Problem) -> Result<Buffer> {
+        Ok(Buffer(OnceLock::new()))
     }
 
     fn submit(&self, plan: &Plan, operands: [Option<Bound<'_, Buffer>>; 3], out: &Buffer, how: How) -> Result<Running> {
         let stopwatch = Stopwatch::start();
         let [a, b, c] = &operands;
         let operands = [host(a.as_ref())?, host(b.as_ref())?, host(c.as_ref())?];
-        let mut data = None;
-        for dispatch in (0..how.repeats).flat_map(|_| &plan.dispatches) {
-            data = Some(self.engine.matmul(&dispatch.params, &dispatch.kernel, &operands)?);
-        }
-        let kernel_ms = stopwatch.ms();
-        let data = data.ok_or_else(|| Error::internal("an empty plan"))?;
+        let [dispatch] = &plan.dispatches[..] else { return Err(Error::internal("a plan for the CPU in parts")) };
+        let compute =
+            |out: &mut HostVec| (0..how.repeats).try_for_each(|_| self.engine.matmul(&dispatch.params, &dispatch.kernel, &operands, out));
         let data = if how.download > 0 {
-            Some(data)
+            let mut given = engine::array(how.download)?;
+            compute(&mut given)?;
+            Some(given)
         } else {
+            let mut kept = self.take(u64::from(dispatch.params.m) * u64::from(dispatch.params.n))?;
+            compute(&mut kept)?;
             // A second run of a benchmark gives the same values again.
-            let _ = out.values.set(data);
+            let _ = out.0.set(kept);
             None
         };
-        Ok(Running(Finished { data, kernel_ms, device_clock: false }))
+        Ok(Running(Finished { data, kernel_ms: stopwatch.ms(), device_clock: false }))
     }
 
     async fn finish(&self, running: Running) -> Result<Finished> {
         Ok(running.0)
     }
 
-    async fn download(&self, buffer: &Buffer, _elements: u64) -> Result<HostVec> {
-        engine::copy(&engine::borrow(buffer.values()?))
+    async fn download(&self, buffer: &Buffer, elements: u64) -> Result<HostVec> {
+        let mut copy = engine::array(elements)?;
+        engine::copy(&engine::borrow(buffer.values()?), &mut copy);
+        Ok(copy)
     }
 
     async fn synchronize(&self) -> Result<()> {
@@ -156,15 +143,12 @@ impl Backend for Cpu {
     }
 
     fn memory(&self) -> MemoryStats {
-        MemoryStats {
-            used_bytes: self.in_use.bytes.load(Ordering::Relaxed),
-            pooled_bytes: 0,
-            peak_bytes: self.in_use.peak_bytes.load(Ordering::Relaxed),
-            buffers: self.in_use.buffers.load(Ordering::Relaxed),
-        }
+        self.pool.stats()
     }
 
-    fn trim(&self) {}
+    fn trim(&self) {
+        self.pool.trim();
+    }
 }
 
 /// An operand's values where they lie.

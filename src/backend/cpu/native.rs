@@ -32,24 +32,34 @@ impl Engine {
         if self.simd { "simd" } else { "scalar" }
     }
 
-    pub(super) fn matmul(&self, params: &Params, kernel: &Kernel, operands: &[Option<HostSlice<'_>>; 3]) -> Result<HostVec> {
+    pub(super) fn matmul(
+        &self,
+        params: &Params,
+        kernel: &Kernel,
+        operands: &[Option<HostSlice<'_>>; 3],
+        HostVec(out): &mut HostVec,
+    ) -> Result<()> {
         let [a, b, c] = operands.each_ref().map(|operand| operand.as_ref().map_or(&[][..], |values| values.0));
-        let (m, n) = (params.m as usize, params.n as usize);
-        let mut out = zeroed(m * n)?;
+        if out.is_empty() {
+            return Ok(());
+        }
         if kernel.constant("READS_C") != 0 {
+            let n = params.n as usize;
             for (to, from) in out.chunks_exact_mut(n).zip(c.chunks(params.ldc as usize)) {
                 to.copy_from_slice(&from[..n]);
             }
+        } else if params.k == 0 {
+            out.fill(0.0);
         }
         let a = Matrix::new(a, params.lda as usize, kernel.constant("TRANSPOSE_A") != 0);
         let b = Matrix::new(b, params.ldb as usize, kernel.constant("TRANSPOSE_B") != 0);
         #[cfg(feature = "simd")]
         if self.simd {
-            simd(params, a, b, &mut out, kernel.constant("READS_C") != 0);
-            return Ok(HostVec(out));
+            simd(params, a, b, out, kernel.constant("READS_C") != 0);
+            return Ok(());
         }
-        scalar::matmul(params, a, b, &mut out);
-        Ok(HostVec(out))
+        scalar::matmul(params, a, b, out);
+        Ok(())
     }
 }
 
@@ -85,17 +95,17 @@ fn simd(params: &Params, a: Matrix<'_>, b: Matrix<'_>, out: &mut [f32], reads_c:
     }
 }
 
-fn zeroed(elements: usize) -> Result<Vec<f32>> {
+/// So many elements, all zero.
+pub(super) fn array(elements: u64) -> Result<HostVec> {
+    let fault = |_| Error::OutOfMemory { bytes: elements.saturating_mul(4), place: "the host" };
     let mut out = Vec::new();
-    out.try_reserve_exact(elements).map_err(|_| Error::OutOfMemory { bytes: elements as u64 * 4, place: "the host" })?;
-    out.resize(elements, 0.0);
-    Ok(out)
+    out.try_reserve_exact(elements as usize).map_err(fault)?;
+    out.resize(elements as usize, 0.0);
+    Ok(HostVec(out))
 }
 
-pub(super) fn copy(values: &HostSlice<'_>) -> Result<HostVec> {
-    let mut out = zeroed(values.0.len())?;
-    out.copy_from_slice(values.0);
-    Ok(HostVec(out))
+pub(super) fn copy(from: &HostSlice<'_>, to: &mut HostVec) {
+    to.0.copy_from_slice(from.0);
 }
 
 pub(super) fn borrow(values: &HostVec) -> HostSlice<'_> {

@@ -1,6 +1,14 @@
 //! The CPU in the browser: starts the best module of `kernel.rs` that the engine validates, and walks the blocks of a product.
 //!
-//! Operands and results stay in the page's arrays; only blocks of them pass through the kernel's memory of about 4 MB.
+//! Operands and results stay in the page's arrays; only blocks of them pass through the kernel's memory of about 6 MB.
+//!
+//! ```text
+//! for each block of columns
+//!   for each part of k             B's block is brought, and packed
+//!     for each block of rows       A's block is brought, multiplied, and C's block taken out
+//! ```
+
+mod sizes;
 
 use std::cell::Cell;
 
@@ -12,15 +20,40 @@ use crate::error::{Error, Result};
 use crate::host::{HostSlice, HostVec};
 use crate::kernels::Kernel;
 use crate::plan::matmul::Params;
+use sizes::{BLOCK, DEPTH, EXACT, PANEL, PANELS};
 
-const SCALAR: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/scalar.wasm"));
+/// The kernel compiled for some instructions.
+struct Level {
+    module: &'static [u8],
+    /// What reports call it.
+    name: &'static str,
+    features: &'static [&'static str],
+}
+
+macro_rules! level {
+    ($name:literal, $features:expr) => {
+        Level { module: include_bytes!(concat!(env!("OUT_DIR"), "/", $name, ".wasm")), name: $name, features: $features }
+    };
+}
+
+const SCALAR: &[Level] = &[level!("scalar", &[])];
+/// The best first.
 #[cfg(feature = "simd")]
-const SIMD: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/simd.wasm"));
+const SIMD: &[Level] = &[level!("fma", &["simd128", "relaxed-simd"]), level!("simd", &["simd128"])];
 #[cfg(not(feature = "simd"))]
-const SIMD: &[u8] = &[];
+const SIMD: &[Level] = &[];
 
 /// What would turn a missing path on.
 pub(super) const REMEDY: &str = "use a browser of 2022 or later";
+
+/// Up to so many rows of A, B is not packed: each element of it is read too few times.
+const UNPACKED_ROWS: u32 = 16;
+/// Up to so many elements of B it is not packed either: it stays in the first cache as it is.
+const UNPACKED_ELEMENTS: u32 = 8192;
+/// A block of B is narrow enough for so many rows of A and C to go with it: fewer would not be worth bringing it.
+const ROWS: u32 = 128;
+/// Most rows of a block of A: a transposition reads up to three more of what is staged, and there is room for that.
+const MOST_ROWS: u32 = 4096;
 
 #[wasm_bindgen(module = "/src/backend/cpu/wasm/rows.js")]
 extern "C" {
@@ -36,15 +69,15 @@ extern "C" {
     #[wasm_bindgen(method)]
     fn block(this: &Exports, which: u32) -> u32;
     #[wasm_bindgen(method)]
-    fn block_size(this: &Exports, which: u32) -> u32;
+    fn transpose_a(this: &Exports, m: u32, k: u32);
     #[wasm_bindgen(method)]
-    fn clear(this: &Exports);
+    fn pack_b(this: &Exports, first: u32, count: u32, k: u32, n: u32, transposed: bool);
     #[wasm_bindgen(method)]
-    fn multiply(this: &Exports, m: u32, k: u32, n: u32, transpose_a: bool, transpose_b: bool, absolute: bool);
+    fn multiply(this: &Exports, m: u32, k: u32, n: u32, packed: bool, adds: bool, exact: bool);
     #[wasm_bindgen(method)]
-    fn multiply_exact(this: &Exports, m: u32, k: u32, n: u32, transpose_a: bool, transpose_b: bool);
+    fn absolute(this: &Exports);
     #[wasm_bindgen(method)]
-    fn scale(this: &Exports, m: u32, n: u32, alpha: f32, beta: f32, reads_c: bool);
+    fn scale(this: &Exports, length: u32, alpha: f32, beta: f32, reads_c: bool);
 
     #[wasm_bindgen(js_name = Float32Array)]
     type NewFloat32Array;
@@ -55,15 +88,12 @@ extern "C" {
 /// A started kernel.
 pub(crate) struct Engine {
     exports: Exports,
-    simd: bool,
+    level: &'static Level,
     a: Float32Array,
     b: Float32Array,
     c: Float32Array,
-    c_added: Float32Array,
+    staged: Float32Array,
     c_exact: Float64Array,
-    rows: u32,
-    depth: u32,
-    columns: u32,
 }
 
 thread_local! {
@@ -90,33 +120,33 @@ pub(crate) struct Operands<'a> {
     pub transpose_b: bool,
 }
 
+/// The first of each part of `whole`, and how many it has; one part without any where there is nothing.
+fn parts(whole: u32, part: u32) -> impl Iterator<Item = (u32, u32)> {
+    (0..whole.max(1)).step_by(part as usize).map(move |first| (first, part.min(whole - first)))
+}
+
+/// As many as fit, in whole panels, but one panel at least.
+fn fitting(elements: usize, by: u32) -> u32 {
+    (elements as u32 / by / PANEL as u32).max(1) * PANEL as u32
+}
+
 impl Engine {
     pub(super) async fn open(simd: bool) -> Result<Self, String> {
-        let bytes = Uint8Array::from(if simd { SIMD } else { SCALAR });
-        if simd && !WebAssembly::validate(&bytes).unwrap_or(false) {
-            return Err("this engine has no WebAssembly SIMD".to_owned());
-        }
-        let started = JsFuture::from(WebAssembly::instantiate_buffer(&bytes.to_vec(), &Object::new())).await;
+        let levels = if simd { SIMD } else { SCALAR };
+        // The one without features needs no asking.
+        let known = |level: &&Level| level.features.is_empty() || WebAssembly::validate(&Uint8Array::from(level.module)).unwrap_or(false);
+        let level = levels.iter().find(known).ok_or("this engine has no WebAssembly SIMD")?;
+        let started = JsFuture::from(WebAssembly::instantiate_buffer(level.module, &Object::new())).await;
         let exports: Exports = started
             .and_then(|started| Reflect::get(&started, &"instance".into()))
             .and_then(|instance| Reflect::get(&instance, &"exports".into()))
             .map_err(|_| "the kernel did not start".to_owned())?
             .unchecked_into();
         let memory = exports.memory().buffer();
-        let (rows, depth, columns) = (exports.block_size(0), exports.block_size(1), exports.block_size(2));
-        let floats = |which, length| Float32Array::new_with_byte_offset_and_length(&memory, exports.block(which), length);
-        let engine = Self {
-            a: floats(0, rows * depth),
-            b: floats(1, depth * columns),
-            c: floats(2, rows * columns),
-            c_added: floats(3, rows * columns),
-            c_exact: Float64Array::new_with_byte_offset_and_length(&memory, exports.block(4), rows * columns),
-            exports,
-            simd,
-            rows,
-            depth,
-            columns,
-        };
+        let floats = |which, length: usize| Float32Array::new_with_byte_offset_and_length(&memory, exports.block(which), length as u32);
+        let c_exact = Float64Array::new_with_byte_offset_and_length(&memory, exports.block(4), (EXACT[0] * EXACT[1]) as u32);
+        let engine =
+            Self { a: floats(0, BLOCK), b: floats(1, PANELS), c: floats(2, BLOCK), staged: floats(3, BLOCK), c_exact, exports, level };
         MEMORY_BYTES.set(MEMORY_BYTES.get() + engine.bytes());
         Ok(engine)
     }
@@ -130,31 +160,55 @@ impl Engine {
     }
 
     pub(super) fn features(&self) -> Vec<&'static str> {
-        if self.simd { vec!["simd128"] } else { Vec::new() }
+        self.level.features.to_vec()
     }
 
     pub(super) fn variant(&self) -> &'static str {
-        if self.simd { "simd" } else { "scalar" }
+        self.level.name
     }
 
-    pub(super) fn matmul(&self, params: &Params, kernel: &Kernel, operands: &[Option<HostSlice<'_>>; 3]) -> Result<HostVec> {
+    pub(super) fn matmul(
+        &self,
+        params: &Params,
+        kernel: &Kernel,
+        operands: &[Option<HostSlice<'_>>; 3],
+        HostVec(out): &mut HostVec,
+    ) -> Result<()> {
         let none = Float32Array::new_with_length(0);
         let [a, b, c] = operands.each_ref().map(|operand| operand.as_ref().map_or(&none, |values| &values.0));
+        let &Params { m, k, n, ldc, alpha, beta, .. } = params;
         let reads_c = kernel.constant("READS_C") != 0;
         let operands =
             Operands { a, b, params, transpose_a: kernel.constant("TRANSPOSE_A") != 0, transpose_b: kernel.constant("TRANSPOSE_B") != 0 };
-        let out = new_array(u64::from(params.m) * u64::from(params.n))?;
-        for (i, j, m, n) in self.blocks(params.m, params.n) {
-            self.exports.clear();
-            self.sum(&operands, (i, j, m, n), |m, k, n| self.exports.multiply(m, k, n, operands.transpose_a, operands.transpose_b, false));
-            if reads_c {
-                let start = f64::from(i) * f64::from(params.ldc) + f64::from(j);
-                copy_rows(c, start, params.ldc.into(), &self.c_added, 0.0, self.columns.into(), m, n);
-            }
-            self.exports.scale(m, n, params.alpha, params.beta, reads_c);
-            self.take(&self.c, &out, params.n, (i, j, m, n));
+        if out.length() == 0 {
+            return Ok(());
         }
-        Ok(HostVec(out))
+        // Many rows share a block of B, and few are all there: then it may be as wide as the matrix, and is brought in one piece.
+        let columns = fitting(BLOCK, m.clamp(1, ROWS));
+        let depth = (PANELS as u32 / n.min(columns).next_multiple_of(PANEL as u32)).min(DEPTH as u32);
+        let rows = fitting(BLOCK, k.min(depth).max(1)).min(fitting(BLOCK, n.min(columns))).min(MOST_ROWS);
+        for (j, n) in parts(n, columns) {
+            for (p, k) in parts(k, depth) {
+                let (adds, last) = (p > 0, p + k == params.k);
+                let packed = self.bring_b(&operands, (p, j, k, n));
+                for (i, m) in parts(m, rows) {
+                    let block = (i, j, m, n);
+                    self.bring_a(&operands, (i, p, m, k));
+                    if adds {
+                        bring(out, params.n, block, &self.c);
+                    }
+                    self.exports.multiply(m, k, n, packed, adds, false);
+                    if last && (alpha != 1.0 || reads_c) {
+                        if reads_c {
+                            bring(c, ldc, block, &self.staged);
+                        }
+                        self.exports.scale(m * n, alpha, beta, reads_c);
+                    }
+                    take(&self.c, out, params.n, block);
+                }
+            }
+        }
+        Ok(())
     }
 
     /// One block of op(A)·op(B) in double precision and of |op(A)|·|op(B)|, into packed arrays of the whole.
@@ -165,44 +219,62 @@ impl Engine {
         exact: &Float64Array,
         magnitude: &Float32Array,
     ) {
-        let (transpose_a, transpose_b) = (operands.transpose_a, operands.transpose_b);
-        self.exports.clear();
-        self.sum(operands, block, |m, k, n| {
-            self.exports.multiply_exact(m, k, n, transpose_a, transpose_b);
-            self.exports.multiply(m, k, n, transpose_a, transpose_b, true);
-        });
-        self.take(&self.c_exact, exact, operands.params.n, block);
-        self.take(&self.c, magnitude, operands.params.n, block);
+        let (i, j, m, n) = block;
+        for (p, k) in parts(operands.params.k, (BLOCK / EXACT[0]) as u32) {
+            let packed = self.bring_b(operands, (p, j, k, n));
+            self.bring_a(operands, (i, p, m, k));
+            self.exports.multiply(m, k, n, packed, p > 0, true);
+            self.exports.absolute();
+            self.exports.multiply(m, k, n, packed, p > 0, false);
+        }
+        take(&self.c_exact, exact, operands.params.n, block);
+        take(&self.c, magnitude, operands.params.n, block);
     }
 
-    /// The blocks of a result: first row and column, rows and columns.
+    /// The blocks of a reference: first row and column, rows and columns.
     pub(crate) fn blocks(&self, m: u32, n: u32) -> impl Iterator<Item = (u32, u32, u32, u32)> + use<> {
-        let (rows, columns) = (self.rows, self.columns);
-        (0..n)
-            .step_by(columns as usize)
-            .flat_map(move |j| (0..m).step_by(rows as usize).map(move |i| (i, j, rows.min(m - i), columns.min(n - j))))
+        let [rows, columns] = EXACT.map(|side| side as u32);
+        parts(n, columns).flat_map(move |(j, n)| parts(m, rows).map(move |(i, m)| (i, j, m, n)))
     }
 
-    /// Brings the blocks of A and B that a block of C is the sum of, and has each pair multiplied.
-    fn sum(&self, operands: &Operands<'_>, (i, j, m, n): (u32, u32, u32, u32), multiply: impl Fn(u32, u32, u32)) {
-        let Operands { a, b, params, .. } = operands;
-        for p in (0..params.k).step_by(self.depth as usize) {
-            let k = self.depth.min(params.k - p);
-            bring(a, params.lda, if operands.transpose_a { (p, i, k, m) } else { (i, p, m, k) }, &self.a);
-            bring(b, params.ldb, if operands.transpose_b { (j, p, n, k) } else { (p, j, k, n) }, &self.b);
-            multiply(m, k, n);
+    /// Brings a block of op(A), first row and column, rows and columns.
+    fn bring_a(&self, Operands { a, params, transpose_a, .. }: &Operands<'_>, (i, p, m, k): (u32, u32, u32, u32)) {
+        if *transpose_a {
+            bring(a, params.lda, (p, i, k, m), &self.staged);
+            self.exports.transpose_a(m, k);
+        } else {
+            bring(a, params.lda, (i, p, m, k), &self.a);
         }
     }
 
-    /// Copies a block out of the kernel's memory to its place in a packed matrix of `stride` columns.
-    fn take(&self, from: &Object, to: &Object, stride: u32, (i, j, m, n): (u32, u32, u32, u32)) {
-        copy_rows(from, 0.0, self.columns.into(), to, f64::from(i) * f64::from(stride) + f64::from(j), stride.into(), m, n);
+    /// Brings a block of op(B); gives whether it is packed.
+    fn bring_b(&self, Operands { b, params, transpose_b, .. }: &Operands<'_>, (p, j, k, n): (u32, u32, u32, u32)) -> bool {
+        let packed = *transpose_b || (params.m > UNPACKED_ROWS && k * n > UNPACKED_ELEMENTS);
+        if !packed {
+            bring(b, params.ldb, (p, j, k, n), &self.b);
+        } else if *transpose_b {
+            for (first, count) in parts(n, fitting(BLOCK, k.max(1))) {
+                bring(b, params.ldb, (j + first, p, count, k), &self.staged);
+                self.exports.pack_b(first, count, k, n, true);
+            }
+        } else {
+            for (first, count) in parts(k, BLOCK as u32 / n) {
+                bring(b, params.ldb, (p + first, j, count, n), &self.staged);
+                self.exports.pack_b(first, count, k, n, false);
+            }
+        }
+        packed
     }
 }
 
-/// Copies a block of a stored matrix into the kernel's memory, packed.
+/// Copies a block of a stored matrix into the kernel's memory: first row and column, rows and columns.
 fn bring(from: &Float32Array, stride: u32, (row, column, rows, columns): (u32, u32, u32, u32), to: &Float32Array) {
     copy_rows(from, f64::from(row) * f64::from(stride) + f64::from(column), stride.into(), to, 0.0, columns.into(), rows, columns);
+}
+
+/// Copies a block out of the kernel's memory to its place in a packed matrix of `stride` columns.
+fn take(from: &Object, to: &Object, stride: u32, (i, j, m, n): (u32, u32, u32, u32)) {
+    copy_rows(from, 0.0, n.into(), to, f64::from(i) * f64::from(stride) + f64::from(j), stride.into(), m, n);
 }
 
 /// A zeroed array of the page, or an error where the page has no room.
@@ -211,10 +283,12 @@ pub(crate) fn new_array(elements: u64) -> Result<Float32Array> {
     Ok(array.unchecked_into())
 }
 
-pub(super) fn copy(values: &HostSlice<'_>) -> Result<HostVec> {
-    let copy = new_array(values.len())?;
-    copy.set(&values.0, 0);
-    Ok(HostVec(copy))
+pub(super) fn array(elements: u64) -> Result<HostVec> {
+    new_array(elements).map(HostVec)
+}
+
+pub(super) fn copy(from: &HostSlice<'_>, to: &mut HostVec) {
+    to.0.set(&from.0, 0);
 }
 
 pub(super) fn borrow(values: &HostVec) -> HostSlice<'static> {
