@@ -36,10 +36,11 @@ const TILES: [Tile; 4] = [
 /// The most parts of k.
 const MOST_PARTS: u32 = 256;
 
-/// What adding up the parts of a split k takes, measured as the above: another launch, and for each element that is written or read.
+/// What adding up the parts of a split k takes on that GPU, as measured there through WebGPU: another launch, and for each element that is
+/// written or read.
 const SUM_LAUNCH_NS: f64 = 4000.0;
 const SUM_ELEMENT_NS: f64 = 0.001_35;
-/// And for each part: 16 are read at a time, in half a microsecond.
+/// And for each part, of which 16 are read at a time: an estimate, of half a microsecond for a read.
 const SUM_PART_NS: f64 = 30.0;
 
 /// Threads of a block of `shaders/matmul/sum.cu`.
