@@ -1,7 +1,7 @@
-"""Compiles the shapes that shaders/matmul/tiled.cu lists, in every layout, into tiled.ptx beside it; see scripts/ptx.
+"""Compiles each shaders/matmul/*.cu into a .ptx beside it: in the shapes that it lists and every layout, else as it is; see scripts/ptx.
 
-The file begins with a hash of the source, which tests/shaders.rs compares. Each variant is a whole PTX module under a line `//# name`, so
-that a driver compiles only those that are used.
+The file begins with a hash of the source, which tests/shaders.rs compares. Each variant is a whole PTX module under a line `//# name`, the
+kernel's in reports, so that a driver compiles only those that are used.
 """
 
 import ctypes
@@ -10,10 +10,11 @@ import pathlib
 import re
 import sys
 
-SOURCE = pathlib.Path("shaders/matmul/tiled.cu")
-PTX = SOURCE.with_suffix(".ptx")
+FOLDER = pathlib.Path("shaders/matmul")
+# What kernels include.
+SHARED = FOLDER / "store.cuh"
 # The oldest GPUs that the oldest driver drives; its compiler makes the best of what the user's has.
-OPTIONS = ["--gpu-architecture=compute_52", "--std=c++17"]
+OPTIONS = ["--gpu-architecture=compute_52", "--std=c++17", f"--include-path={FOLDER}"]
 
 
 def fnv1a(data):
@@ -24,13 +25,16 @@ def fnv1a(data):
     return value
 
 
-def variants(source):
+def variants(kernel, source):
     """Name and definitions of each."""
-    for shape, definitions in re.findall(r"^//# shape (\S+) (.+)$", source, re.MULTILINE):
+    shapes = re.findall(r"^//# shape (\S+) (.+)$", source, re.MULTILINE)
+    if not shapes:
+        yield kernel, []
+    for shape, definitions in shapes:
         tile = [f"TILE_{name}={size}" for name, size in zip("MNK", shape.split("x"))]
         for transpose_a, transpose_b in itertools.product((0, 1), repeat=2):
             layout = [f"TRANSPOSE_A={transpose_a}", f"TRANSPOSE_B={transpose_b}"]
-            yield f"{shape} {'nt'[transpose_a]}{'nt'[transpose_b]}", tile + definitions.split() + layout
+            yield f"{kernel} {shape} {'nt'[transpose_a]}{'nt'[transpose_b]}", tile + definitions.split() + layout
 
 
 class Nvrtc:
@@ -49,14 +53,14 @@ class Nvrtc:
         getattr(self.library, f"nvrtcGet{what}")(program, text)
         return text.value.decode()
 
-    def compile(self, source, definitions):
+    def compile(self, name, source, definitions):
         program = ctypes.c_void_p()
-        self.library.nvrtcCreateProgram(ctypes.byref(program), source.encode(), SOURCE.name.encode(), 0, None, None)
+        self.library.nvrtcCreateProgram(ctypes.byref(program), source.encode(), name.encode(), 0, None, None)
         options = [option.encode() for option in OPTIONS + [f"-D{definition}" for definition in definitions]]
         failed = self.library.nvrtcCompileProgram(program, len(options), (ctypes.c_char_p * len(options))(*options))
         log = self.text(program, "ProgramLog")
         if failed or "error" in log:
-            sys.exit(f"{' '.join(definitions)}:\n{log}")
+            sys.exit(f"{name} {' '.join(definitions)}:\n{log}")
         return self.text(program, "PTX")
 
 
@@ -67,12 +71,16 @@ def stripped(ptx):
 
 
 def main():
-    source = SOURCE.read_bytes()
-    header = f"// scripts/ptx made this from {SOURCE.name}, fnv1a {fnv1a(source):016x}\n"
     nvrtc = Nvrtc(pathlib.Path(sys.argv[1]))
-    parts = [f"//# {name}\n{stripped(nvrtc.compile(source.decode(), definitions))}" for name, definitions in variants(source.decode())]
-    PTX.write_text(header + "".join(parts))
-    print(f"{PTX}: {len(parts)} variants, {PTX.stat().st_size // 1024} KiB")
+    for path in sorted(FOLDER.glob("*.cu")):
+        source = path.read_text()
+        value = fnv1a(SHARED.read_bytes() + path.read_bytes())
+        text = f"// scripts/ptx made this from {SHARED.name} and {path.name}, fnv1a {value:016x}\n"
+        for name, definitions in variants(f"{FOLDER.name}/{path.stem}", source):
+            text += f"//# {name}\n{stripped(nvrtc.compile(path.name, source, definitions))}"
+        ptx = path.with_suffix(".ptx")
+        ptx.write_text(text)
+        print(f"{ptx}: {ptx.stat().st_size // 1024} KiB")
 
 
 main()

@@ -28,7 +28,7 @@ fn stand_in() -> &'static Path {
             .args(["--crate-type=cdylib", "--edition=2024", "-Copt-level=2", "-o"])
             .arg(folder.join("libcuda.so"))
             .arg(root.join("tests/cuda/driver.rs"))
-            .env("STAND_IN_PTX", root.join("shaders/matmul/tiled.ptx"))
+            .env("STAND_IN_PTX", root.join("shaders/matmul"))
             .status()
             .expect("rustc starts");
         assert!(status.success(), "the stand-in does not compile");

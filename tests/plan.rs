@@ -66,6 +66,7 @@ fn plans_are_as_written_down() {
         ("cuda", cuda(&plain(4096, 4096, 4096), &LARGE, 132)),
         ("cuda-small", cuda(&plain(1024, 1024, 1024), &LARGE, 132)),
         ("cuda-odd", cuda(&problem(100, 33, 75, true, false, true, 1), &LARGE, 132)),
+        ("cuda-long-k", cuda(&problem(128, 8192, 130, false, true, true, 0), &LARGE, 132)),
         ("cublaslt", cublaslt(&problem(100, 33, 75, false, true, true, 1), &LARGE).map(|plan| plan.expect("it takes that"))),
         ("row", compute(&problem(1, 4096, 4096, false, false, false, 0), &LARGE)),
         ("column", compute(&problem(4096, 300, 1, false, false, true, 0), &LARGE)),
@@ -182,21 +183,46 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, cases: 400, ..ProptestConfig::default() })]
 
-    /// Whatever the shape: the blocks cover the result, and a module of that variant is there, of as many threads as the plan launches.
+    /// Whatever the shape: the blocks cover the result, the parts of k make it up exactly, and modules of those variants are there, of as
+    /// many threads as the plan launches.
     #[cfg(feature = "cuda")]
     #[test]
     fn every_plan_for_cuda_has_its_kernel(
-        m in 1u32..5000, k in 0u32..100, n in 1u32..5000,
+        (m, k, n) in prop_oneof![(1u32..5000, 0u32..100, 1u32..5000), (1u32..200, 100u32..200_000, 1u32..200)],
         transpose_a: bool, transpose_b: bool, reads_c: bool, multiprocessors in 1u32..200,
     ) {
-        let plan = cuda(&problem(m, k, n, transpose_a, transpose_b, reads_c, 0), &LARGE, multiprocessors).unwrap();
-        let [dispatch] = &plan.dispatches[..] else { panic!("{plan}") };
-        let kernel = &dispatch.kernel;
-        let (tile_m, tile_n) = (kernel.constant("TILE_M"), kernel.constant("TILE_N"));
-        prop_assert_eq!(dispatch.grid, [m.div_ceil(tile_m) * n.div_ceil(tile_n), 1, 1]);
-        let ptx = kernel.ptx().unwrap();
-        let threads = format!(".maxntid {}, 1, 1", kernel.constant("THREADS"));
-        prop_assert!(ptx.starts_with(".version 8.2") && ptx.contains(".entry matmul(") && ptx.contains(&threads), "{}", kernel);
+        let problem = problem(m, k, n, transpose_a, transpose_b, reads_c, 0);
+        let plan = cuda(&problem, &LARGE, multiprocessors).unwrap();
+        let product = &plan.dispatches[0];
+        let (tile_m, tile_n) = (product.kernel.constant("TILE_M"), product.kernel.constant("TILE_N"));
+        prop_assert_eq!(&product.grid[..2], [m.div_ceil(tile_m) * n.div_ceil(tile_n), 1]);
+        let slots = |dispatch: &Dispatch| dispatch.bindings.iter().map(|binding| (binding.index, binding.slot)).collect::<Vec<_>>();
+        let operands = if k > 0 { vec![(0, Slot::A), (1, Slot::B)] } else { Vec::new() };
+        let c = |index: u32| reads_c.then_some((index, Slot::C));
+        match &plan.dispatches[..] {
+            [_] => {
+                prop_assert_eq!((product.grid[2], product.params.k_part, plan.scratch_bytes), (1, 0, 0));
+                prop_assert_eq!(slots(product), operands.into_iter().chain(c(2)).chain([(3, Slot::Out)]).collect::<Vec<_>>());
+            }
+            [_, sum] => {
+                let (parts, p, s) = (product.grid[2], &product.params, &sum.params);
+                // Whole steps but for the last one, and none of them empty.
+                prop_assert!(parts >= 2 && p.k_part % product.kernel.constant("TILE_K") == 0, "{}", plan);
+                prop_assert!((parts - 1) * p.k_part < k && parts * p.k_part >= k && p.k == k, "{}", plan);
+                prop_assert_eq!(slots(product), operands.into_iter().chain([(3, Slot::Scratch)]).collect::<Vec<_>>());
+                prop_assert_eq!(slots(sum), [(0, Slot::Scratch)].into_iter().chain(c(1)).chain([(2, Slot::Out)]).collect::<Vec<_>>());
+                prop_assert_eq!((s.m, s.k, s.n, s.lda, s.ldo), (m, parts, n, p.ldo, n));
+                prop_assert!(p.ldo % 4 == 0 && p.ldo >= n && plan.scratch_bytes >= u64::from(parts * m * p.ldo) * 4);
+                prop_assert_eq!((p.alpha, p.beta, s.alpha, s.beta), (problem.alpha, problem.beta, 1.0, problem.beta));
+                prop_assert!(sum.grid[0] * sum.kernel.constant("THREADS") * 4 >= m * p.ldo);
+            }
+            _ => panic!("{plan}"),
+        }
+        for Dispatch { kernel, .. } in &plan.dispatches {
+            let ptx = kernel.ptx().unwrap();
+            let threads = format!(".maxntid {}, 1, 1", kernel.constant("THREADS"));
+            prop_assert!(ptx.starts_with(".version 8.2") && ptx.contains(".entry matmul(") && ptx.contains(&threads), "{}", kernel);
+        }
     }
 }
 

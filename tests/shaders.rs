@@ -87,10 +87,15 @@ fn accumulators_have_constant_indices() {
 
 #[test]
 fn the_ptx_is_that_of_its_source() {
-    let source = include_bytes!("../shaders/matmul/tiled.cu");
-    // FNV-1a of 64 bits.
-    let hash = source.iter().fold(0xCBF2_9CE4_8422_2325u64, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01B3));
-    let ptx = include_str!("../shaders/matmul/tiled.ptx");
-    let first = ptx.lines().next().unwrap_or_default();
-    assert_eq!(first, format!("// scripts/ptx made this from tiled.cu, fnv1a {hash:016x}"), "run scripts/ptx");
+    let shared = include_bytes!("../shaders/matmul/store.cuh");
+    for (name, source, ptx) in [
+        ("tiled", &include_bytes!("../shaders/matmul/tiled.cu")[..], include_str!("../shaders/matmul/tiled.ptx")),
+        ("sum", include_bytes!("../shaders/matmul/sum.cu"), include_str!("../shaders/matmul/sum.ptx")),
+    ] {
+        // FNV-1a of 64 bits.
+        let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01B3);
+        let hash = shared.iter().chain(source).fold(0xCBF2_9CE4_8422_2325u64, step);
+        let first = ptx.lines().next().unwrap_or_default();
+        assert_eq!(first, format!("// scripts/ptx made this from store.cuh and {name}.cu, fnv1a {hash:016x}"), "run scripts/ptx");
+    }
 }

@@ -13,12 +13,18 @@
 //   TRANSPOSE_A   A is stored k x m, else m x k.
 //   TRANSPOSE_B   B is stored n x k, else k x n.
 //
+// With params.k_part, layer z of the grid sums over the z-th part of k, which is so long, into the z-th of the matrices in out; sum.cu
+// adds them up.
+//
 // An operand stored with k along its rows is turned on its way to shared memory, into rows padded against bank conflicts.
 //
 // scripts/ptx compiles each of these shapes in all four layouts into tiled.ptx:
 //# shape 128x128x16 ROWS=8 COLUMNS=16
 //# shape 64x64x16 ROWS=8 COLUMNS=4
+//# shape 32x64x32 ROWS=4 COLUMNS=4
 //# shape 32x32x16 ROWS=4 COLUMNS=4
+
+#include "store.cuh"
 
 #define THREADS_M (TILE_M / ROWS)
 #define THREADS_N (TILE_N / COLUMNS)
@@ -36,14 +42,6 @@ static_assert(TILE_M % ROWS == 0 && TILE_N % COLUMNS == 0 && ROWS % 4 == 0 && CO
 static_assert(TILE_M * TILE_K / 4 % THREADS == 0 && TILE_N * TILE_K / 4 % THREADS == 0, "every thread fetches as much");
 static_assert(2 * (A_SLICE + B_SLICE) >= THREADS_M * 4 * TILE_N, "what is stored at a time fits where the slices were");
 static_assert(THREADS_N % 8 == 0 && THREADS_M % 4 == 0, "a warp is 4 x 8 threads");
-
-// src/plan/matmul.rs has the same.
-struct Params {
-    unsigned m, k, n;
-    unsigned lda, ldb, ldc, ldo;
-    unsigned a_start, b_start, c_start, out_start;
-    float alpha, beta;
-};
 
 // Part of an operand's slice: rows and columns as stored, of which a thread fetches `LOADS` float4s.
 template <int ROWS_STORED, int COLUMNS_STORED, int LOADS>
@@ -122,15 +120,19 @@ extern "C" __global__ void __launch_bounds__(THREADS) matmul(
     const bool unchecked = vec4 && rows >= TILE_M && columns >= TILE_N;
 
     const size_t lda = params.lda, ldb = params.ldb;
-    const float *a_next = a + params.a_start + (TRANSPOSE_A ? row0 : row0 * lda);
-    const float *b_next = b + params.b_start + (TRANSPOSE_B ? column0 * ldb : column0);
+    const unsigned k0 = blockIdx.z * params.k_part;
+    const float *a_next = a + params.a_start + (TRANSPOSE_A ? k0 * lda + row0 : row0 * lda + k0);
+    const float *b_next = b + params.b_start + (TRANSPOSE_B ? column0 * ldb + k0 : k0 * ldb + column0);
     const size_t a_step = TRANSPOSE_A ? TILE_K * lda : TILE_K, b_step = TRANSPOSE_B ? TILE_K : TILE_K * ldb;
 
     float4 a_fetched[A_LOADS], b_fetched[B_LOADS];
     float sum[ROWS][COLUMNS] = {};
 
     // The first turn only fetches; each other multiplies what the one before it has fetched.
-    unsigned left = params.k;
+    unsigned left = params.k - k0;
+    if (params.k_part > 0 && left > params.k_part) {
+        left = params.k_part;
+    }
     for (unsigned turn = 0;; turn++) {
         const bool fetches = left > 0;
         if (fetches) {
@@ -147,7 +149,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) matmul(
         }
         if (turn > 0) {
             const float *a_slice = a_slices + (turn + 1) % 2 * A_SLICE + ty * 4, *b_slice = b_slices + (turn + 1) % 2 * B_SLICE + tx * 4;
-#pragma unroll 8
+#pragma unroll
             for (int p = 0; p < TILE_K; p++) {
                 float x[ROWS], y[COLUMNS];
 #pragma unroll
@@ -187,7 +189,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) matmul(
 
     // Sums go out through shared memory, a block of 4 rows of each thread at a time: threads then write whole rows, and the code for
     // edges and for C is there once and not for every register.
-    const bool out_vec4 = params.ldo % 4 == 0 && params.out_start % 4 == 0;
+    float *const to = out + size_t(blockIdx.z) * params.m * params.ldo;
+    // Parts are read as whole float4s.
+    const unsigned columns_stored = params.k_part > 0 ? params.ldo - column0 : columns;
 #pragma unroll
     for (int i = 0; i < ROWS; i += 4) {
         __syncthreads();
@@ -204,24 +208,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) matmul(
         for (unsigned at = thread * 4; at < THREADS_M * 4 * TILE_N; at += THREADS * 4) {
             const unsigned row = i * THREADS_M + at / TILE_N, column = at % TILE_N;
             if (row < rows && column < columns) {
-                float4 v = *reinterpret_cast<const float4 *>(shared + at);
-                v.x *= params.alpha, v.y *= params.alpha, v.z *= params.alpha, v.w *= params.alpha;
-                if (c) {
-                    const float *added = c + params.c_start + size_t(row0 + row) * params.ldc + column0 + column;
-                    v.x = fmaf(params.beta, added[0], v.x);
-                    v.y = column + 1 < columns ? fmaf(params.beta, added[1], v.y) : 0.0f;
-                    v.z = column + 2 < columns ? fmaf(params.beta, added[2], v.z) : 0.0f;
-                    v.w = column + 3 < columns ? fmaf(params.beta, added[3], v.w) : 0.0f;
-                }
-                float *to = out + params.out_start + size_t(row0 + row) * params.ldo + column0 + column;
-                if (out_vec4 && column + 4 <= columns) {
-                    *reinterpret_cast<float4 *>(to) = v;
-                } else {
-                    to[0] = v.x;
-                    if (column + 1 < columns) to[1] = v.y;
-                    if (column + 2 < columns) to[2] = v.z;
-                    if (column + 3 < columns) to[3] = v.w;
-                }
+                const float4 v = *reinterpret_cast<const float4 *>(shared + at);
+                store(params, c, to, row0 + row, column0 + column, columns_stored - column, v);
             }
         }
     }

@@ -16,7 +16,7 @@ pub enum KernelId {
     MatmulTiled,
     /// `shaders/matmul/vector.wgsl`: the product with a single row or column.
     MatmulVector,
-    /// `shaders/matmul/sum.wgsl`: the sum of the parts of a product that was split over k.
+    /// `shaders/matmul/sum.wgsl`, and `sum.cu` for CUDA: the sum of the parts of a product that was split over k.
     MatmulSum,
     /// `shaders/matmul/packed.frag`: the product by fragment shader, four rows a pass.
     MatmulPacked,
@@ -85,7 +85,7 @@ impl Kernel {
     /// The variant's PTX.
     #[cfg(all(feature = "cuda", not(target_arch = "wasm32")))]
     pub fn ptx(&self) -> Result<&'static str> {
-        ptx::module(&self.variant).ok_or_else(|| crate::error::Error::internal(format!("there is no PTX of {self}")))
+        ptx::module(&self.to_string()).ok_or_else(|| crate::error::Error::internal(format!("there is no PTX of {self}")))
     }
 
     /// The variant's GLSL ES 3.00.

@@ -1,9 +1,10 @@
-//! `shaders/matmul/tiled.ptx`: what `scripts/ptx` has compiled, one module for each variant, so that a driver compiles those alone that run.
+//! What `scripts/ptx` has compiled, one module for each variant, so that a driver compiles those alone that run.
 
-const MODULES: &str = include_str!("../../shaders/matmul/tiled.ptx");
+const FILES: [&str; 2] = [include_str!("../../shaders/matmul/tiled.ptx"), include_str!("../../shaders/matmul/sum.ptx")];
 
-/// The module under the line with that variant's name.
-pub(super) fn module(variant: &str) -> Option<&'static str> {
-    let (_, from) = MODULES.split_once(&format!("\n//# {variant}\n"))?;
+/// The module under the line with that kernel's name.
+pub(super) fn module(name: &str) -> Option<&'static str> {
+    let line = format!("\n//# {name}\n");
+    let (_, from) = FILES.iter().find_map(|file| file.split_once(&line))?;
     Some(from.split_once("\n//#").map_or(from, |(module, _)| module))
 }

@@ -24,7 +24,7 @@ const NOT_READY: Code = 600;
 const ILLEGAL_ADDRESS: Code = 700;
 
 /// The modules that there are, to know by its text which variant is loaded.
-const MODULES: &str = include_str!(env!("STAND_IN_PTX"));
+const MODULES: &str = concat!(include_str!(concat!(env!("STAND_IN_PTX"), "/tiled.ptx")), include_str!(concat!(env!("STAND_IN_PTX"), "/sum.ptx")));
 
 static FAULT: AtomicI32 = AtomicI32::new(0);
 static LAUNCHES: AtomicU64 = AtomicU64::new(0);
@@ -321,6 +321,19 @@ struct Params {
     starts: [u32; 4],
     alpha: f32,
     beta: f32,
+    k_part: u32,
+}
+
+fn at(base: u64, row: u32, column: u32, stride: u32) -> *mut f32 {
+    (base as *mut f32).wrapping_add(row as usize * stride as usize + column as usize)
+}
+
+impl Params {
+    /// Puts an element into the result.
+    unsafe fn store(&self, c: u64, out: u64, [i, j]: [u32; 2], sum: f32) {
+        let added = if c == 0 { 0.0 } else { self.beta * unsafe { *at(c, i, j, self.ldc) } };
+        unsafe { *at(out, i, j, self.ldo) = self.alpha * sum + added };
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -328,8 +341,8 @@ pub unsafe extern "C" fn cuLaunchKernel(
     function: *const String,
     blocks: c_uint,
     _grid_y: c_uint,
-    _grid_z: c_uint,
-    _threads: c_uint,
+    layers: c_uint,
+    threads: c_uint,
     _block_y: c_uint,
     _block_z: c_uint,
     _shared_bytes: c_uint,
@@ -341,28 +354,39 @@ pub unsafe extern "C" fn cuLaunchKernel(
         if LAUNCHES.fetch_add(1, SeqCst) + 1 == setting("STAND_IN_FAULT_AT", u64::MAX) {
             return push(|| FAULT.store(ILLEGAL_ADDRESS, SeqCst));
         }
-        let [a, b, c, out] = [0, 1, 2, 3].map(|i| unsafe { **arguments.add(i).cast::<*const u64>() });
-        let p = unsafe { **arguments.add(4).cast::<*const Params>() };
-        let (tile, layout) = unsafe { &*function }.split_once(' ').unwrap();
+        let address = |index: usize| unsafe { **arguments.add(index).cast::<*const u64>() };
+        let params = |index: usize| unsafe { **arguments.add(index).cast::<*const Params>() };
+        let elements = |p: Params| (0..p.m).flat_map(move |i| (0..p.n).map(move |j| [i, j]));
+        let Some((tile, layout)) = unsafe { &*function }.strip_prefix("matmul/tiled ").and_then(|variant| variant.split_once(' ')) else {
+            let ([parts, c, out], p) = ([0, 1, 2].map(address), params(3));
+            if (p.m * p.lda / 4).div_ceil(threads) != blocks {
+                return 1;
+            }
+            return push(move || {
+                for [i, j] in elements(p) {
+                    let sum = (0..p.k).map(|part| unsafe { *at(parts, part * p.m + i, j, p.lda) }).sum();
+                    unsafe { p.store(c, out, [i, j], sum) };
+                }
+            });
+        };
+        let ([a, b, c, out], p) = ([0, 1, 2, 3].map(address), params(4));
         let sides: Vec<u32> = tile.split('x').map(|side| side.parse().unwrap()).collect();
-        if p.m.div_ceil(sides[0]) * p.n.div_ceil(sides[1]) != blocks {
+        if p.m.div_ceil(sides[0]) * p.n.div_ceil(sides[1]) != blocks || (p.k_part == 0) != (layers == 1) {
             return 1;
         }
         let (transpose_a, transpose_b) = (layout.starts_with('t'), layout.ends_with('t'));
-        let at = |base: u64, row: u32, column: u32, stride: u32| {
-            (base as *mut f32).wrapping_add(row as usize * stride as usize + column as usize)
-        };
         push(move || {
-            for (i, j) in (0..p.m).flat_map(|i| (0..p.n).map(move |j| (i, j))) {
-                let sum: f32 = (0..p.k)
-                    .map(|q| unsafe {
+            for layer in 0..layers {
+                let from = layer * p.k_part;
+                let to = if p.k_part == 0 { p.k } else { p.k.min(from + p.k_part) };
+                for [i, j] in elements(p) {
+                    let term = |q: u32| unsafe {
                         let x = if transpose_a { at(a, q, i, p.lda) } else { at(a, i, q, p.lda) };
                         let y = if transpose_b { at(b, j, q, p.ldb) } else { at(b, q, j, p.ldb) };
                         *x * *y
-                    })
-                    .sum();
-                let added = if c == 0 { 0.0 } else { p.beta * unsafe { *at(c, i, j, p.ldc) } };
-                unsafe { *at(out, i, j, p.ldo) = p.alpha * sum + added };
+                    };
+                    unsafe { p.store(c, out, [layer * p.m + i, j], (from..to).map(term).sum()) };
+                }
             }
         })
     })

@@ -11,14 +11,14 @@ use cudarc::cublaslt::sys::{
     self, cublasComputeType_t, cublasLtHandle_t, cublasLtMatmulAlgo_t, cublasLtMatmulDesc_t, cublasLtMatmulDescAttributes_t,
     cublasLtMatmulPreferenceAttributes_t, cublasLtMatrixLayout_t, cublasStatus_t, cudaDataType_t,
 };
-use cudarc::driver::sys::CUdeviceptr;
 
 use super::Cuda;
 use super::buffer::Raw;
 use super::driver::{Context, Stream};
 use super::load;
+use super::submit::Addresses;
 use crate::error::{Error, Result};
-use crate::plan::Dispatch;
+use crate::plan::{Dispatch, Slot};
 
 /// What NVIDIA recommends for Hopper; earlier GPUs gain nothing by it.
 const WORKSPACE_BYTES: u64 = 32 << 20;
@@ -249,10 +249,11 @@ impl Drop for Preference {
 }
 
 impl Cuda {
-    /// Puts a product of the library into the stream: of A, B, C and the result, where they are, 0 for what is not there.
-    pub(super) fn launch_cublaslt(&self, algorithm: &Algorithm, dispatch: &Dispatch, addresses: [CUdeviceptr; 4]) -> Result<()> {
+    /// Puts a product of the library into the stream.
+    pub(super) fn launch_cublaslt(&self, algorithm: &Algorithm, dispatch: &Dispatch, addresses: &Addresses) -> Result<()> {
         let library = self.cublaslt.as_ref().ok_or_else(|| Error::internal("a plan for cuBLASLt, which is not there"))?;
-        let [a, b, c, out] = addresses.map(|address| std::ptr::with_exposed_provenance_mut::<c_void>(address as usize));
+        let at = |slot| std::ptr::with_exposed_provenance_mut::<c_void>(addresses.of(slot) as usize);
+        let [a, b, c, out] = [Slot::A, Slot::B, Slot::C, Slot::Out].map(at);
         let (alpha, beta) = (dispatch.params.alpha, if c.is_null() { 0.0 } else { dispatch.params.beta });
         let c = if c.is_null() { out } else { c };
         let workspace = library.workspace.as_ref().map_or(0, Raw::address);

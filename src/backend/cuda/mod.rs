@@ -50,6 +50,8 @@ pub(crate) struct Running {
     /// Around the kernels, if their time is wanted.
     clock: Option<(driver::Event, driver::Event)>,
     staging: Option<buffer::Staging>,
+    /// The plan's own room, held until the device is past it: to free it any earlier would wait.
+    scratch: Option<Buffer>,
 }
 
 impl Cuda {

@@ -7,13 +7,14 @@ use cudarc::driver::sys::{self, CUdeviceptr, CUfunction, CUjit_option, CUmodule}
 
 use super::Cuda;
 use super::driver::{Context, Fault, as_pointer, check, text};
+use super::submit::Addresses;
 use crate::error::{Error, Result};
-use crate::kernels::Kernel;
-use crate::plan::Dispatch;
+use crate::kernels::{Kernel, KernelId};
+use crate::plan::{Binding, Dispatch};
 
-/// Compiled kernels by variant, which names the module; whether C is read is told at run time.
+/// Compiled kernels by name and variant, which name the module; whether C is read is told at run time.
 #[derive(Default)]
-pub(super) struct Kernels(Mutex<Vec<(String, Arc<Module>)>>);
+pub(super) struct Kernels(Mutex<Vec<(KernelId, String, Arc<Module>)>>);
 
 /// A module of one kernel, kept for the life of the device.
 pub(super) struct Module {
@@ -39,11 +40,11 @@ impl Cuda {
     /// The kernel, compiled at its first use.
     pub(super) fn kernel(&self, kernel: &Kernel) -> Result<Arc<Module>> {
         let mut known = self.kernels.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, module)) = known.iter().find(|(variant, _)| *variant == kernel.variant) {
+        if let Some((.., module)) = known.iter().find(|(id, variant, _)| *id == kernel.id && *variant == kernel.variant) {
             return Ok(Arc::clone(module));
         }
         let module = Arc::new(self.load(kernel)?);
-        known.push((kernel.variant.clone(), Arc::clone(&module)));
+        known.push((kernel.id, kernel.variant.clone(), Arc::clone(&module)));
         Ok(module)
     }
 
@@ -67,21 +68,27 @@ impl Cuda {
             });
         }
         let mut loaded = Module { module, function: std::ptr::null_mut(), context: Arc::clone(context) };
+        // All kernels of an op have its name.
         // SAFETY: the module is of the current context, and the name ends in a zero.
         let found = unsafe { sys::cuModuleGetFunction(&raw mut loaded.function, module, c"matmul".as_ptr()) };
         check("cuModuleGetFunction", found).map_err(judge)?;
         Ok(loaded)
     }
 
-    /// Puts a launch into the stream: of A, B, C and the result, where they are, 0 for what is not there.
-    pub(super) fn launch(&self, module: &Module, dispatch: &Dispatch, mut addresses: [CUdeviceptr; 4]) -> Result<(), Fault> {
+    /// Puts a launch into the stream: of what the plan binds, null between, and the parameters.
+    pub(super) fn launch(&self, module: &Module, dispatch: &Dispatch, addresses: &Addresses) -> Result<(), Fault> {
+        let mut pointers: Vec<CUdeviceptr> = Vec::with_capacity(4);
+        for Binding { slot, index, .. } in &dispatch.bindings {
+            pointers.resize(pointers.len().max(*index as usize + 1), 0);
+            pointers[*index as usize] = addresses.of(*slot);
+        }
         let mut params = dispatch.params;
-        let [a, b, c, out] = addresses.each_mut().map(|address| (&raw mut *address).cast::<c_void>());
-        let mut arguments = [a, b, c, out, (&raw mut params).cast::<c_void>()];
+        let mut arguments: Vec<*mut c_void> = pointers.iter_mut().map(|pointer| std::ptr::from_mut(pointer).cast()).collect();
+        arguments.push((&raw mut params).cast());
         let [x, y, z] = dispatch.grid;
         let threads = dispatch.kernel.constant("THREADS");
         let _current = self.stream.context.enter()?;
-        // SAFETY: the arguments are those of the kernel in `shaders/matmul/tiled.cu`, in its order, and are read before the call returns.
+        // SAFETY: the arguments are those of the kernel's source, in its order, and are read before the call returns.
         // The plan has seen to it that the kernel stays within what the addresses point at.
         check("cuLaunchKernel", unsafe {
             sys::cuLaunchKernel(module.function, x, y, z, threads, 1, 1, 0, self.stream.raw(), arguments.as_mut_ptr(), std::ptr::null_mut())

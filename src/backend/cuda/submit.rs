@@ -7,6 +7,7 @@ use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use cudarc::driver::sys::CUdeviceptr;
 use futures_channel::oneshot;
 
 use super::buffer::{Buffer, Staging};
@@ -54,13 +55,17 @@ impl Waiter {
 
 impl Cuda {
     pub(super) fn start(&self, plan: &Plan, operands: [Option<Bound<'_, Buffer>>; 3], out: &Buffer, how: How) -> Result<Running> {
-        let address = |slot: Slot| match operands.get(slot.index()) {
-            None => Ok(out.0.address()),
-            Some(None) => Ok(0),
-            Some(Some(Bound::Buffer(buffer))) => Ok(buffer.0.address()),
-            Some(Some(Bound::Host(_))) => Err(Error::internal("a host operand reached the GPU")),
-        };
-        let addresses = [address(Slot::A)?, address(Slot::B)?, address(Slot::C)?, address(Slot::Out)?];
+        let scratch = if plan.scratch_bytes > 0 { Some(self.storage(plan.scratch_bytes)?) } else { None };
+        let mut addresses = Addresses::default();
+        for (operand, slot) in operands.iter().zip([Slot::A, Slot::B, Slot::C]) {
+            addresses.0[slot.index()] = match operand {
+                None => 0,
+                Some(Bound::Buffer(buffer)) => buffer.0.address(),
+                Some(Bound::Host(_)) => return Err(Error::internal("a host operand reached the GPU")),
+            };
+        }
+        addresses.0[Slot::Out.index()] = out.0.address();
+        addresses.0[Slot::Scratch.index()] = scratch.as_ref().map_or(0, |scratch| scratch.0.address());
         // Compiled before the clock starts.
         let launches = plan.dispatches.iter().map(|dispatch| self.prepare(dispatch)).collect::<Result<Vec<_>>>()?;
         let judge = |fault: Fault| self.judge(&fault);
@@ -70,15 +75,15 @@ impl Cuda {
         for _ in 0..how.repeats {
             for (launch, dispatch) in launches.iter().zip(&plan.dispatches) {
                 match launch {
-                    Launch::Own(module) => self.launch(module, dispatch, addresses).map_err(judge)?,
-                    Launch::CublasLt(algorithm) => self.launch_cublaslt(algorithm, dispatch, addresses)?,
+                    Launch::Own(module) => self.launch(module, dispatch, &addresses).map_err(judge)?,
+                    Launch::CublasLt(algorithm) => self.launch_cublaslt(algorithm, dispatch, &addresses)?,
                 }
             }
         }
         let end = if how.timed { Some(Event::record(&self.stream, true).map_err(judge)?) } else { None };
         let staging = if how.download > 0 { Some(self.stage(out, how.download)?) } else { None };
         let done = Arc::new(Event::record(&self.stream, false).map_err(judge)?);
-        Ok(Running { done, clock: begin.zip(end), staging })
+        Ok(Running { done, clock: begin.zip(end), staging, scratch })
     }
 
     fn prepare(&self, dispatch: &crate::plan::Dispatch) -> Result<Launch> {
@@ -90,8 +95,9 @@ impl Cuda {
     }
 
     pub(super) async fn complete(&self, running: Running) -> Result<Finished> {
-        let Running { done, clock, staging } = running;
+        let Running { done, clock, staging, scratch } = running;
         self.wait(done).await?;
+        drop(scratch);
         let kernel_ms = match &clock {
             Some((begin, end)) => end.since_ms(begin).map_err(|fault| self.judge(&fault))?,
             None => 0.0,
@@ -141,6 +147,16 @@ impl Cuda {
             },
             Err(event) => event.wait(),
         }
+    }
+}
+
+/// Where the buffers of a call are on the device, by slot; 0 for what is not there.
+#[derive(Default)]
+pub(super) struct Addresses([CUdeviceptr; 5]);
+
+impl Addresses {
+    pub(super) fn of(&self, slot: Slot) -> CUdeviceptr {
+        self.0[slot.index()]
     }
 }
 

@@ -1,63 +1,141 @@
-//! Plans for CUDA: NVIDIA's library for what it takes, else the register-tiled kernel of `shaders/matmul/tiled.cu`. Neither is split:
-//! addresses are of 64 bits, and one row of blocks may be longer than any result.
+//! Plans for CUDA: NVIDIA's library for what it takes, else the register-tiled kernel of `shaders/matmul/tiled.cu`. Neither is split for
+//! the sake of limits: addresses are of 64 bits, and one row of blocks may be longer than any result. The kernel's k is, where few blocks
+//! would be at work.
 
-use super::{constants_of_layout, result, whole, within_buffer};
+use super::{Params, constants_of_layout, result, whole, within_buffer};
 use crate::error::Result;
 use crate::info::Caps;
 use crate::kernels::{Kernel, KernelId};
 use crate::ops::matmul::Problem;
 use crate::plan::{Binding, Dispatch, Plan, Slot};
 
-/// A shape of the kernel, compiled by `scripts/ptx`.
+/// A shape of the kernel, compiled by `scripts/ptx`. Its times are of an NVIDIA H200, from products of 256³ to 4096³ whose operands lay on
+/// it; other GPUs differ in the scale rather than in what is fastest.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Tile {
     m: u32,
     n: u32,
     k: u32,
     threads: u32,
-    /// Multiplications a second on one multiprocessor, relative to the largest tile.
-    speed: f64,
+    /// What one of k takes a block that has a multiprocessor to itself, and waits for memory most of the time.
+    alone_ns: f64,
+    /// What it takes of a multiprocessor with many blocks, of which some always compute.
+    shared_ns: f64,
+    /// How many blocks a multiprocessor has room for: registers are what runs out first.
+    resident: u64,
 }
 
-const TILES: [Tile; 3] = [
-    Tile { m: 128, n: 128, k: 16, threads: 128, speed: 1.0 },
-    Tile { m: 64, n: 64, k: 16, threads: 128, speed: 0.8 },
-    Tile { m: 32, n: 32, k: 16, threads: 64, speed: 0.4 },
+const TILES: [Tile; 4] = [
+    Tile { m: 128, n: 128, k: 16, threads: 128, alone_ns: 165.0, shared_ns: 93.0, resident: 2 },
+    Tile { m: 64, n: 64, k: 16, threads: 128, alone_ns: 36.8, shared_ns: 25.8, resident: 5 },
+    Tile { m: 32, n: 64, k: 32, threads: 128, alone_ns: 23.2, shared_ns: 15.3, resident: 6 },
+    // For narrow results, of which the others would leave more out.
+    Tile { m: 32, n: 32, k: 16, threads: 64, alone_ns: 26.0, shared_ns: 8.2, resident: 14 },
 ];
+
+/// The most parts of k.
+const MOST_PARTS: u32 = 256;
+
+/// What adding up the parts of a split k takes on that GPU, as measured there through WebGPU: another launch, and for each element that is
+/// written or read.
+const SUM_LAUNCH_NS: f64 = 4000.0;
+const SUM_ELEMENT_NS: f64 = 0.001_35;
+/// And for each part, of which 16 are read at a time: an estimate, of half a microsecond for a read.
+const SUM_PART_NS: f64 = 30.0;
+
+/// Threads of a block of `shaders/matmul/sum.cu`.
+const SUM_THREADS: u32 = 64;
+
+/// The largest scratch: a split makes enough blocks long before.
+const MOST_SCRATCH_BYTES: u64 = 1 << 28;
 
 impl Tile {
     fn blocks(&self, m: u32, n: u32) -> u64 {
         u64::from(m.div_ceil(self.m)) * u64::from(n.div_ceil(self.n))
     }
 
-    /// The time of a product in arbitrary units: rounds of blocks over the multiprocessors, times a tile's work, over its speed.
-    fn cost(&self, m: u32, n: u32, multiprocessors: u32) -> f64 {
-        let rounds = self.blocks(m, n).div_ceil(u64::from(multiprocessors.max(1)));
-        rounds as f64 * f64::from(self.m * self.n) / self.speed
+    /// How long a product takes, its k in so many parts: the multiprocessor with the most blocks, and the adding up.
+    fn cost_ns(&self, [m, k, n]: [u32; 3], parts: u32, multiprocessors: u32) -> f64 {
+        let blocks = (self.blocks(m, n) * u64::from(parts)).div_ceil(u64::from(multiprocessors.max(1)));
+        let together_ns = |blocks: u64| if blocks == 0 { 0.0 } else { self.alone_ns.max(blocks as f64 * self.shared_ns) };
+        let rounds_ns = (blocks / self.resident) as f64 * together_ns(self.resident) + together_ns(blocks % self.resident);
+        // One step more to fetch the first slices.
+        let steps = k.div_ceil(parts).div_ceil(self.k) + 1;
+        let work_ns = rounds_ns * f64::from(steps) * f64::from(self.k);
+        let moved = f64::from(2 * parts + 1) * f64::from(m) * f64::from(n);
+        let sum_ns = SUM_LAUNCH_NS + SUM_PART_NS * f64::from(parts) + SUM_ELEMENT_NS * moved;
+        if parts > 1 { work_ns + sum_ns } else { work_ns }
     }
 
-    fn choose(m: u32, n: u32, multiprocessors: u32) -> Self {
-        let cost = |tile: &Self| tile.cost(m, n, multiprocessors);
-        TILES.into_iter().reduce(|best, tile| if cost(&tile) < cost(&best) { tile } else { best }).unwrap_or(TILES[0])
+    /// The cheapest tile, and how many parts it takes k in.
+    fn choose(shape: [u32; 3], caps: &Caps, multiprocessors: u32) -> (Self, u32) {
+        let [m, k, n] = shape;
+        let most_bytes = caps.max_buffer_bytes.min(MOST_SCRATCH_BYTES);
+        let splits = |tile: &Self, parts: u32| k / parts >= 2 * tile.k && scratch_bytes(m, n, parts) <= most_bytes;
+        let mut best = (TILES[0], 1);
+        let mut least_ns = f64::INFINITY;
+        for tile in TILES {
+            let mut parts = 1;
+            while parts == 1 || parts <= MOST_PARTS && splits(&tile, parts) {
+                let cost_ns = tile.cost_ns(shape, parts, multiprocessors);
+                if cost_ns < least_ns {
+                    (best, least_ns) = ((tile, parts), cost_ns);
+                }
+                parts *= 2;
+            }
+        }
+        best
     }
+}
+
+/// Parts lie one after the other, their rows starting at float4s.
+fn scratch_bytes(m: u32, n: u32, parts: u32) -> u64 {
+    u64::from(parts) * u64::from(m) * u64::from(n).next_multiple_of(4) * 4
 }
 
 /// A plan for the kernel, on a GPU of so many multiprocessors.
 pub fn cuda(problem: &Problem, caps: &Caps, multiprocessors: u32) -> Result<Plan> {
-    let bindings = bindings(problem, caps)?;
+    let matrices = bindings(problem, caps)?;
     if problem.elements() == 0 {
         return Ok(Plan { dispatches: Vec::new(), scratch_bytes: 0 });
     }
-    let tile = Tile::choose(problem.m, problem.n, multiprocessors);
+    let &Problem { m, k, n, .. } = problem;
+    let (tile, parts) = Tile::choose([m, k, n], caps, multiprocessors);
     let mut constants = vec![("TILE_M", tile.m), ("TILE_N", tile.n), ("TILE_K", tile.k), ("THREADS", tile.threads)];
     constants.extend(constants_of_layout(problem));
     let letter = |transposed| if transposed { 't' } else { 'n' };
     let layout = [letter(problem.transpose_a), letter(problem.transpose_b)];
     let variant = format!("{}x{}x{} {}{}", tile.m, tile.n, tile.k, layout[0], layout[1]);
-    let kernel = Kernel { id: KernelId::MatmulTiled, variant, constants };
+    let mut kernel = Kernel { id: KernelId::MatmulTiled, variant, constants };
     // At most 2³² elements in tiles of 32 × 32, or in a single row or column of 2²⁷ of them.
-    let blocks = tile.blocks(problem.m, problem.n) as u32;
-    Ok(Plan::of(Dispatch { kernel, params: whole(problem), bindings, grid: [blocks, 1, 1] }))
+    let blocks = tile.blocks(m, n) as u32;
+    if parts == 1 {
+        return Ok(Plan::of(Dispatch { kernel, params: whole(problem), bindings: matrices, grid: [blocks, 1, 1] }));
+    }
+    // Whole steps of the kernel, so that only the last part has an edge.
+    let k_part = k.div_ceil(parts).next_multiple_of(tile.k);
+    let parts = k.div_ceil(k_part);
+    let ldo = n.next_multiple_of(4);
+    let scratch_bytes = scratch_bytes(m, n, parts);
+    let scratch = |index| Binding { slot: Slot::Scratch, index, offset_bytes: 0, size_bytes: scratch_bytes };
+    let (operands, ends): (Vec<_>, Vec<_>) = matrices.into_iter().partition(|binding| matches!(binding.slot, Slot::A | Slot::B));
+    // C is for the sum to add.
+    kernel.constants.retain(|(name, _)| *name != "READS_C");
+    let product = Dispatch {
+        kernel,
+        params: Params { ldo, k_part, ..whole(problem) },
+        bindings: operands.into_iter().chain([scratch(3)]).collect(),
+        grid: [blocks, 1, parts],
+    };
+    let constants = vec![("THREADS", SUM_THREADS), ("READS_C", u32::from(problem.c.is_some()))];
+    let sum = Dispatch {
+        kernel: Kernel { id: KernelId::MatmulSum, variant: String::new(), constants },
+        params: Params { k: parts, lda: ldo, alpha: 1.0, ..whole(problem) },
+        // Its arguments are parts, C and the result.
+        bindings: [scratch(0)].into_iter().chain(ends.into_iter().map(|binding| Binding { index: binding.index - 1, ..binding })).collect(),
+        grid: [(m * (ldo / 4)).div_ceil(SUM_THREADS), 1, 1],
+    };
+    Ok(Plan { dispatches: vec![product, sum], scratch_bytes })
 }
 
 /// A plan for cuBLASLt; None for what it does not take: sums of no terms, and numbers past 31 bits.
@@ -72,7 +150,7 @@ pub fn cublaslt(problem: &Problem, caps: &Caps) -> Result<Option<Plan>> {
     Ok(Some(Plan::of(Dispatch { kernel, params: whole(problem), bindings, grid: [1; 3] })))
 }
 
-/// Whole matrices, in the order of the kernel's arguments.
+/// Whole matrices, at the places of a kernel's arguments.
 fn bindings(problem: &Problem, caps: &Caps) -> Result<Vec<Binding>> {
     let operand = |stored| Some(stored).filter(|_| problem.reads_operands());
     let matrices = [(Slot::A, operand(problem.a)), (Slot::B, operand(problem.b)), (Slot::C, problem.c), (Slot::Out, Some(result(problem)))];
