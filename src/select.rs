@@ -1,10 +1,7 @@
 //! Chooses a device. What is not chosen leaves its reason behind.
 
-use std::future::Future;
-use std::pin::Pin;
-
 use crate::backend::device::{Device, Opened};
-use crate::backend::{Backend, How};
+use crate::backend::{Backend, BoxFuture, How};
 use crate::call::Call;
 use crate::clock::Stopwatch;
 use crate::error::{Error, Result};
@@ -12,12 +9,6 @@ use crate::host::HostSlice;
 use crate::info::{BackendId, DeviceInfo, OtherBackend, Standing};
 use crate::ops::matmul::Matmul;
 use crate::options::{Choice, Options};
-
-/// Boxed, because a future is compiled anew for each that waits for it.
-#[cfg(not(target_arch = "wasm32"))]
-type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
-#[cfg(target_arch = "wasm32")]
-type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
 
 /// Edge of the product by which a software GPU and the CPU are compared.
 const RACE: u64 = 128;

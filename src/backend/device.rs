@@ -1,10 +1,12 @@
 //! One type for the device of any backend, so that what runs on it is compiled once. Each arm only passes on.
 
+use std::future::ready;
+
 #[cfg(all(feature = "webgl2", target_arch = "wasm32"))]
 use super::webgl2;
 #[cfg(feature = "webgpu")]
 use super::webgpu;
-use super::{Backend, Bound, Finished, How, MemoryStats, cpu};
+use super::{Backend, Bound, BoxFuture, Finished, How, MemoryStats, cpu};
 use crate::error::{Error, Result};
 use crate::host::{HostSlice, HostVec};
 use crate::info::{BackendId, DeviceInfo, OtherBackend, Standing};
@@ -60,24 +62,27 @@ macro_rules! backends {
                 }
             }
 
-            async fn finish(&self, running: Running) -> Result<Finished> {
-                match (self, running) {
-                    $( $(#[$cfg])? (Self::$name(device), Running::$name(running)) => device.finish(running).await, )+
+            fn finish(&self, running: Running) -> impl Future<Output = Result<Finished>> {
+                let finished: BoxFuture<'_, _> = match (self, running) {
+                    $( $(#[$cfg])? (Self::$name(device), Running::$name(running)) => Box::pin(device.finish(running)), )+
                     #[allow(unreachable_patterns, reason = "with one backend there is no other")]
-                    _ => Err(foreign()),
-                }
+                    _ => Box::pin(ready(Err(foreign()))),
+                };
+                finished
             }
 
             async fn download(&self, buffer: &Buffer, elements: u64) -> Result<HostVec> {
-                match (self, buffer) {
-                    $( $(#[$cfg])? (Self::$name(device), Buffer::$name(buffer)) => device.download(buffer, elements).await, )+
+                let downloaded: BoxFuture<'_, _> = match (self, buffer) {
+                    $( $(#[$cfg])? (Self::$name(device), Buffer::$name(buffer)) => Box::pin(device.download(buffer, elements)), )+
                     #[allow(unreachable_patterns, reason = "with one backend there is no other")]
-                    _ => Err(foreign()),
-                }
+                    _ => Box::pin(ready(Err(foreign()))),
+                };
+                downloaded.await
             }
 
-            async fn synchronize(&self) -> Result<()> {
-                match self { $( $(#[$cfg])? Self::$name(device) => device.synchronize().await, )+ }
+            fn synchronize(&self) -> impl Future<Output = Result<()>> {
+                let synchronized: BoxFuture<'_, _> = match self { $( $(#[$cfg])? Self::$name(device) => Box::pin(device.synchronize()), )+ };
+                synchronized
             }
 
             fn lost(&self) -> Option<String> {

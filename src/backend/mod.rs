@@ -12,10 +12,18 @@ pub(crate) mod webgl2;
 #[cfg(feature = "webgpu")]
 pub(crate) mod webgpu;
 
+use std::pin::Pin;
+
 use crate::error::Result;
 use crate::host::{HostSlice, HostVec};
 use crate::ops::matmul::Problem;
 use crate::plan::Plan;
+
+/// A future on the heap. One that is not is compiled anew into each that waits for it, and moved through all of them.
+#[cfg(not(target_arch = "wasm32"))]
+pub(crate) type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+#[cfg(target_arch = "wasm32")]
+pub(crate) type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
 
 /// A device's memory and time, as the rest of the crate uses them.
 ///

@@ -1,95 +1,71 @@
-//! Values from JavaScript, checked strictly, and values to it. What wasm-bindgen would coerce in silence (a number for an array, −1
-//! for 4294967295, "12" for [1, 2]) is an error here.
+//! Results as JavaScript has them: plain objects.
 
-use js_sys::{Float32Array, Object, Reflect};
 use wasm_bindgen::prelude::*;
 
+use super::{TENSORS, Want};
 use crate::backend::MemoryStats;
 use crate::benchmark::Benchmark;
-use crate::error::{Error, Result};
-use crate::gpu::Report;
-use crate::info::{Caps, DeviceInfo, OtherBackend};
+use crate::error::Error;
+use crate::gpu::{Output, Report};
+use crate::info::{Caps, DeviceInfo};
+use crate::tensor::Tensor;
+use crate::verify::Verdict;
 
-/// An object's property; undefined if it has none, or a getter throws.
-pub(super) fn get(object: &JsValue, name: &str) -> JsValue {
-    Reflect::get(object, &name.into()).unwrap_or(JsValue::UNDEFINED)
-}
+/// Made there, because objects are shorter to write in JavaScript.
+mod values {
+    use super::*;
 
-pub(super) fn set(object: &JsValue, name: &str, value: JsValue) {
-    // Fails on frozen objects and proxies only, and these objects are our own.
-    let _ = Reflect::set(object, &name.into(), &value);
-}
+    #[wasm_bindgen(module = "/src/web/values.js")]
+    #[rustfmt::skip]
+    extern "C" {
+        pub(super) type Device;
 
-pub(super) fn object(entries: &[(&str, JsValue)]) -> JsValue {
-    let object = Object::new();
-    for (name, value) in entries {
-        set(&object, name, value.clone());
+        pub(super) fn fault(code: &str, message: &str) -> JsValue;
+        pub(super) fn tensor(number: u32, rows: f64, columns: f64, backend: &str) -> JsValue;
+        pub(super) fn plain(data: JsValue) -> JsValue;
+        pub(super) fn report(
+            data: JsValue, backend: &str, device: &str, software: bool, kernel: &str,
+            upload_ms: f64, kernel_ms: f64, download_ms: f64, total_ms: f64, kernel_clock: &str, replayed: bool,
+        ) -> JsValue;
+        pub(super) fn benchmark(
+            backend: &str, kernel: &str, samples_ms: &[f64], median_ms: f64, gflops: f64, dispatches: u32,
+        ) -> JsValue;
+        pub(super) fn memory(used_bytes: f64, pooled_bytes: f64, peak_bytes: f64, buffers: f64, wasm_bytes: f64) -> JsValue;
+        pub(super) fn verdict(
+            ok: bool, elements: f64, wrong: f64, max_abs_error: f64, worst_ratio: f64,
+            row: f64, column: f64, value: f32, expected: f64, bound: f64,
+        ) -> JsValue;
+        pub(super) fn device(
+            backend: &str, name: &str, vendor: &str, architecture: &str, kind: &str, software: bool, reason: &str, generation: u32,
+        ) -> Device;
+        pub(super) fn add_limit(device: &Device, name: &str, number: f64);
+        pub(super) fn add_feature(device: &Device, name: &str);
+        pub(super) fn add_other(device: &Device, backend: &str, state: &str, reason: &str, remedy: &str);
     }
-    object.into()
 }
 
-#[wasm_bindgen(module = "/src/web/values.js")]
-extern "C" {
-    /// What a value is, for a message.
-    pub(super) fn describe(value: &JsValue) -> String;
-    #[wasm_bindgen(js_name = floats)]
-    fn is_floats(value: &JsValue) -> u8;
-    /// The first name of an object's own that is not in the list.
-    pub(super) fn stranger(object: &JsValue, names: &str) -> Option<String>;
-}
-
-/// A `Float32Array`, of whatever realm, that is not detached and not longer than its length can be counted.
-pub(super) fn floats(argument: &'static str, value: &JsValue) -> Result<Float32Array> {
-    let fault = |found: String| Error::InvalidType { argument: argument.to_owned(), expected: "a Float32Array", found };
-    match is_floats(value) {
-        1 => {}
-        2 => return Err(fault("detached: it was transferred elsewhere".to_owned())),
-        _ => return Err(fault(describe(value))),
-    }
-    let length = get(value, "length").as_f64().unwrap_or(0.0);
-    if length > f64::from(u32::MAX) {
-        return Err(Error::LimitExceeded { what: "the length of an array", requested: length as u64, max: u64::from(u32::MAX) });
-    }
-    Ok(value.unchecked_ref::<Float32Array>().clone())
-}
-
-/// A whole number from 0 to 2⁵³ − 1.
-pub(super) fn whole(name: &'static str, value: &JsValue) -> Result<u64> {
-    const MAX: f64 = 9_007_199_254_740_991.0;
-    match value.as_f64() {
-        Some(number) if number.fract() == 0.0 && (0.0..=MAX).contains(&number) => Ok(number as u64),
-        _ => Err(Error::InvalidDimension { name, value: describe(value), expected: "a whole number, 0 or more".to_owned() }),
+/// A real `Error` with a stable `code`.
+impl From<Error> for JsValue {
+    fn from(error: Error) -> Self {
+        values::fault(error.code(), &error.to_string())
     }
 }
 
 pub(super) fn device_info(info: &DeviceInfo) -> JsValue {
-    let strings = |strings: &[&'static str]| js_sys::Array::from_iter(strings.iter().map(|text| JsValue::from(*text)));
-    let other = |other: &OtherBackend| {
-        object(&[
-            ("backend", other.backend.name().into()),
-            ("state", other.standing.name().into()),
-            ("reason", other.reason.as_str().into()),
-            ("remedy", other.remedy.as_str().into()),
-        ])
-    };
-    object(&[
-        ("backend", info.backend.name().into()),
-        ("name", info.name.as_str().into()),
-        ("vendor", info.vendor.as_str().into()),
-        ("architecture", info.architecture.as_str().into()),
-        ("kind", info.kind.name().into()),
-        ("software", info.is_software().into()),
-        ("limits", limits(&info.caps)),
-        ("features", strings(&info.features).into()),
-        ("reason", info.reason.as_str().into()),
-        ("others", js_sys::Array::from_iter(info.others.iter().map(other)).into()),
-        ("generation", info.generation.into()),
-    ])
+    let DeviceInfo { backend, name, vendor, architecture, kind, reason, generation, .. } = info;
+    let out = values::device(backend.name(), name, vendor, architecture, kind.name(), info.is_software(), reason, *generation);
+    limits(&info.caps, &out);
+    for feature in &info.features {
+        values::add_feature(&out, feature);
+    }
+    for other in &info.others {
+        values::add_other(&out, other.backend.name(), other.standing.name(), &other.reason, &other.remedy);
+    }
+    out.into()
 }
 
 /// Only limits that there are.
-fn limits(caps: &Caps) -> JsValue {
-    let limits = object(&[]);
+fn limits(caps: &Caps, out: &values::Device) {
     let numbers = [
         ("max_buffer_bytes", caps.max_buffer_bytes),
         ("max_binding_bytes", caps.max_binding_bytes),
@@ -100,47 +76,47 @@ fn limits(caps: &Caps) -> JsValue {
     ];
     for (name, number) in numbers {
         if number != u64::MAX && number != u64::from(u32::MAX) {
-            set(&limits, name, (number as f64).into());
+            values::add_limit(out, name, number as f64);
         }
     }
-    limits
 }
 
-pub(super) fn report(report: &Report<JsValue>) -> JsValue {
-    object(&[
-        ("data", report.data.clone()),
-        ("backend", report.backend.name().into()),
-        ("device", report.device.as_str().into()),
-        ("software", report.software.into()),
-        ("kernel", report.kernel.as_str().into()),
-        ("upload_ms", report.upload_ms.into()),
-        ("kernel_ms", report.kernel_ms.into()),
-        ("download_ms", report.download_ms.into()),
-        ("total_ms", report.total_ms.into()),
-        ("kernel_clock", if report.device_clock { "timestamp" } else { "wall" }.into()),
-        ("replayed", report.replayed.into()),
-    ])
+pub(super) fn report(report: Report<Output>, want: Want) -> JsValue {
+    let Report { data, backend, device, software, kernel, upload_ms, kernel_ms, download_ms, total_ms, device_clock, replayed } = report;
+    let data = match data {
+        Output::Host(data) => data.0.into(),
+        Output::Tensor(data) => tensor(data),
+    };
+    if !want.timed {
+        return values::plain(data);
+    }
+    let clock = if device_clock { "timestamp" } else { "wall" };
+    values::report(data, backend.name(), &device, software, &kernel, upload_ms, kernel_ms, download_ms, total_ms, clock, replayed)
+}
+
+/// A tensor that JavaScript holds from here on.
+pub(super) fn tensor(tensor: Tensor) -> JsValue {
+    let (rows, columns, backend) = (tensor.rows() as f64, tensor.columns() as f64, tensor.backend().name());
+    values::tensor(TENSORS.with(|tensors| tensors.insert(tensor)), rows, columns, backend)
 }
 
 pub(super) fn benchmark(benchmark: &Benchmark, flops: f64) -> JsValue {
     let median = benchmark.median_ms();
-    object(&[
-        ("backend", benchmark.backend.name().into()),
-        ("kernel", benchmark.kernel.as_str().into()),
-        ("samples_ms", js_sys::Array::from_iter(benchmark.samples_ms.iter().map(|&ms| JsValue::from(ms))).into()),
-        ("median_ms", median.into()),
-        ("gflops", if median > 0.0 { flops / median / 1e6 } else { 0.0 }.into()),
-        ("dispatches", benchmark.dispatches.into()),
-    ])
+    let gflops = if median > 0.0 { flops / median / 1e6 } else { 0.0 };
+    values::benchmark(benchmark.backend.name(), &benchmark.kernel, &benchmark.samples_ms, median, gflops, benchmark.dispatches)
 }
 
 pub(super) fn memory(stats: &MemoryStats) -> JsValue {
-    let own = get(&get(&wasm_bindgen::memory(), "buffer"), "byteLength").as_f64().unwrap_or(0.0);
-    object(&[
-        ("used_bytes", (stats.used_bytes as f64).into()),
-        ("pooled_bytes", (stats.pooled_bytes as f64).into()),
-        ("peak_bytes", (stats.peak_bytes as f64).into()),
-        ("buffers", (stats.buffers as f64).into()),
-        ("wasm_bytes", (own + crate::backend::cpu::wasm::memory_bytes()).into()),
-    ])
+    let MemoryStats { used_bytes, pooled_bytes, peak_bytes, buffers } = *stats;
+    let own = core::arch::wasm32::memory_size::<0>() as f64 * 65536.0;
+    let wasm_bytes = own + crate::backend::cpu::wasm::memory_bytes();
+    values::memory(used_bytes as f64, pooled_bytes as f64, peak_bytes as f64, buffers as f64, wasm_bytes)
+}
+
+pub(super) fn verdict(verdict: &Verdict, columns: u32) -> JsValue {
+    let Verdict { elements, wrong, max_abs_error, worst_ratio, worst, value, expected, bound } = *verdict;
+    let n = u64::from(columns).max(1);
+    let (row, column) = ((worst / n) as f64, (worst % n) as f64);
+    let ok = verdict.is_right();
+    values::verdict(ok, elements as f64, wrong as f64, max_abs_error, worst_ratio, row, column, value, expected, bound)
 }

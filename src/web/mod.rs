@@ -2,30 +2,31 @@
 //! their names; `npm/index.d.ts` says what they mean.
 //!
 //! Objects live here in registries and JavaScript holds their numbers, so that freeing one during a call, or twice, is harmless.
-//! Every function reads its arguments before it returns its promise.
+//! Every function reads its arguments before it returns its promise. `npm/options.js` has checked what they are; what they mean together
+//! is checked where Rust's callers come by too.
 
 #[cfg(feature = "npm")]
 mod allocator;
 mod convert;
-mod error;
-mod options;
 mod reference;
 mod registry;
 
 use std::future::Future;
 use std::pin::Pin;
 
-use js_sys::Promise;
+use js_sys::{Float32Array, Promise};
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::future_to_promise;
 
 use crate::call::{Call, Operand};
-use crate::error::Result;
-use crate::gpu::{Gpu, Output, Report, Want};
+use crate::error::{Error, Result};
+use crate::gpu::{Gpu, Want};
 use crate::host::HostSlice;
+use crate::info::BackendId;
+use crate::ops::matmul::Matmul;
+use crate::options::{Choice, Options, PowerPreference};
 use crate::random;
 use crate::tensor::Tensor;
-use convert::{floats, object};
 use registry::Registry;
 
 thread_local! {
@@ -38,6 +39,10 @@ extern "C" {
     pub type Rejector;
     #[wasm_bindgen(method)]
     fn call(this: &Rejector, this_arg: &JsValue, message: &str);
+
+    pub type Signal;
+    #[wasm_bindgen(method, getter, catch)]
+    fn aborted(this: &Signal) -> Result<bool, JsValue>;
 }
 
 /// Makes panics readable in the console, and tells JavaScript of them: a promise whose future panicked would wait for ever.
@@ -51,8 +56,15 @@ pub fn set_panic_handler(handler: Rejector) {
 
 /// Opens a device; gives the number of its handle.
 #[wasm_bindgen]
-pub fn open(options: JsValue) -> Result<Promise, JsValue> {
-    let options = options::init(&options)?;
+pub fn open(backend: &str, power_preference: &str, pool_bytes: Option<f64>) -> Result<Promise, JsValue> {
+    let backend = match backend {
+        "auto" => Choice::Auto,
+        "cpu" => Choice::Cpu,
+        name => Choice::Only(BackendId::from_name(name).ok_or_else(|| Error::internal(name))?),
+    };
+    let power_preference = if power_preference == "low-power" { PowerPreference::LowPower } else { PowerPreference::HighPerformance };
+    let pool_bytes = pool_bytes.map_or(Options::default().pool_bytes, |bytes| bytes as u64);
+    let options = Options { backend, power_preference, pool_bytes };
     Ok(promise(async move {
         let gpu = Gpu::open(options).await?;
         Ok(GPUS.with(|gpus| gpus.insert(gpu)).into())
@@ -65,23 +77,28 @@ pub fn info(gpu: u32) -> Result<JsValue, JsValue> {
     Ok(convert::device_info(&find_gpu(gpu)?.info()?))
 }
 
-/// A product. An operand that is a tensor comes as its number, 0 standing for none.
+/// A product of operands that are arrays or the numbers of tensors.
 #[wasm_bindgen]
-pub fn matmul(gpu: u32, a: &JsValue, a_tensor: u32, b: &JsValue, b_tensor: u32, options: &JsValue) -> Result<Promise, JsValue> {
+pub fn matmul(
+    gpu: u32,
+    a: JsValue,
+    b: JsValue,
+    numbers: &[f64],
+    c: Option<Float32Array>,
+    report: bool,
+    keep: bool,
+) -> Result<Promise, JsValue> {
     let gpu = find_gpu(gpu)?;
-    let (a, b) = (operand("a", a, a_tensor)?, operand("b", b, b_tensor)?);
-    let options::Product { op, want } = options::product(options, [&a, &b], ", report, keep")?;
-    let pending = gpu.begin(Call::new(&op, a, b)?, want)?;
-    Ok(promise(async move { Ok(report(pending.finish().await?, want)) }))
+    let want = Want { timed: report, keep };
+    let pending = gpu.begin(Call::new(&product(numbers, c)?, operand(a)?, operand(b)?)?, want)?;
+    Ok(promise(async move { Ok(convert::report(pending.finish().await?, want)) }))
 }
 
 /// Puts a matrix on the device.
 #[wasm_bindgen]
-pub fn tensor(gpu: u32, data: &JsValue, shape: &JsValue) -> Result<Promise, JsValue> {
-    let gpu = find_gpu(gpu)?;
-    let (rows, columns) = options::shape(shape)?;
-    let pending = gpu.begin_tensor(floats("data", data)?.into(), rows, columns)?;
-    Ok(promise(async move { Ok(register(pending.finish().await?)) }))
+pub fn tensor(gpu: u32, data: Float32Array, rows: f64, columns: f64) -> Result<Promise, JsValue> {
+    let pending = find_gpu(gpu)?.begin_tensor(data.into(), rows as u64, columns as u64)?;
+    Ok(promise(async move { Ok(convert::tensor(pending.finish().await?)) }))
 }
 
 /// Copies a tensor back.
@@ -107,14 +124,21 @@ pub fn free_gpu(gpu: u32) {
 
 /// Times the kernel.
 #[wasm_bindgen]
-pub fn benchmark(gpu: u32, a: &JsValue, a_tensor: u32, b: &JsValue, b_tensor: u32, options: &JsValue) -> Result<Promise, JsValue> {
+#[allow(clippy::too_many_arguments, reason = "JavaScript's names are worth more than a struct here")]
+pub fn benchmark(
+    gpu: u32,
+    a: JsValue,
+    b: JsValue,
+    numbers: &[f64],
+    c: Option<Float32Array>,
+    samples: u32,
+    min_ms: f64,
+    signal: Option<Signal>,
+) -> Result<Promise, JsValue> {
     let gpu = find_gpu(gpu)?;
-    let (a, b) = (operand("a", a, a_tensor)?, operand("b", b, b_tensor)?);
-    let (samples, min_ms) = options::benchmark(options)?;
-    let options::Product { op, .. } = options::product(options, [&a, &b], ", samples, min_ms")?;
-    let options = options.clone();
+    let (operands, op) = ([operand(a)?, operand(b)?], product(numbers, c)?);
     Ok(promise(async move {
-        let done = gpu.benchmark_between([a, b], &op, samples, min_ms, async || options::turn(&options).await).await?;
+        let done = gpu.benchmark_between(operands, &op, samples, min_ms, async || turn(&signal).await).await?;
         Ok(convert::benchmark(&done, 2.0 * op.m as f64 * op.k as f64 * op.n as f64))
     }))
 }
@@ -133,9 +157,9 @@ pub fn trim(gpu: u32) -> Result<(), JsValue> {
 
 /// A matrix from a seed, made in pieces so that it does not pass through this module's memory whole.
 #[wasm_bindgen]
-pub fn random_matrix(length: &JsValue, seed: &JsValue) -> Result<JsValue, JsValue> {
+pub fn random_matrix(length: f64, seed: f64) -> Result<Float32Array, JsValue> {
     const PIECE: usize = 1 << 16;
-    let (length, seed) = (convert::whole("length", length)?, convert::whole("seed", seed)?);
+    let (length, seed) = (length as u64, seed as u64);
     let out = crate::backend::cpu::wasm::new_array(length)?;
     let mut piece = vec![0.0; PIECE.min(length as usize)];
     for start in (0..length).step_by(PIECE) {
@@ -143,36 +167,43 @@ pub fn random_matrix(length: &JsValue, seed: &JsValue) -> Result<JsValue, JsValu
         random::fill(seed, start, part);
         out.subarray(start as u32, start as u32 + part.len() as u32).copy_from(part);
     }
-    Ok(out.into())
+    Ok(out)
 }
 
 /// A promise of what the future gives, with errors as JavaScript has them. Boxed, so that the machinery is compiled once.
 fn promise(future: impl Future<Output = Result<JsValue>> + 'static) -> Promise {
-    let future: Pin<Box<dyn Future<Output = Result<JsValue>>>> = Box::pin(future);
-    future_to_promise(async move { future.await.map_err(JsValue::from) })
+    fn of_boxed(future: Pin<Box<dyn Future<Output = Result<JsValue>>>>) -> Promise {
+        future_to_promise(async move { future.await.map_err(JsValue::from) })
+    }
+    of_boxed(Box::pin(future))
 }
 
 fn find_gpu(gpu: u32) -> Result<Gpu> {
     GPUS.with(|gpus| gpus.get(gpu))
 }
 
-fn operand(name: &'static str, value: &JsValue, tensor: u32) -> Result<Operand<'static>> {
-    match tensor {
-        0 => Ok(Operand::Host(HostSlice::from(floats(name, value)?))),
-        tensor => TENSORS.with(|tensors| tensors.get(tensor)).map(Operand::Tensor),
+/// A `Float32Array`, or the number of a tensor.
+fn operand(value: JsValue) -> Result<Operand<'static>> {
+    match value.as_f64() {
+        None => Ok(Operand::Host(HostSlice::from(value.unchecked_into::<Float32Array>()))),
+        Some(tensor) => TENSORS.with(|tensors| tensors.get(tensor as u32)).map(Operand::Tensor),
     }
 }
 
-fn register(tensor: Tensor) -> JsValue {
-    let (rows, columns, backend) = (tensor.rows() as f64, tensor.columns() as f64, tensor.backend().name());
-    let number = TENSORS.with(|tensors| tensors.insert(tensor));
-    object(&[("tensor", number.into()), ("rows", rows.into()), ("columns", columns.into()), ("backend", backend.into())])
+/// A product as `product` in `npm/options.js` tells it. A stride that is not told is NaN.
+fn product(numbers: &[f64], c: Option<Float32Array>) -> Result<Matmul<'static>> {
+    let &[m, k, n, transpose_a, transpose_b, alpha, beta, lda, ldb, ldc] = numbers else {
+        return Err(Error::internal("a product of other numbers"));
+    };
+    let stride = |elements: f64| Some(elements as u64).filter(|_| !elements.is_nan());
+    let mut op = Matmul::new(m as u64, k as u64, n as u64).transpose_a(transpose_a != 0.0).transpose_b(transpose_b != 0.0);
+    (op.alpha, op.beta, op.c) = (alpha as f32, beta as f32, c.map(HostSlice::from));
+    (op.lda, op.ldb, op.ldc) = (stride(lda), stride(ldb), stride(ldc));
+    Ok(op)
 }
 
-fn report(report: Report<Output>, want: Want) -> JsValue {
-    let report = report.map(|output| match output {
-        Output::Host(values) => values.0.into(),
-        Output::Tensor(tensor) => register(tensor),
-    });
-    if want.timed { convert::report(&report) } else { object(&[("data", report.data)]) }
+/// Lets the page or the worker do what else there is, such as hearing of an abort; an error if the signal is aborted then.
+async fn turn(signal: &Option<Signal>) -> Result<()> {
+    crate::clock::sleep(0).await;
+    if signal.as_ref().is_some_and(|signal| signal.aborted().unwrap_or(false)) { Err(Error::Aborted) } else { Ok(()) }
 }

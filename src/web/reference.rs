@@ -5,12 +5,10 @@ use std::rc::Rc;
 use js_sys::{Float32Array, Float64Array, Promise};
 use wasm_bindgen::prelude::*;
 
-use super::convert::{floats, object};
 use super::registry::Registry;
-use super::{operand, options, promise};
+use super::{Signal, convert, product, promise, turn};
 use crate::backend::cpu;
 use crate::backend::cpu::wasm::{Operands, new_array};
-use crate::call::Operand;
 use crate::error::{Error, Result};
 use crate::info::BackendId;
 use crate::ops::matmul::Problem;
@@ -41,15 +39,18 @@ extern "C" {
 
 /// Computes a reference; gives its number.
 #[wasm_bindgen]
-pub fn reference(a: &JsValue, b: &JsValue, options: &JsValue) -> Result<Promise, JsValue> {
-    let (a, b) = (operand("a", a, 0)?, operand("b", b, 0)?);
-    let options::Product { op, .. } = options::product(options, [&a, &b], "")?;
-    let (Operand::Host(a), Operand::Host(b)) = (a, b) else { return Err(Error::internal("a tensor as a reference's operand").into()) };
-    let problem = op.check(a.len(), b.len())?;
+pub fn reference(
+    a: Float32Array,
+    b: Float32Array,
+    numbers: &[f64],
+    c: Option<Float32Array>,
+    signal: Option<Signal>,
+) -> Result<Promise, JsValue> {
+    let op = product(numbers, c)?;
+    let problem = op.check(a.length().into(), b.length().into())?;
     let c = op.c.filter(|_| problem.c.is_some()).map(|c| c.0);
-    let options = options.clone();
     Ok(promise(async move {
-        let reference = compute(problem, &a.0, &b.0, c, &options).await?;
+        let reference = compute(problem, &a, &b, c, &signal).await?;
         Ok(REFERENCES.with(|references| references.insert(Rc::new(reference))).into())
     }))
 }
@@ -60,7 +61,13 @@ pub fn free_reference(reference: u32) {
     REFERENCES.with(|references| references.remove(reference));
 }
 
-async fn compute(problem: Problem, a: &Float32Array, b: &Float32Array, c: Option<Float32Array>, options: &JsValue) -> Result<Reference> {
+async fn compute(
+    problem: Problem,
+    a: &Float32Array,
+    b: &Float32Array,
+    c: Option<Float32Array>,
+    signal: &Option<Signal>,
+) -> Result<Reference> {
     let elements = problem.elements();
     let magnitude = new_array(elements)?;
     let exact = NewFloat64Array::new(elements as f64).map_err(|_| Error::OutOfMemory { bytes: elements * 8, place: "the host" })?;
@@ -83,7 +90,7 @@ async fn compute(problem: Problem, a: &Float32Array, b: &Float32Array, c: Option
         cpu.engine().reference_block(&operands, block, &exact, &magnitude);
         // The page or the worker has other things to do as well: a message to stop, for one.
         if clock.ms() > 50.0 {
-            options::turn(options).await?;
+            turn(signal).await?;
             clock = crate::clock::Stopwatch::start();
         }
     }
@@ -92,9 +99,8 @@ async fn compute(problem: Problem, a: &Float32Array, b: &Float32Array, c: Option
 
 /// Judges a result.
 #[wasm_bindgen]
-pub fn check(reference: u32, result: &JsValue) -> Result<JsValue, JsValue> {
+pub fn check(reference: u32, result: Float32Array) -> Result<JsValue, JsValue> {
     let reference = REFERENCES.with(|references| references.get(reference))?;
-    let result = floats("result", result)?;
     let Reference { problem, exact, magnitude, c } = &*reference;
     let (length, expected) = (u64::from(result.length()), problem.elements());
     if length != expected {
@@ -124,17 +130,5 @@ pub fn check(reference: u32, result: &JsValue) -> Result<JsValue, JsValue> {
             verdict.add(value, product + added, tolerance.bound(full * f64::from(magnitude) + added.abs()));
         }
     }
-    let n = u64::from(problem.n).max(1);
-    Ok(object(&[
-        ("ok", verdict.is_right().into()),
-        ("elements", (verdict.elements as f64).into()),
-        ("wrong", (verdict.wrong as f64).into()),
-        ("max_abs_error", verdict.max_abs_error.into()),
-        ("worst_ratio", verdict.worst_ratio.into()),
-        ("row", ((verdict.worst / n) as f64).into()),
-        ("column", ((verdict.worst % n) as f64).into()),
-        ("value", verdict.value.into()),
-        ("expected", verdict.expected.into()),
-        ("bound", verdict.bound.into()),
-    ]))
+    Ok(convert::verdict(&verdict, problem.n))
 }

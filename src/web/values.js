@@ -1,36 +1,80 @@
-// Questions that a value answers more briefly here than WebAssembly can put them.
+// Objects for JavaScript, which names and shapes them more briefly than WebAssembly could.
 
-/** What a value is, for a message. */
-export function describe(value) {
-  if (typeof value === "number") return `the number ${value}`;
-  if (typeof value === "string") return `the string "${value.slice(0, 40)}"`;
-  if (typeof value === "boolean" || value === null) return String(value);
-  try {
-    const { name } = value.constructor;
-    if (typeof value === "object" && typeof name === "string") return `of type ${name}`;
-  } catch {
-    // It has none.
-  }
-  return typeof value;
+/** An error as the package's index.d.ts describes it. */
+export function fault(code, message) {
+  return Object.assign(new Error(message), { name: code === "aborted" ? "AbortError" : "LapidaryError", code });
 }
 
-/** Whether a value is a Float32Array, of whatever realm: 0 if not, 1 if so, 2 if its memory was transferred elsewhere. */
-export function floats(value) {
-  try {
-    if (!ArrayBuffer.isView(value) || value[Symbol.toStringTag] !== "Float32Array") return 0;
-  } catch {
-    return 0;
-  }
-  try {
-    // A detached array says that it is empty, but nothing can be made on its buffer any more.
-    if (value.length === 0) new Float32Array(value.buffer, 0, 0);
-  } catch {
-    return 2;
-  }
-  return 1;
+export const tensor = (tensor, rows, columns, backend) => ({ tensor, rows, columns, backend });
+
+export const plain = (data) => ({ data });
+
+export const report = (data, backend, device, software, kernel, upload_ms, kernel_ms, download_ms, total_ms, kernel_clock, replayed) => ({
+  data,
+  backend,
+  device,
+  software,
+  kernel,
+  upload_ms,
+  kernel_ms,
+  download_ms,
+  total_ms,
+  kernel_clock,
+  replayed,
+});
+
+export const benchmark = (backend, kernel, samples, median_ms, gflops, dispatches) => ({
+  backend,
+  kernel,
+  samples_ms: [...samples],
+  median_ms,
+  gflops,
+  dispatches,
+});
+
+export const memory = (used_bytes, pooled_bytes, peak_bytes, buffers, wasm_bytes) => ({
+  used_bytes,
+  pooled_bytes,
+  peak_bytes,
+  buffers,
+  wasm_bytes,
+});
+
+export const verdict = (ok, elements, wrong, max_abs_error, worst_ratio, row, column, value, expected, bound) => ({
+  ok,
+  elements,
+  wrong,
+  max_abs_error,
+  worst_ratio,
+  row,
+  column,
+  value,
+  expected,
+  bound,
+});
+
+export const device = (backend, name, vendor, architecture, kind, software, reason, generation) => ({
+  backend,
+  name,
+  vendor,
+  architecture,
+  kind,
+  software,
+  limits: {},
+  features: [],
+  reason,
+  others: [],
+  generation,
+});
+
+export function add_limit(device, name, number) {
+  device.limits[name] = number;
 }
 
-/** The first name of an object's own that is not in the list. */
-export function stranger(object, names) {
-  return Object.keys(object).find((key) => !names.split(", ").includes(key));
+export function add_feature(device, name) {
+  device.features.push(name);
+}
+
+export function add_other(device, backend, state, reason, remedy) {
+  device.others.push({ backend, state, reason, remedy });
 }

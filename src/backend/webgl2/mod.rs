@@ -64,12 +64,12 @@ impl Backend for WebGl2 {
         self.start(plan, operands, out, how)
     }
 
-    async fn finish(&self, running: Running) -> Result<Finished> {
-        self.complete(running).await
+    fn finish(&self, running: Running) -> impl Future<Output = Result<Finished>> {
+        self.complete(running)
     }
 
-    async fn download(&self, buffer: &Buffer, _elements: u64) -> Result<HostVec> {
-        self.read_back(buffer).await
+    fn download(&self, buffer: &Buffer, _elements: u64) -> impl Future<Output = Result<HostVec>> {
+        self.read_back(buffer)
     }
 
     async fn synchronize(&self) -> Result<()> {

@@ -36,8 +36,8 @@ impl WebGpu {
         self.take(STORAGE, bytes).map(Buffer)
     }
 
-    /// Room for a result on its way to the host.
-    pub(super) fn staging(&self, bytes: u64) -> Result<Pooled<Raw>> {
+    /// Room that the host can read.
+    pub(super) fn mappable(&self, bytes: u64) -> Result<Pooled<Raw>> {
         self.take(STAGING, bytes)
     }
 

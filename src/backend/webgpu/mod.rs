@@ -84,12 +84,12 @@ impl Backend for WebGpu {
         self.start(plan, operands, out, how)
     }
 
-    async fn finish(&self, running: Running) -> Result<Finished> {
-        self.complete(running).await
+    fn finish(&self, running: Running) -> impl Future<Output = Result<Finished>> {
+        self.complete(running)
     }
 
-    async fn download(&self, buffer: &Buffer, elements: u64) -> Result<HostVec> {
-        self.read_back(buffer, elements).await
+    fn download(&self, buffer: &Buffer, elements: u64) -> impl Future<Output = Result<HostVec>> {
+        self.read_back(buffer, elements)
     }
 
     async fn synchronize(&self) -> Result<()> {

@@ -12,7 +12,7 @@ use crate::backend::{Bound, Finished, How};
 use crate::clock::Stopwatch;
 use crate::error::{Error, Result};
 use crate::host::HostVec;
-use crate::plan::{Plan, Slot};
+use crate::plan::Plan;
 
 /// Parameters of each dispatch lie this far apart, which every adapter allows.
 const PARAMS_STRIDE_BYTES: u64 = 256;
@@ -43,6 +43,13 @@ struct Staging {
     bytes: u64,
 }
 
+impl Staging {
+    /// Has all of it copied from the start of another buffer.
+    fn fill(&self, encoder: &mut wgpu::CommandEncoder, from: &wgpu::Buffer) {
+        encoder.copy_buffer_to_buffer(from, 0, &self.buffer, 0, self.bytes);
+    }
+}
+
 impl WebGpu {
     pub(super) fn start(&self, plan: &Plan, operands: [Option<Bound<'_, Buffer>>; 3], out: &Buffer, how: How) -> Result<Running> {
         let scopes = [wgpu::ErrorFilter::OutOfMemory, wgpu::ErrorFilter::Validation].map(|filter| self.device.push_error_scope(filter));
@@ -70,46 +77,50 @@ impl WebGpu {
         out: &Buffer,
         how: How,
     ) -> Result<(Pooled<Raw>, Option<Staging>, Option<Staging>)> {
+        // All that can fail comes first.
         let params = self.params(PARAMS_STRIDE_BYTES * plan.dispatches.len() as u64)?;
-        let mut words = vec![0u8; PARAMS_STRIDE_BYTES as usize * plan.dispatches.len()];
-        for (chunk, dispatch) in words.chunks_exact_mut(PARAMS_STRIDE_BYTES as usize).zip(&plan.dispatches) {
-            let bytes = bytemuck::bytes_of(&dispatch.params);
-            chunk[..bytes.len()].copy_from_slice(bytes);
-        }
-        self.queue.write_buffer(&params, 0, &words);
-
+        let pipelines = plan.dispatches.iter().map(|dispatch| self.pipeline(&dispatch.kernel)).collect::<Result<Vec<_>>>()?;
         // What a plan binds without reading still has to be a buffer.
         let nothing = self.storage(0)?;
-        let find = |slot: Slot| match (slot, operands.get(slot.index())) {
-            (Slot::Out, _) => Ok(&out.0),
-            (_, Some(Some(Bound::Buffer(buffer)))) => Ok(&buffer.0),
-            (_, Some(None)) => Ok(&nothing.0),
-            _ => Err(Error::internal("a host operand reached the GPU")),
-        };
-        let mut launches = Vec::with_capacity(plan.dispatches.len());
-        for (index, dispatch) in plan.dispatches.iter().enumerate() {
-            let pipeline = self.pipeline(&dispatch.kernel)?;
-            let range = |buffer, offset, size| {
-                wgpu::BindingResource::Buffer(wgpu::BufferBinding { buffer, offset, size: wgpu::BufferSize::new(size) })
-            };
-            let params_at = PARAMS_STRIDE_BYTES * index as u64;
-            let mut entries = vec![wgpu::BindGroupEntry {
-                binding: 3,
-                resource: range(&params, params_at, size_of_val(&dispatch.params).next_multiple_of(16) as u64),
-            }];
-            for binding in &dispatch.bindings {
-                entries.push(wgpu::BindGroupEntry {
-                    binding: binding.index,
-                    resource: range(find(binding.slot)?, binding.offset_bytes, binding.size_bytes),
-                });
+        let mut buffers = [&nothing, &nothing, &nothing, out];
+        for (buffer, operand) in buffers.iter_mut().zip(&operands) {
+            match operand {
+                None => {}
+                Some(Bound::Buffer(operand)) => *buffer = operand,
+                Some(Bound::Host(_)) => return Err(Error::internal("a host operand reached the GPU")),
             }
-            let group =
-                self.device.create_bind_group(&wgpu::BindGroupDescriptor { label: None, layout: &pipeline.bindings, entries: &entries });
-            launches.push((pipeline, group, dispatch.grid));
+        }
+        let has_clock = how.timed && self.timestamp_period_ns.is_some();
+        let ticks = if has_clock { Some(self.staging(2 * 8)?) } else { None };
+        let at_once = how.download > 0 && (!how.timed || has_clock);
+        let staging = if at_once { Some(self.staging(how.download * 4)?) } else { None };
+
+        let mut words = Vec::new();
+        for dispatch in &plan.dispatches {
+            words.extend_from_slice(bytemuck::bytes_of(&dispatch.params));
+            words.resize(words.len().next_multiple_of(PARAMS_STRIDE_BYTES as usize), 0);
+        }
+        self.queue.write_buffer(&params, 0, &words);
+        let mut groups = Vec::new();
+        for (index, (dispatch, pipeline)) in plan.dispatches.iter().zip(&pipelines).enumerate() {
+            let entry = |binding, buffer, offset, bytes| wgpu::BindGroupEntry {
+                binding,
+                resource: wgpu::BindingResource::Buffer(wgpu::BufferBinding { buffer, offset, size: wgpu::BufferSize::new(bytes) }),
+            };
+            let params_bytes = size_of_val(&dispatch.params).next_multiple_of(16) as u64;
+            let mut entries = vec![entry(3, &**params, PARAMS_STRIDE_BYTES * index as u64, params_bytes)];
+            for binding in &dispatch.bindings {
+                entries.push(entry(binding.index, &buffers[binding.slot.index()].0, binding.offset_bytes, binding.size_bytes));
+            }
+            groups.push(self.device.create_bind_group(&wgpu::BindGroupDescriptor {
+                label: None,
+                layout: &pipeline.bindings,
+                entries: &entries,
+            }));
         }
 
         let mut encoder = self.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
-        let queries = (how.timed && self.timestamp_period_ns.is_some())
+        let queries = has_clock
             .then(|| self.device.create_query_set(&wgpu::QuerySetDescriptor { label: None, ty: wgpu::QueryType::Timestamp, count: 2 }));
         {
             let timestamp_writes = queries.as_ref().map(|query_set| wgpu::ComputePassTimestampWrites {
@@ -119,39 +130,34 @@ impl WebGpu {
             });
             let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor { label: None, timestamp_writes });
             for _ in 0..how.repeats {
-                for (pipeline, group, [x, y, z]) in &launches {
+                for ((dispatch, pipeline), group) in plan.dispatches.iter().zip(&pipelines).zip(&groups) {
+                    let [x, y, z] = dispatch.grid;
                     pass.set_pipeline(&pipeline.pipeline);
                     pass.set_bind_group(0, group, &[]);
-                    pass.dispatch_workgroups(*x, *y, *z);
+                    pass.dispatch_workgroups(x, y, z);
                 }
             }
         }
-        let ticks = match &queries {
-            Some(queries) => {
-                let resolved = self.device.create_buffer(&wgpu::BufferDescriptor {
-                    label: None,
-                    size: 16,
-                    usage: wgpu::BufferUsages::QUERY_RESOLVE | wgpu::BufferUsages::COPY_SRC,
-                    mapped_at_creation: false,
-                });
-                encoder.resolve_query_set(queries, 0..2, &resolved, 0);
-                let buffer = self.staging(16)?;
-                encoder.copy_buffer_to_buffer(&resolved, 0, &buffer, 0, 16);
-                Some(Staging { buffer, bytes: 16 })
-            }
-            None => None,
-        };
-        let at_once = how.download > 0 && (!how.timed || ticks.is_some());
-        let staging = if at_once { Some(self.copy_out(&mut encoder, &out.0, how.download)?) } else { None };
+        if let (Some(queries), Some(ticks)) = (&queries, &ticks) {
+            let resolved = self.device.create_buffer(&wgpu::BufferDescriptor {
+                label: None,
+                size: ticks.bytes,
+                usage: wgpu::BufferUsages::QUERY_RESOLVE | wgpu::BufferUsages::COPY_SRC,
+                mapped_at_creation: false,
+            });
+            encoder.resolve_query_set(queries, 0..2, &resolved, 0);
+            ticks.fill(&mut encoder, &resolved);
+        }
+        if let Some(staging) = &staging {
+            staging.fill(&mut encoder, &out.0);
+        }
         self.queue.submit([encoder.finish()]);
         Ok((params, staging, ticks))
     }
 
-    fn copy_out(&self, encoder: &mut wgpu::CommandEncoder, from: &wgpu::Buffer, elements: u64) -> Result<Staging> {
-        let bytes = elements * 4;
-        let buffer = self.staging(bytes)?;
-        encoder.copy_buffer_to_buffer(from, 0, &buffer, 0, bytes);
-        Ok(Staging { buffer, bytes })
+    /// Room for a result on its way to the host.
+    fn staging(&self, bytes: u64) -> Result<Staging> {
+        Ok(Staging { buffer: self.mappable(bytes)?, bytes })
     }
 
     pub(super) async fn complete(&self, running: Running) -> Result<Finished> {
@@ -162,9 +168,11 @@ impl WebGpu {
             kernel_ms = started.ms();
         }
         if let Some(from) = later {
+            let room = self.staging(elements * 4)?;
             let mut encoder = self.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
-            staging = Some(self.copy_out(&mut encoder, &from, elements)?);
+            room.fill(&mut encoder, &from);
             self.queue.submit([encoder.finish()]);
+            staging = Some(room);
         }
         // Both maps are asked for before either is waited for.
         let ticks = ticks.map(|ticks| (self.map(&ticks), ticks));
@@ -174,12 +182,14 @@ impl WebGpu {
         }
         let device_clock = ticks.is_some();
         if let Some((mapping, ticks)) = ticks {
-            kernel_ms = self.ticks_ms(mapping, &ticks).await?;
+            self.mapped(mapping.await)?;
+            kernel_ms = self.ticks_ms(&ticks)?;
         }
-        let data = match mapped {
-            Some((mapping, staging)) => Some(self.read(mapping, &staging).await?),
-            None => None,
-        };
+        let mut data = None;
+        if let Some((mapping, staging)) = mapped {
+            self.mapped(mapping.await)?;
+            data = Some(self.read(&staging)?);
+        }
         match self.health.lost() {
             Some(reason) => Err(Error::DeviceLost { reason }),
             None => Ok(Finished { data, kernel_ms, device_clock }),
@@ -187,19 +197,9 @@ impl WebGpu {
     }
 
     pub(super) async fn read_back(&self, buffer: &Buffer, elements: u64) -> Result<HostVec> {
-        let scope = self.device.push_error_scope(wgpu::ErrorFilter::Validation);
-        let mut encoder = self.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
-        let staging = self.copy_out(&mut encoder, &buffer.0, elements);
-        self.queue.submit([encoder.finish()]);
-        let fault = scope.pop();
-        let staging = staging?;
-        let mapping = self.map(&staging);
-        self.judge(fault.await)?;
-        let data = self.read(mapping, &staging).await?;
-        match self.health.lost() {
-            Some(reason) => Err(Error::DeviceLost { reason }),
-            None => Ok(data),
-        }
+        let how = How { repeats: 0, timed: false, download: elements };
+        let running = self.start(&Plan { dispatches: Vec::new() }, [None, None, None], buffer, how)?;
+        self.complete(running).await?.data.ok_or_else(|| Error::internal("no result"))
     }
 
     /// What no scope caught.
@@ -226,11 +226,14 @@ impl WebGpu {
         Err(if out_of_memory { self.out_of_memory() } else { Error::internal(fault.to_string()) })
     }
 
-    fn map(&self, staging: &Staging) -> oneshot::Receiver<Result<(), wgpu::BufferAsyncError>> {
+    /// Asks for the buffer's contents; what comes is sent if they can be read.
+    fn map(&self, staging: &Staging) -> oneshot::Receiver<()> {
         let (sender, receiver) = oneshot::channel();
         staging.buffer.map_async(wgpu::MapMode::Read, 0..staging.bytes, move |mapped| {
-            // The receiver is gone if the call was dropped.
-            let _ = sender.send(mapped);
+            if mapped.is_ok() {
+                // The receiver is gone if the call was dropped.
+                let _ = sender.send(());
+            }
         });
         self.attend();
         receiver
@@ -258,20 +261,16 @@ impl WebGpu {
         }
     }
 
-    async fn mapped(&self, mapping: oneshot::Receiver<Result<(), wgpu::BufferAsyncError>>) -> Result<()> {
-        match mapping.await {
-            Ok(Ok(())) => Ok(()),
-            // Nothing but a loss is left once the scopes are clean.
-            _ => Err(self.unmapped()),
-        }
+    fn mapped(&self, mapped: Result<(), oneshot::Canceled>) -> Result<()> {
+        // Nothing but a loss is left once the scopes are clean.
+        mapped.map_err(|_| self.unmapped())
     }
 
     fn unmapped(&self) -> Error {
         Error::DeviceLost { reason: self.health.lost().unwrap_or_else(|| "the result could not be mapped".to_owned()) }
     }
 
-    async fn read(&self, mapping: oneshot::Receiver<Result<(), wgpu::BufferAsyncError>>, staging: &Staging) -> Result<HostVec> {
-        self.mapped(mapping).await?;
+    fn read(&self, staging: &Staging) -> Result<HostVec> {
         let data = match staging.buffer.get_mapped_range(0..staging.bytes) {
             Ok(view) => copy(&view),
             // It was mapped, so it was lost since.
@@ -281,8 +280,7 @@ impl WebGpu {
         data
     }
 
-    async fn ticks_ms(&self, mapping: oneshot::Receiver<Result<(), wgpu::BufferAsyncError>>, staging: &Staging) -> Result<f64> {
-        self.mapped(mapping).await?;
+    fn ticks_ms(&self, staging: &Staging) -> Result<f64> {
         let ms = staging.buffer.get_mapped_range(0..staging.bytes).map(|view| {
             let (begin, end) = view.split_at(8);
             let tick = |bytes: &[u8]| bytes.try_into().map_or(0, u64::from_le_bytes);

@@ -1,7 +1,8 @@
 // The package's entry: starts the WebAssembly module once, and gives its functions their classes. What they mean is in index.d.ts;
-// what they do is in Rust.
+// what they do is in Rust, which gets arguments that options.js has checked.
 
 import start, * as core from "./lapidary_core.js";
+import { fault, floats, product, shape as sides, to_benchmark, to_multiply, to_open, whole } from "./options.js";
 import { read_module } from "./source.js";
 
 let started;
@@ -20,13 +21,6 @@ function load() {
     });
   })();
   return started;
-}
-
-function fault(code, message, cause) {
-  const error = new Error(message, { cause });
-  error.name = code === "aborted" ? "AbortError" : "LapidaryError";
-  error.code = code;
-  return error;
 }
 
 /** Rejections of the calls under way, for the day that the module panics. */
@@ -77,19 +71,21 @@ function only_ours(key, name) {
 
 export class Tensor {
   #tensor;
+  #shape;
 
   constructor(key, made) {
     only_ours(key, "Tensor");
     const { tensor, rows, columns, backend } = made;
     this.#tensor = tensor;
+    this.#shape = [rows, columns];
     Object.assign(this, { rows, columns, backend });
     forgotten?.register(this, () => core.free_tensor(tensor));
   }
 
-  /** The number by which Rust knows a tensor; 0 for what is none. */
-  static number_of(key, value) {
+  /** The number by which Rust knows a tensor, and its shape; undefined for what is none. */
+  static of(key, value) {
     only_ours(key, "Tensor");
-    return typeof value === "object" && value !== null && #tensor in value ? value.#tensor : 0;
+    return typeof value === "object" && value !== null && #tensor in value ? { number: value.#tensor, shape: value.#shape } : undefined;
   }
 
   toArray() {
@@ -111,7 +107,7 @@ export class Reference {
   }
 
   check(result) {
-    return core.check(this.#reference, result);
+    return core.check(this.#reference, floats("result", result));
   }
 
   free() {
@@ -119,7 +115,12 @@ export class Reference {
   }
 }
 
-const number = (value) => Tensor.number_of(ours, value);
+/** Operands as Rust takes them, an array or the number of a tensor, and the shapes of those that are tensors. */
+function operands(a, b) {
+  const tensors = [a, b].map((value) => Tensor.of(ours, value));
+  const values = tensors.map((tensor, i) => (tensor ? tensor.number : floats("ab"[i], i ? b : a)));
+  return { values, shapes: tensors.map((tensor) => tensor?.shape) };
+}
 
 export class Gpu {
   #gpu;
@@ -132,7 +133,7 @@ export class Gpu {
 
   static async open(options) {
     await load();
-    return new Gpu(ours, await guarded(() => core.open(options), options?.signal, core.free_gpu));
+    return new Gpu(ours, await guarded(() => core.open(...to_open(options)), options?.signal, core.free_gpu));
   }
 
   info() {
@@ -140,18 +141,32 @@ export class Gpu {
   }
 
   async matmul(a, b, options) {
+    const call = () => {
+      const { values, shapes } = operands(a, b);
+      const { numbers, c, report, keep } = to_multiply(options, shapes);
+      return core.matmul(this.#gpu, ...values, numbers, c, report, keep);
+    };
     const discard = ({ data }) => data.tensor && core.free_tensor(data.tensor);
-    const result = await guarded(() => core.matmul(this.#gpu, a, number(a), b, number(b), options), options?.signal, discard);
+    const result = await guarded(call, options?.signal, discard);
     if (result.data.tensor) result.data = new Tensor(ours, result.data);
     return result.backend ? result : result.data;
   }
 
   async tensor(data, shape) {
-    return new Tensor(ours, await guarded(() => core.tensor(this.#gpu, data, shape)));
+    const call = () => {
+      const [rows, columns] = sides(shape);
+      return core.tensor(this.#gpu, floats("data", data), rows, columns);
+    };
+    return new Tensor(ours, await guarded(call));
   }
 
   benchmark(a, b, options) {
-    return guarded(() => core.benchmark(this.#gpu, a, number(a), b, number(b), options), options?.signal);
+    const call = () => {
+      const { values, shapes } = operands(a, b);
+      const { numbers, c, signal, samples, min_ms } = to_benchmark(options, shapes);
+      return core.benchmark(this.#gpu, ...values, numbers, c, samples, min_ms, signal);
+    };
+    return guarded(call, options?.signal);
   }
 
   memory() {
@@ -242,10 +257,15 @@ export const memory = async () => on_shared((gpu) => gpu.memory());
 
 export async function reference(a, b, options) {
   await load();
-  return new Reference(ours, await guarded(() => core.reference(a, b, options), options?.signal, core.free_reference));
+  const call = () => {
+    const values = [floats("a", a), floats("b", b)];
+    const { numbers, c, signal } = product(options, []);
+    return core.reference(...values, numbers, c, signal);
+  };
+  return new Reference(ours, await guarded(call, options?.signal, core.free_reference));
 }
 
 export async function random_matrix(length, seed) {
   await load();
-  return core.random_matrix(length, seed);
+  return core.random_matrix(whole("length", length), whole("seed", seed));
 }

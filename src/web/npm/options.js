@@ -1,0 +1,154 @@
+// Arguments and option objects, read strictly, before WebAssembly sees them. What JavaScript would coerce in silence (a number for an array,
+// "12" for 12, −1 for 4294967295) is an error here, and what is not known is named.
+
+/** An error as index.d.ts describes it. */
+export function fault(code, message, cause) {
+  const error = new Error(message, { cause });
+  error.name = code === "aborted" ? "AbortError" : "LapidaryError";
+  error.code = code;
+  return error;
+}
+
+const invalid_type = (argument, expected, found) => fault("invalid_type", `${argument} must be ${expected}, but it is ${found}`);
+const invalid_dimension = (name, value, expected) => fault("invalid_dimension", `${name} is ${value}, but it must be ${expected}`);
+const invalid_option = (name, value, expected) => fault("invalid_option", `${name} is ${value}, but ${expected}`);
+
+/** What a value is, for a message. */
+function describe(value) {
+  if (typeof value === "number") return `the number ${value}`;
+  if (typeof value === "string") return `the string "${value.slice(0, 40)}"`;
+  if (typeof value === "boolean" || value === null) return String(value);
+  const name = typeof value === "object" && get(get(value, "constructor"), "name");
+  return typeof name === "string" ? `of type ${name}` : typeof value;
+}
+
+/** An object's property; undefined if it has none, or a getter throws. */
+function get(object, name) {
+  try {
+    return object[name];
+  } catch {
+    return undefined;
+  }
+}
+
+/** A `Float32Array`, of whatever realm, that is not detached and not longer than Rust can count. */
+export function floats(argument, value) {
+  if (!ArrayBuffer.isView(value) || get(value, Symbol.toStringTag) !== "Float32Array") {
+    throw invalid_type(argument, "a Float32Array", describe(value));
+  }
+  try {
+    // A detached array says that it is empty, but nothing can be made on its buffer any more.
+    if (value.length === 0) new Float32Array(value.buffer, 0, 0);
+  } catch {
+    throw invalid_type(argument, "a Float32Array", "detached: it was transferred elsewhere");
+  }
+  const max = 2 ** 32 - 1;
+  if (value.length > max) {
+    const advice = "split the product, or use another backend";
+    throw fault("limit_exceeded", `the length of an array is ${value.length}, but at most ${max} can be done here; ${advice}`);
+  }
+  return value;
+}
+
+const is_whole = (value) => Number.isSafeInteger(value) && value >= 0;
+
+/** A whole number from 0 to 2⁵³ − 1. */
+export function whole(name, value) {
+  if (!is_whole(value)) throw invalid_dimension(name, describe(value), "a whole number, 0 or more");
+  return value;
+}
+
+/** An option object whose names are all known; undefined counts as empty. */
+function known(options, names) {
+  if (options === undefined) return;
+  if (typeof options !== "object" || options === null || Array.isArray(options)) throw invalid_type("options", "an object", describe(options));
+  const stranger = Object.keys(options).find((key) => !names.split(", ").includes(key));
+  if (stranger !== undefined) throw invalid_option(stranger, "not an option", `the options are ${names}`);
+}
+
+/** An option that is as `is_right` wants it, or `otherwise` if it is left out. */
+function option(options, name, otherwise, is_right, expected) {
+  const value = get(options, name);
+  if (value === undefined) return otherwise;
+  if (!is_right(value)) throw invalid_option(name, describe(value), `it must be ${expected}`);
+  return value;
+}
+
+const number = (options, name, otherwise) => option(options, name, otherwise, (value) => typeof value === "number", "a number");
+const flag = (options, name) => option(options, name, false, (value) => typeof value === "boolean", "true or false");
+const one_of = (options, name, names, expected) => option(options, name, names[0], (value) => names.includes(value), expected);
+
+/** The signal, if there is one; it must not be aborted yet. */
+function signal(options) {
+  const found = option(options, "signal", undefined, (value) => typeof get(value, "aborted") === "boolean", "an AbortSignal");
+  if (found?.aborted) throw fault("aborted", "the call was aborted by its signal");
+  return found;
+}
+
+/** How to open a device: backend, power preference, and bytes of the pool if they are told. */
+export function to_open(options) {
+  known(options, "backend, power_preference, pool_bytes, signal");
+  signal(options);
+  const backends = ["auto", "webgpu", "webgl2", "simd", "scalar", "cpu"];
+  return [
+    one_of(options, "backend", backends, "auto, webgpu, webgl2, simd, scalar or cpu"),
+    one_of(options, "power_preference", ["high-performance", "low-power"], "high-performance or low-power"),
+    option(options, "pool_bytes", undefined, is_whole, "a whole number of bytes"),
+  ];
+}
+
+/** A dimension from the options, or from the shapes of tensors; all must agree. */
+function dimension(options, name, ...told) {
+  const of_tensor = told.find((size) => size !== undefined);
+  const given = get(options, name);
+  const value = given === undefined && of_tensor !== undefined ? of_tensor : whole(name, given);
+  for (const size of told) {
+    if (size !== undefined && size !== value) throw invalid_dimension(name, value, `${size}, as the tensor's shape says`);
+  }
+  return value;
+}
+
+/** Elements from one row to the next; Rust takes NaN for none. */
+function stride(options, name) {
+  const value = get(options, name);
+  return value === undefined ? NaN : whole(name, value);
+}
+
+/**
+ * A product as Rust takes it: numbers in the order of `Product` in src/web/mod.rs, the matrix that is added, and the signal. `shapes` are those of A
+ * and B, undefined for one that is no tensor.
+ */
+export function product(options, shapes, more = "") {
+  known(options, `m, k, n, transpose_a, transpose_b, alpha, beta, c, lda, ldb, ldc, signal${more}`);
+  const stop = signal(options);
+  const transposes = [flag(options, "transpose_a"), flag(options, "transpose_b")];
+  const [a, b] = [0, 1].map((i) => shapes[i] && (transposes[i] ? [shapes[i][1], shapes[i][0]] : shapes[i]));
+  const sizes = [dimension(options, "m", a?.[0]), dimension(options, "k", a?.[1], b?.[0]), dimension(options, "n", b?.[1])];
+  const scales = [number(options, "alpha", 1), number(options, "beta", 0)];
+  const added = get(options, "c");
+  const c = added === undefined ? added : floats("c", added);
+  const strides = ["lda", "ldb", "ldc"].map((name) => stride(options, name));
+  return { numbers: Float64Array.of(...sizes, ...transposes, ...scales, ...strides), c, signal: stop };
+}
+
+/** A product, and how its result is wanted. */
+export function to_multiply(options, shapes) {
+  return { ...product(options, shapes, ", report, keep"), report: flag(options, "report"), keep: flag(options, "keep") };
+}
+
+/** A product, the number of samples, and the shortest time. */
+export function to_benchmark(options, shapes) {
+  const samples = number(options, "samples", 5);
+  if (!(Number.isInteger(samples) && samples >= 1 && samples <= 1000)) {
+    throw invalid_option("samples", describe(samples), "it must be a whole number from 1 to 1000");
+  }
+  const min_ms = number(options, "min_ms", 50);
+  if (!(min_ms >= 0 && min_ms <= 10_000)) throw invalid_option("min_ms", describe(min_ms), "it must be from 0 to 10000");
+  return { ...product(options, shapes, ", samples, min_ms"), samples, min_ms };
+}
+
+/** `[rows, columns]`. */
+export function shape(value) {
+  if (!Array.isArray(value) || get(value, "length") !== 2) throw invalid_type("shape", "an array [rows, columns]", describe(value));
+  return ["rows", "columns"].map((name, i) => whole(name, get(value, i)));
+}
