@@ -120,10 +120,17 @@ impl Gpu {
 
     /// The same with the result staying on the device.
     ///
+    /// Where all operands are tensors, WebGPU only queues the product: this resolves at once, and products that follow one another share a
+    /// submission. What the device finds wrong later is an error of whatever reads the tensor, or of whatever is computed from it.
+    ///
     /// # Errors
     /// As [`matmul`](Self::matmul).
     pub async fn matmul_tensor(&self, a: impl Into<Operand<'_>>, b: impl Into<Operand<'_>>, op: &Matmul<'_>) -> Result<Tensor> {
-        let report = self.begin(Call::new(op, a.into(), b.into())?, Want { timed: false, keep: true })?.finish().await?;
+        let call = Call::new(op, a.into(), b.into())?;
+        if let Some(tensor) = self.queue(&call)? {
+            return Ok(tensor);
+        }
+        let report = self.begin(call, Want { timed: false, keep: true })?.finish().await?;
         match report.data {
             Output::Tensor(tensor) => Ok(tensor),
             Output::Host(_) => Err(Error::internal("a result on the host in place of a tensor")),
@@ -175,6 +182,13 @@ impl Gpu {
             put => Some(put?),
         };
         Ok(PendingTensor { gpu: self.clone(), opened, values, fingerprint, shape: (rows, columns), tensor })
+    }
+
+    /// Queues a product of tensors whose result is kept, if there is nothing to wait for.
+    pub(crate) fn queue(&self, call: &Call<'_>) -> Result<Option<Tensor>> {
+        let opened = self.current()?;
+        let out = call.queue(&opened)?;
+        Ok(out.map(|out| Tensor::new(call.problem.m.into(), call.problem.n.into(), out, opened)))
     }
 
     /// Checks, uploads and submits; what is left is waiting.

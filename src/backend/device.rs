@@ -62,6 +62,23 @@ macro_rules! backends {
                 }
             }
 
+            fn queue(&self, problem: &Problem, operands: [Option<&Buffer>; 2]) -> Result<Option<Buffer>> {
+                match self {
+                    $( $(#[$cfg])? Self::$name(device) => {
+                        let mut own = [None; 2];
+                        for (own, operand) in own.iter_mut().zip(operands) {
+                            *own = match operand {
+                                None => None,
+                                Some(Buffer::$name(buffer)) => Some(buffer),
+                                #[allow(unreachable_patterns, reason = "with one backend there is no other")]
+                                Some(_) => return Err(foreign()),
+                            };
+                        }
+                        Ok(device.queue(problem, own)?.map(Buffer::$name))
+                    } )+
+                }
+            }
+
             fn finish(&self, running: Running) -> impl Future<Output = Result<Finished>> {
                 let finished: BoxFuture<'_, _> = match (self, running) {
                     $( $(#[$cfg])? (Self::$name(device), Running::$name(running)) => Box::pin(device.finish(running)), )+

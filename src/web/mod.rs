@@ -77,7 +77,7 @@ pub fn info(gpu: u32) -> Result<JsValue, JsValue> {
     Ok(convert::device_info(&find_gpu(gpu)?.info()?))
 }
 
-/// A product of operands that are arrays or the numbers of tensors.
+/// A product of operands that are arrays or the numbers of tensors: a promise, or a tensor at once if it is queued.
 #[wasm_bindgen]
 pub fn matmul(
     gpu: u32,
@@ -87,11 +87,18 @@ pub fn matmul(
     c: Option<Float32Array>,
     report: bool,
     keep: bool,
-) -> Result<Promise, JsValue> {
+) -> Result<JsValue, JsValue> {
     let gpu = find_gpu(gpu)?;
     let want = Want { timed: report, keep };
-    let pending = gpu.begin(Call::new(&product(numbers, c)?, operand(a)?, operand(b)?)?, want)?;
-    Ok(promise(async move { Ok(convert::report(pending.finish().await?, want)) }))
+    let call = Call::new(&product(numbers, c)?, operand(a)?, operand(b)?)?;
+    if keep
+        && !report
+        && let Some(tensor) = gpu.queue(&call)?
+    {
+        return Ok(convert::tensor(tensor));
+    }
+    let pending = gpu.begin(call, want)?;
+    Ok(promise(async move { Ok(convert::report(pending.finish().await?, want)) }).into())
 }
 
 /// Puts a matrix on the device.

@@ -4,6 +4,7 @@
 //! caught anything, and the device is still there when all of that is known.
 
 mod adapter;
+mod batch;
 mod buffer;
 mod pipeline;
 mod submit;
@@ -29,8 +30,9 @@ pub(crate) struct WebGpu {
     /// Nanoseconds a tick of the GPU's clock, if it has one.
     timestamp_period_ns: Option<f32>,
     pipelines: pipeline::Pipelines,
-    pool: super::pool::Pool<buffer::Raw>,
+    pool: super::pool::Pool<Arc<buffer::Raw>>,
     health: Arc<Health>,
+    batches: Arc<batch::Batches>,
 }
 
 #[cfg(target_arch = "wasm32")]
@@ -82,6 +84,10 @@ impl Backend for WebGpu {
 
     fn submit(&self, plan: &Plan, operands: [Option<Bound<'_, Buffer>>; 3], out: &Buffer, how: How) -> Result<Running> {
         self.start(plan, operands, out, how)
+    }
+
+    fn queue(&self, problem: &Problem, operands: [Option<&Buffer>; 2]) -> Result<Option<Buffer>> {
+        self.record(problem, operands)
     }
 
     fn finish(&self, running: Running) -> impl Future<Output = Result<Finished>> {

@@ -1,29 +1,34 @@
-//! Runs plans: one submission a product, its copy to the host included.
+//! Runs plans that somebody waits for: one submission a product, its copy to the host included.
 
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 
 use futures_channel::oneshot;
 
 use super::WebGpu;
+use super::batch::Verdict;
 use super::buffer::{Buffer, Raw};
+use super::pipeline::Pipeline;
 use crate::backend::pool::Pooled;
 use crate::backend::{Bound, Finished, How};
 use crate::clock::Stopwatch;
 use crate::error::{Error, Result};
 use crate::host::HostVec;
-use crate::plan::Plan;
+use crate::plan::{Dispatch, Plan};
 
 /// Parameters of each dispatch lie this far apart, which every adapter allows.
-const PARAMS_STRIDE_BYTES: u64 = 256;
+pub(super) const PARAMS_STRIDE_BYTES: u64 = 256;
 
 #[cfg(target_arch = "wasm32")]
-type ScopeFuture = Pin<Box<dyn Future<Output = Option<wgpu::Error>>>>;
+pub(super) type ScopeFuture = Pin<Box<dyn Future<Output = Option<wgpu::Error>>>>;
 #[cfg(not(target_arch = "wasm32"))]
-type ScopeFuture = Pin<Box<dyn Future<Output = Option<wgpu::Error>> + Send>>;
+pub(super) type ScopeFuture = Pin<Box<dyn Future<Output = Option<wgpu::Error>> + Send>>;
 
 /// A submission under way.
 pub(crate) struct Running {
+    /// What is to be known of the matrices that were queued.
+    queued: Vec<Arc<Verdict>>,
     faults: [ScopeFuture; 2],
     started: Stopwatch,
     elements: u64,
@@ -34,12 +39,12 @@ pub(crate) struct Running {
     ticks: Option<Staging>,
     timed: bool,
     /// Kept from the pool until the work is done.
-    _params: Pooled<Raw>,
+    _params: Pooled<Arc<Raw>>,
 }
 
 /// A buffer that the host is about to read.
 struct Staging {
-    buffer: Pooled<Raw>,
+    buffer: Pooled<Arc<Raw>>,
     bytes: u64,
 }
 
@@ -52,6 +57,12 @@ impl Staging {
 
 impl WebGpu {
     pub(super) fn start(&self, plan: &Plan, operands: [Option<Bound<'_, Buffer>>; 3], out: &Buffer, how: How) -> Result<Running> {
+        let buffers = operands.iter().flatten().filter_map(|operand| match operand {
+            Bound::Buffer(buffer) => Some(*buffer),
+            Bound::Host(_) => None,
+        });
+        let queued = buffers.chain([out]).filter_map(|buffer| buffer.verdict.get().cloned()).collect();
+        self.batches.submit();
         let scopes = [wgpu::ErrorFilter::OutOfMemory, wgpu::ErrorFilter::Validation].map(|filter| self.device.push_error_scope(filter));
         let started = self.encode(plan, operands, out, how);
         let [outer, inner] = scopes;
@@ -59,15 +70,37 @@ impl WebGpu {
         let inner: ScopeFuture = Box::pin(inner.pop());
         let faults: [ScopeFuture; 2] = [Box::pin(outer.pop()), inner];
         started.map(|(params, staging, ticks)| Running {
+            queued,
             faults,
             started: Stopwatch::start(),
             elements: how.download,
-            later: (staging.is_none() && how.download > 0).then(|| (**out.0).clone()),
+            later: (staging.is_none() && how.download > 0).then(|| wgpu::Buffer::clone(&out.raw)),
             staging,
             ticks,
             timed: how.timed,
             _params: params,
         })
+    }
+
+    /// What a launch sees: parts of its plan's buffers, and its parameters, which start at `params_at` bytes.
+    pub(super) fn bind(
+        &self,
+        pipeline: &Pipeline,
+        dispatch: &Dispatch,
+        buffers: &[&Buffer; 4],
+        params: &wgpu::Buffer,
+        params_at: u64,
+    ) -> wgpu::BindGroup {
+        let entry = |binding, buffer, offset, bytes| wgpu::BindGroupEntry {
+            binding,
+            resource: wgpu::BindingResource::Buffer(wgpu::BufferBinding { buffer, offset, size: wgpu::BufferSize::new(bytes) }),
+        };
+        let params_bytes = size_of_val(&dispatch.params).next_multiple_of(16) as u64;
+        let mut entries = vec![entry(3, params, params_at, params_bytes)];
+        for binding in &dispatch.bindings {
+            entries.push(entry(binding.index, &buffers[binding.slot.index()].raw, binding.offset_bytes, binding.size_bytes));
+        }
+        self.device.create_bind_group(&wgpu::BindGroupDescriptor { label: None, layout: &pipeline.bindings, entries: &entries })
     }
 
     fn encode(
@@ -76,7 +109,7 @@ impl WebGpu {
         operands: [Option<Bound<'_, Buffer>>; 3],
         out: &Buffer,
         how: How,
-    ) -> Result<(Pooled<Raw>, Option<Staging>, Option<Staging>)> {
+    ) -> Result<(Pooled<Arc<Raw>>, Option<Staging>, Option<Staging>)> {
         // All that can fail comes first.
         let params = self.params(PARAMS_STRIDE_BYTES * plan.dispatches.len() as u64)?;
         let pipelines = plan.dispatches.iter().map(|dispatch| self.pipeline(&dispatch.kernel)).collect::<Result<Vec<_>>>()?;
@@ -103,20 +136,7 @@ impl WebGpu {
         self.queue.write_buffer(&params, 0, &words);
         let mut groups = Vec::new();
         for (index, (dispatch, pipeline)) in plan.dispatches.iter().zip(&pipelines).enumerate() {
-            let entry = |binding, buffer, offset, bytes| wgpu::BindGroupEntry {
-                binding,
-                resource: wgpu::BindingResource::Buffer(wgpu::BufferBinding { buffer, offset, size: wgpu::BufferSize::new(bytes) }),
-            };
-            let params_bytes = size_of_val(&dispatch.params).next_multiple_of(16) as u64;
-            let mut entries = vec![entry(3, &**params, PARAMS_STRIDE_BYTES * index as u64, params_bytes)];
-            for binding in &dispatch.bindings {
-                entries.push(entry(binding.index, &buffers[binding.slot.index()].0, binding.offset_bytes, binding.size_bytes));
-            }
-            groups.push(self.device.create_bind_group(&wgpu::BindGroupDescriptor {
-                label: None,
-                layout: &pipeline.bindings,
-                entries: &entries,
-            }));
+            groups.push(self.bind(pipeline, dispatch, &buffers, &params, PARAMS_STRIDE_BYTES * index as u64));
         }
 
         let mut encoder = self.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
@@ -149,7 +169,7 @@ impl WebGpu {
             ticks.fill(&mut encoder, &resolved);
         }
         if let Some(staging) = &staging {
-            staging.fill(&mut encoder, &out.0);
+            staging.fill(&mut encoder, &out.raw);
         }
         self.queue.submit([encoder.finish()]);
         Ok((params, staging, ticks))
@@ -161,7 +181,7 @@ impl WebGpu {
     }
 
     pub(super) async fn complete(&self, running: Running) -> Result<Finished> {
-        let Running { faults, started, elements, mut staging, later, ticks, timed, _params } = running;
+        let Running { queued, faults, started, elements, mut staging, later, ticks, timed, _params } = running;
         let mut kernel_ms = 0.0;
         if timed && ticks.is_none() {
             self.work_done().await;
@@ -177,6 +197,9 @@ impl WebGpu {
         // Both maps are asked for before either is waited for.
         let ticks = ticks.map(|ticks| (self.map(&ticks), ticks));
         let mapped = staging.map(|staging| (self.map(&staging), staging));
+        for verdict in queued {
+            self.settle(&verdict).await?;
+        }
         for fault in faults {
             self.judge(fault.await)?;
         }
@@ -216,7 +239,7 @@ impl WebGpu {
     }
 
     /// What a scope caught, as an error of this crate.
-    fn judge(&self, fault: Option<wgpu::Error>) -> Result<()> {
+    pub(super) fn judge(&self, fault: Option<wgpu::Error>) -> Result<()> {
         if let Some(reason) = self.health.lost() {
             return Err(Error::DeviceLost { reason });
         }

@@ -23,6 +23,8 @@ function load() {
   return started;
 }
 
+const of_ours = (error) => (error?.code ? error : fault("internal", `internal fault of lapidary, please report it: ${error}`, error));
+
 /** Rejections of the calls under way, for the day that the module panics. */
 const waiting = new Set();
 
@@ -46,7 +48,7 @@ function guarded(call, signal, discard) {
     };
     const fail = settle((error) => {
       if (error?.code === "aborted") abort();
-      else reject(error?.code ? error : fault("internal", `internal fault of lapidary, please report it: ${error}`, error));
+      else reject(of_ours(error));
     });
     waiting.add(reject);
     if (listens) signal.addEventListener("abort", abort);
@@ -57,6 +59,15 @@ function guarded(call, signal, discard) {
       fail(error);
     }
   });
+}
+
+/** What `call` gives, which may be a promise. What it throws is an error of ours. */
+function at_once(call) {
+  try {
+    return call();
+  } catch (error) {
+    throw of_ours(error);
+  }
 }
 
 /** Frees what was forgotten. */
@@ -146,8 +157,11 @@ export class Gpu {
       const { numbers, c, report, keep } = to_multiply(options, shapes);
       return core.matmul(this.#gpu, ...values, numbers, c, report, keep);
     };
+    const begun = at_once(call);
+    // A product that is queued gives its tensor without a wait.
+    if (begun.tensor) return new Tensor(ours, begun);
     const discard = ({ data }) => data.tensor && core.free_tensor(data.tensor);
-    const result = await guarded(call, options?.signal, discard);
+    const result = await guarded(() => begun, options?.signal, discard);
     if (result.data.tensor) result.data = new Tensor(ours, result.data);
     return result.backend ? result : result.data;
   }
