@@ -77,7 +77,7 @@ pub fn info(gpu: u32) -> Result<JsValue, JsValue> {
     Ok(convert::device_info(&find_gpu(gpu)?.info()?))
 }
 
-/// A product of operands that are arrays or the numbers of tensors: a promise, or a tensor at once if it is queued.
+/// A product of operands that are arrays or the numbers of tensors: a promise, or the number of a tensor at once if it is queued.
 #[wasm_bindgen]
 pub fn matmul(
     gpu: u32,
@@ -95,7 +95,7 @@ pub fn matmul(
         && !report
         && let Some(tensor) = gpu.queue(&call)?
     {
-        return Ok(convert::tensor(tensor));
+        return Ok(TENSORS.with(|tensors| tensors.insert(tensor)).into());
     }
     let pending = gpu.begin(call, want)?;
     Ok(promise(async move { Ok(convert::report(pending.finish().await?, want)) }).into())

@@ -23,8 +23,6 @@ function load() {
   return started;
 }
 
-const of_ours = (error) => (error?.code ? error : fault("internal", `internal fault of lapidary, please report it: ${error}`, error));
-
 /** Rejections of the calls under way, for the day that the module panics. */
 const waiting = new Set();
 
@@ -48,7 +46,7 @@ function guarded(call, signal, discard) {
     };
     const fail = settle((error) => {
       if (error?.code === "aborted") abort();
-      else reject(of_ours(error));
+      else reject(error?.code ? error : fault("internal", `internal fault of lapidary, please report it: ${error}`, error));
     });
     waiting.add(reject);
     if (listens) signal.addEventListener("abort", abort);
@@ -59,15 +57,6 @@ function guarded(call, signal, discard) {
       fail(error);
     }
   });
-}
-
-/** What `call` gives, which may be a promise. What it throws is an error of ours. */
-function at_once(call) {
-  try {
-    return call();
-  } catch (error) {
-    throw of_ours(error);
-  }
 }
 
 /** Frees what was forgotten. */
@@ -128,9 +117,8 @@ export class Reference {
 
 /** Operands as Rust takes them, an array or the number of a tensor, and the shapes of those that are tensors. */
 function operands(a, b) {
-  const tensors = [a, b].map((value) => Tensor.of(ours, value));
-  const values = tensors.map((tensor, i) => (tensor ? tensor.number : floats("ab"[i], i ? b : a)));
-  return { values, shapes: tensors.map((tensor) => tensor?.shape) };
+  const [x, y] = [Tensor.of(ours, a), Tensor.of(ours, b)];
+  return { values: [x?.number ?? floats("a", a), y?.number ?? floats("b", b)], shapes: [x?.shape, y?.shape] };
 }
 
 export class Gpu {
@@ -152,14 +140,16 @@ export class Gpu {
   }
 
   async matmul(a, b, options) {
-    const call = () => {
+    let begun;
+    try {
       const { values, shapes } = operands(a, b);
       const { numbers, c, report, keep } = to_multiply(options, shapes);
-      return core.matmul(this.#gpu, ...values, numbers, c, report, keep);
-    };
-    const begun = at_once(call);
-    // A product that is queued gives its tensor without a wait.
-    if (begun.tensor) return new Tensor(ours, begun);
+      begun = core.matmul(this.#gpu, values[0], values[1], numbers, c, report, keep);
+      // A product of tensors that is queued has a number at once. Its result is where its operands are.
+      if (typeof begun === "number") return new Tensor(ours, { tensor: begun, rows: numbers[0], columns: numbers[2], backend: a.backend });
+    } catch (error) {
+      begun = Promise.reject(error);
+    }
     const discard = ({ data }) => data.tensor && core.free_tensor(data.tensor);
     const result = await guarded(() => begun, options?.signal, discard);
     if (result.data.tensor) result.data = new Tensor(ours, result.data);
