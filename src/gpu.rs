@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use futures_channel::oneshot;
 
 use crate::backend::device::Opened;
-use crate::backend::{Backend, How, MemoryStats};
+use crate::backend::{Backend, BoxFuture, How, MemoryStats};
 use crate::call::{Call, Operand, Started};
 use crate::clock::Stopwatch;
 use crate::error::{Error, Result};
@@ -196,12 +196,13 @@ impl Gpu {
         let opened = self.current()?;
         let clock = Stopwatch::start();
         let fingerprint = if opened.info.backend.is_gpu() { call.fingerprint() } else { 0 };
-        let started = match start(&call, &opened, want) {
+        let started = start(&call, &opened, want);
+        if let Err(error) = &started {
             // Both may go away: a lost device by a fresh one, a full one by giving back what the pool holds.
-            Err(error @ (Error::DeviceLost { .. } | Error::OutOfMemory { .. })) => Err(error),
-            Err(error) => return Err(error),
-            Ok(started) => Ok(started),
-        };
+            if !matches!(error, Error::DeviceLost { .. } | Error::OutOfMemory { .. }) {
+                return Err(error.clone());
+            }
+        }
         Ok(Pending { gpu: self.clone(), call, want, opened, started, fingerprint, clock })
     }
 
@@ -236,7 +237,11 @@ impl Gpu {
     }
 
     /// A device other than `lost`. Of all who ask at once one opens it, and the others wait.
-    pub(crate) async fn reopen(&self, lost: &Arc<Opened>) -> Result<Arc<Opened>> {
+    pub(crate) fn reopen<'a>(&'a self, lost: &'a Arc<Opened>) -> BoxFuture<'a, Result<Arc<Opened>>> {
+        Box::pin(self.replace(lost))
+    }
+
+    async fn replace(&self, lost: &Arc<Opened>) -> Result<Arc<Opened>> {
         loop {
             let turn = {
                 let mut state = self.state();
@@ -352,27 +357,32 @@ pub(crate) struct Pending<'a> {
 impl Pending<'_> {
     /// Waits for the result; after a loss, once more on a fresh device.
     pub(crate) async fn finish(self) -> Result<Report<Output>> {
-        let Self { gpu, call, want, opened, started, fingerprint, clock } = self;
-        let first = complete(&call, &opened, started, &clock).await;
-        let (opened, lost) = match first {
-            Err(Error::DeviceLost { .. }) if call.is_replayable() => (gpu.reopen(&opened).await?, true),
-            Err(Error::OutOfMemory { .. }) if opened.device.memory().pooled_bytes > 0 => {
-                opened.device.trim();
-                (opened, false)
+        let Self { gpu, call, want, mut opened, mut started, fingerprint, clock } = self;
+        let (mut lost, mut again) = (false, false);
+        loop {
+            let error = match complete(&call, &opened, started, &clock).await {
+                Ok(report) => return Ok(Report { replayed: lost, ..report }),
+                Err(error) if again => return Err(error),
+                Err(error) => error,
+            };
+            match error {
+                Error::DeviceLost { .. } => {
+                    // If not this call, the next one is to find a device.
+                    opened = gpu.reopen(&opened).await?;
+                    if !call.is_replayable() {
+                        return Err(error);
+                    }
+                    lost = true;
+                }
+                Error::OutOfMemory { .. } if opened.device.memory().pooled_bytes > 0 => opened.device.trim(),
+                error => return Err(error),
             }
-            Err(Error::DeviceLost { reason }) => {
-                // The next call is to find a device.
-                gpu.reopen(&opened).await?;
-                return Err(Error::DeviceLost { reason });
+            if opened.info.backend.is_gpu() && call.fingerprint() != fingerprint {
+                return Err(changed_meanwhile());
             }
-            done => return done,
-        };
-        if opened.info.backend.is_gpu() && call.fingerprint() != fingerprint {
-            return Err(changed_meanwhile());
+            started = start(&call, &opened, want);
+            again = true;
         }
-        let started = start(&call, &opened, want);
-        let report = complete(&call, &opened, started, &clock).await?;
-        Ok(Report { replayed: lost, ..report })
     }
 }
 

@@ -3,6 +3,8 @@
 
 use std::fmt;
 
+use crate::error::Error;
+
 /// What computes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -142,6 +144,23 @@ pub struct OtherBackend {
     pub reason: String,
     /// What would turn it on; empty if nothing would.
     pub remedy: String,
+}
+
+impl OtherBackend {
+    pub(crate) fn new(backend: BackendId, standing: Standing, reason: &str, remedy: &str) -> Self {
+        Self { backend, standing, reason: reason.to_owned(), remedy: remedy.to_owned() }
+    }
+
+    /// One that cannot be used here.
+    pub(crate) fn off(backend: BackendId, reason: &str, remedy: &str) -> Self {
+        Self::new(backend, Standing::Off, reason, remedy)
+    }
+}
+
+impl From<OtherBackend> for Error {
+    fn from(other: OtherBackend) -> Self {
+        Self::Unavailable { backend: other.backend, reason: other.reason, remedy: other.remedy }
+    }
 }
 
 /// The device in use.

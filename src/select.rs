@@ -6,7 +6,7 @@ use crate::call::Call;
 use crate::clock::Stopwatch;
 use crate::error::{Error, Result};
 use crate::host::HostSlice;
-use crate::info::{BackendId, DeviceInfo, OtherBackend, Standing};
+use crate::info::{BackendId, OtherBackend, Standing};
 use crate::ops::matmul::Matmul;
 use crate::options::{Choice, Options};
 
@@ -41,29 +41,22 @@ async fn choose(options: &Options) -> Result<Opened> {
         };
         let reason = if auto && opened.info.is_software() {
             // A CPU that emulates a GPU may be slower than the CPU used plainly.
-            let rival = match cpu.take() {
-                Some(rival) => rival,
-                None => fastest_cpu(options).await?,
-            };
+            if cpu.is_none() {
+                cpu = Some(fastest_cpu(options).await?);
+            }
+            let Some((rival, plain)) = &cpu else { continue };
             let gflops = match race(&opened).await {
                 Ok(gflops) => gflops,
                 Err(error) => {
-                    others.push(OtherBackend {
-                        backend: id,
-                        standing: Standing::Off,
-                        reason: format!("it failed at a small product ({error})"),
-                        remedy: String::new(),
-                    });
-                    cpu = Some(rival);
+                    others.push(OtherBackend::off(id, &format!("it failed at a small product ({error})"), ""));
                     continue;
                 }
             };
             // In whole MFLOP/s: printing fractions would bring kilobytes of code along.
-            let (own, plain) = ((gflops * 1e3) as u64, (rival.1 * 1e3) as u64);
-            let figures = format!("software GPU: {own} MFLOP/s against {plain} of {} at {RACE}³", rival.0.info.backend);
-            if gflops <= rival.1 {
-                others.push(OtherBackend { backend: id, standing: Standing::Available, reason: figures, remedy: String::new() });
-                cpu = Some(rival);
+            let (own, others_own) = ((gflops * 1e3) as u64, (plain * 1e3) as u64);
+            let figures = format!("software GPU: {own} MFLOP/s against {others_own} of {} at {RACE}³", rival.info.backend);
+            if gflops <= *plain {
+                others.push(OtherBackend::new(id, Standing::Available, &figures, ""));
                 continue;
             }
             figures
@@ -76,34 +69,26 @@ async fn choose(options: &Options) -> Result<Opened> {
         };
         return Ok(settle(opened, reason, others, auto));
     }
-    let last = others.pop();
-    Err(match last {
-        Some(OtherBackend { backend, reason, remedy, .. }) => Error::Unavailable { backend, reason, remedy },
-        None => Error::internal("no backend to choose from"),
-    })
+    Err(others.pop().map_or_else(|| Error::internal("no backend to choose from"), Error::from))
 }
 
 fn settle(mut opened: Opened, reason: String, mut others: Vec<OtherBackend>, auto: bool) -> Opened {
     for id in BackendId::ALL {
         if id != opened.info.backend && others.iter().all(|other| other.backend != id) {
-            let reason =
-                if auto { format!("{} is preferred", opened.info.backend) } else { format!("{} was asked for", opened.info.backend) };
-            others.push(OtherBackend { backend: id, standing: Standing::Untried, reason, remedy: String::new() });
+            let why = if auto { "is preferred" } else { "was asked for" };
+            others.push(OtherBackend::new(id, Standing::Untried, &format!("{} {why}", opened.info.backend), ""));
         }
     }
-    opened.info = DeviceInfo { reason, others, ..opened.info };
+    (opened.info.reason, opened.info.others) = (reason, others);
     opened
 }
 
 async fn fastest_cpu(options: &Options) -> Result<(Opened, f64)> {
-    let opened = match try_open(BackendId::Simd, options).await {
-        Ok(opened) => opened,
-        Err(_) => try_open(BackendId::Scalar, options).await.map_err(|other| Error::Unavailable {
-            backend: other.backend,
-            reason: other.reason,
-            remedy: other.remedy,
-        })?,
-    };
+    let mut opened = try_open(BackendId::Simd, options).await;
+    if opened.is_err() {
+        opened = try_open(BackendId::Scalar, options).await;
+    }
+    let opened = opened?;
     let gflops = race(&opened).await?;
     Ok((opened, gflops))
 }
@@ -120,12 +105,8 @@ fn try_open(id: BackendId, options: &Options) -> BoxFuture<'_, Result<Opened, Ot
     Box::pin(async move {
         let opened = crate::clock::within(PATIENCE_MS, open_and_test(id, options)).await;
         opened.unwrap_or_else(|| {
-            Err(OtherBackend {
-                backend: id,
-                standing: Standing::Off,
-                reason: format!("it did not answer within {} s", PATIENCE_MS / 1000),
-                remedy: "restart the browser, or update the graphics driver".to_owned(),
-            })
+            let reason = format!("it did not answer within {} s", PATIENCE_MS / 1000);
+            Err(OtherBackend::off(id, &reason, "restart the browser, or update the graphics driver"))
         })
     })
 }
@@ -138,12 +119,7 @@ async fn open_and_test(id: BackendId, options: &Options) -> Result<Opened, Other
         Ok(false) => "its driver computes a small product wrongly".to_owned(),
         Err(error) => format!("its driver fails at a small product ({error})"),
     };
-    Err(OtherBackend {
-        backend: id,
-        standing: Standing::Off,
-        reason: fault,
-        remedy: "update the browser or the graphics driver".to_owned(),
-    })
+    Err(OtherBackend::off(id, &fault, "update the browser or the graphics driver"))
 }
 
 /// A product of small whole numbers, which has one right result in every order of summation, with edges in all directions.

@@ -9,7 +9,7 @@ use super::webgpu;
 use super::{Backend, Bound, BoxFuture, Finished, How, MemoryStats, cpu};
 use crate::error::{Error, Result};
 use crate::host::{HostSlice, HostVec};
-use crate::info::{BackendId, DeviceInfo, OtherBackend, Standing};
+use crate::info::{BackendId, DeviceInfo, OtherBackend};
 use crate::ops::matmul::Problem;
 use crate::options::Options;
 use crate::plan::Plan;
@@ -45,17 +45,17 @@ macro_rules! backends {
             fn submit(&self, plan: &Plan, operands: [Option<Bound<'_, Buffer>>; 3], out: &Buffer, how: How) -> Result<Running> {
                 match (self, out) {
                     $( $(#[$cfg])? (Self::$name(device), Buffer::$name(out)) => {
-                        let mut own = [None, None, None];
-                        for (own, operand) in own.iter_mut().zip(operands) {
-                            *own = match operand {
-                                None => None,
-                                Some(Bound::Host(values)) => Some(Bound::Host(values)),
-                                Some(Bound::Buffer(Buffer::$name(buffer))) => Some(Bound::Buffer(buffer)),
-                                #[allow(unreachable_patterns, reason = "with one backend there is no other")]
-                                Some(_) => return Err(foreign()),
-                            };
-                        }
-                        device.submit(plan, own, out, how).map(Running::$name)
+                        let mut all_own = true;
+                        let own = operands.map(|operand| match operand? {
+                            Bound::Host(values) => Some(Bound::Host(values)),
+                            Bound::Buffer(Buffer::$name(buffer)) => Some(Bound::Buffer(buffer)),
+                            #[allow(unreachable_patterns, reason = "with one backend there is no other")]
+                            Bound::Buffer(_) => {
+                                all_own = false;
+                                None
+                            }
+                        });
+                        if all_own { device.submit(plan, own, out, how).map(Running::$name) } else { Err(foreign()) }
                     } )+
                     #[allow(unreachable_patterns, reason = "with one backend there is no other")]
                     _ => Err(foreign()),
@@ -152,7 +152,7 @@ impl Device {
                 } else {
                     ("this build leaves it out", format!("build with the feature {other}"))
                 };
-                Err(OtherBackend { backend: other, standing: Standing::Off, reason: reason.to_owned(), remedy })
+                Err(OtherBackend::off(other, reason, &remedy))
             }
         }
     }

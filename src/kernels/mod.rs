@@ -2,7 +2,7 @@
 
 pub mod template;
 
-use std::fmt::{self, Write};
+use std::fmt;
 
 use crate::error::Result;
 use template::Constant;
@@ -14,6 +14,8 @@ pub enum KernelId {
     MatmulTiled,
     /// `shaders/matmul/packed.frag`: the product by fragment shader, four rows a pass.
     MatmulPacked,
+    /// `shaders/matmul/unfold.frag`: puts what the last gives into the form of an operand.
+    MatmulUnfold,
     /// `backend/cpu`: the product on the CPU.
     MatmulCpu,
 }
@@ -24,6 +26,7 @@ impl KernelId {
         match self {
             Self::MatmulTiled => "matmul/tiled",
             Self::MatmulPacked => "matmul/packed",
+            Self::MatmulUnfold => "matmul/unfold",
             Self::MatmulCpu => "matmul/cpu",
         }
     }
@@ -32,6 +35,7 @@ impl KernelId {
         match self {
             Self::MatmulTiled => include_str!(concat!(env!("OUT_DIR"), "/matmul-tiled.wgsl")),
             Self::MatmulPacked => include_str!(concat!(env!("OUT_DIR"), "/matmul-packed.frag")),
+            Self::MatmulUnfold => include_str!(concat!(env!("OUT_DIR"), "/matmul-unfold.frag")),
             Self::MatmulCpu => "",
         }
     }
@@ -56,22 +60,23 @@ impl Kernel {
 
     /// The variant's WGSL.
     pub fn wgsl(&self) -> Result<String> {
-        let mut source = String::new();
-        for (name, value) in &self.constants {
-            let _ = writeln!(source, "const {name} = {value}u;");
-        }
-        source.push_str(&template::expand(self.id.template(), &self.constants)?);
-        Ok(source)
+        self.source("", ["const ", " = ", "u;\n"])
     }
 
     /// The variant's GLSL ES 3.00.
     pub fn glsl(&self) -> Result<String> {
-        let mut source = String::from("#version 300 es\n");
+        self.source("#version 300 es\n", ["#define ", " ", "\n"])
+    }
+
+    /// The first line, the constants with what stands around each one's name and value, and the expanded template.
+    fn source(&self, first: &str, [before, between, after]: [&str; 3]) -> Result<String> {
+        let mut source = first.to_owned();
         for (name, value) in &self.constants {
-            let _ = writeln!(source, "#define {name} {value}");
+            for part in [before, name, between, &value.to_string(), after] {
+                source.push_str(part);
+            }
         }
-        source.push_str(&template::expand(self.id.template(), &self.constants)?);
-        Ok(source)
+        template::expand(self.id.template(), &self.constants, source)
     }
 }
 

@@ -82,8 +82,14 @@ impl Tile {
     }
 
     fn choose(m: u32, n: u32, caps: &Caps) -> Result<Self> {
-        let fitting = TILES.into_iter().filter(|tile| tile.fits(caps));
-        fitting.min_by(|x, y| x.cost(m, n).total_cmp(&y.cost(m, n))).ok_or(Error::LimitExceeded {
+        let mut best: Option<(f64, Self)> = None;
+        for tile in TILES {
+            let cost = tile.cost(m, n);
+            if tile.fits(caps) && best.is_none_or(|(least, _)| cost < least) {
+                best = Some((cost, tile));
+            }
+        }
+        best.map(|(_, tile)| tile).ok_or(Error::LimitExceeded {
             what: "the workgroup memory in bytes that the smallest kernel needs",
             requested: u64::from(TILES[TILES.len() - 1].workgroup_bytes()),
             max: u64::from(caps.max_workgroup_bytes),

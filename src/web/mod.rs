@@ -111,7 +111,7 @@ pub fn tensor(gpu: u32, data: Float32Array, rows: f64, columns: f64) -> Result<P
 /// Copies a tensor back.
 #[wasm_bindgen]
 pub fn tensor_to_array(tensor: u32) -> Result<Promise, JsValue> {
-    let tensor = TENSORS.with(|tensors| tensors.get(tensor))?;
+    let tensor = find_tensor(tensor)?;
     Ok(promise(async move { Ok(tensor.to_host().await?.0.into()) }))
 }
 
@@ -185,22 +185,26 @@ fn promise(future: impl Future<Output = Result<JsValue>> + 'static) -> Promise {
     of_boxed(Box::pin(future))
 }
 
-fn find_gpu(gpu: u32) -> Result<Gpu> {
-    GPUS.with(|gpus| gpus.get(gpu))
+fn find_gpu(gpu: u32) -> Result<Gpu, JsValue> {
+    Ok(GPUS.with(|gpus| gpus.get(gpu))?)
+}
+
+fn find_tensor(tensor: u32) -> Result<Tensor, JsValue> {
+    Ok(TENSORS.with(|tensors| tensors.get(tensor))?)
 }
 
 /// A `Float32Array`, or the number of a tensor.
-fn operand(value: JsValue) -> Result<Operand<'static>> {
+fn operand(value: JsValue) -> Result<Operand<'static>, JsValue> {
     match value.as_f64() {
         None => Ok(Operand::Host(HostSlice::from(value.unchecked_into::<Float32Array>()))),
-        Some(tensor) => TENSORS.with(|tensors| tensors.get(tensor as u32)).map(Operand::Tensor),
+        Some(tensor) => find_tensor(tensor as u32).map(Operand::Tensor),
     }
 }
 
 /// A product as `product` in `npm/options.js` tells it. A stride that is not told is NaN.
-fn product(numbers: &[f64], c: Option<Float32Array>) -> Result<Matmul<'static>> {
+fn product(numbers: &[f64], c: Option<Float32Array>) -> Result<Matmul<'static>, JsValue> {
     let &[m, k, n, transpose_a, transpose_b, alpha, beta, lda, ldb, ldc] = numbers else {
-        return Err(Error::internal("a product of other numbers"));
+        return Err(Error::internal("a product of other numbers").into());
     };
     let stride = |elements: f64| Some(elements as u64).filter(|_| !elements.is_nan());
     let mut op = Matmul::new(m as u64, k as u64, n as u64).transpose_a(transpose_a != 0.0).transpose_b(transpose_b != 0.0);

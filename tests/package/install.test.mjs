@@ -47,7 +47,7 @@ async function look(options, path, body, argument) {
 
 test("what is packed is what is needed", () => {
   const { names } = packed;
-  const needed = ["index.d.ts", "index.js", "lapidary_core.js", "lapidary_core_bg.wasm", "node.js", "package.json", "source.js"];
+  const needed = ["index.d.ts", "index.js", "lapidary_core.js", "lapidary_core_bg.wasm", "node.js", "options.js", "package.json", "source.js"];
   assert.deepEqual(
     needed.filter((name) => !names.includes(name)),
     [],

@@ -19,7 +19,7 @@ use super::{Backend, Bound, Finished, How, MemoryStats};
 use crate::clock::Stopwatch;
 use crate::error::{Error, Result};
 use crate::host::{HostSlice, HostVec};
-use crate::info::{BackendId, Caps, DeviceInfo, DeviceKind, OtherBackend, Standing};
+use crate::info::{BackendId, Caps, DeviceInfo, DeviceKind, OtherBackend};
 use crate::ops::matmul::Problem;
 use crate::plan::{self, Plan};
 
@@ -49,11 +49,10 @@ pub(crate) struct Running(Finished);
 
 /// Opens the path, or says why it is not there.
 pub(crate) async fn open(id: BackendId) -> Result<(Cpu, DeviceInfo), OtherBackend> {
-    let off = |reason: String, remedy: &str| OtherBackend { backend: id, standing: Standing::Off, reason, remedy: remedy.to_owned() };
     if id == BackendId::Simd && cfg!(not(feature = "simd")) {
-        return Err(off("this build leaves it out".to_owned(), "build with the feature simd"));
+        return Err(OtherBackend::off(id, "this build leaves it out", "build with the feature simd"));
     }
-    let engine = engine::Engine::open(id == BackendId::Simd).await.map_err(|reason| off(reason, engine::REMEDY))?;
+    let engine = engine::Engine::open(id == BackendId::Simd).await.map_err(|reason| OtherBackend::off(id, &reason, engine::REMEDY))?;
     let info = DeviceInfo {
         backend: id,
         name: engine::Engine::name(),

@@ -5,17 +5,12 @@ use std::rc::Rc;
 use super::commands::{About, Commands, NoContext};
 use super::{Faults, WebGl2, pipeline::Programs};
 use crate::backend::pool::Pool;
-use crate::info::{BackendId, Caps, DeviceInfo, DeviceKind, OtherBackend, Standing, is_software_name};
+use crate::info::{BackendId, Caps, DeviceInfo, DeviceKind, OtherBackend, is_software_name};
 use crate::options::{Options, PowerPreference};
 
 /// Opens a device, or says why there is none.
 pub(crate) fn open(options: &Options) -> Result<(WebGl2, DeviceInfo), OtherBackend> {
-    let off = |reason: &str, remedy: &str| OtherBackend {
-        backend: BackendId::WebGl2,
-        standing: Standing::Off,
-        reason: reason.to_owned(),
-        remedy: remedy.to_owned(),
-    };
+    let off = |reason, remedy| OtherBackend::off(BackendId::WebGl2, reason, remedy);
     let taken_away = || off("the browser took the WebGL2 context away at once", "reload the page, or restart the browser");
     let commands = Commands::open(match options.power_preference {
         PowerPreference::HighPerformance => "high-performance",

@@ -22,12 +22,12 @@ pub(super) struct Programs(RefCell<Vec<(Kernel, Rc<Program>)>>);
 
 impl WebGl2 {
     /// The program, compiled at its first use. `samplers` are named in the order of their units.
-    pub(super) fn program(&self, kernel: &Kernel, samplers: &str, fragments: impl FnOnce() -> Result<String>) -> Result<Rc<Program>> {
+    pub(super) fn program(&self, kernel: &Kernel, samplers: &str) -> Result<Rc<Program>> {
         let mut programs = self.programs.0.borrow_mut();
         if let Some((_, program)) = programs.iter().find(|(known, _)| known == kernel) {
             return Ok(Rc::clone(program));
         }
-        let program = match self.commands.compile(VERTICES, &fragments()?, samplers) {
+        let program = match self.commands.compile(VERTICES, &kernel.glsl()?, samplers) {
             Ok(program) => Rc::new(program),
             Err(log) => {
                 self.check(0)?;

@@ -18,13 +18,11 @@ use crate::backend::pool::Pooled;
 use crate::backend::{Bound, Finished, How};
 use crate::error::{Error, Result};
 use crate::host::HostVec;
-use crate::kernels::{Kernel, KernelId, template};
+use crate::kernels::{Kernel, KernelId};
 use crate::plan::Plan;
 
 /// The most multiplications of one drawing: slow GPUs do them in about a second, after two of which Windows takes the GPU away.
 const MULTIPLICATIONS: u64 = 1 << 31;
-
-const UNFOLD: &str = include_str!(concat!(env!("OUT_DIR"), "/matmul-unfold.frag"));
 
 /// A submission under way.
 pub(crate) struct Running {
@@ -60,7 +58,7 @@ impl WebGl2 {
             *place = Some(matrix);
         }
         let samplers = matrices.each_ref().map(|matrix| matrix.as_ref().and_then(|matrix| matrix.raw.memory.textures().first().copied()));
-        let program = self.program(&dispatch.kernel, "a b c", || dispatch.kernel.glsl())?;
+        let program = self.program(&dispatch.kernel, "a b c")?;
         let number = self.number();
         for _ in 0..how.repeats {
             self.draw(&program, &params, &samplers, &out, dispatch.params.k);
@@ -78,10 +76,8 @@ impl WebGl2 {
     pub(super) fn unfold(&self, matrix: &Matrix) -> Result<Matrix> {
         let rows = matrix.count;
         let flat = self.flat(matrix.rows * matrix.columns)?;
-        let kernel = Kernel { id: KernelId::MatmulPacked, variant: "unfold".to_owned(), constants: vec![("ROWS", rows)] };
-        let program = self.program(&kernel, "row_0 row_1 row_2 row_3", || {
-            Ok(format!("#version 300 es\n#define ROWS {rows}\n{}", template::expand(UNFOLD, &kernel.constants)?))
-        })?;
+        let kernel = Kernel { id: KernelId::MatmulUnfold, variant: String::new(), constants: vec![("ROWS", rows)] };
+        let program = self.program(&kernel, "row_0 row_1 row_2 row_3")?;
         let [log2, mask] = matrix.log2_and_mask();
         let samplers: Vec<_> = matrix.raw.memory.textures().iter().copied().map(Some).collect();
         self.draw(&program, &[matrix.columns as u32, log2, mask, flat.width.ilog2()], &samplers, &flat, 1);

@@ -4,19 +4,14 @@ use std::sync::Arc;
 
 use super::{Health, WebGpu, batch::Batches, pipeline::Pipelines};
 use crate::backend::pool::Pool;
-use crate::info::{BackendId, Caps, DeviceInfo, DeviceKind, OtherBackend, Standing, is_software_name};
+use crate::info::{BackendId, Caps, DeviceInfo, DeviceKind, OtherBackend, is_software_name};
 use crate::options::{Options, PowerPreference};
 
 /// Opens a device on a fresh adapter (an adapter is used up by its first device), or says why there is none.
 pub(crate) async fn open(options: &Options) -> Result<(WebGpu, DeviceInfo), OtherBackend> {
-    let off = |reason: String, remedy: &str| OtherBackend {
-        backend: BackendId::WebGpu,
-        standing: Standing::Off,
-        reason,
-        remedy: remedy.to_owned(),
-    };
+    let off = |reason: &str, remedy| OtherBackend::off(BackendId::WebGpu, reason, remedy);
     #[cfg(target_arch = "wasm32")]
-    web::check().map_err(|(reason, remedy)| off(reason.to_owned(), remedy))?;
+    web::check().map_err(|(reason, remedy)| off(reason, remedy))?;
     #[cfg(target_arch = "wasm32")]
     let descriptor = wgpu::InstanceDescriptor::new_without_display_handle();
     #[cfg(not(target_arch = "wasm32"))]
@@ -27,17 +22,16 @@ pub(crate) async fn open(options: &Options) -> Result<(WebGpu, DeviceInfo), Othe
         PowerPreference::LowPower => wgpu::PowerPreference::LowPower,
     };
     let request = wgpu::RequestAdapterOptions { power_preference, ..Default::default() };
-    let adapter = instance.request_adapter(&request).await.map_err(|_| off("no adapter was given".to_owned(), NO_ADAPTER_REMEDY))?;
+    let adapter = instance.request_adapter(&request).await.map_err(|_| off("no adapter was given", NO_ADAPTER_REMEDY))?;
     let timestamps = adapter.features() & wgpu::Features::TIMESTAMP_QUERY;
     let limits = wanted_limits(&adapter.limits());
     let (device, queue) = match request_device(&adapter, timestamps, limits).await {
         Ok(opened) => opened,
         // Browsers differ in which limits they let one ask for: the defaults everybody has.
         Err(_) => {
-            let adapter =
-                instance.request_adapter(&request).await.map_err(|_| off("no second adapter was given".to_owned(), NO_ADAPTER_REMEDY))?;
+            let adapter = instance.request_adapter(&request).await.map_err(|_| off("no second adapter was given", NO_ADAPTER_REMEDY))?;
             let opened = request_device(&adapter, wgpu::Features::empty(), wgpu::Limits::downlevel_defaults()).await;
-            opened.map_err(|error| off(format!("the adapter gave no device ({error})"), "update the browser or the driver"))?
+            opened.map_err(|error| off(&format!("the adapter gave no device ({error})"), "update the browser or the driver"))?
         }
     };
     let health = Arc::new(Health::default());
