@@ -82,6 +82,86 @@ fn tensors_serve_many_products_and_give_their_memory_back() {
     }
 }
 
+/// A matrix that moves rows up by one: its powers are as exact as itself.
+fn shift(n: usize) -> Vec<f32> {
+    (0..n * n).map(|i| f32::from(u8::from(i / n == (i % n + n - 1) % n))).collect()
+}
+
+#[test]
+fn products_that_nobody_waits_for_are_right_in_any_order() {
+    const N: usize = 9;
+    for gpu in [Some(cpu()), webgpu()].into_iter().flatten() {
+        let op = Matmul::new(N as u64, N as u64, N as u64);
+        let values = random::matrix(N * N, 1);
+        let shifted = |rows: usize| (0..N * N).map(|i| values[(i / N + rows) % N * N + i % N]).collect::<Vec<_>>();
+        let step = gpu.tensor_blocking(&shift(N), N as u64, N as u64).unwrap();
+        let first = gpu.tensor_blocking(&values, N as u64, N as u64).unwrap();
+        let kept = |x: &lapidary::Tensor, op: &Matmul<'_>| pollster::block_on(gpu.matmul_tensor(&step, x, op)).unwrap();
+        let mut chain = vec![kept(&first, &op)];
+        for i in 0..600 {
+            chain.push(kept(&chain[i], &op));
+        }
+        for i in (0..=600).rev().step_by(50).chain([3, 599]) {
+            assert_eq!(chain[i].to_vec_blocking().unwrap(), shifted(i + 1), "product {i}");
+        }
+        // More parameters than the device holds at once, operands let go of at once, and their memory written anew before it was read.
+        let results: Vec<_> = (0..600).map(|i| kept(&chain[i], &op.clone().alpha(i as f32))).collect();
+        drop(chain);
+        let other = gpu.tensor_blocking(&[5.0; N * N], N as u64, N as u64).unwrap();
+        gpu.trim().unwrap();
+        for (i, result) in results.iter().enumerate().step_by(37) {
+            let expected: Vec<f32> = shifted(i + 2).iter().map(|x| x * i as f32).collect();
+            assert_eq!(result.to_vec_blocking().unwrap(), expected, "alpha {i}");
+        }
+        assert_eq!(other.to_vec_blocking().unwrap(), [5.0; N * N]);
+    }
+}
+
+#[test]
+fn ten_thousand_rounds_end_where_they_began() {
+    for gpu in [Some(cpu()), webgpu()].into_iter().flatten() {
+        let op = Matmul::new(9, 9, 9);
+        let before = gpu.memory().unwrap();
+        let a = gpu.tensor_blocking(&shift(9), 9, 9).unwrap();
+        let one = gpu.memory().unwrap();
+        for round in 0..10_000 {
+            let kept = pollster::block_on(gpu.matmul_tensor(&a, &a, &op)).unwrap();
+            assert_eq!(gpu.memory().unwrap().buffers, one.buffers + 1, "in round {round}");
+            drop(kept);
+        }
+        let kept: Vec<_> = (0..500).map(|_| pollster::block_on(gpu.matmul_tensor(&a, &a, &op)).unwrap()).collect();
+        let live = gpu.memory().unwrap();
+        assert_eq!(live.buffers, one.buffers + 500);
+        assert_eq!(live.used_bytes - one.used_bytes, 500 * (one.used_bytes - before.used_bytes));
+        drop((a, kept));
+        let after = gpu.memory().unwrap();
+        assert_eq!((after.used_bytes, after.buffers), (before.used_bytes, before.buffers));
+    }
+}
+
+#[test]
+fn threads_share_a_queue() {
+    for gpu in [Some(cpu()), webgpu()].into_iter().flatten() {
+        let step = gpu.tensor_blocking(&shift(9), 9, 9).unwrap();
+        std::thread::scope(|scope| {
+            for thread in 0..6u64 {
+                let (gpu, step) = (&gpu, &step);
+                scope.spawn(move || {
+                    let op = Matmul::new(9, 9, 9);
+                    let values = random::matrix(81, thread);
+                    let mut last = gpu.tensor_blocking(&values, 9, 9).unwrap();
+                    for turn in 1..=180 {
+                        last = pollster::block_on(gpu.matmul_tensor(step, &last, &op)).unwrap();
+                        if turn % 45 == 0 {
+                            assert_eq!(last.to_vec_blocking().unwrap(), values, "thread {thread}, turn {turn}");
+                        }
+                    }
+                });
+            }
+        });
+    }
+}
+
 #[test]
 fn a_tensor_of_another_device_is_refused() {
     let (one, other) = (cpu(), cpu());

@@ -150,6 +150,12 @@ impl Batches {
         self.submit_open(&mut lock(&self.state));
     }
 
+    /// Whether anything is recorded and not submitted.
+    #[cfg(all(test, not(target_arch = "wasm32")))]
+    pub(super) fn is_recording(&self) -> bool {
+        lock(&self.state).open.is_some()
+    }
+
     /// Submits what is recorded if it uses that buffer, which is about to be written from outside.
     pub(super) fn submit_users(&self, raw: &Raw) {
         let mut state = lock(&self.state);

@@ -46,6 +46,16 @@ pub(crate) struct Running {
 struct Staging {
     buffer: Pooled<Arc<Raw>>,
     bytes: u64,
+    is_asked_for: bool,
+}
+
+impl Drop for Staging {
+    fn drop(&mut self) {
+        // Mapped, or about to be, it could not serve again.
+        if self.is_asked_for {
+            self.buffer.unmap();
+        }
+    }
 }
 
 impl Staging {
@@ -177,7 +187,7 @@ impl WebGpu {
 
     /// Room for a result on its way to the host.
     fn staging(&self, bytes: u64) -> Result<Staging> {
-        Ok(Staging { buffer: self.mappable(bytes)?, bytes })
+        Ok(Staging { buffer: self.mappable(bytes)?, bytes, is_asked_for: false })
     }
 
     pub(super) async fn complete(&self, running: Running) -> Result<Finished> {
@@ -195,8 +205,8 @@ impl WebGpu {
             staging = Some(room);
         }
         // Both maps are asked for before either is waited for.
-        let ticks = ticks.map(|ticks| (self.map(&ticks), ticks));
-        let mapped = staging.map(|staging| (self.map(&staging), staging));
+        let ticks = ticks.map(|mut ticks| (self.map(&mut ticks), ticks));
+        let mapped = staging.map(|mut staging| (self.map(&mut staging), staging));
         for verdict in queued {
             self.settle(&verdict).await?;
         }
@@ -222,7 +232,8 @@ impl WebGpu {
     pub(super) async fn read_back(&self, buffer: &Buffer, elements: u64) -> Result<HostVec> {
         let how = How { repeats: 0, timed: false, download: elements };
         let running = self.start(&Plan { dispatches: Vec::new() }, [None, None, None], buffer, how)?;
-        self.complete(running).await?.data.ok_or_else(|| Error::internal("no result"))
+        // Without elements nothing is copied.
+        Ok(self.complete(running).await?.data.unwrap_or_else(HostVec::empty))
     }
 
     /// What no scope caught.
@@ -250,7 +261,8 @@ impl WebGpu {
     }
 
     /// Asks for the buffer's contents; what comes is sent if they can be read.
-    fn map(&self, staging: &Staging) -> oneshot::Receiver<()> {
+    fn map(&self, staging: &mut Staging) -> oneshot::Receiver<()> {
+        staging.is_asked_for = true;
         let (sender, receiver) = oneshot::channel();
         staging.buffer.map_async(wgpu::MapMode::Read, 0..staging.bytes, move |mapped| {
             if mapped.is_ok() {
@@ -294,13 +306,11 @@ impl WebGpu {
     }
 
     fn read(&self, staging: &Staging) -> Result<HostVec> {
-        let data = match staging.buffer.get_mapped_range(0..staging.bytes) {
+        match staging.buffer.get_mapped_range(0..staging.bytes) {
             Ok(view) => copy(&view),
             // It was mapped, so it was lost since.
             Err(_) => Err(self.unmapped()),
-        };
-        staging.buffer.unmap();
-        data
+        }
     }
 
     fn ticks_ms(&self, staging: &Staging) -> Result<f64> {
@@ -310,7 +320,6 @@ impl WebGpu {
             // Drivers have been seen to give an end before its beginning.
             tick(end).saturating_sub(tick(begin)) as f64 * f64::from(self.timestamp_period_ns.unwrap_or(1.0)) / 1e6
         });
-        staging.buffer.unmap();
         ms.map_err(|_| self.unmapped())
     }
 }
