@@ -8,39 +8,32 @@ use crate::error::{Error, Result};
 pub(super) struct Registry<T> {
     what: &'static str,
     last: Cell<u32>,
-    /// By rising numbers, so that one is found by halving. Those removed leave gaps, which are closed once they are the most.
-    objects: RefCell<Vec<(u32, Option<T>)>>,
-    gaps: Cell<usize>,
+    /// By rising numbers, so that one is found by halving. A map would cost the package more than it saves.
+    objects: RefCell<Vec<(u32, T)>>,
 }
 
 impl<T: Clone> Registry<T> {
     pub(super) const fn new(what: &'static str) -> Self {
-        Self { what, last: Cell::new(0), objects: RefCell::new(Vec::new()), gaps: Cell::new(0) }
+        Self { what, last: Cell::new(0), objects: RefCell::new(Vec::new()) }
     }
 
     /// The number is never 0.
     pub(super) fn insert(&self, object: T) -> u32 {
         let number = self.last.get() + 1;
         self.last.set(number);
-        self.objects.borrow_mut().push((number, Some(object)));
+        self.objects.borrow_mut().push((number, object));
         number
     }
 
     pub(super) fn get(&self, number: u32) -> Result<T> {
         let objects = self.objects.borrow();
-        let at = objects.binary_search_by_key(&number, |(number, _)| *number).ok();
-        at.and_then(|at| objects[at].1.clone()).ok_or(Error::Disposed { what: self.what })
+        let at = objects.binary_search_by_key(&number, |(number, _)| *number);
+        at.map(|at| objects[at].1.clone()).map_err(|_| Error::Disposed { what: self.what })
     }
 
     pub(super) fn remove(&self, number: u32) -> Option<T> {
         let mut objects = self.objects.borrow_mut();
         let at = objects.binary_search_by_key(&number, |(number, _)| *number).ok()?;
-        let object = objects[at].1.take()?;
-        self.gaps.set(self.gaps.get() + 1);
-        if self.gaps.get() * 2 > objects.len() {
-            objects.retain(|(_, object)| object.is_some());
-            self.gaps.set(0);
-        }
-        Some(object)
+        Some(objects.remove(at).1)
     }
 }

@@ -10,7 +10,6 @@
 //!
 //! What somebody waits for is submitted by itself, after what is open: so a fault here is never a fault of those calls.
 
-use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -18,8 +17,8 @@ use std::task::{Context, Poll, Wake, Waker};
 
 use super::WebGpu;
 use super::buffer::{Buffer, PARAMS, Raw};
+use super::launch::{PARAMS_STRIDE_BYTES, ScopeFuture, Scopes, add_params, launch};
 use super::pipeline::Pipeline;
-use super::submit::{PARAMS_STRIDE_BYTES, ScopeFuture};
 use crate::backend::Backend;
 use crate::error::{Error, Result};
 use crate::ops::matmul::Problem;
@@ -45,6 +44,11 @@ pub(super) struct Verdict {
 }
 
 impl Verdict {
+    fn condemn(&self, error: &Error) {
+        // The first fault is the cause.
+        let _ = self.fault.set(error.clone());
+    }
+
     fn get(&self) -> Result<()> {
         self.fault.get().map_or(Ok(()), |fault| Err(fault.clone()))
     }
@@ -70,7 +74,7 @@ struct State {
     number: u32,
     open: Option<Open>,
     /// Submitted and not yet judged, the oldest first.
-    under_way: VecDeque<UnderWay>,
+    under_way: Vec<UnderWay>,
     recipes: Vec<Recipe>,
     /// The last recipe's.
     recipe: u32,
@@ -85,8 +89,8 @@ struct Open {
     pass: wgpu::ComputePass<'static>,
     encoder: wgpu::CommandEncoder,
     verdict: Arc<Verdict>,
-    /// The pipeline that is set: which recipe's, and which of it.
-    pipeline: Option<(u32, usize)>,
+    /// The recipe whose pipelines are set.
+    recipe: u32,
     launches: usize,
     multiplications: u64,
     /// Kept from being destroyed.
@@ -166,14 +170,11 @@ impl Batches {
 
     fn submit_open(&self, state: &mut State) {
         let Some(Open { pass, encoder, verdict, buffers, .. }) = state.open.take() else { return };
-        let [outer, inner] =
-            [wgpu::ErrorFilter::OutOfMemory, wgpu::ErrorFilter::Validation].map(|filter| self.device.push_error_scope(filter));
+        let scopes = Scopes::open(&self.device);
         state.params.write(&self.queue);
         drop(pass);
         self.queue.submit([encoder.finish()]);
-        // Scopes close in the reverse order.
-        let inner: ScopeFuture = Box::pin(inner.pop());
-        state.under_way.push_back(UnderWay { verdict, scopes: vec![inner, Box::pin(outer.pop())] });
+        state.under_way.push(UnderWay { verdict, scopes: scopes.close() });
         // From here on they may be destroyed.
         drop(buffers);
     }
@@ -203,17 +204,14 @@ impl State {
         {
             return at;
         }
-        if self.params.buffer.is_none() || self.params.bytes.len() / PARAMS_STRIDE_BYTES as usize + count > self.params.slots {
+        if self.params.buffer.is_none() || self.params.bytes.len() / PARAMS_STRIDE_BYTES + count > self.params.slots {
             // What is recorded still needs what is there.
             batches.submit_open(self);
             self.params.clear(count, &batches.device);
         }
         let (recipe, params) = (&mut self.recipes[index], &mut self.params);
         let at = params.bytes.len();
-        for dispatch in &recipe.plan.dispatches {
-            params.bytes.extend_from_slice(bytemuck::bytes_of(&dispatch.params));
-            params.bytes.resize(params.bytes.len().next_multiple_of(PARAMS_STRIDE_BYTES as usize), 0);
-        }
+        add_params(&mut params.bytes, &recipe.plan);
         recipe.params = Some((params.filling, at));
         at
     }
@@ -227,7 +225,7 @@ impl Params {
         self.filling += 1;
         if self.buffer.is_none() || self.slots < count {
             self.slots = count.max(PARAMS_SLOTS);
-            self.buffer = Some(Arc::new(Raw::new(device, self.slots as u64 * PARAMS_STRIDE_BYTES, PARAMS)));
+            self.buffer = Some(Arc::new(Raw::new(device, (self.slots * PARAMS_STRIDE_BYTES) as u64, PARAMS)));
         }
     }
 
@@ -246,27 +244,13 @@ impl Open {
         let mut encoder = device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
         let pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default()).forget_lifetime();
         let verdict = Arc::new(Verdict { number, fault: OnceLock::new() });
-        Self { pass, encoder, verdict, pipeline: None, launches: 0, multiplications: 0, buffers: Vec::new() }
+        Self { pass, encoder, verdict, recipe: 0, launches: 0, multiplications: 0, buffers: Vec::new() }
     }
 
     fn keep(&mut self, raw: &Arc<Raw>) {
         if raw.used_in.swap(self.verdict.number, Ordering::Relaxed) != self.verdict.number {
             self.buffers.push(Arc::clone(raw));
         }
-    }
-
-    fn launch(&mut self, recipe: &Recipe, groups: &[wgpu::BindGroup]) {
-        for (index, (dispatch, group)) in recipe.plan.dispatches.iter().zip(groups).enumerate() {
-            if self.pipeline != Some((recipe.id, index)) {
-                self.pipeline = Some((recipe.id, index));
-                self.pass.set_pipeline(&recipe.pipelines[index].pipeline);
-            }
-            self.pass.set_bind_group(0, group, &[]);
-            let [x, y, z] = dispatch.grid;
-            self.pass.dispatch_workgroups(x, y, z);
-        }
-        self.launches += groups.len();
-        self.multiplications += recipe.multiplications;
     }
 
     fn is_full(&self, most: usize) -> bool {
@@ -315,16 +299,7 @@ impl WebGpu {
 
         let key = [recipe.id, params.id, at as u32, a.raw.id, b.raw.id];
         let known = lock(&out.raw.groups).take().filter(|known| known.key == key);
-        let known = match known {
-            Some(known) => known,
-            None => {
-                let mut groups = Vec::with_capacity(recipe.plan.dispatches.len());
-                for (i, (dispatch, pipeline)) in recipe.plan.dispatches.iter().zip(&recipe.pipelines).enumerate() {
-                    groups.push(self.bind(pipeline, dispatch, &buffers, params, at as u64 + i as u64 * PARAMS_STRIDE_BYTES));
-                }
-                Groups { key, groups }
-            }
-        };
+        let known = known.unwrap_or_else(|| Groups { key, groups: self.groups(&recipe.plan, &recipe.pipelines, &buffers, params, at) });
 
         if state.open.is_none() {
             state.number += 1;
@@ -333,7 +308,10 @@ impl WebGpu {
         for buffer in buffers {
             open.keep(&buffer.raw);
         }
-        open.launch(recipe, &known.groups);
+        launch(&mut open.pass, &recipe.plan, &recipe.pipelines, &known.groups, open.recipe == recipe.id);
+        open.recipe = recipe.id;
+        open.launches += known.groups.len();
+        open.multiplications += recipe.multiplications;
         *lock(&out.raw.groups) = Some(known);
         let _ = out.verdict.set(Arc::clone(&open.verdict));
         if open.is_full(if state.under_way.is_empty() { FIRST_LAUNCHES } else { LAUNCHES }) {
@@ -351,7 +329,7 @@ impl WebGpu {
             return Ok(index);
         }
         let plan = plan::matmul::compute(problem, &self.caps)?;
-        let pipelines = plan.dispatches.iter().map(|dispatch| self.pipeline(&dispatch.kernel)).collect::<Result<_>>()?;
+        let pipelines = self.pipelines(&plan)?;
         let multiplications = u64::from(problem.m) * u64::from(problem.n) * u64::from(problem.k);
         if state.recipes.len() >= RECIPES {
             state.recipes.remove(0);
@@ -365,13 +343,15 @@ impl WebGpu {
     fn judge_batches(&self, state: &mut State) {
         let waker = Waker::from(Arc::clone(&self.batches.readers));
         let mut context = Context::from_waker(&waker);
-        while let Some(Poll::Ready(fault)) = state.under_way.front_mut().map(|front| front.poll(&mut context)) {
-            let Some(judged) = state.under_way.pop_front() else { return };
+        while let Some(Poll::Ready(fault)) = state.under_way.first_mut().map(|first| first.poll(&mut context)) {
+            let judged = state.under_way.remove(0).verdict;
             let Err(error) = self.judge(fault) else { continue };
-            let later = state.under_way.iter().map(|batch| &batch.verdict);
-            for verdict in later.chain(state.open.as_ref().map(|open| &open.verdict)).chain([&judged.verdict]) {
-                // The first fault is the cause.
-                let _ = verdict.fault.set(error.clone());
+            judged.condemn(&error);
+            for later in &state.under_way {
+                later.verdict.condemn(&error);
+            }
+            if let Some(open) = &state.open {
+                open.verdict.condemn(&error);
             }
             // Nobody will get what it would compute, and what failed may have been the buffer of parameters.
             state.open = None;
@@ -390,7 +370,7 @@ impl WebGpu {
             }
             lock(&self.batches.readers.0).push(context.waker().clone());
             self.judge_batches(&mut state);
-            match state.under_way.front() {
+            match state.under_way.first() {
                 Some(batch) if batch.verdict.number <= verdict.number => Poll::Pending,
                 _ => Poll::Ready(()),
             }

@@ -6,6 +6,7 @@
 mod adapter;
 mod batch;
 mod buffer;
+mod launch;
 mod pipeline;
 mod submit;
 

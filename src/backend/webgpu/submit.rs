@@ -1,7 +1,5 @@
 //! Runs plans that somebody waits for: one submission a product, its copy to the host included.
 
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
 
 use futures_channel::oneshot;
@@ -9,27 +7,19 @@ use futures_channel::oneshot;
 use super::WebGpu;
 use super::batch::Verdict;
 use super::buffer::{Buffer, Raw};
-use super::pipeline::Pipeline;
+use super::launch::{PARAMS_STRIDE_BYTES, ScopeFuture, Scopes, add_params, launch};
 use crate::backend::pool::Pooled;
 use crate::backend::{Bound, Finished, How};
 use crate::clock::Stopwatch;
 use crate::error::{Error, Result};
 use crate::host::HostVec;
-use crate::plan::{Dispatch, Plan};
-
-/// Parameters of each dispatch lie this far apart, which every adapter allows.
-pub(super) const PARAMS_STRIDE_BYTES: u64 = 256;
-
-#[cfg(target_arch = "wasm32")]
-pub(super) type ScopeFuture = Pin<Box<dyn Future<Output = Option<wgpu::Error>>>>;
-#[cfg(not(target_arch = "wasm32"))]
-pub(super) type ScopeFuture = Pin<Box<dyn Future<Output = Option<wgpu::Error>> + Send>>;
+use crate::plan::Plan;
 
 /// A submission under way.
 pub(crate) struct Running {
     /// What is to be known of the matrices that were queued.
     queued: Vec<Arc<Verdict>>,
-    faults: [ScopeFuture; 2],
+    faults: Vec<ScopeFuture>,
     started: Stopwatch,
     elements: u64,
     /// The result's copy, unless the clock outside has to see the kernel alone first.
@@ -67,18 +57,17 @@ impl Staging {
 
 impl WebGpu {
     pub(super) fn start(&self, plan: &Plan, operands: [Option<Bound<'_, Buffer>>; 3], out: &Buffer, how: How) -> Result<Running> {
-        let buffers = operands.iter().flatten().filter_map(|operand| match operand {
-            Bound::Buffer(buffer) => Some(*buffer),
-            Bound::Host(_) => None,
-        });
-        let queued = buffers.chain([out]).filter_map(|buffer| buffer.verdict.get().cloned()).collect();
+        let mut queued = Vec::new();
+        queued.extend(out.verdict.get().cloned());
+        for operand in operands.iter().flatten() {
+            if let Bound::Buffer(buffer) = operand {
+                queued.extend(buffer.verdict.get().cloned());
+            }
+        }
         self.batches.submit();
-        let scopes = [wgpu::ErrorFilter::OutOfMemory, wgpu::ErrorFilter::Validation].map(|filter| self.device.push_error_scope(filter));
+        let scopes = Scopes::open(&self.device);
         let started = self.encode(plan, operands, out, how);
-        let [outer, inner] = scopes;
-        // Scopes close in the reverse order.
-        let inner: ScopeFuture = Box::pin(inner.pop());
-        let faults: [ScopeFuture; 2] = [Box::pin(outer.pop()), inner];
+        let faults = scopes.close();
         started.map(|(params, staging, ticks)| Running {
             queued,
             faults,
@@ -92,27 +81,6 @@ impl WebGpu {
         })
     }
 
-    /// What a launch sees: parts of its plan's buffers, and its parameters, which start at `params_at` bytes.
-    pub(super) fn bind(
-        &self,
-        pipeline: &Pipeline,
-        dispatch: &Dispatch,
-        buffers: &[&Buffer; 4],
-        params: &wgpu::Buffer,
-        params_at: u64,
-    ) -> wgpu::BindGroup {
-        let entry = |binding, buffer, offset, bytes| wgpu::BindGroupEntry {
-            binding,
-            resource: wgpu::BindingResource::Buffer(wgpu::BufferBinding { buffer, offset, size: wgpu::BufferSize::new(bytes) }),
-        };
-        let params_bytes = size_of_val(&dispatch.params).next_multiple_of(16) as u64;
-        let mut entries = vec![entry(3, params, params_at, params_bytes)];
-        for binding in &dispatch.bindings {
-            entries.push(entry(binding.index, &buffers[binding.slot.index()].raw, binding.offset_bytes, binding.size_bytes));
-        }
-        self.device.create_bind_group(&wgpu::BindGroupDescriptor { label: None, layout: &pipeline.bindings, entries: &entries })
-    }
-
     fn encode(
         &self,
         plan: &Plan,
@@ -121,8 +89,8 @@ impl WebGpu {
         how: How,
     ) -> Result<(Pooled<Arc<Raw>>, Option<Staging>, Option<Staging>)> {
         // All that can fail comes first.
-        let params = self.params(PARAMS_STRIDE_BYTES * plan.dispatches.len() as u64)?;
-        let pipelines = plan.dispatches.iter().map(|dispatch| self.pipeline(&dispatch.kernel)).collect::<Result<Vec<_>>>()?;
+        let params = self.params((PARAMS_STRIDE_BYTES * plan.dispatches.len()) as u64)?;
+        let pipelines = self.pipelines(plan)?;
         // What a plan binds without reading still has to be a buffer.
         let nothing = self.storage(0)?;
         let mut buffers = [&nothing, &nothing, &nothing, out];
@@ -139,15 +107,9 @@ impl WebGpu {
         let staging = if at_once { Some(self.staging(how.download * 4)?) } else { None };
 
         let mut words = Vec::new();
-        for dispatch in &plan.dispatches {
-            words.extend_from_slice(bytemuck::bytes_of(&dispatch.params));
-            words.resize(words.len().next_multiple_of(PARAMS_STRIDE_BYTES as usize), 0);
-        }
+        add_params(&mut words, plan);
         self.queue.write_buffer(&params, 0, &words);
-        let mut groups = Vec::new();
-        for (index, (dispatch, pipeline)) in plan.dispatches.iter().zip(&pipelines).enumerate() {
-            groups.push(self.bind(pipeline, dispatch, &buffers, &params, PARAMS_STRIDE_BYTES * index as u64));
-        }
+        let groups = self.groups(plan, &pipelines, &buffers, &params, 0);
 
         let mut encoder = self.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
         let queries = has_clock
@@ -160,12 +122,7 @@ impl WebGpu {
             });
             let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor { label: None, timestamp_writes });
             for _ in 0..how.repeats {
-                for ((dispatch, pipeline), group) in plan.dispatches.iter().zip(&pipelines).zip(&groups) {
-                    let [x, y, z] = dispatch.grid;
-                    pass.set_pipeline(&pipeline.pipeline);
-                    pass.set_bind_group(0, group, &[]);
-                    pass.dispatch_workgroups(x, y, z);
-                }
+                launch(&mut pass, plan, &pipelines, &groups, false);
             }
         }
         if let (Some(queries), Some(ticks)) = (&queries, &ticks) {
