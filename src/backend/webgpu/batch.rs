@@ -368,12 +368,18 @@ impl WebGpu {
             if state.open.as_ref().is_some_and(|open| open.verdict.number <= verdict.number) {
                 self.batches.submit_open(&mut state);
             }
-            lock(&self.batches.readers.0).push(context.waker().clone());
-            self.judge_batches(&mut state);
-            match state.under_way.first() {
-                Some(batch) if batch.verdict.number <= verdict.number => Poll::Pending,
-                _ => Poll::Ready(()),
+            let is_pending = |state: &mut State| {
+                self.judge_batches(state);
+                state.under_way.first().is_some_and(|first| first.verdict.number <= verdict.number)
+            };
+            if is_pending(&mut state) {
+                lock(&self.batches.readers.0).push(context.waker().clone());
+                // Its wake may have come before there was somebody to wake.
+                if is_pending(&mut state) {
+                    return Poll::Pending;
+                }
             }
+            Poll::Ready(())
         })
         .await;
         verdict.get()

@@ -47,10 +47,12 @@ impl Drop for Raw {
     }
 }
 
+/// A buffer from the pool, shared with recorded launches: what they use is not destroyed before they are submitted.
+pub(super) type Room = Pooled<Arc<Raw>>;
+
 /// Memory of the device.
 pub(crate) struct Buffer {
-    /// Shared with recorded launches, so that what they use is not destroyed before they are submitted.
-    pub(super) raw: Pooled<Arc<Raw>>,
+    pub(super) raw: Room,
     /// What will be known of the batch that computes the values. Never set if they were known to be right before anybody had them.
     pub(super) verdict: OnceLock<Arc<Verdict>>,
 }
@@ -67,16 +69,16 @@ impl WebGpu {
     }
 
     /// Room that the host can read.
-    pub(super) fn mappable(&self, bytes: u64) -> Result<Pooled<Arc<Raw>>> {
+    pub(super) fn mappable(&self, bytes: u64) -> Result<Room> {
         self.take(STAGING, bytes)
     }
 
     /// Room for the parameters of dispatches.
-    pub(super) fn params(&self, bytes: u64) -> Result<Pooled<Arc<Raw>>> {
+    pub(super) fn params(&self, bytes: u64) -> Result<Room> {
         self.take(PARAMS, bytes)
     }
 
-    fn take(&self, usage: wgpu::BufferUsages, bytes: u64) -> Result<Pooled<Arc<Raw>>> {
+    fn take(&self, usage: wgpu::BufferUsages, bytes: u64) -> Result<Room> {
         // Kernels read whole vec4s; a binding cannot be empty.
         let bytes = bytes.next_multiple_of(16).max(16);
         if bytes > self.caps.max_buffer_bytes {

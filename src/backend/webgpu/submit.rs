@@ -6,9 +6,8 @@ use futures_channel::oneshot;
 
 use super::WebGpu;
 use super::batch::Verdict;
-use super::buffer::{Buffer, Raw};
+use super::buffer::{Buffer, Room};
 use super::launch::{PARAMS_STRIDE_BYTES, ScopeFuture, Scopes, add_params, launch};
-use crate::backend::pool::Pooled;
 use crate::backend::{Bound, Finished, How};
 use crate::clock::Stopwatch;
 use crate::error::{Error, Result};
@@ -29,12 +28,12 @@ pub(crate) struct Running {
     ticks: Option<Staging>,
     timed: bool,
     /// Kept from the pool until the work is done.
-    _params: Pooled<Arc<Raw>>,
+    _params: Room,
 }
 
 /// A buffer that the host is about to read.
 struct Staging {
-    buffer: Pooled<Arc<Raw>>,
+    buffer: Room,
     bytes: u64,
     is_asked_for: bool,
 }
@@ -87,7 +86,7 @@ impl WebGpu {
         operands: [Option<Bound<'_, Buffer>>; 3],
         out: &Buffer,
         how: How,
-    ) -> Result<(Pooled<Arc<Raw>>, Option<Staging>, Option<Staging>)> {
+    ) -> Result<(Room, Option<Staging>, Option<Staging>)> {
         // All that can fail comes first.
         let params = self.params((PARAMS_STRIDE_BYTES * plan.dispatches.len()) as u64)?;
         let pipelines = self.pipelines(plan)?;

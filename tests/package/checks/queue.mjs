@@ -60,6 +60,20 @@ export default {
     for (const tensor of [a, b, ...kept]) tensor.dispose();
   },
 
+  "the queue is full": async ({ gpu }) => {
+    const x = integers(N * N, 9);
+    const a = await gpu.tensor(x, SHAPE);
+    // Each reading ends a batch, and no batch is judged before the browser has a turn.
+    const pending = [];
+    const tensors = [];
+    for (let i = 0; i < rounds(gpu, 400); i++) {
+      tensors.push(await gpu.matmul(a, a, { alpha: i % 5, keep: true }));
+      pending.push(tensors[i].toArray());
+    }
+    (await Promise.all(pending)).forEach((values, i) => same(values, product(x, x, { ...SIZES, alpha: i % 5 }), `result ${i}`));
+    for (const tensor of [a, ...tensors]) tensor.dispose();
+  },
+
   "more kinds of products than are remembered": async ({ gpu }) => {
     const x = integers(N * N, 3);
     const a = await gpu.tensor(x, SHAPE);
