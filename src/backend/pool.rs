@@ -89,6 +89,7 @@ impl<T> Pool<T> {
 
 impl<T> Pooled<T> {
     /// The buffer is not to serve again.
+    #[cfg(feature = "webgpu")]
     pub(crate) fn discard(&mut self) {
         self.is_sound = false;
     }
