@@ -54,9 +54,9 @@ impl Verdict {
     }
 }
 
-/// The bind groups of a product's launches, and what tells them from others: recipe, buffer of parameters, place in it, A and B.
+/// The bind groups of a product's launches, and what tells them from others: recipe, buffer of parameters, place in it, A, B and scratch.
 pub(super) struct Groups {
-    key: [u32; 5],
+    key: [u32; 6],
     groups: Vec<wgpu::BindGroup>,
 }
 
@@ -288,16 +288,19 @@ impl WebGpu {
         }
         let index = self.recipe(state, problem)?;
         let out = self.storage(problem.elements() * 4)?;
-        // What a plan binds without reading still has to be a buffer.
-        let nothing = if operands.iter().any(Option::is_none) { Some(self.storage(0)?) } else { None };
-        let [a, b] = operands.map(|operand| operand.or(nothing.as_ref()).unwrap_or(&out));
-        let buffers = [a, b, &out, &out];
+        // What a plan binds without reading still has to be a buffer. Launches that follow may use it too, since they run in order.
+        let scratch_bytes = state.recipes[index].plan.scratch_bytes;
+        let needs_scratch = scratch_bytes > 0 || operands.iter().any(Option::is_none);
+        let scratch = if needs_scratch { Some(self.storage(scratch_bytes)?) } else { None };
+        let other = scratch.as_ref().unwrap_or(&out);
+        let [a, b] = operands.map(|operand| operand.unwrap_or(other));
+        let buffers = [a, b, other, &out, other];
         let at = state.place(index, &self.batches);
         let (recipe, Some(params)) = (&state.recipes[index], &state.params.buffer) else {
             return Err(Error::internal("parameters without a buffer"));
         };
 
-        let key = [recipe.id, params.id, at as u32, a.raw.id, b.raw.id];
+        let key = [recipe.id, params.id, at as u32, a.raw.id, b.raw.id, other.raw.id];
         let known = lock(&out.raw.groups).take().filter(|known| known.key == key);
         let known = known.unwrap_or_else(|| Groups { key, groups: self.groups(&recipe.plan, &recipe.pipelines, &buffers, params, at) });
 

@@ -70,7 +70,7 @@ impl WebGpu {
         &self,
         plan: &Plan,
         pipelines: &[Pipeline],
-        buffers: &[&Buffer; 4],
+        buffers: &[&Buffer; 5],
         params: &wgpu::Buffer,
         mut params_at: usize,
     ) -> Vec<wgpu::BindGroup> {

@@ -91,8 +91,8 @@ impl WebGpu {
         let params = self.params((PARAMS_STRIDE_BYTES * plan.dispatches.len()) as u64)?;
         let pipelines = self.pipelines(plan)?;
         // What a plan binds without reading still has to be a buffer.
-        let nothing = self.storage(0)?;
-        let mut buffers = [&nothing, &nothing, &nothing, out];
+        let scratch = self.storage(plan.scratch_bytes)?;
+        let mut buffers = [&scratch, &scratch, &scratch, out, &scratch];
         for (buffer, operand) in buffers.iter_mut().zip(&operands) {
             match operand {
                 None => {}
@@ -187,7 +187,7 @@ impl WebGpu {
 
     pub(super) async fn read_back(&self, buffer: &Buffer, elements: u64) -> Result<HostVec> {
         let how = How { repeats: 0, timed: false, download: elements };
-        let running = self.start(&Plan { dispatches: Vec::new() }, [None, None, None], buffer, how)?;
+        let running = self.start(&Plan { dispatches: Vec::new(), scratch_bytes: 0 }, [None, None, None], buffer, how)?;
         // Without elements nothing is copied.
         Ok(self.complete(running).await?.data.unwrap_or_else(HostVec::empty))
     }
