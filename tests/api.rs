@@ -27,7 +27,7 @@ fn lengths_that_do_not_match_are_told_with_both_numbers() {
     let gpu = cpu();
     let a = [0.0; 6];
     let error = gpu.matmul_blocking(&a, &a, &Matmul::new(2, 4, 1)).unwrap_err();
-    assert_eq!(error, Error::LengthMismatch { argument: "a", length: 6, expected: 8, formula: "2 · 4".to_owned() });
+    assert_eq!(*error, Error::LengthMismatch { argument: "a", length: 6, expected: 8, formula: "2 · 4".to_owned() });
     assert_eq!(error.to_string(), "a has 6 elements, but 2 · 4 = 8 are needed");
     let codes = |op: Matmul<'_>| gpu.matmul_blocking(&a, &a, &op).unwrap_err().code();
     assert_eq!(codes(Matmul::new(2, 3, 3)), "length_mismatch");

@@ -27,7 +27,11 @@ impl<T: Clone> Registry<T> {
 
     pub(super) fn get(&self, number: u32) -> Result<T> {
         let objects = self.objects.borrow();
-        objects.iter().find(|(known, _)| *known == number).map(|(_, object)| object.clone()).ok_or(Error::Disposed { what: self.what })
+        objects
+            .iter()
+            .find(|(known, _)| *known == number)
+            .map(|(_, object)| object.clone())
+            .ok_or(Box::new(Error::Disposed { what: self.what }))
     }
 
     pub(super) fn remove(&self, number: u32) -> Option<T> {

@@ -50,7 +50,11 @@ impl WebGpu {
         // Kernels read whole vec4s; a binding cannot be empty.
         let bytes = bytes.next_multiple_of(16).max(16);
         if bytes > self.caps.max_buffer_bytes {
-            return Err(Error::LimitExceeded { what: "the size of a buffer in bytes", requested: bytes, max: self.caps.max_buffer_bytes });
+            return Err(Box::new(Error::LimitExceeded {
+                what: "the size of a buffer in bytes",
+                requested: bytes,
+                max: self.caps.max_buffer_bytes,
+            }));
         }
         self.pool.take(usage.bits(), bytes, || {
             let descriptor = wgpu::BufferDescriptor { label: None, size: bytes, usage, mapped_at_creation: false };

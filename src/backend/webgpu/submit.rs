@@ -191,12 +191,15 @@ impl WebGpu {
             data = Some(self.read(&staging)?);
         }
         match self.health.lost() {
-            Some(reason) => Err(Error::DeviceLost { reason }),
+            Some(reason) => Err(Box::new(Error::DeviceLost { reason })),
             None => Ok(Finished { data, kernel_ms, device_clock }),
         }
     }
 
     pub(super) async fn read_back(&self, buffer: &Buffer, elements: u64) -> Result<HostVec> {
+        if elements == 0 {
+            return Ok(HostVec::empty());
+        }
         let how = How { repeats: 0, timed: false, download: elements };
         let running = self.start(&Plan { dispatches: Vec::new() }, [None, None, None], buffer, how)?;
         self.complete(running).await?.data.ok_or_else(|| Error::internal("no result"))
@@ -205,20 +208,20 @@ impl WebGpu {
     /// What no scope caught.
     pub(super) fn settled(&self) -> Result<()> {
         match self.health.lost() {
-            Some(reason) => Err(Error::DeviceLost { reason }),
+            Some(reason) => Err(Box::new(Error::DeviceLost { reason })),
             None if self.health.note_out_of_memory(false) => Err(self.out_of_memory()),
             None => Ok(()),
         }
     }
 
-    fn out_of_memory(&self) -> Error {
-        Error::OutOfMemory { bytes: self.pool.stats().used_bytes, place: "the GPU" }
+    fn out_of_memory(&self) -> Box<Error> {
+        Box::new(Error::OutOfMemory { bytes: self.pool.stats().used_bytes, place: "the GPU" })
     }
 
     /// What a scope caught, as an error of this crate.
     fn judge(&self, fault: Option<wgpu::Error>) -> Result<()> {
         if let Some(reason) = self.health.lost() {
-            return Err(Error::DeviceLost { reason });
+            return Err(Box::new(Error::DeviceLost { reason }));
         }
         let Some(fault) = fault else { return Ok(()) };
         // A buffer that could not be had shows as a validation error where it is used.
@@ -266,8 +269,8 @@ impl WebGpu {
         mapped.map_err(|_| self.unmapped())
     }
 
-    fn unmapped(&self) -> Error {
-        Error::DeviceLost { reason: self.health.lost().unwrap_or_else(|| "the result could not be mapped".to_owned()) }
+    fn unmapped(&self) -> Box<Error> {
+        Box::new(Error::DeviceLost { reason: self.health.lost().unwrap_or_else(|| "the result could not be mapped".to_owned()) })
     }
 
     fn read(&self, staging: &Staging) -> Result<HostVec> {
@@ -296,7 +299,7 @@ impl WebGpu {
 fn copy(view: &wgpu::BufferView) -> Result<HostVec> {
     let values: &[f32] = bytemuck::cast_slice(view);
     let mut out = Vec::new();
-    out.try_reserve_exact(values.len()).map_err(|_| Error::OutOfMemory { bytes: view.len() as u64, place: "the host" })?;
+    out.try_reserve_exact(values.len()).map_err(|_| Box::new(Error::OutOfMemory { bytes: view.len() as u64, place: "the host" }))?;
     out.extend_from_slice(values);
     Ok(HostVec(out))
 }
