@@ -8,7 +8,15 @@ use std::{env, fs};
 const KERNEL: &str = "src/backend/cpu/wasm/kernel.rs";
 /// Name, target features, and how to optimize: engines without SIMD are rare, and the download is everybody's.
 const LEVELS: [(&str, &str, &str); 2] = [("scalar", "", "-Copt-level=s"), ("simd", "+simd128", "-Copt-level=2")];
-const SHADERS: [&str; 4] = ["matmul/tiled.wgsl", "matmul/packed.vert", "matmul/packed.frag", "matmul/unfold.frag"];
+const SHADERS: [&str; 7] = [
+    "matmul/store.wgsl",
+    "matmul/tiled.wgsl",
+    "matmul/sum.wgsl",
+    "matmul/vector.wgsl",
+    "matmul/packed.vert",
+    "matmul/packed.frag",
+    "matmul/unfold.frag",
+];
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");

@@ -55,6 +55,14 @@ find_browser() {
 }
 find_browser
 
+has_vulkan_validation() { [ -f /usr/share/vulkan/explicit_layer.d/VkLayer_khronos_validation.json ]; }
+
+# The Vulkan driver for the CPU that comes with Debian's Chromium: its file for the loader, or nothing.
+find_swiftshader() {
+    local icd=/usr/lib/chromium/vk_swiftshader_icd.json
+    if [ -f "$icd" ]; then echo "$icd"; fi
+}
+
 # Mesa's Vulkan driver for the CPU: its file for the loader, or nothing.
 find_lavapipe() {
     local icd

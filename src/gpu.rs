@@ -94,6 +94,12 @@ impl Gpu {
         Ok(Self(Arc::new(Inner { options, state: Mutex::new(State { opened: Some(opened), reopening: None }) })))
     }
 
+    /// A handle of a device that a test made.
+    #[cfg(all(test, feature = "vulkan", not(target_arch = "wasm32")))]
+    pub(crate) fn with(options: Options, opened: Opened) -> Self {
+        Self(Arc::new(Inner { options, state: Mutex::new(State { opened: Some(Arc::new(opened)), reopening: None }) }))
+    }
+
     /// The device in use.
     ///
     /// # Errors

@@ -9,6 +9,12 @@ use crate::error::Error;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum BackendId {
+    /// NVIDIA's CUDA, natively.
+    #[cfg(not(target_arch = "wasm32"))]
+    Cuda,
+    /// Vulkan itself, natively.
+    #[cfg(not(target_arch = "wasm32"))]
+    Vulkan,
     /// wgpu: WebGPU in the browser; Vulkan, Metal, DX12 or GL natively.
     WebGpu,
     /// Fragment shaders in the browser.
@@ -21,11 +27,24 @@ pub enum BackendId {
 
 impl BackendId {
     /// All of them, in the order in which `auto` prefers them.
-    pub const ALL: [Self; 4] = [Self::WebGpu, Self::WebGl2, Self::Simd, Self::Scalar];
+    pub const ALL: &[Self] = &[
+        #[cfg(not(target_arch = "wasm32"))]
+        Self::Cuda,
+        #[cfg(not(target_arch = "wasm32"))]
+        Self::Vulkan,
+        Self::WebGpu,
+        Self::WebGl2,
+        Self::Simd,
+        Self::Scalar,
+    ];
 
     /// The name that options, reports and JavaScript use.
     pub const fn name(self) -> &'static str {
         match self {
+            #[cfg(not(target_arch = "wasm32"))]
+            Self::Cuda => "cuda",
+            #[cfg(not(target_arch = "wasm32"))]
+            Self::Vulkan => "vulkan",
             Self::WebGpu => "webgpu",
             Self::WebGl2 => "webgl2",
             Self::Simd => "simd",
@@ -35,12 +54,12 @@ impl BackendId {
 
     /// The backend of that name.
     pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|id| id.name() == name)
+        Self::ALL.iter().copied().find(|id| id.name() == name)
     }
 
     /// Whether results come from a device of its own memory.
     pub const fn is_gpu(self) -> bool {
-        matches!(self, Self::WebGpu | Self::WebGl2)
+        !matches!(self, Self::Simd | Self::Scalar)
     }
 }
 
@@ -176,9 +195,18 @@ pub struct DeviceInfo {
     pub architecture: String,
     /// What sort of hardware.
     pub kind: DeviceKind,
+    /// The driver's name or version; empty if unknown.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub driver: String,
+    /// What drivers call this very card: the same in each backend that sees it. None if unknown.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub uuid: Option<[u8; 16]>,
+    /// The card's place on the PCI bus, e.g. `0000:65:00.0`: the same in each backend that sees it. Empty if unknown.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub pci_address: String,
     /// Limits that plans rely on.
     pub caps: Caps,
-    /// Features in use.
+    /// Features in use, or there to be used.
     pub features: Vec<&'static str>,
     /// Why this backend was chosen.
     pub reason: String,
@@ -196,7 +224,7 @@ impl DeviceInfo {
 }
 
 /// Whether an adapter's name is that of a known software renderer. Browsers do not always say so themselves.
-#[cfg(any(feature = "webgpu", all(feature = "webgl2", target_arch = "wasm32")))]
+#[cfg(any(all(feature = "vulkan", not(target_arch = "wasm32")), feature = "webgpu", all(feature = "webgl2", target_arch = "wasm32")))]
 pub(crate) fn is_software_name(name: &str) -> bool {
     let known: [&[u8]; 6] = [b"swiftshader", b"llvmpipe", b"lavapipe", b"softpipe", b"microsoft basic render", b"warp"];
     known.iter().any(|known| name.as_bytes().windows(known.len()).any(|part| part.eq_ignore_ascii_case(known)))

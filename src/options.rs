@@ -5,7 +5,7 @@ use crate::info::BackendId;
 /// Which backend to use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Choice {
-    /// The first of WebGPU, WebGL2, SIMD and scalar that works; a software GPU only if it beats the CPU.
+    /// The first of [`BackendId::ALL`] that works; a software GPU only if it beats the CPU.
     #[default]
     Auto,
     /// SIMD, else scalar.
@@ -33,11 +33,20 @@ pub struct Options {
     pub power_preference: PowerPreference,
     /// Bytes of free device buffers kept for reuse.
     pub pool_bytes: u64,
+    /// Whether a maker's library may compute where one is installed (cuBLASLt on CUDA). Without, kernels of this crate do.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub vendor_libraries: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { backend: Choice::Auto, power_preference: PowerPreference::HighPerformance, pool_bytes: 512 << 20 }
+        Self {
+            backend: Choice::Auto,
+            power_preference: PowerPreference::HighPerformance,
+            pool_bytes: 512 << 20,
+            #[cfg(not(target_arch = "wasm32"))]
+            vendor_libraries: true,
+        }
     }
 }
 

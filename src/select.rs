@@ -24,7 +24,7 @@ pub(crate) fn open(options: &Options) -> BoxFuture<'_, Result<Opened>> {
 
 async fn choose(options: &Options) -> Result<Opened> {
     let candidates: &[BackendId] = match &options.backend {
-        Choice::Auto => &BackendId::ALL,
+        Choice::Auto => BackendId::ALL,
         Choice::Cpu => &[BackendId::Simd, BackendId::Scalar],
         Choice::Only(id) => std::slice::from_ref(id),
     };
@@ -73,7 +73,7 @@ async fn choose(options: &Options) -> Result<Opened> {
 }
 
 fn settle(mut opened: Opened, reason: String, mut others: Vec<OtherBackend>, auto: bool) -> Opened {
-    for id in BackendId::ALL {
+    for &id in BackendId::ALL {
         if id != opened.info.backend && others.iter().all(|other| other.backend != id) {
             let why = if auto { "is preferred" } else { "was asked for" };
             others.push(OtherBackend::new(id, Standing::Untried, &format!("{} {why}", opened.info.backend), ""));

@@ -6,11 +6,12 @@
 
 mod cases;
 
-use lapidary::{BackendId, Error, Gpu, Options};
+use lapidary::{BackendId, Choice, Error, Gpu, Matmul, Options};
 
-fn open(backend: BackendId) -> Option<Gpu> {
+fn open(options: Options) -> Option<Gpu> {
+    let Choice::Only(backend) = options.backend else { panic!("one backend at a time") };
     let required = std::env::var("LAPIDARY_REQUIRE").unwrap_or_default();
-    match Gpu::open_blocking(Options::only(backend)) {
+    match Gpu::open_blocking(options) {
         Ok(gpu) => {
             let info = gpu.info().expect("an open handle has a device");
             assert_eq!(info.backend, backend, "another backend stood in");
@@ -26,9 +27,33 @@ fn open(backend: BackendId) -> Option<Gpu> {
 }
 
 fn every_case_on(backend: BackendId) {
-    let Some(gpu) = open(backend) else { return };
+    every_case_with(Options::only(backend));
+}
+
+fn every_case_with(options: Options) {
+    let Some(gpu) = open(options) else { return };
     let failures: Vec<String> = cases::all().iter().filter_map(|case| pollster::block_on(case.check(&gpu)).err()).collect();
     assert!(failures.is_empty(), "{} wrong:\n{}", failures.len(), failures.join("\n"));
+}
+
+#[test]
+fn every_case_on_cuda() {
+    every_case_on(BackendId::Cuda);
+}
+
+#[test]
+fn every_case_on_cuda_by_own_kernels() {
+    let options = Options { vendor_libraries: false, ..Options::only(BackendId::Cuda) };
+    if let Some(gpu) = open(options.clone()) {
+        let report = gpu.matmul_report_blocking(&[2.0], &[3.0], &Matmul::new(1, 1, 1)).expect("a small product");
+        assert_eq!(report.kernel, "matmul/tiled 32x32x16 nn");
+    }
+    every_case_with(options);
+}
+
+#[test]
+fn every_case_on_vulkan() {
+    every_case_on(BackendId::Vulkan);
 }
 
 #[test]

@@ -5,8 +5,9 @@ use std::fmt::Write;
 use std::path::Path;
 
 use lapidary::Caps;
+use lapidary::kernels::KernelId;
 use lapidary::ops::matmul::{Problem, Stored};
-use lapidary::plan::matmul::{compute, fragment};
+use lapidary::plan::matmul::{compute, cublaslt, cuda, fragment};
 use lapidary::plan::{Dispatch, Plan, Slot};
 use proptest::prelude::*;
 
@@ -61,6 +62,13 @@ fn plans_are_as_written_down() {
         ("default-limits", compute(&plain(4096, 4096, 4096), &DEFAULTS)),
         ("past-the-binding-limit", compute(&plain(7000, 7000, 7000), &DEFAULTS)),
         ("past-the-workgroup-limit", compute(&plain(5_000_000, 3, 2), &DEFAULTS)),
+        ("long-k", compute(&problem(128, 8192, 130, false, true, true, 0), &LARGE)),
+        ("cuda", cuda(&plain(4096, 4096, 4096), &LARGE, 132)),
+        ("cuda-small", cuda(&plain(1024, 1024, 1024), &LARGE, 132)),
+        ("cuda-odd", cuda(&problem(100, 33, 75, true, false, true, 1), &LARGE, 132)),
+        ("cublaslt", cublaslt(&problem(100, 33, 75, false, true, true, 1), &LARGE).map(|plan| plan.expect("it takes that"))),
+        ("row", compute(&problem(1, 4096, 4096, false, false, false, 0), &LARGE)),
+        ("column", compute(&problem(4096, 300, 1, false, false, true, 0), &LARGE)),
         ("fragment", fragment(&problem(100, 33, 75, false, true, true, 1), &DEFAULTS)),
     ];
     for (name, plan) in cases {
@@ -80,7 +88,20 @@ fn covers(problem: &Problem, plan: &Plan) -> Result<(), String> {
     let mut written = Vec::new();
     for dispatch in &plan.dispatches {
         let p = &dispatch.params;
+        if dispatch.kernel.id == KernelId::MatmulSum {
+            // All terms of k are in its parts, which the launch before it wrote.
+            let start = first_element(dispatch, Slot::Out, p.out_start);
+            written.push((start / u64::from(problem.n), start % u64::from(problem.n), p.m, p.n, dispatch.kernel.constant("ACCUMULATES")));
+            continue;
+        }
         work += u64::from(p.m) * u64::from(p.k.max(1)) * u64::from(p.n);
+        if dispatch.kernel.constant("PARTS") == 1 {
+            let parts = u64::from(dispatch.grid[2]);
+            if !(parts >= 2 && (parts - 1) * u64::from(p.k_part) < p.k.into() && parts * u64::from(p.k_part) >= p.k.into()) {
+                return Err(format!("{parts} parts of {} are not {}", p.k_part, p.k));
+            }
+            continue;
+        }
         let start = first_element(dispatch, Slot::Out, p.out_start);
         written.push((start / u64::from(problem.n), start % u64::from(problem.n), p.m, p.n, dispatch.kernel.constant("ACCUMULATES")));
     }
@@ -109,7 +130,12 @@ proptest! {
     /// cover their part; the parts make up the product.
     #[test]
     fn every_plan_keeps_the_limits(
-        m in 1u32..1200, k in 0u32..1200, n in 1u32..1200,
+        (m, k, n) in prop_oneof![
+            (1u32..700, 0u32..700, 1u32..700),
+            (1u32..70, 700u32..20_000, 1u32..70),
+            (Just(1), 0u32..20_000, 1u32..900),
+            (1u32..900, 0u32..20_000, Just(1)),
+        ],
         transpose_a: bool, transpose_b: bool, reads_c: bool, padding in 0u64..9,
         max_binding_bytes in 1u64 << 16..1 << 22, max_workgroups_per_dimension in 8u32..200,
     ) {
@@ -122,14 +148,27 @@ proptest! {
                 prop_assert_eq!(binding.offset_bytes % caps.binding_alignment_bytes, 0);
                 prop_assert!(binding.size_bytes > 0 && binding.size_bytes <= caps.max_binding_bytes, "{binding:?}");
                 prop_assert_eq!(binding.size_bytes % 16, 0);
-                let stored = match binding.slot { Slot::A => problem.a, Slot::B => problem.b, Slot::C => problem.c.unwrap(), Slot::Out => out };
+                if binding.slot == Slot::Scratch {
+                    prop_assert!(binding.offset_bytes == 0 && binding.size_bytes <= plan.scratch_bytes);
+                    continue;
+                }
+                let stored = match binding.slot { Slot::A => problem.a, Slot::B => problem.b, Slot::C => problem.c.unwrap(), _ => out };
                 if k > 0 || matches!(binding.slot, Slot::C | Slot::Out) {
                     prop_assert!(binding.offset_bytes + binding.size_bytes <= (stored.span() * 4).next_multiple_of(16), "{binding:?} of {stored:?}");
                 }
             }
-            let (tile_m, tile_n) = (dispatch.kernel.constant("TILE_M"), dispatch.kernel.constant("TILE_N"));
             let [x, y, z] = dispatch.grid;
-            prop_assert!(x.max(y) <= caps.max_workgroups_per_dimension && z == 1);
+            prop_assert!(x.max(y).max(z) <= caps.max_workgroups_per_dimension);
+            if dispatch.kernel.id == KernelId::MatmulSum {
+                prop_assert!(x * dispatch.kernel.constant("THREADS") * 4 >= dispatch.params.m * dispatch.params.lda);
+                continue;
+            }
+            prop_assert!(z == 1 || dispatch.kernel.constant("PARTS") == 1);
+            if dispatch.kernel.id == KernelId::MatmulVector {
+                prop_assert!(dispatch.params.m == 1 && x * dispatch.kernel.constant("GROUPS") * 4 >= dispatch.params.n);
+                continue;
+            }
+            let (tile_m, tile_n) = (dispatch.kernel.constant("TILE_M"), dispatch.kernel.constant("TILE_N"));
             prop_assert!(x * tile_n >= dispatch.params.n && y * tile_m >= dispatch.params.m);
             // Loads of four need starts and strides that are multiples of four.
             for (vec4, start, stride) in [("A_VEC4", dispatch.params.a_start, dispatch.params.lda), ("B_VEC4", dispatch.params.b_start, dispatch.params.ldb)] {
@@ -138,6 +177,40 @@ proptest! {
         }
         prop_assert_eq!(covers(&problem, &plan), Ok(()));
     }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, cases: 400, ..ProptestConfig::default() })]
+
+    /// Whatever the shape: the blocks cover the result, and a module of that variant is there, of as many threads as the plan launches.
+    #[cfg(feature = "cuda")]
+    #[test]
+    fn every_plan_for_cuda_has_its_kernel(
+        m in 1u32..5000, k in 0u32..100, n in 1u32..5000,
+        transpose_a: bool, transpose_b: bool, reads_c: bool, multiprocessors in 1u32..200,
+    ) {
+        let plan = cuda(&problem(m, k, n, transpose_a, transpose_b, reads_c, 0), &LARGE, multiprocessors).unwrap();
+        let [dispatch] = &plan.dispatches[..] else { panic!("{plan}") };
+        let kernel = &dispatch.kernel;
+        let (tile_m, tile_n) = (kernel.constant("TILE_M"), kernel.constant("TILE_N"));
+        prop_assert_eq!(dispatch.grid, [m.div_ceil(tile_m) * n.div_ceil(tile_n), 1, 1]);
+        let ptx = kernel.ptx().unwrap();
+        let threads = format!(".maxntid {}, 1, 1", kernel.constant("THREADS"));
+        prop_assert!(ptx.starts_with(".version 8.2") && ptx.contains(".entry matmul(") && ptx.contains(&threads), "{}", kernel);
+    }
+}
+
+#[test]
+fn what_cublaslt_does_not_take_is_left_to_the_kernel() {
+    let takes = |problem: &Problem| cublaslt(problem, &Caps::UNLIMITED).unwrap().is_some();
+    assert!(takes(&problem(3, 5, 7, false, false, false, 0)));
+    assert!(!takes(&problem(3, 0, 7, false, false, true, 0)), "a sum of no terms");
+    assert!(!takes(&problem(1 << 31, 1, 1, false, false, false, 0)), "past 31 bits");
+    assert!(!takes(&problem(0, 5, 7, false, false, false, 0)), "no result");
+    let empty = cuda(&problem(0, 5, 7, false, false, false, 0), &Caps::UNLIMITED, 132).unwrap();
+    assert_eq!((empty.dispatches.len(), empty.kernel().as_str()), (0, "none"));
+    let largest = cuda(&problem(u32::MAX, 1, 1, false, false, false, 0), &Caps::UNLIMITED, 132).unwrap();
+    assert_eq!(largest.dispatches[0].grid, [1 << 27, 1, 1]);
 }
 
 #[test]

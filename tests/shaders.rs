@@ -1,4 +1,4 @@
-//! Every variant of every WGSL kernel that a plan can ask for parses and validates, and is as its plan says.
+//! Every variant of every WGSL kernel that a plan can ask for parses and validates, and is as its plan says; the PTX is that of its source.
 #![cfg(not(target_arch = "wasm32"))]
 
 use lapidary::Caps;
@@ -11,24 +11,30 @@ fn variants() -> Vec<Kernel> {
     let mut kernels: Vec<Kernel> = Vec::new();
     let small_bindings = Caps { max_binding_bytes: 8192, ..Caps::UNLIMITED };
     for (caps, sizes) in [
-        (Caps { binding_alignment_bytes: 256, ..Caps::UNLIMITED }, [64, 512, 1024, 4096]),
-        (Caps { binding_alignment_bytes: 256, ..small_bindings }, [64, 96, 128, 160]),
+        (
+            Caps { binding_alignment_bytes: 256, ..Caps::UNLIMITED },
+            [[64; 3], [512; 3], [1024; 3], [4096; 3], [128, 8192, 128], [1, 5000, 300], [300, 200, 1]],
+        ),
+        (
+            Caps { binding_alignment_bytes: 256, ..small_bindings },
+            [[64; 3], [96; 3], [128; 3], [160; 3], [32, 4096, 32], [1, 9000, 7], [7, 9000, 1]],
+        ),
     ] {
-        for size in sizes {
+        for [m, k, n] in sizes {
             for bits in 0..32 {
                 let yes = |bit: u32| bits >> bit & 1 == 1;
-                let stored = |odd: bool| Stored { rows: size, columns: size, stride: u64::from(size) + u64::from(odd) };
-                let c = yes(2).then(|| stored(false));
+                let stored = |rows: u32, columns: u32, odd: bool| Stored { rows, columns, stride: u64::from(columns) + u64::from(odd) };
+                let c = yes(2).then(|| stored(m, n, false));
                 let problem = Problem {
-                    m: size,
-                    k: size,
-                    n: size,
+                    m,
+                    k,
+                    n,
                     transpose_a: yes(0),
                     transpose_b: yes(1),
                     alpha: 1.0,
                     beta: 1.0,
-                    a: stored(yes(3)),
-                    b: stored(yes(4)),
+                    a: if yes(0) { stored(k, m, yes(3)) } else { stored(m, k, yes(3)) },
+                    b: if yes(1) { stored(n, k, yes(4)) } else { stored(k, n, yes(4)) },
                     c,
                 };
                 for dispatch in compute(&problem, &caps).expect("within limits").dispatches {
@@ -53,7 +59,11 @@ fn every_variant_validates() {
         let mut validator = naga::valid::Validator::new(naga::valid::ValidationFlags::all(), naga::valid::Capabilities::empty());
         validator.validate(&module).unwrap_or_else(|error| panic!("{kernel} {:?}: {error:?}", kernel.constants));
         let entry = &module.entry_points[0];
-        assert_eq!(entry.workgroup_size, [kernel.constant("THREADS_N"), kernel.constant("THREADS_M"), 1]);
+        let threads = match kernel.id {
+            KernelId::MatmulSum | KernelId::MatmulVector => [kernel.constant("THREADS"), 1, 1],
+            _ => [kernel.constant("THREADS_N"), kernel.constant("THREADS_M"), 1],
+        };
+        assert_eq!(entry.workgroup_size, threads);
         // C is bound if and only if it is read.
         let bound =
             module.global_variables.iter().filter_map(|(_, variable)| variable.binding).map(|binding| binding.binding).collect::<Vec<_>>();
@@ -64,9 +74,23 @@ fn every_variant_validates() {
 #[test]
 fn accumulators_have_constant_indices() {
     // A driver keeps an array in registers only if every index is a constant; the template writes variables instead.
-    for kernel in variants() {
+    let variants = variants();
+    for id in [KernelId::MatmulSum, KernelId::MatmulVector] {
+        assert!(variants.iter().any(|kernel| kernel.id == id), "{id:?}");
+    }
+    assert!(variants.iter().any(|kernel| kernel.constant("PARTS") == 1));
+    for kernel in variants.iter().filter(|kernel| kernel.id == KernelId::MatmulTiled) {
         let source = kernel.wgsl().expect("the template expands");
         assert!(!source.contains("var sum: array") && source.contains("sum_0_0_0"), "{kernel}");
-        assert_eq!(kernel.id, KernelId::MatmulTiled);
     }
+}
+
+#[test]
+fn the_ptx_is_that_of_its_source() {
+    let source = include_bytes!("../shaders/matmul/tiled.cu");
+    // FNV-1a of 64 bits.
+    let hash = source.iter().fold(0xCBF2_9CE4_8422_2325u64, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01B3));
+    let ptx = include_str!("../shaders/matmul/tiled.ptx");
+    let first = ptx.lines().next().unwrap_or_default();
+    assert_eq!(first, format!("// scripts/ptx made this from tiled.cu, fnv1a {hash:016x}"), "run scripts/ptx");
 }

@@ -49,7 +49,7 @@ async fn every_case_on_scalar() {
 /// The whole way of a tensor, on each backend.
 #[wasm_bindgen_test]
 async fn tensors_chain() {
-    for backend in BackendId::ALL {
+    for &backend in BackendId::ALL {
         let gpu = open(backend).await;
         let values = random::matrix(35 * 35, 1);
         let identity: Vec<f32> = (0..35 * 35).map(|i| f32::from(u8::from(i % 36 == 0))).collect();
@@ -74,7 +74,7 @@ async fn software_is_named_and_auto_says_why() {
 
 #[wasm_bindgen_test]
 async fn bad_lengths_reach_no_device() {
-    for backend in BackendId::ALL {
+    for &backend in BackendId::ALL {
         let gpu = open(backend).await;
         let error = gpu.matmul(&[0.0; 5], &[0.0; 6], &Matmul::new(2, 3, 2)).await.unwrap_err();
         assert_eq!(*error, Error::LengthMismatch { argument: "a", length: 5, expected: 6, formula: "2 · 3".to_owned() });

@@ -30,7 +30,7 @@ uniform sampler2D c;
 //# end
 
 // Params of plan/matmul.rs, and what the backend adds to them.
-uniform uint params[20];
+uniform uint params[21];
 #define m params[0]
 #define k params[1]
 #define n params[2]
@@ -39,13 +39,13 @@ uniform uint params[20];
 #define ldc params[5]
 #define alpha uintBitsToFloat(params[11])
 #define beta uintBitsToFloat(params[12])
-#define out_log2 params[13]
-#define a_log2 params[14]
-#define a_mask params[15]
-#define b_log2 params[16]
-#define b_mask params[17]
-#define c_log2 params[18]
-#define c_mask params[19]
+#define out_log2 params[14]
+#define a_log2 params[15]
+#define a_mask params[16]
+#define b_log2 params[17]
+#define b_mask params[18]
+#define c_log2 params[19]
+#define c_mask params[20]
 
 //# for r in ROWS
 layout(location = $r) out vec4 row_$r;

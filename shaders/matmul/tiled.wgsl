@@ -6,30 +6,22 @@
 // neighbouring vec4s. The next step's slices are fetched into registers before the present one is multiplied, which hides the
 // latency of global memory; two buffers in workgroup memory were slower.
 //
-// Slices that lie wholly inside the matrices are fetched unchecked; the branch is the same for the whole workgroup. At the edges
-// what is outside counts as zero by selection, never by multiplication, so that a NaN there cannot spread.
+// A row or a column outside the result repeats the last one, and what comes of it is not stored. At the end of k what is outside
+// counts as zero by selection, never by multiplication, so that a NaN there cannot spread; before it all is fetched unchecked.
 //
 //   binding  name    stored as
 //   0        a       m x k (A_SCATTER = 1) or k x m (A_SCATTER = 0)
 //   1        b       k x n (B_SCATTER = 0) or n x k (B_SCATTER = 1)
-//   2        out     m x n
-//   3        params
-//   4        c       m x n, only if READS_C
+//            and those of store.wgsl
 //
-//   READS_C     beta is not 0: C is read.
-//   ACCUMULATES what out holds is added to: a later part of a product split over k.
+//   PARTS       k is split: group z sums the terms from z * k_part on, and its sums are the z-th of the matrices in out, which
+//               sum.wgsl adds up.
+//   UNROLL      steps of k in the body of the innermost loop.
 //   *_VEC4      rows start at multiples of 4 elements, so that vec4s can be loaded; otherwise four scalars are.
 //   *_SCATTER   the operand is stored with k along its rows: its vec4s are turned when they go to workgroup memory, into rows
 //               padded by one vec4 against bank conflicts.
 //
 // The template's lines begin with //#; kernels/template.rs expands them.
-
-struct Params {
-  m: u32, k: u32, n: u32,
-  lda: u32, ldb: u32, ldc: u32, ldo: u32,
-  a_start: u32, b_start: u32, c_start: u32, out_start: u32,
-  alpha: f32, beta: f32,
-}
 
 //# if A_VEC4
 @group(0) @binding(0) var<storage, read> a: array<vec4<f32>>;
@@ -41,71 +33,78 @@ struct Params {
 //# else
 @group(0) @binding(1) var<storage, read> b: array<f32>;
 //# end
-//# if OUT_VEC4
-@group(0) @binding(2) var<storage, read_write> out: array<vec4<f32>>;
-//# else
-@group(0) @binding(2) var<storage, read_write> out: array<f32>;
-//# end
-@group(0) @binding(3) var<uniform> params: Params;
-//# if READS_C
-@group(0) @binding(4) var<storage, read> c: array<f32>;
-//# end
-
 const A_STRIDE = TILE_M / 4u + A_SCATTER;
 const B_STRIDE = TILE_N / 4u + B_SCATTER;
-var<workgroup> a_tile: array<vec4<f32>, TILE_K * A_STRIDE>;
-var<workgroup> b_tile: array<vec4<f32>, TILE_K * B_STRIDE>;
+var<workgroup> a_tile: array<array<vec4<f32>, A_STRIDE>, TILE_K>;
+var<workgroup> b_tile: array<array<vec4<f32>, B_STRIDE>, TILE_K>;
 
-// Four elements of a stored row, all inside.
+// Four elements of a stored row, k inside.
 fn a_inside(row: u32, column: u32) -> vec4<f32> {
-  let i = params.a_start + row * params.lda + column;
+  let i = params.a_start + row * params.lda;
 //# if A_VEC4
-  return a[i / 4u];
+  return a[(i + column) / 4u];
 //# else
-  return vec4<f32>(a[i], a[i + 1u], a[i + 2u], a[i + 3u]);
+//# if A_SCATTER
+  let j = i + column;
+  return vec4<f32>(a[j], a[j + 1u], a[j + 2u], a[j + 3u]);
+//# else
+  let j = min(vec4<u32>(column, column + 1u, column + 2u, column + 3u), vec4<u32>(params.m - 1u));
+  return vec4<f32>(a[i + j.x], a[i + j.y], a[i + j.z], a[i + j.w]);
+//# end
 //# end
 }
 
 fn b_inside(row: u32, column: u32) -> vec4<f32> {
-  let i = params.b_start + row * params.ldb + column;
+  let i = params.b_start + row * params.ldb;
 //# if B_VEC4
-  return b[i / 4u];
+  return b[(i + column) / 4u];
 //# else
-  return vec4<f32>(b[i], b[i + 1u], b[i + 2u], b[i + 3u]);
+//# if B_SCATTER
+  let j = i + column;
+  return vec4<f32>(b[j], b[j + 1u], b[j + 2u], b[j + 3u]);
+//# else
+  let j = min(vec4<u32>(column, column + 1u, column + 2u, column + 3u), vec4<u32>(params.n - 1u));
+  return vec4<f32>(b[i + j.x], b[i + j.y], b[i + j.z], b[i + j.w]);
+//# end
 //# end
 }
 
-// Which of four elements from a column on are inside a row of so many.
-fn inside(column: u32, columns: u32) -> vec4<bool> {
-  return vec4<u32>(column, column + 1u, column + 2u, column + 3u) < vec4<u32>(columns);
-}
-
-// Four elements of a stored row, zero where outside.
-fn a_edge(row: u32, column: u32, rows: u32, columns: u32) -> vec4<f32> {
-  if (row >= rows || column >= columns) { return vec4<f32>(); }
+// The same where k may be outside, from `end` on.
+fn a_edge(row: u32, column: u32, end: u32) -> vec4<f32> {
+//# if A_SCATTER
+  if (column >= end) { return vec4<f32>(); }
 //# if A_VEC4
-  return select(vec4<f32>(), a_inside(row, column), inside(column, columns));
+  return select(vec4<f32>(), a_inside(row, column), vec4<u32>(column, column + 1u, column + 2u, column + 3u) < vec4<u32>(end));
 //# else
   let i = params.a_start + row * params.lda + column;
   var v = vec4<f32>(a[i], 0.0, 0.0, 0.0);
-  if (column + 1u < columns) { v.y = a[i + 1u]; }
-  if (column + 2u < columns) { v.z = a[i + 2u]; }
-  if (column + 3u < columns) { v.w = a[i + 3u]; }
+  if (column + 1u < end) { v.y = a[i + 1u]; }
+  if (column + 2u < end) { v.z = a[i + 2u]; }
+  if (column + 3u < end) { v.w = a[i + 3u]; }
   return v;
+//# end
+//# else
+  if (row >= end) { return vec4<f32>(); }
+  return a_inside(row, column);
 //# end
 }
 
-fn b_edge(row: u32, column: u32, rows: u32, columns: u32) -> vec4<f32> {
-  if (row >= rows || column >= columns) { return vec4<f32>(); }
+fn b_edge(row: u32, column: u32, end: u32) -> vec4<f32> {
+//# if B_SCATTER
+  if (column >= end) { return vec4<f32>(); }
 //# if B_VEC4
-  return select(vec4<f32>(), b_inside(row, column), inside(column, columns));
+  return select(vec4<f32>(), b_inside(row, column), vec4<u32>(column, column + 1u, column + 2u, column + 3u) < vec4<u32>(end));
 //# else
   let i = params.b_start + row * params.ldb + column;
   var v = vec4<f32>(b[i], 0.0, 0.0, 0.0);
-  if (column + 1u < columns) { v.y = b[i + 1u]; }
-  if (column + 2u < columns) { v.z = b[i + 2u]; }
-  if (column + 3u < columns) { v.w = b[i + 3u]; }
+  if (column + 1u < end) { v.y = b[i + 1u]; }
+  if (column + 2u < end) { v.z = b[i + 2u]; }
+  if (column + 3u < end) { v.w = b[i + 3u]; }
   return v;
+//# end
+//# else
+  if (row >= end) { return vec4<f32>(); }
+  return b_inside(row, column);
 //# end
 }
 
@@ -115,16 +114,18 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   let column0 = group.x * TILE_N;
   let tx = thread % THREADS_N;
   let ty = thread / THREADS_N;
-  let whole = row0 + TILE_M <= params.m && column0 + TILE_N <= params.n;
 
-  // Where this invocation fetches: a_along runs along a stored row of A, a_across counts stored rows; the same for B.
+  // Where this invocation fetches: a_along runs along a slice's stored row of A, a_across counts them; the same for B. What does not
+  // change with k is also known as a place in the stored matrix.
 //# for i in A_LOADS
 //# if A_SCATTER
   let a_along_$i = (thread + $iu * THREADS) % (TILE_K / 4u) * 4u;
   let a_across_$i = (thread + $iu * THREADS) / (TILE_K / 4u);
+  let a_place_$i = min(row0 + a_across_$i, params.m - 1u);
 //# else
   let a_along_$i = (thread + $iu * THREADS) % (TILE_M / 4u) * 4u;
   let a_across_$i = (thread + $iu * THREADS) / (TILE_M / 4u);
+  let a_place_$i = min(row0 + a_along_$i, (params.m - 1u) / 4u * 4u);
 //# end
   var a_next_$i: vec4<f32>;
 //# end
@@ -132,9 +133,11 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
 //# if B_SCATTER
   let b_along_$i = (thread + $iu * THREADS) % (TILE_K / 4u) * 4u;
   let b_across_$i = (thread + $iu * THREADS) / (TILE_K / 4u);
+  let b_place_$i = min(column0 + b_across_$i, params.n - 1u);
 //# else
   let b_along_$i = (thread + $iu * THREADS) % (TILE_N / 4u) * 4u;
   let b_across_$i = (thread + $iu * THREADS) / (TILE_N / 4u);
+  let b_place_$i = min(column0 + b_along_$i, (params.n - 1u) / 4u * 4u);
 //# end
   var b_next_$i: vec4<f32>;
 //# end
@@ -147,77 +150,88 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
 //# end
 //# end
 
-  for (var k0 = 0u; k0 < params.k + TILE_K; k0 += TILE_K) {
+//# if PARTS
+  let first = group.z * params.k_part;
+  let last = min(params.k, first + params.k_part);
+//# else
+  let first = 0u;
+  let last = params.k;
+//# end
+  for (var k0 = first; k0 < last + TILE_K; k0 += TILE_K) {
     // What the last turn fetched goes to workgroup memory; the first turn has fetched nothing yet.
-    if (k0 > 0u) {
+    if (k0 > first) {
       workgroupBarrier();
 //# for i in A_LOADS
 //# if A_SCATTER
 //# for r in 4
-      a_tile[(a_along_$i + $ru) * A_STRIDE + a_across_$i / 4u][a_across_$i % 4u] = a_next_$i[$r];
+      a_tile[a_along_$i + $ru][a_across_$i / 4u][a_across_$i % 4u] = a_next_$i[$r];
 //# end
 //# else
-      a_tile[a_across_$i * A_STRIDE + a_along_$i / 4u] = a_next_$i;
+      a_tile[a_across_$i][a_along_$i / 4u] = a_next_$i;
 //# end
 //# end
 //# for i in B_LOADS
 //# if B_SCATTER
 //# for r in 4
-      b_tile[(b_along_$i + $ru) * B_STRIDE + b_across_$i / 4u][b_across_$i % 4u] = b_next_$i[$r];
+      b_tile[b_along_$i + $ru][b_across_$i / 4u][b_across_$i % 4u] = b_next_$i[$r];
 //# end
 //# else
-      b_tile[b_across_$i * B_STRIDE + b_along_$i / 4u] = b_next_$i;
+      b_tile[b_across_$i][b_along_$i / 4u] = b_next_$i;
 //# end
 //# end
       workgroupBarrier();
     }
-    if (k0 < params.k) {
-      if (whole && k0 + TILE_K <= params.k) {
+    if (k0 < last) {
+      if (k0 + TILE_K <= last) {
 //# for i in A_LOADS
 //# if A_SCATTER
-        a_next_$i = a_inside(row0 + a_across_$i, k0 + a_along_$i);
+        a_next_$i = a_inside(a_place_$i, k0 + a_along_$i);
 //# else
-        a_next_$i = a_inside(k0 + a_across_$i, row0 + a_along_$i);
+        a_next_$i = a_inside(k0 + a_across_$i, a_place_$i);
 //# end
 //# end
 //# for i in B_LOADS
 //# if B_SCATTER
-        b_next_$i = b_inside(column0 + b_across_$i, k0 + b_along_$i);
+        b_next_$i = b_inside(b_place_$i, k0 + b_along_$i);
 //# else
-        b_next_$i = b_inside(k0 + b_across_$i, column0 + b_along_$i);
+        b_next_$i = b_inside(k0 + b_across_$i, b_place_$i);
 //# end
 //# end
       } else {
 //# for i in A_LOADS
 //# if A_SCATTER
-        a_next_$i = a_edge(row0 + a_across_$i, k0 + a_along_$i, params.m, params.k);
+        a_next_$i = a_edge(a_place_$i, k0 + a_along_$i, last);
 //# else
-        a_next_$i = a_edge(k0 + a_across_$i, row0 + a_along_$i, params.k, params.m);
+        a_next_$i = a_edge(k0 + a_across_$i, a_place_$i, last);
 //# end
 //# end
 //# for i in B_LOADS
 //# if B_SCATTER
-        b_next_$i = b_edge(column0 + b_across_$i, k0 + b_along_$i, params.n, params.k);
+        b_next_$i = b_edge(b_place_$i, k0 + b_along_$i, last);
 //# else
-        b_next_$i = b_edge(k0 + b_across_$i, column0 + b_along_$i, params.k, params.n);
+        b_next_$i = b_edge(k0 + b_across_$i, b_place_$i, last);
 //# end
 //# end
       }
     }
-    if (k0 > 0u) {
-      for (var kk = 0u; kk < TILE_K; kk++) {
+    if (k0 > first) {
+      for (var kk = 0u; kk < TILE_K; kk += UNROLL) {
+//# for u in UNROLL
+        {
 //# for i in A_GROUPS
-        let a_$i = a_tile[kk * A_STRIDE + $iu * THREADS_M + ty];
+          let a_$i = a_tile[kk + $uu][$iu * THREADS_M + ty];
 //# end
 //# for j in B_GROUPS
-        let b_$j = b_tile[kk * B_STRIDE + $ju * THREADS_N + tx];
+          let b_$j = b_tile[kk + $uu][$ju * THREADS_N + tx];
 //# end
 //# for i in A_GROUPS
 //# for r in 4
 //# for j in B_GROUPS
-        sum_$i_$r_$j = fma(vec4<f32>(a_$i[$r]), b_$j, sum_$i_$r_$j);
+          sum_$i_$r_$j = fma(vec4<f32>(a_$i[$r]), b_$j, sum_$i_$r_$j);
 //# end
 //# end
+//# end
+        }
 //# end
       }
     }
@@ -226,34 +240,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
 //# for i in A_GROUPS
 //# for r in 4
 //# for j in B_GROUPS
-  store(row0 + ($iu * THREADS_M + ty) * 4u + $ru, column0 + ($ju * THREADS_N + tx) * 4u, sum_$i_$r_$j);
-//# end
-//# end
-//# end
-}
-
-fn store(row: u32, column: u32, sum: vec4<f32>) {
-  if (row >= params.m || column >= params.n) { return; }
-  let o = params.out_start + row * params.ldo + column;
-  var v = params.alpha * sum;
-//# if READS_C
-  let i = params.c_start + row * params.ldc + column;
-  v.x += params.beta * c[i];
-  if (column + 1u < params.n) { v.y += params.beta * c[i + 1u]; }
-  if (column + 2u < params.n) { v.z += params.beta * c[i + 2u]; }
-  if (column + 3u < params.n) { v.w += params.beta * c[i + 3u]; }
-//# end
-//# if OUT_VEC4
-//# if ACCUMULATES
-  v += out[o / 4u];
-//# end
-  out[o / 4u] = v;
-//# else
-//# for r in 4
-//# if ACCUMULATES
-  if (column + $ru < params.n) { out[o + $ru] += v[$r]; }
-//# else
-  if (column + $ru < params.n) { out[o + $ru] = v[$r]; }
+  store(group.z, row0 + ($iu * THREADS_M + ty) * 4u + $ru, column0 + ($ju * THREADS_N + tx) * 4u, sum_$i_$r_$j);
 //# end
 //# end
 //# end

@@ -2,6 +2,10 @@
 
 use std::future::ready;
 
+#[cfg(all(feature = "cuda", any(target_os = "linux", target_os = "windows")))]
+use super::cuda;
+#[cfg(all(feature = "vulkan", not(target_arch = "wasm32")))]
+use super::vulkan;
 #[cfg(all(feature = "webgl2", target_arch = "wasm32"))]
 use super::webgl2;
 #[cfg(feature = "webgpu")]
@@ -16,7 +20,8 @@ use crate::plan::Plan;
 
 macro_rules! backends {
     ($( $(#[$cfg:meta])? $name:ident: $module:ident::$device:ident, )+) => {
-        /// An open device.
+        /// An open device: one a handle.
+        #[allow(clippy::large_enum_variant, reason = "boxing would cost each call more than it saves")]
         pub(crate) enum Device { $( $(#[$cfg])? $name($module::$device), )+ }
 
         /// Memory of a device.
@@ -102,6 +107,10 @@ macro_rules! backends {
 
 backends! {
     Cpu: cpu::Cpu,
+    #[cfg(all(feature = "cuda", any(target_os = "linux", target_os = "windows")))]
+    Cuda: cuda::Cuda,
+    #[cfg(all(feature = "vulkan", not(target_arch = "wasm32")))]
+    Vulkan: vulkan::Vulkan,
     #[cfg(feature = "webgpu")]
     WebGpu: webgpu::WebGpu,
     #[cfg(all(feature = "webgl2", target_arch = "wasm32"))]
@@ -123,6 +132,10 @@ impl Device {
     pub(crate) async fn open(id: BackendId, options: &Options) -> Result<Opened, OtherBackend> {
         let (device, info) = match id {
             BackendId::Simd | BackendId::Scalar => cpu::open(id).await.map(|(device, info)| (Self::Cpu(device), info)),
+            #[cfg(all(feature = "cuda", any(target_os = "linux", target_os = "windows")))]
+            BackendId::Cuda => cuda::open(options).map(|(device, info)| (Self::Cuda(device), info)),
+            #[cfg(all(feature = "vulkan", not(target_arch = "wasm32")))]
+            BackendId::Vulkan => vulkan::open(options).map(|(device, info)| (Self::Vulkan(device), info)),
             #[cfg(feature = "webgpu")]
             BackendId::WebGpu => webgpu::open(options).await.map(|(device, info)| (Self::WebGpu(device), info)),
             #[cfg(all(feature = "webgl2", target_arch = "wasm32"))]
@@ -130,6 +143,11 @@ impl Device {
             #[allow(unreachable_patterns, reason = "with all backends built in there is no other")]
             other => {
                 let _ = options;
+                #[cfg(not(any(target_os = "linux", target_os = "windows", target_arch = "wasm32")))]
+                if other == BackendId::Cuda {
+                    let (reason, remedy) = ("NVIDIA has no CUDA for this system".to_owned(), String::new());
+                    return Err(OtherBackend { backend: other, standing: Standing::Off, reason, remedy });
+                }
                 let (reason, remedy) = if other == BackendId::WebGl2 && cfg!(not(target_arch = "wasm32")) {
                     ("WebGL2 is the browser's", String::new())
                 } else {

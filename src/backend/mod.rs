@@ -4,9 +4,18 @@
 //! compiles kernels and keeps them, `submit` runs plans and brings results back.
 
 pub(crate) mod cpu;
+#[cfg(all(feature = "cuda", any(target_os = "linux", target_os = "windows")))]
+pub(crate) mod cuda;
 pub(crate) mod device;
-#[cfg(any(feature = "webgpu", all(feature = "webgl2", target_arch = "wasm32")))]
+#[cfg(any(
+    all(feature = "cuda", any(target_os = "linux", target_os = "windows")),
+    all(feature = "vulkan", not(target_arch = "wasm32")),
+    feature = "webgpu",
+    all(feature = "webgl2", target_arch = "wasm32")
+))]
 pub(crate) mod pool;
+#[cfg(all(feature = "vulkan", not(target_arch = "wasm32")))]
+pub(crate) mod vulkan;
 #[cfg(all(feature = "webgl2", target_arch = "wasm32"))]
 pub(crate) mod webgl2;
 #[cfg(feature = "webgpu")]

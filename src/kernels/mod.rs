@@ -1,5 +1,7 @@
 //! The table of kernels: an id, the constants of a variant, and the source in `shaders/<op>/` that they come from.
 
+#[cfg(all(feature = "cuda", not(target_arch = "wasm32")))]
+mod ptx;
 pub mod template;
 
 use std::fmt;
@@ -10,14 +12,21 @@ use template::Constant;
 /// A kernel's source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KernelId {
-    /// `shaders/matmul/tiled.wgsl`: the register-tiled product.
+    /// `shaders/matmul/tiled.wgsl`, and `tiled.cu` for CUDA: the register-tiled product.
     MatmulTiled,
+    /// `shaders/matmul/vector.wgsl`: the product with a single row or column.
+    MatmulVector,
+    /// `shaders/matmul/sum.wgsl`: the sum of the parts of a product that was split over k.
+    MatmulSum,
     /// `shaders/matmul/packed.frag`: the product by fragment shader, four rows a pass.
     MatmulPacked,
     /// `shaders/matmul/unfold.frag`: puts what the last gives into the form of an operand.
     MatmulUnfold,
     /// `backend/cpu`: the product on the CPU.
     MatmulCpu,
+    /// NVIDIA's cuBLASLt.
+    #[cfg(not(target_arch = "wasm32"))]
+    MatmulCublasLt,
 }
 
 impl KernelId {
@@ -25,18 +34,28 @@ impl KernelId {
     pub const fn name(self) -> &'static str {
         match self {
             Self::MatmulTiled => "matmul/tiled",
+            Self::MatmulVector => "matmul/vector",
+            Self::MatmulSum => "matmul/sum",
             Self::MatmulPacked => "matmul/packed",
             Self::MatmulUnfold => "matmul/unfold",
             Self::MatmulCpu => "matmul/cpu",
+            #[cfg(not(target_arch = "wasm32"))]
+            Self::MatmulCublasLt => "matmul/cublaslt",
         }
     }
 
-    const fn template(self) -> &'static str {
+    /// The files that make up the source, one after the other.
+    const fn templates(self) -> &'static [&'static str] {
+        const STORE: &str = include_str!(concat!(env!("OUT_DIR"), "/matmul-store.wgsl"));
         match self {
-            Self::MatmulTiled => include_str!(concat!(env!("OUT_DIR"), "/matmul-tiled.wgsl")),
-            Self::MatmulPacked => include_str!(concat!(env!("OUT_DIR"), "/matmul-packed.frag")),
-            Self::MatmulUnfold => include_str!(concat!(env!("OUT_DIR"), "/matmul-unfold.frag")),
-            Self::MatmulCpu => "",
+            Self::MatmulTiled => &[STORE, include_str!(concat!(env!("OUT_DIR"), "/matmul-tiled.wgsl"))],
+            Self::MatmulVector => &[STORE, include_str!(concat!(env!("OUT_DIR"), "/matmul-vector.wgsl"))],
+            Self::MatmulSum => &[STORE, include_str!(concat!(env!("OUT_DIR"), "/matmul-sum.wgsl"))],
+            Self::MatmulPacked => &[include_str!(concat!(env!("OUT_DIR"), "/matmul-packed.frag"))],
+            Self::MatmulUnfold => &[include_str!(concat!(env!("OUT_DIR"), "/matmul-unfold.frag"))],
+            Self::MatmulCpu => &[],
+            #[cfg(not(target_arch = "wasm32"))]
+            Self::MatmulCublasLt => &[],
         }
     }
 }
@@ -63,6 +82,12 @@ impl Kernel {
         self.source("", ["const ", " = ", "u;\n"])
     }
 
+    /// The variant's PTX.
+    #[cfg(all(feature = "cuda", not(target_arch = "wasm32")))]
+    pub fn ptx(&self) -> Result<&'static str> {
+        ptx::module(&self.variant).ok_or_else(|| crate::error::Error::internal(format!("there is no PTX of {self}")))
+    }
+
     /// The variant's GLSL ES 3.00.
     pub fn glsl(&self) -> Result<String> {
         self.source("#version 300 es\n", ["#define ", " ", "\n"])
@@ -76,7 +101,10 @@ impl Kernel {
                 source.push_str(part);
             }
         }
-        template::expand(self.id.template(), &self.constants, source)
+        for template in self.id.templates() {
+            source = template::expand(template, &self.constants, source)?;
+        }
+        Ok(source)
     }
 }
 

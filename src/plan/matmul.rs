@@ -1,7 +1,14 @@
 //! Plans for the matrix product. Every splitting happens here: over m, n and k where an operand is larger than a binding may be, over
 //! m and n where there would be more workgroups than a dispatch may have.
 
+#[cfg(not(target_arch = "wasm32"))]
+mod cuda;
+mod vector;
+
 use std::fmt;
+
+#[cfg(not(target_arch = "wasm32"))]
+pub use cuda::{cublaslt, cuda};
 
 use super::{Binding, Dispatch, Plan, Slot};
 use crate::error::{Error, Result};
@@ -9,7 +16,7 @@ use crate::info::Caps;
 use crate::kernels::{Kernel, KernelId};
 use crate::ops::matmul::{Problem, Stored};
 
-/// What a product's kernel is told at run time; the layout is that of `Params` in `shaders/matmul/tiled.wgsl`.
+/// What a product's kernel is told at run time; the layout is that of `Params` in `shaders/matmul/store.wgsl`.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Default, bytemuck::Pod, bytemuck::Zeroable)]
 #[expect(missing_docs, reason = "named as in the shader")]
@@ -27,12 +34,17 @@ pub struct Params {
     pub out_start: u32,
     pub alpha: f32,
     pub beta: f32,
+    pub k_part: u32,
 }
 
 impl fmt::Display for Params {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { m, k, n, lda, ldb, ldc, ldo, a_start, b_start, c_start, out_start, alpha, beta } = self;
-        write!(f, "{m}x{k}x{n} strides {lda},{ldb},{ldc},{ldo} starts {a_start},{b_start},{c_start},{out_start} alpha {alpha} beta {beta}")
+        let Self { m, k, n, lda, ldb, ldc, ldo, a_start, b_start, c_start, out_start, alpha, beta, k_part } = self;
+        write!(
+            f,
+            "{m}x{k}x{n} strides {lda},{ldb},{ldc},{ldo} starts {a_start},{b_start},{c_start},{out_start} alpha {alpha} beta {beta}"
+        )?;
+        if *k_part > 0 { write!(f, " k in parts of {k_part}") } else { Ok(()) }
     }
 }
 
@@ -44,21 +56,35 @@ struct Tile {
     k: u32,
     threads_m: u32,
     threads_n: u32,
-    /// Multiplications a second of one workgroup, relative to the largest tile: measured on an NVIDIA H200.
+    /// Steps of k in the body of the innermost loop.
+    unroll: u32,
+    /// Multiplications a second of one workgroup, relative to the second tile: measured on an NVIDIA H200.
     speed: f64,
 }
 
-const TILES: [Tile; 4] = [
-    Tile { m: 256, n: 128, k: 16, threads_m: 16, threads_n: 16, speed: 1.0 },
-    Tile { m: 64, n: 64, k: 16, threads_m: 8, threads_n: 16, speed: 0.93 },
-    Tile { m: 32, n: 64, k: 32, threads_m: 8, threads_n: 16, speed: 0.7 },
+const TILES: [Tile; 5] = [
+    Tile { m: 256, n: 128, k: 16, threads_m: 16, threads_n: 16, unroll: 4, speed: 1.02 },
+    Tile { m: 128, n: 128, k: 16, threads_m: 8, threads_n: 16, unroll: 4, speed: 1.0 },
+    Tile { m: 64, n: 64, k: 16, threads_m: 8, threads_n: 16, unroll: 1, speed: 0.93 },
+    Tile { m: 32, n: 64, k: 32, threads_m: 8, threads_n: 16, unroll: 1, speed: 0.7 },
     // For what fits a few workgroups: no slower there, and sooner compiled, which counts where a CPU emulates the GPU.
-    Tile { m: 32, n: 32, k: 16, threads_m: 8, threads_n: 8, speed: 0.5 },
+    Tile { m: 32, n: 32, k: 16, threads_m: 8, threads_n: 8, unroll: 1, speed: 0.5 },
 ];
 
 /// Workgroups assumed to run at once. No browser tells; large GPUs have 100 to 200 multiprocessors, and smaller ones lose little by tiles
 /// smaller than they could take.
 const PARALLEL_WORKGROUPS: u64 = 128;
+
+/// The most parts of k.
+const MOST_PARTS: u32 = 64;
+
+/// What adding up the parts of a split k costs, in multiplications of a workgroup of the second tile: another launch, and for each element
+/// written or read. Measured as the speeds above.
+const SUM_LAUNCH: f64 = 8e5;
+const SUM_ELEMENT: f64 = 0.27;
+
+/// Invocations in a workgroup that adds up parts.
+const SUM_THREADS: u32 = 64;
 
 impl Tile {
     fn threads(&self) -> u32 {
@@ -74,22 +100,42 @@ impl Tile {
         self.threads() <= caps.max_workgroup_invocations && self.workgroup_bytes() <= caps.max_workgroup_bytes
     }
 
-    /// The time of a product in arbitrary units: rounds of workgroups, times a tile's work, over its speed.
-    fn cost(&self, m: u32, n: u32) -> f64 {
-        let workgroups = u64::from(m.div_ceil(self.m)) * u64::from(n.div_ceil(self.n));
+    /// The time of a product in arbitrary units, its k in so many parts: rounds of workgroups, times a tile's work, over its speed; and the
+    /// adding up.
+    fn cost(&self, [m, k, n]: [u32; 3], parts: u32) -> f64 {
+        let workgroups = u64::from(m.div_ceil(self.m)) * u64::from(n.div_ceil(self.n)) * u64::from(parts);
         let rounds = workgroups.div_ceil(PARALLEL_WORKGROUPS);
-        rounds as f64 * f64::from(self.m * self.n) / self.speed
+        let work = rounds as f64 * f64::from(self.m * self.n) * f64::from(k.max(1).div_ceil(parts)) / self.speed;
+        let moved = f64::from(2 * parts + 1) * f64::from(m) * f64::from(n);
+        if parts > 1 { work + SUM_LAUNCH + SUM_ELEMENT * moved } else { work }
     }
 
-    fn choose(m: u32, n: u32, caps: &Caps) -> Result<Self> {
-        let mut best: Option<(f64, Self)> = None;
+    /// The cheapest tile, and how many parts it takes k in.
+    fn choose(shape: [u32; 3], caps: &Caps) -> Result<(Self, u32)> {
+        let [m, k, n] = shape;
+        let scratch = |parts: u32| u64::from(parts) * u64::from(m) * u64::from(n.next_multiple_of(4)) * 4;
+        let splits = |tile: &Self, parts: u32| {
+            // What a part does should be worth its end, and the parts have to be found room for.
+            k / parts >= 2 * tile.k
+                && parts <= caps.max_workgroups_per_dimension
+                && scratch(parts) <= caps.max_binding_bytes.min(1 << 28)
+                && (scratch(1) / 16).div_ceil(SUM_THREADS.into()) <= u64::from(caps.max_workgroups_per_dimension)
+        };
+        let mut best: Option<(f64, Self, u32)> = None;
         for tile in TILES {
-            let cost = tile.cost(m, n);
-            if tile.fits(caps) && best.is_none_or(|(least, _)| cost < least) {
-                best = Some((cost, tile));
+            if !tile.fits(caps) {
+                continue;
+            }
+            let mut parts = 1;
+            while parts == 1 || parts <= MOST_PARTS && splits(&tile, parts) {
+                let cost = tile.cost(shape, parts);
+                if best.is_none_or(|(least, ..)| cost < least) {
+                    best = Some((cost, tile, parts));
+                }
+                parts *= 2;
             }
         }
-        best.map(|(_, tile)| tile).ok_or(Box::new(Error::LimitExceeded {
+        best.map(|(_, tile, parts)| (tile, parts)).ok_or(Box::new(Error::LimitExceeded {
             what: "the workgroup memory in bytes that the smallest kernel needs",
             requested: u64::from(TILES[TILES.len() - 1].workgroup_bytes()),
             max: u64::from(caps.max_workgroup_bytes),
@@ -104,24 +150,24 @@ pub fn compute(problem: &Problem, caps: &Caps) -> Result<Plan> {
         within_buffer(&stored, caps)?;
     }
     let split = Split::choose(problem, caps);
-    let mut dispatches = Vec::new();
+    let mut plan = Plan { dispatches: Vec::new(), scratch_bytes: 0 };
     for m0 in (0..problem.m).step_by(split.m as usize) {
         for n0 in (0..problem.n).step_by(split.n as usize) {
             // A sum of no terms still has to be written.
             for k0 in (0..problem.k.max(1)).step_by(split.k as usize) {
                 let part =
                     Part { m0, k0, n0, m: split.m.min(problem.m - m0), k: split.k.min(problem.k - k0), n: split.n.min(problem.n - n0) };
-                dispatches.push(part.dispatch(problem, caps)?);
+                part.dispatch(problem, caps, &mut plan)?;
             }
         }
     }
-    Ok(Plan { dispatches })
+    Ok(plan)
 }
 
 /// A plan for the CPU, which needs no splitting.
 pub fn cpu(problem: &Problem, variant: &str) -> Plan {
     let kernel = Kernel { id: KernelId::MatmulCpu, variant: variant.to_owned(), constants: constants_of_layout(problem) };
-    Plan { dispatches: vec![Dispatch { kernel, params: whole(problem), bindings: Vec::new(), grid: [1; 3] }] }
+    Plan::of(Dispatch { kernel, params: whole(problem), bindings: Vec::new(), grid: [1; 3] })
 }
 
 /// A plan for fragment shaders: a texel of the target is a row of four elements, and the target has a layer for each row of a block.
@@ -160,7 +206,7 @@ pub fn fragment(problem: &Problem, caps: &Caps) -> Result<Plan> {
     let mut constants = constants_of_layout(problem);
     constants.extend([("ROWS", rows), ("A_VEC4", vec4(&problem.a)), ("B_VEC4", vec4(&problem.b))]);
     let kernel = Kernel { id: KernelId::MatmulPacked, variant: format!("{rows}x4"), constants };
-    Ok(Plan { dispatches: vec![Dispatch { kernel, params: whole(problem), bindings, grid: [width, height, rows] }] })
+    Ok(Plan::of(Dispatch { kernel, params: whole(problem), bindings, grid: [width, height, rows] }))
 }
 
 /// The product whose result is the transpose of this one's, where C is a packed column if it is read.
@@ -282,51 +328,106 @@ struct Part {
 }
 
 impl Part {
-    fn dispatch(&self, problem: &Problem, caps: &Caps) -> Result<Dispatch> {
-        let tile = Tile::choose(self.m, self.n, caps)?;
+    /// Adds what computes this part.
+    fn dispatch(&self, problem: &Problem, caps: &Caps, plan: &mut Plan) -> Result<()> {
         let in_order = |swap: bool, x: u32, y: u32| if swap { (y, x) } else { (x, y) };
         let a_at = in_order(problem.transpose_a, self.m0, self.k0);
         let b_at = in_order(problem.transpose_b, self.k0, self.n0);
         let a_size = in_order(problem.transpose_a, self.m, self.k);
         let b_size = in_order(problem.transpose_b, self.k, self.n);
-        let out = result(problem);
-        let mut bindings = Vec::with_capacity(4);
-        let mut bind = |slot, index, stored: &Stored, at, size| {
-            let (binding, start) = window(slot, index, stored, at, size, caps);
-            bindings.push(binding);
-            start
-        };
-        let a_start = bind(Slot::A, 0, &problem.a, a_at, a_size);
-        let b_start = bind(Slot::B, 1, &problem.b, b_at, b_size);
-        let out_start = bind(Slot::Out, 2, &out, (self.m0, self.n0), (self.m, self.n));
+        let (a, a_start) = window(Slot::A, 0, &problem.a, a_at, a_size, caps);
+        let (b, b_start) = window(Slot::B, 1, &problem.b, b_at, b_size, caps);
+        let size = (self.m, self.n);
+        let (out, out_start) = window(Slot::Out, 2, &result(problem), (self.m0, self.n0), size, caps);
         // The first part along k adds C, the later ones what the earlier ones wrote.
-        let reads_c = problem.c.filter(|_| self.k0 == 0);
-        let c_start = reads_c.map_or(0, |c| bind(Slot::C, 4, &c, (self.m0, self.n0), (self.m, self.n)));
+        let c = problem.c.filter(|_| self.k0 == 0).map(|c| window(Slot::C, 4, &c, (self.m0, self.n0), size, caps));
+        let c_start = c.map_or(0, |(_, start)| start);
         let params = Params { m: self.m, k: self.k, n: self.n, a_start, b_start, c_start, out_start, ..whole(problem) };
-        let vec4 = |start: u32, stride: u32| u32::from(start.is_multiple_of(4) && stride.is_multiple_of(4));
-        let (a_scatter, b_scatter) = (u32::from(!problem.transpose_a), u32::from(problem.transpose_b));
-        let constants = vec![
-            ("TILE_M", tile.m),
-            ("TILE_N", tile.n),
-            ("TILE_K", tile.k),
-            ("THREADS_M", tile.threads_m),
-            ("THREADS_N", tile.threads_n),
-            ("THREADS", tile.threads()),
-            ("A_GROUPS", tile.m / 4 / tile.threads_m),
-            ("B_GROUPS", tile.n / 4 / tile.threads_n),
-            ("A_LOADS", tile.m * tile.k / 4 / tile.threads()),
-            ("B_LOADS", tile.n * tile.k / 4 / tile.threads()),
-            ("A_VEC4", vec4(a_start, params.lda)),
-            ("B_VEC4", vec4(b_start, params.ldb)),
-            ("OUT_VEC4", vec4(out_start, params.ldo) & u32::from(self.n.is_multiple_of(4))),
-            ("A_SCATTER", a_scatter),
-            ("B_SCATTER", b_scatter),
-            ("READS_C", u32::from(reads_c.is_some())),
-            ("ACCUMULATES", u32::from(self.k0 > 0)),
+        let step = vector::step(problem, params, [a, b], caps);
+        let step = if let Some(step) = step { step } else { tiled(problem, params, [a, b], caps)? };
+        step.add_to(plan, out, c.map(|(binding, _)| binding), self.k0 > 0);
+        Ok(())
+    }
+}
+
+/// Whether four elements can be loaded at once.
+fn vec4(start: u32, stride: u32) -> u32 {
+    u32::from(start.is_multiple_of(4) && stride.is_multiple_of(4))
+}
+
+/// A launch that computes sums, before it is known where they go.
+struct Step {
+    kernel: Kernel,
+    params: Params,
+    operands: [Binding; 2],
+    /// Workgroups in x and y.
+    grid: [u32; 2],
+    /// Into how many parts k is split.
+    parts: u32,
+    /// Steps of k that the kernel takes at once: only the last part has an edge.
+    k_step: u32,
+}
+
+/// The launch of the register-tiled kernel.
+fn tiled(problem: &Problem, params: Params, operands: [Binding; 2], caps: &Caps) -> Result<Step> {
+    let (tile, parts) = Tile::choose([params.m, params.k, params.n], caps)?;
+    let constants = vec![
+        ("TILE_M", tile.m),
+        ("TILE_N", tile.n),
+        ("TILE_K", tile.k),
+        ("THREADS_M", tile.threads_m),
+        ("THREADS_N", tile.threads_n),
+        ("THREADS", tile.threads()),
+        ("UNROLL", tile.unroll),
+        ("A_GROUPS", tile.m / 4 / tile.threads_m),
+        ("B_GROUPS", tile.n / 4 / tile.threads_n),
+        ("A_LOADS", tile.m * tile.k / 4 / tile.threads()),
+        ("B_LOADS", tile.n * tile.k / 4 / tile.threads()),
+        ("A_VEC4", vec4(params.a_start, params.lda)),
+        ("B_VEC4", vec4(params.b_start, params.ldb)),
+        ("A_SCATTER", u32::from(!problem.transpose_a)),
+        ("B_SCATTER", u32::from(problem.transpose_b)),
+    ];
+    let kernel = Kernel { id: KernelId::MatmulTiled, variant: format!("{}x{}x{}", tile.m, tile.n, tile.k), constants };
+    Ok(Step { kernel, params, operands, grid: [params.n.div_ceil(tile.n), params.m.div_ceil(tile.m)], parts, k_step: tile.k })
+}
+
+impl Step {
+    /// Adds the launch, and where k is split a second one that adds the parts up.
+    fn add_to(self, plan: &mut Plan, out: Binding, c: Option<Binding>, accumulates: bool) {
+        let Self { mut kernel, params, operands: [a, b], grid: [x, y], parts, k_step } = self;
+        let stores = [
+            ("OUT_VEC4", vec4(params.out_start, params.ldo) & vec4(params.n, 0)),
+            ("READS_C", u32::from(c.is_some())),
+            ("ACCUMULATES", u32::from(accumulates)),
         ];
-        let variant = format!("{}x{}x{}", tile.m, tile.n, tile.k);
-        let kernel = Kernel { id: KernelId::MatmulTiled, variant, constants };
-        Ok(Dispatch { kernel, params, bindings, grid: [self.n.div_ceil(tile.n), self.m.div_ceil(tile.m), 1] })
+        kernel.constants.push(("PARTS", u32::from(parts > 1)));
+        if parts == 1 {
+            kernel.constants.extend(stores);
+            let bindings = [Some(a), Some(b), Some(out), c].into_iter().flatten().collect();
+            plan.dispatches.push(Dispatch { kernel, params, bindings, grid: [x, y, 1] });
+            return;
+        }
+        let k_part = params.k.div_ceil(parts).next_multiple_of(k_step);
+        let parts = params.k.div_ceil(k_part);
+        let ldo = params.n.next_multiple_of(4);
+        let scratch_bytes = u64::from(parts) * u64::from(params.m) * u64::from(ldo) * 4;
+        let scratch = |index| Binding { slot: Slot::Scratch, index, offset_bytes: 0, size_bytes: scratch_bytes };
+        kernel.constants.extend([("OUT_VEC4", 1), ("READS_C", 0), ("ACCUMULATES", 0)]);
+        plan.dispatches.push(Dispatch {
+            kernel,
+            params: Params { ldo, out_start: 0, k_part, ..params },
+            bindings: vec![a, b, scratch(2)],
+            grid: [x, y, parts],
+        });
+        let constants = [("THREADS", SUM_THREADS)].into_iter().chain(stores).collect();
+        plan.dispatches.push(Dispatch {
+            kernel: Kernel { id: KernelId::MatmulSum, variant: String::new(), constants },
+            params: Params { k: parts, lda: ldo, alpha: 1.0, ..params },
+            bindings: [Some(scratch(0)), Some(out), c].into_iter().flatten().collect(),
+            grid: [(params.m * (ldo / 4)).div_ceil(SUM_THREADS), 1, 1],
+        });
+        plan.scratch_bytes = plan.scratch_bytes.max(scratch_bytes);
     }
 }
 

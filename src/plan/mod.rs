@@ -18,6 +18,8 @@ pub enum Slot {
     C,
     /// The result.
     Out,
+    /// Room of the plan's own.
+    Scratch,
 }
 
 impl Slot {
@@ -28,6 +30,7 @@ impl Slot {
             Self::B => 1,
             Self::C => 2,
             Self::Out => 3,
+            Self::Scratch => 4,
         }
     }
 }
@@ -64,12 +67,23 @@ pub struct Dispatch {
 pub struct Plan {
     /// The launches.
     pub dispatches: Vec<Dispatch>,
+    /// The room that they need for what goes from one to the next; 0 for none.
+    pub scratch_bytes: u64,
 }
 
 impl Plan {
+    /// A plan of one launch.
+    pub(crate) fn of(dispatch: Dispatch) -> Self {
+        Self { dispatches: vec![dispatch], scratch_bytes: 0 }
+    }
+
     /// The kernel that does the work, for reports.
     pub fn kernel(&self) -> String {
-        self.dispatches.first().map_or_else(|| "none".to_owned(), |dispatch| dispatch.kernel.to_string())
+        match self.dispatches.first() {
+            None => "none".to_owned(),
+            Some(Dispatch { kernel, grid: [_, _, parts], .. }) if self.scratch_bytes > 0 => format!("{kernel}, k in {parts} parts"),
+            Some(dispatch) => dispatch.kernel.to_string(),
+        }
     }
 }
 
@@ -85,6 +99,9 @@ impl fmt::Display for Plan {
             for Binding { slot, index, offset_bytes, size_bytes } in &dispatch.bindings {
                 writeln!(f, "  {index}: {slot:?} {offset_bytes}+{size_bytes}")?;
             }
+        }
+        if self.scratch_bytes > 0 {
+            writeln!(f, "scratch {}", self.scratch_bytes)?;
         }
         Ok(())
     }

@@ -84,6 +84,7 @@ pub fn all() -> Vec<Case> {
         (301, 300, 1),
         (3, 4099, 5),
         (1, 20000, 1),
+        (6, 9001, 10),
     ];
     for (m, k, n) in shapes {
         add(m, k, n, &|_| {});
@@ -104,6 +105,16 @@ pub fn all() -> Vec<Case> {
         add(m, k, n, &|case| *case = Case { alpha: -2.0, ..*case });
         add(m, k, n, &|case| *case = Case { alpha: 0.0, ..*case });
         add(m, k, n, &|case| case.values = Values::IllScaled);
+    }
+    // A row or a column, of which there is one kernel for each layout, and a k that is split.
+    for (m, k, n) in [(1, 77, 130), (130, 77, 1), (1, 4100, 37), (37, 4100, 1), (9, 4100, 11)] {
+        for bits in 0..4 {
+            let (transpose_a, transpose_b) = (bits & 1 == 1, bits & 2 == 2);
+            add(m, k, n, &|case| *case = Case { transpose_a, transpose_b, ..*case });
+            for padding in [[0; 3], [4, 8, 12], [1, 2, 3]] {
+                add(m, k, n, &|case| *case = Case { transpose_a, transpose_b, padding, beta: 2.0, alpha: 0.5, ..*case });
+            }
+        }
     }
     add(5, 0, 7, &|case| case.beta = 1.5);
     cases

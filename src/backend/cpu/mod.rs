@@ -59,6 +59,12 @@ pub(crate) async fn open(id: BackendId) -> Result<(Cpu, DeviceInfo), OtherBacken
         vendor: String::new(),
         architecture: std::env::consts::ARCH.to_owned(),
         kind: DeviceKind::Cpu,
+        #[cfg(not(target_arch = "wasm32"))]
+        driver: String::new(),
+        #[cfg(not(target_arch = "wasm32"))]
+        uuid: None,
+        #[cfg(not(target_arch = "wasm32"))]
+        pci_address: String::new(),
         caps: Caps::UNLIMITED,
         features: engine.features(),
         reason: String::new(),

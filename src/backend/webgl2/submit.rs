@@ -44,9 +44,9 @@ impl WebGl2 {
     pub(super) fn start(&self, plan: &Plan, operands: [Option<Bound<'_, Buffer>>; 3], out: &Buffer, how: How) -> Result<Running> {
         let [dispatch] = &plan.dispatches[..] else { return Err(Error::internal("a plan of several drawings")) };
         let out = out.matrix();
-        let mut params = bytemuck::cast::<_, [u32; 13]>(dispatch.params).to_vec();
+        let mut params = bytemuck::cast::<_, [u32; 14]>(dispatch.params).to_vec();
         params.push(out.width.ilog2());
-        params.resize(20, 0);
+        params.resize(21, 0);
         let mut matrices = [const { None }; 3];
         for binding in &dispatch.bindings {
             let index = binding.index as usize;
@@ -54,7 +54,7 @@ impl WebGl2 {
                 return Err(Error::internal("an operand is not on the GPU"));
             };
             let matrix = self.operand(buffer)?;
-            params[14 + index * 2..][..2].copy_from_slice(&matrix.log2_and_mask());
+            params[15 + index * 2..][..2].copy_from_slice(&matrix.log2_and_mask());
             *place = Some(matrix);
         }
         let samplers = matrices.each_ref().map(|matrix| matrix.as_ref().and_then(|matrix| matrix.raw.memory.textures().first().copied()));

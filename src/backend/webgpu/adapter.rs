@@ -125,6 +125,12 @@ fn describe(adapter: &wgpu::Adapter, device: &wgpu::Device) -> DeviceInfo {
         vendor,
         architecture,
         kind,
+        #[cfg(not(target_arch = "wasm32"))]
+        driver: [about.driver, about.driver_info].join(" ").trim().to_owned(),
+        #[cfg(not(target_arch = "wasm32"))]
+        uuid: None,
+        #[cfg(not(target_arch = "wasm32"))]
+        pci_address: about.device_pci_bus_id,
         caps,
         features,
         reason: String::new(),

@@ -81,8 +81,8 @@ impl WebGpu {
         let params = self.params(PARAMS_STRIDE_BYTES * plan.dispatches.len() as u64)?;
         let pipelines = plan.dispatches.iter().map(|dispatch| self.pipeline(&dispatch.kernel)).collect::<Result<Vec<_>>>()?;
         // What a plan binds without reading still has to be a buffer.
-        let nothing = self.storage(0)?;
-        let mut buffers = [&nothing, &nothing, &nothing, out];
+        let scratch = self.storage(plan.scratch_bytes)?;
+        let mut buffers = [&scratch, &scratch, &scratch, out, &scratch];
         for (buffer, operand) in buffers.iter_mut().zip(&operands) {
             match operand {
                 None => {}
@@ -197,12 +197,10 @@ impl WebGpu {
     }
 
     pub(super) async fn read_back(&self, buffer: &Buffer, elements: u64) -> Result<HostVec> {
-        if elements == 0 {
-            return Ok(HostVec::empty());
-        }
         let how = How { repeats: 0, timed: false, download: elements };
-        let running = self.start(&Plan { dispatches: Vec::new() }, [None, None, None], buffer, how)?;
-        self.complete(running).await?.data.ok_or_else(|| Error::internal("no result"))
+        let running = self.start(&Plan { dispatches: Vec::new(), scratch_bytes: 0 }, [None, None, None], buffer, how)?;
+        // Without elements nothing is copied.
+        Ok(self.complete(running).await?.data.unwrap_or_else(HostVec::empty))
     }
 
     /// What no scope caught.

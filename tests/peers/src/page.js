@@ -10,6 +10,8 @@ import { add_note, add_row, clear, set_progress } from "./table.js";
 
 const query = parse(location.search);
 const form = document.querySelector("#controls");
+// Nobody looks at the page in machine mode, and there may be no font to lay it out with.
+document.body.hidden = query.headless;
 
 /** Records go in order, one after the other; what is lost is counted. */
 const machine = {

@@ -1,0 +1,93 @@
+//! How fast products are with operands and result on the device, kernel by kernel, and whether they are right.
+//!
+//! `cargo run --release --example rates -- [--backend NAME] [--own] [N | MxKxN] ...`; `--own` leaves makers' libraries out.
+
+use std::time::Instant;
+
+use lapidary::verify::Reference;
+use lapidary::{BackendId, Choice, Gpu, Matmul, Options, random};
+
+type Failure = Box<dyn std::error::Error>;
+
+/// Rows of each result that are compared with a product in double precision; all of them would take minutes.
+const JUDGED_ROWS: usize = 16;
+
+fn main() -> Result<(), Failure> {
+    let start = Instant::now();
+    let (mut backend, mut own, mut shapes) = (Choice::Auto, false, Vec::new());
+    let mut arguments = std::env::args().skip(1);
+    while let Some(argument) = arguments.next() {
+        match argument.as_str() {
+            "--own" => own = true,
+            "--backend" => {
+                let name = arguments.next().unwrap_or_default();
+                backend = Choice::Only(BackendId::from_name(&name).ok_or_else(|| format!("there is no backend {name}"))?);
+            }
+            shape => shapes.push(parse(shape)?),
+        }
+    }
+    if shapes.is_empty() {
+        shapes = [512, 1024, 2048, 4096].map(|n| [n; 3]).to_vec();
+    }
+    let options = Options { backend, vendor_libraries: !own, ..Options::default() };
+    let gpu = Gpu::open_blocking(options.clone())?;
+    let opened_ms = start.elapsed().as_secs_f64() * 1e3;
+    let values = random::matrix(512 * 512, 1);
+    gpu.matmul_blocking(&values, &values, &Matmul::new(512, 512, 512))?;
+    let first_ms = start.elapsed().as_secs_f64() * 1e3;
+    let info = gpu.info()?;
+    println!("{} {} ({}), {}", info.backend, info.name, info.architecture, info.features.join(", "));
+    println!("opened {opened_ms:.0} ms, first product (512) done {first_ms:.0} ms after the start\n");
+    println!("{:>16} {:>10} {:>12} {:>12}  kernel", "m x k x n", "ms", "GFLOP/s", "end to end");
+    let mut handles = vec![gpu];
+    if !own && info.features.contains(&"cublaslt") {
+        handles.push(Gpu::open_blocking(Options { vendor_libraries: false, ..options })?);
+    }
+    let mut all_right = true;
+    for [m, k, n] in shapes {
+        for gpu in &handles {
+            all_right &= rate(gpu, m, k, n)?;
+        }
+    }
+    if all_right { Ok(()) } else { Err("a result is wrong".into()) }
+}
+
+fn parse(shape: &str) -> Result<[usize; 3], Failure> {
+    let sides = shape.split('x').map(str::parse).collect::<Result<Vec<usize>, _>>().map_err(|error| format!("{shape}: {error}"))?;
+    match sides[..] {
+        [n] => Ok([n; 3]),
+        [m, k, n] => Ok([m, k, n]),
+        _ => Err(format!("{shape} is neither N nor MxKxN").into()),
+    }
+}
+
+fn rate(gpu: &Gpu, m: usize, k: usize, n: usize) -> Result<bool, Failure> {
+    let (a, b) = (random::matrix(m * k, 1), random::matrix(k * n, 2));
+    let op = Matmul::new(m as u64, k as u64, n as u64);
+    // The first call compiles.
+    gpu.matmul_blocking(&a, &b, &op)?;
+    let report = gpu.matmul_report_blocking(&a, &b, &op)?;
+    let kernel = pollster::block_on(gpu.benchmark(&a, &b, &op, 7, 40.0))?;
+    let gflops = |ms: f64| 2.0 * (m * k * n) as f64 / ms / 1e6;
+    let right = is_right(&a, &b, &report.data, [m, k, n])?;
+    println!(
+        "{:>16} {:>10.4} {:>12.0} {:>12.0}  {}{}",
+        format!("{m}x{k}x{n}"),
+        kernel.median_ms(),
+        gflops(kernel.median_ms()),
+        gflops(report.total_ms),
+        kernel.kernel,
+        if right { "" } else { "  WRONG" },
+    );
+    Ok(right)
+}
+
+/// Judges rows spread over the result, the last one among them.
+fn is_right(a: &[f32], b: &[f32], c: &[f32], [m, k, n]: [usize; 3]) -> Result<bool, Failure> {
+    let judged = m.min(JUDGED_ROWS);
+    let rows = |matrix: &[f32], columns: usize| -> Vec<f32> {
+        (1..=judged).map(|i| i * m / judged - 1).flat_map(|row| matrix[row * columns..][..columns].to_vec()).collect()
+    };
+    let reference = Reference::new(&rows(a, k), b, &[], &Matmul::new(judged as u64, k as u64, n as u64))?;
+    Ok(reference.check(&rows(c, n))?.is_right())
+}

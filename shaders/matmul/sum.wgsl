@@ -1,0 +1,22 @@
+// The end of a product that was split over k: adds up the parts, always in the same order, and stores the result.
+//
+//   binding  name    stored as
+//   0        parts   params.k matrices of m rows of lda elements, lda a multiple of 4
+//            and those of store.wgsl
+//
+// An invocation adds up four elements of a row.
+
+@group(0) @binding(0) var<storage, read> parts: array<vec4<f32>>;
+
+@compute @workgroup_size(THREADS)
+fn main(@builtin(global_invocation_id) invocation: vec3<u32>) {
+  let across = params.lda / 4u;
+  let size = params.m * across;
+  let i = invocation.x;
+  if (i >= size) { return; }
+  var sum = vec4<f32>();
+  for (var part = 0u; part < params.k; part++) {
+    sum += parts[part * size + i];
+  }
+  store(0u, i / across, i % across * 4u, sum);
+}

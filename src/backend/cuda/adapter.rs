@@ -1,0 +1,188 @@
+//! Finds the GPUs, chooses one and opens it.
+
+use std::sync::Arc;
+
+use cudarc::driver::sys::{self, CUdevice, CUdevice_attribute};
+
+use super::cublaslt::CublasLt;
+use super::driver::{Context, Fault, Stream, check, ended, text};
+use super::{Cuda, load};
+use crate::backend::pool::Pool;
+use crate::info::{BackendId, Caps, DeviceInfo, DeviceKind, OtherBackend, Standing};
+use crate::options::{Options, PowerPreference};
+
+/// The oldest GPUs that the kernels are compiled for.
+const OLDEST_COMPUTE_CAPABILITY: (i32, i32) = (5, 2);
+
+/// A GPU, as the driver describes it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Found {
+    ordinal: i32,
+    device: CUdevice,
+    compute_capability: (i32, i32),
+    multiprocessors: i32,
+    memory_bytes: u64,
+    integrated: bool,
+}
+
+/// Opens the best GPU, or says why there is none.
+pub(crate) fn open(options: &Options) -> Result<(Cuda, DeviceInfo), OtherBackend> {
+    let off = |reason: String, remedy: &str| OtherBackend {
+        backend: BackendId::Cuda,
+        standing: Standing::Off,
+        reason,
+        remedy: remedy.to_owned(),
+    };
+    let failed = |fault: Fault| off(fault.to_string(), load::SEE);
+    let driver_version = load::driver().map_err(|missing| off(missing.reason, missing.remedy))?;
+    let found = find().map_err(failed)?;
+    let (usable, refused): (Vec<_>, Vec<_>) = found.into_iter().partition(|found| found.compute_capability >= OLDEST_COMPUTE_CAPABILITY);
+    let (dead, alive): (Vec<_>, Vec<_>) = usable.into_iter().partition(|found| ended(found.ordinal).is_some());
+    let Some(best) = choose(&alive, options.power_preference) else {
+        if let Some(reason) = dead.first().and_then(|found| ended(found.ordinal)) {
+            return Err(off(format!("a fault has ended CUDA for this process ({reason})"), "start the program again"));
+        }
+        return Err(match refused.first() {
+            Some(Found { compute_capability: (major, minor), .. }) => {
+                let (oldest_major, oldest_minor) = OLDEST_COMPUTE_CAPABILITY;
+                off(format!("the GPU has compute capability {major}.{minor}, but {oldest_major}.{oldest_minor} is needed"), "")
+            }
+            None => off(load::NO_GPU.to_owned(), load::SEE),
+        });
+    };
+    let context = Context::retain(best.device, best.ordinal).map_err(failed)?;
+    let opened = assemble(context, best, driver_version, options);
+    opened.map_err(failed)
+}
+
+fn assemble(context: Arc<Context>, found: &Found, driver_version: i32, options: &Options) -> Result<(Cuda, DeviceInfo), Fault> {
+    let stream = Arc::new(Stream::new(Arc::clone(&context))?);
+    let cublaslt = if options.vendor_libraries { CublasLt::open(&stream).ok() } else { None };
+    let caps = Caps {
+        max_buffer_bytes: found.memory_bytes,
+        max_binding_bytes: found.memory_bytes,
+        binding_alignment_bytes: 256,
+        max_workgroups_per_dimension: i32::MAX as u32,
+        max_workgroup_invocations: attribute(found.device, CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?.cast_unsigned(),
+        max_workgroup_bytes: attribute(found.device, CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK)?.cast_unsigned(),
+        max_texture_size: u32::MAX,
+    };
+    let (major, minor) = found.compute_capability;
+    let info = DeviceInfo {
+        backend: BackendId::Cuda,
+        name: name(found.device)?,
+        vendor: "nvidia".to_owned(),
+        architecture: format!("sm_{major}{minor}"),
+        kind: if found.integrated { DeviceKind::Integrated } else { DeviceKind::Discrete },
+        driver: format!("CUDA {}", load::dotted(driver_version)),
+        uuid: Some(uuid(found.device)?),
+        pci_address: pci_address(found.device)?,
+        caps: caps.clone(),
+        features: if cublaslt.is_some() { vec!["timestamp-query", "cublaslt"] } else { vec!["timestamp-query"] },
+        reason: String::new(),
+        others: Vec::new(),
+        generation: 1,
+    };
+    let cuda = Cuda {
+        waiter: Default::default(),
+        turn: Default::default(),
+        pieces: Default::default(),
+        pool: Pool::new(options.pool_bytes),
+        kernels: Default::default(),
+        cublaslt,
+        multiprocessors: found.multiprocessors.cast_unsigned(),
+        caps,
+        stream,
+    };
+    Ok((cuda, info))
+}
+
+fn find() -> Result<Vec<Found>, Fault> {
+    let mut count = 0;
+    // SAFETY: the driver is started, and writes one number.
+    check("cuDeviceGetCount", unsafe { sys::cuDeviceGetCount(&raw mut count) })?;
+    (0..count).map(describe).collect()
+}
+
+fn describe(ordinal: i32) -> Result<Found, Fault> {
+    use CUdevice_attribute as Attribute;
+    let mut device = 0;
+    // SAFETY: the driver is started, and writes one handle.
+    check("cuDeviceGet", unsafe { sys::cuDeviceGet(&raw mut device, ordinal) })?;
+    let mut memory_bytes = 0;
+    // SAFETY: the device is one that the driver gave, and it writes one number.
+    check("cuDeviceTotalMem_v2", unsafe { sys::cuDeviceTotalMem_v2(&raw mut memory_bytes, device) })?;
+    Ok(Found {
+        ordinal,
+        device,
+        compute_capability: (
+            attribute(device, Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?,
+            attribute(device, Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?,
+        ),
+        multiprocessors: attribute(device, Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?,
+        memory_bytes: memory_bytes as u64,
+        integrated: attribute(device, Attribute::CU_DEVICE_ATTRIBUTE_INTEGRATED)? != 0,
+    })
+}
+
+/// The fastest, or the one that draws the least: the newer, the larger, the one with more memory; the first of equals.
+fn choose(found: &[Found], preference: PowerPreference) -> Option<&Found> {
+    let strength = |found: &&Found| (!found.integrated, found.compute_capability, found.multiprocessors, found.memory_bytes);
+    match preference {
+        PowerPreference::HighPerformance => found.iter().rev().max_by_key(strength),
+        PowerPreference::LowPower => found.iter().min_by_key(|found| (!found.integrated, found.multiprocessors, found.memory_bytes)),
+    }
+}
+
+fn attribute(device: CUdevice, attribute: CUdevice_attribute) -> Result<i32, Fault> {
+    let mut value = 0;
+    // SAFETY: the device is one that the driver gave, and it writes one number.
+    check("cuDeviceGetAttribute", unsafe { sys::cuDeviceGetAttribute(&raw mut value, attribute, device) })?;
+    Ok(value)
+}
+
+fn name(device: CUdevice) -> Result<String, Fault> {
+    let mut buffer = [0u8; 256];
+    // SAFETY: the device is one that the driver gave; it writes a text of at most the length told, its zero included.
+    check("cuDeviceGetName", unsafe { sys::cuDeviceGetName(buffer.as_mut_ptr().cast(), buffer.len() as i32, device) })?;
+    Ok(text(&buffer))
+}
+
+fn uuid(device: CUdevice) -> Result<[u8; 16], Fault> {
+    let mut uuid = sys::CUuuid { bytes: [0; 16] };
+    // SAFETY: the device is one that the driver gave, and it writes 16 bytes.
+    check("cuDeviceGetUuid_v2", unsafe { sys::cuDeviceGetUuid_v2(&raw mut uuid, device) })?;
+    Ok(uuid.bytes.map(|byte| byte as u8))
+}
+
+/// As other backends write it: domain, bus, device and function.
+fn pci_address(device: CUdevice) -> Result<String, Fault> {
+    let mut buffer = [0u8; 32];
+    // SAFETY: as for the name.
+    check("cuDeviceGetPCIBusId", unsafe { sys::cuDeviceGetPCIBusId(buffer.as_mut_ptr().cast(), buffer.len() as i32, device) })?;
+    Ok(text(&buffer).to_lowercase())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(ordinal: i32, compute_capability: (i32, i32), multiprocessors: i32, memory_gib: u64, integrated: bool) -> Found {
+        Found { ordinal, device: ordinal, compute_capability, multiprocessors, memory_bytes: memory_gib << 30, integrated }
+    }
+
+    #[test]
+    fn the_newest_and_largest_is_the_fastest_and_the_smallest_draws_the_least() {
+        let all = [
+            found(0, (8, 7), 16, 64, true),
+            found(1, (8, 6), 46, 8, false),
+            found(2, (9, 0), 132, 141, false),
+            found(3, (9, 0), 132, 141, false),
+        ];
+        let ordinal = |all: &[Found], preference| choose(all, preference).map(|found| found.ordinal);
+        assert_eq!(ordinal(&all, PowerPreference::HighPerformance), Some(2));
+        assert_eq!(ordinal(&all, PowerPreference::LowPower), Some(0));
+        assert_eq!(ordinal(&all[1..], PowerPreference::LowPower), Some(1));
+        assert_eq!(ordinal(&[], PowerPreference::HighPerformance), None);
+    }
+}

@@ -1,0 +1,112 @@
+//! CUDA: NVIDIA's driver, loaded at run time, with cuBLASLt where it is installed and kernels of this crate where it is not.
+//!
+//! Each device has one stream, in which uploads, kernels and downloads run in the order in which calls make them. `load` finds libraries,
+//! `driver` wraps what is used of them, and the other rooms are those of every backend.
+
+mod adapter;
+mod buffer;
+mod cublaslt;
+mod driver;
+mod load;
+mod pipeline;
+mod submit;
+
+use std::sync::{Arc, Mutex};
+
+pub(crate) use adapter::open;
+pub(crate) use buffer::Buffer;
+
+use super::{Backend, Bound, Finished, How, MemoryStats};
+use crate::error::{Error, Result};
+use crate::host::{HostSlice, HostVec};
+use crate::info::Caps;
+use crate::ops::matmul::Problem;
+use crate::plan::{self, Plan};
+
+/// An open device. The stream comes last: what is dropped before it waits for what is in it.
+pub(crate) struct Cuda {
+    waiter: submit::Waiter,
+    /// Held while a call puts its work into the stream.
+    turn: Mutex<()>,
+    pieces: buffer::Pieces,
+    pool: super::pool::Pool<buffer::Raw>,
+    kernels: pipeline::Kernels,
+    cublaslt: Option<cublaslt::CublasLt>,
+    multiprocessors: u32,
+    caps: Caps,
+    stream: Arc<driver::Stream>,
+}
+
+impl Drop for Cuda {
+    fn drop(&mut self) {
+        // A dropped call may have work in the stream that uses the kernels.
+        let _ = self.stream.synchronize();
+    }
+}
+
+/// Work under way.
+pub(crate) struct Running {
+    done: Arc<driver::Event>,
+    /// Around the kernels, if their time is wanted.
+    clock: Option<(driver::Event, driver::Event)>,
+    staging: Option<buffer::Staging>,
+}
+
+impl Cuda {
+    fn judge(&self, fault: &driver::Fault) -> Box<Error> {
+        self.stream.context.judge(fault)
+    }
+}
+
+impl Backend for Cuda {
+    type Buffer = Buffer;
+    type Running = Running;
+
+    fn plan(&self, problem: &Problem) -> Result<Plan> {
+        if let Some(library) = &self.cublaslt
+            && let Some(plan) = plan::matmul::cublaslt(problem, &self.caps)?
+            && plan.dispatches.iter().all(|dispatch| library.algorithm(dispatch).is_some())
+        {
+            return Ok(plan);
+        }
+        plan::matmul::cuda(problem, &self.caps, self.multiprocessors)
+    }
+
+    fn upload(&self, values: &HostSlice<'_>) -> Result<Buffer> {
+        let buffer = self.storage(values.len() * 4)?;
+        self.write(&buffer, values)?;
+        Ok(buffer)
+    }
+
+    fn allocate(&self, _plan: &Plan, problem: &Problem) -> Result<Buffer> {
+        self.storage(problem.elements() * 4)
+    }
+
+    fn submit(&self, plan: &Plan, operands: [Option<Bound<'_, Buffer>>; 3], out: &Buffer, how: How) -> Result<Running> {
+        self.start(plan, operands, out, how)
+    }
+
+    async fn finish(&self, running: Running) -> Result<Finished> {
+        self.complete(running).await
+    }
+
+    async fn download(&self, buffer: &Buffer, elements: u64) -> Result<HostVec> {
+        self.read_back(buffer, elements).await
+    }
+
+    async fn synchronize(&self) -> Result<()> {
+        self.settle().await
+    }
+
+    fn lost(&self) -> Option<String> {
+        self.stream.context.lost()
+    }
+
+    fn memory(&self) -> MemoryStats {
+        self.pool.stats()
+    }
+
+    fn trim(&self) {
+        self.pool.trim();
+    }
+}

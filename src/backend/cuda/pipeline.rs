@@ -1,0 +1,90 @@
+//! The kernels of the embedded PTX, which the driver compiles for the GPU at their first use and keeps on disk after it.
+
+use std::ffi::{CString, c_void};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use cudarc::driver::sys::{self, CUdeviceptr, CUfunction, CUjit_option, CUmodule};
+
+use super::Cuda;
+use super::driver::{Context, Fault, as_pointer, check, text};
+use crate::error::{Error, Result};
+use crate::kernels::Kernel;
+use crate::plan::Dispatch;
+
+/// Compiled kernels by variant, which names the module; whether C is read is told at run time.
+#[derive(Default)]
+pub(super) struct Kernels(Mutex<Vec<(String, Arc<Module>)>>);
+
+/// A module of one kernel, kept for the life of the device.
+pub(super) struct Module {
+    module: CUmodule,
+    function: CUfunction,
+    context: Arc<Context>,
+}
+
+// SAFETY: as for the context.
+unsafe impl Send for Module {}
+// SAFETY: as for the context.
+unsafe impl Sync for Module {}
+
+impl Drop for Module {
+    fn drop(&mut self) {
+        let Ok(_current) = self.context.enter() else { return };
+        // SAFETY: it was loaded in this context, and the stream that it ran in has been waited for.
+        let _ = unsafe { sys::cuModuleUnload(self.module) };
+    }
+}
+
+impl Cuda {
+    /// The kernel, compiled at its first use.
+    pub(super) fn kernel(&self, kernel: &Kernel) -> Result<Arc<Module>> {
+        let mut known = self.kernels.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, module)) = known.iter().find(|(variant, _)| *variant == kernel.variant) {
+            return Ok(Arc::clone(module));
+        }
+        let module = Arc::new(self.load(kernel)?);
+        known.push((kernel.variant.clone(), Arc::clone(&module)));
+        Ok(module)
+    }
+
+    fn load(&self, kernel: &Kernel) -> Result<Module> {
+        let context = &self.stream.context;
+        let ptx = CString::new(kernel.ptx()?).map_err(|_| Error::internal("the PTX has a zero in it"))?;
+        let mut log = vec![0u8; 8192];
+        let mut options = [CUjit_option::CU_JIT_ERROR_LOG_BUFFER, CUjit_option::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES];
+        let mut values = [log.as_mut_ptr().cast::<c_void>(), as_pointer(log.len())];
+        let judge = |fault: Fault| context.judge(&fault);
+        let _current = context.enter().map_err(judge)?;
+        let mut module = std::ptr::null_mut();
+        // SAFETY: the context is current; the PTX ends in a zero; there are as many options as values, and the log has the length told.
+        let loaded = check("cuModuleLoadDataEx", unsafe {
+            sys::cuModuleLoadDataEx(&raw mut module, ptx.as_ptr().cast(), 2, options.as_mut_ptr(), values.as_mut_ptr())
+        });
+        if let Err(fault) = loaded {
+            return Err(match *judge(fault) {
+                Error::Internal { detail } => Error::internal(format!("{detail}: {kernel}: {}", text(&log))),
+                error => Box::new(error),
+            });
+        }
+        let mut loaded = Module { module, function: std::ptr::null_mut(), context: Arc::clone(context) };
+        // SAFETY: the module is of the current context, and the name ends in a zero.
+        let found = unsafe { sys::cuModuleGetFunction(&raw mut loaded.function, module, c"matmul".as_ptr()) };
+        check("cuModuleGetFunction", found).map_err(judge)?;
+        Ok(loaded)
+    }
+
+    /// Puts a launch into the stream: of A, B, C and the result, where they are, 0 for what is not there.
+    pub(super) fn launch(&self, module: &Module, dispatch: &Dispatch, mut addresses: [CUdeviceptr; 4]) -> Result<(), Fault> {
+        let mut params = dispatch.params;
+        let [a, b, c, out] = addresses.each_mut().map(|address| (&raw mut *address).cast::<c_void>());
+        let mut arguments = [a, b, c, out, (&raw mut params).cast::<c_void>()];
+        let [x, y, z] = dispatch.grid;
+        let threads = dispatch.kernel.constant("THREADS");
+        let _current = self.stream.context.enter()?;
+        // SAFETY: the arguments are those of the kernel in `shaders/matmul/tiled.cu`, in its order, and are read before the call returns.
+        // The plan has seen to it that the kernel stays within what the addresses point at.
+        check("cuLaunchKernel", unsafe {
+            sys::cuLaunchKernel(module.function, x, y, z, threads, 1, 1, 0, self.stream.raw(), arguments.as_mut_ptr(), std::ptr::null_mut())
+        })
+    }
+}

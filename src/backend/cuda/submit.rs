@@ -1,0 +1,151 @@
+//! Runs plans: a product's kernels, the events that time them and the copy of its result go into the stream together.
+//!
+//! Who waits looks a short while itself, since most products are done at once. Then one thread of the device, asleep in the driver, waits
+//! for all: a callback of the driver would not do, because after a fault it never comes.
+
+use std::sync::mpsc::{self, Sender};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use futures_channel::oneshot;
+
+use super::buffer::{Buffer, Staging};
+use super::driver::{Event, Fault};
+use super::{Cuda, Running};
+use crate::backend::{Bound, Finished, How};
+use crate::error::{Error, Result};
+use crate::host::HostVec;
+use crate::kernels::KernelId;
+use crate::plan::{Plan, Slot};
+
+/// How long who waits looks itself.
+const PATIENCE: Duration = Duration::from_micros(50);
+
+/// The thread that waits, started when there is something to wait for. It ends with the device.
+#[derive(Default)]
+pub(super) struct Waiter(Mutex<Option<Sender<Wait>>>);
+
+struct Wait {
+    event: Arc<Event>,
+    done: oneshot::Sender<Result<(), Fault>>,
+}
+
+impl Waiter {
+    /// Has the event waited for. Gives it back if no thread can be had.
+    fn wait(&self, event: Arc<Event>) -> Result<oneshot::Receiver<Result<(), Fault>>, Arc<Event>> {
+        let mut sender = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if sender.is_none() {
+            let (new, waits) = mpsc::channel::<Wait>();
+            let body = move || {
+                for Wait { event, done } in waits {
+                    // Nobody listens if the call was dropped.
+                    let _ = done.send(event.wait());
+                }
+            };
+            *sender = std::thread::Builder::new().name("lapidary-cuda".to_owned()).spawn(body).ok().map(|_| new);
+        }
+        let (done, receiver) = oneshot::channel();
+        match sender.as_ref().map(|sender| sender.send(Wait { event: Arc::clone(&event), done })) {
+            Some(Ok(())) => Ok(receiver),
+            _ => Err(event),
+        }
+    }
+}
+
+impl Cuda {
+    pub(super) fn start(&self, plan: &Plan, operands: [Option<Bound<'_, Buffer>>; 3], out: &Buffer, how: How) -> Result<Running> {
+        let address = |slot: Slot| match operands.get(slot.index()) {
+            None => Ok(out.0.address()),
+            Some(None) => Ok(0),
+            Some(Some(Bound::Buffer(buffer))) => Ok(buffer.0.address()),
+            Some(Some(Bound::Host(_))) => Err(Error::internal("a host operand reached the GPU")),
+        };
+        let addresses = [address(Slot::A)?, address(Slot::B)?, address(Slot::C)?, address(Slot::Out)?];
+        // Compiled before the clock starts.
+        let launches = plan.dispatches.iter().map(|dispatch| self.prepare(dispatch)).collect::<Result<Vec<_>>>()?;
+        let judge = |fault: Fault| self.judge(&fault);
+        // Other threads' work does not come between, where it would count as this call's time.
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let begin = if how.timed { Some(Event::record(&self.stream, true).map_err(judge)?) } else { None };
+        for _ in 0..how.repeats {
+            for (launch, dispatch) in launches.iter().zip(&plan.dispatches) {
+                match launch {
+                    Launch::Own(module) => self.launch(module, dispatch, addresses).map_err(judge)?,
+                    Launch::CublasLt(algorithm) => self.launch_cublaslt(algorithm, dispatch, addresses)?,
+                }
+            }
+        }
+        let end = if how.timed { Some(Event::record(&self.stream, true).map_err(judge)?) } else { None };
+        let staging = if how.download > 0 { Some(self.stage(out, how.download)?) } else { None };
+        let done = Arc::new(Event::record(&self.stream, false).map_err(judge)?);
+        Ok(Running { done, clock: begin.zip(end), staging })
+    }
+
+    fn prepare(&self, dispatch: &crate::plan::Dispatch) -> Result<Launch> {
+        if dispatch.kernel.id != KernelId::MatmulCublasLt {
+            return self.kernel(&dispatch.kernel).map(Launch::Own);
+        }
+        let algorithm = self.cublaslt.as_ref().and_then(|library| library.algorithm(dispatch));
+        algorithm.map(Launch::CublasLt).ok_or_else(|| Error::internal("a plan for cuBLASLt, which has no algorithm for it"))
+    }
+
+    pub(super) async fn complete(&self, running: Running) -> Result<Finished> {
+        let Running { done, clock, staging } = running;
+        self.wait(done).await?;
+        let kernel_ms = match &clock {
+            Some((begin, end)) => end.since_ms(begin).map_err(|fault| self.judge(&fault))?,
+            None => 0.0,
+        };
+        let data = staging.as_ref().map(Staging::read).transpose()?;
+        Ok(Finished { data, kernel_ms, device_clock: clock.is_some() })
+    }
+
+    pub(super) async fn read_back(&self, buffer: &Buffer, elements: u64) -> Result<HostVec> {
+        if elements == 0 {
+            return Ok(HostVec::empty());
+        }
+        let (staging, copied) = {
+            let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+            let staging = self.stage(buffer, elements)?;
+            (staging, Event::record(&self.stream, false).map_err(|fault| self.judge(&fault))?)
+        };
+        self.wait(Arc::new(copied)).await?;
+        staging.read()
+    }
+
+    /// Waits until everything so far is done.
+    pub(super) async fn settle(&self) -> Result<()> {
+        let event = Event::record(&self.stream, false).map_err(|fault| self.judge(&fault))?;
+        self.wait(Arc::new(event)).await
+    }
+
+    async fn wait(&self, event: Arc<Event>) -> Result<()> {
+        let started = Instant::now();
+        let waited = loop {
+            match event.is_done() {
+                Ok(true) => break Ok(()),
+                Err(fault) => break Err(fault),
+                Ok(false) if started.elapsed() < PATIENCE => std::hint::spin_loop(),
+                Ok(false) => break self.sleep(event).await,
+            }
+        };
+        waited.map_err(|fault| self.judge(&fault))
+    }
+
+    async fn sleep(&self, event: Arc<Event>) -> Result<(), Fault> {
+        match self.waiter.wait(Arc::clone(&event)) {
+            Ok(receiver) => match receiver.await {
+                Ok(waited) => waited,
+                // The thread is gone.
+                Err(oneshot::Canceled) => event.wait(),
+            },
+            Err(event) => event.wait(),
+        }
+    }
+}
+
+/// A dispatch made ready.
+enum Launch {
+    Own(Arc<super::pipeline::Module>),
+    CublasLt(Arc<super::cublaslt::Algorithm>),
+}

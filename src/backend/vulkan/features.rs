@@ -1,0 +1,115 @@
+//! What a device has beside what the product's kernel needs: data for plans to come.
+
+use std::ffi::CStr;
+
+use ash::{khr, vk};
+
+use super::instance::Instance;
+
+/// A shape of matrices that a subgroup multiplies: m, n, k, the type of A and B, that of C and of the result.
+type Shape = (u32, u32, u32, vk::ComponentTypeKHR, vk::ComponentTypeKHR);
+
+const F16: vk::ComponentTypeKHR = vk::ComponentTypeKHR::FLOAT16;
+const F32: vk::ComponentTypeKHR = vk::ComponentTypeKHR::FLOAT32;
+const F64: vk::ComponentTypeKHR = vk::ComponentTypeKHR::FLOAT64;
+const I8: vk::ComponentTypeKHR = vk::ComponentTypeKHR::SINT8;
+const I32: vk::ComponentTypeKHR = vk::ComponentTypeKHR::SINT32;
+const U8: vk::ComponentTypeKHR = vk::ComponentTypeKHR::UINT8;
+const U32: vk::ComponentTypeKHR = vk::ComponentTypeKHR::UINT32;
+/// `VK_KHR_shader_bfloat16`, which is newer than the bindings.
+const BF16: vk::ComponentTypeKHR = vk::ComponentTypeKHR::from_raw(1_000_141_000);
+
+/// The shapes that have names here; a device may have others.
+const SHAPES: [(Shape, &str); 20] = [
+    ((16, 16, 16, F16, F32), "cooperative-matrix-16x16x16-f16-f32"),
+    ((16, 16, 16, F16, F16), "cooperative-matrix-16x16x16-f16-f16"),
+    ((16, 8, 16, F16, F32), "cooperative-matrix-16x8x16-f16-f32"),
+    ((16, 8, 16, F16, F16), "cooperative-matrix-16x8x16-f16-f16"),
+    ((16, 8, 8, F16, F32), "cooperative-matrix-16x8x8-f16-f32"),
+    ((16, 8, 8, F16, F16), "cooperative-matrix-16x8x8-f16-f16"),
+    ((8, 8, 16, F16, F32), "cooperative-matrix-8x8x16-f16-f32"),
+    ((8, 16, 16, F16, F32), "cooperative-matrix-8x16x16-f16-f32"),
+    ((8, 8, 8, F16, F32), "cooperative-matrix-8x8x8-f16-f32"),
+    ((8, 8, 8, F32, F32), "cooperative-matrix-8x8x8-f32-f32"),
+    ((16, 16, 16, BF16, F32), "cooperative-matrix-16x16x16-bf16-f32"),
+    ((16, 8, 16, BF16, F32), "cooperative-matrix-16x8x16-bf16-f32"),
+    ((16, 8, 8, BF16, F32), "cooperative-matrix-16x8x8-bf16-f32"),
+    ((8, 16, 16, BF16, F32), "cooperative-matrix-8x16x16-bf16-f32"),
+    ((16, 16, 32, I8, I32), "cooperative-matrix-16x16x32-i8-i32"),
+    ((16, 16, 16, I8, I32), "cooperative-matrix-16x16x16-i8-i32"),
+    ((16, 8, 32, I8, I32), "cooperative-matrix-16x8x32-i8-i32"),
+    ((8, 16, 32, I8, I32), "cooperative-matrix-8x16x32-i8-i32"),
+    ((16, 16, 32, U8, U32), "cooperative-matrix-16x16x32-u8-u32"),
+    ((8, 8, 4, F64, F64), "cooperative-matrix-8x8x4-f64-f64"),
+];
+
+/// Names of what there is.
+pub(super) fn read(instance: &Instance, physical: vk::PhysicalDevice, has: impl Fn(&CStr) -> bool) -> Vec<&'static str> {
+    let mut half = vk::PhysicalDevice16BitStorageFeatures::default();
+    let mut small = vk::PhysicalDeviceShaderFloat16Int8Features::default();
+    let mut bytes = vk::PhysicalDevice8BitStorageFeatures::default();
+    let mut dot = vk::PhysicalDeviceShaderIntegerDotProductFeatures::default();
+    let mut matrices = vk::PhysicalDeviceCooperativeMatrixFeaturesKHR::default();
+    let mut subgroups = vk::PhysicalDeviceSubgroupProperties::default();
+    let mut asked = vk::PhysicalDeviceFeatures2::default().push_next(&mut half).push_next(&mut small).push_next(&mut bytes);
+    if has(khr::shader_integer_dot_product::NAME) {
+        asked = asked.push_next(&mut dot);
+    }
+    if has(khr::cooperative_matrix::NAME) {
+        asked = asked.push_next(&mut matrices);
+    }
+    let mut properties = vk::PhysicalDeviceProperties2::default().push_next(&mut subgroups);
+    // SAFETY: the physical device is the instance's, of version 1.2, and knows each struct in the chains.
+    let doubles = unsafe {
+        instance.raw.get_physical_device_features2(physical, &mut asked);
+        instance.raw.get_physical_device_properties2(physical, &mut properties);
+        asked.features.shader_float64
+    };
+    let mut found = Vec::new();
+    let mut add = |there: bool, name: &'static str| {
+        if there {
+            found.push(name);
+        }
+    };
+    let yes = |flag: vk::Bool32| flag == vk::TRUE;
+    add(yes(small.shader_float16) && yes(half.storage_buffer16_bit_access), "shader-f16");
+    add(yes(small.shader_int8) && yes(bytes.storage_buffer8_bit_access), "shader-i8");
+    add(yes(doubles), "shader-f64");
+    add(yes(dot.shader_integer_dot_product), "integer-dot-product");
+    let computes = subgroups.supported_stages.contains(vk::ShaderStageFlags::COMPUTE);
+    let operations = subgroups.supported_operations;
+    add(computes && operations.contains(vk::SubgroupFeatureFlags::BASIC), "subgroups");
+    add(computes && operations.contains(vk::SubgroupFeatureFlags::ARITHMETIC), "subgroup-arithmetic");
+    add(computes && operations.contains(vk::SubgroupFeatureFlags::SHUFFLE), "subgroup-shuffle");
+    add(computes, subgroup_size(subgroups.subgroup_size));
+    if yes(matrices.cooperative_matrix) {
+        add(true, "cooperative-matrix");
+        let functions = khr::cooperative_matrix::Instance::new(&instance.entry, &instance.raw);
+        // SAFETY: the physical device has the extension.
+        let shapes = unsafe { functions.get_physical_device_cooperative_matrix_properties(physical) }.unwrap_or_default();
+        for (shape, name) in SHAPES {
+            add(shapes.iter().any(|there| is(there, shape)), name);
+        }
+    }
+    found
+}
+
+fn is(there: &vk::CooperativeMatrixPropertiesKHR<'_>, (m, n, k, operands, sums): Shape) -> bool {
+    (there.m_size, there.n_size, there.k_size) == (m, n, k)
+        && (there.a_type, there.b_type, there.c_type, there.result_type) == (operands, operands, sums, sums)
+        && there.scope == vk::ScopeKHR::SUBGROUP
+        && there.saturating_accumulation == vk::FALSE
+}
+
+fn subgroup_size(size: u32) -> &'static str {
+    match size {
+        1 => "subgroup-size-1",
+        2 => "subgroup-size-2",
+        4 => "subgroup-size-4",
+        8 => "subgroup-size-8",
+        16 => "subgroup-size-16",
+        32 => "subgroup-size-32",
+        64 => "subgroup-size-64",
+        _ => "subgroup-size-128",
+    }
+}

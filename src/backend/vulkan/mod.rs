@@ -1,0 +1,102 @@
+//! Vulkan itself: no layer between the plan and the driver, bindings as large as the device has them, and the same WGSL as everywhere,
+//! compiled to SPIR-V at its first use.
+//!
+//! Everything made from a device keeps it alive by its [`Context`]; what a submission uses, the [`Queue`] holds until the GPU is done.
+//! So nothing is freed too early, whatever a caller drops.
+
+mod adapter;
+mod buffer;
+mod cache;
+mod clock;
+mod context;
+mod features;
+mod instance;
+mod pipeline;
+mod queue;
+mod recorder;
+mod submit;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+pub(crate) use adapter::open;
+pub(crate) use buffer::Buffer;
+use clock::Clock;
+use context::Context;
+use queue::Queue;
+pub(crate) use submit::Running;
+
+use super::pool::Pool;
+use super::{Backend, Bound, Finished, How, MemoryStats};
+use crate::error::Result;
+use crate::host::{HostSlice, HostVec};
+use crate::info::Caps;
+use crate::ops::matmul::Problem;
+use crate::plan::{self, Plan};
+
+/// Bytes of free buffers on the host kept for reuse: a few operands' pieces, and a result at 4096.
+const HOST_POOL_BYTES: u64 = 128 << 20;
+
+/// An open device.
+pub(crate) struct Vulkan {
+    /// Dropped first: it waits for the GPU.
+    queue: Queue,
+    pipelines: pipeline::Pipelines,
+    memory: Pool<buffer::Raw>,
+    /// Buffers on the host, on the way to and from the device.
+    host_memory: Pool<buffer::Raw>,
+    caps: Caps,
+    clock: Option<Clock>,
+    context: Arc<Context>,
+}
+
+impl Backend for Vulkan {
+    type Buffer = Buffer;
+    type Running = Running;
+
+    fn plan(&self, problem: &Problem) -> Result<Plan> {
+        plan::matmul::compute(problem, &self.caps)
+    }
+
+    fn upload(&self, values: &HostSlice<'_>) -> Result<Buffer> {
+        let buffer = self.storage(values.len() * 4)?;
+        self.write(&buffer, bytemuck::cast_slice(values.0))?;
+        Ok(buffer)
+    }
+
+    fn allocate(&self, _plan: &Plan, problem: &Problem) -> Result<Buffer> {
+        self.storage(problem.elements() * 4)
+    }
+
+    fn submit(&self, plan: &Plan, operands: [Option<Bound<'_, Buffer>>; 3], out: &Buffer, how: How) -> Result<Running> {
+        self.start(plan, operands, out, how)
+    }
+
+    async fn finish(&self, running: Running) -> Result<Finished> {
+        self.complete(running).await
+    }
+
+    async fn download(&self, buffer: &Buffer, elements: u64) -> Result<HostVec> {
+        self.read_back(buffer, elements).await
+    }
+
+    async fn synchronize(&self) -> Result<()> {
+        self.queue.reached(self.queue.flush()?).await
+    }
+
+    fn lost(&self) -> Option<String> {
+        self.context.lost()
+    }
+
+    fn memory(&self) -> MemoryStats {
+        self.queue.reap();
+        self.memory.stats()
+    }
+
+    fn trim(&self) {
+        self.queue.reap();
+        self.memory.trim();
+        self.host_memory.trim();
+    }
+}

@@ -1,0 +1,155 @@
+//! Compiled kernels, kept for the life of the device, and by a cache on disk beyond it.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use ash::vk;
+use naga::proc::{BoundsCheckPolicies, BoundsCheckPolicy};
+
+use super::cache::Cache;
+use super::context::Context;
+use crate::error::{Error, Result};
+use crate::kernels::Kernel;
+
+/// Pipelines by variant: a device uses a handful.
+pub(super) struct Pipelines {
+    known: Mutex<Vec<(Kernel, Arc<Pipeline>)>>,
+    pub checks: Checks,
+    cache: Cache,
+    context: Arc<Context>,
+}
+
+/// A compiled kernel and the layout of its bindings, which is read from the source.
+pub(super) struct Pipeline {
+    pub handle: vk::Pipeline,
+    pub layout: vk::PipelineLayout,
+    pub bindings: vk::DescriptorSetLayout,
+    context: Arc<Context>,
+}
+
+/// What a shader does beside its work.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Checks {
+    /// Whether indices are kept inside of arrays and buffers.
+    pub bounds: bool,
+    /// Whether workgroup memory is cleared first.
+    pub zeroes: bool,
+    /// Whether each loop counts its turns, so that it ends.
+    pub loops: bool,
+    /// Whether divisors are kept from being 0.
+    pub divisions: bool,
+}
+
+impl Checks {
+    /// The crate's own kernels: plans guarantee that ranges lie in their buffers, kernels check edges themselves and read nothing that
+    /// was not written, each of their loops ends, and they divide by constants.
+    pub const TRUSTED: Self = Self { bounds: false, zeroes: false, loops: false, divisions: false };
+}
+
+/// A shader as the driver takes it.
+pub(super) struct Shader {
+    words: Vec<u32>,
+    /// Its bindings in group 0.
+    bindings: Vec<(u32, vk::DescriptorType)>,
+}
+
+impl Shader {
+    /// Compiles WGSL to SPIR-V.
+    pub(super) fn compile(name: &str, wgsl: &str, checks: Checks) -> Result<Self> {
+        let fault = |what: String| Error::internal(format!("the kernel {name} does not compile: {what}"));
+        let module = naga::front::wgsl::parse_str(wgsl).map_err(|error| fault(error.emit_to_string(wgsl)))?;
+        let mut validator = naga::valid::Validator::new(naga::valid::ValidationFlags::all(), naga::valid::Capabilities::empty());
+        let info = validator.validate(&module).map_err(|error| fault(error.emit_to_string(wgsl)))?;
+        let policy = if checks.bounds { BoundsCheckPolicy::Restrict } else { BoundsCheckPolicy::Unchecked };
+        let zeroes = naga::back::spv::ZeroInitializeWorkgroupMemoryMode::Polyfill;
+        let options = naga::back::spv::Options {
+            lang_version: (1, 3),
+            flags: naga::back::spv::WriterFlags::empty(),
+            bounds_check_policies: BoundsCheckPolicies { index: policy, buffer: policy, image_load: policy, binding_array: policy },
+            zero_initialize_workgroup_memory: if checks.zeroes { zeroes } else { naga::back::spv::ZeroInitializeWorkgroupMemoryMode::None },
+            force_loop_bounding: checks.loops,
+            emit_int_div_checks: checks.divisions,
+            ..Default::default()
+        };
+        let entry = naga::back::spv::PipelineOptions { shader_stage: naga::ShaderStage::Compute, entry_point: "main".to_owned() };
+        let words = naga::back::spv::write_vec(&module, &info, &options, Some(&entry)).map_err(|error| fault(error.to_string()))?;
+        let bindings = module.global_variables.iter().filter_map(|(_, variable)| {
+            let kind = match variable.space {
+                naga::AddressSpace::Uniform => vk::DescriptorType::UNIFORM_BUFFER,
+                _ => vk::DescriptorType::STORAGE_BUFFER,
+            };
+            variable.binding.map(|binding| (binding.binding, kind))
+        });
+        Ok(Self { words, bindings: bindings.collect() })
+    }
+}
+
+impl Pipelines {
+    pub(super) fn new(context: &Arc<Context>, cache: Cache) -> Self {
+        Self { known: Mutex::default(), checks: Checks::TRUSTED, cache, context: Arc::clone(context) }
+    }
+
+    /// The kernel, compiled at its first use.
+    pub(super) fn get(&self, kernel: &Kernel) -> Result<Arc<Pipeline>> {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, pipeline)) = known.iter().find(|(variant, _)| variant == kernel) {
+            return Ok(Arc::clone(pipeline));
+        }
+        let shader = Shader::compile(kernel.id.name(), &kernel.wgsl()?, self.checks)?;
+        let pipeline = Arc::new(Pipeline::new(&self.context, &shader, self.cache.handle())?);
+        known.push((kernel.clone(), Arc::clone(&pipeline)));
+        self.cache.save();
+        Ok(pipeline)
+    }
+}
+
+impl Pipeline {
+    fn new(context: &Arc<Context>, shader: &Shader, cache: vk::PipelineCache) -> Result<Self> {
+        let device = &context.device;
+        let mut made = Self {
+            handle: vk::Pipeline::null(),
+            layout: vk::PipelineLayout::null(),
+            bindings: vk::DescriptorSetLayout::null(),
+            context: Arc::clone(context),
+        };
+        let binding = |&(index, kind)| {
+            vk::DescriptorSetLayoutBinding::default()
+                .binding(index)
+                .descriptor_type(kind)
+                .descriptor_count(1)
+                .stage_flags(vk::ShaderStageFlags::COMPUTE)
+        };
+        let bindings: Vec<_> = shader.bindings.iter().map(binding).collect();
+        let info = vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings);
+        // SAFETY: the bindings are a valid shader's, so no two have one number.
+        made.bindings = context.check("vkCreateDescriptorSetLayout", unsafe { device.create_descriptor_set_layout(&info, None) })?;
+        let layouts = [made.bindings];
+        let info = vk::PipelineLayoutCreateInfo::default().set_layouts(&layouts);
+        // SAFETY: the layout was just made.
+        made.layout = context.check("vkCreatePipelineLayout", unsafe { device.create_pipeline_layout(&info, None) })?;
+        let info = vk::ShaderModuleCreateInfo::default().code(&shader.words);
+        // SAFETY: naga has validated the module, and writes valid SPIR-V.
+        let module = context.check("vkCreateShaderModule", unsafe { device.create_shader_module(&info, None) })?;
+        let stage = vk::PipelineShaderStageCreateInfo::default().stage(vk::ShaderStageFlags::COMPUTE).module(module).name(c"main");
+        let info = vk::ComputePipelineCreateInfo::default().stage(stage).layout(made.layout);
+        // SAFETY: the layout has the shader's bindings; the planner keeps to the device's limits.
+        let compiled = unsafe { device.create_compute_pipelines(cache, &[info], None) };
+        // SAFETY: a pipeline does not need its module any more.
+        unsafe { device.destroy_shader_module(module, None) };
+        made.handle = match compiled {
+            Ok(pipelines) => pipelines.first().copied().unwrap_or_default(),
+            Err((_, fault)) => context.check("vkCreateComputePipelines", Err(fault))?,
+        };
+        Ok(made)
+    }
+}
+
+impl Drop for Pipeline {
+    fn drop(&mut self) {
+        // SAFETY: the queue, which holds what it uses, is done; destroying what was not made does nothing.
+        unsafe {
+            self.context.device.destroy_pipeline(self.handle, None);
+            self.context.device.destroy_pipeline_layout(self.layout, None);
+            self.context.device.destroy_descriptor_set_layout(self.bindings, None);
+        }
+    }
+}

@@ -1,0 +1,308 @@
+//! The device's queue: submissions in order, what each of them holds until the GPU is done with it, and who waits for them.
+//!
+//! Each submission makes the timeline semaphore reach a number one higher than the last. A thread of its own waits for such numbers and
+//! wakes the futures that want them, so that no executor is blocked. Copies of operands are not submitted by themselves: they go along
+//! with the submission that reads them, which starts behind a barrier against all before it.
+//!
+//! One queue does everything, copies too; a transfer queue, which could copy while a kernel of another call runs, is not used yet.
+
+use std::collections::VecDeque;
+use std::sync::mpsc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+
+use ash::vk;
+use futures_channel::oneshot;
+
+use super::buffer::Buffer;
+use super::context::Context;
+use super::recorder::{self, Recorder};
+use crate::error::{Error, Result};
+
+/// Something that has to live until the GPU is done.
+type Hold = Arc<dyn Send + Sync>;
+
+/// The queue and its timeline.
+pub(super) struct Queue {
+    context: Arc<Context>,
+    queue: vk::Queue,
+    timeline: vk::Semaphore,
+    state: Mutex<State>,
+    /// None only while the queue goes.
+    requests: Option<mpsc::Sender<Request>>,
+    attendant: Option<JoinHandle<()>>,
+}
+
+struct State {
+    /// What the last submission makes the timeline reach.
+    submitted: u64,
+    /// Copies that go along with the next submission.
+    copies: Vec<Copy>,
+    /// Oldest first.
+    in_flight: VecDeque<InFlight>,
+    /// Free to be recorded into.
+    idle: Vec<Recorder>,
+}
+
+struct Copy {
+    from: Buffer,
+    to: Buffer,
+    region: vk::BufferCopy,
+}
+
+struct InFlight {
+    value: u64,
+    recorder: Recorder,
+    holds: Vec<Hold>,
+}
+
+/// Somebody waits for the timeline to reach a value.
+struct Request {
+    value: u64,
+    reached: oneshot::Sender<Result<(), vk::Result>>,
+}
+
+/// A command buffer being recorded. The queue is locked meanwhile: submissions are short and keep their order.
+pub(super) struct Recording<'q> {
+    queue: &'q Queue,
+    state: MutexGuard<'q, State>,
+    /// None once it is submitted.
+    recorder: Option<Recorder>,
+    holds: Vec<Hold>,
+}
+
+/// As many recorders are kept as calls are usually under way at once.
+const MAX_IDLE: usize = 16;
+
+impl Queue {
+    pub(super) fn new(context: &Arc<Context>) -> Result<Self> {
+        // SAFETY: the device was made with one queue of this family.
+        let queue = unsafe { context.device.get_device_queue(context.family, 0) };
+        let mut kind = vk::SemaphoreTypeCreateInfo::default().semaphore_type(vk::SemaphoreType::TIMELINE);
+        let info = vk::SemaphoreCreateInfo::default().push_next(&mut kind);
+        // SAFETY: the device was made with timeline semaphores.
+        let timeline = context.check("vkCreateSemaphore", unsafe { context.device.create_semaphore(&info, None) })?;
+        let state = State { submitted: 0, copies: Vec::new(), in_flight: VecDeque::new(), idle: Vec::new() };
+        let (requests, inbox) = mpsc::channel();
+        let mut made =
+            Self { context: Arc::clone(context), queue, timeline, state: Mutex::new(state), requests: Some(requests), attendant: None };
+        let device = context.device.clone();
+        let attendant = std::thread::Builder::new().name("lapidary vulkan".to_owned()).spawn(move || attend(&device, timeline, &inbox));
+        made.attendant = Some(attendant.map_err(|error| Error::internal(format!("no thread could be started ({error})")))?);
+        Ok(made)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Copies to the start of what the next submission does.
+    pub(super) fn copy_soon(&self, from: &Buffer, to: &Buffer, at_bytes: u64, bytes: u64) {
+        let region = vk::BufferCopy { src_offset: 0, dst_offset: at_bytes, size: bytes };
+        self.state().copies.push(Copy { from: from.clone(), to: to.clone(), region });
+    }
+
+    /// Submits the copies that wait for a submission; gives what the timeline reaches with the last there is.
+    pub(super) fn flush(&self) -> Result<u64> {
+        if self.state().copies.is_empty() {
+            return Ok(self.state().submitted);
+        }
+        self.record(0)?.submit()
+    }
+
+    /// Starts recording, with room for so many sets of bindings. What is recorded runs after all that was submitted before, and sees
+    /// what that wrote.
+    pub(super) fn record(&self, sets: u32) -> Result<Recording<'_>> {
+        self.reap();
+        let mut state = self.state();
+        let recorder = match state.idle.iter().position(|idle| idle.sets >= sets) {
+            Some(at) => state.idle.swap_remove(at),
+            None => Recorder::new(&self.context, sets)?,
+        };
+        let recording = Recording { queue: self, state, recorder: Some(recorder), holds: Vec::new() };
+        recording.begin()?;
+        Ok(recording)
+    }
+
+    /// Waits until the timeline has reached a value, or the device is lost.
+    pub(super) async fn reached(&self, value: u64) -> Result<()> {
+        if self.counter()? < value {
+            let (sender, receiver) = oneshot::channel();
+            if let Some(requests) = &self.requests {
+                // If nobody takes it, the receiver hears so.
+                let _ = requests.send(Request { value, reached: sender });
+            }
+            let waited = receiver.await.map_err(|_| Error::internal("the thread that waits for the GPU is gone"))?;
+            self.context.check("vkWaitSemaphores", waited)?;
+        }
+        self.reap();
+        self.context.settled()
+    }
+
+    /// What the timeline has reached.
+    fn counter(&self) -> Result<u64> {
+        // SAFETY: the semaphore is of this device, and a timeline.
+        let counter = unsafe { self.context.device.get_semaphore_counter_value(self.timeline) };
+        self.context.check("vkGetSemaphoreCounterValue", counter)
+    }
+
+    /// Gives back what the GPU is done with.
+    pub(super) fn reap(&self) {
+        // A counter that cannot be had tells of a loss, which those who wait hear of.
+        let Ok(counter) = self.counter() else { return };
+        let mut state = self.state();
+        let mut holds = Vec::new();
+        // After a loss some drivers let the counter jump to the end; nothing here is freed on that word before the device goes.
+        if counter > state.submitted {
+            self.context.lose("the driver's counter ran ahead".to_owned());
+            return;
+        }
+        while state.in_flight.front().is_some_and(|oldest| oldest.value <= counter) {
+            if let Some(InFlight { recorder, holds: held, .. }) = state.in_flight.pop_front() {
+                holds.push(held);
+                if state.idle.len() < MAX_IDLE {
+                    state.idle.push(recorder);
+                }
+            }
+        }
+        // A copy to a buffer that nobody else has any more is of no use: its call failed, or was given up.
+        let (needed, useless): (Vec<_>, Vec<_>) = state.copies.drain(..).partition(|copy| Arc::strong_count(&copy.to.0) > 1);
+        state.copies = needed;
+        drop(state);
+        drop((holds, useless));
+    }
+}
+
+impl Drop for Queue {
+    fn drop(&mut self) {
+        // Waits for all work; after a loss there is none.
+        // SAFETY: nobody else can submit to a queue that is being dropped.
+        let _ = unsafe { self.context.device.device_wait_idle() };
+        self.requests = None;
+        // The thread itself drops the queue if a waker that it called did.
+        if let Some(attendant) = self.attendant.take().filter(|attendant| attendant.thread().id() != std::thread::current().id()) {
+            let _ = attendant.join();
+        }
+        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        state.in_flight.clear();
+        state.copies.clear();
+        state.idle.clear();
+        // SAFETY: neither the GPU nor the thread uses it any more.
+        unsafe { self.context.device.destroy_semaphore(self.timeline, None) };
+    }
+}
+
+/// Waits for the lowest value asked for, tells who asked, and so on until the queue goes.
+fn attend(device: &ash::Device, timeline: vk::Semaphore, inbox: &mpsc::Receiver<Request>) {
+    let mut requests: Vec<Request> = Vec::new();
+    loop {
+        if requests.is_empty() {
+            match inbox.recv() {
+                Ok(request) => requests.push(request),
+                Err(mpsc::RecvError) => return,
+            }
+        }
+        requests.extend(inbox.try_iter());
+        let lowest = (0..requests.len()).min_by_key(|&i| requests[i].value).unwrap_or(0);
+        let Request { value, reached } = requests.swap_remove(lowest);
+        let (semaphores, values) = ([timeline], [value]);
+        let info = vk::SemaphoreWaitInfo::default().semaphores(&semaphores).values(&values);
+        // SAFETY: the queue destroys the semaphore after this thread has ended.
+        let waited = unsafe { device.wait_semaphores(&info, u64::MAX) };
+        // The receiver is gone if the call was dropped.
+        let _ = reached.send(waited);
+    }
+}
+
+impl Recording<'_> {
+    fn recorder(&self) -> Result<&Recorder> {
+        self.recorder.as_ref().ok_or_else(|| Error::internal("a recording that was submitted"))
+    }
+
+    /// The command buffer.
+    pub(super) fn commands(&self) -> Result<vk::CommandBuffer> {
+        Ok(self.recorder()?.commands)
+    }
+
+    /// What the timeline will reach when this is done.
+    pub(super) fn value(&self) -> u64 {
+        self.state.submitted + 1
+    }
+
+    fn begin(&self) -> Result<()> {
+        let device = &self.queue.context.device;
+        let recorder = self.recorder()?;
+        recorder.begin()?;
+        let all = (vk::PipelineStageFlags::ALL_COMMANDS, vk::AccessFlags::MEMORY_READ | vk::AccessFlags::MEMORY_WRITE);
+        self.barrier(all, all)?;
+        for Copy { from, to, region } in &self.state.copies {
+            // SAFETY: the region lies in both buffers, which the submission holds; copies in one go do not overlap.
+            unsafe { device.cmd_copy_buffer(recorder.commands, from.0.handle, to.0.handle, &[*region]) };
+        }
+        if !self.state.copies.is_empty() {
+            self.barrier(recorder::COPY_WRITES, all)?;
+        }
+        Ok(())
+    }
+
+    /// All after it waits for and sees what was done before it, as far as stages and kinds of access say.
+    pub(super) fn barrier(&self, before: recorder::Scope, after: recorder::Scope) -> Result<()> {
+        let barrier = vk::MemoryBarrier::default().src_access_mask(before.1).dst_access_mask(after.1);
+        let (commands, none) = (self.commands()?, vk::DependencyFlags::empty());
+        // SAFETY: the command buffer is being recorded, outside a render pass.
+        unsafe { self.queue.context.device.cmd_pipeline_barrier(commands, before.0, after.0, none, &[barrier], &[], &[]) };
+        Ok(())
+    }
+
+    /// A set of bindings of that layout.
+    pub(super) fn bindings(&self, layout: vk::DescriptorSetLayout) -> Result<vk::DescriptorSet> {
+        self.recorder()?.bindings(layout)
+    }
+
+    /// Keeps something until the GPU is done with this.
+    pub(super) fn hold(&mut self, hold: Hold) {
+        self.holds.push(hold);
+    }
+
+    /// Hands what was recorded to the GPU; gives what the timeline reaches when it is done.
+    pub(super) fn submit(mut self) -> Result<u64> {
+        let context = &self.queue.context;
+        let value = self.value();
+        let commands = [self.recorder()?.end()?];
+        let (timelines, values) = ([self.queue.timeline], [value]);
+        let mut signal = vk::TimelineSemaphoreSubmitInfo::default().signal_semaphore_values(&values);
+        let info = vk::SubmitInfo::default().command_buffers(&commands).signal_semaphores(&timelines).push_next(&mut signal);
+        // SAFETY: the queue is locked; what the commands use is held until the timeline has reached the value.
+        let submitted = unsafe { context.device.queue_submit(self.queue.queue, &[info], vk::Fence::null()) };
+        if let Err(fault) = submitted {
+            if fault == vk::Result::ERROR_DEVICE_LOST {
+                // It may have begun: what it uses has to stay, until the device goes.
+                self.retire(value);
+            }
+            return Err(context.fault("vkQueueSubmit", fault, context.allocated_bytes.load(std::sync::atomic::Ordering::Relaxed)));
+        }
+        self.state.submitted = value;
+        self.retire(value);
+        Ok(value)
+    }
+
+    /// Moves all that the commands use to where it is kept until the timeline has reached the value.
+    fn retire(&mut self, value: u64) {
+        let mut holds = std::mem::take(&mut self.holds);
+        for Copy { from, to, .. } in self.state.copies.drain(..) {
+            holds.extend([from.0 as Hold, to.0 as Hold]);
+        }
+        if let Some(recorder) = self.recorder.take() {
+            self.state.in_flight.push_back(InFlight { value, recorder, holds });
+        }
+    }
+}
+
+impl Drop for Recording<'_> {
+    fn drop(&mut self) {
+        // Not submitted, because something failed.
+        if let Some(recorder) = self.recorder.take() {
+            self.state.idle.push(recorder);
+        }
+    }
+}

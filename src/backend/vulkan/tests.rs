@@ -1,0 +1,265 @@
+//! What the whole backend must do on a real driver, and on one that fails.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use super::instance::Instance;
+use super::pipeline::Checks;
+use super::*;
+use crate::Error;
+use crate::backend::device::{Device, Opened};
+use crate::call::Call;
+use crate::gpu::Gpu;
+use crate::info::{BackendId, DeviceInfo};
+use crate::ops::matmul::Matmul;
+use crate::options::{Options, PowerPreference};
+
+/// A device; None, said by name, if there is none and nothing requires it.
+fn device() -> Option<(Vulkan, DeviceInfo)> {
+    altered(|device| device)
+}
+
+/// A device some of whose functions are others.
+fn altered(alter: impl Fn(ash::Device) -> ash::Device) -> Option<(Vulkan, DeviceInfo)> {
+    let made = Instance::shared().and_then(|instance| {
+        let cards = adapter::cards(&instance, PowerPreference::HighPerformance, &mut Vec::new())?;
+        let card = cards.first().ok_or_else(|| ("no driver has a device".to_owned(), ""))?;
+        let device = alter(card.create(&instance).map_err(|fault| (fault, ""))?);
+        card.assemble(&instance, device, &Options::default()).map_err(|fault| (fault, ""))
+    });
+    match made {
+        Ok(opened) => Some(opened),
+        Err((reason, _)) => {
+            assert!(!std::env::var("LAPIDARY_REQUIRE").unwrap_or_default().contains("vulkan"), "required: {reason}");
+            eprintln!("skipped vulkan: {reason}");
+            None
+        }
+    }
+}
+
+/// The same device with another function for submissions.
+fn with_submit(device: &ash::Device, submit: ash::vk::PFN_vkQueueSubmit) -> ash::Device {
+    let table = ash::DeviceFnV1_0 { queue_submit: submit, ..device.fp_v1_0().clone() };
+    let (v1_1, v1_2, v1_3) = (device.fp_v1_1().clone(), device.fp_v1_2().clone(), device.fp_v1_3().clone());
+    ash::Device::from_parts_1_3(device.handle(), table, v1_1, v1_2, v1_3)
+}
+
+/// The same device with another function for memory.
+fn with_allocate(device: &ash::Device, allocate: ash::vk::PFN_vkAllocateMemory) -> ash::Device {
+    let table = ash::DeviceFnV1_0 { allocate_memory: allocate, ..device.fp_v1_0().clone() };
+    let (v1_1, v1_2, v1_3) = (device.fp_v1_1().clone(), device.fp_v1_2().clone(), device.fp_v1_3().clone());
+    ash::Device::from_parts_1_3(device.handle(), table, v1_1, v1_2, v1_3)
+}
+
+const ONCE: How = How { repeats: 1, timed: false, download: 0 };
+
+fn whole(count: usize) -> Vec<f32> {
+    (0..count).map(|i| (i * 7 % 11) as f32 - 5.0).collect()
+}
+
+/// A product of whole numbers, which has one right result.
+fn is_right(gpu: &Gpu, n: usize) -> Result<bool> {
+    let (a, b) = (whole(n * n), whole(n * n));
+    let c = gpu.matmul_blocking(&a, &b, &Matmul::new(n as u64, n as u64, n as u64))?;
+    Ok((0..n * n).all(|at| c[at] == (0..n).map(|p| a[at / n * n + p] * b[p * n + at % n]).sum::<f32>()))
+}
+
+fn gpu((device, info): (Vulkan, DeviceInfo)) -> Gpu {
+    Gpu::with(Options::only(BackendId::Vulkan), Opened { device: Device::Vulkan(device), info })
+}
+
+/// Limits far below the device's: every operand is split, k too, and the parts make up the product.
+#[test]
+fn a_product_in_many_parts_is_right() {
+    let Some((mut device, info)) = device() else { return };
+    device.caps.max_binding_bytes = 8192;
+    device.caps.max_workgroups_per_dimension = 3;
+    let opened = Opened { device: Device::Vulkan(device), info };
+    let (m, k, n) = (130, 170, 75);
+    let (a, b, c) = (whole(m * k), whole(k * n), whole(m * n));
+    let mut accumulates = false;
+    for (transpose_a, transpose_b) in [(false, false), (true, false), (false, true), (true, true)] {
+        let op = Matmul::new(m as u64, k as u64, n as u64).transpose_a(transpose_a).transpose_b(transpose_b).plus(2.0, &c);
+        let call = Call::new(&op, (&a).into(), (&b).into()).unwrap();
+        let started = call.start(&opened, How { download: (m * n) as u64, ..ONCE }).unwrap();
+        assert!(started.plan.dispatches.len() > 10, "{}", started.plan);
+        accumulates |= started.plan.dispatches.iter().any(|dispatch| dispatch.kernel.constant("ACCUMULATES") == 1);
+        let data = pollster::block_on(opened.device.finish(started.running)).unwrap().data.unwrap().into_vec();
+        for (at, &value) in data.iter().enumerate() {
+            let (i, j) = (at / n, at % n);
+            let x = |p: usize| if transpose_a { a[p * m + i] } else { a[i * k + p] };
+            let y = |p: usize| if transpose_b { b[j * k + p] } else { b[p * n + j] };
+            let exact = (0..k).map(|p| x(p) * y(p)).sum::<f32>() + 2.0 * c[at];
+            assert_eq!(value, exact, "{i},{j} transposed {transpose_a},{transpose_b}");
+        }
+    }
+    assert!(accumulates, "no product was split over k");
+}
+
+/// Operands of several pieces, and one that ends in the middle of a piece.
+#[test]
+fn what_goes_to_the_device_comes_back() {
+    let Some((device, _)) = device() else { return };
+    for elements in [1, 5, 4096, (2 << 20) + 3, (5 << 20) + 1] {
+        let values: Vec<f32> = (0..elements).map(|i| i as f32).collect();
+        let buffer = device.upload(&HostSlice::from(&values)).unwrap();
+        let back = pollster::block_on(device.download(&buffer, elements as u64)).unwrap().into_vec();
+        assert!(back == values, "{elements} elements");
+    }
+    assert_eq!(device.memory().used_bytes, 0);
+}
+
+/// The GPU's clock sees each of the products that are timed.
+#[test]
+fn the_clock_counts_repeated_products() {
+    let Some((device, info)) = device() else { return };
+    let has_clock = device.clock.is_some();
+    let opened = Opened { device: Device::Vulkan(device), info };
+    let values = whole(96 * 96);
+    let op = Matmul::new(96, 96, 96);
+    let run = |repeats| {
+        let call = Call::new(&op, (&values).into(), (&values).into()).unwrap();
+        let started = call.start(&opened, How { repeats, timed: true, download: 96 * 96 }).unwrap();
+        pollster::block_on(opened.device.finish(started.running)).unwrap()
+    };
+    let (once, often) = (run(1), run(64));
+    assert_eq!((once.device_clock, often.device_clock), (has_clock, has_clock));
+    assert_eq!(once.data.unwrap().into_vec(), often.data.unwrap().into_vec());
+    // Something else may hold up a run, but not the quickest of several.
+    let quickest = |repeats| (0..5).map(|_| run(repeats).kernel_ms).fold(f64::INFINITY, f64::min);
+    let (once_ms, often_ms) = (quickest(1), quickest(64));
+    assert!(often_ms > 2.0 * once_ms && once_ms > 0.0, "{once_ms} and {often_ms} ms");
+}
+
+/// Without a clock of its own the time is taken outside, and the result comes after it.
+#[test]
+fn a_queue_without_a_clock_is_timed_from_outside() {
+    let Some((mut device, info)) = device() else { return };
+    device.clock = None;
+    let report = gpu((device, info)).matmul_report_blocking(&[2.0; 4], &[3.0; 4], &Matmul::new(2, 2, 2)).unwrap();
+    assert!(!report.device_clock && report.kernel_ms > 0.0);
+    assert_eq!(report.data, [12.0; 4]);
+}
+
+/// Calls given up at any point leave nothing behind.
+#[test]
+fn a_dropped_call_gives_its_memory_back_when_the_gpu_is_done() {
+    let Some((device, info)) = device() else { return };
+    let opened = Opened { device: Device::Vulkan(device), info };
+    let values = whole(64 * 64);
+    let op = Matmul::new(64, 64, 64);
+    for _ in 0..50 {
+        let call = Call::new(&op, (&values).into(), (&values).into()).unwrap();
+        drop(call.start(&opened, How { download: 64 * 64, ..ONCE }).unwrap());
+    }
+    pollster::block_on(opened.device.synchronize()).unwrap();
+    assert_eq!(opened.device.memory().used_bytes, 0);
+}
+
+/// What was to go along with a submission that never came is given back too.
+#[test]
+fn an_operand_that_nobody_reads_is_given_back() {
+    let Some((device, _)) = device() else { return };
+    drop(device.upload(&HostSlice::from(&whole(1000))).unwrap());
+    assert_eq!(device.memory().used_bytes, 0);
+    let kept = device.upload(&HostSlice::from(&whole(1000))).unwrap();
+    assert_eq!(device.memory().buffers, 1);
+    assert_eq!(pollster::block_on(device.download(&kept, 1000)).unwrap().into_vec(), whole(1000));
+}
+
+/// A driver that says at some submission that the device is lost, and one that says nothing and does nothing.
+#[test]
+fn a_lost_device_is_replaced() {
+    static SUBMISSIONS: AtomicU32 = AtomicU32::new(0);
+    unsafe extern "system" fn lose(_: ash::vk::Queue, _: u32, _: *const ash::vk::SubmitInfo<'_>, _: ash::vk::Fence) -> ash::vk::Result {
+        SUBMISSIONS.fetch_add(1, Ordering::Relaxed);
+        ash::vk::Result::ERROR_DEVICE_LOST
+    }
+    let Some(lost) = altered(|device| with_submit(&device, lose)) else { return };
+    let gpu = gpu(lost);
+    let tensor = gpu.tensor_blocking(&whole(16), 4, 4).unwrap();
+    assert_eq!((SUBMISSIONS.load(Ordering::Relaxed), gpu.info().unwrap().generation), (1, 2), "put on a fresh device");
+    assert_eq!(tensor.to_vec_blocking().unwrap(), whole(16));
+    assert!(is_right(&gpu, 33).unwrap());
+
+    let Some((device, info)) = altered(|device| with_submit(&device, lose)) else { return };
+    let opened = Opened { device: Device::Vulkan(device), info };
+    let values = whole(16);
+    let op = Matmul::new(4, 4, 4);
+    let call = Call::new(&op, (&values).into(), (&values).into()).unwrap();
+    let submissions = SUBMISSIONS.load(Ordering::Relaxed);
+    for _ in 0..3 {
+        assert_eq!(call.start(&opened, ONCE).err().map(|error| error.code()), Some("device_lost"));
+    }
+    assert_eq!(SUBMISSIONS.load(Ordering::Relaxed), submissions + 1, "a lost device is left alone");
+}
+
+/// A driver that takes a submission, lets its timeline go on, and does nothing.
+#[test]
+fn a_result_that_did_not_arrive_is_not_given() {
+    static REAL: std::sync::OnceLock<ash::vk::PFN_vkQueueSubmit> = std::sync::OnceLock::new();
+    unsafe extern "system" fn forget(
+        queue: ash::vk::Queue,
+        count: u32,
+        submissions: *const ash::vk::SubmitInfo<'_>,
+        fence: ash::vk::Fence,
+    ) -> ash::vk::Result {
+        let real = REAL.get().expect("set before a device is used");
+        // SAFETY: the caller's arguments, but without commands.
+        unsafe { real(queue, count, &ash::vk::SubmitInfo { command_buffer_count: 0, ..*submissions }, fence) }
+    }
+    let opened = altered(|device| {
+        REAL.get_or_init(|| device.fp_v1_0().queue_submit);
+        with_submit(&device, forget)
+    });
+    let Some((device, _)) = opened else { return };
+    let buffer = device.upload(&HostSlice::from(&whole(100))).unwrap();
+    let error = pollster::block_on(device.download(&buffer, 100)).unwrap_err();
+    assert_eq!(*error, Error::DeviceLost { reason: "the result did not arrive".to_owned() });
+    assert!(device.lost().is_some());
+}
+
+#[test]
+fn a_full_device_says_how_much_was_asked_for() {
+    unsafe extern "system" fn refuse(
+        _: ash::vk::Device,
+        _: *const ash::vk::MemoryAllocateInfo<'_>,
+        _: *const ash::vk::AllocationCallbacks<'_>,
+        _: *mut ash::vk::DeviceMemory,
+    ) -> ash::vk::Result {
+        ash::vk::Result::ERROR_OUT_OF_DEVICE_MEMORY
+    }
+    let Some((mut device, info)) = altered(|device| with_allocate(&device, refuse)) else { return };
+    device.caps.max_buffer_bytes = 1 << 20;
+    let gpu = gpu((device, info));
+    let error = gpu.matmul_blocking(&whole(100), &whole(100), &Matmul::new(10, 10, 10)).unwrap_err();
+    assert_eq!(*error, Error::OutOfMemory { bytes: 400, place: "the GPU" });
+    let error = gpu.tensor_blocking(&vec![0.0; 1 << 19], 1, 1 << 19).unwrap_err();
+    assert_eq!(*error, Error::LimitExceeded { what: "the size of a buffer in bytes", requested: 2 << 20, max: 1 << 20 });
+}
+
+/// `cargo test --release --lib what_checks_cost -- --ignored --nocapture`; `LAPIDARY_SIZE` is the size, 1024 if it is not set.
+#[test]
+#[ignore = "prints figures"]
+fn what_checks_cost() {
+    let n: usize = std::env::var("LAPIDARY_SIZE").ok().and_then(|size| size.parse().ok()).unwrap_or(1024);
+    let (a, b) = (crate::random::matrix(n * n, 1), crate::random::matrix(n * n, 2));
+    let op = Matmul::new(n as u64, n as u64, n as u64);
+    let rate = |checks| {
+        let (mut device, info) = device().expect("a device");
+        device.pipelines.checks = checks;
+        let done = pollster::block_on(gpu((device, info)).benchmark(&a, &b, &op, 5, 100.0)).unwrap();
+        2.0 * (n as f64).powi(3) / done.median_ms() / 1e6
+    };
+    println!("{n}³ on {}", device().expect("a device").1.name);
+    for (name, checks) in [
+        ("none", Checks::TRUSTED),
+        ("bounds", Checks { bounds: true, ..Checks::TRUSTED }),
+        ("zeroed workgroup memory", Checks { zeroes: true, ..Checks::TRUSTED }),
+        ("loops", Checks { loops: true, ..Checks::TRUSTED }),
+        ("divisions", Checks { divisions: true, ..Checks::TRUSTED }),
+        ("all", Checks { bounds: true, zeroes: true, loops: true, divisions: true }),
+        ("none again", Checks::TRUSTED),
+    ] {
+        println!("checks {name}: {:.1} GFLOP/s", rate(checks));
+    }
+}

@@ -1,0 +1,176 @@
+//! The CUDA backend on a machine without a GPU, by a stand-in for the driver (`cuda/driver.rs`): every case through the whole backend, and
+//! what no real driver does on demand. The real one is `conformance.rs`'s.
+//!
+//! A driver is loaded once in a process, by the loader's path. So each test starts itself again, with the path set, and looks how that ends.
+#![cfg(all(target_os = "linux", feature = "cuda"))]
+
+mod cases;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+use lapidary::{BackendId, Error, Gpu, Matmul, Options, Standing, random};
+
+const CHILD: &str = "STAND_IN_CHILD";
+
+/// The folder with the stand-in, made at the first use.
+fn stand_in() -> &'static Path {
+    static FOLDER: OnceLock<PathBuf> = OnceLock::new();
+    FOLDER.get_or_init(|| {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("stand-in");
+        if std::env::var_os(CHILD).is_some() {
+            return folder;
+        }
+        std::fs::create_dir_all(&folder).expect("the folder for tests is writable");
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let status = Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()))
+            .args(["--crate-type=cdylib", "--edition=2024", "-Copt-level=2", "-o"])
+            .arg(folder.join("libcuda.so"))
+            .arg(root.join("tests/cuda/driver.rs"))
+            .env("STAND_IN_PTX", root.join("shaders/matmul/tiled.ptx"))
+            .status()
+            .expect("rustc starts");
+        assert!(status.success(), "the stand-in does not compile");
+        folder
+    })
+}
+
+/// Runs the body in a process of its own, with the driver in that folder and these settings.
+fn with_driver(name: &str, folder: &Path, settings: &[(&str, &str)], body: impl FnOnce()) {
+    if std::env::var_os(CHILD).is_some() {
+        return body();
+    }
+    let mut child = Command::new(std::env::current_exe().expect("a test knows itself"));
+    child.args([name, "--exact", "--nocapture"]).env(CHILD, name).env("LD_LIBRARY_PATH", folder).envs(settings.iter().copied());
+    let output = child.output().expect("it starts");
+    assert!(output.status.success(), "{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+}
+
+fn own_kernels() -> Options {
+    Options { vendor_libraries: false, ..Options::only(BackendId::Cuda) }
+}
+
+fn small() -> (Vec<f32>, Matmul<'static>) {
+    (random::matrix(64 * 64, 1), Matmul::new(64, 64, 64))
+}
+
+#[test]
+fn every_case_is_right_and_every_byte_given_back() {
+    with_driver("every_case_is_right_and_every_byte_given_back", stand_in(), &[], || {
+        let gpu = Gpu::open_blocking(own_kernels()).unwrap();
+        for case in cases::all() {
+            pollster::block_on(case.check(&gpu)).unwrap();
+        }
+        let stats = gpu.memory().unwrap();
+        assert_eq!((stats.used_bytes, stats.buffers), (0, 0));
+        let info = gpu.info().unwrap();
+        assert_eq!((info.name.as_str(), info.architecture.as_str(), info.driver.as_str()), ("stand-in", "sm_90", "CUDA 12.2"));
+        assert_eq!((info.uuid, info.pci_address.as_str()), (Some([7; 16]), "0000:3b:00.0"));
+    });
+}
+
+#[test]
+fn an_operand_larger_than_all_pieces_arrives_whole() {
+    with_driver("an_operand_larger_than_all_pieces_arrives_whole", stand_in(), &[], || {
+        let gpu = Gpu::open_blocking(own_kernels()).unwrap();
+        let values = random::matrix(3500 * 3001, 1);
+        let tensor = gpu.tensor_blocking(&values, 3500, 3001).unwrap();
+        assert!(tensor.to_vec_blocking().unwrap() == values);
+    });
+}
+
+#[test]
+fn a_dropped_call_harms_nobody() {
+    with_driver("a_dropped_call_harms_nobody", stand_in(), &[], || {
+        let gpu = Gpu::open_blocking(own_kernels()).unwrap();
+        let (values, op) = small();
+        let right = gpu.matmul_blocking(&values, &values, &op).unwrap();
+        let other = random::matrix(64 * 64, 2);
+        for _ in 0..20 {
+            let mut call = Box::pin(gpu.matmul(&other, &other, &op));
+            let _ = std::future::Future::poll(call.as_mut(), &mut std::task::Context::from_waker(std::task::Waker::noop()));
+            drop(call);
+            assert!(gpu.matmul_blocking(&values, &values, &op).unwrap() == right);
+        }
+        assert_eq!(gpu.memory().unwrap().used_bytes, 0);
+    });
+}
+
+#[test]
+fn after_a_fatal_fault_the_next_backend_takes_over() {
+    with_driver("after_a_fatal_fault_the_next_backend_takes_over", stand_in(), &[("STAND_IN_FAULT_AT", "2")], || {
+        let gpu = Gpu::open_blocking(Options { vendor_libraries: false, ..Options::default() }).unwrap();
+        assert_eq!(gpu.info().unwrap().backend, BackendId::Cuda);
+        let (values, op) = small();
+        let report = gpu.matmul_report_blocking(&values, &values, &op).unwrap();
+        assert!(report.replayed && report.backend != BackendId::Cuda);
+        let others = gpu.info().unwrap().others;
+        let cuda = others.iter().find(|other| other.backend == BackendId::Cuda).unwrap();
+        assert!(cuda.standing == Standing::Off && cuda.reason.contains("CUDA_ERROR_ILLEGAL_ADDRESS"), "{cuda:?}");
+        let again = gpu.matmul_report_blocking(&values, &values, &op).unwrap();
+        assert!(!again.replayed && again.backend == report.backend, "the fault is of one call only");
+    });
+}
+
+#[test]
+fn a_tensor_of_a_dead_context_says_so_and_cuda_stays_off() {
+    with_driver("a_tensor_of_a_dead_context_says_so_and_cuda_stays_off", stand_in(), &[("STAND_IN_FAULT_AT", "2")], || {
+        let gpu = Gpu::open_blocking(own_kernels()).unwrap();
+        let (values, op) = small();
+        let tensor = gpu.tensor_blocking(&values, 64, 64).unwrap();
+        assert!(gpu.matmul_blocking(&tensor, &values, &op).is_err());
+        assert_eq!(tensor.to_vec_blocking().unwrap_err().code(), "device_lost");
+        let error = Gpu::open_blocking(own_kernels()).err().unwrap();
+        assert!(matches!(&*error, Error::Unavailable { remedy, .. } if remedy.contains("start the program again")), "{error}");
+    });
+}
+
+#[test]
+fn out_of_memory_is_told_with_the_number_and_passes() {
+    with_driver("out_of_memory_is_told_with_the_number_and_passes", stand_in(), &[("STAND_IN_MEMORY_BYTES", "100000000")], || {
+        let gpu = Gpu::open_blocking(own_kernels()).unwrap();
+        let values = vec![1.0; 1 << 22];
+        let mut tensors = Vec::new();
+        let error = loop {
+            match gpu.tensor_blocking(&values, 1 << 11, 1 << 11) {
+                Ok(tensor) => tensors.push(tensor),
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(*error, Error::OutOfMemory { bytes: 1 << 24, place: "the GPU" });
+        assert!(tensors.len() >= 3);
+        drop(tensors);
+        assert!(gpu.tensor_blocking(&values, 1 << 11, 1 << 11).is_ok());
+        let error = gpu.tensor_blocking(&vec![1.0; 1 << 25], 1 << 12, 1 << 13).err().unwrap();
+        assert_eq!(error.code(), "limit_exceeded");
+    });
+}
+
+fn refusal() -> String {
+    let error = Gpu::open_blocking(own_kernels()).err().expect("no such driver is used");
+    assert_eq!(error.code(), "unavailable");
+    assert!(Gpu::open_blocking(Options::default()).is_ok(), "auto goes on");
+    error.to_string()
+}
+
+#[test]
+fn an_old_driver_is_refused() {
+    with_driver("an_old_driver_is_refused", stand_in(), &[("STAND_IN_VERSION", "11040")], || {
+        assert!(refusal().contains("the driver has CUDA 11.4, but 12.2 is needed; update NVIDIA's driver to 535 or later"));
+    });
+}
+
+#[test]
+fn a_broken_driver_is_refused() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("broken");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("libcuda.so"), "not a library").unwrap();
+    with_driver("a_broken_driver_is_refused", &folder, &[], || {
+        // Where a real one is installed too, it is found after the broken one.
+        if Gpu::open_blocking(own_kernels()).is_err() {
+            let said = refusal();
+            assert!(said.contains("no CUDA driver") && said.contains("libcuda.so: "), "{said}");
+        }
+    });
+}

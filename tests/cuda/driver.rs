@@ -1,0 +1,369 @@
+//! A stand-in for NVIDIA's driver, for machines without a GPU: as much of libcuda as the backend calls, with the host's memory for the
+//! device's. `cuda.rs` has rustc make a shared library of it.
+//!
+//! What is put into a stream is done as late as can be, when somebody waits or looks: memory that is given back or changed too early shows
+//! as a wrong result. Every call that needs a current context fails without one.
+//!
+//! Environment variables: `STAND_IN_VERSION`, `STAND_IN_MEMORY_BYTES`, and `STAND_IN_FAULT_AT`, the launch that ends the context.
+#![allow(non_snake_case, clippy::missing_safety_doc, clippy::undocumented_unsafe_blocks, clippy::too_many_arguments)]
+
+use std::cell::RefCell;
+use std::collections::{HashMap, VecDeque};
+use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+type Code = c_int;
+type Work = Box<dyn FnOnce() + Send>;
+
+const OUT_OF_MEMORY: Code = 2;
+const INVALID_CONTEXT: Code = 201;
+const INVALID_PTX: Code = 218;
+const NOT_READY: Code = 600;
+const ILLEGAL_ADDRESS: Code = 700;
+
+/// The modules that there are, to know by its text which variant is loaded.
+const MODULES: &str = include_str!(env!("STAND_IN_PTX"));
+
+static FAULT: AtomicI32 = AtomicI32::new(0);
+static LAUNCHES: AtomicU64 = AtomicU64::new(0);
+static QUEUE: Mutex<VecDeque<Work>> = Mutex::new(VecDeque::new());
+static MEMORY: Mutex<Option<HashMap<u64, Vec<u128>>>> = Mutex::new(None);
+
+thread_local! { static CONTEXTS: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) }; }
+
+fn setting(name: &str, otherwise: u64) -> u64 {
+    std::env::var(name).ok().and_then(|value| value.parse().ok()).unwrap_or(otherwise)
+}
+
+/// Fails without a context, and for good after a fault.
+fn in_context(body: impl FnOnce() -> Code) -> Code {
+    match FAULT.load(SeqCst) {
+        0 if CONTEXTS.with_borrow(Vec::is_empty) => INVALID_CONTEXT,
+        0 => body(),
+        fault => fault,
+    }
+}
+
+fn push(work: impl FnOnce() + Send + 'static) -> Code {
+    QUEUE.lock().unwrap().push_back(Box::new(work));
+    0
+}
+
+/// Does what is in the stream, whichever thread waits.
+fn drain() -> Code {
+    let mut queue = QUEUE.lock().unwrap();
+    while let Some(work) = queue.pop_front() {
+        work();
+    }
+    FAULT.load(SeqCst)
+}
+
+unsafe fn give<T>(to: *mut T, value: T) -> Code {
+    unsafe { to.write(value) };
+    0
+}
+
+unsafe fn give_text(to: *mut c_char, length: c_int, text: &CStr) -> Code {
+    let bytes = text.to_bytes_with_nul();
+    assert!(bytes.len() <= length as usize);
+    unsafe { to.copy_from_nonoverlapping(bytes.as_ptr().cast(), bytes.len()) };
+    0
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuDriverGetVersion(version: *mut c_int) -> Code {
+    unsafe { give(version, setting("STAND_IN_VERSION", 12_020) as c_int) }
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn cuInit(_flags: c_uint) -> Code {
+    0
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGetErrorName(code: Code, to: *mut *const c_char) -> Code {
+    let name = match code {
+        OUT_OF_MEMORY => c"CUDA_ERROR_OUT_OF_MEMORY",
+        INVALID_CONTEXT => c"CUDA_ERROR_INVALID_CONTEXT",
+        ILLEGAL_ADDRESS => c"CUDA_ERROR_ILLEGAL_ADDRESS",
+        _ => return unsafe { give(to, std::ptr::null()) },
+    };
+    unsafe { give(to, name.as_ptr()) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGetErrorString(_code: Code, to: *mut *const c_char) -> Code {
+    unsafe { give(to, std::ptr::null()) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuDeviceGetCount(count: *mut c_int) -> Code {
+    unsafe { give(count, 1) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuDeviceGet(device: *mut c_int, ordinal: c_int) -> Code {
+    unsafe { give(device, ordinal) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuDeviceGetName(name: *mut c_char, length: c_int, _device: c_int) -> Code {
+    unsafe { give_text(name, length, c"stand-in") }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuDeviceGetPCIBusId(address: *mut c_char, length: c_int, _device: c_int) -> Code {
+    unsafe { give_text(address, length, c"0000:3B:00.0") }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuDeviceGetUuid_v2(uuid: *mut [u8; 16], _device: c_int) -> Code {
+    unsafe { give(uuid, [7; 16]) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuDeviceTotalMem_v2(bytes: *mut usize, _device: c_int) -> Code {
+    unsafe { give(bytes, setting("STAND_IN_MEMORY_BYTES", 1 << 30) as usize) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuDeviceGetAttribute(value: *mut c_int, attribute: c_int, _device: c_int) -> Code {
+    let known = match attribute {
+        1 => 1024,   // threads a block
+        8 => 49_152, // shared memory a block
+        16 => 4,     // multiprocessors
+        75 => 9,     // compute capability, the first number
+        76 | 18 => 0,
+        _ => return 1,
+    };
+    unsafe { give(value, known) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuDevicePrimaryCtxRetain(context: *mut usize, _device: c_int) -> Code {
+    unsafe { give(context, 1) }
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn cuDevicePrimaryCtxRelease_v2(_device: c_int) -> Code {
+    0
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn cuCtxPushCurrent_v2(context: usize) -> Code {
+    CONTEXTS.with_borrow_mut(|contexts| contexts.push(context));
+    0
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuCtxPopCurrent_v2(context: *mut usize) -> Code {
+    match CONTEXTS.with_borrow_mut(Vec::pop) {
+        Some(was) => unsafe { give(context, was) },
+        None => INVALID_CONTEXT,
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuStreamCreate(stream: *mut usize, _flags: c_uint) -> Code {
+    in_context(|| unsafe { give(stream, 1) })
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn cuStreamDestroy_v2(_stream: usize) -> Code {
+    in_context(drain)
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn cuStreamSynchronize(_stream: usize) -> Code {
+    in_context(drain)
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn cuStreamQuery(_stream: usize) -> Code {
+    in_context(drain)
+}
+
+/// When it was reached.
+type Event = Mutex<Option<Instant>>;
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuEventCreate(event: *mut *const Event, _flags: c_uint) -> Code {
+    in_context(|| unsafe { give(event, Arc::into_raw(Arc::new(Event::default()))) })
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuEventDestroy_v2(event: *const Event) -> Code {
+    drop(unsafe { Arc::from_raw(event) });
+    0
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuEventRecord(event: *const Event, _stream: usize) -> Code {
+    in_context(|| {
+        unsafe { Arc::increment_strong_count(event) };
+        let event = unsafe { Arc::from_raw(event) };
+        push(move || *event.lock().unwrap() = Some(Instant::now()))
+    })
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn cuEventQuery(_event: *const Event) -> Code {
+    // Never ready at the first look, so that the waiting thread has work.
+    in_context(|| NOT_READY)
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn cuEventSynchronize(_event: *const Event) -> Code {
+    in_context(drain)
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuEventElapsedTime(ms: *mut f32, from: *const Event, to: *const Event) -> Code {
+    in_context(|| match unsafe { (*(*from).lock().unwrap(), *(*to).lock().unwrap()) } {
+        (Some(from), Some(to)) => unsafe { give(ms, (to - from).as_secs_f32() * 1e3) },
+        _ => NOT_READY,
+    })
+}
+
+/// Filled with what is no number, so that what is read before it is written shows.
+fn allocate(bytes: usize) -> Option<u64> {
+    let mut memory = MEMORY.lock().unwrap();
+    let blocks = memory.get_or_insert_default();
+    let used: usize = blocks.values().map(|block| block.len() * 16).sum();
+    if (used + bytes) as u64 > setting("STAND_IN_MEMORY_BYTES", 1 << 30) {
+        return None;
+    }
+    let block = vec![u128::MAX; bytes.div_ceil(16)];
+    let address = block.as_ptr() as u64;
+    blocks.insert(address, block);
+    Some(address)
+}
+
+fn free(address: u64) -> Code {
+    let block = MEMORY.lock().unwrap().as_mut().and_then(|blocks| blocks.remove(&address));
+    if block.is_some() { 0 } else { 1 }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemAlloc_v2(to: *mut u64, bytes: usize) -> Code {
+    in_context(|| allocate(bytes).map_or(OUT_OF_MEMORY, |address| unsafe { give(to, address) }))
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemAllocHost_v2(to: *mut u64, bytes: usize) -> Code {
+    unsafe { cuMemAlloc_v2(to, bytes) }
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn cuMemFree_v2(address: u64) -> Code {
+    in_context(|| free(address))
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn cuMemFreeHost(address: u64) -> Code {
+    in_context(|| free(address))
+}
+
+fn copy(to: u64, from: u64, bytes: usize) -> Code {
+    in_context(|| push(move || unsafe { std::ptr::copy_nonoverlapping(from as *const u8, to as *mut u8, bytes) }))
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn cuMemcpyHtoDAsync_v2(to: u64, from: u64, bytes: usize, _stream: usize) -> Code {
+    copy(to, from, bytes)
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn cuMemcpyDtoHAsync_v2(to: u64, from: u64, bytes: usize, _stream: usize) -> Code {
+    copy(to, from, bytes)
+}
+
+/// A module is its variant's name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuModuleLoadDataEx(
+    module: *mut *mut String,
+    ptx: *const c_char,
+    _count: c_uint,
+    _options: *mut c_int,
+    _values: *mut *mut c_void,
+) -> Code {
+    in_context(|| {
+        let ptx = unsafe { CStr::from_ptr(ptx) }.to_str().unwrap_or_default();
+        let named = MODULES.split("//# ").find_map(|part| part.split_once('\n').filter(|(_, text)| text.starts_with(ptx)));
+        named.map_or(INVALID_PTX, |(name, _)| unsafe { give(module, Box::into_raw(Box::new(name.to_owned()))) })
+    })
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuModuleGetFunction(function: *mut *mut String, module: *mut String, _name: *const c_char) -> Code {
+    in_context(|| unsafe { give(function, module) })
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuModuleUnload(module: *mut String) -> Code {
+    drop(unsafe { Box::from_raw(module) });
+    0
+}
+
+/// As the kernel has it.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Params {
+    m: u32,
+    k: u32,
+    n: u32,
+    lda: u32,
+    ldb: u32,
+    ldc: u32,
+    ldo: u32,
+    starts: [u32; 4],
+    alpha: f32,
+    beta: f32,
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuLaunchKernel(
+    function: *const String,
+    blocks: c_uint,
+    _grid_y: c_uint,
+    _grid_z: c_uint,
+    _threads: c_uint,
+    _block_y: c_uint,
+    _block_z: c_uint,
+    _shared_bytes: c_uint,
+    _stream: usize,
+    arguments: *const *const c_void,
+    _extra: *mut *mut c_void,
+) -> Code {
+    in_context(|| {
+        if LAUNCHES.fetch_add(1, SeqCst) + 1 == setting("STAND_IN_FAULT_AT", u64::MAX) {
+            return push(|| FAULT.store(ILLEGAL_ADDRESS, SeqCst));
+        }
+        let [a, b, c, out] = [0, 1, 2, 3].map(|i| unsafe { **arguments.add(i).cast::<*const u64>() });
+        let p = unsafe { **arguments.add(4).cast::<*const Params>() };
+        let (tile, layout) = unsafe { &*function }.split_once(' ').unwrap();
+        let sides: Vec<u32> = tile.split('x').map(|side| side.parse().unwrap()).collect();
+        if p.m.div_ceil(sides[0]) * p.n.div_ceil(sides[1]) != blocks {
+            return 1;
+        }
+        let (transpose_a, transpose_b) = (layout.starts_with('t'), layout.ends_with('t'));
+        let at = |base: u64, row: u32, column: u32, stride: u32| {
+            (base as *mut f32).wrapping_add(row as usize * stride as usize + column as usize)
+        };
+        push(move || {
+            for (i, j) in (0..p.m).flat_map(|i| (0..p.n).map(move |j| (i, j))) {
+                let sum: f32 = (0..p.k)
+                    .map(|q| unsafe {
+                        let x = if transpose_a { at(a, q, i, p.lda) } else { at(a, i, q, p.lda) };
+                        let y = if transpose_b { at(b, j, q, p.ldb) } else { at(b, q, j, p.ldb) };
+                        *x * *y
+                    })
+                    .sum();
+                let added = if c == 0 { 0.0 } else { p.beta * unsafe { *at(c, i, j, p.ldc) } };
+                unsafe { *at(out, i, j, p.ldo) = p.alpha * sum + added };
+            }
+        })
+    })
+}

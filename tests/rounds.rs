@@ -1,0 +1,48 @@
+//! Devices opened, used and dropped leave neither memory nor threads nor open files behind. A process of its own, so that nothing else
+//! counts.
+#![cfg(target_os = "linux")]
+
+use lapidary::{BackendId, Error, Gpu, Matmul, Options, random};
+
+/// Resident KiB, threads, open files.
+fn held() -> [u64; 3] {
+    let status = std::fs::read_to_string("/proc/self/status").expect("Linux has it");
+    let field = |name: &str| {
+        let line = status.lines().find(|line| line.starts_with(name)).expect("Linux has it");
+        line.split_whitespace().nth(1).and_then(|word| word.parse().ok()).expect("a number")
+    };
+    [field("VmRSS:"), field("Threads:"), std::fs::read_dir("/proc/self/fd").expect("Linux has it").count() as u64]
+}
+
+/// `LAPIDARY_ROUNDS` is how often, 200 times if it is not set.
+#[test]
+fn many_devices_of_vulkan_leave_nothing_behind() {
+    let required = std::env::var("LAPIDARY_REQUIRE").unwrap_or_default();
+    let count = std::env::var("LAPIDARY_ROUNDS").ok().and_then(|count| count.parse().ok()).unwrap_or(200);
+    let round = || {
+        let gpu = Gpu::open_blocking(Options::only(BackendId::Vulkan))?;
+        let values = random::matrix(100 * 100, 1);
+        let tensor = gpu.tensor_blocking(&values, 100, 100)?;
+        gpu.matmul_blocking(&tensor, &values, &Matmul::new(100, 100, 100))
+    };
+    match round() {
+        Err(error) if matches!(*error, Error::Unavailable { .. }) => {
+            assert!(!required.contains("vulkan"), "required: {error}");
+            eprintln!("skipped vulkan: {error}");
+            return;
+        }
+        first => drop(first.expect("a product")),
+    }
+    // Drivers keep something of their first devices.
+    for _ in 0..20 {
+        round().expect("a product");
+    }
+    let before = held();
+    for _ in 0..count {
+        round().expect("a product");
+    }
+    let after = held();
+    println!("{count} rounds: from {before:?} to {after:?} (resident KiB, threads, files)");
+    assert!(after[0] < before[0] + 16 * 1024, "memory from {before:?} to {after:?}");
+    assert!(after[1..] == before[1..], "threads or files from {before:?} to {after:?}");
+}
