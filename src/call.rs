@@ -96,7 +96,7 @@ impl<'a> Call<'a> {
     pub(crate) fn start(&self, opened: &Opened, how: How) -> Result<Started> {
         let device = &opened.device;
         if let Some(reason) = device.lost() {
-            return Err(Error::DeviceLost { reason });
+            return Err(Box::new(Error::DeviceLost { reason }));
         }
         let stopwatch = Stopwatch::start();
         let plan = device.plan(&self.problem)?;

@@ -33,7 +33,7 @@ fn lengths_that_do_not_match_are_told_with_both_numbers() {
     let gpu = cpu();
     let a = [0.0; 6];
     let error = gpu.matmul_blocking(&a, &a, &Matmul::new(2, 4, 1)).unwrap_err();
-    assert_eq!(error, Error::LengthMismatch { argument: "a", length: 6, expected: 8, formula: "2 · 4".to_owned() });
+    assert_eq!(*error, Error::LengthMismatch { argument: "a", length: 6, expected: 8, formula: "2 · 4".to_owned() });
     assert_eq!(error.to_string(), "a has 6 elements, but 2 · 4 = 8 are needed");
     let codes = |op: Matmul<'_>| gpu.matmul_blocking(&a, &a, &op).unwrap_err().code();
     assert_eq!(codes(Matmul::new(2, 3, 3)), "length_mismatch");
@@ -256,14 +256,14 @@ fn the_choice_is_told() {
 fn cuda_without_a_driver_says_so_and_auto_goes_on() {
     match Gpu::open_blocking(Options::only(BackendId::Cuda)) {
         Ok(gpu) => assert_eq!(gpu.info().unwrap().backend, BackendId::Cuda),
-        Err(Error::Unavailable { backend, reason, remedy }) => {
+        Err(error) => {
+            let Error::Unavailable { backend, reason, remedy } = *error else { panic!("{error}") };
             assert_eq!(backend, BackendId::Cuda);
             assert!(!reason.is_empty() && (!remedy.is_empty() || cfg!(target_os = "macos")), "{reason}; {remedy}");
             let info = Gpu::open_blocking(Options::default()).unwrap().info().unwrap();
             let other = info.others.iter().find(|other| other.backend == BackendId::Cuda).expect("it was tried");
             assert_eq!((other.standing, &other.reason), (Standing::Off, &reason));
         }
-        Err(error) => panic!("{error}"),
     }
 }
 

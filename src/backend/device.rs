@@ -140,14 +140,14 @@ pub(crate) struct Opened {
     pub info: DeviceInfo,
 }
 
-fn foreign() -> Error {
+fn foreign() -> Box<Error> {
     Error::internal("a buffer of another backend")
 }
 
 impl Device {
     /// Opens that backend, or says why it is not there.
-    pub(crate) async fn open(id: BackendId, options: &Options) -> Result<(Self, DeviceInfo), OtherBackend> {
-        match id {
+    pub(crate) async fn open(id: BackendId, options: &Options) -> Result<Opened, OtherBackend> {
+        let (device, info) = match id {
             BackendId::Simd | BackendId::Scalar => cpu::open(id).await.map(|(device, info)| (Self::Cpu(device), info)),
             #[cfg(all(feature = "cuda", any(target_os = "linux", target_os = "windows")))]
             BackendId::Cuda => cuda::open(options).map(|(device, info)| (Self::Cuda(device), info)),
@@ -172,7 +172,8 @@ impl Device {
                 };
                 Err(OtherBackend::off(other, reason, &remedy))
             }
-        }
+        }?;
+        Ok(Opened { device, info })
     }
 
     /// Whether kernels read operands where the host has them.

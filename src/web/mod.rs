@@ -177,12 +177,10 @@ pub fn random_matrix(length: f64, seed: f64) -> Result<Float32Array, JsValue> {
     Ok(out)
 }
 
-/// A promise of what the future gives, with errors as JavaScript has them. Boxed, so that the machinery is compiled once.
-fn promise(future: impl Future<Output = Result<JsValue>> + 'static) -> Promise {
-    fn of_boxed(future: Pin<Box<dyn Future<Output = Result<JsValue>>>>) -> Promise {
-        future_to_promise(async move { future.await.map_err(JsValue::from) })
-    }
-    of_boxed(Box::pin(future))
+/// A promise of what the future gives. Boxed, so that the machinery is compiled once.
+fn promise(future: impl Future<Output = Result<JsValue, JsValue>> + 'static) -> Promise {
+    let future: Pin<Box<dyn Future<Output = Result<JsValue, JsValue>>>> = Box::pin(future);
+    future_to_promise(future)
 }
 
 fn find_gpu(gpu: u32) -> Result<Gpu, JsValue> {
@@ -216,5 +214,5 @@ fn product(numbers: &[f64], c: Option<Float32Array>) -> Result<Matmul<'static>, 
 /// Lets the page or the worker do what else there is, such as hearing of an abort; an error if the signal is aborted then.
 async fn turn(signal: &Option<Signal>) -> Result<()> {
     crate::clock::sleep(0).await;
-    if signal.as_ref().is_some_and(|signal| signal.aborted().unwrap_or(false)) { Err(Error::Aborted) } else { Ok(()) }
+    if signal.as_ref().is_some_and(|signal| signal.aborted().unwrap_or(false)) { Err(Box::new(Error::Aborted)) } else { Ok(()) }
 }

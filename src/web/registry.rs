@@ -28,7 +28,7 @@ impl<T: Clone> Registry<T> {
     pub(super) fn get(&self, number: u32) -> Result<T> {
         let objects = self.objects.borrow();
         let at = objects.binary_search_by_key(&number, |(number, _)| *number);
-        at.map(|at| objects[at].1.clone()).map_err(|_| Error::Disposed { what: self.what })
+        at.map(|at| objects[at].1.clone()).map_err(|_| Box::new(Error::Disposed { what: self.what }))
     }
 
     pub(super) fn remove(&self, number: u32) -> Option<T> {

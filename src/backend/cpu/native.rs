@@ -87,7 +87,7 @@ fn simd(params: &Params, a: Matrix<'_>, b: Matrix<'_>, out: &mut [f32], reads_c:
 
 fn zeroed(elements: usize) -> Result<Vec<f32>> {
     let mut out = Vec::new();
-    out.try_reserve_exact(elements).map_err(|_| Error::OutOfMemory { bytes: elements as u64 * 4, place: "the host" })?;
+    out.try_reserve_exact(elements).map_err(|_| Box::new(Error::OutOfMemory { bytes: elements as u64 * 4, place: "the host" }))?;
     out.resize(elements, 0.0);
     Ok(out)
 }

@@ -50,7 +50,7 @@ impl Verdict {
     }
 
     fn get(&self) -> Result<()> {
-        self.fault.get().map_or(Ok(()), |fault| Err(fault.clone()))
+        self.fault.get().map_or(Ok(()), |fault| Err(Box::new(fault.clone())))
     }
 }
 

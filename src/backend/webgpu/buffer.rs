@@ -82,7 +82,11 @@ impl WebGpu {
         // Kernels read whole vec4s; a binding cannot be empty.
         let bytes = bytes.next_multiple_of(16).max(16);
         if bytes > self.caps.max_buffer_bytes {
-            return Err(Error::LimitExceeded { what: "the size of a buffer in bytes", requested: bytes, max: self.caps.max_buffer_bytes });
+            return Err(Box::new(Error::LimitExceeded {
+                what: "the size of a buffer in bytes",
+                requested: bytes,
+                max: self.caps.max_buffer_bytes,
+            }));
         }
         self.pool.take(usage.bits(), bytes, || Ok(Arc::new(Raw::new(&self.device, bytes, usage))))
     }

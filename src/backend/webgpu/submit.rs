@@ -180,7 +180,7 @@ impl WebGpu {
             data = Some(self.read(&staging)?);
         }
         match self.health.lost() {
-            Some(reason) => Err(Error::DeviceLost { reason }),
+            Some(reason) => Err(Box::new(Error::DeviceLost { reason })),
             None => Ok(Finished { data, kernel_ms, device_clock }),
         }
     }
@@ -195,20 +195,20 @@ impl WebGpu {
     /// What no scope caught.
     pub(super) fn settled(&self) -> Result<()> {
         match self.health.lost() {
-            Some(reason) => Err(Error::DeviceLost { reason }),
+            Some(reason) => Err(Box::new(Error::DeviceLost { reason })),
             None if self.health.note_out_of_memory(false) => Err(self.out_of_memory()),
             None => Ok(()),
         }
     }
 
-    fn out_of_memory(&self) -> Error {
-        Error::OutOfMemory { bytes: self.pool.stats().used_bytes, place: "the GPU" }
+    fn out_of_memory(&self) -> Box<Error> {
+        Box::new(Error::OutOfMemory { bytes: self.pool.stats().used_bytes, place: "the GPU" })
     }
 
     /// What a scope caught, as an error of this crate.
     pub(super) fn judge(&self, fault: Option<wgpu::Error>) -> Result<()> {
         if let Some(reason) = self.health.lost() {
-            return Err(Error::DeviceLost { reason });
+            return Err(Box::new(Error::DeviceLost { reason }));
         }
         let Some(fault) = fault else { return Ok(()) };
         // A buffer that could not be had shows as a validation error where it is used.
@@ -257,8 +257,8 @@ impl WebGpu {
         mapped.map_err(|_| self.unmapped())
     }
 
-    fn unmapped(&self) -> Error {
-        Error::DeviceLost { reason: self.health.lost().unwrap_or_else(|| "the result could not be mapped".to_owned()) }
+    fn unmapped(&self) -> Box<Error> {
+        Box::new(Error::DeviceLost { reason: self.health.lost().unwrap_or_else(|| "the result could not be mapped".to_owned()) })
     }
 
     fn read(&self, staging: &Staging) -> Result<HostVec> {
@@ -284,7 +284,7 @@ impl WebGpu {
 fn copy(view: &wgpu::BufferView) -> Result<HostVec> {
     let values: &[f32] = bytemuck::cast_slice(view);
     let mut out = Vec::new();
-    out.try_reserve_exact(values.len()).map_err(|_| Error::OutOfMemory { bytes: view.len() as u64, place: "the host" })?;
+    out.try_reserve_exact(values.len()).map_err(|_| Box::new(Error::OutOfMemory { bytes: view.len() as u64, place: "the host" }))?;
     out.extend_from_slice(values);
     Ok(HostVec(out))
 }
