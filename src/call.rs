@@ -81,11 +81,22 @@ impl<'a> Call<'a> {
         self.a.fingerprint().rotate_left(1) ^ self.b.fingerprint() ^ c.rotate_left(2)
     }
 
+    /// Queues a product of matrices that are on the device; None if this one has to be waited for.
+    pub(crate) fn queue(&self, opened: &Opened) -> Result<Option<Buffer>> {
+        let (Operand::Tensor(a), Operand::Tensor(b), None) = (&self.a, &self.b, &self.c) else { return Ok(None) };
+        // After a loss there is something to wait for: a fresh device.
+        if opened.device.lost().is_some() {
+            return Ok(None);
+        }
+        let operands = if self.problem.reads_operands() { [Some(a.buffer_on(opened)?), Some(b.buffer_on(opened)?)] } else { [None; 2] };
+        opened.device.queue(&self.problem, operands)
+    }
+
     /// Uploads and submits.
     pub(crate) fn start(&self, opened: &Opened, how: How) -> Result<Started> {
         let device = &opened.device;
         if let Some(reason) = device.lost() {
-            return Err(Error::DeviceLost { reason });
+            return Err(Box::new(Error::DeviceLost { reason }));
         }
         let stopwatch = Stopwatch::start();
         let plan = device.plan(&self.problem)?;

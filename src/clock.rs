@@ -41,6 +41,24 @@ impl Stopwatch {
     }
 }
 
+/// Acts once what is running now has come to its end, and what it promised with it.
+#[cfg(all(feature = "webgpu", target_arch = "wasm32"))]
+pub(crate) fn later(act: impl FnOnce() + 'static) {
+    wasm_bindgen_futures::spawn_local(async {
+        sleep(0).await;
+        act();
+    });
+}
+
+/// Acts soon. Natively nobody tells when the caller is done: a millisecond is time to record some hundred launches.
+#[cfg(all(feature = "webgpu", not(target_arch = "wasm32")))]
+pub(crate) fn later(act: impl FnOnce() + Send + 'static) {
+    std::thread::spawn(|| {
+        std::thread::sleep(std::time::Duration::from_millis(1));
+        act();
+    });
+}
+
 /// Lets the page or the worker do what else there is for so long.
 #[cfg(target_arch = "wasm32")]
 pub(crate) async fn sleep(ms: u32) {

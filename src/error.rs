@@ -3,13 +3,11 @@
 
 use crate::info::BackendId;
 
-/// A result of this crate.
-pub type Result<T, E = Error> = std::result::Result<T, E>;
+/// A result of this crate. The error is boxed: it is rare, and what it holds would otherwise pass through every `?` by value.
+pub type Result<T, E = Box<Error>> = std::result::Result<T, E>;
 
 /// What went wrong. The text holds the numbers and the remedy; match on the variant or on [`Error::code`], not on the text.
 #[non_exhaustive]
-// Errors pass through every `?`, and a tag of one byte is copied with the three beside it in pieces: 2 % of the whole package.
-#[repr(u32)]
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum Error {
     /// The caller's fault: an argument is not of the documented type.
@@ -37,12 +35,12 @@ pub enum Error {
     LengthMismatch {
         /// The array's name.
         argument: &'static str,
-        /// How the length needed follows from the dimensions.
-        formula: String,
         /// Its length in elements.
         length: u64,
         /// The length needed.
         expected: u64,
+        /// How that follows from the dimensions.
+        formula: String,
     },
     /// The caller's fault: an option that does not exist, or has a value that it cannot have.
     #[error("{option} is {value}, but {expected}")]
@@ -123,8 +121,8 @@ impl Error {
         }
     }
 
-    pub(crate) fn internal(detail: impl Into<String>) -> Self {
-        Self::Internal { detail: detail.into() }
+    pub(crate) fn internal(detail: impl Into<String>) -> Box<Self> {
+        Box::new(Self::Internal { detail: detail.into() })
     }
 }
 

@@ -126,10 +126,17 @@ impl Gpu {
 
     /// The same with the result staying on the device.
     ///
+    /// Where all operands are tensors, WebGPU only queues the product: this resolves at once, and products that follow one another share a
+    /// submission. What the device finds wrong later is an error of whatever reads the tensor, or of whatever is computed from it.
+    ///
     /// # Errors
     /// As [`matmul`](Self::matmul).
     pub async fn matmul_tensor(&self, a: impl Into<Operand<'_>>, b: impl Into<Operand<'_>>, op: &Matmul<'_>) -> Result<Tensor> {
-        let report = self.begin(Call::new(op, a.into(), b.into())?, Want { timed: false, keep: true })?.finish().await?;
+        let call = Call::new(op, a.into(), b.into())?;
+        if let Some(tensor) = self.queue(&call)? {
+            return Ok(tensor);
+        }
+        let report = self.begin(call, Want { timed: false, keep: true })?.finish().await?;
         match report.data {
             Output::Tensor(tensor) => Ok(tensor),
             Output::Host(_) => Err(Error::internal("a result on the host in place of a tensor")),
@@ -159,28 +166,33 @@ impl Gpu {
     pub(crate) fn begin_tensor<'a>(&self, values: HostSlice<'a>, rows: u64, columns: u64) -> Result<PendingTensor<'a>> {
         let opened = self.current()?;
         let side = |name, value: u64| {
-            u32::try_from(value).map_err(|_| Error::InvalidDimension {
-                name,
-                value: value.to_string(),
-                expected: format!("at most {}", u32::MAX),
+            u32::try_from(value).map_err(|_| {
+                Box::new(Error::InvalidDimension { name, value: value.to_string(), expected: format!("at most {}", u32::MAX) })
             })
         };
         let shape = Stored { rows: side("rows", rows)?, columns: side("columns", columns)?, stride: columns };
         if values.len() != shape.span() {
-            return Err(Error::LengthMismatch {
+            return Err(Box::new(Error::LengthMismatch {
                 argument: "data",
                 length: values.len(),
                 expected: shape.span(),
                 formula: format!("{rows} · {columns}"),
-            });
+            }));
         }
         let fingerprint = values.fingerprint();
         let tensor = match put(&opened, &values, rows, columns) {
             // A fresh device will be opened.
-            Err(Error::DeviceLost { .. }) => None,
+            Err(error) if matches!(*error, Error::DeviceLost { .. }) => None,
             put => Some(put?),
         };
         Ok(PendingTensor { gpu: self.clone(), opened, values, fingerprint, shape: (rows, columns), tensor })
+    }
+
+    /// Queues a product of tensors whose result is kept, if there is nothing to wait for.
+    pub(crate) fn queue(&self, call: &Call<'_>) -> Result<Option<Tensor>> {
+        let opened = self.current()?;
+        let out = call.queue(&opened)?;
+        Ok(out.map(|out| Tensor::new(call.problem.m.into(), call.problem.n.into(), out, opened)))
     }
 
     /// Checks, uploads and submits; what is left is waiting.
@@ -191,7 +203,7 @@ impl Gpu {
         let started = start(&call, &opened, want);
         if let Err(error) = &started {
             // Both may go away: a lost device by a fresh one, a full one by giving back what the pool holds.
-            if !matches!(error, Error::DeviceLost { .. } | Error::OutOfMemory { .. }) {
+            if !matches!(**error, Error::DeviceLost { .. } | Error::OutOfMemory { .. }) {
                 return Err(error.clone());
             }
         }
@@ -225,7 +237,7 @@ impl Gpu {
     }
 
     pub(crate) fn current(&self) -> Result<Arc<Opened>> {
-        self.state().opened.clone().ok_or(Error::Disposed { what: "handle" })
+        self.state().opened.clone().ok_or(Box::new(Error::Disposed { what: "handle" }))
     }
 
     /// A device other than `lost`. Of all who ask at once one opens it, and the others wait.
@@ -238,7 +250,7 @@ impl Gpu {
             let turn = {
                 let mut state = self.state();
                 match &state.opened {
-                    None => return Err(Error::Disposed { what: "handle" }),
+                    None => return Err(Box::new(Error::Disposed { what: "handle" })),
                     Some(opened) if !Arc::ptr_eq(opened, lost) => return Ok(Arc::clone(opened)),
                     Some(_) => {}
                 }
@@ -303,7 +315,7 @@ impl PendingTensor<'_> {
         if let Some(tensor) = tensor {
             match opened.device.synchronize().await {
                 Ok(()) => return Ok(tensor),
-                Err(Error::DeviceLost { .. }) => {}
+                Err(error) if matches!(*error, Error::DeviceLost { .. }) => {}
                 Err(error) => return Err(error),
             }
         }
@@ -321,8 +333,8 @@ fn put(opened: &Arc<Opened>, values: &HostSlice<'_>, rows: u64, columns: u64) ->
     Ok(Tensor::new(rows, columns, opened.device.upload(values)?, Arc::clone(opened)))
 }
 
-fn changed_meanwhile() -> Error {
-    Error::DeviceLost { reason: "it cannot be done again, because an operand was changed meanwhile".to_owned() }
+fn changed_meanwhile() -> Box<Error> {
+    Box::new(Error::DeviceLost { reason: "it cannot be done again, because an operand was changed meanwhile".to_owned() })
 }
 
 fn start(call: &Call<'_>, opened: &Opened, want: Want) -> Result<Option<Started>> {
@@ -357,7 +369,7 @@ impl Pending<'_> {
                 Err(error) if again => return Err(error),
                 Err(error) => error,
             };
-            match error {
+            match *error {
                 Error::DeviceLost { .. } => {
                     // If not this call, the next one is to find a device.
                     opened = gpu.reopen(&opened).await?;
@@ -367,7 +379,7 @@ impl Pending<'_> {
                     lost = true;
                 }
                 Error::OutOfMemory { .. } if opened.device.memory().pooled_bytes > 0 => opened.device.trim(),
-                error => return Err(error),
+                _ => return Err(error),
             }
             if opened.info.backend.is_gpu() && call.fingerprint() != fingerprint {
                 return Err(changed_meanwhile());

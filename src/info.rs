@@ -176,9 +176,9 @@ impl OtherBackend {
     }
 }
 
-impl From<OtherBackend> for Error {
+impl From<OtherBackend> for Box<Error> {
     fn from(other: OtherBackend) -> Self {
-        Self::Unavailable { backend: other.backend, reason: other.reason, remedy: other.remedy }
+        Box::new(Error::Unavailable { backend: other.backend, reason: other.reason, remedy: other.remedy })
     }
 }
 

@@ -69,7 +69,7 @@ async fn choose(options: &Options) -> Result<Opened> {
         };
         return Ok(settle(opened, reason, others, auto));
     }
-    Err(others.pop().map_or_else(|| Error::internal("no backend to choose from"), Error::from))
+    Err(others.pop().map_or_else(|| Error::internal("no backend to choose from"), Into::into))
 }
 
 fn settle(mut opened: Opened, reason: String, mut others: Vec<OtherBackend>, auto: bool) -> Opened {
@@ -112,8 +112,7 @@ fn try_open(id: BackendId, options: &Options) -> BoxFuture<'_, Result<Opened, Ot
 }
 
 async fn open_and_test(id: BackendId, options: &Options) -> Result<Opened, OtherBackend> {
-    let (device, info) = Device::open(id, options).await?;
-    let opened = Opened { device, info };
+    let opened = Device::open(id, options).await?;
     let fault = match self_test(&opened).await {
         Ok(true) => return Ok(opened),
         Ok(false) => "its driver computes a small product wrongly".to_owned(),

@@ -47,7 +47,7 @@ impl Tensor {
     pub async fn to_host(&self) -> Result<HostVec> {
         let Inner { rows, columns, buffer, home } = &*self.0;
         if let Some(reason) = home.device.lost() {
-            return Err(Error::DeviceLost { reason });
+            return Err(Box::new(Error::DeviceLost { reason }));
         }
         home.device.download(buffer, rows * columns).await
     }
@@ -58,12 +58,14 @@ impl Tensor {
             return Ok(&self.0.buffer);
         }
         Err(match self.0.home.device.lost() {
-            Some(reason) => Error::DeviceLost { reason: format!("a tensor's values went with it ({reason}); make the tensor anew") },
-            None => Error::InvalidType {
+            Some(reason) => {
+                Box::new(Error::DeviceLost { reason: format!("a tensor's values went with it ({reason}); make the tensor anew") })
+            }
+            None => Box::new(Error::InvalidType {
                 argument: "a tensor".to_owned(),
                 expected: "one of the same device",
                 found: "one of another".to_owned(),
-            },
+            }),
         })
     }
 }

@@ -151,7 +151,7 @@ impl Reference {
     pub fn check(&self, result: &[f32]) -> Result<Verdict> {
         let (length, expected) = (result.len() as u64, self.exact.len() as u64);
         if length != expected {
-            return Err(Error::LengthMismatch { argument: "result", length, expected, formula: "m · n".to_owned() });
+            return Err(Box::new(Error::LengthMismatch { argument: "result", length, expected, formula: "m · n".to_owned() }));
         }
         let mut verdict = Verdict::default();
         for ((&value, &exact), &bound) in result.iter().zip(&self.exact).zip(&self.bounds) {

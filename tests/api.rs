@@ -33,7 +33,7 @@ fn lengths_that_do_not_match_are_told_with_both_numbers() {
     let gpu = cpu();
     let a = [0.0; 6];
     let error = gpu.matmul_blocking(&a, &a, &Matmul::new(2, 4, 1)).unwrap_err();
-    assert_eq!(error, Error::LengthMismatch { argument: "a", length: 6, expected: 8, formula: "2 · 4".to_owned() });
+    assert_eq!(*error, Error::LengthMismatch { argument: "a", length: 6, expected: 8, formula: "2 · 4".to_owned() });
     assert_eq!(error.to_string(), "a has 6 elements, but 2 · 4 = 8 are needed");
     let codes = |op: Matmul<'_>| gpu.matmul_blocking(&a, &a, &op).unwrap_err().code();
     assert_eq!(codes(Matmul::new(2, 3, 3)), "length_mismatch");
@@ -85,6 +85,105 @@ fn tensors_serve_many_products_and_give_their_memory_back() {
         drop((x, y, once, z));
         assert_eq!(gpu.memory().unwrap().used_bytes, 0);
         assert_eq!(gpu.tensor_blocking(&identity, 3, 4).unwrap_err().code(), "length_mismatch");
+    }
+}
+
+/// A matrix that moves rows up by one: its powers are as exact as itself.
+fn shift(n: usize) -> Vec<f32> {
+    (0..n * n).map(|i| f32::from(u8::from(i / n == (i % n + n - 1) % n))).collect()
+}
+
+#[test]
+fn products_that_nobody_waits_for_are_right_in_any_order() {
+    const N: usize = 9;
+    for gpu in all() {
+        let op = Matmul::new(N as u64, N as u64, N as u64);
+        let values = random::matrix(N * N, 1);
+        let shifted = |rows: usize| (0..N * N).map(|i| values[(i / N + rows) % N * N + i % N]).collect::<Vec<_>>();
+        let step = gpu.tensor_blocking(&shift(N), N as u64, N as u64).unwrap();
+        let first = gpu.tensor_blocking(&values, N as u64, N as u64).unwrap();
+        let kept = |x: &lapidary::Tensor, op: &Matmul<'_>| pollster::block_on(gpu.matmul_tensor(&step, x, op)).unwrap();
+        let mut chain = vec![kept(&first, &op)];
+        for i in 0..600 {
+            chain.push(kept(&chain[i], &op));
+        }
+        for i in (0..=600).rev().step_by(50).chain([3, 599]) {
+            assert_eq!(chain[i].to_vec_blocking().unwrap(), shifted(i + 1), "product {i}");
+        }
+        // More parameters than the device holds at once, operands let go of at once, and their memory written anew before it was read.
+        let results: Vec<_> = (0..600).map(|i| kept(&chain[i], &op.clone().alpha(i as f32))).collect();
+        drop(chain);
+        let other = gpu.tensor_blocking(&[5.0; N * N], N as u64, N as u64).unwrap();
+        gpu.trim().unwrap();
+        for (i, result) in results.iter().enumerate().step_by(37) {
+            let expected: Vec<f32> = shifted(i + 2).iter().map(|x| x * i as f32).collect();
+            assert_eq!(result.to_vec_blocking().unwrap(), expected, "alpha {i}");
+        }
+        assert_eq!(other.to_vec_blocking().unwrap(), [5.0; N * N]);
+    }
+}
+
+#[test]
+fn ten_thousand_rounds_end_where_they_began() {
+    for gpu in all() {
+        let op = Matmul::new(9, 9, 9);
+        let before = gpu.memory().unwrap();
+        let a = gpu.tensor_blocking(&shift(9), 9, 9).unwrap();
+        let one = gpu.memory().unwrap();
+        for round in 0..10_000 {
+            let kept = pollster::block_on(gpu.matmul_tensor(&a, &a, &op)).unwrap();
+            assert_eq!(gpu.memory().unwrap().buffers, one.buffers + 1, "in round {round}");
+            drop(kept);
+        }
+        let kept: Vec<_> = (0..500).map(|_| pollster::block_on(gpu.matmul_tensor(&a, &a, &op)).unwrap()).collect();
+        let live = gpu.memory().unwrap();
+        assert_eq!(live.buffers, one.buffers + 500);
+        assert_eq!(live.used_bytes - one.used_bytes, 500 * (one.used_bytes - before.used_bytes));
+        drop((a, kept));
+        let after = gpu.memory().unwrap();
+        assert_eq!((after.used_bytes, after.buffers), (before.used_bytes, before.buffers));
+    }
+}
+
+#[test]
+fn queued_products_in_parts_take_turns() {
+    for gpu in all() {
+        let (m, k, n) = (24, 4096, 20);
+        let values = |count: usize, seed: usize| (0..count).map(|i| ((i * 7 + seed) % 5) as f32 - 2.0).collect::<Vec<_>>();
+        let (x, y) = (values(m * k, 1), values(k * n, 3));
+        let a = gpu.tensor_blocking(&x, m as u64, k as u64).unwrap();
+        let b = gpu.tensor_blocking(&y, k as u64, n as u64).unwrap();
+        let op = |alpha: f32| Matmul::new(m as u64, k as u64, n as u64).alpha(alpha);
+        let kept: Vec<_> = (0..9).map(|i| pollster::block_on(gpu.matmul_tensor(&a, &b, &op(i as f32))).unwrap()).collect();
+        let exact = |i: usize| (0..k).map(|p| x[i / n * k + p] * y[p * n + i % n]).sum::<f32>();
+        let expected: Vec<f32> = (0..m * n).map(exact).collect();
+        for (alpha, tensor) in kept.iter().enumerate() {
+            let scaled: Vec<f32> = expected.iter().map(|x| x * alpha as f32).collect();
+            assert_eq!(tensor.to_vec_blocking().unwrap(), scaled, "alpha {alpha}");
+        }
+    }
+}
+
+#[test]
+fn threads_share_a_queue() {
+    for gpu in all() {
+        let step = gpu.tensor_blocking(&shift(9), 9, 9).unwrap();
+        std::thread::scope(|scope| {
+            for thread in 0..6u64 {
+                let (gpu, step) = (&gpu, &step);
+                scope.spawn(move || {
+                    let op = Matmul::new(9, 9, 9);
+                    let values = random::matrix(81, thread);
+                    let mut last = gpu.tensor_blocking(&values, 9, 9).unwrap();
+                    for turn in 1..=180 {
+                        last = pollster::block_on(gpu.matmul_tensor(step, &last, &op)).unwrap();
+                        if turn % 45 == 0 {
+                            assert_eq!(last.to_vec_blocking().unwrap(), values, "thread {thread}, turn {turn}");
+                        }
+                    }
+                });
+            }
+        });
     }
 }
 
@@ -157,14 +256,14 @@ fn the_choice_is_told() {
 fn cuda_without_a_driver_says_so_and_auto_goes_on() {
     match Gpu::open_blocking(Options::only(BackendId::Cuda)) {
         Ok(gpu) => assert_eq!(gpu.info().unwrap().backend, BackendId::Cuda),
-        Err(Error::Unavailable { backend, reason, remedy }) => {
+        Err(error) => {
+            let Error::Unavailable { backend, reason, remedy } = *error else { panic!("{error}") };
             assert_eq!(backend, BackendId::Cuda);
             assert!(!reason.is_empty() && (!remedy.is_empty() || cfg!(target_os = "macos")), "{reason}; {remedy}");
             let info = Gpu::open_blocking(Options::default()).unwrap().info().unwrap();
             let other = info.others.iter().find(|other| other.backend == BackendId::Cuda).expect("it was tried");
             assert_eq!((other.standing, &other.reason), (Standing::Off, &reason));
         }
-        Err(error) => panic!("{error}"),
     }
 }
 

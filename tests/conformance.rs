@@ -17,7 +17,7 @@ fn open(options: Options) -> Option<Gpu> {
             assert_eq!(info.backend, backend, "another backend stood in");
             Some(gpu)
         }
-        Err(error @ Error::Unavailable { .. }) => {
+        Err(error) if matches!(*error, Error::Unavailable { .. }) => {
             assert!(required.split(',').all(|name| name != backend.name()), "required: {error}");
             eprintln!("skipped {backend}: {error}");
             None

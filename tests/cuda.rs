@@ -122,7 +122,7 @@ fn a_tensor_of_a_dead_context_says_so_and_cuda_stays_off() {
         assert!(gpu.matmul_blocking(&tensor, &values, &op).is_err());
         assert_eq!(tensor.to_vec_blocking().unwrap_err().code(), "device_lost");
         let error = Gpu::open_blocking(own_kernels()).err().unwrap();
-        assert!(matches!(&error, Error::Unavailable { remedy, .. } if remedy.contains("start the program again")), "{error}");
+        assert!(matches!(&*error, Error::Unavailable { remedy, .. } if remedy.contains("start the program again")), "{error}");
     });
 }
 
@@ -138,7 +138,7 @@ fn out_of_memory_is_told_with_the_number_and_passes() {
                 Err(error) => break error,
             }
         };
-        assert_eq!(error, Error::OutOfMemory { bytes: 1 << 24, place: "the GPU" });
+        assert_eq!(*error, Error::OutOfMemory { bytes: 1 << 24, place: "the GPU" });
         assert!(tensors.len() >= 3);
         drop(tensors);
         assert!(gpu.tensor_blocking(&values, 1 << 11, 1 << 11).is_ok());

@@ -90,7 +90,7 @@ async fn bad_lengths_reach_no_device() {
     for &backend in BackendId::ALL {
         let gpu = open(backend).await;
         let error = gpu.matmul(&[0.0; 5], &[0.0; 6], &Matmul::new(2, 3, 2)).await.unwrap_err();
-        assert_eq!(error, Error::LengthMismatch { argument: "a", length: 5, expected: 6, formula: "2 · 3".to_owned() });
+        assert_eq!(*error, Error::LengthMismatch { argument: "a", length: 5, expected: 6, formula: "2 · 3".to_owned() });
         assert_eq!(gpu.matmul(&[1.0; 6], &[1.0; 6], &Matmul::new(2, 3, 2)).await.unwrap(), [3.0; 4]);
     }
 }

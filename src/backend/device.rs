@@ -67,6 +67,23 @@ macro_rules! backends {
                 }
             }
 
+            fn queue(&self, problem: &Problem, operands: [Option<&Buffer>; 2]) -> Result<Option<Buffer>> {
+                match self {
+                    $( $(#[$cfg])? Self::$name(device) => {
+                        let mut own = [None; 2];
+                        for (own, operand) in own.iter_mut().zip(operands) {
+                            *own = match operand {
+                                None => None,
+                                Some(Buffer::$name(buffer)) => Some(buffer),
+                                #[allow(unreachable_patterns, reason = "with one backend there is no other")]
+                                Some(_) => return Err(foreign()),
+                            };
+                        }
+                        Ok(device.queue(problem, own)?.map(Buffer::$name))
+                    } )+
+                }
+            }
+
             fn finish(&self, running: Running) -> impl Future<Output = Result<Finished>> {
                 let finished: BoxFuture<'_, _> = match (self, running) {
                     $( $(#[$cfg])? (Self::$name(device), Running::$name(running)) => Box::pin(device.finish(running)), )+
@@ -123,14 +140,14 @@ pub(crate) struct Opened {
     pub info: DeviceInfo,
 }
 
-fn foreign() -> Error {
+fn foreign() -> Box<Error> {
     Error::internal("a buffer of another backend")
 }
 
 impl Device {
     /// Opens that backend, or says why it is not there.
-    pub(crate) async fn open(id: BackendId, options: &Options) -> Result<(Self, DeviceInfo), OtherBackend> {
-        match id {
+    pub(crate) async fn open(id: BackendId, options: &Options) -> Result<Opened, OtherBackend> {
+        let (device, info) = match id {
             BackendId::Simd | BackendId::Scalar => cpu::open(id, options.pool_bytes).await.map(|(device, info)| (Self::Cpu(device), info)),
             #[cfg(all(feature = "cuda", any(target_os = "linux", target_os = "windows")))]
             BackendId::Cuda => cuda::open(options).map(|(device, info)| (Self::Cuda(device), info)),
@@ -155,7 +172,8 @@ impl Device {
                 };
                 Err(OtherBackend::off(other, reason, &remedy))
             }
-        }
+        }?;
+        Ok(Opened { device, info })
     }
 
     /// Whether kernels read operands where the host has them.

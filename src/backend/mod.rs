@@ -31,7 +31,7 @@ pub(crate) type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
 /// A device's memory and time, as the rest of the crate uses them.
 ///
 /// Everything up to [`submit`](Self::submit) returns at once and reads its arguments before it does; errors that a device reports
-/// later come out of [`finish`](Self::finish). Nothing here is retried and no result is given by a device that was lost:
+/// later come out of [`finish`](Self::finish), or of what reads a queued result. Nothing here is retried and no result is given by a device that was lost:
 /// [`Gpu`](crate::Gpu) sees to the rest.
 pub(crate) trait Backend {
     /// Memory of the device, given back when dropped.
@@ -51,6 +51,12 @@ pub(crate) trait Backend {
     /// Starts a plan, once or `repeats` times over. `operands` are A, B and C, those that the plan does not read absent; the plan's
     /// bindings lie within them.
     fn submit(&self, plan: &Plan, operands: [Option<Bound<'_, Self::Buffer>>; 3], out: &Self::Buffer, how: How) -> Result<Self::Running>;
+
+    /// Records a plan without waiting for anything, so that many share a submission, and gives the memory of its result; None if the device
+    /// has no queue, or this product has to be waited for. What goes wrong comes out when the result is downloaded or used.
+    fn queue(&self, _problem: &Problem, _operands: [Option<&Self::Buffer>; 2]) -> Result<Option<Self::Buffer>> {
+        Ok(None)
+    }
 
     /// Waits for the work, and brings the result if it was asked for. An error if the device reported one, or was lost, meanwhile.
     async fn finish(&self, running: Self::Running) -> Result<Finished>;

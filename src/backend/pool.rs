@@ -28,6 +28,7 @@ struct Entry<T> {
 /// A buffer from the pool, which goes back when dropped.
 pub(crate) struct Pooled<T> {
     entry: Option<Entry<T>>,
+    is_sound: bool,
     home: Arc<Mutex<Inner<T>>>,
 }
 
@@ -51,9 +52,10 @@ impl<T> Pool<T> {
     pub(crate) fn take<E>(&self, kind: u32, bytes: u64, make: impl FnOnce() -> Result<T, E>) -> Result<Pooled<T>, E> {
         let mut inner = lock(&self.inner);
         let fits = |entry: &Entry<T>| entry.kind == kind && entry.bytes >= bytes && entry.bytes - bytes <= bytes / 8;
-        // The last one freed, if it is of this very size: found at once, and perhaps still in a cache.
+        // The one that was used last, if it is just right: a queue of like products looks no further.
         let exact = inner.free.iter().rposition(|entry| entry.kind == kind && entry.bytes == bytes);
-        let best = exact.or_else(|| (0..inner.free.len()).filter(|&i| fits(&inner.free[i])).min_by_key(|&i| inner.free[i].bytes));
+        let smallest = || (0..inner.free.len()).filter(|&i| fits(&inner.free[i])).min_by_key(|&i| inner.free[i].bytes);
+        let best = exact.or_else(smallest);
         let entry = match best {
             Some(index) => {
                 let entry = inner.free.remove(index);
@@ -71,7 +73,7 @@ impl<T> Pool<T> {
         inner.stats.buffers += 1;
         inner.stats.peak_bytes = inner.stats.peak_bytes.max(inner.stats.used_bytes);
         drop(inner);
-        Ok(Pooled { entry: Some(entry), home: Arc::clone(&self.inner) })
+        Ok(Pooled { entry: Some(entry), is_sound: true, home: Arc::clone(&self.inner) })
     }
 
     pub(crate) fn stats(&self) -> MemoryStats {
@@ -82,6 +84,14 @@ impl<T> Pool<T> {
         let mut inner = lock(&self.inner);
         inner.free.clear();
         inner.stats.pooled_bytes = 0;
+    }
+}
+
+impl<T> Pooled<T> {
+    /// The buffer is not to serve again.
+    #[cfg(feature = "webgpu")]
+    pub(crate) fn discard(&mut self) {
+        self.is_sound = false;
     }
 }
 
@@ -106,6 +116,9 @@ impl<T> Drop for Pooled<T> {
         let mut inner = lock(&self.home);
         inner.stats.used_bytes -= entry.bytes;
         inner.stats.buffers -= 1;
+        if !self.is_sound {
+            return;
+        }
         inner.stats.pooled_bytes += entry.bytes;
         inner.free.push(entry);
         let budget_bytes = inner.budget_bytes;

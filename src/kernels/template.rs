@@ -96,7 +96,7 @@ impl<'a> Expansion<'a> {
     }
 }
 
-fn fault(line: usize, what: &str) -> Error {
+fn fault(line: usize, what: &str) -> Box<Error> {
     Error::internal(format!("shader template, line {}: {what}", line + 1))
 }
 

@@ -98,7 +98,7 @@ impl<'c> Matmul<'c> {
         {
             let elements = u64::from(rows) * u64::from(columns);
             if elements > MAX_ELEMENTS {
-                return Err(Error::LimitExceeded { what, requested: elements, max: MAX_ELEMENTS });
+                return Err(Box::new(Error::LimitExceeded { what, requested: elements, max: MAX_ELEMENTS }));
             }
         }
         let (a_rows, a_columns) = if self.transpose_a { (k, m) } else { (m, k) };
@@ -109,7 +109,7 @@ impl<'c> Matmul<'c> {
             Some(c) => Some(Stored::check("c", "ldc", m, n, self.ldc, c.len())?).filter(|_| self.beta != 0.0),
             None if self.beta != 0.0 => {
                 let expected = "without c it must be 0; pass the m × n matrix to be added as c".to_owned();
-                return Err(Error::InvalidOption { option: "beta".to_owned(), value: "not 0".to_owned(), expected });
+                return Err(Box::new(Error::InvalidOption { option: "beta".to_owned(), value: "not 0".to_owned(), expected }));
             }
             None => None,
         };
@@ -180,11 +180,15 @@ impl Stored {
         let stored = Self { rows, columns, stride: stride.unwrap_or(u64::from(columns)) };
         if stored.stride < u64::from(columns) || stored.stride > MAX_ELEMENTS {
             let expected = format!("a whole number from {columns}, the columns of {argument} as stored, to {MAX_ELEMENTS}");
-            return Err(Error::InvalidDimension { name: stride_name, value: stored.stride.to_string(), expected });
+            return Err(Box::new(Error::InvalidDimension { name: stride_name, value: stored.stride.to_string(), expected }));
         }
         let expected = stored.span();
         if expected > MAX_ELEMENTS {
-            return Err(Error::LimitExceeded { what: "the number of elements an operand spans", requested: expected, max: MAX_ELEMENTS });
+            return Err(Box::new(Error::LimitExceeded {
+                what: "the number of elements an operand spans",
+                requested: expected,
+                max: MAX_ELEMENTS,
+            }));
         }
         // With a stride of its own a matrix may be a window of a larger one; without, the length has to fit.
         let fits = if stride.is_some() { length >= expected } else { length == expected };
@@ -193,12 +197,13 @@ impl Stored {
                 Some(stride) => format!("at least ({rows} - 1) · {stride} + {columns}"),
                 None => format!("{rows} · {columns}"),
             };
-            return Err(Error::LengthMismatch { argument, length, expected, formula });
+            return Err(Box::new(Error::LengthMismatch { argument, length, expected, formula }));
         }
         Ok(stored)
     }
 }
 
 fn dimension(name: &'static str, value: u64) -> Result<u32> {
-    u32::try_from(value).map_err(|_| Error::InvalidDimension { name, value: value.to_string(), expected: format!("at most {}", u32::MAX) })
+    u32::try_from(value)
+        .map_err(|_| Box::new(Error::InvalidDimension { name, value: value.to_string(), expected: format!("at most {}", u32::MAX) }))
 }

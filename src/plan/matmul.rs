@@ -135,11 +135,11 @@ impl Tile {
                 parts *= 2;
             }
         }
-        best.map(|(_, tile, parts)| (tile, parts)).ok_or(Error::LimitExceeded {
+        best.map(|(_, tile, parts)| (tile, parts)).ok_or(Box::new(Error::LimitExceeded {
             what: "the workgroup memory in bytes that the smallest kernel needs",
             requested: u64::from(TILES[TILES.len() - 1].workgroup_bytes()),
             max: u64::from(caps.max_workgroup_bytes),
-        })
+        }))
     }
 }
 
@@ -201,7 +201,7 @@ pub fn fragment(problem: &Problem, caps: &Caps) -> Result<Plan> {
     // Browsers give a buffer for the way back less than this.
     let (bytes, max) = (u64::from(width) * u64::from(height) * u64::from(rows) * 16, (1 << 30) - 1);
     if bytes > max {
-        return Err(Error::LimitExceeded { what: "the size in bytes of a result of WebGL2", requested: bytes, max });
+        return Err(Box::new(Error::LimitExceeded { what: "the size in bytes of a result of WebGL2", requested: bytes, max }));
     }
     let mut constants = constants_of_layout(problem);
     constants.extend([("ROWS", rows), ("A_VEC4", vec4(&problem.a)), ("B_VEC4", vec4(&problem.b))]);
@@ -228,7 +228,11 @@ pub fn fold(texels: u64, caps: &Caps) -> Result<(u32, u32)> {
     let height = texels.max(1).div_ceil(width);
     if height > u64::from(caps.max_texture_size) {
         let max = largest * u64::from(caps.max_texture_size) * 4;
-        return Err(Error::LimitExceeded { what: "the number of elements of a matrix in one texture", requested: texels * 4, max });
+        return Err(Box::new(Error::LimitExceeded {
+            what: "the number of elements of a matrix in one texture",
+            requested: texels * 4,
+            max,
+        }));
     }
     Ok((width as u32, height as u32))
 }
@@ -264,11 +268,11 @@ fn result(problem: &Problem) -> Stored {
 fn within_buffer(stored: &Stored, caps: &Caps) -> Result<()> {
     let bytes = stored.span() * 4;
     if bytes > caps.max_buffer_bytes {
-        return Err(Error::LimitExceeded {
+        return Err(Box::new(Error::LimitExceeded {
             what: "the size in bytes of a matrix in one buffer",
             requested: bytes,
             max: caps.max_buffer_bytes,
-        });
+        }));
     }
     Ok(())
 }

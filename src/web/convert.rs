@@ -45,8 +45,8 @@ mod values {
 }
 
 /// A real `Error` with a stable `code`.
-impl From<Error> for JsValue {
-    fn from(error: Error) -> Self {
+impl From<Box<Error>> for JsValue {
+    fn from(error: Box<Error>) -> Self {
         values::fault(error.code(), &error.to_string())
     }
 }

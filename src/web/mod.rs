@@ -77,7 +77,7 @@ pub fn info(gpu: u32) -> Result<JsValue, JsValue> {
     Ok(convert::device_info(&find_gpu(gpu)?.info()?))
 }
 
-/// A product of operands that are arrays or the numbers of tensors.
+/// A product of operands that are arrays or the numbers of tensors: a promise, or the number of a tensor at once if it is queued.
 #[wasm_bindgen]
 pub fn matmul(
     gpu: u32,
@@ -87,11 +87,18 @@ pub fn matmul(
     c: Option<Float32Array>,
     report: bool,
     keep: bool,
-) -> Result<Promise, JsValue> {
+) -> Result<JsValue, JsValue> {
     let gpu = find_gpu(gpu)?;
     let want = Want { timed: report, keep };
-    let pending = gpu.begin(Call::new(&product(numbers, c)?, operand(a)?, operand(b)?)?, want)?;
-    Ok(promise(async move { Ok(convert::report(pending.finish().await?, want)) }))
+    let call = Call::new(&product(numbers, c)?, operand(a)?, operand(b)?)?;
+    if keep
+        && !report
+        && let Some(tensor) = gpu.queue(&call)?
+    {
+        return Ok(TENSORS.with(|tensors| tensors.insert(tensor)).into());
+    }
+    let pending = gpu.begin(call, want)?;
+    Ok(promise(async move { Ok(convert::report(pending.finish().await?, want)) }).into())
 }
 
 /// Puts a matrix on the device.
@@ -170,12 +177,10 @@ pub fn random_matrix(length: f64, seed: f64) -> Result<Float32Array, JsValue> {
     Ok(out)
 }
 
-/// A promise of what the future gives, with errors as JavaScript has them. Boxed, so that the machinery is compiled once.
-fn promise(future: impl Future<Output = Result<JsValue>> + 'static) -> Promise {
-    fn of_boxed(future: Pin<Box<dyn Future<Output = Result<JsValue>>>>) -> Promise {
-        future_to_promise(async move { future.await.map_err(JsValue::from) })
-    }
-    of_boxed(Box::pin(future))
+/// A promise of what the future gives. Boxed, so that the machinery is compiled once.
+fn promise(future: impl Future<Output = Result<JsValue, JsValue>> + 'static) -> Promise {
+    let future: Pin<Box<dyn Future<Output = Result<JsValue, JsValue>>>> = Box::pin(future);
+    future_to_promise(future)
 }
 
 fn find_gpu(gpu: u32) -> Result<Gpu, JsValue> {
@@ -209,5 +214,5 @@ fn product(numbers: &[f64], c: Option<Float32Array>) -> Result<Matmul<'static>, 
 /// Lets the page or the worker do what else there is, such as hearing of an abort; an error if the signal is aborted then.
 async fn turn(signal: &Option<Signal>) -> Result<()> {
     crate::clock::sleep(0).await;
-    if signal.as_ref().is_some_and(|signal| signal.aborted().unwrap_or(false)) { Err(Error::Aborted) } else { Ok(()) }
+    if signal.as_ref().is_some_and(|signal| signal.aborted().unwrap_or(false)) { Err(Box::new(Error::Aborted)) } else { Ok(()) }
 }

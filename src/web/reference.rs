@@ -70,7 +70,8 @@ async fn compute(
 ) -> Result<Reference> {
     let elements = problem.elements();
     let magnitude = new_array(elements)?;
-    let exact = NewFloat64Array::new(elements as f64).map_err(|_| Error::OutOfMemory { bytes: elements * 8, place: "the host" })?;
+    let exact =
+        NewFloat64Array::new(elements as f64).map_err(|_| Box::new(Error::OutOfMemory { bytes: elements * 8, place: "the host" }))?;
     let exact: Float64Array = exact.unchecked_into();
     let (cpu, _) = match cpu::open(BackendId::Simd, 0).await {
         Ok(opened) => opened,
@@ -104,9 +105,13 @@ pub fn check(reference: u32, result: Float32Array) -> Result<JsValue, JsValue> {
     let Reference { problem, exact, magnitude, c } = &*reference;
     let (length, expected) = (u64::from(result.length()), problem.elements());
     if length != expected {
-        return Err(
-            Error::LengthMismatch { argument: "result", length, expected, formula: format!("{} · {}", problem.m, problem.n) }.into()
-        );
+        return Err(Box::new(Error::LengthMismatch {
+            argument: "result",
+            length,
+            expected,
+            formula: format!("{} · {}", problem.m, problem.n),
+        })
+        .into());
     }
     let tolerance = Tolerance::of(problem);
     let (alpha, beta) = (f64::from(problem.alpha), f64::from(problem.beta));

@@ -186,7 +186,7 @@ impl Case {
     pub async fn check(&self, gpu: &Gpu) -> Result<(), String> {
         let inputs = self.inputs();
         let op = self.op(&inputs);
-        let said = |error: lapidary::Error| format!("{self}: {error}");
+        let said = |error: Box<lapidary::Error>| format!("{self}: {error}");
         let result = gpu.matmul(&inputs.a, &inputs.b, &op).await.map_err(said)?;
         let reference = Reference::new(&inputs.a, &inputs.b, &inputs.c, &op).map_err(said)?;
         let verdict = reference.check(&result).map_err(said)?;

@@ -127,10 +127,14 @@ impl Cuda {
         // An empty matrix has an address too.
         let bytes = bytes.next_multiple_of(256).max(256);
         if bytes > self.caps.max_buffer_bytes {
-            return Err(Error::LimitExceeded { what: "the size of a buffer in bytes", requested: bytes, max: self.caps.max_buffer_bytes });
+            return Err(Box::new(Error::LimitExceeded {
+                what: "the size of a buffer in bytes",
+                requested: bytes,
+                max: self.caps.max_buffer_bytes,
+            }));
         }
         take_or_trim(&self.pool, kind, bytes, || make(&self.stream, bytes)).map_err(|fault| {
-            if fault.is(CUresult::CUDA_ERROR_OUT_OF_MEMORY) { Error::OutOfMemory { bytes, place } } else { self.judge(&fault) }
+            if fault.is(CUresult::CUDA_ERROR_OUT_OF_MEMORY) { Box::new(Error::OutOfMemory { bytes, place }) } else { self.judge(&fault) }
         })
     }
 
@@ -167,7 +171,7 @@ impl Cuda {
                 // With one piece it goes on, if slower.
                 Err(fault) if fault.is(CUresult::CUDA_ERROR_OUT_OF_MEMORY) && !ring.pieces.is_empty() => {}
                 Err(fault) if fault.is(CUresult::CUDA_ERROR_OUT_OF_MEMORY) => {
-                    return Err(Error::OutOfMemory { bytes: PIECE_BYTES as u64, place: "the host, locked for the GPU" });
+                    return Err(Box::new(Error::OutOfMemory { bytes: PIECE_BYTES as u64, place: "the host, locked for the GPU" }));
                 }
                 Err(fault) => return Err(judge(fault)),
             }

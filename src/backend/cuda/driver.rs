@@ -142,7 +142,7 @@ impl Context {
     }
 
     /// The fault as an error of this crate. What ends the context is remembered.
-    pub(super) fn judge(&self, fault: &Fault) -> Error {
+    pub(super) fn judge(&self, fault: &Fault) -> Box<Error> {
         let severity = fault.severity();
         if severity == Severity::Passing {
             return Error::internal(fault.to_string());
@@ -153,7 +153,7 @@ impl Context {
         if severity == Severity::Fatal && ended(self.ordinal).is_none() {
             ENDED.lock().unwrap_or_else(PoisonError::into_inner).push((self.ordinal, reason.clone()));
         }
-        Error::DeviceLost { reason }
+        Box::new(Error::DeviceLost { reason })
     }
 }
 

@@ -55,7 +55,7 @@ pub(crate) struct Running {
 }
 
 impl Cuda {
-    fn judge(&self, fault: &driver::Fault) -> Error {
+    fn judge(&self, fault: &driver::Fault) -> Box<Error> {
         self.stream.context.judge(fault)
     }
 }

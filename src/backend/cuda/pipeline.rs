@@ -62,9 +62,9 @@ impl Cuda {
             sys::cuModuleLoadDataEx(&raw mut module, ptx.as_ptr().cast(), 2, options.as_mut_ptr(), values.as_mut_ptr())
         });
         if let Err(fault) = loaded {
-            return Err(match judge(fault) {
+            return Err(match *judge(fault) {
                 Error::Internal { detail } => Error::internal(format!("{detail}: {kernel}: {}", text(&log))),
-                error => error,
+                error => Box::new(error),
             });
         }
         let mut loaded = Module { module, function: std::ptr::null_mut(), context: Arc::clone(context) };

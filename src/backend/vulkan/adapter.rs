@@ -193,7 +193,7 @@ impl Card {
             }
         };
         let context = Arc::new(Context::new(Arc::clone(instance), device, self.family, allocator, self.max_allocation_bytes));
-        let failed = |error: crate::Error| format!("fails at first use ({error})");
+        let failed = |error: Box<crate::Error>| format!("fails at first use ({error})");
         let cache = Cache::open(&context, &self.properties, cache::folder().as_deref()).map_err(failed)?;
         let opened = Vulkan {
             queue: Queue::new(&context).map_err(failed)?,

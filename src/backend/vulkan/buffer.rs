@@ -68,7 +68,11 @@ impl Vulkan {
         // Kernels read whole vec4s; a buffer cannot be empty.
         let bytes = bytes.next_multiple_of(16).max(16);
         if bytes > self.caps.max_buffer_bytes {
-            return Err(Error::LimitExceeded { what: "the size of a buffer in bytes", requested: bytes, max: self.caps.max_buffer_bytes });
+            return Err(Box::new(Error::LimitExceeded {
+                what: "the size of a buffer in bytes",
+                requested: bytes,
+                max: self.caps.max_buffer_bytes,
+            }));
         }
         self.queue.reap();
         let pool = if matches!(usage, Use::Staging) { &self.host_memory } else { &self.memory };
@@ -122,7 +126,7 @@ impl Raw {
             AllocationError::Internal(said) if said.contains("OUT_OF_HOST_MEMORY") || said.contains("TOO_MANY_OBJECTS") => {
                 Error::OutOfMemory { bytes, place: "the host" }
             }
-            error => Error::internal(format!("the allocator failed ({error})")),
+            error => *Error::internal(format!("the allocator failed ({error})")),
         })?;
         let allocation = raw.allocation.insert(allocation);
         // SAFETY: the memory was allocated to the buffer's requirements, and nothing is bound to it yet.

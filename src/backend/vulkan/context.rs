@@ -47,7 +47,7 @@ impl Context {
     /// An error if the device is lost, or if the validation layer complained.
     pub(super) fn settled(&self) -> Result<()> {
         if let Some(reason) = self.lost() {
-            return Err(Error::DeviceLost { reason });
+            return Err(Box::new(Error::DeviceLost { reason }));
         }
         match self.instance.complaint() {
             Some(complaint) => Err(Error::internal(format!("Vulkan validation: {complaint}"))),
@@ -61,16 +61,16 @@ impl Context {
     }
 
     /// A failed call's result as an error of this crate; `bytes` is what an error about memory will state.
-    pub(super) fn fault(&self, call: &str, fault: vk::Result, bytes: u64) -> Error {
-        match fault {
+    pub(super) fn fault(&self, call: &str, fault: vk::Result, bytes: u64) -> Box<Error> {
+        Box::new(match fault {
             vk::Result::ERROR_DEVICE_LOST => {
                 self.lose(format!("the driver said so at {call}"));
                 Error::DeviceLost { reason: self.lost().unwrap_or_default() }
             }
             vk::Result::ERROR_OUT_OF_DEVICE_MEMORY | vk::Result::ERROR_OUT_OF_POOL_MEMORY => Error::OutOfMemory { bytes, place: "the GPU" },
             vk::Result::ERROR_OUT_OF_HOST_MEMORY => Error::OutOfMemory { bytes, place: "the host" },
-            fault => Error::internal(format!("{call} failed ({fault})")),
-        }
+            fault => return Error::internal(format!("{call} failed ({fault})")),
+        })
     }
 }
 

@@ -214,7 +214,7 @@ fn a_result_that_did_not_arrive_is_not_given() {
     let Some((device, _)) = opened else { return };
     let buffer = device.upload(&HostSlice::from(&whole(100))).unwrap();
     let error = pollster::block_on(device.download(&buffer, 100)).unwrap_err();
-    assert_eq!(error, Error::DeviceLost { reason: "the result did not arrive".to_owned() });
+    assert_eq!(*error, Error::DeviceLost { reason: "the result did not arrive".to_owned() });
     assert!(device.lost().is_some());
 }
 
@@ -232,9 +232,9 @@ fn a_full_device_says_how_much_was_asked_for() {
     device.caps.max_buffer_bytes = 1 << 20;
     let gpu = gpu((device, info));
     let error = gpu.matmul_blocking(&whole(100), &whole(100), &Matmul::new(10, 10, 10)).unwrap_err();
-    assert_eq!(error, Error::OutOfMemory { bytes: 400, place: "the GPU" });
+    assert_eq!(*error, Error::OutOfMemory { bytes: 400, place: "the GPU" });
     let error = gpu.tensor_blocking(&vec![0.0; 1 << 19], 1, 1 << 19).unwrap_err();
-    assert_eq!(error, Error::LimitExceeded { what: "the size of a buffer in bytes", requested: 2 << 20, max: 1 << 20 });
+    assert_eq!(*error, Error::LimitExceeded { what: "the size of a buffer in bytes", requested: 2 << 20, max: 1 << 20 });
 }
 
 /// `cargo test --release --lib what_checks_cost -- --ignored --nocapture`; `LAPIDARY_SIZE` is the size, 1024 if it is not set.

@@ -84,7 +84,7 @@ impl WebGl2 {
     pub(super) fn store(&self, values: &Float32Array) -> Result<Buffer> {
         let matrix = self.flat(values.length().into())?;
         let written = self.commands.write(matrix.raw.memory.textures(), matrix.width, values);
-        written.map_err(|_| Error::OutOfMemory { bytes: matrix.columns * 4, place: "the host" })?;
+        written.map_err(|_| Box::new(Error::OutOfMemory { bytes: matrix.columns * 4, place: "the host" }))?;
         Ok(Buffer::new(matrix))
     }
 
@@ -123,8 +123,9 @@ impl WebGl2 {
     /// Room for a result on its way to the host.
     pub(super) fn staging(&self, bytes: u64) -> Result<Pooled<Raw>> {
         let size = i32::try_from(bytes);
-        let size =
-            size.map_err(|_| Error::LimitExceeded { what: "the size of a buffer in bytes", requested: bytes, max: i32::MAX as u64 })?;
+        let size = size.map_err(|_| {
+            Box::new(Error::LimitExceeded { what: "the size of a buffer in bytes", requested: bytes, max: i32::MAX as u64 })
+        })?;
         self.take(STAGING, bytes, &|| self.commands.staging(size))
     }
 
@@ -134,7 +135,7 @@ impl WebGl2 {
                 let raw = Raw { commands: Rc::clone(&self.commands), memory: make() };
                 self.check(bytes).map(|()| raw)
             });
-            if matches!(taken, Err(Error::OutOfMemory { .. })) && self.pool.stats().pooled_bytes > 0 {
+            if taken.as_ref().is_err_and(|error| matches!(**error, Error::OutOfMemory { .. })) && self.pool.stats().pooled_bytes > 0 {
                 self.pool.trim();
                 continue;
             }

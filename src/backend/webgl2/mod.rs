@@ -41,7 +41,7 @@ struct Faults {
     /// How many submissions there were.
     submissions: Cell<u32>,
     /// An error, and the last submission before it.
-    last: RefCell<Option<(Error, u32)>>,
+    last: RefCell<Option<(Box<Error>, u32)>>,
 }
 
 impl Backend for WebGl2 {
@@ -103,8 +103,8 @@ impl WebGl2 {
     fn check(&self, bytes: u64) -> Result<()> {
         let error = match self.commands.fault() {
             0 => return Ok(()),
-            glow::OUT_OF_MEMORY => Error::OutOfMemory { bytes, place: "the GPU" },
-            WebGl2RenderingContext::CONTEXT_LOST_WEBGL => Error::DeviceLost { reason: self.lost().unwrap_or_default() },
+            glow::OUT_OF_MEMORY => Box::new(Error::OutOfMemory { bytes, place: "the GPU" }),
+            WebGl2RenderingContext::CONTEXT_LOST_WEBGL => Box::new(Error::DeviceLost { reason: self.lost().unwrap_or_default() }),
             code => Error::internal(format!("WebGL error {code}")),
         };
         *self.faults.last.borrow_mut() = Some((error.clone(), self.faults.submissions.get()));

@@ -131,8 +131,8 @@ impl WebGl2 {
         let carried = self
             .commands
             .read(&staging.memory, &out, [rows as f64, columns as f64], [count, width, height])
-            .map_err(|_| Error::OutOfMemory { bytes, place: "the host" })?;
+            .map_err(|_| Box::new(Error::OutOfMemory { bytes, place: "the host" }))?;
         // That it was proves all that came before, since a context never comes back by itself.
-        if carried { Ok(HostVec(out)) } else { Err(Error::DeviceLost { reason: "the result could not be read".to_owned() }) }
+        if carried { Ok(HostVec(out)) } else { Err(Box::new(Error::DeviceLost { reason: "the result could not be read".to_owned() })) }
     }
 }

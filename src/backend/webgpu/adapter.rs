@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Health, WebGpu, pipeline::Pipelines};
+use super::{Health, WebGpu, batch::Batches, pipeline::Pipelines};
 use crate::backend::pool::Pool;
 use crate::info::{BackendId, Caps, DeviceInfo, DeviceKind, OtherBackend, is_software_name};
 use crate::options::{Options, PowerPreference};
@@ -55,6 +55,7 @@ pub(crate) async fn open(options: &Options) -> Result<(WebGpu, DeviceInfo), Othe
         timestamp_period_ns,
         pipelines: Pipelines::default(),
         pool: Pool::new(options.pool_bytes),
+        batches: Batches::new(&device, &queue),
         device,
         queue,
         health,

@@ -1,74 +1,109 @@
 //! Device memory: pooled buffers, and operands written straight from where the caller has them.
 
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+
 use super::WebGpu;
+use super::batch::{Groups, Verdict};
 use crate::backend::pool::Pooled;
 use crate::error::{Error, Result};
 use crate::host::HostSlice;
 
 /// A buffer that gives its memory back when dropped, not when some collector comes by.
-pub(super) struct Raw(wgpu::Buffer);
+pub(super) struct Raw {
+    buffer: wgpu::Buffer,
+    /// No other buffer has or had it.
+    pub id: u32,
+    /// The last batch of recorded launches that uses it.
+    pub used_in: AtomicU32,
+    /// The bindings by which it was written last: the next product into it is often the same.
+    pub groups: Mutex<Option<Groups>>,
+}
+
+impl Raw {
+    pub(super) fn new(device: &wgpu::Device, bytes: u64, usage: wgpu::BufferUsages) -> Self {
+        static LAST: AtomicU32 = AtomicU32::new(0);
+        let descriptor = wgpu::BufferDescriptor { label: None, size: bytes, usage, mapped_at_creation: false };
+        Self {
+            buffer: device.create_buffer(&descriptor),
+            id: LAST.fetch_add(1, Ordering::Relaxed),
+            used_in: AtomicU32::new(0),
+            groups: Mutex::new(None),
+        }
+    }
+}
 
 impl std::ops::Deref for Raw {
     type Target = wgpu::Buffer;
 
     fn deref(&self) -> &wgpu::Buffer {
-        &self.0
+        &self.buffer
     }
 }
 
 impl Drop for Raw {
     fn drop(&mut self) {
-        self.0.destroy();
+        self.buffer.destroy();
     }
 }
 
+/// A buffer from the pool, shared with recorded launches: what they use is not destroyed before they are submitted.
+pub(super) type Room = Pooled<Arc<Raw>>;
+
 /// Memory of the device.
-pub(crate) struct Buffer(pub(super) Pooled<Raw>);
+pub(crate) struct Buffer {
+    pub(super) raw: Room,
+    /// What will be known of the batch that computes the values. Never set if they were known to be right before anybody had them.
+    pub(super) verdict: OnceLock<Arc<Verdict>>,
+}
 
 /// The uses that the pool keeps apart.
 const STORAGE: wgpu::BufferUsages = wgpu::BufferUsages::STORAGE.union(wgpu::BufferUsages::COPY_DST).union(wgpu::BufferUsages::COPY_SRC);
 const STAGING: wgpu::BufferUsages = wgpu::BufferUsages::MAP_READ.union(wgpu::BufferUsages::COPY_DST);
-const PARAMS: wgpu::BufferUsages = wgpu::BufferUsages::UNIFORM.union(wgpu::BufferUsages::COPY_DST);
+pub(super) const PARAMS: wgpu::BufferUsages = wgpu::BufferUsages::UNIFORM.union(wgpu::BufferUsages::COPY_DST);
 
 impl WebGpu {
     /// Room for a matrix, read and written by kernels.
     pub(super) fn storage(&self, bytes: u64) -> Result<Buffer> {
-        self.take(STORAGE, bytes).map(Buffer)
+        Ok(Buffer { raw: self.take(STORAGE, bytes)?, verdict: OnceLock::new() })
     }
 
     /// Room that the host can read.
-    pub(super) fn mappable(&self, bytes: u64) -> Result<Pooled<Raw>> {
+    pub(super) fn mappable(&self, bytes: u64) -> Result<Room> {
         self.take(STAGING, bytes)
     }
 
     /// Room for the parameters of dispatches.
-    pub(super) fn params(&self, bytes: u64) -> Result<Pooled<Raw>> {
+    pub(super) fn params(&self, bytes: u64) -> Result<Room> {
         self.take(PARAMS, bytes)
     }
 
-    fn take(&self, usage: wgpu::BufferUsages, bytes: u64) -> Result<Pooled<Raw>> {
+    fn take(&self, usage: wgpu::BufferUsages, bytes: u64) -> Result<Room> {
         // Kernels read whole vec4s; a binding cannot be empty.
         let bytes = bytes.next_multiple_of(16).max(16);
         if bytes > self.caps.max_buffer_bytes {
-            return Err(Error::LimitExceeded { what: "the size of a buffer in bytes", requested: bytes, max: self.caps.max_buffer_bytes });
+            return Err(Box::new(Error::LimitExceeded {
+                what: "the size of a buffer in bytes",
+                requested: bytes,
+                max: self.caps.max_buffer_bytes,
+            }));
         }
-        self.pool.take(usage.bits(), bytes, || {
-            let descriptor = wgpu::BufferDescriptor { label: None, size: bytes, usage, mapped_at_creation: false };
-            Ok(Raw(self.device.create_buffer(&descriptor)))
-        })
+        self.pool.take(usage.bits(), bytes, || Ok(Arc::new(Raw::new(&self.device, bytes, usage))))
     }
 
     /// Copies values to the device; they may change as soon as this returns.
     #[cfg(not(target_arch = "wasm32"))]
     pub(super) fn write(&self, buffer: &Buffer, values: &HostSlice<'_>) -> Result<()> {
-        self.queue.write_buffer(&buffer.0, 0, bytemuck::cast_slice(values.0));
+        self.batches.submit_users(&buffer.raw);
+        self.queue.write_buffer(&buffer.raw, 0, bytemuck::cast_slice(values.0));
         Ok(())
     }
 
     /// The same; the queue reads the page's array itself, so that nothing passes through this module's memory.
     #[cfg(target_arch = "wasm32")]
     pub(super) fn write(&self, buffer: &Buffer, values: &HostSlice<'_>) -> Result<()> {
-        let (Some(queue), Some(to)) = (self.queue.as_webgpu(), buffer.0.as_webgpu()) else {
+        self.batches.submit_users(&buffer.raw);
+        let (Some(queue), Some(to)) = (self.queue.as_webgpu(), buffer.raw.as_webgpu()) else {
             return Err(Error::internal("wgpu runs on something other than WebGPU"));
         };
         if queue.write_buffer_with_u32_and_buffer_source(to, 0, &values.0).is_ok() {

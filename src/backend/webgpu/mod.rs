@@ -4,7 +4,9 @@
 //! caught anything, and the device is still there when all of that is known.
 
 mod adapter;
+mod batch;
 mod buffer;
+mod launch;
 mod pipeline;
 mod submit;
 
@@ -29,8 +31,9 @@ pub(crate) struct WebGpu {
     /// Nanoseconds a tick of the GPU's clock, if it has one.
     timestamp_period_ns: Option<f32>,
     pipelines: pipeline::Pipelines,
-    pool: super::pool::Pool<buffer::Raw>,
+    pool: super::pool::Pool<Arc<buffer::Raw>>,
     health: Arc<Health>,
+    batches: Arc<batch::Batches>,
 }
 
 #[cfg(target_arch = "wasm32")]
@@ -84,6 +87,10 @@ impl Backend for WebGpu {
         self.start(plan, operands, out, how)
     }
 
+    fn queue(&self, problem: &Problem, operands: [Option<&Buffer>; 2]) -> Result<Option<Buffer>> {
+        self.record(problem, operands)
+    }
+
     fn finish(&self, running: Running) -> impl Future<Output = Result<Finished>> {
         self.complete(running)
     }
@@ -118,14 +125,65 @@ mod tests {
     use crate::ops::matmul::Matmul;
     use crate::options::Options;
 
+    fn webgpu() -> Option<(WebGpu, crate::info::DeviceInfo)> {
+        let opened = pollster::block_on(open(&Options::default())).ok();
+        if opened.is_none() {
+            assert!(!std::env::var("LAPIDARY_REQUIRE").unwrap_or_default().contains("webgpu"), "required");
+            eprintln!("skipped webgpu: no adapter");
+        }
+        opened
+    }
+
+    /// A batch that fails condemns what was computed in it and from it, and nothing else.
+    #[test]
+    fn a_fault_in_the_queue_is_told_by_what_it_befell() {
+        let Some((device, _)) = webgpu() else { return };
+        let values: Vec<f32> = (0..81).map(|i| f32::from(u8::from(i / 9 == i % 9))).collect();
+        let (a, bad) = (device.upload(&(&values).into()).unwrap(), device.upload(&(&values).into()).unwrap());
+        let problem = Matmul::new(9, 9, 9).check(81, 81).unwrap();
+        let queue = |x: &Buffer| device.queue(&problem, [Some(x), Some(&a)]).map(|out| out.expect("there is a queue"));
+        let read = |x: &Buffer| pollster::block_on(device.download(x, 81)).map(HostVec::into_vec);
+        for _ in 0..2 {
+            let before = queue(&a).unwrap();
+            assert_eq!(read(&before).unwrap(), values);
+            // What is destroyed cannot be submitted.
+            bad.raw.destroy();
+            let neighbour = queue(&a).unwrap();
+            let failed = queue(&bad).unwrap();
+            let derived = queue(&failed).unwrap();
+            assert_eq!(read(&derived).unwrap_err().code(), "internal");
+            for condemned in [&neighbour, &failed] {
+                assert_eq!(read(condemned).unwrap_err().code(), "internal");
+                assert_eq!(queue(condemned).err().map(|error| error.code()), Some("internal"), "it is known");
+            }
+            assert_eq!(read(&before).unwrap(), values);
+            let after = queue(&before).unwrap();
+            assert_eq!(read(&after).unwrap(), values);
+            assert_eq!(read(&queue(&after).unwrap()).unwrap(), values);
+        }
+        drop((a, bad));
+        assert_eq!(device.memory().used_bytes, 0);
+    }
+
+    /// A queue that nobody reads is computed all the same.
+    #[test]
+    fn nothing_waits_for_ever() {
+        let Some((device, _)) = webgpu() else { return };
+        let a = device.upload(&(&[2.0f32; 81]).into()).unwrap();
+        let problem = Matmul::new(9, 9, 9).check(81, 81).unwrap();
+        let out = device.queue(&problem, [Some(&a), Some(&a)]).unwrap().expect("there is a queue");
+        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(10);
+        while device.batches.is_recording() {
+            assert!(std::time::Instant::now() < deadline, "still not submitted");
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        assert_eq!(pollster::block_on(device.download(&out, 81)).unwrap().into_vec(), [36.0; 81]);
+    }
+
     /// Limits far below the device's: every operand is split, k too, and the parts make up the product.
     #[test]
     fn a_product_in_many_parts_is_right() {
-        let Ok((mut device, info)) = pollster::block_on(open(&Options::default())) else {
-            assert!(!std::env::var("LAPIDARY_REQUIRE").unwrap_or_default().contains("webgpu"), "required");
-            eprintln!("skipped webgpu: no adapter");
-            return;
-        };
+        let Some((mut device, info)) = webgpu() else { return };
         device.caps.max_binding_bytes = 8192;
         device.caps.max_workgroups_per_dimension = 3;
         let opened = Opened { device: Device::WebGpu(device), info };

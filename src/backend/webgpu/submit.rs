@@ -1,30 +1,24 @@
-//! Runs plans: one submission a product, its copy to the host included.
+//! Runs plans that somebody waits for: one submission a product, its copy to the host included.
 
-use std::future::Future;
-use std::pin::Pin;
+use std::sync::Arc;
 
 use futures_channel::oneshot;
 
 use super::WebGpu;
-use super::buffer::{Buffer, Raw};
-use crate::backend::pool::Pooled;
+use super::batch::Verdict;
+use super::buffer::{Buffer, Room};
+use super::launch::{PARAMS_STRIDE_BYTES, ScopeFuture, Scopes, add_params, launch};
 use crate::backend::{Bound, Finished, How};
 use crate::clock::Stopwatch;
 use crate::error::{Error, Result};
 use crate::host::HostVec;
 use crate::plan::Plan;
 
-/// Parameters of each dispatch lie this far apart, which every adapter allows.
-const PARAMS_STRIDE_BYTES: u64 = 256;
-
-#[cfg(target_arch = "wasm32")]
-type ScopeFuture = Pin<Box<dyn Future<Output = Option<wgpu::Error>>>>;
-#[cfg(not(target_arch = "wasm32"))]
-type ScopeFuture = Pin<Box<dyn Future<Output = Option<wgpu::Error>> + Send>>;
-
 /// A submission under way.
 pub(crate) struct Running {
-    faults: [ScopeFuture; 2],
+    /// What is to be known of the matrices that were queued.
+    queued: Vec<Arc<Verdict>>,
+    faults: Vec<ScopeFuture>,
     started: Stopwatch,
     elements: u64,
     /// The result's copy, unless the clock outside has to see the kernel alone first.
@@ -34,13 +28,23 @@ pub(crate) struct Running {
     ticks: Option<Staging>,
     timed: bool,
     /// Kept from the pool until the work is done.
-    _params: Pooled<Raw>,
+    _params: Room,
 }
 
 /// A buffer that the host is about to read.
 struct Staging {
-    buffer: Pooled<Raw>,
+    buffer: Room,
     bytes: u64,
+    is_asked_for: bool,
+}
+
+impl Drop for Staging {
+    fn drop(&mut self) {
+        // Mapped, or about to be, it could not serve again.
+        if self.is_asked_for {
+            self.buffer.unmap();
+        }
+    }
 }
 
 impl Staging {
@@ -52,17 +56,23 @@ impl Staging {
 
 impl WebGpu {
     pub(super) fn start(&self, plan: &Plan, operands: [Option<Bound<'_, Buffer>>; 3], out: &Buffer, how: How) -> Result<Running> {
-        let scopes = [wgpu::ErrorFilter::OutOfMemory, wgpu::ErrorFilter::Validation].map(|filter| self.device.push_error_scope(filter));
+        let mut queued = Vec::new();
+        queued.extend(out.verdict.get().cloned());
+        for operand in operands.iter().flatten() {
+            if let Bound::Buffer(buffer) = operand {
+                queued.extend(buffer.verdict.get().cloned());
+            }
+        }
+        self.batches.submit();
+        let scopes = Scopes::open(&self.device);
         let started = self.encode(plan, operands, out, how);
-        let [outer, inner] = scopes;
-        // Scopes close in the reverse order.
-        let inner: ScopeFuture = Box::pin(inner.pop());
-        let faults: [ScopeFuture; 2] = [Box::pin(outer.pop()), inner];
+        let faults = scopes.close();
         started.map(|(params, staging, ticks)| Running {
+            queued,
             faults,
             started: Stopwatch::start(),
             elements: how.download,
-            later: (staging.is_none() && how.download > 0).then(|| (**out.0).clone()),
+            later: (staging.is_none() && how.download > 0).then(|| wgpu::Buffer::clone(&out.raw)),
             staging,
             ticks,
             timed: how.timed,
@@ -76,10 +86,10 @@ impl WebGpu {
         operands: [Option<Bound<'_, Buffer>>; 3],
         out: &Buffer,
         how: How,
-    ) -> Result<(Pooled<Raw>, Option<Staging>, Option<Staging>)> {
+    ) -> Result<(Room, Option<Staging>, Option<Staging>)> {
         // All that can fail comes first.
-        let params = self.params(PARAMS_STRIDE_BYTES * plan.dispatches.len() as u64)?;
-        let pipelines = plan.dispatches.iter().map(|dispatch| self.pipeline(&dispatch.kernel)).collect::<Result<Vec<_>>>()?;
+        let params = self.params((PARAMS_STRIDE_BYTES * plan.dispatches.len()) as u64)?;
+        let pipelines = self.pipelines(plan)?;
         // What a plan binds without reading still has to be a buffer.
         let scratch = self.storage(plan.scratch_bytes)?;
         let mut buffers = [&scratch, &scratch, &scratch, out, &scratch];
@@ -96,28 +106,9 @@ impl WebGpu {
         let staging = if at_once { Some(self.staging(how.download * 4)?) } else { None };
 
         let mut words = Vec::new();
-        for dispatch in &plan.dispatches {
-            words.extend_from_slice(bytemuck::bytes_of(&dispatch.params));
-            words.resize(words.len().next_multiple_of(PARAMS_STRIDE_BYTES as usize), 0);
-        }
+        add_params(&mut words, plan);
         self.queue.write_buffer(&params, 0, &words);
-        let mut groups = Vec::new();
-        for (index, (dispatch, pipeline)) in plan.dispatches.iter().zip(&pipelines).enumerate() {
-            let entry = |binding, buffer, offset, bytes| wgpu::BindGroupEntry {
-                binding,
-                resource: wgpu::BindingResource::Buffer(wgpu::BufferBinding { buffer, offset, size: wgpu::BufferSize::new(bytes) }),
-            };
-            let params_bytes = size_of_val(&dispatch.params).next_multiple_of(16) as u64;
-            let mut entries = vec![entry(3, &**params, PARAMS_STRIDE_BYTES * index as u64, params_bytes)];
-            for binding in &dispatch.bindings {
-                entries.push(entry(binding.index, &buffers[binding.slot.index()].0, binding.offset_bytes, binding.size_bytes));
-            }
-            groups.push(self.device.create_bind_group(&wgpu::BindGroupDescriptor {
-                label: None,
-                layout: &pipeline.bindings,
-                entries: &entries,
-            }));
-        }
+        let groups = self.groups(plan, &pipelines, &buffers, &params, 0);
 
         let mut encoder = self.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
         let queries = has_clock
@@ -130,12 +121,7 @@ impl WebGpu {
             });
             let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor { label: None, timestamp_writes });
             for _ in 0..how.repeats {
-                for ((dispatch, pipeline), group) in plan.dispatches.iter().zip(&pipelines).zip(&groups) {
-                    let [x, y, z] = dispatch.grid;
-                    pass.set_pipeline(&pipeline.pipeline);
-                    pass.set_bind_group(0, group, &[]);
-                    pass.dispatch_workgroups(x, y, z);
-                }
+                launch(&mut pass, plan, &pipelines, &groups, false);
             }
         }
         if let (Some(queries), Some(ticks)) = (&queries, &ticks) {
@@ -149,7 +135,7 @@ impl WebGpu {
             ticks.fill(&mut encoder, &resolved);
         }
         if let Some(staging) = &staging {
-            staging.fill(&mut encoder, &out.0);
+            staging.fill(&mut encoder, &out.raw);
         }
         self.queue.submit([encoder.finish()]);
         Ok((params, staging, ticks))
@@ -157,11 +143,11 @@ impl WebGpu {
 
     /// Room for a result on its way to the host.
     fn staging(&self, bytes: u64) -> Result<Staging> {
-        Ok(Staging { buffer: self.mappable(bytes)?, bytes })
+        Ok(Staging { buffer: self.mappable(bytes)?, bytes, is_asked_for: false })
     }
 
     pub(super) async fn complete(&self, running: Running) -> Result<Finished> {
-        let Running { faults, started, elements, mut staging, later, ticks, timed, _params } = running;
+        let Running { queued, faults, started, elements, mut staging, later, ticks, timed, _params } = running;
         let mut kernel_ms = 0.0;
         if timed && ticks.is_none() {
             self.work_done().await;
@@ -175,8 +161,11 @@ impl WebGpu {
             staging = Some(room);
         }
         // Both maps are asked for before either is waited for.
-        let ticks = ticks.map(|ticks| (self.map(&ticks), ticks));
-        let mapped = staging.map(|staging| (self.map(&staging), staging));
+        let ticks = ticks.map(|mut ticks| (self.map(&mut ticks), ticks));
+        let mapped = staging.map(|mut staging| (self.map(&mut staging), staging));
+        for verdict in queued {
+            self.settle(&verdict).await?;
+        }
         for fault in faults {
             self.judge(fault.await)?;
         }
@@ -191,7 +180,7 @@ impl WebGpu {
             data = Some(self.read(&staging)?);
         }
         match self.health.lost() {
-            Some(reason) => Err(Error::DeviceLost { reason }),
+            Some(reason) => Err(Box::new(Error::DeviceLost { reason })),
             None => Ok(Finished { data, kernel_ms, device_clock }),
         }
     }
@@ -206,20 +195,20 @@ impl WebGpu {
     /// What no scope caught.
     pub(super) fn settled(&self) -> Result<()> {
         match self.health.lost() {
-            Some(reason) => Err(Error::DeviceLost { reason }),
+            Some(reason) => Err(Box::new(Error::DeviceLost { reason })),
             None if self.health.note_out_of_memory(false) => Err(self.out_of_memory()),
             None => Ok(()),
         }
     }
 
-    fn out_of_memory(&self) -> Error {
-        Error::OutOfMemory { bytes: self.pool.stats().used_bytes, place: "the GPU" }
+    fn out_of_memory(&self) -> Box<Error> {
+        Box::new(Error::OutOfMemory { bytes: self.pool.stats().used_bytes, place: "the GPU" })
     }
 
     /// What a scope caught, as an error of this crate.
-    fn judge(&self, fault: Option<wgpu::Error>) -> Result<()> {
+    pub(super) fn judge(&self, fault: Option<wgpu::Error>) -> Result<()> {
         if let Some(reason) = self.health.lost() {
-            return Err(Error::DeviceLost { reason });
+            return Err(Box::new(Error::DeviceLost { reason }));
         }
         let Some(fault) = fault else { return Ok(()) };
         // A buffer that could not be had shows as a validation error where it is used.
@@ -228,7 +217,8 @@ impl WebGpu {
     }
 
     /// Asks for the buffer's contents; what comes is sent if they can be read.
-    fn map(&self, staging: &Staging) -> oneshot::Receiver<()> {
+    fn map(&self, staging: &mut Staging) -> oneshot::Receiver<()> {
+        staging.is_asked_for = true;
         let (sender, receiver) = oneshot::channel();
         staging.buffer.map_async(wgpu::MapMode::Read, 0..staging.bytes, move |mapped| {
             if mapped.is_ok() {
@@ -267,18 +257,16 @@ impl WebGpu {
         mapped.map_err(|_| self.unmapped())
     }
 
-    fn unmapped(&self) -> Error {
-        Error::DeviceLost { reason: self.health.lost().unwrap_or_else(|| "the result could not be mapped".to_owned()) }
+    fn unmapped(&self) -> Box<Error> {
+        Box::new(Error::DeviceLost { reason: self.health.lost().unwrap_or_else(|| "the result could not be mapped".to_owned()) })
     }
 
     fn read(&self, staging: &Staging) -> Result<HostVec> {
-        let data = match staging.buffer.get_mapped_range(0..staging.bytes) {
+        match staging.buffer.get_mapped_range(0..staging.bytes) {
             Ok(view) => copy(&view),
             // It was mapped, so it was lost since.
             Err(_) => Err(self.unmapped()),
-        };
-        staging.buffer.unmap();
-        data
+        }
     }
 
     fn ticks_ms(&self, staging: &Staging) -> Result<f64> {
@@ -288,7 +276,6 @@ impl WebGpu {
             // Drivers have been seen to give an end before its beginning.
             tick(end).saturating_sub(tick(begin)) as f64 * f64::from(self.timestamp_period_ns.unwrap_or(1.0)) / 1e6
         });
-        staging.buffer.unmap();
         ms.map_err(|_| self.unmapped())
     }
 }
@@ -297,7 +284,7 @@ impl WebGpu {
 fn copy(view: &wgpu::BufferView) -> Result<HostVec> {
     let values: &[f32] = bytemuck::cast_slice(view);
     let mut out = Vec::new();
-    out.try_reserve_exact(values.len()).map_err(|_| Error::OutOfMemory { bytes: view.len() as u64, place: "the host" })?;
+    out.try_reserve_exact(values.len()).map_err(|_| Box::new(Error::OutOfMemory { bytes: view.len() as u64, place: "the host" }))?;
     out.extend_from_slice(values);
     Ok(HostVec(out))
 }

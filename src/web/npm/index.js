@@ -117,9 +117,8 @@ export class Reference {
 
 /** Operands as Rust takes them, an array or the number of a tensor, and the shapes of those that are tensors. */
 function operands(a, b) {
-  const tensors = [a, b].map((value) => Tensor.of(ours, value));
-  const values = tensors.map((tensor, i) => (tensor ? tensor.number : floats("ab"[i], i ? b : a)));
-  return { values, shapes: tensors.map((tensor) => tensor?.shape) };
+  const [x, y] = [Tensor.of(ours, a), Tensor.of(ours, b)];
+  return { values: [x?.number ?? floats("a", a), y?.number ?? floats("b", b)], shapes: [x?.shape, y?.shape] };
 }
 
 export class Gpu {
@@ -141,13 +140,18 @@ export class Gpu {
   }
 
   async matmul(a, b, options) {
-    const call = () => {
+    let begun;
+    try {
       const { values, shapes } = operands(a, b);
       const { numbers, c, report, keep } = to_multiply(options, shapes);
-      return core.matmul(this.#gpu, ...values, numbers, c, report, keep);
-    };
+      begun = core.matmul(this.#gpu, values[0], values[1], numbers, c, report, keep);
+      // A product of tensors that is queued has a number at once. Its result is where its operands are.
+      if (typeof begun === "number") return new Tensor(ours, { tensor: begun, rows: numbers[0], columns: numbers[2], backend: a.backend });
+    } catch (error) {
+      begun = Promise.reject(error);
+    }
     const discard = ({ data }) => data.tensor && core.free_tensor(data.tensor);
-    const result = await guarded(call, options?.signal, discard);
+    const result = await guarded(() => begun, options?.signal, discard);
     if (result.data.tensor) result.data = new Tensor(ours, result.data);
     return result.backend ? result : result.data;
   }

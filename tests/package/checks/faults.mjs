@@ -93,3 +93,20 @@ export function at_call(prototype, name, at, act) {
   );
   return state;
 }
+
+/** From the given new buffer on there is no memory on the GPU: such a buffer is invalid, and an event says why. Gives what ends it. */
+export function run_out_at(at) {
+  let calls = 0;
+  return wrap(
+    GPUDevice.prototype,
+    "createBuffer",
+    (original) =>
+      function (descriptor) {
+        if (++calls < at) return original.call(this, descriptor);
+        const event = new GPUUncapturedErrorEvent("uncapturederror", { error: new GPUOutOfMemoryError("no memory is left") });
+        this.dispatchEvent(event);
+        // No usage at all is no valid one.
+        return original.call(this, { ...descriptor, usage: 0 });
+      },
+  );
+}

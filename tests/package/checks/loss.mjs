@@ -1,5 +1,5 @@
 /** Checks on one handle whose GPU is taken away by `kill`; `seen` tells what was opened. Pages only. */
-import { STEPS, at_call } from "./faults.mjs";
+import { STEPS, at_call, run_out_at } from "./faults.mjs";
 import { assert, each, integers, is_fault, is_slow, problem, product, rejects, right, same, settles, sleep, within } from "./tools.mjs";
 
 export default {
@@ -101,6 +101,131 @@ export default {
       }
       before.dispose();
     }
+  },
+
+  "a queue that is lost ends, right or as lost": async ({ gpu, kill }) => {
+    const x = integers(81, 5);
+    const sizes = { m: 9, k: 9, n: 9 };
+    // Lost before the first product, after it, in the middle, and at the end; read at once, or later.
+    for (const [at, wait] of is_slow(gpu) ? [[0], [30], [60, 5]] : [[0], [1], [3, 5]]) {
+      const [a, b] = [await gpu.tensor(x, [9, 9]), await gpu.tensor(x, [9, 9])];
+      const count = is_slow(gpu) ? 60 : 3;
+      const kept = [];
+      for (let i = 0; i <= count; i++) {
+        if (i === at) kill();
+        if (i < count) kept.push(settles(gpu.matmul(a, b, { keep: true })));
+      }
+      if (wait) await sleep(wait);
+      for (const { value, error } of await within(20_000, Promise.all(kept), "a queued product")) {
+        const end = error ? { error } : await within(20_000, settles(value.toArray()), "its reading");
+        if (end.error) is_fault(end.error, "device_lost");
+        else same(end.value, product(x, x, sizes));
+        value?.dispose();
+      }
+      await rejects("device_lost", () => gpu.matmul(a, b, { keep: true }), /lost/);
+      const fresh = await gpu.tensor(x, [9, 9]);
+      const next = await gpu.matmul(fresh, fresh, { keep: true });
+      same(await next.toArray(), product(x, x, sizes), "a queue on the fresh device");
+      for (const tensor of [a, b, fresh, next]) tensor.dispose();
+    }
+  },
+
+  "a loss at each step of a queue": async ({ gpu, kill, backend }) => {
+    if (!is_slow(gpu) || backend !== "webgpu") return;
+    const x = integers(81, 6);
+    const expected = product(x, x, { m: 9, k: 9, n: 9 });
+    // What happens with each product, in the middle of the queue; with each submission, at the second; with each result.
+    const steps = [
+      [GPUDevice.prototype, { createBuffer: 20, createBindGroup: 20, createCommandEncoder: 2, popErrorScope: 3 }],
+      [GPUComputePassEncoder.prototype, { setPipeline: 2, setBindGroup: 20, dispatchWorkgroups: 20, end: 2 }],
+      [GPUCommandEncoder.prototype, { beginComputePass: 2, finish: 2 }],
+      [GPUQueue.prototype, { writeBuffer: 1, submit: 2 }],
+      [GPUBuffer.prototype, { mapAsync: 1, getMappedRange: 1 }],
+    ];
+    let injected = 0;
+    const faults = [];
+    for (const [prototype, calls] of steps) {
+      for (const [name, at] of Object.entries(calls)) {
+        const a = await gpu.tensor(x, [9, 9]);
+        const hook = at_call(prototype, name, at, kill);
+        const kept = Array.from({ length: 40 }, () => settles(gpu.matmul(a, a, { keep: true })));
+        const ends = (await within(20_000, Promise.all(kept), "the queue")).map(({ value, error }) =>
+          error ? { error } : settles(within(20_000, value.toArray(), "a reading")),
+        );
+        const read = await Promise.all(ends);
+        hook.stop();
+        injected += hook.fired;
+        try {
+          for (const { value, error } of read) error ? is_fault(error, "device_lost") : same(value, expected);
+          await right(gpu, problem(5, 6, 7), "the next call");
+        } catch (fault) {
+          faults.push(`at ${name} ${at}: ${fault.message}`);
+        }
+        a.dispose();
+        for (const { value } of await Promise.all(kept)) value?.dispose();
+      }
+    }
+    assert(injected >= 12, `${injected} losses only`);
+    assert(faults.length === 0, `${faults.length} of ${injected}:\n${faults.join("\n")}`);
+  },
+
+  "memory that runs out in a queue": async ({ gpu, backend }) => {
+    if (backend !== "webgpu") return;
+    const x = integers(81, 7);
+    const sizes = { m: 9, k: 9, n: 9 };
+    const expected = product(x, x, sizes);
+    const a = await gpu.tensor(x, [9, 9]);
+    const before = gpu.memory();
+    const first = await gpu.matmul(a, a, { keep: true });
+    same(await first.toArray(), expected);
+    gpu.trim();
+    for (const at of [1, 25]) {
+      const stop = run_out_at(at);
+      const kept = [];
+      for (let i = 0; i < 60; i++) kept.push(await gpu.matmul(a, a, { keep: true }));
+      stop();
+      // Computed from them before it is known.
+      const derived = await gpu.matmul(kept.at(-1), a, { keep: true });
+      let short = 0;
+      for (const tensor of [...kept, derived]) {
+        const { value, error } = await within(20_000, settles(tensor.toArray()), "a reading");
+        if (error) short++, is_fault(error, "out_of_memory");
+        else same(value, tensor === derived ? product(expected, x, sizes) : expected);
+      }
+      assert(short > 0, "no product lacked memory");
+      await rejects("out_of_memory", () => gpu.matmul(kept.at(-1), a, { keep: true }));
+      await rejects("out_of_memory", () => gpu.matmul(kept.at(-1), a, {}));
+      same(await first.toArray(), expected, "what was computed before");
+      const next = await gpu.matmul(first, a, { keep: true });
+      same(await next.toArray(), product(expected, x, sizes), "what is computed after");
+      await right(gpu, problem(6, 7, 8), "arrays");
+      for (const tensor of [...kept, derived, next]) tensor.dispose();
+    }
+    for (const tensor of [first, a]) tensor.dispose();
+    const after = gpu.memory();
+    assert(after.used_bytes <= before.used_bytes && after.buffers <= before.buffers, JSON.stringify({ before, after }));
+  },
+
+  "memory that runs out for a call that is waited for, with a queue before it": async ({ gpu, backend }) => {
+    if (backend !== "webgpu") return;
+    const x = integers(81, 8);
+    const a = await gpu.tensor(x, [9, 9]);
+    const { a: p, b: q, options, expected } = problem(11, 12, 13);
+    for (const at of [1, 2, 3]) {
+      gpu.trim();
+      const kept = await Promise.all(Array.from({ length: 5 }, () => gpu.matmul(a, a, { keep: true })));
+      const stop = run_out_at(at);
+      const pending = settles(gpu.matmul(p, q, options));
+      stop();
+      const { value, error } = await within(20_000, pending, "the call");
+      error ? is_fault(error, "out_of_memory") : same(value, expected);
+      for (const tensor of kept) {
+        same(await tensor.toArray(), product(x, x, { m: 9, k: 9, n: 9 }), "the queue is not to blame");
+        tensor.dispose();
+      }
+      same(await gpu.matmul(p, q, options), expected, "the next call");
+    }
+    a.dispose();
   },
 
   "operands changed meanwhile are noticed": async ({ gpu, kill }) => {

@@ -1,12 +1,12 @@
 import { Gpu, device_info, matmul } from "lapidary";
 
-/** Results that a queue of calls may hold at a time. */
+/** Results that are held at a time: few where products are queued, and so given at once; elsewhere as many as these bytes are. */
+const QUEUED = 8;
 const IN_FLIGHT_BYTES = 2 ** 28;
 
 /** What its users do where it has no call of its own for what is measured. */
 const notes = {
   batch: "one call a product: it has no call for batches",
-  queue: "one call and one submission a product: it has no queue of its own",
 };
 
 const named = ({ backend, name, software }) => `${backend}${name && `, ${name}`}${software ? " (software)" : ""}`;
@@ -22,7 +22,7 @@ export async function open(backend) {
     };
     const [as, bs] = [await put(a, m, k), await put(b, k, n)];
     const ones = await gpu.tensor(new Float32Array(m).fill(1), [1, m]);
-    const most = Math.max(2, Math.floor(IN_FLIGHT_BYTES / (4 * m * n)));
+    const most = backend === "webgpu" ? QUEUED : Math.max(2, Math.floor(IN_FLIGHT_BYTES / (4 * m * n)));
 
     async function run(count) {
       const flying = [];

@@ -1,0 +1,399 @@
+//! The queue: products are recorded one after another and submitted together.
+//!
+//! ```text
+//! record ─► open batch ──(full, read, written to, end of the task)──► submitted ─► verdict
+//! ```
+//!
+//! A batch has one encoder, one write of parameters, one pair of error scopes and one submission, however many products it holds. What its
+//! scopes find is known only later. By then others may have computed from its results, so a fault condemns every batch up to the one
+//! that is open when it becomes known. Reading a condemned result, or computing from it, is an error.
+//!
+//! What somebody waits for is submitted by itself, after what is open: so a fault here is never a fault of those calls.
+
+use std::future::poll_fn;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::task::{Context, Poll, Wake, Waker};
+
+use super::WebGpu;
+use super::buffer::{Buffer, PARAMS, Raw};
+use super::launch::{PARAMS_STRIDE_BYTES, ScopeFuture, Scopes, add_params, launch};
+use super::pipeline::Pipeline;
+use crate::backend::Backend;
+use crate::error::{Error, Result};
+use crate::ops::matmul::Problem;
+use crate::plan::{self, Plan};
+
+/// The most launches in a batch: what a submission costs is little beside so many.
+const LAUNCHES: usize = 256;
+/// The same when the device may be idle: it is to begin soon.
+const FIRST_LAUNCHES: usize = 16;
+/// Multiplications after which a batch is submitted: slow GPUs do them in some 20 ms.
+const MULTIPLICATIONS: u64 = 1 << 32;
+/// The most batches without a verdict. A loop that never lets the browser answer is made to wait then.
+const BATCHES: usize = 256;
+/// Products that are known by their description; the oldest is forgotten first.
+const RECIPES: usize = 32;
+/// Launches whose parameters are on the device at once.
+const PARAMS_SLOTS: usize = 256;
+
+/// What there is to know of a batch.
+pub(super) struct Verdict {
+    number: u32,
+    fault: OnceLock<Error>,
+}
+
+impl Verdict {
+    fn condemn(&self, error: &Error) {
+        // The first fault is the cause.
+        let _ = self.fault.set(error.clone());
+    }
+
+    fn get(&self) -> Result<()> {
+        self.fault.get().map_or(Ok(()), |fault| Err(Box::new(fault.clone())))
+    }
+}
+
+/// The bind groups of a product's launches, and what tells them from others: recipe, buffer of parameters, place in it, A, B and scratch.
+pub(super) struct Groups {
+    key: [u32; 6],
+    groups: Vec<wgpu::BindGroup>,
+}
+
+/// The queue of a device.
+pub(super) struct Batches {
+    device: wgpu::Device,
+    queue: wgpu::Queue,
+    state: Mutex<State>,
+    readers: Arc<Readers>,
+}
+
+#[derive(Default)]
+struct State {
+    /// The last batch's number.
+    number: u32,
+    open: Option<Open>,
+    /// Submitted and not yet judged, the oldest first.
+    under_way: Vec<UnderWay>,
+    recipes: Vec<Recipe>,
+    /// The last recipe's.
+    recipe: u32,
+    params: Params,
+    /// Whether the end of the task is waited for.
+    is_timed: bool,
+}
+
+/// A batch that launches are recorded into.
+struct Open {
+    // Ends before the encoder does.
+    pass: wgpu::ComputePass<'static>,
+    encoder: wgpu::CommandEncoder,
+    verdict: Arc<Verdict>,
+    /// The recipe whose pipelines are set.
+    recipe: u32,
+    launches: usize,
+    multiplications: u64,
+    /// Kept from being destroyed.
+    buffers: Vec<Arc<Raw>>,
+}
+
+struct UnderWay {
+    verdict: Arc<Verdict>,
+    scopes: Vec<ScopeFuture>,
+}
+
+/// A product's plan with all that it needs but the matrices.
+struct Recipe {
+    id: u32,
+    problem: Problem,
+    plan: Plan,
+    pipelines: Vec<Pipeline>,
+    multiplications: u64,
+    /// Where its parameters are, and in which filling of the buffer.
+    params: Option<(u32, usize)>,
+}
+
+/// The parameters of launches. They are written at the end of a batch, and over others only once those are submitted.
+#[derive(Default)]
+struct Params {
+    buffer: Option<Arc<Raw>>,
+    slots: usize,
+    /// What the buffer has to hold.
+    bytes: Vec<u8>,
+    /// How much of it was written.
+    written: usize,
+    /// Counts the fillings.
+    filling: u32,
+}
+
+/// Who waits for verdicts. All are woken, since a future wakes only who polled it last, and that one may be gone.
+#[derive(Default)]
+struct Readers(Mutex<Vec<Waker>>);
+
+impl Wake for Readers {
+    fn wake(self: Arc<Self>) {
+        for waker in std::mem::take(&mut *lock(&self.0)) {
+            waker.wake();
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Nothing that is locked here is left half done by a panic.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Batches {
+    pub(super) fn new(device: &wgpu::Device, queue: &wgpu::Queue) -> Arc<Self> {
+        let (device, queue) = (device.clone(), queue.clone());
+        Arc::new(Self { device, queue, state: Mutex::default(), readers: Arc::default() })
+    }
+
+    /// Submits what is recorded.
+    pub(super) fn submit(&self) {
+        self.submit_open(&mut lock(&self.state));
+    }
+
+    /// Whether anything is recorded and not submitted.
+    #[cfg(all(test, not(target_arch = "wasm32")))]
+    pub(super) fn is_recording(&self) -> bool {
+        lock(&self.state).open.is_some()
+    }
+
+    /// Submits what is recorded if it uses that buffer, which is about to be written from outside.
+    pub(super) fn submit_users(&self, raw: &Raw) {
+        let mut state = lock(&self.state);
+        if state.open.as_ref().is_some_and(|open| open.verdict.number == raw.used_in.load(Ordering::Relaxed)) {
+            self.submit_open(&mut state);
+        }
+    }
+
+    fn submit_open(&self, state: &mut State) {
+        let Some(Open { pass, encoder, verdict, buffers, .. }) = state.open.take() else { return };
+        let scopes = Scopes::open(&self.device);
+        state.params.write(&self.queue);
+        drop(pass);
+        self.queue.submit([encoder.finish()]);
+        state.under_way.push(UnderWay { verdict, scopes: scopes.close() });
+        // From here on they may be destroyed.
+        drop(buffers);
+    }
+
+    /// Submits what is recorded once the caller is done.
+    fn submit_later(self: &Arc<Self>, state: &mut State) {
+        if !std::mem::replace(&mut state.is_timed, true) {
+            // A device that was dropped meanwhile has nobody who could read a result.
+            let batches = Arc::downgrade(self);
+            crate::clock::later(move || {
+                if let Some(batches) = batches.upgrade() {
+                    let mut state = lock(&batches.state);
+                    state.is_timed = false;
+                    batches.submit_open(&mut state);
+                }
+            });
+        }
+    }
+}
+
+impl State {
+    /// Where the recipe's parameters are on the device, or will be when the batch is submitted.
+    fn place(&mut self, index: usize, batches: &Batches) -> usize {
+        let count = self.recipes[index].plan.dispatches.len();
+        if let Some((filling, at)) = self.recipes[index].params
+            && filling == self.params.filling
+        {
+            return at;
+        }
+        if self.params.buffer.is_none() || self.params.bytes.len() / PARAMS_STRIDE_BYTES + count > self.params.slots {
+            // What is recorded still needs what is there.
+            batches.submit_open(self);
+            self.params.clear(count, &batches.device);
+        }
+        let (recipe, params) = (&mut self.recipes[index], &mut self.params);
+        let at = params.bytes.len();
+        add_params(&mut params.bytes, &recipe.plan);
+        recipe.params = Some((params.filling, at));
+        at
+    }
+}
+
+impl Params {
+    /// Empties the buffer, and makes one that has room for so many launches if it has not.
+    fn clear(&mut self, count: usize, device: &wgpu::Device) {
+        self.bytes.clear();
+        self.written = 0;
+        self.filling += 1;
+        if self.buffer.is_none() || self.slots < count {
+            self.slots = count.max(PARAMS_SLOTS);
+            self.buffer = Some(Arc::new(Raw::new(device, (self.slots * PARAMS_STRIDE_BYTES) as u64, PARAMS)));
+        }
+    }
+
+    fn write(&mut self, queue: &wgpu::Queue) {
+        if let Some(buffer) = &self.buffer
+            && self.written < self.bytes.len()
+        {
+            queue.write_buffer(buffer, self.written as u64, &self.bytes[self.written..]);
+            self.written = self.bytes.len();
+        }
+    }
+}
+
+impl Open {
+    fn new(device: &wgpu::Device, number: u32) -> Self {
+        let mut encoder = device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+        let pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default()).forget_lifetime();
+        let verdict = Arc::new(Verdict { number, fault: OnceLock::new() });
+        Self { pass, encoder, verdict, recipe: 0, launches: 0, multiplications: 0, buffers: Vec::new() }
+    }
+
+    fn keep(&mut self, raw: &Arc<Raw>) {
+        if raw.used_in.swap(self.verdict.number, Ordering::Relaxed) != self.verdict.number {
+            self.buffers.push(Arc::clone(raw));
+        }
+    }
+
+    fn is_full(&self, most: usize) -> bool {
+        self.launches >= most || self.multiplications >= MULTIPLICATIONS
+    }
+}
+
+impl UnderWay {
+    /// What the scopes caught, once both have said so.
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<wgpu::Error>> {
+        while let Some(scope) = self.scopes.last_mut() {
+            match scope.as_mut().poll(context) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(None) => drop(self.scopes.pop()),
+                fault => return fault,
+            }
+        }
+        Poll::Ready(None)
+    }
+}
+
+impl WebGpu {
+    /// Records a product; see [`Backend::queue`].
+    pub(super) fn record(&self, problem: &Problem, operands: [Option<&Buffer>; 2]) -> Result<Option<Buffer>> {
+        for verdict in operands.into_iter().flatten().filter_map(|buffer| buffer.verdict.get()) {
+            verdict.get()?;
+        }
+        let mut locked = lock(&self.batches.state);
+        let state = &mut *locked;
+        if state.under_way.len() >= BATCHES {
+            self.judge_batches(state);
+            if state.under_way.len() >= BATCHES {
+                return Ok(None);
+            }
+        }
+        let index = self.recipe(state, problem)?;
+        let out = self.storage(problem.elements() * 4)?;
+        // What a plan binds without reading still has to be a buffer. Launches that follow may use it too, since they run in order.
+        let scratch_bytes = state.recipes[index].plan.scratch_bytes;
+        let needs_scratch = scratch_bytes > 0 || operands.iter().any(Option::is_none);
+        let scratch = if needs_scratch { Some(self.storage(scratch_bytes)?) } else { None };
+        let other = scratch.as_ref().unwrap_or(&out);
+        let [a, b] = operands.map(|operand| operand.unwrap_or(other));
+        let buffers = [a, b, other, &out, other];
+        let at = state.place(index, &self.batches);
+        let (recipe, Some(params)) = (&state.recipes[index], &state.params.buffer) else {
+            return Err(Error::internal("parameters without a buffer"));
+        };
+
+        let key = [recipe.id, params.id, at as u32, a.raw.id, b.raw.id, other.raw.id];
+        let known = lock(&out.raw.groups).take().filter(|known| known.key == key);
+        let known = known.unwrap_or_else(|| Groups { key, groups: self.groups(&recipe.plan, &recipe.pipelines, &buffers, params, at) });
+
+        if state.open.is_none() {
+            state.number += 1;
+        }
+        let open = state.open.get_or_insert_with(|| Open::new(&self.device, state.number));
+        for buffer in buffers {
+            open.keep(&buffer.raw);
+        }
+        launch(&mut open.pass, &recipe.plan, &recipe.pipelines, &known.groups, open.recipe == recipe.id);
+        open.recipe = recipe.id;
+        open.launches += known.groups.len();
+        open.multiplications += recipe.multiplications;
+        *lock(&out.raw.groups) = Some(known);
+        let _ = out.verdict.set(Arc::clone(&open.verdict));
+        if open.is_full(if state.under_way.is_empty() { FIRST_LAUNCHES } else { LAUNCHES }) {
+            self.batches.submit_open(state);
+            self.judge_batches(state);
+        } else {
+            self.batches.submit_later(state);
+        }
+        Ok(Some(out))
+    }
+
+    /// The place of a product's recipe, made at its first use.
+    fn recipe(&self, state: &mut State, problem: &Problem) -> Result<usize> {
+        if let Some(index) = state.recipes.iter().rposition(|recipe| recipe.problem == *problem) {
+            return Ok(index);
+        }
+        let plan = plan::matmul::compute(problem, &self.caps)?;
+        let pipelines = self.pipelines(&plan)?;
+        let multiplications = u64::from(problem.m) * u64::from(problem.n) * u64::from(problem.k);
+        if state.recipes.len() >= RECIPES {
+            state.recipes.remove(0);
+        }
+        state.recipe += 1;
+        state.recipes.push(Recipe { id: state.recipe, problem: problem.clone(), plan, pipelines, multiplications, params: None });
+        Ok(state.recipes.len() - 1)
+    }
+
+    /// Takes in what is known by now of the batches under way.
+    fn judge_batches(&self, state: &mut State) {
+        let waker = Waker::from(Arc::clone(&self.batches.readers));
+        let mut context = Context::from_waker(&waker);
+        while let Some(Poll::Ready(fault)) = state.under_way.first_mut().map(|first| first.poll(&mut context)) {
+            let judged = state.under_way.remove(0).verdict;
+            let Err(error) = self.judge(fault) else { continue };
+            judged.condemn(&error);
+            for later in &state.under_way {
+                later.verdict.condemn(&error);
+            }
+            if let Some(open) = &state.open {
+                open.verdict.condemn(&error);
+            }
+            // Nobody will get what it would compute, and what failed may have been the buffer of parameters.
+            state.open = None;
+            state.params = Params { filling: state.params.filling + 1, ..Params::default() };
+            // Memory that was not to be had may lie in the pool as a buffer.
+            self.trim();
+        }
+    }
+
+    /// Waits until it is known whether a batch went well, and says so.
+    pub(super) async fn settle(&self, verdict: &Verdict) -> Result<()> {
+        poll_fn(|context| {
+            let mut state = lock(&self.batches.state);
+            if state.open.as_ref().is_some_and(|open| open.verdict.number <= verdict.number) {
+                self.batches.submit_open(&mut state);
+            }
+            let is_pending = |state: &mut State| {
+                self.judge_batches(state);
+                state.under_way.first().is_some_and(|first| first.verdict.number <= verdict.number)
+            };
+            if is_pending(&mut state) {
+                lock(&self.batches.readers.0).push(context.waker().clone());
+                // Its wake may have come before there was somebody to wake.
+                if is_pending(&mut state) {
+                    return Poll::Pending;
+                }
+            }
+            Poll::Ready(())
+        })
+        .await;
+        verdict.get()
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        // It may be a buffer that was not to be had.
+        if self.verdict.get().is_some_and(|verdict| verdict.get().is_err()) {
+            self.raw.discard();
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! From a plan to launches: what both a product that somebody waits for and one that is queued are made of.
+
+use std::future::Future;
+use std::pin::Pin;
+
+use super::WebGpu;
+use super::buffer::Buffer;
+use super::pipeline::Pipeline;
+use crate::error::Result;
+use crate::plan::Plan;
+
+/// Parameters of each launch lie this far apart, which every adapter allows.
+pub(super) const PARAMS_STRIDE_BYTES: usize = 256;
+
+/// What an error scope caught, once the device says so.
+#[cfg(target_arch = "wasm32")]
+pub(super) type ScopeFuture = Pin<Box<dyn Future<Output = Option<wgpu::Error>>>>;
+/// What an error scope caught.
+#[cfg(not(target_arch = "wasm32"))]
+pub(super) type ScopeFuture = Pin<Box<dyn Future<Output = Option<wgpu::Error>> + Send>>;
+
+/// Error scopes that catch what can be said of a submission.
+pub(super) struct Scopes([wgpu::ErrorScopeGuard; 2]);
+
+impl Scopes {
+    pub(super) fn open(device: &wgpu::Device) -> Self {
+        Self([wgpu::ErrorFilter::OutOfMemory, wgpu::ErrorFilter::Validation].map(|filter| device.push_error_scope(filter)))
+    }
+
+    pub(super) fn close(self) -> Vec<ScopeFuture> {
+        let [outer, inner] = self.0;
+        // They close in the reverse order.
+        let inner: ScopeFuture = Box::pin(inner.pop());
+        vec![inner, Box::pin(outer.pop())]
+    }
+}
+
+/// Adds the parameters of a plan's launches, as a buffer has to hold them.
+pub(super) fn add_params(bytes: &mut Vec<u8>, plan: &Plan) {
+    for dispatch in &plan.dispatches {
+        bytes.extend_from_slice(bytemuck::bytes_of(&dispatch.params));
+        bytes.resize(bytes.len().next_multiple_of(PARAMS_STRIDE_BYTES), 0);
+    }
+}
+
+/// Launches a plan's kernels one after the other. `is_set` tells that the last launches were of the same pipelines.
+pub(super) fn launch(pass: &mut wgpu::ComputePass<'_>, plan: &Plan, pipelines: &[Pipeline], groups: &[wgpu::BindGroup], is_set: bool) {
+    for ((dispatch, pipeline), group) in plan.dispatches.iter().zip(pipelines).zip(groups) {
+        if !is_set || pipelines.len() > 1 {
+            pass.set_pipeline(&pipeline.pipeline);
+        }
+        pass.set_bind_group(0, group, &[]);
+        let [x, y, z] = dispatch.grid;
+        pass.dispatch_workgroups(x, y, z);
+    }
+}
+
+impl WebGpu {
+    /// The kernels of a plan, compiled.
+    pub(super) fn pipelines(&self, plan: &Plan) -> Result<Vec<Pipeline>> {
+        let mut pipelines = Vec::new();
+        for dispatch in &plan.dispatches {
+            pipelines.push(self.pipeline(&dispatch.kernel)?);
+        }
+        Ok(pipelines)
+    }
+
+    /// What each launch sees: parts of its plan's buffers, and its parameters, those of the first starting at `params_at` bytes.
+    pub(super) fn groups(
+        &self,
+        plan: &Plan,
+        pipelines: &[Pipeline],
+        buffers: &[&Buffer; 5],
+        params: &wgpu::Buffer,
+        mut params_at: usize,
+    ) -> Vec<wgpu::BindGroup> {
+        let mut groups = Vec::new();
+        for (dispatch, pipeline) in plan.dispatches.iter().zip(pipelines) {
+            let entry = |binding, buffer, offset, bytes| wgpu::BindGroupEntry {
+                binding,
+                resource: wgpu::BindingResource::Buffer(wgpu::BufferBinding { buffer, offset, size: wgpu::BufferSize::new(bytes) }),
+            };
+            let params_bytes = size_of_val(&dispatch.params).next_multiple_of(16) as u64;
+            let mut entries = vec![entry(3, params, params_at as u64, params_bytes)];
+            for binding in &dispatch.bindings {
+                entries.push(entry(binding.index, &buffers[binding.slot.index()].raw, binding.offset_bytes, binding.size_bytes));
+            }
+            groups.push(self.device.create_bind_group(&wgpu::BindGroupDescriptor {
+                label: None,
+                layout: &pipeline.bindings,
+                entries: &entries,
+            }));
+            params_at += PARAMS_STRIDE_BYTES;
+        }
+        groups
+    }
+}
