@@ -29,6 +29,8 @@ mod benchmark;
 mod blocking;
 mod call;
 mod clock;
+#[cfg(not(target_arch = "wasm32"))]
+mod devices;
 mod error;
 mod gpu;
 mod host;
@@ -49,6 +51,8 @@ pub use benchmark::Benchmark;
 #[cfg(not(target_arch = "wasm32"))]
 pub use blocking::default_gpu;
 pub use call::Operand;
+#[cfg(not(target_arch = "wasm32"))]
+pub use devices::{AdapterInfo, Devices, devices, devices_of};
 pub use error::{Error, Result};
 pub use gpu::{Gpu, Report};
 pub use host::{HostSlice, HostVec};

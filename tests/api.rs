@@ -154,6 +154,34 @@ fn the_choice_is_told() {
 }
 
 #[test]
+fn every_backend_is_listed_and_what_is_listed_opens_by_its_index() {
+    let devices = lapidary::devices();
+    assert_eq!(devices.cards().len(), devices.found.len());
+    for &backend in BackendId::ALL {
+        let own: Vec<_> = devices.found.iter().filter(|device| device.backend == backend).collect();
+        let off = devices.off.iter().find(|off| off.backend == backend);
+        assert_eq!(own.is_empty(), off.is_some(), "{backend}");
+        assert!(off.is_none_or(|off| off.standing == Standing::Off && !off.reason.is_empty()), "{backend}");
+        assert_eq!(lapidary::devices_of(backend).found.len(), own.len());
+        for (index, device) in (0u32..).zip(&own) {
+            assert_eq!(device.index, index, "{backend}");
+            if device.fault.is_none() {
+                let info = Gpu::open_blocking(Options { adapter: Some(index), ..Options::only(backend) }).unwrap().info().unwrap();
+                assert_eq!((info.backend, &info.name, info.kind), (backend, &device.name, device.kind));
+            }
+        }
+        let error = Gpu::open_blocking(Options { adapter: Some(99), ..Options::only(backend) }).err().expect("there are not so many");
+        assert_eq!(error.code(), "unavailable");
+        assert!(
+            off.is_some() || error.to_string().contains(&format!("no adapter 99: adapters are counted from 0, and it has {}", own.len())),
+            "{error}"
+        );
+    }
+    let error = Gpu::open_blocking(Options { adapter: Some(0), ..Options::default() }).err().expect("it takes a backend");
+    assert_eq!(error.code(), "invalid_option");
+}
+
+#[test]
 fn cuda_without_a_driver_says_so_and_auto_goes_on() {
     match Gpu::open_blocking(Options::only(BackendId::Cuda)) {
         Ok(gpu) => assert_eq!(gpu.info().unwrap().backend, BackendId::Cuda),
