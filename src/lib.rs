@@ -31,6 +31,8 @@ mod call;
 mod clock;
 #[cfg(not(target_arch = "wasm32"))]
 mod devices;
+#[cfg(not(target_arch = "wasm32"))]
+mod environment;
 mod error;
 mod gpu;
 mod host;
@@ -41,6 +43,8 @@ mod options;
 pub mod plan;
 pub mod random;
 mod select;
+#[cfg(not(target_arch = "wasm32"))]
+mod selector;
 mod tensor;
 pub mod verify;
 #[cfg(target_arch = "wasm32")]
@@ -59,4 +63,6 @@ pub use host::{HostSlice, HostVec};
 pub use info::{BackendId, Caps, DeviceInfo, DeviceKind, OtherBackend, Standing};
 pub use ops::matmul::Matmul;
 pub use options::{Choice, Options, PowerPreference};
+#[cfg(not(target_arch = "wasm32"))]
+pub use selector::{Refused, Selector};
 pub use tensor::Tensor;

@@ -3,7 +3,7 @@
 
 mod cases;
 
-use lapidary::{BackendId, Choice, Error, Gpu, Matmul, Options, Standing, random};
+use lapidary::{BackendId, Choice, DeviceInfo, DeviceKind, Error, Gpu, Matmul, Options, Selector, Standing, random};
 
 fn cpu() -> Gpu {
     Gpu::open_blocking(Options::only(BackendId::Simd)).expect("the CPU is always there")
@@ -179,6 +179,26 @@ fn every_backend_is_listed_and_what_is_listed_opens_by_its_index() {
     }
     let error = Gpu::open_blocking(Options { adapter: Some(0), ..Options::default() }).err().expect("it takes a backend");
     assert_eq!(error.code(), "invalid_option");
+}
+
+#[test]
+fn a_selector_takes_hardware_or_says_what_each_device_lacks() {
+    let hardware = |info: &DeviceInfo| !matches!(info.kind, DeviceKind::Cpu | DeviceKind::Software);
+    match Gpu::select_blocking(&Selector::default()) {
+        Ok(gpu) => assert!(hardware(&gpu.info().unwrap())),
+        Err(Error::NoDevice { refused }) => {
+            let seen = |backend| refused.iter().any(|refused| refused.backend == backend && !refused.reason.is_empty());
+            assert!(BackendId::ALL.iter().all(|&backend| seen(backend)), "{refused:?}");
+        }
+        Err(error) => panic!("{error}"),
+    }
+    let any = Selector { allow_cpu: true, backends: vec![BackendId::WebGl2, BackendId::Simd], ..Selector::default() };
+    assert_eq!(Gpu::select_blocking(&any).unwrap().info().unwrap().backend, BackendId::Simd);
+    let impossible = Selector { features: vec!["warp drive".to_owned()], ..any };
+    let error = Gpu::select_blocking(&impossible).err().unwrap();
+    assert!(error.code() == "no_device" && error.to_string().contains("it lacks warp drive"), "{error}");
+    let nothing = Selector { backends: Vec::new(), ..Selector::default() };
+    assert_eq!(Gpu::select_blocking(&nothing).err().unwrap().to_string(), "no device fits: no backend was to be looked at");
 }
 
 #[test]
