@@ -8,6 +8,7 @@ use crate::gpu::{Gpu, Report};
 use crate::host::HostSlice;
 use crate::ops::matmul::Matmul;
 use crate::options::Options;
+use crate::selector::Selector;
 use crate::tensor::Tensor;
 
 /// The handle that the process shares, opened with default options at its first use.
@@ -30,6 +31,14 @@ impl Gpu {
     /// As there.
     pub fn open_blocking(options: Options) -> Result<Self> {
         pollster::block_on(Self::open(options))
+    }
+
+    /// [`select`](Self::select), blocking.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn select_blocking(selector: &Selector) -> Result<Self> {
+        pollster::block_on(Self::select(selector))
     }
 
     /// [`matmul`](Self::matmul), blocking.

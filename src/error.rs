@@ -62,6 +62,13 @@ pub enum Error {
         /// What would bring it; empty if nothing would.
         remedy: String,
     },
+    /// None of the devices has what a [`Selector`](crate::Selector) asks for.
+    #[cfg(not(target_arch = "wasm32"))]
+    #[error("no device fits: {}", list(.refused))]
+    NoDevice {
+        /// All that was looked at, and why it was refused.
+        refused: Vec<crate::selector::Refused>,
+    },
     /// Larger than this device or this crate can do.
     #[error("{what} is {requested}, but at most {max} can be done here; split the product, or use another backend")]
     LimitExceeded {
@@ -112,6 +119,8 @@ impl Error {
             Self::LengthMismatch { .. } => "length_mismatch",
             Self::InvalidOption { .. } => "invalid_option",
             Self::Unavailable { .. } => "unavailable",
+            #[cfg(not(target_arch = "wasm32"))]
+            Self::NoDevice { .. } => "no_device",
             Self::LimitExceeded { .. } => "limit_exceeded",
             Self::OutOfMemory { .. } => "out_of_memory",
             Self::DeviceLost { .. } => "device_lost",
@@ -124,6 +133,15 @@ impl Error {
     pub(crate) fn internal(detail: impl Into<String>) -> Box<Self> {
         Box::new(Self::Internal { detail: detail.into() })
     }
+}
+
+/// What was refused, one after another.
+#[cfg(not(target_arch = "wasm32"))]
+fn list(refused: &[crate::selector::Refused]) -> String {
+    if refused.is_empty() {
+        return "no backend was to be looked at".to_owned();
+    }
+    refused.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
 /// A remedy as the end of a sentence.

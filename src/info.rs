@@ -229,3 +229,21 @@ pub(crate) fn is_software_name(name: &str) -> bool {
     let known: [&[u8]; 6] = [b"swiftshader", b"llvmpipe", b"lavapipe", b"softpipe", b"microsoft basic render", b"warp"];
     known.iter().any(|known| name.as_bytes().windows(known.len()).any(|part| part.eq_ignore_ascii_case(known)))
 }
+
+/// The maker by its PCI number, or by the one that Khronos gave it.
+#[cfg(all(any(feature = "vulkan", feature = "webgpu"), not(target_arch = "wasm32")))]
+pub(crate) fn vendor(id: u32) -> &'static str {
+    match id {
+        0x1002 => "amd",
+        0x1010 => "imgtec",
+        0x106B => "apple",
+        0x10DE => "nvidia",
+        0x13B5 => "arm",
+        0x14E4 => "broadcom",
+        0x1AE0 => "google",
+        0x5143 => "qualcomm",
+        0x8086 => "intel",
+        0x1_0005 => "mesa",
+        _ => "",
+    }
+}

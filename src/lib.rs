@@ -29,6 +29,10 @@ mod benchmark;
 mod blocking;
 mod call;
 mod clock;
+#[cfg(not(target_arch = "wasm32"))]
+mod devices;
+#[cfg(not(target_arch = "wasm32"))]
+mod environment;
 mod error;
 mod gpu;
 mod host;
@@ -39,6 +43,8 @@ mod options;
 pub mod plan;
 pub mod random;
 mod select;
+#[cfg(not(target_arch = "wasm32"))]
+mod selector;
 mod tensor;
 pub mod verify;
 #[cfg(target_arch = "wasm32")]
@@ -49,10 +55,14 @@ pub use benchmark::Benchmark;
 #[cfg(not(target_arch = "wasm32"))]
 pub use blocking::default_gpu;
 pub use call::Operand;
+#[cfg(not(target_arch = "wasm32"))]
+pub use devices::{AdapterInfo, Devices, devices, devices_of};
 pub use error::{Error, Result};
 pub use gpu::{Gpu, Report};
 pub use host::{HostSlice, HostVec};
 pub use info::{BackendId, Caps, DeviceInfo, DeviceKind, OtherBackend, Standing};
 pub use ops::matmul::Matmul;
 pub use options::{Choice, Options, PowerPreference};
+#[cfg(not(target_arch = "wasm32"))]
+pub use selector::{Refused, Selector};
 pub use tensor::Tensor;

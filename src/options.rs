@@ -1,5 +1,7 @@
 //! How a device is chosen and opened.
 
+#[cfg(not(target_arch = "wasm32"))]
+use crate::error::{Error, Result};
 use crate::info::BackendId;
 
 /// Which backend to use.
@@ -31,6 +33,10 @@ pub struct Options {
     pub backend: Choice,
     /// Which GPU of several.
     pub power_preference: PowerPreference,
+    /// This device of the backend, by the index that [`devices`](crate::devices) gives, in place of a preference. It takes a backend to
+    /// count in, so it does not go with [`Choice::Auto`].
+    #[cfg(not(target_arch = "wasm32"))]
+    pub adapter: Option<u32>,
     /// Bytes of free device buffers kept for reuse.
     pub pool_bytes: u64,
     /// Whether a maker's library may compute where one is installed (cuBLASLt on CUDA). Without, kernels of this crate do.
@@ -43,6 +49,8 @@ impl Default for Options {
         Self {
             backend: Choice::Auto,
             power_preference: PowerPreference::HighPerformance,
+            #[cfg(not(target_arch = "wasm32"))]
+            adapter: None,
             pool_bytes: 512 << 20,
             #[cfg(not(target_arch = "wasm32"))]
             vendor_libraries: true,
@@ -54,5 +62,18 @@ impl Options {
     /// This backend or none.
     pub fn only(backend: BackendId) -> Self {
         Self { backend: Choice::Only(backend), ..Self::default() }
+    }
+
+    /// Refuses what does not go together.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(crate) fn check(&self) -> Result<()> {
+        match self.adapter {
+            Some(index) if self.backend == Choice::Auto => Err(Box::new(Error::InvalidOption {
+                option: "adapter".to_owned(),
+                value: index.to_string(),
+                expected: "adapters are counted in each backend, so it takes a backend to count in".to_owned(),
+            })),
+            _ => Ok(()),
+        }
     }
 }

@@ -23,6 +23,8 @@ pub(crate) fn open(options: &Options) -> BoxFuture<'_, Result<Opened>> {
 }
 
 async fn choose(options: &Options) -> Result<Opened> {
+    #[cfg(not(target_arch = "wasm32"))]
+    options.check()?;
     let candidates: &[BackendId] = match &options.backend {
         Choice::Auto => BackendId::ALL,
         Choice::Cpu => &[BackendId::Simd, BackendId::Scalar],

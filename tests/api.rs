@@ -3,7 +3,7 @@
 
 mod cases;
 
-use lapidary::{BackendId, Choice, Error, Gpu, Matmul, Options, Standing, random};
+use lapidary::{BackendId, Choice, DeviceInfo, DeviceKind, Error, Gpu, Matmul, Options, Selector, Standing, random};
 
 fn cpu() -> Gpu {
     Gpu::open_blocking(Options::only(BackendId::Simd)).expect("the CPU is always there")
@@ -250,6 +250,54 @@ fn the_choice_is_told() {
     assert_eq!(error.code(), "unavailable");
     let report = gpu.matmul_report_blocking(&[2.0], &[3.0], &Matmul::new(1, 1, 1)).unwrap();
     assert_eq!((report.data.as_slice(), report.backend, report.replayed), ([6.0].as_slice(), BackendId::Simd, false));
+}
+
+#[test]
+fn every_backend_is_listed_and_what_is_listed_opens_by_its_index() {
+    let devices = lapidary::devices();
+    assert_eq!(devices.cards().len(), devices.found.len());
+    for &backend in BackendId::ALL {
+        let own: Vec<_> = devices.found.iter().filter(|device| device.backend == backend).collect();
+        let off = devices.off.iter().find(|off| off.backend == backend);
+        assert_eq!(own.is_empty(), off.is_some(), "{backend}");
+        assert!(off.is_none_or(|off| off.standing == Standing::Off && !off.reason.is_empty()), "{backend}");
+        assert_eq!(lapidary::devices_of(backend).found.len(), own.len());
+        for (index, device) in (0u32..).zip(&own) {
+            assert_eq!(device.index, index, "{backend}");
+            if device.fault.is_none() {
+                let info = Gpu::open_blocking(Options { adapter: Some(index), ..Options::only(backend) }).unwrap().info().unwrap();
+                assert_eq!((info.backend, &info.name, info.kind), (backend, &device.name, device.kind));
+            }
+        }
+        let error = Gpu::open_blocking(Options { adapter: Some(99), ..Options::only(backend) }).err().expect("there are not so many");
+        assert_eq!(error.code(), "unavailable");
+        assert!(
+            off.is_some() || error.to_string().contains(&format!("no adapter 99: adapters are counted from 0, and it has {}", own.len())),
+            "{error}"
+        );
+    }
+    let error = Gpu::open_blocking(Options { adapter: Some(0), ..Options::default() }).err().expect("it takes a backend");
+    assert_eq!(error.code(), "invalid_option");
+}
+
+#[test]
+fn a_selector_takes_hardware_or_says_what_each_device_lacks() {
+    let hardware = |info: &DeviceInfo| !matches!(info.kind, DeviceKind::Cpu | DeviceKind::Software);
+    match Gpu::select_blocking(&Selector::default()).map_err(|error| *error) {
+        Ok(gpu) => assert!(hardware(&gpu.info().unwrap())),
+        Err(Error::NoDevice { refused }) => {
+            let seen = |backend| refused.iter().any(|refused| refused.backend == backend && !refused.reason.is_empty());
+            assert!(BackendId::ALL.iter().all(|&backend| seen(backend)), "{refused:?}");
+        }
+        Err(error) => panic!("{error}"),
+    }
+    let any = Selector { allow_cpu: true, backends: vec![BackendId::WebGl2, BackendId::Simd], ..Selector::default() };
+    assert_eq!(Gpu::select_blocking(&any).unwrap().info().unwrap().backend, BackendId::Simd);
+    let impossible = Selector { features: vec!["warp drive".to_owned()], ..any };
+    let error = Gpu::select_blocking(&impossible).err().unwrap();
+    assert!(error.code() == "no_device" && error.to_string().contains("it lacks warp drive"), "{error}");
+    let nothing = Selector { backends: Vec::new(), ..Selector::default() };
+    assert_eq!(Gpu::select_blocking(&nothing).err().unwrap().to_string(), "no device fits: no backend was to be looked at");
 }
 
 #[test]

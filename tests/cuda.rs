@@ -71,6 +71,22 @@ fn every_case_is_right_and_every_byte_given_back() {
 }
 
 #[test]
+fn two_gpus_are_listed_and_chosen_by_index() {
+    with_driver("two_gpus_are_listed_and_chosen_by_index", stand_in(), &[("STAND_IN_DEVICES", "2")], || {
+        let found = lapidary::devices_of(BackendId::Cuda).found;
+        let places: Vec<_> = found.iter().map(|device| (device.index, device.pci_address.as_str(), device.uuid)).collect();
+        assert_eq!(places, [(0, "0000:3b:00.0", Some([7; 16])), (1, "0000:5e:00.0", Some([8; 16]))]);
+        assert!(found.iter().all(|device| device.memory_bytes == Some(1 << 30) && device.fault.is_none()));
+        for device in &found {
+            let gpu = Gpu::open_blocking(Options { adapter: Some(device.index), ..own_kernels() }).unwrap();
+            assert_eq!(gpu.info().unwrap().pci_address, device.pci_address);
+        }
+        let error = Gpu::open_blocking(Options { adapter: Some(2), ..own_kernels() }).err().unwrap();
+        assert!(error.to_string().contains("there is no adapter 2: adapters are counted from 0, and it has 2"), "{error}");
+    });
+}
+
+#[test]
 fn an_operand_larger_than_all_pieces_arrives_whole() {
     with_driver("an_operand_larger_than_all_pieces_arrives_whole", stand_in(), &[], || {
         let gpu = Gpu::open_blocking(own_kernels()).unwrap();

@@ -11,6 +11,8 @@ use super::webgl2;
 #[cfg(feature = "webgpu")]
 use super::webgpu;
 use super::{Backend, Bound, BoxFuture, Finished, How, MemoryStats, cpu};
+#[cfg(not(target_arch = "wasm32"))]
+use crate::devices::{AdapterInfo, no_such_adapter};
 use crate::error::{Error, Result};
 use crate::host::{HostSlice, HostVec};
 use crate::info::{BackendId, DeviceInfo, OtherBackend};
@@ -140,6 +142,20 @@ pub(crate) struct Opened {
     pub info: DeviceInfo,
 }
 
+/// Why a backend that is not part of this build is not.
+fn absent(id: BackendId) -> OtherBackend {
+    let off = |reason: &str, remedy: &str| OtherBackend::off(id, reason, remedy);
+    #[cfg(not(any(target_os = "linux", target_os = "windows", target_arch = "wasm32")))]
+    if id == BackendId::Cuda {
+        return off("NVIDIA has no CUDA for this system", "");
+    }
+    if id == BackendId::WebGl2 && cfg!(not(target_arch = "wasm32")) {
+        off("WebGL2 is the browser's", "")
+    } else {
+        off("this build leaves it out", &format!("build with the feature {id}"))
+    }
+}
+
 fn foreign() -> Box<Error> {
     Error::internal("a buffer of another backend")
 }
@@ -148,6 +164,10 @@ impl Device {
     /// Opens that backend, or says why it is not there.
     pub(crate) async fn open(id: BackendId, options: &Options) -> Result<Opened, OtherBackend> {
         let (device, info) = match id {
+            #[cfg(not(target_arch = "wasm32"))]
+            BackendId::Simd | BackendId::Scalar if options.adapter.is_some_and(|index| index > 0) => {
+                Err(no_such_adapter(id, options.adapter.unwrap_or_default(), 1))
+            }
             BackendId::Simd | BackendId::Scalar => cpu::open(id, options.pool_bytes).await.map(|(device, info)| (Self::Cpu(device), info)),
             #[cfg(all(feature = "cuda", any(target_os = "linux", target_os = "windows")))]
             BackendId::Cuda => cuda::open(options).map(|(device, info)| (Self::Cuda(device), info)),
@@ -160,20 +180,26 @@ impl Device {
             #[allow(unreachable_patterns, reason = "with all backends built in there is no other")]
             other => {
                 let _ = options;
-                #[cfg(not(any(target_os = "linux", target_os = "windows", target_arch = "wasm32")))]
-                if other == BackendId::Cuda {
-                    let (reason, remedy) = ("NVIDIA has no CUDA for this system".to_owned(), String::new());
-                    return Err(OtherBackend { backend: other, standing: Standing::Off, reason, remedy });
-                }
-                let (reason, remedy) = if other == BackendId::WebGl2 && cfg!(not(target_arch = "wasm32")) {
-                    ("WebGL2 is the browser's", String::new())
-                } else {
-                    ("this build leaves it out", format!("build with the feature {other}"))
-                };
-                Err(OtherBackend::off(other, reason, &remedy))
+                Err(absent(other))
             }
         }?;
         Ok(Opened { device, info })
+    }
+
+    /// The devices of that backend, none of them opened, or why there are none.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(crate) fn list(id: BackendId) -> Result<Vec<AdapterInfo>, OtherBackend> {
+        match id {
+            BackendId::Simd | BackendId::Scalar => cpu::list(id),
+            #[cfg(all(feature = "cuda", any(target_os = "linux", target_os = "windows")))]
+            BackendId::Cuda => cuda::list(),
+            #[cfg(feature = "vulkan")]
+            BackendId::Vulkan => vulkan::list(),
+            #[cfg(feature = "webgpu")]
+            BackendId::WebGpu => webgpu::list(),
+            #[allow(unreachable_patterns, reason = "with all backends built in there is no other")]
+            other => Err(absent(other)),
+        }
     }
 
     /// Whether kernels read operands where the host has them.

@@ -4,7 +4,7 @@
 //! What is put into a stream is done as late as can be, when somebody waits or looks: memory that is given back or changed too early shows
 //! as a wrong result. Every call that needs a current context fails without one.
 //!
-//! Environment variables: `STAND_IN_VERSION`, `STAND_IN_MEMORY_BYTES`, and `STAND_IN_FAULT_AT`, the launch that ends the context.
+//! Environment variables: `STAND_IN_DEVICES`, `STAND_IN_VERSION`, `STAND_IN_MEMORY_BYTES`, and `STAND_IN_FAULT_AT`, the launch that ends the context.
 #![allow(non_snake_case, clippy::missing_safety_doc, clippy::undocumented_unsafe_blocks, clippy::too_many_arguments)]
 
 use std::cell::RefCell;
@@ -100,7 +100,7 @@ pub unsafe extern "C" fn cuGetErrorString(_code: Code, to: *mut *const c_char) -
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuDeviceGetCount(count: *mut c_int) -> Code {
-    unsafe { give(count, 1) }
+    unsafe { give(count, setting("STAND_IN_DEVICES", 1) as c_int) }
 }
 
 #[unsafe(no_mangle)]
@@ -114,13 +114,13 @@ pub unsafe extern "C" fn cuDeviceGetName(name: *mut c_char, length: c_int, _devi
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuDeviceGetPCIBusId(address: *mut c_char, length: c_int, _device: c_int) -> Code {
-    unsafe { give_text(address, length, c"0000:3B:00.0") }
+pub unsafe extern "C" fn cuDeviceGetPCIBusId(address: *mut c_char, length: c_int, device: c_int) -> Code {
+    unsafe { give_text(address, length, if device == 0 { c"0000:3B:00.0" } else { c"0000:5E:00.0" }) }
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuDeviceGetUuid_v2(uuid: *mut [u8; 16], _device: c_int) -> Code {
-    unsafe { give(uuid, [7; 16]) }
+pub unsafe extern "C" fn cuDeviceGetUuid_v2(uuid: *mut [u8; 16], device: c_int) -> Code {
+    unsafe { give(uuid, [7 + device as u8; 16]) }
 }
 
 #[unsafe(no_mangle)]

@@ -17,6 +17,8 @@ use std::sync::OnceLock;
 use super::pool::{Pool, Pooled};
 use super::{Backend, Bound, Finished, How, MemoryStats};
 use crate::clock::Stopwatch;
+#[cfg(not(target_arch = "wasm32"))]
+use crate::devices::AdapterInfo;
 use crate::error::{Error, Result};
 use crate::host::{HostSlice, HostVec};
 use crate::info::{BackendId, Caps, DeviceInfo, DeviceKind, OtherBackend};
@@ -63,6 +65,14 @@ pub(crate) async fn open(id: BackendId, pool_bytes: u64) -> Result<(Cpu, DeviceI
         generation: 1,
     };
     Ok((Cpu { engine, pool: Pool::new(pool_bytes.min(POOL_BYTES)) }, info))
+}
+
+/// The CPU, which is one.
+#[cfg(not(target_arch = "wasm32"))]
+pub(crate) fn list(id: BackendId) -> Result<Vec<AdapterInfo>, OtherBackend> {
+    // There is nothing to open that would cost anything.
+    let (_, info) = pollster::block_on(open(id, 0))?;
+    Ok(vec![AdapterInfo::new(info, 0, None)])
 }
 
 impl Cpu {

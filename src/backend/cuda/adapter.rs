@@ -8,6 +8,7 @@ use super::cublaslt::CublasLt;
 use super::driver::{Context, Fault, Stream, check, ended, text};
 use super::{Cuda, load};
 use crate::backend::pool::Pool;
+use crate::devices::{AdapterInfo, no_such_adapter};
 use crate::info::{BackendId, Caps, DeviceInfo, DeviceKind, OtherBackend, Standing};
 use crate::options::{Options, PowerPreference};
 
@@ -25,64 +26,112 @@ struct Found {
     integrated: bool,
 }
 
-/// Opens the best GPU, or says why there is none.
+/// Opens the best GPU, or the one that is asked for, or says why there is none.
 pub(crate) fn open(options: &Options) -> Result<(Cuda, DeviceInfo), OtherBackend> {
-    let off = |reason: String, remedy: &str| OtherBackend {
-        backend: BackendId::Cuda,
-        standing: Standing::Off,
-        reason,
-        remedy: remedy.to_owned(),
-    };
-    let failed = |fault: Fault| off(fault.to_string(), load::SEE);
-    let driver_version = load::driver().map_err(|missing| off(missing.reason, missing.remedy))?;
-    let found = find().map_err(failed)?;
-    let (usable, refused): (Vec<_>, Vec<_>) = found.into_iter().partition(|found| found.compute_capability >= OLDEST_COMPUTE_CAPABILITY);
-    let (dead, alive): (Vec<_>, Vec<_>) = usable.into_iter().partition(|found| ended(found.ordinal).is_some());
-    let Some(best) = choose(&alive, options.power_preference) else {
-        if let Some(reason) = dead.first().and_then(|found| ended(found.ordinal)) {
-            return Err(off(format!("a fault has ended CUDA for this process ({reason})"), "start the program again"));
+    let driver_version = load::driver().map_err(missing)?;
+    let mut found = find().map_err(failed)?;
+    if let Some(index) = options.adapter {
+        if index as usize >= found.len() {
+            return Err(no_such_adapter(BackendId::Cuda, index, found.len()));
         }
-        return Err(match refused.first() {
-            Some(Found { compute_capability: (major, minor), .. }) => {
-                let (oldest_major, oldest_minor) = OLDEST_COMPUTE_CAPABILITY;
-                off(format!("the GPU has compute capability {major}.{minor}, but {oldest_major}.{oldest_minor} is needed"), "")
-            }
-            None => off(load::NO_GPU.to_owned(), load::SEE),
-        });
+        found = vec![found.swap_remove(index as usize)];
+    }
+    let (mut usable, mut refused) = (Vec::new(), None);
+    for found in found {
+        match found.map_err(failed).and_then(|found| found.refusal().map_or(Ok(found), Err)) {
+            Ok(found) => usable.push(found),
+            Err(refusal) => refused = refused.or(Some(refusal)),
+        }
+    }
+    let Some(best) = choose(&usable, options.power_preference) else {
+        return Err(refused.unwrap_or_else(no_gpu));
     };
     let context = Context::retain(best.device, best.ordinal).map_err(failed)?;
     let opened = assemble(context, best, driver_version, options);
     opened.map_err(failed)
 }
 
+/// The GPUs as the driver counts them, or why there are none.
+pub(crate) fn list() -> Result<Vec<AdapterInfo>, OtherBackend> {
+    let driver_version = load::driver().map_err(missing)?;
+    let found = find().map_err(failed)?;
+    let describe = |(index, found): (u32, Result<Found, Fault>)| {
+        let described = found.and_then(|found| {
+            let info = found.info(driver_version)?;
+            let fault = found.refusal().map(|refusal| refusal.reason);
+            Ok(AdapterInfo { fault, ..AdapterInfo::new(info, index, Some(found.memory_bytes)) })
+        });
+        described.unwrap_or_else(|fault| AdapterInfo::faulty(BackendId::Cuda, index, String::new(), fault.to_string()))
+    };
+    if found.is_empty() { Err(no_gpu()) } else { Ok((0..).zip(found).map(describe).collect()) }
+}
+
+fn off(reason: String, remedy: &str) -> OtherBackend {
+    OtherBackend { backend: BackendId::Cuda, standing: Standing::Off, reason, remedy: remedy.to_owned() }
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "it stands where an error is passed on")]
+fn failed(fault: Fault) -> OtherBackend {
+    off(fault.to_string(), load::SEE)
+}
+
+fn missing(missing: load::Missing) -> OtherBackend {
+    off(missing.reason, missing.remedy)
+}
+
+fn no_gpu() -> OtherBackend {
+    off(load::NO_GPU.to_owned(), load::SEE)
+}
+
+impl Found {
+    /// Why it cannot be used, if it cannot.
+    fn refusal(&self) -> Option<OtherBackend> {
+        let ((major, minor), (oldest_major, oldest_minor)) = (self.compute_capability, OLDEST_COMPUTE_CAPABILITY);
+        if self.compute_capability < OLDEST_COMPUTE_CAPABILITY {
+            let needs = format!("the GPU has compute capability {major}.{minor}, but {oldest_major}.{oldest_minor} is needed");
+            return Some(off(needs, ""));
+        }
+        let reason = ended(self.ordinal)?;
+        Some(off(format!("a fault has ended CUDA for this process ({reason})"), "start the program again"))
+    }
+
+    /// What can be said of it before it is opened.
+    fn info(&self, driver_version: i32) -> Result<DeviceInfo, Fault> {
+        let most = |what| attribute(self.device, what).map(i32::cast_unsigned);
+        let (major, minor) = self.compute_capability;
+        Ok(DeviceInfo {
+            backend: BackendId::Cuda,
+            name: name(self.device)?,
+            vendor: "nvidia".to_owned(),
+            architecture: format!("sm_{major}{minor}"),
+            kind: if self.integrated { DeviceKind::Integrated } else { DeviceKind::Discrete },
+            driver: format!("CUDA {}", load::dotted(driver_version)),
+            uuid: Some(uuid(self.device)?),
+            pci_address: pci_address(self.device)?,
+            caps: Caps {
+                max_buffer_bytes: self.memory_bytes,
+                max_binding_bytes: self.memory_bytes,
+                binding_alignment_bytes: 256,
+                max_workgroups_per_dimension: i32::MAX as u32,
+                max_workgroup_invocations: most(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?,
+                max_workgroup_bytes: most(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK)?,
+                max_texture_size: u32::MAX,
+            },
+            features: vec!["timestamp-query"],
+            reason: String::new(),
+            others: Vec::new(),
+            generation: 1,
+        })
+    }
+}
+
 fn assemble(context: Arc<Context>, found: &Found, driver_version: i32, options: &Options) -> Result<(Cuda, DeviceInfo), Fault> {
     let stream = Arc::new(Stream::new(Arc::clone(&context))?);
     let cublaslt = if options.vendor_libraries { CublasLt::open(&stream).ok() } else { None };
-    let caps = Caps {
-        max_buffer_bytes: found.memory_bytes,
-        max_binding_bytes: found.memory_bytes,
-        binding_alignment_bytes: 256,
-        max_workgroups_per_dimension: i32::MAX as u32,
-        max_workgroup_invocations: attribute(found.device, CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?.cast_unsigned(),
-        max_workgroup_bytes: attribute(found.device, CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK)?.cast_unsigned(),
-        max_texture_size: u32::MAX,
-    };
-    let (major, minor) = found.compute_capability;
-    let info = DeviceInfo {
-        backend: BackendId::Cuda,
-        name: name(found.device)?,
-        vendor: "nvidia".to_owned(),
-        architecture: format!("sm_{major}{minor}"),
-        kind: if found.integrated { DeviceKind::Integrated } else { DeviceKind::Discrete },
-        driver: format!("CUDA {}", load::dotted(driver_version)),
-        uuid: Some(uuid(found.device)?),
-        pci_address: pci_address(found.device)?,
-        caps: caps.clone(),
-        features: if cublaslt.is_some() { vec!["timestamp-query", "cublaslt"] } else { vec!["timestamp-query"] },
-        reason: String::new(),
-        others: Vec::new(),
-        generation: 1,
-    };
+    let mut info = found.info(driver_version)?;
+    if cublaslt.is_some() {
+        info.features.push("cublaslt");
+    }
     let cuda = Cuda {
         waiter: Default::default(),
         turn: Default::default(),
@@ -91,17 +140,18 @@ fn assemble(context: Arc<Context>, found: &Found, driver_version: i32, options: 
         kernels: Default::default(),
         cublaslt,
         multiprocessors: found.multiprocessors.cast_unsigned(),
-        caps,
+        caps: info.caps.clone(),
         stream,
     };
     Ok((cuda, info))
 }
 
-fn find() -> Result<Vec<Found>, Fault> {
+/// All GPUs, each by itself: that one cannot be described does not concern the others.
+fn find() -> Result<Vec<Result<Found, Fault>>, Fault> {
     let mut count = 0;
     // SAFETY: the driver is started, and writes one number.
     check("cuDeviceGetCount", unsafe { sys::cuDeviceGetCount(&raw mut count) })?;
-    (0..count).map(describe).collect()
+    Ok((0..count).map(describe).collect())
 }
 
 fn describe(ordinal: i32) -> Result<Found, Fault> {

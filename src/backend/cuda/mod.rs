@@ -13,7 +13,7 @@ mod submit;
 
 use std::sync::{Arc, Mutex};
 
-pub(crate) use adapter::open;
+pub(crate) use adapter::{list, open};
 pub(crate) use buffer::Buffer;
 
 use super::{Backend, Bound, Finished, How, MemoryStats};

@@ -15,33 +15,61 @@ use super::pipeline::Pipelines;
 use super::queue::Queue;
 use super::{Clock, Vulkan};
 use crate::backend::pool::Pool;
-use crate::info::{BackendId, Caps, DeviceInfo, DeviceKind, OtherBackend, Standing, is_software_name};
+use crate::devices::{AdapterInfo, no_such_adapter};
+use crate::info::{BackendId, Caps, DeviceInfo, DeviceKind, OtherBackend, Standing, is_software_name, vendor};
 use crate::options::{Options, PowerPreference};
 
-/// Opens the best device, or says why there is none.
+/// Opens the best device, or the one that is asked for, or says why there is none.
 pub(crate) fn open(options: &Options) -> Result<(Vulkan, DeviceInfo), OtherBackend> {
-    find_and_open(options).map_err(|(reason, remedy)| {
-        Instance::forget();
-        OtherBackend { backend: BackendId::Vulkan, standing: Standing::Off, reason, remedy: remedy.to_owned() }
-    })
+    if let Some(index) = options.adapter {
+        let count = Instance::shared().and_then(|instance| read_all(&instance)).map_err(off)?.len();
+        if index as usize >= count {
+            return Err(no_such_adapter(BackendId::Vulkan, index, count));
+        }
+    }
+    find_and_open(options).map_err(off)
+}
+
+/// The devices as the drivers list them, or why there are none.
+pub(crate) fn list() -> Result<Vec<AdapterInfo>, OtherBackend> {
+    let list = || {
+        let instance = Instance::shared()?;
+        let read = |read: Result<Card, Refused>| match read {
+            Ok(card) => AdapterInfo::new(card.describe(&instance), card.index, Some(card.heap_bytes)),
+            Err(Refused { index, name, fault }) => AdapterInfo::faulty(BackendId::Vulkan, index, name, format!("it {fault}")),
+        };
+        let found: Vec<_> = read_all(&instance)?.into_iter().map(read).collect();
+        if found.is_empty() { Err(no_device()) } else { Ok(found) }
+    };
+    list().map_err(off)
+}
+
+fn off((reason, remedy): Off) -> OtherBackend {
+    Instance::forget();
+    OtherBackend { backend: BackendId::Vulkan, standing: Standing::Off, reason, remedy: remedy.to_owned() }
+}
+
+fn no_device() -> Off {
+    ("no driver has a device".to_owned(), NO_DRIVER_REMEDY)
 }
 
 fn find_and_open(options: &Options) -> Result<(Vulkan, DeviceInfo), Off> {
     let mut faults = Vec::new();
     let instance = Instance::shared()?;
-    for card in cards(&instance, options.power_preference, &mut faults)? {
+    for card in cards(&instance, options.power_preference, options.adapter, &mut faults)? {
         let opened = card.create(&instance).and_then(|device| card.assemble(&instance, device, options));
         match opened {
             Ok(opened) => return Ok(opened),
             Err(fault) => faults.push(format!("{} {fault}", card.name)),
         }
     }
-    let reason = if faults.is_empty() { "no driver has a device".to_owned() } else { faults.join("; ") };
-    Err((reason, NO_DRIVER_REMEDY))
+    Err(if faults.is_empty() { no_device() } else { (faults.join("; "), NO_DRIVER_REMEDY) })
 }
 
 /// A physical device that can be used.
 pub(super) struct Card {
+    /// Its place in the drivers' list.
+    index: u32,
     pub physical: vk::PhysicalDevice,
     pub name: String,
     /// What it is and can do.
@@ -58,16 +86,36 @@ pub(super) struct Card {
     heap_bytes: u64,
 }
 
-/// Those that can be used, the best first; why others cannot goes to `faults`.
-pub(super) fn cards(instance: &Instance, preference: PowerPreference, faults: &mut Vec<String>) -> Result<Vec<Card>, Off> {
+/// A physical device that cannot be used.
+struct Refused {
+    index: u32,
+    name: String,
+    /// What is wrong with it, to stand after its name.
+    fault: String,
+}
+
+/// All that the drivers list, in their order.
+fn read_all(instance: &Instance) -> Result<Vec<Result<Card, Refused>>, Off> {
     // SAFETY: the instance lives.
     let devices = unsafe { instance.raw.enumerate_physical_devices() };
     let devices = devices.map_err(|result| (format!("the drivers list no devices ({result})"), NO_DRIVER_REMEDY))?;
+    Ok((0..).zip(devices).map(|(index, physical)| Card::read(instance, index, physical)).collect())
+}
+
+/// Those that can be used, the best first, or the one of that index; why others cannot goes to `faults`.
+pub(super) fn cards(
+    instance: &Instance,
+    preference: PowerPreference,
+    only: Option<u32>,
+    faults: &mut Vec<String>,
+) -> Result<Vec<Card>, Off> {
+    let is_meant = |index: u32| only.is_none_or(|only| only == index);
     let mut cards = Vec::new();
-    for physical in devices {
-        match Card::read(instance, physical) {
-            Ok(card) => cards.push(card),
-            Err(fault) => faults.push(fault),
+    for read in read_all(instance)? {
+        match read {
+            Ok(card) if is_meant(card.index) => cards.push(card),
+            Err(Refused { index, name, fault }) if is_meant(index) => faults.push(format!("{name} {fault}")),
+            _ => {}
         }
     }
     // Stable: of equals the first that the drivers list.
@@ -76,14 +124,14 @@ pub(super) fn cards(instance: &Instance, preference: PowerPreference, faults: &m
 }
 
 impl Card {
-    fn read(instance: &Instance, physical: vk::PhysicalDevice) -> Result<Self, String> {
+    fn read(instance: &Instance, index: u32, physical: vk::PhysicalDevice) -> Result<Self, Refused> {
         let raw = &instance.raw;
         // SAFETY: the physical device is the instance's.
         let properties = unsafe { raw.get_physical_device_properties(physical) };
         let name = text(properties.device_name_as_c_str());
         let version = properties.api_version;
         if version < vk::API_VERSION_1_2 {
-            return Err(format!("{name} has Vulkan {}, and 1.2 is needed", version_text(version)));
+            return Err(Refused { index, name, fault: format!("has Vulkan {}, and 1.2 is needed", version_text(version)) });
         }
         // SAFETY: as above.
         let extensions = unsafe { raw.enumerate_device_extension_properties(physical) }.unwrap_or_default();
@@ -107,7 +155,9 @@ impl Card {
         let draws = |family: &vk::QueueFamilyProperties| family.queue_flags.contains(vk::QueueFlags::GRAPHICS);
         let computes = |family: &vk::QueueFamilyProperties| family.queue_flags.contains(vk::QueueFlags::COMPUTE);
         let best = (0u32..).zip(&families).filter(|(_, family)| computes(family)).min_by_key(|(_, family)| draws(family));
-        let (family, queues) = best.ok_or_else(|| format!("{name} has no queue for compute shaders"))?;
+        let Some((family, queues)) = best else {
+            return Err(Refused { index, name, fault: "has no queue for compute shaders".to_owned() });
+        };
         let clock = Clock::new(queues.timestamp_valid_bits, properties.limits.timestamp_period);
         // SAFETY: as above.
         let memory = unsafe { raw.get_physical_device_memory_properties(physical) };
@@ -123,6 +173,7 @@ impl Card {
         let vk::PhysicalDevicePCIBusInfoPropertiesEXT { pci_domain, pci_bus, pci_device, pci_function, .. } = place;
         let max_buffer_bytes = if sizes.max_buffer_size == 0 { heap_bytes } else { sizes.max_buffer_size.min(heap_bytes) };
         Ok(Self {
+            index,
             physical,
             name,
             properties,
@@ -249,21 +300,4 @@ fn has(extensions: &[vk::ExtensionProperties], name: &CStr) -> bool {
 
 fn text(name: Result<&CStr, std::ffi::FromBytesUntilNulError>) -> String {
     name.map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
-}
-
-/// The maker by its PCI number, or by the one that Khronos gave it.
-fn vendor(id: u32) -> &'static str {
-    match id {
-        0x1002 => "amd",
-        0x1010 => "imgtec",
-        0x106B => "apple",
-        0x10DE => "nvidia",
-        0x13B5 => "arm",
-        0x14E4 => "broadcom",
-        0x1AE0 => "google",
-        0x5143 => "qualcomm",
-        0x8086 => "intel",
-        0x1_0005 => "mesa",
-        _ => "",
-    }
 }

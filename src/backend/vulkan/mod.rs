@@ -20,7 +20,7 @@ mod tests;
 
 use std::sync::Arc;
 
-pub(crate) use adapter::open;
+pub(crate) use adapter::{list, open};
 pub(crate) use buffer::Buffer;
 use clock::Clock;
 use context::Context;

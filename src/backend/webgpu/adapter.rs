@@ -4,32 +4,26 @@ use std::sync::Arc;
 
 use super::{Health, WebGpu, batch::Batches, pipeline::Pipelines};
 use crate::backend::pool::Pool;
+#[cfg(not(target_arch = "wasm32"))]
+use crate::devices::AdapterInfo;
+#[cfg(not(target_arch = "wasm32"))]
+use crate::info::vendor;
 use crate::info::{BackendId, Caps, DeviceInfo, DeviceKind, OtherBackend, is_software_name};
 use crate::options::{Options, PowerPreference};
 
 /// Opens a device on a fresh adapter (an adapter is used up by its first device), or says why there is none.
 pub(crate) async fn open(options: &Options) -> Result<(WebGpu, DeviceInfo), OtherBackend> {
-    let off = |reason: &str, remedy| OtherBackend::off(BackendId::WebGpu, reason, remedy);
     #[cfg(target_arch = "wasm32")]
     web::check().map_err(|(reason, remedy)| off(reason, remedy))?;
-    #[cfg(target_arch = "wasm32")]
-    let descriptor = wgpu::InstanceDescriptor::new_without_display_handle();
-    #[cfg(not(target_arch = "wasm32"))]
-    let descriptor = wgpu::InstanceDescriptor::new_without_display_handle_from_env();
-    let instance = wgpu::Instance::new(descriptor);
-    let power_preference = match options.power_preference {
-        PowerPreference::HighPerformance => wgpu::PowerPreference::HighPerformance,
-        PowerPreference::LowPower => wgpu::PowerPreference::LowPower,
-    };
-    let request = wgpu::RequestAdapterOptions { power_preference, ..Default::default() };
-    let adapter = instance.request_adapter(&request).await.map_err(|_| off("no adapter was given", NO_ADAPTER_REMEDY))?;
+    let instance = instance();
+    let adapter = find(&instance, options).await?;
     let timestamps = adapter.features() & wgpu::Features::TIMESTAMP_QUERY;
     let limits = wanted_limits(&adapter.limits());
     let (device, queue) = match request_device(&adapter, timestamps, limits).await {
         Ok(opened) => opened,
         // Browsers differ in which limits they let one ask for: the defaults everybody has.
         Err(_) => {
-            let adapter = instance.request_adapter(&request).await.map_err(|_| off("no second adapter was given", NO_ADAPTER_REMEDY))?;
+            let adapter = find(&instance, options).await?;
             let opened = request_device(&adapter, wgpu::Features::empty(), wgpu::Limits::downlevel_defaults()).await;
             opened.map_err(|error| off(&format!("the adapter gave no device ({error})"), "update the browser or the driver"))?
         }
@@ -48,7 +42,12 @@ pub(crate) async fn open(options: &Options) -> Result<(WebGpu, DeviceInfo), Othe
             }
         }
     }));
-    let info = describe(&adapter, &device);
+    let about = adapter.get_info();
+    #[cfg(target_arch = "wasm32")]
+    let maker = web::vendor_and_architecture(&device);
+    #[cfg(not(target_arch = "wasm32"))]
+    let maker = vendor_and_api(&about);
+    let info = describe(about, maker, device.features(), &device.limits());
     let timestamp_period_ns = device.features().contains(wgpu::Features::TIMESTAMP_QUERY).then(|| queue.get_timestamp_period());
     let device = WebGpu {
         caps: info.caps.clone(),
@@ -68,6 +67,52 @@ const NO_ADAPTER_REMEDY: &str = if cfg!(target_arch = "wasm32") {
 } else {
     "install a Vulkan, Metal or DX12 driver"
 };
+
+fn off(reason: &str, remedy: &str) -> OtherBackend {
+    OtherBackend::off(BackendId::WebGpu, reason, remedy)
+}
+
+fn instance() -> wgpu::Instance {
+    #[cfg(target_arch = "wasm32")]
+    let descriptor = wgpu::InstanceDescriptor::new_without_display_handle();
+    #[cfg(not(target_arch = "wasm32"))]
+    let descriptor = wgpu::InstanceDescriptor::new_without_display_handle_from_env();
+    wgpu::Instance::new(descriptor)
+}
+
+/// An adapter by preference, or natively the one that is asked for.
+async fn find(instance: &wgpu::Instance, options: &Options) -> Result<wgpu::Adapter, OtherBackend> {
+    #[cfg(not(target_arch = "wasm32"))]
+    if let Some(index) = options.adapter {
+        let mut adapters = instance.enumerate_adapters(wgpu::Backends::all()).await;
+        if index as usize >= adapters.len() {
+            return Err(crate::devices::no_such_adapter(BackendId::WebGpu, index, adapters.len()));
+        }
+        return Ok(adapters.swap_remove(index as usize));
+    }
+    let power_preference = match options.power_preference {
+        PowerPreference::HighPerformance => wgpu::PowerPreference::HighPerformance,
+        PowerPreference::LowPower => wgpu::PowerPreference::LowPower,
+    };
+    let request = wgpu::RequestAdapterOptions { power_preference, ..Default::default() };
+    instance.request_adapter(&request).await.map_err(|_| off("no adapter was given", NO_ADAPTER_REMEDY))
+}
+
+/// The adapters of all that wgpu goes through, or why there are none.
+#[cfg(not(target_arch = "wasm32"))]
+pub(crate) fn list() -> Result<Vec<AdapterInfo>, OtherBackend> {
+    let adapters = pollster::block_on(instance().enumerate_adapters(wgpu::Backends::all()));
+    let describe = |(index, adapter): (u32, wgpu::Adapter)| {
+        let computes = adapter.get_downlevel_capabilities().flags.contains(wgpu::DownlevelFlags::COMPUTE_SHADERS);
+        let fault = (!computes).then(|| "it has no compute shaders".to_owned());
+        let about = adapter.get_info();
+        let maker = vendor_and_api(&about);
+        let info = describe(about, maker, adapter.features(), &adapter.limits());
+        AdapterInfo { fault, ..AdapterInfo::new(info, index, None) }
+    };
+    let found: Vec<_> = (0..).zip(adapters).map(describe).collect();
+    if found.is_empty() { Err(off("there is no adapter", NO_ADAPTER_REMEDY)) } else { Ok(found) }
+}
 
 async fn request_device(
     adapter: &wgpu::Adapter,
@@ -93,13 +138,18 @@ fn wanted_limits(adapter: &wgpu::Limits) -> wgpu::Limits {
     }
 }
 
-fn describe(adapter: &wgpu::Adapter, device: &wgpu::Device) -> DeviceInfo {
-    let about = adapter.get_info();
-    let limits = device.limits();
-    #[cfg(target_arch = "wasm32")]
-    let (vendor, architecture) = web::vendor_and_architecture(device);
-    #[cfg(not(target_arch = "wasm32"))]
-    let (vendor, architecture) = (String::new(), format!("{:?}", about.backend).to_lowercase());
+/// The maker, and what wgpu goes through, which it does not tell of the chip's family.
+#[cfg(not(target_arch = "wasm32"))]
+fn vendor_and_api(about: &wgpu::AdapterInfo) -> (String, String) {
+    (vendor(about.vendor).to_owned(), format!("{:?}", about.backend).to_lowercase())
+}
+
+fn describe(
+    about: wgpu::AdapterInfo,
+    (vendor, architecture): (String, String),
+    features: wgpu::Features,
+    limits: &wgpu::Limits,
+) -> DeviceInfo {
     let software =
         about.device_type == wgpu::DeviceType::Cpu || [&about.name, &architecture].into_iter().any(|name| is_software_name(name));
     let kind = match about.device_type {
@@ -119,7 +169,7 @@ fn describe(adapter: &wgpu::Adapter, device: &wgpu::Device) -> DeviceInfo {
         max_workgroup_bytes: limits.max_compute_workgroup_storage_size,
         max_texture_size: u32::MAX,
     };
-    let features = if device.features().contains(wgpu::Features::TIMESTAMP_QUERY) { vec!["timestamp-query"] } else { Vec::new() };
+    let features = if features.contains(wgpu::Features::TIMESTAMP_QUERY) { vec!["timestamp-query"] } else { Vec::new() };
     DeviceInfo {
         backend: BackendId::WebGpu,
         name: about.name,

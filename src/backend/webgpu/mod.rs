@@ -12,6 +12,8 @@ mod submit;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+#[cfg(not(target_arch = "wasm32"))]
+pub(crate) use adapter::list;
 pub(crate) use adapter::open;
 pub(crate) use buffer::Buffer;
 pub(crate) use submit::Running;

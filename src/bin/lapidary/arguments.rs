@@ -1,0 +1,250 @@
+//! The command line, read strictly: what a command does not know is refused by name.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use lapidary::{Choice, Options, PowerPreference};
+use lexopt::prelude::*;
+use lexopt::{Arg, Parser};
+
+use crate::export::Format;
+use crate::failure::Failure;
+use crate::judge::Extent;
+
+const HELP: &str = "\
+What this machine computes matrix products on, how fast, and products of files.
+
+usage: lapidary COMMAND [OPTION ...]
+
+  backends     each backend: on or off, and what would turn it on
+  devices      each device of each backend, and which of them are the same card
+  default      the device that is taken when none is asked for, and why
+  summary      all of that in a few lines
+  status       versions, and a small product on each device, judged
+  bench        how fast products are
+  matmul A.npy B.npy -o C.npy
+               the product of two matrices of NumPy (f16, f32 or f64), in f32
+
+  --backend NAME           auto, cpu, cuda, vulkan, webgpu, simd or scalar;
+                           bench takes several, by commas, and all
+  --adapter INDEX          that device of the backend, as `devices` counts
+  --power-preference NAME  high-performance or low-power
+  --json                   data instead of tables
+  -h, --help; -V, --version
+
+bench:
+  --sizes N,...            square products; 256,512,1024 if nothing is said
+  --shapes MxKxN,...       others
+  --warmup COUNT           products before those that count (1)
+  --runs COUNT             samples, of which the median is told (7)
+  --min-time MS            the least that a run takes where operands and result
+                           stay on the device (50)
+  --seed NUMBER            of the matrices' values (1)
+  --verify WHAT            auto: every element, of large products 16 rows; all;
+                           none
+  --export FILE            .json, .csv or .md
+
+The variables LAPIDARY_BACKEND, LAPIDARY_ADAPTER, LAPIDARY_POWER_PREFERENCE,
+LAPIDARY_POOL_BYTES and LAPIDARY_VENDOR_LIBRARIES say the same where no option
+does. Exit codes: 0; 1 for a wrong result or a failure; 2 for a wrong command
+line; 3 where the device asked for is not there.
+";
+
+/// What all commands know.
+#[derive(Debug)]
+pub struct Common {
+    pub json: bool,
+    pub options: Options,
+}
+
+/// What is measured, and how.
+#[derive(Debug)]
+pub struct Bench {
+    /// Empty for the one that the options choose.
+    pub backends: Vec<Choice>,
+    /// Every device that there is, in place of those.
+    pub all: bool,
+    pub shapes: Vec<[u64; 3]>,
+    pub warmup: u32,
+    pub runs: u32,
+    pub min_ms: f64,
+    pub seed: u64,
+    pub verify: Extent,
+    pub export: Option<(PathBuf, Format)>,
+}
+
+#[derive(Debug)]
+pub struct Files {
+    pub a: PathBuf,
+    pub b: PathBuf,
+    pub out: PathBuf,
+}
+
+pub enum Command {
+    Print(String),
+    Backends(Common),
+    Devices(Common),
+    Default(Common),
+    Summary(Common),
+    Status(Common),
+    Bench(Common, Bench),
+    Matmul(Common, Files),
+}
+
+/// Everything that may stand on the command line, as far as it does.
+#[derive(Default)]
+struct Given {
+    command: Option<String>,
+    json: bool,
+    backend: Option<String>,
+    adapter: Option<u32>,
+    power_preference: Option<String>,
+    shapes: Vec<[u64; 3]>,
+    warmup: Option<u32>,
+    runs: Option<u32>,
+    min_ms: Option<f64>,
+    seed: Option<u64>,
+    verify: Option<Extent>,
+    export: Option<(PathBuf, Format)>,
+    files: Vec<PathBuf>,
+    out: Option<PathBuf>,
+}
+
+const COMMANDS: [&str; 7] = ["backends", "devices", "default", "summary", "status", "bench", "matmul"];
+
+/// Reads the command line, and the environment for what it leaves open.
+pub fn parse() -> Result<Command, Failure> {
+    let mut given = Given::default();
+    let mut parser = Parser::from_env();
+    while let Some(argument) = parser.next()? {
+        let command = given.command.as_deref();
+        match argument {
+            Long("help") | Short('h') => return Ok(Command::Print(HELP.to_owned())),
+            Long("version") | Short('V') => return Ok(Command::Print(format!("lapidary {}\n", env!("CARGO_PKG_VERSION")))),
+            Long("json") => given.json = true,
+            Long("backend") => given.backend = Some(parser.value()?.string()?),
+            Long("adapter") => given.adapter = Some(parser.value()?.parse()?),
+            Long("power-preference") => given.power_preference = Some(parser.value()?.string()?),
+            Long("sizes") if command == Some("bench") => {
+                let sizes: Vec<u64> = list(&parser.value()?.string()?, "--sizes", |size| size.parse().ok())?;
+                given.shapes.extend(sizes.into_iter().map(|n| [n; 3]));
+            }
+            Long("shapes") if command == Some("bench") => given.shapes.extend(list(&parser.value()?.string()?, "--shapes", shape)?),
+            Long("warmup") if command == Some("bench") => given.warmup = Some(parser.value()?.parse()?),
+            Long("runs") if command == Some("bench") => given.runs = Some(within(&mut parser, "--runs", 1, 1000)?),
+            Long("min-time") if command == Some("bench") => given.min_ms = Some(within(&mut parser, "--min-time", 0.0, 60_000.0)?),
+            Long("seed") if command == Some("bench") => given.seed = Some(parser.value()?.parse()?),
+            Long("verify") if command == Some("bench") => given.verify = Some(extent(&parser.value()?.string()?)?),
+            Long("export") if command == Some("bench") => given.export = Some(export(parser.value()?.into())?),
+            Long("out") | Short('o') if command == Some("matmul") => given.out = Some(parser.value()?.into()),
+            Value(name) if command.is_none() => {
+                let name = name.string()?;
+                if !COMMANDS.contains(&name.as_str()) {
+                    return Err(Failure::Usage(format!("there is no command {name}")));
+                }
+                given.command = Some(name);
+            }
+            Value(file) if command == Some("matmul") && given.files.len() < 2 => given.files.push(file.into()),
+            Arg::Long(_) | Arg::Short(_) | Arg::Value(_) => return Err(argument.unexpected().into()),
+        }
+    }
+    given.command()
+}
+
+impl Given {
+    fn command(self) -> Result<Command, Failure> {
+        let several = self.command.as_deref() == Some("bench");
+        let mut options = Options::from_env()?;
+        let (mut backends, mut all) = (Vec::new(), false);
+        if let Some(names) = &self.backend {
+            for name in names.split(',') {
+                match Choice::from_name(name) {
+                    Some(choice) => backends.push(choice),
+                    None if several && name == "all" => all = true,
+                    None => return Err(Failure::Usage(format!("there is no backend {name}"))),
+                }
+            }
+            if backends.len() > 1 && !several {
+                return Err(Failure::Usage(format!("--backend is {names}, but only bench takes several")));
+            }
+            if let Some(&first) = backends.first() {
+                options.backend = first;
+            }
+            // An index is of the backend that it came with.
+            options.adapter = None;
+        }
+        options.adapter = self.adapter.or(options.adapter);
+        if let Some(name) = &self.power_preference {
+            let known = PowerPreference::from_name(name);
+            options.power_preference = known.ok_or_else(|| Failure::Usage(format!("there is no power preference {name}")))?;
+        }
+        let common = Common { json: self.json, options };
+        Ok(match self.command.as_deref() {
+            Some("backends") => Command::Backends(common),
+            Some("devices") => Command::Devices(common),
+            Some("default") => Command::Default(common),
+            Some("summary") => Command::Summary(common),
+            Some("status") => Command::Status(common),
+            Some("bench") => {
+                let shapes = if self.shapes.is_empty() { [256, 512, 1024].map(|n| [n; 3]).to_vec() } else { self.shapes };
+                let settings = Bench {
+                    backends,
+                    all,
+                    shapes,
+                    warmup: self.warmup.unwrap_or(1),
+                    runs: self.runs.unwrap_or(7),
+                    min_ms: self.min_ms.unwrap_or(50.0),
+                    seed: self.seed.unwrap_or(1),
+                    verify: self.verify.unwrap_or(Extent::Auto),
+                    export: self.export,
+                };
+                Command::Bench(common, settings)
+            }
+            Some("matmul") => {
+                let wanted = || Failure::Usage("matmul takes two files, and -o with a third".to_owned());
+                let [a, b] = <[PathBuf; 2]>::try_from(self.files).map_err(|_| wanted())?;
+                Command::Matmul(common, Files { a, b, out: self.out.ok_or_else(wanted)? })
+            }
+            _ => return Err(Failure::Usage("a command is missing".to_owned())),
+        })
+    }
+}
+
+/// Values parted by commas.
+fn list<T>(text: &str, option: &str, read: impl Fn(&str) -> Option<T>) -> Result<Vec<T>, Failure> {
+    text.split(',').map(|part| read(part).ok_or_else(|| Failure::Usage(format!("{option} cannot have {part}")))).collect()
+}
+
+/// A number from `least` to `most`.
+fn within<T>(parser: &mut Parser, option: &str, least: T, most: T) -> Result<T, Failure>
+where
+    T: FromStr + PartialOrd + std::fmt::Display,
+    T::Err: Into<Box<dyn std::error::Error + Send + Sync + 'static>>,
+{
+    let value: T = parser.value()?.parse()?;
+    if (&least..=&most).contains(&&value) {
+        return Ok(value);
+    }
+    Err(Failure::Usage(format!("{option} is {value}, but it must be from {least} to {most}")))
+}
+
+fn shape(text: &str) -> Option<[u64; 3]> {
+    let sides: Option<Vec<u64>> = text.split('x').map(|side| side.parse().ok()).collect();
+    sides?.try_into().ok()
+}
+
+fn extent(name: &str) -> Result<Extent, Failure> {
+    match name {
+        "auto" => Ok(Extent::Auto),
+        "all" => Ok(Extent::All),
+        "none" => Ok(Extent::None),
+        _ => Err(Failure::Usage(format!("--verify is {name}, but it must be auto, all or none"))),
+    }
+}
+
+fn export(path: PathBuf) -> Result<(PathBuf, Format), Failure> {
+    match Format::of(&path) {
+        Some(format) => Ok((path, format)),
+        None => Err(Failure::Usage(format!("--export is {}, but it must end in .json, .csv or .md", path.display()))),
+    }
+}

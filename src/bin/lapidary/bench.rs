@@ -1,0 +1,152 @@
+//! `lapidary bench`: how fast products are, device by device and shape by shape.
+
+use lapidary::{BackendId, Choice, Gpu, Options};
+use serde_json::{Value, json};
+
+use crate::arguments::{Bench, Common};
+use crate::export;
+use crate::failure::Failure;
+use crate::judge::Extent;
+use crate::measure::{Inputs, Measured, gflops, measure};
+use crate::output::{self, Progress};
+use crate::status::{describe, standing};
+use crate::table::{Align, Table, WIDTH, wrap};
+
+/// A device to be measured.
+struct Target {
+    gpu: Gpu,
+    backend: BackendId,
+    adapter: Option<u32>,
+    device: String,
+    standing: &'static str,
+    about: String,
+}
+
+/// One shape on one device.
+pub struct Row {
+    pub backend: BackendId,
+    /// Which of the backend's devices, if one was asked for.
+    pub adapter: Option<u32>,
+    pub device: String,
+    /// Native or fallback.
+    pub standing: &'static str,
+    pub shape: [u64; 3],
+    pub measured: Result<Measured, String>,
+}
+
+pub fn run(common: &Common, settings: &Bench) -> Result<(), Failure> {
+    let targets = targets(common, settings)?;
+    let progress = Progress::new();
+    let mut rows = Vec::new();
+    let count = settings.shapes.len() * targets.len();
+    for &shape in &settings.shapes {
+        let [m, k, n] = shape;
+        progress.show(&format!("{}/{count}: the matrices of {m}x{k}x{n}", rows.len() + 1));
+        let inputs = Inputs::new(shape, settings)?;
+        for target in &targets {
+            progress.show(&format!("{}/{count}: {m}x{k}x{n} on {}", rows.len() + 1, target.label()));
+            rows.push(target.row(shape, measure(&target.gpu, &inputs, settings).map_err(|error| error.to_string())));
+        }
+    }
+    drop(progress);
+    let about = settings_json(settings);
+    // First what is asked for on stdout: a file that cannot be written must not lose it.
+    if common.json {
+        output::print_json("bench", export::fields(&rows, &about))?;
+    } else {
+        output::print(&text(&targets, &rows))?;
+    }
+    if let Some((path, format)) = &settings.export {
+        export::write(path, *format, &rows, &about)?;
+        output::note(&format!("written to {}", path.display()));
+    }
+    let wrong = rows.iter().filter(|row| row.measured.as_ref().is_ok_and(|measured| !measured.judgement.is_right())).count();
+    let failed = rows.iter().filter(|row| row.measured.is_err()).count();
+    match (wrong, failed) {
+        (0, 0) => Ok(()),
+        _ => Err(Failure::Failed(format!("{wrong} results are wrong, {failed} products failed"))),
+    }
+}
+
+/// Opens what is to be measured.
+fn targets(common: &Common, settings: &Bench) -> Result<Vec<Target>, Failure> {
+    let options = &common.options;
+    if !settings.all {
+        let choices = if settings.backends.is_empty() { vec![options.backend] } else { settings.backends.clone() };
+        return choices.into_iter().map(|backend| Target::open(Options { backend, ..options.clone() })).collect();
+    }
+    let mut targets = Vec::new();
+    for device in lapidary::devices().found {
+        if let Some(fault) = &device.fault {
+            output::note(&format!("skipped {} {} ({}): {fault}", device.backend, device.index, device.name));
+            continue;
+        }
+        let one = Options { backend: Choice::Only(device.backend), adapter: Some(device.index), ..options.clone() };
+        match Target::open(one) {
+            Ok(target) => targets.push(target),
+            Err(Failure::NoDevice(text)) => output::note(&format!("skipped {} {}: {text}", device.backend, device.index)),
+            Err(failure) => return Err(failure),
+        }
+    }
+    Ok(targets)
+}
+
+impl Target {
+    fn open(options: Options) -> Result<Self, Failure> {
+        let adapter = options.adapter;
+        let gpu = Gpu::open_blocking(options)?;
+        let info = gpu.info()?;
+        let (backend, standing, about) = (info.backend, standing(info.kind), describe(&info));
+        Ok(Self { gpu, backend, adapter, device: info.name, standing, about })
+    }
+
+    fn label(&self) -> String {
+        self.adapter.map_or_else(|| self.backend.to_string(), |adapter| format!("{} {adapter}", self.backend))
+    }
+
+    fn row(&self, shape: [u64; 3], measured: Result<Measured, String>) -> Row {
+        Row { backend: self.backend, adapter: self.adapter, device: self.device.clone(), standing: self.standing, shape, measured }
+    }
+}
+
+fn settings_json(settings: &Bench) -> Value {
+    let verify = match settings.verify {
+        Extent::Auto => "auto",
+        Extent::All => "all",
+        Extent::None => "none",
+    };
+    let Bench { warmup, runs, min_ms, seed, .. } = settings;
+    json!({ "version": env!("CARGO_PKG_VERSION"), "warmup": warmup, "runs": runs, "min_time_ms": min_ms, "seed": seed, "verify": verify })
+}
+
+fn text(targets: &[Target], rows: &[Row]) -> String {
+    let mut text = String::new();
+    for target in targets {
+        let label = if target.adapter.is_some() { format!("{}: ", target.label()) } else { String::new() };
+        for line in wrap(&format!("{label}{}", target.about), WIDTH) {
+            text += &format!("{line}\n");
+        }
+    }
+    let mut table = Table::new(&[
+        ("m x k x n", Align::Right),
+        ("device", Align::Left),
+        ("ms", Align::Right),
+        ("GFLOP/s", Align::Right),
+        ("end to end", Align::Right),
+        ("result", Align::Left),
+    ]);
+    for row in rows {
+        let [m, k, n] = row.shape;
+        let device = row.adapter.map_or_else(|| row.backend.to_string(), |adapter| format!("{} {adapter}", row.backend));
+        let rate = |ms| gflops(row.shape, ms).map_or_else(|| "?".to_owned(), |gflops| format!("{gflops:.1}"));
+        let [ms, resident, end_to_end, result] = match &row.measured {
+            Err(error) => [String::new(), String::new(), String::new(), error.clone()],
+            Ok(measured) => {
+                let (resident, end_to_end) = (measured.resident.median_ms(), measured.end_to_end.median_ms());
+                [format!("{resident:.4}"), rate(resident), rate(end_to_end), measured.judgement.to_string()]
+            }
+        };
+        table.row([format!("{m}x{k}x{n}"), device, ms, resident, end_to_end, result]);
+    }
+    text + "\n" + &table.text() + "\nms and GFLOP/s: operands and result on the device; end to end: host to host.\n"
+}

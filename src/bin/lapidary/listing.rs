@@ -1,0 +1,142 @@
+//! What there is: backends and devices.
+
+use std::fmt::Write;
+
+use lapidary::{AdapterInfo, BackendId, Choice, DeviceKind, Devices, OtherBackend, devices_of};
+use serde_json::{Value, json};
+
+use crate::arguments::Common;
+use crate::failure::Failure;
+use crate::output;
+use crate::table::{Align, Table};
+
+/// The devices of the backends that the options leave open.
+pub fn find(choice: Choice) -> Devices {
+    match choice {
+        Choice::Auto => lapidary::devices(),
+        Choice::Only(backend) => devices_of(backend),
+        Choice::Cpu => {
+            let (mut devices, scalar) = (devices_of(BackendId::Simd), devices_of(BackendId::Scalar));
+            devices.found.extend(scalar.found);
+            devices.off.extend(scalar.off);
+            devices
+        }
+    }
+}
+
+/// `lapidary backends`.
+pub fn backends(common: &Common) -> Result<(), Failure> {
+    let devices = find(common.options.backend);
+    let mut table = Table::new(&[("backend", Align::Left), ("state", Align::Left), ("devices", Align::Right), ("", Align::Left)]);
+    let mut list = Vec::new();
+    for &backend in BackendId::ALL {
+        let own: Vec<_> = devices.found.iter().filter(|device| device.backend == backend).collect();
+        let off = devices.off.iter().find(|off| off.backend == backend);
+        let (state, about) = match (off, state(&own)) {
+            (Some(off), _) => ("off", reason_and_remedy(off)),
+            (None, Some(state)) => (state, own.iter().map(|device| device.name.as_str()).collect::<Vec<_>>().join(", ")),
+            // Another backend was asked for.
+            (None, None) => continue,
+        };
+        table.row([backend.to_string(), state.to_owned(), own.len().to_string(), about]);
+        list.push(json!({
+            "backend": backend.name(),
+            "state": state,
+            "devices": own.len(),
+            "reason": off.map(|off| &off.reason),
+            "remedy": off.map(|off| &off.remedy).filter(|remedy| !remedy.is_empty()),
+        }));
+    }
+    if common.json { output::print_json("backends", json!({ "backends": list })) } else { output::print(&table.text()) }
+}
+
+/// What a backend with these devices is; None without any.
+fn state(own: &[&AdapterInfo]) -> Option<&'static str> {
+    if own.is_empty() {
+        None
+    } else if own.iter().all(|device| device.fault.is_some()) {
+        Some("unusable")
+    } else if own.iter().all(|device| device.fault.is_some() || device.kind == DeviceKind::Software) {
+        Some("software")
+    } else {
+        Some("on")
+    }
+}
+
+pub fn reason_and_remedy(off: &OtherBackend) -> String {
+    if off.remedy.is_empty() { off.reason.clone() } else { format!("{}; {}", off.reason, off.remedy) }
+}
+
+/// `lapidary devices`.
+pub fn devices(common: &Common) -> Result<(), Failure> {
+    let devices = find(common.options.backend);
+    let cards = devices.cards();
+    if common.json {
+        let list: Vec<_> = devices.found.iter().zip(&cards).map(|(device, &card)| device_json(device, card)).collect();
+        return output::print_json("devices", json!({ "devices": list, "off": devices.off.iter().map(off_json).collect::<Vec<_>>() }));
+    }
+    let mut table = Table::new(&[
+        ("backend", Align::Left),
+        ("index", Align::Right),
+        ("card", Align::Right),
+        ("kind", Align::Left),
+        ("memory", Align::Right),
+        ("name", Align::Left),
+    ]);
+    for (device, card) in devices.found.iter().zip(&cards) {
+        let mut about = device.name.clone();
+        for more in [&device.architecture, &device.driver, &device.pci_address] {
+            if !more.is_empty() {
+                let _ = write!(about, ", {more}");
+            }
+        }
+        if let Some(fault) = &device.fault {
+            let _ = write!(about, " (unusable: {fault})");
+        }
+        let memory = device.memory_bytes.map_or_else(String::new, memory_text);
+        table.row([device.backend.to_string(), device.index.to_string(), card.to_string(), device.kind.name().to_owned(), memory, about]);
+    }
+    output::print(&table.text())?;
+    for off in &devices.off {
+        output::note(&format!("{} is off: {}", off.backend, reason_and_remedy(off)));
+    }
+    Ok(())
+}
+
+fn memory_text(bytes: u64) -> String {
+    format!("{:.1} GiB", bytes as f64 / f64::from(1 << 30))
+}
+
+pub fn device_json(device: &AdapterInfo, card: u32) -> Value {
+    json!({
+        "backend": device.backend.name(),
+        "index": device.index,
+        "card": card,
+        "name": device.name,
+        "vendor": device.vendor,
+        "architecture": device.architecture,
+        "kind": device.kind.name(),
+        "driver": device.driver,
+        "uuid": device.uuid.map(uuid_text),
+        "pci_address": device.pci_address,
+        "memory_bytes": device.memory_bytes,
+        "features": device.features,
+        "fault": device.fault,
+    })
+}
+
+fn off_json(off: &OtherBackend) -> Value {
+    json!({ "backend": off.backend.name(), "reason": off.reason, "remedy": off.remedy })
+}
+
+/// As everybody writes them, e.g. `00000000-0000-0000-0000-000000000000`.
+fn uuid_text(uuid: [u8; 16]) -> String {
+    let mut text = String::new();
+    for (at, byte) in uuid.iter().enumerate() {
+        if matches!(at, 4 | 6 | 8 | 10) {
+            text.push('-');
+        }
+        let _ = write!(text, "{byte:02x}");
+    }
+    text
+}

@@ -1,0 +1,58 @@
+//! `lapidary matmul`: the product of two files.
+
+use std::fs::File;
+use std::io::BufWriter;
+use std::path::Path;
+
+use lapidary::{Gpu, Matmul};
+use serde_json::json;
+
+use crate::arguments::{Common, Files};
+use crate::failure::Failure;
+use crate::npy::{self, Matrix};
+use crate::output;
+use crate::status::{describe, standing};
+
+pub fn run(common: &Common, files: &Files) -> Result<(), Failure> {
+    let read = |name: &str, path: &Path| {
+        let matrix = npy::read(path).map_err(|fault| Failure::file(path, fault))?;
+        if matrix.dtype.bytes > 4 {
+            output::note(&format!("{name} is {}: rounded to f32, in which the product is computed", matrix.dtype));
+        }
+        Ok::<Matrix, Failure>(matrix)
+    };
+    let (a, b) = (read("A", &files.a)?, read("B", &files.b)?);
+    let (m, k, n) = (a.rows, a.columns, b.columns);
+    if k != b.rows {
+        let sides = format!("A is {m} × {k} and B is {} × {n}", b.rows);
+        return Err(Failure::Failed(format!("{sides}, but A must have as many columns as B has rows")));
+    }
+    let gpu = Gpu::open_blocking(common.options.clone())?;
+    // A matrix by columns is its transpose by rows.
+    let op = Matmul::new(m, k, n).transpose_a(a.by_columns).transpose_b(b.by_columns);
+    let report = gpu.matmul_report_blocking(&a.values, &b.values, &op)?;
+    // After the product: a recovery may have changed the device.
+    let info = gpu.info()?;
+    let written = File::create(&files.out).and_then(|file| npy::write(&mut BufWriter::new(file), m, n, &report.data));
+    written.map_err(|error| Failure::file(&files.out, error))?;
+    if !common.json {
+        output::note(&format!("{m} × {n} in {}: {}, {}, {:.3} ms", files.out.display(), describe(&info), report.kernel, report.total_ms));
+        return Ok(());
+    }
+    let fields = json!({
+        "m": m,
+        "k": k,
+        "n": n,
+        "out": files.out.display().to_string(),
+        "dtypes": [a.dtype.to_string(), b.dtype.to_string()],
+        "backend": report.backend.name(),
+        "device": report.device,
+        "standing": standing(info.kind),
+        "kernel": report.kernel,
+        "upload_ms": report.upload_ms,
+        "kernel_ms": report.kernel_ms,
+        "download_ms": report.download_ms,
+        "total_ms": report.total_ms,
+    });
+    output::print_json("matmul", fields)
+}

@@ -1,0 +1,235 @@
+//! Chooses a device by what it must have.
+
+use std::cmp::Reverse;
+use std::fmt;
+
+use crate::devices::{AdapterInfo, Devices, devices_of};
+use crate::error::{Error, Result};
+use crate::gpu::Gpu;
+use crate::info::{BackendId, DeviceKind};
+use crate::options::{Choice, Options};
+
+/// What a device must have, and which is taken of several that have it.
+///
+/// Hardware goes before the CPU and before GPUs that a CPU emulates, which are taken only if [`allow_cpu`](Self::allow_cpu) says so. Then
+/// the order of the backends counts, then what is preferred within one, then memory.
+///
+/// ```
+/// use lapidary::{BackendId, Gpu, Selector};
+/// let wanted = Selector { backends: vec![BackendId::Cuda, BackendId::Vulkan], least_memory_bytes: 8 << 30, ..Selector::default() };
+/// match Gpu::select_blocking(&wanted) {
+///     Ok(gpu) => println!("{}", gpu.info()?.name),
+///     Err(error) => println!("{error}"), // names every device and what it lacks
+/// }
+/// # Ok::<(), lapidary::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Selector {
+    /// The backends to look at, the preferred ones first. All, if not said otherwise.
+    pub backends: Vec<BackendId>,
+    /// Whether a GPU with memory of its own goes before others of its backend; else they go in the drivers' order.
+    pub prefer_discrete: bool,
+    /// The least memory; a device that does not tell its memory is refused if this is not 0.
+    pub least_memory_bytes: u64,
+    /// Features that [`DeviceInfo::features`](crate::DeviceInfo::features) must have.
+    pub features: Vec<String>,
+    /// Whether the CPU may compute, itself or behind a GPU that it emulates.
+    pub allow_cpu: bool,
+    /// The rest of how the device is opened; the backend and the adapter are the selector's choice.
+    pub options: Options,
+}
+
+impl Default for Selector {
+    fn default() -> Self {
+        Self {
+            backends: BackendId::ALL.to_vec(),
+            prefer_discrete: true,
+            least_memory_bytes: 0,
+            features: Vec::new(),
+            allow_cpu: false,
+            options: Options::default(),
+        }
+    }
+}
+
+/// A device, or a whole backend, that a selector has looked at and not taken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Refused {
+    /// Which backend.
+    pub backend: BackendId,
+    /// Which of its devices; None for the backend itself.
+    pub adapter: Option<u32>,
+    /// The device's name; empty if unknown.
+    pub name: String,
+    /// What it lacks.
+    pub reason: String,
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.adapter {
+            Some(index) => write!(f, "{} {index} ({}): {}", self.backend, self.name, self.reason),
+            None => write!(f, "{}: {}", self.backend, self.reason),
+        }
+    }
+}
+
+impl Selector {
+    /// Parts what is there into what may be opened, the best first, and what may not.
+    fn sort(&self, devices: Devices) -> (Vec<AdapterInfo>, Vec<Refused>) {
+        let Devices { found, off } = devices;
+        let (mut fit, mut refused) = (Vec::new(), Vec::new());
+        for off in off {
+            let reason = if off.remedy.is_empty() { off.reason } else { format!("{}; {}", off.reason, off.remedy) };
+            refused.push(Refused { backend: off.backend, adapter: None, name: String::new(), reason });
+        }
+        for device in found {
+            match self.lacks(&device) {
+                None => fit.push(device),
+                Some(reason) => refused.push(Refused { reason, ..refusal(&device) }),
+            }
+        }
+        // Stable: of equals the first that the drivers list.
+        fit.sort_by_key(|device| {
+            let class = match device.kind {
+                DeviceKind::Cpu => 1,
+                DeviceKind::Software => 2,
+                _ => 0,
+            };
+            let place = self.backends.iter().position(|&backend| backend == device.backend);
+            let preferred = self.prefer_discrete.then(|| (Reverse(device.kind == DeviceKind::Discrete), Reverse(device.memory_bytes)));
+            (class, place, preferred)
+        });
+        (fit, refused)
+    }
+
+    fn lacks(&self, device: &AdapterInfo) -> Option<String> {
+        if let Some(fault) = &device.fault {
+            return Some(fault.clone());
+        }
+        if !self.allow_cpu {
+            match device.kind {
+                DeviceKind::Cpu => return Some("the CPU is not allowed".to_owned()),
+                DeviceKind::Software => return Some("a CPU emulates it, and the CPU is not allowed".to_owned()),
+                _ => {}
+            }
+        }
+        let least = self.least_memory_bytes;
+        match device.memory_bytes {
+            Some(bytes) if bytes < least => Some(format!("it has {bytes} bytes of memory, but {least} are wanted")),
+            None if least > 0 => Some(format!("it does not tell how much memory it has, and {least} bytes are wanted")),
+            _ => None,
+        }
+    }
+}
+
+fn refusal(device: &AdapterInfo) -> Refused {
+    Refused { backend: device.backend, adapter: Some(device.index), name: device.name.clone(), reason: String::new() }
+}
+
+impl Gpu {
+    /// Opens the best device that has what the selector asks for. What fails when it is opened is passed over like what lacks something.
+    ///
+    /// # Errors
+    /// [`Error::NoDevice`] with all that was looked at, and why each was refused.
+    pub async fn select(selector: &Selector) -> Result<Self> {
+        let mut devices = Devices::default();
+        for (at, &backend) in selector.backends.iter().enumerate() {
+            if !selector.backends[..at].contains(&backend) {
+                let Devices { found, off } = devices_of(backend);
+                devices.found.extend(found);
+                devices.off.extend(off);
+            }
+        }
+        let (fit, mut refused) = selector.sort(devices);
+        for device in fit {
+            let options = Options { backend: Choice::Only(device.backend), adapter: Some(device.index), ..selector.options.clone() };
+            let reason = match Self::open(options).await {
+                Ok(gpu) => {
+                    // Some features only an open device has.
+                    let there = gpu.info()?.features;
+                    let lacking: Vec<_> = selector.features.iter().filter(|name| !there.contains(&name.as_str())).cloned().collect();
+                    if lacking.is_empty() {
+                        return Ok(gpu);
+                    }
+                    format!("it lacks {}", lacking.join(", "))
+                }
+                Err(error) => match *error {
+                    Error::Unavailable { reason, .. } => reason,
+                    error => error.to_string(),
+                },
+            };
+            refused.push(Refused { reason, ..refusal(&device) });
+        }
+        Err(Box::new(Error::NoDevice { refused }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GIB: u64 = 1 << 30;
+
+    fn device(backend: BackendId, index: u32, kind: DeviceKind, gib: u64) -> AdapterInfo {
+        let device = AdapterInfo::faulty(backend, index, format!("{kind:?} of {gib} GiB"), String::new());
+        AdapterInfo { kind, memory_bytes: (gib > 0).then_some(gib * GIB), fault: None, ..device }
+    }
+
+    fn machine() -> Devices {
+        let broken = AdapterInfo { fault: Some("it is too old".to_owned()), ..device(BackendId::Cuda, 0, DeviceKind::Discrete, 4) };
+        let found = vec![
+            broken,
+            device(BackendId::Cuda, 1, DeviceKind::Discrete, 24),
+            device(BackendId::Vulkan, 0, DeviceKind::Software, 32),
+            device(BackendId::Vulkan, 1, DeviceKind::Integrated, 16),
+            device(BackendId::Vulkan, 2, DeviceKind::Discrete, 8),
+            device(BackendId::Vulkan, 3, DeviceKind::Discrete, 24),
+            device(BackendId::WebGpu, 0, DeviceKind::Gpu, 0),
+            device(BackendId::Simd, 0, DeviceKind::Cpu, 0),
+        ];
+        Devices { found, off: Vec::new() }
+    }
+
+    fn order(selector: &Selector) -> Vec<(&'static str, u32)> {
+        let Devices { mut found, off } = machine();
+        found.retain(|device| selector.backends.contains(&device.backend));
+        selector.sort(Devices { found, off }).0.iter().map(|device| (device.backend.name(), device.index)).collect()
+    }
+
+    #[test]
+    fn backends_go_in_their_order_and_discrete_ones_first() {
+        let all = Selector::default();
+        assert_eq!(order(&all), [("cuda", 1), ("vulkan", 3), ("vulkan", 2), ("vulkan", 1), ("webgpu", 0)]);
+        let chain = Selector { backends: vec![BackendId::WebGpu, BackendId::Vulkan], ..Selector::default() };
+        assert_eq!(order(&chain)[..2], [("webgpu", 0), ("vulkan", 3)]);
+        let plain = Selector { prefer_discrete: false, ..Selector::default() };
+        assert_eq!(order(&plain)[1..4], [("vulkan", 1), ("vulkan", 2), ("vulkan", 3)]);
+    }
+
+    #[test]
+    fn the_cpu_comes_last_and_in_no_disguise() {
+        let any = Selector { allow_cpu: true, ..Selector::default() };
+        assert_eq!(order(&any)[5..], [("simd", 0), ("vulkan", 0)]);
+        let (_, refused) = Selector::default().sort(machine());
+        let said: Vec<_> = refused.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            said,
+            [
+                "cuda 0 (Discrete of 4 GiB): it is too old",
+                "vulkan 0 (Software of 32 GiB): a CPU emulates it, and the CPU is not allowed",
+                "simd 0 (Cpu of 0 GiB): the CPU is not allowed",
+            ]
+        );
+    }
+
+    #[test]
+    fn what_has_too_little_memory_is_refused_with_both_numbers() {
+        let large = Selector { least_memory_bytes: 20 * GIB, ..Selector::default() };
+        assert_eq!(order(&large), [("cuda", 1), ("vulkan", 3)]);
+        let (_, refused) = large.sort(machine());
+        assert!(refused.iter().any(|refused| refused.reason == "it has 8589934592 bytes of memory, but 21474836480 are wanted"));
+        assert!(refused.iter().any(|refused| refused.reason.contains("does not tell how much memory")));
+    }
+}

@@ -1,0 +1,303 @@
+//! The built command line: what it prints, what it refuses, and how it exits.
+#![cfg(not(target_arch = "wasm32"))]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+/// Runs it with nothing of its environment variables but these.
+fn run_with(arguments: &[&str], variables: &[(&str, &str)]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_lapidary"));
+    for name in ["BACKEND", "ADAPTER", "POWER_PREFERENCE", "POOL_BYTES", "VENDOR_LIBRARIES"] {
+        command.env_remove(format!("LAPIDARY_{name}"));
+    }
+    command.args(arguments).envs(variables.iter().copied()).output().expect("it starts")
+}
+
+fn run(arguments: &[&str]) -> Output {
+    run_with(arguments, &[])
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).expect("it speaks UTF-8")
+}
+
+/// What it prints, if all is well.
+fn printed(arguments: &[&str]) -> String {
+    let output = run(arguments);
+    assert_eq!(output.status.code(), Some(0), "{arguments:?}: {}", text(&output.stderr));
+    text(&output.stdout)
+}
+
+fn json(arguments: &[&str]) -> Value {
+    let value: Value = serde_json::from_str(&printed(&[arguments, &["--json"]].concat())).expect("JSON");
+    assert_eq!(value["schema"], 1);
+    assert_eq!(value["command"], arguments[0]);
+    value
+}
+
+/// What it says when it ends with this code; then nothing is on stdout.
+#[track_caller]
+fn refused(code: i32, arguments: &[&str]) -> String {
+    refused_with(code, arguments, &[])
+}
+
+#[track_caller]
+fn refused_with(code: i32, arguments: &[&str], variables: &[(&str, &str)]) -> String {
+    let output = run_with(arguments, variables);
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(code), "{arguments:?}: {said}");
+    assert!(output.stdout.is_empty() && said.contains("lapidary: ") && !said.contains("panicked"), "{arguments:?}: {said}");
+    said
+}
+
+const SMALL_BENCH: [&str; 7] = ["bench", "--shapes", "33x17x65,8x8x8", "--runs", "2", "--min-time", "1"];
+
+#[test]
+fn tables_fit_80_columns() {
+    let mut all: Vec<Vec<&str>> = vec![vec!["--help"], vec!["backends"], vec!["devices"], vec!["default"], vec!["summary"], vec!["status"]];
+    all.push([&SMALL_BENCH[..], &["--backend", "simd,scalar"]].concat());
+    for arguments in all {
+        let printed = printed(&arguments);
+        assert!(!printed.is_empty());
+        for line in printed.lines() {
+            assert!(line.chars().count() <= 80, "{arguments:?}: {line}");
+            assert!(!line.contains('\x1b'), "{arguments:?} colours");
+        }
+    }
+}
+
+#[test]
+fn every_backend_has_a_state() {
+    let value = json(&["backends"]);
+    let backends = value["backends"].as_array().unwrap();
+    let names: Vec<_> = backends.iter().map(|backend| backend["backend"].as_str().unwrap()).collect();
+    assert_eq!(names, ["cuda", "vulkan", "webgpu", "webgl2", "simd", "scalar"]);
+    for backend in backends {
+        let is_off = backend["state"] == "off";
+        assert_eq!((is_off, is_off), (backend["devices"] == 0, backend["reason"].is_string()), "{backend}");
+    }
+}
+
+#[test]
+fn devices_are_counted_and_belong_to_cards() {
+    let value = json(&["devices"]);
+    let devices = value["devices"].as_array().unwrap();
+    let cpu: Vec<_> = devices.iter().filter(|device| device["kind"] == "cpu").collect();
+    assert_eq!((cpu.len(), &cpu[0]["card"]), (2, &cpu[1]["card"]));
+    for device in devices {
+        assert!(device["index"].is_u64() && device["card"].is_u64() && device["name"].is_string(), "{device}");
+        let only = json(&["devices", "--backend", device["backend"].as_str().unwrap()]);
+        assert!(only["devices"].as_array().unwrap().iter().any(|same| same["index"] == device["index"] && same["name"] == device["name"]));
+    }
+}
+
+#[test]
+fn the_default_is_told_with_its_reason() {
+    let value = json(&["default", "--backend", "cpu"]);
+    assert_eq!((&value["backend"], &value["standing"], &value["reason"]), (&"simd".into(), &"fallback".into(), &"asked for".into()));
+    assert_eq!(value["others"].as_array().unwrap().len(), 5);
+    let value = json(&["summary"]);
+    assert_eq!(value["version"], env!("CARGO_PKG_VERSION"));
+    let standing = &value["default"]["standing"];
+    assert!(standing == "native" || standing == "fallback");
+    assert_eq!(value["gpus"] == 0, standing == "fallback", "{value}");
+}
+
+/// Also of every GPU backend that there is; one that is missing is said by name, and a failure if it is required.
+#[test]
+fn every_device_passes_its_self_test() {
+    let value = json(&["status"]);
+    let devices = value["devices"].as_array().unwrap();
+    assert!(devices.iter().all(|device| device["self_test"]["right"] == true || device["fault"].is_string()), "{value}");
+    let required = std::env::var("LAPIDARY_REQUIRE").unwrap_or_default();
+    for backend in ["cuda", "vulkan", "webgpu", "simd", "scalar"] {
+        if !devices.iter().any(|device| device["backend"] == backend) {
+            assert!(required.split(',').all(|name| name != backend), "required: {backend}");
+            eprintln!("skipped {backend}");
+        }
+    }
+}
+
+#[test]
+fn a_bench_has_times_rates_and_a_verdict() {
+    let value = json(&[&SMALL_BENCH[..], &["--backend", "simd,scalar", "--seed", "7", "--warmup", "0"]].concat());
+    assert_eq!((&value["settings"]["seed"], &value["settings"]["runs"]), (&7.into(), &2.into()));
+    let results = value["results"].as_array().unwrap();
+    assert_eq!(results.len(), 4);
+    for (result, (backend, m)) in results.iter().zip([("simd", 33), ("scalar", 33), ("simd", 8), ("scalar", 8)]) {
+        assert_eq!((&result["backend"], &result["m"]), (&backend.into(), &m.into()));
+        assert_eq!((&result["verdict"]["right"], &result["verdict"]["judged_rows"]), (&true.into(), &result["verdict"]["rows"]));
+        for kind in ["resident", "end_to_end"] {
+            assert_eq!(result[kind]["samples_ms"].as_array().unwrap().len(), 2);
+        }
+        assert!(result["end_to_end"]["gflops"].as_f64().unwrap() > 0.0);
+    }
+    let value = json(&["bench", "--shapes", "600x600x600", "--backend", "simd", "--runs", "1", "--min-time", "0"]);
+    let verdict = &value["results"][0]["verdict"];
+    assert_eq!((&verdict["judged_rows"], &verdict["rows"], &verdict["right"]), (&16.into(), &600.into(), &true.into()));
+    let value = json(&[&SMALL_BENCH[..], &["--backend", "simd", "--verify", "none"]].concat());
+    assert!(value["results"][0]["verdict"]["right"].is_null());
+}
+
+/// A folder of a test's own.
+fn folder(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cli").join(name);
+    std::fs::create_dir_all(&folder).expect("the folder for tests is writable");
+    folder
+}
+
+#[test]
+fn a_bench_is_exported_in_three_formats() {
+    let folder = folder("export");
+    let export = |name: &str| {
+        let path = folder.join(name);
+        printed(&[&SMALL_BENCH[..], &["--backend", "simd", "--export", path.to_str().unwrap()]].concat());
+        std::fs::read_to_string(path).unwrap()
+    };
+    let value: Value = serde_json::from_str(&export("bench.json")).unwrap();
+    assert_eq!((&value["schema"], value["results"].as_array().unwrap().len()), (&1.into(), 2));
+    let csv = export("bench.csv");
+    assert!(csv.starts_with("backend,adapter,device,m,k,n,kernel,resident_ms,") && csv.lines().count() == 3, "{csv}");
+    let markdown = export("bench.md");
+    assert!(markdown.starts_with("| backend | ") && markdown.lines().count() == 4, "{markdown}");
+    refused(2, &["bench", "--export", "bench.txt"]);
+    let nowhere = folder.join("no/such/folder.csv");
+    let output = run(&[&SMALL_BENCH[..], &["--backend", "simd", "--export", nowhere.to_str().unwrap()]].concat());
+    assert!(output.status.code() == Some(1) && !output.stdout.is_empty(), "what was measured is still printed");
+}
+
+#[test]
+fn a_wrong_command_line_ends_with_2() {
+    assert!(refused(2, &[]).contains("a command is missing"));
+    assert!(refused(2, &["polish"]).contains("there is no command polish"));
+    assert!(refused(2, &["devices", "--backend", "opencl"]).contains("there is no backend opencl"));
+    assert!(refused(2, &["status", "--backend", "all"]).contains("there is no backend all"));
+    assert!(refused(2, &["default", "--backend", "simd,scalar"]).contains("only bench takes several"));
+    assert!(refused(2, &["default", "--adapter", "0"]).contains("it takes a backend to count in"));
+    assert!(refused(2, &["devices", "--sizes", "5"]).contains("--sizes"));
+    for wrong in [
+        &["--sizes", "5,x"][..],
+        &["--sizes", "-5"],
+        &["--sizes"],
+        &["--shapes", "5x5"],
+        &["--runs", "0"],
+        &["--min-time", "NaN"],
+        &["--seed", "1.5"],
+        &["--verify", "some"],
+        &["--adapter", "-1", "--backend", "simd"],
+        &["--backend", ""],
+        &["--colour"],
+        &["again"],
+    ] {
+        refused(2, &[&["bench"], wrong].concat());
+    }
+    for wrong in [&["a.npy", "b.npy"][..], &["a.npy", "-o", "c.npy"], &["a.npy", "b.npy", "c.npy", "-o", "d.npy"]] {
+        refused(2, &[&["matmul"], wrong].concat());
+    }
+    assert!(
+        refused_with(2, &["default"], &[("LAPIDARY_BACKEND", "opencl")]).contains("LAPIDARY_BACKEND is opencl, but it must be auto, cpu")
+    );
+    assert!(printed(&["bench", "--help"]).contains("--min-time"));
+    assert_eq!(printed(&["--version"]), format!("lapidary {}\n", env!("CARGO_PKG_VERSION")));
+}
+
+#[test]
+fn a_device_that_is_not_there_ends_with_3() {
+    assert!(refused(3, &["default", "--backend", "webgl2"]).contains("WebGL2 is the browser's"));
+    assert!(
+        refused(3, &["default", "--backend", "simd", "--adapter", "1"])
+            .contains("there is no adapter 1: adapters are counted from 0, and it has 1")
+    );
+    assert!(refused(3, &["bench", "--backend", "vulkan", "--adapter", "99"]).contains("vulkan is not available: "));
+    assert!(refused(3, &["status", "--backend", "webgl2"]).contains("WebGL2 is the browser's"));
+    refused(3, &["status", "--backend", "simd", "--adapter", "5"]);
+    refused_with(3, &["default"], &[("LAPIDARY_BACKEND", "simd"), ("LAPIDARY_ADAPTER", "7")]);
+}
+
+#[test]
+fn an_option_goes_before_the_environment() {
+    let told = |variables: &[(&str, &str)]| {
+        let output = run_with(&["default", "--json", "--backend", "scalar"], variables);
+        let value: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        value["backend"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(told(&[("LAPIDARY_BACKEND", "simd"), ("LAPIDARY_ADAPTER", "9")]), "scalar");
+}
+
+#[test]
+#[cfg(unix)]
+fn a_reader_that_goes_away_is_no_fault() {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_lapidary"));
+    let mut child = child.args(["devices", "--json", "--backend", "cpu"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!((output.status.code(), text(&output.stderr).as_str()), (Some(0), ""));
+}
+
+/// A `.npy` file as NumPy writes it.
+fn npy(descr: &str, fortran_order: &str, shape: &str, data: &[u8]) -> Vec<u8> {
+    let header = format!("{{'descr': '{descr}', 'fortran_order': {fortran_order}, 'shape': {shape}, }}");
+    let header = format!("{header:<117}\n");
+    [b"\x93NUMPY\x01\x00", &(header.len() as u16).to_le_bytes()[..], header.as_bytes(), data].concat()
+}
+
+fn product(name: &str, a: &[u8], b: &[u8]) -> (PathBuf, Output) {
+    let folder = folder(name);
+    let paths = ["a.npy", "b.npy", "c.npy"].map(|file| folder.join(file));
+    std::fs::write(&paths[0], a).unwrap();
+    std::fs::write(&paths[1], b).unwrap();
+    let _ = std::fs::remove_file(&paths[2]);
+    let [a, b, c] = paths.each_ref().map(|path| path.to_str().unwrap());
+    let output = run(&["matmul", a, b, "-o", c, "--backend", "cpu"]);
+    (paths[2].clone(), output)
+}
+
+#[test]
+fn files_of_every_type_and_order_are_multiplied() {
+    // A = [1 2 3; 4 5 6], B = [1 0; 0 1; 1 1].
+    let (a, b) = ([1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0], [1.0f64, 0.0, 0.0, 1.0, 1.0, 1.0]);
+    let a_rows = npy("<f4", "False", "(2, 3)", &a.iter().flat_map(|x| x.to_le_bytes()).collect::<Vec<_>>());
+    let a_columns: Vec<u8> = [1.0f32, 4.0, 2.0, 5.0, 3.0, 6.0].iter().flat_map(|x| x.to_be_bytes()).collect();
+    let a_columns = npy(">f4", "True", "(2, 3)", &a_columns);
+    let b_rows = npy(">f8", "False", "(3, 2)", &b.iter().flat_map(|x| x.to_be_bytes()).collect::<Vec<_>>());
+    // In f16, 1 is 0x3C00.
+    let b_columns: Vec<u8> = [1u16, 0, 1, 0, 1, 1].iter().flat_map(|x| (x * 0x3C00).to_le_bytes()).collect();
+    let b_columns = npy("<f2", "True", "(3, 2)", &b_columns);
+    for (turn, (a, b)) in
+        [(&a_rows, &b_rows), (&a_columns, &b_columns), (&a_rows, &b_columns), (&a_columns, &b_rows)].into_iter().enumerate()
+    {
+        let (c, output) = product(&format!("product-{turn}"), a, b);
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        assert!(output.stdout.is_empty() && text(&output.stderr).contains("fallback"), "talk goes to stderr");
+        let values: Vec<u8> = [4.0f32, 5.0, 10.0, 11.0].iter().flat_map(|x| x.to_le_bytes()).collect();
+        assert_eq!(std::fs::read(c).unwrap(), npy("<f4", "False", "(2, 2)", &values));
+    }
+}
+
+#[test]
+fn files_that_do_not_fit_end_with_1_and_leave_no_product() {
+    let good = npy("<f4", "False", "(2, 2)", &[0; 16]);
+    let fault = |name: &str, a: &[u8], b: &[u8]| {
+        let (c, output) = product(name, a, b);
+        let said = text(&output.stderr);
+        assert_eq!((output.status.code(), c.exists()), (Some(1), false), "{said}");
+        assert!(output.stdout.is_empty() && !said.contains("panicked"), "{said}");
+        said
+    };
+    assert!(
+        fault("cut-off", &good[..good.len() - 3], &good)
+            .contains("a.npy: the file is cut off: 16 bytes of values were announced, and 13 are there")
+    );
+    assert!(fault("no-header", &good, &good[..9]).contains("b.npy: the header cannot be read"));
+    assert!(fault("empty", b"", &good).contains("a.npy: this is no .npy file"));
+    assert!(fault("dtype", &npy("<i4", "False", "(2, 2)", &[0; 16]), &good).contains("the dtype is <i4, but f16, f32 and f64 can be read"));
+    assert!(fault("vector", &npy("<f4", "False", "(4,)", &[0; 16]), &good).contains("the shape is (4,)"));
+    let sides = fault("sides", &npy("<f4", "False", "(2, 3)", &[0; 24]), &good);
+    assert!(sides.contains("A is 2 × 3 and B is 2 × 2, but A must have as many columns as B has rows"), "{sides}");
+    let folder = folder("missing");
+    let [missing, c] = ["missing.npy", "c.npy"].map(|file| folder.join(file).to_str().unwrap().to_owned());
+    assert!(refused(1, &["matmul", &missing, &missing, "-o", &c]).contains("missing.npy: "));
+    assert!(refused(1, &["matmul", folder.to_str().unwrap(), &missing, "-o", &c]).contains("directory"));
+}
