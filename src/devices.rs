@@ -47,7 +47,7 @@ impl AdapterInfo {
     }
 
     /// A device that cannot be used, of which there may be a name.
-    #[cfg(any(feature = "vulkan", all(feature = "cuda", any(target_os = "linux", target_os = "windows"))))]
+    #[cfg(any(test, feature = "vulkan", all(feature = "cuda", any(target_os = "linux", target_os = "windows"))))]
     pub(crate) fn faulty(backend: BackendId, index: u32, name: String, fault: String) -> Self {
         Self {
             backend,

@@ -198,7 +198,7 @@ fn parse_header(text: &str) -> Result<Header, Fault> {
     let name = match descr.chars().next() {
         Some(quote @ ('\'' | '"')) => descr[1..].split(quote).next().unwrap_or_default(),
         // A list: a structured type.
-        _ => descr.split_once("],").map_or(descr, |(list, _)| list).trim(),
+        _ => descr.find(']').map_or(descr, |end| &descr[..=end]),
     };
     let dtype = Dtype::parse(name).ok_or_else(|| Fault::Dtype(name.chars().take(40).collect()))?;
     let order = value("fortran_order")?;
@@ -281,7 +281,7 @@ mod tests {
         assert_eq!(fault(b"\x93NUMPY\x01\x00\xff\x00{"), "the header cannot be read: it is cut off");
         assert_eq!(fault(b"\x93NUMPY\x02\x00\xff\xff\xff\xff{"), "the header cannot be read: it would have 4294967295 bytes");
         assert_eq!(fault(&file("'<i8'", "False", "(1, 1)", &[0; 8])), "the dtype is <i8, but f16, f32 and f64 can be read");
-        assert!(fault(&file("[('x', '<f4')]", "False", "(1, 1)", &[])).contains("the dtype is [('x', '<f4')"));
+        assert!(fault(&file("[('x', '<f4')]", "False", "(1, 1)", &[])).contains("the dtype is [('x', '<f4')], but"));
         assert_eq!(fault(&file("'|O'", "False", "(1, 1)", &[])), "the dtype is |O, but f16, f32 and f64 can be read");
         assert_eq!(fault(&file("'<f4'", "False", "(3,)", &[0; 12])), "the shape is (3,), but a matrix has two dimensions");
         assert_eq!(fault(&file("'<f4'", "False", "()", &[0; 4])), "the shape is (), but a matrix has two dimensions");

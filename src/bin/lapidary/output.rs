@@ -18,7 +18,7 @@ pub fn print(text: &str) -> Result<(), Failure> {
     })
 }
 
-/// The JSON of a command: its fields, after the schema's number and the command's name.
+/// The JSON of a command: its fields, with the schema's number and the command's name.
 pub fn json_text(command: &str, fields: Value) -> String {
     let mut object = Map::new();
     object.insert("schema".to_owned(), SCHEMA.into());
