@@ -21,7 +21,7 @@ use crate::options::{Choice, Options};
 ///     Ok(gpu) => println!("{}", gpu.info()?.name),
 ///     Err(error) => println!("{error}"), // names every device and what it lacks
 /// }
-/// # Ok::<(), lapidary::Error>(())
+/// # Ok::<(), Box<lapidary::Error>>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Selector {
