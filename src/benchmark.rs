@@ -3,6 +3,7 @@
 use crate::backend::{Backend, How};
 use crate::call::{Call, Operand};
 use crate::clock::Stopwatch;
+use crate::dtype::Extent;
 use crate::error::Result;
 use crate::gpu::Gpu;
 use crate::info::BackendId;
@@ -138,11 +139,12 @@ impl Gpu {
         }
         let [a, b] = operands;
         let call = Call::new(op, a, b)?;
+        let nothing = Extent { elements: 0, ..call.problem.extent() };
         let mut schedule = Schedule::new(min_ms);
         while schedule.samples_ms.len() < samples.max(1) as usize {
             between().await?;
             let clock = Stopwatch::start();
-            let started = call.start(&opened, How { repeats: schedule.repeats(), timed: true, download: 0 })?;
+            let started = call.start(&opened, How { repeats: schedule.repeats(), timed: true, download: nothing })?;
             opened.device.finish(started.running).await?;
             schedule.took(clock.ms());
         }

@@ -4,9 +4,10 @@
 use crate::backend::device::{Buffer, Device, Opened, Running};
 use crate::backend::{Backend, Bound, How};
 use crate::clock::Stopwatch;
+use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::host::HostSlice;
-use crate::ops::matmul::{Matmul, Problem};
+use crate::ops::matmul::{Matmul, Problem, not_of_type};
 use crate::plan::Plan;
 use crate::tensor::Tensor;
 
@@ -39,6 +40,13 @@ impl Operand<'_> {
         }
     }
 
+    fn dtype(&self) -> DType {
+        match self {
+            Self::Host(values) => values.dtype(),
+            Self::Tensor(tensor) => tensor.dtype(),
+        }
+    }
+
     fn fingerprint(&self) -> u64 {
         match self {
             Self::Host(values) => values.fingerprint(),
@@ -66,7 +74,10 @@ pub(crate) struct Started {
 impl<'a> Call<'a> {
     /// Checks everything that can be checked without a device.
     pub(crate) fn new(op: &Matmul<'a>, a: Operand<'a>, b: Operand<'a>) -> Result<Self> {
-        let problem = op.check(a.elements(), b.elements())?;
+        if a.dtype() != b.dtype() {
+            return Err(not_of_type("b", a.dtype(), b.dtype()));
+        }
+        let problem = op.check(a.dtype(), a.elements(), b.elements())?;
         let c = op.c.clone().filter(|_| problem.c.is_some()).map(Operand::Host);
         Ok(Self { problem, a, b, c })
     }

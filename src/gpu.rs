@@ -8,6 +8,7 @@ use crate::backend::device::Opened;
 use crate::backend::{Backend, BoxFuture, How, MemoryStats};
 use crate::call::{Call, Operand, Started};
 use crate::clock::Stopwatch;
+use crate::dtype::Extent;
 use crate::error::{Error, Result};
 use crate::host::{HostSlice, HostVec};
 use crate::info::{BackendId, DeviceInfo};
@@ -108,7 +109,8 @@ impl Gpu {
         Ok(self.current()?.info.clone())
     }
 
-    /// C = α·op(A)·op(B) + β·C; see [`Matmul`].
+    /// C = α·op(A)·op(B) + β·C; see [`Matmul`]. A result of another type than f32 is given in f32, which changes no value;
+    /// [`matmul_tensor`](Self::matmul_tensor) and [`Tensor::to_host`] give it as it is.
     ///
     /// # Errors
     /// What is wrong with the dimensions or lengths; limits and memory of the device; its loss.
@@ -192,7 +194,7 @@ impl Gpu {
     pub(crate) fn queue(&self, call: &Call<'_>) -> Result<Option<Tensor>> {
         let opened = self.current()?;
         let out = call.queue(&opened)?;
-        Ok(out.map(|out| Tensor::new(call.problem.m.into(), call.problem.n.into(), out, opened)))
+        Ok(out.map(|out| Tensor::new(call.problem.sides(), call.problem.result, out, opened)))
     }
 
     /// Checks, uploads and submits; what is left is waiting.
@@ -330,7 +332,7 @@ impl PendingTensor<'_> {
 }
 
 fn put(opened: &Arc<Opened>, values: &HostSlice<'_>, rows: u64, columns: u64) -> Result<Tensor> {
-    Ok(Tensor::new(rows, columns, opened.device.upload(values)?, Arc::clone(opened)))
+    Ok(Tensor::new((rows, columns), values.dtype(), opened.device.upload(values)?, Arc::clone(opened)))
 }
 
 fn changed_meanwhile() -> Box<Error> {
@@ -338,11 +340,11 @@ fn changed_meanwhile() -> Box<Error> {
 }
 
 fn start(call: &Call<'_>, opened: &Opened, want: Want) -> Result<Option<Started>> {
-    let elements = call.problem.elements();
-    if elements == 0 && !want.keep {
+    let extent = call.problem.extent();
+    if extent.is_empty() && !want.keep {
         return Ok(None);
     }
-    let download = if want.keep { 0 } else { elements };
+    let download = if want.keep { Extent { elements: 0, ..extent } } else { extent };
     call.start(opened, How { repeats: 1, timed: want.timed, download }).map(Some)
 }
 
@@ -392,12 +394,12 @@ impl Pending<'_> {
 
 async fn complete(call: &Call<'_>, opened: &Arc<Opened>, started: Result<Option<Started>>, clock: &Stopwatch) -> Result<Report<Output>> {
     let (data, kernel, upload_ms, kernel_ms, device_clock) = match started? {
-        None => (Output::Host(HostVec::empty()), "none".to_owned(), 0.0, 0.0, false),
+        None => (Output::Host(HostVec::empty(call.problem.result)), "none".to_owned(), 0.0, 0.0, false),
         Some(Started { running, out, plan, upload_ms }) => {
             let finished = opened.device.finish(running).await?;
             let data = match finished.data {
                 Some(values) => Output::Host(values),
-                None => Output::Tensor(Tensor::new(call.problem.m.into(), call.problem.n.into(), out, Arc::clone(opened))),
+                None => Output::Tensor(Tensor::new(call.problem.sides(), call.problem.result, out, Arc::clone(opened))),
             };
             (data, plan.kernel(), upload_ms, finished.kernel_ms, finished.device_clock)
         }

@@ -4,52 +4,204 @@
 //! a result can be filled without either passing through this module's own memory.
 
 #[cfg(not(target_arch = "wasm32"))]
-pub use native::{HostSlice, HostVec};
+pub use native::{Element, HostSlice, HostVec};
 #[cfg(target_arch = "wasm32")]
 pub use web::{HostSlice, HostVec};
 
 #[cfg(not(target_arch = "wasm32"))]
 mod native {
-    /// Row-major f32 values that the caller holds.
-    #[derive(Debug, Clone)]
-    pub struct HostSlice<'a>(pub(crate) &'a [f32]);
+    use std::borrow::Cow;
 
-    impl HostSlice<'_> {
+    use half::f16;
+    use half::slice::HalfFloatSliceExt;
+    use half::vec::HalfFloatVecExt;
+
+    use crate::dtype::DType;
+
+    /// Row-major values that the caller holds: a slice, an array or a vector of f32 or of [`half::f16`].
+    #[derive(Debug, Clone)]
+    pub struct HostSlice<'a>(Slice<'a>);
+
+    #[derive(Debug, Clone, Copy)]
+    enum Slice<'a> {
+        F32(&'a [f32]),
+        F16(&'a [f16]),
+    }
+
+    /// What a matrix on the host may be made of.
+    pub trait Element: sealed::Sealed + Sized {
+        #[doc(hidden)]
+        fn slice(values: &[Self]) -> HostSlice<'_>;
+    }
+
+    mod sealed {
+        pub trait Sealed {}
+        impl Sealed for f32 {}
+        impl Sealed for half::f16 {}
+    }
+
+    impl Element for f32 {
+        fn slice(values: &[Self]) -> HostSlice<'_> {
+            HostSlice(Slice::F32(values))
+        }
+    }
+
+    impl Element for f16 {
+        fn slice(values: &[Self]) -> HostSlice<'_> {
+            HostSlice(Slice::F16(values))
+        }
+    }
+
+    impl<'a> HostSlice<'a> {
         /// Length in elements.
         pub fn len(&self) -> u64 {
-            self.0.len() as u64
+            match self.0 {
+                Slice::F32(values) => values.len() as u64,
+                Slice::F16(values) => values.len() as u64,
+            }
         }
 
         /// Whether there is nothing in it.
         pub fn is_empty(&self) -> bool {
-            self.0.is_empty()
+            self.len() == 0
+        }
+
+        /// What the elements are.
+        pub fn dtype(&self) -> DType {
+            match self.0 {
+                Slice::F32(_) => DType::F32,
+                Slice::F16(_) => DType::F16,
+            }
         }
 
         /// A borrowed slice cannot change during a call: nothing to compare.
         pub(crate) fn fingerprint(&self) -> u64 {
             0
         }
-    }
 
-    impl<'a, T: AsRef<[f32]> + ?Sized> From<&'a T> for HostSlice<'a> {
-        fn from(values: &'a T) -> Self {
-            Self(values.as_ref())
+        /// The values as they lie in memory.
+        #[cfg(any(feature = "cuda", feature = "vulkan", feature = "webgpu"))]
+        pub(crate) fn bytes(&self) -> &'a [u8] {
+            match self.0 {
+                Slice::F32(values) => bytemuck::cast_slice(values),
+                Slice::F16(values) => bytemuck::cast_slice(values),
+            }
+        }
+
+        /// The values in f32, which holds each f16.
+        pub(crate) fn widened(&self) -> Cow<'a, [f32]> {
+            match self.0 {
+                Slice::F32(values) => Cow::Borrowed(values),
+                Slice::F16(values) => Cow::Owned(values.to_f32_vec()),
+            }
         }
     }
 
-    /// Row-major f32 values that a call gives.
+    impl<'a, E: Element> From<&'a [E]> for HostSlice<'a> {
+        fn from(values: &'a [E]) -> Self {
+            E::slice(values)
+        }
+    }
+
+    impl<'a, E: Element, const N: usize> From<&'a [E; N]> for HostSlice<'a> {
+        fn from(values: &'a [E; N]) -> Self {
+            E::slice(values)
+        }
+    }
+
+    impl<'a, E: Element> From<&'a Vec<E>> for HostSlice<'a> {
+        fn from(values: &'a Vec<E>) -> Self {
+            E::slice(values)
+        }
+    }
+
+    impl<'a> From<&'a HostVec> for HostSlice<'a> {
+        fn from(values: &'a HostVec) -> Self {
+            match &values.0 {
+                Values::F32(values) => f32::slice(values),
+                Values::F16(values) => f16::slice(values),
+            }
+        }
+    }
+
+    /// Row-major values that a call gives.
     #[derive(Debug, Clone, PartialEq)]
-    pub struct HostVec(pub(crate) Vec<f32>);
+    pub struct HostVec(Values);
+
+    #[derive(Debug, Clone, PartialEq)]
+    enum Values {
+        F32(Vec<f32>),
+        F16(Vec<f16>),
+    }
 
     impl HostVec {
         /// No values.
-        pub(crate) fn empty() -> Self {
-            Self(Vec::new())
+        pub(crate) fn empty(dtype: DType) -> Self {
+            match dtype {
+                DType::F32 => Vec::<f32>::new().into(),
+                DType::F16 => Vec::<f16>::new().into(),
+            }
         }
 
-        /// The values; costs nothing.
+        /// Length in elements.
+        pub fn len(&self) -> u64 {
+            HostSlice::from(self).len()
+        }
+
+        /// Whether there is nothing in it.
+        pub fn is_empty(&self) -> bool {
+            self.len() == 0
+        }
+
+        /// What the elements are.
+        pub fn dtype(&self) -> DType {
+            HostSlice::from(self).dtype()
+        }
+
+        /// The values in f32: costs nothing if that is what they are, and changes none.
         pub fn into_vec(self) -> Vec<f32> {
-            self.0
+            match self.0 {
+                Values::F32(values) => values,
+                Values::F16(values) => values.to_f32_vec(),
+            }
+        }
+
+        /// The values in f16: costs nothing if that is what they are; f32 is rounded to the nearest, of two to the even one.
+        pub fn into_f16(self) -> Vec<f16> {
+            match self.0 {
+                Values::F32(values) => Vec::from_f32_slice(&values),
+                Values::F16(values) => values,
+            }
+        }
+
+        /// The values to be written, if they are f32.
+        pub(crate) fn as_f32_mut(&mut self) -> Option<&mut [f32]> {
+            match &mut self.0 {
+                Values::F32(values) => Some(values),
+                Values::F16(_) => None,
+            }
+        }
+
+        /// Puts values of the same number in place of these, rounded if these are f16.
+        pub(crate) fn fill_from(&mut self, from: &HostSlice<'_>) {
+            match (&mut self.0, from.0) {
+                (Values::F32(to), Slice::F32(from)) => to.copy_from_slice(from),
+                (Values::F32(to), Slice::F16(from)) => from.convert_to_f32_slice(to),
+                (Values::F16(to), Slice::F32(from)) => to.convert_from_f32_slice(from),
+                (Values::F16(to), Slice::F16(from)) => to.copy_from_slice(from),
+            }
+        }
+    }
+
+    impl From<Vec<f32>> for HostVec {
+        fn from(values: Vec<f32>) -> Self {
+            Self(Values::F32(values))
+        }
+    }
+
+    impl From<Vec<f16>> for HostVec {
+        fn from(values: Vec<f16>) -> Self {
+            Self(Values::F16(values))
         }
     }
 }
@@ -59,6 +211,8 @@ mod web {
     use std::marker::PhantomData;
 
     use js_sys::Float32Array;
+
+    use crate::dtype::DType;
 
     /// Row-major f32 values that the caller holds.
     #[derive(Debug, Clone)]
@@ -73,6 +227,11 @@ mod web {
         /// Whether there is nothing in it.
         pub fn is_empty(&self) -> bool {
             self.0.length() == 0
+        }
+
+        /// What the elements are.
+        pub fn dtype(&self) -> DType {
+            DType::F32
         }
 
         /// Tells a changed array from an unchanged one by its length and values spread over it: cheap, and meant for the rare
@@ -109,7 +268,7 @@ mod web {
 
     impl HostVec {
         /// No values.
-        pub(crate) fn empty() -> Self {
+        pub(crate) fn empty(_: DType) -> Self {
             Self(Float32Array::new_with_length(0))
         }
 

@@ -31,6 +31,7 @@ mod call;
 mod clock;
 #[cfg(not(target_arch = "wasm32"))]
 mod devices;
+mod dtype;
 #[cfg(not(target_arch = "wasm32"))]
 mod environment;
 mod error;
@@ -57,8 +58,11 @@ pub use blocking::default_gpu;
 pub use call::Operand;
 #[cfg(not(target_arch = "wasm32"))]
 pub use devices::{AdapterInfo, Devices, devices, devices_of};
+pub use dtype::DType;
 pub use error::{Error, Result};
 pub use gpu::{Gpu, Report};
+#[cfg(not(target_arch = "wasm32"))]
+pub use host::Element;
 pub use host::{HostSlice, HostVec};
 pub use info::{BackendId, Caps, DeviceInfo, DeviceKind, OtherBackend, Standing};
 pub use ops::matmul::Matmul;

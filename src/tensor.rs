@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use crate::backend::Backend;
 use crate::backend::device::{Buffer, Opened};
+use crate::dtype::{DType, Extent};
 use crate::error::{Error, Result};
 use crate::host::HostVec;
 use crate::info::BackendId;
 
-/// A row-major f32 matrix on the device, used in any number of products. Clones share the memory; it is given back with the last of
+/// A row-major matrix on the device, used in any number of products. Clones share the memory; it is given back with the last of
 /// them.
 #[derive(Clone)]
 pub struct Tensor(Arc<Inner>);
@@ -16,13 +17,14 @@ pub struct Tensor(Arc<Inner>);
 struct Inner {
     rows: u64,
     columns: u64,
+    dtype: DType,
     buffer: Buffer,
     home: Arc<Opened>,
 }
 
 impl Tensor {
-    pub(crate) fn new(rows: u64, columns: u64, buffer: Buffer, home: Arc<Opened>) -> Self {
-        Self(Arc::new(Inner { rows, columns, buffer, home }))
+    pub(crate) fn new((rows, columns): (u64, u64), dtype: DType, buffer: Buffer, home: Arc<Opened>) -> Self {
+        Self(Arc::new(Inner { rows, columns, dtype, buffer, home }))
     }
 
     /// Rows.
@@ -35,6 +37,11 @@ impl Tensor {
         self.0.columns
     }
 
+    /// What its elements are.
+    pub fn dtype(&self) -> DType {
+        self.0.dtype
+    }
+
     /// Where it is.
     pub fn backend(&self) -> BackendId {
         self.0.home.info.backend
@@ -45,11 +52,11 @@ impl Tensor {
     /// # Errors
     /// [`Error::DeviceLost`] if the device is gone, and the values with it.
     pub async fn to_host(&self) -> Result<HostVec> {
-        let Inner { rows, columns, buffer, home } = &*self.0;
+        let &Inner { rows, columns, dtype, ref buffer, ref home } = &*self.0;
         if let Some(reason) = home.device.lost() {
             return Err(Box::new(Error::DeviceLost { reason }));
         }
-        home.device.download(buffer, rows * columns).await
+        home.device.download(buffer, Extent { elements: rows * columns, dtype }).await
     }
 
     /// The memory, if it is on that device.
@@ -72,6 +79,6 @@ impl Tensor {
 
 impl std::fmt::Debug for Tensor {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Tensor {} × {} on {}", self.0.rows, self.0.columns, self.0.home.info.backend)
+        write!(f, "Tensor {} × {} of {} on {}", self.0.rows, self.0.columns, self.0.dtype, self.0.home.info.backend)
     }
 }

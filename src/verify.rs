@@ -9,9 +9,14 @@
 //! |c − exact| ≤ γ_{k+r}·(|α|·(|A||B|) + |β·C|) + (k + r)·2⁻¹²⁶      r = 0 without α and β, else 3
 //! ```
 //!
+//! Operands of f16 count as they are, since f32 holds each of them, and so does each product of two. A result of f16 is rounded once
+//! more, which moves it by 2⁻¹⁰ of itself at most, or by the smallest normal number where it is smaller than that: WGSL leaves open which
+//! of its two neighbours a number becomes, and whether a subnormal one stays (section 17.9, `pack2x16float`).
+//!
 //! The exact product is computed in f64, whose own error of about k·2⁻⁵³ does not count beside that. An element whose exact value
 //! is infinite or NaN must be the same; one whose bound overflows cannot be judged and passes.
 
+use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::ops::matmul::{Matmul, Problem};
 
@@ -29,18 +34,30 @@ pub fn gamma(k: u64) -> f64 {
 pub struct Tolerance {
     relative: f64,
     absolute: f64,
+    /// What rounding the result may change of itself.
+    rounding: f64,
+    /// The largest number that the result can hold.
+    pub(crate) largest: f64,
 }
 
 impl Tolerance {
     pub(crate) fn of(problem: &Problem) -> Self {
         let plain = problem.alpha == 1.0 && problem.c.is_none();
         let roundings = u64::from(problem.k) + if plain { 0 } else { 3 };
-        Self { relative: gamma(roundings), absolute: roundings as f64 * f64::from(f32::MIN_POSITIVE) }
+        let absolute = roundings as f64 * f64::from(f32::MIN_POSITIVE);
+        // Of the result's type: what rounding changes, the smallest normal number and the largest.
+        let (rounding, smallest, largest) = match problem.result {
+            DType::F32 => (0.0, 0.0, f64::from(f32::MAX)),
+            #[cfg(not(target_arch = "wasm32"))]
+            DType::F16 => (1.0 / 1024.0, 1.0 / 16384.0, 65504.0),
+        };
+        Self { relative: gamma(roundings), absolute: absolute + smallest, rounding, largest }
     }
 
-    /// The largest error that counts as right.
-    pub fn bound(&self, magnitude: f64) -> f64 {
-        self.relative * magnitude + self.absolute
+    /// The largest error that counts as right where the exact value is this.
+    pub fn bound(&self, exact: f64, magnitude: f64) -> f64 {
+        let before = self.relative * magnitude + self.absolute;
+        before + self.rounding * (exact.abs() + before)
     }
 }
 
@@ -73,7 +90,7 @@ impl Verdict {
     }
 
     /// Takes one more element into account.
-    pub(crate) fn add(&mut self, value: f32, expected: f64, bound: f64) {
+    pub(crate) fn add(&mut self, value: f32, expected: f64, bound: f64, largest: f64) {
         let error = (f64::from(value) - expected).abs();
         let ratio = if value.is_nan() || expected.is_nan() {
             if value.is_nan() && expected.is_nan() { 0.0 } else { f64::INFINITY }
@@ -81,8 +98,8 @@ impl Verdict {
             0.0
         } else if expected.is_infinite() {
             f64::INFINITY
-        } else if value.is_infinite() && expected.abs() + bound > f64::from(f32::MAX) {
-            // The exact value is representable in f64 only: overflow is right.
+        } else if value.is_infinite() && expected.abs() + bound > largest {
+            // The exact value is more than the result can hold: overflow is right.
             0.0
         } else {
             error / bound
@@ -103,22 +120,24 @@ impl Verdict {
 pub struct Reference {
     exact: Vec<f64>,
     bounds: Vec<f64>,
+    largest: f64,
 }
 
 impl Reference {
-    /// Computes it plainly, on one thread: k·m·n steps.
+    /// Computes it plainly, on one thread: k·m·n steps. Matrices of f16 are given widened, which changes no value; of `op` only what
+    /// the result is made of has to be said.
     ///
     /// # Errors
     /// As [`Gpu::matmul`](crate::Gpu::matmul) for what is wrong with the dimensions and lengths.
     pub fn new(a: &[f32], b: &[f32], c: &[f32], op: &Matmul<'_>) -> Result<Self> {
-        let problem = op.check(a.len() as u64, b.len() as u64)?;
+        let problem = op.check(DType::F32, a.len() as u64, b.len() as u64)?;
         let (m, k, n) = (problem.m as usize, problem.k as usize, problem.n as usize);
         let step = |stride: u64, transposed: bool| if transposed { (1, stride as usize) } else { (stride as usize, 1) };
         let (a_row, a_column) = step(problem.a.stride, problem.transpose_a);
         let (b_row, b_column) = step(problem.b.stride, problem.transpose_b);
         let (alpha, beta) = (f64::from(problem.alpha), f64::from(problem.beta));
         let tolerance = Tolerance::of(&problem);
-        let mut reference = Self { exact: Vec::with_capacity(m * n), bounds: Vec::with_capacity(m * n) };
+        let mut reference = Self { exact: Vec::with_capacity(m * n), bounds: Vec::with_capacity(m * n), largest: tolerance.largest };
         let (mut sums, mut magnitudes) = (vec![0.0f64; n], vec![0.0f64; n]);
         for i in 0..m {
             sums.fill(0.0);
@@ -137,8 +156,9 @@ impl Reference {
                     None => 0.0,
                 };
                 let product = if k == 0 { 0.0 } else { alpha * sums[j] };
-                reference.exact.push(product + added);
-                reference.bounds.push(tolerance.bound((alpha * magnitudes[j]).abs() + added.abs()));
+                let exact = product + added;
+                reference.exact.push(exact);
+                reference.bounds.push(tolerance.bound(exact, (alpha * magnitudes[j]).abs() + added.abs()));
             }
         }
         Ok(reference)
@@ -155,7 +175,7 @@ impl Reference {
         }
         let mut verdict = Verdict::default();
         for ((&value, &exact), &bound) in result.iter().zip(&self.exact).zip(&self.bounds) {
-            verdict.add(value, exact, bound);
+            verdict.add(value, exact, bound, self.largest);
         }
         Ok(verdict)
     }

@@ -3,7 +3,8 @@
 
 mod cases;
 
-use lapidary::{BackendId, Choice, DeviceInfo, DeviceKind, Error, Gpu, Matmul, Options, Selector, Standing, random};
+use half::f16;
+use lapidary::{BackendId, Choice, DType, DeviceInfo, DeviceKind, Error, Gpu, Matmul, Options, Selector, Standing, random};
 
 fn cpu() -> Gpu {
     Gpu::open_blocking(Options::only(BackendId::Simd)).expect("the CPU is always there")
@@ -46,6 +47,33 @@ fn lengths_that_do_not_match_are_told_with_both_numbers() {
     assert_eq!(codes(Matmul::new(65_536, 65_536, 1)), "length_mismatch");
     assert_eq!(codes(Matmul::new(46_341, 92_682, 1)), "limit_exceeded");
     assert!(gpu.matmul_blocking(&a, &a, &Matmul::new(2, 3, 2)).is_ok(), "the next call works");
+}
+
+/// Types are told apart, and a result comes in the one that was asked for.
+#[test]
+fn types_are_kept_and_those_that_do_not_match_are_named() {
+    let gpu = cpu();
+    let half = |values: &[f32]| values.iter().map(|&x| f16::from_f32(x)).collect::<Vec<_>>();
+    let (wide, narrow) = (vec![0.5f32; 4], half(&[0.5; 4]));
+    let op = Matmul::new(2, 2, 2);
+    let error = gpu.matmul_blocking(&wide, &narrow, &op).unwrap_err();
+    assert_eq!((error.code(), error.to_string().contains("b must be of f32")), ("invalid_type", true), "{error}");
+    let error = gpu.matmul_blocking(&narrow, &narrow, &op.clone().plus(1.0, &narrow)).unwrap_err();
+    assert_eq!((error.code(), error.to_string().contains("c must be of f32")), ("invalid_type", true), "{error}");
+    assert_eq!(gpu.matmul_blocking(&narrow, &narrow, &op).unwrap(), [0.5; 4]);
+
+    let a = gpu.tensor_blocking(&narrow, 2, 2).unwrap();
+    assert_eq!(a.dtype(), DType::F16);
+    let out = pollster::block_on(gpu.matmul_tensor(&a, &a, &op.clone().result(DType::F16))).unwrap();
+    assert_eq!(out.dtype(), DType::F16);
+    let values = pollster::block_on(out.to_host()).unwrap();
+    assert_eq!((values.dtype(), values.len()), (DType::F16, 4));
+    assert_eq!(values.into_f16(), half(&[0.5; 4]));
+    // 2 · 200² is past what f16 holds, and 2049 between two of its numbers.
+    let large = half(&[200.0; 4]);
+    assert_eq!(gpu.matmul_blocking(&large, &large, &op.clone().result(DType::F16)).unwrap(), [f32::INFINITY; 4]);
+    assert_eq!(gpu.matmul_blocking(&large, &large, &op).unwrap(), [80_000.0; 4]);
+    assert_eq!(gpu.matmul_blocking(&[2049.0], &[1.0], &Matmul::new(1, 1, 1).result(DType::F16)).unwrap(), [2048.0]);
 }
 
 #[test]

@@ -6,7 +6,8 @@
 
 mod cases;
 
-use lapidary::{BackendId, Choice, Error, Gpu, Matmul, Options};
+use cases::{Case, Values};
+use lapidary::{BackendId, Choice, DType, Error, Gpu, Matmul, Options};
 
 fn open(options: Options) -> Option<Gpu> {
     let Choice::Only(backend) = options.backend else { panic!("one backend at a time") };
@@ -26,13 +27,24 @@ fn open(options: Options) -> Option<Gpu> {
     }
 }
 
+/// Every case where operands, result or both are f16, but for values past its range.
+fn all_f16() -> Vec<Case> {
+    let types = [(DType::F16, DType::F32), (DType::F16, DType::F16), (DType::F32, DType::F16)];
+    let with = |case: Case| types.map(|(dtype, result)| Case { dtype, result, ..case });
+    cases::all().into_iter().filter(|case| case.values != Values::IllScaled).flat_map(with).collect()
+}
+
 fn every_case_on(backend: BackendId) {
     every_case_with(Options::only(backend));
 }
 
 fn every_case_with(options: Options) {
+    every_one_of(&cases::all(), options);
+}
+
+fn every_one_of(cases: &[Case], options: Options) {
     let Some(gpu) = open(options) else { return };
-    let failures: Vec<String> = cases::all().iter().filter_map(|case| pollster::block_on(case.check(&gpu)).err()).collect();
+    let failures: Vec<String> = cases.iter().filter_map(|case| pollster::block_on(case.check(&gpu)).err()).collect();
     assert!(failures.is_empty(), "{} wrong:\n{}", failures.len(), failures.join("\n"));
 }
 
@@ -72,4 +84,14 @@ fn every_case_on_simd() {
 #[test]
 fn every_case_on_scalar() {
     every_case_on(BackendId::Scalar);
+}
+
+#[test]
+fn every_f16_case_on_simd() {
+    every_one_of(&all_f16(), Options::only(BackendId::Simd));
+}
+
+#[test]
+fn every_f16_case_on_scalar() {
+    every_one_of(&all_f16(), Options::only(BackendId::Scalar));
 }

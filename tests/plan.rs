@@ -4,11 +4,11 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use lapidary::Caps;
 use lapidary::kernels::KernelId;
 use lapidary::ops::matmul::{Problem, Stored};
 use lapidary::plan::matmul::{compute, cublaslt, cuda, fragment};
 use lapidary::plan::{Dispatch, Plan, Slot};
+use lapidary::{Caps, DType};
 use proptest::prelude::*;
 
 /// What every WebGPU implementation has.
@@ -41,6 +41,8 @@ fn problem(m: u32, k: u32, n: u32, transpose_a: bool, transpose_b: bool, reads_c
         m,
         k,
         n,
+        dtype: DType::F32,
+        result: DType::F32,
         transpose_a,
         transpose_b,
         alpha: 1.0,

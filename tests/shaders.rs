@@ -1,10 +1,10 @@
 //! Every variant of every WGSL kernel that a plan can ask for parses and validates, and is as its plan says; the PTX is that of its source.
 #![cfg(not(target_arch = "wasm32"))]
 
-use lapidary::Caps;
 use lapidary::kernels::{Kernel, KernelId};
 use lapidary::ops::matmul::{Problem, Stored};
 use lapidary::plan::matmul::compute;
+use lapidary::{Caps, DType};
 
 /// Plans of all layouts at sizes that use each tile, and parts that accumulate.
 fn variants() -> Vec<Kernel> {
@@ -26,6 +26,8 @@ fn variants() -> Vec<Kernel> {
                 let stored = |rows: u32, columns: u32, odd: bool| Stored { rows, columns, stride: u64::from(columns) + u64::from(odd) };
                 let c = yes(2).then(|| stored(m, n, false));
                 let problem = Problem {
+                    dtype: DType::F32,
+                    result: DType::F32,
                     m,
                     k,
                     n,

@@ -13,6 +13,7 @@ use super::webgpu;
 use super::{Backend, Bound, BoxFuture, Finished, How, MemoryStats, cpu};
 #[cfg(not(target_arch = "wasm32"))]
 use crate::devices::{AdapterInfo, no_such_adapter};
+use crate::dtype::Extent;
 use crate::error::{Error, Result};
 use crate::host::{HostSlice, HostVec};
 use crate::info::{BackendId, DeviceInfo, OtherBackend};
@@ -95,9 +96,9 @@ macro_rules! backends {
                 finished
             }
 
-            async fn download(&self, buffer: &Buffer, elements: u64) -> Result<HostVec> {
+            async fn download(&self, buffer: &Buffer, extent: Extent) -> Result<HostVec> {
                 let downloaded: BoxFuture<'_, _> = match (self, buffer) {
-                    $( $(#[$cfg])? (Self::$name(device), Buffer::$name(buffer)) => Box::pin(device.download(buffer, elements)), )+
+                    $( $(#[$cfg])? (Self::$name(device), Buffer::$name(buffer)) => Box::pin(device.download(buffer, extent)), )+
                     #[allow(unreachable_patterns, reason = "with one backend there is no other")]
                     _ => Box::pin(ready(Err(foreign()))),
                 };

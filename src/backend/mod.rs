@@ -17,6 +17,7 @@ pub(crate) mod webgpu;
 
 use std::pin::Pin;
 
+use crate::dtype::Extent;
 use crate::error::Result;
 use crate::host::{HostSlice, HostVec};
 use crate::ops::matmul::Problem;
@@ -61,8 +62,8 @@ pub(crate) trait Backend {
     /// Waits for the work, and brings the result if it was asked for. An error if the device reported one, or was lost, meanwhile.
     async fn finish(&self, running: Self::Running) -> Result<Finished>;
 
-    /// Copies a result of so many elements back to the host.
-    async fn download(&self, buffer: &Self::Buffer, elements: u64) -> Result<HostVec>;
+    /// Copies a result that holds so much back to the host.
+    async fn download(&self, buffer: &Self::Buffer, extent: Extent) -> Result<HostVec>;
 
     /// Waits until everything so far is done. An error if the device reported one that no other call was told of.
     async fn synchronize(&self) -> Result<()>;
@@ -92,8 +93,8 @@ pub(crate) struct How {
     pub repeats: u32,
     /// Whether the kernel's time is wanted, which may cost a little.
     pub timed: bool,
-    /// How many elements of the result come back to the host; 0 for none.
-    pub download: u64,
+    /// How much of the result comes back to the host; no elements for none of it.
+    pub download: Extent,
 }
 
 /// Work that is done.

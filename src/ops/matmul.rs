@@ -1,6 +1,7 @@
-//! The matrix product: C ← α·op(A)·op(B) + β·C in f32, as xGEMM of the BLAS defines it
+//! The matrix product: C ← α·op(A)·op(B) + β·C with sums in f32, as xGEMM of the BLAS defines it
 //! (Dongarra, Du Croz, Duff, Hammarling, "A set of level 3 basic linear algebra subprograms", 1990), with matrices stored by rows.
 
+use crate::dtype::{DType, Extent};
 use crate::error::{Error, Result};
 use crate::host::HostSlice;
 
@@ -11,7 +12,8 @@ pub const MAX_ELEMENTS: u64 = 1 << 32;
 ///
 /// With `alpha` = 0 neither A nor B is read, without C neither is C: a NaN in what is not read does not reach the result.
 /// Sums are in f32, in an order that the kernel chooses: each element is within γ_k·(|α|·|A||B|) of the exact one
-/// ([`verify`](crate::verify)).
+/// ([`verify`](crate::verify)). A and B are of one [`DType`]; C is of the result's, which is f32 unless [`result`](Self::result) says
+/// otherwise.
 ///
 /// ```
 /// # fn main() -> lapidary::Result<()> {
@@ -35,6 +37,7 @@ pub struct Matmul<'c> {
     pub(crate) transpose_b: bool,
     pub(crate) alpha: f32,
     pub(crate) beta: f32,
+    pub(crate) result: DType,
     pub(crate) c: Option<HostSlice<'c>>,
     pub(crate) lda: Option<u64>,
     pub(crate) ldb: Option<u64>,
@@ -44,7 +47,8 @@ pub struct Matmul<'c> {
 impl<'c> Matmul<'c> {
     /// C = A·B with A m × k and B k × n.
     pub fn new(m: u64, k: u64, n: u64) -> Self {
-        Self { m, k, n, transpose_a: false, transpose_b: false, alpha: 1.0, beta: 0.0, c: None, lda: None, ldb: None, ldc: None }
+        let (alpha, beta, result) = (1.0, 0.0, DType::F32);
+        Self { m, k, n, transpose_a: false, transpose_b: false, alpha, beta, result, c: None, lda: None, ldb: None, ldc: None }
     }
 
     /// A is stored k × m.
@@ -65,7 +69,14 @@ impl<'c> Matmul<'c> {
         self
     }
 
-    /// Adds β·C, where `c` is m × n. With β = 0 it is not read.
+    /// What the result's elements are: f32 if nothing is said, whatever A and B are. One of f16 is rounded once, from what is within the
+    /// bound in f32; what is past its range is infinite.
+    pub fn result(mut self, dtype: DType) -> Self {
+        self.result = dtype;
+        self
+    }
+
+    /// Adds β·C, where `c` is m × n, of the result's type. With β = 0 it is not read.
     pub fn plus(mut self, beta: f32, c: impl Into<HostSlice<'c>>) -> Self {
         self.beta = beta;
         self.c = Some(c.into());
@@ -90,8 +101,8 @@ impl<'c> Matmul<'c> {
         self
     }
 
-    /// Checks the dimensions against each other and against the lengths of the operands in elements.
-    pub(crate) fn check(&self, a_length: u64, b_length: u64) -> Result<Problem> {
+    /// Checks the dimensions against each other and against the lengths of the operands in elements. A and B are of one type.
+    pub(crate) fn check(&self, dtype: DType, a_length: u64, b_length: u64) -> Result<Problem> {
         let (m, k, n) = (dimension("m", self.m)?, dimension("k", self.k)?, dimension("n", self.n)?);
         for (what, rows, columns) in
             [("the number of elements of A", m, k), ("the number of elements of B", k, n), ("the number of elements of the result", m, n)]
@@ -105,6 +116,11 @@ impl<'c> Matmul<'c> {
         let (b_rows, b_columns) = if self.transpose_b { (n, k) } else { (k, n) };
         let a = Stored::check("a", "lda", a_rows, a_columns, self.lda, a_length)?;
         let b = Stored::check("b", "ldb", b_rows, b_columns, self.ldb, b_length)?;
+        if let Some(c) = &self.c
+            && c.dtype() != self.result
+        {
+            return Err(not_of_type("c", self.result, c.dtype()));
+        }
         let c = match &self.c {
             Some(c) => Some(Stored::check("c", "ldc", m, n, self.ldc, c.len())?).filter(|_| self.beta != 0.0),
             None if self.beta != 0.0 => {
@@ -117,8 +133,8 @@ impl<'c> Matmul<'c> {
         let k = if self.alpha == 0.0 { 0 } else { k };
         // And a sum of no terms is 0, whatever scales it.
         let alpha = if k == 0 { 0.0 } else { self.alpha };
-        let (transpose_a, transpose_b, beta) = (self.transpose_a, self.transpose_b, self.beta);
-        Ok(Problem { m, k, n, transpose_a, transpose_b, alpha, beta, a, b, c })
+        let (transpose_a, transpose_b, beta, result) = (self.transpose_a, self.transpose_b, self.beta, self.result);
+        Ok(Problem { m, k, n, dtype, result, transpose_a, transpose_b, alpha, beta, a, b, c })
     }
 }
 
@@ -131,6 +147,10 @@ pub struct Problem {
     pub k: u32,
     /// Columns of the result.
     pub n: u32,
+    /// What A's and B's elements are.
+    pub dtype: DType,
+    /// What C's and the result's elements are.
+    pub result: DType,
     /// A is stored k × m.
     pub transpose_a: bool,
     /// B is stored n × k.
@@ -151,6 +171,16 @@ impl Problem {
     /// Elements of the result.
     pub fn elements(&self) -> u64 {
         u64::from(self.m) * u64::from(self.n)
+    }
+
+    /// Rows and columns of the result.
+    pub(crate) fn sides(&self) -> (u64, u64) {
+        (self.m.into(), self.n.into())
+    }
+
+    /// How much the result holds.
+    pub(crate) fn extent(&self) -> Extent {
+        Extent { elements: self.elements(), dtype: self.result }
     }
 
     /// Whether A and B are read at all.
@@ -201,6 +231,16 @@ impl Stored {
         }
         Ok(stored)
     }
+}
+
+/// The fault of a matrix whose elements are of another type than its fellows ask for.
+pub(crate) fn not_of_type(argument: &str, expected: DType, found: DType) -> Box<Error> {
+    let expected = match expected {
+        DType::F32 => "of f32, as the result or the other operand is",
+        #[cfg(not(target_arch = "wasm32"))]
+        DType::F16 => "of f16, as the result or the other operand is",
+    };
+    Box::new(Error::InvalidType { argument: argument.to_owned(), expected, found: format!("of {found}") })
 }
 
 fn dimension(name: &'static str, value: u64) -> Result<u32> {

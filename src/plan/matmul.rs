@@ -11,6 +11,7 @@ use std::fmt;
 pub use cuda::{cublaslt, cuda};
 
 use super::{Binding, Dispatch, Plan, Slot};
+use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::info::Caps;
 use crate::kernels::{Kernel, KernelId};
@@ -145,6 +146,7 @@ impl Tile {
 
 /// A plan for compute shaders.
 pub fn compute(problem: &Problem, caps: &Caps) -> Result<Plan> {
+    only_f32(problem)?;
     let operand = |stored| Some(stored).filter(|_| problem.reads_operands());
     for stored in [operand(problem.a), operand(problem.b), problem.c, Some(result(problem))].into_iter().flatten() {
         within_buffer(&stored, caps)?;
@@ -259,6 +261,18 @@ fn constants_of_layout(problem: &Problem) -> Vec<(&'static str, u32)> {
         ("TRANSPOSE_B", u32::from(problem.transpose_b)),
         ("READS_C", u32::from(problem.c.is_some())),
     ]
+}
+
+/// Refuses what the kernel does not read or write.
+fn only_f32(problem: &Problem) -> Result<()> {
+    if problem.dtype == DType::F32 && problem.result == DType::F32 {
+        return Ok(());
+    }
+    Err(Box::new(Error::InvalidType {
+        argument: "a matrix".to_owned(),
+        expected: "of f32 on this backend",
+        found: format!("a product of {} with a result of {}", problem.dtype, problem.result),
+    }))
 }
 
 fn result(problem: &Problem) -> Stored {

@@ -9,6 +9,7 @@ use super::registry::Registry;
 use super::{Signal, convert, product, promise, turn};
 use crate::backend::cpu;
 use crate::backend::cpu::wasm::{Operands, new_array};
+use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::info::BackendId;
 use crate::ops::matmul::Problem;
@@ -47,7 +48,7 @@ pub fn reference(
     signal: Option<Signal>,
 ) -> Result<Promise, JsValue> {
     let op = product(numbers, c)?;
-    let problem = op.check(a.length().into(), b.length().into())?;
+    let problem = op.check(DType::F32, a.length().into(), b.length().into())?;
     let c = op.c.filter(|_| problem.c.is_some()).map(|c| c.0);
     Ok(promise(async move {
         let reference = compute(problem, &a, &b, c, &signal).await?;
@@ -132,7 +133,8 @@ pub fn check(reference: u32, result: Float32Array) -> Result<JsValue, JsValue> {
         for (i, ((value, exact), magnitude)) in values.into_iter().zip(exact).zip(magnitude).enumerate() {
             let added = added(u64::from(start) + i as u64);
             let product = if problem.k == 0 { 0.0 } else { alpha * exact };
-            verdict.add(value, product + added, tolerance.bound(full * f64::from(magnitude) + added.abs()));
+            let exact = product + added;
+            verdict.add(value, exact, tolerance.bound(exact, full * f64::from(magnitude) + added.abs()), tolerance.largest);
         }
     }
     Ok(convert::verdict(&verdict, problem.n))

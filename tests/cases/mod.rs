@@ -4,7 +4,7 @@
 use std::fmt;
 
 use lapidary::verify::Reference;
-use lapidary::{Gpu, Matmul, random};
+use lapidary::{DType, Gpu, Matmul, random};
 
 /// A product to try.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -20,6 +20,10 @@ pub struct Case {
     /// Elements past the columns from one stored row to the next, for A, B and C.
     pub padding: [usize; 3],
     pub values: Values,
+    /// Of A and B.
+    pub dtype: DType,
+    /// Of C and of the result.
+    pub result: DType,
 }
 
 /// What the matrices hold.
@@ -35,13 +39,25 @@ pub enum Values {
 
 impl fmt::Display for Case {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { m, k, n, transpose_a, transpose_b, alpha, beta, padding, values } = self;
-        write!(f, "{m}x{k}x{n} {values:?} transposed {transpose_a},{transpose_b} alpha {alpha} beta {beta} padding {padding:?}")
+        let Self { m, k, n, transpose_a, transpose_b, alpha, beta, padding, values, dtype, result } = self;
+        write!(f, "{m}x{k}x{n} {values:?} {dtype} to {result} transposed {transpose_a},{transpose_b} ")?;
+        write!(f, "alpha {alpha} beta {beta} padding {padding:?}")
     }
 }
 
-const PLAIN: Case =
-    Case { m: 1, k: 1, n: 1, transpose_a: false, transpose_b: false, alpha: 1.0, beta: 0.0, padding: [0; 3], values: Values::Whole };
+const PLAIN: Case = Case {
+    m: 1,
+    k: 1,
+    n: 1,
+    transpose_a: false,
+    transpose_b: false,
+    alpha: 1.0,
+    beta: 0.0,
+    padding: [0; 3],
+    values: Values::Whole,
+    dtype: DType::F32,
+    result: DType::F32,
+};
 
 /// The list.
 pub fn all() -> Vec<Case> {
@@ -133,6 +149,14 @@ pub struct Inputs {
     pub a: Vec<f32>,
     pub b: Vec<f32>,
     pub c: Vec<f32>,
+    /// C as it is, where it is not of f32.
+    #[cfg(not(target_arch = "wasm32"))]
+    c_f16: Vec<half::f16>,
+}
+
+#[cfg(not(target_arch = "wasm32"))]
+fn rounded(values: &[f32]) -> Vec<half::f16> {
+    values.iter().map(|&x| half::f16::from_f32(x)).collect()
 }
 
 impl Case {
@@ -146,6 +170,8 @@ impl Case {
                     let x = random::element(seed, (row * columns + column) as u64);
                     values[row * stride + column] = match self.values {
                         Values::Whole => (x * 8.0).floor(),
+                        // Of few enough bits to be exact in f16.
+                        Values::Uniform if self.dtype != self.result || self.dtype != DType::F32 => (x * 1024.0).round() / 1024.0,
                         Values::Uniform => x,
                         Values::IllScaled => {
                             let line = if by_rows { row } else { column };
@@ -159,10 +185,13 @@ impl Case {
         let ordered = |swap: bool, x: usize, y: usize| if swap { (y, x) } else { (x, y) };
         let (a_rows, a_columns) = ordered(self.transpose_a, self.m, self.k);
         let (b_rows, b_columns) = ordered(self.transpose_b, self.k, self.n);
+        let c = if self.beta == 0.0 { Vec::new() } else { stored(self.m, self.n, self.padding[2], 3, true) };
         Inputs {
             a: stored(a_rows, a_columns, self.padding[0], 1, !self.transpose_a),
             b: stored(b_rows, b_columns, self.padding[1], 2, self.transpose_b),
-            c: if self.beta == 0.0 { Vec::new() } else { stored(self.m, self.n, self.padding[2], 3, true) },
+            #[cfg(not(target_arch = "wasm32"))]
+            c_f16: rounded(&c),
+            c,
         }
     }
 
@@ -172,14 +201,33 @@ impl Case {
         let mut op = Matmul::new(self.m as u64, self.k as u64, self.n as u64)
             .transpose_a(self.transpose_a)
             .transpose_b(self.transpose_b)
-            .alpha(self.alpha);
+            .alpha(self.alpha)
+            .result(self.result);
         if self.padding != [0; 3] {
             op = op.lda((a_columns + self.padding[0]) as u64).ldb((b_columns + self.padding[1]) as u64);
         }
         if self.beta != 0.0 {
-            op = op.plus(self.beta, &inputs.c).ldc((self.n + self.padding[2]) as u64);
+            op = match self.result {
+                #[cfg(not(target_arch = "wasm32"))]
+                DType::F16 => op.plus(self.beta, &inputs.c_f16),
+                _ => op.plus(self.beta, &inputs.c),
+            };
+            op = op.ldc((self.n + self.padding[2]) as u64);
         }
         op
+    }
+
+    #[cfg(target_arch = "wasm32")]
+    async fn compute(&self, gpu: &Gpu, inputs: &Inputs, op: &Matmul<'_>) -> lapidary::Result<Vec<f32>> {
+        gpu.matmul(&inputs.a, &inputs.b, op).await
+    }
+
+    #[cfg(not(target_arch = "wasm32"))]
+    async fn compute(&self, gpu: &Gpu, inputs: &Inputs, op: &Matmul<'_>) -> lapidary::Result<Vec<f32>> {
+        match self.dtype {
+            DType::F16 => gpu.matmul(&rounded(&inputs.a), &rounded(&inputs.b), op).await,
+            _ => gpu.matmul(&inputs.a, &inputs.b, op).await,
+        }
     }
 
     /// Computes and judges it: the reason if it is wrong.
@@ -187,10 +235,11 @@ impl Case {
         let inputs = self.inputs();
         let op = self.op(&inputs);
         let said = |error: Box<lapidary::Error>| format!("{self}: {error}");
-        let result = gpu.matmul(&inputs.a, &inputs.b, &op).await.map_err(said)?;
+        let result = self.compute(gpu, &inputs, &op).await.map_err(said)?;
         let reference = Reference::new(&inputs.a, &inputs.b, &inputs.c, &op).map_err(said)?;
         let verdict = reference.check(&result).map_err(said)?;
-        let exact = self.values != Values::Whole || verdict.max_abs_error == 0.0;
+        // Whole numbers past 2048 are not all f16s.
+        let exact = self.values != Values::Whole || self.result != DType::F32 || verdict.max_abs_error == 0.0;
         if verdict.is_right() && exact && verdict.elements == (self.m * self.n) as u64 {
             Ok(())
         } else {

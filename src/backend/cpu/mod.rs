@@ -19,6 +19,7 @@ use super::{Backend, Bound, Finished, How, MemoryStats};
 use crate::clock::Stopwatch;
 #[cfg(not(target_arch = "wasm32"))]
 use crate::devices::AdapterInfo;
+use crate::dtype::Extent;
 use crate::error::{Error, Result};
 use crate::host::{HostSlice, HostVec};
 use crate::info::{BackendId, Caps, DeviceInfo, DeviceKind, OtherBackend};
@@ -35,7 +36,10 @@ pub(crate) struct Cpu {
 }
 
 /// A tensor's values: written once, by the upload or by the product that it is the result of.
-pub(crate) struct Buffer(OnceLock<Pooled<HostVec>>);
+pub(crate) struct Buffer {
+    values: OnceLock<Pooled<HostVec>>,
+    extent: Extent,
+}
 
 /// Work that is done already.
 pub(crate) struct Running(Finished);
@@ -76,10 +80,10 @@ pub(crate) fn list(id: BackendId) -> Result<Vec<AdapterInfo>, OtherBackend> {
 }
 
 impl Cpu {
-    /// Memory of exactly so many elements, whatever they are.
-    fn take(&self, elements: u64) -> Result<Pooled<HostVec>> {
-        // As its kind, since almost as many would not do.
-        self.pool.take(elements as u32, elements * 4, || engine::array(elements))
+    /// Memory of exactly so much, whatever the values are.
+    fn take(&self, extent: Extent) -> Result<Pooled<HostVec>> {
+        // The number as its kind, since almost as many would not do. Types differ in size, and so in the bytes that go with it.
+        self.pool.take(extent.elements as u32, extent.bytes(), || engine::array(extent))
     }
 
     /// |op(A)|·|op(B)| and op(A)·op(B) in double precision, for the judging of results.
@@ -91,7 +95,7 @@ impl Cpu {
 
 impl Buffer {
     fn values(&self) -> Result<&HostVec> {
-        self.0.get().map(|values| &**values).ok_or_else(|| Error::internal("a tensor without values"))
+        self.values.get().map(|values| &**values).ok_or_else(|| Error::internal("a tensor without values"))
     }
 }
 
@@ -104,13 +108,14 @@ impl Backend for Cpu {
     }
 
     fn upload(&self, values: &HostSlice<'_>) -> Result<Buffer> {
-        let mut copy = self.take(values.len())?;
+        let extent = Extent { elements: values.len(), dtype: values.dtype() };
+        let mut copy = self.take(extent)?;
         engine::copy(values, &mut copy);
-        Ok(Buffer(copy.into()))
+        Ok(Buffer { values: copy.into(), extent })
     }
 
-    fn allocate(&self, _plan: &Plan, _problem: &Problem) -> Result<Buffer> {
-        Ok(Buffer(OnceLock::new()))
+    fn allocate(&self, _plan: &Plan, problem: &Problem) -> Result<Buffer> {
+        Ok(Buffer { values: OnceLock::new(), extent: problem.extent() })
     }
 
     fn submit(&self, plan: &Plan, operands: [Option<Bound<'_, Buffer>>; 3], out: &Buffer, how: How) -> Result<Running> {
@@ -120,15 +125,15 @@ impl Backend for Cpu {
         let [dispatch] = &plan.dispatches[..] else { return Err(Error::internal("a plan for the CPU in parts")) };
         let compute =
             |out: &mut HostVec| (0..how.repeats).try_for_each(|_| self.engine.matmul(&dispatch.params, &dispatch.kernel, &operands, out));
-        let data = if how.download > 0 {
+        let data = if !how.download.is_empty() {
             let mut given = engine::array(how.download)?;
             compute(&mut given)?;
             Some(given)
         } else {
-            let mut kept = self.take(u64::from(dispatch.params.m) * u64::from(dispatch.params.n))?;
+            let mut kept = self.take(out.extent)?;
             compute(&mut kept)?;
             // A second run of a benchmark gives the same values again.
-            let _ = out.0.set(kept);
+            let _ = out.values.set(kept);
             None
         };
         Ok(Running(Finished { data, kernel_ms: stopwatch.ms(), device_clock: false }))
@@ -138,8 +143,8 @@ impl Backend for Cpu {
         Ok(running.0)
     }
 
-    async fn download(&self, buffer: &Buffer, elements: u64) -> Result<HostVec> {
-        let mut copy = engine::array(elements)?;
+    async fn download(&self, buffer: &Buffer, extent: Extent) -> Result<HostVec> {
+        let mut copy = engine::array(extent)?;
         engine::copy(&engine::borrow(buffer.values()?), &mut copy);
         Ok(copy)
     }

@@ -1,6 +1,9 @@
 //! The CPU natively: the `gemm` crate's vector kernels on all cores, or the scalar path.
 
+use std::borrow::Cow;
+
 use super::scalar::{self, Matrix};
+use crate::dtype::{DType, Extent};
 use crate::error::{Error, Result};
 use crate::host::{HostSlice, HostVec};
 use crate::kernels::Kernel;
@@ -32,17 +35,26 @@ impl Engine {
         if self.simd { "simd" } else { "scalar" }
     }
 
-    pub(super) fn matmul(
-        &self,
-        params: &Params,
-        kernel: &Kernel,
-        operands: &[Option<HostSlice<'_>>; 3],
-        HostVec(out): &mut HostVec,
-    ) -> Result<()> {
-        let [a, b, c] = operands.each_ref().map(|operand| operand.as_ref().map_or(&[][..], |values| values.0));
+    pub(super) fn matmul(&self, params: &Params, kernel: &Kernel, operands: &[Option<HostSlice<'_>>; 3], out: &mut HostVec) -> Result<()> {
+        // What is not f32 is widened, which changes no value, and the result is rounded once.
+        let operands = operands.each_ref().map(|operand| operand.as_ref().map_or(Cow::Borrowed(&[][..]), HostSlice::widened));
+        let operands = operands.each_ref().map(|values| &**values);
         if out.is_empty() {
             return Ok(());
         }
+        if let Some(out) = out.as_f32_mut() {
+            self.compute(params, kernel, operands, out);
+            return Ok(());
+        }
+        let mut wide = array(Extent { elements: out.len(), dtype: DType::F32 })?;
+        if let Some(wide) = wide.as_f32_mut() {
+            self.compute(params, kernel, operands, wide);
+        }
+        out.fill_from(&borrow(&wide));
+        Ok(())
+    }
+
+    fn compute(&self, params: &Params, kernel: &Kernel, [a, b, c]: [&[f32]; 3], out: &mut [f32]) {
         if kernel.constant("READS_C") != 0 {
             let n = params.n as usize;
             for (to, from) in out.chunks_exact_mut(n).zip(c.chunks(params.ldc as usize)) {
@@ -56,10 +68,9 @@ impl Engine {
         #[cfg(feature = "simd")]
         if self.simd {
             simd(params, a, b, out, kernel.constant("READS_C") != 0);
-            return Ok(());
+            return;
         }
         scalar::matmul(params, a, b, out);
-        Ok(())
     }
 }
 
@@ -96,18 +107,24 @@ fn simd(params: &Params, a: Matrix<'_>, b: Matrix<'_>, out: &mut [f32], reads_c:
 }
 
 /// So many elements, all zero.
-pub(super) fn array(elements: u64) -> Result<HostVec> {
-    let fault = |_| Error::OutOfMemory { bytes: elements.saturating_mul(4), place: "the host" };
-    let mut out = Vec::new();
-    out.try_reserve_exact(elements as usize).map_err(fault)?;
-    out.resize(elements as usize, 0.0);
-    Ok(HostVec(out))
+pub(super) fn array(extent: Extent) -> Result<HostVec> {
+    fn zeros<T: bytemuck::Zeroable + Clone>(extent: Extent) -> Result<Vec<T>> {
+        let mut out = Vec::new();
+        let fault = |_| Error::OutOfMemory { bytes: extent.bytes(), place: "the host" };
+        out.try_reserve_exact(extent.elements as usize).map_err(fault)?;
+        out.resize(extent.elements as usize, T::zeroed());
+        Ok(out)
+    }
+    match extent.dtype {
+        DType::F32 => zeros::<f32>(extent).map(HostVec::from),
+        DType::F16 => zeros::<half::f16>(extent).map(HostVec::from),
+    }
 }
 
 pub(super) fn copy(from: &HostSlice<'_>, to: &mut HostVec) {
-    to.0.copy_from_slice(from.0);
+    to.fill_from(from);
 }
 
 pub(super) fn borrow(values: &HostVec) -> HostSlice<'_> {
-    HostSlice(&values.0)
+    values.into()
 }

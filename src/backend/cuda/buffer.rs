@@ -12,6 +12,7 @@ use cudarc::driver::sys::{self, CUdeviceptr, CUresult};
 use super::Cuda;
 use super::driver::{Event, Fault, Stream, check};
 use crate::backend::pool::{Pool, Pooled};
+use crate::dtype::{DType, Extent};
 use crate::error::{Error, Result};
 use crate::host::{HostSlice, HostVec};
 
@@ -98,7 +99,7 @@ const PINNED: u32 = 1;
 /// A result on its way to the host.
 pub(super) struct Staging {
     memory: Pooled<Raw>,
-    elements: usize,
+    extent: Extent,
 }
 
 /// The pieces through which operands pass.
@@ -140,7 +141,7 @@ impl Cuda {
 
     /// Copies values to the device; they may change as soon as this returns.
     pub(super) fn write(&self, buffer: &Buffer, values: &HostSlice<'_>) -> Result<()> {
-        let bytes: &[u8] = bytemuck::cast_slice(values.0);
+        let bytes = values.bytes();
         let mut ring = self.pieces.0.lock().unwrap_or_else(PoisonError::into_inner);
         for (index, part) in bytes.chunks(PIECE_BYTES).enumerate() {
             let mut piece = self.next_piece(&mut ring)?;
@@ -184,8 +185,8 @@ impl Cuda {
     }
 
     /// Sends a result on its way, after all that is in the stream.
-    pub(super) fn stage(&self, from: &Buffer, elements: u64) -> Result<Staging> {
-        let bytes = elements * 4;
+    pub(super) fn stage(&self, from: &Buffer, extent: Extent) -> Result<Staging> {
+        let bytes = extent.bytes();
         let memory = self.take(PINNED, bytes, "the host, locked for the GPU", Raw::pinned)?;
         let copied = self.stream.context.enter().and_then(|_current| {
             // SAFETY: both are at least so long, and both live until the copy is done: memory is only freed after the stream's work.
@@ -193,23 +194,30 @@ impl Cuda {
             check("cuMemcpyDtoHAsync_v2", code)
         });
         copied.map_err(|fault| self.judge(&fault))?;
-        Ok(Staging { memory, elements: elements as usize })
+        Ok(Staging { memory, extent })
     }
 }
 
 impl Staging {
     /// The result, which has come.
     pub(super) fn read(&self) -> Result<HostVec> {
-        let (bytes, host) = (self.elements * 4, self.memory.host().cast::<f32>());
-        let mut out: Vec<f32> = Vec::new();
-        out.try_reserve_exact(self.elements).map_err(|_| Error::OutOfMemory { bytes: bytes as u64, place: "the host" })?;
-        // SAFETY: the device has written so many elements there before the event that was waited for, and writes no more.
-        let from = unsafe { std::slice::from_raw_parts(host.cast::<u8>(), bytes) };
-        // SAFETY: the vector has room for them, and nobody else has it.
+        match self.extent.dtype {
+            DType::F32 => self.values::<f32>().map(HostVec::from),
+            DType::F16 => self.values::<half::f16>().map(HostVec::from),
+        }
+    }
+
+    fn values<T: bytemuck::AnyBitPattern>(&self) -> Result<Vec<T>> {
+        let (elements, bytes) = (self.extent.elements as usize, self.extent.bytes() as usize);
+        let mut out: Vec<T> = Vec::new();
+        out.try_reserve_exact(elements).map_err(|_| Error::OutOfMemory { bytes: bytes as u64, place: "the host" })?;
+        // SAFETY: the device has written so many bytes there before the event that was waited for, and writes no more.
+        let from = unsafe { std::slice::from_raw_parts(self.memory.host().cast::<u8>(), bytes) };
+        // SAFETY: T is what the extent counts, the vector has room for so many, and nobody else has it.
         copy(from, unsafe { std::slice::from_raw_parts_mut(out.as_mut_ptr().cast::<std::mem::MaybeUninit<u8>>(), bytes) });
-        // SAFETY: the copy has written every byte.
-        unsafe { out.set_len(self.elements) };
-        Ok(HostVec(out))
+        // SAFETY: the copy has written every byte, and every pattern of bits is a value.
+        unsafe { out.set_len(elements) };
+        Ok(out)
     }
 }
 

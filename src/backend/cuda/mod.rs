@@ -17,6 +17,7 @@ pub(crate) use adapter::{list, open};
 pub(crate) use buffer::Buffer;
 
 use super::{Backend, Bound, Finished, How, MemoryStats};
+use crate::dtype::Extent;
 use crate::error::{Error, Result};
 use crate::host::{HostSlice, HostVec};
 use crate::info::Caps;
@@ -75,13 +76,13 @@ impl Backend for Cuda {
     }
 
     fn upload(&self, values: &HostSlice<'_>) -> Result<Buffer> {
-        let buffer = self.storage(values.len() * 4)?;
+        let buffer = self.storage(values.bytes().len() as u64)?;
         self.write(&buffer, values)?;
         Ok(buffer)
     }
 
     fn allocate(&self, _plan: &Plan, problem: &Problem) -> Result<Buffer> {
-        self.storage(problem.elements() * 4)
+        self.storage(problem.extent().bytes())
     }
 
     fn submit(&self, plan: &Plan, operands: [Option<Bound<'_, Buffer>>; 3], out: &Buffer, how: How) -> Result<Running> {
@@ -92,8 +93,8 @@ impl Backend for Cuda {
         self.complete(running).await
     }
 
-    async fn download(&self, buffer: &Buffer, elements: u64) -> Result<HostVec> {
-        self.read_back(buffer, elements).await
+    async fn download(&self, buffer: &Buffer, extent: Extent) -> Result<HostVec> {
+        self.read_back(buffer, extent).await
     }
 
     async fn synchronize(&self) -> Result<()> {

@@ -14,6 +14,7 @@ use super::buffer::{Buffer, Staging};
 use super::driver::{Event, Fault};
 use super::{Cuda, Running};
 use crate::backend::{Bound, Finished, How};
+use crate::dtype::Extent;
 use crate::error::{Error, Result};
 use crate::host::HostVec;
 use crate::kernels::KernelId;
@@ -81,7 +82,7 @@ impl Cuda {
             }
         }
         let end = if how.timed { Some(Event::record(&self.stream, true).map_err(judge)?) } else { None };
-        let staging = if how.download > 0 { Some(self.stage(out, how.download)?) } else { None };
+        let staging = if !how.download.is_empty() { Some(self.stage(out, how.download)?) } else { None };
         let done = Arc::new(Event::record(&self.stream, false).map_err(judge)?);
         Ok(Running { done, clock: begin.zip(end), staging, scratch })
     }
@@ -106,13 +107,13 @@ impl Cuda {
         Ok(Finished { data, kernel_ms, device_clock: clock.is_some() })
     }
 
-    pub(super) async fn read_back(&self, buffer: &Buffer, elements: u64) -> Result<HostVec> {
-        if elements == 0 {
-            return Ok(HostVec::empty());
+    pub(super) async fn read_back(&self, buffer: &Buffer, extent: Extent) -> Result<HostVec> {
+        if extent.is_empty() {
+            return Ok(HostVec::empty(extent.dtype));
         }
         let (staging, copied) = {
             let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
-            let staging = self.stage(buffer, elements)?;
+            let staging = self.stage(buffer, extent)?;
             (staging, Event::record(&self.stream, false).map_err(|fault| self.judge(&fault))?)
         };
         self.wait(Arc::new(copied)).await?;

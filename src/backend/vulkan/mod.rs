@@ -29,6 +29,7 @@ pub(crate) use submit::Running;
 
 use super::pool::Pool;
 use super::{Backend, Bound, Finished, How, MemoryStats};
+use crate::dtype::Extent;
 use crate::error::Result;
 use crate::host::{HostSlice, HostVec};
 use crate::info::Caps;
@@ -60,13 +61,13 @@ impl Backend for Vulkan {
     }
 
     fn upload(&self, values: &HostSlice<'_>) -> Result<Buffer> {
-        let buffer = self.storage(values.len() * 4)?;
-        self.write(&buffer, bytemuck::cast_slice(values.0))?;
+        let buffer = self.storage(values.bytes().len() as u64)?;
+        self.write(&buffer, values.bytes())?;
         Ok(buffer)
     }
 
     fn allocate(&self, _plan: &Plan, problem: &Problem) -> Result<Buffer> {
-        self.storage(problem.elements() * 4)
+        self.storage(problem.extent().bytes())
     }
 
     fn submit(&self, plan: &Plan, operands: [Option<Bound<'_, Buffer>>; 3], out: &Buffer, how: How) -> Result<Running> {
@@ -77,8 +78,8 @@ impl Backend for Vulkan {
         self.complete(running).await
     }
 
-    async fn download(&self, buffer: &Buffer, elements: u64) -> Result<HostVec> {
-        self.read_back(buffer, elements).await
+    async fn download(&self, buffer: &Buffer, extent: Extent) -> Result<HostVec> {
+        self.read_back(buffer, extent).await
     }
 
     async fn synchronize(&self) -> Result<()> {

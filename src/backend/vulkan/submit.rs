@@ -20,6 +20,7 @@ use super::queue::Recording;
 use super::recorder::{COPY_READS, COPY_WRITES, HOST_READS, KERNEL_ACCESSES, KERNEL_WRITES};
 use crate::backend::{Bound, Finished, How};
 use crate::clock::Stopwatch;
+use crate::dtype::{DType, Extent};
 use crate::error::{Error, Result};
 use crate::host::HostVec;
 use crate::plan::{Dispatch, Plan, Slot};
@@ -32,7 +33,7 @@ pub(crate) struct Running {
     /// What the timeline reaches when it is done.
     value: u64,
     started: Stopwatch,
-    elements: u64,
+    download: Extent,
     /// The result's copy, unless the clock outside has to see the kernel alone first.
     copy: Option<HostCopy>,
     /// What is copied once the kernel's time is known.
@@ -44,7 +45,7 @@ pub(crate) struct Running {
 /// A copy on the host that arrives with the submission.
 struct HostCopy {
     staging: Buffer,
-    bytes: u64,
+    extent: Extent,
     /// The word behind the bytes that shows that they arrived.
     proof: u32,
 }
@@ -78,9 +79,9 @@ impl Vulkan {
             Some(clock) => Some(Arc::new(Ticks::new(&self.context, clock)?)),
             None => None,
         };
-        let at_once = how.download > 0 && (!how.timed || ticks.is_some());
+        let at_once = !how.download.is_empty() && (!how.timed || ticks.is_some());
         // The queue is locked from here on: what is taken from a pool was taken above.
-        let staging = if at_once { Some(self.host_copy(how.download * 4)?) } else { None };
+        let staging = if at_once { Some(self.host_copy(how.download.bytes())?) } else { None };
 
         let mut recording = self.queue.record(launches.len() as u32)?;
         let mut sets = Vec::with_capacity(launches.len());
@@ -114,7 +115,7 @@ impl Vulkan {
         let copy = match staging {
             Some(staging) => {
                 recording.barrier(KERNEL_WRITES, COPY_READS)?;
-                Some(self.copy_out(&mut recording, out, staging, how.download * 4)?)
+                Some(self.copy_out(&mut recording, out, staging, how.download)?)
             }
             None => None,
         };
@@ -128,8 +129,8 @@ impl Vulkan {
         }
         let started = Stopwatch::start();
         let value = recording.submit()?;
-        let later = (copy.is_none() && how.download > 0).then(|| out.clone());
-        Ok(Running { value, started, elements: how.download, copy, later, ticks, timed: how.timed })
+        let later = (copy.is_none() && !how.download.is_empty()).then(|| out.clone());
+        Ok(Running { value, started, download: how.download, copy, later, ticks, timed: how.timed })
     }
 
     /// The set of bindings of a dispatch.
@@ -169,8 +170,9 @@ impl Vulkan {
     }
 
     /// Records a copy to the host. What wrote to `from` is behind a barrier.
-    fn copy_out(&self, recording: &mut Recording<'_>, from: &Buffer, staging: Buffer, bytes: u64) -> Result<HostCopy> {
+    fn copy_out(&self, recording: &mut Recording<'_>, from: &Buffer, staging: Buffer, extent: Extent) -> Result<HostCopy> {
         let (device, commands) = (&self.context.device, recording.commands()?);
+        let bytes = extent.bytes();
         // Never 0, and another one each time.
         let proof = recording.value() as u32 | 1 << 31;
         let region = vk::BufferCopy { src_offset: 0, dst_offset: 0, size: bytes };
@@ -182,11 +184,11 @@ impl Vulkan {
         recording.barrier(COPY_WRITES, HOST_READS)?;
         recording.hold(Arc::clone(&staging.0) as _);
         recording.hold(Arc::clone(&from.0) as _);
-        Ok(HostCopy { staging, bytes, proof })
+        Ok(HostCopy { staging, extent, proof })
     }
 
     pub(super) async fn complete(&self, running: Running) -> Result<Finished> {
-        let Running { value, started, elements, copy, later, ticks, timed } = running;
+        let Running { value, started, download, copy, later, ticks, timed } = running;
         self.queue.reached(value).await?;
         let measured = match &ticks {
             Some(ticks) => ticks.ms(&self.context)?,
@@ -195,18 +197,18 @@ impl Vulkan {
         let kernel_ms = measured.unwrap_or_else(|| if timed { started.ms() } else { 0.0 });
         let data = match (copy, later) {
             (Some(copy), _) => Some(self.read(&copy)?),
-            (None, Some(from)) => Some(self.read_back(&from, elements).await?),
+            (None, Some(from)) => Some(self.read_back(&from, download).await?),
             (None, None) => None,
         };
         self.context.settled()?;
         Ok(Finished { data, kernel_ms, device_clock: measured.is_some() })
     }
 
-    pub(super) async fn read_back(&self, buffer: &Buffer, elements: u64) -> Result<HostVec> {
-        if elements == 0 {
-            return Ok(HostVec::empty());
+    pub(super) async fn read_back(&self, buffer: &Buffer, extent: Extent) -> Result<HostVec> {
+        if extent.is_empty() {
+            return Ok(HostVec::empty(extent.dtype));
         }
-        let (value, copy) = self.start_read_back(buffer, elements * 4)?;
+        let (value, copy) = self.start_read_back(buffer, extent)?;
         self.queue.reached(value).await?;
         let data = self.read(&copy)?;
         self.context.settled()?;
@@ -214,20 +216,24 @@ impl Vulkan {
     }
 
     /// The part that locks the queue, which must not be locked while anybody waits.
-    fn start_read_back(&self, buffer: &Buffer, bytes: u64) -> Result<(u64, HostCopy)> {
-        let staging = self.host_copy(bytes)?;
+    fn start_read_back(&self, buffer: &Buffer, extent: Extent) -> Result<(u64, HostCopy)> {
+        let staging = self.host_copy(extent.bytes())?;
         let mut recording = self.queue.record(0)?;
-        let copy = self.copy_out(&mut recording, buffer, staging, bytes)?;
+        let copy = self.copy_out(&mut recording, buffer, staging, extent)?;
         Ok((recording.submit()?, copy))
     }
 
     fn read(&self, copy: &HostCopy) -> Result<HostVec> {
         let raw: &Raw = &copy.staging.0;
-        if raw.read::<u32>(proof_at(copy.bytes), 1)? != [copy.proof] {
+        if raw.read::<u32>(proof_at(copy.extent.bytes()), 1)? != [copy.proof] {
             self.context.lose("the result did not arrive".to_owned());
             self.context.settled()?;
         }
-        raw.read::<f32>(0, (copy.bytes / 4) as usize).map(HostVec)
+        let elements = copy.extent.elements as usize;
+        match copy.extent.dtype {
+            DType::F32 => raw.read::<f32>(0, elements).map(HostVec::from),
+            DType::F16 => raw.read::<half::f16>(0, elements).map(HostVec::from),
+        }
     }
 }
 

@@ -8,6 +8,7 @@ use super::*;
 use crate::Error;
 use crate::backend::device::{Device, Opened};
 use crate::call::Call;
+use crate::dtype::{DType, Extent};
 use crate::gpu::Gpu;
 use crate::info::{BackendId, DeviceInfo};
 use crate::ops::matmul::Matmul;
@@ -50,7 +51,11 @@ fn with_allocate(device: &ash::Device, allocate: ash::vk::PFN_vkAllocateMemory) 
     ash::Device::from_parts_1_3(device.handle(), table, v1_1, v1_2, v1_3)
 }
 
-const ONCE: How = How { repeats: 1, timed: false, download: 0 };
+const ONCE: How = How { repeats: 1, timed: false, download: f32s(0) };
+
+const fn f32s(elements: u64) -> Extent {
+    Extent { elements, dtype: DType::F32 }
+}
 
 fn whole(count: usize) -> Vec<f32> {
     (0..count).map(|i| (i * 7 % 11) as f32 - 5.0).collect()
@@ -80,7 +85,7 @@ fn a_product_in_many_parts_is_right() {
     for (transpose_a, transpose_b) in [(false, false), (true, false), (false, true), (true, true)] {
         let op = Matmul::new(m as u64, k as u64, n as u64).transpose_a(transpose_a).transpose_b(transpose_b).plus(2.0, &c);
         let call = Call::new(&op, (&a).into(), (&b).into()).unwrap();
-        let started = call.start(&opened, How { download: (m * n) as u64, ..ONCE }).unwrap();
+        let started = call.start(&opened, How { download: call.problem.extent(), ..ONCE }).unwrap();
         assert!(started.plan.dispatches.len() > 10, "{}", started.plan);
         accumulates |= started.plan.dispatches.iter().any(|dispatch| dispatch.kernel.constant("ACCUMULATES") == 1);
         let data = pollster::block_on(opened.device.finish(started.running)).unwrap().data.unwrap().into_vec();
@@ -102,7 +107,7 @@ fn what_goes_to_the_device_comes_back() {
     for elements in [1, 5, 4096, (2 << 20) + 3, (5 << 20) + 1] {
         let values: Vec<f32> = (0..elements).map(|i| i as f32).collect();
         let buffer = device.upload(&HostSlice::from(&values)).unwrap();
-        let back = pollster::block_on(device.download(&buffer, elements as u64)).unwrap().into_vec();
+        let back = pollster::block_on(device.download(&buffer, f32s(elements as u64))).unwrap().into_vec();
         assert!(back == values, "{elements} elements");
     }
     assert_eq!(device.memory().used_bytes, 0);
@@ -118,7 +123,7 @@ fn the_clock_counts_repeated_products() {
     let op = Matmul::new(96, 96, 96);
     let run = |repeats| {
         let call = Call::new(&op, (&values).into(), (&values).into()).unwrap();
-        let started = call.start(&opened, How { repeats, timed: true, download: 96 * 96 }).unwrap();
+        let started = call.start(&opened, How { repeats, timed: true, download: call.problem.extent() }).unwrap();
         pollster::block_on(opened.device.finish(started.running)).unwrap()
     };
     let (once, often) = (run(1), run(64));
@@ -149,7 +154,7 @@ fn a_dropped_call_gives_its_memory_back_when_the_gpu_is_done() {
     let op = Matmul::new(64, 64, 64);
     for _ in 0..50 {
         let call = Call::new(&op, (&values).into(), (&values).into()).unwrap();
-        drop(call.start(&opened, How { download: 64 * 64, ..ONCE }).unwrap());
+        drop(call.start(&opened, How { download: call.problem.extent(), ..ONCE }).unwrap());
     }
     pollster::block_on(opened.device.synchronize()).unwrap();
     assert_eq!(opened.device.memory().used_bytes, 0);
@@ -163,7 +168,7 @@ fn an_operand_that_nobody_reads_is_given_back() {
     assert_eq!(device.memory().used_bytes, 0);
     let kept = device.upload(&HostSlice::from(&whole(1000))).unwrap();
     assert_eq!(device.memory().buffers, 1);
-    assert_eq!(pollster::block_on(device.download(&kept, 1000)).unwrap().into_vec(), whole(1000));
+    assert_eq!(pollster::block_on(device.download(&kept, f32s(1000))).unwrap().into_vec(), whole(1000));
 }
 
 /// A driver that says at some submission that the device is lost, and one that says nothing and does nothing.
@@ -213,7 +218,7 @@ fn a_result_that_did_not_arrive_is_not_given() {
     });
     let Some((device, _)) = opened else { return };
     let buffer = device.upload(&HostSlice::from(&whole(100))).unwrap();
-    let error = pollster::block_on(device.download(&buffer, 100)).unwrap_err();
+    let error = pollster::block_on(device.download(&buffer, f32s(100))).unwrap_err();
     assert_eq!(*error, Error::DeviceLost { reason: "the result did not arrive".to_owned() });
     assert!(device.lost().is_some());
 }

@@ -19,6 +19,7 @@ pub(crate) use submit::Running;
 
 use super::pool::Pool;
 use super::{Backend, Bound, Finished, How, MemoryStats};
+use crate::dtype::Extent;
 use crate::error::{Error, Result};
 use crate::host::{HostSlice, HostVec};
 use crate::info::Caps;
@@ -68,7 +69,7 @@ impl Backend for WebGl2 {
         self.complete(running)
     }
 
-    fn download(&self, buffer: &Buffer, _elements: u64) -> impl Future<Output = Result<HostVec>> {
+    fn download(&self, buffer: &Buffer, _: Extent) -> impl Future<Output = Result<HostVec>> {
         self.read_back(buffer)
     }
 

@@ -63,7 +63,7 @@ impl WebGl2 {
         for _ in 0..how.repeats {
             self.draw(&program, &params, &samplers, &out, dispatch.params.k);
         }
-        let wanted = (how.download > 0).then_some(out);
+        let wanted = (!how.download.is_empty()).then_some(out);
         let (now, later) = if how.timed { (None, wanted) } else { (wanted, None) };
         let reading = match now {
             Some(matrix) => Some(self.pack(matrix)?),

@@ -287,7 +287,7 @@ impl WebGpu {
             }
         }
         let index = self.recipe(state, problem)?;
-        let out = self.storage(problem.elements() * 4)?;
+        let out = self.storage(problem.extent().bytes())?;
         // What a plan binds without reading still has to be a buffer. Launches that follow may use it too, since they run in order.
         let scratch_bytes = state.recipes[index].plan.scratch_bytes;
         let needs_scratch = scratch_bytes > 0 || operands.iter().any(Option::is_none);

@@ -95,7 +95,12 @@ impl WebGpu {
     #[cfg(not(target_arch = "wasm32"))]
     pub(super) fn write(&self, buffer: &Buffer, values: &HostSlice<'_>) -> Result<()> {
         self.batches.submit_users(&buffer.raw);
-        self.queue.write_buffer(&buffer.raw, 0, bytemuck::cast_slice(values.0));
+        // Writes are of whole words, and the buffer has room for one.
+        let (words, rest) = values.bytes().split_at(values.bytes().len() / 4 * 4);
+        self.queue.write_buffer(&buffer.raw, 0, words);
+        if let [low, high] = *rest {
+            self.queue.write_buffer(&buffer.raw, words.len() as u64, &[low, high, 0, 0]);
+        }
         Ok(())
     }
 

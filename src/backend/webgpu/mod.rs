@@ -19,6 +19,7 @@ pub(crate) use buffer::Buffer;
 pub(crate) use submit::Running;
 
 use super::{Backend, Bound, Finished, How, MemoryStats};
+use crate::dtype::Extent;
 use crate::error::Result;
 use crate::host::{HostSlice, HostVec};
 use crate::info::Caps;
@@ -76,13 +77,13 @@ impl Backend for WebGpu {
     }
 
     fn upload(&self, values: &HostSlice<'_>) -> Result<Buffer> {
-        let buffer = self.storage(values.len() * 4)?;
+        let buffer = self.storage(values.len() * values.dtype().bytes())?;
         self.write(&buffer, values)?;
         Ok(buffer)
     }
 
     fn allocate(&self, _plan: &Plan, problem: &Problem) -> Result<Buffer> {
-        self.storage(problem.elements() * 4)
+        self.storage(problem.extent().bytes())
     }
 
     fn submit(&self, plan: &Plan, operands: [Option<Bound<'_, Buffer>>; 3], out: &Buffer, how: How) -> Result<Running> {
@@ -97,8 +98,8 @@ impl Backend for WebGpu {
         self.complete(running)
     }
 
-    fn download(&self, buffer: &Buffer, elements: u64) -> impl Future<Output = Result<HostVec>> {
-        self.read_back(buffer, elements)
+    fn download(&self, buffer: &Buffer, extent: Extent) -> impl Future<Output = Result<HostVec>> {
+        self.read_back(buffer, extent)
     }
 
     async fn synchronize(&self) -> Result<()> {
@@ -124,8 +125,11 @@ mod tests {
     use super::*;
     use crate::backend::device::{Device, Opened};
     use crate::call::Call;
+    use crate::dtype::DType;
     use crate::ops::matmul::Matmul;
     use crate::options::Options;
+
+    const NINE: Extent = Extent { elements: 81, dtype: DType::F32 };
 
     fn webgpu() -> Option<(WebGpu, crate::info::DeviceInfo)> {
         let opened = pollster::block_on(open(&Options::default())).ok();
@@ -142,9 +146,9 @@ mod tests {
         let Some((device, _)) = webgpu() else { return };
         let values: Vec<f32> = (0..81).map(|i| f32::from(u8::from(i / 9 == i % 9))).collect();
         let (a, bad) = (device.upload(&(&values).into()).unwrap(), device.upload(&(&values).into()).unwrap());
-        let problem = Matmul::new(9, 9, 9).check(81, 81).unwrap();
+        let problem = Matmul::new(9, 9, 9).check(DType::F32, 81, 81).unwrap();
         let queue = |x: &Buffer| device.queue(&problem, [Some(x), Some(&a)]).map(|out| out.expect("there is a queue"));
-        let read = |x: &Buffer| pollster::block_on(device.download(x, 81)).map(HostVec::into_vec);
+        let read = |x: &Buffer| pollster::block_on(device.download(x, NINE)).map(HostVec::into_vec);
         for _ in 0..2 {
             let before = queue(&a).unwrap();
             assert_eq!(read(&before).unwrap(), values);
@@ -172,14 +176,14 @@ mod tests {
     fn nothing_waits_for_ever() {
         let Some((device, _)) = webgpu() else { return };
         let a = device.upload(&(&[2.0f32; 81]).into()).unwrap();
-        let problem = Matmul::new(9, 9, 9).check(81, 81).unwrap();
+        let problem = Matmul::new(9, 9, 9).check(DType::F32, 81, 81).unwrap();
         let out = device.queue(&problem, [Some(&a), Some(&a)]).unwrap().expect("there is a queue");
         let deadline = std::time::Instant::now() + std::time::Duration::from_secs(10);
         while device.batches.is_recording() {
             assert!(std::time::Instant::now() < deadline, "still not submitted");
             std::thread::sleep(std::time::Duration::from_millis(1));
         }
-        assert_eq!(pollster::block_on(device.download(&out, 81)).unwrap().into_vec(), [36.0; 81]);
+        assert_eq!(pollster::block_on(device.download(&out, NINE)).unwrap().into_vec(), [36.0; 81]);
     }
 
     /// Limits far below the device's: every operand is split, k too, and the parts make up the product.
@@ -196,7 +200,7 @@ mod tests {
         for (transpose_a, transpose_b) in [(false, false), (true, false), (false, true), (true, true)] {
             let op = Matmul::new(m as u64, k as u64, n as u64).transpose_a(transpose_a).transpose_b(transpose_b).plus(2.0, &c);
             let call = Call::new(&op, (&a).into(), (&b).into()).unwrap();
-            let how = How { repeats: 1, timed: false, download: (m * n) as u64 };
+            let how = How { repeats: 1, timed: false, download: call.problem.extent() };
             let started = call.start(&opened, how).unwrap();
             assert!(started.plan.dispatches.len() > 10, "{}", started.plan);
             accumulates |= started.plan.dispatches.iter().any(|dispatch| dispatch.kernel.constant("ACCUMULATES") == 1);

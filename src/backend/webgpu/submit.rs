@@ -10,6 +10,9 @@ use super::buffer::{Buffer, Room};
 use super::launch::{PARAMS_STRIDE_BYTES, ScopeFuture, Scopes, add_params, launch};
 use crate::backend::{Bound, Finished, How};
 use crate::clock::Stopwatch;
+#[cfg(not(target_arch = "wasm32"))]
+use crate::dtype::DType;
+use crate::dtype::Extent;
 use crate::error::{Error, Result};
 use crate::host::HostVec;
 use crate::plan::Plan;
@@ -20,7 +23,7 @@ pub(crate) struct Running {
     queued: Vec<Arc<Verdict>>,
     faults: Vec<ScopeFuture>,
     started: Stopwatch,
-    elements: u64,
+    download: Extent,
     /// The result's copy, unless the clock outside has to see the kernel alone first.
     staging: Option<Staging>,
     /// What is copied once the kernel's time is known.
@@ -71,8 +74,8 @@ impl WebGpu {
             queued,
             faults,
             started: Stopwatch::start(),
-            elements: how.download,
-            later: (staging.is_none() && how.download > 0).then(|| wgpu::Buffer::clone(&out.raw)),
+            download: how.download,
+            later: (staging.is_none() && !how.download.is_empty()).then(|| wgpu::Buffer::clone(&out.raw)),
             staging,
             ticks,
             timed: how.timed,
@@ -102,8 +105,8 @@ impl WebGpu {
         }
         let has_clock = how.timed && self.timestamp_period_ns.is_some();
         let ticks = if has_clock { Some(self.staging(2 * 8)?) } else { None };
-        let at_once = how.download > 0 && (!how.timed || has_clock);
-        let staging = if at_once { Some(self.staging(how.download * 4)?) } else { None };
+        let at_once = !how.download.is_empty() && (!how.timed || has_clock);
+        let staging = if at_once { Some(self.staging(how.download.bytes())?) } else { None };
 
         let mut words = Vec::new();
         add_params(&mut words, plan);
@@ -143,18 +146,20 @@ impl WebGpu {
 
     /// Room for a result on its way to the host.
     fn staging(&self, bytes: u64) -> Result<Staging> {
+        // Copies are of whole words.
+        let bytes = bytes.next_multiple_of(4);
         Ok(Staging { buffer: self.mappable(bytes)?, bytes, is_asked_for: false })
     }
 
     pub(super) async fn complete(&self, running: Running) -> Result<Finished> {
-        let Running { queued, faults, started, elements, mut staging, later, ticks, timed, _params } = running;
+        let Running { queued, faults, started, download, mut staging, later, ticks, timed, _params } = running;
         let mut kernel_ms = 0.0;
         if timed && ticks.is_none() {
             self.work_done().await;
             kernel_ms = started.ms();
         }
         if let Some(from) = later {
-            let room = self.staging(elements * 4)?;
+            let room = self.staging(download.bytes())?;
             let mut encoder = self.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
             room.fill(&mut encoder, &from);
             self.queue.submit([encoder.finish()]);
@@ -177,7 +182,7 @@ impl WebGpu {
         let mut data = None;
         if let Some((mapping, staging)) = mapped {
             self.mapped(mapping.await)?;
-            data = Some(self.read(&staging)?);
+            data = Some(self.read(&staging, download)?);
         }
         match self.health.lost() {
             Some(reason) => Err(Box::new(Error::DeviceLost { reason })),
@@ -185,11 +190,11 @@ impl WebGpu {
         }
     }
 
-    pub(super) async fn read_back(&self, buffer: &Buffer, elements: u64) -> Result<HostVec> {
-        let how = How { repeats: 0, timed: false, download: elements };
+    pub(super) async fn read_back(&self, buffer: &Buffer, extent: Extent) -> Result<HostVec> {
+        let how = How { repeats: 0, timed: false, download: extent };
         let running = self.start(&Plan { dispatches: Vec::new(), scratch_bytes: 0 }, [None, None, None], buffer, how)?;
         // Without elements nothing is copied.
-        Ok(self.complete(running).await?.data.unwrap_or_else(HostVec::empty))
+        Ok(self.complete(running).await?.data.unwrap_or_else(|| HostVec::empty(extent.dtype)))
     }
 
     /// What no scope caught.
@@ -261,9 +266,9 @@ impl WebGpu {
         Box::new(Error::DeviceLost { reason: self.health.lost().unwrap_or_else(|| "the result could not be mapped".to_owned()) })
     }
 
-    fn read(&self, staging: &Staging) -> Result<HostVec> {
+    fn read(&self, staging: &Staging, extent: Extent) -> Result<HostVec> {
         match staging.buffer.get_mapped_range(0..staging.bytes) {
-            Ok(view) => copy(&view),
+            Ok(view) => copy(&view, extent),
             // It was mapped, so it was lost since.
             Err(_) => Err(self.unmapped()),
         }
@@ -281,16 +286,23 @@ impl WebGpu {
 }
 
 #[cfg(not(target_arch = "wasm32"))]
-fn copy(view: &wgpu::BufferView) -> Result<HostVec> {
-    let values: &[f32] = bytemuck::cast_slice(view);
-    let mut out = Vec::new();
-    out.try_reserve_exact(values.len()).map_err(|_| Box::new(Error::OutOfMemory { bytes: view.len() as u64, place: "the host" }))?;
-    out.extend_from_slice(values);
-    Ok(HostVec(out))
+fn copy(view: &wgpu::BufferView, extent: Extent) -> Result<HostVec> {
+    fn copy<T: bytemuck::AnyBitPattern>(view: &[u8]) -> Result<Vec<T>> {
+        let values: &[T] = bytemuck::cast_slice(view);
+        let mut out = Vec::new();
+        out.try_reserve_exact(values.len()).map_err(|_| Error::OutOfMemory { bytes: view.len() as u64, place: "the host" })?;
+        out.extend_from_slice(values);
+        Ok(out)
+    }
+    let view = &view[..extent.bytes() as usize];
+    match extent.dtype {
+        DType::F32 => copy::<f32>(view).map(HostVec::from),
+        DType::F16 => copy::<half::f16>(view).map(HostVec::from),
+    }
 }
 
 #[cfg(target_arch = "wasm32")]
-fn copy(view: &wgpu::BufferView) -> Result<HostVec> {
+fn copy(view: &wgpu::BufferView, _: Extent) -> Result<HostVec> {
     let bytes = view.as_uint8array();
     let elements = bytes.length() / 4;
     let out = crate::backend::cpu::wasm::new_array(u64::from(elements))?;

@@ -95,6 +95,7 @@ fn scratch_bytes(m: u32, n: u32, parts: u32) -> u64 {
 
 /// A plan for the kernel, on a GPU of so many multiprocessors.
 pub fn cuda(problem: &Problem, caps: &Caps, multiprocessors: u32) -> Result<Plan> {
+    super::only_f32(problem)?;
     let matrices = bindings(problem, caps)?;
     if problem.elements() == 0 {
         return Ok(Plan { dispatches: Vec::new(), scratch_bytes: 0 });
@@ -140,6 +141,7 @@ pub fn cuda(problem: &Problem, caps: &Caps, multiprocessors: u32) -> Result<Plan
 
 /// A plan for cuBLASLt; None for what it does not take: sums of no terms, and numbers past 31 bits.
 pub fn cublaslt(problem: &Problem, caps: &Caps) -> Result<Option<Plan>> {
+    super::only_f32(problem)?;
     let bindings = bindings(problem, caps)?;
     let strides = [problem.a.stride, problem.b.stride, problem.c.map_or(0, |c| c.stride)];
     let largest = strides.into_iter().chain([problem.m, problem.k, problem.n].map(u64::from)).max().unwrap_or(0);

@@ -16,6 +16,7 @@ use js_sys::{Float32Array, Float64Array, Object, Reflect, Uint8Array, WebAssembl
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
 
+use crate::dtype::Extent;
 use crate::error::{Error, Result};
 use crate::host::{HostSlice, HostVec};
 use crate::kernels::Kernel;
@@ -283,8 +284,8 @@ pub(crate) fn new_array(elements: u64) -> Result<Float32Array> {
     Ok(array.unchecked_into())
 }
 
-pub(super) fn array(elements: u64) -> Result<HostVec> {
-    new_array(elements).map(HostVec)
+pub(super) fn array(extent: Extent) -> Result<HostVec> {
+    new_array(extent.elements).map(HostVec)
 }
 
 pub(super) fn copy(from: &HostSlice<'_>, to: &mut HostVec) {

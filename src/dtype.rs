@@ -1,0 +1,70 @@
+//! What the elements of a matrix are.
+
+use std::fmt;
+
+/// The type of a matrix's elements. Sums are f32 in each case.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum DType {
+    /// IEEE 754 binary32.
+    F32,
+    /// IEEE 754 binary16: 11 bits of precision, magnitudes up to 65,504.
+    #[cfg(not(target_arch = "wasm32"))]
+    F16,
+}
+
+impl DType {
+    /// All of them.
+    pub const ALL: &[Self] = &[
+        Self::F32,
+        #[cfg(not(target_arch = "wasm32"))]
+        Self::F16,
+    ];
+
+    /// Bytes of an element.
+    pub const fn bytes(self) -> u64 {
+        match self {
+            Self::F32 => 4,
+            #[cfg(not(target_arch = "wasm32"))]
+            Self::F16 => 2,
+        }
+    }
+
+    /// The name that reports and the command line use.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::F32 => "f32",
+            #[cfg(not(target_arch = "wasm32"))]
+            Self::F16 => "f16",
+        }
+    }
+
+    /// The type of that name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|dtype| dtype.name() == name)
+    }
+}
+
+impl fmt::Display for DType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// How much a buffer holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Extent {
+    pub elements: u64,
+    pub dtype: DType,
+}
+
+impl Extent {
+    /// Bytes of all of it.
+    pub(crate) fn bytes(self) -> u64 {
+        self.elements * self.dtype.bytes()
+    }
+
+    pub(crate) fn is_empty(self) -> bool {
+        self.elements == 0
+    }
+}
