@@ -17,6 +17,7 @@ on_ci() { [ "${CI:-}" = true ]; }
 
 # The CLI writes the glue that the crate's own wasm-bindgen expects, so their versions must be equal.
 WASM_PACK_VERSION=0.15.1
+CARGO_HACK_VERSION=0.6.46
 WASM_BINDGEN_VERSION=
 if [ -f "$ROOT/Cargo.lock" ]; then
     WASM_BINDGEN_VERSION=$(awk '
@@ -25,6 +26,7 @@ if [ -f "$ROOT/Cargo.lock" ]; then
 fi
 
 PATH=$TOOLS/wasm-bindgen-$WASM_BINDGEN_VERSION/bin:$TOOLS/wasm-pack-$WASM_PACK_VERSION/bin:$PATH
+PATH=$TOOLS/cargo-hack-$CARGO_HACK_VERSION/bin:$PATH
 PATH=$ROOT/scripts/node_modules/.bin:$PATH
 export PATH
 
@@ -32,9 +34,10 @@ export PATH
 has_version() { have "$1" && [ "$("$1" --version 2>/dev/null | awk '{ print $2; exit }')" = "$2" ]; }
 
 # Loading std is what fails where the target is missing or was built by another compiler.
-has_wasm_target() {
-    (cd "$ROOT" && echo 'fn main() {}' | rustc --target wasm32-unknown-unknown --emit=dep-info -o - - >/dev/null 2>&1)
+has_target() {
+    (cd "$ROOT" && echo 'fn main() {}' | rustc --target "$1" --emit=dep-info -o - - >/dev/null 2>&1)
 }
+has_wasm_target() { has_target wasm32-unknown-unknown; }
 
 # first COMMAND-OR-PATH...: the path of the first that can be run.
 first() {

@@ -127,7 +127,7 @@ impl Gpu {
         }
         // Refuses what is wrong before anything is sent.
         let [a, b] = operands.clone();
-        let kernel = opened.device.plan(&Call::new(op, a, b)?.problem)?.kernel();
+        let kernel = opened.device.plan(&Call::new(op, a, b)?.op)?.kernel();
         for operand in &mut operands {
             // Host operands go to the device once, as they are stored.
             if let Operand::Host(values) = operand
@@ -139,7 +139,7 @@ impl Gpu {
         }
         let [a, b] = operands;
         let call = Call::new(op, a, b)?;
-        let nothing = Extent { elements: 0, ..call.problem.extent() };
+        let nothing = Extent { elements: 0, ..call.op.extent() };
         let mut schedule = Schedule::new(min_ms);
         while schedule.samples_ms.len() < samples.max(1) as usize {
             between().await?;

@@ -194,7 +194,7 @@ impl Gpu {
     pub(crate) fn queue(&self, call: &Call<'_>) -> Result<Option<Tensor>> {
         let opened = self.current()?;
         let out = call.queue(&opened)?;
-        Ok(out.map(|out| Tensor::new(call.problem.sides(), call.problem.result, out, opened)))
+        Ok(out.map(|out| Tensor::new(call.op.shape(), call.op.extent().dtype, out, opened)))
     }
 
     /// Checks, uploads and submits; what is left is waiting.
@@ -340,7 +340,7 @@ fn changed_meanwhile() -> Box<Error> {
 }
 
 fn start(call: &Call<'_>, opened: &Opened, want: Want) -> Result<Option<Started>> {
-    let extent = call.problem.extent();
+    let extent = call.op.extent();
     if extent.is_empty() && !want.keep {
         return Ok(None);
     }
@@ -394,12 +394,12 @@ impl Pending<'_> {
 
 async fn complete(call: &Call<'_>, opened: &Arc<Opened>, started: Result<Option<Started>>, clock: &Stopwatch) -> Result<Report<Output>> {
     let (data, kernel, upload_ms, kernel_ms, device_clock) = match started? {
-        None => (Output::Host(HostVec::empty(call.problem.result)), "none".to_owned(), 0.0, 0.0, false),
+        None => (Output::Host(HostVec::empty(call.op.extent().dtype)), "none".to_owned(), 0.0, 0.0, false),
         Some(Started { running, out, plan, upload_ms }) => {
             let finished = opened.device.finish(running).await?;
             let data = match finished.data {
                 Some(values) => Output::Host(values),
-                None => Output::Tensor(Tensor::new(call.problem.sides(), call.problem.result, out, Arc::clone(opened))),
+                None => Output::Tensor(Tensor::new(call.op.shape(), call.op.extent().dtype, out, Arc::clone(opened))),
             };
             (data, plan.kernel(), upload_ms, finished.kernel_ms, finished.device_clock)
         }

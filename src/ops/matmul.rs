@@ -1,7 +1,7 @@
 //! The matrix product: C ← α·op(A)·op(B) + β·C with sums in f32, as xGEMM of the BLAS defines it
 //! (Dongarra, Du Croz, Duff, Hammarling, "A set of level 3 basic linear algebra subprograms", 1990), with matrices stored by rows.
 
-use crate::dtype::{DType, Extent};
+use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::host::HostSlice;
 
@@ -171,16 +171,6 @@ impl Problem {
     /// Elements of the result.
     pub fn elements(&self) -> u64 {
         u64::from(self.m) * u64::from(self.n)
-    }
-
-    /// Rows and columns of the result.
-    pub(crate) fn sides(&self) -> (u64, u64) {
-        (self.m.into(), self.n.into())
-    }
-
-    /// How much the result holds.
-    pub(crate) fn extent(&self) -> Extent {
-        Extent { elements: self.elements(), dtype: self.result }
     }
 
     /// Whether A and B are read at all.

@@ -23,8 +23,8 @@ use crate::dtype::Extent;
 use crate::error::{Error, Result};
 use crate::host::{HostSlice, HostVec};
 use crate::info::{BackendId, Caps, DeviceInfo, DeviceKind, OtherBackend};
-use crate::ops::matmul::Problem;
-use crate::plan::{self, Plan};
+use crate::ops::Op;
+use crate::plan::{self, Params, Plan, Slot};
 
 /// The most that is kept of what tensors held. New memory is slow to write at first, the system clearing it page by page.
 const POOL_BYTES: u64 = 64 << 20;
@@ -35,7 +35,7 @@ pub(crate) struct Cpu {
     pool: Pool<HostVec>,
 }
 
-/// A tensor's values: written once, by the upload or by the product that it is the result of.
+/// A tensor's values: written once, by the upload or by what it is the result of.
 pub(crate) struct Buffer {
     values: OnceLock<Pooled<HostVec>>,
     extent: Extent,
@@ -103,7 +103,8 @@ impl Backend for Cpu {
     type Buffer = Buffer;
     type Running = Running;
 
-    fn plan(&self, problem: &Problem) -> Result<Plan> {
+    fn plan(&self, op: &Op) -> Result<Plan> {
+        let Op::Matmul(problem) = op;
         Ok(plan::matmul::cpu(problem, self.engine.variant()))
     }
 
@@ -114,17 +115,17 @@ impl Backend for Cpu {
         Ok(Buffer { values: copy.into(), extent })
     }
 
-    fn allocate(&self, _plan: &Plan, problem: &Problem) -> Result<Buffer> {
-        Ok(Buffer { values: OnceLock::new(), extent: problem.extent() })
+    fn allocate(&self, _plan: &Plan, op: &Op) -> Result<Buffer> {
+        Ok(Buffer { values: OnceLock::new(), extent: op.extent() })
     }
 
-    fn submit(&self, plan: &Plan, operands: [Option<Bound<'_, Buffer>>; 3], out: &Buffer, how: How) -> Result<Running> {
+    fn submit(&self, plan: &Plan, operands: &[Option<Bound<'_, Buffer>>], out: &Buffer, how: How) -> Result<Running> {
         let stopwatch = Stopwatch::start();
-        let [a, b, c] = &operands;
-        let operands = [host(a.as_ref())?, host(b.as_ref())?, host(c.as_ref())?];
+        let input = |slot: Slot| host(operands.get(slot.index() - Slot::A.index()).and_then(Option::as_ref));
         let [dispatch] = &plan.dispatches[..] else { return Err(Error::internal("a plan for the CPU in parts")) };
-        let compute =
-            |out: &mut HostVec| (0..how.repeats).try_for_each(|_| self.engine.matmul(&dispatch.params, &dispatch.kernel, &operands, out));
+        let Params::Matmul(params) = &dispatch.params;
+        let operands = [input(Slot::A)?, input(Slot::B)?, input(Slot::C)?];
+        let compute = |out: &mut HostVec| (0..how.repeats).try_for_each(|_| self.engine.matmul(params, &dispatch.kernel, &operands, out));
         let data = if !how.download.is_empty() {
             let mut given = engine::array(how.download)?;
             compute(&mut given)?;

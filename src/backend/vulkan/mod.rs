@@ -33,7 +33,7 @@ use crate::dtype::Extent;
 use crate::error::Result;
 use crate::host::{HostSlice, HostVec};
 use crate::info::Caps;
-use crate::ops::matmul::Problem;
+use crate::ops::Op;
 use crate::plan::{self, Plan};
 
 /// Bytes of free buffers on the host kept for reuse: a few operands' pieces, and a result at 4096.
@@ -56,8 +56,8 @@ impl Backend for Vulkan {
     type Buffer = Buffer;
     type Running = Running;
 
-    fn plan(&self, problem: &Problem) -> Result<Plan> {
-        plan::matmul::compute(problem, &self.caps)
+    fn plan(&self, op: &Op) -> Result<Plan> {
+        plan::compute(op, &self.caps)
     }
 
     fn upload(&self, values: &HostSlice<'_>) -> Result<Buffer> {
@@ -66,11 +66,11 @@ impl Backend for Vulkan {
         Ok(buffer)
     }
 
-    fn allocate(&self, _plan: &Plan, problem: &Problem) -> Result<Buffer> {
-        self.storage(problem.extent().bytes())
+    fn allocate(&self, _plan: &Plan, op: &Op) -> Result<Buffer> {
+        self.storage(op.extent().bytes())
     }
 
-    fn submit(&self, plan: &Plan, operands: [Option<Bound<'_, Buffer>>; 3], out: &Buffer, how: How) -> Result<Running> {
+    fn submit(&self, plan: &Plan, operands: &[Option<Bound<'_, Buffer>>], out: &Buffer, how: How) -> Result<Running> {
         self.start(plan, operands, out, how)
     }
 

@@ -85,7 +85,7 @@ fn a_product_in_many_parts_is_right() {
     for (transpose_a, transpose_b) in [(false, false), (true, false), (false, true), (true, true)] {
         let op = Matmul::new(m as u64, k as u64, n as u64).transpose_a(transpose_a).transpose_b(transpose_b).plus(2.0, &c);
         let call = Call::new(&op, (&a).into(), (&b).into()).unwrap();
-        let started = call.start(&opened, How { download: call.problem.extent(), ..ONCE }).unwrap();
+        let started = call.start(&opened, How { download: call.op.extent(), ..ONCE }).unwrap();
         assert!(started.plan.dispatches.len() > 10, "{}", started.plan);
         accumulates |= started.plan.dispatches.iter().any(|dispatch| dispatch.kernel.constant("ACCUMULATES") == 1);
         let data = pollster::block_on(opened.device.finish(started.running)).unwrap().data.unwrap().into_vec();
@@ -123,7 +123,7 @@ fn the_clock_counts_repeated_products() {
     let op = Matmul::new(96, 96, 96);
     let run = |repeats| {
         let call = Call::new(&op, (&values).into(), (&values).into()).unwrap();
-        let started = call.start(&opened, How { repeats, timed: true, download: call.problem.extent() }).unwrap();
+        let started = call.start(&opened, How { repeats, timed: true, download: call.op.extent() }).unwrap();
         pollster::block_on(opened.device.finish(started.running)).unwrap()
     };
     let (once, often) = (run(1), run(64));
@@ -154,7 +154,7 @@ fn a_dropped_call_gives_its_memory_back_when_the_gpu_is_done() {
     let op = Matmul::new(64, 64, 64);
     for _ in 0..50 {
         let call = Call::new(&op, (&values).into(), (&values).into()).unwrap();
-        drop(call.start(&opened, How { download: call.problem.extent(), ..ONCE }).unwrap());
+        drop(call.start(&opened, How { download: call.op.extent(), ..ONCE }).unwrap());
     }
     pollster::block_on(opened.device.synchronize()).unwrap();
     assert_eq!(opened.device.memory().used_bytes, 0);

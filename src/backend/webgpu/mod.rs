@@ -23,7 +23,7 @@ use crate::dtype::Extent;
 use crate::error::Result;
 use crate::host::{HostSlice, HostVec};
 use crate::info::Caps;
-use crate::ops::matmul::Problem;
+use crate::ops::Op;
 use crate::plan::{self, Plan};
 
 /// An open device.
@@ -72,8 +72,8 @@ impl Backend for WebGpu {
     type Buffer = Buffer;
     type Running = Running;
 
-    fn plan(&self, problem: &Problem) -> Result<Plan> {
-        plan::matmul::compute(problem, &self.caps)
+    fn plan(&self, op: &Op) -> Result<Plan> {
+        plan::compute(op, &self.caps)
     }
 
     fn upload(&self, values: &HostSlice<'_>) -> Result<Buffer> {
@@ -82,16 +82,16 @@ impl Backend for WebGpu {
         Ok(buffer)
     }
 
-    fn allocate(&self, _plan: &Plan, problem: &Problem) -> Result<Buffer> {
-        self.storage(problem.extent().bytes())
+    fn allocate(&self, _plan: &Plan, op: &Op) -> Result<Buffer> {
+        self.storage(op.extent().bytes())
     }
 
-    fn submit(&self, plan: &Plan, operands: [Option<Bound<'_, Buffer>>; 3], out: &Buffer, how: How) -> Result<Running> {
+    fn submit(&self, plan: &Plan, operands: &[Option<Bound<'_, Buffer>>], out: &Buffer, how: How) -> Result<Running> {
         self.start(plan, operands, out, how)
     }
 
-    fn queue(&self, problem: &Problem, operands: [Option<&Buffer>; 2]) -> Result<Option<Buffer>> {
-        self.record(problem, operands)
+    fn queue(&self, op: &Op, operands: [Option<&Buffer>; 2]) -> Result<Option<Buffer>> {
+        self.record(op, operands)
     }
 
     fn finish(&self, running: Running) -> impl Future<Output = Result<Finished>> {
@@ -146,8 +146,8 @@ mod tests {
         let Some((device, _)) = webgpu() else { return };
         let values: Vec<f32> = (0..81).map(|i| f32::from(u8::from(i / 9 == i % 9))).collect();
         let (a, bad) = (device.upload(&(&values).into()).unwrap(), device.upload(&(&values).into()).unwrap());
-        let problem = Matmul::new(9, 9, 9).check(DType::F32, 81, 81).unwrap();
-        let queue = |x: &Buffer| device.queue(&problem, [Some(x), Some(&a)]).map(|out| out.expect("there is a queue"));
+        let op = Op::Matmul(Matmul::new(9, 9, 9).check(DType::F32, 81, 81).unwrap());
+        let queue = |x: &Buffer| device.queue(&op, [Some(x), Some(&a)]).map(|out| out.expect("there is a queue"));
         let read = |x: &Buffer| pollster::block_on(device.download(x, NINE)).map(HostVec::into_vec);
         for _ in 0..2 {
             let before = queue(&a).unwrap();
@@ -176,8 +176,8 @@ mod tests {
     fn nothing_waits_for_ever() {
         let Some((device, _)) = webgpu() else { return };
         let a = device.upload(&(&[2.0f32; 81]).into()).unwrap();
-        let problem = Matmul::new(9, 9, 9).check(DType::F32, 81, 81).unwrap();
-        let out = device.queue(&problem, [Some(&a), Some(&a)]).unwrap().expect("there is a queue");
+        let op = Op::Matmul(Matmul::new(9, 9, 9).check(DType::F32, 81, 81).unwrap());
+        let out = device.queue(&op, [Some(&a), Some(&a)]).unwrap().expect("there is a queue");
         let deadline = std::time::Instant::now() + std::time::Duration::from_secs(10);
         while device.batches.is_recording() {
             assert!(std::time::Instant::now() < deadline, "still not submitted");
@@ -200,7 +200,7 @@ mod tests {
         for (transpose_a, transpose_b) in [(false, false), (true, false), (false, true), (true, true)] {
             let op = Matmul::new(m as u64, k as u64, n as u64).transpose_a(transpose_a).transpose_b(transpose_b).plus(2.0, &c);
             let call = Call::new(&op, (&a).into(), (&b).into()).unwrap();
-            let how = How { repeats: 1, timed: false, download: call.problem.extent() };
+            let how = How { repeats: 1, timed: false, download: call.op.extent() };
             let started = call.start(&opened, how).unwrap();
             assert!(started.plan.dispatches.len() > 10, "{}", started.plan);
             accumulates |= started.plan.dispatches.iter().any(|dispatch| dispatch.kernel.constant("ACCUMULATES") == 1);
