@@ -3,6 +3,8 @@
 
 use std::fmt;
 
+#[cfg(not(target_arch = "wasm32"))]
+use crate::dtype::DType;
 use crate::error::Error;
 
 /// What computes.
@@ -115,6 +117,27 @@ pub struct Caps {
     pub max_workgroup_bytes: u32,
     /// The longest side of a texture in texels.
     pub max_texture_size: u32,
+    /// The matrix units that kernels of the crate can use.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub matrix_unit: Option<MatrixUnit>,
+}
+
+/// What multiplies small matrices in one instruction, a subgroup at a time.
+#[cfg(not(target_arch = "wasm32"))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MatrixUnit {
+    /// Rows of A and of the sums.
+    pub m: u32,
+    /// Columns of B and of the sums.
+    pub n: u32,
+    /// Columns of A, rows of B.
+    pub k: u32,
+    /// What A's and B's elements are.
+    pub operands: DType,
+    /// What the sums are.
+    pub sums: DType,
+    /// Invocations that share one.
+    pub subgroup_size: u32,
 }
 
 impl Caps {
@@ -127,6 +150,8 @@ impl Caps {
         max_workgroup_invocations: u32::MAX,
         max_workgroup_bytes: u32::MAX,
         max_texture_size: u32::MAX,
+        #[cfg(not(target_arch = "wasm32"))]
+        matrix_unit: None,
     };
 }
 

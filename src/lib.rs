@@ -64,6 +64,8 @@ pub use gpu::{Gpu, Report};
 #[cfg(not(target_arch = "wasm32"))]
 pub use host::Element;
 pub use host::{HostSlice, HostVec};
+#[cfg(not(target_arch = "wasm32"))]
+pub use info::MatrixUnit;
 pub use info::{BackendId, Caps, DeviceInfo, DeviceKind, OtherBackend, Standing};
 pub use ops::matmul::Matmul;
 pub use options::{Choice, Options, PowerPreference};

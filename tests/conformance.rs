@@ -95,3 +95,13 @@ fn every_f16_case_on_simd() {
 fn every_f16_case_on_scalar() {
     every_one_of(&all_f16(), Options::only(BackendId::Scalar));
 }
+
+#[test]
+fn every_f16_case_on_vulkan() {
+    every_one_of(&all_f16(), Options::only(BackendId::Vulkan));
+}
+
+#[test]
+fn every_f16_case_on_webgpu() {
+    every_one_of(&all_f16(), Options::only(BackendId::WebGpu));
+}

@@ -8,7 +8,7 @@ use lapidary::kernels::KernelId;
 use lapidary::ops::matmul::{Problem, Stored};
 use lapidary::plan::matmul::{Params, compute, cublaslt, cuda, fragment};
 use lapidary::plan::{self, Dispatch, Plan, Slot};
-use lapidary::{Caps, DType};
+use lapidary::{Caps, DType, MatrixUnit};
 use proptest::prelude::*;
 
 /// What every WebGPU implementation has.
@@ -20,6 +20,7 @@ const DEFAULTS: Caps = Caps {
     max_workgroup_invocations: 256,
     max_workgroup_bytes: 16_384,
     max_texture_size: 4096,
+    matrix_unit: None,
 };
 
 /// What a large GPU has.
@@ -30,6 +31,10 @@ const LARGE: Caps = Caps {
     max_workgroup_invocations: 1024,
     ..DEFAULTS
 };
+
+/// And one with matrix units.
+const UNITS: Caps =
+    Caps { matrix_unit: Some(MatrixUnit { m: 16, n: 16, k: 16, operands: DType::F16, sums: DType::F32, subgroup_size: 32 }), ..LARGE };
 
 fn problem(m: u32, k: u32, n: u32, transpose_a: bool, transpose_b: bool, reads_c: bool, padding: u64) -> Problem {
     let stored = |swap: bool, rows: u32, columns: u32| {
@@ -72,6 +77,10 @@ fn plans_are_as_written_down() {
         ("cublaslt", cublaslt(&problem(100, 33, 75, false, true, true, 1), &LARGE).map(|plan| plan.expect("it takes that"))),
         ("row", compute(&problem(1, 4096, 4096, false, false, false, 0), &LARGE)),
         ("column", compute(&problem(4096, 300, 1, false, false, true, 0), &LARGE)),
+        ("f16", compute(&Problem { dtype: DType::F16, ..problem(100, 33, 75, true, true, true, 1) }, &LARGE)),
+        ("f16-rounded", compute(&Problem { dtype: DType::F16, result: DType::F16, ..problem(100, 33, 75, false, true, true, 1) }, &LARGE)),
+        ("cooperative", compute(&Problem { dtype: DType::F16, ..plain(4096, 4096, 4096) }, &UNITS)),
+        ("cooperative-rounded", compute(&Problem { dtype: DType::F16, result: DType::F16, ..plain(301, 5000, 99) }, &UNITS)),
         ("fragment", fragment(&problem(100, 33, 75, false, true, true, 1), &DEFAULTS)),
     ];
     for (name, plan) in cases {

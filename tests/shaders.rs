@@ -4,7 +4,10 @@
 use lapidary::kernels::{Kernel, KernelId};
 use lapidary::ops::matmul::{Problem, Stored};
 use lapidary::plan::matmul::compute;
-use lapidary::{Caps, DType};
+use lapidary::{Caps, DType, MatrixUnit};
+use naga::valid::{Capabilities, ValidationFlags, Validator};
+
+const UNIT: MatrixUnit = MatrixUnit { m: 16, n: 16, k: 16, operands: DType::F16, sums: DType::F32, subgroup_size: 32 };
 
 /// Plans of all layouts at sizes that use each tile, and parts that accumulate.
 fn variants() -> Vec<Kernel> {
@@ -16,18 +19,22 @@ fn variants() -> Vec<Kernel> {
             [[64; 3], [512; 3], [1024; 3], [4096; 3], [128, 8192, 128], [1, 5000, 300], [300, 200, 1]],
         ),
         (
+            Caps { binding_alignment_bytes: 256, matrix_unit: Some(UNIT), ..Caps::UNLIMITED },
+            [[511; 3], [1024; 3], [4096; 3], [128, 8192, 128], [300, 200, 3], [300, 200, 4], [300, 200, 5]],
+        ),
+        (
             Caps { binding_alignment_bytes: 256, ..small_bindings },
             [[64; 3], [96; 3], [128; 3], [160; 3], [32, 4096, 32], [1, 9000, 7], [7, 9000, 1]],
         ),
     ] {
         for [m, k, n] in sizes {
-            for bits in 0..32 {
+            for bits in 0..64 {
                 let yes = |bit: u32| bits >> bit & 1 == 1;
                 let stored = |rows: u32, columns: u32, odd: bool| Stored { rows, columns, stride: u64::from(columns) + u64::from(odd) };
                 let c = yes(2).then(|| stored(m, n, false));
                 let problem = Problem {
-                    dtype: DType::F32,
-                    result: DType::F32,
+                    dtype: if yes(5) { DType::F16 } else { DType::F32 },
+                    result: if yes(5) { DType::F16 } else { DType::F32 },
                     m,
                     k,
                     n,
@@ -58,11 +65,19 @@ fn every_variant_validates() {
         let source = kernel.wgsl().expect("the template expands");
         let module = naga::front::wgsl::parse_str(&source)
             .unwrap_or_else(|error| panic!("{kernel} {:?}: {}", kernel.constants, error.emit_to_string(&source)));
-        let mut validator = naga::valid::Validator::new(naga::valid::ValidationFlags::all(), naga::valid::Capabilities::empty());
+        // Every device packs and unpacks f16. For matrix units see `backend/vulkan/pipeline.rs`.
+        let (mut flags, mut capabilities) = (ValidationFlags::all(), Capabilities::SHADER_FLOAT16_IN_FLOAT32);
+        if kernel.id == KernelId::MatmulCooperative {
+            flags.remove(ValidationFlags::CONTROL_FLOW_UNIFORMITY);
+            capabilities |= Capabilities::SUBGROUP | Capabilities::SHADER_FLOAT16 | Capabilities::COOPERATIVE_MATRIX;
+        }
+        let mut validator = Validator::new(flags, capabilities);
         validator.validate(&module).unwrap_or_else(|error| panic!("{kernel} {:?}: {error:?}", kernel.constants));
         let entry = &module.entry_points[0];
         let threads = match kernel.id {
-            KernelId::MatmulSum | KernelId::MatmulVector => [kernel.constant("THREADS"), 1, 1],
+            KernelId::MatmulSum | KernelId::MatmulVector | KernelId::MatmulRound | KernelId::MatmulCooperative => {
+                [kernel.constant("THREADS"), 1, 1]
+            }
             _ => [kernel.constant("THREADS_N"), kernel.constant("THREADS_M"), 1],
         };
         assert_eq!(entry.workgroup_size, threads);
@@ -77,7 +92,7 @@ fn every_variant_validates() {
 fn accumulators_have_constant_indices() {
     // A driver keeps an array in registers only if every index is a constant; the template writes variables instead.
     let variants = variants();
-    for id in [KernelId::MatmulSum, KernelId::MatmulVector] {
+    for id in [KernelId::MatmulSum, KernelId::MatmulVector, KernelId::MatmulRound, KernelId::MatmulCooperative] {
         assert!(variants.iter().any(|kernel| kernel.id == id), "{id:?}");
     }
     assert!(variants.iter().any(|kernel| kernel.constant("PARTS") == 1));

@@ -1,4 +1,4 @@
-// C = alpha * op(A) * op(B) + beta * C in f32, register-tiled.
+// C = alpha * op(A) * op(B) + beta * C with sums in f32, register-tiled.
 //
 // A workgroup computes a TILE_M x TILE_N tile of C, walking k in steps of TILE_K. Each step's slices of A and B lie in workgroup
 // memory with k outermost, so that an invocation reads its 4 rows and 4 columns as one vec4 each. An invocation owns A_GROUPS x
@@ -12,27 +12,16 @@
 //   binding  name    stored as
 //   0        a       m x k (A_SCATTER = 1) or k x m (A_SCATTER = 0)
 //   1        b       k x n (B_SCATTER = 0) or n x k (B_SCATTER = 1)
-//            and those of store.wgsl
+//            read as load.wgsl tells, and those of store.wgsl
 //
 //   PARTS       k is split: group z sums the terms from z * k_part on, and its sums are the z-th of the matrices in out, which
 //               sum.wgsl adds up.
 //   UNROLL      steps of k in the body of the innermost loop.
-//   *_VEC4      rows start at multiples of 4 elements, so that vec4s can be loaded; otherwise four scalars are.
 //   *_SCATTER   the operand is stored with k along its rows: its vec4s are turned when they go to workgroup memory, into rows
 //               padded by one vec4 against bank conflicts.
 //
 // The template's lines begin with //#; kernels/template.rs expands them.
 
-//# if A_VEC4
-@group(0) @binding(0) var<storage, read> a: array<vec4<f32>>;
-//# else
-@group(0) @binding(0) var<storage, read> a: array<f32>;
-//# end
-//# if B_VEC4
-@group(0) @binding(1) var<storage, read> b: array<vec4<f32>>;
-//# else
-@group(0) @binding(1) var<storage, read> b: array<f32>;
-//# end
 const A_STRIDE = TILE_M / 4u + A_SCATTER;
 const B_STRIDE = TILE_N / 4u + B_SCATTER;
 var<workgroup> a_tile: array<array<vec4<f32>, A_STRIDE>, TILE_K>;
@@ -42,14 +31,14 @@ var<workgroup> b_tile: array<array<vec4<f32>, B_STRIDE>, TILE_K>;
 fn a_inside(row: u32, column: u32) -> vec4<f32> {
   let i = params.a_start + row * params.lda;
 //# if A_VEC4
-  return a[(i + column) / 4u];
+  return a_four((i + column) / 4u);
 //# else
 //# if A_SCATTER
   let j = i + column;
-  return vec4<f32>(a[j], a[j + 1u], a[j + 2u], a[j + 3u]);
+  return vec4<f32>(a_at(j), a_at(j + 1u), a_at(j + 2u), a_at(j + 3u));
 //# else
   let j = min(vec4<u32>(column, column + 1u, column + 2u, column + 3u), vec4<u32>(params.m - 1u));
-  return vec4<f32>(a[i + j.x], a[i + j.y], a[i + j.z], a[i + j.w]);
+  return vec4<f32>(a_at(i + j.x), a_at(i + j.y), a_at(i + j.z), a_at(i + j.w));
 //# end
 //# end
 }
@@ -57,14 +46,14 @@ fn a_inside(row: u32, column: u32) -> vec4<f32> {
 fn b_inside(row: u32, column: u32) -> vec4<f32> {
   let i = params.b_start + row * params.ldb;
 //# if B_VEC4
-  return b[(i + column) / 4u];
+  return b_four((i + column) / 4u);
 //# else
 //# if B_SCATTER
   let j = i + column;
-  return vec4<f32>(b[j], b[j + 1u], b[j + 2u], b[j + 3u]);
+  return vec4<f32>(b_at(j), b_at(j + 1u), b_at(j + 2u), b_at(j + 3u));
 //# else
   let j = min(vec4<u32>(column, column + 1u, column + 2u, column + 3u), vec4<u32>(params.n - 1u));
-  return vec4<f32>(b[i + j.x], b[i + j.y], b[i + j.z], b[i + j.w]);
+  return vec4<f32>(b_at(i + j.x), b_at(i + j.y), b_at(i + j.z), b_at(i + j.w));
 //# end
 //# end
 }
@@ -77,10 +66,10 @@ fn a_edge(row: u32, column: u32, end: u32) -> vec4<f32> {
   return select(vec4<f32>(), a_inside(row, column), vec4<u32>(column, column + 1u, column + 2u, column + 3u) < vec4<u32>(end));
 //# else
   let i = params.a_start + row * params.lda + column;
-  var v = vec4<f32>(a[i], 0.0, 0.0, 0.0);
-  if (column + 1u < end) { v.y = a[i + 1u]; }
-  if (column + 2u < end) { v.z = a[i + 2u]; }
-  if (column + 3u < end) { v.w = a[i + 3u]; }
+  var v = vec4<f32>(a_at(i), 0.0, 0.0, 0.0);
+  if (column + 1u < end) { v.y = a_at(i + 1u); }
+  if (column + 2u < end) { v.z = a_at(i + 2u); }
+  if (column + 3u < end) { v.w = a_at(i + 3u); }
   return v;
 //# end
 //# else
@@ -96,10 +85,10 @@ fn b_edge(row: u32, column: u32, end: u32) -> vec4<f32> {
   return select(vec4<f32>(), b_inside(row, column), vec4<u32>(column, column + 1u, column + 2u, column + 3u) < vec4<u32>(end));
 //# else
   let i = params.b_start + row * params.ldb + column;
-  var v = vec4<f32>(b[i], 0.0, 0.0, 0.0);
-  if (column + 1u < end) { v.y = b[i + 1u]; }
-  if (column + 2u < end) { v.z = b[i + 2u]; }
-  if (column + 3u < end) { v.w = b[i + 3u]; }
+  var v = vec4<f32>(b_at(i), 0.0, 0.0, 0.0);
+  if (column + 1u < end) { v.y = b_at(i + 1u); }
+  if (column + 2u < end) { v.z = b_at(i + 2u); }
+  if (column + 3u < end) { v.w = b_at(i + 3u); }
   return v;
 //# end
 //# else

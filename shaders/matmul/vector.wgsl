@@ -1,4 +1,4 @@
-// y = alpha * M * x + beta * c in f32: a product of which one side is a single row or column. M is read once.
+// y = alpha * M * x + beta * c with sums in f32: a product of which one side is a single row or column. M is read once.
 //
 // M has params.n rows, one for each element of y, and params.k columns; y is a matrix of one row to store.wgsl. A workgroup is GROUPS
 // groups of LANES invocations. A group has four neighbouring elements of y, its lanes share the columns, and their sums are added up
@@ -6,52 +6,39 @@
 //
 //   binding  name    stored as
 //   0        a       M: by rows (ALONG = 1), neighbours being neighbouring columns, or by columns (ALONG = 0); lines lda apart
-//   1        x       k elements, ldb apart
-//            and those of store.wgsl
+//   1        b       x, k elements, ldb apart; neighbours if B_VEC4
+//            read as load.wgsl tells, and those of store.wgsl
 //
 //   ALONG       lines of M are rows of it; otherwise they are columns.
 //   PARTS       as in tiled.wgsl.
-//   A_VEC4      lines start at multiples of 4 elements, so that vec4s can be loaded; otherwise four scalars are.
-//   X_VEC4      the same of x, whose elements are then neighbours.
 //
 // What is outside counts as zero by selection, never by multiplication, so that a NaN there cannot spread.
-
-//# if A_VEC4
-@group(0) @binding(0) var<storage, read> a: array<vec4<f32>>;
-//# else
-@group(0) @binding(0) var<storage, read> a: array<f32>;
-//# end
-//# if X_VEC4
-@group(0) @binding(1) var<storage, read> x: array<vec4<f32>>;
-//# else
-@group(0) @binding(1) var<storage, read> x: array<f32>;
-//# end
 
 var<workgroup> sums: array<vec4<f32>, GROUPS * LANES>;
 
 // Four elements of a line from one on, zero from the end of the line on.
-fn a_four(line: u32, start: u32, end: u32) -> vec4<f32> {
+fn a_line(line: u32, start: u32, end: u32) -> vec4<f32> {
   let i = params.a_start + line * params.lda + start;
 //# if A_VEC4
   if (start >= end) { return vec4<f32>(); }
-  return select(vec4<f32>(), a[i / 4u], vec4<u32>(start, start + 1u, start + 2u, start + 3u) < vec4<u32>(end));
+  return select(vec4<f32>(), a_four(i / 4u), vec4<u32>(start, start + 1u, start + 2u, start + 3u) < vec4<u32>(end));
 //# else
   var v = vec4<f32>();
 //# for r in 4
-  if (start + $ru < end) { v[$r] = a[i + $ru]; }
+  if (start + $ru < end) { v[$r] = a_at(i + $ru); }
 //# end
   return v;
 //# end
 }
 
 //# if ALONG
-fn x_four(start: u32, end: u32) -> vec4<f32> {
-//# if X_VEC4
-  return select(vec4<f32>(), x[(params.b_start + start) / 4u], vec4<u32>(start, start + 1u, start + 2u, start + 3u) < vec4<u32>(end));
+fn x_line(start: u32, end: u32) -> vec4<f32> {
+//# if B_VEC4
+  return select(vec4<f32>(), b_four((params.b_start + start) / 4u), vec4<u32>(start, start + 1u, start + 2u, start + 3u) < vec4<u32>(end));
 //# else
   var v = vec4<f32>();
 //# for r in 4
-  if (start + $ru < end) { v[$r] = x[params.b_start + (start + $ru) * params.ldb]; }
+  if (start + $ru < end) { v[$r] = b_at(params.b_start + (start + $ru) * params.ldb); }
 //# end
   return v;
 //# end
@@ -80,9 +67,9 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   // A group past the end repeats the last row; nobody stores what it finds.
   let end = params.n - 1u;
   for (var column = first + lane * 4u; column < last; column += LANES * 4u) {
-    let along = x_four(column, last);
+    let along = x_line(column, last);
 //# for r in 4
-    sum[$r] += dot(a_four(min(row + $ru, end), column, last), along);
+    sum[$r] += dot(a_line(min(row + $ru, end), column, last), along);
 //# end
   }
 //# else
@@ -91,11 +78,11 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
 //# for r in 4
     let line_$r = min(line + $ru, last - 1u);
     let i_$r = params.b_start + line_$r * params.ldb;
-    let a_$r = select(vec4<f32>(), a_four(line_$r, row, params.n), line + $ru < last);
-//# if X_VEC4
-    let x_$r = select(0.0, x[i_$r / 4u][i_$r % 4u], line + $ru < last);
+    let a_$r = select(vec4<f32>(), a_line(line_$r, row, params.n), line + $ru < last);
+//# if B_VEC4
+    let x_$r = select(0.0, b_four(i_$r / 4u)[i_$r % 4u], line + $ru < last);
 //# else
-    let x_$r = select(0.0, x[i_$r], line + $ru < last);
+    let x_$r = select(0.0, b_at(i_$r), line + $ru < last);
 //# end
 //# end
 //# for r in 4

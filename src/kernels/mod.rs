@@ -18,6 +18,12 @@ pub enum KernelId {
     MatmulVector,
     /// `shaders/matmul/sum.wgsl`, and `sum.cu` for CUDA: the sum of the parts of a product that was split over k.
     MatmulSum,
+    /// `shaders/matmul/cooperative.wgsl`: the product of f16 by a GPU's matrix units.
+    #[cfg(not(target_arch = "wasm32"))]
+    MatmulCooperative,
+    /// `shaders/matmul/round.wgsl`: the sum of parts, rounded to f16, where rows of the result share words.
+    #[cfg(not(target_arch = "wasm32"))]
+    MatmulRound,
     /// `shaders/matmul/packed.frag`: the product by fragment shader, four rows a pass.
     MatmulPacked,
     /// `shaders/matmul/unfold.frag`: puts what the last gives into the form of an operand.
@@ -36,6 +42,10 @@ impl KernelId {
             Self::MatmulTiled => "matmul/tiled",
             Self::MatmulVector => "matmul/vector",
             Self::MatmulSum => "matmul/sum",
+            #[cfg(not(target_arch = "wasm32"))]
+            Self::MatmulCooperative => "matmul/cooperative",
+            #[cfg(not(target_arch = "wasm32"))]
+            Self::MatmulRound => "matmul/round",
             Self::MatmulPacked => "matmul/packed",
             Self::MatmulUnfold => "matmul/unfold",
             Self::MatmulCpu => "matmul/cpu",
@@ -47,10 +57,15 @@ impl KernelId {
     /// The files that make up the source, one after the other.
     const fn templates(self) -> &'static [&'static str] {
         const STORE: &str = include_str!(concat!(env!("OUT_DIR"), "/matmul-store.wgsl"));
+        const LOAD: &str = include_str!(concat!(env!("OUT_DIR"), "/matmul-load.wgsl"));
         match self {
-            Self::MatmulTiled => &[STORE, include_str!(concat!(env!("OUT_DIR"), "/matmul-tiled.wgsl"))],
-            Self::MatmulVector => &[STORE, include_str!(concat!(env!("OUT_DIR"), "/matmul-vector.wgsl"))],
+            Self::MatmulTiled => &[STORE, LOAD, include_str!(concat!(env!("OUT_DIR"), "/matmul-tiled.wgsl"))],
+            Self::MatmulVector => &[STORE, LOAD, include_str!(concat!(env!("OUT_DIR"), "/matmul-vector.wgsl"))],
             Self::MatmulSum => &[STORE, include_str!(concat!(env!("OUT_DIR"), "/matmul-sum.wgsl"))],
+            #[cfg(not(target_arch = "wasm32"))]
+            Self::MatmulCooperative => &[STORE, include_str!(concat!(env!("OUT_DIR"), "/matmul-cooperative.wgsl"))],
+            #[cfg(not(target_arch = "wasm32"))]
+            Self::MatmulRound => &[include_str!(concat!(env!("OUT_DIR"), "/matmul-round.wgsl"))],
             Self::MatmulPacked => &[include_str!(concat!(env!("OUT_DIR"), "/matmul-packed.frag"))],
             Self::MatmulUnfold => &[include_str!(concat!(env!("OUT_DIR"), "/matmul-unfold.frag"))],
             Self::MatmulCpu => &[],
@@ -77,9 +92,30 @@ impl Kernel {
         self.constants.iter().find(|(known, _)| *known == name).map_or(0, |(_, value)| *value)
     }
 
+    /// Tells the kernel where its sums go, and whether it may store whole tiles without looking at each element, which not every kernel can.
+    pub(crate) fn finish(&mut self, stores: [Constant; 4], direct: bool) {
+        self.constants.extend(stores);
+        #[cfg(not(target_arch = "wasm32"))]
+        if self.id == KernelId::MatmulCooperative {
+            self.constants.push(("DIRECT", u32::from(direct)));
+            if direct {
+                // Matrix units store elements.
+                self.constants.retain(|(name, _)| *name != "OUT_VEC4");
+                self.constants.push(("OUT_VEC4", 0));
+            }
+        }
+        #[cfg(target_arch = "wasm32")]
+        let _ = direct;
+    }
+
     /// The variant's WGSL.
     pub fn wgsl(&self) -> Result<String> {
-        self.source("", ["const ", " = ", "u;\n"])
+        let extensions = match self.id {
+            #[cfg(not(target_arch = "wasm32"))]
+            KernelId::MatmulCooperative => "enable f16;\nenable wgpu_cooperative_matrix;\n",
+            _ => "",
+        };
+        self.source(extensions, ["const ", " = ", "u;\n"])
     }
 
     /// The variant's PTX.

@@ -2,6 +2,8 @@
 //! m and n where there would be more workgroups than a dispatch may have.
 
 #[cfg(not(target_arch = "wasm32"))]
+mod cooperative;
+#[cfg(not(target_arch = "wasm32"))]
 mod cuda;
 mod vector;
 
@@ -87,6 +89,18 @@ const SUM_ELEMENT: f64 = 0.27;
 /// Invocations in a workgroup that adds up parts.
 const SUM_THREADS: u32 = 64;
 
+/// Workgroups that round sums, of which each invocation takes as many as there are: enough for large GPUs.
+#[cfg(not(target_arch = "wasm32"))]
+const ROUND_WORKGROUPS: u32 = 4096;
+
+/// Whether so many parts of a result can be found room for, and be added up in one launch.
+fn has_room([m, n]: [u32; 2], parts: u32, caps: &Caps) -> bool {
+    let part_bytes = u64::from(m) * u64::from(n.next_multiple_of(4)) * 4;
+    parts <= caps.max_workgroups_per_dimension
+        && u64::from(parts) * part_bytes <= caps.max_binding_bytes.min(1 << 28)
+        && (part_bytes / 16).div_ceil(SUM_THREADS.into()) <= u64::from(caps.max_workgroups_per_dimension)
+}
+
 impl Tile {
     fn threads(&self) -> u32 {
         self.threads_m * self.threads_n
@@ -114,14 +128,8 @@ impl Tile {
     /// The cheapest tile, and how many parts it takes k in.
     fn choose(shape: [u32; 3], caps: &Caps) -> Result<(Self, u32)> {
         let [m, k, n] = shape;
-        let scratch = |parts: u32| u64::from(parts) * u64::from(m) * u64::from(n.next_multiple_of(4)) * 4;
-        let splits = |tile: &Self, parts: u32| {
-            // What a part does should be worth its end, and the parts have to be found room for.
-            k / parts >= 2 * tile.k
-                && parts <= caps.max_workgroups_per_dimension
-                && scratch(parts) <= caps.max_binding_bytes.min(1 << 28)
-                && (scratch(1) / 16).div_ceil(SUM_THREADS.into()) <= u64::from(caps.max_workgroups_per_dimension)
-        };
+        // What a part does should be worth its end.
+        let splits = |tile: &Self, parts: u32| k / parts >= 2 * tile.k && has_room([m, n], parts, caps);
         let mut best: Option<(f64, Self, u32)> = None;
         for tile in TILES {
             if !tile.fits(caps) {
@@ -146,10 +154,12 @@ impl Tile {
 
 /// A plan for compute shaders.
 pub fn compute(problem: &Problem, caps: &Caps) -> Result<Plan> {
-    only_f32(problem)?;
     let operand = |stored| Some(stored).filter(|_| problem.reads_operands());
-    for stored in [operand(problem.a), operand(problem.b), problem.c, Some(result(problem))].into_iter().flatten() {
-        within_buffer(&stored, caps)?;
+    for stored in [operand(problem.a), operand(problem.b)].into_iter().flatten() {
+        within_buffer(&stored, problem.dtype, caps)?;
+    }
+    for stored in [problem.c, Some(result(problem))].into_iter().flatten() {
+        within_buffer(&stored, problem.result, caps)?;
     }
     let split = Split::choose(problem, caps);
     let mut plan = Plan { dispatches: Vec::new(), scratch_bytes: 0 };
@@ -264,6 +274,7 @@ fn constants_of_layout(problem: &Problem) -> Vec<(&'static str, u32)> {
 }
 
 /// Refuses what the kernel does not read or write.
+#[cfg(not(target_arch = "wasm32"))]
 fn only_f32(problem: &Problem) -> Result<()> {
     if problem.dtype == DType::F32 && problem.result == DType::F32 {
         return Ok(());
@@ -279,8 +290,8 @@ fn result(problem: &Problem) -> Stored {
     Stored { rows: problem.m, columns: problem.n, stride: u64::from(problem.n) }
 }
 
-fn within_buffer(stored: &Stored, caps: &Caps) -> Result<()> {
-    let bytes = stored.span() * 4;
+fn within_buffer(stored: &Stored, dtype: DType, caps: &Caps) -> Result<()> {
+    let bytes = stored.span() * dtype.bytes();
     if bytes > caps.max_buffer_bytes {
         return Err(Box::new(Error::LimitExceeded {
             what: "the size in bytes of a matrix in one buffer",
@@ -305,19 +316,21 @@ impl Split {
         let most = |tile: u32| u32::try_from(u64::from(tile) * u64::from(caps.max_workgroups_per_dimension)).unwrap_or(u32::MAX);
         let mut split = Self { m: problem.m.min(most(smallest.m)).max(1), k: problem.k.max(1), n: problem.n.min(most(smallest.n)).max(1) };
         // A binding starts at the alignment before its first element, and its length is rounded up to a vec4.
-        let room = caps.max_binding_bytes.saturating_sub(caps.binding_alignment_bytes + 16).max(64) / 4;
+        let room_bytes = caps.max_binding_bytes.saturating_sub(caps.binding_alignment_bytes + 16).max(64);
+        // Sums may be kept in f32 until they are rounded.
+        let (operand_room, result_room) = (room_bytes / problem.dtype.bytes(), room_bytes / 4);
         loop {
             let Self { m, k, n } = split;
-            let too_large = |rows: u32, columns: u32, stride: u64| u64::from(rows - 1) * stride + u64::from(columns) > room;
+            let too_large = |rows: u32, columns: u32, stride: u64, room: u64| u64::from(rows - 1) * stride + u64::from(columns) > room;
             let (a_rows, a_columns) = if problem.transpose_a { (k, m) } else { (m, k) };
             let (b_rows, b_columns) = if problem.transpose_b { (n, k) } else { (k, n) };
             let stride = problem.c.map_or(0, |c| c.stride).max(u64::from(problem.n));
             // Fewer rows make a range shorter by whole strides; fewer columns help only in a single row.
-            if problem.reads_operands() && too_large(a_rows, a_columns, problem.a.stride) {
+            if problem.reads_operands() && too_large(a_rows, a_columns, problem.a.stride, operand_room) {
                 halve(if (a_rows > 1) != problem.transpose_a { &mut split.m } else { &mut split.k });
-            } else if problem.reads_operands() && too_large(b_rows, b_columns, problem.b.stride) {
+            } else if problem.reads_operands() && too_large(b_rows, b_columns, problem.b.stride, operand_room) {
                 halve(if (b_rows > 1) != problem.transpose_b { &mut split.k } else { &mut split.n });
-            } else if too_large(m, n, stride) {
+            } else if too_large(m, n, stride, result_room) {
                 halve(if m > 1 { &mut split.m } else { &mut split.n });
             } else {
                 return split;
@@ -349,17 +362,21 @@ impl Part {
         let b_at = in_order(problem.transpose_b, self.k0, self.n0);
         let a_size = in_order(problem.transpose_a, self.m, self.k);
         let b_size = in_order(problem.transpose_b, self.k, self.n);
-        let (a, a_start) = window(Slot::A, 0, &problem.a, a_at, a_size, caps);
-        let (b, b_start) = window(Slot::B, 1, &problem.b, b_at, b_size, caps);
+        let (a, a_start) = window(Slot::A, 0, &problem.a, problem.dtype, a_at, a_size, caps);
+        let (b, b_start) = window(Slot::B, 1, &problem.b, problem.dtype, b_at, b_size, caps);
         let size = (self.m, self.n);
-        let (out, out_start) = window(Slot::Out, 2, &result(problem), (self.m0, self.n0), size, caps);
-        // The first part along k adds C, the later ones what the earlier ones wrote.
-        let c = problem.c.filter(|_| self.k0 == 0).map(|c| window(Slot::C, 4, &c, (self.m0, self.n0), size, caps));
+        let (out, out_start) = window(Slot::Out, 2, &result(problem), problem.result, (self.m0, self.n0), size, caps);
+        let end = End { out, c: None, dtype: problem.result, is_first: self.k0 == 0, is_last: self.k0 + self.k == problem.k };
+        // The first part along k adds C, the later ones what the earlier ones wrote; or C waits for the sums to be rounded.
+        let adds_c = if end.is_whole() || end.dtype == DType::F32 { end.is_first } else { end.is_last };
+        let c = problem.c.filter(|_| adds_c).map(|c| window(Slot::C, 4, &c, problem.result, (self.m0, self.n0), size, caps));
         let c_start = c.map_or(0, |(_, start)| start);
         let params = Params { m: self.m, k: self.k, n: self.n, a_start, b_start, c_start, out_start, ..whole(problem) };
-        let step = vector::step(problem, params, [a, b], caps);
-        let step = if let Some(step) = step { step } else { tiled(problem, params, [a, b], caps)? };
-        step.add_to(plan, out, c.map(|(binding, _)| binding), self.k0 > 0);
+        let step = match vector::step(problem, params, [a, b], caps) {
+            Some(step) => step,
+            None => matrix_step(problem, params, [a, b], caps)?,
+        };
+        step.add_to(plan, End { c: c.map(|(binding, _)| binding), ..end });
         Ok(())
     }
 }
@@ -367,6 +384,11 @@ impl Part {
 /// Whether four elements can be loaded at once.
 fn vec4(start: u32, stride: u32) -> u32 {
     u32::from(start.is_multiple_of(4) && stride.is_multiple_of(4))
+}
+
+/// Whether A and B are of f16.
+fn operands_f16(problem: &Problem) -> u32 {
+    u32::from(problem.dtype != DType::F32)
 }
 
 /// A launch that computes sums, before it is known where they go.
@@ -380,6 +402,15 @@ struct Step {
     parts: u32,
     /// Steps of k that the kernel takes at once: only the last part has an edge.
     k_step: u32,
+}
+
+/// The launch for a product of two matrices: by matrix units where there are any for its type, else by the register-tiled kernel.
+fn matrix_step(problem: &Problem, params: Params, operands: [Binding; 2], caps: &Caps) -> Result<Step> {
+    #[cfg(not(target_arch = "wasm32"))]
+    if let Some(step) = cooperative::step(problem, params, operands, caps) {
+        return Ok(step);
+    }
+    tiled(problem, params, operands, caps)
 }
 
 /// The launch of the register-tiled kernel.
@@ -401,57 +432,98 @@ fn tiled(problem: &Problem, params: Params, operands: [Binding; 2], caps: &Caps)
         ("B_VEC4", vec4(params.b_start, params.ldb)),
         ("A_SCATTER", u32::from(!problem.transpose_a)),
         ("B_SCATTER", u32::from(problem.transpose_b)),
+        ("OPERANDS_F16", operands_f16(problem)),
     ];
     let kernel = Kernel { id: KernelId::MatmulTiled, variant: format!("{}x{}x{}", tile.m, tile.n, tile.k), constants };
     Ok(Step { kernel, params, operands, grid: [params.n.div_ceil(tile.n), params.m.div_ceil(tile.m)], parts, k_step: tile.k })
 }
 
+/// Where the sums of a launch go.
+struct End {
+    out: Binding,
+    c: Option<Binding>,
+    /// What the result's elements are.
+    dtype: DType,
+    /// Whether these are the first terms of the sums, and whether they are the last.
+    is_first: bool,
+    is_last: bool,
+}
+
+impl End {
+    /// Whether the sums are all of k.
+    fn is_whole(&self) -> bool {
+        self.is_first && self.is_last
+    }
+}
+
 impl Step {
-    /// Adds the launch, and where k is split a second one that adds the parts up.
-    fn add_to(self, plan: &mut Plan, out: Binding, c: Option<Binding>, accumulates: bool) {
-        let Self { mut kernel, params, operands: [a, b], grid: [x, y], parts, k_step } = self;
+    /// Adds the launch, and where sums wait for others, or for being rounded, a second one that adds the parts up.
+    fn add_to(self, plan: &mut Plan, end: End) {
+        let Self { mut kernel, params, operands: [a, b], grid: [x, y], mut parts, k_step } = self;
+        let out_vec4 = vec4(params.out_start, params.ldo) & vec4(params.n, 0);
+        let narrow = end.dtype != DType::F32;
+        // A sum is rounded once, when it is whole; and rows that share a word are for one invocation to write.
+        let rounds = narrow && (out_vec4 == 0 || !end.is_whole());
+        if !end.is_whole() && rounds {
+            parts = 1;
+        }
         let stores = [
-            ("OUT_VEC4", vec4(params.out_start, params.ldo) & vec4(params.n, 0)),
-            ("READS_C", u32::from(c.is_some())),
-            ("ACCUMULATES", u32::from(accumulates)),
+            ("OUT_VEC4", out_vec4),
+            ("READS_C", u32::from(end.c.is_some())),
+            ("ACCUMULATES", u32::from(!end.is_first)),
+            ("RESULT_F16", u32::from(narrow)),
         ];
         kernel.constants.push(("PARTS", u32::from(parts > 1)));
-        if parts == 1 {
-            kernel.constants.extend(stores);
-            let bindings = [Some(a), Some(b), Some(out), c].into_iter().flatten().collect();
+        if parts == 1 && !rounds {
+            let direct = !narrow && end.is_first && end.c.is_none() && vec4(params.out_start, params.ldo) == 1;
+            kernel.finish(stores, direct);
+            let bindings = [Some(a), Some(b), Some(end.out), end.c].into_iter().flatten().collect();
             plan.dispatches.push(Dispatch { kernel, params: params.into(), bindings, grid: [x, y, 1] });
             return;
         }
-        let k_part = params.k.div_ceil(parts).next_multiple_of(k_step);
-        let parts = params.k.div_ceil(k_part);
+        let k_part = if parts > 1 { params.k.div_ceil(parts).next_multiple_of(k_step) } else { 0 };
+        let parts = if parts > 1 { params.k.div_ceil(k_part) } else { 1 };
         let ldo = params.n.next_multiple_of(4);
         let scratch_bytes = u64::from(parts) * u64::from(params.m) * u64::from(ldo) * 4;
         let scratch = |index| Binding { slot: Slot::Scratch, index, offset_bytes: 0, size_bytes: scratch_bytes };
-        kernel.constants.extend([("OUT_VEC4", 1), ("READS_C", 0), ("ACCUMULATES", 0)]);
-        plan.dispatches.push(Dispatch {
-            kernel,
-            params: Params { ldo, out_start: 0, k_part, ..params }.into(),
-            bindings: vec![a, b, scratch(2)],
-            grid: [x, y, parts],
-        });
-        let constants = [("THREADS", SUM_THREADS)].into_iter().chain(stores).collect();
-        plan.dispatches.push(Dispatch {
-            kernel: Kernel { id: KernelId::MatmulSum, variant: String::new(), constants },
-            params: Params { k: parts, lda: ldo, alpha: 1.0, ..params }.into(),
-            bindings: [Some(scratch(0)), Some(out), c].into_iter().flatten().collect(),
-            grid: [(params.m * (ldo / 4)).div_ceil(SUM_THREADS), 1, 1],
-        });
+        let accumulates = u32::from(rounds && !end.is_first);
+        kernel.finish([("OUT_VEC4", 1), ("READS_C", 0), ("ACCUMULATES", accumulates), ("RESULT_F16", 0)], accumulates == 0);
         plan.scratch_bytes = plan.scratch_bytes.max(scratch_bytes);
+        // Sums of no terms need no launch of their own: there is no part to add up.
+        if params.k > 0 {
+            plan.dispatches.push(Dispatch {
+                kernel,
+                params: Params { ldo, out_start: 0, k_part, ..params }.into(),
+                bindings: vec![a, b, scratch(2)],
+                grid: [x, y, parts],
+            });
+        }
+        if rounds && !end.is_last {
+            return;
+        }
+        let sum_params = Params { k: if params.k > 0 { parts } else { 0 }, lda: ldo, alpha: 1.0, ..params };
+        let constants = [("THREADS", SUM_THREADS)].into_iter().chain(stores).collect();
+        let (id, workgroups) = match rounds {
+            #[cfg(not(target_arch = "wasm32"))]
+            true => (KernelId::MatmulRound, (params.m.saturating_mul(params.ldo) / 2).div_ceil(SUM_THREADS).clamp(1, ROUND_WORKGROUPS)),
+            _ => (KernelId::MatmulSum, (params.m * (ldo / 4)).div_ceil(SUM_THREADS)),
+        };
+        plan.dispatches.push(Dispatch {
+            kernel: Kernel { id, variant: String::new(), constants },
+            params: sum_params.into(),
+            bindings: [Some(scratch(0)), Some(end.out), end.c].into_iter().flatten().collect(),
+            grid: [workgroups, 1, 1],
+        });
     }
 }
 
 /// The binding that holds a part of a stored matrix, and the element of it at which the part starts.
-fn window(slot: Slot, index: u32, stored: &Stored, at: (u32, u32), size: (u32, u32), caps: &Caps) -> (Binding, u32) {
+fn window(slot: Slot, index: u32, stored: &Stored, dtype: DType, at: (u32, u32), size: (u32, u32), caps: &Caps) -> (Binding, u32) {
     // An operand that is not read has no elements to point at.
     let first = if size.0 == 0 || size.1 == 0 { 0 } else { u64::from(at.0) * stored.stride + u64::from(at.1) };
     let length = Stored { rows: size.0, columns: size.1, stride: stored.stride }.span();
-    let offset_bytes = first * 4 / caps.binding_alignment_bytes * caps.binding_alignment_bytes;
-    let start = first - offset_bytes / 4;
-    let size_bytes = ((start + length) * 4).next_multiple_of(16).max(16);
+    let offset_bytes = first * dtype.bytes() / caps.binding_alignment_bytes * caps.binding_alignment_bytes;
+    let start = first - offset_bytes / dtype.bytes();
+    let size_bytes = ((start + length) * dtype.bytes()).next_multiple_of(16).max(16);
     (Binding { slot, index, offset_bytes, size_bytes }, start as u32)
 }

@@ -138,7 +138,9 @@ impl Plan {
     pub fn kernel(&self) -> String {
         match self.dispatches.first() {
             None => "none".to_owned(),
-            Some(Dispatch { kernel, grid: [_, _, parts], .. }) if self.scratch_bytes > 0 => format!("{kernel}, k in {parts} parts"),
+            Some(Dispatch { kernel, grid: [_, _, parts], .. }) if self.scratch_bytes > 0 && *parts > 1 => {
+                format!("{kernel}, k in {parts} parts")
+            }
             Some(dispatch) => dispatch.kernel.to_string(),
         }
     }

@@ -116,6 +116,7 @@ impl Found {
                 max_workgroup_invocations: most(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?,
                 max_workgroup_bytes: most(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK)?,
                 max_texture_size: u32::MAX,
+                matrix_unit: None,
             },
             features: vec!["timestamp-query"],
             reason: String::new(),

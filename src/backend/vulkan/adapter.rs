@@ -3,7 +3,7 @@
 use std::ffi::CStr;
 use std::sync::Arc;
 
-use ash::{ext, vk};
+use ash::{ext, khr, vk};
 use gpu_allocator::vulkan::{Allocator, AllocatorCreateDesc};
 use gpu_allocator::{AllocationSizes, AllocatorDebugSettings};
 
@@ -16,7 +16,7 @@ use super::queue::Queue;
 use super::{Clock, Vulkan};
 use crate::backend::pool::Pool;
 use crate::devices::{AdapterInfo, no_such_adapter};
-use crate::info::{BackendId, Caps, DeviceInfo, DeviceKind, OtherBackend, Standing, is_software_name, vendor};
+use crate::info::{BackendId, Caps, DeviceInfo, DeviceKind, MatrixUnit, OtherBackend, Standing, is_software_name, vendor};
 use crate::options::{Options, PowerPreference};
 
 /// Opens the best device, or the one that is asked for, or says why there is none.
@@ -212,7 +212,20 @@ impl Card {
         let queues = [vk::DeviceQueueCreateInfo::default().queue_family_index(self.family).queue_priorities(&priorities)];
         // Every device of version 1.2 has them.
         let mut timelines = vk::PhysicalDeviceTimelineSemaphoreFeatures::default().timeline_semaphore(true);
-        let info = vk::DeviceCreateInfo::default().queue_create_infos(&queues).push_next(&mut timelines);
+        let mut info = vk::DeviceCreateInfo::default().queue_create_infos(&queues).push_next(&mut timelines);
+        // What the kernel for matrix units takes.
+        let mut f16 = vk::PhysicalDeviceShaderFloat16Int8Features::default().shader_float16(true);
+        let mut storage = vk::PhysicalDevice16BitStorageFeatures::default()
+            .storage_buffer16_bit_access(true)
+            .uniform_and_storage_buffer16_bit_access(true);
+        let mut memory = vk::PhysicalDeviceVulkanMemoryModelFeatures::default().vulkan_memory_model(true);
+        let mut sizes = vk::PhysicalDeviceSubgroupSizeControlFeatures::default().subgroup_size_control(true).compute_full_subgroups(true);
+        let mut matrices = vk::PhysicalDeviceCooperativeMatrixFeaturesKHR::default().cooperative_matrix(true);
+        let extensions = [khr::cooperative_matrix::NAME.as_ptr()];
+        if self.matrix_unit(instance).is_some() {
+            info = info.enabled_extension_names(&extensions);
+            info = info.push_next(&mut f16).push_next(&mut storage).push_next(&mut memory).push_next(&mut sizes).push_next(&mut matrices);
+        }
         // SAFETY: what the info points at lives until the call returns.
         unsafe { instance.raw.create_device(self.physical, &info, None) }.map_err(|result| format!("gives no device ({result})"))
     }
@@ -258,6 +271,10 @@ impl Card {
         Ok((opened, info))
     }
 
+    fn matrix_unit(&self, instance: &Instance) -> Option<MatrixUnit> {
+        features::matrix_unit(instance, self.physical, self.properties.api_version, |extension| has(&self.extensions, extension))
+    }
+
     fn describe(&self, instance: &Instance) -> DeviceInfo {
         let limits = &self.properties.limits;
         let [groups_x, groups_y, _] = limits.max_compute_work_group_count;
@@ -271,6 +288,7 @@ impl Card {
             max_workgroup_invocations: limits.max_compute_work_group_invocations.min(size_x).min(size_y),
             max_workgroup_bytes: limits.max_compute_shared_memory_size,
             max_texture_size: u32::MAX,
+            matrix_unit: self.matrix_unit(instance),
         };
         let mut features = features::read(instance, self.physical, |extension| has(&self.extensions, extension));
         if self.clock.is_some() {

@@ -1,10 +1,12 @@
-//! What a device has beside what the product's kernel needs: data for plans to come.
+//! What a device has beside what every kernel needs: data for plans, and for who chooses a device.
 
 use std::ffi::CStr;
 
 use ash::{khr, vk};
 
 use super::instance::Instance;
+use crate::dtype::DType;
+use crate::info::MatrixUnit;
 
 /// A shape of matrices that a subgroup multiplies: m, n, k, the type of A and B, that of C and of the result.
 type Shape = (u32, u32, u32, vk::ComponentTypeKHR, vk::ComponentTypeKHR);
@@ -92,6 +94,54 @@ pub(super) fn read(instance: &Instance, physical: vk::PhysicalDevice, has: impl 
         }
     }
     found
+}
+
+/// The matrix units, if the device has the shape that the product's kernel is written for, and all that it takes to use it.
+pub(super) fn matrix_unit(
+    instance: &Instance,
+    physical: vk::PhysicalDevice,
+    version: u32,
+    has: impl Fn(&CStr) -> bool,
+) -> Option<MatrixUnit> {
+    if version < vk::API_VERSION_1_3 || !has(khr::cooperative_matrix::NAME) {
+        return None;
+    }
+    let mut f16 = vk::PhysicalDeviceShaderFloat16Int8Features::default();
+    let mut storage = vk::PhysicalDevice16BitStorageFeatures::default();
+    let mut memory = vk::PhysicalDeviceVulkanMemoryModelFeatures::default();
+    let mut sizes = vk::PhysicalDeviceSubgroupSizeControlFeatures::default();
+    let mut matrices = vk::PhysicalDeviceCooperativeMatrixFeaturesKHR::default();
+    let mut asked = vk::PhysicalDeviceFeatures2::default().push_next(&mut f16).push_next(&mut memory);
+    asked = asked.push_next(&mut storage).push_next(&mut sizes).push_next(&mut matrices);
+    let mut subgroups = vk::PhysicalDeviceSubgroupProperties::default();
+    let mut control = vk::PhysicalDeviceSubgroupSizeControlProperties::default();
+    let mut units = vk::PhysicalDeviceCooperativeMatrixPropertiesKHR::default();
+    let mut properties = vk::PhysicalDeviceProperties2::default().push_next(&mut subgroups).push_next(&mut control).push_next(&mut units);
+    // SAFETY: the physical device is the instance's, of version 1.3 and with the extension, so that it knows each struct in the chains.
+    unsafe {
+        instance.raw.get_physical_device_features2(physical, &mut asked);
+        instance.raw.get_physical_device_properties2(physical, &mut properties);
+    }
+    let needed = [
+        f16.shader_float16,
+        storage.storage_buffer16_bit_access,
+        storage.uniform_and_storage_buffer16_bit_access,
+        memory.vulkan_memory_model,
+        sizes.subgroup_size_control,
+        sizes.compute_full_subgroups,
+        matrices.cooperative_matrix,
+    ];
+    let stage = vk::ShaderStageFlags::COMPUTE;
+    let stages = control.required_subgroup_size_stages & units.cooperative_matrix_supported_stages;
+    if needed.contains(&vk::FALSE) || !stages.contains(stage) {
+        return None;
+    }
+    let functions = khr::cooperative_matrix::Instance::new(&instance.entry, &instance.raw);
+    // SAFETY: the physical device has the extension.
+    let shapes = unsafe { functions.get_physical_device_cooperative_matrix_properties(physical) }.unwrap_or_default();
+    let there = shapes.iter().any(|there| is(there, (16, 16, 16, F16, F32)));
+    let (operands, sums, subgroup_size) = (DType::F16, DType::F32, subgroups.subgroup_size);
+    there.then_some(MatrixUnit { m: 16, n: 16, k: 16, operands, sums, subgroup_size })
 }
 
 fn is(there: &vk::CooperativeMatrixPropertiesKHR<'_>, (m, n, k, operands, sums): Shape) -> bool {

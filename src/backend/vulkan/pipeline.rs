@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use ash::vk;
 use naga::proc::{BoundsCheckPolicies, BoundsCheckPolicy};
+use naga::valid::{Capabilities, ValidationFlags};
 
 use super::cache::Cache;
 use super::context::Context;
@@ -50,14 +51,35 @@ pub(super) struct Shader {
     words: Vec<u32>,
     /// Its bindings in group 0.
     bindings: Vec<(u32, vk::DescriptorType)>,
+    /// How many invocations a subgroup has to have; 0 for any number.
+    lanes: u32,
 }
 
 impl Shader {
+    #[cfg(test)]
+    pub(super) fn words(&self) -> &[u32] {
+        &self.words
+    }
+
+    /// Compiles a kernel to SPIR-V.
+    pub(super) fn of(kernel: &Kernel, checks: Checks) -> Result<Self> {
+        // One that tells how many invocations a subgroup has is one for matrix units.
+        let lanes = kernel.constant("LANES_OF_SUBGROUP");
+        let units = Capabilities::SUBGROUP | Capabilities::SHADER_FLOAT16 | Capabilities::COOPERATIVE_MATRIX;
+        // Every device packs and unpacks f16.
+        let capabilities = Capabilities::SHADER_FLOAT16_IN_FLOAT32 | if lanes > 0 { units } else { Capabilities::empty() };
+        Ok(Self { lanes, ..Self::compile(kernel.id.name(), &kernel.wgsl()?, capabilities, checks)? })
+    }
+
     /// Compiles WGSL to SPIR-V.
-    pub(super) fn compile(name: &str, wgsl: &str, checks: Checks) -> Result<Self> {
+    fn compile(name: &str, wgsl: &str, capabilities: Capabilities, checks: Checks) -> Result<Self> {
         let fault = |what: String| Error::internal(format!("the kernel {name} does not compile: {what}"));
         let module = naga::front::wgsl::parse_str(wgsl).map_err(|error| fault(error.emit_to_string(wgsl)))?;
-        let mut validator = naga::valid::Validator::new(naga::valid::ValidationFlags::all(), naga::valid::Capabilities::empty());
+        // naga takes what any variable holds for something that differs between invocations, a loop's counter too, and so would allow no matrix
+        // units in a loop.
+        let mut flags = ValidationFlags::all();
+        flags.set(ValidationFlags::CONTROL_FLOW_UNIFORMITY, !capabilities.contains(Capabilities::COOPERATIVE_MATRIX));
+        let mut validator = naga::valid::Validator::new(flags, capabilities);
         let info = validator.validate(&module).map_err(|error| fault(error.emit_to_string(wgsl)))?;
         let policy = if checks.bounds { BoundsCheckPolicy::Restrict } else { BoundsCheckPolicy::Unchecked };
         let zeroes = naga::back::spv::ZeroInitializeWorkgroupMemoryMode::Polyfill;
@@ -68,6 +90,7 @@ impl Shader {
             zero_initialize_workgroup_memory: if checks.zeroes { zeroes } else { naga::back::spv::ZeroInitializeWorkgroupMemoryMode::None },
             force_loop_bounding: checks.loops,
             emit_int_div_checks: checks.divisions,
+            use_storage_input_output_16: false,
             ..Default::default()
         };
         let entry = naga::back::spv::PipelineOptions { shader_stage: naga::ShaderStage::Compute, entry_point: "main".to_owned() };
@@ -79,7 +102,7 @@ impl Shader {
             };
             variable.binding.map(|binding| (binding.binding, kind))
         });
-        Ok(Self { words, bindings: bindings.collect() })
+        Ok(Self { words, bindings: bindings.collect(), lanes: 0 })
     }
 }
 
@@ -94,7 +117,7 @@ impl Pipelines {
         if let Some((_, pipeline)) = known.iter().find(|(variant, _)| variant == kernel) {
             return Ok(Arc::clone(pipeline));
         }
-        let shader = Shader::compile(kernel.id.name(), &kernel.wgsl()?, self.checks)?;
+        let shader = Shader::of(kernel, self.checks)?;
         let pipeline = Arc::new(Pipeline::new(&self.context, &shader, self.cache.handle())?);
         known.push((kernel.clone(), Arc::clone(&pipeline)));
         self.cache.save();
@@ -129,7 +152,11 @@ impl Pipeline {
         let info = vk::ShaderModuleCreateInfo::default().code(&shader.words);
         // SAFETY: naga has validated the module, and writes valid SPIR-V.
         let module = context.check("vkCreateShaderModule", unsafe { device.create_shader_module(&info, None) })?;
-        let stage = vk::PipelineShaderStageCreateInfo::default().stage(vk::ShaderStageFlags::COMPUTE).module(module).name(c"main");
+        let mut stage = vk::PipelineShaderStageCreateInfo::default().stage(vk::ShaderStageFlags::COMPUTE).module(module).name(c"main");
+        let mut size = vk::PipelineShaderStageRequiredSubgroupSizeCreateInfo::default().required_subgroup_size(shader.lanes);
+        if shader.lanes > 0 {
+            stage = stage.flags(vk::PipelineShaderStageCreateFlags::REQUIRE_FULL_SUBGROUPS).push_next(&mut size);
+        }
         let info = vk::ComputePipelineCreateInfo::default().stage(stage).layout(made.layout);
         // SAFETY: the layout has the shader's bindings; the planner keeps to the device's limits.
         let compiled = unsafe { device.create_compute_pipelines(cache, &[info], None) };

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::instance::Instance;
-use super::pipeline::Checks;
+use super::pipeline::{Checks, Shader};
 use super::*;
 use crate::Error;
 use crate::backend::device::{Device, Opened};
@@ -11,6 +11,7 @@ use crate::call::Call;
 use crate::dtype::{DType, Extent};
 use crate::gpu::Gpu;
 use crate::info::{BackendId, DeviceInfo};
+use crate::info::{Caps, MatrixUnit};
 use crate::ops::matmul::Matmul;
 use crate::options::{Options, PowerPreference};
 
@@ -266,5 +267,28 @@ fn what_checks_cost() {
         ("none again", Checks::TRUSTED),
     ] {
         println!("checks {name}: {:.1} GFLOP/s", rate(checks));
+    }
+}
+
+/// The kernels for matrix units become SPIR-V here too, where no device runs them.
+#[test]
+fn kernels_for_matrix_units_compile() {
+    let unit = MatrixUnit { m: 16, n: 16, k: 16, operands: DType::F16, sums: DType::F32, subgroup_size: 32 };
+    let caps = Caps { max_workgroup_invocations: 1024, max_workgroup_bytes: 48 << 10, matrix_unit: Some(unit), ..Caps::UNLIMITED };
+    for (n, result) in [(4096, DType::F32), (1024, DType::F16), (257, DType::F32), (64, DType::F16)] {
+        for (transpose_a, transpose_b) in [(false, false), (true, false), (false, true), (true, true)] {
+            let op = Matmul::new(n, n, n).transpose_a(transpose_a).transpose_b(transpose_b).result(result);
+            let plan = crate::plan::matmul::compute(&op.check(DType::F16, n * n, n * n).unwrap(), &caps).unwrap();
+            for dispatch in &plan.dispatches {
+                let shader = Shader::of(&dispatch.kernel, Checks::TRUSTED).unwrap();
+                if let Ok(folder) = std::env::var("SPV_DUMP") {
+                    let name =
+                        format!("{folder}/{}-{n}-{transpose_a}-{transpose_b}.spv", dispatch.kernel.to_string().replace([' ', '/'], "-"));
+                    std::fs::write(name, bytemuck::cast_slice::<u32, u8>(shader.words())).unwrap();
+                }
+            }
+            let kernel = plan.dispatches[0].kernel.id;
+            assert_eq!(kernel, crate::kernels::KernelId::MatmulCooperative);
+        }
     }
 }

@@ -168,6 +168,8 @@ fn describe(
         max_workgroup_invocations: limits.max_compute_invocations_per_workgroup.min(limits.max_compute_workgroup_size_x),
         max_workgroup_bytes: limits.max_compute_workgroup_storage_size,
         max_texture_size: u32::MAX,
+        #[cfg(not(target_arch = "wasm32"))]
+        matrix_unit: None,
     };
     let features = if features.contains(wgpu::Features::TIMESTAMP_QUERY) { vec!["timestamp-query"] } else { Vec::new() };
     DeviceInfo {

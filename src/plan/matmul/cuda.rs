@@ -159,7 +159,7 @@ fn bindings(problem: &Problem, caps: &Caps) -> Result<Vec<Binding>> {
     let mut bindings = Vec::with_capacity(matrices.len());
     for ((slot, stored), index) in matrices.into_iter().zip(0..) {
         if let Some(stored) = stored {
-            within_buffer(&stored, caps)?;
+            within_buffer(&stored, problem.dtype, caps)?;
             bindings.push(Binding { slot, index, offset_bytes: 0, size_bytes: (stored.span() * 4).next_multiple_of(16).max(16) });
         }
     }

@@ -52,11 +52,12 @@ pub(super) fn step(problem: &Problem, params: Params, [a, b]: [Binding; 2], caps
     }
     let constants = vec![
         ("THREADS", THREADS),
+        ("OPERANDS_F16", super::operands_f16(problem)),
         ("LANES", lanes),
         ("GROUPS", THREADS / lanes),
         ("ALONG", u32::from(along)),
         ("A_VEC4", vec4(a_start, lda)),
-        ("X_VEC4", u32::from(ldb == 1 && b_start.is_multiple_of(4))),
+        ("B_VEC4", u32::from(ldb == 1 && b_start.is_multiple_of(4))),
     ];
     let variant = format!("{} lanes {}", lanes, if along { "along" } else { "across" });
     Some(Step {

@@ -1,0 +1,254 @@
+// C = alpha * op(A) * op(B) + beta * C by a GPU's matrix units: A and B in f16, sums in f32.
+//
+// A workgroup computes a TILE_M x TILE_N tile of C, walking k in steps of TILE_K. Each step's slices of A and B lie in workgroup memory
+// as they are stored, eight elements a vec4<u32>, each line padded by one of those against bank conflicts; matrix units read them by rows
+// or by columns, so that nothing is turned. A subgroup owns FRAGMENTS_M x FRAGMENTS_N matrices of 16 x 16 sums. The next step's slices
+// are fetched into registers before the present one is multiplied, which hides the latency of global memory.
+//
+// A row or a column outside the result repeats the last one or is whatever lies there, and what comes of it is not stored. At the end of
+// k what is outside counts as zero by selection, so that a NaN there cannot spread.
+//
+//   binding  name    stored as
+//   0        a       m x k (A_TURNED = 0) or k x m (A_TURNED = 1)
+//   1        b       k x n (B_TURNED = 0) or n x k (B_TURNED = 1)
+//            and those of store.wgsl
+//
+//   PARTS       as in tiled.wgsl.
+//   *_VEC8      lines start at multiples of 8 elements, so that eight can be loaded at once; otherwise words are, and shifted.
+//   DIRECT      tiles that lie inside are stored by the matrix units themselves: the result is f32, and nothing is added to it.
+
+//# if A_VEC8
+@group(0) @binding(0) var<storage, read> a: array<vec4<u32>>;
+//# else
+@group(0) @binding(0) var<storage, read> a: array<u32>;
+//# end
+//# if B_VEC8
+@group(0) @binding(1) var<storage, read> b: array<vec4<u32>>;
+//# else
+@group(0) @binding(1) var<storage, read> b: array<u32>;
+//# end
+
+// Vectors from one line of a slice to the next.
+const A_STRIDE = A_LINE / 8u + 1u;
+const B_STRIDE = B_LINE / 8u + 1u;
+var<workgroup> a_tile: array<vec4<u32>, A_LINES * A_STRIDE>;
+var<workgroup> b_tile: array<vec4<u32>, B_LINES * B_STRIDE>;
+// A matrix of sums of each subgroup on its way out.
+const SUMS_STRIDE = 20u;
+var<workgroup> sums: array<f32, SUBGROUPS * 16u * SUMS_STRIDE>;
+
+// naga declares what f16 needs where it sees a value of it, and not for matrices.
+const ZERO = 0.0h;
+
+// Tiles of so many rows run side by side, so that what they read of B is still in the cache.
+const BAND = 8u;
+
+// Eight elements of a stored row.
+fn a_inside(row: u32, column: u32) -> vec4<u32> {
+  let i = params.a_start + row * params.lda + column;
+//# if A_VEC8
+  return a[i / 8u];
+//# else
+  // What lies past the end is not used, whatever it is; what there is to read ends before.
+  let last = arrayLength(&a) - 1u;
+  let w = min(vec4<u32>(i / 2u) + vec4<u32>(0u, 1u, 2u, 3u), vec4<u32>(last));
+  let v = vec4<u32>(a[w.x], a[w.y], a[w.z], a[w.w]);
+  if (i % 2u == 0u) { return v; }
+  return v >> vec4<u32>(16u) | vec4<u32>(v.yzw, a[min(i / 2u + 4u, last)]) << vec4<u32>(16u);
+//# end
+}
+
+fn b_inside(row: u32, column: u32) -> vec4<u32> {
+  let i = params.b_start + row * params.ldb + column;
+//# if B_VEC8
+  return b[i / 8u];
+//# else
+  let last = arrayLength(&b) - 1u;
+  let w = min(vec4<u32>(i / 2u) + vec4<u32>(0u, 1u, 2u, 3u), vec4<u32>(last));
+  let v = vec4<u32>(b[w.x], b[w.y], b[w.z], b[w.w]);
+  if (i % 2u == 0u) { return v; }
+  return v >> vec4<u32>(16u) | vec4<u32>(v.yzw, b[min(i / 2u + 4u, last)]) << vec4<u32>(16u);
+//# end
+}
+
+// The first so many of eight elements, and zeros.
+fn first_of(v: vec4<u32>, count: u32) -> vec4<u32> {
+  let low = select(vec4<u32>(), vec4<u32>(0xffffu), vec4<u32>(0u, 2u, 4u, 6u) < vec4<u32>(count));
+  let high = select(vec4<u32>(), vec4<u32>(0xffff0000u), vec4<u32>(1u, 3u, 5u, 7u) < vec4<u32>(count));
+  return v & (low | high);
+}
+
+// The same where k may be outside, from `end` on.
+fn a_edge(row: u32, column: u32, end: u32) -> vec4<u32> {
+//# if A_TURNED
+  if (row >= end) { return vec4<u32>(); }
+  return a_inside(row, column);
+//# else
+  if (column >= end) { return vec4<u32>(); }
+  return first_of(a_inside(row, column), end - column);
+//# end
+}
+
+fn b_edge(row: u32, column: u32, end: u32) -> vec4<u32> {
+//# if B_TURNED
+  if (column >= end) { return vec4<u32>(); }
+  return first_of(b_inside(row, column), end - column);
+//# else
+  if (row >= end) { return vec4<u32>(); }
+  return b_inside(row, column);
+//# end
+}
+
+@compute @workgroup_size(THREADS)
+fn main(
+  @builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) thread: u32,
+  @builtin(subgroup_id) subgroup: u32, @builtin(subgroup_invocation_id) lane: u32,
+) {
+  let tiles_m = (params.m - 1u) / TILE_M + 1u;
+  let tiles_n = (params.n - 1u) / TILE_N + 1u;
+  let tile = group.y * tiles_n + group.x;
+  let band = tile / (BAND * tiles_n);
+  let in_band = tile % (BAND * tiles_n);
+  let band_m = min(tiles_m - band * BAND, BAND);
+  let row0 = (band * BAND + in_band % band_m) * TILE_M;
+  let column0 = in_band / band_m * TILE_N;
+  // Where this subgroup's part of the tile is.
+  let own_m = subgroup / SUBGROUPS_N * (16u * FRAGMENTS_M);
+  let own_n = subgroup % SUBGROUPS_N * (16u * FRAGMENTS_N);
+
+  // Where this invocation fetches: a_along runs along a line of A's slice, a_across counts them; the same for B. What does not change
+  // with k is also known as a place in the stored matrix.
+//# for i in A_LOADS
+  let a_along_$i = (thread + $iu * THREADS) % (A_LINE / 8u) * 8u;
+  let a_across_$i = (thread + $iu * THREADS) / (A_LINE / 8u);
+//# if A_TURNED
+  let a_place_$i = min(row0 + a_along_$i, (params.m - 1u) / 8u * 8u);
+//# else
+  let a_place_$i = min(row0 + a_across_$i, params.m - 1u);
+//# end
+  var a_next_$i: vec4<u32>;
+//# end
+//# for i in B_LOADS
+  let b_along_$i = (thread + $iu * THREADS) % (B_LINE / 8u) * 8u;
+  let b_across_$i = (thread + $iu * THREADS) / (B_LINE / 8u);
+//# if B_TURNED
+  let b_place_$i = min(column0 + b_across_$i, params.n - 1u);
+//# else
+  let b_place_$i = min(column0 + b_along_$i, (params.n - 1u) / 8u * 8u);
+//# end
+  var b_next_$i: vec4<u32>;
+//# end
+
+//# for i in FRAGMENTS_M
+//# for j in FRAGMENTS_N
+  var sum_$i_$j = coop_mat16x16<f32, C>();
+//# end
+//# end
+
+//# if PARTS
+  let first = group.z * params.k_part;
+  let last = min(params.k, first + params.k_part);
+//# else
+  let first = 0u;
+  let last = params.k;
+//# end
+  for (var k0 = first; k0 < last + TILE_K; k0 += TILE_K) {
+    // What the last turn fetched goes to workgroup memory; the first turn has fetched nothing yet.
+    if (k0 > first) {
+      workgroupBarrier();
+//# for i in A_LOADS
+      a_tile[a_across_$i * A_STRIDE + a_along_$i / 8u] = a_next_$i;
+//# end
+//# for i in B_LOADS
+      b_tile[b_across_$i * B_STRIDE + b_along_$i / 8u] = b_next_$i;
+//# end
+      workgroupBarrier();
+    }
+    if (k0 < last) {
+      if (k0 + TILE_K <= last) {
+//# for i in A_LOADS
+//# if A_TURNED
+        a_next_$i = a_inside(k0 + a_across_$i, a_place_$i);
+//# else
+        a_next_$i = a_inside(a_place_$i, k0 + a_along_$i);
+//# end
+//# end
+//# for i in B_LOADS
+//# if B_TURNED
+        b_next_$i = b_inside(b_place_$i, k0 + b_along_$i);
+//# else
+        b_next_$i = b_inside(k0 + b_across_$i, b_place_$i);
+//# end
+//# end
+      } else {
+//# for i in A_LOADS
+//# if A_TURNED
+        a_next_$i = a_edge(k0 + a_across_$i, a_place_$i, last);
+//# else
+        a_next_$i = a_edge(a_place_$i, k0 + a_along_$i, last);
+//# end
+//# end
+//# for i in B_LOADS
+//# if B_TURNED
+        b_next_$i = b_edge(b_place_$i, k0 + b_along_$i, last);
+//# else
+        b_next_$i = b_edge(k0 + b_across_$i, b_place_$i, last);
+//# end
+//# end
+      }
+    }
+    if (k0 > first) {
+//# for p in K_FRAGMENTS
+      {
+//# for i in FRAGMENTS_M
+//# if A_TURNED
+        let a_$i = coopLoad<coop_mat16x16<f16, A>>(&a_tile[$pu * 16u * A_STRIDE + own_m / 8u + $iu * 2u], A_STRIDE);
+//# else
+        let a_$i = coopLoadT<coop_mat16x16<f16, A>>(&a_tile[(own_m + $iu * 16u) * A_STRIDE + $pu * 2u], A_STRIDE);
+//# end
+//# end
+//# for j in FRAGMENTS_N
+//# if B_TURNED
+        let b_$j = coopLoad<coop_mat16x16<f16, B>>(&b_tile[(own_n + $ju * 16u) * B_STRIDE + $pu * 2u], B_STRIDE);
+//# else
+        let b_$j = coopLoadT<coop_mat16x16<f16, B>>(&b_tile[$pu * 16u * B_STRIDE + own_n / 8u + $ju * 2u], B_STRIDE);
+//# end
+//# for i in FRAGMENTS_M
+        sum_$i_$j = coopMultiplyAdd(a_$i, b_$j, sum_$i_$j);
+//# end
+//# end
+      }
+//# end
+    }
+  }
+
+//# if DIRECT
+  if (row0 + TILE_M <= params.m && column0 + TILE_N <= params.n) {
+    // naga computes no argument of a store in the call itself.
+    let ldo = params.ldo;
+    let o = params.out_start + (group.z * params.m + row0 + own_m) * ldo + column0 + own_n;
+//# for i in FRAGMENTS_M
+//# for j in FRAGMENTS_N
+    let out_$i_$j = params.alpha * sum_$i_$j;
+    let o_$i_$j = o + $iu * 16u * ldo + $ju * 16u;
+    coopStoreT(out_$i_$j, &out[o_$i_$j], ldo);
+//# end
+//# end
+    return;
+  }
+//# end
+  let own = subgroup * 16u * SUMS_STRIDE;
+//# for i in FRAGMENTS_M
+//# for j in FRAGMENTS_N
+  workgroupBarrier();
+  let own_$i_$j = sum_$i_$j;
+  coopStoreT(own_$i_$j, &sums[own], SUMS_STRIDE);
+  workgroupBarrier();
+  for (var at = lane * 4u; at < 256u; at += 4u * LANES_OF_SUBGROUP) {
+    let p = own + at / 16u * SUMS_STRIDE + at % 16u;
+    let v = vec4<f32>(sums[p], sums[p + 1u], sums[p + 2u], sums[p + 3u]);
+    store(group.z, row0 + own_m + $iu * 16u + at / 16u, column0 + own_n + $ju * 16u + at % 16u, v);
+  }
+//# end
+//# end
+}

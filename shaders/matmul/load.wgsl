@@ -1,0 +1,42 @@
+// How a product's kernels read their operands, which are bound as a and b: at(i) is an element, four(i) the i-th four of them.
+//
+//   OPERANDS_F16  elements are of f16, two of them a word.
+//   *_VEC4        only fours are read, and all of them start at multiples of 4 elements; otherwise only elements are.
+
+//# if OPERANDS_F16
+//# if A_VEC4
+@group(0) @binding(0) var<storage, read> a: array<vec2<u32>>;
+fn a_four(i: u32) -> vec4<f32> {
+  let v = a[i];
+  return vec4<f32>(unpack2x16float(v.x), unpack2x16float(v.y));
+}
+//# else
+@group(0) @binding(0) var<storage, read> a: array<u32>;
+fn a_at(i: u32) -> f32 { return unpack2x16float(a[i / 2u])[i % 2u]; }
+//# end
+//# if B_VEC4
+@group(0) @binding(1) var<storage, read> b: array<vec2<u32>>;
+fn b_four(i: u32) -> vec4<f32> {
+  let v = b[i];
+  return vec4<f32>(unpack2x16float(v.x), unpack2x16float(v.y));
+}
+//# else
+@group(0) @binding(1) var<storage, read> b: array<u32>;
+fn b_at(i: u32) -> f32 { return unpack2x16float(b[i / 2u])[i % 2u]; }
+//# end
+//# else
+//# if A_VEC4
+@group(0) @binding(0) var<storage, read> a: array<vec4<f32>>;
+fn a_four(i: u32) -> vec4<f32> { return a[i]; }
+//# else
+@group(0) @binding(0) var<storage, read> a: array<f32>;
+fn a_at(i: u32) -> f32 { return a[i]; }
+//# end
+//# if B_VEC4
+@group(0) @binding(1) var<storage, read> b: array<vec4<f32>>;
+fn b_four(i: u32) -> vec4<f32> { return b[i]; }
+//# else
+@group(0) @binding(1) var<storage, read> b: array<f32>;
+fn b_at(i: u32) -> f32 { return b[i]; }
+//# end
+//# end

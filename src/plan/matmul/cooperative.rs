@@ -1,0 +1,132 @@
+//! Products of f16 by matrix units: large tiles, of which each subgroup computes a part.
+
+use super::{Params, Step};
+use crate::dtype::DType;
+use crate::info::{Caps, MatrixUnit};
+use crate::kernels::{Kernel, KernelId};
+use crate::ops::matmul::Problem;
+use crate::plan::Binding;
+
+/// A shape of the kernel.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Tile {
+    m: u32,
+    n: u32,
+    k: u32,
+    subgroups_m: u32,
+    subgroups_n: u32,
+    /// Multiplications a second of one workgroup, relative to the first tile.
+    speed: f64,
+}
+
+const TILES: [Tile; 3] = [
+    Tile { m: 128, n: 256, k: 32, subgroups_m: 2, subgroups_n: 4, speed: 1.0 },
+    Tile { m: 128, n: 128, k: 32, subgroups_m: 2, subgroups_n: 2, speed: 0.8 },
+    Tile { m: 64, n: 64, k: 64, subgroups_m: 2, subgroups_n: 2, speed: 0.5 },
+];
+
+/// What the kernel is written for.
+const SIDE: u32 = 16;
+
+/// Elements that are fetched at once.
+const VECTOR: u32 = 8;
+
+/// Workgroups assumed to run at once, as for the tiled kernel.
+const PARALLEL_WORKGROUPS: u64 = 128;
+
+/// What adding up the parts of a split k costs, in multiplications of a workgroup of the first tile: another launch, and for each element
+/// written or read.
+const SUM_LAUNCH: f64 = 4e6;
+const SUM_ELEMENT: f64 = 1.5;
+
+/// The most parts of k.
+const MOST_PARTS: u32 = 32;
+
+impl Tile {
+    fn subgroups(&self) -> u32 {
+        self.subgroups_m * self.subgroups_n
+    }
+
+    fn threads(&self, unit: &MatrixUnit) -> u32 {
+        self.subgroups() * unit.subgroup_size
+    }
+
+    /// Both slices as they may be stored, each line padded by a vector, and a matrix of sums of each subgroup.
+    fn workgroup_bytes(&self) -> u32 {
+        let slice = |side: u32| (side * (self.k + VECTOR)).max(self.k * (side + VECTOR)) * 2;
+        slice(self.m) + slice(self.n) + self.subgroups() * SIDE * 20 * 4
+    }
+
+    fn fits(&self, unit: &MatrixUnit, caps: &Caps) -> bool {
+        let threads = self.threads(unit);
+        threads <= caps.max_workgroup_invocations
+            && self.workgroup_bytes() <= caps.max_workgroup_bytes
+            && (self.m * self.k / VECTOR).is_multiple_of(threads)
+            && (self.n * self.k / VECTOR).is_multiple_of(threads)
+    }
+
+    /// The time of a product in arbitrary units, as for the tiled kernel.
+    fn cost(&self, [m, k, n]: [u32; 3], parts: u32) -> f64 {
+        let workgroups = u64::from(m.div_ceil(self.m)) * u64::from(n.div_ceil(self.n)) * u64::from(parts);
+        let rounds = workgroups.div_ceil(PARALLEL_WORKGROUPS);
+        let work = rounds as f64 * f64::from(self.m * self.n) * f64::from(k.div_ceil(parts)) / self.speed;
+        let moved = f64::from(2 * parts + 1) * f64::from(m) * f64::from(n);
+        if parts > 1 { work + SUM_LAUNCH + SUM_ELEMENT * moved } else { work }
+    }
+}
+
+/// The launch for such a product; None where no matrix unit takes it, or for nothing that one could do.
+pub(super) fn step(problem: &Problem, params: Params, operands: [Binding; 2], caps: &Caps) -> Option<Step> {
+    let unit = caps.matrix_unit?;
+    let fits = (unit.m, unit.n, unit.k) == (SIDE, SIDE, SIDE) && (unit.operands, unit.sums) == (problem.dtype, DType::F32);
+    if !fits || params.k == 0 {
+        return None;
+    }
+    let Params { m, k, n, .. } = params;
+    let mut best: Option<(f64, Tile, u32)> = None;
+    for tile in TILES {
+        if !tile.fits(&unit, caps) || m.div_ceil(tile.m).max(n.div_ceil(tile.n)) > caps.max_workgroups_per_dimension {
+            continue;
+        }
+        let mut parts = 1;
+        while parts == 1 || parts <= MOST_PARTS && k / parts >= 4 * tile.k && super::has_room([m, n], parts, caps) {
+            let cost = tile.cost([m, k, n], parts);
+            if best.is_none_or(|(least, ..)| cost < least) {
+                best = Some((cost, tile, parts));
+            }
+            parts *= 2;
+        }
+    }
+    let (_, tile, parts) = best?;
+    let threads = tile.threads(&unit);
+    // Lines of a slice and their length, as stored.
+    let lines = |turned: bool, side: u32| if turned { (tile.k, side) } else { (side, tile.k) };
+    let (a_lines, a_line) = lines(problem.transpose_a, tile.m);
+    let (b_lines, b_line) = lines(!problem.transpose_b, tile.n);
+    let vec8 = |start: u32, stride: u32| u32::from(start.is_multiple_of(VECTOR) && stride.is_multiple_of(VECTOR));
+    let constants = vec![
+        ("TILE_M", tile.m),
+        ("TILE_N", tile.n),
+        ("TILE_K", tile.k),
+        ("SUBGROUPS_N", tile.subgroups_n),
+        ("SUBGROUPS", tile.subgroups()),
+        ("LANES_OF_SUBGROUP", unit.subgroup_size),
+        ("THREADS", threads),
+        ("FRAGMENTS_M", tile.m / tile.subgroups_m / SIDE),
+        ("FRAGMENTS_N", tile.n / tile.subgroups_n / SIDE),
+        ("K_FRAGMENTS", tile.k / SIDE),
+        ("A_LOADS", tile.m * tile.k / VECTOR / threads),
+        ("B_LOADS", tile.n * tile.k / VECTOR / threads),
+        ("A_LINES", a_lines),
+        ("A_LINE", a_line),
+        ("B_LINES", b_lines),
+        ("B_LINE", b_line),
+        ("A_TURNED", u32::from(problem.transpose_a)),
+        ("B_TURNED", u32::from(problem.transpose_b)),
+        ("A_VEC8", vec8(params.a_start, params.lda)),
+        ("B_VEC8", vec8(params.b_start, params.ldb)),
+    ];
+    let variant = format!("{}x{}x{}", tile.m, tile.n, tile.k);
+    let kernel = Kernel { id: KernelId::MatmulCooperative, variant, constants };
+    Some(Step { kernel, params, operands, grid: [n.div_ceil(tile.n), m.div_ceil(tile.m)], parts, k_step: tile.k })
+}
