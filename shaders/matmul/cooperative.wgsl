@@ -43,9 +43,8 @@ const ZERO = 0.0h;
 // Tiles of so many rows run side by side, so that what they read of B is still in the cache.
 const BAND = 8u;
 
-// Eight elements of a stored row.
-fn a_inside(row: u32, column: u32) -> vec4<u32> {
-  let i = params.a_start + row * params.lda + column;
+// Eight elements of a stored row, from element i of the binding on.
+fn a_inside(i: u32) -> vec4<u32> {
 //# if A_VEC8
   return a[i / 8u];
 //# else
@@ -58,8 +57,7 @@ fn a_inside(row: u32, column: u32) -> vec4<u32> {
 //# end
 }
 
-fn b_inside(row: u32, column: u32) -> vec4<u32> {
-  let i = params.b_start + row * params.ldb + column;
+fn b_inside(i: u32) -> vec4<u32> {
 //# if B_VEC8
   return b[i / 8u];
 //# else
@@ -78,24 +76,22 @@ fn first_of(v: vec4<u32>, count: u32) -> vec4<u32> {
   return v & (low | high);
 }
 
-// The same where k may be outside, from `end` on.
-fn a_edge(row: u32, column: u32, end: u32) -> vec4<u32> {
+// The same at the end of k, where so many are left of it.
+fn a_edge(i: u32, left: i32) -> vec4<u32> {
+  if (left <= 0) { return vec4<u32>(); }
 //# if A_TURNED
-  if (row >= end) { return vec4<u32>(); }
-  return a_inside(row, column);
+  return a_inside(i);
 //# else
-  if (column >= end) { return vec4<u32>(); }
-  return first_of(a_inside(row, column), end - column);
+  return first_of(a_inside(i), u32(left));
 //# end
 }
 
-fn b_edge(row: u32, column: u32, end: u32) -> vec4<u32> {
+fn b_edge(i: u32, left: i32) -> vec4<u32> {
+  if (left <= 0) { return vec4<u32>(); }
 //# if B_TURNED
-  if (column >= end) { return vec4<u32>(); }
-  return first_of(b_inside(row, column), end - column);
+  return first_of(b_inside(i), u32(left));
 //# else
-  if (row >= end) { return vec4<u32>(); }
-  return b_inside(row, column);
+  return b_inside(i);
 //# end
 }
 
@@ -116,27 +112,51 @@ fn main(
   let own_m = subgroup / SUBGROUPS_N * (16u * FRAGMENTS_M);
   let own_n = subgroup % SUBGROUPS_N * (16u * FRAGMENTS_N);
 
-  // Where this invocation fetches: a_along runs along a line of A's slice, a_across counts them; the same for B. What does not change
-  // with k is also known as a place in the stored matrix.
+//# if PARTS
+  let first = group.z * params.k_part;
+  let last = min(params.k, first + params.k_part);
+//# else
+  let first = 0u;
+  let last = params.k;
+//# end
+
+  // Where this invocation fetches and where it puts it: a_along runs along a line of A's slice, a_across counts them; the same for B.
+  // What does not change with k is computed here: a_from is the first element, and k moves all of them on together.
 //# for i in A_LOADS
   let a_along_$i = (thread + $iu * THREADS) % (A_LINE / 8u) * 8u;
   let a_across_$i = (thread + $iu * THREADS) / (A_LINE / 8u);
+  let a_to_$i = a_across_$i * A_STRIDE + a_along_$i / 8u;
 //# if A_TURNED
-  let a_place_$i = min(row0 + a_along_$i, (params.m - 1u) / 8u * 8u);
+  let a_k_$i = a_across_$i;
+  let a_from_$i = params.a_start + a_across_$i * params.lda + min(row0 + a_along_$i, (params.m - 1u) / 8u * 8u);
 //# else
-  let a_place_$i = min(row0 + a_across_$i, params.m - 1u);
+  let a_k_$i = a_along_$i;
+  let a_from_$i = params.a_start + min(row0 + a_across_$i, params.m - 1u) * params.lda + a_along_$i;
 //# end
   var a_next_$i: vec4<u32>;
 //# end
 //# for i in B_LOADS
   let b_along_$i = (thread + $iu * THREADS) % (B_LINE / 8u) * 8u;
   let b_across_$i = (thread + $iu * THREADS) / (B_LINE / 8u);
+  let b_to_$i = b_across_$i * B_STRIDE + b_along_$i / 8u;
 //# if B_TURNED
-  let b_place_$i = min(column0 + b_across_$i, params.n - 1u);
+  let b_k_$i = b_along_$i;
+  let b_from_$i = params.b_start + min(column0 + b_across_$i, params.n - 1u) * params.ldb + b_along_$i;
 //# else
-  let b_place_$i = min(column0 + b_along_$i, (params.n - 1u) / 8u * 8u);
+  let b_k_$i = b_across_$i;
+  let b_from_$i = params.b_start + b_across_$i * params.ldb + min(column0 + b_along_$i, (params.n - 1u) / 8u * 8u);
 //# end
   var b_next_$i: vec4<u32>;
+//# end
+//# if A_TURNED
+  let a_step = params.lda;
+//# else
+  let a_step = 1u;
+//# end
+//# if B_TURNED
+  let b_step = 1u;
+//# else
+  let b_step = params.ldb;
 //# end
 
 //# for i in FRAGMENTS_M
@@ -145,57 +165,36 @@ fn main(
 //# end
 //# end
 
-//# if PARTS
-  let first = group.z * params.k_part;
-  let last = min(params.k, first + params.k_part);
-//# else
-  let first = 0u;
-  let last = params.k;
-//# end
   for (var k0 = first; k0 < last + TILE_K; k0 += TILE_K) {
     // What the last turn fetched goes to workgroup memory; the first turn has fetched nothing yet.
     if (k0 > first) {
       workgroupBarrier();
 //# for i in A_LOADS
-      a_tile[a_across_$i * A_STRIDE + a_along_$i / 8u] = a_next_$i;
+      a_tile[a_to_$i] = a_next_$i;
 //# end
 //# for i in B_LOADS
-      b_tile[b_across_$i * B_STRIDE + b_along_$i / 8u] = b_next_$i;
+      b_tile[b_to_$i] = b_next_$i;
 //# end
       workgroupBarrier();
     }
-    if (k0 < last) {
-      if (k0 + TILE_K <= last) {
+    // One branch round all fetches of a step: within each of them it would cost a fifth of the speed.
+    if (k0 + TILE_K <= last) {
+      let a_moved = k0 * a_step;
+      let b_moved = k0 * b_step;
 //# for i in A_LOADS
-//# if A_TURNED
-        a_next_$i = a_inside(k0 + a_across_$i, a_place_$i);
-//# else
-        a_next_$i = a_inside(a_place_$i, k0 + a_along_$i);
-//# end
+      a_next_$i = a_inside(a_from_$i + a_moved);
 //# end
 //# for i in B_LOADS
-//# if B_TURNED
-        b_next_$i = b_inside(b_place_$i, k0 + b_along_$i);
-//# else
-        b_next_$i = b_inside(k0 + b_across_$i, b_place_$i);
+      b_next_$i = b_inside(b_from_$i + b_moved);
 //# end
-//# end
-      } else {
+    } else if (k0 < last) {
+      let left = i32(last - k0);
 //# for i in A_LOADS
-//# if A_TURNED
-        a_next_$i = a_edge(k0 + a_across_$i, a_place_$i, last);
-//# else
-        a_next_$i = a_edge(a_place_$i, k0 + a_along_$i, last);
-//# end
+      a_next_$i = a_edge(a_from_$i + k0 * a_step, left - i32(a_k_$i));
 //# end
 //# for i in B_LOADS
-//# if B_TURNED
-        b_next_$i = b_edge(b_place_$i, k0 + b_along_$i, last);
-//# else
-        b_next_$i = b_edge(k0 + b_across_$i, b_place_$i, last);
+      b_next_$i = b_edge(b_from_$i + k0 * b_step, left - i32(b_k_$i));
 //# end
-//# end
-      }
     }
     if (k0 > first) {
 //# for p in K_FRAGMENTS
