@@ -1,7 +1,7 @@
 // C = alpha * op(A) * op(B) + beta * C by a GPU's matrix units: A and B in f16, sums in f32.
 //
 // A workgroup computes a TILE_M x TILE_N tile of C, walking k in steps of TILE_K. Each step's slices of A and B lie in workgroup memory
-// as they are stored, eight elements a vec4<u32>, each line padded by one of those against bank conflicts; matrix units read them by rows
+// as they are stored, each line padded by eight elements against bank conflicts; matrix units read them by rows
 // or by columns, so that nothing is turned. A subgroup owns FRAGMENTS_M x FRAGMENTS_N matrices of 16 x 16 sums. The next step's slices
 // are fetched into registers before the present one is multiplied, which hides the latency of global memory.
 //
@@ -17,79 +17,78 @@
 //   *_VEC8      lines start at multiples of 8 elements, so that eight can be loaded at once; otherwise words are, and shifted.
 //   DIRECT      tiles that lie inside are stored by the matrix units themselves: the result is f32, and nothing is added to it.
 
+struct Eight { low: vec4<f16>, high: vec4<f16> }
+
 //# if A_VEC8
-@group(0) @binding(0) var<storage, read> a: array<vec4<u32>>;
+@group(0) @binding(0) var<storage, read> a: array<Eight>;
 //# else
-@group(0) @binding(0) var<storage, read> a: array<u32>;
+@group(0) @binding(0) var<storage, read> a: array<f16>;
 //# end
 //# if B_VEC8
-@group(0) @binding(1) var<storage, read> b: array<vec4<u32>>;
+@group(0) @binding(1) var<storage, read> b: array<Eight>;
 //# else
-@group(0) @binding(1) var<storage, read> b: array<u32>;
+@group(0) @binding(1) var<storage, read> b: array<f16>;
 //# end
 
 // Vectors from one line of a slice to the next.
-const A_STRIDE = A_LINE / 8u + 1u;
-const B_STRIDE = B_LINE / 8u + 1u;
-var<workgroup> a_tile: array<vec4<u32>, A_LINES * A_STRIDE>;
-var<workgroup> b_tile: array<vec4<u32>, B_LINES * B_STRIDE>;
+const A_STRIDE = A_LINE / 4u + 2u;
+const B_STRIDE = B_LINE / 4u + 2u;
+// naga gives a matrix the type of what it is loaded from, so that these cannot be words.
+var<workgroup> a_tile: array<vec4<f16>, A_LINES * A_STRIDE>;
+var<workgroup> b_tile: array<vec4<f16>, B_LINES * B_STRIDE>;
 // A matrix of sums of each subgroup on its way out.
 const SUMS_STRIDE = 20u;
 var<workgroup> sums: array<f32, SUBGROUPS * 16u * SUMS_STRIDE>;
-
-// naga declares what f16 needs where it sees a value of it, and not for matrices.
-const ZERO = 0.0h;
 
 // Tiles of so many rows run side by side, so that what they read of B is still in the cache.
 const BAND = 8u;
 
 // Eight elements of a stored row, from element i of the binding on.
-fn a_inside(i: u32) -> vec4<u32> {
+fn a_inside(i: u32) -> Eight {
 //# if A_VEC8
   return a[i / 8u];
 //# else
-  // What lies past the end is not used, whatever it is; what there is to read ends before.
-  let last = arrayLength(&a) - 1u;
-  let w = min(vec4<u32>(i / 2u) + vec4<u32>(0u, 1u, 2u, 3u), vec4<u32>(last));
-  let v = vec4<u32>(a[w.x], a[w.y], a[w.z], a[w.w]);
-  if (i % 2u == 0u) { return v; }
-  return v >> vec4<u32>(16u) | vec4<u32>(v.yzw, a[min(i / 2u + 4u, last)]) << vec4<u32>(16u);
+  // What lies past the end is not used, whatever it is.
+  let last = vec4<u32>(arrayLength(&a) - 1u);
+  let j = min(vec4<u32>(i, i + 1u, i + 2u, i + 3u), last);
+  let k = min(vec4<u32>(i + 4u, i + 5u, i + 6u, i + 7u), last);
+  return Eight(vec4<f16>(a[j.x], a[j.y], a[j.z], a[j.w]), vec4<f16>(a[k.x], a[k.y], a[k.z], a[k.w]));
 //# end
 }
 
-fn b_inside(i: u32) -> vec4<u32> {
+fn b_inside(i: u32) -> Eight {
 //# if B_VEC8
   return b[i / 8u];
 //# else
-  let last = arrayLength(&b) - 1u;
-  let w = min(vec4<u32>(i / 2u) + vec4<u32>(0u, 1u, 2u, 3u), vec4<u32>(last));
-  let v = vec4<u32>(b[w.x], b[w.y], b[w.z], b[w.w]);
-  if (i % 2u == 0u) { return v; }
-  return v >> vec4<u32>(16u) | vec4<u32>(v.yzw, b[min(i / 2u + 4u, last)]) << vec4<u32>(16u);
+  // What lies past the end is not used, whatever it is.
+  let last = vec4<u32>(arrayLength(&b) - 1u);
+  let j = min(vec4<u32>(i, i + 1u, i + 2u, i + 3u), last);
+  let k = min(vec4<u32>(i + 4u, i + 5u, i + 6u, i + 7u), last);
+  return Eight(vec4<f16>(b[j.x], b[j.y], b[j.z], b[j.w]), vec4<f16>(b[k.x], b[k.y], b[k.z], b[k.w]));
 //# end
 }
 
 // The first so many of eight elements, and zeros.
-fn first_of(v: vec4<u32>, count: u32) -> vec4<u32> {
-  let low = select(vec4<u32>(), vec4<u32>(0xffffu), vec4<u32>(0u, 2u, 4u, 6u) < vec4<u32>(count));
-  let high = select(vec4<u32>(), vec4<u32>(0xffff0000u), vec4<u32>(1u, 3u, 5u, 7u) < vec4<u32>(count));
-  return v & (low | high);
+fn first_of(v: Eight, count: i32) -> Eight {
+  let low = select(vec4<f16>(), v.low, vec4<i32>(0, 1, 2, 3) < vec4<i32>(count));
+  let high = select(vec4<f16>(), v.high, vec4<i32>(4, 5, 6, 7) < vec4<i32>(count));
+  return Eight(low, high);
 }
 
 // The same at the end of k, where so many are left of it.
-fn a_edge(i: u32, left: i32) -> vec4<u32> {
-  if (left <= 0) { return vec4<u32>(); }
+fn a_edge(i: u32, left: i32) -> Eight {
+  if (left <= 0) { return Eight(); }
 //# if A_TURNED
   return a_inside(i);
 //# else
-  return first_of(a_inside(i), u32(left));
+  return first_of(a_inside(i), left);
 //# end
 }
 
-fn b_edge(i: u32, left: i32) -> vec4<u32> {
-  if (left <= 0) { return vec4<u32>(); }
+fn b_edge(i: u32, left: i32) -> Eight {
+  if (left <= 0) { return Eight(); }
 //# if B_TURNED
-  return first_of(b_inside(i), u32(left));
+  return first_of(b_inside(i), left);
 //# else
   return b_inside(i);
 //# end
@@ -125,7 +124,7 @@ fn main(
 //# for i in A_LOADS
   let a_along_$i = (thread + $iu * THREADS) % (A_LINE / 8u) * 8u;
   let a_across_$i = (thread + $iu * THREADS) / (A_LINE / 8u);
-  let a_to_$i = a_across_$i * A_STRIDE + a_along_$i / 8u;
+  let a_to_$i = a_across_$i * A_STRIDE + a_along_$i / 4u;
 //# if A_TURNED
   let a_k_$i = a_across_$i;
   let a_from_$i = params.a_start + a_across_$i * params.lda + min(row0 + a_along_$i, (params.m - 1u) / 8u * 8u);
@@ -133,12 +132,12 @@ fn main(
   let a_k_$i = a_along_$i;
   let a_from_$i = params.a_start + min(row0 + a_across_$i, params.m - 1u) * params.lda + a_along_$i;
 //# end
-  var a_next_$i: vec4<u32>;
+  var a_next_$i: Eight;
 //# end
 //# for i in B_LOADS
   let b_along_$i = (thread + $iu * THREADS) % (B_LINE / 8u) * 8u;
   let b_across_$i = (thread + $iu * THREADS) / (B_LINE / 8u);
-  let b_to_$i = b_across_$i * B_STRIDE + b_along_$i / 8u;
+  let b_to_$i = b_across_$i * B_STRIDE + b_along_$i / 4u;
 //# if B_TURNED
   let b_k_$i = b_along_$i;
   let b_from_$i = params.b_start + min(column0 + b_across_$i, params.n - 1u) * params.ldb + b_along_$i;
@@ -146,7 +145,7 @@ fn main(
   let b_k_$i = b_across_$i;
   let b_from_$i = params.b_start + b_across_$i * params.ldb + min(column0 + b_along_$i, (params.n - 1u) / 8u * 8u);
 //# end
-  var b_next_$i: vec4<u32>;
+  var b_next_$i: Eight;
 //# end
 //# if A_TURNED
   let a_step = params.lda;
@@ -170,10 +169,12 @@ fn main(
     if (k0 > first) {
       workgroupBarrier();
 //# for i in A_LOADS
-      a_tile[a_to_$i] = a_next_$i;
+      a_tile[a_to_$i] = a_next_$i.low;
+      a_tile[a_to_$i + 1u] = a_next_$i.high;
 //# end
 //# for i in B_LOADS
-      b_tile[b_to_$i] = b_next_$i;
+      b_tile[b_to_$i] = b_next_$i.low;
+      b_tile[b_to_$i + 1u] = b_next_$i.high;
 //# end
       workgroupBarrier();
     }
@@ -201,16 +202,16 @@ fn main(
       {
 //# for i in FRAGMENTS_M
 //# if A_TURNED
-        let a_$i = coopLoad<coop_mat16x16<f16, A>>(&a_tile[$pu * 16u * A_STRIDE + own_m / 8u + $iu * 2u], A_STRIDE);
+        let a_$i = coopLoad<coop_mat16x16<f16, A>>(&a_tile[$pu * 16u * A_STRIDE + own_m / 4u + $iu * 4u], A_STRIDE);
 //# else
-        let a_$i = coopLoadT<coop_mat16x16<f16, A>>(&a_tile[(own_m + $iu * 16u) * A_STRIDE + $pu * 2u], A_STRIDE);
+        let a_$i = coopLoadT<coop_mat16x16<f16, A>>(&a_tile[(own_m + $iu * 16u) * A_STRIDE + $pu * 4u], A_STRIDE);
 //# end
 //# end
 //# for j in FRAGMENTS_N
 //# if B_TURNED
-        let b_$j = coopLoad<coop_mat16x16<f16, B>>(&b_tile[(own_n + $ju * 16u) * B_STRIDE + $pu * 2u], B_STRIDE);
+        let b_$j = coopLoad<coop_mat16x16<f16, B>>(&b_tile[(own_n + $ju * 16u) * B_STRIDE + $pu * 4u], B_STRIDE);
 //# else
-        let b_$j = coopLoadT<coop_mat16x16<f16, B>>(&b_tile[$pu * 16u * B_STRIDE + own_n / 8u + $ju * 2u], B_STRIDE);
+        let b_$j = coopLoadT<coop_mat16x16<f16, B>>(&b_tile[$pu * 16u * B_STRIDE + own_n / 4u + $ju * 4u], B_STRIDE);
 //# end
 //# for i in FRAGMENTS_M
         sum_$i_$j = coopMultiplyAdd(a_$i, b_$j, sum_$i_$j);
