@@ -13,8 +13,9 @@ import sys
 FOLDER = pathlib.Path("shaders/matmul")
 # What kernels include.
 SHARED = FOLDER / "store.cuh"
-# The oldest GPUs that the oldest driver drives; its compiler makes the best of what the user's has.
-OPTIONS = ["--gpu-architecture=compute_52", "--std=c++17", f"--include-path={FOLDER}"]
+# The oldest GPUs that the oldest driver drives, where a source names no other; its compiler makes the best of what the user's has.
+OLDEST = "compute_52"
+OPTIONS = ["--std=c++17", f"--include-path={FOLDER}"]
 
 
 def fnv1a(data):
@@ -55,8 +56,10 @@ class Nvrtc:
 
     def compile(self, name, source, definitions):
         program = ctypes.c_void_p()
+        named = re.search(r"^//# arch (\S+)$", source, re.MULTILINE)
+        options = [*OPTIONS, f"--gpu-architecture={named[1] if named else OLDEST}"]
         self.library.nvrtcCreateProgram(ctypes.byref(program), source.encode(), name.encode(), 0, None, None)
-        options = [option.encode() for option in OPTIONS + [f"-D{definition}" for definition in definitions]]
+        options = [option.encode() for option in options + [f"-D{definition}" for definition in definitions]]
         failed = self.library.nvrtcCompileProgram(program, len(options), (ctypes.c_char_p * len(options))(*options))
         log = self.text(program, "ProgramLog")
         if failed or "error" in log:

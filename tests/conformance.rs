@@ -105,3 +105,13 @@ fn every_f16_case_on_vulkan() {
 fn every_f16_case_on_webgpu() {
     every_one_of(&all_f16(), Options::only(BackendId::WebGpu));
 }
+
+#[test]
+fn every_f16_case_on_cuda() {
+    every_one_of(&all_f16(), Options::only(BackendId::Cuda));
+}
+
+#[test]
+fn every_f16_case_on_cuda_by_own_kernels() {
+    every_one_of(&all_f16(), Options { vendor_libraries: false, ..Options::only(BackendId::Cuda) });
+}

@@ -62,6 +62,7 @@ fn problem(m: u32, k: u32, n: u32, transpose_a: bool, transpose_b: bool, reads_c
 #[test]
 fn plans_are_as_written_down() {
     let plain = |m, k, n| problem(m, k, n, false, false, false, 0);
+    let f16 = |result, problem| Problem { dtype: DType::F16, result, ..problem };
     let cases = [
         ("square", compute(&plain(512, 512, 512), &LARGE)),
         ("large", compute(&plain(4096, 4096, 4096), &LARGE)),
@@ -75,12 +76,16 @@ fn plans_are_as_written_down() {
         ("cuda-odd", cuda(&problem(100, 33, 75, true, false, true, 1), &LARGE, 132)),
         ("cuda-long-k", cuda(&problem(128, 8192, 130, false, true, true, 0), &LARGE, 132)),
         ("cublaslt", cublaslt(&problem(100, 33, 75, false, true, true, 1), &LARGE).map(|plan| plan.expect("it takes that"))),
+        ("cuda-f16", cuda(&f16(DType::F32, plain(4096, 4096, 4096)), &UNITS, 132)),
+        ("cuda-f16-copied", cuda(&f16(DType::F16, problem(100, 3300, 75, true, false, true, 1)), &UNITS, 132)),
+        ("cuda-f16-widened", cuda(&f16(DType::F16, plain(300, 200, 100)), &LARGE, 132)),
+        ("cublaslt-f16", cublaslt(&f16(DType::F32, plain(512, 512, 512)), &LARGE).map(|plan| plan.expect("it takes that"))),
         ("row", compute(&problem(1, 4096, 4096, false, false, false, 0), &LARGE)),
         ("column", compute(&problem(4096, 300, 1, false, false, true, 0), &LARGE)),
-        ("f16", compute(&Problem { dtype: DType::F16, ..problem(100, 33, 75, true, true, true, 1) }, &LARGE)),
-        ("f16-rounded", compute(&Problem { dtype: DType::F16, result: DType::F16, ..problem(100, 33, 75, false, true, true, 1) }, &LARGE)),
-        ("cooperative", compute(&Problem { dtype: DType::F16, ..plain(4096, 4096, 4096) }, &UNITS)),
-        ("cooperative-rounded", compute(&Problem { dtype: DType::F16, result: DType::F16, ..plain(301, 5000, 99) }, &UNITS)),
+        ("f16", compute(&f16(DType::F32, problem(100, 33, 75, true, true, true, 1)), &LARGE)),
+        ("f16-rounded", compute(&f16(DType::F16, problem(100, 33, 75, false, true, true, 1)), &LARGE)),
+        ("cooperative", compute(&f16(DType::F32, plain(4096, 4096, 4096)), &UNITS)),
+        ("cooperative-rounded", compute(&f16(DType::F16, plain(301, 5000, 99)), &UNITS)),
         ("fragment", fragment(&problem(100, 33, 75, false, true, true, 1), &DEFAULTS)),
     ];
     for (name, plan) in cases {
@@ -206,19 +211,36 @@ proptest! {
     #[test]
     fn every_plan_for_cuda_has_its_kernel(
         (m, k, n) in prop_oneof![(1u32..5000, 0u32..100, 1u32..5000), (1u32..200, 100u32..200_000, 1u32..200)],
-        transpose_a: bool, transpose_b: bool, reads_c: bool, multiprocessors in 1u32..200,
+        transpose_a: bool, transpose_b: bool, reads_c: bool, multiprocessors in 1u32..200, is_f16: bool, has_units: bool,
     ) {
-        let problem = problem(m, k, n, transpose_a, transpose_b, reads_c, 0);
-        let plan = cuda(&problem, &LARGE, multiprocessors).unwrap();
-        let product = &plan.dispatches[0];
+        let problem = Problem { dtype: if is_f16 { DType::F16 } else { DType::F32 }, ..problem(m, k, n, transpose_a, transpose_b, reads_c, 0) };
+        let plan = cuda(&problem, if has_units { &UNITS } else { &LARGE }, multiprocessors).unwrap();
+        // Operands that the kernel cannot read are copied first, one after the other.
+        let copied = plan.dispatches.iter().take_while(|dispatch| dispatch.kernel.id == KernelId::MatmulCopy).count();
+        let (copies, launches) = plan.dispatches.split_at(copied);
+        let by_units = is_f16 && has_units;
+        let must_copy = |stored: Stored| k > 0 && if by_units { !stored.stride.is_multiple_of(8) } else { is_f16 };
+        let must_copy = [must_copy(problem.a), must_copy(problem.b)];
+        prop_assert_eq!(copied, must_copy.iter().filter(|&&must| must).count());
+        let mut end_bytes = 0;
+        for copy in copies {
+            let (p, to) = (params(copy), copy.bindings[1]);
+            prop_assert!(to.offset_bytes == end_bytes && p.ldo % 8 == 0 && p.ldo >= p.n && u32::from(by_units) == p.result);
+            let element_bytes = if by_units { 2 } else { 4 };
+            prop_assert!(to.size_bytes >= u64::from(p.m) * u64::from(p.ldo) * element_bytes);
+            end_bytes += to.size_bytes;
+        }
+        let product = &launches[0];
+        prop_assert_eq!(product.kernel.id, if by_units { KernelId::MatmulCooperative } else { KernelId::MatmulTiled });
         let (tile_m, tile_n) = (product.kernel.constant("TILE_M"), product.kernel.constant("TILE_N"));
         prop_assert_eq!(&product.grid[..2], [m.div_ceil(tile_m) * n.div_ceil(tile_n), 1]);
         let slots = |dispatch: &Dispatch| dispatch.bindings.iter().map(|binding| (binding.index, binding.slot)).collect::<Vec<_>>();
-        let operands = if k > 0 { vec![(0, Slot::A), (1, Slot::B)] } else { Vec::new() };
+        let slot = |must: bool, slot| if must { Slot::Scratch } else { slot };
+        let operands = if k > 0 { vec![(0, slot(must_copy[0], Slot::A)), (1, slot(must_copy[1], Slot::B))] } else { Vec::new() };
         let c = |index: u32| reads_c.then_some((index, Slot::C));
-        match &plan.dispatches[..] {
+        match launches {
             [_] => {
-                prop_assert_eq!((product.grid[2], params(product).k_part, plan.scratch_bytes), (1, 0, 0));
+                prop_assert_eq!((product.grid[2], params(product).k_part, plan.scratch_bytes), (1, 0, end_bytes));
                 prop_assert_eq!(slots(product), operands.into_iter().chain(c(2)).chain([(3, Slot::Out)]).collect::<Vec<_>>());
             }
             [_, sum] => {
@@ -229,7 +251,7 @@ proptest! {
                 prop_assert_eq!(slots(product), operands.into_iter().chain([(3, Slot::Scratch)]).collect::<Vec<_>>());
                 prop_assert_eq!(slots(sum), [(0, Slot::Scratch)].into_iter().chain(c(1)).chain([(2, Slot::Out)]).collect::<Vec<_>>());
                 prop_assert_eq!((s.m, s.k, s.n, s.lda, s.ldo), (m, parts, n, p.ldo, n));
-                prop_assert!(p.ldo % 4 == 0 && p.ldo >= n && plan.scratch_bytes >= u64::from(parts * m * p.ldo) * 4);
+                prop_assert!(p.ldo % 4 == 0 && p.ldo >= n && plan.scratch_bytes >= end_bytes + u64::from(parts * m * p.ldo) * 4);
                 prop_assert_eq!((p.alpha, p.beta, s.alpha, s.beta), (problem.alpha, problem.beta, 1.0, problem.beta));
                 prop_assert!(sum.grid[0] * sum.kernel.constant("THREADS") * 4 >= m * p.ldo);
             }

@@ -112,6 +112,8 @@ fn the_ptx_is_that_of_its_source() {
     for (name, source, ptx) in [
         ("tiled", &include_bytes!("../shaders/matmul/tiled.cu")[..], include_str!("../shaders/matmul/tiled.ptx")),
         ("sum", include_bytes!("../shaders/matmul/sum.cu"), include_str!("../shaders/matmul/sum.ptx")),
+        ("cooperative", include_bytes!("../shaders/matmul/cooperative.cu"), include_str!("../shaders/matmul/cooperative.ptx")),
+        ("copy", include_bytes!("../shaders/matmul/copy.cu"), include_str!("../shaders/matmul/copy.ptx")),
     ] {
         // FNV-1a of 64 bits.
         let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01B3);

@@ -10,7 +10,7 @@
 #define BATCH 16
 
 extern "C" __global__ void __launch_bounds__(THREADS) matmul(
-    const float4 *__restrict__ parts, const float *__restrict__ c, float *__restrict__ out, const Params params
+    const float4 *__restrict__ parts, const void *__restrict__ c, void *__restrict__ out, const Params params
 ) {
     const unsigned across = params.lda / 4, size = params.m * across;
     const unsigned i = blockIdx.x * THREADS + threadIdx.x;
@@ -36,5 +36,5 @@ extern "C" __global__ void __launch_bounds__(THREADS) matmul(
         }
     }
     const unsigned column = i % across * 4;
-    store(params, c, out, i / across, column, params.n - column, sum);
+    store(params, c, out, 0, i / across, column, params.n - column, sum);
 }

@@ -99,7 +99,7 @@ typedef Slice<TRANSPOSE_A ? TILE_K : TILE_M, TRANSPOSE_A ? TILE_M : TILE_K, A_LO
 typedef Slice<TRANSPOSE_B ? TILE_N : TILE_K, TRANSPOSE_B ? TILE_K : TILE_N, B_LOADS> SliceB;
 
 extern "C" __global__ void __launch_bounds__(THREADS) matmul(
-    const float *__restrict__ a, const float *__restrict__ b, const float *__restrict__ c, float *__restrict__ out, const Params params
+    const float *__restrict__ a, const float *__restrict__ b, const void *__restrict__ c, void *__restrict__ out, const Params params
 ) {
     __shared__ __align__(16) float shared[2 * A_SLICE + 2 * B_SLICE];
     float *const a_slices = shared, *const b_slices = shared + 2 * A_SLICE;
@@ -189,7 +189,6 @@ extern "C" __global__ void __launch_bounds__(THREADS) matmul(
 
     // Sums go out through shared memory, a block of 4 rows of each thread at a time: threads then write whole rows, and the code for
     // edges and for C is there once and not for every register.
-    float *const to = out + size_t(blockIdx.z) * params.m * params.ldo;
     // Parts are read as whole float4s.
     const unsigned columns_stored = params.k_part > 0 ? params.ldo - column0 : columns;
 #pragma unroll
@@ -209,7 +208,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) matmul(
             const unsigned row = i * THREADS_M + at / TILE_N, column = at % TILE_N;
             if (row < rows && column < columns) {
                 const float4 v = *reinterpret_cast<const float4 *>(shared + at);
-                store(params, c, to, row0 + row, column0 + column, columns_stored - column, v);
+                store(params, c, out, blockIdx.z, row0 + row, column0 + column, columns_stored - column, v);
             }
         }
     }

@@ -18,7 +18,10 @@ pub enum KernelId {
     MatmulVector,
     /// `shaders/matmul/sum.wgsl`, and `sum.cu` for CUDA: the sum of the parts of a product that was split over k.
     MatmulSum,
-    /// `shaders/matmul/cooperative.wgsl`: the product of f16 by a GPU's matrix units.
+    /// `shaders/matmul/copy.cu`: an operand in rows or in a type that a kernel can read.
+    #[cfg(not(target_arch = "wasm32"))]
+    MatmulCopy,
+    /// `shaders/matmul/cooperative.wgsl`, and `cooperative.cu` for CUDA: the product of f16 by a GPU's matrix units.
     #[cfg(not(target_arch = "wasm32"))]
     MatmulCooperative,
     /// `shaders/matmul/round.wgsl`: the sum of parts, rounded to f16, where rows of the result share words.
@@ -46,6 +49,8 @@ impl KernelId {
             Self::MatmulCooperative => "matmul/cooperative",
             #[cfg(not(target_arch = "wasm32"))]
             Self::MatmulRound => "matmul/round",
+            #[cfg(not(target_arch = "wasm32"))]
+            Self::MatmulCopy => "matmul/copy",
             Self::MatmulPacked => "matmul/packed",
             Self::MatmulUnfold => "matmul/unfold",
             Self::MatmulCpu => "matmul/cpu",
@@ -70,7 +75,7 @@ impl KernelId {
             Self::MatmulUnfold => &[include_str!(concat!(env!("OUT_DIR"), "/matmul-unfold.frag"))],
             Self::MatmulCpu => &[],
             #[cfg(not(target_arch = "wasm32"))]
-            Self::MatmulCublasLt => &[],
+            Self::MatmulCopy | Self::MatmulCublasLt => &[],
         }
     }
 }

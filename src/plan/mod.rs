@@ -136,7 +136,12 @@ impl Plan {
 
     /// The kernel that does the work, for reports.
     pub fn kernel(&self) -> String {
-        match self.dispatches.first() {
+        // Copies of operands come before it.
+        #[cfg(not(target_arch = "wasm32"))]
+        let mut dispatches = self.dispatches.iter().filter(|dispatch| dispatch.kernel.id != crate::kernels::KernelId::MatmulCopy);
+        #[cfg(target_arch = "wasm32")]
+        let mut dispatches = self.dispatches.iter();
+        match dispatches.next() {
             None => "none".to_owned(),
             Some(Dispatch { kernel, grid: [_, _, parts], .. }) if self.scratch_bytes > 0 && *parts > 1 => {
                 format!("{kernel}, k in {parts} parts")

@@ -9,11 +9,16 @@ use super::driver::{Context, Fault, Stream, check, ended, text};
 use super::{Cuda, load};
 use crate::backend::pool::Pool;
 use crate::devices::{AdapterInfo, no_such_adapter};
-use crate::info::{BackendId, Caps, DeviceInfo, DeviceKind, OtherBackend, Standing};
+use crate::dtype::DType;
+use crate::info::{BackendId, Caps, DeviceInfo, DeviceKind, MatrixUnit, OtherBackend, Standing};
 use crate::options::{Options, PowerPreference};
 
 /// The oldest GPUs that the kernels are compiled for.
 const OLDEST_COMPUTE_CAPABILITY: (i32, i32) = (5, 2);
+
+/// The oldest GPUs with matrix units that `shaders/matmul/cooperative.cu` can use, and what these are.
+const UNITS_COMPUTE_CAPABILITY: (i32, i32) = (8, 0);
+const UNIT: MatrixUnit = MatrixUnit { m: 16, n: 8, k: 16, operands: DType::F16, sums: DType::F32, subgroup_size: 32 };
 
 /// A GPU, as the driver describes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -116,7 +121,7 @@ impl Found {
                 max_workgroup_invocations: most(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?,
                 max_workgroup_bytes: most(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK)?,
                 max_texture_size: u32::MAX,
-                matrix_unit: None,
+                matrix_unit: (self.compute_capability >= UNITS_COMPUTE_CAPABILITY).then_some(UNIT),
             },
             features: vec!["timestamp-query"],
             reason: String::new(),

@@ -1,7 +1,7 @@
 //! cuBLASLt, NVIDIA's own products, where it is installed.
 //!
 //! It stores matrices by columns, and a matrix stored by rows is its transpose stored by columns. So what it is asked for is
-//! Cᵀ = op(B)ᵀ·op(A)ᵀ: the operands change places, and nothing is moved. It computes in f32 throughout, without TF32.
+//! Cᵀ = op(B)ᵀ·op(A)ᵀ: the operands change places, and nothing is moved. Sums are in f32 throughout, without TF32.
 
 use std::collections::VecDeque;
 use std::ffi::c_void;
@@ -53,6 +53,9 @@ struct Shape {
     transpose_a: bool,
     transpose_b: bool,
     reads_c: bool,
+    /// Of A and B, and of C and the result.
+    operands: cudaDataType_t,
+    result: cudaDataType_t,
 }
 
 /// How the library computes a shape. Its descriptors are destroyed with it.
@@ -163,7 +166,9 @@ impl Shape {
         let Params::Matmul(matmul::Params { m, k, n, lda, ldb, ldc, ldo, .. }) = dispatch.params;
         let constant = |name| dispatch.kernel.constant(name) != 0;
         let (transpose_a, transpose_b, reads_c) = (constant("TRANSPOSE_A"), constant("TRANSPOSE_B"), constant("READS_C"));
-        Self { m, k, n, lda, ldb, ldc, ldo, transpose_a, transpose_b, reads_c }
+        let of = |name| if constant(name) { cudaDataType_t::CUDA_R_16F } else { cudaDataType_t::CUDA_R_32F };
+        let (operands, result) = (of("OPERANDS_F16"), of("RESULT_F16"));
+        Self { m, k, n, lda, ldb, ldc, ldo, transpose_a, transpose_b, reads_c, operands, result }
     }
 
     /// Of the library's A, B, C and D: our B, A, C and result. Its rows are our stored columns.
@@ -171,9 +176,10 @@ impl Shape {
         let swap = |yes: bool, (rows, columns): (u32, u32)| if yes { (columns, rows) } else { (rows, columns) };
         let (a_rows, a_columns) = swap(self.transpose_a, (self.m, self.k));
         let (b_rows, b_columns) = swap(self.transpose_b, (self.k, self.n));
-        let out = Layout::new(self.n, self.m, self.ldo)?;
-        let c = if self.reads_c { Layout::new(self.n, self.m, self.ldc)? } else { Layout::new(self.n, self.m, self.ldo)? };
-        Ok([Layout::new(b_columns, b_rows, self.ldb)?, Layout::new(a_columns, a_rows, self.lda)?, c, out])
+        let out = Layout::new(self.result, self.n, self.m, self.ldo)?;
+        let c = Layout::new(self.result, self.n, self.m, if self.reads_c { self.ldc } else { self.ldo })?;
+        let (a, b) = (Layout::new(self.operands, a_columns, a_rows, self.lda)?, Layout::new(self.operands, b_columns, b_rows, self.ldb)?);
+        Ok([b, a, c, out])
     }
 }
 
@@ -207,13 +213,13 @@ impl Drop for Product {
 }
 
 impl Layout {
-    fn new(rows: u32, columns: u32, stride: u32) -> Result<Self, String> {
+    fn new(of: cudaDataType_t, rows: u32, columns: u32, stride: u32) -> Result<Self, String> {
         let mut layout = Self(std::ptr::null_mut());
         // The stride of a single row or column may be anything; the library wants one that could be.
         let stride = stride.max(rows).max(1);
         // SAFETY: the library writes one handle.
         check("cublasLtMatrixLayoutCreate", unsafe {
-            sys::cublasLtMatrixLayoutCreate(&raw mut layout.0, cudaDataType_t::CUDA_R_32F, rows.into(), columns.into(), stride.into())
+            sys::cublasLtMatrixLayoutCreate(&raw mut layout.0, of, rows.into(), columns.into(), stride.into())
         })?;
         Ok(layout)
     }

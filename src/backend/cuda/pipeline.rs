@@ -78,9 +78,9 @@ impl Cuda {
     /// Puts a launch into the stream: of what the plan binds, null between, and the parameters.
     pub(super) fn launch(&self, module: &Module, dispatch: &Dispatch, addresses: &Addresses) -> Result<(), Fault> {
         let mut pointers: Vec<CUdeviceptr> = Vec::with_capacity(4);
-        for Binding { slot, index, .. } in &dispatch.bindings {
+        for Binding { slot, index, offset_bytes, .. } in &dispatch.bindings {
             pointers.resize(pointers.len().max(*index as usize + 1), 0);
-            pointers[*index as usize] = addresses.of(*slot);
+            pointers[*index as usize] = addresses.of(*slot) + offset_bytes;
         }
         let params = dispatch.params.bytes();
         let mut arguments: Vec<*mut c_void> = pointers.iter_mut().map(|pointer| std::ptr::from_mut(pointer).cast()).collect();

@@ -1,12 +1,13 @@
-//! Plans for CUDA: NVIDIA's library for what it takes, else the register-tiled kernel of `shaders/matmul/tiled.cu`. Neither is split for
-//! the sake of limits: addresses are of 64 bits, and one row of blocks may be longer than any result. The kernel's k is, where few blocks
+//! Plans for CUDA: NVIDIA's library for what it takes, else the kernel for matrix units of `shaders/matmul/cooperative.cu` for f16, else
+//! the register-tiled one of `shaders/matmul/tiled.cu`, to which f16 is copied as f32. None is split for the sake of limits: addresses are of 64 bits, and one row of blocks may be longer than any result. The kernel's k is, where few blocks
 //! would be at work.
 
 use super::{Params, constants_of_layout, result, whole, within_buffer};
-use crate::error::Result;
+use crate::dtype::DType;
+use crate::error::{Error, Result};
 use crate::info::Caps;
 use crate::kernels::{Kernel, KernelId};
-use crate::ops::matmul::Problem;
+use crate::ops::matmul::{Problem, Stored};
 use crate::plan::{Binding, Dispatch, Plan, Slot};
 
 /// A shape of the kernel, compiled by `scripts/ptx`. Its times are of an NVIDIA H200, from products of 256³ to 4096³ whose operands lay on
@@ -25,6 +26,7 @@ struct Tile {
     resident: u64,
 }
 
+/// Of `tiled.cu`.
 const TILES: [Tile; 4] = [
     Tile { m: 128, n: 128, k: 16, threads: 128, alone_ns: 165.0, shared_ns: 93.0, resident: 2 },
     Tile { m: 64, n: 64, k: 16, threads: 128, alone_ns: 36.8, shared_ns: 25.8, resident: 5 },
@@ -32,6 +34,15 @@ const TILES: [Tile; 4] = [
     // For narrow results, of which the others would leave more out.
     Tile { m: 32, n: 32, k: 16, threads: 64, alone_ns: 26.0, shared_ns: 8.2, resident: 14 },
 ];
+
+/// Of `cooperative.cu`. Estimates: three fifths of what matrix units of that GPU can do, and half of that for a block alone.
+const COOPERATIVE_TILES: [Tile; 2] = [
+    Tile { m: 128, n: 128, k: 32, threads: 128, alone_ns: 11.0, shared_ns: 7.2, resident: 2 },
+    Tile { m: 64, n: 64, k: 32, threads: 128, alone_ns: 5.0, shared_ns: 2.4, resident: 5 },
+];
+
+/// Elements of f16 that the kernel for matrix units reads at once.
+const VECTOR: u64 = 8;
 
 /// The most parts of k.
 const MOST_PARTS: u32 = 256;
@@ -45,6 +56,10 @@ const SUM_PART_NS: f64 = 30.0;
 
 /// Threads of a block of `shaders/matmul/sum.cu`.
 const SUM_THREADS: u32 = 64;
+
+/// The same of `shaders/matmul/copy.cu`, and the most blocks of it: each thread copies until nothing is left.
+const COPY_THREADS: u32 = 64;
+const MOST_COPY_BLOCKS: u32 = 1 << 16;
 
 /// The largest scratch: a split makes enough blocks long before.
 const MOST_SCRATCH_BYTES: u64 = 1 << 28;
@@ -68,13 +83,13 @@ impl Tile {
     }
 
     /// The cheapest tile, and how many parts it takes k in.
-    fn choose(shape: [u32; 3], caps: &Caps, multiprocessors: u32) -> (Self, u32) {
+    fn choose(tiles: &[Self], shape: [u32; 3], caps: &Caps, multiprocessors: u32) -> (Self, u32) {
         let [m, k, n] = shape;
         let most_bytes = caps.max_buffer_bytes.min(MOST_SCRATCH_BYTES);
         let splits = |tile: &Self, parts: u32| k / parts >= 2 * tile.k && scratch_bytes(m, n, parts) <= most_bytes;
-        let mut best = (TILES[0], 1);
+        let mut best = (tiles[0], 1);
         let mut least_ns = f64::INFINITY;
-        for tile in TILES {
+        for &tile in tiles {
             let mut parts = 1;
             while parts == 1 || parts <= MOST_PARTS && splits(&tile, parts) {
                 let cost_ns = tile.cost_ns(shape, parts, multiprocessors);
@@ -93,62 +108,124 @@ fn scratch_bytes(m: u32, n: u32, parts: u32) -> u64 {
     u64::from(parts) * u64::from(m) * u64::from(n).next_multiple_of(4) * 4
 }
 
-/// A plan for the kernel, on a GPU of so many multiprocessors.
+/// A plan for the kernels of this crate, on a GPU of so many multiprocessors.
 pub fn cuda(problem: &Problem, caps: &Caps, multiprocessors: u32) -> Result<Plan> {
-    super::only_f32(problem)?;
-    let matrices = bindings(problem, caps)?;
+    let mut matrices = bindings(problem, caps)?;
+    let mut plan = Plan { dispatches: Vec::new(), scratch_bytes: 0 };
     if problem.elements() == 0 {
-        return Ok(Plan { dispatches: Vec::new(), scratch_bytes: 0 });
+        return Ok(plan);
     }
     let &Problem { m, k, n, .. } = problem;
-    let (tile, parts) = Tile::choose([m, k, n], caps, multiprocessors);
+    let by_units = caps.matrix_unit.is_some_and(|unit| (unit.operands, unit.sums) == (problem.dtype, DType::F32));
+    let (id, tiles) = if by_units { (KernelId::MatmulCooperative, &COOPERATIVE_TILES[..]) } else { (KernelId::MatmulTiled, &TILES[..]) };
+    let mut params = Params { result: u32::from(problem.result != DType::F32), ..whole(problem) };
+    for (slot, stored, stride) in [(Slot::A, problem.a, &mut params.lda), (Slot::B, problem.b, &mut params.ldb)] {
+        // What the kernel for matrix units reads at once has to lie at its multiples; the other one reads no f16.
+        let is_ready = if by_units { stored.stride.is_multiple_of(VECTOR) } else { problem.dtype == DType::F32 };
+        if !is_ready && problem.reads_operands() {
+            let copy = plan.copy(slot, &stored, if by_units { DType::F16 } else { DType::F32 }, caps)?;
+            *stride = copy.ldo;
+            matrices.iter_mut().filter(|binding| binding.slot == slot).for_each(|binding| *binding = copy.at(binding.index));
+        }
+    }
+    let (tile, parts) = Tile::choose(tiles, [m, k, n], caps, multiprocessors);
     let mut constants = vec![("TILE_M", tile.m), ("TILE_N", tile.n), ("TILE_K", tile.k), ("THREADS", tile.threads)];
     constants.extend(constants_of_layout(problem));
     let letter = |transposed| if transposed { 't' } else { 'n' };
     let layout = [letter(problem.transpose_a), letter(problem.transpose_b)];
     let variant = format!("{}x{}x{} {}{}", tile.m, tile.n, tile.k, layout[0], layout[1]);
-    let mut kernel = Kernel { id: KernelId::MatmulTiled, variant, constants };
+    let mut kernel = Kernel { id, variant, constants };
     // At most 2³² elements in tiles of 32 × 32, or in a single row or column of 2²⁷ of them.
     let blocks = tile.blocks(m, n) as u32;
     if parts == 1 {
-        return Ok(Plan::of(Dispatch { kernel, params: whole(problem).into(), bindings: matrices, grid: [blocks, 1, 1] }));
+        plan.dispatches.push(Dispatch { kernel, params: params.into(), bindings: matrices, grid: [blocks, 1, 1] });
+        return Ok(plan);
     }
     // Whole steps of the kernel, so that only the last part has an edge.
     let k_part = k.div_ceil(parts).next_multiple_of(tile.k);
     let parts = k.div_ceil(k_part);
     let ldo = n.next_multiple_of(4);
     let scratch_bytes = scratch_bytes(m, n, parts);
-    let scratch = |index| Binding { slot: Slot::Scratch, index, offset_bytes: 0, size_bytes: scratch_bytes };
-    let (operands, ends): (Vec<_>, Vec<_>) = matrices.into_iter().partition(|binding| matches!(binding.slot, Slot::A | Slot::B));
+    let offset_bytes = plan.scratch_bytes;
+    plan.scratch_bytes += scratch_bytes;
+    let scratch = |index| Binding { slot: Slot::Scratch, index, offset_bytes, size_bytes: scratch_bytes };
+    let (operands, ends): (Vec<_>, Vec<_>) = matrices.into_iter().partition(|binding| binding.index < 2);
     // C is for the sum to add.
     kernel.constants.retain(|(name, _)| *name != "READS_C");
-    let product = Dispatch {
+    plan.dispatches.push(Dispatch {
         kernel,
-        params: Params { ldo, k_part, ..whole(problem) }.into(),
+        params: Params { ldo, k_part, result: 0, ..params }.into(),
         bindings: operands.into_iter().chain([scratch(3)]).collect(),
         grid: [blocks, 1, parts],
-    };
+    });
     let constants = vec![("THREADS", SUM_THREADS), ("READS_C", u32::from(problem.c.is_some()))];
-    let sum = Dispatch {
+    plan.dispatches.push(Dispatch {
         kernel: Kernel { id: KernelId::MatmulSum, variant: String::new(), constants },
-        params: Params { k: parts, lda: ldo, alpha: 1.0, ..whole(problem) }.into(),
+        params: Params { k: parts, lda: ldo, alpha: 1.0, ..params }.into(),
         // Its arguments are parts, C and the result.
         bindings: [scratch(0)].into_iter().chain(ends.into_iter().map(|binding| Binding { index: binding.index - 1, ..binding })).collect(),
         grid: [(m * (ldo / 4)).div_ceil(SUM_THREADS), 1, 1],
-    };
-    Ok(Plan { dispatches: vec![product, sum], scratch_bytes })
+    });
+    Ok(plan)
+}
+
+/// A copy of an operand in the scratch.
+struct Copied {
+    /// Elements from one of its rows to the next.
+    ldo: u32,
+    offset_bytes: u64,
+    size_bytes: u64,
+}
+
+impl Copied {
+    /// The copy as a kernel's argument.
+    fn at(&self, index: u32) -> Binding {
+        Binding { slot: Slot::Scratch, index, offset_bytes: self.offset_bytes, size_bytes: self.size_bytes }
+    }
+}
+
+impl Plan {
+    /// Adds a copy of an operand of f16, its rows at multiples of what is read at once.
+    fn copy(&mut self, slot: Slot, stored: &Stored, dtype: DType, caps: &Caps) -> Result<Copied> {
+        let stride = u64::from(stored.columns).next_multiple_of(VECTOR);
+        let size_bytes = (u64::from(stored.rows) * stride * dtype.bytes()).next_multiple_of(256);
+        let copy = Copied { ldo: stride as u32, offset_bytes: self.scratch_bytes, size_bytes };
+        self.scratch_bytes += size_bytes;
+        if self.scratch_bytes > caps.max_buffer_bytes {
+            let what = "the size in bytes of copies of operands whose rows start at no multiple of 8 elements";
+            return Err(Box::new(Error::LimitExceeded { what, requested: self.scratch_bytes, max: caps.max_buffer_bytes }));
+        }
+        let (m, n) = (stored.rows, stored.columns);
+        let (lda, ldo, result) = (stored.stride as u32, copy.ldo, u32::from(dtype != DType::F32));
+        let span_bytes = stored.span() * DType::F16.bytes();
+        let from = Binding { slot, index: 0, offset_bytes: 0, size_bytes: span_bytes.next_multiple_of(16).max(16) };
+        self.dispatches.push(Dispatch {
+            kernel: Kernel { id: KernelId::MatmulCopy, variant: String::new(), constants: vec![("THREADS", COPY_THREADS)] },
+            params: Params { m, n, lda, ldo, alpha: 1.0, result, ..Params::default() }.into(),
+            bindings: vec![from, copy.at(1)],
+            grid: [((u64::from(m) * stride / 4).div_ceil(COPY_THREADS.into()) as u32).clamp(1, MOST_COPY_BLOCKS), 1, 1],
+        });
+        Ok(copy)
+    }
 }
 
 /// A plan for cuBLASLt; None for what it does not take: sums of no terms, and numbers past 31 bits.
 pub fn cublaslt(problem: &Problem, caps: &Caps) -> Result<Option<Plan>> {
-    super::only_f32(problem)?;
     let bindings = bindings(problem, caps)?;
     let strides = [problem.a.stride, problem.b.stride, problem.c.map_or(0, |c| c.stride)];
     let largest = strides.into_iter().chain([problem.m, problem.k, problem.n].map(u64::from)).max().unwrap_or(0);
     if problem.elements() == 0 || problem.k == 0 || largest > u64::from(i32::MAX.cast_unsigned()) {
         return Ok(None);
     }
-    let kernel = Kernel { id: KernelId::MatmulCublasLt, variant: "f32".to_owned(), constants: constants_of_layout(problem) };
+    let variant = match (problem.dtype, problem.result) {
+        (DType::F32, DType::F32) => "f32",
+        (DType::F16, DType::F32) => "f16 to f32",
+        (DType::F16, DType::F16) => "f16",
+        (DType::F32, DType::F16) => return Ok(None),
+    };
+    let mut constants = constants_of_layout(problem);
+    constants.extend([("OPERANDS_F16", u32::from(problem.dtype != DType::F32)), ("RESULT_F16", u32::from(problem.result != DType::F32))]);
+    let kernel = Kernel { id: KernelId::MatmulCublasLt, variant: variant.to_owned(), constants };
     Ok(Some(Plan::of(Dispatch { kernel, params: whole(problem).into(), bindings, grid: [1; 3] })))
 }
 
@@ -159,8 +236,10 @@ fn bindings(problem: &Problem, caps: &Caps) -> Result<Vec<Binding>> {
     let mut bindings = Vec::with_capacity(matrices.len());
     for ((slot, stored), index) in matrices.into_iter().zip(0..) {
         if let Some(stored) = stored {
-            within_buffer(&stored, problem.dtype, caps)?;
-            bindings.push(Binding { slot, index, offset_bytes: 0, size_bytes: (stored.span() * 4).next_multiple_of(16).max(16) });
+            let dtype = if index < 2 { problem.dtype } else { problem.result };
+            within_buffer(&stored, dtype, caps)?;
+            let size_bytes = (stored.span() * dtype.bytes()).next_multiple_of(16).max(16);
+            bindings.push(Binding { slot, index, offset_bytes: 0, size_bytes });
         }
     }
     Ok(bindings)
