@@ -71,6 +71,57 @@ fn every_variant_validates() {
     }
 }
 
+/// The options are those of wgpu's Metal backend, and the slots those that it gives: buffers in the order of their bindings, then the
+/// lengths of those that have none in their type. Nothing here runs on Metal.
+#[test]
+fn every_variant_translates_to_metal() {
+    use naga::back::msl;
+    use naga::proc::{BoundsCheckPolicies, BoundsCheckPolicy};
+    // The oldest and the newest that wgpu asks for on a Mac that it runs on.
+    let versions = [(2, 0), (4, 0)];
+    for kernel in variants() {
+        let source = kernel.wgsl().expect("the template expands");
+        let module = naga::front::wgsl::parse_str(&source).expect("another test judges that");
+        let mut validator = naga::valid::Validator::new(naga::valid::ValidationFlags::all(), naga::valid::Capabilities::all());
+        let info = validator.validate(&module).expect("another test judges that");
+        let mut bound: Vec<_> =
+            module.global_variables.iter().filter_map(|(_, variable)| Some((variable.binding?, variable.space))).collect();
+        bound.sort_by_key(|(binding, _)| (binding.group, binding.binding));
+        let targets = (0..).zip(&bound).map(|(slot, &(binding, space))| {
+            let mutable = matches!(space, naga::AddressSpace::Storage { access } if access.contains(naga::StorageAccess::STORE));
+            (binding, msl::BindTarget { buffer: Some(slot), mutable, ..Default::default() })
+        });
+        let resources =
+            msl::EntryPointResources { resources: targets.collect(), sizes_buffer: Some(bound.len() as u8), ..Default::default() };
+        let policy = BoundsCheckPolicy::Restrict;
+        for lang_version in versions {
+            let options = msl::Options {
+                lang_version,
+                per_entry_point_map: [("main".to_owned(), resources.clone())].into(),
+                fake_missing_bindings: false,
+                bounds_check_policies: BoundsCheckPolicies {
+                    index: policy,
+                    buffer: policy,
+                    image_load: policy,
+                    binding_array: BoundsCheckPolicy::Unchecked,
+                },
+                zero_initialize_workgroup_memory: false,
+                ..Default::default()
+            };
+            let entry = msl::PipelineOptions {
+                entry_point: Some((naga::ShaderStage::Compute, "main".to_owned())),
+                vertex_pulling_transform: true,
+                ..Default::default()
+            };
+            let (metal, about) = msl::write_string(&module, &info, &options, &entry)
+                .unwrap_or_else(|error| panic!("{kernel} {:?} for Metal {lang_version:?}: {error:?}", kernel.constants));
+            assert!(metal.contains("kernel void") && about.entry_point_names[0].is_ok(), "{kernel}");
+            let inputs = bound.len() as u32 + u32::from(metal.contains("_buffer_sizes [["));
+            assert!((0..inputs).all(|slot| metal.contains(&format!("[[buffer({slot})]]"))), "{kernel}: {metal}");
+        }
+    }
+}
+
 #[test]
 fn accumulators_have_constant_indices() {
     // A driver keeps an array in registers only if every index is a constant; the template writes variables instead.
