@@ -62,6 +62,8 @@ pub use gpu::{Gpu, Report};
 pub use host::{HostSlice, HostVec};
 pub use info::{BackendId, Caps, DeviceInfo, DeviceKind, OtherBackend, Standing};
 pub use ops::matmul::Matmul;
+#[cfg(not(target_arch = "wasm32"))]
+pub use options::PipelineCache;
 pub use options::{Choice, Options, PowerPreference};
 #[cfg(not(target_arch = "wasm32"))]
 pub use selector::{Refused, Selector};

@@ -9,7 +9,9 @@ use serde_json::Value;
 /// Runs it with nothing of its environment variables but these.
 fn run_with(arguments: &[&str], variables: &[(&str, &str)]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_lapidary"));
-    for name in ["BACKEND", "ADAPTER", "POWER_PREFERENCE", "POOL_BYTES", "VENDOR_LIBRARIES"] {
+    let options =
+        ["BACKEND", "ADAPTER", "POWER_PREFERENCE", "POOL_BYTES", "VENDOR_LIBRARIES", "PIPELINE_CACHE", "WORKGROUP_HINT", "THREADS"];
+    for name in options {
         command.env_remove(format!("LAPIDARY_{name}"));
     }
     command.args(arguments).envs(variables.iter().copied()).output().expect("it starts")
@@ -199,6 +201,7 @@ fn a_wrong_command_line_ends_with_2() {
     assert!(
         refused_with(2, &["default"], &[("LAPIDARY_BACKEND", "opencl")]).contains("LAPIDARY_BACKEND is opencl, but it must be auto, cpu")
     );
+    assert!(refused_with(2, &["default"], &[("LAPIDARY_THREADS", "0")]).contains("LAPIDARY_THREADS is 0, but it must be a whole number"));
     assert!(printed(&["bench", "--help"]).contains("--min-time"));
     assert_eq!(printed(&["--version"]), format!("lapidary {}\n", env!("CARGO_PKG_VERSION")));
 }

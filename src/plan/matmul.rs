@@ -71,6 +71,10 @@ const TILES: [Tile; 5] = [
     Tile { m: 32, n: 32, k: 16, threads_m: 8, threads_n: 8, unroll: 1, speed: 0.5 },
 ];
 
+/// Invocations of the smallest kernel's workgroup.
+#[cfg(not(target_arch = "wasm32"))]
+pub(crate) const SMALLEST_WORKGROUP: u32 = 64;
+
 /// Workgroups assumed to run at once. No browser tells; large GPUs have 100 to 200 multiprocessors, and smaller ones lose little by tiles
 /// smaller than they could take.
 const PARALLEL_WORKGROUPS: u64 = 128;

@@ -23,6 +23,7 @@ use crate::error::{Error, Result};
 use crate::host::{HostSlice, HostVec};
 use crate::info::{BackendId, Caps, DeviceInfo, DeviceKind, OtherBackend};
 use crate::ops::matmul::Problem;
+use crate::options::Options;
 use crate::plan::{self, Plan};
 
 /// The most that is kept of what tensors held. New memory is slow to write at first, the system clearing it page by page.
@@ -41,14 +42,15 @@ pub(crate) struct Buffer(OnceLock<Pooled<HostVec>>);
 pub(crate) struct Running(Finished);
 
 /// Opens the path, or says why it is not there.
-pub(crate) async fn open(id: BackendId, pool_bytes: u64) -> Result<(Cpu, DeviceInfo), OtherBackend> {
+pub(crate) async fn open(id: BackendId, options: &Options) -> Result<(Cpu, DeviceInfo), OtherBackend> {
     if id == BackendId::Simd && cfg!(not(feature = "simd")) {
         return Err(OtherBackend::off(id, "this build leaves it out", "build with the feature simd"));
     }
-    let engine = engine::Engine::open(id == BackendId::Simd).await.map_err(|reason| OtherBackend::off(id, &reason, engine::REMEDY))?;
+    let engine =
+        engine::Engine::open(id == BackendId::Simd, options).await.map_err(|reason| OtherBackend::off(id, &reason, engine::REMEDY))?;
     let info = DeviceInfo {
         backend: id,
-        name: engine::Engine::name(),
+        name: engine.name(),
         vendor: String::new(),
         architecture: std::env::consts::ARCH.to_owned(),
         kind: DeviceKind::Cpu,
@@ -64,14 +66,14 @@ pub(crate) async fn open(id: BackendId, pool_bytes: u64) -> Result<(Cpu, DeviceI
         others: Vec::new(),
         generation: 1,
     };
-    Ok((Cpu { engine, pool: Pool::new(pool_bytes.min(POOL_BYTES)) }, info))
+    Ok((Cpu { engine, pool: Pool::new(options.pool_bytes.min(POOL_BYTES)) }, info))
 }
 
 /// The CPU, which is one.
 #[cfg(not(target_arch = "wasm32"))]
 pub(crate) fn list(id: BackendId) -> Result<Vec<AdapterInfo>, OtherBackend> {
     // There is nothing to open that would cost anything.
-    let (_, info) = pollster::block_on(open(id, 0))?;
+    let (_, info) = pollster::block_on(open(id, &Options::default()))?;
     Ok(vec![AdapterInfo::new(info, 0, None)])
 }
 

@@ -44,10 +44,11 @@ bench:
                            none
   --export FILE            .json, .csv or .md
 
-The variables LAPIDARY_BACKEND, LAPIDARY_ADAPTER, LAPIDARY_POWER_PREFERENCE,
-LAPIDARY_POOL_BYTES and LAPIDARY_VENDOR_LIBRARIES say the same where no option
-does. Exit codes: 0; 1 for a wrong result or a failure; 2 for a wrong command
-line; 3 where the device asked for is not there.
+Where no option says it, the variables LAPIDARY_BACKEND, LAPIDARY_ADAPTER and
+LAPIDARY_POWER_PREFERENCE do. LAPIDARY_POOL_BYTES, LAPIDARY_VENDOR_LIBRARIES,
+LAPIDARY_VALIDATION, LAPIDARY_PIPELINE_CACHE, LAPIDARY_WORKGROUP_HINT and
+LAPIDARY_THREADS set what has no option. Exit codes: 0; 1 for a wrong result or
+a failure; 2 for a wrong command line; 3 where the device asked for is not there.
 ";
 
 /// What all commands know.
