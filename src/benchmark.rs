@@ -126,7 +126,7 @@ impl Gpu {
         }
         // Refuses what is wrong before anything is sent.
         let [a, b] = operands.clone();
-        let kernel = opened.device.plan(&Call::new(op, a, b)?.problem)?.kernel();
+        let kernel = opened.device.plan(&Call::new(op, a, b)?.op)?.kernel();
         for operand in &mut operands {
             // Host operands go to the device once, as they are stored.
             if let Operand::Host(values) = operand

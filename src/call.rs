@@ -6,7 +6,8 @@ use crate::backend::{Backend, Bound, How};
 use crate::clock::Stopwatch;
 use crate::error::{Error, Result};
 use crate::host::HostSlice;
-use crate::ops::matmul::{Matmul, Problem};
+use crate::ops::Op;
+use crate::ops::matmul::Matmul;
 use crate::plan::Plan;
 use crate::tensor::Tensor;
 
@@ -47,9 +48,9 @@ impl Operand<'_> {
     }
 }
 
-/// A checked product with its operands.
+/// A checked operation with its operands.
 pub(crate) struct Call<'a> {
-    pub problem: Problem,
+    pub op: Op,
     a: Operand<'a>,
     b: Operand<'a>,
     c: Option<Operand<'a>>,
@@ -68,7 +69,7 @@ impl<'a> Call<'a> {
     pub(crate) fn new(op: &Matmul<'a>, a: Operand<'a>, b: Operand<'a>) -> Result<Self> {
         let problem = op.check(a.elements(), b.elements())?;
         let c = op.c.clone().filter(|_| problem.c.is_some()).map(Operand::Host);
-        Ok(Self { problem, a, b, c })
+        Ok(Self { op: Op::Matmul(problem), a, b, c })
     }
 
     /// Whether all operands are still on the host, to be read again.
@@ -88,8 +89,8 @@ impl<'a> Call<'a> {
         if opened.device.lost().is_some() {
             return Ok(None);
         }
-        let operands = if self.problem.reads_operands() { [Some(a.buffer_on(opened)?), Some(b.buffer_on(opened)?)] } else { [None; 2] };
-        opened.device.queue(&self.problem, operands)
+        let operands = if self.op.reads_operands() { [Some(a.buffer_on(opened)?), Some(b.buffer_on(opened)?)] } else { [None; 2] };
+        opened.device.queue(&self.op, operands)
     }
 
     /// Uploads and submits.
@@ -99,16 +100,16 @@ impl<'a> Call<'a> {
             return Err(Box::new(Error::DeviceLost { reason }));
         }
         let stopwatch = Stopwatch::start();
-        let plan = device.plan(&self.problem)?;
-        let reads = self.problem.reads_operands();
+        let plan = device.plan(&self.op)?;
+        let reads = self.op.reads_operands();
         let (a, b) = (Some(&self.a).filter(|_| reads), Some(&self.b).filter(|_| reads));
         let uploads = [upload(device, a)?, upload(device, b)?, upload(device, self.c.as_ref())?];
-        let out = device.allocate(&plan, &self.problem)?;
+        let out = device.allocate(&plan, &self.op)?;
         let upload_ms = stopwatch.ms();
         let [a_upload, b_upload, c_upload] = &uploads;
         let operands =
             [bind(opened, a, a_upload.as_ref())?, bind(opened, b, b_upload.as_ref())?, bind(opened, self.c.as_ref(), c_upload.as_ref())?];
-        let running = device.submit(&plan, operands, &out, how)?;
+        let running = device.submit(&plan, &operands, &out, how)?;
         Ok(Started { running, out, plan, upload_ms })
     }
 }

@@ -192,7 +192,8 @@ impl Gpu {
     pub(crate) fn queue(&self, call: &Call<'_>) -> Result<Option<Tensor>> {
         let opened = self.current()?;
         let out = call.queue(&opened)?;
-        Ok(out.map(|out| Tensor::new(call.problem.m.into(), call.problem.n.into(), out, opened)))
+        let (rows, columns) = call.op.shape();
+        Ok(out.map(|out| Tensor::new(rows, columns, out, opened)))
     }
 
     /// Checks, uploads and submits; what is left is waiting.
@@ -338,7 +339,7 @@ fn changed_meanwhile() -> Box<Error> {
 }
 
 fn start(call: &Call<'_>, opened: &Opened, want: Want) -> Result<Option<Started>> {
-    let elements = call.problem.elements();
+    let elements = call.op.elements();
     if elements == 0 && !want.keep {
         return Ok(None);
     }
@@ -397,7 +398,10 @@ async fn complete(call: &Call<'_>, opened: &Arc<Opened>, started: Result<Option<
             let finished = opened.device.finish(running).await?;
             let data = match finished.data {
                 Some(values) => Output::Host(values),
-                None => Output::Tensor(Tensor::new(call.problem.m.into(), call.problem.n.into(), out, Arc::clone(opened))),
+                None => {
+                    let (rows, columns) = call.op.shape();
+                    Output::Tensor(Tensor::new(rows, columns, out, Arc::clone(opened)))
+                }
             };
             (data, plan.kernel(), upload_ms, finished.kernel_ms, finished.device_clock)
         }

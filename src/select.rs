@@ -145,7 +145,7 @@ async fn race(opened: &Opened) -> Result<f64> {
 
 async fn compute(opened: &Opened, a: &[f32], b: &[f32], op: &Matmul<'_>) -> Result<Vec<f32>> {
     let call = Call::new(op, HostSlice::from(a).into(), HostSlice::from(b).into())?;
-    let started = call.start(opened, How { repeats: 1, timed: false, download: call.problem.elements() })?;
+    let started = call.start(opened, How { repeats: 1, timed: false, download: call.op.elements() })?;
     let finished = opened.device.finish(started.running).await?;
     finished.data.map(crate::host::HostVec::into_vec).ok_or_else(|| Error::internal("no result"))
 }

@@ -7,8 +7,8 @@ use std::path::Path;
 use lapidary::Caps;
 use lapidary::kernels::KernelId;
 use lapidary::ops::matmul::{Problem, Stored};
-use lapidary::plan::matmul::{compute, cublaslt, cuda, fragment};
-use lapidary::plan::{Dispatch, Plan, Slot};
+use lapidary::plan::matmul::{Params, compute, cublaslt, cuda, fragment};
+use lapidary::plan::{self, Dispatch, Plan, Slot};
 use proptest::prelude::*;
 
 /// What every WebGPU implementation has.
@@ -88,7 +88,7 @@ fn covers(problem: &Problem, plan: &Plan) -> Result<(), String> {
     let mut work = 0u64;
     let mut written = Vec::new();
     for dispatch in &plan.dispatches {
-        let p = &dispatch.params;
+        let p = params(dispatch);
         if dispatch.kernel.id == KernelId::MatmulSum {
             // All terms of k are in its parts, which the launch before it wrote.
             let start = first_element(dispatch, Slot::Out, p.out_start);
@@ -117,6 +117,11 @@ fn covers(problem: &Problem, plan: &Plan) -> Result<(), String> {
         }
     }
     if reason.is_empty() { Ok(()) } else { Err(reason) }
+}
+
+fn params(dispatch: &Dispatch) -> Params {
+    let plan::Params::Matmul(params) = dispatch.params;
+    params
 }
 
 fn first_element(dispatch: &Dispatch, slot: Slot, start: u32) -> u64 {
@@ -159,20 +164,21 @@ proptest! {
                 }
             }
             let [x, y, z] = dispatch.grid;
+            let p = params(dispatch);
             prop_assert!(x.max(y).max(z) <= caps.max_workgroups_per_dimension);
             if dispatch.kernel.id == KernelId::MatmulSum {
-                prop_assert!(x * dispatch.kernel.constant("THREADS") * 4 >= dispatch.params.m * dispatch.params.lda);
+                prop_assert!(x * dispatch.kernel.constant("THREADS") * 4 >= p.m * p.lda);
                 continue;
             }
             prop_assert!(z == 1 || dispatch.kernel.constant("PARTS") == 1);
             if dispatch.kernel.id == KernelId::MatmulVector {
-                prop_assert!(dispatch.params.m == 1 && x * dispatch.kernel.constant("GROUPS") * 4 >= dispatch.params.n);
+                prop_assert!(p.m == 1 && x * dispatch.kernel.constant("GROUPS") * 4 >= p.n);
                 continue;
             }
             let (tile_m, tile_n) = (dispatch.kernel.constant("TILE_M"), dispatch.kernel.constant("TILE_N"));
-            prop_assert!(x * tile_n >= dispatch.params.n && y * tile_m >= dispatch.params.m);
+            prop_assert!(x * tile_n >= p.n && y * tile_m >= p.m);
             // Loads of four need starts and strides that are multiples of four.
-            for (vec4, start, stride) in [("A_VEC4", dispatch.params.a_start, dispatch.params.lda), ("B_VEC4", dispatch.params.b_start, dispatch.params.ldb)] {
+            for (vec4, start, stride) in [("A_VEC4", p.a_start, p.lda), ("B_VEC4", p.b_start, p.ldb)] {
                 prop_assert!(dispatch.kernel.constant(vec4) == 0 || (start % 4 == 0 && stride % 4 == 0));
             }
         }
@@ -201,11 +207,11 @@ proptest! {
         let c = |index: u32| reads_c.then_some((index, Slot::C));
         match &plan.dispatches[..] {
             [_] => {
-                prop_assert_eq!((product.grid[2], product.params.k_part, plan.scratch_bytes), (1, 0, 0));
+                prop_assert_eq!((product.grid[2], params(product).k_part, plan.scratch_bytes), (1, 0, 0));
                 prop_assert_eq!(slots(product), operands.into_iter().chain(c(2)).chain([(3, Slot::Out)]).collect::<Vec<_>>());
             }
             [_, sum] => {
-                let (parts, p, s) = (product.grid[2], &product.params, &sum.params);
+                let (parts, p, s) = (product.grid[2], params(product), params(sum));
                 // Whole steps but for the last one, and none of them empty.
                 prop_assert!(parts >= 2 && p.k_part % product.kernel.constant("TILE_K") == 0, "{}", plan);
                 prop_assert!((parts - 1) * p.k_part < k && parts * p.k_part >= k && p.k == k, "{}", plan);

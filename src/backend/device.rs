@@ -16,7 +16,7 @@ use crate::devices::{AdapterInfo, no_such_adapter};
 use crate::error::{Error, Result};
 use crate::host::{HostSlice, HostVec};
 use crate::info::{BackendId, DeviceInfo, OtherBackend};
-use crate::ops::matmul::Problem;
+use crate::ops::Op;
 use crate::options::Options;
 use crate::plan::Plan;
 
@@ -37,39 +37,39 @@ macro_rules! backends {
             type Buffer = Buffer;
             type Running = Running;
 
-            fn plan(&self, problem: &Problem) -> Result<Plan> {
-                match self { $( $(#[$cfg])? Self::$name(device) => device.plan(problem), )+ }
+            fn plan(&self, op: &Op) -> Result<Plan> {
+                match self { $( $(#[$cfg])? Self::$name(device) => device.plan(op), )+ }
             }
 
             fn upload(&self, values: &HostSlice<'_>) -> Result<Buffer> {
                 match self { $( $(#[$cfg])? Self::$name(device) => device.upload(values).map(Buffer::$name), )+ }
             }
 
-            fn allocate(&self, plan: &Plan, problem: &Problem) -> Result<Buffer> {
-                match self { $( $(#[$cfg])? Self::$name(device) => device.allocate(plan, problem).map(Buffer::$name), )+ }
+            fn allocate(&self, plan: &Plan, op: &Op) -> Result<Buffer> {
+                match self { $( $(#[$cfg])? Self::$name(device) => device.allocate(plan, op).map(Buffer::$name), )+ }
             }
 
-            fn submit(&self, plan: &Plan, operands: [Option<Bound<'_, Buffer>>; 3], out: &Buffer, how: How) -> Result<Running> {
+            fn submit(&self, plan: &Plan, operands: &[Option<Bound<'_, Buffer>>], out: &Buffer, how: How) -> Result<Running> {
                 match (self, out) {
                     $( $(#[$cfg])? (Self::$name(device), Buffer::$name(out)) => {
-                        let mut all_own = true;
-                        let own = operands.map(|operand| match operand? {
-                            Bound::Host(values) => Some(Bound::Host(values)),
-                            Bound::Buffer(Buffer::$name(buffer)) => Some(Bound::Buffer(buffer)),
-                            #[allow(unreachable_patterns, reason = "with one backend there is no other")]
-                            Bound::Buffer(_) => {
-                                all_own = false;
-                                None
-                            }
-                        });
-                        if all_own { device.submit(plan, own, out, how).map(Running::$name) } else { Err(foreign()) }
+                        let mut own = Vec::with_capacity(operands.len());
+                        for operand in operands {
+                            own.push(match operand {
+                                None => None,
+                                Some(Bound::Host(values)) => Some(Bound::Host(values.clone())),
+                                Some(Bound::Buffer(Buffer::$name(buffer))) => Some(Bound::Buffer(buffer)),
+                                #[allow(unreachable_patterns, reason = "with one backend there is no other")]
+                                Some(Bound::Buffer(_)) => return Err(foreign()),
+                            });
+                        }
+                        device.submit(plan, &own, out, how).map(Running::$name)
                     } )+
                     #[allow(unreachable_patterns, reason = "with one backend there is no other")]
                     _ => Err(foreign()),
                 }
             }
 
-            fn queue(&self, problem: &Problem, operands: [Option<&Buffer>; 2]) -> Result<Option<Buffer>> {
+            fn queue(&self, op: &Op, operands: [Option<&Buffer>; 2]) -> Result<Option<Buffer>> {
                 match self {
                     $( $(#[$cfg])? Self::$name(device) => {
                         let mut own = [None; 2];
@@ -81,7 +81,7 @@ macro_rules! backends {
                                 Some(_) => return Err(foreign()),
                             };
                         }
-                        Ok(device.queue(problem, own)?.map(Buffer::$name))
+                        Ok(device.queue(op, own)?.map(Buffer::$name))
                     } )+
                 }
             }

@@ -19,7 +19,7 @@ use std::pin::Pin;
 
 use crate::error::Result;
 use crate::host::{HostSlice, HostVec};
-use crate::ops::matmul::Problem;
+use crate::ops::Op;
 use crate::plan::Plan;
 
 /// A future on the heap. One that is not is compiled anew into each that waits for it, and moved through all of them.
@@ -39,22 +39,22 @@ pub(crate) trait Backend {
     /// Work under way.
     type Running;
 
-    /// Chooses how this device computes a product.
-    fn plan(&self, problem: &Problem) -> Result<Plan>;
+    /// Chooses how this device computes.
+    fn plan(&self, op: &Op) -> Result<Plan>;
 
     /// Memory with the values in it.
     fn upload(&self, values: &HostSlice<'_>) -> Result<Self::Buffer>;
 
     /// Memory for the result of a plan, its contents unspecified.
-    fn allocate(&self, plan: &Plan, problem: &Problem) -> Result<Self::Buffer>;
+    fn allocate(&self, plan: &Plan, op: &Op) -> Result<Self::Buffer>;
 
-    /// Starts a plan, once or `repeats` times over. `operands` are A, B and C, those that the plan does not read absent; the plan's
-    /// bindings lie within them.
-    fn submit(&self, plan: &Plan, operands: [Option<Bound<'_, Self::Buffer>>; 3], out: &Self::Buffer, how: How) -> Result<Self::Running>;
+    /// Starts a plan, once or `repeats` times over. `operands` are its inputs in order, those that it does not read absent; its bindings
+    /// lie within them.
+    fn submit(&self, plan: &Plan, operands: &[Option<Bound<'_, Self::Buffer>>], out: &Self::Buffer, how: How) -> Result<Self::Running>;
 
     /// Records a plan without waiting for anything, so that many share a submission, and gives the memory of its result; None if the device
-    /// has no queue, or this product has to be waited for. What goes wrong comes out when the result is downloaded or used.
-    fn queue(&self, _problem: &Problem, _operands: [Option<&Self::Buffer>; 2]) -> Result<Option<Self::Buffer>> {
+    /// has no queue, or this operation has to be waited for. What goes wrong comes out when the result is downloaded or used.
+    fn queue(&self, _op: &Op, _operands: [Option<&Self::Buffer>; 2]) -> Result<Option<Self::Buffer>> {
         Ok(None)
     }
 

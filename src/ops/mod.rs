@@ -1,6 +1,42 @@
 //! What each operation means, what it refuses, and nothing about where it runs.
 //!
-//! A new operation is a file here, its plan in `plan/`, its kernels in `shaders/<op>/` with their ids in `kernels`, and its cases in
-//! `tests/`.
+//! A new operation is a file here and a variant of [`Op`], its plan in `plan/`, its kernels in `shaders/<op>/` with their ids in `kernels`,
+//! its twin in `backend/cpu`, and its cases in `tests/`.
 
 pub mod matmul;
+
+/// A checked operation: what a device is asked to plan and to run.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Op {
+    /// A product.
+    Matmul(matmul::Problem),
+}
+
+impl Op {
+    /// Rows and columns of the result.
+    pub fn shape(&self) -> (u64, u64) {
+        match self {
+            Self::Matmul(problem) => (problem.m.into(), problem.n.into()),
+        }
+    }
+
+    /// Elements of the result.
+    pub fn elements(&self) -> u64 {
+        let (rows, columns) = self.shape();
+        rows * columns
+    }
+
+    /// Whether the operands are read at all.
+    pub fn reads_operands(&self) -> bool {
+        match self {
+            Self::Matmul(problem) => problem.reads_operands(),
+        }
+    }
+
+    /// Multiplications of numbers, by which the time that it takes is guessed.
+    pub fn multiplications(&self) -> u64 {
+        match self {
+            Self::Matmul(problem) => problem.elements() * u64::from(problem.k),
+        }
+    }
+}

@@ -171,7 +171,7 @@ pub fn compute(problem: &Problem, caps: &Caps) -> Result<Plan> {
 /// A plan for the CPU, which needs no splitting.
 pub fn cpu(problem: &Problem, variant: &str) -> Plan {
     let kernel = Kernel { id: KernelId::MatmulCpu, variant: variant.to_owned(), constants: constants_of_layout(problem) };
-    Plan::of(Dispatch { kernel, params: whole(problem), bindings: Vec::new(), grid: [1; 3] })
+    Plan::of(Dispatch { kernel, params: whole(problem).into(), bindings: Vec::new(), grid: [1; 3] })
 }
 
 /// A plan for fragment shaders: a texel of the target is a row of four elements, and the target has a layer for each row of a block.
@@ -210,7 +210,7 @@ pub fn fragment(problem: &Problem, caps: &Caps) -> Result<Plan> {
     let mut constants = constants_of_layout(problem);
     constants.extend([("ROWS", rows), ("A_VEC4", vec4(&problem.a)), ("B_VEC4", vec4(&problem.b))]);
     let kernel = Kernel { id: KernelId::MatmulPacked, variant: format!("{rows}x4"), constants };
-    Ok(Plan::of(Dispatch { kernel, params: whole(problem), bindings, grid: [width, height, rows] }))
+    Ok(Plan::of(Dispatch { kernel, params: whole(problem).into(), bindings, grid: [width, height, rows] }))
 }
 
 /// The product whose result is the transpose of this one's, where C is a packed column if it is read.
@@ -409,7 +409,7 @@ impl Step {
         if parts == 1 {
             kernel.constants.extend(stores);
             let bindings = [Some(a), Some(b), Some(out), c].into_iter().flatten().collect();
-            plan.dispatches.push(Dispatch { kernel, params, bindings, grid: [x, y, 1] });
+            plan.dispatches.push(Dispatch { kernel, params: params.into(), bindings, grid: [x, y, 1] });
             return;
         }
         let k_part = params.k.div_ceil(parts).next_multiple_of(k_step);
@@ -420,14 +420,14 @@ impl Step {
         kernel.constants.extend([("OUT_VEC4", 1), ("READS_C", 0), ("ACCUMULATES", 0)]);
         plan.dispatches.push(Dispatch {
             kernel,
-            params: Params { ldo, out_start: 0, k_part, ..params },
+            params: Params { ldo, out_start: 0, k_part, ..params }.into(),
             bindings: vec![a, b, scratch(2)],
             grid: [x, y, parts],
         });
         let constants = [("THREADS", SUM_THREADS)].into_iter().chain(stores).collect();
         plan.dispatches.push(Dispatch {
             kernel: Kernel { id: KernelId::MatmulSum, variant: String::new(), constants },
-            params: Params { k: parts, lda: ldo, alpha: 1.0, ..params },
+            params: Params { k: parts, lda: ldo, alpha: 1.0, ..params }.into(),
             bindings: [Some(scratch(0)), Some(out), c].into_iter().flatten().collect(),
             grid: [(params.m * (ldo / 4)).div_ceil(SUM_THREADS), 1, 1],
         });

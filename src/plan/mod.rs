@@ -1,21 +1,29 @@
-//! How a product is computed, decided apart from where: shape and capabilities in, a [`Plan`] out. Plain data, and pure: the same
+//! How an operation is computed, decided apart from where: shape and capabilities in, a [`Plan`] out. Plain data, and pure: the same
 //! on a machine without a GPU, where the tests compare it with golden text.
+//!
+//! An operation has a file of plans here, a variant of [`Op`] and one of [`Params`]; the backends run whatever a plan says.
 
 pub mod matmul;
 
 use std::fmt;
 
+use crate::error::Result;
+use crate::info::Caps;
 use crate::kernels::Kernel;
+use crate::ops::Op;
+
+/// A plan for compute shaders.
+pub fn compute(op: &Op, caps: &Caps) -> Result<Plan> {
+    match op {
+        Op::Matmul(problem) => matmul::compute(problem, caps),
+    }
+}
 
 /// Which buffer a kernel sees.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Slot {
-    /// The first operand.
-    A,
-    /// The second operand.
-    B,
-    /// The matrix that is added.
-    C,
+    /// An operand, counted from 0.
+    Input(u8),
     /// The result.
     Out,
     /// Room of the plan's own.
@@ -23,14 +31,63 @@ pub enum Slot {
 }
 
 impl Slot {
-    /// The slot's place in a list of buffers.
+    /// The first operand.
+    pub const A: Self = Self::Input(0);
+    /// The second operand.
+    pub const B: Self = Self::Input(1);
+    /// The third: of a product the matrix that is added.
+    pub const C: Self = Self::Input(2);
+
+    /// The slot's place in a list of buffers: the result, the scratch, then the operands.
     pub const fn index(self) -> usize {
         match self {
-            Self::A => 0,
-            Self::B => 1,
-            Self::C => 2,
-            Self::Out => 3,
-            Self::Scratch => 4,
+            Self::Out => 0,
+            Self::Scratch => 1,
+            Self::Input(input) => 2 + input as usize,
+        }
+    }
+}
+
+/// Operands by letter.
+impl fmt::Debug for Slot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Out => f.write_str("Out"),
+            Self::Scratch => f.write_str("Scratch"),
+            Self::Input(input) => write!(f, "{}", char::from(b'A'.saturating_add(*input))),
+        }
+    }
+}
+
+/// What a kernel is told at run time: its source says how the bytes are laid out, and each operation what they mean.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Params {
+    /// Of the kernels in `shaders/matmul`.
+    Matmul(matmul::Params),
+}
+
+impl Params {
+    /// The binding at which every kernel of the crate has them, where kernels have numbered bindings.
+    pub const BINDING: u32 = 3;
+
+    /// As the kernel gets them.
+    pub fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Matmul(params) => bytemuck::bytes_of(params),
+        }
+    }
+}
+
+impl From<matmul::Params> for Params {
+    fn from(params: matmul::Params) -> Self {
+        Self::Matmul(params)
+    }
+}
+
+impl fmt::Display for Params {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Matmul(params) => params.fmt(f),
         }
     }
 }
@@ -55,7 +112,7 @@ pub struct Dispatch {
     /// What runs.
     pub kernel: Kernel,
     /// Its parameters.
-    pub params: matmul::Params,
+    pub params: Params,
     /// What it sees.
     pub bindings: Vec<Binding>,
     /// Workgroups in x, y, z; for a fragment shader the texels of its target.

@@ -22,9 +22,9 @@ use crate::devices::AdapterInfo;
 use crate::error::{Error, Result};
 use crate::host::{HostSlice, HostVec};
 use crate::info::{BackendId, Caps, DeviceInfo, DeviceKind, OtherBackend};
-use crate::ops::matmul::Problem;
+use crate::ops::Op;
 use crate::options::Options;
-use crate::plan::{self, Plan};
+use crate::plan::{self, Params, Plan, Slot};
 
 /// The most that is kept of what tensors held. New memory is slow to write at first, the system clearing it page by page.
 const POOL_BYTES: u64 = 64 << 20;
@@ -35,8 +35,11 @@ pub(crate) struct Cpu {
     pool: Pool<HostVec>,
 }
 
-/// A tensor's values: written once, by the upload or by the product that it is the result of.
-pub(crate) struct Buffer(OnceLock<Pooled<HostVec>>);
+/// A tensor's values: written once, by the upload or by what it is the result of.
+pub(crate) struct Buffer {
+    elements: u64,
+    values: OnceLock<Pooled<HostVec>>,
+}
 
 /// Work that is done already.
 pub(crate) struct Running(Finished);
@@ -93,7 +96,7 @@ impl Cpu {
 
 impl Buffer {
     fn values(&self) -> Result<&HostVec> {
-        self.0.get().map(|values| &**values).ok_or_else(|| Error::internal("a tensor without values"))
+        self.values.get().map(|values| &**values).ok_or_else(|| Error::internal("a tensor without values"))
     }
 }
 
@@ -101,36 +104,37 @@ impl Backend for Cpu {
     type Buffer = Buffer;
     type Running = Running;
 
-    fn plan(&self, problem: &Problem) -> Result<Plan> {
+    fn plan(&self, op: &Op) -> Result<Plan> {
+        let Op::Matmul(problem) = op;
         Ok(plan::matmul::cpu(problem, self.engine.variant()))
     }
 
     fn upload(&self, values: &HostSlice<'_>) -> Result<Buffer> {
         let mut copy = self.take(values.len())?;
         engine::copy(values, &mut copy);
-        Ok(Buffer(copy.into()))
+        Ok(Buffer { elements: values.len(), values: copy.into() })
     }
 
-    fn allocate(&self, _plan: &Plan, _problem: &Problem) -> Result<Buffer> {
-        Ok(Buffer(OnceLock::new()))
+    fn allocate(&self, _plan: &Plan, op: &Op) -> Result<Buffer> {
+        Ok(Buffer { elements: op.elements(), values: OnceLock::new() })
     }
 
-    fn submit(&self, plan: &Plan, operands: [Option<Bound<'_, Buffer>>; 3], out: &Buffer, how: How) -> Result<Running> {
+    fn submit(&self, plan: &Plan, operands: &[Option<Bound<'_, Buffer>>], out: &Buffer, how: How) -> Result<Running> {
         let stopwatch = Stopwatch::start();
-        let [a, b, c] = &operands;
-        let operands = [host(a.as_ref())?, host(b.as_ref())?, host(c.as_ref())?];
+        let input = |slot: Slot| host(operands.get(slot.index() - Slot::A.index()).and_then(Option::as_ref));
         let [dispatch] = &plan.dispatches[..] else { return Err(Error::internal("a plan for the CPU in parts")) };
-        let compute =
-            |out: &mut HostVec| (0..how.repeats).try_for_each(|_| self.engine.matmul(&dispatch.params, &dispatch.kernel, &operands, out));
+        let Params::Matmul(params) = &dispatch.params;
+        let operands = [input(Slot::A)?, input(Slot::B)?, input(Slot::C)?];
+        let compute = |out: &mut HostVec| (0..how.repeats).try_for_each(|_| self.engine.matmul(params, &dispatch.kernel, &operands, out));
         let data = if how.download > 0 {
             let mut given = engine::array(how.download)?;
             compute(&mut given)?;
             Some(given)
         } else {
-            let mut kept = self.take(u64::from(dispatch.params.m) * u64::from(dispatch.params.n))?;
+            let mut kept = self.take(out.elements)?;
             compute(&mut kept)?;
             // A second run of a benchmark gives the same values again.
-            let _ = out.0.set(kept);
+            let _ = out.values.set(kept);
             None
         };
         Ok(Running(Finished { data, kernel_ms: stopwatch.ms(), device_clock: false }))

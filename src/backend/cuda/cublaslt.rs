@@ -18,7 +18,7 @@ use super::driver::{Context, Stream};
 use super::load;
 use super::submit::Addresses;
 use crate::error::{Error, Result};
-use crate::plan::{Dispatch, Slot};
+use crate::plan::{Dispatch, Params, Slot, matmul};
 
 /// What NVIDIA recommends for Hopper; earlier GPUs gain nothing by it.
 const WORKSPACE_BYTES: u64 = 32 << 20;
@@ -160,7 +160,7 @@ impl Drop for CublasLt {
 
 impl Shape {
     fn of(dispatch: &Dispatch) -> Self {
-        let crate::plan::matmul::Params { m, k, n, lda, ldb, ldc, ldo, .. } = dispatch.params;
+        let Params::Matmul(matmul::Params { m, k, n, lda, ldb, ldc, ldo, .. }) = dispatch.params;
         let constant = |name| dispatch.kernel.constant(name) != 0;
         let (transpose_a, transpose_b, reads_c) = (constant("TRANSPOSE_A"), constant("TRANSPOSE_B"), constant("READS_C"));
         Self { m, k, n, lda, ldb, ldc, ldo, transpose_a, transpose_b, reads_c }
@@ -254,7 +254,8 @@ impl Cuda {
         let library = self.cublaslt.as_ref().ok_or_else(|| Error::internal("a plan for cuBLASLt, which is not there"))?;
         let at = |slot| std::ptr::with_exposed_provenance_mut::<c_void>(addresses.of(slot) as usize);
         let [a, b, c, out] = [Slot::A, Slot::B, Slot::C, Slot::Out].map(at);
-        let (alpha, beta) = (dispatch.params.alpha, if c.is_null() { 0.0 } else { dispatch.params.beta });
+        let Params::Matmul(matmul::Params { alpha, beta, .. }) = dispatch.params;
+        let beta = if c.is_null() { 0.0 } else { beta };
         let c = if c.is_null() { out } else { c };
         let workspace = library.workspace.as_ref().map_or(0, Raw::address);
         let [a_layout, b_layout, c_layout, out_layout] = &algorithm.layouts;

@@ -20,7 +20,7 @@ use super::{Backend, Bound, Finished, How, MemoryStats};
 use crate::error::{Error, Result};
 use crate::host::{HostSlice, HostVec};
 use crate::info::Caps;
-use crate::ops::matmul::Problem;
+use crate::ops::Op;
 use crate::plan::{self, Plan};
 
 /// An open device. The stream comes last: what is dropped before it waits for what is in it.
@@ -64,7 +64,8 @@ impl Backend for Cuda {
     type Buffer = Buffer;
     type Running = Running;
 
-    fn plan(&self, problem: &Problem) -> Result<Plan> {
+    fn plan(&self, op: &Op) -> Result<Plan> {
+        let Op::Matmul(problem) = op;
         if let Some(library) = &self.cublaslt
             && let Some(plan) = plan::matmul::cublaslt(problem, &self.caps)?
             && plan.dispatches.iter().all(|dispatch| library.algorithm(dispatch).is_some())
@@ -80,11 +81,11 @@ impl Backend for Cuda {
         Ok(buffer)
     }
 
-    fn allocate(&self, _plan: &Plan, problem: &Problem) -> Result<Buffer> {
-        self.storage(problem.elements() * 4)
+    fn allocate(&self, _plan: &Plan, op: &Op) -> Result<Buffer> {
+        self.storage(op.elements() * 4)
     }
 
-    fn submit(&self, plan: &Plan, operands: [Option<Bound<'_, Buffer>>; 3], out: &Buffer, how: How) -> Result<Running> {
+    fn submit(&self, plan: &Plan, operands: &[Option<Bound<'_, Buffer>>], out: &Buffer, how: How) -> Result<Running> {
         self.start(plan, operands, out, how)
     }
 

@@ -82,9 +82,9 @@ impl Cuda {
             pointers.resize(pointers.len().max(*index as usize + 1), 0);
             pointers[*index as usize] = addresses.of(*slot);
         }
-        let mut params = dispatch.params;
+        let params = dispatch.params.bytes();
         let mut arguments: Vec<*mut c_void> = pointers.iter_mut().map(|pointer| std::ptr::from_mut(pointer).cast()).collect();
-        arguments.push((&raw mut params).cast());
+        arguments.push(params.as_ptr().cast_mut().cast());
         let [x, y, z] = dispatch.grid;
         let threads = dispatch.kernel.constant("THREADS");
         let _current = self.stream.context.enter()?;

@@ -54,18 +54,16 @@ impl Waiter {
 }
 
 impl Cuda {
-    pub(super) fn start(&self, plan: &Plan, operands: [Option<Bound<'_, Buffer>>; 3], out: &Buffer, how: How) -> Result<Running> {
+    pub(super) fn start(&self, plan: &Plan, operands: &[Option<Bound<'_, Buffer>>], out: &Buffer, how: How) -> Result<Running> {
         let scratch = if plan.scratch_bytes > 0 { Some(self.storage(plan.scratch_bytes)?) } else { None };
-        let mut addresses = Addresses::default();
-        for (operand, slot) in operands.iter().zip([Slot::A, Slot::B, Slot::C]) {
-            addresses.0[slot.index()] = match operand {
+        let mut addresses = Addresses(vec![out.0.address(), scratch.as_ref().map_or(0, |scratch| scratch.0.address())]);
+        for operand in operands {
+            addresses.0.push(match operand {
                 None => 0,
                 Some(Bound::Buffer(buffer)) => buffer.0.address(),
                 Some(Bound::Host(_)) => return Err(Error::internal("a host operand reached the GPU")),
-            };
+            });
         }
-        addresses.0[Slot::Out.index()] = out.0.address();
-        addresses.0[Slot::Scratch.index()] = scratch.as_ref().map_or(0, |scratch| scratch.0.address());
         // Compiled before the clock starts.
         let launches = plan.dispatches.iter().map(|dispatch| self.prepare(dispatch)).collect::<Result<Vec<_>>>()?;
         let judge = |fault: Fault| self.judge(&fault);
@@ -151,12 +149,11 @@ impl Cuda {
 }
 
 /// Where the buffers of a call are on the device, by slot; 0 for what is not there.
-#[derive(Default)]
-pub(super) struct Addresses([CUdeviceptr; 5]);
+pub(super) struct Addresses(Vec<CUdeviceptr>);
 
 impl Addresses {
     pub(super) fn of(&self, slot: Slot) -> CUdeviceptr {
-        self.0[slot.index()]
+        self.0.get(slot.index()).copied().unwrap_or(0)
     }
 }
 

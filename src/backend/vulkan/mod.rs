@@ -32,7 +32,7 @@ use super::{Backend, Bound, Finished, How, MemoryStats};
 use crate::error::Result;
 use crate::host::{HostSlice, HostVec};
 use crate::info::Caps;
-use crate::ops::matmul::Problem;
+use crate::ops::Op;
 use crate::plan::{self, Plan};
 
 /// Bytes of free buffers on the host kept for reuse: a few operands' pieces, and a result at 4096.
@@ -55,8 +55,8 @@ impl Backend for Vulkan {
     type Buffer = Buffer;
     type Running = Running;
 
-    fn plan(&self, problem: &Problem) -> Result<Plan> {
-        plan::matmul::compute(problem, &self.caps)
+    fn plan(&self, op: &Op) -> Result<Plan> {
+        plan::compute(op, &self.caps)
     }
 
     fn upload(&self, values: &HostSlice<'_>) -> Result<Buffer> {
@@ -65,11 +65,11 @@ impl Backend for Vulkan {
         Ok(buffer)
     }
 
-    fn allocate(&self, _plan: &Plan, problem: &Problem) -> Result<Buffer> {
-        self.storage(problem.elements() * 4)
+    fn allocate(&self, _plan: &Plan, op: &Op) -> Result<Buffer> {
+        self.storage(op.elements() * 4)
     }
 
-    fn submit(&self, plan: &Plan, operands: [Option<Bound<'_, Buffer>>; 3], out: &Buffer, how: How) -> Result<Running> {
+    fn submit(&self, plan: &Plan, operands: &[Option<Bound<'_, Buffer>>], out: &Buffer, how: How) -> Result<Running> {
         self.start(plan, operands, out, how)
     }
 

@@ -22,7 +22,7 @@ use crate::backend::{Bound, Finished, How};
 use crate::clock::Stopwatch;
 use crate::error::{Error, Result};
 use crate::host::HostVec;
-use crate::plan::{Dispatch, Plan, Slot};
+use crate::plan::{Dispatch, Params, Plan, Slot};
 
 /// Parameters of each dispatch lie this far apart, which every device allows.
 const PARAMS_STRIDE_BYTES: usize = 256;
@@ -58,21 +58,24 @@ struct Launch<'a> {
 }
 
 impl Vulkan {
-    pub(super) fn start(&self, plan: &Plan, operands: [Option<Bound<'_, Buffer>>; 3], out: &Buffer, how: How) -> Result<Running> {
+    pub(super) fn start(&self, plan: &Plan, operands: &[Option<Bound<'_, Buffer>>], out: &Buffer, how: How) -> Result<Running> {
         let params = self.params((PARAMS_STRIDE_BYTES * plan.dispatches.len()) as u64)?;
         let mut launches = Vec::with_capacity(plan.dispatches.len());
         for (index, dispatch) in plan.dispatches.iter().enumerate() {
             let at = (PARAMS_STRIDE_BYTES * index) as u64;
-            params.0.write(at, bytemuck::bytes_of(&dispatch.params))?;
+            params.0.write(at, dispatch.params.bytes())?;
             launches.push(Launch { dispatch, pipeline: self.pipelines.get(&dispatch.kernel)?, params: (params.0.handle, at) });
         }
         // What a plan binds without reading still has to be a buffer.
         let scratch = self.storage(plan.scratch_bytes)?;
-        let find = |slot: Slot| match (slot, operands.get(slot.index())) {
-            (Slot::Out, _) => Ok(out),
-            (Slot::Scratch, _) | (_, Some(None)) => Ok(&scratch),
-            (_, Some(Some(Bound::Buffer(buffer)))) => Ok(*buffer),
-            _ => Err(Error::internal("a host operand reached the GPU")),
+        let find = |slot: Slot| match slot {
+            Slot::Out => Ok(out),
+            Slot::Scratch => Ok(&scratch),
+            Slot::Input(input) => match operands.get(usize::from(input)) {
+                Some(Some(Bound::Buffer(buffer))) => Ok(*buffer),
+                Some(Some(Bound::Host(_))) => Err(Error::internal("a host operand reached the GPU")),
+                Some(None) | None => Ok(&scratch),
+            },
         };
         let ticks = match self.clock.filter(|_| how.timed) {
             Some(clock) => Some(Arc::new(Ticks::new(&self.context, clock)?)),
@@ -118,7 +121,7 @@ impl Vulkan {
             }
             None => None,
         };
-        for operand in &operands {
+        for operand in operands {
             if let Some(Bound::Buffer(buffer)) = operand {
                 recording.hold(Arc::clone(&buffer.0) as _);
             }
@@ -141,8 +144,8 @@ impl Vulkan {
     ) -> Result<vk::DescriptorSet> {
         let set = recording.bindings(launch.pipeline.bindings)?;
         let (params, params_at) = launch.params;
-        let params_bytes = size_of_val(&launch.dispatch.params).next_multiple_of(16) as u64;
-        let mut writes = vec![(3, vk::DescriptorType::UNIFORM_BUFFER, [range(params, params_at, params_bytes)])];
+        let params_bytes = launch.dispatch.params.bytes().len().next_multiple_of(16) as u64;
+        let mut writes = vec![(Params::BINDING, vk::DescriptorType::UNIFORM_BUFFER, [range(params, params_at, params_bytes)])];
         for binding in &launch.dispatch.bindings {
             let at = [range(find(binding.slot)?.0.handle, binding.offset_bytes, binding.size_bytes)];
             writes.push((binding.index, vk::DescriptorType::STORAGE_BUFFER, at));

@@ -13,7 +13,7 @@ use super::WebGl2;
 use super::commands::Commands;
 use crate::backend::pool::Pooled;
 use crate::error::{Error, Result};
-use crate::ops::matmul::Problem;
+use crate::ops::Op;
 use crate::plan::Plan;
 use crate::plan::matmul::fold;
 
@@ -89,10 +89,10 @@ impl WebGl2 {
     }
 
     /// Room for the result of a plan.
-    pub(super) fn room(&self, plan: &Plan, problem: &Problem) -> Result<Buffer> {
+    pub(super) fn room(&self, plan: &Plan, op: &Op) -> Result<Buffer> {
         let [width, height, count] = plan.dispatches.first().map_or([1; 3], |dispatch| dispatch.grid);
         // What has blocks of a single row is a row, or a column computed as one.
-        let (rows, columns) = if count == 1 { (1, problem.elements()) } else { (problem.m.into(), problem.n.into()) };
+        let (rows, columns) = if count == 1 { (1, op.elements()) } else { op.shape() };
         Ok(Buffer::new(Matrix { raw: self.textures(count, width, height)?, count, width, height, rows, columns }))
     }
 

@@ -22,7 +22,7 @@ use super::{Backend, Bound, Finished, How, MemoryStats};
 use crate::error::{Error, Result};
 use crate::host::{HostSlice, HostVec};
 use crate::info::Caps;
-use crate::ops::matmul::Problem;
+use crate::ops::Op;
 use crate::plan::{self, Plan};
 
 /// An open device: a context and what was made in it.
@@ -48,7 +48,8 @@ impl Backend for WebGl2 {
     type Buffer = Buffer;
     type Running = Running;
 
-    fn plan(&self, problem: &Problem) -> Result<Plan> {
+    fn plan(&self, op: &Op) -> Result<Plan> {
+        let Op::Matmul(problem) = op;
         plan::matmul::fragment(problem, &self.caps)
     }
 
@@ -56,11 +57,11 @@ impl Backend for WebGl2 {
         self.store(&values.0)
     }
 
-    fn allocate(&self, plan: &Plan, problem: &Problem) -> Result<Buffer> {
-        self.room(plan, problem)
+    fn allocate(&self, plan: &Plan, op: &Op) -> Result<Buffer> {
+        self.room(plan, op)
     }
 
-    fn submit(&self, plan: &Plan, operands: [Option<Bound<'_, Buffer>>; 3], out: &Buffer, how: How) -> Result<Running> {
+    fn submit(&self, plan: &Plan, operands: &[Option<Bound<'_, Buffer>>], out: &Buffer, how: How) -> Result<Running> {
         self.start(plan, operands, out, how)
     }
 

@@ -19,7 +19,7 @@ use crate::backend::{Bound, Finished, How};
 use crate::error::{Error, Result};
 use crate::host::HostVec;
 use crate::kernels::{Kernel, KernelId};
-use crate::plan::Plan;
+use crate::plan::{Params, Plan, Slot};
 
 /// The most multiplications of one drawing: slow GPUs do them in about a second, after two of which Windows takes the GPU away.
 const MULTIPLICATIONS: u64 = 1 << 31;
@@ -41,16 +41,18 @@ struct Reading {
 }
 
 impl WebGl2 {
-    pub(super) fn start(&self, plan: &Plan, operands: [Option<Bound<'_, Buffer>>; 3], out: &Buffer, how: How) -> Result<Running> {
+    pub(super) fn start(&self, plan: &Plan, operands: &[Option<Bound<'_, Buffer>>], out: &Buffer, how: How) -> Result<Running> {
         let [dispatch] = &plan.dispatches[..] else { return Err(Error::internal("a plan of several drawings")) };
         let out = out.matrix();
-        let mut params = bytemuck::cast::<_, [u32; 14]>(dispatch.params).to_vec();
+        let Params::Matmul(product) = dispatch.params;
+        let mut params = bytemuck::cast::<_, [u32; 14]>(product).to_vec();
         params.push(out.width.ilog2());
         params.resize(21, 0);
         let mut matrices = [const { None }; 3];
         for binding in &dispatch.bindings {
             let index = binding.index as usize;
-            let (Some(Some(Bound::Buffer(buffer))), Some(place)) = (operands.get(binding.slot.index()), matrices.get_mut(index)) else {
+            let operand = operands.get(binding.slot.index() - Slot::A.index());
+            let (Some(Some(Bound::Buffer(buffer))), Some(place)) = (operand, matrices.get_mut(index)) else {
                 return Err(Error::internal("an operand is not on the GPU"));
             };
             let matrix = self.operand(buffer)?;
@@ -61,7 +63,7 @@ impl WebGl2 {
         let program = self.program(&dispatch.kernel, "a b c")?;
         let number = self.number();
         for _ in 0..how.repeats {
-            self.draw(&program, &params, &samplers, &out, dispatch.params.k);
+            self.draw(&program, &params, &samplers, &out, product.k);
         }
         let wanted = (how.download > 0).then_some(out);
         let (now, later) = if how.timed { (None, wanted) } else { (wanted, None) };

@@ -21,7 +21,7 @@ use super::launch::{PARAMS_STRIDE_BYTES, ScopeFuture, Scopes, add_params, launch
 use super::pipeline::Pipeline;
 use crate::backend::Backend;
 use crate::error::{Error, Result};
-use crate::ops::matmul::Problem;
+use crate::ops::Op;
 use crate::plan::{self, Plan};
 
 /// The most launches in a batch: what a submission costs is little beside so many.
@@ -105,7 +105,7 @@ struct UnderWay {
 /// A product's plan with all that it needs but the matrices.
 struct Recipe {
     id: u32,
-    problem: Problem,
+    op: Op,
     plan: Plan,
     pipelines: Vec<Pipeline>,
     multiplications: u64,
@@ -274,7 +274,7 @@ impl UnderWay {
 
 impl WebGpu {
     /// Records a product; see [`Backend::queue`].
-    pub(super) fn record(&self, problem: &Problem, operands: [Option<&Buffer>; 2]) -> Result<Option<Buffer>> {
+    pub(super) fn record(&self, op: &Op, operands: [Option<&Buffer>; 2]) -> Result<Option<Buffer>> {
         for verdict in operands.into_iter().flatten().filter_map(|buffer| buffer.verdict.get()) {
             verdict.get()?;
         }
@@ -286,15 +286,15 @@ impl WebGpu {
                 return Ok(None);
             }
         }
-        let index = self.recipe(state, problem)?;
-        let out = self.storage(problem.elements() * 4)?;
+        let index = self.recipe(state, op)?;
+        let out = self.storage(op.elements() * 4)?;
         // What a plan binds without reading still has to be a buffer. Launches that follow may use it too, since they run in order.
         let scratch_bytes = state.recipes[index].plan.scratch_bytes;
         let needs_scratch = scratch_bytes > 0 || operands.iter().any(Option::is_none);
         let scratch = if needs_scratch { Some(self.storage(scratch_bytes)?) } else { None };
         let other = scratch.as_ref().unwrap_or(&out);
         let [a, b] = operands.map(|operand| operand.unwrap_or(other));
-        let buffers = [a, b, other, &out, other];
+        let buffers = [&out, other, a, b, other];
         let at = state.place(index, &self.batches);
         let (recipe, Some(params)) = (&state.recipes[index], &state.params.buffer) else {
             return Err(Error::internal("parameters without a buffer"));
@@ -327,18 +327,24 @@ impl WebGpu {
     }
 
     /// The place of a product's recipe, made at its first use.
-    fn recipe(&self, state: &mut State, problem: &Problem) -> Result<usize> {
-        if let Some(index) = state.recipes.iter().rposition(|recipe| recipe.problem == *problem) {
+    fn recipe(&self, state: &mut State, op: &Op) -> Result<usize> {
+        if let Some(index) = state.recipes.iter().rposition(|recipe| recipe.op == *op) {
             return Ok(index);
         }
-        let plan = plan::matmul::compute(problem, &self.caps)?;
+        let plan = plan::compute(op, &self.caps)?;
         let pipelines = self.pipelines(&plan)?;
-        let multiplications = u64::from(problem.m) * u64::from(problem.n) * u64::from(problem.k);
         if state.recipes.len() >= RECIPES {
             state.recipes.remove(0);
         }
         state.recipe += 1;
-        state.recipes.push(Recipe { id: state.recipe, problem: problem.clone(), plan, pipelines, multiplications, params: None });
+        state.recipes.push(Recipe {
+            id: state.recipe,
+            op: op.clone(),
+            plan,
+            pipelines,
+            multiplications: op.multiplications(),
+            params: None,
+        });
         Ok(state.recipes.len() - 1)
     }
 

@@ -7,7 +7,7 @@ use super::WebGpu;
 use super::buffer::Buffer;
 use super::pipeline::Pipeline;
 use crate::error::Result;
-use crate::plan::Plan;
+use crate::plan::{Params, Plan};
 
 /// Parameters of each launch lie this far apart, which every adapter allows.
 pub(super) const PARAMS_STRIDE_BYTES: usize = 256;
@@ -38,7 +38,7 @@ impl Scopes {
 /// Adds the parameters of a plan's launches, as a buffer has to hold them.
 pub(super) fn add_params(bytes: &mut Vec<u8>, plan: &Plan) {
     for dispatch in &plan.dispatches {
-        bytes.extend_from_slice(bytemuck::bytes_of(&dispatch.params));
+        bytes.extend_from_slice(dispatch.params.bytes());
         bytes.resize(bytes.len().next_multiple_of(PARAMS_STRIDE_BYTES), 0);
     }
 }
@@ -65,12 +65,12 @@ impl WebGpu {
         Ok(pipelines)
     }
 
-    /// What each launch sees: parts of its plan's buffers, and its parameters, those of the first starting at `params_at` bytes.
+    /// What each launch sees: parts of its plan's buffers in the order of their slots, and its parameters, those of the first starting at `params_at` bytes.
     pub(super) fn groups(
         &self,
         plan: &Plan,
         pipelines: &[Pipeline],
-        buffers: &[&Buffer; 5],
+        buffers: &[&Buffer],
         params: &wgpu::Buffer,
         mut params_at: usize,
     ) -> Vec<wgpu::BindGroup> {
@@ -80,8 +80,8 @@ impl WebGpu {
                 binding,
                 resource: wgpu::BindingResource::Buffer(wgpu::BufferBinding { buffer, offset, size: wgpu::BufferSize::new(bytes) }),
             };
-            let params_bytes = size_of_val(&dispatch.params).next_multiple_of(16) as u64;
-            let mut entries = vec![entry(3, params, params_at as u64, params_bytes)];
+            let params_bytes = dispatch.params.bytes().len().next_multiple_of(16) as u64;
+            let mut entries = vec![entry(Params::BINDING, params, params_at as u64, params_bytes)];
             for binding in &dispatch.bindings {
                 entries.push(entry(binding.index, &buffers[binding.slot.index()].raw, binding.offset_bytes, binding.size_bytes));
             }

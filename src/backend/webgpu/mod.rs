@@ -22,7 +22,7 @@ use super::{Backend, Bound, Finished, How, MemoryStats};
 use crate::error::Result;
 use crate::host::{HostSlice, HostVec};
 use crate::info::Caps;
-use crate::ops::matmul::Problem;
+use crate::ops::Op;
 use crate::plan::{self, Plan};
 
 /// An open device.
@@ -71,8 +71,8 @@ impl Backend for WebGpu {
     type Buffer = Buffer;
     type Running = Running;
 
-    fn plan(&self, problem: &Problem) -> Result<Plan> {
-        plan::matmul::compute(problem, &self.caps)
+    fn plan(&self, op: &Op) -> Result<Plan> {
+        plan::compute(op, &self.caps)
     }
 
     fn upload(&self, values: &HostSlice<'_>) -> Result<Buffer> {
@@ -81,16 +81,16 @@ impl Backend for WebGpu {
         Ok(buffer)
     }
 
-    fn allocate(&self, _plan: &Plan, problem: &Problem) -> Result<Buffer> {
-        self.storage(problem.elements() * 4)
+    fn allocate(&self, _plan: &Plan, op: &Op) -> Result<Buffer> {
+        self.storage(op.elements() * 4)
     }
 
-    fn submit(&self, plan: &Plan, operands: [Option<Bound<'_, Buffer>>; 3], out: &Buffer, how: How) -> Result<Running> {
+    fn submit(&self, plan: &Plan, operands: &[Option<Bound<'_, Buffer>>], out: &Buffer, how: How) -> Result<Running> {
         self.start(plan, operands, out, how)
     }
 
-    fn queue(&self, problem: &Problem, operands: [Option<&Buffer>; 2]) -> Result<Option<Buffer>> {
-        self.record(problem, operands)
+    fn queue(&self, op: &Op, operands: [Option<&Buffer>; 2]) -> Result<Option<Buffer>> {
+        self.record(op, operands)
     }
 
     fn finish(&self, running: Running) -> impl Future<Output = Result<Finished>> {
@@ -142,8 +142,8 @@ mod tests {
         let Some((device, _)) = webgpu() else { return };
         let values: Vec<f32> = (0..81).map(|i| f32::from(u8::from(i / 9 == i % 9))).collect();
         let (a, bad) = (device.upload(&(&values).into()).unwrap(), device.upload(&(&values).into()).unwrap());
-        let problem = Matmul::new(9, 9, 9).check(81, 81).unwrap();
-        let queue = |x: &Buffer| device.queue(&problem, [Some(x), Some(&a)]).map(|out| out.expect("there is a queue"));
+        let op = Op::Matmul(Matmul::new(9, 9, 9).check(81, 81).unwrap());
+        let queue = |x: &Buffer| device.queue(&op, [Some(x), Some(&a)]).map(|out| out.expect("there is a queue"));
         let read = |x: &Buffer| pollster::block_on(device.download(x, 81)).map(HostVec::into_vec);
         for _ in 0..2 {
             let before = queue(&a).unwrap();
@@ -172,8 +172,8 @@ mod tests {
     fn nothing_waits_for_ever() {
         let Some((device, _)) = webgpu() else { return };
         let a = device.upload(&(&[2.0f32; 81]).into()).unwrap();
-        let problem = Matmul::new(9, 9, 9).check(81, 81).unwrap();
-        let out = device.queue(&problem, [Some(&a), Some(&a)]).unwrap().expect("there is a queue");
+        let op = Op::Matmul(Matmul::new(9, 9, 9).check(81, 81).unwrap());
+        let out = device.queue(&op, [Some(&a), Some(&a)]).unwrap().expect("there is a queue");
         let deadline = std::time::Instant::now() + std::time::Duration::from_secs(10);
         while device.batches.is_recording() {
             assert!(std::time::Instant::now() < deadline, "still not submitted");

@@ -55,7 +55,7 @@ impl Staging {
 }
 
 impl WebGpu {
-    pub(super) fn start(&self, plan: &Plan, operands: [Option<Bound<'_, Buffer>>; 3], out: &Buffer, how: How) -> Result<Running> {
+    pub(super) fn start(&self, plan: &Plan, operands: &[Option<Bound<'_, Buffer>>], out: &Buffer, how: How) -> Result<Running> {
         let mut queued = Vec::new();
         queued.extend(out.verdict.get().cloned());
         for operand in operands.iter().flatten() {
@@ -83,7 +83,7 @@ impl WebGpu {
     fn encode(
         &self,
         plan: &Plan,
-        operands: [Option<Bound<'_, Buffer>>; 3],
+        operands: &[Option<Bound<'_, Buffer>>],
         out: &Buffer,
         how: How,
     ) -> Result<(Room, Option<Staging>, Option<Staging>)> {
@@ -92,13 +92,13 @@ impl WebGpu {
         let pipelines = self.pipelines(plan)?;
         // What a plan binds without reading still has to be a buffer.
         let scratch = self.storage(plan.scratch_bytes)?;
-        let mut buffers = [&scratch, &scratch, &scratch, out, &scratch];
-        for (buffer, operand) in buffers.iter_mut().zip(&operands) {
-            match operand {
-                None => {}
-                Some(Bound::Buffer(operand)) => *buffer = operand,
+        let mut buffers = vec![out, &scratch];
+        for operand in operands {
+            buffers.push(match operand {
+                None => &scratch,
+                Some(Bound::Buffer(operand)) => operand,
                 Some(Bound::Host(_)) => return Err(Error::internal("a host operand reached the GPU")),
-            }
+            });
         }
         let has_clock = how.timed && self.timestamp_period_ns.is_some();
         let ticks = if has_clock { Some(self.staging(2 * 8)?) } else { None };
@@ -187,7 +187,7 @@ impl WebGpu {
 
     pub(super) async fn read_back(&self, buffer: &Buffer, elements: u64) -> Result<HostVec> {
         let how = How { repeats: 0, timed: false, download: elements };
-        let running = self.start(&Plan { dispatches: Vec::new(), scratch_bytes: 0 }, [None, None, None], buffer, how)?;
+        let running = self.start(&Plan { dispatches: Vec::new(), scratch_bytes: 0 }, &[], buffer, how)?;
         // Without elements nothing is copied.
         Ok(self.complete(running).await?.data.unwrap_or_else(HostVec::empty))
     }

@@ -114,7 +114,7 @@ pub fn cuda(problem: &Problem, caps: &Caps, multiprocessors: u32) -> Result<Plan
     // At most 2³² elements in tiles of 32 × 32, or in a single row or column of 2²⁷ of them.
     let blocks = tile.blocks(m, n) as u32;
     if parts == 1 {
-        return Ok(Plan::of(Dispatch { kernel, params: whole(problem), bindings: matrices, grid: [blocks, 1, 1] }));
+        return Ok(Plan::of(Dispatch { kernel, params: whole(problem).into(), bindings: matrices, grid: [blocks, 1, 1] }));
     }
     // Whole steps of the kernel, so that only the last part has an edge.
     let k_part = k.div_ceil(parts).next_multiple_of(tile.k);
@@ -127,14 +127,14 @@ pub fn cuda(problem: &Problem, caps: &Caps, multiprocessors: u32) -> Result<Plan
     kernel.constants.retain(|(name, _)| *name != "READS_C");
     let product = Dispatch {
         kernel,
-        params: Params { ldo, k_part, ..whole(problem) },
+        params: Params { ldo, k_part, ..whole(problem) }.into(),
         bindings: operands.into_iter().chain([scratch(3)]).collect(),
         grid: [blocks, 1, parts],
     };
     let constants = vec![("THREADS", SUM_THREADS), ("READS_C", u32::from(problem.c.is_some()))];
     let sum = Dispatch {
         kernel: Kernel { id: KernelId::MatmulSum, variant: String::new(), constants },
-        params: Params { k: parts, lda: ldo, alpha: 1.0, ..whole(problem) },
+        params: Params { k: parts, lda: ldo, alpha: 1.0, ..whole(problem) }.into(),
         // Its arguments are parts, C and the result.
         bindings: [scratch(0)].into_iter().chain(ends.into_iter().map(|binding| Binding { index: binding.index - 1, ..binding })).collect(),
         grid: [(m * (ldo / 4)).div_ceil(SUM_THREADS), 1, 1],
@@ -151,7 +151,7 @@ pub fn cublaslt(problem: &Problem, caps: &Caps) -> Result<Option<Plan>> {
         return Ok(None);
     }
     let kernel = Kernel { id: KernelId::MatmulCublasLt, variant: "f32".to_owned(), constants: constants_of_layout(problem) };
-    Ok(Some(Plan::of(Dispatch { kernel, params: whole(problem), bindings, grid: [1; 3] })))
+    Ok(Some(Plan::of(Dispatch { kernel, params: whole(problem).into(), bindings, grid: [1; 3] })))
 }
 
 /// Whole matrices, at the places of a kernel's arguments.
