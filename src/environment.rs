@@ -22,6 +22,7 @@ impl Options {
     /// | `LAPIDARY_PIPELINE_CACHE` | `on`, `off`, or a folder's path |
     /// | `LAPIDARY_WORKGROUP_HINT` | the most invocations of a workgroup |
     /// | `LAPIDARY_THREADS` | the most threads of the CPU |
+    /// | `LAPIDARY_PROFILE` | `1` or `0` |
     ///
     /// # Errors
     /// [`Error::InvalidOption`] for a value that the variable cannot have.
@@ -60,6 +61,9 @@ impl Options {
         }
         if let Some(value) = read("LAPIDARY_THREADS") {
             options.threads = Some(count("LAPIDARY_THREADS", &value)?);
+        }
+        if let Some(value) = read("LAPIDARY_PROFILE") {
+            options.profile = switch("LAPIDARY_PROFILE", &value)?;
         }
         Ok(options)
     }
@@ -145,6 +149,7 @@ mod tests {
             ("LAPIDARY_PIPELINE_CACHE", "/var/cache/kernels"),
             ("LAPIDARY_WORKGROUP_HINT", "128"),
             ("LAPIDARY_THREADS", "3"),
+            ("LAPIDARY_PROFILE", "1"),
         ]);
         let expected = Options {
             adapter: Some(1),
@@ -155,6 +160,7 @@ mod tests {
             pipeline_cache: PipelineCache::Folder("/var/cache/kernels".into()),
             workgroup_hint: Some(128),
             threads: Some(3),
+            profile: true,
             ..Options::only(BackendId::Vulkan)
         };
         assert_eq!(options, Ok(expected));
@@ -177,6 +183,7 @@ mod tests {
             ("LAPIDARY_VALIDATION", &["on", "2"]),
             ("LAPIDARY_WORKGROUP_HINT", &["0", "-1", "many"]),
             ("LAPIDARY_THREADS", &["0", "1.5"]),
+            ("LAPIDARY_PROFILE", &["trace.json"]),
         ] {
             for value in values {
                 assert!(said(name, value).starts_with(&format!("{name} is {value}, but it must be ")), "{name}={value}");

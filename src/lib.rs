@@ -41,6 +41,8 @@ pub mod kernels;
 pub mod ops;
 mod options;
 pub mod plan;
+#[cfg(not(target_arch = "wasm32"))]
+mod profile;
 pub mod random;
 mod select;
 #[cfg(not(target_arch = "wasm32"))]
@@ -65,6 +67,8 @@ pub use ops::matmul::Matmul;
 #[cfg(not(target_arch = "wasm32"))]
 pub use options::PipelineCache;
 pub use options::{Choice, Options, PowerPreference};
+#[cfg(not(target_arch = "wasm32"))]
+pub use profile::{Operation, Phase, Profile};
 #[cfg(not(target_arch = "wasm32"))]
 pub use selector::{Refused, Selector};
 pub use tensor::Tensor;

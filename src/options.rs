@@ -87,6 +87,9 @@ pub struct Options {
     /// The most threads of the CPU that compute a product at once, at least 1; all cores if not said.
     #[cfg(not(target_arch = "wasm32"))]
     pub threads: Option<u32>,
+    /// Whether operations are profiled from the beginning; [`Gpu::profile`](crate::Gpu::profile) gives what they took.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub profile: bool,
 }
 
 impl Default for Options {
@@ -107,6 +110,8 @@ impl Default for Options {
             workgroup_hint: None,
             #[cfg(not(target_arch = "wasm32"))]
             threads: None,
+            #[cfg(not(target_arch = "wasm32"))]
+            profile: false,
         }
     }
 }

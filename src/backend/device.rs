@@ -45,6 +45,13 @@ macro_rules! backends {
                 match self { $( $(#[$cfg])? Self::$name(device) => device.upload(values).map(Buffer::$name), )+ }
             }
 
+            #[cfg(not(target_arch = "wasm32"))]
+            fn upload_timed(&self, values: &HostSlice<'_>) -> Result<(Buffer, Option<super::Timer>)> {
+                match self {
+                    $( $(#[$cfg])? Self::$name(device) => device.upload_timed(values).map(|(buffer, timer)| (Buffer::$name(buffer), timer)), )+
+                }
+            }
+
             fn allocate(&self, plan: &Plan, op: &Op) -> Result<Buffer> {
                 match self { $( $(#[$cfg])? Self::$name(device) => device.allocate(plan, op).map(Buffer::$name), )+ }
             }

@@ -137,7 +137,14 @@ impl Backend for Cpu {
             let _ = out.values.set(kept);
             None
         };
-        Ok(Running(Finished { data, kernel_ms: stopwatch.ms(), device_clock: false }))
+        let kernel_ms = stopwatch.ms();
+        Ok(Running(Finished {
+            data,
+            kernel_ms,
+            device_clock: false,
+            #[cfg(not(target_arch = "wasm32"))]
+            download_ms: None,
+        }))
     }
 
     async fn finish(&self, running: Running) -> Result<Finished> {

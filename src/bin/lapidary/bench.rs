@@ -1,6 +1,8 @@
 //! `lapidary bench`: how fast products are, device by device and shape by shape.
 
-use lapidary::{BackendId, Choice, Gpu, Options};
+use std::fs;
+
+use lapidary::{BackendId, Choice, Gpu, Matmul, Options, Profile};
 use serde_json::{Value, json};
 
 use crate::arguments::{Bench, Common};
@@ -46,6 +48,9 @@ pub fn run(common: &Common, settings: &Bench) -> Result<(), Failure> {
         for target in &targets {
             progress.show(&format!("{}/{count}: {m}x{k}x{n} on {}", rows.len() + 1, target.label()));
             rows.push(target.row(shape, measure(&target.gpu, &inputs, settings).map_err(|error| error.to_string())));
+            if settings.trace.is_some() {
+                target.profile(&inputs, settings.runs);
+            }
         }
     }
     drop(progress);
@@ -58,6 +63,16 @@ pub fn run(common: &Common, settings: &Bench) -> Result<(), Failure> {
     }
     if let Some((path, format)) = &settings.export {
         export::write(path, *format, &rows, &about)?;
+        output::note(&format!("written to {}", path.display()));
+    }
+    if let Some(path) = &settings.trace {
+        let mut profile = Profile::default();
+        for target in &targets {
+            let Profile { operations, left_out, .. } = target.gpu.profile();
+            profile.operations.extend(operations);
+            profile.left_out += left_out;
+        }
+        fs::write(path, profile.to_trace()).map_err(|error| Failure::file(path, error))?;
         output::note(&format!("written to {}", path.display()));
     }
     let wrong = rows.iter().filter(|row| row.measured.as_ref().is_ok_and(|measured| !measured.judgement.is_right())).count();
@@ -98,6 +113,17 @@ impl Target {
         let info = gpu.info()?;
         let (backend, standing, about) = (info.backend, standing(info.kind), describe(&info));
         Ok(Self { gpu, backend, adapter, device: info.name, standing, about })
+    }
+
+    /// Products for a trace, apart from those that are measured: to time the parts costs something.
+    fn profile(&self, inputs: &Inputs, runs: u32) {
+        let [m, k, n] = inputs.shape;
+        self.gpu.set_profiling(true);
+        for _ in 0..runs {
+            // What fails is a row of its own already.
+            let _ = self.gpu.matmul_blocking(&inputs.a, &inputs.b, &Matmul::new(m, k, n));
+        }
+        self.gpu.set_profiling(false);
     }
 
     fn label(&self) -> String {
