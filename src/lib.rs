@@ -28,6 +28,8 @@ mod benchmark;
 #[cfg(not(target_arch = "wasm32"))]
 mod blocking;
 mod call;
+#[cfg(not(target_arch = "wasm32"))]
+mod ceilings;
 mod clock;
 #[cfg(not(target_arch = "wasm32"))]
 mod devices;
@@ -57,6 +59,8 @@ pub use benchmark::Benchmark;
 #[cfg(not(target_arch = "wasm32"))]
 pub use blocking::default_gpu;
 pub use call::Operand;
+#[cfg(not(target_arch = "wasm32"))]
+pub use ceilings::Ceilings;
 #[cfg(not(target_arch = "wasm32"))]
 pub use devices::{AdapterInfo, Devices, devices, devices_of};
 pub use error::{Error, Result};

@@ -144,6 +144,7 @@ fn a_bench_has_times_rates_and_a_verdict() {
             assert_eq!(result[kind]["samples_ms"].as_array().unwrap().len(), 2);
         }
         assert!(result["end_to_end"]["gflops"].as_f64().unwrap() > 0.0);
+        assert!(["fma_gflops", "copy_gbs"].iter().all(|best| result["ceilings"][best].as_f64().unwrap() > 0.0), "{result}");
     }
     let value = json(&["bench", "--shapes", "600x600x600", "--backend", "simd", "--runs", "1", "--min-time", "0"]);
     let verdict = &value["results"][0]["verdict"];

@@ -4,6 +4,7 @@
 use lapidary::Caps;
 use lapidary::kernels::{Kernel, KernelId};
 use lapidary::ops::matmul::{Problem, Stored};
+use lapidary::plan::ceiling;
 use lapidary::plan::matmul::compute;
 
 /// Plans of all layouts at sizes that use each tile, and parts that accumulate.
@@ -45,6 +46,9 @@ fn variants() -> Vec<Kernel> {
             }
         }
     }
+    for plan in [ceiling::copy(4096, &Caps::UNLIMITED), ceiling::fma(1, 1, &Caps::UNLIMITED).0] {
+        kernels.extend(plan.dispatches.into_iter().map(|dispatch| dispatch.kernel));
+    }
     kernels
 }
 
@@ -60,7 +64,9 @@ fn every_variant_validates() {
         validator.validate(&module).unwrap_or_else(|error| panic!("{kernel} {:?}: {error:?}", kernel.constants));
         let entry = &module.entry_points[0];
         let threads = match kernel.id {
-            KernelId::MatmulSum | KernelId::MatmulVector => [kernel.constant("THREADS"), 1, 1],
+            KernelId::MatmulSum | KernelId::MatmulVector | KernelId::CeilingCopy | KernelId::CeilingFma => {
+                [kernel.constant("THREADS"), 1, 1]
+            }
             _ => [kernel.constant("THREADS_N"), kernel.constant("THREADS_M"), 1],
         };
         assert_eq!(entry.workgroup_size, threads);
@@ -138,15 +144,17 @@ fn accumulators_have_constant_indices() {
 
 #[test]
 fn the_ptx_is_that_of_its_source() {
-    let shared = include_bytes!("../shaders/matmul/store.cuh");
-    for (name, source, ptx) in [
-        ("tiled", &include_bytes!("../shaders/matmul/tiled.cu")[..], include_str!("../shaders/matmul/tiled.ptx")),
-        ("sum", include_bytes!("../shaders/matmul/sum.cu"), include_str!("../shaders/matmul/sum.ptx")),
+    let store = &include_bytes!("../shaders/matmul/store.cuh")[..];
+    for (names, sources, ptx) in [
+        ("store.cuh and tiled.cu", [store, include_bytes!("../shaders/matmul/tiled.cu")], include_str!("../shaders/matmul/tiled.ptx")),
+        ("store.cuh and sum.cu", [store, include_bytes!("../shaders/matmul/sum.cu")], include_str!("../shaders/matmul/sum.ptx")),
+        ("copy.cu", [&[], include_bytes!("../shaders/ceiling/copy.cu")], include_str!("../shaders/ceiling/copy.ptx")),
+        ("fma.cu", [&[], include_bytes!("../shaders/ceiling/fma.cu")], include_str!("../shaders/ceiling/fma.ptx")),
     ] {
         // FNV-1a of 64 bits.
         let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01B3);
-        let hash = shared.iter().chain(source).fold(0xCBF2_9CE4_8422_2325u64, step);
+        let hash = sources.into_iter().flatten().fold(0xCBF2_9CE4_8422_2325u64, step);
         let first = ptx.lines().next().unwrap_or_default();
-        assert_eq!(first, format!("// scripts/ptx made this from store.cuh and {name}.cu, fnv1a {hash:016x}"), "run scripts/ptx");
+        assert_eq!(first, format!("// scripts/ptx made this from {names}, fnv1a {hash:016x}"), "run scripts/ptx");
     }
 }

@@ -1,6 +1,8 @@
 //! The CPU: operands are read where they lie, and the work is done when [`submit`](Backend::submit) returns.
 
 #[cfg(not(target_arch = "wasm32"))]
+mod ceiling;
+#[cfg(not(target_arch = "wasm32"))]
 mod native;
 #[cfg(not(target_arch = "wasm32"))]
 mod scalar;
@@ -24,7 +26,7 @@ use crate::host::{HostSlice, HostVec};
 use crate::info::{BackendId, Caps, DeviceInfo, DeviceKind, OtherBackend};
 use crate::ops::Op;
 use crate::options::Options;
-use crate::plan::{self, Params, Plan, Slot};
+use crate::plan::{self, Plan, Slot};
 
 /// The most that is kept of what tensors held. New memory is slow to write at first, the system clearing it page by page.
 const POOL_BYTES: u64 = 64 << 20;
@@ -87,6 +89,13 @@ impl Cpu {
         self.pool.take(elements as u32, elements * 4, || engine::array(elements))
     }
 
+    /// How fast it copies and computes at best.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(crate) fn ceilings(&self) -> crate::ceilings::Ceilings {
+        let (simd, threads) = self.engine.resources();
+        crate::ceilings::Ceilings { copy_gbs: ceiling::copy_gbs(threads), fma_gflops: ceiling::fma_gflops(simd, threads) }
+    }
+
     /// |op(A)|·|op(B)| and op(A)·op(B) in double precision, for the judging of results.
     #[cfg(target_arch = "wasm32")]
     pub(crate) fn engine(&self) -> &engine::Engine {
@@ -123,7 +132,7 @@ impl Backend for Cpu {
         let stopwatch = Stopwatch::start();
         let input = |slot: Slot| host(operands.get(slot.index() - Slot::A.index()).and_then(Option::as_ref));
         let [dispatch] = &plan.dispatches[..] else { return Err(Error::internal("a plan for the CPU in parts")) };
-        let Params::Matmul(params) = &dispatch.params;
+        let params = dispatch.params.matmul()?;
         let operands = [input(Slot::A)?, input(Slot::B)?, input(Slot::C)?];
         let compute = |out: &mut HostVec| (0..how.repeats).try_for_each(|_| self.engine.matmul(params, &dispatch.kernel, &operands, out));
         let data = if how.download > 0 {

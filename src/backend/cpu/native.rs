@@ -22,9 +22,14 @@ impl Engine {
         Ok(Self { simd, threads: if simd { options.threads.map_or(0, |most| most as usize) } else { 1 } })
     }
 
-    pub(super) fn name(&self) -> String {
+    /// Whether by vector instructions, and on how many threads.
+    pub(super) fn resources(&self) -> (bool, usize) {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let threads = if self.threads == 0 { cores } else { cores.min(self.threads) };
+        (self.simd, if self.threads == 0 { cores } else { cores.min(self.threads) })
+    }
+
+    pub(super) fn name(&self) -> String {
+        let (_, threads) = self.resources();
         format!("{} CPU, {threads} thread{}", std::env::consts::ARCH, if threads == 1 { "" } else { "s" })
     }
 
