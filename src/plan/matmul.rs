@@ -76,6 +76,10 @@ const TILES: [Tile; 5] = [
     Tile { m: 32, n: 32, k: 16, threads_m: 8, threads_n: 8, stages: 1, unroll: 1, speed: 0.6, fill: 3.0 },
 ];
 
+/// Invocations of the smallest kernel's workgroup.
+#[cfg(not(target_arch = "wasm32"))]
+pub(crate) const SMALLEST_WORKGROUP: u32 = 64;
+
 /// Multiprocessors assumed. No browser tells; large GPUs have 100 to 200, and smaller ones lose little by tiles smaller than they could take.
 const MULTIPROCESSORS: u64 = 128;
 
