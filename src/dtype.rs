@@ -59,6 +59,12 @@ pub(crate) struct Extent {
 }
 
 impl Extent {
+    /// So many elements of f32.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(crate) const fn f32(elements: u64) -> Self {
+        Self { elements, dtype: DType::F32 }
+    }
+
     /// Bytes of all of it.
     pub(crate) fn bytes(self) -> u64 {
         self.elements * self.dtype.bytes()

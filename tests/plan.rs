@@ -7,7 +7,7 @@ use std::path::Path;
 use lapidary::kernels::KernelId;
 use lapidary::ops::matmul::{Problem, Stored};
 use lapidary::plan::matmul::{Params, compute, cublaslt, cuda, fragment};
-use lapidary::plan::{self, Dispatch, Plan, Slot};
+use lapidary::plan::{Dispatch, Plan, Slot};
 use lapidary::{Caps, DType, MatrixUnit};
 use proptest::prelude::*;
 
@@ -136,8 +136,7 @@ fn covers(problem: &Problem, plan: &Plan) -> Result<(), String> {
 }
 
 fn params(dispatch: &Dispatch) -> Params {
-    let plan::Params::Matmul(params) = dispatch.params;
-    params
+    *dispatch.params.matmul().expect("a product's")
 }
 
 fn first_element(dispatch: &Dispatch, slot: Slot, start: u32) -> u64 {

@@ -1,10 +1,12 @@
 //! What `scripts/ptx` has compiled, one module for each variant, so that a driver compiles those alone that run.
 
-const FILES: [&str; 4] = [
+const FILES: [&str; 6] = [
     include_str!("../../shaders/matmul/tiled.ptx"),
     include_str!("../../shaders/matmul/cooperative.ptx"),
     include_str!("../../shaders/matmul/sum.ptx"),
     include_str!("../../shaders/matmul/copy.ptx"),
+    include_str!("../../shaders/ceiling/copy.ptx"),
+    include_str!("../../shaders/ceiling/fma.ptx"),
 ];
 
 /// The module under the line with that kernel's name.

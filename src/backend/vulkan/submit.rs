@@ -93,7 +93,7 @@ impl Vulkan {
         }
         let commands = recording.commands()?;
         if let Some(ticks) = &ticks {
-            ticks.begin(commands);
+            ticks.mark(commands, 0);
         }
         let device = &self.context.device;
         for turn in 0..how.repeats {
@@ -112,13 +112,17 @@ impl Vulkan {
             }
         }
         if let Some(ticks) = &ticks {
-            ticks.end(commands);
+            ticks.mark(commands, 1);
             recording.hold(Arc::clone(ticks) as _);
         }
         let copy = match staging {
             Some(staging) => {
                 recording.barrier(KERNEL_WRITES, COPY_READS)?;
-                Some(self.copy_out(&mut recording, out, staging, how.download)?)
+                let copy = self.copy_out(&mut recording, out, staging, how.download)?;
+                if let Some(ticks) = &ticks {
+                    ticks.mark(commands, 2);
+                }
+                Some(copy)
             }
             None => None,
         };
@@ -194,8 +198,12 @@ impl Vulkan {
         let Running { value, started, download, copy, later, ticks, timed } = running;
         self.queue.reached(value).await?;
         let measured = match &ticks {
-            Some(ticks) => ticks.ms(&self.context)?,
+            Some(ticks) => ticks.ms(0, 1)?,
             None => None,
+        };
+        let download_ms = match &ticks {
+            Some(ticks) if copy.is_some() => ticks.ms(1, 2)?,
+            _ => None,
         };
         let kernel_ms = measured.unwrap_or_else(|| if timed { started.ms() } else { 0.0 });
         let data = match (copy, later) {
@@ -204,7 +212,7 @@ impl Vulkan {
             (None, None) => None,
         };
         self.context.settled()?;
-        Ok(Finished { data, kernel_ms, device_clock: measured.is_some() })
+        Ok(Finished { data, kernel_ms, device_clock: measured.is_some(), download_ms })
     }
 
     pub(super) async fn read_back(&self, buffer: &Buffer, extent: Extent) -> Result<HostVec> {

