@@ -149,6 +149,11 @@ fn a_bench_has_times_rates_and_a_verdict() {
     let value = json(&["bench", "--shapes", "600x600x600", "--backend", "simd", "--runs", "1", "--min-time", "0"]);
     let verdict = &value["results"][0]["verdict"];
     assert_eq!((&verdict["judged_rows"], &verdict["rows"], &verdict["right"]), (&16.into(), &600.into(), &true.into()));
+    let value = json(&[&SMALL_BENCH[..], &["--backend", "simd,scalar", "--dtype", "f16"]].concat());
+    assert_eq!(value["settings"]["dtype"], "f16");
+    for result in value["results"].as_array().unwrap() {
+        assert_eq!(result["verdict"]["right"], true, "{result}");
+    }
     let value = json(&[&SMALL_BENCH[..], &["--backend", "simd", "--verify", "none"]].concat());
     assert!(value["results"][0]["verdict"]["right"].is_null());
 }
@@ -211,6 +216,7 @@ fn a_wrong_command_line_ends_with_2() {
         &["--min-time", "NaN"],
         &["--seed", "1.5"],
         &["--verify", "some"],
+        &["--dtype", "f8"],
         &["--adapter", "-1", "--backend", "simd"],
         &["--backend", ""],
         &["--colour"],

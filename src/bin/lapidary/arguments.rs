@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use lapidary::{Choice, Options, PowerPreference};
+use lapidary::{Choice, DType, Options, PowerPreference};
 use lexopt::prelude::*;
 use lexopt::{Arg, Parser};
 
@@ -38,6 +38,7 @@ usage: lapidary COMMAND [OPTION ...]
 bench:
   --sizes N,...            square products; 256,512,1024 if nothing is said
   --shapes MxKxN,...       others
+  --dtype NAME             f32 or f16: of the operands; the result is f32 (f32)
   --warmup COUNT           products before those that count (1)
   --runs COUNT             samples, of which the median is told (7)
   --min-time MS            the least that a run takes where operands and result
@@ -74,6 +75,8 @@ pub struct Bench {
     pub runs: u32,
     pub min_ms: f64,
     pub seed: u64,
+    /// Of the operands.
+    pub dtype: DType,
     pub verify: Extent,
     pub export: Option<(PathBuf, Format)>,
     pub trace: Option<PathBuf>,
@@ -113,6 +116,7 @@ struct Given {
     runs: Option<u32>,
     min_ms: Option<f64>,
     seed: Option<u64>,
+    dtype: Option<DType>,
     verify: Option<Extent>,
     export: Option<(PathBuf, Format)>,
     trace: Option<PathBuf>,
@@ -145,6 +149,7 @@ pub fn parse() -> Result<Command, Failure> {
             Long("runs") if command == Some("bench") => given.runs = Some(within(&mut parser, "--runs", 1, 1000)?),
             Long("min-time") if command == Some("bench") => given.min_ms = Some(within(&mut parser, "--min-time", 0.0, 60_000.0)?),
             Long("seed") if command == Some("bench") => given.seed = Some(parser.value()?.parse()?),
+            Long("dtype") if command == Some("bench") => given.dtype = Some(dtype(&parser.value()?.string()?)?),
             Long("verify") if command == Some("bench") => given.verify = Some(extent(&parser.value()?.string()?)?),
             Long("export") if command == Some("bench") => given.export = Some(export(parser.value()?.into())?),
             Long("trace") if matches!(command, Some("bench" | "matmul")) => given.trace = Some(parser.value()?.into()),
@@ -208,6 +213,7 @@ impl Given {
                     runs: self.runs.unwrap_or(7),
                     min_ms: self.min_ms.unwrap_or(50.0),
                     seed: self.seed.unwrap_or(1),
+                    dtype: self.dtype.unwrap_or(DType::F32),
                     verify: self.verify.unwrap_or(Extent::Auto),
                     export: self.export,
                     trace: self.trace,
@@ -246,6 +252,10 @@ where
 fn shape(text: &str) -> Option<[u64; 3]> {
     let sides: Option<Vec<u64>> = text.split('x').map(|side| side.parse().ok()).collect();
     sides?.try_into().ok()
+}
+
+fn dtype(name: &str) -> Result<DType, Failure> {
+    DType::from_name(name).ok_or_else(|| Failure::Usage(format!("--dtype is {name}, but it must be f32 or f16")))
 }
 
 fn extent(name: &str) -> Result<Extent, Failure> {

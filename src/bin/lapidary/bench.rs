@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use lapidary::{BackendId, Ceilings, Choice, Gpu, Matmul, Options, Profile};
+use lapidary::{BackendId, Ceilings, Choice, DType, Gpu, Matmul, Options, Profile};
 use serde_json::{Value, json};
 
 use crate::arguments::{Bench, Common};
@@ -36,6 +36,8 @@ pub struct Row {
     /// What the device can do at best.
     pub ceilings: Option<Ceilings>,
     pub shape: [u64; 3],
+    /// Of the operands; the result is f32.
+    pub dtype: DType,
     pub measured: Result<Measured, String>,
 }
 
@@ -45,8 +47,10 @@ impl Row {
         let (Ok(measured), Some(ceilings)) = (&self.measured, self.ceilings) else { return [None; 2] };
         let ms = measured.resident.median_ms();
         let [m, k, n] = self.shape.map(|side| side as f64);
-        let gbs = (ms > 0.0).then(|| 4.0 * (m * k + k * n + m * n) / ms / 1e6);
-        [gflops(self.shape, ms).map(|gflops| gflops / ceilings.fma_gflops), gbs.map(|gbs| gbs / ceilings.copy_gbs)]
+        let gbs = (ms > 0.0).then(|| (self.dtype.bytes() as f64 * (m * k + k * n) + 4.0 * m * n) / ms / 1e6);
+        // Matrix units are past what f32 can do.
+        let gflops = gflops(self.shape, ms).filter(|_| self.dtype == DType::F32);
+        [gflops.map(|gflops| gflops / ceilings.fma_gflops), gbs.map(|gbs| gbs / ceilings.copy_gbs)]
     }
 }
 
@@ -66,7 +70,7 @@ pub fn run(common: &Common, settings: &Bench) -> Result<(), Failure> {
         let inputs = Inputs::new(shape, settings)?;
         for target in &targets {
             progress.bar(rows.len(), count, &format!("{m}x{k}x{n} on {}", target.label()));
-            rows.push(target.row(shape, measure(&target.gpu, &inputs, settings).map_err(|error| error.to_string())));
+            rows.push(target.row(shape, settings.dtype, measure(&target.gpu, &inputs, settings).map_err(|error| error.to_string())));
             if settings.trace.is_some() {
                 target.profile(&inputs, settings.runs);
             }
@@ -149,9 +153,9 @@ impl Target {
         self.adapter.map_or_else(|| self.backend.to_string(), |adapter| format!("{} {adapter}", self.backend))
     }
 
-    fn row(&self, shape: [u64; 3], measured: Result<Measured, String>) -> Row {
+    fn row(&self, shape: [u64; 3], dtype: DType, measured: Result<Measured, String>) -> Row {
         let Self { backend, adapter, standing, ceilings, .. } = *self;
-        Row { backend, adapter, device: self.device.clone(), standing, ceilings, shape, measured }
+        Row { backend, adapter, device: self.device.clone(), standing, ceilings, shape, dtype, measured }
     }
 }
 
@@ -161,8 +165,16 @@ fn settings_json(settings: &Bench) -> Value {
         Extent::All => "all",
         Extent::None => "none",
     };
-    let Bench { warmup, runs, min_ms, seed, .. } = settings;
-    json!({ "version": env!("CARGO_PKG_VERSION"), "warmup": warmup, "runs": runs, "min_time_ms": min_ms, "seed": seed, "verify": verify })
+    let Bench { warmup, runs, min_ms, seed, dtype, .. } = settings;
+    json!({
+        "version": env!("CARGO_PKG_VERSION"),
+        "dtype": dtype.name(),
+        "warmup": warmup,
+        "runs": runs,
+        "min_time_ms": min_ms,
+        "seed": seed,
+        "verify": verify,
+    })
 }
 
 fn text(targets: &[Target], rows: &[Row]) -> String {

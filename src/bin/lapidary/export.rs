@@ -46,7 +46,7 @@ pub fn fields(rows: &[Row], settings: &Value) -> Value {
 }
 
 fn row_json(row: &Row) -> Value {
-    let Row { backend, adapter, device, standing, ceilings, shape, measured } = row;
+    let Row { backend, adapter, device, standing, ceilings, shape, measured, .. } = row;
     let [m, k, n] = shape;
     let mut fields = json!({
         "backend": backend.name(),
@@ -56,6 +56,7 @@ fn row_json(row: &Row) -> Value {
         "m": m,
         "k": k,
         "n": n,
+        "dtype": row.dtype.name(),
         "ceilings": ceilings.map(|best| json!({ "fma_gflops": best.fma_gflops, "copy_gbs": best.copy_gbs })),
     });
     match measured {
@@ -171,6 +172,7 @@ mod tests {
             standing: "fallback",
             ceilings: None,
             shape: [1, 2, 3],
+            dtype: lapidary::DType::F32,
             measured: Err("too large, by far".to_owned()),
         };
         assert!(

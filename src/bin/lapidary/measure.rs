@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use lapidary::{Gpu, Matmul, random};
+use lapidary::{DType, Gpu, HostVec, Matmul, random};
 
 use crate::arguments::Bench;
 use crate::failure::Failure;
@@ -11,8 +11,8 @@ use crate::judge::{Judge, Judgement};
 /// The matrices of a shape, and what their product is.
 pub struct Inputs {
     pub shape: [u64; 3],
-    pub a: Vec<f32>,
-    pub b: Vec<f32>,
+    pub a: HostVec,
+    pub b: HostVec,
     pub judge: Judge,
 }
 
@@ -20,7 +20,13 @@ impl Inputs {
     pub fn new(shape: [u64; 3], settings: &Bench) -> Result<Self, Failure> {
         let [m, k, n] = shape;
         let (a, b) = (matrix(m, k, settings.seed)?, matrix(k, n, settings.seed.wrapping_add(1))?);
-        let judge = Judge::new(&a, &b, shape, settings.verify)?;
+        if settings.dtype == DType::F32 {
+            let judge = Judge::new(&a, &b, shape, settings.verify)?;
+            return Ok(Self { shape, a: a.into(), b: b.into(), judge });
+        }
+        // What is multiplied is what the values are once they are rounded.
+        let (a, b) = (HostVec::from(HostVec::from(a).into_f16()), HostVec::from(HostVec::from(b).into_f16()));
+        let judge = Judge::new(&a.clone().into_vec(), &b.clone().into_vec(), shape, settings.verify)?;
         Ok(Self { shape, a, b, judge })
     }
 }
