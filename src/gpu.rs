@@ -26,6 +26,19 @@ pub struct Gpu(Arc<Inner>);
 struct Inner {
     options: Options,
     state: Mutex<State>,
+    /// The caller's own.
+    #[cfg(not(target_arch = "wasm32"))]
+    kernels: crate::compute::Registry,
+}
+
+impl Inner {
+    fn new(options: Options, opened: Opened) -> Self {
+        let state = Mutex::new(State { opened: Some(Arc::new(opened)), reopening: None });
+        #[cfg(not(target_arch = "wasm32"))]
+        return Self { options, state, kernels: crate::compute::Registry::default() };
+        #[cfg(target_arch = "wasm32")]
+        Self { options, state }
+    }
 }
 
 struct State {
@@ -90,14 +103,14 @@ impl Gpu {
     /// # Errors
     /// [`Error::Unavailable`] if the backend asked for is not there, with the reason and what would bring it.
     pub async fn open(options: Options) -> Result<Self> {
-        let opened = Arc::new(select::open(&options).await?);
-        Ok(Self(Arc::new(Inner { options, state: Mutex::new(State { opened: Some(opened), reopening: None }) })))
+        let opened = select::open(&options).await?;
+        Ok(Self(Arc::new(Inner::new(options, opened))))
     }
 
     /// A handle of a device that a test made.
     #[cfg(all(test, feature = "vulkan", not(target_arch = "wasm32")))]
     pub(crate) fn with(options: Options, opened: Opened) -> Self {
-        Self(Arc::new(Inner { options, state: Mutex::new(State { opened: Some(Arc::new(opened)), reopening: None }) }))
+        Self(Arc::new(Inner::new(options, opened)))
     }
 
     /// The device in use.
@@ -231,6 +244,12 @@ impl Gpu {
     /// Closes this handle and its clones. Calls under way finish; later ones get [`Error::Disposed`].
     pub fn close(&self) {
         self.state().opened = None;
+    }
+
+    /// The kernels that were defined by name.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(crate) fn registry(&self) -> &crate::compute::Registry {
+        &self.0.kernels
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
