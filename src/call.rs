@@ -1,6 +1,8 @@
 //! One product on one device: operands to where the kernel reads them, the plan, the submission. All of it happens before `start`
 //! returns, so that the caller's arrays are free again.
 
+#[cfg(not(target_arch = "wasm32"))]
+use crate::backend::Timer;
 use crate::backend::device::{Buffer, Device, Opened, Running};
 use crate::backend::{Backend, Bound, How};
 use crate::clock::Stopwatch;
@@ -62,6 +64,9 @@ pub(crate) struct Started {
     pub out: Buffer,
     pub plan: Plan,
     pub upload_ms: f64,
+    /// What tells the time of each upload, if that was asked for and the device has a clock for it.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub uploads: Vec<Option<Timer>>,
 }
 
 impl<'a> Call<'a> {
@@ -82,6 +87,14 @@ impl<'a> Call<'a> {
         self.a.fingerprint().rotate_left(1) ^ self.b.fingerprint() ^ c.rotate_left(2)
     }
 
+    /// Bytes of the operands that are on the host.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(crate) fn upload_bytes(&self, opened: &Opened) -> u64 {
+        let host = |operand: &Operand<'_>| if matches!(operand, Operand::Host(_)) { operand.elements() * 4 } else { 0 };
+        let ab = if self.op.reads_operands() { host(&self.a) + host(&self.b) } else { 0 };
+        if opened.device.reads_host_memory() { 0 } else { ab + self.c.as_ref().map_or(0, host) }
+    }
+
     /// Queues a product of matrices that are on the device; None if this one has to be waited for.
     pub(crate) fn queue(&self, opened: &Opened) -> Result<Option<Buffer>> {
         let (Operand::Tensor(a), Operand::Tensor(b), None) = (&self.a, &self.b, &self.c) else { return Ok(None) };
@@ -95,6 +108,30 @@ impl<'a> Call<'a> {
 
     /// Uploads and submits.
     pub(crate) fn start(&self, opened: &Opened, how: How) -> Result<Started> {
+        self.start_with(opened, how, upload)
+    }
+
+    /// The same, timing what is uploaded.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(crate) fn start_profiled(&self, opened: &Opened, how: How) -> Result<Started> {
+        let mut timers = Vec::new();
+        let started = self.start_with(opened, how, |device, operand| match operand {
+            Some(Operand::Host(values)) if !device.reads_host_memory() => {
+                let (buffer, timer) = device.upload_timed(values)?;
+                timers.push(timer);
+                Ok(Some(buffer))
+            }
+            _ => Ok(None),
+        })?;
+        Ok(Started { uploads: timers, ..started })
+    }
+
+    fn start_with(
+        &self,
+        opened: &Opened,
+        how: How,
+        mut upload: impl FnMut(&Device, Option<&Operand<'_>>) -> Result<Option<Buffer>>,
+    ) -> Result<Started> {
         let device = &opened.device;
         if let Some(reason) = device.lost() {
             return Err(Box::new(Error::DeviceLost { reason }));
@@ -110,7 +147,14 @@ impl<'a> Call<'a> {
         let operands =
             [bind(opened, a, a_upload.as_ref())?, bind(opened, b, b_upload.as_ref())?, bind(opened, self.c.as_ref(), c_upload.as_ref())?];
         let running = device.submit(&plan, &operands, &out, how)?;
-        Ok(Started { running, out, plan, upload_ms })
+        Ok(Started {
+            running,
+            out,
+            plan,
+            upload_ms,
+            #[cfg(not(target_arch = "wasm32"))]
+            uploads: Vec::new(),
+        })
     }
 }
 

@@ -125,7 +125,7 @@ fn copies_go_every_way_and_keep_their_order() {
         let room = gpu.allocate(large.len() as u64 * 8 + 64, Memory::Device).unwrap();
         room.write_blocking(64, &large).unwrap();
         assert!(room.read_blocking::<u64>(64, large.len()).unwrap() == large);
-        assert_eq!(room.read_blocking::<u64>(0, 0).unwrap(), []);
+        assert!(room.read_blocking::<u64>(0, 0).unwrap().is_empty());
     }
 }
 

@@ -8,7 +8,7 @@ use lapidary::Caps;
 use lapidary::kernels::KernelId;
 use lapidary::ops::matmul::{Problem, Stored};
 use lapidary::plan::matmul::{Params, compute, cublaslt, cuda, fragment};
-use lapidary::plan::{self, Dispatch, Plan, Slot};
+use lapidary::plan::{Dispatch, Plan, Slot};
 use proptest::prelude::*;
 
 /// What every WebGPU implementation has.
@@ -120,8 +120,7 @@ fn covers(problem: &Problem, plan: &Plan) -> Result<(), String> {
 }
 
 fn params(dispatch: &Dispatch) -> Params {
-    let plan::Params::Matmul(params) = dispatch.params;
-    params
+    *dispatch.params.matmul().expect("a product's")
 }
 
 fn first_element(dispatch: &Dispatch, slot: Slot, start: u32) -> u64 {

@@ -56,32 +56,40 @@ struct Tile {
     k: u32,
     threads_m: u32,
     threads_n: u32,
+    /// Steps of k in workgroup memory.
+    stages: u32,
     /// Steps of k in the body of the innermost loop.
     unroll: u32,
-    /// Multiplications a second of one workgroup, relative to the second tile: measured on an NVIDIA H200.
+    /// Multiplications a second of a GPU full of workgroups, relative to the first tile.
     speed: f64,
+    /// Workgroups at once that it takes to keep one multiprocessor busy: with fewer the time is the same.
+    fill: f64,
 }
 
+/// Speeds and fills are measured on an NVIDIA H200.
 const TILES: [Tile; 5] = [
-    Tile { m: 256, n: 128, k: 16, threads_m: 16, threads_n: 16, unroll: 4, speed: 1.02 },
-    Tile { m: 128, n: 128, k: 16, threads_m: 8, threads_n: 16, unroll: 4, speed: 1.0 },
-    Tile { m: 64, n: 64, k: 16, threads_m: 8, threads_n: 16, unroll: 1, speed: 0.93 },
-    Tile { m: 32, n: 64, k: 32, threads_m: 8, threads_n: 16, unroll: 1, speed: 0.7 },
-    // For what fits a few workgroups: no slower there, and sooner compiled, which counts where a CPU emulates the GPU.
-    Tile { m: 32, n: 32, k: 16, threads_m: 8, threads_n: 8, unroll: 1, speed: 0.5 },
+    Tile { m: 128, n: 128, k: 8, threads_m: 16, threads_n: 16, stages: 2, unroll: 8, speed: 1.0, fill: 1.07 },
+    Tile { m: 64, n: 128, k: 8, threads_m: 8, threads_n: 16, stages: 2, unroll: 8, speed: 0.95, fill: 1.25 },
+    Tile { m: 64, n: 64, k: 16, threads_m: 8, threads_n: 16, stages: 2, unroll: 16, speed: 0.82, fill: 1.3 },
+    Tile { m: 32, n: 64, k: 16, threads_m: 8, threads_n: 16, stages: 2, unroll: 16, speed: 0.67, fill: 1.5 },
+    // For what fits a few workgroups: little slower there, and sooner compiled, which counts where a CPU emulates the GPU.
+    Tile { m: 32, n: 32, k: 16, threads_m: 8, threads_n: 8, stages: 1, unroll: 1, speed: 0.6, fill: 3.0 },
 ];
 
-/// Workgroups assumed to run at once. No browser tells; large GPUs have 100 to 200 multiprocessors, and smaller ones lose little by tiles
-/// smaller than they could take.
-const PARALLEL_WORKGROUPS: u64 = 128;
+/// Invocations of the smallest kernel's workgroup.
+#[cfg(not(target_arch = "wasm32"))]
+pub(crate) const SMALLEST_WORKGROUP: u32 = 64;
+
+/// Multiprocessors assumed. No browser tells; large GPUs have 100 to 200, and smaller ones lose little by tiles smaller than they could take.
+const MULTIPROCESSORS: u64 = 128;
 
 /// The most parts of k.
 const MOST_PARTS: u32 = 64;
 
-/// What adding up the parts of a split k costs, in multiplications of a workgroup of the second tile: another launch, and for each element
+/// What adding up the parts of a split k costs, in multiplications of a multiprocessor with the first tile: another launch, and for each element
 /// written or read. Measured as the speeds above.
-const SUM_LAUNCH: f64 = 8e5;
-const SUM_ELEMENT: f64 = 0.27;
+const SUM_LAUNCH: f64 = 1.5e6;
+const SUM_ELEMENT: f64 = 0.5;
 
 /// Invocations in a workgroup that adds up parts.
 const SUM_THREADS: u32 = 64;
@@ -91,21 +99,21 @@ impl Tile {
         self.threads_m * self.threads_n
     }
 
-    /// Both slices, each row padded by a vec4 at most.
+    /// Both slices of every stage, each row padded by a vec4 at most.
     fn workgroup_bytes(&self) -> u32 {
-        self.k * (self.m / 4 + 1 + self.n / 4 + 1) * 16
+        self.stages * self.k * (self.m / 4 + 1 + self.n / 4 + 1) * 16
     }
 
     fn fits(&self, caps: &Caps) -> bool {
         self.threads() <= caps.max_workgroup_invocations && self.workgroup_bytes() <= caps.max_workgroup_bytes
     }
 
-    /// The time of a product in arbitrary units, its k in so many parts: rounds of workgroups, times a tile's work, over its speed; and the
-    /// adding up.
+    /// The time of a product in arbitrary units, its k in so many parts: the workgroups of the busiest multiprocessor, times a tile's work, over
+    /// its speed; and the adding up.
     fn cost(&self, [m, k, n]: [u32; 3], parts: u32) -> f64 {
         let workgroups = u64::from(m.div_ceil(self.m)) * u64::from(n.div_ceil(self.n)) * u64::from(parts);
-        let rounds = workgroups.div_ceil(PARALLEL_WORKGROUPS);
-        let work = rounds as f64 * f64::from(self.m * self.n) * f64::from(k.max(1).div_ceil(parts)) / self.speed;
+        let rounds = (workgroups.div_ceil(MULTIPROCESSORS) as f64).max(self.fill);
+        let work = rounds * f64::from(self.m * self.n) * f64::from(k.max(1).div_ceil(parts)) / self.speed;
         let moved = f64::from(2 * parts + 1) * f64::from(m) * f64::from(n);
         if parts > 1 { work + SUM_LAUNCH + SUM_ELEMENT * moved } else { work }
     }
@@ -132,7 +140,7 @@ impl Tile {
                 if best.is_none_or(|(least, ..)| cost < least) {
                     best = Some((cost, tile, parts));
                 }
-                parts *= 2;
+                parts += 1;
             }
         }
         best.map(|(_, tile, parts)| (tile, parts)).ok_or(Box::new(Error::LimitExceeded {
@@ -378,6 +386,9 @@ fn tiled(problem: &Problem, params: Params, operands: [Binding; 2], caps: &Caps)
         ("THREADS_M", tile.threads_m),
         ("THREADS_N", tile.threads_n),
         ("THREADS", tile.threads()),
+        ("STAGES", tile.stages),
+        ("SINGLE", u32::from(tile.stages == 1)),
+        ("LOOPS", u32::from(tile.unroll < tile.k)),
         ("UNROLL", tile.unroll),
         ("A_GROUPS", tile.m / 4 / tile.threads_m),
         ("B_GROUPS", tile.n / 4 / tile.threads_n),

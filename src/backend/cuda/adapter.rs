@@ -177,7 +177,7 @@ fn assemble(context: Arc<Context>, found: &Found, driver_version: i32, options: 
         multiprocessors: found.multiprocessors.cast_unsigned(),
         compute_capability: (found.compute_capability.0.cast_unsigned(), found.compute_capability.1.cast_unsigned()),
         order: Default::default(),
-        caps: info.caps.clone(),
+        caps: info.caps.clone().with_workgroup_hint(options.workgroup_hint),
         stream,
     };
     Ok((cuda, info))

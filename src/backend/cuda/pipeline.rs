@@ -84,7 +84,8 @@ impl Cuda {
     fn load(&self, kernel: &Kernel) -> Result<Module> {
         let ptx = CString::new(kernel.ptx()?).map_err(|_| Error::internal("the PTX has a zero in it"))?;
         // All kernels of an op have its name.
-        self.load_image(ptx.as_bytes_with_nul(), c"matmul").map_err(|refused| match refused {
+        let name = CString::new(kernel.id.op()).map_err(|_| Error::internal("the kernel's name has a zero in it"))?;
+        self.load_image(ptx.as_bytes_with_nul(), &name).map_err(|refused| match refused {
             Refused::Image(said, log) => Error::internal(format!("{said}: {kernel}: {log}")),
             Refused::Entry => Error::internal(format!("the PTX of {kernel} has no entry point")),
             Refused::Other(fault) => self.judge(&fault),

@@ -8,7 +8,7 @@ use ash::vk;
 
 use super::Vulkan;
 use super::buffer::{Buffer, Raw};
-use super::clock::Tick;
+use super::clock::Ticks;
 use super::pipeline::{Checks, Pipeline};
 use super::recorder::{COPY_WRITES, HOST_ACCESSES, KERNEL_WRITES};
 use super::submit::{HostCopy, range};
@@ -35,7 +35,7 @@ pub(crate) struct Program {
 /// A place in the queue.
 pub(crate) struct Mark {
     value: u64,
-    tick: Option<Arc<Tick>>,
+    tick: Option<Arc<Ticks>>,
     /// Of the host's clock, when it was first seen to be reached.
     seen: OnceLock<Instant>,
 }
@@ -170,12 +170,12 @@ impl Compute for Vulkan {
 
     fn mark(&self, _lane: &()) -> Result<Mark> {
         let tick = match self.clock {
-            Some(clock) => Some(Arc::new(Tick::new(&self.context, clock)?)),
+            Some(clock) => Some(Arc::new(Ticks::new(&self.context, clock)?)),
             None => None,
         };
         let mut recording = self.queue.record(0)?;
         if let Some(tick) = &tick {
-            tick.record(recording.commands()?);
+            tick.mark(recording.commands()?, 0);
             recording.hold(Arc::clone(tick) as _);
         }
         Ok(Mark { value: recording.submit()?, tick, seen: OnceLock::new() })
@@ -196,7 +196,7 @@ impl Compute for Vulkan {
 
     fn elapsed_ms(&self, from: &Mark, to: &Mark) -> Result<f64> {
         if let (Some(from), Some(to)) = (&from.tick, &to.tick) {
-            return to.ms_since(from);
+            return to.ms_since(from)?.ok_or_else(|| Error::internal("an event that was reached has no time"));
         }
         let seen = |mark: &Mark| mark.seen.get().copied().ok_or_else(|| Error::internal("an event that nobody waited for"));
         let (from, to) = (seen(from)?, seen(to)?);

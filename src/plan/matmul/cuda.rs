@@ -72,9 +72,13 @@ impl Tile {
         let [m, k, n] = shape;
         let most_bytes = caps.max_buffer_bytes.min(MOST_SCRATCH_BYTES);
         let splits = |tile: &Self, parts: u32| k / parts >= 2 * tile.k && scratch_bytes(m, n, parts) <= most_bytes;
-        let mut best = (TILES[0], 1);
+        // The smallest runs on every GPU.
+        let mut best = (TILES[TILES.len() - 1], 1);
         let mut least_ns = f64::INFINITY;
         for tile in TILES {
+            if tile.threads > caps.max_workgroup_invocations {
+                continue;
+            }
             let mut parts = 1;
             while parts == 1 || parts <= MOST_PARTS && splits(&tile, parts) {
                 let cost_ns = tile.cost_ns(shape, parts, multiprocessors);
