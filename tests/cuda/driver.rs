@@ -340,6 +340,21 @@ pub extern "C" fn cuMemcpyDtoHAsync_v2(to: u64, from: u64, bytes: usize, stream:
     copy(to, from, bytes, stream)
 }
 
+/// The kernel in a cubin, which is an ELF file: what the name of its section of code says.
+unsafe fn entry_of_machine_code(image: *const u8) -> Option<String> {
+    if unsafe { std::slice::from_raw_parts(image, 4) } != b"\x7fELF" {
+        return None;
+    }
+    let number = |at: usize, bytes: usize| unsafe {
+        (0..bytes).rev().fold(0, |number, byte| number << 8 | usize::from(*image.add(at + byte)))
+    };
+    // The table of sections, which the names come before.
+    let file = unsafe { std::slice::from_raw_parts(image, number(40, 8)) };
+    let at = file.windows(6).position(|part| part == b".text.")? + 6;
+    let length = file[at..].iter().position(|byte| *byte == 0)?;
+    Some(String::from_utf8_lossy(&file[at..at + length]).into_owned())
+}
+
 /// A module is its variant's name, or that of its entry point.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuModuleLoadDataEx(
@@ -350,6 +365,9 @@ pub unsafe extern "C" fn cuModuleLoadDataEx(
     _values: *mut *mut c_void,
 ) -> Code {
     in_context(|| {
+        if let Some(name) = unsafe { entry_of_machine_code(ptx.cast()) } {
+            return unsafe { give(module, Box::into_raw(Box::new(name))) };
+        }
         let ptx = unsafe { CStr::from_ptr(ptx) }.to_str().unwrap_or_default();
         let named = MODULES.split("//# ").find_map(|part| part.split_once('\n').filter(|(_, text)| text.starts_with(ptx)));
         let own = || Some(ptx.split_once(".entry ")?.1.split_once('(')?.0);
@@ -434,6 +452,13 @@ pub unsafe extern "C" fn cuLaunchKernel(
             let (x, y, (n, a)) = (address(0), address(1), unsafe { **arguments.add(2).cast::<*const (u32, f32)>() });
             let n = n.min(blocks * threads);
             return push(stream, move || (0..n).for_each(|i| unsafe { *at(y, 0, i, 0) += a * *at(x, 0, i, 0) }));
+        }
+        if unsafe { &*function } == "add_up" {
+            let (values, total) = (address(0) as *const u32 as usize, address(1));
+            return push(stream, move || {
+                let sum = (0..1000).fold(0u32, |sum, i| sum + unsafe { *(values as *const u32).add(i) });
+                unsafe { *(total as *mut u32) += sum };
+            });
         }
         let elements = |p: Params| (0..p.m).flat_map(move |i| (0..p.n).map(move |j| [i, j]));
         let Some((tile, layout)) = unsafe { &*function }.strip_prefix("matmul/tiled ").and_then(|variant| variant.split_once(' ')) else {
