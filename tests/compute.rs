@@ -401,3 +401,68 @@ fn threads_share_a_device() {
         assert!(y.read_blocking::<f32>(0, 1 << 14).unwrap() == vec![100.0; 1 << 14], "{}", backend(&gpu));
     }
 }
+
+/// CUDA where it is there; said by name, or a failure if it is required, where it is not.
+fn cuda() -> Option<Gpu> {
+    let gpu = all().into_iter().find(|gpu| backend(gpu) == BackendId::Cuda);
+    if gpu.is_none() {
+        eprintln!("skipped: there is no CUDA");
+    }
+    gpu
+}
+
+#[test]
+#[ignore = "times a GPU that has nothing else to do"]
+fn on_cuda_copies_run_beside_kernels() {
+    let Some(gpu) = cuda() else { return };
+    let n = 1 << 26;
+    let (x, y) = (buffer(&gpu, &vec![1.0; n]), buffer(&gpu, &vec![0.0; n]));
+    let (pinned, room) = (gpu.allocate(n as u64 * 4, Memory::Pinned).unwrap(), gpu.allocate(n as u64 * 4, Memory::Device).unwrap());
+    pinned.write_blocking(0, &vec![2.0f32; n]).unwrap();
+    let kernel = gpu.compile(&saxpy()).unwrap();
+    let (computes, copies) = (gpu.stream().unwrap(), gpu.stream().unwrap());
+    let compute =
+        || (0..40).for_each(|_| computes.launch(&kernel, [n as u32 / 64, 1, 1], [&x, &y], &Saxpy { n: n as u32, a: 1.0 }).unwrap());
+    let copy = || (0..2).for_each(|_| copies.copy(&pinned, 0, &room, 0, n as u64 * 4).unwrap());
+    let time = |work: &dyn Fn()| {
+        let clock = std::time::Instant::now();
+        work();
+        let put_ms = clock.elapsed().as_secs_f64() * 1e3;
+        computes.synchronize_blocking().unwrap();
+        copies.synchronize_blocking().unwrap();
+        (put_ms, clock.elapsed().as_secs_f64() * 1e3)
+    };
+    let both = || {
+        compute();
+        copy();
+    };
+    time(&both);
+    let ((_, kernels_ms), (copies_put_ms, copies_ms)) = (time(&compute), time(&copy));
+    let (_, both_ms) = time(&both);
+    println!("kernels {kernels_ms:.2} ms, copies {copies_ms:.2} ms ({copies_put_ms:.2} to start them), both at once {both_ms:.2} ms");
+    assert!(copies_put_ms < copies_ms / 4.0, "copies from pinned memory wait for the device");
+    assert!(both_ms < kernels_ms.max(copies_ms) + 0.5 * kernels_ms.min(copies_ms), "streams run one after the other");
+    assert!(room.read_blocking::<f32>(0, n).unwrap() == vec![2.0; n]);
+}
+
+/// By itself, since CUDA is off for the rest of the process afterwards.
+#[test]
+#[ignore = "ends CUDA for its process"]
+fn on_cuda_a_kernel_that_strays_ends_the_device_and_nothing_else() {
+    let Some(gpu) = cuda() else { return };
+    let stray = KernelDefinition::new("stray").bindings([Access::ReadWrite]).workgroup([1, 1, 1]);
+    let stray = gpu.compile(&stray.cuda("extern \"C\" __global__ void stray(float* x) { x[1ull << 44] = 1.0f; }")).unwrap();
+    let (x, stream) = (buffer(&gpu, &[1.0; 64]), gpu.stream().unwrap());
+    stream.launch(&stray, [1; 3], [&x], &()).unwrap();
+    let error = stream.synchronize_blocking().unwrap_err();
+    assert!(error.code() == "device_lost" && error.to_string().contains("ILLEGAL_ADDRESS"), "{error}");
+    for error in [stream.record().err(), x.read_blocking::<f32>(0, 64).err()] {
+        assert_eq!(error.map(|error| error.code()), Some("device_lost"));
+    }
+    let error = gpu.allocate(4, Memory::Device).unwrap_err();
+    assert!(error.to_string().contains("start the program again"), "{error}");
+    drop((stray, x, stream, gpu));
+    let other = Gpu::open_blocking(Options::default()).unwrap();
+    assert!(backend(&other) != BackendId::Cuda);
+    assert_eq!(buffer(&other, &[3.0; 4]).read_blocking::<f32>(0, 4).unwrap(), [3.0; 4]);
+}
