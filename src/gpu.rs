@@ -32,6 +32,9 @@ struct Inner {
     state: Mutex<State>,
     #[cfg(not(target_arch = "wasm32"))]
     profiler: Arc<Profiler>,
+    /// The caller's own.
+    #[cfg(not(target_arch = "wasm32"))]
+    kernels: crate::compute::Registry,
 }
 
 impl Inner {
@@ -39,6 +42,8 @@ impl Inner {
         Self {
             #[cfg(not(target_arch = "wasm32"))]
             profiler: Profiler::new(options.profile),
+            #[cfg(not(target_arch = "wasm32"))]
+            kernels: crate::compute::Registry::default(),
             options,
             state: Mutex::new(State { opened: Some(opened), reopening: None }),
         }
@@ -262,6 +267,12 @@ impl Gpu {
     /// Closes this handle and its clones. Calls under way finish; later ones get [`Error::Disposed`].
     pub fn close(&self) {
         self.state().opened = None;
+    }
+
+    /// The kernels that were defined by name.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(crate) fn registry(&self) -> &crate::compute::Registry {
+        &self.0.kernels
     }
 
     #[cfg(not(target_arch = "wasm32"))]

@@ -32,6 +32,8 @@ mod call;
 mod ceilings;
 mod clock;
 #[cfg(not(target_arch = "wasm32"))]
+pub mod compute;
+#[cfg(not(target_arch = "wasm32"))]
 mod devices;
 #[cfg(not(target_arch = "wasm32"))]
 mod environment;
@@ -66,6 +68,8 @@ pub use devices::{AdapterInfo, Devices, devices, devices_of};
 pub use error::{Error, Result};
 pub use gpu::{Gpu, Report};
 pub use host::{HostSlice, HostVec};
+#[cfg(not(target_arch = "wasm32"))]
+pub use info::Capabilities;
 pub use info::{BackendId, Caps, DeviceInfo, DeviceKind, OtherBackend, Standing};
 pub use ops::matmul::Matmul;
 #[cfg(not(target_arch = "wasm32"))]

@@ -3,6 +3,8 @@
 //! Each has the same rooms: `adapter` finds and opens a device and says what it can do, `buffer` holds its memory, `pipeline`
 //! compiles kernels and keeps them, `submit` runs plans and brings results back.
 
+#[cfg(not(target_arch = "wasm32"))]
+pub(crate) mod compute;
 pub(crate) mod cpu;
 #[cfg(all(feature = "cuda", any(target_os = "linux", target_os = "windows")))]
 pub(crate) mod cuda;

@@ -5,9 +5,11 @@
 
 mod adapter;
 mod buffer;
+mod compute;
 mod cublaslt;
 mod driver;
 mod load;
+mod nvrtc;
 mod pipeline;
 mod submit;
 
@@ -33,6 +35,9 @@ pub(crate) struct Cuda {
     kernels: pipeline::Kernels,
     cublaslt: Option<cublaslt::CublasLt>,
     multiprocessors: u32,
+    compute_capability: (u32, u32),
+    /// Of the caller's own work.
+    order: compute::Order,
     caps: Caps,
     stream: Arc<driver::Stream>,
 }

@@ -8,6 +8,7 @@ mod adapter;
 mod buffer;
 mod cache;
 mod clock;
+mod compute;
 mod context;
 mod features;
 mod instance;
@@ -61,7 +62,7 @@ impl Backend for Vulkan {
 
     fn upload(&self, values: &HostSlice<'_>) -> Result<Buffer> {
         let buffer = self.storage(values.len() * 4)?;
-        self.write(&buffer, bytemuck::cast_slice(values.0))?;
+        self.write(&buffer, 0, bytemuck::cast_slice(values.0))?;
         Ok(buffer)
     }
 

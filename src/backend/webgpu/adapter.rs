@@ -47,7 +47,14 @@ pub(crate) async fn open(options: &Options) -> Result<(WebGpu, DeviceInfo), Othe
     let maker = web::vendor_and_architecture(&device);
     #[cfg(not(target_arch = "wasm32"))]
     let maker = vendor_and_api(&about);
-    let info = describe(about, maker, device.features(), &device.limits());
+    let info = describe(
+        about,
+        maker,
+        device.features(),
+        &device.limits(),
+        #[cfg(not(target_arch = "wasm32"))]
+        adapter.features(),
+    );
     let timestamp_period_ns = device.features().contains(wgpu::Features::TIMESTAMP_QUERY).then(|| queue.get_timestamp_period());
     let caps = info.caps.clone();
     #[cfg(not(target_arch = "wasm32"))]
@@ -116,7 +123,7 @@ pub(crate) fn list() -> Result<Vec<AdapterInfo>, OtherBackend> {
         let fault = (!computes).then(|| "it has no compute shaders".to_owned());
         let about = adapter.get_info();
         let maker = vendor_and_api(&about);
-        let info = describe(about, maker, adapter.features(), &adapter.limits());
+        let info = describe(about, maker, adapter.features(), &adapter.limits(), adapter.features());
         AdapterInfo { fault, ..AdapterInfo::new(info, index, None) }
     };
     let found: Vec<_> = (0..).zip(adapters).map(describe).collect();
@@ -143,6 +150,11 @@ fn wanted_limits(adapter: &wgpu::Limits) -> wgpu::Limits {
         max_compute_workgroup_size_x: adapter.max_compute_workgroup_size_x,
         max_compute_workgroup_size_y: adapter.max_compute_workgroup_size_y,
         max_compute_workgroups_per_dimension: adapter.max_compute_workgroups_per_dimension,
+        // The caller's own kernels may have more of these than the crate's.
+        #[cfg(not(target_arch = "wasm32"))]
+        max_compute_workgroup_size_z: adapter.max_compute_workgroup_size_z,
+        #[cfg(not(target_arch = "wasm32"))]
+        max_storage_buffers_per_shader_stage: adapter.max_storage_buffers_per_shader_stage,
         ..wgpu::Limits::downlevel_defaults()
     }
 }
@@ -158,6 +170,7 @@ fn describe(
     (vendor, architecture): (String, String),
     features: wgpu::Features,
     limits: &wgpu::Limits,
+    #[cfg(not(target_arch = "wasm32"))] adapter_features: wgpu::Features,
 ) -> DeviceInfo {
     let software =
         about.device_type == wgpu::DeviceType::Cpu || [&about.name, &architecture].into_iter().any(|name| is_software_name(name));
@@ -178,6 +191,12 @@ fn describe(
         max_workgroup_bytes: limits.max_compute_workgroup_storage_size,
         max_texture_size: u32::MAX,
     };
+    #[cfg(not(target_arch = "wasm32"))]
+    let capabilities = {
+        let has = super::compute::capabilities(&about, adapter_features, limits);
+        // The clock is the open device's.
+        crate::info::Capabilities { device_clock: features.contains(wgpu::Features::TIMESTAMP_QUERY), ..has }
+    };
     let features = if features.contains(wgpu::Features::TIMESTAMP_QUERY) { vec!["timestamp-query"] } else { Vec::new() };
     DeviceInfo {
         backend: BackendId::WebGpu,
@@ -192,6 +211,8 @@ fn describe(
         #[cfg(not(target_arch = "wasm32"))]
         pci_address: about.device_pci_bus_id,
         caps,
+        #[cfg(not(target_arch = "wasm32"))]
+        capabilities,
         features,
         reason: String::new(),
         others: Vec::new(),

@@ -6,6 +6,8 @@
 mod adapter;
 mod batch;
 mod buffer;
+#[cfg(not(target_arch = "wasm32"))]
+mod compute;
 mod launch;
 mod pipeline;
 mod submit;

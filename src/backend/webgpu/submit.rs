@@ -32,8 +32,8 @@ pub(crate) struct Running {
 }
 
 /// A buffer that the host is about to read.
-struct Staging {
-    buffer: Room,
+pub(super) struct Staging {
+    pub buffer: Room,
     bytes: u64,
     is_asked_for: bool,
 }
@@ -142,7 +142,7 @@ impl WebGpu {
     }
 
     /// Room for a result on its way to the host.
-    fn staging(&self, bytes: u64) -> Result<Staging> {
+    pub(super) fn staging(&self, bytes: u64) -> Result<Staging> {
         Ok(Staging { buffer: self.mappable(bytes)?, bytes, is_asked_for: false })
     }
 
@@ -231,7 +231,7 @@ impl WebGpu {
     }
 
     /// Asks for the buffer's contents; what comes is sent if they can be read.
-    fn map(&self, staging: &mut Staging) -> oneshot::Receiver<()> {
+    pub(super) fn map(&self, staging: &mut Staging) -> oneshot::Receiver<()> {
         staging.is_asked_for = true;
         let (sender, receiver) = oneshot::channel();
         staging.buffer.map_async(wgpu::MapMode::Read, 0..staging.bytes, move |mapped| {
@@ -254,7 +254,7 @@ impl WebGpu {
     }
 
     /// Natively callbacks come only while somebody polls the device.
-    fn attend(&self) {
+    pub(super) fn attend(&self) {
         #[cfg(not(target_arch = "wasm32"))]
         {
             let (device, health) = (self.device.clone(), std::sync::Arc::clone(&self.health));
@@ -266,12 +266,12 @@ impl WebGpu {
         }
     }
 
-    fn mapped(&self, mapped: Result<(), oneshot::Canceled>) -> Result<()> {
+    pub(super) fn mapped(&self, mapped: Result<(), oneshot::Canceled>) -> Result<()> {
         // Nothing but a loss is left once the scopes are clean.
         mapped.map_err(|_| self.unmapped())
     }
 
-    fn unmapped(&self) -> Box<Error> {
+    pub(super) fn unmapped(&self) -> Box<Error> {
         Box::new(Error::DeviceLost { reason: self.health.lost().unwrap_or_else(|| "the result could not be mapped".to_owned()) })
     }
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use lapidary::{AdapterInfo, BackendId, Choice, DeviceKind, Devices, OtherBackend, devices_of};
+use lapidary::{AdapterInfo, BackendId, Capabilities, Choice, DeviceKind, Devices, OtherBackend, devices_of};
 use serde_json::{Value, json};
 
 use crate::arguments::Common;
@@ -121,7 +121,31 @@ pub fn device_json(device: &AdapterInfo, card: u32) -> Value {
         "pci_address": device.pci_address,
         "memory_bytes": device.memory_bytes,
         "features": device.features,
+        "capabilities": device.capabilities.as_ref().map(capabilities_json),
         "fault": device.fault,
+    })
+}
+
+/// Limits that there are not are null.
+fn capabilities_json(capabilities: &Capabilities) -> Value {
+    let limit = |most: u32| Some(most).filter(|most| *most < u32::MAX);
+    let limits = |most: [u32; 3]| most.map(limit);
+    json!({
+        "memories": capabilities.memories.iter().map(|memory| memory.name()).collect::<Vec<_>>(),
+        "max_workgroup_size": limits(capabilities.max_workgroup_size),
+        "max_workgroup_bytes": limit(capabilities.max_workgroup_bytes),
+        "max_grid": limits(capabilities.max_grid),
+        "max_storage_bindings": limit(capabilities.max_storage_bindings),
+        "max_params_bytes": limit(capabilities.max_params_bytes),
+        "subgroup_size": capabilities.subgroup_size,
+        "compute_capability": capabilities.compute_capability.map(|(major, minor)| format!("{major}.{minor}")),
+        "f16": capabilities.f16,
+        "f64": capabilities.f64,
+        "int8": capabilities.int8,
+        "atomics": capabilities.atomics,
+        "matrix_units": capabilities.matrix_units,
+        "concurrent_streams": capabilities.concurrent_streams,
+        "device_clock": capabilities.device_clock,
     })
 }
 
