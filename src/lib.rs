@@ -49,6 +49,8 @@ pub mod random;
 mod select;
 #[cfg(not(target_arch = "wasm32"))]
 mod selector;
+#[cfg(not(target_arch = "wasm32"))]
+mod split;
 mod tensor;
 pub mod verify;
 #[cfg(target_arch = "wasm32")]

@@ -244,6 +244,41 @@ fn a_device_that_is_not_there_ends_with_3() {
     refused_with(3, &["default"], &[("LAPIDARY_BACKEND", "simd"), ("LAPIDARY_ADAPTER", "7")]);
 }
 
+/// What is broken is off, with the reason and what to do; it takes nothing else with it.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_broken_driver_is_off_with_its_reason() {
+    let folder = folder("drivers");
+    for library in ["libvulkan.so.1", "libvulkan.so", "libcuda.so.1", "libcuda.so"] {
+        std::fs::write(folder.join(library), "not a library").unwrap();
+    }
+    let icd = folder.join("icd.json");
+    let driver = folder.join("libvulkan.so.1");
+    let about = serde_json::json!({ "file_format_version": "1.0.0", "ICD": { "library_path": driver, "api_version": "1.3.0" } });
+    std::fs::write(&icd, about.to_string()).unwrap();
+    let (libraries, icd, missing) = (folder.to_str().unwrap(), icd.to_str().unwrap(), folder.join("missing.json"));
+    let missing = missing.to_str().unwrap();
+    let cases: [(&str, &[(&str, &str)]); 4] = [
+        ("vulkan", &[("LD_LIBRARY_PATH", libraries)]),
+        ("cuda", &[("LD_LIBRARY_PATH", libraries)]),
+        ("vulkan", &[("VK_DRIVER_FILES", icd), ("VK_ICD_FILENAMES", icd)]),
+        ("vulkan", &[("VK_DRIVER_FILES", missing), ("VK_ICD_FILENAMES", missing)]),
+    ];
+    for (backend, variables) in cases {
+        let output = run_with(&["backends", "--json"], variables);
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        let value: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        let states = value["backends"].as_array().unwrap();
+        let of = |name: &str| states.iter().find(|state| state["backend"] == name).unwrap();
+        let (off, cpu) = (of(backend), of("simd"));
+        assert_eq!((&off["state"], &cpu["state"]), (&"off".into(), &"on".into()), "{variables:?}");
+        assert!(off["reason"].as_str().is_some_and(|reason| reason.len() > 10) && off["remedy"].is_string(), "{off}");
+        assert!(refused_with(3, &["default", "--backend", backend], variables).contains("is not available"), "{variables:?}");
+        let default = run_with(&["default", "--json"], variables);
+        assert_eq!(default.status.code(), Some(0), "{}", text(&default.stderr));
+    }
+}
+
 #[test]
 fn an_option_goes_before_the_environment() {
     let told = |variables: &[(&str, &str)]| {

@@ -119,7 +119,7 @@ pub(crate) struct Finished {
     pub download_ms: Option<f64>,
 }
 
-/// Memory of a device in use.
+/// Memory of a device in use, of which operands, results and what kernels need beside them are made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct MemoryStats {
     /// Bytes of buffers that calls and tensors hold.
@@ -130,4 +130,10 @@ pub struct MemoryStats {
     pub peak_bytes: u64,
     /// Buffers in use.
     pub buffers: u64,
+    /// How often a free buffer served again.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub hits: u64,
+    /// How often one had to be made.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub misses: u64,
 }
