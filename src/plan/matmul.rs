@@ -88,8 +88,8 @@ const MOST_PARTS: u32 = 64;
 
 /// What adding up the parts of a split k costs, in multiplications of a multiprocessor with the first tile: another launch, and for each element
 /// written or read. Measured as the speeds above.
-const SUM_LAUNCH: f64 = 8e5;
-const SUM_ELEMENT: f64 = 0.27;
+const SUM_LAUNCH: f64 = 1.5e6;
+const SUM_ELEMENT: f64 = 0.5;
 
 /// Invocations in a workgroup that adds up parts.
 const SUM_THREADS: u32 = 64;
