@@ -1,6 +1,8 @@
 //! Finds an adapter and opens a device on it with the limits that plans use.
 
 use std::sync::Arc;
+#[cfg(not(target_arch = "wasm32"))]
+use std::sync::{Mutex, PoisonError};
 
 use super::{Health, WebGpu, batch::Batches, pipeline::Pipelines};
 use crate::backend::pool::Pool;
@@ -47,6 +49,8 @@ pub(crate) async fn open(options: &Options) -> Result<(WebGpu, DeviceInfo), Othe
         pipelines: Pipelines::default(),
         pool: Pool::new(options.pool_bytes),
         batches: Batches::new(&device, &queue),
+        #[cfg(not(target_arch = "wasm32"))]
+        attendants: Default::default(),
         device,
         queue,
         health,
@@ -100,8 +104,19 @@ fn instance(_: &Options) -> wgpu::Instance {
     wgpu::Instance::new(wgpu::InstanceDescriptor::new_without_display_handle())
 }
 
+/// The instances that all devices share, without validation and with it. The last of an instance unloads drivers, whose threads may not all have
+/// come to their end.
+#[cfg(not(target_arch = "wasm32"))]
+static SHARED: Mutex<[Option<wgpu::Instance>; 2]> = Mutex::new([None, None]);
+
 #[cfg(not(target_arch = "wasm32"))]
 fn instance(options: &Options) -> wgpu::Instance {
+    let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+    shared[usize::from(options.validation)].get_or_insert_with(|| new_instance(options)).clone()
+}
+
+#[cfg(not(target_arch = "wasm32"))]
+fn new_instance(options: &Options) -> wgpu::Instance {
     let mut descriptor = wgpu::InstanceDescriptor::new_without_display_handle_from_env();
     if options.validation {
         descriptor.flags |= wgpu::InstanceFlags::debugging();

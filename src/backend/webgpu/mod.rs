@@ -36,6 +36,24 @@ pub(crate) struct WebGpu {
     pool: super::pool::Pool<Arc<buffer::Raw>>,
     health: Arc<Health>,
     batches: Arc<batch::Batches>,
+    /// Threads in which the device calls back.
+    #[cfg(not(target_arch = "wasm32"))]
+    attendants: Mutex<Vec<std::thread::JoinHandle<()>>>,
+}
+
+#[cfg(not(target_arch = "wasm32"))]
+impl Drop for WebGpu {
+    fn drop(&mut self) {
+        // Threads that attend to the device hold it. If one of them were the last, it would take the driver apart while the process, of which
+        // nobody keeps the end waiting, takes itself apart too.
+        let attendants = std::mem::take(self.attendants.get_mut().unwrap_or_else(PoisonError::into_inner));
+        for attendant in attendants {
+            // A waker that one of them called may have dropped this.
+            if attendant.thread().id() != std::thread::current().id() {
+                let _ = attendant.join();
+            }
+        }
+    }
 }
 
 #[cfg(target_arch = "wasm32")]
