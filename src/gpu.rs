@@ -267,6 +267,11 @@ impl Gpu {
     }
 
     #[cfg(not(target_arch = "wasm32"))]
+    pub(crate) fn options(&self) -> &Options {
+        &self.0.options
+    }
+
+    #[cfg(not(target_arch = "wasm32"))]
     pub(crate) fn profiler(&self) -> &Arc<Profiler> {
         &self.0.profiler
     }

@@ -4,6 +4,8 @@
 use std::fmt;
 
 use crate::error::Error;
+#[cfg(not(target_arch = "wasm32"))]
+use crate::plan::tuned::Tuned;
 
 /// What computes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -120,6 +122,9 @@ pub struct Caps {
     pub max_workgroup_bytes: u32,
     /// The longest side of a texture in texels.
     pub max_texture_size: u32,
+    /// What was measured to be fastest on this very device.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub tuned: Tuned,
 }
 
 impl Caps {
@@ -132,6 +137,8 @@ impl Caps {
         max_workgroup_invocations: u32::MAX,
         max_workgroup_bytes: u32::MAX,
         max_texture_size: u32::MAX,
+        #[cfg(not(target_arch = "wasm32"))]
+        tuned: Tuned::NONE,
     };
 
     /// The same with workgroups of at most so many invocations, but never fewer than the smallest kernel has.

@@ -194,6 +194,30 @@ fn a_trace_holds_every_product() {
 }
 
 #[test]
+fn tuning_is_kept_and_cleared() {
+    let folder = folder("tune");
+    let cache: &[(&str, &str)] = &[("LAPIDARY_PIPELINE_CACHE", folder.to_str().unwrap())];
+    assert!(refused_with(3, &["tune", "--backend", "simd"], cache).contains("nothing to tune"));
+    let output = run_with(&["tune", "--backend", "vulkan", "--json"], cache);
+    if output.status.code() == Some(3) {
+        assert!(!std::env::var("LAPIDARY_REQUIRE").unwrap_or_default().contains("vulkan"), "required: {}", text(&output.stderr));
+        eprintln!("skipped vulkan: {}", text(&output.stderr));
+        return;
+    }
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let value: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let trials = value["trials"].as_array().unwrap();
+    assert!(trials.len() > 4 && trials.iter().all(|trial| trial["ms"].as_f64().is_some_and(|ms| ms >= 0.0)), "{value}");
+    let file = PathBuf::from(value["file"].as_str().unwrap());
+    assert!(file.starts_with(&folder) && file.exists());
+    let table = run_with(&["tune", "--backend", "vulkan"], cache);
+    assert!(text(&table.stdout).lines().all(|line| line.chars().count() <= 80), "{}", text(&table.stdout));
+    let cleared = run_with(&["tune", "--backend", "vulkan", "--clear"], cache);
+    assert!(cleared.status.code() == Some(0) && text(&cleared.stdout).starts_with("removed ") && !file.exists());
+    assert_eq!(text(&run_with(&["tune", "--backend", "vulkan", "--clear"], cache).stdout), "nothing was tuned\n");
+}
+
+#[test]
 fn a_wrong_command_line_ends_with_2() {
     assert!(refused(2, &[]).contains("a command is missing"));
     assert!(refused(2, &["polish"]).contains("there is no command polish"));
@@ -218,6 +242,7 @@ fn a_wrong_command_line_ends_with_2() {
     ] {
         refused(2, &[&["bench"], wrong].concat());
     }
+    assert!(refused(2, &["bench", "--clear"]).contains("--clear"));
     assert!(refused(2, &["devices", "--profile"]).contains("--profile"));
     assert!(refused(2, &["devices", "--trace", "a.json"]).contains("--trace"));
     for wrong in [&["a.npy", "b.npy"][..], &["a.npy", "-o", "c.npy"], &["a.npy", "b.npy", "c.npy", "-o", "d.npy"]] {

@@ -21,6 +21,8 @@ use crate::error::Result;
 use crate::host::{HostSlice, HostVec};
 use crate::ops::Op;
 use crate::plan::Plan;
+#[cfg(not(target_arch = "wasm32"))]
+use crate::plan::tuned::Tuned;
 
 /// A future on the heap. One that is not is compiled anew into each that waits for it, and moved through all of them.
 #[cfg(not(target_arch = "wasm32"))]
@@ -45,6 +47,18 @@ pub(crate) trait Backend {
 
     /// Chooses how this device computes.
     fn plan(&self, op: &Op) -> Result<Plan>;
+
+    /// How many tiles there are to choose from in a product; 0 if the device does not choose.
+    #[cfg(not(target_arch = "wasm32"))]
+    fn tiles(&self) -> u8 {
+        0
+    }
+
+    /// The plan as it would be with these tiles.
+    #[cfg(not(target_arch = "wasm32"))]
+    fn plan_tuned(&self, op: &Op, _tuned: Tuned) -> Result<Plan> {
+        self.plan(op)
+    }
 
     /// Memory with the values in it.
     fn upload(&self, values: &HostSlice<'_>) -> Result<Self::Buffer>;

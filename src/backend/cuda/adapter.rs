@@ -11,6 +11,7 @@ use crate::backend::pool::Pool;
 use crate::devices::{AdapterInfo, no_such_adapter};
 use crate::info::{BackendId, Caps, DeviceInfo, DeviceKind, OtherBackend, Standing};
 use crate::options::{Options, PowerPreference};
+use crate::plan::tuned::Tuned;
 
 /// The oldest GPUs that the kernels are compiled for.
 const OLDEST_COMPUTE_CAPABILITY: (i32, i32) = (5, 2);
@@ -116,6 +117,7 @@ impl Found {
                 max_workgroup_invocations: most(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?,
                 max_workgroup_bytes: most(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK)?,
                 max_texture_size: u32::MAX,
+                tuned: Tuned::NONE,
             },
             features: vec!["timestamp-query"],
             reason: String::new(),
@@ -140,7 +142,7 @@ fn assemble(context: Arc<Context>, found: &Found, driver_version: i32, options: 
         kernels: Default::default(),
         cublaslt,
         multiprocessors: found.multiprocessors.cast_unsigned(),
-        caps: info.caps.clone().with_workgroup_hint(options.workgroup_hint),
+        caps: Caps { tuned: crate::tune::load(options, &info), ..info.caps.clone().with_workgroup_hint(options.workgroup_hint) },
         stream,
     };
     Ok((cuda, info))

@@ -42,7 +42,7 @@ pub(crate) async fn open(options: &Options) -> Result<(WebGpu, DeviceInfo), Othe
     let timestamp_period_ns = device.features().contains(wgpu::Features::TIMESTAMP_QUERY).then(|| queue.get_timestamp_period());
     let caps = info.caps.clone();
     #[cfg(not(target_arch = "wasm32"))]
-    let caps = caps.with_workgroup_hint(options.workgroup_hint);
+    let caps = Caps { tuned: crate::tune::load(options, &info), ..caps.with_workgroup_hint(options.workgroup_hint) };
     let device = WebGpu {
         caps,
         timestamp_period_ns,
@@ -219,6 +219,8 @@ fn describe(
         max_workgroup_invocations: limits.max_compute_invocations_per_workgroup.min(limits.max_compute_workgroup_size_x),
         max_workgroup_bytes: limits.max_compute_workgroup_storage_size,
         max_texture_size: u32::MAX,
+        #[cfg(not(target_arch = "wasm32"))]
+        tuned: crate::plan::tuned::Tuned::NONE,
     };
     let features = if features.contains(wgpu::Features::TIMESTAMP_QUERY) { vec!["timestamp-query"] } else { Vec::new() };
     DeviceInfo {

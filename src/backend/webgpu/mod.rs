@@ -93,6 +93,16 @@ impl Backend for WebGpu {
         plan::compute(op, &self.caps)
     }
 
+    #[cfg(not(target_arch = "wasm32"))]
+    fn tiles(&self) -> u8 {
+        plan::matmul::TILE_COUNT
+    }
+
+    #[cfg(not(target_arch = "wasm32"))]
+    fn plan_tuned(&self, op: &Op, tuned: plan::tuned::Tuned) -> Result<Plan> {
+        plan::compute(op, &Caps { tuned, ..self.caps.clone() })
+    }
+
     fn upload(&self, values: &HostSlice<'_>) -> Result<Buffer> {
         let buffer = self.storage(values.len() * 4)?;
         self.write(&buffer, values)?;
