@@ -2,6 +2,9 @@
 //! returns, so that the caller's arrays are free again.
 
 #[cfg(not(target_arch = "wasm32"))]
+use std::ops::Range;
+
+#[cfg(not(target_arch = "wasm32"))]
 use crate::backend::Timer;
 use crate::backend::device::{Buffer, Device, Opened, Running};
 use crate::backend::{Backend, Bound, How};
@@ -10,6 +13,8 @@ use crate::error::{Error, Result};
 use crate::host::HostSlice;
 use crate::ops::Op;
 use crate::ops::matmul::Matmul;
+#[cfg(not(target_arch = "wasm32"))]
+use crate::ops::matmul::{Problem, Stored};
 use crate::plan::Plan;
 use crate::tensor::Tensor;
 
@@ -85,6 +90,38 @@ impl<'a> Call<'a> {
     pub(crate) fn fingerprint(&self) -> u64 {
         let c = self.c.as_ref().map_or(0, Operand::fingerprint);
         self.a.fingerprint().rotate_left(1) ^ self.b.fingerprint() ^ c.rotate_left(2)
+    }
+
+    /// The same product for some rows and columns of the result; None if an operand is not on the host.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(crate) fn part(&self, rows: Range<u32>, columns: Range<u32>) -> Option<Self> {
+        let Op::Matmul(problem) = &self.op;
+        let (Operand::Host(a), Operand::Host(b)) = (&self.a, &self.b) else { return None };
+        let (m, k, n) = (rows.len() as u32, problem.k, columns.len() as u32);
+        // Where the part of a stored matrix starts, and how it is stored.
+        let part = |stored: Stored, (row, column): (u32, u32), (rows, columns): (u32, u32)| {
+            let part = Stored { rows, columns, stride: stored.stride };
+            (u64::from(row) * stored.stride + u64::from(column), part)
+        };
+        let swap = |yes: bool, (x, y): (u32, u32)| if yes { (y, x) } else { (x, y) };
+        let mut op = Problem { m, n, ..problem.clone() };
+        let (mut a, mut b) = (a.clone(), b.clone());
+        if problem.reads_operands() {
+            let (a_start, a_part) = part(problem.a, swap(problem.transpose_a, (rows.start, 0)), swap(problem.transpose_a, (m, k)));
+            let (b_start, b_part) = part(problem.b, swap(problem.transpose_b, (0, columns.start)), swap(problem.transpose_b, (k, n)));
+            (op.a, op.b) = (a_part, b_part);
+            (a, b) = (a.part(a_start, a_part.span()), b.part(b_start, b_part.span()));
+        }
+        let c = match (&self.c, problem.c) {
+            (Some(Operand::Host(c)), Some(stored)) => {
+                let (c_start, c_part) = part(stored, (rows.start, columns.start), (m, n));
+                op.c = Some(c_part);
+                Some(Operand::Host(c.part(c_start, c_part.span())))
+            }
+            (None, _) => None,
+            _ => return None,
+        };
+        Some(Self { op: Op::Matmul(op), a: Operand::Host(a), b: Operand::Host(b), c })
     }
 
     /// Bytes of the operands that are on the host.

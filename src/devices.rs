@@ -124,7 +124,7 @@ impl Devices {
 }
 
 /// Every device of every backend. A backend that is off is no error: it is listed with its reason. Loads drivers, which may take some
-/// hundred milliseconds the first time, and opens no device.
+/// hundred milliseconds the first time, and opens no device but OpenGL's, of which some are listed that cannot be opened.
 ///
 /// ```
 /// let devices = lapidary::devices();

@@ -18,6 +18,8 @@ use crate::options::Options;
 #[cfg(not(target_arch = "wasm32"))]
 use crate::profile::{Clocks, Operation, Profiler};
 use crate::select;
+#[cfg(not(target_arch = "wasm32"))]
+use crate::split;
 use crate::tensor::Tensor;
 
 /// A device to compute on. Clones share it; two that were opened apart share nothing.
@@ -276,6 +278,11 @@ impl Gpu {
     }
 
     #[cfg(not(target_arch = "wasm32"))]
+    pub(crate) fn options(&self) -> &Options {
+        &self.0.options
+    }
+
+    #[cfg(not(target_arch = "wasm32"))]
     pub(crate) fn profiler(&self) -> &Arc<Profiler> {
         &self.0.profiler
     }
@@ -428,7 +435,7 @@ fn changed_meanwhile() -> Box<Error> {
 }
 
 #[cfg_attr(target_arch = "wasm32", expect(unused_variables, reason = "nobody profiles in the browser"))]
-fn start(gpu: &Gpu, call: &Call<'_>, opened: &Opened, want: Want) -> Result<Option<Started>> {
+pub(crate) fn start(gpu: &Gpu, call: &Call<'_>, opened: &Opened, want: Want) -> Result<Option<Started>> {
     let elements = call.op.elements();
     if elements == 0 && !want.keep {
         return Ok(None);
@@ -462,6 +469,10 @@ impl Pending<'_> {
         loop {
             let error = match complete(&gpu, &call, &opened, started, &clock).await {
                 Ok(report) => return Ok(Report { replayed: lost, ..report }),
+                #[cfg(not(target_arch = "wasm32"))]
+                Err(error) if again && matches!(*error, Error::OutOfMemory { .. }) => {
+                    return split::in_parts(&gpu, &call, &opened, want, error).await;
+                }
                 Err(error) if again => return Err(error),
                 Err(error) => error,
             };
@@ -475,6 +486,8 @@ impl Pending<'_> {
                     lost = true;
                 }
                 Error::OutOfMemory { .. } if opened.device.memory().pooled_bytes > 0 => opened.device.trim(),
+                #[cfg(not(target_arch = "wasm32"))]
+                Error::OutOfMemory { .. } => return split::in_parts(&gpu, &call, &opened, want, error).await,
                 _ => return Err(error),
             }
             if opened.info.backend.is_gpu() && call.fingerprint() != fingerprint {
@@ -486,7 +499,7 @@ impl Pending<'_> {
     }
 }
 
-async fn complete(
+pub(crate) async fn complete(
     gpu: &Gpu,
     call: &Call<'_>,
     opened: &Arc<Opened>,

@@ -51,7 +51,11 @@ pub mod random;
 mod select;
 #[cfg(not(target_arch = "wasm32"))]
 mod selector;
+#[cfg(not(target_arch = "wasm32"))]
+mod split;
 mod tensor;
+#[cfg(not(target_arch = "wasm32"))]
+mod tune;
 pub mod verify;
 #[cfg(target_arch = "wasm32")]
 mod web;
@@ -80,3 +84,5 @@ pub use profile::{Operation, Phase, Profile};
 #[cfg(not(target_arch = "wasm32"))]
 pub use selector::{Refused, Selector};
 pub use tensor::Tensor;
+#[cfg(not(target_arch = "wasm32"))]
+pub use tune::{Trial, Tuning};

@@ -11,6 +11,7 @@ use crate::backend::pool::Pool;
 use crate::devices::{AdapterInfo, no_such_adapter};
 use crate::info::{BackendId, Capabilities, Caps, DeviceInfo, DeviceKind, Memory, OtherBackend, Standing};
 use crate::options::{Options, PowerPreference};
+use crate::plan::tuned::Tuned;
 
 /// The oldest GPUs that the kernels are compiled for.
 const OLDEST_COMPUTE_CAPABILITY: (i32, i32) = (5, 2);
@@ -150,6 +151,7 @@ impl Found {
                 max_workgroup_invocations: most(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?,
                 max_workgroup_bytes: most(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK)?,
                 max_texture_size: u32::MAX,
+                tuned: Tuned::NONE,
             },
             capabilities: self.capabilities()?,
             features: vec!["timestamp-query"],
@@ -177,7 +179,7 @@ fn assemble(context: Arc<Context>, found: &Found, driver_version: i32, options: 
         multiprocessors: found.multiprocessors.cast_unsigned(),
         compute_capability: (found.compute_capability.0.cast_unsigned(), found.compute_capability.1.cast_unsigned()),
         order: Default::default(),
-        caps: info.caps.clone().with_workgroup_hint(options.workgroup_hint),
+        caps: Caps { tuned: crate::tune::load(options, &info), ..info.caps.clone().with_workgroup_hint(options.workgroup_hint) },
         stream,
     };
     Ok((cuda, info))

@@ -82,6 +82,16 @@ impl Backend for Cuda {
         plan::matmul::cuda(problem, &self.caps, self.multiprocessors)
     }
 
+    fn tiles(&self) -> u8 {
+        // NVIDIA's library chooses for itself.
+        if self.cublaslt.is_some() { 0 } else { plan::matmul::CUDA_TILE_COUNT }
+    }
+
+    fn plan_tuned(&self, op: &Op, tuned: plan::tuned::Tuned) -> Result<Plan> {
+        let Op::Matmul(problem) = op;
+        plan::matmul::cuda(problem, &Caps { tuned, ..self.caps.clone() }, self.multiprocessors)
+    }
+
     fn upload(&self, values: &HostSlice<'_>) -> Result<Buffer> {
         let buffer = self.storage(values.len() * 4)?;
         self.write(&buffer, values)?;

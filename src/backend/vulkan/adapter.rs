@@ -18,6 +18,7 @@ use crate::backend::pool::Pool;
 use crate::devices::{AdapterInfo, no_such_adapter};
 use crate::info::{BackendId, Capabilities, Caps, DeviceInfo, DeviceKind, Memory, OtherBackend, Standing, is_software_name, vendor};
 use crate::options::{Options, PowerPreference};
+use crate::plan::tuned::Tuned;
 
 /// Opens the best device, or the one that is asked for, or says why there is none.
 pub(crate) fn open(options: &Options) -> Result<(Vulkan, DeviceInfo), OtherBackend> {
@@ -251,7 +252,7 @@ impl Card {
             pipelines: Pipelines::new(&context, cache),
             memory: Pool::new(options.pool_bytes),
             host_memory: Pool::new(options.pool_bytes.min(super::HOST_POOL_BYTES)),
-            caps: info.caps.clone().with_workgroup_hint(options.workgroup_hint),
+            caps: Caps { tuned: crate::tune::load(options, &info), ..info.caps.clone().with_workgroup_hint(options.workgroup_hint) },
             clock: self.clock,
             context,
         };
@@ -271,6 +272,7 @@ impl Card {
             max_workgroup_invocations: limits.max_compute_work_group_invocations.min(size_x).min(size_y),
             max_workgroup_bytes: limits.max_compute_shared_memory_size,
             max_texture_size: u32::MAX,
+            tuned: Tuned::NONE,
         };
         let mut features = features::read(instance, self.physical, |extension| has(&self.extensions, extension));
         if self.clock.is_some() {

@@ -258,11 +258,14 @@ impl WebGpu {
         #[cfg(not(target_arch = "wasm32"))]
         {
             let (device, health) = (self.device.clone(), std::sync::Arc::clone(&self.health));
-            std::thread::spawn(move || {
+            let attendant = std::thread::spawn(move || {
                 if let Err(error) = device.poll(wgpu::PollType::wait_indefinitely()) {
                     health.lose(error.to_string());
                 }
             });
+            let mut attendants = self.attendants.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            attendants.retain(|attendant| !attendant.is_finished());
+            attendants.push(attendant);
         }
     }
 

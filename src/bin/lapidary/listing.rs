@@ -34,7 +34,7 @@ pub fn backends(common: &Common) -> Result<(), Failure> {
         let off = devices.off.iter().find(|off| off.backend == backend);
         let (state, about) = match (off, state(&own)) {
             (Some(off), _) => ("off", reason_and_remedy(off)),
-            (None, Some(state)) => (state, own.iter().map(|device| device.name.as_str()).collect::<Vec<_>>().join(", ")),
+            (None, Some(state)) => (state, own.iter().map(|device| name_and_fault(device)).collect::<Vec<_>>().join(", ")),
             // Another backend was asked for.
             (None, None) => continue,
         };
@@ -48,6 +48,10 @@ pub fn backends(common: &Common) -> Result<(), Failure> {
         }));
     }
     if common.json { output::print_json("backends", json!({ "backends": list })) } else { output::print(&table.text()) }
+}
+
+fn name_and_fault(device: &AdapterInfo) -> String {
+    device.fault.as_ref().map_or_else(|| device.name.clone(), |fault| format!("{} (unusable: {fault})", device.name))
 }
 
 /// What a backend with these devices is; None without any.
