@@ -13,7 +13,7 @@
 //! is infinite or NaN must be the same; one whose bound overflows cannot be judged and passes.
 
 use crate::error::{Error, Result};
-use crate::ops::matmul::{Matmul, Problem};
+use crate::ops::matmul::{Level, Matmul, Problem};
 
 /// Unit roundoff of f32.
 const UNIT: f64 = 1.0 / (1u64 << 24) as f64;
@@ -118,22 +118,26 @@ impl Reference {
         let (b_row, b_column) = step(problem.b.stride, problem.transpose_b);
         let (alpha, beta) = (f64::from(problem.alpha), f64::from(problem.beta));
         let tolerance = Tolerance::of(&problem);
-        let mut reference = Self { exact: Vec::with_capacity(m * n), bounds: Vec::with_capacity(m * n) };
+        let elements = problem.elements() as usize;
+        let mut reference = Self { exact: Vec::with_capacity(elements), bounds: Vec::with_capacity(elements) };
         let (mut sums, mut magnitudes) = (vec![0.0f64; n], vec![0.0f64; n]);
-        for i in 0..m {
+        let rows = (0..problem.batch.count()).flat_map(|item| (0..m).map(move |i| (item, i)));
+        for (item, i) in rows {
+            let start = |step: fn(&Level) -> u64| problem.batch.start(item, step) as usize;
+            let (a_start, b_start, c_start) = (start(|level| level.a), start(|level| level.b), start(|level| level.c));
             sums.fill(0.0);
             magnitudes.fill(0.0);
             for p in 0..k {
-                let x = f64::from(a[i * a_row + p * a_column]);
+                let x = f64::from(a[a_start + i * a_row + p * a_column]);
                 for j in 0..n {
-                    let term = x * f64::from(b[p * b_row + j * b_column]);
+                    let term = x * f64::from(b[b_start + p * b_row + j * b_column]);
                     sums[j] += term;
                     magnitudes[j] += term.abs();
                 }
             }
             for j in 0..n {
                 let added = match problem.c {
-                    Some(stored) => beta * f64::from(c[i * stored.stride as usize + j]),
+                    Some(stored) => beta * f64::from(c[c_start + i * stored.stride as usize + j]),
                     None => 0.0,
                 };
                 let product = if k == 0 { 0.0 } else { alpha * sums[j] };
@@ -151,7 +155,12 @@ impl Reference {
     pub fn check(&self, result: &[f32]) -> Result<Verdict> {
         let (length, expected) = (result.len() as u64, self.exact.len() as u64);
         if length != expected {
-            return Err(Box::new(Error::LengthMismatch { argument: "result", length, expected, formula: "m · n".to_owned() }));
+            return Err(Box::new(Error::LengthMismatch {
+                argument: "result",
+                length,
+                expected,
+                formula: "the elements of all products".to_owned(),
+            }));
         }
         let mut verdict = Verdict::default();
         for ((&value, &exact), &bound) in result.iter().zip(&self.exact).zip(&self.bounds) {

@@ -3,7 +3,7 @@
 
 use lapidary::Caps;
 use lapidary::kernels::{Kernel, KernelId};
-use lapidary::ops::matmul::{Problem, Stored};
+use lapidary::ops::matmul::{Batch, Level, Problem, Stored};
 use lapidary::plan::matmul::compute;
 
 /// Plans of all layouts at sizes that use each tile, and parts that accumulate.
@@ -20,8 +20,11 @@ fn variants() -> Vec<Kernel> {
             [[64; 3], [96; 3], [128; 3], [160; 3], [32, 4096, 32], [1, 9000, 7], [7, 9000, 1]],
         ),
     ] {
-        for [m, k, n] in sizes {
-            for bits in 0..32 {
+        let level = |count| Level { count, a: 1 << 10, b: 1 << 12, c: 1 << 14 };
+        let batched = Batch { outer: level(2), inner: level(3) };
+        for ([m, k, n], batch) in sizes.into_iter().flat_map(|size| [(size, Batch::ONE), (size, batched)]) {
+            // Whatever the strides of rows, those of items do the same to a kernel.
+            for bits in 0..if batch == Batch::ONE { 32 } else { 8 } {
                 let yes = |bit: u32| bits >> bit & 1 == 1;
                 let stored = |rows: u32, columns: u32, odd: bool| Stored { rows, columns, stride: u64::from(columns) + u64::from(odd) };
                 let c = yes(2).then(|| stored(m, n, false));
@@ -29,6 +32,7 @@ fn variants() -> Vec<Kernel> {
                     m,
                     k,
                     n,
+                    batch,
                     transpose_a: yes(0),
                     transpose_b: yes(1),
                     alpha: 1.0,

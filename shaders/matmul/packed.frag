@@ -12,7 +12,9 @@
 //   READS_C      beta is not 0: C is read.
 //   *_VEC4       rows start at multiples of 4 elements. If not, four elements of a row lie in two texels and are joined. Where
 //                a row runs along k, the second of them is the next step's first, and is fetched once.
-//   ROWS         1 or 2 only if m is no more.
+//   ROWS         1 or 2 only if m is no more, or in a batch.
+//   BATCHED      params.batch products, as in store.wgsl; m is a multiple of ROWS, so that a block belongs to one of them. Their results
+//                lie one below the other, as one matrix does.
 //
 // What lies outside in k counts as zero by selection, never by multiplication, so that a NaN there cannot spread. Elements outside
 // in m and n are computed from whatever lies there, and nobody reads them. A fetch outside a texture is defined in WebGL.
@@ -30,7 +32,7 @@ uniform sampler2D c;
 //# end
 
 // Params of plan/matmul.rs, and what the backend adds to them.
-uniform uint params[21];
+uniform uint params[29];
 #define m params[0]
 #define k params[1]
 #define n params[2]
@@ -39,13 +41,17 @@ uniform uint params[21];
 #define ldc params[5]
 #define alpha uintBitsToFloat(params[11])
 #define beta uintBitsToFloat(params[12])
-#define out_log2 params[14]
-#define a_log2 params[15]
-#define a_mask params[16]
-#define b_log2 params[17]
-#define b_mask params[18]
-#define c_log2 params[19]
-#define c_mask params[20]
+#define batch params[14]
+#define inner params[15]
+#define outer_steps uvec3(params[16], params[17], params[18])
+#define inner_steps uvec3(params[19], params[20], params[21])
+#define out_log2 params[22]
+#define a_log2 params[23]
+#define a_mask params[24]
+#define b_log2 params[25]
+#define b_mask params[26]
+#define c_log2 params[27]
+#define c_mask params[28]
 
 //# for r in ROWS
 layout(location = $r) out vec4 row_$r;
@@ -64,19 +70,27 @@ void main() {
   uint blocks = (n + 3u) / 4u;
   uint row = block / blocks * uint(ROWS);
   uint column = block % blocks * 4u;
+//# if BATCHED
+  uint item = row / m;
+  if (item >= batch) discard;
+  row %= m;
+  uvec3 start = item / inner * outer_steps + item % inner * inner_steps;
+//# else
   if (row >= m) discard;
+  uvec3 start = uvec3(0u);
+//# end
 
   // The texels of the first step of k, and in them the element at which it begins: of each stored row along k, or of each of four rows
   // across it.
 //# if TRANSPOSE_A
 //# for p in 4
-  uint a_at_$p = $pu * lda + row;
+  uint a_at_$p = start.x + $pu * lda + row;
   uint a_start_$p = a_at_$p & 3u;
   a_at_$p >>= 2u;
 //# end
 //# else
 //# for r in ROWS
-  uint a_at_$r = min(row + $ru, m - 1u) * lda;
+  uint a_at_$r = start.x + min(row + $ru, m - 1u) * lda;
   uint a_start_$r = a_at_$r & 3u;
   a_at_$r >>= 2u;
 //# if A_VEC4
@@ -87,7 +101,7 @@ void main() {
 //# end
 //# if TRANSPOSE_B
 //# for j in 4
-  uint b_at_$j = min(column + $ju, n - 1u) * ldb;
+  uint b_at_$j = start.y + min(column + $ju, n - 1u) * ldb;
   uint b_start_$j = b_at_$j & 3u;
   b_at_$j >>= 2u;
 //# if B_VEC4
@@ -97,7 +111,7 @@ void main() {
 //# end
 //# else
 //# for p in 4
-  uint b_at_$p = $pu * ldb + column;
+  uint b_at_$p = start.y + $pu * ldb + column;
   uint b_start_$p = b_at_$p & 3u;
   b_at_$p >>= 2u;
 //# end
@@ -183,7 +197,7 @@ void main() {
   // An empty sum stays 0 whatever alpha is.
   row_$r = k == 0u ? sum_$r : alpha * sum_$r;
 //# if READS_C
-  uint c_at_$r = (row + $ru) * ldc + column;
+  uint c_at_$r = start.z + (row + $ru) * ldc + column;
   uint c_texel_$r = c_at_$r >> 2u;
   vec4 c_first_$r = texelFetch(c, ivec2(c_texel_$r & c_mask, c_texel_$r >> c_log2), 0);
   c_texel_$r += 1u;

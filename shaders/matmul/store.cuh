@@ -7,7 +7,15 @@ struct Params {
     unsigned a_start, b_start, c_start, out_start;
     float alpha, beta;
     unsigned k_part;
+    unsigned batch, inner;
+    unsigned a_outer, b_outer, c_outer;
+    unsigned a_inner, b_inner, c_inner;
 };
+
+// Where an item of a batch starts in an operand of those strides.
+static __device__ size_t start(const Params &params, unsigned item, unsigned outer, unsigned inner) {
+    return size_t(item / params.inner) * outer + size_t(item % params.inner) * inner;
+}
 
 // Puts four elements of a row from a column on into the result, or fewer where no more are left of the row. C is read if there is one.
 static __device__ void store(const Params &params, const float *c, float *out, unsigned row, unsigned column, unsigned left, float4 sum) {

@@ -16,8 +16,8 @@
 //   1        b       k x n (B_SCATTER = 0) or n x k (B_SCATTER = 1)
 //            and those of store.wgsl
 //
-//   PARTS       k is split: group z sums the terms from z * k_part on, and its sums are the z-th of the matrices in out, which
-//               sum.wgsl adds up.
+//   PARTS       k is split: part p sums the terms from p * k_part on, and sum.wgsl adds the parts up. Of the matrices in out, the first
+//               are part 0 of each item of a batch, then come parts 1, and so on.
 //   STAGES      how many steps' slices workgroup memory holds, 1 or 2; SINGLE is 1 for one.
 //   LOOPS       the innermost loop has UNROLL steps of k in its body; otherwise there is none, and UNROLL is TILE_K. Two stages
 //               want the latter: with a loop they were slower than one.
@@ -44,7 +44,7 @@ var<workgroup> b_tile: array<array<array<vec4<f32>, B_STRIDE>, TILE_K>, STAGES>;
 
 // Four elements of a stored row, k inside.
 fn a_inside(row: u32, column: u32) -> vec4<f32> {
-  let i = params.a_start + row * params.lda;
+  let i = a_start() + row * params.lda;
 //# if A_VEC4
   return a[(i + column) / 4u];
 //# else
@@ -59,7 +59,7 @@ fn a_inside(row: u32, column: u32) -> vec4<f32> {
 }
 
 fn b_inside(row: u32, column: u32) -> vec4<f32> {
-  let i = params.b_start + row * params.ldb;
+  let i = b_start() + row * params.ldb;
 //# if B_VEC4
   return b[(i + column) / 4u];
 //# else
@@ -80,7 +80,7 @@ fn a_edge(row: u32, column: u32, end: u32) -> vec4<f32> {
 //# if A_VEC4
   return select(vec4<f32>(), a_inside(row, column), vec4<u32>(column, column + 1u, column + 2u, column + 3u) < vec4<u32>(end));
 //# else
-  let i = params.a_start + row * params.lda + column;
+  let i = a_start() + row * params.lda + column;
   var v = vec4<f32>(a[i], 0.0, 0.0, 0.0);
   if (column + 1u < end) { v.y = a[i + 1u]; }
   if (column + 2u < end) { v.z = a[i + 2u]; }
@@ -99,7 +99,7 @@ fn b_edge(row: u32, column: u32, end: u32) -> vec4<f32> {
 //# if B_VEC4
   return select(vec4<f32>(), b_inside(row, column), vec4<u32>(column, column + 1u, column + 2u, column + 3u) < vec4<u32>(end));
 //# else
-  let i = params.b_start + row * params.ldb + column;
+  let i = b_start() + row * params.ldb + column;
   var v = vec4<f32>(b[i], 0.0, 0.0, 0.0);
   if (column + 1u < end) { v.y = b[i + 1u]; }
   if (column + 2u < end) { v.z = b[i + 2u]; }
@@ -135,6 +135,7 @@ fn b_fetch(place: u32, k: u32, whole: bool, end: u32) -> vec4<f32> {
 
 @compute @workgroup_size(THREADS_N, THREADS_M)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
+  let part = begin(group.z);
   let row0 = group.y * TILE_M;
   let column0 = group.x * TILE_N;
   let lane = thread % 32u;
@@ -176,7 +177,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
 //# end
 
 //# if PARTS
-  let first = group.z * params.k_part;
+  let first = part * params.k_part;
   let last = min(params.k, first + params.k_part);
 //# else
   let first = 0u;

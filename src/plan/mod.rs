@@ -136,11 +136,17 @@ impl Plan {
 
     /// The kernel that does the work, for reports.
     pub fn kernel(&self) -> String {
-        match self.dispatches.first() {
-            None => "none".to_owned(),
-            Some(Dispatch { kernel, grid: [_, _, parts], .. }) if self.scratch_bytes > 0 => format!("{kernel}, k in {parts} parts"),
-            Some(dispatch) => dispatch.kernel.to_string(),
+        let Some(Dispatch { kernel, params: Params::Matmul(product), grid: [_, _, layers], .. }) = self.dispatches.first() else {
+            return "none".to_owned();
+        };
+        let mut text = kernel.to_string();
+        if product.batch > 1 {
+            text += &format!(", batch of {}", product.batch);
         }
+        if self.scratch_bytes > 0 {
+            text += &format!(", k in {} parts", layers / product.batch.max(1));
+        }
+        text
     }
 }
 

@@ -322,6 +322,10 @@ struct Params {
     alpha: f32,
     beta: f32,
     k_part: u32,
+    batch: u32,
+    inner: u32,
+    outer_steps: [u32; 3],
+    inner_steps: [u32; 3],
 }
 
 fn at(base: u64, row: u32, column: u32, stride: u32) -> *mut f32 {
@@ -329,10 +333,18 @@ fn at(base: u64, row: u32, column: u32, stride: u32) -> *mut f32 {
 }
 
 impl Params {
-    /// Puts an element into the result.
-    unsafe fn store(&self, c: u64, out: u64, [i, j]: [u32; 2], sum: f32) {
+    /// Where operand `which` of an item starts, its address being that of the first launch's first.
+    fn start(&self, address: u64, which: usize, item: u32) -> u64 {
+        let steps = [(item / self.inner, self.outer_steps[which]), (item % self.inner, self.inner_steps[which])];
+        let elements = steps.iter().map(|&(count, step)| u64::from(count) * u64::from(step)).sum::<u64>() + u64::from(self.starts[which]);
+        if address == 0 { 0 } else { address + 4 * elements }
+    }
+
+    /// Puts an element into the `layer`th of the matrices in out.
+    unsafe fn store(&self, c: u64, out: u64, layer: u32, [i, j]: [u32; 2], sum: f32) {
+        let (c, out) = (self.start(c, 2, layer % self.batch), out + 4 * u64::from(self.starts[3]));
         let added = if c == 0 { 0.0 } else { self.beta * unsafe { *at(c, i, j, self.ldc) } };
-        unsafe { *at(out, i, j, self.ldo) = self.alpha * sum + added };
+        unsafe { *at(out, layer * self.m + i, j, self.ldo) = self.alpha * sum + added };
     }
 }
 
@@ -359,25 +371,26 @@ pub unsafe extern "C" fn cuLaunchKernel(
         let elements = |p: Params| (0..p.m).flat_map(move |i| (0..p.n).map(move |j| [i, j]));
         let Some((tile, layout)) = unsafe { &*function }.strip_prefix("matmul/tiled ").and_then(|variant| variant.split_once(' ')) else {
             let ([parts, c, out], p) = ([0, 1, 2].map(address), params(3));
-            if (p.m * p.lda / 4).div_ceil(threads) != blocks {
+            if (p.batch * p.m * p.lda / 4).div_ceil(threads) != blocks {
                 return 1;
             }
             return push(move || {
-                for [i, j] in elements(p) {
-                    let sum = (0..p.k).map(|part| unsafe { *at(parts, part * p.m + i, j, p.lda) }).sum();
-                    unsafe { p.store(c, out, [i, j], sum) };
+                for (item, [i, j]) in (0..p.batch).flat_map(|item| elements(p).map(move |at| (item, at))) {
+                    let sum = (0..p.k).map(|part| unsafe { *at(parts, (part * p.batch + item) * p.m + i, j, p.lda) }).sum();
+                    unsafe { p.store(c, out, item, [i, j], sum) };
                 }
             });
         };
         let ([a, b, c, out], p) = ([0, 1, 2, 3].map(address), params(4));
         let sides: Vec<u32> = tile.split('x').map(|side| side.parse().unwrap()).collect();
-        if p.m.div_ceil(sides[0]) * p.n.div_ceil(sides[1]) != blocks || (p.k_part == 0) != (layers == 1) {
+        if p.m.div_ceil(sides[0]) * p.n.div_ceil(sides[1]) != blocks || (p.k_part == 0) != (layers == p.batch) {
             return 1;
         }
         let (transpose_a, transpose_b) = (layout.starts_with('t'), layout.ends_with('t'));
         push(move || {
             for layer in 0..layers {
-                let from = layer * p.k_part;
+                let from = layer / p.batch * p.k_part;
+                let (a, b) = (p.start(a, 0, layer % p.batch), p.start(b, 1, layer % p.batch));
                 let to = if p.k_part == 0 { p.k } else { p.k.min(from + p.k_part) };
                 for [i, j] in elements(p) {
                     let term = |q: u32| unsafe {
@@ -385,7 +398,7 @@ pub unsafe extern "C" fn cuLaunchKernel(
                         let y = if transpose_b { at(b, j, q, p.ldb) } else { at(b, q, j, p.ldb) };
                         *x * *y
                     };
-                    unsafe { p.store(c, out, [layer * p.m + i, j], (from..to).map(term).sum()) };
+                    unsafe { p.store(c, out, layer, [i, j], (from..to).map(term).sum()) };
                 }
             }
         })

@@ -40,9 +40,26 @@ impl Engine {
         HostVec(out): &mut HostVec,
     ) -> Result<()> {
         let [a, b, c] = operands.each_ref().map(|operand| operand.as_ref().map_or(&[][..], |values| values.0));
-        if out.is_empty() {
+        let item_elements = params.m as usize * params.n as usize;
+        if out.is_empty() || item_elements == 0 {
             return Ok(());
         }
+        let one = |(item, out): (usize, &mut [f32]), parallel: bool| {
+            let [a_start, b_start, c_start] = params.starts(item as u32);
+            self.product(params, kernel, [from(a, a_start), from(b, b_start), from(c, c_start)], out, parallel);
+        };
+        #[cfg(feature = "simd")]
+        if self.simd && params.batch as usize >= rayon::current_num_threads() {
+            use rayon::prelude::*;
+            out.par_chunks_exact_mut(item_elements).enumerate().for_each(|item| one(item, false));
+            return Ok(());
+        }
+        out.chunks_exact_mut(item_elements).enumerate().for_each(|item| one(item, true));
+        Ok(())
+    }
+
+    /// One product of a batch.
+    fn product(&self, params: &Params, kernel: &Kernel, [a, b, c]: [&[f32]; 3], out: &mut [f32], parallel: bool) {
         if kernel.constant("READS_C") != 0 {
             let n = params.n as usize;
             for (to, from) in out.chunks_exact_mut(n).zip(c.chunks(params.ldc as usize)) {
@@ -55,19 +72,25 @@ impl Engine {
         let b = Matrix::new(b, params.ldb as usize, kernel.constant("TRANSPOSE_B") != 0);
         #[cfg(feature = "simd")]
         if self.simd {
-            simd(params, a, b, out, kernel.constant("READS_C") != 0);
-            return Ok(());
+            simd(params, [a, b], out, kernel.constant("READS_C") != 0, parallel);
+            return;
         }
+        #[cfg(not(feature = "simd"))]
+        let _ = parallel;
         scalar::matmul(params, a, b, out);
-        Ok(())
     }
 }
 
+/// The values from one on; what is not read is empty, wherever it would start.
+fn from(values: &[f32], start: u64) -> &[f32] {
+    values.get(start as usize..).unwrap_or_default()
+}
+
 #[cfg(feature = "simd")]
-fn simd(params: &Params, a: Matrix<'_>, b: Matrix<'_>, out: &mut [f32], reads_c: bool) {
+fn simd(params: &Params, [a, b]: [Matrix<'_>; 2], out: &mut [f32], reads_c: bool, parallel: bool) {
     let (m, k, n) = (params.m as usize, params.k as usize, params.n as usize);
     // A thread costs some microseconds to wake: small products stay on one.
-    let parallelism = if m * n * k < 64 * 64 * 64 { gemm::Parallelism::None } else { gemm::Parallelism::Rayon(0) };
+    let parallelism = if !parallel || m * n * k < 64 * 64 * 64 { gemm::Parallelism::None } else { gemm::Parallelism::Rayon(0) };
     // SAFETY: the op has checked that A and B span what the strides and dimensions reach, and `out` is packed m × n and borrowed
     // alone. Strides fit isize because slices do.
     unsafe {
