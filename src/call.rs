@@ -9,7 +9,7 @@ use crate::host::HostSlice;
 use crate::ops::Op;
 use crate::ops::matmul::Matmul;
 use crate::plan::Plan;
-use crate::tensor::Tensor;
+use crate::tensor::{Tensor, elements};
 
 /// A matrix to multiply: on the host, or on the device already.
 #[derive(Clone)]
@@ -36,7 +36,7 @@ impl Operand<'_> {
     fn elements(&self) -> u64 {
         match self {
             Self::Host(values) => values.len(),
-            Self::Tensor(tensor) => tensor.rows() * tensor.columns(),
+            Self::Tensor(tensor) => elements(tensor.shape()),
         }
     }
 
@@ -51,6 +51,8 @@ impl Operand<'_> {
 /// A checked operation with its operands.
 pub(crate) struct Call<'a> {
     pub op: Op,
+    /// The result's.
+    pub shape: Vec<u64>,
     a: Operand<'a>,
     b: Operand<'a>,
     c: Option<Operand<'a>>,
@@ -69,7 +71,7 @@ impl<'a> Call<'a> {
     pub(crate) fn new(op: &Matmul<'a>, a: Operand<'a>, b: Operand<'a>) -> Result<Self> {
         let problem = op.check(a.elements(), b.elements())?;
         let c = op.c.clone().filter(|_| problem.c.is_some()).map(Operand::Host);
-        Ok(Self { op: Op::Matmul(problem), a, b, c })
+        Ok(Self { op: Op::Matmul(problem), shape: op.shape()?, a, b, c })
     }
 
     /// Whether all operands are still on the host, to be read again.

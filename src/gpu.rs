@@ -11,10 +11,10 @@ use crate::clock::Stopwatch;
 use crate::error::{Error, Result};
 use crate::host::{HostSlice, HostVec};
 use crate::info::{BackendId, DeviceInfo};
-use crate::ops::matmul::{Matmul, Stored};
+use crate::ops::matmul::Matmul;
 use crate::options::Options;
 use crate::select;
-use crate::tensor::Tensor;
+use crate::tensor::{Tensor, check_length};
 
 /// A device to compute on. Clones share it; two that were opened apart share nothing.
 ///
@@ -154,46 +154,36 @@ impl Gpu {
         }
     }
 
-    /// Puts a row-major matrix on the device.
+    /// Puts a row-major matrix on the device. Arrays of other dimensions are made of one by [`Tensor::reshape`], which copies nothing.
     ///
     /// # Errors
     /// [`Error::LengthMismatch`] if there are not rows · columns values; limits and memory of the device.
     pub async fn tensor(&self, values: impl Into<HostSlice<'_>>, rows: u64, columns: u64) -> Result<Tensor> {
-        self.begin_tensor(values.into(), rows, columns)?.finish().await
+        self.begin_tensor(values.into(), vec![rows, columns])?.finish().await
     }
 
     /// The part of [`tensor`](Self::tensor) that reads the values.
-    pub(crate) fn begin_tensor<'a>(&self, values: HostSlice<'a>, rows: u64, columns: u64) -> Result<PendingTensor<'a>> {
+    pub(crate) fn begin_tensor<'a>(&self, values: HostSlice<'a>, shape: Vec<u64>) -> Result<PendingTensor<'a>> {
         let opened = self.current()?;
-        let side = |name, value: u64| {
-            u32::try_from(value).map_err(|_| {
-                Box::new(Error::InvalidDimension { name, value: value.to_string(), expected: format!("at most {}", u32::MAX) })
-            })
-        };
-        let shape = Stored { rows: side("rows", rows)?, columns: side("columns", columns)?, stride: columns };
-        if values.len() != shape.span() {
-            return Err(Box::new(Error::LengthMismatch {
-                argument: "data",
-                length: values.len(),
-                expected: shape.span(),
-                formula: format!("{rows} · {columns}"),
-            }));
+        if let Some(&size) = shape.iter().find(|&&size| size > u64::from(u32::MAX)) {
+            let expected = format!("at most {}", u32::MAX);
+            return Err(Box::new(Error::InvalidDimension { name: "a dimension of a tensor", value: size.to_string(), expected }));
         }
+        check_length("data", values.len(), &shape)?;
         let fingerprint = values.fingerprint();
-        let tensor = match put(&opened, &values, rows, columns) {
+        let tensor = match put(&opened, &values, &shape) {
             // A fresh device will be opened.
             Err(error) if matches!(*error, Error::DeviceLost { .. }) => None,
             put => Some(put?),
         };
-        Ok(PendingTensor { gpu: self.clone(), opened, values, fingerprint, shape: (rows, columns), tensor })
+        Ok(PendingTensor { gpu: self.clone(), opened, values, fingerprint, shape, tensor })
     }
 
     /// Queues a product of tensors whose result is kept, if there is nothing to wait for.
     pub(crate) fn queue(&self, call: &Call<'_>) -> Result<Option<Tensor>> {
         let opened = self.current()?;
         let out = call.queue(&opened)?;
-        let (rows, columns) = call.op.shape();
-        Ok(out.map(|out| Tensor::new(rows, columns, out, opened)))
+        Ok(out.map(|out| Tensor::new(call.shape.clone(), out, opened)))
     }
 
     /// Checks, uploads and submits; what is left is waiting.
@@ -304,7 +294,7 @@ pub(crate) struct PendingTensor<'a> {
     opened: Arc<Opened>,
     values: HostSlice<'a>,
     fingerprint: u64,
-    shape: (u64, u64),
+    shape: Vec<u64>,
     /// None if the device was lost already.
     tensor: Option<Tensor>,
 }
@@ -312,7 +302,7 @@ pub(crate) struct PendingTensor<'a> {
 impl PendingTensor<'_> {
     /// Waits for the device's word; after a loss, puts the matrix on a fresh device.
     pub(crate) async fn finish(self) -> Result<Tensor> {
-        let Self { gpu, opened, values, fingerprint, shape: (rows, columns), tensor } = self;
+        let Self { gpu, opened, values, fingerprint, shape, tensor } = self;
         if let Some(tensor) = tensor {
             match opened.device.synchronize().await {
                 Ok(()) => return Ok(tensor),
@@ -324,14 +314,14 @@ impl PendingTensor<'_> {
         if values.fingerprint() != fingerprint {
             return Err(changed_meanwhile());
         }
-        let tensor = put(&opened, &values, rows, columns)?;
+        let tensor = put(&opened, &values, &shape)?;
         opened.device.synchronize().await?;
         Ok(tensor)
     }
 }
 
-fn put(opened: &Arc<Opened>, values: &HostSlice<'_>, rows: u64, columns: u64) -> Result<Tensor> {
-    Ok(Tensor::new(rows, columns, opened.device.upload(values)?, Arc::clone(opened)))
+fn put(opened: &Arc<Opened>, values: &HostSlice<'_>, shape: &[u64]) -> Result<Tensor> {
+    Ok(Tensor::new(shape.to_vec(), opened.device.upload(values)?, Arc::clone(opened)))
 }
 
 fn changed_meanwhile() -> Box<Error> {
@@ -398,10 +388,7 @@ async fn complete(call: &Call<'_>, opened: &Arc<Opened>, started: Result<Option<
             let finished = opened.device.finish(running).await?;
             let data = match finished.data {
                 Some(values) => Output::Host(values),
-                None => {
-                    let (rows, columns) = call.op.shape();
-                    Output::Tensor(Tensor::new(rows, columns, out, Arc::clone(opened)))
-                }
+                None => Output::Tensor(Tensor::new(call.shape.clone(), out, Arc::clone(opened))),
             };
             (data, plan.kernel(), upload_ms, finished.kernel_ms, finished.device_clock)
         }

@@ -115,6 +115,13 @@ impl<'c> Matmul<'c> {
         self
     }
 
+    /// Batch shapes of A and B, which are broadcast, and elements from one item of A, B and C to the next.
+    #[cfg(target_arch = "wasm32")]
+    pub(crate) fn batches(mut self, a: Vec<u64>, b: Vec<u64>, strides: [Option<u64>; 3]) -> Self {
+        self.told = batch::Told { shapes: [a, b], strides };
+        self
+    }
+
     /// Elements from the start of one A of a batch to the next, if it is not that of packed matrices; 0 if all share one.
     pub fn stride_a(mut self, elements: u64) -> Self {
         self.told.strides[0] = Some(elements);

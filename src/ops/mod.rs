@@ -13,13 +13,6 @@ pub enum Op {
 }
 
 impl Op {
-    /// Rows and columns of the result; those of a batch lie one below the other.
-    pub fn shape(&self) -> (u64, u64) {
-        match self {
-            Self::Matmul(problem) => (u64::from(problem.m) * problem.batch.count(), problem.n.into()),
-        }
-    }
-
     /// Elements of the result.
     pub fn elements(&self) -> u64 {
         match self {

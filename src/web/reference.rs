@@ -8,7 +8,7 @@ use wasm_bindgen::prelude::*;
 use super::registry::Registry;
 use super::{Signal, convert, product, promise, turn};
 use crate::backend::cpu;
-use crate::backend::cpu::wasm::{Operands, new_array};
+use crate::backend::cpu::wasm::{Operands, from, new_array};
 use crate::error::{Error, Result};
 use crate::info::BackendId;
 use crate::ops::matmul::Problem;
@@ -85,14 +85,19 @@ async fn compute(
         ldb: problem.b.stride as u32,
         ..Params::default()
     };
-    let operands = Operands { a, b, params: &params, transpose_a: problem.transpose_a, transpose_b: problem.transpose_b };
     let mut clock = crate::clock::Stopwatch::start();
-    for block in cpu.engine().blocks(problem.m, problem.n) {
-        cpu.engine().reference_block(&operands, block, &exact, &magnitude);
-        // The page or the worker has other things to do as well: a message to stop, for one.
-        if clock.ms() > 50.0 {
-            turn(signal).await?;
-            clock = crate::clock::Stopwatch::start();
+    for item in 0..problem.batch.count() {
+        let [a, b] = [from(a, problem.batch.start(item, |level| level.a)), from(b, problem.batch.start(item, |level| level.b))];
+        let operands = Operands { a: &a, b: &b, params: &params, transpose_a: problem.transpose_a, transpose_b: problem.transpose_b };
+        let start = (item * u64::from(problem.m) * u64::from(problem.n)) as u32;
+        let (exact, magnitude) = (exact.subarray(start, u32::MAX), magnitude.subarray(start, u32::MAX));
+        for block in cpu.engine().blocks(problem.m, problem.n) {
+            cpu.engine().reference_block(&operands, block, &exact, &magnitude);
+            // The page or the worker has other things to do as well: a message to stop, for one.
+            if clock.ms() > 50.0 {
+                turn(signal).await?;
+                clock = crate::clock::Stopwatch::start();
+            }
         }
     }
     Ok(Reference { problem, exact, magnitude, c })
@@ -109,7 +114,7 @@ pub fn check(reference: u32, result: Float32Array) -> Result<JsValue, JsValue> {
             argument: "result",
             length,
             expected,
-            formula: format!("{} · {}", problem.m, problem.n),
+            formula: format!("{} · {} · {}", problem.batch.count(), problem.m, problem.n),
         })
         .into());
     }
@@ -119,7 +124,9 @@ pub fn check(reference: u32, result: Float32Array) -> Result<JsValue, JsValue> {
     let full = alpha.abs() / (1.0 - gamma(u64::from(problem.k)).min(0.5));
     let added = |index: u64| match (c, problem.c) {
         (Some(c), Some(stored)) => {
-            let at = index / u64::from(problem.n) * stored.stride + index % u64::from(problem.n);
+            let n = u64::from(problem.n);
+            let (item, row) = (index / n / u64::from(problem.m), index / n % u64::from(problem.m));
+            let at = problem.batch.start(item, |level| level.c) + row * stored.stride + index % n;
             beta * f64::from(c.get_index(at as u32))
         }
         _ => 0.0,

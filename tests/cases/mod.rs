@@ -149,17 +149,25 @@ pub fn all() -> Vec<Case> {
 fn batches(add: &mut impl FnMut(usize, usize, usize, &dyn Fn(&mut Case))) {
     let shapes: [[&'static [usize]; 2]; 7] =
         [[&[5], &[5]], [&[5], &[]], [&[], &[5]], [&[2, 3], &[2, 1]], [&[2, 1], &[3]], [&[2, 3], &[1, 1]], [&[0], &[1]]];
-    for (m, k, n) in [(33, 17, 31), (4, 8, 12), (1, 37, 30), (30, 37, 1), (6, 2100, 10), (1, 1300, 1), (3, 0, 2)] {
-        for batch in shapes {
-            add(m, k, n, &|case| case.batch = batch);
-            add(m, k, n, &|case| *case = Case { batch, transpose_a: true, beta: 2.0, padding: [1, 2, 3], ..*case });
-            add(m, k, n, &|case| *case = Case { batch, transpose_b: true, beta: 2.0, padding: [4, 8, 12], alpha: 0.5, ..*case });
-            add(m, k, n, &|case| *case = Case { batch, transpose_a: true, transpose_b: true, values: Values::Uniform, ..*case });
+    // Each shape with each batch, and each layout with both, but not all of it at once: a browser that emulates a GPU is slow.
+    let sizes = [(33, 17, 31), (4, 8, 12), (1, 37, 30), (30, 37, 1), (6, 2100, 10), (1, 1300, 1), (3, 0, 2)];
+    let layouts: [&dyn Fn(&mut Case); 4] = [
+        &|_| {},
+        &|case| *case = Case { transpose_a: true, beta: 2.0, padding: [1, 2, 3], ..*case },
+        &|case| *case = Case { transpose_b: true, beta: 2.0, padding: [4, 8, 12], alpha: 0.5, ..*case },
+        &|case| *case = Case { transpose_a: true, transpose_b: true, values: Values::Uniform, ..*case },
+    ];
+    for (i, (m, k, n)) in sizes.into_iter().enumerate() {
+        for (j, batch) in shapes.into_iter().enumerate() {
+            add(m, k, n, &|case| {
+                case.batch = batch;
+                layouts[(i + j) % 4](case);
+            });
         }
-        let batch: [&'static [usize]; 2] = [&[3], &[3]];
-        for gaps in [[Some(4); 3], [Some(3), Some(0), Some(1)], [None, Some(7), None], [Some(8), None, Some(0)], [None; 3]] {
-            add(m, k, n, &|case| *case = Case { batch, gaps, beta: -1.0, ..*case });
-            add(m, k, n, &|case| *case = Case { batch, gaps, beta: 2.0, padding: [4, 0, 1], transpose_b: true, ..*case });
+        let gaps = [[Some(4); 3], [Some(3), Some(0), Some(1)], [None, Some(7), None], [Some(8), None, Some(0)], [None; 3]];
+        for (j, gaps) in gaps.into_iter().enumerate() {
+            let (padding, transpose_b) = if (i + j) % 2 == 0 { ([0; 3], false) } else { ([4, 0, 1], true) };
+            add(m, k, n, &|case| *case = Case { batch: [&[3], &[3]], gaps, beta: -1.0, padding, transpose_b, ..*case });
         }
     }
     add(64, 64, 64, &|case| *case = Case { batch: [&[9], &[9]], values: Values::Uniform, ..*case });

@@ -75,10 +75,11 @@ export class Tensor {
 
   constructor(key, made) {
     only_ours(key, "Tensor");
-    const { tensor, rows, columns, backend } = made;
+    const { tensor, shape, backend } = made;
     this.#tensor = tensor;
-    this.#shape = [rows, columns];
-    Object.assign(this, { rows, columns, backend });
+    this.#shape = shape;
+    const rows = shape.slice(0, -1).reduce((product, size) => product * size, 1);
+    Object.assign(this, { shape: Object.freeze(shape), rows, columns: shape.at(-1) ?? 1, backend });
     forgotten?.register(this, () => core.free_tensor(tensor));
   }
 
@@ -86,6 +87,11 @@ export class Tensor {
   static of(key, value) {
     only_ours(key, "Tensor");
     return typeof value === "object" && value !== null && #tensor in value ? { number: value.#tensor, shape: value.#shape } : undefined;
+  }
+
+  reshape(to) {
+    const shape = sides(to);
+    return new Tensor(ours, { tensor: core.reshape(this.#tensor, shape), shape, backend: this.backend });
   }
 
   toArray() {
@@ -140,28 +146,31 @@ export class Gpu {
   }
 
   async matmul(a, b, options) {
-    let begun;
+    let begun, shape;
     try {
       const { values, shapes } = operands(a, b);
-      const { numbers, c, report, keep } = to_multiply(options, shapes);
+      const { numbers, c, report, keep, ...of_result } = to_multiply(options, shapes);
+      ({ shape } = of_result);
       begun = core.matmul(this.#gpu, values[0], values[1], numbers, c, report, keep);
       // A product of tensors that is queued has a number at once. Its result is where its operands are.
-      if (typeof begun === "number") return new Tensor(ours, { tensor: begun, rows: numbers[0], columns: numbers[2], backend: a.backend });
+      if (typeof begun === "number") return new Tensor(ours, { tensor: begun, shape, backend: a.backend });
     } catch (error) {
       begun = Promise.reject(error);
     }
     const discard = ({ data }) => data.tensor && core.free_tensor(data.tensor);
     const result = await guarded(() => begun, options?.signal, discard);
-    if (result.data.tensor) result.data = new Tensor(ours, result.data);
+    if (result.data.tensor) result.data = new Tensor(ours, { ...result.data, shape });
     return result.backend ? result : result.data;
   }
 
-  async tensor(data, shape) {
+  async tensor(data, to) {
+    let shape;
     const call = () => {
-      const [rows, columns] = sides(shape);
-      return core.tensor(this.#gpu, floats("data", data), rows, columns);
+      shape = sides(to);
+      return core.tensor(this.#gpu, floats("data", data), shape);
     };
-    return new Tensor(ours, await guarded(call));
+    const made = await guarded(call);
+    return new Tensor(ours, { ...made, shape });
   }
 
   benchmark(a, b, options) {
