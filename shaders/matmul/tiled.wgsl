@@ -42,94 +42,65 @@ const B_STRIDE = TILE_N / 4u + B_SCATTER;
 var<workgroup> a_tile: array<array<array<vec4<f32>, A_STRIDE>, TILE_K>, STAGES>;
 var<workgroup> b_tile: array<array<array<vec4<f32>, B_STRIDE>, TILE_K>, STAGES>;
 
-// Four elements of a stored row, k inside.
-fn a_inside(row: u32, column: u32) -> vec4<f32> {
-  let i = a_start() + row * params.lda;
+// Four elements of a stored row, k inside; place is where they are along the other side.
+fn a_inside(at: u32, place: u32) -> vec4<f32> {
 //# if A_VEC4
-  return a[(i + column) / 4u];
+  return a[at / 4u];
 //# else
 //# if A_SCATTER
-  let j = i + column;
-  return vec4<f32>(a[j], a[j + 1u], a[j + 2u], a[j + 3u]);
+  return vec4<f32>(a[at], a[at + 1u], a[at + 2u], a[at + 3u]);
 //# else
-  let j = min(vec4<u32>(column, column + 1u, column + 2u, column + 3u), vec4<u32>(params.m - 1u));
-  return vec4<f32>(a[i + j.x], a[i + j.y], a[i + j.z], a[i + j.w]);
+  let j = at + min(vec4<u32>(0u, 1u, 2u, 3u), vec4<u32>(params.m - 1u - place));
+  return vec4<f32>(a[j.x], a[j.y], a[j.z], a[j.w]);
 //# end
 //# end
 }
 
-fn b_inside(row: u32, column: u32) -> vec4<f32> {
-  let i = b_start() + row * params.ldb;
+fn b_inside(at: u32, place: u32) -> vec4<f32> {
 //# if B_VEC4
-  return b[(i + column) / 4u];
+  return b[at / 4u];
 //# else
 //# if B_SCATTER
-  let j = i + column;
-  return vec4<f32>(b[j], b[j + 1u], b[j + 2u], b[j + 3u]);
+  return vec4<f32>(b[at], b[at + 1u], b[at + 2u], b[at + 3u]);
 //# else
-  let j = min(vec4<u32>(column, column + 1u, column + 2u, column + 3u), vec4<u32>(params.n - 1u));
-  return vec4<f32>(b[i + j.x], b[i + j.y], b[i + j.z], b[i + j.w]);
+  let j = at + min(vec4<u32>(0u, 1u, 2u, 3u), vec4<u32>(params.n - 1u - place));
+  return vec4<f32>(b[j.x], b[j.y], b[j.z], b[j.w]);
 //# end
 //# end
 }
 
 // The same where k may be outside, from `end` on.
-fn a_edge(row: u32, column: u32, end: u32) -> vec4<f32> {
+fn a_edge(at: u32, place: u32, k: u32, end: u32) -> vec4<f32> {
+  if (k >= end) { return vec4<f32>(); }
 //# if A_SCATTER
-  if (column >= end) { return vec4<f32>(); }
 //# if A_VEC4
-  return select(vec4<f32>(), a_inside(row, column), vec4<u32>(column, column + 1u, column + 2u, column + 3u) < vec4<u32>(end));
+  return select(vec4<f32>(), a[at / 4u], vec4<u32>(k, k + 1u, k + 2u, k + 3u) < vec4<u32>(end));
 //# else
-  let i = a_start() + row * params.lda + column;
-  var v = vec4<f32>(a[i], 0.0, 0.0, 0.0);
-  if (column + 1u < end) { v.y = a[i + 1u]; }
-  if (column + 2u < end) { v.z = a[i + 2u]; }
-  if (column + 3u < end) { v.w = a[i + 3u]; }
+  var v = vec4<f32>(a[at], 0.0, 0.0, 0.0);
+  if (k + 1u < end) { v.y = a[at + 1u]; }
+  if (k + 2u < end) { v.z = a[at + 2u]; }
+  if (k + 3u < end) { v.w = a[at + 3u]; }
   return v;
 //# end
 //# else
-  if (row >= end) { return vec4<f32>(); }
-  return a_inside(row, column);
+  return a_inside(at, place);
 //# end
 }
 
-fn b_edge(row: u32, column: u32, end: u32) -> vec4<f32> {
+fn b_edge(at: u32, place: u32, k: u32, end: u32) -> vec4<f32> {
+  if (k >= end) { return vec4<f32>(); }
 //# if B_SCATTER
-  if (column >= end) { return vec4<f32>(); }
 //# if B_VEC4
-  return select(vec4<f32>(), b_inside(row, column), vec4<u32>(column, column + 1u, column + 2u, column + 3u) < vec4<u32>(end));
+  return select(vec4<f32>(), b[at / 4u], vec4<u32>(k, k + 1u, k + 2u, k + 3u) < vec4<u32>(end));
 //# else
-  let i = b_start() + row * params.ldb + column;
-  var v = vec4<f32>(b[i], 0.0, 0.0, 0.0);
-  if (column + 1u < end) { v.y = b[i + 1u]; }
-  if (column + 2u < end) { v.z = b[i + 2u]; }
-  if (column + 3u < end) { v.w = b[i + 3u]; }
+  var v = vec4<f32>(b[at], 0.0, 0.0, 0.0);
+  if (k + 1u < end) { v.y = b[at + 1u]; }
+  if (k + 2u < end) { v.z = b[at + 2u]; }
+  if (k + 3u < end) { v.w = b[at + 3u]; }
   return v;
 //# end
 //# else
-  if (row >= end) { return vec4<f32>(); }
-  return b_inside(row, column);
-//# end
-}
-
-// Four elements at k and a place along the other side, k from `end` on counting as zero; `whole` tells that none of the step is.
-fn a_fetch(place: u32, k: u32, whole: bool, end: u32) -> vec4<f32> {
-//# if A_SCATTER
-  if (whole) { return a_inside(place, k); }
-  return a_edge(place, k, end);
-//# else
-  if (whole) { return a_inside(k, place); }
-  return a_edge(k, place, end);
-//# end
-}
-
-fn b_fetch(place: u32, k: u32, whole: bool, end: u32) -> vec4<f32> {
-//# if B_SCATTER
-  if (whole) { return b_inside(place, k); }
-  return b_edge(place, k, end);
-//# else
-  if (whole) { return b_inside(k, place); }
-  return b_edge(k, place, end);
+  return b_inside(at, place);
 //# end
 }
 
@@ -143,31 +114,44 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   let tx = warp / (THREADS_M / 4u) * 8u + lane % 8u;
   let ty = warp % (THREADS_M / 4u) * 4u + lane / 8u;
 
-  // Where this invocation fetches: a_along runs along a slice's stored row of A, a_across counts them; the same for B. What does not
-  // change with k is also known as a place in the stored matrix.
+  // Where this invocation fetches, in k and across it, in a step and as a place in the stored matrix; a step of k moves the base on by
+  // so many times what a_step and b_step say.
+//# if A_SCATTER
+  let a_step = 1u;
+//# else
+  let a_step = params.lda;
+//# end
+//# if B_SCATTER
+  let b_step = 1u;
+//# else
+  let b_step = params.ldb;
+//# end
 //# for i in A_LOADS
 //# if A_SCATTER
-  let a_along_$i = (thread + $iu * THREADS) % (TILE_K / 4u) * 4u;
+  let a_k_$i = (thread + $iu * THREADS) % (TILE_K / 4u) * 4u;
   let a_across_$i = (thread + $iu * THREADS) / (TILE_K / 4u);
   let a_place_$i = min(row0 + a_across_$i, params.m - 1u);
+  let a_base_$i = a_start() + a_place_$i * params.lda + a_k_$i;
 //# else
-  let a_along_$i = (thread + $iu * THREADS) % (TILE_M / 4u) * 4u;
-  let a_across_$i = (thread + $iu * THREADS) / (TILE_M / 4u);
-  let a_place_$i = min(row0 + a_along_$i, (params.m - 1u) / 4u * 4u);
+  let a_k_$i = (thread + $iu * THREADS) / (TILE_M / 4u);
+  let a_across_$i = (thread + $iu * THREADS) % (TILE_M / 4u) * 4u;
+  let a_place_$i = min(row0 + a_across_$i, (params.m - 1u) / 4u * 4u);
+  let a_base_$i = a_start() + a_k_$i * params.lda + a_place_$i;
 //# end
 //# end
 //# for i in B_LOADS
 //# if B_SCATTER
-  let b_along_$i = (thread + $iu * THREADS) % (TILE_K / 4u) * 4u;
+  let b_k_$i = (thread + $iu * THREADS) % (TILE_K / 4u) * 4u;
   let b_across_$i = (thread + $iu * THREADS) / (TILE_K / 4u);
   let b_place_$i = min(column0 + b_across_$i, params.n - 1u);
+  let b_base_$i = b_start() + b_place_$i * params.ldb + b_k_$i;
 //# else
-  let b_along_$i = (thread + $iu * THREADS) % (TILE_N / 4u) * 4u;
-  let b_across_$i = (thread + $iu * THREADS) / (TILE_N / 4u);
-  let b_place_$i = min(column0 + b_along_$i, (params.n - 1u) / 4u * 4u);
+  let b_k_$i = (thread + $iu * THREADS) / (TILE_N / 4u);
+  let b_across_$i = (thread + $iu * THREADS) % (TILE_N / 4u) * 4u;
+  let b_place_$i = min(column0 + b_across_$i, (params.n - 1u) / 4u * 4u);
+  let b_base_$i = b_start() + b_k_$i * params.ldb + b_place_$i;
 //# end
 //# end
-
 //# for i in A_GROUPS
 //# for r in 4
 //# for j in B_GROUPS
@@ -184,58 +168,48 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   let last = params.k;
 //# end
   var k0 = first;
-  var whole = k0 + TILE_K <= last;
 //# for i in A_LOADS
-//# if A_SCATTER
-  var a_next_$i = a_fetch(a_place_$i, k0 + a_along_$i, whole, last);
-//# else
-  var a_next_$i = a_fetch(a_place_$i, k0 + a_across_$i, whole, last);
-//# end
+  var a_next_$i = a_edge(a_base_$i + k0 * a_step, a_place_$i, k0 + a_k_$i, last);
 //# end
 //# for i in B_LOADS
-//# if B_SCATTER
-  var b_next_$i = b_fetch(b_place_$i, k0 + b_along_$i, whole, last);
-//# else
-  var b_next_$i = b_fetch(b_place_$i, k0 + b_across_$i, whole, last);
-//# end
+  var b_next_$i = b_edge(b_base_$i + k0 * b_step, b_place_$i, k0 + b_k_$i, last);
 //# end
   loop {
 //# for s in STAGES
 //# for i in A_LOADS
 //# if A_SCATTER
 //# for r in 4
-    a_tile[$s][a_along_$i + $ru][a_across_$i / 4u][a_across_$i % 4u] = a_next_$i[$r];
+    a_tile[$s][a_k_$i + $ru][a_across_$i / 4u][a_across_$i % 4u] = a_next_$i[$r];
 //# end
 //# else
-    a_tile[$s][a_across_$i][a_along_$i / 4u] = a_next_$i;
+    a_tile[$s][a_k_$i][a_across_$i / 4u] = a_next_$i;
 //# end
 //# end
 //# for i in B_LOADS
 //# if B_SCATTER
 //# for r in 4
-    b_tile[$s][b_along_$i + $ru][b_across_$i / 4u][b_across_$i % 4u] = b_next_$i[$r];
+    b_tile[$s][b_k_$i + $ru][b_across_$i / 4u][b_across_$i % 4u] = b_next_$i[$r];
 //# end
 //# else
-    b_tile[$s][b_across_$i][b_along_$i / 4u] = b_next_$i;
+    b_tile[$s][b_k_$i][b_across_$i / 4u] = b_next_$i;
 //# end
 //# end
     workgroupBarrier();
     k0 += TILE_K;
-    whole = k0 + TILE_K <= last;
-    if (k0 < last) {
+    // One branch round all: with one in each fetch, their latencies added up.
+    if (k0 + TILE_K <= last) {
 //# for i in A_LOADS
-//# if A_SCATTER
-      a_next_$i = a_fetch(a_place_$i, k0 + a_along_$i, whole, last);
-//# else
-      a_next_$i = a_fetch(a_place_$i, k0 + a_across_$i, whole, last);
-//# end
+      a_next_$i = a_inside(a_base_$i + k0 * a_step, a_place_$i);
 //# end
 //# for i in B_LOADS
-//# if B_SCATTER
-      b_next_$i = b_fetch(b_place_$i, k0 + b_along_$i, whole, last);
-//# else
-      b_next_$i = b_fetch(b_place_$i, k0 + b_across_$i, whole, last);
+      b_next_$i = b_inside(b_base_$i + k0 * b_step, b_place_$i);
 //# end
+    } else if (k0 < last) {
+//# for i in A_LOADS
+      a_next_$i = a_edge(a_base_$i + k0 * a_step, a_place_$i, k0 + a_k_$i, last);
+//# end
+//# for i in B_LOADS
+      b_next_$i = b_edge(b_base_$i + k0 * b_step, b_place_$i, k0 + b_k_$i, last);
 //# end
     }
 //# if LOOPS
