@@ -1,7 +1,7 @@
 //! One product on one device: operands to where the kernel reads them, the plan, the submission. All of it happens before `start`
 //! returns, so that the caller's arrays are free again.
 
-use crate::backend::device::{Buffer, Device, Opened, Running};
+use crate::backend::device::{Buffer, Opened, Running};
 use crate::backend::{Backend, Bound, How};
 use crate::clock::Stopwatch;
 use crate::error::{Error, Result};
@@ -12,7 +12,7 @@ use crate::plan::Plan;
 use crate::tensor::{Tensor, elements};
 
 /// A matrix to multiply: on the host, or on the device already.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub enum Operand<'a> {
     /// Row-major values on the host, read once.
     Host(HostSlice<'a>),
@@ -33,7 +33,7 @@ impl From<&Tensor> for Operand<'_> {
 }
 
 impl Operand<'_> {
-    fn elements(&self) -> u64 {
+    pub(crate) fn elements(&self) -> u64 {
         match self {
             Self::Host(values) => values.len(),
             Self::Tensor(tensor) => elements(tensor.shape()),
@@ -53,9 +53,8 @@ pub(crate) struct Call<'a> {
     pub op: Op,
     /// The result's.
     pub shape: Vec<u64>,
-    a: Operand<'a>,
-    b: Operand<'a>,
-    c: Option<Operand<'a>>,
+    /// In the order of the plan's slots; None for what is not read.
+    inputs: [Option<Operand<'a>>; 4],
 }
 
 /// A product under way.
@@ -70,29 +69,34 @@ impl<'a> Call<'a> {
     /// Checks everything that can be checked without a device.
     pub(crate) fn new(op: &Matmul<'a>, a: Operand<'a>, b: Operand<'a>) -> Result<Self> {
         let problem = op.check(a.elements(), b.elements())?;
-        let c = op.c.clone().filter(|_| problem.c.is_some()).map(Operand::Host);
-        Ok(Self { op: Op::Matmul(problem), shape: op.shape()?, a, b, c })
+        let (reads, reads_c) = (problem.reads_operands(), problem.c.is_some());
+        let inputs = [Some(a).filter(|_| reads), Some(b).filter(|_| reads), op.c.clone().filter(|_| reads_c), op.bias.clone()];
+        Ok(Self { op: Op::Matmul(problem), shape: op.shape()?, inputs })
     }
 
     /// Whether all operands are still on the host, to be read again.
     pub(crate) fn is_replayable(&self) -> bool {
-        matches!((&self.a, &self.b), (Operand::Host(_), Operand::Host(_)))
+        !self.inputs.iter().flatten().any(|input| matches!(input, Operand::Tensor(_)))
     }
 
     pub(crate) fn fingerprint(&self) -> u64 {
-        let c = self.c.as_ref().map_or(0, Operand::fingerprint);
-        self.a.fingerprint().rotate_left(1) ^ self.b.fingerprint() ^ c.rotate_left(2)
+        self.inputs.iter().fold(0, |all, input| all.rotate_left(1) ^ input.as_ref().map_or(0, Operand::fingerprint))
     }
 
     /// Queues a product of matrices that are on the device; None if this one has to be waited for.
     pub(crate) fn queue(&self, opened: &Opened) -> Result<Option<Buffer>> {
-        let (Operand::Tensor(a), Operand::Tensor(b), None) = (&self.a, &self.b, &self.c) else { return Ok(None) };
         // After a loss there is something to wait for: a fresh device.
-        if opened.device.lost().is_some() {
+        let on_host = self.inputs.iter().flatten().any(|input| matches!(input, Operand::Host(_)));
+        if on_host || !self.op.reads_operands() || opened.device.lost().is_some() {
             return Ok(None);
         }
-        let operands = if self.op.reads_operands() { [Some(a.buffer_on(opened)?), Some(b.buffer_on(opened)?)] } else { [None; 2] };
-        opened.device.queue(&self.op, operands)
+        let mut buffers = [None; 4];
+        for (buffer, input) in buffers.iter_mut().zip(&self.inputs) {
+            if let Some(Operand::Tensor(tensor)) = input {
+                *buffer = Some(tensor.buffer_on(opened)?);
+            }
+        }
+        opened.device.queue(&self.op, buffers)
     }
 
     /// Uploads and submits.
@@ -103,32 +107,26 @@ impl<'a> Call<'a> {
         }
         let stopwatch = Stopwatch::start();
         let plan = device.plan(&self.op)?;
-        let reads = self.op.reads_operands();
-        let (a, b) = (Some(&self.a).filter(|_| reads), Some(&self.b).filter(|_| reads));
-        let uploads = [upload(device, a)?, upload(device, b)?, upload(device, self.c.as_ref())?];
+        let mut uploads = [const { None }; 4];
+        for (upload, input) in uploads.iter_mut().zip(&self.inputs) {
+            if let Some(Operand::Host(values)) = input
+                && !device.reads_host_memory()
+            {
+                *upload = Some(device.upload(values)?);
+            }
+        }
         let out = device.allocate(&plan, &self.op)?;
         let upload_ms = stopwatch.ms();
-        let [a_upload, b_upload, c_upload] = &uploads;
-        let operands =
-            [bind(opened, a, a_upload.as_ref())?, bind(opened, b, b_upload.as_ref())?, bind(opened, self.c.as_ref(), c_upload.as_ref())?];
+        let mut operands = [const { None }; 4];
+        for ((operand, upload), input) in operands.iter_mut().zip(&uploads).zip(&self.inputs) {
+            *operand = match (input, upload) {
+                (None, _) => None,
+                (_, Some(buffer)) => Some(Bound::Buffer(buffer)),
+                (Some(Operand::Host(values)), None) => Some(Bound::Host(values.clone())),
+                (Some(Operand::Tensor(tensor)), None) => Some(Bound::Buffer(tensor.buffer_on(opened)?)),
+            };
+        }
         let running = device.submit(&plan, &operands, &out, how)?;
         Ok(Started { running, out, plan, upload_ms })
     }
-}
-
-/// Device memory for a host operand, where the kernel cannot read it in place.
-fn upload(device: &Device, operand: Option<&Operand<'_>>) -> Result<Option<Buffer>> {
-    match operand {
-        Some(Operand::Host(values)) if !device.reads_host_memory() => device.upload(values).map(Some),
-        _ => Ok(None),
-    }
-}
-
-fn bind<'a>(opened: &Opened, operand: Option<&'a Operand<'_>>, upload: Option<&'a Buffer>) -> Result<Option<Bound<'a, Buffer>>> {
-    Ok(match (operand, upload) {
-        (None, _) => None,
-        (_, Some(buffer)) => Some(Bound::Buffer(buffer)),
-        (Some(Operand::Host(values)), None) => Some(Bound::Host(values.clone())),
-        (Some(Operand::Tensor(tensor)), None) => Some(Bound::Buffer(tensor.buffer_on(opened)?)),
-    })
 }

@@ -25,6 +25,11 @@ mod native {
             self.0.is_empty()
         }
 
+        /// A copy of the values.
+        pub(crate) fn to_vec(&self) -> Vec<f32> {
+            self.0.to_vec()
+        }
+
         /// A borrowed slice cannot change during a call: nothing to compare.
         pub(crate) fn fingerprint(&self) -> u64 {
             0
@@ -73,6 +78,11 @@ mod web {
         /// Whether there is nothing in it.
         pub fn is_empty(&self) -> bool {
             self.0.length() == 0
+        }
+
+        /// A copy of the values, in this module's memory.
+        pub(crate) fn to_vec(&self) -> Vec<f32> {
+            self.0.to_vec()
         }
 
         /// Tells a changed array from an unchanged one by its length and values spread over it: cheap, and meant for the rare

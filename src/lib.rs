@@ -61,7 +61,7 @@ pub use error::{Error, Result};
 pub use gpu::{Gpu, Report};
 pub use host::{HostSlice, HostVec};
 pub use info::{BackendId, Caps, DeviceInfo, DeviceKind, OtherBackend, Standing};
-pub use ops::matmul::Matmul;
+pub use ops::matmul::{Activation, Matmul};
 pub use options::{Choice, Options, PowerPreference};
 #[cfg(not(target_arch = "wasm32"))]
 pub use selector::{Refused, Selector};

@@ -3,7 +3,7 @@
 
 mod cases;
 
-use lapidary::{BackendId, Choice, DeviceInfo, DeviceKind, Error, Gpu, Matmul, Options, Selector, Standing, random};
+use lapidary::{Activation, BackendId, Choice, DeviceInfo, DeviceKind, Error, Gpu, Matmul, Options, Selector, Standing, random};
 
 fn cpu() -> Gpu {
     Gpu::open_blocking(Options::only(BackendId::Simd)).expect("the CPU is always there")
@@ -383,4 +383,30 @@ fn lengths_of_batches_are_told_with_their_numbers() {
     assert_eq!(error.code(), "invalid_dimension");
     let error = gpu.matmul_blocking(&a, &b, &op(1 << 31).stride_a(0).stride_b(0)).unwrap_err();
     assert_eq!(error.code(), "limit_exceeded");
+}
+
+#[test]
+fn a_bias_and_an_activation_follow_the_sum() {
+    for gpu in all() {
+        let (a, b) = ([1.0, 2.0, -3.0, -4.0], [1.0, 0.0, 0.0, 1.0]);
+        let op = Matmul::new(2, 2, 2).plus(1.0, &[10.0, 0.0, 0.0, 0.0]).bias(&[-2.0, 3.0]);
+        assert_eq!(gpu.matmul_blocking(&a, &b, &op).unwrap(), [9.0, 5.0, -5.0, -1.0]);
+        let op = op.activation(Activation::Relu);
+        assert_eq!(gpu.matmul_blocking(&a, &b, &op).unwrap(), [9.0, 5.0, 0.0, 0.0]);
+        let nan = gpu.matmul_blocking(&[f32::NAN], &[1.0], &Matmul::new(1, 1, 1).activation(Activation::Relu)).unwrap();
+        assert!(nan[0].is_nan(), "{nan:?}");
+        let far = Matmul::new(1, 1, 1).activation(Activation::Sigmoid);
+        assert_eq!(gpu.matmul_blocking(&[-1e30], &[1.0], &far).unwrap(), [0.0]);
+        assert_eq!(gpu.matmul_blocking(&[1e30], &[1.0], &far).unwrap(), [1.0]);
+        // All of it on the device.
+        let of = |values: &[f32], columns: u64| gpu.tensor_blocking(values, values.len() as u64 / columns, columns).unwrap();
+        let (x, y, c, bias) = (of(&a, 2), of(&b, 2), of(&[10.0, 0.0, 0.0, 0.0], 2), of(&[-2.0, 3.0], 2));
+        let op = Matmul::new(2, 2, 2).plus(1.0, &c).bias(&bias).activation(Activation::Relu);
+        let kept = pollster::block_on(gpu.matmul_tensor(&x, &y, &op)).unwrap();
+        let again = pollster::block_on(gpu.matmul_tensor(&kept, &y, &op)).unwrap();
+        assert_eq!(kept.to_vec_blocking().unwrap(), [9.0, 5.0, 0.0, 0.0]);
+        assert_eq!(again.to_vec_blocking().unwrap(), [17.0, 8.0, 0.0, 3.0]);
+        let error = gpu.matmul_blocking(&a, &b, &Matmul::new(2, 2, 2).bias(&[1.0])).unwrap_err();
+        assert_eq!(error.to_string(), "bias has 1 elements, but n = 2 are needed");
+    }
 }

@@ -49,6 +49,8 @@ fn problem(m: u32, k: u32, n: u32, transpose_a: bool, transpose_b: bool, reads_c
         a: stored(transpose_a, m, k),
         b: stored(transpose_b, k, n),
         c,
+        bias: false,
+        activation: None,
     }
 }
 
@@ -245,15 +247,15 @@ proptest! {
         match &plan.dispatches[..] {
             [_] => {
                 prop_assert_eq!((product.grid[2], params(product).k_part, plan.scratch_bytes), (1, 0, 0));
-                prop_assert_eq!(slots(product), operands.into_iter().chain(c(2)).chain([(3, Slot::Out)]).collect::<Vec<_>>());
+                prop_assert_eq!(slots(product), operands.into_iter().chain(c(2)).chain([(4, Slot::Out)]).collect::<Vec<_>>());
             }
             [_, sum] => {
                 let (parts, p, s) = (product.grid[2], params(product), params(sum));
                 // Whole steps but for the last one, and none of them empty.
                 prop_assert!(parts >= 2 && p.k_part % product.kernel.constant("TILE_K") == 0, "{}", plan);
                 prop_assert!((parts - 1) * p.k_part < k && parts * p.k_part >= k && p.k == k, "{}", plan);
-                prop_assert_eq!(slots(product), operands.into_iter().chain([(3, Slot::Scratch)]).collect::<Vec<_>>());
-                prop_assert_eq!(slots(sum), [(0, Slot::Scratch)].into_iter().chain(c(1)).chain([(2, Slot::Out)]).collect::<Vec<_>>());
+                prop_assert_eq!(slots(product), operands.into_iter().chain([(4, Slot::Scratch)]).collect::<Vec<_>>());
+                prop_assert_eq!(slots(sum), [(0, Slot::Scratch)].into_iter().chain(c(1)).chain([(3, Slot::Out)]).collect::<Vec<_>>());
                 prop_assert_eq!((s.m, s.k, s.n, s.lda, s.ldo), (m, parts, n, p.ldo, n));
                 prop_assert!(p.ldo % 4 == 0 && p.ldo >= n && plan.scratch_bytes >= u64::from(parts * m * p.ldo) * 4);
                 prop_assert_eq!((p.alpha, p.beta, s.alpha, s.beta), (problem.alpha, problem.beta, 1.0, problem.beta));

@@ -3,7 +3,7 @@
 
 use lapidary::Caps;
 use lapidary::kernels::{Kernel, KernelId};
-use lapidary::ops::matmul::{Batch, Level, Problem, Stored};
+use lapidary::ops::matmul::{Activation, Batch, Level, Problem, Stored};
 use lapidary::plan::matmul::compute;
 
 /// Plans of all layouts at sizes that use each tile, and parts that accumulate.
@@ -40,6 +40,8 @@ fn variants() -> Vec<Kernel> {
                     a: if yes(0) { stored(k, m, yes(3)) } else { stored(m, k, yes(3)) },
                     b: if yes(1) { stored(n, k, yes(4)) } else { stored(k, n, yes(4)) },
                     c,
+                    bias: yes(0) != yes(2),
+                    activation: Activation::ALL.get((bits as usize + m as usize) % 7).copied(),
                 };
                 for dispatch in compute(&problem, &caps).expect("within limits").dispatches {
                     if !kernels.contains(&dispatch.kernel) {
@@ -72,6 +74,7 @@ fn every_variant_validates() {
         let bound =
             module.global_variables.iter().filter_map(|(_, variable)| variable.binding).map(|binding| binding.binding).collect::<Vec<_>>();
         assert_eq!(bound.contains(&4), kernel.constant("READS_C") == 1);
+        assert_eq!(bound.contains(&5), kernel.constant("READS_BIAS") == 1);
     }
 }
 

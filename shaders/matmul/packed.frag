@@ -10,6 +10,8 @@
 //   TRANSPOSE_A  A is stored k x m, not m x k.
 //   TRANSPOSE_B  B is stored n x k, not k x n.
 //   READS_C      beta is not 0: C is read.
+//   READS_BIAS   a fourth texture holds what is added to each row; BIAS_STEP is 0 if it is a single number.
+//   ACTIVATION   as in store.wgsl.
 //   *_VEC4       rows start at multiples of 4 elements. If not, four elements of a row lie in two texels and are joined. Where
 //                a row runs along k, the second of them is the next step's first, and is fetched once.
 //   ROWS         1 or 2 only if m is no more, or in a batch.
@@ -30,9 +32,12 @@ uniform sampler2D b;
 //# if READS_C
 uniform sampler2D c;
 //# end
+//# if READS_BIAS
+uniform sampler2D bias;
+//# end
 
 // Params of plan/matmul.rs, and what the backend adds to them.
-uniform uint params[29];
+uniform uint params[33];
 #define m params[0]
 #define k params[1]
 #define n params[2]
@@ -45,13 +50,15 @@ uniform uint params[29];
 #define inner params[15]
 #define outer_steps uvec3(params[16], params[17], params[18])
 #define inner_steps uvec3(params[19], params[20], params[21])
-#define out_log2 params[22]
-#define a_log2 params[23]
-#define a_mask params[24]
-#define b_log2 params[25]
-#define b_mask params[26]
-#define c_log2 params[27]
-#define c_mask params[28]
+#define out_log2 params[24]
+#define a_log2 params[25]
+#define a_mask params[26]
+#define b_log2 params[27]
+#define b_mask params[28]
+#define c_log2 params[29]
+#define c_mask params[30]
+#define bias_log2 params[31]
+#define bias_mask params[32]
 
 //# for r in ROWS
 layout(location = $r) out vec4 row_$r;
@@ -64,6 +71,27 @@ vec4 b_texel(uint i) { return texelFetch(b, ivec2(i & b_mask, i >> b_log2), 0); 
 vec4 join(vec4 x, vec4 y, uint start) {
   return start < 2u ? (start == 0u ? x : vec4(x.yzw, y.x)) : (start == 2u ? vec4(x.zw, y.xy) : vec4(x.w, y.xyz));
 }
+
+//# if ACTIVATION
+vec4 activate(vec4 x) {
+#if ACTIVATION == 1
+  // A NaN is no less than zero, and stays.
+  return mix(x, vec4(0.0), lessThan(x, vec4(0.0)));
+#elif ACTIVATION == 2
+  return x / (1.0 + exp(-x * (1.59576912 + 0.0713548163 * x * x)));
+#elif ACTIVATION == 3
+  return 1.0 / (1.0 + exp(-x));
+#elif ACTIVATION == 5
+  return x / (1.0 + exp(-x));
+#else
+  // tanh: near zero by its series, where the other way would lose digits.
+  vec4 e = exp(-2.0 * abs(x));
+  vec4 s = x * x;
+  vec4 near = x * (1.0 + s * (-0.333333333 + s * (0.133333333 - s * 0.0539682540)));
+  return mix(sign(x) * (1.0 - e) / (1.0 + e), near, lessThan(abs(x), vec4(0.125)));
+#endif
+}
+//# end
 
 void main() {
   uint block = (uint(gl_FragCoord.y) << out_log2) + uint(gl_FragCoord.x);
@@ -203,6 +231,16 @@ void main() {
   c_texel_$r += 1u;
   vec4 c_second_$r = texelFetch(c, ivec2(c_texel_$r & c_mask, c_texel_$r >> c_log2), 0);
   row_$r += beta * join(c_first_$r, c_second_$r, c_at_$r & 3u);
+//# end
+//# if READS_BIAS
+//# if BIAS_STEP
+  row_$r += texelFetch(bias, ivec2(column >> 2u & bias_mask, column >> 2u >> bias_log2), 0);
+//# else
+  row_$r += texelFetch(bias, ivec2(0), 0).x;
+//# end
+//# end
+//# if ACTIVATION
+  row_$r = activate(row_$r);
 //# end
 //# end
 }

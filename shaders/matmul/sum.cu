@@ -10,7 +10,8 @@
 #define BATCH 16
 
 extern "C" __global__ void __launch_bounds__(THREADS) matmul(
-    const float4 *__restrict__ parts, const float *__restrict__ c, float *__restrict__ out, const Params params
+    const float4 *__restrict__ parts, const float *__restrict__ c, const float *__restrict__ bias, float *__restrict__ out,
+    const Params params
 ) {
     const unsigned across = params.lda / 4, size = params.batch * params.m * across;
     const unsigned i = blockIdx.x * THREADS + threadIdx.x;
@@ -38,5 +39,5 @@ extern "C" __global__ void __launch_bounds__(THREADS) matmul(
     const unsigned row = i / across, column = i % across * 4;
     const unsigned item = row / params.m;
     if (c) c += start(params, item, params.c_outer, params.c_inner);
-    store(params, c, out + size_t(item) * params.m * params.ldo, row % params.m, column, params.n - column, sum);
+    store(params, c, bias, out + size_t(item) * params.m * params.ldo, row % params.m, column, params.n - column, sum);
 }

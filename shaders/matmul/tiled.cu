@@ -99,7 +99,8 @@ typedef Slice<TRANSPOSE_A ? TILE_K : TILE_M, TRANSPOSE_A ? TILE_M : TILE_K, A_LO
 typedef Slice<TRANSPOSE_B ? TILE_N : TILE_K, TRANSPOSE_B ? TILE_K : TILE_N, B_LOADS> SliceB;
 
 extern "C" __global__ void __launch_bounds__(THREADS) matmul(
-    const float *__restrict__ a, const float *__restrict__ b, const float *__restrict__ c, float *__restrict__ out, const Params params
+    const float *__restrict__ a, const float *__restrict__ b, const float *__restrict__ c, const float *__restrict__ bias,
+    float *__restrict__ out, const Params params
 ) {
     __shared__ __align__(16) float shared[2 * A_SLICE + 2 * B_SLICE];
     float *const a_slices = shared, *const b_slices = shared + 2 * A_SLICE;
@@ -213,7 +214,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) matmul(
             const unsigned row = i * THREADS_M + at / TILE_N, column = at % TILE_N;
             if (row < rows && column < columns) {
                 const float4 v = *reinterpret_cast<const float4 *>(shared + at);
-                store(params, c, to, row0 + row, column0 + column, columns_stored - column, v);
+                store(params, c, bias, to, row0 + row, column0 + column, columns_stored - column, v);
             }
         }
     }

@@ -2,12 +2,14 @@
 //! (Dongarra, Du Croz, Duff, Hammarling, "A set of level 3 basic linear algebra subprograms", 1990), with matrices stored by rows. Many
 //! products of one shape are a [`Batch`].
 
+mod activation;
 mod batch;
 
+pub use activation::Activation;
 pub use batch::{Batch, Level};
 
+use crate::call::Operand;
 use crate::error::{Error, Result};
-use crate::host::HostSlice;
 
 /// The most elements a matrix may have.
 pub const MAX_ELEMENTS: u64 = 1 << 32;
@@ -54,7 +56,9 @@ pub struct Matmul<'c> {
     pub(crate) transpose_b: bool,
     pub(crate) alpha: f32,
     pub(crate) beta: f32,
-    pub(crate) c: Option<HostSlice<'c>>,
+    pub(crate) c: Option<Operand<'c>>,
+    pub(crate) bias: Option<Operand<'c>>,
+    pub(crate) activation: Option<Activation>,
     pub(crate) lda: Option<u64>,
     pub(crate) ldb: Option<u64>,
     pub(crate) ldc: Option<u64>,
@@ -75,6 +79,8 @@ impl<'c> Matmul<'c> {
             alpha: 1.0,
             beta: 0.0,
             c: None,
+            bias: None,
+            activation: None,
             lda: None,
             ldb: None,
             ldc: None,
@@ -173,9 +179,21 @@ impl<'c> Matmul<'c> {
     }
 
     /// Adds β·C, where `c` is m × n. With β = 0 it is not read.
-    pub fn plus(mut self, beta: f32, c: impl Into<HostSlice<'c>>) -> Self {
+    pub fn plus(mut self, beta: f32, c: impl Into<Operand<'c>>) -> Self {
         self.beta = beta;
         self.c = Some(c.into());
+        self
+    }
+
+    /// Adds n numbers to each row of α·op(A)·op(B) + β·C.
+    pub fn bias(mut self, bias: impl Into<Operand<'c>>) -> Self {
+        self.bias = Some(bias.into());
+        self
+    }
+
+    /// Applies a function to each element, after all else.
+    pub fn activation(mut self, activation: Activation) -> Self {
+        self.activation = Some(activation);
         self
     }
 
@@ -218,19 +236,26 @@ impl<'c> Matmul<'c> {
         a.check("a", self.lda.is_some() || strides[0], (a_items, batch.reach(|level| level.a)), a_length)?;
         b.check("b", self.ldb.is_some() || strides[1], (b_items, batch.reach(|level| level.b)), b_length)?;
         match &self.c {
-            Some(given) => c.check("c", self.ldc.is_some() || strides[2], (c_items, batch.reach(|level| level.c)), given.len())?,
+            Some(given) => c.check("c", self.ldc.is_some() || strides[2], (c_items, batch.reach(|level| level.c)), given.elements())?,
             None if self.beta != 0.0 => {
                 let expected = "without c it must be 0; pass the m × n matrix to be added as c".to_owned();
                 return Err(Box::new(Error::InvalidOption { option: "beta".to_owned(), value: "not 0".to_owned(), expected }));
             }
             None => {}
         }
+        if let Some(bias) = &self.bias
+            && bias.elements() != n.into()
+        {
+            let (length, formula) = (bias.elements(), "n".to_owned());
+            return Err(Box::new(Error::LengthMismatch { argument: "bias", length, expected: n.into(), formula }));
+        }
         // With alpha = 0 the product is empty: nothing of A and B is read, whatever it holds.
         let k = if self.alpha == 0.0 { 0 } else { k };
         // And a sum of no terms is 0, whatever scales it.
         let alpha = if k == 0 { 0.0 } else { self.alpha };
         let (transpose_a, transpose_b, beta) = (self.transpose_a, self.transpose_b, self.beta);
-        Ok(Problem { m, k, n, batch, transpose_a, transpose_b, alpha, beta, a, b, c: Some(c).filter(|_| reads_c) })
+        let (c, bias, activation) = (Some(c).filter(|_| reads_c), self.bias.is_some(), self.activation);
+        Ok(Problem { m, k, n, batch, transpose_a, transpose_b, alpha, beta, a, b, c, bias, activation })
     }
 }
 
@@ -259,6 +284,10 @@ pub struct Problem {
     pub b: Stored,
     /// How each C is stored, if it is read.
     pub c: Option<Stored>,
+    /// Whether n numbers are added to each row.
+    pub bias: bool,
+    /// What is applied to each element in the end.
+    pub activation: Option<Activation>,
 }
 
 impl Problem {

@@ -15,7 +15,7 @@ use super::{Binding, Dispatch, Plan, Slot};
 use crate::error::{Error, Result};
 use crate::info::Caps;
 use crate::kernels::{Kernel, KernelId};
-use crate::ops::matmul::{Batch, Level, Problem, Stored};
+use crate::ops::matmul::{Activation, Batch, Level, Problem, Stored};
 use batch::Launch;
 
 /// What a product's kernel is told at run time; the layout is that of `Params` in `shaders/matmul/store.wgsl`.
@@ -45,6 +45,8 @@ pub struct Params {
     pub a_inner: u32,
     pub b_inner: u32,
     pub c_inner: u32,
+    pub bias_start: u32,
+    pub activation: u32,
 }
 
 impl Params {
@@ -70,7 +72,8 @@ impl fmt::Display for Params {
         if *batch != 1 {
             write!(f, " batch {}x{inner} strides {a_outer},{b_outer},{c_outer} {a_inner},{b_inner},{c_inner}", batch / inner.max(&1))?;
         }
-        Ok(())
+        let Self { bias_start, activation, .. } = self;
+        if *bias_start + *activation > 0 { write!(f, " bias from {bias_start} activation {activation}") } else { Ok(()) }
     }
 }
 
@@ -198,21 +201,28 @@ pub fn cpu(problem: &Problem, variant: &str) -> Plan {
 }
 
 /// A plan for fragment shaders: a texel of the target is a row of four elements, and the target has a layer for each row of a block.
-/// Targets are folded into lines of a power of two of texels, as [`fold`] tells. A binding's index is the sampler: a, b, c.
+/// Targets are folded into lines of a power of two of texels, as [`fold`] tells. A binding's index is the sampler: a, b, c, bias.
 pub fn fragment(problem: &Problem, caps: &Caps) -> Result<Plan> {
     // Blocks have four columns: a single column is computed as a row, which is stored the same, from Cᵀ = op(B)ᵀ·op(A)ᵀ.
     let problem = &batch::merged(problem);
     let turned = problem.n == 1 && problem.m > 1 && problem.c.is_none_or(|c| c.stride == 1);
-    let in_order = if turned { [Slot::B, Slot::A, Slot::C] } else { [Slot::A, Slot::B, Slot::C] };
+    let [first, second] = if turned { [Slot::B, Slot::A] } else { [Slot::A, Slot::B] };
+    let bias_step = u32::from(problem.n > 1);
     let mut problem = if turned { transposed(problem) } else { *problem };
     if problem.m == 1 && problem.transpose_a && problem.a.stride == 1 {
         (problem.transpose_a, problem.a) = (false, column_as_row(problem.a));
     }
     let problem = &problem;
     let reads = problem.reads_operands();
-    let read = [(reads, problem.a_span()), (reads, problem.b_span()), (problem.c.is_some(), problem.c_span())];
-    let mut bindings = Vec::with_capacity(3);
-    for ((index, slot), (is_read, span)) in (0..).zip(in_order).zip(read) {
+    let bias_span = if bias_step == 0 { 1 } else { u64::from(problem.n) };
+    let read = [
+        (first, reads, problem.a_span()),
+        (second, reads, problem.b_span()),
+        (Slot::C, problem.c.is_some(), problem.c_span()),
+        (Slot::BIAS, problem.bias, bias_span),
+    ];
+    let mut bindings = Vec::with_capacity(read.len());
+    for (index, (slot, is_read, span)) in (0..).zip(read) {
         if is_read {
             let texels = span.div_ceil(4);
             fold(texels, caps)?;
@@ -242,6 +252,7 @@ pub fn fragment(problem: &Problem, caps: &Caps) -> Result<Plan> {
     }
     let mut constants = constants_of_layout(problem);
     constants.extend([("ROWS", rows), ("BATCHED", u32::from(!single))]);
+    constants.extend([("BIAS_STEP", bias_step), ("ACTIVATION", Activation::number(problem.activation))]);
     constants.extend([("A_VEC4", vec4(&problem.a, [outer.a, inner.a])), ("B_VEC4", vec4(&problem.b, [outer.b, inner.b]))]);
     let kernel = Kernel { id: KernelId::MatmulPacked, variant: format!("{rows}x4"), constants };
     Ok(Plan::of(Dispatch { kernel, params: whole(problem).into(), bindings, grid: [width, height, rows] }))
@@ -289,6 +300,7 @@ fn whole(problem: &Problem) -> Params {
         ldo: problem.n,
         alpha: problem.alpha,
         beta: problem.beta,
+        activation: Activation::number(problem.activation),
         ..batch::params(&problem.batch)
     }
 }
@@ -298,6 +310,7 @@ fn constants_of_layout(problem: &Problem) -> Vec<(&'static str, u32)> {
         ("TRANSPOSE_A", u32::from(problem.transpose_a)),
         ("TRANSPOSE_B", u32::from(problem.transpose_b)),
         ("READS_C", u32::from(problem.c.is_some())),
+        ("READS_BIAS", u32::from(problem.bias)),
     ]
 }
 
@@ -424,9 +437,16 @@ impl Part<'_> {
         let c_start = c.map_or(0, |(_, start)| start);
         let whole = whole(&Problem { batch: *batch, ..*problem });
         let params = Params { m: self.m, k: self.k, n: self.n, a_start, b_start, c_start, out_start, ..whole };
+        // What comes after the sum is for the last part along k.
+        let is_last = self.k0 + self.k >= problem.k;
+        let row = Stored { rows: 1, columns: problem.n, stride: problem.n.into() };
+        let bias = (problem.bias && is_last).then(|| window(Slot::BIAS, 5, &row, (0, 0), (0, self.n0), (1, self.n), caps));
+        let bias_start = bias.map_or(0, |(_, start)| start);
+        let params = Params { bias_start, activation: if is_last { params.activation } else { 0 }, ..params };
         let step = vector::step(problem, params, [a, b], caps);
         let step = if let Some(step) = step { step } else { tiled(problem, params, [a, b], caps)? };
-        step.add_to(plan, out, c.map(|(binding, _)| binding), self.k0 > 0);
+        let added = [c, bias].map(|window| window.map(|(binding, _)| binding));
+        step.add_to(plan, out, added, (self.k0 > 0, u32::from(problem.n > 1)));
         Ok(())
     }
 }
@@ -477,19 +497,23 @@ fn tiled(problem: &Problem, params: Params, operands: [Binding; 2], caps: &Caps)
 }
 
 impl Step {
-    /// Adds the launch, and where k is split a second one that adds the parts up.
-    fn add_to(self, plan: &mut Plan, out: Binding, c: Option<Binding>, accumulates: bool) {
+    /// Adds the launch, and where k is split a second one that adds the parts up. The bias goes on from element to element, or there is
+    /// only one.
+    fn add_to(self, plan: &mut Plan, out: Binding, [c, bias]: [Option<Binding>; 2], (accumulates, bias_step): (bool, u32)) {
         let Self { mut kernel, params, operands: [a, b], grid: [x, y], parts, k_step } = self;
         let stores = [
             ("OUT_VEC4", vec4(&[params.out_start, params.ldo, params.n])),
             ("READS_C", u32::from(c.is_some())),
             ("ACCUMULATES", u32::from(accumulates)),
             ("BATCHED", u32::from(params.batch > 1)),
+            ("READS_BIAS", u32::from(bias.is_some())),
+            ("BIAS_STEP", bias_step),
+            ("ACTIVATION", params.activation),
         ];
         kernel.constants.push(("PARTS", u32::from(parts > 1)));
         if parts == 1 {
             kernel.constants.extend(stores);
-            let bindings = [Some(a), Some(b), Some(out), c].into_iter().flatten().collect();
+            let bindings = [Some(a), Some(b), Some(out), c, bias].into_iter().flatten().collect();
             plan.dispatches.push(Dispatch { kernel, params: params.into(), bindings, grid: [x, y, params.batch] });
             return;
         }
@@ -499,9 +523,10 @@ impl Step {
         let scratch_bytes = scratch_bytes([params.m, params.n], params.batch, parts);
         let scratch = |index| Binding { slot: Slot::Scratch, index, offset_bytes: 0, size_bytes: scratch_bytes };
         kernel.constants.extend([("OUT_VEC4", 1), ("READS_C", 0), ("ACCUMULATES", 0), ("BATCHED", u32::from(params.batch > 1))]);
+        kernel.constants.extend([("READS_BIAS", 0), ("BIAS_STEP", 0), ("ACTIVATION", 0)]);
         plan.dispatches.push(Dispatch {
             kernel,
-            params: Params { ldo, out_start: 0, k_part, ..params }.into(),
+            params: Params { ldo, out_start: 0, k_part, bias_start: 0, activation: 0, ..params }.into(),
             bindings: vec![a, b, scratch(2)],
             grid: [x, y, parts * params.batch],
         });
@@ -509,7 +534,7 @@ impl Step {
         plan.dispatches.push(Dispatch {
             kernel: Kernel { id: KernelId::MatmulSum, variant: String::new(), constants },
             params: Params { k: parts, lda: ldo, alpha: 1.0, ..params }.into(),
-            bindings: [Some(scratch(0)), Some(out), c].into_iter().flatten().collect(),
+            bindings: [Some(scratch(0)), Some(out), c, bias].into_iter().flatten().collect(),
             grid: [(params.batch * params.m * (ldo / 4)).div_ceil(SUM_THREADS), 1, 1],
         });
         plan.scratch_bytes = plan.scratch_bytes.max(scratch_bytes);

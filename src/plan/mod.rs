@@ -37,6 +37,8 @@ impl Slot {
     pub const B: Self = Self::Input(1);
     /// The third: of a product the matrix that is added.
     pub const C: Self = Self::Input(2);
+    /// The fourth: of a product what is added to each row.
+    pub const BIAS: Self = Self::Input(3);
 
     /// The slot's place in a list of buffers: the result, the scratch, then the operands.
     pub const fn index(self) -> usize {

@@ -23,6 +23,7 @@ struct Reference {
     exact: Float64Array,
     magnitude: Float32Array,
     c: Option<Float32Array>,
+    bias: Option<Float32Array>,
 }
 
 thread_local! {
@@ -43,14 +44,16 @@ pub fn reference(
     a: Float32Array,
     b: Float32Array,
     numbers: &[f64],
-    c: Option<Float32Array>,
+    c: JsValue,
+    bias: JsValue,
     signal: Option<Signal>,
 ) -> Result<Promise, JsValue> {
-    let op = product(numbers, c)?;
+    let op = product(numbers, c.clone(), bias.clone())?;
     let problem = op.check(a.length().into(), b.length().into())?;
-    let c = op.c.filter(|_| problem.c.is_some()).map(|c| c.0);
+    // The package has seen to it that they are arrays.
+    let [c, bias] = [(problem.c.is_some(), c), (problem.bias, bias)].map(|(read, values)| read.then(|| values.unchecked_into()));
     Ok(promise(async move {
-        let reference = compute(problem, &a, &b, c, &signal).await?;
+        let reference = compute(problem, &a, &b, [c, bias], &signal).await?;
         Ok(REFERENCES.with(|references| references.insert(Rc::new(reference))).into())
     }))
 }
@@ -65,7 +68,7 @@ async fn compute(
     problem: Problem,
     a: &Float32Array,
     b: &Float32Array,
-    c: Option<Float32Array>,
+    [c, bias]: [Option<Float32Array>; 2],
     signal: &Option<Signal>,
 ) -> Result<Reference> {
     let elements = problem.elements();
@@ -100,14 +103,14 @@ async fn compute(
             }
         }
     }
-    Ok(Reference { problem, exact, magnitude, c })
+    Ok(Reference { problem, exact, magnitude, c, bias })
 }
 
 /// Judges a result.
 #[wasm_bindgen]
 pub fn check(reference: u32, result: Float32Array) -> Result<JsValue, JsValue> {
     let reference = REFERENCES.with(|references| references.get(reference))?;
-    let Reference { problem, exact, magnitude, c } = &*reference;
+    let Reference { problem, exact, magnitude, c, bias } = &*reference;
     let (length, expected) = (u64::from(result.length()), problem.elements());
     if length != expected {
         return Err(Box::new(Error::LengthMismatch {
@@ -137,9 +140,13 @@ pub fn check(reference: u32, result: Float32Array) -> Result<JsValue, JsValue> {
         let (values, exact, magnitude) =
             (result.subarray(start, end).to_vec(), exact.subarray(start, end).to_vec(), magnitude.subarray(start, end).to_vec());
         for (i, ((value, exact), magnitude)) in values.into_iter().zip(exact).zip(magnitude).enumerate() {
-            let added = added(u64::from(start) + i as u64);
+            let index = u64::from(start) + i as u64;
+            let added = added(index);
+            let biased = bias.as_ref().map_or(0.0, |bias| f64::from(bias.get_index((index % u64::from(problem.n)) as u32)));
             let product = if problem.k == 0 { 0.0 } else { alpha * exact };
-            verdict.add(value, product + added, tolerance.bound(full * f64::from(magnitude) + added.abs()));
+            let magnitude = full * f64::from(magnitude) + added.abs() + biased.abs();
+            let (exact, bound) = tolerance.finish(product + added + biased, magnitude);
+            verdict.add(value, exact, bound);
         }
     }
     Ok(convert::verdict(&verdict, problem.n))

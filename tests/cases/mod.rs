@@ -4,7 +4,7 @@
 use std::fmt;
 
 use lapidary::verify::Reference;
-use lapidary::{Gpu, Matmul, random};
+use lapidary::{Activation, Gpu, Matmul, random};
 
 /// A product to try.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -21,6 +21,9 @@ pub struct Case {
     pub alpha: f32,
     /// Scales C; with 0 there is none.
     pub beta: f32,
+    /// Whether something is added to each row.
+    pub bias: bool,
+    pub activation: Option<Activation>,
     /// Elements past the columns from one stored row to the next, for A, B and C.
     pub padding: [usize; 3],
     pub values: Values,
@@ -39,9 +42,9 @@ pub enum Values {
 
 impl fmt::Display for Case {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { m, k, n, batch, gaps, transpose_a, transpose_b, alpha, beta, padding, values } = self;
+        let Self { m, k, n, batch, gaps, transpose_a, transpose_b, alpha, beta, bias, activation, padding, values } = self;
         write!(f, "{m}x{k}x{n} {values:?} transposed {transpose_a},{transpose_b} alpha {alpha} beta {beta} padding {padding:?}")?;
-        write!(f, " batch {batch:?} gaps {gaps:?}")
+        write!(f, " batch {batch:?} gaps {gaps:?} bias {bias} activation {activation:?}")
     }
 }
 
@@ -55,6 +58,8 @@ const PLAIN: Case = Case {
     transpose_b: false,
     alpha: 1.0,
     beta: 0.0,
+    bias: false,
+    activation: None,
     padding: [0; 3],
     values: Values::Whole,
 };
@@ -142,7 +147,26 @@ pub fn all() -> Vec<Case> {
     add(70, 2100, 33, &|case| *case = Case { transpose_a: true, transpose_b: true, padding: [1, 2, 3], beta: 2.0, ..*case });
     add(34, 2100, 67, &|case| *case = Case { transpose_a: true, values: Values::Uniform, ..*case });
     batches(&mut add);
+    endings(&mut add);
     cases
+}
+
+/// What comes after the sum: in each kernel that can be the last, and each function.
+fn endings(add: &mut impl FnMut(usize, usize, usize, &dyn Fn(&mut Case))) {
+    let sizes = [(33, 17, 31), (4, 8, 12), (1, 37, 30), (30, 37, 1), (6, 2100, 10), (1, 1300, 1), (3, 0, 2), (70, 40, 130)];
+    for (i, (m, k, n)) in sizes.into_iter().enumerate() {
+        add(m, k, n, &|case| case.bias = true);
+        add(m, k, n, &|case| *case = Case { bias: true, activation: Some(Activation::Relu), beta: 2.0, padding: [1, 2, 3], ..*case });
+        add(m, k, n, &|case| *case = Case { bias: true, batch: [&[3], &[3]], activation: Some(Activation::Relu), ..*case });
+        let activation = Some(Activation::ALL[i % 5]);
+        add(m, k, n, &|case| *case = Case { activation, values: Values::Uniform, batch: [&[2], &[]], bias: i % 2 == 0, ..*case });
+    }
+    // Sums near zero, near one, and far out, where an exponential overflows.
+    for activation in Activation::ALL.map(Some) {
+        for alpha in [0.01, 1.0, 40.0] {
+            add(40, 5, 36, &|case| *case = Case { activation, alpha, values: Values::Uniform, ..*case });
+        }
+    }
 }
 
 /// Many products in one, of whole tiles and of parts of one, of a row and of a column, and of a k that is split.
@@ -180,6 +204,7 @@ pub struct Inputs {
     pub a: Vec<f32>,
     pub b: Vec<f32>,
     pub c: Vec<f32>,
+    pub bias: Vec<f32>,
 }
 
 impl Case {
@@ -212,6 +237,7 @@ impl Case {
             a: stored(0, a_rows, a_columns, !self.transpose_a),
             b: stored(1, b_rows, b_columns, self.transpose_b),
             c: if self.beta == 0.0 { Vec::new() } else { stored(2, self.m, self.n, true) },
+            bias: (0..if self.bias { self.n } else { 0 }).map(|i| (random::element(4, i as u64) * 8.0).floor()).collect(),
         }
     }
 
@@ -258,6 +284,12 @@ impl Case {
         if self.beta != 0.0 {
             op = op.plus(self.beta, &inputs.c).ldc((self.n + self.padding[2]) as u64);
         }
+        if self.bias {
+            op = op.bias(&inputs.bias);
+        }
+        if let Some(activation) = self.activation {
+            op = op.activation(activation);
+        }
         op
     }
 
@@ -269,7 +301,8 @@ impl Case {
         let result = gpu.matmul(&inputs.a, &inputs.b, &op).await.map_err(said)?;
         let reference = Reference::new(&inputs.a, &inputs.b, &inputs.c, &op).map_err(said)?;
         let verdict = reference.check(&result).map_err(said)?;
-        let exact = self.values != Values::Whole || verdict.max_abs_error == 0.0;
+        let is_whole = self.values == Values::Whole && matches!(self.activation, None | Some(Activation::Relu));
+        let exact = !is_whole || verdict.max_abs_error == 0.0;
         if verdict.is_right() && exact && verdict.elements == (self.shape().iter().product::<usize>() * self.m * self.n) as u64 {
             Ok(())
         } else {

@@ -326,10 +326,25 @@ struct Params {
     inner: u32,
     outer_steps: [u32; 3],
     inner_steps: [u32; 3],
+    bias_start: u32,
+    activation: u32,
 }
 
 fn at(base: u64, row: u32, column: u32, stride: u32) -> *mut f32 {
     (base as *mut f32).wrapping_add(row as usize * stride as usize + column as usize)
+}
+
+fn activate(activation: u32, x: f32) -> f32 {
+    let sigmoid = |x: f32| 1.0 / (1.0 + (-x).exp());
+    match activation {
+        0 => x,
+        1 if x < 0.0 => 0.0,
+        1 => x,
+        2 => x * sigmoid(2.0 * (2.0 / std::f32::consts::PI).sqrt() * (x + 0.044_715 * x * x * x)),
+        3 => sigmoid(x),
+        4 => x.tanh(),
+        _ => x * sigmoid(x),
+    }
 }
 
 impl Params {
@@ -341,10 +356,11 @@ impl Params {
     }
 
     /// Puts an element into the `layer`th of the matrices in out.
-    unsafe fn store(&self, c: u64, out: u64, layer: u32, [i, j]: [u32; 2], sum: f32) {
+    unsafe fn store(&self, [c, bias, out]: [u64; 3], layer: u32, [i, j]: [u32; 2], sum: f32) {
         let (c, out) = (self.start(c, 2, layer % self.batch), out + 4 * u64::from(self.starts[3]));
         let added = if c == 0 { 0.0 } else { self.beta * unsafe { *at(c, i, j, self.ldc) } };
-        unsafe { *at(out, layer * self.m + i, j, self.ldo) = self.alpha * sum + added };
+        let biased = if bias == 0 { 0.0 } else { unsafe { *at(bias, 0, self.bias_start + j, 0) } };
+        unsafe { *at(out, layer * self.m + i, j, self.ldo) = activate(self.activation, self.alpha * sum + added + biased) };
     }
 }
 
@@ -370,18 +386,18 @@ pub unsafe extern "C" fn cuLaunchKernel(
         let params = |index: usize| unsafe { **arguments.add(index).cast::<*const Params>() };
         let elements = |p: Params| (0..p.m).flat_map(move |i| (0..p.n).map(move |j| [i, j]));
         let Some((tile, layout)) = unsafe { &*function }.strip_prefix("matmul/tiled ").and_then(|variant| variant.split_once(' ')) else {
-            let ([parts, c, out], p) = ([0, 1, 2].map(address), params(3));
+            let ([parts, c, bias, out], p) = ([0, 1, 2, 3].map(address), params(4));
             if (p.batch * p.m * p.lda / 4).div_ceil(threads) != blocks {
                 return 1;
             }
             return push(move || {
                 for (item, [i, j]) in (0..p.batch).flat_map(|item| elements(p).map(move |at| (item, at))) {
                     let sum = (0..p.k).map(|part| unsafe { *at(parts, (part * p.batch + item) * p.m + i, j, p.lda) }).sum();
-                    unsafe { p.store(c, out, item, [i, j], sum) };
+                    unsafe { p.store([c, bias, out], item, [i, j], sum) };
                 }
             });
         };
-        let ([a, b, c, out], p) = ([0, 1, 2, 3].map(address), params(4));
+        let ([a, b, c, bias, out], p) = ([0, 1, 2, 3, 4].map(address), params(5));
         let sides: Vec<u32> = tile.split('x').map(|side| side.parse().unwrap()).collect();
         if p.m.div_ceil(sides[0]) * p.n.div_ceil(sides[1]) != blocks || (p.k_part == 0) != (layers == p.batch) {
             return 1;
@@ -398,7 +414,7 @@ pub unsafe extern "C" fn cuLaunchKernel(
                         let y = if transpose_b { at(b, j, q, p.ldb) } else { at(b, q, j, p.ldb) };
                         *x * *y
                     };
-                    unsafe { p.store(c, out, layer, [i, j], (from..to).map(term).sum()) };
+                    unsafe { p.store([c, bias, out], layer, [i, j], (from..to).map(term).sum()) };
                 }
             }
         })

@@ -36,10 +36,10 @@ impl Engine {
         &self,
         params: &Params,
         kernel: &Kernel,
-        operands: &[Option<HostSlice<'_>>; 3],
+        operands: &[Option<HostSlice<'_>>; 4],
         HostVec(out): &mut HostVec,
     ) -> Result<()> {
-        let [a, b, c] = operands.each_ref().map(|operand| operand.as_ref().map_or(&[][..], |values| values.0));
+        let [a, b, c, bias] = operands.each_ref().map(|operand| operand.as_ref().map_or(&[][..], |values| values.0));
         let item_elements = params.m as usize * params.n as usize;
         if out.is_empty() || item_elements == 0 {
             return Ok(());
@@ -47,6 +47,7 @@ impl Engine {
         let one = |(item, out): (usize, &mut [f32]), parallel: bool| {
             let [a_start, b_start, c_start] = params.starts(item as u32);
             self.product(params, kernel, [from(a, a_start), from(b, b_start), from(c, c_start)], out, parallel);
+            scalar::finish(params, bias, out);
         };
         #[cfg(feature = "simd")]
         if self.simd && params.batch as usize >= rayon::current_num_threads() {

@@ -53,7 +53,7 @@ pub(super) const DRIVER_FUNCTIONS: [&str; 35] = [
 ];
 
 /// The same of cuBLASLt.
-pub(super) const CUBLASLT_FUNCTIONS: [&str; 12] = [
+pub(super) const CUBLASLT_FUNCTIONS: [&str; 13] = [
     "cublasLtCreate",
     "cublasLtDestroy",
     "cublasLtMatmul",
@@ -66,6 +66,7 @@ pub(super) const CUBLASLT_FUNCTIONS: [&str; 12] = [
     "cublasLtMatmulPreferenceSetAttribute",
     "cublasLtMatrixLayoutCreate",
     "cublasLtMatrixLayoutDestroy",
+    "cublasLtMatrixLayoutSetAttribute",
 ];
 
 /// Why a library cannot be used, and what would help.

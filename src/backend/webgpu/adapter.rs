@@ -24,7 +24,7 @@ pub(crate) async fn open(options: &Options) -> Result<(WebGpu, DeviceInfo), Othe
         // Browsers differ in which limits they let one ask for: the defaults everybody has.
         Err(_) => {
             let adapter = find(&instance, options).await?;
-            let opened = request_device(&adapter, wgpu::Features::empty(), wgpu::Limits::downlevel_defaults()).await;
+            let opened = request_device(&adapter, wgpu::Features::empty(), least_limits()).await;
             opened.map_err(|error| off(&format!("the adapter gave no device ({error})"), "update the browser or the driver"))?
         }
     };
@@ -134,9 +134,18 @@ fn wanted_limits(adapter: &wgpu::Limits) -> wgpu::Limits {
         max_compute_workgroup_size_x: adapter.max_compute_workgroup_size_x,
         max_compute_workgroup_size_y: adapter.max_compute_workgroup_size_y,
         max_compute_workgroups_per_dimension: adapter.max_compute_workgroups_per_dimension,
+        max_storage_buffers_per_shader_stage: adapter.max_storage_buffers_per_shader_stage.min(STORAGE_BUFFERS),
         ..wgpu::Limits::downlevel_defaults()
     }
 }
+
+/// The defaults that everybody has.
+fn least_limits() -> wgpu::Limits {
+    wgpu::Limits { max_storage_buffers_per_shader_stage: STORAGE_BUFFERS, ..wgpu::Limits::downlevel_defaults() }
+}
+
+/// A kernel has five at most: A, B, C, a bias and the result. WebGPU gives eight everywhere.
+const STORAGE_BUFFERS: u32 = 5;
 
 /// The maker, and what wgpu goes through, which it does not tell of the chip's family.
 #[cfg(not(target_arch = "wasm32"))]

@@ -137,19 +137,20 @@ fn add_launch(problem: &Problem, launch: &Launch, caps: &Caps, multiprocessors: 
     let scratch_bytes = scratch_bytes([m, n], items, parts);
     let scratch = |index| Binding { slot: Slot::Scratch, index, offset_bytes: 0, size_bytes: scratch_bytes };
     let (operands, ends): (Vec<_>, Vec<_>) = matrices.into_iter().partition(|binding| matches!(binding.slot, Slot::A | Slot::B));
-    // C is for the sum to add.
-    kernel.constants.retain(|(name, _)| *name != "READS_C");
+    // C and the bias are for the sum to add.
+    kernel.constants.retain(|(name, _)| !matches!(*name, "READS_C" | "READS_BIAS"));
     plan.dispatches.push(Dispatch {
         kernel,
-        params: Params { ldo, out_start: 0, k_part, ..params }.into(),
-        bindings: operands.into_iter().chain([scratch(3)]).collect(),
+        params: Params { ldo, out_start: 0, k_part, activation: 0, ..params }.into(),
+        bindings: operands.into_iter().chain([scratch(4)]).collect(),
         grid: [blocks, 1, parts * items],
     });
-    let constants = vec![("THREADS", SUM_THREADS), ("READS_C", u32::from(problem.c.is_some()))];
+    let reads = [("READS_C", u32::from(problem.c.is_some())), ("READS_BIAS", u32::from(problem.bias))];
+    let constants = [("THREADS", SUM_THREADS)].into_iter().chain(reads).collect();
     plan.dispatches.push(Dispatch {
         kernel: Kernel { id: KernelId::MatmulSum, variant: String::new(), constants },
         params: Params { k: parts, lda: ldo, alpha: 1.0, ..params }.into(),
-        // Its arguments are parts, C and the result.
+        // Its arguments are parts, C, the bias and the result.
         bindings: [scratch(0)].into_iter().chain(ends.into_iter().map(|binding| Binding { index: binding.index - 1, ..binding })).collect(),
         grid: [(items * m * (ldo / 4)).div_ceil(SUM_THREADS), 1, 1],
     });
@@ -168,7 +169,8 @@ fn launched(problem: &Problem, Launch { first, batch }: &Launch) -> Params {
     }
 }
 
-/// A plan for cuBLASLt; None for what it does not take: sums of no terms, numbers past 31 bits, and batches of two loops.
+/// A plan for cuBLASLt; None for what it does not take: sums of no terms, numbers past 31 bits, batches of two loops; nor is a bias or an
+/// activation left to it, since what is exact of the latter is not documented.
 pub fn cublaslt(problem: &Problem, caps: &Caps) -> Result<Option<Plan>> {
     let problem = &batch::merged(problem);
     within_buffers(problem, caps)?;
@@ -176,7 +178,13 @@ pub fn cublaslt(problem: &Problem, caps: &Caps) -> Result<Option<Plan>> {
     let strides = [problem.a.stride, problem.b.stride, problem.c.map_or(0, |c| c.stride), inner.a, inner.b, inner.c];
     let sizes = [problem.m, problem.k, problem.n, inner.count].map(u64::from);
     let largest = strides.into_iter().chain(sizes).max().unwrap_or(0);
-    if problem.elements() == 0 || problem.k == 0 || outer.count > 1 || largest > u64::from(i32::MAX.cast_unsigned()) {
+    if problem.elements() == 0
+        || problem.k == 0
+        || outer.count > 1
+        || problem.bias
+        || problem.activation.is_some()
+        || largest > u64::from(i32::MAX.cast_unsigned())
+    {
         return Ok(None);
     }
     let kernel = Kernel { id: KernelId::MatmulCublasLt, variant: "f32".to_owned(), constants: constants_of_layout(problem) };
@@ -191,6 +199,7 @@ fn bindings(problem: &Problem) -> Vec<Binding> {
         (Slot::A, read, problem.a_span()),
         (Slot::B, read, problem.b_span()),
         (Slot::C, problem.c.is_some(), problem.c_span()),
+        (Slot::BIAS, problem.bias, problem.n.into()),
         (Slot::Out, true, problem.elements()),
     ];
     let mut bindings = Vec::with_capacity(operands.len());

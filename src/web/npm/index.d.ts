@@ -92,7 +92,7 @@ export interface DeviceInfo {
 }
 
 /**
- * C = alpha · op(A) · op(B) + beta · C, where op is the identity or the transpose; or a batch of such products, by NumPy's rules: a tensor's
+ * activation(alpha · op(A) · op(B) + beta · C + bias), where op is the identity or the transpose; or a batch of such products, by NumPy's rules: a tensor's
  * dimensions before the last two are its batch, and those of A and B are broadcast. A tensor of one dimension is a vector, a row as A and
  * a column as B, whose dimension the result lacks.
  */
@@ -114,7 +114,14 @@ export interface MatmulOptions {
   /** Default 0: C is not read. Another value needs `c`. */
   beta?: number;
   /** The m × n matrix that `beta` scales. It is not changed. */
-  c?: Float32Array;
+  c?: Float32Array | Tensor;
+  /** n numbers that are added to each row. */
+  bias?: Float32Array | Tensor;
+  /**
+   * Applied to each element in the end, in the same kernel: ReLU; GELU as x·σ(2u) with u = √(2/π)·(x + 0.044715·x³), its usual approximation;
+   * σ(x) = 1 / (1 + e⁻ˣ); the hyperbolic tangent; SiLU as x·σ(x). Default `"none"`.
+   */
+  activation?: "none" | "relu" | "gelu" | "sigmoid" | "tanh" | "silu";
   /** Elements from one stored row of A to the next; default: its columns, and then the length must be exact. */
   lda?: number;
   /** The same for B. */
@@ -297,7 +304,7 @@ export function memory(): Promise<MemoryStats>;
  * Computes the reference by which {@link Reference.check} judges results. On the CPU, in double precision: slow for large sizes. It lets
  * other work in between, so leave the operands unchanged until it resolves.
  */
-export function reference(a: Float32Array, b: Float32Array, options: Omit<MatmulOptions, "report" | "keep">): Promise<Reference>;
+export function reference(a: Float32Array, b: Float32Array, options: Omit<MatmulOptions, "report" | "keep" | "c" | "bias"> & { c?: Float32Array; bias?: Float32Array }): Promise<Reference>;
 
 /** A matrix of `length` uniform values in [−1, 1) from a seed: the same on every machine. */
 export function random_matrix(length: number, seed: number): Promise<Float32Array>;

@@ -121,11 +121,14 @@ export class Reference {
   }
 }
 
-/** Operands as Rust takes them, an array or the number of a tensor, and the shapes of those that are tensors. */
-function operands(a, b) {
-  const [x, y] = [Tensor.of(ours, a), Tensor.of(ours, b)];
-  return { values: [x?.number ?? floats("a", a), y?.number ?? floats("b", b)], shapes: [x?.shape, y?.shape] };
-}
+/** An operand as Rust takes it: an array, or the number of a tensor. */
+const operand = (name, value) => Tensor.of(ours, value)?.number ?? floats(name, value);
+
+/** Both operands, and the shapes of those that are tensors. */
+const operands = (a, b) => ({
+  values: [operand("a", a), operand("b", b)],
+  shapes: [Tensor.of(ours, a)?.shape, Tensor.of(ours, b)?.shape],
+});
 
 export class Gpu {
   #gpu;
@@ -149,9 +152,9 @@ export class Gpu {
     let begun, shape;
     try {
       const { values, shapes } = operands(a, b);
-      const { numbers, c, report, keep, ...of_result } = to_multiply(options, shapes);
+      const { numbers, c, bias, report, keep, ...of_result } = to_multiply(options, shapes, operand);
       ({ shape } = of_result);
-      begun = core.matmul(this.#gpu, values[0], values[1], numbers, c, report, keep);
+      begun = core.matmul(this.#gpu, values[0], values[1], numbers, c, bias, report, keep);
       // A product of tensors that is queued has a number at once. Its result is where its operands are.
       if (typeof begun === "number") return new Tensor(ours, { tensor: begun, shape, backend: a.backend });
     } catch (error) {
@@ -176,8 +179,8 @@ export class Gpu {
   benchmark(a, b, options) {
     const call = () => {
       const { values, shapes } = operands(a, b);
-      const { numbers, c, signal, samples, min_ms } = to_benchmark(options, shapes);
-      return core.benchmark(this.#gpu, ...values, numbers, c, samples, min_ms, signal);
+      const { numbers, c, bias, signal, samples, min_ms } = to_benchmark(options, shapes, operand);
+      return core.benchmark(this.#gpu, ...values, numbers, c, bias, samples, min_ms, signal);
     };
     return guarded(call, options?.signal);
   }
@@ -255,7 +258,8 @@ function copy(value) {
 export async function matmul(a, b, options) {
   if (ready && !pending()) return ready.matmul(a, b, options);
   const [x, y] = [copy(a), copy(b)];
-  const z = options && typeof options === "object" ? { ...options, ...(options.c && { c: copy(options.c) }) } : options;
+  const z = options && typeof options === "object" ? { ...options } : options;
+  for (const name of ["c", "bias"]) if (z?.[name]) z[name] = copy(z[name]);
   return on_shared((gpu) => gpu.matmul(x, y, z));
 }
 
@@ -272,8 +276,8 @@ export async function reference(a, b, options) {
   await load();
   const call = () => {
     const values = [floats("a", a), floats("b", b)];
-    const { numbers, c, signal } = product(options, []);
-    return core.reference(...values, numbers, c, signal);
+    const { numbers, c, bias, signal } = product(options, [], floats);
+    return core.reference(...values, numbers, c, bias, signal);
   };
   return new Reference(ours, await guarded(call, options?.signal, core.free_reference));
 }

@@ -116,7 +116,9 @@ function stride(options, name) {
 }
 
 const STRIDES = ["lda", "ldb", "ldc", "stride_a", "stride_b", "stride_c"];
-const PRODUCT = ["m", "k", "n", "batch", "transpose_a", "transpose_b", "alpha", "beta", "c", ...STRIDES, "signal"];
+const PRODUCT = ["m", "k", "n", "batch", "transpose_a", "transpose_b", "alpha", "beta", "c", "bias", "activation", ...STRIDES, "signal"];
+/** In the order of the numbers by which Rust knows them. */
+const ACTIVATIONS = ["none", "relu", "gelu", "sigmoid", "tanh", "silu"];
 
 /** A tensor's matrices as they are stored, [rows, columns]; a vector is a row as A and a column as B. */
 function matrix(shape, transposed, is_a) {
@@ -133,10 +135,10 @@ function broadcast(a, b) {
 }
 
 /**
- * A product as Rust takes it: numbers in the order of `product` in src/web/mod.rs, the matrix that is added, and the signal; and its result's shape.
- * `shapes` are those of A and B, undefined for one that is no tensor. Queues call this ten thousand times a second: it makes few objects.
+ * A product as Rust takes it: numbers in the order of `product` in src/web/mod.rs, what is added, and the signal; and its result's shape.
+ * `shapes` are those of A and B, undefined for one that is no tensor. `operand` makes of an array or a tensor what Rust takes. Queues call this ten thousand times a second: it makes few objects.
  */
-export function product(options, shapes, names = PRODUCT) {
+export function product(options, shapes, operand, names = PRODUCT) {
   known(options, names);
   const stop = signal(options);
   const transpose_a = flag(options, "transpose_a");
@@ -147,8 +149,11 @@ export function product(options, shapes, names = PRODUCT) {
   const n = dimension(options, "n", b?.[+!transpose_b]);
   const alpha = number(options, "alpha", 1);
   const beta = number(options, "beta", 0);
-  const added = get(options, "c");
-  const c = added === undefined ? added : floats("c", added);
+  const [c, bias] = ["c", "bias"].map((name) => {
+    const added = get(options, name);
+    return added === undefined ? added : operand(name, added);
+  });
+  const activation = ACTIVATIONS.indexOf(one_of(options, "activation", ACTIVATIONS, ACTIVATIONS.join(", ")));
   const told = get(options, "batch");
   const of_arrays = told === undefined ? [] : (Array.isArray(told) ? told : [told]).map((size) => whole("batch", size));
   const batches = [0, 1].map((i) => shapes[i]?.slice(0, -2) ?? of_arrays);
@@ -156,28 +161,28 @@ export function product(options, shapes, names = PRODUCT) {
   if (told !== undefined && `${batch}` !== `${of_arrays}`) throw invalid_dimension("batch", `${of_arrays}`, `[${batch}], as the tensors' shapes say`);
   const shape = [...batch, ...(shapes[0]?.length === 1 ? [] : [m]), ...(shapes[1]?.length === 1 ? [] : [n])];
   const strides = STRIDES.map((name) => stride(options, name));
-  return { numbers: [m, k, n, +transpose_a, +transpose_b, alpha, beta, ...strides, batches[0].length, ...batches.flat()], c, signal: stop, shape };
+  return { numbers: [m, k, n, +transpose_a, +transpose_b, alpha, beta, ...strides, activation, batches[0].length, ...batches.flat()], c, bias, signal: stop, shape };
 }
 
 const MULTIPLY = [...PRODUCT, "report", "keep"];
 
 /** A product, and how its result is wanted. */
-export function to_multiply(options, shapes) {
-  const { numbers, c, shape } = product(options, shapes, MULTIPLY);
-  return { numbers, c, shape, report: flag(options, "report"), keep: flag(options, "keep") };
+export function to_multiply(options, shapes, operand) {
+  const { numbers, c, bias, shape } = product(options, shapes, operand, MULTIPLY);
+  return { numbers, c, bias, shape, report: flag(options, "report"), keep: flag(options, "keep") };
 }
 
 const BENCHMARK = [...PRODUCT, "samples", "min_ms"];
 
 /** A product, the number of samples, and the shortest time. */
-export function to_benchmark(options, shapes) {
+export function to_benchmark(options, shapes, operand) {
   const samples = number(options, "samples", 5);
   if (!(Number.isInteger(samples) && samples >= 1 && samples <= 1000)) {
     throw invalid_option("samples", describe(samples), "it must be a whole number from 1 to 1000");
   }
   const min_ms = number(options, "min_ms", 50);
   if (!(min_ms >= 0 && min_ms <= 10_000)) throw invalid_option("min_ms", describe(min_ms), "it must be from 0 to 10000");
-  return { ...product(options, shapes, BENCHMARK), samples, min_ms };
+  return { ...product(options, shapes, operand, BENCHMARK), samples, min_ms };
 }
 
 /** The sizes of a tensor's dimensions. */

@@ -57,6 +57,7 @@ const MOST_ROWS: u32 = 4096;
 
 #[wasm_bindgen(module = "/src/backend/cpu/wasm/rows.js")]
 extern "C" {
+    fn finish(values: &Float32Array, columns: u32, bias: &Float32Array, activation: u32);
     fn copy_rows(from: &Object, from_start: f64, from_stride: f64, to: &Object, to_start: f64, to_stride: f64, rows: u32, columns: u32);
 }
 
@@ -171,11 +172,11 @@ impl Engine {
         &self,
         params: &Params,
         kernel: &Kernel,
-        operands: &[Option<HostSlice<'_>>; 3],
+        operands: &[Option<HostSlice<'_>>; 4],
         HostVec(out): &mut HostVec,
     ) -> Result<()> {
         let none = Float32Array::new_with_length(0);
-        let [a, b, c] = operands.each_ref().map(|operand| operand.as_ref().map_or(&none, |values| &values.0));
+        let [a, b, c, bias] = operands.each_ref().map(|operand| operand.as_ref().map_or(&none, |values| &values.0));
         let c = (kernel.constant("READS_C") != 0).then_some(c);
         let (transpose_a, transpose_b) = (kernel.constant("TRANSPOSE_A") != 0, kernel.constant("TRANSPOSE_B") != 0);
         if out.length() == 0 {
@@ -188,6 +189,7 @@ impl Engine {
             let operands = Operands { a: &a, b: &b, params, transpose_a, transpose_b };
             self.product(&operands, c.as_ref(), &from(out, u64::from(item) * u64::from(params.m) * u64::from(params.n)));
         }
+        finish(out, params.n, bias, params.activation);
         Ok(())
     }
 
