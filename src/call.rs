@@ -1,7 +1,9 @@
 //! One product on one device: operands to where the kernel reads them, the plan, the submission. All of it happens before `start`
 //! returns, so that the caller's arrays are free again.
 
-use crate::backend::device::{Buffer, Opened, Running};
+#[cfg(not(target_arch = "wasm32"))]
+use crate::backend::Timer;
+use crate::backend::device::{Buffer, Device, Opened, Running};
 use crate::backend::{Backend, Bound, How};
 use crate::clock::Stopwatch;
 use crate::error::{Error, Result};
@@ -63,6 +65,9 @@ pub(crate) struct Started {
     pub out: Buffer,
     pub plan: Plan,
     pub upload_ms: f64,
+    /// What tells the time of each upload, if that was asked for and the device has a clock for it.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub uploads: Vec<Option<Timer>>,
 }
 
 impl<'a> Call<'a> {
@@ -83,6 +88,13 @@ impl<'a> Call<'a> {
         self.inputs.iter().fold(0, |all, input| all.rotate_left(1) ^ input.as_ref().map_or(0, Operand::fingerprint))
     }
 
+    /// Bytes of the operands that are on the host.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(crate) fn upload_bytes(&self, opened: &Opened) -> u64 {
+        let host = |operand: &Operand<'_>| if matches!(operand, Operand::Host(_)) { operand.elements() * 4 } else { 0 };
+        if opened.device.reads_host_memory() { 0 } else { self.inputs.iter().flatten().map(host).sum() }
+    }
+
     /// Queues a product of matrices that are on the device; None if this one has to be waited for.
     pub(crate) fn queue(&self, opened: &Opened) -> Result<Option<Buffer>> {
         // After a loss there is something to wait for: a fresh device.
@@ -101,6 +113,30 @@ impl<'a> Call<'a> {
 
     /// Uploads and submits.
     pub(crate) fn start(&self, opened: &Opened, how: How) -> Result<Started> {
+        self.start_with(opened, how, upload)
+    }
+
+    /// The same, timing what is uploaded.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(crate) fn start_profiled(&self, opened: &Opened, how: How) -> Result<Started> {
+        let mut timers = Vec::new();
+        let started = self.start_with(opened, how, |device, operand| match operand {
+            Some(Operand::Host(values)) if !device.reads_host_memory() => {
+                let (buffer, timer) = device.upload_timed(values)?;
+                timers.push(timer);
+                Ok(Some(buffer))
+            }
+            _ => Ok(None),
+        })?;
+        Ok(Started { uploads: timers, ..started })
+    }
+
+    fn start_with(
+        &self,
+        opened: &Opened,
+        how: How,
+        mut upload: impl FnMut(&Device, Option<&Operand<'_>>) -> Result<Option<Buffer>>,
+    ) -> Result<Started> {
         let device = &opened.device;
         if let Some(reason) = device.lost() {
             return Err(Box::new(Error::DeviceLost { reason }));
@@ -108,12 +144,8 @@ impl<'a> Call<'a> {
         let stopwatch = Stopwatch::start();
         let plan = device.plan(&self.op)?;
         let mut uploads = [const { None }; 4];
-        for (upload, input) in uploads.iter_mut().zip(&self.inputs) {
-            if let Some(Operand::Host(values)) = input
-                && !device.reads_host_memory()
-            {
-                *upload = Some(device.upload(values)?);
-            }
+        for (uploaded, input) in uploads.iter_mut().zip(&self.inputs) {
+            *uploaded = upload(device, input.as_ref())?;
         }
         let out = device.allocate(&plan, &self.op)?;
         let upload_ms = stopwatch.ms();
@@ -127,6 +159,21 @@ impl<'a> Call<'a> {
             };
         }
         let running = device.submit(&plan, &operands, &out, how)?;
-        Ok(Started { running, out, plan, upload_ms })
+        Ok(Started {
+            running,
+            out,
+            plan,
+            upload_ms,
+            #[cfg(not(target_arch = "wasm32"))]
+            uploads: Vec::new(),
+        })
+    }
+}
+
+/// Device memory for a host operand, where the kernel cannot read it in place.
+fn upload(device: &Device, operand: Option<&Operand<'_>>) -> Result<Option<Buffer>> {
+    match operand {
+        Some(Operand::Host(values)) if !device.reads_host_memory() => device.upload(values).map(Some),
+        _ => Ok(None),
     }
 }

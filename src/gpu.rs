@@ -4,6 +4,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_channel::oneshot;
 
+#[cfg(not(target_arch = "wasm32"))]
+use crate::backend::Timer;
 use crate::backend::device::Opened;
 use crate::backend::{Backend, BoxFuture, How, MemoryStats};
 use crate::call::{Call, Operand, Started};
@@ -13,6 +15,8 @@ use crate::host::{HostSlice, HostVec};
 use crate::info::{BackendId, DeviceInfo};
 use crate::ops::matmul::Matmul;
 use crate::options::Options;
+#[cfg(not(target_arch = "wasm32"))]
+use crate::profile::{Clocks, Operation, Profiler};
 use crate::select;
 use crate::tensor::{Tensor, check_length};
 
@@ -26,6 +30,19 @@ pub struct Gpu(Arc<Inner>);
 struct Inner {
     options: Options,
     state: Mutex<State>,
+    #[cfg(not(target_arch = "wasm32"))]
+    profiler: Arc<Profiler>,
+}
+
+impl Inner {
+    fn new(options: Options, opened: Arc<Opened>) -> Self {
+        Self {
+            #[cfg(not(target_arch = "wasm32"))]
+            profiler: Profiler::new(options.profile),
+            options,
+            state: Mutex::new(State { opened: Some(opened), reopening: None }),
+        }
+    }
 }
 
 struct State {
@@ -91,13 +108,13 @@ impl Gpu {
     /// [`Error::Unavailable`] if the backend asked for is not there, with the reason and what would bring it.
     pub async fn open(options: Options) -> Result<Self> {
         let opened = Arc::new(select::open(&options).await?);
-        Ok(Self(Arc::new(Inner { options, state: Mutex::new(State { opened: Some(opened), reopening: None }) })))
+        Ok(Self(Arc::new(Inner::new(options, opened))))
     }
 
     /// A handle of a device that a test made.
     #[cfg(all(test, feature = "vulkan", not(target_arch = "wasm32")))]
     pub(crate) fn with(options: Options, opened: Opened) -> Self {
-        Self(Arc::new(Inner { options, state: Mutex::new(State { opened: Some(Arc::new(opened)), reopening: None }) }))
+        Self(Arc::new(Inner::new(options, Arc::new(opened))))
     }
 
     /// The device in use.
@@ -133,7 +150,9 @@ impl Gpu {
     /// As [`matmul`](Self::matmul).
     pub async fn matmul_tensor(&self, a: impl Into<Operand<'_>>, b: impl Into<Operand<'_>>, op: &Matmul<'_>) -> Result<Tensor> {
         let call = Call::new(op, a.into(), b.into())?;
-        if let Some(tensor) = self.queue(&call)? {
+        if !self.is_profiled()
+            && let Some(tensor) = self.queue(&call)?
+        {
             return Ok(tensor);
         }
         let report = self.begin(call, Want { timed: false, keep: true })?.finish().await?;
@@ -171,19 +190,30 @@ impl Gpu {
         }
         check_length("data", values.len(), &shape)?;
         let fingerprint = values.fingerprint();
-        let tensor = match put(&opened, &values, &shape) {
+        #[cfg(not(target_arch = "wasm32"))]
+        let clock = Stopwatch::start();
+        let tensor = match put(self, &opened, &values, &shape) {
             // A fresh device will be opened.
             Err(error) if matches!(*error, Error::DeviceLost { .. }) => None,
             put => Some(put?),
         };
-        Ok(PendingTensor { gpu: self.clone(), opened, values, fingerprint, shape, tensor })
+        Ok(PendingTensor {
+            gpu: self.clone(),
+            opened,
+            values,
+            fingerprint,
+            shape,
+            tensor,
+            #[cfg(not(target_arch = "wasm32"))]
+            clock,
+        })
     }
 
     /// Queues a product of tensors whose result is kept, if there is nothing to wait for.
     pub(crate) fn queue(&self, call: &Call<'_>) -> Result<Option<Tensor>> {
         let opened = self.current()?;
         let out = call.queue(&opened)?;
-        Ok(out.map(|out| Tensor::new(call.shape.clone(), out, opened)))
+        Ok(out.map(|out| self.watched(Tensor::new(call.shape.clone(), out, opened))))
     }
 
     /// Checks, uploads and submits; what is left is waiting.
@@ -191,7 +221,8 @@ impl Gpu {
         let opened = self.current()?;
         let clock = Stopwatch::start();
         let fingerprint = if opened.info.backend.is_gpu() { call.fingerprint() } else { 0 };
-        let started = start(&call, &opened, want);
+        let want = Want { timed: want.timed || self.is_profiled(), ..want };
+        let started = start(self, &call, &opened, want);
         if let Err(error) = &started {
             // Both may go away: a lost device by a fresh one, a full one by giving back what the pool holds.
             if !matches!(**error, Error::DeviceLost { .. } | Error::OutOfMemory { .. }) {
@@ -221,6 +252,32 @@ impl Gpu {
     /// Closes this handle and its clones. Calls under way finish; later ones get [`Error::Disposed`].
     pub fn close(&self) {
         self.state().opened = None;
+    }
+
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(crate) fn profiler(&self) -> &Arc<Profiler> {
+        &self.0.profiler
+    }
+
+    #[cfg(not(target_arch = "wasm32"))]
+    fn is_profiled(&self) -> bool {
+        self.0.profiler.is_on()
+    }
+
+    /// The tensor, whose way to the host will be profiled with the rest.
+    #[cfg(not(target_arch = "wasm32"))]
+    fn watched(&self, tensor: Tensor) -> Tensor {
+        tensor.watched_by(self.profiler())
+    }
+
+    #[cfg(target_arch = "wasm32")]
+    fn watched(&self, tensor: Tensor) -> Tensor {
+        tensor
+    }
+
+    #[cfg(target_arch = "wasm32")]
+    const fn is_profiled(&self) -> bool {
+        false
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -296,16 +353,30 @@ pub(crate) struct PendingTensor<'a> {
     fingerprint: u64,
     shape: Vec<u64>,
     /// None if the device was lost already.
-    tensor: Option<Tensor>,
+    tensor: Option<Put>,
+    #[cfg(not(target_arch = "wasm32"))]
+    clock: Stopwatch,
 }
+
+/// A tensor whose values are on their way, with what tells the time of that where somebody profiles.
+#[cfg(not(target_arch = "wasm32"))]
+type Put = (Tensor, Option<Timer>);
+#[cfg(target_arch = "wasm32")]
+type Put = (Tensor,);
 
 impl PendingTensor<'_> {
     /// Waits for the device's word; after a loss, puts the matrix on a fresh device.
     pub(crate) async fn finish(self) -> Result<Tensor> {
-        let Self { gpu, opened, values, fingerprint, shape, tensor } = self;
-        if let Some(tensor) = tensor {
+        let Self { gpu, opened, values, fingerprint, shape, tensor, .. } = self;
+        if let Some(put) = tensor {
             match opened.device.synchronize().await {
-                Ok(()) => return Ok(tensor),
+                Ok(()) => {
+                    #[cfg(not(target_arch = "wasm32"))]
+                    if gpu.is_profiled() {
+                        gpu.profiler().add(Operation::of_upload((put.0.rows(), put.0.columns()), &opened.info, put.1, self.clock.ms()));
+                    }
+                    return Ok(put.0);
+                }
                 Err(error) if matches!(*error, Error::DeviceLost { .. }) => {}
                 Err(error) => return Err(error),
             }
@@ -314,27 +385,40 @@ impl PendingTensor<'_> {
         if values.fingerprint() != fingerprint {
             return Err(changed_meanwhile());
         }
-        let tensor = put(&opened, &values, &shape)?;
+        let put = put(&gpu, &opened, &values, &shape)?;
         opened.device.synchronize().await?;
-        Ok(tensor)
+        Ok(put.0)
     }
 }
 
-fn put(opened: &Arc<Opened>, values: &HostSlice<'_>, shape: &[u64]) -> Result<Tensor> {
-    Ok(Tensor::new(shape.to_vec(), opened.device.upload(values)?, Arc::clone(opened)))
+#[cfg(not(target_arch = "wasm32"))]
+fn put(gpu: &Gpu, opened: &Arc<Opened>, values: &HostSlice<'_>, shape: &[u64]) -> Result<Put> {
+    let (buffer, timer) = if gpu.is_profiled() { opened.device.upload_timed(values)? } else { (opened.device.upload(values)?, None) };
+    Ok((gpu.watched(Tensor::new(shape.to_vec(), buffer, Arc::clone(opened))), timer))
+}
+
+#[cfg(target_arch = "wasm32")]
+fn put(_gpu: &Gpu, opened: &Arc<Opened>, values: &HostSlice<'_>, shape: &[u64]) -> Result<Put> {
+    Ok((Tensor::new(shape.to_vec(), opened.device.upload(values)?, Arc::clone(opened)),))
 }
 
 fn changed_meanwhile() -> Box<Error> {
     Box::new(Error::DeviceLost { reason: "it cannot be done again, because an operand was changed meanwhile".to_owned() })
 }
 
-fn start(call: &Call<'_>, opened: &Opened, want: Want) -> Result<Option<Started>> {
+#[cfg_attr(target_arch = "wasm32", expect(unused_variables, reason = "nobody profiles in the browser"))]
+fn start(gpu: &Gpu, call: &Call<'_>, opened: &Opened, want: Want) -> Result<Option<Started>> {
     let elements = call.op.elements();
     if elements == 0 && !want.keep {
         return Ok(None);
     }
     let download = if want.keep { 0 } else { elements };
-    call.start(opened, How { repeats: 1, timed: want.timed, download }).map(Some)
+    let how = How { repeats: 1, timed: want.timed, download };
+    #[cfg(not(target_arch = "wasm32"))]
+    if gpu.is_profiled() {
+        return call.start_profiled(opened, how).map(Some);
+    }
+    call.start(opened, how).map(Some)
 }
 
 /// A product that is submitted. Dropping it gives its memory back when the device is done.
@@ -355,7 +439,7 @@ impl Pending<'_> {
         let Self { gpu, call, want, mut opened, mut started, fingerprint, clock } = self;
         let (mut lost, mut again) = (false, false);
         loop {
-            let error = match complete(&call, &opened, started, &clock).await {
+            let error = match complete(&gpu, &call, &opened, started, &clock).await {
                 Ok(report) => return Ok(Report { replayed: lost, ..report }),
                 Err(error) if again => return Err(error),
                 Err(error) => error,
@@ -375,26 +459,39 @@ impl Pending<'_> {
             if opened.info.backend.is_gpu() && call.fingerprint() != fingerprint {
                 return Err(changed_meanwhile());
             }
-            started = start(&call, &opened, want);
+            started = start(&gpu, &call, &opened, want);
             again = true;
         }
     }
 }
 
-async fn complete(call: &Call<'_>, opened: &Arc<Opened>, started: Result<Option<Started>>, clock: &Stopwatch) -> Result<Report<Output>> {
+async fn complete(
+    gpu: &Gpu,
+    call: &Call<'_>,
+    opened: &Arc<Opened>,
+    started: Result<Option<Started>>,
+    clock: &Stopwatch,
+) -> Result<Report<Output>> {
+    #[cfg(not(target_arch = "wasm32"))]
+    let mut clocks = Clocks::default();
     let (data, kernel, upload_ms, kernel_ms, device_clock) = match started? {
         None => (Output::Host(HostVec::empty()), "none".to_owned(), 0.0, 0.0, false),
-        Some(Started { running, out, plan, upload_ms }) => {
+        Some(started) => {
+            let Started { running, out, plan, upload_ms, .. } = started;
             let finished = opened.device.finish(running).await?;
+            #[cfg(not(target_arch = "wasm32"))]
+            {
+                clocks = Clocks { uploads: started.uploads, download_ms: finished.download_ms, keeps: finished.data.is_none() };
+            }
             let data = match finished.data {
                 Some(values) => Output::Host(values),
-                None => Output::Tensor(Tensor::new(call.shape.clone(), out, Arc::clone(opened))),
+                None => Output::Tensor(gpu.watched(Tensor::new(call.shape.clone(), out, Arc::clone(opened)))),
             };
             (data, plan.kernel(), upload_ms, finished.kernel_ms, finished.device_clock)
         }
     };
     let total_ms = clock.ms();
-    Ok(Report {
+    let report = Report {
         data,
         backend: opened.info.backend,
         device: opened.info.name.clone(),
@@ -406,5 +503,10 @@ async fn complete(call: &Call<'_>, opened: &Arc<Opened>, started: Result<Option<
         total_ms,
         device_clock,
         replayed: false,
-    })
+    };
+    #[cfg(not(target_arch = "wasm32"))]
+    if gpu.is_profiled() {
+        gpu.profiler().add(Operation::of_call(call, opened, &report, clocks));
+    }
+    Ok(report)
 }

@@ -128,6 +128,13 @@ impl Caps {
         max_workgroup_bytes: u32::MAX,
         max_texture_size: u32::MAX,
     };
+
+    /// The same with workgroups of at most so many invocations, but never fewer than the smallest kernel has.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub fn with_workgroup_hint(self, most: Option<u32>) -> Self {
+        let most = most.unwrap_or(u32::MAX).max(crate::plan::matmul::SMALLEST_WORKGROUP);
+        Self { max_workgroup_invocations: self.max_workgroup_invocations.min(most), ..self }
+    }
 }
 
 /// Whether a backend that is not in use could be.

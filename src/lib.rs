@@ -28,6 +28,8 @@ mod benchmark;
 #[cfg(not(target_arch = "wasm32"))]
 mod blocking;
 mod call;
+#[cfg(not(target_arch = "wasm32"))]
+mod ceilings;
 mod clock;
 #[cfg(not(target_arch = "wasm32"))]
 mod devices;
@@ -41,6 +43,8 @@ pub mod kernels;
 pub mod ops;
 mod options;
 pub mod plan;
+#[cfg(not(target_arch = "wasm32"))]
+mod profile;
 pub mod random;
 mod select;
 #[cfg(not(target_arch = "wasm32"))]
@@ -56,13 +60,19 @@ pub use benchmark::Benchmark;
 pub use blocking::default_gpu;
 pub use call::Operand;
 #[cfg(not(target_arch = "wasm32"))]
+pub use ceilings::Ceilings;
+#[cfg(not(target_arch = "wasm32"))]
 pub use devices::{AdapterInfo, Devices, devices, devices_of};
 pub use error::{Error, Result};
 pub use gpu::{Gpu, Report};
 pub use host::{HostSlice, HostVec};
 pub use info::{BackendId, Caps, DeviceInfo, DeviceKind, OtherBackend, Standing};
 pub use ops::matmul::{Activation, Matmul};
+#[cfg(not(target_arch = "wasm32"))]
+pub use options::PipelineCache;
 pub use options::{Choice, Options, PowerPreference};
+#[cfg(not(target_arch = "wasm32"))]
+pub use profile::{Operation, Phase, Profile};
 #[cfg(not(target_arch = "wasm32"))]
 pub use selector::{Refused, Selector};
 pub use tensor::Tensor;

@@ -7,6 +7,8 @@ use crate::backend::device::{Buffer, Opened};
 use crate::error::{Error, Result};
 use crate::host::HostVec;
 use crate::info::BackendId;
+#[cfg(not(target_arch = "wasm32"))]
+use crate::profile::{Operation, Profiler};
 
 /// An f32 array on the device, row-major, used in any number of products: a matrix, or a batch of them. Clones share the memory; it is given
 /// back with the last of them.
@@ -19,6 +21,8 @@ pub struct Tensor {
 struct Values {
     buffer: Buffer,
     home: Arc<Opened>,
+    #[cfg(not(target_arch = "wasm32"))]
+    profiler: Option<Arc<Profiler>>,
 }
 
 /// How many elements an array of that shape has.
@@ -38,7 +42,22 @@ pub(crate) fn check_length(argument: &'static str, length: u64, shape: &[u64]) -
 
 impl Tensor {
     pub(crate) fn new(shape: Vec<u64>, buffer: Buffer, home: Arc<Opened>) -> Self {
-        Self { shape: shape.into(), values: Arc::new(Values { buffer, home }) }
+        let values = Values {
+            buffer,
+            home,
+            #[cfg(not(target_arch = "wasm32"))]
+            profiler: None,
+        };
+        Self { shape: shape.into(), values: Arc::new(values) }
+    }
+
+    /// The same, of which nobody has a clone yet, its way to the host profiled where its handle's operations are.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(crate) fn watched_by(mut self, profiler: &Arc<Profiler>) -> Self {
+        if let Some(values) = Arc::get_mut(&mut self.values) {
+            values.profiler = Some(Arc::clone(profiler));
+        }
+        self
     }
 
     /// The sizes of all dimensions. The last one's elements are neighbours.
@@ -75,16 +94,23 @@ impl Tensor {
     /// # Errors
     /// [`Error::DeviceLost`] if the device is gone, and the values with it.
     pub async fn to_host(&self) -> Result<HostVec> {
-        let Values { buffer, home } = &*self.values;
+        let Values { buffer, home, .. } = &*self.values;
         if let Some(reason) = home.device.lost() {
             return Err(Box::new(Error::DeviceLost { reason }));
         }
-        home.device.download(buffer, elements(&self.shape)).await
+        #[cfg(not(target_arch = "wasm32"))]
+        let clock = crate::clock::Stopwatch::start();
+        let values = home.device.download(buffer, elements(&self.shape)).await?;
+        #[cfg(not(target_arch = "wasm32"))]
+        if let Some(profiler) = self.values.profiler.as_ref().filter(|profiler| profiler.is_on()) {
+            profiler.add(Operation::of_download((self.rows(), self.columns()), &home.info, clock.ms()));
+        }
+        Ok(values)
     }
 
     /// The memory, if it is on that device.
     pub(crate) fn buffer_on(&self, opened: &Opened) -> Result<&Buffer> {
-        let Values { buffer, home } = &*self.values;
+        let Values { buffer, home, .. } = &*self.values;
         if std::ptr::eq(&**home, opened) {
             return Ok(buffer);
         }

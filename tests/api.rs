@@ -378,7 +378,7 @@ fn lengths_of_batches_are_told_with_their_numbers() {
     assert_eq!(said(op(2).stride_a(7).stride_b(0)), "a has 12 elements, but at least 7 + (2 - 1) · 3 + 3 = 13 are needed");
     assert_eq!(gpu.matmul_blocking(&a, &b, &op(2).stride_b(0)).unwrap(), [3.0; 8]);
     assert_eq!(gpu.matmul_blocking(&a, &b, &op(2).stride_b(0).stride_a(1)).unwrap(), [3.0; 8]);
-    assert_eq!(gpu.matmul_blocking(&[], &[], &op(0)).unwrap(), []);
+    assert_eq!(gpu.matmul_blocking(&[], &[], &op(0)).unwrap(), [0.0; 0]);
     let error = gpu.matmul_blocking(&a, &b, &op(1 << 33).stride_a(0).stride_b(0)).unwrap_err();
     assert_eq!(error.code(), "invalid_dimension");
     let error = gpu.matmul_blocking(&a, &b, &op(1 << 31).stride_a(0).stride_b(0)).unwrap_err();

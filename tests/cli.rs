@@ -9,7 +9,18 @@ use serde_json::Value;
 /// Runs it with nothing of its environment variables but these.
 fn run_with(arguments: &[&str], variables: &[(&str, &str)]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_lapidary"));
-    for name in ["BACKEND", "ADAPTER", "POWER_PREFERENCE", "POOL_BYTES", "VENDOR_LIBRARIES"] {
+    let options = [
+        "BACKEND",
+        "ADAPTER",
+        "POWER_PREFERENCE",
+        "POOL_BYTES",
+        "VENDOR_LIBRARIES",
+        "PIPELINE_CACHE",
+        "WORKGROUP_HINT",
+        "THREADS",
+        "PROFILE",
+    ];
+    for name in options {
         command.env_remove(format!("LAPIDARY_{name}"));
     }
     command.args(arguments).envs(variables.iter().copied()).output().expect("it starts")
@@ -133,6 +144,7 @@ fn a_bench_has_times_rates_and_a_verdict() {
             assert_eq!(result[kind]["samples_ms"].as_array().unwrap().len(), 2);
         }
         assert!(result["end_to_end"]["gflops"].as_f64().unwrap() > 0.0);
+        assert!(["fma_gflops", "copy_gbs"].iter().all(|best| result["ceilings"][best].as_f64().unwrap() > 0.0), "{result}");
     }
     let value = json(&["bench", "--shapes", "600x600x600", "--backend", "simd", "--runs", "1", "--min-time", "0"]);
     let verdict = &value["results"][0]["verdict"];
@@ -169,6 +181,19 @@ fn a_bench_is_exported_in_three_formats() {
 }
 
 #[test]
+fn a_trace_holds_every_product() {
+    let path = folder("trace").join("trace.json");
+    printed(&[&SMALL_BENCH[..], &["--backend", "simd,scalar", "--trace", path.to_str().unwrap()]].concat());
+    let value: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    let events = value["traceEvents"].as_array().unwrap();
+    let count = |name: &str| events.iter().filter(|event| event["name"] == name && event["ph"] == "X").count();
+    assert_eq!((count("matmul 33x17x65"), count("matmul 8x8x8"), count("kernel")), (4, 4, 8));
+    let nowhere = folder("trace").join("no/such/folder.json");
+    let output = run(&[&SMALL_BENCH[..], &["--backend", "simd", "--trace", nowhere.to_str().unwrap()]].concat());
+    assert!(output.status.code() == Some(1) && !output.stdout.is_empty(), "what was measured is still printed");
+}
+
+#[test]
 fn a_wrong_command_line_ends_with_2() {
     assert!(refused(2, &[]).contains("a command is missing"));
     assert!(refused(2, &["polish"]).contains("there is no command polish"));
@@ -193,12 +218,15 @@ fn a_wrong_command_line_ends_with_2() {
     ] {
         refused(2, &[&["bench"], wrong].concat());
     }
+    assert!(refused(2, &["devices", "--profile"]).contains("--profile"));
+    assert!(refused(2, &["devices", "--trace", "a.json"]).contains("--trace"));
     for wrong in [&["a.npy", "b.npy"][..], &["a.npy", "-o", "c.npy"], &["a.npy", "b.npy", "c.npy", "-o", "d.npy"]] {
         refused(2, &[&["matmul"], wrong].concat());
     }
     assert!(
         refused_with(2, &["default"], &[("LAPIDARY_BACKEND", "opencl")]).contains("LAPIDARY_BACKEND is opencl, but it must be auto, cpu")
     );
+    assert!(refused_with(2, &["default"], &[("LAPIDARY_THREADS", "0")]).contains("LAPIDARY_THREADS is 0, but it must be a whole number"));
     assert!(printed(&["bench", "--help"]).contains("--min-time"));
     assert_eq!(printed(&["--version"]), format!("lapidary {}\n", env!("CARGO_PKG_VERSION")));
 }
@@ -274,6 +302,21 @@ fn files_of_every_type_and_order_are_multiplied() {
         let values: Vec<u8> = [4.0f32, 5.0, 10.0, 11.0].iter().flat_map(|x| x.to_le_bytes()).collect();
         assert_eq!(std::fs::read(c).unwrap(), npy("<f4", "False", "(2, 2)", &values));
     }
+}
+
+#[test]
+fn a_product_of_files_tells_its_parts() {
+    let folder = folder("parts");
+    let file = |name: &str| folder.join(name).to_str().unwrap().to_owned();
+    let (a, c, trace) = (file("a.npy"), file("c.npy"), file("trace.json"));
+    std::fs::write(&a, npy("<f4", "False", "(2, 2)", &[0; 16])).unwrap();
+    let arguments = ["matmul", &a, &a, "-o", &c, "--backend", "scalar", "--profile", "--trace", &trace];
+    let table = printed(&arguments);
+    assert!(table.contains("scalar matmul 2x2x2") && table.lines().all(|line| line.chars().count() <= 80), "{table}");
+    let value = json(&arguments);
+    assert_eq!((&value["profile"]["schema"], &value["profile"]["operations"][0]["size"]), (&1.into(), &"2x2x2".into()));
+    let trace: Value = serde_json::from_str(&std::fs::read_to_string(trace).unwrap()).unwrap();
+    assert!(trace["traceEvents"].is_array());
 }
 
 #[test]

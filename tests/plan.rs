@@ -6,9 +6,9 @@ use std::path::Path;
 
 use lapidary::Caps;
 use lapidary::kernels::KernelId;
-use lapidary::ops::matmul::{Batch, Level, Problem, Stored};
+use lapidary::ops::matmul::{Activation, Batch, Level, Problem, Stored};
 use lapidary::plan::matmul::{Params, compute, cublaslt, cuda, fragment};
-use lapidary::plan::{self, Dispatch, Plan, Slot};
+use lapidary::plan::{Dispatch, Plan, Slot};
 use proptest::prelude::*;
 
 /// What every WebGPU implementation has.
@@ -88,6 +88,8 @@ fn plans_are_as_written_down() {
         ("batch-shared-b", compute(&batch(plain(64, 256, 256), [1, 64], 0b10_000), &LARGE)),
         ("batch-long-k", compute(&batch(plain(32, 4096, 20), [2, 3], 0b10_001), &LARGE)),
         ("batch-past-the-binding-limit", compute(&batch(plain(2048, 2048, 2048), [2, 5], 0), &DEFAULTS)),
+        ("bias", compute(&Problem { bias: true, activation: Some(Activation::Gelu), ..plain(64, 4096, 1) }, &LARGE)),
+        ("bias-cuda", cuda(&Problem { bias: true, activation: Some(Activation::Relu), ..plain(100, 33, 75) }, &LARGE, 132)),
         ("batch-cuda", cuda(&batch(plain(256, 256, 256), [1, 64], 0), &LARGE, 132)),
         ("batch-fragment", fragment(&batch(plain(6, 9, 5), [2, 3], 0b10_001), &DEFAULTS)),
         ("fragment", fragment(&problem(100, 33, 75, false, true, true, 1), &DEFAULTS)),
@@ -152,8 +154,7 @@ fn covers(problem: &Problem, plan: &Plan) -> Result<(), String> {
 }
 
 fn params(dispatch: &Dispatch) -> Params {
-    let plan::Params::Matmul(params) = dispatch.params;
-    params
+    *dispatch.params.matmul().expect("a product's")
 }
 
 fn first_element(dispatch: &Dispatch, slot: Slot, start: u32) -> u64 {
@@ -277,6 +278,12 @@ fn what_cublaslt_does_not_take_is_left_to_the_kernel() {
     assert!(takes(&problem(3, 5, 7, false, false, false, 0)));
     assert!(!takes(&problem(3, 0, 7, false, false, true, 0)), "a sum of no terms");
     assert!(!takes(&problem(1 << 31, 1, 1, false, false, false, 0)), "past 31 bits");
+    assert!(
+        takes(&batch(problem(3, 5, 7, false, false, false, 0), [2, 3], 0b101_101)),
+        "B is shared in one loop of two, which are then one"
+    );
+    assert!(!takes(&batch(problem(3, 5, 7, true, false, false, 0), [2, 3], 0b10_001)), "two loops");
+    assert!(!takes(&Problem { bias: true, ..problem(3, 5, 7, false, false, false, 0) }), "a bias");
     assert!(!takes(&problem(0, 5, 7, false, false, false, 0)), "no result");
     let empty = cuda(&problem(0, 5, 7, false, false, false, 0), &Caps::UNLIMITED, 132).unwrap();
     assert_eq!((empty.dispatches.len(), empty.kernel().as_str()), (0, "none"));

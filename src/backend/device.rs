@@ -45,6 +45,13 @@ macro_rules! backends {
                 match self { $( $(#[$cfg])? Self::$name(device) => device.upload(values).map(Buffer::$name), )+ }
             }
 
+            #[cfg(not(target_arch = "wasm32"))]
+            fn upload_timed(&self, values: &HostSlice<'_>) -> Result<(Buffer, Option<super::Timer>)> {
+                match self {
+                    $( $(#[$cfg])? Self::$name(device) => device.upload_timed(values).map(|(buffer, timer)| (Buffer::$name(buffer), timer)), )+
+                }
+            }
+
             fn allocate(&self, plan: &Plan, op: &Op) -> Result<Buffer> {
                 match self { $( $(#[$cfg])? Self::$name(device) => device.allocate(plan, op).map(Buffer::$name), )+ }
             }
@@ -168,7 +175,7 @@ impl Device {
             BackendId::Simd | BackendId::Scalar if options.adapter.is_some_and(|index| index > 0) => {
                 Err(no_such_adapter(id, options.adapter.unwrap_or_default(), 1))
             }
-            BackendId::Simd | BackendId::Scalar => cpu::open(id, options.pool_bytes).await.map(|(device, info)| (Self::Cpu(device), info)),
+            BackendId::Simd | BackendId::Scalar => cpu::open(id, options).await.map(|(device, info)| (Self::Cpu(device), info)),
             #[cfg(all(feature = "cuda", any(target_os = "linux", target_os = "windows")))]
             BackendId::Cuda => cuda::open(options).map(|(device, info)| (Self::Cuda(device), info)),
             #[cfg(all(feature = "vulkan", not(target_arch = "wasm32")))]

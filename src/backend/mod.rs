@@ -28,6 +28,10 @@ pub(crate) type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 #[cfg(target_arch = "wasm32")]
 pub(crate) type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
 
+/// What tells how many milliseconds something took by the device's own clock, once all work so far is done; None if that failed.
+#[cfg(not(target_arch = "wasm32"))]
+pub(crate) type Timer = Box<dyn FnOnce() -> Option<f64> + Send>;
+
 /// A device's memory and time, as the rest of the crate uses them.
 ///
 /// Everything up to [`submit`](Self::submit) returns at once and reads its arguments before it does; errors that a device reports
@@ -44,6 +48,12 @@ pub(crate) trait Backend {
 
     /// Memory with the values in it.
     fn upload(&self, values: &HostSlice<'_>) -> Result<Self::Buffer>;
+
+    /// The same, with what tells the time of it; None if the device has no clock for that.
+    #[cfg(not(target_arch = "wasm32"))]
+    fn upload_timed(&self, values: &HostSlice<'_>) -> Result<(Self::Buffer, Option<Timer>)> {
+        Ok((self.upload(values)?, None))
+    }
 
     /// Memory for the result of a plan, its contents unspecified.
     fn allocate(&self, plan: &Plan, op: &Op) -> Result<Self::Buffer>;
@@ -104,6 +114,9 @@ pub(crate) struct Finished {
     pub kernel_ms: f64,
     /// Whether a clock of the device gave that time, rather than one outside.
     pub device_clock: bool,
+    /// The time of the result's way to the host by the device's clock, if it has one for that and the kernel's time was asked for.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub download_ms: Option<f64>,
 }
 
 /// Memory of a device in use.

@@ -244,7 +244,7 @@ impl<'c> Matmul<'c> {
             None => {}
         }
         if let Some(bias) = &self.bias
-            && bias.elements() != n.into()
+            && bias.elements() != u64::from(n)
         {
             let (length, formula) = (bias.elements(), "n".to_owned());
             return Err(Box::new(Error::LengthMismatch { argument: "bias", length, expected: n.into(), formula }));

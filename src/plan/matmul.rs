@@ -105,6 +105,10 @@ const TILES: [Tile; 5] = [
     Tile { m: 32, n: 32, k: 16, threads_m: 8, threads_n: 8, stages: 1, unroll: 1, speed: 0.6, fill: 3.0 },
 ];
 
+/// Invocations of the smallest kernel's workgroup.
+#[cfg(not(target_arch = "wasm32"))]
+pub(crate) const SMALLEST_WORKGROUP: u32 = 64;
+
 /// Multiprocessors assumed. No browser tells; large GPUs have 100 to 200, and smaller ones lose little by tiles smaller than they could take.
 const MULTIPROCESSORS: u64 = 128;
 
@@ -113,8 +117,8 @@ const MOST_PARTS: u32 = 64;
 
 /// What adding up the parts of a split k costs, in multiplications of a multiprocessor with the first tile: another launch, and for each element
 /// written or read. Measured as the speeds above.
-const SUM_LAUNCH: f64 = 8e5;
-const SUM_ELEMENT: f64 = 0.27;
+const SUM_LAUNCH: f64 = 1.5e6;
+const SUM_ELEMENT: f64 = 0.5;
 
 /// Invocations in a workgroup that adds up parts.
 const SUM_THREADS: u32 = 64;

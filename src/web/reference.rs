@@ -12,6 +12,7 @@ use crate::backend::cpu::wasm::{Operands, from, new_array};
 use crate::error::{Error, Result};
 use crate::info::BackendId;
 use crate::ops::matmul::Problem;
+use crate::options::Options;
 use crate::plan::matmul::Params;
 use crate::verify::{Tolerance, Verdict, gamma};
 
@@ -76,9 +77,9 @@ async fn compute(
     let exact =
         NewFloat64Array::new(elements as f64).map_err(|_| Box::new(Error::OutOfMemory { bytes: elements * 8, place: "the host" }))?;
     let exact: Float64Array = exact.unchecked_into();
-    let (cpu, _) = match cpu::open(BackendId::Simd, 0).await {
+    let (cpu, _) = match cpu::open(BackendId::Simd, &Options::default()).await {
         Ok(opened) => opened,
-        Err(_) => cpu::open(BackendId::Scalar, 0).await.map_err(|other| Error::internal(other.reason))?,
+        Err(_) => cpu::open(BackendId::Scalar, &Options::default()).await.map_err(|other| Error::internal(other.reason))?,
     };
     let params = Params {
         m: problem.m,

@@ -1,6 +1,8 @@
 //! The CPU: operands are read where they lie, and the work is done when [`submit`](Backend::submit) returns.
 
 #[cfg(not(target_arch = "wasm32"))]
+mod ceiling;
+#[cfg(not(target_arch = "wasm32"))]
 mod native;
 #[cfg(not(target_arch = "wasm32"))]
 mod scalar;
@@ -23,7 +25,8 @@ use crate::error::{Error, Result};
 use crate::host::{HostSlice, HostVec};
 use crate::info::{BackendId, Caps, DeviceInfo, DeviceKind, OtherBackend};
 use crate::ops::Op;
-use crate::plan::{self, Params, Plan, Slot};
+use crate::options::Options;
+use crate::plan::{self, Plan, Slot};
 
 /// The most that is kept of what tensors held. New memory is slow to write at first, the system clearing it page by page.
 const POOL_BYTES: u64 = 64 << 20;
@@ -44,14 +47,15 @@ pub(crate) struct Buffer {
 pub(crate) struct Running(Finished);
 
 /// Opens the path, or says why it is not there.
-pub(crate) async fn open(id: BackendId, pool_bytes: u64) -> Result<(Cpu, DeviceInfo), OtherBackend> {
+pub(crate) async fn open(id: BackendId, options: &Options) -> Result<(Cpu, DeviceInfo), OtherBackend> {
     if id == BackendId::Simd && cfg!(not(feature = "simd")) {
         return Err(OtherBackend::off(id, "this build leaves it out", "build with the feature simd"));
     }
-    let engine = engine::Engine::open(id == BackendId::Simd).await.map_err(|reason| OtherBackend::off(id, &reason, engine::REMEDY))?;
+    let engine =
+        engine::Engine::open(id == BackendId::Simd, options).await.map_err(|reason| OtherBackend::off(id, &reason, engine::REMEDY))?;
     let info = DeviceInfo {
         backend: id,
-        name: engine::Engine::name(),
+        name: engine.name(),
         vendor: String::new(),
         architecture: std::env::consts::ARCH.to_owned(),
         kind: DeviceKind::Cpu,
@@ -67,14 +71,14 @@ pub(crate) async fn open(id: BackendId, pool_bytes: u64) -> Result<(Cpu, DeviceI
         others: Vec::new(),
         generation: 1,
     };
-    Ok((Cpu { engine, pool: Pool::new(pool_bytes.min(POOL_BYTES)) }, info))
+    Ok((Cpu { engine, pool: Pool::new(options.pool_bytes.min(POOL_BYTES)) }, info))
 }
 
 /// The CPU, which is one.
 #[cfg(not(target_arch = "wasm32"))]
 pub(crate) fn list(id: BackendId) -> Result<Vec<AdapterInfo>, OtherBackend> {
     // There is nothing to open that would cost anything.
-    let (_, info) = pollster::block_on(open(id, 0))?;
+    let (_, info) = pollster::block_on(open(id, &Options::default()))?;
     Ok(vec![AdapterInfo::new(info, 0, None)])
 }
 
@@ -83,6 +87,13 @@ impl Cpu {
     fn take(&self, elements: u64) -> Result<Pooled<HostVec>> {
         // As its kind, since almost as many would not do.
         self.pool.take(elements as u32, elements * 4, || engine::array(elements))
+    }
+
+    /// How fast it copies and computes at best.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(crate) fn ceilings(&self) -> crate::ceilings::Ceilings {
+        let (simd, threads) = self.engine.resources();
+        crate::ceilings::Ceilings { copy_gbs: ceiling::copy_gbs(threads), fma_gflops: ceiling::fma_gflops(simd, threads) }
     }
 
     /// |op(A)|·|op(B)| and op(A)·op(B) in double precision, for the judging of results.
@@ -121,7 +132,7 @@ impl Backend for Cpu {
         let stopwatch = Stopwatch::start();
         let input = |slot: Slot| host(operands.get(slot.index() - Slot::A.index()).and_then(Option::as_ref));
         let [dispatch] = &plan.dispatches[..] else { return Err(Error::internal("a plan for the CPU in parts")) };
-        let Params::Matmul(params) = &dispatch.params;
+        let params = dispatch.params.matmul()?;
         let operands = [input(Slot::A)?, input(Slot::B)?, input(Slot::C)?, input(Slot::BIAS)?];
         let compute = |out: &mut HostVec| (0..how.repeats).try_for_each(|_| self.engine.matmul(params, &dispatch.kernel, &operands, out));
         let data = if how.download > 0 {
@@ -135,7 +146,14 @@ impl Backend for Cpu {
             let _ = out.values.set(kept);
             None
         };
-        Ok(Running(Finished { data, kernel_ms: stopwatch.ms(), device_clock: false }))
+        let kernel_ms = stopwatch.ms();
+        Ok(Running(Finished {
+            data,
+            kernel_ms,
+            device_clock: false,
+            #[cfg(not(target_arch = "wasm32"))]
+            download_ms: None,
+        }))
     }
 
     async fn finish(&self, running: Running) -> Result<Finished> {

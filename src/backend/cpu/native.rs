@@ -4,24 +4,33 @@ use super::scalar::{self, Matrix};
 use crate::error::{Error, Result};
 use crate::host::{HostSlice, HostVec};
 use crate::kernels::Kernel;
+use crate::options::Options;
 use crate::plan::matmul::Params;
 
 /// What would turn a missing path on.
 pub(super) const REMEDY: &str = "";
 
-/// Which path.
+/// Which path, and the most threads that it takes; 0 for all cores.
 pub(crate) struct Engine {
     simd: bool,
+    threads: usize,
 }
 
 impl Engine {
     #[expect(clippy::unused_async, reason = "the browser's engine starts a module")]
-    pub(super) async fn open(simd: bool) -> Result<Self, String> {
-        Ok(Self { simd })
+    pub(super) async fn open(simd: bool, options: &Options) -> Result<Self, String> {
+        Ok(Self { simd, threads: if simd { options.threads.map_or(0, |most| most as usize) } else { 1 } })
     }
 
-    pub(super) fn name() -> String {
-        format!("{} CPU, {} threads", std::env::consts::ARCH, std::thread::available_parallelism().map_or(1, usize::from))
+    /// Whether by vector instructions, and on how many threads.
+    pub(super) fn resources(&self) -> (bool, usize) {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        (self.simd, if self.threads == 0 { cores } else { cores.min(self.threads) })
+    }
+
+    pub(super) fn name(&self) -> String {
+        let (_, threads) = self.resources();
+        format!("{} CPU, {threads} thread{}", std::env::consts::ARCH, if threads == 1 { "" } else { "s" })
     }
 
     pub(super) fn features(&self) -> Vec<&'static str> {
@@ -44,23 +53,30 @@ impl Engine {
         if out.is_empty() || item_elements == 0 {
             return Ok(());
         }
-        let one = |(item, out): (usize, &mut [f32]), parallel: bool| {
+        let one = |(item, out): (usize, &mut [f32]), threads: usize| {
             let [a_start, b_start, c_start] = params.starts(item as u32);
-            self.product(params, kernel, [from(a, a_start), from(b, b_start), from(c, c_start)], out, parallel);
+            self.product(params, kernel, [from(a, a_start), from(b, b_start), from(c, c_start)], out, threads);
             scalar::finish(params, bias, out);
         };
         #[cfg(feature = "simd")]
-        if self.simd && params.batch as usize >= rayon::current_num_threads() {
+        {
             use rayon::prelude::*;
-            out.par_chunks_exact_mut(item_elements).enumerate().for_each(|item| one(item, false));
-            return Ok(());
+            // Each thread takes so many items after one another, where there are enough for all.
+            let (items, (_, threads)) = (params.batch as usize, self.resources());
+            if threads > 1 && items >= threads {
+                let each = items.div_ceil(threads);
+                out.par_chunks_mut(each * item_elements).enumerate().for_each(|(share, out)| {
+                    (share * each..).zip(out.chunks_exact_mut(item_elements)).for_each(|item| one(item, 1));
+                });
+                return Ok(());
+            }
         }
-        out.chunks_exact_mut(item_elements).enumerate().for_each(|item| one(item, true));
+        out.chunks_exact_mut(item_elements).enumerate().for_each(|item| one(item, self.threads));
         Ok(())
     }
 
     /// One product of a batch.
-    fn product(&self, params: &Params, kernel: &Kernel, [a, b, c]: [&[f32]; 3], out: &mut [f32], parallel: bool) {
+    fn product(&self, params: &Params, kernel: &Kernel, [a, b, c]: [&[f32]; 3], out: &mut [f32], threads: usize) {
         if kernel.constant("READS_C") != 0 {
             let n = params.n as usize;
             for (to, from) in out.chunks_exact_mut(n).zip(c.chunks(params.ldc as usize)) {
@@ -73,11 +89,11 @@ impl Engine {
         let b = Matrix::new(b, params.ldb as usize, kernel.constant("TRANSPOSE_B") != 0);
         #[cfg(feature = "simd")]
         if self.simd {
-            simd(params, [a, b], out, kernel.constant("READS_C") != 0, parallel);
+            simd(params, [a, b], out, kernel.constant("READS_C") != 0, threads);
             return;
         }
         #[cfg(not(feature = "simd"))]
-        let _ = parallel;
+        let _ = threads;
         scalar::matmul(params, a, b, out);
     }
 }
@@ -88,10 +104,11 @@ fn from(values: &[f32], start: u64) -> &[f32] {
 }
 
 #[cfg(feature = "simd")]
-fn simd(params: &Params, [a, b]: [Matrix<'_>; 2], out: &mut [f32], reads_c: bool, parallel: bool) {
+fn simd(params: &Params, [a, b]: [Matrix<'_>; 2], out: &mut [f32], reads_c: bool, threads: usize) {
     let (m, k, n) = (params.m as usize, params.k as usize, params.n as usize);
     // A thread costs some microseconds to wake: small products stay on one.
-    let parallelism = if !parallel || m * n * k < 64 * 64 * 64 { gemm::Parallelism::None } else { gemm::Parallelism::Rayon(0) };
+    let alone = threads == 1 || m * n * k < 64 * 64 * 64;
+    let parallelism = if alone { gemm::Parallelism::None } else { gemm::Parallelism::Rayon(threads) };
     // SAFETY: the op has checked that A and B span what the strides and dimensions reach, and `out` is packed m × n and borrowed
     // alone. Strides fit isize because slices do.
     unsafe {

@@ -140,7 +140,7 @@ fn assemble(context: Arc<Context>, found: &Found, driver_version: i32, options: 
         kernels: Default::default(),
         cublaslt,
         multiprocessors: found.multiprocessors.cast_unsigned(),
-        caps: info.caps.clone(),
+        caps: info.caps.clone().with_workgroup_hint(options.workgroup_hint),
         stream,
     };
     Ok((cuda, info))

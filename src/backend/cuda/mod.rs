@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex};
 pub(crate) use adapter::{list, open};
 pub(crate) use buffer::Buffer;
 
-use super::{Backend, Bound, Finished, How, MemoryStats};
+use super::{Backend, Bound, Finished, How, MemoryStats, Timer};
 use crate::error::{Error, Result};
 use crate::host::{HostSlice, HostVec};
 use crate::info::Caps;
@@ -49,6 +49,8 @@ pub(crate) struct Running {
     done: Arc<driver::Event>,
     /// Around the kernels, if their time is wanted.
     clock: Option<(driver::Event, driver::Event)>,
+    /// After the result's copy, if that is to be timed.
+    copied: Option<driver::Event>,
     staging: Option<buffer::Staging>,
     /// The plan's own room, held until the device is past it: to free it any earlier would wait.
     scratch: Option<Buffer>,
@@ -79,6 +81,14 @@ impl Backend for Cuda {
         let buffer = self.storage(values.len() * 4)?;
         self.write(&buffer, values)?;
         Ok(buffer)
+    }
+
+    fn upload_timed(&self, values: &HostSlice<'_>) -> Result<(Buffer, Option<Timer>)> {
+        let mark = || driver::Event::record(&self.stream, true).map_err(|fault| self.judge(&fault));
+        let begin = mark()?;
+        let buffer = self.upload(values)?;
+        let end = mark()?;
+        Ok((buffer, Some(Box::new(move || end.since_ms(&begin).ok()))))
     }
 
     fn allocate(&self, _plan: &Plan, op: &Op) -> Result<Buffer> {

@@ -69,8 +69,9 @@ impl Cuda {
         }
         let mut loaded = Module { module, function: std::ptr::null_mut(), context: Arc::clone(context) };
         // All kernels of an op have its name.
+        let name = CString::new(kernel.id.op()).map_err(|_| Error::internal("the kernel's name has a zero in it"))?;
         // SAFETY: the module is of the current context, and the name ends in a zero.
-        let found = unsafe { sys::cuModuleGetFunction(&raw mut loaded.function, module, c"matmul".as_ptr()) };
+        let found = unsafe { sys::cuModuleGetFunction(&raw mut loaded.function, module, name.as_ptr()) };
         check("cuModuleGetFunction", found).map_err(judge)?;
         Ok(loaded)
     }

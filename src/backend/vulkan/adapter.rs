@@ -7,7 +7,7 @@ use ash::{ext, vk};
 use gpu_allocator::vulkan::{Allocator, AllocatorCreateDesc};
 use gpu_allocator::{AllocationSizes, AllocatorDebugSettings};
 
-use super::cache::{self, Cache};
+use super::cache::Cache;
 use super::context::Context;
 use super::features;
 use super::instance::{Instance, NO_DRIVER_REMEDY, Off, version_text};
@@ -22,7 +22,7 @@ use crate::options::{Options, PowerPreference};
 /// Opens the best device, or the one that is asked for, or says why there is none.
 pub(crate) fn open(options: &Options) -> Result<(Vulkan, DeviceInfo), OtherBackend> {
     if let Some(index) = options.adapter {
-        let count = Instance::shared().and_then(|instance| read_all(&instance)).map_err(off)?.len();
+        let count = Instance::shared(options.validation).and_then(|instance| read_all(&instance)).map_err(off)?.len();
         if index as usize >= count {
             return Err(no_such_adapter(BackendId::Vulkan, index, count));
         }
@@ -33,7 +33,7 @@ pub(crate) fn open(options: &Options) -> Result<(Vulkan, DeviceInfo), OtherBacke
 /// The devices as the drivers list them, or why there are none.
 pub(crate) fn list() -> Result<Vec<AdapterInfo>, OtherBackend> {
     let list = || {
-        let instance = Instance::shared()?;
+        let instance = Instance::shared(false)?;
         let read = |read: Result<Card, Refused>| match read {
             Ok(card) => AdapterInfo::new(card.describe(&instance), card.index, Some(card.heap_bytes)),
             Err(Refused { index, name, fault }) => AdapterInfo::faulty(BackendId::Vulkan, index, name, format!("it {fault}")),
@@ -55,7 +55,7 @@ fn no_device() -> Off {
 
 fn find_and_open(options: &Options) -> Result<(Vulkan, DeviceInfo), Off> {
     let mut faults = Vec::new();
-    let instance = Instance::shared()?;
+    let instance = Instance::shared(options.validation)?;
     for card in cards(&instance, options.power_preference, options.adapter, &mut faults)? {
         let opened = card.create(&instance).and_then(|device| card.assemble(&instance, device, options));
         match opened {
@@ -245,13 +245,13 @@ impl Card {
         };
         let context = Arc::new(Context::new(Arc::clone(instance), device, self.family, allocator, self.max_allocation_bytes));
         let failed = |error: Box<crate::Error>| format!("fails at first use ({error})");
-        let cache = Cache::open(&context, &self.properties, cache::folder().as_deref()).map_err(failed)?;
+        let cache = Cache::open(&context, &self.properties, options.pipeline_cache.folder().as_deref()).map_err(failed)?;
         let opened = Vulkan {
             queue: Queue::new(&context).map_err(failed)?,
             pipelines: Pipelines::new(&context, cache),
             memory: Pool::new(options.pool_bytes),
             host_memory: Pool::new(options.pool_bytes.min(super::HOST_POOL_BYTES)),
-            caps: info.caps.clone(),
+            caps: info.caps.clone().with_workgroup_hint(options.workgroup_hint),
             clock: self.clock,
             context,
         };

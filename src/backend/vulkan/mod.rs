@@ -22,13 +22,13 @@ use std::sync::Arc;
 
 pub(crate) use adapter::{list, open};
 pub(crate) use buffer::Buffer;
-use clock::Clock;
+use clock::{Clock, Ticks};
 use context::Context;
 use queue::Queue;
 pub(crate) use submit::Running;
 
 use super::pool::Pool;
-use super::{Backend, Bound, Finished, How, MemoryStats};
+use super::{Backend, Bound, Finished, How, MemoryStats, Timer};
 use crate::error::Result;
 use crate::host::{HostSlice, HostVec};
 use crate::info::Caps;
@@ -63,6 +63,22 @@ impl Backend for Vulkan {
         let buffer = self.storage(values.len() * 4)?;
         self.write(&buffer, bytemuck::cast_slice(values.0))?;
         Ok(buffer)
+    }
+
+    fn upload_timed(&self, values: &HostSlice<'_>) -> Result<(Buffer, Option<Timer>)> {
+        let Some(clock) = self.clock else { return Ok((self.upload(values)?, None)) };
+        let ticks = Arc::new(Ticks::new(&self.context, clock)?);
+        // Counted in submissions of their own: those of a large operand go by themselves, and in no order.
+        let mark = |index| {
+            let mut recording = self.queue.record(0)?;
+            ticks.mark(recording.commands()?, index);
+            recording.hold(Arc::clone(&ticks) as _);
+            recording.submit()
+        };
+        mark(0)?;
+        let buffer = self.upload(values)?;
+        mark(1)?;
+        Ok((buffer, Some(Box::new(move || ticks.ms(0, 1).ok().flatten()))))
     }
 
     fn allocate(&self, _plan: &Plan, op: &Op) -> Result<Buffer> {

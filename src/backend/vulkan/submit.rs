@@ -92,7 +92,7 @@ impl Vulkan {
         }
         let commands = recording.commands()?;
         if let Some(ticks) = &ticks {
-            ticks.begin(commands);
+            ticks.mark(commands, 0);
         }
         let device = &self.context.device;
         for turn in 0..how.repeats {
@@ -111,13 +111,17 @@ impl Vulkan {
             }
         }
         if let Some(ticks) = &ticks {
-            ticks.end(commands);
+            ticks.mark(commands, 1);
             recording.hold(Arc::clone(ticks) as _);
         }
         let copy = match staging {
             Some(staging) => {
                 recording.barrier(KERNEL_WRITES, COPY_READS)?;
-                Some(self.copy_out(&mut recording, out, staging, how.download * 4)?)
+                let copy = self.copy_out(&mut recording, out, staging, how.download * 4)?;
+                if let Some(ticks) = &ticks {
+                    ticks.mark(commands, 2);
+                }
+                Some(copy)
             }
             None => None,
         };
@@ -192,8 +196,12 @@ impl Vulkan {
         let Running { value, started, elements, copy, later, ticks, timed } = running;
         self.queue.reached(value).await?;
         let measured = match &ticks {
-            Some(ticks) => ticks.ms(&self.context)?,
+            Some(ticks) => ticks.ms(0, 1)?,
             None => None,
+        };
+        let download_ms = match &ticks {
+            Some(ticks) if copy.is_some() => ticks.ms(1, 2)?,
+            _ => None,
         };
         let kernel_ms = measured.unwrap_or_else(|| if timed { started.ms() } else { 0.0 });
         let data = match (copy, later) {
@@ -202,7 +210,7 @@ impl Vulkan {
             (None, None) => None,
         };
         self.context.settled()?;
-        Ok(Finished { data, kernel_ms, device_clock: measured.is_some() })
+        Ok(Finished { data, kernel_ms, device_clock: measured.is_some(), download_ms })
     }
 
     pub(super) async fn read_back(&self, buffer: &Buffer, elements: u64) -> Result<HostVec> {

@@ -20,7 +20,7 @@ fn device() -> Option<(Vulkan, DeviceInfo)> {
 
 /// A device some of whose functions are others.
 fn altered(alter: impl Fn(ash::Device) -> ash::Device) -> Option<(Vulkan, DeviceInfo)> {
-    let made = Instance::shared().and_then(|instance| {
+    let made = Instance::shared(false).and_then(|instance| {
         let cards = adapter::cards(&instance, PowerPreference::HighPerformance, None, &mut Vec::new())?;
         let card = cards.first().ok_or_else(|| ("no driver has a device".to_owned(), ""))?;
         let device = alter(card.create(&instance).map_err(|fault| (fault, ""))?);

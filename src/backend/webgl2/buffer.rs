@@ -14,8 +14,8 @@ use super::commands::Commands;
 use crate::backend::pool::Pooled;
 use crate::error::{Error, Result};
 use crate::ops::Op;
+use crate::plan::Plan;
 use crate::plan::matmul::fold;
-use crate::plan::{Params, Plan};
 
 /// The pool's kind of staging buffers; that of textures is made of their number and sides.
 const STAGING: u32 = u32::MAX;
@@ -91,9 +91,8 @@ impl WebGl2 {
     /// Room for the result of a plan.
     pub(super) fn room(&self, plan: &Plan, op: &Op) -> Result<Buffer> {
         let [width, height, count] = plan.dispatches.first().map_or([1; 3], |dispatch| dispatch.grid);
-        let Some(Params::Matmul(product)) = plan.dispatches.first().map(|dispatch| dispatch.params) else {
-            return Err(Error::internal("a plan without a drawing"));
-        };
+        let Some(dispatch) = plan.dispatches.first() else { return Err(Error::internal("a plan without a drawing")) };
+        let product = dispatch.params.matmul()?;
         let (rows, columns) = match op.elements() {
             0 => (1, 0),
             _ => (u64::from(product.m) * u64::from(product.batch), product.n.into()),

@@ -15,7 +15,7 @@ use crate::options::{Options, PowerPreference};
 pub(crate) async fn open(options: &Options) -> Result<(WebGpu, DeviceInfo), OtherBackend> {
     #[cfg(target_arch = "wasm32")]
     web::check().map_err(|(reason, remedy)| off(reason, remedy))?;
-    let instance = instance();
+    let instance = instance(options);
     let adapter = find(&instance, options).await?;
     let timestamps = adapter.features() & wgpu::Features::TIMESTAMP_QUERY;
     let limits = wanted_limits(&adapter.limits());
@@ -49,8 +49,11 @@ pub(crate) async fn open(options: &Options) -> Result<(WebGpu, DeviceInfo), Othe
     let maker = vendor_and_api(&about);
     let info = describe(about, maker, device.features(), &device.limits());
     let timestamp_period_ns = device.features().contains(wgpu::Features::TIMESTAMP_QUERY).then(|| queue.get_timestamp_period());
+    let caps = info.caps.clone();
+    #[cfg(not(target_arch = "wasm32"))]
+    let caps = caps.with_workgroup_hint(options.workgroup_hint);
     let device = WebGpu {
-        caps: info.caps.clone(),
+        caps,
         timestamp_period_ns,
         pipelines: Pipelines::default(),
         pool: Pool::new(options.pool_bytes),
@@ -72,11 +75,17 @@ fn off(reason: &str, remedy: &str) -> OtherBackend {
     OtherBackend::off(BackendId::WebGpu, reason, remedy)
 }
 
-fn instance() -> wgpu::Instance {
-    #[cfg(target_arch = "wasm32")]
-    let descriptor = wgpu::InstanceDescriptor::new_without_display_handle();
-    #[cfg(not(target_arch = "wasm32"))]
-    let descriptor = wgpu::InstanceDescriptor::new_without_display_handle_from_env();
+#[cfg(target_arch = "wasm32")]
+fn instance(_: &Options) -> wgpu::Instance {
+    wgpu::Instance::new(wgpu::InstanceDescriptor::new_without_display_handle())
+}
+
+#[cfg(not(target_arch = "wasm32"))]
+fn instance(options: &Options) -> wgpu::Instance {
+    let mut descriptor = wgpu::InstanceDescriptor::new_without_display_handle_from_env();
+    if options.validation {
+        descriptor.flags |= wgpu::InstanceFlags::debugging();
+    }
     wgpu::Instance::new(descriptor)
 }
 
@@ -101,7 +110,7 @@ async fn find(instance: &wgpu::Instance, options: &Options) -> Result<wgpu::Adap
 /// The adapters of all that wgpu goes through, or why there are none.
 #[cfg(not(target_arch = "wasm32"))]
 pub(crate) fn list() -> Result<Vec<AdapterInfo>, OtherBackend> {
-    let adapters = pollster::block_on(instance().enumerate_adapters(wgpu::Backends::all()));
+    let adapters = pollster::block_on(instance(&Options::default()).enumerate_adapters(wgpu::Backends::all()));
     let describe = |(index, adapter): (u32, wgpu::Adapter)| {
         let computes = adapter.get_downlevel_capabilities().flags.contains(wgpu::DownlevelFlags::COMPUTE_SHADERS);
         let fault = (!computes).then(|| "it has no compute shaders".to_owned());

@@ -181,7 +181,13 @@ impl WebGpu {
         }
         match self.health.lost() {
             Some(reason) => Err(Box::new(Error::DeviceLost { reason })),
-            None => Ok(Finished { data, kernel_ms, device_clock }),
+            None => Ok(Finished {
+                data,
+                kernel_ms,
+                device_clock,
+                #[cfg(not(target_arch = "wasm32"))]
+                download_ms: None,
+            }),
         }
     }
 

@@ -80,9 +80,13 @@ impl Tile {
                 && scratch_bytes([m, n], items, parts) <= most_bytes
                 && u64::from(items) * u64::from(parts) <= MOST_LAYERS.into()
         };
-        let mut best = (TILES[0], 1);
+        // The smallest runs on every GPU.
+        let mut best = (TILES[TILES.len() - 1], 1);
         let mut least_ns = f64::INFINITY;
         for tile in TILES {
+            if tile.threads > caps.max_workgroup_invocations {
+                continue;
+            }
             let mut parts = 1;
             while parts == 1 || parts <= MOST_PARTS && splits(&tile, parts) {
                 let cost_ns = tile.cost_ns(shape, items, parts, multiprocessors);

@@ -179,6 +179,30 @@ export default {
     for (const tensor of [a, b, data, flat, row, column, left, right, dot, of_vectors]) tensor.dispose();
   },
 
+  "a bias and an activation": async ({ gpu, lapidary }) => {
+    const [m, k, n] = [6, 5, 9];
+    const [a, b, bias, c] = [integers(m * k, 1), integers(k * n, 2), integers(n, 3), integers(m * n, 4)];
+    const sum = product(a, b, { m, k, n, beta: 2, c }).map((x, i) => x + bias[i % n]);
+    const options = { m, k, n, beta: 2, c, bias };
+    same(await gpu.matmul(a, b, options), sum, "a bias");
+    const relu = sum.map((x) => Math.max(x, 0));
+    same(await gpu.matmul(a, b, { ...options, activation: "relu" }), relu, "and relu");
+    for (const activation of ["none", "gelu", "sigmoid", "tanh", "silu"]) {
+      const told = { ...options, alpha: 0.0625, beta: 0.125, activation };
+      const judge = await lapidary.reference(a, b, told);
+      const verdict = judge.check(await gpu.matmul(a, b, told));
+      const other = judge.check(await gpu.matmul(a, b, { ...told, activation: "relu" }));
+      assert(verdict.ok && !other.ok, `${activation}: ${JSON.stringify(verdict)}`);
+      judge.free();
+    }
+    const [x, y, d, z] = await Promise.all([gpu.tensor(a, [m, k]), gpu.tensor(b, [k, n]), gpu.tensor(c, [m, n]), gpu.tensor(bias, [n])]);
+    const kept = await gpu.matmul(x, y, { beta: 2, c: d, bias: z, activation: "relu", keep: true });
+    same(await kept.toArray(), relu, "tensors");
+    const summed = await gpu.matmul(x, y, { beta: 2, c: d, bias: z, keep: true, report: true });
+    same(await summed.data.toArray(), sum, "with a report");
+    for (const tensor of [x, y, d, z, kept, summed.data]) tensor.dispose();
+  },
+
   "tensors without elements": async ({ gpu }) => {
     const [rows, columns] = [await gpu.tensor(integers(0), [0, 5]), await gpu.tensor(integers(0), [5, 0])];
     assert(rows.rows === 0 && rows.columns === 5, "0 × 5");

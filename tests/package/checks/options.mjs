@@ -81,6 +81,16 @@ export default {
     );
   },
 
+  "a bias or an activation that is none": async ({ gpu }) => {
+    await each({ ...NOT_ARRAYS, "null": () => null }, (make) =>
+      rejects("invalid_type", () => gpu.matmul(a, b, { ...sizes, bias: make() }), /\bbias\b/),
+    );
+    await rejects("length_mismatch", () => gpu.matmul(a, b, { ...sizes, bias: new Float32Array(3) }), /\bbias\b/, /\b3\b/, /\b4\b/);
+    await each({ ...["Relu", "", 1, null, {}] }, (activation) =>
+      rejects("invalid_option", () => gpu.matmul(a, b, { ...sizes, activation }), /\bactivation\b/, /relu/),
+    );
+  },
+
   "a batch that does not go together": async ({ gpu }) => {
     const wrong = [-1, 1.5, "2", null, NaN, [2, -1], [1.5], {}];
     await each({ ...wrong }, (batch) => rejects("invalid_dimension", () => gpu.matmul(a, b, { ...sizes, batch }), /\bbatch\b/));

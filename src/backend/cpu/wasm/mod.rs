@@ -19,6 +19,7 @@ use wasm_bindgen_futures::JsFuture;
 use crate::error::{Error, Result};
 use crate::host::{HostSlice, HostVec};
 use crate::kernels::Kernel;
+use crate::options::Options;
 use crate::plan::matmul::Params;
 use sizes::{BLOCK, DEPTH, EXACT, PANEL, PANELS};
 
@@ -132,7 +133,7 @@ fn fitting(elements: usize, by: u32) -> u32 {
 }
 
 impl Engine {
-    pub(super) async fn open(simd: bool) -> Result<Self, String> {
+    pub(super) async fn open(simd: bool, _: &Options) -> Result<Self, String> {
         let levels = if simd { SIMD } else { SCALAR };
         // The one without features needs no asking.
         let known = |level: &&Level| level.features.is_empty() || WebAssembly::validate(&Uint8Array::from(level.module)).unwrap_or(false);
@@ -156,7 +157,7 @@ impl Engine {
         f64::from(self.a.buffer().unchecked_into::<js_sys::ArrayBuffer>().byte_length())
     }
 
-    pub(super) fn name() -> String {
+    pub(super) fn name(&self) -> String {
         "CPU, one thread".to_owned()
     }
 

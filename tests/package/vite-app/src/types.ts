@@ -37,7 +37,7 @@ export async function right(): Promise<void> {
   const report: MatmulReport = await matmul(a, a, { m: 1, k: 2, n: 3, report: true });
   const data: Float32Array = report.data;
   const kept: Tensor = await matmul(a, a, { m: 1, k: 2, n: 3, keep: true });
-  const batch: Float32Array = await matmul(a, a, { m: 1, k: 2, n: 3, batch: [2, 4], stride_b: 0 });
+  const batch: Float32Array = await matmul(a, a, { m: 1, k: 2, n: 3, batch: [2, 4], stride_b: 0, bias: a, activation: "gelu" });
   const again: Tensor = kept.reshape([3, 1]);
   const both: MatmulReport<Tensor> = await matmul(kept, a, { n: 3, report: true, keep: true });
 
