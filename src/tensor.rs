@@ -36,8 +36,19 @@ pub(crate) fn check_length(argument: &'static str, length: u64, shape: &[u64]) -
     if length == expected {
         return Ok(());
     }
-    let formula = shape.iter().map(u64::to_string).collect::<Vec<_>>().join(" · ");
-    Err(Box::new(Error::LengthMismatch { argument, length, expected, formula }))
+    Err(Box::new(Error::LengthMismatch { argument, length, expected, formula: joined(shape, " · ") }))
+}
+
+/// The sizes with something between them.
+pub(crate) fn joined(shape: &[u64], between: &str) -> String {
+    let mut text = String::new();
+    for size in shape {
+        if !text.is_empty() {
+            text += between;
+        }
+        text += &size.to_string();
+    }
+    text
 }
 
 impl Tensor {

@@ -279,8 +279,8 @@ fn what_cublaslt_does_not_take_is_left_to_the_kernel() {
     assert!(!takes(&problem(3, 0, 7, false, false, true, 0)), "a sum of no terms");
     assert!(!takes(&problem(1 << 31, 1, 1, false, false, false, 0)), "past 31 bits");
     assert!(
-        takes(&batch(problem(3, 5, 7, false, false, false, 0), [2, 3], 0b101_101)),
-        "B is shared in one loop of two, which are then one"
+        takes(&batch(problem(3, 5, 7, false, false, false, 0), [2, 3], 0b10_000)),
+        "B is shared in the inner of two loops, which is then rows"
     );
     assert!(!takes(&batch(problem(3, 5, 7, true, false, false, 0), [2, 3], 0b10_001)), "two loops");
     assert!(!takes(&Problem { bias: true, ..problem(3, 5, 7, false, false, false, 0) }), "a bias");

@@ -5,6 +5,7 @@
 
 use super::{MAX_ELEMENTS, dimension};
 use crate::error::{Error, Result};
+use crate::tensor::joined;
 
 /// One loop of a batch: so many items, and the elements from one of them to the next in A, B and C; 0 where all of them share one matrix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,8 +77,8 @@ impl Told {
                 (x, y) if x == y => x,
                 _ => {
                     let expected =
-                        format!("one that goes with {a:?} of a: counted from the last, each dimension the same, or one of them 1");
-                    return Err(Box::new(Error::InvalidDimension { name: "the batch of b", value: format!("{b:?}"), expected }));
+                        format!("one that goes with {} of a: counted from the last, each dimension the same, or one of them 1", list(a));
+                    return Err(Box::new(Error::InvalidDimension { name: "the batch of b", value: list(b), expected }));
                 }
             });
         }
@@ -139,6 +140,11 @@ impl Told {
         };
         Ok((batch, items))
     }
+}
+
+/// A shape in brackets.
+fn list(shape: &[u64]) -> String {
+    format!("[{}]", joined(shape, ", "))
 }
 
 /// A dimension of a shape that is counted from the last: 1 where it has none.
