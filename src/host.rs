@@ -34,6 +34,11 @@ mod native {
             Self(&self.0[start as usize..(start + length) as usize])
         }
 
+        /// A copy of the values.
+        pub(crate) fn to_vec(&self) -> Vec<f32> {
+            self.0.to_vec()
+        }
+
         /// A borrowed slice cannot change during a call: nothing to compare.
         pub(crate) fn fingerprint(&self) -> u64 {
             0
@@ -99,6 +104,11 @@ mod web {
         /// Whether there is nothing in it.
         pub fn is_empty(&self) -> bool {
             self.0.length() == 0
+        }
+
+        /// A copy of the values, in this module's memory.
+        pub(crate) fn to_vec(&self) -> Vec<f32> {
+            self.0.to_vec()
         }
 
         /// Tells a changed array from an unchanged one by its length and values spread over it: cheap, and meant for the rare

@@ -144,7 +144,7 @@ impl Backend for Cpu {
         let input = |slot: Slot| host(operands.get(slot.index() - Slot::A.index()).and_then(Option::as_ref));
         let [dispatch] = &plan.dispatches[..] else { return Err(Error::internal("a plan for the CPU in parts")) };
         let params = dispatch.params.matmul()?;
-        let operands = [input(Slot::A)?, input(Slot::B)?, input(Slot::C)?];
+        let operands = [input(Slot::A)?, input(Slot::B)?, input(Slot::C)?, input(Slot::BIAS)?];
         let compute = |out: &mut HostVec| (0..how.repeats).try_for_each(|_| self.engine.matmul(params, &dispatch.kernel, &operands, out));
         let data = if how.download > 0 {
             let mut given = engine::array(how.download)?;

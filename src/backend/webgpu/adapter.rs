@@ -73,7 +73,7 @@ async fn obtain(instance: &wgpu::Instance, options: &Options) -> Result<(wgpu::A
     }
     // Browsers differ in which limits they let one ask for: the defaults everybody has.
     let adapter = find(instance, options).await?;
-    let error = match request_device(&adapter, wgpu::Features::empty(), wgpu::Limits::downlevel_defaults()).await {
+    let error = match request_device(&adapter, wgpu::Features::empty(), least_limits()).await {
         Ok((device, queue)) => return Ok((adapter, device, queue)),
         Err(error) => error,
     };
@@ -192,14 +192,24 @@ fn wanted_limits(adapter: &wgpu::Limits) -> wgpu::Limits {
         max_compute_workgroup_size_x: adapter.max_compute_workgroup_size_x,
         max_compute_workgroup_size_y: adapter.max_compute_workgroup_size_y,
         max_compute_workgroups_per_dimension: adapter.max_compute_workgroups_per_dimension,
-        // The caller's own kernels may have more of these than the crate's.
-        #[cfg(not(target_arch = "wasm32"))]
-        max_compute_workgroup_size_z: adapter.max_compute_workgroup_size_z,
+        // A kernel of the crate has five at most; the caller's own may have more, and larger workgroups.
+        #[cfg(target_arch = "wasm32")]
+        max_storage_buffers_per_shader_stage: adapter.max_storage_buffers_per_shader_stage.min(STORAGE_BUFFERS),
         #[cfg(not(target_arch = "wasm32"))]
         max_storage_buffers_per_shader_stage: adapter.max_storage_buffers_per_shader_stage,
+        #[cfg(not(target_arch = "wasm32"))]
+        max_compute_workgroup_size_z: adapter.max_compute_workgroup_size_z,
         ..wgpu::Limits::downlevel_defaults()
     }
 }
+
+/// The defaults that everybody has.
+fn least_limits() -> wgpu::Limits {
+    wgpu::Limits { max_storage_buffers_per_shader_stage: STORAGE_BUFFERS, ..wgpu::Limits::downlevel_defaults() }
+}
+
+/// A kernel has five at most: A, B, C, a bias and the result. WebGPU gives eight everywhere.
+const STORAGE_BUFFERS: u32 = 5;
 
 /// The maker, and what wgpu goes through, which it does not tell of the chip's family.
 #[cfg(not(target_arch = "wasm32"))]
