@@ -11,12 +11,14 @@ pub use web::{HostSlice, HostVec};
 #[cfg(not(target_arch = "wasm32"))]
 mod native {
     use std::borrow::Cow;
+    use std::ops::Range;
 
     use half::f16;
     use half::slice::HalfFloatSliceExt;
     use half::vec::HalfFloatVecExt;
 
-    use crate::dtype::DType;
+    use crate::dtype::{DType, Extent};
+    use crate::error::{Error, Result};
 
     /// Row-major values that the caller holds: a slice, an array or a vector of f32 or of [`half::f16`].
     #[derive(Debug, Clone)]
@@ -74,6 +76,20 @@ mod native {
             }
         }
 
+        /// So many values from one on, which are there.
+        pub(crate) fn part(&self, start: u64, length: u64) -> HostSlice<'a> {
+            let range = start as usize..(start + length) as usize;
+            match self.0 {
+                Slice::F32(values) => f32::slice(&values[range]),
+                Slice::F16(values) => f16::slice(&values[range]),
+            }
+        }
+
+        /// A copy of the values in f32.
+        pub(crate) fn to_vec(&self) -> Vec<f32> {
+            self.widened().into_owned()
+        }
+
         /// A borrowed slice cannot change during a call: nothing to compare.
         pub(crate) fn fingerprint(&self) -> u64 {
             0
@@ -95,6 +111,14 @@ mod native {
                 Slice::F16(values) => Cow::Owned(values.to_f32_vec()),
             }
         }
+    }
+
+    /// Room for so many values.
+    fn room<T>(extent: Extent) -> Result<Vec<T>> {
+        let mut values = Vec::new();
+        let full = |_| Error::OutOfMemory { bytes: extent.bytes(), place: "the host" };
+        values.try_reserve_exact(extent.elements as usize).map_err(full)?;
+        Ok(values)
     }
 
     impl<'a, E: Element> From<&'a [E]> for HostSlice<'a> {
@@ -156,6 +180,53 @@ mod native {
         /// What the elements are.
         pub fn dtype(&self) -> DType {
             HostSlice::from(self).dtype()
+        }
+
+        /// So many zeros, if there is memory for them.
+        pub(crate) fn zeros(extent: Extent) -> Result<Self> {
+            fn zeros<T: bytemuck::Zeroable + Clone>(extent: Extent) -> Result<Vec<T>> {
+                let mut values = room(extent)?;
+                values.resize(extent.elements as usize, T::zeroed());
+                Ok(values)
+            }
+            match extent.dtype {
+                DType::F32 => zeros::<f32>(extent).map(Self::from),
+                DType::F16 => zeros::<f16>(extent).map(Self::from),
+            }
+        }
+
+        /// No values, and room for so many.
+        #[cfg(feature = "webgpu")]
+        pub(crate) fn with_room(extent: Extent) -> Result<Self> {
+            match extent.dtype {
+                DType::F32 => room::<f32>(extent).map(Self::from),
+                DType::F16 => room::<f16>(extent).map(Self::from),
+            }
+        }
+
+        /// Adds values as they lie in memory.
+        #[cfg(feature = "webgpu")]
+        pub(crate) fn extend(&mut self, bytes: &[u8]) {
+            match &mut self.0 {
+                Values::F32(values) => values.extend_from_slice(bytemuck::cast_slice(bytes)),
+                Values::F16(values) => values.extend_from_slice(bytemuck::cast_slice(bytes)),
+            }
+        }
+
+        /// Puts a packed block of the same type over the rows from `row` on and those columns of this matrix, which has rows of `stride`
+        /// elements.
+        pub(crate) fn paste(&mut self, block: &Self, stride: u64, row: u64, columns: Range<u32>) {
+            fn paste<T: Copy>(matrix: &mut [T], block: &[T], stride: u64, row: u64, columns: &Range<u32>) {
+                let rows = matrix.chunks_mut(stride as usize).skip(row as usize);
+                for (to, from) in rows.zip(block.chunks(columns.len())) {
+                    to[columns.start as usize..columns.end as usize].copy_from_slice(from);
+                }
+            }
+            match (&mut self.0, &block.0) {
+                (Values::F32(matrix), Values::F32(block)) => paste(matrix, block, stride, row, &columns),
+                (Values::F16(matrix), Values::F16(block)) => paste(matrix, block, stride, row, &columns),
+                _ => {}
+            }
         }
 
         /// The values in f32: costs nothing if that is what they are, and changes none.
@@ -232,6 +303,11 @@ mod web {
         /// What the elements are.
         pub fn dtype(&self) -> DType {
             DType::F32
+        }
+
+        /// A copy of the values, in this module's memory.
+        pub(crate) fn to_vec(&self) -> Vec<f32> {
+            self.0.to_vec()
         }
 
         /// Tells a changed array from an unchanged one by its length and values spread over it: cheap, and meant for the rare

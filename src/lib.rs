@@ -32,6 +32,8 @@ mod call;
 mod ceilings;
 mod clock;
 #[cfg(not(target_arch = "wasm32"))]
+pub mod compute;
+#[cfg(not(target_arch = "wasm32"))]
 mod devices;
 mod dtype;
 #[cfg(not(target_arch = "wasm32"))]
@@ -50,7 +52,11 @@ pub mod random;
 mod select;
 #[cfg(not(target_arch = "wasm32"))]
 mod selector;
+#[cfg(not(target_arch = "wasm32"))]
+mod split;
 mod tensor;
+#[cfg(not(target_arch = "wasm32"))]
+mod tune;
 pub mod verify;
 #[cfg(target_arch = "wasm32")]
 mod web;
@@ -70,10 +76,10 @@ pub use gpu::{Gpu, Report};
 #[cfg(not(target_arch = "wasm32"))]
 pub use host::Element;
 pub use host::{HostSlice, HostVec};
-#[cfg(not(target_arch = "wasm32"))]
-pub use info::MatrixUnit;
 pub use info::{BackendId, Caps, DeviceInfo, DeviceKind, OtherBackend, Standing};
-pub use ops::matmul::Matmul;
+#[cfg(not(target_arch = "wasm32"))]
+pub use info::{Capabilities, MatrixUnit};
+pub use ops::matmul::{Activation, Matmul};
 #[cfg(not(target_arch = "wasm32"))]
 pub use options::PipelineCache;
 pub use options::{Choice, Options, PowerPreference};
@@ -82,3 +88,5 @@ pub use profile::{Operation, Phase, Profile};
 #[cfg(not(target_arch = "wasm32"))]
 pub use selector::{Refused, Selector};
 pub use tensor::Tensor;
+#[cfg(not(target_arch = "wasm32"))]
+pub use tune::{Trial, Tuning};

@@ -6,7 +6,7 @@
 // slices are under way or in use: the copies go from global to shared memory without passing through registers. A warp owns ROWS x COLUMNS
 // pieces of 16 x 8 sums.
 //
-// Rows of A and B start at multiples of 8 elements: plan/matmul/cuda.rs copies what does not. A line outside the result repeats the last
+// Rows and items of A and B start at multiples of 8 elements: plan/matmul/cuda.rs copies what does not. A line outside the result repeats the last
 // one, and what comes of it is not stored. What is outside at the end of k is zero.
 //
 //   TRANSPOSE_A   A is stored k x m, else m x k.
@@ -115,8 +115,8 @@ struct Slices {
 };
 
 extern "C" __global__ void __launch_bounds__(THREADS) matmul(
-    const unsigned short *__restrict__ a, const unsigned short *__restrict__ b, const void *__restrict__ c, void *__restrict__ out,
-    const Params params
+    const unsigned short *__restrict__ a, const unsigned short *__restrict__ b, const void *__restrict__ c, const float *__restrict__ bias,
+    void *__restrict__ out, const Params params
 ) {
     __shared__ __align__(128) unsigned char shared[STAGES * SLICE_BYTES];
     const unsigned slices = static_cast<unsigned>(__cvta_generic_to_shared(shared));
@@ -131,7 +131,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) matmul(
 
     const size_t lda = params.lda, ldb = params.ldb;
     const size_t a_step = TRANSPOSE_A ? TILE_K * lda : TILE_K, b_step = TRANSPOSE_B ? TILE_K : TILE_K * ldb;
-    const unsigned k0 = blockIdx.z * params.k_part;
+    const unsigned item = blockIdx.z % params.batch, k0 = blockIdx.z / params.batch * params.k_part;
+    a += start(params, item, params.a_outer, params.a_inner);
+    b += start(params, item, params.b_outer, params.b_inner);
     unsigned left = params.k - k0;
     if (params.k_part > 0 && left > params.k_part) {
         left = params.k_part;
@@ -219,7 +221,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) matmul(
             const unsigned row = at / TILE_N / 16 * (ROWS * 16) + i * 16 + at / TILE_N % 16, column = at % TILE_N;
             if (row < rows && column < columns) {
                 const float4 v = *reinterpret_cast<const float4 *>(staged + at);
-                store(params, c, out, blockIdx.z, row0 + row, column0 + column, columns_stored - column, v);
+                store(params, c, bias, out, blockIdx.z, item, row0 + row, column0 + column, columns_stored - column, v);
             }
         }
     }

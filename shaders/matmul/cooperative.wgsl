@@ -99,6 +99,7 @@ fn main(
   @builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) thread: u32,
   @builtin(subgroup_id) subgroup: u32, @builtin(subgroup_invocation_id) lane: u32,
 ) {
+  let part = begin(group.z);
   let tiles_m = (params.m - 1u) / TILE_M + 1u;
   let tiles_n = (params.n - 1u) / TILE_N + 1u;
   let tile = group.y * tiles_n + group.x;
@@ -112,7 +113,7 @@ fn main(
   let own_n = subgroup % SUBGROUPS_N * (16u * FRAGMENTS_N);
 
 //# if PARTS
-  let first = group.z * params.k_part;
+  let first = part * params.k_part;
   let last = min(params.k, first + params.k_part);
 //# else
   let first = 0u;
@@ -127,10 +128,10 @@ fn main(
   let a_to_$i = a_across_$i * A_STRIDE + a_along_$i / 4u;
 //# if A_TURNED
   let a_k_$i = a_across_$i;
-  let a_from_$i = params.a_start + a_across_$i * params.lda + min(row0 + a_along_$i, (params.m - 1u) / 8u * 8u);
+  let a_from_$i = a_start() + a_across_$i * params.lda + min(row0 + a_along_$i, (params.m - 1u) / 8u * 8u);
 //# else
   let a_k_$i = a_along_$i;
-  let a_from_$i = params.a_start + min(row0 + a_across_$i, params.m - 1u) * params.lda + a_along_$i;
+  let a_from_$i = a_start() + min(row0 + a_across_$i, params.m - 1u) * params.lda + a_along_$i;
 //# end
   var a_next_$i: Eight;
 //# end
@@ -140,10 +141,10 @@ fn main(
   let b_to_$i = b_across_$i * B_STRIDE + b_along_$i / 4u;
 //# if B_TURNED
   let b_k_$i = b_along_$i;
-  let b_from_$i = params.b_start + min(column0 + b_across_$i, params.n - 1u) * params.ldb + b_along_$i;
+  let b_from_$i = b_start() + min(column0 + b_across_$i, params.n - 1u) * params.ldb + b_along_$i;
 //# else
   let b_k_$i = b_across_$i;
-  let b_from_$i = params.b_start + b_across_$i * params.ldb + min(column0 + b_along_$i, (params.n - 1u) / 8u * 8u);
+  let b_from_$i = b_start() + b_across_$i * params.ldb + min(column0 + b_along_$i, (params.n - 1u) / 8u * 8u);
 //# end
   var b_next_$i: Eight;
 //# end

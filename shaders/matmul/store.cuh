@@ -7,12 +7,34 @@ struct Params {
     unsigned a_start, b_start, c_start, out_start;
     float alpha, beta;
     unsigned k_part;
+    unsigned batch, inner;
+    unsigned a_outer, b_outer, c_outer;
+    unsigned a_inner, b_inner, c_inner;
+    unsigned bias_start, activation;
     unsigned result;
 };
 
 // What params.result may be: what C and the result are of.
 #define F32 0
 #define F16 1
+
+// Where an item of a batch starts in an operand of those strides.
+static __device__ size_t start(const Params &params, unsigned item, unsigned outer, unsigned inner) {
+    return size_t(item / params.inner) * outer + size_t(item % params.inner) * inner;
+}
+
+// The function of a number in src/ops/matmul/activation.rs.
+static __device__ float activate(unsigned activation, float x) {
+    switch (activation) {
+        // A NaN is no less than zero, and stays.
+        case 1: return x < 0.0f ? 0.0f : x;
+        case 2: return x / (1.0f + expf(-x * (1.59576912f + 0.0713548163f * x * x)));
+        case 3: return 1.0f / (1.0f + expf(-x));
+        case 4: return tanhf(x);
+        case 5: return x / (1.0f + expf(-x));
+        default: return x;
+    }
+}
 
 // An f16, of which the compiler's headers are not to be had everywhere.
 struct Half {
@@ -27,13 +49,13 @@ static __device__ float widened(Half x) {
     return y;
 }
 
-static __device__ void put(float *to, float x) { *to = x; }
-
 static __device__ Half rounded(float x) {
     Half y;
     asm("cvt.rn.f16.f32 %0, %1;" : "=h"(y.bits) : "f"(x));
     return y;
 }
+
+static __device__ void put(float *to, float x) { *to = x; }
 
 static __device__ void put(Half *to, float x) { *to = rounded(x); }
 
@@ -43,18 +65,17 @@ static __device__ void put_four(Half *to, float4 v) {
     *reinterpret_cast<ushort4 *>(to) = make_ushort4(rounded(v.x).bits, rounded(v.y).bits, rounded(v.z).bits, rounded(v.w).bits);
 }
 
+// Four elements from one on, or as many of them as are left.
 template <typename T>
-static __device__ void store_as(const Params &params, const T *c, T *out, unsigned row, unsigned column, unsigned left, float4 sum) {
-    float4 v = make_float4(params.alpha * sum.x, params.alpha * sum.y, params.alpha * sum.z, params.alpha * sum.w);
-    if (c) {
-        const T *added = c + params.c_start + size_t(row) * params.ldc + column;
-        v.x = fmaf(params.beta, widened(added[0]), v.x);
-        v.y = left > 1 ? fmaf(params.beta, widened(added[1]), v.y) : 0.0f;
-        v.z = left > 2 ? fmaf(params.beta, widened(added[2]), v.z) : 0.0f;
-        v.w = left > 3 ? fmaf(params.beta, widened(added[3]), v.w) : 0.0f;
-    }
-    T *to = out + params.out_start + size_t(row) * params.ldo + column;
-    if (left > 3 && params.ldo % 4 == 0 && params.out_start % 4 == 0) {
+static __device__ float4 four_of(const T *from, unsigned left) {
+    return make_float4(
+        widened(from[0]), left > 1 ? widened(from[1]) : 0.0f, left > 2 ? widened(from[2]) : 0.0f, left > 3 ? widened(from[3]) : 0.0f
+    );
+}
+
+template <typename T>
+static __device__ void put_some(T *to, bool aligned, unsigned left, float4 v) {
+    if (left > 3 && aligned) {
         put_four(to, v);
     } else {
         put(to, v.x);
@@ -64,15 +85,33 @@ static __device__ void store_as(const Params &params, const T *c, T *out, unsign
     }
 }
 
-// Puts four elements of a row from a column on into one of several matrices, or fewer where no more are left of the row. C is read if
-// there is one.
+// Puts four elements of a row from a column on into layer z of the result, which is an item of a batch or a part of one, or fewer where no
+// more are left of the row. C, of the batch's item of that number, and the bias, which is for a whole row, are read if there are any.
 static __device__ void store(
-    const Params &params, const void *c, void *out, unsigned part, unsigned row, unsigned column, unsigned left, float4 sum
+    const Params &params, const void *c, const float *bias, void *out, unsigned z, unsigned item, unsigned row, unsigned column,
+    unsigned left, float4 sum
 ) {
-    const size_t before = size_t(part) * params.m * params.ldo;
+    float4 v = make_float4(params.alpha * sum.x, params.alpha * sum.y, params.alpha * sum.z, params.alpha * sum.w);
+    if (c) {
+        const size_t at = start(params, item, params.c_outer, params.c_inner) + params.c_start + size_t(row) * params.ldc + column;
+        const float4 added =
+            params.result == F16 ? four_of(static_cast<const Half *>(c) + at, left) : four_of(static_cast<const float *>(c) + at, left);
+        v.x = fmaf(params.beta, added.x, v.x), v.y = fmaf(params.beta, added.y, v.y);
+        v.z = fmaf(params.beta, added.z, v.z), v.w = fmaf(params.beta, added.w, v.w);
+    }
+    if (bias) {
+        const float4 added = four_of(bias + params.bias_start + column, left);
+        v.x += added.x, v.y += added.y, v.z += added.z, v.w += added.w;
+    }
+    if (params.activation > 0) {
+        v.x = activate(params.activation, v.x), v.y = activate(params.activation, v.y);
+        v.z = activate(params.activation, v.z), v.w = activate(params.activation, v.w);
+    }
+    const size_t at = size_t(z) * params.m * params.ldo + params.out_start + size_t(row) * params.ldo + column;
+    const bool aligned = params.ldo % 4 == 0 && params.out_start % 4 == 0;
     if (params.result == F16) {
-        store_as(params, static_cast<const Half *>(c), static_cast<Half *>(out) + before, row, column, left, sum);
+        put_some(static_cast<Half *>(out) + at, aligned, left, v);
     } else {
-        store_as(params, static_cast<const float *>(c), static_cast<float *>(out) + before, row, column, left, sum);
+        put_some(static_cast<float *>(out) + at, aligned, left, v);
     }
 }

@@ -86,7 +86,7 @@ impl KernelId {
             #[cfg(not(target_arch = "wasm32"))]
             Self::MatmulCooperative => &[STORE, include_str!(concat!(env!("OUT_DIR"), "/matmul-cooperative.wgsl"))],
             #[cfg(not(target_arch = "wasm32"))]
-            Self::MatmulRound => &[include_str!(concat!(env!("OUT_DIR"), "/matmul-round.wgsl"))],
+            Self::MatmulRound => &[STORE, include_str!(concat!(env!("OUT_DIR"), "/matmul-round.wgsl"))],
             Self::MatmulPacked => &[include_str!(concat!(env!("OUT_DIR"), "/matmul-packed.frag"))],
             Self::MatmulUnfold => &[include_str!(concat!(env!("OUT_DIR"), "/matmul-unfold.frag"))],
             Self::MatmulCpu => &[],
@@ -118,7 +118,7 @@ impl Kernel {
     }
 
     /// Tells the kernel where its sums go, and whether it may store whole tiles without looking at each element, which not every kernel can.
-    pub(crate) fn finish(&mut self, stores: [Constant; 4], direct: bool) {
+    pub(crate) fn finish(&mut self, stores: [Constant; 9], direct: bool) {
         self.constants.extend(stores);
         #[cfg(not(target_arch = "wasm32"))]
         if self.id == KernelId::MatmulCooperative {

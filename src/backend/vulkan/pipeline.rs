@@ -1,5 +1,6 @@
 //! Compiled kernels, kept for the life of the device, and by a cache on disk beyond it.
 
+use std::ffi::CString;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ash::vk;
@@ -44,6 +45,9 @@ impl Checks {
     /// The crate's own kernels: plans guarantee that ranges lie in their buffers, kernels check edges themselves and read nothing that
     /// was not written, each of their loops ends, and they divide by constants.
     pub const TRUSTED: Self = Self { bounds: false, zeroes: false, loops: false, divisions: false };
+
+    /// Kernels of the caller's: as WebGPU has it, whatever they do stays within their buffers.
+    pub const ALL: Self = Self { bounds: true, zeroes: true, loops: true, divisions: true };
 }
 
 /// A shader as the driver takes it.
@@ -61,18 +65,19 @@ impl Shader {
         &self.words
     }
 
-    /// Compiles a kernel to SPIR-V.
+    /// Compiles a kernel of the crate to SPIR-V.
     pub(super) fn of(kernel: &Kernel, checks: Checks) -> Result<Self> {
         // One that tells how many invocations a subgroup has is one for matrix units.
         let lanes = kernel.constant("LANES_OF_SUBGROUP");
         let units = Capabilities::SUBGROUP | Capabilities::SHADER_FLOAT16 | Capabilities::COOPERATIVE_MATRIX;
-        // Every device packs and unpacks f16.
-        let capabilities = Capabilities::SHADER_FLOAT16_IN_FLOAT32 | if lanes > 0 { units } else { Capabilities::empty() };
-        Ok(Self { lanes, ..Self::compile(kernel.id.name(), &kernel.wgsl()?, capabilities, checks)? })
+        let capabilities = if lanes > 0 { units } else { Capabilities::empty() };
+        Ok(Self { lanes, ..Self::compile(kernel.id.name(), &kernel.wgsl()?, "main", capabilities, checks)? })
     }
 
-    /// Compiles WGSL to SPIR-V.
-    fn compile(name: &str, wgsl: &str, capabilities: Capabilities, checks: Checks) -> Result<Self> {
+    /// Compiles an entry point of WGSL to SPIR-V, which may use these capabilities beside what every device has.
+    pub(super) fn compile(name: &str, wgsl: &str, entry: &str, capabilities: Capabilities, checks: Checks) -> Result<Self> {
+        // Every device packs and unpacks f16.
+        let capabilities = capabilities | Capabilities::SHADER_FLOAT16_IN_FLOAT32;
         let fault = |what: String| Error::internal(format!("the kernel {name} does not compile: {what}"));
         let module = naga::front::wgsl::parse_str(wgsl).map_err(|error| fault(error.emit_to_string(wgsl)))?;
         // naga takes what any variable holds for something that differs between invocations, a loop's counter too, and so would allow no matrix
@@ -93,7 +98,7 @@ impl Shader {
             use_storage_input_output_16: false,
             ..Default::default()
         };
-        let entry = naga::back::spv::PipelineOptions { shader_stage: naga::ShaderStage::Compute, entry_point: "main".to_owned() };
+        let entry = naga::back::spv::PipelineOptions { shader_stage: naga::ShaderStage::Compute, entry_point: entry.to_owned() };
         let words = naga::back::spv::write_vec(&module, &info, &options, Some(&entry)).map_err(|error| fault(error.to_string()))?;
         let bindings = module.global_variables.iter().filter_map(|(_, variable)| {
             let kind = match variable.space {
@@ -117,16 +122,25 @@ impl Pipelines {
         if let Some((_, pipeline)) = known.iter().find(|(variant, _)| variant == kernel) {
             return Ok(Arc::clone(pipeline));
         }
-        let shader = Shader::of(kernel, self.checks)?;
-        let pipeline = Arc::new(Pipeline::new(&self.context, &shader, self.cache.handle())?);
+        let pipeline = self.made(&Shader::of(kernel, self.checks)?, "main")?;
         known.push((kernel.clone(), Arc::clone(&pipeline)));
+        Ok(pipeline)
+    }
+
+    /// A pipeline that is its caller's to keep.
+    pub(super) fn make(&self, name: &str, wgsl: &str, entry: &str, checks: Checks) -> Result<Arc<Pipeline>> {
+        self.made(&Shader::compile(name, wgsl, entry, Capabilities::empty(), checks)?, entry)
+    }
+
+    fn made(&self, shader: &Shader, entry: &str) -> Result<Arc<Pipeline>> {
+        let pipeline = Arc::new(Pipeline::new(&self.context, shader, entry, self.cache.handle())?);
         self.cache.save();
         Ok(pipeline)
     }
 }
 
 impl Pipeline {
-    fn new(context: &Arc<Context>, shader: &Shader, cache: vk::PipelineCache) -> Result<Self> {
+    fn new(context: &Arc<Context>, shader: &Shader, entry: &str, cache: vk::PipelineCache) -> Result<Self> {
         let device = &context.device;
         let mut made = Self {
             handle: vk::Pipeline::null(),
@@ -149,10 +163,11 @@ impl Pipeline {
         let info = vk::PipelineLayoutCreateInfo::default().set_layouts(&layouts);
         // SAFETY: the layout was just made.
         made.layout = context.check("vkCreatePipelineLayout", unsafe { device.create_pipeline_layout(&info, None) })?;
+        let name = CString::new(entry).map_err(|_| Error::internal("an entry point with a zero in its name"))?;
         let info = vk::ShaderModuleCreateInfo::default().code(&shader.words);
         // SAFETY: naga has validated the module, and writes valid SPIR-V.
         let module = context.check("vkCreateShaderModule", unsafe { device.create_shader_module(&info, None) })?;
-        let mut stage = vk::PipelineShaderStageCreateInfo::default().stage(vk::ShaderStageFlags::COMPUTE).module(module).name(c"main");
+        let mut stage = vk::PipelineShaderStageCreateInfo::default().stage(vk::ShaderStageFlags::COMPUTE).module(module).name(&name);
         let mut size = vk::PipelineShaderStageRequiredSubgroupSizeCreateInfo::default().required_subgroup_size(shader.lanes);
         if shader.lanes > 0 {
             stage = stage.flags(vk::PipelineShaderStageCreateFlags::REQUIRE_FULL_SUBGROUPS).push_next(&mut size);

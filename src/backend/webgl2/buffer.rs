@@ -52,7 +52,7 @@ impl Drop for Raw {
 /// Memory of the device. What it holds may change its form.
 pub(crate) struct Buffer(RefCell<Rc<Matrix>>);
 
-/// A matrix in textures: row i is in texture i mod `count`, each row padded to whole texels.
+/// A matrix in textures: row i is in texture i mod `count`, each row padded to whole texels. A batch is its matrices one below the other.
 pub(super) struct Matrix {
     pub raw: Pooled<Raw>,
     pub count: u32,
@@ -91,8 +91,12 @@ impl WebGl2 {
     /// Room for the result of a plan.
     pub(super) fn room(&self, plan: &Plan, op: &Op) -> Result<Buffer> {
         let [width, height, count] = plan.dispatches.first().map_or([1; 3], |dispatch| dispatch.grid);
-        // What has blocks of a single row is a row, or a column computed as one.
-        let (rows, columns) = if count == 1 { (1, op.elements()) } else { op.shape() };
+        let Some(dispatch) = plan.dispatches.first() else { return Err(Error::internal("a plan without a drawing")) };
+        let product = dispatch.params.matmul()?;
+        let (rows, columns) = match op.elements() {
+            0 => (1, 0),
+            _ => (u64::from(product.m) * u64::from(product.batch), product.n.into()),
+        };
         Ok(Buffer::new(Matrix { raw: self.textures(count, width, height)?, count, width, height, rows, columns }))
     }
 
@@ -105,7 +109,7 @@ impl WebGl2 {
     /// The matrix in an operand's form.
     pub(super) fn operand(&self, buffer: &Buffer) -> Result<Rc<Matrix>> {
         let matrix = buffer.matrix();
-        if matrix.count == 1 {
+        if matrix.count == 1 && (matrix.rows <= 1 || matrix.columns.is_multiple_of(4)) {
             return Ok(matrix);
         }
         let flat = Rc::new(self.unfold(&matrix)?);

@@ -45,10 +45,10 @@ impl WebGl2 {
         let [dispatch] = &plan.dispatches[..] else { return Err(Error::internal("a plan of several drawings")) };
         let out = out.matrix();
         let product = *dispatch.params.matmul()?;
-        let mut params = bytemuck::cast::<_, [u32; 14]>(product).to_vec();
+        let mut params = bytemuck::cast::<_, [u32; 24]>(product).to_vec();
         params.push(out.width.ilog2());
-        params.resize(21, 0);
-        let mut matrices = [const { None }; 3];
+        params.resize(33, 0);
+        let mut matrices = [const { None }; 4];
         for binding in &dispatch.bindings {
             let index = binding.index as usize;
             let operand = operands.get(binding.slot.index() - Slot::A.index());
@@ -56,11 +56,11 @@ impl WebGl2 {
                 return Err(Error::internal("an operand is not on the GPU"));
             };
             let matrix = self.operand(buffer)?;
-            params[15 + index * 2..][..2].copy_from_slice(&matrix.log2_and_mask());
+            params[25 + index * 2..][..2].copy_from_slice(&matrix.log2_and_mask());
             *place = Some(matrix);
         }
         let samplers = matrices.each_ref().map(|matrix| matrix.as_ref().and_then(|matrix| matrix.raw.memory.textures().first().copied()));
-        let program = self.program(&dispatch.kernel, "a b c")?;
+        let program = self.program(&dispatch.kernel, "a b c bias")?;
         let number = self.number();
         for _ in 0..how.repeats {
             self.draw(&program, &params, &samplers, &out, product.k);

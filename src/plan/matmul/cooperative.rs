@@ -68,11 +68,11 @@ impl Tile {
     }
 
     /// The time of a product in arbitrary units, as for the tiled kernel.
-    fn cost(&self, [m, k, n]: [u32; 3], parts: u32) -> f64 {
-        let workgroups = u64::from(m.div_ceil(self.m)) * u64::from(n.div_ceil(self.n)) * u64::from(parts);
+    fn cost(&self, [m, k, n]: [u32; 3], items: u32, parts: u32) -> f64 {
+        let workgroups = u64::from(m.div_ceil(self.m)) * u64::from(n.div_ceil(self.n)) * u64::from(items) * u64::from(parts);
         let rounds = workgroups.div_ceil(PARALLEL_WORKGROUPS);
         let work = rounds as f64 * f64::from(self.m * self.n) * f64::from(k.div_ceil(parts)) / self.speed;
-        let moved = f64::from(2 * parts + 1) * f64::from(m) * f64::from(n);
+        let moved = f64::from(2 * parts + 1) * f64::from(items) * f64::from(m) * f64::from(n);
         if parts > 1 { work + SUM_LAUNCH + SUM_ELEMENT * moved } else { work }
     }
 }
@@ -91,8 +91,8 @@ pub(super) fn step(problem: &Problem, params: Params, operands: [Binding; 2], ca
             continue;
         }
         let mut parts = 1;
-        while parts == 1 || parts <= MOST_PARTS && k / parts >= 4 * tile.k && super::has_room([m, n], parts, caps) {
-            let cost = tile.cost([m, k, n], parts);
+        while parts == 1 || parts <= MOST_PARTS && k / parts >= 4 * tile.k && super::has_room([m, n], params.batch, parts, caps) {
+            let cost = tile.cost([m, k, n], params.batch, parts);
             if best.is_none_or(|(least, ..)| cost < least) {
                 best = Some((cost, tile, parts));
             }
@@ -105,7 +105,7 @@ pub(super) fn step(problem: &Problem, params: Params, operands: [Binding; 2], ca
     let lines = |turned: bool, side: u32| if turned { (tile.k, side) } else { (side, tile.k) };
     let (a_lines, a_line) = lines(problem.transpose_a, tile.m);
     let (b_lines, b_line) = lines(!problem.transpose_b, tile.n);
-    let vec8 = |start: u32, stride: u32| u32::from(start.is_multiple_of(VECTOR) && stride.is_multiple_of(VECTOR));
+    let vec8 = |numbers: [u32; 4]| u32::from(numbers.iter().all(|number| number.is_multiple_of(VECTOR)));
     let constants = vec![
         ("TILE_M", tile.m),
         ("TILE_N", tile.n),
@@ -125,8 +125,8 @@ pub(super) fn step(problem: &Problem, params: Params, operands: [Binding; 2], ca
         ("B_LINE", b_line),
         ("A_TURNED", u32::from(problem.transpose_a)),
         ("B_TURNED", u32::from(problem.transpose_b)),
-        ("A_VEC8", vec8(params.a_start, params.lda)),
-        ("B_VEC8", vec8(params.b_start, params.ldb)),
+        ("A_VEC8", vec8([params.a_start, params.lda, params.a_outer, params.a_inner])),
+        ("B_VEC8", vec8([params.b_start, params.ldb, params.b_outer, params.b_inner])),
     ];
     let variant = format!("{}x{}x{}", tile.m, tile.n, tile.k);
     let kernel = Kernel { id: KernelId::MatmulCooperative, variant, constants };
