@@ -105,7 +105,10 @@ impl Gpu {
     /// # Errors
     /// [`Error::Disposed`] after [`close`](Self::close).
     pub fn info(&self) -> Result<DeviceInfo> {
-        Ok(self.current()?.info.clone())
+        let opened = self.current()?;
+        let mut info = opened.info.clone();
+        opened.device.update(&mut info);
+        Ok(info)
     }
 
     /// C = α·op(A)·op(B) + β·C; see [`Matmul`].
@@ -200,7 +203,7 @@ impl Gpu {
     pub(crate) fn begin<'a>(&self, call: Call<'a>, want: Want) -> Result<Pending<'a>> {
         let opened = self.current()?;
         let clock = Stopwatch::start();
-        let fingerprint = if opened.info.backend.is_gpu() { call.fingerprint() } else { 0 };
+        let fingerprint = if may_read_again(&call, &opened) { call.fingerprint() } else { 0 };
         let started = start(&call, &opened, want);
         if let Err(error) = &started {
             // Both may go away: a lost device by a fresh one, a full one by giving back what the pool holds.
@@ -334,6 +337,11 @@ fn put(opened: &Arc<Opened>, values: &HostSlice<'_>, rows: u64, columns: u64) ->
     Ok(Tensor::new(rows, columns, opened.device.upload(values)?, Arc::clone(opened)))
 }
 
+/// Whether a call reads its operands after it returned, if it has to be done again: a small product on the CPU is done by then.
+fn may_read_again(call: &Call<'_>, opened: &Opened) -> bool {
+    opened.info.backend.is_gpu() || call.op.elements() >= 64 * 64
+}
+
 fn changed_meanwhile() -> Box<Error> {
     Box::new(Error::DeviceLost { reason: "it cannot be done again, because an operand was changed meanwhile".to_owned() })
 }
@@ -379,10 +387,13 @@ impl Pending<'_> {
                     }
                     lost = true;
                 }
-                Error::OutOfMemory { .. } if opened.device.memory().pooled_bytes > 0 => opened.device.trim(),
+                // On the CPU it may be a worker that found no room: then none are left, and the next try is without.
+                Error::OutOfMemory { .. } if opened.device.memory().pooled_bytes > 0 || !opened.info.backend.is_gpu() => {
+                    opened.device.trim();
+                }
                 _ => return Err(error),
             }
-            if opened.info.backend.is_gpu() && call.fingerprint() != fingerprint {
+            if may_read_again(&call, &opened) && call.fingerprint() != fingerprint {
                 return Err(changed_meanwhile());
             }
             started = start(&call, &opened, want);

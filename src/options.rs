@@ -42,6 +42,9 @@ pub struct Options {
     /// Whether a maker's library may compute where one is installed (cuBLASLt on CUDA). Without, kernels of this crate do.
     #[cfg(not(target_arch = "wasm32"))]
     pub vendor_libraries: bool,
+    /// The most threads that the CPU computes on in the browser; None for as many as there are cores. 1 starts no workers.
+    #[cfg(target_arch = "wasm32")]
+    pub threads: Option<u32>,
 }
 
 impl Default for Options {
@@ -54,6 +57,8 @@ impl Default for Options {
             pool_bytes: 512 << 20,
             #[cfg(not(target_arch = "wasm32"))]
             vendor_libraries: true,
+            #[cfg(target_arch = "wasm32")]
+            threads: None,
         }
     }
 }

@@ -168,7 +168,7 @@ impl Device {
             BackendId::Simd | BackendId::Scalar if options.adapter.is_some_and(|index| index > 0) => {
                 Err(no_such_adapter(id, options.adapter.unwrap_or_default(), 1))
             }
-            BackendId::Simd | BackendId::Scalar => cpu::open(id, options.pool_bytes).await.map(|(device, info)| (Self::Cpu(device), info)),
+            BackendId::Simd | BackendId::Scalar => cpu::open(id, options).await.map(|(device, info)| (Self::Cpu(device), info)),
             #[cfg(all(feature = "cuda", any(target_os = "linux", target_os = "windows")))]
             BackendId::Cuda => cuda::open(options).map(|(device, info)| (Self::Cuda(device), info)),
             #[cfg(all(feature = "vulkan", not(target_arch = "wasm32")))]
@@ -200,6 +200,17 @@ impl Device {
             #[allow(unreachable_patterns, reason = "with all backends built in there is no other")]
             other => Err(absent(other)),
         }
+    }
+
+    /// The device as it is now.
+    pub(crate) fn update(&self, info: &mut DeviceInfo) {
+        #[cfg(target_arch = "wasm32")]
+        #[allow(irrefutable_let_patterns, reason = "with one backend there is no other")]
+        if let Self::Cpu(cpu) = self {
+            info.name = cpu.name();
+        }
+        #[cfg(not(target_arch = "wasm32"))]
+        let _ = info;
     }
 
     /// Whether kernels read operands where the host has them.

@@ -8,10 +8,11 @@ use wasm_bindgen::prelude::*;
 use super::registry::Registry;
 use super::{Signal, convert, product, promise, turn};
 use crate::backend::cpu;
-use crate::backend::cpu::wasm::{Operands, new_array};
+use crate::backend::cpu::wasm::{new_array, reference_job};
 use crate::error::{Error, Result};
 use crate::info::BackendId;
 use crate::ops::matmul::Problem;
+use crate::options::Options;
 use crate::plan::matmul::Params;
 use crate::verify::{Tolerance, Verdict, gamma};
 
@@ -73,9 +74,10 @@ async fn compute(
     let exact =
         NewFloat64Array::new(elements as f64).map_err(|_| Box::new(Error::OutOfMemory { bytes: elements * 8, place: "the host" }))?;
     let exact: Float64Array = exact.unchecked_into();
-    let (cpu, _) = match cpu::open(BackendId::Simd, 0).await {
+    let options = Options { threads: Some(1), ..Options::default() };
+    let (cpu, _) = match cpu::open(BackendId::Simd, &options).await {
         Ok(opened) => opened,
-        Err(_) => cpu::open(BackendId::Scalar, 0).await.map_err(|other| Error::internal(other.reason))?,
+        Err(_) => cpu::open(BackendId::Scalar, &options).await.map_err(|other| Error::internal(other.reason))?,
     };
     let params = Params {
         m: problem.m,
@@ -85,10 +87,10 @@ async fn compute(
         ldb: problem.b.stride as u32,
         ..Params::default()
     };
-    let operands = Operands { a, b, params: &params, transpose_a: problem.transpose_a, transpose_b: problem.transpose_b };
+    let job = reference_job(a, b, &params, [problem.transpose_a, problem.transpose_b]);
     let mut clock = crate::clock::Stopwatch::start();
     for block in cpu.engine().blocks(problem.m, problem.n) {
-        cpu.engine().reference_block(&operands, block, &exact, &magnitude);
+        cpu.engine().reference_block(&job, block, &exact, &magnitude);
         // The page or the worker has other things to do as well: a message to stop, for one.
         if clock.ms() > 50.0 {
             turn(signal).await?;

@@ -12,7 +12,7 @@ use native as engine;
 #[cfg(target_arch = "wasm32")]
 use wasm as engine;
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use super::pool::{Pool, Pooled};
 use super::{Backend, Bound, Finished, How, MemoryStats};
@@ -23,6 +23,7 @@ use crate::error::{Error, Result};
 use crate::host::{HostSlice, HostVec};
 use crate::info::{BackendId, Caps, DeviceInfo, DeviceKind, OtherBackend};
 use crate::ops::Op;
+use crate::options::Options;
 use crate::plan::{self, Params, Plan, Slot};
 
 /// The most that is kept of what tensors held. New memory is slow to write at first, the system clearing it page by page.
@@ -37,21 +38,27 @@ pub(crate) struct Cpu {
 /// A tensor's values: written once, by the upload or by what it is the result of.
 pub(crate) struct Buffer {
     elements: u64,
-    values: OnceLock<Pooled<HostVec>>,
+    /// Shared with who is still at work on them.
+    values: Arc<OnceLock<Pooled<HostVec>>>,
 }
 
-/// Work that is done already.
-pub(crate) struct Running(Finished);
+/// Work that is done already, unless other threads are at it.
+pub(crate) enum Running {
+    Done(Finished),
+    #[cfg(target_arch = "wasm32")]
+    Underway(wasm::threads::Underway),
+}
 
 /// Opens the path, or says why it is not there.
-pub(crate) async fn open(id: BackendId, pool_bytes: u64) -> Result<(Cpu, DeviceInfo), OtherBackend> {
+pub(crate) async fn open(id: BackendId, options: &Options) -> Result<(Cpu, DeviceInfo), OtherBackend> {
     if id == BackendId::Simd && cfg!(not(feature = "simd")) {
         return Err(OtherBackend::off(id, "this build leaves it out", "build with the feature simd"));
     }
-    let engine = engine::Engine::open(id == BackendId::Simd).await.map_err(|reason| OtherBackend::off(id, &reason, engine::REMEDY))?;
+    let engine =
+        engine::Engine::open(id == BackendId::Simd, options).await.map_err(|reason| OtherBackend::off(id, &reason, engine::REMEDY))?;
     let info = DeviceInfo {
         backend: id,
-        name: engine::Engine::name(),
+        name: engine.name(),
         vendor: String::new(),
         architecture: std::env::consts::ARCH.to_owned(),
         kind: DeviceKind::Cpu,
@@ -67,14 +74,14 @@ pub(crate) async fn open(id: BackendId, pool_bytes: u64) -> Result<(Cpu, DeviceI
         others: Vec::new(),
         generation: 1,
     };
-    Ok((Cpu { engine, pool: Pool::new(pool_bytes.min(POOL_BYTES)) }, info))
+    Ok((Cpu { engine, pool: Pool::new(options.pool_bytes.min(POOL_BYTES)) }, info))
 }
 
 /// The CPU, which is one.
 #[cfg(not(target_arch = "wasm32"))]
 pub(crate) fn list(id: BackendId) -> Result<Vec<AdapterInfo>, OtherBackend> {
     // There is nothing to open that would cost anything.
-    let (_, info) = pollster::block_on(open(id, 0))?;
+    let (_, info) = pollster::block_on(open(id, &Options::default()))?;
     Ok(vec![AdapterInfo::new(info, 0, None)])
 }
 
@@ -82,7 +89,13 @@ impl Cpu {
     /// Memory of exactly so many elements, whatever they are.
     fn take(&self, elements: u64) -> Result<Pooled<HostVec>> {
         // As its kind, since almost as many would not do.
-        self.pool.take(elements as u32, elements * 4, || engine::array(elements))
+        self.pool.take(elements as u32, elements * 4, || self.engine.kept(elements))
+    }
+
+    /// What the path is called now: threads may have failed since it was opened.
+    #[cfg(target_arch = "wasm32")]
+    pub(crate) fn name(&self) -> String {
+        self.engine.name()
     }
 
     /// |op(A)|·|op(B)| and op(A)·op(B) in double precision, for the judging of results.
@@ -104,17 +117,17 @@ impl Backend for Cpu {
 
     fn plan(&self, op: &Op) -> Result<Plan> {
         let Op::Matmul(problem) = op;
-        Ok(plan::matmul::cpu(problem, self.engine.variant()))
+        Ok(plan::matmul::cpu(problem, self.engine.variant(), self.engine.threads(problem)))
     }
 
     fn upload(&self, values: &HostSlice<'_>) -> Result<Buffer> {
         let mut copy = self.take(values.len())?;
         engine::copy(values, &mut copy);
-        Ok(Buffer { elements: values.len(), values: copy.into() })
+        Ok(Buffer { elements: values.len(), values: Arc::new(copy.into()) })
     }
 
     fn allocate(&self, _plan: &Plan, op: &Op) -> Result<Buffer> {
-        Ok(Buffer { elements: op.elements(), values: OnceLock::new() })
+        Ok(Buffer { elements: op.elements(), values: Arc::default() })
     }
 
     fn submit(&self, plan: &Plan, operands: &[Option<Bound<'_, Buffer>>], out: &Buffer, how: How) -> Result<Running> {
@@ -122,8 +135,23 @@ impl Backend for Cpu {
         let input = |slot: Slot| host(operands.get(slot.index() - Slot::A.index()).and_then(Option::as_ref));
         let [dispatch] = &plan.dispatches[..] else { return Err(Error::internal("a plan for the CPU in parts")) };
         let Params::Matmul(params) = &dispatch.params;
-        let operands = [input(Slot::A)?, input(Slot::B)?, input(Slot::C)?];
-        let compute = |out: &mut HostVec| (0..how.repeats).try_for_each(|_| self.engine.matmul(params, &dispatch.kernel, &operands, out));
+        let inputs = [input(Slot::A)?, input(Slot::B)?, input(Slot::C)?];
+        #[cfg(target_arch = "wasm32")]
+        if dispatch.grid[0] > 1 {
+            let mut held = [const { None }; 3];
+            for (held, operand) in held.iter_mut().zip(operands) {
+                if let Some(Bound::Buffer(buffer)) = operand {
+                    *held = Some(Arc::clone(&buffer.values));
+                }
+            }
+            let target = match how.download {
+                0 => wasm::threads::Target::Kept(Arc::clone(&out.values), self.take(out.elements)?),
+                elements => wasm::threads::Target::Host(engine::array(elements)?),
+            };
+            let job = self.engine.job(params, &dispatch.kernel, &inputs, target.array());
+            return Ok(Running::Underway(self.engine.share(&job, dispatch.grid[0], how.repeats, (target, held), stopwatch)));
+        }
+        let compute = |out: &mut HostVec| (0..how.repeats).try_for_each(|_| self.engine.matmul(params, &dispatch.kernel, &inputs, out));
         let data = if how.download > 0 {
             let mut given = engine::array(how.download)?;
             compute(&mut given)?;
@@ -135,11 +163,15 @@ impl Backend for Cpu {
             let _ = out.values.set(kept);
             None
         };
-        Ok(Running(Finished { data, kernel_ms: stopwatch.ms(), device_clock: false }))
+        Ok(Running::Done(Finished { data, kernel_ms: stopwatch.ms(), device_clock: false }))
     }
 
     async fn finish(&self, running: Running) -> Result<Finished> {
-        Ok(running.0)
+        match running {
+            Running::Done(finished) => Ok(finished),
+            #[cfg(target_arch = "wasm32")]
+            Running::Underway(underway) => underway.finish().await,
+        }
     }
 
     async fn download(&self, buffer: &Buffer, elements: u64) -> Result<HostVec> {

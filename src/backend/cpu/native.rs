@@ -4,6 +4,8 @@ use super::scalar::{self, Matrix};
 use crate::error::{Error, Result};
 use crate::host::{HostSlice, HostVec};
 use crate::kernels::Kernel;
+use crate::ops::matmul::Problem;
+use crate::options::Options;
 use crate::plan::matmul::Params;
 
 /// What would turn a missing path on.
@@ -16,11 +18,11 @@ pub(crate) struct Engine {
 
 impl Engine {
     #[expect(clippy::unused_async, reason = "the browser's engine starts a module")]
-    pub(super) async fn open(simd: bool) -> Result<Self, String> {
+    pub(super) async fn open(simd: bool, _options: &Options) -> Result<Self, String> {
         Ok(Self { simd })
     }
 
-    pub(super) fn name() -> String {
+    pub(super) fn name(&self) -> String {
         format!("{} CPU, {} threads", std::env::consts::ARCH, std::thread::available_parallelism().map_or(1, usize::from))
     }
 
@@ -30,6 +32,16 @@ impl Engine {
 
     pub(super) fn variant(&self) -> &'static str {
         if self.simd { "simd" } else { "scalar" }
+    }
+
+    /// One, since the library that multiplies shares products out itself.
+    pub(super) fn threads(&self, _problem: &Problem) -> u32 {
+        1
+    }
+
+    /// Memory for what stays on the device.
+    pub(super) fn kept(&self, elements: u64) -> Result<HostVec> {
+        array(elements)
     }
 
     pub(super) fn matmul(
