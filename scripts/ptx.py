@@ -1,4 +1,4 @@
-"""Compiles each shaders/matmul/*.cu into a .ptx beside it: in the shapes that it lists and every layout, else as it is; see scripts/ptx.
+"""Compiles each shaders/*/*.cu into a .ptx beside it: in the shapes that it lists and every layout, else as it is; see scripts/ptx.
 
 The file begins with a hash of the source, which tests/shaders.rs compares. Each variant is a whole PTX module under a line `//# name`, the
 kernel's in reports, so that a driver compiles only those that are used.
@@ -10,11 +10,9 @@ import pathlib
 import re
 import sys
 
-FOLDER = pathlib.Path("shaders/matmul")
-# What kernels include.
-SHARED = FOLDER / "store.cuh"
+FOLDER = pathlib.Path("shaders")
 # The oldest GPUs that the oldest driver drives; its compiler makes the best of what the user's has.
-OPTIONS = ["--gpu-architecture=compute_52", "--std=c++17", f"--include-path={FOLDER}"]
+OPTIONS = ["--gpu-architecture=compute_52", "--std=c++17"]
 
 
 def fnv1a(data):
@@ -53,14 +51,14 @@ class Nvrtc:
         getattr(self.library, f"nvrtcGet{what}")(program, text)
         return text.value.decode()
 
-    def compile(self, name, source, definitions):
+    def compile(self, path, source, definitions):
         program = ctypes.c_void_p()
-        self.library.nvrtcCreateProgram(ctypes.byref(program), source.encode(), name.encode(), 0, None, None)
-        options = [option.encode() for option in OPTIONS + [f"-D{definition}" for definition in definitions]]
+        self.library.nvrtcCreateProgram(ctypes.byref(program), source.encode(), path.name.encode(), 0, None, None)
+        options = [option.encode() for option in OPTIONS + [f"--include-path={path.parent}"] + [f"-D{definition}" for definition in definitions]]
         failed = self.library.nvrtcCompileProgram(program, len(options), (ctypes.c_char_p * len(options))(*options))
         log = self.text(program, "ProgramLog")
         if failed or "error" in log:
-            sys.exit(f"{name} {' '.join(definitions)}:\n{log}")
+            sys.exit(f"{path} {' '.join(definitions)}:\n{log}")
         return self.text(program, "PTX")
 
 
@@ -72,12 +70,14 @@ def stripped(ptx):
 
 def main():
     nvrtc = Nvrtc(pathlib.Path(sys.argv[1]))
-    for path in sorted(FOLDER.glob("*.cu")):
+    for path in sorted(FOLDER.glob("*/*.cu")):
         source = path.read_text()
-        value = fnv1a(SHARED.read_bytes() + path.read_bytes())
-        text = f"// scripts/ptx made this from {SHARED.name} and {path.name}, fnv1a {value:016x}\n"
-        for name, definitions in variants(f"{FOLDER.name}/{path.stem}", source):
-            text += f"//# {name}\n{stripped(nvrtc.compile(path.name, source, definitions))}"
+        # With what it includes.
+        parts = sorted(path.parent.glob("*.cuh")) + [path]
+        value = fnv1a(b"".join(part.read_bytes() for part in parts))
+        text = f"// scripts/ptx made this from {' and '.join(part.name for part in parts)}, fnv1a {value:016x}\n"
+        for name, definitions in variants(f"{path.parent.name}/{path.stem}", source):
+            text += f"//# {name}\n{stripped(nvrtc.compile(path, source, definitions))}"
         ptx = path.with_suffix(".ptx")
         ptx.write_text(text)
         print(f"{ptx}: {ptx.stat().st_size // 1024} KiB")

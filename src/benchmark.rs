@@ -94,6 +94,23 @@ impl Schedule {
     }
 }
 
+/// So many samples of what one repetition of `run` takes, awaiting `between` before each run, and the repetitions of the shorter runs.
+pub(crate) async fn slopes(
+    samples: u32,
+    min_ms: f64,
+    between: impl AsyncFn() -> Result<()>,
+    run: impl AsyncFn(u32) -> Result<()>,
+) -> Result<(Vec<f64>, u32)> {
+    let mut schedule = Schedule::new(min_ms);
+    while schedule.samples_ms.len() < samples.max(1) as usize {
+        between().await?;
+        let clock = Stopwatch::start();
+        run(schedule.repeats()).await?;
+        schedule.took(clock.ms());
+    }
+    Ok((schedule.samples_ms, schedule.dispatches))
+}
+
 impl Gpu {
     /// Times the kernel alone, operands and result staying on the device. Each sample is the slope between d and 3 d products in one submission, so
     /// what a submission costs drops out; d is such that the shorter run takes `min_ms`.
@@ -138,15 +155,11 @@ impl Gpu {
         }
         let [a, b] = operands;
         let call = Call::new(op, a, b)?;
-        let mut schedule = Schedule::new(min_ms);
-        while schedule.samples_ms.len() < samples.max(1) as usize {
-            between().await?;
-            let clock = Stopwatch::start();
-            let started = call.start(&opened, How { repeats: schedule.repeats(), timed: true, download: 0 })?;
-            opened.device.finish(started.running).await?;
-            schedule.took(clock.ms());
-        }
-        let Schedule { samples_ms, dispatches, .. } = schedule;
+        let run = async |repeats| {
+            let started = call.start(&opened, How { repeats, timed: true, download: 0 })?;
+            opened.device.finish(started.running).await.map(drop)
+        };
+        let (samples_ms, dispatches) = slopes(samples, min_ms, between, run).await?;
         Ok(Benchmark { backend: opened.info.backend, kernel, samples_ms, dispatches })
     }
 }

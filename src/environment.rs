@@ -1,10 +1,12 @@
 //! Options from environment variables. Only [`Options::from_env`] reads them: a library must not change what a program does behind its back.
 
 use std::ffi::OsString;
+use std::num::NonZeroU32;
+use std::str::FromStr;
 
 use crate::error::{Error, Result};
 use crate::info::BackendId;
-use crate::options::{Choice, Options, PowerPreference};
+use crate::options::{Choice, Options, PipelineCache, PowerPreference};
 
 impl Options {
     /// The options that the environment states, the rest as by default. A variable that is empty counts as not set.
@@ -16,6 +18,11 @@ impl Options {
     /// | `LAPIDARY_POWER_PREFERENCE` | `high-performance` or `low-power` |
     /// | `LAPIDARY_POOL_BYTES` | bytes of free device buffers kept for reuse |
     /// | `LAPIDARY_VENDOR_LIBRARIES` | `1` or `0` |
+    /// | `LAPIDARY_VALIDATION` | `1` or `0` |
+    /// | `LAPIDARY_PIPELINE_CACHE` | `on`, `off`, or a folder's path |
+    /// | `LAPIDARY_WORKGROUP_HINT` | the most invocations of a workgroup |
+    /// | `LAPIDARY_THREADS` | the most threads of the CPU |
+    /// | `LAPIDARY_PROFILE` | `1` or `0` |
     ///
     /// # Errors
     /// [`Error::InvalidOption`] for a value that the variable cannot have.
@@ -30,8 +37,7 @@ impl Options {
             options.backend = Choice::from_name(&value).ok_or_else(|| invalid("LAPIDARY_BACKEND", &value, &Choice::expected()))?;
         }
         if let Some(value) = read("LAPIDARY_ADAPTER") {
-            let expected = "it must be the index of a device, counted from 0";
-            options.adapter = Some(value.parse().map_err(|_| invalid("LAPIDARY_ADAPTER", &value, expected))?);
+            options.adapter = Some(number("LAPIDARY_ADAPTER", &value, "the index of a device, counted from 0")?);
         }
         if let Some(value) = read("LAPIDARY_POWER_PREFERENCE") {
             let expected = "it must be high-performance or low-power";
@@ -39,15 +45,25 @@ impl Options {
             options.power_preference = known.ok_or_else(|| invalid("LAPIDARY_POWER_PREFERENCE", &value, expected))?;
         }
         if let Some(value) = read("LAPIDARY_POOL_BYTES") {
-            let expected = "it must be a whole number of bytes";
-            options.pool_bytes = value.parse().map_err(|_| invalid("LAPIDARY_POOL_BYTES", &value, expected))?;
+            options.pool_bytes = number("LAPIDARY_POOL_BYTES", &value, "a whole number of bytes")?;
         }
         if let Some(value) = read("LAPIDARY_VENDOR_LIBRARIES") {
-            options.vendor_libraries = match value.as_str() {
-                "1" => true,
-                "0" => false,
-                _ => Err(invalid("LAPIDARY_VENDOR_LIBRARIES", &value, "it must be 1 or 0"))?,
-            };
+            options.vendor_libraries = switch("LAPIDARY_VENDOR_LIBRARIES", &value)?;
+        }
+        if let Some(value) = read("LAPIDARY_VALIDATION") {
+            options.validation = switch("LAPIDARY_VALIDATION", &value)?;
+        }
+        if let Some(value) = read("LAPIDARY_PIPELINE_CACHE") {
+            options.pipeline_cache = PipelineCache::from_name(&value);
+        }
+        if let Some(value) = read("LAPIDARY_WORKGROUP_HINT") {
+            options.workgroup_hint = Some(count("LAPIDARY_WORKGROUP_HINT", &value)?);
+        }
+        if let Some(value) = read("LAPIDARY_THREADS") {
+            options.threads = Some(count("LAPIDARY_THREADS", &value)?);
+        }
+        if let Some(value) = read("LAPIDARY_PROFILE") {
+            options.profile = switch("LAPIDARY_PROFILE", &value)?;
         }
         Ok(options)
     }
@@ -55,6 +71,33 @@ impl Options {
 
 fn invalid(variable: &str, value: &str, expected: &str) -> Error {
     Error::InvalidOption { option: variable.to_owned(), value: value.to_owned(), expected: expected.to_owned() }
+}
+
+fn number<T: FromStr>(variable: &str, value: &str, what: &str) -> Result<T> {
+    value.parse().map_err(|_| invalid(variable, value, &format!("it must be {what}")).into())
+}
+
+fn count(variable: &str, value: &str) -> Result<u32> {
+    number::<NonZeroU32>(variable, value, "a whole number from 1").map(u32::from)
+}
+
+fn switch(variable: &str, value: &str) -> Result<bool> {
+    match value {
+        "1" => Ok(true),
+        "0" => Ok(false),
+        _ => Err(invalid(variable, value, "it must be 1 or 0").into()),
+    }
+}
+
+impl PipelineCache {
+    /// `on`, `off`, or else the folder of that path.
+    pub fn from_name(name: &str) -> Self {
+        match name {
+            "on" => Self::On,
+            "off" => Self::Off,
+            path => Self::Folder(path.into()),
+        }
+    }
 }
 
 impl Choice {
@@ -102,15 +145,26 @@ mod tests {
             ("LAPIDARY_POWER_PREFERENCE", "low-power"),
             ("LAPIDARY_POOL_BYTES", "1024"),
             ("LAPIDARY_VENDOR_LIBRARIES", "0"),
+            ("LAPIDARY_VALIDATION", "1"),
+            ("LAPIDARY_PIPELINE_CACHE", "/var/cache/kernels"),
+            ("LAPIDARY_WORKGROUP_HINT", "128"),
+            ("LAPIDARY_THREADS", "3"),
+            ("LAPIDARY_PROFILE", "1"),
         ]);
         let expected = Options {
             adapter: Some(1),
             power_preference: PowerPreference::LowPower,
             pool_bytes: 1024,
             vendor_libraries: false,
+            validation: true,
+            pipeline_cache: PipelineCache::Folder("/var/cache/kernels".into()),
+            workgroup_hint: Some(128),
+            threads: Some(3),
+            profile: true,
             ..Options::only(BackendId::Vulkan)
         };
         assert_eq!(options, Ok(expected));
+        assert_eq!(["on", "off"].map(PipelineCache::from_name), [PipelineCache::On, PipelineCache::Off]);
         assert_eq!(from(&[("LAPIDARY_BACKEND", "cpu")]).map(|options| options.backend), Ok(Choice::Cpu));
     }
 
@@ -126,6 +180,10 @@ mod tests {
             ("LAPIDARY_POWER_PREFERENCE", &["low", "1"]),
             ("LAPIDARY_POOL_BYTES", &["1 MB", "-1"]),
             ("LAPIDARY_VENDOR_LIBRARIES", &["yes"]),
+            ("LAPIDARY_VALIDATION", &["on", "2"]),
+            ("LAPIDARY_WORKGROUP_HINT", &["0", "-1", "many"]),
+            ("LAPIDARY_THREADS", &["0", "1.5"]),
+            ("LAPIDARY_PROFILE", &["trace.json"]),
         ] {
             for value in values {
                 assert!(said(name, value).starts_with(&format!("{name} is {value}, but it must be ")), "{name}={value}");

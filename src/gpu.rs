@@ -4,6 +4,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_channel::oneshot;
 
+#[cfg(not(target_arch = "wasm32"))]
+use crate::backend::Timer;
 use crate::backend::device::Opened;
 use crate::backend::{Backend, BoxFuture, How, MemoryStats};
 use crate::call::{Call, Operand, Started};
@@ -13,7 +15,11 @@ use crate::host::{HostSlice, HostVec};
 use crate::info::{BackendId, DeviceInfo};
 use crate::ops::matmul::{Matmul, Stored};
 use crate::options::Options;
+#[cfg(not(target_arch = "wasm32"))]
+use crate::profile::{Clocks, Operation, Profiler};
 use crate::select;
+#[cfg(not(target_arch = "wasm32"))]
+use crate::split;
 use crate::tensor::Tensor;
 
 /// A device to compute on. Clones share it; two that were opened apart share nothing.
@@ -26,6 +32,24 @@ pub struct Gpu(Arc<Inner>);
 struct Inner {
     options: Options,
     state: Mutex<State>,
+    #[cfg(not(target_arch = "wasm32"))]
+    profiler: Arc<Profiler>,
+    /// The caller's own.
+    #[cfg(not(target_arch = "wasm32"))]
+    kernels: crate::compute::Registry,
+}
+
+impl Inner {
+    fn new(options: Options, opened: Arc<Opened>) -> Self {
+        Self {
+            #[cfg(not(target_arch = "wasm32"))]
+            profiler: Profiler::new(options.profile),
+            #[cfg(not(target_arch = "wasm32"))]
+            kernels: crate::compute::Registry::default(),
+            options,
+            state: Mutex::new(State { opened: Some(opened), reopening: None }),
+        }
+    }
 }
 
 struct State {
@@ -91,13 +115,13 @@ impl Gpu {
     /// [`Error::Unavailable`] if the backend asked for is not there, with the reason and what would bring it.
     pub async fn open(options: Options) -> Result<Self> {
         let opened = Arc::new(select::open(&options).await?);
-        Ok(Self(Arc::new(Inner { options, state: Mutex::new(State { opened: Some(opened), reopening: None }) })))
+        Ok(Self(Arc::new(Inner::new(options, opened))))
     }
 
     /// A handle of a device that a test made.
     #[cfg(all(test, feature = "vulkan", not(target_arch = "wasm32")))]
     pub(crate) fn with(options: Options, opened: Opened) -> Self {
-        Self(Arc::new(Inner { options, state: Mutex::new(State { opened: Some(Arc::new(opened)), reopening: None }) }))
+        Self(Arc::new(Inner::new(options, Arc::new(opened))))
     }
 
     /// The device in use.
@@ -136,7 +160,9 @@ impl Gpu {
     /// As [`matmul`](Self::matmul).
     pub async fn matmul_tensor(&self, a: impl Into<Operand<'_>>, b: impl Into<Operand<'_>>, op: &Matmul<'_>) -> Result<Tensor> {
         let call = Call::new(op, a.into(), b.into())?;
-        if let Some(tensor) = self.queue(&call)? {
+        if !self.is_profiled()
+            && let Some(tensor) = self.queue(&call)?
+        {
             return Ok(tensor);
         }
         let report = self.begin(call, Want { timed: false, keep: true })?.finish().await?;
@@ -183,12 +209,23 @@ impl Gpu {
             }));
         }
         let fingerprint = values.fingerprint();
-        let tensor = match put(&opened, &values, rows, columns) {
+        #[cfg(not(target_arch = "wasm32"))]
+        let clock = Stopwatch::start();
+        let tensor = match put(self, &opened, &values, rows, columns) {
             // A fresh device will be opened.
             Err(error) if matches!(*error, Error::DeviceLost { .. }) => None,
             put => Some(put?),
         };
-        Ok(PendingTensor { gpu: self.clone(), opened, values, fingerprint, shape: (rows, columns), tensor })
+        Ok(PendingTensor {
+            gpu: self.clone(),
+            opened,
+            values,
+            fingerprint,
+            shape: (rows, columns),
+            tensor,
+            #[cfg(not(target_arch = "wasm32"))]
+            clock,
+        })
     }
 
     /// Queues a product of tensors whose result is kept, if there is nothing to wait for.
@@ -196,7 +233,7 @@ impl Gpu {
         let opened = self.current()?;
         let out = call.queue(&opened)?;
         let (rows, columns) = call.op.shape();
-        Ok(out.map(|out| Tensor::new(rows, columns, out, opened)))
+        Ok(out.map(|out| self.watched(Tensor::new(rows, columns, out, opened))))
     }
 
     /// Checks, uploads and submits; what is left is waiting.
@@ -204,7 +241,8 @@ impl Gpu {
         let opened = self.current()?;
         let clock = Stopwatch::start();
         let fingerprint = if may_read_again(&call, &opened) { call.fingerprint() } else { 0 };
-        let started = start(&call, &opened, want);
+        let want = Want { timed: want.timed || self.is_profiled(), ..want };
+        let started = start(self, &call, &opened, want);
         if let Err(error) = &started {
             // Both may go away: a lost device by a fresh one, a full one by giving back what the pool holds.
             if !matches!(**error, Error::DeviceLost { .. } | Error::OutOfMemory { .. }) {
@@ -234,6 +272,43 @@ impl Gpu {
     /// Closes this handle and its clones. Calls under way finish; later ones get [`Error::Disposed`].
     pub fn close(&self) {
         self.state().opened = None;
+    }
+
+    /// The kernels that were defined by name.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(crate) fn registry(&self) -> &crate::compute::Registry {
+        &self.0.kernels
+    }
+
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(crate) fn options(&self) -> &Options {
+        &self.0.options
+    }
+
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(crate) fn profiler(&self) -> &Arc<Profiler> {
+        &self.0.profiler
+    }
+
+    #[cfg(not(target_arch = "wasm32"))]
+    fn is_profiled(&self) -> bool {
+        self.0.profiler.is_on()
+    }
+
+    /// The tensor, whose way to the host will be profiled with the rest.
+    #[cfg(not(target_arch = "wasm32"))]
+    fn watched(&self, tensor: Tensor) -> Tensor {
+        tensor.watched_by(self.profiler())
+    }
+
+    #[cfg(target_arch = "wasm32")]
+    fn watched(&self, tensor: Tensor) -> Tensor {
+        tensor
+    }
+
+    #[cfg(target_arch = "wasm32")]
+    const fn is_profiled(&self) -> bool {
+        false
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -309,16 +384,30 @@ pub(crate) struct PendingTensor<'a> {
     fingerprint: u64,
     shape: (u64, u64),
     /// None if the device was lost already.
-    tensor: Option<Tensor>,
+    tensor: Option<Put>,
+    #[cfg(not(target_arch = "wasm32"))]
+    clock: Stopwatch,
 }
+
+/// A tensor whose values are on their way, with what tells the time of that where somebody profiles.
+#[cfg(not(target_arch = "wasm32"))]
+type Put = (Tensor, Option<Timer>);
+#[cfg(target_arch = "wasm32")]
+type Put = (Tensor,);
 
 impl PendingTensor<'_> {
     /// Waits for the device's word; after a loss, puts the matrix on a fresh device.
     pub(crate) async fn finish(self) -> Result<Tensor> {
-        let Self { gpu, opened, values, fingerprint, shape: (rows, columns), tensor } = self;
-        if let Some(tensor) = tensor {
+        let Self { gpu, opened, values, fingerprint, shape: (rows, columns), tensor, .. } = self;
+        if let Some(put) = tensor {
             match opened.device.synchronize().await {
-                Ok(()) => return Ok(tensor),
+                Ok(()) => {
+                    #[cfg(not(target_arch = "wasm32"))]
+                    if gpu.is_profiled() {
+                        gpu.profiler().add(Operation::of_upload((rows, columns), &opened.info, put.1, self.clock.ms()));
+                    }
+                    return Ok(put.0);
+                }
                 Err(error) if matches!(*error, Error::DeviceLost { .. }) => {}
                 Err(error) => return Err(error),
             }
@@ -327,32 +416,45 @@ impl PendingTensor<'_> {
         if values.fingerprint() != fingerprint {
             return Err(changed_meanwhile());
         }
-        let tensor = put(&opened, &values, rows, columns)?;
+        let put = put(&gpu, &opened, &values, rows, columns)?;
         opened.device.synchronize().await?;
-        Ok(tensor)
+        Ok(put.0)
     }
 }
 
-fn put(opened: &Arc<Opened>, values: &HostSlice<'_>, rows: u64, columns: u64) -> Result<Tensor> {
-    Ok(Tensor::new(rows, columns, opened.device.upload(values)?, Arc::clone(opened)))
+#[cfg(not(target_arch = "wasm32"))]
+fn put(gpu: &Gpu, opened: &Arc<Opened>, values: &HostSlice<'_>, rows: u64, columns: u64) -> Result<Put> {
+    let (buffer, timer) = if gpu.is_profiled() { opened.device.upload_timed(values)? } else { (opened.device.upload(values)?, None) };
+    Ok((gpu.watched(Tensor::new(rows, columns, buffer, Arc::clone(opened))), timer))
+}
+
+#[cfg(target_arch = "wasm32")]
+fn put(_gpu: &Gpu, opened: &Arc<Opened>, values: &HostSlice<'_>, rows: u64, columns: u64) -> Result<Put> {
+    Ok((Tensor::new(rows, columns, opened.device.upload(values)?, Arc::clone(opened)),))
 }
 
 /// Whether a call reads its operands after it returned, if it has to be done again: a small product on the CPU is done by then.
 fn may_read_again(call: &Call<'_>, opened: &Opened) -> bool {
-    opened.info.backend.is_gpu() || call.op.elements() >= 64 * 64
+    opened.info.backend.is_gpu() || cfg!(target_arch = "wasm32") && call.op.elements() >= 64 * 64
 }
 
 fn changed_meanwhile() -> Box<Error> {
     Box::new(Error::DeviceLost { reason: "it cannot be done again, because an operand was changed meanwhile".to_owned() })
 }
 
-fn start(call: &Call<'_>, opened: &Opened, want: Want) -> Result<Option<Started>> {
+#[cfg_attr(target_arch = "wasm32", expect(unused_variables, reason = "nobody profiles in the browser"))]
+pub(crate) fn start(gpu: &Gpu, call: &Call<'_>, opened: &Opened, want: Want) -> Result<Option<Started>> {
     let elements = call.op.elements();
     if elements == 0 && !want.keep {
         return Ok(None);
     }
     let download = if want.keep { 0 } else { elements };
-    call.start(opened, How { repeats: 1, timed: want.timed, download }).map(Some)
+    let how = How { repeats: 1, timed: want.timed, download };
+    #[cfg(not(target_arch = "wasm32"))]
+    if gpu.is_profiled() {
+        return call.start_profiled(opened, how).map(Some);
+    }
+    call.start(opened, how).map(Some)
 }
 
 /// A product that is submitted. Dropping it gives its memory back when the device is done.
@@ -373,8 +475,12 @@ impl Pending<'_> {
         let Self { gpu, call, want, mut opened, mut started, fingerprint, clock } = self;
         let (mut lost, mut again) = (false, false);
         loop {
-            let error = match complete(&call, &opened, started, &clock).await {
+            let error = match complete(&gpu, &call, &opened, started, &clock).await {
                 Ok(report) => return Ok(Report { replayed: lost, ..report }),
+                #[cfg(not(target_arch = "wasm32"))]
+                Err(error) if again && matches!(*error, Error::OutOfMemory { .. }) => {
+                    return split::in_parts(&gpu, &call, &opened, want, error).await;
+                }
                 Err(error) if again => return Err(error),
                 Err(error) => error,
             };
@@ -388,37 +494,52 @@ impl Pending<'_> {
                     lost = true;
                 }
                 // On the CPU it may be a worker that found no room: then none are left, and the next try is without.
-                Error::OutOfMemory { .. } if opened.device.memory().pooled_bytes > 0 || !opened.info.backend.is_gpu() => {
-                    opened.device.trim();
-                }
+                #[cfg(target_arch = "wasm32")]
+                Error::OutOfMemory { .. } if !opened.info.backend.is_gpu() => opened.device.trim(),
+                Error::OutOfMemory { .. } if opened.device.memory().pooled_bytes > 0 => opened.device.trim(),
+                #[cfg(not(target_arch = "wasm32"))]
+                Error::OutOfMemory { .. } => return split::in_parts(&gpu, &call, &opened, want, error).await,
                 _ => return Err(error),
             }
             if may_read_again(&call, &opened) && call.fingerprint() != fingerprint {
                 return Err(changed_meanwhile());
             }
-            started = start(&call, &opened, want);
+            started = start(&gpu, &call, &opened, want);
             again = true;
         }
     }
 }
 
-async fn complete(call: &Call<'_>, opened: &Arc<Opened>, started: Result<Option<Started>>, clock: &Stopwatch) -> Result<Report<Output>> {
+pub(crate) async fn complete(
+    gpu: &Gpu,
+    call: &Call<'_>,
+    opened: &Arc<Opened>,
+    started: Result<Option<Started>>,
+    clock: &Stopwatch,
+) -> Result<Report<Output>> {
+    #[cfg(not(target_arch = "wasm32"))]
+    let mut clocks = Clocks::default();
     let (data, kernel, upload_ms, kernel_ms, device_clock) = match started? {
         None => (Output::Host(HostVec::empty()), "none".to_owned(), 0.0, 0.0, false),
-        Some(Started { running, out, plan, upload_ms }) => {
+        Some(started) => {
+            let Started { running, out, plan, upload_ms, .. } = started;
             let finished = opened.device.finish(running).await?;
+            #[cfg(not(target_arch = "wasm32"))]
+            {
+                clocks = Clocks { uploads: started.uploads, download_ms: finished.download_ms, keeps: finished.data.is_none() };
+            }
             let data = match finished.data {
                 Some(values) => Output::Host(values),
                 None => {
                     let (rows, columns) = call.op.shape();
-                    Output::Tensor(Tensor::new(rows, columns, out, Arc::clone(opened)))
+                    Output::Tensor(gpu.watched(Tensor::new(rows, columns, out, Arc::clone(opened))))
                 }
             };
             (data, plan.kernel(), upload_ms, finished.kernel_ms, finished.device_clock)
         }
     };
     let total_ms = clock.ms();
-    Ok(Report {
+    let report = Report {
         data,
         backend: opened.info.backend,
         device: opened.info.name.clone(),
@@ -430,5 +551,10 @@ async fn complete(call: &Call<'_>, opened: &Arc<Opened>, started: Result<Option<
         total_ms,
         device_clock,
         replayed: false,
-    })
+    };
+    #[cfg(not(target_arch = "wasm32"))]
+    if gpu.is_profiled() {
+        gpu.profiler().add(Operation::of_call(call, opened, &report, clocks));
+    }
+    Ok(report)
 }

@@ -28,7 +28,11 @@ mod benchmark;
 #[cfg(not(target_arch = "wasm32"))]
 mod blocking;
 mod call;
+#[cfg(not(target_arch = "wasm32"))]
+mod ceilings;
 mod clock;
+#[cfg(not(target_arch = "wasm32"))]
+pub mod compute;
 #[cfg(not(target_arch = "wasm32"))]
 mod devices;
 #[cfg(not(target_arch = "wasm32"))]
@@ -41,11 +45,17 @@ pub mod kernels;
 pub mod ops;
 mod options;
 pub mod plan;
+#[cfg(not(target_arch = "wasm32"))]
+mod profile;
 pub mod random;
 mod select;
 #[cfg(not(target_arch = "wasm32"))]
 mod selector;
+#[cfg(not(target_arch = "wasm32"))]
+mod split;
 mod tensor;
+#[cfg(not(target_arch = "wasm32"))]
+mod tune;
 pub mod verify;
 #[cfg(target_arch = "wasm32")]
 mod web;
@@ -56,13 +66,23 @@ pub use benchmark::Benchmark;
 pub use blocking::default_gpu;
 pub use call::Operand;
 #[cfg(not(target_arch = "wasm32"))]
+pub use ceilings::Ceilings;
+#[cfg(not(target_arch = "wasm32"))]
 pub use devices::{AdapterInfo, Devices, devices, devices_of};
 pub use error::{Error, Result};
 pub use gpu::{Gpu, Report};
 pub use host::{HostSlice, HostVec};
+#[cfg(not(target_arch = "wasm32"))]
+pub use info::Capabilities;
 pub use info::{BackendId, Caps, DeviceInfo, DeviceKind, OtherBackend, Standing};
 pub use ops::matmul::Matmul;
+#[cfg(not(target_arch = "wasm32"))]
+pub use options::PipelineCache;
 pub use options::{Choice, Options, PowerPreference};
+#[cfg(not(target_arch = "wasm32"))]
+pub use profile::{Operation, Phase, Profile};
 #[cfg(not(target_arch = "wasm32"))]
 pub use selector::{Refused, Selector};
 pub use tensor::Tensor;
+#[cfg(not(target_arch = "wasm32"))]
+pub use tune::{Trial, Tuning};

@@ -7,6 +7,8 @@ use crate::backend::device::{Buffer, Opened};
 use crate::error::{Error, Result};
 use crate::host::HostVec;
 use crate::info::BackendId;
+#[cfg(not(target_arch = "wasm32"))]
+use crate::profile::{Operation, Profiler};
 
 /// A row-major f32 matrix on the device, used in any number of products. Clones share the memory; it is given back with the last of
 /// them.
@@ -18,11 +20,29 @@ struct Inner {
     columns: u64,
     buffer: Buffer,
     home: Arc<Opened>,
+    #[cfg(not(target_arch = "wasm32"))]
+    profiler: Option<Arc<Profiler>>,
 }
 
 impl Tensor {
     pub(crate) fn new(rows: u64, columns: u64, buffer: Buffer, home: Arc<Opened>) -> Self {
-        Self(Arc::new(Inner { rows, columns, buffer, home }))
+        Self(Arc::new(Inner {
+            rows,
+            columns,
+            buffer,
+            home,
+            #[cfg(not(target_arch = "wasm32"))]
+            profiler: None,
+        }))
+    }
+
+    /// The same, of which nobody has a clone yet, its way to the host profiled where its handle's operations are.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(crate) fn watched_by(mut self, profiler: &Arc<Profiler>) -> Self {
+        if let Some(inner) = Arc::get_mut(&mut self.0) {
+            inner.profiler = Some(Arc::clone(profiler));
+        }
+        self
     }
 
     /// Rows.
@@ -45,11 +65,18 @@ impl Tensor {
     /// # Errors
     /// [`Error::DeviceLost`] if the device is gone, and the values with it.
     pub async fn to_host(&self) -> Result<HostVec> {
-        let Inner { rows, columns, buffer, home } = &*self.0;
+        let Inner { rows, columns, buffer, home, .. } = &*self.0;
         if let Some(reason) = home.device.lost() {
             return Err(Box::new(Error::DeviceLost { reason }));
         }
-        home.device.download(buffer, rows * columns).await
+        #[cfg(not(target_arch = "wasm32"))]
+        let clock = crate::clock::Stopwatch::start();
+        let values = home.device.download(buffer, rows * columns).await?;
+        #[cfg(not(target_arch = "wasm32"))]
+        if let Some(profiler) = self.0.profiler.as_ref().filter(|profiler| profiler.is_on()) {
+            profiler.add(Operation::of_download((*rows, *columns), &home.info, clock.ms()));
+        }
+        Ok(values)
     }
 
     /// The memory, if it is on that device.

@@ -9,7 +9,18 @@ use serde_json::Value;
 /// Runs it with nothing of its environment variables but these.
 fn run_with(arguments: &[&str], variables: &[(&str, &str)]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_lapidary"));
-    for name in ["BACKEND", "ADAPTER", "POWER_PREFERENCE", "POOL_BYTES", "VENDOR_LIBRARIES"] {
+    let options = [
+        "BACKEND",
+        "ADAPTER",
+        "POWER_PREFERENCE",
+        "POOL_BYTES",
+        "VENDOR_LIBRARIES",
+        "PIPELINE_CACHE",
+        "WORKGROUP_HINT",
+        "THREADS",
+        "PROFILE",
+    ];
+    for name in options {
         command.env_remove(format!("LAPIDARY_{name}"));
     }
     command.args(arguments).envs(variables.iter().copied()).output().expect("it starts")
@@ -133,6 +144,7 @@ fn a_bench_has_times_rates_and_a_verdict() {
             assert_eq!(result[kind]["samples_ms"].as_array().unwrap().len(), 2);
         }
         assert!(result["end_to_end"]["gflops"].as_f64().unwrap() > 0.0);
+        assert!(["fma_gflops", "copy_gbs"].iter().all(|best| result["ceilings"][best].as_f64().unwrap() > 0.0), "{result}");
     }
     let value = json(&["bench", "--shapes", "600x600x600", "--backend", "simd", "--runs", "1", "--min-time", "0"]);
     let verdict = &value["results"][0]["verdict"];
@@ -169,6 +181,43 @@ fn a_bench_is_exported_in_three_formats() {
 }
 
 #[test]
+fn a_trace_holds_every_product() {
+    let path = folder("trace").join("trace.json");
+    printed(&[&SMALL_BENCH[..], &["--backend", "simd,scalar", "--trace", path.to_str().unwrap()]].concat());
+    let value: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    let events = value["traceEvents"].as_array().unwrap();
+    let count = |name: &str| events.iter().filter(|event| event["name"] == name && event["ph"] == "X").count();
+    assert_eq!((count("matmul 33x17x65"), count("matmul 8x8x8"), count("kernel")), (4, 4, 8));
+    let nowhere = folder("trace").join("no/such/folder.json");
+    let output = run(&[&SMALL_BENCH[..], &["--backend", "simd", "--trace", nowhere.to_str().unwrap()]].concat());
+    assert!(output.status.code() == Some(1) && !output.stdout.is_empty(), "what was measured is still printed");
+}
+
+#[test]
+fn tuning_is_kept_and_cleared() {
+    let folder = folder("tune");
+    let cache: &[(&str, &str)] = &[("LAPIDARY_PIPELINE_CACHE", folder.to_str().unwrap())];
+    assert!(refused_with(3, &["tune", "--backend", "simd"], cache).contains("nothing to tune"));
+    let output = run_with(&["tune", "--backend", "vulkan", "--json"], cache);
+    if output.status.code() == Some(3) {
+        assert!(!std::env::var("LAPIDARY_REQUIRE").unwrap_or_default().contains("vulkan"), "required: {}", text(&output.stderr));
+        eprintln!("skipped vulkan: {}", text(&output.stderr));
+        return;
+    }
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let value: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let trials = value["trials"].as_array().unwrap();
+    assert!(trials.len() > 4 && trials.iter().all(|trial| trial["ms"].as_f64().is_some_and(|ms| ms >= 0.0)), "{value}");
+    let file = PathBuf::from(value["file"].as_str().unwrap());
+    assert!(file.starts_with(&folder) && file.exists());
+    let table = run_with(&["tune", "--backend", "vulkan"], cache);
+    assert!(text(&table.stdout).lines().all(|line| line.chars().count() <= 80), "{}", text(&table.stdout));
+    let cleared = run_with(&["tune", "--backend", "vulkan", "--clear"], cache);
+    assert!(cleared.status.code() == Some(0) && text(&cleared.stdout).starts_with("removed ") && !file.exists());
+    assert_eq!(text(&run_with(&["tune", "--backend", "vulkan", "--clear"], cache).stdout), "nothing was tuned\n");
+}
+
+#[test]
 fn a_wrong_command_line_ends_with_2() {
     assert!(refused(2, &[]).contains("a command is missing"));
     assert!(refused(2, &["polish"]).contains("there is no command polish"));
@@ -193,12 +242,16 @@ fn a_wrong_command_line_ends_with_2() {
     ] {
         refused(2, &[&["bench"], wrong].concat());
     }
+    assert!(refused(2, &["bench", "--clear"]).contains("--clear"));
+    assert!(refused(2, &["devices", "--profile"]).contains("--profile"));
+    assert!(refused(2, &["devices", "--trace", "a.json"]).contains("--trace"));
     for wrong in [&["a.npy", "b.npy"][..], &["a.npy", "-o", "c.npy"], &["a.npy", "b.npy", "c.npy", "-o", "d.npy"]] {
         refused(2, &[&["matmul"], wrong].concat());
     }
     assert!(
         refused_with(2, &["default"], &[("LAPIDARY_BACKEND", "opencl")]).contains("LAPIDARY_BACKEND is opencl, but it must be auto, cpu")
     );
+    assert!(refused_with(2, &["default"], &[("LAPIDARY_THREADS", "0")]).contains("LAPIDARY_THREADS is 0, but it must be a whole number"));
     assert!(printed(&["bench", "--help"]).contains("--min-time"));
     assert_eq!(printed(&["--version"]), format!("lapidary {}\n", env!("CARGO_PKG_VERSION")));
 }
@@ -214,6 +267,41 @@ fn a_device_that_is_not_there_ends_with_3() {
     assert!(refused(3, &["status", "--backend", "webgl2"]).contains("WebGL2 is the browser's"));
     refused(3, &["status", "--backend", "simd", "--adapter", "5"]);
     refused_with(3, &["default"], &[("LAPIDARY_BACKEND", "simd"), ("LAPIDARY_ADAPTER", "7")]);
+}
+
+/// What is broken is off, with the reason and what to do; it takes nothing else with it.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_broken_driver_is_off_with_its_reason() {
+    let folder = folder("drivers");
+    for library in ["libvulkan.so.1", "libvulkan.so", "libcuda.so.1", "libcuda.so"] {
+        std::fs::write(folder.join(library), "not a library").unwrap();
+    }
+    let icd = folder.join("icd.json");
+    let driver = folder.join("libvulkan.so.1");
+    let about = serde_json::json!({ "file_format_version": "1.0.0", "ICD": { "library_path": driver, "api_version": "1.3.0" } });
+    std::fs::write(&icd, about.to_string()).unwrap();
+    let (libraries, icd, missing) = (folder.to_str().unwrap(), icd.to_str().unwrap(), folder.join("missing.json"));
+    let missing = missing.to_str().unwrap();
+    let cases: [(&str, &[(&str, &str)]); 4] = [
+        ("vulkan", &[("LD_LIBRARY_PATH", libraries)]),
+        ("cuda", &[("LD_LIBRARY_PATH", libraries)]),
+        ("vulkan", &[("VK_DRIVER_FILES", icd), ("VK_ICD_FILENAMES", icd)]),
+        ("vulkan", &[("VK_DRIVER_FILES", missing), ("VK_ICD_FILENAMES", missing)]),
+    ];
+    for (backend, variables) in cases {
+        let output = run_with(&["backends", "--json"], variables);
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        let value: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        let states = value["backends"].as_array().unwrap();
+        let of = |name: &str| states.iter().find(|state| state["backend"] == name).unwrap();
+        let (off, cpu) = (of(backend), of("simd"));
+        assert_eq!((&off["state"], &cpu["state"]), (&"off".into(), &"on".into()), "{variables:?}");
+        assert!(off["reason"].as_str().is_some_and(|reason| reason.len() > 10) && off["remedy"].is_string(), "{off}");
+        assert!(refused_with(3, &["default", "--backend", backend], variables).contains("is not available"), "{variables:?}");
+        let default = run_with(&["default", "--json"], variables);
+        assert_eq!(default.status.code(), Some(0), "{}", text(&default.stderr));
+    }
 }
 
 #[test]
@@ -274,6 +362,21 @@ fn files_of_every_type_and_order_are_multiplied() {
         let values: Vec<u8> = [4.0f32, 5.0, 10.0, 11.0].iter().flat_map(|x| x.to_le_bytes()).collect();
         assert_eq!(std::fs::read(c).unwrap(), npy("<f4", "False", "(2, 2)", &values));
     }
+}
+
+#[test]
+fn a_product_of_files_tells_its_parts() {
+    let folder = folder("parts");
+    let file = |name: &str| folder.join(name).to_str().unwrap().to_owned();
+    let (a, c, trace) = (file("a.npy"), file("c.npy"), file("trace.json"));
+    std::fs::write(&a, npy("<f4", "False", "(2, 2)", &[0; 16])).unwrap();
+    let arguments = ["matmul", &a, &a, "-o", &c, "--backend", "scalar", "--profile", "--trace", &trace];
+    let table = printed(&arguments);
+    assert!(table.contains("scalar matmul 2x2x2") && table.lines().all(|line| line.chars().count() <= 80), "{table}");
+    let value = json(&arguments);
+    assert_eq!((&value["profile"]["schema"], &value["profile"]["operations"][0]["size"]), (&1.into(), &"2x2x2".into()));
+    let trace: Value = serde_json::from_str(&std::fs::read_to_string(trace).unwrap()).unwrap();
+    assert!(trace["traceEvents"].is_array());
 }
 
 #[test]

@@ -8,7 +8,8 @@ use lapidary::Caps;
 use lapidary::kernels::KernelId;
 use lapidary::ops::matmul::{Problem, Stored};
 use lapidary::plan::matmul::{Params, compute, cublaslt, cuda, fragment};
-use lapidary::plan::{self, Dispatch, Plan, Slot};
+use lapidary::plan::tuned::Tuned;
+use lapidary::plan::{Dispatch, Plan, Slot};
 use proptest::prelude::*;
 
 /// What every WebGPU implementation has.
@@ -20,6 +21,7 @@ const DEFAULTS: Caps = Caps {
     max_workgroup_invocations: 256,
     max_workgroup_bytes: 16_384,
     max_texture_size: 4096,
+    tuned: Tuned::NONE,
 };
 
 /// What a large GPU has.
@@ -120,8 +122,7 @@ fn covers(problem: &Problem, plan: &Plan) -> Result<(), String> {
 }
 
 fn params(dispatch: &Dispatch) -> Params {
-    let plan::Params::Matmul(params) = dispatch.params;
-    params
+    *dispatch.params.matmul().expect("a product's")
 }
 
 fn first_element(dispatch: &Dispatch, slot: Slot, start: u32) -> u64 {

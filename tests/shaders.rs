@@ -4,6 +4,7 @@
 use lapidary::Caps;
 use lapidary::kernels::{Kernel, KernelId};
 use lapidary::ops::matmul::{Problem, Stored};
+use lapidary::plan::ceiling;
 use lapidary::plan::matmul::compute;
 
 /// Plans of all layouts at sizes that use each tile, and parts that accumulate.
@@ -45,6 +46,9 @@ fn variants() -> Vec<Kernel> {
             }
         }
     }
+    for plan in [ceiling::copy(4096, &Caps::UNLIMITED), ceiling::fma(1, 1, &Caps::UNLIMITED).0] {
+        kernels.extend(plan.dispatches.into_iter().map(|dispatch| dispatch.kernel));
+    }
     kernels
 }
 
@@ -60,7 +64,9 @@ fn every_variant_validates() {
         validator.validate(&module).unwrap_or_else(|error| panic!("{kernel} {:?}: {error:?}", kernel.constants));
         let entry = &module.entry_points[0];
         let threads = match kernel.id {
-            KernelId::MatmulSum | KernelId::MatmulVector => [kernel.constant("THREADS"), 1, 1],
+            KernelId::MatmulSum | KernelId::MatmulVector | KernelId::CeilingCopy | KernelId::CeilingFma => {
+                [kernel.constant("THREADS"), 1, 1]
+            }
             _ => [kernel.constant("THREADS_N"), kernel.constant("THREADS_M"), 1],
         };
         assert_eq!(entry.workgroup_size, threads);
@@ -68,6 +74,57 @@ fn every_variant_validates() {
         let bound =
             module.global_variables.iter().filter_map(|(_, variable)| variable.binding).map(|binding| binding.binding).collect::<Vec<_>>();
         assert_eq!(bound.contains(&4), kernel.constant("READS_C") == 1);
+    }
+}
+
+/// The options are those of wgpu's Metal backend, and the slots those that it gives: buffers in the order of their bindings, then the
+/// lengths of those that have none in their type. Nothing here runs on Metal.
+#[test]
+fn every_variant_translates_to_metal() {
+    use naga::back::msl;
+    use naga::proc::{BoundsCheckPolicies, BoundsCheckPolicy};
+    // The oldest and the newest that wgpu asks for on a Mac that it runs on.
+    let versions = [(2, 0), (4, 0)];
+    for kernel in variants() {
+        let source = kernel.wgsl().expect("the template expands");
+        let module = naga::front::wgsl::parse_str(&source).expect("another test judges that");
+        let mut validator = naga::valid::Validator::new(naga::valid::ValidationFlags::all(), naga::valid::Capabilities::all());
+        let info = validator.validate(&module).expect("another test judges that");
+        let mut bound: Vec<_> =
+            module.global_variables.iter().filter_map(|(_, variable)| Some((variable.binding?, variable.space))).collect();
+        bound.sort_by_key(|(binding, _)| (binding.group, binding.binding));
+        let targets = (0..).zip(&bound).map(|(slot, &(binding, space))| {
+            let mutable = matches!(space, naga::AddressSpace::Storage { access } if access.contains(naga::StorageAccess::STORE));
+            (binding, msl::BindTarget { buffer: Some(slot), mutable, ..Default::default() })
+        });
+        let resources =
+            msl::EntryPointResources { resources: targets.collect(), sizes_buffer: Some(bound.len() as u8), ..Default::default() };
+        let policy = BoundsCheckPolicy::Restrict;
+        for lang_version in versions {
+            let options = msl::Options {
+                lang_version,
+                per_entry_point_map: [("main".to_owned(), resources.clone())].into(),
+                fake_missing_bindings: false,
+                bounds_check_policies: BoundsCheckPolicies {
+                    index: policy,
+                    buffer: policy,
+                    image_load: policy,
+                    binding_array: BoundsCheckPolicy::Unchecked,
+                },
+                zero_initialize_workgroup_memory: false,
+                ..Default::default()
+            };
+            let entry = msl::PipelineOptions {
+                entry_point: Some((naga::ShaderStage::Compute, "main".to_owned())),
+                vertex_pulling_transform: true,
+                ..Default::default()
+            };
+            let (metal, about) = msl::write_string(&module, &info, &options, &entry)
+                .unwrap_or_else(|error| panic!("{kernel} {:?} for Metal {lang_version:?}: {error:?}", kernel.constants));
+            assert!(metal.contains("kernel void") && about.entry_point_names[0].is_ok(), "{kernel}");
+            let inputs = bound.len() as u32 + u32::from(metal.contains("_buffer_sizes [["));
+            assert!((0..inputs).all(|slot| metal.contains(&format!("[[buffer({slot})]]"))), "{kernel}: {metal}");
+        }
     }
 }
 
@@ -87,15 +144,17 @@ fn accumulators_have_constant_indices() {
 
 #[test]
 fn the_ptx_is_that_of_its_source() {
-    let shared = include_bytes!("../shaders/matmul/store.cuh");
-    for (name, source, ptx) in [
-        ("tiled", &include_bytes!("../shaders/matmul/tiled.cu")[..], include_str!("../shaders/matmul/tiled.ptx")),
-        ("sum", include_bytes!("../shaders/matmul/sum.cu"), include_str!("../shaders/matmul/sum.ptx")),
+    let store = &include_bytes!("../shaders/matmul/store.cuh")[..];
+    for (names, sources, ptx) in [
+        ("store.cuh and tiled.cu", [store, include_bytes!("../shaders/matmul/tiled.cu")], include_str!("../shaders/matmul/tiled.ptx")),
+        ("store.cuh and sum.cu", [store, include_bytes!("../shaders/matmul/sum.cu")], include_str!("../shaders/matmul/sum.ptx")),
+        ("copy.cu", [&[], include_bytes!("../shaders/ceiling/copy.cu")], include_str!("../shaders/ceiling/copy.ptx")),
+        ("fma.cu", [&[], include_bytes!("../shaders/ceiling/fma.cu")], include_str!("../shaders/ceiling/fma.ptx")),
     ] {
         // FNV-1a of 64 bits.
         let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01B3);
-        let hash = shared.iter().chain(source).fold(0xCBF2_9CE4_8422_2325u64, step);
+        let hash = sources.into_iter().flatten().fold(0xCBF2_9CE4_8422_2325u64, step);
         let first = ptx.lines().next().unwrap_or_default();
-        assert_eq!(first, format!("// scripts/ptx made this from store.cuh and {name}.cu, fnv1a {hash:016x}"), "run scripts/ptx");
+        assert_eq!(first, format!("// scripts/ptx made this from {names}, fnv1a {hash:016x}"), "run scripts/ptx");
     }
 }

@@ -15,7 +15,17 @@ fn main(@builtin(global_invocation_id) invocation: vec3<u32>) {
   let i = invocation.x;
   if (i >= size) { return; }
   var sum = vec4<f32>();
-  for (var part = 0u; part < params.k; part++) {
+  // Eight at a time are fetched before they are added.
+  var part = 0u;
+  for (; part + 8u <= params.k; part += 8u) {
+//# for u in 8
+    let part_$u = parts[(part + $uu) * size + i];
+//# end
+//# for u in 8
+    sum += part_$u;
+//# end
+  }
+  for (; part < params.k; part++) {
     sum += parts[part * size + i];
   }
   store(0u, i / across, i % across * 4u, sum);

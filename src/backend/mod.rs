@@ -3,6 +3,8 @@
 //! Each has the same rooms: `adapter` finds and opens a device and says what it can do, `buffer` holds its memory, `pipeline`
 //! compiles kernels and keeps them, `submit` runs plans and brings results back.
 
+#[cfg(not(target_arch = "wasm32"))]
+pub(crate) mod compute;
 pub(crate) mod cpu;
 #[cfg(all(feature = "cuda", any(target_os = "linux", target_os = "windows")))]
 pub(crate) mod cuda;
@@ -21,12 +23,18 @@ use crate::error::Result;
 use crate::host::{HostSlice, HostVec};
 use crate::ops::Op;
 use crate::plan::Plan;
+#[cfg(not(target_arch = "wasm32"))]
+use crate::plan::tuned::Tuned;
 
 /// A future on the heap. One that is not is compiled anew into each that waits for it, and moved through all of them.
 #[cfg(not(target_arch = "wasm32"))]
 pub(crate) type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 #[cfg(target_arch = "wasm32")]
 pub(crate) type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
+
+/// What tells how many milliseconds something took by the device's own clock, once all work so far is done; None if that failed.
+#[cfg(not(target_arch = "wasm32"))]
+pub(crate) type Timer = Box<dyn FnOnce() -> Option<f64> + Send>;
 
 /// A device's memory and time, as the rest of the crate uses them.
 ///
@@ -42,8 +50,26 @@ pub(crate) trait Backend {
     /// Chooses how this device computes.
     fn plan(&self, op: &Op) -> Result<Plan>;
 
+    /// How many tiles there are to choose from in a product; 0 if the device does not choose.
+    #[cfg(not(target_arch = "wasm32"))]
+    fn tiles(&self) -> u8 {
+        0
+    }
+
+    /// The plan as it would be with these tiles.
+    #[cfg(not(target_arch = "wasm32"))]
+    fn plan_tuned(&self, op: &Op, _tuned: Tuned) -> Result<Plan> {
+        self.plan(op)
+    }
+
     /// Memory with the values in it.
     fn upload(&self, values: &HostSlice<'_>) -> Result<Self::Buffer>;
+
+    /// The same, with what tells the time of it; None if the device has no clock for that.
+    #[cfg(not(target_arch = "wasm32"))]
+    fn upload_timed(&self, values: &HostSlice<'_>) -> Result<(Self::Buffer, Option<Timer>)> {
+        Ok((self.upload(values)?, None))
+    }
 
     /// Memory for the result of a plan, its contents unspecified.
     fn allocate(&self, plan: &Plan, op: &Op) -> Result<Self::Buffer>;
@@ -104,9 +130,12 @@ pub(crate) struct Finished {
     pub kernel_ms: f64,
     /// Whether a clock of the device gave that time, rather than one outside.
     pub device_clock: bool,
+    /// The time of the result's way to the host by the device's clock, if it has one for that and the kernel's time was asked for.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub download_ms: Option<f64>,
 }
 
-/// Memory of a device in use.
+/// Memory of a device in use, of which operands, results and what kernels need beside them are made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct MemoryStats {
     /// Bytes of buffers that calls and tensors hold.
@@ -117,4 +146,10 @@ pub struct MemoryStats {
     pub peak_bytes: u64,
     /// Buffers in use.
     pub buffers: u64,
+    /// How often a free buffer served again.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub hits: u64,
+    /// How often one had to be made.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub misses: u64,
 }

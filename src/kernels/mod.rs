@@ -27,6 +27,12 @@ pub enum KernelId {
     /// NVIDIA's cuBLASLt.
     #[cfg(not(target_arch = "wasm32"))]
     MatmulCublasLt,
+    /// `shaders/ceiling/copy.wgsl`, and `copy.cu` for CUDA: how fast memory is.
+    #[cfg(not(target_arch = "wasm32"))]
+    CeilingCopy,
+    /// `shaders/ceiling/fma.wgsl`, and `fma.cu` for CUDA: how fast arithmetic is.
+    #[cfg(not(target_arch = "wasm32"))]
+    CeilingFma,
 }
 
 impl KernelId {
@@ -41,7 +47,17 @@ impl KernelId {
             Self::MatmulCpu => "matmul/cpu",
             #[cfg(not(target_arch = "wasm32"))]
             Self::MatmulCublasLt => "matmul/cublaslt",
+            #[cfg(not(target_arch = "wasm32"))]
+            Self::CeilingCopy => "ceiling/copy",
+            #[cfg(not(target_arch = "wasm32"))]
+            Self::CeilingFma => "ceiling/fma",
         }
+    }
+
+    /// The operation that it is of, which all its entry points for CUDA have as their name.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub fn op(self) -> &'static str {
+        self.name().split('/').next().unwrap_or_default()
     }
 
     /// The files that make up the source, one after the other.
@@ -56,6 +72,10 @@ impl KernelId {
             Self::MatmulCpu => &[],
             #[cfg(not(target_arch = "wasm32"))]
             Self::MatmulCublasLt => &[],
+            #[cfg(not(target_arch = "wasm32"))]
+            Self::CeilingCopy => &[include_str!(concat!(env!("OUT_DIR"), "/ceiling-copy.wgsl"))],
+            #[cfg(not(target_arch = "wasm32"))]
+            Self::CeilingFma => &[include_str!(concat!(env!("OUT_DIR"), "/ceiling-fma.wgsl"))],
         }
     }
 }

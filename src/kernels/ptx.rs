@@ -1,6 +1,11 @@
 //! What `scripts/ptx` has compiled, one module for each variant, so that a driver compiles those alone that run.
 
-const FILES: [&str; 2] = [include_str!("../../shaders/matmul/tiled.ptx"), include_str!("../../shaders/matmul/sum.ptx")];
+const FILES: [&str; 4] = [
+    include_str!("../../shaders/matmul/tiled.ptx"),
+    include_str!("../../shaders/matmul/sum.ptx"),
+    include_str!("../../shaders/ceiling/copy.ptx"),
+    include_str!("../../shaders/ceiling/fma.ptx"),
+];
 
 /// The module under the line with that kernel's name.
 pub(super) fn module(name: &str) -> Option<&'static str> {

@@ -33,6 +33,27 @@ impl Op {
         }
     }
 
+    /// Its name and its size, for reports.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(crate) fn label(&self) -> (&'static str, String) {
+        match self {
+            Self::Matmul(matmul::Problem { m, k, n, .. }) => ("matmul", format!("{m}x{k}x{n}")),
+        }
+    }
+
+    /// The least that kernels have to move: each element that is read or written, once.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(crate) fn least_bytes(&self) -> u64 {
+        match self {
+            Self::Matmul(problem) => {
+                let &matmul::Problem { m, k, n, .. } = problem;
+                let operands = if problem.reads_operands() { u64::from(k) * (u64::from(m) + u64::from(n)) } else { 0 };
+                let added = if problem.c.is_some() { problem.elements() } else { 0 };
+                (operands + added + problem.elements()) * 4
+            }
+        }
+    }
+
     /// Multiplications of numbers, by which the time that it takes is guessed.
     pub fn multiplications(&self) -> u64 {
         match self {

@@ -3,7 +3,11 @@
 //!
 //! An operation has a file of plans here, a variant of [`Op`] and one of [`Params`]; the backends run whatever a plan says.
 
+#[cfg(not(target_arch = "wasm32"))]
+pub mod ceiling;
 pub mod matmul;
+#[cfg(not(target_arch = "wasm32"))]
+pub mod tuned;
 
 use std::fmt;
 
@@ -64,16 +68,33 @@ impl fmt::Debug for Slot {
 pub enum Params {
     /// Of the kernels in `shaders/matmul`.
     Matmul(matmul::Params),
+    /// Of the kernels in `shaders/ceiling`.
+    #[cfg(not(target_arch = "wasm32"))]
+    Ceiling(ceiling::Params),
 }
 
 impl Params {
     /// The binding at which every kernel of the crate has them, where kernels have numbered bindings.
     pub const BINDING: u32 = 3;
 
+    /// Those of a product.
+    ///
+    /// # Errors
+    /// An internal one if they are of something else.
+    pub fn matmul(&self) -> Result<&matmul::Params> {
+        match self {
+            Self::Matmul(params) => Ok(params),
+            #[cfg(not(target_arch = "wasm32"))]
+            Self::Ceiling(_) => Err(crate::error::Error::internal("a plan for a product, of another operation's parameters")),
+        }
+    }
+
     /// As the kernel gets them.
     pub fn bytes(&self) -> &[u8] {
         match self {
             Self::Matmul(params) => bytemuck::bytes_of(params),
+            #[cfg(not(target_arch = "wasm32"))]
+            Self::Ceiling(params) => bytemuck::bytes_of(params),
         }
     }
 }
@@ -88,6 +109,8 @@ impl fmt::Display for Params {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Matmul(params) => params.fmt(f),
+            #[cfg(not(target_arch = "wasm32"))]
+            Self::Ceiling(params) => params.fmt(f),
         }
     }
 }

@@ -1,6 +1,10 @@
 //! The CPU: operands are read where they lie, and the work is done when [`submit`](Backend::submit) returns.
 
 #[cfg(not(target_arch = "wasm32"))]
+mod ceiling;
+#[cfg(not(target_arch = "wasm32"))]
+mod compute;
+#[cfg(not(target_arch = "wasm32"))]
 mod native;
 #[cfg(not(target_arch = "wasm32"))]
 mod scalar;
@@ -24,7 +28,7 @@ use crate::host::{HostSlice, HostVec};
 use crate::info::{BackendId, Caps, DeviceInfo, DeviceKind, OtherBackend};
 use crate::ops::Op;
 use crate::options::Options;
-use crate::plan::{self, Params, Plan, Slot};
+use crate::plan::{self, Plan, Slot};
 
 /// The most that is kept of what tensors held. New memory is slow to write at first, the system clearing it page by page.
 const POOL_BYTES: u64 = 64 << 20;
@@ -33,6 +37,8 @@ const POOL_BYTES: u64 = 64 << 20;
 pub(crate) struct Cpu {
     engine: engine::Engine,
     pool: Pool<HostVec>,
+    #[cfg(not(target_arch = "wasm32"))]
+    turn: compute::Turn,
 }
 
 /// A tensor's values: written once, by the upload or by what it is the result of.
@@ -69,12 +75,19 @@ pub(crate) async fn open(id: BackendId, options: &Options) -> Result<(Cpu, Devic
         #[cfg(not(target_arch = "wasm32"))]
         pci_address: String::new(),
         caps: Caps::UNLIMITED,
+        #[cfg(not(target_arch = "wasm32"))]
+        capabilities: compute::capabilities(),
         features: engine.features(),
         reason: String::new(),
         others: Vec::new(),
         generation: 1,
     };
-    Ok((Cpu { engine, pool: Pool::new(options.pool_bytes.min(POOL_BYTES)) }, info))
+    let pool = Pool::new(options.pool_bytes.min(POOL_BYTES));
+    #[cfg(not(target_arch = "wasm32"))]
+    let cpu = Cpu { engine, pool, turn: compute::Turn::default() };
+    #[cfg(target_arch = "wasm32")]
+    let cpu = Cpu { engine, pool };
+    Ok((cpu, info))
 }
 
 /// The CPU, which is one.
@@ -96,6 +109,13 @@ impl Cpu {
     #[cfg(target_arch = "wasm32")]
     pub(crate) fn name(&self) -> String {
         self.engine.name()
+    }
+
+    /// How fast it copies and computes at best.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(crate) fn ceilings(&self) -> crate::ceilings::Ceilings {
+        let (simd, threads) = self.engine.resources();
+        crate::ceilings::Ceilings { copy_gbs: ceiling::copy_gbs(threads), fma_gflops: ceiling::fma_gflops(simd, threads) }
     }
 
     /// |op(A)|·|op(B)| and op(A)·op(B) in double precision, for the judging of results.
@@ -134,7 +154,7 @@ impl Backend for Cpu {
         let stopwatch = Stopwatch::start();
         let input = |slot: Slot| host(operands.get(slot.index() - Slot::A.index()).and_then(Option::as_ref));
         let [dispatch] = &plan.dispatches[..] else { return Err(Error::internal("a plan for the CPU in parts")) };
-        let Params::Matmul(params) = &dispatch.params;
+        let params = dispatch.params.matmul()?;
         let inputs = [input(Slot::A)?, input(Slot::B)?, input(Slot::C)?];
         #[cfg(target_arch = "wasm32")]
         if dispatch.grid[0] > 1 {
@@ -163,7 +183,14 @@ impl Backend for Cpu {
             let _ = out.values.set(kept);
             None
         };
-        Ok(Running::Done(Finished { data, kernel_ms: stopwatch.ms(), device_clock: false }))
+        let kernel_ms = stopwatch.ms();
+        Ok(Running::Done(Finished {
+            data,
+            kernel_ms,
+            device_clock: false,
+            #[cfg(not(target_arch = "wasm32"))]
+            download_ms: None,
+        }))
     }
 
     async fn finish(&self, running: Running) -> Result<Finished> {

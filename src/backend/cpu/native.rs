@@ -11,19 +11,27 @@ use crate::plan::matmul::Params;
 /// What would turn a missing path on.
 pub(super) const REMEDY: &str = "";
 
-/// Which path.
+/// Which path, and the most threads that it takes; 0 for all cores.
 pub(crate) struct Engine {
     simd: bool,
+    threads: usize,
 }
 
 impl Engine {
     #[expect(clippy::unused_async, reason = "the browser's engine starts a module")]
-    pub(super) async fn open(simd: bool, _options: &Options) -> Result<Self, String> {
-        Ok(Self { simd })
+    pub(super) async fn open(simd: bool, options: &Options) -> Result<Self, String> {
+        Ok(Self { simd, threads: if simd { options.threads.map_or(0, |most| most as usize) } else { 1 } })
+    }
+
+    /// Whether by vector instructions, and on how many threads.
+    pub(super) fn resources(&self) -> (bool, usize) {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        (self.simd, if self.threads == 0 { cores } else { cores.min(self.threads) })
     }
 
     pub(super) fn name(&self) -> String {
-        format!("{} CPU, {} threads", std::env::consts::ARCH, std::thread::available_parallelism().map_or(1, usize::from))
+        let (_, threads) = self.resources();
+        format!("{} CPU, {threads} thread{}", std::env::consts::ARCH, if threads == 1 { "" } else { "s" })
     }
 
     pub(super) fn features(&self) -> Vec<&'static str> {
@@ -67,7 +75,7 @@ impl Engine {
         let b = Matrix::new(b, params.ldb as usize, kernel.constant("TRANSPOSE_B") != 0);
         #[cfg(feature = "simd")]
         if self.simd {
-            simd(params, a, b, out, kernel.constant("READS_C") != 0);
+            simd(params, a, b, out, kernel.constant("READS_C") != 0, self.threads);
             return Ok(());
         }
         scalar::matmul(params, a, b, out);
@@ -76,10 +84,11 @@ impl Engine {
 }
 
 #[cfg(feature = "simd")]
-fn simd(params: &Params, a: Matrix<'_>, b: Matrix<'_>, out: &mut [f32], reads_c: bool) {
+fn simd(params: &Params, a: Matrix<'_>, b: Matrix<'_>, out: &mut [f32], reads_c: bool, threads: usize) {
     let (m, k, n) = (params.m as usize, params.k as usize, params.n as usize);
     // A thread costs some microseconds to wake: small products stay on one.
-    let parallelism = if m * n * k < 64 * 64 * 64 { gemm::Parallelism::None } else { gemm::Parallelism::Rayon(0) };
+    let alone = threads == 1 || m * n * k < 64 * 64 * 64;
+    let parallelism = if alone { gemm::Parallelism::None } else { gemm::Parallelism::Rayon(threads) };
     // SAFETY: the op has checked that A and B span what the strides and dimensions reach, and `out` is packed m × n and borrowed
     // alone. Strides fit isize because slices do.
     unsafe {

@@ -18,7 +18,7 @@ use super::driver::{Context, Stream};
 use super::load;
 use super::submit::Addresses;
 use crate::error::{Error, Result};
-use crate::plan::{Dispatch, Params, Slot, matmul};
+use crate::plan::{Dispatch, Slot, matmul};
 
 /// What NVIDIA recommends for Hopper; earlier GPUs gain nothing by it.
 const WORKSPACE_BYTES: u64 = 32 << 20;
@@ -109,7 +109,7 @@ impl CublasLt {
 
     /// How the library would compute this, if it would; asked once for each shape.
     pub(super) fn algorithm(&self, dispatch: &Dispatch) -> Option<Arc<Algorithm>> {
-        let shape = Shape::of(dispatch);
+        let shape = Shape::of(dispatch).ok()?;
         let mut shapes = self.shapes.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, algorithm)) = shapes.iter().rev().find(|(known, _)| *known == shape) {
             return algorithm.clone();
@@ -159,11 +159,11 @@ impl Drop for CublasLt {
 }
 
 impl Shape {
-    fn of(dispatch: &Dispatch) -> Self {
-        let Params::Matmul(matmul::Params { m, k, n, lda, ldb, ldc, ldo, .. }) = dispatch.params;
+    fn of(dispatch: &Dispatch) -> Result<Self> {
+        let &matmul::Params { m, k, n, lda, ldb, ldc, ldo, .. } = dispatch.params.matmul()?;
         let constant = |name| dispatch.kernel.constant(name) != 0;
         let (transpose_a, transpose_b, reads_c) = (constant("TRANSPOSE_A"), constant("TRANSPOSE_B"), constant("READS_C"));
-        Self { m, k, n, lda, ldb, ldc, ldo, transpose_a, transpose_b, reads_c }
+        Ok(Self { m, k, n, lda, ldb, ldc, ldo, transpose_a, transpose_b, reads_c })
     }
 
     /// Of the library's A, B, C and D: our B, A, C and result. Its rows are our stored columns.
@@ -254,7 +254,7 @@ impl Cuda {
         let library = self.cublaslt.as_ref().ok_or_else(|| Error::internal("a plan for cuBLASLt, which is not there"))?;
         let at = |slot| std::ptr::with_exposed_provenance_mut::<c_void>(addresses.of(slot) as usize);
         let [a, b, c, out] = [Slot::A, Slot::B, Slot::C, Slot::Out].map(at);
-        let Params::Matmul(matmul::Params { alpha, beta, .. }) = dispatch.params;
+        let &matmul::Params { alpha, beta, .. } = dispatch.params.matmul()?;
         let beta = if c.is_null() { 0.0 } else { beta };
         let c = if c.is_null() { out } else { c };
         let workspace = library.workspace.as_ref().map_or(0, Raw::address);

@@ -5,9 +5,11 @@
 
 mod adapter;
 mod buffer;
+mod compute;
 mod cublaslt;
 mod driver;
 mod load;
+mod nvrtc;
 mod pipeline;
 mod submit;
 
@@ -16,7 +18,7 @@ use std::sync::{Arc, Mutex};
 pub(crate) use adapter::{list, open};
 pub(crate) use buffer::Buffer;
 
-use super::{Backend, Bound, Finished, How, MemoryStats};
+use super::{Backend, Bound, Finished, How, MemoryStats, Timer};
 use crate::error::{Error, Result};
 use crate::host::{HostSlice, HostVec};
 use crate::info::Caps;
@@ -33,6 +35,9 @@ pub(crate) struct Cuda {
     kernels: pipeline::Kernels,
     cublaslt: Option<cublaslt::CublasLt>,
     multiprocessors: u32,
+    compute_capability: (u32, u32),
+    /// Of the caller's own work.
+    order: compute::Order,
     caps: Caps,
     stream: Arc<driver::Stream>,
 }
@@ -49,6 +54,8 @@ pub(crate) struct Running {
     done: Arc<driver::Event>,
     /// Around the kernels, if their time is wanted.
     clock: Option<(driver::Event, driver::Event)>,
+    /// After the result's copy, if that is to be timed.
+    copied: Option<driver::Event>,
     staging: Option<buffer::Staging>,
     /// The plan's own room, held until the device is past it: to free it any earlier would wait.
     scratch: Option<Buffer>,
@@ -75,10 +82,28 @@ impl Backend for Cuda {
         plan::matmul::cuda(problem, &self.caps, self.multiprocessors)
     }
 
+    fn tiles(&self) -> u8 {
+        // NVIDIA's library chooses for itself.
+        if self.cublaslt.is_some() { 0 } else { plan::matmul::CUDA_TILE_COUNT }
+    }
+
+    fn plan_tuned(&self, op: &Op, tuned: plan::tuned::Tuned) -> Result<Plan> {
+        let Op::Matmul(problem) = op;
+        plan::matmul::cuda(problem, &Caps { tuned, ..self.caps.clone() }, self.multiprocessors)
+    }
+
     fn upload(&self, values: &HostSlice<'_>) -> Result<Buffer> {
         let buffer = self.storage(values.len() * 4)?;
         self.write(&buffer, values)?;
         Ok(buffer)
+    }
+
+    fn upload_timed(&self, values: &HostSlice<'_>) -> Result<(Buffer, Option<Timer>)> {
+        let mark = || driver::Event::record(&self.stream, true).map_err(|fault| self.judge(&fault));
+        let begin = mark()?;
+        let buffer = self.upload(values)?;
+        let end = mark()?;
+        Ok((buffer, Some(Box::new(move || end.since_ms(&begin).ok()))))
     }
 
     fn allocate(&self, _plan: &Plan, op: &Op) -> Result<Buffer> {

@@ -80,8 +80,9 @@ impl Cuda {
         }
         let end = if how.timed { Some(Event::record(&self.stream, true).map_err(judge)?) } else { None };
         let staging = if how.download > 0 { Some(self.stage(out, how.download)?) } else { None };
+        let copied = if how.timed && staging.is_some() { Some(Event::record(&self.stream, true).map_err(judge)?) } else { None };
         let done = Arc::new(Event::record(&self.stream, false).map_err(judge)?);
-        Ok(Running { done, clock: begin.zip(end), staging, scratch })
+        Ok(Running { done, clock: begin.zip(end), copied, staging, scratch })
     }
 
     fn prepare(&self, dispatch: &crate::plan::Dispatch) -> Result<Launch> {
@@ -93,15 +94,19 @@ impl Cuda {
     }
 
     pub(super) async fn complete(&self, running: Running) -> Result<Finished> {
-        let Running { done, clock, staging, scratch } = running;
-        self.wait(done).await?;
+        let Running { done, clock, copied, staging, scratch } = running;
+        self.wait_for(done).await?;
         drop(scratch);
         let kernel_ms = match &clock {
             Some((begin, end)) => end.since_ms(begin).map_err(|fault| self.judge(&fault))?,
             None => 0.0,
         };
+        let download_ms = match (&clock, &copied) {
+            (Some((_, end)), Some(copied)) => Some(copied.since_ms(end).map_err(|fault| self.judge(&fault))?),
+            _ => None,
+        };
         let data = staging.as_ref().map(Staging::read).transpose()?;
-        Ok(Finished { data, kernel_ms, device_clock: clock.is_some() })
+        Ok(Finished { data, kernel_ms, device_clock: clock.is_some(), download_ms })
     }
 
     pub(super) async fn read_back(&self, buffer: &Buffer, elements: u64) -> Result<HostVec> {
@@ -113,17 +118,17 @@ impl Cuda {
             let staging = self.stage(buffer, elements)?;
             (staging, Event::record(&self.stream, false).map_err(|fault| self.judge(&fault))?)
         };
-        self.wait(Arc::new(copied)).await?;
+        self.wait_for(Arc::new(copied)).await?;
         staging.read()
     }
 
     /// Waits until everything so far is done.
     pub(super) async fn settle(&self) -> Result<()> {
         let event = Event::record(&self.stream, false).map_err(|fault| self.judge(&fault))?;
-        self.wait(Arc::new(event)).await
+        self.wait_for(Arc::new(event)).await
     }
 
-    async fn wait(&self, event: Arc<Event>) -> Result<()> {
+    pub(super) async fn wait_for(&self, event: Arc<Event>) -> Result<()> {
         let started = Instant::now();
         let waited = loop {
             match event.is_done() {

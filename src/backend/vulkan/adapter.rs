@@ -7,7 +7,7 @@ use ash::{ext, vk};
 use gpu_allocator::vulkan::{Allocator, AllocatorCreateDesc};
 use gpu_allocator::{AllocationSizes, AllocatorDebugSettings};
 
-use super::cache::{self, Cache};
+use super::cache::Cache;
 use super::context::Context;
 use super::features;
 use super::instance::{Instance, NO_DRIVER_REMEDY, Off, version_text};
@@ -16,13 +16,14 @@ use super::queue::Queue;
 use super::{Clock, Vulkan};
 use crate::backend::pool::Pool;
 use crate::devices::{AdapterInfo, no_such_adapter};
-use crate::info::{BackendId, Caps, DeviceInfo, DeviceKind, OtherBackend, Standing, is_software_name, vendor};
+use crate::info::{BackendId, Capabilities, Caps, DeviceInfo, DeviceKind, Memory, OtherBackend, Standing, is_software_name, vendor};
 use crate::options::{Options, PowerPreference};
+use crate::plan::tuned::Tuned;
 
 /// Opens the best device, or the one that is asked for, or says why there is none.
 pub(crate) fn open(options: &Options) -> Result<(Vulkan, DeviceInfo), OtherBackend> {
     if let Some(index) = options.adapter {
-        let count = Instance::shared().and_then(|instance| read_all(&instance)).map_err(off)?.len();
+        let count = Instance::shared(options.validation).and_then(|instance| read_all(&instance)).map_err(off)?.len();
         if index as usize >= count {
             return Err(no_such_adapter(BackendId::Vulkan, index, count));
         }
@@ -33,7 +34,7 @@ pub(crate) fn open(options: &Options) -> Result<(Vulkan, DeviceInfo), OtherBacke
 /// The devices as the drivers list them, or why there are none.
 pub(crate) fn list() -> Result<Vec<AdapterInfo>, OtherBackend> {
     let list = || {
-        let instance = Instance::shared()?;
+        let instance = Instance::shared(false)?;
         let read = |read: Result<Card, Refused>| match read {
             Ok(card) => AdapterInfo::new(card.describe(&instance), card.index, Some(card.heap_bytes)),
             Err(Refused { index, name, fault }) => AdapterInfo::faulty(BackendId::Vulkan, index, name, format!("it {fault}")),
@@ -55,7 +56,7 @@ fn no_device() -> Off {
 
 fn find_and_open(options: &Options) -> Result<(Vulkan, DeviceInfo), Off> {
     let mut faults = Vec::new();
-    let instance = Instance::shared()?;
+    let instance = Instance::shared(options.validation)?;
     for card in cards(&instance, options.power_preference, options.adapter, &mut faults)? {
         let opened = card.create(&instance).and_then(|device| card.assemble(&instance, device, options));
         match opened {
@@ -245,13 +246,13 @@ impl Card {
         };
         let context = Arc::new(Context::new(Arc::clone(instance), device, self.family, allocator, self.max_allocation_bytes));
         let failed = |error: Box<crate::Error>| format!("fails at first use ({error})");
-        let cache = Cache::open(&context, &self.properties, cache::folder().as_deref()).map_err(failed)?;
+        let cache = Cache::open(&context, &self.properties, options.pipeline_cache.folder().as_deref()).map_err(failed)?;
         let opened = Vulkan {
             queue: Queue::new(&context).map_err(failed)?,
             pipelines: Pipelines::new(&context, cache),
             memory: Pool::new(options.pool_bytes),
             host_memory: Pool::new(options.pool_bytes.min(super::HOST_POOL_BYTES)),
-            caps: info.caps.clone(),
+            caps: Caps { tuned: crate::tune::load(options, &info), ..info.caps.clone().with_workgroup_hint(options.workgroup_hint) },
             clock: self.clock,
             context,
         };
@@ -271,11 +272,13 @@ impl Card {
             max_workgroup_invocations: limits.max_compute_work_group_invocations.min(size_x).min(size_y),
             max_workgroup_bytes: limits.max_compute_shared_memory_size,
             max_texture_size: u32::MAX,
+            tuned: Tuned::NONE,
         };
         let mut features = features::read(instance, self.physical, |extension| has(&self.extensions, extension));
         if self.clock.is_some() {
             features.push("timestamp-query");
         }
+        let capabilities = self.capabilities(&features);
         DeviceInfo {
             backend: BackendId::Vulkan,
             name: self.name.clone(),
@@ -286,10 +289,35 @@ impl Card {
             uuid: Some(self.uuid),
             pci_address: self.pci_address.clone(),
             caps,
+            capabilities,
             features,
             reason: String::new(),
             others: Vec::new(),
             generation: 1,
+        }
+    }
+}
+
+impl Card {
+    /// What it can do beside products.
+    fn capabilities(&self, features: &[&'static str]) -> Capabilities {
+        let limits = &self.properties.limits;
+        let has = |name: &str| features.contains(&name);
+        Capabilities {
+            memory_bytes: Some(self.heap_bytes),
+            memories: &[Memory::Device, Memory::HostVisible, Memory::Pinned],
+            max_workgroup_size: limits.max_compute_work_group_size,
+            max_workgroup_bytes: limits.max_compute_shared_memory_size,
+            max_grid: limits.max_compute_work_group_count,
+            max_storage_bindings: limits.max_per_stage_descriptor_storage_buffers.min(limits.max_descriptor_set_storage_buffers),
+            max_params_bytes: limits.max_uniform_buffer_range,
+            subgroup_size: features.iter().find_map(|name| name.strip_prefix("subgroup-size-")?.parse().ok()),
+            f16: has("shader-f16"),
+            f64: has("shader-f64"),
+            int8: has("shader-i8"),
+            matrix_units: has("cooperative-matrix"),
+            device_clock: self.clock.is_some(),
+            ..Capabilities::LEAST
         }
     }
 }

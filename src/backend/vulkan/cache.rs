@@ -1,7 +1,7 @@
 //! Compiled pipelines kept on disk, so that a driver compiles a kernel once and not in each process.
 //!
 //! ```text
-//! <the user's cache folder>/lapidary/vulkan-<vendor>-<device>-<driver's version>-<UUID>.bin
+//! <the folder that the options name>/vulkan-<vendor>-<device>-<driver's version>-<UUID>.bin
 //!   0  "lapidary"      8  driver's version, u32     12  length of the data, u32     16  FNV-1a hash of the data, u64     24  data
 //! ```
 //!
@@ -14,7 +14,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::{fs, io, process};
 
 use ash::vk;
-use etcetera::BaseStrategy;
 
 use super::context::Context;
 use crate::error::Result;
@@ -42,11 +41,6 @@ pub(super) struct Key {
     pub device: u32,
     pub driver_version: u32,
     pub uuid: [u8; vk::UUID_SIZE],
-}
-
-/// Where caches are kept, by the custom of the system.
-pub(super) fn folder() -> Option<PathBuf> {
-    Some(etcetera::base_strategy::choose_native_strategy().ok()?.cache_dir().join("lapidary"))
 }
 
 impl Key {

@@ -1,7 +1,8 @@
 //! The way to the drivers: the loader, opened at run time, and an instance.
 //!
-//! `LAPIDARY_VALIDATION=1` turns the Khronos validation layer on, synchronization validation too. What it says goes to stderr, and
-//! the calls of the device end in an error from then on, so that no test passes over it.
+//! [`Options::validation`](crate::Options::validation), or `LAPIDARY_VALIDATION=1` for all of a process, turns the Khronos validation layer on,
+//! synchronization validation too. What it says goes to stderr, and the calls of the devices end in an error from then on, so that no test
+//! passes over it.
 
 use std::ffi::{CStr, c_void};
 use std::io::Write;
@@ -33,34 +34,36 @@ struct Validation {
 /// What the validation layer has said.
 type Messages = Mutex<Vec<String>>;
 
-/// The instance that all devices share. Without it the loader would load and unload the drivers for each device, at which some of them
-/// leave memory and open files behind.
-static SHARED: Mutex<Option<Arc<Instance>>> = Mutex::new(None);
+/// The instances that all devices share, without validation and with it. Without them the loader would load and unload the drivers for
+/// each device, at which some of them leave memory and open files behind.
+static SHARED: Mutex<[Option<Arc<Instance>>; 2]> = Mutex::new([None, None]);
 
-/// Whether validation is asked for.
-fn wants_validation() -> bool {
+/// Whether the whole process is to be validated.
+fn all_validated() -> bool {
     std::env::var_os("LAPIDARY_VALIDATION").is_some_and(|value| !value.is_empty() && value != "0")
 }
 
 impl Instance {
-    /// The instance of the process, made at its first use.
-    pub(super) fn shared() -> Result<Arc<Self>, Off> {
+    /// The process's instance of that sort, made at its first use.
+    pub(super) fn shared(validated: bool) -> Result<Arc<Self>, Off> {
+        let validated = validated || all_validated();
         let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(instance) = &*shared {
+        let shared = &mut shared[usize::from(validated)];
+        if let Some(instance) = shared {
             return Ok(Arc::clone(instance));
         }
-        let instance = Arc::new(Self::new()?);
+        let instance = Arc::new(Self::new(validated)?);
         *shared = Some(Arc::clone(&instance));
         Ok(instance)
     }
 
-    /// Has the next use make a fresh one, which sees what has come or changed since.
+    /// Has the next uses make fresh ones, which sees what has come or changed since.
     pub(super) fn forget() {
-        let forgotten = SHARED.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let forgotten = std::mem::take(&mut *SHARED.lock().unwrap_or_else(PoisonError::into_inner));
         drop(forgotten);
     }
 
-    fn new() -> Result<Self, Off> {
+    fn new(validated: bool) -> Result<Self, Off> {
         // SAFETY: this runs the initializers of the system's Vulkan loader, which has none that could do harm.
         let entry = unsafe { ash::Entry::load() }.map_err(|error| (format!("there is no Vulkan loader ({error})"), NO_LOADER_REMEDY))?;
         // SAFETY: the loader is loaded.
@@ -74,13 +77,13 @@ impl Instance {
             unsafe { entry.create_instance(&info.application_info(&application), None) }.map_err(|result| match result {
                 vk::Result::ERROR_INCOMPATIBLE_DRIVER => ("the Vulkan loader finds no driver".to_owned(), NO_DRIVER_REMEDY),
                 vk::Result::ERROR_LAYER_NOT_PRESENT => (
-                    "LAPIDARY_VALIDATION asks for the Khronos validation layer, which is not installed".to_owned(),
-                    "install it (on Debian and Ubuntu: vulkan-validationlayers), or unset LAPIDARY_VALIDATION",
+                    "validation is asked for, and the Khronos validation layer is not installed".to_owned(),
+                    "install it (on Debian and Ubuntu: vulkan-validationlayers), or leave Options::validation and LAPIDARY_VALIDATION alone",
                 ),
                 result => (format!("the Vulkan loader gives no instance ({result})"), NO_DRIVER_REMEDY),
             })
         };
-        if !wants_validation() {
+        if !validated {
             return Ok(Self { raw: create(vk::InstanceCreateInfo::default())?, entry, validation: None });
         }
         let messages = Box::<Messages>::default();

@@ -8,6 +8,7 @@ mod adapter;
 mod buffer;
 mod cache;
 mod clock;
+mod compute;
 mod context;
 mod features;
 mod instance;
@@ -22,13 +23,13 @@ use std::sync::Arc;
 
 pub(crate) use adapter::{list, open};
 pub(crate) use buffer::Buffer;
-use clock::Clock;
+use clock::{Clock, Ticks};
 use context::Context;
 use queue::Queue;
 pub(crate) use submit::Running;
 
 use super::pool::Pool;
-use super::{Backend, Bound, Finished, How, MemoryStats};
+use super::{Backend, Bound, Finished, How, MemoryStats, Timer};
 use crate::error::Result;
 use crate::host::{HostSlice, HostVec};
 use crate::info::Caps;
@@ -59,10 +60,34 @@ impl Backend for Vulkan {
         plan::compute(op, &self.caps)
     }
 
+    fn tiles(&self) -> u8 {
+        plan::matmul::TILE_COUNT
+    }
+
+    fn plan_tuned(&self, op: &Op, tuned: plan::tuned::Tuned) -> Result<Plan> {
+        plan::compute(op, &Caps { tuned, ..self.caps.clone() })
+    }
+
     fn upload(&self, values: &HostSlice<'_>) -> Result<Buffer> {
         let buffer = self.storage(values.len() * 4)?;
-        self.write(&buffer, bytemuck::cast_slice(values.0))?;
+        self.write(&buffer, 0, bytemuck::cast_slice(values.0))?;
         Ok(buffer)
+    }
+
+    fn upload_timed(&self, values: &HostSlice<'_>) -> Result<(Buffer, Option<Timer>)> {
+        let Some(clock) = self.clock else { return Ok((self.upload(values)?, None)) };
+        let ticks = Arc::new(Ticks::new(&self.context, clock)?);
+        // Counted in submissions of their own: those of a large operand go by themselves, and in no order.
+        let mark = |index| {
+            let mut recording = self.queue.record(0)?;
+            ticks.mark(recording.commands()?, index);
+            recording.hold(Arc::clone(&ticks) as _);
+            recording.submit()
+        };
+        mark(0)?;
+        let buffer = self.upload(values)?;
+        mark(1)?;
+        Ok((buffer, Some(Box::new(move || ticks.ms(0, 1).ok().flatten()))))
     }
 
     fn allocate(&self, _plan: &Plan, op: &Op) -> Result<Buffer> {

@@ -19,7 +19,7 @@ use crate::backend::{Bound, Finished, How};
 use crate::error::{Error, Result};
 use crate::host::HostVec;
 use crate::kernels::{Kernel, KernelId};
-use crate::plan::{Params, Plan, Slot};
+use crate::plan::{Plan, Slot};
 
 /// The most multiplications of one drawing: slow GPUs do them in about a second, after two of which Windows takes the GPU away.
 const MULTIPLICATIONS: u64 = 1 << 31;
@@ -44,7 +44,7 @@ impl WebGl2 {
     pub(super) fn start(&self, plan: &Plan, operands: &[Option<Bound<'_, Buffer>>], out: &Buffer, how: How) -> Result<Running> {
         let [dispatch] = &plan.dispatches[..] else { return Err(Error::internal("a plan of several drawings")) };
         let out = out.matrix();
-        let Params::Matmul(product) = dispatch.params;
+        let product = *dispatch.params.matmul()?;
         let mut params = bytemuck::cast::<_, [u32; 14]>(product).to_vec();
         params.push(out.width.ilog2());
         params.resize(21, 0);

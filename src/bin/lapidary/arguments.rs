@@ -22,6 +22,8 @@ usage: lapidary COMMAND [OPTION ...]
   summary      all of that in a few lines
   status       versions, and a small product on each device, judged
   bench        how fast products are
+  tune         measures the kernel's shapes on a GPU, and keeps what is faster
+               than the defaults for later processes; --clear forgets it
   matmul A.npy B.npy -o C.npy
                the product of two matrices of NumPy (f16, f32 or f64), in f32
 
@@ -30,6 +32,9 @@ usage: lapidary COMMAND [OPTION ...]
   --adapter INDEX          that device of the backend, as `devices` counts
   --power-preference NAME  high-performance or low-power
   --json                   data instead of tables
+  --trace FILE             bench, matmul: what each product took, part by part,
+                           as Perfetto and chrome://tracing open it
+  --profile                matmul: the same as a table
   -h, --help; -V, --version
 
 bench:
@@ -44,10 +49,12 @@ bench:
                            none
   --export FILE            .json, .csv or .md
 
-The variables LAPIDARY_BACKEND, LAPIDARY_ADAPTER, LAPIDARY_POWER_PREFERENCE,
-LAPIDARY_POOL_BYTES and LAPIDARY_VENDOR_LIBRARIES say the same where no option
-does. Exit codes: 0; 1 for a wrong result or a failure; 2 for a wrong command
-line; 3 where the device asked for is not there.
+Where no option says it, the variables LAPIDARY_BACKEND, LAPIDARY_ADAPTER and
+LAPIDARY_POWER_PREFERENCE do. LAPIDARY_POOL_BYTES, LAPIDARY_VENDOR_LIBRARIES,
+LAPIDARY_VALIDATION, LAPIDARY_PIPELINE_CACHE, LAPIDARY_WORKGROUP_HINT,
+LAPIDARY_THREADS and LAPIDARY_PROFILE set what has no option. Exit codes: 0; 1
+for a wrong result or a failure; 2 for a wrong command line; 3 where the device
+asked for is not there.
 ";
 
 /// What all commands know.
@@ -71,6 +78,7 @@ pub struct Bench {
     pub seed: u64,
     pub verify: Extent,
     pub export: Option<(PathBuf, Format)>,
+    pub trace: Option<PathBuf>,
 }
 
 #[derive(Debug)]
@@ -78,6 +86,9 @@ pub struct Files {
     pub a: PathBuf,
     pub b: PathBuf,
     pub out: PathBuf,
+    /// Whether the parts of the product are told.
+    pub profile: bool,
+    pub trace: Option<PathBuf>,
 }
 
 pub enum Command {
@@ -88,6 +99,8 @@ pub enum Command {
     Summary(Common),
     Status(Common),
     Bench(Common, Bench),
+    /// And whether what was tuned is to be forgotten.
+    Tune(Common, bool),
     Matmul(Common, Files),
 }
 
@@ -106,11 +119,14 @@ struct Given {
     seed: Option<u64>,
     verify: Option<Extent>,
     export: Option<(PathBuf, Format)>,
+    trace: Option<PathBuf>,
+    profile: bool,
+    clear: bool,
     files: Vec<PathBuf>,
     out: Option<PathBuf>,
 }
 
-const COMMANDS: [&str; 7] = ["backends", "devices", "default", "summary", "status", "bench", "matmul"];
+const COMMANDS: [&str; 8] = ["backends", "devices", "default", "summary", "status", "bench", "tune", "matmul"];
 
 /// Reads the command line, and the environment for what it leaves open.
 pub fn parse() -> Result<Command, Failure> {
@@ -136,6 +152,9 @@ pub fn parse() -> Result<Command, Failure> {
             Long("seed") if command == Some("bench") => given.seed = Some(parser.value()?.parse()?),
             Long("verify") if command == Some("bench") => given.verify = Some(extent(&parser.value()?.string()?)?),
             Long("export") if command == Some("bench") => given.export = Some(export(parser.value()?.into())?),
+            Long("trace") if matches!(command, Some("bench" | "matmul")) => given.trace = Some(parser.value()?.into()),
+            Long("clear") if command == Some("tune") => given.clear = true,
+            Long("profile") if command == Some("matmul") => given.profile = true,
             Long("out") | Short('o') if command == Some("matmul") => given.out = Some(parser.value()?.into()),
             Value(name) if command.is_none() => {
                 let name = name.string()?;
@@ -197,13 +216,16 @@ impl Given {
                     seed: self.seed.unwrap_or(1),
                     verify: self.verify.unwrap_or(Extent::Auto),
                     export: self.export,
+                    trace: self.trace,
                 };
                 Command::Bench(common, settings)
             }
+            Some("tune") => Command::Tune(common, self.clear),
             Some("matmul") => {
                 let wanted = || Failure::Usage("matmul takes two files, and -o with a third".to_owned());
                 let [a, b] = <[PathBuf; 2]>::try_from(self.files).map_err(|_| wanted())?;
-                Command::Matmul(common, Files { a, b, out: self.out.ok_or_else(wanted)? })
+                let out = self.out.ok_or_else(wanted)?;
+                Command::Matmul(common, Files { a, b, out, profile: self.profile, trace: self.trace })
             }
             _ => return Err(Failure::Usage("a command is missing".to_owned())),
         })

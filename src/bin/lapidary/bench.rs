@@ -1,6 +1,8 @@
 //! `lapidary bench`: how fast products are, device by device and shape by shape.
 
-use lapidary::{BackendId, Choice, Gpu, Options};
+use std::fs;
+
+use lapidary::{BackendId, Ceilings, Choice, Gpu, Matmul, Options, Profile};
 use serde_json::{Value, json};
 
 use crate::arguments::{Bench, Common};
@@ -20,6 +22,7 @@ struct Target {
     device: String,
     standing: &'static str,
     about: String,
+    ceilings: Option<Ceilings>,
 }
 
 /// One shape on one device.
@@ -30,22 +33,43 @@ pub struct Row {
     pub device: String,
     /// Native or fallback.
     pub standing: &'static str,
+    /// What the device can do at best.
+    pub ceilings: Option<Ceilings>,
     pub shape: [u64; 3],
     pub measured: Result<Measured, String>,
 }
 
+impl Row {
+    /// What the resident product takes of the device's best: of its arithmetic, and of its memory, each element moved once.
+    pub fn shares(&self) -> [Option<f64>; 2] {
+        let (Ok(measured), Some(ceilings)) = (&self.measured, self.ceilings) else { return [None; 2] };
+        let ms = measured.resident.median_ms();
+        let [m, k, n] = self.shape.map(|side| side as f64);
+        let gbs = (ms > 0.0).then(|| 4.0 * (m * k + k * n + m * n) / ms / 1e6);
+        [gflops(self.shape, ms).map(|gflops| gflops / ceilings.fma_gflops), gbs.map(|gbs| gbs / ceilings.copy_gbs)]
+    }
+}
+
 pub fn run(common: &Common, settings: &Bench) -> Result<(), Failure> {
-    let targets = targets(common, settings)?;
+    let mut targets = targets(common, settings)?;
     let progress = Progress::new();
+    for target in &mut targets {
+        progress.show(&format!("what {} can do at best", target.label()));
+        // Without them rates stand alone: too little memory must not end a bench.
+        target.ceilings = target.gpu.ceilings_blocking().inspect_err(|error| output::note(&format!("{}: {error}", target.label()))).ok();
+    }
     let mut rows = Vec::new();
     let count = settings.shapes.len() * targets.len();
     for &shape in &settings.shapes {
         let [m, k, n] = shape;
-        progress.show(&format!("{}/{count}: the matrices of {m}x{k}x{n}", rows.len() + 1));
+        progress.bar(rows.len(), count, &format!("the matrices of {m}x{k}x{n}"));
         let inputs = Inputs::new(shape, settings)?;
         for target in &targets {
-            progress.show(&format!("{}/{count}: {m}x{k}x{n} on {}", rows.len() + 1, target.label()));
+            progress.bar(rows.len(), count, &format!("{m}x{k}x{n} on {}", target.label()));
             rows.push(target.row(shape, measure(&target.gpu, &inputs, settings).map_err(|error| error.to_string())));
+            if settings.trace.is_some() {
+                target.profile(&inputs, settings.runs);
+            }
         }
     }
     drop(progress);
@@ -58,6 +82,16 @@ pub fn run(common: &Common, settings: &Bench) -> Result<(), Failure> {
     }
     if let Some((path, format)) = &settings.export {
         export::write(path, *format, &rows, &about)?;
+        output::note(&format!("written to {}", path.display()));
+    }
+    if let Some(path) = &settings.trace {
+        let mut profile = Profile::default();
+        for target in &targets {
+            let Profile { operations, left_out, .. } = target.gpu.profile();
+            profile.operations.extend(operations);
+            profile.left_out += left_out;
+        }
+        fs::write(path, profile.to_trace()).map_err(|error| Failure::file(path, error))?;
         output::note(&format!("written to {}", path.display()));
     }
     let wrong = rows.iter().filter(|row| row.measured.as_ref().is_ok_and(|measured| !measured.judgement.is_right())).count();
@@ -97,7 +131,18 @@ impl Target {
         let gpu = Gpu::open_blocking(options)?;
         let info = gpu.info()?;
         let (backend, standing, about) = (info.backend, standing(info.kind), describe(&info));
-        Ok(Self { gpu, backend, adapter, device: info.name, standing, about })
+        Ok(Self { gpu, backend, adapter, device: info.name, standing, about, ceilings: None })
+    }
+
+    /// Products for a trace, apart from those that are measured: to time the parts costs something.
+    fn profile(&self, inputs: &Inputs, runs: u32) {
+        let [m, k, n] = inputs.shape;
+        self.gpu.set_profiling(true);
+        for _ in 0..runs {
+            // What fails is a row of its own already.
+            let _ = self.gpu.matmul_blocking(&inputs.a, &inputs.b, &Matmul::new(m, k, n));
+        }
+        self.gpu.set_profiling(false);
     }
 
     fn label(&self) -> String {
@@ -105,7 +150,8 @@ impl Target {
     }
 
     fn row(&self, shape: [u64; 3], measured: Result<Measured, String>) -> Row {
-        Row { backend: self.backend, adapter: self.adapter, device: self.device.clone(), standing: self.standing, shape, measured }
+        let Self { backend, adapter, standing, ceilings, .. } = *self;
+        Row { backend, adapter, device: self.device.clone(), standing, ceilings, shape, measured }
     }
 }
 
@@ -126,12 +172,17 @@ fn text(targets: &[Target], rows: &[Row]) -> String {
         for line in wrap(&format!("{label}{}", target.about), WIDTH) {
             text += &format!("{line}\n");
         }
+        if let Some(Ceilings { copy_gbs, fma_gflops }) = target.ceilings {
+            text += &format!("  at best {fma_gflops:.1} GFLOP/s of f32 multiply-adds, {copy_gbs:.1} GB/s of copies\n");
+        }
     }
     let mut table = Table::new(&[
         ("m x k x n", Align::Right),
         ("device", Align::Left),
         ("ms", Align::Right),
         ("GFLOP/s", Align::Right),
+        ("% FMA", Align::Right),
+        ("% copy", Align::Right),
         ("end to end", Align::Right),
         ("result", Align::Left),
     ]);
@@ -146,7 +197,10 @@ fn text(targets: &[Target], rows: &[Row]) -> String {
                 [format!("{resident:.4}"), rate(resident), rate(end_to_end), measured.judgement.to_string()]
             }
         };
-        table.row([format!("{m}x{k}x{n}"), device, ms, resident, end_to_end, result]);
+        let [fma, copy] = row.shares().map(|share| share.map_or_else(String::new, |share| format!("{:.0}", 100.0 * share)));
+        table.row([format!("{m}x{k}x{n}"), device, ms, resident, fma, copy, end_to_end, result]);
     }
-    text + "\n" + &table.text() + "\nms and GFLOP/s: operands and result on the device; end to end: host to host.\n"
+    let legend =
+        "ms and GFLOP/s: operands and result on the device, and what that is of the device's best; end to end: GFLOP/s host to host.";
+    text + "\n" + &table.text() + "\n" + &wrap(legend, WIDTH).join("\n") + "\n"
 }

@@ -46,7 +46,7 @@ pub fn fields(rows: &[Row], settings: &Value) -> Value {
 }
 
 fn row_json(row: &Row) -> Value {
-    let Row { backend, adapter, device, standing, shape, measured } = row;
+    let Row { backend, adapter, device, standing, ceilings, shape, measured } = row;
     let [m, k, n] = shape;
     let mut fields = json!({
         "backend": backend.name(),
@@ -56,6 +56,7 @@ fn row_json(row: &Row) -> Value {
         "m": m,
         "k": k,
         "n": n,
+        "ceilings": ceilings.map(|best| json!({ "fma_gflops": best.fma_gflops, "copy_gbs": best.copy_gbs })),
     });
     match measured {
         Err(error) => fields["error"] = error.as_str().into(),
@@ -66,6 +67,9 @@ fn row_json(row: &Row) -> Value {
             };
             fields["kernel"] = kernel.as_str().into();
             fields["resident"] = times(resident);
+            let [of_fma, of_copy] = row.shares();
+            fields["resident"]["share_of_fma"] = of_fma.into();
+            fields["resident"]["share_of_copy"] = of_copy.into();
             fields["end_to_end"] = times(end_to_end);
             fields["verdict"] = json!({
                 "right": judgement.verdict.map(|verdict| verdict.is_right()),
@@ -80,8 +84,8 @@ fn row_json(row: &Row) -> Value {
 }
 
 /// A row's cells: what all formats of text have.
-fn cells(row: &Row) -> [String; 12] {
-    let Row { backend, adapter, device, standing, shape: [m, k, n], measured } = row;
+fn cells(row: &Row) -> [String; 14] {
+    let Row { backend, adapter, device, standing, shape: [m, k, n], measured, .. } = row;
     let adapter = adapter.map_or_else(String::new, |adapter| adapter.to_string());
     let (kernel, numbers, verdict) = match measured {
         Err(error) => (String::new(), Default::default(), error.clone()),
@@ -94,6 +98,7 @@ fn cells(row: &Row) -> [String; 12] {
         }
     };
     let device = format!("{device} ({standing})");
+    let [share_of_fma, share_of_copy] = row.shares().map(|share| share.map_or_else(String::new, |share| format!("{share:.4}")));
     let [resident_ms, resident_gflops, end_to_end_ms, end_to_end_gflops] = numbers;
     [
         backend.to_string(),
@@ -105,13 +110,15 @@ fn cells(row: &Row) -> [String; 12] {
         kernel,
         resident_ms,
         resident_gflops,
+        share_of_fma,
+        share_of_copy,
         end_to_end_ms,
         end_to_end_gflops,
         verdict,
     ]
 }
 
-const HEADINGS: [&str; 12] = [
+const HEADINGS: [&str; 14] = [
     "backend",
     "adapter",
     "device",
@@ -121,6 +128,8 @@ const HEADINGS: [&str; 12] = [
     "kernel",
     "resident_ms",
     "resident_gflops",
+    "resident_share_of_fma",
+    "resident_share_of_copy",
     "end_to_end_ms",
     "end_to_end_gflops",
     "verdict",
@@ -160,10 +169,15 @@ mod tests {
             adapter: Some(0),
             device: "a | \"CPU\"".to_owned(),
             standing: "fallback",
+            ceilings: None,
             shape: [1, 2, 3],
             measured: Err("too large, by far".to_owned()),
         };
-        assert!(csv(std::slice::from_ref(&failed)).ends_with("simd,0,\"a | \"\"CPU\"\" (fallback)\",1,2,3,,,,,,\"too large, by far\"\r\n"));
-        assert!(markdown(&[failed]).ends_with("| simd | 0 | a \\| \"CPU\" (fallback) | 1 | 2 | 3 |  |  |  |  |  | too large, by far |\n"));
+        assert!(
+            csv(std::slice::from_ref(&failed)).ends_with("simd,0,\"a | \"\"CPU\"\" (fallback)\",1,2,3,,,,,,,,\"too large, by far\"\r\n")
+        );
+        assert!(
+            markdown(&[failed]).ends_with("| simd | 0 | a \\| \"CPU\" (fallback) | 1 | 2 | 3 |  |  |  |  |  |  |  | too large, by far |\n")
+        );
     }
 }

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::BufWriter;
 use std::path::Path;
 
-use lapidary::{Gpu, Matmul};
+use lapidary::{Gpu, Matmul, Options};
 use serde_json::json;
 
 use crate::arguments::{Common, Files};
@@ -27,7 +27,8 @@ pub fn run(common: &Common, files: &Files) -> Result<(), Failure> {
         let sides = format!("A is {m} × {k} and B is {} × {n}", b.rows);
         return Err(Failure::Failed(format!("{sides}, but A must have as many columns as B has rows")));
     }
-    let gpu = Gpu::open_blocking(common.options.clone())?;
+    let profiles = files.profile || files.trace.is_some();
+    let gpu = Gpu::open_blocking(Options { profile: profiles || common.options.profile, ..common.options.clone() })?;
     // A matrix by columns is its transpose by rows.
     let op = Matmul::new(m, k, n).transpose_a(a.by_columns).transpose_b(b.by_columns);
     let report = gpu.matmul_report_blocking(&a.values, &b.values, &op)?;
@@ -35,11 +36,17 @@ pub fn run(common: &Common, files: &Files) -> Result<(), Failure> {
     let info = gpu.info()?;
     let written = File::create(&files.out).and_then(|file| npy::write(&mut BufWriter::new(file), m, n, &report.data));
     written.map_err(|error| Failure::file(&files.out, error))?;
+    if let Some(path) = &files.trace {
+        std::fs::write(path, gpu.profile().to_trace()).map_err(|error| Failure::file(path, error))?;
+    }
     if !common.json {
+        if files.profile {
+            output::print(&gpu.profile().to_string())?;
+        }
         output::note(&format!("{m} × {n} in {}: {}, {}, {:.3} ms", files.out.display(), describe(&info), report.kernel, report.total_ms));
         return Ok(());
     }
-    let fields = json!({
+    let mut fields = json!({
         "m": m,
         "k": k,
         "n": n,
@@ -54,5 +61,8 @@ pub fn run(common: &Common, files: &Files) -> Result<(), Failure> {
         "download_ms": report.download_ms,
         "total_ms": report.total_ms,
     });
+    if files.profile {
+        fields["profile"] = serde_json::from_str(&gpu.profile().to_json()).map_err(|error| Failure::Failed(error.to_string()))?;
+    }
     output::print_json("matmul", fields)
 }

@@ -39,12 +39,21 @@ pub fn note(text: &str) {
     let _ = writeln!(io::stderr(), "{text}");
 }
 
+/// Columns of a whole bar.
+const BAR: usize = 20;
+
 /// A line on stderr that tells what is being done, and goes when it is: on a terminal only, so that logs stay short.
 pub struct Progress(bool);
 
 impl Progress {
     pub fn new() -> Self {
         Self(io::stderr().is_terminal())
+    }
+
+    /// How many of so many things are done, as a bar, and what comes next.
+    pub fn bar(&self, done: usize, of: usize, text: &str) {
+        let filled = BAR * done.min(of) / of.max(1);
+        self.show(&format!("[{:<BAR$}] {done}/{of} {text}", "#".repeat(filled)));
     }
 
     pub fn show(&self, text: &str) {

@@ -33,6 +33,11 @@ const TILES: [Tile; 4] = [
     Tile { m: 32, n: 32, k: 16, threads: 64, alone_ns: 26.0, shared_ns: 8.2, resident: 14 },
 ];
 
+/// How many tiles there are to choose from.
+#[cfg(feature = "cuda")]
+#[cfg(any(target_os = "linux", target_os = "windows"))]
+pub(crate) const TILE_COUNT: u8 = TILES.len() as u8;
+
 /// The most parts of k.
 const MOST_PARTS: u32 = 256;
 
@@ -72,9 +77,15 @@ impl Tile {
         let [m, k, n] = shape;
         let most_bytes = caps.max_buffer_bytes.min(MOST_SCRATCH_BYTES);
         let splits = |tile: &Self, parts: u32| k / parts >= 2 * tile.k && scratch_bytes(m, n, parts) <= most_bytes;
-        let mut best = (TILES[0], 1);
+        // The smallest runs on every GPU.
+        let mut best = (TILES[TILES.len() - 1], 1);
         let mut least_ns = f64::INFINITY;
-        for tile in TILES {
+        let fits = |tile: &Self| tile.threads <= caps.max_workgroup_invocations;
+        let tuned = caps.tuned.tile(m, n).and_then(|at| TILES.get(at)).filter(|tile| fits(tile));
+        for tile in tuned.map_or(&TILES[..], std::slice::from_ref).iter().copied() {
+            if !fits(&tile) {
+                continue;
+            }
             let mut parts = 1;
             while parts == 1 || parts <= MOST_PARTS && splits(&tile, parts) {
                 let cost_ns = tile.cost_ns(shape, parts, multiprocessors);

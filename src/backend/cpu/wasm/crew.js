@@ -14,6 +14,14 @@ const PATIENCE_MS = 10_000;
 /** Products on their way to the workers as copies. With more of them the caller computes alone. */
 const QUEUED = 4;
 
+/** Products of fewer operations are done before another thread has heard of them. */
+const SHARED_FLOPS = 32e6;
+/** Rows and columns that a shared product has at least, so that it computes much more than it reads. */
+const SHARED_SIDE = 64;
+/** What a thread computes at least, and of how many rows or columns. */
+const THREAD_FLOPS = 8e6;
+const THREAD_SIDE = 32;
+
 /** Makes a worker of a script's text; Node's are others. */
 let make = (text) => new Worker((address ??= URL.createObjectURL(new Blob([text]))));
 let address;
@@ -26,15 +34,6 @@ export function set_worker(maker, most) {
 }
 
 const has_shared_memory = () => globalThis.SharedArrayBuffer && globalThis.crossOriginIsolated !== false;
-
-/** So many elements in memory that all threads share, or null where there is none. */
-export function shared_array(length) {
-  try {
-    return has_shared_memory() ? new Float32Array(new SharedArrayBuffer(length * 4)) : null;
-  } catch {
-    return null;
-  }
-}
 
 /** What a worker does. */
 function serve(walker) {
@@ -82,12 +81,24 @@ class Crew {
     this.end();
   }
 
-  /** How many threads can compute now, of those that are wanted; the others are started for what comes later. */
-  threads(wanted) {
-    wanted = Math.min(wanted, this.most);
+  /** How many threads are to compute a product: as many as pay, of those that have started; the others are started for what comes later. */
+  threads(m, k, n) {
+    const flops = 2 * m * k * n;
+    if (flops < SHARED_FLOPS || Math.min(m, n) < SHARED_SIDE) return 1;
+    const wanted = Math.min(this.most, Math.floor(flops / THREAD_FLOPS), Math.floor(Math.max(m, n) / THREAD_SIDE));
     while (!this.fault && this.workers.length < wanted - 1) this.hire();
     if (!has_shared_memory() && this.jobs.size >= QUEUED) return 1;
     return Math.min(wanted, 1 + this.workers.filter(({ ready }) => ready).length);
+  }
+
+  /** Memory for what stays on the device: where all threads see it, or null where that is not to be had or not worth it. */
+  kept(length) {
+    try {
+      const shares = this.most > 1 && length >= SHARED_SIDE ** 2 && has_shared_memory();
+      return shares ? new Float32Array(new SharedArrayBuffer(length * 4)) : null;
+    } catch {
+      return null;
+    }
   }
 
   hire() {

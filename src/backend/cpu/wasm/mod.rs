@@ -55,21 +55,32 @@ const ROWS: u32 = 128;
 /// Most rows of a block of A: a transposition reads up to three more of what is staged, and there is room for that.
 const MOST_ROWS: u32 = 4096;
 
-/// Products of fewer operations are done before another thread has heard of them. Measured in Chrome on two cores.
-const SHARED_FLOPS: f64 = 24e6;
-/// What a thread is worth being woken for.
-const THREAD_FLOPS: f64 = 8e6;
-/// Rows and columns that a shared product has at least, so that it computes much more than it reads.
-const SHARED_SIDE: u32 = 64;
-/// Rows or columns of a thread at least.
-const THREAD_SIDE: u32 = 32;
-
 #[wasm_bindgen(module = "/src/backend/cpu/wasm/walk.js")]
 extern "C" {
     /// A product by blocks: the operands, how they are stored, and how far.
     #[derive(Clone)]
     pub(crate) type Job;
-    fn job(a: &Float32Array, b: &Float32Array, c: &Float32Array, out: &Float32Array, numbers: &[f64]) -> Job;
+    #[allow(clippy::too_many_arguments, reason = "JavaScript names them")]
+    fn job(
+        a: &Float32Array,
+        b: &Float32Array,
+        c: &Float32Array,
+        out: &Float32Array,
+        m: u32,
+        k: u32,
+        n: u32,
+        lda: u32,
+        ldb: u32,
+        ldc: u32,
+        alpha: f32,
+        beta: f32,
+        transpose_a: bool,
+        transpose_b: bool,
+        reads_c: bool,
+        columns: u32,
+        depth: u32,
+        rows: u32,
+    ) -> Job;
 }
 
 #[wasm_bindgen(module = "/src/backend/cpu/wasm/crew.js")]
@@ -78,12 +89,12 @@ extern "C" {
     type Crew;
     #[wasm_bindgen(catch)]
     async fn start(module: &[u8], sizes: &[u32], most: u32) -> Result<JsValue, JsValue>;
-    #[wasm_bindgen(method, getter)]
-    fn most(this: &Crew) -> u32;
     #[wasm_bindgen(method)]
     fn name(this: &Crew) -> String;
     #[wasm_bindgen(method)]
-    fn threads(this: &Crew, wanted: u32) -> u32;
+    fn threads(this: &Crew, m: u32, k: u32, n: u32) -> u32;
+    #[wasm_bindgen(method)]
+    fn kept(this: &Crew, length: f64) -> Option<Float32Array>;
     #[wasm_bindgen(method)]
     fn compute(this: &Crew, job: &Job);
     #[wasm_bindgen(method)]
@@ -93,7 +104,6 @@ extern "C" {
     #[wasm_bindgen(method)]
     fn free(this: &Crew);
 
-    fn shared_array(length: f64) -> Option<Float32Array>;
     /// Bytes of the memories of all started kernels.
     pub(crate) fn memory_bytes() -> f64;
     /// How workers are made where the page's own way is not to be had, and how many threads there are at most.
@@ -144,29 +154,7 @@ fn job_of(
     let depth = depth.unwrap_or((PANELS as u32 / n.clamp(1, columns).next_multiple_of(PANEL as u32)).min(DEPTH as u32));
     let rows = fitting(BLOCK, k.min(depth).max(1)).min(fitting(BLOCK, n.clamp(1, columns))).min(MOST_ROWS);
     let [a, b, c] = operands;
-    job(
-        a,
-        b,
-        c,
-        out,
-        &[
-            m.into(),
-            k.into(),
-            n.into(),
-            lda.into(),
-            ldb.into(),
-            ldc.into(),
-            n.into(),
-            alpha.into(),
-            beta.into(),
-            f64::from(u8::from(transpose_a)),
-            f64::from(u8::from(transpose_b)),
-            f64::from(u8::from(reads_c)),
-            columns.into(),
-            depth.into(),
-            rows.into(),
-        ],
-    )
+    job(a, b, c, out, m, k, n, lda, ldb, ldc, alpha, beta, transpose_a, transpose_b, reads_c, columns, depth, rows)
 }
 
 impl Engine {
@@ -195,12 +183,7 @@ impl Engine {
 
     /// How many threads are to compute a product: as many as pay, of those that have started.
     pub(super) fn threads(&self, problem: &Problem) -> u32 {
-        let &Problem { m, k, n, .. } = problem;
-        let flops = 2.0 * f64::from(m) * f64::from(k) * f64::from(n);
-        if flops < SHARED_FLOPS || m.min(n) < SHARED_SIDE || !problem.reads_operands() || self.crew.most() < 2 {
-            return 1;
-        }
-        self.crew.threads(((flops / THREAD_FLOPS) as u32).min(m.max(n) / THREAD_SIDE))
+        if problem.reads_operands() { self.crew.threads(problem.m, problem.k, problem.n) } else { 1 }
     }
 
     pub(crate) fn job(&self, params: &Params, kernel: &Kernel, operands: &[Option<HostSlice<'_>>; 3], out: &HostVec) -> Job {
@@ -230,11 +213,7 @@ impl Engine {
 
     /// Memory for what stays on the device: where other threads see it, if there may be any and the page is isolated.
     pub(super) fn kept(&self, elements: u64) -> Result<HostVec> {
-        let shares = self.crew.most() > 1 && elements >= u64::from(SHARED_SIDE * SHARED_SIDE);
-        match shares.then(|| shared_array(elements as f64)).flatten() {
-            Some(shared) => Ok(HostVec(shared)),
-            None => array(elements),
-        }
+        self.crew.kept(elements as f64).map_or_else(|| array(elements), |shared| Ok(HostVec(shared)))
     }
 }
 

@@ -139,7 +139,7 @@ export function walker(exports, sizes) {
   return { run, part, pack, exact, copy_rows };
 }
 
-const NAMES = ["m", "k", "n", "lda", "ldb", "ldc", "ldo", "alpha", "beta", "transpose_a", "transpose_b", "reads_c", "columns", "depth", "rows"];
-
-/** A job of numbers in this order. */
-export const job = (a, b, c, out, numbers) => NAMES.reduce((job, name, i) => ({ ...job, [name]: numbers[i] }), { a, b, c, out });
+/** A job for the whole of a product, which is packed. */
+export function job(a, b, c, out, m, k, n, lda, ldb, ldc, alpha, beta, transpose_a, transpose_b, reads_c, columns, depth, rows) {
+  return { a, b, c, out, m, k, n, lda, ldb, ldc, ldo: n, alpha, beta, transpose_a, transpose_b, reads_c, columns, depth, rows };
+}

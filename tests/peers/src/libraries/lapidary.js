@@ -11,8 +11,8 @@ const notes = {
 
 const named = ({ backend, name, software }) => `${backend}${name && `, ${name}`}${software ? " (software)" : ""}`;
 
-export async function open(backend) {
-  const gpu = await Gpu.open({ backend: backend === "wasm" ? "simd" : backend });
+export async function open(backend, threads) {
+  const gpu = await Gpu.open({ backend: backend === "wasm" ? "simd" : backend, threads });
   const info = gpu.info();
 
   async function resident({ measure, a, b, m, k, n, batch }) {

@@ -1,0 +1,85 @@
+//! What a profile tells of operations, on every backend of this machine.
+#![cfg(not(target_arch = "wasm32"))]
+
+use lapidary::{BackendId, Error, Gpu, Matmul, Options, random};
+
+/// A handle that profiles on each backend that is there; one that is not is said by name, and a failure if it is required.
+fn handles() -> Vec<Gpu> {
+    let open = |&backend: &BackendId| match Gpu::open_blocking(Options { profile: true, ..Options::only(backend) }) {
+        Ok(gpu) => Some(gpu),
+        Err(error) => {
+            assert!(matches!(*error, Error::Unavailable { .. }), "{error}");
+            let required = std::env::var("LAPIDARY_REQUIRE").unwrap_or_default();
+            assert!(required.split(',').all(|name| name != backend.name()), "required: {error}");
+            eprintln!("skipped {backend}: {error}");
+            None
+        }
+    };
+    BackendId::ALL.iter().filter_map(open).collect()
+}
+
+#[test]
+fn every_part_of_an_operation_has_its_time_and_its_bytes() {
+    for gpu in handles() {
+        let info = gpu.info().unwrap();
+        let backend = info.backend;
+        let (m, k, n) = (128, 64, 96);
+        let (a, b) = (random::matrix(m * k, 1), random::matrix(k * n, 2));
+        let op = Matmul::new(m as u64, k as u64, n as u64);
+        let expected = gpu.matmul_blocking(&a, &b, &op).unwrap();
+        let tensor = gpu.tensor_blocking(&a, m as u64, k as u64).unwrap();
+        let kept = pollster::block_on(gpu.matmul_tensor(&tensor, &b, &op)).unwrap();
+        assert_eq!(kept.to_vec_blocking().unwrap(), expected);
+        let profile = gpu.profile();
+        let names: Vec<_> = profile.operations.iter().map(|operation| (operation.name, operation.size.as_str())).collect();
+        assert_eq!(names, [("matmul", "128x64x96"), ("tensor", "128x64"), ("matmul", "128x64x96"), ("to_host", "128x96")], "{backend}");
+        let matrix = |rows: usize, columns: usize| (rows * columns * 4) as u64;
+        let up = |bytes| if backend.is_gpu() { bytes } else { 0 };
+        let bytes = [
+            [up(matrix(m, k) + matrix(k, n)), matrix(m, k) + matrix(k, n) + matrix(m, n), matrix(m, n)],
+            [matrix(m, k), 0, 0],
+            [up(matrix(k, n)), matrix(m, k) + matrix(k, n) + matrix(m, n), 0],
+            [0, 0, matrix(m, n)],
+        ];
+        let has_clock = info.features.contains(&"timestamp-query");
+        let times_copies = has_clock && backend != BackendId::WebGpu;
+        for (operation, bytes) in profile.operations.iter().zip(bytes) {
+            let parts = [operation.upload, operation.compute, operation.download];
+            assert_eq!(parts.map(|part| part.bytes), bytes, "{backend} {operation:?}");
+            assert!(parts.iter().all(|part| part.ms >= 0.0 && part.ms.is_finite()) && operation.total_ms > 0.0, "{operation:?}");
+            let [upload, compute, download] = parts.map(|part| part.device_clock);
+            let computes = operation.compute.bytes > 0;
+            assert_eq!(compute, computes && has_clock, "{backend} {operation:?}");
+            assert_eq!(upload, operation.upload.bytes > 0 && times_copies, "{backend} {operation:?}");
+            assert_eq!(download, computes && operation.download.bytes > 0 && times_copies, "{backend} {operation:?}");
+            assert_eq!((operation.backend, operation.kernel.is_empty()), (backend, !computes));
+        }
+        let starts: Vec<_> = profile.operations.iter().map(|operation| operation.start_ms).collect();
+        assert!(starts.is_sorted(), "{starts:?}");
+    }
+}
+
+#[test]
+fn profiling_is_off_until_it_is_turned_on() {
+    let gpu = Gpu::open_blocking(Options::only(BackendId::Scalar)).unwrap();
+    let product = || gpu.matmul_blocking(&[2.0], &[3.0], &Matmul::new(1, 1, 1)).unwrap();
+    product();
+    assert_eq!(gpu.profile().operations.len(), 0);
+    gpu.set_profiling(true);
+    product();
+    product();
+    gpu.set_profiling(false);
+    product();
+    assert_eq!(gpu.clone().profile().operations.len(), 2, "clones share it");
+    gpu.clear_profile();
+    assert_eq!(gpu.profile().operations.len(), 0);
+}
+
+/// A result without elements needs no device, but counts as an operation.
+#[test]
+fn an_empty_product_moves_nothing() {
+    let gpu = Gpu::open_blocking(Options { profile: true, ..Options::only(BackendId::Simd) }).unwrap();
+    gpu.matmul_blocking(&[], &[1.0; 6], &Matmul::new(0, 2, 3)).unwrap();
+    let operations = gpu.profile().operations;
+    assert_eq!((operations.len(), operations[0].compute.bytes, operations[0].download.bytes), (1, 0, 0));
+}
