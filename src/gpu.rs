@@ -240,9 +240,9 @@ impl Gpu {
     pub(crate) fn begin<'a>(&self, call: Call<'a>, want: Want) -> Result<Pending<'a>> {
         let opened = self.current()?;
         let clock = Stopwatch::start();
-        let fingerprint = if may_read_again(&call, &opened) { call.fingerprint() } else { 0 };
         let want = Want { timed: want.timed || self.is_profiled(), ..want };
         let started = start(self, &call, &opened, want);
+        let fingerprint = if may_read_again(&started, &opened) { call.fingerprint() } else { 0 };
         if let Err(error) = &started {
             // Both may go away: a lost device by a fresh one, a full one by giving back what the pool holds.
             if !matches!(**error, Error::DeviceLost { .. } | Error::OutOfMemory { .. }) {
@@ -433,9 +433,10 @@ fn put(_gpu: &Gpu, opened: &Arc<Opened>, values: &HostSlice<'_>, rows: u64, colu
     Ok((Tensor::new(rows, columns, opened.device.upload(values)?, Arc::clone(opened)),))
 }
 
-/// Whether a call reads its operands after it returned, if it has to be done again: a small product on the CPU is done by then.
-fn may_read_again(call: &Call<'_>, opened: &Opened) -> bool {
-    opened.info.backend.is_gpu() || cfg!(target_arch = "wasm32") && call.op.elements() >= 64 * 64
+/// Whether a call reads its operands after it returned, if it has to be done again: on the CPU one that is not done by then.
+fn may_read_again(started: &Result<Option<Started>>, opened: &Opened) -> bool {
+    let is_shared = |started: &Started| started.plan.dispatches.iter().any(|dispatch| dispatch.grid[0] > 1);
+    opened.info.backend.is_gpu() || matches!(started, Ok(Some(started)) if is_shared(started))
 }
 
 fn changed_meanwhile() -> Box<Error> {
@@ -501,7 +502,7 @@ impl Pending<'_> {
                 Error::OutOfMemory { .. } => return split::in_parts(&gpu, &call, &opened, want, error).await,
                 _ => return Err(error),
             }
-            if may_read_again(&call, &opened) && call.fingerprint() != fingerprint {
+            if fingerprint != 0 && call.fingerprint() != fingerprint {
                 return Err(changed_meanwhile());
             }
             started = start(&gpu, &call, &opened, want);

@@ -66,10 +66,17 @@ async function same_bits({ lapidary, assert, same, sleep }, shapes) {
   same(await last, expected, "a product of tensors that were freed");
   for (const tensor of others) tensor.dispose();
   // An operand that changes as soon as the call has returned.
-  const copies = square.slice(0, 2).map((array) => array.slice());
-  const late = more.matmul(...copies, { m: 300, k: 300, n: 300 });
-  for (const copy of copies) copy.fill(NaN);
-  same(await late, expected, "operands that changed");
+  const Kinds = [ArrayBuffer, ...(globalThis.crossOriginIsolated ? [SharedArrayBuffer] : [])];
+  for (const Kind of Kinds) {
+    const copies = square.slice(0, 2).map((array) => {
+      const copy = new Float32Array(new Kind(array.byteLength));
+      copy.set(array);
+      return copy;
+    });
+    const late = more.matmul(...copies, { m: 300, k: 300, n: 300 });
+    for (const copy of copies) copy.fill(NaN);
+    same(await late, expected, `operands in a ${Kind.name} that changed`);
+  }
   const { samples_ms } = await more.benchmark(...square.slice(0, 2), { m: 300, k: 300, n: 300, samples: 2, min_ms: 5 });
   assert(samples_ms.length === 2, "a benchmark");
   for (let turn = 0; more.memory().used_bytes > 0; turn++) {

@@ -35,6 +35,15 @@ export function set_worker(maker, most) {
 
 const has_shared_memory = () => globalThis.SharedArrayBuffer && globalThis.crossOriginIsolated !== false;
 
+/** Memory that nobody else writes to: a caller's own may be shared too, and change as soon as the call has returned. */
+const ours = new WeakSet();
+
+function shared_array(length) {
+  const array = new Float32Array(new SharedArrayBuffer(length * 4));
+  ours.add(array.buffer);
+  return array;
+}
+
 /** What a worker does. */
 function serve(walker) {
   let thread;
@@ -86,7 +95,7 @@ class Crew {
     const flops = 2 * m * k * n;
     if (flops < SHARED_FLOPS || Math.min(m, n) < SHARED_SIDE) return 1;
     const wanted = Math.min(this.most, Math.floor(flops / THREAD_FLOPS), Math.floor(Math.max(m, n) / THREAD_SIDE));
-    while (!this.fault && this.workers.length < wanted - 1) this.hire();
+    while (this.workers.length < Math.min(wanted, this.most) - 1) this.hire();
     if (!has_shared_memory() && this.jobs.size >= QUEUED) return 1;
     return Math.min(wanted, 1 + this.workers.filter(({ ready }) => ready).length);
   }
@@ -95,7 +104,7 @@ class Crew {
   kept(length) {
     try {
       const shares = this.most > 1 && length >= SHARED_SIDE ** 2 && has_shared_memory();
-      return shares ? new Float32Array(new SharedArrayBuffer(length * 4)) : null;
+      return shares ? shared_array(length) : null;
     } catch {
       return null;
     }
@@ -131,6 +140,7 @@ class Crew {
 
   fail(reason) {
     this.fault ||= reason;
+    this.most = 1;
     this.end();
   }
 
@@ -188,8 +198,8 @@ class Crew {
     try {
       if (has_shared_memory()) {
         const shared = [job.a, job.b, job.c, out].map((array, i) => {
-          if (array.buffer instanceof SharedArrayBuffer) return array;
-          const copy = new Float32Array(new SharedArrayBuffer(array.byteLength));
+          if (ours.has(array.buffer)) return array;
+          const copy = shared_array(array.length);
           if (i < 3) copy.set(array);
           return copy;
         });
