@@ -109,7 +109,7 @@ impl<'a> Call<'a> {
             problem.c.map(|c| (c, (rows.start, columns.start), (m, n))),
             Some((Stored { rows: 1, columns: problem.n, stride: problem.n.into() }, (0, columns.start), (1, n))),
         ];
-        let mut op = Problem { m, n, ..problem.clone() };
+        let mut op = Problem { m, n, ..*problem };
         let mut inputs = [const { None }; 4];
         for (index, (input, part)) in self.inputs.iter().zip(parts).enumerate() {
             let (Some(input), Some((stored, (row, column), (rows, columns)))) = (input, part) else { continue };
