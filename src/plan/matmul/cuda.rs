@@ -7,7 +7,7 @@ use super::{Params, batch, constants_of_layout, scratch_bytes, whole, within_buf
 use crate::error::Result;
 use crate::info::Caps;
 use crate::kernels::{Kernel, KernelId};
-use crate::ops::matmul::{Batch, Level, Problem};
+use crate::ops::matmul::{Batch, Problem};
 use crate::plan::{Binding, Dispatch, Plan, Slot};
 
 /// A shape of the kernel, compiled by `scripts/ptx`. Its times are of an NVIDIA H200, from products of 256³ to 4096³ whose operands lay on
@@ -163,11 +163,11 @@ fn add_launch(problem: &Problem, launch: &Launch, caps: &Caps, multiprocessors: 
 
 /// The parameters of a launch, whose operands and result are bound whole.
 fn launched(problem: &Problem, Launch { first, batch }: &Launch) -> Params {
-    let start = |step: fn(&Level) -> u64| problem.batch.start(*first, step) as u32;
+    let [a_start, b_start, c_start] = problem.batch.starts(*first).map(|start| start as u32);
     Params {
-        a_start: start(|level| level.a),
-        b_start: start(|level| level.b),
-        c_start: start(|level| level.c),
+        a_start,
+        b_start,
+        c_start,
         out_start: (first * u64::from(problem.m) * u64::from(problem.n)) as u32,
         ..whole(&Problem { batch: *batch, ..*problem })
     }
