@@ -2,6 +2,9 @@
 //! returns, so that the caller's arrays are free again.
 
 #[cfg(not(target_arch = "wasm32"))]
+use std::ops::Range;
+
+#[cfg(not(target_arch = "wasm32"))]
 use crate::backend::Timer;
 use crate::backend::device::{Buffer, Device, Opened, Running};
 use crate::backend::{Backend, Bound, How};
@@ -10,6 +13,8 @@ use crate::error::{Error, Result};
 use crate::host::HostSlice;
 use crate::ops::Op;
 use crate::ops::matmul::Matmul;
+#[cfg(not(target_arch = "wasm32"))]
+use crate::ops::matmul::{Problem, Stored};
 use crate::plan::Plan;
 use crate::tensor::{Tensor, elements};
 
@@ -86,6 +91,37 @@ impl<'a> Call<'a> {
 
     pub(crate) fn fingerprint(&self) -> u64 {
         self.inputs.iter().fold(0, |all, input| all.rotate_left(1) ^ input.as_ref().map_or(0, Operand::fingerprint))
+    }
+
+    /// The same product for some rows and columns of the result; None if an operand is not on the host, or there are many products.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(crate) fn part(&self, rows: Range<u32>, columns: Range<u32>) -> Option<Self> {
+        let Op::Matmul(problem) = &self.op;
+        if problem.batch.count() != 1 {
+            return None;
+        }
+        let (m, k, n) = (rows.len() as u32, problem.k, columns.len() as u32);
+        // Where the part of a stored matrix starts, and how it is stored.
+        let part = |stored: Stored, (row, column): (u32, u32), (rows, columns): (u32, u32)| {
+            let part = Stored { rows, columns, stride: stored.stride };
+            (u64::from(row) * stored.stride + u64::from(column), part)
+        };
+        let swap = |yes: bool, (x, y): (u32, u32)| if yes { (y, x) } else { (x, y) };
+        let (a_start, a) = part(problem.a, swap(problem.transpose_a, (rows.start, 0)), swap(problem.transpose_a, (m, k)));
+        let (b_start, b) = part(problem.b, swap(problem.transpose_b, (0, columns.start)), swap(problem.transpose_b, (k, n)));
+        let c = problem.c.map(|c| part(c, (rows.start, columns.start), (m, n)));
+        let (c_start, c_span) = c.map_or((0, 0), |(start, c)| (start, c.span()));
+        let ranges = [(a_start, a.span()), (b_start, b.span()), (c_start, c_span), (columns.start.into(), n.into())];
+        let mut inputs = [const { None }; 4];
+        for ((to, input), (start, length)) in inputs.iter_mut().zip(&self.inputs).zip(ranges) {
+            *to = match input {
+                None => None,
+                Some(Operand::Host(values)) => Some(Operand::Host(values.part(start, length))),
+                Some(Operand::Tensor(_)) => return None,
+            };
+        }
+        let op = Op::Matmul(Problem { m, n, a, b, c: c.map(|(_, c)| c), ..*problem });
+        Some(Self { op, shape: vec![m.into(), n.into()], inputs })
     }
 
     /// Bytes of the operands that are on the host.

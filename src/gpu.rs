@@ -18,6 +18,8 @@ use crate::options::Options;
 #[cfg(not(target_arch = "wasm32"))]
 use crate::profile::{Clocks, Operation, Profiler};
 use crate::select;
+#[cfg(not(target_arch = "wasm32"))]
+use crate::split;
 use crate::tensor::{Tensor, check_length};
 
 /// A device to compute on. Clones share it; two that were opened apart share nothing.
@@ -32,6 +34,9 @@ struct Inner {
     state: Mutex<State>,
     #[cfg(not(target_arch = "wasm32"))]
     profiler: Arc<Profiler>,
+    /// The caller's own.
+    #[cfg(not(target_arch = "wasm32"))]
+    kernels: crate::compute::Registry,
 }
 
 impl Inner {
@@ -39,6 +44,8 @@ impl Inner {
         Self {
             #[cfg(not(target_arch = "wasm32"))]
             profiler: Profiler::new(options.profile),
+            #[cfg(not(target_arch = "wasm32"))]
+            kernels: crate::compute::Registry::default(),
             options,
             state: Mutex::new(State { opened: Some(opened), reopening: None }),
         }
@@ -254,6 +261,17 @@ impl Gpu {
         self.state().opened = None;
     }
 
+    /// The kernels that were defined by name.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(crate) fn registry(&self) -> &crate::compute::Registry {
+        &self.0.kernels
+    }
+
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(crate) fn options(&self) -> &Options {
+        &self.0.options
+    }
+
     #[cfg(not(target_arch = "wasm32"))]
     pub(crate) fn profiler(&self) -> &Arc<Profiler> {
         &self.0.profiler
@@ -407,7 +425,7 @@ fn changed_meanwhile() -> Box<Error> {
 }
 
 #[cfg_attr(target_arch = "wasm32", expect(unused_variables, reason = "nobody profiles in the browser"))]
-fn start(gpu: &Gpu, call: &Call<'_>, opened: &Opened, want: Want) -> Result<Option<Started>> {
+pub(crate) fn start(gpu: &Gpu, call: &Call<'_>, opened: &Opened, want: Want) -> Result<Option<Started>> {
     let elements = call.op.elements();
     if elements == 0 && !want.keep {
         return Ok(None);
@@ -441,6 +459,10 @@ impl Pending<'_> {
         loop {
             let error = match complete(&gpu, &call, &opened, started, &clock).await {
                 Ok(report) => return Ok(Report { replayed: lost, ..report }),
+                #[cfg(not(target_arch = "wasm32"))]
+                Err(error) if again && matches!(*error, Error::OutOfMemory { .. }) => {
+                    return split::in_parts(&gpu, &call, &opened, want, error).await;
+                }
                 Err(error) if again => return Err(error),
                 Err(error) => error,
             };
@@ -454,6 +476,8 @@ impl Pending<'_> {
                     lost = true;
                 }
                 Error::OutOfMemory { .. } if opened.device.memory().pooled_bytes > 0 => opened.device.trim(),
+                #[cfg(not(target_arch = "wasm32"))]
+                Error::OutOfMemory { .. } => return split::in_parts(&gpu, &call, &opened, want, error).await,
                 _ => return Err(error),
             }
             if opened.info.backend.is_gpu() && call.fingerprint() != fingerprint {
@@ -465,7 +489,7 @@ impl Pending<'_> {
     }
 }
 
-async fn complete(
+pub(crate) async fn complete(
     gpu: &Gpu,
     call: &Call<'_>,
     opened: &Arc<Opened>,

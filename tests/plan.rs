@@ -8,6 +8,7 @@ use lapidary::Caps;
 use lapidary::kernels::KernelId;
 use lapidary::ops::matmul::{Activation, Batch, Level, Problem, Stored};
 use lapidary::plan::matmul::{Params, compute, cublaslt, cuda, fragment};
+use lapidary::plan::tuned::Tuned;
 use lapidary::plan::{Dispatch, Plan, Slot};
 use proptest::prelude::*;
 
@@ -20,6 +21,7 @@ const DEFAULTS: Caps = Caps {
     max_workgroup_invocations: 256,
     max_workgroup_bytes: 16_384,
     max_texture_size: 4096,
+    tuned: Tuned::NONE,
 };
 
 /// What a large GPU has.

@@ -174,27 +174,27 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
 //# for i in B_LOADS
   var b_next_$i = b_edge(b_base_$i + k0 * b_step, b_place_$i, k0 + b_k_$i, last);
 //# end
-  loop {
-//# for s in STAGES
 //# for i in A_LOADS
 //# if A_SCATTER
 //# for r in 4
-    a_tile[$s][a_k_$i + $ru][a_across_$i / 4u][a_across_$i % 4u] = a_next_$i[$r];
+  a_tile[0][a_k_$i + $ru][a_across_$i / 4u][a_across_$i % 4u] = a_next_$i[$r];
 //# end
 //# else
-    a_tile[$s][a_k_$i][a_across_$i / 4u] = a_next_$i;
+  a_tile[0][a_k_$i][a_across_$i / 4u] = a_next_$i;
 //# end
 //# end
 //# for i in B_LOADS
 //# if B_SCATTER
 //# for r in 4
-    b_tile[$s][b_k_$i + $ru][b_across_$i / 4u][b_across_$i % 4u] = b_next_$i[$r];
+  b_tile[0][b_k_$i + $ru][b_across_$i / 4u][b_across_$i % 4u] = b_next_$i[$r];
 //# end
 //# else
-    b_tile[$s][b_k_$i][b_across_$i / 4u] = b_next_$i;
+  b_tile[0][b_k_$i][b_across_$i / 4u] = b_next_$i;
 //# end
 //# end
-    workgroupBarrier();
+  workgroupBarrier();
+  loop {
+//# for s in STAGES
     k0 += TILE_K;
     // One branch round all: with one in each fetch, their latencies added up.
     if (k0 + TILE_K <= last) {
@@ -240,6 +240,25 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
 //# if SINGLE
     workgroupBarrier();
 //# end
+//# for i in A_LOADS
+//# if A_SCATTER
+//# for r in 4
+    a_tile[($su + 1u) % STAGES][a_k_$i + $ru][a_across_$i / 4u][a_across_$i % 4u] = a_next_$i[$r];
+//# end
+//# else
+    a_tile[($su + 1u) % STAGES][a_k_$i][a_across_$i / 4u] = a_next_$i;
+//# end
+//# end
+//# for i in B_LOADS
+//# if B_SCATTER
+//# for r in 4
+    b_tile[($su + 1u) % STAGES][b_k_$i + $ru][b_across_$i / 4u][b_across_$i % 4u] = b_next_$i[$r];
+//# end
+//# else
+    b_tile[($su + 1u) % STAGES][b_k_$i][b_across_$i / 4u] = b_next_$i;
+//# end
+//# end
+    workgroupBarrier();
 //# end
   }
 //# for i in A_GROUPS

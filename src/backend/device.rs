@@ -41,6 +41,16 @@ macro_rules! backends {
                 match self { $( $(#[$cfg])? Self::$name(device) => device.plan(op), )+ }
             }
 
+            #[cfg(not(target_arch = "wasm32"))]
+            fn tiles(&self) -> u8 {
+                match self { $( $(#[$cfg])? Self::$name(device) => device.tiles(), )+ }
+            }
+
+            #[cfg(not(target_arch = "wasm32"))]
+            fn plan_tuned(&self, op: &Op, tuned: crate::plan::tuned::Tuned) -> Result<Plan> {
+                match self { $( $(#[$cfg])? Self::$name(device) => device.plan_tuned(op, tuned), )+ }
+            }
+
             fn upload(&self, values: &HostSlice<'_>) -> Result<Buffer> {
                 match self { $( $(#[$cfg])? Self::$name(device) => device.upload(values).map(Buffer::$name), )+ }
             }

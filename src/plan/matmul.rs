@@ -8,6 +8,9 @@ mod vector;
 
 use std::fmt;
 
+#[cfg(feature = "cuda")]
+#[cfg(any(target_os = "linux", target_os = "windows"))]
+pub(crate) use cuda::TILE_COUNT as CUDA_TILE_COUNT;
 #[cfg(not(target_arch = "wasm32"))]
 pub use cuda::{cublaslt, cuda};
 
@@ -96,9 +99,10 @@ struct Tile {
 }
 
 /// Speeds and fills are measured on an NVIDIA H200.
-const TILES: [Tile; 5] = [
+const TILES: [Tile; 6] = [
     Tile { m: 128, n: 128, k: 8, threads_m: 16, threads_n: 16, stages: 2, unroll: 8, speed: 1.0, fill: 1.07 },
     Tile { m: 64, n: 128, k: 8, threads_m: 8, threads_n: 16, stages: 2, unroll: 8, speed: 0.95, fill: 1.25 },
+    Tile { m: 96, n: 96, k: 8, threads_m: 8, threads_n: 24, stages: 2, unroll: 8, speed: 0.9, fill: 1.3 },
     Tile { m: 64, n: 64, k: 16, threads_m: 8, threads_n: 16, stages: 2, unroll: 16, speed: 0.82, fill: 1.3 },
     Tile { m: 32, n: 64, k: 16, threads_m: 8, threads_n: 16, stages: 2, unroll: 16, speed: 0.67, fill: 1.5 },
     // For what fits a few workgroups: little slower there, and sooner compiled, which counts where a CPU emulates the GPU.
@@ -111,6 +115,11 @@ pub(crate) const SMALLEST_WORKGROUP: u32 = 64;
 
 /// Multiprocessors assumed. No browser tells; large GPUs have 100 to 200, and smaller ones lose little by tiles smaller than they could take.
 const MULTIPROCESSORS: u64 = 128;
+
+/// How many tiles there are to choose from.
+#[cfg(any(feature = "vulkan", feature = "webgpu"))]
+#[cfg(not(target_arch = "wasm32"))]
+pub(crate) const TILE_COUNT: u8 = TILES.len() as u8;
 
 /// The most parts of k.
 const MOST_PARTS: u32 = 64;
@@ -137,6 +146,18 @@ impl Tile {
         self.threads() <= caps.max_workgroup_invocations && self.workgroup_bytes() <= caps.max_workgroup_bytes
     }
 
+    /// Whether a tile is to be looked at: the one that was tuned for such a result, if there is one, else all that fit.
+    fn is_candidate(at: usize, [m, n]: [u32; 2], caps: &Caps) -> bool {
+        let fits = |at: usize| TILES.get(at).is_some_and(|tile| tile.fits(caps));
+        #[cfg(not(target_arch = "wasm32"))]
+        if let Some(tuned) = caps.tuned.tile(m, n).filter(|&tuned| fits(tuned)) {
+            return at == tuned;
+        }
+        #[cfg(target_arch = "wasm32")]
+        let _ = (m, n);
+        fits(at)
+    }
+
     /// The time of so many products in arbitrary units, their k in so many parts: the workgroups of the busiest multiprocessor, times a tile's
     /// work, over its speed; and the adding up.
     fn cost(&self, [m, k, n]: [u32; 3], items: u32, parts: u32) -> f64 {
@@ -159,8 +180,8 @@ impl Tile {
                 && (scratch(1) / 16).div_ceil(SUM_THREADS.into()) <= u64::from(caps.max_workgroups_per_dimension)
         };
         let mut best: Option<(f64, Self, u32)> = None;
-        for tile in TILES {
-            if !tile.fits(caps) {
+        for (at, tile) in TILES.into_iter().enumerate() {
+            if !Self::is_candidate(at, [m, n], caps) {
                 continue;
             }
             let mut parts = 1;

@@ -6,6 +6,8 @@
 #[cfg(not(target_arch = "wasm32"))]
 pub mod ceiling;
 pub mod matmul;
+#[cfg(not(target_arch = "wasm32"))]
+pub mod tuned;
 
 use std::fmt;
 

@@ -143,6 +143,13 @@ pub fn all() -> Vec<Case> {
     }
     add(5, 0, 7, &|case| case.beta = 1.5);
     // Long sums for a small result, whose parts are added up where k is split.
+    // Large enough for the largest tiles. Software GPUs take many seconds to compile each of them: once, and only natively.
+    #[cfg(not(target_arch = "wasm32"))]
+    {
+        add(1534, 9, 1530, &|_| ());
+        add(1022, 10, 2046, &|case| *case = Case { transpose_a: true, transpose_b: true, padding: [2, 2, 2], beta: 2.0, ..*case });
+        add(2042, 11, 2044, &|_| ());
+    }
     add(33, 2100, 70, &|case| *case = Case { padding: [4, 8, 12], beta: 2.0, alpha: -1.0, ..*case });
     add(70, 2100, 33, &|case| *case = Case { transpose_a: true, transpose_b: true, padding: [1, 2, 3], beta: 2.0, ..*case });
     add(34, 2100, 67, &|case| *case = Case { transpose_a: true, values: Values::Uniform, ..*case });

@@ -6,6 +6,8 @@
 mod adapter;
 mod batch;
 mod buffer;
+#[cfg(not(target_arch = "wasm32"))]
+mod compute;
 mod launch;
 mod pipeline;
 mod submit;
@@ -36,6 +38,24 @@ pub(crate) struct WebGpu {
     pool: super::pool::Pool<Arc<buffer::Raw>>,
     health: Arc<Health>,
     batches: Arc<batch::Batches>,
+    /// Threads in which the device calls back.
+    #[cfg(not(target_arch = "wasm32"))]
+    attendants: Mutex<Vec<std::thread::JoinHandle<()>>>,
+}
+
+#[cfg(not(target_arch = "wasm32"))]
+impl Drop for WebGpu {
+    fn drop(&mut self) {
+        // Threads that attend to the device hold it. If one of them were the last, it would take the driver apart while the process, of which
+        // nobody keeps the end waiting, takes itself apart too.
+        let attendants = std::mem::take(self.attendants.get_mut().unwrap_or_else(PoisonError::into_inner));
+        for attendant in attendants {
+            // A waker that one of them called may have dropped this.
+            if attendant.thread().id() != std::thread::current().id() {
+                let _ = attendant.join();
+            }
+        }
+    }
 }
 
 #[cfg(target_arch = "wasm32")]
@@ -73,6 +93,16 @@ impl Backend for WebGpu {
 
     fn plan(&self, op: &Op) -> Result<Plan> {
         plan::compute(op, &self.caps)
+    }
+
+    #[cfg(not(target_arch = "wasm32"))]
+    fn tiles(&self) -> u8 {
+        plan::matmul::TILE_COUNT
+    }
+
+    #[cfg(not(target_arch = "wasm32"))]
+    fn plan_tuned(&self, op: &Op, tuned: plan::tuned::Tuned) -> Result<Plan> {
+        plan::compute(op, &Caps { tuned, ..self.caps.clone() })
     }
 
     fn upload(&self, values: &HostSlice<'_>) -> Result<Buffer> {

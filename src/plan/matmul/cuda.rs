@@ -37,6 +37,11 @@ const TILES: [Tile; 4] = [
 /// The most layers of a grid: items of a batch and parts of k.
 const MOST_LAYERS: u32 = 65_535;
 
+/// How many tiles there are to choose from.
+#[cfg(feature = "cuda")]
+#[cfg(any(target_os = "linux", target_os = "windows"))]
+pub(crate) const TILE_COUNT: u8 = TILES.len() as u8;
+
 /// The most parts of k.
 const MOST_PARTS: u32 = 256;
 
@@ -83,8 +88,10 @@ impl Tile {
         // The smallest runs on every GPU.
         let mut best = (TILES[TILES.len() - 1], 1);
         let mut least_ns = f64::INFINITY;
-        for tile in TILES {
-            if tile.threads > caps.max_workgroup_invocations {
+        let fits = |tile: &Self| tile.threads <= caps.max_workgroup_invocations;
+        let tuned = caps.tuned.tile(m, n).and_then(|at| TILES.get(at)).filter(|tile| fits(tile));
+        for tile in tuned.map_or(&TILES[..], std::slice::from_ref).iter().copied() {
+            if !fits(&tile) {
                 continue;
             }
             let mut parts = 1;

@@ -44,7 +44,7 @@ export function floats(argument, value) {
   }
   const max = 2 ** 32 - 1;
   if (value.length > max) {
-    const advice = "split the product, or use another backend";
+    const advice = "split the work, or use another backend";
     throw fault("limit_exceeded", `the length of an array is ${value.length}, but at most ${max} can be done here; ${advice}`);
   }
   return value;
