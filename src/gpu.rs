@@ -193,7 +193,7 @@ impl Gpu {
         let opened = self.current()?;
         if let Some(&size) = shape.iter().find(|&&size| size > u64::from(u32::MAX)) {
             let expected = format!("at most {}", u32::MAX);
-            return Err(Box::new(Error::InvalidDimension { name: "a dimension of a tensor", value: size.to_string(), expected }));
+            return Err(Box::new(Error::InvalidDimension { name: "a dimension of the shape", value: size.to_string(), expected }));
         }
         check_length("data", values.len(), &shape)?;
         let fingerprint = values.fingerprint();

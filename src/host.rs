@@ -29,14 +29,14 @@ mod native {
             self.0.is_empty()
         }
 
-        /// So many values from one on, which are there.
-        pub(crate) fn part(&self, start: u64, length: u64) -> HostSlice<'a> {
-            Self(&self.0[start as usize..(start + length) as usize])
-        }
-
         /// A copy of the values.
         pub(crate) fn to_vec(&self) -> Vec<f32> {
             self.0.to_vec()
+        }
+
+        /// So many values from one on, which are there.
+        pub(crate) fn part(&self, start: u64, length: u64) -> HostSlice<'a> {
+            Self(&self.0[start as usize..(start + length) as usize])
         }
 
         /// A borrowed slice cannot change during a call: nothing to compare.

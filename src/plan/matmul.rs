@@ -388,9 +388,10 @@ impl Split {
             let (a_rows, a_columns) = if problem.transpose_a { (k, m) } else { (m, k) };
             let (b_rows, b_columns) = if problem.transpose_b { (n, k) } else { (k, n) };
             let reads = problem.reads_operands();
-            let a_is = reads && too_large(launch.reach(|level| level.a), a_rows, a_columns, problem.a.stride);
-            let b_is = reads && too_large(launch.reach(|level| level.b), b_rows, b_columns, problem.b.stride);
-            let c_is = problem.c.is_some_and(|c| too_large(launch.reach(|level| level.c), m, n, c.stride));
+            let [a_reach, b_reach, c_reach] = launch.reaches();
+            let a_is = reads && too_large(a_reach, a_rows, a_columns, problem.a.stride);
+            let b_is = reads && too_large(b_reach, b_rows, b_columns, problem.b.stride);
+            let c_is = problem.c.is_some_and(|c| too_large(c_reach, m, n, c.stride));
             let out_is = too_large((launch.count() - 1) * u64::from(m) * u64::from(n), m, n, problem.n.into());
             // Fewer rows make a range shorter by whole strides; fewer columns help only in a single row.
             if launch.count() > 1 && (a_is || b_is || c_is || out_is) {
@@ -448,9 +449,8 @@ impl Part<'_> {
         let a_size = in_order(problem.transpose_a, self.m, self.k);
         let b_size = in_order(problem.transpose_b, self.k, self.n);
         let Launch { first, batch } = self.items;
-        let a_items = (problem.batch.start(*first, |level| level.a), batch.reach(|level| level.a));
-        let b_items = (problem.batch.start(*first, |level| level.b), batch.reach(|level| level.b));
-        let c_items = (problem.batch.start(*first, |level| level.c), batch.reach(|level| level.c));
+        let (starts, reaches) = (problem.batch.starts(*first), batch.reaches());
+        let [a_items, b_items, c_items] = [0, 1, 2].map(|operand| (starts[operand], reaches[operand]));
         let of_result = u64::from(problem.m) * u64::from(problem.n);
         let (a, a_start) = window(Slot::A, 0, &problem.a, a_items, a_at, a_size, caps);
         let (b, b_start) = window(Slot::B, 1, &problem.b, b_items, b_at, b_size, caps);
@@ -568,7 +568,7 @@ impl Step {
 
 /// The binding that holds a part of a stored matrix, and the element of it at which the part starts. Of a batch, `items` tells where the first
 /// matrix starts, and how far behind it the last one does.
-#[allow(clippy::too_many_arguments, reason = "they are what a range is made of")]
+#[inline(never)]
 fn window(slot: Slot, index: u32, stored: &Stored, items: (u64, u64), at: (u32, u32), size: (u32, u32), caps: &Caps) -> (Binding, u32) {
     // An operand that is not read has no elements to point at.
     let is_read = size.0 > 0 && size.1 > 0;

@@ -91,7 +91,8 @@ async fn compute(
     };
     let mut clock = crate::clock::Stopwatch::start();
     for item in 0..problem.batch.count() {
-        let [a, b] = [from(a, problem.batch.start(item, |level| level.a)), from(b, problem.batch.start(item, |level| level.b))];
+        let [a_start, b_start, _] = problem.batch.starts(item);
+        let [a, b] = [from(a, a_start), from(b, b_start)];
         let operands = Operands { a: &a, b: &b, params: &params, transpose_a: problem.transpose_a, transpose_b: problem.transpose_b };
         let start = (item * u64::from(problem.m) * u64::from(problem.n)) as u32;
         let (exact, magnitude) = (exact.subarray(start, u32::MAX), magnitude.subarray(start, u32::MAX));
@@ -130,7 +131,7 @@ pub fn check(reference: u32, result: Float32Array) -> Result<JsValue, JsValue> {
         (Some(c), Some(stored)) => {
             let n = u64::from(problem.n);
             let (item, row) = (index / n / u64::from(problem.m), index / n % u64::from(problem.m));
-            let at = problem.batch.start(item, |level| level.c) + row * stored.stride + index % n;
+            let at = problem.batch.starts(item)[2] + row * stored.stride + index % n;
             beta * f64::from(c.get_index(at as u32))
         }
         _ => 0.0,

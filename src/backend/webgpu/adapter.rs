@@ -192,13 +192,13 @@ fn wanted_limits(adapter: &wgpu::Limits) -> wgpu::Limits {
         max_compute_workgroup_size_x: adapter.max_compute_workgroup_size_x,
         max_compute_workgroup_size_y: adapter.max_compute_workgroup_size_y,
         max_compute_workgroups_per_dimension: adapter.max_compute_workgroups_per_dimension,
-        // A kernel of the crate has five at most; the caller's own may have more, and larger workgroups.
         #[cfg(target_arch = "wasm32")]
         max_storage_buffers_per_shader_stage: adapter.max_storage_buffers_per_shader_stage.min(STORAGE_BUFFERS),
-        #[cfg(not(target_arch = "wasm32"))]
-        max_storage_buffers_per_shader_stage: adapter.max_storage_buffers_per_shader_stage,
+        // The caller's own kernels may have more of these than the crate's.
         #[cfg(not(target_arch = "wasm32"))]
         max_compute_workgroup_size_z: adapter.max_compute_workgroup_size_z,
+        #[cfg(not(target_arch = "wasm32"))]
+        max_storage_buffers_per_shader_stage: adapter.max_storage_buffers_per_shader_stage,
         ..wgpu::Limits::downlevel_defaults()
     }
 }

@@ -7,7 +7,7 @@ use super::{Params, batch, constants_of_layout, scratch_bytes, whole, within_buf
 use crate::error::Result;
 use crate::info::Caps;
 use crate::kernels::{Kernel, KernelId};
-use crate::ops::matmul::{Batch, Level, Problem};
+use crate::ops::matmul::{Batch, Problem};
 use crate::plan::{Binding, Dispatch, Plan, Slot};
 
 /// A shape of the kernel, compiled by `scripts/ptx`. Its times are of an NVIDIA H200, from products of 256³ to 4096³ whose operands lay on
@@ -34,13 +34,13 @@ const TILES: [Tile; 4] = [
     Tile { m: 32, n: 32, k: 16, threads: 64, alone_ns: 26.0, shared_ns: 8.2, resident: 14 },
 ];
 
+/// The most layers of a grid: items of a batch and parts of k.
+const MOST_LAYERS: u32 = 65_535;
+
 /// How many tiles there are to choose from.
 #[cfg(feature = "cuda")]
 #[cfg(any(target_os = "linux", target_os = "windows"))]
 pub(crate) const TILE_COUNT: u8 = TILES.len() as u8;
-
-/// The most layers of a grid: items of a batch and parts of k.
-const MOST_LAYERS: u32 = 65_535;
 
 /// The most parts of k.
 const MOST_PARTS: u32 = 256;
@@ -170,11 +170,11 @@ fn add_launch(problem: &Problem, launch: &Launch, caps: &Caps, multiprocessors: 
 
 /// The parameters of a launch, whose operands and result are bound whole.
 fn launched(problem: &Problem, Launch { first, batch }: &Launch) -> Params {
-    let start = |step: fn(&Level) -> u64| problem.batch.start(*first, step) as u32;
+    let [a_start, b_start, c_start] = problem.batch.starts(*first).map(|start| start as u32);
     Params {
-        a_start: start(|level| level.a),
-        b_start: start(|level| level.b),
-        c_start: start(|level| level.c),
+        a_start,
+        b_start,
+        c_start,
         out_start: (first * u64::from(problem.m) * u64::from(problem.n)) as u32,
         ..whole(&Problem { batch: *batch, ..*problem })
     }
