@@ -2,11 +2,14 @@
 //
 // A fragment computes a block of ROWS x 4 elements of C, and each row of the block goes to a target of its own. The blocks, counted
 // row by row, lie in the targets line by line; so target r, read from its first texel on, is rows r, r + ROWS, r + 2 ROWS, … of C,
-// each padded to whole texels. Four steps of k cost a fetch for each of four texels of B and ROWS or four of A, for ROWS * 16
+// each padded to ldo elements. Four steps of k cost a fetch for each of four texels of B and ROWS or four of A, for ROWS * 16
 // multiplications.
 //
 // A, B and C are textures that hold the matrix as it is stored: four consecutive elements a texel, in lines of 2^*_log2 texels.
 //
+//   BLOCKS       if not 0, A is no texture: a drawing computes a strip of ROWS rows, and A's part in them lies in so many uniform blocks
+//                of VECS vectors, as strips.frag tells. All fragments read the same of it at once, so only B is fetched.
+//   LOOPS        BLOCKS, but at least 1: loops over k, one behind the other.
 //   TRANSPOSE_A  A is stored k x m, not m x k.
 //   TRANSPOSE_B  B is stored n x k, not k x n.
 //   READS_C      beta is not 0: C is read.
@@ -23,7 +26,13 @@ precision highp float;
 precision highp int;
 precision highp sampler2D;
 
+//# if BLOCKS
+//# for i in BLOCKS
+layout(std140) uniform Block$i { vec4 strip_$i[VECS]; };
+//# end
+//# else
 uniform sampler2D a;
+//# end
 uniform sampler2D b;
 //# if READS_C
 uniform sampler2D c;
@@ -37,9 +46,10 @@ uniform uint params[21];
 #define lda params[3]
 #define ldb params[4]
 #define ldc params[5]
+#define ldo params[6]
 #define alpha uintBitsToFloat(params[11])
 #define beta uintBitsToFloat(params[12])
-#define out_log2 params[14]
+#define out_width params[14]
 #define a_log2 params[15]
 #define a_mask params[16]
 #define b_log2 params[17]
@@ -51,7 +61,10 @@ uniform uint params[21];
 layout(location = $r) out vec4 row_$r;
 //# end
 
+//# if BLOCKS
+//# else
 vec4 a_texel(uint i) { return texelFetch(a, ivec2(i & a_mask, i >> a_log2), 0); }
+//# end
 vec4 b_texel(uint i) { return texelFetch(b, ivec2(i & b_mask, i >> b_log2), 0); }
 
 // Four elements of two neighbouring texels, from the one at `start` on.
@@ -60,14 +73,15 @@ vec4 join(vec4 x, vec4 y, uint start) {
 }
 
 void main() {
-  uint block = (uint(gl_FragCoord.y) << out_log2) + uint(gl_FragCoord.x);
-  uint blocks = (n + 3u) / 4u;
-  uint row = block / blocks * uint(ROWS);
-  uint column = block % blocks * 4u;
+  uint block = uint(gl_FragCoord.y) * out_width + uint(gl_FragCoord.x);
+  uint row = block / (ldo / 4u) * uint(ROWS);
+  uint column = block % (ldo / 4u) * 4u;
   if (row >= m) discard;
 
   // The texels of the first step of k, and in them the element at which it begins: of each stored row along k, or of each of four rows
   // across it.
+//# if BLOCKS
+//# else
 //# if TRANSPOSE_A
 //# for p in 4
   uint a_at_$p = $pu * lda + row;
@@ -82,6 +96,7 @@ void main() {
 //# if A_VEC4
 //# else
   vec4 a_next_$r = a_texel(a_at_$r);
+//# end
 //# end
 //# end
 //# end
@@ -106,7 +121,16 @@ void main() {
 //# for r in ROWS
   vec4 sum_$r = vec4(0.0);
 //# end
-  for (uint k0 = 0u; k0 < k; k0 += 4u) {
+  uint k0 = 0u;
+//# for i in LOOPS
+//# if BLOCKS
+  uint k_end_$i = min(k, uint(VECS) * 4u / uint(ROWS) * ($iu + 1u));
+  for (int at = 0; k0 < k_end_$i; at += ROWS, k0 += 4u) {
+//# for r in ROWS
+    vec4 a_$r = strip_$i[at + $r];
+//# end
+//# else
+  for (; k0 < k; k0 += 4u) {
 //# if TRANSPOSE_A
 //# for p in 4
     vec4 a_$p = a_texel(a_at_$p);
@@ -126,6 +150,7 @@ void main() {
     vec4 a_first_$r = a_next_$r;
     a_next_$r = a_texel(a_at_$r);
     vec4 a_$r = join(a_first_$r, a_next_$r, a_start_$r);
+//# end
 //# end
 //# end
 //# end
@@ -178,6 +203,7 @@ void main() {
 //# end
 //# end
   }
+//# end
 
 //# for r in ROWS
   // An empty sum stays 0 whatever alpha is.

@@ -3,12 +3,14 @@
 
 #[cfg(not(target_arch = "wasm32"))]
 mod cuda;
+mod strips;
 mod vector;
 
 use std::fmt;
 
 #[cfg(not(target_arch = "wasm32"))]
 pub use cuda::{cublaslt, cuda};
+pub use strips::{FragmentCaps, MOST_BLOCK_BYTES};
 
 use super::{Binding, Dispatch, Plan, Slot};
 use crate::error::{Error, Result};
@@ -179,8 +181,9 @@ pub fn cpu(problem: &Problem, variant: &str) -> Plan {
 }
 
 /// A plan for fragment shaders: a texel of the target is a row of four elements, and the target has a layer for each row of a block.
-/// Targets are folded into lines of a power of two of texels, as [`fold`] tells. A binding's index is the sampler: a, b, c.
-pub fn fragment(problem: &Problem, caps: &Caps) -> Result<Plan> {
+/// Targets are folded into lines of a power of two of texels, as [`fold`] tells, and `ldo` is the elements from one row of blocks to the
+/// next. A binding's index is the sampler: a, b, c. Where A is put into uniform blocks, the scratch is bound in its place.
+pub fn fragment(problem: &Problem, caps: &Caps, fragment: &FragmentCaps) -> Result<Plan> {
     // Blocks have four columns: a single column is computed as a row, which is stored the same, from Cᵀ = op(B)ᵀ·op(A)ᵀ.
     let turned = problem.n == 1 && problem.m > 1 && problem.c.is_none_or(|c| c.stride == 1);
     let in_order = if turned { [Slot::B, Slot::A, Slot::C] } else { [Slot::A, Slot::B, Slot::C] };
@@ -198,23 +201,42 @@ pub fn fragment(problem: &Problem, caps: &Caps) -> Result<Plan> {
             bindings.push(Binding { slot, index, offset_bytes: 0, size_bytes: texels * 16 });
         }
     }
+    if let Some(plan) = strips::strips(problem, &bindings, caps, fragment) {
+        return Ok(plan);
+    }
     let rows = match problem.m {
         0 | 1 => 1,
         2 => 2,
+        m if fragment.targets >= strips::ROWS && u64::from(m) * u64::from(problem.n) >= LARGE_RESULT => strips::ROWS,
         _ => 4,
     };
     let (width, height) = fold(u64::from(problem.m.div_ceil(rows)) * u64::from(problem.n.div_ceil(4)), caps)?;
-    // Where a single row begins is at the first texel in any case.
-    let vec4 = |stored: &Stored| u32::from(stored.stride.is_multiple_of(4) || stored.rows <= 1);
-    // Browsers give a buffer for the way back less than this.
-    let (bytes, max) = (u64::from(width) * u64::from(height) * u64::from(rows) * 16, (1 << 30) - 1);
+    let (bytes, max) = (u64::from(width) * u64::from(height) * u64::from(rows) * 16, MOST_BUFFER_BYTES);
     if bytes > max {
         return Err(Box::new(Error::LimitExceeded { what: "the size in bytes of a result of WebGL2", requested: bytes, max }));
     }
     let mut constants = constants_of_layout(problem);
-    constants.extend([("ROWS", rows), ("A_VEC4", vec4(&problem.a)), ("B_VEC4", vec4(&problem.b))]);
+    constants.extend([
+        ("ROWS", rows),
+        ("BLOCKS", 0),
+        ("LOOPS", 1),
+        ("A_VEC4", vec4_texels(&problem.a)),
+        ("B_VEC4", vec4_texels(&problem.b)),
+    ]);
+    let params = Params { ldo: problem.n.div_ceil(4).saturating_mul(4), ..whole(problem) };
     let kernel = Kernel { id: KernelId::MatmulPacked, variant: format!("{rows}x4"), constants };
-    Ok(Plan::of(Dispatch { kernel, params: whole(problem).into(), bindings, grid: [width, height, rows] }))
+    Ok(Plan::of(Dispatch { kernel, params: params.into(), bindings, grid: [width, height, rows] }))
+}
+
+/// Elements of a result from which on blocks of eight rows are enough of them to keep a large GPU busy.
+const LARGE_RESULT: u64 = 1 << 18;
+
+/// Browsers give a buffer no more than this.
+const MOST_BUFFER_BYTES: u64 = (1 << 30) - 1;
+
+/// Whether the rows of a matrix in a texture begin with texels; a single row does in any case.
+fn vec4_texels(stored: &Stored) -> u32 {
+    u32::from(stored.stride.is_multiple_of(4) || stored.rows <= 1)
 }
 
 /// The product whose result is the transpose of this one's, where C is a packed column if it is read.

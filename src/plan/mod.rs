@@ -11,7 +11,7 @@ use std::fmt;
 
 use crate::error::Result;
 use crate::info::Caps;
-use crate::kernels::Kernel;
+use crate::kernels::{Kernel, KernelId};
 use crate::ops::Op;
 
 /// A plan for compute shaders.
@@ -157,9 +157,11 @@ impl Plan {
 
     /// The kernel that does the work, for reports.
     pub fn kernel(&self) -> String {
-        match self.dispatches.first() {
+        match self.dispatches.iter().find(|dispatch| dispatch.kernel.id != KernelId::MatmulStrips) {
             None => "none".to_owned(),
-            Some(Dispatch { kernel, grid: [_, _, parts], .. }) if self.scratch_bytes > 0 => format!("{kernel}, k in {parts} parts"),
+            Some(Dispatch { kernel, grid: [_, _, parts], .. }) if self.scratch_bytes > 0 && kernel.id != KernelId::MatmulPacked => {
+                format!("{kernel}, k in {parts} parts")
+            }
             Some(dispatch) => dispatch.kernel.to_string(),
         }
     }

@@ -120,7 +120,19 @@ pub fn all() -> Vec<Case> {
             }
         }
     }
+    // Wide enough for WebGL2 to draw strips of eight rows, which a strip ends with or does not, of one uniform block and of several.
+    for (m, k, n) in [(64, 31, 128), (67, 36, 131), (73, 4101, 142)] {
+        for bits in 0..4 {
+            let (transpose_a, transpose_b) = (bits & 1 == 1, bits & 2 == 2);
+            for padding in [[0; 3], [4, 8, 12], [1, 2, 3]] {
+                add(m, k, n, &|case| *case = Case { transpose_a, transpose_b, padding, beta: 2.0, alpha: 0.5, ..*case });
+            }
+            add(m, k, n, &|case| *case = Case { transpose_a, transpose_b, values: Values::Uniform, ..*case });
+        }
+        add(m, k, n, &|case| case.values = Values::IllScaled);
+    }
     add(5, 0, 7, &|case| case.beta = 1.5);
+    add(64, 0, 128, &|case| case.beta = 1.5);
     // Long sums for a small result, whose parts are added up where k is split.
     add(33, 2100, 70, &|case| *case = Case { padding: [4, 8, 12], beta: 2.0, alpha: -1.0, ..*case });
     add(70, 2100, 33, &|case| *case = Case { transpose_a: true, transpose_b: true, padding: [1, 2, 3], beta: 2.0, ..*case });
