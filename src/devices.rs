@@ -4,7 +4,7 @@
 //! place on the PCI bus; where neither is known, as of OpenGL's devices, nobody can tell, and the entry counts as a card of its own.
 
 use crate::backend::device::Device;
-use crate::info::{BackendId, DeviceInfo, DeviceKind, OtherBackend, Standing};
+use crate::info::{BackendId, Capabilities, DeviceInfo, DeviceKind, OtherBackend, Standing};
 
 /// A device as a backend lists it. What only an open device tells is not here: its limits, and a maker's libraries among its features.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,6 +33,8 @@ pub struct AdapterInfo {
     pub memory_bytes: Option<u64>,
     /// Features in use, or there to be used.
     pub features: Vec<&'static str>,
+    /// What it can do beside products, as far as is known before it is opened; None if nothing is.
+    pub capabilities: Option<Capabilities>,
     /// Why it cannot be used; None if it can, as far as is known before it is opened.
     pub fault: Option<String>,
 }
@@ -40,10 +42,25 @@ pub struct AdapterInfo {
 impl AdapterInfo {
     /// What a backend says of a device that it could open.
     pub(crate) fn new(info: DeviceInfo, index: u32, memory_bytes: Option<u64>) -> Self {
-        let DeviceInfo { backend, name, vendor, architecture, kind, driver, uuid, pci_address, features, .. } = info;
+        let DeviceInfo { backend, name, vendor, architecture, kind, driver, uuid, pci_address, features, capabilities, .. } = info;
+        let capabilities = Some(capabilities);
         // Some drivers know no UUID and say nothing but zeros.
         let uuid = uuid.filter(|uuid| *uuid != [0; 16]);
-        Self { backend, index, name, vendor, architecture, kind, driver, uuid, pci_address, memory_bytes, features, fault: None }
+        Self {
+            backend,
+            index,
+            name,
+            vendor,
+            architecture,
+            kind,
+            driver,
+            uuid,
+            pci_address,
+            memory_bytes,
+            features,
+            capabilities,
+            fault: None,
+        }
     }
 
     /// A device that cannot be used, of which there may be a name.
@@ -61,6 +78,7 @@ impl AdapterInfo {
             pci_address: String::new(),
             memory_bytes: None,
             features: Vec::new(),
+            capabilities: None,
             fault: Some(fault),
         }
     }
@@ -106,7 +124,7 @@ impl Devices {
 }
 
 /// Every device of every backend. A backend that is off is no error: it is listed with its reason. Loads drivers, which may take some
-/// hundred milliseconds the first time, and opens no device.
+/// hundred milliseconds the first time, and opens no device but OpenGL's, of which some are listed that cannot be opened.
 ///
 /// ```
 /// let devices = lapidary::devices();

@@ -52,6 +52,28 @@ pub enum Error {
         /// What is possible.
         expected: String,
     },
+    /// The caller's fault: what is copied or launched does not fit together.
+    #[cfg(not(target_arch = "wasm32"))]
+    #[error("{what} is {found}, but {expected}")]
+    InvalidArgument {
+        /// What it is of.
+        what: String,
+        /// What was given.
+        found: String,
+        /// What it has to be.
+        expected: String,
+    },
+    /// The caller's fault: the source of a kernel does not compile.
+    #[cfg(not(target_arch = "wasm32"))]
+    #[error("the kernel {kernel} does not compile from {language}: {log}")]
+    Compile {
+        /// The kernel's name.
+        kernel: String,
+        /// The source's language.
+        language: &'static str,
+        /// What the compiler said, lines included.
+        log: String,
+    },
     /// Nothing fitting is there.
     #[error("{backend} is not available: {reason}{}", remark(.remedy))]
     Unavailable {
@@ -70,7 +92,7 @@ pub enum Error {
         refused: Vec<crate::selector::Refused>,
     },
     /// Larger than this device or this crate can do.
-    #[error("{what} is {requested}, but at most {max} can be done here; split the product, or use another backend")]
+    #[error("{what} is {requested}, but at most {max} can be done here; split the work, or use another backend")]
     LimitExceeded {
         /// The quantity.
         what: &'static str,
@@ -118,6 +140,10 @@ impl Error {
             Self::InvalidDimension { .. } => "invalid_dimension",
             Self::LengthMismatch { .. } => "length_mismatch",
             Self::InvalidOption { .. } => "invalid_option",
+            #[cfg(not(target_arch = "wasm32"))]
+            Self::InvalidArgument { .. } => "invalid_argument",
+            #[cfg(not(target_arch = "wasm32"))]
+            Self::Compile { .. } => "compile",
             Self::Unavailable { .. } => "unavailable",
             #[cfg(not(target_arch = "wasm32"))]
             Self::NoDevice { .. } => "no_device",

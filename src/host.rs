@@ -10,11 +10,15 @@ pub use web::{HostSlice, HostVec};
 
 #[cfg(not(target_arch = "wasm32"))]
 mod native {
+    use std::ops::Range;
+
+    use crate::error::{Error, Result};
+
     /// Row-major f32 values that the caller holds.
     #[derive(Debug, Clone)]
     pub struct HostSlice<'a>(pub(crate) &'a [f32]);
 
-    impl HostSlice<'_> {
+    impl<'a> HostSlice<'a> {
         /// Length in elements.
         pub fn len(&self) -> u64 {
             self.0.len() as u64
@@ -23,6 +27,16 @@ mod native {
         /// Whether there is nothing in it.
         pub fn is_empty(&self) -> bool {
             self.0.is_empty()
+        }
+
+        /// A copy of the values.
+        pub(crate) fn to_vec(&self) -> Vec<f32> {
+            self.0.to_vec()
+        }
+
+        /// So many values from one on, which are there.
+        pub(crate) fn part(&self, start: u64, length: u64) -> HostSlice<'a> {
+            Self(&self.0[start as usize..(start + length) as usize])
         }
 
         /// A borrowed slice cannot change during a call: nothing to compare.
@@ -45,6 +59,23 @@ mod native {
         /// No values.
         pub(crate) fn empty() -> Self {
             Self(Vec::new())
+        }
+
+        /// So many zeros, if there is memory for them.
+        pub(crate) fn zeros(elements: u64) -> Result<Self> {
+            let mut values = Vec::new();
+            let full = |_| Error::OutOfMemory { bytes: elements.saturating_mul(4), place: "the host" };
+            values.try_reserve_exact(elements as usize).map_err(full)?;
+            values.resize(elements as usize, 0.0);
+            Ok(Self(values))
+        }
+
+        /// Puts a packed block over the rows from `row` on and those columns of this matrix, which has rows of `stride` elements.
+        pub(crate) fn paste(&mut self, block: &Self, stride: u64, row: u64, columns: Range<u32>) {
+            let rows = self.0.chunks_mut(stride as usize).skip(row as usize);
+            for (to, from) in rows.zip(block.0.chunks(columns.len())) {
+                to[columns.start as usize..columns.end as usize].copy_from_slice(from);
+            }
         }
 
         /// The values; costs nothing.
@@ -73,6 +104,11 @@ mod web {
         /// Whether there is nothing in it.
         pub fn is_empty(&self) -> bool {
             self.0.length() == 0
+        }
+
+        /// A copy of the values, in this module's memory.
+        pub(crate) fn to_vec(&self) -> Vec<f32> {
+            self.0.to_vec()
         }
 
         /// Tells a changed array from an unchanged one by its length and values spread over it: cheap, and meant for the rare

@@ -32,6 +32,8 @@ mod call;
 mod ceilings;
 mod clock;
 #[cfg(not(target_arch = "wasm32"))]
+pub mod compute;
+#[cfg(not(target_arch = "wasm32"))]
 mod devices;
 #[cfg(not(target_arch = "wasm32"))]
 mod environment;
@@ -49,7 +51,11 @@ pub mod random;
 mod select;
 #[cfg(not(target_arch = "wasm32"))]
 mod selector;
+#[cfg(not(target_arch = "wasm32"))]
+mod split;
 mod tensor;
+#[cfg(not(target_arch = "wasm32"))]
+mod tune;
 pub mod verify;
 #[cfg(target_arch = "wasm32")]
 mod web;
@@ -66,8 +72,10 @@ pub use devices::{AdapterInfo, Devices, devices, devices_of};
 pub use error::{Error, Result};
 pub use gpu::{Gpu, Report};
 pub use host::{HostSlice, HostVec};
+#[cfg(not(target_arch = "wasm32"))]
+pub use info::Capabilities;
 pub use info::{BackendId, Caps, DeviceInfo, DeviceKind, OtherBackend, Standing};
-pub use ops::matmul::Matmul;
+pub use ops::matmul::{Activation, Matmul};
 #[cfg(not(target_arch = "wasm32"))]
 pub use options::PipelineCache;
 pub use options::{Choice, Options, PowerPreference};
@@ -76,3 +84,5 @@ pub use profile::{Operation, Phase, Profile};
 #[cfg(not(target_arch = "wasm32"))]
 pub use selector::{Refused, Selector};
 pub use tensor::Tensor;
+#[cfg(not(target_arch = "wasm32"))]
+pub use tune::{Trial, Tuning};

@@ -194,6 +194,30 @@ fn a_trace_holds_every_product() {
 }
 
 #[test]
+fn tuning_is_kept_and_cleared() {
+    let folder = folder("tune");
+    let cache: &[(&str, &str)] = &[("LAPIDARY_PIPELINE_CACHE", folder.to_str().unwrap())];
+    assert!(refused_with(3, &["tune", "--backend", "simd"], cache).contains("nothing to tune"));
+    let output = run_with(&["tune", "--backend", "vulkan", "--json"], cache);
+    if output.status.code() == Some(3) {
+        assert!(!std::env::var("LAPIDARY_REQUIRE").unwrap_or_default().contains("vulkan"), "required: {}", text(&output.stderr));
+        eprintln!("skipped vulkan: {}", text(&output.stderr));
+        return;
+    }
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let value: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let trials = value["trials"].as_array().unwrap();
+    assert!(trials.len() > 4 && trials.iter().all(|trial| trial["ms"].as_f64().is_some_and(|ms| ms >= 0.0)), "{value}");
+    let file = PathBuf::from(value["file"].as_str().unwrap());
+    assert!(file.starts_with(&folder) && file.exists());
+    let table = run_with(&["tune", "--backend", "vulkan"], cache);
+    assert!(text(&table.stdout).lines().all(|line| line.chars().count() <= 80), "{}", text(&table.stdout));
+    let cleared = run_with(&["tune", "--backend", "vulkan", "--clear"], cache);
+    assert!(cleared.status.code() == Some(0) && text(&cleared.stdout).starts_with("removed ") && !file.exists());
+    assert_eq!(text(&run_with(&["tune", "--backend", "vulkan", "--clear"], cache).stdout), "nothing was tuned\n");
+}
+
+#[test]
 fn a_wrong_command_line_ends_with_2() {
     assert!(refused(2, &[]).contains("a command is missing"));
     assert!(refused(2, &["polish"]).contains("there is no command polish"));
@@ -218,6 +242,7 @@ fn a_wrong_command_line_ends_with_2() {
     ] {
         refused(2, &[&["bench"], wrong].concat());
     }
+    assert!(refused(2, &["bench", "--clear"]).contains("--clear"));
     assert!(refused(2, &["devices", "--profile"]).contains("--profile"));
     assert!(refused(2, &["devices", "--trace", "a.json"]).contains("--trace"));
     for wrong in [&["a.npy", "b.npy"][..], &["a.npy", "-o", "c.npy"], &["a.npy", "b.npy", "c.npy", "-o", "d.npy"]] {
@@ -242,6 +267,41 @@ fn a_device_that_is_not_there_ends_with_3() {
     assert!(refused(3, &["status", "--backend", "webgl2"]).contains("WebGL2 is the browser's"));
     refused(3, &["status", "--backend", "simd", "--adapter", "5"]);
     refused_with(3, &["default"], &[("LAPIDARY_BACKEND", "simd"), ("LAPIDARY_ADAPTER", "7")]);
+}
+
+/// What is broken is off, with the reason and what to do; it takes nothing else with it.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_broken_driver_is_off_with_its_reason() {
+    let folder = folder("drivers");
+    for library in ["libvulkan.so.1", "libvulkan.so", "libcuda.so.1", "libcuda.so"] {
+        std::fs::write(folder.join(library), "not a library").unwrap();
+    }
+    let icd = folder.join("icd.json");
+    let driver = folder.join("libvulkan.so.1");
+    let about = serde_json::json!({ "file_format_version": "1.0.0", "ICD": { "library_path": driver, "api_version": "1.3.0" } });
+    std::fs::write(&icd, about.to_string()).unwrap();
+    let (libraries, icd, missing) = (folder.to_str().unwrap(), icd.to_str().unwrap(), folder.join("missing.json"));
+    let missing = missing.to_str().unwrap();
+    let cases: [(&str, &[(&str, &str)]); 4] = [
+        ("vulkan", &[("LD_LIBRARY_PATH", libraries)]),
+        ("cuda", &[("LD_LIBRARY_PATH", libraries)]),
+        ("vulkan", &[("VK_DRIVER_FILES", icd), ("VK_ICD_FILENAMES", icd)]),
+        ("vulkan", &[("VK_DRIVER_FILES", missing), ("VK_ICD_FILENAMES", missing)]),
+    ];
+    for (backend, variables) in cases {
+        let output = run_with(&["backends", "--json"], variables);
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        let value: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        let states = value["backends"].as_array().unwrap();
+        let of = |name: &str| states.iter().find(|state| state["backend"] == name).unwrap();
+        let (off, cpu) = (of(backend), of("simd"));
+        assert_eq!((&off["state"], &cpu["state"]), (&"off".into(), &"on".into()), "{variables:?}");
+        assert!(off["reason"].as_str().is_some_and(|reason| reason.len() > 10) && off["remedy"].is_string(), "{off}");
+        assert!(refused_with(3, &["default", "--backend", backend], variables).contains("is not available"), "{variables:?}");
+        let default = run_with(&["default", "--json"], variables);
+        assert_eq!(default.status.code(), Some(0), "{}", text(&default.stderr));
+    }
 }
 
 #[test]

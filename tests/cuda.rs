@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
+use lapidary::compute::{Access, Buffer, Kernel, KernelDefinition, Language, Memory};
 use lapidary::{BackendId, Error, Gpu, Matmul, Options, Standing, random};
 
 const CHILD: &str = "STAND_IN_CHILD";
@@ -188,5 +189,116 @@ fn a_broken_driver_is_refused() {
             let said = refusal();
             assert!(said.contains("no CUDA driver") && said.contains("libcuda.so: "), "{said}");
         }
+    });
+}
+
+fn saxpy(gpu: &Gpu) -> Kernel {
+    let definition = KernelDefinition::new("saxpy").bindings([Access::Read, Access::ReadWrite]).workgroup([64, 1, 1]).params_bytes(8);
+    gpu.compile(&definition.ptx(include_str!("compute/saxpy.ptx"))).unwrap()
+}
+
+fn filled(gpu: &Gpu, memory: Memory, value: f32) -> Buffer {
+    let buffer = gpu.allocate(256, memory).unwrap();
+    buffer.write_blocking(0, &[value; 64]).unwrap();
+    buffer
+}
+
+/// n = 64 and a = 1, as saxpy takes them.
+const PLAIN: [u32; 2] = [64, 0x3f80_0000];
+
+/// The stand-in does nothing of a stream that nobody waits for: what is missing between two streams shows.
+#[test]
+fn streams_that_share_memory_wait_for_each_other() {
+    with_driver("streams_that_share_memory_wait_for_each_other", stand_in(), &[], || {
+        let gpu = Gpu::open_blocking(own_kernels()).unwrap();
+        let kernel = saxpy(&gpu);
+        for memory in [Memory::Device, Memory::HostVisible] {
+            let (a, b, c) = (filled(&gpu, memory, 1.0), filled(&gpu, memory, 10.0), filled(&gpu, memory, 100.0));
+            let streams: Vec<_> = (0..3).map(|_| gpu.stream().unwrap()).collect();
+            // Written in one, read in the next: b = 11, c = 111.
+            streams[0].launch(&kernel, [1; 3], [&a, &b], &PLAIN).unwrap();
+            streams[1].launch(&kernel, [1; 3], [&b, &c], &PLAIN).unwrap();
+            // Read in one, then written in another: c has got 11, not what comes now.
+            streams[2].write(&b, 0, &[5.0f32; 64]).unwrap();
+            // Read in two, then written: neither sees it.
+            let reads: Vec<_> = streams[..2].iter().map(|stream| stream.read::<f32>(&c, 0, 64).unwrap()).collect();
+            streams[2].copy(&a, 0, &c, 0, 256).unwrap();
+            for read in reads {
+                assert_eq!(read.finish_blocking().unwrap(), [111.0; 64]);
+            }
+            assert_eq!((b.read_blocking::<f32>(0, 64).unwrap(), c.read_blocking::<f32>(0, 64).unwrap()), (vec![5.0; 64], vec![1.0; 64]));
+        }
+    });
+}
+
+#[test]
+fn without_nvrtc_a_kernel_in_cuda_says_what_would_help() {
+    with_driver("without_nvrtc_a_kernel_in_cuda_says_what_would_help", stand_in(), &[], || {
+        let gpu = Gpu::open_blocking(own_kernels()).unwrap();
+        let definition = KernelDefinition::new("saxpy").bindings([Access::Read, Access::ReadWrite]).workgroup([64, 1, 1]).params_bytes(8);
+        match gpu.compile(&definition.clone().cuda(include_str!("compute/saxpy.cu"))) {
+            // Where it is installed it compiles, also for the stand-in.
+            Ok(kernel) => assert_eq!(kernel.language(), Language::Cuda),
+            Err(error) => {
+                assert_eq!(error.code(), "unavailable");
+                let said = error.to_string();
+                assert!(said.contains("NVRTC is missing: libnvrtc.so") && said.contains("give the kernel as PTX"), "{said}");
+            }
+        }
+        let refused = |definition| gpu.compile(&definition).unwrap_err();
+        let error = refused(definition.clone().ptx("nonsense"));
+        assert!(error.code() == "compile" && error.to_string().contains("from PTX"), "{error}");
+        let error = refused(definition.entry("other").ptx(include_str!("compute/saxpy.ptx")));
+        assert!(error.code() == "compile" && error.to_string().contains("there is no entry point other"), "{error}");
+    });
+}
+
+#[test]
+fn what_is_dropped_is_kept_until_streams_are_past_it() {
+    with_driver("what_is_dropped_is_kept_until_streams_are_past_it", stand_in(), &[], || {
+        let gpu = Gpu::open_blocking(own_kernels()).unwrap();
+        let (stream, out) = (gpu.stream().unwrap(), filled(&gpu, Memory::Device, 0.0));
+        for _ in 0..4 {
+            let kernel = saxpy(&gpu);
+            let short_lived = filled(&gpu, Memory::Device, 3.0);
+            stream.launch(&kernel, [1; 3], [&short_lived, &out], &PLAIN).unwrap();
+            drop(stream.read::<f32>(&short_lived, 0, 64).unwrap());
+            drop(short_lived);
+            // From the same pool, in the device's own stream and in another.
+            let (values, op) = (vec![9.0; 64], Matmul::new(8, 8, 8));
+            assert_eq!(gpu.matmul_blocking(&values, &values, &op).unwrap(), [648.0; 64]);
+            let other = gpu.stream().unwrap();
+            other.write(&gpu.allocate(256, Memory::Device).unwrap(), 0, &[7.0f32; 64]).unwrap();
+            gpu.trim().unwrap();
+        }
+        assert_eq!(stream.read::<f32>(&out, 0, 64).unwrap().finish_blocking().unwrap(), [12.0; 64]);
+        drop((stream, out));
+        let stats = gpu.memory().unwrap();
+        assert_eq!((stats.used_bytes, stats.buffers), (0, 0));
+    });
+}
+
+#[test]
+fn after_a_kernels_fault_everything_of_the_device_says_so() {
+    // The first launch is of the product that a device is tried with.
+    with_driver("after_a_kernels_fault_everything_of_the_device_says_so", stand_in(), &[("STAND_IN_FAULT_AT", "3")], || {
+        let gpu = Gpu::open_blocking(Options { vendor_libraries: false, ..Options::default() }).unwrap();
+        let (x, y) = (filled(&gpu, Memory::Device, 1.0), filled(&gpu, Memory::Device, 2.0));
+        let (kernel, stream) = (saxpy(&gpu), gpu.stream().unwrap());
+        stream.launch(&kernel, [1; 3], [&x, &y], &PLAIN).unwrap();
+        assert_eq!(y.read_blocking::<f32>(0, 64).unwrap(), [3.0; 64]);
+        stream.launch(&kernel, [1; 3], [&x, &y], &PLAIN).unwrap();
+        assert_eq!(stream.synchronize_blocking().unwrap_err().code(), "device_lost");
+        let codes = [
+            stream.launch(&kernel, [1; 3], [&x, &y], &PLAIN).err(),
+            stream.write(&x, 0, &[1.0f32]).err(),
+            stream.record().err(),
+            y.read_blocking::<f32>(0, 64).err(),
+        ];
+        assert!(codes.iter().all(|error| error.as_ref().is_some_and(|error| error.code() == "device_lost")), "{codes:?}");
+        // What is made now is of the backend that took over.
+        let fresh = gpu.allocate(256, Memory::Device).unwrap();
+        assert!(fresh.backend() != BackendId::Cuda);
+        assert_eq!(gpu.stream().unwrap().copy(&x, 0, &fresh, 0, 4).unwrap_err().code(), "device_lost");
     });
 }

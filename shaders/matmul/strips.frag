@@ -14,14 +14,14 @@ precision highp sampler2D;
 uniform sampler2D a;
 
 // As in packed.frag.
-uniform uint params[21];
+uniform uint params[33];
 #define m params[0]
 #define k params[1]
 #define lda params[3]
 #define ldo params[6]
-#define out_width params[14]
-#define a_log2 params[15]
-#define a_mask params[16]
+#define out_width params[24]
+#define a_log2 params[25]
+#define a_mask params[26]
 
 out vec4 texel;
 

@@ -41,6 +41,16 @@ macro_rules! backends {
                 match self { $( $(#[$cfg])? Self::$name(device) => device.plan(op), )+ }
             }
 
+            #[cfg(not(target_arch = "wasm32"))]
+            fn tiles(&self) -> u8 {
+                match self { $( $(#[$cfg])? Self::$name(device) => device.tiles(), )+ }
+            }
+
+            #[cfg(not(target_arch = "wasm32"))]
+            fn plan_tuned(&self, op: &Op, tuned: crate::plan::tuned::Tuned) -> Result<Plan> {
+                match self { $( $(#[$cfg])? Self::$name(device) => device.plan_tuned(op, tuned), )+ }
+            }
+
             fn upload(&self, values: &HostSlice<'_>) -> Result<Buffer> {
                 match self { $( $(#[$cfg])? Self::$name(device) => device.upload(values).map(Buffer::$name), )+ }
             }
@@ -76,10 +86,10 @@ macro_rules! backends {
                 }
             }
 
-            fn queue(&self, op: &Op, operands: [Option<&Buffer>; 2]) -> Result<Option<Buffer>> {
+            fn queue(&self, op: &Op, operands: [Option<&Buffer>; 4]) -> Result<Option<Buffer>> {
                 match self {
                     $( $(#[$cfg])? Self::$name(device) => {
-                        let mut own = [None; 2];
+                        let mut own = [None; 4];
                         for (own, operand) in own.iter_mut().zip(operands) {
                             *own = match operand {
                                 None => None,

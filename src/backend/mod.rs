@@ -3,6 +3,8 @@
 //! Each has the same rooms: `adapter` finds and opens a device and says what it can do, `buffer` holds its memory, `pipeline`
 //! compiles kernels and keeps them, `submit` runs plans and brings results back.
 
+#[cfg(not(target_arch = "wasm32"))]
+pub(crate) mod compute;
 pub(crate) mod cpu;
 #[cfg(all(feature = "cuda", any(target_os = "linux", target_os = "windows")))]
 pub(crate) mod cuda;
@@ -21,6 +23,8 @@ use crate::error::Result;
 use crate::host::{HostSlice, HostVec};
 use crate::ops::Op;
 use crate::plan::Plan;
+#[cfg(not(target_arch = "wasm32"))]
+use crate::plan::tuned::Tuned;
 
 /// A future on the heap. One that is not is compiled anew into each that waits for it, and moved through all of them.
 #[cfg(not(target_arch = "wasm32"))]
@@ -46,6 +50,18 @@ pub(crate) trait Backend {
     /// Chooses how this device computes.
     fn plan(&self, op: &Op) -> Result<Plan>;
 
+    /// How many tiles there are to choose from in a product; 0 if the device does not choose.
+    #[cfg(not(target_arch = "wasm32"))]
+    fn tiles(&self) -> u8 {
+        0
+    }
+
+    /// The plan as it would be with these tiles.
+    #[cfg(not(target_arch = "wasm32"))]
+    fn plan_tuned(&self, op: &Op, _tuned: Tuned) -> Result<Plan> {
+        self.plan(op)
+    }
+
     /// Memory with the values in it.
     fn upload(&self, values: &HostSlice<'_>) -> Result<Self::Buffer>;
 
@@ -64,7 +80,7 @@ pub(crate) trait Backend {
 
     /// Records a plan without waiting for anything, so that many share a submission, and gives the memory of its result; None if the device
     /// has no queue, or this operation has to be waited for. What goes wrong comes out when the result is downloaded or used.
-    fn queue(&self, _op: &Op, _operands: [Option<&Self::Buffer>; 2]) -> Result<Option<Self::Buffer>> {
+    fn queue(&self, _op: &Op, _operands: [Option<&Self::Buffer>; 4]) -> Result<Option<Self::Buffer>> {
         Ok(None)
     }
 
@@ -119,7 +135,7 @@ pub(crate) struct Finished {
     pub download_ms: Option<f64>,
 }
 
-/// Memory of a device in use.
+/// Memory of a device in use, of which operands, results and what kernels need beside them are made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct MemoryStats {
     /// Bytes of buffers that calls and tensors hold.
@@ -130,4 +146,10 @@ pub struct MemoryStats {
     pub peak_bytes: u64,
     /// Buffers in use.
     pub buffers: u64,
+    /// How often a free buffer served again.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub hits: u64,
+    /// How often one had to be made.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub misses: u64,
 }

@@ -60,13 +60,22 @@ impl<T> Pool<T> {
             Some(index) => {
                 let entry = inner.free.remove(index);
                 inner.stats.pooled_bytes -= entry.bytes;
+                #[cfg(not(target_arch = "wasm32"))]
+                {
+                    inner.stats.hits += 1;
+                }
                 entry
             }
             None => {
                 // What lies idle makes room first.
                 let room = inner.budget_bytes.saturating_sub(inner.stats.used_bytes + bytes);
                 inner.shrink_to(room);
-                Entry { kind, bytes, buffer: make()? }
+                let buffer = make()?;
+                #[cfg(not(target_arch = "wasm32"))]
+                {
+                    inner.stats.misses += 1;
+                }
+                Entry { kind, bytes, buffer }
             }
         };
         inner.stats.used_bytes += entry.bytes;
@@ -155,13 +164,16 @@ mod tests {
     fn the_budget_holds_and_counts_return_to_nothing() {
         let pool = Pool::new(150);
         let (x, y) = (take(&pool, 0, 100), take(&pool, 0, 100));
-        assert_eq!(pool.stats(), MemoryStats { used_bytes: 200, pooled_bytes: 0, peak_bytes: 200, buffers: 2 });
+        assert_eq!(pool.stats(), MemoryStats { used_bytes: 200, pooled_bytes: 0, peak_bytes: 200, buffers: 2, hits: 0, misses: 2 });
         drop((x, y));
         assert_eq!(pool.stats().pooled_bytes, 100);
         let large = take(&pool, 0, 120);
         assert_eq!(pool.stats().pooled_bytes, 0, "idle buffers make room for new ones");
         drop(large);
         pool.trim();
-        assert_eq!(pool.stats(), MemoryStats { peak_bytes: 200, ..MemoryStats::default() });
+        assert_eq!(pool.stats(), MemoryStats { peak_bytes: 200, misses: 3, ..MemoryStats::default() });
+        drop(take(&pool, 0, 10));
+        drop(take(&pool, 0, 10));
+        assert_eq!((pool.stats().hits, pool.stats().misses), (1, 4));
     }
 }

@@ -1,8 +1,9 @@
 //! A stand-in for NVIDIA's driver, for machines without a GPU: as much of libcuda as the backend calls, with the host's memory for the
 //! device's. `cuda.rs` has rustc make a shared library of it.
 //!
-//! What is put into a stream is done as late as can be, when somebody waits or looks: memory that is given back or changed too early shows
-//! as a wrong result. Every call that needs a current context fails without one.
+//! What is put into a stream is done as late as can be, when somebody waits or looks, and of several streams one that nobody waits for does
+//! not go on: memory that is given back or changed too early, and streams that should wait for one another and do not, show as a wrong
+//! result. Every call that needs a current context fails without one.
 //!
 //! Environment variables: `STAND_IN_DEVICES`, `STAND_IN_VERSION`, `STAND_IN_MEMORY_BYTES`, and `STAND_IN_FAULT_AT`, the launch that ends the context.
 #![allow(non_snake_case, clippy::missing_safety_doc, clippy::undocumented_unsafe_blocks, clippy::too_many_arguments)]
@@ -10,7 +11,7 @@
 use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
-use std::sync::atomic::{AtomicI32, AtomicU64, Ordering::SeqCst};
+use std::sync::atomic::{AtomicI32, AtomicU64, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
@@ -20,6 +21,7 @@ type Work = Box<dyn FnOnce() + Send>;
 const OUT_OF_MEMORY: Code = 2;
 const INVALID_CONTEXT: Code = 201;
 const INVALID_PTX: Code = 218;
+const NOT_FOUND: Code = 500;
 const NOT_READY: Code = 600;
 const ILLEGAL_ADDRESS: Code = 700;
 
@@ -28,7 +30,8 @@ const MODULES: &str = concat!(include_str!(concat!(env!("STAND_IN_PTX"), "/tiled
 
 static FAULT: AtomicI32 = AtomicI32::new(0);
 static LAUNCHES: AtomicU64 = AtomicU64::new(0);
-static QUEUE: Mutex<VecDeque<Work>> = Mutex::new(VecDeque::new());
+/// By stream.
+static QUEUES: Mutex<Option<HashMap<usize, VecDeque<Entry>>>> = Mutex::new(None);
 static MEMORY: Mutex<Option<HashMap<u64, Vec<u128>>>> = Mutex::new(None);
 
 thread_local! { static CONTEXTS: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) }; }
@@ -46,18 +49,38 @@ fn in_context(body: impl FnOnce() -> Code) -> Code {
     }
 }
 
-fn push(work: impl FnOnce() + Send + 'static) -> Code {
-    QUEUE.lock().unwrap().push_back(Box::new(work));
+enum Entry {
+    Work(Work),
+    /// All that another stream had in it then.
+    Wait(Arc<Event>),
+}
+
+fn push(stream: usize, work: impl FnOnce() + Send + 'static) -> Code {
+    put(stream, Entry::Work(Box::new(work)))
+}
+
+fn put(stream: usize, entry: Entry) -> Code {
+    QUEUES.lock().unwrap().get_or_insert_default().entry(stream).or_default().push_back(entry);
     0
 }
 
-/// Does what is in the stream, whichever thread waits.
-fn drain() -> Code {
-    let mut queue = QUEUE.lock().unwrap();
-    while let Some(work) = queue.pop_front() {
-        work();
-    }
+/// Does what is in the stream up to a place, and in others only what that waits for, whichever thread waits.
+fn drain(stream: usize, is_enough: impl Fn() -> bool) -> Code {
+    static TURN: Mutex<()> = Mutex::new(());
+    let _turn = TURN.lock().unwrap();
+    go_on(stream, &is_enough);
     FAULT.load(SeqCst)
+}
+
+fn go_on(stream: usize, is_enough: &dyn Fn() -> bool) {
+    while !is_enough() {
+        let next = QUEUES.lock().unwrap().as_mut().and_then(|queues| queues.get_mut(&stream)?.pop_front());
+        match next {
+            Some(Entry::Work(work)) => work(),
+            Some(Entry::Wait(event)) => go_on(event.stream.load(SeqCst), &|| event.is_reached()),
+            None => return,
+        }
+    }
 }
 
 unsafe fn give<T>(to: *mut T, value: T) -> Code {
@@ -136,6 +159,11 @@ pub unsafe extern "C" fn cuDeviceGetAttribute(value: *mut c_int, attribute: c_in
         16 => 4,     // multiprocessors
         75 => 9,     // compute capability, the first number
         76 | 18 => 0,
+        2..=4 => 1024,          // block
+        5 => 2_147_483_647,     // grid
+        6 | 7 => 65_535,
+        10 => 32,               // warp
+        97 => 232_448,          // shared memory a block, if asked for
         _ => return 1,
     };
     unsafe { give(value, known) }
@@ -167,26 +195,49 @@ pub unsafe extern "C" fn cuCtxPopCurrent_v2(context: *mut usize) -> Code {
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuStreamCreate(stream: *mut usize, _flags: c_uint) -> Code {
-    in_context(|| unsafe { give(stream, 1) })
+    static LAST: AtomicU64 = AtomicU64::new(0);
+    in_context(|| unsafe { give(stream, LAST.fetch_add(1, SeqCst) as usize + 1) })
 }
 
 #[unsafe(no_mangle)]
-pub extern "C" fn cuStreamDestroy_v2(_stream: usize) -> Code {
-    in_context(drain)
+pub extern "C" fn cuStreamDestroy_v2(stream: usize) -> Code {
+    in_context(|| drain(stream, || false))
 }
 
 #[unsafe(no_mangle)]
-pub extern "C" fn cuStreamSynchronize(_stream: usize) -> Code {
-    in_context(drain)
+pub extern "C" fn cuStreamSynchronize(stream: usize) -> Code {
+    in_context(|| drain(stream, || false))
 }
 
 #[unsafe(no_mangle)]
-pub extern "C" fn cuStreamQuery(_stream: usize) -> Code {
-    in_context(drain)
+pub unsafe extern "C" fn cuStreamWaitEvent(stream: usize, event: *const Event, _flags: c_uint) -> Code {
+    in_context(|| put(stream, Entry::Wait(unsafe { shared(event) })))
 }
 
-/// When it was reached.
-type Event = Mutex<Option<Instant>>;
+#[unsafe(no_mangle)]
+pub extern "C" fn cuStreamQuery(stream: usize) -> Code {
+    in_context(|| drain(stream, || false))
+}
+
+/// Where it is, and when it was reached.
+#[derive(Default)]
+pub struct Event {
+    stream: AtomicUsize,
+    reached: Mutex<Option<Instant>>,
+}
+
+impl Event {
+    fn is_reached(&self) -> bool {
+        self.reached.lock().unwrap().is_some()
+    }
+}
+
+unsafe fn shared(event: *const Event) -> Arc<Event> {
+    unsafe {
+        Arc::increment_strong_count(event);
+        Arc::from_raw(event)
+    }
+}
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuEventCreate(event: *mut *const Event, _flags: c_uint) -> Code {
@@ -200,11 +251,11 @@ pub unsafe extern "C" fn cuEventDestroy_v2(event: *const Event) -> Code {
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuEventRecord(event: *const Event, _stream: usize) -> Code {
+pub unsafe extern "C" fn cuEventRecord(event: *const Event, stream: usize) -> Code {
     in_context(|| {
-        unsafe { Arc::increment_strong_count(event) };
-        let event = unsafe { Arc::from_raw(event) };
-        push(move || *event.lock().unwrap() = Some(Instant::now()))
+        let event = unsafe { shared(event) };
+        event.stream.store(stream, SeqCst);
+        push(stream, move || *event.reached.lock().unwrap() = Some(Instant::now()))
     })
 }
 
@@ -215,13 +266,17 @@ pub extern "C" fn cuEventQuery(_event: *const Event) -> Code {
 }
 
 #[unsafe(no_mangle)]
-pub extern "C" fn cuEventSynchronize(_event: *const Event) -> Code {
-    in_context(drain)
+pub unsafe extern "C" fn cuEventSynchronize(event: *const Event) -> Code {
+    in_context(|| {
+        let event = unsafe { shared(event) };
+        drain(event.stream.load(SeqCst), || event.is_reached())
+    })
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuEventElapsedTime(ms: *mut f32, from: *const Event, to: *const Event) -> Code {
-    in_context(|| match unsafe { (*(*from).lock().unwrap(), *(*to).lock().unwrap()) } {
+    in_context(|| match unsafe { (*(*from).reached.lock().unwrap(), *(*to).reached.lock().unwrap()) } {
+        (Some(from), Some(to)) if to < from => unsafe { give(ms, (from - to).as_secs_f32() * -1e3) },
         (Some(from), Some(to)) => unsafe { give(ms, (to - from).as_secs_f32() * 1e3) },
         _ => NOT_READY,
     })
@@ -266,21 +321,41 @@ pub extern "C" fn cuMemFreeHost(address: u64) -> Code {
     in_context(|| free(address))
 }
 
-fn copy(to: u64, from: u64, bytes: usize) -> Code {
-    in_context(|| push(move || unsafe { std::ptr::copy_nonoverlapping(from as *const u8, to as *mut u8, bytes) }))
+fn copy(to: u64, from: u64, bytes: usize, stream: usize) -> Code {
+    in_context(|| push(stream, move || unsafe { std::ptr::copy_nonoverlapping(from as *const u8, to as *mut u8, bytes) }))
 }
 
 #[unsafe(no_mangle)]
-pub extern "C" fn cuMemcpyHtoDAsync_v2(to: u64, from: u64, bytes: usize, _stream: usize) -> Code {
-    copy(to, from, bytes)
+pub extern "C" fn cuMemcpyHtoDAsync_v2(to: u64, from: u64, bytes: usize, stream: usize) -> Code {
+    copy(to, from, bytes, stream)
 }
 
 #[unsafe(no_mangle)]
-pub extern "C" fn cuMemcpyDtoHAsync_v2(to: u64, from: u64, bytes: usize, _stream: usize) -> Code {
-    copy(to, from, bytes)
+pub extern "C" fn cuMemcpyAsync(to: u64, from: u64, bytes: usize, stream: usize) -> Code {
+    copy(to, from, bytes, stream)
 }
 
-/// A module is its variant's name.
+#[unsafe(no_mangle)]
+pub extern "C" fn cuMemcpyDtoHAsync_v2(to: u64, from: u64, bytes: usize, stream: usize) -> Code {
+    copy(to, from, bytes, stream)
+}
+
+/// The kernel in a cubin, which is an ELF file: what the name of its section of code says.
+unsafe fn entry_of_machine_code(image: *const u8) -> Option<String> {
+    if unsafe { std::slice::from_raw_parts(image, 4) } != b"\x7fELF" {
+        return None;
+    }
+    let number = |at: usize, bytes: usize| unsafe {
+        (0..bytes).rev().fold(0, |number, byte| number << 8 | usize::from(*image.add(at + byte)))
+    };
+    // The table of sections, which the names come before.
+    let file = unsafe { std::slice::from_raw_parts(image, number(40, 8)) };
+    let at = file.windows(6).position(|part| part == b".text.")? + 6;
+    let length = file[at..].iter().position(|byte| *byte == 0)?;
+    Some(String::from_utf8_lossy(&file[at..at + length]).into_owned())
+}
+
+/// A module is its variant's name, or that of its entry point.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuModuleLoadDataEx(
     module: *mut *mut String,
@@ -290,15 +365,32 @@ pub unsafe extern "C" fn cuModuleLoadDataEx(
     _values: *mut *mut c_void,
 ) -> Code {
     in_context(|| {
+        if let Some(name) = unsafe { entry_of_machine_code(ptx.cast()) } {
+            return unsafe { give(module, Box::into_raw(Box::new(name))) };
+        }
         let ptx = unsafe { CStr::from_ptr(ptx) }.to_str().unwrap_or_default();
         let named = MODULES.split("//# ").find_map(|part| part.split_once('\n').filter(|(_, text)| text.starts_with(ptx)));
-        named.map_or(INVALID_PTX, |(name, _)| unsafe { give(module, Box::into_raw(Box::new(name.to_owned()))) })
+        let own = || Some(ptx.split_once(".entry ")?.1.split_once('(')?.0);
+        let name = named.map(|(name, _)| name).or_else(own);
+        name.map_or(INVALID_PTX, |name| unsafe { give(module, Box::into_raw(Box::new(name.to_owned()))) })
     })
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuModuleGetFunction(function: *mut *mut String, module: *mut String, _name: *const c_char) -> Code {
-    in_context(|| unsafe { give(function, module) })
+pub unsafe extern "C" fn cuModuleGetFunction(function: *mut *mut String, module: *mut String, name: *const c_char) -> Code {
+    let name = unsafe { CStr::from_ptr(name) };
+    let is_there = name == c"matmul" || name.to_str() == Ok(unsafe { &*module }.as_str());
+    in_context(|| if is_there { unsafe { give(function, module) } } else { NOT_FOUND })
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuFuncGetAttribute(value: *mut c_int, _attribute: c_int, _function: *const String) -> Code {
+    in_context(|| unsafe { give(value, 1024) })
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn cuFuncSetAttribute(_function: *const String, _attribute: c_int, _value: c_int) -> Code {
+    in_context(|| 0)
 }
 
 #[unsafe(no_mangle)]
@@ -322,17 +414,45 @@ struct Params {
     alpha: f32,
     beta: f32,
     k_part: u32,
+    batch: u32,
+    inner: u32,
+    outer_steps: [u32; 3],
+    inner_steps: [u32; 3],
+    bias_start: u32,
+    activation: u32,
 }
 
 fn at(base: u64, row: u32, column: u32, stride: u32) -> *mut f32 {
     (base as *mut f32).wrapping_add(row as usize * stride as usize + column as usize)
 }
 
+fn activate(activation: u32, x: f32) -> f32 {
+    let sigmoid = |x: f32| 1.0 / (1.0 + (-x).exp());
+    match activation {
+        0 => x,
+        1 if x < 0.0 => 0.0,
+        1 => x,
+        2 => x * sigmoid(2.0 * (2.0 / std::f32::consts::PI).sqrt() * (x + 0.044_715 * x * x * x)),
+        3 => sigmoid(x),
+        4 => x.tanh(),
+        _ => x * sigmoid(x),
+    }
+}
+
 impl Params {
-    /// Puts an element into the result.
-    unsafe fn store(&self, c: u64, out: u64, [i, j]: [u32; 2], sum: f32) {
+    /// Where operand `which` of an item starts, its address being that of the first launch's first.
+    fn start(&self, address: u64, which: usize, item: u32) -> u64 {
+        let steps = [(item / self.inner, self.outer_steps[which]), (item % self.inner, self.inner_steps[which])];
+        let elements = steps.iter().map(|&(count, step)| u64::from(count) * u64::from(step)).sum::<u64>() + u64::from(self.starts[which]);
+        if address == 0 { 0 } else { address + 4 * elements }
+    }
+
+    /// Puts an element into the `layer`th of the matrices in out.
+    unsafe fn store(&self, [c, bias, out]: [u64; 3], layer: u32, [i, j]: [u32; 2], sum: f32) {
+        let (c, out) = (self.start(c, 2, layer % self.batch), out + 4 * u64::from(self.starts[3]));
         let added = if c == 0 { 0.0 } else { self.beta * unsafe { *at(c, i, j, self.ldc) } };
-        unsafe { *at(out, i, j, self.ldo) = self.alpha * sum + added };
+        let biased = if bias == 0 { 0.0 } else { unsafe { *at(bias, 0, self.bias_start + j, 0) } };
+        unsafe { *at(out, layer * self.m + i, j, self.ldo) = activate(self.activation, self.alpha * sum + added + biased) };
     }
 }
 
@@ -346,38 +466,51 @@ pub unsafe extern "C" fn cuLaunchKernel(
     _block_y: c_uint,
     _block_z: c_uint,
     _shared_bytes: c_uint,
-    _stream: usize,
+    stream: usize,
     arguments: *const *const c_void,
     _extra: *mut *mut c_void,
 ) -> Code {
     in_context(|| {
         if LAUNCHES.fetch_add(1, SeqCst) + 1 == setting("STAND_IN_FAULT_AT", u64::MAX) {
-            return push(|| FAULT.store(ILLEGAL_ADDRESS, SeqCst));
+            return push(stream, || FAULT.store(ILLEGAL_ADDRESS, SeqCst));
         }
         let address = |index: usize| unsafe { **arguments.add(index).cast::<*const u64>() };
         let params = |index: usize| unsafe { **arguments.add(index).cast::<*const Params>() };
+        if unsafe { &*function } == "saxpy" {
+            let (x, y, (n, a)) = (address(0), address(1), unsafe { **arguments.add(2).cast::<*const (u32, f32)>() });
+            let n = n.min(blocks * threads);
+            return push(stream, move || (0..n).for_each(|i| unsafe { *at(y, 0, i, 0) += a * *at(x, 0, i, 0) }));
+        }
+        if unsafe { &*function } == "add_up" {
+            let (values, total) = (address(0) as *const u32 as usize, address(1));
+            return push(stream, move || {
+                let sum = (0..1000).fold(0u32, |sum, i| sum + unsafe { *(values as *const u32).add(i) });
+                unsafe { *(total as *mut u32) += sum };
+            });
+        }
         let elements = |p: Params| (0..p.m).flat_map(move |i| (0..p.n).map(move |j| [i, j]));
         let Some((tile, layout)) = unsafe { &*function }.strip_prefix("matmul/tiled ").and_then(|variant| variant.split_once(' ')) else {
-            let ([parts, c, out], p) = ([0, 1, 2].map(address), params(3));
-            if (p.m * p.lda / 4).div_ceil(threads) != blocks {
+            let ([parts, c, bias, out], p) = ([0, 1, 2, 3].map(address), params(4));
+            if (p.batch * p.m * p.lda / 4).div_ceil(threads) != blocks {
                 return 1;
             }
-            return push(move || {
-                for [i, j] in elements(p) {
-                    let sum = (0..p.k).map(|part| unsafe { *at(parts, part * p.m + i, j, p.lda) }).sum();
-                    unsafe { p.store(c, out, [i, j], sum) };
+            return push(stream, move || {
+                for (item, [i, j]) in (0..p.batch).flat_map(|item| elements(p).map(move |at| (item, at))) {
+                    let sum = (0..p.k).map(|part| unsafe { *at(parts, (part * p.batch + item) * p.m + i, j, p.lda) }).sum();
+                    unsafe { p.store([c, bias, out], item, [i, j], sum) };
                 }
             });
         };
-        let ([a, b, c, out], p) = ([0, 1, 2, 3].map(address), params(4));
+        let ([a, b, c, bias, out], p) = ([0, 1, 2, 3, 4].map(address), params(5));
         let sides: Vec<u32> = tile.split('x').map(|side| side.parse().unwrap()).collect();
-        if p.m.div_ceil(sides[0]) * p.n.div_ceil(sides[1]) != blocks || (p.k_part == 0) != (layers == 1) {
+        if p.m.div_ceil(sides[0]) * p.n.div_ceil(sides[1]) != blocks || (p.k_part == 0) != (layers == p.batch) {
             return 1;
         }
         let (transpose_a, transpose_b) = (layout.starts_with('t'), layout.ends_with('t'));
-        push(move || {
+        push(stream, move || {
             for layer in 0..layers {
-                let from = layer * p.k_part;
+                let from = layer / p.batch * p.k_part;
+                let (a, b) = (p.start(a, 0, layer % p.batch), p.start(b, 1, layer % p.batch));
                 let to = if p.k_part == 0 { p.k } else { p.k.min(from + p.k_part) };
                 for [i, j] in elements(p) {
                     let term = |q: u32| unsafe {
@@ -385,7 +518,7 @@ pub unsafe extern "C" fn cuLaunchKernel(
                         let y = if transpose_b { at(b, j, q, p.ldb) } else { at(b, q, j, p.ldb) };
                         *x * *y
                     };
-                    unsafe { p.store(c, out, [layer * p.m + i, j], (from..to).map(term).sum()) };
+                    unsafe { p.store([c, bias, out], layer, [i, j], (from..to).map(term).sum()) };
                 }
             }
         })

@@ -3,6 +3,8 @@
 #[cfg(not(target_arch = "wasm32"))]
 mod ceiling;
 #[cfg(not(target_arch = "wasm32"))]
+mod compute;
+#[cfg(not(target_arch = "wasm32"))]
 mod native;
 #[cfg(not(target_arch = "wasm32"))]
 mod scalar;
@@ -35,6 +37,8 @@ const POOL_BYTES: u64 = 64 << 20;
 pub(crate) struct Cpu {
     engine: engine::Engine,
     pool: Pool<HostVec>,
+    #[cfg(not(target_arch = "wasm32"))]
+    turn: compute::Turn,
 }
 
 /// A tensor's values: written once, by the upload or by what it is the result of.
@@ -66,12 +70,19 @@ pub(crate) async fn open(id: BackendId, options: &Options) -> Result<(Cpu, Devic
         #[cfg(not(target_arch = "wasm32"))]
         pci_address: String::new(),
         caps: Caps::UNLIMITED,
+        #[cfg(not(target_arch = "wasm32"))]
+        capabilities: compute::capabilities(),
         features: engine.features(),
         reason: String::new(),
         others: Vec::new(),
         generation: 1,
     };
-    Ok((Cpu { engine, pool: Pool::new(options.pool_bytes.min(POOL_BYTES)) }, info))
+    let pool = Pool::new(options.pool_bytes.min(POOL_BYTES));
+    #[cfg(not(target_arch = "wasm32"))]
+    let cpu = Cpu { engine, pool, turn: compute::Turn::default() };
+    #[cfg(target_arch = "wasm32")]
+    let cpu = Cpu { engine, pool };
+    Ok((cpu, info))
 }
 
 /// The CPU, which is one.
@@ -133,7 +144,7 @@ impl Backend for Cpu {
         let input = |slot: Slot| host(operands.get(slot.index() - Slot::A.index()).and_then(Option::as_ref));
         let [dispatch] = &plan.dispatches[..] else { return Err(Error::internal("a plan for the CPU in parts")) };
         let params = dispatch.params.matmul()?;
-        let operands = [input(Slot::A)?, input(Slot::B)?, input(Slot::C)?];
+        let operands = [input(Slot::A)?, input(Slot::B)?, input(Slot::C)?, input(Slot::BIAS)?];
         let compute = |out: &mut HostVec| (0..how.repeats).try_for_each(|_| self.engine.matmul(params, &dispatch.kernel, &operands, out));
         let data = if how.download > 0 {
             let mut given = engine::array(how.download)?;

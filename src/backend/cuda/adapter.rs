@@ -9,8 +9,9 @@ use super::driver::{Context, Fault, Stream, check, ended, text};
 use super::{Cuda, load};
 use crate::backend::pool::Pool;
 use crate::devices::{AdapterInfo, no_such_adapter};
-use crate::info::{BackendId, Caps, DeviceInfo, DeviceKind, OtherBackend, Standing};
+use crate::info::{BackendId, Capabilities, Caps, DeviceInfo, DeviceKind, Memory, OtherBackend, Standing};
 use crate::options::{Options, PowerPreference};
+use crate::plan::tuned::Tuned;
 
 /// The oldest GPUs that the kernels are compiled for.
 const OLDEST_COMPUTE_CAPABILITY: (i32, i32) = (5, 2);
@@ -95,6 +96,40 @@ impl Found {
         Some(off(format!("a fault has ended CUDA for this process ({reason})"), "start the program again"))
     }
 
+    /// What it can do beside products.
+    fn capabilities(&self) -> Result<Capabilities, Fault> {
+        use CUdevice_attribute as Attribute;
+        let most = |what| attribute(self.device, what).map(i32::cast_unsigned);
+        let (major, minor) = self.compute_capability;
+        Ok(Capabilities {
+            memory_bytes: Some(self.memory_bytes),
+            memories: &[Memory::Device, Memory::HostVisible, Memory::Pinned],
+            max_workgroup_size: [
+                most(Attribute::CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X)?,
+                most(Attribute::CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y)?,
+                most(Attribute::CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z)?,
+            ],
+            max_workgroup_bytes: most(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?,
+            max_grid: [
+                most(Attribute::CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X)?,
+                most(Attribute::CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y)?,
+                most(Attribute::CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z)?,
+            ],
+            // Arguments take 4 KiB: pointers of 8 bytes, and the parameters.
+            max_storage_bindings: 256,
+            max_params_bytes: 2048,
+            subgroup_size: Some(most(Attribute::CU_DEVICE_ATTRIBUTE_WARP_SIZE)?),
+            compute_capability: Some((major.cast_unsigned(), minor.cast_unsigned())),
+            f16: (major, minor) >= (5, 3),
+            f64: true,
+            int8: (major, minor) >= (6, 1),
+            atomics: if major >= 6 { &["i32", "u32", "u64", "f32", "f64"] } else { &["i32", "u32", "u64", "f32"] },
+            matrix_units: major >= 7,
+            concurrent_streams: true,
+            device_clock: true,
+        })
+    }
+
     /// What can be said of it before it is opened.
     fn info(&self, driver_version: i32) -> Result<DeviceInfo, Fault> {
         let most = |what| attribute(self.device, what).map(i32::cast_unsigned);
@@ -116,7 +151,9 @@ impl Found {
                 max_workgroup_invocations: most(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?,
                 max_workgroup_bytes: most(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK)?,
                 max_texture_size: u32::MAX,
+                tuned: Tuned::NONE,
             },
+            capabilities: self.capabilities()?,
             features: vec!["timestamp-query"],
             reason: String::new(),
             others: Vec::new(),
@@ -140,7 +177,9 @@ fn assemble(context: Arc<Context>, found: &Found, driver_version: i32, options: 
         kernels: Default::default(),
         cublaslt,
         multiprocessors: found.multiprocessors.cast_unsigned(),
-        caps: info.caps.clone().with_workgroup_hint(options.workgroup_hint),
+        compute_capability: (found.compute_capability.0.cast_unsigned(), found.compute_capability.1.cast_unsigned()),
+        order: Default::default(),
+        caps: Caps { tuned: crate::tune::load(options, &info), ..info.caps.clone().with_workgroup_hint(options.workgroup_hint) },
         stream,
     };
     Ok((cuda, info))

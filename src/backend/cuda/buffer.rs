@@ -64,11 +64,41 @@ impl Raw {
         }
     }
 
+    /// Where kernels and copies find it: the driver gives pinned memory one address for the host and the device.
+    pub(super) fn kernel_address(&self) -> CUdeviceptr {
+        match self.memory {
+            Memory::Device(address) => address,
+            Memory::Pinned(address) => address.expose_provenance() as CUdeviceptr,
+        }
+    }
+
     /// Where it is on the host; null for memory of the device.
     fn host(&self) -> *mut c_void {
         match self.memory {
             Memory::Device(_) => std::ptr::null_mut(),
             Memory::Pinned(address) => address,
+        }
+    }
+}
+
+impl Raw {
+    /// Copies bytes into pinned memory from that byte on, which nobody uses now; those that it has room for.
+    pub(super) fn fill(&self, at_bytes: usize, bytes: &[u8]) {
+        if let Memory::Pinned(address) = self.memory {
+            // SAFETY: the block is at least as long as was asked for, which the range lies in; nobody else writes or reads it now.
+            let to = unsafe { std::slice::from_raw_parts_mut(address.cast::<std::mem::MaybeUninit<u8>>().add(at_bytes), bytes.len()) };
+            copy(bytes, to);
+        }
+    }
+
+    /// Copies pinned memory from its start into `out`, which is no longer than it. The device has written that much, and writes no more.
+    pub(super) fn empty_into(&self, out: &mut [u8]) {
+        if let Memory::Pinned(address) = self.memory {
+            // SAFETY: so much of the block was written before the event that was waited for.
+            let from = unsafe { std::slice::from_raw_parts(address.cast::<u8>(), out.len()) };
+            // SAFETY: bytes that are there may be taken for bytes that may not be.
+            let to = unsafe { std::slice::from_raw_parts_mut(out.as_mut_ptr().cast::<std::mem::MaybeUninit<u8>>(), out.len()) };
+            copy(from, to);
         }
     }
 }
@@ -138,17 +168,27 @@ impl Cuda {
         })
     }
 
+    /// Room on the host, locked for the device.
+    pub(super) fn pinned(&self, bytes: u64) -> Result<Pooled<Raw>> {
+        self.take(PINNED, bytes, "the host, locked for the GPU", Raw::pinned)
+    }
+
     /// Copies values to the device; they may change as soon as this returns.
     pub(super) fn write(&self, buffer: &Buffer, values: &HostSlice<'_>) -> Result<()> {
-        let bytes: &[u8] = bytemuck::cast_slice(values.0);
+        self.send_all(&self.stream, buffer.0.address(), bytemuck::cast_slice(values.0))
+    }
+
+    /// Copies bytes to the device in a stream of it; they may change as soon as this returns.
+    pub(super) fn send_all(&self, stream: &Arc<Stream>, to: CUdeviceptr, bytes: &[u8]) -> Result<()> {
         let mut ring = self.pieces.0.lock().unwrap_or_else(PoisonError::into_inner);
         for (index, part) in bytes.chunks(PIECE_BYTES).enumerate() {
             let mut piece = self.next_piece(&mut ring)?;
-            let to = buffer.0.address() + (index * PIECE_BYTES) as u64;
-            let sent = send(&self.stream, &piece.memory, part, to);
-            piece.read = sent.as_ref().ok().and_then(|()| Event::record(&self.stream, false).ok());
+            let to = to + (index * PIECE_BYTES) as u64;
+            let sent = send(stream, &piece.memory, part, to);
+            piece.read = sent.as_ref().ok().and_then(|()| Event::record(stream, false).ok());
             if piece.read.is_none() {
-                // Without an event nobody knows when it is free: it is given up, which waits.
+                // Without an event nobody knows when it is free: it is given up, once nothing uses it.
+                let _ = stream.synchronize();
                 drop(piece);
             } else {
                 ring.pieces.push_back(piece);
@@ -186,7 +226,7 @@ impl Cuda {
     /// Sends a result on its way, after all that is in the stream.
     pub(super) fn stage(&self, from: &Buffer, elements: u64) -> Result<Staging> {
         let bytes = elements * 4;
-        let memory = self.take(PINNED, bytes, "the host, locked for the GPU", Raw::pinned)?;
+        let memory = self.pinned(bytes)?;
         let copied = self.stream.context.enter().and_then(|_current| {
             // SAFETY: both are at least so long, and both live until the copy is done: memory is only freed after the stream's work.
             let code = unsafe { sys::cuMemcpyDtoHAsync_v2(memory.host(), from.0.address(), bytes as usize, self.stream.raw()) };

@@ -176,9 +176,9 @@ impl Drop for Current<'_> {
 }
 
 /// A queue of work: what is in it runs in order.
-pub(super) struct Stream {
+pub(crate) struct Stream {
     raw: CUstream,
-    pub context: Arc<Context>,
+    pub(super) context: Arc<Context>,
 }
 
 // SAFETY: as for the context.
@@ -201,6 +201,13 @@ impl Stream {
 
     pub(super) fn raw(&self) -> CUstream {
         self.raw
+    }
+
+    /// Has what comes later wait for an event of any stream of the same context.
+    pub(super) fn wait(&self, event: &Event) -> Result<(), Fault> {
+        let _current = self.context.enter()?;
+        // SAFETY: stream and event are of the current context. An event that is destroyed meanwhile is waited for all the same.
+        check("cuStreamWaitEvent", unsafe { sys::cuStreamWaitEvent(self.raw, event.raw, 0) })
     }
 
     /// Blocks until everything in it is done.
@@ -228,7 +235,7 @@ impl Drop for Stream {
 }
 
 /// A place in a stream, to be waited for or timed.
-pub(super) struct Event {
+pub(crate) struct Event {
     raw: CUevent,
     context: Arc<Context>,
 }

@@ -14,7 +14,7 @@ use super::driver::check;
 const OLDEST_DRIVER: i32 = 12_020;
 
 /// Every function of the driver that this backend calls; a test compares the list with the source.
-pub(super) const DRIVER_FUNCTIONS: [&str; 35] = [
+pub(super) const DRIVER_FUNCTIONS: [&str; 39] = [
     "cuCtxPopCurrent_v2",
     "cuCtxPushCurrent_v2",
     "cuDeviceGet",
@@ -33,6 +33,8 @@ pub(super) const DRIVER_FUNCTIONS: [&str; 35] = [
     "cuEventQuery",
     "cuEventRecord",
     "cuEventSynchronize",
+    "cuFuncGetAttribute",
+    "cuFuncSetAttribute",
     "cuGetErrorName",
     "cuGetErrorString",
     "cuInit",
@@ -41,6 +43,7 @@ pub(super) const DRIVER_FUNCTIONS: [&str; 35] = [
     "cuMemAlloc_v2",
     "cuMemFreeHost",
     "cuMemFree_v2",
+    "cuMemcpyAsync",
     "cuMemcpyDtoHAsync_v2",
     "cuMemcpyHtoDAsync_v2",
     "cuModuleGetFunction",
@@ -50,10 +53,11 @@ pub(super) const DRIVER_FUNCTIONS: [&str; 35] = [
     "cuStreamDestroy_v2",
     "cuStreamQuery",
     "cuStreamSynchronize",
+    "cuStreamWaitEvent",
 ];
 
 /// The same of cuBLASLt.
-pub(super) const CUBLASLT_FUNCTIONS: [&str; 12] = [
+pub(super) const CUBLASLT_FUNCTIONS: [&str; 13] = [
     "cublasLtCreate",
     "cublasLtDestroy",
     "cublasLtMatmul",
@@ -66,6 +70,7 @@ pub(super) const CUBLASLT_FUNCTIONS: [&str; 12] = [
     "cublasLtMatmulPreferenceSetAttribute",
     "cublasLtMatrixLayoutCreate",
     "cublasLtMatrixLayoutDestroy",
+    "cublasLtMatrixLayoutSetAttribute",
 ];
 
 /// Why a library cannot be used, and what would help.
@@ -147,11 +152,20 @@ pub(super) fn cublaslt() -> Result<(), String> {
 }
 
 /// Where a toolkit keeps its libraries, also when the system does not look there.
-fn toolkit_folders() -> Vec<PathBuf> {
-    let named = ["CUDA_PATH", "CUDA_HOME"].into_iter().filter_map(std::env::var_os).map(PathBuf::from);
-    let usual = cfg!(target_os = "linux").then(|| PathBuf::from("/usr/local/cuda"));
+pub(super) fn toolkit_folders() -> Vec<PathBuf> {
     let within: &[&str] = if cfg!(windows) { &["bin/x64", "bin"] } else { &["lib64"] };
-    named.chain(usual).flat_map(|root| within.iter().map(move |folder| root.join(folder))).collect()
+    toolkits().flat_map(|root| within.iter().map(move |folder| root.join(folder))).collect()
+}
+
+/// Where it keeps what sources include.
+pub(super) fn toolkit_includes() -> Vec<PathBuf> {
+    toolkits().map(|root| root.join("include")).filter(|folder| folder.is_dir()).collect()
+}
+
+/// Where a toolkit may be.
+fn toolkits() -> impl Iterator<Item = PathBuf> {
+    let named = ["CUDA_PATH", "CUDA_HOME"].into_iter().filter_map(std::env::var_os).map(PathBuf::from);
+    named.chain(cfg!(target_os = "linux").then(|| PathBuf::from("/usr/local/cuda")))
 }
 
 /// Loads the first of these libraries that there is, for good, if it has all these functions. cudarc tries the same names in that order.
@@ -179,7 +193,7 @@ fn keep(names: &[String], functions: &[&str]) -> Result<(), String> {
     Err(broken.cloned().unwrap_or_else(|| format!("{} was not found", names[0])))
 }
 
-fn open(name: &std::ffi::OsStr) -> Result<Library, String> {
+pub(super) fn open(name: &std::ffi::OsStr) -> Result<Library, String> {
     // SAFETY: loading runs the library's own start-up code: NVIDIA's, which programs that use CUDA run in any case.
     unsafe { Library::new(name) }.map_err(|error| {
         // The loader's own words are in the source of the error.
@@ -217,6 +231,7 @@ mod tests {
         let sources = [
             include_str!("adapter.rs"),
             include_str!("buffer.rs"),
+            include_str!("compute.rs"),
             include_str!("cublaslt.rs"),
             include_str!("driver.rs"),
             include_str!("load.rs"),

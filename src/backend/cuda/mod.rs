@@ -5,9 +5,11 @@
 
 mod adapter;
 mod buffer;
+mod compute;
 mod cublaslt;
 mod driver;
 mod load;
+mod nvrtc;
 mod pipeline;
 mod submit;
 
@@ -33,6 +35,9 @@ pub(crate) struct Cuda {
     kernels: pipeline::Kernels,
     cublaslt: Option<cublaslt::CublasLt>,
     multiprocessors: u32,
+    compute_capability: (u32, u32),
+    /// Of the caller's own work.
+    order: compute::Order,
     caps: Caps,
     stream: Arc<driver::Stream>,
 }
@@ -75,6 +80,16 @@ impl Backend for Cuda {
             return Ok(plan);
         }
         plan::matmul::cuda(problem, &self.caps, self.multiprocessors)
+    }
+
+    fn tiles(&self) -> u8 {
+        // NVIDIA's library chooses for itself.
+        if self.cublaslt.is_some() { 0 } else { plan::matmul::CUDA_TILE_COUNT }
+    }
+
+    fn plan_tuned(&self, op: &Op, tuned: plan::tuned::Tuned) -> Result<Plan> {
+        let Op::Matmul(problem) = op;
+        plan::matmul::cuda(problem, &Caps { tuned, ..self.caps.clone() }, self.multiprocessors)
     }
 
     fn upload(&self, values: &HostSlice<'_>) -> Result<Buffer> {

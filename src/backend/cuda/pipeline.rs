@@ -1,12 +1,12 @@
 //! The kernels of the embedded PTX, which the driver compiles for the GPU at their first use and keeps on disk after it.
 
-use std::ffi::{CString, c_void};
+use std::ffi::{CStr, CString, c_void};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use cudarc::driver::sys::{self, CUdeviceptr, CUfunction, CUjit_option, CUmodule};
+use cudarc::driver::sys::{self, CUdeviceptr, CUfunction, CUfunction_attribute, CUjit_option, CUmodule, CUresult};
 
 use super::Cuda;
-use super::driver::{Context, Fault, as_pointer, check, text};
+use super::driver::{Context, Fault, Severity, as_pointer, check, text};
 use super::submit::Addresses;
 use crate::error::{Error, Result};
 use crate::kernels::{Kernel, KernelId};
@@ -27,6 +27,39 @@ pub(super) struct Module {
 unsafe impl Send for Module {}
 // SAFETY: as for the context.
 unsafe impl Sync for Module {}
+
+/// Why there is no module.
+pub(super) enum Refused {
+    /// The driver does not take the image: what it says, and its compiler's log.
+    Image(String, String),
+    /// There is no such entry point.
+    Entry,
+    /// Something else.
+    Other(Fault),
+}
+
+impl Module {
+    pub(super) fn function(&self) -> CUfunction {
+        self.function
+    }
+
+    /// What the driver says of the function.
+    pub(super) fn attribute(&self, attribute: CUfunction_attribute) -> Result<u32, Fault> {
+        let _current = self.context.enter()?;
+        let mut value = 0;
+        // SAFETY: the function is of the current context, and the driver writes one number.
+        check("cuFuncGetAttribute", unsafe { sys::cuFuncGetAttribute(&raw mut value, attribute, self.function) })?;
+        Ok(value.cast_unsigned())
+    }
+
+    /// Lets launches have more dynamic shared memory than is usual.
+    pub(super) fn allow_shared(&self, bytes: u32) -> Result<(), Fault> {
+        let _current = self.context.enter()?;
+        let attribute = CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+        // SAFETY: the function is of the current context.
+        check("cuFuncSetAttribute", unsafe { sys::cuFuncSetAttribute(self.function, attribute, bytes.cast_signed()) })
+    }
+}
 
 impl Drop for Module {
     fn drop(&mut self) {
@@ -49,31 +82,41 @@ impl Cuda {
     }
 
     fn load(&self, kernel: &Kernel) -> Result<Module> {
-        let context = &self.stream.context;
         let ptx = CString::new(kernel.ptx()?).map_err(|_| Error::internal("the PTX has a zero in it"))?;
+        // All kernels of an op have its name.
+        let name = CString::new(kernel.id.op()).map_err(|_| Error::internal("the kernel's name has a zero in it"))?;
+        self.load_image(ptx.as_bytes_with_nul(), &name).map_err(|refused| match refused {
+            Refused::Image(said, log) => Error::internal(format!("{said}: {kernel}: {log}")),
+            Refused::Entry => Error::internal(format!("the PTX of {kernel} has no entry point")),
+            Refused::Other(fault) => self.judge(&fault),
+        })
+    }
+
+    /// A module of machine code, or of PTX that ends in a zero.
+    pub(super) fn load_image(&self, image: &[u8], entry: &CStr) -> Result<Module, Refused> {
+        let context = &self.stream.context;
         let mut log = vec![0u8; 8192];
         let mut options = [CUjit_option::CU_JIT_ERROR_LOG_BUFFER, CUjit_option::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES];
         let mut values = [log.as_mut_ptr().cast::<c_void>(), as_pointer(log.len())];
-        let judge = |fault: Fault| context.judge(&fault);
-        let _current = context.enter().map_err(judge)?;
+        let _current = context.enter().map_err(Refused::Other)?;
         let mut module = std::ptr::null_mut();
-        // SAFETY: the context is current; the PTX ends in a zero; there are as many options as values, and the log has the length told.
+        // SAFETY: the context is current; the image ends by itself or in a zero; there are as many options as values, and the log has the
+        // length told.
         let loaded = check("cuModuleLoadDataEx", unsafe {
-            sys::cuModuleLoadDataEx(&raw mut module, ptx.as_ptr().cast(), 2, options.as_mut_ptr(), values.as_mut_ptr())
+            sys::cuModuleLoadDataEx(&raw mut module, image.as_ptr().cast(), 2, options.as_mut_ptr(), values.as_mut_ptr())
         });
         if let Err(fault) = loaded {
-            return Err(match *judge(fault) {
-                Error::Internal { detail } => Error::internal(format!("{detail}: {kernel}: {}", text(&log))),
-                error => Box::new(error),
-            });
+            let is_of_the_image = fault.severity() == Severity::Passing && !fault.is(CUresult::CUDA_ERROR_OUT_OF_MEMORY);
+            return Err(if is_of_the_image { Refused::Image(fault.to_string(), text(&log)) } else { Refused::Other(fault) });
         }
         let mut loaded = Module { module, function: std::ptr::null_mut(), context: Arc::clone(context) };
-        // All kernels of an op have its name.
-        let name = CString::new(kernel.id.op()).map_err(|_| Error::internal("the kernel's name has a zero in it"))?;
         // SAFETY: the module is of the current context, and the name ends in a zero.
-        let found = unsafe { sys::cuModuleGetFunction(&raw mut loaded.function, module, name.as_ptr()) };
-        check("cuModuleGetFunction", found).map_err(judge)?;
-        Ok(loaded)
+        let found = unsafe { sys::cuModuleGetFunction(&raw mut loaded.function, module, entry.as_ptr()) };
+        match check("cuModuleGetFunction", found) {
+            Ok(()) => Ok(loaded),
+            Err(fault) if fault.is(CUresult::CUDA_ERROR_NOT_FOUND) => Err(Refused::Entry),
+            Err(fault) => Err(Refused::Other(fault)),
+        }
     }
 
     /// Puts a launch into the stream: of what the plan binds, null between, and the parameters.

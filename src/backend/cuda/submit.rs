@@ -95,7 +95,7 @@ impl Cuda {
 
     pub(super) async fn complete(&self, running: Running) -> Result<Finished> {
         let Running { done, clock, copied, staging, scratch } = running;
-        self.wait(done).await?;
+        self.wait_for(done).await?;
         drop(scratch);
         let kernel_ms = match &clock {
             Some((begin, end)) => end.since_ms(begin).map_err(|fault| self.judge(&fault))?,
@@ -118,17 +118,17 @@ impl Cuda {
             let staging = self.stage(buffer, elements)?;
             (staging, Event::record(&self.stream, false).map_err(|fault| self.judge(&fault))?)
         };
-        self.wait(Arc::new(copied)).await?;
+        self.wait_for(Arc::new(copied)).await?;
         staging.read()
     }
 
     /// Waits until everything so far is done.
     pub(super) async fn settle(&self) -> Result<()> {
         let event = Event::record(&self.stream, false).map_err(|fault| self.judge(&fault))?;
-        self.wait(Arc::new(event)).await
+        self.wait_for(Arc::new(event)).await
     }
 
-    async fn wait(&self, event: Arc<Event>) -> Result<()> {
+    pub(super) async fn wait_for(&self, event: Arc<Event>) -> Result<()> {
         let started = Instant::now();
         let waited = loop {
             match event.is_done() {

@@ -16,8 +16,9 @@ use super::queue::Queue;
 use super::{Clock, Vulkan};
 use crate::backend::pool::Pool;
 use crate::devices::{AdapterInfo, no_such_adapter};
-use crate::info::{BackendId, Caps, DeviceInfo, DeviceKind, OtherBackend, Standing, is_software_name, vendor};
+use crate::info::{BackendId, Capabilities, Caps, DeviceInfo, DeviceKind, Memory, OtherBackend, Standing, is_software_name, vendor};
 use crate::options::{Options, PowerPreference};
+use crate::plan::tuned::Tuned;
 
 /// Opens the best device, or the one that is asked for, or says why there is none.
 pub(crate) fn open(options: &Options) -> Result<(Vulkan, DeviceInfo), OtherBackend> {
@@ -251,7 +252,7 @@ impl Card {
             pipelines: Pipelines::new(&context, cache),
             memory: Pool::new(options.pool_bytes),
             host_memory: Pool::new(options.pool_bytes.min(super::HOST_POOL_BYTES)),
-            caps: info.caps.clone().with_workgroup_hint(options.workgroup_hint),
+            caps: Caps { tuned: crate::tune::load(options, &info), ..info.caps.clone().with_workgroup_hint(options.workgroup_hint) },
             clock: self.clock,
             context,
         };
@@ -271,11 +272,13 @@ impl Card {
             max_workgroup_invocations: limits.max_compute_work_group_invocations.min(size_x).min(size_y),
             max_workgroup_bytes: limits.max_compute_shared_memory_size,
             max_texture_size: u32::MAX,
+            tuned: Tuned::NONE,
         };
         let mut features = features::read(instance, self.physical, |extension| has(&self.extensions, extension));
         if self.clock.is_some() {
             features.push("timestamp-query");
         }
+        let capabilities = self.capabilities(&features);
         DeviceInfo {
             backend: BackendId::Vulkan,
             name: self.name.clone(),
@@ -286,10 +289,35 @@ impl Card {
             uuid: Some(self.uuid),
             pci_address: self.pci_address.clone(),
             caps,
+            capabilities,
             features,
             reason: String::new(),
             others: Vec::new(),
             generation: 1,
+        }
+    }
+}
+
+impl Card {
+    /// What it can do beside products.
+    fn capabilities(&self, features: &[&'static str]) -> Capabilities {
+        let limits = &self.properties.limits;
+        let has = |name: &str| features.contains(&name);
+        Capabilities {
+            memory_bytes: Some(self.heap_bytes),
+            memories: &[Memory::Device, Memory::HostVisible, Memory::Pinned],
+            max_workgroup_size: limits.max_compute_work_group_size,
+            max_workgroup_bytes: limits.max_compute_shared_memory_size,
+            max_grid: limits.max_compute_work_group_count,
+            max_storage_bindings: limits.max_per_stage_descriptor_storage_buffers.min(limits.max_descriptor_set_storage_buffers),
+            max_params_bytes: limits.max_uniform_buffer_range,
+            subgroup_size: features.iter().find_map(|name| name.strip_prefix("subgroup-size-")?.parse().ok()),
+            f16: has("shader-f16"),
+            f64: has("shader-f64"),
+            int8: has("shader-i8"),
+            matrix_units: has("cooperative-matrix"),
+            device_clock: self.clock.is_some(),
+            ..Capabilities::LEAST
         }
     }
 }

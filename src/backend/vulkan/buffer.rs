@@ -39,6 +39,8 @@ enum Use {
     Params,
     /// In the host's memory, cached, for copies in both directions.
     Staging,
+    /// Where kernels and the host both reach it.
+    Visible,
 }
 
 /// What is large is copied in pieces of this size: one by the GPU while the host fills the next, several of them at once, since one core does
@@ -52,6 +54,11 @@ impl Vulkan {
     /// Room for a matrix, read and written by kernels.
     pub(super) fn storage(&self, bytes: u64) -> Result<Buffer> {
         self.take(Use::Storage, bytes)
+    }
+
+    /// Room that the host writes to and kernels use.
+    pub(super) fn visible(&self, bytes: u64) -> Result<Buffer> {
+        self.take(Use::Visible, bytes)
     }
 
     /// Room on the host for copies to and from the device.
@@ -79,12 +86,12 @@ impl Vulkan {
         pool.take(usage as u32, bytes, || Raw::new(&self.context, usage, bytes)).map(|buffer| Buffer(Arc::new(buffer)))
     }
 
-    /// Copies values to the device; they may change as soon as this returns.
-    pub(super) fn write(&self, buffer: &Buffer, values: &[u8]) -> Result<()> {
+    /// Copies values to the device, to where that byte is; they may change as soon as this returns.
+    pub(super) fn write(&self, buffer: &Buffer, at_bytes: u64, values: &[u8]) -> Result<()> {
         at_once(values.chunks(PIECE_BYTES).enumerate(), |(index, piece)| {
             let staging = self.staging(piece.len() as u64)?;
             staging.0.write(0, piece)?;
-            self.queue.copy_soon(&staging, buffer, (index * PIECE_BYTES) as u64, piece.len() as u64);
+            self.queue.copy_soon(&staging, buffer, at_bytes + (index * PIECE_BYTES) as u64, piece.len() as u64);
             if values.len() > PIECE_BYTES {
                 self.queue.flush()?;
             }
@@ -100,6 +107,7 @@ impl Raw {
             Use::Storage => ("storage", vk::BufferUsageFlags::STORAGE_BUFFER | copied, MemoryLocation::GpuOnly),
             Use::Params => ("params", vk::BufferUsageFlags::UNIFORM_BUFFER, MemoryLocation::CpuToGpu),
             Use::Staging => ("staging", copied, MemoryLocation::GpuToCpu),
+            Use::Visible => ("visible", vk::BufferUsageFlags::STORAGE_BUFFER | copied, MemoryLocation::CpuToGpu),
         };
         let info = vk::BufferCreateInfo::default().size(bytes).usage(flags).sharing_mode(vk::SharingMode::EXCLUSIVE);
         // SAFETY: the size is not 0 and within the device's limit.
@@ -153,6 +161,17 @@ impl Raw {
     }
 
     /// Copies bytes out of a buffer that the GPU is done with.
+    pub(super) fn read_into(&self, offset_bytes: u64, out: &mut [u8]) -> Result<()> {
+        let from = self.mapped(offset_bytes, out.len())?;
+        // SAFETY: the mapping is that long, and nobody writes to it.
+        let from = unsafe { std::slice::from_raw_parts(from.as_ptr(), out.len()) };
+        at_once(out.chunks_mut(PIECE_BYTES).zip(from.chunks(PIECE_BYTES)), |(to, from)| {
+            to.copy_from_slice(from);
+            Ok(())
+        })
+    }
+
+    /// The same into a vector of its own.
     pub(super) fn read<T: bytemuck::AnyBitPattern>(&self, offset_bytes: u64, count: usize) -> Result<Vec<T>> {
         let bytes = count * size_of::<T>();
         let from = self.mapped(offset_bytes, bytes)?;

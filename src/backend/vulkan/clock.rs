@@ -32,6 +32,13 @@ impl Clock {
         (valid_bits > 0 && period_ns > 0.0).then_some(Self { mask, period_ns: f64::from(period_ns) })
     }
 
+    /// Milliseconds from one count to another, less than 0 if that was before: whichever way is the shorter one round.
+    fn signed_ms(self, begin: u64, end: u64) -> f64 {
+        let there = self.ms(begin, end);
+        let back = self.ms(end, begin);
+        if there <= back { there } else { -back }
+    }
+
     /// Milliseconds from one count to the next, which may have started again from 0 between them.
     fn ms(self, begin: u64, end: u64) -> f64 {
         (end.wrapping_sub(begin) & self.mask) as f64 * self.period_ns / 1e6
@@ -59,16 +66,24 @@ impl Ticks {
 
     /// The time from one place to the next, once the submissions are done; None if the driver does not have it.
     pub(super) fn ms(&self, from: u32, to: u32) -> Result<Option<f64>> {
-        let read = |place| {
-            let mut count = [0u64];
-            // SAFETY: the pool has that place, of 64 bits.
-            let read = unsafe { self.context.device.get_query_pool_results(self.pool, place, &mut count, vk::QueryResultFlags::TYPE_64) };
-            match read {
-                Err(vk::Result::NOT_READY) => Ok(None),
-                read => self.context.check("vkGetQueryPoolResults", read).map(|()| Some(count[0])),
-            }
-        };
-        Ok(read(from)?.zip(read(to)?).map(|(begin, end)| self.clock.ms(begin, end)))
+        Ok(self.count(from)?.zip(self.count(to)?).map(|(begin, end)| self.clock.ms(begin, end)))
+    }
+
+    fn count(&self, place: u32) -> Result<Option<u64>> {
+        let mut count = [0u64];
+        // SAFETY: the pool has that place, of 64 bits.
+        let read = unsafe { self.context.device.get_query_pool_results(self.pool, place, &mut count, vk::QueryResultFlags::TYPE_64) };
+        match read {
+            Err(vk::Result::NOT_READY) => Ok(None),
+            read => self.context.check("vkGetQueryPoolResults", read).map(|()| Some(count[0])),
+        }
+    }
+}
+
+impl Ticks {
+    /// Milliseconds since another one's first place, once both submissions are done; None if the driver does not have it.
+    pub(super) fn ms_since(&self, earlier: &Self) -> Result<Option<f64>> {
+        Ok(earlier.count(0)?.zip(self.count(0)?).map(|(begin, end)| self.clock.signed_ms(begin, end)))
     }
 }
 

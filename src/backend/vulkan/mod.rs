@@ -8,6 +8,7 @@ mod adapter;
 mod buffer;
 mod cache;
 mod clock;
+mod compute;
 mod context;
 mod features;
 mod instance;
@@ -59,9 +60,17 @@ impl Backend for Vulkan {
         plan::compute(op, &self.caps)
     }
 
+    fn tiles(&self) -> u8 {
+        plan::matmul::TILE_COUNT
+    }
+
+    fn plan_tuned(&self, op: &Op, tuned: plan::tuned::Tuned) -> Result<Plan> {
+        plan::compute(op, &Caps { tuned, ..self.caps.clone() })
+    }
+
     fn upload(&self, values: &HostSlice<'_>) -> Result<Buffer> {
         let buffer = self.storage(values.len() * 4)?;
-        self.write(&buffer, bytemuck::cast_slice(values.0))?;
+        self.write(&buffer, 0, bytemuck::cast_slice(values.0))?;
         Ok(buffer)
     }
 

@@ -1,5 +1,6 @@
 //! Compiled kernels, kept for the life of the device, and by a cache on disk beyond it.
 
+use std::ffi::CString;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ash::vk;
@@ -43,6 +44,9 @@ impl Checks {
     /// The crate's own kernels: plans guarantee that ranges lie in their buffers, kernels check edges themselves and read nothing that
     /// was not written, each of their loops ends, and they divide by constants.
     pub const TRUSTED: Self = Self { bounds: false, zeroes: false, loops: false, divisions: false };
+
+    /// Kernels of the caller's: as WebGPU has it, whatever they do stays within their buffers.
+    pub const ALL: Self = Self { bounds: true, zeroes: true, loops: true, divisions: true };
 }
 
 /// A shader as the driver takes it.
@@ -53,8 +57,8 @@ pub(super) struct Shader {
 }
 
 impl Shader {
-    /// Compiles WGSL to SPIR-V.
-    pub(super) fn compile(name: &str, wgsl: &str, checks: Checks) -> Result<Self> {
+    /// Compiles an entry point of WGSL to SPIR-V.
+    pub(super) fn compile(name: &str, wgsl: &str, entry: &str, checks: Checks) -> Result<Self> {
         let fault = |what: String| Error::internal(format!("the kernel {name} does not compile: {what}"));
         let module = naga::front::wgsl::parse_str(wgsl).map_err(|error| fault(error.emit_to_string(wgsl)))?;
         let mut validator = naga::valid::Validator::new(naga::valid::ValidationFlags::all(), naga::valid::Capabilities::empty());
@@ -70,7 +74,7 @@ impl Shader {
             emit_int_div_checks: checks.divisions,
             ..Default::default()
         };
-        let entry = naga::back::spv::PipelineOptions { shader_stage: naga::ShaderStage::Compute, entry_point: "main".to_owned() };
+        let entry = naga::back::spv::PipelineOptions { shader_stage: naga::ShaderStage::Compute, entry_point: entry.to_owned() };
         let words = naga::back::spv::write_vec(&module, &info, &options, Some(&entry)).map_err(|error| fault(error.to_string()))?;
         let bindings = module.global_variables.iter().filter_map(|(_, variable)| {
             let kind = match variable.space {
@@ -94,16 +98,22 @@ impl Pipelines {
         if let Some((_, pipeline)) = known.iter().find(|(variant, _)| variant == kernel) {
             return Ok(Arc::clone(pipeline));
         }
-        let shader = Shader::compile(kernel.id.name(), &kernel.wgsl()?, self.checks)?;
-        let pipeline = Arc::new(Pipeline::new(&self.context, &shader, self.cache.handle())?);
+        let pipeline = self.make(kernel.id.name(), &kernel.wgsl()?, "main", self.checks)?;
         known.push((kernel.clone(), Arc::clone(&pipeline)));
+        Ok(pipeline)
+    }
+
+    /// A pipeline that is its caller's to keep.
+    pub(super) fn make(&self, name: &str, wgsl: &str, entry: &str, checks: Checks) -> Result<Arc<Pipeline>> {
+        let shader = Shader::compile(name, wgsl, entry, checks)?;
+        let pipeline = Arc::new(Pipeline::new(&self.context, &shader, entry, self.cache.handle())?);
         self.cache.save();
         Ok(pipeline)
     }
 }
 
 impl Pipeline {
-    fn new(context: &Arc<Context>, shader: &Shader, cache: vk::PipelineCache) -> Result<Self> {
+    fn new(context: &Arc<Context>, shader: &Shader, entry: &str, cache: vk::PipelineCache) -> Result<Self> {
         let device = &context.device;
         let mut made = Self {
             handle: vk::Pipeline::null(),
@@ -126,10 +136,11 @@ impl Pipeline {
         let info = vk::PipelineLayoutCreateInfo::default().set_layouts(&layouts);
         // SAFETY: the layout was just made.
         made.layout = context.check("vkCreatePipelineLayout", unsafe { device.create_pipeline_layout(&info, None) })?;
+        let name = CString::new(entry).map_err(|_| Error::internal("an entry point with a zero in its name"))?;
         let info = vk::ShaderModuleCreateInfo::default().code(&shader.words);
         // SAFETY: naga has validated the module, and writes valid SPIR-V.
         let module = context.check("vkCreateShaderModule", unsafe { device.create_shader_module(&info, None) })?;
-        let stage = vk::PipelineShaderStageCreateInfo::default().stage(vk::ShaderStageFlags::COMPUTE).module(module).name(c"main");
+        let stage = vk::PipelineShaderStageCreateInfo::default().stage(vk::ShaderStageFlags::COMPUTE).module(module).name(&name);
         let info = vk::ComputePipelineCreateInfo::default().stage(stage).layout(made.layout);
         // SAFETY: the layout has the shader's bindings; the planner keeps to the device's limits.
         let compiled = unsafe { device.create_compute_pipelines(cache, &[info], None) };

@@ -18,6 +18,8 @@ pub(super) const KERNEL_ACCESSES: Scope = (
     vk::PipelineStageFlags::COMPUTE_SHADER,
     vk::AccessFlags::from_raw(vk::AccessFlags::SHADER_READ.as_raw() | vk::AccessFlags::SHADER_WRITE.as_raw()),
 );
+pub(super) const HOST_ACCESSES: Scope =
+    (vk::PipelineStageFlags::HOST, vk::AccessFlags::from_raw(vk::AccessFlags::HOST_READ.as_raw() | vk::AccessFlags::HOST_WRITE.as_raw()));
 pub(super) const HOST_READS: Scope = (vk::PipelineStageFlags::HOST, vk::AccessFlags::HOST_READ);
 
 /// Storage buffers of a set of bindings at most, beside one uniform buffer.

@@ -42,7 +42,7 @@ pub(crate) struct Running {
 }
 
 /// A copy on the host that arrives with the submission.
-struct HostCopy {
+pub(super) struct HostCopy {
     staging: Buffer,
     bytes: u64,
     /// The word behind the bytes that shows that they arrived.
@@ -117,7 +117,7 @@ impl Vulkan {
         let copy = match staging {
             Some(staging) => {
                 recording.barrier(KERNEL_WRITES, COPY_READS)?;
-                let copy = self.copy_out(&mut recording, out, staging, how.download * 4)?;
+                let copy = self.copy_out(&mut recording, (out, 0), staging, how.download * 4)?;
                 if let Some(ticks) = &ticks {
                     ticks.mark(commands, 2);
                 }
@@ -146,7 +146,6 @@ impl Vulkan {
         launch: &Launch<'_>,
         find: impl Fn(Slot) -> Result<&'b Buffer>,
     ) -> Result<vk::DescriptorSet> {
-        let set = recording.bindings(launch.pipeline.bindings)?;
         let (params, params_at) = launch.params;
         let params_bytes = launch.dispatch.params.bytes().len().next_multiple_of(16) as u64;
         let mut writes = vec![(Params::BINDING, vk::DescriptorType::UNIFORM_BUFFER, [range(params, params_at, params_bytes)])];
@@ -154,6 +153,17 @@ impl Vulkan {
             let at = [range(find(binding.slot)?.0.handle, binding.offset_bytes, binding.size_bytes)];
             writes.push((binding.index, vk::DescriptorType::STORAGE_BUFFER, at));
         }
+        self.set(recording, launch.pipeline.bindings, &writes)
+    }
+
+    /// A set of these bindings.
+    pub(super) fn set(
+        &self,
+        recording: &Recording<'_>,
+        layout: vk::DescriptorSetLayout,
+        writes: &[(u32, vk::DescriptorType, [vk::DescriptorBufferInfo; 1])],
+    ) -> Result<vk::DescriptorSet> {
+        let set = recording.bindings(layout)?;
         let write = |(index, kind, at): &(u32, vk::DescriptorType, [vk::DescriptorBufferInfo; 1])| {
             // The slice is as long as the call below.
             vk::WriteDescriptorSet { p_buffer_info: at.as_ptr(), descriptor_count: 1, ..Default::default() }
@@ -162,7 +172,7 @@ impl Vulkan {
                 .descriptor_type(*kind)
         };
         let writes: Vec<_> = writes.iter().map(write).collect();
-        // SAFETY: the ranges lie in their buffers, as the plan guarantees, and no submission uses the set yet.
+        // SAFETY: the ranges lie in their buffers, as the plan or the launch guarantees, and no submission uses the set yet.
         unsafe { self.context.device.update_descriptor_sets(&writes, &[]) };
         Ok(set)
     }
@@ -175,12 +185,12 @@ impl Vulkan {
         Ok(staging)
     }
 
-    /// Records a copy to the host. What wrote to `from` is behind a barrier.
-    fn copy_out(&self, recording: &mut Recording<'_>, from: &Buffer, staging: Buffer, bytes: u64) -> Result<HostCopy> {
+    /// Records a copy to the host, from that byte on. What wrote to `from` is behind a barrier.
+    fn copy_out(&self, recording: &mut Recording<'_>, (from, from_bytes): (&Buffer, u64), staging: Buffer, bytes: u64) -> Result<HostCopy> {
         let (device, commands) = (&self.context.device, recording.commands()?);
         // Never 0, and another one each time.
         let proof = recording.value() as u32 | 1 << 31;
-        let region = vk::BufferCopy { src_offset: 0, dst_offset: 0, size: bytes };
+        let region = vk::BufferCopy { src_offset: from_bytes, dst_offset: 0, size: bytes };
         // SAFETY: both buffers are at least that long, and held below.
         unsafe { device.cmd_copy_buffer(commands, from.0.handle, staging.0.handle, &[region]) };
         recording.barrier(COPY_WRITES, COPY_WRITES)?;
@@ -217,7 +227,7 @@ impl Vulkan {
         if elements == 0 {
             return Ok(HostVec::empty());
         }
-        let (value, copy) = self.start_read_back(buffer, elements * 4)?;
+        let (value, copy) = self.start_read_back(buffer, 0, elements * 4)?;
         self.queue.reached(value).await?;
         let data = self.read(&copy)?;
         self.context.settled()?;
@@ -225,20 +235,31 @@ impl Vulkan {
     }
 
     /// The part that locks the queue, which must not be locked while anybody waits.
-    fn start_read_back(&self, buffer: &Buffer, bytes: u64) -> Result<(u64, HostCopy)> {
+    pub(super) fn start_read_back(&self, buffer: &Buffer, from_bytes: u64, bytes: u64) -> Result<(u64, HostCopy)> {
         let staging = self.host_copy(bytes)?;
         let mut recording = self.queue.record(0)?;
-        let copy = self.copy_out(&mut recording, buffer, staging, bytes)?;
+        let copy = self.copy_out(&mut recording, (buffer, from_bytes), staging, bytes)?;
         Ok((recording.submit()?, copy))
     }
 
     fn read(&self, copy: &HostCopy) -> Result<HostVec> {
+        let raw = self.proven(copy)?;
+        raw.read::<f32>(0, (copy.bytes / 4) as usize).map(HostVec)
+    }
+
+    /// The bytes of a copy, as many as `out` has.
+    pub(super) fn read_into(&self, copy: &HostCopy, out: &mut [u8]) -> Result<()> {
+        self.proven(copy)?.read_into(0, out)
+    }
+
+    /// What a copy went to, if it has arrived there.
+    fn proven<'c>(&self, copy: &'c HostCopy) -> Result<&'c Raw> {
         let raw: &Raw = &copy.staging.0;
         if raw.read::<u32>(proof_at(copy.bytes), 1)? != [copy.proof] {
             self.context.lose("the result did not arrive".to_owned());
             self.context.settled()?;
         }
-        raw.read::<f32>(0, (copy.bytes / 4) as usize).map(HostVec)
+        Ok(raw)
     }
 }
 
@@ -247,6 +268,6 @@ fn proof_at(bytes: u64) -> u64 {
     bytes.next_multiple_of(16)
 }
 
-fn range(buffer: vk::Buffer, offset: u64, range: u64) -> vk::DescriptorBufferInfo {
+pub(super) fn range(buffer: vk::Buffer, offset: u64, range: u64) -> vk::DescriptorBufferInfo {
     vk::DescriptorBufferInfo { buffer, offset, range }
 }

@@ -263,3 +263,67 @@ fn what_checks_cost() {
         println!("checks {name}: {:.1} GFLOP/s", rate(checks));
     }
 }
+
+/// A device of little memory, which counts what it gave and what it got back.
+#[test]
+fn what_does_not_fit_is_computed_in_parts() {
+    use std::collections::HashMap;
+    use std::sync::{Mutex, OnceLock};
+
+    use ash::vk;
+
+    const ROOM_BYTES: u64 = 100 << 20;
+    static REAL: OnceLock<(vk::PFN_vkAllocateMemory, vk::PFN_vkFreeMemory)> = OnceLock::new();
+    static GIVEN: Mutex<Option<HashMap<vk::DeviceMemory, u64>>> = Mutex::new(None);
+    unsafe extern "system" fn allocate(
+        device: vk::Device,
+        info: *const vk::MemoryAllocateInfo<'_>,
+        callbacks: *const vk::AllocationCallbacks<'_>,
+        memory: *mut vk::DeviceMemory,
+    ) -> vk::Result {
+        let mut given = GIVEN.lock().unwrap();
+        let given = given.get_or_insert_default();
+        // SAFETY: the caller's arguments.
+        unsafe {
+            let bytes = (*info).allocation_size;
+            if given.values().sum::<u64>() + bytes > ROOM_BYTES {
+                return vk::Result::ERROR_OUT_OF_DEVICE_MEMORY;
+            }
+            let result = REAL.get().expect("set before a device is used").0(device, info, callbacks, memory);
+            given.insert(*memory, bytes);
+            result
+        }
+    }
+    unsafe extern "system" fn free(device: vk::Device, memory: vk::DeviceMemory, callbacks: *const vk::AllocationCallbacks<'_>) {
+        GIVEN.lock().unwrap().get_or_insert_default().remove(&memory);
+        // SAFETY: the caller's arguments.
+        unsafe { REAL.get().expect("set before a device is used").1(device, memory, callbacks) };
+    }
+    let opened = altered(|device| {
+        let table = device.fp_v1_0();
+        REAL.get_or_init(|| (table.allocate_memory, table.free_memory));
+        let table = ash::DeviceFnV1_0 { allocate_memory: allocate, free_memory: free, ..table.clone() };
+        let (v1_1, v1_2, v1_3) = (device.fp_v1_1().clone(), device.fp_v1_2().clone(), device.fp_v1_3().clone());
+        ash::Device::from_parts_1_3(device.handle(), table, v1_1, v1_2, v1_3)
+    });
+    let Some(opened) = opened else { return };
+    let gpu = gpu(opened);
+    // The result alone has 64 MiB, and the host needs as much to read it.
+    let (m, k, n) = (4096, 3, 4096);
+    let (a, b, c) = (whole(m * k), whole(k * n), whole(m * n));
+    for (transpose_a, transpose_b) in [(false, false), (true, true)] {
+        let op = Matmul::new(m as u64, k as u64, n as u64).transpose_a(transpose_a).transpose_b(transpose_b).plus(2.0, &c);
+        let report = gpu.matmul_report_blocking(&a, &b, &op).unwrap();
+        assert!(report.kernel.contains(" parts for want of memory"), "{}", report.kernel);
+        let x = |i: usize, p: usize| if transpose_a { a[p * m + i] } else { a[i * k + p] };
+        let y = |p: usize, j: usize| if transpose_b { b[j * k + p] } else { b[p * n + j] };
+        let right = |at: usize| report.data[at] == (0..k).map(|p| x(at / n, p) * y(p, at % n)).sum::<f32>() + 2.0 * c[at];
+        assert_eq!((report.data.len(), (0..m * n).find(|&at| !right(at))), (m * n, None));
+    }
+    // A tensor is whole or not at all.
+    let kept = pollster::block_on(gpu.matmul_tensor(&a, &b, &Matmul::new(m as u64, k as u64, n as u64)));
+    assert!(kept.is_ok_and(|kept| kept.rows() == m as u64), "without C it fits");
+    let error = gpu.tensor_blocking(&vec![0.0; 30 << 20], 30, 1 << 20).unwrap_err();
+    assert_eq!(*error, Error::OutOfMemory { bytes: 120 << 20, place: "the GPU" });
+    assert_eq!(gpu.memory().unwrap().used_bytes, 0);
+}

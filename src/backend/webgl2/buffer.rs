@@ -14,8 +14,8 @@ use super::commands::Commands;
 use crate::backend::pool::Pooled;
 use crate::error::{Error, Result};
 use crate::ops::Op;
+use crate::plan::Plan;
 use crate::plan::matmul::fold;
-use crate::plan::{Dispatch, Params, Plan};
 
 /// The pool's kind of staging buffers; that of textures is made of their number and width.
 pub(super) const STAGING: u32 = u32::MAX;
@@ -54,7 +54,7 @@ impl Drop for Raw {
 /// Memory of the device. What it holds may change its form.
 pub(crate) struct Buffer(RefCell<Rc<Matrix>>);
 
-/// A matrix in textures: row i is in texture i mod `count`, each row padded to `pitch` texels. A single texture holds a single row.
+/// A matrix in textures: row i is in texture i mod `count`, each row padded to `pitch` texels. A batch is its matrices one below the other.
 pub(super) struct Matrix {
     pub raw: Pooled<Raw>,
     pub count: u32,
@@ -93,12 +93,14 @@ impl WebGl2 {
 
     /// Room for the result of a plan.
     pub(super) fn room(&self, plan: &Plan, op: &Op) -> Result<Buffer> {
-        let Some(&Dispatch { grid: [width, height, count], params: Params::Matmul(product), .. }) = plan.dispatches.last() else {
-            return Err(Error::internal("a plan without a drawing"));
+        let Some(dispatch) = plan.dispatches.last() else { return Err(Error::internal("a plan without a drawing")) };
+        let ([width, height, count], product) = (dispatch.grid, dispatch.params.matmul()?);
+        let (rows, columns) = match op.elements() {
+            0 => (1, 0),
+            _ => (u64::from(product.m) * u64::from(product.batch), product.n.into()),
         };
-        // What has blocks of a single row is a row, or a column computed as one.
-        let (rows, columns) = if count == 1 { (1, op.elements()) } else { op.shape() };
-        Ok(Buffer::new(Matrix { raw: self.textures(count, width, height)?, count, pitch: product.ldo / 4, width, height, rows, columns }))
+        let raw = self.textures(count, width, height)?;
+        Ok(Buffer::new(Matrix { raw, count, pitch: product.ldo / 4, width, height, rows, columns }))
     }
 
     /// Room for so many elements in an operand's form.
@@ -110,7 +112,7 @@ impl WebGl2 {
     /// The matrix in an operand's form.
     pub(super) fn operand(&self, buffer: &Buffer) -> Result<Rc<Matrix>> {
         let matrix = buffer.matrix();
-        if matrix.count == 1 {
+        if matrix.count == 1 && (matrix.rows <= 1 || matrix.columns.is_multiple_of(4)) {
             return Ok(matrix);
         }
         let flat = Rc::new(self.unfold(&matrix)?);

@@ -79,7 +79,7 @@ function get(gl, start, to, at, length) {
 /** Brings what was packed into the staging buffer into an array of rows * columns, where row i is in texture i mod `count`, padded to `pitch` elements, and a texture holds `size`; gives whether it could. */
 export function read(gl, out, rows, columns, count, pitch, size) {
   let carried = true;
-  if (count === 1) {
+  if (count * rows === 1 || (count === 1 && pitch === columns)) {
     for (let start = 0; start < out.length; start += PIECE) carried &&= get(gl, start, out, start, Math.min(PIECE, out.length - start));
   } else {
     // Several rows a piece, or a row in several pieces.

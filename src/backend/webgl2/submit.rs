@@ -62,9 +62,9 @@ impl WebGl2 {
         let mut scratch = None;
         for (index, dispatch) in plan.dispatches.iter().enumerate() {
             let product = *dispatch.params.matmul()?;
-            let mut params = bytemuck::cast::<_, [u32; 14]>(product).to_vec();
-            params.resize(21, 0);
-            let mut matrices = [const { None }; 3];
+            let mut params = bytemuck::cast::<_, [u32; 24]>(product).to_vec();
+            params.resize(33, 0);
+            let mut matrices = [const { None }; 4];
             for binding in dispatch.bindings.iter().filter(|binding| binding.slot != Slot::Scratch) {
                 let index = binding.index as usize;
                 let operand = operands.get(binding.slot.index() - Slot::A.index());
@@ -72,14 +72,14 @@ impl WebGl2 {
                     return Err(Error::internal("an operand is not on the GPU"));
                 };
                 let matrix = self.operand(buffer)?;
-                params[15 + index * 2..][..2].copy_from_slice(&matrix.log2_and_mask());
+                params[25 + index * 2..][..2].copy_from_slice(&matrix.log2_and_mask());
                 *place = Some(matrix);
             }
             let samplers =
                 matrices.each_ref().map(|matrix| matrix.as_ref().and_then(|matrix| matrix.raw.memory.textures().first().copied()));
-            let program = self.program(&dispatch.kernel, "a b c")?;
+            let program = self.program(&dispatch.kernel, "a b c bias")?;
             if index + 1 == plan.dispatches.len() {
-                params[14] = out.width;
+                params[24] = out.width;
                 let strips = scratch.as_ref().map(|scratch: &Pooled<Raw>| Strips {
                     buffer: &scratch.memory,
                     lines: out.height / product.m.div_ceil(out.count),
@@ -90,7 +90,7 @@ impl WebGl2 {
                 self.draw(&program, &params, &samplers, out, strips, product.k);
             } else {
                 let flat = self.flat(plan.scratch_bytes / 4)?;
-                params[14] = flat.width;
+                params[24] = flat.width;
                 self.draw(&program, &params, &samplers, &flat, None, 1);
                 // Any block that begins in it ends in the buffer.
                 let Matrix { width, height, .. } = flat;

@@ -1,6 +1,8 @@
 //! Finds an adapter and opens a device on it with the limits that plans use.
 
 use std::sync::Arc;
+#[cfg(not(target_arch = "wasm32"))]
+use std::sync::{Mutex, PoisonError};
 
 use super::{Health, WebGpu, batch::Batches, pipeline::Pipelines};
 use crate::backend::pool::Pool;
@@ -16,18 +18,7 @@ pub(crate) async fn open(options: &Options) -> Result<(WebGpu, DeviceInfo), Othe
     #[cfg(target_arch = "wasm32")]
     web::check().map_err(|(reason, remedy)| off(reason, remedy))?;
     let instance = instance(options);
-    let adapter = find(&instance, options).await?;
-    let timestamps = adapter.features() & wgpu::Features::TIMESTAMP_QUERY;
-    let limits = wanted_limits(&adapter.limits());
-    let (device, queue) = match request_device(&adapter, timestamps, limits).await {
-        Ok(opened) => opened,
-        // Browsers differ in which limits they let one ask for: the defaults everybody has.
-        Err(_) => {
-            let adapter = find(&instance, options).await?;
-            let opened = request_device(&adapter, wgpu::Features::empty(), wgpu::Limits::downlevel_defaults()).await;
-            opened.map_err(|error| off(&format!("the adapter gave no device ({error})"), "update the browser or the driver"))?
-        }
-    };
+    let (adapter, device, queue) = obtain(&instance, options).await?;
     let health = Arc::new(Health::default());
     device.set_device_lost_callback({
         let health = Arc::clone(&health);
@@ -47,22 +38,62 @@ pub(crate) async fn open(options: &Options) -> Result<(WebGpu, DeviceInfo), Othe
     let maker = web::vendor_and_architecture(&device);
     #[cfg(not(target_arch = "wasm32"))]
     let maker = vendor_and_api(&about);
-    let info = describe(about, maker, device.features(), &device.limits());
+    let info = describe(
+        about,
+        maker,
+        device.features(),
+        &device.limits(),
+        #[cfg(not(target_arch = "wasm32"))]
+        adapter.features(),
+    );
     let timestamp_period_ns = device.features().contains(wgpu::Features::TIMESTAMP_QUERY).then(|| queue.get_timestamp_period());
     let caps = info.caps.clone();
     #[cfg(not(target_arch = "wasm32"))]
-    let caps = caps.with_workgroup_hint(options.workgroup_hint);
+    let caps = Caps { tuned: crate::tune::load(options, &info), ..caps.with_workgroup_hint(options.workgroup_hint) };
     let device = WebGpu {
         caps,
         timestamp_period_ns,
         pipelines: Pipelines::default(),
         pool: Pool::new(options.pool_bytes),
         batches: Batches::new(&device, &queue),
+        #[cfg(not(target_arch = "wasm32"))]
+        attendants: Default::default(),
         device,
         queue,
         health,
     };
     Ok((device, info))
+}
+
+/// An adapter and a device of it.
+async fn obtain(instance: &wgpu::Instance, options: &Options) -> Result<(wgpu::Adapter, wgpu::Device, wgpu::Queue), OtherBackend> {
+    let adapter = find(instance, options).await?;
+    if let Ok((device, queue)) = request_best(&adapter).await {
+        return Ok((adapter, device, queue));
+    }
+    // Browsers differ in which limits they let one ask for: the defaults everybody has.
+    let adapter = find(instance, options).await?;
+    let error = match request_device(&adapter, wgpu::Features::empty(), least_limits()).await {
+        Ok((device, queue)) => return Ok((adapter, device, queue)),
+        Err(error) => error,
+    };
+    // An adapter that no driver stands behind must not keep the others from use.
+    #[cfg(not(target_arch = "wasm32"))]
+    if options.adapter.is_none() {
+        for other in instance.enumerate_adapters(wgpu::Backends::all()).await {
+            if other.get_info() != adapter.get_info()
+                && let Ok((device, queue)) = request_best(&other).await
+            {
+                return Ok((other, device, queue));
+            }
+        }
+    }
+    Err(off(&format!("the adapter gave no device ({error})"), "update the browser or the driver"))
+}
+
+/// A device with all that is of use.
+async fn request_best(adapter: &wgpu::Adapter) -> Result<(wgpu::Device, wgpu::Queue), wgpu::RequestDeviceError> {
+    request_device(adapter, adapter.features() & wgpu::Features::TIMESTAMP_QUERY, wanted_limits(&adapter.limits())).await
 }
 
 const NO_ADAPTER_REMEDY: &str = if cfg!(target_arch = "wasm32") {
@@ -80,8 +111,19 @@ fn instance(_: &Options) -> wgpu::Instance {
     wgpu::Instance::new(wgpu::InstanceDescriptor::new_without_display_handle())
 }
 
+/// The instances that all devices share, without validation and with it. The last of an instance unloads drivers, whose threads may not all have
+/// come to their end.
+#[cfg(not(target_arch = "wasm32"))]
+static SHARED: Mutex<[Option<wgpu::Instance>; 2]> = Mutex::new([None, None]);
+
 #[cfg(not(target_arch = "wasm32"))]
 fn instance(options: &Options) -> wgpu::Instance {
+    let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+    shared[usize::from(options.validation)].get_or_insert_with(|| new_instance(options)).clone()
+}
+
+#[cfg(not(target_arch = "wasm32"))]
+fn new_instance(options: &Options) -> wgpu::Instance {
     let mut descriptor = wgpu::InstanceDescriptor::new_without_display_handle_from_env();
     if options.validation {
         descriptor.flags |= wgpu::InstanceFlags::debugging();
@@ -113,10 +155,17 @@ pub(crate) fn list() -> Result<Vec<AdapterInfo>, OtherBackend> {
     let adapters = pollster::block_on(instance(&Options::default()).enumerate_adapters(wgpu::Backends::all()));
     let describe = |(index, adapter): (u32, wgpu::Adapter)| {
         let computes = adapter.get_downlevel_capabilities().flags.contains(wgpu::DownlevelFlags::COMPUTE_SHADERS);
-        let fault = (!computes).then(|| "it has no compute shaders".to_owned());
         let about = adapter.get_info();
+        let fault = if !computes {
+            Some("it has no compute shaders".to_owned())
+        } else if about.backend == wgpu::Backend::Gl {
+            // Beside another driver of the same card OpenGL's may list an adapter that then gives no device.
+            pollster::block_on(request_best(&adapter)).err().map(|error| format!("it gives no device ({error})"))
+        } else {
+            None
+        };
         let maker = vendor_and_api(&about);
-        let info = describe(about, maker, adapter.features(), &adapter.limits());
+        let info = describe(about, maker, adapter.features(), &adapter.limits(), adapter.features());
         AdapterInfo { fault, ..AdapterInfo::new(info, index, None) }
     };
     let found: Vec<_> = (0..).zip(adapters).map(describe).collect();
@@ -143,9 +192,24 @@ fn wanted_limits(adapter: &wgpu::Limits) -> wgpu::Limits {
         max_compute_workgroup_size_x: adapter.max_compute_workgroup_size_x,
         max_compute_workgroup_size_y: adapter.max_compute_workgroup_size_y,
         max_compute_workgroups_per_dimension: adapter.max_compute_workgroups_per_dimension,
+        #[cfg(target_arch = "wasm32")]
+        max_storage_buffers_per_shader_stage: adapter.max_storage_buffers_per_shader_stage.min(STORAGE_BUFFERS),
+        // The caller's own kernels may have more of these than the crate's.
+        #[cfg(not(target_arch = "wasm32"))]
+        max_compute_workgroup_size_z: adapter.max_compute_workgroup_size_z,
+        #[cfg(not(target_arch = "wasm32"))]
+        max_storage_buffers_per_shader_stage: adapter.max_storage_buffers_per_shader_stage,
         ..wgpu::Limits::downlevel_defaults()
     }
 }
+
+/// The defaults that everybody has.
+fn least_limits() -> wgpu::Limits {
+    wgpu::Limits { max_storage_buffers_per_shader_stage: STORAGE_BUFFERS, ..wgpu::Limits::downlevel_defaults() }
+}
+
+/// A kernel has five at most: A, B, C, a bias and the result. WebGPU gives eight everywhere.
+const STORAGE_BUFFERS: u32 = 5;
 
 /// The maker, and what wgpu goes through, which it does not tell of the chip's family.
 #[cfg(not(target_arch = "wasm32"))]
@@ -158,6 +222,7 @@ fn describe(
     (vendor, architecture): (String, String),
     features: wgpu::Features,
     limits: &wgpu::Limits,
+    #[cfg(not(target_arch = "wasm32"))] adapter_features: wgpu::Features,
 ) -> DeviceInfo {
     let software =
         about.device_type == wgpu::DeviceType::Cpu || [&about.name, &architecture].into_iter().any(|name| is_software_name(name));
@@ -177,6 +242,14 @@ fn describe(
         max_workgroup_invocations: limits.max_compute_invocations_per_workgroup.min(limits.max_compute_workgroup_size_x),
         max_workgroup_bytes: limits.max_compute_workgroup_storage_size,
         max_texture_size: u32::MAX,
+        #[cfg(not(target_arch = "wasm32"))]
+        tuned: crate::plan::tuned::Tuned::NONE,
+    };
+    #[cfg(not(target_arch = "wasm32"))]
+    let capabilities = {
+        let has = super::compute::capabilities(&about, adapter_features, limits);
+        // The clock is the open device's.
+        crate::info::Capabilities { device_clock: features.contains(wgpu::Features::TIMESTAMP_QUERY), ..has }
     };
     let features = if features.contains(wgpu::Features::TIMESTAMP_QUERY) { vec!["timestamp-query"] } else { Vec::new() };
     DeviceInfo {
@@ -192,6 +265,8 @@ fn describe(
         #[cfg(not(target_arch = "wasm32"))]
         pci_address: about.device_pci_bus_id,
         caps,
+        #[cfg(not(target_arch = "wasm32"))]
+        capabilities,
         features,
         reason: String::new(),
         others: Vec::new(),

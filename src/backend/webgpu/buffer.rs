@@ -62,6 +62,10 @@ const STORAGE: wgpu::BufferUsages = wgpu::BufferUsages::STORAGE.union(wgpu::Buff
 const STAGING: wgpu::BufferUsages = wgpu::BufferUsages::MAP_READ.union(wgpu::BufferUsages::COPY_DST);
 pub(super) const PARAMS: wgpu::BufferUsages = wgpu::BufferUsages::UNIFORM.union(wgpu::BufferUsages::COPY_DST);
 
+/// An operand from this size on is worth a message of its own to the browser's GPU process.
+#[cfg(target_arch = "wasm32")]
+const FLUSHED_BYTES: u32 = 1 << 20;
+
 impl WebGpu {
     /// Room for a matrix, read and written by kernels.
     pub(super) fn storage(&self, bytes: u64) -> Result<Buffer> {
@@ -107,6 +111,10 @@ impl WebGpu {
             return Err(Error::internal("wgpu runs on something other than WebGPU"));
         };
         if queue.write_buffer_with_u32_and_buffer_source(to, 0, &values.0).is_ok() {
+            // The browser's GPU process takes it from here while the next operand is written.
+            if values.0.byte_length() >= FLUSHED_BYTES {
+                self.queue.submit([]);
+            }
             return Ok(());
         }
         // Some queues take no array whose memory can be resized: a copy then, in pieces.

@@ -6,6 +6,8 @@
 mod adapter;
 mod batch;
 mod buffer;
+#[cfg(not(target_arch = "wasm32"))]
+mod compute;
 mod launch;
 mod pipeline;
 mod submit;
@@ -36,6 +38,24 @@ pub(crate) struct WebGpu {
     pool: super::pool::Pool<Arc<buffer::Raw>>,
     health: Arc<Health>,
     batches: Arc<batch::Batches>,
+    /// Threads in which the device calls back.
+    #[cfg(not(target_arch = "wasm32"))]
+    attendants: Mutex<Vec<std::thread::JoinHandle<()>>>,
+}
+
+#[cfg(not(target_arch = "wasm32"))]
+impl Drop for WebGpu {
+    fn drop(&mut self) {
+        // Threads that attend to the device hold it. If one of them were the last, it would take the driver apart while the process, of which
+        // nobody keeps the end waiting, takes itself apart too.
+        let attendants = std::mem::take(self.attendants.get_mut().unwrap_or_else(PoisonError::into_inner));
+        for attendant in attendants {
+            // A waker that one of them called may have dropped this.
+            if attendant.thread().id() != std::thread::current().id() {
+                let _ = attendant.join();
+            }
+        }
+    }
 }
 
 #[cfg(target_arch = "wasm32")]
@@ -75,6 +95,16 @@ impl Backend for WebGpu {
         plan::compute(op, &self.caps)
     }
 
+    #[cfg(not(target_arch = "wasm32"))]
+    fn tiles(&self) -> u8 {
+        plan::matmul::TILE_COUNT
+    }
+
+    #[cfg(not(target_arch = "wasm32"))]
+    fn plan_tuned(&self, op: &Op, tuned: plan::tuned::Tuned) -> Result<Plan> {
+        plan::compute(op, &Caps { tuned, ..self.caps.clone() })
+    }
+
     fn upload(&self, values: &HostSlice<'_>) -> Result<Buffer> {
         let buffer = self.storage(values.len() * 4)?;
         self.write(&buffer, values)?;
@@ -89,7 +119,7 @@ impl Backend for WebGpu {
         self.start(plan, operands, out, how)
     }
 
-    fn queue(&self, op: &Op, operands: [Option<&Buffer>; 2]) -> Result<Option<Buffer>> {
+    fn queue(&self, op: &Op, operands: [Option<&Buffer>; 4]) -> Result<Option<Buffer>> {
         self.record(op, operands)
     }
 
@@ -143,7 +173,7 @@ mod tests {
         let values: Vec<f32> = (0..81).map(|i| f32::from(u8::from(i / 9 == i % 9))).collect();
         let (a, bad) = (device.upload(&(&values).into()).unwrap(), device.upload(&(&values).into()).unwrap());
         let op = Op::Matmul(Matmul::new(9, 9, 9).check(81, 81).unwrap());
-        let queue = |x: &Buffer| device.queue(&op, [Some(x), Some(&a)]).map(|out| out.expect("there is a queue"));
+        let queue = |x: &Buffer| device.queue(&op, [Some(x), Some(&a), None, None]).map(|out| out.expect("there is a queue"));
         let read = |x: &Buffer| pollster::block_on(device.download(x, 81)).map(HostVec::into_vec);
         for _ in 0..2 {
             let before = queue(&a).unwrap();
@@ -173,7 +203,7 @@ mod tests {
         let Some((device, _)) = webgpu() else { return };
         let a = device.upload(&(&[2.0f32; 81]).into()).unwrap();
         let op = Op::Matmul(Matmul::new(9, 9, 9).check(81, 81).unwrap());
-        let out = device.queue(&op, [Some(&a), Some(&a)]).unwrap().expect("there is a queue");
+        let out = device.queue(&op, [Some(&a), Some(&a), None, None]).unwrap().expect("there is a queue");
         let deadline = std::time::Instant::now() + std::time::Duration::from_secs(10);
         while device.batches.is_recording() {
             assert!(std::time::Instant::now() < deadline, "still not submitted");

@@ -32,8 +32,8 @@ pub(crate) struct Running {
 }
 
 /// A buffer that the host is about to read.
-struct Staging {
-    buffer: Room,
+pub(super) struct Staging {
+    pub buffer: Room,
     bytes: u64,
     is_asked_for: bool,
 }
@@ -142,7 +142,7 @@ impl WebGpu {
     }
 
     /// Room for a result on its way to the host.
-    fn staging(&self, bytes: u64) -> Result<Staging> {
+    pub(super) fn staging(&self, bytes: u64) -> Result<Staging> {
         Ok(Staging { buffer: self.mappable(bytes)?, bytes, is_asked_for: false })
     }
 
@@ -162,7 +162,15 @@ impl WebGpu {
         }
         // Both maps are asked for before either is waited for.
         let ticks = ticks.map(|mut ticks| (self.map(&mut ticks), ticks));
-        let mapped = staging.map(|mut staging| (self.map(&mut staging), staging));
+        let mapped = match staging {
+            None => None,
+            Some(mut staging) => {
+                let mapping = self.map(&mut staging);
+                // The device is busy meanwhile.
+                let room = room(staging.bytes)?;
+                Some((mapping, staging, room))
+            }
+        };
         for verdict in queued {
             self.settle(&verdict).await?;
         }
@@ -175,9 +183,9 @@ impl WebGpu {
             kernel_ms = self.ticks_ms(&ticks)?;
         }
         let mut data = None;
-        if let Some((mapping, staging)) = mapped {
+        if let Some((mapping, staging, room)) = mapped {
             self.mapped(mapping.await)?;
-            data = Some(self.read(&staging)?);
+            data = Some(self.read(&staging, room)?);
         }
         match self.health.lost() {
             Some(reason) => Err(Box::new(Error::DeviceLost { reason })),
@@ -223,7 +231,7 @@ impl WebGpu {
     }
 
     /// Asks for the buffer's contents; what comes is sent if they can be read.
-    fn map(&self, staging: &mut Staging) -> oneshot::Receiver<()> {
+    pub(super) fn map(&self, staging: &mut Staging) -> oneshot::Receiver<()> {
         staging.is_asked_for = true;
         let (sender, receiver) = oneshot::channel();
         staging.buffer.map_async(wgpu::MapMode::Read, 0..staging.bytes, move |mapped| {
@@ -246,30 +254,33 @@ impl WebGpu {
     }
 
     /// Natively callbacks come only while somebody polls the device.
-    fn attend(&self) {
+    pub(super) fn attend(&self) {
         #[cfg(not(target_arch = "wasm32"))]
         {
             let (device, health) = (self.device.clone(), std::sync::Arc::clone(&self.health));
-            std::thread::spawn(move || {
+            let attendant = std::thread::spawn(move || {
                 if let Err(error) = device.poll(wgpu::PollType::wait_indefinitely()) {
                     health.lose(error.to_string());
                 }
             });
+            let mut attendants = self.attendants.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            attendants.retain(|attendant| !attendant.is_finished());
+            attendants.push(attendant);
         }
     }
 
-    fn mapped(&self, mapped: Result<(), oneshot::Canceled>) -> Result<()> {
+    pub(super) fn mapped(&self, mapped: Result<(), oneshot::Canceled>) -> Result<()> {
         // Nothing but a loss is left once the scopes are clean.
         mapped.map_err(|_| self.unmapped())
     }
 
-    fn unmapped(&self) -> Box<Error> {
+    pub(super) fn unmapped(&self) -> Box<Error> {
         Box::new(Error::DeviceLost { reason: self.health.lost().unwrap_or_else(|| "the result could not be mapped".to_owned()) })
     }
 
-    fn read(&self, staging: &Staging) -> Result<HostVec> {
+    fn read(&self, staging: &Staging, room: HostVec) -> Result<HostVec> {
         match staging.buffer.get_mapped_range(0..staging.bytes) {
-            Ok(view) => copy(&view),
+            Ok(view) => Ok(fill(room, &view)),
             // It was mapped, so it was lost since.
             Err(_) => Err(self.unmapped()),
         }
@@ -286,20 +297,32 @@ impl WebGpu {
     }
 }
 
+/// Room on the host for a result of so many bytes.
 #[cfg(not(target_arch = "wasm32"))]
-fn copy(view: &wgpu::BufferView) -> Result<HostVec> {
-    let values: &[f32] = bytemuck::cast_slice(view);
-    let mut out = Vec::new();
-    out.try_reserve_exact(values.len()).map_err(|_| Box::new(Error::OutOfMemory { bytes: view.len() as u64, place: "the host" }))?;
-    out.extend_from_slice(values);
-    Ok(HostVec(out))
+fn room(bytes: u64) -> Result<HostVec> {
+    let mut room = Vec::new();
+    room.try_reserve_exact((bytes / 4) as usize).map_err(|_| Box::new(Error::OutOfMemory { bytes, place: "the host" }))?;
+    Ok(HostVec(room))
+}
+
+/// Room on the host for a result of so many bytes. Every page of it is touched, since the system finds memory for an array only then: that costs
+/// more than the copy into it.
+#[cfg(target_arch = "wasm32")]
+fn room(bytes: u64) -> Result<HostVec> {
+    let room = crate::backend::cpu::wasm::new_array(bytes / 4)?;
+    room.fill(0.0, 0, room.length());
+    Ok(HostVec(room))
+}
+
+#[cfg(not(target_arch = "wasm32"))]
+fn fill(HostVec(mut room): HostVec, view: &wgpu::BufferView) -> HostVec {
+    room.extend_from_slice(bytemuck::cast_slice(view));
+    HostVec(room)
 }
 
 #[cfg(target_arch = "wasm32")]
-fn copy(view: &wgpu::BufferView) -> Result<HostVec> {
+fn fill(HostVec(room): HostVec, view: &wgpu::BufferView) -> HostVec {
     let bytes = view.as_uint8array();
-    let elements = bytes.length() / 4;
-    let out = crate::backend::cpu::wasm::new_array(u64::from(elements))?;
-    out.set(&js_sys::Float32Array::new_with_byte_offset_and_length(&bytes.buffer(), bytes.byte_offset(), elements), 0);
-    Ok(HostVec(out))
+    room.set(&js_sys::Float32Array::new_with_byte_offset_and_length(&bytes.buffer(), bytes.byte_offset(), room.length()), 0);
+    HostVec(room)
 }

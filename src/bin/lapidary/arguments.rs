@@ -22,6 +22,8 @@ usage: lapidary COMMAND [OPTION ...]
   summary      all of that in a few lines
   status       versions, and a small product on each device, judged
   bench        how fast products are
+  tune         measures the kernel's shapes on a GPU, and keeps what is faster
+               than the defaults for later processes; --clear forgets it
   matmul A.npy B.npy -o C.npy
                the product of two matrices of NumPy (f16, f32 or f64), in f32
 
@@ -97,6 +99,8 @@ pub enum Command {
     Summary(Common),
     Status(Common),
     Bench(Common, Bench),
+    /// And whether what was tuned is to be forgotten.
+    Tune(Common, bool),
     Matmul(Common, Files),
 }
 
@@ -117,11 +121,12 @@ struct Given {
     export: Option<(PathBuf, Format)>,
     trace: Option<PathBuf>,
     profile: bool,
+    clear: bool,
     files: Vec<PathBuf>,
     out: Option<PathBuf>,
 }
 
-const COMMANDS: [&str; 7] = ["backends", "devices", "default", "summary", "status", "bench", "matmul"];
+const COMMANDS: [&str; 8] = ["backends", "devices", "default", "summary", "status", "bench", "tune", "matmul"];
 
 /// Reads the command line, and the environment for what it leaves open.
 pub fn parse() -> Result<Command, Failure> {
@@ -148,6 +153,7 @@ pub fn parse() -> Result<Command, Failure> {
             Long("verify") if command == Some("bench") => given.verify = Some(extent(&parser.value()?.string()?)?),
             Long("export") if command == Some("bench") => given.export = Some(export(parser.value()?.into())?),
             Long("trace") if matches!(command, Some("bench" | "matmul")) => given.trace = Some(parser.value()?.into()),
+            Long("clear") if command == Some("tune") => given.clear = true,
             Long("profile") if command == Some("matmul") => given.profile = true,
             Long("out") | Short('o') if command == Some("matmul") => given.out = Some(parser.value()?.into()),
             Value(name) if command.is_none() => {
@@ -214,6 +220,7 @@ impl Given {
                 };
                 Command::Bench(common, settings)
             }
+            Some("tune") => Command::Tune(common, self.clear),
             Some("matmul") => {
                 let wanted = || Failure::Usage("matmul takes two files, and -o with a third".to_owned());
                 let [a, b] = <[PathBuf; 2]>::try_from(self.files).map_err(|_| wanted())?;

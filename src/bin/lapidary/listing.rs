@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use lapidary::{AdapterInfo, BackendId, Choice, DeviceKind, Devices, OtherBackend, devices_of};
+use lapidary::{AdapterInfo, BackendId, Capabilities, Choice, DeviceKind, Devices, OtherBackend, devices_of};
 use serde_json::{Value, json};
 
 use crate::arguments::Common;
@@ -34,7 +34,7 @@ pub fn backends(common: &Common) -> Result<(), Failure> {
         let off = devices.off.iter().find(|off| off.backend == backend);
         let (state, about) = match (off, state(&own)) {
             (Some(off), _) => ("off", reason_and_remedy(off)),
-            (None, Some(state)) => (state, own.iter().map(|device| device.name.as_str()).collect::<Vec<_>>().join(", ")),
+            (None, Some(state)) => (state, own.iter().map(|device| name_and_fault(device)).collect::<Vec<_>>().join(", ")),
             // Another backend was asked for.
             (None, None) => continue,
         };
@@ -48,6 +48,10 @@ pub fn backends(common: &Common) -> Result<(), Failure> {
         }));
     }
     if common.json { output::print_json("backends", json!({ "backends": list })) } else { output::print(&table.text()) }
+}
+
+fn name_and_fault(device: &AdapterInfo) -> String {
+    device.fault.as_ref().map_or_else(|| device.name.clone(), |fault| format!("{} (unusable: {fault})", device.name))
 }
 
 /// What a backend with these devices is; None without any.
@@ -121,7 +125,31 @@ pub fn device_json(device: &AdapterInfo, card: u32) -> Value {
         "pci_address": device.pci_address,
         "memory_bytes": device.memory_bytes,
         "features": device.features,
+        "capabilities": device.capabilities.as_ref().map(capabilities_json),
         "fault": device.fault,
+    })
+}
+
+/// Limits that there are not are null.
+fn capabilities_json(capabilities: &Capabilities) -> Value {
+    let limit = |most: u32| Some(most).filter(|most| *most < u32::MAX);
+    let limits = |most: [u32; 3]| most.map(limit);
+    json!({
+        "memories": capabilities.memories.iter().map(|memory| memory.name()).collect::<Vec<_>>(),
+        "max_workgroup_size": limits(capabilities.max_workgroup_size),
+        "max_workgroup_bytes": limit(capabilities.max_workgroup_bytes),
+        "max_grid": limits(capabilities.max_grid),
+        "max_storage_bindings": limit(capabilities.max_storage_bindings),
+        "max_params_bytes": limit(capabilities.max_params_bytes),
+        "subgroup_size": capabilities.subgroup_size,
+        "compute_capability": capabilities.compute_capability.map(|(major, minor)| format!("{major}.{minor}")),
+        "f16": capabilities.f16,
+        "f64": capabilities.f64,
+        "int8": capabilities.int8,
+        "atomics": capabilities.atomics,
+        "matrix_units": capabilities.matrix_units,
+        "concurrent_streams": capabilities.concurrent_streams,
+        "device_clock": capabilities.device_clock,
     })
 }
 

@@ -15,6 +15,7 @@ mod npy;
 mod output;
 mod status;
 mod table;
+mod tune;
 
 use std::process::ExitCode;
 
@@ -40,6 +41,7 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Summary(common) => status::summary(&common),
         Command::Status(common) => status::status(&common),
         Command::Bench(common, settings) => bench::run(&common, &settings),
+        Command::Tune(common, clear) => tune::run(&common, clear),
         Command::Matmul(common, files) => matmul::run(&common, &files),
     }
 }

@@ -7,7 +7,7 @@
 use super::{Params, constants_of_layout, fold, vec4_texels, whole};
 use crate::info::Caps;
 use crate::kernels::{Kernel, KernelId};
-use crate::ops::matmul::Problem;
+use crate::ops::matmul::{Activation, Problem};
 use crate::plan::{Binding, Dispatch, Plan, Slot};
 
 /// What the larger blocks and strips take of a device, as far as they are known to be faster there.
@@ -38,14 +38,20 @@ const LEAST_ROWS: u32 = 64;
 const LEAST_COLUMNS: u32 = 128;
 
 /// A plan of two launches, of which the first puts A into the scratch as strips; None if another kernel is better, or the only one. The
-/// bindings are those of A, B and, where it is read, C.
+/// bindings are A's, if it is read at all, and then the others'.
 pub(super) fn strips(problem: &Problem, bindings: &[Binding], caps: &Caps, fragment: &FragmentCaps) -> Option<Plan> {
     let &[a, ref others @ ..] = bindings else { return None };
     let &Problem { m, k, n, .. } = problem;
     let step_bytes = ROWS * 16;
     let alignment_bytes = fragment.alignment_bytes.max(step_bytes);
     let block_bytes = fragment.block_bytes.min(MOST_BLOCK_BYTES) / alignment_bytes * alignment_bytes;
-    if fragment.targets < ROWS || m < LEAST_ROWS || n < LEAST_COLUMNS || k == 0 || k > block_bytes / step_bytes * 4 * MOST_BLOCKS {
+    if fragment.targets < ROWS
+        || problem.batch.count() != 1
+        || m < LEAST_ROWS
+        || n < LEAST_COLUMNS
+        || k == 0
+        || k > block_bytes / step_bytes * 4 * MOST_BLOCKS
+    {
         return None;
     }
     let strip_bytes = (k.div_ceil(4) * step_bytes).next_multiple_of(alignment_bytes);
@@ -70,14 +76,17 @@ pub(super) fn strips(problem: &Problem, bindings: &[Binding], caps: &Caps, fragm
         bindings: vec![a],
         grid: [scratch_width, scratch_height, 1],
     };
-    let mut constants = constants_of_layout(&Problem { transpose_a: false, ..problem.clone() });
+    let mut constants = constants_of_layout(&Problem { transpose_a: false, ..*problem });
     constants.extend([
         ("ROWS", ROWS),
         ("BLOCKS", blocks),
         ("LOOPS", blocks),
         ("VECS", block_bytes / 16),
         ("A_VEC4", 1),
-        ("B_VEC4", vec4_texels(&problem.b)),
+        ("B_VEC4", vec4_texels(&problem.b, [0; 2])),
+        ("BATCHED", 0),
+        ("BIAS_STEP", 1),
+        ("ACTIVATION", Activation::number(problem.activation)),
     ]);
     let multiply = Dispatch {
         kernel: Kernel { id: KernelId::MatmulPacked, variant: format!("{ROWS}x4 in strips"), constants },

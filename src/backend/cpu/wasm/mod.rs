@@ -58,6 +58,7 @@ const MOST_ROWS: u32 = 4096;
 
 #[wasm_bindgen(module = "/src/backend/cpu/wasm/rows.js")]
 extern "C" {
+    fn finish(values: &Float32Array, columns: u32, bias: &Float32Array, activation: u32);
     fn copy_rows(from: &Object, from_start: f64, from_stride: f64, to: &Object, to_start: f64, to_stride: f64, rows: u32, columns: u32);
 }
 
@@ -172,44 +173,55 @@ impl Engine {
         &self,
         params: &Params,
         kernel: &Kernel,
-        operands: &[Option<HostSlice<'_>>; 3],
+        operands: &[Option<HostSlice<'_>>; 4],
         HostVec(out): &mut HostVec,
     ) -> Result<()> {
         let none = Float32Array::new_with_length(0);
-        let [a, b, c] = operands.each_ref().map(|operand| operand.as_ref().map_or(&none, |values| &values.0));
-        let &Params { m, k, n, ldc, alpha, beta, .. } = params;
-        let reads_c = kernel.constant("READS_C") != 0;
-        let operands =
-            Operands { a, b, params, transpose_a: kernel.constant("TRANSPOSE_A") != 0, transpose_b: kernel.constant("TRANSPOSE_B") != 0 };
+        let [a, b, c, bias] = operands.each_ref().map(|operand| operand.as_ref().map_or(&none, |values| &values.0));
+        let c = (kernel.constant("READS_C") != 0).then_some(c);
+        let (transpose_a, transpose_b) = (kernel.constant("TRANSPOSE_A") != 0, kernel.constant("TRANSPOSE_B") != 0);
         if out.length() == 0 {
             return Ok(());
         }
+        for item in 0..params.batch {
+            let starts = params.starts(item);
+            let [a, b] = [(a, starts[0]), (b, starts[1])].map(|(values, start)| from(values, start));
+            let c = c.map(|c| from(c, starts[2]));
+            let operands = Operands { a: &a, b: &b, params, transpose_a, transpose_b };
+            self.product(&operands, c.as_ref(), &from(out, u64::from(item) * u64::from(params.m) * u64::from(params.n)));
+        }
+        finish(out, params.n, bias, params.activation);
+        Ok(())
+    }
+
+    /// One product of a batch.
+    fn product(&self, operands: &Operands<'_>, c: Option<&Float32Array>, out: &Float32Array) {
+        let &Params { m, k, n, ldc, alpha, beta, .. } = operands.params;
         // Many rows share a block of B, and few are all there: then it may be as wide as the matrix, and is brought in one piece.
         let columns = fitting(BLOCK, m.clamp(1, ROWS));
         let depth = (PANELS as u32 / n.min(columns).next_multiple_of(PANEL as u32)).min(DEPTH as u32);
         let rows = fitting(BLOCK, k.min(depth).max(1)).min(fitting(BLOCK, n.min(columns))).min(MOST_ROWS);
         for (j, n) in parts(n, columns) {
             for (p, k) in parts(k, depth) {
-                let (adds, last) = (p > 0, p + k == params.k);
-                let packed = self.bring_b(&operands, (p, j, k, n));
+                let (adds, last) = (p > 0, p + k == operands.params.k);
+                let packed = self.bring_b(operands, (p, j, k, n));
                 for (i, m) in parts(m, rows) {
                     let block = (i, j, m, n);
-                    self.bring_a(&operands, (i, p, m, k));
+                    self.bring_a(operands, (i, p, m, k));
                     if adds {
-                        bring(out, params.n, block, &self.c);
+                        bring(out, operands.params.n, block, &self.c);
                     }
                     self.exports.multiply(m, k, n, packed, adds, false);
-                    if last && (alpha != 1.0 || reads_c) {
-                        if reads_c {
+                    if last && (alpha != 1.0 || c.is_some()) {
+                        if let Some(c) = c {
                             bring(c, ldc, block, &self.staged);
                         }
-                        self.exports.scale(m * n, alpha, beta, reads_c);
+                        self.exports.scale(m * n, alpha, beta, c.is_some());
                     }
-                    take(&self.c, out, params.n, block);
+                    take(&self.c, out, operands.params.n, block);
                 }
             }
         }
-        Ok(())
     }
 
     /// One block of op(A)·op(B) in double precision and of |op(A)|·|op(B)|, into packed arrays of the whole.
@@ -276,6 +288,11 @@ fn bring(from: &Float32Array, stride: u32, (row, column, rows, columns): (u32, u
 /// Copies a block out of the kernel's memory to its place in a packed matrix of `stride` columns.
 fn take(from: &Object, to: &Object, stride: u32, (i, j, m, n): (u32, u32, u32, u32)) {
     copy_rows(from, 0.0, n.into(), to, f64::from(i) * f64::from(stride) + f64::from(j), stride.into(), m, n);
+}
+
+/// An array from an element on; what is not read is empty, wherever it would start.
+pub(crate) fn from(values: &Float32Array, start: u64) -> Float32Array {
+    values.subarray(start as u32, u32::MAX)
 }
 
 /// A zeroed array of the page, or an error where the page has no room.

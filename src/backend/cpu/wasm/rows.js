@@ -13,3 +13,19 @@ export function copy_rows(from, from_start, from_stride, to, to_start, to_stride
     else to.set(from.subarray(start, start + columns), to_start + row * to_stride);
   }
 }
+
+/** Adds to each row its bias, which may be empty, and applies the activation of that number in src/ops/matmul/activation.rs. */
+export function finish(values, columns, bias, activation) {
+  if (bias.length) for (let i = 0; i < values.length; i++) values[i] += bias[i % columns];
+  const { exp, tanh } = Math;
+  const gated = (x, gate) => x / (1 + exp(-gate));
+  const apply = [
+    ,
+    (x) => (x < 0 ? 0 : x),
+    (x) => gated(x, x * (1.5957691216057307 + 0.07135481627260025 * x * x)),
+    (x) => gated(1, x),
+    tanh,
+    (x) => gated(x, x),
+  ][activation];
+  if (apply) for (let i = 0; i < values.length; i++) values[i] = apply(values[i]);
+}

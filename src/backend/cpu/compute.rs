@@ -1,0 +1,161 @@
+//! Memory and streams on the CPU natively: everything is done when a call returns. Kernels are twins, which `compute` runs.
+
+use std::future::ready;
+use std::ops::Range;
+use std::sync::{Mutex, PoisonError, RwLock};
+use std::time::Instant;
+
+use super::Cpu;
+use crate::backend::BoxFuture;
+use crate::backend::compute::{Compute, Launch};
+use crate::compute::{Access, KernelDefinition, Part, Signature, Values};
+use crate::error::{Error, Result};
+use crate::info::{Capabilities, Memory};
+
+/// One call at a time: what a kernel sees does not change under it, and no two wait for each other's buffers.
+#[derive(Default)]
+pub(super) struct Turn(Mutex<()>);
+
+/// Memory from an address that suits every number. Locked for a moment only, by who has the turn.
+pub(crate) struct Storage(RwLock<Vec<u128>>);
+
+/// There are none: the CPU runs twins.
+pub(crate) enum Program {}
+
+/// All that is known of the CPU.
+pub(super) fn capabilities() -> Capabilities {
+    Capabilities {
+        memories: &[Memory::Device, Memory::HostVisible, Memory::Pinned],
+        max_workgroup_size: [u32::MAX; 3],
+        max_workgroup_bytes: u32::MAX,
+        max_grid: [u32::MAX; 3],
+        max_storage_bindings: u32::MAX,
+        max_params_bytes: u32::MAX,
+        f16: false,
+        f64: true,
+        int8: true,
+        atomics: &["i32", "u32", "i64", "u64"],
+        ..Capabilities::LEAST
+    }
+}
+
+impl Cpu {
+    /// Calls a twin with parts of buffers, those that are read shared and those that are written alone.
+    pub(crate) fn with_values(&self, parts: &[(&Storage, Range<u64>, Access)], run: impl FnOnce(Vec<Values<'_>>)) -> Result<()> {
+        let _turn = self.turn.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let busy = || Error::internal("a buffer that a kernel writes to is bound twice");
+        let (mut read, mut written) = (Vec::new(), Vec::new());
+        for (at, (storage, range, access)) in parts.iter().enumerate() {
+            match access {
+                Access::Read => read.push((at, range, storage.0.try_read().map_err(|_| busy())?)),
+                Access::ReadWrite => written.push((at, range, storage.0.try_write().map_err(|_| busy())?)),
+            }
+        }
+        let part = |range: &Range<u64>| range.start as usize..range.end as usize;
+        let read = read.iter().map(|(at, range, words)| (*at, Part::Read(&bytemuck::cast_slice(words)[part(range)])));
+        let written =
+            written.iter_mut().map(|(at, range, words)| (*at, Part::ReadWrite(&mut bytemuck::cast_slice_mut(words)[part(range)])));
+        let mut values: Vec<_> = read.chain(written).collect();
+        values.sort_by_key(|(at, _)| *at);
+        run(values.into_iter().map(|(_, part)| Values(part)).collect());
+        Ok(())
+    }
+}
+
+impl Storage {
+    fn read(&self, at_bytes: u64, out: &mut [u8]) {
+        let words = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        out.copy_from_slice(&bytemuck::cast_slice(&words)[at_bytes as usize..][..out.len()]);
+    }
+
+    fn write(&self, at_bytes: u64, bytes: &[u8]) {
+        let mut words = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        bytemuck::cast_slice_mut(&mut words)[at_bytes as usize..][..bytes.len()].copy_from_slice(bytes);
+    }
+}
+
+fn bytes_of(count: u64) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    bytes.try_reserve_exact(count as usize).map_err(|_| Error::OutOfMemory { bytes: count, place: "the host" })?;
+    bytes.resize(count as usize, 0);
+    Ok(bytes)
+}
+
+impl Compute for Cpu {
+    type Storage = Storage;
+    type Program = Program;
+    type Lane = ();
+    type Mark = Instant;
+    type Fetch = Vec<u8>;
+
+    fn reserve(&self, _memory: Memory, bytes: u64) -> Result<Storage> {
+        let count = bytes.div_ceil(16) as usize;
+        let mut words = Vec::new();
+        words.try_reserve_exact(count).map_err(|_| Error::OutOfMemory { bytes, place: "the host" })?;
+        words.resize(count, 0);
+        Ok(Storage(RwLock::new(words)))
+    }
+
+    fn compile(&self, definition: &KernelDefinition, _signature: &Signature) -> Result<Program> {
+        Err(Error::internal(format!("the kernel {} reached the CPU without its twin", definition.name())))
+    }
+
+    fn lane(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn shared_lane(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn store(&self, _lane: &(), to: &Storage, at_bytes: u64, bytes: &[u8]) -> Result<()> {
+        let _turn = self.turn.0.lock().unwrap_or_else(PoisonError::into_inner);
+        to.write(at_bytes, bytes);
+        Ok(())
+    }
+
+    fn fetch(&self, _lane: &(), from: &Storage, at_bytes: u64, bytes: u64) -> Result<Vec<u8>> {
+        let mut out = bytes_of(bytes)?;
+        let _turn = self.turn.0.lock().unwrap_or_else(PoisonError::into_inner);
+        from.read(at_bytes, &mut out);
+        Ok(out)
+    }
+
+    fn fetched<'a>(&'a self, fetch: Vec<u8>, out: &'a mut [u8]) -> BoxFuture<'a, Result<()>> {
+        out.copy_from_slice(&fetch);
+        Box::pin(ready(Ok(())))
+    }
+
+    fn copy(&self, _lane: &(), (from, from_bytes): (&Storage, u64), (to, to_bytes): (&Storage, u64), bytes: u64) -> Result<()> {
+        let mut copy = bytes_of(bytes)?;
+        let _turn = self.turn.0.lock().unwrap_or_else(PoisonError::into_inner);
+        from.read(from_bytes, &mut copy);
+        to.write(to_bytes, &copy);
+        Ok(())
+    }
+
+    fn launch(&self, _lane: &(), program: &Program, _launch: &Launch<'_, Storage>) -> Result<()> {
+        match *program {}
+    }
+
+    fn mark(&self, _lane: &()) -> Result<Instant> {
+        Ok(Instant::now())
+    }
+
+    fn wait(&self, _lane: &(), _mark: &Instant) -> Result<()> {
+        Ok(())
+    }
+
+    fn reached<'a>(&'a self, _mark: &'a Instant) -> BoxFuture<'a, Result<()>> {
+        Box::pin(ready(Ok(())))
+    }
+
+    fn elapsed_ms(&self, from: &Instant, to: &Instant) -> Result<f64> {
+        Ok(signed_ms(*from, *to))
+    }
+}
+
+/// Milliseconds from one to the other, less than 0 if it was before.
+fn signed_ms(from: Instant, to: Instant) -> f64 {
+    if to >= from { (to - from).as_secs_f64() * 1e3 } else { (from - to).as_secs_f64() * -1e3 }
+}

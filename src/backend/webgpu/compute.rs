@@ -1,0 +1,288 @@
+//! Kernels of the caller's through wgpu natively: one submission a call, in the order of the calls.
+//!
+//! Natively wgpu tells at once what an error scope caught, so that every call ends in its own error.
+
+use std::sync::{Arc, OnceLock};
+use std::time::Instant;
+
+use futures_channel::oneshot;
+
+use super::WebGpu;
+use super::buffer::Buffer;
+use super::launch::Scopes;
+use super::pipeline::Pipeline;
+use super::submit::Staging;
+use crate::backend::BoxFuture;
+use crate::backend::compute::{Compute, Launch};
+use crate::compute::{KernelDefinition, Signature};
+use crate::error::{Error, Result};
+use crate::info::{Capabilities, Memory};
+
+/// A kernel.
+pub(crate) struct Program {
+    pipeline: Pipeline,
+    params: Option<u32>,
+}
+
+/// A place in the queue.
+pub(crate) struct Mark {
+    submission: wgpu::SubmissionIndex,
+    time: Time,
+}
+
+enum Time {
+    /// Of the device's clock, to be mapped.
+    Ticks { room: wgpu::Buffer, ticks: OnceLock<u64> },
+    /// Of the host's clock, when the device said that it was there.
+    Host(Arc<OnceLock<Instant>>),
+}
+
+/// A copy under way.
+pub(crate) struct Fetch {
+    staging: Staging,
+    mapping: oneshot::Receiver<()>,
+}
+
+/// What an adapter has.
+pub(super) fn capabilities(about: &wgpu::AdapterInfo, features: wgpu::Features, limits: &wgpu::Limits) -> Capabilities {
+    Capabilities {
+        max_workgroup_size: [limits.max_compute_workgroup_size_x, limits.max_compute_workgroup_size_y, limits.max_compute_workgroup_size_z],
+        max_workgroup_bytes: limits.max_compute_workgroup_storage_size,
+        max_grid: [limits.max_compute_workgroups_per_dimension; 3],
+        max_storage_bindings: limits.max_storage_buffers_per_shader_stage,
+        max_params_bytes: u32::try_from(limits.max_uniform_buffer_binding_size).unwrap_or(u32::MAX),
+        subgroup_size: Some(about.subgroup_max_size).filter(|size| *size > 0),
+        f16: features.contains(wgpu::Features::SHADER_F16),
+        f64: features.contains(wgpu::Features::SHADER_F64),
+        device_clock: features.contains(wgpu::Features::TIMESTAMP_QUERY),
+        ..Capabilities::LEAST
+    }
+}
+
+impl WebGpu {
+    /// Does something, and says what an error scope caught meanwhile.
+    fn guarded<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<T> {
+        let scopes = Scopes::open(&self.device);
+        let done = work();
+        for fault in scopes.close() {
+            self.judge(pollster::block_on(fault))?;
+        }
+        done
+    }
+
+    /// Submits what is recorded.
+    fn submit(&self, record: impl FnOnce(&mut wgpu::CommandEncoder)) -> wgpu::SubmissionIndex {
+        let mut encoder = self.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+        record(&mut encoder);
+        self.queue.submit([encoder.finish()])
+    }
+
+    /// Has the device's clock read after all that was submitted.
+    fn mark_ticks(&self) -> Mark {
+        let queries = wgpu::QuerySetDescriptor { label: None, ty: wgpu::QueryType::Timestamp, count: 1 };
+        let queries = self.device.create_query_set(&queries);
+        let room = |usage| self.device.create_buffer(&wgpu::BufferDescriptor { label: None, size: 8, usage, mapped_at_creation: false });
+        let resolved = room(wgpu::BufferUsages::QUERY_RESOLVE | wgpu::BufferUsages::COPY_SRC);
+        let mapped = room(wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST);
+        let submission = self.submit(|encoder| {
+            let timestamp_writes = Some(wgpu::ComputePassTimestampWrites {
+                query_set: &queries,
+                beginning_of_pass_write_index: Some(0),
+                end_of_pass_write_index: None,
+            });
+            drop(encoder.begin_compute_pass(&wgpu::ComputePassDescriptor { label: None, timestamp_writes }));
+            encoder.resolve_query_set(&queries, 0..1, &resolved, 0);
+            encoder.copy_buffer_to_buffer(&resolved, 0, &mapped, 0, 8);
+        });
+        // What comes of it shows when it is read.
+        mapped.map_async(wgpu::MapMode::Read, .., |_| {});
+        Mark { submission, time: Time::Ticks { room: mapped, ticks: OnceLock::new() } }
+    }
+}
+
+impl Compute for WebGpu {
+    type Storage = Buffer;
+    type Program = Program;
+    type Lane = ();
+    type Mark = Mark;
+    type Fetch = Fetch;
+
+    fn reserve(&self, _memory: Memory, bytes: u64) -> Result<Buffer> {
+        let mut reserved = None;
+        let done = self.guarded(|| {
+            reserved = Some(self.storage(bytes)?);
+            Ok(())
+        });
+        match (done, reserved) {
+            (Ok(()), Some(buffer)) => Ok(buffer),
+            (Err(error), buffer) => {
+                if let Some(mut buffer) = buffer {
+                    buffer.raw.discard();
+                }
+                Err(error)
+            }
+            (Ok(()), None) => Err(Error::internal("no buffer and no error")),
+        }
+    }
+
+    fn compile(&self, definition: &KernelDefinition, signature: &Signature) -> Result<Program> {
+        let source = definition.wgsl.clone().unwrap_or_default();
+        let compiled = self.guarded(|| {
+            let label = Some(definition.name.as_str());
+            let module =
+                self.device.create_shader_module(wgpu::ShaderModuleDescriptor { label, source: wgpu::ShaderSource::Wgsl(source.into()) });
+            let pipeline = self.device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
+                label,
+                layout: None,
+                module: &module,
+                entry_point: Some(&signature.entry),
+                compilation_options: wgpu::PipelineCompilationOptions::default(),
+                cache: None,
+            });
+            Ok(pipeline)
+        });
+        let pipeline = compiled.map_err(|error| match *error {
+            // The source is right as far as naga says; what a driver then refuses is its word on it.
+            Error::Internal { detail } => Box::new(Error::Compile { kernel: definition.name.clone(), language: "WGSL", log: detail }),
+            error => Box::new(error),
+        })?;
+        let pipeline = self.guarded(|| Ok(Pipeline { bindings: pipeline.get_bind_group_layout(0), pipeline }))?;
+        Ok(Program { pipeline, params: signature.params.map(|params| params.index) })
+    }
+
+    fn lane(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn shared_lane(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn store(&self, _lane: &(), to: &Buffer, at_bytes: u64, bytes: &[u8]) -> Result<()> {
+        self.guarded(|| {
+            self.queue.write_buffer(&to.raw, at_bytes, bytes);
+            Ok(())
+        })
+    }
+
+    fn fetch(&self, _lane: &(), from: &Buffer, at_bytes: u64, bytes: u64) -> Result<Fetch> {
+        self.guarded(|| {
+            let mut staging = self.staging(bytes.max(4))?;
+            self.submit(|encoder| encoder.copy_buffer_to_buffer(&from.raw, at_bytes, &staging.buffer, 0, bytes));
+            Ok(Fetch { mapping: self.map(&mut staging), staging })
+        })
+    }
+
+    fn fetched<'a>(&'a self, fetch: Fetch, out: &'a mut [u8]) -> BoxFuture<'a, Result<()>> {
+        Box::pin(async move {
+            self.mapped(fetch.mapping.await)?;
+            let view = fetch.staging.buffer.get_mapped_range(0..out.len() as u64).map_err(|_| self.unmapped())?;
+            out.copy_from_slice(&view);
+            self.settled()
+        })
+    }
+
+    fn copy(&self, _lane: &(), (from, from_bytes): (&Buffer, u64), (to, to_bytes): (&Buffer, u64), bytes: u64) -> Result<()> {
+        self.guarded(|| {
+            self.submit(|encoder| encoder.copy_buffer_to_buffer(&from.raw, from_bytes, &to.raw, to_bytes, bytes));
+            Ok(())
+        })
+    }
+
+    fn launch(&self, _lane: &(), program: &Program, launch: &Launch<'_, Buffer>) -> Result<()> {
+        self.guarded(|| {
+            let entry = |binding, buffer, offset, bytes| wgpu::BindGroupEntry {
+                binding,
+                resource: wgpu::BindingResource::Buffer(wgpu::BufferBinding { buffer, offset, size: wgpu::BufferSize::new(bytes) }),
+            };
+            let params = self.params(launch.params.len() as u64)?;
+            let mut entries: Vec<_> =
+                launch.buffers.iter().map(|bound| entry(bound.index, &bound.storage.raw, bound.offset_bytes, bound.size_bytes)).collect();
+            if let Some(index) = program.params {
+                let mut padded = launch.params.to_vec();
+                padded.resize(padded.len().next_multiple_of(16), 0);
+                self.queue.write_buffer(&params, 0, &padded);
+                entries.push(entry(index, &params, 0, padded.len() as u64));
+            }
+            let group = wgpu::BindGroupDescriptor { label: None, layout: &program.pipeline.bindings, entries: &entries };
+            let group = self.device.create_bind_group(&group);
+            self.submit(|encoder| {
+                let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
+                pass.set_pipeline(&program.pipeline.pipeline);
+                pass.set_bind_group(0, &group, &[]);
+                let [x, y, z] = launch.grid;
+                pass.dispatch_workgroups(x, y, z);
+            });
+            Ok(())
+        })
+    }
+
+    fn mark(&self, _lane: &()) -> Result<Mark> {
+        self.guarded(|| {
+            if self.timestamp_period_ns.is_some() {
+                return Ok(self.mark_ticks());
+            }
+            let submission = self.submit(|_| {});
+            let time = Arc::new(OnceLock::new());
+            let reached = Arc::clone(&time);
+            self.queue.on_submitted_work_done(move || {
+                let _ = reached.set(Instant::now());
+            });
+            self.attend();
+            Ok(Mark { submission, time: Time::Host(time) })
+        })
+    }
+
+    fn wait(&self, _lane: &(), _mark: &Mark) -> Result<()> {
+        // What comes later in the one queue runs later.
+        Ok(())
+    }
+
+    fn reached<'a>(&'a self, mark: &'a Mark) -> BoxFuture<'a, Result<()>> {
+        let (sender, receiver) = oneshot::channel();
+        let (device, submission) = (self.device.clone(), mark.submission.clone());
+        let wait = move || {
+            let waited = device.poll(wgpu::PollType::Wait { submission_index: Some(submission), timeout: None });
+            let _ = sender.send(waited.map_err(|error| error.to_string()));
+        };
+        let waiter = std::thread::Builder::new().spawn(wait);
+        Box::pin(async move {
+            waiter.map_err(|error| Error::internal(format!("no thread could be started ({error})")))?;
+            match receiver.await {
+                Ok(Ok(_)) => {}
+                Ok(Err(fault)) => self.health.lose(fault),
+                Err(oneshot::Canceled) => return Err(Error::internal("the thread that waits for the GPU is gone")),
+            }
+            self.settled()
+        })
+    }
+
+    fn elapsed_ms(&self, from: &Mark, to: &Mark) -> Result<f64> {
+        match (&from.time, &to.time) {
+            (Time::Ticks { .. }, Time::Ticks { .. }) => {
+                let (from, to) = (self.ticks(from)?, self.ticks(to)?);
+                let ticks = if to >= from { (to - from) as f64 } else { -((from - to) as f64) };
+                Ok(ticks * f64::from(self.timestamp_period_ns.unwrap_or(1.0)) / 1e6)
+            }
+            (Time::Host(from), Time::Host(to)) => {
+                let time = |time: &OnceLock<Instant>| time.get().copied().ok_or_else(|| Error::internal("an event without a time"));
+                let (from, to) = (time(from)?, time(to)?);
+                Ok(if to >= from { (to - from).as_secs_f64() * 1e3 } else { (from - to).as_secs_f64() * -1e3 })
+            }
+            _ => Err(Error::internal("events of two clocks")),
+        }
+    }
+}
+
+impl WebGpu {
+    /// The clock at a mark that is reached.
+    fn ticks(&self, mark: &Mark) -> Result<u64> {
+        let Time::Ticks { room, ticks } = &mark.time else { return Err(Error::internal("an event without ticks")) };
+        if let Some(ticks) = ticks.get() {
+            return Ok(*ticks);
+        }
+        let view = room.get_mapped_range(..).map_err(|_| self.unmapped())?;
+        let read = <[u8; 8]>::try_from(&view[..]).map_or(0, u64::from_le_bytes);
+        Ok(*ticks.get_or_init(|| read))
+    }
+}

@@ -1,0 +1,274 @@
+//! Autotuning: each shape of the tiled kernel measured on this device, once, and the fastest for each class of results kept in a file that later
+//! processes read.
+//!
+//! ```text
+//! Gpu::tune ─► times of tiles ─► decide ─► <cache folder>/tuned-<backend>-<device>.json ─► Options ─► Caps::tuned ─► plan
+//! ```
+//!
+//! The defaults that ship are good enough never to need it. A file that cannot be read, or of another version, device or driver, counts
+//! as none.
+
+use std::fs;
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+
+use crate::backend::device::Opened;
+use crate::backend::{Backend, Bound, How};
+use crate::benchmark::slopes;
+use crate::error::{Error, Result};
+use crate::gpu::Gpu;
+use crate::host::HostSlice;
+use crate::info::DeviceInfo;
+use crate::ops::Op;
+use crate::ops::matmul::Matmul;
+use crate::options::Options;
+use crate::plan::tuned::Tuned;
+
+/// Counts up when the file's form changes.
+const SCHEMA: u64 = 1;
+
+/// Samples of each tile at each class, and the least that the shorter run of one takes.
+const SAMPLES: u32 = 5;
+const MIN_MS: f64 = 4.0;
+
+/// What a tile has to be faster by than the default to take its place: less is noise.
+const GAIN: f64 = 1.03;
+
+/// The largest class that is measured where a CPU emulates the GPU.
+const SOFTWARE_CLASSES: usize = 2;
+
+/// A tile's time at a class.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Trial {
+    /// The class, by which [`Tuned::side`] tells the square that was multiplied.
+    pub class: usize,
+    /// The tile, by its place in the planner's list; None for what the planner chooses by itself.
+    pub tile: Option<u8>,
+    /// The kernel that ran.
+    pub kernel: String,
+    /// Milliseconds of a product, operands and result on the device.
+    pub ms: f64,
+}
+
+/// What was measured and what follows from it.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Tuning {
+    /// All times.
+    pub trials: Vec<Trial>,
+    /// The tiles that are faster than the defaults.
+    pub tuned: Tuned,
+    /// Where it is kept; None if the options name no place, or it could not be written.
+    pub file: Option<PathBuf>,
+}
+
+/// The tiles that win by enough over what the planner chooses: the fastest of each class, the first of equals.
+fn decide(trials: &[Trial]) -> Tuned {
+    let of = |class, tile: bool| trials.iter().filter(move |trial| trial.class == class && trial.tile.is_some() == tile);
+    (0..Tuned::CLASSES).fold(Tuned::NONE, |tuned, class| {
+        let default_ms = of(class, false).map(|trial| trial.ms).fold(f64::INFINITY, f64::min);
+        let best = of(class, true).min_by(|one, other| one.ms.total_cmp(&other.ms));
+        tuned.with(class, best.filter(|best| best.ms * GAIN < default_ms && default_ms.is_finite()).and_then(|best| best.tile))
+    })
+}
+
+/// The file for a device.
+fn file(options: &Options, info: &DeviceInfo) -> Option<PathBuf> {
+    let name: String = info.name.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' }).take(60).collect();
+    // wgpu sees a card through several interfaces.
+    let through = if info.architecture.is_empty() { String::new() } else { format!("{}-", info.architecture) };
+    Some(options.pipeline_cache.folder()?.join(format!("tuned-{}-{through}{name}.json", info.backend)))
+}
+
+/// What tells whether a file is of this very device, driver and version.
+fn key(info: &DeviceInfo) -> Value {
+    json!([SCHEMA, env!("CARGO_PKG_VERSION"), info.backend.name(), info.name, info.driver])
+}
+
+fn write(tuned: &Tuned, info: &DeviceInfo) -> String {
+    format!("{:#}\n", json!({ "key": key(info), "tiles": tuned.tiles() }))
+}
+
+fn read(text: &str, info: &DeviceInfo) -> Option<Tuned> {
+    let value: Value = serde_json::from_str(text).ok()?;
+    if value["key"] != key(info) {
+        return None;
+    }
+    let tiles = value["tiles"].as_array().filter(|tiles| tiles.len() == Tuned::CLASSES)?;
+    let mut tuned = Tuned::NONE;
+    for (class, tile) in tiles.iter().enumerate() {
+        let tile = if tile.is_null() { None } else { Some(u8::try_from(tile.as_u64()?).ok()?) };
+        tuned = tuned.with(class, tile);
+    }
+    Some(tuned)
+}
+
+/// What earlier tuning has found for a device, if there is any.
+#[cfg(any(feature = "vulkan", feature = "webgpu", all(feature = "cuda", any(target_os = "linux", target_os = "windows"))))]
+pub(crate) fn load(options: &Options, info: &DeviceInfo) -> Tuned {
+    let text = file(options, info).and_then(|file| fs::read_to_string(file).ok());
+    text.and_then(|text| read(&text, info)).unwrap_or_default()
+}
+
+impl Gpu {
+    /// Measures the shapes of the tiled kernel on this device, which takes some seconds, and keeps what is faster than the defaults in the folder
+    /// of [`Options::pipeline_cache`], from where handles that are opened later take it. Given the times, the result is always the same.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] on the CPU, which has nothing to choose; those of products.
+    pub async fn tune(&self) -> Result<Tuning> {
+        let opened = self.current()?;
+        let trials = measure(&opened).await?;
+        let tuned = decide(&trials);
+        let kept = file(self.options(), &opened.info).filter(|file| {
+            let folder = file.parent().map(fs::create_dir_all);
+            folder.is_some_and(|made| made.is_ok()) && fs::write(file, write(&tuned, &opened.info)).is_ok()
+        });
+        Ok(Tuning { trials, tuned, file: kept })
+    }
+
+    /// [`tune`](Self::tune), blocking.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn tune_blocking(&self) -> Result<Tuning> {
+        pollster::block_on(self.tune())
+    }
+
+    /// Forgets what tuning has found for this device; gives the file that was removed, if there was one.
+    ///
+    /// # Errors
+    /// [`Error::Disposed`] after [`close`](Self::close).
+    pub fn clear_tuning(&self) -> Result<Option<PathBuf>> {
+        let file = file(self.options(), &self.current()?.info);
+        Ok(file.filter(|file| fs::remove_file(file).is_ok()))
+    }
+}
+
+async fn measure(opened: &Opened) -> Result<Vec<Trial>> {
+    let (device, info) = (&opened.device, &opened.info);
+    let tiles = device.tiles();
+    if tiles == 0 {
+        let reason = "it chooses no tiles, so there is nothing to tune".to_owned();
+        return Err(Box::new(Error::Unavailable { backend: info.backend, reason, remedy: "tune a GPU's own kernels".to_owned() }));
+    }
+    let mut trials = Vec::new();
+    for class in 0..if info.is_software() { SOFTWARE_CLASSES } else { Tuned::CLASSES - 1 } {
+        let side = Tuned::side(class);
+        let elements = u64::from(side) * u64::from(side);
+        let op = Op::Matmul(Matmul::new(side.into(), side.into(), side.into()).check(elements, elements)?);
+        let values = crate::random::matrix(elements as usize, class as u64);
+        let (a, b) = (device.upload(&HostSlice::from(&values))?, device.upload(&HostSlice::from(&values))?);
+        for tile in std::iter::once(None).chain((0..tiles).map(Some)) {
+            let plan = device.plan_tuned(&op, Tuned::NONE.with(class, tile))?;
+            let out = device.allocate(&plan, &op)?;
+            let run = async |repeats| {
+                let operands = [Some(Bound::Buffer(&a)), Some(Bound::Buffer(&b)), None];
+                let running = device.submit(&plan, &operands, &out, How { repeats, timed: true, download: 0 })?;
+                device.finish(running).await.map(drop)
+            };
+            let (mut samples_ms, _) = slopes(SAMPLES, MIN_MS, async || Ok(()), run).await?;
+            samples_ms.sort_by(f64::total_cmp);
+            trials.push(Trial { class, tile, kernel: plan.kernel(), ms: samples_ms[samples_ms.len() / 2] });
+        }
+    }
+    Ok(trials)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::device::Device;
+    use crate::info::BackendId;
+    use crate::options::PipelineCache;
+
+    fn trial(class: usize, tile: Option<u8>, ms: f64) -> Trial {
+        Trial { class, tile, kernel: String::new(), ms }
+    }
+
+    #[test]
+    fn a_tile_has_to_win_by_more_than_noise() {
+        let trials = [
+            trial(1, None, 1.0),
+            trial(1, Some(0), 0.98),
+            trial(1, Some(1), 1.5),
+            trial(3, None, 1.0),
+            trial(3, Some(0), 0.5),
+            trial(3, Some(2), 0.4),
+            trial(3, Some(4), 0.4),
+            trial(4, Some(1), 0.1),
+            trial(5, None, f64::NAN),
+            trial(5, Some(1), 0.1),
+        ];
+        assert_eq!(decide(&trials), Tuned::NONE.with(3, Some(2)));
+    }
+
+    fn info() -> DeviceInfo {
+        let opened = pollster::block_on(Device::open(BackendId::Scalar, &Options::default()));
+        opened.map(|opened| opened.info).expect("the CPU is always there")
+    }
+
+    #[test]
+    fn only_a_whole_file_of_the_same_device_is_read() {
+        let info = info();
+        let tuned = Tuned::NONE.with(2, Some(4)).with(7, Some(0));
+        let text = write(&tuned, &info);
+        assert_eq!(read(&text, &info), Some(tuned));
+        assert_eq!(read(&text, &DeviceInfo { driver: "another".to_owned(), ..info.clone() }), None);
+        assert_eq!(read(&text, &DeviceInfo { name: "another".to_owned(), ..info.clone() }), None);
+        assert_eq!(read(&text.replace(env!("CARGO_PKG_VERSION"), "0.0.0"), &info), None);
+        for (at, _) in text.char_indices().skip(1).step_by(7) {
+            assert!(read(&text[..at.min(text.len() - 3)], &info).is_none(), "cut at {at}");
+        }
+        for (was, is) in [("4", "-4"), ("4", "400"), ("4", "\"4\""), ("null,", ""), ("tiles", "tile")] {
+            assert_eq!(read(&text.replacen(was, is, 1), &info), None, "{was} as {is}");
+        }
+    }
+
+    /// On each GPU that is there: a file is written, later handles plan by it, and go on without it.
+    #[test]
+    fn what_was_tuned_is_used_until_it_is_cleared() {
+        let folder = std::env::temp_dir().join(format!("lapidary-tuned-{}", std::process::id()));
+        for &backend in BackendId::ALL.iter().filter(|backend| backend.is_gpu()) {
+            let options =
+                Options { pipeline_cache: PipelineCache::Folder(folder.clone()), vendor_libraries: false, ..Options::only(backend) };
+            let gpu = match Gpu::open_blocking(options.clone()) {
+                Ok(gpu) => gpu,
+                Err(error) => {
+                    let required = std::env::var("LAPIDARY_REQUIRE").unwrap_or_default();
+                    assert!(required.split(',').all(|name| name != backend.name()), "required: {error}");
+                    eprintln!("skipped {backend}: {error}");
+                    continue;
+                }
+            };
+            let kernel = |gpu: &Gpu, side: usize| {
+                let values = vec![1.0; side * side];
+                let op = Matmul::new(side as u64, side as u64, side as u64);
+                let report = gpu.matmul_report_blocking(&values, &values, &op).unwrap();
+                assert!(report.data.iter().all(|&x| x == side as f32), "{backend} {}", report.kernel);
+                report.kernel
+            };
+            let info = gpu.info().unwrap();
+            let path = file(&options, &info).unwrap();
+            fs::create_dir_all(&folder).unwrap();
+            let mut kernels = Vec::new();
+            // Every tile in turn, one that is not there, and a file that is none.
+            for tile in 0..gpu.current().unwrap().device.tiles() {
+                fs::write(&path, write(&Tuned::NONE.with(1, Some(tile)), &info)).unwrap();
+                kernels.push(kernel(&Gpu::open_blocking(options.clone()).unwrap(), 128));
+            }
+            let all = kernels.clone();
+            kernels.sort();
+            kernels.dedup();
+            assert!(kernels.len() > 1, "{backend}: {all:?}");
+            for text in [write(&Tuned::NONE.with(1, Some(99)), &info), "{".to_owned()] {
+                fs::write(&path, text).unwrap();
+                assert_eq!(kernel(&Gpu::open_blocking(options.clone()).unwrap(), 128), kernel(&gpu, 128), "{backend}");
+            }
+            assert_eq!((gpu.clear_tuning().unwrap(), path.exists(), gpu.clear_tuning().unwrap()), (Some(path.clone()), false, None));
+        }
+        let _ = fs::remove_dir_all(folder);
+    }
+}

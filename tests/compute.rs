@@ -1,0 +1,468 @@
+//! The device itself on every backend of this machine: memory, kernels of one's own, streams, events; and what is refused.
+//!
+//! `LAPIDARY_REQUIRE` as in `conformance.rs`.
+#![cfg(not(target_arch = "wasm32"))]
+
+use lapidary::compute::{Access, Argument, Buffer, Kernel, KernelDefinition, Language, Memory, Stream};
+use lapidary::{BackendId, Error, Gpu, Options, Result};
+
+/// Every device that a backend of this machine opens.
+fn all() -> Vec<Gpu> {
+    let open = |&backend: &BackendId| match Gpu::open_blocking(Options::only(backend)) {
+        Ok(gpu) => Some(gpu),
+        Err(error) => {
+            let required = std::env::var("LAPIDARY_REQUIRE").unwrap_or_default();
+            assert!(required.split(',').all(|name| name != backend.name()), "required: {error}");
+            eprintln!("skipped {backend}: {error}");
+            None
+        }
+    };
+    BackendId::ALL.iter().filter_map(open).collect()
+}
+
+fn backend(gpu: &Gpu) -> BackendId {
+    gpu.info().expect("an open handle has a device").backend
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
+struct Saxpy {
+    n: u32,
+    a: f32,
+}
+
+fn saxpy() -> KernelDefinition {
+    let definition = KernelDefinition::new("saxpy").bindings([Access::Read, Access::ReadWrite]).workgroup([64, 1, 1]).params_bytes(8);
+    definition.wgsl(include_str!("compute/saxpy.wgsl")).cuda(include_str!("compute/saxpy.cu")).cpu(|run, [x, y]| {
+        let Saxpy { n, a } = run.params();
+        for (x, y) in x.read::<f32>().iter().zip(y.write::<f32>()).take(n as usize) {
+            *y += a * x;
+        }
+    })
+}
+
+fn sum() -> KernelDefinition {
+    let definition = KernelDefinition::new("sum").bindings([Access::Read, Access::ReadWrite]).workgroup([128, 1, 1]);
+    let definition = definition.entry("add_up").shared_bytes(128 * 4);
+    definition.wgsl(include_str!("compute/sum.wgsl")).cuda(include_str!("compute/sum.cu")).cpu(|_, [values, total]| {
+        total.write::<u32>()[0] += values.read::<u32>().iter().sum::<u32>();
+    })
+}
+
+/// The language that a backend has of these.
+fn own_language(backend: BackendId) -> Language {
+    match backend {
+        BackendId::Cuda => Language::Cuda,
+        BackendId::Vulkan | BackendId::WebGpu => Language::Wgsl,
+        _ => Language::Cpu,
+    }
+}
+
+fn floats(count: usize, step: f32) -> Vec<f32> {
+    (0..count).map(|i| (i % 1000) as f32 * step).collect()
+}
+
+fn buffer(gpu: &Gpu, values: &[f32]) -> Buffer {
+    let buffer = gpu.allocate(values.len() as u64 * 4, Memory::Device).unwrap();
+    buffer.write_blocking(0, values).unwrap();
+    buffer
+}
+
+#[test]
+fn a_kernel_of_ones_own_runs_everywhere() {
+    for gpu in all() {
+        let n = 100_003;
+        let (x, y) = (buffer(&gpu, &floats(n, 1.0)), buffer(&gpu, &floats(n, 0.5)));
+        let kernel = gpu.compile(&saxpy()).unwrap();
+        assert_eq!((kernel.language(), kernel.backend()), (own_language(backend(&gpu)), backend(&gpu)));
+        assert_eq!((kernel.workgroup(), kernel.bindings(), kernel.params_bytes()), ([64, 1, 1], vec![Access::Read, Access::ReadWrite], 8));
+        let stream = gpu.stream().unwrap();
+        // The launches depend on each other.
+        for _ in 0..3 {
+            stream.launch(&kernel, [(n as u32).div_ceil(64), 1, 1], [&x, &y], &Saxpy { n: n as u32 - 1, a: 2.0 }).unwrap();
+        }
+        let values = y.read_blocking::<f32>(0, n).unwrap();
+        let wrong = (0..n).find(|&i| values[i] != (i % 1000) as f32 * if i < n - 1 { 6.5 } else { 0.5 });
+        assert_eq!(wrong, None, "{kernel:?}");
+    }
+}
+
+#[test]
+fn workgroup_memory_and_atomics_add_up() {
+    for gpu in all() {
+        let kernel = gpu.compile(&sum()).unwrap();
+        let values: Vec<u32> = (0..1000).collect();
+        let (from, total) = (gpu.allocate(4000, Memory::Device).unwrap(), gpu.allocate(4, Memory::Device).unwrap());
+        from.write_blocking(0, &values).unwrap();
+        total.write_blocking(0, &[7u32]).unwrap();
+        let stream = gpu.stream().unwrap();
+        stream.launch(&kernel, [8, 1, 1], [&from, &total], &()).unwrap();
+        assert_eq!(stream.read::<u32>(&total, 0, 1).unwrap().finish_blocking().unwrap(), [7 + 499_500], "{kernel:?}");
+    }
+}
+
+#[test]
+fn copies_go_every_way_and_keep_their_order() {
+    for gpu in all() {
+        let memories = gpu.info().unwrap().capabilities.memories;
+        let stream = gpu.stream().unwrap();
+        for (&first, &second) in memories.iter().flat_map(|first| memories.iter().map(move |second| (first, second))) {
+            let (a, b) = (gpu.allocate(4096, first).unwrap(), gpu.allocate(4096, second).unwrap());
+            assert_eq!((a.memory(), a.bytes()), (first, 4096));
+            stream.write(&a, 0, &[1.0f32; 1024]).unwrap();
+            // Over what is under way.
+            stream.write(&a, 8, &[2.0f32, 3.0]).unwrap();
+            stream.copy(&a, 4, &b, 0, 16).unwrap();
+            stream.write(&a, 0, &[9.0f32; 1024]).unwrap();
+            let copied = stream.read::<f32>(&b, 0, 4).unwrap();
+            stream.write(&b, 0, &[5.0f32; 4]).unwrap();
+            assert_eq!(copied.finish_blocking().unwrap(), [1.0, 2.0, 3.0, 1.0], "{a:?} to {b:?}");
+            b.copy_from_blocking(&a).unwrap();
+            assert_eq!(b.read_blocking::<f32>(4088, 2).unwrap(), [9.0; 2], "{a:?} to {b:?}");
+        }
+        // More than is copied in one piece.
+        let large: Vec<u64> = (0..3 << 20).collect();
+        let room = gpu.allocate(large.len() as u64 * 8 + 64, Memory::Device).unwrap();
+        room.write_blocking(64, &large).unwrap();
+        assert!(room.read_blocking::<u64>(64, large.len()).unwrap() == large);
+        assert!(room.read_blocking::<u64>(0, 0).unwrap().is_empty());
+    }
+}
+
+/// What uses the same buffers keeps the order of the calls, whichever streams it is in.
+#[test]
+fn streams_keep_the_order_of_what_they_share() {
+    for gpu in all() {
+        let kernel = gpu.compile(&saxpy()).unwrap();
+        let n = 1 << 18;
+        let streams: Vec<_> = (0..4).map(|_| gpu.stream().unwrap()).collect();
+        let rooms: Vec<_> = (0..5).map(|i| buffer(&gpu, &vec![f32::from(u8::from(i == 0)); n])).collect();
+        // Each adds the last one's result to its own, twice around.
+        for turn in 0..8 {
+            let stream = &streams[turn % 4];
+            stream
+                .launch(&kernel, [n as u32 / 64, 1, 1], [&rooms[turn % 5], &rooms[(turn + 1) % 5]], &Saxpy { n: n as u32, a: 1.0 })
+                .unwrap();
+        }
+        let mut expected = [1.0, 0.0, 0.0, 0.0, 0.0];
+        for turn in 0..8 {
+            expected[(turn + 1) % 5] += expected[turn % 5];
+        }
+        for (room, expected) in rooms.iter().zip(expected) {
+            assert!(room.read_blocking::<f32>(0, n).unwrap() == vec![expected; n], "{room:?}");
+        }
+    }
+}
+
+#[test]
+fn events_are_reached_and_timed() {
+    for gpu in all() {
+        let (x, y) = (buffer(&gpu, &floats(1 << 16, 1.0)), buffer(&gpu, &floats(1 << 16, 1.0)));
+        let kernel = gpu.compile(&saxpy()).unwrap();
+        let (stream, other) = (gpu.stream().unwrap(), gpu.stream().unwrap());
+        let begin = stream.record().unwrap();
+        for _ in 0..20 {
+            stream.launch(&kernel, [1 << 10, 1, 1], [&x, &y], &Saxpy { n: 1 << 16, a: 0.5 }).unwrap();
+        }
+        let end = stream.record().unwrap();
+        other.wait(&end).unwrap();
+        other.synchronize_blocking().unwrap();
+        let ms = end.elapsed_ms_since_blocking(&begin).unwrap();
+        assert!(ms > 0.0 && ms < 60_000.0, "{}: {ms} ms", backend(&gpu));
+        assert!((begin.elapsed_ms_since_blocking(&end).unwrap() + ms).abs() < 1e-3);
+    }
+}
+
+/// A device whose backend has no source runs the twin on copies, in its place among the rest.
+#[test]
+fn a_twin_stands_in_where_there_is_no_source() {
+    for gpu in all() {
+        let twin = KernelDefinition::new("negate").bindings([Access::Read, Access::ReadWrite]).params_bytes(4).cpu(|run, [x, y]| {
+            let plus: f32 = run.params();
+            x.read::<f32>().iter().zip(y.write::<f32>()).for_each(|(x, y)| *y = plus - x);
+        });
+        let kernel = gpu.compile(&twin).unwrap();
+        assert_eq!(kernel.language(), Language::Cpu);
+        let (x, y) = (buffer(&gpu, &floats(1000, 1.0)), buffer(&gpu, &[0.0; 1000]));
+        let stream = gpu.stream().unwrap();
+        stream.write(&x, 0, &[100.0f32]).unwrap();
+        stream.launch(&kernel, [1, 1, 1], [x.slice(0..2048), y.slice(1024..3072)], &1.0f32).unwrap();
+        let values = y.read_blocking::<f32>(0, 1000).unwrap();
+        let expected = |i: usize| if (256..768).contains(&i) { 1.0 - if i == 256 { 100.0 } else { (i - 256) as f32 } } else { 0.0 };
+        assert_eq!((0..1000).find(|&i| values[i] != expected(i)), None, "{kernel:?}");
+    }
+}
+
+#[test]
+fn kernels_are_run_by_name() {
+    for gpu in all() {
+        assert!(gpu.kernel("saxpy").unwrap_err().to_string().contains("none is defined"));
+        gpu.define(saxpy());
+        gpu.define(sum());
+        assert_eq!(gpu.kernel("sum").unwrap().name(), "sum");
+        let error = gpu.clone().kernel("sAxpy").unwrap_err();
+        assert_eq!(error.to_string(), "the kernel's name is sAxpy, but defined are saxpy, sum");
+        gpu.define(KernelDefinition::new("saxpy").bindings([]).cpu(|_, []| {}));
+        assert_eq!(gpu.kernel("saxpy").unwrap().bindings(), []);
+    }
+}
+
+/// The error of a launch of saxpy with something wrong.
+fn refused(stream: &Stream, kernel: &Kernel, arguments: &[Argument<'_>], grid: [u32; 3]) -> Box<Error> {
+    stream.launch(kernel, grid, arguments.iter().cloned(), &Saxpy { n: 1, a: 1.0 }).unwrap_err()
+}
+
+fn said(result: Result<impl Sized>, code: &str, parts: &[&str]) {
+    let error = result.err().expect("it is refused");
+    assert_eq!(error.code(), code, "{error}");
+    for part in parts {
+        assert!(error.to_string().contains(part), "{error} lacks {part}");
+    }
+}
+
+#[test]
+fn wrong_launches_are_told_with_their_numbers() {
+    for gpu in all() {
+        let kernel = gpu.compile(&saxpy()).unwrap();
+        let (x, y) = (buffer(&gpu, &[1.0; 1000]), buffer(&gpu, &[1.0; 1000]));
+        let stream = gpu.stream().unwrap();
+        let one = [1, 1, 1];
+        let whole = |buffer| Argument::from(buffer);
+        let refused = |arguments: &[Argument<'_>], grid| Err::<(), _>(refused(&stream, &kernel, arguments, grid));
+        said(refused(&[whole(&x)], one), "invalid_argument", &["number of buffers for the kernel saxpy is 1", "has 2"]);
+        said(refused(&[whole(&y), whole(&y)], one), "invalid_argument", &["of the kernel saxpy is bound twice"]);
+        said(refused(&[whole(&x), y.slice(4..400)], one), "invalid_argument", &["from byte 4", "multiple of"]);
+        said(refused(&[whole(&x), y.slice(0..4004)], one), "invalid_argument", &["4004 bytes from byte 0", "4000 bytes"]);
+        said(refused(&[whole(&x), y.slice(0..0)], one), "invalid_argument", &["bound to 0 bytes", "at least 4"]);
+        said(refused(&[whole(&x), y.slice(u64::MAX - 3..u64::MAX)], one), "invalid_argument", &["4000 bytes"]);
+        said(stream.launch(&kernel, one, [&x, &y], &1.0f32), "invalid_argument", &["parameters", "is 4", "take 8"]);
+        let max = gpu.info().unwrap().capabilities.max_grid;
+        if max[1] < u32::MAX {
+            said(refused(&[whole(&x), whole(&y)], [1, max[1] + 1, 1]), "limit_exceeded", &[&(max[1] + 1).to_string(), &max[1].to_string()]);
+        }
+        if gpu.info().unwrap().capabilities.memories.contains(&Memory::Pinned) {
+            let pinned = gpu.allocate(4000, Memory::Pinned).unwrap();
+            said(refused(&[whole(&x), whole(&pinned)], one), "invalid_argument", &["pinned"]);
+        }
+        // Nothing of all that has run.
+        stream.launch(&kernel, [0, 1, 1], [&x, &y], &Saxpy { n: 1000, a: 1.0 }).unwrap();
+        assert_eq!(y.read_blocking::<f32>(0, 1000).unwrap(), [1.0; 1000]);
+    }
+}
+
+#[test]
+fn wrong_memory_is_told_with_its_numbers() {
+    for gpu in all() {
+        let memory = |bytes| gpu.allocate(bytes, Memory::Device);
+        said(memory(0), "invalid_argument", &["is 0", "multiple of 4"]);
+        said(memory(6), "invalid_argument", &["is 6"]);
+        let error = memory(1 << 60).unwrap_err();
+        assert!(["limit_exceeded", "out_of_memory"].contains(&error.code()) && error.to_string().contains("11529215046068469"), "{error}");
+        let (x, y) = (memory(64).unwrap(), memory(64).unwrap());
+        let stream = gpu.stream().unwrap();
+        said(stream.write(&x, 60, &[1.0f32; 2]), "invalid_argument", &["8 bytes from byte 60 on", "64 bytes"]);
+        said(stream.write(&x, 0, &[1u8; 3]), "invalid_argument", &["3 bytes"]);
+        said(stream.read::<f32>(&x, 2, 1), "invalid_argument", &["from byte 2 on"]);
+        said(stream.read::<f64>(&x, 0, usize::MAX), "invalid_argument", &["64 bytes"]);
+        said(stream.copy(&x, 0, &y, 32, 64), "invalid_argument", &["64 bytes from byte 32"]);
+        said(stream.copy(&x, 0, &x, 32, 4), "invalid_argument", &["another buffer"]);
+        stream.write::<f32>(&x, 64, &[]).unwrap();
+        stream.copy(&x, 64, &y, 64, 0).unwrap();
+        for memory in [Memory::Device, Memory::HostVisible, Memory::Pinned] {
+            let is_there = gpu.info().unwrap().capabilities.memories.contains(&memory);
+            let code = gpu.allocate(64, memory).err().map(|error| error.code());
+            assert_eq!(code, (!is_there).then_some("unavailable"));
+        }
+    }
+}
+
+#[test]
+fn what_is_of_another_device_is_refused() {
+    let others = all();
+    for gpu in &others {
+        let stream = gpu.stream().unwrap();
+        let (own, kernel) = (buffer(gpu, &[0.0; 64]), gpu.compile(&saxpy()).unwrap());
+        // Another handle has a device of its own, also of the same backend.
+        let second = Gpu::open_blocking(Options::only(backend(gpu))).unwrap();
+        for other in others.iter().filter(|other| backend(other) != backend(gpu)).chain([&second]) {
+            let (foreign, event) = (buffer(other, &[0.0; 64]), other.stream().unwrap().record().unwrap());
+            let name = backend(other).name();
+            said(stream.write(&foreign, 0, &[1.0f32]), "invalid_argument", &["a buffer is of another device", name, backend(gpu).name()]);
+            said(stream.launch(&kernel, [1; 3], [&own, &foreign], &Saxpy { n: 1, a: 1.0 }), "invalid_argument", &["another device"]);
+            said(stream.copy(&foreign, 0, &own, 0, 4), "invalid_argument", &["another device"]);
+            said(stream.wait(&event), "invalid_argument", &["an event is of another device"]);
+            let theirs = other.compile(&saxpy()).unwrap();
+            said(stream.launch(&theirs, [1; 3], [&own, &own], &Saxpy { n: 1, a: 1.0 }), "invalid_argument", &["the kernel saxpy"]);
+        }
+    }
+}
+
+#[test]
+fn what_does_not_compile_is_told_with_its_line() {
+    for gpu in all() {
+        let backend = backend(&gpu);
+        if matches!(backend, BackendId::Vulkan | BackendId::WebGpu) {
+            let compile = |source: &str| gpu.compile(&KernelDefinition::new("broken").wgsl(source));
+            said(compile("\n\n@compute @workgroup_size(1) fn main() { let x = ; }"), "compile", &["broken", "WGSL", "wgsl:3:"]);
+            said(compile("\n@compute @workgroup_size(1) fn main() -> u32 { return 1.5; }"), "compile", &["wgsl:2:"]);
+            said(compile("fn f() {}"), "compile", &["no @compute function"]);
+            let two = "@compute @workgroup_size(1) fn a() {} @compute @workgroup_size(1) fn b() {}";
+            said(compile(two), "compile", &["several", "a, b"]);
+            said(gpu.compile(&KernelDefinition::new("k").wgsl(two).entry("c")), "compile", &["no @compute function c", "a, b"]);
+            let elsewhere = "@group(1) @binding(0) var<storage> x: array<u32>; @compute @workgroup_size(1) fn a() { _ = x[0]; }";
+            said(compile(elsewhere), "compile", &["x is in group 1"]);
+            said(compile("override n: u32; @compute @workgroup_size(1) fn a() { _ = n; }"), "compile", &["const"]);
+            let large = "@compute @workgroup_size(4096, 4096) fn a() {}";
+            said(compile(large), "limit_exceeded", &["4096"]);
+        }
+        if backend == BackendId::Cuda {
+            let declared = || KernelDefinition::new("broken").bindings([]).workgroup([1, 1, 1]);
+            said(gpu.compile(&declared().cuda("\n\nextern \"C\" __global__ void broken() { int x = ; }")), "compile", &["broken", "(3)"]);
+            said(gpu.compile(&declared().cuda("extern \"C\" __global__ void other() {}")), "compile", &["no entry point broken"]);
+            said(gpu.compile(&declared().ptx(".version 8.0\n.target sm_52\n.address_size 64\nnonsense")), "compile", &["PTX", "line 4"]);
+            said(gpu.compile(&KernelDefinition::new("k").cuda("")), "invalid_option", &["bindings", "not told"]);
+            said(gpu.compile(&declared().workgroup([2048, 1, 1]).cuda("")), "limit_exceeded", &["2048", "1024"]);
+        }
+        let nothing = KernelDefinition::new("nothing");
+        said(gpu.compile(&nothing), "invalid_option", &["the kernel nothing", "without a source"]);
+        said(gpu.compile(&saxpy().cpu(|_, [_]| {})), "invalid_option", &["twin", "1", "2"]);
+        if cfg!(not(any(feature = "vulkan", feature = "webgpu"))) {
+            let wgsl = KernelDefinition::new("k").wgsl("").cpu(|_, []| {});
+            said(gpu.compile(&wgsl), "invalid_option", &["bindings", "reads no WGSL"]);
+            continue;
+        }
+        said(gpu.compile(&saxpy().workgroup([32, 1, 1])), "invalid_option", &["workgroup of the kernel saxpy", "[32, 1, 1]", "[64, 1, 1]"]);
+        said(gpu.compile(&saxpy().bindings([Access::Read])), "invalid_option", &["bindings of the kernel saxpy"]);
+        said(gpu.compile(&saxpy().params_bytes(12)), "invalid_option", &["12", "8"]);
+    }
+}
+
+/// Handles outlive their device's, in whatever order they go, and everything is given back.
+#[test]
+fn nothing_is_freed_under_what_uses_it() {
+    for gpu in all() {
+        let name = backend(&gpu);
+        let (x, y) = (buffer(&gpu, &floats(1 << 16, 1.0)), buffer(&gpu, &vec![0.0; 1 << 16]));
+        let (kernel, stream) = (gpu.compile(&saxpy()).unwrap(), gpu.stream().unwrap());
+        let before = gpu.memory().unwrap();
+        for _ in 0..50 {
+            let short_lived = buffer(&gpu, &floats(1 << 16, 1.0));
+            stream.launch(&kernel, [1 << 10, 1, 1], [&short_lived, &y], &Saxpy { n: 1 << 16, a: 1.0 }).unwrap();
+        }
+        drop(stream.read::<f32>(&y, 0, 1 << 16).unwrap());
+        stream.synchronize_blocking().unwrap();
+        assert_eq!(gpu.memory().unwrap().buffers, before.buffers, "{name}");
+        gpu.close();
+        assert_eq!(gpu.allocate(4, Memory::Device).unwrap_err().code(), "disposed");
+        drop(gpu);
+        // The device lives on in what was made of it.
+        stream.launch(&kernel, [1 << 10, 1, 1], [&x, &y], &Saxpy { n: 1 << 16, a: 1.0 }).unwrap();
+        drop((x, kernel));
+        let event = stream.record().unwrap();
+        drop(stream);
+        event.reached_blocking().unwrap();
+        assert!(y.read_blocking::<f32>(0, 1 << 16).unwrap() == floats(1 << 16, 51.0), "{name}");
+    }
+}
+
+#[test]
+fn what_a_device_can_do_is_told() {
+    for gpu in all() {
+        let info = gpu.info().unwrap();
+        let capabilities = &info.capabilities;
+        assert!(capabilities.memories.contains(&Memory::Device) && capabilities.max_storage_bindings >= 4, "{capabilities:?}");
+        assert!(capabilities.max_workgroup_size.iter().all(|size| *size >= 64) && capabilities.max_grid.iter().all(|size| *size >= 65_535));
+        assert!(capabilities.max_workgroup_bytes >= 16_384 && capabilities.atomics.contains(&"u32"));
+        assert_eq!(capabilities.compute_capability.is_some(), info.backend == BackendId::Cuda);
+        if info.backend == BackendId::Cuda {
+            assert!(capabilities.concurrent_streams && capabilities.device_clock && capabilities.subgroup_size == Some(32));
+            assert!(capabilities.memory_bytes.is_some_and(|bytes| bytes > 1 << 28) && capabilities.f64);
+        }
+    }
+}
+
+#[test]
+fn threads_share_a_device() {
+    for gpu in all() {
+        let kernel = gpu.compile(&saxpy()).unwrap();
+        let y = buffer(&gpu, &vec![0.0; 1 << 14]);
+        std::thread::scope(|scope| {
+            for thread in 0..4 {
+                let (gpu, kernel, y) = (&gpu, &kernel, &y);
+                scope.spawn(move || {
+                    let x = buffer(gpu, &vec![(thread + 1) as f32; 1 << 14]);
+                    let stream = gpu.stream().unwrap();
+                    for _ in 0..10 {
+                        stream.launch(kernel, [1 << 8, 1, 1], [&x, y], &Saxpy { n: 1 << 14, a: 1.0 }).unwrap();
+                    }
+                });
+            }
+        });
+        assert!(y.read_blocking::<f32>(0, 1 << 14).unwrap() == vec![100.0; 1 << 14], "{}", backend(&gpu));
+    }
+}
+
+/// CUDA where it is there; said by name, or a failure if it is required, where it is not.
+fn cuda() -> Option<Gpu> {
+    let gpu = all().into_iter().find(|gpu| backend(gpu) == BackendId::Cuda);
+    if gpu.is_none() {
+        eprintln!("skipped: there is no CUDA");
+    }
+    gpu
+}
+
+#[test]
+#[ignore = "times a GPU that has nothing else to do"]
+fn on_cuda_copies_run_beside_kernels() {
+    let Some(gpu) = cuda() else { return };
+    let n = 1 << 26;
+    let (x, y) = (buffer(&gpu, &vec![1.0; n]), buffer(&gpu, &vec![0.0; n]));
+    let (pinned, room) = (gpu.allocate(n as u64 * 4, Memory::Pinned).unwrap(), gpu.allocate(n as u64 * 4, Memory::Device).unwrap());
+    pinned.write_blocking(0, &vec![2.0f32; n]).unwrap();
+    let kernel = gpu.compile(&saxpy()).unwrap();
+    let (computes, copies) = (gpu.stream().unwrap(), gpu.stream().unwrap());
+    let compute =
+        || (0..40).for_each(|_| computes.launch(&kernel, [n as u32 / 64, 1, 1], [&x, &y], &Saxpy { n: n as u32, a: 1.0 }).unwrap());
+    let copy = || (0..2).for_each(|_| copies.copy(&pinned, 0, &room, 0, n as u64 * 4).unwrap());
+    let time = |work: &dyn Fn()| {
+        let clock = std::time::Instant::now();
+        work();
+        let put_ms = clock.elapsed().as_secs_f64() * 1e3;
+        computes.synchronize_blocking().unwrap();
+        copies.synchronize_blocking().unwrap();
+        (put_ms, clock.elapsed().as_secs_f64() * 1e3)
+    };
+    let both = || {
+        compute();
+        copy();
+    };
+    time(&both);
+    let ((_, kernels_ms), (copies_put_ms, copies_ms)) = (time(&compute), time(&copy));
+    let (_, both_ms) = time(&both);
+    println!("kernels {kernels_ms:.2} ms, copies {copies_ms:.2} ms ({copies_put_ms:.2} to start them), both at once {both_ms:.2} ms");
+    assert!(copies_put_ms < copies_ms / 4.0, "copies from pinned memory wait for the device");
+    assert!(both_ms < kernels_ms.max(copies_ms) + 0.5 * kernels_ms.min(copies_ms), "streams run one after the other");
+    assert!(room.read_blocking::<f32>(0, n).unwrap() == vec![2.0; n]);
+}
+
+/// By itself, since CUDA is off for the rest of the process afterwards.
+#[test]
+#[ignore = "ends CUDA for its process"]
+fn on_cuda_a_kernel_that_strays_ends_the_device_and_nothing_else() {
+    let Some(gpu) = cuda() else { return };
+    let stray = KernelDefinition::new("stray").bindings([Access::ReadWrite]).workgroup([1, 1, 1]);
+    let stray = gpu.compile(&stray.cuda("extern \"C\" __global__ void stray(float* x) { x[1ull << 44] = 1.0f; }")).unwrap();
+    let (x, stream) = (buffer(&gpu, &[1.0; 64]), gpu.stream().unwrap());
+    stream.launch(&stray, [1; 3], [&x], &()).unwrap();
+    let error = stream.synchronize_blocking().unwrap_err();
+    assert!(error.code() == "device_lost" && error.to_string().contains("ILLEGAL_ADDRESS"), "{error}");
+    for error in [stream.record().err(), x.read_blocking::<f32>(0, 64).err()] {
+        assert_eq!(error.map(|error| error.code()), Some("device_lost"));
+    }
+    let error = gpu.allocate(4, Memory::Device).unwrap_err();
+    assert!(error.to_string().contains("start the program again"), "{error}");
+    drop((stray, x, stream, gpu));
+    let other = Gpu::open_blocking(Options::default()).unwrap();
+    assert!(backend(&other) != BackendId::Cuda);
+    assert_eq!(buffer(&other, &[3.0; 4]).read_blocking::<f32>(0, 4).unwrap(), [3.0; 4]);
+}
