@@ -4,6 +4,7 @@
 mod batch;
 #[cfg(not(target_arch = "wasm32"))]
 mod cuda;
+mod strips;
 mod vector;
 
 use std::fmt;
@@ -13,6 +14,7 @@ use std::fmt;
 pub(crate) use cuda::TILE_COUNT as CUDA_TILE_COUNT;
 #[cfg(not(target_arch = "wasm32"))]
 pub use cuda::{cublaslt, cuda};
+pub use strips::{FragmentCaps, MOST_BLOCK_BYTES};
 
 use super::{Binding, Dispatch, Plan, Slot};
 use crate::error::{Error, Result};
@@ -226,8 +228,9 @@ pub fn cpu(problem: &Problem, variant: &str) -> Plan {
 }
 
 /// A plan for fragment shaders: a texel of the target is a row of four elements, and the target has a layer for each row of a block.
-/// Targets are folded into lines of a power of two of texels, as [`fold`] tells. A binding's index is the sampler: a, b, c, bias.
-pub fn fragment(problem: &Problem, caps: &Caps) -> Result<Plan> {
+/// Targets are folded into lines of a power of two of texels, as [`fold`] tells, and `ldo` is the elements from one row of blocks to the
+/// next. A binding's index is the sampler: a, b, c, bias. Where A is put into uniform blocks, the scratch is bound in its place.
+pub fn fragment(problem: &Problem, caps: &Caps, fragment: &FragmentCaps) -> Result<Plan> {
     // Blocks have four columns: a single column is computed as a row, which is stored the same, from Cᵀ = op(B)ᵀ·op(A)ᵀ.
     let problem = &batch::merged(problem);
     let turned = problem.n == 1 && problem.m > 1 && problem.c.is_none_or(|c| c.stride == 1);
@@ -254,11 +257,18 @@ pub fn fragment(problem: &Problem, caps: &Caps) -> Result<Plan> {
             bindings.push(Binding { slot, index, offset_bytes: 0, size_bytes: texels * 16 });
         }
     }
+    if let Some(plan) = strips::strips(problem, &bindings, caps, fragment) {
+        return Ok(plan);
+    }
     let single = problem.batch.count() <= 1;
     // A block belongs to one item of a batch.
     let rows = match problem.m {
         0 | 1 => 1,
         2 => 2,
+        // Texels of Aᵀ hold four rows.
+        m if single && !problem.transpose_a && fragment.targets >= strips::ROWS && u64::from(m) * u64::from(problem.n) >= LARGE_RESULT => {
+            strips::ROWS
+        }
         m if single || m.is_multiple_of(4) => 4,
         m if m.is_multiple_of(2) => 2,
         _ => 1,
@@ -266,21 +276,28 @@ pub fn fragment(problem: &Problem, caps: &Caps) -> Result<Plan> {
     let all_rows = u64::from(problem.m) * problem.batch.count();
     let (width, height) = fold(all_rows.div_ceil(rows.into()) * u64::from(problem.n.div_ceil(4)), caps)?;
     let Batch { outer, inner } = problem.batch;
-    // Where a single row begins is at the first texel in any case.
-    let vec4 = |stored: &Stored, steps: [u64; 2]| {
-        u32::from((stored.stride.is_multiple_of(4) || stored.rows <= 1) && steps.iter().all(|step| step.is_multiple_of(4)))
-    };
-    // Browsers give a buffer for the way back less than this.
-    let (bytes, max) = (u64::from(width) * u64::from(height) * u64::from(rows) * 16, (1 << 30) - 1);
+    let (bytes, max) = (u64::from(width) * u64::from(height) * u64::from(rows) * 16, MOST_BUFFER_BYTES);
     if bytes > max {
         return Err(Box::new(Error::LimitExceeded { what: "the size in bytes of a result of WebGL2", requested: bytes, max }));
     }
     let mut constants = constants_of_layout(problem);
-    constants.extend([("ROWS", rows), ("BATCHED", u32::from(!single))]);
+    constants.extend([("ROWS", rows), ("BLOCKS", 0), ("LOOPS", 1), ("BATCHED", u32::from(!single))]);
     constants.extend([("BIAS_STEP", bias_step), ("ACTIVATION", Activation::number(problem.activation))]);
-    constants.extend([("A_VEC4", vec4(&problem.a, [outer.a, inner.a])), ("B_VEC4", vec4(&problem.b, [outer.b, inner.b]))]);
+    constants.extend([("A_VEC4", vec4_texels(&problem.a, [outer.a, inner.a])), ("B_VEC4", vec4_texels(&problem.b, [outer.b, inner.b]))]);
+    let params = Params { ldo: problem.n.div_ceil(4).saturating_mul(4), ..whole(problem) };
     let kernel = Kernel { id: KernelId::MatmulPacked, variant: format!("{rows}x4"), constants };
-    Ok(Plan::of(Dispatch { kernel, params: whole(problem).into(), bindings, grid: [width, height, rows] }))
+    Ok(Plan::of(Dispatch { kernel, params: params.into(), bindings, grid: [width, height, rows] }))
+}
+
+/// Elements of a result from which on blocks of eight rows are enough of them to keep a large GPU busy.
+const LARGE_RESULT: u64 = 1 << 18;
+
+/// Browsers give a buffer no more than this.
+const MOST_BUFFER_BYTES: u64 = (1 << 30) - 1;
+
+/// Whether the rows of matrices in a texture begin with texels, where the items of a batch lie so far apart. A single row does in any case.
+fn vec4_texels(stored: &Stored, steps: [u64; 2]) -> u32 {
+    u32::from((stored.stride.is_multiple_of(4) || stored.rows <= 1) && steps.iter().all(|step| step.is_multiple_of(4)))
 }
 
 /// The product whose result is the transpose of this one's, where C is a packed column if it is read.

@@ -13,7 +13,7 @@ use std::fmt;
 
 use crate::error::Result;
 use crate::info::Caps;
-use crate::kernels::Kernel;
+use crate::kernels::{Kernel, KernelId};
 use crate::ops::Op;
 
 /// A plan for compute shaders.
@@ -161,7 +161,9 @@ impl Plan {
 
     /// The kernel that does the work, for reports.
     pub fn kernel(&self) -> String {
-        let Some(Dispatch { kernel, params, grid: [_, _, layers], .. }) = self.dispatches.first() else {
+        let Some(Dispatch { kernel, params, grid: [_, _, layers], .. }) =
+            self.dispatches.iter().find(|dispatch| dispatch.kernel.id != KernelId::MatmulStrips)
+        else {
             return "none".to_owned();
         };
         let mut text = kernel.to_string();
@@ -169,7 +171,7 @@ impl Plan {
         if batch > 1 {
             text += &format!(", batch of {batch}");
         }
-        if self.scratch_bytes > 0 {
+        if self.scratch_bytes > 0 && kernel.id != KernelId::MatmulPacked {
             text += &format!(", k in {} parts", layers / batch);
         }
         text
