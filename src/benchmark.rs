@@ -150,7 +150,7 @@ impl Gpu {
                 && !opened.device.reads_host_memory()
             {
                 let length = values.len();
-                *operand = Operand::Tensor(self.begin_tensor(values.clone(), 1, length)?.finish().await?);
+                *operand = Operand::Tensor(self.begin_tensor(values.clone(), vec![length])?.finish().await?);
             }
         }
         let [a, b] = operands;

@@ -16,10 +16,10 @@ use crate::ops::matmul::Matmul;
 #[cfg(not(target_arch = "wasm32"))]
 use crate::ops::matmul::{Problem, Stored};
 use crate::plan::Plan;
-use crate::tensor::Tensor;
+use crate::tensor::{Tensor, elements};
 
 /// A matrix to multiply: on the host, or on the device already.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub enum Operand<'a> {
     /// Row-major values on the host, read once.
     Host(HostSlice<'a>),
@@ -40,10 +40,10 @@ impl From<&Tensor> for Operand<'_> {
 }
 
 impl Operand<'_> {
-    fn elements(&self) -> u64 {
+    pub(crate) fn elements(&self) -> u64 {
         match self {
             Self::Host(values) => values.len(),
-            Self::Tensor(tensor) => tensor.rows() * tensor.columns(),
+            Self::Tensor(tensor) => elements(tensor.shape()),
         }
     }
 
@@ -58,9 +58,10 @@ impl Operand<'_> {
 /// A checked operation with its operands.
 pub(crate) struct Call<'a> {
     pub op: Op,
-    a: Operand<'a>,
-    b: Operand<'a>,
-    c: Option<Operand<'a>>,
+    /// The result's.
+    pub shape: Vec<u64>,
+    /// In the order of the plan's slots; None for what is not read.
+    inputs: [Option<Operand<'a>>; 4],
 }
 
 /// A product under way.
@@ -78,25 +79,27 @@ impl<'a> Call<'a> {
     /// Checks everything that can be checked without a device.
     pub(crate) fn new(op: &Matmul<'a>, a: Operand<'a>, b: Operand<'a>) -> Result<Self> {
         let problem = op.check(a.elements(), b.elements())?;
-        let c = op.c.clone().filter(|_| problem.c.is_some()).map(Operand::Host);
-        Ok(Self { op: Op::Matmul(problem), a, b, c })
+        let (reads, reads_c) = (problem.reads_operands(), problem.c.is_some());
+        let inputs = [Some(a).filter(|_| reads), Some(b).filter(|_| reads), op.c.clone().filter(|_| reads_c), op.bias.clone()];
+        Ok(Self { op: Op::Matmul(problem), shape: op.shape()?, inputs })
     }
 
     /// Whether all operands are still on the host, to be read again.
     pub(crate) fn is_replayable(&self) -> bool {
-        matches!((&self.a, &self.b), (Operand::Host(_), Operand::Host(_)))
+        !self.inputs.iter().flatten().any(|input| matches!(input, Operand::Tensor(_)))
     }
 
     pub(crate) fn fingerprint(&self) -> u64 {
-        let c = self.c.as_ref().map_or(0, Operand::fingerprint);
-        self.a.fingerprint().rotate_left(1) ^ self.b.fingerprint() ^ c.rotate_left(2)
+        self.inputs.iter().fold(0, |all, input| all.rotate_left(1) ^ input.as_ref().map_or(0, Operand::fingerprint))
     }
 
-    /// The same product for some rows and columns of the result; None if an operand is not on the host.
+    /// The same product for some rows and columns of the result; None if an operand is not on the host, or there are many products.
     #[cfg(not(target_arch = "wasm32"))]
     pub(crate) fn part(&self, rows: Range<u32>, columns: Range<u32>) -> Option<Self> {
         let Op::Matmul(problem) = &self.op;
-        let (Operand::Host(a), Operand::Host(b)) = (&self.a, &self.b) else { return None };
+        if problem.batch.count() != 1 {
+            return None;
+        }
         let (m, k, n) = (rows.len() as u32, problem.k, columns.len() as u32);
         // Where the part of a stored matrix starts, and how it is stored.
         let part = |stored: Stored, (row, column): (u32, u32), (rows, columns): (u32, u32)| {
@@ -104,43 +107,44 @@ impl<'a> Call<'a> {
             (u64::from(row) * stored.stride + u64::from(column), part)
         };
         let swap = |yes: bool, (x, y): (u32, u32)| if yes { (y, x) } else { (x, y) };
-        let mut op = Problem { m, n, ..problem.clone() };
-        let (mut a, mut b) = (a.clone(), b.clone());
-        if problem.reads_operands() {
-            let (a_start, a_part) = part(problem.a, swap(problem.transpose_a, (rows.start, 0)), swap(problem.transpose_a, (m, k)));
-            let (b_start, b_part) = part(problem.b, swap(problem.transpose_b, (0, columns.start)), swap(problem.transpose_b, (k, n)));
-            (op.a, op.b) = (a_part, b_part);
-            (a, b) = (a.part(a_start, a_part.span()), b.part(b_start, b_part.span()));
+        let (a_start, a) = part(problem.a, swap(problem.transpose_a, (rows.start, 0)), swap(problem.transpose_a, (m, k)));
+        let (b_start, b) = part(problem.b, swap(problem.transpose_b, (0, columns.start)), swap(problem.transpose_b, (k, n)));
+        let c = problem.c.map(|c| part(c, (rows.start, columns.start), (m, n)));
+        let (c_start, c_span) = c.map_or((0, 0), |(start, c)| (start, c.span()));
+        let ranges = [(a_start, a.span()), (b_start, b.span()), (c_start, c_span), (columns.start.into(), n.into())];
+        let mut inputs = [const { None }; 4];
+        for ((to, input), (start, length)) in inputs.iter_mut().zip(&self.inputs).zip(ranges) {
+            *to = match input {
+                None => None,
+                Some(Operand::Host(values)) => Some(Operand::Host(values.part(start, length))),
+                Some(Operand::Tensor(_)) => return None,
+            };
         }
-        let c = match (&self.c, problem.c) {
-            (Some(Operand::Host(c)), Some(stored)) => {
-                let (c_start, c_part) = part(stored, (rows.start, columns.start), (m, n));
-                op.c = Some(c_part);
-                Some(Operand::Host(c.part(c_start, c_part.span())))
-            }
-            (None, _) => None,
-            _ => return None,
-        };
-        Some(Self { op: Op::Matmul(op), a: Operand::Host(a), b: Operand::Host(b), c })
+        let op = Op::Matmul(Problem { m, n, a, b, c: c.map(|(_, c)| c), ..*problem });
+        Some(Self { op, shape: vec![m.into(), n.into()], inputs })
     }
 
     /// Bytes of the operands that are on the host.
     #[cfg(not(target_arch = "wasm32"))]
     pub(crate) fn upload_bytes(&self, opened: &Opened) -> u64 {
         let host = |operand: &Operand<'_>| if matches!(operand, Operand::Host(_)) { operand.elements() * 4 } else { 0 };
-        let ab = if self.op.reads_operands() { host(&self.a) + host(&self.b) } else { 0 };
-        if opened.device.reads_host_memory() { 0 } else { ab + self.c.as_ref().map_or(0, host) }
+        if opened.device.reads_host_memory() { 0 } else { self.inputs.iter().flatten().map(host).sum() }
     }
 
     /// Queues a product of matrices that are on the device; None if this one has to be waited for.
     pub(crate) fn queue(&self, opened: &Opened) -> Result<Option<Buffer>> {
-        let (Operand::Tensor(a), Operand::Tensor(b), None) = (&self.a, &self.b, &self.c) else { return Ok(None) };
         // After a loss there is something to wait for: a fresh device.
-        if opened.device.lost().is_some() {
+        let on_host = self.inputs.iter().flatten().any(|input| matches!(input, Operand::Host(_)));
+        if on_host || !self.op.reads_operands() || opened.device.lost().is_some() {
             return Ok(None);
         }
-        let operands = if self.op.reads_operands() { [Some(a.buffer_on(opened)?), Some(b.buffer_on(opened)?)] } else { [None; 2] };
-        opened.device.queue(&self.op, operands)
+        let mut buffers = [None; 4];
+        for (buffer, input) in buffers.iter_mut().zip(&self.inputs) {
+            if let Some(Operand::Tensor(tensor)) = input {
+                *buffer = Some(tensor.buffer_on(opened)?);
+            }
+        }
+        opened.device.queue(&self.op, buffers)
     }
 
     /// Uploads and submits.
@@ -175,14 +179,21 @@ impl<'a> Call<'a> {
         }
         let stopwatch = Stopwatch::start();
         let plan = device.plan(&self.op)?;
-        let reads = self.op.reads_operands();
-        let (a, b) = (Some(&self.a).filter(|_| reads), Some(&self.b).filter(|_| reads));
-        let uploads = [upload(device, a)?, upload(device, b)?, upload(device, self.c.as_ref())?];
+        let mut uploads = [const { None }; 4];
+        for (uploaded, input) in uploads.iter_mut().zip(&self.inputs) {
+            *uploaded = upload(device, input.as_ref())?;
+        }
         let out = device.allocate(&plan, &self.op)?;
         let upload_ms = stopwatch.ms();
-        let [a_upload, b_upload, c_upload] = &uploads;
-        let operands =
-            [bind(opened, a, a_upload.as_ref())?, bind(opened, b, b_upload.as_ref())?, bind(opened, self.c.as_ref(), c_upload.as_ref())?];
+        let mut operands = [const { None }; 4];
+        for ((operand, upload), input) in operands.iter_mut().zip(&uploads).zip(&self.inputs) {
+            *operand = match (input, upload) {
+                (None, _) => None,
+                (_, Some(buffer)) => Some(Bound::Buffer(buffer)),
+                (Some(Operand::Host(values)), None) => Some(Bound::Host(values.clone())),
+                (Some(Operand::Tensor(tensor)), None) => Some(Bound::Buffer(tensor.buffer_on(opened)?)),
+            };
+        }
         let running = device.submit(&plan, &operands, &out, how)?;
         Ok(Started {
             running,
@@ -201,13 +212,4 @@ fn upload(device: &Device, operand: Option<&Operand<'_>>) -> Result<Option<Buffe
         Some(Operand::Host(values)) if !device.reads_host_memory() => device.upload(values).map(Some),
         _ => Ok(None),
     }
-}
-
-fn bind<'a>(opened: &Opened, operand: Option<&'a Operand<'_>>, upload: Option<&'a Buffer>) -> Result<Option<Bound<'a, Buffer>>> {
-    Ok(match (operand, upload) {
-        (None, _) => None,
-        (_, Some(buffer)) => Some(Bound::Buffer(buffer)),
-        (Some(Operand::Host(values)), None) => Some(Bound::Host(values.clone())),
-        (Some(Operand::Tensor(tensor)), None) => Some(Bound::Buffer(tensor.buffer_on(opened)?)),
-    })
 }

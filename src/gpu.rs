@@ -13,14 +13,14 @@ use crate::clock::Stopwatch;
 use crate::error::{Error, Result};
 use crate::host::{HostSlice, HostVec};
 use crate::info::{BackendId, DeviceInfo};
-use crate::ops::matmul::{Matmul, Stored};
+use crate::ops::matmul::Matmul;
 use crate::options::Options;
 #[cfg(not(target_arch = "wasm32"))]
 use crate::profile::{Clocks, Operation, Profiler};
 use crate::select;
 #[cfg(not(target_arch = "wasm32"))]
 use crate::split;
-use crate::tensor::Tensor;
+use crate::tensor::{Tensor, check_length};
 
 /// A device to compute on. Clones share it; two that were opened apart share nothing.
 ///
@@ -183,35 +183,26 @@ impl Gpu {
         }
     }
 
-    /// Puts a row-major matrix on the device.
+    /// Puts a row-major matrix on the device. Arrays of other dimensions are made of one by [`Tensor::reshape`], which copies nothing.
     ///
     /// # Errors
     /// [`Error::LengthMismatch`] if there are not rows · columns values; limits and memory of the device.
     pub async fn tensor(&self, values: impl Into<HostSlice<'_>>, rows: u64, columns: u64) -> Result<Tensor> {
-        self.begin_tensor(values.into(), rows, columns)?.finish().await
+        self.begin_tensor(values.into(), vec![rows, columns])?.finish().await
     }
 
     /// The part of [`tensor`](Self::tensor) that reads the values.
-    pub(crate) fn begin_tensor<'a>(&self, values: HostSlice<'a>, rows: u64, columns: u64) -> Result<PendingTensor<'a>> {
+    pub(crate) fn begin_tensor<'a>(&self, values: HostSlice<'a>, shape: Vec<u64>) -> Result<PendingTensor<'a>> {
         let opened = self.current()?;
-        let side = |name, value: u64| {
-            u32::try_from(value).map_err(|_| {
-                Box::new(Error::InvalidDimension { name, value: value.to_string(), expected: format!("at most {}", u32::MAX) })
-            })
-        };
-        let shape = Stored { rows: side("rows", rows)?, columns: side("columns", columns)?, stride: columns };
-        if values.len() != shape.span() {
-            return Err(Box::new(Error::LengthMismatch {
-                argument: "data",
-                length: values.len(),
-                expected: shape.span(),
-                formula: format!("{rows} · {columns}"),
-            }));
+        if let Some(&size) = shape.iter().find(|&&size| size > u64::from(u32::MAX)) {
+            let expected = format!("at most {}", u32::MAX);
+            return Err(Box::new(Error::InvalidDimension { name: "a dimension of the shape", value: size.to_string(), expected }));
         }
+        check_length("data", values.len(), &shape)?;
         let fingerprint = values.fingerprint();
         #[cfg(not(target_arch = "wasm32"))]
         let clock = Stopwatch::start();
-        let tensor = match put(self, &opened, &values, rows, columns) {
+        let tensor = match put(self, &opened, &values, &shape) {
             // A fresh device will be opened.
             Err(error) if matches!(*error, Error::DeviceLost { .. }) => None,
             put => Some(put?),
@@ -221,7 +212,7 @@ impl Gpu {
             opened,
             values,
             fingerprint,
-            shape: (rows, columns),
+            shape,
             tensor,
             #[cfg(not(target_arch = "wasm32"))]
             clock,
@@ -232,8 +223,7 @@ impl Gpu {
     pub(crate) fn queue(&self, call: &Call<'_>) -> Result<Option<Tensor>> {
         let opened = self.current()?;
         let out = call.queue(&opened)?;
-        let (rows, columns) = call.op.shape();
-        Ok(out.map(|out| self.watched(Tensor::new(rows, columns, out, opened))))
+        Ok(out.map(|out| self.watched(Tensor::new(call.shape.clone(), out, opened))))
     }
 
     /// Checks, uploads and submits; what is left is waiting.
@@ -382,7 +372,7 @@ pub(crate) struct PendingTensor<'a> {
     opened: Arc<Opened>,
     values: HostSlice<'a>,
     fingerprint: u64,
-    shape: (u64, u64),
+    shape: Vec<u64>,
     /// None if the device was lost already.
     tensor: Option<Put>,
     #[cfg(not(target_arch = "wasm32"))]
@@ -398,13 +388,13 @@ type Put = (Tensor,);
 impl PendingTensor<'_> {
     /// Waits for the device's word; after a loss, puts the matrix on a fresh device.
     pub(crate) async fn finish(self) -> Result<Tensor> {
-        let Self { gpu, opened, values, fingerprint, shape: (rows, columns), tensor, .. } = self;
+        let Self { gpu, opened, values, fingerprint, shape, tensor, .. } = self;
         if let Some(put) = tensor {
             match opened.device.synchronize().await {
                 Ok(()) => {
                     #[cfg(not(target_arch = "wasm32"))]
                     if gpu.is_profiled() {
-                        gpu.profiler().add(Operation::of_upload((rows, columns), &opened.info, put.1, self.clock.ms()));
+                        gpu.profiler().add(Operation::of_upload((put.0.rows(), put.0.columns()), &opened.info, put.1, self.clock.ms()));
                     }
                     return Ok(put.0);
                 }
@@ -416,21 +406,21 @@ impl PendingTensor<'_> {
         if values.fingerprint() != fingerprint {
             return Err(changed_meanwhile());
         }
-        let put = put(&gpu, &opened, &values, rows, columns)?;
+        let put = put(&gpu, &opened, &values, &shape)?;
         opened.device.synchronize().await?;
         Ok(put.0)
     }
 }
 
 #[cfg(not(target_arch = "wasm32"))]
-fn put(gpu: &Gpu, opened: &Arc<Opened>, values: &HostSlice<'_>, rows: u64, columns: u64) -> Result<Put> {
+fn put(gpu: &Gpu, opened: &Arc<Opened>, values: &HostSlice<'_>, shape: &[u64]) -> Result<Put> {
     let (buffer, timer) = if gpu.is_profiled() { opened.device.upload_timed(values)? } else { (opened.device.upload(values)?, None) };
-    Ok((gpu.watched(Tensor::new(rows, columns, buffer, Arc::clone(opened))), timer))
+    Ok((gpu.watched(Tensor::new(shape.to_vec(), buffer, Arc::clone(opened))), timer))
 }
 
 #[cfg(target_arch = "wasm32")]
-fn put(_gpu: &Gpu, opened: &Arc<Opened>, values: &HostSlice<'_>, rows: u64, columns: u64) -> Result<Put> {
-    Ok((Tensor::new(rows, columns, opened.device.upload(values)?, Arc::clone(opened)),))
+fn put(_gpu: &Gpu, opened: &Arc<Opened>, values: &HostSlice<'_>, shape: &[u64]) -> Result<Put> {
+    Ok((Tensor::new(shape.to_vec(), opened.device.upload(values)?, Arc::clone(opened)),))
 }
 
 /// Whether a call reads its operands after it returned, if it has to be done again: on the CPU one that is not done by then.
@@ -531,10 +521,7 @@ pub(crate) async fn complete(
             }
             let data = match finished.data {
                 Some(values) => Output::Host(values),
-                None => {
-                    let (rows, columns) = call.op.shape();
-                    Output::Tensor(gpu.watched(Tensor::new(rows, columns, out, Arc::clone(opened))))
-                }
+                None => Output::Tensor(gpu.watched(Tensor::new(call.shape.clone(), out, Arc::clone(opened)))),
             };
             (data, plan.kernel(), upload_ms, finished.kernel_ms, finished.device_clock)
         }

@@ -29,6 +29,11 @@ mod native {
             self.0.is_empty()
         }
 
+        /// A copy of the values.
+        pub(crate) fn to_vec(&self) -> Vec<f32> {
+            self.0.to_vec()
+        }
+
         /// So many values from one on, which are there.
         pub(crate) fn part(&self, start: u64, length: u64) -> HostSlice<'a> {
             Self(&self.0[start as usize..(start + length) as usize])
@@ -99,6 +104,11 @@ mod web {
         /// Whether there is nothing in it.
         pub fn is_empty(&self) -> bool {
             self.0.length() == 0
+        }
+
+        /// A copy of the values, in this module's memory.
+        pub(crate) fn to_vec(&self) -> Vec<f32> {
+            self.0.to_vec()
         }
 
         /// Tells a changed array from an unchanged one by its length and values spread over it: cheap, and meant for the rare

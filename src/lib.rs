@@ -75,7 +75,7 @@ pub use host::{HostSlice, HostVec};
 #[cfg(not(target_arch = "wasm32"))]
 pub use info::Capabilities;
 pub use info::{BackendId, Caps, DeviceInfo, DeviceKind, OtherBackend, Standing};
-pub use ops::matmul::Matmul;
+pub use ops::matmul::{Activation, Matmul};
 #[cfg(not(target_arch = "wasm32"))]
 pub use options::PipelineCache;
 pub use options::{Choice, Options, PowerPreference};

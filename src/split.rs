@@ -13,6 +13,7 @@ use crate::clock::Stopwatch;
 use crate::error::{Error, Result};
 use crate::gpu::{Gpu, Output, Report, Want, complete, start};
 use crate::host::HostVec;
+use crate::ops::Op;
 
 /// A part is not made smaller than so many rows and columns: a device that has no room for that has none.
 const LEAST: u32 = 64;
@@ -46,7 +47,8 @@ impl Block {
 /// The product in parts, after `error` said that the whole does not fit; that error if parts do not either, or cannot be made.
 pub(crate) async fn in_parts(gpu: &Gpu, call: &Call<'_>, opened: &Arc<Opened>, want: Want, error: Box<Error>) -> Result<Report<Output>> {
     let clock = Stopwatch::start();
-    let (m, n) = call.op.shape();
+    let Op::Matmul(problem) = &call.op;
+    let (m, n) = (u64::from(problem.m), u64::from(problem.n));
     let whole = Block { rows: 0..m as u32, columns: 0..n as u32 };
     let (Some(halves), true) = (whole.halves(), !want.keep && call.part(0..1, 0..1).is_some()) else { return Err(error) };
     // The first one last.

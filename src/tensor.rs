@@ -1,4 +1,4 @@
-//! A matrix that stays on the device.
+//! An array that stays on the device.
 
 use std::sync::Arc;
 
@@ -10,81 +10,122 @@ use crate::info::BackendId;
 #[cfg(not(target_arch = "wasm32"))]
 use crate::profile::{Operation, Profiler};
 
-/// A row-major f32 matrix on the device, used in any number of products. Clones share the memory; it is given back with the last of
-/// them.
+/// An f32 array on the device, row-major, used in any number of products: a matrix, or a batch of them. Clones share the memory; it is given
+/// back with the last of them.
 #[derive(Clone)]
-pub struct Tensor(Arc<Inner>);
+pub struct Tensor {
+    shape: Arc<[u64]>,
+    values: Arc<Values>,
+}
 
-struct Inner {
-    rows: u64,
-    columns: u64,
+struct Values {
     buffer: Buffer,
     home: Arc<Opened>,
     #[cfg(not(target_arch = "wasm32"))]
     profiler: Option<Arc<Profiler>>,
 }
 
+/// How many elements an array of that shape has.
+pub(crate) fn elements(shape: &[u64]) -> u64 {
+    shape.iter().fold(1, |product, &size| product.saturating_mul(size))
+}
+
+/// Refuses an array of another length than its shape says.
+pub(crate) fn check_length(argument: &'static str, length: u64, shape: &[u64]) -> Result<()> {
+    let expected = elements(shape);
+    if length == expected {
+        return Ok(());
+    }
+    Err(Box::new(Error::LengthMismatch { argument, length, expected, formula: joined(shape, " · ") }))
+}
+
+/// The sizes with something between them.
+pub(crate) fn joined(shape: &[u64], between: &str) -> String {
+    let mut text = String::new();
+    for size in shape {
+        if !text.is_empty() {
+            text += between;
+        }
+        text += &size.to_string();
+    }
+    text
+}
+
 impl Tensor {
-    pub(crate) fn new(rows: u64, columns: u64, buffer: Buffer, home: Arc<Opened>) -> Self {
-        Self(Arc::new(Inner {
-            rows,
-            columns,
+    pub(crate) fn new(shape: Vec<u64>, buffer: Buffer, home: Arc<Opened>) -> Self {
+        let values = Values {
             buffer,
             home,
             #[cfg(not(target_arch = "wasm32"))]
             profiler: None,
-        }))
+        };
+        Self { shape: shape.into(), values: Arc::new(values) }
     }
 
     /// The same, of which nobody has a clone yet, its way to the host profiled where its handle's operations are.
     #[cfg(not(target_arch = "wasm32"))]
     pub(crate) fn watched_by(mut self, profiler: &Arc<Profiler>) -> Self {
-        if let Some(inner) = Arc::get_mut(&mut self.0) {
-            inner.profiler = Some(Arc::clone(profiler));
+        if let Some(values) = Arc::get_mut(&mut self.values) {
+            values.profiler = Some(Arc::clone(profiler));
         }
         self
     }
 
-    /// Rows.
-    pub fn rows(&self) -> u64 {
-        self.0.rows
+    /// The sizes of all dimensions. The last one's elements are neighbours.
+    pub fn shape(&self) -> &[u64] {
+        &self.shape
     }
 
-    /// Columns.
+    /// Rows of all matrices together: the elements, counted in rows of [`columns`](Self::columns).
+    pub fn rows(&self) -> u64 {
+        self.shape.split_last().map_or(1, |(_, others)| elements(others))
+    }
+
+    /// The last dimension's size.
     pub fn columns(&self) -> u64 {
-        self.0.columns
+        self.shape.last().copied().unwrap_or(1)
+    }
+
+    /// The same values in another shape, sharing the memory.
+    ///
+    /// # Errors
+    /// [`Error::LengthMismatch`] if that shape has another number of elements.
+    pub fn reshape(&self, shape: &[u64]) -> Result<Self> {
+        check_length("the tensor", elements(&self.shape), shape)?;
+        Ok(Self { shape: shape.into(), values: Arc::clone(&self.values) })
     }
 
     /// Where it is.
     pub fn backend(&self) -> BackendId {
-        self.0.home.info.backend
+        self.values.home.info.backend
     }
 
-    /// Copies the matrix back, row-major.
+    /// Copies the values back, row-major.
     ///
     /// # Errors
     /// [`Error::DeviceLost`] if the device is gone, and the values with it.
     pub async fn to_host(&self) -> Result<HostVec> {
-        let Inner { rows, columns, buffer, home, .. } = &*self.0;
+        let Values { buffer, home, .. } = &*self.values;
         if let Some(reason) = home.device.lost() {
             return Err(Box::new(Error::DeviceLost { reason }));
         }
         #[cfg(not(target_arch = "wasm32"))]
         let clock = crate::clock::Stopwatch::start();
-        let values = home.device.download(buffer, rows * columns).await?;
+        let values = home.device.download(buffer, elements(&self.shape)).await?;
         #[cfg(not(target_arch = "wasm32"))]
-        if let Some(profiler) = self.0.profiler.as_ref().filter(|profiler| profiler.is_on()) {
-            profiler.add(Operation::of_download((*rows, *columns), &home.info, clock.ms()));
+        if let Some(profiler) = self.values.profiler.as_ref().filter(|profiler| profiler.is_on()) {
+            profiler.add(Operation::of_download((self.rows(), self.columns()), &home.info, clock.ms()));
         }
         Ok(values)
     }
 
     /// The memory, if it is on that device.
     pub(crate) fn buffer_on(&self, opened: &Opened) -> Result<&Buffer> {
-        if std::ptr::eq(&*self.0.home, opened) {
-            return Ok(&self.0.buffer);
+        let Values { buffer, home, .. } = &*self.values;
+        if std::ptr::eq(&**home, opened) {
+            return Ok(buffer);
         }
-        Err(match self.0.home.device.lost() {
+        Err(match home.device.lost() {
             Some(reason) => {
                 Box::new(Error::DeviceLost { reason: format!("a tensor's values went with it ({reason}); make the tensor anew") })
             }
@@ -99,6 +140,6 @@ impl Tensor {
 
 impl std::fmt::Debug for Tensor {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Tensor {} × {} on {}", self.0.rows, self.0.columns, self.0.home.info.backend)
+        write!(f, "Tensor {:?} on {}", self.shape, self.values.home.info.backend)
     }
 }

@@ -2,18 +2,26 @@
 //!
 //! A sum of k products in floating point, in any order and with or without fused multiply-add, is within γ_k·Σ|a||b| of the exact sum, where
 //! γ_k = k·u / (1 − k·u) and u = 2⁻²⁴ for f32 (Higham, "Accuracy and Stability of Numerical Algorithms", 2nd ed., 2002, section
-//! 3.5). Scaling by α and adding β·C round three times more. A GPU may also flush subnormal numbers to zero, at most the smallest
+//! 3.5). Scaling by α and adding β·C round three times more, a bias once. A GPU may also flush subnormal numbers to zero, at most the smallest
 //! normal number for each term. So an element is right if
 //!
 //! ```text
-//! |c − exact| ≤ γ_{k+r}·(|α|·(|A||B|) + |β·C|) + (k + r)·2⁻¹²⁶      r = 0 without α and β, else 3
+//! |c − exact| ≤ γ_{k+r}·(|α|·(|A||B|) + |β·C| + |bias|) + (k + r)·2⁻¹²⁶      r = 0 without α and β, else 3; with a bias 1 more
+//! ```
+//!
+//! An activation f carries that error on by its steepest slope, at most 1.13, and adds its own. WGSL allows an exponential e⁻ᵗ an error of 3 + 2·|t|
+//! units in the last place, and the few operations around it make less than 16, so with t what the exponential is taken of
+//!
+//! ```text
+//! |f(c) − f(exact)| ≤ slope·bound + (16 + 4·|t|)·2⁻²³·|f(exact)| + 2⁻¹¹⁸      the last where the exponential overflows; ReLU adds nothing
 //! ```
 //!
 //! The exact product is computed in f64, whose own error of about k·2⁻⁵³ does not count beside that. An element whose exact value
 //! is infinite or NaN must be the same; one whose bound overflows cannot be judged and passes.
 
+use crate::call::Operand;
 use crate::error::{Error, Result};
-use crate::ops::matmul::{Matmul, Problem};
+use crate::ops::matmul::{Activation, Matmul, Problem};
 
 /// Unit roundoff of f32.
 const UNIT: f64 = 1.0 / (1u64 << 24) as f64;
@@ -29,18 +37,28 @@ pub fn gamma(k: u64) -> f64 {
 pub struct Tolerance {
     relative: f64,
     absolute: f64,
+    activation: Option<Activation>,
 }
 
 impl Tolerance {
     pub(crate) fn of(problem: &Problem) -> Self {
         let plain = problem.alpha == 1.0 && problem.c.is_none();
-        let roundings = u64::from(problem.k) + if plain { 0 } else { 3 };
-        Self { relative: gamma(roundings), absolute: roundings as f64 * f64::from(f32::MIN_POSITIVE) }
+        let roundings = u64::from(problem.k) + if plain { 0 } else { 3 } + u64::from(problem.bias);
+        let absolute = roundings as f64 * f64::from(f32::MIN_POSITIVE);
+        Self { relative: gamma(roundings), absolute, activation: problem.activation }
     }
 
-    /// The largest error that counts as right.
-    pub fn bound(&self, magnitude: f64) -> f64 {
-        self.relative * magnitude + self.absolute
+    /// An element, from what it is before its activation, and the largest error that counts as right.
+    pub(crate) fn finish(&self, before: f64, magnitude: f64) -> (f64, f64) {
+        let bound = self.relative * magnitude + self.absolute;
+        let Some(activation) = self.activation else { return (before, bound) };
+        let (slope, units) = match activation {
+            Activation::Relu => (1.0, 0.0),
+            _ => (1.13, 16.0 + 4.0 * activation.gate(before).abs().min(200.0)),
+        };
+        let value = activation.apply(before);
+        let own = if units > 0.0 { units * 2.0 * UNIT * value.abs() + 2f64.powi(-118) } else { 0.0 };
+        (value, slope * bound + own)
     }
 }
 
@@ -118,27 +136,41 @@ impl Reference {
         let (b_row, b_column) = step(problem.b.stride, problem.transpose_b);
         let (alpha, beta) = (f64::from(problem.alpha), f64::from(problem.beta));
         let tolerance = Tolerance::of(&problem);
-        let mut reference = Self { exact: Vec::with_capacity(m * n), bounds: Vec::with_capacity(m * n) };
+        let bias = match &op.bias {
+            None => Vec::new(),
+            Some(Operand::Host(values)) => values.to_vec(),
+            Some(Operand::Tensor(_)) => {
+                let (argument, found) = ("bias".to_owned(), "a tensor".to_owned());
+                return Err(Box::new(Error::InvalidType { argument, expected: "values on the host, to be judged by", found }));
+            }
+        };
+        let elements = problem.elements() as usize;
+        let mut reference = Self { exact: Vec::with_capacity(elements), bounds: Vec::with_capacity(elements) };
         let (mut sums, mut magnitudes) = (vec![0.0f64; n], vec![0.0f64; n]);
-        for i in 0..m {
+        let rows = (0..problem.batch.count()).flat_map(|item| (0..m).map(move |i| (item, i)));
+        for (item, i) in rows {
+            let [a_start, b_start, c_start] = problem.batch.starts(item).map(|start| start as usize);
             sums.fill(0.0);
             magnitudes.fill(0.0);
             for p in 0..k {
-                let x = f64::from(a[i * a_row + p * a_column]);
+                let x = f64::from(a[a_start + i * a_row + p * a_column]);
                 for j in 0..n {
-                    let term = x * f64::from(b[p * b_row + j * b_column]);
+                    let term = x * f64::from(b[b_start + p * b_row + j * b_column]);
                     sums[j] += term;
                     magnitudes[j] += term.abs();
                 }
             }
             for j in 0..n {
                 let added = match problem.c {
-                    Some(stored) => beta * f64::from(c[i * stored.stride as usize + j]),
+                    Some(stored) => beta * f64::from(c[c_start + i * stored.stride as usize + j]),
                     None => 0.0,
                 };
                 let product = if k == 0 { 0.0 } else { alpha * sums[j] };
-                reference.exact.push(product + added);
-                reference.bounds.push(tolerance.bound((alpha * magnitudes[j]).abs() + added.abs()));
+                let biased = bias.get(j).map_or(0.0, |&x| f64::from(x));
+                let magnitude = (alpha * magnitudes[j]).abs() + added.abs() + biased.abs();
+                let (exact, bound) = tolerance.finish(product + added + biased, magnitude);
+                reference.exact.push(exact);
+                reference.bounds.push(bound);
             }
         }
         Ok(reference)
@@ -151,7 +183,12 @@ impl Reference {
     pub fn check(&self, result: &[f32]) -> Result<Verdict> {
         let (length, expected) = (result.len() as u64, self.exact.len() as u64);
         if length != expected {
-            return Err(Box::new(Error::LengthMismatch { argument: "result", length, expected, formula: "m · n".to_owned() }));
+            return Err(Box::new(Error::LengthMismatch {
+                argument: "result",
+                length,
+                expected,
+                formula: "the elements of all products".to_owned(),
+            }));
         }
         let mut verdict = Verdict::default();
         for ((&value, &exact), &bound) in result.iter().zip(&self.exact).zip(&self.bounds) {

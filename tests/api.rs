@@ -3,7 +3,7 @@
 
 mod cases;
 
-use lapidary::{BackendId, Choice, DeviceInfo, DeviceKind, Error, Gpu, Matmul, Options, Selector, Standing, random};
+use lapidary::{Activation, BackendId, Choice, DeviceInfo, DeviceKind, Error, Gpu, Matmul, Options, Selector, Standing, random};
 
 fn cpu() -> Gpu {
     Gpu::open_blocking(Options::only(BackendId::Simd)).expect("the CPU is always there")
@@ -338,4 +338,75 @@ fn a_benchmark_gives_times() {
     assert_eq!((done.samples_ms.len(), done.backend), (5, BackendId::Simd));
     // What holds up the shorter of two runs makes a sample of nothing, but not five times over.
     assert!(done.samples_ms.iter().any(|&ms| ms > 0.0), "{:?}", done.samples_ms);
+}
+
+#[test]
+fn batches_have_the_shapes_that_numpy_gives_them() {
+    let shape = |a: &[u64], b: &[u64]| Matmul::of(a, b).map(|op| op.shape().unwrap()).map_err(|error| error.to_string());
+    assert_eq!(shape(&[2, 3], &[3, 4]), Ok(vec![2, 4]));
+    assert_eq!(shape(&[7, 1, 2, 3], &[5, 3, 4]), Ok(vec![7, 5, 2, 4]));
+    assert_eq!(shape(&[3], &[3, 4]), Ok(vec![4]));
+    assert_eq!(shape(&[6, 2, 3], &[3]), Ok(vec![6, 2]));
+    assert_eq!(shape(&[3], &[3]), Ok(vec![]));
+    assert!(shape(&[2, 3], &[4, 5]).unwrap_err().contains("the shape of b is [4, 5], but it must be one of 3 rows, since a is [2, 3]"));
+    assert!(shape(&[2, 2, 3], &[5, 3, 4]).unwrap_err().contains("the batch of b is [5], but it must be one that goes with [2] of a"));
+    assert!(shape(&[], &[3]).unwrap_err().contains("the shape of a is []"));
+    for gpu in all() {
+        let values = random::matrix(2 * 3 * 4 * 5, 1);
+        let a = gpu.tensor_blocking(&values, 6, 20).unwrap().reshape(&[2, 3, 4, 5]).unwrap();
+        assert_eq!((a.shape(), a.rows(), a.columns()), (&[2, 3, 4, 5][..], 24, 5));
+        let x = gpu.tensor_blocking(&[1.0, 2.0, 3.0, 4.0, 5.0], 5, 1).unwrap().reshape(&[5]).unwrap();
+        let kept = pollster::block_on(gpu.matmul_tensor(&a, &x, &Matmul::of(a.shape(), x.shape()).unwrap())).unwrap();
+        assert_eq!(kept.shape(), [2, 3, 4]);
+        let expected = gpu.matmul_blocking(&values, &x, &Matmul::new(24, 5, 1)).unwrap();
+        assert_eq!(kept.to_vec_blocking().unwrap(), expected);
+        let error = a.reshape(&[7, 3]).unwrap_err().to_string();
+        assert_eq!(error, "the tensor has 120 elements, but 7 · 3 = 21 are needed");
+        drop(a);
+        assert_eq!(kept.reshape(&[24]).unwrap().to_vec_blocking().unwrap(), expected);
+    }
+}
+
+#[test]
+fn lengths_of_batches_are_told_with_their_numbers() {
+    let gpu = cpu();
+    let (a, b) = ([1.0; 12], [1.0; 6]);
+    let said = |op: Matmul<'_>| gpu.matmul_blocking(&a, &b, &op).unwrap_err().to_string();
+    let op = |count| Matmul::new(2, 3, 2).batch(count);
+    assert_eq!(said(op(2)), "b has 6 elements, but 2 · 3 · 2 = 12 are needed");
+    assert_eq!(said(op(3).stride_b(0)), "a has 12 elements, but 3 · 2 · 3 = 18 are needed");
+    assert_eq!(said(op(2).stride_a(7).stride_b(0)), "a has 12 elements, but at least 7 + (2 - 1) · 3 + 3 = 13 are needed");
+    assert_eq!(gpu.matmul_blocking(&a, &b, &op(2).stride_b(0)).unwrap(), [3.0; 8]);
+    assert_eq!(gpu.matmul_blocking(&a, &b, &op(2).stride_b(0).stride_a(1)).unwrap(), [3.0; 8]);
+    assert_eq!(gpu.matmul_blocking(&[], &[], &op(0)).unwrap(), [0.0; 0]);
+    let error = gpu.matmul_blocking(&a, &b, &op(1 << 33).stride_a(0).stride_b(0)).unwrap_err();
+    assert_eq!(error.code(), "invalid_dimension");
+    let error = gpu.matmul_blocking(&a, &b, &op(1 << 31).stride_a(0).stride_b(0)).unwrap_err();
+    assert_eq!(error.code(), "limit_exceeded");
+}
+
+#[test]
+fn a_bias_and_an_activation_follow_the_sum() {
+    for gpu in all() {
+        let (a, b) = ([1.0, 2.0, -3.0, -4.0], [1.0, 0.0, 0.0, 1.0]);
+        let op = Matmul::new(2, 2, 2).plus(1.0, &[10.0, 0.0, 0.0, 0.0]).bias(&[-2.0, 3.0]);
+        assert_eq!(gpu.matmul_blocking(&a, &b, &op).unwrap(), [9.0, 5.0, -5.0, -1.0]);
+        let op = op.activation(Activation::Relu);
+        assert_eq!(gpu.matmul_blocking(&a, &b, &op).unwrap(), [9.0, 5.0, 0.0, 0.0]);
+        let nan = gpu.matmul_blocking(&[f32::NAN], &[1.0], &Matmul::new(1, 1, 1).activation(Activation::Relu)).unwrap();
+        assert!(nan[0].is_nan(), "{nan:?}");
+        let far = Matmul::new(1, 1, 1).activation(Activation::Sigmoid);
+        assert_eq!(gpu.matmul_blocking(&[-1e30], &[1.0], &far).unwrap(), [0.0]);
+        assert_eq!(gpu.matmul_blocking(&[1e30], &[1.0], &far).unwrap(), [1.0]);
+        // All of it on the device.
+        let of = |values: &[f32], columns: u64| gpu.tensor_blocking(values, values.len() as u64 / columns, columns).unwrap();
+        let (x, y, c, bias) = (of(&a, 2), of(&b, 2), of(&[10.0, 0.0, 0.0, 0.0], 2), of(&[-2.0, 3.0], 2));
+        let op = Matmul::new(2, 2, 2).plus(1.0, &c).bias(&bias).activation(Activation::Relu);
+        let kept = pollster::block_on(gpu.matmul_tensor(&x, &y, &op)).unwrap();
+        let again = pollster::block_on(gpu.matmul_tensor(&kept, &y, &op)).unwrap();
+        assert_eq!(kept.to_vec_blocking().unwrap(), [9.0, 5.0, 0.0, 0.0]);
+        assert_eq!(again.to_vec_blocking().unwrap(), [17.0, 8.0, 0.0, 3.0]);
+        let error = gpu.matmul_blocking(&a, &b, &Matmul::new(2, 2, 2).bias(&[1.0])).unwrap_err();
+        assert_eq!(error.to_string(), "bias has 1 elements, but n = 2 are needed");
+    }
 }

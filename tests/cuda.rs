@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-use lapidary::compute::{Access, Buffer, Kernel, KernelDefinition, Memory};
+use lapidary::compute::{Access, Buffer, Kernel, KernelDefinition, Language, Memory};
 use lapidary::{BackendId, Error, Gpu, Matmul, Options, Standing, random};
 
 const CHILD: &str = "STAND_IN_CHILD";
@@ -228,6 +228,28 @@ fn streams_that_share_memory_wait_for_each_other() {
             }
             assert_eq!((b.read_blocking::<f32>(0, 64).unwrap(), c.read_blocking::<f32>(0, 64).unwrap()), (vec![5.0; 64], vec![1.0; 64]));
         }
+    });
+}
+
+#[test]
+fn without_nvrtc_a_kernel_in_cuda_says_what_would_help() {
+    with_driver("without_nvrtc_a_kernel_in_cuda_says_what_would_help", stand_in(), &[], || {
+        let gpu = Gpu::open_blocking(own_kernels()).unwrap();
+        let definition = KernelDefinition::new("saxpy").bindings([Access::Read, Access::ReadWrite]).workgroup([64, 1, 1]).params_bytes(8);
+        match gpu.compile(&definition.clone().cuda(include_str!("compute/saxpy.cu"))) {
+            // Where it is installed it compiles, also for the stand-in.
+            Ok(kernel) => assert_eq!(kernel.language(), Language::Cuda),
+            Err(error) => {
+                assert_eq!(error.code(), "unavailable");
+                let said = error.to_string();
+                assert!(said.contains("NVRTC is missing: libnvrtc.so") && said.contains("give the kernel as PTX"), "{said}");
+            }
+        }
+        let refused = |definition| gpu.compile(&definition).unwrap_err();
+        let error = refused(definition.clone().ptx("nonsense"));
+        assert!(error.code() == "compile" && error.to_string().contains("from PTX"), "{error}");
+        let error = refused(definition.entry("other").ptx(include_str!("compute/saxpy.ptx")));
+        assert!(error.code() == "compile" && error.to_string().contains("there is no entry point other"), "{error}");
     });
 }
 

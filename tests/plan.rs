@@ -6,8 +6,8 @@ use std::path::Path;
 
 use lapidary::Caps;
 use lapidary::kernels::KernelId;
-use lapidary::ops::matmul::{Problem, Stored};
-use lapidary::plan::matmul::{Params, compute, cublaslt, cuda, fragment};
+use lapidary::ops::matmul::{Activation, Batch, Level, Problem, Stored};
+use lapidary::plan::matmul::{FragmentCaps, Params, compute, cublaslt, cuda, fragment};
 use lapidary::plan::tuned::Tuned;
 use lapidary::plan::{Dispatch, Plan, Slot};
 use proptest::prelude::*;
@@ -33,6 +33,9 @@ const LARGE: Caps = Caps {
     ..DEFAULTS
 };
 
+/// What a large GPU has of WebGL2.
+const FRAGMENT: FragmentCaps = FragmentCaps { targets: 8, block_bytes: 1 << 16, alignment_bytes: 256 };
+
 fn problem(m: u32, k: u32, n: u32, transpose_a: bool, transpose_b: bool, reads_c: bool, padding: u64) -> Problem {
     let stored = |swap: bool, rows: u32, columns: u32| {
         let (rows, columns) = if swap { (columns, rows) } else { (rows, columns) };
@@ -43,6 +46,7 @@ fn problem(m: u32, k: u32, n: u32, transpose_a: bool, transpose_b: bool, reads_c
         m,
         k,
         n,
+        batch: Batch::ONE,
         transpose_a,
         transpose_b,
         alpha: 1.0,
@@ -50,7 +54,20 @@ fn problem(m: u32, k: u32, n: u32, transpose_a: bool, transpose_b: bool, reads_c
         a: stored(transpose_a, m, k),
         b: stored(transpose_b, k, n),
         c,
+        bias: false,
+        activation: None,
     }
+}
+
+/// So many of them, in two loops. A bit of `shared` for each loop and operand tells that all items of that loop have the same.
+fn batch(problem: Problem, [outer, inner]: [u32; 2], shared: u8) -> Problem {
+    let rows = |stored: &Stored| u64::from(stored.rows) * stored.stride;
+    let packed = [rows(&problem.a), rows(&problem.b), problem.c.as_ref().map_or(0, rows)];
+    let level = |count: u32, step: u64, first_bit: usize| {
+        let of = |x: usize| if count == 1 || shared >> (first_bit + x) & 1 == 1 { 0 } else { packed[x] * step };
+        Level { count, a: of(0), b: of(1), c: of(2) }
+    };
+    Problem { batch: Batch { outer: level(outer, inner.into(), 0), inner: level(inner, 1, 3) }, ..problem }
 }
 
 /// `LAPIDARY_BLESS=1 cargo test --test plan` writes the files anew.
@@ -72,7 +89,18 @@ fn plans_are_as_written_down() {
         ("cublaslt", cublaslt(&problem(100, 33, 75, false, true, true, 1), &LARGE).map(|plan| plan.expect("it takes that"))),
         ("row", compute(&problem(1, 4096, 4096, false, false, false, 0), &LARGE)),
         ("column", compute(&problem(4096, 300, 1, false, false, true, 0), &LARGE)),
-        ("fragment", fragment(&problem(100, 33, 75, false, true, true, 1), &DEFAULTS)),
+        ("batch", compute(&batch(plain(256, 256, 256), [1, 64], 0), &LARGE)),
+        ("batch-shared-b", compute(&batch(plain(64, 256, 256), [1, 64], 0b10_000), &LARGE)),
+        ("batch-long-k", compute(&batch(plain(32, 4096, 20), [2, 3], 0b10_001), &LARGE)),
+        ("batch-past-the-binding-limit", compute(&batch(plain(2048, 2048, 2048), [2, 5], 0), &DEFAULTS)),
+        ("bias", compute(&Problem { bias: true, activation: Some(Activation::Gelu), ..plain(64, 4096, 1) }, &LARGE)),
+        ("bias-cuda", cuda(&Problem { bias: true, activation: Some(Activation::Relu), ..plain(100, 33, 75) }, &LARGE, 132)),
+        ("batch-cuda", cuda(&batch(plain(256, 256, 256), [1, 64], 0), &LARGE, 132)),
+        ("batch-fragment", fragment(&batch(plain(6, 9, 5), [2, 3], 0b10_001), &DEFAULTS, &FRAGMENT)),
+        ("fragment", fragment(&problem(100, 33, 75, false, true, true, 1), &DEFAULTS, &FRAGMENT)),
+        ("fragment-few-targets", fragment(&plain(512, 512, 512), &DEFAULTS, &FragmentCaps { targets: 4, ..FRAGMENT })),
+        ("fragment-no-blocks", fragment(&plain(512, 512, 512), &DEFAULTS, &FragmentCaps { block_bytes: 0, ..FRAGMENT })),
+        ("fragment-strips", fragment(&problem(100, 3000, 131, true, false, true, 1), &DEFAULTS, &FRAGMENT)),
     ];
     for (name, plan) in cases {
         let text = plan.expect("within limits").to_string();
@@ -94,22 +122,34 @@ fn covers(problem: &Problem, plan: &Plan) -> Result<(), String> {
         if dispatch.kernel.id == KernelId::MatmulSum {
             // All terms of k are in its parts, which the launch before it wrote.
             let start = first_element(dispatch, Slot::Out, p.out_start);
-            written.push((start / u64::from(problem.n), start % u64::from(problem.n), p.m, p.n, dispatch.kernel.constant("ACCUMULATES")));
+            written.push((
+                start / u64::from(problem.n),
+                start % u64::from(problem.n),
+                p.batch * p.m,
+                p.n,
+                dispatch.kernel.constant("ACCUMULATES"),
+            ));
             continue;
         }
-        work += u64::from(p.m) * u64::from(p.k.max(1)) * u64::from(p.n);
+        work += u64::from(p.batch) * u64::from(p.m) * u64::from(p.k.max(1)) * u64::from(p.n);
         if dispatch.kernel.constant("PARTS") == 1 {
-            let parts = u64::from(dispatch.grid[2]);
+            let parts = u64::from(dispatch.grid[2] / p.batch);
             if !(parts >= 2 && (parts - 1) * u64::from(p.k_part) < p.k.into() && parts * u64::from(p.k_part) >= p.k.into()) {
                 return Err(format!("{parts} parts of {} are not {}", p.k_part, p.k));
             }
             continue;
         }
         let start = first_element(dispatch, Slot::Out, p.out_start);
-        written.push((start / u64::from(problem.n), start % u64::from(problem.n), p.m, p.n, dispatch.kernel.constant("ACCUMULATES")));
+        written.push((
+            start / u64::from(problem.n),
+            start % u64::from(problem.n),
+            p.batch * p.m,
+            p.n,
+            dispatch.kernel.constant("ACCUMULATES"),
+        ));
     }
     let mut reason = String::new();
-    if work != u64::from(problem.m) * u64::from(problem.k.max(1)) * u64::from(problem.n) {
+    if work != problem.batch.count() * u64::from(problem.m) * u64::from(problem.k.max(1)) * u64::from(problem.n) {
         let _ = write!(reason, "work {work}");
     }
     for &(row, column, m, n, accumulates) in &written {
@@ -145,11 +185,11 @@ proptest! {
         ],
         transpose_a: bool, transpose_b: bool, reads_c: bool, padding in 0u64..9,
         max_binding_bytes in 1u64 << 16..1 << 22, max_workgroups_per_dimension in 8u32..200,
+        loops in prop_oneof![Just([1, 1]), [1u32..4, 1u32..9], [1u32..2, 1u32..40]], shared: u8,
     ) {
         let caps = Caps { max_binding_bytes, max_workgroups_per_dimension, ..LARGE };
-        let problem = problem(m, k, n, transpose_a, transpose_b, reads_c, padding);
+        let problem = batch(problem(m, k, n, transpose_a, transpose_b, reads_c, padding), loops, shared);
         let plan = compute(&problem, &caps).unwrap();
-        let out = Stored { rows: m, columns: n, stride: u64::from(n) };
         for dispatch in &plan.dispatches {
             for binding in &dispatch.bindings {
                 prop_assert_eq!(binding.offset_bytes % caps.binding_alignment_bytes, 0);
@@ -159,19 +199,25 @@ proptest! {
                     prop_assert!(binding.offset_bytes == 0 && binding.size_bytes <= plan.scratch_bytes);
                     continue;
                 }
-                let stored = match binding.slot { Slot::A => problem.a, Slot::B => problem.b, Slot::C => problem.c.unwrap(), _ => out };
+                let span = match binding.slot {
+                    Slot::A => problem.a_span(),
+                    Slot::B => problem.b_span(),
+                    Slot::C => problem.c_span(),
+                    _ => problem.elements(),
+                };
                 if k > 0 || matches!(binding.slot, Slot::C | Slot::Out) {
-                    prop_assert!(binding.offset_bytes + binding.size_bytes <= (stored.span() * 4).next_multiple_of(16), "{binding:?} of {stored:?}");
+                    prop_assert!(binding.offset_bytes + binding.size_bytes <= (span * 4).next_multiple_of(16), "{binding:?} of {span}");
                 }
             }
             let [x, y, z] = dispatch.grid;
             let p = params(dispatch);
             prop_assert!(x.max(y).max(z) <= caps.max_workgroups_per_dimension);
             if dispatch.kernel.id == KernelId::MatmulSum {
-                prop_assert!(x * dispatch.kernel.constant("THREADS") * 4 >= p.m * p.lda);
+                prop_assert!(x * dispatch.kernel.constant("THREADS") * 4 >= p.batch * p.m * p.lda);
                 continue;
             }
-            prop_assert!(z == 1 || dispatch.kernel.constant("PARTS") == 1);
+            prop_assert!(z == p.batch || dispatch.kernel.constant("PARTS") == 1 && z % p.batch == 0);
+            prop_assert_eq!(dispatch.kernel.constant("BATCHED"), u32::from(p.batch > 1));
             if dispatch.kernel.id == KernelId::MatmulVector {
                 prop_assert!(p.m == 1 && x * dispatch.kernel.constant("GROUPS") * 4 >= p.n);
                 continue;
@@ -179,8 +225,9 @@ proptest! {
             let (tile_m, tile_n) = (dispatch.kernel.constant("TILE_M"), dispatch.kernel.constant("TILE_N"));
             prop_assert!(x * tile_n >= p.n && y * tile_m >= p.m);
             // Loads of four need starts and strides that are multiples of four.
-            for (vec4, start, stride) in [("A_VEC4", p.a_start, p.lda), ("B_VEC4", p.b_start, p.ldb)] {
-                prop_assert!(dispatch.kernel.constant(vec4) == 0 || (start % 4 == 0 && stride % 4 == 0));
+            let of_a = [p.a_start, p.lda, p.a_outer, p.a_inner];
+            for (vec4, numbers) in [("A_VEC4", of_a), ("B_VEC4", [p.b_start, p.ldb, p.b_outer, p.b_inner])] {
+                prop_assert!(dispatch.kernel.constant(vec4) == 0 || numbers.iter().all(|number| number % 4 == 0));
             }
         }
         prop_assert_eq!(covers(&problem, &plan), Ok(()));
@@ -209,15 +256,15 @@ proptest! {
         match &plan.dispatches[..] {
             [_] => {
                 prop_assert_eq!((product.grid[2], params(product).k_part, plan.scratch_bytes), (1, 0, 0));
-                prop_assert_eq!(slots(product), operands.into_iter().chain(c(2)).chain([(3, Slot::Out)]).collect::<Vec<_>>());
+                prop_assert_eq!(slots(product), operands.into_iter().chain(c(2)).chain([(4, Slot::Out)]).collect::<Vec<_>>());
             }
             [_, sum] => {
                 let (parts, p, s) = (product.grid[2], params(product), params(sum));
                 // Whole steps but for the last one, and none of them empty.
                 prop_assert!(parts >= 2 && p.k_part % product.kernel.constant("TILE_K") == 0, "{}", plan);
                 prop_assert!((parts - 1) * p.k_part < k && parts * p.k_part >= k && p.k == k, "{}", plan);
-                prop_assert_eq!(slots(product), operands.into_iter().chain([(3, Slot::Scratch)]).collect::<Vec<_>>());
-                prop_assert_eq!(slots(sum), [(0, Slot::Scratch)].into_iter().chain(c(1)).chain([(2, Slot::Out)]).collect::<Vec<_>>());
+                prop_assert_eq!(slots(product), operands.into_iter().chain([(4, Slot::Scratch)]).collect::<Vec<_>>());
+                prop_assert_eq!(slots(sum), [(0, Slot::Scratch)].into_iter().chain(c(1)).chain([(3, Slot::Out)]).collect::<Vec<_>>());
                 prop_assert_eq!((s.m, s.k, s.n, s.lda, s.ldo), (m, parts, n, p.ldo, n));
                 prop_assert!(p.ldo % 4 == 0 && p.ldo >= n && plan.scratch_bytes >= u64::from(parts * m * p.ldo) * 4);
                 prop_assert_eq!((p.alpha, p.beta, s.alpha, s.beta), (problem.alpha, problem.beta, 1.0, problem.beta));
@@ -239,6 +286,12 @@ fn what_cublaslt_does_not_take_is_left_to_the_kernel() {
     assert!(takes(&problem(3, 5, 7, false, false, false, 0)));
     assert!(!takes(&problem(3, 0, 7, false, false, true, 0)), "a sum of no terms");
     assert!(!takes(&problem(1 << 31, 1, 1, false, false, false, 0)), "past 31 bits");
+    assert!(
+        takes(&batch(problem(3, 5, 7, false, false, false, 0), [2, 3], 0b10_000)),
+        "B is shared in the inner of two loops, which is then rows"
+    );
+    assert!(!takes(&batch(problem(3, 5, 7, true, false, false, 0), [2, 3], 0b10_001)), "two loops");
+    assert!(!takes(&Problem { bias: true, ..problem(3, 5, 7, false, false, false, 0) }), "a bias");
     assert!(!takes(&problem(0, 5, 7, false, false, false, 0)), "no result");
     let empty = cuda(&problem(0, 5, 7, false, false, false, 0), &Caps::UNLIMITED, 132).unwrap();
     assert_eq!((empty.dispatches.len(), empty.kernel().as_str()), (0, "none"));
@@ -252,7 +305,7 @@ fn a_matrix_past_the_largest_buffer_is_refused_with_both_numbers() {
     assert_eq!(error.code(), "limit_exceeded");
     assert!(error.to_string().contains("324000000") && error.to_string().contains("268435456"), "{error}");
     for (m, k, n, max_texture_size) in [(60_000, 3000, 1, 4096), (16_384, 0, 20_000, 16_384)] {
-        let error = fragment(&problem(m, k, n, false, false, false, 0), &Caps { max_texture_size, ..DEFAULTS }).unwrap_err();
+        let error = fragment(&problem(m, k, n, false, false, false, 0), &Caps { max_texture_size, ..DEFAULTS }, &FRAGMENT).unwrap_err();
         assert_eq!(error.code(), "limit_exceeded");
     }
 }

@@ -3,7 +3,7 @@
 
 use lapidary::Caps;
 use lapidary::kernels::{Kernel, KernelId};
-use lapidary::ops::matmul::{Problem, Stored};
+use lapidary::ops::matmul::{Activation, Batch, Level, Problem, Stored};
 use lapidary::plan::ceiling;
 use lapidary::plan::matmul::compute;
 
@@ -21,8 +21,11 @@ fn variants() -> Vec<Kernel> {
             [[64; 3], [96; 3], [128; 3], [160; 3], [32, 4096, 32], [1, 9000, 7], [7, 9000, 1]],
         ),
     ] {
-        for [m, k, n] in sizes {
-            for bits in 0..32 {
+        let level = |count| Level { count, a: 1 << 10, b: 1 << 12, c: 1 << 14 };
+        let batched = Batch { outer: level(2), inner: level(3) };
+        for ([m, k, n], batch) in sizes.into_iter().flat_map(|size| [(size, Batch::ONE), (size, batched)]) {
+            // Whatever the strides of rows, those of items do the same to a kernel.
+            for bits in 0..if batch == Batch::ONE { 32 } else { 8 } {
                 let yes = |bit: u32| bits >> bit & 1 == 1;
                 let stored = |rows: u32, columns: u32, odd: bool| Stored { rows, columns, stride: u64::from(columns) + u64::from(odd) };
                 let c = yes(2).then(|| stored(m, n, false));
@@ -30,6 +33,7 @@ fn variants() -> Vec<Kernel> {
                     m,
                     k,
                     n,
+                    batch,
                     transpose_a: yes(0),
                     transpose_b: yes(1),
                     alpha: 1.0,
@@ -37,6 +41,8 @@ fn variants() -> Vec<Kernel> {
                     a: if yes(0) { stored(k, m, yes(3)) } else { stored(m, k, yes(3)) },
                     b: if yes(1) { stored(n, k, yes(4)) } else { stored(k, n, yes(4)) },
                     c,
+                    bias: yes(0) != yes(2),
+                    activation: Activation::ALL.get((bits as usize + m as usize) % 7).copied(),
                 };
                 for dispatch in compute(&problem, &caps).expect("within limits").dispatches {
                     if !kernels.contains(&dispatch.kernel) {
@@ -74,6 +80,7 @@ fn every_variant_validates() {
         let bound =
             module.global_variables.iter().filter_map(|(_, variable)| variable.binding).map(|binding| binding.binding).collect::<Vec<_>>();
         assert_eq!(bound.contains(&4), kernel.constant("READS_C") == 1);
+        assert_eq!(bound.contains(&5), kernel.constant("READS_BIAS") == 1);
     }
 }
 

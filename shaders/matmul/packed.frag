@@ -2,17 +2,24 @@
 //
 // A fragment computes a block of ROWS x 4 elements of C, and each row of the block goes to a target of its own. The blocks, counted
 // row by row, lie in the targets line by line; so target r, read from its first texel on, is rows r, r + ROWS, r + 2 ROWS, … of C,
-// each padded to whole texels. Four steps of k cost a fetch for each of four texels of B and ROWS or four of A, for ROWS * 16
+// each padded to ldo elements. Four steps of k cost a fetch for each of four texels of B and ROWS or four of A, for ROWS * 16
 // multiplications.
 //
 // A, B and C are textures that hold the matrix as it is stored: four consecutive elements a texel, in lines of 2^*_log2 texels.
 //
+//   BLOCKS       if not 0, A is no texture: a drawing computes a strip of ROWS rows, and A's part in them lies in so many uniform blocks
+//                of VECS vectors, as strips.frag tells. All fragments read the same of it at once, so only B is fetched.
+//   LOOPS        BLOCKS, but at least 1: loops over k, one behind the other.
 //   TRANSPOSE_A  A is stored k x m, not m x k.
 //   TRANSPOSE_B  B is stored n x k, not k x n.
 //   READS_C      beta is not 0: C is read.
+//   READS_BIAS   a fourth texture holds what is added to each row; BIAS_STEP is 0 if it is a single number.
+//   ACTIVATION   as in store.wgsl.
 //   *_VEC4       rows start at multiples of 4 elements. If not, four elements of a row lie in two texels and are joined. Where
 //                a row runs along k, the second of them is the next step's first, and is fetched once.
-//   ROWS         1 or 2 only if m is no more.
+//   ROWS         1 or 2 only if m is no more, or in a batch.
+//   BATCHED      params.batch products, as in store.wgsl; m is a multiple of ROWS, so that a block belongs to one of them. Their results
+//                lie one below the other, as one matrix does.
 //
 // What lies outside in k counts as zero by selection, never by multiplication, so that a NaN there cannot spread. Elements outside
 // in m and n are computed from whatever lies there, and nobody reads them. A fetch outside a texture is defined in WebGL.
@@ -23,35 +30,54 @@ precision highp float;
 precision highp int;
 precision highp sampler2D;
 
+//# if BLOCKS
+//# for i in BLOCKS
+layout(std140) uniform Block$i { vec4 strip_$i[VECS]; };
+//# end
+//# else
 uniform sampler2D a;
+//# end
 uniform sampler2D b;
 //# if READS_C
 uniform sampler2D c;
 //# end
+//# if READS_BIAS
+uniform sampler2D bias;
+//# end
 
 // Params of plan/matmul.rs, and what the backend adds to them.
-uniform uint params[21];
+uniform uint params[33];
 #define m params[0]
 #define k params[1]
 #define n params[2]
 #define lda params[3]
 #define ldb params[4]
 #define ldc params[5]
+#define ldo params[6]
 #define alpha uintBitsToFloat(params[11])
 #define beta uintBitsToFloat(params[12])
-#define out_log2 params[14]
-#define a_log2 params[15]
-#define a_mask params[16]
-#define b_log2 params[17]
-#define b_mask params[18]
-#define c_log2 params[19]
-#define c_mask params[20]
+#define batch params[14]
+#define inner params[15]
+#define outer_steps uvec3(params[16], params[17], params[18])
+#define inner_steps uvec3(params[19], params[20], params[21])
+#define out_width params[24]
+#define a_log2 params[25]
+#define a_mask params[26]
+#define b_log2 params[27]
+#define b_mask params[28]
+#define c_log2 params[29]
+#define c_mask params[30]
+#define bias_log2 params[31]
+#define bias_mask params[32]
 
 //# for r in ROWS
 layout(location = $r) out vec4 row_$r;
 //# end
 
+//# if BLOCKS
+//# else
 vec4 a_texel(uint i) { return texelFetch(a, ivec2(i & a_mask, i >> a_log2), 0); }
+//# end
 vec4 b_texel(uint i) { return texelFetch(b, ivec2(i & b_mask, i >> b_log2), 0); }
 
 // Four elements of two neighbouring texels, from the one at `start` on.
@@ -59,24 +85,54 @@ vec4 join(vec4 x, vec4 y, uint start) {
   return start < 2u ? (start == 0u ? x : vec4(x.yzw, y.x)) : (start == 2u ? vec4(x.zw, y.xy) : vec4(x.w, y.xyz));
 }
 
+//# if ACTIVATION
+vec4 activate(vec4 x) {
+#if ACTIVATION == 1
+  // A NaN is no less than zero, and stays.
+  return mix(x, vec4(0.0), lessThan(x, vec4(0.0)));
+#elif ACTIVATION == 2
+  return x / (1.0 + exp(-x * (1.59576912 + 0.0713548163 * x * x)));
+#elif ACTIVATION == 3
+  return 1.0 / (1.0 + exp(-x));
+#elif ACTIVATION == 5
+  return x / (1.0 + exp(-x));
+#else
+  // tanh: near zero by its series, where the other way would lose digits.
+  vec4 e = exp(-2.0 * abs(x));
+  vec4 s = x * x;
+  vec4 near = x * (1.0 + s * (-0.333333333 + s * (0.133333333 - s * 0.0539682540)));
+  return mix(sign(x) * (1.0 - e) / (1.0 + e), near, lessThan(abs(x), vec4(0.125)));
+#endif
+}
+//# end
+
 void main() {
-  uint block = (uint(gl_FragCoord.y) << out_log2) + uint(gl_FragCoord.x);
-  uint blocks = (n + 3u) / 4u;
-  uint row = block / blocks * uint(ROWS);
-  uint column = block % blocks * 4u;
+  uint block = uint(gl_FragCoord.y) * out_width + uint(gl_FragCoord.x);
+  uint row = block / (ldo / 4u) * uint(ROWS);
+  uint column = block % (ldo / 4u) * 4u;
+//# if BATCHED
+  uint item = row / m;
+  if (item >= batch) discard;
+  row %= m;
+  uvec3 start = item / inner * outer_steps + item % inner * inner_steps;
+//# else
   if (row >= m) discard;
+  uvec3 start = uvec3(0u);
+//# end
 
   // The texels of the first step of k, and in them the element at which it begins: of each stored row along k, or of each of four rows
   // across it.
+//# if BLOCKS
+//# else
 //# if TRANSPOSE_A
 //# for p in 4
-  uint a_at_$p = $pu * lda + row;
+  uint a_at_$p = start.x + $pu * lda + row;
   uint a_start_$p = a_at_$p & 3u;
   a_at_$p >>= 2u;
 //# end
 //# else
 //# for r in ROWS
-  uint a_at_$r = min(row + $ru, m - 1u) * lda;
+  uint a_at_$r = start.x + min(row + $ru, m - 1u) * lda;
   uint a_start_$r = a_at_$r & 3u;
   a_at_$r >>= 2u;
 //# if A_VEC4
@@ -85,9 +141,10 @@ void main() {
 //# end
 //# end
 //# end
+//# end
 //# if TRANSPOSE_B
 //# for j in 4
-  uint b_at_$j = min(column + $ju, n - 1u) * ldb;
+  uint b_at_$j = start.y + min(column + $ju, n - 1u) * ldb;
   uint b_start_$j = b_at_$j & 3u;
   b_at_$j >>= 2u;
 //# if B_VEC4
@@ -97,7 +154,7 @@ void main() {
 //# end
 //# else
 //# for p in 4
-  uint b_at_$p = $pu * ldb + column;
+  uint b_at_$p = start.y + $pu * ldb + column;
   uint b_start_$p = b_at_$p & 3u;
   b_at_$p >>= 2u;
 //# end
@@ -106,7 +163,16 @@ void main() {
 //# for r in ROWS
   vec4 sum_$r = vec4(0.0);
 //# end
-  for (uint k0 = 0u; k0 < k; k0 += 4u) {
+  uint k0 = 0u;
+//# for i in LOOPS
+//# if BLOCKS
+  uint k_end_$i = min(k, uint(VECS) * 4u / uint(ROWS) * ($iu + 1u));
+  for (int at = 0; k0 < k_end_$i; at += ROWS, k0 += 4u) {
+//# for r in ROWS
+    vec4 a_$r = strip_$i[at + $r];
+//# end
+//# else
+  for (; k0 < k; k0 += 4u) {
 //# if TRANSPOSE_A
 //# for p in 4
     vec4 a_$p = a_texel(a_at_$p);
@@ -126,6 +192,7 @@ void main() {
     vec4 a_first_$r = a_next_$r;
     a_next_$r = a_texel(a_at_$r);
     vec4 a_$r = join(a_first_$r, a_next_$r, a_start_$r);
+//# end
 //# end
 //# end
 //# end
@@ -178,17 +245,28 @@ void main() {
 //# end
 //# end
   }
+//# end
 
 //# for r in ROWS
   // An empty sum stays 0 whatever alpha is.
   row_$r = k == 0u ? sum_$r : alpha * sum_$r;
 //# if READS_C
-  uint c_at_$r = (row + $ru) * ldc + column;
+  uint c_at_$r = start.z + (row + $ru) * ldc + column;
   uint c_texel_$r = c_at_$r >> 2u;
   vec4 c_first_$r = texelFetch(c, ivec2(c_texel_$r & c_mask, c_texel_$r >> c_log2), 0);
   c_texel_$r += 1u;
   vec4 c_second_$r = texelFetch(c, ivec2(c_texel_$r & c_mask, c_texel_$r >> c_log2), 0);
   row_$r += beta * join(c_first_$r, c_second_$r, c_at_$r & 3u);
+//# end
+//# if READS_BIAS
+//# if BIAS_STEP
+  row_$r += texelFetch(bias, ivec2(column >> 2u & bias_mask, column >> 2u >> bias_log2), 0);
+//# else
+  row_$r += texelFetch(bias, ivec2(0), 0).x;
+//# end
+//# end
+//# if ACTIVATION
+  row_$r = activate(row_$r);
 //# end
 //# end
 }

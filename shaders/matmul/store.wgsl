@@ -4,9 +4,14 @@
 //   2        out     m x n
 //   3        params
 //   4        c       m x n, only if READS_C
+//   5        bias    n, only if READS_BIAS
 //
 //   READS_C     beta is not 0: C is read.
 //   ACCUMULATES what out holds is added to: a later part of a product split over k for the sake of bindings.
+//   READS_BIAS  bias is added to each row; BIAS_STEP is 0 if it is a single number.
+//   ACTIVATION  the number of a function in src/ops/matmul/activation.rs that is applied in the end, or 0.
+//   BATCHED     z of the grid also counts the products of a batch, params.batch of them. Item i is i / inner in an outer loop and
+//               i % inner in an inner one, and operand x of it starts so many x_outer and x_inner further on.
 //   OUT_VEC4    out's rows start at multiples of 4 elements and n is one, so that vec4s can be stored; otherwise scalars are.
 
 struct Params {
@@ -15,6 +20,10 @@ struct Params {
   a_start: u32, b_start: u32, c_start: u32, out_start: u32,
   alpha: f32, beta: f32,
   k_part: u32,
+  batch: u32, inner: u32,
+  a_outer: u32, b_outer: u32, c_outer: u32,
+  a_inner: u32, b_inner: u32, c_inner: u32,
+  bias_start: u32, activation: u32,
 }
 
 //# if OUT_VEC4
@@ -26,31 +35,89 @@ struct Params {
 //# if READS_C
 @group(0) @binding(4) var<storage, read> c: array<f32>;
 //# end
+//# if READS_BIAS
+@group(0) @binding(5) var<storage, read> bias: array<f32>;
+//# end
 
-// Puts four elements of a row from a column on into one of several matrices. What lies outside is dropped.
-fn store(part: u32, row: u32, column: u32, sum: vec4<f32>) {
+//# if BATCHED
+// Where this invocation's A, B and C start.
+var<private> starts: vec3<u32>;
+//# end
+
+// Takes on what layer z of the grid is to do: an item of a batch, and the part of k that is given.
+fn begin(z: u32) -> u32 {
+//# if BATCHED
+  let item = z % params.batch;
+  starts = vec3<u32>(params.a_start, params.b_start, params.c_start)
+    + item / params.inner * vec3<u32>(params.a_outer, params.b_outer, params.c_outer)
+    + item % params.inner * vec3<u32>(params.a_inner, params.b_inner, params.c_inner);
+  return z / params.batch;
+//# else
+  return z;
+//# end
+}
+
+//# if BATCHED
+fn a_start() -> u32 { return starts.x; }
+fn b_start() -> u32 { return starts.y; }
+fn c_start() -> u32 { return starts.z; }
+//# else
+fn a_start() -> u32 { return params.a_start; }
+fn b_start() -> u32 { return params.b_start; }
+fn c_start() -> u32 { return params.c_start; }
+//# end
+
+//# if ACTIVATION
+fn activate(x: vec4<f32>) -> vec4<f32> {
+  // A NaN is no less than zero, and stays.
+  if (ACTIVATION == 1u) { return select(x, vec4<f32>(), x < vec4<f32>()); }
+  if (ACTIVATION == 2u) { return x / (1.0 + exp(-x * (1.59576912 + 0.0713548163 * x * x))); }
+  if (ACTIVATION == 3u) { return 1.0 / (1.0 + exp(-x)); }
+  if (ACTIVATION == 5u) { return x / (1.0 + exp(-x)); }
+  // tanh: near zero by its series, where the other way would lose digits.
+  let e = exp(-2.0 * abs(x));
+  let y = (1.0 - e) / (1.0 + e);
+  let s = x * x;
+  let near = x * (1.0 + s * (-0.333333333 + s * (0.133333333 - s * 0.0539682540)));
+  return select(select(y, -y, x < vec4<f32>()), near, abs(x) < vec4<f32>(0.125));
+}
+//# end
+
+// Puts four elements of a row from a column on into one of the matrices that lie behind one another in out: items, or parts of all of
+// them. What lies outside is dropped.
+fn store(z: u32, row: u32, column: u32, sum: vec4<f32>) {
   if (row >= params.m || column >= params.n) { return; }
-  let o = params.out_start + (part * params.m + row) * params.ldo + column;
+  let o = params.out_start + (z * params.m + row) * params.ldo + column;
   var v = params.alpha * sum;
 //# if READS_C
-  let i = params.c_start + row * params.ldc + column;
+  let i = c_start() + row * params.ldc + column;
   v.x += params.beta * c[i];
   if (column + 1u < params.n) { v.y += params.beta * c[i + 1u]; }
   if (column + 2u < params.n) { v.z += params.beta * c[i + 2u]; }
   if (column + 3u < params.n) { v.w += params.beta * c[i + 3u]; }
 //# end
-//# if OUT_VEC4
 //# if ACCUMULATES
+//# if OUT_VEC4
   v += out[o / 4u];
+//# else
+//# for r in 4
+  if (column + $ru < params.n) { v[$r] += out[o + $ru]; }
 //# end
+//# end
+//# end
+//# if READS_BIAS
+//# for r in 4
+  v[$r] += bias[params.bias_start + min(column + $ru, params.n - 1u) * BIAS_STEP];
+//# end
+//# end
+//# if ACTIVATION
+  v = activate(v);
+//# end
+//# if OUT_VEC4
   out[o / 4u] = v;
 //# else
 //# for r in 4
-//# if ACCUMULATES
-  if (column + $ru < params.n) { out[o + $ru] += v[$r]; }
-//# else
   if (column + $ru < params.n) { out[o + $ru] = v[$r]; }
-//# end
 //# end
 //# end
 }

@@ -1,7 +1,7 @@
 // The end of a product that was split over k: adds up the parts, always in the same order, and stores the result; the CUDA twin of
 // sum.wgsl. A thread adds up four elements of a row.
 //
-//   parts   params.k matrices of m rows of lda elements, lda a multiple of 4
+//   parts   params.k times the matrices of all items of a batch, each m rows of lda elements, lda a multiple of 4
 
 #include "store.cuh"
 
@@ -10,9 +10,10 @@
 #define BATCH 16
 
 extern "C" __global__ void __launch_bounds__(THREADS) matmul(
-    const float4 *__restrict__ parts, const float *__restrict__ c, float *__restrict__ out, const Params params
+    const float4 *__restrict__ parts, const float *__restrict__ c, const float *__restrict__ bias, float *__restrict__ out,
+    const Params params
 ) {
-    const unsigned across = params.lda / 4, size = params.m * across;
+    const unsigned across = params.lda / 4, size = params.batch * params.m * across;
     const unsigned i = blockIdx.x * THREADS + threadIdx.x;
     if (i >= size) {
         return;
@@ -35,6 +36,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) matmul(
             }
         }
     }
-    const unsigned column = i % across * 4;
-    store(params, c, out, i / across, column, params.n - column, sum);
+    const unsigned row = i / across, column = i % across * 4;
+    const unsigned item = row / params.m;
+    if (c) c += start(params, item, params.c_outer, params.c_inner);
+    store(params, c, bias, out + size_t(item) * params.m * params.ldo, row % params.m, column, params.n - column, sum);
 }

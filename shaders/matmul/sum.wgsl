@@ -1,7 +1,7 @@
 // The end of a product that was split over k: adds up the parts, always in the same order, and stores the result.
 //
 //   binding  name    stored as
-//   0        parts   params.k matrices of m rows of lda elements, lda a multiple of 4
+//   0        parts   params.k times the matrices of all items of a batch, each m rows of lda elements, lda a multiple of 4
 //            and those of store.wgsl
 //
 // An invocation adds up four elements of a row.
@@ -11,7 +11,7 @@
 @compute @workgroup_size(THREADS)
 fn main(@builtin(global_invocation_id) invocation: vec3<u32>) {
   let across = params.lda / 4u;
-  let size = params.m * across;
+  let size = params.batch * params.m * across;
   let i = invocation.x;
   if (i >= size) { return; }
   var sum = vec4<f32>();
@@ -28,5 +28,8 @@ fn main(@builtin(global_invocation_id) invocation: vec3<u32>) {
   for (; part < params.k; part++) {
     sum += parts[part * size + i];
   }
-  store(0u, i / across, i % across * 4u, sum);
+  let row = i / across;
+  let item = row / params.m;
+  begin(item);
+  store(item, row % params.m, i % across * 4u, sum);
 }

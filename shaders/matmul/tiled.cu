@@ -13,8 +13,8 @@
 //   TRANSPOSE_A   A is stored k x m, else m x k.
 //   TRANSPOSE_B   B is stored n x k, else k x n.
 //
-// With params.k_part, layer z of the grid sums over the z-th part of k, which is so long, into the z-th of the matrices in out; sum.cu
-// adds them up.
+// Layers of the grid are the items of a batch. With params.k_part there are so many layers for each part of k, which is so long, and
+// layer z sums into the z-th of the matrices in out; sum.cu adds them up.
 //
 // An operand stored with k along its rows is turned on its way to shared memory, into rows padded against bank conflicts.
 //
@@ -99,7 +99,8 @@ typedef Slice<TRANSPOSE_A ? TILE_K : TILE_M, TRANSPOSE_A ? TILE_M : TILE_K, A_LO
 typedef Slice<TRANSPOSE_B ? TILE_N : TILE_K, TRANSPOSE_B ? TILE_K : TILE_N, B_LOADS> SliceB;
 
 extern "C" __global__ void __launch_bounds__(THREADS) matmul(
-    const float *__restrict__ a, const float *__restrict__ b, const float *__restrict__ c, float *__restrict__ out, const Params params
+    const float *__restrict__ a, const float *__restrict__ b, const float *__restrict__ c, const float *__restrict__ bias,
+    float *__restrict__ out, const Params params
 ) {
     __shared__ __align__(16) float shared[2 * A_SLICE + 2 * B_SLICE];
     float *const a_slices = shared, *const b_slices = shared + 2 * A_SLICE;
@@ -116,11 +117,15 @@ extern "C" __global__ void __launch_bounds__(THREADS) matmul(
     const unsigned row0 = (band * BAND + in_band % band_m) * TILE_M, column0 = in_band / band_m * TILE_N;
     // What is left from there, which cannot overflow as a sum may.
     const unsigned rows = params.m - row0, columns = params.n - column0;
-    const bool vec4 = (params.lda | params.ldb | params.a_start | params.b_start) % 4 == 0;
+    const unsigned steps = params.a_outer | params.b_outer | params.a_inner | params.b_inner;
+    const bool vec4 = (params.lda | params.ldb | params.a_start | params.b_start | steps) % 4 == 0;
     const bool unchecked = vec4 && rows >= TILE_M && columns >= TILE_N;
 
     const size_t lda = params.lda, ldb = params.ldb;
-    const unsigned k0 = blockIdx.z * params.k_part;
+    const unsigned item = blockIdx.z % params.batch, k0 = blockIdx.z / params.batch * params.k_part;
+    a += start(params, item, params.a_outer, params.a_inner);
+    b += start(params, item, params.b_outer, params.b_inner);
+    if (c) c += start(params, item, params.c_outer, params.c_inner);
     const float *a_next = a + params.a_start + (TRANSPOSE_A ? k0 * lda + row0 : row0 * lda + k0);
     const float *b_next = b + params.b_start + (TRANSPOSE_B ? column0 * ldb + k0 : k0 * ldb + column0);
     const size_t a_step = TRANSPOSE_A ? TILE_K * lda : TILE_K, b_step = TRANSPOSE_B ? TILE_K : TILE_K * ldb;
@@ -209,7 +214,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) matmul(
             const unsigned row = i * THREADS_M + at / TILE_N, column = at % TILE_N;
             if (row < rows && column < columns) {
                 const float4 v = *reinterpret_cast<const float4 *>(shared + at);
-                store(params, c, to, row0 + row, column0 + column, columns_stored - column, v);
+                store(params, c, bias, to, row0 + row, column0 + column, columns_stored - column, v);
             }
         }
     }

@@ -16,8 +16,8 @@
 //   1        b       k x n (B_SCATTER = 0) or n x k (B_SCATTER = 1)
 //            and those of store.wgsl
 //
-//   PARTS       k is split: group z sums the terms from z * k_part on, and its sums are the z-th of the matrices in out, which
-//               sum.wgsl adds up.
+//   PARTS       k is split: part p sums the terms from p * k_part on, and sum.wgsl adds the parts up. Of the matrices in out, the first
+//               are part 0 of each item of a batch, then come parts 1, and so on.
 //   STAGES      how many steps' slices workgroup memory holds, 1 or 2; SINGLE is 1 for one.
 //   LOOPS       the innermost loop has UNROLL steps of k in its body; otherwise there is none, and UNROLL is TILE_K. Two stages
 //               want the latter: with a loop they were slower than one.
@@ -106,6 +106,7 @@ fn b_edge(at: u32, place: u32, k: u32, end: u32) -> vec4<f32> {
 
 @compute @workgroup_size(THREADS_N, THREADS_M)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
+  let part = begin(group.z);
   let row0 = group.y * TILE_M;
   let column0 = group.x * TILE_N;
   let lane = thread % 32u;
@@ -130,12 +131,12 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   let a_k_$i = (thread + $iu * THREADS) % (TILE_K / 4u) * 4u;
   let a_across_$i = (thread + $iu * THREADS) / (TILE_K / 4u);
   let a_place_$i = min(row0 + a_across_$i, params.m - 1u);
-  let a_base_$i = params.a_start + a_place_$i * params.lda + a_k_$i;
+  let a_base_$i = a_start() + a_place_$i * params.lda + a_k_$i;
 //# else
   let a_k_$i = (thread + $iu * THREADS) / (TILE_M / 4u);
   let a_across_$i = (thread + $iu * THREADS) % (TILE_M / 4u) * 4u;
   let a_place_$i = min(row0 + a_across_$i, (params.m - 1u) / 4u * 4u);
-  let a_base_$i = params.a_start + a_k_$i * params.lda + a_place_$i;
+  let a_base_$i = a_start() + a_k_$i * params.lda + a_place_$i;
 //# end
 //# end
 //# for i in B_LOADS
@@ -143,12 +144,12 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   let b_k_$i = (thread + $iu * THREADS) % (TILE_K / 4u) * 4u;
   let b_across_$i = (thread + $iu * THREADS) / (TILE_K / 4u);
   let b_place_$i = min(column0 + b_across_$i, params.n - 1u);
-  let b_base_$i = params.b_start + b_place_$i * params.ldb + b_k_$i;
+  let b_base_$i = b_start() + b_place_$i * params.ldb + b_k_$i;
 //# else
   let b_k_$i = (thread + $iu * THREADS) / (TILE_N / 4u);
   let b_across_$i = (thread + $iu * THREADS) % (TILE_N / 4u) * 4u;
   let b_place_$i = min(column0 + b_across_$i, (params.n - 1u) / 4u * 4u);
-  let b_base_$i = params.b_start + b_k_$i * params.ldb + b_place_$i;
+  let b_base_$i = b_start() + b_k_$i * params.ldb + b_place_$i;
 //# end
 //# end
 //# for i in A_GROUPS
@@ -160,7 +161,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
 //# end
 
 //# if PARTS
-  let first = group.z * params.k_part;
+  let first = part * params.k_part;
   let last = min(params.k, first + params.k_part);
 //# else
   let first = 0u;

@@ -31,7 +31,7 @@ var<workgroup> sums: array<vec4<f32>, GROUPS * LANES>;
 
 // Four elements of a line from one on, zero from the end of the line on.
 fn a_four(line: u32, start: u32, end: u32) -> vec4<f32> {
-  let i = params.a_start + line * params.lda + start;
+  let i = a_start() + line * params.lda + start;
 //# if A_VEC4
   if (start >= end) { return vec4<f32>(); }
   return select(vec4<f32>(), a[i / 4u], vec4<u32>(start, start + 1u, start + 2u, start + 3u) < vec4<u32>(end));
@@ -47,11 +47,11 @@ fn a_four(line: u32, start: u32, end: u32) -> vec4<f32> {
 //# if ALONG
 fn x_four(start: u32, end: u32) -> vec4<f32> {
 //# if X_VEC4
-  return select(vec4<f32>(), x[(params.b_start + start) / 4u], vec4<u32>(start, start + 1u, start + 2u, start + 3u) < vec4<u32>(end));
+  return select(vec4<f32>(), x[(b_start() + start) / 4u], vec4<u32>(start, start + 1u, start + 2u, start + 3u) < vec4<u32>(end));
 //# else
   var v = vec4<f32>();
 //# for r in 4
-  if (start + $ru < end) { v[$r] = x[params.b_start + (start + $ru) * params.ldb]; }
+  if (start + $ru < end) { v[$r] = x[b_start() + (start + $ru) * params.ldb]; }
 //# end
   return v;
 //# end
@@ -67,9 +67,10 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   let mine = thread % GROUPS;
   let lane = thread / GROUPS;
 //# end
+  let part = begin(group.z);
   let row = (group.x * GROUPS + mine) * 4u;
 //# if PARTS
-  let first = group.z * params.k_part;
+  let first = part * params.k_part;
   let last = min(params.k, first + params.k_part);
 //# else
   let first = 0u;
@@ -90,7 +91,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   for (var line = first + lane * 4u; line < last; line += LANES * 4u) {
 //# for r in 4
     let line_$r = min(line + $ru, last - 1u);
-    let i_$r = params.b_start + line_$r * params.ldb;
+    let i_$r = b_start() + line_$r * params.ldb;
     let a_$r = select(vec4<f32>(), a_four(line_$r, row, params.n), line + $ru < last);
 //# if X_VEC4
     let x_$r = select(0.0, x[i_$r / 4u][i_$r % 4u], line + $ru < last);

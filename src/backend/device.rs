@@ -86,10 +86,10 @@ macro_rules! backends {
                 }
             }
 
-            fn queue(&self, op: &Op, operands: [Option<&Buffer>; 2]) -> Result<Option<Buffer>> {
+            fn queue(&self, op: &Op, operands: [Option<&Buffer>; 4]) -> Result<Option<Buffer>> {
                 match self {
                     $( $(#[$cfg])? Self::$name(device) => {
-                        let mut own = [None; 2];
+                        let mut own = [None; 4];
                         for (own, operand) in own.iter_mut().zip(operands) {
                             *own = match operand {
                                 None => None,

@@ -18,9 +18,11 @@ pub enum KernelId {
     MatmulVector,
     /// `shaders/matmul/sum.wgsl`, and `sum.cu` for CUDA: the sum of the parts of a product that was split over k.
     MatmulSum,
-    /// `shaders/matmul/packed.frag`: the product by fragment shader, four rows a pass.
+    /// `shaders/matmul/packed.frag`: the product by fragment shader, up to eight rows a pass.
     MatmulPacked,
-    /// `shaders/matmul/unfold.frag`: puts what the last gives into the form of an operand.
+    /// `shaders/matmul/strips.frag`: puts A into the form in which the last reads it from uniform blocks.
+    MatmulStrips,
+    /// `shaders/matmul/unfold.frag`: puts what `packed.frag` gives into the form of an operand.
     MatmulUnfold,
     /// `backend/cpu`: the product on the CPU.
     MatmulCpu,
@@ -43,6 +45,7 @@ impl KernelId {
             Self::MatmulVector => "matmul/vector",
             Self::MatmulSum => "matmul/sum",
             Self::MatmulPacked => "matmul/packed",
+            Self::MatmulStrips => "matmul/strips",
             Self::MatmulUnfold => "matmul/unfold",
             Self::MatmulCpu => "matmul/cpu",
             #[cfg(not(target_arch = "wasm32"))]
@@ -68,6 +71,7 @@ impl KernelId {
             Self::MatmulVector => &[STORE, include_str!(concat!(env!("OUT_DIR"), "/matmul-vector.wgsl"))],
             Self::MatmulSum => &[STORE, include_str!(concat!(env!("OUT_DIR"), "/matmul-sum.wgsl"))],
             Self::MatmulPacked => &[include_str!(concat!(env!("OUT_DIR"), "/matmul-packed.frag"))],
+            Self::MatmulStrips => &[include_str!(concat!(env!("OUT_DIR"), "/matmul-strips.frag"))],
             Self::MatmulUnfold => &[include_str!(concat!(env!("OUT_DIR"), "/matmul-unfold.frag"))],
             Self::MatmulCpu => &[],
             #[cfg(not(target_arch = "wasm32"))]

@@ -1,13 +1,20 @@
 //! The matrix product: C ← α·op(A)·op(B) + β·C in f32, as xGEMM of the BLAS defines it
-//! (Dongarra, Du Croz, Duff, Hammarling, "A set of level 3 basic linear algebra subprograms", 1990), with matrices stored by rows.
+//! (Dongarra, Du Croz, Duff, Hammarling, "A set of level 3 basic linear algebra subprograms", 1990), with matrices stored by rows. Many
+//! products of one shape are a [`Batch`].
 
+mod activation;
+mod batch;
+
+pub use activation::Activation;
+pub use batch::{Batch, Level};
+
+use crate::call::Operand;
 use crate::error::{Error, Result};
-use crate::host::HostSlice;
 
 /// The most elements a matrix may have.
 pub const MAX_ELEMENTS: u64 = 1 << 32;
 
-/// A product to compute: op(A) is m × k, op(B) is k × n, C is m × n.
+/// A product to compute: op(A) is m × k, op(B) is k × n, C is m × n; or a batch of such products.
 ///
 /// With `alpha` = 0 neither A nor B is read, without C neither is C: a NaN in what is not read does not reach the result.
 /// Sums are in f32, in an order that the kernel chooses: each element is within γ_k·(|α|·|A||B|) of the exact one
@@ -23,6 +30,20 @@ pub const MAX_ELEMENTS: u64 = 1 << 32;
 /// assert_eq!(c, [4.0, 5.0, 10.0, 11.0]);
 /// # Ok(()) }
 /// ```
+///
+/// A batch has its matrices one behind the other, or one matrix for all of it:
+///
+/// ```
+/// # fn main() -> lapidary::Result<()> {
+/// # use lapidary::{Gpu, Matmul, Options};
+/// # let gpu = Gpu::open_blocking(Options::default())?;
+/// let a = [1.0, 2.0, 3.0, 4.0]; // two matrices, 1 × 2
+/// let b = [1.0, 1.0]; // 2 × 1
+/// let c = gpu.matmul_blocking(&a, &b, &Matmul::of(&[2, 1, 2], &[2, 1])?)?;
+/// assert_eq!(c, [3.0, 7.0]); // 2 × 1 × 1
+/// assert_eq!(gpu.matmul_blocking(&a, &b, &Matmul::new(1, 2, 1).batch(2).stride_b(0))?, c);
+/// # Ok(()) }
+/// ```
 #[derive(Debug, Clone)]
 pub struct Matmul<'c> {
     /// Rows of op(A) and of C.
@@ -35,16 +56,108 @@ pub struct Matmul<'c> {
     pub(crate) transpose_b: bool,
     pub(crate) alpha: f32,
     pub(crate) beta: f32,
-    pub(crate) c: Option<HostSlice<'c>>,
+    pub(crate) c: Option<Operand<'c>>,
+    pub(crate) bias: Option<Operand<'c>>,
+    pub(crate) activation: Option<Activation>,
     pub(crate) lda: Option<u64>,
     pub(crate) ldb: Option<u64>,
     pub(crate) ldc: Option<u64>,
+    told: batch::Told,
+    /// A or B is a vector, whose dimension the result has not.
+    vectors: [bool; 2],
 }
 
 impl<'c> Matmul<'c> {
     /// C = A·B with A m × k and B k × n.
     pub fn new(m: u64, k: u64, n: u64) -> Self {
-        Self { m, k, n, transpose_a: false, transpose_b: false, alpha: 1.0, beta: 0.0, c: None, lda: None, ldb: None, ldc: None }
+        Self {
+            m,
+            k,
+            n,
+            transpose_a: false,
+            transpose_b: false,
+            alpha: 1.0,
+            beta: 0.0,
+            c: None,
+            bias: None,
+            activation: None,
+            lda: None,
+            ldb: None,
+            ldc: None,
+            told: batch::Told::default(),
+            vectors: [false; 2],
+        }
+    }
+
+    /// The product of arrays of those shapes as NumPy's `matmul` has it: op(A) is … × m × k and op(B) … × k × n, and the dimensions before
+    /// the last two are a batch, each of the same size in both or broadcast where one of them is 1 or missing. A shape of one dimension
+    /// is a vector, a row as A and a column as B; the result then lacks that dimension.
+    ///
+    /// # Errors
+    /// [`Error::InvalidDimension`] if a shape has no dimension, or the shapes do not go together.
+    pub fn of(a: &[u64], b: &[u64]) -> Result<Self> {
+        let (a_batch, m, k) = match *a {
+            [k] => (&[][..], 1, k),
+            [ref batch @ .., m, k] => (batch, m, k),
+            [] => return Err(no_matrix("the shape of a")),
+        };
+        let (b_batch, rows, n) = match *b {
+            [k] => (&[][..], k, 1),
+            [ref batch @ .., k, n] => (batch, k, n),
+            [] => return Err(no_matrix("the shape of b")),
+        };
+        if k != rows {
+            let expected = format!("one of {k} rows, since a is {a:?}");
+            return Err(Box::new(Error::InvalidDimension { name: "the shape of b", value: format!("{b:?}"), expected }));
+        }
+        let told = batch::Told { shapes: [a_batch.to_vec(), b_batch.to_vec()], strides: [None; 3] };
+        told.shape()?;
+        Ok(Self { told, vectors: [a.len() == 1, b.len() == 1], ..Self::new(m, k, n) })
+    }
+
+    /// So many products, the matrices of each operand one behind the other.
+    pub fn batch(mut self, count: u64) -> Self {
+        self.told.shapes = [vec![count], vec![count]];
+        self
+    }
+
+    /// Batch shapes of A and B, which are broadcast, and elements from one item of A, B and C to the next.
+    #[cfg(target_arch = "wasm32")]
+    pub(crate) fn batches(mut self, a: Vec<u64>, b: Vec<u64>, strides: [Option<u64>; 3]) -> Self {
+        self.told = batch::Told { shapes: [a, b], strides };
+        self
+    }
+
+    /// Elements from the start of one A of a batch to the next, if it is not that of packed matrices; 0 if all share one.
+    pub fn stride_a(mut self, elements: u64) -> Self {
+        self.told.strides[0] = Some(elements);
+        self
+    }
+
+    /// The same for B.
+    pub fn stride_b(mut self, elements: u64) -> Self {
+        self.told.strides[1] = Some(elements);
+        self
+    }
+
+    /// The same for the C that is added. The results themselves are packed.
+    pub fn stride_c(mut self, elements: u64) -> Self {
+        self.told.strides[2] = Some(elements);
+        self
+    }
+
+    /// The shape of the result: the batch's dimensions, m and n.
+    ///
+    /// # Errors
+    /// [`Error::InvalidDimension`] if the batches of A and B do not go together.
+    pub fn shape(&self) -> Result<Vec<u64>> {
+        let mut shape = self.told.shape()?;
+        for (size, left_out) in [self.m, self.n].into_iter().zip(self.vectors) {
+            if !left_out {
+                shape.push(size);
+            }
+        }
+        Ok(shape)
     }
 
     /// A is stored k × m.
@@ -66,9 +179,21 @@ impl<'c> Matmul<'c> {
     }
 
     /// Adds β·C, where `c` is m × n. With β = 0 it is not read.
-    pub fn plus(mut self, beta: f32, c: impl Into<HostSlice<'c>>) -> Self {
+    pub fn plus(mut self, beta: f32, c: impl Into<Operand<'c>>) -> Self {
         self.beta = beta;
         self.c = Some(c.into());
+        self
+    }
+
+    /// Adds n numbers to each row of α·op(A)·op(B) + β·C.
+    pub fn bias(mut self, bias: impl Into<Operand<'c>>) -> Self {
+        self.bias = Some(bias.into());
+        self
+    }
+
+    /// Applies a function to each element, after all else.
+    pub fn activation(mut self, activation: Activation) -> Self {
+        self.activation = Some(activation);
         self
     }
 
@@ -96,34 +221,47 @@ impl<'c> Matmul<'c> {
         for (what, rows, columns) in
             [("the number of elements of A", m, k), ("the number of elements of B", k, n), ("the number of elements of the result", m, n)]
         {
-            let elements = u64::from(rows) * u64::from(columns);
-            if elements > MAX_ELEMENTS {
-                return Err(Box::new(Error::LimitExceeded { what, requested: elements, max: MAX_ELEMENTS }));
-            }
+            within(what, u64::from(rows) * u64::from(columns))?;
         }
         let (a_rows, a_columns) = if self.transpose_a { (k, m) } else { (m, k) };
         let (b_rows, b_columns) = if self.transpose_b { (n, k) } else { (k, n) };
-        let a = Stored::check("a", "lda", a_rows, a_columns, self.lda, a_length)?;
-        let b = Stored::check("b", "ldb", b_rows, b_columns, self.ldb, b_length)?;
-        let c = match &self.c {
-            Some(c) => Some(Stored::check("c", "ldc", m, n, self.ldc, c.len())?).filter(|_| self.beta != 0.0),
+        let a = Stored::new("a", "lda", a_rows, a_columns, self.lda)?;
+        let b = Stored::new("b", "ldb", b_rows, b_columns, self.ldb)?;
+        let c = Stored::new("c", "ldc", m, n, self.ldc)?;
+        let packed = |stored: &Stored| u64::from(stored.rows).saturating_mul(stored.stride);
+        let reads_c = self.beta != 0.0 && self.c.is_some();
+        let (batch, [a_items, b_items, c_items]) = self.told.resolve([packed(&a), packed(&b), packed(&c)], self.c.is_some())?;
+        within("the number of elements of the result", batch.count().saturating_mul(u64::from(m) * u64::from(n)))?;
+        let [a_reach, b_reach, c_reach] = batch.reaches();
+        let strides = self.told.strides.map(|stride| stride.is_some());
+        a.check("a", self.lda.is_some() || strides[0], (a_items, a_reach), a_length)?;
+        b.check("b", self.ldb.is_some() || strides[1], (b_items, b_reach), b_length)?;
+        match &self.c {
+            Some(given) => c.check("c", self.ldc.is_some() || strides[2], (c_items, c_reach), given.elements())?,
             None if self.beta != 0.0 => {
                 let expected = "without c it must be 0; pass the m × n matrix to be added as c".to_owned();
                 return Err(Box::new(Error::InvalidOption { option: "beta".to_owned(), value: "not 0".to_owned(), expected }));
             }
-            None => None,
-        };
+            None => {}
+        }
+        if let Some(bias) = &self.bias
+            && bias.elements() != u64::from(n)
+        {
+            let (length, formula) = (bias.elements(), "n".to_owned());
+            return Err(Box::new(Error::LengthMismatch { argument: "bias", length, expected: n.into(), formula }));
+        }
         // With alpha = 0 the product is empty: nothing of A and B is read, whatever it holds.
         let k = if self.alpha == 0.0 { 0 } else { k };
         // And a sum of no terms is 0, whatever scales it.
         let alpha = if k == 0 { 0.0 } else { self.alpha };
         let (transpose_a, transpose_b, beta) = (self.transpose_a, self.transpose_b, self.beta);
-        Ok(Problem { m, k, n, transpose_a, transpose_b, alpha, beta, a, b, c })
+        let (c, bias, activation) = (Some(c).filter(|_| reads_c), self.bias.is_some(), self.activation);
+        Ok(Problem { m, k, n, batch, transpose_a, transpose_b, alpha, beta, a, b, c, bias, activation })
     }
 }
 
-/// A checked product.
-#[derive(Debug, Clone, PartialEq)]
+/// A checked product, or a batch of them.
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Problem {
     /// Rows of the result.
     pub m: u32,
@@ -131,6 +269,8 @@ pub struct Problem {
     pub k: u32,
     /// Columns of the result.
     pub n: u32,
+    /// How many products of that shape, and where their matrices start.
+    pub batch: Batch,
     /// A is stored k × m.
     pub transpose_a: bool,
     /// B is stored n × k.
@@ -139,23 +279,47 @@ pub struct Problem {
     pub alpha: f32,
     /// Scales C.
     pub beta: f32,
-    /// How A is stored.
+    /// How each A is stored.
     pub a: Stored,
-    /// How B is stored.
+    /// How each B is stored.
     pub b: Stored,
-    /// How C is stored, if it is read.
+    /// How each C is stored, if it is read.
     pub c: Option<Stored>,
+    /// Whether n numbers are added to each row.
+    pub bias: bool,
+    /// What is applied to each element in the end.
+    pub activation: Option<Activation>,
 }
 
 impl Problem {
-    /// Elements of the result.
+    /// Elements of the result, all products of a batch together.
     pub fn elements(&self) -> u64 {
-        u64::from(self.m) * u64::from(self.n)
+        u64::from(self.m) * u64::from(self.n) * self.batch.count()
+    }
+
+    /// Multiplications to do.
+    pub fn multiplications(&self) -> u64 {
+        self.elements().saturating_mul(self.k.into())
     }
 
     /// Whether A and B are read at all.
     pub fn reads_operands(&self) -> bool {
         self.k > 0
+    }
+
+    /// Elements from the first of A to the last, all between included.
+    pub fn a_span(&self) -> u64 {
+        self.a.span_of(self.batch.reaches()[0])
+    }
+
+    /// The same of B.
+    pub fn b_span(&self) -> u64 {
+        self.b.span_of(self.batch.reaches()[1])
+    }
+
+    /// The same of C; 0 if it is not read.
+    pub fn c_span(&self) -> u64 {
+        self.c.map_or(0, |c| c.span_of(self.batch.reaches()[2]))
     }
 }
 
@@ -176,34 +340,61 @@ impl Stored {
         if self.rows == 0 || self.columns == 0 { 0 } else { u64::from(self.rows - 1) * self.stride + u64::from(self.columns) }
     }
 
-    fn check(argument: &'static str, stride_name: &'static str, rows: u32, columns: u32, stride: Option<u64>, length: u64) -> Result<Self> {
+    /// The same of many, the last of which starts so far behind the first.
+    fn span_of(&self, reach: u64) -> u64 {
+        match self.span() {
+            0 => 0,
+            span => reach + span,
+        }
+    }
+
+    fn new(argument: &'static str, stride_name: &'static str, rows: u32, columns: u32, stride: Option<u64>) -> Result<Self> {
         let stored = Self { rows, columns, stride: stride.unwrap_or(u64::from(columns)) };
         if stored.stride < u64::from(columns) || stored.stride > MAX_ELEMENTS {
             let expected = format!("a whole number from {columns}, the columns of {argument} as stored, to {MAX_ELEMENTS}");
             return Err(Box::new(Error::InvalidDimension { name: stride_name, value: stored.stride.to_string(), expected }));
         }
-        let expected = stored.span();
-        if expected > MAX_ELEMENTS {
-            return Err(Box::new(Error::LimitExceeded {
-                what: "the number of elements an operand spans",
-                requested: expected,
-                max: MAX_ELEMENTS,
-            }));
-        }
-        // With a stride of its own a matrix may be a window of a larger one; without, the length has to fit.
-        let fits = if stride.is_some() { length >= expected } else { length == expected };
-        if !fits {
-            let formula = match stride {
-                Some(stride) => format!("at least ({rows} - 1) · {stride} + {columns}"),
-                None => format!("{rows} · {columns}"),
-            };
-            return Err(Box::new(Error::LengthMismatch { argument, length, expected, formula }));
-        }
         Ok(stored)
+    }
+
+    /// Checks the length of an operand that has so many such matrices, the last of which starts so far behind the first.
+    fn check(&self, argument: &'static str, is_window: bool, (items, reach): (u64, u64), length: u64) -> Result<()> {
+        let &Self { rows, columns, stride } = self;
+        let span = self.span();
+        let expected = match (items.min(span), is_window) {
+            (0, _) => 0,
+            (_, false) => items.saturating_mul(span),
+            (_, true) => reach.saturating_add(span),
+        };
+        within("the number of elements an operand spans", expected)?;
+        // With a stride of its own a matrix may be a window of a larger one; without, the length has to fit.
+        let fits = if is_window { length >= expected } else { length == expected };
+        if fits {
+            return Ok(());
+        }
+        let of_batch = if items == 1 { String::new() } else { format!("{items} · ") };
+        let formula = match (is_window, reach) {
+            (false, _) => format!("{of_batch}{rows} · {columns}"),
+            (true, 0) => format!("at least ({rows} - 1) · {stride} + {columns}"),
+            (true, _) => format!("at least {reach} + ({rows} - 1) · {stride} + {columns}"),
+        };
+        Err(Box::new(Error::LengthMismatch { argument, length, expected, formula }))
     }
 }
 
 fn dimension(name: &'static str, value: u64) -> Result<u32> {
     u32::try_from(value)
         .map_err(|_| Box::new(Error::InvalidDimension { name, value: value.to_string(), expected: format!("at most {}", u32::MAX) }))
+}
+
+fn within(what: &'static str, elements: u64) -> Result<()> {
+    if elements <= MAX_ELEMENTS {
+        return Ok(());
+    }
+    Err(Box::new(Error::LimitExceeded { what, requested: elements, max: MAX_ELEMENTS }))
+}
+
+fn no_matrix(name: &'static str) -> Box<Error> {
+    let expected = "one of at least one dimension; a single number has none".to_owned();
+    Box::new(Error::InvalidDimension { name, value: "[]".to_owned(), expected })
 }

@@ -13,17 +13,11 @@ pub enum Op {
 }
 
 impl Op {
-    /// Rows and columns of the result.
-    pub fn shape(&self) -> (u64, u64) {
-        match self {
-            Self::Matmul(problem) => (problem.m.into(), problem.n.into()),
-        }
-    }
-
     /// Elements of the result.
     pub fn elements(&self) -> u64 {
-        let (rows, columns) = self.shape();
-        rows * columns
+        match self {
+            Self::Matmul(problem) => problem.elements(),
+        }
     }
 
     /// Whether the operands are read at all.
@@ -57,7 +51,7 @@ impl Op {
     /// Multiplications of numbers, by which the time that it takes is guessed.
     pub fn multiplications(&self) -> u64 {
         match self {
-            Self::Matmul(problem) => problem.elements() * u64::from(problem.k),
+            Self::Matmul(problem) => problem.multiplications(),
         }
     }
 }

@@ -1,8 +1,10 @@
 //! Plans for the matrix product. Every splitting happens here: over m, n and k where an operand is larger than a binding may be, over
 //! m and n where there would be more workgroups than a dispatch may have.
 
+mod batch;
 #[cfg(not(target_arch = "wasm32"))]
 mod cuda;
+mod strips;
 mod vector;
 
 use std::fmt;
@@ -12,12 +14,14 @@ use std::fmt;
 pub(crate) use cuda::TILE_COUNT as CUDA_TILE_COUNT;
 #[cfg(not(target_arch = "wasm32"))]
 pub use cuda::{cublaslt, cuda};
+pub use strips::{FragmentCaps, MOST_BLOCK_BYTES};
 
 use super::{Binding, Dispatch, Plan, Slot};
 use crate::error::{Error, Result};
 use crate::info::Caps;
 use crate::kernels::{Kernel, KernelId};
-use crate::ops::matmul::{Problem, Stored};
+use crate::ops::matmul::{Activation, Batch, Level, Problem, Stored};
+use batch::Launch;
 
 /// What a product's kernel is told at run time; the layout is that of `Params` in `shaders/matmul/store.wgsl`.
 #[repr(C)]
@@ -38,16 +42,43 @@ pub struct Params {
     pub alpha: f32,
     pub beta: f32,
     pub k_part: u32,
+    pub batch: u32,
+    pub inner: u32,
+    pub a_outer: u32,
+    pub b_outer: u32,
+    pub c_outer: u32,
+    pub a_inner: u32,
+    pub b_inner: u32,
+    pub c_inner: u32,
+    pub bias_start: u32,
+    pub activation: u32,
+}
+
+impl Params {
+    /// Where an item of the batch starts in A, B and C, counted from where the first does.
+    pub fn starts(&self, item: u32) -> [u64; 3] {
+        let (outer, inner) = (u64::from(item / self.inner.max(1)), u64::from(item % self.inner.max(1)));
+        let start = |outer_step: u32, inner_step: u32| outer * u64::from(outer_step) + inner * u64::from(inner_step);
+        [start(self.a_outer, self.a_inner), start(self.b_outer, self.b_inner), start(self.c_outer, self.c_inner)]
+    }
 }
 
 impl fmt::Display for Params {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { m, k, n, lda, ldb, ldc, ldo, a_start, b_start, c_start, out_start, alpha, beta, k_part } = self;
+        let Self { m, k, n, lda, ldb, ldc, ldo, a_start, b_start, c_start, out_start, alpha, beta, k_part, .. } = self;
         write!(
             f,
             "{m}x{k}x{n} strides {lda},{ldb},{ldc},{ldo} starts {a_start},{b_start},{c_start},{out_start} alpha {alpha} beta {beta}"
         )?;
-        if *k_part > 0 { write!(f, " k in parts of {k_part}") } else { Ok(()) }
+        if *k_part > 0 {
+            write!(f, " k in parts of {k_part}")?;
+        }
+        let Self { batch, inner, a_outer, b_outer, c_outer, a_inner, b_inner, c_inner, .. } = self;
+        if *batch != 1 {
+            write!(f, " batch {}x{inner} strides {a_outer},{b_outer},{c_outer} {a_inner},{b_inner},{c_inner}", batch / inner.max(&1))?;
+        }
+        let Self { bias_start, activation, .. } = self;
+        if *bias_start + *activation > 0 { write!(f, " bias from {bias_start} activation {activation}") } else { Ok(()) }
     }
 }
 
@@ -129,24 +160,24 @@ impl Tile {
         fits(at)
     }
 
-    /// The time of a product in arbitrary units, its k in so many parts: the workgroups of the busiest multiprocessor, times a tile's work, over
-    /// its speed; and the adding up.
-    fn cost(&self, [m, k, n]: [u32; 3], parts: u32) -> f64 {
-        let workgroups = u64::from(m.div_ceil(self.m)) * u64::from(n.div_ceil(self.n)) * u64::from(parts);
+    /// The time of so many products in arbitrary units, their k in so many parts: the workgroups of the busiest multiprocessor, times a tile's
+    /// work, over its speed; and the adding up.
+    fn cost(&self, [m, k, n]: [u32; 3], items: u32, parts: u32) -> f64 {
+        let workgroups = u64::from(m.div_ceil(self.m)) * u64::from(n.div_ceil(self.n)) * u64::from(items) * u64::from(parts);
         let rounds = (workgroups.div_ceil(MULTIPROCESSORS) as f64).max(self.fill);
         let work = rounds * f64::from(self.m * self.n) * f64::from(k.max(1).div_ceil(parts)) / self.speed;
-        let moved = f64::from(2 * parts + 1) * f64::from(m) * f64::from(n);
+        let moved = f64::from(2 * parts + 1) * f64::from(m) * f64::from(n) * f64::from(items);
         if parts > 1 { work + SUM_LAUNCH + SUM_ELEMENT * moved } else { work }
     }
 
     /// The cheapest tile, and how many parts it takes k in.
-    fn choose(shape: [u32; 3], caps: &Caps) -> Result<(Self, u32)> {
+    fn choose(shape: [u32; 3], items: u32, caps: &Caps) -> Result<(Self, u32)> {
         let [m, k, n] = shape;
-        let scratch = |parts: u32| u64::from(parts) * u64::from(m) * u64::from(n.next_multiple_of(4)) * 4;
+        let scratch = |parts: u32| scratch_bytes([m, n], items, parts);
         let splits = |tile: &Self, parts: u32| {
             // What a part does should be worth its end, and the parts have to be found room for.
             k / parts >= 2 * tile.k
-                && parts <= caps.max_workgroups_per_dimension
+                && u64::from(parts) * u64::from(items) <= u64::from(caps.max_workgroups_per_dimension)
                 && scratch(parts) <= caps.max_binding_bytes.min(1 << 28)
                 && (scratch(1) / 16).div_ceil(SUM_THREADS.into()) <= u64::from(caps.max_workgroups_per_dimension)
         };
@@ -157,7 +188,7 @@ impl Tile {
             }
             let mut parts = 1;
             while parts == 1 || parts <= MOST_PARTS && splits(&tile, parts) {
-                let cost = tile.cost(shape, parts);
+                let cost = tile.cost(shape, items, parts);
                 if best.is_none_or(|(least, ..)| cost < least) {
                     best = Some((cost, tile, parts));
                 }
@@ -172,77 +203,110 @@ impl Tile {
     }
 }
 
+/// Room for the parts of split products: for each part all items, their rows starting at vec4s.
+fn scratch_bytes([m, n]: [u32; 2], items: u32, parts: u32) -> u64 {
+    u64::from(parts).saturating_mul(u64::from(items) * u64::from(m)).saturating_mul(u64::from(n).next_multiple_of(4) * 4)
+}
+
 /// A plan for compute shaders.
 pub fn compute(problem: &Problem, caps: &Caps) -> Result<Plan> {
-    let operand = |stored| Some(stored).filter(|_| problem.reads_operands());
-    for stored in [operand(problem.a), operand(problem.b), problem.c, Some(result(problem))].into_iter().flatten() {
-        within_buffer(&stored, caps)?;
-    }
+    let problem = &batch::merged(problem);
+    within_buffers(problem, caps)?;
     let split = Split::choose(problem, caps);
     let mut plan = Plan { dispatches: Vec::new(), scratch_bytes: 0 };
-    for m0 in (0..problem.m).step_by(split.m as usize) {
-        for n0 in (0..problem.n).step_by(split.n as usize) {
-            // A sum of no terms still has to be written.
-            for k0 in (0..problem.k.max(1)).step_by(split.k as usize) {
-                let part =
-                    Part { m0, k0, n0, m: split.m.min(problem.m - m0), k: split.k.min(problem.k - k0), n: split.n.min(problem.n - n0) };
-                part.dispatch(problem, caps, &mut plan)?;
-            }
-        }
+    for items in batch::launches(&problem.batch, split.outer, split.inner) {
+        split.dispatch(problem, &items, caps, &mut plan)?;
     }
     Ok(plan)
 }
 
 /// A plan for the CPU, which needs no splitting. The grid is of threads that share the rows or columns of the result.
 pub fn cpu(problem: &Problem, variant: &str, threads: u32) -> Plan {
+    let problem = &batch::merged(problem);
     let variant = if threads > 1 { format!("{variant}, {threads} threads") } else { variant.to_owned() };
     let kernel = Kernel { id: KernelId::MatmulCpu, variant, constants: constants_of_layout(problem) };
     Plan::of(Dispatch { kernel, params: whole(problem).into(), bindings: Vec::new(), grid: [threads, 1, 1] })
 }
 
 /// A plan for fragment shaders: a texel of the target is a row of four elements, and the target has a layer for each row of a block.
-/// Targets are folded into lines of a power of two of texels, as [`fold`] tells. A binding's index is the sampler: a, b, c.
-pub fn fragment(problem: &Problem, caps: &Caps) -> Result<Plan> {
+/// Targets are folded into lines of a power of two of texels, as [`fold`] tells, and `ldo` is the elements from one row of blocks to the
+/// next. A binding's index is the sampler: a, b, c, bias. Where A is put into uniform blocks, the scratch is bound in its place.
+pub fn fragment(problem: &Problem, caps: &Caps, fragment: &FragmentCaps) -> Result<Plan> {
     // Blocks have four columns: a single column is computed as a row, which is stored the same, from Cᵀ = op(B)ᵀ·op(A)ᵀ.
+    let problem = &batch::merged(problem);
     let turned = problem.n == 1 && problem.m > 1 && problem.c.is_none_or(|c| c.stride == 1);
-    let in_order = if turned { [Slot::B, Slot::A, Slot::C] } else { [Slot::A, Slot::B, Slot::C] };
-    let mut problem = if turned { transposed(problem) } else { problem.clone() };
+    let [first, second] = if turned { [Slot::B, Slot::A] } else { [Slot::A, Slot::B] };
+    let bias_step = u32::from(problem.n > 1);
+    let mut problem = if turned { transposed(problem) } else { *problem };
     if problem.m == 1 && problem.transpose_a && problem.a.stride == 1 {
         (problem.transpose_a, problem.a) = (false, column_as_row(problem.a));
     }
     let problem = &problem;
-    let read = [Some(problem.a).filter(|_| problem.reads_operands()), Some(problem.b).filter(|_| problem.reads_operands()), problem.c];
-    let mut bindings = Vec::with_capacity(3);
-    for ((index, slot), stored) in (0..).zip(in_order).zip(read) {
-        if let Some(stored) = stored {
-            let texels = stored.span().div_ceil(4);
+    let reads = problem.reads_operands();
+    let bias_span = if bias_step == 0 { 1 } else { u64::from(problem.n) };
+    let read = [
+        (first, reads, problem.a_span()),
+        (second, reads, problem.b_span()),
+        (Slot::C, problem.c.is_some(), problem.c_span()),
+        (Slot::BIAS, problem.bias, bias_span),
+    ];
+    let mut bindings = Vec::with_capacity(read.len());
+    for (index, (slot, is_read, span)) in (0..).zip(read) {
+        if is_read {
+            let texels = span.div_ceil(4);
             fold(texels, caps)?;
             bindings.push(Binding { slot, index, offset_bytes: 0, size_bytes: texels * 16 });
         }
     }
+    if let Some(plan) = strips::strips(problem, &bindings, caps, fragment) {
+        return Ok(plan);
+    }
+    let single = problem.batch.count() <= 1;
+    // A block belongs to one item of a batch.
     let rows = match problem.m {
         0 | 1 => 1,
         2 => 2,
-        _ => 4,
+        // Texels of Aᵀ hold four rows.
+        m if single && !problem.transpose_a && fragment.targets >= strips::ROWS && u64::from(m) * u64::from(problem.n) >= LARGE_RESULT => {
+            strips::ROWS
+        }
+        m if single || m.is_multiple_of(4) => 4,
+        m if m.is_multiple_of(2) => 2,
+        _ => 1,
     };
-    let (width, height) = fold(u64::from(problem.m.div_ceil(rows)) * u64::from(problem.n.div_ceil(4)), caps)?;
-    // Where a single row begins is at the first texel in any case.
-    let vec4 = |stored: &Stored| u32::from(stored.stride.is_multiple_of(4) || stored.rows <= 1);
-    // Browsers give a buffer for the way back less than this.
-    let (bytes, max) = (u64::from(width) * u64::from(height) * u64::from(rows) * 16, (1 << 30) - 1);
+    let all_rows = u64::from(problem.m) * problem.batch.count();
+    let (width, height) = fold(all_rows.div_ceil(rows.into()) * u64::from(problem.n.div_ceil(4)), caps)?;
+    let Batch { outer, inner } = problem.batch;
+    let (bytes, max) = (u64::from(width) * u64::from(height) * u64::from(rows) * 16, MOST_BUFFER_BYTES);
     if bytes > max {
         return Err(Box::new(Error::LimitExceeded { what: "the size in bytes of a result of WebGL2", requested: bytes, max }));
     }
     let mut constants = constants_of_layout(problem);
-    constants.extend([("ROWS", rows), ("A_VEC4", vec4(&problem.a)), ("B_VEC4", vec4(&problem.b))]);
+    constants.extend([("ROWS", rows), ("BLOCKS", 0), ("LOOPS", 1), ("BATCHED", u32::from(!single))]);
+    constants.extend([("BIAS_STEP", bias_step), ("ACTIVATION", Activation::number(problem.activation))]);
+    constants.extend([("A_VEC4", vec4_texels(&problem.a, [outer.a, inner.a])), ("B_VEC4", vec4_texels(&problem.b, [outer.b, inner.b]))]);
+    let params = Params { ldo: problem.n.div_ceil(4).saturating_mul(4), ..whole(problem) };
     let kernel = Kernel { id: KernelId::MatmulPacked, variant: format!("{rows}x4"), constants };
-    Ok(Plan::of(Dispatch { kernel, params: whole(problem).into(), bindings, grid: [width, height, rows] }))
+    Ok(Plan::of(Dispatch { kernel, params: params.into(), bindings, grid: [width, height, rows] }))
+}
+
+/// Elements of a result from which on blocks of eight rows are enough of them to keep a large GPU busy.
+const LARGE_RESULT: u64 = 1 << 18;
+
+/// Browsers give a buffer no more than this.
+const MOST_BUFFER_BYTES: u64 = (1 << 30) - 1;
+
+/// Whether the rows of matrices in a texture begin with texels, where the items of a batch lie so far apart. A single row does in any case.
+fn vec4_texels(stored: &Stored, steps: [u64; 2]) -> u32 {
+    u32::from((stored.stride.is_multiple_of(4) || stored.rows <= 1) && steps.iter().all(|step| step.is_multiple_of(4)))
 }
 
 /// The product whose result is the transpose of this one's, where C is a packed column if it is read.
 fn transposed(problem: &Problem) -> Problem {
-    let &Problem { m, n, transpose_a, transpose_b, a, b, c, .. } = problem;
-    Problem { m: n, n: m, transpose_a: !transpose_b, transpose_b: !transpose_a, a: b, b: a, c: c.map(column_as_row), ..*problem }
+    let &Problem { m, n, batch, transpose_a, transpose_b, a, b, c, .. } = problem;
+    let turned = |level: Level| Level { a: level.b, b: level.a, ..level };
+    let batch = Batch { outer: turned(batch.outer), inner: turned(batch.inner) };
+    Problem { m: n, n: m, batch, transpose_a: !transpose_b, transpose_b: !transpose_a, a: b, b: a, c: c.map(column_as_row), ..*problem }
 }
 
 /// A packed column is stored as a row is.
@@ -279,7 +343,8 @@ fn whole(problem: &Problem) -> Params {
         ldo: problem.n,
         alpha: problem.alpha,
         beta: problem.beta,
-        ..Params::default()
+        activation: Activation::number(problem.activation),
+        ..batch::params(&problem.batch)
     }
 }
 
@@ -288,6 +353,7 @@ fn constants_of_layout(problem: &Problem) -> Vec<(&'static str, u32)> {
         ("TRANSPOSE_A", u32::from(problem.transpose_a)),
         ("TRANSPOSE_B", u32::from(problem.transpose_b)),
         ("READS_C", u32::from(problem.c.is_some())),
+        ("READS_BIAS", u32::from(problem.bias)),
     ]
 }
 
@@ -295,14 +361,18 @@ fn result(problem: &Problem) -> Stored {
     Stored { rows: problem.m, columns: problem.n, stride: u64::from(problem.n) }
 }
 
-fn within_buffer(stored: &Stored, caps: &Caps) -> Result<()> {
-    let bytes = stored.span() * 4;
-    if bytes > caps.max_buffer_bytes {
-        return Err(Box::new(Error::LimitExceeded {
-            what: "the size in bytes of a matrix in one buffer",
-            requested: bytes,
-            max: caps.max_buffer_bytes,
-        }));
+/// Whether each operand fits a buffer.
+fn within_buffers(problem: &Problem, caps: &Caps) -> Result<()> {
+    let reads = |span| if problem.reads_operands() { span } else { 0 };
+    for span in [reads(problem.a_span()), reads(problem.b_span()), problem.c_span(), problem.elements()] {
+        let requested = span * 4;
+        if requested > caps.max_buffer_bytes {
+            return Err(Box::new(Error::LimitExceeded {
+                what: "the size in bytes of a matrix in one buffer",
+                requested,
+                max: caps.max_buffer_bytes,
+            }));
+        }
     }
     Ok(())
 }
@@ -310,6 +380,9 @@ fn within_buffer(stored: &Stored, caps: &Caps) -> Result<()> {
 /// The largest parts that a dispatch can do.
 #[derive(Debug, Clone, Copy)]
 struct Split {
+    /// Items of each loop of a batch. More than one only if their products are whole.
+    outer: u32,
+    inner: u32,
     m: u32,
     k: u32,
     n: u32,
@@ -319,26 +392,53 @@ impl Split {
     fn choose(problem: &Problem, caps: &Caps) -> Self {
         let smallest = TILES[TILES.len() - 1];
         let most = |tile: u32| u32::try_from(u64::from(tile) * u64::from(caps.max_workgroups_per_dimension)).unwrap_or(u32::MAX);
-        let mut split = Self { m: problem.m.min(most(smallest.m)).max(1), k: problem.k.max(1), n: problem.n.min(most(smallest.n)).max(1) };
+        let (m, n) = (problem.m.min(most(smallest.m)).max(1), problem.n.min(most(smallest.n)).max(1));
+        let whole = m >= problem.m && n >= problem.n;
+        let (outer, inner) = if whole { batch::fitting(&problem.batch, caps.max_workgroups_per_dimension) } else { (1, 1) };
+        let mut split = Self { outer, inner, m, k: problem.k.max(1), n };
         // A binding starts at the alignment before its first element, and its length is rounded up to a vec4.
         let room = caps.max_binding_bytes.saturating_sub(caps.binding_alignment_bytes + 16).max(64) / 4;
         loop {
-            let Self { m, k, n } = split;
-            let too_large = |rows: u32, columns: u32, stride: u64| u64::from(rows - 1) * stride + u64::from(columns) > room;
+            let Self { m, k, n, .. } = split;
+            let launch = batch::part(&problem.batch, split.outer, split.inner);
+            let too_large =
+                |reach: u64, rows: u32, columns: u32, stride: u64| reach + u64::from(rows - 1) * stride + u64::from(columns) > room;
             let (a_rows, a_columns) = if problem.transpose_a { (k, m) } else { (m, k) };
             let (b_rows, b_columns) = if problem.transpose_b { (n, k) } else { (k, n) };
-            let stride = problem.c.map_or(0, |c| c.stride).max(u64::from(problem.n));
+            let reads = problem.reads_operands();
+            let [a_reach, b_reach, c_reach] = launch.reaches();
+            let a_is = reads && too_large(a_reach, a_rows, a_columns, problem.a.stride);
+            let b_is = reads && too_large(b_reach, b_rows, b_columns, problem.b.stride);
+            let c_is = problem.c.is_some_and(|c| too_large(c_reach, m, n, c.stride));
+            let out_is = too_large((launch.count() - 1) * u64::from(m) * u64::from(n), m, n, problem.n.into());
             // Fewer rows make a range shorter by whole strides; fewer columns help only in a single row.
-            if problem.reads_operands() && too_large(a_rows, a_columns, problem.a.stride) {
+            if launch.count() > 1 && (a_is || b_is || c_is || out_is) {
+                let level = if split.outer > 1 { &mut split.outer } else { &mut split.inner };
+                *level = level.div_ceil(2);
+            } else if a_is {
                 halve(if (a_rows > 1) != problem.transpose_a { &mut split.m } else { &mut split.k });
-            } else if problem.reads_operands() && too_large(b_rows, b_columns, problem.b.stride) {
+            } else if b_is {
                 halve(if (b_rows > 1) != problem.transpose_b { &mut split.k } else { &mut split.n });
-            } else if too_large(m, n, stride) {
+            } else if c_is || out_is {
                 halve(if m > 1 { &mut split.m } else { &mut split.n });
             } else {
                 return split;
             }
         }
+    }
+
+    /// Adds what computes some items of a batch, in parts.
+    fn dispatch(&self, problem: &Problem, items: &Launch, caps: &Caps, plan: &mut Plan) -> Result<()> {
+        for m0 in (0..problem.m).step_by(self.m as usize) {
+            for n0 in (0..problem.n).step_by(self.n as usize) {
+                // A sum of no terms still has to be written.
+                for k0 in (0..problem.k.max(1)).step_by(self.k as usize) {
+                    let (m, k, n) = (self.m.min(problem.m - m0), self.k.min(problem.k - k0), self.n.min(problem.n - n0));
+                    Part { m0, k0, n0, m, k, n, items }.dispatch(problem, caps, plan)?;
+                }
+            }
+        }
+        Ok(())
     }
 }
 
@@ -347,17 +447,18 @@ fn halve(part: &mut u32) {
     *part = if *part > 512 { (*part / 2).next_multiple_of(256) } else { part.div_ceil(2) };
 }
 
-/// One part of a split product.
-struct Part {
+/// One part of a split product, or whole products of a batch.
+struct Part<'a> {
     m0: u32,
     k0: u32,
     n0: u32,
     m: u32,
     k: u32,
     n: u32,
+    items: &'a Launch,
 }
 
-impl Part {
+impl Part<'_> {
     /// Adds what computes this part.
     fn dispatch(&self, problem: &Problem, caps: &Caps, plan: &mut Plan) -> Result<()> {
         let in_order = |swap: bool, x: u32, y: u32| if swap { (y, x) } else { (x, y) };
@@ -365,24 +466,37 @@ impl Part {
         let b_at = in_order(problem.transpose_b, self.k0, self.n0);
         let a_size = in_order(problem.transpose_a, self.m, self.k);
         let b_size = in_order(problem.transpose_b, self.k, self.n);
-        let (a, a_start) = window(Slot::A, 0, &problem.a, a_at, a_size, caps);
-        let (b, b_start) = window(Slot::B, 1, &problem.b, b_at, b_size, caps);
-        let size = (self.m, self.n);
-        let (out, out_start) = window(Slot::Out, 2, &result(problem), (self.m0, self.n0), size, caps);
+        let Launch { first, batch } = self.items;
+        let (starts, reaches) = (problem.batch.starts(*first), batch.reaches());
+        let [a_items, b_items, c_items] = [0, 1, 2].map(|operand| (starts[operand], reaches[operand]));
+        let of_result = u64::from(problem.m) * u64::from(problem.n);
+        let (a, a_start) = window(Slot::A, 0, &problem.a, a_items, a_at, a_size, caps);
+        let (b, b_start) = window(Slot::B, 1, &problem.b, b_items, b_at, b_size, caps);
+        let (at, size) = ((self.m0, self.n0), (self.m, self.n));
+        let out_items = (first * of_result, (batch.count() - 1) * of_result);
+        let (out, out_start) = window(Slot::Out, 2, &result(problem), out_items, at, size, caps);
         // The first part along k adds C, the later ones what the earlier ones wrote.
-        let c = problem.c.filter(|_| self.k0 == 0).map(|c| window(Slot::C, 4, &c, (self.m0, self.n0), size, caps));
+        let c = problem.c.filter(|_| self.k0 == 0).map(|c| window(Slot::C, 4, &c, c_items, at, size, caps));
         let c_start = c.map_or(0, |(_, start)| start);
-        let params = Params { m: self.m, k: self.k, n: self.n, a_start, b_start, c_start, out_start, ..whole(problem) };
+        let whole = whole(&Problem { batch: *batch, ..*problem });
+        let params = Params { m: self.m, k: self.k, n: self.n, a_start, b_start, c_start, out_start, ..whole };
+        // What comes after the sum is for the last part along k.
+        let is_last = self.k0 + self.k >= problem.k;
+        let row = Stored { rows: 1, columns: problem.n, stride: problem.n.into() };
+        let bias = (problem.bias && is_last).then(|| window(Slot::BIAS, 5, &row, (0, 0), (0, self.n0), (1, self.n), caps));
+        let bias_start = bias.map_or(0, |(_, start)| start);
+        let params = Params { bias_start, activation: if is_last { params.activation } else { 0 }, ..params };
         let step = vector::step(problem, params, [a, b], caps);
         let step = if let Some(step) = step { step } else { tiled(problem, params, [a, b], caps)? };
-        step.add_to(plan, out, c.map(|(binding, _)| binding), self.k0 > 0);
+        let added = [c, bias].map(|window| window.map(|(binding, _)| binding));
+        step.add_to(plan, out, added, (self.k0 > 0, u32::from(problem.n > 1)));
         Ok(())
     }
 }
 
-/// Whether four elements can be loaded at once.
-fn vec4(start: u32, stride: u32) -> u32 {
-    u32::from(start.is_multiple_of(4) && stride.is_multiple_of(4))
+/// Whether four elements can be loaded at once, wherever in a row or a batch: each of these numbers is a multiple of four.
+fn vec4(numbers: &[u32]) -> u32 {
+    u32::from(numbers.iter().all(|number| number.is_multiple_of(4)))
 }
 
 /// A launch that computes sums, before it is known where they go.
@@ -400,7 +514,7 @@ struct Step {
 
 /// The launch of the register-tiled kernel.
 fn tiled(problem: &Problem, params: Params, operands: [Binding; 2], caps: &Caps) -> Result<Step> {
-    let (tile, parts) = Tile::choose([params.m, params.k, params.n], caps)?;
+    let (tile, parts) = Tile::choose([params.m, params.k, params.n], params.batch, caps)?;
     let constants = vec![
         ("TILE_M", tile.m),
         ("TILE_N", tile.n),
@@ -416,8 +530,8 @@ fn tiled(problem: &Problem, params: Params, operands: [Binding; 2], caps: &Caps)
         ("B_GROUPS", tile.n / 4 / tile.threads_n),
         ("A_LOADS", tile.m * tile.k / 4 / tile.threads()),
         ("B_LOADS", tile.n * tile.k / 4 / tile.threads()),
-        ("A_VEC4", vec4(params.a_start, params.lda)),
-        ("B_VEC4", vec4(params.b_start, params.ldb)),
+        ("A_VEC4", vec4(&[params.a_start, params.lda, params.a_outer, params.a_inner])),
+        ("B_VEC4", vec4(&[params.b_start, params.ldb, params.b_outer, params.b_inner])),
         ("A_SCATTER", u32::from(!problem.transpose_a)),
         ("B_SCATTER", u32::from(problem.transpose_b)),
     ];
@@ -426,49 +540,58 @@ fn tiled(problem: &Problem, params: Params, operands: [Binding; 2], caps: &Caps)
 }
 
 impl Step {
-    /// Adds the launch, and where k is split a second one that adds the parts up.
-    fn add_to(self, plan: &mut Plan, out: Binding, c: Option<Binding>, accumulates: bool) {
+    /// Adds the launch, and where k is split a second one that adds the parts up. The bias goes on from element to element, or there is
+    /// only one.
+    fn add_to(self, plan: &mut Plan, out: Binding, [c, bias]: [Option<Binding>; 2], (accumulates, bias_step): (bool, u32)) {
         let Self { mut kernel, params, operands: [a, b], grid: [x, y], parts, k_step } = self;
         let stores = [
-            ("OUT_VEC4", vec4(params.out_start, params.ldo) & vec4(params.n, 0)),
+            ("OUT_VEC4", vec4(&[params.out_start, params.ldo, params.n])),
             ("READS_C", u32::from(c.is_some())),
             ("ACCUMULATES", u32::from(accumulates)),
+            ("BATCHED", u32::from(params.batch > 1)),
+            ("READS_BIAS", u32::from(bias.is_some())),
+            ("BIAS_STEP", bias_step),
+            ("ACTIVATION", params.activation),
         ];
         kernel.constants.push(("PARTS", u32::from(parts > 1)));
         if parts == 1 {
             kernel.constants.extend(stores);
-            let bindings = [Some(a), Some(b), Some(out), c].into_iter().flatten().collect();
-            plan.dispatches.push(Dispatch { kernel, params: params.into(), bindings, grid: [x, y, 1] });
+            let bindings = [Some(a), Some(b), Some(out), c, bias].into_iter().flatten().collect();
+            plan.dispatches.push(Dispatch { kernel, params: params.into(), bindings, grid: [x, y, params.batch] });
             return;
         }
         let k_part = params.k.div_ceil(parts).next_multiple_of(k_step);
         let parts = params.k.div_ceil(k_part);
         let ldo = params.n.next_multiple_of(4);
-        let scratch_bytes = u64::from(parts) * u64::from(params.m) * u64::from(ldo) * 4;
+        let scratch_bytes = scratch_bytes([params.m, params.n], params.batch, parts);
         let scratch = |index| Binding { slot: Slot::Scratch, index, offset_bytes: 0, size_bytes: scratch_bytes };
-        kernel.constants.extend([("OUT_VEC4", 1), ("READS_C", 0), ("ACCUMULATES", 0)]);
+        kernel.constants.extend([("OUT_VEC4", 1), ("READS_C", 0), ("ACCUMULATES", 0), ("BATCHED", u32::from(params.batch > 1))]);
+        kernel.constants.extend([("READS_BIAS", 0), ("BIAS_STEP", 0), ("ACTIVATION", 0)]);
         plan.dispatches.push(Dispatch {
             kernel,
-            params: Params { ldo, out_start: 0, k_part, ..params }.into(),
+            params: Params { ldo, out_start: 0, k_part, bias_start: 0, activation: 0, ..params }.into(),
             bindings: vec![a, b, scratch(2)],
-            grid: [x, y, parts],
+            grid: [x, y, parts * params.batch],
         });
         let constants = [("THREADS", SUM_THREADS)].into_iter().chain(stores).collect();
         plan.dispatches.push(Dispatch {
             kernel: Kernel { id: KernelId::MatmulSum, variant: String::new(), constants },
             params: Params { k: parts, lda: ldo, alpha: 1.0, ..params }.into(),
-            bindings: [Some(scratch(0)), Some(out), c].into_iter().flatten().collect(),
-            grid: [(params.m * (ldo / 4)).div_ceil(SUM_THREADS), 1, 1],
+            bindings: [Some(scratch(0)), Some(out), c, bias].into_iter().flatten().collect(),
+            grid: [(params.batch * params.m * (ldo / 4)).div_ceil(SUM_THREADS), 1, 1],
         });
         plan.scratch_bytes = plan.scratch_bytes.max(scratch_bytes);
     }
 }
 
-/// The binding that holds a part of a stored matrix, and the element of it at which the part starts.
-fn window(slot: Slot, index: u32, stored: &Stored, at: (u32, u32), size: (u32, u32), caps: &Caps) -> (Binding, u32) {
+/// The binding that holds a part of a stored matrix, and the element of it at which the part starts. Of a batch, `items` tells where the first
+/// matrix starts, and how far behind it the last one does.
+#[inline(never)]
+fn window(slot: Slot, index: u32, stored: &Stored, items: (u64, u64), at: (u32, u32), size: (u32, u32), caps: &Caps) -> (Binding, u32) {
     // An operand that is not read has no elements to point at.
-    let first = if size.0 == 0 || size.1 == 0 { 0 } else { u64::from(at.0) * stored.stride + u64::from(at.1) };
-    let length = Stored { rows: size.0, columns: size.1, stride: stored.stride }.span();
+    let is_read = size.0 > 0 && size.1 > 0;
+    let first = if is_read { items.0 + u64::from(at.0) * stored.stride + u64::from(at.1) } else { 0 };
+    let length = if is_read { items.1 + Stored { rows: size.0, columns: size.1, stride: stored.stride }.span() } else { 0 };
     let offset_bytes = first * 4 / caps.binding_alignment_bytes * caps.binding_alignment_bytes;
     let start = first - offset_bytes / 4;
     let size_bytes = ((start + length) * 4).next_multiple_of(16).max(16);

@@ -13,7 +13,7 @@ use std::fmt;
 
 use crate::error::Result;
 use crate::info::Caps;
-use crate::kernels::Kernel;
+use crate::kernels::{Kernel, KernelId};
 use crate::ops::Op;
 
 /// A plan for compute shaders.
@@ -41,6 +41,8 @@ impl Slot {
     pub const B: Self = Self::Input(1);
     /// The third: of a product the matrix that is added.
     pub const C: Self = Self::Input(2);
+    /// The fourth: of a product what is added to each row.
+    pub const BIAS: Self = Self::Input(3);
 
     /// The slot's place in a list of buffers: the result, the scratch, then the operands.
     pub const fn index(self) -> usize {
@@ -159,11 +161,20 @@ impl Plan {
 
     /// The kernel that does the work, for reports.
     pub fn kernel(&self) -> String {
-        match self.dispatches.first() {
-            None => "none".to_owned(),
-            Some(Dispatch { kernel, grid: [_, _, parts], .. }) if self.scratch_bytes > 0 => format!("{kernel}, k in {parts} parts"),
-            Some(dispatch) => dispatch.kernel.to_string(),
+        let Some(Dispatch { kernel, params, grid: [_, _, layers], .. }) =
+            self.dispatches.iter().find(|dispatch| dispatch.kernel.id != KernelId::MatmulStrips)
+        else {
+            return "none".to_owned();
+        };
+        let mut text = kernel.to_string();
+        let batch = params.matmul().map_or(1, |product| product.batch.max(1));
+        if batch > 1 {
+            text += &format!(", batch of {batch}");
         }
+        if self.scratch_bytes > 0 && kernel.id != KernelId::MatmulPacked {
+            text += &format!(", k in {} parts", layers / batch);
+        }
+        text
     }
 }
 

@@ -23,7 +23,7 @@ use crate::error::{Error, Result};
 use crate::gpu::{Gpu, Want};
 use crate::host::HostSlice;
 use crate::info::BackendId;
-use crate::ops::matmul::Matmul;
+use crate::ops::matmul::{Activation, Matmul};
 use crate::options::{Choice, Options, PowerPreference};
 use crate::random;
 use crate::tensor::Tensor;
@@ -85,18 +85,20 @@ pub fn info(gpu: u32) -> Result<JsValue, JsValue> {
 
 /// A product of operands that are arrays or the numbers of tensors: a promise, or the number of a tensor at once if it is queued.
 #[wasm_bindgen]
+#[allow(clippy::too_many_arguments, reason = "JavaScript's names are worth more than a struct here")]
 pub fn matmul(
     gpu: u32,
     a: JsValue,
     b: JsValue,
     numbers: &[f64],
-    c: Option<Float32Array>,
+    c: JsValue,
+    bias: JsValue,
     report: bool,
     keep: bool,
 ) -> Result<JsValue, JsValue> {
     let gpu = find_gpu(gpu)?;
     let want = Want { timed: report, keep };
-    let call = Call::new(&product(numbers, c)?, operand(a)?, operand(b)?)?;
+    let call = Call::new(&product(numbers, c, bias)?, operand(a)?, operand(b)?)?;
     if keep
         && !report
         && let Some(tensor) = gpu.queue(&call)?
@@ -107,11 +109,18 @@ pub fn matmul(
     Ok(promise(async move { Ok(convert::report(pending.finish().await?, want)) }).into())
 }
 
-/// Puts a matrix on the device.
+/// Puts an array on the device.
 #[wasm_bindgen]
-pub fn tensor(gpu: u32, data: Float32Array, rows: f64, columns: f64) -> Result<Promise, JsValue> {
-    let pending = find_gpu(gpu)?.begin_tensor(data.into(), rows as u64, columns as u64)?;
+pub fn tensor(gpu: u32, data: Float32Array, shape: &[f64]) -> Result<Promise, JsValue> {
+    let pending = find_gpu(gpu)?.begin_tensor(data.into(), sizes(shape))?;
     Ok(promise(async move { Ok(convert::tensor(pending.finish().await?)) }))
+}
+
+/// The same values in another shape: the number of one more tensor.
+#[wasm_bindgen]
+pub fn reshape(tensor: u32, shape: &[f64]) -> Result<u32, JsValue> {
+    let reshaped = find_tensor(tensor)?.reshape(&sizes(shape))?;
+    Ok(TENSORS.with(|tensors| tensors.insert(reshaped)))
 }
 
 /// Copies a tensor back.
@@ -143,16 +152,18 @@ pub fn benchmark(
     a: JsValue,
     b: JsValue,
     numbers: &[f64],
-    c: Option<Float32Array>,
+    c: JsValue,
+    bias: JsValue,
     samples: u32,
     min_ms: f64,
     signal: Option<Signal>,
 ) -> Result<Promise, JsValue> {
     let gpu = find_gpu(gpu)?;
-    let (operands, op) = ([operand(a)?, operand(b)?], product(numbers, c)?);
+    let (operands, op) = ([operand(a)?, operand(b)?], product(numbers, c, bias)?);
+    let work = 2.0 * op.k as f64 * crate::tensor::elements(&op.shape()?) as f64;
     Ok(promise(async move {
         let done = gpu.benchmark_between(operands, &op, samples, min_ms, async || turn(&signal).await).await?;
-        Ok(convert::benchmark(&done, 2.0 * op.m as f64 * op.k as f64 * op.n as f64))
+        Ok(convert::benchmark(&done, work))
     }))
 }
 
@@ -205,16 +216,41 @@ fn operand(value: JsValue) -> Result<Operand<'static>, JsValue> {
     }
 }
 
+fn sizes(numbers: &[f64]) -> Vec<u64> {
+    numbers.iter().map(|&size| size as u64).collect()
+}
+
 /// A product as `product` in `npm/options.js` tells it. A stride that is not told is NaN.
-fn product(numbers: &[f64], c: Option<Float32Array>) -> Result<Matmul<'static>, JsValue> {
-    let &[m, k, n, transpose_a, transpose_b, alpha, beta, lda, ldb, ldc] = numbers else {
+fn product(numbers: &[f64], c: JsValue, bias: JsValue) -> Result<Matmul<'static>, JsValue> {
+    let &[
+        m,
+        k,
+        n,
+        transpose_a,
+        transpose_b,
+        alpha,
+        beta,
+        lda,
+        ldb,
+        ldc,
+        stride_a,
+        stride_b,
+        stride_c,
+        activation,
+        rank_a,
+        ref batches @ ..,
+    ] = numbers
+    else {
         return Err(Error::internal("a product of other numbers").into());
     };
+    let (batch_a, batch_b) = batches.split_at((rank_a as usize).min(batches.len()));
     let stride = |elements: f64| Some(elements as u64).filter(|_| !elements.is_nan());
     let mut op = Matmul::new(m as u64, k as u64, n as u64).transpose_a(transpose_a != 0.0).transpose_b(transpose_b != 0.0);
-    (op.alpha, op.beta, op.c) = (alpha as f32, beta as f32, c.map(HostSlice::from));
+    let optional = |value: JsValue| if value.is_undefined() { Ok(None) } else { operand(value).map(Some) };
+    (op.alpha, op.beta, op.c, op.bias) = (alpha as f32, beta as f32, optional(c)?, optional(bias)?);
+    op.activation = Activation::of_number(activation as u32);
     (op.lda, op.ldb, op.ldc) = (stride(lda), stride(ldb), stride(ldc));
-    Ok(op)
+    Ok(op.batches(sizes(batch_a), sizes(batch_b), [stride_a, stride_b, stride_c].map(stride)))
 }
 
 /// Lets the page or the worker do what else there is, such as hearing of an abort; an error if the signal is aborted then.

@@ -8,7 +8,7 @@ use wasm_bindgen::prelude::*;
 use super::registry::Registry;
 use super::{Signal, convert, product, promise, turn};
 use crate::backend::cpu;
-use crate::backend::cpu::wasm::{new_array, reference_job};
+use crate::backend::cpu::wasm::{from, new_array, reference_job};
 use crate::error::{Error, Result};
 use crate::info::BackendId;
 use crate::ops::matmul::Problem;
@@ -24,6 +24,7 @@ struct Reference {
     exact: Float64Array,
     magnitude: Float32Array,
     c: Option<Float32Array>,
+    bias: Option<Float32Array>,
 }
 
 thread_local! {
@@ -44,14 +45,16 @@ pub fn reference(
     a: Float32Array,
     b: Float32Array,
     numbers: &[f64],
-    c: Option<Float32Array>,
+    c: JsValue,
+    bias: JsValue,
     signal: Option<Signal>,
 ) -> Result<Promise, JsValue> {
-    let op = product(numbers, c)?;
+    let op = product(numbers, c.clone(), bias.clone())?;
     let problem = op.check(a.length().into(), b.length().into())?;
-    let c = op.c.filter(|_| problem.c.is_some()).map(|c| c.0);
+    // The package has seen to it that they are arrays.
+    let [c, bias] = [(problem.c.is_some(), c), (problem.bias, bias)].map(|(read, values)| read.then(|| values.unchecked_into()));
     Ok(promise(async move {
-        let reference = compute(problem, &a, &b, c, &signal).await?;
+        let reference = compute(problem, &a, &b, [c, bias], &signal).await?;
         Ok(REFERENCES.with(|references| references.insert(Rc::new(reference))).into())
     }))
 }
@@ -66,7 +69,7 @@ async fn compute(
     problem: Problem,
     a: &Float32Array,
     b: &Float32Array,
-    c: Option<Float32Array>,
+    [c, bias]: [Option<Float32Array>; 2],
     signal: &Option<Signal>,
 ) -> Result<Reference> {
     let elements = problem.elements();
@@ -87,31 +90,36 @@ async fn compute(
         ldb: problem.b.stride as u32,
         ..Params::default()
     };
-    let job = reference_job(a, b, &params, [problem.transpose_a, problem.transpose_b]);
     let mut clock = crate::clock::Stopwatch::start();
-    for block in cpu.engine().blocks(problem.m, problem.n) {
-        cpu.engine().reference_block(&job, block, &exact, &magnitude);
-        // The page or the worker has other things to do as well: a message to stop, for one.
-        if clock.ms() > 50.0 {
-            turn(signal).await?;
-            clock = crate::clock::Stopwatch::start();
+    for item in 0..problem.batch.count() {
+        let [a_start, b_start, _] = problem.batch.starts(item);
+        let job = reference_job(&from(a, a_start), &from(b, b_start), &params, [problem.transpose_a, problem.transpose_b]);
+        let start = (item * u64::from(problem.m) * u64::from(problem.n)) as u32;
+        let (exact, magnitude) = (exact.subarray(start, u32::MAX), magnitude.subarray(start, u32::MAX));
+        for block in cpu.engine().blocks(problem.m, problem.n) {
+            cpu.engine().reference_block(&job, block, &exact, &magnitude);
+            // The page or the worker has other things to do as well: a message to stop, for one.
+            if clock.ms() > 50.0 {
+                turn(signal).await?;
+                clock = crate::clock::Stopwatch::start();
+            }
         }
     }
-    Ok(Reference { problem, exact, magnitude, c })
+    Ok(Reference { problem, exact, magnitude, c, bias })
 }
 
 /// Judges a result.
 #[wasm_bindgen]
 pub fn check(reference: u32, result: Float32Array) -> Result<JsValue, JsValue> {
     let reference = REFERENCES.with(|references| references.get(reference))?;
-    let Reference { problem, exact, magnitude, c } = &*reference;
+    let Reference { problem, exact, magnitude, c, bias } = &*reference;
     let (length, expected) = (u64::from(result.length()), problem.elements());
     if length != expected {
         return Err(Box::new(Error::LengthMismatch {
             argument: "result",
             length,
             expected,
-            formula: format!("{} · {}", problem.m, problem.n),
+            formula: format!("{} · {} · {}", problem.batch.count(), problem.m, problem.n),
         })
         .into());
     }
@@ -121,7 +129,9 @@ pub fn check(reference: u32, result: Float32Array) -> Result<JsValue, JsValue> {
     let full = alpha.abs() / (1.0 - gamma(u64::from(problem.k)).min(0.5));
     let added = |index: u64| match (c, problem.c) {
         (Some(c), Some(stored)) => {
-            let at = index / u64::from(problem.n) * stored.stride + index % u64::from(problem.n);
+            let n = u64::from(problem.n);
+            let (item, row) = (index / n / u64::from(problem.m), index / n % u64::from(problem.m));
+            let at = problem.batch.starts(item)[2] + row * stored.stride + index % n;
             beta * f64::from(c.get_index(at as u32))
         }
         _ => 0.0,
@@ -132,9 +142,13 @@ pub fn check(reference: u32, result: Float32Array) -> Result<JsValue, JsValue> {
         let (values, exact, magnitude) =
             (result.subarray(start, end).to_vec(), exact.subarray(start, end).to_vec(), magnitude.subarray(start, end).to_vec());
         for (i, ((value, exact), magnitude)) in values.into_iter().zip(exact).zip(magnitude).enumerate() {
-            let added = added(u64::from(start) + i as u64);
+            let index = u64::from(start) + i as u64;
+            let added = added(index);
+            let biased = bias.as_ref().map_or(0.0, |bias| f64::from(bias.get_index((index % u64::from(problem.n)) as u32)));
             let product = if problem.k == 0 { 0.0 } else { alpha * exact };
-            verdict.add(value, product + added, tolerance.bound(full * f64::from(magnitude) + added.abs()));
+            let magnitude = full * f64::from(magnitude) + added.abs() + biased.abs();
+            let (exact, bound) = tolerance.finish(product + added + biased, magnitude);
+            verdict.add(value, exact, bound);
         }
     }
     Ok(convert::verdict(&verdict, problem.n))

@@ -5,7 +5,7 @@ export function fault(code, message) {
   return Object.assign(new Error(message), { name: code === "aborted" ? "AbortError" : "LapidaryError", code });
 }
 
-export const tensor = (tensor, rows, columns, backend) => ({ tensor, rows, columns, backend });
+export const tensor = (tensor, backend) => ({ tensor, backend });
 
 export const plain = (data) => ({ data });
 

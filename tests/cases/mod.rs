@@ -4,7 +4,7 @@
 use std::fmt;
 
 use lapidary::verify::Reference;
-use lapidary::{Gpu, Matmul, random};
+use lapidary::{Activation, Gpu, Matmul, random};
 
 /// A product to try.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -12,11 +12,18 @@ pub struct Case {
     pub m: usize,
     pub k: usize,
     pub n: usize,
+    /// The batch shapes of A and B.
+    pub batch: [&'static [usize]; 2],
+    /// Elements past the end of one matrix of a batch to the next, for A, B and C; None if all share one.
+    pub gaps: [Option<usize>; 3],
     pub transpose_a: bool,
     pub transpose_b: bool,
     pub alpha: f32,
     /// Scales C; with 0 there is none.
     pub beta: f32,
+    /// Whether something is added to each row.
+    pub bias: bool,
+    pub activation: Option<Activation>,
     /// Elements past the columns from one stored row to the next, for A, B and C.
     pub padding: [usize; 3],
     pub values: Values,
@@ -35,13 +42,27 @@ pub enum Values {
 
 impl fmt::Display for Case {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { m, k, n, transpose_a, transpose_b, alpha, beta, padding, values } = self;
-        write!(f, "{m}x{k}x{n} {values:?} transposed {transpose_a},{transpose_b} alpha {alpha} beta {beta} padding {padding:?}")
+        let Self { m, k, n, batch, gaps, transpose_a, transpose_b, alpha, beta, bias, activation, padding, values } = self;
+        write!(f, "{m}x{k}x{n} {values:?} transposed {transpose_a},{transpose_b} alpha {alpha} beta {beta} padding {padding:?}")?;
+        write!(f, " batch {batch:?} gaps {gaps:?} bias {bias} activation {activation:?}")
     }
 }
 
-const PLAIN: Case =
-    Case { m: 1, k: 1, n: 1, transpose_a: false, transpose_b: false, alpha: 1.0, beta: 0.0, padding: [0; 3], values: Values::Whole };
+const PLAIN: Case = Case {
+    m: 1,
+    k: 1,
+    n: 1,
+    batch: [&[]; 2],
+    gaps: [Some(0); 3],
+    transpose_a: false,
+    transpose_b: false,
+    alpha: 1.0,
+    beta: 0.0,
+    bias: false,
+    activation: None,
+    padding: [0; 3],
+    values: Values::Whole,
+};
 
 /// The list.
 pub fn all() -> Vec<Case> {
@@ -120,7 +141,24 @@ pub fn all() -> Vec<Case> {
             }
         }
     }
+    // Wide enough for WebGL2 to draw strips of eight rows, which a strip ends with or does not, with A in one uniform block or in several; and
+    // large without being wide.
+    for (m, k, n) in [(64, 31, 128), (67, 36, 131)] {
+        for bits in 0..4 {
+            let (transpose_a, transpose_b) = (bits & 1 == 1, bits & 2 == 2);
+            for padding in [[0; 3], [4, 8, 12], [1, 2, 3]] {
+                add(m, k, n, &|case| *case = Case { transpose_a, transpose_b, padding, beta: 2.0, alpha: 0.5, ..*case });
+            }
+        }
+        add(m, k, n, &|case| case.values = Values::IllScaled);
+        add(m, k, n, &|case| *case = Case { bias: true, activation: Some(Activation::Relu), padding: [1, 2, 3], beta: 2.0, ..*case });
+    }
+    add(73, 4101, 142, &|_| {});
+    add(65, 2048, 129, &|case| *case = Case { transpose_a: true, transpose_b: true, values: Values::Uniform, ..*case });
+    add(61, 5, 4501, &|case| *case = Case { transpose_a: true, padding: [1, 2, 3], beta: 2.0, ..*case });
+    add(61, 6, 4501, &|case| case.bias = true);
     add(5, 0, 7, &|case| case.beta = 1.5);
+    add(64, 0, 128, &|case| case.beta = 1.5);
     // Long sums for a small result, whose parts are added up where k is split.
     // Large enough for the largest tiles. Software GPUs take many seconds to compile each of them: once, and only natively.
     #[cfg(not(target_arch = "wasm32"))]
@@ -132,7 +170,57 @@ pub fn all() -> Vec<Case> {
     add(33, 2100, 70, &|case| *case = Case { padding: [4, 8, 12], beta: 2.0, alpha: -1.0, ..*case });
     add(70, 2100, 33, &|case| *case = Case { transpose_a: true, transpose_b: true, padding: [1, 2, 3], beta: 2.0, ..*case });
     add(34, 2100, 67, &|case| *case = Case { transpose_a: true, values: Values::Uniform, ..*case });
+    batches(&mut add);
+    endings(&mut add);
     cases
+}
+
+/// What comes after the sum: in each kernel that can be the last, and each function.
+fn endings(add: &mut impl FnMut(usize, usize, usize, &dyn Fn(&mut Case))) {
+    let sizes = [(33, 17, 31), (4, 8, 12), (1, 37, 30), (30, 37, 1), (6, 2100, 10), (1, 1300, 1), (3, 0, 2), (70, 40, 130)];
+    for (i, (m, k, n)) in sizes.into_iter().enumerate() {
+        add(m, k, n, &|case| case.bias = true);
+        add(m, k, n, &|case| *case = Case { bias: true, activation: Some(Activation::Relu), beta: 2.0, padding: [1, 2, 3], ..*case });
+        add(m, k, n, &|case| *case = Case { bias: true, batch: [&[3], &[3]], activation: Some(Activation::Relu), ..*case });
+        let activation = Some(Activation::ALL[i % 5]);
+        add(m, k, n, &|case| *case = Case { activation, values: Values::Uniform, batch: [&[2], &[]], bias: i % 2 == 0, ..*case });
+    }
+    // Sums near zero, near one, and far out, where an exponential overflows.
+    for activation in Activation::ALL.map(Some) {
+        for alpha in [0.01, 1.0, 40.0] {
+            add(40, 5, 36, &|case| *case = Case { activation, alpha, values: Values::Uniform, ..*case });
+        }
+    }
+}
+
+/// Many products in one, of whole tiles and of parts of one, of a row and of a column, and of a k that is split.
+fn batches(add: &mut impl FnMut(usize, usize, usize, &dyn Fn(&mut Case))) {
+    let shapes: [[&'static [usize]; 2]; 7] =
+        [[&[5], &[5]], [&[5], &[]], [&[], &[5]], [&[2, 3], &[2, 1]], [&[2, 1], &[3]], [&[2, 3], &[1, 1]], [&[0], &[1]]];
+    // Each shape with each batch, and each layout with both, but not all of it at once: a browser that emulates a GPU is slow.
+    let sizes = [(33, 17, 31), (4, 8, 12), (1, 37, 30), (30, 37, 1), (6, 2100, 10), (1, 1300, 1), (3, 0, 2)];
+    let layouts: [&dyn Fn(&mut Case); 4] = [
+        &|_| {},
+        &|case| *case = Case { transpose_a: true, beta: 2.0, padding: [1, 2, 3], ..*case },
+        &|case| *case = Case { transpose_b: true, beta: 2.0, padding: [4, 8, 12], alpha: 0.5, ..*case },
+        &|case| *case = Case { transpose_a: true, transpose_b: true, values: Values::Uniform, ..*case },
+    ];
+    for (i, (m, k, n)) in sizes.into_iter().enumerate() {
+        for (j, batch) in shapes.into_iter().enumerate() {
+            add(m, k, n, &|case| {
+                case.batch = batch;
+                layouts[(i + j) % 4](case);
+            });
+        }
+        let gaps = [[Some(4); 3], [Some(3), Some(0), Some(1)], [None, Some(7), None], [Some(8), None, Some(0)], [None; 3]];
+        for (j, gaps) in gaps.into_iter().enumerate() {
+            let (padding, transpose_b) = if (i + j) % 2 == 0 { ([0; 3], false) } else { ([4, 0, 1], true) };
+            add(m, k, n, &|case| *case = Case { batch: [&[3], &[3]], gaps, beta: -1.0, padding, transpose_b, ..*case });
+        }
+    }
+    add(64, 64, 64, &|case| *case = Case { batch: [&[9], &[9]], values: Values::Uniform, ..*case });
+    add(200, 20, 150, &|case| *case = Case { batch: [&[40], &[40]], values: Values::Uniform, ..*case });
+    add(2, 3, 2, &|case| case.batch = [&[700], &[700]]);
 }
 
 /// What a test feeds a product, with NaN wherever it has no business.
@@ -140,18 +228,21 @@ pub struct Inputs {
     pub a: Vec<f32>,
     pub b: Vec<f32>,
     pub c: Vec<f32>,
+    pub bias: Vec<f32>,
 }
 
 impl Case {
     /// The matrices as stored.
     pub fn inputs(&self) -> Inputs {
-        let stored = |rows: usize, columns: usize, padding: usize, seed: u64, by_rows: bool| {
-            let stride = columns + padding;
-            let mut values = vec![f32::NAN; if rows == 0 || columns == 0 { 0 } else { (rows - 1) * stride + columns }];
-            for row in 0..rows {
+        let stored = |which: usize, rows: usize, columns: usize, by_rows: bool| {
+            let stride = columns + self.padding[which];
+            let (items, step) = (self.items(which), self.step(which, rows * stride));
+            let is_empty = rows == 0 || columns == 0 || items == 0;
+            let mut values = vec![f32::NAN; if is_empty { 0 } else { (items - 1) * step + (rows - 1) * stride + columns }];
+            for (item, row) in (0..items).flat_map(|item| (0..rows).map(move |row| (item, row))) {
                 for column in 0..columns {
-                    let x = random::element(seed, (row * columns + column) as u64);
-                    values[row * stride + column] = match self.values {
+                    let x = random::element(1 + which as u64, ((item * rows + row) * columns + column) as u64);
+                    values[item * step + row * stride + column] = match self.values {
                         Values::Whole => (x * 8.0).floor(),
                         Values::Uniform => x,
                         Values::IllScaled => {
@@ -167,24 +258,61 @@ impl Case {
         let (a_rows, a_columns) = ordered(self.transpose_a, self.m, self.k);
         let (b_rows, b_columns) = ordered(self.transpose_b, self.k, self.n);
         Inputs {
-            a: stored(a_rows, a_columns, self.padding[0], 1, !self.transpose_a),
-            b: stored(b_rows, b_columns, self.padding[1], 2, self.transpose_b),
-            c: if self.beta == 0.0 { Vec::new() } else { stored(self.m, self.n, self.padding[2], 3, true) },
+            a: stored(0, a_rows, a_columns, !self.transpose_a),
+            b: stored(1, b_rows, b_columns, self.transpose_b),
+            c: if self.beta == 0.0 { Vec::new() } else { stored(2, self.m, self.n, true) },
+            bias: (0..if self.bias { self.n } else { 0 }).map(|i| (random::element(4, i as u64) * 8.0).floor()).collect(),
         }
+    }
+
+    /// The batch shape of the result.
+    fn shape(&self) -> Vec<usize> {
+        let [a, b] = self.batch;
+        let rank = a.len().max(b.len());
+        let size = |shape: &[usize], i: usize| (i + shape.len()).checked_sub(rank).map_or(1, |i| shape[i]);
+        (0..rank).map(|i| if size(a, i) == 1 { size(b, i) } else { size(a, i) }).collect()
+    }
+
+    /// How many matrices A, B or C is.
+    fn items(&self, which: usize) -> usize {
+        let own = self.batch.get(which).map_or_else(|| self.shape(), |shape| shape.to_vec());
+        if self.gaps[which].is_none() { own.iter().product::<usize>().min(1) } else { own.iter().product() }
+    }
+
+    /// Elements from one of its matrices to the next.
+    fn step(&self, which: usize, elements: usize) -> usize {
+        self.gaps[which].map_or(0, |gap| elements + gap)
     }
 
     /// The product of those inputs.
     pub fn op<'a>(&self, inputs: &'a Inputs) -> Matmul<'a> {
         let (a_columns, b_columns) = (if self.transpose_a { self.m } else { self.k }, if self.transpose_b { self.k } else { self.n });
-        let mut op = Matmul::new(self.m as u64, self.k as u64, self.n as u64)
-            .transpose_a(self.transpose_a)
-            .transpose_b(self.transpose_b)
-            .alpha(self.alpha);
+        let [m, k, n] = [self.m, self.k, self.n].map(|size| size as u64);
+        let shape = |which: usize, sides: [u64; 2]| self.batch[which].iter().map(|&size| size as u64).chain(sides).collect::<Vec<_>>();
+        let op = match self.batch {
+            [[], []] => Matmul::new(m, k, n),
+            _ => Matmul::of(&shape(0, [m, k]), &shape(1, [k, n])).expect("shapes that go together"),
+        };
+        let mut op = op.transpose_a(self.transpose_a).transpose_b(self.transpose_b).alpha(self.alpha);
+        if self.gaps != PLAIN.gaps {
+            let [a, b, c] = [self.m * self.k, self.k * self.n, self.m * self.n];
+            let rows = |elements: usize, columns: usize| elements.checked_div(columns).unwrap_or_default();
+            let [a, b, c] =
+                [a + rows(a, a_columns) * self.padding[0], b + rows(b, b_columns) * self.padding[1], c + rows(c, self.n) * self.padding[2]];
+            let [a, b, c] = [(0, a), (1, b), (2, c)].map(|(which, elements)| self.step(which, elements) as u64);
+            op = op.stride_a(a).stride_b(b).stride_c(c);
+        }
         if self.padding != [0; 3] {
             op = op.lda((a_columns + self.padding[0]) as u64).ldb((b_columns + self.padding[1]) as u64);
         }
         if self.beta != 0.0 {
             op = op.plus(self.beta, &inputs.c).ldc((self.n + self.padding[2]) as u64);
+        }
+        if self.bias {
+            op = op.bias(&inputs.bias);
+        }
+        if let Some(activation) = self.activation {
+            op = op.activation(activation);
         }
         op
     }
@@ -197,8 +325,9 @@ impl Case {
         let result = gpu.matmul(&inputs.a, &inputs.b, &op).await.map_err(said)?;
         let reference = Reference::new(&inputs.a, &inputs.b, &inputs.c, &op).map_err(said)?;
         let verdict = reference.check(&result).map_err(said)?;
-        let exact = self.values != Values::Whole || verdict.max_abs_error == 0.0;
-        if verdict.is_right() && exact && verdict.elements == (self.m * self.n) as u64 {
+        let is_whole = self.values == Values::Whole && matches!(self.activation, None | Some(Activation::Relu));
+        let exact = !is_whole || verdict.max_abs_error == 0.0;
+        if verdict.is_right() && exact && verdict.elements == (self.shape().iter().product::<usize>() * self.m * self.n) as u64 {
             Ok(())
         } else {
             Err(format!("{self}: {verdict:?}"))

@@ -414,17 +414,45 @@ struct Params {
     alpha: f32,
     beta: f32,
     k_part: u32,
+    batch: u32,
+    inner: u32,
+    outer_steps: [u32; 3],
+    inner_steps: [u32; 3],
+    bias_start: u32,
+    activation: u32,
 }
 
 fn at(base: u64, row: u32, column: u32, stride: u32) -> *mut f32 {
     (base as *mut f32).wrapping_add(row as usize * stride as usize + column as usize)
 }
 
+fn activate(activation: u32, x: f32) -> f32 {
+    let sigmoid = |x: f32| 1.0 / (1.0 + (-x).exp());
+    match activation {
+        0 => x,
+        1 if x < 0.0 => 0.0,
+        1 => x,
+        2 => x * sigmoid(2.0 * (2.0 / std::f32::consts::PI).sqrt() * (x + 0.044_715 * x * x * x)),
+        3 => sigmoid(x),
+        4 => x.tanh(),
+        _ => x * sigmoid(x),
+    }
+}
+
 impl Params {
-    /// Puts an element into the result.
-    unsafe fn store(&self, c: u64, out: u64, [i, j]: [u32; 2], sum: f32) {
+    /// Where operand `which` of an item starts, its address being that of the first launch's first.
+    fn start(&self, address: u64, which: usize, item: u32) -> u64 {
+        let steps = [(item / self.inner, self.outer_steps[which]), (item % self.inner, self.inner_steps[which])];
+        let elements = steps.iter().map(|&(count, step)| u64::from(count) * u64::from(step)).sum::<u64>() + u64::from(self.starts[which]);
+        if address == 0 { 0 } else { address + 4 * elements }
+    }
+
+    /// Puts an element into the `layer`th of the matrices in out.
+    unsafe fn store(&self, [c, bias, out]: [u64; 3], layer: u32, [i, j]: [u32; 2], sum: f32) {
+        let (c, out) = (self.start(c, 2, layer % self.batch), out + 4 * u64::from(self.starts[3]));
         let added = if c == 0 { 0.0 } else { self.beta * unsafe { *at(c, i, j, self.ldc) } };
-        unsafe { *at(out, i, j, self.ldo) = self.alpha * sum + added };
+        let biased = if bias == 0 { 0.0 } else { unsafe { *at(bias, 0, self.bias_start + j, 0) } };
+        unsafe { *at(out, layer * self.m + i, j, self.ldo) = activate(self.activation, self.alpha * sum + added + biased) };
     }
 }
 
@@ -462,26 +490,27 @@ pub unsafe extern "C" fn cuLaunchKernel(
         }
         let elements = |p: Params| (0..p.m).flat_map(move |i| (0..p.n).map(move |j| [i, j]));
         let Some((tile, layout)) = unsafe { &*function }.strip_prefix("matmul/tiled ").and_then(|variant| variant.split_once(' ')) else {
-            let ([parts, c, out], p) = ([0, 1, 2].map(address), params(3));
-            if (p.m * p.lda / 4).div_ceil(threads) != blocks {
+            let ([parts, c, bias, out], p) = ([0, 1, 2, 3].map(address), params(4));
+            if (p.batch * p.m * p.lda / 4).div_ceil(threads) != blocks {
                 return 1;
             }
             return push(stream, move || {
-                for [i, j] in elements(p) {
-                    let sum = (0..p.k).map(|part| unsafe { *at(parts, part * p.m + i, j, p.lda) }).sum();
-                    unsafe { p.store(c, out, [i, j], sum) };
+                for (item, [i, j]) in (0..p.batch).flat_map(|item| elements(p).map(move |at| (item, at))) {
+                    let sum = (0..p.k).map(|part| unsafe { *at(parts, (part * p.batch + item) * p.m + i, j, p.lda) }).sum();
+                    unsafe { p.store([c, bias, out], item, [i, j], sum) };
                 }
             });
         };
-        let ([a, b, c, out], p) = ([0, 1, 2, 3].map(address), params(4));
+        let ([a, b, c, bias, out], p) = ([0, 1, 2, 3, 4].map(address), params(5));
         let sides: Vec<u32> = tile.split('x').map(|side| side.parse().unwrap()).collect();
-        if p.m.div_ceil(sides[0]) * p.n.div_ceil(sides[1]) != blocks || (p.k_part == 0) != (layers == 1) {
+        if p.m.div_ceil(sides[0]) * p.n.div_ceil(sides[1]) != blocks || (p.k_part == 0) != (layers == p.batch) {
             return 1;
         }
         let (transpose_a, transpose_b) = (layout.starts_with('t'), layout.ends_with('t'));
         push(stream, move || {
             for layer in 0..layers {
-                let from = layer * p.k_part;
+                let from = layer / p.batch * p.k_part;
+                let (a, b) = (p.start(a, 0, layer % p.batch), p.start(b, 1, layer % p.batch));
                 let to = if p.k_part == 0 { p.k } else { p.k.min(from + p.k_part) };
                 for [i, j] in elements(p) {
                     let term = |q: u32| unsafe {
@@ -489,7 +518,7 @@ pub unsafe extern "C" fn cuLaunchKernel(
                         let y = if transpose_b { at(b, j, q, p.ldb) } else { at(b, q, j, p.ldb) };
                         *x * *y
                     };
-                    unsafe { p.store(c, out, [layer * p.m + i, j], (from..to).map(term).sum()) };
+                    unsafe { p.store([c, bias, out], layer, [i, j], (from..to).map(term).sum()) };
                 }
             }
         })

@@ -45,7 +45,7 @@ async function same_bits({ lapidary, assert, same, sleep }, shapes) {
       const padding = bits === 3 ? 5 : 0;
       const [lda, ldb, ldc] = [(transpose_a ? m : k) + padding, (transpose_b ? k : n) + padding, n + 2 * padding];
       const [a, b] = [values(lda * (transpose_a ? k : m)), values(ldb * (transpose_b ? n : k))];
-      const scaled = bits === 1 || bits === 3 ? { alpha: 0.5, beta: 2, c: values(ldc * m), ldc } : {};
+      const scaled = bits === 1 || bits === 3 ? { alpha: 0.5, beta: 2, c: values(ldc * m), ldc } : { bias: values(n), activation: "silu" };
       const spans = { a: a.subarray(0, a.length - padding), b: b.subarray(0, b.length - padding) };
       if (scaled.c) scaled.c = scaled.c.subarray(0, scaled.c.length - 2 * padding);
       const options = { m, k, n, transpose_a, transpose_b, lda, ldb, ...scaled };

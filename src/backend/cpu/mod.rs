@@ -155,7 +155,7 @@ impl Backend for Cpu {
         let input = |slot: Slot| host(operands.get(slot.index() - Slot::A.index()).and_then(Option::as_ref));
         let [dispatch] = &plan.dispatches[..] else { return Err(Error::internal("a plan for the CPU in parts")) };
         let params = dispatch.params.matmul()?;
-        let inputs = [input(Slot::A)?, input(Slot::B)?, input(Slot::C)?];
+        let inputs = [input(Slot::A)?, input(Slot::B)?, input(Slot::C)?, input(Slot::BIAS)?];
         #[cfg(target_arch = "wasm32")]
         if dispatch.grid[0] > 1 {
             let mut held = [const { None }; 3];
@@ -168,8 +168,9 @@ impl Backend for Cpu {
                 0 => wasm::threads::Target::Kept(Arc::clone(&out.values), self.take(out.elements)?),
                 elements => wasm::threads::Target::Host(engine::array(elements)?),
             };
-            let job = self.engine.job(params, &dispatch.kernel, &inputs, target.array());
-            return Ok(Running::Underway(self.engine.share(&job, dispatch.grid[0], how.repeats, (target, held), stopwatch)));
+            let job = self.engine.job(params, &dispatch.kernel, &inputs, target.array(), 0);
+            let after = engine::After::new(params, inputs[3].as_ref());
+            return Ok(Running::Underway(self.engine.share(&job, dispatch.grid[0], how.repeats, (target, held), after, stopwatch)));
         }
         let compute = |out: &mut HostVec| (0..how.repeats).try_for_each(|_| self.engine.matmul(params, &dispatch.kernel, &inputs, out));
         let data = if how.download > 0 {

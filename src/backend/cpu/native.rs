@@ -56,13 +56,38 @@ impl Engine {
         &self,
         params: &Params,
         kernel: &Kernel,
-        operands: &[Option<HostSlice<'_>>; 3],
+        operands: &[Option<HostSlice<'_>>; 4],
         HostVec(out): &mut HostVec,
     ) -> Result<()> {
-        let [a, b, c] = operands.each_ref().map(|operand| operand.as_ref().map_or(&[][..], |values| values.0));
-        if out.is_empty() {
+        let [a, b, c, bias] = operands.each_ref().map(|operand| operand.as_ref().map_or(&[][..], |values| values.0));
+        let item_elements = params.m as usize * params.n as usize;
+        if out.is_empty() || item_elements == 0 {
             return Ok(());
         }
+        let one = |(item, out): (usize, &mut [f32]), threads: usize| {
+            let [a_start, b_start, c_start] = params.starts(item as u32);
+            self.product(params, kernel, [from(a, a_start), from(b, b_start), from(c, c_start)], out, threads);
+            scalar::finish(params, bias, out);
+        };
+        #[cfg(feature = "simd")]
+        {
+            use rayon::prelude::*;
+            // Each thread takes so many items after one another, where there are enough for all.
+            let (items, (_, threads)) = (params.batch as usize, self.resources());
+            if threads > 1 && items >= threads {
+                let each = items.div_ceil(threads);
+                out.par_chunks_mut(each * item_elements).enumerate().for_each(|(share, out)| {
+                    (share * each..).zip(out.chunks_exact_mut(item_elements)).for_each(|item| one(item, 1));
+                });
+                return Ok(());
+            }
+        }
+        out.chunks_exact_mut(item_elements).enumerate().for_each(|item| one(item, self.threads));
+        Ok(())
+    }
+
+    /// One product of a batch.
+    fn product(&self, params: &Params, kernel: &Kernel, [a, b, c]: [&[f32]; 3], out: &mut [f32], threads: usize) {
         if kernel.constant("READS_C") != 0 {
             let n = params.n as usize;
             for (to, from) in out.chunks_exact_mut(n).zip(c.chunks(params.ldc as usize)) {
@@ -75,16 +100,22 @@ impl Engine {
         let b = Matrix::new(b, params.ldb as usize, kernel.constant("TRANSPOSE_B") != 0);
         #[cfg(feature = "simd")]
         if self.simd {
-            simd(params, a, b, out, kernel.constant("READS_C") != 0, self.threads);
-            return Ok(());
+            simd(params, [a, b], out, kernel.constant("READS_C") != 0, threads);
+            return;
         }
+        #[cfg(not(feature = "simd"))]
+        let _ = threads;
         scalar::matmul(params, a, b, out);
-        Ok(())
     }
 }
 
+/// The values from one on; what is not read is empty, wherever it would start.
+fn from(values: &[f32], start: u64) -> &[f32] {
+    values.get(start as usize..).unwrap_or_default()
+}
+
 #[cfg(feature = "simd")]
-fn simd(params: &Params, a: Matrix<'_>, b: Matrix<'_>, out: &mut [f32], reads_c: bool, threads: usize) {
+fn simd(params: &Params, [a, b]: [Matrix<'_>; 2], out: &mut [f32], reads_c: bool, threads: usize) {
     let (m, k, n) = (params.m as usize, params.k as usize, params.n as usize);
     // A thread costs some microseconds to wake: small products stay on one.
     let alone = threads == 1 || m * n * k < 64 * 64 * 64;

@@ -1,5 +1,6 @@
 //! The product in plain code: the oracle that other paths are read against. It says what is meant and is not made fast.
 
+use crate::ops::matmul::Activation;
 use crate::plan::matmul::Params;
 
 /// op(X) of a matrix stored by rows: element (i, j) is at i · `row_stride` + j · `column_stride`.
@@ -32,6 +33,22 @@ pub(super) fn matmul(params: &Params, a: Matrix<'_>, b: Matrix<'_>, out: &mut [f
         for (c, sum) in row.iter_mut().zip(&sums) {
             // C is not read unless it is there: without it the row holds zeros, and β is 0.
             *c = params.alpha * sum + if params.ldc > 0 { params.beta * *c } else { 0.0 };
+        }
+    }
+}
+
+/// What comes after the products: each row's bias, of which there may be none, and the activation.
+pub(super) fn finish(params: &Params, bias: &[f32], out: &mut [f32]) {
+    let activation = Activation::of_number(params.activation);
+    if bias.is_empty() && activation.is_none() {
+        return;
+    }
+    for row in out.chunks_exact_mut(params.n as usize) {
+        for (x, bias) in row.iter_mut().zip(bias) {
+            *x += bias;
+        }
+        if let Some(activation) = activation {
+            row.iter_mut().for_each(|x| *x = activation.apply(f64::from(*x)) as f32);
         }
     }
 }

@@ -150,6 +150,7 @@ impl Drop for Program {
 }
 
 impl Cuda {
+    /// Memory of the pool, which counts as written in its stream.
     fn hold(&self, memory: Memory, bytes: u64) -> Result<Storage> {
         let raw = if memory == Memory::Device { self.storage(bytes)?.0 } else { self.pinned(bytes)? };
         let users = Users { writer: Some(Arc::clone(&self.stream)), readers: Vec::new() };
@@ -164,7 +165,8 @@ impl Cuda {
         check("cuMemcpyAsync", unsafe { sys::cuMemcpyAsync(to, from, bytes as usize, stream.raw()) })
     }
 
-    fn module_of(&self, definition: &KernelDefinition) -> Result<(Module, Language)> {
+    /// The kernel's source, compiled for this GPU and loaded.
+    fn module_of(&self, definition: &KernelDefinition) -> Result<Module> {
         let fault =
             |language: Language, log: String| Box::new(Error::Compile { kernel: definition.name.clone(), language: language.name(), log });
         let entry = definition.entry.as_ref().unwrap_or(&definition.name);
@@ -185,12 +187,11 @@ impl Cuda {
             (None, None) => return Err(Error::internal("a kernel without a source reached CUDA")),
         };
         let name = CString::new(entry.as_str()).map_err(|_| fault(language, "the entry point's name has a zero in it".to_owned()))?;
-        let module = self.load_image(&image, &name).map_err(|refused| match refused {
+        self.load_image(&image, &name).map_err(|refused| match refused {
             Refused::Image(said, log) => fault(language, format!("{said}: {log}")),
             Refused::Entry => fault(language, format!("there is no entry point {entry}: declare it extern \"C\" __global__")),
             Refused::Other(fault) => self.judge(&fault),
-        })?;
-        Ok((module, language))
+        })
     }
 }
 
@@ -206,7 +207,7 @@ impl Compute for Cuda {
     }
 
     fn compile(&self, definition: &KernelDefinition, signature: &Signature) -> Result<Program> {
-        let (module, _) = self.module_of(definition)?;
+        let module = self.module_of(definition)?;
         let judge = |fault: Fault| self.judge(&fault);
         let threads = signature.workgroup.iter().product::<u32>();
         let most = module.attribute(CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK).map_err(judge)?;

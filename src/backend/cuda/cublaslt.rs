@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use cudarc::cublaslt::sys::{
     self, cublasComputeType_t, cublasLtHandle_t, cublasLtMatmulAlgo_t, cublasLtMatmulDesc_t, cublasLtMatmulDescAttributes_t,
-    cublasLtMatmulPreferenceAttributes_t, cublasLtMatrixLayout_t, cublasStatus_t, cudaDataType_t,
+    cublasLtMatmulPreferenceAttributes_t, cublasLtMatrixLayout_t, cublasLtMatrixLayoutAttribute_t, cublasStatus_t, cudaDataType_t,
 };
 
 use super::Cuda;
@@ -53,6 +53,9 @@ struct Shape {
     transpose_a: bool,
     transpose_b: bool,
     reads_c: bool,
+    batch: u32,
+    /// Elements from one item of a batch to the next, of A, B and C.
+    steps: [u32; 3],
 }
 
 /// How the library computes a shape. Its descriptors are destroyed with it.
@@ -160,10 +163,11 @@ impl Drop for CublasLt {
 
 impl Shape {
     fn of(dispatch: &Dispatch) -> Result<Self> {
-        let &matmul::Params { m, k, n, lda, ldb, ldc, ldo, .. } = dispatch.params.matmul()?;
+        let &matmul::Params { m, k, n, lda, ldb, ldc, ldo, batch, a_inner, b_inner, c_inner, .. } = dispatch.params.matmul()?;
         let constant = |name| dispatch.kernel.constant(name) != 0;
         let (transpose_a, transpose_b, reads_c) = (constant("TRANSPOSE_A"), constant("TRANSPOSE_B"), constant("READS_C"));
-        Ok(Self { m, k, n, lda, ldb, ldc, ldo, transpose_a, transpose_b, reads_c })
+        let steps = [a_inner, b_inner, c_inner];
+        Ok(Self { m, k, n, lda, ldb, ldc, ldo, transpose_a, transpose_b, reads_c, batch, steps })
     }
 
     /// Of the library's A, B, C and D: our B, A, C and result. Its rows are our stored columns.
@@ -171,9 +175,11 @@ impl Shape {
         let swap = |yes: bool, (rows, columns): (u32, u32)| if yes { (columns, rows) } else { (rows, columns) };
         let (a_rows, a_columns) = swap(self.transpose_a, (self.m, self.k));
         let (b_rows, b_columns) = swap(self.transpose_b, (self.k, self.n));
-        let out = Layout::new(self.n, self.m, self.ldo)?;
-        let c = if self.reads_c { Layout::new(self.n, self.m, self.ldc)? } else { Layout::new(self.n, self.m, self.ldo)? };
-        Ok([Layout::new(b_columns, b_rows, self.ldb)?, Layout::new(a_columns, a_rows, self.lda)?, c, out])
+        let layout = |rows, columns, stride, step: u64| Layout::new(rows, columns, stride)?.of_batch(self.batch, step);
+        let [a_step, b_step, c_step] = self.steps.map(u64::from);
+        let out = || layout(self.n, self.m, self.ldo, u64::from(self.m) * u64::from(self.n));
+        let c = if self.reads_c { layout(self.n, self.m, self.ldc, c_step)? } else { out()? };
+        Ok([layout(b_columns, b_rows, self.ldb, b_step)?, layout(a_columns, a_rows, self.lda, a_step)?, c, out()?])
     }
 }
 
@@ -216,6 +222,27 @@ impl Layout {
             sys::cublasLtMatrixLayoutCreate(&raw mut layout.0, cudaDataType_t::CUDA_R_32F, rows.into(), columns.into(), stride.into())
         })?;
         Ok(layout)
+    }
+
+    /// The same for so many matrices, their starts so many elements apart.
+    fn of_batch(self, count: u32, step: u64) -> Result<Self, String> {
+        use cublasLtMatrixLayoutAttribute_t as Attribute;
+        if count == 1 {
+            return Ok(self);
+        }
+        // The library's numbers of 32 and 64 bits, both with a sign.
+        let (count, step) = (count.cast_signed(), step.cast_signed());
+        // SAFETY: the attribute is a number of 32 bits, which is read before the call returns.
+        check("cublasLtMatrixLayoutSetAttribute", unsafe {
+            let attribute = Attribute::CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT;
+            sys::cublasLtMatrixLayoutSetAttribute(self.0, attribute, (&raw const count).cast(), size_of::<i32>())
+        })?;
+        // SAFETY: as above, of 64 bits.
+        check("cublasLtMatrixLayoutSetAttribute", unsafe {
+            let attribute = Attribute::CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET;
+            sys::cublasLtMatrixLayoutSetAttribute(self.0, attribute, (&raw const step).cast(), size_of::<i64>())
+        })?;
+        Ok(self)
     }
 }
 

@@ -57,7 +57,7 @@ pub(super) const DRIVER_FUNCTIONS: [&str; 39] = [
 ];
 
 /// The same of cuBLASLt.
-pub(super) const CUBLASLT_FUNCTIONS: [&str; 12] = [
+pub(super) const CUBLASLT_FUNCTIONS: [&str; 13] = [
     "cublasLtCreate",
     "cublasLtDestroy",
     "cublasLtMatmul",
@@ -70,6 +70,7 @@ pub(super) const CUBLASLT_FUNCTIONS: [&str; 12] = [
     "cublasLtMatmulPreferenceSetAttribute",
     "cublasLtMatrixLayoutCreate",
     "cublasLtMatrixLayoutDestroy",
+    "cublasLtMatrixLayoutSetAttribute",
 ];
 
 /// Why a library cannot be used, and what would help.

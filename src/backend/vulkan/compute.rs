@@ -74,7 +74,11 @@ impl Compute for Vulkan {
 
     fn compile(&self, definition: &KernelDefinition, signature: &Signature) -> Result<Program> {
         let source = definition.wgsl.as_deref().unwrap_or_default();
-        let pipeline = self.pipelines.make(&definition.name, source, &signature.entry, Checks::ALL)?;
+        let pipeline = self.pipelines.make(&definition.name, source, &signature.entry, Checks::ALL).map_err(|error| match *error {
+            // The source is right as far as WGSL goes; what is then refused cannot be said in SPIR-V, or not to this driver.
+            Error::Internal { detail } => Box::new(Error::Compile { kernel: definition.name.clone(), language: "WGSL", log: detail }),
+            error => Box::new(error),
+        })?;
         Ok(Program { pipeline, params: signature.params.map(|params| params.index) })
     }
 

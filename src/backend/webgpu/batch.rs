@@ -54,9 +54,9 @@ impl Verdict {
     }
 }
 
-/// The bind groups of a product's launches, and what tells them from others: recipe, buffer of parameters, place in it, A, B and scratch.
+/// The bind groups of a product's launches, and what tells them from others: recipe, buffer of parameters, place in it, A, B, C, bias and scratch.
 pub(super) struct Groups {
-    key: [u32; 6],
+    key: [u32; 8],
     groups: Vec<wgpu::BindGroup>,
 }
 
@@ -274,7 +274,7 @@ impl UnderWay {
 
 impl WebGpu {
     /// Records a product; see [`Backend::queue`].
-    pub(super) fn record(&self, op: &Op, operands: [Option<&Buffer>; 2]) -> Result<Option<Buffer>> {
+    pub(super) fn record(&self, op: &Op, operands: [Option<&Buffer>; 4]) -> Result<Option<Buffer>> {
         for verdict in operands.into_iter().flatten().filter_map(|buffer| buffer.verdict.get()) {
             verdict.get()?;
         }
@@ -288,19 +288,19 @@ impl WebGpu {
         }
         let index = self.recipe(state, op)?;
         let out = self.storage(op.elements() * 4)?;
-        // What a plan binds without reading still has to be a buffer. Launches that follow may use it too, since they run in order.
+        // Launches that follow may use it too, since they run in order.
         let scratch_bytes = state.recipes[index].plan.scratch_bytes;
-        let needs_scratch = scratch_bytes > 0 || operands.iter().any(Option::is_none);
-        let scratch = if needs_scratch { Some(self.storage(scratch_bytes)?) } else { None };
+        let scratch = if scratch_bytes > 0 { Some(self.storage(scratch_bytes)?) } else { None };
+        // In the place of what the plan does not bind.
         let other = scratch.as_ref().unwrap_or(&out);
-        let [a, b] = operands.map(|operand| operand.unwrap_or(other));
-        let buffers = [&out, other, a, b, other];
+        let [a, b, c, bias] = operands.map(|operand| operand.unwrap_or(other));
+        let buffers = [&out, other, a, b, c, bias];
         let at = state.place(index, &self.batches);
         let (recipe, Some(params)) = (&state.recipes[index], &state.params.buffer) else {
             return Err(Error::internal("parameters without a buffer"));
         };
 
-        let key = [recipe.id, params.id, at as u32, a.raw.id, b.raw.id, other.raw.id];
+        let key = [recipe.id, params.id, at as u32, a.raw.id, b.raw.id, c.raw.id, bias.raw.id, other.raw.id];
         let known = lock(&out.raw.groups).take().filter(|known| known.key == key);
         let known = known.unwrap_or_else(|| Groups { key, groups: self.groups(&recipe.plan, &recipe.pipelines, &buffers, params, at) });
 

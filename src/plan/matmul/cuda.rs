@@ -2,11 +2,12 @@
 //! the sake of limits: addresses are of 64 bits, and one row of blocks may be longer than any result. The kernel's k is, where few blocks
 //! would be at work.
 
-use super::{Params, constants_of_layout, result, whole, within_buffer};
+use super::batch::Launch;
+use super::{Params, batch, constants_of_layout, scratch_bytes, whole, within_buffers};
 use crate::error::Result;
 use crate::info::Caps;
 use crate::kernels::{Kernel, KernelId};
-use crate::ops::matmul::Problem;
+use crate::ops::matmul::{Batch, Problem};
 use crate::plan::{Binding, Dispatch, Plan, Slot};
 
 /// A shape of the kernel, compiled by `scripts/ptx`. Its times are of an NVIDIA H200, from products of 256³ to 4096³ whose operands lay on
@@ -32,6 +33,9 @@ const TILES: [Tile; 4] = [
     // For narrow results, of which the others would leave more out.
     Tile { m: 32, n: 32, k: 16, threads: 64, alone_ns: 26.0, shared_ns: 8.2, resident: 14 },
 ];
+
+/// The most layers of a grid: items of a batch and parts of k.
+const MOST_LAYERS: u32 = 65_535;
 
 /// How many tiles there are to choose from.
 #[cfg(feature = "cuda")]
@@ -59,24 +63,28 @@ impl Tile {
         u64::from(m.div_ceil(self.m)) * u64::from(n.div_ceil(self.n))
     }
 
-    /// How long a product takes, its k in so many parts: the multiprocessor with the most blocks, and the adding up.
-    fn cost_ns(&self, [m, k, n]: [u32; 3], parts: u32, multiprocessors: u32) -> f64 {
-        let blocks = (self.blocks(m, n) * u64::from(parts)).div_ceil(u64::from(multiprocessors.max(1)));
+    /// How long so many products take, their k in so many parts: the multiprocessor with the most blocks, and the adding up.
+    fn cost_ns(&self, [m, k, n]: [u32; 3], items: u32, parts: u32, multiprocessors: u32) -> f64 {
+        let blocks = (self.blocks(m, n) * u64::from(items) * u64::from(parts)).div_ceil(u64::from(multiprocessors.max(1)));
         let together_ns = |blocks: u64| if blocks == 0 { 0.0 } else { self.alone_ns.max(blocks as f64 * self.shared_ns) };
         let rounds_ns = (blocks / self.resident) as f64 * together_ns(self.resident) + together_ns(blocks % self.resident);
         // One step more to fetch the first slices.
         let steps = k.div_ceil(parts).div_ceil(self.k) + 1;
         let work_ns = rounds_ns * f64::from(steps) * f64::from(self.k);
-        let moved = f64::from(2 * parts + 1) * f64::from(m) * f64::from(n);
+        let moved = f64::from(2 * parts + 1) * f64::from(m) * f64::from(n) * f64::from(items);
         let sum_ns = SUM_LAUNCH_NS + SUM_PART_NS * f64::from(parts) + SUM_ELEMENT_NS * moved;
         if parts > 1 { work_ns + sum_ns } else { work_ns }
     }
 
     /// The cheapest tile, and how many parts it takes k in.
-    fn choose(shape: [u32; 3], caps: &Caps, multiprocessors: u32) -> (Self, u32) {
+    fn choose(shape: [u32; 3], items: u32, caps: &Caps, multiprocessors: u32) -> (Self, u32) {
         let [m, k, n] = shape;
         let most_bytes = caps.max_buffer_bytes.min(MOST_SCRATCH_BYTES);
-        let splits = |tile: &Self, parts: u32| k / parts >= 2 * tile.k && scratch_bytes(m, n, parts) <= most_bytes;
+        let splits = |tile: &Self, parts: u32| {
+            k / parts >= 2 * tile.k
+                && scratch_bytes([m, n], items, parts) <= most_bytes
+                && u64::from(items) * u64::from(parts) <= MOST_LAYERS.into()
+        };
         // The smallest runs on every GPU.
         let mut best = (TILES[TILES.len() - 1], 1);
         let mut least_ns = f64::INFINITY;
@@ -88,7 +96,7 @@ impl Tile {
             }
             let mut parts = 1;
             while parts == 1 || parts <= MOST_PARTS && splits(&tile, parts) {
-                let cost_ns = tile.cost_ns(shape, parts, multiprocessors);
+                let cost_ns = tile.cost_ns(shape, items, parts, multiprocessors);
                 if cost_ns < least_ns {
                     (best, least_ns) = ((tile, parts), cost_ns);
                 }
@@ -99,78 +107,117 @@ impl Tile {
     }
 }
 
-/// Parts lie one after the other, their rows starting at float4s.
-fn scratch_bytes(m: u32, n: u32, parts: u32) -> u64 {
-    u64::from(parts) * u64::from(m) * u64::from(n).next_multiple_of(4) * 4
-}
-
 /// A plan for the kernel, on a GPU of so many multiprocessors.
 pub fn cuda(problem: &Problem, caps: &Caps, multiprocessors: u32) -> Result<Plan> {
-    let matrices = bindings(problem, caps)?;
+    let problem = &batch::merged(problem);
+    within_buffers(problem, caps)?;
+    let mut plan = Plan { dispatches: Vec::new(), scratch_bytes: 0 };
     if problem.elements() == 0 {
-        return Ok(Plan { dispatches: Vec::new(), scratch_bytes: 0 });
+        return Ok(plan);
     }
+    let (outer, inner) = batch::fitting(&problem.batch, MOST_LAYERS);
+    for launch in batch::launches(&problem.batch, outer, inner) {
+        add_launch(problem, &launch, caps, multiprocessors, &mut plan);
+    }
+    Ok(plan)
+}
+
+/// Adds what computes some items of a batch.
+fn add_launch(problem: &Problem, launch: &Launch, caps: &Caps, multiprocessors: u32, plan: &mut Plan) {
     let &Problem { m, k, n, .. } = problem;
-    let (tile, parts) = Tile::choose([m, k, n], caps, multiprocessors);
+    let params = launched(problem, launch);
+    let items = params.batch;
+    let (tile, parts) = Tile::choose([m, k, n], items, caps, multiprocessors);
     let mut constants = vec![("TILE_M", tile.m), ("TILE_N", tile.n), ("TILE_K", tile.k), ("THREADS", tile.threads)];
     constants.extend(constants_of_layout(problem));
     let letter = |transposed| if transposed { 't' } else { 'n' };
     let layout = [letter(problem.transpose_a), letter(problem.transpose_b)];
     let variant = format!("{}x{}x{} {}{}", tile.m, tile.n, tile.k, layout[0], layout[1]);
     let mut kernel = Kernel { id: KernelId::MatmulTiled, variant, constants };
+    let matrices = bindings(problem);
     // At most 2³² elements in tiles of 32 × 32, or in a single row or column of 2²⁷ of them.
     let blocks = tile.blocks(m, n) as u32;
     if parts == 1 {
-        return Ok(Plan::of(Dispatch { kernel, params: whole(problem).into(), bindings: matrices, grid: [blocks, 1, 1] }));
+        plan.dispatches.push(Dispatch { kernel, params: params.into(), bindings: matrices, grid: [blocks, 1, items] });
+        return;
     }
     // Whole steps of the kernel, so that only the last part has an edge.
     let k_part = k.div_ceil(parts).next_multiple_of(tile.k);
     let parts = k.div_ceil(k_part);
     let ldo = n.next_multiple_of(4);
-    let scratch_bytes = scratch_bytes(m, n, parts);
+    let scratch_bytes = scratch_bytes([m, n], items, parts);
     let scratch = |index| Binding { slot: Slot::Scratch, index, offset_bytes: 0, size_bytes: scratch_bytes };
     let (operands, ends): (Vec<_>, Vec<_>) = matrices.into_iter().partition(|binding| matches!(binding.slot, Slot::A | Slot::B));
-    // C is for the sum to add.
-    kernel.constants.retain(|(name, _)| *name != "READS_C");
-    let product = Dispatch {
+    // C and the bias are for the sum to add.
+    kernel.constants.retain(|(name, _)| !matches!(*name, "READS_C" | "READS_BIAS"));
+    plan.dispatches.push(Dispatch {
         kernel,
-        params: Params { ldo, k_part, ..whole(problem) }.into(),
-        bindings: operands.into_iter().chain([scratch(3)]).collect(),
-        grid: [blocks, 1, parts],
-    };
-    let constants = vec![("THREADS", SUM_THREADS), ("READS_C", u32::from(problem.c.is_some()))];
-    let sum = Dispatch {
+        params: Params { ldo, out_start: 0, k_part, activation: 0, ..params }.into(),
+        bindings: operands.into_iter().chain([scratch(4)]).collect(),
+        grid: [blocks, 1, parts * items],
+    });
+    let reads = [("READS_C", u32::from(problem.c.is_some())), ("READS_BIAS", u32::from(problem.bias))];
+    let constants = [("THREADS", SUM_THREADS)].into_iter().chain(reads).collect();
+    plan.dispatches.push(Dispatch {
         kernel: Kernel { id: KernelId::MatmulSum, variant: String::new(), constants },
-        params: Params { k: parts, lda: ldo, alpha: 1.0, ..whole(problem) }.into(),
-        // Its arguments are parts, C and the result.
+        params: Params { k: parts, lda: ldo, alpha: 1.0, ..params }.into(),
+        // Its arguments are parts, C, the bias and the result.
         bindings: [scratch(0)].into_iter().chain(ends.into_iter().map(|binding| Binding { index: binding.index - 1, ..binding })).collect(),
-        grid: [(m * (ldo / 4)).div_ceil(SUM_THREADS), 1, 1],
-    };
-    Ok(Plan { dispatches: vec![product, sum], scratch_bytes })
+        grid: [(items * m * (ldo / 4)).div_ceil(SUM_THREADS), 1, 1],
+    });
+    plan.scratch_bytes = plan.scratch_bytes.max(scratch_bytes);
 }
 
-/// A plan for cuBLASLt; None for what it does not take: sums of no terms, and numbers past 31 bits.
+/// The parameters of a launch, whose operands and result are bound whole.
+fn launched(problem: &Problem, Launch { first, batch }: &Launch) -> Params {
+    let [a_start, b_start, c_start] = problem.batch.starts(*first).map(|start| start as u32);
+    Params {
+        a_start,
+        b_start,
+        c_start,
+        out_start: (first * u64::from(problem.m) * u64::from(problem.n)) as u32,
+        ..whole(&Problem { batch: *batch, ..*problem })
+    }
+}
+
+/// A plan for cuBLASLt; None for what it does not take: sums of no terms, numbers past 31 bits, batches of two loops; nor is a bias or an
+/// activation left to it, since what is exact of the latter is not documented.
 pub fn cublaslt(problem: &Problem, caps: &Caps) -> Result<Option<Plan>> {
-    let bindings = bindings(problem, caps)?;
-    let strides = [problem.a.stride, problem.b.stride, problem.c.map_or(0, |c| c.stride)];
-    let largest = strides.into_iter().chain([problem.m, problem.k, problem.n].map(u64::from)).max().unwrap_or(0);
-    if problem.elements() == 0 || problem.k == 0 || largest > u64::from(i32::MAX.cast_unsigned()) {
+    let problem = &batch::merged(problem);
+    within_buffers(problem, caps)?;
+    let Batch { outer, inner } = problem.batch;
+    let strides = [problem.a.stride, problem.b.stride, problem.c.map_or(0, |c| c.stride), inner.a, inner.b, inner.c];
+    let sizes = [problem.m, problem.k, problem.n, inner.count].map(u64::from);
+    let largest = strides.into_iter().chain(sizes).max().unwrap_or(0);
+    if problem.elements() == 0
+        || problem.k == 0
+        || outer.count > 1
+        || problem.bias
+        || problem.activation.is_some()
+        || largest > u64::from(i32::MAX.cast_unsigned())
+    {
         return Ok(None);
     }
     let kernel = Kernel { id: KernelId::MatmulCublasLt, variant: "f32".to_owned(), constants: constants_of_layout(problem) };
+    let bindings = bindings(problem);
     Ok(Some(Plan::of(Dispatch { kernel, params: whole(problem).into(), bindings, grid: [1; 3] })))
 }
 
-/// Whole matrices, at the places of a kernel's arguments.
-fn bindings(problem: &Problem, caps: &Caps) -> Result<Vec<Binding>> {
-    let operand = |stored| Some(stored).filter(|_| problem.reads_operands());
-    let matrices = [(Slot::A, operand(problem.a)), (Slot::B, operand(problem.b)), (Slot::C, problem.c), (Slot::Out, Some(result(problem)))];
-    let mut bindings = Vec::with_capacity(matrices.len());
-    for ((slot, stored), index) in matrices.into_iter().zip(0..) {
-        if let Some(stored) = stored {
-            within_buffer(&stored, caps)?;
-            bindings.push(Binding { slot, index, offset_bytes: 0, size_bytes: (stored.span() * 4).next_multiple_of(16).max(16) });
+/// Whole operands, at the places of a kernel's arguments.
+fn bindings(problem: &Problem) -> Vec<Binding> {
+    let read = problem.reads_operands();
+    let operands = [
+        (Slot::A, read, problem.a_span()),
+        (Slot::B, read, problem.b_span()),
+        (Slot::C, problem.c.is_some(), problem.c_span()),
+        (Slot::BIAS, problem.bias, problem.n.into()),
+        (Slot::Out, true, problem.elements()),
+    ];
+    let mut bindings = Vec::with_capacity(operands.len());
+    for ((slot, is_bound, span), index) in operands.into_iter().zip(0..) {
+        if is_bound {
+            bindings.push(Binding { slot, index, offset_bytes: 0, size_bytes: (span * 4).next_multiple_of(16).max(16) });
         }
     }
-    Ok(bindings)
+    bindings
 }

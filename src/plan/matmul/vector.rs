@@ -11,7 +11,7 @@ use crate::plan::Binding;
 const THREADS: u32 = 128;
 
 /// Workgroups that keep a large GPU's memory busy.
-const BUSY_WORKGROUPS: u32 = 1024;
+const BUSY_WORKGROUPS: u64 = 1024;
 
 /// The least of k that is worth a part of its own.
 const LEAST_PART: u32 = 512;
@@ -23,13 +23,14 @@ pub(super) fn step(problem: &Problem, params: Params, [a, b]: [Binding; 2], caps
     }
     let Params { m, n, lda, ldb, a_start, b_start, .. } = params;
     let at = |binding: Binding, index| Binding { index, ..binding };
+    let turned = Params { a_outer: params.b_outer, b_outer: params.a_outer, a_inner: params.b_inner, b_inner: params.a_inner, ..params };
     // The matrix, with a line for each element of the result or one for each step of k; and the vector.
-    let (along, matrix, vector, elements) = if m == 1 {
+    let (along, matrix, vector, elements, params) = if m == 1 {
         let vector_step = if problem.transpose_a { lda } else { 1 };
-        (problem.transpose_b, (at(b, 0), b_start, ldb), (at(a, 1), a_start, vector_step), n)
+        (problem.transpose_b, (at(b, 0), b_start, ldb), (at(a, 1), a_start, vector_step), n, turned)
     } else if problem.n == 1 && problem.c.is_none_or(|c| c.stride == 1) {
         let vector_step = if problem.transpose_b { 1 } else { ldb };
-        (!problem.transpose_a, (a, a_start, lda), (b, b_start, vector_step), m)
+        (!problem.transpose_a, (a, a_start, lda), (b, b_start, vector_step), m, params)
     } else {
         return None;
     };
@@ -42,11 +43,14 @@ pub(super) fn step(problem: &Problem, params: Params, [a, b]: [Binding; 2], caps
         lanes /= 2;
     }
     let mut parts = 1;
-    let small = elements.div_ceil(16) <= caps.max_workgroups_per_dimension;
+    let all = |each: u32| u64::from(each) * u64::from(params.batch);
+    let most = u64::from(caps.max_workgroups_per_dimension);
+    let small = all(elements.div_ceil(16)) <= most;
     while small
-        && workgroups(lanes) * parts < BUSY_WORKGROUPS
+        && all(workgroups(lanes) * parts) < BUSY_WORKGROUPS
         && params.k / (2 * parts) >= LEAST_PART
-        && 2 * parts <= super::MOST_PARTS.min(caps.max_workgroups_per_dimension)
+        && 2 * parts <= super::MOST_PARTS
+        && all(2 * parts) <= most
     {
         parts *= 2;
     }
@@ -55,8 +59,8 @@ pub(super) fn step(problem: &Problem, params: Params, [a, b]: [Binding; 2], caps
         ("LANES", lanes),
         ("GROUPS", THREADS / lanes),
         ("ALONG", u32::from(along)),
-        ("A_VEC4", vec4(a_start, lda)),
-        ("X_VEC4", u32::from(ldb == 1 && b_start.is_multiple_of(4))),
+        ("A_VEC4", vec4(&[a_start, lda, params.a_outer, params.a_inner])),
+        ("X_VEC4", u32::from(ldb == 1) & vec4(&[b_start, params.b_outer, params.b_inner])),
     ];
     let variant = format!("{} lanes {}", lanes, if along { "along" } else { "across" });
     Some(Step {

@@ -96,7 +96,11 @@ export interface DeviceInfo {
   generation: number;
 }
 
-/** C = alpha · op(A) · op(B) + beta · C, where op is the identity or the transpose. */
+/**
+ * activation(alpha · op(A) · op(B) + beta · C + bias), where op is the identity or the transpose; or a batch of such products, by NumPy's rules: a tensor's
+ * dimensions before the last two are its batch, and those of A and B are broadcast. A tensor of one dimension is a vector, a row as A and
+ * a column as B, whose dimension the result lacks.
+ */
 export interface MatmulOptions {
   /** Rows of op(A) and of the result. Not needed if `a` is a {@link Tensor}. */
   m?: number;
@@ -104,6 +108,8 @@ export interface MatmulOptions {
   k?: number;
   /** Columns of op(B) and of the result. Not needed if `b` is a {@link Tensor}. */
   n?: number;
+  /** How many products, or the batch's dimensions, where an operand is an array: its matrices lie one behind the other. */
+  batch?: number | readonly number[];
   /** A is stored k × m. */
   transpose_a?: boolean;
   /** B is stored n × k. */
@@ -113,13 +119,26 @@ export interface MatmulOptions {
   /** Default 0: C is not read. Another value needs `c`. */
   beta?: number;
   /** The m × n matrix that `beta` scales. It is not changed. */
-  c?: Float32Array;
+  c?: Float32Array | Tensor;
+  /** n numbers that are added to each row. */
+  bias?: Float32Array | Tensor;
+  /**
+   * Applied to each element in the end, in the same kernel: ReLU; GELU as x·σ(2u) with u = √(2/π)·(x + 0.044715·x³), its usual approximation;
+   * σ(x) = 1 / (1 + e⁻ˣ); the hyperbolic tangent; SiLU as x·σ(x). Default `"none"`.
+   */
+  activation?: "none" | "relu" | "gelu" | "sigmoid" | "tanh" | "silu";
   /** Elements from one stored row of A to the next; default: its columns, and then the length must be exact. */
   lda?: number;
   /** The same for B. */
   ldb?: number;
   /** The same for `c`. The result itself is always packed. */
   ldc?: number;
+  /** Elements from the start of one A of a batch to the next; 0 if all products share one. Default: packed, and then the length must be exact. */
+  stride_a?: number;
+  /** The same for B. */
+  stride_b?: number;
+  /** The same for `c`. The results themselves are packed. */
+  stride_c?: number;
   /** Give a {@link MatmulReport} in place of the bare data. */
   report?: boolean;
   /**
@@ -153,13 +172,19 @@ export interface MatmulReport<Data = Float32Array> {
   replayed: boolean;
 }
 
-/** A matrix on the device. Free it when done, or declare it with `using`. */
+/** An array on the device, row-major: a matrix, or a batch of them. Free it when done, or declare it with `using`. */
 export class Tensor {
   private constructor();
+  /** The sizes of all dimensions. */
+  readonly shape: readonly number[];
+  /** The product of all dimensions but the last. */
   readonly rows: number;
+  /** The last dimension. */
   readonly columns: number;
   readonly backend: Backend;
-  /** Copies the matrix back, row-major. */
+  /** The same values in another shape, sharing the memory: a tensor to be disposed of by itself. */
+  reshape(shape: readonly number[]): Tensor;
+  /** Copies the values back, row-major. */
   toArray(): Promise<Float32Array>;
   /** Gives the memory back. Calls that already use it finish. Twice is harmless. */
   dispose(): void;
@@ -181,7 +206,7 @@ export interface Benchmark {
   /** Milliseconds a product, one number a sample. */
   samples_ms: number[];
   median_ms: number;
-  /** 2 m n k / median, in 10⁹ a second. */
+  /** 2 m n k / median, of all products of a batch together, in 10⁹ a second. */
   gflops: number;
   /** d: products in the shorter run. */
   dispatches: number;
@@ -237,8 +262,8 @@ export class Gpu {
   matmul(a: Float32Array | Tensor, b: Float32Array | Tensor, options: MatmulOptions & { report: true }): Promise<MatmulReport>;
   matmul(a: Float32Array | Tensor, b: Float32Array | Tensor, options: MatmulOptions & { keep: true }): Promise<Tensor>;
   matmul(a: Float32Array | Tensor, b: Float32Array | Tensor, options: MatmulOptions): Promise<Float32Array>;
-  /** Puts a row-major rows × columns matrix on the device. */
-  tensor(data: Float32Array, shape: readonly [rows: number, columns: number]): Promise<Tensor>;
+  /** Puts a row-major array on the device: `[rows, columns]`, or a batch of such matrices, `[…, rows, columns]`. */
+  tensor(data: Float32Array, shape: readonly number[]): Promise<Tensor>;
   benchmark(a: Float32Array | Tensor, b: Float32Array | Tensor, options: BenchmarkOptions): Promise<Benchmark>;
   memory(): MemoryStats;
   /** Gives free pooled buffers back to the device. */
@@ -271,8 +296,8 @@ export function matmul(a: Float32Array | Tensor, b: Float32Array | Tensor, optio
 export function matmul(a: Float32Array | Tensor, b: Float32Array | Tensor, options: MatmulOptions & { keep: true }): Promise<Tensor>;
 export function matmul(a: Float32Array | Tensor, b: Float32Array | Tensor, options: MatmulOptions): Promise<Float32Array>;
 
-/** Puts a row-major rows × columns matrix on the shared device, to be used in many products. */
-export function tensor(data: Float32Array, shape: readonly [rows: number, columns: number]): Promise<Tensor>;
+/** Puts a row-major array on the shared device, to be used in many products: `[rows, columns]`, or a batch, `[…, rows, columns]`. */
+export function tensor(data: Float32Array, shape: readonly number[]): Promise<Tensor>;
 
 /** Times the kernel on the shared device, operands staying there. Leave them unchanged until it resolves. */
 export function benchmark(a: Float32Array | Tensor, b: Float32Array | Tensor, options: BenchmarkOptions): Promise<Benchmark>;
@@ -284,7 +309,7 @@ export function memory(): Promise<MemoryStats>;
  * Computes the reference by which {@link Reference.check} judges results. On the CPU, in double precision: slow for large sizes. It lets
  * other work in between, so leave the operands unchanged until it resolves.
  */
-export function reference(a: Float32Array, b: Float32Array, options: Omit<MatmulOptions, "report" | "keep">): Promise<Reference>;
+export function reference(a: Float32Array, b: Float32Array, options: Omit<MatmulOptions, "report" | "keep" | "c" | "bias"> & { c?: Float32Array; bias?: Float32Array }): Promise<Reference>;
 
 /** A matrix of `length` uniform values in [−1, 1) from a seed: the same on every machine. */
 export function random_matrix(length: number, seed: number): Promise<Float32Array>;

@@ -76,10 +76,11 @@ export class Tensor {
 
   constructor(key, made) {
     only_ours(key, "Tensor");
-    const { tensor, rows, columns, backend } = made;
+    const { tensor, shape, backend } = made;
     this.#tensor = tensor;
-    this.#shape = [rows, columns];
-    Object.assign(this, { rows, columns, backend });
+    this.#shape = shape;
+    const rows = shape.slice(0, -1).reduce((product, size) => product * size, 1);
+    Object.assign(this, { shape: Object.freeze(shape), rows, columns: shape.at(-1) ?? 1, backend });
     forgotten?.register(this, () => core.free_tensor(tensor));
   }
 
@@ -87,6 +88,11 @@ export class Tensor {
   static of(key, value) {
     only_ours(key, "Tensor");
     return typeof value === "object" && value !== null && #tensor in value ? { number: value.#tensor, shape: value.#shape } : undefined;
+  }
+
+  reshape(to) {
+    const shape = sides(to);
+    return new Tensor(ours, { tensor: core.reshape(this.#tensor, shape), shape, backend: this.backend });
   }
 
   toArray() {
@@ -116,11 +122,14 @@ export class Reference {
   }
 }
 
-/** Operands as Rust takes them, an array or the number of a tensor, and the shapes of those that are tensors. */
-function operands(a, b) {
-  const [x, y] = [Tensor.of(ours, a), Tensor.of(ours, b)];
-  return { values: [x?.number ?? floats("a", a), y?.number ?? floats("b", b)], shapes: [x?.shape, y?.shape] };
-}
+/** An operand as Rust takes it: an array, or the number of a tensor. */
+const operand = (name, value) => Tensor.of(ours, value)?.number ?? floats(name, value);
+
+/** Both operands, and the shapes of those that are tensors. */
+const operands = (a, b) => ({
+  values: [operand("a", a), operand("b", b)],
+  shapes: [Tensor.of(ours, a)?.shape, Tensor.of(ours, b)?.shape],
+});
 
 export class Gpu {
   #gpu;
@@ -141,35 +150,38 @@ export class Gpu {
   }
 
   async matmul(a, b, options) {
-    let begun;
+    let begun, shape;
     try {
       const { values, shapes } = operands(a, b);
-      const { numbers, c, report, keep } = to_multiply(options, shapes);
-      begun = core.matmul(this.#gpu, values[0], values[1], numbers, c, report, keep);
+      const { numbers, c, bias, report, keep, ...of_result } = to_multiply(options, shapes, operand);
+      ({ shape } = of_result);
+      begun = core.matmul(this.#gpu, values[0], values[1], numbers, c, bias, report, keep);
       // A product of tensors that is queued has a number at once. Its result is where its operands are.
-      if (typeof begun === "number") return new Tensor(ours, { tensor: begun, rows: numbers[0], columns: numbers[2], backend: a.backend });
+      if (typeof begun === "number") return new Tensor(ours, { tensor: begun, shape, backend: a.backend });
     } catch (error) {
       begun = Promise.reject(error);
     }
     const discard = ({ data }) => data.tensor && core.free_tensor(data.tensor);
     const result = await guarded(() => begun, options?.signal, discard);
-    if (result.data.tensor) result.data = new Tensor(ours, result.data);
+    if (result.data.tensor) result.data = new Tensor(ours, { ...result.data, shape });
     return result.backend ? result : result.data;
   }
 
-  async tensor(data, shape) {
+  async tensor(data, to) {
+    let shape;
     const call = () => {
-      const [rows, columns] = sides(shape);
-      return core.tensor(this.#gpu, floats("data", data), rows, columns);
+      shape = sides(to);
+      return core.tensor(this.#gpu, floats("data", data), shape);
     };
-    return new Tensor(ours, await guarded(call));
+    const made = await guarded(call);
+    return new Tensor(ours, { ...made, shape });
   }
 
   benchmark(a, b, options) {
     const call = () => {
       const { values, shapes } = operands(a, b);
-      const { numbers, c, signal, samples, min_ms } = to_benchmark(options, shapes);
-      return core.benchmark(this.#gpu, ...values, numbers, c, samples, min_ms, signal);
+      const { numbers, c, bias, signal, samples, min_ms } = to_benchmark(options, shapes, operand);
+      return core.benchmark(this.#gpu, ...values, numbers, c, bias, samples, min_ms, signal);
     };
     return guarded(call, options?.signal);
   }
@@ -247,7 +259,8 @@ function copy(value) {
 export async function matmul(a, b, options) {
   if (ready && !pending()) return ready.matmul(a, b, options);
   const [x, y] = [copy(a), copy(b)];
-  const z = options && typeof options === "object" ? { ...options, ...(options.c && { c: copy(options.c) }) } : options;
+  const z = options && typeof options === "object" ? { ...options } : options;
+  for (const name of ["c", "bias"]) if (z?.[name]) z[name] = copy(z[name]);
   return on_shared((gpu) => gpu.matmul(x, y, z));
 }
 
@@ -264,8 +277,8 @@ export async function reference(a, b, options) {
   await load();
   const call = () => {
     const values = [floats("a", a), floats("b", b)];
-    const { numbers, c, signal } = product(options, []);
-    return core.reference(...values, numbers, c, signal);
+    const { numbers, c, bias, signal } = product(options, [], floats);
+    return core.reference(...values, numbers, c, bias, signal);
   };
   return new Reference(ours, await guarded(call, options?.signal, core.free_reference));
 }

@@ -116,52 +116,78 @@ function stride(options, name) {
   return value === undefined ? NaN : whole(name, value);
 }
 
-const PRODUCT = ["m", "k", "n", "transpose_a", "transpose_b", "alpha", "beta", "c", "lda", "ldb", "ldc", "signal"];
+const STRIDES = ["lda", "ldb", "ldc", "stride_a", "stride_b", "stride_c"];
+const PRODUCT = ["m", "k", "n", "batch", "transpose_a", "transpose_b", "alpha", "beta", "c", "bias", "activation", ...STRIDES, "signal"];
+/** In the order of the numbers by which Rust knows them. */
+const ACTIVATIONS = ["none", "relu", "gelu", "sigmoid", "tanh", "silu"];
+
+/** A tensor's matrices as they are stored, [rows, columns]; a vector is a row as A and a column as B. */
+function matrix(shape, transposed, is_a) {
+  if (!shape || shape.length > 1) return shape?.slice(-2);
+  if (shape.length === 0) throw invalid_dimension("the shape of a tensor", "[]", "of one dimension or more");
+  return is_a === transposed ? [shape[0], 1] : [1, shape[0]];
+}
+
+/** Two batch shapes in one, by NumPy's rules; Rust refuses those that do not go together. */
+function broadcast(a, b) {
+  const rank = Math.max(a.length, b.length);
+  const size = (shape, i) => shape[i - rank + shape.length] ?? 1;
+  return Array.from({ length: rank }, (_, i) => (size(a, i) === 1 ? size(b, i) : size(a, i)));
+}
 
 /**
- * A product as Rust takes it: numbers in the order of `product` in src/web/mod.rs, the matrix that is added, and the signal. `shapes` are those of A
- * and B, undefined for one that is no tensor. Queues call this ten thousand times a second: it makes few objects.
+ * A product as Rust takes it: numbers in the order of `product` in src/web/mod.rs, what is added, and the signal; and its result's shape.
+ * `shapes` are those of A and B, undefined for one that is no tensor. `operand` makes of an array or a tensor what Rust takes. Queues call this ten thousand times a second: it makes few objects.
  */
-export function product(options, shapes, names = PRODUCT) {
+export function product(options, shapes, operand, names = PRODUCT) {
   known(options, names);
   const stop = signal(options);
   const transpose_a = flag(options, "transpose_a");
   const transpose_b = flag(options, "transpose_b");
-  const [a, b] = shapes;
+  const [a, b] = [matrix(shapes[0], transpose_a, true), matrix(shapes[1], transpose_b, false)];
   const m = dimension(options, "m", a?.[+transpose_a]);
   const k = dimension(options, "k", a?.[+!transpose_a], b?.[+transpose_b]);
   const n = dimension(options, "n", b?.[+!transpose_b]);
   const alpha = number(options, "alpha", 1);
   const beta = number(options, "beta", 0);
-  const added = get(options, "c");
-  const c = added === undefined ? added : floats("c", added);
-  const strides = [stride(options, "lda"), stride(options, "ldb"), stride(options, "ldc")];
-  return { numbers: [m, k, n, +transpose_a, +transpose_b, alpha, beta, ...strides], c, signal: stop };
+  const [c, bias] = ["c", "bias"].map((name) => {
+    const added = get(options, name);
+    return added === undefined ? added : operand(name, added);
+  });
+  const activation = ACTIVATIONS.indexOf(one_of(options, "activation", ACTIVATIONS, ACTIVATIONS.join(", ")));
+  const told = get(options, "batch");
+  const of_arrays = told === undefined ? [] : (Array.isArray(told) ? told : [told]).map((size) => whole("batch", size));
+  const batches = [0, 1].map((i) => shapes[i]?.slice(0, -2) ?? of_arrays);
+  const batch = broadcast(...batches);
+  if (told !== undefined && `${batch}` !== `${of_arrays}`) throw invalid_dimension("batch", `${of_arrays}`, `[${batch}], as the tensors' shapes say`);
+  const shape = [...batch, ...(shapes[0]?.length === 1 ? [] : [m]), ...(shapes[1]?.length === 1 ? [] : [n])];
+  const strides = STRIDES.map((name) => stride(options, name));
+  return { numbers: [m, k, n, +transpose_a, +transpose_b, alpha, beta, ...strides, activation, batches[0].length, ...batches.flat()], c, bias, signal: stop, shape };
 }
 
 const MULTIPLY = [...PRODUCT, "report", "keep"];
 
 /** A product, and how its result is wanted. */
-export function to_multiply(options, shapes) {
-  const { numbers, c } = product(options, shapes, MULTIPLY);
-  return { numbers, c, report: flag(options, "report"), keep: flag(options, "keep") };
+export function to_multiply(options, shapes, operand) {
+  const { numbers, c, bias, shape } = product(options, shapes, operand, MULTIPLY);
+  return { numbers, c, bias, shape, report: flag(options, "report"), keep: flag(options, "keep") };
 }
 
 const BENCHMARK = [...PRODUCT, "samples", "min_ms"];
 
 /** A product, the number of samples, and the shortest time. */
-export function to_benchmark(options, shapes) {
+export function to_benchmark(options, shapes, operand) {
   const samples = number(options, "samples", 5);
   if (!(Number.isInteger(samples) && samples >= 1 && samples <= 1000)) {
     throw invalid_option("samples", describe(samples), "it must be a whole number from 1 to 1000");
   }
   const min_ms = number(options, "min_ms", 50);
   if (!(min_ms >= 0 && min_ms <= 10_000)) throw invalid_option("min_ms", describe(min_ms), "it must be from 0 to 10000");
-  return { ...product(options, shapes, BENCHMARK), samples, min_ms };
+  return { ...product(options, shapes, operand, BENCHMARK), samples, min_ms };
 }
 
-/** `[rows, columns]`. */
+/** The sizes of a tensor's dimensions. */
 export function shape(value) {
-  if (!Array.isArray(value) || get(value, "length") !== 2) throw invalid_type("shape", "an array [rows, columns]", describe(value));
-  return ["rows", "columns"].map((name, i) => whole(name, get(value, i)));
+  if (!Array.isArray(value)) throw invalid_type("shape", "an array of sizes, as [rows, columns]", describe(value));
+  return Array.from(value, (size) => whole("shape", size));
 }

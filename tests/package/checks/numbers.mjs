@@ -130,6 +130,79 @@ export default {
     ab.dispose();
   },
 
+  "batches of arrays, packed, shared and strided": async ({ gpu, lapidary }) => {
+    const [m, k, n, batch] = [5, 7, 6, 3];
+    const [a, b, c] = [integers(batch * m * k, 1), integers(batch * k * n, 2), integers(batch * m * n, 3)];
+    const of = (options, item, [sa, sb, sc] = [m * k, k * n, m * n]) =>
+      product(a.subarray(item * sa), b.subarray(item * sb), { m, k, n, ...options, c: c.subarray(item * sc) });
+    const all = (options, strides) => Float32Array.from([0, 1, 2].flatMap((item) => [...of(options, item, strides)]));
+    same(await gpu.matmul(a, b, { m, k, n, batch }), all({}), "packed");
+    same(await gpu.matmul(a, b, { m, k, n, batch: [1, batch], beta: 2, c }), all({ beta: 2 }), "plus c");
+    const shared = { m, k, n, batch, stride_b: 0 };
+    same(await gpu.matmul(a, b.subarray(0, k * n), shared), all({}, [m * k, 0, 0]), "one b");
+    same(await gpu.matmul(a, b, { m, k, n, batch, stride_a: 2, lda: k }), all({}, [2, k * n, 0]), "overlapping a");
+    const turned = { m, k, n, batch, transpose_a: true, stride_a: 0, stride_c: 4, beta: -1, c };
+    same(await gpu.matmul(a, b, turned), all({ transpose_a: true, beta: -1 }, [0, k * n, 4]), "one transposed a");
+    same(await gpu.matmul(integers(0), integers(0), { m, k, n, batch: 0 }), integers(0), "none");
+    const judge = await lapidary.reference(a, b, { m, k, n, batch, beta: 2, c });
+    const [right, wrong] = [all({ beta: 2 }), all({ beta: 1 })];
+    assert(judge.check(right).ok && !judge.check(wrong).ok && judge.check(right).elements === batch * m * n, "the reference");
+    judge.free();
+  },
+
+  "batches of tensors, broadcast as NumPy does": async ({ gpu, backend }) => {
+    const [x, y] = [integers(2 * 3 * 4 * 5, 1), integers(2 * 5 * 6, 2)];
+    const [a, b] = [await gpu.tensor(x, [2, 3, 4, 5]), await gpu.tensor(y, [2, 1, 5, 6])];
+    const expected = (i, j) => [...product(x.subarray((3 * i + j) * 20), y.subarray(i * 30), { m: 4, k: 5, n: 6 })];
+    const all = Float32Array.from([0, 1].flatMap((i) => [0, 1, 2].flatMap((j) => expected(i, j))));
+    const kept = await gpu.matmul(a, b, { keep: true });
+    assert(`${kept.shape}` === "2,3,4,6" && kept.rows === 24 && kept.columns === 6 && kept.backend === backend, `${kept.shape}`);
+    same(await kept.toArray(), all, "kept");
+    same(await gpu.matmul(a, b, {}), all, "on the host");
+    const { data } = await gpu.matmul(a, b, { keep: true, report: true });
+    assert(`${data.shape}` === "2,3,4,6", `${data.shape}`);
+    const flat = kept.reshape([24, 6]);
+    kept.dispose();
+    same(await flat.toArray(), all, "reshaped, and the other disposed of");
+    const [row, column] = [await gpu.tensor(x.slice(0, 24), [24]), await gpu.tensor(y.slice(0, 6), [6])];
+    const [left, right, dot] = await Promise.all([
+      gpu.matmul(row, flat, { keep: true }),
+      gpu.matmul(flat, column, { keep: true }),
+      gpu.matmul(column, column, { keep: true }),
+    ]);
+    assert(`${left.shape}|${right.shape}|${dot.shape}` === "6|24|", `${left.shape}|${right.shape}|${dot.shape}`);
+    same(await left.toArray(), product(x, all, { m: 1, k: 24, n: 6 }), "a vector from the left");
+    same(await right.toArray(), product(all, y, { m: 24, k: 6, n: 1 }), "from the right");
+    same(await dot.toArray(), product(y, y, { m: 1, k: 6, n: 1 }), "both");
+    const of_vectors = row.reshape([4, 6]);
+    same(await gpu.matmul(of_vectors, column, { transpose_a: false }), product(x, y, { m: 4, k: 6, n: 1 }), "a matrix and a vector");
+    for (const tensor of [a, b, data, flat, row, column, left, right, dot, of_vectors]) tensor.dispose();
+  },
+
+  "a bias and an activation": async ({ gpu, lapidary }) => {
+    const [m, k, n] = [6, 5, 9];
+    const [a, b, bias, c] = [integers(m * k, 1), integers(k * n, 2), integers(n, 3), integers(m * n, 4)];
+    const sum = product(a, b, { m, k, n, beta: 2, c }).map((x, i) => x + bias[i % n]);
+    const options = { m, k, n, beta: 2, c, bias };
+    same(await gpu.matmul(a, b, options), sum, "a bias");
+    const relu = sum.map((x) => Math.max(x, 0));
+    same(await gpu.matmul(a, b, { ...options, activation: "relu" }), relu, "and relu");
+    for (const activation of ["none", "gelu", "sigmoid", "tanh", "silu"]) {
+      const told = { ...options, alpha: 0.0625, beta: 0.125, activation };
+      const judge = await lapidary.reference(a, b, told);
+      const verdict = judge.check(await gpu.matmul(a, b, told));
+      const other = judge.check(await gpu.matmul(a, b, { ...told, activation: "relu" }));
+      assert(verdict.ok && !other.ok, `${activation}: ${JSON.stringify(verdict)}`);
+      judge.free();
+    }
+    const [x, y, d, z] = await Promise.all([gpu.tensor(a, [m, k]), gpu.tensor(b, [k, n]), gpu.tensor(c, [m, n]), gpu.tensor(bias, [n])]);
+    const kept = await gpu.matmul(x, y, { beta: 2, c: d, bias: z, activation: "relu", keep: true });
+    same(await kept.toArray(), relu, "tensors");
+    const summed = await gpu.matmul(x, y, { beta: 2, c: d, bias: z, keep: true, report: true });
+    same(await summed.data.toArray(), sum, "with a report");
+    for (const tensor of [x, y, d, z, kept, summed.data]) tensor.dispose();
+  },
+
   "tensors without elements": async ({ gpu }) => {
     const [rows, columns] = [await gpu.tensor(integers(0), [0, 5]), await gpu.tensor(integers(0), [5, 0])];
     assert(rows.rows === 0 && rows.columns === 5, "0 × 5");

@@ -64,8 +64,6 @@ export default {
       {
         "missing": undefined,
         "null": null,
-        "one side": [6],
-        "three sides": [1, 2, 3],
         "a string": "23",
         "a number": 6,
         "an object": { rows: 2, columns: 3 },
@@ -74,14 +72,43 @@ export default {
       (shape) => rejects("invalid_type", () => gpu.tensor(a, shape), /\bshape\b/),
     );
     const { "missing": _, ...sides } = NOT_DIMENSIONS;
-    await each(sides, (side) => rejects("invalid_dimension", () => gpu.tensor(a, [side, 3]), /\brows\b/, number_of(side)));
-    await each(sides, (side) => rejects("invalid_dimension", () => gpu.tensor(a, [2, side]), /\bcolumns\b/, number_of(side)));
+    await each(sides, (side) => rejects("invalid_dimension", () => gpu.tensor(a, [side, 3]), /\bshape\b/, number_of(side)));
+    await each(sides, (side) => rejects("invalid_dimension", () => gpu.tensor(a, [2, side]), /\bshape\b/, number_of(side)));
     await each({ "3 × 3": [3, 3], "2 × 2": [2, 2], "0 × 6": [0, 6] }, (shape) =>
       rejects("length_mismatch", () => gpu.tensor(a, shape), /\b6\b/, new RegExp(`\\b${shape[0] * shape[1]}\\b`)),
     );
     await each({ "65536": [65536, 65536], "the most": [2 ** 32 - 1, 2 ** 32 - 1] }, (shape) =>
       rejects(["length_mismatch", "limit_exceeded"], () => gpu.tensor(a, shape), /\d{10}/),
     );
+  },
+
+  "a bias or an activation that is none": async ({ gpu }) => {
+    await each({ ...NOT_ARRAYS, "null": () => null }, (make) =>
+      rejects("invalid_type", () => gpu.matmul(a, b, { ...sizes, bias: make() }), /\bbias\b/),
+    );
+    await rejects("length_mismatch", () => gpu.matmul(a, b, { ...sizes, bias: new Float32Array(3) }), /\bbias\b/, /\b3\b/, /\b4\b/);
+    await each({ ...["Relu", "", 1, null, {}] }, (activation) =>
+      rejects("invalid_option", () => gpu.matmul(a, b, { ...sizes, activation }), /\bactivation\b/, /relu/),
+    );
+  },
+
+  "a batch that does not go together": async ({ gpu }) => {
+    const wrong = [-1, 1.5, "2", null, NaN, [2, -1], [1.5], {}];
+    await each({ ...wrong }, (batch) => rejects("invalid_dimension", () => gpu.matmul(a, b, { ...sizes, batch }), /\bbatch\b/));
+    await rejects("length_mismatch", () => gpu.matmul(a, b, { ...sizes, batch: 2 }), /2 · 2 · 3 = 12/, /\b6\b/);
+    await rejects("length_mismatch", () => gpu.matmul(a, b, { ...sizes, batch: 2, stride_a: 0 }), /2 · 3 · 4 = 24/, /\b12\b/);
+    await rejects("length_mismatch", () => gpu.matmul(a, b, { ...sizes, batch: 2, stride_a: 0, stride_b: 1 }), /\b13\b/);
+    await rejects("invalid_dimension", () => gpu.matmul(a, b, { ...sizes, batch: [1, 2], stride_a: 3 }), /\bstride_a\b/, /\b0\b/);
+    await each({ ...["1", -1, 0.5, null] }, (stride_b) => rejects("invalid_dimension", () => gpu.matmul(a, b, { ...sizes, stride_b }), /\bstride_b\b/));
+    const [two, three, one] = await Promise.all([gpu.tensor(a, [2, 1, 3]), gpu.tensor(b, [3, 4, 1]), gpu.tensor(a.slice(0, 1), [])]);
+    await rejects("invalid_dimension", () => gpu.matmul(two, three, {}), /\bk\b/, /\b4\b/);
+    await rejects("invalid_dimension", () => gpu.matmul(two, two, { transpose_b: true, batch: 3 }), /\bbatch\b/, /\b3\b/, /\b2\b/);
+    await rejects("invalid_dimension", () => gpu.matmul(one, a, { n: 1 }), /one dimension/);
+    const stacked = two.reshape([2, 3, 1]);
+    await rejects("invalid_dimension", () => gpu.matmul(stacked, three.reshape([3, 1, 4]), {}), /\[3\]/, /\[2\]/);
+    throws("length_mismatch", () => two.reshape([2, 4]), /\b6\b/, /2 · 4 = 8/);
+    throws("invalid_type", () => two.reshape(6), /\bshape\b/);
+    for (const tensor of [two, three, one, stacked]) tensor.dispose();
   },
 
   "a benchmark of wrong samples": async ({ gpu }) => {

@@ -81,6 +81,7 @@ extern "C" {
         depth: u32,
         rows: u32,
     ) -> Job;
+    fn finish(values: &Float32Array, columns: u32, bias: &Float32Array, activation: u32);
 }
 
 #[wasm_bindgen(module = "/src/backend/cpu/wasm/crew.js")]
@@ -183,19 +184,27 @@ impl Engine {
 
     /// How many threads are to compute a product: as many as pay, of those that have started.
     pub(super) fn threads(&self, problem: &Problem) -> u32 {
-        if problem.reads_operands() { self.crew.threads(problem.m, problem.k, problem.n) } else { 1 }
+        // The items of a batch are many, and mostly small.
+        if problem.reads_operands() && problem.batch.count() == 1 { self.crew.threads(problem.m, problem.k, problem.n) } else { 1 }
     }
 
-    pub(crate) fn job(&self, params: &Params, kernel: &Kernel, operands: &[Option<HostSlice<'_>>; 3], out: &HostVec) -> Job {
+    /// One product of a batch.
+    pub(crate) fn job(&self, params: &Params, kernel: &Kernel, operands: &[Option<HostSlice<'_>>; 4], out: &HostVec, item: u32) -> Job {
         let none = Float32Array::new_with_length(0);
-        let operands = operands.each_ref().map(|operand| operand.as_ref().map_or(&none, |values| &values.0));
-        job_of(params, ["TRANSPOSE_A", "TRANSPOSE_B", "READS_C"].map(|name| kernel.constant(name) != 0), operands, &out.0, None)
+        let starts = params.starts(item);
+        let [a, b, c] = [0, 1, 2].map(|i| from(operands[i].as_ref().map_or(&none, |values| &values.0), starts[i]));
+        let out = from(&out.0, u64::from(item) * u64::from(params.m) * u64::from(params.n));
+        let flags = ["TRANSPOSE_A", "TRANSPOSE_B", "READS_C"].map(|name| kernel.constant(name) != 0);
+        job_of(params, flags, [&a, &b, &c], &out, None)
     }
 
     /// Computes in this thread.
-    pub(super) fn matmul(&self, params: &Params, kernel: &Kernel, operands: &[Option<HostSlice<'_>>; 3], out: &mut HostVec) -> Result<()> {
+    pub(super) fn matmul(&self, params: &Params, kernel: &Kernel, operands: &[Option<HostSlice<'_>>; 4], out: &mut HostVec) -> Result<()> {
         if out.0.length() > 0 {
-            self.crew.compute(&self.job(params, kernel, operands, out));
+            for item in 0..params.batch {
+                self.crew.compute(&self.job(params, kernel, operands, out, item));
+            }
+            After::new(params, operands[3].as_ref()).apply(out);
         }
         Ok(())
     }
@@ -217,10 +226,34 @@ impl Engine {
     }
 }
 
+/// What is done to a result in the end.
+pub(crate) struct After {
+    columns: u32,
+    bias: Float32Array,
+    activation: u32,
+}
+
+impl After {
+    /// The bias is copied, since the end may come after the caller has gone on.
+    pub(super) fn new(params: &Params, bias: Option<&HostSlice<'_>>) -> Self {
+        let bias = bias.map_or_else(|| Float32Array::new_with_length(0), |values| values.0.slice(0, values.0.length()));
+        Self { columns: params.n, bias, activation: params.activation }
+    }
+
+    fn apply(&self, out: &HostVec) {
+        finish(&out.0, self.columns, &self.bias, self.activation);
+    }
+}
+
 /// A job for the blocks of a reference.
 pub(crate) fn reference_job(a: &Float32Array, b: &Float32Array, params: &Params, transposed: [bool; 2]) -> Job {
     let none = Float32Array::new_with_length(0);
     job_of(params, [transposed[0], transposed[1], false], [a, b, &none], &none, Some((BLOCK / EXACT[0]) as u32))
+}
+
+/// An array from an element on; what is not read is empty, wherever it would start.
+pub(crate) fn from(values: &Float32Array, start: u64) -> Float32Array {
+    values.subarray(start as u32, u32::MAX)
 }
 
 /// A zeroed array of the page, or an error where the page has no room.

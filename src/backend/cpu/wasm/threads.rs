@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use js_sys::Promise;
 use wasm_bindgen_futures::{JsFuture, spawn_local};
 
-use super::{Engine, Job};
+use super::{After, Engine, Job};
 use crate::backend::Finished;
 use crate::backend::pool::Pooled;
 use crate::clock::Stopwatch;
@@ -37,6 +37,7 @@ pub(crate) struct Underway {
     done: Promise,
     /// What must not serve again before the others are done: the result, and the tensors that are read. None once it is.
     held: Option<(Target, [Option<Values>; 3])>,
+    after: After,
     stopwatch: Stopwatch,
 }
 
@@ -48,9 +49,10 @@ impl Engine {
         threads: u32,
         repeats: u32,
         held: (Target, [Option<Values>; 3]),
+        after: After,
         stopwatch: Stopwatch,
     ) -> Underway {
-        Underway { done: self.crew.share(job, threads, repeats), held: Some(held), stopwatch }
+        Underway { done: self.crew.share(job, threads, repeats), held: Some(held), after, stopwatch }
     }
 }
 
@@ -66,6 +68,7 @@ impl Underway {
             }
             return Err(Box::new(Error::OutOfMemory { bytes: 0, place: "a worker" }));
         }
+        self.after.apply(target.array());
         let data = match target {
             Target::Host(array) => Some(array),
             Target::Kept(values, array) => {

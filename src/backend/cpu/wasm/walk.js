@@ -143,3 +143,19 @@ export function walker(exports, sizes) {
 export function job(a, b, c, out, m, k, n, lda, ldb, ldc, alpha, beta, transpose_a, transpose_b, reads_c, columns, depth, rows) {
   return { a, b, c, out, m, k, n, lda, ldb, ldc, ldo: n, alpha, beta, transpose_a, transpose_b, reads_c, columns, depth, rows };
 }
+
+/** Adds to each row its bias, which may be empty, and applies the activation of that number in src/ops/matmul/activation.rs. */
+export function finish(values, columns, bias, activation) {
+  if (bias.length) for (let i = 0; i < values.length; i++) values[i] += bias[i % columns];
+  const { exp, tanh } = Math;
+  const gated = (x, gate) => x / (1 + exp(-gate));
+  const apply = [
+    ,
+    (x) => (x < 0 ? 0 : x),
+    (x) => gated(x, x * (1.5957691216057307 + 0.07135481627260025 * x * x)),
+    (x) => gated(1, x),
+    tanh,
+    (x) => gated(x, x),
+  ][activation];
+  if (apply) for (let i = 0; i < values.length; i++) values[i] = apply(values[i]);
+}

@@ -37,6 +37,8 @@ export async function right(): Promise<void> {
   const report: MatmulReport = await matmul(a, a, { m: 1, k: 2, n: 3, report: true });
   const data: Float32Array = report.data;
   const kept: Tensor = await matmul(a, a, { m: 1, k: 2, n: 3, keep: true });
+  const batch: Float32Array = await matmul(a, a, { m: 1, k: 2, n: 3, batch: [2, 4], stride_b: 0, bias: a, activation: "gelu" });
+  const again: Tensor = kept.reshape([3, 1]);
   const both: MatmulReport<Tensor> = await matmul(kept, a, { n: 3, report: true, keep: true });
 
   const gpu: Gpu = await Gpu.open({ backend: "webgl2" });
@@ -56,7 +58,7 @@ export async function right(): Promise<void> {
   for (const thing of [own, kept, both.data]) thing.dispose();
   judge.free();
   gpu.free();
-  console.log(chosen, bytes, times, shared, stats, verdict.ok);
+  console.log(chosen, bytes, times, shared, stats, verdict.ok, batch, again.shape.length);
 }
 
 export async function wrong(gpu: Gpu): Promise<void> {
@@ -68,8 +70,8 @@ export async function wrong(gpu: Gpu): Promise<void> {
   await matmul(a, a, { m: 1, k: 2, n: 3, transposeA: true });
   // @ts-expect-error Double precision is not taken.
   await gpu.tensor(new Float64Array(4), [2, 2]);
-  // @ts-expect-error A shape has two sides.
-  await gpu.tensor(a, [4]);
+  // @ts-expect-error A shape is an array.
+  await gpu.tensor(a, 4);
   // @ts-expect-error There is no such backend.
   await init_gpu({ backend: "cuda" });
   // @ts-expect-error Tensors are made by functions.
