@@ -220,11 +220,12 @@ pub fn compute(problem: &Problem, caps: &Caps) -> Result<Plan> {
     Ok(plan)
 }
 
-/// A plan for the CPU, which needs no splitting.
-pub fn cpu(problem: &Problem, variant: &str) -> Plan {
+/// A plan for the CPU, which needs no splitting. The grid is of threads that share the rows or columns of the result.
+pub fn cpu(problem: &Problem, variant: &str, threads: u32) -> Plan {
     let problem = &batch::merged(problem);
-    let kernel = Kernel { id: KernelId::MatmulCpu, variant: variant.to_owned(), constants: constants_of_layout(problem) };
-    Plan::of(Dispatch { kernel, params: whole(problem).into(), bindings: Vec::new(), grid: [1; 3] })
+    let variant = if threads > 1 { format!("{variant}, {threads} threads") } else { variant.to_owned() };
+    let kernel = Kernel { id: KernelId::MatmulCpu, variant, constants: constants_of_layout(problem) };
+    Plan::of(Dispatch { kernel, params: whole(problem).into(), bindings: Vec::new(), grid: [threads, 1, 1] })
 }
 
 /// A plan for fragment shaders: a texel of the target is a row of four elements, and the target has a layer for each row of a block.

@@ -4,6 +4,7 @@ use super::scalar::{self, Matrix};
 use crate::error::{Error, Result};
 use crate::host::{HostSlice, HostVec};
 use crate::kernels::Kernel;
+use crate::ops::matmul::Problem;
 use crate::options::Options;
 use crate::plan::matmul::Params;
 
@@ -39,6 +40,16 @@ impl Engine {
 
     pub(super) fn variant(&self) -> &'static str {
         if self.simd { "simd" } else { "scalar" }
+    }
+
+    /// One, since the library that multiplies shares products out itself.
+    pub(super) fn threads(&self, _problem: &Problem) -> u32 {
+        1
+    }
+
+    /// Memory for what stays on the device.
+    pub(super) fn kept(&self, elements: u64) -> Result<HostVec> {
+        array(elements)
     }
 
     pub(super) fn matmul(
