@@ -104,7 +104,7 @@ impl<'a> Call<'a> {
         self.inputs.iter().fold(0, |all, input| all.rotate_left(1) ^ input.as_ref().map_or(0, Operand::fingerprint))
     }
 
-    /// The same product for some rows and columns of the result; None if an operand is not on the host, or it is a batch.
+    /// The same product for some rows and columns of the result; None if an operand is not on the host, or there are many products.
     #[cfg(not(target_arch = "wasm32"))]
     pub(crate) fn part(&self, rows: Range<u32>, columns: Range<u32>) -> Option<Self> {
         let Op::Matmul(problem) = &self.op;
@@ -112,29 +112,27 @@ impl<'a> Call<'a> {
             return None;
         }
         let (m, k, n) = (rows.len() as u32, problem.k, columns.len() as u32);
-        let swap = |yes: bool, (x, y): (u32, u32)| if yes { (y, x) } else { (x, y) };
-        // Where the part of each matrix starts, and its rows and columns.
-        let parts = [
-            Some((problem.a, swap(problem.transpose_a, (rows.start, 0)), swap(problem.transpose_a, (m, k)))),
-            Some((problem.b, swap(problem.transpose_b, (0, columns.start)), swap(problem.transpose_b, (k, n)))),
-            problem.c.map(|c| (c, (rows.start, columns.start), (m, n))),
-            Some((Stored { rows: 1, columns: problem.n, stride: problem.n.into() }, (0, columns.start), (1, n))),
-        ];
-        let mut op = Problem { m, n, ..*problem };
-        let mut inputs = [const { None }; 4];
-        for (index, (input, part)) in self.inputs.iter().zip(parts).enumerate() {
-            let (Some(input), Some((stored, (row, column), (rows, columns)))) = (input, part) else { continue };
-            let Operand::Host(values) = input else { return None };
+        // Where the part of a stored matrix starts, and how it is stored.
+        let part = |stored: Stored, (row, column): (u32, u32), (rows, columns): (u32, u32)| {
             let part = Stored { rows, columns, stride: stored.stride };
-            inputs[index] = Some(Operand::Host(values.part(u64::from(row) * stored.stride + u64::from(column), part.span())));
-            match index {
-                0 => op.a = part,
-                1 => op.b = part,
-                2 => op.c = Some(part),
-                _ => (),
-            }
+            (u64::from(row) * stored.stride + u64::from(column), part)
+        };
+        let swap = |yes: bool, (x, y): (u32, u32)| if yes { (y, x) } else { (x, y) };
+        let (a_start, a) = part(problem.a, swap(problem.transpose_a, (rows.start, 0)), swap(problem.transpose_a, (m, k)));
+        let (b_start, b) = part(problem.b, swap(problem.transpose_b, (0, columns.start)), swap(problem.transpose_b, (k, n)));
+        let c = problem.c.map(|c| part(c, (rows.start, columns.start), (m, n)));
+        let (c_start, c_span) = c.map_or((0, 0), |(start, c)| (start, c.span()));
+        let ranges = [(a_start, a.span()), (b_start, b.span()), (c_start, c_span), (columns.start.into(), n.into())];
+        let mut inputs = [const { None }; 4];
+        for ((to, input), (start, length)) in inputs.iter_mut().zip(&self.inputs).zip(ranges) {
+            *to = match input {
+                None => None,
+                Some(Operand::Host(values)) => Some(Operand::Host(values.part(start, length))),
+                Some(Operand::Tensor(_)) => return None,
+            };
         }
-        Some(Self { op: Op::Matmul(op), shape: vec![m.into(), n.into()], inputs })
+        let op = Op::Matmul(Problem { m, n, a, b, c: c.map(|(_, c)| c), ..*problem });
+        Some(Self { op, shape: vec![m.into(), n.into()], inputs })
     }
 
     /// Bytes of the operands that are on the host.

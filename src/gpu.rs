@@ -130,7 +130,10 @@ impl Gpu {
     /// # Errors
     /// [`Error::Disposed`] after [`close`](Self::close).
     pub fn info(&self) -> Result<DeviceInfo> {
-        Ok(self.current()?.info.clone())
+        let opened = self.current()?;
+        let mut info = opened.info.clone();
+        opened.device.update(&mut info);
+        Ok(info)
     }
 
     /// C = α·op(A)·op(B) + β·C; see [`Matmul`]. A result of another type than f32 is given in f32, which changes no value;
@@ -195,7 +198,7 @@ impl Gpu {
         let opened = self.current()?;
         if let Some(&size) = shape.iter().find(|&&size| size > u64::from(u32::MAX)) {
             let expected = format!("at most {}", u32::MAX);
-            return Err(Box::new(Error::InvalidDimension { name: "a dimension of a tensor", value: size.to_string(), expected }));
+            return Err(Box::new(Error::InvalidDimension { name: "a dimension of the shape", value: size.to_string(), expected }));
         }
         check_length("data", values.len(), &shape)?;
         let fingerprint = values.fingerprint();
@@ -229,9 +232,9 @@ impl Gpu {
     pub(crate) fn begin<'a>(&self, call: Call<'a>, want: Want) -> Result<Pending<'a>> {
         let opened = self.current()?;
         let clock = Stopwatch::start();
-        let fingerprint = if opened.info.backend.is_gpu() { call.fingerprint() } else { 0 };
         let want = Want { timed: want.timed || self.is_profiled(), ..want };
         let started = start(self, &call, &opened, want);
+        let fingerprint = if may_read_again(&started, &opened) { call.fingerprint() } else { 0 };
         if let Err(error) = &started {
             // Both may go away: a lost device by a fresh one, a full one by giving back what the pool holds.
             if !matches!(**error, Error::DeviceLost { .. } | Error::OutOfMemory { .. }) {
@@ -422,6 +425,12 @@ fn put(_gpu: &Gpu, opened: &Arc<Opened>, values: &HostSlice<'_>, shape: &[u64]) 
     Ok((Tensor::new(shape.to_vec(), values.dtype(), opened.device.upload(values)?, Arc::clone(opened)),))
 }
 
+/// Whether a call reads its operands after it returned, if it has to be done again: on the CPU one that is not done by then.
+fn may_read_again(started: &Result<Option<Started>>, opened: &Opened) -> bool {
+    let is_shared = |started: &Started| started.plan.dispatches.iter().any(|dispatch| dispatch.grid[0] > 1);
+    opened.info.backend.is_gpu() || matches!(started, Ok(Some(started)) if is_shared(started))
+}
+
 fn changed_meanwhile() -> Box<Error> {
     Box::new(Error::DeviceLost { reason: "it cannot be done again, because an operand was changed meanwhile".to_owned() })
 }
@@ -477,12 +486,15 @@ impl Pending<'_> {
                     }
                     lost = true;
                 }
+                // On the CPU it may be a worker that found no room: then none are left, and the next try is without.
+                #[cfg(target_arch = "wasm32")]
+                Error::OutOfMemory { .. } if !opened.info.backend.is_gpu() => opened.device.trim(),
                 Error::OutOfMemory { .. } if opened.device.memory().pooled_bytes > 0 => opened.device.trim(),
                 #[cfg(not(target_arch = "wasm32"))]
                 Error::OutOfMemory { .. } => return split::in_parts(&gpu, &call, &opened, want, error).await,
                 _ => return Err(error),
             }
-            if opened.info.backend.is_gpu() && call.fingerprint() != fingerprint {
+            if fingerprint != 0 && call.fingerprint() != fingerprint {
                 return Err(changed_meanwhile());
             }
             started = start(&gpu, &call, &opened, want);

@@ -76,6 +76,11 @@ mod native {
             }
         }
 
+        /// A copy of the values in f32.
+        pub(crate) fn to_vec(&self) -> Vec<f32> {
+            self.widened().into_owned()
+        }
+
         /// So many values from one on, which are there.
         pub(crate) fn part(&self, start: u64, length: u64) -> HostSlice<'a> {
             let range = start as usize..(start + length) as usize;
@@ -83,11 +88,6 @@ mod native {
                 Slice::F32(values) => f32::slice(&values[range]),
                 Slice::F16(values) => f16::slice(&values[range]),
             }
-        }
-
-        /// A copy of the values in f32.
-        pub(crate) fn to_vec(&self) -> Vec<f32> {
-            self.widened().into_owned()
         }
 
         /// A borrowed slice cannot change during a call: nothing to compare.

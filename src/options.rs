@@ -84,8 +84,8 @@ pub struct Options {
     /// the smallest kernel is taken even if it has more.
     #[cfg(not(target_arch = "wasm32"))]
     pub workgroup_hint: Option<u32>,
-    /// The most threads of the CPU that compute a product at once, at least 1; all cores if not said.
-    #[cfg(not(target_arch = "wasm32"))]
+    /// The most threads of the CPU that compute a product at once, at least 1; all cores if not said, in the browser up to 16. There the others
+    /// are workers, started when the first product is large enough for them; the results are the same bits with any number.
     pub threads: Option<u32>,
     /// Whether operations are profiled from the beginning; [`Gpu::profile`](crate::Gpu::profile) gives what they took.
     #[cfg(not(target_arch = "wasm32"))]
@@ -108,7 +108,6 @@ impl Default for Options {
             pipeline_cache: PipelineCache::On,
             #[cfg(not(target_arch = "wasm32"))]
             workgroup_hint: None,
-            #[cfg(not(target_arch = "wasm32"))]
             threads: None,
             #[cfg(not(target_arch = "wasm32"))]
             profile: false,

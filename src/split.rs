@@ -48,8 +48,8 @@ impl Block {
 pub(crate) async fn in_parts(gpu: &Gpu, call: &Call<'_>, opened: &Arc<Opened>, want: Want, error: Box<Error>) -> Result<Report<Output>> {
     let clock = Stopwatch::start();
     let Op::Matmul(problem) = &call.op;
-    let whole = Block { rows: 0..problem.m, columns: 0..problem.n };
-    let n = u64::from(problem.n);
+    let (m, n) = (u64::from(problem.m), u64::from(problem.n));
+    let whole = Block { rows: 0..m as u32, columns: 0..n as u32 };
     let (Some(halves), true) = (whole.halves(), !want.keep && call.part(0..1, 0..1).is_some()) else { return Err(error) };
     // The first one last.
     let mut left: Vec<Block> = halves.into_iter().rev().collect();

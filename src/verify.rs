@@ -26,7 +26,7 @@
 use crate::call::Operand;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::ops::matmul::{Activation, Level, Matmul, Problem};
+use crate::ops::matmul::{Activation, Matmul, Problem};
 
 /// Unit roundoff of f32.
 const UNIT: f64 = 1.0 / (1u64 << 24) as f64;
@@ -173,8 +173,7 @@ impl Reference {
         let (mut sums, mut magnitudes) = (vec![0.0f64; n], vec![0.0f64; n]);
         let rows = (0..problem.batch.count()).flat_map(|item| (0..m).map(move |i| (item, i)));
         for (item, i) in rows {
-            let start = |step: fn(&Level) -> u64| problem.batch.start(item, step) as usize;
-            let (a_start, b_start, c_start) = (start(|level| level.a), start(|level| level.b), start(|level| level.c));
+            let [a_start, b_start, c_start] = problem.batch.starts(item).map(|start| start as usize);
             sums.fill(0.0);
             magnitudes.fill(0.0);
             for p in 0..k {

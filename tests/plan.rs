@@ -6,7 +6,7 @@ use std::path::Path;
 
 use lapidary::kernels::KernelId;
 use lapidary::ops::matmul::{Activation, Batch, Level, Problem, Stored};
-use lapidary::plan::matmul::{Params, compute, cublaslt, cuda, fragment};
+use lapidary::plan::matmul::{FragmentCaps, Params, compute, cublaslt, cuda, fragment};
 use lapidary::plan::tuned::Tuned;
 use lapidary::plan::{Dispatch, Plan, Slot};
 use lapidary::{Caps, DType, MatrixUnit};
@@ -37,6 +37,9 @@ const LARGE: Caps = Caps {
 /// And one with matrix units.
 const UNITS: Caps =
     Caps { matrix_unit: Some(MatrixUnit { m: 16, n: 16, k: 16, operands: DType::F16, sums: DType::F32, subgroup_size: 32 }), ..LARGE };
+
+/// What a large GPU has of WebGL2.
+const FRAGMENT: FragmentCaps = FragmentCaps { targets: 8, block_bytes: 1 << 16, alignment_bytes: 256 };
 
 fn problem(m: u32, k: u32, n: u32, transpose_a: bool, transpose_b: bool, reads_c: bool, padding: u64) -> Problem {
     let stored = |swap: bool, rows: u32, columns: u32| {
@@ -110,8 +113,11 @@ fn plans_are_as_written_down() {
         ("bias-cuda", cuda(&Problem { bias: true, activation: Some(Activation::Relu), ..plain(100, 33, 75) }, &LARGE, 132)),
         ("batch-cuda", cuda(&batch(plain(256, 256, 256), [1, 64], 0), &LARGE, 132)),
         ("batch-cuda-f16-copied", cuda(&f16(DType::F32, batch(plain(25, 33, 50), [2, 3], 0b10_001)), &UNITS, 132)),
-        ("batch-fragment", fragment(&batch(plain(6, 9, 5), [2, 3], 0b10_001), &DEFAULTS)),
-        ("fragment", fragment(&problem(100, 33, 75, false, true, true, 1), &DEFAULTS)),
+        ("batch-fragment", fragment(&batch(plain(6, 9, 5), [2, 3], 0b10_001), &DEFAULTS, &FRAGMENT)),
+        ("fragment", fragment(&problem(100, 33, 75, false, true, true, 1), &DEFAULTS, &FRAGMENT)),
+        ("fragment-few-targets", fragment(&plain(512, 512, 512), &DEFAULTS, &FragmentCaps { targets: 4, ..FRAGMENT })),
+        ("fragment-no-blocks", fragment(&plain(512, 512, 512), &DEFAULTS, &FragmentCaps { block_bytes: 0, ..FRAGMENT })),
+        ("fragment-strips", fragment(&problem(100, 3000, 131, true, false, true, 1), &DEFAULTS, &FRAGMENT)),
     ];
     for (name, plan) in cases {
         let text = plan.expect("within limits").to_string();
@@ -333,7 +339,7 @@ fn a_matrix_past_the_largest_buffer_is_refused_with_both_numbers() {
     assert_eq!(error.code(), "limit_exceeded");
     assert!(error.to_string().contains("324000000") && error.to_string().contains("268435456"), "{error}");
     for (m, k, n, max_texture_size) in [(60_000, 3000, 1, 4096), (16_384, 0, 20_000, 16_384)] {
-        let error = fragment(&problem(m, k, n, false, false, false, 0), &Caps { max_texture_size, ..DEFAULTS }).unwrap_err();
+        let error = fragment(&problem(m, k, n, false, false, false, 0), &Caps { max_texture_size, ..DEFAULTS }, &FRAGMENT).unwrap_err();
         assert_eq!(error.code(), "limit_exceeded");
     }
 }

@@ -2,11 +2,14 @@
 //
 // A fragment computes a block of ROWS x 4 elements of C, and each row of the block goes to a target of its own. The blocks, counted
 // row by row, lie in the targets line by line; so target r, read from its first texel on, is rows r, r + ROWS, r + 2 ROWS, … of C,
-// each padded to whole texels. Four steps of k cost a fetch for each of four texels of B and ROWS or four of A, for ROWS * 16
+// each padded to ldo elements. Four steps of k cost a fetch for each of four texels of B and ROWS or four of A, for ROWS * 16
 // multiplications.
 //
 // A, B and C are textures that hold the matrix as it is stored: four consecutive elements a texel, in lines of 2^*_log2 texels.
 //
+//   BLOCKS       if not 0, A is no texture: a drawing computes a strip of ROWS rows, and A's part in them lies in so many uniform blocks
+//                of VECS vectors, as strips.frag tells. All fragments read the same of it at once, so only B is fetched.
+//   LOOPS        BLOCKS, but at least 1: loops over k, one behind the other.
 //   TRANSPOSE_A  A is stored k x m, not m x k.
 //   TRANSPOSE_B  B is stored n x k, not k x n.
 //   READS_C      beta is not 0: C is read.
@@ -27,7 +30,13 @@ precision highp float;
 precision highp int;
 precision highp sampler2D;
 
+//# if BLOCKS
+//# for i in BLOCKS
+layout(std140) uniform Block$i { vec4 strip_$i[VECS]; };
+//# end
+//# else
 uniform sampler2D a;
+//# end
 uniform sampler2D b;
 //# if READS_C
 uniform sampler2D c;
@@ -44,13 +53,14 @@ uniform uint params[33];
 #define lda params[3]
 #define ldb params[4]
 #define ldc params[5]
+#define ldo params[6]
 #define alpha uintBitsToFloat(params[11])
 #define beta uintBitsToFloat(params[12])
 #define batch params[14]
 #define inner params[15]
 #define outer_steps uvec3(params[16], params[17], params[18])
 #define inner_steps uvec3(params[19], params[20], params[21])
-#define out_log2 params[24]
+#define out_width params[24]
 #define a_log2 params[25]
 #define a_mask params[26]
 #define b_log2 params[27]
@@ -64,7 +74,10 @@ uniform uint params[33];
 layout(location = $r) out vec4 row_$r;
 //# end
 
+//# if BLOCKS
+//# else
 vec4 a_texel(uint i) { return texelFetch(a, ivec2(i & a_mask, i >> a_log2), 0); }
+//# end
 vec4 b_texel(uint i) { return texelFetch(b, ivec2(i & b_mask, i >> b_log2), 0); }
 
 // Four elements of two neighbouring texels, from the one at `start` on.
@@ -94,10 +107,9 @@ vec4 activate(vec4 x) {
 //# end
 
 void main() {
-  uint block = (uint(gl_FragCoord.y) << out_log2) + uint(gl_FragCoord.x);
-  uint blocks = (n + 3u) / 4u;
-  uint row = block / blocks * uint(ROWS);
-  uint column = block % blocks * 4u;
+  uint block = uint(gl_FragCoord.y) * out_width + uint(gl_FragCoord.x);
+  uint row = block / (ldo / 4u) * uint(ROWS);
+  uint column = block % (ldo / 4u) * 4u;
 //# if BATCHED
   uint item = row / m;
   if (item >= batch) discard;
@@ -110,6 +122,8 @@ void main() {
 
   // The texels of the first step of k, and in them the element at which it begins: of each stored row along k, or of each of four rows
   // across it.
+//# if BLOCKS
+//# else
 //# if TRANSPOSE_A
 //# for p in 4
   uint a_at_$p = start.x + $pu * lda + row;
@@ -124,6 +138,7 @@ void main() {
 //# if A_VEC4
 //# else
   vec4 a_next_$r = a_texel(a_at_$r);
+//# end
 //# end
 //# end
 //# end
@@ -148,7 +163,16 @@ void main() {
 //# for r in ROWS
   vec4 sum_$r = vec4(0.0);
 //# end
-  for (uint k0 = 0u; k0 < k; k0 += 4u) {
+  uint k0 = 0u;
+//# for i in LOOPS
+//# if BLOCKS
+  uint k_end_$i = min(k, uint(VECS) * 4u / uint(ROWS) * ($iu + 1u));
+  for (int at = 0; k0 < k_end_$i; at += ROWS, k0 += 4u) {
+//# for r in ROWS
+    vec4 a_$r = strip_$i[at + $r];
+//# end
+//# else
+  for (; k0 < k; k0 += 4u) {
 //# if TRANSPOSE_A
 //# for p in 4
     vec4 a_$p = a_texel(a_at_$p);
@@ -168,6 +192,7 @@ void main() {
     vec4 a_first_$r = a_next_$r;
     a_next_$r = a_texel(a_at_$r);
     vec4 a_$r = join(a_first_$r, a_next_$r, a_start_$r);
+//# end
 //# end
 //# end
 //# end
@@ -220,6 +245,7 @@ void main() {
 //# end
 //# end
   }
+//# end
 
 //# for r in ROWS
   // An empty sum stays 0 whatever alpha is.

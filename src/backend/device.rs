@@ -220,6 +220,17 @@ impl Device {
         }
     }
 
+    /// The device as it is now.
+    pub(crate) fn update(&self, info: &mut DeviceInfo) {
+        #[cfg(target_arch = "wasm32")]
+        #[allow(irrefutable_let_patterns, reason = "with one backend there is no other")]
+        if let Self::Cpu(cpu) = self {
+            info.name = cpu.name();
+        }
+        #[cfg(not(target_arch = "wasm32"))]
+        let _ = info;
+    }
+
     /// Whether kernels read operands where the host has them.
     pub(crate) fn reads_host_memory(&self) -> bool {
         matches!(self, Self::Cpu(_))

@@ -98,7 +98,7 @@ impl<T> Pool<T> {
 
 impl<T> Pooled<T> {
     /// The buffer is not to serve again.
-    #[cfg(feature = "webgpu")]
+    #[cfg(any(feature = "webgpu", target_arch = "wasm32"))]
     pub(crate) fn discard(&mut self) {
         self.is_sound = false;
     }

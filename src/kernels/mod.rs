@@ -27,9 +27,11 @@ pub enum KernelId {
     /// `shaders/matmul/round.wgsl`: the sum of parts, rounded to f16, where rows of the result share words.
     #[cfg(not(target_arch = "wasm32"))]
     MatmulRound,
-    /// `shaders/matmul/packed.frag`: the product by fragment shader, four rows a pass.
+    /// `shaders/matmul/packed.frag`: the product by fragment shader, up to eight rows a pass.
     MatmulPacked,
-    /// `shaders/matmul/unfold.frag`: puts what the last gives into the form of an operand.
+    /// `shaders/matmul/strips.frag`: puts A into the form in which the last reads it from uniform blocks.
+    MatmulStrips,
+    /// `shaders/matmul/unfold.frag`: puts what `packed.frag` gives into the form of an operand.
     MatmulUnfold,
     /// `backend/cpu`: the product on the CPU.
     MatmulCpu,
@@ -58,6 +60,7 @@ impl KernelId {
             #[cfg(not(target_arch = "wasm32"))]
             Self::MatmulCopy => "matmul/copy",
             Self::MatmulPacked => "matmul/packed",
+            Self::MatmulStrips => "matmul/strips",
             Self::MatmulUnfold => "matmul/unfold",
             Self::MatmulCpu => "matmul/cpu",
             #[cfg(not(target_arch = "wasm32"))]
@@ -88,6 +91,7 @@ impl KernelId {
             #[cfg(not(target_arch = "wasm32"))]
             Self::MatmulRound => &[STORE, include_str!(concat!(env!("OUT_DIR"), "/matmul-round.wgsl"))],
             Self::MatmulPacked => &[include_str!(concat!(env!("OUT_DIR"), "/matmul-packed.frag"))],
+            Self::MatmulStrips => &[include_str!(concat!(env!("OUT_DIR"), "/matmul-strips.frag"))],
             Self::MatmulUnfold => &[include_str!(concat!(env!("OUT_DIR"), "/matmul-unfold.frag"))],
             Self::MatmulCpu => &[],
             #[cfg(not(target_arch = "wasm32"))]

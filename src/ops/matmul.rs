@@ -243,9 +243,10 @@ impl<'c> Matmul<'c> {
         let reads_c = self.beta != 0.0 && self.c.is_some();
         let (batch, [a_items, b_items, c_items]) = self.told.resolve([packed(&a), packed(&b), packed(&c)], self.c.is_some())?;
         within("the number of elements of the result", batch.count().saturating_mul(u64::from(m) * u64::from(n)))?;
+        let [a_reach, b_reach, c_reach] = batch.reaches();
         let strides = self.told.strides.map(|stride| stride.is_some());
-        a.check("a", self.lda.is_some() || strides[0], (a_items, batch.reach(|level| level.a)), a_length)?;
-        b.check("b", self.ldb.is_some() || strides[1], (b_items, batch.reach(|level| level.b)), b_length)?;
+        a.check("a", self.lda.is_some() || strides[0], (a_items, a_reach), a_length)?;
+        b.check("b", self.ldb.is_some() || strides[1], (b_items, b_reach), b_length)?;
         for (argument, given, expected) in [("c", &self.c, self.result), ("bias", &self.bias, DType::F32)] {
             if let Some(given) = given
                 && given.dtype() != expected
@@ -254,7 +255,7 @@ impl<'c> Matmul<'c> {
             }
         }
         match &self.c {
-            Some(given) => c.check("c", self.ldc.is_some() || strides[2], (c_items, batch.reach(|level| level.c)), given.elements())?,
+            Some(given) => c.check("c", self.ldc.is_some() || strides[2], (c_items, c_reach), given.elements())?,
             None if self.beta != 0.0 => {
                 let expected = "without c it must be 0; pass the m × n matrix to be added as c".to_owned();
                 return Err(Box::new(Error::InvalidOption { option: "beta".to_owned(), value: "not 0".to_owned(), expected }));
@@ -330,17 +331,17 @@ impl Problem {
 
     /// Elements from the first of A to the last, all between included.
     pub fn a_span(&self) -> u64 {
-        self.a.span_of(self.batch.reach(|level| level.a))
+        self.a.span_of(self.batch.reaches()[0])
     }
 
     /// The same of B.
     pub fn b_span(&self) -> u64 {
-        self.b.span_of(self.batch.reach(|level| level.b))
+        self.b.span_of(self.batch.reaches()[1])
     }
 
     /// The same of C; 0 if it is not read.
     pub fn c_span(&self) -> u64 {
-        self.c.map_or(0, |c| c.span_of(self.batch.reach(|level| level.c)))
+        self.c.map_or(0, |c| c.span_of(self.batch.reaches()[2]))
     }
 }
 

@@ -6,6 +6,7 @@ mod batch;
 mod cooperative;
 #[cfg(not(target_arch = "wasm32"))]
 mod cuda;
+mod strips;
 mod vector;
 
 use std::fmt;
@@ -15,6 +16,7 @@ use std::fmt;
 pub(crate) use cuda::TILE_COUNT as CUDA_TILE_COUNT;
 #[cfg(not(target_arch = "wasm32"))]
 pub use cuda::{cublaslt, cuda};
+pub use strips::{FragmentCaps, MOST_BLOCK_BYTES};
 
 use super::{Binding, Dispatch, Plan, Slot};
 use crate::dtype::DType;
@@ -232,16 +234,18 @@ pub fn compute(problem: &Problem, caps: &Caps) -> Result<Plan> {
     Ok(plan)
 }
 
-/// A plan for the CPU, which needs no splitting.
-pub fn cpu(problem: &Problem, variant: &str) -> Plan {
+/// A plan for the CPU, which needs no splitting. The grid is of threads that share the rows or columns of the result.
+pub fn cpu(problem: &Problem, variant: &str, threads: u32) -> Plan {
     let problem = &batch::merged(problem);
-    let kernel = Kernel { id: KernelId::MatmulCpu, variant: variant.to_owned(), constants: constants_of_layout(problem) };
-    Plan::of(Dispatch { kernel, params: whole(problem).into(), bindings: Vec::new(), grid: [1; 3] })
+    let variant = if threads > 1 { format!("{variant}, {threads} threads") } else { variant.to_owned() };
+    let kernel = Kernel { id: KernelId::MatmulCpu, variant, constants: constants_of_layout(problem) };
+    Plan::of(Dispatch { kernel, params: whole(problem).into(), bindings: Vec::new(), grid: [threads, 1, 1] })
 }
 
 /// A plan for fragment shaders: a texel of the target is a row of four elements, and the target has a layer for each row of a block.
-/// Targets are folded into lines of a power of two of texels, as [`fold`] tells. A binding's index is the sampler: a, b, c, bias.
-pub fn fragment(problem: &Problem, caps: &Caps) -> Result<Plan> {
+/// Targets are folded into lines of a power of two of texels, as [`fold`] tells, and `ldo` is the elements from one row of blocks to the
+/// next. A binding's index is the sampler: a, b, c, bias. Where A is put into uniform blocks, the scratch is bound in its place.
+pub fn fragment(problem: &Problem, caps: &Caps, fragment: &FragmentCaps) -> Result<Plan> {
     // Blocks have four columns: a single column is computed as a row, which is stored the same, from Cᵀ = op(B)ᵀ·op(A)ᵀ.
     let problem = &batch::merged(problem);
     let turned = problem.n == 1 && problem.m > 1 && problem.c.is_none_or(|c| c.stride == 1);
@@ -268,11 +272,18 @@ pub fn fragment(problem: &Problem, caps: &Caps) -> Result<Plan> {
             bindings.push(Binding { slot, index, offset_bytes: 0, size_bytes: texels * 16 });
         }
     }
+    if let Some(plan) = strips::strips(problem, &bindings, caps, fragment) {
+        return Ok(plan);
+    }
     let single = problem.batch.count() <= 1;
     // A block belongs to one item of a batch.
     let rows = match problem.m {
         0 | 1 => 1,
         2 => 2,
+        // Texels of Aᵀ hold four rows.
+        m if single && !problem.transpose_a && fragment.targets >= strips::ROWS && u64::from(m) * u64::from(problem.n) >= LARGE_RESULT => {
+            strips::ROWS
+        }
         m if single || m.is_multiple_of(4) => 4,
         m if m.is_multiple_of(2) => 2,
         _ => 1,
@@ -280,21 +291,28 @@ pub fn fragment(problem: &Problem, caps: &Caps) -> Result<Plan> {
     let all_rows = u64::from(problem.m) * problem.batch.count();
     let (width, height) = fold(all_rows.div_ceil(rows.into()) * u64::from(problem.n.div_ceil(4)), caps)?;
     let Batch { outer, inner } = problem.batch;
-    // Where a single row begins is at the first texel in any case.
-    let vec4 = |stored: &Stored, steps: [u64; 2]| {
-        u32::from((stored.stride.is_multiple_of(4) || stored.rows <= 1) && steps.iter().all(|step| step.is_multiple_of(4)))
-    };
-    // Browsers give a buffer for the way back less than this.
-    let (bytes, max) = (u64::from(width) * u64::from(height) * u64::from(rows) * 16, (1 << 30) - 1);
+    let (bytes, max) = (u64::from(width) * u64::from(height) * u64::from(rows) * 16, MOST_BUFFER_BYTES);
     if bytes > max {
         return Err(Box::new(Error::LimitExceeded { what: "the size in bytes of a result of WebGL2", requested: bytes, max }));
     }
     let mut constants = constants_of_layout(problem);
-    constants.extend([("ROWS", rows), ("BATCHED", u32::from(!single))]);
+    constants.extend([("ROWS", rows), ("BLOCKS", 0), ("LOOPS", 1), ("BATCHED", u32::from(!single))]);
     constants.extend([("BIAS_STEP", bias_step), ("ACTIVATION", Activation::number(problem.activation))]);
-    constants.extend([("A_VEC4", vec4(&problem.a, [outer.a, inner.a])), ("B_VEC4", vec4(&problem.b, [outer.b, inner.b]))]);
+    constants.extend([("A_VEC4", vec4_texels(&problem.a, [outer.a, inner.a])), ("B_VEC4", vec4_texels(&problem.b, [outer.b, inner.b]))]);
+    let params = Params { ldo: problem.n.div_ceil(4).saturating_mul(4), ..whole(problem) };
     let kernel = Kernel { id: KernelId::MatmulPacked, variant: format!("{rows}x4"), constants };
-    Ok(Plan::of(Dispatch { kernel, params: whole(problem).into(), bindings, grid: [width, height, rows] }))
+    Ok(Plan::of(Dispatch { kernel, params: params.into(), bindings, grid: [width, height, rows] }))
+}
+
+/// Elements of a result from which on blocks of eight rows are enough of them to keep a large GPU busy.
+const LARGE_RESULT: u64 = 1 << 18;
+
+/// Browsers give a buffer no more than this.
+const MOST_BUFFER_BYTES: u64 = (1 << 30) - 1;
+
+/// Whether the rows of matrices in a texture begin with texels, where the items of a batch lie so far apart. A single row does in any case.
+fn vec4_texels(stored: &Stored, steps: [u64; 2]) -> u32 {
+    u32::from((stored.stride.is_multiple_of(4) || stored.rows <= 1) && steps.iter().all(|step| step.is_multiple_of(4)))
 }
 
 /// The product whose result is the transpose of this one's, where C is a packed column if it is read.
@@ -404,9 +422,10 @@ impl Split {
             let (a_rows, a_columns) = if problem.transpose_a { (k, m) } else { (m, k) };
             let (b_rows, b_columns) = if problem.transpose_b { (n, k) } else { (k, n) };
             let reads = problem.reads_operands();
-            let a_is = reads && span(launch.reach(|level| level.a), a_rows, a_columns, problem.a.stride) > operand_room;
-            let b_is = reads && span(launch.reach(|level| level.b), b_rows, b_columns, problem.b.stride) > operand_room;
-            let c_is = problem.c.is_some_and(|c| span(launch.reach(|level| level.c), m, n, c.stride) > result_room);
+            let [a_reach, b_reach, c_reach] = launch.reaches();
+            let a_is = reads && span(a_reach, a_rows, a_columns, problem.a.stride) > operand_room;
+            let b_is = reads && span(b_reach, b_rows, b_columns, problem.b.stride) > operand_room;
+            let c_is = problem.c.is_some_and(|c| span(c_reach, m, n, c.stride) > result_room);
             let out_is = span((launch.count() - 1) * u64::from(m) * u64::from(n), m, n, problem.n.into()) > result_room;
             // Fewer rows make a range shorter by whole strides; fewer columns help only in a single row.
             if launch.count() > 1 && (a_is || b_is || c_is || out_is) {
@@ -464,9 +483,8 @@ impl Part<'_> {
         let a_size = in_order(problem.transpose_a, self.m, self.k);
         let b_size = in_order(problem.transpose_b, self.k, self.n);
         let Launch { first, batch } = self.items;
-        let a_items = (problem.batch.start(*first, |level| level.a), batch.reach(|level| level.a));
-        let b_items = (problem.batch.start(*first, |level| level.b), batch.reach(|level| level.b));
-        let c_items = (problem.batch.start(*first, |level| level.c), batch.reach(|level| level.c));
+        let (starts, reaches) = (problem.batch.starts(*first), batch.reaches());
+        let [a_items, b_items, c_items] = [0, 1, 2].map(|operand| (starts[operand], reaches[operand]));
         let of_result = u64::from(problem.m) * u64::from(problem.n);
         let (a, a_start) = window(Slot::A, 0, (&problem.a, problem.dtype), a_items, a_at, a_size, caps);
         let (b, b_start) = window(Slot::B, 1, (&problem.b, problem.dtype), b_items, b_at, b_size, caps);
@@ -649,6 +667,7 @@ impl Step {
 /// The binding that holds a part of a stored matrix, and the element of it at which the part starts. Of a batch, `items` tells where the first
 /// matrix starts, and how far behind it the last one does.
 #[allow(clippy::too_many_arguments, reason = "they are what a range is made of")]
+#[inline(never)]
 fn window(
     slot: Slot,
     index: u32,

@@ -13,7 +13,7 @@ use std::fmt;
 
 use crate::error::Result;
 use crate::info::Caps;
-use crate::kernels::Kernel;
+use crate::kernels::{Kernel, KernelId};
 use crate::ops::Op;
 
 /// A plan for compute shaders.
@@ -161,12 +161,15 @@ impl Plan {
 
     /// The kernel that does the work, for reports.
     pub fn kernel(&self) -> String {
-        // Copies of operands come before it.
-        #[cfg(not(target_arch = "wasm32"))]
-        let mut dispatches = self.dispatches.iter().filter(|dispatch| dispatch.kernel.id != crate::kernels::KernelId::MatmulCopy);
-        #[cfg(target_arch = "wasm32")]
-        let mut dispatches = self.dispatches.iter();
-        let Some(Dispatch { kernel, params, grid: [_, _, layers], .. }) = dispatches.next() else {
+        // Other forms of operands are made before it.
+        let makes_form = |id: KernelId| match id {
+            #[cfg(not(target_arch = "wasm32"))]
+            KernelId::MatmulCopy => true,
+            id => id == KernelId::MatmulStrips,
+        };
+        let Some(Dispatch { kernel, params, grid: [_, _, layers], .. }) =
+            self.dispatches.iter().find(|dispatch| !makes_form(dispatch.kernel.id))
+        else {
             return "none".to_owned();
         };
         let mut text = kernel.to_string();
@@ -174,7 +177,7 @@ impl Plan {
         if batch > 1 {
             text += &format!(", batch of {batch}");
         }
-        if self.scratch_bytes > 0 && *layers > batch {
+        if self.scratch_bytes > 0 && kernel.id != KernelId::MatmulPacked && *layers > batch {
             text += &format!(", k in {} parts", layers / batch);
         }
         text

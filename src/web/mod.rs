@@ -54,9 +54,15 @@ pub fn set_panic_handler(handler: Rejector) {
     }));
 }
 
+/// Has the CPU's workers made by a function of a script's text, in place of the page's `Worker`, and how many threads there are at most.
+#[wasm_bindgen]
+pub fn set_worker(make: &js_sys::Function, most: u32) {
+    crate::backend::cpu::wasm::set_worker(make, most);
+}
+
 /// Opens a device; gives the number of its handle.
 #[wasm_bindgen]
-pub fn open(backend: &str, power_preference: &str, pool_bytes: Option<f64>) -> Result<Promise, JsValue> {
+pub fn open(backend: &str, power_preference: &str, pool_bytes: Option<f64>, threads: Option<u32>) -> Result<Promise, JsValue> {
     let backend = match backend {
         "auto" => Choice::Auto,
         "cpu" => Choice::Cpu,
@@ -64,7 +70,7 @@ pub fn open(backend: &str, power_preference: &str, pool_bytes: Option<f64>) -> R
     };
     let power_preference = if power_preference == "low-power" { PowerPreference::LowPower } else { PowerPreference::HighPerformance };
     let pool_bytes = pool_bytes.map_or(Options::default().pool_bytes, |bytes| bytes as u64);
-    let options = Options { backend, power_preference, pool_bytes };
+    let options = Options { backend, power_preference, pool_bytes, threads };
     Ok(promise(async move {
         let gpu = Gpu::open(options).await?;
         Ok(GPUS.with(|gpus| gpus.insert(gpu)).into())

@@ -8,7 +8,7 @@ use wasm_bindgen::prelude::*;
 use super::registry::Registry;
 use super::{Signal, convert, product, promise, turn};
 use crate::backend::cpu;
-use crate::backend::cpu::wasm::{Operands, from, new_array};
+use crate::backend::cpu::wasm::{from, new_array, reference_job};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::info::BackendId;
@@ -78,9 +78,10 @@ async fn compute(
     let exact =
         NewFloat64Array::new(elements as f64).map_err(|_| Box::new(Error::OutOfMemory { bytes: elements * 8, place: "the host" }))?;
     let exact: Float64Array = exact.unchecked_into();
-    let (cpu, _) = match cpu::open(BackendId::Simd, &Options::default()).await {
+    let options = Options { threads: Some(1), ..Options::default() };
+    let (cpu, _) = match cpu::open(BackendId::Simd, &options).await {
         Ok(opened) => opened,
-        Err(_) => cpu::open(BackendId::Scalar, &Options::default()).await.map_err(|other| Error::internal(other.reason))?,
+        Err(_) => cpu::open(BackendId::Scalar, &options).await.map_err(|other| Error::internal(other.reason))?,
     };
     let params = Params {
         m: problem.m,
@@ -92,12 +93,12 @@ async fn compute(
     };
     let mut clock = crate::clock::Stopwatch::start();
     for item in 0..problem.batch.count() {
-        let [a, b] = [from(a, problem.batch.start(item, |level| level.a)), from(b, problem.batch.start(item, |level| level.b))];
-        let operands = Operands { a: &a, b: &b, params: &params, transpose_a: problem.transpose_a, transpose_b: problem.transpose_b };
+        let [a_start, b_start, _] = problem.batch.starts(item);
+        let job = reference_job(&from(a, a_start), &from(b, b_start), &params, [problem.transpose_a, problem.transpose_b]);
         let start = (item * u64::from(problem.m) * u64::from(problem.n)) as u32;
         let (exact, magnitude) = (exact.subarray(start, u32::MAX), magnitude.subarray(start, u32::MAX));
         for block in cpu.engine().blocks(problem.m, problem.n) {
-            cpu.engine().reference_block(&operands, block, &exact, &magnitude);
+            cpu.engine().reference_block(&job, block, &exact, &magnitude);
             // The page or the worker has other things to do as well: a message to stop, for one.
             if clock.ms() > 50.0 {
                 turn(signal).await?;
@@ -131,7 +132,7 @@ pub fn check(reference: u32, result: Float32Array) -> Result<JsValue, JsValue> {
         (Some(c), Some(stored)) => {
             let n = u64::from(problem.n);
             let (item, row) = (index / n / u64::from(problem.m), index / n % u64::from(problem.m));
-            let at = problem.batch.start(item, |level| level.c) + row * stored.stride + index % n;
+            let at = problem.batch.starts(item)[2] + row * stored.stride + index % n;
             beta * f64::from(c.get_index(at as u32))
         }
         _ => 0.0,

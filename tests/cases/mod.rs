@@ -148,7 +148,24 @@ pub fn all() -> Vec<Case> {
             }
         }
     }
+    // Wide enough for WebGL2 to draw strips of eight rows, which a strip ends with or does not, with A in one uniform block or in several; and
+    // large without being wide.
+    for (m, k, n) in [(64, 31, 128), (67, 36, 131)] {
+        for bits in 0..4 {
+            let (transpose_a, transpose_b) = (bits & 1 == 1, bits & 2 == 2);
+            for padding in [[0; 3], [4, 8, 12], [1, 2, 3]] {
+                add(m, k, n, &|case| *case = Case { transpose_a, transpose_b, padding, beta: 2.0, alpha: 0.5, ..*case });
+            }
+        }
+        add(m, k, n, &|case| case.values = Values::IllScaled);
+        add(m, k, n, &|case| *case = Case { bias: true, activation: Some(Activation::Relu), padding: [1, 2, 3], beta: 2.0, ..*case });
+    }
+    add(73, 4101, 142, &|_| {});
+    add(65, 2048, 129, &|case| *case = Case { transpose_a: true, transpose_b: true, values: Values::Uniform, ..*case });
+    add(61, 5, 4501, &|case| *case = Case { transpose_a: true, padding: [1, 2, 3], beta: 2.0, ..*case });
+    add(61, 6, 4501, &|case| case.bias = true);
     add(5, 0, 7, &|case| case.beta = 1.5);
+    add(64, 0, 128, &|case| case.beta = 1.5);
     // Long sums for a small result, whose parts are added up where k is split.
     // Large enough for the largest tiles. Software GPUs take many seconds to compile each of them: once, and only natively.
     #[cfg(not(target_arch = "wasm32"))]

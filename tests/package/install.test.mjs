@@ -101,6 +101,17 @@ test("Node", async () => {
       assert.notEqual(info.others.find((one) => one.backend === backend).reason, "");
     }
     assert.deepEqual([...await matmul(a, b, options)], [4, 5, 10, 11]);
+    const two = await Gpu.open({ backend: "simd", threads: 2 });
+    const [x, y] = [1, 2].map((seed) => Float32Array.from({ length: 300 * 300 }, (_, i) => (i * seed) % 7 - 3));
+    const square = { m: 300, k: 300, n: 300, report: true };
+    const alone = await two.matmul(x, y, square);
+    let both;
+    for (let turn = 0; turn < 100 && !/2 threads/.test(both?.kernel); turn++) {
+      await new Promise((resolve) => setTimeout(resolve, 50));
+      both = await two.matmul(x, y, square);
+    }
+    assert.match(both.kernel, /, 2 threads$/);
+    assert.deepEqual(both.data, alone.data);
     const read = (name) => readFileSync(new URL(import.meta.resolve("lapidary/" + name)));
     assert.ok(WebAssembly.validate(read("lapidary_core_bg.wasm")));
     assert.equal(JSON.parse(read("package.json")).name, "lapidary");

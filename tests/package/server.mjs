@@ -1,7 +1,7 @@
 /**
  * Serves folders as a host would, with cross-origin isolation. All files are read once, at the start. An address that ends in a slash
  * and has no file is an empty page. `deny` makes paths that match it answer 404, `policy` adds a content security policy, `replace`
- * gives paths other contents, and `type` gives extensions other types.
+ * gives paths other contents, and `type` gives extensions other types. Without `isolated` there is no such isolation.
  */
 import { readFileSync, readdirSync } from "node:fs";
 import { createServer } from "node:http";
@@ -21,7 +21,7 @@ export function list(folder) {
   return paths.map((path) => path.replaceAll(sep, "/")).sort();
 }
 
-export async function serve({ mounts = { "/package/": PACKAGE, "/checks/": CHECKS }, deny, policy, replace = {}, type = {} } = {}) {
+export async function serve({ mounts = { "/package/": PACKAGE, "/checks/": CHECKS }, deny, policy, replace = {}, type = {}, isolated = true } = {}) {
   const files = new Map(Object.entries(replace).map(([path, text]) => [path, Buffer.from(text)]));
   for (const [prefix, folder] of Object.entries(mounts)) {
     for (const name of list(folder)) {
@@ -29,8 +29,7 @@ export async function serve({ mounts = { "/package/": PACKAGE, "/checks/": CHECK
     }
   }
   const headers = {
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cross-Origin-Embedder-Policy": "require-corp",
+    ...(isolated ? { "Cross-Origin-Opener-Policy": "same-origin", "Cross-Origin-Embedder-Policy": "require-corp" } : {}),
     "Cache-Control": "no-store",
     ...(policy ? { "Content-Security-Policy": policy } : {}),
   };

@@ -20,7 +20,20 @@ const headers = {
   "Cross-Origin-Embedder-Policy": "require-corp",
 };
 
+/**
+ * TensorFlow.js starts its threads from the text of a function, which asks by `typeof` for a variable outside it. Minified, the question is
+ * whether that is undefined, which throws in a worker; asked of `globalThis` it has the same answer.
+ */
+const threads_of_tfjs = {
+  name: "threads-of-tfjs",
+  transform(code, id) {
+    if (!id.includes("tfjs-backend-wasm-threaded-simd.js")) return undefined;
+    return code.replaceAll(/typeof _scriptDir !== "undefined" && _scriptDir/g, "globalThis._scriptDir");
+  },
+};
+
 export default defineConfig({
+  plugins: [threads_of_tfjs],
   base: "./",
   define: { __VERSIONS__: JSON.stringify(VERSIONS) },
   // Pre-bundling would move scripts away from their .wasm files.

@@ -9,7 +9,7 @@ use crate::clock::Stopwatch;
 const COPY_BYTES: usize = 32 << 20;
 
 /// Times that each is measured, of which the best counts: what else runs only takes time away.
-const ROUNDS: usize = 5;
+const ROUNDS: usize = 12;
 
 /// The least that a round of arithmetic takes.
 const ROUND_MS: f64 = 2.0;

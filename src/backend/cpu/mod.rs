@@ -16,7 +16,7 @@ use native as engine;
 #[cfg(target_arch = "wasm32")]
 use wasm as engine;
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use super::pool::{Pool, Pooled};
 use super::{Backend, Bound, Finished, How, MemoryStats};
@@ -44,12 +44,17 @@ pub(crate) struct Cpu {
 
 /// A tensor's values: written once, by the upload or by what it is the result of.
 pub(crate) struct Buffer {
-    values: OnceLock<Pooled<HostVec>>,
     extent: Extent,
+    /// Shared with who is still at work on them.
+    values: Arc<OnceLock<Pooled<HostVec>>>,
 }
 
-/// Work that is done already.
-pub(crate) struct Running(Finished);
+/// Work that is done already, unless other threads are at it.
+pub(crate) enum Running {
+    Done(Finished),
+    #[cfg(target_arch = "wasm32")]
+    Underway(wasm::threads::Underway),
+}
 
 /// Opens the path, or says why it is not there.
 pub(crate) async fn open(id: BackendId, options: &Options) -> Result<(Cpu, DeviceInfo), OtherBackend> {
@@ -98,7 +103,13 @@ impl Cpu {
     /// Memory of exactly so much, whatever the values are.
     fn take(&self, extent: Extent) -> Result<Pooled<HostVec>> {
         // The number as its kind, since almost as many would not do. Types differ in size, and so in the bytes that go with it.
-        self.pool.take(extent.elements as u32, extent.bytes(), || engine::array(extent))
+        self.pool.take(extent.elements as u32, extent.bytes(), || self.engine.kept(extent))
+    }
+
+    /// What the path is called now: threads may have failed since it was opened.
+    #[cfg(target_arch = "wasm32")]
+    pub(crate) fn name(&self) -> String {
+        self.engine.name()
     }
 
     /// How fast it copies and computes at best.
@@ -127,18 +138,18 @@ impl Backend for Cpu {
 
     fn plan(&self, op: &Op) -> Result<Plan> {
         let Op::Matmul(problem) = op;
-        Ok(plan::matmul::cpu(problem, self.engine.variant()))
+        Ok(plan::matmul::cpu(problem, self.engine.variant(), self.engine.threads(problem)))
     }
 
     fn upload(&self, values: &HostSlice<'_>) -> Result<Buffer> {
         let extent = Extent { elements: values.len(), dtype: values.dtype() };
         let mut copy = self.take(extent)?;
         engine::copy(values, &mut copy);
-        Ok(Buffer { values: copy.into(), extent })
+        Ok(Buffer { extent, values: Arc::new(copy.into()) })
     }
 
     fn allocate(&self, _plan: &Plan, op: &Op) -> Result<Buffer> {
-        Ok(Buffer { values: OnceLock::new(), extent: op.extent() })
+        Ok(Buffer { extent: op.extent(), values: Arc::default() })
     }
 
     fn submit(&self, plan: &Plan, operands: &[Option<Bound<'_, Buffer>>], out: &Buffer, how: How) -> Result<Running> {
@@ -146,8 +157,25 @@ impl Backend for Cpu {
         let input = |slot: Slot| host(operands.get(slot.index() - Slot::A.index()).and_then(Option::as_ref));
         let [dispatch] = &plan.dispatches[..] else { return Err(Error::internal("a plan for the CPU in parts")) };
         let params = dispatch.params.matmul()?;
-        let operands = [input(Slot::A)?, input(Slot::B)?, input(Slot::C)?, input(Slot::BIAS)?];
-        let compute = |out: &mut HostVec| (0..how.repeats).try_for_each(|_| self.engine.matmul(params, &dispatch.kernel, &operands, out));
+        let inputs = [input(Slot::A)?, input(Slot::B)?, input(Slot::C)?, input(Slot::BIAS)?];
+        #[cfg(target_arch = "wasm32")]
+        if dispatch.grid[0] > 1 {
+            let mut held = [const { None }; 3];
+            for (held, operand) in held.iter_mut().zip(operands) {
+                if let Some(Bound::Buffer(buffer)) = operand {
+                    *held = Some(Arc::clone(&buffer.values));
+                }
+            }
+            let target = if how.download.is_empty() {
+                wasm::threads::Target::Kept(Arc::clone(&out.values), self.take(out.extent)?)
+            } else {
+                wasm::threads::Target::Host(engine::array(how.download)?)
+            };
+            let job = self.engine.job(params, &dispatch.kernel, &inputs, target.array(), 0);
+            let after = engine::After::new(params, inputs[3].as_ref());
+            return Ok(Running::Underway(self.engine.share(&job, dispatch.grid[0], how.repeats, (target, held), after, stopwatch)));
+        }
+        let compute = |out: &mut HostVec| (0..how.repeats).try_for_each(|_| self.engine.matmul(params, &dispatch.kernel, &inputs, out));
         let data = if !how.download.is_empty() {
             let mut given = engine::array(how.download)?;
             compute(&mut given)?;
@@ -160,7 +188,7 @@ impl Backend for Cpu {
             None
         };
         let kernel_ms = stopwatch.ms();
-        Ok(Running(Finished {
+        Ok(Running::Done(Finished {
             data,
             kernel_ms,
             device_clock: false,
@@ -170,7 +198,11 @@ impl Backend for Cpu {
     }
 
     async fn finish(&self, running: Running) -> Result<Finished> {
-        Ok(running.0)
+        match running {
+            Running::Done(finished) => Ok(finished),
+            #[cfg(target_arch = "wasm32")]
+            Running::Underway(underway) => underway.finish().await,
+        }
     }
 
     async fn download(&self, buffer: &Buffer, extent: Extent) -> Result<HostVec> {

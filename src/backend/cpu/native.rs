@@ -7,6 +7,7 @@ use crate::dtype::{DType, Extent};
 use crate::error::{Error, Result};
 use crate::host::{HostSlice, HostVec};
 use crate::kernels::Kernel;
+use crate::ops::matmul::Problem;
 use crate::options::Options;
 use crate::plan::matmul::Params;
 
@@ -42,6 +43,16 @@ impl Engine {
 
     pub(super) fn variant(&self) -> &'static str {
         if self.simd { "simd" } else { "scalar" }
+    }
+
+    /// One, since the library that multiplies shares products out itself.
+    pub(super) fn threads(&self, _problem: &Problem) -> u32 {
+        1
+    }
+
+    /// Memory for what stays on the device.
+    pub(super) fn kept(&self, extent: Extent) -> Result<HostVec> {
+        array(extent)
     }
 
     pub(super) fn matmul(&self, params: &Params, kernel: &Kernel, operands: &[Option<HostSlice<'_>>; 4], out: &mut HostVec) -> Result<()> {

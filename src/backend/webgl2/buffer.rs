@@ -17,22 +17,24 @@ use crate::ops::Op;
 use crate::plan::Plan;
 use crate::plan::matmul::fold;
 
-/// The pool's kind of staging buffers; that of textures is made of their number and sides.
-const STAGING: u32 = u32::MAX;
+/// The pool's kind of staging buffers; that of textures is made of their number and width.
+pub(super) const STAGING: u32 = u32::MAX;
+/// That of buffers of uniforms.
+pub(super) const UNIFORMS: u32 = STAGING - 1;
 
 /// What the driver gave.
 pub(super) enum Memory {
     /// As many textures as were asked for, less if the context is lost.
     Textures(Vec<glow::Texture>),
     /// None if the context is lost.
-    Staging(Option<glow::Buffer>),
+    Buffer(Option<glow::Buffer>),
 }
 
 impl Memory {
     pub(super) fn textures(&self) -> &[glow::Texture] {
         match self {
             Self::Textures(textures) => textures,
-            Self::Staging(_) => &[],
+            Self::Buffer(_) => &[],
         }
     }
 }
@@ -52,10 +54,11 @@ impl Drop for Raw {
 /// Memory of the device. What it holds may change its form.
 pub(crate) struct Buffer(RefCell<Rc<Matrix>>);
 
-/// A matrix in textures: row i is in texture i mod `count`, each row padded to whole texels. A batch is its matrices one below the other.
+/// A matrix in textures: row i is in texture i mod `count`, each row padded to `pitch` texels. A batch is its matrices one below the other.
 pub(super) struct Matrix {
     pub raw: Pooled<Raw>,
     pub count: u32,
+    pub pitch: u32,
     pub width: u32,
     pub height: u32,
     pub rows: u64,
@@ -90,20 +93,20 @@ impl WebGl2 {
 
     /// Room for the result of a plan.
     pub(super) fn room(&self, plan: &Plan, op: &Op) -> Result<Buffer> {
-        let [width, height, count] = plan.dispatches.first().map_or([1; 3], |dispatch| dispatch.grid);
-        let Some(dispatch) = plan.dispatches.first() else { return Err(Error::internal("a plan without a drawing")) };
-        let product = dispatch.params.matmul()?;
+        let Some(dispatch) = plan.dispatches.last() else { return Err(Error::internal("a plan without a drawing")) };
+        let ([width, height, count], product) = (dispatch.grid, dispatch.params.matmul()?);
         let (rows, columns) = match op.elements() {
             0 => (1, 0),
             _ => (u64::from(product.m) * u64::from(product.batch), product.n.into()),
         };
-        Ok(Buffer::new(Matrix { raw: self.textures(count, width, height)?, count, width, height, rows, columns }))
+        let raw = self.textures(count, width, height)?;
+        Ok(Buffer::new(Matrix { raw, count, pitch: product.ldo / 4, width, height, rows, columns }))
     }
 
     /// Room for so many elements in an operand's form.
     pub(super) fn flat(&self, elements: u64) -> Result<Matrix> {
         let (width, height) = fold(elements.div_ceil(4), &self.caps)?;
-        Ok(Matrix { raw: self.textures(1, width, height)?, count: 1, width, height, rows: 1, columns: elements })
+        Ok(Matrix { raw: self.textures(1, width, height)?, count: 1, pitch: 0, width, height, rows: 1, columns: elements })
     }
 
     /// The matrix in an operand's form.
@@ -119,18 +122,18 @@ impl WebGl2 {
 
     fn textures(&self, count: u32, width: u32, height: u32) -> Result<Pooled<Raw>> {
         let bytes = u64::from(count) * u64::from(width) * u64::from(height) * 16;
-        // Sides are below 2^23, and there are at most four.
-        let kind = width.ilog2() << 26 | count << 23 | height;
+        // One that has more lines serves as well.
+        let kind = width << 4 | count;
         self.take(kind, bytes, &|| self.commands.textures(count, width, height))
     }
 
-    /// Room for a result on its way to the host.
-    pub(super) fn staging(&self, bytes: u64) -> Result<Pooled<Raw>> {
+    /// Room for a result on its way to the host, or for uniforms.
+    pub(super) fn buffer(&self, kind: u32, bytes: u64) -> Result<Pooled<Raw>> {
         let size = i32::try_from(bytes);
         let size = size.map_err(|_| {
             Box::new(Error::LimitExceeded { what: "the size of a buffer in bytes", requested: bytes, max: i32::MAX as u64 })
         })?;
-        self.take(STAGING, bytes, &|| self.commands.staging(size))
+        self.take(kind, bytes, &|| self.commands.buffer(size, kind == STAGING))
     }
 
     fn take(&self, kind: u32, bytes: u64, make: &dyn Fn() -> Memory) -> Result<Pooled<Raw>> {

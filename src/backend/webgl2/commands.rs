@@ -17,6 +17,7 @@ use web_sys::WebGl2RenderingContext;
 use super::buffer::Memory;
 use super::pipeline::Program;
 use crate::clock::Stopwatch;
+use crate::plan::matmul::FragmentCaps;
 
 /// What `glow` has no command for: a canvas, the page's own arrays, and the page's event loop.
 #[wasm_bindgen(module = "/src/backend/webgl2/gl.js")]
@@ -33,8 +34,8 @@ extern "C" {
         rows: f64,
         columns: f64,
         count: u32,
-        width: u32,
-        height: u32,
+        pitch: u32,
+        size: u32,
     ) -> Result<bool, JsValue>;
     fn pause(ms: f64) -> Promise;
 }
@@ -48,10 +49,20 @@ pub(super) struct Commands {
 /// What a context says of the GPU.
 pub(super) struct About {
     pub draws_to_floats: bool,
+    pub fragment: FragmentCaps,
     /// The longest side of a texture that can be drawn to.
     pub side: u32,
     pub name: String,
     pub vendor: String,
+}
+
+/// Uniforms that are others for each strip of so many lines of the targets: where those of the next begin, and the blocks that they fill.
+pub(super) struct Strips<'a> {
+    pub buffer: &'a Memory,
+    pub lines: u32,
+    pub stride_bytes: u32,
+    pub blocks: u32,
+    pub block_bytes: u32,
 }
 
 /// Why there is no context.
@@ -86,11 +97,16 @@ impl Commands {
         };
         let mut viewport = [0; 2];
         // SAFETY: no key.
-        let side = unsafe {
-            gl.get_parameter_i32_slice(glow::MAX_VIEWPORT_DIMS, &mut viewport);
-            gl.get_parameter_i32(glow::MAX_TEXTURE_SIZE)
-        };
+        unsafe { gl.get_parameter_i32_slice(glow::MAX_VIEWPORT_DIMS, &mut viewport) };
+        // SAFETY: no key.
+        let number = |name| unsafe { gl.get_parameter_i32(name) }.max(0) as u32;
+        let side = number(glow::MAX_TEXTURE_SIZE) as i32;
         let about = About {
+            fragment: FragmentCaps {
+                targets: number(glow::MAX_DRAW_BUFFERS).min(number(glow::MAX_COLOR_ATTACHMENTS)),
+                block_bytes: number(glow::MAX_UNIFORM_BLOCK_SIZE),
+                alignment_bytes: number(glow::UNIFORM_BUFFER_OFFSET_ALIGNMENT),
+            },
             draws_to_floats: matches!(self.raw.get_extension("EXT_color_buffer_float"), Ok(Some(_))),
             side: side.min(viewport[0]).min(viewport[1]).max(0) as u32,
             name: text(UNMASKED[0], glow::RENDERER),
@@ -150,6 +166,10 @@ impl Commands {
             for (unit, name) in samplers.split(' ').enumerate() {
                 gl.uniform_1_i32(gl.get_uniform_location(key, name).as_ref(), unit as i32);
             }
+            for block in 0.. {
+                let Some(index) = gl.get_uniform_block_index(key, &format!("Block{block}")) else { break };
+                gl.uniform_block_binding(key, index, block);
+            }
             Ok(Program { key, params: gl.get_uniform_location(key, "params") })
         }
     }
@@ -171,15 +191,15 @@ impl Commands {
         Memory::Textures((0..count).filter_map(texture).collect())
     }
 
-    /// Room for a result on its way to the host.
-    pub(super) fn staging(&self, bytes: i32) -> Memory {
+    /// Room for a result on its way to the host, or for what stays with the GPU.
+    pub(super) fn buffer(&self, bytes: i32, is_read: bool) -> Memory {
         // SAFETY: the key is made here.
         unsafe {
             let buffer = self.gl.create_buffer().ok();
             self.gl.bind_buffer(glow::PIXEL_PACK_BUFFER, buffer);
-            self.gl.buffer_data_size(glow::PIXEL_PACK_BUFFER, bytes, glow::STREAM_READ);
+            self.gl.buffer_data_size(glow::PIXEL_PACK_BUFFER, bytes, if is_read { glow::STREAM_READ } else { glow::STREAM_COPY });
             self.gl.bind_buffer(glow::PIXEL_PACK_BUFFER, None);
-            Memory::Staging(buffer)
+            Memory::Buffer(buffer)
         }
     }
 
@@ -188,7 +208,7 @@ impl Commands {
             // SAFETY: the owner is being dropped.
             Memory::Textures(textures) => textures.iter().for_each(|&texture| unsafe { self.gl.delete_texture(texture) }),
             // SAFETY: likewise.
-            Memory::Staging(buffer) => buffer.iter().for_each(|&buffer| unsafe { self.gl.delete_buffer(buffer) }),
+            Memory::Buffer(buffer) => buffer.iter().for_each(|&buffer| unsafe { self.gl.delete_buffer(buffer) }),
         }
     }
 
@@ -215,7 +235,7 @@ impl Commands {
         }
     }
 
-    /// Runs a program for each texel of the targets, some lines at a time.
+    /// Runs a program for each texel of the targets, some lines at a time, or a strip.
     pub(super) fn draw(
         &self,
         program: &Program,
@@ -223,6 +243,7 @@ impl Commands {
         samplers: &[Option<glow::Texture>],
         targets: &[glow::Texture],
         [width, height, lines]: [u32; 3],
+        strips: Option<Strips<'_>>,
     ) {
         let gl = &self.gl;
         let framebuffer = self.attach(targets);
@@ -234,12 +255,22 @@ impl Commands {
                 gl.active_texture(glow::TEXTURE0 + unit as u32);
                 gl.bind_texture(glow::TEXTURE_2D, texture);
             }
-            for line in (0..height).step_by(lines as usize) {
-                gl.viewport(0, line as i32, width as i32, lines.min(height - line) as i32);
+            let each = strips.as_ref().map_or(lines, |strips| strips.lines);
+            let mut drawn = 0;
+            for line in (0..height).step_by(each as usize) {
+                if let Some(&Strips { buffer: &Memory::Buffer(buffer), stride_bytes, blocks, block_bytes, .. }) = strips.as_ref() {
+                    for block in 0..blocks {
+                        let offset = line / each * stride_bytes + block * block_bytes;
+                        gl.bind_buffer_range(glow::UNIFORM_BUFFER, block, buffer, offset as i32, block_bytes as i32);
+                    }
+                }
+                gl.viewport(0, line as i32, width as i32, each.min(height - line) as i32);
                 gl.draw_arrays(glow::TRIANGLES, 0, 3);
                 // Each part is a piece of work of its own to the driver.
-                if lines < height {
+                drawn += each;
+                if drawn >= lines && lines < height {
                     gl.flush();
+                    drawn = 0;
                 }
             }
             framebuffer.into_iter().for_each(|framebuffer| gl.delete_framebuffer(framebuffer));
@@ -265,7 +296,7 @@ impl Commands {
 
     fn bind_staging(&self, staging: Option<&Memory>) {
         let key = staging.and_then(|staging| match staging {
-            Memory::Staging(buffer) => *buffer,
+            Memory::Buffer(buffer) => *buffer,
             Memory::Textures(_) => None,
         });
         // SAFETY: the buffer is lent.
@@ -278,10 +309,10 @@ impl Commands {
         staging: &Memory,
         out: &Float32Array,
         [rows, columns]: [f64; 2],
-        [count, width, height]: [u32; 3],
+        [count, pitch, size]: [u32; 3],
     ) -> Result<bool, JsValue> {
         self.bind_staging(Some(staging));
-        let carried = read(&self.raw, out, rows, columns, count, width, height);
+        let carried = read(&self.raw, out, rows, columns, count, pitch, size);
         self.bind_staging(None);
         carried
     }

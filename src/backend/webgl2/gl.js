@@ -76,22 +76,21 @@ function get(gl, start, to, at, length) {
   });
 }
 
-/** Brings what was packed into the staging buffer into an array of rows * columns, where row i is in texture i mod `count`, padded to whole texels; gives whether it could. */
-export function read(gl, out, rows, columns, count, width, height) {
+/** Brings what was packed into the staging buffer into an array of rows * columns, where row i is in texture i mod `count`, padded to `pitch` elements, and a texture holds `size`; gives whether it could. */
+export function read(gl, out, rows, columns, count, pitch, size) {
   let carried = true;
-  const pitch = Math.ceil(columns / 4) * 4;
   if (count * rows === 1 || (count === 1 && pitch === columns)) {
     for (let start = 0; start < out.length; start += PIECE) carried &&= get(gl, start, out, start, Math.min(PIECE, out.length - start));
   } else {
     // Several rows a piece, or a row in several pieces.
     const [tall, wide] = [Math.max(Math.floor(PIECE / pitch), 1), Math.min(columns, PIECE)];
-    const piece = new Float32Array(Math.min(PIECE, width * height * 4));
+    const piece = new Float32Array(Math.min(PIECE, size));
     for (let index = 0; index < Math.min(count, rows); index++) {
       const inTexture = Math.ceil((rows - index) / count);
       for (let row = 0; row < inTexture; row += tall) {
         for (let column = 0; column < columns; column += wide) {
           const [high, across] = [Math.min(tall, inTexture - row), Math.min(wide, columns - column)];
-          carried &&= get(gl, index * width * height * 4 + row * pitch + column, piece, 0, (high - 1) * pitch + across);
+          carried &&= get(gl, index * size + row * pitch + column, piece, 0, (high - 1) * pitch + across);
           for (let i = 0; i < high; i++) {
             const [from, to] = [i * pitch, ((row + i) * count + index) * columns + column];
             // A view costs more than a few elements.

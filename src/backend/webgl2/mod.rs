@@ -24,12 +24,14 @@ use crate::error::{Error, Result};
 use crate::host::{HostSlice, HostVec};
 use crate::info::Caps;
 use crate::ops::Op;
+use crate::plan::matmul::FragmentCaps;
 use crate::plan::{self, Plan};
 
 /// An open device: a context and what was made in it.
 pub(crate) struct WebGl2 {
     commands: Rc<commands::Commands>,
     caps: Caps,
+    fragment: FragmentCaps,
     programs: pipeline::Programs,
     pool: Pool<buffer::Raw>,
     faults: Faults,
@@ -51,7 +53,7 @@ impl Backend for WebGl2 {
 
     fn plan(&self, op: &Op) -> Result<Plan> {
         let Op::Matmul(problem) = op;
-        plan::matmul::fragment(problem, &self.caps)
+        plan::matmul::fragment(problem, &self.caps, &self.fragment)
     }
 
     fn upload(&self, values: &HostSlice<'_>) -> Result<Buffer> {

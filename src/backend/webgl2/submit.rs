@@ -10,8 +10,8 @@
 use std::rc::Rc;
 
 use super::WebGl2;
-use super::buffer::{Buffer, Matrix, Raw};
-use super::commands::Fence;
+use super::buffer::{Buffer, Matrix, Raw, STAGING, UNIFORMS};
+use super::commands::{Fence, Strips};
 use super::pipeline::Program;
 use crate::backend::cpu::wasm::new_array;
 use crate::backend::pool::Pooled;
@@ -19,6 +19,7 @@ use crate::backend::{Bound, Finished, How};
 use crate::error::{Error, Result};
 use crate::host::HostVec;
 use crate::kernels::{Kernel, KernelId};
+use crate::plan::matmul::MOST_BLOCK_BYTES;
 use crate::plan::{Plan, Slot};
 
 /// The most multiplications of one drawing: slow GPUs do them in about a second, after two of which Windows takes the GPU away.
@@ -42,28 +43,10 @@ struct Reading {
 
 impl WebGl2 {
     pub(super) fn start(&self, plan: &Plan, operands: &[Option<Bound<'_, Buffer>>], out: &Buffer, how: How) -> Result<Running> {
-        let [dispatch] = &plan.dispatches[..] else { return Err(Error::internal("a plan of several drawings")) };
         let out = out.matrix();
-        let product = *dispatch.params.matmul()?;
-        let mut params = bytemuck::cast::<_, [u32; 24]>(product).to_vec();
-        params.push(out.width.ilog2());
-        params.resize(33, 0);
-        let mut matrices = [const { None }; 4];
-        for binding in &dispatch.bindings {
-            let index = binding.index as usize;
-            let operand = operands.get(binding.slot.index() - Slot::A.index());
-            let (Some(Some(Bound::Buffer(buffer))), Some(place)) = (operand, matrices.get_mut(index)) else {
-                return Err(Error::internal("an operand is not on the GPU"));
-            };
-            let matrix = self.operand(buffer)?;
-            params[25 + index * 2..][..2].copy_from_slice(&matrix.log2_and_mask());
-            *place = Some(matrix);
-        }
-        let samplers = matrices.each_ref().map(|matrix| matrix.as_ref().and_then(|matrix| matrix.raw.memory.textures().first().copied()));
-        let program = self.program(&dispatch.kernel, "a b c bias")?;
         let number = self.number();
         for _ in 0..how.repeats {
-            self.draw(&program, &params, &samplers, &out, product.k);
+            self.run(plan, operands, &out)?;
         }
         let wanted = (!how.download.is_empty()).then_some(out);
         let (now, later) = if how.timed { (None, wanted) } else { (wanted, None) };
@@ -74,23 +57,75 @@ impl WebGl2 {
         Ok(Running { number, fence: self.commands.fence(), timed: how.timed, reading, later })
     }
 
+    /// Makes the drawings of a plan: the last into the result, one before it into the scratch.
+    fn run(&self, plan: &Plan, operands: &[Option<Bound<'_, Buffer>>], out: &Matrix) -> Result<()> {
+        let mut scratch = None;
+        for (index, dispatch) in plan.dispatches.iter().enumerate() {
+            let product = *dispatch.params.matmul()?;
+            let mut params = bytemuck::cast::<_, [u32; 24]>(product).to_vec();
+            params.resize(33, 0);
+            let mut matrices = [const { None }; 4];
+            for binding in dispatch.bindings.iter().filter(|binding| binding.slot != Slot::Scratch) {
+                let index = binding.index as usize;
+                let operand = operands.get(binding.slot.index() - Slot::A.index());
+                let (Some(Some(Bound::Buffer(buffer))), Some(place)) = (operand, matrices.get_mut(index)) else {
+                    return Err(Error::internal("an operand is not on the GPU"));
+                };
+                let matrix = self.operand(buffer)?;
+                params[25 + index * 2..][..2].copy_from_slice(&matrix.log2_and_mask());
+                *place = Some(matrix);
+            }
+            let samplers =
+                matrices.each_ref().map(|matrix| matrix.as_ref().and_then(|matrix| matrix.raw.memory.textures().first().copied()));
+            let program = self.program(&dispatch.kernel, "a b c bias")?;
+            if index + 1 == plan.dispatches.len() {
+                params[24] = out.width;
+                let strips = scratch.as_ref().map(|scratch: &Pooled<Raw>| Strips {
+                    buffer: &scratch.memory,
+                    lines: out.height / product.m.div_ceil(out.count),
+                    stride_bytes: product.lda * 4,
+                    blocks: dispatch.kernel.constant("BLOCKS"),
+                    block_bytes: dispatch.kernel.constant("VECS") * 16,
+                });
+                self.draw(&program, &params, &samplers, out, strips, product.k);
+            } else {
+                let flat = self.flat(plan.scratch_bytes / 4)?;
+                params[24] = flat.width;
+                self.draw(&program, &params, &samplers, &flat, None, 1);
+                // Any block that begins in it ends in the buffer.
+                let Matrix { width, height, .. } = flat;
+                let buffer = self.buffer(UNIFORMS, u64::from(width) * u64::from(height) * 16 + u64::from(MOST_BLOCK_BYTES))?;
+                self.commands.pack(flat.raw.memory.textures(), [width, height], &buffer.memory);
+                scratch = Some(buffer);
+            }
+        }
+        Ok(())
+    }
+
     /// A matrix of several textures put into one, as it would be stored.
     pub(super) fn unfold(&self, matrix: &Matrix) -> Result<Matrix> {
         let rows = matrix.count;
         let flat = self.flat(matrix.rows * matrix.columns)?;
         let kernel = Kernel { id: KernelId::MatmulUnfold, variant: String::new(), constants: vec![("ROWS", rows)] };
-        let program = self.program(&kernel, "row_0 row_1 row_2 row_3")?;
-        let [log2, mask] = matrix.log2_and_mask();
+        let program = self.program(&kernel, "row_0 row_1 row_2 row_3 row_4 row_5 row_6 row_7")?;
         let samplers: Vec<_> = matrix.raw.memory.textures().iter().copied().map(Some).collect();
-        self.draw(&program, &[matrix.columns as u32, log2, mask, flat.width.ilog2()], &samplers, &flat, 1);
+        self.draw(&program, &[matrix.columns as u32, matrix.pitch, matrix.width, flat.width], &samplers, &flat, None, 1);
         Ok(flat)
     }
 
     /// Draws all of the target, a few lines at a time if they take long. Each fragment does 4 k multiplications a texture.
-    fn draw(&self, program: &Program, params: &[u32], samplers: &[Option<glow::Texture>], out: &Matrix, k: u32) {
+    fn draw(
+        &self,
+        program: &Program,
+        params: &[u32],
+        samplers: &[Option<glow::Texture>],
+        out: &Matrix,
+        strips: Option<Strips<'_>>,
+        k: u32,
+    ) {
         let of_a_line = u64::from(k.max(1)) * u64::from(out.width * out.count) * 4;
         let lines = (MULTIPLICATIONS / of_a_line).clamp(1, out.height.into()) as u32;
-        self.commands.draw(program, params, samplers, out.raw.memory.textures(), [out.width, out.height, lines]);
+        self.commands.draw(program, params, samplers, out.raw.memory.textures(), [out.width, out.height, lines], strips);
     }
 
     /// Starts the copy of a matrix to the host.
@@ -98,7 +133,7 @@ impl WebGl2 {
         let Matrix { width, height, .. } = *matrix;
         let textures = matrix.raw.memory.textures();
         let textures = &textures[..textures.len().min(matrix.rows as usize)];
-        let staging = self.staging(matrix.rows.min(matrix.count.into()) * u64::from(width) * u64::from(height) * 16)?;
+        let staging = self.buffer(STAGING, matrix.rows.min(matrix.count.into()) * u64::from(width) * u64::from(height) * 16)?;
         self.commands.pack(textures, [width, height], &staging.memory);
         Ok(Reading { staging, matrix })
     }
@@ -127,12 +162,12 @@ impl WebGl2 {
 
     /// What was copied, its rows in order.
     fn bring(&self, Reading { staging, matrix }: &Reading) -> Result<HostVec> {
-        let &Matrix { rows, columns, count, width, height, .. } = &**matrix;
+        let &Matrix { rows, columns, count, pitch, width, height, .. } = &**matrix;
         let out = new_array(rows * columns)?;
         let bytes = rows * columns * 4;
         let carried = self
             .commands
-            .read(&staging.memory, &out, [rows as f64, columns as f64], [count, width, height])
+            .read(&staging.memory, &out, [rows as f64, columns as f64], [count, pitch * 4, width * height * 4])
             .map_err(|_| Box::new(Error::OutOfMemory { bytes, place: "the host" }))?;
         // That it was proves all that came before, since a context never comes back by itself.
         if carried { Ok(HostVec(out)) } else { Err(Box::new(Error::DeviceLost { reason: "the result could not be read".to_owned() })) }

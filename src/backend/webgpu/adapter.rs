@@ -17,8 +17,7 @@ use crate::options::{Options, PowerPreference};
 pub(crate) async fn open(options: &Options) -> Result<(WebGpu, DeviceInfo), OtherBackend> {
     #[cfg(target_arch = "wasm32")]
     web::check().map_err(|(reason, remedy)| off(reason, remedy))?;
-    let instance = instance(options);
-    let (adapter, device, queue) = obtain(&instance, options).await?;
+    let (adapter, device, queue) = obtain(options).await?;
     let health = Arc::new(Health::default());
     device.set_device_lost_callback({
         let health = Arc::clone(&health);
@@ -66,13 +65,13 @@ pub(crate) async fn open(options: &Options) -> Result<(WebGpu, DeviceInfo), Othe
 }
 
 /// An adapter and a device of it.
-async fn obtain(instance: &wgpu::Instance, options: &Options) -> Result<(wgpu::Adapter, wgpu::Device, wgpu::Queue), OtherBackend> {
-    let adapter = find(instance, options).await?;
+async fn obtain(options: &Options) -> Result<(wgpu::Adapter, wgpu::Device, wgpu::Queue), OtherBackend> {
+    let adapter = find(options).await?;
     if let Ok((device, queue)) = request_best(&adapter).await {
         return Ok((adapter, device, queue));
     }
     // Browsers differ in which limits they let one ask for: the defaults everybody has.
-    let adapter = find(instance, options).await?;
+    let adapter = find(options).await?;
     let error = match request_device(&adapter, wgpu::Features::empty(), least_limits()).await {
         Ok((device, queue)) => return Ok((adapter, device, queue)),
         Err(error) => error,
@@ -80,7 +79,7 @@ async fn obtain(instance: &wgpu::Instance, options: &Options) -> Result<(wgpu::A
     // An adapter that no driver stands behind must not keep the others from use.
     #[cfg(not(target_arch = "wasm32"))]
     if options.adapter.is_none() {
-        for other in instance.enumerate_adapters(wgpu::Backends::all()).await {
+        for other in adapters(options).await {
             if other.get_info() != adapter.get_info()
                 && let Ok((device, queue)) = request_best(&other).await
             {
@@ -107,24 +106,44 @@ fn off(reason: &str, remedy: &str) -> OtherBackend {
 }
 
 #[cfg(target_arch = "wasm32")]
-fn instance(_: &Options) -> wgpu::Instance {
-    wgpu::Instance::new(wgpu::InstanceDescriptor::new_without_display_handle())
+async fn preferred(_: &Options, request: &wgpu::RequestAdapterOptions<'_, '_>) -> Result<wgpu::Adapter, wgpu::RequestAdapterError> {
+    wgpu::Instance::new(wgpu::InstanceDescriptor::new_without_display_handle()).request_adapter(request).await
+}
+
+/// OpenGL is for machines that have nothing else.
+#[cfg(not(target_arch = "wasm32"))]
+async fn preferred(options: &Options, request: &wgpu::RequestAdapterOptions<'_, '_>) -> Result<wgpu::Adapter, wgpu::RequestAdapterError> {
+    match shared(options).request_adapter(request).await {
+        Ok(adapter) => Ok(adapter),
+        Err(_) => instance(options, wgpu::Backends::GL).request_adapter(request).await,
+    }
+}
+
+/// All adapters, those of OpenGL last.
+#[cfg(not(target_arch = "wasm32"))]
+async fn adapters(options: &Options) -> Vec<wgpu::Adapter> {
+    let mut all = shared(options).enumerate_adapters(wgpu::Backends::all()).await;
+    all.extend(instance(options, wgpu::Backends::GL).enumerate_adapters(wgpu::Backends::GL).await);
+    all
 }
 
 /// The instances that all devices share, without validation and with it. The last of an instance unloads drivers, whose threads may not all have
-/// come to their end.
+/// come to their end. OpenGL is not among them: its devices of one instance share a context, which two threads cannot have at a time.
 #[cfg(not(target_arch = "wasm32"))]
 static SHARED: Mutex<[Option<wgpu::Instance>; 2]> = Mutex::new([None, None]);
 
 #[cfg(not(target_arch = "wasm32"))]
-fn instance(options: &Options) -> wgpu::Instance {
+fn shared(options: &Options) -> wgpu::Instance {
     let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
-    shared[usize::from(options.validation)].get_or_insert_with(|| new_instance(options)).clone()
+    let instance = || instance(options, wgpu::Backends::all() - wgpu::Backends::GL);
+    shared[usize::from(options.validation)].get_or_insert_with(instance).clone()
 }
 
+/// An instance for those backends of wgpu, as far as its own environment variables allow them.
 #[cfg(not(target_arch = "wasm32"))]
-fn new_instance(options: &Options) -> wgpu::Instance {
+fn instance(options: &Options, backends: wgpu::Backends) -> wgpu::Instance {
     let mut descriptor = wgpu::InstanceDescriptor::new_without_display_handle_from_env();
+    descriptor.backends &= backends;
     if options.validation {
         descriptor.flags |= wgpu::InstanceFlags::debugging();
     }
@@ -132,10 +151,10 @@ fn new_instance(options: &Options) -> wgpu::Instance {
 }
 
 /// An adapter by preference, or natively the one that is asked for.
-async fn find(instance: &wgpu::Instance, options: &Options) -> Result<wgpu::Adapter, OtherBackend> {
+async fn find(options: &Options) -> Result<wgpu::Adapter, OtherBackend> {
     #[cfg(not(target_arch = "wasm32"))]
     if let Some(index) = options.adapter {
-        let mut adapters = instance.enumerate_adapters(wgpu::Backends::all()).await;
+        let mut adapters = adapters(options).await;
         if index as usize >= adapters.len() {
             return Err(crate::devices::no_such_adapter(BackendId::WebGpu, index, adapters.len()));
         }
@@ -146,13 +165,13 @@ async fn find(instance: &wgpu::Instance, options: &Options) -> Result<wgpu::Adap
         PowerPreference::LowPower => wgpu::PowerPreference::LowPower,
     };
     let request = wgpu::RequestAdapterOptions { power_preference, ..Default::default() };
-    instance.request_adapter(&request).await.map_err(|_| off("no adapter was given", NO_ADAPTER_REMEDY))
+    preferred(options, &request).await.map_err(|_| off("no adapter was given", NO_ADAPTER_REMEDY))
 }
 
 /// The adapters of all that wgpu goes through, or why there are none.
 #[cfg(not(target_arch = "wasm32"))]
 pub(crate) fn list() -> Result<Vec<AdapterInfo>, OtherBackend> {
-    let adapters = pollster::block_on(instance(&Options::default()).enumerate_adapters(wgpu::Backends::all()));
+    let adapters = pollster::block_on(adapters(&Options::default()));
     let describe = |(index, adapter): (u32, wgpu::Adapter)| {
         let computes = adapter.get_downlevel_capabilities().flags.contains(wgpu::DownlevelFlags::COMPUTE_SHADERS);
         let about = adapter.get_info();
@@ -192,13 +211,13 @@ fn wanted_limits(adapter: &wgpu::Limits) -> wgpu::Limits {
         max_compute_workgroup_size_x: adapter.max_compute_workgroup_size_x,
         max_compute_workgroup_size_y: adapter.max_compute_workgroup_size_y,
         max_compute_workgroups_per_dimension: adapter.max_compute_workgroups_per_dimension,
-        // A kernel of the crate has five at most; the caller's own may have more, and larger workgroups.
         #[cfg(target_arch = "wasm32")]
         max_storage_buffers_per_shader_stage: adapter.max_storage_buffers_per_shader_stage.min(STORAGE_BUFFERS),
-        #[cfg(not(target_arch = "wasm32"))]
-        max_storage_buffers_per_shader_stage: adapter.max_storage_buffers_per_shader_stage,
+        // The caller's own kernels may have more of these than the crate's.
         #[cfg(not(target_arch = "wasm32"))]
         max_compute_workgroup_size_z: adapter.max_compute_workgroup_size_z,
+        #[cfg(not(target_arch = "wasm32"))]
+        max_storage_buffers_per_shader_stage: adapter.max_storage_buffers_per_shader_stage,
         ..wgpu::Limits::downlevel_defaults()
     }
 }

@@ -193,9 +193,8 @@ fn text(targets: &[Target], rows: &[Row]) -> String {
         ("device", Align::Left),
         ("ms", Align::Right),
         ("GFLOP/s", Align::Right),
-        ("% FMA", Align::Right),
-        ("% copy", Align::Right),
-        ("end to end", Align::Right),
+        ("FMA/copy", Align::Right),
+        ("to host", Align::Right),
         ("result", Align::Left),
     ]);
     for row in rows {
@@ -206,13 +205,16 @@ fn text(targets: &[Target], rows: &[Row]) -> String {
             Err(error) => [String::new(), String::new(), String::new(), error.clone()],
             Ok(measured) => {
                 let (resident, end_to_end) = (measured.resident.median_ms(), measured.end_to_end.median_ms());
-                [format!("{resident:.4}"), rate(resident), rate(end_to_end), measured.judgement.to_string()]
+                [format!("{resident:.3}"), rate(resident), rate(end_to_end), measured.judgement.to_string()]
             }
         };
-        let [fma, copy] = row.shares().map(|share| share.map_or_else(String::new, |share| format!("{:.0}", 100.0 * share)));
-        table.row([format!("{m}x{k}x{n}"), device, ms, resident, fma, copy, end_to_end, result]);
+        let shares = match row.shares() {
+            [Some(fma), Some(copy)] => format!("{:.0}/{:.0} %", 100.0 * fma, 100.0 * copy),
+            _ => String::new(),
+        };
+        table.row([format!("{m}x{k}x{n}"), device, ms, resident, shares, end_to_end, result]);
     }
     let legend =
-        "ms and GFLOP/s: operands and result on the device, and what that is of the device's best; end to end: GFLOP/s host to host.";
+        "ms and GFLOP/s: operands and result on the device; FMA/copy: what that is of its best; to host: GFLOP/s from host to host.";
     text + "\n" + &table.text() + "\n" + &wrap(legend, WIDTH).join("\n") + "\n"
 }

@@ -4,7 +4,7 @@
 pub const WIDTH: usize = 80;
 
 /// The least that the last column gets; names before it are cut to leave it so much.
-const LAST: usize = 16;
+const LAST: usize = 12;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Align {

@@ -41,16 +41,23 @@ impl Batch {
         u64::from(self.outer.count) * u64::from(self.inner.count)
     }
 
-    /// Elements from the first item of an operand to the last, by what a level tells of it.
-    pub fn reach(&self, step: impl Fn(&Level) -> u64) -> u64 {
-        let of = |level: &Level| u64::from(level.count.saturating_sub(1)).saturating_mul(step(level));
-        of(&self.outer).saturating_add(of(&self.inner))
+    /// Elements from the first item of A, B and C to the last.
+    #[inline(never)]
+    pub fn reaches(&self) -> [u64; 3] {
+        let (outer, inner) = (self.outer.count.saturating_sub(1), self.inner.count.saturating_sub(1));
+        self.offsets(outer.into(), inner.into())
     }
 
-    /// Where an item starts in an operand, by what a level tells of it.
-    pub fn start(&self, item: u64, step: impl Fn(&Level) -> u64) -> u64 {
+    /// Where an item starts in A, B and C.
+    #[inline(never)]
+    pub fn starts(&self, item: u64) -> [u64; 3] {
         let inner = u64::from(self.inner.count.max(1));
-        item / inner * step(&self.outer) + item % inner * step(&self.inner)
+        self.offsets(item / inner, item % inner)
+    }
+
+    fn offsets(&self, outer: u64, inner: u64) -> [u64; 3] {
+        let of = |outer_step: u64, inner_step: u64| outer.saturating_mul(outer_step).saturating_add(inner.saturating_mul(inner_step));
+        [of(self.outer.a, self.inner.a), of(self.outer.b, self.inner.b), of(self.outer.c, self.inner.c)]
     }
 }
 
@@ -188,8 +195,8 @@ mod tests {
     #[test]
     fn items_start_where_their_loops_say() {
         let batch = Batch { outer: Level { count: 2, a: 18, b: 8, c: 0 }, inner: Level { count: 3, a: 6, b: 0, c: 0 } };
-        assert_eq!((0..6).map(|item| batch.start(item, |level| level.a)).collect::<Vec<_>>(), [0, 6, 12, 18, 24, 30]);
-        assert_eq!((0..6).map(|item| batch.start(item, |level| level.b)).collect::<Vec<_>>(), [0, 0, 0, 8, 8, 8]);
-        assert_eq!((batch.count(), batch.reach(|level| level.a), batch.reach(|level| level.b)), (6, 30, 8));
+        assert_eq!((0..6).map(|item| batch.starts(item)[0]).collect::<Vec<_>>(), [0, 6, 12, 18, 24, 30]);
+        assert_eq!((0..6).map(|item| batch.starts(item)[1]).collect::<Vec<_>>(), [0, 0, 0, 8, 8, 8]);
+        assert_eq!((batch.count(), batch.reaches()), (6, [30, 8, 0]));
     }
 }

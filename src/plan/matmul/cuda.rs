@@ -8,7 +8,7 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::info::Caps;
 use crate::kernels::{Kernel, KernelId};
-use crate::ops::matmul::{Batch, Level, Problem, Stored};
+use crate::ops::matmul::{Batch, Problem, Stored};
 use crate::plan::{Binding, Dispatch, Plan, Slot};
 
 /// A shape of the kernel, compiled by `scripts/ptx`. Its times are of an NVIDIA H200, from products of 256³ to 4096³ whose operands lay on
@@ -35,13 +35,13 @@ const TILES: [Tile; 4] = [
     Tile { m: 32, n: 32, k: 16, threads: 64, alone_ns: 26.0, shared_ns: 8.2, resident: 14 },
 ];
 
+/// The most layers of a grid: items of a batch and parts of k.
+const MOST_LAYERS: u32 = 65_535;
+
 /// How many tiles there are to choose from.
 #[cfg(feature = "cuda")]
 #[cfg(any(target_os = "linux", target_os = "windows"))]
 pub(crate) const TILE_COUNT: u8 = TILES.len() as u8;
-
-/// The most layers of a grid: items of a batch and parts of k.
-const MOST_LAYERS: u32 = 65_535;
 
 /// Of `cooperative.cu`: what is shared of the first as measured at 8192³, of the second from 1024³, the rest estimated from these.
 const COOPERATIVE_TILES: [Tile; 2] = [
@@ -277,11 +277,11 @@ fn copied(slot: Slot, stored: &Stored, reads: &mut Reads<'_>, dtype: DType, offs
 
 /// The parameters of a launch, whose operands and result are bound whole.
 fn launched(problem: &Problem, Launch { first, batch }: &Launch) -> Params {
-    let start = |step: fn(&Level) -> u64| problem.batch.start(*first, step) as u32;
+    let [a_start, b_start, c_start] = problem.batch.starts(*first).map(|start| start as u32);
     Params {
-        a_start: start(|level| level.a),
-        b_start: start(|level| level.b),
-        c_start: start(|level| level.c),
+        a_start,
+        b_start,
+        c_start,
         out_start: (first * u64::from(problem.m) * u64::from(problem.n)) as u32,
         ..whole(&Problem { batch: *batch, ..*problem })
     }

@@ -46,6 +46,11 @@ export interface InitOptions {
   power_preference?: "high-performance" | "low-power";
   /** Bytes of free device buffers kept for reuse. Default 536870912 (512 MiB). */
   pool_bytes?: number;
+  /**
+   * The most threads that the CPU computes on, 1 to 64. Default: as many as there are cores, up to 16. The others are workers, started when
+   * the first product is large enough for them and ended when they are idle; 1 starts none. The results are the same bits with any number.
+   */
+  threads?: number;
   /** Stops the opening; checked between its steps. */
   signal?: AbortSignal;
 }

@@ -3,7 +3,7 @@
 
 import start, * as core from "./lapidary_core.js";
 import { fault, floats, product, shape as sides, to_benchmark, to_multiply, to_open, whole } from "./options.js";
-import { read_module } from "./source.js";
+import { read_module, workers } from "./source.js";
 
 let started;
 
@@ -16,6 +16,7 @@ function load() {
       throw fault("unavailable", `the WebAssembly module of lapidary could not be started (${cause}); check that lapidary_core_bg.wasm is served ` +
         "beside lapidary_core.js, and that a content security policy allows 'wasm-unsafe-eval'", cause);
     }
+    if (workers) core.set_worker(...workers);
     core.set_panic_handler((message) => {
       for (const reject of waiting) reject(fault("internal", `internal fault of lapidary, please report it: ${message}`));
     });

@@ -86,15 +86,16 @@ function signal(options) {
   return found;
 }
 
-/** How to open a device: backend, power preference, and bytes of the pool if they are told. */
+/** How to open a device: backend, power preference, and bytes of the pool and threads if they are told. */
 export function to_open(options) {
-  known(options, ["backend", "power_preference", "pool_bytes", "signal"]);
+  known(options, ["backend", "power_preference", "pool_bytes", "threads", "signal"]);
   signal(options);
   const backends = ["auto", "webgpu", "webgl2", "simd", "scalar", "cpu"];
   return [
     one_of(options, "backend", backends, "auto, webgpu, webgl2, simd, scalar or cpu"),
     one_of(options, "power_preference", ["high-performance", "low-power"], "high-performance or low-power"),
     option(options, "pool_bytes", undefined, is_whole, "a whole number of bytes"),
+    option(options, "threads", undefined, (value) => is_whole(value) && value > 0 && value <= 64, "a whole number from 1 to 64"),
   ];
 }
 

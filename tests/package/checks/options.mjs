@@ -44,6 +44,7 @@ export default {
       backend: ["WebGPU", "cuda", "", 5, null],
       power_preference: ["high", "", 1, null],
       pool_bytes: [-1, 1.5, "1", NaN, null],
+      threads: [0, -1, 1.5, 65, "2", NaN, null],
       signal: [{}, 5, null],
       adapter: [1],
     };

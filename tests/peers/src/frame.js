@@ -11,13 +11,16 @@ import { median, row_of, shape_of } from "./rows.js";
 const tell = (message) => parent.postMessage(message, location.origin);
 const message_of = (error) => String(error?.message ?? error).split("\n")[0].slice(0, 300);
 
+/** What rows call a backend. */
+const named = ({ backend, threads }) => (threads ? `${backend} on ${threads === 1 ? "one thread" : `${threads} threads`}` : backend);
+
 /** Opens the libraries one by one. What does not open is told, and stays in the rows by its error. */
-async function open_all(backend, names) {
-  const libraries = [];
-  for (const library of names) {
+async function open_all(frame) {
+  const [backend, libraries] = [named(frame), []];
+  for (const library of frame.libraries) {
     tell({ progress: `${backend}: opening ${library}` });
     try {
-      const opened = await patiently(load[library]().then(({ open }) => open(backend)));
+      const opened = await patiently(load[library]().then(({ open }) => open(frame.backend, frame.threads)));
       libraries.push({ library, ...opened });
       tell({ record: { library, backend, device: opened.device } });
     } catch (error) {
@@ -70,7 +73,8 @@ async function copy_gb_s(settings) {
   }
 }
 
-async function measure({ backend, samples, min_ms }, libraries, { measure, ...shape }) {
+async function measure(frame, libraries, { measure, ...shape }) {
+  const [backend, { samples, min_ms }] = [named(frame), frame];
   const where = `${backend}: ${measure.replaceAll("_", " ")} ${shape_of(shape)}`;
   tell({ progress: where });
   const job = { measure, ...shape, ...operands(shape) };
@@ -103,8 +107,10 @@ async function first({ libraries: [library], jobs: [job] }) {
 async function main(frame) {
   if (frame.rounds) return first(frame);
   // One thread for all, as in a page without cross-origin isolation: there is no shared memory to start others with.
-  if (frame.backend === "wasm") delete globalThis.SharedArrayBuffer;
-  const libraries = await open_all(frame.backend, frame.libraries);
+  if (frame.threads === 1) delete globalThis.SharedArrayBuffer;
+  // Libraries that cannot be told how many threads they are to have ask how many cores there are.
+  if (frame.threads) Object.defineProperty(navigator, "hardwareConcurrency", { value: frame.threads });
+  const libraries = await open_all(frame);
   if (libraries.every(({ error }) => error)) throw new Error(`nothing opens here; lapidary: ${message_of(libraries[0].error)}`);
   for (const job of frame.jobs) await measure(frame, libraries, job);
 }

@@ -11,6 +11,9 @@ const ON = {
   wasm: { libraries: LIBRARIES, measures: ["resident"], largest: 1024 },
 };
 
+/** The CPU is measured on one thread, as in a page without cross-origin isolation, and on two, as many as every machine has. */
+const THREADS = { wasm: [1, 2] };
+
 const FIRST_SIZE = 512;
 const FIRST_ROUNDS = 3;
 const BATCH = { count: 64, size: 256 };
@@ -43,7 +46,10 @@ export function plan(settings) {
     const all = asked.flatMap((measure) => JOBS[measure](settings).map((job) => ({ measure, batch: 1, ...job })));
     const jobs = all.filter(({ m, k, n }) => Math.max(m, k, n) <= largest);
     if (jobs.length < all.length) notes.push(`${backend}: products with a side above ${largest} are left out, they would take minutes`);
-    if (jobs.length > 0) frames.push({ backend, libraries, jobs, samples: settings.samples, min_ms: settings.min_ms });
+    if (jobs.length === 0) continue;
+    for (const threads of THREADS[backend] ?? [undefined]) {
+      frames.push({ backend, threads, libraries, jobs, samples: settings.samples, min_ms: settings.min_ms });
+    }
   }
   return { frames, notes };
 }

@@ -1,25 +1,28 @@
-//! The CPU in the browser: starts the best module of `kernel.rs` that the engine validates, and walks the blocks of a product.
+//! The CPU in the browser: starts the best module of `kernel.rs` that the engine validates, decides how a product is cut into blocks, and
+//! into how many threads. `walk.js` walks the blocks, `crew.js` has the threads.
 //!
-//! Operands and results stay in the page's arrays; only blocks of them pass through the kernel's memory of about 6 MB.
+//! Operands and results stay in the page's arrays; only blocks of them pass through a kernel's memory of about 6 MB.
 //!
 //! ```text
 //! for each block of columns
 //!   for each part of k             B's block is brought, and packed
 //!     for each block of rows       A's block is brought, multiplied, and C's block taken out
 //! ```
+//!
+//! Each element of C is summed in the same order whatever the number of threads, since they share rows or columns and never k: the bits are
+//! the same.
 
 mod sizes;
+pub(super) mod threads;
 
-use std::cell::Cell;
-
-use js_sys::{Float32Array, Float64Array, Object, Reflect, Uint8Array, WebAssembly};
+use js_sys::{Float32Array, Float64Array, Promise, Uint8Array, WebAssembly};
 use wasm_bindgen::prelude::*;
-use wasm_bindgen_futures::JsFuture;
 
 use crate::dtype::Extent;
 use crate::error::{Error, Result};
 use crate::host::{HostSlice, HostVec};
 use crate::kernels::Kernel;
+use crate::ops::matmul::Problem;
 use crate::options::Options;
 use crate::plan::matmul::Params;
 use sizes::{BLOCK, DEPTH, EXACT, PANEL, PANELS};
@@ -48,40 +51,69 @@ const SIMD: &[Level] = &[];
 /// What would turn a missing path on.
 pub(super) const REMEDY: &str = "use a browser of 2022 or later";
 
-/// Up to so many rows of A, B is not packed: each element of it is read too few times.
-const UNPACKED_ROWS: u32 = 16;
-/// Up to so many elements of B it is not packed either: it stays in the first cache as it is.
-const UNPACKED_ELEMENTS: u32 = 8192;
 /// A block of B is narrow enough for so many rows of A and C to go with it: fewer would not be worth bringing it.
 const ROWS: u32 = 128;
 /// Most rows of a block of A: a transposition reads up to three more of what is staged, and there is room for that.
 const MOST_ROWS: u32 = 4096;
 
-#[wasm_bindgen(module = "/src/backend/cpu/wasm/rows.js")]
+#[wasm_bindgen(module = "/src/backend/cpu/wasm/walk.js")]
 extern "C" {
+    /// A product by blocks: the operands, how they are stored, and how far.
+    #[derive(Clone)]
+    pub(crate) type Job;
+    #[allow(clippy::too_many_arguments, reason = "JavaScript names them")]
+    fn job(
+        a: &Float32Array,
+        b: &Float32Array,
+        c: &Float32Array,
+        out: &Float32Array,
+        m: u32,
+        k: u32,
+        n: u32,
+        lda: u32,
+        ldb: u32,
+        ldc: u32,
+        alpha: f32,
+        beta: f32,
+        transpose_a: bool,
+        transpose_b: bool,
+        reads_c: bool,
+        columns: u32,
+        depth: u32,
+        rows: u32,
+    ) -> Job;
     fn finish(values: &Float32Array, columns: u32, bias: &Float32Array, activation: u32);
-    fn copy_rows(from: &Object, from_start: f64, from_stride: f64, to: &Object, to_start: f64, to_stride: f64, rows: u32, columns: u32);
+}
+
+#[wasm_bindgen(module = "/src/backend/cpu/wasm/crew.js")]
+extern "C" {
+    /// A kernel started in this thread, and the threads that help it.
+    type Crew;
+    #[wasm_bindgen(catch)]
+    async fn start(module: &[u8], sizes: &[u32], most: u32) -> Result<JsValue, JsValue>;
+    #[wasm_bindgen(method)]
+    fn name(this: &Crew) -> String;
+    #[wasm_bindgen(method)]
+    fn threads(this: &Crew, m: u32, k: u32, n: u32) -> u32;
+    #[wasm_bindgen(method)]
+    fn kept(this: &Crew, length: f64) -> Option<Float32Array>;
+    #[wasm_bindgen(method)]
+    fn compute(this: &Crew, job: &Job);
+    #[wasm_bindgen(method)]
+    fn share(this: &Crew, job: &Job, threads: u32, repeats: u32) -> Promise;
+    #[wasm_bindgen(method)]
+    fn exact(this: &Crew, job: &Job, i: u32, j: u32, m: u32, n: u32, sums: &Float64Array, magnitudes: &Float32Array);
+    #[wasm_bindgen(method)]
+    fn free(this: &Crew);
+
+    /// Bytes of the memories of all started kernels.
+    pub(crate) fn memory_bytes() -> f64;
+    /// How workers are made where the page's own way is not to be had, and how many threads there are at most.
+    pub(crate) fn set_worker(make: &js_sys::Function, most: u32);
 }
 
 #[wasm_bindgen]
 extern "C" {
-    /// The kernel's exports, as `kernel.rs` declares them.
-    type Exports;
-    #[wasm_bindgen(method, getter)]
-    fn memory(this: &Exports) -> WebAssembly::Memory;
-    #[wasm_bindgen(method)]
-    fn block(this: &Exports, which: u32) -> u32;
-    #[wasm_bindgen(method)]
-    fn transpose_a(this: &Exports, m: u32, k: u32);
-    #[wasm_bindgen(method)]
-    fn pack_b(this: &Exports, first: u32, count: u32, k: u32, n: u32, transposed: bool);
-    #[wasm_bindgen(method)]
-    fn multiply(this: &Exports, m: u32, k: u32, n: u32, packed: bool, adds: bool, exact: bool);
-    #[wasm_bindgen(method)]
-    fn absolute(this: &Exports);
-    #[wasm_bindgen(method)]
-    fn scale(this: &Exports, length: u32, alpha: f32, beta: f32, reads_c: bool);
-
     #[wasm_bindgen(js_name = Float32Array)]
     type NewFloat32Array;
     #[wasm_bindgen(constructor, catch, js_class = "Float32Array")]
@@ -90,37 +122,14 @@ extern "C" {
 
 /// A started kernel.
 pub(crate) struct Engine {
-    exports: Exports,
+    crew: Crew,
     level: &'static Level,
-    a: Float32Array,
-    b: Float32Array,
-    c: Float32Array,
-    staged: Float32Array,
-    c_exact: Float64Array,
-}
-
-thread_local! {
-    static MEMORY_BYTES: Cell<f64> = const { Cell::new(0.0) };
-}
-
-/// Bytes of the memories of all started kernels.
-pub(crate) fn memory_bytes() -> f64 {
-    MEMORY_BYTES.get()
 }
 
 impl Drop for Engine {
     fn drop(&mut self) {
-        MEMORY_BYTES.set(MEMORY_BYTES.get() - self.bytes());
+        self.crew.free();
     }
-}
-
-/// A product by blocks: the operands, how they are stored, and how far.
-pub(crate) struct Operands<'a> {
-    pub a: &'a Float32Array,
-    pub b: &'a Float32Array,
-    pub params: &'a Params,
-    pub transpose_a: bool,
-    pub transpose_b: bool,
 }
 
 /// The first of each part of `whole`, and how many it has; one part without any where there is nothing.
@@ -133,33 +142,37 @@ fn fitting(elements: usize, by: u32) -> u32 {
     (elements as u32 / by / PANEL as u32).max(1) * PANEL as u32
 }
 
+/// A product by blocks as `walk.js` takes it.
+fn job_of(
+    params: &Params,
+    [transpose_a, transpose_b, reads_c]: [bool; 3],
+    operands: [&Float32Array; 3],
+    out: &Float32Array,
+    depth: Option<u32>,
+) -> Job {
+    let &Params { m, k, n, lda, ldb, ldc, alpha, beta, .. } = params;
+    // Many rows share a block of B, and few are all there: then it may be as wide as the matrix, and is brought in one piece.
+    let columns = fitting(BLOCK, m.clamp(1, ROWS));
+    let depth = depth.unwrap_or((PANELS as u32 / n.clamp(1, columns).next_multiple_of(PANEL as u32)).min(DEPTH as u32));
+    let rows = fitting(BLOCK, k.min(depth).max(1)).min(fitting(BLOCK, n.clamp(1, columns))).min(MOST_ROWS);
+    let [a, b, c] = operands;
+    job(a, b, c, out, m, k, n, lda, ldb, ldc, alpha, beta, transpose_a, transpose_b, reads_c, columns, depth, rows)
+}
+
 impl Engine {
-    pub(super) async fn open(simd: bool, _: &Options) -> Result<Self, String> {
+    pub(super) async fn open(simd: bool, options: &Options) -> Result<Self, String> {
         let levels = if simd { SIMD } else { SCALAR };
         // The one without features needs no asking.
         let known = |level: &&Level| level.features.is_empty() || WebAssembly::validate(&Uint8Array::from(level.module)).unwrap_or(false);
         let level = levels.iter().find(known).ok_or("this engine has no WebAssembly SIMD")?;
-        let started = JsFuture::from(WebAssembly::instantiate_buffer(level.module, &Object::new())).await;
-        let exports: Exports = started
-            .and_then(|started| Reflect::get(&started, &"instance".into()))
-            .and_then(|instance| Reflect::get(&instance, &"exports".into()))
-            .map_err(|_| "the kernel did not start".to_owned())?
-            .unchecked_into();
-        let memory = exports.memory().buffer();
-        let floats = |which, length: usize| Float32Array::new_with_byte_offset_and_length(&memory, exports.block(which), length as u32);
-        let c_exact = Float64Array::new_with_byte_offset_and_length(&memory, exports.block(4), (EXACT[0] * EXACT[1]) as u32);
-        let engine =
-            Self { a: floats(0, BLOCK), b: floats(1, PANELS), c: floats(2, BLOCK), staged: floats(3, BLOCK), c_exact, exports, level };
-        MEMORY_BYTES.set(MEMORY_BYTES.get() + engine.bytes());
-        Ok(engine)
+        let sizes = [BLOCK, PANELS, BLOCK, BLOCK, EXACT[0] * EXACT[1]].map(|elements| elements as u32);
+        let started = start(level.module, &sizes, options.threads.unwrap_or(0)).await.map_err(|_| "the kernel did not start".to_owned())?;
+        Ok(Self { crew: started.unchecked_into(), level })
     }
 
-    fn bytes(&self) -> f64 {
-        f64::from(self.a.buffer().unchecked_into::<js_sys::ArrayBuffer>().byte_length())
-    }
-
+    /// How many threads there are at most, and if there is only one, why.
     pub(super) fn name(&self) -> String {
-        "CPU, one thread".to_owned()
+        self.crew.name()
     }
 
     pub(super) fn features(&self) -> Vec<&'static str> {
@@ -170,79 +183,36 @@ impl Engine {
         self.level.name
     }
 
-    pub(super) fn matmul(
-        &self,
-        params: &Params,
-        kernel: &Kernel,
-        operands: &[Option<HostSlice<'_>>; 4],
-        HostVec(out): &mut HostVec,
-    ) -> Result<()> {
-        let none = Float32Array::new_with_length(0);
-        let [a, b, c, bias] = operands.each_ref().map(|operand| operand.as_ref().map_or(&none, |values| &values.0));
-        let c = (kernel.constant("READS_C") != 0).then_some(c);
-        let (transpose_a, transpose_b) = (kernel.constant("TRANSPOSE_A") != 0, kernel.constant("TRANSPOSE_B") != 0);
-        if out.length() == 0 {
-            return Ok(());
-        }
-        for item in 0..params.batch {
-            let starts = params.starts(item);
-            let [a, b] = [(a, starts[0]), (b, starts[1])].map(|(values, start)| from(values, start));
-            let c = c.map(|c| from(c, starts[2]));
-            let operands = Operands { a: &a, b: &b, params, transpose_a, transpose_b };
-            self.product(&operands, c.as_ref(), &from(out, u64::from(item) * u64::from(params.m) * u64::from(params.n)));
-        }
-        finish(out, params.n, bias, params.activation);
-        Ok(())
+    /// How many threads are to compute a product: as many as pay, of those that have started.
+    pub(super) fn threads(&self, problem: &Problem) -> u32 {
+        // The items of a batch are many, and mostly small.
+        if problem.reads_operands() && problem.batch.count() == 1 { self.crew.threads(problem.m, problem.k, problem.n) } else { 1 }
     }
 
     /// One product of a batch.
-    fn product(&self, operands: &Operands<'_>, c: Option<&Float32Array>, out: &Float32Array) {
-        let &Params { m, k, n, ldc, alpha, beta, .. } = operands.params;
-        // Many rows share a block of B, and few are all there: then it may be as wide as the matrix, and is brought in one piece.
-        let columns = fitting(BLOCK, m.clamp(1, ROWS));
-        let depth = (PANELS as u32 / n.min(columns).next_multiple_of(PANEL as u32)).min(DEPTH as u32);
-        let rows = fitting(BLOCK, k.min(depth).max(1)).min(fitting(BLOCK, n.min(columns))).min(MOST_ROWS);
-        for (j, n) in parts(n, columns) {
-            for (p, k) in parts(k, depth) {
-                let (adds, last) = (p > 0, p + k == operands.params.k);
-                let packed = self.bring_b(operands, (p, j, k, n));
-                for (i, m) in parts(m, rows) {
-                    let block = (i, j, m, n);
-                    self.bring_a(operands, (i, p, m, k));
-                    if adds {
-                        bring(out, operands.params.n, block, &self.c);
-                    }
-                    self.exports.multiply(m, k, n, packed, adds, false);
-                    if last && (alpha != 1.0 || c.is_some()) {
-                        if let Some(c) = c {
-                            bring(c, ldc, block, &self.staged);
-                        }
-                        self.exports.scale(m * n, alpha, beta, c.is_some());
-                    }
-                    take(&self.c, out, operands.params.n, block);
-                }
+    pub(crate) fn job(&self, params: &Params, kernel: &Kernel, operands: &[Option<HostSlice<'_>>; 4], out: &HostVec, item: u32) -> Job {
+        let none = Float32Array::new_with_length(0);
+        let starts = params.starts(item);
+        let [a, b, c] = [0, 1, 2].map(|i| from(operands[i].as_ref().map_or(&none, |values| &values.0), starts[i]));
+        let out = from(&out.0, u64::from(item) * u64::from(params.m) * u64::from(params.n));
+        let flags = ["TRANSPOSE_A", "TRANSPOSE_B", "READS_C"].map(|name| kernel.constant(name) != 0);
+        job_of(params, flags, [&a, &b, &c], &out, None)
+    }
+
+    /// Computes in this thread.
+    pub(super) fn matmul(&self, params: &Params, kernel: &Kernel, operands: &[Option<HostSlice<'_>>; 4], out: &mut HostVec) -> Result<()> {
+        if out.0.length() > 0 {
+            for item in 0..params.batch {
+                self.crew.compute(&self.job(params, kernel, operands, out, item));
             }
+            After::new(params, operands[3].as_ref()).apply(out);
         }
+        Ok(())
     }
 
     /// One block of op(A)·op(B) in double precision and of |op(A)|·|op(B)|, into packed arrays of the whole.
-    pub(crate) fn reference_block(
-        &self,
-        operands: &Operands<'_>,
-        block: (u32, u32, u32, u32),
-        exact: &Float64Array,
-        magnitude: &Float32Array,
-    ) {
-        let (i, j, m, n) = block;
-        for (p, k) in parts(operands.params.k, (BLOCK / EXACT[0]) as u32) {
-            let packed = self.bring_b(operands, (p, j, k, n));
-            self.bring_a(operands, (i, p, m, k));
-            self.exports.multiply(m, k, n, packed, p > 0, true);
-            self.exports.absolute();
-            self.exports.multiply(m, k, n, packed, p > 0, false);
-        }
-        take(&self.c_exact, exact, operands.params.n, block);
-        take(&self.c, magnitude, operands.params.n, block);
+    pub(crate) fn reference_block(&self, job: &Job, (i, j, m, n): (u32, u32, u32, u32), exact: &Float64Array, magnitude: &Float32Array) {
+        self.crew.exact(job, i, j, m, n, exact, magnitude);
     }
 
     /// The blocks of a reference: first row and column, rows and columns.
@@ -251,44 +221,35 @@ impl Engine {
         parts(n, columns).flat_map(move |(j, n)| parts(m, rows).map(move |(i, m)| (i, j, m, n)))
     }
 
-    /// Brings a block of op(A), first row and column, rows and columns.
-    fn bring_a(&self, Operands { a, params, transpose_a, .. }: &Operands<'_>, (i, p, m, k): (u32, u32, u32, u32)) {
-        if *transpose_a {
-            bring(a, params.lda, (p, i, k, m), &self.staged);
-            self.exports.transpose_a(m, k);
-        } else {
-            bring(a, params.lda, (i, p, m, k), &self.a);
-        }
-    }
-
-    /// Brings a block of op(B); gives whether it is packed.
-    fn bring_b(&self, Operands { b, params, transpose_b, .. }: &Operands<'_>, (p, j, k, n): (u32, u32, u32, u32)) -> bool {
-        let packed = *transpose_b || (params.m > UNPACKED_ROWS && k * n > UNPACKED_ELEMENTS);
-        if !packed {
-            bring(b, params.ldb, (p, j, k, n), &self.b);
-        } else if *transpose_b {
-            for (first, count) in parts(n, fitting(BLOCK, k.max(1))) {
-                bring(b, params.ldb, (j + first, p, count, k), &self.staged);
-                self.exports.pack_b(first, count, k, n, true);
-            }
-        } else {
-            for (first, count) in parts(k, BLOCK as u32 / n) {
-                bring(b, params.ldb, (p + first, j, count, n), &self.staged);
-                self.exports.pack_b(first, count, k, n, false);
-            }
-        }
-        packed
+    /// Memory for what stays on the device: where other threads see it, if there may be any and the page is isolated.
+    pub(super) fn kept(&self, extent: Extent) -> Result<HostVec> {
+        self.crew.kept(extent.elements as f64).map_or_else(|| array(extent), |shared| Ok(HostVec(shared)))
     }
 }
 
-/// Copies a block of a stored matrix into the kernel's memory: first row and column, rows and columns.
-fn bring(from: &Float32Array, stride: u32, (row, column, rows, columns): (u32, u32, u32, u32), to: &Float32Array) {
-    copy_rows(from, f64::from(row) * f64::from(stride) + f64::from(column), stride.into(), to, 0.0, columns.into(), rows, columns);
+/// What is done to a result in the end.
+pub(crate) struct After {
+    columns: u32,
+    bias: Float32Array,
+    activation: u32,
 }
 
-/// Copies a block out of the kernel's memory to its place in a packed matrix of `stride` columns.
-fn take(from: &Object, to: &Object, stride: u32, (i, j, m, n): (u32, u32, u32, u32)) {
-    copy_rows(from, 0.0, n.into(), to, f64::from(i) * f64::from(stride) + f64::from(j), stride.into(), m, n);
+impl After {
+    /// The bias is copied, since the end may come after the caller has gone on.
+    pub(super) fn new(params: &Params, bias: Option<&HostSlice<'_>>) -> Self {
+        let bias = bias.map_or_else(|| Float32Array::new_with_length(0), |values| values.0.slice(0, values.0.length()));
+        Self { columns: params.n, bias, activation: params.activation }
+    }
+
+    fn apply(&self, out: &HostVec) {
+        finish(&out.0, self.columns, &self.bias, self.activation);
+    }
+}
+
+/// A job for the blocks of a reference.
+pub(crate) fn reference_job(a: &Float32Array, b: &Float32Array, params: &Params, transposed: [bool; 2]) -> Job {
+    let none = Float32Array::new_with_length(0);
+    job_of(params, [transposed[0], transposed[1], false], [a, b, &none], &none, Some((BLOCK / EXACT[0]) as u32))
 }
 
 /// An array from an element on; what is not read is empty, wherever it would start.

@@ -27,7 +27,7 @@ declare const a: Float32Array;
 declare const signal: AbortSignal;
 
 export async function right(): Promise<void> {
-  const options: InitOptions = { backend: "auto", power_preference: "low-power", pool_bytes: 0, signal };
+  const options: InitOptions = { backend: "auto", power_preference: "low-power", pool_bytes: 0, threads: 2, signal };
   const info: DeviceInfo = await init_gpu(options);
   const chosen: Backend = (await device_info()).backend;
   const bytes: number | undefined = info.limits.max_buffer_bytes;

@@ -1,7 +1,7 @@
 /**
  * The libraries, each behind the same few functions:
  *
- *   open(backend)               gives { device, resident, multiply }
+ *   open(backend, threads)      gives { device, resident, multiply }; on the CPU with so many threads
  *     resident(job)             puts the operands where the library computes; gives { run(count), result(), free() }, where `run` queues
  *                               products and resolves when the last is done; lapidary's has `alone` too, its kernel's figure, and `note`
  *     multiply(a, b, job)       Float32Arrays in, a Float32Array out

@@ -6,8 +6,8 @@ const IN_FLIGHT_BYTES = 2 ** 28;
 
 const named = ({ backend, name, software }) => `${backend}${name && `, ${name}`}${software ? " (software)" : ""}`;
 
-export async function open(backend) {
-  const gpu = await Gpu.open({ backend: backend === "wasm" ? "simd" : backend });
+export async function open(backend, threads) {
+  const gpu = await Gpu.open({ backend: backend === "wasm" ? "simd" : backend, threads });
   const info = gpu.info();
 
   async function resident({ a, b, m, k, n, batch }) {

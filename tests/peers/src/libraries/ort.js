@@ -8,9 +8,9 @@ function shapes({ m, k, n, batch }) {
 /** The build for JavaScript Promise Integration is the faster one, by calls and on the CPU; the other is for browsers without it. */
 const load = () => ("Suspending" in WebAssembly ? import("onnxruntime-web/jspi") : import("onnxruntime-web/webgpu"));
 
-async function start(backend) {
+async function start(backend, threads = 1) {
   const ort = await load();
-  ort.env.wasm.numThreads = 1;
+  ort.env.wasm.numThreads = threads;
   ort.env.logLevel = "error";
   const provider = backend === "wasm" ? "wasm" : "webgpu";
   const session = (job, options) => {
@@ -87,8 +87,8 @@ async function resident_on_cpu(ort, session, { a, b }, job) {
   };
 }
 
-export async function open(backend) {
-  const { ort, session, multiply_by } = await start(backend);
+export async function open(backend, threads) {
+  const { ort, session, multiply_by } = await start(backend, threads);
   const sessions = new Map();
 
   async function resident(job) {

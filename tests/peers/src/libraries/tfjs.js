@@ -2,18 +2,20 @@ import { backend as current, env, matMul, ready, setBackend, slice, tensor } fro
 
 const shapes = ({ m, k, n, batch }) => (batch > 1 ? [[batch, m, k], [batch, k, n]] : [[m, k], [k, n]]);
 
-async function start(backend) {
+async function start(backend, threads = 1) {
   if (backend === "webgpu") await import("@tensorflow/tfjs-backend-webgpu");
   else if (backend === "webgl2") await import("@tensorflow/tfjs-backend-webgl");
   else {
-    const [{ setWasmPaths }, { default: simd }] = await Promise.all([
+    const [{ setThreadsCount, setWasmPaths }, { default: simd }, { default: threaded }] = await Promise.all([
       import("@tensorflow/tfjs-backend-wasm"),
       import("@tensorflow/tfjs-backend-wasm/dist/tfjs-backend-wasm-simd.wasm?url"),
+      import("@tensorflow/tfjs-backend-wasm/dist/tfjs-backend-wasm-threaded-simd.wasm?url"),
     ]);
-    env().set("WASM_HAS_MULTITHREAD_SUPPORT", false);
-    // It wants an address for each of its files, and takes the one for SIMD without threads.
-    const unused = { "tfjs-backend-wasm.wasm": simd, "tfjs-backend-wasm-threaded-simd.wasm": simd };
-    setWasmPaths({ ...unused, "tfjs-backend-wasm-simd.wasm": simd });
+    env().set("WASM_HAS_MULTITHREAD_SUPPORT", threads > 1);
+    if (threads > 1) setThreadsCount(threads);
+    // It wants an address for each of its files, and takes one of those with SIMD.
+    const used = { "tfjs-backend-wasm-simd.wasm": simd, "tfjs-backend-wasm-threaded-simd.wasm": threaded };
+    setWasmPaths({ ...used, "tfjs-backend-wasm.wasm": simd });
   }
   const name = backend === "webgl2" ? "webgl" : backend;
   if (!(await setBackend(name))) throw new Error(`setBackend("${name}") gave false`);
@@ -30,8 +32,8 @@ async function multiply(a, b, job) {
   return result;
 }
 
-export async function open(backend) {
-  const name = await start(backend);
+export async function open(backend, threads) {
+  const name = await start(backend, threads);
 
   /** Reads one element, which waits for all that was queued before. WebGL's data() polls a fence now and then, so it waits by dataSync. */
   async function wait_for(product) {

@@ -1,0 +1,232 @@
+// The CPU's threads. The thread that calls does its share; the others are workers, each with a kernel of its own, started from the text of
+// `walker`, so that no file of theirs has to be found by a bundler or allowed by another origin.
+//
+// Where the page is isolated, operands and result lie in memory that all share, and each thread takes unit after unit until none is left.
+// Elsewhere each worker is sent copies of what its share of the rows or columns needs, and sends its share of the result back.
+//
+// A worker counts once it has answered, so nothing ever waits for one that never starts. If one fails, all end, and the caller computes alone.
+import { walker } from "./walk.js";
+
+/** Workers that have nothing to do for so long end, and start anew when they are missed. */
+const IDLE_MS = 20_000;
+/** A worker that has said nothing for so long, and a millisecond for each million operations, has failed. */
+const PATIENCE_MS = 10_000;
+/** Products on their way to the workers as copies. With more of them the caller computes alone. */
+const QUEUED = 4;
+
+/** Products of fewer operations are done before another thread has heard of them. */
+const SHARED_FLOPS = 32e6;
+/** Rows and columns that a shared product has at least, so that it computes much more than it reads. */
+const SHARED_SIDE = 64;
+/** What a thread computes at least, and of how many rows or columns. */
+const THREAD_FLOPS = 8e6;
+const THREAD_SIDE = 32;
+
+/** Makes a worker of a script's text; Node's are others. */
+let make = (text) => new Worker((address ??= URL.createObjectURL(new Blob([text]))));
+let address;
+/** As many threads as there are cores, but no more than these, each of which brings B for itself. */
+let cores = Math.min(globalThis.navigator?.hardwareConcurrency ?? 1, 16);
+
+export function set_worker(maker, most) {
+  make = maker;
+  cores = most;
+}
+
+const has_shared_memory = () => globalThis.SharedArrayBuffer && globalThis.crossOriginIsolated !== false;
+
+/** Memory that nobody else writes to: a caller's own may be shared too, and change as soon as the call has returned. */
+const ours = new WeakSet();
+
+function shared_array(length) {
+  const array = new Float32Array(new SharedArrayBuffer(length * 4));
+  ours.add(array.buffer);
+  return array;
+}
+
+/** What a worker does. */
+function serve(walker) {
+  let thread;
+  self.onmessage = ({ data }) => {
+    const { module, sizes, id, at, job, units } = data;
+    if (module) {
+      thread = walker(new WebAssembly.Instance(module).exports, sizes);
+      return self.postMessage({});
+    }
+    const out = (job.out ??= new Float32Array(job.m * job.n));
+    thread.run(job, units);
+    if (units) self.postMessage({ id });
+    else self.postMessage({ id, at, m: job.m, n: job.n, out }, [out.buffer]);
+  };
+}
+
+/** Starts the kernel in this thread, and up to `most` of them when they are wanted; 0 leaves it to the machine. */
+export async function start(bytes, lengths, most) {
+  const sizes = [...lengths];
+  const { module, instance } = await WebAssembly.instantiate(bytes);
+  const crew = new Crew(module, sizes, most || cores, walker(instance.exports, sizes), instance.exports.memory.buffer.byteLength);
+  crews.add(crew);
+  return crew;
+}
+
+const crews = new Set();
+
+/** Bytes of the memories of all kernels. */
+export const memory_bytes = () => [...crews].reduce((sum, { kernel_bytes, workers }) => sum + kernel_bytes * (1 + workers.length), 0);
+
+class Crew {
+  workers = [];
+  /** What is to be done with an answer, by the number of the job; without an answer it has failed. */
+  jobs = new Map();
+  last = 0;
+  fault = "";
+
+  constructor(module, sizes, most, own, kernel_bytes) {
+    Object.assign(this, { module, sizes, most, own, kernel_bytes });
+  }
+
+  free() {
+    crews.delete(this);
+    this.end();
+  }
+
+  /** How many threads are to compute a product: as many as pay, of those that have started; the others are started for what comes later. */
+  threads(m, k, n) {
+    const flops = 2 * m * k * n;
+    if (flops < SHARED_FLOPS || Math.min(m, n) < SHARED_SIDE) return 1;
+    const wanted = Math.min(this.most, Math.floor(flops / THREAD_FLOPS), Math.floor(Math.max(m, n) / THREAD_SIDE));
+    while (this.workers.length < Math.min(wanted, this.most) - 1) this.hire();
+    if (!has_shared_memory() && this.jobs.size >= QUEUED) return 1;
+    return Math.min(wanted, 1 + this.workers.filter(({ ready }) => ready).length);
+  }
+
+  /** Memory for what stays on the device: where all threads see it, or null where that is not to be had or not worth it. */
+  kept(length) {
+    try {
+      const shares = this.most > 1 && length >= SHARED_SIDE ** 2 && has_shared_memory();
+      return shares ? shared_array(length) : null;
+    } catch {
+      return null;
+    }
+  }
+
+  hire() {
+    try {
+      const worker = make(`(${serve})(${walker})`);
+      this.workers.push(worker);
+      worker.onmessage = ({ data }) => {
+        worker.ready = true;
+        this.jobs.get(data.id)?.(data);
+        this.wait();
+      };
+      worker.onerror = worker.onmessageerror = (event) => {
+        event.preventDefault?.();
+        this.fail(event.message ?? "a content security policy may lack worker-src blob:");
+      };
+      worker.postMessage({ module: this.module, sizes: this.sizes });
+    } catch (error) {
+      this.fail(error.message);
+    }
+  }
+
+  /** Waits for workers that fail to answer, or have nothing to do. */
+  wait() {
+    clearTimeout(this.timer);
+    const patience_ms = Math.max(0, ...[...this.jobs.values()].map((answer) => answer.patience_ms));
+    this.timer = patience_ms ? setTimeout(() => this.fail("one did not answer"), patience_ms) : setTimeout(() => this.end(), IDLE_MS);
+    // Node has an end to come to.
+    this.timer.unref?.();
+  }
+
+  fail(reason) {
+    this.fault ||= reason;
+    this.most = 1;
+    this.end();
+  }
+
+  /** Ends the workers. What they were at has failed. */
+  end() {
+    clearTimeout(this.timer);
+    for (const worker of this.workers.splice(0)) worker.terminate();
+    for (const answer of this.jobs.values()) answer();
+  }
+
+  /** Computes in this thread alone. */
+  compute(job) {
+    this.own.run(job);
+  }
+
+  exact(...block) {
+    this.own.exact(...block);
+  }
+
+  /** What this device is called. */
+  name() {
+    if (this.fault) return `CPU, one thread, since workers failed: ${this.fault}`;
+    return `CPU, ${this.most > 1 ? `${this.most} threads` : "one thread"}`;
+  }
+
+  /**
+   * Computes with so many threads, this one's share before it returns: a promise whether all went well. What follows in a benchmark goes on
+   * alone if need be, since only its time counts.
+   */
+  async share(job, threads, repeats) {
+    let went_well = await this.once(job, threads);
+    for (; --repeats; went_well = true) if (!(await this.once(job, threads))) this.own.run(job);
+    return went_well;
+  }
+
+  once(job, threads) {
+    const team = this.workers.filter(({ ready }) => ready).slice(0, threads - 1);
+    const { m, k, n, out } = job;
+    const by_columns = n > m;
+    const whole = by_columns ? n : m;
+    const { run, part, pack, copy_rows } = this.own;
+    const id = ++this.last;
+    let left = team.length;
+    const done = (take) =>
+      new Promise((resolve) => {
+        const answer = (data) => {
+          if (data) take(data);
+          if (data && --left) return;
+          this.jobs.delete(id);
+          resolve(!!data);
+        };
+        answer.patience_ms = PATIENCE_MS + (2 * m * k * n) / 1e6;
+        this.jobs.set(id, answer);
+      });
+    try {
+      if (has_shared_memory()) {
+        const shared = [job.a, job.b, job.c, out].map((array, i) => {
+          if (ours.has(array.buffer)) return array;
+          const copy = shared_array(array.length);
+          if (i < 3) copy.set(array);
+          return copy;
+        });
+        const [a, b, c, to] = shared;
+        job = { ...job, a, b, c, out: to };
+        // Fewer units where each has to bring B anew.
+        const each = by_columns || k > job.depth || n > job.columns ? 2 : 4;
+        const unit = Math.ceil(whole / threads / each / 8) * 8;
+        const units = { counter: new Int32Array(new SharedArrayBuffer(4)), by_columns, unit };
+        for (const worker of team) worker.postMessage({ id, job, units });
+        const shares = done(() => left > 1 || to === out || out.set(to));
+        run(job, units);
+        return shares;
+      }
+      const first = (thread) => Math.min(Math.ceil((whole * thread) / threads / 8) * 8, whole);
+      const share = (thread) => part(job, by_columns, first(thread), first(thread + 1) - first(thread));
+      team.forEach((worker, i) => {
+        const { packed, buffers } = pack(share(i + 1));
+        worker.postMessage({ id, at: first(i + 1), job: packed }, buffers);
+      });
+      const shares = done(({ at, m, n, out: from }) => copy_rows(from, 0, n, out, at * (by_columns ? 1 : job.ldo), job.ldo, m, n));
+      run(share(0));
+      return shares;
+    } catch (error) {
+      this.fail(error.message);
+    } finally {
+      this.wait();
+    }
+  }
+}

@@ -1,0 +1,182 @@
+/** The CPU's threads: the same bits as one of them gives, with shared memory and without, and one is left where workers fail. */
+import { test } from "node:test";
+import { pages } from "./page.mjs";
+import { serve } from "./server.mjs";
+
+const { visit } = pages();
+
+/** Visits a page of a server that is set up otherwise. */
+async function served(options, body, more) {
+  const server = await serve(options);
+  try {
+    return await visit(body, { url: server.url, ...more });
+  } finally {
+    await server.close();
+  }
+}
+
+/** Shapes that share rows and columns, with blocks of each kind, and edges. */
+const SHAPES = [
+  [256, 256, 256],
+  [301, 250, 299],
+  [64, 300, 1030],
+  [1030, 300, 64],
+  [70, 2100, 650],
+  [650, 2100, 70],
+  [130, 129, 1100],
+];
+
+async function same_bits({ lapidary, assert, same, sleep }, shapes) {
+  const { Gpu } = lapidary;
+  const one = await Gpu.open({ backend: "simd", threads: 1 });
+  const more = await Gpu.open({ backend: "simd", threads: 3 });
+  assert(one.info().name === "CPU, one thread" && more.info().name === "CPU, 3 threads", more.info().name);
+  let random = 1;
+  const values = (length) => Float32Array.from({ length }, () => (random = (random * 48271) % 2147483647) / 2 ** 30 - 1);
+  // The first product that is large enough starts the workers, and does not wait for them.
+  const square = [values(300 * 300), values(300 * 300), { m: 300, k: 300, n: 300, report: true }];
+  for (let turn = 0; !/3 threads/.test((await more.matmul(...square)).kernel); turn++) {
+    assert(turn < 200, `no workers in 10 s: ${more.info().name}`);
+    await sleep(50);
+  }
+  for (const [m, k, n] of shapes) {
+    for (let bits = 0; bits < 4; bits++) {
+      const [transpose_a, transpose_b] = [bits % 2 === 1, bits > 1];
+      const padding = bits === 3 ? 5 : 0;
+      const [lda, ldb, ldc] = [(transpose_a ? m : k) + padding, (transpose_b ? k : n) + padding, n + 2 * padding];
+      const [a, b] = [values(lda * (transpose_a ? k : m)), values(ldb * (transpose_b ? n : k))];
+      const scaled = bits === 1 || bits === 3 ? { alpha: 0.5, beta: 2, c: values(ldc * m), ldc } : { bias: values(n), activation: "silu" };
+      const spans = { a: a.subarray(0, a.length - padding), b: b.subarray(0, b.length - padding) };
+      if (scaled.c) scaled.c = scaled.c.subarray(0, scaled.c.length - 2 * padding);
+      const options = { m, k, n, transpose_a, transpose_b, lda, ldb, ...scaled };
+      const { kernel, data } = await more.matmul(spans.a, spans.b, { ...options, report: true });
+      const what = `${[m, k, n]} transposed ${transpose_a},${transpose_b}`;
+      assert(/, [23] threads$/.test(kernel), `${what} by ${kernel}`);
+      same(data, await one.matmul(spans.a, spans.b, options), what);
+    }
+  }
+  // Tensors, one after another and many at once, some of them freed before they are read to the end.
+  const [x, y] = [await more.tensor(square[0], [300, 300]), await more.tensor(square[1], [300, 300])];
+  const expected = await one.matmul(...square.slice(0, 2), { m: 300, k: 300, n: 300 });
+  const kept = await Promise.all(Array.from({ length: 12 }, () => more.matmul(x, y, { keep: true })));
+  for (const tensor of kept) same(await tensor.toArray(), expected, "a product of tensors");
+  const last = more.matmul(x, y, {});
+  for (const tensor of [x, y, ...kept]) tensor.dispose();
+  const others = await Promise.all([1, 2, 3].map(() => more.tensor(square[2] && new Float32Array(90_000), [300, 300])));
+  same(await last, expected, "a product of tensors that were freed");
+  for (const tensor of others) tensor.dispose();
+  // An operand that changes as soon as the call has returned.
+  const Kinds = [ArrayBuffer, ...(globalThis.crossOriginIsolated ? [SharedArrayBuffer] : [])];
+  for (const Kind of Kinds) {
+    const copies = square.slice(0, 2).map((array) => {
+      const copy = new Float32Array(new Kind(array.byteLength));
+      copy.set(array);
+      return copy;
+    });
+    const late = more.matmul(...copies, { m: 300, k: 300, n: 300 });
+    for (const copy of copies) copy.fill(NaN);
+    same(await late, expected, `operands in a ${Kind.name} that changed`);
+  }
+  const { samples_ms } = await more.benchmark(...square.slice(0, 2), { m: 300, k: 300, n: 300, samples: 2, min_ms: 5 });
+  assert(samples_ms.length === 2, "a benchmark");
+  for (let turn = 0; more.memory().used_bytes > 0; turn++) {
+    assert(turn < 100, `${more.memory().used_bytes} bytes are still in use`);
+    await sleep(10);
+  }
+  const isolated = globalThis.crossOriginIsolated;
+  one.free();
+  more.free();
+  return isolated;
+}
+
+for (const isolated of [true, false]) {
+  test(`the bits are the same with any number of threads, ${isolated ? "in" : "without"} isolation`, async () => {
+    const was = await served({ isolated }, same_bits, { argument: SHAPES });
+    if (was !== isolated) throw new Error(`the page was ${was ? "" : "not "}isolated`);
+  });
+}
+
+/** Multiplies until the device says that workers failed; every result must be right. */
+async function goes_on_alone({ lapidary, assert, right, problem, sleep }, reason) {
+  const gpu = await lapidary.Gpu.open({ backend: "simd", threads: 2 });
+  const one = problem(300, 301, 302);
+  for (let turn = 0; gpu.info().name === "CPU, 2 threads"; turn++) {
+    assert(turn < 200, "no worker failed in 10 s");
+    await right(gpu, one);
+    await sleep(50);
+  }
+  assert(new RegExp(reason).test(gpu.info().name), gpu.info().name);
+  const { kernel } = await gpu.matmul(one.a, one.b, { ...one.options, report: true });
+  assert(/^matmul\/cpu \w+$/.test(kernel), kernel);
+  await right(gpu, problem(301, 300, 299), "the next one");
+  gpu.free();
+}
+
+for (const isolated of [true, false]) {
+  const where = isolated ? "in" : "without";
+  const fails = (name, reason, prepare, more) =>
+    test(`${name}, ${where} isolation`, () => served({ isolated, ...more }, goes_on_alone, { argument: reason, prepare, expected: more?.expected }));
+
+  fails("no workers at all", "one thread, .*Worker", () => delete globalThis.Worker);
+
+  fails("a policy without workers of the page's own", "worker-src blob:", undefined, {
+    policy: "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; connect-src 'self'; img-src data:",
+    expected: /Content Security Policy/,
+  });
+
+  fails("a worker that fails at its first product", "no room for it", () => {
+    const Own = globalThis.Blob;
+    globalThis.Blob = function ([text]) {
+      return new Own([text.replace("thread.run(", "{ throw new Error('no room for it') }; thread.run(")]);
+    };
+  }, { expected: /no room for it/ });
+
+  fails("a worker that never answers", "did not answer", () => {
+    const Own = globalThis.Blob;
+    globalThis.Blob = function ([text]) {
+      return new Own([text.replace("thread.run(", "for (;;) {} thread.run(")]);
+    };
+    // Who waits for this test has less patience than the package.
+    const { setTimeout } = globalThis;
+    globalThis.setTimeout = (then, ms) => setTimeout(then, Math.min(ms, 1000));
+  });
+}
+
+test("workers end when they are idle, and when the handle is freed", () =>
+  visit(
+    async ({ lapidary, assert, right, problem, sleep }) => {
+      const one = problem(300, 301, 302);
+      const gpu = await lapidary.Gpu.open({ backend: "simd", threads: 2 });
+      await right(gpu, problem(30, 30, 30));
+      assert(globalThis.alive === 0, "small products start none");
+      await right(gpu, one);
+      assert(globalThis.alive === 1, `${globalThis.alive} workers`);
+      for (let turn = 0; globalThis.alive > 0; turn++) {
+        assert(turn < 100, "idle workers do not end");
+        await sleep(50);
+      }
+      await right(gpu, one);
+      assert(globalThis.alive === 1 && gpu.info().name === "CPU, 2 threads", "they start anew");
+      gpu.free();
+      await sleep(50);
+      assert(globalThis.alive === 0, "a freed handle leaves workers");
+    },
+    {
+      prepare: () => {
+        globalThis.alive = 0;
+        const Own = globalThis.Worker;
+        globalThis.Worker = class extends Own {
+          constructor(...args) {
+            super(...args);
+            globalThis.alive++;
+          }
+          terminate() {
+            super.terminate();
+            globalThis.alive--;
+          }
+        };
+        const { setTimeout } = globalThis;
+        globalThis.setTimeout = (then, ms) => setTimeout(then, ms === 20_000 ? 1000 : ms);
+      },
+    },
+  ));
