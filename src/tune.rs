@@ -92,6 +92,7 @@ fn write(tuned: &Tuned, info: &DeviceInfo) -> String {
     format!("{:#}\n", json!({ "key": key(info), "tiles": tuned.tiles() }))
 }
 
+#[cfg(any(test, feature = "vulkan", feature = "webgpu", all(feature = "cuda", any(target_os = "linux", target_os = "windows"))))]
 fn read(text: &str, info: &DeviceInfo) -> Option<Tuned> {
     let value: Value = serde_json::from_str(text).ok()?;
     if value["key"] != key(info) {

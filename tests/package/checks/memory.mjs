@@ -27,8 +27,8 @@ export default {
     const { peak_bytes, pooled_bytes } = await at_rest(gpu);
     // Lines of textures are filled up, and small buffers of the first test stay in the pool.
     assert(peak_bytes <= needed * (backend === "webgl2" ? 1.5 : 1.07) + 65_536, `${peak_bytes} bytes at the peak, ${needed} needed`);
-    // What the self test used lies idle beside.
-    assert(pooled_bytes <= peak_bytes + 65_536, `${pooled_bytes} bytes pooled`);
+    // What the self test used lies idle beside, and in WebGL2 room for strips of A: textures and buffers that are never one another.
+    assert(pooled_bytes <= peak_bytes * (backend === "webgl2" ? 1.5 : 1) + 65_536, `${pooled_bytes} bytes pooled, ${peak_bytes} at the peak`);
     gpu.trim();
     assert(gpu.memory().pooled_bytes === 0, "nothing is pooled after trim");
     gpu.free();
