@@ -1,6 +1,8 @@
 //! Products of f16 by matrix units: large tiles, of which each subgroup computes a part.
 
-use super::{Params, Step};
+use super::Params;
+use super::step::Step;
+use super::tile::has_room;
 use crate::dtype::DType;
 use crate::info::{Caps, MatrixUnit};
 use crate::kernels::{Kernel, KernelId};
@@ -91,7 +93,7 @@ pub(super) fn step(problem: &Problem, params: Params, operands: [Binding; 2], ca
             continue;
         }
         let mut parts = 1;
-        while parts == 1 || parts <= MOST_PARTS && k / parts >= 4 * tile.k && super::has_room([m, n], params.batch, parts, caps) {
+        while parts == 1 || parts <= MOST_PARTS && k / parts >= 4 * tile.k && has_room([m, n], params.batch, parts, caps) {
             let cost = tile.cost([m, k, n], params.batch, parts);
             if best.is_none_or(|(least, ..)| cost < least) {
                 best = Some((cost, tile, parts));

@@ -3,7 +3,8 @@
 //! would be at work.
 
 use super::batch::Launch;
-use super::{Params, batch, constants_of_layout, scratch_bytes, whole, within_buffers};
+use super::tile::scratch_bytes;
+use super::{Params, batch, constants_of_layout, whole, within_buffers};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::info::Caps;

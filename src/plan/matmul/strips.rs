@@ -4,7 +4,8 @@
 //! of one drawing read the same uniforms, by a path of their own; so a drawing computes a strip of eight rows of C, whose part of A lies
 //! in uniform blocks, and only the four texels of B are fetched, for twice as many multiplications.
 
-use super::{Params, constants_of_layout, fold, vec4_texels, whole};
+use super::fragment::{MOST_BUFFER_BYTES, fold, vec4_texels};
+use super::{Params, constants_of_layout, whole};
 use crate::info::Caps;
 use crate::kernels::{Kernel, KernelId};
 use crate::ops::matmul::{Activation, Problem};
@@ -61,7 +62,7 @@ pub(super) fn strips(problem: &Problem, bindings: &[Binding], caps: &Caps, fragm
     let (width, height) = (n.div_ceil(4).div_ceil(LINES), u64::from(count) * u64::from(LINES));
     let result_bytes = u64::from(width) * height * u64::from(step_bytes);
     let side = caps.max_texture_size;
-    if width > side || height > side.into() || scratch_bytes.max(result_bytes) > super::MOST_BUFFER_BYTES {
+    if width > side || height > side.into() || scratch_bytes.max(result_bytes) > MOST_BUFFER_BYTES {
         return None;
     }
     let (scratch_width, scratch_height) = fold(scratch_bytes / 16, caps).ok()?;

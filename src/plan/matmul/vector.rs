@@ -1,7 +1,9 @@
 //! Products of which one side is a single row or column. They read each element of the matrix once, so what counts is how evenly the
 //! reading is spread over the device.
 
-use super::{Params, Step, vec4};
+use super::step::Step;
+use super::tile::MOST_PARTS;
+use super::{Params, vec4};
 use crate::info::Caps;
 use crate::kernels::{Kernel, KernelId};
 use crate::ops::matmul::Problem;
@@ -49,7 +51,7 @@ pub(super) fn step(problem: &Problem, params: Params, [a, b]: [Binding; 2], caps
     while small
         && all(workgroups(lanes) * parts) < BUSY_WORKGROUPS
         && params.k / (2 * parts) >= LEAST_PART
-        && 2 * parts <= super::MOST_PARTS
+        && 2 * parts <= MOST_PARTS
         && all(2 * parts) <= most
     {
         parts *= 2;

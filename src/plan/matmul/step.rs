@@ -1,0 +1,118 @@
+//! A launch that computes sums, and where they go: into the result, or into parts that another launch adds up or rounds.
+
+use super::tile::scratch_bytes;
+use super::{Params, vec4};
+use crate::dtype::DType;
+use crate::kernels::{Kernel, KernelId};
+use crate::plan::{Binding, Dispatch, Plan, Slot};
+
+/// Invocations in a workgroup that adds up parts.
+pub(super) const SUM_THREADS: u32 = 64;
+
+/// Workgroups that round sums, of which each invocation takes as many as there are: enough for large GPUs.
+#[cfg(not(target_arch = "wasm32"))]
+const ROUND_WORKGROUPS: u32 = 4096;
+
+/// A launch that computes sums, before it is known where they go.
+pub(super) struct Step {
+    pub(super) kernel: Kernel,
+    pub(super) params: Params,
+    pub(super) operands: [Binding; 2],
+    /// Workgroups in x and y.
+    pub(super) grid: [u32; 2],
+    /// Into how many parts k is split.
+    pub(super) parts: u32,
+    /// Steps of k that the kernel takes at once: only the last part has an edge.
+    pub(super) k_step: u32,
+}
+
+/// Where the sums of a launch go.
+pub(super) struct End {
+    pub(super) out: Binding,
+    /// C and the bias.
+    pub(super) added: [Option<Binding>; 2],
+    /// The bias goes on from element to element, or there is only one.
+    pub(super) bias_step: u32,
+    /// What the result's elements are.
+    pub(super) dtype: DType,
+    /// Whether these are the first terms of the sums, and whether they are the last.
+    pub(super) is_first: bool,
+    pub(super) is_last: bool,
+}
+
+impl Step {
+    /// Adds the launch, and where sums wait for others, or for being rounded, a second one that adds the parts up.
+    pub(super) fn add_to(self, plan: &mut Plan, end: &End) {
+        let Self { mut kernel, params, operands: [a, b], grid: [x, y], mut parts, k_step } = self;
+        let [c, bias] = end.added;
+        let out_vec4 = vec4(&[params.out_start, params.ldo, params.n]);
+        let narrow = end.dtype != DType::F32;
+        let is_whole = end.is_first && end.is_last;
+        // A sum is rounded once, when it is whole; and rows that share a word are for one invocation to write.
+        let rounds = narrow && (out_vec4 == 0 || !is_whole);
+        if rounds && !is_whole {
+            parts = 1;
+        }
+        let stores = [
+            ("OUT_VEC4", out_vec4),
+            ("READS_C", u32::from(c.is_some())),
+            ("ACCUMULATES", u32::from(!end.is_first)),
+            ("BATCHED", u32::from(params.batch > 1)),
+            ("READS_BIAS", u32::from(bias.is_some())),
+            ("BIAS_STEP", end.bias_step),
+            ("ACTIVATION", params.activation),
+            ("RESULT_F16", u32::from(narrow)),
+            ("WORDS", 0),
+        ];
+        kernel.constants.push(("PARTS", u32::from(parts > 1)));
+        if parts == 1 && !rounds {
+            let plain = end.is_first && end.added == [None; 2] && params.activation == 0 && !narrow;
+            kernel.finish(stores, plain && vec4(&[params.out_start, params.ldo]) == 1);
+            let bindings = [Some(a), Some(b), Some(end.out), c, bias].into_iter().flatten().collect();
+            plan.dispatches.push(Dispatch { kernel, params: params.into(), bindings, grid: [x, y, params.batch] });
+            return;
+        }
+        let k_part = if parts > 1 { params.k.div_ceil(parts).next_multiple_of(k_step) } else { 0 };
+        let parts = if parts > 1 { params.k.div_ceil(k_part) } else { 1 };
+        let ldo = params.n.next_multiple_of(4);
+        let scratch_bytes = scratch_bytes([params.m, params.n], params.batch, parts);
+        let scratch = |index| Binding { slot: Slot::Scratch, index, offset_bytes: 0, size_bytes: scratch_bytes };
+        plan.scratch_bytes = plan.scratch_bytes.max(scratch_bytes);
+        // Sums of no terms need no launch of their own: there is no part to add up.
+        if params.k > 0 {
+            let accumulates = u32::from(rounds && !end.is_first);
+            let values = [1, 0, accumulates, u32::from(params.batch > 1), 0, 0, 0, 0, 0];
+            let mut kept = stores;
+            kept.iter_mut().zip(values).for_each(|((_, value), kept)| *value = kept);
+            kernel.finish(kept, accumulates == 0);
+            plan.dispatches.push(Dispatch {
+                kernel,
+                params: Params { ldo, out_start: 0, k_part, bias_start: 0, activation: 0, ..params }.into(),
+                bindings: vec![a, b, scratch(2)],
+                grid: [x, y, parts * params.batch],
+            });
+        }
+        if rounds && !end.is_last {
+            return;
+        }
+        let rows = params.batch.saturating_mul(params.m);
+        let (id, workgroups) = match rounds {
+            #[cfg(not(target_arch = "wasm32"))]
+            true => (KernelId::MatmulRound, (rows.saturating_mul(params.ldo) / 2).div_ceil(SUM_THREADS).clamp(1, ROUND_WORKGROUPS)),
+            _ => (KernelId::MatmulSum, (rows * (ldo / 4)).div_ceil(SUM_THREADS)),
+        };
+        let constants = [("THREADS", SUM_THREADS)].into_iter().chain(stores);
+        // What is rounded stands in scratch in any case.
+        let constants = constants.map(|(name, value)| match name {
+            "OUT_VEC4" | "ACCUMULATES" if rounds => (name, 0),
+            "WORDS" => (name, u32::from(rounds)),
+            _ => (name, value),
+        });
+        plan.dispatches.push(Dispatch {
+            kernel: Kernel { id, variant: String::new(), constants: constants.collect() },
+            params: Params { k: if params.k > 0 { parts } else { 0 }, lda: ldo, alpha: 1.0, ..params }.into(),
+            bindings: [Some(scratch(0)), Some(end.out), c, bias].into_iter().flatten().collect(),
+            grid: [workgroups, 1, 1],
+        });
+    }
+}

@@ -1,0 +1,162 @@
+//! The shapes of the register-tiled kernel, what each costs, and the launch of the cheapest.
+
+use super::step::{SUM_THREADS, Step};
+use super::{Params, operands_f16, vec4};
+use crate::error::{Error, Result};
+use crate::info::Caps;
+use crate::kernels::{Kernel, KernelId};
+use crate::ops::matmul::Problem;
+use crate::plan::Binding;
+
+/// A shape of the register-tiled kernel.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Tile {
+    pub(super) m: u32,
+    pub(super) n: u32,
+    k: u32,
+    threads_m: u32,
+    threads_n: u32,
+    /// Steps of k in workgroup memory.
+    stages: u32,
+    /// Steps of k in the body of the innermost loop.
+    unroll: u32,
+    /// Multiplications a second of a GPU full of workgroups, relative to the first tile.
+    speed: f64,
+    /// Workgroups at once that it takes to keep one multiprocessor busy: with fewer the time is the same.
+    fill: f64,
+}
+
+/// Speeds and fills are measured on an NVIDIA H200.
+pub(super) const TILES: [Tile; 6] = [
+    Tile { m: 128, n: 128, k: 8, threads_m: 16, threads_n: 16, stages: 2, unroll: 8, speed: 1.0, fill: 1.07 },
+    Tile { m: 64, n: 128, k: 8, threads_m: 8, threads_n: 16, stages: 2, unroll: 8, speed: 0.95, fill: 1.25 },
+    Tile { m: 96, n: 96, k: 8, threads_m: 8, threads_n: 24, stages: 2, unroll: 8, speed: 0.9, fill: 1.3 },
+    Tile { m: 64, n: 64, k: 16, threads_m: 8, threads_n: 16, stages: 2, unroll: 16, speed: 0.82, fill: 1.3 },
+    Tile { m: 32, n: 64, k: 16, threads_m: 8, threads_n: 16, stages: 2, unroll: 16, speed: 0.67, fill: 1.5 },
+    // For what fits a few workgroups: little slower there, and sooner compiled, which counts where a CPU emulates the GPU.
+    Tile { m: 32, n: 32, k: 16, threads_m: 8, threads_n: 8, stages: 1, unroll: 1, speed: 0.6, fill: 3.0 },
+];
+
+/// Invocations of the smallest kernel's workgroup.
+#[cfg(not(target_arch = "wasm32"))]
+pub(crate) const SMALLEST_WORKGROUP: u32 = 64;
+
+/// Multiprocessors assumed. No browser tells; large GPUs have 100 to 200, and smaller ones lose little by tiles smaller than they could take.
+const MULTIPROCESSORS: u64 = 128;
+
+/// How many tiles there are to choose from.
+#[cfg(any(feature = "vulkan", feature = "webgpu"))]
+#[cfg(not(target_arch = "wasm32"))]
+pub(crate) const TILE_COUNT: u8 = TILES.len() as u8;
+
+/// The most parts of k.
+pub(super) const MOST_PARTS: u32 = 64;
+
+/// What adding up the parts of a split k costs, in multiplications of a multiprocessor with the first tile: another launch, and for each element
+/// written or read. Measured as the speeds above.
+const SUM_LAUNCH: f64 = 1.5e6;
+const SUM_ELEMENT: f64 = 0.5;
+
+impl Tile {
+    fn threads(&self) -> u32 {
+        self.threads_m * self.threads_n
+    }
+
+    /// Both slices of every stage, each row padded by a vec4 at most.
+    fn workgroup_bytes(&self) -> u32 {
+        self.stages * self.k * (self.m / 4 + 1 + self.n / 4 + 1) * 16
+    }
+
+    fn fits(&self, caps: &Caps) -> bool {
+        self.threads() <= caps.max_workgroup_invocations && self.workgroup_bytes() <= caps.max_workgroup_bytes
+    }
+
+    /// Whether a tile is to be looked at: the one that was tuned for such a result, if there is one, else all that fit.
+    fn is_candidate(at: usize, [m, n]: [u32; 2], caps: &Caps) -> bool {
+        let fits = |at: usize| TILES.get(at).is_some_and(|tile| tile.fits(caps));
+        #[cfg(not(target_arch = "wasm32"))]
+        if let Some(tuned) = caps.tuned.tile(m, n).filter(|&tuned| fits(tuned)) {
+            return at == tuned;
+        }
+        #[cfg(target_arch = "wasm32")]
+        let _ = (m, n);
+        fits(at)
+    }
+
+    /// The time of so many products in arbitrary units, their k in so many parts: the workgroups of the busiest multiprocessor, times a tile's
+    /// work, over its speed; and the adding up.
+    fn cost(&self, [m, k, n]: [u32; 3], items: u32, parts: u32) -> f64 {
+        let workgroups = u64::from(m.div_ceil(self.m)) * u64::from(n.div_ceil(self.n)) * u64::from(items) * u64::from(parts);
+        let rounds = (workgroups.div_ceil(MULTIPROCESSORS) as f64).max(self.fill);
+        let work = rounds * f64::from(self.m * self.n) * f64::from(k.max(1).div_ceil(parts)) / self.speed;
+        let moved = f64::from(2 * parts + 1) * f64::from(m) * f64::from(n) * f64::from(items);
+        if parts > 1 { work + SUM_LAUNCH + SUM_ELEMENT * moved } else { work }
+    }
+
+    /// The cheapest tile, and how many parts it takes k in.
+    fn choose(shape: [u32; 3], items: u32, caps: &Caps) -> Result<(Self, u32)> {
+        let [m, k, n] = shape;
+        // What a part does should be worth its end.
+        let splits = |tile: &Self, parts: u32| k / parts >= 2 * tile.k && has_room([m, n], items, parts, caps);
+        let mut best: Option<(f64, Self, u32)> = None;
+        for (at, tile) in TILES.into_iter().enumerate() {
+            if !Self::is_candidate(at, [m, n], caps) {
+                continue;
+            }
+            let mut parts = 1;
+            while parts == 1 || parts <= MOST_PARTS && splits(&tile, parts) {
+                let cost = tile.cost(shape, items, parts);
+                if best.is_none_or(|(least, ..)| cost < least) {
+                    best = Some((cost, tile, parts));
+                }
+                parts += 1;
+            }
+        }
+        best.map(|(_, tile, parts)| (tile, parts)).ok_or(Box::new(Error::LimitExceeded {
+            what: "the workgroup memory in bytes that the smallest kernel needs",
+            requested: u64::from(TILES[TILES.len() - 1].workgroup_bytes()),
+            max: u64::from(caps.max_workgroup_bytes),
+        }))
+    }
+}
+
+/// Whether so many parts of results can be found room for, and be added up in one launch.
+pub(super) fn has_room(sides: [u32; 2], items: u32, parts: u32, caps: &Caps) -> bool {
+    let most = u64::from(caps.max_workgroups_per_dimension);
+    u64::from(parts) * u64::from(items) <= most
+        && scratch_bytes(sides, items, parts) <= caps.max_binding_bytes.min(1 << 28)
+        && (scratch_bytes(sides, items, 1) / 16).div_ceil(SUM_THREADS.into()) <= most
+}
+
+/// Room for the parts of split products: for each part all items, their rows starting at vec4s.
+pub(super) fn scratch_bytes([m, n]: [u32; 2], items: u32, parts: u32) -> u64 {
+    u64::from(parts).saturating_mul(u64::from(items) * u64::from(m)).saturating_mul(u64::from(n).next_multiple_of(4) * 4)
+}
+
+/// The launch of the register-tiled kernel.
+pub(super) fn tiled(problem: &Problem, params: Params, operands: [Binding; 2], caps: &Caps) -> Result<Step> {
+    let (tile, parts) = Tile::choose([params.m, params.k, params.n], params.batch, caps)?;
+    let constants = vec![
+        ("TILE_M", tile.m),
+        ("TILE_N", tile.n),
+        ("TILE_K", tile.k),
+        ("THREADS_M", tile.threads_m),
+        ("THREADS_N", tile.threads_n),
+        ("THREADS", tile.threads()),
+        ("STAGES", tile.stages),
+        ("SINGLE", u32::from(tile.stages == 1)),
+        ("LOOPS", u32::from(tile.unroll < tile.k)),
+        ("UNROLL", tile.unroll),
+        ("A_GROUPS", tile.m / 4 / tile.threads_m),
+        ("B_GROUPS", tile.n / 4 / tile.threads_n),
+        ("A_LOADS", tile.m * tile.k / 4 / tile.threads()),
+        ("B_LOADS", tile.n * tile.k / 4 / tile.threads()),
+        ("A_VEC4", vec4(&[params.a_start, params.lda, params.a_outer, params.a_inner])),
+        ("B_VEC4", vec4(&[params.b_start, params.ldb, params.b_outer, params.b_inner])),
+        ("A_SCATTER", u32::from(!problem.transpose_a)),
+        ("B_SCATTER", u32::from(problem.transpose_b)),
+        ("OPERANDS_F16", operands_f16(problem)),
+    ];
+    let kernel = Kernel { id: KernelId::MatmulTiled, variant: format!("{}x{}x{}", tile.m, tile.n, tile.k), constants };
+    Ok(Step { kernel, params, operands, grid: [params.n.div_ceil(tile.n), params.m.div_ceil(tile.m)], parts, k_step: tile.k })
+}
