@@ -62,7 +62,8 @@ impl WebGl2 {
         let mut scratch = None;
         for (index, dispatch) in plan.dispatches.iter().enumerate() {
             let product = *dispatch.params.matmul()?;
-            let mut params = bytemuck::cast::<_, [u32; 24]>(product).to_vec();
+            // As packed.frag numbers them: those that every kernel is told, of which CUDA's own give way, and those that are for textures.
+            let mut params: Vec<u32> = bytemuck::cast_slice(bytemuck::bytes_of(&product)).to_vec();
             params.resize(33, 0);
             let mut matrices = [const { None }; 4];
             for binding in dispatch.bindings.iter().filter(|binding| binding.slot != Slot::Scratch) {
