@@ -45,6 +45,7 @@ mod info;
 pub mod kernels;
 pub mod ops;
 mod options;
+mod pending;
 pub mod plan;
 #[cfg(not(target_arch = "wasm32"))]
 mod profile;

@@ -11,9 +11,10 @@ use crate::backend::device::Opened;
 use crate::call::Call;
 use crate::clock::Stopwatch;
 use crate::error::{Error, Result};
-use crate::gpu::{Gpu, Output, Report, Want, complete, start};
+use crate::gpu::{Gpu, Output, Report, Want};
 use crate::host::HostVec;
 use crate::ops::Op;
+use crate::pending::{complete, start};
 
 /// A part is not made smaller than so many rows and columns: a device that has no room for that has none.
 const LEAST: u32 = 64;
