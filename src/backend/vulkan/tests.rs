@@ -355,7 +355,25 @@ fn what_does_not_fit_is_computed_in_parts() {
         let right = |at: usize| report.data[at] == (0..k).map(|p| x(at / n, p) * y(p, at % n)).sum::<f32>() + 2.0 * c[at];
         assert_eq!((report.data.len(), (0..m * n).find(|&at| !right(at))), (m * n, None));
     }
+    // Batches of one loop and of two, of which the last shares B between the turns of the inner one.
+    let (m, k, n) = (512, 3, 1024);
+    for (outer, inner, shared) in [(1, 40, false), (5, 9, true), (2, 20, true)] {
+        let items = outer * inner;
+        let of_b = |item: usize| if shared { item / inner } else { item };
+        let (a, b, c) = (whole(items * m * k), whole((of_b(items - 1) + 1) * k * n), whole(items * m * n));
+        let shape = |inner: usize, rows: usize, columns: usize| [outer, inner, rows, columns].map(|size| size as u64);
+        let op = Matmul::of(&shape(inner, m, k), &shape(if shared { 1 } else { inner }, k, n)).unwrap().plus(2.0, &c);
+        let report = gpu.matmul_report_blocking(&a, &b, &op).unwrap();
+        assert!(report.kernel.contains(" parts for want of memory"), "{}", report.kernel);
+        let right = |at: usize| {
+            let (item, i, j) = (at / (m * n), at / n % m, at % n);
+            let sum: f32 = (0..k).map(|p| a[(item * m + i) * k + p] * b[(of_b(item) * k + p) * n + j]).sum();
+            report.data[at] == sum + 2.0 * c[at]
+        };
+        assert_eq!((report.data.len(), (0..items * m * n).find(|&at| !right(at))), (items * m * n, None));
+    }
     // A tensor is whole or not at all.
+    let (m, k, n) = (4096, 3, 4096);
     let kept = pollster::block_on(gpu.matmul_tensor(&a, &b, &Matmul::new(m as u64, k as u64, n as u64)));
     assert!(kept.is_ok_and(|kept| kept.rows() == m as u64), "without C it fits");
     let error = gpu.tensor_blocking(&vec![0.0; 30 << 20], 30, 1 << 20).unwrap_err();
