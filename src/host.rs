@@ -96,7 +96,6 @@ mod native {
         }
 
         /// The values as they lie in memory.
-        #[cfg(any(feature = "cuda", feature = "vulkan", feature = "webgpu"))]
         pub(crate) fn bytes(&self) -> &'a [u8] {
             match self.0 {
                 Slice::F32(values) => bytemuck::cast_slice(values),
@@ -250,6 +249,14 @@ mod native {
             match &mut self.0 {
                 Values::F32(values) => Some(values),
                 Values::F16(_) => None,
+            }
+        }
+
+        /// The values as they lie in memory, to be written.
+        pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
+            match &mut self.0 {
+                Values::F32(values) => bytemuck::cast_slice_mut(values),
+                Values::F16(values) => bytemuck::cast_slice_mut(values),
             }
         }
 

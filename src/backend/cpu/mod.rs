@@ -5,6 +5,8 @@ mod ceiling;
 #[cfg(not(target_arch = "wasm32"))]
 mod compute;
 #[cfg(not(target_arch = "wasm32"))]
+mod kept;
+#[cfg(not(target_arch = "wasm32"))]
 mod native;
 #[cfg(not(target_arch = "wasm32"))]
 mod scalar;
@@ -16,7 +18,12 @@ use native as engine;
 #[cfg(target_arch = "wasm32")]
 use wasm as engine;
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
+#[cfg(target_arch = "wasm32")]
+use std::sync::OnceLock;
+
+#[cfg(not(target_arch = "wasm32"))]
+use kept::Kept;
 
 use super::pool::{Pool, Pooled};
 use super::{Backend, Bound, Finished, How, MemoryStats};
@@ -42,12 +49,21 @@ pub(crate) struct Cpu {
     turn: compute::Turn,
 }
 
-/// A tensor's values: written once, by the upload or by what it is the result of.
+/// A tensor's values: written by the upload or by what it is the result of, and natively by kernels of the caller's.
 pub(crate) struct Buffer {
     extent: Extent,
     /// Shared with who is still at work on them.
-    values: Arc<OnceLock<Pooled<HostVec>>>,
+    values: Arc<Kept>,
 }
+
+#[cfg(target_arch = "wasm32")]
+type Kept = OnceLock<Pooled<HostVec>>;
+
+/// A tensor's values while somebody reads them.
+#[cfg(not(target_arch = "wasm32"))]
+type Held<'a> = Arc<Pooled<HostVec>>;
+#[cfg(target_arch = "wasm32")]
+type Held<'a> = &'a Pooled<HostVec>;
 
 /// Work that is done already, unless other threads are at it.
 pub(crate) enum Running {
@@ -127,8 +143,8 @@ impl Cpu {
 }
 
 impl Buffer {
-    fn values(&self) -> Result<&HostVec> {
-        self.values.get().map(|values| &**values).ok_or_else(|| Error::internal("a tensor without values"))
+    fn values(&self) -> Result<Held<'_>> {
+        self.values.get().ok_or_else(|| Error::internal("a tensor without values"))
     }
 }
 
@@ -154,10 +170,22 @@ impl Backend for Cpu {
 
     fn submit(&self, plan: &Plan, operands: &[Option<Bound<'_, Buffer>>], out: &Buffer, how: How) -> Result<Running> {
         let stopwatch = Stopwatch::start();
-        let input = |slot: Slot| host(operands.get(slot.index() - Slot::A.index()).and_then(Option::as_ref));
+        let mut held = [const { None }; 4];
+        for (held, operand) in held.iter_mut().zip(operands) {
+            if let Some(Bound::Buffer(buffer)) = operand {
+                *held = Some(buffer.values()?);
+            }
+        }
+        let input = |slot: Slot| {
+            let at = slot.index() - Slot::A.index();
+            match operands.get(at) {
+                Some(Some(Bound::Host(values))) => Some(values.clone()),
+                _ => held[at].as_ref().map(view),
+            }
+        };
         let [dispatch] = &plan.dispatches[..] else { return Err(Error::internal("a plan for the CPU in parts")) };
         let params = dispatch.params.matmul()?;
-        let inputs = [input(Slot::A)?, input(Slot::B)?, input(Slot::C)?, input(Slot::BIAS)?];
+        let inputs = [input(Slot::A), input(Slot::B), input(Slot::C), input(Slot::BIAS)];
         #[cfg(target_arch = "wasm32")]
         if dispatch.grid[0] > 1 {
             let mut held = [const { None }; 3];
@@ -207,7 +235,8 @@ impl Backend for Cpu {
 
     async fn download(&self, buffer: &Buffer, extent: Extent) -> Result<HostVec> {
         let mut copy = engine::array(extent)?;
-        engine::copy(&engine::borrow(buffer.values()?), &mut copy);
+        let values = buffer.values()?;
+        engine::copy(&view(&values), &mut copy);
         Ok(copy)
     }
 
@@ -228,11 +257,7 @@ impl Backend for Cpu {
     }
 }
 
-/// An operand's values where they lie.
-fn host<'a>(operand: Option<&'a Bound<'_, Buffer>>) -> Result<Option<HostSlice<'a>>> {
-    Ok(match operand {
-        None => None,
-        Some(Bound::Host(values)) => Some(values.clone()),
-        Some(Bound::Buffer(buffer)) => Some(engine::borrow(buffer.values()?)),
-    })
+/// Values where they lie.
+fn view<'a>(values: &'a Held<'_>) -> HostSlice<'a> {
+    engine::borrow(values)
 }

@@ -72,6 +72,10 @@ impl Compute for Vulkan {
         Ok(Storage { buffer, is_the_hosts: memory != Memory::Device, used: AtomicU64::new(0) })
     }
 
+    fn adopt(&self, tensor: &Buffer) -> Result<Storage> {
+        Ok(Storage { buffer: tensor.clone(), is_the_hosts: false, used: AtomicU64::new(0) })
+    }
+
     fn compile(&self, definition: &KernelDefinition, signature: &Signature) -> Result<Program> {
         let source = definition.wgsl.as_deref().unwrap_or_default();
         let pipeline = self.pipelines.make(&definition.name, source, &signature.entry, Checks::ALL).map_err(|error| match *error {
