@@ -1,41 +1,45 @@
-//! What the elements of a matrix are.
+//! What the elements of a tensor are.
 
 use std::fmt;
 
-/// The type of a matrix's elements. Sums are f32 in each case.
+/// The type of a tensor's elements. Sums of floating-point elements are f32 in each case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum DType {
     /// IEEE 754 binary32.
     F32,
     /// IEEE 754 binary16: 11 bits of precision, magnitudes up to 65,504.
-    #[cfg(not(target_arch = "wasm32"))]
     F16,
+    /// Signed integers of 32 bits; sums and products wrap around.
+    I32,
+    /// Unsigned integers of 32 bits; sums and products wrap around.
+    U32,
+    /// True or false: what comparisons give. On a device each is a word, 0 or 1.
+    Bool,
 }
 
 impl DType {
     /// All of them.
-    pub const ALL: &[Self] = &[
-        Self::F32,
-        #[cfg(not(target_arch = "wasm32"))]
-        Self::F16,
-    ];
+    pub const ALL: &[Self] = &[Self::F32, Self::F16, Self::I32, Self::U32, Self::Bool];
 
-    /// Bytes of an element.
+    /// Bytes of an element on a device.
     pub const fn bytes(self) -> u64 {
-        match self {
-            Self::F32 => 4,
-            #[cfg(not(target_arch = "wasm32"))]
-            Self::F16 => 2,
-        }
+        if matches!(self, Self::F16) { 2 } else { 4 }
+    }
+
+    /// Whether its elements are floating-point numbers: those that a product takes.
+    pub const fn is_float(self) -> bool {
+        matches!(self, Self::F32 | Self::F16)
     }
 
     /// The name that reports and the command line use.
     pub const fn name(self) -> &'static str {
         match self {
             Self::F32 => "f32",
-            #[cfg(not(target_arch = "wasm32"))]
             Self::F16 => "f16",
+            Self::I32 => "i32",
+            Self::U32 => "u32",
+            Self::Bool => "bool",
         }
     }
 

@@ -57,9 +57,8 @@ impl Tolerance {
         let absolute = roundings as f64 * f64::from(f32::MIN_POSITIVE);
         // Of the result's type: what rounding changes, the smallest normal number and the largest.
         let (rounding, smallest, largest) = match problem.result {
-            DType::F32 => (0.0, 0.0, f64::from(f32::MAX)),
-            #[cfg(not(target_arch = "wasm32"))]
             DType::F16 => (1.0 / 1024.0, 1.0 / 16384.0, 65504.0),
+            _ => (0.0, 0.0, f64::from(f32::MAX)),
         };
         Self { relative: gamma(roundings), absolute, activation: problem.activation, rounding, smallest, largest }
     }

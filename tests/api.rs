@@ -438,3 +438,16 @@ fn a_bias_and_an_activation_follow_the_sum() {
         assert_eq!(error.to_string(), "bias has 1 elements, but n = 2 are needed");
     }
 }
+
+#[test]
+fn what_is_not_a_number_with_a_fraction_is_no_matrix() {
+    let gpu = cpu();
+    let (a, b) = ([1i32, 2, 3, 4], [true, false, true, true]);
+    let op = Matmul::new(2, 2, 2);
+    let refused = [gpu.matmul_blocking(&a, &a, &op), gpu.matmul_blocking(&b, &b, &op)];
+    for (refused, found) in refused.into_iter().zip(["of i32", "of bool"]) {
+        let error = refused.unwrap_err();
+        assert!(matches!(&*error, Error::InvalidType { argument, .. } if argument == "a"), "{error}");
+        assert!(error.to_string().ends_with(found), "{error}");
+    }
+}

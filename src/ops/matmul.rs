@@ -229,6 +229,12 @@ impl<'c> Matmul<'c> {
     /// Checks the dimensions against each other and against the lengths of the operands in elements. A and B are of one type.
     pub(crate) fn check(&self, dtype: DType, a_length: u64, b_length: u64) -> Result<Problem> {
         let (m, k, n) = (dimension("m", self.m)?, dimension("k", self.k)?, dimension("n", self.n)?);
+        for (argument, dtype) in [("a", dtype), ("the result", self.result)] {
+            if !is_supported(dtype) {
+                let expected = if cfg!(target_arch = "wasm32") { "of f32" } else { "of f32 or f16" };
+                return Err(Box::new(Error::InvalidType { argument: argument.to_owned(), expected, found: format!("of {dtype}") }));
+            }
+        }
         for (what, rows, columns) in
             [("the number of elements of A", m, k), ("the number of elements of B", k, n), ("the number of elements of the result", m, n)]
         {
@@ -404,12 +410,17 @@ impl Stored {
     }
 }
 
+/// What a product can be of.
+fn is_supported(dtype: DType) -> bool {
+    if cfg!(target_arch = "wasm32") { dtype == DType::F32 } else { dtype.is_float() }
+}
+
 /// The fault of a matrix whose elements are of another type than its fellows ask for.
 pub(crate) fn not_of_type(argument: &str, expected: DType, found: DType) -> Box<Error> {
     let expected = match expected {
         DType::F32 => "of f32, as the result or the other operand is",
-        #[cfg(not(target_arch = "wasm32"))]
         DType::F16 => "of f16, as the result or the other operand is",
+        _ => "of f32 or f16, which products are of",
     };
     Box::new(Error::InvalidType { argument: argument.to_owned(), expected, found: format!("of {found}") })
 }

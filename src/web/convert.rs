@@ -84,7 +84,7 @@ fn limits(caps: &Caps, out: &values::Device) {
 pub(super) fn report(report: Report<Output>, want: Want) -> JsValue {
     let Report { data, backend, device, software, kernel, upload_ms, kernel_ms, download_ms, total_ms, device_clock, replayed } = report;
     let data = match data {
-        Output::Host(data) => data.0.into(),
+        Output::Host(data) => data.into_array().into(),
         Output::Tensor(data) => tensor(data),
     };
     if !want.timed {

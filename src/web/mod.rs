@@ -127,7 +127,7 @@ pub fn reshape(tensor: u32, shape: &[f64]) -> Result<u32, JsValue> {
 #[wasm_bindgen]
 pub fn tensor_to_array(tensor: u32) -> Result<Promise, JsValue> {
     let tensor = find_tensor(tensor)?;
-    Ok(promise(async move { Ok(tensor.to_host().await?.0.into()) }))
+    Ok(promise(async move { Ok(tensor.to_host().await?.into_array().into()) }))
 }
 
 /// Lets go of a tensor.

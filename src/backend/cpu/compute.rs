@@ -92,8 +92,8 @@ impl Cpu {
 /// A tensor's values, from an address that suits every number.
 fn words_of(extent: Extent, kept: &Kept) -> Result<Vec<u128>> {
     let values = kept.get().ok_or_else(|| Error::internal("a tensor without values"))?;
-    let mut words = zeroed_words(extent.bytes())?;
-    bytemuck::cast_slice_mut(&mut words)[..extent.bytes() as usize].copy_from_slice(HostSlice::from(&**values).bytes());
+    let (mut words, values) = (zeroed_words(extent.bytes())?, HostSlice::from(&**values));
+    bytemuck::cast_slice_mut(&mut words)[..extent.bytes() as usize].copy_from_slice(values.bytes());
     Ok(words)
 }
 

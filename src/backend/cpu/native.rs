@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 
 use super::scalar::{self, Matrix};
-use crate::dtype::{DType, Extent};
-use crate::error::{Error, Result};
+use crate::dtype::Extent;
+use crate::error::Result;
 use crate::host::{HostSlice, HostVec};
 use crate::kernels::Kernel;
 use crate::ops::matmul::Problem;
@@ -161,17 +161,7 @@ fn simd(params: &Params, [a, b]: [Matrix<'_>; 2], out: &mut [f32], reads_c: bool
 
 /// So many elements, all zero.
 pub(super) fn array(extent: Extent) -> Result<HostVec> {
-    fn zeros<T: bytemuck::Zeroable + Clone>(extent: Extent) -> Result<Vec<T>> {
-        let mut out = Vec::new();
-        let fault = |_| Error::OutOfMemory { bytes: extent.bytes(), place: "the host" };
-        out.try_reserve_exact(extent.elements as usize).map_err(fault)?;
-        out.resize(extent.elements as usize, T::zeroed());
-        Ok(out)
-    }
-    match extent.dtype {
-        DType::F32 => zeros::<f32>(extent).map(HostVec::from),
-        DType::F16 => zeros::<half::f16>(extent).map(HostVec::from),
-    }
+    HostVec::zeros(extent)
 }
 
 pub(super) fn copy(from: &HostSlice<'_>, to: &mut HostVec) {

@@ -12,9 +12,9 @@ use cudarc::driver::sys::{self, CUdeviceptr, CUresult};
 use super::Cuda;
 use super::driver::{Event, Fault, Stream, check};
 use crate::backend::pool::{Pool, Pooled};
-use crate::dtype::{DType, Extent};
+use crate::dtype::Extent;
 use crate::error::{Error, Result};
-use crate::host::{HostSlice, HostVec};
+use crate::host::{HostSlice, HostVec, Read};
 
 /// The largest piece of an operand under way at once, and how many there may be.
 const PIECE_BYTES: usize = 8 << 20;
@@ -241,13 +241,12 @@ impl Cuda {
 impl Staging {
     /// The result, which has come.
     pub(super) fn read(&self) -> Result<HostVec> {
-        match self.extent.dtype {
-            DType::F32 => self.values::<f32>().map(HostVec::from),
-            DType::F16 => self.values::<half::f16>().map(HostVec::from),
-        }
+        HostVec::read(self.extent.dtype, self)
     }
+}
 
-    fn values<T: bytemuck::AnyBitPattern>(&self) -> Result<Vec<T>> {
+impl Read for &Staging {
+    fn read<T: bytemuck::AnyBitPattern>(self) -> Result<Vec<T>> {
         let (elements, bytes) = (self.extent.elements as usize, self.extent.bytes() as usize);
         let mut out: Vec<T> = Vec::new();
         out.try_reserve_exact(elements).map_err(|_| Error::OutOfMemory { bytes: bytes as u64, place: "the host" })?;

@@ -20,9 +20,9 @@ use super::queue::Recording;
 use super::recorder::{COPY_READS, COPY_WRITES, HOST_READS, KERNEL_ACCESSES, KERNEL_WRITES};
 use crate::backend::{Bound, Finished, How};
 use crate::clock::Stopwatch;
-use crate::dtype::{DType, Extent};
+use crate::dtype::Extent;
 use crate::error::{Error, Result};
-use crate::host::HostVec;
+use crate::host::{HostVec, Read};
 use crate::plan::{Dispatch, Params, Plan, Slot};
 
 /// Parameters of each dispatch lie this far apart, which every device allows.
@@ -245,10 +245,7 @@ impl Vulkan {
 
     fn read(&self, copy: &HostCopy, extent: Extent) -> Result<HostVec> {
         let (raw, elements) = (self.proven(copy)?, extent.elements as usize);
-        match extent.dtype {
-            DType::F32 => raw.read::<f32>(0, elements).map(HostVec::from),
-            DType::F16 => raw.read::<half::f16>(0, elements).map(HostVec::from),
-        }
+        HostVec::read(extent.dtype, Words { raw, elements })
     }
 
     /// The bytes of a copy, as many as `out` has.
@@ -264,6 +261,18 @@ impl Vulkan {
             self.context.settled()?;
         }
         Ok(raw)
+    }
+}
+
+/// A result that has arrived.
+struct Words<'a> {
+    raw: &'a Raw,
+    elements: usize,
+}
+
+impl Read for Words<'_> {
+    fn read<T: bytemuck::AnyBitPattern>(self) -> Result<Vec<T>> {
+        self.raw.read(0, self.elements)
     }
 }
 

@@ -57,7 +57,7 @@ impl Backend for WebGl2 {
     }
 
     fn upload(&self, values: &HostSlice<'_>) -> Result<Buffer> {
-        self.store(&values.0)
+        self.store(values.f32())
     }
 
     fn allocate(&self, plan: &Plan, op: &Op) -> Result<Buffer> {

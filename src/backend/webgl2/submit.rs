@@ -171,6 +171,6 @@ impl WebGl2 {
             .read(&staging.memory, &out, [rows as f64, columns as f64], [count, pitch * 4, width * height * 4])
             .map_err(|_| Box::new(Error::OutOfMemory { bytes, place: "the host" }))?;
         // That it was proves all that came before, since a context never comes back by itself.
-        if carried { Ok(HostVec(out)) } else { Err(Box::new(Error::DeviceLost { reason: "the result could not be read".to_owned() })) }
+        if carried { Ok(out.into()) } else { Err(Box::new(Error::DeviceLost { reason: "the result could not be read".to_owned() })) }
     }
 }

@@ -3,6 +3,9 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
+#[cfg(target_arch = "wasm32")]
+use js_sys::Uint8Array;
+
 use super::WebGpu;
 use super::batch::{Groups, Verdict};
 use crate::backend::pool::Pooled;
@@ -115,18 +118,25 @@ impl WebGpu {
         let (Some(queue), Some(to)) = (self.queue.as_webgpu(), buffer.raw.as_webgpu()) else {
             return Err(Error::internal("wgpu runs on something other than WebGPU"));
         };
-        if queue.write_buffer_with_u32_and_buffer_source(to, 0, &values.0).is_ok() {
+        let mut bytes = values.bytes();
+        if !bytes.length().is_multiple_of(4) {
+            // Writes are of whole words, and the buffer has room for one.
+            let words = Uint8Array::new_with_length(bytes.length().next_multiple_of(4));
+            words.set(&bytes, 0);
+            bytes = words;
+        }
+        if queue.write_buffer_with_u32_and_buffer_source(to, 0, &bytes).is_ok() {
             // The browser's GPU process takes it from here while the next operand is written.
-            if values.0.byte_length() >= FLUSHED_BYTES {
+            if bytes.length() >= FLUSHED_BYTES {
                 self.queue.submit([]);
             }
             return Ok(());
         }
         // Some queues take no array whose memory can be resized: a copy then, in pieces.
-        const PIECE: u32 = 1 << 20;
-        for start in (0..values.0.length()).step_by(PIECE as usize) {
-            let piece = values.0.slice(start, start.saturating_add(PIECE));
-            let written = queue.write_buffer_with_f64_and_buffer_source(to, f64::from(start) * 4.0, &piece);
+        const PIECE: u32 = 1 << 22;
+        for start in (0u32..bytes.length()).step_by(PIECE as usize) {
+            let piece = bytes.slice(start, start.saturating_add(PIECE));
+            let written = queue.write_buffer_with_f64_and_buffer_source(to, start.into(), &piece);
             written.map_err(|_| Error::internal("the queue refused an operand"))?;
         }
         Ok(())

@@ -310,9 +310,9 @@ fn room(extent: Extent) -> Result<HostVec> {
 /// the copy into it.
 #[cfg(target_arch = "wasm32")]
 fn room(extent: Extent) -> Result<HostVec> {
-    let room = crate::backend::cpu::wasm::new_array(extent.elements)?;
-    room.fill(0.0, 0, room.length());
-    Ok(HostVec(room))
+    let room = HostVec::zeros(extent)?;
+    room.bytes().fill(0, 0, u32::MAX);
+    Ok(room)
 }
 
 #[cfg(not(target_arch = "wasm32"))]
@@ -322,8 +322,7 @@ fn fill(mut room: HostVec, view: &wgpu::BufferView, extent: Extent) -> HostVec {
 }
 
 #[cfg(target_arch = "wasm32")]
-fn fill(HostVec(room): HostVec, view: &wgpu::BufferView, _: Extent) -> HostVec {
-    let bytes = view.as_uint8array();
-    room.set(&js_sys::Float32Array::new_with_byte_offset_and_length(&bytes.buffer(), bytes.byte_offset(), room.length()), 0);
-    HostVec(room)
+fn fill(room: HostVec, view: &wgpu::BufferView, extent: Extent) -> HostVec {
+    room.bytes().set(&view.as_uint8array().subarray(0, extent.bytes() as u32), 0);
+    room
 }

@@ -262,7 +262,9 @@ fn shape(text: &str) -> Option<[u64; 3]> {
 }
 
 fn dtype(name: &str) -> Result<DType, Failure> {
-    DType::from_name(name).ok_or_else(|| Failure::Usage(format!("--dtype is {name}, but it must be f32 or f16")))
+    DType::from_name(name)
+        .filter(|dtype| dtype.is_float())
+        .ok_or_else(|| Failure::Usage(format!("--dtype is {name}, but it must be f32 or f16")))
 }
 
 fn extent(name: &str) -> Result<Extent, Failure> {

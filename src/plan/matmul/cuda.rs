@@ -302,7 +302,7 @@ pub fn cublaslt(problem: &Problem, caps: &Caps) -> Result<Option<Plan>> {
         (DType::F32, DType::F32) => "f32",
         (DType::F16, DType::F32) => "f16 to f32",
         (DType::F16, DType::F16) => "f16",
-        (DType::F32, DType::F16) => return Ok(None),
+        _ => return Ok(None),
     };
     let misaligned = [problem.a.stride, problem.b.stride, inner.a, inner.b].iter().any(|step| !step.is_multiple_of(VECTOR.into()));
     if problem.elements() == 0

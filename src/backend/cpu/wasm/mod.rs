@@ -18,7 +18,7 @@ pub(super) mod threads;
 use js_sys::{Float32Array, Float64Array, Promise, Uint8Array, WebAssembly};
 use wasm_bindgen::prelude::*;
 
-use crate::dtype::Extent;
+use crate::dtype::{DType, Extent};
 use crate::error::{Error, Result};
 use crate::host::{HostSlice, HostVec};
 use crate::kernels::Kernel;
@@ -193,15 +193,15 @@ impl Engine {
     pub(crate) fn job(&self, params: &Params, kernel: &Kernel, operands: &[Option<HostSlice<'_>>; 4], out: &HostVec, item: u32) -> Job {
         let none = Float32Array::new_with_length(0);
         let starts = params.starts(item);
-        let [a, b, c] = [0, 1, 2].map(|i| from(operands[i].as_ref().map_or(&none, |values| &values.0), starts[i]));
-        let out = from(&out.0, u64::from(item) * u64::from(params.m) * u64::from(params.n));
+        let [a, b, c] = [0, 1, 2].map(|i| from(operands[i].as_ref().map_or(&none, HostSlice::f32), starts[i]));
+        let out = from(out.f32(), u64::from(item) * u64::from(params.m) * u64::from(params.n));
         let flags = ["TRANSPOSE_A", "TRANSPOSE_B", "READS_C"].map(|name| kernel.constant(name) != 0);
         job_of(params, flags, [&a, &b, &c], &out, None)
     }
 
     /// Computes in this thread.
     pub(super) fn matmul(&self, params: &Params, kernel: &Kernel, operands: &[Option<HostSlice<'_>>; 4], out: &mut HostVec) -> Result<()> {
-        if out.0.length() > 0 {
+        if out.len() > 0 {
             for item in 0..params.batch {
                 self.crew.compute(&self.job(params, kernel, operands, out, item));
             }
@@ -223,7 +223,10 @@ impl Engine {
 
     /// Memory for what stays on the device: where other threads see it, if there may be any and the page is isolated.
     pub(super) fn kept(&self, extent: Extent) -> Result<HostVec> {
-        self.crew.kept(extent.elements as f64).map_or_else(|| array(extent), |shared| Ok(HostVec(shared)))
+        match extent.dtype {
+            DType::F32 => self.crew.kept(extent.elements as f64).map_or_else(|| array(extent), |shared| Ok(shared.into())),
+            _ => array(extent),
+        }
     }
 }
 
@@ -237,12 +240,12 @@ pub(crate) struct After {
 impl After {
     /// The bias is copied, since the end may come after the caller has gone on.
     pub(super) fn new(params: &Params, bias: Option<&HostSlice<'_>>) -> Self {
-        let bias = bias.map_or_else(|| Float32Array::new_with_length(0), |values| values.0.slice(0, values.0.length()));
+        let bias = bias.map_or_else(|| Float32Array::new_with_length(0), |values| values.f32().slice(0, values.len() as u32));
         Self { columns: params.n, bias, activation: params.activation }
     }
 
     fn apply(&self, out: &HostVec) {
-        finish(&out.0, self.columns, &self.bias, self.activation);
+        finish(out.f32(), self.columns, &self.bias, self.activation);
     }
 }
 
@@ -264,13 +267,13 @@ pub(crate) fn new_array(elements: u64) -> Result<Float32Array> {
 }
 
 pub(super) fn array(extent: Extent) -> Result<HostVec> {
-    new_array(extent.elements).map(HostVec)
+    HostVec::zeros(extent)
 }
 
 pub(super) fn copy(from: &HostSlice<'_>, to: &mut HostVec) {
-    to.0.set(&from.0, 0);
+    to.bytes().set(&from.bytes(), 0);
 }
 
 pub(super) fn borrow(values: &HostVec) -> HostSlice<'static> {
-    HostSlice::from(values.0.clone())
+    HostSlice::from(values.clone())
 }

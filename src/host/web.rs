@@ -1,0 +1,151 @@
+//! Typed arrays of the page.
+
+use std::marker::PhantomData;
+
+use js_sys::{Float32Array, Int32Array, Object, Uint8Array, Uint16Array, Uint32Array};
+use wasm_bindgen::JsCast;
+
+use crate::backend::cpu::wasm::new_array;
+use crate::dtype::{DType, Extent};
+use crate::error::Result;
+
+/// Row-major values that the caller holds: a `Float32Array`, or one of another type that is kept as the bytes that a device has.
+#[derive(Debug, Clone)]
+pub struct HostSlice<'a> {
+    array: HostVec,
+    lifetime: PhantomData<&'a [f32]>,
+}
+
+impl HostSlice<'_> {
+    /// Length in elements.
+    pub fn len(&self) -> u64 {
+        self.array.len()
+    }
+
+    /// Whether there is nothing in it.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// What the elements are.
+    pub fn dtype(&self) -> DType {
+        self.array.dtype
+    }
+
+    /// The array, which is one of f32.
+    pub(crate) fn f32(&self) -> &Float32Array {
+        self.array.f32()
+    }
+
+    /// The values as they lie in a device's memory.
+    pub(crate) fn bytes(&self) -> Uint8Array {
+        self.array.bytes()
+    }
+
+    /// A copy of the values in f32, in this module's memory.
+    pub(crate) fn to_vec(&self) -> Vec<f32> {
+        self.f32().to_vec()
+    }
+
+    /// Tells a changed array from an unchanged one by its length and values spread over it: cheap, and meant for the rare
+    /// replay after a device loss only.
+    pub(crate) fn fingerprint(&self) -> u64 {
+        const SAMPLES: u32 = 64;
+        let bytes = self.bytes();
+        let length = bytes.length();
+        let step = (length / SAMPLES).max(1) | 1;
+        let mut hash = u64::from(length);
+        for index in (0..length).step_by(step as usize).chain(length.checked_sub(1)) {
+            hash = (hash.rotate_left(7) ^ u64::from(bytes.get_index(index))).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        }
+        hash
+    }
+}
+
+impl From<HostVec> for HostSlice<'static> {
+    fn from(array: HostVec) -> Self {
+        Self { array, lifetime: PhantomData }
+    }
+}
+
+impl From<Float32Array> for HostSlice<'static> {
+    fn from(values: Float32Array) -> Self {
+        HostVec::from(values).into()
+    }
+}
+
+impl<'a, T: AsRef<[f32]> + ?Sized> From<&'a T> for HostSlice<'a> {
+    /// Copies: a slice of this module's memory would move when the memory grows.
+    fn from(values: &'a T) -> Self {
+        Self { array: Float32Array::from(values.as_ref()).into(), lifetime: PhantomData }
+    }
+}
+
+/// Row-major values that a call gives. `array` is a `Float32Array`, a `Uint16Array` of the bits of f16, an `Int32Array`, a `Uint32Array`, or
+/// a `Uint32Array` of 0 and 1.
+#[derive(Debug, Clone)]
+pub struct HostVec {
+    array: Object,
+    dtype: DType,
+}
+
+impl From<Float32Array> for HostVec {
+    fn from(values: Float32Array) -> Self {
+        Self { array: values.into(), dtype: DType::F32 }
+    }
+}
+
+impl HostVec {
+    /// No values.
+    pub(crate) fn empty(dtype: DType) -> Self {
+        Self::over(&Float32Array::new_with_length(0), 0, dtype)
+    }
+
+    /// So many zeros, or an error where the page has no room.
+    pub(crate) fn zeros(extent: Extent) -> Result<Self> {
+        Ok(Self::over(&new_array(extent.bytes().div_ceil(4))?, extent.elements as u32, extent.dtype))
+    }
+
+    /// The memory of an array as so many elements of a type.
+    fn over(words: &Float32Array, elements: u32, dtype: DType) -> Self {
+        let buffer = words.buffer();
+        let array: Object = match dtype {
+            DType::F32 => return words.clone().into(),
+            DType::F16 => Uint16Array::new_with_byte_offset_and_length(&buffer, 0, elements).into(),
+            DType::I32 => Int32Array::new_with_byte_offset_and_length(&buffer, 0, elements).into(),
+            DType::U32 | DType::Bool => Uint32Array::new_with_byte_offset_and_length(&buffer, 0, elements).into(),
+        };
+        Self { array, dtype }
+    }
+
+    /// Length in elements.
+    pub(crate) fn len(&self) -> u64 {
+        u64::from(self.bytes_length()) / self.dtype.bytes()
+    }
+
+    fn bytes_length(&self) -> u32 {
+        // All typed arrays have the same getter.
+        self.array.unchecked_ref::<Uint8Array>().byte_length()
+    }
+
+    /// The array, which is one of f32.
+    pub(crate) fn f32(&self) -> &Float32Array {
+        self.array.unchecked_ref()
+    }
+
+    /// The array as it is.
+    pub(crate) fn into_array(self) -> Object {
+        self.array
+    }
+
+    /// The values as they lie in a device's memory.
+    pub(crate) fn bytes(&self) -> Uint8Array {
+        let array: &Uint8Array = self.array.unchecked_ref();
+        Uint8Array::new_with_byte_offset_and_length(&array.buffer(), array.byte_offset(), array.byte_length())
+    }
+
+    /// The values, copied into this module's memory.
+    pub fn into_vec(self) -> Vec<f32> {
+        self.f32().to_vec()
+    }
+}
