@@ -104,6 +104,7 @@ fn plans_are_as_written_down() {
         ("f16", compute(&f16(DType::F32, problem(100, 33, 75, true, true, true, 1)), &LARGE)),
         ("f16-rounded", compute(&f16(DType::F16, problem(100, 33, 75, false, true, true, 1)), &LARGE)),
         ("cooperative", compute(&f16(DType::F32, plain(4096, 4096, 4096)), &UNITS)),
+        ("cooperative-copied", compute(&f16(DType::F16, plain(2047, 4097, 4095)), &UNITS)),
         ("cooperative-rounded", compute(&f16(DType::F16, plain(301, 5000, 99)), &UNITS)),
         ("batch", compute(&batch(plain(256, 256, 256), [1, 64], 0), &LARGE)),
         ("batch-shared-b", compute(&batch(plain(64, 256, 256), [1, 64], 0b10_000), &LARGE)),

@@ -5,6 +5,8 @@ mod batch;
 #[cfg(not(target_arch = "wasm32"))]
 mod cooperative;
 #[cfg(not(target_arch = "wasm32"))]
+mod copy;
+#[cfg(not(target_arch = "wasm32"))]
 mod cuda;
 mod fragment;
 mod parts;

@@ -1,13 +1,15 @@
-//! Products of f16 by matrix units: large tiles, of which each subgroup computes a part.
+//! Products of f16 by matrix units: large tiles, of which each subgroup computes a part. An operand whose rows start at no multiple of what
+//! is fetched at once is copied to where they do, if the product is worth it.
 
 use super::Params;
+use super::copy::{Copy, Reads, VECTOR};
 use super::step::Step;
 use super::tile::has_room;
 use crate::dtype::DType;
 use crate::info::{Caps, MatrixUnit};
 use crate::kernels::{Kernel, KernelId};
 use crate::ops::matmul::Problem;
-use crate::plan::Binding;
+use crate::plan::{Binding, Dispatch};
 
 /// A shape of the kernel.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -32,9 +34,6 @@ const TILES: [Tile; 3] = [
 /// What the kernel is written for.
 const SIDE: u32 = 16;
 
-/// Elements that are fetched at once.
-const VECTOR: u32 = 8;
-
 /// Workgroups assumed to run at once, as for the tiled kernel.
 const PARALLEL_WORKGROUPS: u64 = 128;
 
@@ -45,6 +44,15 @@ const SUM_ELEMENT: f64 = 1.5;
 
 /// The most parts of k.
 const MOST_PARTS: u32 = 32;
+
+/// What it costs to fetch an operand's elements one by one, in parts of the time that it takes otherwise: on that GPU 4097³ took nearly twice
+/// as long as 4096³, where both operands were so. And what a copy costs, in the same measure as the adding up.
+const SCATTERED: f64 = 0.4;
+const COPY_LAUNCH: f64 = 4e6;
+const COPY_ELEMENT: f64 = 0.75;
+
+/// The most workgroups that copy an operand: enough for large GPUs.
+const COPY_WORKGROUPS: u32 = 4096;
 
 impl Tile {
     fn subgroups(&self) -> u32 {
@@ -79,8 +87,43 @@ impl Tile {
     }
 }
 
-/// The launch for such a product; None where no matrix unit takes it, or for nothing that one could do.
-pub(super) fn step(problem: &Problem, params: Params, operands: [Binding; 2], caps: &Caps) -> Option<Step> {
+/// Copies that come before a launch, and the bytes of the scratch that they take.
+#[derive(Default)]
+struct Copies {
+    dispatches: Vec<Dispatch>,
+    bytes: u64,
+}
+
+impl Copies {
+    /// Has an operand copied that is `size` as stored, if the launch that takes so long otherwise is worth it.
+    fn consider(&mut self, operand: &mut Binding, reads: &mut Reads<'_>, size: [u32; 2], cost: f64, caps: &Caps) {
+        let copy_cost = COPY_LAUNCH + COPY_ELEMENT * 2.0 * reads.elements(size) as f64;
+        if reads.are_aligned() || cost * SCATTERED <= copy_cost || reads.elements(size) * 2 > caps.max_binding_bytes {
+            return;
+        }
+        let stores = ["OUT_VEC4", "READS_C", "ACCUMULATES", "READS_BIAS", "BIAS_STEP", "ACTIVATION", "PARTS"].map(|name| (name, 0));
+        let copy = Copy {
+            from: *operand,
+            size,
+            dtype: DType::F16,
+            index: 2,
+            offset_bytes: self.bytes.next_multiple_of(caps.binding_alignment_bytes),
+            max_bytes: caps.max_buffer_bytes,
+            constants: stores.into_iter().chain([("BATCHED", 1), ("RESULT_F16", 1), ("WORDS", 1)]).collect(),
+            most_workgroups: COPY_WORKGROUPS.min(caps.max_workgroups_per_dimension),
+        };
+        // One that is too large is not made.
+        let Ok(dispatch) = copy.dispatch(reads) else { return };
+        let kept = dispatch.bindings[1];
+        self.bytes = kept.offset_bytes + kept.size_bytes;
+        *operand = Binding { index: operand.index, ..kept };
+        self.dispatches.push(dispatch);
+    }
+}
+
+/// The launch for such a product, `whole` if no other one adds to its sums; None where no matrix unit takes it, or for nothing that one could
+/// do.
+pub(super) fn step(problem: &Problem, mut params: Params, mut operands: [Binding; 2], whole: bool, caps: &Caps) -> Option<Step> {
     let unit = caps.matrix_unit?;
     let fits = (unit.m, unit.n, unit.k) == (SIDE, SIDE, SIDE) && (unit.operands, unit.sums) == (problem.dtype, DType::F32);
     if !fits || params.k == 0 {
@@ -101,7 +144,14 @@ pub(super) fn step(problem: &Problem, params: Params, operands: [Binding; 2], ca
             parts *= 2;
         }
     }
-    let (_, tile, parts) = best?;
+    let (cost, tile, parts) = best?;
+    let mut copies = Copies::default();
+    if whole {
+        let in_order = |swap: bool, x: u32, y: u32| if swap { [y, x] } else { [x, y] };
+        let [a, b] = &mut operands;
+        copies.consider(a, &mut Reads::a(&mut params), in_order(problem.transpose_a, m, k), cost, caps);
+        copies.consider(b, &mut Reads::b(&mut params), in_order(problem.transpose_b, k, n), cost, caps);
+    }
     let threads = tile.threads(&unit);
     // Lines of a slice and their length, as stored.
     let lines = |turned: bool, side: u32| if turned { (tile.k, side) } else { (side, tile.k) };
@@ -132,5 +182,7 @@ pub(super) fn step(problem: &Problem, params: Params, operands: [Binding; 2], ca
     ];
     let variant = format!("{}x{}x{}", tile.m, tile.n, tile.k);
     let kernel = Kernel { id: KernelId::MatmulCooperative, variant, constants };
-    Some(Step { kernel, params, operands, grid: [n.div_ceil(tile.n), m.div_ceil(tile.m)], parts, k_step: tile.k })
+    let grid = [n.div_ceil(tile.n), m.div_ceil(tile.m)];
+    let copies_bytes = copies.bytes.next_multiple_of(caps.binding_alignment_bytes);
+    Some(Step { before: copies.dispatches, before_bytes: copies_bytes, kernel, params, operands, grid, parts, k_step: tile.k })
 }
