@@ -19,7 +19,7 @@ use std::fmt;
 
 #[cfg(feature = "cuda")]
 #[cfg(any(target_os = "linux", target_os = "windows"))]
-pub(crate) use cuda::TILE_COUNT as CUDA_TILE_COUNT;
+pub(crate) use cuda::tiles as cuda_tiles;
 #[cfg(not(target_arch = "wasm32"))]
 pub use cuda::{cublaslt, cuda};
 pub use fragment::{fold, fragment};
@@ -28,7 +28,7 @@ pub use strips::{FragmentCaps, MOST_BLOCK_BYTES};
 pub(crate) use tile::SMALLEST_WORKGROUP;
 #[cfg(any(feature = "vulkan", feature = "webgpu"))]
 #[cfg(not(target_arch = "wasm32"))]
-pub(crate) use tile::TILE_COUNT;
+pub(crate) use tile::tiles;
 
 use super::{Dispatch, Plan};
 use crate::dtype::DType;

@@ -267,7 +267,10 @@ impl Card {
             pipelines: Pipelines::new(&context, cache),
             memory: Pool::new(options.pool_bytes),
             host_memory: Pool::new(options.pool_bytes.min(super::HOST_POOL_BYTES)),
-            caps: Caps { tuned: crate::tune::load(options, &info), ..info.caps.clone().with_workgroup_hint(options.workgroup_hint) },
+            caps: Caps {
+                tuned: crate::tune::load(options, &info, &crate::plan::matmul::tiles()),
+                ..info.caps.clone().with_workgroup_hint(options.workgroup_hint)
+            },
             clock: self.clock,
             context,
         };

@@ -61,8 +61,8 @@ impl Backend for Vulkan {
         plan::compute(op, &self.caps)
     }
 
-    fn tiles(&self) -> u8 {
-        plan::matmul::TILE_COUNT
+    fn tiles(&self) -> Vec<String> {
+        plan::matmul::tiles()
     }
 
     fn plan_tuned(&self, op: &Op, tuned: plan::tuned::Tuned) -> Result<Plan> {

@@ -40,10 +40,12 @@ const TILES: [Tile; 4] = [
 /// The most layers of a grid: items of a batch and parts of k.
 const MOST_LAYERS: u32 = 65_535;
 
-/// How many tiles there are to choose from.
+/// The tiles that there are to choose from, by their sizes.
 #[cfg(feature = "cuda")]
 #[cfg(any(target_os = "linux", target_os = "windows"))]
-pub(crate) const TILE_COUNT: u8 = TILES.len() as u8;
+pub(crate) fn tiles() -> Vec<String> {
+    TILES.iter().map(|tile| format!("{}x{}x{}", tile.m, tile.n, tile.k)).collect()
+}
 
 /// Of `cooperative.cu`: what is shared of the first as measured at 8192³, of the second from 1024³, the rest estimated from these.
 const COOPERATIVE_TILES: [Tile; 2] = [
