@@ -131,6 +131,6 @@ pub(super) fn step(problem: &Problem, params: Params, operands: [Binding; 2], ca
         ("B_VEC8", vec8([params.b_start, params.ldb, params.b_outer, params.b_inner])),
     ];
     let variant = format!("{}x{}x{}", tile.m, tile.n, tile.k);
-    let kernel = Kernel { id: KernelId::MatmulCooperative, variant, constants };
+    let kernel = Kernel { id: KernelId::MatmulCooperative, variant, source: None, constants };
     Some(Step { kernel, params, operands, grid: [n.div_ceil(tile.n), m.div_ceil(tile.m)], parts, k_step: tile.k })
 }
