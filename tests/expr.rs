@@ -66,7 +66,7 @@ fn what_is_wrong_is_told_with_the_numbers() {
     let text = |expr: Expr| gpu.evaluate_blocking(&expr).unwrap_err().to_string();
     let a = Expr::from(&a);
     assert_eq!(
-        text(a.add(&a.transpose(None))),
+        text(a.add(a.transpose(None))),
         "a shape is [3, 2], but it must be the same as of [2, 3] in each dimension, counted from the last, or 1"
     );
     assert_eq!(text(a.add(&i)), "the second operand must be of f32, as the first is, but it is of i32");
