@@ -108,7 +108,7 @@ impl<'a> Call<'a> {
     /// their results; None if an operand is not on the host.
     #[cfg(not(target_arch = "wasm32"))]
     pub(crate) fn part(&self, items: Range<u64>, rows: Range<u32>, columns: Range<u32>) -> Option<Self> {
-        let Op::Matmul(problem) = &self.op;
+        let Op::Matmul(problem) = &self.op else { return None };
         let (starts, batch) = (problem.batch.starts(items.start), problem.batch.part(items.end - items.start));
         let reaches = batch.reaches();
         let (m, k, n) = (rows.len() as u32, problem.k, columns.len() as u32);

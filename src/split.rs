@@ -55,7 +55,7 @@ impl Block {
 /// The product in parts, after `error` said that the whole does not fit; that error if parts do not either, or cannot be made.
 pub(crate) async fn in_parts(gpu: &Gpu, call: &Call<'_>, opened: &Arc<Opened>, want: Want, error: Box<Error>) -> Result<Report<Output>> {
     let clock = Stopwatch::start();
-    let Op::Matmul(problem) = &call.op;
+    let Op::Matmul(problem) = &call.op else { return Err(error) };
     let (m, n, inner) = (u64::from(problem.m), u64::from(problem.n), u64::from(problem.batch.inner.count));
     let whole = Block { items: 0..problem.batch.count(), rows: 0..m as u32, columns: 0..n as u32 };
     let (Some(halves), true) = (whole.halves(inner), !want.keep && call.is_replayable()) else { return Err(error) };

@@ -6,6 +6,7 @@ mod ceiling;
 mod compute;
 #[cfg(not(target_arch = "wasm32"))]
 mod kept;
+mod map;
 #[cfg(not(target_arch = "wasm32"))]
 mod native;
 #[cfg(not(target_arch = "wasm32"))]
@@ -36,7 +37,7 @@ use crate::host::{HostSlice, HostVec};
 use crate::info::{BackendId, Caps, DeviceInfo, DeviceKind, OtherBackend};
 use crate::ops::Op;
 use crate::options::Options;
-use crate::plan::{self, Plan, Slot};
+use crate::plan::{self, Params, Plan, Slot};
 
 /// The most that is kept of what tensors held. New memory is slow to write at first, the system clearing it page by page.
 const POOL_BYTES: u64 = 64 << 20;
@@ -122,6 +123,30 @@ impl Cpu {
         self.pool.take(extent.elements as u32, extent.bytes(), || self.engine.kept(extent))
     }
 
+    /// Computes into an array for the host, or into what stays here.
+    fn run(&self, out: &Buffer, how: How, stopwatch: Stopwatch, mut compute: impl FnMut(&mut HostVec) -> Result<()>) -> Result<Running> {
+        let mut compute = |out: &mut HostVec| (0..how.repeats).try_for_each(|_| compute(out));
+        let data = if !how.download.is_empty() {
+            let mut given = engine::array(how.download)?;
+            compute(&mut given)?;
+            Some(given)
+        } else {
+            let mut kept = self.take(out.extent)?;
+            compute(&mut kept)?;
+            // A second run of a benchmark gives the same values again.
+            let _ = out.values.set(kept);
+            None
+        };
+        let kernel_ms = stopwatch.ms();
+        Ok(Running::Done(Finished {
+            data,
+            kernel_ms,
+            device_clock: false,
+            #[cfg(not(target_arch = "wasm32"))]
+            download_ms: None,
+        }))
+    }
+
     /// What the path is called now: threads may have failed since it was opened.
     #[cfg(target_arch = "wasm32")]
     pub(crate) fn name(&self) -> String {
@@ -153,8 +178,10 @@ impl Backend for Cpu {
     type Running = Running;
 
     fn plan(&self, op: &Op) -> Result<Plan> {
-        let Op::Matmul(problem) = op;
-        Ok(plan::matmul::cpu(problem, self.engine.variant(), self.engine.threads(problem)))
+        match op {
+            Op::Matmul(problem) => Ok(plan::matmul::cpu(problem, self.engine.variant(), self.engine.threads(problem))),
+            Op::Map(problem) => plan::map::cpu(problem, self.engine.variant()),
+        }
     }
 
     fn upload(&self, values: &HostSlice<'_>) -> Result<Buffer> {
@@ -170,22 +197,14 @@ impl Backend for Cpu {
 
     fn submit(&self, plan: &Plan, operands: &[Option<Bound<'_, Buffer>>], out: &Buffer, how: How) -> Result<Running> {
         let stopwatch = Stopwatch::start();
-        let mut held = [const { None }; 4];
-        for (held, operand) in held.iter_mut().zip(operands) {
-            if let Some(Bound::Buffer(buffer)) = operand {
-                *held = Some(buffer.values()?);
-            }
-        }
-        let input = |slot: Slot| {
-            let at = slot.index() - Slot::A.index();
-            match operands.get(at) {
-                Some(Some(Bound::Host(values))) => Some(values.clone()),
-                _ => held[at].as_ref().map(view),
-            }
-        };
+        let held = operands.iter().map(held).collect::<Result<Vec<_>>>()?;
+        let inputs: Vec<_> = operands.iter().zip(&held).map(|(operand, held)| host(operand.as_ref(), held.as_ref())).collect();
         let [dispatch] = &plan.dispatches[..] else { return Err(Error::internal("a plan for the CPU in parts")) };
+        if let Params::Words(words) = &dispatch.params {
+            return self.run(out, how, stopwatch, |out| self.engine.map(&dispatch.kernel, words.get(), &inputs, out));
+        }
         let params = dispatch.params.matmul()?;
-        let inputs = [input(Slot::A), input(Slot::B), input(Slot::C), input(Slot::BIAS)];
+        let inputs = [Slot::A, Slot::B, Slot::C, Slot::BIAS].map(|slot| inputs.get(slot.index() - Slot::A.index()).cloned().flatten());
         #[cfg(target_arch = "wasm32")]
         if dispatch.grid[0] > 1 {
             let mut held = [const { None }; 3];
@@ -203,26 +222,7 @@ impl Backend for Cpu {
             let after = engine::After::new(params, inputs[3].as_ref());
             return Ok(Running::Underway(self.engine.share(&job, dispatch.grid[0], how.repeats, (target, held), after, stopwatch)));
         }
-        let compute = |out: &mut HostVec| (0..how.repeats).try_for_each(|_| self.engine.matmul(params, &dispatch.kernel, &inputs, out));
-        let data = if !how.download.is_empty() {
-            let mut given = engine::array(how.download)?;
-            compute(&mut given)?;
-            Some(given)
-        } else {
-            let mut kept = self.take(out.extent)?;
-            compute(&mut kept)?;
-            // A second run of a benchmark gives the same values again.
-            let _ = out.values.set(kept);
-            None
-        };
-        let kernel_ms = stopwatch.ms();
-        Ok(Running::Done(Finished {
-            data,
-            kernel_ms,
-            device_clock: false,
-            #[cfg(not(target_arch = "wasm32"))]
-            download_ms: None,
-        }))
+        self.run(out, how, stopwatch, |out| self.engine.matmul(params, &dispatch.kernel, &inputs, out))
     }
 
     async fn finish(&self, running: Running) -> Result<Finished> {
@@ -254,6 +254,22 @@ impl Backend for Cpu {
 
     fn trim(&self) {
         self.pool.trim();
+    }
+}
+
+/// A tensor's values, for as long as they are read.
+fn held<'a>(operand: &'a Option<Bound<'_, Buffer>>) -> Result<Option<Held<'a>>> {
+    match operand {
+        Some(Bound::Buffer(buffer)) => buffer.values().map(Some),
+        _ => Ok(None),
+    }
+}
+
+/// An operand's values where they lie.
+fn host<'a>(operand: Option<&'a Bound<'_, Buffer>>, held: Option<&'a Held<'_>>) -> Option<HostSlice<'a>> {
+    match operand {
+        Some(Bound::Host(values)) => Some(values.clone()),
+        _ => held.map(view),
     }
 }
 

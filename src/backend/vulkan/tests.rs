@@ -315,7 +315,7 @@ fn operands_are_copied_to_where_rows_are_aligned() {
         let binding =
             |slot, index, elements: u64| Binding { slot, index, offset_bytes: 0, size_bytes: (elements * 2).next_multiple_of(16) };
         let plan = Plan::of(Dispatch {
-            kernel: Kernel { id: KernelId::MatmulCopy, variant: String::new(), constants },
+            kernel: Kernel { id: KernelId::MatmulCopy, variant: String::new(), source: None, constants },
             params: params.into(),
             bindings: vec![binding(Slot::A, 0, 20_000), binding(Slot::Out, 2, elements)],
             grid: [1, 1, 1],

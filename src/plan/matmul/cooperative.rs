@@ -181,7 +181,7 @@ pub(super) fn step(problem: &Problem, mut params: Params, mut operands: [Binding
         ("B_VEC8", vec8([params.b_start, params.ldb, params.b_outer, params.b_inner])),
     ];
     let variant = format!("{}x{}x{}", tile.m, tile.n, tile.k);
-    let kernel = Kernel { id: KernelId::MatmulCooperative, variant, constants };
+    let kernel = Kernel { id: KernelId::MatmulCooperative, variant, source: None, constants };
     let grid = [n.div_ceil(tile.n), m.div_ceil(tile.m)];
     let copies_bytes = copies.bytes.next_multiple_of(caps.binding_alignment_bytes);
     Some(Step { before: copies.dispatches, before_bytes: copies_bytes, kernel, params, operands, grid, parts, k_step: tile.k })

@@ -106,6 +106,7 @@ impl Copy {
             kernel: Kernel {
                 id: KernelId::MatmulCopy,
                 variant: String::new(),
+                source: None,
                 constants: [("THREADS", THREADS)].into_iter().chain(constants).collect(),
             },
             params: params.into(),
