@@ -205,20 +205,15 @@ extern "C" __global__ void __launch_bounds__(THREADS) matmul(
     float *const staged = reinterpret_cast<float *>(shared);
     const unsigned rows = params.m - row0, columns = params.n - column0;
     const unsigned columns_stored = params.k_part > 0 ? params.ldo - column0 : columns;
-#pragma unroll 1
+#pragma unroll
     for (int i = 0; i < ROWS; i++) {
         __syncthreads();
 #pragma unroll
-        for (int own = 0; own < ROWS; own++) {
-            if (own == i) {
-#pragma unroll
-                for (int j = 0; j < COLUMNS; j++) {
-                    const unsigned row = warp / WARPS_N * 16 + lane / 4, column = own_n + j * 8 + lane % 4 * 2;
-                    const float *v = sum[own][j];
-                    *reinterpret_cast<float2 *>(staged + row * TILE_N + column) = make_float2(v[0], v[1]);
-                    *reinterpret_cast<float2 *>(staged + (row + 8) * TILE_N + column) = make_float2(v[2], v[3]);
-                }
-            }
+        for (int j = 0; j < COLUMNS; j++) {
+            const unsigned row = warp / WARPS_N * 16 + lane / 4, column = own_n + j * 8 + lane % 4 * 2;
+            const float *v = sum[i][j];
+            *reinterpret_cast<float2 *>(staged + row * TILE_N + column) = make_float2(v[0], v[1]);
+            *reinterpret_cast<float2 *>(staged + (row + 8) * TILE_N + column) = make_float2(v[2], v[3]);
         }
         __syncthreads();
 #pragma unroll 1
