@@ -97,6 +97,7 @@ fn every_variant_validates() {
             | KernelId::MatmulVector
             | KernelId::MatmulRound
             | KernelId::MatmulCooperative
+            | KernelId::MatmulCopy
             | KernelId::CeilingCopy
             | KernelId::CeilingFma => [kernel.constant("THREADS"), 1, 1],
             _ => [kernel.constant("THREADS_N"), kernel.constant("THREADS_M"), 1],
