@@ -9,7 +9,7 @@ use lapidary::ops::matmul::{Activation, Batch, Level, Problem, Stored};
 use lapidary::plan::matmul::{FragmentCaps, Params, compute, cublaslt, cuda, fragment};
 use lapidary::plan::tuned::Tuned;
 use lapidary::plan::{Dispatch, Plan, Slot};
-use lapidary::{Caps, DType, MatrixUnit};
+use lapidary::{Caps, DType, Dialect, MatrixUnit};
 use proptest::prelude::*;
 
 /// What every WebGPU implementation has.
@@ -35,8 +35,18 @@ const LARGE: Caps = Caps {
 };
 
 /// And one with matrix units.
-const UNITS: Caps =
-    Caps { matrix_unit: Some(MatrixUnit { m: 16, n: 16, k: 16, operands: DType::F16, sums: DType::F32, subgroup_size: 32 }), ..LARGE };
+const UNITS: Caps = Caps {
+    matrix_unit: Some(MatrixUnit {
+        m: 16,
+        n: 16,
+        k: 16,
+        operands: DType::F16,
+        sums: DType::F32,
+        subgroup_size: 32,
+        dialect: Dialect::Cooperative,
+    }),
+    ..LARGE
+};
 
 /// What a large GPU has of WebGL2.
 const FRAGMENT: FragmentCaps = FragmentCaps { targets: 8, block_bytes: 1 << 16, alignment_bytes: 256 };

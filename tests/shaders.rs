@@ -5,10 +5,11 @@ use lapidary::kernels::{Kernel, KernelId};
 use lapidary::ops::matmul::{Activation, Batch, Level, Problem, Stored};
 use lapidary::plan::ceiling;
 use lapidary::plan::matmul::compute;
-use lapidary::{Caps, DType, MatrixUnit};
+use lapidary::{Caps, DType, Dialect, MatrixUnit};
 use naga::valid::{Capabilities, ValidationFlags, Validator};
 
-const UNIT: MatrixUnit = MatrixUnit { m: 16, n: 16, k: 16, operands: DType::F16, sums: DType::F32, subgroup_size: 32 };
+const UNIT: MatrixUnit =
+    MatrixUnit { m: 16, n: 16, k: 16, operands: DType::F16, sums: DType::F32, subgroup_size: 32, dialect: Dialect::Cooperative };
 
 /// Plans of all layouts at sizes that use each tile, and parts that accumulate.
 fn variants() -> Vec<Kernel> {
