@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 use lapidary::kernels::KernelId;
-use lapidary::ops::matmul::{Activation, Batch, Level, Problem, Stored};
+use lapidary::ops::matmul::{Activation, Batch, Level, Precision, Problem, Stored};
 use lapidary::plan::matmul::{FragmentCaps, Params, compute, cublaslt, cuda, fragment};
 use lapidary::plan::tuned::Tuned;
 use lapidary::plan::{Dispatch, Plan, Slot};
@@ -64,6 +64,7 @@ fn problem(m: u32, k: u32, n: u32, transpose_a: bool, transpose_b: bool, reads_c
         batch: Batch::ONE,
         dtype: DType::F32,
         result: DType::F32,
+        precision: Precision::F32,
         transpose_a,
         transpose_b,
         alpha: 1.0,

@@ -2,7 +2,7 @@
 #![cfg(not(target_arch = "wasm32"))]
 
 use lapidary::kernels::{Kernel, KernelId};
-use lapidary::ops::matmul::{Activation, Batch, Level, Problem, Stored};
+use lapidary::ops::matmul::{Activation, Batch, Level, Precision, Problem, Stored};
 use lapidary::plan::ceiling;
 use lapidary::plan::matmul::compute;
 use lapidary::{Caps, DType, Dialect, MatrixUnit};
@@ -48,6 +48,7 @@ fn variants() -> Vec<Kernel> {
                 let problem = Problem {
                     dtype: if yes(5) { DType::F16 } else { DType::F32 },
                     result: if yes(5) { DType::F16 } else { DType::F32 },
+                    precision: Precision::F32,
                     m,
                     k,
                     n,
