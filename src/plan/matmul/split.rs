@@ -117,7 +117,7 @@ impl Source {
         ];
         let variant = if self.along { "along" } else { "across" };
         before.push(Dispatch {
-            kernel: Kernel { id: KernelId::MatmulSplit, variant: variant.to_owned(), constants },
+            kernel: Kernel { id: KernelId::MatmulSplit, variant: variant.to_owned(), source: None, constants },
             params: params.into(),
             bindings: vec![Binding { index: 0, ..self.binding }, Binding { index: 2, ..binding }],
             grid: [lines.div_ceil(in_workgroup).min(caps.max_workgroups_per_dimension), 1, count],
