@@ -2,13 +2,11 @@
 //! launch that makes one, and how what comes after reads it.
 
 use super::Params;
+pub(super) use super::cooperative::VECTOR;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::kernels::{Kernel, KernelId};
 use crate::plan::{Binding, Dispatch, Slot};
-
-/// Elements of f16 that kernels for matrix units read at once.
-pub(super) const VECTOR: u32 = 8;
 
 /// Threads of a block of `shaders/matmul/copy.cu`, or invocations of a workgroup of `copy.wgsl`.
 pub(super) const THREADS: u32 = 64;

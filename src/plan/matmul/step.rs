@@ -10,15 +10,12 @@ use crate::plan::{Binding, Dispatch, Plan, Slot};
 pub(super) const SUM_THREADS: u32 = 64;
 
 /// Workgroups that round sums, of which each invocation takes as many as there are: enough for large GPUs.
-#[cfg(not(target_arch = "wasm32"))]
 const ROUND_WORKGROUPS: u32 = 4096;
 
 /// A launch that computes sums, before it is known where they go.
 pub(super) struct Step {
-    /// Launches that make what this one reads, in so many bytes at the start of the scratch.
-    #[cfg(not(target_arch = "wasm32"))]
+    /// What makes its operands, in so many bytes at the start of the scratch. Its sums are whole then.
     pub(super) before: Vec<Dispatch>,
-    #[cfg(not(target_arch = "wasm32"))]
     pub(super) before_bytes: u64,
     pub(super) kernel: Kernel,
     pub(super) params: Params,
@@ -48,16 +45,9 @@ pub(super) struct End {
 impl Step {
     /// Adds the launch, and where sums wait for others, or for being rounded, a second one that adds the parts up.
     pub(super) fn add_to(self, plan: &mut Plan, end: &End) {
-        let Self { mut kernel, params, operands: [a, b], grid: [x, y], mut parts, k_step, .. } = self;
-        #[cfg(not(target_arch = "wasm32"))]
-        let offset_bytes = self.before_bytes;
-        #[cfg(target_arch = "wasm32")]
-        let offset_bytes = 0;
-        #[cfg(not(target_arch = "wasm32"))]
-        {
-            plan.scratch_bytes = plan.scratch_bytes.max(offset_bytes);
-            plan.dispatches.extend(self.before);
-        }
+        let Self { before, before_bytes, mut kernel, params, operands: [a, b], grid: [x, y], mut parts, k_step } = self;
+        plan.dispatches.extend(before);
+        plan.scratch_bytes = plan.scratch_bytes.max(before_bytes);
         let [c, bias] = end.added;
         let out_vec4 = vec4(&[params.out_start, params.ldo, params.n]);
         let narrow = end.dtype != DType::F32;
@@ -90,8 +80,8 @@ impl Step {
         let parts = if parts > 1 { params.k.div_ceil(k_part) } else { 1 };
         let ldo = params.n.next_multiple_of(4);
         let scratch_bytes = scratch_bytes([params.m, params.n], params.batch, parts);
-        let scratch = |index| Binding { slot: Slot::Scratch, index, offset_bytes, size_bytes: scratch_bytes };
-        plan.scratch_bytes = plan.scratch_bytes.max(offset_bytes + scratch_bytes);
+        let scratch = |index| Binding { slot: Slot::Scratch, index, offset_bytes: before_bytes, size_bytes: scratch_bytes };
+        plan.scratch_bytes = plan.scratch_bytes.max(before_bytes + scratch_bytes);
         // Sums of no terms need no launch of their own: there is no part to add up.
         if params.k > 0 {
             let accumulates = u32::from(rounds && !end.is_first);
@@ -111,7 +101,6 @@ impl Step {
         }
         let rows = params.batch.saturating_mul(params.m);
         let (id, workgroups) = match rounds {
-            #[cfg(not(target_arch = "wasm32"))]
             true => (KernelId::MatmulRound, (rows.saturating_mul(params.ldo) / 2).div_ceil(SUM_THREADS).clamp(1, ROUND_WORKGROUPS)),
             _ => (KernelId::MatmulSum, (rows * (ldo / 4)).div_ceil(SUM_THREADS)),
         };

@@ -161,9 +161,7 @@ pub(super) fn tiled(problem: &Problem, params: Params, operands: [Binding; 2], c
     ];
     let kernel = Kernel { id: KernelId::MatmulTiled, variant: format!("{}x{}x{}", tile.m, tile.n, tile.k), source: None, constants };
     Ok(Step {
-        #[cfg(not(target_arch = "wasm32"))]
         before: Vec::new(),
-        #[cfg(not(target_arch = "wasm32"))]
         before_bytes: 0,
         kernel,
         params,

@@ -67,9 +67,7 @@ pub(super) fn step(problem: &Problem, params: Params, [a, b]: [Binding; 2], caps
     ];
     let variant = format!("{} lanes {}", lanes, if along { "along" } else { "across" });
     Some(Step {
-        #[cfg(not(target_arch = "wasm32"))]
         before: Vec::new(),
-        #[cfg(not(target_arch = "wasm32"))]
         before_bytes: 0,
         kernel: Kernel { id: KernelId::MatmulVector, variant, source: None, constants },
         params: Params { m: 1, n: elements, lda, ldb, ldo: elements, a_start, b_start, ..params },
