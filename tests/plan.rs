@@ -22,6 +22,7 @@ const DEFAULTS: Caps = Caps {
     max_workgroup_bytes: 16_384,
     max_texture_size: 4096,
     tuned: Tuned::NONE,
+    f16: false,
     matrix_unit: None,
 };
 
@@ -48,7 +49,10 @@ const UNITS: Caps = Caps {
     ..LARGE
 };
 
-/// The same in Chromium.
+/// One that computes in f16.
+const HALF: Caps = Caps { f16: true, ..LARGE };
+
+/// And matrix units in Chromium.
 const BROWSER: Caps = Caps {
     matrix_unit: Some(MatrixUnit {
         m: 16,
@@ -129,6 +133,7 @@ fn plans_are_as_written_down() {
         ("column", compute(&problem(4096, 300, 1, false, false, true, 0), &LARGE)),
         ("f16", compute(&f16(DType::F32, problem(100, 33, 75, true, true, true, 1)), &LARGE)),
         ("f16-rounded", compute(&f16(DType::F16, problem(100, 33, 75, false, true, true, 1)), &LARGE)),
+        ("f16-computed", compute(&Problem { precision: Precision::F16, ..f16(DType::F32, plain(2048, 2048, 2048)) }, &HALF)),
         ("cooperative", compute(&f16(DType::F32, plain(4096, 4096, 4096)), &UNITS)),
         ("cooperative-rounded", compute(&f16(DType::F16, plain(301, 5000, 99)), &UNITS)),
         ("subgroup", compute(&f16(DType::F32, plain(1000, 1000, 1000)), &BROWSER)),

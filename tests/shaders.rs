@@ -25,6 +25,10 @@ fn variants() -> Vec<Kernel> {
             [[511; 3], [1024; 3], [4096; 3], [128, 8192, 128], [300, 200, 3], [300, 200, 4], [300, 200, 5]],
         ),
         (
+            Caps { binding_alignment_bytes: 256, f16: true, ..Caps::UNLIMITED },
+            [[64; 3], [96; 3], [300, 200, 100], [512; 3], [1024; 3], [2048; 3], [4096; 3]],
+        ),
+        (
             Caps { binding_alignment_bytes: 256, ..small_bindings },
             [[64; 3], [96; 3], [128; 3], [160; 3], [32, 4096, 32], [1, 9000, 7], [7, 9000, 1]],
         ),
@@ -43,6 +47,10 @@ fn variants() -> Vec<Kernel> {
                 if caps.matrix_unit.is_some() && yes(3) != yes(4) {
                     continue;
                 }
+                // Computing in f16 changes what is loaded and multiplied, and not what is stored.
+                if caps.f16 && (!yes(5) || yes(2) || yes(3) != yes(4) || batch != Batch::ONE) {
+                    continue;
+                }
                 let split = caps.matrix_unit.is_some() && !yes(5);
                 if split && (![511, 4096].contains(&m) || batch != Batch::ONE) {
                     continue;
@@ -52,7 +60,11 @@ fn variants() -> Vec<Kernel> {
                 let problem = Problem {
                     dtype: if yes(5) { DType::F16 } else { DType::F32 },
                     result: if yes(5) { DType::F16 } else { DType::F32 },
-                    precision: if split { Precision::F16x3 } else { Precision::F32 },
+                    precision: match caps.f16 {
+                        true => Precision::F16,
+                        false if split => Precision::F16x3,
+                        false => Precision::F32,
+                    },
                     m,
                     k,
                     n,
@@ -94,6 +106,9 @@ fn every_variant_validates() {
         if kernel.id == KernelId::MatmulCooperative {
             flags.remove(ValidationFlags::CONTROL_FLOW_UNIFORMITY);
             capabilities |= Capabilities::SUBGROUP | Capabilities::SHADER_FLOAT16 | Capabilities::COOPERATIVE_MATRIX;
+        }
+        if kernel.constant("HALF") == 1 {
+            capabilities |= Capabilities::SHADER_FLOAT16;
         }
         let mut validator = Validator::new(flags, capabilities);
         validator.validate(&module).unwrap_or_else(|error| panic!("{kernel} {:?}: {error:?}", kernel.constants));

@@ -155,6 +155,7 @@ impl Kernel {
             }
             #[cfg(not(target_arch = "wasm32"))]
             KernelId::MatmulCooperative => "enable f16;\nenable wgpu_cooperative_matrix;\n",
+            _ if self.constant("HALF") != 0 => "enable f16;\n",
             _ => "",
         };
         let mut first = extensions.to_owned();

@@ -277,6 +277,7 @@ fn describe(
         max_texture_size: u32::MAX,
         #[cfg(not(target_arch = "wasm32"))]
         tuned: crate::plan::tuned::Tuned::NONE,
+        f16: features.contains(wgpu::Features::SHADER_F16),
         matrix_unit: None,
     };
     #[cfg(not(target_arch = "wasm32"))]

@@ -128,7 +128,7 @@ const PRODUCT = [
 /** In the order of the numbers by which Rust knows them. */
 const ACTIVATIONS = ["none", "relu", "gelu", "sigmoid", "tanh", "silu"];
 const DTYPES = ["f32", "f16"];
-const PRECISIONS = ["f32", "f16x3"];
+const PRECISIONS = ["f32", "f16x3", "f16"];
 
 /** The place of a named option's value among those that it may have. */
 const place = (options, name, names) => names.indexOf(one_of(options, name, names, names.join(", ")));
