@@ -216,7 +216,7 @@ impl Engine {
         let inputs: Vec<_> = inputs.iter().map(|input| input.as_ref().map_or_else(Vec::new, |values| values.bytes().to_vec())).collect();
         let map = Map::new(kernel, words, inputs.iter().map(|input| &input[..]).collect())?;
         let mut result = vec![0; map.elements() * out.dtype().bytes() as usize];
-        map.compute(0, &mut result);
+        map.compute(0, &mut result, false);
         out.bytes().copy_from(&result);
         Ok(())
     }
