@@ -2,7 +2,7 @@
 // what they do is in Rust, which gets arguments that options.js has checked.
 
 import start, * as core from "./lapidary_core.js";
-import { fault, floats, product, shape as sides, to_benchmark, to_multiply, to_open, whole } from "./options.js";
+import { array, can_give, fault, product, shape as sides, to_benchmark, to_multiply, to_open, whole } from "./options.js";
 import { read_module, workers } from "./source.js";
 
 let started;
@@ -78,11 +78,12 @@ export class Tensor {
   /** Those that were made in this task. */
   static #young = [];
 
-  constructor(key, tensor, shape, backend) {
+  constructor(key, tensor, shape, dtype, backend) {
     only_ours(key, "Tensor");
     this.#tensor = tensor;
     this.#shape = Object.freeze(shape);
     this.shape = shape;
+    this.dtype = dtype;
     this.backend = backend;
     // To be told of what is forgotten costs as much as a product in a queue, of which most are freed in the same task.
     const count = Tensor.#young.push(this);
@@ -120,11 +121,15 @@ export class Tensor {
 
   reshape(to) {
     const shape = sides(to);
-    return new Tensor(ours, core.reshape(this.#tensor, shape), shape, this.backend);
+    return new Tensor(ours, core.reshape(this.#tensor, shape), shape, this.dtype, this.backend);
   }
 
   toArray() {
-    return guarded(() => core.tensor_to_array(this.#tensor));
+    const call = () => {
+      can_give(this.dtype);
+      return core.tensor_to_array(this.#tensor);
+    };
+    return guarded(call);
   }
 
   dispose() {
@@ -132,6 +137,9 @@ export class Tensor {
     core.free_tensor(this.#tensor);
   }
 }
+
+/** An array in f32, which holds every f16. */
+const wide = (name, value) => (array(name, value).BYTES_PER_ELEMENT < 4 ? new Float32Array(value) : value);
 
 export class Reference {
   #reference;
@@ -143,7 +151,7 @@ export class Reference {
   }
 
   check(result) {
-    return core.check(this.#reference, floats("result", result));
+    return core.check(this.#reference, wide("result", result));
   }
 
   free() {
@@ -152,7 +160,7 @@ export class Reference {
 }
 
 /** An operand as Rust takes it: an array, or the number of a tensor. */
-const operand = (name, value) => Tensor.number_of(ours, value) ?? floats(name, value);
+const operand = (name, value) => Tensor.number_of(ours, value) ?? array(name, value);
 
 const shape_of = (value) => Tensor.shape_of(ours, value);
 
@@ -178,16 +186,17 @@ export class Gpu {
   }
 
   async matmul(a, b, options) {
-    let begun, shape;
+    let begun, shape, dtype;
     try {
       const [x, y] = [operand("a", a), operand("b", b)];
       const told = to_multiply(options, shape_of(a), shape_of(b), operand);
       const { numbers, c, bias, report, keep } = told;
-      ({ shape } = told);
+      ({ shape, dtype } = told);
+      if (!keep) can_give(dtype);
       if (keep && !report && is_tensor(x) && is_tensor(y) && is_tensor(c) && is_tensor(bias)) {
         const tensor = core.queue(this.#gpu, x, y, numbers, c, bias);
         // Its result is where its operands are.
-        if (tensor !== 0) return new Tensor(ours, tensor, shape, a.backend);
+        if (tensor !== 0) return new Tensor(ours, tensor, shape, dtype, a.backend);
       }
       begun = core.matmul(this.#gpu, x, y, numbers, c, bias, report, keep);
     } catch (error) {
@@ -195,7 +204,7 @@ export class Gpu {
     }
     const discard = ({ data }) => data.tensor && core.free_tensor(data.tensor);
     const result = await guarded(() => begun, options?.signal, discard);
-    if (result.data.tensor) result.data = new Tensor(ours, result.data.tensor, shape, result.data.backend);
+    if (result.data.tensor) result.data = new Tensor(ours, result.data.tensor, shape, dtype, result.data.backend);
     return result.backend ? result : result.data;
   }
 
@@ -203,10 +212,10 @@ export class Gpu {
     let shape;
     const call = () => {
       shape = sides(to);
-      return core.tensor(this.#gpu, floats("data", data), shape);
+      return core.tensor(this.#gpu, array("data", data), shape);
     };
-    const { tensor, backend } = await guarded(call);
-    return new Tensor(ours, tensor, shape, backend);
+    const { tensor, dtype, backend } = await guarded(call);
+    return new Tensor(ours, tensor, shape, dtype, backend);
   }
 
   benchmark(a, b, options) {
@@ -308,8 +317,8 @@ export const memory = async () => on_shared((gpu) => gpu.memory());
 export async function reference(a, b, options) {
   await load();
   const call = () => {
-    const values = [floats("a", a), floats("b", b)];
-    const { numbers, c, bias, signal } = product(options, undefined, undefined, floats);
+    const values = [wide("a", a), wide("b", b)];
+    const { numbers, c, bias, signal } = product(options, undefined, undefined, wide);
     return core.reference(...values, numbers, c, bias, signal);
   };
   return new Reference(ours, await guarded(call, options?.signal, core.free_reference));

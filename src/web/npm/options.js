@@ -31,16 +31,19 @@ function get(object, name) {
   }
 }
 
-/** A `Float32Array`, of whatever realm, that is not detached and not longer than Rust can count. */
-export function floats(argument, value) {
-  if (!ArrayBuffer.isView(value) || get(value, Symbol.toStringTag) !== "Float32Array") {
-    throw invalid_type(argument, "a Float32Array", describe(value));
+/**
+ * A `Float32Array` or a `Float16Array`, which older engines do not have; of whatever realm, not detached, and not longer than Rust can count.
+ */
+export function array(argument, value) {
+  const expected = "a Float32Array or a Float16Array";
+  if (!ArrayBuffer.isView(value) || !["Float32Array", "Float16Array"].includes(get(value, Symbol.toStringTag))) {
+    throw invalid_type(argument, expected, describe(value));
   }
   try {
     // A detached array says that it is empty, but nothing can be made on its buffer any more.
     if (value.length === 0) new Float32Array(value.buffer, 0, 0);
   } catch {
-    throw invalid_type(argument, "a Float32Array", "detached: it was transferred elsewhere");
+    throw invalid_type(argument, expected, "detached: it was transferred elsewhere");
   }
   const max = 2 ** 32 - 1;
   if (value.length > max) {
@@ -123,11 +126,26 @@ function dimension(name, given, told, also = told) {
 const stride = (name, value) => (value === undefined ? NaN : whole(name, value));
 
 const STRIDES = ["lda", "ldb", "ldc", "stride_a", "stride_b", "stride_c"];
-const PRODUCT = ["m", "k", "n", "batch", "transpose_a", "transpose_b", "alpha", "beta", "c", "bias", "activation", ...STRIDES, "signal"];
+const PRODUCT = [
+  ...["m", "k", "n", "batch", "transpose_a", "transpose_b", "alpha", "beta", "c", "bias", "activation", "result", "precision"],
+  ...STRIDES,
+  "signal",
+];
 /** In the order of the numbers by which Rust knows them. */
 const ACTIVATIONS = ["none", "relu", "gelu", "sigmoid", "tanh", "silu"];
-const SOME_ACTIVATION = ACTIVATIONS.join(", ");
-const is_activation = (value) => ACTIVATIONS.includes(value);
+const DTYPES = ["f32", "f16"];
+const PRECISIONS = ["f32", "f16x3"];
+
+/** The place of a named option's value among those that it may have, of which the first is meant if it is left out. */
+const place = (name, value, names) => (value === undefined ? 0 : names.indexOf(one_of(name, value, names, names.join(", "))));
+
+/** Values of f16 are given in a `Float16Array`. */
+export function can_give(dtype) {
+  if (dtype === "f16" && !globalThis.Float16Array) {
+    throw fault("unavailable", "this engine has no Float16Array to give values of f16 in; keep them on the device, have results in f32, or use " +
+      "Chrome or Edge 135, Safari 18.2, Firefox 129 or Node 24");
+  }
+}
 
 /** A side of a tensor's matrices as they are stored, 0 for rows and 1 for columns; a vector is a row as A and a column as B. */
 function side(shape, which, is_row) {
@@ -164,7 +182,9 @@ export function product(options, shape_a, shape_b, operand, names = PRODUCT) {
   const beta = number("beta", told.beta, 0);
   const c = told.c === undefined ? undefined : operand("c", told.c);
   const bias = told.bias === undefined ? undefined : operand("bias", told.bias);
-  const activation = ACTIVATIONS.indexOf(option("activation", told.activation, "none", is_activation, SOME_ACTIVATION));
+  const activation = place("activation", told.activation, ACTIVATIONS);
+  const result = place("result", told.result, DTYPES);
+  const precision = place("precision", told.precision, PRECISIONS);
   let of_arrays = NO_BATCH;
   if (told.batch !== undefined) of_arrays = (Array.isArray(told.batch) ? told.batch : [told.batch]).map((size) => whole("batch", size));
   const batch_a = shape_a === undefined ? of_arrays : batch_of(shape_a);
@@ -178,17 +198,17 @@ export function product(options, shape_a, shape_b, operand, names = PRODUCT) {
   const stride_a = stride("stride_a", told.stride_a);
   const stride_b = stride("stride_b", told.stride_b);
   const stride_c = stride("stride_c", told.stride_c);
-  const numbers = [m, k, n, +transpose_a, +transpose_b, alpha, beta, lda, ldb, ldc, stride_a, stride_b, stride_c, activation, batch_a.length];
+  const numbers = [m, k, n, +transpose_a, +transpose_b, alpha, beta, lda, ldb, ldc, stride_a, stride_b, stride_c, activation, result, precision, batch_a.length];
   if (batch.length > 0) numbers.push(...batch_a, ...batch_b);
-  return { numbers, c, bias, signal: stop, shape };
+  return { numbers, c, bias, signal: stop, shape, dtype: DTYPES[result] };
 }
 
 const MULTIPLY = [...PRODUCT, "report", "keep"];
 
 /** A product, and how its result is wanted. */
 export function to_multiply(options, shape_a, shape_b, operand) {
-  const { numbers, c, bias, shape } = product(options, shape_a, shape_b, operand, MULTIPLY);
-  return { numbers, c, bias, shape, report: flag("report", options?.report), keep: flag("keep", options?.keep) };
+  const { numbers, c, bias, shape, dtype } = product(options, shape_a, shape_b, operand, MULTIPLY);
+  return { numbers, c, bias, shape, dtype, report: flag("report", options?.report), keep: flag("keep", options?.keep) };
 }
 
 const BENCHMARK = [...PRODUCT, "samples", "min_ms"];
