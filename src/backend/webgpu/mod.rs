@@ -12,6 +12,8 @@ mod launch;
 #[cfg(target_arch = "wasm32")]
 mod matrix;
 mod pipeline;
+#[cfg(target_arch = "wasm32")]
+mod ring;
 mod submit;
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -41,6 +43,8 @@ pub(crate) struct WebGpu {
     pool: super::pool::Pool<Arc<buffer::Raw>>,
     health: Arc<Health>,
     batches: Arc<batch::Batches>,
+    #[cfg(target_arch = "wasm32")]
+    ring: ring::Ring,
     /// Threads in which the device calls back.
     #[cfg(not(target_arch = "wasm32"))]
     attendants: Mutex<Vec<std::thread::JoinHandle<()>>>,
@@ -153,11 +157,16 @@ impl Backend for WebGpu {
     }
 
     fn memory(&self) -> MemoryStats {
-        self.pool.stats()
+        let stats = self.pool.stats();
+        #[cfg(target_arch = "wasm32")]
+        let stats = MemoryStats { pooled_bytes: stats.pooled_bytes + self.ring.bytes(), ..stats };
+        stats
     }
 
     fn trim(&self) {
         self.pool.trim();
+        #[cfg(target_arch = "wasm32")]
+        self.ring.trim();
     }
 }
 
