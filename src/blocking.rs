@@ -4,6 +4,7 @@ use std::sync::OnceLock;
 
 use crate::call::Operand;
 use crate::error::Result;
+use crate::expr::Expr;
 use crate::gpu::{Gpu, Report};
 use crate::host::HostSlice;
 use crate::ops::matmul::Matmul;
@@ -55,6 +56,14 @@ impl Gpu {
     /// As there.
     pub fn matmul_report_blocking<'a, 'b>(&self, a: impl Into<Operand<'a>>, b: impl Into<Operand<'b>>, op: &Matmul<'_>) -> Result<Report> {
         pollster::block_on(self.matmul_report(a, b, op))
+    }
+
+    /// [`evaluate`](Self::evaluate), blocking.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn evaluate_blocking(&self, expr: &Expr) -> Result<Tensor> {
+        pollster::block_on(self.evaluate(expr))
     }
 
     /// [`tensor`](Self::tensor), blocking.

@@ -107,7 +107,7 @@ impl<'a> Call<'a> {
     /// The same product for some rows and columns of the result; None if an operand is not on the host, or there are many products.
     #[cfg(not(target_arch = "wasm32"))]
     pub(crate) fn part(&self, rows: Range<u32>, columns: Range<u32>) -> Option<Self> {
-        let Op::Matmul(problem) = &self.op;
+        let Op::Matmul(problem) = &self.op else { return None };
         if problem.batch.count() != 1 {
             return None;
         }

@@ -39,6 +39,7 @@ mod dtype;
 #[cfg(not(target_arch = "wasm32"))]
 mod environment;
 mod error;
+mod expr;
 mod gpu;
 mod host;
 mod info;
@@ -73,6 +74,7 @@ pub use ceilings::Ceilings;
 pub use devices::{AdapterInfo, Devices, devices, devices_of};
 pub use dtype::DType;
 pub use error::{Error, Result};
+pub use expr::Expr;
 pub use gpu::{Gpu, Report};
 #[cfg(not(target_arch = "wasm32"))]
 pub use host::Element;

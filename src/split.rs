@@ -48,7 +48,7 @@ impl Block {
 /// The product in parts, after `error` said that the whole does not fit; that error if parts do not either, or cannot be made.
 pub(crate) async fn in_parts(gpu: &Gpu, call: &Call<'_>, opened: &Arc<Opened>, want: Want, error: Box<Error>) -> Result<Report<Output>> {
     let clock = Stopwatch::start();
-    let Op::Matmul(problem) = &call.op;
+    let Op::Matmul(problem) = &call.op else { return Err(error) };
     let (m, n) = (u64::from(problem.m), u64::from(problem.n));
     let whole = Block { rows: 0..m as u32, columns: 0..n as u32 };
     let (Some(halves), true) = (whole.halves(), !want.keep && call.part(0..1, 0..1).is_some()) else { return Err(error) };

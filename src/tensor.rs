@@ -98,6 +98,11 @@ impl Tensor {
         Ok(Self { shape: shape.into(), values: Arc::clone(&self.values) })
     }
 
+    /// Whether both are of the same memory, in whatever shape.
+    pub(crate) fn shares_memory_with(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.values, &other.values)
+    }
+
     /// What its elements are.
     pub fn dtype(&self) -> DType {
         self.values.dtype

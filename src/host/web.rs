@@ -167,6 +167,11 @@ impl HostVec {
         self.array.unchecked_ref::<Uint8Array>().byte_length()
     }
 
+    /// What the elements are.
+    pub(crate) fn dtype(&self) -> DType {
+        self.dtype
+    }
+
     /// The array, which is one of f32.
     pub(crate) fn f32(&self) -> &Float32Array {
         self.array.unchecked_ref()

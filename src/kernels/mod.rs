@@ -1,12 +1,15 @@
 //! The table of kernels: an id, the constants of a variant, and the source in `shaders/<op>/` that they come from.
 
+pub mod generated;
 #[cfg(all(feature = "cuda", not(target_arch = "wasm32")))]
 mod ptx;
 pub mod template;
 
 use std::fmt;
+use std::sync::Arc;
 
 use crate::error::Result;
+pub use generated::Source;
 use template::Constant;
 
 /// A kernel's source.
@@ -40,6 +43,10 @@ pub enum KernelId {
     /// NVIDIA's cuBLASLt.
     #[cfg(not(target_arch = "wasm32"))]
     MatmulCublasLt,
+    /// `shaders/map/map.wgsl`: an elementwise program.
+    Map,
+    /// `backend/cpu/map.rs`: the same on the CPU.
+    MapCpu,
     /// `shaders/ceiling/copy.wgsl`, and `copy.cu` for CUDA: how fast memory is.
     #[cfg(not(target_arch = "wasm32"))]
     CeilingCopy,
@@ -67,6 +74,8 @@ impl KernelId {
             Self::MatmulCpu => "matmul/cpu",
             #[cfg(not(target_arch = "wasm32"))]
             Self::MatmulCublasLt => "matmul/cublaslt",
+            Self::Map => "map",
+            Self::MapCpu => "map/cpu",
             #[cfg(not(target_arch = "wasm32"))]
             Self::CeilingCopy => "ceiling/copy",
             #[cfg(not(target_arch = "wasm32"))]
@@ -95,7 +104,8 @@ impl KernelId {
             Self::MatmulPacked => &[include_str!(concat!(env!("OUT_DIR"), "/matmul-packed.frag"))],
             Self::MatmulStrips => &[include_str!(concat!(env!("OUT_DIR"), "/matmul-strips.frag"))],
             Self::MatmulUnfold => &[include_str!(concat!(env!("OUT_DIR"), "/matmul-unfold.frag"))],
-            Self::MatmulCpu => &[],
+            Self::Map => &[include_str!(concat!(env!("OUT_DIR"), "/map-map.wgsl"))],
+            Self::MatmulCpu | Self::MapCpu => &[],
             #[cfg(not(target_arch = "wasm32"))]
             Self::MatmulCopy | Self::MatmulCublasLt => &[],
             #[cfg(not(target_arch = "wasm32"))]
@@ -115,6 +125,8 @@ pub struct Kernel {
     pub variant: String,
     /// The variant's constants.
     pub constants: Vec<Constant>,
+    /// What of its source is generated, if anything is.
+    pub source: Option<Arc<Source>>,
 }
 
 impl Kernel {
@@ -149,7 +161,11 @@ impl Kernel {
             KernelId::MatmulCooperative => "enable f16;\nenable wgpu_cooperative_matrix;\n",
             _ => "",
         };
-        self.source(extensions, ["const ", " = ", "u;\n"])
+        let mut first = extensions.to_owned();
+        if let Some(generated) = &self.source {
+            first += &generated.wgsl(&self.constants)?;
+        }
+        self.source(&first, ["const ", " = ", "u;\n"])
     }
 
     /// The variant's PTX.

@@ -17,7 +17,12 @@ pub type Constant = (&'static str, u32);
 
 /// The template's text with its loops and choices carried out, behind what `out` holds already.
 pub fn expand(template: &str, constants: &[Constant], out: String) -> Result<String> {
-    let mut expansion = Expansion { lines: template.split('\n').collect(), constants, variables: Vec::new(), out };
+    expand_with(template, constants, &[], out)
+}
+
+/// The same with variables that are known from the start, as if it stood in loops.
+pub fn expand_with(template: &str, constants: &[Constant], variables: &[Constant], out: String) -> Result<String> {
+    let mut expansion = Expansion { lines: template.split('\n').collect(), constants, variables: variables.to_vec(), out };
     let end = expansion.block(0, true)?;
     if end == expansion.lines.len() { Ok(expansion.out) } else { Err(fault(end, "an end without a beginning")) }
 }

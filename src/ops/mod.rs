@@ -3,6 +3,8 @@
 //! A new operation is a file here and a variant of [`Op`], its plan in `plan/`, its kernels in `shaders/<op>/` with their ids in `kernels`,
 //! its twin in `backend/cpu`, and its cases in `tests/`.
 
+pub mod elementwise;
+pub mod map;
 pub mod matmul;
 
 use crate::dtype::Extent;
@@ -12,6 +14,8 @@ use crate::dtype::Extent;
 pub enum Op {
     /// A product.
     Matmul(matmul::Problem),
+    /// An elementwise operation.
+    Map(map::Problem),
 }
 
 impl Op {
@@ -19,6 +23,7 @@ impl Op {
     pub fn elements(&self) -> u64 {
         match self {
             Self::Matmul(problem) => problem.elements(),
+            Self::Map(problem) => problem.elements(),
         }
     }
 
@@ -26,6 +31,7 @@ impl Op {
     pub(crate) fn extent(&self) -> Extent {
         let dtype = match self {
             Self::Matmul(problem) => problem.result,
+            Self::Map(problem) => problem.dtype,
         };
         Extent { elements: self.elements(), dtype }
     }
@@ -34,6 +40,7 @@ impl Op {
     pub fn reads_operands(&self) -> bool {
         match self {
             Self::Matmul(problem) => problem.reads_operands(),
+            Self::Map(problem) => problem.elements() > 0,
         }
     }
 
@@ -42,6 +49,7 @@ impl Op {
     pub(crate) fn label(&self) -> (&'static str, String) {
         match self {
             Self::Matmul(matmul::Problem { m, k, n, .. }) => ("matmul", format!("{m}x{k}x{n}")),
+            Self::Map(problem) => ("map", crate::tensor::joined(&problem.shape.iter().map(|&size| size.into()).collect::<Vec<_>>(), "x")),
         }
     }
 
@@ -55,6 +63,7 @@ impl Op {
                 let added = if problem.c.is_some() { problem.elements() } else { 0 };
                 operands * problem.dtype.bytes() + (added + problem.elements()) * problem.result.bytes()
             }
+            Self::Map(problem) => problem.least_bytes(),
         }
     }
 
@@ -62,6 +71,7 @@ impl Op {
     pub fn multiplications(&self) -> u64 {
         match self {
             Self::Matmul(problem) => problem.multiplications(),
+            Self::Map(problem) => problem.elements(),
         }
     }
 }

@@ -43,7 +43,7 @@ fn binding(slot: Slot, index: u32, size_bytes: u64) -> Binding {
 pub fn copy(bytes: u64, caps: &Caps) -> Plan {
     let (count, threads) = ((bytes / 16) as u32, threads(caps));
     let workgroups = count.div_ceil(threads).min(WORKGROUPS).min(caps.max_workgroups_per_dimension);
-    let kernel = Kernel { id: KernelId::CeilingCopy, variant: String::new(), constants: vec![("THREADS", threads)] };
+    let kernel = Kernel { id: KernelId::CeilingCopy, variant: String::new(), source: None, constants: vec![("THREADS", threads)] };
     Plan::of(Dispatch {
         kernel,
         params: super::Params::Ceiling(Params { count, ..Params::default() }),
@@ -58,7 +58,7 @@ pub fn fma(workgroups: u32, steps: u32, caps: &Caps) -> (Plan, u64) {
     let constants = vec![("THREADS", threads), ("CHAINS", CHAINS), ("UNROLL", UNROLL)];
     let invocations = u64::from(workgroups) * u64::from(threads);
     let plan = Plan::of(Dispatch {
-        kernel: Kernel { id: KernelId::CeilingFma, variant: String::new(), constants },
+        kernel: Kernel { id: KernelId::CeilingFma, variant: String::new(), source: None, constants },
         // Chains that neither grow nor vanish.
         params: super::Params::Ceiling(Params { count: 0, steps, x: 0.999, y: 0.001 }),
         bindings: vec![binding(Slot::Out, 1, invocations * 16)],

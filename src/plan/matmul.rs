@@ -119,7 +119,7 @@ pub fn compute(problem: &Problem, caps: &Caps) -> Result<Plan> {
 pub fn cpu(problem: &Problem, variant: &str, threads: u32) -> Plan {
     let problem = &batch::merged(problem);
     let variant = if threads > 1 { format!("{variant}, {threads} threads") } else { variant.to_owned() };
-    let kernel = Kernel { id: KernelId::MatmulCpu, variant, constants: constants_of_layout(problem) };
+    let kernel = Kernel { id: KernelId::MatmulCpu, variant, source: None, constants: constants_of_layout(problem) };
     Plan::of(Dispatch { kernel, params: whole(problem).into(), bindings: Vec::new(), grid: [threads, 1, 1] })
 }
 

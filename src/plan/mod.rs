@@ -5,9 +5,11 @@
 
 #[cfg(not(target_arch = "wasm32"))]
 pub mod ceiling;
+pub mod map;
 pub mod matmul;
 #[cfg(not(target_arch = "wasm32"))]
 pub mod tuned;
+mod words;
 
 use std::fmt;
 
@@ -15,11 +17,13 @@ use crate::error::Result;
 use crate::info::Caps;
 use crate::kernels::{Kernel, KernelId};
 use crate::ops::Op;
+pub use words::Words;
 
 /// A plan for compute shaders.
 pub fn compute(op: &Op, caps: &Caps) -> Result<Plan> {
     match op {
         Op::Matmul(problem) => matmul::compute(problem, caps),
+        Op::Map(problem) => map::compute(problem, caps),
     }
 }
 
@@ -70,6 +74,8 @@ impl fmt::Debug for Slot {
 pub enum Params {
     /// Of the kernels in `shaders/matmul`.
     Matmul(matmul::Params),
+    /// Of kernels that are generated.
+    Words(Words),
     /// Of the kernels in `shaders/ceiling`.
     #[cfg(not(target_arch = "wasm32"))]
     Ceiling(ceiling::Params),
@@ -86,8 +92,7 @@ impl Params {
     pub fn matmul(&self) -> Result<&matmul::Params> {
         match self {
             Self::Matmul(params) => Ok(params),
-            #[cfg(not(target_arch = "wasm32"))]
-            Self::Ceiling(_) => Err(crate::error::Error::internal("a plan for a product, of another operation's parameters")),
+            _ => Err(crate::error::Error::internal("a plan for a product, of another operation's parameters")),
         }
     }
 
@@ -95,6 +100,7 @@ impl Params {
     pub fn bytes(&self) -> &[u8] {
         match self {
             Self::Matmul(params) => bytemuck::bytes_of(params),
+            Self::Words(words) => words.bytes(),
             #[cfg(not(target_arch = "wasm32"))]
             Self::Ceiling(params) => bytemuck::bytes_of(params),
         }
@@ -107,10 +113,17 @@ impl From<matmul::Params> for Params {
     }
 }
 
+impl From<Words> for Params {
+    fn from(words: Words) -> Self {
+        Self::Words(words)
+    }
+}
+
 impl fmt::Display for Params {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Matmul(params) => params.fmt(f),
+            Self::Words(words) => words.fmt(f),
             #[cfg(not(target_arch = "wasm32"))]
             Self::Ceiling(params) => params.fmt(f),
         }
@@ -145,7 +158,7 @@ pub struct Dispatch {
 }
 
 /// What a backend has to do, in order.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Plan {
     /// The launches.
     pub dispatches: Vec<Dispatch>,

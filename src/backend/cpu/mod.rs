@@ -4,6 +4,7 @@
 mod ceiling;
 #[cfg(not(target_arch = "wasm32"))]
 mod compute;
+mod map;
 #[cfg(not(target_arch = "wasm32"))]
 mod native;
 #[cfg(not(target_arch = "wasm32"))]
@@ -29,7 +30,7 @@ use crate::host::{HostSlice, HostVec};
 use crate::info::{BackendId, Caps, DeviceInfo, DeviceKind, OtherBackend};
 use crate::ops::Op;
 use crate::options::Options;
-use crate::plan::{self, Plan, Slot};
+use crate::plan::{self, Params, Plan, Slot};
 
 /// The most that is kept of what tensors held. New memory is slow to write at first, the system clearing it page by page.
 const POOL_BYTES: u64 = 64 << 20;
@@ -102,8 +103,33 @@ pub(crate) fn list(id: BackendId) -> Result<Vec<AdapterInfo>, OtherBackend> {
 impl Cpu {
     /// Memory of exactly so much, whatever the values are.
     fn take(&self, extent: Extent) -> Result<Pooled<HostVec>> {
-        // The number as its kind, since almost as many would not do. Types differ in size, and so in the bytes that go with it.
-        self.pool.take(extent.elements as u32, extent.bytes(), || self.engine.kept(extent))
+        // The number and the type as its kind, since almost as many would not do, nor would others.
+        let kind = extent.elements as u32 ^ (extent.dtype as u32) << 29;
+        self.pool.take(kind, extent.bytes(), || self.engine.kept(extent))
+    }
+
+    /// Computes into an array for the host, or into what stays here.
+    fn run(&self, out: &Buffer, how: How, stopwatch: Stopwatch, mut compute: impl FnMut(&mut HostVec) -> Result<()>) -> Result<Running> {
+        let mut compute = |out: &mut HostVec| (0..how.repeats).try_for_each(|_| compute(out));
+        let data = if !how.download.is_empty() {
+            let mut given = engine::array(how.download)?;
+            compute(&mut given)?;
+            Some(given)
+        } else {
+            let mut kept = self.take(out.extent)?;
+            compute(&mut kept)?;
+            // A second run of a benchmark gives the same values again.
+            let _ = out.values.set(kept);
+            None
+        };
+        let kernel_ms = stopwatch.ms();
+        Ok(Running::Done(Finished {
+            data,
+            kernel_ms,
+            device_clock: false,
+            #[cfg(not(target_arch = "wasm32"))]
+            download_ms: None,
+        }))
     }
 
     /// What the path is called now: threads may have failed since it was opened.
@@ -137,9 +163,13 @@ impl Backend for Cpu {
     type Running = Running;
 
     fn plan(&self, op: &Op) -> Result<Plan> {
-        let Op::Matmul(problem) = op;
-        problem.check_plain()?;
-        Ok(plan::matmul::cpu(problem, self.engine.variant(), self.engine.threads(problem)))
+        match op {
+            Op::Matmul(problem) => {
+                problem.check_plain()?;
+                Ok(plan::matmul::cpu(problem, self.engine.variant(), self.engine.threads(problem)))
+            }
+            Op::Map(problem) => plan::map::cpu(problem, self.engine.variant()),
+        }
     }
 
     fn upload(&self, values: &HostSlice<'_>) -> Result<Buffer> {
@@ -158,6 +188,10 @@ impl Backend for Cpu {
         let stopwatch = Stopwatch::start();
         let input = |slot: Slot| host(operands.get(slot.index() - Slot::A.index()).and_then(Option::as_ref));
         let [dispatch] = &plan.dispatches[..] else { return Err(Error::internal("a plan for the CPU in parts")) };
+        if let Params::Words(words) = &dispatch.params {
+            let inputs: Vec<_> = operands.iter().map(|operand| host(operand.as_ref())).collect::<Result<_>>()?;
+            return self.run(out, how, stopwatch, |out| self.engine.map(&dispatch.kernel, words.get(), &inputs, out));
+        }
         let params = dispatch.params.matmul()?;
         let inputs = [input(Slot::A)?, input(Slot::B)?, input(Slot::C)?, input(Slot::BIAS)?];
         #[cfg(target_arch = "wasm32")]
@@ -177,26 +211,7 @@ impl Backend for Cpu {
             let after = engine::After::new(params, inputs[3].as_ref());
             return Ok(Running::Underway(self.engine.share(&job, dispatch.grid[0], how.repeats, (target, held), after, stopwatch)));
         }
-        let compute = |out: &mut HostVec| (0..how.repeats).try_for_each(|_| self.engine.matmul(params, &dispatch.kernel, &inputs, out));
-        let data = if !how.download.is_empty() {
-            let mut given = engine::array(how.download)?;
-            compute(&mut given)?;
-            Some(given)
-        } else {
-            let mut kept = self.take(out.extent)?;
-            compute(&mut kept)?;
-            // A second run of a benchmark gives the same values again.
-            let _ = out.values.set(kept);
-            None
-        };
-        let kernel_ms = stopwatch.ms();
-        Ok(Running::Done(Finished {
-            data,
-            kernel_ms,
-            device_clock: false,
-            #[cfg(not(target_arch = "wasm32"))]
-            download_ms: None,
-        }))
+        self.run(out, how, stopwatch, |out| self.engine.matmul(params, &dispatch.kernel, &inputs, out))
     }
 
     async fn finish(&self, running: Running) -> Result<Finished> {
@@ -208,6 +223,9 @@ impl Backend for Cpu {
     }
 
     async fn download(&self, buffer: &Buffer, extent: Extent) -> Result<HostVec> {
+        if extent.is_empty() {
+            return Ok(HostVec::empty(extent.dtype));
+        }
         let mut copy = engine::array(extent)?;
         engine::copy(&engine::borrow(buffer.values()?), &mut copy);
         Ok(copy)

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use super::map::Map;
 use super::scalar::{self, Matrix};
 use crate::dtype::Extent;
 use crate::error::Result;
@@ -10,6 +11,10 @@ use crate::kernels::Kernel;
 use crate::ops::matmul::Problem;
 use crate::options::Options;
 use crate::plan::matmul::Params;
+
+/// Elements of a share of an elementwise operation: some microseconds of work.
+#[cfg(feature = "simd")]
+const SHARE_ELEMENTS: usize = 1 << 14;
 
 /// What would turn a missing path on.
 pub(super) const REMEDY: &str = "";
@@ -71,6 +76,26 @@ impl Engine {
             self.products(params, kernel, operands, wide);
         }
         out.fill_from(&borrow(&wide));
+        Ok(())
+    }
+
+    /// An elementwise operation.
+    pub(super) fn map(&self, kernel: &Kernel, words: &[u32], inputs: &[Option<HostSlice<'_>>], out: &mut HostVec) -> Result<()> {
+        let inputs = inputs.iter().map(|input| input.as_ref().map_or(&[][..], HostSlice::bytes)).collect();
+        let map = Map::new(kernel, words, inputs)?;
+        let bytes = out.dtype().bytes() as usize;
+        #[cfg(feature = "simd")]
+        {
+            use rayon::prelude::*;
+            let (_, threads) = self.resources();
+            if threads > 1 && map.elements() > 2 * SHARE_ELEMENTS {
+                out.bytes_mut().par_chunks_mut(SHARE_ELEMENTS * bytes).enumerate().for_each(|(share, out)| {
+                    map.compute(share * SHARE_ELEMENTS, out);
+                });
+                return Ok(());
+            }
+        }
+        map.compute(0, &mut out.bytes_mut()[..map.elements() * bytes]);
         Ok(())
     }
 

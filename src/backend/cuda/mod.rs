@@ -73,7 +73,7 @@ impl Backend for Cuda {
     type Running = Running;
 
     fn plan(&self, op: &Op) -> Result<Plan> {
-        let Op::Matmul(problem) = op;
+        let Op::Matmul(problem) = op else { return Err(Error::internal("CUDA has no such kernel")) };
         problem.check_plain()?;
         if let Some(library) = &self.cublaslt
             && let Some(plan) = plan::matmul::cublaslt(problem, &self.caps)?
@@ -90,7 +90,7 @@ impl Backend for Cuda {
     }
 
     fn plan_tuned(&self, op: &Op, tuned: plan::tuned::Tuned) -> Result<Plan> {
-        let Op::Matmul(problem) = op;
+        let Op::Matmul(problem) = op else { return self.plan(op) };
         plan::matmul::cuda(problem, &Caps { tuned, ..self.caps.clone() }, self.multiprocessors)
     }
 

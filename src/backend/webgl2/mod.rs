@@ -52,7 +52,7 @@ impl Backend for WebGl2 {
     type Running = Running;
 
     fn plan(&self, op: &Op) -> Result<Plan> {
-        let Op::Matmul(problem) = op;
+        let Op::Matmul(problem) = op else { return Err(Error::internal("WebGL2 has no such kernel")) };
         problem.check_plain()?;
         plan::matmul::fragment(problem, &self.caps, &self.fragment)
     }

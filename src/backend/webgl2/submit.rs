@@ -107,7 +107,7 @@ impl WebGl2 {
     pub(super) fn unfold(&self, matrix: &Matrix) -> Result<Matrix> {
         let rows = matrix.count;
         let flat = self.flat(matrix.rows * matrix.columns)?;
-        let kernel = Kernel { id: KernelId::MatmulUnfold, variant: String::new(), constants: vec![("ROWS", rows)] };
+        let kernel = Kernel { id: KernelId::MatmulUnfold, variant: String::new(), source: None, constants: vec![("ROWS", rows)] };
         let program = self.program(&kernel, "row_0 row_1 row_2 row_3 row_4 row_5 row_6 row_7")?;
         let samplers: Vec<_> = matrix.raw.memory.textures().iter().copied().map(Some).collect();
         self.draw(&program, &[matrix.columns as u32, matrix.pitch, matrix.width, flat.width], &samplers, &flat, None, 1);

@@ -182,7 +182,7 @@ pub(super) fn launch(problem: &Problem, params: Params, operands: [Binding; 2], 
     Step {
         before: Vec::new(),
         before_bytes: 0,
-        kernel: Kernel { id: KernelId::MatmulCooperative, variant, constants },
+        kernel: Kernel { id: KernelId::MatmulCooperative, variant, source: None, constants },
         grid: [params.n.div_ceil(tile.n), params.m.div_ceil(tile.m)],
         params,
         operands,

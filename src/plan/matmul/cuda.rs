@@ -172,7 +172,7 @@ fn add_launch(problem: &Problem, launch: &Launch, caps: &Caps, multiprocessors: 
     let letter = |transposed| if transposed { 't' } else { 'n' };
     let layout = [letter(problem.transpose_a), letter(problem.transpose_b)];
     let variant = format!("{}x{}x{} {}{}", tile.m, tile.n, tile.k, layout[0], layout[1]);
-    let mut kernel = Kernel { id, variant, constants };
+    let mut kernel = Kernel { id, variant, source: None, constants };
     // At most 2³² elements in tiles of 32 × 32, or in a single row or column of 2²⁷ of them.
     let blocks = tile.blocks(m, n) as u32;
     if parts == 1 {
@@ -197,7 +197,7 @@ fn add_launch(problem: &Problem, launch: &Launch, caps: &Caps, multiprocessors: 
     let reads = [("READS_C", u32::from(problem.c.is_some())), ("READS_BIAS", u32::from(problem.bias))];
     let constants = [("THREADS", SUM_THREADS)].into_iter().chain(reads).collect();
     plan.dispatches.push(Dispatch {
-        kernel: Kernel { id: KernelId::MatmulSum, variant: String::new(), constants },
+        kernel: Kernel { id: KernelId::MatmulSum, variant: String::new(), source: None, constants },
         params: Params { k: parts, lda: ldo, alpha: 1.0, ..params }.into(),
         // Its arguments are parts, C, the bias and the result.
         bindings: [scratch(0)].into_iter().chain(ends.into_iter().map(|binding| Binding { index: binding.index - 1, ..binding })).collect(),
@@ -266,7 +266,7 @@ fn copied(slot: Slot, stored: &Stored, reads: &mut Reads<'_>, dtype: DType, offs
         (*reads.outer, *reads.inner) = ((u64::from(inner) * item) as u32, item as u32);
     }
     Ok(Dispatch {
-        kernel: Kernel { id: KernelId::MatmulCopy, variant: String::new(), constants: vec![("THREADS", COPY_THREADS)] },
+        kernel: Kernel { id: KernelId::MatmulCopy, variant: String::new(), source: None, constants: vec![("THREADS", COPY_THREADS)] },
         params: params.into(),
         bindings: vec![
             Binding { slot, index: 0, offset_bytes: 0, size_bytes: 16 },
@@ -317,7 +317,7 @@ pub fn cublaslt(problem: &Problem, caps: &Caps) -> Result<Option<Plan>> {
     }
     let mut constants = constants_of_layout(problem);
     constants.extend([("OPERANDS_F16", u32::from(problem.dtype != DType::F32)), ("RESULT_F16", u32::from(problem.result != DType::F32))]);
-    let kernel = Kernel { id: KernelId::MatmulCublasLt, variant: variant.to_owned(), constants };
+    let kernel = Kernel { id: KernelId::MatmulCublasLt, variant: variant.to_owned(), source: None, constants };
     let bindings = bindings(problem);
     Ok(Some(Plan::of(Dispatch { kernel, params: whole(problem).into(), bindings, grid: [1; 3] })))
 }

@@ -26,6 +26,6 @@ pub fn stand_in(plan: &Plan, caps: &Caps) -> Option<Plan> {
     let mut constants = kept.to_vec();
     let lines = dispatch.kernel.constant("B_VEC4") == 1 && dispatch.kernel.constant("B_SCATTER") == 0;
     constants.push(("B_LINES", u32::from(lines)));
-    let kernel = Kernel { id: KernelId::MatmulDirect, variant: String::new(), constants };
+    let kernel = Kernel { id: KernelId::MatmulDirect, variant: String::new(), source: None, constants };
     Some(Plan::of(Dispatch { kernel, grid, ..dispatch.clone() }))
 }

@@ -66,7 +66,7 @@ pub fn fragment(problem: &Problem, caps: &Caps, fragment: &FragmentCaps) -> Resu
     constants.extend([("BIAS_STEP", bias_step), ("ACTIVATION", Activation::number(problem.activation))]);
     constants.extend([("A_VEC4", vec4_texels(&problem.a, [outer.a, inner.a])), ("B_VEC4", vec4_texels(&problem.b, [outer.b, inner.b]))]);
     let params = Params { ldo: problem.n.div_ceil(4).saturating_mul(4), ..whole(problem) };
-    let kernel = Kernel { id: KernelId::MatmulPacked, variant: format!("{rows}x4"), constants };
+    let kernel = Kernel { id: KernelId::MatmulPacked, variant: format!("{rows}x4"), source: None, constants };
     Ok(Plan::of(Dispatch { kernel, params: params.into(), bindings, grid: [width, height, rows] }))
 }
 

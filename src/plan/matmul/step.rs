@@ -112,7 +112,7 @@ impl Step {
             _ => (name, value),
         });
         plan.dispatches.push(Dispatch {
-            kernel: Kernel { id, variant: String::new(), constants: constants.collect() },
+            kernel: Kernel { id, variant: String::new(), source: None, constants: constants.collect() },
             params: Params { k: if params.k > 0 { parts } else { 0 }, lda: ldo, alpha: 1.0, ..params }.into(),
             bindings: [Some(scratch(0)), Some(end.out), c, bias].into_iter().flatten().collect(),
             grid: [workgroups, 1, 1],

@@ -71,6 +71,7 @@ pub(super) fn strips(problem: &Problem, bindings: &[Binding], caps: &Caps, fragm
         kernel: Kernel {
             id: KernelId::MatmulStrips,
             variant: String::new(),
+            source: None,
             constants: vec![("ROWS", ROWS), ("TRANSPOSE_A", u32::from(problem.transpose_a))],
         },
         params: Params { ldo: strip, ..whole(problem) }.into(),
@@ -90,7 +91,7 @@ pub(super) fn strips(problem: &Problem, bindings: &[Binding], caps: &Caps, fragm
         ("ACTIVATION", Activation::number(problem.activation)),
     ]);
     let multiply = Dispatch {
-        kernel: Kernel { id: KernelId::MatmulPacked, variant: format!("{ROWS}x4 in strips"), constants },
+        kernel: Kernel { id: KernelId::MatmulPacked, variant: format!("{ROWS}x4 in strips"), source: None, constants },
         params: Params { lda: strip, ldo: width * LINES * 4, ..whole(problem) }.into(),
         bindings: [Binding { slot: Slot::Scratch, index: 0, offset_bytes: 0, size_bytes: scratch_bytes }]
             .iter()

@@ -157,7 +157,7 @@ pub(super) fn tiled(problem: &Problem, params: Params, operands: [Binding; 2], c
         ("B_SCATTER", u32::from(problem.transpose_b)),
         ("OPERANDS_F16", operands_f16(problem)),
     ];
-    let kernel = Kernel { id: KernelId::MatmulTiled, variant: format!("{}x{}x{}", tile.m, tile.n, tile.k), constants };
+    let kernel = Kernel { id: KernelId::MatmulTiled, variant: format!("{}x{}x{}", tile.m, tile.n, tile.k), source: None, constants };
     Ok(Step {
         before: Vec::new(),
         before_bytes: 0,

@@ -69,7 +69,7 @@ pub(super) fn step(problem: &Problem, params: Params, [a, b]: [Binding; 2], caps
     Some(Step {
         before: Vec::new(),
         before_bytes: 0,
-        kernel: Kernel { id: KernelId::MatmulVector, variant, constants },
+        kernel: Kernel { id: KernelId::MatmulVector, variant, source: None, constants },
         params: Params { m: 1, n: elements, lda, ldb, ldo: elements, a_start, b_start, ..params },
         operands: [matrix, vector],
         grid: [workgroups(lanes), 1],

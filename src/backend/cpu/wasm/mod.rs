@@ -18,6 +18,7 @@ pub(super) mod threads;
 use js_sys::{Float32Array, Float64Array, Promise, Uint8Array, WebAssembly};
 use wasm_bindgen::prelude::*;
 
+use super::map::Map;
 use crate::dtype::{DType, Extent};
 use crate::error::{Error, Result};
 use crate::host::{HostSlice, HostVec};
@@ -207,6 +208,16 @@ impl Engine {
             }
             After::new(params, operands[3].as_ref()).apply(out);
         }
+        Ok(())
+    }
+
+    /// An elementwise operation, in this module's own memory.
+    pub(super) fn map(&self, kernel: &Kernel, words: &[u32], inputs: &[Option<HostSlice<'_>>], out: &mut HostVec) -> Result<()> {
+        let inputs: Vec<_> = inputs.iter().map(|input| input.as_ref().map_or_else(Vec::new, |values| values.bytes().to_vec())).collect();
+        let map = Map::new(kernel, words, inputs.iter().map(|input| &input[..]).collect())?;
+        let mut result = vec![0; map.elements() * out.dtype().bytes() as usize];
+        map.compute(0, &mut result);
+        out.bytes().copy_from(&result);
         Ok(())
     }
 

@@ -1,0 +1,65 @@
+// An input of a generated kernel: where the element for some coordinates is, and how one or four of them are read.
+//
+//   F16      elements are of f16, two of them a word       BOOL     elements are words, 0 or 1
+//   VEC4     fours start at multiples of 4 elements        SPLAT    the four are one
+//   BOUNDED  not all coordinates have an element
+
+//# if F16
+//# if VEC4
+@group(0) @binding($binding) var<storage, read> input_$i: array<vec2<u32>>;
+fn one_$i(at: u32) -> f32 { return unpack2x16float(input_$i[at / 4u][at / 2u % 2u])[at % 2u]; }
+fn four_$i(at: u32) -> vec4<f32> {
+  let words = input_$i[at / 4u];
+  return vec4<f32>(unpack2x16float(words.x), unpack2x16float(words.y));
+}
+//# else
+@group(0) @binding($binding) var<storage, read> input_$i: array<u32>;
+fn one_$i(at: u32) -> f32 { return unpack2x16float(input_$i[at / 2u])[at % 2u]; }
+//# end
+//# else
+//# if VEC4
+@group(0) @binding($binding) var<storage, read> input_$i: array<vec4<Stored$i>>;
+//# if BOOL
+fn one_$i(at: u32) -> Kind$i { return input_$i[at / 4u][at % 4u] != 0u; }
+fn four_$i(at: u32) -> vec4<Kind$i> { return input_$i[at / 4u] != vec4<u32>(); }
+//# else
+fn one_$i(at: u32) -> Kind$i { return input_$i[at / 4u][at % 4u]; }
+fn four_$i(at: u32) -> vec4<Kind$i> { return input_$i[at / 4u]; }
+//# end
+//# else
+@group(0) @binding($binding) var<storage, read> input_$i: array<Stored$i>;
+//# if BOOL
+fn one_$i(at: u32) -> Kind$i { return input_$i[at] != 0u; }
+//# else
+fn one_$i(at: u32) -> Kind$i { return input_$i[at]; }
+//# end
+//# end
+//# end
+//# if VEC4
+//# else
+//# if SPLAT
+fn four_$i(at: u32) -> vec4<Kind$i> { return vec4<Kind$i>(one_$i(at)); }
+//# else
+fn four_$i(at: u32) -> vec4<Kind$i> {
+  let step = word($lastu);
+  return vec4<Kind$i>(one_$i(at), one_$i(at + step), one_$i(at + 2u * step), one_$i(at + 3u * step));
+}
+//# end
+//# end
+
+fn at_$i(c: array<u32, RANK>) -> u32 {
+  var at = word($atu);
+//# for d in RANK
+  at += c[$d] * word($atu + 1u + $du);
+//# end
+  return at;
+}
+//# if BOUNDED
+fn is_inside_$i_at(c: array<u32, RANK>) -> bool {
+  var inside = true;
+//# for d in RANK
+  inside = inside && c[$d] >= word($boundsu + $du) && c[$d] < word($boundsu + RANK + $du);
+//# end
+  return inside;
+}
+//# end

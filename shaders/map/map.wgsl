@@ -1,0 +1,55 @@
+// An elementwise operation: out[i] = program(the inputs' elements for i), each invocation four elements one behind the other. The words
+// that a kernel is told begin with the number of elements, the number of the first, and the result's sizes (src/plan/map.rs).
+//
+//   binding  name     stored as
+//   0-2, 4-6 input_*  as input.wgsl says
+//   3        params
+//   7        out      row by row; whole vec4s, for which there is room
+//
+//   QUAD         the four are in one row of the result, and all inputs have all of them
+
+//# if RESULT_F16
+@group(0) @binding(7) var<storage, read_write> out: array<vec2<u32>>;
+fn put(i: u32, v: vec4<Result>) { out[i] = vec2<u32>(pack2x16float(v.xy), pack2x16float(v.zw)); }
+//# else
+//# if RESULT_BOOL
+@group(0) @binding(7) var<storage, read_write> out: array<vec4<u32>>;
+fn put(i: u32, v: vec4<Result>) { out[i] = select(vec4<u32>(), vec4<u32>(1u), v); }
+//# else
+@group(0) @binding(7) var<storage, read_write> out: array<vec4<Result>>;
+fn put(i: u32, v: vec4<Result>) { out[i] = v; }
+//# end
+//# end
+
+fn coordinates(index: u32) -> array<u32, RANK> {
+  var c: array<u32, RANK>;
+  var rest = index;
+//# for d in RANK
+  c[RANK - 1u - $du] = rest % word(1u + RANK - $du);
+  rest /= word(1u + RANK - $du);
+//# end
+  return c;
+}
+
+@compute @workgroup_size(THREADS)
+fn main(
+  @builtin(workgroup_id) group: vec3<u32>,
+  @builtin(num_workgroups) groups: vec3<u32>,
+  @builtin(local_invocation_index) local: u32,
+) {
+  let count = word(0u);
+  let first = ((group.y * groups.x + group.x) * THREADS + local) * 4u;
+  if (first >= count) { return; }
+  let index = word(1u) + first;
+//# if QUAD
+  put(first / 4u, four(coordinates(first), index));
+//# else
+  let last = count - 1u;
+  put(first / 4u, vec4<Result>(
+    value(coordinates(first), index),
+    value(coordinates(min(first + 1u, last)), index + 1u),
+    value(coordinates(min(first + 2u, last)), index + 2u),
+    value(coordinates(min(first + 3u, last)), index + 3u),
+  ));
+//# end
+}

@@ -1,0 +1,48 @@
+// What generated programs are made of; the same names are in prelude.cuh and prelude.glsl. Numbers are honest as far as the hardware
+// is: what is not a number is told by its bits, since WGSL lets a compiler take comparisons for granted.
+
+@group(0) @binding(3) var<uniform> params: array<vec4<u32>, 16>;
+fn word(i: u32) -> u32 { return params[i / 4u][i % 4u]; }
+
+fn scalar_f32(i: u32) -> f32 { return bitcast<f32>(word(SCALARS + i)); }
+fn scalar_i32(i: u32) -> i32 { return bitcast<i32>(word(SCALARS + i)); }
+fn scalar_u32(i: u32) -> u32 { return word(SCALARS + i); }
+fn scalar_bool(i: u32) -> bool { return word(SCALARS + i) != 0u; }
+
+fn is_nan(a: f32) -> bool { return (bitcast<u32>(a) & 0x7fffffffu) > 0x7f800000u; }
+fn is_finite(a: f32) -> bool { return (bitcast<u32>(a) & 0x7f800000u) != 0x7f800000u; }
+fn is_negative(a: f32) -> bool { return (bitcast<u32>(a) >> 31u) != 0u; }
+fn nan_of(a: f32) -> f32 { return bitcast<f32>(bitcast<u32>(a) | 0x7fc00000u); }
+fn remainder(a: f32, b: f32) -> f32 { return a % b; }
+fn power(a: f32, b: f32) -> f32 { return pow(a, b); }
+fn round_even(a: f32) -> f32 { return round(a); }
+fn shift_left(a: u32, b: u32) -> u32 { return a << (b & 31u); }
+fn shift_right(a: u32, b: u32) -> u32 { return a >> (b & 31u); }
+fn power_u32(a: u32, b: u32) -> u32 {
+  var result = 1u;
+  var square = a;
+  for (var rest = b; rest > 0u; rest >>= 1u) {
+    if ((rest & 1u) != 0u) { result *= square; }
+    square *= square;
+  }
+  return result;
+}
+fn power_i32(a: i32, b: i32) -> i32 {
+  // Of a negative exponent only 1 and -1 have a whole power.
+  if (b < 0) { return select(select(0, select(1, -1, (b & 1) != 0), a == -1), 1, a == 1); }
+  return bitcast<i32>(power_u32(bitcast<u32>(a), bitcast<u32>(b)));
+}
+
+fn f32_of_f32(a: f32) -> f32 { return a; }
+fn f32_of_i32(a: i32) -> f32 { return f32(a); }
+fn f32_of_u32(a: u32) -> f32 { return f32(a); }
+fn f32_of_bool(a: bool) -> f32 { return select(0.0, 1.0, a); }
+fn i32_of_f32(a: f32) -> i32 { return i32(a); }
+fn i32_of_u32(a: u32) -> i32 { return bitcast<i32>(a); }
+fn i32_of_bool(a: bool) -> i32 { return select(0, 1, a); }
+fn u32_of_f32(a: f32) -> u32 { return u32(a); }
+fn u32_of_i32(a: i32) -> u32 { return bitcast<u32>(a); }
+fn u32_of_bool(a: bool) -> u32 { return select(0u, 1u, a); }
+fn bool_of_f32(a: f32) -> bool { return a != 0.0; }
+fn bool_of_i32(a: i32) -> bool { return a != 0; }
+fn bool_of_u32(a: u32) -> bool { return a != 0u; }

@@ -1,0 +1,190 @@
+//! Elementwise programs on the CPU: a block of elements goes through one step after the other, so that each step is a loop over a few
+//! kilobytes that stay in the cache, which the compiler turns into vector instructions.
+
+use half::f16;
+use half::slice::HalfFloatSliceExt;
+
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::kernels::{Kernel, Source};
+use crate::ops::elementwise::{Kind, Step};
+use crate::plan::map::Reading;
+
+/// Elements of a block.
+const BLOCK: usize = 512;
+
+/// A kernel with what it is told and what it reads.
+pub(super) struct Map<'a> {
+    source: &'a Source,
+    /// As the shaders have them (`src/plan/map.rs`).
+    words: &'a [u32],
+    rank: usize,
+    scalars: usize,
+    inputs: Vec<&'a [u8]>,
+}
+
+impl<'a> Map<'a> {
+    pub(super) fn new(kernel: &'a Kernel, words: &'a [u32], inputs: Vec<&'a [u8]>) -> Result<Self> {
+        let source = kernel.source.as_deref().ok_or_else(|| Error::internal("an elementwise kernel without a program"))?;
+        let [rank, scalars] = ["RANK", "SCALARS"].map(|name| kernel.constant(name) as usize);
+        Ok(Self { source, words, rank, scalars, inputs })
+    }
+
+    /// Elements of the result.
+    pub(super) fn elements(&self) -> usize {
+        self.words[0] as usize
+    }
+
+    /// Computes the elements from `first` on, as many as there is room for.
+    pub(super) fn compute(&self, first: usize, out: &mut [u8]) {
+        let steps = &self.source.program.steps;
+        let mut registers = vec![[0u32; BLOCK]; steps.len()];
+        let result = self.source.result;
+        let bytes = result.bytes() as usize;
+        for (number, out) in out.chunks_mut(BLOCK * bytes).enumerate() {
+            let (first, count) = (first + number * BLOCK, out.len() / bytes);
+            for (step, what) in steps.iter().enumerate() {
+                let (before, after) = registers.split_at_mut(step);
+                let Some(register) = after.first_mut() else { return };
+                self.step(*what, first, before, &mut register[..count]);
+            }
+            let Some(last) = registers.last() else { return };
+            let last = &last[..count];
+            if result == DType::F16 {
+                let to: &mut [f16] = bytemuck::cast_slice_mut(out);
+                to.convert_from_f32_slice(bytemuck::cast_slice(last));
+            } else {
+                out.copy_from_slice(bytemuck::cast_slice(last));
+            }
+        }
+    }
+
+    fn step(&self, step: Step, first: usize, before: &[[u32; BLOCK]], out: &mut [u32]) {
+        let program = &self.source.program;
+        let register = |operand: u8| &before[usize::from(operand)][..out.len()];
+        match step {
+            Step::Input(input) => self.read(usize::from(input), first, out),
+            Step::Inside(input) => self.runs(usize::from(input), first, out, |_, inside, out| out.fill(inside.into())),
+            Step::Scalar(scalar, _) => out.fill(self.words[self.scalars + usize::from(scalar)]),
+            Step::Index => {
+                for (index, out) in (self.words[1].wrapping_add(first as u32)..).zip(out) {
+                    *out = index;
+                }
+            }
+            Step::Apply(function, operands) => {
+                let registers = operands.map(register);
+                function.apply(program.kind(operands[0]), &registers[..function.arity()], out);
+            }
+            Step::Select([condition, no, yes]) => {
+                let [condition, no, yes] = [condition, no, yes].map(register);
+                for (((out, &condition), &no), &yes) in out.iter_mut().zip(condition).zip(no).zip(yes) {
+                    *out = if condition != 0 { yes } else { no };
+                }
+            }
+            Step::Cast(operand, to) => cast(register(operand), program.kind(operand), to, out),
+        }
+    }
+
+    /// Elements of an input; 0 where it has none.
+    fn read(&self, input: usize, first: usize, out: &mut [u32]) {
+        let (bytes, stride) = (self.inputs[input], self.stride(input, self.rank.saturating_sub(1)));
+        if self.source.inputs[input].dtype == DType::F16 {
+            let values: &[f16] = bytemuck::cast_slice(bytes);
+            self.runs(input, first, out, |at, inside, out| {
+                if !inside {
+                    out.fill(0);
+                } else if stride == 1 {
+                    values[at as usize..][..out.len()].convert_to_f32_slice(bytemuck::cast_slice_mut(out));
+                } else {
+                    along(at, stride, out, |at| values[at].to_f32().to_bits());
+                }
+            });
+        } else {
+            let values: &[u32] = bytemuck::cast_slice(bytes);
+            self.runs(input, first, out, |at, inside, out| {
+                if !inside {
+                    out.fill(0);
+                } else if stride == 1 {
+                    out.copy_from_slice(&values[at as usize..][..out.len()]);
+                } else if stride == 0 {
+                    out.fill(values[at as usize]);
+                } else {
+                    along(at, stride, out, |at| values[at]);
+                }
+            });
+        }
+    }
+
+    fn size(&self, dimension: usize) -> usize {
+        self.words[2 + dimension] as usize
+    }
+
+    fn stride(&self, input: usize, dimension: usize) -> u32 {
+        self.words[self.source.inputs[input].at as usize + 1 + dimension]
+    }
+
+    /// Cuts the elements from `first` on into runs along the innermost dimension that are all inside of an input's bounds or all outside,
+    /// and gives each its first element's place.
+    fn runs(&self, input: usize, first: usize, mut out: &mut [u32], mut run: impl FnMut(u32, bool, &mut [u32])) {
+        let Reading { at, is_bounded, .. } = self.source.inputs[input];
+        let (rank, at) = (self.rank, at as usize);
+        let bounds = |dimension: usize| {
+            let bound = |edge: usize| self.words[at + 1 + rank * (edge + 1) + dimension] as usize;
+            if is_bounded { [bound(0), bound(1)] } else { [0, self.size(dimension)] }
+        };
+        let mut coordinates = [0; crate::ops::map::MOST_DIMENSIONS];
+        let mut rest = first;
+        for dimension in (0..rank).rev() {
+            coordinates[dimension] = rest % self.size(dimension);
+            rest /= self.size(dimension);
+        }
+        let last = rank.saturating_sub(1);
+        let [begin, end] = bounds(last);
+        while !out.is_empty() {
+            let place = coordinates[last];
+            let others = (0..last).all(|dimension| {
+                let [begin, end] = bounds(dimension);
+                (begin..end).contains(&coordinates[dimension])
+            });
+            // Up to the row's end, or to where the bounds begin or end.
+            let edge = [begin, end, self.size(last)].into_iter().filter(|edge| *edge > place).min().unwrap_or(place + 1);
+            let length = (edge - place).min(out.len());
+            let start = (0..rank).fold(self.words[at], |at, dimension| {
+                at.wrapping_add((coordinates[dimension] as u32).wrapping_mul(self.stride(input, dimension)))
+            });
+            let (now, later) = out.split_at_mut(length);
+            run(start, others && (begin..end).contains(&place), now);
+            out = later;
+            coordinates[last] += length;
+            for dimension in (1..rank).rev() {
+                if coordinates[dimension] == self.size(dimension) {
+                    coordinates[dimension] = 0;
+                    coordinates[dimension - 1] += 1;
+                }
+            }
+        }
+    }
+}
+
+/// Elements a stride apart.
+fn along(at: u32, stride: u32, out: &mut [u32], value: impl Fn(usize) -> u32) {
+    let mut at = at;
+    for out in out {
+        *out = value(at as usize);
+        at = at.wrapping_add(stride);
+    }
+}
+
+/// Values of one kind as another: fractions are cut off, what does not fit is the nearest that does, and NaN is 0.
+fn cast(from: &[u32], is: Kind, to: Kind, out: &mut [u32]) {
+    let mut each = |f: fn(u32) -> u32| out.iter_mut().zip(from).for_each(|(out, &word)| *out = f(word));
+    match (is, to) {
+        (Kind::F32, Kind::I32) => each(|word| (f32::from_bits(word) as i32).cast_unsigned()),
+        (Kind::F32, Kind::U32) => each(|word| f32::from_bits(word) as u32),
+        (Kind::F32, Kind::Bool) => each(|word| (f32::from_bits(word) != 0.0).into()),
+        (Kind::I32, Kind::F32) => each(|word| (word.cast_signed() as f32).to_bits()),
+        (Kind::U32 | Kind::Bool, Kind::F32) => each(|word| (word as f32).to_bits()),
+        (Kind::I32 | Kind::U32, Kind::Bool) => each(|word| (word != 0).into()),
+        _ => out.copy_from_slice(from),
+    }
+}

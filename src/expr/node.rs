@@ -1,0 +1,86 @@
+//! What an expression is made of.
+
+use std::sync::Arc;
+
+use crate::dtype::DType;
+use crate::ops::elementwise::Function;
+use crate::tensor::Tensor;
+
+/// A value of a shape and a type.
+#[derive(Debug)]
+pub(crate) struct Node {
+    pub shape: Vec<u64>,
+    pub dtype: DType,
+    pub what: What,
+}
+
+/// Where a value comes from.
+#[derive(Debug)]
+pub(crate) enum What {
+    /// A tensor of the device.
+    Tensor(Tensor),
+    /// A number for all elements.
+    Number(f64),
+    /// The element's number, row by row.
+    Index,
+    /// A function of one or two operands of one type, which are repeated to the node's shape.
+    Apply(Function, Vec<Arc<Node>>),
+    /// Where the first is true the second, else the third, all repeated to the node's shape.
+    Select([Arc<Node>; 3]),
+    /// The same in the node's type.
+    Cast(Arc<Node>),
+    /// Elements of a value: what the node's dimensions say of each of the value's.
+    View(Arc<Node>, Vec<Axis>),
+    /// The same elements in the node's shape.
+    Reshape(Arc<Node>),
+    /// The product of the last two dimensions, the others a batch: both are stored row by row, and each may be read transposed.
+    Matmul([Arc<Node>; 2]),
+    /// A value that begins so far inside of the node along each dimension, and what is around it, repeated to the node's shape.
+    Pad(Arc<Node>, Vec<u64>, Arc<Node>),
+}
+
+/// Where along a dimension of a value a view is: at start + step · i, where i counts along the dimension of the view that it follows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Axis {
+    /// Which of the view's dimensions; None if it stays at the start.
+    pub follows: Option<usize>,
+    pub start: i64,
+    pub step: i64,
+}
+
+impl Node {
+    /// Elements of all of it.
+    pub fn elements(&self) -> u64 {
+        crate::tensor::elements(&self.shape)
+    }
+
+    /// What it is computed of.
+    pub fn inputs(&self) -> Vec<&Arc<Self>> {
+        match &self.what {
+            What::Tensor(_) | What::Number(_) | What::Index => Vec::new(),
+            What::Apply(_, inputs) => inputs.iter().collect(),
+            What::Select(inputs) => inputs.iter().collect(),
+            What::Matmul(inputs) => inputs.iter().collect(),
+            What::Cast(input) | What::View(input, _) | What::Reshape(input) => vec![input],
+            What::Pad(input, _, around) => vec![input, around],
+        }
+    }
+}
+
+impl Axis {
+    /// Along a dimension of the view, step by step.
+    pub fn along(dimension: usize) -> Self {
+        Self { follows: Some(dimension), start: 0, step: 1 }
+    }
+
+    /// Always the first.
+    pub const FIRST: Self = Self { follows: None, start: 0, step: 0 };
+
+    /// Where it is if what it follows is itself at such an axis.
+    pub fn of(self, outer: &[Self]) -> Self {
+        match self.follows.and_then(|dimension| outer.get(dimension)) {
+            None => self,
+            Some(outer) => Self { follows: outer.follows, start: self.start + self.step * outer.start, step: self.step * outer.step },
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! The computing of expressions.
+
+use std::sync::Arc;
+
+use super::Expr;
+use super::lower::{Operation, Operations, Source};
+use crate::backend::device::{Buffer, Opened};
+use crate::backend::{Backend, Bound, How};
+use crate::dtype::Extent;
+use crate::error::{Error, Result};
+use crate::gpu::Gpu;
+use crate::ops::Op;
+use crate::plan::Plan;
+use crate::tensor::Tensor;
+
+impl Gpu {
+    /// Computes an expression; its value stays on the device. What can be one kernel is one: see [`Expr`].
+    ///
+    /// # Errors
+    /// What is wrong with the expression; a tensor of another device; limits and memory of the device; its loss, and the tensors with it.
+    pub async fn evaluate(&self, expr: &Expr) -> Result<Tensor> {
+        let opened = self.current()?;
+        let error = match self.try_evaluate(expr, &opened).await {
+            Ok(tensor) => return Ok(tensor),
+            Err(error) => error,
+        };
+        match *error {
+            Error::OutOfMemory { .. } => {
+                opened.device.trim();
+                self.try_evaluate(expr, &opened).await
+            }
+            // The tensors went with it, and the next call is to find a device.
+            Error::DeviceLost { .. } => {
+                self.reopen(&opened).await?;
+                Err(error)
+            }
+            _ => Err(error),
+        }
+    }
+
+    async fn try_evaluate(&self, expr: &Expr, opened: &Arc<Opened>) -> Result<Tensor> {
+        let node = expr.node()?;
+        let (Operations { list, .. }, source) = Operations::of(node)?;
+        if let Some(reason) = opened.device.lost() {
+            return Err(Box::new(Error::DeviceLost { reason }));
+        }
+        let mut made: Vec<Tensor> = Vec::with_capacity(list.len());
+        let mut running = Vec::with_capacity(list.len());
+        for Operation { op, sources } in &list {
+            let mut inputs = Vec::with_capacity(sources.len());
+            for source in sources {
+                inputs.push(match source {
+                    None => None,
+                    Some(Source::Tensor(tensor)) => Some(tensor.buffer_on(opened)?),
+                    Some(Source::Made(number)) => Some(made[*number].buffer_on(opened)?),
+                });
+            }
+            let buffer = start(opened, op, &inputs, &mut running)?;
+            let Extent { elements, dtype } = op.extent();
+            made.push(self.watched(Tensor::new(vec![elements], dtype, buffer, Arc::clone(opened))));
+        }
+        // They were submitted in order; a later one that is done says nothing of an earlier one's faults.
+        for running in running {
+            opened.device.finish(running).await?;
+        }
+        let tensor = match source {
+            Source::Tensor(tensor) => {
+                tensor.buffer_on(opened)?;
+                tensor
+            }
+            Source::Made(number) => made.swap_remove(number),
+        };
+        tensor.reshape(&node.shape)
+    }
+}
+
+/// Submits an operation, and gives the memory of its result.
+fn start(opened: &Opened, op: &Op, inputs: &[Option<&Buffer>], running: &mut Vec<crate::backend::device::Running>) -> Result<Buffer> {
+    let device = &opened.device;
+    if op.elements() == 0 {
+        return device.allocate(&Plan::default(), op);
+    }
+    let plan = device.plan(op)?;
+    let out = device.allocate(&plan, op)?;
+    let operands: Vec<_> = inputs.iter().map(|input| input.map(Bound::Buffer)).collect();
+    let how = How { repeats: 1, timed: false, download: Extent { elements: 0, ..op.extent() } };
+    running.push(device.submit(&plan, &operands, &out, how)?);
+    Ok(out)
+}

@@ -1,0 +1,134 @@
+//! What of a kernel's source is generated for it: how its inputs are read, and what is computed of them. The rest, and the text for each
+//! input, are templates in `shaders/map`.
+
+use std::fmt::Write;
+
+use super::template::{Constant, expand_with};
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::ops::elementwise::{Kind, Language, Program, Step};
+use crate::plan::map::Reading;
+
+/// The generated part of a kernel.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Source {
+    /// What is computed.
+    pub program: std::sync::Arc<Program>,
+    /// One for each input of the program.
+    pub inputs: Vec<Reading>,
+    /// What the elements of the result are.
+    pub result: DType,
+}
+
+impl Reading {
+    fn constants(&self) -> Vec<Constant> {
+        let flag = u32::from;
+        vec![
+            ("F16", flag(self.dtype == DType::F16)),
+            ("BOOL", flag(self.dtype == DType::Bool)),
+            ("VEC4", flag(self.is_vec4)),
+            ("SPLAT", flag(self.is_splat)),
+            ("BOUNDED", flag(self.is_bounded)),
+        ]
+    }
+}
+
+impl Source {
+    /// The WGSL before `map.wgsl`: the prelude, the inputs, the program, and `value` and `four`, which read and compute.
+    pub fn wgsl(&self, constants: &[Constant]) -> Result<String> {
+        const PRELUDE: &str = include_str!(concat!(env!("OUT_DIR"), "/map-prelude.wgsl"));
+        const INPUT: &str = include_str!(concat!(env!("OUT_DIR"), "/map-input.wgsl"));
+        let constant = |name: &str| constants.iter().find(|(known, _)| *known == name).map_or(0, |(_, value)| *value);
+        let mut out = PRELUDE.to_owned();
+        for (number, input) in self.inputs.iter().enumerate() {
+            let kind = Kind::from(input.dtype).name();
+            let stored = if input.dtype == DType::Bool { "u32" } else { kind };
+            // Writing to a string does not fail.
+            let _ = writeln!(out, "alias Kind{number} = {kind};\nalias Stored{number} = {stored};");
+            let mut all = input.constants();
+            all.push(("RANK", constant("RANK")));
+            let rank = constant("RANK");
+            let variables = [
+                ("i", number as u32),
+                ("at", input.at),
+                ("binding", input.binding),
+                ("last", input.at + rank),
+                ("bounds", input.at + rank + 1),
+            ];
+            out = expand_with(INPUT, &all, &variables, out)?;
+        }
+        out += &Language::Wgsl.program(&self.program);
+        let result = self.program.result().name();
+        let _ = writeln!(out, "alias Result = {result};\nfn value(c: array<u32, RANK>, index: u32) -> Result {{");
+        let mut arguments = String::new();
+        for (number, input) in self.inputs.iter().enumerate() {
+            let i = number;
+            if input.is_bounded {
+                let _ = writeln!(out, "let is_inside_{i} = is_inside_{i}_at(c);");
+                let _ = writeln!(out, "let in_{i} = one_{i}(select(0u, at_{i}(c), is_inside_{i}));");
+            } else {
+                let _ = writeln!(out, "let in_{i} = one_{i}(at_{i}(c));");
+            }
+            let _ = write!(arguments, ", in_{i}");
+            if self.program.steps.contains(&Step::Inside(number as u8)) {
+                let _ = write!(arguments, ", {}", if input.is_bounded { format!("is_inside_{i}") } else { "true".to_owned() });
+            }
+        }
+        let _ = writeln!(out, "return program(index{arguments});\n}}");
+        if constant("QUAD") > 0 {
+            out += "fn four(c: array<u32, RANK>, index: u32) -> vec4<Result> {\n";
+            for number in 0..self.inputs.len() {
+                let _ = writeln!(out, "let in_{number} = four_{number}(at_{number}(c));");
+            }
+            out += "return vec4<Result>(";
+            for lane in 0..4 {
+                let _ = write!(out, "{}program(index + {lane}u", if lane > 0 { ", " } else { "" });
+                for number in 0..self.inputs.len() {
+                    let _ = write!(out, ", in_{number}[{lane}]");
+                    if self.program.steps.contains(&Step::Inside(number as u8)) {
+                        out += ", true";
+                    }
+                }
+                out += ")";
+            }
+            out += ");\n}\n";
+        }
+        Ok(out)
+    }
+}
+
+#[cfg(all(test, any(feature = "vulkan", feature = "webgpu")))]
+mod tests {
+    use std::sync::Arc;
+
+    use crate::dtype::DType;
+    use crate::info::Caps;
+    use crate::ops::elementwise::{Function, Program, Step};
+    use crate::ops::map::{Problem, View};
+
+    #[test]
+    fn every_function_compiles_for_every_type_that_it_takes() {
+        let caps =
+            Caps { binding_alignment_bytes: 256, max_workgroup_invocations: 256, max_workgroups_per_dimension: 65535, ..Caps::UNLIMITED };
+        for &function in Function::ALL {
+            for &dtype in DType::ALL {
+                let Some((result, _)) = function.of(dtype.into()) else { continue };
+                let inputs: Vec<_> = (0..function.arity()).map(|_| dtype.into()).collect();
+                let mut steps: Vec<_> = (0..inputs.len()).map(|input| Step::Input(input as u8)).collect();
+                steps.push(Step::Apply(function, [0, inputs.len() as u8 - 1]));
+                let program = Arc::new(Program { inputs, steps });
+                let gives = DType::ALL.iter().copied().find(|dtype| result == (*dtype).into()).unwrap();
+                for stride in [1, 2] {
+                    let view = View { dtype, offset: 0, strides: vec![64, stride], bounds: Vec::new() };
+                    let inputs = vec![view; function.arity()];
+                    let problem = Problem { shape: vec![8, 32], inputs, program: Arc::clone(&program), scalars: Vec::new(), dtype: gives };
+                    let wgsl = crate::plan::map::compute(&problem, &caps).unwrap().dispatches[0].kernel.wgsl().unwrap();
+                    let module = naga::front::wgsl::parse_str(&wgsl).unwrap_or_else(|error| panic!("{}", error.emit_to_string(&wgsl)));
+                    let flags = naga::valid::ValidationFlags::all();
+                    let valid = naga::valid::Validator::new(flags, naga::valid::Capabilities::SHADER_FLOAT16_IN_FLOAT32).validate(&module);
+                    valid.unwrap_or_else(|error| panic!("{} of {dtype}: {}", function.name(), error.emit_to_string(&wgsl)));
+                }
+            }
+        }
+    }
+}

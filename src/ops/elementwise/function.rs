@@ -1,0 +1,277 @@
+//! The one table of elementwise functions: each row's expression is at once the text that every shader language compiles and the code
+//! of the CPU's twin.
+//!
+//! That works because an expression uses only what WGSL, GLSL, CUDA C++ and Rust write alike: arithmetic, comparisons, names for what occurs
+//! twice, and calls of a few functions that the prelude of each language has under the same name: `select(no, yes, condition)`, `f32(x)`,
+//! `bits(x)`, … (`shaders/map/prelude.*`, and [`twin`](super::twin) for Rust). A new function is a row here and nothing else.
+//!
+//! ```text
+//! /// what it computes
+//! Name "name" (operands) { [kinds of operands => kind of the result] value; name = value; … }
+//! ```
+//!
+//! The value comes first and the names in it after it, in the order in which they are found.
+
+use super::Kind;
+
+/// The text of a function for shaders.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Text {
+    /// Names and the values that they stand for, of the operands' kind, in order.
+    pub names: &'static [(&'static str, &'static str)],
+    /// What it gives.
+    pub value: &'static str,
+}
+
+macro_rules! text {
+    ({ $value:expr $(; $name:ident = $named:expr)* }) => {
+        Text { names: &[$( (stringify!($name), stringify!($named)) ),*], value: stringify!($value) }
+    };
+}
+
+macro_rules! result {
+    (Same, $kind:expr) => {
+        $kind
+    };
+    ($result:ident, $kind:expr) => {
+        Kind::$result
+    };
+}
+
+/// Runs the expression over words, once for each kind.
+macro_rules! run {
+    ($on:expr, [$($kind:ident)+], $result:ident, $arguments:tt, $body:tt) => {
+        $( if $on.0 == Kind::$kind { run!(one $on, $kind, $result, $arguments, $body); } )+
+    };
+    (one $on:expr, $kind:ident, Same, $arguments:tt, $body:tt) => { run!(one $on, $kind, $kind, $arguments, $body) };
+    (one $on:expr, $kind:ident, $result:ident, ($($argument:ident),+), { $value:expr $(; $name:ident = $named:expr)* }) => {
+        twin::map($on.1, $on.2, |[$($argument),+]: [twin::$kind; _]| -> twin::$result {
+            $( let $name = $named; )*
+            $value
+        })
+    };
+}
+
+macro_rules! functions {
+    ($( $(#[doc = $doc:literal])+ $function:ident $label:literal $arguments:tt
+        { $( [$($kind:ident)+ => $result:ident] $body:tt )+ }
+    )+) => {
+        /// An elementwise function of one or two operands of one kind.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum Function { $( $(#[doc = $doc])+ $function, )+ }
+
+        impl Function {
+            /// All of them.
+            #[cfg(test)]
+            pub const ALL: &[Self] = &[$( Self::$function ),+];
+
+            /// The name in Rust, in JavaScript and in reports.
+            pub const fn name(self) -> &'static str {
+                match self { $( Self::$function => $label, )+ }
+            }
+
+            /// The names of its operands, in parentheses.
+            pub const fn arguments(self) -> &'static str {
+                match self { $( Self::$function => stringify!($arguments), )+ }
+            }
+
+            /// What it gives for operands of a kind, and its text for them; None if it takes none of it.
+            pub(crate) const fn of(self, kind: Kind) -> Option<(Kind, Text)> {
+                match self { $( Self::$function => {
+                    $( if matches!(kind, $(Kind::$kind)|+) { return Some((result!($result, kind), text!($body))); } )+
+                    None
+                } )+ }
+            }
+
+            /// Applies it to words of operands of a kind that it takes, each as many as `out` has.
+            #[allow(clippy::approx_constant, clippy::excessive_precision, clippy::float_cmp, reason = "expressions are as in every language")]
+            pub(crate) fn apply(self, kind: Kind, operands: &[&[u32]], out: &mut [u32]) {
+                #[allow(clippy::wildcard_imports, reason = "the vocabulary of the expressions")]
+                use super::twin::vocabulary::*;
+                use super::twin;
+                let on = (kind, operands, out);
+                match self { $( Self::$function => { $( run!(on, [$($kind)+], $result, $arguments, $body); )+ } )+ }
+            }
+        }
+    };
+}
+
+functions! {
+    /// a + b
+    Add "add" (a, b) { [F32 I32 U32 => Same] { a + b } }
+    /// a − b
+    Sub "sub" (a, b) { [F32 I32 U32 => Same] { a - b } }
+    /// a · b
+    Mul "mul" (a, b) { [F32 I32 U32 => Same] { a * b } }
+    /// a / b; of integers without the fraction, and 0 where b is 0
+    Div "div" (a, b) {
+        [F32 => Same] { a / b }
+        [I32 => Same] { select(a / d, i32(0), b == i32(0)); d = select(b, i32(1), b == i32(0)) }
+        [U32 => Same] { select(a / d, u32(0), b == u32(0)); d = select(b, u32(1), b == u32(0)) }
+    }
+    /// a − b · trunc(a / b), of a's sign; of integers 0 where b is 0
+    Rem "rem" (a, b) {
+        [F32 => Same] { remainder(a, b) }
+        [I32 => Same] { select(a % d, i32(0), b == i32(0)); d = select(b, i32(1), b == i32(0)) }
+        [U32 => Same] { select(a % d, u32(0), b == u32(0)); d = select(b, u32(1), b == u32(0)) }
+    }
+    /// a − b · floor(a / b), of b's sign; of integers 0 where b is 0
+    Mod "mod" (a, b) {
+        [F32 => Same] { select(r, r + b, r != 0.0 && (r < 0.0) != (b < 0.0)); r = remainder(a, b) }
+        [I32 => Same] {
+            select(select(r, r + b, r != i32(0) && (r < i32(0)) != (b < i32(0))), i32(0), b == i32(0));
+            d = select(b, i32(1), b == i32(0));
+            r = a % d
+        }
+        [U32 => Same] { select(a % d, u32(0), b == u32(0)); d = select(b, u32(1), b == u32(0)) }
+    }
+    /// aᵇ; of a negative a only for whole b, else NaN
+    Pow "pow" (a, b) {
+        [F32 => Same] {
+            select(select(s, nan_of(a), a < 0.0 && floor(b) != b && is_finite(b)), 1.0, b == 0.0 || a == 1.0);
+            p = power(abs(a), b);
+            s = select(p, -p, is_negative(a) && floor(b) == b && floor(0.5 * b) != 0.5 * b)
+        }
+        [I32 => Same] { power_i32(a, b) }
+        [U32 => Same] { power_u32(a, b) }
+    }
+    /// The smaller; NaN if one of them is
+    Min "min" (a, b) {
+        [F32 => Same] { select(select(b, a, a < b), a + b, is_nan(a) || is_nan(b)) }
+        [I32 U32 => Same] { select(b, a, a < b) }
+    }
+    /// The larger; NaN if one of them is
+    Max "max" (a, b) {
+        [F32 => Same] { select(select(b, a, a > b), a + b, is_nan(a) || is_nan(b)) }
+        [I32 U32 => Same] { select(b, a, a > b) }
+    }
+    /// −a
+    Neg "neg" (a) { [F32 I32 => Same] { -a } }
+    /// |a|
+    Abs "abs" (a) {
+        [F32 => Same] { abs(a) }
+        [I32 => Same] { select(a, -a, a < i32(0)) }
+        [U32 => Same] { a }
+    }
+    /// −1, 0 or 1, as a is negative, zero or positive; NaN of NaN
+    Sign "sign" (a) {
+        [F32 => Same] { select(select(a, -1.0, a < 0.0), 1.0, a > 0.0) }
+        [I32 => Same] { select(select(i32(0), i32(-1), a < i32(0)), i32(1), a > i32(0)) }
+        [U32 => Same] { select(u32(0), u32(1), a > u32(0)) }
+    }
+    /// a · a
+    Square "square" (a) { [F32 I32 U32 => Same] { a * a } }
+    /// 1 / a
+    Reciprocal "reciprocal" (a) { [F32 => Same] { 1.0 / a } }
+    /// √a
+    Sqrt "sqrt" (a) { [F32 => Same] { sqrt(a) } }
+    /// eᵃ
+    Exp "exp" (a) { [F32 => Same] { exp(a) } }
+    /// ln a
+    Log "log" (a) { [F32 => Same] { log(a) } }
+    /// sin a, a in radians
+    Sin "sin" (a) { [F32 => Same] { sin(a) } }
+    /// cos a, a in radians
+    Cos "cos" (a) { [F32 => Same] { cos(a) } }
+    /// tan a, a in radians
+    Tan "tan" (a) { [F32 => Same] { tan(a) } }
+    /// arcsin a in radians
+    Asin "asin" (a) { [F32 => Same] { asin(a) } }
+    /// arccos a in radians
+    Acos "acos" (a) { [F32 => Same] { acos(a) } }
+    /// arctan a in radians
+    Atan "atan" (a) { [F32 => Same] { atan(a) } }
+    /// (eᵃ − e⁻ᵃ) / 2, near zero by its series, where the difference would lose digits
+    Sinh "sinh" (a) { [F32 => Same] {
+        select(0.5 * e - 0.5 / e, a + a * s * (0.16666667 + s * (0.008333334 + s * 0.0001984127)), abs(a) < 0.5);
+        s = a * a;
+        e = exp(a)
+    } }
+    /// (eᵃ + e⁻ᵃ) / 2
+    Cosh "cosh" (a) { [F32 => Same] { 0.5 * e + 0.5 / e; e = exp(a) } }
+    /// (eᵃ − e⁻ᵃ) / (eᵃ + e⁻ᵃ), near zero by its series
+    Tanh "tanh" (a) { [F32 => Same] {
+        select(select(t, -t, a < 0.0), a + a * s * (-0.33333333 + s * (0.13333333 - s * 0.053968254)), abs(a) < 0.125);
+        s = a * a;
+        e = exp(-2.0 * abs(a));
+        t = (1.0 - e) / (1.0 + e)
+    } }
+    /// ln(a + √(a² + 1)), near zero by its series
+    Asinh "asinh" (a) { [F32 => Same] {
+        select(select(l, -l, a < 0.0), a + a * s * (-0.16666667 + s * (0.075 - s * 0.044642857)), m < 0.125);
+        m = abs(a);
+        s = a * a;
+        l = select(log(m + sqrt(s + 1.0)), log(m) + 0.6931472, m > 1.0e8)
+    } }
+    /// ln(a + √(a² − 1))
+    Acosh "acosh" (a) { [F32 => Same] { select(log(a + sqrt((a - 1.0) * (a + 1.0))), log(a) + 0.6931472, a > 1.0e8) } }
+    /// ln((1 + a) / (1 − a)) / 2, near zero by its series
+    Atanh "atanh" (a) { [F32 => Same] {
+        select(0.5 * log((1.0 + a) / (1.0 - a)), a + a * s * (0.33333333 + s * (0.2 + s * 0.14285714)), abs(a) < 0.125);
+        s = a * a
+    } }
+    /// 1 / (1 + e⁻ᵃ)
+    Sigmoid "sigmoid" (a) { [F32 => Same] { 1.0 / (1.0 + exp(-a)) } }
+    /// a / (1 + e⁻ᵃ)
+    Silu "silu" (a) { [F32 => Same] { a / (1.0 + exp(-a)) } }
+    /// a / (1 + e⁻ᵗ) with t = a · (1.5957691 + 0.071354816 · a²)
+    GeluTanh "gelu_tanh" (a) { [F32 => Same] { a / (1.0 + exp(-a * (1.5957691 + 0.071354816 * a * a))) } }
+    /// The larger of a and 0; NaN of NaN
+    Relu "relu" (a) {
+        [F32 => Same] { select(select(a, 0.0, a < 0.0), a, is_nan(a)) }
+        [I32 => Same] { select(a, i32(0), a < i32(0)) }
+    }
+    /// ln(1 + eᵃ), for small eᵃ by its series
+    Softplus "softplus" (a) { [F32 => Same] {
+        select(select(log(1.0 + e), e - 0.5 * e * e, e < 0.001), a + select(log(1.0 + e), e - 0.5 * e * e, e < 0.001), a > 0.0);
+        e = exp(-abs(a))
+    } }
+    /// (2 / √π) ∫₀ᵃ exp(−t²) dt (Abramowitz and Stegun, 7.1.5 near zero and 7.1.26 beyond; within 2·10⁻⁷)
+    Erf "erf" (a) { [F32 => Same] {
+        select(select(r, -r, a < 0.0), a * (1.1283792 + s * (-0.37612638 + s * (0.11283792 + s * (-0.026866171 + s * 0.0052239776)))), m < 0.5);
+        s = a * a;
+        m = abs(a);
+        t = 1.0 / (1.0 + 0.3275911 * m);
+        r = 1.0 - t * (0.2548296 + t * (-0.28449672 + t * (1.4214138 + t * (-1.4531521 + t * 1.0614054)))) * exp(-s)
+    } }
+    /// The largest whole number that is not above a
+    Floor "floor" (a) { [F32 => Same] { floor(a) } }
+    /// The smallest whole number that is not below a
+    Ceil "ceil" (a) { [F32 => Same] { ceil(a) } }
+    /// The nearest whole number, of two the even one
+    Round "round" (a) { [F32 => Same] { round_even(a) } }
+    /// a without its fraction
+    Trunc "trunc" (a) { [F32 => Same] { trunc(a) } }
+    /// Whether a = b
+    Equal "equal" (a, b) { [F32 I32 U32 Bool => Bool] { a == b } }
+    /// Whether a ≠ b
+    NotEqual "not_equal" (a, b) { [F32 I32 U32 Bool => Bool] { a != b } }
+    /// Whether a < b
+    Less "less" (a, b) { [F32 I32 U32 => Bool] { a < b } }
+    /// Whether a ≤ b
+    LessEqual "less_equal" (a, b) { [F32 I32 U32 => Bool] { a <= b } }
+    /// Whether a > b
+    Greater "greater" (a, b) { [F32 I32 U32 => Bool] { a > b } }
+    /// Whether a ≥ b
+    GreaterEqual "greater_equal" (a, b) { [F32 I32 U32 => Bool] { a >= b } }
+    /// Whether a is not a number
+    IsNan "is_nan" (a) { [F32 => Bool] { is_nan(a) } }
+    /// Whether a is ∞ or −∞
+    IsInf "is_inf" (a) { [F32 => Bool] { !is_nan(a) && !is_finite(a) } }
+    /// Both; of integers bit by bit
+    And "and" (a, b) { [Bool => Same] { a && b } [I32 U32 => Same] { a & b } }
+    /// At least one; of integers bit by bit
+    Or "or" (a, b) { [Bool => Same] { a || b } [I32 U32 => Same] { a | b } }
+    /// One and not the other; of integers bit by bit
+    Xor "xor" (a, b) { [Bool => Same] { a != b } [I32 U32 => Same] { a ^ b } }
+    /// The opposite; of integers bit by bit
+    Not "not" (a) {
+        [Bool => Same] { !a }
+        [I32 => Same] { a ^ i32(-1) }
+        [U32 => Same] { a ^ u32(4294967295) }
+    }
+    /// a · 2ᵇ, what is above bit 31 dropped; 0 where b is above 31
+    ShiftLeft "shift_left" (a, b) { [U32 => Same] { select(shift_left(a, b), u32(0), b > u32(31)) } }
+    /// a / 2ᵇ without the fraction; 0 where b is above 31
+    ShiftRight "shift_right" (a, b) { [U32 => Same] { select(shift_right(a, b), u32(0), b > u32(31)) } }
+}

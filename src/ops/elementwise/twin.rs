@@ -1,0 +1,149 @@
+//! The functions of the table in Rust, over words as devices have them: what the CPU computes, and what others are compared with.
+
+use std::num::Wrapping;
+
+pub(super) type F32 = f32;
+pub(super) type I32 = Wrapping<i32>;
+pub(super) type U32 = Wrapping<u32>;
+pub(super) type Bool = bool;
+
+/// A value that lies in a word.
+pub(super) trait Word: Copy {
+    fn of(word: u32) -> Self;
+    fn word(self) -> u32;
+}
+
+impl Word for F32 {
+    fn of(word: u32) -> Self {
+        Self::from_bits(word)
+    }
+
+    fn word(self) -> u32 {
+        self.to_bits()
+    }
+}
+
+impl Word for I32 {
+    fn of(word: u32) -> Self {
+        Self(word.cast_signed())
+    }
+
+    fn word(self) -> u32 {
+        self.0.cast_unsigned()
+    }
+}
+
+impl Word for U32 {
+    fn of(word: u32) -> Self {
+        Self(word)
+    }
+
+    fn word(self) -> u32 {
+        self.0
+    }
+}
+
+impl Word for Bool {
+    fn of(word: u32) -> Self {
+        word != 0
+    }
+
+    fn word(self) -> u32 {
+        self.into()
+    }
+}
+
+/// Each word of the result from those of the operands at its place.
+pub(super) fn map<T: Word, R: Word, const N: usize>(operands: &[&[u32]], out: &mut [u32], f: impl Fn([T; N]) -> R) {
+    match (N, operands) {
+        (1, &[a]) => {
+            for (out, &a) in out.iter_mut().zip(a) {
+                *out = f([T::of(a); N]).word();
+            }
+        }
+        (2, &[a, b]) => {
+            for ((out, &a), &b) in out.iter_mut().zip(a).zip(b) {
+                let mut both = [T::of(a); N];
+                both[1] = T::of(b);
+                *out = f(both).word();
+            }
+        }
+        _ => debug_assert!(false, "{N} operands, but {} are given", operands.len()),
+    }
+}
+
+/// What expressions may say.
+pub(super) mod vocabulary {
+    use super::{I32, U32};
+
+    pub(crate) fn select<T>(no: T, yes: T, condition: bool) -> T {
+        if condition { yes } else { no }
+    }
+
+    pub(crate) fn i32(value: i32) -> I32 {
+        std::num::Wrapping(value)
+    }
+
+    pub(crate) fn u32(value: u32) -> U32 {
+        std::num::Wrapping(value)
+    }
+
+    pub(crate) fn is_nan(a: f32) -> bool {
+        a.is_nan()
+    }
+
+    pub(crate) fn is_finite(a: f32) -> bool {
+        a.is_finite()
+    }
+
+    pub(crate) fn is_negative(a: f32) -> bool {
+        a.is_sign_negative()
+    }
+
+    pub(crate) fn nan_of(a: f32) -> f32 {
+        f32::from_bits(a.to_bits() | 0x7fc0_0000)
+    }
+
+    pub(crate) fn remainder(a: f32, b: f32) -> f32 {
+        a % b
+    }
+
+    pub(crate) fn power(a: f32, b: f32) -> f32 {
+        a.powf(b)
+    }
+
+    pub(crate) fn power_i32(a: I32, b: I32) -> I32 {
+        // Of a negative exponent only 1 and −1 have a whole power.
+        match (a.0, b.0) {
+            (1, _) => i32(1),
+            (-1, b) => i32(if b % 2 == 0 { 1 } else { -1 }),
+            (_, ..0) => i32(0),
+            (a, b) => i32(a.wrapping_pow(b.cast_unsigned())),
+        }
+    }
+
+    pub(crate) fn power_u32(a: U32, b: U32) -> U32 {
+        u32(a.0.wrapping_pow(b.0))
+    }
+
+    pub(crate) fn round_even(a: f32) -> f32 {
+        a.round_ties_even()
+    }
+
+    pub(crate) fn shift_left(a: U32, b: U32) -> U32 {
+        u32(a.0.wrapping_shl(b.0))
+    }
+
+    pub(crate) fn shift_right(a: U32, b: U32) -> U32 {
+        u32(a.0.wrapping_shr(b.0))
+    }
+
+    macro_rules! methods {
+        ($($function:ident = $method:ident),+) => {
+            $( pub(crate) fn $function(a: f32) -> f32 { a.$method() } )+
+        };
+    }
+
+    methods!(abs = abs, sqrt = sqrt, exp = exp, log = ln, sin = sin, cos = cos, tan = tan);
+    methods!(asin = asin, acos = acos, atan = atan, floor = floor, ceil = ceil, trunc = trunc);
+}

@@ -1,0 +1,199 @@
+//! Plans for elementwise operations: `shaders/map`, each invocation four elements.
+//!
+//! What a kernel is told is a row of words, so that one kernel serves every shape of as many dimensions:
+//!
+//! ```text
+//! elements, number of the first,
+//! sizes,
+//! for each input: offset, strides, and where it has bounds: the first step and the end of each dimension
+//! scalars
+//! ```
+
+use std::sync::Arc;
+
+use super::words::Words;
+use super::{Binding, Dispatch, Plan, Slot};
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::info::Caps;
+use crate::kernels::{Kernel, KernelId, Source};
+use crate::ops::map::{MOST_DIMENSIONS, MOST_INPUTS, Problem, View};
+
+/// Invocations of a workgroup.
+const THREADS: u32 = 256;
+/// Elements of an invocation.
+const QUAD: u32 = 4;
+/// Parts of the result begin at multiples of so many elements, whose bytes are a multiple of every alignment of bindings.
+const PART_ELEMENTS: u64 = 128;
+/// The most elements of a launch, so that the kernel's numbers do not overflow.
+const MOST_ELEMENTS: u64 = 1 << 31;
+
+/// The bindings of the inputs and of the result: those of parameters lie between.
+const INPUT_BINDINGS: [u32; MOST_INPUTS] = [0, 1, 2, 4, 5, 6];
+const OUT_BINDING: u32 = 7;
+
+/// A plan for compute shaders.
+pub fn compute(problem: &Problem, caps: &Caps) -> Result<Plan> {
+    let mut plan = Plan::default();
+    for [first, end] in parts(problem, caps)? {
+        plan.dispatches.push(dispatch(problem, [first, end], caps)?);
+    }
+    Ok(plan)
+}
+
+/// The only launch on a CPU, which has no limits.
+pub fn cpu(problem: &Problem, variant: &str) -> Result<Plan> {
+    if problem.elements() == 0 {
+        return Ok(Plan::default());
+    }
+    // It reads its operands from their beginning.
+    let caps = Caps { max_binding_bytes: u64::MAX, binding_alignment_bytes: u64::MAX, ..Caps::UNLIMITED };
+    let mut dispatch = dispatch(problem, [0, problem.shape.first().copied().unwrap_or(1)], &caps)?;
+    (dispatch.kernel.id, dispatch.grid) = (KernelId::MapCpu, [1; 3]);
+    dispatch.kernel.variant = format!("{variant} {}", problem.program);
+    Ok(Plan::of(dispatch))
+}
+
+/// Ranges of the outermost dimension that a launch each can do.
+fn parts(problem: &Problem, caps: &Caps) -> Result<Vec<[u32; 2]>> {
+    let elements = problem.elements();
+    if elements == 0 {
+        return Ok(Vec::new());
+    }
+    let outer = problem.shape.first().copied().unwrap_or(1);
+    let row = elements / u64::from(outer);
+    // As many rows as come to whole parts.
+    let mut step = 1;
+    while !(row * step).is_multiple_of(PART_ELEMENTS) {
+        step *= 2;
+    }
+    let fits = |rows: u64| {
+        let end = rows.min(outer.into()) as u32;
+        let span = |input: &View| {
+            let [first, last] = input.reach(&ranges(problem, [0, end]));
+            (((last - first) as u64 + 1) * input.dtype.bytes()).saturating_add(caps.binding_alignment_bytes.max(16))
+        };
+        let out = u64::from(end) * row * problem.dtype.bytes() + 16;
+        u64::from(end) * row <= MOST_ELEMENTS
+            && out <= caps.max_binding_bytes
+            && problem.inputs.iter().all(|input| span(input) <= caps.max_binding_bytes)
+    };
+    let mut rows = u64::from(outer).next_multiple_of(step);
+    while !fits(rows) {
+        if rows <= step {
+            let requested =
+                problem.inputs.iter().map(|input| input.dtype.bytes()).max().unwrap_or(4).max(problem.dtype.bytes()) * row * step;
+            return Err(Box::new(Error::LimitExceeded {
+                what: "bytes of a tensor that a kernel sees at once",
+                requested,
+                max: caps.max_binding_bytes,
+            }));
+        }
+        rows = (rows / 2).next_multiple_of(step);
+    }
+    Ok((0..outer).step_by(rows as usize).map(|first| [first, (u64::from(first) + rows).min(outer.into()) as u32]).collect())
+}
+
+/// The ranges of all dimensions, of which the first is cut.
+fn ranges(problem: &Problem, outer: [u32; 2]) -> Vec<[u32; 2]> {
+    let mut ranges: Vec<_> = problem.shape.iter().map(|&size| [0, size]).collect();
+    if let Some(first) = ranges.first_mut() {
+        *first = outer;
+    }
+    ranges
+}
+
+/// How a kernel reads an input.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reading {
+    /// Where in the words its offset is.
+    pub at: u32,
+    /// Where it is bound.
+    pub binding: u32,
+    /// What its elements are.
+    pub dtype: DType,
+    /// Four neighbours of the result read four neighbours that start at a multiple of four.
+    pub is_vec4: bool,
+    /// Four neighbours of the result read the same element.
+    pub is_splat: bool,
+    /// Whether there are steps that have no element.
+    pub is_bounded: bool,
+}
+
+fn dispatch(problem: &Problem, [first, end]: [u32; 2], caps: &Caps) -> Result<Dispatch> {
+    let rank = problem.shape.len();
+    if rank > MOST_DIMENSIONS || problem.inputs.len() > MOST_INPUTS {
+        return Err(Error::internal("a kernel of more inputs or dimensions than there are"));
+    }
+    let outer = problem.shape.first().copied().unwrap_or(1).max(1);
+    let row = problem.elements() / u64::from(outer);
+    let (count, before) = (u64::from(end - first) * row, u64::from(first) * row);
+    let mut shape = problem.shape.clone();
+    if let Some(outer) = shape.first_mut() {
+        *outer = end - first;
+    }
+    // Four neighbours of the result lie in one row.
+    let inner = shape.last().copied().unwrap_or(1);
+    let in_rows = rank <= 1 || inner.is_multiple_of(QUAD);
+    let quad = in_rows && problem.inputs.iter().all(|input| input.bounds.is_empty());
+    let mut words = Words::default();
+    words.push(count as u32)?;
+    words.push(before as u32)?;
+    shape.iter().try_for_each(|&size| words.push(size))?;
+    let (mut readings, mut bindings) = (Vec::new(), Vec::new());
+    for (number, input) in problem.inputs.iter().enumerate() {
+        let binding = INPUT_BINDINGS[number];
+        let bytes = input.dtype.bytes();
+        let [least, most] = input.reach(&ranges(problem, [first, end]));
+        // Bound from a multiple of the alignment on, and of a vec4.
+        let alignment_bytes = caps.binding_alignment_bytes.max(16);
+        let start_bytes = (least.max(0) as u64 * bytes) / alignment_bytes * alignment_bytes;
+        let start = (start_bytes / bytes) as i64;
+        let offset = input.offset + i64::from(first) * input.strides.first().copied().unwrap_or(0) - start;
+        let inner = input.strides.last().copied().unwrap_or(0);
+        let aligned = |stride: &i64| stride % i64::from(QUAD) == 0;
+        let outer_strides = input.strides.split_last().map_or(&[][..], |(_, others)| others);
+        let reading = Reading {
+            at: words.length(),
+            binding,
+            dtype: input.dtype,
+            is_vec4: quad && inner == 1 && aligned(&offset) && outer_strides.iter().all(aligned),
+            is_splat: quad && inner == 0,
+            is_bounded: !input.bounds.is_empty(),
+        };
+        words.push(offset as u32)?;
+        input.strides.iter().try_for_each(|&stride| words.push(stride as u32))?;
+        for edge in 0..2 {
+            for (dimension, bounds) in input.bounds.iter().enumerate() {
+                let moved = if dimension == 0 { bounds[edge].saturating_sub(first) } else { bounds[edge] };
+                words.push(moved)?;
+            }
+        }
+        let size_bytes = (((most.max(0) as u64 + 1) * bytes).next_multiple_of(16)).saturating_sub(start_bytes).max(16);
+        bindings.push(Binding { slot: Slot::Input(number as u8), index: binding, offset_bytes: start_bytes, size_bytes });
+        readings.push(reading);
+    }
+    let scalars_at = words.length();
+    problem.scalars.iter().try_for_each(|&scalar| words.push(scalar))?;
+    let bytes = problem.dtype.bytes();
+    bindings.push(Binding {
+        slot: Slot::Out,
+        index: OUT_BINDING,
+        offset_bytes: before * bytes,
+        size_bytes: (count * bytes).next_multiple_of(16),
+    });
+    let threads = THREADS.min(caps.max_workgroup_invocations);
+    let workgroups = count.div_ceil(u64::from(QUAD * threads)) as u32;
+    let x = workgroups.min(caps.max_workgroups_per_dimension);
+    let constants = vec![
+        ("THREADS", threads),
+        ("RANK", rank as u32),
+        ("QUAD", u32::from(quad)),
+        ("SCALARS", scalars_at),
+        ("RESULT_F16", u32::from(problem.dtype == DType::F16)),
+        ("RESULT_BOOL", u32::from(problem.dtype == DType::Bool)),
+    ];
+    let source = Source { program: Arc::clone(&problem.program), inputs: readings, result: problem.dtype };
+    let kernel = Kernel { id: KernelId::Map, variant: problem.program.to_string(), constants, source: Some(Arc::new(source)) };
+    Ok(Dispatch { kernel, params: words.into(), bindings, grid: [x, workgroups.div_ceil(x.max(1)), 1] })
+}

@@ -1,0 +1,66 @@
+//! Parameters of kernels that are generated: a row of words, whose places the plan gives to the kernel's source.
+
+use std::fmt;
+
+use crate::error::{Error, Result};
+
+/// The most words: what lies between the parameters of two launches.
+const MOST: usize = 64;
+
+/// The words, the rest of them 0.
+#[derive(Clone, Copy, PartialEq)]
+pub struct Words {
+    length: u32,
+    words: [u32; MOST],
+}
+
+impl Default for Words {
+    fn default() -> Self {
+        Self { length: 0, words: [0; MOST] }
+    }
+}
+
+impl Words {
+    /// Adds a word.
+    ///
+    /// # Errors
+    /// [`Error::LimitExceeded`] if there is no room for it.
+    pub(crate) fn push(&mut self, word: u32) -> Result<()> {
+        let Some(place) = self.words.get_mut(self.length as usize) else {
+            let (requested, max) = (u64::from(self.length) + 1, MOST as u64);
+            return Err(Box::new(Error::LimitExceeded { what: "the number of parameters of a kernel", requested, max }));
+        };
+        *place = word;
+        self.length += 1;
+        Ok(())
+    }
+
+    /// How many there are.
+    pub(crate) fn length(&self) -> u32 {
+        self.length
+    }
+
+    /// Those that there are.
+    pub(crate) fn get(&self) -> &[u32] {
+        &self.words[..self.length as usize]
+    }
+
+    /// All, as a kernel gets them.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        bytemuck::cast_slice(&self.words)
+    }
+}
+
+/// As signed numbers, since strides may be negative.
+impl fmt::Display for Words {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("words")?;
+        self.get().iter().try_for_each(|word| write!(f, " {}", word.cast_signed()))
+    }
+}
+
+impl fmt::Debug for Words {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}

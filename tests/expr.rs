@@ -1,0 +1,107 @@
+//! Expressions on every backend that is there, against the same in f64.
+
+use lapidary::{BackendId, DType, Expr, Gpu, Options};
+
+/// Does it on every backend.
+fn everywhere(test: impl Fn(&Gpu, BackendId)) {
+    for backend in [BackendId::Simd, BackendId::Scalar, BackendId::Vulkan, BackendId::WebGpu] {
+        match Gpu::open_blocking(Options::only(backend)) {
+            Ok(gpu) => test(&gpu, backend),
+            Err(error) => println!("skipped on {backend}: {error}"),
+        }
+    }
+}
+
+fn values(gpu: &Gpu, expr: &Expr) -> Vec<f32> {
+    gpu.evaluate_blocking(expr).unwrap().to_vec_blocking().unwrap()
+}
+
+#[test]
+fn chains() {
+    everywhere(|gpu, backend| {
+        let a: Vec<f32> = (0..6 * 7).map(|i| i as f32 / 7.0 - 3.0).collect();
+        let b: Vec<f32> = (0..7).map(|i| i as f32).collect();
+        let (ta, tb) = (gpu.tensor_blocking(&a, 6, 7).unwrap(), gpu.tensor_blocking(&b, 1, 7).unwrap());
+        let e = (Expr::from(&ta) * 0.5 + &tb).relu();
+        let expected: Vec<f32> = (0..42).map(|i| (a[i] * 0.5 + b[i % 7]).max(0.0)).collect();
+        assert_eq!(values(gpu, &e), expected, "{backend}");
+        let t = e.transpose(None) - 1.0;
+        let expected: Vec<f32> = (0..42).map(|i| expected[i % 6 * 7 + i / 6] - 1.0).collect();
+        assert_eq!(values(gpu, &t), expected, "{backend}");
+        let s = Expr::from(&ta).slice(1, -1, -8, -2).slice(0, 1, 9, 3);
+        assert_eq!(s.shape().unwrap(), [2, 4]);
+        let expected: Vec<f32> = [1, 4].iter().flat_map(|r| [6, 4, 2, 0].map(|c| a[r * 7 + c])).collect();
+        assert_eq!(values(gpu, &s), expected, "{backend}");
+        let p = Expr::from(&ta).pad(&[[1, 2], [3, 0]], 9.0);
+        let expected: Vec<f32> = (0..9 * 10)
+            .map(|i| {
+                let (r, c) = (i / 10, i % 10);
+                if (1..7).contains(&r) && c >= 3 { a[(r - 1) * 7 + c - 3] } else { 9.0 }
+            })
+            .collect();
+        assert_eq!(values(gpu, &p), expected, "{backend}");
+        let c = Expr::concat(&[Expr::from(&ta), Expr::from(&ta).exp(), Expr::from(&tb)], 0);
+        let mut expected = a.clone();
+        expected.extend(a.iter().map(|a| a.exp()));
+        expected.extend(&b);
+        let got = values(gpu, &c);
+        assert!(got.iter().zip(&expected).all(|(a, b)| (a - b).abs() <= 1e-6 * b.abs()), "{backend} {got:?}");
+        let less = Expr::from(&ta).less(&tb);
+        assert_eq!(less.dtype().unwrap(), DType::Bool);
+        let got = gpu.evaluate_blocking(&less).unwrap();
+        let got = pollster::block_on(got.to_host()).unwrap().into_typed::<bool>().unwrap();
+        assert_eq!(got, (0..42).map(|i| a[i] < b[i % 7]).collect::<Vec<_>>(), "{backend}");
+        let r = (Expr::from(&ta).reshape(&[7, -1]) + 1.0).reshape(&[42]);
+        assert_eq!(values(gpu, &r), a.iter().map(|a| a + 1.0).collect::<Vec<_>>(), "{backend}");
+        let i = Expr::index(&[3, 5]).mul(3.0).cast(DType::F32);
+        assert_eq!(values(gpu, &i), (0..15).map(|i| (i * 3) as f32).collect::<Vec<_>>(), "{backend}");
+    });
+}
+
+#[test]
+fn what_is_wrong_is_told_with_the_numbers() {
+    let gpu = Gpu::open_blocking(Options::only(BackendId::Simd)).unwrap();
+    let a = gpu.tensor_blocking(&[1.0f32; 6], 2, 3).unwrap();
+    let i = gpu.tensor_blocking(&[1i32; 6], 2, 3).unwrap();
+    let text = |expr: Expr| gpu.evaluate_blocking(&expr).unwrap_err().to_string();
+    let a = Expr::from(&a);
+    assert_eq!(
+        text(a.add(a.transpose(None))),
+        "a shape is [3, 2], but it must be the same as of [2, 3] in each dimension, counted from the last, or 1"
+    );
+    assert_eq!(text(a.add(&i)), "the second operand must be of f32, as the first is, but it is of i32");
+    assert_eq!(text(Expr::from(&i).sqrt()), "an operand of sqrt, which takes f32, f16, must be of one of those, but it is of i32");
+    assert_eq!(text(Expr::from(&i) * 0.5), "a number is 0.5, but beside a tensor of i32 it must be one of i32; cast the tensor");
+    assert_eq!(text(a.slice(2, 0, 1, 1)), "an axis is 2, but it must be from -2 to 1");
+    assert_eq!(text(a.slice(0, 0, 1, 0)), "the step is 0, but it must be any whole number but 0");
+    assert_eq!(text(a.transpose(Some(&[0, 0]))), "an axis is 0, but it must be each axis once");
+    assert_eq!(text(a.reshape(&[4, -1])), "the shape is [4, -1], but it must be one of 6 elements, as [2, 3] has; one size may be -1");
+    assert_eq!(text(Expr::concat(&[], 0)), "the number of parts is 0, but it must be at least one");
+    assert_eq!(text(a.select(1.0, 0.0)), "the condition must be of bool, but it is of f32");
+    let other = Gpu::open_blocking(Options::only(BackendId::Simd)).unwrap();
+    assert_eq!(other.evaluate_blocking(&(&a + 1.0)).unwrap_err().code(), "invalid_type", "a tensor of another device");
+}
+
+#[test]
+fn a_product_takes_what_follows_into_its_kernel() {
+    everywhere(|gpu, backend| {
+        let a: Vec<f32> = (0..5 * 3).map(|i| i as f32 - 7.0).collect();
+        let b: Vec<f32> = (0..3 * 4).map(|i| i as f32 / 2.0 - 2.0).collect();
+        let bias = [0.5f32, -100.0, 2.0, 0.0];
+        let product = |i: usize, j: usize| (0..3).map(|k| a[i * 3 + k] * b[k * 4 + j]).sum::<f32>();
+        let (ta, tb) = (gpu.tensor_blocking(&a, 5, 3).unwrap(), gpu.tensor_blocking(&b, 3, 4).unwrap());
+        let bias_tensor = gpu.tensor_blocking(&bias, 1, 4).unwrap().reshape(&[4]).unwrap();
+        let plain = Expr::from(&ta).matmul(&tb);
+        let expected: Vec<f32> = (0..20).map(|i| product(i / 4, i % 4)).collect();
+        assert_eq!(values(gpu, &plain), expected, "{backend}");
+        let all = (Expr::from(&ta).matmul(&tb) * 2.0 + &bias_tensor).relu();
+        let expected: Vec<f32> = (0..20).map(|i| (2.0 * product(i / 4, i % 4) + bias[i % 4]).max(0.0)).collect();
+        assert_eq!(values(gpu, &all), expected, "{backend}");
+        let transposed = Expr::from(&tb).transpose(None).matmul(Expr::from(&ta).transpose(None)) + 1.0;
+        let expected: Vec<f32> = (0..20).map(|i| product(i % 5, i / 5) + 1.0).collect();
+        assert_eq!(values(gpu, &transposed), expected, "{backend}");
+        let twice = Expr::from(&ta).matmul(&tb);
+        let expected: Vec<f32> = (0..20).map(|i| product(i / 4, i % 4) * 3.0).collect();
+        assert_eq!(values(gpu, &(&twice + &twice * 2.0)), expected, "{backend}");
+    });
+}
