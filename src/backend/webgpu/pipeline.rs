@@ -85,8 +85,9 @@ mod ahead {
 
     use super::*;
 
-    /// How often a kernel has to be wanted before it is compiled: what is computed once or twice is done before.
-    const WANTED: u32 = 3;
+    /// How often a kernel has to be wanted before it is compiled: what is computed a few times is done before, and three products are computed
+    /// by a device at most to find out whether it is to be used.
+    const WANTED: u32 = 4;
 
     /// A kernel that is not compiled yet.
     #[derive(Default)]
