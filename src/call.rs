@@ -69,7 +69,7 @@ pub(crate) struct Call<'a> {
     /// The result's.
     pub shape: Vec<u64>,
     /// In the order of the plan's slots; None for what is not read.
-    inputs: [Option<Operand<'a>>; 4],
+    pub inputs: [Option<Operand<'a>>; 4],
 }
 
 /// A product under way.
