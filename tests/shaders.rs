@@ -4,7 +4,7 @@
 use lapidary::kernels::{Kernel, KernelId};
 use lapidary::ops::matmul::{Activation, Batch, Level, Precision, Problem, Stored};
 use lapidary::plan::ceiling;
-use lapidary::plan::matmul::compute;
+use lapidary::plan::matmul::{compute, stand_in};
 use lapidary::{Caps, DType, Dialect, MatrixUnit};
 use naga::valid::{Capabilities, ValidationFlags, Validator};
 
@@ -79,7 +79,9 @@ fn variants() -> Vec<Kernel> {
                     bias: yes(0) != yes(2),
                     activation: Activation::ALL.get((bits as usize + m as usize) % 7).copied(),
                 };
-                for dispatch in compute(&problem, &caps).expect("within limits").dispatches {
+                let plan = compute(&problem, &caps).expect("within limits");
+                let stand_in = stand_in(&plan, &caps).into_iter().flat_map(|plan| plan.dispatches);
+                for dispatch in plan.dispatches.into_iter().chain(stand_in) {
                     if !kernels.contains(&dispatch.kernel) {
                         kernels.push(dispatch.kernel);
                     }
@@ -121,6 +123,7 @@ fn every_variant_validates() {
             | KernelId::MatmulSplit
             | KernelId::CeilingCopy
             | KernelId::CeilingFma => [kernel.constant("THREADS"), 1, 1],
+            KernelId::MatmulDirect => [8, 8, 1],
             _ => [kernel.constant("THREADS_N"), kernel.constant("THREADS_M"), 1],
         };
         assert_eq!(entry.workgroup_size, threads);
@@ -188,7 +191,7 @@ fn every_variant_translates_to_metal() {
 fn accumulators_have_constant_indices() {
     // A driver keeps an array in registers only if every index is a constant; the template writes variables instead.
     let variants = variants();
-    for id in [KernelId::MatmulSum, KernelId::MatmulVector, KernelId::MatmulRound, KernelId::MatmulCooperative] {
+    for id in [KernelId::MatmulDirect, KernelId::MatmulSum, KernelId::MatmulVector, KernelId::MatmulRound, KernelId::MatmulCooperative] {
         assert!(variants.iter().any(|kernel| kernel.id == id), "{id:?}");
     }
     assert!(variants.iter().any(|kernel| kernel.constant("PARTS") == 1));

@@ -17,6 +17,8 @@ use template::Constant;
 pub enum KernelId {
     /// `shaders/matmul/tiled.wgsl`, and `tiled.cu` for CUDA: the register-tiled product.
     MatmulTiled,
+    /// `shaders/matmul/direct.wgsl`: the product straight from memory, which is soon compiled.
+    MatmulDirect,
     /// `shaders/matmul/vector.wgsl`: the product with a single row or column.
     MatmulVector,
     /// `shaders/matmul/sum.wgsl`, and `sum.cu` for CUDA: the sum of the parts of a product that was split over k.
@@ -58,6 +60,7 @@ impl KernelId {
     pub const fn name(self) -> &'static str {
         match self {
             Self::MatmulTiled => "matmul/tiled",
+            Self::MatmulDirect => "matmul/direct",
             Self::MatmulVector => "matmul/vector",
             Self::MatmulSum => "matmul/sum",
             Self::MatmulCooperative => "matmul/cooperative",
@@ -92,6 +95,7 @@ impl KernelId {
         const LOAD: &str = include_str!(concat!(env!("OUT_DIR"), "/matmul-load.wgsl"));
         match self {
             Self::MatmulTiled => &[STORE, LOAD, include_str!(concat!(env!("OUT_DIR"), "/matmul-tiled.wgsl"))],
+            Self::MatmulDirect => &[STORE, LOAD, include_str!(concat!(env!("OUT_DIR"), "/matmul-direct.wgsl"))],
             Self::MatmulVector => &[STORE, LOAD, include_str!(concat!(env!("OUT_DIR"), "/matmul-vector.wgsl"))],
             Self::MatmulSum => &[STORE, include_str!(concat!(env!("OUT_DIR"), "/matmul-sum.wgsl"))],
             Self::MatmulSplit => &[STORE, include_str!(concat!(env!("OUT_DIR"), "/matmul-split.wgsl"))],

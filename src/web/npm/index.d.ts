@@ -56,7 +56,7 @@ export interface InitOptions {
   backend?: "auto" | "cpu" | Backend;
   /** Which GPU of several. Default `"high-performance"`. */
   power_preference?: "high-performance" | "low-power";
-  /** Bytes of free device buffers kept for reuse. Default 536870912 (512 MiB). */
+  /** Bytes of free device buffers kept for reuse. Default 536870912 (512 MiB). Up to a quarter, and 64 MiB, more is for large operands on their way. */
   pool_bytes?: number;
   /**
    * The most threads that the CPU computes on, 1 to 64. Default: as many as there are cores, up to 16. The others are workers, started when
@@ -243,7 +243,7 @@ export interface Benchmark {
 export interface MemoryStats {
   /** Bytes of buffers that calls and tensors hold now. */
   used_bytes: number;
-  /** Bytes of free buffers kept for reuse. */
+  /** Bytes of free buffers kept for reuse, and of those through which large operands go to the device. */
   pooled_bytes: number;
   /** The most that `used_bytes` has been. */
   peak_bytes: number;
