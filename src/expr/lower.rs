@@ -72,6 +72,10 @@ impl Operations {
         let source = match &node.what {
             What::Tensor(tensor) => return Ok(Source::Tensor(tensor.clone())),
             What::Reshape(input) => self.source(input)?,
+            What::Whole(op, inputs) => {
+                let sources = inputs.iter().map(|input| self.source(input)).collect::<Result<_>>()?;
+                self.add(op.clone(), sources)
+            }
             _ => self.map(node)?,
         };
         self.made.insert(Arc::as_ptr(node), source.clone());
@@ -179,7 +183,7 @@ impl Kernel {
             return self.stored(operations, node, axes);
         }
         match &node.what {
-            What::Tensor(_) => self.stored(operations, node, axes),
+            What::Tensor(_) | What::Whole(..) => self.stored(operations, node, axes),
             What::Number(value) => self.scalar(*value, node.dtype),
             What::Index => self.linear(operations, node, &self.lay(&node.shape, axes)),
             What::Apply(function, inputs) => {

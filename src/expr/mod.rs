@@ -21,8 +21,10 @@ mod methods;
 mod node;
 mod run;
 mod shape;
+mod window;
 
 pub(crate) use node::{Node, What};
+pub use window::{Conv, Pool};
 
 use std::sync::Arc;
 

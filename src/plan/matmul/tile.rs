@@ -156,6 +156,7 @@ pub(super) fn tiled(problem: &Problem, params: Params, operands: [Binding; 2], c
         ("A_SCATTER", u32::from(!problem.transpose_a)),
         ("B_SCATTER", u32::from(problem.transpose_b)),
         ("OPERANDS_F16", operands_f16(problem)),
+        ("WINDOW", 0),
     ];
     let kernel = Kernel { id: KernelId::MatmulTiled, variant: format!("{}x{}x{}", tile.m, tile.n, tile.k), source: None, constants };
     Ok(Step { kernel, params, operands, grid: [params.n.div_ceil(tile.n), params.m.div_ceil(tile.m)], parts, k_step: tile.k })
