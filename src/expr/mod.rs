@@ -19,11 +19,15 @@
 mod lower;
 mod methods;
 mod node;
+mod pad;
+mod product;
+mod random;
 mod run;
 mod shape;
 mod window;
 
 pub(crate) use node::{Node, What};
+pub use pad::Padding;
 pub use window::{Conv, Pool};
 
 use std::sync::Arc;
