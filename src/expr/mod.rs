@@ -24,9 +24,11 @@ mod product;
 mod random;
 mod run;
 mod shape;
+mod window;
 
 pub(crate) use node::{Node, What};
 pub use pad::Padding;
+pub use window::{Conv, Pool};
 
 use std::sync::Arc;
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::dtype::DType;
+use crate::ops::Op;
 use crate::ops::elementwise::Function;
 use crate::tensor::Tensor;
 
@@ -37,6 +38,8 @@ pub(crate) enum What {
     Matmul([Arc<Node>; 2]),
     /// A value that begins so far inside of the node along each dimension, and what is around it, repeated to the node's shape.
     Pad(Arc<Node>, Vec<u64>, Arc<Node>),
+    /// An operation of whole values.
+    Whole(Op, Vec<Arc<Node>>),
 }
 
 /// Where along a dimension of a value a view is: at start + step · i, where i counts along the dimension of the view that it follows.
@@ -58,7 +61,7 @@ impl Node {
     pub fn inputs(&self) -> Vec<&Arc<Self>> {
         match &self.what {
             What::Tensor(_) | What::Number(_) | What::Index => Vec::new(),
-            What::Apply(_, inputs) => inputs.iter().collect(),
+            What::Apply(_, inputs) | What::Whole(_, inputs) => inputs.iter().collect(),
             What::Select(inputs) => inputs.iter().collect(),
             What::Matmul(inputs) => inputs.iter().collect(),
             What::Cast(input) | What::View(input, _) | What::Reshape(input) => vec![input],

@@ -4,11 +4,13 @@
 mod ceiling;
 #[cfg(not(target_arch = "wasm32"))]
 mod compute;
+mod conv;
 #[cfg(not(target_arch = "wasm32"))]
 mod kept;
 mod map;
 #[cfg(not(target_arch = "wasm32"))]
 mod native;
+mod pool;
 #[cfg(not(target_arch = "wasm32"))]
 mod scalar;
 #[cfg(target_arch = "wasm32")]
@@ -35,6 +37,7 @@ use crate::dtype::Extent;
 use crate::error::{Error, Result};
 use crate::host::{HostSlice, HostVec};
 use crate::info::{BackendId, Caps, DeviceInfo, DeviceKind, OtherBackend};
+use crate::kernels::KernelId;
 use crate::ops::Op;
 use crate::options::Options;
 use crate::plan::{self, Params, Plan, Slot};
@@ -185,6 +188,8 @@ impl Backend for Cpu {
                 Ok(plan::matmul::cpu(problem, self.engine.variant(), self.engine.threads(problem)))
             }
             Op::Map(problem) => plan::map::cpu(problem, self.engine.variant()),
+            Op::Conv(problem) => plan::conv::cpu(problem, self.engine.variant()),
+            Op::Pool(problem) => plan::pool::cpu(problem, self.engine.variant()),
         }
     }
 
@@ -206,7 +211,11 @@ impl Backend for Cpu {
         let inputs: Vec<_> = operands.iter().zip(&held).map(|(operand, held)| host(operand.as_ref(), held.as_ref())).collect();
         let [dispatch] = &plan.dispatches[..] else { return Err(Error::internal("a plan for the CPU in parts")) };
         if let Params::Words(words) = &dispatch.params {
-            return self.run(out, how, stopwatch, |out| self.engine.map(&dispatch.kernel, words.get(), &inputs, out));
+            return self.run(out, how, stopwatch, |out| match dispatch.kernel.id {
+                KernelId::ConvCpu => self.engine.conv(words.get(), &inputs, out),
+                KernelId::PoolCpu => self.engine.pool(&dispatch.kernel, words.get(), &inputs, out),
+                _ => self.engine.map(&dispatch.kernel, words.get(), &inputs, out),
+            });
         }
         let params = dispatch.params.matmul()?;
         let inputs = [Slot::A, Slot::B, Slot::C, Slot::BIAS].map(|slot| inputs.get(slot.index() - Slot::A.index()).cloned().flatten());
