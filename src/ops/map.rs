@@ -54,6 +54,11 @@ impl Problem {
 
     /// Takes dimensions together that lie behind one another in all inputs, and drops those of size 1.
     pub fn collapse(&mut self) {
+        self.collapse_apart(0);
+    }
+
+    /// The same, with the first `kept` dimensions apart from the others; gives how many of them are left.
+    pub fn collapse_apart(&mut self, mut kept: usize) -> usize {
         let mut dimension = self.shape.len();
         while dimension > 0 {
             dimension -= 1;
@@ -61,11 +66,13 @@ impl Problem {
             if size == 1 && self.shape.len() > 1 && self.is_unbounded(dimension) {
                 self.shape.remove(dimension);
                 self.inputs.iter_mut().for_each(|input| input.remove(dimension));
+                kept -= usize::from(dimension < kept);
                 continue;
             }
             let behind = dimension + 1;
             let joins = |input: &View| input.strides[dimension] == input.strides[behind] * i64::from(self.shape[behind]);
             if behind < self.shape.len()
+                && behind != kept
                 && self.inputs.iter().all(joins)
                 && self.is_unbounded(dimension)
                 && self.is_unbounded(behind)
@@ -74,6 +81,7 @@ impl Problem {
                 self.shape[behind] = size;
                 self.shape.remove(dimension);
                 self.inputs.iter_mut().for_each(|input| input.remove(dimension));
+                kept -= usize::from(dimension < kept);
             }
         }
         for input in &mut self.inputs {
@@ -82,6 +90,7 @@ impl Problem {
                 input.bounds.clear();
             }
         }
+        kept
     }
 
     /// Whether every step along a dimension has an element in every input.
