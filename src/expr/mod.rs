@@ -20,6 +20,7 @@ mod lower;
 mod methods;
 mod node;
 mod product;
+mod reduce;
 mod run;
 mod shape;
 

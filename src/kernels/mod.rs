@@ -45,6 +45,12 @@ pub enum KernelId {
     Map,
     /// `backend/cpu/map.rs`: the same on the CPU.
     MapCpu,
+    /// `shaders/reduce/reduce.wgsl`: a reduction, or its parts.
+    Reduce,
+    /// `shaders/reduce/merge.wgsl`: the end of a reduction in parts.
+    ReduceMerge,
+    /// `backend/cpu/reduce.rs`: a reduction on the CPU.
+    ReduceCpu,
     /// `shaders/ceiling/copy.wgsl`, and `copy.cu` for CUDA: how fast memory is.
     #[cfg(not(target_arch = "wasm32"))]
     CeilingCopy,
@@ -73,6 +79,9 @@ impl KernelId {
             Self::MatmulCublasLt => "matmul/cublaslt",
             Self::Map => "map",
             Self::MapCpu => "map/cpu",
+            Self::Reduce => "reduce",
+            Self::ReduceMerge => "reduce/merge",
+            Self::ReduceCpu => "reduce/cpu",
             #[cfg(not(target_arch = "wasm32"))]
             Self::CeilingCopy => "ceiling/copy",
             #[cfg(not(target_arch = "wasm32"))]
@@ -90,6 +99,8 @@ impl KernelId {
     const fn templates(self) -> &'static [&'static str] {
         const STORE: &str = include_str!(concat!(env!("OUT_DIR"), "/matmul-store.wgsl"));
         const LOAD: &str = include_str!(concat!(env!("OUT_DIR"), "/matmul-load.wgsl"));
+        const PRELUDE: &str = include_str!(concat!(env!("OUT_DIR"), "/map-prelude.wgsl"));
+        const FOLD: &str = include_str!(concat!(env!("OUT_DIR"), "/reduce-fold.wgsl"));
         match self {
             Self::MatmulTiled => &[STORE, LOAD, include_str!(concat!(env!("OUT_DIR"), "/matmul-tiled.wgsl"))],
             Self::MatmulVector => &[STORE, LOAD, include_str!(concat!(env!("OUT_DIR"), "/matmul-vector.wgsl"))],
@@ -101,7 +112,9 @@ impl KernelId {
             Self::MatmulStrips => &[include_str!(concat!(env!("OUT_DIR"), "/matmul-strips.frag"))],
             Self::MatmulUnfold => &[include_str!(concat!(env!("OUT_DIR"), "/matmul-unfold.frag"))],
             Self::Map => &[include_str!(concat!(env!("OUT_DIR"), "/map-map.wgsl"))],
-            Self::MatmulCpu | Self::MapCpu => &[],
+            Self::Reduce => &[FOLD, include_str!(concat!(env!("OUT_DIR"), "/reduce-reduce.wgsl"))],
+            Self::ReduceMerge => &[PRELUDE, FOLD, include_str!(concat!(env!("OUT_DIR"), "/reduce-merge.wgsl"))],
+            Self::MatmulCpu | Self::MapCpu | Self::ReduceCpu => &[],
             #[cfg(not(target_arch = "wasm32"))]
             Self::MatmulCopy | Self::MatmulCublasLt => &[],
             #[cfg(not(target_arch = "wasm32"))]

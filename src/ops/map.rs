@@ -52,13 +52,9 @@ impl Problem {
         self.shape.iter().map(|&size| u64::from(size)).product()
     }
 
-    /// Takes dimensions together that lie behind one another in all inputs, and drops those of size 1.
-    pub fn collapse(&mut self) {
-        self.collapse_apart(0);
-    }
-
-    /// The same, with the first `kept` dimensions apart from the others; gives how many of them are left.
-    pub fn collapse_apart(&mut self, mut kept: usize) -> usize {
+    /// Takes dimensions together that lie behind one another in all inputs, and drops those of size 1. The first `kept` dimensions
+    /// stay apart from the others; gives how many of them are left.
+    pub fn collapse(&mut self, mut kept: usize) -> usize {
         let mut dimension = self.shape.len();
         while dimension > 0 {
             dimension -= 1;
@@ -92,6 +88,35 @@ impl Problem {
             }
         }
         kept
+    }
+
+    /// How many words tell a kernel of its shape, its inputs and its scalars.
+    pub fn words(&self) -> usize {
+        let rank = self.shape.len();
+        let input = |input: &View| 1 + rank * if input.bounds.is_empty() { 1 } else { 3 };
+        rank + self.inputs.iter().map(input).sum::<usize>() + self.scalars.len()
+    }
+
+    /// Adds a dimension of that size, along which all elements are the same, as the innermost.
+    pub fn push(&mut self, size: u32) {
+        self.shape.push(size);
+        for input in &mut self.inputs {
+            input.strides.push(0);
+            if !input.bounds.is_empty() {
+                input.bounds.push([0, size]);
+            }
+        }
+    }
+
+    /// Puts the first `count` dimensions behind the others.
+    pub fn rotate(&mut self, count: usize) {
+        self.shape.rotate_left(count);
+        for input in &mut self.inputs {
+            input.strides.rotate_left(count);
+            if !input.bounds.is_empty() {
+                input.bounds.rotate_left(count);
+            }
+        }
     }
 
     /// Whether every step along a dimension has an element in every input.

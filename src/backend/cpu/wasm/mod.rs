@@ -19,6 +19,7 @@ use js_sys::{Float32Array, Float64Array, Promise, Uint8Array, WebAssembly};
 use wasm_bindgen::prelude::*;
 
 use super::map::Map;
+use super::reduce::Reduce;
 use crate::dtype::{DType, Extent};
 use crate::error::{Error, Result};
 use crate::host::{HostSlice, HostVec};
@@ -218,6 +219,15 @@ impl Engine {
         let mut result = vec![0; map.elements() * out.dtype().bytes() as usize];
         map.compute(0, &mut result);
         out.bytes().copy_from(&result);
+        Ok(())
+    }
+
+    /// A reduction, in this module's own memory.
+    pub(super) fn reduce(&self, kernel: &Kernel, words: &[u32], inputs: &[Option<HostSlice<'_>>], out: &mut HostVec) -> Result<()> {
+        let inputs: Vec<_> = inputs.iter().map(|input| input.as_ref().map_or_else(Vec::new, |values| values.bytes().to_vec())).collect();
+        let mut result = vec![0; out.len() as usize];
+        Reduce::new(kernel, words, inputs.iter().map(|input| &input[..]).collect())?.compute(&mut result, false);
+        out.bytes().copy_from(bytemuck::cast_slice(&result));
         Ok(())
     }
 
