@@ -14,11 +14,11 @@ use crate::error::{Error, Result};
 use crate::ops::Op;
 use crate::ops::elementwise::{Kind, Program, Step};
 use crate::ops::map::{MOST_DIMENSIONS, MOST_INPUTS, Problem, View};
-use crate::plan::Words;
+use crate::plan::{self, Words};
 use crate::tensor::Tensor;
 
-/// The most scalars of a kernel: with all else that it is told, no more than its parameters hold.
-const MOST_SCALARS: usize = 8;
+/// The most scalars of a kernel.
+const MOST_SCALARS: usize = 16;
 
 /// What an operation reads.
 #[derive(Clone)]
@@ -130,8 +130,8 @@ impl Operations {
     }
 
     /// What gives the elements of a value along all dimensions but the last ones given, and then along those: fused if there is room beside
-    /// so many words that the operation has to tell of itself. Also how many of the former are left.
-    pub(super) fn values(&mut self, node: &Arc<Node>, last: &[usize], words: usize) -> Result<(Problem, usize, Vec<Source>)> {
+    /// so many words more that the operation has to tell of itself. Also how many of the former are left.
+    pub(super) fn values(&mut self, node: &Arc<Node>, last: &[usize], more: usize) -> Result<(Problem, usize, Vec<Source>)> {
         let rank = node.shape.len();
         let order: Vec<_> = (0..rank).filter(|dimension| !last.contains(dimension)).chain(last.iter().copied()).collect();
         let shape: Vec<_> = order.iter().map(|&dimension| node.shape[dimension]).collect();
@@ -142,8 +142,7 @@ impl Operations {
             let mut kernel = Kernel::over(&shape);
             let value = kernel.value(operations, node, &axes, false)?;
             kernel.end_with(value);
-            let found = kernel.finish(dtype, rank - last.len())?;
-            if found.0.words() + words > Words::MOST { Err(Refused::Full) } else { Ok(found) }
+            kernel.finish(dtype, rank - last.len(), more)
         };
         let mut found = fused(self);
         if matches!(found, Err(Refused::Full)) {
@@ -160,7 +159,7 @@ impl Operations {
         let value = kernel.value(self, node, &axes, true)?;
         kernel.end_with(value);
         debug_assert_eq!(kernel.program.result(), Kind::from(node.dtype), "{}", kernel.program);
-        let (problem, _, sources) = kernel.finish(node.dtype, 0)?;
+        let (problem, _, sources) = kernel.finish(node.dtype, 0, 0)?;
         Ok((problem, sources))
     }
 }
@@ -209,15 +208,17 @@ impl Kernel {
         }
     }
 
-    /// The kernel's operation, the first `kept` dimensions apart from the others, of which there is one at least.
-    fn finish(self, dtype: DType, kept: usize) -> Result<(Problem, usize, Vec<Source>), Refused> {
+    /// The kernel's operation, the first `kept` dimensions apart from the others, of which there is one at least. `more` words are to be
+    /// left beside its own.
+    fn finish(self, dtype: DType, kept: usize, more: usize) -> Result<(Problem, usize, Vec<Source>), Refused> {
         let Self { shape, program, inputs, sources, scalars, .. } = self;
         let mut problem = Problem { shape, inputs, program: Arc::new(program), scalars, dtype };
         let kept = problem.collapse(kept);
         if problem.shape.len() == kept {
             problem.push(1);
         }
-        if problem.shape.len() > MOST_DIMENSIONS { Err(Refused::Full) } else { Ok((problem, kept, sources)) }
+        let fits = problem.shape.len() <= MOST_DIMENSIONS && plan::map::words(&problem) + more <= Words::MOST;
+        if fits { Ok((problem, kept, sources)) } else { Err(Refused::Full) }
     }
 
     fn add(&mut self, step: Step) -> Result<u8, Refused> {

@@ -9,7 +9,7 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::ops::Op;
 use crate::ops::reduce::{Fold, Problem};
-use crate::plan::reduce::SIZES;
+use crate::plan::reduce::MORE_WORDS;
 use crate::tensor::joined;
 
 /// Along `axes`, of which negative ones count from the end; along all if there are none given. With `keep` those axes stay, of size 1.
@@ -162,7 +162,7 @@ impl Expr {
 impl Operations {
     /// A kernel for a value reduced along some of its dimensions.
     pub(super) fn reduction(&mut self, input: &Arc<Node>, axes: &[usize], (fold, divisor): (Fold, f32)) -> Result<Source> {
-        let (values, kept, sources) = self.values(input, axes, SIZES as usize)?;
+        let (values, kept, sources) = self.values(input, axes, MORE_WORDS)?;
         Ok(self.add(Op::Reduce(Problem { values, kept, fold, divisor }), sources.into_iter().map(Some).collect()))
     }
 }

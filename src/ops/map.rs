@@ -90,13 +90,6 @@ impl Problem {
         kept
     }
 
-    /// How many words tell a kernel of its shape, its inputs and its scalars.
-    pub fn words(&self) -> usize {
-        let rank = self.shape.len();
-        let input = |input: &View| 1 + rank * if input.bounds.is_empty() { 1 } else { 3 };
-        rank + self.inputs.iter().map(input).sum::<usize>() + self.scalars.len()
-    }
-
     /// Adds a dimension of that size, along which all elements are the same, as the innermost.
     pub fn push(&mut self, size: u32) {
         self.shape.push(size);

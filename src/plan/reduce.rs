@@ -28,7 +28,9 @@ const BUSY: u64 = 1024;
 const MOST_VALUES: u64 = 1 << 31;
 /// Where in the words the divisor is, and the sizes.
 const DIVISOR: u32 = 8;
-pub(crate) const SIZES: u32 = 9;
+const SIZES: u32 = 9;
+/// Words of which a map has none.
+pub(crate) const MORE_WORDS: usize = 7;
 
 /// A plan for compute shaders.
 pub fn compute(problem: &Problem, caps: &Caps) -> Result<Plan> {
