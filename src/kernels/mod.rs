@@ -57,6 +57,12 @@ pub enum KernelId {
     Pool,
     /// `backend/cpu/pool.rs`: the same on the CPU.
     PoolCpu,
+    /// `shaders/reduce/reduce.wgsl`: a reduction, or its parts.
+    Reduce,
+    /// `shaders/reduce/merge.wgsl`: the end of a reduction in parts.
+    ReduceMerge,
+    /// `backend/cpu/reduce.rs`: a reduction on the CPU.
+    ReduceCpu,
     /// `shaders/ceiling/copy.wgsl`, and `copy.cu` for CUDA: how fast memory is.
     #[cfg(not(target_arch = "wasm32"))]
     CeilingCopy,
@@ -91,6 +97,9 @@ impl KernelId {
             Self::ConvCpu => "conv/cpu",
             Self::Pool => "pool",
             Self::PoolCpu => "pool/cpu",
+            Self::Reduce => "reduce",
+            Self::ReduceMerge => "reduce/merge",
+            Self::ReduceCpu => "reduce/cpu",
             #[cfg(not(target_arch = "wasm32"))]
             Self::CeilingCopy => "ceiling/copy",
             #[cfg(not(target_arch = "wasm32"))]
@@ -110,6 +119,8 @@ impl KernelId {
         const LOAD: &str = include_str!(concat!(env!("OUT_DIR"), "/matmul-load.wgsl"));
         const TILED: &str = include_str!(concat!(env!("OUT_DIR"), "/matmul-tiled.wgsl"));
         const WINDOW: &str = include_str!(concat!(env!("OUT_DIR"), "/conv-window.wgsl"));
+        const PRELUDE: &str = include_str!(concat!(env!("OUT_DIR"), "/map-prelude.wgsl"));
+        const FOLD: &str = include_str!(concat!(env!("OUT_DIR"), "/reduce-fold.wgsl"));
         match self {
             Self::MatmulTiled => &[STORE, LOAD, TILED],
             Self::MatmulDirect => &[STORE, LOAD, include_str!(concat!(env!("OUT_DIR"), "/matmul-direct.wgsl"))],
@@ -125,7 +136,9 @@ impl KernelId {
             Self::MatmulUnfold => &[include_str!(concat!(env!("OUT_DIR"), "/matmul-unfold.frag"))],
             Self::Map => &[include_str!(concat!(env!("OUT_DIR"), "/map-map.wgsl"))],
             Self::Pool => &[include_str!(concat!(env!("OUT_DIR"), "/pool-pool.wgsl"))],
-            Self::MatmulCpu | Self::MapCpu | Self::ConvCpu | Self::PoolCpu => &[],
+            Self::MatmulCpu | Self::MapCpu | Self::ConvCpu | Self::PoolCpu | Self::ReduceCpu => &[],
+            Self::Reduce => &[FOLD, include_str!(concat!(env!("OUT_DIR"), "/reduce-reduce.wgsl"))],
+            Self::ReduceMerge => &[PRELUDE, FOLD, include_str!(concat!(env!("OUT_DIR"), "/reduce-merge.wgsl"))],
             #[cfg(not(target_arch = "wasm32"))]
             Self::MatmulCopy | Self::MatmulCublasLt => &[],
             #[cfg(not(target_arch = "wasm32"))]

@@ -24,6 +24,7 @@ use half::slice::HalfFloatSliceExt;
 use super::conv::Conv;
 use super::map::Map;
 use super::pool;
+use super::reduce::Reduce;
 use crate::dtype::{DType, Extent};
 use crate::error::{Error, Result};
 use crate::host::{HostSlice, HostVec};
@@ -222,7 +223,7 @@ impl Engine {
         let inputs: Vec<_> = inputs.iter().map(|input| input.as_ref().map_or_else(Vec::new, |values| values.bytes().to_vec())).collect();
         let map = Map::new(kernel, words, inputs.iter().map(|input| &input[..]).collect())?;
         let mut result = vec![0; map.elements() * out.dtype().bytes() as usize];
-        map.compute(0, &mut result, false);
+        map.compute(0, &mut result);
         out.bytes().copy_from(&result);
         Ok(())
     }
@@ -252,6 +253,15 @@ impl Engine {
         } else {
             out.bytes().copy_from(bytemuck::cast_slice(&result))
         }
+        Ok(())
+    }
+
+    /// A reduction, in this module's own memory.
+    pub(super) fn reduce(&self, kernel: &Kernel, words: &[u32], inputs: &[Option<HostSlice<'_>>], out: &mut HostVec) -> Result<()> {
+        let inputs: Vec<_> = inputs.iter().map(|input| input.as_ref().map_or_else(Vec::new, |values| values.bytes().to_vec())).collect();
+        let mut result = vec![0; out.len() as usize];
+        Reduce::new(kernel, words, inputs.iter().map(|input| &input[..]).collect())?.compute(&mut result, false);
+        out.bytes().copy_from(bytemuck::cast_slice(&result));
         Ok(())
     }
 
