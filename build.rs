@@ -10,12 +10,16 @@ const KERNEL_SIZES: &str = "src/backend/cpu/wasm/sizes.rs";
 /// Name, target features, and how to optimize: engines without SIMD are rare, and the download is everybody's.
 const LEVELS: [(&str, &str, &str); 3] =
     [("scalar", "", "-Copt-level=s"), ("simd", "+simd128", "-Copt-level=2"), ("fma", "+simd128,+relaxed-simd", "-Copt-level=2")];
-const SHADERS: [&str; 16] = [
+const SHADERS: [&str; 20] = [
     "ceiling/copy.wgsl",
     "ceiling/fma.wgsl",
     "map/prelude.wgsl",
     "map/input.wgsl",
     "map/map.wgsl",
+    "map/prelude.cuh",
+    "map/source.cuh",
+    "map/input.cuh",
+    "map/map.cu",
     "matmul/store.wgsl",
     "matmul/load.wgsl",
     "matmul/cooperative.wgsl",

@@ -8,6 +8,7 @@ mod buffer;
 mod compute;
 mod cublaslt;
 mod driver;
+mod generated;
 mod load;
 mod nvrtc;
 mod pipeline;
@@ -34,6 +35,9 @@ pub(crate) struct Cuda {
     pieces: buffer::Pieces,
     pool: super::pool::Pool<buffer::Raw>,
     kernels: pipeline::Kernels,
+    generated: generated::Generated,
+    /// Whether kernels that are generated may be compiled here.
+    may_compile: bool,
     cublaslt: Option<cublaslt::CublasLt>,
     multiprocessors: u32,
     compute_capability: (u32, u32),
@@ -73,7 +77,10 @@ impl Backend for Cuda {
     type Running = Running;
 
     fn plan(&self, op: &Op) -> Result<Plan> {
-        let Op::Matmul(problem) = op else { return Err(Error::internal("CUDA has no such kernel")) };
+        let problem = match op {
+            Op::Matmul(problem) => problem,
+            Op::Map(problem) => return self.plan_map(problem),
+        };
         if let Some(library) = &self.cublaslt
             && let Some(plan) = plan::matmul::cublaslt(problem, &self.caps)?
             && plan.dispatches.iter().all(|dispatch| library.algorithm(dispatch).is_some())
