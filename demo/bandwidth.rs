@@ -4,7 +4,7 @@
 
 use std::time::Instant;
 
-use lapidary::{BackendId, Choice, DType, Expr, Gpu, Options};
+use lapidary::{BackendId, Choice, DType, Expr, Gpu, Options, Padding};
 
 type Failure = Box<dyn std::error::Error>;
 
@@ -65,7 +65,7 @@ fn main() -> Result<(), Failure> {
         ("transpose, odd", odd.transpose(None)),
         ("add transposed", a.reshape(&[rows as i64 / 4, -1]).transpose(None).add(&b.reshape(&[-1, rows as i64 / 4]))),
         ("permute 4-d", a.reshape(&[-1, 64, 64, 64]).transpose(Some(&[0, 2, 1, 3]))),
-        ("pad", a.pad(&[[1, 1], [1, 1]], 0.0)),
+        ("pad", a.pad(&[[1, 1], [1, 1]], Padding::Constant(0.0))),
         ("concat", Expr::concat(&[a.clone(), b.clone()], 1)),
     ];
     for (name, expr) in cases {

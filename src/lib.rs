@@ -74,15 +74,15 @@ pub use ceilings::Ceilings;
 pub use devices::{AdapterInfo, Devices, devices, devices_of};
 pub use dtype::DType;
 pub use error::{Error, Result};
-pub use expr::Expr;
+pub use expr::{Expr, Padding};
 pub use gpu::{Gpu, Report};
 #[cfg(not(target_arch = "wasm32"))]
 pub use host::Element;
 pub use host::{HostSlice, HostVec};
 pub use info::{BackendId, Caps, DeviceInfo, DeviceKind, OtherBackend, Standing};
 #[cfg(not(target_arch = "wasm32"))]
-pub use info::{Capabilities, MatrixUnit};
-pub use ops::matmul::{Activation, Matmul};
+pub use info::{Capabilities, Dialect, MatrixUnit};
+pub use ops::matmul::{Activation, Matmul, Precision};
 #[cfg(not(target_arch = "wasm32"))]
 pub use options::PipelineCache;
 pub use options::{Choice, Options, PowerPreference};

@@ -1,7 +1,7 @@
 //! Expressions on GPUs against the CPU's twin: every function for every type that it takes, and every way in which inputs are read.
 #![cfg(not(target_arch = "wasm32"))]
 
-use lapidary::{BackendId, DType, Error, Expr, Gpu, HostSlice, Options, random};
+use lapidary::{BackendId, DType, Error, Expr, Gpu, HostSlice, Options, Padding, random};
 
 /// How far results may be apart: not at all, or as GPUs approximate functions, or as WGSL lets them approximate arcsin and arccos.
 #[derive(Clone, Copy, PartialEq)]
@@ -94,7 +94,26 @@ fn values(gpu: &Gpu, dtype: DType, seed: u64, count: usize, is_tame: bool) -> Ex
     let shape = [count as u64];
     let noise = random::matrix(count, seed);
     if dtype.is_float() {
-        let special = [0.0, -0.0, 1.0, -1.0, 0.5, 1.5, 2.5, -2.5, 3.0, -3.0, 1e-8, 1e8, 1e30, -1e30, 1e-40, f32::NAN, f32::INFINITY, f32::NEG_INFINITY];
+        let special = [
+            0.0,
+            -0.0,
+            1.0,
+            -1.0,
+            0.5,
+            1.5,
+            2.5,
+            -2.5,
+            3.0,
+            -3.0,
+            1e-8,
+            1e8,
+            1e30,
+            -1e30,
+            1e-40,
+            f32::NAN,
+            f32::INFINITY,
+            f32::NEG_INFINITY,
+        ];
         let steps = [1, special.len() + 2];
         let value = |i: usize| match special.get(i / steps[(seed % 2) as usize] % (special.len() + 2)) {
             Some(&special) if !is_tame && i < 20 * 20 => special,
@@ -135,7 +154,8 @@ fn functions(gpu: &Gpu, is_tame: bool) -> Vec<(String, Alike, Expr)> {
             let alike = if is_tame && ["asin", "acos"].contains(&name) { Alike::Roughly } else { alike };
             cases.push((name.to_owned(), alike, function(&a)));
         }
-        let exact = named!(binary add sub mul min max equal not_equal less less_equal greater greater_equal and or xor shift_left shift_right);
+        let exact =
+            named!(binary add sub mul min max equal not_equal less less_equal greater greater_equal and or xor shift_left shift_right);
         let near = named!(binary div rem modulo pow);
         for (alike, (name, function)) in exact.into_iter().map(|f| (Exactly, f)).chain(near.into_iter().map(|f| (Nearly, f))) {
             // A remainder of a division by what is many times smaller is as good as the quotient.
@@ -165,12 +185,12 @@ fn views(gpu: &Gpu) -> Vec<(String, Alike, Expr)> {
             add("slice", a.slice(1, 1, 100, 2).slice(3, -1, -100, -3));
             add("slice flat", a.reshape(&[-1]).slice(0, 1, i64::MAX, 3));
             add("slice off", a.reshape(&[-1]).slice(0, 3, i64::MAX, 1));
-            add("pad", a.pad(&[[1, 0], [0, 2], [3, 1], [2, 2]], 1.0));
+            add("pad", a.pad(&[[1, 0], [0, 2], [3, 1], [2, 2]], Padding::Constant(1.0)));
             add("concat", Expr::concat(&[a.clone(), a.flip(None), a.slice(2, 0, 1, 1)], 2));
             add("broadcast", a.slice(1, 0, 1, 1).broadcast_to(&[3, shape[0], 6, shape[2], shape[3]]));
             add("first", a.reshape(&[-1]).slice(0, 0, 1, 1).broadcast_to(&[1001]));
             add("reshape", a.transpose(None).reshape(&[-1]));
-            add("padded chain", a.transpose(Some(&[3, 1, 2, 0])).pad(&[[1, 1]; 4], 0.0).equal(0.0).select(1.0, 2.0));
+            add("padded chain", a.transpose(Some(&[3, 1, 2, 0])).pad(&[[1, 1]; 4], Padding::Constant(0.0)).equal(0.0).select(1.0, 2.0));
             add("index", Expr::index(&shape).mul(3.0).slice(3, 1, 100, 1).modulo(7.0));
         }
     }

@@ -190,6 +190,12 @@ return select(0.5f * log((1.0f + a) / (1.0f - a)), a + a * s *
 static __device__ __forceinline__ f32 sigmoid_f32(f32 a) {
 return 1.0f / (1.0f + exp(-a));
 }
+static __device__ __forceinline__ f32 silu_f32(f32 a) {
+return a / (1.0f + exp(-a));
+}
+static __device__ __forceinline__ f32 gelu_tanh_f32(f32 a) {
+return a / (1.0f + exp(-a * (1.5957691f + 0.071354816f * a * a)));
+}
 static __device__ __forceinline__ f32 relu_f32(f32 a) {
 return select(select(a, 0.0f, a < 0.0f), a, is_nan(a));
 }
@@ -391,50 +397,52 @@ static __device__ __forceinline__ uint4 apply(u32 code, uint4 a, uint4 b) {
         case 140: return in_turns(acosh_f32, a, b);
         case 144: return in_turns(atanh_f32, a, b);
         case 148: return in_turns(sigmoid_f32, a, b);
-        case 152: return each(relu_f32, a, b);
-        case 153: return each(relu_i32, a, b);
-        case 156: return in_turns(softplus_f32, a, b);
-        case 160: return in_turns(erf_f32, a, b);
-        case 164: return each(floor_f32, a, b);
-        case 168: return each(ceil_f32, a, b);
-        case 172: return each(round_f32, a, b);
-        case 176: return each(trunc_f32, a, b);
-        case 180: return each(equal_f32, a, b);
-        case 181: return each(equal_i32, a, b);
-        case 182: return each(equal_u32, a, b);
-        case 183: return each(equal_bool, a, b);
-        case 184: return each(not_equal_f32, a, b);
-        case 185: return each(not_equal_i32, a, b);
-        case 186: return each(not_equal_u32, a, b);
-        case 187: return each(not_equal_bool, a, b);
-        case 188: return each(less_f32, a, b);
-        case 189: return each(less_i32, a, b);
-        case 190: return each(less_u32, a, b);
-        case 192: return each(less_equal_f32, a, b);
-        case 193: return each(less_equal_i32, a, b);
-        case 194: return each(less_equal_u32, a, b);
-        case 196: return each(greater_f32, a, b);
-        case 197: return each(greater_i32, a, b);
-        case 198: return each(greater_u32, a, b);
-        case 200: return each(greater_equal_f32, a, b);
-        case 201: return each(greater_equal_i32, a, b);
-        case 202: return each(greater_equal_u32, a, b);
-        case 204: return each(is_nan_f32, a, b);
-        case 208: return each(is_inf_f32, a, b);
-        case 213: return each(and_i32, a, b);
-        case 214: return each(and_u32, a, b);
-        case 215: return each(and_bool, a, b);
-        case 217: return each(or_i32, a, b);
-        case 218: return each(or_u32, a, b);
-        case 219: return each(or_bool, a, b);
-        case 221: return each(xor_i32, a, b);
-        case 222: return each(xor_u32, a, b);
-        case 223: return each(xor_bool, a, b);
-        case 225: return each(not_i32, a, b);
-        case 226: return each(not_u32, a, b);
-        case 227: return each(not_bool, a, b);
-        case 230: return each(shift_left_u32, a, b);
-        case 234: return each(shift_right_u32, a, b);
+        case 152: return in_turns(silu_f32, a, b);
+        case 156: return in_turns(gelu_tanh_f32, a, b);
+        case 160: return each(relu_f32, a, b);
+        case 161: return each(relu_i32, a, b);
+        case 164: return in_turns(softplus_f32, a, b);
+        case 168: return in_turns(erf_f32, a, b);
+        case 172: return each(floor_f32, a, b);
+        case 176: return each(ceil_f32, a, b);
+        case 180: return each(round_f32, a, b);
+        case 184: return each(trunc_f32, a, b);
+        case 188: return each(equal_f32, a, b);
+        case 189: return each(equal_i32, a, b);
+        case 190: return each(equal_u32, a, b);
+        case 191: return each(equal_bool, a, b);
+        case 192: return each(not_equal_f32, a, b);
+        case 193: return each(not_equal_i32, a, b);
+        case 194: return each(not_equal_u32, a, b);
+        case 195: return each(not_equal_bool, a, b);
+        case 196: return each(less_f32, a, b);
+        case 197: return each(less_i32, a, b);
+        case 198: return each(less_u32, a, b);
+        case 200: return each(less_equal_f32, a, b);
+        case 201: return each(less_equal_i32, a, b);
+        case 202: return each(less_equal_u32, a, b);
+        case 204: return each(greater_f32, a, b);
+        case 205: return each(greater_i32, a, b);
+        case 206: return each(greater_u32, a, b);
+        case 208: return each(greater_equal_f32, a, b);
+        case 209: return each(greater_equal_i32, a, b);
+        case 210: return each(greater_equal_u32, a, b);
+        case 212: return each(is_nan_f32, a, b);
+        case 216: return each(is_inf_f32, a, b);
+        case 221: return each(and_i32, a, b);
+        case 222: return each(and_u32, a, b);
+        case 223: return each(and_bool, a, b);
+        case 225: return each(or_i32, a, b);
+        case 226: return each(or_u32, a, b);
+        case 227: return each(or_bool, a, b);
+        case 229: return each(xor_i32, a, b);
+        case 230: return each(xor_u32, a, b);
+        case 231: return each(xor_bool, a, b);
+        case 233: return each(not_i32, a, b);
+        case 234: return each(not_u32, a, b);
+        case 235: return each(not_bool, a, b);
+        case 238: return each(shift_left_u32, a, b);
+        case 242: return each(shift_right_u32, a, b);
         default: return a;
     }
 }

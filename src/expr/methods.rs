@@ -74,6 +74,10 @@ functions! { unary
     atanh: Atanh,
     /// 1 / (1 + e⁻ᵃ).
     sigmoid: Sigmoid,
+    /// a · σ(a).
+    silu: Silu,
+    /// a · σ(1.5957691 · (a + 0.044715 · a³)), the GELU by its usual approximation, which is also that of a product's activation.
+    gelu_tanh: GeluTanh,
     /// max(a, 0); NaN stays.
     relu: Relu,
     /// ln(1 + eᵃ).
@@ -144,19 +148,6 @@ impl Expr {
     #[must_use]
     pub fn gelu(&self) -> Self {
         (self * std::f64::consts::FRAC_1_SQRT_2).erf().add(1.0).mul(0.5).mul(self)
-    }
-
-    /// a · σ(1.5957691 · (a + 0.044715 · a³)), the GELU by its usual approximation, which is also that of a product's activation.
-    #[must_use]
-    pub fn gelu_tanh(&self) -> Self {
-        let inner = self.square().mul(0.071_354_816_3).add(1.595_769_12).mul(self);
-        inner.sigmoid().mul(self)
-    }
-
-    /// a · σ(a).
-    #[must_use]
-    pub fn silu(&self) -> Self {
-        self.sigmoid().mul(self)
     }
 
     /// The nearest of what lies between both: min(max(a, least), most).
@@ -281,23 +272,6 @@ impl Expr {
                 view[axis] = Axis { follows: Some(axis), start: node.shape[axis] as i64 - 1, step: -1 };
             }
             Ok(Node { shape: node.shape.clone(), dtype: node.dtype, what: What::View(Arc::clone(node), view) })
-        })
-    }
-
-    /// With a number around it: so many times before and behind the elements along each dimension.
-    #[must_use]
-    pub fn pad(&self, widths: &[[u64; 2]], value: f64) -> Self {
-        self.then(|node| {
-            if widths.len() != node.shape.len() {
-                let (value, expected) = (widths.len().to_string(), format!("{}, one for each dimension", node.shape.len()));
-                return Err(Box::new(Error::InvalidDimension { name: "the number of pairs of widths", value, expected }));
-            }
-            let grown = |(&size, &[before, behind]): (&u64, &[u64; 2])| size.saturating_add(before).saturating_add(behind);
-            let shape: Vec<_> = node.shape.iter().zip(widths).map(grown).collect();
-            shape::check(&shape)?;
-            let around = Arc::new(Node { shape: Vec::new(), dtype: node.dtype, what: What::Number(value) });
-            let before = widths.iter().map(|[before, _]| *before).collect();
-            Ok(Node { shape, dtype: node.dtype, what: What::Pad(Arc::clone(node), before, around) })
         })
     }
 

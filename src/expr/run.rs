@@ -47,11 +47,14 @@ impl Gpu {
         let mut made: Vec<Tensor> = Vec::with_capacity(list.len());
         let mut running = Vec::with_capacity(list.len());
         for Operation { op, sources } in &list {
-            let inputs = sources.iter().map(|source| match source {
-                Source::Tensor(tensor) => tensor.buffer_on(opened),
-                Source::Made(number) => made[*number].buffer_on(opened),
-            });
-            let inputs = inputs.collect::<Result<Vec<_>>>()?;
+            let mut inputs = Vec::with_capacity(sources.len());
+            for source in sources {
+                inputs.push(match source {
+                    None => None,
+                    Some(Source::Tensor(tensor)) => Some(tensor.buffer_on(opened)?),
+                    Some(Source::Made(number)) => Some(made[*number].buffer_on(opened)?),
+                });
+            }
             #[cfg(not(target_arch = "wasm32"))]
             let buffer =
                 if self.is_profiled() { self.profiled(opened, op, &inputs).await? } else { start(opened, op, &inputs, &mut running)? };
@@ -76,7 +79,7 @@ impl Gpu {
 
     /// Computes an operation by itself, and records what it took.
     #[cfg(not(target_arch = "wasm32"))]
-    async fn profiled(&self, opened: &Opened, op: &Op, inputs: &[&Buffer]) -> Result<Buffer> {
+    async fn profiled(&self, opened: &Opened, op: &Op, inputs: &[Option<&Buffer>]) -> Result<Buffer> {
         let clock = crate::clock::Stopwatch::start();
         let (plan, out, running) = submit(opened, op, inputs, true)?;
         let finished = match running {
@@ -89,14 +92,14 @@ impl Gpu {
 }
 
 /// Submits an operation, and gives the memory of its result.
-fn start(opened: &Opened, op: &Op, inputs: &[&Buffer], running: &mut Vec<Running>) -> Result<Buffer> {
+fn start(opened: &Opened, op: &Op, inputs: &[Option<&Buffer>], running: &mut Vec<Running>) -> Result<Buffer> {
     let (_, out, submitted) = submit(opened, op, inputs, false)?;
     running.extend(submitted);
     Ok(out)
 }
 
 /// The same with the plan, and what runs unless there is nothing to compute.
-fn submit(opened: &Opened, op: &Op, inputs: &[&Buffer], timed: bool) -> Result<(Plan, Buffer, Option<Running>)> {
+fn submit(opened: &Opened, op: &Op, inputs: &[Option<&Buffer>], timed: bool) -> Result<(Plan, Buffer, Option<Running>)> {
     let device = &opened.device;
     if op.elements() == 0 {
         let plan = Plan::default();
@@ -105,7 +108,7 @@ fn submit(opened: &Opened, op: &Op, inputs: &[&Buffer], timed: bool) -> Result<(
     }
     let plan = device.plan(op)?;
     let out = device.allocate(&plan, op)?;
-    let operands: Vec<_> = inputs.iter().map(|buffer| Some(Bound::Buffer(*buffer))).collect();
+    let operands: Vec<_> = inputs.iter().map(|input| input.map(Bound::Buffer)).collect();
     let how = How { repeats: 1, timed, download: Extent { elements: 0, ..op.extent() } };
     let running = device.submit(&plan, &operands, &out, how)?;
     Ok((plan, out, Some(running)))

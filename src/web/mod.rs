@@ -14,16 +14,17 @@ mod registry;
 use std::future::Future;
 use std::pin::Pin;
 
-use js_sys::{Float32Array, Promise};
+use js_sys::{Float32Array, Object, Promise};
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::future_to_promise;
 
 use crate::call::{Call, Operand};
+use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::gpu::{Gpu, Want};
-use crate::host::HostSlice;
+use crate::host::HostVec;
 use crate::info::BackendId;
-use crate::ops::matmul::{Activation, Matmul};
+use crate::ops::matmul::{Activation, Matmul, Precision};
 use crate::options::{Choice, Options, PowerPreference};
 use crate::random;
 use crate::tensor::Tensor;
@@ -111,8 +112,8 @@ pub fn matmul(
 
 /// Puts an array on the device.
 #[wasm_bindgen]
-pub fn tensor(gpu: u32, data: Float32Array, shape: &[f64]) -> Result<Promise, JsValue> {
-    let pending = find_gpu(gpu)?.begin_tensor(data.into(), sizes(shape))?;
+pub fn tensor(gpu: u32, data: Object, shape: &[f64]) -> Result<Promise, JsValue> {
+    let pending = find_gpu(gpu)?.begin_tensor(HostVec::of(data).into(), sizes(shape))?;
     Ok(promise(async move { Ok(convert::tensor(pending.finish().await?)) }))
 }
 
@@ -208,10 +209,10 @@ fn find_tensor(tensor: u32) -> Result<Tensor, JsValue> {
     Ok(TENSORS.with(|tensors| tensors.get(tensor))?)
 }
 
-/// A `Float32Array`, or the number of a tensor.
+/// A `Float32Array`, a `Float16Array`, or the number of a tensor.
 fn operand(value: JsValue) -> Result<Operand<'static>, JsValue> {
     match value.as_f64() {
-        None => Ok(Operand::Host(HostSlice::from(value.unchecked_into::<Float32Array>()))),
+        None => Ok(Operand::Host(HostVec::of(value.unchecked_into()).into())),
         Some(tensor) => find_tensor(tensor as u32).map(Operand::Tensor),
     }
 }
@@ -237,6 +238,8 @@ fn product(numbers: &[f64], c: JsValue, bias: JsValue) -> Result<Matmul<'static>
         stride_b,
         stride_c,
         activation,
+        result_f16,
+        precision,
         rank_a,
         ref batches @ ..,
     ] = numbers
@@ -249,6 +252,8 @@ fn product(numbers: &[f64], c: JsValue, bias: JsValue) -> Result<Matmul<'static>
     let optional = |value: JsValue| if value.is_undefined() { Ok(None) } else { operand(value).map(Some) };
     (op.alpha, op.beta, op.c, op.bias) = (alpha as f32, beta as f32, optional(c)?, optional(bias)?);
     op.activation = Activation::of_number(activation as u32);
+    op.result = if result_f16 != 0.0 { DType::F16 } else { DType::F32 };
+    op.precision = Precision::ALL.get(precision as usize).copied().unwrap_or_default();
     (op.lda, op.ldb, op.ldc) = (stride(lda), stride(ldb), stride(ldc));
     Ok(op.batches(sizes(batch_a), sizes(batch_b), [stride_a, stride_b, stride_c].map(stride)))
 }

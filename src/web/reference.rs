@@ -50,8 +50,10 @@ pub fn reference(
     bias: JsValue,
     signal: Option<Signal>,
 ) -> Result<Promise, JsValue> {
-    let op = product(numbers, c.clone(), bias.clone())?;
-    let problem = op.check(DType::F32, a.length().into(), b.length().into())?;
+    let mut op = product(numbers, c.clone(), bias.clone())?;
+    // The package has widened C too.
+    let result = std::mem::replace(&mut op.result, DType::F32);
+    let problem = Problem { result, ..op.check(DType::F32, a.length().into(), b.length().into())? };
     // The package has seen to it that they are arrays.
     let [c, bias] = [(problem.c.is_some(), c), (problem.bias, bias)].map(|(read, values)| read.then(|| values.unchecked_into()));
     Ok(promise(async move {

@@ -103,8 +103,9 @@ pub(crate) fn list(id: BackendId) -> Result<Vec<AdapterInfo>, OtherBackend> {
 impl Cpu {
     /// Memory of exactly so much, whatever the values are.
     fn take(&self, extent: Extent) -> Result<Pooled<HostVec>> {
-        // The number as its kind, since almost as many would not do. Types differ in size, and so in the bytes that go with it.
-        self.pool.take(extent.elements as u32, extent.bytes(), || self.engine.kept(extent))
+        // The number and the type as its kind, since almost as many would not do, nor would others.
+        let kind = extent.elements as u32 ^ (extent.dtype as u32) << 29;
+        self.pool.take(kind, extent.bytes(), || self.engine.kept(extent))
     }
 
     /// Computes into an array for the host, or into what stays here.
@@ -163,15 +164,19 @@ impl Backend for Cpu {
 
     fn plan(&self, op: &Op) -> Result<Plan> {
         match op {
-            Op::Matmul(problem) => Ok(plan::matmul::cpu(problem, self.engine.variant(), self.engine.threads(problem))),
+            Op::Matmul(problem) => {
+                problem.check_plain()?;
+                Ok(plan::matmul::cpu(problem, self.engine.variant(), self.engine.threads(problem)))
+            }
             Op::Map(problem) => plan::map::cpu(problem, self.engine.variant()),
         }
     }
 
     fn upload(&self, values: &HostSlice<'_>) -> Result<Buffer> {
+        let values = engine::readable(values);
         let extent = Extent { elements: values.len(), dtype: values.dtype() };
         let mut copy = self.take(extent)?;
-        engine::copy(values, &mut copy);
+        engine::copy(&values, &mut copy);
         Ok(Buffer { extent, values: Arc::new(copy.into()) })
     }
 
@@ -218,6 +223,9 @@ impl Backend for Cpu {
     }
 
     async fn download(&self, buffer: &Buffer, extent: Extent) -> Result<HostVec> {
+        if extent.is_empty() {
+            return Ok(HostVec::empty(extent.dtype));
+        }
         let mut copy = engine::array(extent)?;
         // What has no elements was not computed.
         if !extent.is_empty() {
@@ -247,7 +255,7 @@ impl Backend for Cpu {
 fn host<'a>(operand: Option<&'a Bound<'_, Buffer>>) -> Result<Option<HostSlice<'a>>> {
     Ok(match operand {
         None => None,
-        Some(Bound::Host(values)) => Some(values.clone()),
+        Some(Bound::Host(values)) => Some(engine::readable(values)),
         Some(Bound::Buffer(buffer)) => Some(engine::borrow(buffer.values()?)),
     })
 }

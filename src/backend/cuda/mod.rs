@@ -81,6 +81,7 @@ impl Backend for Cuda {
             Op::Matmul(problem) => problem,
             Op::Map(problem) => return self.plan_map(problem),
         };
+        problem.check_plain()?;
         if let Some(library) = &self.cublaslt
             && let Some(plan) = plan::matmul::cublaslt(problem, &self.caps)?
             && plan.dispatches.iter().all(|dispatch| library.algorithm(dispatch).is_some())

@@ -11,8 +11,8 @@ use crate::call::Call;
 use crate::dtype::{DType, Extent};
 use crate::gpu::Gpu;
 use crate::info::{BackendId, DeviceInfo};
-use crate::info::{Caps, MatrixUnit};
-use crate::ops::matmul::Matmul;
+use crate::info::{Caps, Dialect, MatrixUnit};
+use crate::ops::matmul::{Matmul, Precision};
 use crate::options::{Options, PowerPreference};
 
 /// A device; None, said by name, if there is none and nothing requires it.
@@ -269,7 +269,7 @@ fn what_checks_cost() {
 /// The kernels for matrix units become SPIR-V here too, where no device runs them.
 #[test]
 fn kernels_for_matrix_units_compile() {
-    let unit = MatrixUnit { m: 16, n: 16, k: 16, operands: DType::F16, sums: DType::F32, subgroup_size: 32 };
+    let unit = MatrixUnit { m: 16, n: 16, k: 16, operands: DType::F16, sums: DType::F32, subgroup_size: 32, dialect: Dialect::Cooperative };
     let caps = Caps { max_workgroup_invocations: 1024, max_workgroup_bytes: 48 << 10, matrix_unit: Some(unit), ..Caps::UNLIMITED };
     for (n, result) in [(4096, DType::F32), (1024, DType::F16), (257, DType::F32), (64, DType::F16)] {
         for (transpose_a, transpose_b) in [(false, false), (true, false), (false, true), (true, true)] {
@@ -281,6 +281,12 @@ fn kernels_for_matrix_units_compile() {
             }
             let kernel = plan.dispatches[0].kernel.id;
             assert_eq!(kernel, crate::kernels::KernelId::MatmulCooperative);
+            let op = Matmul::new(512, n + 256, n + 512).transpose_a(transpose_a).transpose_b(transpose_b).precision(Precision::F16x3);
+            let plan = crate::plan::matmul::compute(&op.check(DType::F32, 512 * (n + 256), (n + 256) * (n + 512)).unwrap(), &caps).unwrap();
+            assert_eq!(plan.dispatches.len(), 3, "{plan}");
+            for dispatch in &plan.dispatches {
+                only_matrices_of_floats(Shader::of(&dispatch.kernel, Checks::TRUSTED).unwrap().words());
+            }
         }
     }
 }

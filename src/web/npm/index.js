@@ -2,7 +2,7 @@
 // what they do is in Rust, which gets arguments that options.js has checked.
 
 import start, * as core from "./lapidary_core.js";
-import { fault, floats, product, shape as sides, to_benchmark, to_multiply, to_open, whole } from "./options.js";
+import { array, can_give, fault, product, shape as sides, to_benchmark, to_multiply, to_open, whole } from "./options.js";
 import { read_module, workers } from "./source.js";
 
 let started;
@@ -76,11 +76,11 @@ export class Tensor {
 
   constructor(key, made) {
     only_ours(key, "Tensor");
-    const { tensor, shape, backend } = made;
+    const { tensor, shape, backend, dtype } = made;
     this.#tensor = tensor;
     this.#shape = shape;
     const rows = shape.slice(0, -1).reduce((product, size) => product * size, 1);
-    Object.assign(this, { shape: Object.freeze(shape), rows, columns: shape.at(-1) ?? 1, backend });
+    Object.assign(this, { shape: Object.freeze(shape), rows, columns: shape.at(-1) ?? 1, dtype, backend });
     forgotten?.register(this, () => core.free_tensor(tensor));
   }
 
@@ -92,17 +92,24 @@ export class Tensor {
 
   reshape(to) {
     const shape = sides(to);
-    return new Tensor(ours, { tensor: core.reshape(this.#tensor, shape), shape, backend: this.backend });
+    return new Tensor(ours, { tensor: core.reshape(this.#tensor, shape), shape, dtype: this.dtype, backend: this.backend });
   }
 
   toArray() {
-    return guarded(() => core.tensor_to_array(this.#tensor));
+    const call = () => {
+      can_give(this.dtype);
+      return core.tensor_to_array(this.#tensor);
+    };
+    return guarded(call);
   }
 
   dispose() {
     core.free_tensor(this.#tensor);
   }
 }
+
+/** An array in f32, which holds every f16. */
+const wide = (name, value) => (array(name, value).BYTES_PER_ELEMENT < 4 ? new Float32Array(value) : value);
 
 export class Reference {
   #reference;
@@ -114,7 +121,7 @@ export class Reference {
   }
 
   check(result) {
-    return core.check(this.#reference, floats("result", result));
+    return core.check(this.#reference, wide("result", result));
   }
 
   free() {
@@ -123,7 +130,7 @@ export class Reference {
 }
 
 /** An operand as Rust takes it: an array, or the number of a tensor. */
-const operand = (name, value) => Tensor.of(ours, value)?.number ?? floats(name, value);
+const operand = (name, value) => Tensor.of(ours, value)?.number ?? array(name, value);
 
 /** Both operands, and the shapes of those that are tensors. */
 const operands = (a, b) => ({
@@ -150,14 +157,15 @@ export class Gpu {
   }
 
   async matmul(a, b, options) {
-    let begun, shape;
+    let begun, shape, dtype;
     try {
       const { values, shapes } = operands(a, b);
       const { numbers, c, bias, report, keep, ...of_result } = to_multiply(options, shapes, operand);
-      ({ shape } = of_result);
+      ({ shape, dtype } = of_result);
+      if (!keep) can_give(dtype);
       begun = core.matmul(this.#gpu, values[0], values[1], numbers, c, bias, report, keep);
       // A product of tensors that is queued has a number at once. Its result is where its operands are.
-      if (typeof begun === "number") return new Tensor(ours, { tensor: begun, shape, backend: a.backend });
+      if (typeof begun === "number") return new Tensor(ours, { tensor: begun, shape, dtype, backend: a.backend });
     } catch (error) {
       begun = Promise.reject(error);
     }
@@ -171,7 +179,7 @@ export class Gpu {
     let shape;
     const call = () => {
       shape = sides(to);
-      return core.tensor(this.#gpu, floats("data", data), shape);
+      return core.tensor(this.#gpu, array("data", data), shape);
     };
     const made = await guarded(call);
     return new Tensor(ours, { ...made, shape });
@@ -276,8 +284,8 @@ export const memory = async () => on_shared((gpu) => gpu.memory());
 export async function reference(a, b, options) {
   await load();
   const call = () => {
-    const values = [floats("a", a), floats("b", b)];
-    const { numbers, c, bias, signal } = product(options, [], floats);
+    const values = [wide("a", a), wide("b", b)];
+    const { numbers, c, bias, signal } = product(options, [], wide);
     return core.reference(...values, numbers, c, bias, signal);
   };
   return new Reference(ours, await guarded(call, options?.signal, core.free_reference));

@@ -31,16 +31,19 @@ function get(object, name) {
   }
 }
 
-/** A `Float32Array`, of whatever realm, that is not detached and not longer than Rust can count. */
-export function floats(argument, value) {
-  if (!ArrayBuffer.isView(value) || get(value, Symbol.toStringTag) !== "Float32Array") {
-    throw invalid_type(argument, "a Float32Array", describe(value));
+/**
+ * A `Float32Array` or a `Float16Array`, which older engines do not have; of whatever realm, not detached, and not longer than Rust can count.
+ */
+export function array(argument, value) {
+  const expected = "a Float32Array or a Float16Array";
+  if (!ArrayBuffer.isView(value) || !["Float32Array", "Float16Array"].includes(get(value, Symbol.toStringTag))) {
+    throw invalid_type(argument, expected, describe(value));
   }
   try {
     // A detached array says that it is empty, but nothing can be made on its buffer any more.
     if (value.length === 0) new Float32Array(value.buffer, 0, 0);
   } catch {
-    throw invalid_type(argument, "a Float32Array", "detached: it was transferred elsewhere");
+    throw invalid_type(argument, expected, "detached: it was transferred elsewhere");
   }
   const max = 2 ** 32 - 1;
   if (value.length > max) {
@@ -117,9 +120,26 @@ function stride(options, name) {
 }
 
 const STRIDES = ["lda", "ldb", "ldc", "stride_a", "stride_b", "stride_c"];
-const PRODUCT = ["m", "k", "n", "batch", "transpose_a", "transpose_b", "alpha", "beta", "c", "bias", "activation", ...STRIDES, "signal"];
+const PRODUCT = [
+  ...["m", "k", "n", "batch", "transpose_a", "transpose_b", "alpha", "beta", "c", "bias", "activation", "result", "precision"],
+  ...STRIDES,
+  "signal",
+];
 /** In the order of the numbers by which Rust knows them. */
 const ACTIVATIONS = ["none", "relu", "gelu", "sigmoid", "tanh", "silu"];
+const DTYPES = ["f32", "f16"];
+const PRECISIONS = ["f32", "f16x3"];
+
+/** The place of a named option's value among those that it may have. */
+const place = (options, name, names) => names.indexOf(one_of(options, name, names, names.join(", ")));
+
+/** Values of f16 are given in a `Float16Array`. */
+export function can_give(dtype) {
+  if (dtype === "f16" && !globalThis.Float16Array) {
+    throw fault("unavailable", "this engine has no Float16Array to give values of f16 in; keep them on the device, have results in f32, or use " +
+      "Chrome or Edge 135, Safari 18.2, Firefox 129 or Node 24");
+  }
+}
 
 /** A tensor's matrices as they are stored, [rows, columns]; a vector is a row as A and a column as B. */
 function matrix(shape, transposed, is_a) {
@@ -154,7 +174,9 @@ export function product(options, shapes, operand, names = PRODUCT) {
     const added = get(options, name);
     return added === undefined ? added : operand(name, added);
   });
-  const activation = ACTIVATIONS.indexOf(one_of(options, "activation", ACTIVATIONS, ACTIVATIONS.join(", ")));
+  const activation = place(options, "activation", ACTIVATIONS);
+  const result = place(options, "result", DTYPES);
+  const precision = place(options, "precision", PRECISIONS);
   const told = get(options, "batch");
   const of_arrays = told === undefined ? [] : (Array.isArray(told) ? told : [told]).map((size) => whole("batch", size));
   const batches = [0, 1].map((i) => shapes[i]?.slice(0, -2) ?? of_arrays);
@@ -162,15 +184,16 @@ export function product(options, shapes, operand, names = PRODUCT) {
   if (told !== undefined && `${batch}` !== `${of_arrays}`) throw invalid_dimension("batch", `${of_arrays}`, `[${batch}], as the tensors' shapes say`);
   const shape = [...batch, ...(shapes[0]?.length === 1 ? [] : [m]), ...(shapes[1]?.length === 1 ? [] : [n])];
   const strides = STRIDES.map((name) => stride(options, name));
-  return { numbers: [m, k, n, +transpose_a, +transpose_b, alpha, beta, ...strides, activation, batches[0].length, ...batches.flat()], c, bias, signal: stop, shape };
+  const numbers = [m, k, n, +transpose_a, +transpose_b, alpha, beta, ...strides, activation, result, precision, batches[0].length, ...batches.flat()];
+  return { numbers, c, bias, signal: stop, shape, dtype: DTYPES[result] };
 }
 
 const MULTIPLY = [...PRODUCT, "report", "keep"];
 
 /** A product, and how its result is wanted. */
 export function to_multiply(options, shapes, operand) {
-  const { numbers, c, bias, shape } = product(options, shapes, operand, MULTIPLY);
-  return { numbers, c, bias, shape, report: flag(options, "report"), keep: flag(options, "keep") };
+  const { numbers, c, bias, shape, dtype } = product(options, shapes, operand, MULTIPLY);
+  return { numbers, c, bias, shape, dtype, report: flag(options, "report"), keep: flag(options, "keep") };
 }
 
 const BENCHMARK = [...PRODUCT, "samples", "min_ms"];
