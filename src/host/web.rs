@@ -148,6 +148,7 @@ impl HostVec {
     }
 
     /// The array as one of that type: itself, or a copy.
+    #[cfg(feature = "webgl2")]
     pub(crate) fn narrowed(self, extent: Extent) -> Result<Self> {
         if extent.dtype == self.dtype {
             return Ok(self);
