@@ -10,7 +10,7 @@ const KERNEL_SIZES: &str = "src/backend/cpu/wasm/sizes.rs";
 /// Name, target features, and how to optimize: engines without SIMD are rare, and the download is everybody's.
 const LEVELS: [(&str, &str, &str); 3] =
     [("scalar", "", "-Copt-level=s"), ("simd", "+simd128", "-Copt-level=2"), ("fma", "+simd128,+relaxed-simd", "-Copt-level=2")];
-const SHADERS: [&str; 16] = [
+const SHADERS: [&str; 17] = [
     "ceiling/copy.wgsl",
     "ceiling/fma.wgsl",
     "map/prelude.wgsl",
@@ -20,6 +20,7 @@ const SHADERS: [&str; 16] = [
     "matmul/load.wgsl",
     "matmul/cooperative.wgsl",
     "matmul/round.wgsl",
+    "matmul/split.wgsl",
     "matmul/tiled.wgsl",
     "matmul/sum.wgsl",
     "matmul/vector.wgsl",

@@ -3,7 +3,6 @@
 
 use std::fmt;
 
-#[cfg(not(target_arch = "wasm32"))]
 use crate::dtype::DType;
 use crate::error::Error;
 #[cfg(not(target_arch = "wasm32"))]
@@ -128,12 +127,10 @@ pub struct Caps {
     #[cfg(not(target_arch = "wasm32"))]
     pub tuned: Tuned,
     /// The matrix units that kernels of the crate can use.
-    #[cfg(not(target_arch = "wasm32"))]
     pub matrix_unit: Option<MatrixUnit>,
 }
 
 /// What multiplies small matrices in one instruction, a subgroup at a time.
-#[cfg(not(target_arch = "wasm32"))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MatrixUnit {
     /// Rows of A and of the sums.
@@ -148,6 +145,21 @@ pub struct MatrixUnit {
     pub sums: DType,
     /// Invocations that share one.
     pub subgroup_size: u32,
+    /// How shaders speak of them.
+    pub dialect: Dialect,
+}
+
+/// The language of matrix units. WGSL has no standard one yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Dialect {
+    /// naga's cooperative matrices in WGSL, for Vulkan.
+    #[cfg(not(target_arch = "wasm32"))]
+    Cooperative,
+    /// Chromium's experimental subgroup matrices in WGSL.
+    Subgroup,
+    /// The instructions of PTX, for CUDA.
+    #[cfg(not(target_arch = "wasm32"))]
+    Ptx,
 }
 
 impl Caps {
@@ -162,7 +174,6 @@ impl Caps {
         max_texture_size: u32::MAX,
         #[cfg(not(target_arch = "wasm32"))]
         tuned: Tuned::NONE,
-        #[cfg(not(target_arch = "wasm32"))]
         matrix_unit: None,
     };
 

@@ -81,8 +81,8 @@ pub use host::Element;
 pub use host::{HostSlice, HostVec};
 pub use info::{BackendId, Caps, DeviceInfo, DeviceKind, OtherBackend, Standing};
 #[cfg(not(target_arch = "wasm32"))]
-pub use info::{Capabilities, MatrixUnit};
-pub use ops::matmul::{Activation, Matmul};
+pub use info::{Capabilities, Dialect, MatrixUnit};
+pub use ops::matmul::{Activation, Matmul, Precision};
 #[cfg(not(target_arch = "wasm32"))]
 pub use options::PipelineCache;
 pub use options::{Choice, Options, PowerPreference};

@@ -16,6 +16,8 @@
 //! |f(c) − f(exact)| ≤ slope·bound + (16 + 4·|t|)·2⁻²³·|f(exact)| + 2⁻¹¹⁸      the last where the exponential overflows; ReLU adds nothing
 //! ```
 //!
+//! With [`Precision::F16x3`] it is γ_{2k+12+r}, as told there: each product is off by up to 12·u, and sums of matrix units may be cut off.
+//!
 //! Operands of f16 count as they are, since f32 holds each of them, and so does each product of two. A result of f16 is rounded once
 //! more, which moves it by 2⁻¹⁰ of itself at most, or by the smallest normal number where it is smaller than that: WGSL leaves open which
 //! of its two neighbours a number becomes, and whether a subnormal one stays (section 17.9, `pack2x16float`).
@@ -26,7 +28,7 @@
 use crate::call::Operand;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::ops::matmul::{Activation, Matmul, Problem};
+use crate::ops::matmul::{Activation, Matmul, Precision, Problem};
 
 /// Unit roundoff of f32.
 const UNIT: f64 = 1.0 / (1u64 << 24) as f64;
@@ -53,7 +55,12 @@ pub struct Tolerance {
 impl Tolerance {
     pub(crate) fn of(problem: &Problem) -> Self {
         let plain = problem.alpha == 1.0 && problem.c.is_none();
-        let roundings = u64::from(problem.k) + if plain { 0 } else { 3 } + u64::from(problem.bias);
+        let k = u64::from(problem.k);
+        let sums = match problem.precision {
+            Precision::F32 => k,
+            Precision::F16x3 => 2 * k + 12,
+        };
+        let roundings = sums + if plain { 0 } else { 3 } + u64::from(problem.bias);
         let absolute = roundings as f64 * f64::from(f32::MIN_POSITIVE);
         // Of the result's type: what rounding changes, the smallest normal number and the largest.
         let (rounding, smallest, largest) = match problem.result {

@@ -5,11 +5,11 @@ use std::fmt::Write;
 use std::path::Path;
 
 use lapidary::kernels::KernelId;
-use lapidary::ops::matmul::{Activation, Batch, Level, Problem, Stored};
+use lapidary::ops::matmul::{Activation, Batch, Level, Precision, Problem, Stored};
 use lapidary::plan::matmul::{FragmentCaps, Params, compute, cublaslt, cuda, fragment};
 use lapidary::plan::tuned::Tuned;
 use lapidary::plan::{Dispatch, Plan, Slot};
-use lapidary::{Caps, DType, MatrixUnit};
+use lapidary::{Caps, DType, Dialect, MatrixUnit};
 use proptest::prelude::*;
 
 /// What every WebGPU implementation has.
@@ -35,8 +35,32 @@ const LARGE: Caps = Caps {
 };
 
 /// And one with matrix units.
-const UNITS: Caps =
-    Caps { matrix_unit: Some(MatrixUnit { m: 16, n: 16, k: 16, operands: DType::F16, sums: DType::F32, subgroup_size: 32 }), ..LARGE };
+const UNITS: Caps = Caps {
+    matrix_unit: Some(MatrixUnit {
+        m: 16,
+        n: 16,
+        k: 16,
+        operands: DType::F16,
+        sums: DType::F32,
+        subgroup_size: 32,
+        dialect: Dialect::Cooperative,
+    }),
+    ..LARGE
+};
+
+/// The same in Chromium.
+const BROWSER: Caps = Caps {
+    matrix_unit: Some(MatrixUnit {
+        m: 16,
+        n: 16,
+        k: 16,
+        operands: DType::F16,
+        sums: DType::F32,
+        subgroup_size: 32,
+        dialect: Dialect::Subgroup,
+    }),
+    ..LARGE
+};
 
 /// What a large GPU has of WebGL2.
 const FRAGMENT: FragmentCaps = FragmentCaps { targets: 8, block_bytes: 1 << 16, alignment_bytes: 256 };
@@ -54,6 +78,7 @@ fn problem(m: u32, k: u32, n: u32, transpose_a: bool, transpose_b: bool, reads_c
         batch: Batch::ONE,
         dtype: DType::F32,
         result: DType::F32,
+        precision: Precision::F32,
         transpose_a,
         transpose_b,
         alpha: 1.0,
@@ -82,6 +107,7 @@ fn batch(problem: Problem, [outer, inner]: [u32; 2], shared: u8) -> Problem {
 fn plans_are_as_written_down() {
     let plain = |m, k, n| problem(m, k, n, false, false, false, 0);
     let f16 = |result, problem| Problem { dtype: DType::F16, result, ..problem };
+    let split = |problem| Problem { precision: Precision::F16x3, ..problem };
     let cases = [
         ("square", compute(&plain(512, 512, 512), &LARGE)),
         ("large", compute(&plain(4096, 4096, 4096), &LARGE)),
@@ -105,6 +131,11 @@ fn plans_are_as_written_down() {
         ("f16-rounded", compute(&f16(DType::F16, problem(100, 33, 75, false, true, true, 1)), &LARGE)),
         ("cooperative", compute(&f16(DType::F32, plain(4096, 4096, 4096)), &UNITS)),
         ("cooperative-rounded", compute(&f16(DType::F16, plain(301, 5000, 99)), &UNITS)),
+        ("subgroup", compute(&f16(DType::F32, plain(1000, 1000, 1000)), &BROWSER)),
+        ("split", compute(&split(plain(4096, 4096, 4096)), &BROWSER)),
+        ("split-odd", compute(&split(problem(1001, 777, 999, true, true, true, 1)), &UNITS)),
+        ("split-batch", compute(&split(batch(plain(256, 256, 256), [2, 3], 0b10_001)), &BROWSER)),
+        ("split-small", compute(&split(plain(128, 4096, 128)), &BROWSER)),
         ("batch", compute(&batch(plain(256, 256, 256), [1, 64], 0), &LARGE)),
         ("batch-shared-b", compute(&batch(plain(64, 256, 256), [1, 64], 0b10_000), &LARGE)),
         ("batch-long-k", compute(&batch(plain(32, 4096, 20), [2, 3], 0b10_001), &LARGE)),

@@ -2,13 +2,14 @@
 #![cfg(not(target_arch = "wasm32"))]
 
 use lapidary::kernels::{Kernel, KernelId};
-use lapidary::ops::matmul::{Activation, Batch, Level, Problem, Stored};
+use lapidary::ops::matmul::{Activation, Batch, Level, Precision, Problem, Stored};
 use lapidary::plan::ceiling;
 use lapidary::plan::matmul::compute;
-use lapidary::{Caps, DType, MatrixUnit};
+use lapidary::{Caps, DType, Dialect, MatrixUnit};
 use naga::valid::{Capabilities, ValidationFlags, Validator};
 
-const UNIT: MatrixUnit = MatrixUnit { m: 16, n: 16, k: 16, operands: DType::F16, sums: DType::F32, subgroup_size: 32 };
+const UNIT: MatrixUnit =
+    MatrixUnit { m: 16, n: 16, k: 16, operands: DType::F16, sums: DType::F32, subgroup_size: 32, dialect: Dialect::Cooperative };
 
 /// Plans of all layouts at sizes that use each tile, and parts that accumulate.
 fn variants() -> Vec<Kernel> {
@@ -38,15 +39,17 @@ fn variants() -> Vec<Kernel> {
                 if yes(5) && caps.matrix_unit.is_none() && m.min(n) > 512 {
                     continue;
                 }
-                // Matrix units change nothing for f32, and read each operand in the same ways.
-                if caps.matrix_unit.is_some() && (!yes(5) || yes(3) != yes(4)) {
+                // Matrix units read each operand in the same ways, and f32 in two terms.
+                if caps.matrix_unit.is_some() && yes(3) != yes(4) {
                     continue;
                 }
+                let split = caps.matrix_unit.is_some() && !yes(5);
                 let stored = |rows: u32, columns: u32, odd: bool| Stored { rows, columns, stride: u64::from(columns) + u64::from(odd) };
                 let c = yes(2).then(|| stored(m, n, false));
                 let problem = Problem {
                     dtype: if yes(5) { DType::F16 } else { DType::F32 },
                     result: if yes(5) { DType::F16 } else { DType::F32 },
+                    precision: if split { Precision::F16x3 } else { Precision::F32 },
                     m,
                     k,
                     n,
@@ -97,6 +100,7 @@ fn every_variant_validates() {
             | KernelId::MatmulVector
             | KernelId::MatmulRound
             | KernelId::MatmulCooperative
+            | KernelId::MatmulSplit
             | KernelId::CeilingCopy
             | KernelId::CeilingFma => [kernel.constant("THREADS"), 1, 1],
             _ => [kernel.constant("THREADS_N"), kernel.constant("THREADS_M"), 1],

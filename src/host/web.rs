@@ -2,8 +2,8 @@
 
 use std::marker::PhantomData;
 
-use js_sys::{Float32Array, Int32Array, Object, Uint8Array, Uint16Array, Uint32Array};
-use wasm_bindgen::JsCast;
+use js_sys::{ArrayBuffer, Float32Array, Int32Array, Object, Uint8Array, Uint32Array};
+use wasm_bindgen::prelude::*;
 
 use crate::backend::cpu::wasm::new_array;
 use crate::dtype::{DType, Extent};
@@ -37,6 +37,15 @@ impl HostSlice<'_> {
         self.array.f32()
     }
 
+    /// The values for devices that compute in f32 alone: those of f16 are widened, which changes none.
+    pub(crate) fn widened(&self) -> HostSlice<'static> {
+        let array = match self.dtype() {
+            DType::F16 => Float32Array::new(&self.array.array).into(),
+            _ => self.array.clone(),
+        };
+        array.into()
+    }
+
     /// The values as they lie in a device's memory.
     pub(crate) fn bytes(&self) -> Uint8Array {
         self.array.bytes()
@@ -44,7 +53,7 @@ impl HostSlice<'_> {
 
     /// A copy of the values in f32, in this module's memory.
     pub(crate) fn to_vec(&self) -> Vec<f32> {
-        self.f32().to_vec()
+        self.widened().f32().to_vec()
     }
 
     /// Tells a changed array from an unchanged one by its length and values spread over it: cheap, and meant for the rare
@@ -81,8 +90,17 @@ impl<'a, T: AsRef<[f32]> + ?Sized> From<&'a T> for HostSlice<'a> {
     }
 }
 
-/// Row-major values that a call gives. `array` is a `Float32Array`, a `Uint16Array` of the bits of f16, an `Int32Array`, a `Uint32Array`, or
-/// a `Uint32Array` of 0 and 1.
+#[wasm_bindgen(module = "/src/host/web.js")]
+extern "C" {
+    /// A `Float16Array` over the start of some memory, or where the engine has none, one of its bits.
+    fn halves(buffer: &ArrayBuffer, length: u32) -> Object;
+    /// Puts the numbers of one array into another, which may be of another type.
+    fn put(from: &Object, to: &Object);
+    fn bytes_per_element(array: &Object) -> u32;
+}
+
+/// Row-major values that a call gives. `array` is a `Float32Array`, a `Float16Array`, an `Int32Array`, a `Uint32Array`, or a `Uint32Array` of
+/// 0 and 1.
 #[derive(Debug, Clone)]
 pub struct HostVec {
     array: Object,
@@ -111,11 +129,32 @@ impl HostVec {
         let buffer = words.buffer();
         let array: Object = match dtype {
             DType::F32 => return words.clone().into(),
-            DType::F16 => Uint16Array::new_with_byte_offset_and_length(&buffer, 0, elements).into(),
+            DType::F16 => halves(&buffer, elements),
             DType::I32 => Int32Array::new_with_byte_offset_and_length(&buffer, 0, elements).into(),
             DType::U32 | DType::Bool => Uint32Array::new_with_byte_offset_and_length(&buffer, 0, elements).into(),
         };
         Self { array, dtype }
+    }
+
+    /// An array that the caller made: a `Float32Array` or a `Float16Array`.
+    pub(crate) fn of(array: Object) -> Self {
+        let dtype = if bytes_per_element(&array) == 2 { DType::F16 } else { DType::F32 };
+        Self { array, dtype }
+    }
+
+    /// Puts the values of another array in place of these, rounded where these are of f16 and those of f32.
+    pub(crate) fn fill_from(&mut self, from: &HostSlice<'_>) {
+        put(&from.array.array, &self.array);
+    }
+
+    /// The array as one of that type: itself, or a copy.
+    pub(crate) fn narrowed(self, extent: Extent) -> Result<Self> {
+        if extent.dtype == self.dtype {
+            return Ok(self);
+        }
+        let mut narrowed = Self::zeros(extent)?;
+        narrowed.fill_from(&self.into());
+        Ok(narrowed)
     }
 
     /// Length in elements.
@@ -146,6 +185,10 @@ impl HostVec {
     /// The values as they lie in a device's memory.
     pub(crate) fn bytes(&self) -> Uint8Array {
         let array: &Uint8Array = self.array.unchecked_ref();
+        // One that was detached meanwhile says that it is empty, but nothing can be made on its memory.
+        if array.byte_length() == 0 {
+            return Uint8Array::new_with_length(0);
+        }
         Uint8Array::new_with_byte_offset_and_length(&array.buffer(), array.byte_offset(), array.byte_length())
     }
 

@@ -25,10 +25,10 @@ pub enum KernelId {
     #[cfg(not(target_arch = "wasm32"))]
     MatmulCopy,
     /// `shaders/matmul/cooperative.wgsl`, and `cooperative.cu` for CUDA: the product of f16 by a GPU's matrix units.
-    #[cfg(not(target_arch = "wasm32"))]
     MatmulCooperative,
+    /// `shaders/matmul/split.wgsl`: an operand of f32 in two terms of f16.
+    MatmulSplit,
     /// `shaders/matmul/round.wgsl`: the sum of parts, rounded to f16, where rows of the result share words.
-    #[cfg(not(target_arch = "wasm32"))]
     MatmulRound,
     /// `shaders/matmul/packed.frag`: the product by fragment shader, up to eight rows a pass.
     MatmulPacked,
@@ -60,9 +60,8 @@ impl KernelId {
             Self::MatmulTiled => "matmul/tiled",
             Self::MatmulVector => "matmul/vector",
             Self::MatmulSum => "matmul/sum",
-            #[cfg(not(target_arch = "wasm32"))]
             Self::MatmulCooperative => "matmul/cooperative",
-            #[cfg(not(target_arch = "wasm32"))]
+            Self::MatmulSplit => "matmul/split",
             Self::MatmulRound => "matmul/round",
             #[cfg(not(target_arch = "wasm32"))]
             Self::MatmulCopy => "matmul/copy",
@@ -95,9 +94,8 @@ impl KernelId {
             Self::MatmulTiled => &[STORE, LOAD, include_str!(concat!(env!("OUT_DIR"), "/matmul-tiled.wgsl"))],
             Self::MatmulVector => &[STORE, LOAD, include_str!(concat!(env!("OUT_DIR"), "/matmul-vector.wgsl"))],
             Self::MatmulSum => &[STORE, include_str!(concat!(env!("OUT_DIR"), "/matmul-sum.wgsl"))],
-            #[cfg(not(target_arch = "wasm32"))]
+            Self::MatmulSplit => &[STORE, include_str!(concat!(env!("OUT_DIR"), "/matmul-split.wgsl"))],
             Self::MatmulCooperative => &[STORE, include_str!(concat!(env!("OUT_DIR"), "/matmul-cooperative.wgsl"))],
-            #[cfg(not(target_arch = "wasm32"))]
             Self::MatmulRound => &[STORE, include_str!(concat!(env!("OUT_DIR"), "/matmul-round.wgsl"))],
             Self::MatmulPacked => &[include_str!(concat!(env!("OUT_DIR"), "/matmul-packed.frag"))],
             Self::MatmulStrips => &[include_str!(concat!(env!("OUT_DIR"), "/matmul-strips.frag"))],
@@ -136,8 +134,9 @@ impl Kernel {
     /// Tells the kernel where its sums go, and whether it may store whole tiles without looking at each element, which not every kernel can.
     pub(crate) fn finish(&mut self, stores: [Constant; 9], direct: bool) {
         self.constants.extend(stores);
-        #[cfg(not(target_arch = "wasm32"))]
         if self.id == KernelId::MatmulCooperative {
+            // Sums of split operands are not yet scaled.
+            let direct = direct && self.constant("SPLIT") == 0;
             self.constants.push(("DIRECT", u32::from(direct)));
             if direct {
                 // Matrix units store elements.
@@ -145,13 +144,15 @@ impl Kernel {
                 self.constants.push(("OUT_VEC4", 0));
             }
         }
-        #[cfg(target_arch = "wasm32")]
-        let _ = direct;
     }
 
     /// The variant's WGSL.
     pub fn wgsl(&self) -> Result<String> {
         let extensions = match self.id {
+            KernelId::MatmulCooperative if self.constant("SUBGROUP") != 0 => {
+                // Its analysis takes a loop's counter for something that differs between invocations.
+                "enable f16;\nenable chromium_experimental_subgroup_matrix;\ndiagnostic(off, chromium.subgroup_matrix_uniformity);\n"
+            }
             #[cfg(not(target_arch = "wasm32"))]
             KernelId::MatmulCooperative => "enable f16;\nenable wgpu_cooperative_matrix;\n",
             _ => "",

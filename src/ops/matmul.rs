@@ -4,9 +4,11 @@
 
 mod activation;
 mod batch;
+mod precision;
 
 pub use activation::Activation;
 pub use batch::{Batch, Level};
+pub use precision::Precision;
 
 use crate::call::Operand;
 use crate::dtype::DType;
@@ -59,6 +61,7 @@ pub struct Matmul<'c> {
     pub(crate) alpha: f32,
     pub(crate) beta: f32,
     pub(crate) result: DType,
+    pub(crate) precision: Precision,
     pub(crate) c: Option<Operand<'c>>,
     pub(crate) bias: Option<Operand<'c>>,
     pub(crate) activation: Option<Activation>,
@@ -82,6 +85,7 @@ impl<'c> Matmul<'c> {
             alpha: 1.0,
             beta: 0.0,
             result: DType::F32,
+            precision: Precision::F32,
             c: None,
             bias: None,
             activation: None,
@@ -189,6 +193,12 @@ impl<'c> Matmul<'c> {
         self
     }
 
+    /// How exactly it is computed: in f32 if nothing is said.
+    pub fn precision(mut self, precision: Precision) -> Self {
+        self.precision = precision;
+        self
+    }
+
     /// Adds β·C, where `c` is m × n, of the result's type. With β = 0 it is not read.
     pub fn plus(mut self, beta: f32, c: impl Into<Operand<'c>>) -> Self {
         self.beta = beta;
@@ -278,9 +288,11 @@ impl<'c> Matmul<'c> {
         let k = if self.alpha == 0.0 { 0 } else { k };
         // And a sum of no terms is 0, whatever scales it.
         let alpha = if k == 0 { 0.0 } else { self.alpha };
-        let (transpose_a, transpose_b, beta, result) = (self.transpose_a, self.transpose_b, self.beta, self.result);
+        let (transpose_a, transpose_b, beta, result, precision) =
+            (self.transpose_a, self.transpose_b, self.beta, self.result, self.precision);
+        precision.check(dtype)?;
         let (c, bias, activation) = (Some(c).filter(|_| reads_c), self.bias.is_some(), self.activation);
-        Ok(Problem { m, k, n, batch, dtype, result, transpose_a, transpose_b, alpha, beta, a, b, c, bias, activation })
+        Ok(Problem { m, k, n, batch, dtype, result, precision, transpose_a, transpose_b, alpha, beta, a, b, c, bias, activation })
     }
 }
 
@@ -299,6 +311,8 @@ pub struct Problem {
     pub dtype: DType,
     /// What C's and the result's elements are.
     pub result: DType,
+    /// How products are computed.
+    pub precision: Precision,
     /// A is stored k × m.
     pub transpose_a: bool,
     /// B is stored n × k.
@@ -320,6 +334,20 @@ pub struct Problem {
 }
 
 impl Problem {
+    /// Refuses what a device cannot do whose kernels compute in f32 alone.
+    pub(crate) fn check_plain(&self) -> Result<()> {
+        if self.precision != Precision::F32 {
+            return Err(self.precision.not_here("this backend has no kernel for it"));
+        }
+        // Natively they round.
+        #[cfg(target_arch = "wasm32")]
+        if self.result != DType::F32 {
+            let expected = "this backend gives results of f32 alone; use WebGPU, or leave the option out".to_owned();
+            return Err(Box::new(Error::InvalidOption { option: "result".to_owned(), value: self.result.to_string(), expected }));
+        }
+        Ok(())
+    }
+
     /// Elements of the result, all products of a batch together.
     pub fn elements(&self) -> u64 {
         u64::from(self.m) * u64::from(self.n) * self.batch.count()

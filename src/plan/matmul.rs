@@ -2,12 +2,12 @@
 //! m and n where there would be more workgroups than a dispatch may have.
 
 mod batch;
-#[cfg(not(target_arch = "wasm32"))]
 mod cooperative;
 #[cfg(not(target_arch = "wasm32"))]
 mod cuda;
 mod fragment;
 mod parts;
+mod split;
 mod step;
 mod strips;
 mod tile;
@@ -104,6 +104,7 @@ impl fmt::Display for Params {
 pub fn compute(problem: &Problem, caps: &Caps) -> Result<Plan> {
     let problem = &batch::merged(problem);
     within_buffers(problem, caps)?;
+    split::check(problem, caps)?;
     let split = Split::choose(problem, caps);
     let mut plan = Plan { dispatches: Vec::new(), scratch_bytes: 0 };
     for items in batch::launches(&problem.batch, split.outer, split.inner) {

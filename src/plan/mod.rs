@@ -178,7 +178,7 @@ impl Plan {
         let makes_form = |id: KernelId| match id {
             #[cfg(not(target_arch = "wasm32"))]
             KernelId::MatmulCopy => true,
-            id => id == KernelId::MatmulStrips,
+            id => matches!(id, KernelId::MatmulStrips | KernelId::MatmulSplit),
         };
         let Some(Dispatch { kernel, params, grid: [_, _, layers], .. }) =
             self.dispatches.iter().find(|dispatch| !makes_form(dispatch.kernel.id))

@@ -5,7 +5,7 @@ export function fault(code, message) {
   return Object.assign(new Error(message), { name: code === "aborted" ? "AbortError" : "LapidaryError", code });
 }
 
-export const tensor = (tensor, backend) => ({ tensor, backend });
+export const tensor = (tensor, backend, dtype) => ({ tensor, backend, dtype });
 
 export const plain = (data) => ({ data });
 

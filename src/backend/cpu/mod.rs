@@ -163,15 +163,19 @@ impl Backend for Cpu {
 
     fn plan(&self, op: &Op) -> Result<Plan> {
         match op {
-            Op::Matmul(problem) => Ok(plan::matmul::cpu(problem, self.engine.variant(), self.engine.threads(problem))),
+            Op::Matmul(problem) => {
+                problem.check_plain()?;
+                Ok(plan::matmul::cpu(problem, self.engine.variant(), self.engine.threads(problem)))
+            }
             Op::Map(problem) => plan::map::cpu(problem, self.engine.variant()),
         }
     }
 
     fn upload(&self, values: &HostSlice<'_>) -> Result<Buffer> {
+        let values = engine::readable(values);
         let extent = Extent { elements: values.len(), dtype: values.dtype() };
         let mut copy = self.take(extent)?;
-        engine::copy(values, &mut copy);
+        engine::copy(&values, &mut copy);
         Ok(Buffer { extent, values: Arc::new(copy.into()) })
     }
 
@@ -244,7 +248,7 @@ impl Backend for Cpu {
 fn host<'a>(operand: Option<&'a Bound<'_, Buffer>>) -> Result<Option<HostSlice<'a>>> {
     Ok(match operand {
         None => None,
-        Some(Bound::Host(values)) => Some(values.clone()),
+        Some(Bound::Host(values)) => Some(engine::readable(values)),
         Some(Bound::Buffer(buffer)) => Some(engine::borrow(buffer.values()?)),
     })
 }

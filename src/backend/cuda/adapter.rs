@@ -10,7 +10,7 @@ use super::{Cuda, load};
 use crate::backend::pool::Pool;
 use crate::devices::{AdapterInfo, no_such_adapter};
 use crate::dtype::DType;
-use crate::info::{BackendId, Capabilities, Caps, DeviceInfo, DeviceKind, MatrixUnit, Memory, OtherBackend, Standing};
+use crate::info::{BackendId, Capabilities, Caps, DeviceInfo, DeviceKind, Dialect, MatrixUnit, Memory, OtherBackend, Standing};
 use crate::options::{Options, PowerPreference};
 use crate::plan::tuned::Tuned;
 
@@ -19,7 +19,8 @@ const OLDEST_COMPUTE_CAPABILITY: (i32, i32) = (5, 2);
 
 /// The oldest GPUs with matrix units that `shaders/matmul/cooperative.cu` can use, and what these are.
 const UNITS_COMPUTE_CAPABILITY: (i32, i32) = (8, 0);
-const UNIT: MatrixUnit = MatrixUnit { m: 16, n: 8, k: 16, operands: DType::F16, sums: DType::F32, subgroup_size: 32 };
+const UNIT: MatrixUnit =
+    MatrixUnit { m: 16, n: 8, k: 16, operands: DType::F16, sums: DType::F32, subgroup_size: 32, dialect: Dialect::Ptx };
 
 /// A GPU, as the driver describes it.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -74,6 +74,7 @@ impl Backend for Cuda {
 
     fn plan(&self, op: &Op) -> Result<Plan> {
         let Op::Matmul(problem) = op else { return Err(Error::internal("CUDA has no such kernel")) };
+        problem.check_plain()?;
         if let Some(library) = &self.cublaslt
             && let Some(plan) = plan::matmul::cublaslt(problem, &self.caps)?
             && plan.dispatches.iter().all(|dispatch| library.algorithm(dispatch).is_some())

@@ -6,7 +6,7 @@ use ash::{khr, vk};
 
 use super::instance::Instance;
 use crate::dtype::DType;
-use crate::info::MatrixUnit;
+use crate::info::{Dialect, MatrixUnit};
 
 /// A shape of matrices that a subgroup multiplies: m, n, k, the type of A and B, that of C and of the result.
 type Shape = (u32, u32, u32, vk::ComponentTypeKHR, vk::ComponentTypeKHR);
@@ -141,7 +141,7 @@ pub(super) fn matrix_unit(
     let shapes = unsafe { functions.get_physical_device_cooperative_matrix_properties(physical) }.unwrap_or_default();
     let there = shapes.iter().any(|there| is(there, (16, 16, 16, F16, F32)));
     let (operands, sums, subgroup_size) = (DType::F16, DType::F32, subgroups.subgroup_size);
-    there.then_some(MatrixUnit { m: 16, n: 16, k: 16, operands, sums, subgroup_size })
+    there.then_some(MatrixUnit { m: 16, n: 16, k: 16, operands, sums, subgroup_size, dialect: Dialect::Cooperative })
 }
 
 fn is(there: &vk::CooperativeMatrixPropertiesKHR<'_>, (m, n, k, operands, sums): Shape) -> bool {

@@ -11,7 +11,7 @@ use crate::call::Call;
 use crate::dtype::{DType, Extent};
 use crate::gpu::Gpu;
 use crate::info::{BackendId, DeviceInfo};
-use crate::info::{Caps, MatrixUnit};
+use crate::info::{Caps, Dialect, MatrixUnit};
 use crate::ops::matmul::Matmul;
 use crate::options::{Options, PowerPreference};
 
@@ -269,7 +269,7 @@ fn what_checks_cost() {
 /// The kernels for matrix units become SPIR-V here too, where no device runs them.
 #[test]
 fn kernels_for_matrix_units_compile() {
-    let unit = MatrixUnit { m: 16, n: 16, k: 16, operands: DType::F16, sums: DType::F32, subgroup_size: 32 };
+    let unit = MatrixUnit { m: 16, n: 16, k: 16, operands: DType::F16, sums: DType::F32, subgroup_size: 32, dialect: Dialect::Cooperative };
     let caps = Caps { max_workgroup_invocations: 1024, max_workgroup_bytes: 48 << 10, matrix_unit: Some(unit), ..Caps::UNLIMITED };
     for (n, result) in [(4096, DType::F32), (1024, DType::F16), (257, DType::F32), (64, DType::F16)] {
         for (transpose_a, transpose_b) in [(false, false), (true, false), (false, true), (true, true)] {

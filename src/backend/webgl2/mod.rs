@@ -53,11 +53,12 @@ impl Backend for WebGl2 {
 
     fn plan(&self, op: &Op) -> Result<Plan> {
         let Op::Matmul(problem) = op else { return Err(Error::internal("WebGL2 has no such kernel")) };
+        problem.check_plain()?;
         plan::matmul::fragment(problem, &self.caps, &self.fragment)
     }
 
     fn upload(&self, values: &HostSlice<'_>) -> Result<Buffer> {
-        self.store(values.f32())
+        self.store(values.widened().f32())
     }
 
     fn allocate(&self, plan: &Plan, op: &Op) -> Result<Buffer> {
@@ -72,8 +73,8 @@ impl Backend for WebGl2 {
         self.complete(running)
     }
 
-    fn download(&self, buffer: &Buffer, _: Extent) -> impl Future<Output = Result<HostVec>> {
-        self.read_back(buffer)
+    async fn download(&self, buffer: &Buffer, extent: Extent) -> Result<HostVec> {
+        self.read_back(buffer).await?.narrowed(extent)
     }
 
     async fn synchronize(&self) -> Result<()> {

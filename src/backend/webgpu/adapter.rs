@@ -37,7 +37,8 @@ pub(crate) async fn open(options: &Options) -> Result<(WebGpu, DeviceInfo), Othe
     let maker = web::vendor_and_architecture(&device);
     #[cfg(not(target_arch = "wasm32"))]
     let maker = vendor_and_api(&about);
-    let info = describe(
+    #[cfg_attr(not(target_arch = "wasm32"), expect(unused_mut, reason = "natively matrix units are Vulkan's own backend's"))]
+    let mut info = describe(
         about,
         maker,
         device.features(),
@@ -45,6 +46,11 @@ pub(crate) async fn open(options: &Options) -> Result<(WebGpu, DeviceInfo), Othe
         #[cfg(not(target_arch = "wasm32"))]
         adapter.features(),
     );
+    #[cfg(target_arch = "wasm32")]
+    if let Some(unit) = super::matrix::unit(&device) {
+        info.caps.matrix_unit = Some(unit);
+        info.features.push("subgroup-matrix");
+    }
     let timestamp_period_ns = device.features().contains(wgpu::Features::TIMESTAMP_QUERY).then(|| queue.get_timestamp_period());
     let caps = info.caps.clone();
     #[cfg(not(target_arch = "wasm32"))]
@@ -90,9 +96,17 @@ async fn obtain(options: &Options) -> Result<(wgpu::Adapter, wgpu::Device, wgpu:
     Err(off(&format!("the adapter gave no device ({error})"), "update the browser or the driver"))
 }
 
+/// What kernels use where it is there.
+#[cfg(target_arch = "wasm32")]
+const FEATURES: wgpu::Features = wgpu::Features::TIMESTAMP_QUERY.union(wgpu::Features::SHADER_F16);
+#[cfg(not(target_arch = "wasm32"))]
+const FEATURES: wgpu::Features = wgpu::Features::TIMESTAMP_QUERY;
+
 /// A device with all that is of use.
 async fn request_best(adapter: &wgpu::Adapter) -> Result<(wgpu::Device, wgpu::Queue), wgpu::RequestDeviceError> {
-    request_device(adapter, adapter.features() & wgpu::Features::TIMESTAMP_QUERY, wanted_limits(&adapter.limits())).await
+    #[cfg(target_arch = "wasm32")]
+    super::matrix::ask();
+    request_device(adapter, adapter.features() & FEATURES, wanted_limits(&adapter.limits())).await
 }
 
 const NO_ADAPTER_REMEDY: &str = if cfg!(target_arch = "wasm32") {
@@ -263,7 +277,6 @@ fn describe(
         max_texture_size: u32::MAX,
         #[cfg(not(target_arch = "wasm32"))]
         tuned: crate::plan::tuned::Tuned::NONE,
-        #[cfg(not(target_arch = "wasm32"))]
         matrix_unit: None,
     };
     #[cfg(not(target_arch = "wasm32"))]
@@ -272,7 +285,12 @@ fn describe(
         // The clock is the open device's.
         crate::info::Capabilities { device_clock: features.contains(wgpu::Features::TIMESTAMP_QUERY), ..has }
     };
-    let features = if features.contains(wgpu::Features::TIMESTAMP_QUERY) { vec!["timestamp-query"] } else { Vec::new() };
+    let mut names = Vec::new();
+    for (feature, name) in [(wgpu::Features::TIMESTAMP_QUERY, "timestamp-query"), (wgpu::Features::SHADER_F16, "shader-f16")] {
+        if features.contains(feature) {
+            names.push(name);
+        }
+    }
     DeviceInfo {
         backend: BackendId::WebGpu,
         name: about.name,
@@ -288,7 +306,7 @@ fn describe(
         caps,
         #[cfg(not(target_arch = "wasm32"))]
         capabilities,
-        features,
+        features: names,
         reason: String::new(),
         others: Vec::new(),
         generation: 1,

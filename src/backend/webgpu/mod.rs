@@ -9,6 +9,8 @@ mod buffer;
 #[cfg(not(target_arch = "wasm32"))]
 mod compute;
 mod launch;
+#[cfg(target_arch = "wasm32")]
+mod matrix;
 mod pipeline;
 mod submit;
 

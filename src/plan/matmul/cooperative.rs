@@ -1,33 +1,52 @@
-//! Products of f16 by matrix units: large tiles, of which each subgroup computes a part.
+//! Products by matrix units, of f16 or of what f32 was split into: large tiles, of which each subgroup computes a part.
 
 use super::Params;
 use super::step::Step;
 use super::tile::has_room;
 use crate::dtype::DType;
-use crate::info::{Caps, MatrixUnit};
+use crate::info::{Caps, Dialect, MatrixUnit};
 use crate::kernels::{Kernel, KernelId};
 use crate::ops::matmul::Problem;
 use crate::plan::Binding;
 
 /// A shape of the kernel.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Tile {
-    m: u32,
-    n: u32,
+pub(super) struct Tile {
+    pub(super) m: u32,
+    pub(super) n: u32,
     k: u32,
     subgroups_m: u32,
     subgroups_n: u32,
-    /// Multiplications a second of one workgroup, relative to the first tile: measured on an NVIDIA H200. Tiles of 128 × 256 and of
-    /// 256 × 128, eight subgroups each, were at 0.7.
+    /// Terms of each operand.
+    terms: u32,
+    /// Multiplications a second of one workgroup, relative to the fastest tile: measured on an NVIDIA H200. Tiles of 128 × 256 and of
+    /// 256 × 128, eight subgroups each, were at 0.7 to 0.9.
     speed: f64,
 }
 
+/// On Vulkan; the second is for devices of less workgroup memory.
+#[cfg(not(target_arch = "wasm32"))]
 const TILES: [Tile; 3] = [
-    Tile { m: 128, n: 128, k: 64, subgroups_m: 2, subgroups_n: 2, speed: 1.0 },
-    // For devices of less workgroup memory.
-    Tile { m: 128, n: 128, k: 32, subgroups_m: 2, subgroups_n: 2, speed: 0.86 },
-    Tile { m: 64, n: 64, k: 64, subgroups_m: 2, subgroups_n: 2, speed: 0.69 },
+    Tile { m: 128, n: 128, k: 64, subgroups_m: 2, subgroups_n: 2, terms: 1, speed: 1.0 },
+    Tile { m: 128, n: 128, k: 32, subgroups_m: 2, subgroups_n: 2, terms: 1, speed: 0.86 },
+    Tile { m: 64, n: 64, k: 64, subgroups_m: 2, subgroups_n: 2, terms: 1, speed: 0.69 },
 ];
+
+/// In Chromium.
+const SUBGROUP_TILES: [Tile; 2] = [
+    Tile { m: 128, n: 128, k: 32, subgroups_m: 2, subgroups_n: 2, terms: 1, speed: 1.0 },
+    Tile { m: 64, n: 64, k: 64, subgroups_m: 2, subgroups_n: 2, terms: 1, speed: 0.74 },
+];
+
+/// Those for operands of two terms.
+pub(super) const SPLIT_TILES: [Tile; 2] = [
+    Tile { m: 128, n: 128, k: 32, subgroups_m: 2, subgroups_n: 4, terms: 2, speed: 1.0 },
+    Tile { m: 64, n: 64, k: 64, subgroups_m: 2, subgroups_n: 2, terms: 2, speed: 0.7 },
+];
+
+/// Terms of k that matrix units sum up before f32 takes over. A sum of so many, which they cut off at each step of 16, is about as far off
+/// as one that f32 rounds at each step.
+const FLUSHED_K: u32 = 128;
 
 /// What the kernel is written for.
 const SIDE: u32 = 16;
@@ -55,22 +74,26 @@ impl Tile {
         self.subgroups() * unit.subgroup_size
     }
 
-    /// Both slices as they may be stored, each line padded by a vector, and a matrix of sums of each subgroup.
-    fn workgroup_bytes(&self) -> u32 {
-        let slice = |side: u32| (side * (self.k + VECTOR)).max(self.k * (side + VECTOR)) * 2;
-        slice(self.m) + slice(self.n) + self.subgroups() * SIDE * 20 * 4
+    /// Both slices as they are stored, each line padded by a vector, and a matrix of sums of each subgroup.
+    fn workgroup_bytes(&self, [a_turned, b_turned]: [bool; 2]) -> u32 {
+        let slice = |side: u32, k_along: bool| {
+            let padded = if k_along { side * (self.k + VECTOR) } else { self.k * (side + VECTOR) };
+            padded * self.terms * 2
+        };
+        slice(self.m, !a_turned) + slice(self.n, b_turned) + self.subgroups() * SIDE * SIDE * 4
     }
 
-    fn fits(&self, unit: &MatrixUnit, caps: &Caps) -> bool {
+    pub(super) fn fits(&self, problem: &Problem, unit: &MatrixUnit, caps: &Caps) -> bool {
         let threads = self.threads(unit);
         threads <= caps.max_workgroup_invocations
-            && self.workgroup_bytes() <= caps.max_workgroup_bytes
+            && (SIDE * SIDE / 4).is_multiple_of(unit.subgroup_size)
+            && self.workgroup_bytes([problem.transpose_a, problem.transpose_b]) <= caps.max_workgroup_bytes
             && (self.m * self.k / VECTOR).is_multiple_of(threads)
             && (self.n * self.k / VECTOR).is_multiple_of(threads)
     }
 
     /// The time of a product in arbitrary units, as for the tiled kernel.
-    fn cost(&self, [m, k, n]: [u32; 3], items: u32, parts: u32) -> f64 {
+    pub(super) fn cost(&self, [m, k, n]: [u32; 3], items: u32, parts: u32) -> f64 {
         let workgroups = u64::from(m.div_ceil(self.m)) * u64::from(n.div_ceil(self.n)) * u64::from(items) * u64::from(parts);
         let rounds = workgroups.div_ceil(PARALLEL_WORKGROUPS);
         let work = rounds as f64 * f64::from(self.m * self.n) * f64::from(k.div_ceil(parts)) / self.speed;
@@ -79,17 +102,31 @@ impl Tile {
     }
 }
 
+/// The matrix units, if they are what the kernel is written for.
+pub(super) fn unit(caps: &Caps) -> Option<MatrixUnit> {
+    caps.matrix_unit.filter(|unit| (unit.m, unit.n, unit.k) == (SIDE, SIDE, SIDE) && (unit.operands, unit.sums) == (DType::F16, DType::F32))
+}
+
+/// Whether a grid of such tiles can be launched.
+pub(super) fn has_grid(tile: &Tile, params: &Params, caps: &Caps) -> bool {
+    params.m.div_ceil(tile.m).max(params.n.div_ceil(tile.n)) <= caps.max_workgroups_per_dimension
+}
+
 /// The launch for such a product; None where no matrix unit takes it, or for nothing that one could do.
 pub(super) fn step(problem: &Problem, params: Params, operands: [Binding; 2], caps: &Caps) -> Option<Step> {
-    let unit = caps.matrix_unit?;
-    let fits = (unit.m, unit.n, unit.k) == (SIDE, SIDE, SIDE) && (unit.operands, unit.sums) == (problem.dtype, DType::F32);
-    if !fits || params.k == 0 {
+    let unit = unit(caps)?;
+    if unit.operands != problem.dtype || params.k == 0 {
         return None;
     }
     let Params { m, k, n, .. } = params;
     let mut best: Option<(f64, Tile, u32)> = None;
-    for tile in TILES {
-        if !tile.fits(&unit, caps) || m.div_ceil(tile.m).max(n.div_ceil(tile.n)) > caps.max_workgroups_per_dimension {
+    let tiles: &[Tile] = match unit.dialect {
+        Dialect::Subgroup => &SUBGROUP_TILES,
+        #[cfg(not(target_arch = "wasm32"))]
+        _ => &TILES,
+    };
+    for &tile in tiles {
+        if !tile.fits(problem, &unit, caps) || !has_grid(&tile, &params, caps) {
             continue;
         }
         let mut parts = 1;
@@ -102,22 +139,33 @@ pub(super) fn step(problem: &Problem, params: Params, operands: [Binding; 2], ca
         }
     }
     let (_, tile, parts) = best?;
-    let threads = tile.threads(&unit);
+    Some(launch(problem, params, operands, &tile, &unit, parts))
+}
+
+/// The launch of the kernel in that shape.
+pub(super) fn launch(problem: &Problem, params: Params, operands: [Binding; 2], tile: &Tile, unit: &MatrixUnit, parts: u32) -> Step {
+    let threads = tile.threads(unit);
+    let (own_m, own_n) = (tile.m / tile.subgroups_m, tile.n / tile.subgroups_n);
     // Lines of a slice and their length, as stored.
     let lines = |turned: bool, side: u32| if turned { (tile.k, side) } else { (side, tile.k) };
     let (a_lines, a_line) = lines(problem.transpose_a, tile.m);
     let (b_lines, b_line) = lines(!problem.transpose_b, tile.n);
     let vec8 = |numbers: [u32; 4]| u32::from(numbers.iter().all(|number| number.is_multiple_of(VECTOR)));
     let constants = vec![
+        ("SUBGROUP", u32::from(unit.dialect == Dialect::Subgroup)),
+        ("TERMS", tile.terms),
+        ("SPLIT", u32::from(tile.terms > 1)),
+        ("FLUSH", FLUSHED_K / tile.k),
         ("TILE_M", tile.m),
         ("TILE_N", tile.n),
         ("TILE_K", tile.k),
         ("SUBGROUPS_N", tile.subgroups_n),
         ("SUBGROUPS", tile.subgroups()),
         ("LANES_OF_SUBGROUP", unit.subgroup_size),
+        ("PIECES", SIDE * SIDE / 4 / unit.subgroup_size),
         ("THREADS", threads),
-        ("FRAGMENTS_M", tile.m / tile.subgroups_m / SIDE),
-        ("FRAGMENTS_N", tile.n / tile.subgroups_n / SIDE),
+        ("FRAGMENTS_M", own_m / SIDE),
+        ("FRAGMENTS_N", own_n / SIDE),
         ("K_FRAGMENTS", tile.k / SIDE),
         ("A_LOADS", tile.m * tile.k / VECTOR / threads),
         ("B_LOADS", tile.n * tile.k / VECTOR / threads),
@@ -130,7 +178,15 @@ pub(super) fn step(problem: &Problem, params: Params, operands: [Binding; 2], ca
         ("A_VEC8", vec8([params.a_start, params.lda, params.a_outer, params.a_inner])),
         ("B_VEC8", vec8([params.b_start, params.ldb, params.b_outer, params.b_inner])),
     ];
-    let variant = format!("{}x{}x{}", tile.m, tile.n, tile.k);
-    let kernel = Kernel { id: KernelId::MatmulCooperative, variant, source: None, constants };
-    Some(Step { kernel, params, operands, grid: [n.div_ceil(tile.n), m.div_ceil(tile.m)], parts, k_step: tile.k })
+    let variant = format!("{}{}x{}x{}", if tile.terms > 1 { "f16x3 " } else { "" }, tile.m, tile.n, tile.k);
+    Step {
+        before: Vec::new(),
+        before_bytes: 0,
+        kernel: Kernel { id: KernelId::MatmulCooperative, variant, source: None, constants },
+        grid: [params.n.div_ceil(tile.n), params.m.div_ceil(tile.m)],
+        params,
+        operands,
+        parts,
+        k_step: tile.k,
+    }
 }

@@ -1,8 +1,8 @@
 //! The parts of a product that is too large for one dispatch: for a binding, for the workgroups of a grid, or for the items of a batch.
 
 use super::batch::{self, Launch};
-#[cfg(not(target_arch = "wasm32"))]
 use super::cooperative;
+use super::split;
 use super::step::{End, Step};
 use super::tile::{TILES, tiled};
 use super::{Params, result, vector, whole};
@@ -33,6 +33,7 @@ impl Split {
         let mut split = Self { outer, inner, m, k: problem.k.max(1), n };
         // A binding starts at the alignment before its first element, and its length is rounded up to a vec4.
         let room_bytes = caps.max_binding_bytes.saturating_sub(caps.binding_alignment_bytes + 16).max(64);
+        let room_bytes = split::room_bytes(problem, room_bytes, caps);
         // Sums may be kept in f32 until they are rounded.
         let (operand_room, result_room) = (room_bytes / problem.dtype.bytes(), room_bytes / 4);
         loop {
@@ -135,7 +136,9 @@ impl Part<'_> {
 
 /// The launch for a product of two matrices: by matrix units where there are any for its type, else by the register-tiled kernel.
 fn matrix_step(problem: &Problem, params: Params, operands: [Binding; 2], caps: &Caps) -> Result<Step> {
-    #[cfg(not(target_arch = "wasm32"))]
+    if let Some(step) = split::step(problem, params, operands, caps) {
+        return Ok(step);
+    }
     if let Some(step) = cooperative::step(problem, params, operands, caps) {
         return Ok(step);
     }

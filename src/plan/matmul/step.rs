@@ -10,11 +10,13 @@ use crate::plan::{Binding, Dispatch, Plan, Slot};
 pub(super) const SUM_THREADS: u32 = 64;
 
 /// Workgroups that round sums, of which each invocation takes as many as there are: enough for large GPUs.
-#[cfg(not(target_arch = "wasm32"))]
 const ROUND_WORKGROUPS: u32 = 4096;
 
 /// A launch that computes sums, before it is known where they go.
 pub(super) struct Step {
+    /// What makes its operands, in so many bytes of the scratch. Its sums are whole then, and go nowhere else in there.
+    pub(super) before: Vec<Dispatch>,
+    pub(super) before_bytes: u64,
     pub(super) kernel: Kernel,
     pub(super) params: Params,
     pub(super) operands: [Binding; 2],
@@ -43,7 +45,9 @@ pub(super) struct End {
 impl Step {
     /// Adds the launch, and where sums wait for others, or for being rounded, a second one that adds the parts up.
     pub(super) fn add_to(self, plan: &mut Plan, end: &End) {
-        let Self { mut kernel, params, operands: [a, b], grid: [x, y], mut parts, k_step } = self;
+        let Self { before, before_bytes, mut kernel, params, operands: [a, b], grid: [x, y], mut parts, k_step } = self;
+        plan.dispatches.extend(before);
+        plan.scratch_bytes = plan.scratch_bytes.max(before_bytes);
         let [c, bias] = end.added;
         let out_vec4 = vec4(&[params.out_start, params.ldo, params.n]);
         let narrow = end.dtype != DType::F32;
@@ -97,7 +101,6 @@ impl Step {
         }
         let rows = params.batch.saturating_mul(params.m);
         let (id, workgroups) = match rounds {
-            #[cfg(not(target_arch = "wasm32"))]
             true => (KernelId::MatmulRound, (rows.saturating_mul(params.ldo) / 2).div_ceil(SUM_THREADS).clamp(1, ROUND_WORKGROUPS)),
             _ => (KernelId::MatmulSum, (rows * (ldo / 4)).div_ceil(SUM_THREADS)),
         };

@@ -158,5 +158,14 @@ pub(super) fn tiled(problem: &Problem, params: Params, operands: [Binding; 2], c
         ("OPERANDS_F16", operands_f16(problem)),
     ];
     let kernel = Kernel { id: KernelId::MatmulTiled, variant: format!("{}x{}x{}", tile.m, tile.n, tile.k), source: None, constants };
-    Ok(Step { kernel, params, operands, grid: [params.n.div_ceil(tile.n), params.m.div_ceil(tile.m)], parts, k_step: tile.k })
+    Ok(Step {
+        before: Vec::new(),
+        before_bytes: 0,
+        kernel,
+        params,
+        operands,
+        grid: [params.n.div_ceil(tile.n), params.m.div_ceil(tile.m)],
+        parts,
+        k_step: tile.k,
+    })
 }

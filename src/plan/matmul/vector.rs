@@ -67,6 +67,8 @@ pub(super) fn step(problem: &Problem, params: Params, [a, b]: [Binding; 2], caps
     ];
     let variant = format!("{} lanes {}", lanes, if along { "along" } else { "across" });
     Some(Step {
+        before: Vec::new(),
+        before_bytes: 0,
         kernel: Kernel { id: KernelId::MatmulVector, variant, source: None, constants },
         params: Params { m: 1, n: elements, lda, ldb, ldo: elements, a_start, b_start, ..params },
         operands: [matrix, vector],

@@ -282,7 +282,12 @@ pub(super) fn array(extent: Extent) -> Result<HostVec> {
 }
 
 pub(super) fn copy(from: &HostSlice<'_>, to: &mut HostVec) {
-    to.bytes().set(&from.bytes(), 0);
+    to.fill_from(from);
+}
+
+/// The values as kernels read them: in f32.
+pub(super) fn readable<'a>(values: &HostSlice<'a>) -> HostSlice<'a> {
+    values.widened()
 }
 
 pub(super) fn borrow(values: &HostVec) -> HostSlice<'static> {

@@ -1,0 +1,34 @@
+//! The seam to Chromium's subgroup matrix: the one thing that is asked of the browser past wgpu, which neither requests the feature nor
+//! reads WGSL there, so that kernels may use what is experimental. `matrix.js` does the asking. Where the feature is gone, or its names have
+//! changed, there is no unit, and nothing else changes.
+
+use wasm_bindgen::prelude::*;
+
+use crate::dtype::DType;
+use crate::info::{Dialect, MatrixUnit};
+
+#[wasm_bindgen(module = "/src/backend/webgpu/matrix.js")]
+extern "C" {
+    fn ask_for_matrix_units();
+    #[wasm_bindgen(js_name = matrix_unit)]
+    fn subgroup_of_unit(device: &JsValue) -> u32;
+}
+
+/// Has the request for a device that is made next ask for matrix units too.
+pub(super) fn ask() {
+    ask_for_matrix_units();
+}
+
+/// The unit that kernels can use, if the device came with one.
+pub(super) fn unit(device: &wgpu::Device) -> Option<MatrixUnit> {
+    let subgroup_size = subgroup_of_unit(device.as_webgpu()?);
+    (subgroup_size > 0).then_some(MatrixUnit {
+        m: 16,
+        n: 16,
+        k: 16,
+        operands: DType::F16,
+        sums: DType::F32,
+        subgroup_size,
+        dialect: Dialect::Subgroup,
+    })
+}

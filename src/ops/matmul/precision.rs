@@ -1,0 +1,58 @@
+//! How exactly a product is computed. Only what is asked for by name is less exact than the default.
+
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+
+/// How products are computed and summed up. With u = 2⁻²⁴, the unit roundoff of f32:
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+pub enum Precision {
+    /// In f32: each element is within γ_k·(|A||B|) of the exact one, γ_k = k·u / (1 − k·u).
+    #[default]
+    F32,
+    /// f32 operands as two terms of f16 each, x = (h + 2⁻¹¹·l)·2ˢ with a power of two for each row of A and column of B, and of their products
+    /// the three that count, multiplied by matrix units and summed up in f32. A product of two operands is then within 12·u of itself, unless an
+    /// operand is 2²⁹ times smaller than the largest of its row of A or column of B, max(aᵢ) or max(bⱼ). An element is within
+    ///
+    /// ```text
+    /// γ_{2k+12}·(|A||B|)ᵢⱼ + k·2⁻⁴⁸·max(aᵢ)·max(bⱼ)
+    /// ```
+    ///
+    /// of the exact one: matrix units may cut off where f32 rounds, and sums that they make are short and added up in f32, so that the error
+    /// measured is no larger than f32's. What an infinite operand reaches is infinite or NaN.
+    ///
+    /// After Ootomo and Yokota, "Recovering single precision accuracy from Tensor Cores while surpassing the FP32 theoretical peak performance"
+    /// (2022).
+    F16x3,
+}
+
+impl Precision {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::F32, Self::F16x3];
+
+    /// The name that options and reports use.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::F32 => "f32",
+            Self::F16x3 => "f16x3",
+        }
+    }
+
+    /// The fault of a product that asks for this where it is not to be had, and why it is not.
+    pub(crate) fn not_here(self, why: &str) -> Box<Error> {
+        let expected = format!(
+            "{why}; it takes matrix units for f16, which WebGPU has in Chromium with --enable-unsafe-webgpu, and Vulkan with \
+             VK_KHR_cooperative_matrix; leave the option out for plain f32"
+        );
+        Box::new(Error::InvalidOption { option: "precision".to_owned(), value: self.name().to_owned(), expected })
+    }
+
+    /// Refuses what operands of that type cannot be computed with.
+    pub(crate) fn check(self, operands: DType) -> Result<()> {
+        if self == Self::F32 || operands == DType::F32 {
+            return Ok(());
+        }
+        let expected = format!("operands of {operands} have no second term: they are multiplied as they are; leave the option out");
+        Err(Box::new(Error::InvalidOption { option: "precision".to_owned(), value: self.name().to_owned(), expected }))
+    }
+}

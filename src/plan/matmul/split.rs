@@ -1,0 +1,177 @@
+//! Products of f32 in two terms of f16 each, [`Precision::F16x3`]: a launch for each operand that takes it apart, and one that multiplies.
+//!
+//! ```text
+//! A ──split──► h, l, exponents of A's rows    ──┐
+//! B ──split──► h, l, exponents of B's columns ──┴─► h·h + (h·l + l·h)/2048 by matrix units ──► C
+//! ```
+//!
+//! Where that would not pay, or leaves no room, the plain kernels compute in f32, which is never less exact.
+
+use super::step::Step;
+use super::{Params, cooperative, vec4};
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::info::Caps;
+use crate::kernels::{Kernel, KernelId};
+use crate::ops::matmul::{Precision, Problem};
+use crate::plan::{Binding, Dispatch, Slot};
+
+/// Invocations of a workgroup that splits.
+const THREADS: u32 = 256;
+
+/// Elements of f16 that are read at once: rows are padded to as many, and an exponent has as much room.
+const VECTOR: u64 = 8;
+
+/// With fewer workgroups that multiply, plain f32, whose sums several workgroups share, is faster.
+const LEAST_WORKGROUPS: u32 = 48;
+
+/// A k that makes the splitting worth its while.
+const LEAST_K: u32 = 64;
+
+fn is_asked_for(problem: &Problem) -> bool {
+    problem.precision == Precision::F16x3
+}
+
+/// Refuses a precision that the device does not have.
+pub(super) fn check(problem: &Problem, caps: &Caps) -> Result<()> {
+    if !is_asked_for(problem) || cooperative::unit(caps).is_some() {
+        return Ok(());
+    }
+    Err(problem.precision.not_here("this device has no matrix units that the crate can use"))
+}
+
+/// Room for an operand, in bytes: both in two terms go into one buffer.
+pub(super) fn room_bytes(problem: &Problem, room_bytes: u64, caps: &Caps) -> u64 {
+    if is_asked_for(problem) { room_bytes.min(caps.max_buffer_bytes / 5 * 2).max(64) } else { room_bytes }
+}
+
+/// An operand as it is stored, and where its items start.
+struct Source {
+    binding: Binding,
+    rows: u32,
+    columns: u32,
+    stride: u32,
+    start: u32,
+    /// Elements from one item to the next in the outer and the inner loop, and how many there are; 0 where all share one.
+    outer: (u32, u32),
+    inner: (u32, u32),
+    /// k is along its rows.
+    along: bool,
+}
+
+/// The same once it is split.
+struct Terms {
+    binding: Binding,
+    stride: u32,
+    outer: u32,
+    inner: u32,
+}
+
+impl Source {
+    /// Adds the launch that splits it into what lies behind `offset_bytes` of the scratch. None where it is too large for that.
+    fn split(&self, before: &mut Vec<Dispatch>, offset_bytes: &mut u64, caps: &Caps) -> Option<Terms> {
+        let lines = if self.along { self.rows } else { self.columns };
+        let stride = u64::from(self.columns).next_multiple_of(VECTOR);
+        let item = 2 * u64::from(self.rows) * stride + VECTOR * u64::from(lines);
+        let items = |(step, count): (u32, u32)| if step == 0 { 1 } else { count };
+        let (outer, inner) = (items(self.outer), items(self.inner));
+        let count = outer.checked_mul(inner)?;
+        let size_bytes = item.checked_mul(count.into())?.checked_mul(DType::F16.bytes())?;
+        let binding = Binding { slot: Slot::Scratch, index: self.binding.index, offset_bytes: *offset_bytes, size_bytes };
+        *offset_bytes = (*offset_bytes + size_bytes).next_multiple_of(caps.binding_alignment_bytes.max(16));
+        if size_bytes > caps.max_binding_bytes || *offset_bytes > caps.max_buffer_bytes || count > caps.max_workgroups_per_dimension {
+            return None;
+        }
+        let lanes = if self.along { (self.columns / 16).next_power_of_two().clamp(8, THREADS) } else { THREADS / 4 };
+        let groups = THREADS / lanes;
+        let in_workgroup = if self.along { groups } else { 4 * groups };
+        let of_item = |(step, count): (u32, u32)| if step == 0 { (0, 1) } else { (step, count) };
+        let ((outer_step, _), (inner_step, inner_count)) = (of_item(self.outer), of_item(self.inner));
+        let params = Params {
+            m: self.rows,
+            n: self.columns,
+            lda: self.stride,
+            ldo: stride as u32,
+            a_start: self.start,
+            batch: count,
+            inner: inner_count,
+            a_outer: outer_step,
+            a_inner: inner_step,
+            ..Params::default()
+        };
+        let constants = vec![
+            ("THREADS", THREADS),
+            ("LANES", lanes),
+            ("GROUPS", groups),
+            ("ALONG", u32::from(self.along)),
+            ("A_VEC4", vec4(&[self.start, self.stride, outer_step, inner_step])),
+            // What store.wgsl asks: pairs of f16 are written, four at a time, and nothing is added to them.
+            ("OUT_VEC4", 1),
+            ("RESULT_F16", 1),
+            ("WORDS", 0),
+            ("READS_C", 0),
+            ("ACCUMULATES", 0),
+            ("READS_BIAS", 0),
+            ("ACTIVATION", 0),
+            ("BATCHED", u32::from(count > 1)),
+        ];
+        let variant = if self.along { "along" } else { "across" };
+        before.push(Dispatch {
+            kernel: Kernel { id: KernelId::MatmulSplit, variant: variant.to_owned(), source: None, constants },
+            params: params.into(),
+            bindings: vec![Binding { index: 0, ..self.binding }, Binding { index: 2, ..binding }],
+            grid: [lines.div_ceil(in_workgroup).min(caps.max_workgroups_per_dimension), 1, count],
+        });
+        let item = item as u32;
+        let step = |(step, _): (u32, u32), items: u32| if step == 0 { 0 } else { item * items };
+        Some(Terms { binding, stride: stride as u32, outer: step(self.outer, inner), inner: step(self.inner, 1) })
+    }
+}
+
+/// The launches for such a product; None where nobody asked for one, or plain f32 is better.
+pub(super) fn step(problem: &Problem, params: Params, [a, b]: [Binding; 2], caps: &Caps) -> Option<Step> {
+    let Params { m, k, n, batch, inner, .. } = params;
+    let rounds = problem.result != DType::F32 && vec4(&[params.out_start, params.ldo, n]) == 0;
+    let in_parts = k < problem.k && problem.result != DType::F32;
+    if !is_asked_for(problem) || k < LEAST_K || rounds || in_parts {
+        return None;
+    }
+    let unit = cooperative::unit(caps)?;
+    let workgroups = |tile: &cooperative::Tile| m.div_ceil(tile.m).saturating_mul(n.div_ceil(tile.n)).saturating_mul(batch);
+    let (_, tile) = cooperative::SPLIT_TILES
+        .into_iter()
+        .filter(|tile| {
+            tile.fits(problem, &unit, caps) && cooperative::has_grid(tile, &params, caps) && workgroups(tile) >= LEAST_WORKGROUPS
+        })
+        .map(|tile| (tile.cost([m, k, n], batch, 1), tile))
+        .min_by(|(x, _), (y, _)| x.total_cmp(y))?;
+    let counts = (batch / inner.max(1), inner);
+    let source = |binding, start, stride, turned: bool, (rows, columns), along, steps: (u32, u32)| Source {
+        binding,
+        rows: if turned { columns } else { rows },
+        columns: if turned { rows } else { columns },
+        stride,
+        start,
+        outer: (if counts.0 > 1 { steps.0 } else { 0 }, counts.0),
+        inner: (if counts.1 > 1 { steps.1 } else { 0 }, counts.1),
+        along,
+    };
+    let (mut before, mut bytes) = (Vec::new(), 0);
+    let of_a = source(a, params.a_start, params.lda, problem.transpose_a, (m, k), !problem.transpose_a, (params.a_outer, params.a_inner));
+    let of_b = source(b, params.b_start, params.ldb, problem.transpose_b, (k, n), problem.transpose_b, (params.b_outer, params.b_inner));
+    let a = of_a.split(&mut before, &mut bytes, caps)?;
+    let b = of_b.split(&mut before, &mut bytes, caps)?;
+    let params = Params {
+        lda: a.stride,
+        ldb: b.stride,
+        a_start: 0,
+        b_start: 0,
+        a_outer: a.outer,
+        b_outer: b.outer,
+        a_inner: a.inner,
+        b_inner: b.inner,
+        ..params
+    };
+    let step = cooperative::launch(problem, params, [a.binding, b.binding], &tile, &unit, 1);
+    Some(Step { before, before_bytes: bytes, ..step })
+}
