@@ -23,18 +23,22 @@ pub(crate) struct Text {
     pub value: &'static str,
 }
 
+/// Some kinds of operands, the kind of the result if it is another, and the text for them: data, since code that makes it would be longer.
+type Row = (&'static [Kind], Option<Kind>, Text);
+
 macro_rules! text {
     ({ $value:expr $(; $name:ident = $named:expr)* }) => {
         Text { names: &[$( (stringify!($name), stringify!($named)) ),*], value: stringify!($value) }
     };
 }
 
+/// The kind of a result; None if it is the operands'.
 macro_rules! result {
-    (Same, $kind:expr) => {
-        $kind
+    (Same) => {
+        None
     };
-    ($result:ident, $kind:expr) => {
-        Kind::$result
+    ($result:ident) => {
+        Some(Kind::$result)
     };
 }
 
@@ -62,7 +66,7 @@ macro_rules! functions {
 
         impl Function {
             /// All of them.
-            #[cfg(test)]
+            #[cfg(any(target_arch = "wasm32", test))]
             pub const ALL: &[Self] = &[$( Self::$function ),+];
 
             /// The name in Rust, in JavaScript and in reports.
@@ -76,11 +80,10 @@ macro_rules! functions {
             }
 
             /// What it gives for operands of a kind, and its text for them; None if it takes none of it.
-            pub(crate) const fn of(self, kind: Kind) -> Option<(Kind, Text)> {
-                match self { $( Self::$function => {
-                    $( if matches!(kind, $(Kind::$kind)|+) { return Some((result!($result, kind), text!($body))); } )+
-                    None
-                } )+ }
+            pub(crate) fn of(self, kind: Kind) -> Option<(Kind, &'static Text)> {
+                const ROWS: &[&[Row]] = &[$( &[$( (&[$(Kind::$kind),+], result!($result), text!($body)) ),+] ),+];
+                let (_, result, text) = ROWS[self as usize].iter().find(|(kinds, ..)| kinds.contains(&kind))?;
+                Some((result.unwrap_or(kind), text))
             }
 
             /// Applies it to words of operands of a kind that it takes, each as many as `out` has.
@@ -270,4 +273,31 @@ functions! {
     ShiftLeft "shift_left" (a, b) { [U32 => Same] { select(shift_left(a, b), u32(0), b > u32(31)) } }
     /// a / 2ᵇ without the fraction; 0 where b is above 31
     ShiftRight "shift_right" (a, b) { [U32 => Same] { select(shift_right(a, b), u32(0), b > u32(31)) } }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Function;
+
+    /// JavaScript names a function by its place in the table.
+    #[test]
+    fn the_package_has_the_same_functions_in_the_same_order() {
+        let script = include_str!("../../web/npm/expr.js");
+        let list = script.split("const FUNCTIONS = (").nth(1).and_then(|rest| rest.split(".split").next()).unwrap();
+        let words = list.split('"').skip(1).step_by(2).flat_map(str::split_whitespace);
+        let camel = |name: &str| {
+            let mut words = name.split('_');
+            let first = words.next().unwrap_or_default().to_owned();
+            words.fold(first, |name, word| name + &word[..1].to_uppercase() + &word[1..])
+        };
+        let expected = Function::ALL.iter().map(|function| {
+            let name = match function {
+                Function::Neg => "negative".to_owned(),
+                Function::Mod => "modulo".to_owned(),
+                _ => camel(function.name()),
+            };
+            if function.arity() == 2 { name + "+" } else { name }
+        });
+        assert_eq!(words.collect::<Vec<_>>(), expected.collect::<Vec<_>>());
+    }
 }

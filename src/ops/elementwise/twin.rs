@@ -54,6 +54,7 @@ impl Word for Bool {
 }
 
 /// Each word of the result from those of the operands at its place.
+#[cfg(not(target_arch = "wasm32"))]
 pub(super) fn map<T: Word, R: Word, const N: usize>(operands: &[&[u32]], out: &mut [u32], f: impl Fn([T; N]) -> R) {
     match (N, operands) {
         (1, &[a]) => {
@@ -70,6 +71,22 @@ pub(super) fn map<T: Word, R: Word, const N: usize>(operands: &[&[u32]], out: &m
         }
         _ => debug_assert!(false, "{N} operands, but {} are given", operands.len()),
     }
+}
+
+/// The same, its loop shared by all functions: a loop for each would be a third of what the package weighs.
+#[cfg(target_arch = "wasm32")]
+pub(super) fn map<T: Word, R: Word, const N: usize>(operands: &[&[u32]], out: &mut [u32], f: impl Fn([T; N]) -> R) {
+    fn each(operands: &[&[u32]], out: &mut [u32], f: &dyn Fn(u32, u32) -> u32) {
+        let ([a, ..], [.., b]) = (operands, operands) else { return };
+        for ((out, &a), &b) in out.iter_mut().zip(*a).zip(*b) {
+            *out = f(a, b);
+        }
+    }
+    each(operands, out, &|a, b| {
+        let mut both = [T::of(a); N];
+        both[N - 1] = T::of(b);
+        f(both).word()
+    });
 }
 
 /// What expressions may say.
@@ -108,8 +125,15 @@ pub(super) mod vocabulary {
         a % b
     }
 
+    #[cfg(not(target_arch = "wasm32"))]
     pub(crate) fn power(a: f32, b: f32) -> f32 {
         a.powf(b)
+    }
+
+    /// The page's `Math` takes 1 to an infinite power for no number.
+    #[cfg(target_arch = "wasm32")]
+    pub(crate) fn power(a: f32, b: f32) -> f32 {
+        if a == 1.0 { 1.0 } else { js_sys::Math::pow(a.into(), b.into()) as f32 }
     }
 
     pub(crate) fn power_i32(a: I32, b: I32) -> I32 {
@@ -144,6 +168,18 @@ pub(super) mod vocabulary {
         };
     }
 
-    methods!(abs = abs, sqrt = sqrt, exp = exp, log = ln, sin = sin, cos = cos, tan = tan);
-    methods!(asin = asin, acos = acos, atan = atan, floor = floor, ceil = ceil, trunc = trunc);
+    methods!(abs = abs, sqrt = sqrt, floor = floor, ceil = ceil, trunc = trunc);
+    #[cfg(not(target_arch = "wasm32"))]
+    methods!(exp = exp, log = ln, sin = sin, cos = cos, tan = tan, asin = asin, acos = acos, atan = atan);
+
+    /// The page has these in double precision, and the package need not bring them.
+    #[cfg(target_arch = "wasm32")]
+    macro_rules! of_the_page {
+        ($($function:ident),+) => {
+            $( pub(crate) fn $function(a: f32) -> f32 { js_sys::Math::$function(a.into()) as f32 } )+
+        };
+    }
+
+    #[cfg(target_arch = "wasm32")]
+    of_the_page!(exp, log, sin, cos, tan, asin, acos, atan);
 }

@@ -211,13 +211,19 @@ impl Engine {
         Ok(())
     }
 
-    /// An elementwise operation, in this module's own memory.
+    /// An elementwise operation: pieces of the result are made in this module's memory.
     pub(super) fn map(&self, kernel: &Kernel, words: &[u32], inputs: &[Option<HostSlice<'_>>], out: &mut HostVec) -> Result<()> {
-        let inputs: Vec<_> = inputs.iter().map(|input| input.as_ref().map_or_else(Vec::new, |values| values.bytes().to_vec())).collect();
-        let map = Map::new(kernel, words, inputs.iter().map(|input| &input[..]).collect())?;
-        let mut result = vec![0; map.elements() * out.dtype().bytes() as usize];
-        map.compute(0, &mut result);
-        out.bytes().copy_from(&result);
+        const PIECE: usize = 1 << 15;
+        let inputs = inputs.iter().flatten().map(HostSlice::bits).collect();
+        let map = Map::new(kernel, words, inputs)?;
+        let (elements, bytes, to) = (map.elements(), out.dtype().bytes() as usize, out.bytes());
+        let mut piece = vec![0u32; (PIECE.min(elements) * bytes).div_ceil(4)];
+        for first in (0..elements).step_by(PIECE) {
+            let end = elements.min(first + PIECE);
+            let piece = &mut bytemuck::cast_slice_mut(&mut piece)[..(end - first) * bytes];
+            map.compute(first, piece);
+            to.subarray((first * bytes) as u32, (end * bytes) as u32).copy_from(piece);
+        }
         Ok(())
     }
 
