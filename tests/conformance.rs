@@ -7,7 +7,7 @@
 mod cases;
 
 use cases::{Case, Values};
-use lapidary::{BackendId, Choice, DType, Error, Gpu, Matmul, Options};
+use lapidary::{BackendId, Choice, DType, Error, Gpu, Matmul, Options, Precision};
 
 fn open(options: Options) -> Option<Gpu> {
     let Choice::Only(backend) = options.backend else { panic!("one backend at a time") };
@@ -46,6 +46,30 @@ fn every_one_of(cases: &[Case], options: Options) {
     let Some(gpu) = open(options) else { return };
     let failures: Vec<String> = cases.iter().filter_map(|case| pollster::block_on(case.check(&gpu)).err()).collect();
     assert!(failures.is_empty(), "{} wrong:\n{}", failures.len(), failures.join("\n"));
+}
+
+/// Products in two terms where there are matrix units; elsewhere they are refused.
+fn every_split_case_on(backend: BackendId) {
+    let Some(gpu) = open(Options::only(backend)) else { return };
+    let cases = cases::split();
+    let has_units = backend != BackendId::Cuda && gpu.info().expect("an open handle has a device").caps.matrix_unit.is_some();
+    if has_units {
+        let a = vec![1.0; 512 * 256];
+        let op = Matmul::new(512, 256, 512).precision(Precision::F16x3);
+        let report = gpu.matmul_report_blocking(&a, &a, &op).expect("it has units");
+        assert!(report.kernel.starts_with("matmul/cooperative f16x3 "), "{}", report.kernel);
+        return every_one_of(&cases, Options::only(backend));
+    }
+    eprintln!("skipped f16x3 on {backend}: no matrix units for it");
+    let error = pollster::block_on(cases[0].check(&gpu)).expect_err("it has no units");
+    assert!(error.contains("precision is f16x3, but") && error.contains("VK_KHR_cooperative_matrix"), "{error}");
+}
+
+#[test]
+fn every_split_case() {
+    for backend in [BackendId::Cuda, BackendId::Vulkan, BackendId::WebGpu, BackendId::Simd, BackendId::Scalar] {
+        every_split_case_on(backend);
+    }
 }
 
 #[test]

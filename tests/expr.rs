@@ -81,3 +81,27 @@ fn what_is_wrong_is_told_with_the_numbers() {
     let other = Gpu::open_blocking(Options::only(BackendId::Simd)).unwrap();
     assert_eq!(other.evaluate_blocking(&(&a + 1.0)).unwrap_err().code(), "invalid_type", "a tensor of another device");
 }
+
+#[test]
+fn a_product_takes_what_follows_into_its_kernel() {
+    everywhere(|gpu, backend| {
+        let a: Vec<f32> = (0..5 * 3).map(|i| i as f32 - 7.0).collect();
+        let b: Vec<f32> = (0..3 * 4).map(|i| i as f32 / 2.0 - 2.0).collect();
+        let bias = [0.5f32, -100.0, 2.0, 0.0];
+        let product = |i: usize, j: usize| (0..3).map(|k| a[i * 3 + k] * b[k * 4 + j]).sum::<f32>();
+        let (ta, tb) = (gpu.tensor_blocking(&a, 5, 3).unwrap(), gpu.tensor_blocking(&b, 3, 4).unwrap());
+        let bias_tensor = gpu.tensor_blocking(&bias, 1, 4).unwrap().reshape(&[4]).unwrap();
+        let plain = Expr::from(&ta).matmul(&tb);
+        let expected: Vec<f32> = (0..20).map(|i| product(i / 4, i % 4)).collect();
+        assert_eq!(values(gpu, &plain), expected, "{backend}");
+        let all = (Expr::from(&ta).matmul(&tb) * 2.0 + &bias_tensor).relu();
+        let expected: Vec<f32> = (0..20).map(|i| (2.0 * product(i / 4, i % 4) + bias[i % 4]).max(0.0)).collect();
+        assert_eq!(values(gpu, &all), expected, "{backend}");
+        let transposed = Expr::from(&tb).transpose(None).matmul(Expr::from(&ta).transpose(None)) + 1.0;
+        let expected: Vec<f32> = (0..20).map(|i| product(i % 5, i / 5) + 1.0).collect();
+        assert_eq!(values(gpu, &transposed), expected, "{backend}");
+        let twice = Expr::from(&ta).matmul(&tb);
+        let expected: Vec<f32> = (0..20).map(|i| product(i / 4, i % 4) * 3.0).collect();
+        assert_eq!(values(gpu, &(&twice + &twice * 2.0)), expected, "{backend}");
+    });
+}

@@ -44,6 +44,9 @@ fn variants() -> Vec<Kernel> {
                     continue;
                 }
                 let split = caps.matrix_unit.is_some() && !yes(5);
+                if split && (![511, 4096].contains(&m) || batch != Batch::ONE) {
+                    continue;
+                }
                 let stored = |rows: u32, columns: u32, odd: bool| Stored { rows, columns, stride: u64::from(columns) + u64::from(odd) };
                 let c = yes(2).then(|| stored(m, n, false));
                 let problem = Problem {

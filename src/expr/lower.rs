@@ -31,7 +31,8 @@ pub(crate) enum Source {
 /// An operation and what it reads.
 pub(crate) struct Operation {
     pub op: Op,
-    pub sources: Vec<Source>,
+    /// One for each of its inputs; None for what it does not read.
+    pub sources: Vec<Option<Source>>,
 }
 
 /// The operations of an expression, in order.
@@ -41,6 +42,8 @@ pub(crate) struct Operations {
     made: HashMap<*const Node, Source>,
     /// Values that are computed by themselves, since operations apart from one another read them.
     apart: HashSet<*const Node>,
+    /// How many others are made of each.
+    uses: HashMap<*const Node, usize>,
 }
 
 /// Why a value does not go into a kernel.
@@ -60,25 +63,48 @@ impl Operations {
     /// Those of an expression, and which of them gives its value.
     pub fn of(node: &Arc<Node>) -> Result<(Self, Source)> {
         let mut operations = Self::default();
+        operations.look_at(node);
         let source = operations.source(node)?;
         Ok((operations, source))
     }
 
     /// Where a value is, row by row, once the operations so far are done.
-    fn source(&mut self, node: &Arc<Node>) -> Result<Source> {
+    pub(super) fn source(&mut self, node: &Arc<Node>) -> Result<Source> {
         if let Some(source) = self.made.get(&Arc::as_ptr(node)) {
             return Ok(source.clone());
         }
         let source = match &node.what {
             What::Tensor(tensor) => return Ok(Source::Tensor(tensor.clone())),
             What::Reshape(input) => self.source(input)?,
-            _ => self.map(node)?,
+            _ => match self.product(node)? {
+                Some(product) => product,
+                None => self.map(node)?,
+            },
         };
         self.made.insert(Arc::as_ptr(node), source.clone());
         Ok(source)
     }
 
-    fn add(&mut self, op: Op, sources: Vec<Source>) -> Source {
+    /// Counts what each value is used for, and marks those that have to be computed apart.
+    fn look_at(&mut self, node: &Arc<Node>) {
+        for input in node.inputs() {
+            let uses = self.uses.entry(Arc::as_ptr(input)).or_default();
+            *uses += 1;
+            let is_first = *uses == 1;
+            if !is_first && matches!(node.what, What::Matmul(_)) {
+                self.apart.insert(Arc::as_ptr(input));
+            }
+            if is_first {
+                self.look_at(input);
+            }
+        }
+    }
+
+    pub(super) fn is_used_once(&self, node: &Arc<Node>) -> bool {
+        self.uses.get(&Arc::as_ptr(node)).is_none_or(|uses| *uses == 1) && !self.made.contains_key(&Arc::as_ptr(node))
+    }
+
+    pub(super) fn add(&mut self, op: Op, sources: Vec<Option<Source>>) -> Source {
         self.list.push(Operation { op, sources });
         Source::Made(self.list.len() - 1)
     }
@@ -105,7 +131,7 @@ impl Operations {
             }),
             Refused::Wrong(error) => error,
         })?;
-        Ok(self.add(Op::Map(problem), sources))
+        Ok(self.add(Op::Map(problem), sources.into_iter().map(Some).collect()))
     }
 
     fn fused(&mut self, node: &Arc<Node>) -> Result<(Problem, Vec<Source>), Refused> {
@@ -175,7 +201,10 @@ impl Kernel {
     }
 
     fn found(&mut self, operations: &mut Operations, node: &Arc<Node>, axes: &[Axis], is_result: bool) -> Result<u8, Refused> {
-        if !is_result && (operations.made.contains_key(&Arc::as_ptr(node)) || operations.apart.contains(&Arc::as_ptr(node))) {
+        let is_apart = matches!(node.what, What::Matmul(_))
+            || operations.made.contains_key(&Arc::as_ptr(node))
+            || operations.apart.contains(&Arc::as_ptr(node));
+        if !is_result && is_apart {
             return self.stored(operations, node, axes);
         }
         match &node.what {
@@ -214,6 +243,7 @@ impl Kernel {
                 let place = self.lay(&node.shape, axes);
                 self.linear(operations, input, &place)
             }
+            What::Matmul(_) => self.stored(operations, node, axes),
             What::Pad(input, before, around) => self.pad(operations, node, [input, around], before, axes),
         }
     }

@@ -74,6 +74,10 @@ functions! { unary
     atanh: Atanh,
     /// 1 / (1 + e⁻ᵃ).
     sigmoid: Sigmoid,
+    /// a · σ(a).
+    silu: Silu,
+    /// a · σ(1.5957691 · (a + 0.044715 · a³)), the GELU by its usual approximation, which is also that of a product's activation.
+    gelu_tanh: GeluTanh,
     /// max(a, 0); NaN stays.
     relu: Relu,
     /// ln(1 + eᵃ).
@@ -144,19 +148,6 @@ impl Expr {
     #[must_use]
     pub fn gelu(&self) -> Self {
         (self * std::f64::consts::FRAC_1_SQRT_2).erf().add(1.0).mul(0.5).mul(self)
-    }
-
-    /// a · σ(1.5957691 · (a + 0.044715 · a³)), the GELU by its usual approximation, which is also that of a product's activation.
-    #[must_use]
-    pub fn gelu_tanh(&self) -> Self {
-        let inner = self.square().mul(0.071_354_816_3).add(1.595_769_12).mul(self);
-        inner.sigmoid().mul(self)
-    }
-
-    /// a · σ(a).
-    #[must_use]
-    pub fn silu(&self) -> Self {
-        self.sigmoid().mul(self)
     }
 
     /// The nearest of what lies between both: min(max(a, least), most).

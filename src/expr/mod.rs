@@ -19,6 +19,7 @@
 mod lower;
 mod methods;
 mod node;
+mod product;
 mod run;
 mod shape;
 

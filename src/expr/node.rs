@@ -33,6 +33,8 @@ pub(crate) enum What {
     View(Arc<Node>, Vec<Axis>),
     /// The same elements in the node's shape.
     Reshape(Arc<Node>),
+    /// The product of the last two dimensions, the others a batch: both are stored row by row, and each may be read transposed.
+    Matmul([Arc<Node>; 2]),
     /// A value that begins so far inside of the node along each dimension, and what is around it, repeated to the node's shape.
     Pad(Arc<Node>, Vec<u64>, Arc<Node>),
 }
@@ -58,6 +60,7 @@ impl Node {
             What::Tensor(_) | What::Number(_) | What::Index => Vec::new(),
             What::Apply(_, inputs) => inputs.iter().collect(),
             What::Select(inputs) => inputs.iter().collect(),
+            What::Matmul(inputs) => inputs.iter().collect(),
             What::Cast(input) | What::View(input, _) | What::Reshape(input) => vec![input],
             What::Pad(input, _, around) => vec![input, around],
         }

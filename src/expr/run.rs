@@ -47,11 +47,14 @@ impl Gpu {
         let mut made: Vec<Tensor> = Vec::with_capacity(list.len());
         let mut running = Vec::with_capacity(list.len());
         for Operation { op, sources } in &list {
-            let inputs = sources.iter().map(|source| match source {
-                Source::Tensor(tensor) => tensor.buffer_on(opened),
-                Source::Made(number) => made[*number].buffer_on(opened),
-            });
-            let inputs = inputs.collect::<Result<Vec<_>>>()?;
+            let mut inputs = Vec::with_capacity(sources.len());
+            for source in sources {
+                inputs.push(match source {
+                    None => None,
+                    Some(Source::Tensor(tensor)) => Some(tensor.buffer_on(opened)?),
+                    Some(Source::Made(number)) => Some(made[*number].buffer_on(opened)?),
+                });
+            }
             let buffer = start(opened, op, &inputs, &mut running)?;
             let Extent { elements, dtype } = op.extent();
             made.push(self.watched(Tensor::new(vec![elements], dtype, buffer, Arc::clone(opened))));
@@ -72,14 +75,14 @@ impl Gpu {
 }
 
 /// Submits an operation, and gives the memory of its result.
-fn start(opened: &Opened, op: &Op, inputs: &[&Buffer], running: &mut Vec<crate::backend::device::Running>) -> Result<Buffer> {
+fn start(opened: &Opened, op: &Op, inputs: &[Option<&Buffer>], running: &mut Vec<crate::backend::device::Running>) -> Result<Buffer> {
     let device = &opened.device;
     if op.elements() == 0 {
         return device.allocate(&Plan::default(), op);
     }
     let plan = device.plan(op)?;
     let out = device.allocate(&plan, op)?;
-    let operands: Vec<_> = inputs.iter().map(|buffer| Some(Bound::Buffer(*buffer))).collect();
+    let operands: Vec<_> = inputs.iter().map(|input| input.map(Bound::Buffer)).collect();
     let how = How { repeats: 1, timed: false, download: Extent { elements: 0, ..op.extent() } };
     running.push(device.submit(&plan, &operands, &out, how)?);
     Ok(out)

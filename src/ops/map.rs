@@ -72,6 +72,7 @@ impl Problem {
                 && let Some(size) = size.checked_mul(self.shape[behind])
             {
                 self.shape[behind] = size;
+                self.inputs.iter_mut().filter_map(|input| input.bounds.get_mut(behind)).for_each(|bounds| *bounds = [0, size]);
                 self.shape.remove(dimension);
                 self.inputs.iter_mut().for_each(|input| input.remove(dimension));
             }

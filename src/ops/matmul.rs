@@ -240,9 +240,9 @@ impl<'c> Matmul<'c> {
     pub(crate) fn check(&self, dtype: DType, a_length: u64, b_length: u64) -> Result<Problem> {
         let (m, k, n) = (dimension("m", self.m)?, dimension("k", self.k)?, dimension("n", self.n)?);
         for (argument, dtype) in [("a", dtype), ("the result", self.result)] {
-            if !is_supported(dtype) {
-                let expected = if cfg!(target_arch = "wasm32") { "of f32" } else { "of f32 or f16" };
-                return Err(Box::new(Error::InvalidType { argument: argument.to_owned(), expected, found: format!("of {dtype}") }));
+            if !dtype.is_float() {
+                let (argument, found) = (argument.to_owned(), format!("of {dtype}"));
+                return Err(Box::new(Error::InvalidType { argument, expected: "of f32 or f16", found }));
             }
         }
         for (what, rows, columns) in
@@ -436,11 +436,6 @@ impl Stored {
         };
         Err(Box::new(Error::LengthMismatch { argument, length, expected, formula }))
     }
-}
-
-/// What a product can be of.
-fn is_supported(dtype: DType) -> bool {
-    if cfg!(target_arch = "wasm32") { dtype == DType::F32 } else { dtype.is_float() }
 }
 
 /// The fault of a matrix whose elements are of another type than its fellows ask for.

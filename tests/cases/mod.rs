@@ -4,7 +4,7 @@
 use std::fmt;
 
 use lapidary::verify::Reference;
-use lapidary::{Activation, DType, Gpu, Matmul, random};
+use lapidary::{Activation, DType, Gpu, Matmul, Precision, random};
 
 /// A product to try.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -31,6 +31,7 @@ pub struct Case {
     pub dtype: DType,
     /// Of C and of the result.
     pub result: DType,
+    pub precision: Precision,
 }
 
 /// What the matrices hold.
@@ -46,8 +47,9 @@ pub enum Values {
 
 impl fmt::Display for Case {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { m, k, n, batch, gaps, transpose_a, transpose_b, alpha, beta, bias, activation, padding, values, dtype, result } = self;
-        write!(f, "{m}x{k}x{n} {values:?} {dtype} to {result} transposed {transpose_a},{transpose_b} ")?;
+        let Self { m, k, n, batch, gaps, transpose_a, transpose_b, alpha, beta, bias, activation, padding, values, .. } = self;
+        let Self { dtype, result, precision, .. } = self;
+        write!(f, "{m}x{k}x{n} {values:?} {dtype} to {result} {} transposed {transpose_a},{transpose_b} ", precision.name())?;
         write!(f, "alpha {alpha} beta {beta} padding {padding:?}")?;
         write!(f, " batch {batch:?} gaps {gaps:?} bias {bias} activation {activation:?}")
     }
@@ -69,6 +71,7 @@ const PLAIN: Case = Case {
     values: Values::Whole,
     dtype: DType::F32,
     result: DType::F32,
+    precision: Precision::F32,
 };
 
 /// The list.
@@ -179,6 +182,26 @@ pub fn all() -> Vec<Case> {
     add(34, 2100, 67, &|case| *case = Case { transpose_a: true, values: Values::Uniform, ..*case });
     batches(&mut add);
     endings(&mut add);
+    cases
+}
+
+/// Products in two terms, large enough for matrix units to take them.
+#[cfg(not(target_arch = "wasm32"))]
+pub fn split() -> Vec<Case> {
+    let mut cases = Vec::new();
+    let plain = Case { precision: Precision::F16x3, ..PLAIN };
+    for (m, k, n) in [(512, 256, 512), (513, 261, 517), (1100, 300, 1030), (2048, 260, 1024)] {
+        for bits in 0..4 {
+            let case = Case { m, k, n, transpose_a: bits & 1 == 1, transpose_b: bits & 2 == 2, ..plain };
+            cases.extend([Values::Whole, Values::Uniform, Values::IllScaled].map(|values| Case { values, ..case }));
+            cases.extend([[4, 8, 12], [1, 2, 3]].map(|padding| Case { padding, beta: 2.0, alpha: -0.5, ..case }));
+            cases.push(Case { bias: true, activation: Some(Activation::Relu), result: DType::F16, ..case });
+        }
+    }
+    let shapes: [[&'static [usize]; 2]; 4] = [[&[6], &[6]], [&[6], &[]], [&[2, 3], &[2, 1]], [&[2, 1], &[3]]];
+    for (batch, transpose_a) in shapes.into_iter().flat_map(|batch| [(batch, false), (batch, true)]) {
+        cases.push(Case { m: 190, k: 297, n: 260, batch, transpose_a, ..plain });
+    }
     cases
 }
 
@@ -314,6 +337,7 @@ impl Case {
             _ => Matmul::of(&shape(0, [m, k]), &shape(1, [k, n])).expect("shapes that go together"),
         };
         let mut op = op.transpose_a(self.transpose_a).transpose_b(self.transpose_b).alpha(self.alpha).result(self.result);
+        op = op.precision(self.precision);
         if self.gaps != PLAIN.gaps {
             let [a, b, c] = [self.m * self.k, self.k * self.n, self.m * self.n];
             let rows = |elements: usize, columns: usize| elements.checked_div(columns).unwrap_or_default();

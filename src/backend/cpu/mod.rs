@@ -103,8 +103,9 @@ pub(crate) fn list(id: BackendId) -> Result<Vec<AdapterInfo>, OtherBackend> {
 impl Cpu {
     /// Memory of exactly so much, whatever the values are.
     fn take(&self, extent: Extent) -> Result<Pooled<HostVec>> {
-        // The number as its kind, since almost as many would not do. Types differ in size, and so in the bytes that go with it.
-        self.pool.take(extent.elements as u32, extent.bytes(), || self.engine.kept(extent))
+        // The number and the type as its kind, since almost as many would not do, nor would others.
+        let kind = extent.elements as u32 ^ (extent.dtype as u32) << 29;
+        self.pool.take(kind, extent.bytes(), || self.engine.kept(extent))
     }
 
     /// Computes into an array for the host, or into what stays here.
@@ -222,6 +223,9 @@ impl Backend for Cpu {
     }
 
     async fn download(&self, buffer: &Buffer, extent: Extent) -> Result<HostVec> {
+        if extent.is_empty() {
+            return Ok(HostVec::empty(extent.dtype));
+        }
         let mut copy = engine::array(extent)?;
         engine::copy(&engine::borrow(buffer.values()?), &mut copy);
         Ok(copy)

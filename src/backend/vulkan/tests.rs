@@ -12,7 +12,7 @@ use crate::dtype::{DType, Extent};
 use crate::gpu::Gpu;
 use crate::info::{BackendId, DeviceInfo};
 use crate::info::{Caps, Dialect, MatrixUnit};
-use crate::ops::matmul::Matmul;
+use crate::ops::matmul::{Matmul, Precision};
 use crate::options::{Options, PowerPreference};
 
 /// A device; None, said by name, if there is none and nothing requires it.
@@ -281,6 +281,12 @@ fn kernels_for_matrix_units_compile() {
             }
             let kernel = plan.dispatches[0].kernel.id;
             assert_eq!(kernel, crate::kernels::KernelId::MatmulCooperative);
+            let op = Matmul { precision: Precision::F16x3, result: DType::F32, m: 512, k: n + 256, n: n + 512, ..op };
+            let plan = crate::plan::matmul::compute(&op.check(DType::F32, 512 * (n + 256), (n + 256) * (n + 512)).unwrap(), &caps).unwrap();
+            assert_eq!(plan.dispatches.len(), 3, "{plan}");
+            for dispatch in &plan.dispatches {
+                only_matrices_of_floats(Shader::of(&dispatch.kernel, Checks::TRUSTED).unwrap().words());
+            }
         }
     }
 }

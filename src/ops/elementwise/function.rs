@@ -215,6 +215,10 @@ functions! {
     } }
     /// 1 / (1 + e⁻ᵃ)
     Sigmoid "sigmoid" (a) { [F32 => Same] { 1.0 / (1.0 + exp(-a)) } }
+    /// a / (1 + e⁻ᵃ)
+    Silu "silu" (a) { [F32 => Same] { a / (1.0 + exp(-a)) } }
+    /// a / (1 + e⁻ᵗ) with t = a · (1.5957691 + 0.071354816 · a²)
+    GeluTanh "gelu_tanh" (a) { [F32 => Same] { a / (1.0 + exp(-a * (1.5957691 + 0.071354816 * a * a))) } }
     /// The larger of a and 0; NaN of NaN
     Relu "relu" (a) {
         [F32 => Same] { select(select(a, 0.0, a < 0.0), a, is_nan(a)) }

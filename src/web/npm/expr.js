@@ -17,6 +17,9 @@ const FUNCTIONS = (
 ).split(" ");
 const FIRST_FUNCTION = 64;
 
+/** Of which each part lies around the last. */
+const CONCAT = PARTS.indexOf("concat");
+
 /** Only this file makes expressions. */
 const ours = Symbol();
 
@@ -53,7 +56,7 @@ export class Expr {
     this.#code = code;
     this.#inputs = inputs;
     this.#numbers = numbers;
-    this.#depth = depths.reduce((most, depth) => Math.max(most, depth), 0) + Math.max(inputs.length, 1);
+    this.#depth = depths.reduce((most, depth) => Math.max(most, depth), 0) + (code === CONCAT ? inputs.length : 1);
     if (this.#depth > MOST_DEPTH) {
       const advice = "evaluate a part of it first";
       throw fault("limit_exceeded", `the depth of an expression is ${this.#depth}, but at most ${MOST_DEPTH} can be done here; ${advice}`);

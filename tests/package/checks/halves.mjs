@@ -1,0 +1,222 @@
+/** Matrices of f16, and the precision f16x3. Where a device or an engine has not got them, what it says instead. */
+import { assert, each, integers, is_fault, problem, product, rejects, right, same, settles } from "./tools.mjs";
+
+const sizes = { m: 5, k: 33, n: 7 };
+const has_units = (gpu) => gpu.info().features.includes("subgroup-matrix");
+/** Only WebGPU rounds its results. */
+const rounds = (gpu) => gpu.info().backend === "webgpu";
+
+/** The same problem with its operands in f16, which holds all its numbers. */
+const halved = ({ a, b, options, expected }) => ({ a: new Float16Array(a), b: new Float16Array(b), options, expected });
+
+function same_halves(actual, expected) {
+  assert(actual instanceof Float16Array, `${actual} is not a Float16Array`);
+  same(new Float32Array(actual), new Float32Array(new Float16Array(expected)));
+}
+
+/** Uniform values in [-1, 1). */
+function uniform(length, seed) {
+  let state = seed;
+  return Float32Array.from({ length }, () => (state = (Math.imul(state, 1664525) + 1013904223) >>> 0) / 2 ** 31 - 1);
+}
+
+/** The largest error of a product and the root of the mean of their squares, and the largest as a share of what it may be. */
+function errors(actual, a, b, { m, k, n, transpose_a, transpose_b }, u = 2 ** -24) {
+  let [most, squares, share] = [0, 0, 0];
+  for (let i = 0; i < m; i++) {
+    for (let j = 0; j < n; j++) {
+      let [sum, magnitude] = [0, 0];
+      for (let p = 0; p < k; p++) {
+        const x = a[transpose_a ? p * m + i : i * k + p] * b[transpose_b ? j * k + p : p * n + j];
+        sum += x;
+        magnitude += Math.abs(x);
+      }
+      const error = Math.abs(actual[i * n + j] - sum);
+      most = Math.max(most, error);
+      squares += error * error;
+      share = Math.max(share, error / ((2 * k + 12) * u * magnitude));
+    }
+  }
+  return { most, rms: Math.sqrt(squares / (m * n)), share };
+}
+
+const with_arrays = {
+  "operands of f16 give f32": async ({ gpu }) => {
+    for (const [m, k, n] of [
+      [5, 33, 7],
+      [64, 64, 64],
+      [1, 100, 9],
+      [9, 100, 1],
+      [3, 0, 4],
+    ])
+      await right(gpu, halved(problem(m, k, n)), `${m} × ${k} × ${n}`);
+    for (const transpose_a of [false, true])
+      for (const transpose_b of [false, true]) await right(gpu, halved(problem(20, 24, 28, 3, { transpose_a, transpose_b, alpha: 0.5 })));
+    await right(gpu, halved(problem(6, 9, 4, 2, { beta: 2, c: integers(24) })), "c of f32");
+  },
+
+  "tensors of f16 know it": async ({ gpu }) => {
+    const { a, b, options, expected } = halved(problem(5, 33, 7));
+    const [x, y] = [await gpu.tensor(a, [5, 33]), await gpu.tensor(b, [33, 7])];
+    assert(x.dtype === "f16" && x.reshape([33, 5]).dtype === "f16", `dtype ${x.dtype}`);
+    same_halves(await x.toArray(), a);
+    const z = await gpu.matmul(x, y, { keep: true });
+    assert(z.dtype === "f32", `dtype ${z.dtype} of a product`);
+    same(await z.toArray(), expected);
+    same(await gpu.matmul(x, b, options), expected, "a tensor and an array");
+    for (const tensor of [x, y, z]) tensor.dispose();
+  },
+
+  "results of f16": async ({ gpu }) => {
+    const { a, b, options, expected } = halved(problem(5, 33, 7));
+    if (!rounds(gpu)) {
+      return rejects("invalid_option", () => gpu.matmul(a, b, { ...options, result: "f16" }), /result/, /WebGPU/);
+    }
+    same_halves(await gpu.matmul(a, b, { ...options, result: "f16" }), expected);
+    const { data } = await gpu.matmul(a, b, { ...options, result: "f16", report: true });
+    same_halves(data, expected);
+    const x = await gpu.tensor(a, [5, 33]);
+    const z = await gpu.matmul(x, b, { n: 7, result: "f16", keep: true });
+    assert(z.dtype === "f16", `dtype ${z.dtype}`);
+    same_halves(await z.toArray(), expected);
+    const [p, q] = [integers(15, 5), integers(20, 6)];
+    same_halves(await gpu.matmul(p, q, { m: 3, k: 5, n: 4, result: "f16" }), product(p, q, { m: 3, k: 5, n: 4 }));
+    for (const tensor of [x, z]) tensor.dispose();
+  },
+
+  "types that do not go together": async ({ gpu }) => {
+    const { a, b, options } = problem(5, 33, 7);
+    await rejects("invalid_type", () => gpu.matmul(new Float16Array(a), b, options), /\bb\b/, /f16/);
+    await rejects("invalid_type", () => gpu.matmul(a, b, { ...options, beta: 1, c: new Float16Array(35) }), /\bc\b/);
+    await rejects("invalid_type", () => gpu.matmul(a, b, { ...options, bias: new Float16Array(7) }), /\bbias\b/);
+    await rejects("invalid_option", () => gpu.matmul(new Float16Array(a), new Float16Array(b), { ...options, precision: "f16x3" }), /f16/);
+  },
+
+  "a reference for f16": async ({ lapidary, gpu }) => {
+    const { a, b, options } = halved(problem(20, 30, 10, 9));
+    const reference = await lapidary.reference(a, b, options);
+    const verdict = reference.check(await gpu.matmul(a, b, options));
+    assert(verdict.ok && verdict.elements === 200, JSON.stringify(verdict));
+    reference.free();
+  },
+
+  "matrix units multiply f16": async ({ gpu }) => {
+    if (!has_units(gpu)) return;
+    for (const [m, k, n] of [
+      [128, 128, 128],
+      [129, 65, 67],
+      [100, 1000, 36],
+      [300, 77, 260],
+      [16, 5000, 24],
+    ]) {
+      const { kernel } = await gpu.matmul(...Object.values(halved(problem(m, k, n))).slice(0, 2), { m, k, n, report: true });
+      assert(/cooperative/.test(kernel), `${m} × ${k} × ${n} by ${kernel}`);
+      for (const bits of [0, 1, 2, 3]) {
+        const more = { transpose_a: bits > 1, transpose_b: bits % 2 === 1, alpha: bits === 2 ? -0.5 : 1 };
+        await right(gpu, halved(problem(m, k, n, bits, more)), `${m} × ${k} × ${n}, transposed ${bits}`);
+      }
+      await right(gpu, halved(problem(m, k, n, 7, { beta: -2, c: integers(m * n, 8) })), `${m} × ${k} × ${n} with c`);
+    }
+  },
+};
+
+export default {
+  "values that are no type or precision": ({ gpu }) =>
+    each({ result: ["f64", 16, null], precision: ["f16x2", "high", 3, null] }, (values, name) =>
+      each({ ...values }, (value) => {
+        const { a, b, options } = problem(5, 33, 7);
+        return rejects("invalid_option", () => gpu.matmul(a, b, { ...options, [name]: value }), new RegExp(`\\b${name}\\b`));
+      }),
+    ),
+
+  "an engine without Float16Array says so": async ({ gpu }) => {
+    if (globalThis.Float16Array) return;
+    const { a, b, options } = problem(5, 33, 7);
+    await rejects("unavailable", () => gpu.matmul(a, b, { ...options, result: "f16" }), /Float16Array/);
+  },
+
+  "f16x3 where there are no matrix units": async ({ gpu }) => {
+    if (has_units(gpu)) return;
+    const { a, b } = problem(5, 33, 7);
+    const call = () => gpu.matmul(a, b, { ...sizes, precision: "f16x3" });
+    await rejects("invalid_option", call, /precision is f16x3/, /matrix units/, /enable-unsafe-webgpu/);
+    const [x, y] = [await gpu.tensor(a, [5, 33]), await gpu.tensor(b, [33, 7])];
+    is_fault((await settles(gpu.matmul(x, y, { precision: "f16x3", keep: true }))).error, "invalid_option", /precision/);
+    for (const tensor of [x, y]) tensor.dispose();
+  },
+
+  "f16x3 is no less exact than f32": async ({ gpu }) => {
+    if (!has_units(gpu)) return;
+    for (const [m, k, n] of [
+      [512, 256, 512],
+      [513, 1000, 511],
+      [600, 4096, 300],
+    ]) {
+      for (const bits of [0, 1, 2, 3]) {
+        const options = { m, k, n, transpose_a: bits > 1, transpose_b: bits % 2 === 1 };
+        const [a, b] = [uniform(m * k, bits + 1), uniform(k * n, bits + 9)];
+        const { data, kernel } = await gpu.matmul(a, b, { ...options, precision: "f16x3", report: true });
+        assert(/f16x3/.test(kernel), `${m} × ${k} × ${n} by ${kernel}`);
+        if (bits > 0 && k > 1000) continue;
+        const split = errors(data, a, b, options);
+        const plain = errors(await gpu.matmul(a, b, options), a, b, options);
+        const both = `${m} × ${k} × ${n}, ${bits}: ${JSON.stringify({ split, plain })}`;
+        assert(split.share <= 1 && split.rms <= 1.05 * plain.rms && split.most <= 1.5 * plain.most, both);
+      }
+    }
+  },
+
+  "f16x3 takes operands of any magnitude": async ({ gpu }) => {
+    if (!has_units(gpu)) return;
+    const [m, k, n] = [640, 256, 576];
+    const { a, b, expected } = problem(m, k, n, 4);
+    // Small whole numbers, each row and each column times a power of two: what comes out is exact.
+    const powers = (count, step) => Array.from({ length: count }, (_, i) => 2 ** (((i * 37) % (2 * step)) - step));
+    const [rows, columns] = [powers(m, 60), powers(n, 60)];
+    const x = a.map((value, i) => value * rows[Math.floor(i / k)]);
+    const y = b.map((value, i) => value * columns[i % n]);
+    const scaled = expected.map((value, i) => value * rows[Math.floor(i / n)] * columns[i % n]);
+    same(await gpu.matmul(x, y, { m, k, n, precision: "f16x3" }), scaled, "rows and columns scaled");
+    // One factor is too large for f16 and the other too small, and their product is neither.
+    for (const [p, q] of [[2 ** 120, 2 ** -120], [2 ** -120, 2 ** 60]]) {
+      const values = await gpu.matmul(a.map((value) => value * p), b.map((value) => value * q), { m, k, n, precision: "f16x3" });
+      same(values, expected.map((value) => value * p * q), `times ${p} and ${q}`);
+    }
+    const nothing = new Float32Array(m * k);
+    same(await gpu.matmul(nothing, b, { m, k, n, precision: "f16x3" }), new Float32Array(m * n), "zeros");
+    // What is not finite stays in its row and its column.
+    const spoilt = a.slice();
+    spoilt[3 * k + 5] = NaN;
+    spoilt[9 * k] = Infinity;
+    const found = await gpu.matmul(spoilt, b, { m, k, n, precision: "f16x3" });
+    found.forEach((value, i) => {
+      const row = Math.floor(i / n);
+      if (row === 3) assert(Number.isNaN(value), `${value} beside NaN`);
+      else if (row === 9) assert(!Number.isFinite(value) || b[i % n] === 0, `${value} of an infinite operand`);
+      else assert(value === expected[i], `${value} in row ${row}, not ${expected[i]}`);
+    });
+  },
+
+  "f16x3 with all that goes with a product": async ({ gpu }) => {
+    if (!has_units(gpu)) return;
+    const [m, k, n] = [515, 330, 517];
+    const more = { alpha: -0.5, beta: 3, c: integers(m * n, 2) };
+    const { a, b, options, expected } = problem(m, k, n, 3, more);
+    const bias = integers(n, 5);
+    const finished = expected.map((value, i) => Math.max(0, value + bias[i % n]));
+    same(await gpu.matmul(a, b, { ...options, bias, activation: "relu", precision: "f16x3" }), finished);
+    // A batch, one operand of which is shared.
+    const [x, y] = [await gpu.tensor(integers(6 * 130 * 270, 1), [2, 3, 130, 270]), await gpu.tensor(integers(3 * 270 * 260, 2), [3, 270, 260])];
+    const [split, plain] = [await gpu.matmul(x, y, { precision: "f16x3", report: true }), await gpu.matmul(x, y, {})];
+    assert(/f16x3/.test(split.kernel), split.kernel);
+    same(split.data, plain);
+    same(await (await gpu.matmul(x, y, { precision: "f16x3", keep: true })).toArray(), plain, "queued");
+    for (const tensor of [x, y]) tensor.dispose();
+    if (globalThis.Float16Array) {
+      const { a, b, expected } = problem(512, 300, 520);
+      same_halves(await gpu.matmul(a, b, { m: 512, k: 300, n: 520, precision: "f16x3", result: "f16" }), expected);
+    }
+  },
+
+  ...(globalThis.Float16Array ? with_arrays : {}),
+};
