@@ -192,6 +192,11 @@ impl HostVec {
         self.array.unchecked_ref()
     }
 
+    /// The same words as elements of another type of that size.
+    pub(crate) fn cast(self, dtype: DType) -> Self {
+        Self::over(self.f32(), self.len() as u32, dtype)
+    }
+
     /// The array as JavaScript gets it: truths take a byte each there.
     pub(crate) fn into_array(self) -> Object {
         if self.dtype == DType::Bool { Uint8Array::new(&self.array).into() } else { self.array }

@@ -1,5 +1,6 @@
 //! The table of kernels: an id, the constants of a variant, and the source in `shaders/<op>/` that they come from.
 
+mod fragment;
 pub mod generated;
 #[cfg(all(feature = "cuda", not(target_arch = "wasm32")))]
 mod ptx;
@@ -43,6 +44,8 @@ pub enum KernelId {
     MatmulCublasLt,
     /// `shaders/map/map.wgsl`: an elementwise program.
     Map,
+    /// `shaders/map/map.frag`: the same by fragment shader.
+    MapFragment,
     /// `backend/cpu/map.rs`: the same on the CPU.
     MapCpu,
     /// `shaders/ceiling/copy.wgsl`, and `copy.cu` for CUDA: how fast memory is.
@@ -72,6 +75,7 @@ impl KernelId {
             #[cfg(not(target_arch = "wasm32"))]
             Self::MatmulCublasLt => "matmul/cublaslt",
             Self::Map => "map",
+            Self::MapFragment => "map/fragment",
             Self::MapCpu => "map/cpu",
             #[cfg(not(target_arch = "wasm32"))]
             Self::CeilingCopy => "ceiling/copy",
@@ -101,6 +105,7 @@ impl KernelId {
             Self::MatmulStrips => &[include_str!(concat!(env!("OUT_DIR"), "/matmul-strips.frag"))],
             Self::MatmulUnfold => &[include_str!(concat!(env!("OUT_DIR"), "/matmul-unfold.frag"))],
             Self::Map => &[include_str!(concat!(env!("OUT_DIR"), "/map-map.wgsl"))],
+            Self::MapFragment => &[include_str!(concat!(env!("OUT_DIR"), "/map-map.frag"))],
             Self::MatmulCpu | Self::MapCpu => &[],
             #[cfg(not(target_arch = "wasm32"))]
             Self::MatmulCopy | Self::MatmulCublasLt => &[],
@@ -161,7 +166,7 @@ impl Kernel {
         if let Some(generated) = &self.source {
             first += &generated.wgsl(&self.constants)?;
         }
-        self.source(&first, ["const ", " = ", "u;\n"])
+        self.source(&first, ["const ", " = ", "u;\n"], "")
     }
 
     /// The variant's PTX.
@@ -172,17 +177,19 @@ impl Kernel {
 
     /// The variant's GLSL ES 3.00.
     pub fn glsl(&self) -> Result<String> {
-        self.source("#version 300 es\n", ["#define ", " ", "\n"])
+        let generated = self.source.as_ref().map(|generated| generated.glsl(&self.constants)).transpose()?;
+        self.source("#version 300 es\n", ["#define ", " ", "\n"], generated.as_deref().unwrap_or_default())
     }
 
-    /// The first line, the constants with what stands around each one's name and value, and the expanded template.
-    fn source(&self, first: &str, [before, between, after]: [&str; 3]) -> Result<String> {
+    /// The first line, the constants with what stands around each one's name and value, what needs them, and the expanded template.
+    fn source(&self, first: &str, [before, between, after]: [&str; 3], generated: &str) -> Result<String> {
         let mut source = first.to_owned();
         for (name, value) in &self.constants {
             for part in [before, name, between, &value.to_string(), after] {
                 source.push_str(part);
             }
         }
+        source.push_str(generated);
         for template in self.id.templates() {
             source = template::expand(template, &self.constants, source)?;
         }

@@ -58,9 +58,8 @@ fn part(what: usize, inputs: &[Expr], numbers: &[f64]) -> Result<Expr, JsValue> 
         }
         (11, parts, &[axis]) => Expr::concat(parts, axis as i64),
         (12, [input], []) => input.gelu(),
-        (13, [input], []) => input.gelu_tanh(),
-        (14, [input], []) => input.silu(),
-        (15, [input, least, most], []) => input.clamp(least, most),
+        (13, [input, least, most], []) => input.clamp(least, most),
+        (14, [a, b], []) => a.matmul(b),
         (FIRST_FUNCTION.., _, []) => {
             let function = *Function::ALL.get(what - FIRST_FUNCTION).ok_or_else(unknown)?;
             match inputs {

@@ -16,11 +16,11 @@ use crate::plan::map::Reading;
 /// Elements of a block. In the browser each brings a call of JavaScript for each input, and is longer.
 const BLOCK: usize = if cfg!(target_arch = "wasm32") { 2048 } else { 512 };
 
-/// An input's elements, in this module's memory or in the page's: there an array of words, or of the bits of f16.
+/// An input's elements, in this module's memory, or in the page's: there an array of words, or of the bits of f16, and which it is.
 #[cfg(not(target_arch = "wasm32"))]
 pub(super) type Elements<'a> = &'a [u8];
 #[cfg(target_arch = "wasm32")]
-pub(super) type Elements<'a> = js_sys::Object;
+pub(super) type Elements<'a> = (js_sys::Object, DType);
 
 #[cfg(target_arch = "wasm32")]
 #[wasm_bindgen(module = "/src/backend/cpu/wasm/gather.js")]
@@ -104,8 +104,10 @@ impl<'a> Map<'a> {
     /// Elements of an input; 0 where it has none.
     #[cfg(target_arch = "wasm32")]
     fn read(&self, input: usize, first: usize, out: &mut [u32]) {
-        self.gather(Some(&self.inputs[input]), input, first, out);
-        if self.source.inputs[input].dtype == DType::F16 {
+        // What the caller gave in f16 is kept in f32 here.
+        let (elements, stored) = &self.inputs[input];
+        self.gather(Some(elements), input, first, out);
+        if *stored == DType::F16 {
             for word in out {
                 *word = f16::from_bits(*word as u16).to_f32().to_bits();
             }

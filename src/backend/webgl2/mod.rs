@@ -22,7 +22,7 @@ use super::{Backend, Bound, Finished, How, MemoryStats};
 use crate::dtype::Extent;
 use crate::error::{Error, Result};
 use crate::host::{HostSlice, HostVec};
-use crate::info::{BackendId, Caps};
+use crate::info::Caps;
 use crate::ops::Op;
 use crate::plan::matmul::FragmentCaps;
 use crate::plan::{self, Plan};
@@ -52,16 +52,17 @@ impl Backend for WebGl2 {
     type Running = Running;
 
     fn plan(&self, op: &Op) -> Result<Plan> {
-        let Op::Matmul(problem) = op else { return Err(missing("it has no kernels for expressions")) };
-        problem.check_plain()?;
-        plan::matmul::fragment(problem, &self.caps, &self.fragment)
+        match op {
+            Op::Matmul(problem) => {
+                problem.check_plain()?;
+                plan::matmul::fragment(problem, &self.caps, &self.fragment)
+            }
+            Op::Map(problem) => plan::map::fragment(problem, &self.caps),
+        }
     }
 
     fn upload(&self, values: &HostSlice<'_>) -> Result<Buffer> {
-        if !values.dtype().is_float() {
-            return Err(missing("it has no tensors of whole numbers"));
-        }
-        self.store(values.widened().f32())
+        self.store(values)
     }
 
     fn allocate(&self, plan: &Plan, op: &Op) -> Result<Buffer> {
@@ -77,7 +78,7 @@ impl Backend for WebGl2 {
     }
 
     async fn download(&self, buffer: &Buffer, extent: Extent) -> Result<HostVec> {
-        self.read_back(buffer).await?.narrowed(extent)
+        self.read_back(buffer, extent).await?.narrowed(extent)
     }
 
     async fn synchronize(&self) -> Result<()> {
@@ -97,12 +98,6 @@ impl Backend for WebGl2 {
     fn trim(&self) {
         self.pool.trim();
     }
-}
-
-/// What is not done here.
-fn missing(reason: &str) -> Box<Error> {
-    let remedy = "use another backend".to_owned();
-    Box::new(Error::Unavailable { backend: BackendId::WebGl2, reason: reason.to_owned(), remedy })
 }
 
 impl WebGl2 {

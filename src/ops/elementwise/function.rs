@@ -42,7 +42,25 @@ macro_rules! result {
     };
 }
 
+/// For each kind what the expression makes of words. Its loop is shared by all functions: one for each would be a third of the package.
+#[cfg(target_arch = "wasm32")]
+macro_rules! words {
+    ([$($kind:ident)+], $result:ident, $arguments:tt, $body:tt) => {
+        &[$( (Kind::$kind, words!(one $kind, $result, $arguments, $body)) ),+]
+    };
+    (one $kind:ident, Same, $arguments:tt, $body:tt) => { words!(one $kind, $kind, $arguments, $body) };
+    (one $kind:ident, $result:ident, ($($argument:ident),+), { $value:expr $(; $name:ident = $named:expr)* }) => {
+        |a, b| {
+            let [$($argument),+]: [twin::$kind; _] = twin::operands(a, b);
+            $( let $name = $named; )*
+            let value: twin::$result = $value;
+            twin::Word::word(value)
+        }
+    };
+}
+
 /// Runs the expression over words, once for each kind.
+#[cfg(not(target_arch = "wasm32"))]
 macro_rules! run {
     ($on:expr, [$($kind:ident)+], $result:ident, $arguments:tt, $body:tt) => {
         $( if $on.0 == Kind::$kind { run!(one $on, $kind, $result, $arguments, $body); } )+
@@ -87,6 +105,7 @@ macro_rules! functions {
             }
 
             /// Applies it to words of operands of a kind that it takes, each as many as `out` has.
+            #[cfg(not(target_arch = "wasm32"))]
             #[allow(clippy::approx_constant, clippy::excessive_precision, clippy::float_cmp, reason = "expressions are as in every language")]
             pub(crate) fn apply(self, kind: Kind, operands: &[&[u32]], out: &mut [u32]) {
                 #[allow(clippy::wildcard_imports, reason = "the vocabulary of the expressions")]
@@ -94,6 +113,22 @@ macro_rules! functions {
                 use super::twin;
                 let on = (kind, operands, out);
                 match self { $( Self::$function => { $( run!(on, [$($kind)+], $result, $arguments, $body); )+ } )+ }
+            }
+
+            /// The same in the browser.
+            #[cfg(target_arch = "wasm32")]
+            #[allow(clippy::approx_constant, clippy::excessive_precision, clippy::float_cmp, reason = "expressions are as in every language")]
+            pub(crate) fn apply(self, kind: Kind, operands: &[&[u32]], out: &mut [u32]) {
+                #[allow(clippy::wildcard_imports, reason = "the vocabulary of the expressions")]
+                use super::twin::vocabulary::*;
+                use super::twin;
+                const WORDS: &[&[&[(Kind, fn(u32, u32) -> u32)]]] =
+                    &[$( &[$( words!([$($kind)+], $result, $arguments, $body) ),+] ),+];
+                let known = WORDS[self as usize].iter().copied().flatten().find(|(of, _)| *of == kind);
+                let (Some((_, f)), [a, ..], [.., b]) = (known, operands, operands) else { return };
+                for ((out, &a), &b) in out.iter_mut().zip(*a).zip(*b) {
+                    *out = f(a, b);
+                }
             }
         }
     };

@@ -73,20 +73,12 @@ pub(super) fn map<T: Word, R: Word, const N: usize>(operands: &[&[u32]], out: &m
     }
 }
 
-/// The same, its loop shared by all functions: a loop for each would be a third of what the package weighs.
+/// The operands of a function of one or two.
 #[cfg(target_arch = "wasm32")]
-pub(super) fn map<T: Word, R: Word, const N: usize>(operands: &[&[u32]], out: &mut [u32], f: impl Fn([T; N]) -> R) {
-    fn each(operands: &[&[u32]], out: &mut [u32], f: &dyn Fn(u32, u32) -> u32) {
-        let ([a, ..], [.., b]) = (operands, operands) else { return };
-        for ((out, &a), &b) in out.iter_mut().zip(*a).zip(*b) {
-            *out = f(a, b);
-        }
-    }
-    each(operands, out, &|a, b| {
-        let mut both = [T::of(a); N];
-        both[N - 1] = T::of(b);
-        f(both).word()
-    });
+pub(super) fn operands<T: Word, const N: usize>(a: u32, b: u32) -> [T; N] {
+    let mut both = [T::of(a); N];
+    both[N - 1] = T::of(b);
+    both
 }
 
 /// What expressions may say.

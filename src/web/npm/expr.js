@@ -7,12 +7,12 @@ import { DTYPES, fault, invalid_type_of, one_of, whole, wholes } from "./options
 const MOST_DEPTH = 256;
 
 /** In the order of the numbers by which src/web/expr.rs knows them. */
-const PARTS = "tensor number index select cast reshape transpose broadcastTo slice flip pad concat gelu geluTanh silu clamp".split(" ");
+const PARTS = "tensor number index select cast reshape transpose broadcastTo slice flip pad concat gelu clamp matmul".split(" ");
 
 /** In the order of the table in src/ops/elementwise/function.rs, behind the others; those with a plus have a second operand. */
 const FUNCTIONS = (
   "add+ sub+ mul+ div+ rem+ modulo+ pow+ min+ max+ negative abs sign square reciprocal sqrt exp log sin cos tan asin acos atan sinh cosh tanh " +
-  "asinh acosh atanh sigmoid relu softplus erf floor ceil round trunc equal+ notEqual+ less+ lessEqual+ greater+ greaterEqual+ isNan isInf " +
+  "asinh acosh atanh sigmoid silu geluTanh relu softplus erf floor ceil round trunc equal+ notEqual+ less+ lessEqual+ greater+ greaterEqual+ isNan isInf " +
   "and+ or+ xor+ not shiftLeft+ shiftRight+"
 ).split(" ");
 const FIRST_FUNCTION = 64;
@@ -92,6 +92,14 @@ export class Expr {
     return part("concat", Array.from(parts, (value) => operand("a part", value)), [whole("axis", axis, true)]);
   }
 
+  matmul(b) {
+    return part("matmul", [this, operand("b", b)]);
+  }
+
+  gelu() {
+    return part("gelu", [this]);
+  }
+
   select(yes, no) {
     return part("select", [this, operand("yes", yes), operand("no", no)]);
   }
@@ -131,12 +139,6 @@ export class Expr {
     if (typeof value !== "number") throw invalid_type_of("value", "a number", value);
     return part("pad", [this], [value, ...wholes("widths", widths.flat())]);
   }
-}
-
-for (const name of ["gelu", "geluTanh", "silu"]) {
-  Expr.prototype[name] = function () {
-    return part(name, [this]);
-  };
 }
 
 FUNCTIONS.forEach((name, index) => {

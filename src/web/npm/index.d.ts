@@ -377,6 +377,13 @@ export class Expr {
   /** Values one behind the other along an axis, 0 if none is given; the sizes along all others, and the types, have to be the same. */
   static concat(parts: readonly Value[], axis?: number): Expr;
 
+  /**
+   * The matrix product as NumPy's `matmul` has it: … × m × k and … × k × n give … × m × n, the dimensions before the last two are a batch
+   * and are repeated to one another, and a single dimension is a vector. Both are of f32 or both of f16, sums in f32. What transposes an
+   * operand's last two dimensions is read in place, and a factor, a bias and an activation after it cost no kernel of their own.
+   */
+  matmul(b: Value): Expr;
+
   /** a + b. */
   add(b: Value): Expr;
   /** a − b. */

@@ -214,7 +214,7 @@ impl Engine {
     /// An elementwise operation: pieces of the result are made in this module's memory.
     pub(super) fn map(&self, kernel: &Kernel, words: &[u32], inputs: &[Option<HostSlice<'_>>], out: &mut HostVec) -> Result<()> {
         const PIECE: usize = 1 << 15;
-        let inputs = inputs.iter().flatten().map(HostSlice::bits).collect();
+        let inputs = inputs.iter().flatten().map(|values| (values.bits(), values.dtype())).collect();
         let map = Map::new(kernel, words, inputs)?;
         let (elements, bytes, to) = (map.elements(), out.dtype().bytes() as usize, out.bytes());
         let mut piece = vec![0u32; (PIECE.min(elements) * bytes).div_ceil(4)];
