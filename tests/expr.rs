@@ -1,6 +1,6 @@
 //! Expressions on every backend that is there, against the same in f64.
 
-use lapidary::{BackendId, DType, Expr, Gpu, Options};
+use lapidary::{BackendId, DType, Expr, Gpu, Options, Padding};
 
 /// Does it on every backend.
 fn everywhere(test: impl Fn(&Gpu, BackendId)) {
@@ -32,7 +32,7 @@ fn chains() {
         assert_eq!(s.shape().unwrap(), [2, 4]);
         let expected: Vec<f32> = [1, 4].iter().flat_map(|r| [6, 4, 2, 0].map(|c| a[r * 7 + c])).collect();
         assert_eq!(values(gpu, &s), expected, "{backend}");
-        let p = Expr::from(&ta).pad(&[[1, 2], [3, 0]], 9.0);
+        let p = Expr::from(&ta).pad(&[[1, 2], [3, 0]], Padding::Constant(9.0));
         let expected: Vec<f32> = (0..9 * 10)
             .map(|i| {
                 let (r, c) = (i / 10, i % 10);
@@ -104,4 +104,21 @@ fn a_product_takes_what_follows_into_its_kernel() {
         let expected: Vec<f32> = (0..20).map(|i| product(i / 4, i % 4) * 3.0).collect();
         assert_eq!(values(gpu, &(&twice + &twice * 2.0)), expected, "{backend}");
     });
+}
+
+#[test]
+fn random_numbers_are_the_same_everywhere_and_spread_as_they_should() {
+    let cpu = Gpu::open_blocking(Options::only(BackendId::Simd)).unwrap();
+    let expected = values(&cpu, &Expr::random_uniform(&[100, 100], 7));
+    everywhere(|gpu, backend| {
+        assert_eq!(values(gpu, &Expr::random_uniform(&[100, 100], 7)), expected, "{backend}");
+        let normal = values(gpu, &Expr::random_normal(&[200, 100], 1 << 40));
+        let mean = normal.iter().sum::<f32>() / 2e4;
+        let variance = normal.iter().map(|x| (x - mean).powi(2)).sum::<f32>() / 2e4;
+        assert!(mean.abs() < 0.03 && (variance - 1.0).abs() < 0.04, "{backend}: {mean} {variance}");
+    });
+    let mean = expected.iter().sum::<f32>() / 1e4;
+    assert!((mean - 0.5).abs() < 0.01 && expected.iter().all(|x| (0.0..1.0).contains(x)), "{mean}");
+    assert_ne!(values(&cpu, &Expr::random_uniform(&[100, 100], 8)), expected);
+    assert_eq!(expected.windows(2).filter(|pair| pair[0] == pair[1]).count(), 0);
 }

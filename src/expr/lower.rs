@@ -14,10 +14,11 @@ use crate::error::{Error, Result};
 use crate::ops::Op;
 use crate::ops::elementwise::{Kind, Program, Step};
 use crate::ops::map::{MOST_DIMENSIONS, MOST_INPUTS, Problem, View};
+use crate::plan::{self, Words};
 use crate::tensor::Tensor;
 
-/// The most scalars of a kernel: with all else that it is told, no more than its parameters hold.
-const MOST_SCALARS: usize = 8;
+/// The most scalars of a kernel.
+const MOST_SCALARS: usize = 16;
 
 /// What an operation reads.
 #[derive(Clone)]
@@ -181,7 +182,8 @@ impl Kernel {
         }
         let mut problem = Problem { shape, inputs, program: Arc::new(program), scalars, dtype };
         problem.collapse();
-        if problem.shape.len() > MOST_DIMENSIONS { Err(Refused::Full) } else { Ok((problem, sources)) }
+        let fits = problem.shape.len() <= MOST_DIMENSIONS && plan::map::words(&problem) <= Words::MOST;
+        if fits { Ok((problem, sources)) } else { Err(Refused::Full) }
     }
 
     fn add(&mut self, step: Step) -> Result<u8, Refused> {

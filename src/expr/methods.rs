@@ -275,23 +275,6 @@ impl Expr {
         })
     }
 
-    /// With a number around it: so many times before and behind the elements along each dimension.
-    #[must_use]
-    pub fn pad(&self, widths: &[[u64; 2]], value: f64) -> Self {
-        self.then(|node| {
-            if widths.len() != node.shape.len() {
-                let (value, expected) = (widths.len().to_string(), format!("{}, one for each dimension", node.shape.len()));
-                return Err(Box::new(Error::InvalidDimension { name: "the number of pairs of widths", value, expected }));
-            }
-            let grown = |(&size, &[before, behind]): (&u64, &[u64; 2])| size.saturating_add(before).saturating_add(behind);
-            let shape: Vec<_> = node.shape.iter().zip(widths).map(grown).collect();
-            shape::check(&shape)?;
-            let around = Arc::new(Node { shape: Vec::new(), dtype: node.dtype, what: What::Number(value) });
-            let before = widths.iter().map(|[before, _]| *before).collect();
-            Ok(Node { shape, dtype: node.dtype, what: What::Pad(Arc::clone(node), before, around) })
-        })
-    }
-
     /// The values one behind the other along an axis; the sizes along all others, and the types, have to be the same.
     #[must_use]
     pub fn concat(parts: &[Self], axis: i64) -> Self {

@@ -19,11 +19,14 @@
 mod lower;
 mod methods;
 mod node;
+mod pad;
 mod product;
+mod random;
 mod run;
 mod shape;
 
 pub(crate) use node::{Node, What};
+pub use pad::Padding;
 
 use std::sync::Arc;
 

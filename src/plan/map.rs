@@ -67,6 +67,13 @@ fn whole(problem: &Problem) -> Result<Option<Dispatch>> {
     dispatch(problem, [0, problem.shape.first().copied().unwrap_or(1)], &caps).map(Some)
 }
 
+/// How many words a kernel is told.
+pub(crate) fn words(problem: &Problem) -> usize {
+    let rank = problem.shape.len();
+    let input = |input: &View| 1 + rank + 2 * input.bounds.len();
+    2 + rank + problem.inputs.iter().map(input).sum::<usize>() + problem.scalars.len()
+}
+
 /// Ranges of the outermost dimension that a launch each can do.
 fn parts(problem: &Problem, caps: &Caps) -> Result<Vec<[u32; 2]>> {
     let elements = problem.elements();

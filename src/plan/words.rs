@@ -4,30 +4,30 @@ use std::fmt;
 
 use crate::error::{Error, Result};
 
-/// The most words: what lies between the parameters of two launches.
-const MOST: usize = 64;
-
 /// The words, the rest of them 0.
 #[derive(Clone, Copy, PartialEq)]
 pub struct Words {
     length: u32,
-    words: [u32; MOST],
+    words: [u32; Words::MOST],
 }
 
 impl Default for Words {
     fn default() -> Self {
-        Self { length: 0, words: [0; MOST] }
+        Self { length: 0, words: [0; Self::MOST] }
     }
 }
 
 impl Words {
+    /// The most words: what lies between the parameters of two launches.
+    pub(crate) const MOST: usize = 64;
+
     /// Adds a word.
     ///
     /// # Errors
     /// [`Error::LimitExceeded`] if there is no room for it.
     pub(crate) fn push(&mut self, word: u32) -> Result<()> {
         let Some(place) = self.words.get_mut(self.length as usize) else {
-            let (requested, max) = (u64::from(self.length) + 1, MOST as u64);
+            let (requested, max) = (u64::from(self.length) + 1, Self::MOST as u64);
             return Err(Box::new(Error::LimitExceeded { what: "the number of parameters of a kernel", requested, max }));
         };
         *place = word;

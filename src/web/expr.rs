@@ -7,7 +7,7 @@
 use super::find_tensor;
 use crate::dtype::DType;
 use crate::error::Error;
-use crate::expr::Expr;
+use crate::expr::{Expr, Padding};
 use crate::ops::elementwise::Function;
 use wasm_bindgen::JsValue;
 
@@ -52,14 +52,24 @@ fn part(what: usize, inputs: &[Expr], numbers: &[f64]) -> Result<Expr, JsValue> 
         (7, [input], _) => input.broadcast_to(&sizes()),
         (8, [input], &[axis, start, end, step]) => input.slice(axis as i64, start as i64, end as i64, step as i64),
         (9, [input], _) => input.flip(axes().as_deref()),
-        (10, [input], &[value, ref widths @ ..]) => {
+        (10, [input], &[mode, value, ref widths @ ..]) => {
             let widths: Vec<_> = widths.chunks_exact(2).map(|pair| [pair[0] as u64, pair[1] as u64]).collect();
-            input.pad(&widths, value)
+            let padding = match mode as u32 {
+                0 => Padding::Constant(value),
+                1 => Padding::Edge,
+                2 => Padding::Reflect,
+                _ => Padding::Wrap,
+            };
+            input.pad(&widths, padding)
         }
         (11, parts, &[axis]) => Expr::concat(parts, axis as i64),
         (12, [input], []) => input.gelu(),
         (13, [input, least, most], []) => input.clamp(least, most),
         (14, [a, b], []) => a.matmul(b),
+        (15..18, [], &[seed, ref shape @ ..]) => {
+            let make = [Expr::random_bits, Expr::random_uniform, Expr::random_normal][what - 15];
+            make(&super::sizes(shape), seed as u64)
+        }
         (FIRST_FUNCTION.., _, []) => {
             let function = *Function::ALL.get(what - FIRST_FUNCTION).ok_or_else(unknown)?;
             match inputs {

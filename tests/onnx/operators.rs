@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use lapidary::{DType, Expr, Gpu, HostVec};
+use lapidary::{DType, Expr, Gpu, HostVec, Padding};
 
 use crate::format::{Attribute, Data, Node, dtype_of};
 
@@ -393,12 +393,15 @@ impl<'a> Call<'a> {
             x = x.slice(axis as i64, (-*before).max(0), size - (-*behind).max(0), 1);
             [*before, *behind] = [(*before).max(0), (*behind).max(0)];
         }
-        if mode != "constant" {
-            return Err(Refused::Unsupported(format!("padding by {mode}")));
-        }
-        if !self.has(2) {
+        let padding = match mode.as_str() {
+            "edge" => Padding::Edge,
+            "reflect" => Padding::Reflect,
+            "wrap" => Padding::Wrap,
+            _ => Padding::Constant(self.float("value", 0.0)),
+        };
+        if mode != "constant" || !self.has(2) {
             let widths: Vec<_> = widths.iter().map(|width| width.map(i64::cast_unsigned)).collect();
-            return Ok(x.pad(&widths, self.float("value", 0.0)));
+            return Ok(x.pad(&widths, padding));
         }
         // A value that is known when the case runs: laid around as tensors.
         let value = self.expr(2)?;

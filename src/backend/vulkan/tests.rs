@@ -281,7 +281,7 @@ fn kernels_for_matrix_units_compile() {
             }
             let kernel = plan.dispatches[0].kernel.id;
             assert_eq!(kernel, crate::kernels::KernelId::MatmulCooperative);
-            let op = Matmul { precision: Precision::F16x3, result: DType::F32, m: 512, k: n + 256, n: n + 512, ..op };
+            let op = Matmul::new(512, n + 256, n + 512).transpose_a(transpose_a).transpose_b(transpose_b).precision(Precision::F16x3);
             let plan = crate::plan::matmul::compute(&op.check(DType::F32, 512 * (n + 256), (n + 256) * (n + 512)).unwrap(), &caps).unwrap();
             assert_eq!(plan.dispatches.len(), 3, "{plan}");
             for dispatch in &plan.dispatches {

@@ -141,16 +141,19 @@ functions! {
     Sub "sub" (a, b) { [F32 I32 U32 => Same] { a - b } }
     /// a · b
     Mul "mul" (a, b) { [F32 I32 U32 => Same] { a * b } }
-    /// a / b; of integers without the fraction, and 0 where b is 0
+    /// a / b; of integers without the fraction, and 0 where b is 0. Languages leave open what the least one is by −1
     Div "div" (a, b) {
         [F32 => Same] { a / b }
-        [I32 => Same] { select(a / d, i32(0), b == i32(0)); d = select(b, i32(1), b == i32(0)) }
+        [I32 => Same] {
+            select(select(a / d, -a, b == i32(-1)), i32(0), b == i32(0));
+            d = select(b, i32(1), b == i32(0) || b == i32(-1))
+        }
         [U32 => Same] { select(a / d, u32(0), b == u32(0)); d = select(b, u32(1), b == u32(0)) }
     }
     /// a − b · trunc(a / b), of a's sign; of integers 0 where b is 0
     Rem "rem" (a, b) {
         [F32 => Same] { remainder(a, b) }
-        [I32 => Same] { select(a % d, i32(0), b == i32(0)); d = select(b, i32(1), b == i32(0)) }
+        [I32 => Same] { select(a % d, i32(0), b == i32(0)); d = select(b, i32(1), b == i32(0) || b == i32(-1)) }
         [U32 => Same] { select(a % d, u32(0), b == u32(0)); d = select(b, u32(1), b == u32(0)) }
     }
     /// a − b · floor(a / b), of b's sign; of integers 0 where b is 0
@@ -158,7 +161,7 @@ functions! {
         [F32 => Same] { select(r, r + b, r != 0.0 && (r < 0.0) != (b < 0.0)); r = remainder(a, b) }
         [I32 => Same] {
             select(select(r, r + b, r != i32(0) && (r < i32(0)) != (b < i32(0))), i32(0), b == i32(0));
-            d = select(b, i32(1), b == i32(0));
+            d = select(b, i32(1), b == i32(0) || b == i32(-1));
             r = a % d
         }
         [U32 => Same] { select(a % d, u32(0), b == u32(0)); d = select(b, u32(1), b == u32(0)) }

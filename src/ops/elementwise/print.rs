@@ -159,7 +159,9 @@ mod tests {
         let text = Language::Wgsl.program(&program);
         assert!(text.contains("fn mul_f32(a: f32, b: f32) -> f32 {\nreturn a * b;\n}\n"), "{text}");
         assert!(text.ends_with("let v2 = mul_f32(v0, v1);\nlet v3 = relu_f32(v2);\nreturn v3;\n}\n"), "{text}");
-        assert!(Language::Glsl.program(&program).contains("f32 relu_f32(f32 a) {\nreturn select(a, 0.0, a < 0.0);\n}\n"));
+        assert!(
+            Language::Glsl.program(&program).contains("f32 relu_f32(f32 a) {\nreturn select(select(a, 0.0, a < 0.0), a, is_nan(a));\n}\n")
+        );
         assert_eq!(program.to_string(), "relu(mul(a, s0))");
     }
 }

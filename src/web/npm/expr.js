@@ -7,7 +7,7 @@ import { DTYPES, fault, invalid_type_of, one_of, whole, wholes } from "./options
 const MOST_DEPTH = 256;
 
 /** In the order of the numbers by which src/web/expr.rs knows them. */
-const PARTS = "tensor number index select cast reshape transpose broadcastTo slice flip pad concat gelu clamp matmul".split(" ");
+const PARTS = "tensor number index select cast reshape transpose broadcastTo slice flip pad concat gelu clamp matmul randomBits randomUniform randomNormal".split(" ");
 
 /** In the order of the table in src/ops/elementwise/function.rs, behind the others; those with a plus have a second operand. */
 const FUNCTIONS = (
@@ -40,6 +40,11 @@ function operand(name, value) {
   if (tensor === undefined) throw invalid_type_of(name, "an expression, a Tensor or a number", value);
   return part("tensor", [value], [tensor]);
 }
+
+const random = (name, shape, seed) => part(name, [], [whole("seed", seed), ...wholes("shape", shape)]);
+
+/** In the order of the numbers by which src/web/expr.rs knows them. */
+const AROUND = [undefined, "edge", "reflect", "wrap"];
 
 const axes_of = (axes) => (axes === undefined ? [0] : [1, ...wholes("axes", axes, true)]);
 
@@ -85,6 +90,18 @@ export class Expr {
 
   static index(shape) {
     return part("index", [], wholes("shape", shape));
+  }
+
+  static randomBits(shape, seed) {
+    return random("randomBits", shape, seed);
+  }
+
+  static randomUniform(shape, seed) {
+    return random("randomUniform", shape, seed);
+  }
+
+  static randomNormal(shape, seed) {
+    return random("randomNormal", shape, seed);
   }
 
   static concat(parts, axis = 0) {
@@ -136,8 +153,9 @@ export class Expr {
     if (!Array.isArray(widths) || widths.some((pair) => !Array.isArray(pair) || pair.length !== 2)) {
       throw invalid_type_of("widths", "an array of pairs, [before, behind] for each dimension", widths);
     }
-    if (typeof value !== "number") throw invalid_type_of("value", "a number", value);
-    return part("pad", [this], [value, ...wholes("widths", widths.flat())]);
+    const is_number = typeof value === "number";
+    const mode = is_number ? 0 : AROUND.indexOf(one_of("value", value, AROUND, "a number, edge, reflect or wrap"));
+    return part("pad", [this], [mode, is_number ? value : 0, ...wholes("widths", widths.flat())]);
   }
 }
 

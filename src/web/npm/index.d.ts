@@ -374,6 +374,12 @@ export class Expr {
   private constructor();
   /** 0, 1, 2, … in a shape, row by row, as u32. */
   static index(shape: readonly number[]): Expr;
+  /** Random bits of a seed, a whole number, as u32: the same on every device. Not for secrets. */
+  static randomBits(shape: readonly number[], seed: number): Expr;
+  /** Uniform random numbers from 0 up to and without 1. */
+  static randomUniform(shape: readonly number[], seed: number): Expr;
+  /** Normally distributed random numbers of mean 0 and variance 1. */
+  static randomNormal(shape: readonly number[], seed: number): Expr;
   /** Values one behind the other along an axis, 0 if none is given; the sizes along all others, and the types, have to be the same. */
   static concat(parts: readonly Value[], axis?: number): Expr;
 
@@ -517,8 +523,11 @@ export class Expr {
   slice(axis: number, start: number, end: number, step?: number): Expr;
   /** With the elements along each of those axes in the opposite order; without axes along all. */
   flip(axes?: readonly number[]): Expr;
-  /** With a number around it, 0 if none is given: `[before, behind]` so many times along each dimension. */
-  pad(widths: readonly (readonly [number, number])[], value?: number): Expr;
+  /**
+   * With something around it, `[before, behind]` so many elements along each dimension: a number, 0 if none is given; the element at the
+   * `"edge"`; the elements `"reflect"`ed at that one; or those from the other end, for `"wrap"`.
+   */
+  pad(widths: readonly (readonly [number, number])[], value?: number | "edge" | "reflect" | "wrap"): Expr;
 }
 
 /** A tensor or a number as the start of an expression. */

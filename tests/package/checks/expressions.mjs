@@ -109,8 +109,9 @@ const COMPARES = ["equal", "notEqual", "less", "lessEqual", "greater", "greaterE
 
 /** GPUs give elementary functions a few units in the last place, and more where they subtract what is nearly equal. */
 const TOLERANCE = 2e-5;
-/** WGSL promises no more of the sine. */
-const TRIGONOMETRIC = 2 ** -10;
+/** WGSL promises no more of these: 2⁻¹¹ of the sine. */
+const COARSE = 2 ** -10;
+const TRIGONOMETRIC = ["sin", "cos", "tan", "asin", "acos", "atan"];
 
 /** Many results in one: compiling takes longest where a CPU emulates a GPU. */
 const together = ({ lapidary: { Expr } }, parts) => Expr.concat(parts.map((part) => part.reshape([1, -1])), 0);
@@ -136,6 +137,16 @@ function whole(name, dtype, a, b) {
   return wrap({ add: x + y, sub: x - y, mul: x * y, min: x < y ? x : y, max: x > y ? x : y }[name]);
 }
 
+/** The first bits of seed 7, by the formula. */
+const RANDOM = [0, 1, 2].map((index) => {
+  const hash = (x) => {
+    const y = Math.imul(x ^ (x >>> 16), 0x7feb352d);
+    const z = Math.imul(y ^ (y >>> 15), 0x846ca68b);
+    return (z ^ (z >>> 16)) >>> 0;
+  };
+  return hash(hash(index ^ Math.imul(7, 0x9e3779b9)) ^ 0x85ebca6b);
+});
+
 export default {
   "functions of one number": async (subject) => {
     const { gpu, lapidary } = subject;
@@ -151,7 +162,7 @@ export default {
       made.forEach(({ name, f, values }, place) =>
         values.forEach((value, i) => {
           const [got, right] = [data[place * 64 + i], f(value)];
-          const tolerance = ["sin", "cos", "tan"].includes(name) ? TRIGONOMETRIC : TOLERANCE;
+          const tolerance = TRIGONOMETRIC.includes(name) ? COARSE : TOLERANCE;
           const is_near = Math.abs(got - right) <= tolerance * Math.max(Math.abs(right), 1) || Object.is(got, Math.fround(right));
           assert(is_near, `${name}(${value}) is ${got}, not ${right}`);
         }),
@@ -244,6 +255,8 @@ export default {
           "in another shape": [x.reshape([-1, 6]), [10, 6], (i, j) => values[i * 6 + j]],
           "turned, then in another shape": [x.transpose().reshape([20, 3]), [20, 3], (r, i) => a(i, r % 4, Math.floor(r / 4))],
           "padded": [x.pad([[1, 0], [0, 2], [2, 1]], -7), [4, 6, 8], (i, j, k) => (i > 0 && j < 4 && k > 1 && k < 7 ? a(i - 1, j, k - 2) : -7)],
+          "padded by its edges": [x.slice(0, 0, 1).reshape([4, 5]).pad([[1, 0], [0, 2]], "edge"), [5, 7], (j, k) => a(0, Math.max(j - 1, 0), Math.min(k, 4))],
+          "padded by its mirror": [x.slice(1, 0, 1).reshape([3, 5]).pad([[0, 0], [2, 2]], "reflect"), [3, 9], (i, k) => a(i, 0, 4 - Math.abs(4 - Math.abs(k - 2)))],
           "side by side": [Expr.concat([x, x.mul(2), x.slice(1, 0, 1)], 1), [3, 9, 5], (i, j, k) => (j < 4 ? a(i, j, k) : j < 8 ? 2 * a(i, j - 4, k) : a(i, 0, k))],
           "repeated": [x.slice(1, 2, 3).broadcastTo([2, 3, 4, 5]), [2, 3, 4, 5], (_, i, __, k) => a(i, 2, k)],
           "an outer sum": [x.slice(0, 0, 1).reshape([4, 5, 1]).add(x.slice(0, 1, 2).reshape([20])), [4, 5, 20], (j, k, l) => a(0, j, k) + values[20 + l]],
@@ -306,6 +319,17 @@ export default {
     x.dispose();
   },
 
+  "random numbers of a seed": async ({ gpu, lapidary: { Expr } }) => {
+    const bits = (await value_of(gpu, Expr.randomBits([1000], 7))).data;
+    assert(new Set(bits).size > 990 && `${bits.slice(0, 3)}` === `${RANDOM}`, `${bits.slice(0, 3)}`);
+    await gives(gpu, Expr.randomUniform([10, 100], 7), "f32", [10, 100], [...bits].map((bits) => (bits >>> 8) / 2 ** 24));
+    const normal = (await value_of(gpu, Expr.randomNormal([1000], 2 ** 40 + 1))).data;
+    const mean = normal.reduce((sum, value) => sum + value, 0) / 1000;
+    const variance = normal.reduce((sum, value) => sum + (value - mean) ** 2, 0) / 1000;
+    assert(Math.abs(mean) < 0.1 && Math.abs(variance - 1) < 0.15, `mean ${mean}, variance ${variance}`);
+    throws("invalid_dimension", () => Expr.randomBits([2], -1), /\bseed\b/);
+  },
+
   "what is not a number": async ({ gpu, lapidary: { lazy } }) => {
     const x = await put(gpu, "f32", [NaN, Infinity, -Infinity, -0, 1]);
     await gives(gpu, lazy(x).isNan(), "bool", [5], [1, 0, 0, 0, 0]);
@@ -328,6 +352,7 @@ export default {
     throws("invalid_type", () => Expr.concat(x), /\bparts\b/);
     throws("invalid_type", () => x.reshape(4), /\bshape\b/);
     throws("invalid_type", () => x.pad([1]), /\bwidths\b/);
+    throws("invalid_option", () => x.pad([[1, 1]], "mirror"), /mirror/, /reflect/);
     throws("invalid_dimension", () => x.reshape([1.5]), /\bshape is the number 1.5/);
     throws("invalid_dimension", () => x.slice(0, 0, "1"), /\bend is the string "1"/);
     throws("invalid_dimension", () => x.transpose([0, NaN]), /\baxes\b/);
@@ -360,6 +385,7 @@ export default {
         "no parts": ["invalid_dimension", Expr.concat([]), /\b0\b/],
         "parts that do not fit": ["invalid_dimension", Expr.concat([a, a.transpose()]), /\[3, 2\]/],
         "a condition that is none": ["invalid_type", a.select(1, 0), /f32/],
+        "a mirror too narrow": ["invalid_dimension", a.pad([[2, 0], [0, 0]], "reflect"), /\b2\b/, /at most 1/],
         "a shape past all bounds": ["limit_exceeded", Expr.index([65536, 65536]), /4294967296/],
         "a size past all bounds": ["invalid_dimension", Expr.index([2 ** 40]), /1099511627776/],
       },
