@@ -163,6 +163,7 @@ impl HostVec {
     }
 
     /// The array as one of that type: itself, or a copy.
+    #[cfg(feature = "webgl2")]
     pub(crate) fn narrowed(self, extent: Extent) -> Result<Self> {
         if extent.dtype == self.dtype {
             return Ok(self);
@@ -193,6 +194,7 @@ impl HostVec {
     }
 
     /// The same words as elements of another type of that size.
+    #[cfg(feature = "webgl2")]
     pub(crate) fn cast(self, dtype: DType) -> Self {
         Self::over(self.f32(), self.len() as u32, dtype)
     }

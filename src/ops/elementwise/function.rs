@@ -150,10 +150,10 @@ functions! {
         }
         [U32 => Same] { select(a / d, u32(0), b == u32(0)); d = select(b, u32(1), b == u32(0)) }
     }
-    /// a − b · trunc(a / b), of a's sign; of integers 0 where b is 0
+    /// a − b · trunc(a / b), of a's sign; of integers 0 where b is 0, and not by %, which GLSL leaves open for negative ones
     Rem "rem" (a, b) {
         [F32 => Same] { remainder(a, b) }
-        [I32 => Same] { select(a % d, i32(0), b == i32(0)); d = select(b, i32(1), b == i32(0) || b == i32(-1)) }
+        [I32 => Same] { select(a - a / d * d, i32(0), b == i32(0)); d = select(b, i32(1), b == i32(0) || b == i32(-1)) }
         [U32 => Same] { select(a % d, u32(0), b == u32(0)); d = select(b, u32(1), b == u32(0)) }
     }
     /// a − b · floor(a / b), of b's sign; of integers 0 where b is 0
@@ -162,7 +162,7 @@ functions! {
         [I32 => Same] {
             select(select(r, r + b, r != i32(0) && (r < i32(0)) != (b < i32(0))), i32(0), b == i32(0));
             d = select(b, i32(1), b == i32(0) || b == i32(-1));
-            r = a % d
+            r = a - a / d * d
         }
         [U32 => Same] { select(a % d, u32(0), b == u32(0)); d = select(b, u32(1), b == u32(0)) }
     }
