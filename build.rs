@@ -10,7 +10,7 @@ const KERNEL_SIZES: &str = "src/backend/cpu/wasm/sizes.rs";
 /// Name, target features, and how to optimize: engines without SIMD are rare, and the download is everybody's.
 const LEVELS: [(&str, &str, &str); 3] =
     [("scalar", "", "-Copt-level=s"), ("simd", "+simd128", "-Copt-level=2"), ("fma", "+simd128,+relaxed-simd", "-Copt-level=2")];
-const SHADERS: [&str; 20] = [
+const SHADERS: [&str; 21] = [
     "ceiling/copy.wgsl",
     "ceiling/fma.wgsl",
     "map/prelude.frag",
@@ -26,6 +26,7 @@ const SHADERS: [&str; 20] = [
     "matmul/split.wgsl",
     "matmul/tiled.wgsl",
     "matmul/sum.wgsl",
+    "matmul/direct.wgsl",
     "matmul/vector.wgsl",
     "matmul/packed.vert",
     "matmul/packed.frag",

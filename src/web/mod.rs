@@ -9,6 +9,7 @@
 mod allocator;
 mod convert;
 mod expr;
+mod known;
 mod reference;
 mod registry;
 
@@ -90,8 +91,8 @@ pub fn info(gpu: u32) -> Result<JsValue, JsValue> {
 pub fn queue(gpu: u32, a: u32, b: u32, numbers: &[f64], c: Option<u32>, bias: Option<u32>) -> Result<u32, JsValue> {
     let gpu = find_gpu(gpu)?;
     let tensor = |number| find_tensor(number).map(Operand::Tensor);
-    let op = product(numbers, c.map(tensor).transpose()?, bias.map(tensor).transpose()?)?;
-    let queued = gpu.queue(&Call::new(&op, tensor(a)?, tensor(b)?)?)?;
+    let operands = [Some(tensor(a)?), Some(tensor(b)?), c.map(tensor).transpose()?, bias.map(tensor).transpose()?];
+    let queued = gpu.queue(&known::call(numbers, operands)?)?;
     Ok(queued.map_or(0, |queued| TENSORS.with(|tensors| tensors.insert(queued))))
 }
 

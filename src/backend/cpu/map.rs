@@ -51,8 +51,29 @@ impl<'a> Map<'a> {
         self.words[0] as usize
     }
 
-    /// Computes the elements from `first` on, as many as there is room for.
-    pub(super) fn compute(&self, first: usize, out: &mut [u8]) {
+    /// Computes the elements from `first` on, as many as there is room for, by the widest vectors that the CPU has if `simd`.
+    pub(super) fn compute(&self, first: usize, out: &mut [u8], simd: bool) {
+        #[cfg(all(feature = "simd", not(target_arch = "wasm32")))]
+        if simd {
+            struct Part<'a, 'b>(&'a Map<'b>, usize, &'a mut [u8]);
+
+            impl pulp::WithSimd for Part<'_, '_> {
+                type Output = ();
+
+                #[inline(always)]
+                fn with_simd<S: pulp::Simd>(self, _: S) {
+                    self.0.blocks(self.1, self.2);
+                }
+            }
+
+            return pulp::Arch::new().dispatch(Part(self, first, out));
+        }
+        let _ = simd;
+        self.blocks(first, out);
+    }
+
+    #[inline(always)]
+    fn blocks(&self, first: usize, out: &mut [u8]) {
         let steps = &self.source.program.steps;
         let mut registers = vec![[0u32; BLOCK]; steps.len()];
         let result = self.source.result;
@@ -75,6 +96,7 @@ impl<'a> Map<'a> {
         }
     }
 
+    #[inline(always)]
     fn step(&self, step: Step, first: usize, before: &[[u32; BLOCK]], out: &mut [u32]) {
         let program = &self.source.program;
         let register = |operand: u8| &before[usize::from(operand)][..out.len()];

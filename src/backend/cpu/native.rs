@@ -90,12 +90,12 @@ impl Engine {
             let (_, threads) = self.resources();
             if threads > 1 && map.elements() > 2 * SHARE_ELEMENTS {
                 out.bytes_mut().par_chunks_mut(SHARE_ELEMENTS * bytes).enumerate().for_each(|(share, out)| {
-                    map.compute(share * SHARE_ELEMENTS, out);
+                    map.compute(share * SHARE_ELEMENTS, out, self.simd);
                 });
                 return Ok(());
             }
         }
-        map.compute(0, &mut out.bytes_mut()[..map.elements() * bytes]);
+        map.compute(0, &mut out.bytes_mut()[..map.elements() * bytes], self.simd);
         Ok(())
     }
 

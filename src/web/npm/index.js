@@ -25,6 +25,15 @@ function load() {
   return started;
 }
 
+/** Has the browser look for its GPU while the module loads: when Rust asks for it, it is found. Whatever goes wrong, Rust will say. */
+async function look_for_gpu(options) {
+  const backend = options?.backend ?? "auto";
+  const powerPreference = options?.power_preference ?? "high-performance";
+  if (!started && (backend === "auto" || backend === "webgpu")) {
+    await globalThis.navigator?.gpu?.requestAdapter({ powerPreference });
+  }
+}
+
 /** Rejections of the calls under way, for the day that the module panics. */
 const waiting = new Set();
 
@@ -185,6 +194,7 @@ export class Gpu {
   }
 
   static async open(options) {
+    look_for_gpu(options).catch(() => {});
     await load();
     return new Gpu(ours, await guarded(() => core.open(...to_open(options)), options?.signal, core.free_gpu));
   }

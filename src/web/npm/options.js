@@ -142,7 +142,7 @@ const PRODUCT = [
 const ACTIVATIONS = ["none", "relu", "gelu", "sigmoid", "tanh", "silu"];
 export const DTYPES = ["f32", "f16", "i32", "u32", "bool"];
 const FLOATS = DTYPES.slice(0, 2);
-const PRECISIONS = ["f32", "f16x3"];
+const PRECISIONS = ["f32", "f16x3", "f16"];
 
 /** The place of a named option's value among those that it may have, of which the first is meant if it is left out. */
 const place = (name, value, names) => (value === undefined ? 0 : names.indexOf(one_of(name, value, names, names.join(", "))));

@@ -221,7 +221,7 @@ impl Engine {
         for first in (0..elements).step_by(PIECE) {
             let end = elements.min(first + PIECE);
             let piece = &mut bytemuck::cast_slice_mut(&mut piece)[..(end - first) * bytes];
-            map.compute(first, piece);
+            map.compute(first, piece, false);
             to.subarray((first * bytes) as u32, (end * bytes) as u32).copy_from(piece);
         }
         Ok(())
