@@ -354,13 +354,13 @@ fn alike(a: &Arc<Node>, b: &Arc<Node>) -> Result<[Arc<Node>; 2]> {
 
 /// A number as text.
 #[cfg(not(target_arch = "wasm32"))]
-fn text(number: f64) -> String {
+pub(super) fn text(number: f64) -> String {
     number.to_string()
 }
 
 /// The page writes it: how that is done would be a tenth of what the package weighs.
 #[cfg(target_arch = "wasm32")]
-fn text(number: f64) -> String {
+pub(super) fn text(number: f64) -> String {
     js_sys::Number::from(number).to_string_with_radix(10).map_or_else(|_| String::new(), String::from)
 }
 

@@ -6,6 +6,7 @@
 pub mod elementwise;
 pub mod map;
 pub mod matmul;
+pub mod reduce;
 
 use crate::dtype::Extent;
 
@@ -16,6 +17,8 @@ pub enum Op {
     Matmul(matmul::Problem),
     /// An elementwise operation.
     Map(map::Problem),
+    /// A reduction.
+    Reduce(reduce::Problem),
 }
 
 impl Op {
@@ -24,6 +27,7 @@ impl Op {
         match self {
             Self::Matmul(problem) => problem.elements(),
             Self::Map(problem) => problem.elements(),
+            Self::Reduce(problem) => problem.rows(),
         }
     }
 
@@ -32,6 +36,7 @@ impl Op {
         let dtype = match self {
             Self::Matmul(problem) => problem.result,
             Self::Map(problem) => problem.dtype,
+            Self::Reduce(problem) => problem.dtype(),
         };
         Extent { elements: self.elements(), dtype }
     }
@@ -41,6 +46,7 @@ impl Op {
         match self {
             Self::Matmul(problem) => problem.reads_operands(),
             Self::Map(problem) => problem.elements() > 0,
+            Self::Reduce(problem) => problem.values.elements() > 0,
         }
     }
 
@@ -49,7 +55,8 @@ impl Op {
     pub(crate) fn label(&self) -> (&'static str, String) {
         match self {
             Self::Matmul(matmul::Problem { m, k, n, .. }) => ("matmul", format!("{m}x{k}x{n}")),
-            Self::Map(problem) => ("map", crate::tensor::joined(&problem.shape.iter().map(|&size| size.into()).collect::<Vec<_>>(), "x")),
+            Self::Map(problem) => ("map", sizes(&problem.shape)),
+            Self::Reduce(problem) => (problem.fold.name(), sizes(&problem.values.shape)),
         }
     }
 
@@ -64,6 +71,7 @@ impl Op {
                 operands * problem.dtype.bytes() + (added + problem.elements()) * problem.result.bytes()
             }
             Self::Map(problem) => problem.least_bytes(),
+            Self::Reduce(problem) => problem.least_bytes(),
         }
     }
 
@@ -72,6 +80,12 @@ impl Op {
         match self {
             Self::Matmul(problem) => problem.multiplications(),
             Self::Map(problem) => problem.elements(),
+            Self::Reduce(problem) => problem.values.elements(),
         }
     }
+}
+
+#[cfg(not(target_arch = "wasm32"))]
+fn sizes(shape: &[u32]) -> String {
+    crate::tensor::joined(&shape.iter().map(|&size| size.into()).collect::<Vec<_>>(), "x")
 }

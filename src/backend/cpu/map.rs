@@ -51,6 +51,48 @@ impl<'a> Map<'a> {
         self.words[0] as usize
     }
 
+    /// What the elements of the result are.
+    pub(super) fn result(&self) -> DType {
+        self.source.result
+    }
+
+    /// Nothing lies in this module's memory.
+    #[cfg(target_arch = "wasm32")]
+    pub(super) fn stored(&self, _first: usize, _count: usize) -> Option<&[u32]> {
+        None
+    }
+
+    /// Elements that are those of an input, one behind the other, as they lie there.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(super) fn stored(&self, first: usize, count: usize) -> Option<&[u32]> {
+        let ([Step::Input(0)], [Reading { at, is_bounded: false, .. }]) = (&self.source.program.steps[..], &self.source.inputs[..]) else {
+            return None;
+        };
+        if self.source.inputs[0].dtype != self.result() || count == 0 {
+            return None;
+        }
+        let mut row = 1;
+        for dimension in (0..self.rank).rev() {
+            // Beyond the dimensions that lie in order, both ends have to be in the same row.
+            if self.stride(0, dimension) as usize != row && self.size(dimension) > 1 {
+                let (ends, later) = ([first / row, (first + count - 1) / row], row);
+                if ends[0] != ends[1] {
+                    return None;
+                }
+                let mut rest = ends[0];
+                let mut place = self.words[*at as usize].wrapping_add((first % later) as u32);
+                for dimension in (0..=dimension).rev() {
+                    let coordinate = rest % self.size(dimension);
+                    rest /= self.size(dimension);
+                    place = place.wrapping_add((coordinate as u32).wrapping_mul(self.stride(0, dimension)));
+                }
+                return bytemuck::cast_slice(self.inputs[0]).get(place as usize..)?.get(..count);
+            }
+            row *= self.size(dimension);
+        }
+        bytemuck::cast_slice(self.inputs[0]).get(self.words[*at as usize] as usize + first..)?.get(..count)
+    }
+
     /// Computes the elements from `first` on, as many as there is room for, by the widest vectors that the CPU has if `simd`.
     pub(super) fn compute(&self, first: usize, out: &mut [u8], simd: bool) {
         #[cfg(all(feature = "simd", not(target_arch = "wasm32")))]

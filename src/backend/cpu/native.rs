@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use super::map::Map;
+use super::reduce::Reduce;
 use super::scalar::{self, Matrix};
 use crate::dtype::Extent;
 use crate::error::Result;
@@ -96,6 +97,14 @@ impl Engine {
             }
         }
         map.compute(0, &mut out.bytes_mut()[..map.elements() * bytes], self.simd);
+        Ok(())
+    }
+
+    /// A reduction.
+    pub(super) fn reduce(&self, kernel: &Kernel, words: &[u32], inputs: &[Option<HostSlice<'_>>], out: &mut HostVec) -> Result<()> {
+        let inputs = inputs.iter().map(|input| input.as_ref().map_or(&[][..], HostSlice::bytes)).collect();
+        let (_, threads) = self.resources();
+        Reduce::new(kernel, words, inputs, self.simd)?.compute(bytemuck::cast_slice_mut(out.bytes_mut()), threads > 1);
         Ok(())
     }
 

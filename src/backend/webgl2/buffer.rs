@@ -97,7 +97,7 @@ impl WebGl2 {
 
     /// Room for the result of a plan.
     pub(super) fn room(&self, plan: &Plan, op: &Op) -> Result<Buffer> {
-        if matches!(op, Op::Map(_)) {
+        if !matches!(op, Op::Matmul(_)) {
             return self.flat(op.extent()).map(Buffer::new);
         }
         let Some(dispatch) = plan.dispatches.last() else { return Err(Error::internal("a plan without a drawing")) };

@@ -58,6 +58,7 @@ impl Backend for WebGl2 {
                 plan::matmul::fragment(problem, &self.caps, &self.fragment)
             }
             Op::Map(problem) => plan::map::fragment(problem, &self.caps),
+            Op::Reduce(problem) => plan::reduce::fragment(problem, &self.caps),
         }
     }
 

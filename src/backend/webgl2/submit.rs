@@ -60,10 +60,17 @@ impl WebGl2 {
 
     /// Makes the drawings of a plan: the last into the result, one before it into the scratch.
     fn run(&self, plan: &Plan, operands: &[Option<Bound<'_, Buffer>>], out: &Matrix) -> Result<()> {
-        let mut scratch = None;
+        let (mut scratch, mut states) = (None, None);
         for (index, dispatch) in plan.dispatches.iter().enumerate() {
             if let Params::Words(words) = &dispatch.params {
-                self.map(dispatch, words, operands, out)?;
+                if index + 1 < plan.dispatches.len() {
+                    let room = self.flat(Extent { elements: plan.scratch_bytes / 4, dtype: DType::U32 })?;
+                    self.generated(dispatch, words, &self.matrices(operands)?, &room)?;
+                    states = Some(Rc::new(room));
+                } else {
+                    let inputs = states.take().map_or_else(|| self.matrices(operands), |states| Ok(vec![states]))?;
+                    self.generated(dispatch, words, &inputs, out)?;
+                }
                 continue;
             }
             let product = *dispatch.params.matmul()?;
@@ -108,22 +115,27 @@ impl WebGl2 {
         Ok(())
     }
 
-    /// The drawing of an elementwise operation, whose parameters `prelude.frag` tells.
-    fn map(&self, dispatch: &Dispatch, words: &Words, operands: &[Option<Bound<'_, Buffer>>], out: &Matrix) -> Result<()> {
+    /// The operands of a kernel that is generated.
+    fn matrices(&self, operands: &[Option<Bound<'_, Buffer>>]) -> Result<Vec<Rc<Matrix>>> {
+        let each = operands.iter().map(|operand| match operand {
+            Some(Bound::Buffer(buffer)) => self.operand(buffer),
+            _ => Err(Error::internal("an operand is not on the GPU")),
+        });
+        each.collect()
+    }
+
+    /// The drawing of a kernel that is generated, whose parameters `map/prelude.frag` tells.
+    fn generated(&self, dispatch: &Dispatch, words: &Words, inputs: &[Rc<Matrix>], out: &Matrix) -> Result<()> {
         const SAMPLERS: &str = "input_0 input_1 input_2 input_3 input_4 input_5";
         let mut params: Vec<u32> = bytemuck::cast_slice(words.bytes()).to_vec();
         params.push(out.width);
-        let mut matrices = Vec::with_capacity(operands.len());
-        for operand in operands {
-            let Some(Bound::Buffer(buffer)) = operand else { return Err(Error::internal("an operand is not on the GPU")) };
-            let matrix = self.operand(buffer)?;
-            params.extend(matrix.log2_and_mask());
-            matrices.push(matrix);
-        }
-        let samplers: Vec<_> = matrices.iter().map(|matrix| matrix.raw.memory.textures().first().copied()).collect();
+        params.extend(inputs.iter().flat_map(|matrix| matrix.log2_and_mask()));
+        let samplers: Vec<_> = inputs.iter().map(|matrix| matrix.raw.memory.textures().first().copied()).collect();
         let program = self.program(&dispatch.kernel, SAMPLERS)?;
-        let steps = dispatch.kernel.source.as_ref().map_or(1, |source| source.program.steps.len());
-        self.draw(&program, &params, &samplers, out, None, steps as u32);
+        let steps = dispatch.kernel.source.as_ref().map_or(1, |source| source.program.steps.len() as u32);
+        // A fragment of a reduction folds so many values.
+        let values = if dispatch.kernel.id == KernelId::ReduceFragment { words.get()[4] / 4 } else { 1 };
+        self.draw(&program, &params, &samplers, out, None, steps.saturating_mul(values.max(1)));
         Ok(())
     }
 

@@ -18,7 +18,8 @@ pub(super) mod threads;
 use js_sys::{Float32Array, Float64Array, Promise, Uint8Array, WebAssembly};
 use wasm_bindgen::prelude::*;
 
-use super::map::Map;
+use super::map::{Elements, Map};
+use super::reduce::Reduce;
 use crate::dtype::{DType, Extent};
 use crate::error::{Error, Result};
 use crate::host::{HostSlice, HostVec};
@@ -214,8 +215,7 @@ impl Engine {
     /// An elementwise operation: pieces of the result are made in this module's memory.
     pub(super) fn map(&self, kernel: &Kernel, words: &[u32], inputs: &[Option<HostSlice<'_>>], out: &mut HostVec) -> Result<()> {
         const PIECE: usize = 1 << 15;
-        let inputs = inputs.iter().flatten().map(|values| (values.bits(), values.dtype())).collect();
-        let map = Map::new(kernel, words, inputs)?;
+        let map = Map::new(kernel, words, elements(inputs))?;
         let (elements, bytes, to) = (map.elements(), out.dtype().bytes() as usize, out.bytes());
         let mut piece = vec![0u32; (PIECE.min(elements) * bytes).div_ceil(4)];
         for first in (0..elements).step_by(PIECE) {
@@ -224,6 +224,14 @@ impl Engine {
             map.compute(first, piece, false);
             to.subarray((first * bytes) as u32, (end * bytes) as u32).copy_from(piece);
         }
+        Ok(())
+    }
+
+    /// A reduction, of pieces of its operands in this module's memory.
+    pub(super) fn reduce(&self, kernel: &Kernel, words: &[u32], inputs: &[Option<HostSlice<'_>>], out: &mut HostVec) -> Result<()> {
+        let mut result = vec![0; out.len() as usize];
+        Reduce::new(kernel, words, elements(inputs), false)?.compute(&mut result, false);
+        out.bytes().copy_from(bytemuck::cast_slice(&result));
         Ok(())
     }
 
@@ -245,6 +253,11 @@ impl Engine {
             _ => array(extent),
         }
     }
+}
+
+/// What an elementwise program reads.
+fn elements<'a>(inputs: &[Option<HostSlice<'_>>]) -> Vec<Elements<'a>> {
+    inputs.iter().flatten().map(|values| (values.bits(), values.dtype())).collect()
 }
 
 /// What is done to a result in the end.
