@@ -40,7 +40,6 @@ fn unknown() -> JsValue {
 fn part(what: usize, inputs: &[Expr], numbers: &[f64]) -> Result<Expr, JsValue> {
     let whole = || -> Vec<i64> { numbers.iter().map(|&number| number as i64).collect() };
     let sizes = || super::sizes(numbers);
-    let axes = || if numbers.first() == Some(&0.0) { None } else { whole().get(1..).map(<[i64]>::to_vec) };
     Ok(match (what, inputs, numbers) {
         (0, [], &[tensor]) => find_tensor(tensor as u32)?.into(),
         (1, [], &[number]) => Expr::number(number),
@@ -48,10 +47,10 @@ fn part(what: usize, inputs: &[Expr], numbers: &[f64]) -> Result<Expr, JsValue> 
         (3, [condition, yes, no], []) => condition.select(yes, no),
         (4, [input], &[dtype]) => input.cast(DType::ALL.get(dtype as usize).copied().ok_or_else(unknown)?),
         (5, [input], _) => input.reshape(&whole()),
-        (6, [input], _) => input.transpose(axes().as_deref()),
+        (6, [input], _) => input.transpose(axes(numbers).as_deref()),
         (7, [input], _) => input.broadcast_to(&sizes()),
         (8, [input], &[axis, start, end, step]) => input.slice(axis as i64, start as i64, end as i64, step as i64),
-        (9, [input], _) => input.flip(axes().as_deref()),
+        (9, [input], _) => input.flip(axes(numbers).as_deref()),
         (10, [input], &[mode, value, ref widths @ ..]) => {
             let widths: Vec<_> = widths.chunks_exact(2).map(|pair| [pair[0] as u64, pair[1] as u64]).collect();
             let padding = match mode as u32 {
@@ -70,6 +69,7 @@ fn part(what: usize, inputs: &[Expr], numbers: &[f64]) -> Result<Expr, JsValue> 
             let make = [Expr::random_bits, Expr::random_uniform, Expr::random_normal][what - 15];
             make(&super::sizes(shape), seed as u64)
         }
+        (18..=32, [input], &[correction, keep, ref told @ ..]) => reduced(input, what - 18, axes(told), keep != 0.0, correction)?,
         (FIRST_FUNCTION.., _, []) => {
             let function = *Function::ALL.get(what - FIRST_FUNCTION).ok_or_else(unknown)?;
             match inputs {
@@ -80,4 +80,37 @@ fn part(what: usize, inputs: &[Expr], numbers: &[f64]) -> Result<Expr, JsValue> 
         }
         _ => return Err(unknown()),
     })
+}
+
+/// Axes behind a 1; none are told by a 0.
+fn axes(told: &[f64]) -> Option<Vec<i64>> {
+    told.split_first().filter(|(is_told, _)| **is_told != 0.0).map(|(_, axes)| axes.iter().map(|&axis| axis as i64).collect())
+}
+
+/// What makes a reduction along axes, which it may keep.
+type Reduction = fn(&Expr, Option<&[i64]>, bool) -> Expr;
+
+/// A reduction by its number behind the first of them.
+fn reduced(input: &Expr, which: usize, axes: Option<Vec<i64>>, keep: bool, correction: f64) -> Result<Expr, JsValue> {
+    const OTHERS: [Reduction; 13] = [
+        Expr::sum,
+        Expr::mean,
+        Expr::prod,
+        Expr::amax,
+        Expr::amin,
+        Expr::argmax,
+        Expr::argmin,
+        Expr::norm_l1,
+        Expr::norm_l2,
+        Expr::log_sum_exp,
+        Expr::any,
+        Expr::all,
+        Expr::count,
+    ];
+    let axes = axes.as_deref();
+    match which {
+        0 => Ok(input.var(axes, keep, correction)),
+        1 => Ok(input.std(axes, keep, correction)),
+        _ => OTHERS.get(which - 2).map(|reduce| reduce(input, axes, keep)).ok_or_else(unknown),
+    }
 }

@@ -1,13 +1,21 @@
 // Expressions: what is to be computed, told first and computed as a whole. One is a tree of the objects below and nothing else: there is
 // nothing to free. `encode` writes it as numbers, of which src/web/expr.rs makes the same in Rust; what is wrong with it is said there.
 
-import { DTYPES, fault, invalid_type_of, one_of, whole, wholes } from "./options.js";
+import { DTYPES, fault, flag, invalid_type_of, one_of, whole, wholes } from "./options.js";
 
 /** Rust goes from part to part by calls within calls, for which a page's stack has room. */
 const MOST_DEPTH = 256;
 
+/** Along axes. */
+const REDUCTIONS = "sum mean prod amax amin argmax argmin normL1 normL2 logSumExp any all count".split(" ");
+
 /** In the order of the numbers by which src/web/expr.rs knows them. */
-const PARTS = "tensor number index select cast reshape transpose broadcastTo slice flip pad concat gelu clamp matmul randomBits randomUniform randomNormal".split(" ");
+const PARTS = (
+  "tensor number index select cast reshape transpose broadcastTo slice flip pad concat gelu clamp matmul randomBits randomUniform randomNormal " +
+  "var std"
+)
+  .split(" ")
+  .concat(REDUCTIONS);
 
 /** In the order of the table in src/ops/elementwise/function.rs, behind the others; those with a plus have a second operand. */
 const FUNCTIONS = (
@@ -46,7 +54,11 @@ const random = (name, shape, seed) => part(name, [], [whole("seed", seed), ...wh
 /** In the order of the numbers by which src/web/expr.rs knows them. */
 const AROUND = [undefined, "edge", "reflect", "wrap"];
 
-const axes_of = (axes) => (axes === undefined ? [0] : [1, ...wholes("axes", axes, true)]);
+/** Axes, of which one may stand by itself; of no word on them Rust is told by a 0. */
+const axes_of = (axes) => (axes === undefined ? [0] : [1, ...wholes("axes", typeof axes === "number" ? [axes] : axes, true)]);
+
+/** What a reduction is told but by what a variance is corrected. */
+const reduced = (axes, keep) => [Number(flag("keep", keep)), ...axes_of(axes)];
 
 export class Expr {
   #code;
@@ -157,6 +169,19 @@ export class Expr {
     const mode = is_number ? 0 : AROUND.indexOf(one_of("value", value, AROUND, "a number, edge, reflect or wrap"));
     return part("pad", [this], [mode, is_number ? value : 0, ...wholes("widths", widths.flat())]);
   }
+}
+
+for (const name of REDUCTIONS) {
+  Expr.prototype[name] = function (axes, keep) {
+    return part(name, [this], [0, ...reduced(axes, keep)]);
+  };
+}
+
+for (const name of ["var", "std"]) {
+  Expr.prototype[name] = function (axes, keep, correction = 0) {
+    if (typeof correction !== "number") throw invalid_type_of("correction", "a number", correction);
+    return part(name, [this], [correction, ...reduced(axes, keep)]);
+  };
 }
 
 FUNCTIONS.forEach((name, index) => {

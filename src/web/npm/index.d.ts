@@ -358,6 +358,9 @@ export function tensor(data: Uint8Array | readonly boolean[], shape: readonly nu
 /** What an expression is made of. A number takes the type of what it meets; alone it is an f32. */
 export type Value = Expr | Tensor<DType> | number;
 
+/** Dimensions by number, negative ones counted from the end. */
+export type Axes = number | readonly number[];
+
 /**
  * What is to be computed: a tensor, a number, or something of other expressions. Nothing is computed before it is evaluated, and then
  * as a whole, so that chains of elementwise functions and views become one kernel, which reads each input once and writes the result once.
@@ -512,10 +515,45 @@ export class Expr {
    */
   cast(dtype: DType): Expr;
 
+  /**
+   * Σ a along axes, of which negative ones count from the end; along all if there are none given. With `keep` those axes stay, of size 1.
+   * Sums of f16 are rounded at the end, those of integers wrap around; of no elements it is 0. This and what follows it is the same from run
+   * to run.
+   */
+  sum(axes?: Axes, keep?: boolean): Expr;
+  /** Σ a / n, of integers and truths as f32; of no elements NaN. */
+  mean(axes?: Axes, keep?: boolean): Expr;
+  /** The product of all; of no elements 1. */
+  prod(axes?: Axes, keep?: boolean): Expr;
+  /** The largest; NaN if there is one. */
+  amax(axes?: Axes, keep?: boolean): Expr;
+  /** The smallest; NaN if there is one. */
+  amin(axes?: Axes, keep?: boolean): Expr;
+  /** Where the largest is, as u32, or the first NaN: of several the first; along several axes counted row by row. */
+  argmax(axes?: Axes, keep?: boolean): Expr;
+  /** Where the smallest is, as `argmax`. */
+  argmin(axes?: Axes, keep?: boolean): Expr;
+  /** Σ (a − mean)² / (n − correction); a correction of 1 gives that of a sample. Default 0. */
+  var(axes?: Axes, keep?: boolean, correction?: number): Expr;
+  /** The square root of `var`. */
+  std(axes?: Axes, keep?: boolean, correction?: number): Expr;
+  /** Σ |a|. */
+  normL1(axes?: Axes, keep?: boolean): Expr;
+  /** √Σ a², right wherever the norm is a number. */
+  normL2(axes?: Axes, keep?: boolean): Expr;
+  /** ln Σ eᵃ, right wherever the result is a number. */
+  logSumExp(axes?: Axes, keep?: boolean): Expr;
+  /** Whether any element is true, or not 0. */
+  any(axes?: Axes, keep?: boolean): Expr;
+  /** Whether all elements are true, or not 0. */
+  all(axes?: Axes, keep?: boolean): Expr;
+  /** How many elements are true, or not 0, as u32. */
+  count(axes?: Axes, keep?: boolean): Expr;
+
   /** The same elements, row by row, in another shape. One size may be −1: it is what the others leave. */
   reshape(shape: readonly number[]): Expr;
   /** With its dimensions in another order: the i-th of the result is that which `axes` names at i; without axes they are reversed. */
-  transpose(axes?: readonly number[]): Expr;
+  transpose(axes?: Axes): Expr;
   /** Repeated to a shape: dimensions of size 1 become as large as there, and others are put in front. */
   broadcastTo(shape: readonly number[]): Expr;
   /**
@@ -524,7 +562,7 @@ export class Expr {
    */
   slice(axis: number, start: number, end: number, step?: number): Expr;
   /** With the elements along each of those axes in the opposite order; without axes along all. */
-  flip(axes?: readonly number[]): Expr;
+  flip(axes?: Axes): Expr;
   /**
    * With something around it, `[before, behind]` so many elements along each dimension: a number, 0 if none is given; the element at the
    * `"edge"`; the elements `"reflect"`ed at that one; or those from the other end, for `"wrap"`.

@@ -96,7 +96,7 @@ const is_number = (value) => typeof value === "number";
 const is_flag = (value) => typeof value === "boolean";
 const is_signal = (value) => typeof get(value, "aborted") === "boolean";
 const number = (name, value, otherwise) => option(name, value, otherwise, is_number, "a number");
-const flag = (name, value) => option(name, value, false, is_flag, "true or false");
+export const flag = (name, value) => option(name, value, false, is_flag, "true or false");
 export const one_of = (name, value, names, expected) => option(name, value, names[0], (value) => names.includes(value), expected);
 
 /** The signal, if there is one; it must not be aborted yet. */
