@@ -60,6 +60,16 @@ pub enum KernelId {
     ReduceMergeFragment,
     /// `backend/cpu/reduce.rs`: a reduction on the CPU.
     ReduceCpu,
+    /// `shaders/conv/window.wgsl` in `shaders/matmul/tiled.wgsl`: convolution as a product with what windows see.
+    ConvTiled,
+    /// `shaders/conv/direct.wgsl`: convolution of few filters a group.
+    ConvDirect,
+    /// `backend/cpu/conv.rs`: the same on the CPU.
+    ConvCpu,
+    /// `shaders/pool/pool.wgsl`: the largest element of each window, or the mean.
+    Pool,
+    /// `backend/cpu/pool.rs`: the same on the CPU.
+    PoolCpu,
     /// `shaders/ceiling/copy.wgsl`, and `copy.cu` for CUDA: how fast memory is.
     #[cfg(not(target_arch = "wasm32"))]
     CeilingCopy,
@@ -95,6 +105,11 @@ impl KernelId {
             Self::ReduceFragment => "reduce/fragment",
             Self::ReduceMergeFragment => "reduce/merge fragment",
             Self::ReduceCpu => "reduce/cpu",
+            Self::ConvTiled => "conv/tiled",
+            Self::ConvDirect => "conv/direct",
+            Self::ConvCpu => "conv/cpu",
+            Self::Pool => "pool",
+            Self::PoolCpu => "pool/cpu",
             #[cfg(not(target_arch = "wasm32"))]
             Self::CeilingCopy => "ceiling/copy",
             #[cfg(not(target_arch = "wasm32"))]
@@ -115,9 +130,13 @@ impl KernelId {
         const PRELUDE: &str = include_str!(concat!(env!("OUT_DIR"), "/map-prelude.wgsl"));
         const FOLD: &str = include_str!(concat!(env!("OUT_DIR"), "/reduce-fold.wgsl"));
         const FRAGMENT_FOLD: &str = include_str!(concat!(env!("OUT_DIR"), "/reduce-fold.frag"));
+        const TILED: &str = include_str!(concat!(env!("OUT_DIR"), "/matmul-tiled.wgsl"));
+        const WINDOW: &str = include_str!(concat!(env!("OUT_DIR"), "/conv-window.wgsl"));
         match self {
-            Self::MatmulTiled => &[STORE, LOAD, include_str!(concat!(env!("OUT_DIR"), "/matmul-tiled.wgsl"))],
+            Self::MatmulTiled => &[STORE, LOAD, TILED],
             Self::MatmulDirect => &[STORE, LOAD, include_str!(concat!(env!("OUT_DIR"), "/matmul-direct.wgsl"))],
+            Self::ConvTiled => &[STORE, LOAD, WINDOW, TILED],
+            Self::ConvDirect => &[STORE, LOAD, WINDOW, include_str!(concat!(env!("OUT_DIR"), "/conv-direct.wgsl"))],
             Self::MatmulVector => &[STORE, LOAD, include_str!(concat!(env!("OUT_DIR"), "/matmul-vector.wgsl"))],
             Self::MatmulSum => &[STORE, include_str!(concat!(env!("OUT_DIR"), "/matmul-sum.wgsl"))],
             Self::MatmulSplit => &[STORE, include_str!(concat!(env!("OUT_DIR"), "/matmul-split.wgsl"))],
@@ -136,7 +155,8 @@ impl KernelId {
                 FRAGMENT_FOLD,
                 include_str!(concat!(env!("OUT_DIR"), "/reduce-merge.frag")),
             ],
-            Self::MatmulCpu | Self::MapCpu | Self::ReduceCpu => &[],
+            Self::Pool => &[include_str!(concat!(env!("OUT_DIR"), "/pool-pool.wgsl"))],
+            Self::MatmulCpu | Self::MapCpu | Self::ReduceCpu | Self::ConvCpu | Self::PoolCpu => &[],
             #[cfg(not(target_arch = "wasm32"))]
             Self::MatmulCopy | Self::MatmulCublasLt => &[],
             #[cfg(not(target_arch = "wasm32"))]
@@ -167,7 +187,7 @@ impl Kernel {
     }
 
     /// Tells the kernel where its sums go, and whether it may store whole tiles without looking at each element, which not every kernel can.
-    pub(crate) fn finish(&mut self, stores: [Constant; 9], direct: bool) {
+    pub(crate) fn finish(&mut self, stores: [Constant; 10], direct: bool) {
         self.constants.extend(stores);
         if self.id == KernelId::MatmulCooperative {
             // Sums of split operands are not yet scaled.

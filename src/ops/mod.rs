@@ -3,10 +3,13 @@
 //! A new operation is a file here and a variant of [`Op`], its plan in `plan/`, its kernels in `shaders/<op>/` with their ids in `kernels`,
 //! its twin in `backend/cpu`, and its cases in `tests/`.
 
+pub mod conv;
 pub mod elementwise;
 pub mod map;
 pub mod matmul;
+pub mod pool;
 pub mod reduce;
+pub mod window;
 
 use crate::dtype::Extent;
 
@@ -19,6 +22,10 @@ pub enum Op {
     Map(map::Problem),
     /// A reduction.
     Reduce(reduce::Problem),
+    /// A convolution.
+    Conv(conv::Problem),
+    /// A pool.
+    Pool(pool::Problem),
 }
 
 impl Op {
@@ -28,6 +35,8 @@ impl Op {
             Self::Matmul(problem) => problem.elements(),
             Self::Map(problem) => problem.elements(),
             Self::Reduce(problem) => problem.rows(),
+            Self::Conv(problem) => problem.elements(),
+            Self::Pool(problem) => problem.elements(),
         }
     }
 
@@ -37,6 +46,8 @@ impl Op {
             Self::Matmul(problem) => problem.result,
             Self::Map(problem) => problem.dtype,
             Self::Reduce(problem) => problem.dtype(),
+            Self::Conv(problem) => problem.dtype,
+            Self::Pool(problem) => problem.result(),
         };
         Extent { elements: self.elements(), dtype }
     }
@@ -45,8 +56,8 @@ impl Op {
     pub fn reads_operands(&self) -> bool {
         match self {
             Self::Matmul(problem) => problem.reads_operands(),
-            Self::Map(problem) => problem.elements() > 0,
             Self::Reduce(problem) => problem.values.elements() > 0,
+            Self::Map(_) | Self::Conv(_) | Self::Pool(_) => self.elements() > 0,
         }
     }
 
@@ -57,6 +68,14 @@ impl Op {
             Self::Matmul(matmul::Problem { m, k, n, .. }) => ("matmul", format!("{m}x{k}x{n}")),
             Self::Map(problem) => ("map", sizes(&problem.shape)),
             Self::Reduce(problem) => (problem.fold.name(), sizes(&problem.values.shape)),
+            Self::Conv(problem) => {
+                let &conv::Problem { batch, groups, channels, filters, windows: [y, x], .. } = problem;
+                ("conv", format!("{batch}x{}x{}x{} by {}x{}x{}", groups * channels, y.input, x.input, groups * filters, y.taps, x.taps))
+            }
+            Self::Pool(problem) => {
+                let &pool::Problem { planes, windows: [y, x], .. } = problem;
+                ("pool", format!("{planes}x{}x{} by {}x{}", y.input, x.input, y.taps, x.taps))
+            }
         }
     }
 
@@ -72,6 +91,8 @@ impl Op {
             }
             Self::Map(problem) => problem.least_bytes(),
             Self::Reduce(problem) => problem.least_bytes(),
+            Self::Conv(problem) => problem.least_bytes(),
+            Self::Pool(problem) => problem.least_bytes(),
         }
     }
 
@@ -81,6 +102,8 @@ impl Op {
             Self::Matmul(problem) => problem.multiplications(),
             Self::Map(problem) => problem.elements(),
             Self::Reduce(problem) => problem.values.elements(),
+            Self::Conv(problem) => problem.multiplications(),
+            Self::Pool(problem) => problem.elements(),
         }
     }
 }

@@ -13,6 +13,7 @@ mod step;
 mod strips;
 mod tile;
 mod vector;
+mod window;
 
 use std::fmt;
 
@@ -29,6 +30,7 @@ pub(crate) use tile::SMALLEST_WORKGROUP;
 #[cfg(any(feature = "vulkan", feature = "webgpu"))]
 #[cfg(not(target_arch = "wasm32"))]
 pub(crate) use tile::TILE_COUNT;
+pub(super) use window::windowed;
 
 use super::{Dispatch, Plan};
 use crate::dtype::DType;
@@ -69,6 +71,13 @@ pub struct Params {
     pub activation: u32,
     /// For CUDA alone, whose kernels are told at run time what WGSL needs to know before: 0 for a result of f32, 1 for one of f16.
     pub result: u32,
+    /// The rest is for windows (`shaders/conv`).
+    pub bias_inner: u32,
+    pub height: u32,
+    pub width: u32,
+    pub out_width: u32,
+    pub before_y: u32,
+    pub before_x: u32,
 }
 
 impl Params {
@@ -98,7 +107,14 @@ impl fmt::Display for Params {
         if *bias_start + *activation > 0 {
             write!(f, " bias from {bias_start} activation {activation}")?;
         }
-        if *result > 0 { write!(f, " result {result}") } else { Ok(()) }
+        if *result > 0 {
+            write!(f, " result {result}")?;
+        }
+        let Self { bias_inner, height, width, out_width, before_y, before_x, .. } = self;
+        if *out_width > 0 {
+            write!(f, " windows {out_width} a row of {height}x{width} from -{before_y},-{before_x} bias stride {bias_inner}")?;
+        }
+        Ok(())
     }
 }
 

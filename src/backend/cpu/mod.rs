@@ -4,10 +4,12 @@
 mod ceiling;
 #[cfg(not(target_arch = "wasm32"))]
 mod compute;
+mod conv;
 mod fold;
 mod map;
 #[cfg(not(target_arch = "wasm32"))]
 mod native;
+mod pool;
 mod reduce;
 #[cfg(not(target_arch = "wasm32"))]
 mod scalar;
@@ -173,6 +175,8 @@ impl Backend for Cpu {
             }
             Op::Map(problem) => plan::map::cpu(problem, self.engine.variant()),
             Op::Reduce(problem) => plan::reduce::cpu(problem, self.engine.variant()),
+            Op::Conv(problem) => plan::conv::cpu(problem, self.engine.variant()),
+            Op::Pool(problem) => plan::pool::cpu(problem, self.engine.variant()),
         }
     }
 
@@ -199,6 +203,8 @@ impl Backend for Cpu {
             let inputs: Vec<_> = operands.iter().map(|operand| host(operand.as_ref())).collect::<Result<_>>()?;
             return self.run(out, how, stopwatch, |out| match dispatch.kernel.id {
                 KernelId::ReduceCpu => self.engine.reduce(&dispatch.kernel, words.get(), &inputs, out),
+                KernelId::ConvCpu => self.engine.conv(words.get(), &inputs, out),
+                KernelId::PoolCpu => self.engine.pool(&dispatch.kernel, words.get(), &inputs, out),
                 _ => self.engine.map(&dispatch.kernel, words.get(), &inputs, out),
             });
         }

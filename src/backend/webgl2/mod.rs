@@ -22,7 +22,7 @@ use super::{Backend, Bound, Finished, How, MemoryStats};
 use crate::dtype::Extent;
 use crate::error::{Error, Result};
 use crate::host::{HostSlice, HostVec};
-use crate::info::Caps;
+use crate::info::{BackendId, Caps};
 use crate::ops::Op;
 use crate::plan::matmul::FragmentCaps;
 use crate::plan::{self, Plan};
@@ -59,6 +59,10 @@ impl Backend for WebGl2 {
             }
             Op::Map(problem) => plan::map::fragment(problem, &self.caps),
             Op::Reduce(problem) => plan::reduce::fragment(problem, &self.caps),
+            Op::Conv(_) | Op::Pool(_) => {
+                let (reason, remedy) = ("it has no kernels for convolutions and pools", "use another backend");
+                Err(Box::new(Error::Unavailable { backend: BackendId::WebGl2, reason: reason.to_owned(), remedy: remedy.to_owned() }))
+            }
         }
     }
 

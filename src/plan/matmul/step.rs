@@ -35,6 +35,8 @@ pub(super) struct End {
     pub(super) added: [Option<Binding>; 2],
     /// The bias goes on from element to element, or there is only one.
     pub(super) bias_step: u32,
+    /// Or it is of rows: all elements of a row get the same.
+    pub(super) bias_rows: bool,
     /// What the result's elements are.
     pub(super) dtype: DType,
     /// Whether these are the first terms of the sums, and whether they are the last.
@@ -66,6 +68,7 @@ impl Step {
             ("BATCHED", u32::from(params.batch > 1)),
             ("READS_BIAS", u32::from(bias.is_some())),
             ("BIAS_STEP", end.bias_step),
+            ("BIAS_ROWS", u32::from(end.bias_rows)),
             ("ACTIVATION", params.activation),
             ("RESULT_F16", u32::from(narrow)),
             ("WORDS", 0),
@@ -87,7 +90,7 @@ impl Step {
         // Sums of no terms need no launch of their own: there is no part to add up.
         if params.k > 0 {
             let accumulates = u32::from(rounds && !end.is_first);
-            let values = [1, 0, accumulates, u32::from(params.batch > 1), 0, 0, 0, 0, 0];
+            let values = [1, 0, accumulates, u32::from(params.batch > 1), 0, 0, 0, 0, 0, 0];
             let mut kept = stores;
             kept.iter_mut().zip(values).for_each(|((_, value), kept)| *value = kept);
             kernel.finish(kept, has_tile && accumulates == 0);

@@ -163,6 +163,7 @@ pub(super) fn tiled(problem: &Problem, params: Params, operands: [Binding; 2], c
         ("B_SCATTER", u32::from(problem.transpose_b)),
         ("OPERANDS_F16", operands_f16(problem)),
         ("HALF", u32::from(half)),
+        ("WINDOW", 0),
     ];
     let kernel = Kernel {
         id: KernelId::MatmulTiled,
