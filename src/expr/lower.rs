@@ -77,11 +77,11 @@ impl Operations {
         let source = match &node.what {
             What::Tensor(tensor) => return Ok(Source::Tensor(tensor.clone())),
             What::Reshape(input) => self.source(input)?,
-            What::Reduce(input, axes, fold, divisor) => self.reduction(input, axes, (*fold, *divisor))?,
             What::Whole(op, inputs) => {
                 let sources = inputs.iter().map(|input| self.source(input).map(Some)).collect::<Result<_>>()?;
                 self.add(op.clone(), sources)
             }
+            What::Reduce(input, axes, fold, divisor) => self.reduction(input, axes, (*fold, *divisor))?,
             _ => match self.product(node)? {
                 Some(product) => product,
                 None => self.map(node)?,
@@ -249,7 +249,7 @@ impl Kernel {
             return self.stored(operations, node, axes);
         }
         match &node.what {
-            What::Tensor(_) | What::Reduce(..) | What::Whole(..) => self.stored(operations, node, axes),
+            What::Tensor(_) | What::Whole(..) | What::Reduce(..) => self.stored(operations, node, axes),
             What::Number(value) => self.scalar(*value, node.dtype),
             What::Index => self.linear(operations, node, &self.lay(&node.shape, axes)),
             What::Apply(function, inputs) => {

@@ -39,10 +39,10 @@ pub(crate) enum What {
     Matmul([Arc<Node>; 2]),
     /// A value that begins so far inside of the node along each dimension, and what is around it, repeated to the node's shape.
     Pad(Arc<Node>, Vec<u64>, Arc<Node>),
-    /// A value reduced along those of its dimensions, in order, and by what a mean or a variance divides.
-    Reduce(Arc<Node>, Vec<usize>, Fold, f32),
     /// An operation of whole values.
     Whole(Op, Vec<Arc<Node>>),
+    /// A value reduced along those of its dimensions, in order, and by what a mean or a variance divides.
+    Reduce(Arc<Node>, Vec<usize>, Fold, f32),
 }
 
 /// Where along a dimension of a value a view is: at start + step · i, where i counts along the dimension of the view that it follows.

@@ -27,9 +27,9 @@ pub fn compute(op: &Op, caps: &Caps) -> Result<Plan> {
     match op {
         Op::Matmul(problem) => matmul::compute(problem, caps),
         Op::Map(problem) => map::compute(problem, caps),
-        Op::Reduce(problem) => reduce::compute(problem, caps),
         Op::Conv(problem) => conv::compute(problem, caps),
         Op::Pool(problem) => pool::compute(problem, caps),
+        Op::Reduce(problem) => reduce::compute(problem, caps),
     }
 }
 

@@ -37,13 +37,29 @@ pub(super) struct Map<'a> {
     rank: usize,
     scalars: usize,
     inputs: Vec<Elements<'a>>,
+    #[cfg(all(feature = "simd", not(target_arch = "wasm32")))]
+    simd: bool,
 }
 
 impl<'a> Map<'a> {
     pub(super) fn new(kernel: &'a Kernel, words: &'a [u32], inputs: Vec<Elements<'a>>) -> Result<Self> {
         let source = kernel.source.as_deref().ok_or_else(|| Error::internal("an elementwise kernel without a program"))?;
         let [rank, scalars] = ["RANK", "SCALARS"].map(|name| kernel.constant(name) as usize);
-        Ok(Self { source, words, rank, scalars, inputs })
+        Ok(Self {
+            source,
+            words,
+            rank,
+            scalars,
+            inputs,
+            #[cfg(all(feature = "simd", not(target_arch = "wasm32")))]
+            simd: false,
+        })
+    }
+
+    /// The same by the widest vectors that the CPU has, or by plain ones.
+    #[cfg(all(feature = "simd", not(target_arch = "wasm32")))]
+    pub(super) fn with_vectors(self, simd: bool) -> Self {
+        Self { simd, ..self }
     }
 
     /// Elements of the result.
@@ -93,10 +109,10 @@ impl<'a> Map<'a> {
         bytemuck::cast_slice(self.inputs[0]).get(self.words[*at as usize] as usize + first..)?.get(..count)
     }
 
-    /// Computes the elements from `first` on, as many as there is room for, by the widest vectors that the CPU has if `simd`.
-    pub(super) fn compute(&self, first: usize, out: &mut [u8], simd: bool) {
+    /// Computes the elements from `first` on, as many as there is room for, by the widest vectors that the CPU has if that was asked for.
+    pub(super) fn compute(&self, first: usize, out: &mut [u8]) {
         #[cfg(all(feature = "simd", not(target_arch = "wasm32")))]
-        if simd {
+        if self.simd {
             struct Part<'a, 'b>(&'a Map<'b>, usize, &'a mut [u8]);
 
             impl pulp::WithSimd for Part<'_, '_> {
@@ -110,7 +126,6 @@ impl<'a> Map<'a> {
 
             return pulp::Arch::new().dispatch(Part(self, first, out));
         }
-        let _ = simd;
         self.blocks(first, out);
     }
 

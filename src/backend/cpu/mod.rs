@@ -174,9 +174,9 @@ impl Backend for Cpu {
                 Ok(plan::matmul::cpu(problem, self.engine.variant(), self.engine.threads(problem)))
             }
             Op::Map(problem) => plan::map::cpu(problem, self.engine.variant()),
-            Op::Reduce(problem) => plan::reduce::cpu(problem, self.engine.variant()),
             Op::Conv(problem) => plan::conv::cpu(problem, self.engine.variant()),
             Op::Pool(problem) => plan::pool::cpu(problem, self.engine.variant()),
+            Op::Reduce(problem) => plan::reduce::cpu(problem, self.engine.variant()),
         }
     }
 
@@ -202,9 +202,9 @@ impl Backend for Cpu {
         if let Params::Words(words) = &dispatch.params {
             let inputs: Vec<_> = operands.iter().map(|operand| host(operand.as_ref())).collect::<Result<_>>()?;
             return self.run(out, how, stopwatch, |out| match dispatch.kernel.id {
-                KernelId::ReduceCpu => self.engine.reduce(&dispatch.kernel, words.get(), &inputs, out),
                 KernelId::ConvCpu => self.engine.conv(words.get(), &inputs, out),
                 KernelId::PoolCpu => self.engine.pool(&dispatch.kernel, words.get(), &inputs, out),
+                KernelId::ReduceCpu => self.engine.reduce(&dispatch.kernel, words.get(), &inputs, out),
                 _ => self.engine.map(&dispatch.kernel, words.get(), &inputs, out),
             });
         }

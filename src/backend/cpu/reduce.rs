@@ -26,17 +26,22 @@ pub(super) struct Reduce<'a> {
     /// Values of each row.
     count: usize,
     is_in_columns: bool,
-    simd: bool,
 }
 
 impl<'a> Reduce<'a> {
-    pub(super) fn new(kernel: &'a Kernel, words: &'a [u32], inputs: Vec<Elements<'a>>, simd: bool) -> Result<Self> {
+    pub(super) fn new(kernel: &'a Kernel, words: &'a [u32], inputs: Vec<Elements<'a>>) -> Result<Self> {
         let map = Map::new(kernel, words, inputs)?;
         let [rows, count, columns, fold] = ["ROWS", "COUNT", "COLUMNS", "FOLD"].map(|name| kernel.constant(name) as usize);
         let fold = *Fold::ALL.get(fold).ok_or_else(|| Error::internal("a reduction of no known kind"))?;
         let divisor = f32::from_bits(kernel.constant("DIVISOR")).into();
         let folding = Folding { fold, dtype: map.result(), divisor };
-        Ok(Self { map, folding, rows, count, is_in_columns: columns != 0, simd })
+        Ok(Self { map, folding, rows, count, is_in_columns: columns != 0 })
+    }
+
+    /// The same by the widest vectors that the CPU has, or by plain ones.
+    #[cfg(all(feature = "simd", not(target_arch = "wasm32")))]
+    pub(super) fn with_vectors(self, simd: bool) -> Self {
+        Self { map: self.map.with_vectors(simd), ..self }
     }
 
     /// Computes all results. `share` runs a function for each piece of the second argument, given its number: on as many threads as there are,
@@ -87,7 +92,7 @@ impl<'a> Reduce<'a> {
                 } else {
                     buffer.resize(height * width, 0);
                     for (row, out) in buffer.chunks_exact_mut(width).enumerate() {
-                        self.map.compute((from + row) * self.rows + first, bytemuck::cast_slice_mut(out), self.simd);
+                        self.map.compute((from + row) * self.rows + first, bytemuck::cast_slice_mut(out));
                     }
                     &buffer[..]
                 };
@@ -110,7 +115,7 @@ impl<'a> Reduce<'a> {
             return values;
         }
         buffer.resize(count, 0);
-        self.map.compute(first, bytemuck::cast_slice_mut(buffer), self.simd);
+        self.map.compute(first, bytemuck::cast_slice_mut(buffer));
         buffer
     }
 }

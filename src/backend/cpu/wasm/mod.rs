@@ -227,7 +227,7 @@ impl Engine {
         for first in (0..elements).step_by(PIECE) {
             let end = elements.min(first + PIECE);
             let piece = &mut bytemuck::cast_slice_mut(&mut piece)[..(end - first) * bytes];
-            map.compute(first, piece, false);
+            map.compute(first, piece);
             to.subarray((first * bytes) as u32, (end * bytes) as u32).copy_from(piece);
         }
         Ok(())
@@ -236,7 +236,7 @@ impl Engine {
     /// A reduction, of pieces of its operands in this module's memory.
     pub(super) fn reduce(&self, kernel: &Kernel, words: &[u32], inputs: &[Option<HostSlice<'_>>], out: &mut HostVec) -> Result<()> {
         let mut result = vec![0; out.len() as usize];
-        Reduce::new(kernel, words, elements(inputs), false)?.compute(&mut result, false);
+        Reduce::new(kernel, words, elements(inputs))?.compute(&mut result, false);
         out.bytes().copy_from(bytemuck::cast_slice(&result));
         Ok(())
     }
