@@ -8,9 +8,14 @@ pub mod elementwise;
 pub mod map;
 pub mod matmul;
 pub mod pool;
+pub mod reduce;
 pub mod window;
 
 use crate::dtype::Extent;
+#[cfg(any(feature = "cuda", target_arch = "wasm32"))]
+use crate::error::Error;
+#[cfg(any(feature = "cuda", target_arch = "wasm32"))]
+use crate::info::BackendId;
 
 /// A checked operation: what a device is asked to plan and to run.
 #[derive(Debug, Clone, PartialEq)]
@@ -23,9 +28,19 @@ pub enum Op {
     Conv(conv::Problem),
     /// A pool.
     Pool(pool::Problem),
+    /// A reduction.
+    Reduce(reduce::Problem),
 }
 
 impl Op {
+    /// The fault of asking a backend for an operation that it has no kernel for, and one that has.
+    #[cfg(any(feature = "cuda", target_arch = "wasm32"))]
+    pub(crate) fn has_no_kernel_on(&self, backend: BackendId, other: BackendId) -> Box<Error> {
+        let (name, _) = self.label();
+        let (reason, remedy) = (format!("it has no kernel for {name}"), format!("use {other} or the CPU for it"));
+        Box::new(Error::Unavailable { backend, reason, remedy })
+    }
+
     /// Elements of the result.
     pub fn elements(&self) -> u64 {
         match self {
@@ -33,6 +48,7 @@ impl Op {
             Self::Map(problem) => problem.elements(),
             Self::Conv(problem) => problem.elements(),
             Self::Pool(problem) => problem.elements(),
+            Self::Reduce(problem) => problem.rows(),
         }
     }
 
@@ -43,6 +59,7 @@ impl Op {
             Self::Map(problem) => problem.dtype,
             Self::Conv(problem) => problem.dtype,
             Self::Pool(problem) => problem.result(),
+            Self::Reduce(problem) => problem.dtype(),
         };
         Extent { elements: self.elements(), dtype }
     }
@@ -52,15 +69,14 @@ impl Op {
         match self {
             Self::Matmul(problem) => problem.reads_operands(),
             Self::Map(_) | Self::Conv(_) | Self::Pool(_) => self.elements() > 0,
+            Self::Reduce(problem) => problem.values.elements() > 0,
         }
     }
 
     /// Its name and its size, for reports.
-    #[cfg(not(target_arch = "wasm32"))]
     pub(crate) fn label(&self) -> (&'static str, String) {
         match self {
             Self::Matmul(matmul::Problem { m, k, n, .. }) => ("matmul", format!("{m}x{k}x{n}")),
-            Self::Map(problem) => ("map", crate::tensor::joined(&problem.shape.iter().map(|&size| size.into()).collect::<Vec<_>>(), "x")),
             Self::Conv(problem) => {
                 let &conv::Problem { batch, groups, channels, filters, windows: [y, x], .. } = problem;
                 ("conv", format!("{batch}x{}x{}x{} by {}x{}x{}", groups * channels, y.input, x.input, groups * filters, y.taps, x.taps))
@@ -69,6 +85,8 @@ impl Op {
                 let &pool::Problem { planes, windows: [y, x], .. } = problem;
                 ("pool", format!("{planes}x{}x{} by {}x{}", y.input, x.input, y.taps, x.taps))
             }
+            Self::Map(problem) => ("map", sizes(&problem.shape)),
+            Self::Reduce(problem) => (problem.fold.name(), sizes(&problem.values.shape)),
         }
     }
 
@@ -85,6 +103,7 @@ impl Op {
             Self::Map(problem) => problem.least_bytes(),
             Self::Conv(problem) => problem.least_bytes(),
             Self::Pool(problem) => problem.least_bytes(),
+            Self::Reduce(problem) => problem.least_bytes(),
         }
     }
 
@@ -95,6 +114,11 @@ impl Op {
             Self::Map(problem) => problem.elements(),
             Self::Conv(problem) => problem.multiplications(),
             Self::Pool(problem) => problem.elements(),
+            Self::Reduce(problem) => problem.values.elements(),
         }
     }
+}
+
+fn sizes(shape: &[u32]) -> String {
+    crate::tensor::joined(&shape.iter().map(|&size| size.into()).collect::<Vec<_>>(), "x")
 }

@@ -9,6 +9,7 @@ pub mod conv;
 pub mod map;
 pub mod matmul;
 pub mod pool;
+pub mod reduce;
 #[cfg(not(target_arch = "wasm32"))]
 pub mod tuned;
 mod words;
@@ -28,6 +29,7 @@ pub fn compute(op: &Op, caps: &Caps) -> Result<Plan> {
         Op::Map(problem) => map::compute(problem, caps),
         Op::Conv(problem) => conv::compute(problem, caps),
         Op::Pool(problem) => pool::compute(problem, caps),
+        Op::Reduce(problem) => reduce::compute(problem, caps),
     }
 }
 

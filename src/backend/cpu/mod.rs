@@ -5,12 +5,14 @@ mod ceiling;
 #[cfg(not(target_arch = "wasm32"))]
 mod compute;
 mod conv;
+mod fold;
 #[cfg(not(target_arch = "wasm32"))]
 mod kept;
 mod map;
 #[cfg(not(target_arch = "wasm32"))]
 mod native;
 mod pool;
+mod reduce;
 #[cfg(not(target_arch = "wasm32"))]
 mod scalar;
 #[cfg(target_arch = "wasm32")]
@@ -190,6 +192,7 @@ impl Backend for Cpu {
             Op::Map(problem) => plan::map::cpu(problem, self.engine.variant()),
             Op::Conv(problem) => plan::conv::cpu(problem, self.engine.variant()),
             Op::Pool(problem) => plan::pool::cpu(problem, self.engine.variant()),
+            Op::Reduce(problem) => plan::reduce::cpu(problem, self.engine.variant()),
         }
     }
 
@@ -214,11 +217,13 @@ impl Backend for Cpu {
             return self.run(out, how, stopwatch, |out| match dispatch.kernel.id {
                 KernelId::ConvCpu => self.engine.conv(words.get(), &inputs, out),
                 KernelId::PoolCpu => self.engine.pool(&dispatch.kernel, words.get(), &inputs, out),
+                KernelId::ReduceCpu => self.engine.reduce(&dispatch.kernel, words.get(), &inputs, out),
                 _ => self.engine.map(&dispatch.kernel, words.get(), &inputs, out),
             });
         }
         let params = dispatch.params.matmul()?;
-        let inputs = [Slot::A, Slot::B, Slot::C, Slot::BIAS].map(|slot| inputs.get(slot.index() - Slot::A.index()).cloned().flatten());
+        let input = |slot: Slot| inputs.get(slot.index() - Slot::A.index()).and_then(Option::as_ref).map(engine::readable);
+        let inputs = [Slot::A, Slot::B, Slot::C, Slot::BIAS].map(input);
         #[cfg(target_arch = "wasm32")]
         if dispatch.grid[0] > 1 {
             let mut held = [const { None }; 3];
@@ -285,7 +290,7 @@ fn held<'a>(operand: &'a Option<Bound<'_, Buffer>>) -> Result<Option<Held<'a>>> 
 /// An operand's values where they lie.
 fn host<'a>(operand: Option<&'a Bound<'_, Buffer>>, held: Option<&'a Held<'_>>) -> Option<HostSlice<'a>> {
     match operand {
-        Some(Bound::Host(values)) => Some(engine::readable(values)),
+        Some(Bound::Host(values)) => Some(values.clone()),
         _ => held.map(view),
     }
 }

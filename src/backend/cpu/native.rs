@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use super::conv::Conv;
 use super::map::Map;
 use super::pool;
+use super::reduce::Reduce;
 use super::scalar::{self, Matrix};
 use crate::dtype::{DType, Extent};
 use crate::error::Result;
@@ -77,6 +78,8 @@ impl Engine {
     pub(super) fn map(&self, kernel: &Kernel, words: &[u32], inputs: &[Option<HostSlice<'_>>], out: &mut HostVec) -> Result<()> {
         let inputs = inputs.iter().map(|input| input.as_ref().map_or(&[][..], HostSlice::bytes)).collect();
         let map = Map::new(kernel, words, inputs)?;
+        #[cfg(feature = "simd")]
+        let map = map.with_vectors(self.simd);
         let bytes = out.dtype().bytes() as usize;
         #[cfg(feature = "simd")]
         {
@@ -84,12 +87,12 @@ impl Engine {
             let (_, threads) = self.resources();
             if threads > 1 && map.elements() > 2 * SHARE_ELEMENTS {
                 out.bytes_mut().par_chunks_mut(SHARE_ELEMENTS * bytes).enumerate().for_each(|(share, out)| {
-                    map.compute(share * SHARE_ELEMENTS, out, self.simd);
+                    map.compute(share * SHARE_ELEMENTS, out);
                 });
                 return Ok(());
             }
         }
-        map.compute(0, &mut out.bytes_mut()[..map.elements() * bytes], self.simd);
+        map.compute(0, &mut out.bytes_mut()[..map.elements() * bytes]);
         Ok(())
     }
 
@@ -144,6 +147,17 @@ impl Engine {
             return wide(out, |out| all(bytemuck::cast_slice_mut(out)));
         }
         all(bytemuck::cast_slice_mut(out.bytes_mut()));
+        Ok(())
+    }
+
+    /// A reduction.
+    pub(super) fn reduce(&self, kernel: &Kernel, words: &[u32], inputs: &[Option<HostSlice<'_>>], out: &mut HostVec) -> Result<()> {
+        let inputs = inputs.iter().map(|input| input.as_ref().map_or(&[][..], HostSlice::bytes)).collect();
+        let (_, threads) = self.resources();
+        let reduce = Reduce::new(kernel, words, inputs)?;
+        #[cfg(feature = "simd")]
+        let reduce = reduce.with_vectors(self.simd);
+        reduce.compute(bytemuck::cast_slice_mut(out.bytes_mut()), threads > 1);
         Ok(())
     }
 
