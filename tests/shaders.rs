@@ -4,7 +4,7 @@
 use lapidary::kernels::{Kernel, KernelId};
 use lapidary::ops::matmul::{Activation, Batch, Level, Precision, Problem, Stored};
 use lapidary::plan::ceiling;
-use lapidary::plan::matmul::compute;
+use lapidary::plan::matmul::{compute, stand_in};
 use lapidary::{Caps, DType, Dialect, MatrixUnit};
 use naga::valid::{Capabilities, ValidationFlags, Validator};
 
@@ -79,7 +79,9 @@ fn variants() -> Vec<Kernel> {
                     bias: yes(0) != yes(2),
                     activation: Activation::ALL.get((bits as usize + m as usize) % 7).copied(),
                 };
-                for dispatch in compute(&problem, &caps).expect("within limits").dispatches {
+                let plan = compute(&problem, &caps).expect("within limits");
+                let stand_in = stand_in(&plan, &caps).into_iter().flat_map(|plan| plan.dispatches);
+                for dispatch in plan.dispatches.into_iter().chain(stand_in) {
                     if !kernels.contains(&dispatch.kernel) {
                         kernels.push(dispatch.kernel);
                     }
@@ -118,9 +120,11 @@ fn every_variant_validates() {
             | KernelId::MatmulVector
             | KernelId::MatmulRound
             | KernelId::MatmulCooperative
+            | KernelId::MatmulCopy
             | KernelId::MatmulSplit
             | KernelId::CeilingCopy
             | KernelId::CeilingFma => [kernel.constant("THREADS"), 1, 1],
+            KernelId::MatmulDirect => [8, 8, 1],
             _ => [kernel.constant("THREADS_N"), kernel.constant("THREADS_M"), 1],
         };
         assert_eq!(entry.workgroup_size, threads);
@@ -188,7 +192,7 @@ fn every_variant_translates_to_metal() {
 fn accumulators_have_constant_indices() {
     // A driver keeps an array in registers only if every index is a constant; the template writes variables instead.
     let variants = variants();
-    for id in [KernelId::MatmulSum, KernelId::MatmulVector, KernelId::MatmulRound, KernelId::MatmulCooperative] {
+    for id in [KernelId::MatmulDirect, KernelId::MatmulSum, KernelId::MatmulVector, KernelId::MatmulRound, KernelId::MatmulCooperative] {
         assert!(variants.iter().any(|kernel| kernel.id == id), "{id:?}");
     }
     assert!(variants.iter().any(|kernel| kernel.constant("PARTS") == 1));
@@ -201,18 +205,28 @@ fn accumulators_have_constant_indices() {
 #[test]
 fn the_ptx_is_that_of_its_source() {
     let store = &include_bytes!("../shaders/matmul/store.cuh")[..];
-    for (names, sources, ptx) in [
-        ("store.cuh and tiled.cu", [store, include_bytes!("../shaders/matmul/tiled.cu")], include_str!("../shaders/matmul/tiled.ptx")),
-        ("store.cuh and sum.cu", [store, include_bytes!("../shaders/matmul/sum.cu")], include_str!("../shaders/matmul/sum.ptx")),
-        (
-            "store.cuh and cooperative.cu",
-            [store, include_bytes!("../shaders/matmul/cooperative.cu")],
-            include_str!("../shaders/matmul/cooperative.ptx"),
-        ),
-        ("store.cuh and copy.cu", [store, include_bytes!("../shaders/matmul/copy.cu")], include_str!("../shaders/matmul/copy.ptx")),
-        ("copy.cu", [&[], include_bytes!("../shaders/ceiling/copy.cu")], include_str!("../shaders/ceiling/copy.ptx")),
-        ("fma.cu", [&[], include_bytes!("../shaders/ceiling/fma.cu")], include_str!("../shaders/ceiling/fma.ptx")),
-    ] {
+    let map = [
+        &include_bytes!("../shaders/map/functions.cuh")[..],
+        include_bytes!("../shaders/map/input.cuh"),
+        include_bytes!("../shaders/map/prelude.cuh"),
+        include_bytes!("../shaders/map/source.cuh"),
+        include_bytes!("../shaders/map/interpreted.cu"),
+    ];
+    let matmul: [(_, &[u8], _); 4] = [
+        ("tiled.cu", include_bytes!("../shaders/matmul/tiled.cu"), include_str!("../shaders/matmul/tiled.ptx")),
+        ("sum.cu", include_bytes!("../shaders/matmul/sum.cu"), include_str!("../shaders/matmul/sum.ptx")),
+        ("cooperative.cu", include_bytes!("../shaders/matmul/cooperative.cu"), include_str!("../shaders/matmul/cooperative.ptx")),
+        ("copy.cu", include_bytes!("../shaders/matmul/copy.cu"), include_str!("../shaders/matmul/copy.ptx")),
+    ];
+    let ceiling: [(_, &[u8], _); 2] = [
+        ("copy.cu", include_bytes!("../shaders/ceiling/copy.cu"), include_str!("../shaders/ceiling/copy.ptx")),
+        ("fma.cu", include_bytes!("../shaders/ceiling/fma.cu"), include_str!("../shaders/ceiling/fma.ptx")),
+    ];
+    let map_names = "functions.cuh and input.cuh and prelude.cuh and source.cuh and interpreted.cu".to_owned();
+    let mut all = vec![(map_names, map.to_vec(), include_str!("../shaders/map/interpreted.ptx"))];
+    all.extend(matmul.map(|(name, source, ptx)| (format!("store.cuh and {name}"), vec![store, source], ptx)));
+    all.extend(ceiling.map(|(name, source, ptx)| (name.to_owned(), vec![source], ptx)));
+    for (names, sources, ptx) in all {
         // FNV-1a of 64 bits.
         let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01B3);
         let hash = sources.into_iter().flatten().fold(0xCBF2_9CE4_8422_2325u64, step);

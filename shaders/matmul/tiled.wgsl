@@ -14,6 +14,7 @@
 //   binding  name    stored as
 //   0        a       m x k (A_SCATTER = 1) or k x m (A_SCATTER = 0)
 //   1        b       k x n (B_SCATTER = 0) or n x k (B_SCATTER = 1)
+//            or, with WINDOW, what a window sees of images: conv/window.wgsl
 //            read as load.wgsl tells, and those of store.wgsl
 //
 //   PARTS       k is split: part p sums the terms from p * k_part on, and sum.wgsl adds the parts up. Of the matrices in out, the first
@@ -46,6 +47,8 @@ fn a_inside(at: u32, place: u32) -> vec4<Number> {
 //# end
 }
 
+//# if WINDOW
+//# else
 fn b_inside(at: u32, place: u32) -> vec4<Number> {
 //# if B_VEC4
   return b_four(at / 4u);
@@ -58,6 +61,7 @@ fn b_inside(at: u32, place: u32) -> vec4<Number> {
 //# end
 //# end
 }
+//# end
 
 // The same where k may be outside, from `end` on.
 fn a_edge(at: u32, place: u32, k: u32, end: u32) -> vec4<Number> {
@@ -77,6 +81,8 @@ fn a_edge(at: u32, place: u32, k: u32, end: u32) -> vec4<Number> {
 //# end
 }
 
+//# if WINDOW
+//# else
 fn b_edge(at: u32, place: u32, k: u32, end: u32) -> vec4<Number> {
   if (k >= end) { return vec4<Number>(); }
 //# if B_SCATTER
@@ -93,6 +99,7 @@ fn b_edge(at: u32, place: u32, k: u32, end: u32) -> vec4<Number> {
   return b_inside(at, place);
 //# end
 }
+//# end
 
 @compute @workgroup_size(THREADS_N, THREADS_M)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
@@ -111,10 +118,15 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
 //# else
   let a_step = params.lda;
 //# end
+//# if WINDOW
+  // Whatever an invocation fetches is in the same columns.
+  let corner = corner_of(column0 + thread % (TILE_N / 4u) * 4u);
+//# else
 //# if B_SCATTER
   let b_step = 1u;
 //# else
   let b_step = params.ldb;
+//# end
 //# end
 //# for i in A_LOADS
 //# if A_SCATTER
@@ -138,8 +150,11 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
 //# else
   let b_k_$i = (thread + $iu * THREADS) / (TILE_N / 4u);
   let b_across_$i = (thread + $iu * THREADS) % (TILE_N / 4u) * 4u;
+//# if WINDOW
+//# else
   let b_place_$i = min(column0 + b_across_$i, (params.n - 1u) / 4u * 4u);
   let b_base_$i = b_start() + b_k_$i * params.ldb + b_place_$i;
+//# end
 //# end
 //# end
 //# for i in A_GROUPS
@@ -162,7 +177,11 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   var a_next_$i = a_edge(a_base_$i + k0 * a_step, a_place_$i, k0 + a_k_$i, last);
 //# end
 //# for i in B_LOADS
+//# if WINDOW
+  var b_next_$i = seen(corner, k0 + b_k_$i, last);
+//# else
   var b_next_$i = b_edge(b_base_$i + k0 * b_step, b_place_$i, k0 + b_k_$i, last);
+//# end
 //# end
 //# for i in A_LOADS
 //# if A_SCATTER
@@ -192,14 +211,22 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
       a_next_$i = a_inside(a_base_$i + k0 * a_step, a_place_$i);
 //# end
 //# for i in B_LOADS
+//# if WINDOW
+      b_next_$i = seen(corner, k0 + b_k_$i, last);
+//# else
       b_next_$i = b_inside(b_base_$i + k0 * b_step, b_place_$i);
+//# end
 //# end
     } else if (k0 < last) {
 //# for i in A_LOADS
       a_next_$i = a_edge(a_base_$i + k0 * a_step, a_place_$i, k0 + a_k_$i, last);
 //# end
 //# for i in B_LOADS
+//# if WINDOW
+      b_next_$i = seen(corner, k0 + b_k_$i, last);
+//# else
       b_next_$i = b_edge(b_base_$i + k0 * b_step, b_place_$i, k0 + b_k_$i, last);
+//# end
 //# end
     }
 //# if HALF

@@ -8,6 +8,7 @@ mod buffer;
 mod compute;
 mod cublaslt;
 mod driver;
+mod generated;
 mod load;
 mod nvrtc;
 mod pipeline;
@@ -22,7 +23,7 @@ use super::{Backend, Bound, Finished, How, MemoryStats, Timer};
 use crate::dtype::Extent;
 use crate::error::{Error, Result};
 use crate::host::{HostSlice, HostVec};
-use crate::info::Caps;
+use crate::info::{BackendId, Caps};
 use crate::ops::Op;
 use crate::plan::{self, Plan};
 
@@ -34,6 +35,9 @@ pub(crate) struct Cuda {
     pieces: buffer::Pieces,
     pool: super::pool::Pool<buffer::Raw>,
     kernels: pipeline::Kernels,
+    generated: generated::Generated,
+    /// Whether kernels that are generated may be compiled here.
+    may_compile: bool,
     cublaslt: Option<cublaslt::CublasLt>,
     multiprocessors: u32,
     compute_capability: (u32, u32),
@@ -73,7 +77,11 @@ impl Backend for Cuda {
     type Running = Running;
 
     fn plan(&self, op: &Op) -> Result<Plan> {
-        let Op::Matmul(problem) = op else { return Err(Error::internal("CUDA has no such kernel")) };
+        let problem = match op {
+            Op::Matmul(problem) => problem,
+            Op::Map(problem) => return self.plan_map(problem),
+            other => return Err(other.has_no_kernel_on(BackendId::Cuda, BackendId::Vulkan)),
+        };
         problem.check_plain()?;
         if let Some(library) = &self.cublaslt
             && let Some(plan) = plan::matmul::cublaslt(problem, &self.caps)?
@@ -84,9 +92,9 @@ impl Backend for Cuda {
         plan::matmul::cuda(problem, &self.caps, self.multiprocessors)
     }
 
-    fn tiles(&self) -> u8 {
-        // NVIDIA's library chooses for itself.
-        if self.cublaslt.is_some() { 0 } else { plan::matmul::CUDA_TILE_COUNT }
+    fn tiles(&self) -> Vec<String> {
+        // For what NVIDIA's library does not compute.
+        plan::matmul::cuda_tiles()
     }
 
     fn plan_tuned(&self, op: &Op, tuned: plan::tuned::Tuned) -> Result<Plan> {

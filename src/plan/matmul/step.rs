@@ -14,7 +14,7 @@ const ROUND_WORKGROUPS: u32 = 4096;
 
 /// A launch that computes sums, before it is known where they go.
 pub(super) struct Step {
-    /// What makes its operands, in so many bytes of the scratch. Its sums are whole then, and go nowhere else in there.
+    /// What makes its operands, in so many bytes at the start of the scratch. Its sums are whole then.
     pub(super) before: Vec<Dispatch>,
     pub(super) before_bytes: u64,
     pub(super) kernel: Kernel,
@@ -35,6 +35,8 @@ pub(super) struct End {
     pub(super) added: [Option<Binding>; 2],
     /// The bias goes on from element to element, or there is only one.
     pub(super) bias_step: u32,
+    /// Or it is of rows: all elements of a row get the same.
+    pub(super) bias_rows: bool,
     /// What the result's elements are.
     pub(super) dtype: DType,
     /// Whether these are the first terms of the sums, and whether they are the last.
@@ -66,6 +68,7 @@ impl Step {
             ("BATCHED", u32::from(params.batch > 1)),
             ("READS_BIAS", u32::from(bias.is_some())),
             ("BIAS_STEP", end.bias_step),
+            ("BIAS_ROWS", u32::from(end.bias_rows)),
             ("ACTIVATION", params.activation),
             ("RESULT_F16", u32::from(narrow)),
             ("WORDS", 0),
@@ -82,12 +85,12 @@ impl Step {
         let parts = if parts > 1 { params.k.div_ceil(k_part) } else { 1 };
         let ldo = params.n.next_multiple_of(4);
         let scratch_bytes = scratch_bytes([params.m, params.n], params.batch, parts);
-        let scratch = |index| Binding { slot: Slot::Scratch, index, offset_bytes: 0, size_bytes: scratch_bytes };
-        plan.scratch_bytes = plan.scratch_bytes.max(scratch_bytes);
+        let scratch = |index| Binding { slot: Slot::Scratch, index, offset_bytes: before_bytes, size_bytes: scratch_bytes };
+        plan.scratch_bytes = plan.scratch_bytes.max(before_bytes + scratch_bytes);
         // Sums of no terms need no launch of their own: there is no part to add up.
         if params.k > 0 {
             let accumulates = u32::from(rounds && !end.is_first);
-            let values = [1, 0, accumulates, u32::from(params.batch > 1), 0, 0, 0, 0, 0];
+            let values = [1, 0, accumulates, u32::from(params.batch > 1), 0, 0, 0, 0, 0, 0];
             let mut kept = stores;
             kept.iter_mut().zip(values).for_each(|((_, value), kept)| *value = kept);
             kernel.finish(kept, has_tile && accumulates == 0);

@@ -97,7 +97,7 @@ pub(crate) fn tan(x: f32) -> f32 {
 /// Whether all of these angles are small enough for the functions above, or are none.
 #[inline(always)]
 pub(in crate::ops::elementwise) fn are_near(angles: &[u32]) -> bool {
-    angles.iter().fold(true, |near, &angle| near & !(f32::from_bits(angle).abs() >= MOST_ANGLE))
+    !angles.iter().fold(false, |far, &angle| far | (f32::from_bits(angle).abs() >= MOST_ANGLE))
 }
 
 /// A function of angles of any size, one after the other.
