@@ -51,6 +51,10 @@ pub enum KernelId {
     ReduceMerge,
     /// `backend/cpu/reduce.rs`: a reduction on the CPU.
     ReduceCpu,
+    /// `shaders/normalize/normalize.wgsl`: softmax and norms.
+    Normalize,
+    /// `backend/cpu/normalize.rs`: the same on the CPU.
+    NormalizeCpu,
     /// `shaders/ceiling/copy.wgsl`, and `copy.cu` for CUDA: how fast memory is.
     #[cfg(not(target_arch = "wasm32"))]
     CeilingCopy,
@@ -82,6 +86,8 @@ impl KernelId {
             Self::Reduce => "reduce",
             Self::ReduceMerge => "reduce/merge",
             Self::ReduceCpu => "reduce/cpu",
+            Self::Normalize => "normalize",
+            Self::NormalizeCpu => "normalize/cpu",
             #[cfg(not(target_arch = "wasm32"))]
             Self::CeilingCopy => "ceiling/copy",
             #[cfg(not(target_arch = "wasm32"))]
@@ -100,6 +106,7 @@ impl KernelId {
         const STORE: &str = include_str!(concat!(env!("OUT_DIR"), "/matmul-store.wgsl"));
         const LOAD: &str = include_str!(concat!(env!("OUT_DIR"), "/matmul-load.wgsl"));
         const PRELUDE: &str = include_str!(concat!(env!("OUT_DIR"), "/map-prelude.wgsl"));
+        const ROW: &str = include_str!(concat!(env!("OUT_DIR"), "/reduce-row.wgsl"));
         const FOLD: &str = include_str!(concat!(env!("OUT_DIR"), "/reduce-fold.wgsl"));
         match self {
             Self::MatmulTiled => &[STORE, LOAD, include_str!(concat!(env!("OUT_DIR"), "/matmul-tiled.wgsl"))],
@@ -112,9 +119,10 @@ impl KernelId {
             Self::MatmulStrips => &[include_str!(concat!(env!("OUT_DIR"), "/matmul-strips.frag"))],
             Self::MatmulUnfold => &[include_str!(concat!(env!("OUT_DIR"), "/matmul-unfold.frag"))],
             Self::Map => &[include_str!(concat!(env!("OUT_DIR"), "/map-map.wgsl"))],
-            Self::Reduce => &[FOLD, include_str!(concat!(env!("OUT_DIR"), "/reduce-reduce.wgsl"))],
+            Self::Normalize => &[FOLD, ROW, include_str!(concat!(env!("OUT_DIR"), "/normalize-normalize.wgsl"))],
+            Self::Reduce => &[FOLD, ROW, include_str!(concat!(env!("OUT_DIR"), "/reduce-reduce.wgsl"))],
             Self::ReduceMerge => &[PRELUDE, FOLD, include_str!(concat!(env!("OUT_DIR"), "/reduce-merge.wgsl"))],
-            Self::MatmulCpu | Self::MapCpu | Self::ReduceCpu => &[],
+            Self::MatmulCpu | Self::MapCpu | Self::ReduceCpu | Self::NormalizeCpu => &[],
             #[cfg(not(target_arch = "wasm32"))]
             Self::MatmulCopy | Self::MatmulCublasLt => &[],
             #[cfg(not(target_arch = "wasm32"))]

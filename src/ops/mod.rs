@@ -6,6 +6,7 @@
 pub mod elementwise;
 pub mod map;
 pub mod matmul;
+pub mod normalize;
 pub mod reduce;
 
 use crate::dtype::Extent;
@@ -19,6 +20,8 @@ pub enum Op {
     Map(map::Problem),
     /// A reduction.
     Reduce(reduce::Problem),
+    /// Softmax or a norm.
+    Normalize(normalize::Problem),
 }
 
 impl Op {
@@ -28,6 +31,7 @@ impl Op {
             Self::Matmul(problem) => problem.elements(),
             Self::Map(problem) => problem.elements(),
             Self::Reduce(problem) => problem.rows(),
+            Self::Normalize(problem) => problem.values.elements(),
         }
     }
 
@@ -37,6 +41,7 @@ impl Op {
             Self::Matmul(problem) => problem.result,
             Self::Map(problem) => problem.dtype,
             Self::Reduce(problem) => problem.dtype(),
+            Self::Normalize(problem) => problem.dtype(),
         };
         Extent { elements: self.elements(), dtype }
     }
@@ -47,6 +52,7 @@ impl Op {
             Self::Matmul(problem) => problem.reads_operands(),
             Self::Map(problem) => problem.elements() > 0,
             Self::Reduce(problem) => problem.values.elements() > 0,
+            Self::Normalize(problem) => problem.values.elements() > 0,
         }
     }
 
@@ -57,6 +63,7 @@ impl Op {
             Self::Matmul(matmul::Problem { m, k, n, .. }) => ("matmul", format!("{m}x{k}x{n}")),
             Self::Map(problem) => ("map", sizes(&problem.shape)),
             Self::Reduce(problem) => (problem.fold.name(), sizes(&problem.values.shape)),
+            Self::Normalize(problem) => (problem.form.name(), sizes(&problem.values.shape)),
         }
     }
 
@@ -72,6 +79,7 @@ impl Op {
             }
             Self::Map(problem) => problem.least_bytes(),
             Self::Reduce(problem) => problem.least_bytes(),
+            Self::Normalize(problem) => problem.least_bytes(),
         }
     }
 
@@ -81,6 +89,7 @@ impl Op {
             Self::Matmul(problem) => problem.multiplications(),
             Self::Map(problem) => problem.elements(),
             Self::Reduce(problem) => problem.values.elements(),
+            Self::Normalize(problem) => problem.values.elements(),
         }
     }
 }

@@ -7,6 +7,7 @@
 pub mod ceiling;
 pub mod map;
 pub mod matmul;
+pub mod normalize;
 pub mod reduce;
 #[cfg(not(target_arch = "wasm32"))]
 pub mod tuned;
@@ -26,6 +27,7 @@ pub fn compute(op: &Op, caps: &Caps) -> Result<Plan> {
         Op::Matmul(problem) => matmul::compute(problem, caps),
         Op::Map(problem) => map::compute(problem, caps),
         Op::Reduce(problem) => reduce::compute(problem, caps),
+        Op::Normalize(problem) => normalize::compute(problem, caps),
     }
 }
 

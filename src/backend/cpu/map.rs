@@ -120,8 +120,30 @@ impl<'a> Map<'a> {
         }
     }
 
+    /// Whether an input's elements lie in the order of the result's.
+    pub(super) fn is_in_order(&self, input: usize) -> bool {
+        let mut row = 1;
+        (0..self.rank).rev().all(|dimension| {
+            let expected = row;
+            row *= self.size(dimension);
+            self.size(dimension) == 1 || self.stride(input, dimension) as usize == expected
+        }) && self.words[self.source.inputs[input].at as usize] == 0
+    }
+
+    /// Does something for each value with the place of an input's element that belongs to it.
+    pub(super) fn each_place(&self, input: usize, values: &mut [u32], mut run: impl FnMut(usize, u32)) {
+        let stride = self.stride(input, self.rank.saturating_sub(1));
+        self.runs(input, 0, values, |at, _, values| {
+            let mut at = at;
+            for value in values {
+                run(at as usize, *value);
+                at = at.wrapping_add(stride);
+            }
+        });
+    }
+
     /// Elements of an input; 0 where it has none.
-    fn read(&self, input: usize, first: usize, out: &mut [u32]) {
+    pub(super) fn read(&self, input: usize, first: usize, out: &mut [u32]) {
         let (bytes, stride) = (self.inputs[input], self.stride(input, self.rank.saturating_sub(1)));
         if self.source.inputs[input].dtype == DType::F16 {
             let values: &[f16] = bytemuck::cast_slice(bytes);

@@ -8,6 +8,7 @@ mod fold;
 mod map;
 #[cfg(not(target_arch = "wasm32"))]
 mod native;
+mod normalize;
 mod reduce;
 #[cfg(not(target_arch = "wasm32"))]
 mod scalar;
@@ -173,6 +174,7 @@ impl Backend for Cpu {
             }
             Op::Map(problem) => plan::map::cpu(problem, self.engine.variant()),
             Op::Reduce(problem) => plan::reduce::cpu(problem, self.engine.variant()),
+            Op::Normalize(problem) => plan::normalize::cpu(problem, self.engine.variant()),
         }
     }
 
@@ -195,6 +197,7 @@ impl Backend for Cpu {
         if let Params::Words(words) = &dispatch.params {
             let inputs: Vec<_> = operands.iter().map(|operand| host(operand.as_ref())).collect::<Result<_>>()?;
             return self.run(out, how, stopwatch, |out| match dispatch.kernel.id {
+                KernelId::NormalizeCpu => self.engine.normalize(&dispatch.kernel, words.get(), &inputs, out),
                 KernelId::ReduceCpu => self.engine.reduce(&dispatch.kernel, words.get(), &inputs, out),
                 _ => self.engine.map(&dispatch.kernel, words.get(), &inputs, out),
             });

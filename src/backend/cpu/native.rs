@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use super::map::Map;
+use super::normalize::Normalize;
 use super::reduce::Reduce;
 use super::scalar::{self, Matrix};
 use crate::dtype::Extent;
@@ -105,6 +106,14 @@ impl Engine {
         let inputs = inputs.iter().map(|input| input.as_ref().map_or(&[][..], HostSlice::bytes)).collect();
         let (_, threads) = self.resources();
         Reduce::new(kernel, words, inputs)?.compute(bytemuck::cast_slice_mut(out.bytes_mut()), threads > 1);
+        Ok(())
+    }
+
+    /// Softmax or a norm.
+    pub(super) fn normalize(&self, kernel: &Kernel, words: &[u32], inputs: &[Option<HostSlice<'_>>], out: &mut HostVec) -> Result<()> {
+        let inputs = inputs.iter().map(|input| input.as_ref().map_or(&[][..], HostSlice::bytes)).collect();
+        let ((_, threads), dtype) = (self.resources(), out.dtype());
+        Normalize::new(kernel, words, inputs)?.compute(out.bytes_mut(), dtype, threads > 1);
         Ok(())
     }
 

@@ -19,6 +19,7 @@ use js_sys::{Float32Array, Float64Array, Promise, Uint8Array, WebAssembly};
 use wasm_bindgen::prelude::*;
 
 use super::map::Map;
+use super::normalize::Normalize;
 use super::reduce::Reduce;
 use crate::dtype::{DType, Extent};
 use crate::error::{Error, Result};
@@ -228,6 +229,18 @@ impl Engine {
         let mut result = vec![0; out.len() as usize];
         Reduce::new(kernel, words, inputs.iter().map(|input| &input[..]).collect())?.compute(&mut result, false);
         out.bytes().copy_from(bytemuck::cast_slice(&result));
+        Ok(())
+    }
+
+    /// Softmax or a norm, in this module's own memory.
+    pub(super) fn normalize(&self, kernel: &Kernel, words: &[u32], inputs: &[Option<HostSlice<'_>>], out: &mut HostVec) -> Result<()> {
+        let inputs: Vec<_> = inputs.iter().map(|input| input.as_ref().map_or_else(Vec::new, |values| values.bytes().to_vec())).collect();
+        // In words, of which the last may hold only one element.
+        let bytes = (out.len() * out.dtype().bytes()) as usize;
+        let mut result = vec![0u32; bytes.div_ceil(4)];
+        let to: &mut [u8] = bytemuck::cast_slice_mut(&mut result);
+        Normalize::new(kernel, words, inputs.iter().map(|input| &input[..]).collect())?.compute(&mut to[..bytes], out.dtype(), false);
+        out.bytes().copy_from(&to[..bytes]);
         Ok(())
     }
 
