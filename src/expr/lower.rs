@@ -77,6 +77,10 @@ impl Operations {
         let source = match &node.what {
             What::Tensor(tensor) => return Ok(Source::Tensor(tensor.clone())),
             What::Reshape(input) => self.source(input)?,
+            What::Whole(op, inputs) => {
+                let sources = inputs.iter().map(|input| self.source(input).map(Some)).collect::<Result<_>>()?;
+                self.add(op.clone(), sources)
+            }
             What::Reduce(input, axes, fold, divisor) => self.reduction(input, axes, (*fold, *divisor))?,
             What::Normalize(input, axes, form, epsilon, beside) => self.normalize(node, input, axes, (*form, *epsilon), beside)?,
             _ => match self.product(node)? {
@@ -94,7 +98,7 @@ impl Operations {
             let uses = self.uses.entry(Arc::as_ptr(input)).or_default();
             *uses += 1;
             let is_first = *uses == 1;
-            if !is_first && matches!(node.what, What::Matmul(_)) {
+            if !is_first && matches!(node.what, What::Matmul(_) | What::Whole(..)) {
                 self.apart.insert(Arc::as_ptr(input));
             }
             if is_first {
@@ -280,14 +284,14 @@ impl Kernel {
     }
 
     fn found(&mut self, operations: &mut Operations, node: &Arc<Node>, axes: &[Axis], is_result: bool) -> Result<u8, Refused> {
-        let is_apart = matches!(node.what, What::Matmul(_))
+        let is_apart = matches!(node.what, What::Matmul(_) | What::Whole(..))
             || operations.made.contains_key(&Arc::as_ptr(node))
             || operations.apart.contains(&Arc::as_ptr(node));
         if !is_result && is_apart {
             return self.stored(operations, node, axes);
         }
         match &node.what {
-            What::Tensor(_) | What::Reduce(..) | What::Normalize(..) => self.stored(operations, node, axes),
+            What::Tensor(_) | What::Whole(..) | What::Reduce(..) | What::Normalize(..) => self.stored(operations, node, axes),
             What::Number(value) => self.scalar(*value, node.dtype),
             What::Index => self.linear(operations, node, &self.lay(&node.shape, axes)),
             What::Apply(function, inputs) => {

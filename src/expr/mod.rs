@@ -26,9 +26,11 @@ mod random;
 mod reduce;
 mod run;
 mod shape;
+mod window;
 
 pub(crate) use node::{Node, What};
 pub use pad::Padding;
+pub use window::{Conv, Pool};
 
 use std::sync::Arc;
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::dtype::DType;
+use crate::ops::Op;
 use crate::ops::elementwise::Function;
 use crate::ops::normalize::Form;
 use crate::ops::reduce::Fold;
@@ -39,6 +40,8 @@ pub(crate) enum What {
     Matmul([Arc<Node>; 2]),
     /// A value that begins so far inside of the node along each dimension, and what is around it, repeated to the node's shape.
     Pad(Arc<Node>, Vec<u64>, Arc<Node>),
+    /// An operation of whole values.
+    Whole(Op, Vec<Arc<Node>>),
     /// A value reduced along those of its dimensions, in order, and by what a mean or a variance divides.
     Reduce(Arc<Node>, Vec<usize>, Fold, f32),
     /// Rows along those dimensions put into proportion, with epsilon, and the scale and the bias so far as there are any.
@@ -64,7 +67,7 @@ impl Node {
     pub fn inputs(&self) -> Vec<&Arc<Self>> {
         match &self.what {
             What::Tensor(_) | What::Number(_) | What::Index => Vec::new(),
-            What::Apply(_, inputs) => inputs.iter().collect(),
+            What::Apply(_, inputs) | What::Whole(_, inputs) => inputs.iter().collect(),
             What::Select(inputs) => inputs.iter().collect(),
             What::Matmul(inputs) => inputs.iter().collect(),
             What::Cast(input) | What::View(input, _) | What::Reshape(input) | What::Reduce(input, ..) => vec![input],

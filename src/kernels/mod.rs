@@ -9,6 +9,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::error::Result;
+#[cfg(not(target_arch = "wasm32"))]
+pub use generated::Interpretation;
 pub use generated::Source;
 use template::Constant;
 
@@ -17,6 +19,8 @@ use template::Constant;
 pub enum KernelId {
     /// `shaders/matmul/tiled.wgsl`, and `tiled.cu` for CUDA: the register-tiled product.
     MatmulTiled,
+    /// `shaders/matmul/direct.wgsl`: the product straight from memory, which is soon compiled.
+    MatmulDirect,
     /// `shaders/matmul/vector.wgsl`: the product with a single row or column.
     MatmulVector,
     /// `shaders/matmul/sum.wgsl`, and `sum.cu` for CUDA: the sum of the parts of a product that was split over k.
@@ -41,10 +45,23 @@ pub enum KernelId {
     /// NVIDIA's cuBLASLt.
     #[cfg(not(target_arch = "wasm32"))]
     MatmulCublasLt,
-    /// `shaders/map/map.wgsl`: an elementwise program.
+    /// `shaders/map/map.wgsl`, and `map.cu` for CUDA: an elementwise program.
     Map,
+    /// `shaders/map/interpreted.cu`: any elementwise program, read step by step, where CUDA's compiler is missing.
+    #[cfg(not(target_arch = "wasm32"))]
+    MapInterpreted,
     /// `backend/cpu/map.rs`: the same on the CPU.
     MapCpu,
+    /// `shaders/conv/window.wgsl` in `shaders/matmul/tiled.wgsl`: convolution as a product with what windows see.
+    ConvTiled,
+    /// `shaders/conv/direct.wgsl`: convolution of few filters a group.
+    ConvDirect,
+    /// `backend/cpu/conv.rs`: the same on the CPU.
+    ConvCpu,
+    /// `shaders/pool/pool.wgsl`: the largest element of each window, or the mean.
+    Pool,
+    /// `backend/cpu/pool.rs`: the same on the CPU.
+    PoolCpu,
     /// `shaders/reduce/reduce.wgsl`: a reduction, or its parts.
     Reduce,
     /// `shaders/reduce/merge.wgsl`: the end of a reduction in parts.
@@ -68,6 +85,7 @@ impl KernelId {
     pub const fn name(self) -> &'static str {
         match self {
             Self::MatmulTiled => "matmul/tiled",
+            Self::MatmulDirect => "matmul/direct",
             Self::MatmulVector => "matmul/vector",
             Self::MatmulSum => "matmul/sum",
             Self::MatmulCooperative => "matmul/cooperative",
@@ -82,7 +100,14 @@ impl KernelId {
             #[cfg(not(target_arch = "wasm32"))]
             Self::MatmulCublasLt => "matmul/cublaslt",
             Self::Map => "map",
+            #[cfg(not(target_arch = "wasm32"))]
+            Self::MapInterpreted => "map/interpreted",
             Self::MapCpu => "map/cpu",
+            Self::ConvTiled => "conv/tiled",
+            Self::ConvDirect => "conv/direct",
+            Self::ConvCpu => "conv/cpu",
+            Self::Pool => "pool",
+            Self::PoolCpu => "pool/cpu",
             Self::Reduce => "reduce",
             Self::ReduceMerge => "reduce/merge",
             Self::ReduceCpu => "reduce/cpu",
@@ -101,15 +126,26 @@ impl KernelId {
         self.name().split('/').next().unwrap_or_default()
     }
 
+    /// The same as the driver wants it.
+    #[cfg(all(feature = "cuda", not(target_arch = "wasm32")))]
+    pub(crate) fn entry(self) -> Result<std::ffi::CString> {
+        std::ffi::CString::new(self.op()).map_err(|_| crate::error::Error::internal("the kernel's name has a zero in it"))
+    }
+
     /// The files that make up the source, one after the other.
     const fn templates(self) -> &'static [&'static str] {
         const STORE: &str = include_str!(concat!(env!("OUT_DIR"), "/matmul-store.wgsl"));
         const LOAD: &str = include_str!(concat!(env!("OUT_DIR"), "/matmul-load.wgsl"));
+        const TILED: &str = include_str!(concat!(env!("OUT_DIR"), "/matmul-tiled.wgsl"));
+        const WINDOW: &str = include_str!(concat!(env!("OUT_DIR"), "/conv-window.wgsl"));
         const PRELUDE: &str = include_str!(concat!(env!("OUT_DIR"), "/map-prelude.wgsl"));
         const ROW: &str = include_str!(concat!(env!("OUT_DIR"), "/reduce-row.wgsl"));
         const FOLD: &str = include_str!(concat!(env!("OUT_DIR"), "/reduce-fold.wgsl"));
         match self {
-            Self::MatmulTiled => &[STORE, LOAD, include_str!(concat!(env!("OUT_DIR"), "/matmul-tiled.wgsl"))],
+            Self::MatmulTiled => &[STORE, LOAD, TILED],
+            Self::MatmulDirect => &[STORE, LOAD, include_str!(concat!(env!("OUT_DIR"), "/matmul-direct.wgsl"))],
+            Self::ConvTiled => &[STORE, LOAD, WINDOW, TILED],
+            Self::ConvDirect => &[STORE, LOAD, WINDOW, include_str!(concat!(env!("OUT_DIR"), "/conv-direct.wgsl"))],
             Self::MatmulVector => &[STORE, LOAD, include_str!(concat!(env!("OUT_DIR"), "/matmul-vector.wgsl"))],
             Self::MatmulSum => &[STORE, include_str!(concat!(env!("OUT_DIR"), "/matmul-sum.wgsl"))],
             Self::MatmulSplit => &[STORE, include_str!(concat!(env!("OUT_DIR"), "/matmul-split.wgsl"))],
@@ -122,9 +158,10 @@ impl KernelId {
             Self::Normalize => &[FOLD, ROW, include_str!(concat!(env!("OUT_DIR"), "/normalize-normalize.wgsl"))],
             Self::Reduce => &[FOLD, ROW, include_str!(concat!(env!("OUT_DIR"), "/reduce-reduce.wgsl"))],
             Self::ReduceMerge => &[PRELUDE, FOLD, include_str!(concat!(env!("OUT_DIR"), "/reduce-merge.wgsl"))],
-            Self::MatmulCpu | Self::MapCpu | Self::ReduceCpu | Self::NormalizeCpu => &[],
+            Self::MatmulCpu | Self::MapCpu | Self::ReduceCpu | Self::ConvCpu | Self::PoolCpu | Self::NormalizeCpu => &[],
+            Self::Pool => &[include_str!(concat!(env!("OUT_DIR"), "/pool-pool.wgsl"))],
             #[cfg(not(target_arch = "wasm32"))]
-            Self::MatmulCopy | Self::MatmulCublasLt => &[],
+            Self::MatmulCopy | Self::MatmulCublasLt | Self::MapInterpreted => &[],
             #[cfg(not(target_arch = "wasm32"))]
             Self::CeilingCopy => &[include_str!(concat!(env!("OUT_DIR"), "/ceiling-copy.wgsl"))],
             #[cfg(not(target_arch = "wasm32"))]
@@ -153,7 +190,7 @@ impl Kernel {
     }
 
     /// Tells the kernel where its sums go, and whether it may store whole tiles without looking at each element, which not every kernel can.
-    pub(crate) fn finish(&mut self, stores: [Constant; 9], direct: bool) {
+    pub(crate) fn finish(&mut self, stores: [Constant; 10], direct: bool) {
         self.constants.extend(stores);
         if self.id == KernelId::MatmulCooperative {
             // Sums of split operands are not yet scaled.
@@ -176,6 +213,7 @@ impl Kernel {
             }
             #[cfg(not(target_arch = "wasm32"))]
             KernelId::MatmulCooperative => "enable f16;\nenable wgpu_cooperative_matrix;\n",
+            _ if self.constant("HALF") != 0 => "enable f16;\n",
             _ => "",
         };
         let mut first = extensions.to_owned();
@@ -185,10 +223,28 @@ impl Kernel {
         self.source(&first, ["const ", " = ", "u;\n"])
     }
 
+    /// The CUDA C++ of a kernel that is generated.
+    #[cfg(all(feature = "cuda", not(target_arch = "wasm32")))]
+    pub fn cuda(&self) -> Result<String> {
+        const MAP: &str = include_str!(concat!(env!("OUT_DIR"), "/map-map.cu"));
+        let (Some(generated), KernelId::Map) = (&self.source, self.id) else {
+            return Err(crate::error::Error::internal(format!("there is no CUDA C++ of {self}")));
+        };
+        let mut out: String = self.constants.iter().map(|(name, value)| format!("#define {name} {value}\n")).collect();
+        out += &generated.cuda(&self.constants)?;
+        template::expand(MAP, &self.constants, out)
+    }
+
     /// The variant's PTX.
     #[cfg(all(feature = "cuda", not(target_arch = "wasm32")))]
     pub fn ptx(&self) -> Result<&'static str> {
-        ptx::module(&self.to_string()).ok_or_else(|| crate::error::Error::internal(format!("there is no PTX of {self}")))
+        ptx::module(&self.module()).ok_or_else(|| crate::error::Error::internal(format!("there is no PTX of {self}")))
+    }
+
+    /// The name of the module that it is in, which is one for all programs that are interpreted.
+    #[cfg(all(feature = "cuda", not(target_arch = "wasm32")))]
+    pub(crate) fn module(&self) -> String {
+        if self.id == KernelId::MapInterpreted { self.id.name().to_owned() } else { self.to_string() }
     }
 
     /// The variant's GLSL ES 3.00.

@@ -3,13 +3,20 @@
 //! A new operation is a file here and a variant of [`Op`], its plan in `plan/`, its kernels in `shaders/<op>/` with their ids in `kernels`,
 //! its twin in `backend/cpu`, and its cases in `tests/`.
 
+pub mod conv;
 pub mod elementwise;
 pub mod map;
 pub mod matmul;
 pub mod normalize;
+pub mod pool;
 pub mod reduce;
+pub mod window;
 
 use crate::dtype::Extent;
+#[cfg(any(feature = "cuda", target_arch = "wasm32"))]
+use crate::error::Error;
+#[cfg(any(feature = "cuda", target_arch = "wasm32"))]
+use crate::info::BackendId;
 
 /// A checked operation: what a device is asked to plan and to run.
 #[derive(Debug, Clone, PartialEq)]
@@ -18,6 +25,10 @@ pub enum Op {
     Matmul(matmul::Problem),
     /// An elementwise operation.
     Map(map::Problem),
+    /// A convolution.
+    Conv(conv::Problem),
+    /// A pool.
+    Pool(pool::Problem),
     /// A reduction.
     Reduce(reduce::Problem),
     /// Softmax or a norm.
@@ -25,11 +36,21 @@ pub enum Op {
 }
 
 impl Op {
+    /// The fault of asking a backend for an operation that it has no kernel for, and one that has.
+    #[cfg(any(feature = "cuda", target_arch = "wasm32"))]
+    pub(crate) fn has_no_kernel_on(&self, backend: BackendId, other: BackendId) -> Box<Error> {
+        let (name, _) = self.label();
+        let (reason, remedy) = (format!("it has no kernel for {name}"), format!("use {other} or the CPU for it"));
+        Box::new(Error::Unavailable { backend, reason, remedy })
+    }
+
     /// Elements of the result.
     pub fn elements(&self) -> u64 {
         match self {
             Self::Matmul(problem) => problem.elements(),
             Self::Map(problem) => problem.elements(),
+            Self::Conv(problem) => problem.elements(),
+            Self::Pool(problem) => problem.elements(),
             Self::Reduce(problem) => problem.rows(),
             Self::Normalize(problem) => problem.values.elements(),
         }
@@ -40,6 +61,8 @@ impl Op {
         let dtype = match self {
             Self::Matmul(problem) => problem.result,
             Self::Map(problem) => problem.dtype,
+            Self::Conv(problem) => problem.dtype,
+            Self::Pool(problem) => problem.result(),
             Self::Reduce(problem) => problem.dtype(),
             Self::Normalize(problem) => problem.dtype(),
         };
@@ -50,17 +73,24 @@ impl Op {
     pub fn reads_operands(&self) -> bool {
         match self {
             Self::Matmul(problem) => problem.reads_operands(),
-            Self::Map(problem) => problem.elements() > 0,
+            Self::Map(_) | Self::Conv(_) | Self::Pool(_) => self.elements() > 0,
             Self::Reduce(problem) => problem.values.elements() > 0,
             Self::Normalize(problem) => problem.values.elements() > 0,
         }
     }
 
     /// Its name and its size, for reports.
-    #[cfg(not(target_arch = "wasm32"))]
     pub(crate) fn label(&self) -> (&'static str, String) {
         match self {
             Self::Matmul(matmul::Problem { m, k, n, .. }) => ("matmul", format!("{m}x{k}x{n}")),
+            Self::Conv(problem) => {
+                let &conv::Problem { batch, groups, channels, filters, windows: [y, x], .. } = problem;
+                ("conv", format!("{batch}x{}x{}x{} by {}x{}x{}", groups * channels, y.input, x.input, groups * filters, y.taps, x.taps))
+            }
+            Self::Pool(problem) => {
+                let &pool::Problem { planes, windows: [y, x], .. } = problem;
+                ("pool", format!("{planes}x{}x{} by {}x{}", y.input, x.input, y.taps, x.taps))
+            }
             Self::Map(problem) => ("map", sizes(&problem.shape)),
             Self::Reduce(problem) => (problem.fold.name(), sizes(&problem.values.shape)),
             Self::Normalize(problem) => (problem.form.name(), sizes(&problem.values.shape)),
@@ -78,6 +108,8 @@ impl Op {
                 operands * problem.dtype.bytes() + (added + problem.elements()) * problem.result.bytes()
             }
             Self::Map(problem) => problem.least_bytes(),
+            Self::Conv(problem) => problem.least_bytes(),
+            Self::Pool(problem) => problem.least_bytes(),
             Self::Reduce(problem) => problem.least_bytes(),
             Self::Normalize(problem) => problem.least_bytes(),
         }
@@ -88,13 +120,14 @@ impl Op {
         match self {
             Self::Matmul(problem) => problem.multiplications(),
             Self::Map(problem) => problem.elements(),
+            Self::Conv(problem) => problem.multiplications(),
+            Self::Pool(problem) => problem.elements(),
             Self::Reduce(problem) => problem.values.elements(),
             Self::Normalize(problem) => problem.values.elements(),
         }
     }
 }
 
-#[cfg(not(target_arch = "wasm32"))]
 fn sizes(shape: &[u32]) -> String {
     crate::tensor::joined(&shape.iter().map(|&size| size.into()).collect::<Vec<_>>(), "x")
 }

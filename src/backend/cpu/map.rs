@@ -21,13 +21,29 @@ pub(super) struct Map<'a> {
     rank: usize,
     scalars: usize,
     inputs: Vec<&'a [u8]>,
+    #[cfg(all(feature = "simd", not(target_arch = "wasm32")))]
+    simd: bool,
 }
 
 impl<'a> Map<'a> {
     pub(super) fn new(kernel: &'a Kernel, words: &'a [u32], inputs: Vec<&'a [u8]>) -> Result<Self> {
         let source = kernel.source.as_deref().ok_or_else(|| Error::internal("an elementwise kernel without a program"))?;
         let [rank, scalars] = ["RANK", "SCALARS"].map(|name| kernel.constant(name) as usize);
-        Ok(Self { source, words, rank, scalars, inputs })
+        Ok(Self {
+            source,
+            words,
+            rank,
+            scalars,
+            inputs,
+            #[cfg(all(feature = "simd", not(target_arch = "wasm32")))]
+            simd: false,
+        })
+    }
+
+    /// The same by the widest vectors that the CPU has, or by plain ones.
+    #[cfg(all(feature = "simd", not(target_arch = "wasm32")))]
+    pub(super) fn with_vectors(self, simd: bool) -> Self {
+        Self { simd, ..self }
     }
 
     /// Elements of the result.
@@ -70,8 +86,28 @@ impl<'a> Map<'a> {
         bytemuck::cast_slice(self.inputs[0]).get(self.words[*at as usize] as usize + first..)?.get(..count)
     }
 
-    /// Computes the elements from `first` on, as many as there is room for.
+    /// Computes the elements from `first` on, as many as there is room for, by the widest vectors that the CPU has if that was asked for.
     pub(super) fn compute(&self, first: usize, out: &mut [u8]) {
+        #[cfg(all(feature = "simd", not(target_arch = "wasm32")))]
+        if self.simd {
+            struct Part<'a, 'b>(&'a Map<'b>, usize, &'a mut [u8]);
+
+            impl pulp::WithSimd for Part<'_, '_> {
+                type Output = ();
+
+                #[inline(always)]
+                fn with_simd<S: pulp::Simd>(self, _: S) {
+                    self.0.blocks(self.1, self.2);
+                }
+            }
+
+            return pulp::Arch::new().dispatch(Part(self, first, out));
+        }
+        self.blocks(first, out);
+    }
+
+    #[inline(always)]
+    fn blocks(&self, first: usize, out: &mut [u8]) {
         let steps = &self.source.program.steps;
         let mut registers = vec![[0u32; BLOCK]; steps.len()];
         let result = self.source.result;
@@ -94,6 +130,7 @@ impl<'a> Map<'a> {
         }
     }
 
+    #[inline(always)]
     fn step(&self, step: Step, first: usize, before: &[[u32; BLOCK]], out: &mut [u32]) {
         let program = &self.source.program;
         let register = |operand: u8| &before[usize::from(operand)][..out.len()];

@@ -4,11 +4,13 @@
 mod ceiling;
 #[cfg(not(target_arch = "wasm32"))]
 mod compute;
+mod conv;
 mod fold;
 mod map;
 #[cfg(not(target_arch = "wasm32"))]
 mod native;
 mod normalize;
+mod pool;
 mod reduce;
 #[cfg(not(target_arch = "wasm32"))]
 mod scalar;
@@ -173,6 +175,8 @@ impl Backend for Cpu {
                 Ok(plan::matmul::cpu(problem, self.engine.variant(), self.engine.threads(problem)))
             }
             Op::Map(problem) => plan::map::cpu(problem, self.engine.variant()),
+            Op::Conv(problem) => plan::conv::cpu(problem, self.engine.variant()),
+            Op::Pool(problem) => plan::pool::cpu(problem, self.engine.variant()),
             Op::Reduce(problem) => plan::reduce::cpu(problem, self.engine.variant()),
             Op::Normalize(problem) => plan::normalize::cpu(problem, self.engine.variant()),
         }
@@ -198,6 +202,8 @@ impl Backend for Cpu {
             let inputs: Vec<_> = operands.iter().map(|operand| host(operand.as_ref())).collect::<Result<_>>()?;
             return self.run(out, how, stopwatch, |out| match dispatch.kernel.id {
                 KernelId::NormalizeCpu => self.engine.normalize(&dispatch.kernel, words.get(), &inputs, out),
+                KernelId::ConvCpu => self.engine.conv(words.get(), &inputs, out),
+                KernelId::PoolCpu => self.engine.pool(&dispatch.kernel, words.get(), &inputs, out),
                 KernelId::ReduceCpu => self.engine.reduce(&dispatch.kernel, words.get(), &inputs, out),
                 _ => self.engine.map(&dispatch.kernel, words.get(), &inputs, out),
             });
@@ -237,7 +243,10 @@ impl Backend for Cpu {
             return Ok(HostVec::empty(extent.dtype));
         }
         let mut copy = engine::array(extent)?;
-        engine::copy(&engine::borrow(buffer.values()?), &mut copy);
+        // What has no elements was not computed.
+        if !extent.is_empty() {
+            engine::copy(&engine::borrow(buffer.values()?), &mut copy);
+        }
         Ok(copy)
     }
 

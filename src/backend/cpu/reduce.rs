@@ -38,6 +38,12 @@ impl<'a> Reduce<'a> {
         Ok(Self { map, folding, rows, count, is_in_columns: columns != 0 })
     }
 
+    /// The same by the widest vectors that the CPU has, or by plain ones.
+    #[cfg(all(feature = "simd", not(target_arch = "wasm32")))]
+    pub(super) fn with_vectors(self, simd: bool) -> Self {
+        Self { map: self.map.with_vectors(simd), ..self }
+    }
+
     /// Computes all results. `share` runs a function for each piece of the second argument, given its number: on as many threads as there are,
     /// or one after the other.
     pub(super) fn compute(&self, out: &mut [u32], on_threads: bool) {

@@ -22,7 +22,7 @@ use super::{Backend, Bound, Finished, How, MemoryStats};
 use crate::dtype::Extent;
 use crate::error::{Error, Result};
 use crate::host::{HostSlice, HostVec};
-use crate::info::Caps;
+use crate::info::{BackendId, Caps};
 use crate::ops::Op;
 use crate::plan::matmul::FragmentCaps;
 use crate::plan::{self, Plan};
@@ -52,7 +52,7 @@ impl Backend for WebGl2 {
     type Running = Running;
 
     fn plan(&self, op: &Op) -> Result<Plan> {
-        let Op::Matmul(problem) = op else { return Err(Error::internal("WebGL2 has no such kernel")) };
+        let Op::Matmul(problem) = op else { return Err(op.has_no_kernel_on(BackendId::WebGl2, BackendId::WebGpu)) };
         problem.check_plain()?;
         plan::matmul::fragment(problem, &self.caps, &self.fragment)
     }
