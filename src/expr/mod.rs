@@ -19,6 +19,7 @@
 mod lower;
 mod methods;
 mod node;
+mod normalize;
 mod pad;
 mod product;
 mod random;

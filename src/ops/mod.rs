@@ -7,6 +7,7 @@ pub mod conv;
 pub mod elementwise;
 pub mod map;
 pub mod matmul;
+pub mod normalize;
 pub mod pool;
 pub mod reduce;
 pub mod window;
@@ -30,6 +31,8 @@ pub enum Op {
     Pool(pool::Problem),
     /// A reduction.
     Reduce(reduce::Problem),
+    /// Softmax or a norm.
+    Normalize(normalize::Problem),
 }
 
 impl Op {
@@ -49,6 +52,7 @@ impl Op {
             Self::Conv(problem) => problem.elements(),
             Self::Pool(problem) => problem.elements(),
             Self::Reduce(problem) => problem.rows(),
+            Self::Normalize(problem) => problem.values.elements(),
         }
     }
 
@@ -60,6 +64,7 @@ impl Op {
             Self::Conv(problem) => problem.dtype,
             Self::Pool(problem) => problem.result(),
             Self::Reduce(problem) => problem.dtype(),
+            Self::Normalize(problem) => problem.dtype(),
         };
         Extent { elements: self.elements(), dtype }
     }
@@ -70,6 +75,7 @@ impl Op {
             Self::Matmul(problem) => problem.reads_operands(),
             Self::Map(_) | Self::Conv(_) | Self::Pool(_) => self.elements() > 0,
             Self::Reduce(problem) => problem.values.elements() > 0,
+            Self::Normalize(problem) => problem.values.elements() > 0,
         }
     }
 
@@ -87,6 +93,7 @@ impl Op {
             }
             Self::Map(problem) => ("map", sizes(&problem.shape)),
             Self::Reduce(problem) => (problem.fold.name(), sizes(&problem.values.shape)),
+            Self::Normalize(problem) => (problem.form.name(), sizes(&problem.values.shape)),
         }
     }
 
@@ -104,6 +111,7 @@ impl Op {
             Self::Conv(problem) => problem.least_bytes(),
             Self::Pool(problem) => problem.least_bytes(),
             Self::Reduce(problem) => problem.least_bytes(),
+            Self::Normalize(problem) => problem.least_bytes(),
         }
     }
 
@@ -115,6 +123,7 @@ impl Op {
             Self::Conv(problem) => problem.multiplications(),
             Self::Pool(problem) => problem.elements(),
             Self::Reduce(problem) => problem.values.elements(),
+            Self::Normalize(problem) => problem.values.elements(),
         }
     }
 }

@@ -8,6 +8,7 @@ pub mod ceiling;
 pub mod conv;
 pub mod map;
 pub mod matmul;
+pub mod normalize;
 pub mod pool;
 pub mod reduce;
 #[cfg(not(target_arch = "wasm32"))]
@@ -30,6 +31,7 @@ pub fn compute(op: &Op, caps: &Caps) -> Result<Plan> {
         Op::Conv(problem) => conv::compute(problem, caps),
         Op::Pool(problem) => pool::compute(problem, caps),
         Op::Reduce(problem) => reduce::compute(problem, caps),
+        Op::Normalize(problem) => normalize::compute(problem, caps),
     }
 }
 

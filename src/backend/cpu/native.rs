@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use super::conv::Conv;
 use super::map::Map;
+use super::normalize::Normalize;
 use super::pool;
 use super::reduce::Reduce;
 use super::scalar::{self, Matrix};
@@ -158,6 +159,14 @@ impl Engine {
         #[cfg(feature = "simd")]
         let reduce = reduce.with_vectors(self.simd);
         reduce.compute(bytemuck::cast_slice_mut(out.bytes_mut()), threads > 1);
+        Ok(())
+    }
+
+    /// Softmax or a norm.
+    pub(super) fn normalize(&self, kernel: &Kernel, words: &[u32], inputs: &[Option<HostSlice<'_>>], out: &mut HostVec) -> Result<()> {
+        let inputs = inputs.iter().map(|input| input.as_ref().map_or(&[][..], HostSlice::bytes)).collect();
+        let ((_, threads), dtype) = (self.resources(), out.dtype());
+        Normalize::new(kernel, words, inputs)?.compute(out.bytes_mut(), dtype, threads > 1);
         Ok(())
     }
 

@@ -23,6 +23,7 @@ use half::slice::HalfFloatSliceExt;
 
 use super::conv::Conv;
 use super::map::{Elements, Map};
+use super::normalize::Normalize;
 use super::pool;
 use super::reduce::Reduce;
 use crate::dtype::{DType, Extent};
@@ -266,6 +267,17 @@ impl Engine {
         } else {
             out.bytes().copy_from(bytemuck::cast_slice(&result))
         }
+        Ok(())
+    }
+
+    /// Softmax or a norm, of pieces of its operands in this module's memory.
+    pub(super) fn normalize(&self, kernel: &Kernel, words: &[u32], inputs: &[Option<HostSlice<'_>>], out: &mut HostVec) -> Result<()> {
+        // In words, of which the last may hold only one element.
+        let bytes = (out.len() * out.dtype().bytes()) as usize;
+        let mut result = vec![0u32; bytes.div_ceil(4)];
+        let to: &mut [u8] = bytemuck::cast_slice_mut(&mut result);
+        Normalize::new(kernel, words, elements(inputs))?.compute(&mut to[..bytes], out.dtype(), false);
+        out.bytes().copy_from(&to[..bytes]);
         Ok(())
     }
 
