@@ -10,11 +10,12 @@ const KERNEL_SIZES: &str = "src/backend/cpu/wasm/sizes.rs";
 /// Name, target features, and how to optimize: engines without SIMD are rare, and the download is everybody's.
 const LEVELS: [(&str, &str, &str); 3] =
     [("scalar", "", "-Copt-level=s"), ("simd", "+simd128", "-Copt-level=2"), ("fma", "+simd128,+relaxed-simd", "-Copt-level=2")];
-const SHADERS: [&str; 20] = [
+const SHADERS: [&str; 21] = [
     "ceiling/copy.wgsl",
     "ceiling/fma.wgsl",
     "conv/window.wgsl",
     "conv/direct.wgsl",
+    "fft/fft.wgsl",
     "pool/pool.wgsl",
     "map/prelude.wgsl",
     "map/input.wgsl",

@@ -51,6 +51,10 @@ pub enum KernelId {
     ConvDirect,
     /// `backend/cpu/conv.rs`: the same on the CPU.
     ConvCpu,
+    /// `shaders/fft/fft.wgsl`: Fourier transforms, or a step of long ones.
+    Fft,
+    /// `backend/cpu/fft.rs`: the same on the CPU.
+    FftCpu,
     /// `shaders/pool/pool.wgsl`: the largest element of each window, or the mean.
     Pool,
     /// `backend/cpu/pool.rs`: the same on the CPU.
@@ -86,6 +90,8 @@ impl KernelId {
             Self::ConvTiled => "conv/tiled",
             Self::ConvDirect => "conv/direct",
             Self::ConvCpu => "conv/cpu",
+            Self::Fft => "fft",
+            Self::FftCpu => "fft/cpu",
             Self::Pool => "pool",
             Self::PoolCpu => "pool/cpu",
             #[cfg(not(target_arch = "wasm32"))]
@@ -120,8 +126,9 @@ impl KernelId {
             Self::MatmulStrips => &[include_str!(concat!(env!("OUT_DIR"), "/matmul-strips.frag"))],
             Self::MatmulUnfold => &[include_str!(concat!(env!("OUT_DIR"), "/matmul-unfold.frag"))],
             Self::Map => &[include_str!(concat!(env!("OUT_DIR"), "/map-map.wgsl"))],
+            Self::Fft => &[include_str!(concat!(env!("OUT_DIR"), "/fft-fft.wgsl"))],
             Self::Pool => &[include_str!(concat!(env!("OUT_DIR"), "/pool-pool.wgsl"))],
-            Self::MatmulCpu | Self::MapCpu | Self::ConvCpu | Self::PoolCpu => &[],
+            Self::MatmulCpu | Self::MapCpu | Self::ConvCpu | Self::FftCpu | Self::PoolCpu => &[],
             #[cfg(not(target_arch = "wasm32"))]
             Self::MatmulCopy | Self::MatmulCublasLt => &[],
             #[cfg(not(target_arch = "wasm32"))]

@@ -5,12 +5,13 @@
 
 pub mod conv;
 pub mod elementwise;
+pub mod fft;
 pub mod map;
 pub mod matmul;
 pub mod pool;
 pub mod window;
 
-use crate::dtype::Extent;
+use crate::dtype::{DType, Extent};
 
 /// A checked operation: what a device is asked to plan and to run.
 #[derive(Debug, Clone, PartialEq)]
@@ -23,6 +24,8 @@ pub enum Op {
     Conv(conv::Problem),
     /// A pool.
     Pool(pool::Problem),
+    /// A Fourier transform.
+    Fft(fft::Problem),
 }
 
 impl Op {
@@ -33,6 +36,7 @@ impl Op {
             Self::Map(problem) => problem.elements(),
             Self::Conv(problem) => problem.elements(),
             Self::Pool(problem) => problem.elements(),
+            Self::Fft(problem) => problem.elements(),
         }
     }
 
@@ -43,6 +47,7 @@ impl Op {
             Self::Map(problem) => problem.dtype,
             Self::Conv(problem) => problem.dtype,
             Self::Pool(problem) => problem.result(),
+            Self::Fft(_) => DType::F32,
         };
         Extent { elements: self.elements(), dtype }
     }
@@ -51,7 +56,7 @@ impl Op {
     pub fn reads_operands(&self) -> bool {
         match self {
             Self::Matmul(problem) => problem.reads_operands(),
-            Self::Map(_) | Self::Conv(_) | Self::Pool(_) => self.elements() > 0,
+            Self::Map(_) | Self::Conv(_) | Self::Pool(_) | Self::Fft(_) => self.elements() > 0,
         }
     }
 
@@ -65,9 +70,10 @@ impl Op {
                 let &conv::Problem { batch, groups, channels, filters, windows: [y, x], .. } = problem;
                 ("conv", format!("{batch}x{}x{}x{} by {}x{}x{}", groups * channels, y.input, x.input, groups * filters, y.taps, x.taps))
             }
+            Self::Fft(fft::Problem { outer, length, inner, .. }) => ("fft", format!("{outer}x{length}x{inner}")),
             Self::Pool(problem) => {
-                let &pool::Problem { planes, windows: [y, x], .. } = problem;
-                ("pool", format!("{planes}x{}x{} by {}x{}", y.input, x.input, y.taps, x.taps))
+                let &pool::Problem { planes, windows: [z, y, x], .. } = problem;
+                ("pool", format!("{planes}x{}x{}x{} by {}x{}x{}", z.input, y.input, x.input, z.taps, y.taps, x.taps))
             }
         }
     }
@@ -85,6 +91,7 @@ impl Op {
             Self::Map(problem) => problem.least_bytes(),
             Self::Conv(problem) => problem.least_bytes(),
             Self::Pool(problem) => problem.least_bytes(),
+            Self::Fft(problem) => problem.least_bytes(),
         }
     }
 
@@ -95,6 +102,7 @@ impl Op {
             Self::Map(problem) => problem.elements(),
             Self::Conv(problem) => problem.multiplications(),
             Self::Pool(problem) => problem.elements(),
+            Self::Fft(problem) => problem.multiplications(),
         }
     }
 }

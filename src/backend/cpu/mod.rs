@@ -5,6 +5,7 @@ mod ceiling;
 #[cfg(not(target_arch = "wasm32"))]
 mod compute;
 mod conv;
+mod fft;
 mod map;
 #[cfg(not(target_arch = "wasm32"))]
 mod native;
@@ -174,6 +175,7 @@ impl Backend for Cpu {
             Op::Map(problem) => plan::map::cpu(problem, self.engine.variant()),
             Op::Conv(problem) => plan::conv::cpu(problem, self.engine.variant()),
             Op::Pool(problem) => plan::pool::cpu(problem, self.engine.variant()),
+            Op::Fft(problem) => plan::fft::cpu(problem, self.engine.variant()),
         }
     }
 
@@ -197,6 +199,7 @@ impl Backend for Cpu {
             let inputs: Vec<_> = operands.iter().map(|operand| host(operand.as_ref())).collect::<Result<_>>()?;
             return self.run(out, how, stopwatch, |out| match dispatch.kernel.id {
                 KernelId::ConvCpu => self.engine.conv(words.get(), &inputs, out),
+                KernelId::FftCpu => self.engine.fft(words.get(), &inputs, out),
                 KernelId::PoolCpu => self.engine.pool(&dispatch.kernel, words.get(), &inputs, out),
                 _ => self.engine.map(&dispatch.kernel, words.get(), &inputs, out),
             });
