@@ -10,16 +10,29 @@ const KERNEL_SIZES: &str = "src/backend/cpu/wasm/sizes.rs";
 /// Name, target features, and how to optimize: engines without SIMD are rare, and the download is everybody's.
 const LEVELS: [(&str, &str, &str); 3] =
     [("scalar", "", "-Copt-level=s"), ("simd", "+simd128", "-Copt-level=2"), ("fma", "+simd128,+relaxed-simd", "-Copt-level=2")];
-const SHADERS: [&str; 21] = [
+const SHADERS: &[&str] = &[
     "ceiling/copy.wgsl",
     "ceiling/fma.wgsl",
     "conv/window.wgsl",
     "conv/direct.wgsl",
     "fft/fft.wgsl",
     "pool/pool.wgsl",
+    "map/prelude.frag",
+    "map/input.frag",
+    "map/map.frag",
+    "reduce/fold.frag",
+    "reduce/reduce.frag",
+    "reduce/merge.frag",
     "map/prelude.wgsl",
     "map/input.wgsl",
     "map/map.wgsl",
+    "reduce/fold.wgsl",
+    "reduce/reduce.wgsl",
+    "reduce/merge.wgsl",
+    "map/prelude.cuh",
+    "map/source.cuh",
+    "map/input.cuh",
+    "map/map.cu",
     "matmul/store.wgsl",
     "matmul/load.wgsl",
     "matmul/cooperative.wgsl",
@@ -27,6 +40,7 @@ const SHADERS: [&str; 21] = [
     "matmul/split.wgsl",
     "matmul/tiled.wgsl",
     "matmul/sum.wgsl",
+    "matmul/direct.wgsl",
     "matmul/vector.wgsl",
     "matmul/packed.vert",
     "matmul/packed.frag",

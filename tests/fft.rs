@@ -49,8 +49,7 @@ fn check(got: &[Complex64], exact: &[Complex64], n: usize, what: &str) {
     assert!(error <= bound, "{what}: the error is {error:e}, more than {bound:e}");
 }
 
-const LENGTHS: [usize; 30] =
-    [1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 13, 15, 16, 30, 37, 49, 60, 64, 101, 105, 128, 210, 243, 512, 1000, 1024, 2048, 2310, 5040];
+const LENGTHS: [usize; 15] = [1, 2, 3, 4, 5, 7, 8, 11, 12, 37, 105, 243, 1000, 1024, 1155];
 
 #[test]
 fn transforms_of_any_length() {
@@ -120,7 +119,11 @@ fn long_transforms() {
         if backend == BackendId::Scalar {
             return;
         }
-        for n in [1 << 16, 3 * 5 * 7 * 1024, 10_007, 1 << 21] {
+        for n in [3 * 5 * 7 * 128, 2503, 1 << 21] {
+            // A GPU in software takes long: one of them will do for the longest.
+            if n > 1 << 20 && backend == BackendId::WebGpu {
+                continue;
+            }
             let x = random::matrix(n * 2, 7);
             let got = complex(&values(gpu, &expr(gpu, &x, &[n as i64, 2]).fft(0, None)));
             check(&got, &exact(&complex(&x), false), n, &format!("{n} on {backend}"));

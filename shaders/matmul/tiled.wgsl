@@ -22,6 +22,7 @@
 //   STAGES      how many steps' slices workgroup memory holds, 1 or 2; SINGLE is 1 for one.
 //   LOOPS       the innermost loop has UNROLL steps of k in its body; otherwise there is none, and UNROLL is TILE_K. Two stages
 //               want the latter: with a loop they were slower than one.
+//   HALF        products are summed up in f16 within a step of k, and steps in f32.
 //   *_SCATTER   the operand is stored with k along its rows: its vec4s are turned when they go to workgroup memory, into rows
 //               padded by one vec4 against bank conflicts.
 //
@@ -29,47 +30,47 @@
 
 const A_STRIDE = TILE_M / 4u + A_SCATTER;
 const B_STRIDE = TILE_N / 4u + B_SCATTER;
-var<workgroup> a_tile: array<array<array<vec4<f32>, A_STRIDE>, TILE_K>, STAGES>;
-var<workgroup> b_tile: array<array<array<vec4<f32>, B_STRIDE>, TILE_K>, STAGES>;
+var<workgroup> a_tile: array<array<array<vec4<Number>, A_STRIDE>, TILE_K>, STAGES>;
+var<workgroup> b_tile: array<array<array<vec4<Number>, B_STRIDE>, TILE_K>, STAGES>;
 
 // Four elements of a stored row, k inside; place is where they are along the other side.
-fn a_inside(at: u32, place: u32) -> vec4<f32> {
+fn a_inside(at: u32, place: u32) -> vec4<Number> {
 //# if A_VEC4
   return a_four(at / 4u);
 //# else
 //# if A_SCATTER
-  return vec4<f32>(a_at(at), a_at(at + 1u), a_at(at + 2u), a_at(at + 3u));
+  return vec4<Number>(a_at(at), a_at(at + 1u), a_at(at + 2u), a_at(at + 3u));
 //# else
   let j = at + min(vec4<u32>(0u, 1u, 2u, 3u), vec4<u32>(params.m - 1u - place));
-  return vec4<f32>(a_at(j.x), a_at(j.y), a_at(j.z), a_at(j.w));
+  return vec4<Number>(a_at(j.x), a_at(j.y), a_at(j.z), a_at(j.w));
 //# end
 //# end
 }
 
 //# if WINDOW
 //# else
-fn b_inside(at: u32, place: u32) -> vec4<f32> {
+fn b_inside(at: u32, place: u32) -> vec4<Number> {
 //# if B_VEC4
   return b_four(at / 4u);
 //# else
 //# if B_SCATTER
-  return vec4<f32>(b_at(at), b_at(at + 1u), b_at(at + 2u), b_at(at + 3u));
+  return vec4<Number>(b_at(at), b_at(at + 1u), b_at(at + 2u), b_at(at + 3u));
 //# else
   let j = at + min(vec4<u32>(0u, 1u, 2u, 3u), vec4<u32>(params.n - 1u - place));
-  return vec4<f32>(b_at(j.x), b_at(j.y), b_at(j.z), b_at(j.w));
+  return vec4<Number>(b_at(j.x), b_at(j.y), b_at(j.z), b_at(j.w));
 //# end
 //# end
 }
 //# end
 
 // The same where k may be outside, from `end` on.
-fn a_edge(at: u32, place: u32, k: u32, end: u32) -> vec4<f32> {
-  if (k >= end) { return vec4<f32>(); }
+fn a_edge(at: u32, place: u32, k: u32, end: u32) -> vec4<Number> {
+  if (k >= end) { return vec4<Number>(); }
 //# if A_SCATTER
 //# if A_VEC4
-  return select(vec4<f32>(), a_four(at / 4u), vec4<u32>(k, k + 1u, k + 2u, k + 3u) < vec4<u32>(end));
+  return select(vec4<Number>(), a_four(at / 4u), vec4<u32>(k, k + 1u, k + 2u, k + 3u) < vec4<u32>(end));
 //# else
-  var v = vec4<f32>(a_at(at), 0.0, 0.0, 0.0);
+  var v = vec4<Number>(a_at(at), 0.0, 0.0, 0.0);
   if (k + 1u < end) { v.y = a_at(at + 1u); }
   if (k + 2u < end) { v.z = a_at(at + 2u); }
   if (k + 3u < end) { v.w = a_at(at + 3u); }
@@ -82,13 +83,13 @@ fn a_edge(at: u32, place: u32, k: u32, end: u32) -> vec4<f32> {
 
 //# if WINDOW
 //# else
-fn b_edge(at: u32, place: u32, k: u32, end: u32) -> vec4<f32> {
-  if (k >= end) { return vec4<f32>(); }
+fn b_edge(at: u32, place: u32, k: u32, end: u32) -> vec4<Number> {
+  if (k >= end) { return vec4<Number>(); }
 //# if B_SCATTER
 //# if B_VEC4
-  return select(vec4<f32>(), b_four(at / 4u), vec4<u32>(k, k + 1u, k + 2u, k + 3u) < vec4<u32>(end));
+  return select(vec4<Number>(), b_four(at / 4u), vec4<u32>(k, k + 1u, k + 2u, k + 3u) < vec4<u32>(end));
 //# else
-  var v = vec4<f32>(b_at(at), 0.0, 0.0, 0.0);
+  var v = vec4<Number>(b_at(at), 0.0, 0.0, 0.0);
   if (k + 1u < end) { v.y = b_at(at + 1u); }
   if (k + 2u < end) { v.z = b_at(at + 2u); }
   if (k + 3u < end) { v.w = b_at(at + 3u); }
@@ -228,6 +229,15 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
 //# end
 //# end
     }
+//# if HALF
+//# for i in A_GROUPS
+//# for r in 4
+//# for j in B_GROUPS
+    var part_$s_$i_$r_$j = vec4<f16>();
+//# end
+//# end
+//# end
+//# end
 //# if LOOPS
     for (var kk = 0u; kk < TILE_K; kk += UNROLL) {
 //# else
@@ -245,13 +255,26 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
 //# for i in A_GROUPS
 //# for r in 4
 //# for j in B_GROUPS
+//# if HALF
+        part_$s_$i_$r_$j = fma(vec4<f16>(a_$i[$r]), b_$j, part_$s_$i_$r_$j);
+//# else
         sum_$i_$r_$j = fma(vec4<f32>(a_$i[$r]), b_$j, sum_$i_$r_$j);
+//# end
 //# end
 //# end
 //# end
       }
 //# end
     }
+//# if HALF
+//# for i in A_GROUPS
+//# for r in 4
+//# for j in B_GROUPS
+    sum_$i_$r_$j += vec4<f32>(part_$s_$i_$r_$j);
+//# end
+//# end
+//# end
+//# end
     if (k0 >= last) { break; }
 //# if SINGLE
     workgroupBarrier();

@@ -23,6 +23,7 @@ mod node;
 mod pad;
 mod product;
 mod random;
+mod reduce;
 mod run;
 mod shape;
 mod window;

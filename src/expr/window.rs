@@ -132,8 +132,8 @@ impl Expr {
     /// out's size along each = ⌊(size + pads − (taps − 1)·dilation − 1) / stride⌋ + 1
     /// ```
     ///
-    /// The sum is in f32 over all c, i and j, where c' is channel c of the filter's group; what is outside of the input is 0. Filters are not reversed: this is `Conv` of ONNX
-    /// and `conv1d` and `conv2d` of PyTorch.
+    /// The sum is in f32 over all c, i and j, where c' is channel c of the filter's group; what is outside of the input is 0. Filters are
+    /// not reversed: this is `Conv` of ONNX, and `conv1d` and `conv2d` of PyTorch. An activation that follows is applied by the same kernel.
     ///
     /// # Errors
     /// When it is evaluated: [`Error::InvalidType`] unless both are of f32 or both of f16; [`Error::InvalidDimension`] if the shapes do not go
@@ -152,8 +152,8 @@ impl Expr {
         Self(make().map(Arc::new))
     }
 
-    /// The largest element of each window, for each channel of N × C × W, N × C × H × W or N × C × D × H × W. Padding is never the largest; NaN is, wherever
-    /// there is one.
+    /// The largest element of each window, for each channel of N × C × W, N × C × H × W or N × C × D × H × W. Padding is never the
+    /// largest; NaN is, wherever there is one.
     ///
     /// # Errors
     /// When it is evaluated, as those of [`conv`](Self::conv); and padding as wide as the window.
@@ -187,7 +187,7 @@ impl Expr {
     /// As those of [`max_pool`](Self::max_pool).
     #[must_use]
     pub fn global_max_pool(&self) -> Self {
-        self.pool(pool::Kind::Max, &self.whole())
+        self.globally(Self::amax)
     }
 
     /// The mean of each channel, its dimensions kept with a size of 1.
@@ -196,12 +196,20 @@ impl Expr {
     /// As those of [`max_pool`](Self::max_pool).
     #[must_use]
     pub fn global_average_pool(&self) -> Self {
-        self.pool(pool::Kind::Mean, &self.whole())
+        self.globally(Self::mean)
     }
 
-    /// A pool with one window.
-    fn whole(&self) -> Pool {
-        Pool::new(self.shape().ok().and_then(|shape| shape.get(2..)).unwrap_or_default())
+    /// A reduction of each channel: a single window would leave most of a GPU idle.
+    fn globally(&self, fold: impl FnOnce(&Self, Option<&[i64]>, bool) -> Self) -> Self {
+        let axes = self.node().and_then(|node| {
+            float("the input of a pool", node.dtype)?;
+            let (_, sizes) = parts("the input of a pool", &node.shape, 3)?;
+            Ok((2..2 + sizes.len() as i64).collect::<Vec<_>>())
+        });
+        match axes {
+            Ok(axes) => fold(self, Some(&axes), true),
+            Err(error) => Self(Err(error)),
+        }
     }
 
     fn pool(&self, kind: pool::Kind, how: &Pool) -> Self {

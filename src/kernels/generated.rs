@@ -1,6 +1,11 @@
 //! What of a kernel's source is generated for it: how its inputs are read, and what is computed of them. The rest, and the text for each
 //! input, are templates in `shaders/map`.
 
+#[cfg(all(feature = "cuda", not(target_arch = "wasm32")))]
+mod cuda;
+#[cfg(not(target_arch = "wasm32"))]
+mod interpretation;
+
 use std::fmt::Write;
 
 use super::template::{Constant, expand_with};
@@ -8,6 +13,9 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::ops::elementwise::{Kind, Language, Program, Step};
 use crate::plan::map::Reading;
+
+#[cfg(not(target_arch = "wasm32"))]
+pub use interpretation::Interpretation;
 
 /// The generated part of a kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,6 +39,21 @@ impl Reading {
             ("BOUNDED", flag(self.is_bounded)),
         ]
     }
+
+    /// What its text says of an input: its number, where the kernel is told how it lies, and its binding.
+    fn variables(&self, number: usize, rank: u32) -> [Constant; 5] {
+        let at = self.at;
+        [("i", number as u32), ("at", at), ("binding", self.binding), ("last", at + rank), ("bounds", at + rank + 1)]
+    }
+}
+
+/// What a program is told behind an input that it asks for the bounds of.
+fn inside(program: &Program, input: usize, is_bounded: bool) -> String {
+    match program.steps.contains(&Step::Inside(input as u8)) {
+        true if is_bounded => format!(", is_inside_{input}"),
+        true => ", true".to_owned(),
+        false => String::new(),
+    }
 }
 
 impl Source {
@@ -47,15 +70,7 @@ impl Source {
             let _ = writeln!(out, "alias Kind{number} = {kind};\nalias Stored{number} = {stored};");
             let mut all = input.constants();
             all.push(("RANK", constant("RANK")));
-            let rank = constant("RANK");
-            let variables = [
-                ("i", number as u32),
-                ("at", input.at),
-                ("binding", input.binding),
-                ("last", input.at + rank),
-                ("bounds", input.at + rank + 1),
-            ];
-            out = expand_with(INPUT, &all, &variables, out)?;
+            out = expand_with(INPUT, &all, &input.variables(number, constant("RANK")), out)?;
         }
         out += &Language::Wgsl.program(&self.program);
         let result = self.program.result().name();
@@ -69,10 +84,7 @@ impl Source {
             } else {
                 let _ = writeln!(out, "let in_{i} = one_{i}(at_{i}(c));");
             }
-            let _ = write!(arguments, ", in_{i}");
-            if self.program.steps.contains(&Step::Inside(number as u8)) {
-                let _ = write!(arguments, ", {}", if input.is_bounded { format!("is_inside_{i}") } else { "true".to_owned() });
-            }
+            let _ = write!(arguments, ", in_{i}{}", inside(&self.program, number, input.is_bounded));
         }
         let _ = writeln!(out, "return program(index{arguments});\n}}");
         if constant("QUAD") > 0 {
@@ -84,10 +96,7 @@ impl Source {
             for lane in 0..4 {
                 let _ = write!(out, "{}program(index + {lane}u", if lane > 0 { ", " } else { "" });
                 for number in 0..self.inputs.len() {
-                    let _ = write!(out, ", in_{number}[{lane}]");
-                    if self.program.steps.contains(&Step::Inside(number as u8)) {
-                        out += ", true";
-                    }
+                    let _ = write!(out, ", in_{number}[{lane}]{}", inside(&self.program, number, false));
                 }
                 out += ")";
             }
@@ -105,6 +114,7 @@ mod tests {
     use crate::info::Caps;
     use crate::ops::elementwise::{Function, Program, Step};
     use crate::ops::map::{Problem, View};
+    use crate::ops::reduce::{self, Fold};
 
     #[test]
     fn every_function_compiles_for_every_type_that_it_takes() {
@@ -123,12 +133,41 @@ mod tests {
                     let inputs = vec![view; function.arity()];
                     let problem = Problem { shape: vec![8, 32], inputs, program: Arc::clone(&program), scalars: Vec::new(), dtype: gives };
                     let wgsl = crate::plan::map::compute(&problem, &caps).unwrap().dispatches[0].kernel.wgsl().unwrap();
-                    let module = naga::front::wgsl::parse_str(&wgsl).unwrap_or_else(|error| panic!("{}", error.emit_to_string(&wgsl)));
-                    let flags = naga::valid::ValidationFlags::all();
-                    let valid = naga::valid::Validator::new(flags, naga::valid::Capabilities::SHADER_FLOAT16_IN_FLOAT32).validate(&module);
-                    valid.unwrap_or_else(|error| panic!("{} of {dtype}: {}", function.name(), error.emit_to_string(&wgsl)));
+                    validate(&wgsl, &format!("{} of {dtype}", function.name()));
                 }
             }
         }
+    }
+
+    #[test]
+    fn every_fold_compiles_for_every_type_that_it_takes() {
+        let caps =
+            Caps { binding_alignment_bytes: 256, max_workgroup_invocations: 256, max_workgroups_per_dimension: 65535, ..Caps::UNLIMITED };
+        for &fold in Fold::ALL {
+            for &dtype in DType::ALL.iter().filter(|dtype| fold.takes(**dtype)) {
+                let program = Arc::new(Program { inputs: vec![dtype.into()], steps: vec![Step::Input(0)] });
+                // Rows in fours, rows in parts, columns, and dimensions that are no one's neighbours.
+                for (shape, strides) in [
+                    (vec![9, 32], vec![32, 1]),
+                    (vec![2, 1 << 20], vec![1 << 20, 1]),
+                    (vec![33, 70], vec![1, 33]),
+                    (vec![2, 3, 5], vec![1, 50, 5]),
+                ] {
+                    let view = View { dtype, offset: 0, strides, bounds: Vec::new() };
+                    let values = Problem { shape, inputs: vec![view], program: Arc::clone(&program), scalars: Vec::new(), dtype };
+                    let problem = reduce::Problem { values, kept: 1, fold, divisor: 1.0 };
+                    for dispatch in crate::plan::reduce::compute(&problem, &caps).unwrap().dispatches {
+                        validate(&dispatch.kernel.wgsl().unwrap(), &format!("{} of {dtype}", fold.name()));
+                    }
+                }
+            }
+        }
+    }
+
+    fn validate(wgsl: &str, name: &str) {
+        let module = naga::front::wgsl::parse_str(wgsl).unwrap_or_else(|error| panic!("{name}: {}", error.emit_to_string(wgsl)));
+        let flags = naga::valid::ValidationFlags::all();
+        let valid = naga::valid::Validator::new(flags, naga::valid::Capabilities::SHADER_FLOAT16_IN_FLOAT32).validate(&module);
+        valid.unwrap_or_else(|error| panic!("{name}: {}", error.emit_to_string(wgsl)));
     }
 }

@@ -1,5 +1,6 @@
 //! The table of kernels: an id, the constants of a variant, and the source in `shaders/<op>/` that they come from.
 
+mod fragment;
 pub mod generated;
 #[cfg(all(feature = "cuda", not(target_arch = "wasm32")))]
 mod ptx;
@@ -9,6 +10,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::error::Result;
+#[cfg(not(target_arch = "wasm32"))]
+pub use generated::Interpretation;
 pub use generated::Source;
 use template::Constant;
 
@@ -17,6 +20,8 @@ use template::Constant;
 pub enum KernelId {
     /// `shaders/matmul/tiled.wgsl`, and `tiled.cu` for CUDA: the register-tiled product.
     MatmulTiled,
+    /// `shaders/matmul/direct.wgsl`: the product straight from memory, which is soon compiled.
+    MatmulDirect,
     /// `shaders/matmul/vector.wgsl`: the product with a single row or column.
     MatmulVector,
     /// `shaders/matmul/sum.wgsl`, and `sum.cu` for CUDA: the sum of the parts of a product that was split over k.
@@ -41,10 +46,25 @@ pub enum KernelId {
     /// NVIDIA's cuBLASLt.
     #[cfg(not(target_arch = "wasm32"))]
     MatmulCublasLt,
-    /// `shaders/map/map.wgsl`: an elementwise program.
+    /// `shaders/map/map.wgsl`, and `map.cu` for CUDA: an elementwise program.
     Map,
+    /// `shaders/map/interpreted.cu`: any elementwise program, read step by step, where CUDA's compiler is missing.
+    #[cfg(not(target_arch = "wasm32"))]
+    MapInterpreted,
+    /// `shaders/map/map.frag`: the same by fragment shader.
+    MapFragment,
     /// `backend/cpu/map.rs`: the same on the CPU.
     MapCpu,
+    /// `shaders/reduce/reduce.wgsl`: a reduction, or its parts.
+    Reduce,
+    /// `shaders/reduce/merge.wgsl`: the end of a reduction in parts.
+    ReduceMerge,
+    /// `shaders/reduce/reduce.frag`: the parts of a reduction by fragment shader.
+    ReduceFragment,
+    /// `shaders/reduce/merge.frag`: the end of the same.
+    ReduceMergeFragment,
+    /// `backend/cpu/reduce.rs`: a reduction on the CPU.
+    ReduceCpu,
     /// `shaders/conv/window.wgsl` in `shaders/matmul/tiled.wgsl`: convolution as a product with what windows see.
     ConvTiled,
     /// `shaders/conv/direct.wgsl`: convolution of few filters a group.
@@ -72,6 +92,7 @@ impl KernelId {
     pub const fn name(self) -> &'static str {
         match self {
             Self::MatmulTiled => "matmul/tiled",
+            Self::MatmulDirect => "matmul/direct",
             Self::MatmulVector => "matmul/vector",
             Self::MatmulSum => "matmul/sum",
             Self::MatmulCooperative => "matmul/cooperative",
@@ -86,7 +107,15 @@ impl KernelId {
             #[cfg(not(target_arch = "wasm32"))]
             Self::MatmulCublasLt => "matmul/cublaslt",
             Self::Map => "map",
+            #[cfg(not(target_arch = "wasm32"))]
+            Self::MapInterpreted => "map/interpreted",
+            Self::MapFragment => "map/fragment",
             Self::MapCpu => "map/cpu",
+            Self::Reduce => "reduce",
+            Self::ReduceMerge => "reduce/merge",
+            Self::ReduceFragment => "reduce/fragment",
+            Self::ReduceMergeFragment => "reduce/merge fragment",
+            Self::ReduceCpu => "reduce/cpu",
             Self::ConvTiled => "conv/tiled",
             Self::ConvDirect => "conv/direct",
             Self::ConvCpu => "conv/cpu",
@@ -107,14 +136,24 @@ impl KernelId {
         self.name().split('/').next().unwrap_or_default()
     }
 
+    /// The same as the driver wants it.
+    #[cfg(all(feature = "cuda", not(target_arch = "wasm32")))]
+    pub(crate) fn entry(self) -> Result<std::ffi::CString> {
+        std::ffi::CString::new(self.op()).map_err(|_| crate::error::Error::internal("the kernel's name has a zero in it"))
+    }
+
     /// The files that make up the source, one after the other.
     const fn templates(self) -> &'static [&'static str] {
         const STORE: &str = include_str!(concat!(env!("OUT_DIR"), "/matmul-store.wgsl"));
         const LOAD: &str = include_str!(concat!(env!("OUT_DIR"), "/matmul-load.wgsl"));
+        const PRELUDE: &str = include_str!(concat!(env!("OUT_DIR"), "/map-prelude.wgsl"));
+        const FOLD: &str = include_str!(concat!(env!("OUT_DIR"), "/reduce-fold.wgsl"));
+        const FRAGMENT_FOLD: &str = include_str!(concat!(env!("OUT_DIR"), "/reduce-fold.frag"));
         const TILED: &str = include_str!(concat!(env!("OUT_DIR"), "/matmul-tiled.wgsl"));
         const WINDOW: &str = include_str!(concat!(env!("OUT_DIR"), "/conv-window.wgsl"));
         match self {
             Self::MatmulTiled => &[STORE, LOAD, TILED],
+            Self::MatmulDirect => &[STORE, LOAD, include_str!(concat!(env!("OUT_DIR"), "/matmul-direct.wgsl"))],
             Self::ConvTiled => &[STORE, LOAD, WINDOW, TILED],
             Self::ConvDirect => &[STORE, LOAD, WINDOW, include_str!(concat!(env!("OUT_DIR"), "/conv-direct.wgsl"))],
             Self::MatmulVector => &[STORE, LOAD, include_str!(concat!(env!("OUT_DIR"), "/matmul-vector.wgsl"))],
@@ -127,10 +166,19 @@ impl KernelId {
             Self::MatmulUnfold => &[include_str!(concat!(env!("OUT_DIR"), "/matmul-unfold.frag"))],
             Self::Map => &[include_str!(concat!(env!("OUT_DIR"), "/map-map.wgsl"))],
             Self::Fft => &[include_str!(concat!(env!("OUT_DIR"), "/fft-fft.wgsl"))],
+            Self::MapFragment => &[include_str!(concat!(env!("OUT_DIR"), "/map-map.frag"))],
+            Self::Reduce => &[FOLD, include_str!(concat!(env!("OUT_DIR"), "/reduce-reduce.wgsl"))],
+            Self::ReduceMerge => &[PRELUDE, FOLD, include_str!(concat!(env!("OUT_DIR"), "/reduce-merge.wgsl"))],
+            Self::ReduceFragment => &[FRAGMENT_FOLD, include_str!(concat!(env!("OUT_DIR"), "/reduce-reduce.frag"))],
+            Self::ReduceMergeFragment => &[
+                include_str!(concat!(env!("OUT_DIR"), "/map-prelude.frag")),
+                FRAGMENT_FOLD,
+                include_str!(concat!(env!("OUT_DIR"), "/reduce-merge.frag")),
+            ],
             Self::Pool => &[include_str!(concat!(env!("OUT_DIR"), "/pool-pool.wgsl"))],
-            Self::MatmulCpu | Self::MapCpu | Self::ConvCpu | Self::FftCpu | Self::PoolCpu => &[],
+            Self::MatmulCpu | Self::MapCpu | Self::ReduceCpu | Self::ConvCpu | Self::FftCpu | Self::PoolCpu => &[],
             #[cfg(not(target_arch = "wasm32"))]
-            Self::MatmulCopy | Self::MatmulCublasLt => &[],
+            Self::MatmulCopy | Self::MatmulCublasLt | Self::MapInterpreted => &[],
             #[cfg(not(target_arch = "wasm32"))]
             Self::CeilingCopy => &[include_str!(concat!(env!("OUT_DIR"), "/ceiling-copy.wgsl"))],
             #[cfg(not(target_arch = "wasm32"))]
@@ -182,34 +230,55 @@ impl Kernel {
             }
             #[cfg(not(target_arch = "wasm32"))]
             KernelId::MatmulCooperative => "enable f16;\nenable wgpu_cooperative_matrix;\n",
+            _ if self.constant("HALF") != 0 => "enable f16;\n",
             _ => "",
         };
         let mut first = extensions.to_owned();
         if let Some(generated) = &self.source {
             first += &generated.wgsl(&self.constants)?;
         }
-        self.source(&first, ["const ", " = ", "u;\n"])
+        self.source(&first, ["const ", " = ", "u;\n"], "")
+    }
+
+    /// The CUDA C++ of a kernel that is generated.
+    #[cfg(all(feature = "cuda", not(target_arch = "wasm32")))]
+    pub fn cuda(&self) -> Result<String> {
+        const MAP: &str = include_str!(concat!(env!("OUT_DIR"), "/map-map.cu"));
+        let (Some(generated), KernelId::Map) = (&self.source, self.id) else {
+            return Err(crate::error::Error::internal(format!("there is no CUDA C++ of {self}")));
+        };
+        let mut out: String = self.constants.iter().map(|(name, value)| format!("#define {name} {value}\n")).collect();
+        out += &generated.cuda(&self.constants)?;
+        template::expand(MAP, &self.constants, out)
     }
 
     /// The variant's PTX.
     #[cfg(all(feature = "cuda", not(target_arch = "wasm32")))]
     pub fn ptx(&self) -> Result<&'static str> {
-        ptx::module(&self.to_string()).ok_or_else(|| crate::error::Error::internal(format!("there is no PTX of {self}")))
+        ptx::module(&self.module()).ok_or_else(|| crate::error::Error::internal(format!("there is no PTX of {self}")))
+    }
+
+    /// The name of the module that it is in, which is one for all programs that are interpreted.
+    #[cfg(all(feature = "cuda", not(target_arch = "wasm32")))]
+    pub(crate) fn module(&self) -> String {
+        if self.id == KernelId::MapInterpreted { self.id.name().to_owned() } else { self.to_string() }
     }
 
     /// The variant's GLSL ES 3.00.
     pub fn glsl(&self) -> Result<String> {
-        self.source("#version 300 es\n", ["#define ", " ", "\n"])
+        let generated = self.source.as_ref().map(|generated| generated.glsl(&self.constants)).transpose()?;
+        self.source("#version 300 es\n", ["#define ", " ", "\n"], generated.as_deref().unwrap_or_default())
     }
 
-    /// The first line, the constants with what stands around each one's name and value, and the expanded template.
-    fn source(&self, first: &str, [before, between, after]: [&str; 3]) -> Result<String> {
+    /// The first line, the constants with what stands around each one's name and value, what needs them, and the expanded template.
+    fn source(&self, first: &str, [before, between, after]: [&str; 3], generated: &str) -> Result<String> {
         let mut source = first.to_owned();
         for (name, value) in &self.constants {
             for part in [before, name, between, &value.to_string(), after] {
                 source.push_str(part);
             }
         }
+        source.push_str(generated);
         for template in self.id.templates() {
             source = template::expand(template, &self.constants, source)?;
         }

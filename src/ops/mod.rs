@@ -9,9 +9,14 @@ pub mod fft;
 pub mod map;
 pub mod matmul;
 pub mod pool;
+pub mod reduce;
 pub mod window;
 
 use crate::dtype::{DType, Extent};
+#[cfg(any(feature = "cuda", target_arch = "wasm32"))]
+use crate::error::Error;
+#[cfg(any(feature = "cuda", target_arch = "wasm32"))]
+use crate::info::BackendId;
 
 /// A checked operation: what a device is asked to plan and to run.
 #[derive(Debug, Clone, PartialEq)]
@@ -26,9 +31,19 @@ pub enum Op {
     Pool(pool::Problem),
     /// A Fourier transform.
     Fft(fft::Problem),
+    /// A reduction.
+    Reduce(reduce::Problem),
 }
 
 impl Op {
+    /// The fault of asking a backend for an operation that it has no kernel for, and one that has.
+    #[cfg(any(feature = "cuda", target_arch = "wasm32"))]
+    pub(crate) fn has_no_kernel_on(&self, backend: BackendId, other: BackendId) -> Box<Error> {
+        let (name, _) = self.label();
+        let (reason, remedy) = (format!("it has no kernel for {name}"), format!("use {other} or the CPU for it"));
+        Box::new(Error::Unavailable { backend, reason, remedy })
+    }
+
     /// Elements of the result.
     pub fn elements(&self) -> u64 {
         match self {
@@ -37,6 +52,7 @@ impl Op {
             Self::Conv(problem) => problem.elements(),
             Self::Pool(problem) => problem.elements(),
             Self::Fft(problem) => problem.elements(),
+            Self::Reduce(problem) => problem.rows(),
         }
     }
 
@@ -48,6 +64,7 @@ impl Op {
             Self::Conv(problem) => problem.dtype,
             Self::Pool(problem) => problem.result(),
             Self::Fft(_) => DType::F32,
+            Self::Reduce(problem) => problem.dtype(),
         };
         Extent { elements: self.elements(), dtype }
     }
@@ -57,15 +74,14 @@ impl Op {
         match self {
             Self::Matmul(problem) => problem.reads_operands(),
             Self::Map(_) | Self::Conv(_) | Self::Pool(_) | Self::Fft(_) => self.elements() > 0,
+            Self::Reduce(problem) => problem.values.elements() > 0,
         }
     }
 
     /// Its name and its size, for reports.
-    #[cfg(not(target_arch = "wasm32"))]
     pub(crate) fn label(&self) -> (&'static str, String) {
         match self {
             Self::Matmul(matmul::Problem { m, k, n, .. }) => ("matmul", format!("{m}x{k}x{n}")),
-            Self::Map(problem) => ("map", crate::tensor::joined(&problem.shape.iter().map(|&size| size.into()).collect::<Vec<_>>(), "x")),
             Self::Conv(problem) => {
                 let &conv::Problem { batch, groups, channels, filters, windows: [y, x], .. } = problem;
                 ("conv", format!("{batch}x{}x{}x{} by {}x{}x{}", groups * channels, y.input, x.input, groups * filters, y.taps, x.taps))
@@ -75,6 +91,8 @@ impl Op {
                 let &pool::Problem { planes, windows: [z, y, x], .. } = problem;
                 ("pool", format!("{planes}x{}x{}x{} by {}x{}x{}", z.input, y.input, x.input, z.taps, y.taps, x.taps))
             }
+            Self::Map(problem) => ("map", sizes(&problem.shape)),
+            Self::Reduce(problem) => (problem.fold.name(), sizes(&problem.values.shape)),
         }
     }
 
@@ -92,6 +110,7 @@ impl Op {
             Self::Conv(problem) => problem.least_bytes(),
             Self::Pool(problem) => problem.least_bytes(),
             Self::Fft(problem) => problem.least_bytes(),
+            Self::Reduce(problem) => problem.least_bytes(),
         }
     }
 
@@ -103,6 +122,11 @@ impl Op {
             Self::Conv(problem) => problem.multiplications(),
             Self::Pool(problem) => problem.elements(),
             Self::Fft(problem) => problem.multiplications(),
+            Self::Reduce(problem) => problem.values.elements(),
         }
     }
+}
+
+fn sizes(shape: &[u32]) -> String {
+    crate::tensor::joined(&shape.iter().map(|&size| size.into()).collect::<Vec<_>>(), "x")
 }

@@ -11,6 +11,7 @@
 
 use std::sync::Arc;
 
+use super::matmul::fold;
 use super::words::Words;
 use super::{Binding, Dispatch, Plan, Slot};
 use crate::dtype::DType;
@@ -20,38 +21,99 @@ use crate::kernels::{Kernel, KernelId, Source};
 use crate::ops::map::{MOST_DIMENSIONS, MOST_INPUTS, Problem, View};
 
 /// Invocations of a workgroup.
-const THREADS: u32 = 256;
+pub(super) const THREADS: u32 = 256;
 /// Elements of an invocation.
-const QUAD: u32 = 4;
+pub(super) const QUAD: u32 = 4;
 /// Parts of the result begin at multiples of so many elements, whose bytes are a multiple of every alignment of bindings.
-const PART_ELEMENTS: u64 = 128;
+pub(super) const PART_ELEMENTS: u64 = 128;
 /// The most elements of a launch, so that the kernel's numbers do not overflow.
 const MOST_ELEMENTS: u64 = 1 << 31;
+/// The most elements from the first to the last that it reads of an input, for the same reason.
+const MOST_SPAN: u64 = 1 << 32;
+
+/// The most threads of a block that interprets, the most such blocks, each of which then takes several turns, and the shared memory that a
+/// block has without asking for more.
+#[cfg(not(target_arch = "wasm32"))]
+const INTERPRETED_THREADS: u32 = 128;
+#[cfg(not(target_arch = "wasm32"))]
+const INTERPRETED_WORKGROUPS: u32 = 4096;
+#[cfg(not(target_arch = "wasm32"))]
+const INTERPRETED_BYTES: u32 = 44 << 10;
+/// Four words, which a step gives.
+#[cfg(not(target_arch = "wasm32"))]
+const SLOT_BYTES: u32 = 16;
 
 /// The bindings of the inputs and of the result: those of parameters lie between.
 const INPUT_BINDINGS: [u32; MOST_INPUTS] = [0, 1, 2, 4, 5, 6];
-const OUT_BINDING: u32 = 7;
+pub(super) const OUT_BINDING: u32 = 7;
 
 /// A plan for compute shaders.
 pub fn compute(problem: &Problem, caps: &Caps) -> Result<Plan> {
+    launches(problem, caps, 1)
+}
+
+/// A plan for CUDA whose kernels are generated: a thread has several fours under way at once, the fewer the more it computes of them.
+#[cfg(not(target_arch = "wasm32"))]
+pub fn cuda(problem: &Problem, caps: &Caps) -> Result<Plan> {
+    let quads = match problem.program.steps.len() {
+        ..=12 => 4 / (problem.inputs.len() as u32).clamp(1, 4),
+        _ => 1,
+    };
+    launches(problem, caps, quads)
+}
+
+/// A plan for CUDA without a compiler: a kernel that is there reads the program, step by step.
+#[cfg(not(target_arch = "wasm32"))]
+pub fn interpreted(problem: &Problem, caps: &Caps) -> Result<Plan> {
+    let mut plan = launches(problem, caps, 1)?;
+    for Dispatch { kernel, grid: [x, y, _], .. } in &mut plan.dispatches {
+        let Some(source) = &kernel.source else { continue };
+        let slots = crate::kernels::Interpretation::of(source, &kernel.constants)?.slots.max(1);
+        // As many threads as there is room for what they keep.
+        let mut threads = INTERPRETED_THREADS;
+        while threads * slots * SLOT_BYTES > INTERPRETED_BYTES {
+            threads /= 2;
+        }
+        let workgroups = (*x * *y).saturating_mul(kernel.constant("THREADS") / threads);
+        kernel.id = KernelId::MapInterpreted;
+        kernel.constants.retain(|(name, _)| *name != "THREADS");
+        kernel.constants.extend([("THREADS", threads), ("SHARED_BYTES", threads * slots * SLOT_BYTES)]);
+        (*x, *y) = (workgroups.clamp(1, INTERPRETED_WORKGROUPS), 1);
+    }
+    Ok(plan)
+}
+
+fn launches(problem: &Problem, caps: &Caps, quads: u32) -> Result<Plan> {
     let mut plan = Plan::default();
-    for [first, end] in parts(problem, caps)? {
-        plan.dispatches.push(dispatch(problem, [first, end], caps)?);
+    for part in parts(problem, caps)? {
+        plan.dispatches.push(dispatch(problem, part, caps, quads)?);
     }
     Ok(plan)
 }
 
 /// The only launch on a CPU, which has no limits.
 pub fn cpu(problem: &Problem, variant: &str) -> Result<Plan> {
-    if problem.elements() == 0 {
-        return Ok(Plan::default());
-    }
-    // It reads its operands from their beginning.
-    let caps = Caps { max_binding_bytes: u64::MAX, binding_alignment_bytes: u64::MAX, ..Caps::UNLIMITED };
-    let mut dispatch = dispatch(problem, [0, problem.shape.first().copied().unwrap_or(1)], &caps)?;
+    let Some(mut dispatch) = whole(problem)? else { return Ok(Plan::default()) };
     (dispatch.kernel.id, dispatch.grid) = (KernelId::MapCpu, [1; 3]);
     dispatch.kernel.variant = format!("{variant} {}", problem.program);
     Ok(Plan::of(dispatch))
+}
+
+/// The only drawing of a fragment shader: a texel of the target is four elements of the result.
+pub fn fragment(problem: &Problem, caps: &Caps) -> Result<Plan> {
+    let Some(mut dispatch) = whole(problem)? else { return Ok(Plan::default()) };
+    let (width, height) = fold(problem.elements().div_ceil(QUAD.into()), caps)?;
+    (dispatch.kernel.id, dispatch.grid) = (KernelId::MapFragment, [width, height, 1]);
+    Ok(Plan::of(dispatch))
+}
+
+/// A launch for all of the result, where each operand is read from its beginning; None if there is nothing to compute.
+fn whole(problem: &Problem) -> Result<Option<Dispatch>> {
+    if problem.elements() == 0 {
+        return Ok(None);
+    }
+    let caps = Caps { max_binding_bytes: u64::MAX, binding_alignment_bytes: u64::MAX, ..Caps::UNLIMITED };
+    dispatch(problem, [0, problem.shape.first().copied().unwrap_or(1)], &caps, 1).map(Some)
 }
 
 /// How many words a kernel is told.
@@ -81,9 +143,10 @@ fn parts(problem: &Problem, caps: &Caps) -> Result<Vec<[u32; 2]>> {
             (((last - first) as u64 + 1) * input.dtype.bytes()).saturating_add(caps.binding_alignment_bytes.max(16))
         };
         let out = u64::from(end) * row * problem.dtype.bytes() + 16;
+        let most = |input: &View| caps.max_binding_bytes.min(MOST_SPAN * input.dtype.bytes());
         u64::from(end) * row <= MOST_ELEMENTS
             && out <= caps.max_binding_bytes
-            && problem.inputs.iter().all(|input| span(input) <= caps.max_binding_bytes)
+            && problem.inputs.iter().all(|input| span(input) <= most(input))
     };
     let mut rows = u64::from(outer).next_multiple_of(step);
     while !fits(rows) {
@@ -127,36 +190,26 @@ pub struct Reading {
     pub is_bounded: bool,
 }
 
-fn dispatch(problem: &Problem, [first, end]: [u32; 2], caps: &Caps) -> Result<Dispatch> {
-    let rank = problem.shape.len();
-    if rank > MOST_DIMENSIONS || problem.inputs.len() > MOST_INPUTS {
-        return Err(Error::internal("a kernel of more inputs or dimensions than there are"));
-    }
-    let outer = problem.shape.first().copied().unwrap_or(1).max(1);
-    let row = problem.elements() / u64::from(outer);
-    let (count, before) = (u64::from(end - first) * row, u64::from(first) * row);
-    let mut shape = problem.shape.clone();
-    if let Some(outer) = shape.first_mut() {
-        *outer = end - first;
-    }
-    // Four neighbours of the result lie in one row.
-    let inner = shape.last().copied().unwrap_or(1);
-    let in_rows = rank <= 1 || inner.is_multiple_of(QUAD);
-    let quad = in_rows && problem.inputs.iter().all(|input| input.bounds.is_empty());
-    let mut words = Words::default();
-    words.push(count as u32)?;
-    words.push(before as u32)?;
-    shape.iter().try_for_each(|&size| words.push(size))?;
+/// Tells a kernel of inputs that it reads within those ranges of all dimensions, from the first input's binding on. `quad` if it reads four
+/// neighbours along the last dimension at once.
+pub(super) fn inputs(
+    views: &[View],
+    ranges: &[[u32; 2]],
+    quad: bool,
+    caps: &Caps,
+    words: &mut Words,
+) -> Result<(Vec<Reading>, Vec<Binding>)> {
     let (mut readings, mut bindings) = (Vec::new(), Vec::new());
-    for (number, input) in problem.inputs.iter().enumerate() {
+    for (number, input) in views.iter().enumerate() {
         let binding = INPUT_BINDINGS[number];
         let bytes = input.dtype.bytes();
-        let [least, most] = input.reach(&ranges(problem, [first, end]));
+        let [least, most] = input.reach(ranges);
         // Bound from a multiple of the alignment on, and of a vec4.
         let alignment_bytes = caps.binding_alignment_bytes.max(16);
         let start_bytes = (least.max(0) as u64 * bytes) / alignment_bytes * alignment_bytes;
         let start = (start_bytes / bytes) as i64;
-        let offset = input.offset + i64::from(first) * input.strides.first().copied().unwrap_or(0) - start;
+        let moved: i64 = ranges.iter().zip(&input.strides).map(|([first, _], stride)| i64::from(*first) * stride).sum();
+        let offset = input.offset + moved - start;
         let inner = input.strides.last().copied().unwrap_or(0);
         let aligned = |stride: &i64| stride % i64::from(QUAD) == 0;
         let outer_strides = input.strides.split_last().map_or(&[][..], |(_, others)| others);
@@ -171,15 +224,39 @@ fn dispatch(problem: &Problem, [first, end]: [u32; 2], caps: &Caps) -> Result<Di
         words.push(offset as u32)?;
         input.strides.iter().try_for_each(|&stride| words.push(stride as u32))?;
         for edge in 0..2 {
-            for (dimension, bounds) in input.bounds.iter().enumerate() {
-                let moved = if dimension == 0 { bounds[edge].saturating_sub(first) } else { bounds[edge] };
-                words.push(moved)?;
+            for (bounds, [first, _]) in input.bounds.iter().zip(ranges) {
+                words.push(bounds[edge].saturating_sub(*first))?;
             }
         }
         let size_bytes = (((most.max(0) as u64 + 1) * bytes).next_multiple_of(16)).saturating_sub(start_bytes).max(16);
         bindings.push(Binding { slot: Slot::Input(number as u8), index: binding, offset_bytes: start_bytes, size_bytes });
         readings.push(reading);
     }
+    Ok((readings, bindings))
+}
+
+fn dispatch(problem: &Problem, [first, end]: [u32; 2], caps: &Caps, quads: u32) -> Result<Dispatch> {
+    let rank = problem.shape.len();
+    if rank > MOST_DIMENSIONS || problem.inputs.len() > MOST_INPUTS {
+        return Err(Error::internal("a kernel of more inputs or dimensions than there are"));
+    }
+    let outer = problem.shape.first().copied().unwrap_or(1).max(1);
+    let row = problem.elements() / u64::from(outer);
+    let (count, before) = (u64::from(end - first) * row, u64::from(first) * row);
+    let mut shape = problem.shape.clone();
+    if let Some(outer) = shape.first_mut() {
+        *outer = end - first;
+    }
+    // Four neighbours of the result lie in one row. The last four of a single row may be less, where what is behind them can be read.
+    let ends_in_four = shape.last().copied().unwrap_or(1).is_multiple_of(QUAD);
+    let is_padded = |input: &View| matches!(input.strides.last(), None | Some(0 | 1));
+    let in_rows = ends_in_four || rank <= 1 && problem.inputs.iter().all(is_padded);
+    let quad = in_rows && problem.inputs.iter().all(|input| input.bounds.is_empty());
+    let mut words = Words::default();
+    words.push(count as u32)?;
+    words.push(before as u32)?;
+    shape.iter().try_for_each(|&size| words.push(size))?;
+    let (readings, mut bindings) = inputs(&problem.inputs, &ranges(problem, [first, end]), quad, caps, &mut words)?;
     let scalars_at = words.length();
     problem.scalars.iter().try_for_each(|&scalar| words.push(scalar))?;
     let bytes = problem.dtype.bytes();
@@ -190,12 +267,14 @@ fn dispatch(problem: &Problem, [first, end]: [u32; 2], caps: &Caps) -> Result<Di
         size_bytes: (count * bytes).next_multiple_of(16),
     });
     let threads = THREADS.min(caps.max_workgroup_invocations);
-    let workgroups = count.div_ceil(u64::from(QUAD * threads)) as u32;
+    let workgroups = count.div_ceil(u64::from(QUAD * quads * threads)) as u32;
     let x = workgroups.min(caps.max_workgroups_per_dimension);
     let constants = vec![
         ("THREADS", threads),
         ("RANK", rank as u32),
+        ("INNER", rank.saturating_sub(1) as u32),
         ("QUAD", u32::from(quad)),
+        ("QUADS", quads),
         ("SCALARS", scalars_at),
         ("RESULT_F16", u32::from(problem.dtype == DType::F16)),
         ("RESULT_BOOL", u32::from(problem.dtype == DType::Bool)),

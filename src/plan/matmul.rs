@@ -5,6 +5,7 @@ mod batch;
 mod cooperative;
 #[cfg(not(target_arch = "wasm32"))]
 mod cuda;
+mod direct;
 mod fragment;
 mod parts;
 mod split;
@@ -21,6 +22,7 @@ use std::fmt;
 pub(crate) use cuda::TILE_COUNT as CUDA_TILE_COUNT;
 #[cfg(not(target_arch = "wasm32"))]
 pub use cuda::{cublaslt, cuda};
+pub use direct::stand_in;
 pub use fragment::{fold, fragment};
 pub use strips::{FragmentCaps, MOST_BLOCK_BYTES};
 #[cfg(not(target_arch = "wasm32"))]

@@ -10,6 +10,7 @@ pub mod fft;
 pub mod map;
 pub mod matmul;
 pub mod pool;
+pub mod reduce;
 #[cfg(not(target_arch = "wasm32"))]
 pub mod tuned;
 mod words;
@@ -30,6 +31,7 @@ pub fn compute(op: &Op, caps: &Caps) -> Result<Plan> {
         Op::Conv(problem) => conv::compute(problem, caps),
         Op::Pool(problem) => pool::compute(problem, caps),
         Op::Fft(problem) => fft::compute(problem, caps),
+        Op::Reduce(problem) => reduce::compute(problem, caps),
     }
 }
 

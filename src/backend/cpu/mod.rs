@@ -6,10 +6,12 @@ mod ceiling;
 mod compute;
 mod conv;
 mod fft;
+mod fold;
 mod map;
 #[cfg(not(target_arch = "wasm32"))]
 mod native;
 mod pool;
+mod reduce;
 #[cfg(not(target_arch = "wasm32"))]
 mod scalar;
 #[cfg(target_arch = "wasm32")]
@@ -176,6 +178,7 @@ impl Backend for Cpu {
             Op::Conv(problem) => plan::conv::cpu(problem, self.engine.variant()),
             Op::Pool(problem) => plan::pool::cpu(problem, self.engine.variant()),
             Op::Fft(problem) => plan::fft::cpu(problem, self.engine.variant()),
+            Op::Reduce(problem) => plan::reduce::cpu(problem, self.engine.variant()),
         }
     }
 
@@ -193,7 +196,10 @@ impl Backend for Cpu {
 
     fn submit(&self, plan: &Plan, operands: &[Option<Bound<'_, Buffer>>], out: &Buffer, how: How) -> Result<Running> {
         let stopwatch = Stopwatch::start();
-        let input = |slot: Slot| host(operands.get(slot.index() - Slot::A.index()).and_then(Option::as_ref));
+        let input = |slot: Slot| -> Result<_> {
+            let values = host(operands.get(slot.index() - Slot::A.index()).and_then(Option::as_ref))?;
+            Ok(values.map(|values| engine::readable(&values)))
+        };
         let [dispatch] = &plan.dispatches[..] else { return Err(Error::internal("a plan for the CPU in parts")) };
         if let Params::Words(words) = &dispatch.params {
             let inputs: Vec<_> = operands.iter().map(|operand| host(operand.as_ref())).collect::<Result<_>>()?;
@@ -201,6 +207,7 @@ impl Backend for Cpu {
                 KernelId::ConvCpu => self.engine.conv(words.get(), &inputs, out),
                 KernelId::FftCpu => self.engine.fft(words.get(), &inputs, out),
                 KernelId::PoolCpu => self.engine.pool(&dispatch.kernel, words.get(), &inputs, out),
+                KernelId::ReduceCpu => self.engine.reduce(&dispatch.kernel, words.get(), &inputs, out),
                 _ => self.engine.map(&dispatch.kernel, words.get(), &inputs, out),
             });
         }
@@ -239,7 +246,10 @@ impl Backend for Cpu {
             return Ok(HostVec::empty(extent.dtype));
         }
         let mut copy = engine::array(extent)?;
-        engine::copy(&engine::borrow(buffer.values()?), &mut copy);
+        // What has no elements was not computed.
+        if !extent.is_empty() {
+            engine::copy(&engine::borrow(buffer.values()?), &mut copy);
+        }
         Ok(copy)
     }
 
@@ -264,7 +274,7 @@ impl Backend for Cpu {
 fn host<'a>(operand: Option<&'a Bound<'_, Buffer>>) -> Result<Option<HostSlice<'a>>> {
     Ok(match operand {
         None => None,
-        Some(Bound::Host(values)) => Some(engine::readable(values)),
+        Some(Bound::Host(values)) => Some(values.clone()),
         Some(Bound::Buffer(buffer)) => Some(engine::borrow(buffer.values()?)),
     })
 }

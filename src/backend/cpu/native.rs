@@ -8,6 +8,7 @@ use super::conv::Conv;
 use super::fft;
 use super::map::Map;
 use super::pool;
+use super::reduce::Reduce;
 use super::scalar::{self, Matrix};
 use crate::dtype::{DType, Extent};
 use crate::error::Result;
@@ -88,6 +89,8 @@ impl Engine {
     pub(super) fn map(&self, kernel: &Kernel, words: &[u32], inputs: &[Option<HostSlice<'_>>], out: &mut HostVec) -> Result<()> {
         let inputs = inputs.iter().map(|input| input.as_ref().map_or(&[][..], HostSlice::bytes)).collect();
         let map = Map::new(kernel, words, inputs)?;
+        #[cfg(feature = "simd")]
+        let map = map.with_vectors(self.simd);
         let bytes = out.dtype().bytes() as usize;
         #[cfg(feature = "simd")]
         {
@@ -167,6 +170,17 @@ impl Engine {
             return wide(out, |out| all(bytemuck::cast_slice_mut(out)));
         }
         all(bytemuck::cast_slice_mut(out.bytes_mut()));
+        Ok(())
+    }
+
+    /// A reduction.
+    pub(super) fn reduce(&self, kernel: &Kernel, words: &[u32], inputs: &[Option<HostSlice<'_>>], out: &mut HostVec) -> Result<()> {
+        let inputs = inputs.iter().map(|input| input.as_ref().map_or(&[][..], HostSlice::bytes)).collect();
+        let (_, threads) = self.resources();
+        let reduce = Reduce::new(kernel, words, inputs)?;
+        #[cfg(feature = "simd")]
+        let reduce = reduce.with_vectors(self.simd);
+        reduce.compute(bytemuck::cast_slice_mut(out.bytes_mut()), threads > 1);
         Ok(())
     }
 

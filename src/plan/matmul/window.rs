@@ -104,7 +104,7 @@ fn direct(step: &mut Step, caps: &Caps) {
     let workgroups = threads.div_ceil(u64::from(THREADS)) as u32;
     let x = workgroups.min(caps.max_workgroups_per_dimension).max(1);
     let f16 = step.kernel.constant("OPERANDS_F16");
-    let constants = vec![("THREADS", THREADS), ("ROWS", rows), ("A_VEC4", 0), ("OPERANDS_F16", f16)];
+    let constants = vec![("THREADS", THREADS), ("ROWS", rows), ("A_VEC4", 0), ("OPERANDS_F16", f16), ("HALF", 0)];
     step.kernel = Kernel { id: KernelId::ConvDirect, variant: format!("{rows} rows"), source: None, constants };
     (step.grid, step.parts) = ([x, workgroups.div_ceil(x)], 1);
 }

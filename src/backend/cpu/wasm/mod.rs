@@ -23,8 +23,9 @@ use half::slice::HalfFloatSliceExt;
 
 use super::conv::Conv;
 use super::fft;
-use super::map::Map;
+use super::map::{Elements, Map};
 use super::pool;
+use super::reduce::Reduce;
 use crate::dtype::{DType, Extent};
 use crate::error::{Error, Result};
 use crate::host::{HostSlice, HostVec};
@@ -218,13 +219,26 @@ impl Engine {
         Ok(())
     }
 
-    /// An elementwise operation, in this module's own memory.
+    /// An elementwise operation: pieces of the result are made in this module's memory.
     pub(super) fn map(&self, kernel: &Kernel, words: &[u32], inputs: &[Option<HostSlice<'_>>], out: &mut HostVec) -> Result<()> {
-        let inputs: Vec<_> = inputs.iter().map(|input| input.as_ref().map_or_else(Vec::new, |values| values.bytes().to_vec())).collect();
-        let map = Map::new(kernel, words, inputs.iter().map(|input| &input[..]).collect())?;
-        let mut result = vec![0; map.elements() * out.dtype().bytes() as usize];
-        map.compute(0, &mut result);
-        out.bytes().copy_from(&result);
+        const PIECE: usize = 1 << 15;
+        let map = Map::new(kernel, words, elements(inputs))?;
+        let (elements, bytes, to) = (map.elements(), out.dtype().bytes() as usize, out.bytes());
+        let mut piece = vec![0u32; (PIECE.min(elements) * bytes).div_ceil(4)];
+        for first in (0..elements).step_by(PIECE) {
+            let end = elements.min(first + PIECE);
+            let piece = &mut bytemuck::cast_slice_mut(&mut piece)[..(end - first) * bytes];
+            map.compute(first, piece);
+            to.subarray((first * bytes) as u32, (end * bytes) as u32).copy_from(piece);
+        }
+        Ok(())
+    }
+
+    /// A reduction, of pieces of its operands in this module's memory.
+    pub(super) fn reduce(&self, kernel: &Kernel, words: &[u32], inputs: &[Option<HostSlice<'_>>], out: &mut HostVec) -> Result<()> {
+        let mut result = vec![0; out.len() as usize];
+        Reduce::new(kernel, words, elements(inputs))?.compute(&mut result, false);
+        out.bytes().copy_from(bytemuck::cast_slice(&result));
         Ok(())
     }
 
@@ -283,6 +297,11 @@ impl Engine {
             _ => array(extent),
         }
     }
+}
+
+/// What an elementwise program reads.
+fn elements<'a>(inputs: &[Option<HostSlice<'_>>]) -> Vec<Elements<'a>> {
+    inputs.iter().flatten().map(|values| (values.bits(), values.dtype())).collect()
 }
 
 /// What is done to a result in the end.
