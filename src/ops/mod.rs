@@ -13,9 +13,9 @@ pub mod reduce;
 pub mod window;
 
 use crate::dtype::{DType, Extent};
-#[cfg(any(feature = "cuda", target_arch = "wasm32"))]
+#[cfg(any(all(feature = "cuda", not(target_arch = "wasm32")), all(feature = "webgl2", target_arch = "wasm32")))]
 use crate::error::Error;
-#[cfg(any(feature = "cuda", target_arch = "wasm32"))]
+#[cfg(any(all(feature = "cuda", not(target_arch = "wasm32")), all(feature = "webgl2", target_arch = "wasm32")))]
 use crate::info::BackendId;
 
 /// A checked operation: what a device is asked to plan and to run.
@@ -37,7 +37,7 @@ pub enum Op {
 
 impl Op {
     /// The fault of asking a backend for an operation that it has no kernel for, and one that has.
-    #[cfg(any(feature = "cuda", target_arch = "wasm32"))]
+    #[cfg(any(all(feature = "cuda", not(target_arch = "wasm32")), all(feature = "webgl2", target_arch = "wasm32")))]
     pub(crate) fn has_no_kernel_on(&self, backend: BackendId, other: BackendId) -> Box<Error> {
         let (name, _) = self.label();
         let (reason, remedy) = (format!("it has no kernel for {name}"), format!("use {other} or the CPU for it"));
@@ -79,6 +79,7 @@ impl Op {
     }
 
     /// Its name and its size, for reports.
+    #[cfg(any(not(target_arch = "wasm32"), feature = "webgl2"))]
     pub(crate) fn label(&self) -> (&'static str, String) {
         match self {
             Self::Matmul(matmul::Problem { m, k, n, .. }) => ("matmul", format!("{m}x{k}x{n}")),
@@ -127,6 +128,7 @@ impl Op {
     }
 }
 
+#[cfg(any(not(target_arch = "wasm32"), feature = "webgl2"))]
 fn sizes(shape: &[u32]) -> String {
     crate::tensor::joined(&shape.iter().map(|&size| size.into()).collect::<Vec<_>>(), "x")
 }
