@@ -15,6 +15,7 @@ const SHADERS: &[&str] = &[
     "ceiling/fma.wgsl",
     "conv/window.wgsl",
     "conv/direct.wgsl",
+    "fft/fft.wgsl",
     "pool/pool.wgsl",
     "map/prelude.frag",
     "map/input.frag",

@@ -71,6 +71,10 @@ pub enum KernelId {
     ConvDirect,
     /// `backend/cpu/conv.rs`: the same on the CPU.
     ConvCpu,
+    /// `shaders/fft/fft.wgsl`: Fourier transforms, or a step of long ones.
+    Fft,
+    /// `backend/cpu/fft.rs`: the same on the CPU.
+    FftCpu,
     /// `shaders/pool/pool.wgsl`: the largest element of each window, or the mean.
     Pool,
     /// `backend/cpu/pool.rs`: the same on the CPU.
@@ -119,6 +123,8 @@ impl KernelId {
             Self::ConvTiled => "conv/tiled",
             Self::ConvDirect => "conv/direct",
             Self::ConvCpu => "conv/cpu",
+            Self::Fft => "fft",
+            Self::FftCpu => "fft/cpu",
             Self::Pool => "pool",
             Self::PoolCpu => "pool/cpu",
             Self::Normalize => "normalize",
@@ -166,6 +172,7 @@ impl KernelId {
             Self::MatmulStrips => &[include_str!(concat!(env!("OUT_DIR"), "/matmul-strips.frag"))],
             Self::MatmulUnfold => &[include_str!(concat!(env!("OUT_DIR"), "/matmul-unfold.frag"))],
             Self::Map => &[include_str!(concat!(env!("OUT_DIR"), "/map-map.wgsl"))],
+            Self::Fft => &[include_str!(concat!(env!("OUT_DIR"), "/fft-fft.wgsl"))],
             Self::MapFragment => &[include_str!(concat!(env!("OUT_DIR"), "/map-map.frag"))],
             Self::Normalize => &[FOLD, ROW, include_str!(concat!(env!("OUT_DIR"), "/normalize-normalize.wgsl"))],
             Self::Reduce => &[FOLD, ROW, include_str!(concat!(env!("OUT_DIR"), "/reduce-reduce.wgsl"))],
@@ -177,7 +184,7 @@ impl KernelId {
                 include_str!(concat!(env!("OUT_DIR"), "/reduce-merge.frag")),
             ],
             Self::Pool => &[include_str!(concat!(env!("OUT_DIR"), "/pool-pool.wgsl"))],
-            Self::MatmulCpu | Self::MapCpu | Self::ReduceCpu | Self::ConvCpu | Self::PoolCpu | Self::NormalizeCpu => &[],
+            Self::MatmulCpu | Self::MapCpu | Self::ReduceCpu | Self::ConvCpu | Self::FftCpu | Self::PoolCpu | Self::NormalizeCpu => &[],
             #[cfg(not(target_arch = "wasm32"))]
             Self::MatmulCopy => &[STORE, include_str!(concat!(env!("OUT_DIR"), "/matmul-copy.wgsl"))],
             #[cfg(not(target_arch = "wasm32"))]

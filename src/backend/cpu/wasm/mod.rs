@@ -22,6 +22,7 @@ use half::f16;
 use half::slice::HalfFloatSliceExt;
 
 use super::conv::Conv;
+use super::fft;
 use super::map::{Elements, Map};
 use super::normalize::Normalize;
 use super::pool;
@@ -248,6 +249,15 @@ impl Engine {
         let conv = Conv { problem: plan::conv::told(words, !bias.is_empty())?, images: &images, filters: &filters, bias: &bias };
         let mut result = vec![0.0; out.len() as usize];
         result.chunks_exact_mut(conv.item_elements()).enumerate().for_each(|(item, result)| conv.direct(item, result));
+        fill(out, &result);
+        Ok(())
+    }
+
+    /// A Fourier transform, in this module's own memory.
+    pub(super) fn fft(&self, words: &[u32], inputs: &[Option<HostSlice<'_>>], out: &mut HostVec) -> Result<()> {
+        let [values, ..] = widened(inputs);
+        let mut result = vec![0.0; out.len() as usize];
+        fft::plain(&plan::fft::told(words)?, &values, &mut result);
         fill(out, &result);
         Ok(())
     }
