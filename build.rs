@@ -10,9 +10,12 @@ const KERNEL_SIZES: &str = "src/backend/cpu/wasm/sizes.rs";
 /// Name, target features, and how to optimize: engines without SIMD are rare, and the download is everybody's.
 const LEVELS: [(&str, &str, &str); 3] =
     [("scalar", "", "-Copt-level=s"), ("simd", "+simd128", "-Copt-level=2"), ("fma", "+simd128,+relaxed-simd", "-Copt-level=2")];
-const SHADERS: [&str; 21] = [
+const SHADERS: &[&str] = &[
     "ceiling/copy.wgsl",
     "ceiling/fma.wgsl",
+    "conv/window.wgsl",
+    "conv/direct.wgsl",
+    "pool/pool.wgsl",
     "map/prelude.wgsl",
     "map/input.wgsl",
     "map/map.wgsl",
@@ -20,6 +23,9 @@ const SHADERS: [&str; 21] = [
     "map/source.cuh",
     "map/input.cuh",
     "map/map.cu",
+    "reduce/fold.wgsl",
+    "reduce/reduce.wgsl",
+    "reduce/merge.wgsl",
     "matmul/store.wgsl",
     "matmul/load.wgsl",
     "matmul/cooperative.wgsl",
@@ -27,6 +33,7 @@ const SHADERS: [&str; 21] = [
     "matmul/split.wgsl",
     "matmul/tiled.wgsl",
     "matmul/sum.wgsl",
+    "matmul/direct.wgsl",
     "matmul/vector.wgsl",
     "matmul/packed.vert",
     "matmul/packed.frag",

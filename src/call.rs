@@ -69,7 +69,7 @@ pub(crate) struct Call<'a> {
     /// The result's.
     pub shape: Vec<u64>,
     /// In the order of the plan's slots; None for what is not read.
-    inputs: [Option<Operand<'a>>; 4],
+    pub inputs: [Option<Operand<'a>>; 4],
 }
 
 /// A product under way.
@@ -190,6 +190,10 @@ impl<'a> Call<'a> {
             return Err(Box::new(Error::DeviceLost { reason }));
         }
         let stopwatch = Stopwatch::start();
+        // What is timed is the kernel that will compute in the end.
+        #[cfg(target_arch = "wasm32")]
+        let plan = if how.timed { device.plan(&self.op)? } else { device.plan_soon(&self.op)? };
+        #[cfg(not(target_arch = "wasm32"))]
         let plan = device.plan(&self.op)?;
         let mut uploads = [const { None }; 4];
         for (uploaded, input) in uploads.iter_mut().zip(&self.inputs) {

@@ -126,6 +126,8 @@ pub struct Caps {
     /// What was measured to be fastest on this very device.
     #[cfg(not(target_arch = "wasm32"))]
     pub tuned: Tuned,
+    /// Whether kernels may compute in f16.
+    pub f16: bool,
     /// The matrix units that kernels of the crate can use.
     pub matrix_unit: Option<MatrixUnit>,
 }
@@ -174,6 +176,7 @@ impl Caps {
         max_texture_size: u32::MAX,
         #[cfg(not(target_arch = "wasm32"))]
         tuned: Tuned::NONE,
+        f16: false,
         matrix_unit: None,
     };
 

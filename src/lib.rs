@@ -74,7 +74,7 @@ pub use ceilings::Ceilings;
 pub use devices::{AdapterInfo, Devices, devices, devices_of};
 pub use dtype::DType;
 pub use error::{Error, Result};
-pub use expr::{Expr, Padding};
+pub use expr::{Conv, Expr, Padding, Pool};
 pub use gpu::{Gpu, Report};
 #[cfg(not(target_arch = "wasm32"))]
 pub use host::Element;

@@ -18,6 +18,8 @@
 //!
 //! With [`Precision::F16x3`] it is γ_{2k+12+r}, as told there: each product is off by up to 12·u, and sums of matrix units may be cut off.
 //!
+//! And with [`Precision::F16`] 16·2⁻¹¹ / (1 − 16·2⁻¹¹) more, and k·2⁻¹⁴.
+//!
 //! Operands of f16 count as they are, since f32 holds each of them, and so does each product of two. A result of f16 is rounded once
 //! more, which moves it by 2⁻¹⁰ of itself at most, or by the smallest normal number where it is smaller than that: WGSL leaves open which
 //! of its two neighbours a number becomes, and whether a subnormal one stays (section 17.9, `pack2x16float`).
@@ -57,7 +59,7 @@ impl Tolerance {
         let plain = problem.alpha == 1.0 && problem.c.is_none();
         let k = u64::from(problem.k);
         let sums = match problem.precision {
-            Precision::F32 => k,
+            Precision::F32 | Precision::F16 => k,
             Precision::F16x3 => 2 * k + 12,
         };
         let roundings = sums + if plain { 0 } else { 3 } + u64::from(problem.bias);
@@ -67,7 +69,12 @@ impl Tolerance {
             DType::F16 => (1.0 / 1024.0, 1.0 / 16384.0, 65504.0),
             _ => (0.0, 0.0, f64::from(f32::MAX)),
         };
-        Self { relative: gamma(roundings), absolute, activation: problem.activation, rounding, smallest, largest }
+        // Sums of 16 products in f16, and what of each product is too small for it.
+        let (relative, absolute) = match problem.precision {
+            Precision::F16 => (gamma(roundings) + 16.0 / (2048.0 - 16.0), absolute + k as f64 / 16384.0),
+            _ => (gamma(roundings), absolute),
+        };
+        Self { relative, absolute, activation: problem.activation, rounding, smallest, largest }
     }
 
     /// An element, from what it is before its activation, and the largest error that counts as right.

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use lapidary::kernels::KernelId;
 use lapidary::ops::matmul::{Activation, Batch, Level, Precision, Problem, Stored};
-use lapidary::plan::matmul::{FragmentCaps, Params, compute, cublaslt, cuda, fragment};
+use lapidary::plan::matmul::{FragmentCaps, Params, compute, cublaslt, cuda, fragment, stand_in};
 use lapidary::plan::tuned::Tuned;
 use lapidary::plan::{Dispatch, Plan, Slot};
 use lapidary::{Caps, DType, Dialect, MatrixUnit};
@@ -22,6 +22,7 @@ const DEFAULTS: Caps = Caps {
     max_workgroup_bytes: 16_384,
     max_texture_size: 4096,
     tuned: Tuned::NONE,
+    f16: false,
     matrix_unit: None,
 };
 
@@ -48,7 +49,10 @@ const UNITS: Caps = Caps {
     ..LARGE
 };
 
-/// The same in Chromium.
+/// One that computes in f16.
+const HALF: Caps = Caps { f16: true, ..LARGE };
+
+/// And matrix units in Chromium.
 const BROWSER: Caps = Caps {
     matrix_unit: Some(MatrixUnit {
         m: 16,
@@ -110,6 +114,7 @@ fn plans_are_as_written_down() {
     let split = |problem| Problem { precision: Precision::F16x3, ..problem };
     let cases = [
         ("square", compute(&plain(512, 512, 512), &LARGE)),
+        ("stand-in", compute(&problem(100, 33, 76, true, true, true, 1), &LARGE).map(|plan| stand_in(&plan, &LARGE).expect("one stage"))),
         ("large", compute(&plain(4096, 4096, 4096), &LARGE)),
         ("odd", compute(&problem(100, 33, 75, true, true, true, 1), &LARGE)),
         ("default-limits", compute(&plain(4096, 4096, 4096), &DEFAULTS)),
@@ -129,6 +134,7 @@ fn plans_are_as_written_down() {
         ("column", compute(&problem(4096, 300, 1, false, false, true, 0), &LARGE)),
         ("f16", compute(&f16(DType::F32, problem(100, 33, 75, true, true, true, 1)), &LARGE)),
         ("f16-rounded", compute(&f16(DType::F16, problem(100, 33, 75, false, true, true, 1)), &LARGE)),
+        ("f16-computed", compute(&Problem { precision: Precision::F16, ..f16(DType::F32, plain(2048, 2048, 2048)) }, &HALF)),
         ("cooperative", compute(&f16(DType::F32, plain(4096, 4096, 4096)), &UNITS)),
         ("cooperative-rounded", compute(&f16(DType::F16, plain(301, 5000, 99)), &UNITS)),
         ("subgroup", compute(&f16(DType::F32, plain(1000, 1000, 1000)), &BROWSER)),
@@ -159,6 +165,17 @@ fn plans_are_as_written_down() {
         let golden = std::fs::read_to_string(&path).unwrap_or_default();
         assert_eq!(text, golden, "{}", path.display());
     }
+}
+
+#[test]
+fn what_is_long_or_in_parts_has_no_stand_in() {
+    let has = |problem: &Problem, caps: &Caps| stand_in(&compute(problem, caps).expect("within limits"), caps).is_some();
+    let plain = |m, k, n| problem(m, k, n, false, false, false, 0);
+    assert!(has(&plain(512, 512, 512), &LARGE) && has(&plain(5, 6, 7), &LARGE));
+    assert!(!has(&plain(4096, 4096, 4096), &LARGE), "it would take long");
+    assert!(!has(&plain(128, 8192, 130), &LARGE), "parts are added in another order");
+    assert!(!has(&plain(1, 4096, 4096), &LARGE), "another kernel");
+    assert!(!has(&plain(512, 512, 512), &Caps { max_workgroups_per_dimension: 15, ..LARGE }), "more workgroups than there may be");
 }
 
 /// Which elements of the result a dispatch writes, and which terms it adds there, must tile the product exactly once.

@@ -4,7 +4,7 @@
 use lapidary::kernels::{Kernel, KernelId};
 use lapidary::ops::matmul::{Activation, Batch, Level, Precision, Problem, Stored};
 use lapidary::plan::ceiling;
-use lapidary::plan::matmul::compute;
+use lapidary::plan::matmul::{compute, stand_in};
 use lapidary::{Caps, DType, Dialect, MatrixUnit};
 use naga::valid::{Capabilities, ValidationFlags, Validator};
 
@@ -25,6 +25,10 @@ fn variants() -> Vec<Kernel> {
             [[511; 3], [1024; 3], [4096; 3], [128, 8192, 128], [300, 200, 3], [300, 200, 4], [300, 200, 5]],
         ),
         (
+            Caps { binding_alignment_bytes: 256, f16: true, ..Caps::UNLIMITED },
+            [[64; 3], [96; 3], [300, 200, 100], [512; 3], [1024; 3], [2048; 3], [4096; 3]],
+        ),
+        (
             Caps { binding_alignment_bytes: 256, ..small_bindings },
             [[64; 3], [96; 3], [128; 3], [160; 3], [32, 4096, 32], [1, 9000, 7], [7, 9000, 1]],
         ),
@@ -43,6 +47,10 @@ fn variants() -> Vec<Kernel> {
                 if caps.matrix_unit.is_some() && yes(3) != yes(4) {
                     continue;
                 }
+                // Computing in f16 changes what is loaded and multiplied, and not what is stored.
+                if caps.f16 && (!yes(5) || yes(2) || yes(3) != yes(4) || batch != Batch::ONE) {
+                    continue;
+                }
                 let split = caps.matrix_unit.is_some() && !yes(5);
                 if split && (![511, 4096].contains(&m) || batch != Batch::ONE) {
                     continue;
@@ -52,7 +60,11 @@ fn variants() -> Vec<Kernel> {
                 let problem = Problem {
                     dtype: if yes(5) { DType::F16 } else { DType::F32 },
                     result: if yes(5) { DType::F16 } else { DType::F32 },
-                    precision: if split { Precision::F16x3 } else { Precision::F32 },
+                    precision: match caps.f16 {
+                        true => Precision::F16,
+                        false if split => Precision::F16x3,
+                        false => Precision::F32,
+                    },
                     m,
                     k,
                     n,
@@ -67,7 +79,9 @@ fn variants() -> Vec<Kernel> {
                     bias: yes(0) != yes(2),
                     activation: Activation::ALL.get((bits as usize + m as usize) % 7).copied(),
                 };
-                for dispatch in compute(&problem, &caps).expect("within limits").dispatches {
+                let plan = compute(&problem, &caps).expect("within limits");
+                let stand_in = stand_in(&plan, &caps).into_iter().flat_map(|plan| plan.dispatches);
+                for dispatch in plan.dispatches.into_iter().chain(stand_in) {
                     if !kernels.contains(&dispatch.kernel) {
                         kernels.push(dispatch.kernel);
                     }
@@ -95,6 +109,9 @@ fn every_variant_validates() {
             flags.remove(ValidationFlags::CONTROL_FLOW_UNIFORMITY);
             capabilities |= Capabilities::SUBGROUP | Capabilities::SHADER_FLOAT16 | Capabilities::COOPERATIVE_MATRIX;
         }
+        if kernel.constant("HALF") == 1 {
+            capabilities |= Capabilities::SHADER_FLOAT16;
+        }
         let mut validator = Validator::new(flags, capabilities);
         validator.validate(&module).unwrap_or_else(|error| panic!("{kernel} {:?}: {error:?}", kernel.constants));
         let entry = &module.entry_points[0];
@@ -106,6 +123,7 @@ fn every_variant_validates() {
             | KernelId::MatmulSplit
             | KernelId::CeilingCopy
             | KernelId::CeilingFma => [kernel.constant("THREADS"), 1, 1],
+            KernelId::MatmulDirect => [8, 8, 1],
             _ => [kernel.constant("THREADS_N"), kernel.constant("THREADS_M"), 1],
         };
         assert_eq!(entry.workgroup_size, threads);
@@ -173,7 +191,7 @@ fn every_variant_translates_to_metal() {
 fn accumulators_have_constant_indices() {
     // A driver keeps an array in registers only if every index is a constant; the template writes variables instead.
     let variants = variants();
-    for id in [KernelId::MatmulSum, KernelId::MatmulVector, KernelId::MatmulRound, KernelId::MatmulCooperative] {
+    for id in [KernelId::MatmulDirect, KernelId::MatmulSum, KernelId::MatmulVector, KernelId::MatmulRound, KernelId::MatmulCooperative] {
         assert!(variants.iter().any(|kernel| kernel.id == id), "{id:?}");
     }
     assert!(variants.iter().any(|kernel| kernel.constant("PARTS") == 1));

@@ -43,6 +43,6 @@ fn i32_of_bool(a: bool) -> i32 { return select(0, 1, a); }
 fn u32_of_f32(a: f32) -> u32 { return u32(a); }
 fn u32_of_i32(a: i32) -> u32 { return bitcast<u32>(a); }
 fn u32_of_bool(a: bool) -> u32 { return select(0u, 1u, a); }
-fn bool_of_f32(a: f32) -> bool { return a != 0.0; }
+fn bool_of_f32(a: f32) -> bool { return (bitcast<u32>(a) & 0x7fffffffu) != 0u; }
 fn bool_of_i32(a: i32) -> bool { return a != 0; }
 fn bool_of_u32(a: u32) -> bool { return a != 0u; }

@@ -1,8 +1,31 @@
 // How a product's kernels read their operands, which are bound as a and b: at(i) is an element, four(i) the i-th four of them.
 //
 //   OPERANDS_F16  elements are of f16, two of them a word.
+//   HALF          they stay f16, in which the kernel then computes.
 //   *_VEC4        only fours are read, and all of them start at multiples of 4 elements; otherwise only elements are.
 
+//# if HALF
+alias Number = f16;
+//# else
+alias Number = f32;
+//# end
+
+//# if HALF
+//# if A_VEC4
+@group(0) @binding(0) var<storage, read> a: array<vec4<f16>>;
+fn a_four(i: u32) -> vec4<f16> { return a[i]; }
+//# else
+@group(0) @binding(0) var<storage, read> a: array<f16>;
+fn a_at(i: u32) -> f16 { return a[i]; }
+//# end
+//# if B_VEC4
+@group(0) @binding(1) var<storage, read> b: array<vec4<f16>>;
+fn b_four(i: u32) -> vec4<f16> { return b[i]; }
+//# else
+@group(0) @binding(1) var<storage, read> b: array<f16>;
+fn b_at(i: u32) -> f16 { return b[i]; }
+//# end
+//# else
 //# if OPERANDS_F16
 //# if A_VEC4
 @group(0) @binding(0) var<storage, read> a: array<vec2<u32>>;
@@ -38,5 +61,6 @@ fn b_four(i: u32) -> vec4<f32> { return b[i]; }
 //# else
 @group(0) @binding(1) var<storage, read> b: array<f32>;
 fn b_at(i: u32) -> f32 { return b[i]; }
+//# end
 //# end
 //# end

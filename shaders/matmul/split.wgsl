@@ -32,7 +32,7 @@ fn four(row: u32, column: u32) -> vec4<f32> {
 
 // The exponent by which a line is scaled. Infinity and NaN scale nothing, and spread.
 fn exponent(most: f32) -> i32 {
-  let e = i32(bitcast<u32>(most) >> 23u & 255u);
+  let e = i32((bitcast<u32>(most) >> 23u) & 255u);
   return select(min(141 - e, 126), 0, e == 255);
 }
 

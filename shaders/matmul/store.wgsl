@@ -8,7 +8,8 @@
 //
 //   READS_C     beta is not 0: C is read.
 //   ACCUMULATES what out holds is added to: a later part of a product split over k for the sake of bindings.
-//   READS_BIAS  bias is added to each row; BIAS_STEP is 0 if it is a single number.
+//   READS_BIAS  bias is added to each row; BIAS_STEP is 0 if it is a single number. With BIAS_ROWS each row has a number of its own instead,
+//               bias_inner of them behind those of one item of an inner loop.
 //   ACTIVATION  the number of a function in src/ops/matmul/activation.rs that is applied in the end, or 0.
 //   BATCHED     z of the grid also counts the products of a batch, params.batch of them. Item i is i / inner in an outer loop and
 //               i % inner in an inner one, and operand x of it starts so many x_outer and x_inner further on.
@@ -25,6 +26,9 @@ struct Params {
   a_outer: u32, b_outer: u32, c_outer: u32,
   a_inner: u32, b_inner: u32, c_inner: u32,
   bias_start: u32, activation: u32,
+  result: u32,
+  bias_inner: u32,
+  height: u32, width: u32, out_width: u32, before_y: u32, before_x: u32,
 }
 
 //# if RESULT_F16
@@ -57,6 +61,9 @@ fn c_at(i: u32) -> f32 { return c[i]; }
 //# if BATCHED
 // Where this invocation's A, B and C start.
 var<private> starts: vec3<u32>;
+//# if BIAS_ROWS
+var<private> bias_at: u32;
+//# end
 //# end
 
 // Takes on what layer z of the grid is to do: an item of a batch, and the part of k that is given.
@@ -66,6 +73,9 @@ fn begin(z: u32) -> u32 {
   starts = vec3<u32>(params.a_start, params.b_start, params.c_start)
     + item / params.inner * vec3<u32>(params.a_outer, params.b_outer, params.c_outer)
     + item % params.inner * vec3<u32>(params.a_inner, params.b_inner, params.c_inner);
+//# if BIAS_ROWS
+  bias_at = params.bias_start + item % params.inner * params.bias_inner;
+//# end
   return z / params.batch;
 //# else
   return z;
@@ -118,8 +128,16 @@ fn finished(o: u32, row: u32, column: u32, sum: vec4<f32>) -> vec4<f32> {
 //# end
 //# end
 //# if READS_BIAS
+//# if BIAS_ROWS
+//# if BATCHED
+  v += bias[bias_at + row];
+//# else
+  v += bias[params.bias_start + row];
+//# end
+//# else
 //# for r in 4
   v[$r] += bias[params.bias_start + min(column + $ru, params.n - 1u) * BIAS_STEP];
+//# end
 //# end
 //# end
 //# if ACTIVATION

@@ -14,6 +14,7 @@
 //   binding  name    stored as
 //   0        a       m x k (A_SCATTER = 1) or k x m (A_SCATTER = 0)
 //   1        b       k x n (B_SCATTER = 0) or n x k (B_SCATTER = 1)
+//            or, with WINDOW, what a window sees of images: conv/window.wgsl
 //            read as load.wgsl tells, and those of store.wgsl
 //
 //   PARTS       k is split: part p sums the terms from p * k_part on, and sum.wgsl adds the parts up. Of the matrices in out, the first
@@ -21,6 +22,7 @@
 //   STAGES      how many steps' slices workgroup memory holds, 1 or 2; SINGLE is 1 for one.
 //   LOOPS       the innermost loop has UNROLL steps of k in its body; otherwise there is none, and UNROLL is TILE_K. Two stages
 //               want the latter: with a loop they were slower than one.
+//   HALF        products are summed up in f16 within a step of k, and steps in f32.
 //   *_SCATTER   the operand is stored with k along its rows: its vec4s are turned when they go to workgroup memory, into rows
 //               padded by one vec4 against bank conflicts.
 //
@@ -28,44 +30,47 @@
 
 const A_STRIDE = TILE_M / 4u + A_SCATTER;
 const B_STRIDE = TILE_N / 4u + B_SCATTER;
-var<workgroup> a_tile: array<array<array<vec4<f32>, A_STRIDE>, TILE_K>, STAGES>;
-var<workgroup> b_tile: array<array<array<vec4<f32>, B_STRIDE>, TILE_K>, STAGES>;
+var<workgroup> a_tile: array<array<array<vec4<Number>, A_STRIDE>, TILE_K>, STAGES>;
+var<workgroup> b_tile: array<array<array<vec4<Number>, B_STRIDE>, TILE_K>, STAGES>;
 
 // Four elements of a stored row, k inside; place is where they are along the other side.
-fn a_inside(at: u32, place: u32) -> vec4<f32> {
+fn a_inside(at: u32, place: u32) -> vec4<Number> {
 //# if A_VEC4
   return a_four(at / 4u);
 //# else
 //# if A_SCATTER
-  return vec4<f32>(a_at(at), a_at(at + 1u), a_at(at + 2u), a_at(at + 3u));
+  return vec4<Number>(a_at(at), a_at(at + 1u), a_at(at + 2u), a_at(at + 3u));
 //# else
   let j = at + min(vec4<u32>(0u, 1u, 2u, 3u), vec4<u32>(params.m - 1u - place));
-  return vec4<f32>(a_at(j.x), a_at(j.y), a_at(j.z), a_at(j.w));
+  return vec4<Number>(a_at(j.x), a_at(j.y), a_at(j.z), a_at(j.w));
 //# end
 //# end
 }
 
-fn b_inside(at: u32, place: u32) -> vec4<f32> {
+//# if WINDOW
+//# else
+fn b_inside(at: u32, place: u32) -> vec4<Number> {
 //# if B_VEC4
   return b_four(at / 4u);
 //# else
 //# if B_SCATTER
-  return vec4<f32>(b_at(at), b_at(at + 1u), b_at(at + 2u), b_at(at + 3u));
+  return vec4<Number>(b_at(at), b_at(at + 1u), b_at(at + 2u), b_at(at + 3u));
 //# else
   let j = at + min(vec4<u32>(0u, 1u, 2u, 3u), vec4<u32>(params.n - 1u - place));
-  return vec4<f32>(b_at(j.x), b_at(j.y), b_at(j.z), b_at(j.w));
+  return vec4<Number>(b_at(j.x), b_at(j.y), b_at(j.z), b_at(j.w));
 //# end
 //# end
 }
+//# end
 
 // The same where k may be outside, from `end` on.
-fn a_edge(at: u32, place: u32, k: u32, end: u32) -> vec4<f32> {
-  if (k >= end) { return vec4<f32>(); }
+fn a_edge(at: u32, place: u32, k: u32, end: u32) -> vec4<Number> {
+  if (k >= end) { return vec4<Number>(); }
 //# if A_SCATTER
 //# if A_VEC4
-  return select(vec4<f32>(), a_four(at / 4u), vec4<u32>(k, k + 1u, k + 2u, k + 3u) < vec4<u32>(end));
+  return select(vec4<Number>(), a_four(at / 4u), vec4<u32>(k, k + 1u, k + 2u, k + 3u) < vec4<u32>(end));
 //# else
-  var v = vec4<f32>(a_at(at), 0.0, 0.0, 0.0);
+  var v = vec4<Number>(a_at(at), 0.0, 0.0, 0.0);
   if (k + 1u < end) { v.y = a_at(at + 1u); }
   if (k + 2u < end) { v.z = a_at(at + 2u); }
   if (k + 3u < end) { v.w = a_at(at + 3u); }
@@ -76,13 +81,15 @@ fn a_edge(at: u32, place: u32, k: u32, end: u32) -> vec4<f32> {
 //# end
 }
 
-fn b_edge(at: u32, place: u32, k: u32, end: u32) -> vec4<f32> {
-  if (k >= end) { return vec4<f32>(); }
+//# if WINDOW
+//# else
+fn b_edge(at: u32, place: u32, k: u32, end: u32) -> vec4<Number> {
+  if (k >= end) { return vec4<Number>(); }
 //# if B_SCATTER
 //# if B_VEC4
-  return select(vec4<f32>(), b_four(at / 4u), vec4<u32>(k, k + 1u, k + 2u, k + 3u) < vec4<u32>(end));
+  return select(vec4<Number>(), b_four(at / 4u), vec4<u32>(k, k + 1u, k + 2u, k + 3u) < vec4<u32>(end));
 //# else
-  var v = vec4<f32>(b_at(at), 0.0, 0.0, 0.0);
+  var v = vec4<Number>(b_at(at), 0.0, 0.0, 0.0);
   if (k + 1u < end) { v.y = b_at(at + 1u); }
   if (k + 2u < end) { v.z = b_at(at + 2u); }
   if (k + 3u < end) { v.w = b_at(at + 3u); }
@@ -92,6 +99,7 @@ fn b_edge(at: u32, place: u32, k: u32, end: u32) -> vec4<f32> {
   return b_inside(at, place);
 //# end
 }
+//# end
 
 @compute @workgroup_size(THREADS_N, THREADS_M)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
@@ -110,10 +118,15 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
 //# else
   let a_step = params.lda;
 //# end
+//# if WINDOW
+  // Whatever an invocation fetches is in the same columns.
+  let corner = corner_of(column0 + thread % (TILE_N / 4u) * 4u);
+//# else
 //# if B_SCATTER
   let b_step = 1u;
 //# else
   let b_step = params.ldb;
+//# end
 //# end
 //# for i in A_LOADS
 //# if A_SCATTER
@@ -137,8 +150,11 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
 //# else
   let b_k_$i = (thread + $iu * THREADS) / (TILE_N / 4u);
   let b_across_$i = (thread + $iu * THREADS) % (TILE_N / 4u) * 4u;
+//# if WINDOW
+//# else
   let b_place_$i = min(column0 + b_across_$i, (params.n - 1u) / 4u * 4u);
   let b_base_$i = b_start() + b_k_$i * params.ldb + b_place_$i;
+//# end
 //# end
 //# end
 //# for i in A_GROUPS
@@ -161,7 +177,11 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   var a_next_$i = a_edge(a_base_$i + k0 * a_step, a_place_$i, k0 + a_k_$i, last);
 //# end
 //# for i in B_LOADS
+//# if WINDOW
+  var b_next_$i = seen(corner, k0 + b_k_$i, last);
+//# else
   var b_next_$i = b_edge(b_base_$i + k0 * b_step, b_place_$i, k0 + b_k_$i, last);
+//# end
 //# end
 //# for i in A_LOADS
 //# if A_SCATTER
@@ -191,16 +211,33 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
       a_next_$i = a_inside(a_base_$i + k0 * a_step, a_place_$i);
 //# end
 //# for i in B_LOADS
+//# if WINDOW
+      b_next_$i = seen(corner, k0 + b_k_$i, last);
+//# else
       b_next_$i = b_inside(b_base_$i + k0 * b_step, b_place_$i);
+//# end
 //# end
     } else if (k0 < last) {
 //# for i in A_LOADS
       a_next_$i = a_edge(a_base_$i + k0 * a_step, a_place_$i, k0 + a_k_$i, last);
 //# end
 //# for i in B_LOADS
+//# if WINDOW
+      b_next_$i = seen(corner, k0 + b_k_$i, last);
+//# else
       b_next_$i = b_edge(b_base_$i + k0 * b_step, b_place_$i, k0 + b_k_$i, last);
 //# end
+//# end
     }
+//# if HALF
+//# for i in A_GROUPS
+//# for r in 4
+//# for j in B_GROUPS
+    var part_$i_$r_$j = vec4<f16>();
+//# end
+//# end
+//# end
+//# end
 //# if LOOPS
     for (var kk = 0u; kk < TILE_K; kk += UNROLL) {
 //# else
@@ -218,13 +255,26 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
 //# for i in A_GROUPS
 //# for r in 4
 //# for j in B_GROUPS
+//# if HALF
+        part_$i_$r_$j = fma(vec4<f16>(a_$i[$r]), b_$j, part_$i_$r_$j);
+//# else
         sum_$i_$r_$j = fma(vec4<f32>(a_$i[$r]), b_$j, sum_$i_$r_$j);
+//# end
 //# end
 //# end
 //# end
       }
 //# end
     }
+//# if HALF
+//# for i in A_GROUPS
+//# for r in 4
+//# for j in B_GROUPS
+    sum_$i_$r_$j += vec4<f32>(part_$i_$r_$j);
+//# end
+//# end
+//# end
+//# end
     if (k0 >= last) { break; }
 //# if SINGLE
     workgroupBarrier();

@@ -42,6 +42,11 @@ macro_rules! backends {
                 match self { $( $(#[$cfg])? Self::$name(device) => device.plan(op), )+ }
             }
 
+            #[cfg(target_arch = "wasm32")]
+            fn plan_soon(&self, op: &Op) -> Result<Plan> {
+                match self { $( $(#[$cfg])? Self::$name(device) => device.plan_soon(op), )+ }
+            }
+
             #[cfg(not(target_arch = "wasm32"))]
             fn tiles(&self) -> u8 {
                 match self { $( $(#[$cfg])? Self::$name(device) => device.tiles(), )+ }

@@ -51,6 +51,13 @@ pub(crate) trait Backend {
     /// Chooses how this device computes.
     fn plan(&self, op: &Op) -> Result<Plan>;
 
+    /// The same, or another way to the same result that can begin sooner, for work that somebody waits for: where a kernel is not compiled
+    /// yet, one that is compiled in no time may stand in.
+    #[cfg(target_arch = "wasm32")]
+    fn plan_soon(&self, op: &Op) -> Result<Plan> {
+        self.plan(op)
+    }
+
     /// How many tiles there are to choose from in a product; 0 if the device does not choose.
     #[cfg(not(target_arch = "wasm32"))]
     fn tiles(&self) -> u8 {

@@ -77,6 +77,11 @@ impl Operations {
         let source = match &node.what {
             What::Tensor(tensor) => return Ok(Source::Tensor(tensor.clone())),
             What::Reshape(input) => self.source(input)?,
+            What::Whole(op, inputs) => {
+                let sources = inputs.iter().map(|input| self.source(input).map(Some)).collect::<Result<_>>()?;
+                self.add(op.clone(), sources)
+            }
+            What::Reduce(input, axes, fold, divisor) => self.reduction(input, axes, (*fold, *divisor))?,
             _ => match self.product(node)? {
                 Some(product) => product,
                 None => self.map(node)?,
@@ -92,7 +97,7 @@ impl Operations {
             let uses = self.uses.entry(Arc::as_ptr(input)).or_default();
             *uses += 1;
             let is_first = *uses == 1;
-            if !is_first && matches!(node.what, What::Matmul(_)) {
+            if !is_first && matches!(node.what, What::Matmul(_) | What::Whole(..)) {
                 self.apart.insert(Arc::as_ptr(input));
             }
             if is_first {
@@ -124,29 +129,54 @@ impl Operations {
             }
             fused => fused,
         }
-        .map_err(|refused| match refused {
-            Refused::Full => Box::new(Error::LimitExceeded {
-                what: "the number of dimensions of an operation",
-                requested: node.shape.len() as u64,
-                max: MOST_DIMENSIONS as u64,
-            }),
-            Refused::Wrong(error) => error,
-        })?;
+        .map_err(|refused| too_many_dimensions(refused, node.shape.len()))?;
         Ok(self.add(Op::Map(problem), sources.into_iter().map(Some).collect()))
+    }
+
+    /// What gives the elements of a value along all dimensions but the last ones given, and then along those: fused if there is room beside
+    /// so many words more that the operation has to tell of itself. Also how many of the former are left.
+    pub(super) fn values(&mut self, node: &Arc<Node>, last: &[usize], more: usize) -> Result<(Problem, usize, Vec<Source>)> {
+        let rank = node.shape.len();
+        let order: Vec<_> = (0..rank).filter(|dimension| !last.contains(dimension)).chain(last.iter().copied()).collect();
+        let shape: Vec<_> = order.iter().map(|&dimension| node.shape[dimension]).collect();
+        let mut axes = vec![Axis::FIRST; rank];
+        order.iter().enumerate().for_each(|(at, &dimension)| axes[dimension] = Axis::along(at));
+        let dtype = if node.dtype == DType::F16 { DType::F32 } else { node.dtype };
+        let fused = |operations: &mut Self| {
+            let mut kernel = Kernel::over(&shape);
+            let value = kernel.value(operations, node, &axes, false)?;
+            kernel.end_with(value);
+            kernel.finish(dtype, rank - last.len(), more)
+        };
+        let mut found = fused(self);
+        if matches!(found, Err(Refused::Full)) {
+            // By itself first, and then there is one input.
+            self.source(node)?;
+            found = fused(self);
+        }
+        found.map_err(|refused| too_many_dimensions(refused, rank))
     }
 
     fn fused(&mut self, node: &Arc<Node>) -> Result<(Problem, Vec<Source>), Refused> {
         let mut kernel = Kernel::over(&node.shape);
         let axes: Vec<_> = (0..node.shape.len()).map(Axis::along).collect();
-        let mut value = kernel.value(self, node, &axes, true)?;
-        if value != kernel.program.last() {
-            // The last step is the result.
-            let kind = kernel.program.kind(value);
-            kernel.program.steps.push(Step::Cast(value, kind));
-            value = kernel.program.last();
-        }
-        debug_assert_eq!(kernel.program.kind(value), Kind::from(node.dtype), "{}", kernel.program);
-        kernel.finish(node.dtype)
+        let value = kernel.value(self, node, &axes, true)?;
+        kernel.end_with(value);
+        debug_assert_eq!(kernel.program.result(), Kind::from(node.dtype), "{}", kernel.program);
+        let (problem, _, sources) = kernel.finish(node.dtype, 0, 0)?;
+        Ok((problem, sources))
+    }
+}
+
+/// What is wrong where a kernel has no room for a value that is read from memory alone.
+fn too_many_dimensions(refused: Refused, rank: usize) -> Box<Error> {
+    match refused {
+        Refused::Full => Box::new(Error::LimitExceeded {
+            what: "the number of dimensions of an operation",
+            requested: rank as u64,
+            max: MOST_DIMENSIONS as u64,
+        }),
+        Refused::Wrong(error) => error,
     }
 }
 
@@ -174,16 +204,25 @@ impl Kernel {
         }
     }
 
-    fn finish(self, dtype: DType) -> Result<(Problem, Vec<Source>), Refused> {
-        let Self { mut shape, program, mut inputs, sources, scalars, .. } = self;
-        if shape.is_empty() {
-            shape.push(1);
-            inputs.iter_mut().for_each(|input| input.strides.push(0));
+    /// Makes a value the last step, which is the result.
+    fn end_with(&mut self, value: u8) {
+        if value != self.program.last() {
+            let kind = self.program.kind(value);
+            self.program.steps.push(Step::Cast(value, kind));
         }
+    }
+
+    /// The kernel's operation, the first `kept` dimensions apart from the others, of which there is one at least. `more` words are to be
+    /// left beside its own.
+    fn finish(self, dtype: DType, kept: usize, more: usize) -> Result<(Problem, usize, Vec<Source>), Refused> {
+        let Self { shape, program, inputs, sources, scalars, .. } = self;
         let mut problem = Problem { shape, inputs, program: Arc::new(program), scalars, dtype };
-        problem.collapse();
-        let fits = problem.shape.len() <= MOST_DIMENSIONS && plan::map::words(&problem) <= Words::MOST;
-        if fits { Ok((problem, sources)) } else { Err(Refused::Full) }
+        let kept = problem.collapse(kept);
+        if problem.shape.len() == kept {
+            problem.push(1);
+        }
+        let fits = problem.shape.len() <= MOST_DIMENSIONS && plan::map::words(&problem) + more <= Words::MOST;
+        if fits { Ok((problem, kept, sources)) } else { Err(Refused::Full) }
     }
 
     fn add(&mut self, step: Step) -> Result<u8, Refused> {
@@ -203,14 +242,14 @@ impl Kernel {
     }
 
     fn found(&mut self, operations: &mut Operations, node: &Arc<Node>, axes: &[Axis], is_result: bool) -> Result<u8, Refused> {
-        let is_apart = matches!(node.what, What::Matmul(_))
+        let is_apart = matches!(node.what, What::Matmul(_) | What::Whole(..))
             || operations.made.contains_key(&Arc::as_ptr(node))
             || operations.apart.contains(&Arc::as_ptr(node));
         if !is_result && is_apart {
             return self.stored(operations, node, axes);
         }
         match &node.what {
-            What::Tensor(_) => self.stored(operations, node, axes),
+            What::Tensor(_) | What::Whole(..) | What::Reduce(..) => self.stored(operations, node, axes),
             What::Number(value) => self.scalar(*value, node.dtype),
             What::Index => self.linear(operations, node, &self.lay(&node.shape, axes)),
             What::Apply(function, inputs) => {

@@ -22,11 +22,14 @@ mod node;
 mod pad;
 mod product;
 mod random;
+mod reduce;
 mod run;
 mod shape;
+mod window;
 
 pub(crate) use node::{Node, What};
 pub use pad::Padding;
+pub use window::{Conv, Pool};
 
 use std::sync::Arc;
 

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use crate::dtype::DType;
+use crate::ops::Op;
 use crate::ops::elementwise::Function;
+use crate::ops::reduce::Fold;
 use crate::tensor::Tensor;
 
 /// A value of a shape and a type.
@@ -37,6 +39,10 @@ pub(crate) enum What {
     Matmul([Arc<Node>; 2]),
     /// A value that begins so far inside of the node along each dimension, and what is around it, repeated to the node's shape.
     Pad(Arc<Node>, Vec<u64>, Arc<Node>),
+    /// An operation of whole values.
+    Whole(Op, Vec<Arc<Node>>),
+    /// A value reduced along those of its dimensions, in order, and by what a mean or a variance divides.
+    Reduce(Arc<Node>, Vec<usize>, Fold, f32),
 }
 
 /// Where along a dimension of a value a view is: at start + step · i, where i counts along the dimension of the view that it follows.
@@ -58,10 +64,10 @@ impl Node {
     pub fn inputs(&self) -> Vec<&Arc<Self>> {
         match &self.what {
             What::Tensor(_) | What::Number(_) | What::Index => Vec::new(),
-            What::Apply(_, inputs) => inputs.iter().collect(),
+            What::Apply(_, inputs) | What::Whole(_, inputs) => inputs.iter().collect(),
             What::Select(inputs) => inputs.iter().collect(),
             What::Matmul(inputs) => inputs.iter().collect(),
-            What::Cast(input) | What::View(input, _) | What::Reshape(input) => vec![input],
+            What::Cast(input) | What::View(input, _) | What::Reshape(input) | What::Reduce(input, ..) => vec![input],
             What::Pad(input, _, around) => vec![input, around],
         }
     }

@@ -148,6 +148,7 @@ impl HostVec {
     }
 
     /// The array as one of that type: itself, or a copy.
+    #[cfg(feature = "webgl2")]
     pub(crate) fn narrowed(self, extent: Extent) -> Result<Self> {
         if extent.dtype == self.dtype {
             return Ok(self);
@@ -185,6 +186,10 @@ impl HostVec {
     /// The values as they lie in a device's memory.
     pub(crate) fn bytes(&self) -> Uint8Array {
         let array: &Uint8Array = self.array.unchecked_ref();
+        // One that was detached meanwhile says that it is empty, but nothing can be made on its memory.
+        if array.byte_length() == 0 {
+            return Uint8Array::new_with_length(0);
+        }
         Uint8Array::new_with_byte_offset_and_length(&array.buffer(), array.byte_offset(), array.byte_length())
     }
 

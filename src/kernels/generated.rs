@@ -114,6 +114,7 @@ mod tests {
     use crate::info::Caps;
     use crate::ops::elementwise::{Function, Program, Step};
     use crate::ops::map::{Problem, View};
+    use crate::ops::reduce::{self, Fold};
 
     #[test]
     fn every_function_compiles_for_every_type_that_it_takes() {
@@ -132,12 +133,41 @@ mod tests {
                     let inputs = vec![view; function.arity()];
                     let problem = Problem { shape: vec![8, 32], inputs, program: Arc::clone(&program), scalars: Vec::new(), dtype: gives };
                     let wgsl = crate::plan::map::compute(&problem, &caps).unwrap().dispatches[0].kernel.wgsl().unwrap();
-                    let module = naga::front::wgsl::parse_str(&wgsl).unwrap_or_else(|error| panic!("{}", error.emit_to_string(&wgsl)));
-                    let flags = naga::valid::ValidationFlags::all();
-                    let valid = naga::valid::Validator::new(flags, naga::valid::Capabilities::SHADER_FLOAT16_IN_FLOAT32).validate(&module);
-                    valid.unwrap_or_else(|error| panic!("{} of {dtype}: {}", function.name(), error.emit_to_string(&wgsl)));
+                    validate(&wgsl, &format!("{} of {dtype}", function.name()));
                 }
             }
         }
+    }
+
+    #[test]
+    fn every_fold_compiles_for_every_type_that_it_takes() {
+        let caps =
+            Caps { binding_alignment_bytes: 256, max_workgroup_invocations: 256, max_workgroups_per_dimension: 65535, ..Caps::UNLIMITED };
+        for &fold in Fold::ALL {
+            for &dtype in DType::ALL.iter().filter(|dtype| fold.takes(**dtype)) {
+                let program = Arc::new(Program { inputs: vec![dtype.into()], steps: vec![Step::Input(0)] });
+                // Rows in fours, rows in parts, columns, and dimensions that are no one's neighbours.
+                for (shape, strides) in [
+                    (vec![9, 32], vec![32, 1]),
+                    (vec![2, 1 << 20], vec![1 << 20, 1]),
+                    (vec![33, 70], vec![1, 33]),
+                    (vec![2, 3, 5], vec![1, 50, 5]),
+                ] {
+                    let view = View { dtype, offset: 0, strides, bounds: Vec::new() };
+                    let values = Problem { shape, inputs: vec![view], program: Arc::clone(&program), scalars: Vec::new(), dtype };
+                    let problem = reduce::Problem { values, kept: 1, fold, divisor: 1.0 };
+                    for dispatch in crate::plan::reduce::compute(&problem, &caps).unwrap().dispatches {
+                        validate(&dispatch.kernel.wgsl().unwrap(), &format!("{} of {dtype}", fold.name()));
+                    }
+                }
+            }
+        }
+    }
+
+    fn validate(wgsl: &str, name: &str) {
+        let module = naga::front::wgsl::parse_str(wgsl).unwrap_or_else(|error| panic!("{name}: {}", error.emit_to_string(wgsl)));
+        let flags = naga::valid::ValidationFlags::all();
+        let valid = naga::valid::Validator::new(flags, naga::valid::Capabilities::SHADER_FLOAT16_IN_FLOAT32).validate(&module);
+        valid.unwrap_or_else(|error| panic!("{name}: {}", error.emit_to_string(wgsl)));
     }
 }

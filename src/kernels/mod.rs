@@ -19,6 +19,8 @@ use template::Constant;
 pub enum KernelId {
     /// `shaders/matmul/tiled.wgsl`, and `tiled.cu` for CUDA: the register-tiled product.
     MatmulTiled,
+    /// `shaders/matmul/direct.wgsl`: the product straight from memory, which is soon compiled.
+    MatmulDirect,
     /// `shaders/matmul/vector.wgsl`: the product with a single row or column.
     MatmulVector,
     /// `shaders/matmul/sum.wgsl`, and `sum.cu` for CUDA: the sum of the parts of a product that was split over k.
@@ -50,6 +52,22 @@ pub enum KernelId {
     MapInterpreted,
     /// `backend/cpu/map.rs`: the same on the CPU.
     MapCpu,
+    /// `shaders/conv/window.wgsl` in `shaders/matmul/tiled.wgsl`: convolution as a product with what windows see.
+    ConvTiled,
+    /// `shaders/conv/direct.wgsl`: convolution of few filters a group.
+    ConvDirect,
+    /// `backend/cpu/conv.rs`: the same on the CPU.
+    ConvCpu,
+    /// `shaders/pool/pool.wgsl`: the largest element of each window, or the mean.
+    Pool,
+    /// `backend/cpu/pool.rs`: the same on the CPU.
+    PoolCpu,
+    /// `shaders/reduce/reduce.wgsl`: a reduction, or its parts.
+    Reduce,
+    /// `shaders/reduce/merge.wgsl`: the end of a reduction in parts.
+    ReduceMerge,
+    /// `backend/cpu/reduce.rs`: a reduction on the CPU.
+    ReduceCpu,
     /// `shaders/ceiling/copy.wgsl`, and `copy.cu` for CUDA: how fast memory is.
     #[cfg(not(target_arch = "wasm32"))]
     CeilingCopy,
@@ -63,6 +81,7 @@ impl KernelId {
     pub const fn name(self) -> &'static str {
         match self {
             Self::MatmulTiled => "matmul/tiled",
+            Self::MatmulDirect => "matmul/direct",
             Self::MatmulVector => "matmul/vector",
             Self::MatmulSum => "matmul/sum",
             Self::MatmulCooperative => "matmul/cooperative",
@@ -80,6 +99,14 @@ impl KernelId {
             #[cfg(not(target_arch = "wasm32"))]
             Self::MapInterpreted => "map/interpreted",
             Self::MapCpu => "map/cpu",
+            Self::ConvTiled => "conv/tiled",
+            Self::ConvDirect => "conv/direct",
+            Self::ConvCpu => "conv/cpu",
+            Self::Pool => "pool",
+            Self::PoolCpu => "pool/cpu",
+            Self::Reduce => "reduce",
+            Self::ReduceMerge => "reduce/merge",
+            Self::ReduceCpu => "reduce/cpu",
             #[cfg(not(target_arch = "wasm32"))]
             Self::CeilingCopy => "ceiling/copy",
             #[cfg(not(target_arch = "wasm32"))]
@@ -103,8 +130,15 @@ impl KernelId {
     const fn templates(self) -> &'static [&'static str] {
         const STORE: &str = include_str!(concat!(env!("OUT_DIR"), "/matmul-store.wgsl"));
         const LOAD: &str = include_str!(concat!(env!("OUT_DIR"), "/matmul-load.wgsl"));
+        const TILED: &str = include_str!(concat!(env!("OUT_DIR"), "/matmul-tiled.wgsl"));
+        const WINDOW: &str = include_str!(concat!(env!("OUT_DIR"), "/conv-window.wgsl"));
+        const PRELUDE: &str = include_str!(concat!(env!("OUT_DIR"), "/map-prelude.wgsl"));
+        const FOLD: &str = include_str!(concat!(env!("OUT_DIR"), "/reduce-fold.wgsl"));
         match self {
-            Self::MatmulTiled => &[STORE, LOAD, include_str!(concat!(env!("OUT_DIR"), "/matmul-tiled.wgsl"))],
+            Self::MatmulTiled => &[STORE, LOAD, TILED],
+            Self::MatmulDirect => &[STORE, LOAD, include_str!(concat!(env!("OUT_DIR"), "/matmul-direct.wgsl"))],
+            Self::ConvTiled => &[STORE, LOAD, WINDOW, TILED],
+            Self::ConvDirect => &[STORE, LOAD, WINDOW, include_str!(concat!(env!("OUT_DIR"), "/conv-direct.wgsl"))],
             Self::MatmulVector => &[STORE, LOAD, include_str!(concat!(env!("OUT_DIR"), "/matmul-vector.wgsl"))],
             Self::MatmulSum => &[STORE, include_str!(concat!(env!("OUT_DIR"), "/matmul-sum.wgsl"))],
             Self::MatmulSplit => &[STORE, include_str!(concat!(env!("OUT_DIR"), "/matmul-split.wgsl"))],
@@ -114,7 +148,10 @@ impl KernelId {
             Self::MatmulStrips => &[include_str!(concat!(env!("OUT_DIR"), "/matmul-strips.frag"))],
             Self::MatmulUnfold => &[include_str!(concat!(env!("OUT_DIR"), "/matmul-unfold.frag"))],
             Self::Map => &[include_str!(concat!(env!("OUT_DIR"), "/map-map.wgsl"))],
-            Self::MatmulCpu | Self::MapCpu => &[],
+            Self::Pool => &[include_str!(concat!(env!("OUT_DIR"), "/pool-pool.wgsl"))],
+            Self::MatmulCpu | Self::MapCpu | Self::ConvCpu | Self::PoolCpu | Self::ReduceCpu => &[],
+            Self::Reduce => &[FOLD, include_str!(concat!(env!("OUT_DIR"), "/reduce-reduce.wgsl"))],
+            Self::ReduceMerge => &[PRELUDE, FOLD, include_str!(concat!(env!("OUT_DIR"), "/reduce-merge.wgsl"))],
             #[cfg(not(target_arch = "wasm32"))]
             Self::MatmulCopy | Self::MatmulCublasLt | Self::MapInterpreted => &[],
             #[cfg(not(target_arch = "wasm32"))]
@@ -145,7 +182,7 @@ impl Kernel {
     }
 
     /// Tells the kernel where its sums go, and whether it may store whole tiles without looking at each element, which not every kernel can.
-    pub(crate) fn finish(&mut self, stores: [Constant; 9], direct: bool) {
+    pub(crate) fn finish(&mut self, stores: [Constant; 10], direct: bool) {
         self.constants.extend(stores);
         if self.id == KernelId::MatmulCooperative {
             // Sums of split operands are not yet scaled.
@@ -168,6 +205,7 @@ impl Kernel {
             }
             #[cfg(not(target_arch = "wasm32"))]
             KernelId::MatmulCooperative => "enable f16;\nenable wgpu_cooperative_matrix;\n",
+            _ if self.constant("HALF") != 0 => "enable f16;\n",
             _ => "",
         };
         let mut first = extensions.to_owned();

@@ -52,8 +52,9 @@ impl Problem {
         self.shape.iter().map(|&size| u64::from(size)).product()
     }
 
-    /// Takes dimensions together that lie behind one another in all inputs, and drops those of size 1.
-    pub fn collapse(&mut self) {
+    /// Takes dimensions together that lie behind one another in all inputs, and drops those of size 1. The first `kept` dimensions
+    /// stay apart from the others; gives how many of them are left.
+    pub fn collapse(&mut self, mut kept: usize) -> usize {
         let mut dimension = self.shape.len();
         while dimension > 0 {
             dimension -= 1;
@@ -61,11 +62,13 @@ impl Problem {
             if size == 1 && self.shape.len() > 1 && self.is_unbounded(dimension) {
                 self.shape.remove(dimension);
                 self.inputs.iter_mut().for_each(|input| input.remove(dimension));
+                kept -= usize::from(dimension < kept);
                 continue;
             }
             let behind = dimension + 1;
             let joins = |input: &View| input.strides[dimension] == input.strides[behind] * i64::from(self.shape[behind]);
             if behind < self.shape.len()
+                && behind != kept
                 && self.inputs.iter().all(joins)
                 && self.is_unbounded(dimension)
                 && self.is_unbounded(behind)
@@ -75,12 +78,36 @@ impl Problem {
                 self.inputs.iter_mut().filter_map(|input| input.bounds.get_mut(behind)).for_each(|bounds| *bounds = [0, size]);
                 self.shape.remove(dimension);
                 self.inputs.iter_mut().for_each(|input| input.remove(dimension));
+                kept -= usize::from(dimension < kept);
             }
         }
         for input in &mut self.inputs {
             let all = |(bounds, &size): (&[u32; 2], &u32)| *bounds == [0, size];
             if input.bounds.iter().zip(&self.shape).all(all) {
                 input.bounds.clear();
+            }
+        }
+        kept
+    }
+
+    /// Adds a dimension of that size, along which all elements are the same, as the innermost.
+    pub fn push(&mut self, size: u32) {
+        self.shape.push(size);
+        for input in &mut self.inputs {
+            input.strides.push(0);
+            if !input.bounds.is_empty() {
+                input.bounds.push([0, size]);
+            }
+        }
+    }
+
+    /// Puts the first `count` dimensions behind the others.
+    pub fn rotate(&mut self, count: usize) {
+        self.shape.rotate_left(count);
+        for input in &mut self.inputs {
+            input.strides.rotate_left(count);
+            if !input.bounds.is_empty() {
+                input.bounds.rotate_left(count);
             }
         }
     }

@@ -336,7 +336,7 @@ pub struct Problem {
 impl Problem {
     /// Refuses what a device cannot do whose kernels compute in f32 alone.
     pub(crate) fn check_plain(&self) -> Result<()> {
-        if self.precision != Precision::F32 {
+        if self.precision == Precision::F16x3 {
             return Err(self.precision.not_here("this backend has no kernel for it"));
         }
         // Natively they round.

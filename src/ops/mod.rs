@@ -3,9 +3,13 @@
 //! A new operation is a file here and a variant of [`Op`], its plan in `plan/`, its kernels in `shaders/<op>/` with their ids in `kernels`,
 //! its twin in `backend/cpu`, and its cases in `tests/`.
 
+pub mod conv;
 pub mod elementwise;
 pub mod map;
 pub mod matmul;
+pub mod pool;
+pub mod reduce;
+pub mod window;
 
 use crate::dtype::Extent;
 
@@ -16,6 +20,12 @@ pub enum Op {
     Matmul(matmul::Problem),
     /// An elementwise operation.
     Map(map::Problem),
+    /// A convolution.
+    Conv(conv::Problem),
+    /// A pool.
+    Pool(pool::Problem),
+    /// A reduction.
+    Reduce(reduce::Problem),
 }
 
 impl Op {
@@ -24,6 +34,9 @@ impl Op {
         match self {
             Self::Matmul(problem) => problem.elements(),
             Self::Map(problem) => problem.elements(),
+            Self::Conv(problem) => problem.elements(),
+            Self::Pool(problem) => problem.elements(),
+            Self::Reduce(problem) => problem.rows(),
         }
     }
 
@@ -32,6 +45,9 @@ impl Op {
         let dtype = match self {
             Self::Matmul(problem) => problem.result,
             Self::Map(problem) => problem.dtype,
+            Self::Conv(problem) => problem.dtype,
+            Self::Pool(problem) => problem.result(),
+            Self::Reduce(problem) => problem.dtype(),
         };
         Extent { elements: self.elements(), dtype }
     }
@@ -40,7 +56,8 @@ impl Op {
     pub fn reads_operands(&self) -> bool {
         match self {
             Self::Matmul(problem) => problem.reads_operands(),
-            Self::Map(problem) => problem.elements() > 0,
+            Self::Map(_) | Self::Conv(_) | Self::Pool(_) => self.elements() > 0,
+            Self::Reduce(problem) => problem.values.elements() > 0,
         }
     }
 
@@ -49,7 +66,16 @@ impl Op {
     pub(crate) fn label(&self) -> (&'static str, String) {
         match self {
             Self::Matmul(matmul::Problem { m, k, n, .. }) => ("matmul", format!("{m}x{k}x{n}")),
-            Self::Map(problem) => ("map", crate::tensor::joined(&problem.shape.iter().map(|&size| size.into()).collect::<Vec<_>>(), "x")),
+            Self::Conv(problem) => {
+                let &conv::Problem { batch, groups, channels, filters, windows: [y, x], .. } = problem;
+                ("conv", format!("{batch}x{}x{}x{} by {}x{}x{}", groups * channels, y.input, x.input, groups * filters, y.taps, x.taps))
+            }
+            Self::Pool(problem) => {
+                let &pool::Problem { planes, windows: [y, x], .. } = problem;
+                ("pool", format!("{planes}x{}x{} by {}x{}", y.input, x.input, y.taps, x.taps))
+            }
+            Self::Map(problem) => ("map", sizes(&problem.shape)),
+            Self::Reduce(problem) => (problem.fold.name(), sizes(&problem.values.shape)),
         }
     }
 
@@ -64,6 +90,9 @@ impl Op {
                 operands * problem.dtype.bytes() + (added + problem.elements()) * problem.result.bytes()
             }
             Self::Map(problem) => problem.least_bytes(),
+            Self::Conv(problem) => problem.least_bytes(),
+            Self::Pool(problem) => problem.least_bytes(),
+            Self::Reduce(problem) => problem.least_bytes(),
         }
     }
 
@@ -72,6 +101,14 @@ impl Op {
         match self {
             Self::Matmul(problem) => problem.multiplications(),
             Self::Map(problem) => problem.elements(),
+            Self::Conv(problem) => problem.multiplications(),
+            Self::Pool(problem) => problem.elements(),
+            Self::Reduce(problem) => problem.values.elements(),
         }
     }
+}
+
+#[cfg(not(target_arch = "wasm32"))]
+fn sizes(shape: &[u32]) -> String {
+    crate::tensor::joined(&shape.iter().map(|&size| size.into()).collect::<Vec<_>>(), "x")
 }

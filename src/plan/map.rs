@@ -20,11 +20,11 @@ use crate::kernels::{Kernel, KernelId, Source};
 use crate::ops::map::{MOST_DIMENSIONS, MOST_INPUTS, Problem, View};
 
 /// Invocations of a workgroup.
-const THREADS: u32 = 256;
+pub(super) const THREADS: u32 = 256;
 /// Elements of an invocation.
-const QUAD: u32 = 4;
+pub(super) const QUAD: u32 = 4;
 /// Parts of the result begin at multiples of so many elements, whose bytes are a multiple of every alignment of bindings.
-const PART_ELEMENTS: u64 = 128;
+pub(super) const PART_ELEMENTS: u64 = 128;
 /// The most elements of a launch, so that the kernel's numbers do not overflow.
 const MOST_ELEMENTS: u64 = 1 << 31;
 /// The most elements from the first to the last that it reads of an input, for the same reason.
@@ -44,7 +44,7 @@ const SLOT_BYTES: u32 = 16;
 
 /// The bindings of the inputs and of the result: those of parameters lie between.
 const INPUT_BINDINGS: [u32; MOST_INPUTS] = [0, 1, 2, 4, 5, 6];
-const OUT_BINDING: u32 = 7;
+pub(super) const OUT_BINDING: u32 = 7;
 
 /// A plan for compute shaders.
 pub fn compute(problem: &Problem, caps: &Caps) -> Result<Plan> {
@@ -177,6 +177,51 @@ pub struct Reading {
     pub is_bounded: bool,
 }
 
+/// Tells a kernel of inputs that it reads within those ranges of all dimensions, from the first input's binding on. `quad` if it reads four
+/// neighbours along the last dimension at once.
+pub(super) fn inputs(
+    views: &[View],
+    ranges: &[[u32; 2]],
+    quad: bool,
+    caps: &Caps,
+    words: &mut Words,
+) -> Result<(Vec<Reading>, Vec<Binding>)> {
+    let (mut readings, mut bindings) = (Vec::new(), Vec::new());
+    for (number, input) in views.iter().enumerate() {
+        let binding = INPUT_BINDINGS[number];
+        let bytes = input.dtype.bytes();
+        let [least, most] = input.reach(ranges);
+        // Bound from a multiple of the alignment on, and of a vec4.
+        let alignment_bytes = caps.binding_alignment_bytes.max(16);
+        let start_bytes = (least.max(0) as u64 * bytes) / alignment_bytes * alignment_bytes;
+        let start = (start_bytes / bytes) as i64;
+        let moved: i64 = ranges.iter().zip(&input.strides).map(|([first, _], stride)| i64::from(*first) * stride).sum();
+        let offset = input.offset + moved - start;
+        let inner = input.strides.last().copied().unwrap_or(0);
+        let aligned = |stride: &i64| stride % i64::from(QUAD) == 0;
+        let outer_strides = input.strides.split_last().map_or(&[][..], |(_, others)| others);
+        let reading = Reading {
+            at: words.length(),
+            binding,
+            dtype: input.dtype,
+            is_vec4: quad && inner == 1 && aligned(&offset) && outer_strides.iter().all(aligned),
+            is_splat: quad && inner == 0,
+            is_bounded: !input.bounds.is_empty(),
+        };
+        words.push(offset as u32)?;
+        input.strides.iter().try_for_each(|&stride| words.push(stride as u32))?;
+        for edge in 0..2 {
+            for (bounds, [first, _]) in input.bounds.iter().zip(ranges) {
+                words.push(bounds[edge].saturating_sub(*first))?;
+            }
+        }
+        let size_bytes = (((most.max(0) as u64 + 1) * bytes).next_multiple_of(16)).saturating_sub(start_bytes).max(16);
+        bindings.push(Binding { slot: Slot::Input(number as u8), index: binding, offset_bytes: start_bytes, size_bytes });
+        readings.push(reading);
+    }
+    Ok((readings, bindings))
+}
+
 fn dispatch(problem: &Problem, [first, end]: [u32; 2], caps: &Caps, quads: u32) -> Result<Dispatch> {
     let rank = problem.shape.len();
     if rank > MOST_DIMENSIONS || problem.inputs.len() > MOST_INPUTS {
@@ -198,39 +243,7 @@ fn dispatch(problem: &Problem, [first, end]: [u32; 2], caps: &Caps, quads: u32) 
     words.push(count as u32)?;
     words.push(before as u32)?;
     shape.iter().try_for_each(|&size| words.push(size))?;
-    let (mut readings, mut bindings) = (Vec::new(), Vec::new());
-    for (number, input) in problem.inputs.iter().enumerate() {
-        let binding = INPUT_BINDINGS[number];
-        let bytes = input.dtype.bytes();
-        let [least, most] = input.reach(&ranges(problem, [first, end]));
-        // Bound from a multiple of the alignment on, and of a vec4.
-        let alignment_bytes = caps.binding_alignment_bytes.max(16);
-        let start_bytes = (least.max(0) as u64 * bytes) / alignment_bytes * alignment_bytes;
-        let start = (start_bytes / bytes) as i64;
-        let offset = input.offset + i64::from(first) * input.strides.first().copied().unwrap_or(0) - start;
-        let inner = input.strides.last().copied().unwrap_or(0);
-        let aligned = |stride: &i64| stride % i64::from(QUAD) == 0;
-        let outer_strides = input.strides.split_last().map_or(&[][..], |(_, others)| others);
-        let reading = Reading {
-            at: words.length(),
-            binding,
-            dtype: input.dtype,
-            is_vec4: quad && inner == 1 && aligned(&offset) && outer_strides.iter().all(aligned),
-            is_splat: quad && inner == 0,
-            is_bounded: !input.bounds.is_empty(),
-        };
-        words.push(offset as u32)?;
-        input.strides.iter().try_for_each(|&stride| words.push(stride as u32))?;
-        for edge in 0..2 {
-            for (dimension, bounds) in input.bounds.iter().enumerate() {
-                let moved = if dimension == 0 { bounds[edge].saturating_sub(first) } else { bounds[edge] };
-                words.push(moved)?;
-            }
-        }
-        let size_bytes = (((most.max(0) as u64 + 1) * bytes).next_multiple_of(16)).saturating_sub(start_bytes).max(16);
-        bindings.push(Binding { slot: Slot::Input(number as u8), index: binding, offset_bytes: start_bytes, size_bytes });
-        readings.push(reading);
-    }
+    let (readings, mut bindings) = inputs(&problem.inputs, &ranges(problem, [first, end]), quad, caps, &mut words)?;
     let scalars_at = words.length();
     problem.scalars.iter().try_for_each(|&scalar| words.push(scalar))?;
     let bytes = problem.dtype.bytes();

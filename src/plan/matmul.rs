@@ -5,6 +5,7 @@ mod batch;
 mod cooperative;
 #[cfg(not(target_arch = "wasm32"))]
 mod cuda;
+mod direct;
 mod fragment;
 mod parts;
 mod split;
@@ -12,6 +13,7 @@ mod step;
 mod strips;
 mod tile;
 mod vector;
+mod window;
 
 use std::fmt;
 
@@ -20,6 +22,7 @@ use std::fmt;
 pub(crate) use cuda::TILE_COUNT as CUDA_TILE_COUNT;
 #[cfg(not(target_arch = "wasm32"))]
 pub use cuda::{cublaslt, cuda};
+pub use direct::stand_in;
 pub use fragment::{fold, fragment};
 pub use strips::{FragmentCaps, MOST_BLOCK_BYTES};
 #[cfg(not(target_arch = "wasm32"))]
@@ -27,6 +30,7 @@ pub(crate) use tile::SMALLEST_WORKGROUP;
 #[cfg(any(feature = "vulkan", feature = "webgpu"))]
 #[cfg(not(target_arch = "wasm32"))]
 pub(crate) use tile::TILE_COUNT;
+pub(super) use window::windowed;
 
 use super::{Dispatch, Plan};
 use crate::dtype::DType;
@@ -67,6 +71,13 @@ pub struct Params {
     pub activation: u32,
     /// For CUDA alone, whose kernels are told at run time what WGSL needs to know before: 0 for a result of f32, 1 for one of f16.
     pub result: u32,
+    /// The rest is for windows (`shaders/conv`).
+    pub bias_inner: u32,
+    pub height: u32,
+    pub width: u32,
+    pub out_width: u32,
+    pub before_y: u32,
+    pub before_x: u32,
 }
 
 impl Params {
@@ -96,7 +107,14 @@ impl fmt::Display for Params {
         if *bias_start + *activation > 0 {
             write!(f, " bias from {bias_start} activation {activation}")?;
         }
-        if *result > 0 { write!(f, " result {result}") } else { Ok(()) }
+        if *result > 0 {
+            write!(f, " result {result}")?;
+        }
+        let Self { bias_inner, height, width, out_width, before_y, before_x, .. } = self;
+        if *out_width > 0 {
+            write!(f, " windows {out_width} a row of {height}x{width} from -{before_y},-{before_x} bias stride {bias_inner}")?;
+        }
+        Ok(())
     }
 }
 

@@ -5,8 +5,11 @@
 
 #[cfg(not(target_arch = "wasm32"))]
 pub mod ceiling;
+pub mod conv;
 pub mod map;
 pub mod matmul;
+pub mod pool;
+pub mod reduce;
 #[cfg(not(target_arch = "wasm32"))]
 pub mod tuned;
 mod words;
@@ -24,6 +27,9 @@ pub fn compute(op: &Op, caps: &Caps) -> Result<Plan> {
     match op {
         Op::Matmul(problem) => matmul::compute(problem, caps),
         Op::Map(problem) => map::compute(problem, caps),
+        Op::Conv(problem) => conv::compute(problem, caps),
+        Op::Pool(problem) => pool::compute(problem, caps),
+        Op::Reduce(problem) => reduce::compute(problem, caps),
     }
 }
 

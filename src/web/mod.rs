@@ -8,6 +8,7 @@
 #[cfg(feature = "npm")]
 mod allocator;
 mod convert;
+mod known;
 mod reference;
 mod registry;
 
@@ -84,7 +85,17 @@ pub fn info(gpu: u32) -> Result<JsValue, JsValue> {
     Ok(convert::device_info(&find_gpu(gpu)?.info()?))
 }
 
-/// A product of operands that are arrays or the numbers of tensors: a promise, or the number of a tensor at once if it is queued.
+/// Queues a product of tensors whose result is kept: its number, or 0 if there is something to wait for.
+#[wasm_bindgen]
+pub fn queue(gpu: u32, a: u32, b: u32, numbers: &[f64], c: Option<u32>, bias: Option<u32>) -> Result<u32, JsValue> {
+    let gpu = find_gpu(gpu)?;
+    let tensor = |number| find_tensor(number).map(Operand::Tensor);
+    let operands = [Some(tensor(a)?), Some(tensor(b)?), c.map(tensor).transpose()?, bias.map(tensor).transpose()?];
+    let queued = gpu.queue(&known::call(numbers, operands)?)?;
+    Ok(queued.map_or(0, |queued| TENSORS.with(|tensors| tensors.insert(queued))))
+}
+
+/// A promise of a product of operands that are arrays or the numbers of tensors.
 #[wasm_bindgen]
 #[allow(clippy::too_many_arguments, reason = "JavaScript's names are worth more than a struct here")]
 pub fn matmul(
@@ -96,18 +107,12 @@ pub fn matmul(
     bias: JsValue,
     report: bool,
     keep: bool,
-) -> Result<JsValue, JsValue> {
+) -> Result<Promise, JsValue> {
     let gpu = find_gpu(gpu)?;
     let want = Want { timed: report, keep };
-    let call = Call::new(&product(numbers, c, bias)?, operand(a)?, operand(b)?)?;
-    if keep
-        && !report
-        && let Some(tensor) = gpu.queue(&call)?
-    {
-        return Ok(TENSORS.with(|tensors| tensors.insert(tensor)).into());
-    }
+    let call = Call::new(&product(numbers, optional(c)?, optional(bias)?)?, operand(a)?, operand(b)?)?;
     let pending = gpu.begin(call, want)?;
-    Ok(promise(async move { Ok(convert::report(pending.finish().await?, want)) }).into())
+    Ok(promise(async move { Ok(convert::report(pending.finish().await?, want)) }))
 }
 
 /// Puts an array on the device.
@@ -160,7 +165,7 @@ pub fn benchmark(
     signal: Option<Signal>,
 ) -> Result<Promise, JsValue> {
     let gpu = find_gpu(gpu)?;
-    let (operands, op) = ([operand(a)?, operand(b)?], product(numbers, c, bias)?);
+    let (operands, op) = ([operand(a)?, operand(b)?], product(numbers, optional(c)?, optional(bias)?)?);
     let work = 2.0 * op.k as f64 * crate::tensor::elements(&op.shape()?) as f64;
     Ok(promise(async move {
         let done = gpu.benchmark_between(operands, &op, samples, min_ms, async || turn(&signal).await).await?;
@@ -217,12 +222,17 @@ fn operand(value: JsValue) -> Result<Operand<'static>, JsValue> {
     }
 }
 
+/// The same, or nothing.
+fn optional(value: JsValue) -> Result<Option<Operand<'static>>, JsValue> {
+    if value.is_undefined() { Ok(None) } else { operand(value).map(Some) }
+}
+
 fn sizes(numbers: &[f64]) -> Vec<u64> {
     numbers.iter().map(|&size| size as u64).collect()
 }
 
 /// A product as `product` in `npm/options.js` tells it. A stride that is not told is NaN.
-fn product(numbers: &[f64], c: JsValue, bias: JsValue) -> Result<Matmul<'static>, JsValue> {
+fn product(numbers: &[f64], c: Option<Operand<'static>>, bias: Option<Operand<'static>>) -> Result<Matmul<'static>, JsValue> {
     let &[
         m,
         k,
@@ -249,8 +259,7 @@ fn product(numbers: &[f64], c: JsValue, bias: JsValue) -> Result<Matmul<'static>
     let (batch_a, batch_b) = batches.split_at((rank_a as usize).min(batches.len()));
     let stride = |elements: f64| Some(elements as u64).filter(|_| !elements.is_nan());
     let mut op = Matmul::new(m as u64, k as u64, n as u64).transpose_a(transpose_a != 0.0).transpose_b(transpose_b != 0.0);
-    let optional = |value: JsValue| if value.is_undefined() { Ok(None) } else { operand(value).map(Some) };
-    (op.alpha, op.beta, op.c, op.bias) = (alpha as f32, beta as f32, optional(c)?, optional(bias)?);
+    (op.alpha, op.beta, op.c, op.bias) = (alpha as f32, beta as f32, c, bias);
     op.activation = Activation::of_number(activation as u32);
     op.result = if result_f16 != 0.0 { DType::F16 } else { DType::F32 };
     op.precision = Precision::ALL.get(precision as usize).copied().unwrap_or_default();

@@ -6,7 +6,7 @@ use js_sys::{Float32Array, Float64Array, Promise};
 use wasm_bindgen::prelude::*;
 
 use super::registry::Registry;
-use super::{Signal, convert, product, promise, turn};
+use super::{Signal, convert, optional, product, promise, turn};
 use crate::backend::cpu;
 use crate::backend::cpu::wasm::{from, new_array, reference_job};
 use crate::dtype::DType;
@@ -50,10 +50,10 @@ pub fn reference(
     bias: JsValue,
     signal: Option<Signal>,
 ) -> Result<Promise, JsValue> {
-    let mut op = product(numbers, c.clone(), bias.clone())?;
+    let mut op = product(numbers, optional(c.clone())?, optional(bias.clone())?)?;
     // The package has widened C too.
-    let result = std::mem::replace(&mut op.result, DType::F32);
-    let problem = Problem { result, ..op.check(DType::F32, a.length().into(), b.length().into())? };
+    let (result, precision) = (std::mem::replace(&mut op.result, DType::F32), std::mem::take(&mut op.precision));
+    let problem = Problem { result, precision, ..op.check(DType::F32, a.length().into(), b.length().into())? };
     // The package has seen to it that they are arrays.
     let [c, bias] = [(problem.c.is_some(), c), (problem.bias, bias)].map(|(read, values)| read.then(|| values.unchecked_into()));
     Ok(promise(async move {

@@ -80,7 +80,7 @@ without(
   () => {
     const { writeBuffer } = GPUQueue.prototype;
     GPUQueue.prototype.writeBuffer = function (buffer, at, data, ...more) {
-      return writeBuffer.call(this, buffer, at, data instanceof Float32Array ? new Float32Array(data.length) : data, ...more);
+      return writeBuffer.call(this, buffer, at, new Uint8Array(data.byteLength), ...more);
     };
   },
   true,

@@ -9,6 +9,8 @@ const TITLES = {
   batch: "batch",
   vector: "matrix times vector",
   queue: "1,000 products queued",
+  f16: "products of f16, the others' in f32",
+  f16x3: "products in two terms of f16, the others' in f32",
 };
 
 const figures = (value) => (value >= 1000 ? value.toFixed(0) : value.toPrecision(3));
@@ -78,8 +80,15 @@ export class Report {
       const share = ((100 * found[0].figure) / row.copy_gb_s).toFixed(0);
       console.log(`  lapidary: ${share} % of the device's copy rate, ${figures(row.copy_gb_s)} GB/s read and written`);
     }
+    if (row.plain_error !== undefined && found[0].verdict) this.#compare(row, found[0].verdict.max_abs_error);
     for (const result of found.filter(Boolean)) this.#remark(row, result);
     this.#rows += 1;
+  }
+
+  /** What is offered as no less exact than f32 has to be. */
+  #compare({ measure, shape, plain_error }, error) {
+    console.log(`  lapidary: error up to ${error.toExponential(2)}, in plain f32 ${plain_error.toExponential(2)}`);
+    if (error > plain_error) this.faults.push(`${measure} ${shape}: an error of ${error}, but only ${plain_error} in plain f32`);
   }
 
   #remark(row, { library, error, verdict, note }) {

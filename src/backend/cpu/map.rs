@@ -21,13 +21,29 @@ pub(super) struct Map<'a> {
     rank: usize,
     scalars: usize,
     inputs: Vec<&'a [u8]>,
+    #[cfg(all(feature = "simd", not(target_arch = "wasm32")))]
+    simd: bool,
 }
 
 impl<'a> Map<'a> {
     pub(super) fn new(kernel: &'a Kernel, words: &'a [u32], inputs: Vec<&'a [u8]>) -> Result<Self> {
         let source = kernel.source.as_deref().ok_or_else(|| Error::internal("an elementwise kernel without a program"))?;
         let [rank, scalars] = ["RANK", "SCALARS"].map(|name| kernel.constant(name) as usize);
-        Ok(Self { source, words, rank, scalars, inputs })
+        Ok(Self {
+            source,
+            words,
+            rank,
+            scalars,
+            inputs,
+            #[cfg(all(feature = "simd", not(target_arch = "wasm32")))]
+            simd: false,
+        })
+    }
+
+    /// The same by the widest vectors that the CPU has, or by plain ones.
+    #[cfg(all(feature = "simd", not(target_arch = "wasm32")))]
+    pub(super) fn with_vectors(self, simd: bool) -> Self {
+        Self { simd, ..self }
     }
 
     /// Elements of the result.
@@ -35,8 +51,63 @@ impl<'a> Map<'a> {
         self.words[0] as usize
     }
 
-    /// Computes the elements from `first` on, as many as there is room for.
+    /// What the elements of the result are.
+    pub(super) fn result(&self) -> DType {
+        self.source.result
+    }
+
+    /// Elements that are those of an input, one behind the other, as they lie there.
+    pub(super) fn stored(&self, first: usize, count: usize) -> Option<&[u32]> {
+        let ([Step::Input(0)], [Reading { at, is_bounded: false, .. }]) = (&self.source.program.steps[..], &self.source.inputs[..]) else {
+            return None;
+        };
+        if self.source.inputs[0].dtype != self.result() || count == 0 {
+            return None;
+        }
+        let mut row = 1;
+        for dimension in (0..self.rank).rev() {
+            // Beyond the dimensions that lie in order, both ends have to be in the same row.
+            if self.stride(0, dimension) as usize != row && self.size(dimension) > 1 {
+                let (ends, later) = ([first / row, (first + count - 1) / row], row);
+                if ends[0] != ends[1] {
+                    return None;
+                }
+                let mut rest = ends[0];
+                let mut place = self.words[*at as usize].wrapping_add((first % later) as u32);
+                for dimension in (0..=dimension).rev() {
+                    let coordinate = rest % self.size(dimension);
+                    rest /= self.size(dimension);
+                    place = place.wrapping_add((coordinate as u32).wrapping_mul(self.stride(0, dimension)));
+                }
+                return bytemuck::cast_slice(self.inputs[0]).get(place as usize..)?.get(..count);
+            }
+            row *= self.size(dimension);
+        }
+        bytemuck::cast_slice(self.inputs[0]).get(self.words[*at as usize] as usize + first..)?.get(..count)
+    }
+
+    /// Computes the elements from `first` on, as many as there is room for, by the widest vectors that the CPU has if that was asked for.
     pub(super) fn compute(&self, first: usize, out: &mut [u8]) {
+        #[cfg(all(feature = "simd", not(target_arch = "wasm32")))]
+        if self.simd {
+            struct Part<'a, 'b>(&'a Map<'b>, usize, &'a mut [u8]);
+
+            impl pulp::WithSimd for Part<'_, '_> {
+                type Output = ();
+
+                #[inline(always)]
+                fn with_simd<S: pulp::Simd>(self, _: S) {
+                    self.0.blocks(self.1, self.2);
+                }
+            }
+
+            return pulp::Arch::new().dispatch(Part(self, first, out));
+        }
+        self.blocks(first, out);
+    }
+
+    #[inline(always)]
+    fn blocks(&self, first: usize, out: &mut [u8]) {
         let steps = &self.source.program.steps;
         let mut registers = vec![[0u32; BLOCK]; steps.len()];
         let result = self.source.result;
@@ -59,6 +130,7 @@ impl<'a> Map<'a> {
         }
     }
 
+    #[inline(always)]
     fn step(&self, step: Step, first: usize, before: &[[u32; BLOCK]], out: &mut [u32]) {
         let program = &self.source.program;
         let register = |operand: u8| &before[usize::from(operand)][..out.len()];

@@ -4,9 +4,13 @@
 mod ceiling;
 #[cfg(not(target_arch = "wasm32"))]
 mod compute;
+mod conv;
+mod fold;
 mod map;
 #[cfg(not(target_arch = "wasm32"))]
 mod native;
+mod pool;
+mod reduce;
 #[cfg(not(target_arch = "wasm32"))]
 mod scalar;
 #[cfg(target_arch = "wasm32")]
@@ -28,6 +32,7 @@ use crate::dtype::Extent;
 use crate::error::{Error, Result};
 use crate::host::{HostSlice, HostVec};
 use crate::info::{BackendId, Caps, DeviceInfo, DeviceKind, OtherBackend};
+use crate::kernels::KernelId;
 use crate::ops::Op;
 use crate::options::Options;
 use crate::plan::{self, Params, Plan, Slot};
@@ -169,6 +174,9 @@ impl Backend for Cpu {
                 Ok(plan::matmul::cpu(problem, self.engine.variant(), self.engine.threads(problem)))
             }
             Op::Map(problem) => plan::map::cpu(problem, self.engine.variant()),
+            Op::Conv(problem) => plan::conv::cpu(problem, self.engine.variant()),
+            Op::Pool(problem) => plan::pool::cpu(problem, self.engine.variant()),
+            Op::Reduce(problem) => plan::reduce::cpu(problem, self.engine.variant()),
         }
     }
 
@@ -190,7 +198,12 @@ impl Backend for Cpu {
         let [dispatch] = &plan.dispatches[..] else { return Err(Error::internal("a plan for the CPU in parts")) };
         if let Params::Words(words) = &dispatch.params {
             let inputs: Vec<_> = operands.iter().map(|operand| host(operand.as_ref())).collect::<Result<_>>()?;
-            return self.run(out, how, stopwatch, |out| self.engine.map(&dispatch.kernel, words.get(), &inputs, out));
+            return self.run(out, how, stopwatch, |out| match dispatch.kernel.id {
+                KernelId::ConvCpu => self.engine.conv(words.get(), &inputs, out),
+                KernelId::PoolCpu => self.engine.pool(&dispatch.kernel, words.get(), &inputs, out),
+                KernelId::ReduceCpu => self.engine.reduce(&dispatch.kernel, words.get(), &inputs, out),
+                _ => self.engine.map(&dispatch.kernel, words.get(), &inputs, out),
+            });
         }
         let params = dispatch.params.matmul()?;
         let inputs = [input(Slot::A)?, input(Slot::B)?, input(Slot::C)?, input(Slot::BIAS)?];

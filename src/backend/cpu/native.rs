@@ -2,14 +2,18 @@
 
 use std::borrow::Cow;
 
+use super::conv::Conv;
 use super::map::Map;
+use super::pool;
+use super::reduce::Reduce;
 use super::scalar::{self, Matrix};
-use crate::dtype::Extent;
+use crate::dtype::{DType, Extent};
 use crate::error::Result;
 use crate::host::{HostSlice, HostVec};
 use crate::kernels::Kernel;
 use crate::ops::matmul::Problem;
 use crate::options::Options;
+use crate::plan;
 use crate::plan::matmul::Params;
 
 /// Elements of a share of an elementwise operation: some microseconds of work.
@@ -67,22 +71,15 @@ impl Engine {
         if out.is_empty() || params.m == 0 || params.n == 0 {
             return Ok(());
         }
-        if let Some(out) = out.as_f32_mut() {
-            self.products(params, kernel, operands, out);
-            return Ok(());
-        }
-        let mut wide = array(Extent::f32(out.len()))?;
-        if let Some(wide) = wide.as_f32_mut() {
-            self.products(params, kernel, operands, wide);
-        }
-        out.fill_from(&borrow(&wide));
-        Ok(())
+        wide(out, |out| self.products(params, kernel, operands, out))
     }
 
     /// An elementwise operation.
     pub(super) fn map(&self, kernel: &Kernel, words: &[u32], inputs: &[Option<HostSlice<'_>>], out: &mut HostVec) -> Result<()> {
         let inputs = inputs.iter().map(|input| input.as_ref().map_or(&[][..], HostSlice::bytes)).collect();
         let map = Map::new(kernel, words, inputs)?;
+        #[cfg(feature = "simd")]
+        let map = map.with_vectors(self.simd);
         let bytes = out.dtype().bytes() as usize;
         #[cfg(feature = "simd")]
         {
@@ -96,6 +93,71 @@ impl Engine {
             }
         }
         map.compute(0, &mut out.bytes_mut()[..map.elements() * bytes]);
+        Ok(())
+    }
+
+    /// A convolution.
+    pub(super) fn conv(&self, words: &[u32], inputs: &[Option<HostSlice<'_>>], out: &mut HostVec) -> Result<()> {
+        let [images, filters, bias] = widened(inputs);
+        let conv = Conv { problem: plan::conv::told(words, !bias.is_empty())?, images: &images, filters: &filters, bias: &bias };
+        wide(out, |out| self.convolve(&conv, out))
+    }
+
+    fn convolve(&self, conv: &Conv<'_>, out: &mut [f32]) {
+        let item_elements = conv.item_elements();
+        #[cfg(feature = "simd")]
+        if self.simd {
+            use rayon::prelude::*;
+            let (_, threads) = self.resources();
+            let one = |item: usize, out: &mut [f32], threads: usize| {
+                conv.by_products(item, out, |shape, a, b, c| product(shape, a, b, c, threads))
+            };
+            // Few items share the threads one after the other.
+            if threads > 1 && (out.len() / item_elements).max(1) < threads {
+                out.chunks_exact_mut(item_elements).enumerate().for_each(|(item, out)| one(item, out, self.threads));
+            } else if threads > 1 {
+                out.par_chunks_exact_mut(item_elements).enumerate().for_each(|(item, out)| one(item, out, 1));
+            } else {
+                out.chunks_exact_mut(item_elements).enumerate().for_each(|(item, out)| one(item, out, 1));
+            }
+            return;
+        }
+        out.chunks_exact_mut(item_elements).enumerate().for_each(|(item, out)| conv.direct(item, out));
+    }
+
+    /// A pool.
+    pub(super) fn pool(&self, kernel: &Kernel, words: &[u32], inputs: &[Option<HostSlice<'_>>], out: &mut HostVec) -> Result<()> {
+        let [values, ..] = widened(inputs);
+        let problem = plan::pool::told(kernel, words, out.dtype())?;
+        let (planes, of_plane) = (problem.planes as usize, (problem.elements() / u64::from(problem.planes.max(1))) as usize);
+        let from = values.len() / planes.max(1);
+        let one = |(plane, out): (usize, &mut [u32])| {
+            pool::plane(&problem, &values[plane * from..][..from], (plane * from) as u32, out);
+        };
+        let all = |out: &mut [u32]| {
+            #[cfg(feature = "simd")]
+            if self.resources().1 > 1 && values.len() > 2 * SHARE_ELEMENTS {
+                use rayon::prelude::*;
+                out.par_chunks_exact_mut(of_plane).enumerate().for_each(one);
+                return;
+            }
+            out.chunks_exact_mut(of_plane).enumerate().for_each(one);
+        };
+        if out.dtype() == DType::F16 {
+            return wide(out, |out| all(bytemuck::cast_slice_mut(out)));
+        }
+        all(bytemuck::cast_slice_mut(out.bytes_mut()));
+        Ok(())
+    }
+
+    /// A reduction.
+    pub(super) fn reduce(&self, kernel: &Kernel, words: &[u32], inputs: &[Option<HostSlice<'_>>], out: &mut HostVec) -> Result<()> {
+        let inputs = inputs.iter().map(|input| input.as_ref().map_or(&[][..], HostSlice::bytes)).collect();
+        let (_, threads) = self.resources();
+        let reduce = Reduce::new(kernel, words, inputs)?;
+        #[cfg(feature = "simd")]
+        let reduce = reduce.with_vectors(self.simd);
+        reduce.compute(bytemuck::cast_slice_mut(out.bytes_mut()), threads > 1);
         Ok(())
     }
 
@@ -143,6 +205,62 @@ impl Engine {
         #[cfg(not(feature = "simd"))]
         let _ = threads;
         scalar::matmul(params, a, b, out);
+    }
+}
+
+/// Three operands in f32, of which those that are not there are empty.
+fn widened<'a>(inputs: &[Option<HostSlice<'a>>]) -> [Cow<'a, [f32]>; 3] {
+    [0, 1, 2].map(|at| inputs.get(at).and_then(Option::as_ref).map_or(Cow::Borrowed(&[][..]), HostSlice::widened))
+}
+
+/// Computes in f32, and rounds once where the result is of something else.
+fn wide(out: &mut HostVec, compute: impl FnOnce(&mut [f32])) -> Result<()> {
+    if let Some(out) = out.as_f32_mut() {
+        compute(out);
+        return Ok(());
+    }
+    let mut wide = array(Extent::f32(out.len()))?;
+    if let Some(wide) = wide.as_f32_mut() {
+        compute(wide);
+    }
+    out.fill_from(&borrow(&wide));
+    Ok(())
+}
+
+/// C ← A·B with A m × k and packed, B and C of rows so far apart.
+#[cfg(feature = "simd")]
+fn product([m, k, n]: [usize; 3], a: &[f32], (b, ldb): (&[f32], usize), (c, ldc): (&mut [f32], usize), threads: usize) {
+    let fits = |rows: usize, stride: usize, columns: usize, length: usize| rows == 0 || (rows - 1) * stride + columns <= length;
+    assert!(
+        fits(m, k, k, a.len()) && fits(k, ldb, n, b.len()) && fits(m, ldc, n, c.len()),
+        "a product of {m} x {k} x {n} past its operands"
+    );
+    let alone = threads == 1 || m * n * k < 64 * 64 * 64;
+    let parallelism = if alone { gemm::Parallelism::None } else { gemm::Parallelism::Rayon(threads) };
+    let [lda, ldb, ldc] = [k, ldb, ldc].map(|stride| stride as isize);
+    // SAFETY: the operands reach as far as their rows do, and C is borrowed alone. Strides fit isize because slices do.
+    unsafe {
+        gemm::gemm(
+            m,
+            n,
+            k,
+            c.as_mut_ptr(),
+            1,
+            ldc,
+            false,
+            a.as_ptr(),
+            1,
+            lda,
+            b.as_ptr(),
+            1,
+            ldb,
+            0.0,
+            1.0,
+            false,
+            false,
+            false,
+            parallelism,
+        );
     }
 }
 

@@ -158,6 +158,7 @@ impl Found {
                 max_workgroup_bytes: most(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK)?,
                 max_texture_size: u32::MAX,
                 tuned: Tuned::NONE,
+                f16: false,
                 matrix_unit: (self.compute_capability >= UNITS_COMPUTE_CAPABILITY).then_some(UNIT),
             },
             capabilities: self.capabilities()?,

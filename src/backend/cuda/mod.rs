@@ -23,7 +23,7 @@ use super::{Backend, Bound, Finished, How, MemoryStats, Timer};
 use crate::dtype::Extent;
 use crate::error::{Error, Result};
 use crate::host::{HostSlice, HostVec};
-use crate::info::Caps;
+use crate::info::{BackendId, Caps};
 use crate::ops::Op;
 use crate::plan::{self, Plan};
 
@@ -80,6 +80,10 @@ impl Backend for Cuda {
         let problem = match op {
             Op::Matmul(problem) => problem,
             Op::Map(problem) => return self.plan_map(problem),
+            Op::Conv(_) | Op::Pool(_) | Op::Reduce(_) => {
+                let reason = format!("there is no kernel for {} on CUDA", op.label().0);
+                return Err(Box::new(Error::Unavailable { backend: BackendId::Cuda, reason, remedy: "choose vulkan".to_owned() }));
+            }
         };
         problem.check_plain()?;
         if let Some(library) = &self.cublaslt

@@ -292,6 +292,7 @@ impl Card {
             max_workgroup_bytes: limits.max_compute_shared_memory_size,
             max_texture_size: u32::MAX,
             tuned: Tuned::NONE,
+            f16: false,
             matrix_unit: self.matrix_unit(instance),
         };
         let mut features = features::read(instance, self.physical, |extension| has(&self.extensions, extension));

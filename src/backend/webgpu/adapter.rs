@@ -61,6 +61,8 @@ pub(crate) async fn open(options: &Options) -> Result<(WebGpu, DeviceInfo), Othe
         pipelines: Pipelines::default(),
         pool: Pool::new(options.pool_bytes),
         batches: Batches::new(&device, &queue),
+        #[cfg(target_arch = "wasm32")]
+        ring: super::ring::Ring::new(&device, options.pool_bytes),
         #[cfg(not(target_arch = "wasm32"))]
         attendants: Default::default(),
         device,
@@ -277,6 +279,7 @@ fn describe(
         max_texture_size: u32::MAX,
         #[cfg(not(target_arch = "wasm32"))]
         tuned: crate::plan::tuned::Tuned::NONE,
+        f16: features.contains(wgpu::Features::SHADER_F16),
         matrix_unit: None,
     };
     #[cfg(not(target_arch = "wasm32"))]

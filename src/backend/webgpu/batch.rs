@@ -24,8 +24,8 @@ use crate::error::{Error, Result};
 use crate::ops::Op;
 use crate::plan::{self, Plan};
 
-/// The most launches in a batch: what a submission costs is little beside so many.
-const LAUNCHES: usize = 256;
+/// The most launches in a batch: what a submission costs is little beside so many, and the device waits for no more than so many at the end.
+const LAUNCHES: usize = 128;
 /// The same when the device may be idle: it is to begin soon.
 const FIRST_LAUNCHES: usize = 16;
 /// Multiplications after which a batch is submitted: slow GPUs do them in some 20 ms.

@@ -125,16 +125,22 @@ impl WebGpu {
             words.set(&bytes, 0);
             bytes = words;
         }
-        if queue.write_buffer_with_u32_and_buffer_source(to, 0, &bytes).is_ok() {
+        let length = bytes.length();
+        let written = self.ring.write(to, &bytes);
+        if written == length {
+            return Ok(());
+        }
+        let rest = bytes.subarray(written, length);
+        if queue.write_buffer_with_u32_and_buffer_source(to, written, &rest).is_ok() {
             // The browser's GPU process takes it from here while the next operand is written.
-            if bytes.length() >= FLUSHED_BYTES {
+            if rest.length() >= FLUSHED_BYTES {
                 self.queue.submit([]);
             }
             return Ok(());
         }
         // Some queues take no array whose memory can be resized: a copy then, in pieces.
         const PIECE: u32 = 1 << 22;
-        for start in (0u32..bytes.length()).step_by(PIECE as usize) {
+        for start in (written..length).step_by(PIECE as usize) {
             let piece = bytes.slice(start, start.saturating_add(PIECE));
             let written = queue.write_buffer_with_f64_and_buffer_source(to, start.into(), &piece);
             written.map_err(|_| Error::internal("the queue refused an operand"))?;

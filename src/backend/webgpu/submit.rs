@@ -22,8 +22,8 @@ pub(crate) struct Running {
     faults: Vec<ScopeFuture>,
     started: Stopwatch,
     download: Extent,
-    /// The result's copy, unless the clock outside has to see the kernel alone first.
-    staging: Option<Staging>,
+    /// The result's copy in pieces, unless the clock outside has to see the kernel alone first.
+    staging: Vec<Staging>,
     /// What is copied once the kernel's time is known.
     later: Option<wgpu::Buffer>,
     ticks: Option<Staging>,
@@ -48,10 +48,19 @@ impl Drop for Staging {
     }
 }
 
-impl Staging {
-    /// Has all of it copied from the start of another buffer.
-    fn fill(&self, encoder: &mut wgpu::CommandEncoder, from: &wgpu::Buffer) {
-        encoder.copy_buffer_to_buffer(from, 0, &self.buffer, 0, self.bytes);
+/// The most that comes to the host at a time. A browser takes each piece from the GPU's process to the page's: one is copied where it
+/// belongs while the next is on its way.
+#[cfg(target_arch = "wasm32")]
+const PIECE_BYTES: usize = 1 << 20;
+#[cfg(not(target_arch = "wasm32"))]
+const PIECE_BYTES: usize = usize::MAX;
+
+/// Has pieces copied that lie behind one another in another buffer.
+fn fill(pieces: &[Staging], encoder: &mut wgpu::CommandEncoder, from: &wgpu::Buffer) {
+    let mut at = 0;
+    for piece in pieces {
+        encoder.copy_buffer_to_buffer(from, at, &piece.buffer, 0, piece.bytes);
+        at += piece.bytes;
     }
 }
 
@@ -73,7 +82,7 @@ impl WebGpu {
             faults,
             started: Stopwatch::start(),
             download: how.download,
-            later: (staging.is_none() && !how.download.is_empty()).then(|| wgpu::Buffer::clone(&out.raw)),
+            later: (staging.is_empty() && !how.download.is_empty()).then(|| wgpu::Buffer::clone(&out.raw)),
             staging,
             ticks,
             timed: how.timed,
@@ -87,7 +96,7 @@ impl WebGpu {
         operands: &[Option<Bound<'_, Buffer>>],
         out: &Buffer,
         how: How,
-    ) -> Result<(Room, Option<Staging>, Option<Staging>)> {
+    ) -> Result<(Room, Vec<Staging>, Option<Staging>)> {
         // All that can fail comes first.
         let params = self.params((PARAMS_STRIDE_BYTES * plan.dispatches.len()) as u64)?;
         let pipelines = self.pipelines(plan)?;
@@ -104,7 +113,7 @@ impl WebGpu {
         let has_clock = how.timed && self.timestamp_period_ns.is_some();
         let ticks = if has_clock { Some(self.staging(2 * 8)?) } else { None };
         let at_once = !how.download.is_empty() && (!how.timed || has_clock);
-        let staging = if at_once { Some(self.staging(how.download.bytes())?) } else { None };
+        let staging = if at_once { self.pieces(how.download.bytes())? } else { Vec::new() };
 
         let mut words = Vec::new();
         add_params(&mut words, plan);
@@ -133,11 +142,9 @@ impl WebGpu {
                 mapped_at_creation: false,
             });
             encoder.resolve_query_set(queries, 0..2, &resolved, 0);
-            ticks.fill(&mut encoder, &resolved);
+            fill(std::slice::from_ref(ticks), &mut encoder, &resolved);
         }
-        if let Some(staging) = &staging {
-            staging.fill(&mut encoder, &out.raw);
-        }
+        fill(&staging, &mut encoder, &out.raw);
         self.queue.submit([encoder.finish()]);
         Ok((params, staging, ticks))
     }
@@ -149,6 +156,15 @@ impl WebGpu {
         Ok(Staging { buffer: self.mappable(bytes)?, bytes, is_asked_for: false })
     }
 
+    /// The same in pieces.
+    fn pieces(&self, bytes: u64) -> Result<Vec<Staging>> {
+        let mut pieces = Vec::new();
+        for start in (0..bytes).step_by(PIECE_BYTES) {
+            pieces.push(self.staging((bytes - start).min(PIECE_BYTES as u64))?);
+        }
+        Ok(pieces)
+    }
+
     pub(super) async fn complete(&self, running: Running) -> Result<Finished> {
         let Running { queued, faults, started, download, mut staging, later, ticks, timed, _params } = running;
         let mut kernel_ms = 0.0;
@@ -157,23 +173,16 @@ impl WebGpu {
             kernel_ms = started.ms();
         }
         if let Some(from) = later {
-            let room = self.staging(download.bytes())?;
+            staging = self.pieces(download.bytes())?;
             let mut encoder = self.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
-            room.fill(&mut encoder, &from);
+            fill(&staging, &mut encoder, &from);
             self.queue.submit([encoder.finish()]);
-            staging = Some(room);
         }
-        // Both maps are asked for before either is waited for.
+        // All maps are asked for before any is waited for.
         let ticks = ticks.map(|mut ticks| (self.map(&mut ticks), ticks));
-        let mapped = match staging {
-            None => None,
-            Some(mut staging) => {
-                let mapping = self.map(&mut staging);
-                // The device is busy meanwhile.
-                let room = room(download)?;
-                Some((mapping, staging, room))
-            }
-        };
+        let pieces: Vec<_> = staging.into_iter().map(|mut piece| (self.map(&mut piece), piece)).collect();
+        // The device is busy meanwhile.
+        let mut data = if pieces.is_empty() { None } else { Some(room(download)?) };
         for verdict in queued {
             self.settle(&verdict).await?;
         }
@@ -185,10 +194,13 @@ impl WebGpu {
             self.mapped(mapping.await)?;
             kernel_ms = self.ticks_ms(&ticks)?;
         }
-        let mut data = None;
-        if let Some((mapping, staging, room)) = mapped {
+        let mut at = 0;
+        for (mapping, piece) in pieces {
             self.mapped(mapping.await)?;
-            data = Some(self.read(&staging, room, download)?);
+            if let Some(data) = &mut data {
+                self.read(&piece, data, at, download)?;
+            }
+            at += piece.bytes;
         }
         match self.health.lost() {
             Some(reason) => Err(Box::new(Error::DeviceLost { reason })),
@@ -281,9 +293,13 @@ impl WebGpu {
         Box::new(Error::DeviceLost { reason: self.health.lost().unwrap_or_else(|| "the result could not be mapped".to_owned()) })
     }
 
-    fn read(&self, staging: &Staging, room: HostVec, extent: Extent) -> Result<HostVec> {
-        match staging.buffer.get_mapped_range(0..staging.bytes) {
-            Ok(view) => Ok(fill(room, &view, extent)),
+    /// Copies a piece of a result to where it belongs, `at` bytes from the start.
+    fn read(&self, piece: &Staging, data: &mut HostVec, at: u64, extent: Extent) -> Result<()> {
+        match piece.buffer.get_mapped_range(0..piece.bytes) {
+            Ok(view) => {
+                copy(&view, data, at, piece.bytes.min(extent.bytes() - at));
+                Ok(())
+            }
             // It was mapped, so it was lost since.
             Err(_) => Err(self.unmapped()),
         }
@@ -306,23 +322,22 @@ fn room(extent: Extent) -> Result<HostVec> {
     HostVec::with_room(extent)
 }
 
-/// Room on the host for a result. Every page of it is touched, since the system finds memory for an array only then: that costs more than
-/// the copy into it.
+/// Room on the host for a result. The system finds memory for an array only when it is touched, which costs more than the copy into it: the
+/// first pieces' pages are touched while they are waited for.
 #[cfg(target_arch = "wasm32")]
 fn room(extent: Extent) -> Result<HostVec> {
+    const TOUCHED_BYTES: u32 = 16 * PIECE_BYTES as u32;
     let room = HostVec::zeros(extent)?;
-    room.bytes().fill(0, 0, u32::MAX);
+    room.bytes().fill(0, 0, TOUCHED_BYTES);
     Ok(room)
 }
 
 #[cfg(not(target_arch = "wasm32"))]
-fn fill(mut room: HostVec, view: &wgpu::BufferView, extent: Extent) -> HostVec {
-    room.extend(&view[..extent.bytes() as usize]);
-    room
+fn copy(view: &wgpu::BufferView, data: &mut HostVec, _: u64, length: u64) {
+    data.extend(&view[..length as usize]);
 }
 
 #[cfg(target_arch = "wasm32")]
-fn fill(room: HostVec, view: &wgpu::BufferView, extent: Extent) -> HostVec {
-    room.bytes().set(&view.as_uint8array().subarray(0, extent.bytes() as u32), 0);
-    room
+fn copy(view: &wgpu::BufferView, data: &mut HostVec, at: u64, length: u64) {
+    data.bytes().set(&view.as_uint8array().subarray(0, length as u32), at as u32);
 }

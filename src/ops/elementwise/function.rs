@@ -85,10 +85,22 @@ macro_rules! functions {
 
             /// Applies it to words of operands of a kind that it takes, each as many as `out` has.
             #[allow(clippy::approx_constant, clippy::excessive_precision, clippy::float_cmp, reason = "expressions are as in every language")]
+            #[inline(always)]
             pub(crate) fn apply(self, kind: Kind, operands: &[&[u32]], out: &mut [u32]) {
                 #[allow(clippy::wildcard_imports, reason = "the vocabulary of the expressions")]
                 use super::twin::vocabulary::*;
                 use super::twin;
+                let far: Option<fn(f32) -> f32> = match self {
+                    Self::Sin => Some(f32::sin),
+                    Self::Cos => Some(f32::cos),
+                    Self::Tan => Some(f32::tan),
+                    _ => None,
+                };
+                if let (Some(far), &[angles]) = (far, operands)
+                    && !twin::are_near(angles)
+                {
+                    return twin::far(far, angles, out);
+                }
                 let on = (kind, operands, out);
                 match self { $( Self::$function => { $( run!(on, [$($kind)+], $result, $arguments, $body); )+ } )+ }
             }

@@ -1,4 +1,10 @@
 //! The functions of the table in Rust, over words as devices have them: what the CPU computes, and what others are compared with.
+//!
+//! All of it is inlined into the loop over a block, which is compiled for the instructions that the CPU has (`backend/cpu/map.rs`).
+
+mod math;
+
+pub(super) use math::{are_near, far};
 
 use std::num::Wrapping;
 
@@ -14,46 +20,55 @@ pub(super) trait Word: Copy {
 }
 
 impl Word for F32 {
+    #[inline(always)]
     fn of(word: u32) -> Self {
         Self::from_bits(word)
     }
 
+    #[inline(always)]
     fn word(self) -> u32 {
         self.to_bits()
     }
 }
 
 impl Word for I32 {
+    #[inline(always)]
     fn of(word: u32) -> Self {
         Self(word.cast_signed())
     }
 
+    #[inline(always)]
     fn word(self) -> u32 {
         self.0.cast_unsigned()
     }
 }
 
 impl Word for U32 {
+    #[inline(always)]
     fn of(word: u32) -> Self {
         Self(word)
     }
 
+    #[inline(always)]
     fn word(self) -> u32 {
         self.0
     }
 }
 
 impl Word for Bool {
+    #[inline(always)]
     fn of(word: u32) -> Self {
         word != 0
     }
 
+    #[inline(always)]
     fn word(self) -> u32 {
         self.into()
     }
 }
 
 /// Each word of the result from those of the operands at its place.
+#[inline(always)]
 pub(super) fn map<T: Word, R: Word, const N: usize>(operands: &[&[u32]], out: &mut [u32], f: impl Fn([T; N]) -> R) {
     match (N, operands) {
         (1, &[a]) => {
@@ -74,44 +89,55 @@ pub(super) fn map<T: Word, R: Word, const N: usize>(operands: &[&[u32]], out: &m
 
 /// What expressions may say.
 pub(super) mod vocabulary {
+    pub(crate) use super::math::{cos, exp, log, sin, tan};
     use super::{I32, U32};
 
+    #[inline(always)]
     pub(crate) fn select<T>(no: T, yes: T, condition: bool) -> T {
         if condition { yes } else { no }
     }
 
+    #[inline(always)]
     pub(crate) fn i32(value: i32) -> I32 {
         std::num::Wrapping(value)
     }
 
+    #[inline(always)]
     pub(crate) fn u32(value: u32) -> U32 {
         std::num::Wrapping(value)
     }
 
+    #[inline(always)]
     pub(crate) fn is_nan(a: f32) -> bool {
         a.is_nan()
     }
 
+    #[inline(always)]
     pub(crate) fn is_finite(a: f32) -> bool {
         a.is_finite()
     }
 
+    #[inline(always)]
     pub(crate) fn is_negative(a: f32) -> bool {
         a.is_sign_negative()
     }
 
+    #[inline(always)]
     pub(crate) fn nan_of(a: f32) -> f32 {
         f32::from_bits(a.to_bits() | 0x7fc0_0000)
     }
 
+    #[inline(always)]
     pub(crate) fn remainder(a: f32, b: f32) -> f32 {
         a % b
     }
 
+    #[inline(always)]
     pub(crate) fn power(a: f32, b: f32) -> f32 {
         a.powf(b)
     }
 
+    #[inline(always)]
     pub(crate) fn power_i32(a: I32, b: I32) -> I32 {
         // Of a negative exponent only 1 and −1 have a whole power.
         match (a.0, b.0) {
@@ -122,28 +148,31 @@ pub(super) mod vocabulary {
         }
     }
 
+    #[inline(always)]
     pub(crate) fn power_u32(a: U32, b: U32) -> U32 {
         u32(a.0.wrapping_pow(b.0))
     }
 
+    #[inline(always)]
     pub(crate) fn round_even(a: f32) -> f32 {
         a.round_ties_even()
     }
 
+    #[inline(always)]
     pub(crate) fn shift_left(a: U32, b: U32) -> U32 {
         u32(a.0.wrapping_shl(b.0))
     }
 
+    #[inline(always)]
     pub(crate) fn shift_right(a: U32, b: U32) -> U32 {
         u32(a.0.wrapping_shr(b.0))
     }
 
     macro_rules! methods {
         ($($function:ident = $method:ident),+) => {
-            $( pub(crate) fn $function(a: f32) -> f32 { a.$method() } )+
+            $( #[inline(always)] pub(crate) fn $function(a: f32) -> f32 { a.$method() } )+
         };
     }
 
-    methods!(abs = abs, sqrt = sqrt, exp = exp, log = ln, sin = sin, cos = cos, tan = tan);
-    methods!(asin = asin, acos = acos, atan = atan, floor = floor, ceil = ceil, trunc = trunc);
+    methods!(abs = abs, sqrt = sqrt, asin = asin, acos = acos, atan = atan, floor = floor, ceil = ceil, trunc = trunc);
 }

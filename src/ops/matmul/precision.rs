@@ -24,17 +24,22 @@ pub enum Precision {
     /// After Ootomo and Yokota, "Recovering single precision accuracy from Tensor Cores while surpassing the FP32 theoretical peak performance"
     /// (2022).
     F16x3,
+    /// f16 operands in f16, where the device computes in it and has no matrix units, which are faster and sum up in f32: up to 16 products are
+    /// summed up in f16, and those sums in f32. With v = 2⁻¹¹, the unit roundoff of f16, an element is within
+    /// (γ_k + 16·v / (1 − 16·v))·(|A||B|) + k·2⁻¹⁴ of the exact one. A sum of 16 products past 65,504, the largest number of f16, becomes infinite.
+    F16,
 }
 
 impl Precision {
     /// All of them.
-    pub const ALL: [Self; 2] = [Self::F32, Self::F16x3];
+    pub const ALL: [Self; 3] = [Self::F32, Self::F16x3, Self::F16];
 
     /// The name that options and reports use.
     pub const fn name(self) -> &'static str {
         match self {
             Self::F32 => "f32",
             Self::F16x3 => "f16x3",
+            Self::F16 => "f16",
         }
     }
 
@@ -49,10 +54,15 @@ impl Precision {
 
     /// Refuses what operands of that type cannot be computed with.
     pub(crate) fn check(self, operands: DType) -> Result<()> {
-        if self == Self::F32 || operands == DType::F32 {
+        let wanted = match self {
+            Self::F32 => return Ok(()),
+            Self::F16x3 => DType::F32,
+            Self::F16 => DType::F16,
+        };
+        if operands == wanted {
             return Ok(());
         }
-        let expected = format!("operands of {operands} have no second term: they are multiplied as they are; leave the option out");
+        let expected = format!("it is for operands of {wanted}, and these are of {operands}; leave the option out");
         Err(Box::new(Error::InvalidOption { option: "precision".to_owned(), value: self.name().to_owned(), expected }))
     }
 }

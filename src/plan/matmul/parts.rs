@@ -129,13 +129,16 @@ impl Part<'_> {
             None => matrix_step(problem, params, [a, b], caps)?,
         };
         let added = [c, bias].map(|window| window.map(|(binding, _)| binding));
-        step.add_to(plan, &End { out, added, bias_step: u32::from(problem.n > 1), dtype: problem.result, is_first, is_last });
+        step.add_to(
+            plan,
+            &End { out, added, bias_step: u32::from(problem.n > 1), bias_rows: false, dtype: problem.result, is_first, is_last },
+        );
         Ok(())
     }
 }
 
 /// The launch for a product of two matrices: by matrix units where there are any for its type, else by the register-tiled kernel.
-fn matrix_step(problem: &Problem, params: Params, operands: [Binding; 2], caps: &Caps) -> Result<Step> {
+pub(super) fn matrix_step(problem: &Problem, params: Params, operands: [Binding; 2], caps: &Caps) -> Result<Step> {
     if let Some(step) = split::step(problem, params, operands, caps) {
         return Ok(step);
     }
@@ -149,7 +152,7 @@ fn matrix_step(problem: &Problem, params: Params, operands: [Binding; 2], caps: 
 /// matrix starts, and how far behind it the last one does.
 #[allow(clippy::too_many_arguments, reason = "they are what a range is made of")]
 #[inline(never)]
-fn window(
+pub(super) fn window(
     slot: Slot,
     index: u32,
     (stored, dtype): (&Stored, DType),

@@ -35,6 +35,8 @@ pub(super) struct End {
     pub(super) added: [Option<Binding>; 2],
     /// The bias goes on from element to element, or there is only one.
     pub(super) bias_step: u32,
+    /// Or it is of rows: all elements of a row get the same.
+    pub(super) bias_rows: bool,
     /// What the result's elements are.
     pub(super) dtype: DType,
     /// Whether these are the first terms of the sums, and whether they are the last.
@@ -50,6 +52,8 @@ impl Step {
         plan.scratch_bytes = plan.scratch_bytes.max(before_bytes);
         let [c, bias] = end.added;
         let out_vec4 = vec4(&[params.out_start, params.ldo, params.n]);
+        // One that lies inside the result; a result smaller than what matrix units store at once is no room for them to begin with.
+        let has_tile = params.m >= kernel.constant("TILE_M") && params.n >= kernel.constant("TILE_N");
         let narrow = end.dtype != DType::F32;
         let is_whole = end.is_first && end.is_last;
         // A sum is rounded once, when it is whole; and rows that share a word are for one invocation to write.
@@ -64,6 +68,7 @@ impl Step {
             ("BATCHED", u32::from(params.batch > 1)),
             ("READS_BIAS", u32::from(bias.is_some())),
             ("BIAS_STEP", end.bias_step),
+            ("BIAS_ROWS", u32::from(end.bias_rows)),
             ("ACTIVATION", params.activation),
             ("RESULT_F16", u32::from(narrow)),
             ("WORDS", 0),
@@ -71,7 +76,7 @@ impl Step {
         kernel.constants.push(("PARTS", u32::from(parts > 1)));
         if parts == 1 && !rounds {
             let plain = end.is_first && end.added == [None; 2] && params.activation == 0 && !narrow;
-            kernel.finish(stores, plain && vec4(&[params.out_start, params.ldo]) == 1);
+            kernel.finish(stores, plain && has_tile && vec4(&[params.out_start, params.ldo]) == 1);
             let bindings = [Some(a), Some(b), Some(end.out), c, bias].into_iter().flatten().collect();
             plan.dispatches.push(Dispatch { kernel, params: params.into(), bindings, grid: [x, y, params.batch] });
             return;
@@ -85,10 +90,10 @@ impl Step {
         // Sums of no terms need no launch of their own: there is no part to add up.
         if params.k > 0 {
             let accumulates = u32::from(rounds && !end.is_first);
-            let values = [1, 0, accumulates, u32::from(params.batch > 1), 0, 0, 0, 0, 0];
+            let values = [1, 0, accumulates, u32::from(params.batch > 1), 0, 0, 0, 0, 0, 0];
             let mut kept = stores;
             kept.iter_mut().zip(values).for_each(|((_, value), kept)| *value = kept);
-            kernel.finish(kept, accumulates == 0);
+            kernel.finish(kept, has_tile && accumulates == 0);
             plan.dispatches.push(Dispatch {
                 kernel,
                 params: Params { ldo, out_start: 0, k_part, bias_start: 0, activation: 0, ..params }.into(),

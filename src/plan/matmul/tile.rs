@@ -5,7 +5,7 @@ use super::{Params, operands_f16, vec4};
 use crate::error::{Error, Result};
 use crate::info::Caps;
 use crate::kernels::{Kernel, KernelId};
-use crate::ops::matmul::Problem;
+use crate::ops::matmul::{Precision, Problem};
 use crate::plan::Binding;
 
 /// A shape of the register-tiled kernel.
@@ -51,6 +51,9 @@ pub(crate) const TILE_COUNT: u8 = TILES.len() as u8;
 
 /// The most parts of k.
 pub(super) const MOST_PARTS: u32 = 64;
+
+/// Steps of k that are summed up in f16, where that is asked for.
+const HALF_K: u32 = 16;
 
 /// What adding up the parts of a split k costs, in multiplications of a multiprocessor with the first tile: another launch, and for each element
 /// written or read. Measured as the speeds above.
@@ -136,28 +139,38 @@ pub(super) fn scratch_bytes([m, n]: [u32; 2], items: u32, parts: u32) -> u64 {
 /// The launch of the register-tiled kernel.
 pub(super) fn tiled(problem: &Problem, params: Params, operands: [Binding; 2], caps: &Caps) -> Result<Step> {
     let (tile, parts) = Tile::choose([params.m, params.k, params.n], params.batch, caps)?;
+    // Sums of f16 are of one step.
+    let half = caps.f16 && problem.precision == Precision::F16;
+    let (k, unroll) = if half { (HALF_K, if tile.unroll == tile.k { HALF_K } else { tile.unroll }) } else { (tile.k, tile.unroll) };
     let constants = vec![
         ("TILE_M", tile.m),
         ("TILE_N", tile.n),
-        ("TILE_K", tile.k),
+        ("TILE_K", k),
         ("THREADS_M", tile.threads_m),
         ("THREADS_N", tile.threads_n),
         ("THREADS", tile.threads()),
         ("STAGES", tile.stages),
         ("SINGLE", u32::from(tile.stages == 1)),
-        ("LOOPS", u32::from(tile.unroll < tile.k)),
-        ("UNROLL", tile.unroll),
+        ("LOOPS", u32::from(unroll < k)),
+        ("UNROLL", unroll),
         ("A_GROUPS", tile.m / 4 / tile.threads_m),
         ("B_GROUPS", tile.n / 4 / tile.threads_n),
-        ("A_LOADS", tile.m * tile.k / 4 / tile.threads()),
-        ("B_LOADS", tile.n * tile.k / 4 / tile.threads()),
+        ("A_LOADS", tile.m * k / 4 / tile.threads()),
+        ("B_LOADS", tile.n * k / 4 / tile.threads()),
         ("A_VEC4", vec4(&[params.a_start, params.lda, params.a_outer, params.a_inner])),
         ("B_VEC4", vec4(&[params.b_start, params.ldb, params.b_outer, params.b_inner])),
         ("A_SCATTER", u32::from(!problem.transpose_a)),
         ("B_SCATTER", u32::from(problem.transpose_b)),
         ("OPERANDS_F16", operands_f16(problem)),
+        ("HALF", u32::from(half)),
+        ("WINDOW", 0),
     ];
-    let kernel = Kernel { id: KernelId::MatmulTiled, variant: format!("{}x{}x{}", tile.m, tile.n, tile.k), source: None, constants };
+    let kernel = Kernel {
+        id: KernelId::MatmulTiled,
+        variant: format!("{}{}x{}x{k}", if half { "f16 " } else { "" }, tile.m, tile.n),
+        source: None,
+        constants,
+    };
     Ok(Step {
         before: Vec::new(),
         before_bytes: 0,
@@ -166,6 +179,6 @@ pub(super) fn tiled(problem: &Problem, params: Params, operands: [Binding; 2], c
         operands,
         grid: [params.n.div_ceil(tile.n), params.m.div_ceil(tile.m)],
         parts,
-        k_step: tile.k,
+        k_step: k,
     })
 }

@@ -59,6 +59,7 @@ pub(super) fn step(problem: &Problem, params: Params, [a, b]: [Binding; 2], caps
     let constants = vec![
         ("THREADS", THREADS),
         ("OPERANDS_F16", super::operands_f16(problem)),
+        ("HALF", 0),
         ("LANES", lanes),
         ("GROUPS", THREADS / lanes),
         ("ALONG", u32::from(along)),

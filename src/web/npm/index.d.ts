@@ -56,7 +56,7 @@ export interface InitOptions {
   backend?: "auto" | "cpu" | Backend;
   /** Which GPU of several. Default `"high-performance"`. */
   power_preference?: "high-performance" | "low-power";
-  /** Bytes of free device buffers kept for reuse. Default 536870912 (512 MiB). */
+  /** Bytes of free device buffers kept for reuse. Default 536870912 (512 MiB). Up to a quarter, and 64 MiB, more is for large operands on their way. */
   pool_bytes?: number;
   /**
    * The most threads that the CPU computes on, 1 to 64. Default: as many as there are cores, up to 16. The others are workers, started when
@@ -145,12 +145,14 @@ export interface MatmulOptions {
    */
   result?: DType;
   /**
-   * How f32 operands are multiplied. Default `"f32"`. `"f16x3"` takes each apart into two terms of f16, of whose products it adds three up in
+   * How products are computed. Default `"f32"`. `"f16x3"` takes each f32 operand apart into two terms of f16, of whose products it adds three up in
    * f32 on the GPU's matrix units: several times faster, its error no larger than f32's as measured, and within
    * γ₂ₖ₊₁₂·(|A||B|) + k·2⁻⁴⁸·max|row of A|·max|column of B|. What an infinite operand reaches is infinite or NaN. It takes the feature
-   * `subgroup-matrix` of {@link DeviceInfo.features}, which is experimental in Chromium; elsewhere it is an `invalid_option`.
+   * `subgroup-matrix` of {@link DeviceInfo.features}, which is experimental in Chromium; elsewhere it is an `invalid_option`. `"f16"` lets f16
+   * operands be multiplied and summed up in f16, sixteen products at a time, where the device has `shader-f16` and no matrix units:
+   * faster, within (γₖ + 2⁻⁶)·(|A||B|) + k·2⁻¹⁴, and infinite where sixteen products sum up past 65504.
    */
-  precision?: "f32" | "f16x3";
+  precision?: "f32" | "f16x3" | "f16";
   /** Elements from one stored row of A to the next; default: its columns, and then the length must be exact. */
   lda?: number;
   /** The same for B. */
@@ -241,7 +243,7 @@ export interface Benchmark {
 export interface MemoryStats {
   /** Bytes of buffers that calls and tensors hold now. */
   used_bytes: number;
-  /** Bytes of free buffers kept for reuse. */
+  /** Bytes of free buffers kept for reuse, and of those through which large operands go to the device. */
   pooled_bytes: number;
   /** The most that `used_bytes` has been. */
   peak_bytes: number;

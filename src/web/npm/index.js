@@ -24,6 +24,15 @@ function load() {
   return started;
 }
 
+/** Has the browser look for its GPU while the module loads: when Rust asks for it, it is found. Whatever goes wrong, Rust will say. */
+async function look_for_gpu(options) {
+  const backend = options?.backend ?? "auto";
+  const powerPreference = options?.power_preference ?? "high-performance";
+  if (!started && (backend === "auto" || backend === "webgpu")) {
+    await globalThis.navigator?.gpu?.requestAdapter({ powerPreference });
+  }
+}
+
 /** Rejections of the calls under way, for the day that the module panics. */
 const waiting = new Set();
 
@@ -73,26 +82,55 @@ function only_ours(key, name) {
 export class Tensor {
   #tensor;
   #shape;
+  #is_free = false;
 
-  constructor(key, made) {
+  /** Those that were made in this task. */
+  static #young = [];
+
+  constructor(key, tensor, shape, dtype, backend) {
     only_ours(key, "Tensor");
-    const { tensor, shape, backend, dtype } = made;
     this.#tensor = tensor;
-    this.#shape = shape;
-    const rows = shape.slice(0, -1).reduce((product, size) => product * size, 1);
-    Object.assign(this, { shape: Object.freeze(shape), rows, columns: shape.at(-1) ?? 1, dtype, backend });
-    forgotten?.register(this, () => core.free_tensor(tensor));
+    this.#shape = Object.freeze(shape);
+    this.shape = shape;
+    this.dtype = dtype;
+    this.backend = backend;
+    // To be told of what is forgotten costs as much as a product in a queue, of which most are freed in the same task.
+    const count = Tensor.#young.push(this);
+    if (count === 1) setTimeout(Tensor.#watch);
+    else if (count === 1024) Tensor.#watch();
   }
 
-  /** The number by which Rust knows a tensor, and its shape; undefined for what is none. */
-  static of(key, value) {
+  static #watch() {
+    for (const value of Tensor.#young) {
+      const tensor = value.#tensor;
+      if (!value.#is_free) forgotten?.register(value, () => core.free_tensor(tensor));
+    }
+    Tensor.#young = [];
+  }
+
+  /** The number by which Rust knows a tensor; undefined for what is none. */
+  static number_of(key, value) {
     only_ours(key, "Tensor");
-    return typeof value === "object" && value !== null && #tensor in value ? { number: value.#tensor, shape: value.#shape } : undefined;
+    return typeof value === "object" && value !== null && #tensor in value ? value.#tensor : undefined;
+  }
+
+  /** A tensor's shape; undefined for what is none. */
+  static shape_of(key, value) {
+    only_ours(key, "Tensor");
+    return typeof value === "object" && value !== null && #tensor in value ? value.#shape : undefined;
+  }
+
+  get rows() {
+    return this.#shape.slice(0, -1).reduce((product, size) => product * size, 1);
+  }
+
+  get columns() {
+    return this.#shape.at(-1) ?? 1;
   }
 
   reshape(to) {
     const shape = sides(to);
-    return new Tensor(ours, { tensor: core.reshape(this.#tensor, shape), shape, dtype: this.dtype, backend: this.backend });
+    return new Tensor(ours, core.reshape(this.#tensor, shape), shape, this.dtype, this.backend);
   }
 
   toArray() {
@@ -104,6 +142,7 @@ export class Tensor {
   }
 
   dispose() {
+    this.#is_free = true;
     core.free_tensor(this.#tensor);
   }
 }
@@ -130,13 +169,12 @@ export class Reference {
 }
 
 /** An operand as Rust takes it: an array, or the number of a tensor. */
-const operand = (name, value) => Tensor.of(ours, value)?.number ?? array(name, value);
+const operand = (name, value) => Tensor.number_of(ours, value) ?? array(name, value);
 
-/** Both operands, and the shapes of those that are tensors. */
-const operands = (a, b) => ({
-  values: [operand("a", a), operand("b", b)],
-  shapes: [Tensor.of(ours, a)?.shape, Tensor.of(ours, b)?.shape],
-});
+const shape_of = (value) => Tensor.shape_of(ours, value);
+
+/** Whether an operand as Rust takes it is a tensor, or left out. */
+const is_tensor = (value) => typeof value === "number" || value === undefined;
 
 export class Gpu {
   #gpu;
@@ -148,6 +186,7 @@ export class Gpu {
   }
 
   static async open(options) {
+    look_for_gpu(options).catch(() => {});
     await load();
     return new Gpu(ours, await guarded(() => core.open(...to_open(options)), options?.signal, core.free_gpu));
   }
@@ -159,19 +198,23 @@ export class Gpu {
   async matmul(a, b, options) {
     let begun, shape, dtype;
     try {
-      const { values, shapes } = operands(a, b);
-      const { numbers, c, bias, report, keep, ...of_result } = to_multiply(options, shapes, operand);
-      ({ shape, dtype } = of_result);
+      const [x, y] = [operand("a", a), operand("b", b)];
+      const told = to_multiply(options, shape_of(a), shape_of(b), operand);
+      const { numbers, c, bias, report, keep } = told;
+      ({ shape, dtype } = told);
       if (!keep) can_give(dtype);
-      begun = core.matmul(this.#gpu, values[0], values[1], numbers, c, bias, report, keep);
-      // A product of tensors that is queued has a number at once. Its result is where its operands are.
-      if (typeof begun === "number") return new Tensor(ours, { tensor: begun, shape, dtype, backend: a.backend });
+      if (keep && !report && is_tensor(x) && is_tensor(y) && is_tensor(c) && is_tensor(bias)) {
+        const tensor = core.queue(this.#gpu, x, y, numbers, c, bias);
+        // Its result is where its operands are.
+        if (tensor !== 0) return new Tensor(ours, tensor, shape, dtype, a.backend);
+      }
+      begun = core.matmul(this.#gpu, x, y, numbers, c, bias, report, keep);
     } catch (error) {
       begun = Promise.reject(error);
     }
     const discard = ({ data }) => data.tensor && core.free_tensor(data.tensor);
     const result = await guarded(() => begun, options?.signal, discard);
-    if (result.data.tensor) result.data = new Tensor(ours, { ...result.data, shape });
+    if (result.data.tensor) result.data = new Tensor(ours, result.data.tensor, shape, dtype, result.data.backend);
     return result.backend ? result : result.data;
   }
 
@@ -181,15 +224,15 @@ export class Gpu {
       shape = sides(to);
       return core.tensor(this.#gpu, array("data", data), shape);
     };
-    const made = await guarded(call);
-    return new Tensor(ours, { ...made, shape });
+    const { tensor, dtype, backend } = await guarded(call);
+    return new Tensor(ours, tensor, shape, dtype, backend);
   }
 
   benchmark(a, b, options) {
     const call = () => {
-      const { values, shapes } = operands(a, b);
-      const { numbers, c, bias, signal, samples, min_ms } = to_benchmark(options, shapes, operand);
-      return core.benchmark(this.#gpu, ...values, numbers, c, bias, samples, min_ms, signal);
+      const [x, y] = [operand("a", a), operand("b", b)];
+      const { numbers, c, bias, signal, samples, min_ms } = to_benchmark(options, shape_of(a), shape_of(b), operand);
+      return core.benchmark(this.#gpu, x, y, numbers, c, bias, samples, min_ms, signal);
     };
     return guarded(call, options?.signal);
   }
@@ -285,7 +328,7 @@ export async function reference(a, b, options) {
   await load();
   const call = () => {
     const values = [wide("a", a), wide("b", b)];
-    const { numbers, c, bias, signal } = product(options, [], wide);
+    const { numbers, c, bias, signal } = product(options, undefined, undefined, wide);
     return core.reference(...values, numbers, c, bias, signal);
   };
   return new Reference(ours, await guarded(call, options?.signal, core.free_reference));

@@ -61,63 +61,69 @@ export function whole(name, value) {
   return value;
 }
 
+const NONE = Object.freeze({});
+
 /** An option object whose names are all known; undefined counts as empty. */
 function known(options, names) {
-  if (options === undefined) return;
+  if (options === undefined) return NONE;
   if (typeof options !== "object" || options === null || Array.isArray(options)) throw invalid_type("options", "an object", describe(options));
   for (const key of Object.keys(options)) {
     if (!names.includes(key)) throw invalid_option(key, "not an option", `the options are ${names.join(", ")}`);
+    try {
+      options[key];
+    } catch (cause) {
+      throw invalid_option(key, "unreadable", `it must have a value; reading it threw ${cause}`);
+    }
   }
+  return options;
 }
 
-/** An option that is as `is_right` wants it, or `otherwise` if it is left out. */
-function option(options, name, otherwise, is_right, expected) {
-  const value = get(options, name);
+/** An option's value if it is as `is_right` wants it, or `otherwise` if it is left out. */
+function option(name, value, otherwise, is_right, expected) {
   if (value === undefined) return otherwise;
   if (!is_right(value)) throw invalid_option(name, describe(value), `it must be ${expected}`);
   return value;
 }
 
-const number = (options, name, otherwise) => option(options, name, otherwise, (value) => typeof value === "number", "a number");
-const flag = (options, name) => option(options, name, false, (value) => typeof value === "boolean", "true or false");
-const one_of = (options, name, names, expected) => option(options, name, names[0], (value) => names.includes(value), expected);
+const is_number = (value) => typeof value === "number";
+const is_flag = (value) => typeof value === "boolean";
+const is_signal = (value) => typeof get(value, "aborted") === "boolean";
+const number = (name, value, otherwise) => option(name, value, otherwise, is_number, "a number");
+const flag = (name, value) => option(name, value, false, is_flag, "true or false");
+const one_of = (name, value, names, expected) => option(name, value, names[0], (value) => names.includes(value), expected);
 
 /** The signal, if there is one; it must not be aborted yet. */
-function signal(options) {
-  const found = option(options, "signal", undefined, (value) => typeof get(value, "aborted") === "boolean", "an AbortSignal");
+function signal(value) {
+  const found = option("signal", value, undefined, is_signal, "an AbortSignal");
   if (found?.aborted) throw fault("aborted", "the call was aborted by its signal");
   return found;
 }
 
 /** How to open a device: backend, power preference, and bytes of the pool and threads if they are told. */
 export function to_open(options) {
-  known(options, ["backend", "power_preference", "pool_bytes", "threads", "signal"]);
-  signal(options);
+  const told = known(options, ["backend", "power_preference", "pool_bytes", "threads", "signal"]);
+  signal(told.signal);
   const backends = ["auto", "webgpu", "webgl2", "simd", "scalar", "cpu"];
   return [
-    one_of(options, "backend", backends, "auto, webgpu, webgl2, simd, scalar or cpu"),
-    one_of(options, "power_preference", ["high-performance", "low-power"], "high-performance or low-power"),
-    option(options, "pool_bytes", undefined, is_whole, "a whole number of bytes"),
-    option(options, "threads", undefined, (value) => is_whole(value) && value > 0 && value <= 64, "a whole number from 1 to 64"),
+    one_of("backend", told.backend, backends, "auto, webgpu, webgl2, simd, scalar or cpu"),
+    one_of("power_preference", told.power_preference, ["high-performance", "low-power"], "high-performance or low-power"),
+    option("pool_bytes", told.pool_bytes, undefined, is_whole, "a whole number of bytes"),
+    option("threads", told.threads, undefined, (value) => is_whole(value) && value > 0 && value <= 64, "a whole number from 1 to 64"),
   ];
 }
 
-/** A dimension from the options, or from the shapes of tensors, of which there may be two; all must agree. */
-function dimension(options, name, told, also = told) {
+/** A dimension as it is told, or from the shapes of tensors, of which there may be two; all must agree. */
+function dimension(name, given, told, also = told) {
   const of_tensor = told ?? also;
-  const given = get(options, name);
   const value = given === undefined && of_tensor !== undefined ? of_tensor : whole(name, given);
-  for (const size of [of_tensor, also]) {
-    if (size !== undefined && size !== value) throw invalid_dimension(name, value, `${size}, as the tensor's shape says`);
+  if ((told ?? value) !== value || (also ?? value) !== value) {
+    throw invalid_dimension(name, value, `${told !== undefined && told !== value ? told : also}, as the tensor's shape says`);
   }
   return value;
 }
 
-/** Elements from one row to the next; Rust takes NaN for none. */
-function stride(options, name) {
-  const value = get(options, name);
-  return value === undefined ? NaN : whole(name, value);
-}
+/** Elements from one row or matrix to the next; Rust takes NaN for none. */
+const stride = (name, value) => (value === undefined ? NaN : whole(name, value));
 
 const STRIDES = ["lda", "ldb", "ldc", "stride_a", "stride_b", "stride_c"];
 const PRODUCT = [
@@ -128,10 +134,10 @@ const PRODUCT = [
 /** In the order of the numbers by which Rust knows them. */
 const ACTIVATIONS = ["none", "relu", "gelu", "sigmoid", "tanh", "silu"];
 const DTYPES = ["f32", "f16"];
-const PRECISIONS = ["f32", "f16x3"];
+const PRECISIONS = ["f32", "f16x3", "f16"];
 
-/** The place of a named option's value among those that it may have. */
-const place = (options, name, names) => names.indexOf(one_of(options, name, names, names.join(", ")));
+/** The place of a named option's value among those that it may have, of which the first is meant if it is left out. */
+const place = (name, value, names) => (value === undefined ? 0 : names.indexOf(one_of(name, value, names, names.join(", "))));
 
 /** Values of f16 are given in a `Float16Array`. */
 export function can_give(dtype) {
@@ -141,15 +147,19 @@ export function can_give(dtype) {
   }
 }
 
-/** A tensor's matrices as they are stored, [rows, columns]; a vector is a row as A and a column as B. */
-function matrix(shape, transposed, is_a) {
-  if (!shape || shape.length > 1) return shape?.slice(-2);
+/** A side of a tensor's matrices as they are stored, 0 for rows and 1 for columns; a vector is a row as A and a column as B. */
+function side(shape, which, is_row) {
+  if (shape === undefined || shape.length > 1) return shape?.[shape.length - 2 + which];
   if (shape.length === 0) throw invalid_dimension("the shape of a tensor", "[]", "of one dimension or more");
-  return is_a === transposed ? [shape[0], 1] : [1, shape[0]];
+  return is_row === (which === 1) ? shape[0] : 1;
 }
+
+const NO_BATCH = Object.freeze([]);
+const batch_of = (shape) => (shape.length > 2 ? shape.slice(0, -2) : NO_BATCH);
 
 /** Two batch shapes in one, by NumPy's rules; Rust refuses those that do not go together. */
 function broadcast(a, b) {
+  if (b.length === 0) return a;
   const rank = Math.max(a.length, b.length);
   const size = (shape, i) => shape[i - rank + shape.length] ?? 1;
   return Array.from({ length: rank }, (_, i) => (size(a, i) === 1 ? size(b, i) : size(a, i)));
@@ -157,56 +167,62 @@ function broadcast(a, b) {
 
 /**
  * A product as Rust takes it: numbers in the order of `product` in src/web/mod.rs, what is added, and the signal; and its result's shape.
- * `shapes` are those of A and B, undefined for one that is no tensor. `operand` makes of an array or a tensor what Rust takes. Queues call this ten thousand times a second: it makes few objects.
+ * `shape_a` and `shape_b` are undefined for what is no tensor. `operand` makes of an array or a tensor what Rust takes. Queues call this a
+ * hundred thousand times a second: it makes few objects, and reads each option by its name, which engines do fastest.
  */
-export function product(options, shapes, operand, names = PRODUCT) {
-  known(options, names);
-  const stop = signal(options);
-  const transpose_a = flag(options, "transpose_a");
-  const transpose_b = flag(options, "transpose_b");
-  const [a, b] = [matrix(shapes[0], transpose_a, true), matrix(shapes[1], transpose_b, false)];
-  const m = dimension(options, "m", a?.[+transpose_a]);
-  const k = dimension(options, "k", a?.[+!transpose_a], b?.[+transpose_b]);
-  const n = dimension(options, "n", b?.[+!transpose_b]);
-  const alpha = number(options, "alpha", 1);
-  const beta = number(options, "beta", 0);
-  const [c, bias] = ["c", "bias"].map((name) => {
-    const added = get(options, name);
-    return added === undefined ? added : operand(name, added);
-  });
-  const activation = place(options, "activation", ACTIVATIONS);
-  const result = place(options, "result", DTYPES);
-  const precision = place(options, "precision", PRECISIONS);
-  const told = get(options, "batch");
-  const of_arrays = told === undefined ? [] : (Array.isArray(told) ? told : [told]).map((size) => whole("batch", size));
-  const batches = [0, 1].map((i) => shapes[i]?.slice(0, -2) ?? of_arrays);
-  const batch = broadcast(...batches);
-  if (told !== undefined && `${batch}` !== `${of_arrays}`) throw invalid_dimension("batch", `${of_arrays}`, `[${batch}], as the tensors' shapes say`);
-  const shape = [...batch, ...(shapes[0]?.length === 1 ? [] : [m]), ...(shapes[1]?.length === 1 ? [] : [n])];
-  const strides = STRIDES.map((name) => stride(options, name));
-  const numbers = [m, k, n, +transpose_a, +transpose_b, alpha, beta, ...strides, activation, result, precision, batches[0].length, ...batches.flat()];
+export function product(options, shape_a, shape_b, operand, names = PRODUCT) {
+  const told = known(options, names);
+  const stop = signal(told.signal);
+  const transpose_a = flag("transpose_a", told.transpose_a);
+  const transpose_b = flag("transpose_b", told.transpose_b);
+  const m = dimension("m", told.m, side(shape_a, +transpose_a, !transpose_a));
+  const k = dimension("k", told.k, side(shape_a, +!transpose_a, !transpose_a), side(shape_b, +transpose_b, transpose_b));
+  const n = dimension("n", told.n, side(shape_b, +!transpose_b, transpose_b));
+  const alpha = number("alpha", told.alpha, 1);
+  const beta = number("beta", told.beta, 0);
+  const c = told.c === undefined ? undefined : operand("c", told.c);
+  const bias = told.bias === undefined ? undefined : operand("bias", told.bias);
+  const activation = place("activation", told.activation, ACTIVATIONS);
+  const result = place("result", told.result, DTYPES);
+  const precision = place("precision", told.precision, PRECISIONS);
+  let of_arrays = NO_BATCH;
+  if (told.batch !== undefined) of_arrays = (Array.isArray(told.batch) ? told.batch : [told.batch]).map((size) => whole("batch", size));
+  const batch_a = shape_a === undefined ? of_arrays : batch_of(shape_a);
+  const batch_b = shape_b === undefined ? of_arrays : batch_of(shape_b);
+  const batch = broadcast(batch_a, batch_b);
+  if (told.batch !== undefined && `${batch}` !== `${of_arrays}`) throw invalid_dimension("batch", `${of_arrays}`, `[${batch}], as the tensors' shapes say`);
+  const shape = batch.length === 0 ? [m, n] : [...batch, m, n];
+  if (shape_b?.length === 1) shape.pop();
+  if (shape_a?.length === 1) shape.splice(batch.length, 1);
+  const [lda, ldb, ldc] = [stride("lda", told.lda), stride("ldb", told.ldb), stride("ldc", told.ldc)];
+  const stride_a = stride("stride_a", told.stride_a);
+  const stride_b = stride("stride_b", told.stride_b);
+  const stride_c = stride("stride_c", told.stride_c);
+  const numbers = [m, k, n, +transpose_a, +transpose_b, alpha, beta, lda, ldb, ldc, stride_a, stride_b, stride_c, activation, result, precision, batch_a.length];
+  if (batch.length > 0) numbers.push(...batch_a, ...batch_b);
   return { numbers, c, bias, signal: stop, shape, dtype: DTYPES[result] };
 }
 
 const MULTIPLY = [...PRODUCT, "report", "keep"];
 
 /** A product, and how its result is wanted. */
-export function to_multiply(options, shapes, operand) {
-  const { numbers, c, bias, shape, dtype } = product(options, shapes, operand, MULTIPLY);
-  return { numbers, c, bias, shape, dtype, report: flag(options, "report"), keep: flag(options, "keep") };
+export function to_multiply(options, shape_a, shape_b, operand) {
+  const { numbers, c, bias, shape, dtype } = product(options, shape_a, shape_b, operand, MULTIPLY);
+  return { numbers, c, bias, shape, dtype, report: flag("report", options?.report), keep: flag("keep", options?.keep) };
 }
 
 const BENCHMARK = [...PRODUCT, "samples", "min_ms"];
 
 /** A product, the number of samples, and the shortest time. */
-export function to_benchmark(options, shapes, operand) {
-  const samples = number(options, "samples", 5);
+export function to_benchmark(options, shape_a, shape_b, operand) {
+  const told = product(options, shape_a, shape_b, operand, BENCHMARK);
+  const samples = number("samples", options?.samples, 5);
   if (!(Number.isInteger(samples) && samples >= 1 && samples <= 1000)) {
     throw invalid_option("samples", describe(samples), "it must be a whole number from 1 to 1000");
   }
-  const min_ms = number(options, "min_ms", 50);
+  const min_ms = number("min_ms", options?.min_ms, 50);
   if (!(min_ms >= 0 && min_ms <= 10_000)) throw invalid_option("min_ms", describe(min_ms), "it must be from 0 to 10000");
-  return { ...product(options, shapes, operand, BENCHMARK), samples, min_ms };
+  return { ...told, samples, min_ms };
 }
 
 /** The sizes of a tensor's dimensions. */

@@ -33,6 +33,27 @@ async function realm() {
 const in_page = typeof document === "object";
 
 const general = {
+  "large ones, over and over": async ({ gpu }) => {
+    for (let round = 0; round < 6; round++) {
+      const values = Float32Array.from({ length: 700_001 }, (_, i) => (i + round) % 8191);
+      const tensor = await gpu.tensor(values, [700_001]);
+      const copy = values.slice();
+      values.fill(NaN);
+      same(await tensor.toArray(), copy);
+      tensor.dispose();
+    }
+  },
+
+  "the same bits every time, whichever kernel is compiled by then": async ({ gpu }) => {
+    const [a, b] = [70 * 33, 33 * 66].map((length) => Float32Array.from({ length }, (_, i) => Math.sin(i)));
+    const bits = async () => `${new Uint32Array((await gpu.matmul(a, b, { m: 70, k: 33, n: 66 })).buffer)}`;
+    const first = await bits();
+    for (let i = 0; i < 8; i++) {
+      await sleep(50);
+      assert((await bits()) === first, `product ${i + 2} has other bits`);
+    }
+  },
+
   "memory of every kind": ({ gpu }) =>
     each(KINDS, async (make) => {
       const { a, b, options, expected } = problem(9, 13, 6, 2, { beta: 2, c: integers(54) });

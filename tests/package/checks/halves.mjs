@@ -92,6 +92,24 @@ const with_arrays = {
     await rejects("invalid_option", () => gpu.matmul(new Float16Array(a), new Float16Array(b), { ...options, precision: "f16x3" }), /f16/);
   },
 
+  "f16 computed in f16, where the device does": async ({ lapidary, gpu }) => {
+    for (const [m, k, n] of [
+      [65, 100, 35],
+      [128, 256, 128],
+    ]) {
+      const [a, b] = [new Float16Array(uniform(m * k, 1)), new Float16Array(uniform(k * n, 2))];
+      const options = { m, k, n, precision: "f16" };
+      const { data, kernel } = await gpu.matmul(a, b, { ...options, report: true });
+      const computes = gpu.info().features.includes("shader-f16") && !has_units(gpu);
+      assert(computes === /tiled f16/.test(kernel), `${kernel} with ${gpu.info().features}`);
+      const reference = await lapidary.reference(a, b, options);
+      const verdict = reference.check(data);
+      assert(verdict.ok, JSON.stringify(verdict));
+      reference.free();
+    }
+    await rejects("invalid_option", () => gpu.matmul(new Float32Array(1), new Float32Array(1), { m: 1, k: 1, n: 1, precision: "f16" }), /f32/);
+  },
+
   "a reference for f16": async ({ lapidary, gpu }) => {
     const { a, b, options } = halved(problem(20, 30, 10, 9));
     const reference = await lapidary.reference(a, b, options);

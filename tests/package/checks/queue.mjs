@@ -228,7 +228,7 @@ export default {
       kept.push(...(await queue(1000)));
       await kept.at(-1).toArray();
     });
-    assert(many <= 8, `${many} submissions of 1000 products`);
+    assert(many <= 10, `${many} submissions of 1000 products`);
     const groups = await counted(GPUDevice.prototype, "createBindGroup", async () => {
       for (const tensor of kept) tensor.dispose();
       kept = await queue(1000);

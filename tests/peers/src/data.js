@@ -1,17 +1,20 @@
 /** The operands: the same for every library, made without any of them. */
 
-/** Fills an array with uniform multiples of 2⁻²³ in [−1, 1): xorshift32 (Marsaglia, "Xorshift RNGs", 2003). */
-export function random_matrix(length, seed) {
+/** Fills an array with uniform multiples of 2^-bits in [−1, 1): xorshift32 (Marsaglia, "Xorshift RNGs", 2003). */
+export function random_matrix(length, seed, bits) {
   const values = new Float32Array(length);
   let state = (seed * 0x9e3779b9) | 0 || 1;
   for (let i = 0; i < length; i++) {
     state ^= state << 13;
     state ^= state >>> 17;
     state ^= state << 5;
-    values[i] = (state >> 8) / 0x800000;
+    values[i] = (state >> (31 - bits)) / 2 ** bits;
   }
   return values;
 }
 
-/** A, `batch` times m × k, and B, `batch` times k × n. */
-export const operands = ({ m, k, n, batch }) => ({ a: random_matrix(batch * m * k, 1), b: random_matrix(batch * k * n, 2) });
+/** A, `batch` times m × k, and B, `batch` times k × n. Those for a job of f16 are such that f16 holds them. */
+export function operands({ m, k, n, batch, dtype }) {
+  const bits = dtype === "f16" ? 11 : 23;
+  return { a: random_matrix(batch * m * k, 1, bits), b: random_matrix(batch * k * n, 2, bits) };
+}

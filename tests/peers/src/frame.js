@@ -77,16 +77,20 @@ async function measure(frame, libraries, { measure, ...shape }) {
   const [backend, { samples, min_ms }] = [named(frame), frame];
   const where = `${backend}: ${measure.replaceAll("_", " ")} ${shape_of(shape)}`;
   tell({ progress: where });
+  const lacking = libraries[0].lacks?.(shape);
+  if (lacking) return tell({ record: { note: `${where} is left out: ${lacking}` } });
   const job = { measure, ...shape, ...operands(shape) };
   const referee = await referee_of(job);
   const entrants = [];
   for (const library of libraries) entrants.push(await enter(library, job, referee));
+  const plain = entrants[0].plain && referee.verdict(await patiently(entrants[0].plain()));
   referee.free();
   await race(entrants, { samples, min_ms, by_slope: job.count === undefined, count: job.count }, (library) =>
     tell({ progress: `${where}, ${library}` }),
   );
   const row = row_of(job, backend, entrants);
-  if (job.measure === "resident") row.kernel_gflops = await kernel_gflops(entrants[0]);
+  if (plain) row.plain_error = plain.max_abs_error;
+  if (["resident", "f16", "f16x3"].includes(job.measure)) row.kernel_gflops = await kernel_gflops(entrants[0]);
   for (const entrant of entrants) await Promise.resolve(entrant.free?.()).catch(() => {});
   if (job.measure === "vector") row.copy_gb_s = await copy_gb_s({ samples, min_ms, by_slope: true });
   tell({ record: row });

@@ -101,6 +101,8 @@ async function run(settings, ignored) {
     if (found.measure) {
       rows += 1;
       add_row(found);
+    } else if (found.note) {
+      add_note(found.note);
     } else if (found.error) {
       add_note(`${found.library} on ${found.backend}: ${found.error}`);
     }

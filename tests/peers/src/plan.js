@@ -6,7 +6,7 @@ import { LIBRARIES } from "./settings.js";
 
 /** What each backend is measured with, and up to which size its products take no minutes. */
 const ON = {
-  webgpu: { libraries: LIBRARIES, measures: ["resident", "end_to_end", "batch", "vector", "queue"], largest: Infinity },
+  webgpu: { libraries: LIBRARIES, measures: ["resident", "end_to_end", "batch", "vector", "queue", "f16", "f16x3"], largest: Infinity },
   webgl2: { libraries: ["lapidary", "tfjs", "jax"], measures: ["resident"], largest: 2048 },
   wasm: { libraries: LIBRARIES, measures: ["resident"], largest: 1024 },
 };
@@ -29,6 +29,8 @@ const JOBS = {
   batch: ({ sizes }) => [{ ...square(Math.min(BATCH.size, Math.max(...sizes))), batch: BATCH.count }],
   vector: ({ sizes, shapes }) => [{ m: Math.max(...sizes), k: Math.max(...sizes), n: 1 }, ...shapes.filter(is_vector)],
   queue: ({ sizes }) => [{ ...square(Math.min(QUEUE.size, Math.max(...sizes))), count: QUEUE.count }],
+  f16: (settings) => JOBS.resident(settings).map((shape) => ({ ...shape, dtype: "f16" })),
+  f16x3: (settings) => JOBS.resident(settings).map((shape) => ({ ...shape, precision: "f16x3" })),
 };
 
 /** The frames of a run, and a sentence for each thing left out. */

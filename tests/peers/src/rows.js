@@ -14,6 +14,8 @@ const FIGURES = {
   batch: { unit: "GFLOP/s", work: flops },
   vector: { unit: "GB/s", work: ({ m, k, n }) => (4 * (m * k + k * n + m * n)) / 1e6 },
   queue: { unit: "products/s", work: () => 1000 },
+  f16: { unit: "GFLOP/s", work: flops },
+  f16x3: { unit: "GFLOP/s", work: flops },
 };
 
 function flops({ m, k, n, batch }) {

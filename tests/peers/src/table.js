@@ -25,6 +25,8 @@ const TITLES = {
   batch: "Batch",
   vector: "Matrix times vector",
   queue: "A queue of 1,000 products",
+  f16: "Resident products of f16, the others' in f32,",
+  f16x3: "Resident products in two terms of f16, the others' in f32,",
 };
 
 export function clear() {
@@ -66,7 +68,8 @@ function cell(result) {
 }
 
 /** What stands beside lapidary's figure, for a row of this measure. */
-function beside({ kernel_gflops, copy_gb_s, results: [{ figure }] }) {
+function beside({ kernel_gflops, copy_gb_s, plain_error, results: [{ figure, verdict }] }) {
+  if (plain_error && verdict) return `error ${digits(verdict.max_abs_error / plain_error)} times plain f32's`;
   if (kernel_gflops) return `kernel alone ${digits(kernel_gflops)}`;
   return copy_gb_s && figure ? `${digits((100 * figure) / copy_gb_s)} % of a copy's ${digits(copy_gb_s)} GB/s` : "";
 }

@@ -18,13 +18,20 @@ pub(super) mod threads;
 use js_sys::{Float32Array, Float64Array, Promise, Uint8Array, WebAssembly};
 use wasm_bindgen::prelude::*;
 
+use half::f16;
+use half::slice::HalfFloatSliceExt;
+
+use super::conv::Conv;
 use super::map::Map;
+use super::pool;
+use super::reduce::Reduce;
 use crate::dtype::{DType, Extent};
 use crate::error::{Error, Result};
 use crate::host::{HostSlice, HostVec};
 use crate::kernels::Kernel;
 use crate::ops::matmul::Problem;
 use crate::options::Options;
+use crate::plan;
 use crate::plan::matmul::Params;
 use sizes::{BLOCK, DEPTH, EXACT, PANEL, PANELS};
 
@@ -221,6 +228,43 @@ impl Engine {
         Ok(())
     }
 
+    /// A convolution, in this module's own memory.
+    pub(super) fn conv(&self, words: &[u32], inputs: &[Option<HostSlice<'_>>], out: &mut HostVec) -> Result<()> {
+        let [images, filters, bias] = widened(inputs);
+        let conv = Conv { problem: plan::conv::told(words, !bias.is_empty())?, images: &images, filters: &filters, bias: &bias };
+        let mut result = vec![0.0; out.len() as usize];
+        result.chunks_exact_mut(conv.item_elements()).enumerate().for_each(|(item, result)| conv.direct(item, result));
+        fill(out, &result);
+        Ok(())
+    }
+
+    /// A pool, in this module's own memory.
+    pub(super) fn pool(&self, kernel: &Kernel, words: &[u32], inputs: &[Option<HostSlice<'_>>], out: &mut HostVec) -> Result<()> {
+        let [values, ..] = widened(inputs);
+        let problem = plan::pool::told(kernel, words, out.dtype())?;
+        let mut result = vec![0u32; out.len() as usize];
+        let planes = (problem.planes as usize).max(1);
+        let (from, to) = (values.len() / planes, result.len() / planes);
+        for (plane, result) in result.chunks_exact_mut(to).enumerate() {
+            pool::plane(&problem, &values[plane * from..][..from], (plane * from) as u32, result);
+        }
+        if out.dtype() == DType::F16 {
+            fill(out, bytemuck::cast_slice(&result))
+        } else {
+            out.bytes().copy_from(bytemuck::cast_slice(&result))
+        }
+        Ok(())
+    }
+
+    /// A reduction, in this module's own memory.
+    pub(super) fn reduce(&self, kernel: &Kernel, words: &[u32], inputs: &[Option<HostSlice<'_>>], out: &mut HostVec) -> Result<()> {
+        let inputs: Vec<_> = inputs.iter().map(|input| input.as_ref().map_or_else(Vec::new, |values| values.bytes().to_vec())).collect();
+        let mut result = vec![0; out.len() as usize];
+        Reduce::new(kernel, words, inputs.iter().map(|input| &input[..]).collect())?.compute(&mut result, false);
+        out.bytes().copy_from(bytemuck::cast_slice(&result));
+        Ok(())
+    }
+
     /// One block of op(A)·op(B) in double precision and of |op(A)|·|op(B)|, into packed arrays of the whole.
     pub(crate) fn reference_block(&self, job: &Job, (i, j, m, n): (u32, u32, u32, u32), exact: &Float64Array, magnitude: &Float32Array) {
         self.crew.exact(job, i, j, m, n, exact, magnitude);
@@ -292,4 +336,30 @@ pub(super) fn readable<'a>(values: &HostSlice<'a>) -> HostSlice<'a> {
 
 pub(super) fn borrow(values: &HostVec) -> HostSlice<'static> {
     HostSlice::from(values.clone())
+}
+
+/// Three operands in f32 in this module's own memory, of which those that are not there are empty.
+fn widened(inputs: &[Option<HostSlice<'_>>]) -> [Vec<f32>; 3] {
+    [0, 1, 2].map(|at| {
+        let Some(Some(values)) = inputs.get(at) else { return Vec::new() };
+        let mut wide = vec![0.0; values.len() as usize];
+        let bytes = values.bytes().to_vec();
+        if values.dtype() == DType::F16 {
+            bytemuck::pod_collect_to_vec::<_, f16>(&bytes).convert_to_f32_slice(&mut wide);
+        } else {
+            bytemuck::cast_slice_mut(&mut wide).copy_from_slice(&bytes);
+        }
+        wide
+    })
+}
+
+/// Puts a result into the page's array, rounded if that is of f16.
+fn fill(out: &HostVec, result: &[f32]) {
+    if out.dtype() == DType::F16 {
+        let mut narrow = vec![f16::ZERO; result.len()];
+        narrow.convert_from_f32_slice(result);
+        out.bytes().copy_from(bytemuck::cast_slice(&narrow));
+    } else {
+        out.bytes().copy_from(bytemuck::cast_slice(result));
+    }
 }

@@ -10,8 +10,15 @@ export async function open(backend, threads) {
   const gpu = await Gpu.open({ backend: backend === "wasm" ? "simd" : backend, threads });
   const info = gpu.info();
 
-  async function resident({ a, b, m, k, n, batch }) {
-    const put = (values, ...sides) => gpu.tensor(values, batch > 1 ? [batch, ...sides] : sides);
+  /** Why a job cannot be done here, if it cannot. */
+  function lacks({ dtype, precision }) {
+    if (dtype === "f16" && !globalThis.Float16Array) return "this browser has no Float16Array";
+    return precision && !info.features.includes("subgroup-matrix") && "this device has no matrix units that lapidary can use";
+  }
+
+  async function resident({ a, b, m, k, n, batch, dtype, precision }) {
+    const typed = (values) => (dtype === "f16" ? new Float16Array(values) : values);
+    const put = (values, ...sides) => gpu.tensor(typed(values), batch > 1 ? [batch, ...sides] : sides);
     const [x, y] = [await put(a, m, k), await put(b, k, n)];
     const ones = await gpu.tensor(new Float32Array(m).fill(1), [1, m]);
     const most = backend === "webgpu" ? QUEUED : Math.max(2, Math.floor(IN_FLIGHT_BYTES / (4 * batch * m * n)));
@@ -20,7 +27,7 @@ export async function open(backend, threads) {
       const flying = [];
       for (let i = 0; i < count; i++) {
         if (flying.length === most) (await flying.shift()).dispose();
-        flying.push(gpu.matmul(x, y, { keep: true }));
+        flying.push(gpu.matmul(x, y, { precision, keep: true }));
       }
       const products = await Promise.all(flying);
       // A tensor is given before its product is done: what waits is a result on the host that needs the last of them.
@@ -28,8 +35,8 @@ export async function open(backend, threads) {
       for (const product of products) product.dispose();
     }
 
-    async function result() {
-      const product = await gpu.matmul(x, y, { keep: true });
+    async function result(options = { precision }) {
+      const product = await gpu.matmul(x, y, { ...options, keep: true });
       const values = await product.toArray();
       product.dispose();
       return values;
@@ -39,11 +46,11 @@ export async function open(backend, threads) {
       for (const tensor of [x, y, ones]) tensor.dispose();
       gpu.trim();
     };
-    const alone = async () => (await gpu.benchmark(x, y, { samples: 3 })).gflops;
-    return { run, result, free, alone };
+    const alone = async () => (await gpu.benchmark(x, y, { precision, samples: 3 })).gflops;
+    return { run, result, free, alone, plain: precision && (() => result({})) };
   }
 
-  return { device: named(info), resident, multiply: (a, b, { m, k, n }) => gpu.matmul(a, b, { m, k, n }) };
+  return { device: named(info), lacks, resident, multiply: (a, b, { m, k, n }) => gpu.matmul(a, b, { m, k, n }) };
 }
 
 export async function first(a, b, { m, k, n }) {

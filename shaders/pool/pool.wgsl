@@ -1,0 +1,118 @@
+// Pools: each invocation four elements of the result, one behind the other, each from its own window.
+//
+//   binding  name    stored as
+//   0        values  planes, each height x width
+//   3        params  as src/plan/pool.rs has them
+//   7        out     whole vec4s, for which there is room
+//
+//   MAX      the largest element inside of the input, or its PLACE; otherwise the mean, with PADDED what is padded counting as zeros
+
+@group(0) @binding(3) var<uniform> params: array<vec4<u32>, 16>;
+fn word(i: u32) -> u32 { return params[i / 4u][i % 4u]; }
+
+//# if OPERANDS_F16
+@group(0) @binding(0) var<storage, read> values: array<u32>;
+fn value_at(i: u32) -> f32 { return unpack2x16float(values[i / 2u])[i % 2u]; }
+//# else
+@group(0) @binding(0) var<storage, read> values: array<f32>;
+fn value_at(i: u32) -> f32 { return values[i]; }
+//# end
+
+//# if PLACE
+@group(0) @binding(7) var<storage, read_write> out: array<vec4<u32>>;
+fn put(i: u32, v: vec4<u32>) { out[i] = v; }
+//# else
+//# if OPERANDS_F16
+@group(0) @binding(7) var<storage, read_write> out: array<vec2<u32>>;
+fn put(i: u32, v: vec4<f32>) { out[i] = vec2<u32>(pack2x16float(v.xy), pack2x16float(v.zw)); }
+//# else
+@group(0) @binding(7) var<storage, read_write> out: array<vec4<f32>>;
+fn put(i: u32, v: vec4<f32>) { out[i] = v; }
+//# end
+//# end
+
+// A window along one dimension; the words of it begin there.
+struct Window { input: u32, taps: u32, stride: u32, dilation: u32, before: u32, after: u32, steps: u32 }
+fn window(w: u32) -> Window {
+  return Window(word(w), word(w + 1u), word(w + 2u), word(w + 3u), word(w + 4u), word(w + 5u), word(w + 6u));
+}
+
+// The first tap at or behind a place.
+fn first_tap(w: Window, start: i32, place: u32) -> u32 {
+  return min((u32(max(i32(place) - start, 0)) + w.dilation - 1u) / w.dilation, w.taps);
+}
+
+//# if MAX
+fn is_nan(a: f32) -> bool { return (bitcast<u32>(a) & 0x7fffffffu) > 0x7f800000u; }
+//# end
+
+//# if PLACE
+fn value(index: u32, x: Window, y: Window) -> u32 {
+//# else
+fn value(index: u32, x: Window, y: Window) -> f32 {
+//# end
+  let plane = index / (x.steps * y.steps);
+  let start_y = i32(index / x.steps % y.steps * y.stride) - i32(y.before);
+  let start_x = i32(index % x.steps * x.stride) - i32(x.before);
+  let end_y = first_tap(y, start_y, y.input);
+  let end_x = first_tap(x, start_x, x.input);
+  let first_y = first_tap(y, start_y, 0u);
+  let first_x = first_tap(x, start_x, 0u);
+//# if MAX
+  // There is no way to write an infinity but as its bits.
+  var best = bitcast<f32>(word(3u));
+  var place = 0u;
+  var found = false;
+//# else
+  var sum = 0.0;
+//# end
+  for (var i = first_y; i < end_y; i++) {
+    let row = (plane * y.input + u32(start_y + i32(i * y.dilation))) * x.input;
+    for (var j = first_x; j < end_x; j++) {
+      let at = row + u32(start_x + i32(j * x.dilation));
+      let v = value_at(at);
+//# if MAX
+      if (!found || (!is_nan(best) && (is_nan(v) || v > best))) {
+        best = v;
+        place = at;
+        found = true;
+      }
+//# else
+      sum += v;
+//# end
+    }
+  }
+//# if PLACE
+  return place + word(2u);
+//# else
+//# if MAX
+  return best;
+//# else
+//# if PADDED
+  let count = first_tap(y, start_y, y.input + y.after) * first_tap(x, start_x, x.input + x.after);
+//# else
+  let count = (end_y - first_y) * (end_x - first_x);
+//# end
+  return sum / f32(count);
+//# end
+//# end
+}
+
+@compute @workgroup_size(THREADS)
+fn main(
+  @builtin(workgroup_id) group: vec3<u32>,
+  @builtin(num_workgroups) groups: vec3<u32>,
+  @builtin(local_invocation_index) local: u32,
+) {
+  let first = ((group.y * groups.x + group.x) * THREADS + local) * 4u;
+  if (first >= word(0u)) { return; }
+  let last = word(0u) - 1u;
+  let y = window(4u);
+  let x = window(11u);
+  put(first / 4u, vec4(
+    value(first, x, y),
+    value(min(first + 1u, last), x, y),
+    value(min(first + 2u, last), x, y),
+    value(min(first + 3u, last), x, y),
+  ));
+}

@@ -1,0 +1,197 @@
+// What is kept of the values that were folded so far: `empty` of none, `lift` of one, which is the i-th, `quad` of four that lie a
+// step apart, and `join` of two such, the first of which came before the second. `finish` is what the result holds.
+//
+//   OF_F32, OF_I32   what values are, else u32
+//   SUM, PROD, EXTREME, ARG, MOMENTS, NORM, EXPONENTIAL   which of the folds below
+//   DIVIDES          the sum, by the divisor           ROOT   the square root of the variance
+//   SMALLEST         of extremes: the smallest
+//   GENERAL          there is nothing better for four than their states
+
+//# if OF_F32
+alias Value = f32;
+//# else
+//# if OF_I32
+alias Value = i32;
+//# else
+alias Value = u32;
+//# end
+//# end
+
+fn divisor() -> f32 { return bitcast<f32>(word(DIVISOR)); }
+
+//# if KEYS
+// Numbers in the order of their keys: the larger the key the more extreme, both zeros alike, and NaN before all. No comparison of
+// numbers is asked for, with which compilers may do as if there were no NaN.
+fn key(v: Value) -> u32 {
+//# if OF_F32
+  let bits = select(bitcast<u32>(v), 0u, bitcast<u32>(v) == 0x80000000u);
+  let sorted = select(bits | 0x80000000u, ~bits, (bits >> 31u) != 0u);
+//# else
+//# if OF_I32
+  let sorted = bitcast<u32>(v) ^ 0x80000000u;
+//# else
+  let sorted = v;
+//# end
+//# end
+//# if SMALLEST
+  let ranked = ~sorted;
+//# else
+  let ranked = sorted;
+//# end
+//# if OF_F32
+  return select(ranked, 0xffffffffu, is_nan(v));
+//# else
+  return ranked;
+//# end
+}
+fn value_of(key: u32) -> Value {
+//# if SMALLEST
+  let sorted = ~key;
+//# else
+  let sorted = key;
+//# end
+//# if OF_F32
+  let bits = select(~sorted, sorted & 0x7fffffffu, (sorted >> 31u) != 0u);
+  return bitcast<f32>(select(bits, key & 0x7fffffffu, key == 0xffffffffu));
+//# else
+//# if OF_I32
+  return bitcast<i32>(sorted ^ 0x80000000u);
+//# else
+  return sorted;
+//# end
+//# end
+}
+//# end
+
+//# if SUM
+alias State = Value;
+alias Output = Value;
+fn empty() -> State { return Value(0); }
+fn lift(v: Value, i: u32) -> State { return v; }
+fn join(a: State, b: State) -> State { return a + b; }
+//# if DIVIDES
+fn finish(s: State) -> Output { return s / divisor(); }
+//# else
+fn finish(s: State) -> Output { return s; }
+//# end
+//# end
+
+//# if PROD
+alias State = Value;
+alias Output = Value;
+fn empty() -> State { return Value(1); }
+fn lift(v: Value, i: u32) -> State { return v; }
+fn join(a: State, b: State) -> State { return a * b; }
+fn finish(s: State) -> Output { return s; }
+//# end
+
+//# if EXTREME
+alias State = u32;
+alias Output = Value;
+fn empty() -> State { return 0u; }
+fn lift(v: Value, i: u32) -> State { return key(v); }
+fn join(a: State, b: State) -> State { return max(a, b); }
+fn finish(s: State) -> Output { return value_of(s); }
+//# end
+
+//# if ARG
+struct State { key: u32, place: u32 }
+alias Output = u32;
+fn empty() -> State { return State(0u, 0xffffffffu); }
+fn lift(v: Value, i: u32) -> State { return State(key(v), i); }
+fn join(a: State, b: State) -> State {
+  let is_b = b.key > a.key || (b.key == a.key && b.place < a.place);
+  return State(select(a.key, b.key, is_b), select(a.place, b.place, is_b));
+}
+fn finish(s: State) -> Output { return s.place; }
+//# end
+
+//# if MOMENTS
+// Chan, Golub and LeVeque (1983): how many, the sum of squared distances from their mean, and the mean itself as its distance from one
+// of the values, which is exact where all are far from zero and near one another.
+struct State { count: f32, spread: f32, mean: f32, pivot: f32 }
+alias Output = f32;
+var<private> pivot: f32;
+fn empty() -> State { return State(); }
+fn lift(v: f32, i: u32) -> State { return State(1.0, 0.0, v - pivot, pivot); }
+fn join(a: State, b: State) -> State {
+  if (a.count == 0.0) { return b; }
+  let count = a.count + b.count;
+  let share = b.count / count;
+  let distance = (b.mean - a.mean) + (b.pivot - a.pivot);
+  return State(count, a.spread + b.spread + distance * (distance * (a.count * share)), a.mean + distance * share, a.pivot);
+}
+fn quad(v: vec4<f32>, i: u32, step: u32) -> State {
+  let near = v - pivot;
+  let mean = 0.25 * ((near.x + near.y) + (near.z + near.w));
+  let d = near - mean;
+  let s = d * d;
+  return State(4.0, (s.x + s.y) + (s.z + s.w), mean, pivot);
+}
+//# if ROOT
+fn finish(s: State) -> Output { return sqrt(s.spread / divisor()); }
+//# else
+fn finish(s: State) -> Output { return s.spread / divisor(); }
+//# end
+//# end
+
+//# if NORM
+// Blue (1978), with the bounds of LAPACK's snrm2: squares of large numbers by 2^-76, of small ones by 2^75, and of those between.
+struct State { large: f32, middle: f32, small: f32 }
+alias Output = f32;
+fn empty() -> State { return State(0.0, 0.0, 0.0); }
+fn lift(v: f32, i: u32) -> State {
+  // By bits, so that NaN is a large number whatever a compiler makes of comparisons.
+  let size = bitcast<u32>(v) & 0x7fffffffu;
+  let is_large = size > 0x59800000u;
+  let is_small = size < 0x20000000u;
+  let s = v * select(select(1.0, 3.7778932e22, is_small), 1.323489e-23, is_large);
+  let square = s * s;
+  return State(select(0.0, square, is_large), select(square, 0.0, is_large || is_small), select(0.0, square, is_small));
+}
+fn join(a: State, b: State) -> State { return State(a.large + b.large, a.middle + b.middle, a.small + b.small); }
+fn finish(s: State) -> Output {
+  if (bitcast<u32>(s.large) != 0u) { return 7.5557864e22 * sqrt(s.large + s.middle * 1.323489e-23 * 1.323489e-23); }
+  let middle = sqrt(s.middle);
+  let small = 2.646978e-23 * sqrt(s.small);
+  let larger = max(middle, small);
+  let ratio = min(middle, small) / select(1.0, larger, larger > 0.0);
+  return larger * sqrt(1.0 + ratio * ratio);
+}
+//# end
+
+//# if EXPONENTIAL
+// The largest value's key, and the sum of all powers by the largest: Milakov and Gimelshein (2018).
+struct State { key: u32, sum: f32 }
+alias Output = f32;
+// The nearest finite number, from which distances are finite or -infinity.
+fn pivot(key: u32) -> f32 { return value_of(clamp(key, 0x00800000u, 0xff7fffffu)); }
+// Far below, a power is zero whatever the driver makes of infinities.
+fn power_of(v: f32, pivot: f32) -> f32 { return select(0.0, exp(v - pivot), v - pivot > -104.0); }
+fn empty() -> State { return State(0u, 0.0); }
+fn lift(v: f32, i: u32) -> State {
+  let k = key(v);
+  return State(k, select(0.0, 1.0, k > 0x007fffffu));
+}
+fn join(a: State, b: State) -> State {
+  let k = max(a.key, b.key);
+  let p = pivot(k);
+  return State(k, a.sum * power_of(pivot(a.key), p) + b.sum * power_of(pivot(b.key), p));
+}
+fn quad(v: vec4<f32>, i: u32, step: u32) -> State {
+  let k = max(max(key(v.x), key(v.y)), max(key(v.z), key(v.w)));
+  let p = pivot(k);
+  return State(k, (power_of(v.x, p) + power_of(v.y, p)) + (power_of(v.z, p) + power_of(v.w, p)));
+}
+fn finish(s: State) -> Output {
+  // Infinities and NaN are what they are.
+  if (s.key <= 0x007fffffu || s.key >= 0xff800000u) { return value_of(s.key); }
+  return pivot(s.key) + log(s.sum);
+}
+//# end
+
+//# if GENERAL
+fn quad(v: vec4<Value>, i: u32, step: u32) -> State {
+  return join(join(lift(v.x, i), lift(v.y, i + step)), join(lift(v.z, i + 2u * step), lift(v.w, i + 3u * step)));
+}
+//# end

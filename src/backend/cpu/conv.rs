@@ -1,0 +1,167 @@
+//! Convolution on the CPU: rows of a result one tap at a time, or, where many filters read the same, a product with what windows see, some
+//! positions of it in memory at once.
+
+use std::ops::Range;
+
+use crate::ops::conv::Problem;
+use crate::ops::window::Window;
+
+/// A convolution with what it reads, of f32.
+pub(super) struct Conv<'a> {
+    pub problem: Problem,
+    pub images: &'a [f32],
+    pub filters: &'a [f32],
+    /// A number for each filter, or none.
+    pub bias: &'a [f32],
+}
+
+/// Elements of what windows see that are in memory at once: they are to stay in the cache.
+#[cfg(all(feature = "simd", not(target_arch = "wasm32")))]
+const SEEN_ELEMENTS: usize = 1 << 18;
+
+/// Filters below which a product does not pay.
+#[cfg(all(feature = "simd", not(target_arch = "wasm32")))]
+const FEW: u32 = 4;
+
+impl Conv<'_> {
+    /// Elements of the result for one group of one image.
+    pub(super) fn item_elements(&self) -> usize {
+        self.problem.filters as usize * self.problem.positions() as usize
+    }
+
+    /// The images that an item reads, channel by channel, and its filters.
+    fn operands(&self, item: usize) -> (&[f32], &[f32]) {
+        let (pixels, groups) = (self.problem.pixels() as usize, self.problem.groups as usize);
+        let (image, filters) = (self.problem.channels as usize * pixels, self.problem.filters as usize * self.problem.terms() as usize);
+        (&self.images[item * image..][..image], &self.filters[item % groups * filters..][..filters])
+    }
+
+    /// Adds the bias of a filter of an item and applies the activation.
+    fn finish(&self, item: usize, filter: usize, out: &mut [f32]) {
+        let first = item % self.problem.groups as usize * self.problem.filters as usize;
+        if let Some(bias) = self.bias.get(first + filter) {
+            out.iter_mut().for_each(|x| *x += bias);
+        }
+        if let Some(activation) = self.problem.activation {
+            out.iter_mut().for_each(|x| *x = activation.apply(f64::from(*x)) as f32);
+        }
+    }
+
+    /// A filter of an item, row by row.
+    fn filter(&self, item: usize, filter: usize, out: &mut [f32]) {
+        let Problem { windows: [y, x], .. } = self.problem;
+        let ((image, filters), terms) = (self.operands(item), self.problem.terms() as usize);
+        let filter_taps = &filters[filter * terms..][..terms];
+        let (pixels, taps) = (self.problem.pixels() as usize, (y.taps * x.taps) as usize);
+        let inside: Vec<_> = (0..x.taps).map(|tap| steps_inside(&x, tap)).collect();
+        out.fill(0.0);
+        for (step, row) in (0..y.steps).zip(out.chunks_exact_mut(x.steps as usize)) {
+            for (channel, weights) in image.chunks_exact(pixels).zip(filter_taps.chunks_exact(taps)) {
+                for i in y.inside(step) {
+                    let from = &channel[y.place(step, i) * x.input as usize..][..x.input as usize];
+                    for j in 0..x.taps {
+                        let steps = inside[j as usize].clone();
+                        let weight = weights[(i * x.taps + j) as usize];
+                        let (Some(to), Some(first)) =
+                            (row.get_mut(steps.start as usize..steps.end as usize), from.get(x_place(&x, &steps, j)..))
+                        else {
+                            continue;
+                        };
+                        if x.stride == 1 {
+                            to.iter_mut().zip(first).for_each(|(sum, value)| *sum += weight * value);
+                        } else {
+                            to.iter_mut().zip(first.iter().step_by(x.stride as usize)).for_each(|(sum, value)| *sum += weight * value);
+                        }
+                    }
+                }
+            }
+        }
+        self.finish(item, filter, out);
+    }
+
+    /// All filters of an item, in plain code.
+    pub(super) fn direct(&self, item: usize, out: &mut [f32]) {
+        for (filter, out) in out.chunks_exact_mut((self.problem.positions() as usize).max(1)).enumerate() {
+            self.filter(item, filter, out);
+        }
+    }
+
+    /// What windows at some positions see of an image, a row for each term.
+    #[cfg(all(feature = "simd", not(target_arch = "wasm32")))]
+    fn see(&self, image: &[f32], positions: Range<usize>, out: &mut [f32]) {
+        let Problem { windows: [y, x], .. } = self.problem;
+        let (pixels, steps) = (self.problem.pixels() as usize, x.steps as usize);
+        let mut rows = out.chunks_exact_mut(positions.len());
+        for channel in image.chunks_exact(pixels) {
+            for (i, j) in (0..y.taps).flat_map(|i| (0..x.taps).map(move |j| (i, j))) {
+                let Some(row) = rows.next() else { return };
+                let inside = steps_inside(&x, j);
+                let mut at = positions.start;
+                let mut rest = row;
+                while !rest.is_empty() {
+                    let (step, first) = (at / steps, at % steps);
+                    let (now, later) = rest.split_at_mut((steps - first).min(rest.len()));
+                    let (first, end) = (first as u32, (first + now.len()) as u32);
+                    (at, rest) = (at + now.len(), later);
+                    now.fill(0.0);
+                    let overlap = inside.start.max(first)..inside.end.min(end);
+                    if overlap.is_empty() || !y.inside(step as u32).contains(&i) {
+                        continue;
+                    }
+                    let from = &channel[y.place(step as u32, i) * x.input as usize..][..x.input as usize];
+                    let from = &from[x_place(&x, &overlap, j)..];
+                    let to = &mut now[(overlap.start - first) as usize..(overlap.end - first) as usize];
+                    if x.stride == 1 {
+                        to.copy_from_slice(&from[..to.len()]);
+                    } else {
+                        to.iter_mut().zip(from.iter().step_by(x.stride as usize)).for_each(|(to, from)| *to = *from);
+                    }
+                }
+            }
+        }
+    }
+
+    /// All filters of an item, by products.
+    #[cfg(all(feature = "simd", not(target_arch = "wasm32")))]
+    pub(super) fn by_products(
+        &self,
+        item: usize,
+        out: &mut [f32],
+        product: impl Fn([usize; 3], &[f32], (&[f32], usize), (&mut [f32], usize)),
+    ) {
+        let (image, filters) = self.operands(item);
+        let Problem { filters: m, .. } = self.problem;
+        let (positions, k, m) = (self.problem.positions() as usize, self.problem.terms() as usize, m as usize);
+        if self.problem.filters < FEW {
+            return self.direct(item, out);
+        }
+        if self.problem.windows.iter().all(Window::is_plain) {
+            product([m, k, positions], filters, (image, positions), (&mut *out, positions));
+        } else {
+            let block = (SEEN_ELEMENTS / k.max(1)).max(64).min(positions);
+            let mut seen = vec![0.0; block * k];
+            for first in (0..positions).step_by(block.max(1)) {
+                let count = block.min(positions - first);
+                self.see(image, first..first + count, &mut seen[..count * k]);
+                product([m, k, count], filters, (&seen, count), (&mut out[first..], positions));
+            }
+        }
+        for (filter, out) in out.chunks_exact_mut(positions.max(1)).enumerate() {
+            self.finish(item, filter, out);
+        }
+    }
+}
+
+/// The steps at which a tap is within the input.
+fn steps_inside(window: &Window, tap: u32) -> Range<u32> {
+    let (offset, stride) = (u64::from(tap) * u64::from(window.dilation), u64::from(window.stride));
+    let behind = u64::from(window.before) + u64::from(window.input);
+    let step = |place: u64| place.saturating_sub(offset).div_ceil(stride).min(window.steps.into()) as u32;
+    let (first, end) = (step(window.before.into()), step(behind));
+    first..end.max(first)
+}
+
+/// Where a tap of the first of those steps is in the input; without steps anywhere in it.
+fn x_place(window: &Window, steps: &Range<u32>, tap: u32) -> usize {
+    if steps.is_empty() { 0 } else { window.place(steps.start, tap) }
+}

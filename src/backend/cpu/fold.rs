@@ -1,0 +1,241 @@
+//! How the CPU folds values: the twin of `shaders/reduce/fold.wgsl`.
+
+use crate::dtype::DType;
+use crate::ops::reduce::Fold;
+
+/// What is kept of values, in double precision, which holds every value of 32 bits as it is:
+///
+/// ```text
+/// sum, product   it                    extreme   it                     place of an extreme   it, its place, 1 if there is one
+/// variance       how many, their mean, the sum of squared distances from it
+/// norm           the sum of squares    ln Σ eˣ   the largest value, the sum of powers by it
+/// ```
+pub(super) type State = [f64; 3];
+
+/// Values that are folded beside one another: some vectors of any width.
+const LANES: usize = 16;
+
+/// A fold of values of a type.
+pub(super) struct Folding {
+    pub fold: Fold,
+    pub dtype: DType,
+    pub divisor: f64,
+}
+
+/// Folds values in lanes, and then the lanes.
+fn in_lanes<T: Copy>(values: &[T], empty: T, join: impl Fn(T, T) -> T) -> T {
+    let mut lanes = [empty; LANES];
+    let (blocks, rest) = values.as_chunks::<LANES>();
+    for block in blocks {
+        for (lane, &value) in lanes.iter_mut().zip(block) {
+            *lane = join(*lane, value);
+        }
+    }
+    lanes.into_iter().chain(rest.iter().copied()).reduce(&join).unwrap_or(empty)
+}
+
+/// The larger; NaN if one is.
+fn larger(a: f32, b: f32) -> f32 {
+    if b > a || b.is_nan() { b } else { a }
+}
+
+/// The smaller; NaN if one is.
+fn smaller(a: f32, b: f32) -> f32 {
+    if b < a || b.is_nan() { b } else { a }
+}
+
+/// The nearest finite number, from which distances are finite or −∞.
+fn pivot(largest: f64) -> f64 {
+    largest.clamp(f32::MIN.into(), f32::MAX.into())
+}
+
+impl Folding {
+    /// Of no values.
+    pub(super) fn empty(&self) -> State {
+        let first = match self.fold {
+            Fold::Prod => 1.0,
+            Fold::Max | Fold::LogSumExp => f64::NEG_INFINITY,
+            Fold::Min => f64::INFINITY,
+            _ => 0.0,
+        };
+        [first, 0.0, 0.0]
+    }
+
+    /// Of values, the first of which is that of this number in its row.
+    pub(super) fn block(&self, values: &[u32], first: usize) -> State {
+        let float: &[f32] = bytemuck::cast_slice(values);
+        let count = values.len() as f64;
+        match (self.fold, self.dtype) {
+            (Fold::Sum | Fold::Mean, DType::F32) => [in_lanes(float, 0.0, |a, b| a + b).into(), 0.0, 0.0],
+            (Fold::Sum | Fold::Mean, _) => [in_lanes(values, 0, u32::wrapping_add).into(), 0.0, 0.0],
+            (Fold::Prod, DType::F32) => [float.iter().fold(1.0, |product, &value| product * f64::from(value)), 0.0, 0.0],
+            (Fold::Prod, _) => [in_lanes(values, 1, u32::wrapping_mul).into(), 0.0, 0.0],
+            (Fold::Max | Fold::Min, _) => [self.extreme(values), 0.0, 0.0],
+            (Fold::ArgMax | Fold::ArgMin, _) => {
+                let extreme = self.extreme(values);
+                let is_it = |&word: &u32| {
+                    let value = self.number(word);
+                    value == extreme || (value.is_nan() && extreme.is_nan())
+                };
+                let place = values.iter().position(is_it).unwrap_or_default();
+                [extreme, (first + place) as f64, 1.0]
+            }
+            (Fold::Var | Fold::Std, _) => {
+                // Distances from about the mean, which say how far off it is.
+                let about = (f64::from(in_lanes(float, 0.0, |a, b| a + b)) / count) as f32;
+                let mut off = [0.0f32; LANES];
+                let mut squares = [0.0f32; LANES];
+                for block in float.chunks(LANES) {
+                    for ((off, square), value) in off.iter_mut().zip(&mut squares).zip(block) {
+                        let distance = value - about;
+                        *off += distance;
+                        *square += distance * distance;
+                    }
+                }
+                let [off, squares] = [off, squares].map(|lanes| lanes.into_iter().map(f64::from).sum::<f64>());
+                [count, f64::from(about) + off / count, (squares - off * off / count).max(0.0)]
+            }
+            (Fold::Norm, _) => [float.iter().map(|&value| f64::from(value) * f64::from(value)).sum(), 0.0, 0.0],
+            (Fold::LogSumExp, _) => {
+                let largest = self.extreme(values);
+                let pivot = pivot(largest) as f32;
+                [largest, float.iter().map(|value| f64::from((value - pivot).exp())).sum(), 0.0]
+            }
+        }
+    }
+
+    /// Of two, the first of values before the second's.
+    pub(super) fn join(&self, a: State, b: State) -> State {
+        match (self.fold, self.dtype) {
+            (Fold::Sum | Fold::Mean, DType::I32 | DType::U32) => [(a[0] as u32).wrapping_add(b[0] as u32).into(), 0.0, 0.0],
+            (Fold::Prod, DType::I32 | DType::U32) => [(a[0] as u32).wrapping_mul(b[0] as u32).into(), 0.0, 0.0],
+            (Fold::Sum | Fold::Mean | Fold::Norm, _) => [a[0] + b[0], 0.0, 0.0],
+            (Fold::Prod, _) => [a[0] * b[0], 0.0, 0.0],
+            (Fold::Max | Fold::Min, _) => [self.more_extreme(a[0], b[0]), 0.0, 0.0],
+            (Fold::ArgMax | Fold::ArgMin, _) => {
+                // The first one stays where both are alike.
+                let is_a = a[2] > 0.0 && (b[2] == 0.0 || a[0].is_nan() || self.more_extreme(a[0], b[0]) == a[0]);
+                if is_a { a } else { b }
+            }
+            (Fold::Var | Fold::Std, _) => {
+                let count = a[0] + b[0];
+                let share = b[0] / count.max(1.0);
+                let distance = b[1] - a[1];
+                [count, a[1] + distance * share, a[2] + b[2] + distance * (distance * (a[0] * share))]
+            }
+            (Fold::LogSumExp, _) => {
+                let largest = if b[0] > a[0] || b[0].is_nan() { b[0] } else { a[0] };
+                let by = |state: State| if state[1] == 0.0 { 0.0 } else { state[1] * (pivot(state[0]) - pivot(largest)).exp() };
+                [largest, by(a) + by(b), 0.0]
+            }
+        }
+    }
+
+    /// What the result holds, as a word.
+    pub(super) fn finish(&self, state: State) -> u32 {
+        let float = |value: f64| (value as f32).to_bits();
+        match (self.fold, self.dtype) {
+            (Fold::ArgMax | Fold::ArgMin, _) => state[1] as u32,
+            (Fold::Sum | Fold::Prod | Fold::Max | Fold::Min, DType::U32) | (Fold::Sum | Fold::Prod, DType::I32) => state[0] as u32,
+            (Fold::Max | Fold::Min, DType::I32) => (state[0] as i32).cast_unsigned(),
+            (Fold::Mean, _) => float(state[0] / self.divisor),
+            (Fold::Var, _) => float(state[2] / self.divisor),
+            (Fold::Std, _) => float((state[2] / self.divisor).sqrt()),
+            (Fold::Norm, _) => float(state[0].sqrt()),
+            (Fold::LogSumExp, _) if state[0].is_finite() => float(state[0] + state[1].ln()),
+            _ => float(state[0]),
+        }
+    }
+
+    /// Joins states with values that lie beside one another, row by row, the first row being that of this number.
+    pub(super) fn columns(&self, states: &mut [State], values: &[u32], first: usize) {
+        let float: &[f32] = bytemuck::cast_slice(values);
+        let width = states.len();
+        let mut put = |f: &dyn Fn(usize) -> State| {
+            for (column, state) in states.iter_mut().enumerate() {
+                *state = self.join(*state, f(column));
+            }
+        };
+        match (self.fold, self.dtype) {
+            (Fold::Sum | Fold::Mean, DType::F32) => {
+                let sums = over_rows(float, width, |a, b| a + b);
+                put(&|column| [sums[column].into(), 0.0, 0.0]);
+            }
+            (Fold::Max, DType::F32) => {
+                let all = over_rows(float, width, larger);
+                put(&|column| [all[column].into(), 0.0, 0.0]);
+            }
+            (Fold::Min, DType::F32) => {
+                let all = over_rows(float, width, smaller);
+                put(&|column| [all[column].into(), 0.0, 0.0]);
+            }
+            (Fold::Var | Fold::Std, _) => {
+                let count = (values.len() / width) as f64;
+                let sums = over_rows(float, width, |a, b| a + b);
+                let abouts: Vec<f32> = sums.iter().map(|sum| sum / count as f32).collect();
+                let (mut off, mut squares) = (vec![0.0f32; width], vec![0.0f32; width]);
+                for row in float.chunks_exact(width) {
+                    for (((off, square), value), about) in off.iter_mut().zip(&mut squares).zip(row).zip(&abouts) {
+                        let distance = value - about;
+                        *off += distance;
+                        *square += distance * distance;
+                    }
+                }
+                put(&|column| {
+                    let [about, off, squares] = [abouts[column], off[column], squares[column]].map(f64::from);
+                    [count, about + off / count, (squares - off * off / count).max(0.0)]
+                });
+            }
+            _ => {
+                for (number, row) in values.chunks_exact(width).enumerate() {
+                    for (state, value) in states.iter_mut().zip(row) {
+                        *state = self.join(*state, self.block(std::slice::from_ref(value), first + number));
+                    }
+                }
+            }
+        }
+    }
+
+    fn number(&self, word: u32) -> f64 {
+        match self.dtype {
+            DType::I32 => word.cast_signed().into(),
+            DType::U32 => word.into(),
+            _ => f32::from_bits(word).into(),
+        }
+    }
+
+    fn more_extreme(&self, a: f64, b: f64) -> f64 {
+        let is_b = if matches!(self.fold, Fold::Min | Fold::ArgMin) { b < a } else { b > a };
+        if !a.is_nan() && (is_b || b.is_nan()) { b } else { a }
+    }
+
+    /// The extreme of values, of which there is one at least.
+    fn extreme(&self, values: &[u32]) -> f64 {
+        let is_min = matches!(self.fold, Fold::Min | Fold::ArgMin);
+        match self.dtype {
+            DType::I32 => {
+                let values: &[i32] = bytemuck::cast_slice(values);
+                if is_min { in_lanes(values, i32::MAX, i32::min).into() } else { in_lanes(values, i32::MIN, i32::max).into() }
+            }
+            DType::U32 if is_min => in_lanes(values, u32::MAX, u32::min).into(),
+            DType::U32 => in_lanes(values, 0, u32::max).into(),
+            _ => {
+                let values: &[f32] = bytemuck::cast_slice(values);
+                let extreme = if is_min { in_lanes(values, f32::INFINITY, smaller) } else { in_lanes(values, f32::NEG_INFINITY, larger) };
+                extreme.into()
+            }
+        }
+    }
+}
+
+/// Rows folded into one.
+fn over_rows(values: &[f32], width: usize, join: impl Fn(f32, f32) -> f32) -> Vec<f32> {
+    let mut rows = values.chunks_exact(width);
+    let mut all = rows.next().map_or_else(Vec::new, <[f32]>::to_vec);
+    for row in rows {
+        for (all, &value) in all.iter_mut().zip(row) {
+            *all = join(*all, value);
+        }
+    }
+    all
+}

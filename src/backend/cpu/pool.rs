@@ -1,0 +1,43 @@
+//! Pools on the CPU, plane by plane.
+
+use crate::ops::pool::{Kind, Problem};
+use crate::ops::window::Window;
+
+/// One plane of the result as words, from its plane of the input, whose first element has that number.
+pub(super) fn plane(problem: &Problem, values: &[f32], first: u32, out: &mut [u32]) {
+    let [y, x] = problem.windows;
+    let width = x.input as usize;
+    let columns: Vec<_> = (0..x.steps).map(|step| x.inside(step)).collect();
+    for (step_y, row) in (0..y.steps).zip(out.chunks_exact_mut(x.steps as usize)) {
+        let rows = y.inside(step_y);
+        for ((step_x, columns), out) in (0..x.steps).zip(&columns).zip(row) {
+            let taps = rows.clone().flat_map(|i| {
+                let at = y.place(step_y, i) * width;
+                columns.clone().map(move |j| at + x.place(step_x, j))
+            });
+            *out = match problem.kind {
+                Kind::Max | Kind::MaxPlace => {
+                    let mut best: Option<(usize, f32)> = None;
+                    for at in taps {
+                        let value = values[at];
+                        if best.is_none_or(|(_, best)| !best.is_nan() && (value.is_nan() || value > best)) {
+                            best = Some((at, value));
+                        }
+                    }
+                    let (at, best) = best.unwrap_or((0, f32::NEG_INFINITY));
+                    if problem.kind == Kind::Max { best.to_bits() } else { first + at as u32 }
+                }
+                Kind::Mean | Kind::MeanPadded => {
+                    let sum: f32 = taps.map(|at| values[at]).sum();
+                    let count = |window: &Window, step: u32| match problem.kind {
+                        Kind::MeanPadded => {
+                            Window { before: 0, input: window.before + window.input + window.after, ..*window }.inside(step)
+                        }
+                        _ => window.inside(step),
+                    };
+                    (sum / (count(&y, step_y).len() as f32 * count(&x, step_x).len() as f32)).to_bits()
+                }
+            };
+        }
+    }
+}

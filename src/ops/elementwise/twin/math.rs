@@ -1,0 +1,159 @@
+//! Functions that a compiler can turn into vector instructions, since they have no branches: those of the C library take a number at a time.
+//!
+//! Reduction and polynomials are those of Moshier, "Cephes mathematical library" (1989), in single precision; each is within 2 units in the last
+//! place.
+
+/// Added to a number and taken away again, this leaves the nearest whole one, which is also in the lowest bits of the sum.
+const MAGIC: f32 = 12_582_912.0;
+
+/// 2 to the power of a whole number from −126 to 127.
+#[inline(always)]
+fn power_of_two(exponent: i32) -> f32 {
+    f32::from_bits(((exponent + 127) << 23).cast_unsigned())
+}
+
+#[inline(always)]
+pub(crate) fn exp(x: f32) -> f32 {
+    // Beyond these the result is ∞ or 0 in any case; NaN is on neither side.
+    let most = if x > 89.0 { 89.0 } else { x };
+    let x = if most < -104.0 { -104.0 } else { most };
+    let sum = x * std::f32::consts::LOG2_E + MAGIC;
+    let exponent = sum.to_bits().wrapping_sub(MAGIC.to_bits()).cast_signed();
+    let n = sum - MAGIC;
+    // n · ln 2, in two parts of which the first is exact.
+    let r = x - n * 0.693_359_4 - n * -2.121_944_4e-4;
+    let p = 1.987_569_1e-4;
+    let p = p * r + 1.398_2e-3;
+    let p = p * r + 8.333_452e-3;
+    let p = p * r + 4.166_58e-2;
+    let p = p * r + 1.666_666_5e-1;
+    let p = p * r + 0.5;
+    let y = p * r * r + r + 1.0;
+    // In two steps, since the power alone may be out of range. Of NaN the bits are of no power, and it stays one.
+    let exponent = exponent.clamp(-160, 160);
+    let half = exponent >> 1;
+    y * power_of_two(half) * power_of_two(exponent - half)
+}
+
+#[inline(always)]
+pub(crate) fn log(x: f32) -> f32 {
+    let is_subnormal = x < f32::MIN_POSITIVE;
+    let scaled = if is_subnormal { x * 8_388_608.0 } else { x };
+    let bits = scaled.to_bits().cast_signed();
+    let exponent = (bits >> 23) - if is_subnormal { 126 + 23 } else { 126 };
+    let m = f32::from_bits((bits & 0x007f_ffff | 0x3f00_0000).cast_unsigned());
+    let is_low = m < std::f32::consts::FRAC_1_SQRT_2;
+    let e = (exponent - i32::from(is_low)) as f32;
+    let m = if is_low { m + m - 1.0 } else { m - 1.0 };
+    let z = m * m;
+    let p = 7.037_683_6e-2;
+    let p = p * m - 1.151_461e-1;
+    let p = p * m + 1.167_699_9e-1;
+    let p = p * m - 1.242_014_1e-1;
+    let p = p * m + 1.424_932_3e-1;
+    let p = p * m - 1.666_805_8e-1;
+    let p = p * m + 2.000_071_5e-1;
+    let p = p * m - 2.499_999_4e-1;
+    let p = p * m + 3.333_333e-1;
+    let y = p * m * z - 2.121_944_4e-4 * e - 0.5 * z;
+    let y = m + y + 0.693_359_4 * e;
+    let y = if x == 0.0 { f32::NEG_INFINITY } else { y };
+    let y = if x == f32::INFINITY { x } else { y };
+    if x >= 0.0 { y } else { f32::NAN }
+}
+
+/// The largest angle whose quarter turns are counted exactly enough; beyond it the C library is asked, one number at a time.
+const MOST_ANGLE: f32 = 8192.0;
+
+/// The sine of an angle that so many quarter turns have been added to.
+#[inline(always)]
+fn turned(x: f32, quarters: u32) -> f32 {
+    let sum = x * std::f32::consts::FRAC_2_PI + MAGIC;
+    let quadrant = sum.to_bits().wrapping_add(quarters);
+    let n = sum - MAGIC;
+    let r = x - n * 1.570_312_5 - n * 4.837_513e-4 - n * 7.549_79e-8;
+    let z = r * r;
+    let sine = r + r * z * ((-1.951_529_6e-4 * z + 8.332_161e-3) * z - 1.666_665_5e-1);
+    let cosine = 1.0 - 0.5 * z + z * z * ((2.443_315_7e-5 * z - 1.388_731_6e-3) * z + 4.166_664_6e-2);
+    let y = if quadrant & 1 == 0 { sine } else { cosine };
+    if quadrant & 2 == 0 { y } else { -y }
+}
+
+#[inline(always)]
+pub(crate) fn sin(x: f32) -> f32 {
+    turned(x, 0)
+}
+
+#[inline(always)]
+pub(crate) fn cos(x: f32) -> f32 {
+    turned(x, 1)
+}
+
+#[inline(always)]
+pub(crate) fn tan(x: f32) -> f32 {
+    turned(x, 0) / turned(x, 1)
+}
+
+/// Whether all of these angles are small enough for the functions above, or are none.
+#[inline(always)]
+pub(in crate::ops::elementwise) fn are_near(angles: &[u32]) -> bool {
+    !angles.iter().fold(false, |far, &angle| far | (f32::from_bits(angle).abs() >= MOST_ANGLE))
+}
+
+/// A function of angles of any size, one after the other.
+#[cold]
+#[inline(never)]
+pub(in crate::ops::elementwise) fn far(f: fn(f32) -> f32, angles: &[u32], out: &mut [u32]) {
+    for (out, &angle) in out.iter_mut().zip(angles) {
+        *out = f(f32::from_bits(angle)).to_bits();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Units in the last place between a result and the exact one.
+    fn units(got: f32, exact: f64) -> f64 {
+        let nearest = exact as f32;
+        if got == nearest || (got.is_nan() && nearest.is_nan()) {
+            return 0.0;
+        }
+        (f64::from(got) - exact).abs()
+            / f64::from(f32::from_bits(nearest.abs().to_bits().max(1 << 23) + 1) - nearest.abs().max(f32::MIN_POSITIVE))
+    }
+
+    #[test]
+    fn functions_are_within_two_units_in_the_last_place() {
+        let special = [
+            0.0,
+            -0.0,
+            1.0,
+            -1.0,
+            f32::INFINITY,
+            f32::NEG_INFINITY,
+            f32::NAN,
+            f32::MAX,
+            f32::MIN_POSITIVE,
+            1e-42,
+            88.7,
+            89.5,
+            -87.5,
+            -103.0,
+            -110.0,
+        ];
+        let numbers = (0..200_000u32).map(|i| f32::from_bits(i.wrapping_mul(0x9e37_79b9)));
+        for x in numbers.chain(special) {
+            let wide = f64::from(x);
+            assert!(units(exp(x), wide.exp()) <= 2.0, "exp({x}) is {}", exp(x));
+            assert!(units(log(x), wide.ln()) <= 2.0, "log({x}) is {}", log(x));
+            if x.abs() >= MOST_ANGLE {
+                continue;
+            }
+            for (name, got, exact) in [("sin", sin(x), wide.sin()), ("cos", cos(x), wide.cos())] {
+                // Near their zeros what was lost in the reduction counts.
+                assert!(units(got, exact) <= 2.0 || (f64::from(got) - exact).abs() < 1e-7, "{name}({x}) is {got}, not {exact}");
+            }
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! Plans for convolutions: products of filters with what windows see (`plan/matmul/window.rs`), without a window's matrix in memory.
+
+use super::words::Words;
+use super::{Dispatch, Plan, Slot, matmul};
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::info::Caps;
+use crate::kernels::{Kernel, KernelId};
+use crate::ops::conv::Problem;
+use crate::ops::matmul::{Activation, Batch, Level, Matmul, Problem as Product, Stored};
+use crate::ops::window::Window;
+
+/// A plan for compute shaders.
+pub fn compute(problem: &Problem, caps: &Caps) -> Result<Plan> {
+    if problem.elements() == 0 {
+        return Ok(Plan::default());
+    }
+    let product = product(problem)?;
+    for (rows, columns) in [(product.a.rows, product.a.columns), (product.b.rows, product.b.columns), (product.m, product.n)] {
+        let requested = u64::from(rows) * u64::from(columns) * 4 + caps.binding_alignment_bytes + 16;
+        if requested > caps.max_binding_bytes.max(64) {
+            let what = "bytes of a group's filters, or of what they are applied to in an image, that a kernel sees at once";
+            return Err(Box::new(Error::LimitExceeded { what, requested, max: caps.max_binding_bytes }));
+        }
+    }
+    let mut plan = matmul::windowed(&product, &problem.windows, caps)?;
+    // The images are the first operand, the filters the second, the bias the third.
+    for binding in plan.dispatches.iter_mut().flat_map(|dispatch| &mut dispatch.bindings) {
+        binding.slot = match binding.slot {
+            Slot::A => Slot::Input(1),
+            Slot::B => Slot::Input(0),
+            Slot::BIAS => Slot::Input(2),
+            other => other,
+        };
+    }
+    Ok(plan)
+}
+
+/// The product that a convolution is: for each image and each group filters × taps by taps × positions. B's rows are as stored, channels of
+/// pixels.
+fn product(problem: &Problem) -> Result<Product> {
+    let &Problem { batch, groups, channels, filters, dtype, .. } = problem;
+    let sizes = [problem.terms(), problem.positions(), problem.pixels()];
+    let [k, n, pixels] = sizes.map(|size| u32::try_from(size).unwrap_or(u32::MAX));
+    if let Some(&requested) = sizes.iter().find(|&&size| size >= u32::MAX.into()) {
+        let what = "the terms of a sum, the positions of a filter or the pixels of an image";
+        return Err(Box::new(Error::LimitExceeded { what, requested, max: u64::from(u32::MAX) - 1 }));
+    }
+    let weights = u64::from(filters) * u64::from(k);
+    let plain = Matmul::new(filters.into(), k.into(), n.into()).result(dtype).check(dtype, weights, u64::from(k) * u64::from(n))?;
+    let images = u64::from(channels) * u64::from(pixels);
+    let per_image = Level { count: batch, a: 0, b: images * u64::from(groups), c: 0 };
+    let batch = if groups == 1 {
+        Batch { outer: Level::ONE, inner: per_image }
+    } else {
+        Batch { outer: per_image, inner: Level { count: groups, a: weights, b: images, c: 0 } }
+    };
+    let b = Stored { rows: channels, columns: pixels, stride: pixels.into() };
+    Ok(Product { batch, b, bias: problem.bias, activation: problem.activation, ..plain })
+}
+
+/// The only launch on a CPU, which is told all in words.
+pub fn cpu(problem: &Problem, variant: &str) -> Result<Plan> {
+    let mut words = Words::default();
+    let &Problem { batch, groups, channels, filters, windows: [y, x], .. } = problem;
+    let activation = Activation::number(problem.activation);
+    for word in [batch, groups, channels, filters, activation].into_iter().chain(y.words()).chain(x.words()) {
+        words.push(word)?;
+    }
+    let kernel = Kernel { id: KernelId::ConvCpu, variant: variant.to_owned(), constants: Vec::new(), source: None };
+    Ok(Plan::of(Dispatch { kernel, params: words.into(), bindings: Vec::new(), grid: [1; 3] }))
+}
+
+/// What the words of a CPU's launch say; whether there is a bias is seen by its values.
+pub(crate) fn told(words: &[u32], bias: bool) -> Result<Problem> {
+    let fault = || Error::internal("a convolution that was told something else");
+    let (&[batch, groups, channels, filters, activation], windows) = words.split_first_chunk().ok_or_else(fault)?;
+    let (y, x) = windows.split_at_checked(windows.len() / 2).ok_or_else(fault)?;
+    let windows = [Window::of_words(y).ok_or_else(fault)?, Window::of_words(x).ok_or_else(fault)?];
+    Ok(Problem { batch, groups, channels, filters, windows, dtype: DType::F32, bias, activation: Activation::of_number(activation) })
+}

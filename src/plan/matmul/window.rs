@@ -1,0 +1,135 @@
+//! Products with what windows see of images: filters are A, an image is B, and nothing of the matrix that B stands for is in memory.
+
+use super::batch;
+use super::parts::{matrix_step, window};
+use super::step::{End, Step};
+use super::tile::tiled;
+use super::{Params, result, whole, within_buffers};
+use crate::error::Result;
+use crate::info::Caps;
+use crate::kernels::{Kernel, KernelId};
+use crate::ops::matmul::{Problem, Stored};
+use crate::ops::window::Window;
+use crate::plan::{Plan, Slot};
+
+/// Filters of a group below which each invocation computes all of them.
+const FEW: u32 = 16;
+
+/// Rows that an invocation of the direct kernel computes at once.
+const ROWS: u32 = 4;
+
+/// Invocations of its workgroups.
+const THREADS: u32 = 64;
+
+/// A plan for a product whose B is what windows see of images, if they are windows of more than one element: A is m filters × k taps, the outer
+/// loop of the batch counts images, the inner one groups. Each row of the result has a number of the bias.
+pub(in crate::plan) fn windowed(problem: &Problem, windows: &[Window; 2], caps: &Caps) -> Result<Plan> {
+    within_buffers(problem, caps)?;
+    let mut plan = Plan::default();
+    let (outer, inner) = fitting(problem, caps);
+    for items in batch::launches(&problem.batch, outer, inner) {
+        let batch = items.batch;
+        let (starts, reaches) = (problem.batch.starts(items.first), batch.reaches());
+        let [a_items, b_items] = [0, 1].map(|operand| (starts[operand], reaches[operand]));
+        let of_result = u64::from(problem.m) * u64::from(problem.n);
+        let (a, a_start) = window(Slot::A, 0, (&problem.a, problem.dtype), a_items, (0, 0), (problem.m, problem.k), caps);
+        let (b, b_start) = window(Slot::B, 1, (&problem.b, problem.dtype), b_items, (0, 0), (problem.b.rows, problem.b.columns), caps);
+        let out_items = (items.first * of_result, (batch.count() - 1) * of_result);
+        let (out, out_start) = window(Slot::Out, 2, (&result(problem), problem.result), out_items, (0, 0), (problem.m, problem.n), caps);
+        // Groups are the inner loop, and of all images the same.
+        let groups = problem.batch.inner.count;
+        let first_group = (items.first % u64::from(groups.max(1))) as u32 * problem.m;
+        let has_groups = problem.batch.inner.a > 0;
+        let all = Stored {
+            rows: 1,
+            columns: if has_groups { groups * problem.m } else { problem.m },
+            stride: u64::from(groups) * u64::from(problem.m),
+        };
+        let at = if has_groups { first_group } else { 0 };
+        let bias =
+            problem.bias.then(|| window(Slot::BIAS, 5, (&all, crate::dtype::DType::F32), (0, 0), (0, at), (1, all.columns - at), caps));
+        let [y, x] = windows;
+        let params = Params {
+            a_start,
+            b_start,
+            out_start,
+            bias_start: bias.map_or(0, |(_, start)| start),
+            bias_inner: if has_groups { problem.m } else { 0 },
+            height: y.input,
+            width: x.input,
+            out_width: x.steps,
+            before_y: y.before,
+            before_x: x.before,
+            ..whole(&Problem { batch, ..*problem })
+        };
+        let step = if windows.iter().all(Window::is_plain) && problem.m >= FEW {
+            matrix_step(problem, params, [a, b], caps)?
+        } else {
+            let mut step = tiled(problem, params, [a, b], caps)?;
+            if problem.m < FEW {
+                direct(&mut step, caps)
+            } else {
+                step.kernel.id = KernelId::ConvTiled
+            }
+            step.kernel.constants.retain(|(name, _)| !["WINDOW", "B_VEC4"].contains(name));
+            step.kernel.constants.extend(constants(windows));
+            step
+        };
+        let added = [None, bias.map(|(binding, _)| binding)];
+        step.add_to(&mut plan, &End { out, added, bias_step: 0, bias_rows: true, dtype: problem.result, is_first: true, is_last: true });
+    }
+    Ok(plan)
+}
+
+/// The constants of a window's shape.
+fn constants([y, x]: &[Window; 2]) -> [(&'static str, u32); 9] {
+    [
+        ("WINDOW", 1),
+        ("B_VEC4", 0),
+        ("TAPS", y.taps * x.taps),
+        ("TAPS_Y", y.taps),
+        ("TAPS_X", x.taps),
+        ("STRIDE_Y", y.stride),
+        ("STRIDE_X", x.stride),
+        ("DILATION_Y", y.dilation),
+        ("DILATION_X", x.dilation),
+    ]
+}
+
+/// Makes a launch one of the direct kernel.
+fn direct(step: &mut Step, caps: &Caps) {
+    let Params { m, n, batch, .. } = step.params;
+    let rows = ROWS.min(m);
+    let threads = u64::from(batch) * u64::from(m.div_ceil(rows)) * u64::from(n.div_ceil(4));
+    let workgroups = threads.div_ceil(u64::from(THREADS)) as u32;
+    let x = workgroups.min(caps.max_workgroups_per_dimension).max(1);
+    let f16 = step.kernel.constant("OPERANDS_F16");
+    let constants = vec![("THREADS", THREADS), ("ROWS", rows), ("A_VEC4", 0), ("OPERANDS_F16", f16), ("HALF", 0)];
+    step.kernel = Kernel { id: KernelId::ConvDirect, variant: format!("{rows} rows"), source: None, constants };
+    (step.grid, step.parts) = ([x, workgroups.div_ceil(x)], 1);
+}
+
+/// The most images and groups of a launch.
+fn fitting(problem: &Problem, caps: &Caps) -> (u32, u32) {
+    let (mut outer, mut inner) = if problem.m < FEW {
+        // The direct kernel counts what it computes in 31 bits.
+        let most = (1u64 << 31) / (u64::from(problem.m.max(1)) * u64::from(problem.n.max(1)).next_multiple_of(4)).max(1);
+        batch::fitting(&problem.batch, most.clamp(1, u32::MAX.into()) as u32)
+    } else {
+        batch::fitting(&problem.batch, caps.max_workgroups_per_dimension)
+    };
+    let room_bytes = caps.max_binding_bytes.saturating_sub(caps.binding_alignment_bytes + 16).max(64);
+    while outer * inner > 1 {
+        let batch = batch::part(&problem.batch, outer, inner);
+        let [_, b_reach, _] = batch.reaches();
+        let b_bytes = (b_reach + problem.b.span()) * problem.dtype.bytes();
+        // Sums may be kept in f32 until they are rounded.
+        let out_bytes = batch.count() * u64::from(problem.m) * u64::from(problem.n) * 4;
+        if b_bytes.max(out_bytes) <= room_bytes {
+            break;
+        }
+        let level = if outer > 1 { &mut outer } else { &mut inner };
+        *level = level.div_ceil(2);
+    }
+    (outer, inner)
+}

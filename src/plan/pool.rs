@@ -1,0 +1,112 @@
+//! Plans for pools: `shaders/pool`, each invocation four elements.
+//!
+//! What the kernel is told is a row of words:
+//!
+//! ```text
+//! elements, elements of a plane of the input, the first element's number in the input, −∞
+//! the window along the height: input, taps, stride, dilation, before, after, steps
+//! the window along the width
+//! ```
+
+use super::words::Words;
+use super::{Binding, Dispatch, Plan, Slot};
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::info::Caps;
+use crate::kernels::{Kernel, KernelId};
+use crate::ops::pool::{Kind, Problem};
+use crate::ops::window::Window;
+
+/// Invocations of a workgroup.
+const THREADS: u32 = 64;
+
+/// Planes of a launch are such a multiple, so that it begins at a multiple of every alignment of bindings, wherever a plane does.
+const PLANES: u32 = 128;
+
+/// The words before the windows.
+const HEAD: usize = 4;
+
+/// A plan for compute shaders.
+pub fn compute(problem: &Problem, caps: &Caps) -> Result<Plan> {
+    let mut plan = Plan::default();
+    if problem.elements() == 0 {
+        return Ok(plan);
+    }
+    let (inputs, results) = (problem.inputs() / u64::from(problem.planes), problem.elements() / u64::from(problem.planes));
+    let bytes =
+        |planes: u32| (u64::from(planes) * inputs * problem.dtype.bytes()).max(u64::from(planes) * results * problem.result().bytes()) + 16;
+    let mut planes = problem.planes;
+    while bytes(planes) > caps.max_binding_bytes || u64::from(planes) * results > 1 << 31 {
+        if planes <= PLANES {
+            let what = "bytes of 128 channels that a kernel sees at once";
+            return Err(Box::new(Error::LimitExceeded { what, requested: bytes(planes), max: caps.max_binding_bytes }));
+        }
+        planes = (planes / 2).next_multiple_of(PLANES);
+    }
+    for first in (0..problem.planes).step_by(planes as usize) {
+        let count = planes.min(problem.planes - first);
+        let part = Problem { planes: count, ..*problem };
+        let (before, input) = (u64::from(first) * results, u64::from(first) * inputs);
+        let binding = |slot, index, first: u64, elements: u64, dtype: DType| Binding {
+            slot,
+            index,
+            offset_bytes: first * dtype.bytes(),
+            size_bytes: (elements * dtype.bytes()).next_multiple_of(16),
+        };
+        let bindings = vec![
+            binding(Slot::A, 0, input, part.inputs(), problem.dtype),
+            binding(Slot::Out, 7, before, part.elements(), problem.result()),
+        ];
+        let workgroups = part.elements().div_ceil(u64::from(4 * THREADS)) as u32;
+        let x = workgroups.min(caps.max_workgroups_per_dimension);
+        plan.dispatches.push(Dispatch {
+            kernel: kernel(KernelId::Pool, problem, String::new()),
+            params: words(&part, input)?.into(),
+            bindings,
+            grid: [x, workgroups.div_ceil(x), 1],
+        });
+    }
+    Ok(plan)
+}
+
+/// The only launch on a CPU.
+pub fn cpu(problem: &Problem, variant: &str) -> Result<Plan> {
+    let kernel = kernel(KernelId::PoolCpu, problem, variant.to_owned());
+    Ok(Plan::of(Dispatch { kernel, params: words(problem, 0)?.into(), bindings: Vec::new(), grid: [1; 3] }))
+}
+
+fn kernel(id: KernelId, problem: &Problem, variant: String) -> Kernel {
+    let flag = |yes: bool| u32::from(yes);
+    let constants = vec![
+        ("THREADS", THREADS),
+        ("OPERANDS_F16", flag(problem.dtype == DType::F16)),
+        ("MAX", flag(matches!(problem.kind, Kind::Max | Kind::MaxPlace))),
+        ("PLACE", flag(problem.kind == Kind::MaxPlace)),
+        ("PADDED", flag(problem.kind == Kind::MeanPadded)),
+    ];
+    Kernel { id, variant, constants, source: None }
+}
+
+fn words(problem: &Problem, first: u64) -> Result<Words> {
+    let mut words = Words::default();
+    let [y, x] = problem.windows;
+    let head: [u32; HEAD] = [problem.elements() as u32, y.input.wrapping_mul(x.input), first as u32, f32::NEG_INFINITY.to_bits()];
+    head.into_iter().chain(y.words()).chain(x.words()).try_for_each(|word| words.push(word))?;
+    Ok(words)
+}
+
+/// What the words of a CPU's launch say.
+pub(crate) fn told(kernel: &Kernel, words: &[u32], dtype: DType) -> Result<Problem> {
+    let fault = || Error::internal("a pool that was told something else");
+    let (&[elements, ..], windows) = words.split_first_chunk::<HEAD>().ok_or_else(fault)?;
+    let (y, x) = windows.split_at_checked(windows.len() / 2).ok_or_else(fault)?;
+    let windows = [Window::of_words(y).ok_or_else(fault)?, Window::of_words(x).ok_or_else(fault)?];
+    let of_plane = windows[0].steps * windows[1].steps;
+    let kind = match ["PLACE", "MAX", "PADDED"].map(|name| kernel.constant(name) > 0) {
+        [true, ..] => Kind::MaxPlace,
+        [_, true, _] => Kind::Max,
+        [_, _, true] => Kind::MeanPadded,
+        _ => Kind::Mean,
+    };
+    Ok(Problem { kind, planes: elements.checked_div(of_plane).unwrap_or(0), windows, dtype })
+}

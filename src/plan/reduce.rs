@@ -1,0 +1,321 @@
+//! Plans for reductions: `shaders/reduce`. One launch where there are rows enough to keep a device busy; else rows are cut into parts, and
+//! a second launch joins what those gave.
+//!
+//! ```text
+//! rows, number of the first value, values of a row in all, here, of a part,
+//! parts of a row in all, number of the first part, place of a row's first value, divisor,
+//! sizes, inputs and scalars as a map's
+//! ```
+
+use std::sync::Arc;
+
+use super::map::{self, OUT_BINDING, PART_ELEMENTS, QUAD, THREADS};
+use super::words::Words;
+use super::{Binding, Dispatch, Plan, Slot};
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::info::Caps;
+use crate::kernels::template::Constant;
+use crate::kernels::{Kernel, KernelId, Source};
+use crate::ops::map::{MOST_DIMENSIONS, MOST_INPUTS, View};
+use crate::ops::reduce::{Fold, Problem};
+
+/// Values that an invocation has under way at once.
+const BLOCK: u32 = 16;
+/// Workgroups that keep any device busy.
+const BUSY: u64 = 1024;
+/// The most values of a row in a launch, so that the kernel's numbers do not overflow.
+const MOST_VALUES: u64 = 1 << 31;
+/// Where in the words the divisor is, and the sizes.
+const DIVISOR: u32 = 8;
+const SIZES: u32 = 9;
+/// Words of which a map has none.
+pub(crate) const MORE_WORDS: usize = 7;
+
+/// A plan for compute shaders.
+pub fn compute(problem: &Problem, caps: &Caps) -> Result<Plan> {
+    if problem.values.shape.len() > MOST_DIMENSIONS || problem.values.inputs.len() > MOST_INPUTS {
+        return Err(Error::internal("a kernel of more inputs or dimensions than there are"));
+    }
+    let cuts = Cuts::of(problem, caps)?;
+    let mut plan = Plan::default();
+    for rows in &cuts.rows {
+        let shape = Shape::of(problem, *rows, &cuts.steps, caps);
+        for (steps, first_part) in cuts.steps.iter().zip(&shape.first_parts) {
+            plan.dispatches.push(shape.dispatch(problem, [*rows, *steps], *first_part, caps)?);
+        }
+        if shape.parts > 1 {
+            plan.scratch_bytes = plan.scratch_bytes.max(shape.scratch_bytes(problem.fold, caps)?);
+            plan.dispatches.push(shape.merge(problem, *rows, caps)?);
+        }
+    }
+    Ok(plan)
+}
+
+/// The only launch on a CPU, which has no limits.
+pub fn cpu(problem: &Problem, variant: &str) -> Result<Plan> {
+    if problem.rows() == 0 {
+        return Ok(Plan::default());
+    }
+    let mut values = problem.values.clone();
+    // In the order in which they lie in memory, unless their number in the other is asked for.
+    let is_in_columns = problem.is_in_columns() && !values.program.reads_index();
+    if is_in_columns {
+        values.rotate(problem.kept);
+    }
+    let plan = map::cpu(&values, variant)?;
+    let [Dispatch { kernel, params, bindings, grid }] =
+        <[_; 1]>::try_from(plan.dispatches).map_err(|_| Error::internal("a plan in parts"))?;
+    let mut kernel = Kernel { id: KernelId::ReduceCpu, variant: format!("{} {}", problem.fold.name(), kernel.variant), ..kernel };
+    kernel.constants.extend([
+        ("ROWS", problem.rows() as u32),
+        ("COUNT", problem.count() as u32),
+        ("COLUMNS", u32::from(is_in_columns)),
+        ("FOLD", problem.fold as u32),
+        ("DIVISOR", problem.divisor.to_bits()),
+    ]);
+    Ok(Plan::of(Dispatch { kernel, params, bindings, grid }))
+}
+
+/// The parts of the outermost dimensions, of rows and of their values, that a launch each can do.
+struct Cuts {
+    rows: Vec<[u32; 2]>,
+    steps: Vec<[u32; 2]>,
+}
+
+impl Cuts {
+    fn of(problem: &Problem, caps: &Caps) -> Result<Self> {
+        let shape = &problem.values.shape;
+        let [outer, steps] = [if problem.kept > 0 { shape[0] } else { 1 }, shape[problem.kept]].map(|size| size.max(1));
+        let (row_elements, step_values) = (problem.rows() / u64::from(outer), problem.count() / u64::from(steps));
+        // Results begin where a binding may, and fours of values are not cut.
+        let whole =
+            |elements: u64| (0..).map(|power| 1u64 << power).find(|many| (many * elements).is_multiple_of(PART_ELEMENTS)).unwrap_or(1);
+        let (least_rows, least_steps) = (whole(row_elements), whole(step_values));
+        let (mut some_rows, mut some_steps) = (u64::from(outer), u64::from(steps));
+        loop {
+            let ranges = ranges(problem, [0, some_rows as u32], [0, some_steps as u32]);
+            let span_bytes = |input: &View| {
+                let [first, last] = input.reach(&ranges);
+                (((last - first) as u64 + 1) * input.dtype.bytes()).saturating_add(caps.binding_alignment_bytes.max(16))
+            };
+            let largest = problem
+                .values
+                .inputs
+                .iter()
+                .max_by_key(|input| span_bytes(input))
+                .filter(|input| span_bytes(input) > caps.max_binding_bytes);
+            let result_is = some_rows * row_elements * 4 + 16 > caps.max_binding_bytes;
+            let values_are = some_steps * step_values > MOST_VALUES;
+            let along = |dimension: usize, count: u64| largest.map_or(0, |input| input.strides[dimension].unsigned_abs() * (count - 1));
+            let cuts_rows = some_rows > least_rows
+                && (result_is
+                    || (largest.is_some() && (along(0, some_rows) >= along(problem.kept, some_steps) || some_steps <= least_steps)));
+            if cuts_rows {
+                some_rows = (some_rows / 2).next_multiple_of(least_rows);
+            } else if some_steps > least_steps && (values_are || largest.is_some()) {
+                some_steps = (some_steps / 2).next_multiple_of(least_steps);
+            } else if result_is || largest.is_some() {
+                let requested = largest.map_or(some_rows * row_elements * 4, span_bytes);
+                let what = "bytes of a tensor that a kernel sees at once";
+                return Err(Box::new(Error::LimitExceeded { what, requested, max: caps.max_binding_bytes }));
+            } else {
+                break;
+            }
+        }
+        let cut = |size: u32, by: u64| {
+            (0..size)
+                .step_by(by.min(size.into()) as usize)
+                .map(move |first| [first, (u64::from(first) + by).min(size.into()) as u32])
+                .collect()
+        };
+        Ok(Self { rows: cut(outer, some_rows), steps: cut(steps, some_steps) })
+    }
+}
+
+/// The ranges of all dimensions, of which the outermost ones are cut.
+fn ranges(problem: &Problem, rows: [u32; 2], steps: [u32; 2]) -> Vec<[u32; 2]> {
+    let mut ranges: Vec<_> = problem.values.shape.iter().map(|&size| [0, size]).collect();
+    if problem.kept > 0 {
+        ranges[0] = rows;
+    }
+    ranges[problem.kept] = steps;
+    ranges
+}
+
+/// How rows and their values are shared out.
+struct Shape {
+    /// Rows of the launch, and of a workgroup.
+    rows: u64,
+    rows_of_group: u32,
+    /// Invocations of a row.
+    lanes: u32,
+    threads: u32,
+    is_in_columns: bool,
+    /// Values of a part, and parts of a row in all launches.
+    part: u32,
+    parts: u32,
+    /// The first part of each launch.
+    first_parts: Vec<u32>,
+    is_quad: bool,
+}
+
+impl Shape {
+    fn of(problem: &Problem, rows: [u32; 2], steps: &[[u32; 2]], caps: &Caps) -> Self {
+        let threads = previous_power_of_two(THREADS.min(caps.max_workgroup_invocations));
+        let is_in_columns = problem.is_in_columns();
+        let outer = if problem.kept > 0 { u64::from(problem.values.shape[0]).max(1) } else { 1 };
+        let rows = u64::from(rows[1] - rows[0]) * (problem.rows() / outer);
+        let step_values = problem.count() / u64::from(problem.values.shape[problem.kept].max(1));
+        let count = |[first, end]: [u32; 2]| u64::from(end - first) * step_values;
+        let most = steps.iter().map(|steps| count(*steps)).max().unwrap_or(1);
+        // Neighbours in memory for neighbouring invocations.
+        let beside = if is_in_columns { rows.min(32).next_power_of_two() as u32 } else { 1 };
+        let lanes = most.div_ceil(BLOCK.into()).next_power_of_two().min(u64::from(threads / beside.min(threads))) as u32;
+        let rows_of_group = threads / lanes;
+        let groups = rows.div_ceil(rows_of_group.into());
+        let block = u64::from(lanes * BLOCK);
+        let part = most.div_ceil((BUSY / groups).max(1)).max(2 * block).next_multiple_of(block);
+        let mut parts = 0;
+        let first_parts = steps.iter().map(|steps| {
+            parts += count(*steps).div_ceil(part) as u32;
+            parts - count(*steps).div_ceil(part) as u32
+        });
+        let first_parts = first_parts.collect();
+        let inner = problem.values.shape.last().copied().unwrap_or(1);
+        let is_quad = !is_in_columns && inner.is_multiple_of(QUAD) && problem.values.inputs.iter().all(|input| input.bounds.is_empty());
+        Self { rows, rows_of_group, lanes, threads, is_in_columns, part: part as u32, parts, first_parts, is_quad }
+    }
+
+    fn scratch_bytes(&self, fold: Fold, caps: &Caps) -> Result<u64> {
+        let bytes = (self.rows * u64::from(self.parts) * 4 * state_words(fold)).next_multiple_of(16);
+        if bytes <= caps.max_binding_bytes {
+            return Ok(bytes);
+        }
+        let what = "bytes of sums that are not complete";
+        Err(Box::new(Error::LimitExceeded { what, requested: bytes, max: caps.max_binding_bytes }))
+    }
+
+    /// The words that both kernels have: rows, values of a row, parts of a row and the divisor.
+    fn words(&self, problem: &Problem, values: u32, [index, part, place]: [u32; 3]) -> Result<Words> {
+        let mut words = Words::default();
+        let divisor = problem.divisor.to_bits();
+        let head = [self.rows as u32, index, problem.count() as u32, values, self.part, self.parts, part, place, divisor];
+        head.into_iter().try_for_each(|word| words.push(word))?;
+        Ok(words)
+    }
+
+    fn grid(&self, rows_of_group: u32, parts: u32, caps: &Caps) -> [u32; 3] {
+        let groups = self.rows.div_ceil(rows_of_group.into()) as u32;
+        let x = groups.min(caps.max_workgroups_per_dimension).max(1);
+        [x, groups.div_ceil(x), parts]
+    }
+
+    fn out(&self, problem: &Problem, rows: [u32; 2]) -> Binding {
+        let outer = if problem.kept > 0 { u64::from(problem.values.shape[0]).max(1) } else { 1 };
+        let offset_bytes = u64::from(rows[0]) * (problem.rows() / outer) * 4;
+        Binding { slot: Slot::Out, index: OUT_BINDING, offset_bytes, size_bytes: (self.rows * 4).next_multiple_of(16) }
+    }
+
+    /// What folds some values of some rows.
+    fn dispatch(&self, problem: &Problem, [rows, steps]: [[u32; 2]; 2], part: u32, caps: &Caps) -> Result<Dispatch> {
+        let values = &problem.values;
+        let (rank, kept) = (values.shape.len() as u32, problem.kept as u32);
+        let ranges = ranges(problem, rows, steps);
+        let size = |ranges: &[[u32; 2]]| ranges.iter().map(|[first, end]| u64::from(end - first)).product::<u64>();
+        let count = size(&ranges[problem.kept..]) as u32;
+        let place = u64::from(steps[0]) * (problem.count() / u64::from(values.shape[problem.kept].max(1)));
+        let out = self.out(problem, rows);
+        let index = out.offset_bytes / 4 * problem.count() + place;
+        let mut words = self.words(problem, count, [index as u32, part, place as u32])?;
+        ranges.iter().try_for_each(|[first, end]| words.push(end - first))?;
+        let (readings, mut bindings) = map::inputs(&values.inputs, &ranges, self.is_quad, caps, &mut words)?;
+        let scalars_at = words.length();
+        values.scalars.iter().try_for_each(|&scalar| words.push(scalar))?;
+        let is_partial = self.parts > 1;
+        bindings.push(if is_partial {
+            Binding { slot: Slot::Scratch, index: OUT_BINDING, offset_bytes: 0, size_bytes: self.scratch_bytes(problem.fold, caps)? }
+        } else {
+            out
+        });
+        let mut constants = self.constants(problem, self.lanes);
+        constants.extend([
+            ("RANK", rank),
+            ("KEPT", kept),
+            ("REDUCED", rank - kept),
+            ("FLAT", u32::from(rank - kept == 1)),
+            ("QUAD", self.is_quad.into()),
+            ("COLUMNS", self.is_in_columns.into()),
+            ("PARTIAL", is_partial.into()),
+            ("SCALARS", scalars_at),
+        ]);
+        let source = Source { program: Arc::clone(&values.program), inputs: readings, result: values.dtype };
+        let variant = format!("{} {}", problem.fold.name(), values.program);
+        let kernel = Kernel { id: KernelId::Reduce, variant, constants, source: Some(Arc::new(source)) };
+        let grid = self.grid(self.rows_of_group, count.div_ceil(self.part), caps);
+        Ok(Dispatch { kernel, params: words.into(), bindings, grid })
+    }
+
+    /// What joins the parts of each row.
+    fn merge(&self, problem: &Problem, rows: [u32; 2], caps: &Caps) -> Result<Dispatch> {
+        let lanes = self.parts.next_power_of_two().min(self.threads);
+        let mut constants = self.constants(problem, lanes);
+        // The program of the values is not of this kernel.
+        constants.push(("SCALARS", 0));
+        let bindings = vec![
+            Binding { slot: Slot::Scratch, index: 0, offset_bytes: 0, size_bytes: self.scratch_bytes(problem.fold, caps)? },
+            self.out(problem, rows),
+        ];
+        let kernel = Kernel { id: KernelId::ReduceMerge, variant: problem.fold.name().to_owned(), constants, source: None };
+        let params = self.words(problem, self.parts, [0; 3])?.into();
+        Ok(Dispatch { kernel, params, bindings, grid: self.grid(self.threads / lanes, 1, caps) })
+    }
+
+    fn constants(&self, problem: &Problem, lanes: u32) -> Vec<Constant> {
+        let mut constants = fold_constants(problem.fold, problem.values.dtype);
+        constants.extend([
+            ("THREADS", self.threads),
+            ("LANES", lanes),
+            ("ROWS", self.threads / lanes),
+            ("DIVISOR", DIVISOR),
+            ("SIZES", SIZES),
+        ]);
+        constants
+    }
+}
+
+/// What `fold.wgsl` has to know.
+fn fold_constants(fold: Fold, dtype: DType) -> Vec<Constant> {
+    let is = |folds: &[Fold]| u32::from(folds.contains(&fold));
+    let (moments, exponential) = (is(&[Fold::Var, Fold::Std]), is(&[Fold::LogSumExp]));
+    vec![
+        ("OF_F32", u32::from(dtype == DType::F32)),
+        ("OF_I32", u32::from(dtype == DType::I32)),
+        ("SUM", is(&[Fold::Sum, Fold::Mean])),
+        ("DIVIDES", is(&[Fold::Mean])),
+        ("PROD", is(&[Fold::Prod])),
+        ("EXTREME", is(&[Fold::Max, Fold::Min])),
+        ("ARG", is(&[Fold::ArgMax, Fold::ArgMin])),
+        ("SMALLEST", is(&[Fold::Min, Fold::ArgMin])),
+        ("MOMENTS", moments),
+        ("ROOT", is(&[Fold::Std])),
+        ("NORM", is(&[Fold::Norm])),
+        ("EXPONENTIAL", exponential),
+        ("KEYS", is(&[Fold::Max, Fold::Min, Fold::ArgMax, Fold::ArgMin, Fold::LogSumExp])),
+        ("GENERAL", 1 - moments - exponential),
+    ]
+}
+
+/// Words of what `fold.wgsl` keeps of values.
+fn state_words(fold: Fold) -> u64 {
+    match fold {
+        Fold::Sum | Fold::Mean | Fold::Prod | Fold::Max | Fold::Min => 1,
+        Fold::ArgMax | Fold::ArgMin | Fold::LogSumExp => 2,
+        Fold::Norm => 3,
+        Fold::Var | Fold::Std => 4,
+    }
+}
+
+fn previous_power_of_two(number: u32) -> u32 {
+    1 << number.max(1).ilog2()
+}

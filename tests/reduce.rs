@@ -1,0 +1,320 @@
+//! Reductions on every backend that is there, against the same in f64.
+
+use half::f16;
+use lapidary::{BackendId, DType, Element, Expr, Gpu, Options, Padding};
+
+/// Half of the distance from 1 to the next f32.
+const U: f64 = 1.0 / (1 << 24) as f64;
+
+/// Does it on every backend.
+fn everywhere(test: impl Fn(&Gpu, BackendId)) {
+    let required = std::env::var("LAPIDARY_REQUIRE").unwrap_or_default();
+    for backend in [BackendId::Simd, BackendId::Scalar, BackendId::Vulkan, BackendId::WebGpu] {
+        match Gpu::open_blocking(Options::only(backend)) {
+            Ok(gpu) => test(&gpu, backend),
+            Err(error) => {
+                assert!(!required.split(',').any(|name| name == backend.name()), "{backend} is required: {error}");
+                println!("skipped on {backend}: {error}");
+            }
+        }
+    }
+}
+
+fn host<T: Element>(gpu: &Gpu, expr: &Expr) -> Vec<T> {
+    pollster::block_on(gpu.evaluate_blocking(expr).unwrap().to_host()).unwrap().into_typed::<T>().unwrap()
+}
+
+fn tensor<T: Element>(gpu: &Gpu, values: &[T], shape: &[u64]) -> Expr {
+    Expr::from(gpu.tensor_blocking(values, 1, values.len() as u64).unwrap().reshape(shape).unwrap())
+}
+
+/// The values of each element of the result, row by row.
+fn groups(values: &[f64], shape: &[u64], axes: &[usize]) -> Vec<Vec<f64>> {
+    let kept: Vec<_> = (0..shape.len()).filter(|axis| !axes.contains(axis)).collect();
+    let count: u64 = kept.iter().map(|&axis| shape[axis]).product();
+    let mut groups = vec![Vec::new(); count as usize];
+    for (at, &value) in values.iter().enumerate() {
+        let (mut rest, mut coordinates) = (at as u64, vec![0; shape.len()]);
+        for axis in (0..shape.len()).rev() {
+            coordinates[axis] = rest % shape[axis];
+            rest /= shape[axis];
+        }
+        groups[kept.iter().fold(0, |place, &axis| place * shape[axis] + coordinates[axis]) as usize].push(value);
+    }
+    groups
+}
+
+/// What is asked for, the exact value, and how far off a backend may be.
+type Case = (&'static str, fn(&Expr, &[i64]) -> Expr, fn(&[f64]) -> f64, fn(&[f64]) -> f64);
+
+fn sum(x: &[f64]) -> f64 {
+    x.iter().sum()
+}
+
+fn mean(x: &[f64]) -> f64 {
+    sum(x) / x.len() as f64
+}
+
+fn spread(x: &[f64]) -> f64 {
+    let mean = mean(x);
+    x.iter().map(|x| (x - mean).powi(2)).sum()
+}
+
+/// The bound that the documentation gives.
+fn bound(x: &[f64]) -> f64 {
+    (x.len() as f64 / f64::from(1 << 20) + 64.0) * U * x.iter().map(|x| x.abs()).sum::<f64>()
+}
+
+const CASES: &[Case] = &[
+    ("sum", |e, axes| e.sum(Some(axes), false), sum, bound),
+    ("mean", |e, axes| e.mean(Some(axes), false), mean, |x| (bound(x) + 4.0 * U * sum(x).abs()) / x.len() as f64),
+    ("amax", |e, axes| e.amax(Some(axes), false), |x| x.iter().copied().fold(f64::NEG_INFINITY, f64::max), |_| 0.0),
+    ("amin", |e, axes| e.amin(Some(axes), false), |x| x.iter().copied().fold(f64::INFINITY, f64::min), |_| 0.0),
+    (
+        "var",
+        |e, axes| e.var(Some(axes), false, 0.0),
+        |x| spread(x) / x.len() as f64,
+        |x| {
+            let scale = spread(x) + x.len() as f64 * (U * mean(x)).powi(2);
+            256.0 * U * scale / x.len() as f64
+        },
+    ),
+    (
+        "std",
+        |e, axes| e.std(Some(axes), false, 0.0),
+        |x| (spread(x) / x.len() as f64).sqrt(),
+        |x| 256.0 * U * (spread(x) / x.len() as f64).sqrt() + U * mean(x).abs(),
+    ),
+    ("norm_l1", |e, axes| e.norm_l1(Some(axes), false), |x| x.iter().map(|x| x.abs()).sum(), bound),
+    (
+        "norm_l2",
+        |e, axes| e.norm_l2(Some(axes), false),
+        |x| x.iter().map(|x| x * x).sum::<f64>().sqrt(),
+        |x| 128.0 * U * x.iter().map(|x| x * x).sum::<f64>().sqrt(),
+    ),
+    ("log_sum_exp", |e, axes| e.log_sum_exp(Some(axes), false), |x| x.iter().map(|x| x.exp()).sum::<f64>().ln(), |_| 256.0 * U),
+    (
+        "prod",
+        |e, axes| (e * 0.01 + 1.0).prod(Some(axes), false),
+        |x| x.iter().map(|x| 0.01 * x + 1.0).product(),
+        |x| 4.0 * U * x.len() as f64 * x.iter().map(|x| 0.01 * x + 1.0).product::<f64>(),
+    ),
+];
+
+#[test]
+fn every_shape_along_every_axis() {
+    let shapes: &[(&[u64], &[&[usize]])] = &[
+        (&[1], &[&[0], &[]]),
+        (&[7], &[&[0]]),
+        (&[3, 5], &[&[0], &[1], &[0, 1], &[]]),
+        (&[2, 3, 4], &[&[0], &[1], &[2], &[0, 1], &[0, 2], &[1, 2], &[0, 1, 2]]),
+        (&[5, 1, 6, 7], &[&[0, 2], &[1, 3], &[2], &[1]]),
+        (&[300, 17], &[&[0], &[1]]),
+        (&[64, 68], &[&[0], &[1]]),
+        (&[2, 9001], &[&[0], &[1]]),
+        (&[4000, 3], &[&[0], &[1]]),
+        (&[70_000], &[&[0]]),
+        (&[20_000, 4], &[&[0]]),
+    ];
+    everywhere(|gpu, backend| {
+        for (number, (shape, all_axes)) in shapes.iter().enumerate() {
+            let count = shape.iter().product::<u64>() as usize;
+            let values: Vec<f32> = (0..count).map(|i| ((i * 7919) % 1009) as f32 / 100.0 - 3.0).collect();
+            let (exact, input) = (values.iter().map(|&x| f64::from(x)).collect::<Vec<_>>(), tensor(gpu, &values, shape));
+            for axes in *all_axes {
+                let groups = groups(&exact, shape, axes);
+                let given: Vec<i64> = axes.iter().map(|&axis| axis as i64 - if axis % 2 == 0 { 0 } else { shape.len() as i64 }).collect();
+                for (name, expr, oracle, bound) in CASES {
+                    // Products of many are beyond all numbers; and each kernel takes its time to compile.
+                    if (*name == "prod" && groups[0].len() > 300) || (number > 3 && !matches!(*name, "sum" | "var" | "log_sum_exp")) {
+                        continue;
+                    }
+                    let got: Vec<f32> = host(gpu, &expr(&input, &given));
+                    assert_eq!(got.len(), groups.len(), "{backend} {name} {shape:?} {axes:?}");
+                    for (place, (got, group)) in got.iter().zip(&groups).enumerate() {
+                        let (expected, bound) = (oracle(group), bound(group));
+                        let off = (f64::from(*got) - expected).abs();
+                        assert!(
+                            off <= bound + U * expected.abs(),
+                            "{backend} {name} {shape:?} {axes:?} at {place}: {got} is {off} off {expected}, more than {bound}"
+                        );
+                    }
+                }
+                let first = |x: &[f64], is_better: fn(f64, f64) -> bool| {
+                    (1..x.len()).fold(0, |best, at| if is_better(x[at], x[best]) { at } else { best }) as u32
+                };
+                let expected: Vec<u32> = groups.iter().map(|x| first(x, |a, b| a > b)).collect();
+                assert_eq!(host::<u32>(gpu, &input.argmax(Some(&given), false)), expected, "{backend} argmax {shape:?} {axes:?}");
+                let expected: Vec<u32> = groups.iter().map(|x| first(x, |a, b| a < b)).collect();
+                assert_eq!(host::<u32>(gpu, &input.argmin(Some(&given), false)), expected, "{backend} argmin {shape:?} {axes:?}");
+            }
+        }
+    });
+}
+
+#[test]
+fn what_comes_before_and_after_is_part_of_it() {
+    everywhere(|gpu, backend| {
+        let values: Vec<f32> = (0..6 * 8).map(|i| (i % 11) as f32 - 4.0).collect();
+        let (a, b) = (tensor(gpu, &values, &[6, 8]), tensor(gpu, &[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0], &[8]));
+        let at = |r: usize, c: usize| values[r * 8 + c];
+        // Of a view, of a function, kept, and more after it.
+        let e = (a.transpose(None) * 2.0 + b.reshape(&[8, 1])).sum(Some(&[0]), true).sqrt();
+        assert_eq!(e.shape().unwrap(), [1, 6]);
+        let expected: Vec<f32> = (0..6).map(|r| (0..8).map(|c| at(r, c) * 2.0 + (c + 1) as f32).sum::<f32>().sqrt()).collect();
+        let got = host::<f32>(gpu, &e);
+        assert!(got.iter().zip(&expected).all(|(a, b)| (a - b).abs() < 1e-5 * b), "{backend}: {got:?} {expected:?}");
+        // What was padded and cut.
+        let e = a.pad(&[[1, 1], [0, 3]], Padding::Constant(1.0)).slice(1, 2, 11, 2).sum(Some(&[1]), false);
+        let row = |r: usize| (2..11).step_by(2).map(|c| if (1..7).contains(&r) && c < 8 { at(r - 1, c) } else { 1.0 }).sum::<f32>();
+        assert_eq!(host::<f32>(gpu, &e), (0..8).map(row).collect::<Vec<_>>(), "{backend}");
+        // A reduction of what a reduction goes into.
+        let e = (&a - a.mean(Some(&[1]), true)).square().mean(Some(&[1]), false) - a.var(Some(&[1]), false, 0.0);
+        assert!(host::<f32>(gpu, &e).iter().all(|x| x.abs() < 1e-4), "{backend}");
+        // Numbers of elements, whatever the order in which they are folded.
+        let index = Expr::index(&[40, 30]);
+        assert_eq!(
+            host::<u32>(gpu, &index.sum(Some(&[0]), false)),
+            (0..30).map(|c| (0..40).map(|r| r * 30 + c).sum()).collect::<Vec<u32>>()
+        );
+        assert_eq!(host::<u32>(gpu, &(index + 5.0).amax(Some(&[1]), false)), (0..40).map(|r| r * 30 + 34).collect::<Vec<u32>>());
+        // Long sums lose nothing: one by one in f32 they would end at 2²⁴.
+        assert_eq!(
+            host::<f32>(gpu, &Expr::number(1.0).broadcast_to(&[1 << 25]).sum(None, false)),
+            [f32::from_bits(0x4c00_0000)],
+            "{backend}"
+        );
+    });
+}
+
+#[test]
+fn types() {
+    everywhere(|gpu, backend| {
+        let signed: Vec<i32> = vec![i32::MAX, 1, -7, i32::MIN, 3, 4];
+        let i = tensor(gpu, &signed, &[2, 3]);
+        assert_eq!(host::<i32>(gpu, &i.sum(Some(&[1]), false)), [i32::MAX - 6, i32::MIN + 7], "{backend}");
+        assert_eq!(host::<i32>(gpu, &i.sum(Some(&[0]), false)), [-1, 4, -3], "{backend}");
+        assert_eq!(host::<i32>(gpu, &i.prod(Some(&[1]), false)), [i32::MAX.wrapping_mul(-7), i32::MIN.wrapping_mul(12)], "{backend}");
+        assert_eq!(host::<i32>(gpu, &i.amax(None, false)), [i32::MAX], "{backend}");
+        assert_eq!(host::<i32>(gpu, &i.amin(Some(&[0]), false)), [i32::MIN, 1, -7], "{backend}");
+        assert_eq!(host::<u32>(gpu, &i.argmin(None, false)), [3], "{backend}");
+        assert_eq!(host::<f32>(gpu, &tensor(gpu, &[1i32, 2, 4], &[3]).mean(None, false)), [7.0 / 3.0], "{backend}");
+        let u = tensor(gpu, &[u32::MAX, 2, 0, 5], &[2, 2]);
+        assert_eq!(host::<u32>(gpu, &u.sum(Some(&[1]), false)), [1, 5], "{backend}");
+        assert_eq!(host::<u32>(gpu, &u.amax(Some(&[0]), false)), [u32::MAX, 5], "{backend}");
+        assert_eq!(host::<u32>(gpu, &u.amin(None, false)), [0], "{backend}");
+        assert_eq!(host::<u32>(gpu, &u.argmax(Some(&[1]), false)), [0, 1], "{backend}");
+        let t = tensor(gpu, &[true, false, true, false, false, false], &[2, 3]);
+        assert_eq!(host::<bool>(gpu, &t.any(Some(&[1]), false)), [true, false], "{backend}");
+        assert_eq!(host::<bool>(gpu, &t.all(Some(&[0]), false)), [false, false, false], "{backend}");
+        assert_eq!(host::<u32>(gpu, &t.count(None, false)), [2], "{backend}");
+        assert_eq!(host::<f32>(gpu, &t.mean(None, false)), [1.0 / 3.0], "{backend}");
+        assert_eq!(host::<bool>(gpu, &tensor(gpu, &[1.0f32, f32::NAN], &[2]).all(None, false)), [true], "{backend}");
+        // Of f16 the sum is wide and the result is rounded.
+        let halves: Vec<f16> = (0..4100).map(|i| f16::from_f32(if i % 2 == 0 { 16.0 } else { 0.5 })).collect();
+        let h = tensor(gpu, &halves, &[2, 2050]);
+        assert_eq!(h.sum(None, false).dtype().unwrap(), DType::F16);
+        assert_eq!(host::<f16>(gpu, &h.sum(Some(&[1]), false)), [f16::from_f32(16912.5); 2], "{backend}");
+        assert_eq!(host::<f16>(gpu, &h.mean(Some(&[0]), false))[..2], [f16::from_f32(16.0), f16::from_f32(0.5)], "{backend}");
+        assert_eq!(host::<f16>(gpu, &h.amax(None, false)), [f16::from_f32(16.0)], "{backend}");
+        assert_eq!(host::<u32>(gpu, &h.argmin(Some(&[1]), true)), [1, 1], "{backend}");
+    });
+}
+
+#[test]
+fn numbers_that_are_none() {
+    let (nan, inf) = (f32::NAN, f32::INFINITY);
+    everywhere(|gpu, backend| {
+        let rows: [[f32; 5]; 7] = [
+            [1.0, nan, inf, -2.0, nan],
+            [-inf; 5],
+            [inf, 1.0, 2.0, 3.0, -inf],
+            [-0.0, 0.0, -0.0, 0.0, -0.0],
+            [3.0, 7.0, 7.0, 3.0, 7.0],
+            [-nan, 1.0, 1.0, 1.0, 1.0],
+            [1e-42, -1.0, -1e38, 3e38, 5.0],
+        ];
+        // As they are, and as columns.
+        let a = tensor(gpu, &rows.concat(), &[7, 5]);
+        for (e, axis) in [(a.clone(), 1), (a.transpose(None), 0), (Expr::concat(&[a.transpose(None)], 0), 0)] {
+            let same = |got: Vec<f32>, expected: [f32; 7], name: &str| {
+                let alike = |(a, b): (&f32, &f32)| a == b || (a.is_nan() && b.is_nan());
+                assert!(got.iter().zip(&expected).all(alike), "{backend} {name} {axis}: {got:?} {expected:?}");
+            };
+            let axes = Some(&[axis][..]);
+            same(host(gpu, &e.amax(axes, false)), [nan, -inf, inf, 0.0, 7.0, nan, 3e38], "amax");
+            same(host(gpu, &e.amin(axes, false)), [nan, -inf, -inf, 0.0, 3.0, nan, -1e38], "amin");
+            assert_eq!(host::<u32>(gpu, &e.argmax(axes, false)), [1, 0, 0, 0, 1, 0, 3], "{backend} {axis}");
+            assert_eq!(host::<u32>(gpu, &e.argmin(axes, false)), [1, 0, 4, 0, 0, 0, 2], "{backend} {axis}");
+            same(host(gpu, &e.sum(axes, false)), [nan, -inf, nan, 0.0, 27.0, nan, 2e38f32.next_up()], "sum");
+            same(
+                host(gpu, &e.log_sum_exp(axes, false).slice(0, 0, 3, 1).pad(&[[0, 4]], Padding::Constant(0.0))),
+                [nan, -inf, inf, 0.0, 0.0, 0.0, 0.0],
+                "lse",
+            );
+            let norms: Vec<f32> = host(gpu, &e.norm_l2(axes, false));
+            same(norms[..6].iter().copied().chain([0.0]).collect(), [nan, inf, inf, 0.0, 12.845_233, nan, 0.0], "norm");
+            assert!((norms[6] / 3.162_277_6e38 - 1.0).abs() < 1e-6, "{backend}: {}", norms[6]);
+        }
+        let one = |values: &[f32]| tensor(gpu, values, &[values.len() as u64]);
+        let near = |e: Expr, expected: f32| {
+            let got = host::<f32>(gpu, &e)[0];
+            assert!((got - expected).abs() <= 4e-6 * expected.abs(), "{backend}: {got} {expected}");
+        };
+        near(one(&[3e30, 4e30]).norm_l2(None, false), 5e30);
+        near(one(&[3e-30, 4e-30, 0.0]).norm_l2(None, false), 5e-30);
+        near(one(&[3e-20, 4e-20, 1e-25]).norm_l2(None, false), 5e-20);
+        near(one(&[1e3, 1e3]).log_sum_exp(None, false), 1_000.693_1);
+        near(one(&[-1e4, -1e4]).log_sum_exp(None, false), -9999.307);
+        near(one(&[1e30, -1e30, 2.0]).log_sum_exp(None, false), 1e30);
+        // A mean far from zero.
+        let far: Vec<f32> = (0..5000).map(|i| 1e6 + (i % 3) as f32).collect();
+        near(one(&far).var(None, false, 0.0), 0.666_6);
+        near(one(&[1.0, 2.0, 3.0, 4.0]).var(None, false, 1.0), 5.0 / 3.0);
+        assert!(host::<f32>(gpu, &one(&[1.0]).var(None, false, 1.0))[0].is_nan(), "{backend}");
+        near(one(&[1e30, 1e30]).var(None, false, 0.0), 0.0);
+    });
+}
+
+#[test]
+fn of_nothing() {
+    everywhere(|gpu, backend| {
+        let a = tensor::<f32>(gpu, &[], &[3, 0]);
+        assert_eq!(host::<f32>(gpu, &a.sum(Some(&[1]), false)), [0.0; 3], "{backend}");
+        assert_eq!(host::<f32>(gpu, &a.prod(Some(&[1]), true)), [1.0; 3], "{backend}");
+        assert!(host::<f32>(gpu, &a.mean(None, false))[0].is_nan(), "{backend}");
+        assert!(host::<f32>(gpu, &a.var(Some(&[1]), false, 0.0)).iter().all(|x| x.is_nan()), "{backend}");
+        assert_eq!(host::<f32>(gpu, &a.norm_l2(None, false)), [0.0], "{backend}");
+        assert_eq!(host::<f32>(gpu, &a.log_sum_exp(None, false)), [f32::NEG_INFINITY], "{backend}");
+        assert_eq!(host::<bool>(gpu, &a.all(None, false)), [true], "{backend}");
+        assert_eq!(host::<bool>(gpu, &a.any(None, false)), [false], "{backend}");
+        assert_eq!(host::<f32>(gpu, &a.sum(Some(&[0]), false)), [0.0; 0], "{backend}");
+        assert_eq!(host::<f32>(gpu, &a.amax(Some(&[0]), false)), [0.0; 0], "{backend}");
+    });
+}
+
+#[test]
+fn what_is_wrong_is_told_with_the_numbers() {
+    let gpu = Gpu::open_blocking(Options::only(BackendId::Simd)).unwrap();
+    let text = |expr: Expr| gpu.evaluate_blocking(&expr).unwrap_err().to_string();
+    let a = tensor(&gpu, &[1.0f32; 6], &[2, 3]);
+    assert_eq!(text(a.sum(Some(&[2]), false)), "an axis is 2, but it must be from -2 to 1");
+    assert_eq!(text(a.sum(Some(&[1, -1]), false)), "an axis is 1, but it must be each axis once");
+    assert_eq!(text(Expr::number(1.0).sum(Some(&[0]), false)), "an axis is 0, but it must be none, since a single number has no axes");
+    let empty = tensor::<f32>(&gpu, &[], &[3, 0]);
+    assert_eq!(
+        text(empty.amax(Some(&[1]), false)),
+        "the shape is [3, 0], but it must be one with elements to reduce, since max of none there is not"
+    );
+    assert_eq!(
+        text(empty.argmin(None, false)),
+        "the shape is [3, 0], but it must be one with elements to reduce, since argmin of none there is not"
+    );
+    assert_eq!(text(a.var(None, false, -1.0)), "the correction is -1, but it must be a number from 0 on");
+    assert_eq!(text(a.var(None, false, f64::NAN)), "the correction is NaN, but it must be a number from 0 on");
+    let t = a.less(2.0);
+    assert_eq!(
+        text(t.sum(None, false)),
+        "the operand of sum must be of f32, f16, i32 or u32; of truths there are any, all and count, but it is of bool"
+    );
+}
