@@ -1,5 +1,6 @@
 //! The table of kernels: an id, the constants of a variant, and the source in `shaders/<op>/` that they come from.
 
+mod fragment;
 pub mod generated;
 #[cfg(all(feature = "cuda", not(target_arch = "wasm32")))]
 mod ptx;
@@ -50,8 +51,20 @@ pub enum KernelId {
     /// `shaders/map/interpreted.cu`: any elementwise program, read step by step, where CUDA's compiler is missing.
     #[cfg(not(target_arch = "wasm32"))]
     MapInterpreted,
+    /// `shaders/map/map.frag`: the same by fragment shader.
+    MapFragment,
     /// `backend/cpu/map.rs`: the same on the CPU.
     MapCpu,
+    /// `shaders/reduce/reduce.wgsl`: a reduction, or its parts.
+    Reduce,
+    /// `shaders/reduce/merge.wgsl`: the end of a reduction in parts.
+    ReduceMerge,
+    /// `shaders/reduce/reduce.frag`: the parts of a reduction by fragment shader.
+    ReduceFragment,
+    /// `shaders/reduce/merge.frag`: the end of the same.
+    ReduceMergeFragment,
+    /// `backend/cpu/reduce.rs`: a reduction on the CPU.
+    ReduceCpu,
     /// `shaders/conv/window.wgsl` in `shaders/matmul/tiled.wgsl`: convolution as a product with what windows see.
     ConvTiled,
     /// `shaders/conv/direct.wgsl`: convolution of few filters a group.
@@ -62,12 +75,6 @@ pub enum KernelId {
     Pool,
     /// `backend/cpu/pool.rs`: the same on the CPU.
     PoolCpu,
-    /// `shaders/reduce/reduce.wgsl`: a reduction, or its parts.
-    Reduce,
-    /// `shaders/reduce/merge.wgsl`: the end of a reduction in parts.
-    ReduceMerge,
-    /// `backend/cpu/reduce.rs`: a reduction on the CPU.
-    ReduceCpu,
     /// `shaders/ceiling/copy.wgsl`, and `copy.cu` for CUDA: how fast memory is.
     #[cfg(not(target_arch = "wasm32"))]
     CeilingCopy,
@@ -98,15 +105,18 @@ impl KernelId {
             Self::Map => "map",
             #[cfg(not(target_arch = "wasm32"))]
             Self::MapInterpreted => "map/interpreted",
+            Self::MapFragment => "map/fragment",
             Self::MapCpu => "map/cpu",
+            Self::Reduce => "reduce",
+            Self::ReduceMerge => "reduce/merge",
+            Self::ReduceFragment => "reduce/fragment",
+            Self::ReduceMergeFragment => "reduce/merge fragment",
+            Self::ReduceCpu => "reduce/cpu",
             Self::ConvTiled => "conv/tiled",
             Self::ConvDirect => "conv/direct",
             Self::ConvCpu => "conv/cpu",
             Self::Pool => "pool",
             Self::PoolCpu => "pool/cpu",
-            Self::Reduce => "reduce",
-            Self::ReduceMerge => "reduce/merge",
-            Self::ReduceCpu => "reduce/cpu",
             #[cfg(not(target_arch = "wasm32"))]
             Self::CeilingCopy => "ceiling/copy",
             #[cfg(not(target_arch = "wasm32"))]
@@ -130,10 +140,11 @@ impl KernelId {
     const fn templates(self) -> &'static [&'static str] {
         const STORE: &str = include_str!(concat!(env!("OUT_DIR"), "/matmul-store.wgsl"));
         const LOAD: &str = include_str!(concat!(env!("OUT_DIR"), "/matmul-load.wgsl"));
-        const TILED: &str = include_str!(concat!(env!("OUT_DIR"), "/matmul-tiled.wgsl"));
-        const WINDOW: &str = include_str!(concat!(env!("OUT_DIR"), "/conv-window.wgsl"));
         const PRELUDE: &str = include_str!(concat!(env!("OUT_DIR"), "/map-prelude.wgsl"));
         const FOLD: &str = include_str!(concat!(env!("OUT_DIR"), "/reduce-fold.wgsl"));
+        const FRAGMENT_FOLD: &str = include_str!(concat!(env!("OUT_DIR"), "/reduce-fold.frag"));
+        const TILED: &str = include_str!(concat!(env!("OUT_DIR"), "/matmul-tiled.wgsl"));
+        const WINDOW: &str = include_str!(concat!(env!("OUT_DIR"), "/conv-window.wgsl"));
         match self {
             Self::MatmulTiled => &[STORE, LOAD, TILED],
             Self::MatmulDirect => &[STORE, LOAD, include_str!(concat!(env!("OUT_DIR"), "/matmul-direct.wgsl"))],
@@ -148,10 +159,17 @@ impl KernelId {
             Self::MatmulStrips => &[include_str!(concat!(env!("OUT_DIR"), "/matmul-strips.frag"))],
             Self::MatmulUnfold => &[include_str!(concat!(env!("OUT_DIR"), "/matmul-unfold.frag"))],
             Self::Map => &[include_str!(concat!(env!("OUT_DIR"), "/map-map.wgsl"))],
-            Self::Pool => &[include_str!(concat!(env!("OUT_DIR"), "/pool-pool.wgsl"))],
-            Self::MatmulCpu | Self::MapCpu | Self::ConvCpu | Self::PoolCpu | Self::ReduceCpu => &[],
+            Self::MapFragment => &[include_str!(concat!(env!("OUT_DIR"), "/map-map.frag"))],
             Self::Reduce => &[FOLD, include_str!(concat!(env!("OUT_DIR"), "/reduce-reduce.wgsl"))],
             Self::ReduceMerge => &[PRELUDE, FOLD, include_str!(concat!(env!("OUT_DIR"), "/reduce-merge.wgsl"))],
+            Self::ReduceFragment => &[FRAGMENT_FOLD, include_str!(concat!(env!("OUT_DIR"), "/reduce-reduce.frag"))],
+            Self::ReduceMergeFragment => &[
+                include_str!(concat!(env!("OUT_DIR"), "/map-prelude.frag")),
+                FRAGMENT_FOLD,
+                include_str!(concat!(env!("OUT_DIR"), "/reduce-merge.frag")),
+            ],
+            Self::Pool => &[include_str!(concat!(env!("OUT_DIR"), "/pool-pool.wgsl"))],
+            Self::MatmulCpu | Self::MapCpu | Self::ReduceCpu | Self::ConvCpu | Self::PoolCpu => &[],
             #[cfg(not(target_arch = "wasm32"))]
             Self::MatmulCopy | Self::MatmulCublasLt | Self::MapInterpreted => &[],
             #[cfg(not(target_arch = "wasm32"))]
@@ -212,7 +230,7 @@ impl Kernel {
         if let Some(generated) = &self.source {
             first += &generated.wgsl(&self.constants)?;
         }
-        self.source(&first, ["const ", " = ", "u;\n"])
+        self.source(&first, ["const ", " = ", "u;\n"], "")
     }
 
     /// The CUDA C++ of a kernel that is generated.
@@ -241,17 +259,19 @@ impl Kernel {
 
     /// The variant's GLSL ES 3.00.
     pub fn glsl(&self) -> Result<String> {
-        self.source("#version 300 es\n", ["#define ", " ", "\n"])
+        let generated = self.source.as_ref().map(|generated| generated.glsl(&self.constants)).transpose()?;
+        self.source("#version 300 es\n", ["#define ", " ", "\n"], generated.as_deref().unwrap_or_default())
     }
 
-    /// The first line, the constants with what stands around each one's name and value, and the expanded template.
-    fn source(&self, first: &str, [before, between, after]: [&str; 3]) -> Result<String> {
+    /// The first line, the constants with what stands around each one's name and value, what needs them, and the expanded template.
+    fn source(&self, first: &str, [before, between, after]: [&str; 3], generated: &str) -> Result<String> {
         let mut source = first.to_owned();
         for (name, value) in &self.constants {
             for part in [before, name, between, &value.to_string(), after] {
                 source.push_str(part);
             }
         }
+        source.push_str(generated);
         for template in self.id.templates() {
             source = template::expand(template, &self.constants, source)?;
         }

@@ -194,7 +194,10 @@ impl Backend for Cpu {
 
     fn submit(&self, plan: &Plan, operands: &[Option<Bound<'_, Buffer>>], out: &Buffer, how: How) -> Result<Running> {
         let stopwatch = Stopwatch::start();
-        let input = |slot: Slot| host(operands.get(slot.index() - Slot::A.index()).and_then(Option::as_ref));
+        let input = |slot: Slot| -> Result<_> {
+            let values = host(operands.get(slot.index() - Slot::A.index()).and_then(Option::as_ref))?;
+            Ok(values.map(|values| engine::readable(&values)))
+        };
         let [dispatch] = &plan.dispatches[..] else { return Err(Error::internal("a plan for the CPU in parts")) };
         if let Params::Words(words) = &dispatch.params {
             let inputs: Vec<_> = operands.iter().map(|operand| host(operand.as_ref())).collect::<Result<_>>()?;
@@ -268,7 +271,7 @@ impl Backend for Cpu {
 fn host<'a>(operand: Option<&'a Bound<'_, Buffer>>) -> Result<Option<HostSlice<'a>>> {
     Ok(match operand {
         None => None,
-        Some(Bound::Host(values)) => Some(engine::readable(values)),
+        Some(Bound::Host(values)) => Some(values.clone()),
         Some(Bound::Buffer(buffer)) => Some(engine::borrow(buffer.values()?)),
     })
 }

@@ -80,10 +80,7 @@ impl Backend for Cuda {
         let problem = match op {
             Op::Matmul(problem) => problem,
             Op::Map(problem) => return self.plan_map(problem),
-            Op::Conv(_) | Op::Pool(_) | Op::Reduce(_) => {
-                let reason = format!("there is no kernel for {} on CUDA", op.label().0);
-                return Err(Box::new(Error::Unavailable { backend: BackendId::Cuda, reason, remedy: "choose vulkan".to_owned() }));
-            }
+            other => return Err(other.has_no_kernel_on(BackendId::Cuda, BackendId::Vulkan)),
         };
         problem.check_plain()?;
         if let Some(library) = &self.cublaslt

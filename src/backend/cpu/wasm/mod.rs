@@ -22,7 +22,7 @@ use half::f16;
 use half::slice::HalfFloatSliceExt;
 
 use super::conv::Conv;
-use super::map::Map;
+use super::map::{Elements, Map};
 use super::pool;
 use super::reduce::Reduce;
 use crate::dtype::{DType, Extent};
@@ -218,13 +218,26 @@ impl Engine {
         Ok(())
     }
 
-    /// An elementwise operation, in this module's own memory.
+    /// An elementwise operation: pieces of the result are made in this module's memory.
     pub(super) fn map(&self, kernel: &Kernel, words: &[u32], inputs: &[Option<HostSlice<'_>>], out: &mut HostVec) -> Result<()> {
-        let inputs: Vec<_> = inputs.iter().map(|input| input.as_ref().map_or_else(Vec::new, |values| values.bytes().to_vec())).collect();
-        let map = Map::new(kernel, words, inputs.iter().map(|input| &input[..]).collect())?;
-        let mut result = vec![0; map.elements() * out.dtype().bytes() as usize];
-        map.compute(0, &mut result);
-        out.bytes().copy_from(&result);
+        const PIECE: usize = 1 << 15;
+        let map = Map::new(kernel, words, elements(inputs))?;
+        let (elements, bytes, to) = (map.elements(), out.dtype().bytes() as usize, out.bytes());
+        let mut piece = vec![0u32; (PIECE.min(elements) * bytes).div_ceil(4)];
+        for first in (0..elements).step_by(PIECE) {
+            let end = elements.min(first + PIECE);
+            let piece = &mut bytemuck::cast_slice_mut(&mut piece)[..(end - first) * bytes];
+            map.compute(first, piece);
+            to.subarray((first * bytes) as u32, (end * bytes) as u32).copy_from(piece);
+        }
+        Ok(())
+    }
+
+    /// A reduction, of pieces of its operands in this module's memory.
+    pub(super) fn reduce(&self, kernel: &Kernel, words: &[u32], inputs: &[Option<HostSlice<'_>>], out: &mut HostVec) -> Result<()> {
+        let mut result = vec![0; out.len() as usize];
+        Reduce::new(kernel, words, elements(inputs))?.compute(&mut result, false);
+        out.bytes().copy_from(bytemuck::cast_slice(&result));
         Ok(())
     }
 
@@ -256,15 +269,6 @@ impl Engine {
         Ok(())
     }
 
-    /// A reduction, in this module's own memory.
-    pub(super) fn reduce(&self, kernel: &Kernel, words: &[u32], inputs: &[Option<HostSlice<'_>>], out: &mut HostVec) -> Result<()> {
-        let inputs: Vec<_> = inputs.iter().map(|input| input.as_ref().map_or_else(Vec::new, |values| values.bytes().to_vec())).collect();
-        let mut result = vec![0; out.len() as usize];
-        Reduce::new(kernel, words, inputs.iter().map(|input| &input[..]).collect())?.compute(&mut result, false);
-        out.bytes().copy_from(bytemuck::cast_slice(&result));
-        Ok(())
-    }
-
     /// One block of op(A)·op(B) in double precision and of |op(A)|·|op(B)|, into packed arrays of the whole.
     pub(crate) fn reference_block(&self, job: &Job, (i, j, m, n): (u32, u32, u32, u32), exact: &Float64Array, magnitude: &Float32Array) {
         self.crew.exact(job, i, j, m, n, exact, magnitude);
@@ -283,6 +287,11 @@ impl Engine {
             _ => array(extent),
         }
     }
+}
+
+/// What an elementwise program reads.
+fn elements<'a>(inputs: &[Option<HostSlice<'_>>]) -> Vec<Elements<'a>> {
+    inputs.iter().flatten().map(|values| (values.bits(), values.dtype())).collect()
 }
 
 /// What is done to a result in the end.
