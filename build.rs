@@ -35,6 +35,7 @@ const SHADERS: &[&str] = &[
     "matmul/store.wgsl",
     "matmul/load.wgsl",
     "matmul/cooperative.wgsl",
+    "matmul/copy.wgsl",
     "matmul/round.wgsl",
     "matmul/split.wgsl",
     "matmul/tiled.wgsl",
