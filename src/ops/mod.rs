@@ -35,6 +35,7 @@ pub enum Op {
 impl Op {
     /// The fault of asking a backend for an operation that it has no kernel for, and one that has.
     #[cfg(any(feature = "cuda", target_arch = "wasm32"))]
+    #[cfg(any(not(target_arch = "wasm32"), feature = "webgl2"))]
     pub(crate) fn has_no_kernel_on(&self, backend: BackendId, other: BackendId) -> Box<Error> {
         let (name, _) = self.label();
         let (reason, remedy) = (format!("it has no kernel for {name}"), format!("use {other} or the CPU for it"));
@@ -74,6 +75,7 @@ impl Op {
     }
 
     /// Its name and its size, for reports.
+    #[cfg(any(not(target_arch = "wasm32"), feature = "webgl2"))]
     pub(crate) fn label(&self) -> (&'static str, String) {
         match self {
             Self::Matmul(matmul::Problem { m, k, n, .. }) => ("matmul", format!("{m}x{k}x{n}")),
@@ -119,6 +121,7 @@ impl Op {
     }
 }
 
+#[cfg(any(not(target_arch = "wasm32"), feature = "webgl2"))]
 fn sizes(shape: &[u32]) -> String {
     crate::tensor::joined(&shape.iter().map(|&size| size.into()).collect::<Vec<_>>(), "x")
 }
