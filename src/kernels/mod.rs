@@ -148,6 +148,12 @@ impl KernelId {
         std::ffi::CString::new(self.op()).map_err(|_| crate::error::Error::internal("the kernel's name has a zero in it"))
     }
 
+    /// Whether CUDA's compiler makes it at its first use.
+    #[cfg(all(feature = "cuda", not(target_arch = "wasm32")))]
+    pub(crate) const fn is_compiled_late(self) -> bool {
+        matches!(self, Self::Map | Self::Reduce | Self::ReduceMerge)
+    }
+
     /// The files that make up the source, one after the other.
     const fn templates(self) -> &'static [&'static str] {
         const STORE: &str = include_str!(concat!(env!("OUT_DIR"), "/matmul-store.wgsl"));
@@ -254,12 +260,24 @@ impl Kernel {
     #[cfg(all(feature = "cuda", not(target_arch = "wasm32")))]
     pub fn cuda(&self) -> Result<String> {
         const MAP: &str = include_str!(concat!(env!("OUT_DIR"), "/map-map.cu"));
-        let (Some(generated), KernelId::Map) = (&self.source, self.id) else {
-            return Err(crate::error::Error::internal(format!("there is no CUDA C++ of {self}")));
+        const FOLD: &str = include_str!(concat!(env!("OUT_DIR"), "/reduce-fold.cuh"));
+        const REDUCE: &str = include_str!(concat!(env!("OUT_DIR"), "/reduce-reduce.cu"));
+        const MERGE: &str = include_str!(concat!(env!("OUT_DIR"), "/reduce-merge.cu"));
+        let templates: &[&str] = match self.id {
+            KernelId::Map => &[MAP],
+            KernelId::Reduce => &[FOLD, REDUCE],
+            KernelId::ReduceMerge => &[FOLD, MERGE],
+            _ => return Err(crate::error::Error::internal(format!("there is no CUDA C++ of {self}"))),
         };
         let mut out: String = self.constants.iter().map(|(name, value)| format!("#define {name} {value}\n")).collect();
-        out += &generated.cuda(&self.constants)?;
-        template::expand(MAP, &self.constants, out)
+        out += &match &self.source {
+            Some(generated) => generated.cuda(&self.constants)?,
+            None => Source::cuda_of_none(),
+        };
+        for template in templates {
+            out = template::expand(template, &self.constants, out)?;
+        }
+        Ok(out)
     }
 
     /// The variant's PTX.
