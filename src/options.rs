@@ -70,7 +70,8 @@ pub struct Options {
     pub adapter: Option<u32>,
     /// Bytes of free device buffers kept for reuse.
     pub pool_bytes: u64,
-    /// Whether a maker's library may compute where one is installed (cuBLASLt on CUDA). Without, kernels of this crate do.
+    /// Whether a maker's library may compute where one is installed (on CUDA cuBLASLt, and NVRTC, which compiles kernels for
+    /// expressions). Without, kernels that come with this crate do.
     #[cfg(not(target_arch = "wasm32"))]
     pub vendor_libraries: bool,
     /// Whether what the driver is told is checked: by Vulkan's Khronos validation layer, synchronization validation too, whose complaints end

@@ -204,18 +204,28 @@ fn accumulators_have_constant_indices() {
 #[test]
 fn the_ptx_is_that_of_its_source() {
     let store = &include_bytes!("../shaders/matmul/store.cuh")[..];
-    for (names, sources, ptx) in [
-        ("store.cuh and tiled.cu", [store, include_bytes!("../shaders/matmul/tiled.cu")], include_str!("../shaders/matmul/tiled.ptx")),
-        ("store.cuh and sum.cu", [store, include_bytes!("../shaders/matmul/sum.cu")], include_str!("../shaders/matmul/sum.ptx")),
-        (
-            "store.cuh and cooperative.cu",
-            [store, include_bytes!("../shaders/matmul/cooperative.cu")],
-            include_str!("../shaders/matmul/cooperative.ptx"),
-        ),
-        ("store.cuh and copy.cu", [store, include_bytes!("../shaders/matmul/copy.cu")], include_str!("../shaders/matmul/copy.ptx")),
-        ("copy.cu", [&[], include_bytes!("../shaders/ceiling/copy.cu")], include_str!("../shaders/ceiling/copy.ptx")),
-        ("fma.cu", [&[], include_bytes!("../shaders/ceiling/fma.cu")], include_str!("../shaders/ceiling/fma.ptx")),
-    ] {
+    let map = [
+        &include_bytes!("../shaders/map/functions.cuh")[..],
+        include_bytes!("../shaders/map/input.cuh"),
+        include_bytes!("../shaders/map/prelude.cuh"),
+        include_bytes!("../shaders/map/source.cuh"),
+        include_bytes!("../shaders/map/interpreted.cu"),
+    ];
+    let matmul: [(_, &[u8], _); 4] = [
+        ("tiled.cu", include_bytes!("../shaders/matmul/tiled.cu"), include_str!("../shaders/matmul/tiled.ptx")),
+        ("sum.cu", include_bytes!("../shaders/matmul/sum.cu"), include_str!("../shaders/matmul/sum.ptx")),
+        ("cooperative.cu", include_bytes!("../shaders/matmul/cooperative.cu"), include_str!("../shaders/matmul/cooperative.ptx")),
+        ("copy.cu", include_bytes!("../shaders/matmul/copy.cu"), include_str!("../shaders/matmul/copy.ptx")),
+    ];
+    let ceiling: [(_, &[u8], _); 2] = [
+        ("copy.cu", include_bytes!("../shaders/ceiling/copy.cu"), include_str!("../shaders/ceiling/copy.ptx")),
+        ("fma.cu", include_bytes!("../shaders/ceiling/fma.cu"), include_str!("../shaders/ceiling/fma.ptx")),
+    ];
+    let map_names = "functions.cuh and input.cuh and prelude.cuh and source.cuh and interpreted.cu".to_owned();
+    let mut all = vec![(map_names, map.to_vec(), include_str!("../shaders/map/interpreted.ptx"))];
+    all.extend(matmul.map(|(name, source, ptx)| (format!("store.cuh and {name}"), vec![store, source], ptx)));
+    all.extend(ceiling.map(|(name, source, ptx)| (name.to_owned(), vec![source], ptx)));
+    for (names, sources, ptx) in all {
         // FNV-1a of 64 bits.
         let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01B3);
         let hash = sources.into_iter().flatten().fold(0xCBF2_9CE4_8422_2325u64, step);

@@ -193,7 +193,9 @@ fn convolutions_of_one_dimension_and_what_is_fused_around_them() {
 #[test]
 fn pools() {
     everywhere(|gpu, backend| {
-        let cases: [([usize; 4], [usize; 2], [u64; 2], [[u64; 2]; 2], [u64; 2]); 5] = [
+        // Shape, kernel, strides, pads and dilations.
+        type Case = ([usize; 4], [usize; 2], [u64; 2], [[u64; 2]; 2], [u64; 2]);
+        let cases: [Case; 5] = [
             ([2, 3, 8, 8], [2, 2], [2, 2], [[0; 2]; 2], [1, 1]),
             ([1, 5, 9, 7], [3, 3], [2, 2], [[1; 2]; 2], [1, 1]),
             ([2, 2, 7, 10], [3, 2], [1, 3], [[2, 1], [0, 1]], [2, 1]),

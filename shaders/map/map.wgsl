@@ -31,10 +31,11 @@ fn put(i: u32, v: vec4<Result>) { out[i] = v; }
 fn coordinates(index: u32) -> array<u32, RANK> {
   var c: array<u32, RANK>;
   var rest = index;
-//# for d in RANK
+//# for d in INNER
   c[RANK - 1u - $du] = rest % word(1u + RANK - $du);
   rest /= word(1u + RANK - $du);
 //# end
+  c[0] = rest;
   return c;
 }
 

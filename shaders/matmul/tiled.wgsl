@@ -233,7 +233,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
 //# for i in A_GROUPS
 //# for r in 4
 //# for j in B_GROUPS
-    var part_$i_$r_$j = vec4<f16>();
+    var part_$s_$i_$r_$j = vec4<f16>();
 //# end
 //# end
 //# end
@@ -256,7 +256,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
 //# for r in 4
 //# for j in B_GROUPS
 //# if HALF
-        part_$i_$r_$j = fma(vec4<f16>(a_$i[$r]), b_$j, part_$i_$r_$j);
+        part_$s_$i_$r_$j = fma(vec4<f16>(a_$i[$r]), b_$j, part_$s_$i_$r_$j);
 //# else
         sum_$i_$r_$j = fma(vec4<f32>(a_$i[$r]), b_$j, sum_$i_$r_$j);
 //# end
@@ -270,7 +270,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
 //# for i in A_GROUPS
 //# for r in 4
 //# for j in B_GROUPS
-    sum_$i_$r_$j += vec4<f32>(part_$i_$r_$j);
+    sum_$i_$r_$j += vec4<f32>(part_$s_$i_$r_$j);
 //# end
 //# end
 //# end

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::Expr;
 use super::lower::{Operation, Operations, Source};
-use crate::backend::device::{Buffer, Opened};
+use crate::backend::device::{Buffer, Opened, Running};
 use crate::backend::{Backend, Bound, How};
 use crate::dtype::Extent;
 use crate::error::{Error, Result};
@@ -55,6 +55,10 @@ impl Gpu {
                     Some(Source::Made(number)) => Some(made[*number].buffer_on(opened)?),
                 });
             }
+            #[cfg(not(target_arch = "wasm32"))]
+            let buffer =
+                if self.is_profiled() { self.profiled(opened, op, &inputs).await? } else { start(opened, op, &inputs, &mut running)? };
+            #[cfg(target_arch = "wasm32")]
             let buffer = start(opened, op, &inputs, &mut running)?;
             // On a CPU other threads may be at it, and nobody waits for them but here.
             if !opened.info.backend.is_gpu() {
@@ -78,18 +82,40 @@ impl Gpu {
         };
         tensor.reshape(&node.shape)
     }
+
+    /// Computes an operation by itself, and records what it took.
+    #[cfg(not(target_arch = "wasm32"))]
+    async fn profiled(&self, opened: &Opened, op: &Op, inputs: &[Option<&Buffer>]) -> Result<Buffer> {
+        let clock = crate::clock::Stopwatch::start();
+        let (plan, out, running) = submit(opened, op, inputs, true)?;
+        let finished = match running {
+            Some(running) => Some(opened.device.finish(running).await?),
+            None => None,
+        };
+        self.profiler().add(crate::profile::Operation::of_step(op, &plan, opened, finished.as_ref(), clock.ms()));
+        Ok(out)
+    }
 }
 
 /// Submits an operation, and gives the memory of its result.
-fn start(opened: &Opened, op: &Op, inputs: &[Option<&Buffer>], running: &mut Vec<crate::backend::device::Running>) -> Result<Buffer> {
+fn start(opened: &Opened, op: &Op, inputs: &[Option<&Buffer>], running: &mut Vec<Running>) -> Result<Buffer> {
+    let (_, out, submitted) = submit(opened, op, inputs, false)?;
+    running.extend(submitted);
+    Ok(out)
+}
+
+/// The same with the plan, and what runs unless there is nothing to compute.
+fn submit(opened: &Opened, op: &Op, inputs: &[Option<&Buffer>], timed: bool) -> Result<(Plan, Buffer, Option<Running>)> {
     let device = &opened.device;
     if op.elements() == 0 {
-        return device.allocate(&Plan::default(), op);
+        let plan = Plan::default();
+        let out = device.allocate(&plan, op)?;
+        return Ok((plan, out, None));
     }
     let plan = device.plan(op)?;
     let out = device.allocate(&plan, op)?;
     let operands: Vec<_> = inputs.iter().map(|input| input.map(Bound::Buffer)).collect();
-    let how = How { repeats: 1, timed: false, download: Extent { elements: 0, ..op.extent() } };
-    running.push(device.submit(&plan, &operands, &out, how)?);
-    Ok(out)
+    let how = How { repeats: 1, timed, download: Extent { elements: 0, ..op.extent() } };
+    let running = device.submit(&plan, &operands, &out, how)?;
+    Ok((plan, out, Some(running)))
 }

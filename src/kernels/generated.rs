@@ -1,6 +1,11 @@
 //! What of a kernel's source is generated for it: how its inputs are read, and what is computed of them. The rest, and the text for each
 //! input, are templates in `shaders/map`.
 
+#[cfg(all(feature = "cuda", not(target_arch = "wasm32")))]
+mod cuda;
+#[cfg(not(target_arch = "wasm32"))]
+mod interpretation;
+
 use std::fmt::Write;
 
 use super::template::{Constant, expand_with};
@@ -8,6 +13,9 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::ops::elementwise::{Kind, Language, Program, Step};
 use crate::plan::map::Reading;
+
+#[cfg(not(target_arch = "wasm32"))]
+pub use interpretation::Interpretation;
 
 /// The generated part of a kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,6 +39,21 @@ impl Reading {
             ("BOUNDED", flag(self.is_bounded)),
         ]
     }
+
+    /// What its text says of an input: its number, where the kernel is told how it lies, and its binding.
+    fn variables(&self, number: usize, rank: u32) -> [Constant; 5] {
+        let at = self.at;
+        [("i", number as u32), ("at", at), ("binding", self.binding), ("last", at + rank), ("bounds", at + rank + 1)]
+    }
+}
+
+/// What a program is told behind an input that it asks for the bounds of.
+fn inside(program: &Program, input: usize, is_bounded: bool) -> String {
+    match program.steps.contains(&Step::Inside(input as u8)) {
+        true if is_bounded => format!(", is_inside_{input}"),
+        true => ", true".to_owned(),
+        false => String::new(),
+    }
 }
 
 impl Source {
@@ -47,15 +70,7 @@ impl Source {
             let _ = writeln!(out, "alias Kind{number} = {kind};\nalias Stored{number} = {stored};");
             let mut all = input.constants();
             all.push(("RANK", constant("RANK")));
-            let rank = constant("RANK");
-            let variables = [
-                ("i", number as u32),
-                ("at", input.at),
-                ("binding", input.binding),
-                ("last", input.at + rank),
-                ("bounds", input.at + rank + 1),
-            ];
-            out = expand_with(INPUT, &all, &variables, out)?;
+            out = expand_with(INPUT, &all, &input.variables(number, constant("RANK")), out)?;
         }
         out += &Language::Wgsl.program(&self.program);
         let result = self.program.result().name();
@@ -69,10 +84,7 @@ impl Source {
             } else {
                 let _ = writeln!(out, "let in_{i} = one_{i}(at_{i}(c));");
             }
-            let _ = write!(arguments, ", in_{i}");
-            if self.program.steps.contains(&Step::Inside(number as u8)) {
-                let _ = write!(arguments, ", {}", if input.is_bounded { format!("is_inside_{i}") } else { "true".to_owned() });
-            }
+            let _ = write!(arguments, ", in_{i}{}", inside(&self.program, number, input.is_bounded));
         }
         let _ = writeln!(out, "return program(index{arguments});\n}}");
         if constant("QUAD") > 0 {
@@ -84,10 +96,7 @@ impl Source {
             for lane in 0..4 {
                 let _ = write!(out, "{}program(index + {lane}u", if lane > 0 { ", " } else { "" });
                 for number in 0..self.inputs.len() {
-                    let _ = write!(out, ", in_{number}[{lane}]");
-                    if self.program.steps.contains(&Step::Inside(number as u8)) {
-                        out += ", true";
-                    }
+                    let _ = write!(out, ", in_{number}[{lane}]{}", inside(&self.program, number, false));
                 }
                 out += ")";
             }

@@ -10,6 +10,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::error::Result;
+#[cfg(not(target_arch = "wasm32"))]
+pub use generated::Interpretation;
 pub use generated::Source;
 use template::Constant;
 
@@ -44,8 +46,11 @@ pub enum KernelId {
     /// NVIDIA's cuBLASLt.
     #[cfg(not(target_arch = "wasm32"))]
     MatmulCublasLt,
-    /// `shaders/map/map.wgsl`: an elementwise program.
+    /// `shaders/map/map.wgsl`, and `map.cu` for CUDA: an elementwise program.
     Map,
+    /// `shaders/map/interpreted.cu`: any elementwise program, read step by step, where CUDA's compiler is missing.
+    #[cfg(not(target_arch = "wasm32"))]
+    MapInterpreted,
     /// `shaders/map/map.frag`: the same by fragment shader.
     MapFragment,
     /// `backend/cpu/map.rs`: the same on the CPU.
@@ -98,6 +103,8 @@ impl KernelId {
             #[cfg(not(target_arch = "wasm32"))]
             Self::MatmulCublasLt => "matmul/cublaslt",
             Self::Map => "map",
+            #[cfg(not(target_arch = "wasm32"))]
+            Self::MapInterpreted => "map/interpreted",
             Self::MapFragment => "map/fragment",
             Self::MapCpu => "map/cpu",
             Self::Reduce => "reduce",
@@ -121,6 +128,12 @@ impl KernelId {
     #[cfg(not(target_arch = "wasm32"))]
     pub fn op(self) -> &'static str {
         self.name().split('/').next().unwrap_or_default()
+    }
+
+    /// The same as the driver wants it.
+    #[cfg(all(feature = "cuda", not(target_arch = "wasm32")))]
+    pub(crate) fn entry(self) -> Result<std::ffi::CString> {
+        std::ffi::CString::new(self.op()).map_err(|_| crate::error::Error::internal("the kernel's name has a zero in it"))
     }
 
     /// The files that make up the source, one after the other.
@@ -158,7 +171,7 @@ impl KernelId {
             Self::Pool => &[include_str!(concat!(env!("OUT_DIR"), "/pool-pool.wgsl"))],
             Self::MatmulCpu | Self::MapCpu | Self::ReduceCpu | Self::ConvCpu | Self::PoolCpu => &[],
             #[cfg(not(target_arch = "wasm32"))]
-            Self::MatmulCopy | Self::MatmulCublasLt => &[],
+            Self::MatmulCopy | Self::MatmulCublasLt | Self::MapInterpreted => &[],
             #[cfg(not(target_arch = "wasm32"))]
             Self::CeilingCopy => &[include_str!(concat!(env!("OUT_DIR"), "/ceiling-copy.wgsl"))],
             #[cfg(not(target_arch = "wasm32"))]
@@ -220,10 +233,28 @@ impl Kernel {
         self.source(&first, ["const ", " = ", "u;\n"], "")
     }
 
+    /// The CUDA C++ of a kernel that is generated.
+    #[cfg(all(feature = "cuda", not(target_arch = "wasm32")))]
+    pub fn cuda(&self) -> Result<String> {
+        const MAP: &str = include_str!(concat!(env!("OUT_DIR"), "/map-map.cu"));
+        let (Some(generated), KernelId::Map) = (&self.source, self.id) else {
+            return Err(crate::error::Error::internal(format!("there is no CUDA C++ of {self}")));
+        };
+        let mut out: String = self.constants.iter().map(|(name, value)| format!("#define {name} {value}\n")).collect();
+        out += &generated.cuda(&self.constants)?;
+        template::expand(MAP, &self.constants, out)
+    }
+
     /// The variant's PTX.
     #[cfg(all(feature = "cuda", not(target_arch = "wasm32")))]
     pub fn ptx(&self) -> Result<&'static str> {
-        ptx::module(&self.to_string()).ok_or_else(|| crate::error::Error::internal(format!("there is no PTX of {self}")))
+        ptx::module(&self.module()).ok_or_else(|| crate::error::Error::internal(format!("there is no PTX of {self}")))
+    }
+
+    /// The name of the module that it is in, which is one for all programs that are interpreted.
+    #[cfg(all(feature = "cuda", not(target_arch = "wasm32")))]
+    pub(crate) fn module(&self) -> String {
+        if self.id == KernelId::MapInterpreted { self.id.name().to_owned() } else { self.to_string() }
     }
 
     /// The variant's GLSL ES 3.00.

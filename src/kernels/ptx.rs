@@ -1,6 +1,7 @@
 //! What `scripts/ptx` has compiled, one module for each variant, so that a driver compiles those alone that run.
 
-const FILES: [&str; 6] = [
+const FILES: [&str; 7] = [
+    include_str!("../../shaders/map/interpreted.ptx"),
     include_str!("../../shaders/matmul/tiled.ptx"),
     include_str!("../../shaders/matmul/cooperative.ptx"),
     include_str!("../../shaders/matmul/sum.ptx"),

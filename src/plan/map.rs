@@ -28,6 +28,20 @@ pub(super) const QUAD: u32 = 4;
 pub(super) const PART_ELEMENTS: u64 = 128;
 /// The most elements of a launch, so that the kernel's numbers do not overflow.
 const MOST_ELEMENTS: u64 = 1 << 31;
+/// The most elements from the first to the last that it reads of an input, for the same reason.
+const MOST_SPAN: u64 = 1 << 32;
+
+/// The most threads of a block that interprets, the most such blocks, each of which then takes several turns, and the shared memory that a
+/// block has without asking for more.
+#[cfg(not(target_arch = "wasm32"))]
+const INTERPRETED_THREADS: u32 = 128;
+#[cfg(not(target_arch = "wasm32"))]
+const INTERPRETED_WORKGROUPS: u32 = 4096;
+#[cfg(not(target_arch = "wasm32"))]
+const INTERPRETED_BYTES: u32 = 44 << 10;
+/// Four words, which a step gives.
+#[cfg(not(target_arch = "wasm32"))]
+const SLOT_BYTES: u32 = 16;
 
 /// The bindings of the inputs and of the result: those of parameters lie between.
 const INPUT_BINDINGS: [u32; MOST_INPUTS] = [0, 1, 2, 4, 5, 6];
@@ -35,9 +49,44 @@ pub(super) const OUT_BINDING: u32 = 7;
 
 /// A plan for compute shaders.
 pub fn compute(problem: &Problem, caps: &Caps) -> Result<Plan> {
+    launches(problem, caps, 1)
+}
+
+/// A plan for CUDA whose kernels are generated: a thread has several fours under way at once, the fewer the more it computes of them.
+#[cfg(not(target_arch = "wasm32"))]
+pub fn cuda(problem: &Problem, caps: &Caps) -> Result<Plan> {
+    let quads = match problem.program.steps.len() {
+        ..=12 => 4 / (problem.inputs.len() as u32).clamp(1, 4),
+        _ => 1,
+    };
+    launches(problem, caps, quads)
+}
+
+/// A plan for CUDA without a compiler: a kernel that is there reads the program, step by step.
+#[cfg(not(target_arch = "wasm32"))]
+pub fn interpreted(problem: &Problem, caps: &Caps) -> Result<Plan> {
+    let mut plan = launches(problem, caps, 1)?;
+    for Dispatch { kernel, grid: [x, y, _], .. } in &mut plan.dispatches {
+        let Some(source) = &kernel.source else { continue };
+        let slots = crate::kernels::Interpretation::of(source, &kernel.constants)?.slots.max(1);
+        // As many threads as there is room for what they keep.
+        let mut threads = INTERPRETED_THREADS;
+        while threads * slots * SLOT_BYTES > INTERPRETED_BYTES {
+            threads /= 2;
+        }
+        let workgroups = (*x * *y).saturating_mul(kernel.constant("THREADS") / threads);
+        kernel.id = KernelId::MapInterpreted;
+        kernel.constants.retain(|(name, _)| *name != "THREADS");
+        kernel.constants.extend([("THREADS", threads), ("SHARED_BYTES", threads * slots * SLOT_BYTES)]);
+        (*x, *y) = (workgroups.clamp(1, INTERPRETED_WORKGROUPS), 1);
+    }
+    Ok(plan)
+}
+
+fn launches(problem: &Problem, caps: &Caps, quads: u32) -> Result<Plan> {
     let mut plan = Plan::default();
-    for [first, end] in parts(problem, caps)? {
-        plan.dispatches.push(dispatch(problem, [first, end], caps)?);
+    for part in parts(problem, caps)? {
+        plan.dispatches.push(dispatch(problem, part, caps, quads)?);
     }
     Ok(plan)
 }
@@ -64,7 +113,7 @@ fn whole(problem: &Problem) -> Result<Option<Dispatch>> {
         return Ok(None);
     }
     let caps = Caps { max_binding_bytes: u64::MAX, binding_alignment_bytes: u64::MAX, ..Caps::UNLIMITED };
-    dispatch(problem, [0, problem.shape.first().copied().unwrap_or(1)], &caps).map(Some)
+    dispatch(problem, [0, problem.shape.first().copied().unwrap_or(1)], &caps, 1).map(Some)
 }
 
 /// How many words a kernel is told.
@@ -94,9 +143,10 @@ fn parts(problem: &Problem, caps: &Caps) -> Result<Vec<[u32; 2]>> {
             (((last - first) as u64 + 1) * input.dtype.bytes()).saturating_add(caps.binding_alignment_bytes.max(16))
         };
         let out = u64::from(end) * row * problem.dtype.bytes() + 16;
+        let most = |input: &View| caps.max_binding_bytes.min(MOST_SPAN * input.dtype.bytes());
         u64::from(end) * row <= MOST_ELEMENTS
             && out <= caps.max_binding_bytes
-            && problem.inputs.iter().all(|input| span(input) <= caps.max_binding_bytes)
+            && problem.inputs.iter().all(|input| span(input) <= most(input))
     };
     let mut rows = u64::from(outer).next_multiple_of(step);
     while !fits(rows) {
@@ -185,7 +235,7 @@ pub(super) fn inputs(
     Ok((readings, bindings))
 }
 
-fn dispatch(problem: &Problem, [first, end]: [u32; 2], caps: &Caps) -> Result<Dispatch> {
+fn dispatch(problem: &Problem, [first, end]: [u32; 2], caps: &Caps, quads: u32) -> Result<Dispatch> {
     let rank = problem.shape.len();
     if rank > MOST_DIMENSIONS || problem.inputs.len() > MOST_INPUTS {
         return Err(Error::internal("a kernel of more inputs or dimensions than there are"));
@@ -197,9 +247,10 @@ fn dispatch(problem: &Problem, [first, end]: [u32; 2], caps: &Caps) -> Result<Di
     if let Some(outer) = shape.first_mut() {
         *outer = end - first;
     }
-    // Four neighbours of the result lie in one row.
-    let inner = shape.last().copied().unwrap_or(1);
-    let in_rows = rank <= 1 || inner.is_multiple_of(QUAD);
+    // Four neighbours of the result lie in one row. The last four of a single row may be less, where what is behind them can be read.
+    let ends_in_four = shape.last().copied().unwrap_or(1).is_multiple_of(QUAD);
+    let is_padded = |input: &View| matches!(input.strides.last(), None | Some(0 | 1));
+    let in_rows = ends_in_four || rank <= 1 && problem.inputs.iter().all(is_padded);
     let quad = in_rows && problem.inputs.iter().all(|input| input.bounds.is_empty());
     let mut words = Words::default();
     words.push(count as u32)?;
@@ -216,12 +267,14 @@ fn dispatch(problem: &Problem, [first, end]: [u32; 2], caps: &Caps) -> Result<Di
         size_bytes: (count * bytes).next_multiple_of(16),
     });
     let threads = THREADS.min(caps.max_workgroup_invocations);
-    let workgroups = count.div_ceil(u64::from(QUAD * threads)) as u32;
+    let workgroups = count.div_ceil(u64::from(QUAD * quads * threads)) as u32;
     let x = workgroups.min(caps.max_workgroups_per_dimension);
     let constants = vec![
         ("THREADS", threads),
         ("RANK", rank as u32),
+        ("INNER", rank.saturating_sub(1) as u32),
         ("QUAD", u32::from(quad)),
+        ("QUADS", quads),
         ("SCALARS", scalars_at),
         ("RESULT_F16", u32::from(problem.dtype == DType::F16)),
         ("RESULT_BOOL", u32::from(problem.dtype == DType::Bool)),

@@ -22,12 +22,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::Instant;
 
-use crate::backend::Timer;
 use crate::backend::device::Opened;
+use crate::backend::{Finished, Timer};
 use crate::call::Call;
 use crate::dtype::DType;
 use crate::gpu::{Gpu, Report};
 use crate::info::{BackendId, DeviceInfo};
+use crate::ops::Op;
+use crate::plan::Plan;
 use crate::tensor::Tensor;
 
 /// Operations that are kept; what comes after them is only counted.
@@ -123,6 +125,15 @@ impl Operation {
             download: Phase::new(clocks.download_ms, report.download_ms, download_bytes),
             ..Self::new(name, size, &opened.info, report.total_ms)
         }
+    }
+
+    /// One of an expression, whose operands are on the device and whose result stays there; none is finished if there was nothing to compute.
+    pub(crate) fn of_step(op: &Op, plan: &Plan, opened: &Opened, finished: Option<&Finished>, total_ms: f64) -> Self {
+        let (name, size) = op.label();
+        let compute = finished.map(|Finished { kernel_ms, device_clock, .. }| {
+            Phase::new(Some(*kernel_ms).filter(|_| *device_clock), *kernel_ms, op.least_bytes())
+        });
+        Self { kernel: plan.kernel(), compute: compute.unwrap_or_default(), ..Self::new(name, size, &opened.info, total_ms) }
     }
 
     /// A matrix on its way to the device.

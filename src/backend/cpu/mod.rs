@@ -243,7 +243,10 @@ impl Backend for Cpu {
             return Ok(HostVec::empty(extent.dtype));
         }
         let mut copy = engine::array(extent)?;
-        engine::copy(&engine::borrow(buffer.values()?), &mut copy);
+        // What has no elements was not computed.
+        if !extent.is_empty() {
+            engine::copy(&engine::borrow(buffer.values()?), &mut copy);
+        }
         Ok(copy)
     }
 

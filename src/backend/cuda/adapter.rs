@@ -183,6 +183,8 @@ fn assemble(context: Arc<Context>, found: &Found, driver_version: i32, options: 
         pieces: Default::default(),
         pool: Pool::new(options.pool_bytes),
         kernels: Default::default(),
+        generated: Default::default(),
+        may_compile: options.vendor_libraries,
         cublaslt,
         multiprocessors: found.multiprocessors.cast_unsigned(),
         compute_capability: (found.compute_capability.0.cast_unsigned(), found.compute_capability.1.cast_unsigned()),

@@ -8,6 +8,7 @@ mod buffer;
 mod compute;
 mod cublaslt;
 mod driver;
+mod generated;
 mod load;
 mod nvrtc;
 mod pipeline;
@@ -22,7 +23,7 @@ use super::{Backend, Bound, Finished, How, MemoryStats, Timer};
 use crate::dtype::Extent;
 use crate::error::{Error, Result};
 use crate::host::{HostSlice, HostVec};
-use crate::info::Caps;
+use crate::info::{BackendId, Caps};
 use crate::ops::Op;
 use crate::plan::{self, Plan};
 
@@ -34,6 +35,9 @@ pub(crate) struct Cuda {
     pieces: buffer::Pieces,
     pool: super::pool::Pool<buffer::Raw>,
     kernels: pipeline::Kernels,
+    generated: generated::Generated,
+    /// Whether kernels that are generated may be compiled here.
+    may_compile: bool,
     cublaslt: Option<cublaslt::CublasLt>,
     multiprocessors: u32,
     compute_capability: (u32, u32),
@@ -73,7 +77,11 @@ impl Backend for Cuda {
     type Running = Running;
 
     fn plan(&self, op: &Op) -> Result<Plan> {
-        let Op::Matmul(problem) = op else { return Err(Error::internal("CUDA has no such kernel")) };
+        let problem = match op {
+            Op::Matmul(problem) => problem,
+            Op::Map(problem) => return self.plan_map(problem),
+            other => return Err(other.has_no_kernel_on(BackendId::Cuda, BackendId::Vulkan)),
+        };
         problem.check_plain()?;
         if let Some(library) = &self.cublaslt
             && let Some(plan) = plan::matmul::cublaslt(problem, &self.caps)?

@@ -9,12 +9,12 @@ use super::Cuda;
 use super::driver::{Context, Fault, Severity, as_pointer, check, text};
 use super::submit::Addresses;
 use crate::error::{Error, Result};
-use crate::kernels::{Kernel, KernelId};
+use crate::kernels::{Interpretation, Kernel, KernelId};
 use crate::plan::{Binding, Dispatch};
 
-/// Compiled kernels by name and variant, which name the module; whether C is read is told at run time.
+/// Compiled kernels by the name of their module; whether C is read is told at run time.
 #[derive(Default)]
-pub(super) struct Kernels(Mutex<Vec<(KernelId, String, Arc<Module>)>>);
+pub(super) struct Kernels(Mutex<Vec<(String, Arc<Module>)>>);
 
 /// A module of one kernel, kept for the life of the device.
 pub(super) struct Module {
@@ -72,20 +72,22 @@ impl Drop for Module {
 impl Cuda {
     /// The kernel, compiled at its first use.
     pub(super) fn kernel(&self, kernel: &Kernel) -> Result<Arc<Module>> {
+        if kernel.id == KernelId::Map {
+            return self.generated(kernel)?.ok_or_else(|| Error::internal("a plan for a kernel that does not compile"));
+        }
         let mut known = self.kernels.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((.., module)) = known.iter().find(|(id, variant, _)| *id == kernel.id && *variant == kernel.variant) {
+        let name = kernel.module();
+        if let Some((_, module)) = known.iter().find(|(known, _)| *known == name) {
             return Ok(Arc::clone(module));
         }
         let module = Arc::new(self.load(kernel)?);
-        known.push((kernel.id, kernel.variant.clone(), Arc::clone(&module)));
+        known.push((name, Arc::clone(&module)));
         Ok(module)
     }
 
     fn load(&self, kernel: &Kernel) -> Result<Module> {
         let ptx = CString::new(kernel.ptx()?).map_err(|_| Error::internal("the PTX has a zero in it"))?;
-        // All kernels of an op have its name.
-        let name = CString::new(kernel.id.op()).map_err(|_| Error::internal("the kernel's name has a zero in it"))?;
-        self.load_image(ptx.as_bytes_with_nul(), &name).map_err(|refused| match refused {
+        self.load_image(ptx.as_bytes_with_nul(), &kernel.id.entry()?).map_err(|refused| match refused {
             Refused::Image(said, log) => Error::internal(format!("{said}: {kernel}: {log}")),
             Refused::Entry => Error::internal(format!("the PTX of {kernel} has no entry point")),
             Refused::Other(fault) => self.judge(&fault),
@@ -119,8 +121,14 @@ impl Cuda {
         }
     }
 
-    /// Puts a launch into the stream: of what the plan binds, null between, and the parameters.
-    pub(super) fn launch(&self, module: &Module, dispatch: &Dispatch, addresses: &Addresses) -> Result<(), Fault> {
+    /// Puts a launch into the stream: of what the plan binds, null between, the parameters, and the program if it is interpreted.
+    pub(super) fn launch(
+        &self,
+        module: &Module,
+        dispatch: &Dispatch,
+        addresses: &Addresses,
+        program: Option<&Interpretation>,
+    ) -> Result<(), Fault> {
         let mut pointers: Vec<CUdeviceptr> = Vec::with_capacity(4);
         for Binding { slot, index, offset_bytes, .. } in &dispatch.bindings {
             pointers.resize(pointers.len().max(*index as usize + 1), 0);
@@ -129,13 +137,26 @@ impl Cuda {
         let params = dispatch.params.bytes();
         let mut arguments: Vec<*mut c_void> = pointers.iter_mut().map(|pointer| std::ptr::from_mut(pointer).cast()).collect();
         arguments.push(params.as_ptr().cast_mut().cast());
+        arguments.extend(program.map(|program| std::ptr::from_ref(program).cast_mut().cast()));
         let [x, y, z] = dispatch.grid;
-        let threads = dispatch.kernel.constant("THREADS");
+        let [threads, shared_bytes] = ["THREADS", "SHARED_BYTES"].map(|name| dispatch.kernel.constant(name));
         let _current = self.stream.context.enter()?;
         // SAFETY: the arguments are those of the kernel's source, in its order, and are read before the call returns.
         // The plan has seen to it that the kernel stays within what the addresses point at.
         check("cuLaunchKernel", unsafe {
-            sys::cuLaunchKernel(module.function, x, y, z, threads, 1, 1, 0, self.stream.raw(), arguments.as_mut_ptr(), std::ptr::null_mut())
+            sys::cuLaunchKernel(
+                module.function,
+                x,
+                y,
+                z,
+                threads,
+                1,
+                1,
+                shared_bytes,
+                self.stream.raw(),
+                arguments.as_mut_ptr(),
+                std::ptr::null_mut(),
+            )
         })
     }
 }

@@ -17,7 +17,7 @@ use crate::backend::{Bound, Finished, How};
 use crate::dtype::Extent;
 use crate::error::{Error, Result};
 use crate::host::HostVec;
-use crate::kernels::KernelId;
+use crate::kernels::{Interpretation, KernelId};
 use crate::plan::{Plan, Slot};
 
 /// How long who waits looks itself.
@@ -74,7 +74,7 @@ impl Cuda {
         for _ in 0..how.repeats {
             for (launch, dispatch) in launches.iter().zip(&plan.dispatches) {
                 match launch {
-                    Launch::Own(module) => self.launch(module, dispatch, &addresses).map_err(judge)?,
+                    Launch::Own(module, program) => self.launch(module, dispatch, &addresses, program.as_deref()).map_err(judge)?,
                     Launch::CublasLt(algorithm) => self.launch_cublaslt(algorithm, dispatch, &addresses)?,
                 }
             }
@@ -88,7 +88,10 @@ impl Cuda {
 
     fn prepare(&self, dispatch: &crate::plan::Dispatch) -> Result<Launch> {
         if dispatch.kernel.id != KernelId::MatmulCublasLt {
-            return self.kernel(&dispatch.kernel).map(Launch::Own);
+            let kernel = &dispatch.kernel;
+            let interpreted = kernel.source.as_ref().filter(|_| kernel.id == KernelId::MapInterpreted);
+            let program = interpreted.map(|source| Interpretation::of(source, &kernel.constants).map(Box::new)).transpose()?;
+            return Ok(Launch::Own(self.kernel(kernel)?, program));
         }
         let algorithm = self.cublaslt.as_ref().and_then(|library| library.algorithm(dispatch));
         algorithm.map(Launch::CublasLt).ok_or_else(|| Error::internal("a plan for cuBLASLt, which has no algorithm for it"))
@@ -165,6 +168,7 @@ impl Addresses {
 
 /// A dispatch made ready.
 enum Launch {
-    Own(Arc<super::pipeline::Module>),
+    /// With the program that it interprets, if it does.
+    Own(Arc<super::pipeline::Module>, Option<Box<Interpretation>>),
     CublasLt(Arc<super::cublaslt::Algorithm>),
 }

@@ -59,10 +59,7 @@ impl Backend for WebGl2 {
             }
             Op::Map(problem) => plan::map::fragment(problem, &self.caps),
             Op::Reduce(problem) => plan::reduce::fragment(problem, &self.caps),
-            Op::Conv(_) | Op::Pool(_) => {
-                let (reason, remedy) = ("it has no kernels for convolutions and pools", "use another backend");
-                Err(Box::new(Error::Unavailable { backend: BackendId::WebGl2, reason: reason.to_owned(), remedy: remedy.to_owned() }))
-            }
+            Op::Conv(_) | Op::Pool(_) => Err(op.has_no_kernel_on(BackendId::WebGl2, BackendId::WebGpu)),
         }
     }
 

@@ -9,6 +9,9 @@ use std::collections::BTreeSet;
 
 use super::{Function, Kind, Program, Step};
 
+/// The name of the function that a program is.
+const PROGRAM: &str = "program";
+
 /// What the text is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Language {
@@ -27,13 +30,13 @@ impl Language {
         }
     }
 
-    /// The head of a function.
+    /// The head of a function, which in CUDA is a type's member if it is that of a program.
     fn head(self, name: &str, arguments: &[(String, Kind)], result: Kind) -> String {
         let mut text = match self {
             Self::Wgsl => format!("fn {name}("),
             Self::Glsl => format!("{} {name}(", result.name()),
             #[cfg(not(target_arch = "wasm32"))]
-            Self::Cuda => format!("static __device__ __forceinline__ {} {name}(", result.name()),
+            Self::Cuda => format!("{}__device__ __forceinline__ {} {name}(", if name == PROGRAM { "" } else { "static " }, result.name()),
         };
         for (place, (argument, kind)) in arguments.iter().enumerate() {
             if place > 0 {
@@ -46,6 +49,8 @@ impl Language {
         }
         text += &match self {
             Self::Wgsl => format!(") -> {} {{\n", result.name()),
+            #[cfg(not(target_arch = "wasm32"))]
+            Self::Cuda if name == PROGRAM => ") const {\n".to_owned(),
             _ => ") {\n".to_owned(),
         };
         text
@@ -61,7 +66,7 @@ impl Language {
     }
 
     /// A function of the table for operands of a kind.
-    fn function(self, function: Function, kind: Kind) -> String {
+    pub(crate) fn function(self, function: Function, kind: Kind) -> String {
         let Some((result, text)) = function.of(kind) else { return String::new() };
         let arguments: Vec<_> =
             function.arguments().trim_matches(['(', ')']).split(',').map(|argument| (argument.trim().to_owned(), kind)).collect();
@@ -72,28 +77,28 @@ impl Language {
         out + &format!("return {};\n}}\n", self.numbers(text.value))
     }
 
-    /// The program and the functions that it calls. `result` is what its last value is to be.
+    /// The program and the functions that it calls.
     pub(crate) fn program(self, program: &Program) -> String {
-        let mut used = BTreeSet::new();
-        let mut body = String::new();
-        for (number, &step) in program.steps.iter().enumerate() {
-            let kind = program.kind(number as u8);
-            let value = match step {
-                Step::Input(input) => format!("in_{input}"),
-                Step::Scalar(scalar, kind) => format!("scalar_{}({scalar}u)", kind.name()),
-                Step::Index => "index".to_owned(),
-                Step::Inside(input) => format!("inside_{input}"),
-                Step::Apply(function, [a, b]) => {
-                    let kind = program.kind(a);
-                    used.insert((function as u8, kind as u8));
-                    let text = name(function, kind);
-                    if function.arity() == 1 { format!("{text}(v{a})") } else { format!("{text}(v{a}, v{b})") }
+        self.functions(program) + &self.body(program)
+    }
+
+    /// The functions that a program calls.
+    pub(crate) fn functions(self, program: &Program) -> String {
+        let mut known = BTreeSet::new();
+        let mut out = String::new();
+        for step in &program.steps {
+            if let Step::Apply(function, [a, _]) = *step {
+                let kind = program.kind(a);
+                if known.insert((function as u8, kind as u8)) {
+                    out += &self.function(function, kind);
                 }
-                Step::Select([condition, no, yes]) => format!("select(v{no}, v{yes}, v{condition})"),
-                Step::Cast(operand, kind) => format!("{}_of_{}(v{operand})", kind.name(), program.kind(operand).name()),
-            };
-            body += &self.bind(&format!("v{number}"), kind, &value);
+            }
         }
+        out
+    }
+
+    /// The program alone.
+    pub(crate) fn body(self, program: &Program) -> String {
         let mut arguments = vec![("index".to_owned(), Kind::U32)];
         for (input, &kind) in program.inputs.iter().enumerate() {
             arguments.push((format!("in_{input}"), kind));
@@ -101,17 +106,23 @@ impl Language {
                 arguments.push((format!("inside_{input}"), Kind::Bool));
             }
         }
-        let mut out = String::new();
-        for step in &program.steps {
-            if let Step::Apply(function, [a, _]) = *step {
-                let kind = program.kind(a);
-                if used.remove(&(function as u8, kind as u8)) {
-                    out += &self.function(function, kind);
+        let mut out = self.head(PROGRAM, &arguments, program.result());
+        for (number, &step) in program.steps.iter().enumerate() {
+            let value = match step {
+                Step::Input(input) => format!("in_{input}"),
+                Step::Scalar(scalar, kind) => format!("scalar_{}({scalar}u)", kind.name()),
+                Step::Index => "index".to_owned(),
+                Step::Inside(input) => format!("inside_{input}"),
+                Step::Apply(function, [a, b]) => {
+                    let text = name(function, program.kind(a));
+                    if function.arity() == 1 { format!("{text}(v{a})") } else { format!("{text}(v{a}, v{b})") }
                 }
-            }
+                Step::Select([condition, no, yes]) => format!("select(v{no}, v{yes}, v{condition})"),
+                Step::Cast(operand, kind) => format!("{}_of_{}(v{operand})", kind.name(), program.kind(operand).name()),
+            };
+            out += &self.bind(&format!("v{number}"), program.kind(number as u8), &value);
         }
-        out += &self.head("program", &arguments, program.result());
-        out + &body + &format!("return v{};\n}}\n", program.last())
+        out + &format!("return v{};\n}}\n", program.last())
     }
 }
 

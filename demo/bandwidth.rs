@@ -1,0 +1,91 @@
+//! How fast expressions move memory beside a copy of it, which nothing can exceed.
+//!
+//! `cargo run --release --example bandwidth -- [--backend NAME] [--own] [--mib N]`; `--own` leaves makers' libraries out.
+
+use std::time::Instant;
+
+use lapidary::{BackendId, Choice, DType, Expr, Gpu, Options, Padding};
+
+type Failure = Box<dyn std::error::Error>;
+
+/// Runs of each, of which the fastest counts.
+const RUNS: usize = 12;
+
+fn main() -> Result<(), Failure> {
+    let (mut backend, mut own, mut mib) = (Choice::Auto, false, 256u64);
+    let mut arguments = std::env::args().skip(1);
+    while let Some(argument) = arguments.next() {
+        match argument.as_str() {
+            "--own" => own = true,
+            "--mib" => mib = arguments.next().unwrap_or_default().parse()?,
+            "--backend" => {
+                let name = arguments.next().unwrap_or_default();
+                backend = Choice::Only(BackendId::from_name(&name).ok_or_else(|| format!("there is no backend {name}"))?);
+            }
+            other => return Err(format!("{other} is none of --backend, --own and --mib").into()),
+        }
+    }
+    let gpu = Gpu::open_blocking(Options { backend, vendor_libraries: !own, profile: true, ..Options::default() })?;
+    let info = gpu.info()?;
+    let copy_gbs = gpu.ceilings_blocking()?.copy_gbs;
+    println!("{} {}: a copy moves {copy_gbs:.0} GB/s", info.backend, info.name);
+    println!("{:>16} {:>9} {:>8} {:>9} {:>6} {:>9}  kernel", "", "MiB", "ms", "GB/s", "%", "first ms");
+    let columns = 4096u64;
+    let rows = mib * (1 << 20) / 4 / columns;
+    // One matrix is on its way to the device; the others are computed there.
+    let noise = Expr::index(&[rows, columns]).mul(2_654_435_769u32).cast(DType::F32).mul(1.0 / 2_147_483_648.0).sub(1.0);
+    let a = Expr::from(gpu.evaluate_blocking(&noise)?);
+    let b = Expr::from(gpu.evaluate_blocking(&a.flip(None))?);
+    let half = Expr::from(gpu.evaluate_blocking(&a.cast(DType::F16))?);
+    let odd = Expr::from(gpu.evaluate_blocking(&a.slice(1, 0, columns as i64 - 1, 1))?);
+    let (row, column) = (a.slice(0, 0, 1, 1), a.slice(1, 0, 1, 1));
+    let (row, column) = (Expr::from(gpu.evaluate_blocking(&row)?), Expr::from(gpu.evaluate_blocking(&column)?));
+    let cases = [
+        ("add", a.add(&b)),
+        ("relu", a.relu()),
+        ("exp", a.exp()),
+        ("gelu", a.gelu()),
+        ("gelu tanh", a.gelu_tanh()),
+        ("chain", a.mul(0.5).add(&b).relu().sub(1.0)),
+        ("long chain", a.add(&b).tanh().mul(&a).sigmoid().sub(&b).softplus().exp()),
+        ("bias", a.add(&row)),
+        ("bias of rows", a.mul(&column)),
+        ("f32 to f16", a.cast(DType::F16)),
+        ("f16 to f32", half.cast(DType::F32)),
+        ("f16 add", half.add(half.flip(Some(&[0])))),
+        ("f16 relu", half.relu()),
+        ("less", a.less(&b)),
+        ("slice", a.slice(1, 4, columns as i64, 1)),
+        ("slice, odd", a.slice(1, 1, columns as i64, 1)),
+        ("odd rows", odd.relu()),
+        ("every second", a.slice(1, 0, columns as i64, 2)),
+        ("flip", a.flip(Some(&[1]))),
+        ("transpose", a.transpose(None)),
+        ("transpose f16", half.transpose(None)),
+        ("transpose, odd", odd.transpose(None)),
+        ("add transposed", a.reshape(&[rows as i64 / 4, -1]).transpose(None).add(b.reshape(&[-1, rows as i64 / 4]))),
+        ("permute 4-d", a.reshape(&[-1, 64, 64, 64]).transpose(Some(&[0, 2, 1, 3]))),
+        ("pad", a.pad(&[[1, 1], [1, 1]], Padding::Constant(0.0))),
+        ("concat", Expr::concat(&[a.clone(), b.clone()], 1)),
+    ];
+    for (name, expr) in cases {
+        gpu.clear_profile();
+        let start = Instant::now();
+        drop(gpu.evaluate_blocking(&expr)?);
+        let first_ms = start.elapsed().as_secs_f64() * 1e3;
+        for _ in 0..RUNS {
+            drop(gpu.evaluate_blocking(&expr)?);
+        }
+        let operations = gpu.profile().operations;
+        // Most expressions are one operation.
+        let each = operations.len() / (RUNS + 1);
+        let ms = |run: usize| operations[run * each..][..each].iter().map(|operation| operation.compute.ms).sum::<f64>();
+        let best_ms = (1..=RUNS).map(ms).fold(f64::INFINITY, f64::min);
+        let bytes: u64 = operations[..each].iter().map(|operation| operation.compute.bytes).sum();
+        let gbs = bytes as f64 / best_ms / 1e6;
+        let kernel = operations[0].kernel.chars().take(60).collect::<String>();
+        let mib = bytes >> 20;
+        println!("{name:>16} {mib:>9} {best_ms:>8.3} {gbs:>9.0} {:>6.0} {first_ms:>9.1}  {kernel}", gbs / copy_gbs * 100.0);
+    }
+    Ok(())
+}

@@ -1,0 +1,127 @@
+//! Kernels that are generated: compiled at their first use where NVRTC is installed, else interpreted by one that comes with the crate.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::pipeline::{Module, Refused};
+use super::{Cuda, nvrtc};
+use crate::error::Result;
+use crate::kernels::Kernel;
+use crate::ops::map::Problem;
+use crate::plan::{self, Plan};
+
+/// What was compiled so far; None for what the compiler refused, which it would again.
+#[derive(Default)]
+pub(super) struct Generated(Mutex<Vec<(Kernel, Option<Arc<Module>>)>>);
+
+impl Cuda {
+    /// A plan of kernels that this machine can have: those that are compiled here are so before the plan is given.
+    pub(super) fn plan_map(&self, problem: &Problem) -> Result<Plan> {
+        if self.may_compile {
+            let plan = plan::map::cuda(problem, &self.caps)?;
+            let mut compiled = true;
+            for dispatch in &plan.dispatches {
+                compiled = compiled && self.generated(&dispatch.kernel)?.is_some();
+            }
+            if compiled {
+                return Ok(plan);
+            }
+        }
+        plan::map::interpreted(problem, &self.caps)
+    }
+
+    /// The kernel, compiled at its first use; None if there is no compiler, or it is too old, or refuses for another reason.
+    pub(super) fn generated(&self, kernel: &Kernel) -> Result<Option<Arc<Module>>> {
+        let Ok(compiler) = nvrtc::get() else { return Ok(None) };
+        let mut known = self.generated.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, module)) = known.iter().find(|(other, _)| other == kernel) {
+            return Ok(module.clone());
+        }
+        let (name, source) = (kernel.id.entry()?, kernel.cuda()?);
+        let image = compiler.compile(kernel.id.op(), &source, self.compute_capability);
+        let module = match image.map(|image| self.load_image(&image, &name)) {
+            Ok(Ok(module)) => Some(Arc::new(module)),
+            Ok(Err(Refused::Other(fault))) => return Err(self.judge(&fault)),
+            Ok(Err(Refused::Image(..) | Refused::Entry)) | Err(_) => None,
+        };
+        known.push((kernel.clone(), module.clone()));
+        Ok(module)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use super::*;
+    use crate::dtype::DType;
+    use crate::info::Caps;
+    use crate::ops::elementwise::{Function, Kind, Program, Step};
+    use crate::ops::map::View;
+
+    /// Every function for every type that it takes, several of them in a kernel, and every way in which inputs are read.
+    fn problems() -> Vec<Problem> {
+        let mut problems = Vec::new();
+        let mut add = |shape: &[u32], views: Vec<View>, steps: Vec<Step>, scalars: usize| {
+            let inputs = views.iter().map(|view| Kind::from(view.dtype)).collect();
+            let program = Arc::new(Program { inputs, steps });
+            let result = program.result();
+            let dtype = views.first().map(|view| view.dtype).filter(|dtype| Kind::from(*dtype) == result);
+            let dtype = dtype.or_else(|| DType::ALL.iter().copied().find(|dtype| Kind::from(*dtype) == result)).unwrap();
+            problems.push(Problem { shape: shape.to_vec(), inputs: views, program, scalars: vec![1; scalars], dtype });
+        };
+        let view = |dtype: DType, strides: &[i64]| View { dtype, offset: 0, strides: strides.to_vec(), bounds: Vec::new() };
+        for dtype in [DType::F32, DType::I32, DType::U32, DType::Bool] {
+            let taken: Vec<_> = Function::ALL.iter().filter(|function| function.of(dtype.into()).is_some()).collect();
+            for some in taken.chunks(16) {
+                let mut steps = vec![Step::Input(0), Step::Input(1), Step::Scalar(0, Kind::F32)];
+                for &&function in some {
+                    let (sum, applied) = (steps.len() as u8 - 1, steps.len() as u8);
+                    steps.extend([
+                        Step::Apply(function, [0, 1]),
+                        Step::Cast(applied, Kind::F32),
+                        Step::Apply(Function::Add, [sum, applied + 1]),
+                    ]);
+                }
+                add(&[8, 32], vec![view(dtype, &[64, 1]); 2], steps, 1);
+            }
+        }
+        for &dtype in DType::ALL {
+            for (columns, strides) in [(32, [32, 1]), (32, [-64, -2]), (32, [4, 0]), (31, [1, 8])] {
+                add(&[8, columns], vec![view(dtype, &strides)], vec![Step::Input(0)], 0);
+            }
+            let bounded = View { bounds: vec![[2, 5], [0, 31]], ..view(dtype, &[32, 1]) };
+            let around = Step::Scalar(0, dtype.into());
+            add(&[8, 32], vec![bounded], vec![Step::Input(0), Step::Inside(0), around, Step::Select([1, 2, 0])], 1);
+            let mut steps = vec![Step::Input(0)];
+            for kind in [Kind::F32, Kind::I32, Kind::U32, Kind::Bool, dtype.into()] {
+                steps.push(Step::Cast(steps.len() as u8 - 1, kind));
+            }
+            add(&[1000], vec![view(dtype, &[1])], steps, 0);
+        }
+        add(&[5, 3, 2, 7, 3, 9], Vec::new(), vec![Step::Index], 0);
+        problems
+    }
+
+    /// Needs no GPU.
+    #[test]
+    fn what_is_generated_compiles() {
+        let compiler = match nvrtc::get() {
+            Ok(compiler) => compiler,
+            Err(missing) => {
+                let required = std::env::var("LAPIDARY_REQUIRE").unwrap_or_default();
+                assert!(required.split(',').all(|name| name != "nvrtc"), "required: {}", missing.reason);
+                return println!("skipped without NVRTC: {}", missing.reason);
+            }
+        };
+        let start = Instant::now();
+        let problems = problems();
+        for problem in &problems {
+            for dispatch in plan::map::cuda(problem, &Caps::UNLIMITED).unwrap().dispatches {
+                let source = dispatch.kernel.cuda().unwrap();
+                let image = compiler.compile("map", &source, (9, 0));
+                image.unwrap_or_else(|log| panic!("{} {:?}\n{log}\n{source}", dispatch.kernel, dispatch.kernel.constants));
+            }
+        }
+        println!("{} kernels in {:?}", problems.len(), start.elapsed());
+    }
+}

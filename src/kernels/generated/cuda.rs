@@ -1,0 +1,64 @@
+//! The same for CUDA: what WGSL declares for a whole module, C++ has as members of a type, `Source` of `shaders/map/source.cuh`.
+
+use std::fmt::Write;
+
+use super::{Source, inside};
+use crate::error::Result;
+use crate::kernels::template::{Constant, expand_with};
+use crate::ops::elementwise::{Kind, Language};
+
+const PRELUDE: &str = include_str!(concat!(env!("OUT_DIR"), "/map-prelude.cuh"));
+const SOURCE: &str = include_str!(concat!(env!("OUT_DIR"), "/map-source.cuh"));
+const INPUT: &str = include_str!(concat!(env!("OUT_DIR"), "/map-input.cuh"));
+
+/// How members of the type begin.
+const MEMBER: &str = "__device__ __forceinline__";
+
+impl Source {
+    /// The CUDA C++ before `map.cu`, as [`wgsl`](Self::wgsl) before `map.wgsl`.
+    pub fn cuda(&self, constants: &[Constant]) -> Result<String> {
+        let is_set = |name: &str| constants.iter().any(|(known, value)| *known == name && *value > 0);
+        let rank = constants.iter().find(|(known, _)| *known == "RANK").map_or(0, |(_, value)| *value);
+        let mut out = PRELUDE.to_owned();
+        out += &Language::Cuda.functions(&self.program);
+        // Writing to a string does not fail.
+        let _ = writeln!(out, "typedef {} Result;", self.program.result().name());
+        out += SOURCE;
+        for (number, input) in self.inputs.iter().enumerate() {
+            let _ = writeln!(out, "typedef {} Kind{number};", Kind::from(input.dtype).name());
+            let mut all = input.constants();
+            all.push(("RANK", rank));
+            out = expand_with(INPUT, &all, &input.variables(number, rank), out)?;
+        }
+        out += &Language::Cuda.body(&self.program);
+        let _ = writeln!(out, "{MEMBER} Result value(const u32 (&c)[RANK], u32 index) const {{");
+        let mut arguments = String::new();
+        for (number, input) in self.inputs.iter().enumerate() {
+            let i = number;
+            if input.is_bounded {
+                let _ = writeln!(out, "const bool is_inside_{i} = is_inside_{i}_at(c);");
+                let _ = writeln!(out, "const Kind{i} in_{i} = is_inside_{i} ? one_{i}(at_{i}(c)) : of_word<Kind{i}>(0);");
+            } else {
+                let _ = writeln!(out, "const Kind{i} in_{i} = one_{i}(at_{i}(c));");
+            }
+            let _ = write!(arguments, ", in_{i}{}", inside(&self.program, number, input.is_bounded));
+        }
+        let _ = writeln!(out, "return program(index{arguments});\n}}");
+        if is_set("QUAD") {
+            let _ = writeln!(out, "{MEMBER} Four<Result> four(const u32 (&c)[RANK], u32 index) const {{");
+            for i in 0..self.inputs.len() {
+                let _ = writeln!(out, "const Four<Kind{i}> in_{i} = four_{i}(at_{i}(c));");
+            }
+            out += "return {";
+            for lane in 0..4 {
+                let _ = write!(out, "{}program(index + {lane}", if lane > 0 { ", " } else { "" });
+                for number in 0..self.inputs.len() {
+                    let _ = write!(out, ", in_{number}.x[{lane}]{}", inside(&self.program, number, false));
+                }
+                out += ")";
+            }
+            out += "};\n}\n";
+        }
+        Ok(out + "};\n")
+    }
+}
