@@ -69,10 +69,14 @@ pub enum KernelId {
     ConvTiled,
     /// `shaders/conv/direct.wgsl`: convolution of few filters a group.
     ConvDirect,
+    /// `shaders/conv/direct.frag`: the same by fragment shader.
+    ConvFragment,
     /// `backend/cpu/conv.rs`: the same on the CPU.
     ConvCpu,
     /// `shaders/pool/pool.wgsl`: the largest element of each window, or the mean.
     Pool,
+    /// `shaders/pool/pool.frag`: the same by fragment shader.
+    PoolFragment,
     /// `backend/cpu/pool.rs`: the same on the CPU.
     PoolCpu,
     /// `shaders/ceiling/copy.wgsl`, and `copy.cu` for CUDA: how fast memory is.
@@ -114,8 +118,10 @@ impl KernelId {
             Self::ReduceCpu => "reduce/cpu",
             Self::ConvTiled => "conv/tiled",
             Self::ConvDirect => "conv/direct",
+            Self::ConvFragment => "conv/fragment",
             Self::ConvCpu => "conv/cpu",
             Self::Pool => "pool",
+            Self::PoolFragment => "pool/fragment",
             Self::PoolCpu => "pool/cpu",
             #[cfg(not(target_arch = "wasm32"))]
             Self::CeilingCopy => "ceiling/copy",
@@ -142,6 +148,8 @@ impl KernelId {
         const LOAD: &str = include_str!(concat!(env!("OUT_DIR"), "/matmul-load.wgsl"));
         const PRELUDE: &str = include_str!(concat!(env!("OUT_DIR"), "/map-prelude.wgsl"));
         const FOLD: &str = include_str!(concat!(env!("OUT_DIR"), "/reduce-fold.wgsl"));
+        const FRAGMENT_PRELUDE: &str = include_str!(concat!(env!("OUT_DIR"), "/map-prelude.frag"));
+        const FRAGMENT_WINDOW: &str = include_str!(concat!(env!("OUT_DIR"), "/conv-window.frag"));
         const FRAGMENT_FOLD: &str = include_str!(concat!(env!("OUT_DIR"), "/reduce-fold.frag"));
         const TILED: &str = include_str!(concat!(env!("OUT_DIR"), "/matmul-tiled.wgsl"));
         const WINDOW: &str = include_str!(concat!(env!("OUT_DIR"), "/conv-window.wgsl"));
@@ -163,11 +171,9 @@ impl KernelId {
             Self::Reduce => &[FOLD, include_str!(concat!(env!("OUT_DIR"), "/reduce-reduce.wgsl"))],
             Self::ReduceMerge => &[PRELUDE, FOLD, include_str!(concat!(env!("OUT_DIR"), "/reduce-merge.wgsl"))],
             Self::ReduceFragment => &[FRAGMENT_FOLD, include_str!(concat!(env!("OUT_DIR"), "/reduce-reduce.frag"))],
-            Self::ReduceMergeFragment => &[
-                include_str!(concat!(env!("OUT_DIR"), "/map-prelude.frag")),
-                FRAGMENT_FOLD,
-                include_str!(concat!(env!("OUT_DIR"), "/reduce-merge.frag")),
-            ],
+            Self::ConvFragment => &[FRAGMENT_PRELUDE, FRAGMENT_WINDOW, include_str!(concat!(env!("OUT_DIR"), "/conv-direct.frag"))],
+            Self::PoolFragment => &[FRAGMENT_PRELUDE, FRAGMENT_WINDOW, include_str!(concat!(env!("OUT_DIR"), "/pool-pool.frag"))],
+            Self::ReduceMergeFragment => &[FRAGMENT_PRELUDE, FRAGMENT_FOLD, include_str!(concat!(env!("OUT_DIR"), "/reduce-merge.frag"))],
             Self::Pool => &[include_str!(concat!(env!("OUT_DIR"), "/pool-pool.wgsl"))],
             Self::MatmulCpu | Self::MapCpu | Self::ReduceCpu | Self::ConvCpu | Self::PoolCpu => &[],
             #[cfg(not(target_arch = "wasm32"))]

@@ -12,10 +12,8 @@ pub mod reduce;
 pub mod window;
 
 use crate::dtype::Extent;
-#[cfg(any(feature = "cuda", target_arch = "wasm32"))]
-use crate::error::Error;
-#[cfg(any(feature = "cuda", target_arch = "wasm32"))]
-use crate::info::BackendId;
+#[cfg(all(feature = "cuda", any(target_os = "linux", target_os = "windows")))]
+use crate::{error::Error, info::BackendId};
 
 /// A checked operation: what a device is asked to plan and to run.
 #[derive(Debug, Clone, PartialEq)]
@@ -34,7 +32,7 @@ pub enum Op {
 
 impl Op {
     /// The fault of asking a backend for an operation that it has no kernel for, and one that has.
-    #[cfg(any(feature = "cuda", target_arch = "wasm32"))]
+    #[cfg(all(feature = "cuda", any(target_os = "linux", target_os = "windows")))]
     pub(crate) fn has_no_kernel_on(&self, backend: BackendId, other: BackendId) -> Box<Error> {
         let (name, _) = self.label();
         let (reason, remedy) = (format!("it has no kernel for {name}"), format!("use {other} or the CPU for it"));
@@ -74,6 +72,7 @@ impl Op {
     }
 
     /// Its name and its size, for reports.
+    #[cfg(not(target_arch = "wasm32"))]
     pub(crate) fn label(&self) -> (&'static str, String) {
         match self {
             Self::Matmul(matmul::Problem { m, k, n, .. }) => ("matmul", format!("{m}x{k}x{n}")),
@@ -119,6 +118,7 @@ impl Op {
     }
 }
 
+#[cfg(not(target_arch = "wasm32"))]
 fn sizes(shape: &[u32]) -> String {
     crate::tensor::joined(&shape.iter().map(|&size| size.into()).collect::<Vec<_>>(), "x")
 }

@@ -576,10 +576,10 @@ export class Expr {
 
   /**
    * The convolution of N × C × W with F × C/groups × w, or of N × C × H × W with F × C/groups × h × w, both of f32 or both of f16, sums in f32;
-   * filters are not reversed. `unavailable` on WebGL2.
+   * filters are not reversed.
    */
   conv(filters: Value, options?: ConvOptions): Expr;
-  /** The largest element of each window of that size. Padding is never the largest; NaN is. Pools are `unavailable` on WebGL2. */
+  /** The largest element of each window of that size. Padding is never the largest; NaN is. */
   maxPool(sizes: readonly number[], options?: PoolOptions): Expr;
   /** Where each element of `maxPool` is in the input, counted row by row over all of it, as u32. */
   maxPoolIndices(sizes: readonly number[], options?: PoolOptions): Expr;

@@ -38,12 +38,8 @@ const CONVOLUTIONS = [
 ];
 
 export default {
-  "convolutions": async ({ gpu, backend, lapidary: { lazy } }) => {
+  "convolutions": async ({ gpu, lapidary: { lazy } }) => {
     const [images, filters] = [await gpu.tensor(integers(48), [1, 3, 4, 4]), await gpu.tensor(integers(27), [1, 3, 3, 3])];
-    if (backend === "webgl2") {
-      await rejects("unavailable", () => gpu.evaluate(lazy(images).conv(filters)), /webgl2/, /convolutions/);
-      return;
-    }
     for (const [shape, of, options] of is_slow(gpu) ? CONVOLUTIONS.slice(1, 2) : CONVOLUTIONS) {
       const count = (sizes) => sizes.reduce((product, size) => product * size, 1);
       const [data, weights, bias] = [integers(count(shape), 3), integers(count(of), 5), integers(of[0], 7)];
@@ -67,14 +63,10 @@ export default {
     for (const tensor of [images, filters]) tensor.dispose();
   },
 
-  "pools": async ({ gpu, backend, lapidary: { lazy } }) => {
+  "pools": async ({ gpu, lapidary: { lazy } }) => {
     const shape = [2, 3, 6, 7];
     const data = integers(2 * 3 * 6 * 7, 11);
     const x = await gpu.tensor(data, shape);
-    if (backend === "webgl2") {
-      await rejects("unavailable", () => gpu.evaluate(lazy(x).maxPool([2, 2])), /webgl2/, /pools/);
-      return;
-    }
     const options = { strides: [2, 3], pads: [[1, 0], [1, 1]] };
     const sizes = [2, 4];
     const size = sides(shape, sizes, options);
