@@ -38,6 +38,7 @@ const SHADERS: &[&str] = &[
     "matmul/store.wgsl",
     "matmul/load.wgsl",
     "matmul/cooperative.wgsl",
+    "matmul/copy.wgsl",
     "matmul/round.wgsl",
     "matmul/split.wgsl",
     "matmul/tiled.wgsl",

@@ -136,6 +136,7 @@ fn plans_are_as_written_down() {
         ("f16-rounded", compute(&f16(DType::F16, problem(100, 33, 75, false, true, true, 1)), &LARGE)),
         ("f16-computed", compute(&Problem { precision: Precision::F16, ..f16(DType::F32, plain(2048, 2048, 2048)) }, &HALF)),
         ("cooperative", compute(&f16(DType::F32, plain(4096, 4096, 4096)), &UNITS)),
+        ("cooperative-copied", compute(&f16(DType::F16, plain(2047, 4097, 4095)), &UNITS)),
         ("cooperative-rounded", compute(&f16(DType::F16, plain(301, 5000, 99)), &UNITS)),
         ("subgroup", compute(&f16(DType::F32, plain(1000, 1000, 1000)), &BROWSER)),
         ("split", compute(&split(plain(4096, 4096, 4096)), &BROWSER)),

@@ -26,7 +26,7 @@ pub enum KernelId {
     MatmulVector,
     /// `shaders/matmul/sum.wgsl`, and `sum.cu` for CUDA: the sum of the parts of a product that was split over k.
     MatmulSum,
-    /// `shaders/matmul/copy.cu`: an operand in rows or in a type that a kernel can read.
+    /// `shaders/matmul/copy.wgsl`, and `copy.cu` for CUDA: an operand in rows or in a type that a kernel can read.
     #[cfg(not(target_arch = "wasm32"))]
     MatmulCopy,
     /// `shaders/matmul/cooperative.wgsl`, and `cooperative.cu` for CUDA: the product of f16 by a GPU's matrix units.
@@ -177,7 +177,9 @@ impl KernelId {
             Self::Pool => &[include_str!(concat!(env!("OUT_DIR"), "/pool-pool.wgsl"))],
             Self::MatmulCpu | Self::MapCpu | Self::ReduceCpu | Self::ConvCpu | Self::PoolCpu => &[],
             #[cfg(not(target_arch = "wasm32"))]
-            Self::MatmulCopy | Self::MatmulCublasLt | Self::MapInterpreted => &[],
+            Self::MatmulCopy => &[STORE, include_str!(concat!(env!("OUT_DIR"), "/matmul-copy.wgsl"))],
+            #[cfg(not(target_arch = "wasm32"))]
+            Self::MatmulCublasLt | Self::MapInterpreted => &[],
             #[cfg(not(target_arch = "wasm32"))]
             Self::CeilingCopy => &[include_str!(concat!(env!("OUT_DIR"), "/ceiling-copy.wgsl"))],
             #[cfg(not(target_arch = "wasm32"))]

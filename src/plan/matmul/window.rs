@@ -63,7 +63,7 @@ pub(in crate::plan) fn windowed(problem: &Problem, windows: &[Window; 2], caps: 
             ..whole(&Problem { batch, ..*problem })
         };
         let step = if windows.iter().all(Window::is_plain) && problem.m >= FEW {
-            matrix_step(problem, params, [a, b], caps)?
+            matrix_step(problem, params, [a, b], false, caps)?
         } else {
             let mut step = tiled(problem, params, [a, b], caps)?;
             if problem.m < FEW {
