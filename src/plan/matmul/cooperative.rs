@@ -146,7 +146,8 @@ impl Copies {
         if reads.are_aligned() || cost * SCATTERED <= copy_cost || reads.elements(size) * 2 > caps.max_binding_bytes {
             return;
         }
-        let stores = ["OUT_VEC4", "READS_C", "ACCUMULATES", "READS_BIAS", "BIAS_STEP", "ACTIVATION", "PARTS"].map(|name| (name, 0));
+        let stores =
+            ["OUT_VEC4", "READS_C", "ACCUMULATES", "READS_BIAS", "BIAS_STEP", "BIAS_ROWS", "ACTIVATION", "PARTS"].map(|name| (name, 0));
         let copy = Copy {
             from: *operand,
             size,
