@@ -156,3 +156,19 @@ fn what_elementwise_work_costs_on_the_cpu() {
         }
     }
 }
+
+/// What is used twice at each of many levels is computed once, and looked at once.
+#[test]
+fn values_that_are_used_twice_again_and_again() {
+    let gpu = Gpu::open_blocking(Options::only(BackendId::Simd)).unwrap();
+    let x = Expr::from(gpu.tensor_blocking(&[1.0f32; 6], 2, 3).unwrap());
+    let mut sum = x.clone();
+    let mut choice = x;
+    for _ in 0..60 {
+        sum = sum.add(&sum).mul(0.5);
+        choice = choice.greater(0.0).select(choice.mul(1.0), choice.add(1.0));
+    }
+    assert_eq!(values(&gpu, &sum), [1.0; 6]);
+    assert_eq!(values(&gpu, &sum.reshape(&[3, -1]).add(1.0)), [2.0; 6]);
+    assert_eq!(values(&gpu, &choice.reshape(&[6]).square()), [1.0; 6]);
+}

@@ -5,7 +5,7 @@
 
 mod cases;
 
-use lapidary::{BackendId, Error, Gpu, Matmul, Options, random};
+use lapidary::{BackendId, Error, Expr, Gpu, Matmul, Options, random};
 use wasm_bindgen_test::{wasm_bindgen_test, wasm_bindgen_test_configure};
 
 wasm_bindgen_test_configure!(run_in_browser);
@@ -71,6 +71,25 @@ async fn tensors_chain() {
         let y = gpu.matmul_tensor(&x, &one, &op).await.unwrap();
         let z = gpu.matmul_tensor(&one, &y, &op).await.unwrap();
         assert_eq!(z.to_host().await.unwrap().into_vec(), values, "{backend}");
+    }
+}
+
+/// Functions, views, a reduction and a product, in one expression.
+#[wasm_bindgen_test]
+async fn expressions() {
+    for &backend in BackendId::ALL {
+        let gpu = open(backend).await;
+        let values: Vec<f32> = (0..42).map(|i| (i % 11 - 5) as f32).collect();
+        let x = gpu.tensor(&values, 6, 7).await.unwrap();
+        let turned = (Expr::from(&x) * 0.5 + 1.0).relu().transpose(None);
+        let got = gpu.evaluate(&turned.slice(0, -1, -8, -2)).await.unwrap();
+        let right = |row: usize, column: usize| (values[row * 7 + column] * 0.5 + 1.0).max(0.0);
+        let expected: Vec<f32> = (0..4 * 6).map(|i| right(i % 6, 6 - i / 6 * 2)).collect();
+        assert_eq!((got.shape(), got.to_host().await.unwrap().into_vec()), (&[4, 6][..], expected), "{backend}");
+        let sums = turned.matmul(&x).sum(Some(&[1]), false);
+        let row_sum = |row: usize| values[row * 7..][..7].iter().sum::<f32>();
+        let expected: Vec<f32> = (0..7).map(|column| (0..6).map(|row| right(row, column) * row_sum(row)).sum()).collect();
+        assert_eq!(gpu.evaluate(&sums).await.unwrap().to_host().await.unwrap().into_vec(), expected, "{backend}");
     }
 }
 

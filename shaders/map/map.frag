@@ -6,16 +6,6 @@
 out Texel texel;
 
 //# if RESULT_F16
-// To the nearest of f16, of two the even one, by its bits: of the language's own way the rounding is left open.
-float half_of(float a) {
-  if (is_nan(a)) return a;
-  uint bits = floatBitsToUint(a);
-  float size = abs(a);
-  // Below the least normal one they are multiples of 2^-24.
-  if (size < 6.103515625e-5) return roundEven(a * 16777216.0) / 16777216.0;
-  float rounded = uintBitsToFloat((bits + 0xfffu + (bits >> 13u & 1u)) & 0xffffe000u);
-  return size >= 65520.0 ? uintBitsToFloat(bits & 0x80000000u | 0x7f800000u) : rounded;
-}
 Texel texel_of(Results v) { return Texel(half_of(v.x), half_of(v.y), half_of(v.z), half_of(v.w)); }
 //# else
 Texel texel_of(Results v) { return Texel(v); }

@@ -231,6 +231,8 @@ struct Kernel {
     scalars: Vec<u32>,
     /// Values that it has already, by how they are read.
     known: HashMap<(*const Node, Vec<Axis>), u8>,
+    /// The same of those that are read in their order.
+    in_order: Vec<(*const Node, View, u8)>,
 }
 
 impl Kernel {
@@ -244,6 +246,7 @@ impl Kernel {
             beside: Vec::new(),
             scalars: Vec::new(),
             known: HashMap::new(),
+            in_order: Vec::new(),
         }
     }
 
@@ -392,6 +395,16 @@ impl Kernel {
 
     /// A value whose elements are read at a place in their order, row by row.
     fn linear(&mut self, operations: &mut Operations, node: &Arc<Node>, place: &View) -> Result<u8, Refused> {
+        let node_is = Arc::as_ptr(node);
+        if let Some((.., step)) = self.in_order.iter().find(|(known, at, _)| *known == node_is && at == place) {
+            return Ok(*step);
+        }
+        let step = self.linear_anew(operations, node, place)?;
+        self.in_order.push((node_is, place.clone(), step));
+        Ok(step)
+    }
+
+    fn linear_anew(&mut self, operations: &mut Operations, node: &Arc<Node>, place: &View) -> Result<u8, Refused> {
         let is_made = operations.made.contains_key(&Arc::as_ptr(node)) || operations.apart.contains(&Arc::as_ptr(node));
         match &node.what {
             What::Number(value) => self.scalar(*value, node.dtype),

@@ -91,7 +91,8 @@ impl Operations {
 
     /// The same of something that becomes a part of a kernel.
     fn inner<'a>(&self, node: &'a Arc<Node>) -> Option<Product<'a>> {
-        self.found(node).filter(|_| self.is_used_once(node))
+        // Asked first: what is used twice at each of many levels would be looked at over and over.
+        if self.is_used_once(node) { self.found(node) } else { None }
     }
 
     /// A product and what is added to it.

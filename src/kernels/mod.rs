@@ -69,6 +69,8 @@ pub enum KernelId {
     ConvTiled,
     /// `shaders/conv/direct.wgsl`: convolution of few filters a group.
     ConvDirect,
+    /// `shaders/conv/direct.frag`: the same by fragment shader.
+    ConvFragment,
     /// `backend/cpu/conv.rs`: the same on the CPU.
     ConvCpu,
     /// `shaders/fft/fft.wgsl`: Fourier transforms, or a step of long ones.
@@ -77,6 +79,8 @@ pub enum KernelId {
     FftCpu,
     /// `shaders/pool/pool.wgsl`: the largest element of each window, or the mean.
     Pool,
+    /// `shaders/pool/pool.frag`: the same by fragment shader.
+    PoolFragment,
     /// `backend/cpu/pool.rs`: the same on the CPU.
     PoolCpu,
     /// `shaders/normalize/normalize.wgsl`: softmax and norms.
@@ -122,10 +126,12 @@ impl KernelId {
             Self::ReduceCpu => "reduce/cpu",
             Self::ConvTiled => "conv/tiled",
             Self::ConvDirect => "conv/direct",
+            Self::ConvFragment => "conv/fragment",
             Self::ConvCpu => "conv/cpu",
             Self::Fft => "fft",
             Self::FftCpu => "fft/cpu",
             Self::Pool => "pool",
+            Self::PoolFragment => "pool/fragment",
             Self::PoolCpu => "pool/cpu",
             Self::Normalize => "normalize",
             Self::NormalizeCpu => "normalize/cpu",
@@ -161,6 +167,8 @@ impl KernelId {
         const PRELUDE: &str = include_str!(concat!(env!("OUT_DIR"), "/map-prelude.wgsl"));
         const ROW: &str = include_str!(concat!(env!("OUT_DIR"), "/reduce-row.wgsl"));
         const FOLD: &str = include_str!(concat!(env!("OUT_DIR"), "/reduce-fold.wgsl"));
+        const FRAGMENT_PRELUDE: &str = include_str!(concat!(env!("OUT_DIR"), "/map-prelude.frag"));
+        const FRAGMENT_WINDOW: &str = include_str!(concat!(env!("OUT_DIR"), "/conv-window.frag"));
         const FRAGMENT_FOLD: &str = include_str!(concat!(env!("OUT_DIR"), "/reduce-fold.frag"));
         const TILED: &str = include_str!(concat!(env!("OUT_DIR"), "/matmul-tiled.wgsl"));
         const WINDOW: &str = include_str!(concat!(env!("OUT_DIR"), "/conv-window.wgsl"));
@@ -184,11 +192,9 @@ impl KernelId {
             Self::Reduce => &[FOLD, ROW, include_str!(concat!(env!("OUT_DIR"), "/reduce-reduce.wgsl"))],
             Self::ReduceMerge => &[PRELUDE, FOLD, include_str!(concat!(env!("OUT_DIR"), "/reduce-merge.wgsl"))],
             Self::ReduceFragment => &[FRAGMENT_FOLD, include_str!(concat!(env!("OUT_DIR"), "/reduce-reduce.frag"))],
-            Self::ReduceMergeFragment => &[
-                include_str!(concat!(env!("OUT_DIR"), "/map-prelude.frag")),
-                FRAGMENT_FOLD,
-                include_str!(concat!(env!("OUT_DIR"), "/reduce-merge.frag")),
-            ],
+            Self::ConvFragment => &[FRAGMENT_PRELUDE, FRAGMENT_WINDOW, include_str!(concat!(env!("OUT_DIR"), "/conv-direct.frag"))],
+            Self::PoolFragment => &[FRAGMENT_PRELUDE, FRAGMENT_WINDOW, include_str!(concat!(env!("OUT_DIR"), "/pool-pool.frag"))],
+            Self::ReduceMergeFragment => &[FRAGMENT_PRELUDE, FRAGMENT_FOLD, include_str!(concat!(env!("OUT_DIR"), "/reduce-merge.frag"))],
             Self::Pool => &[include_str!(concat!(env!("OUT_DIR"), "/pool-pool.wgsl"))],
             Self::MatmulCpu | Self::MapCpu | Self::ReduceCpu | Self::ConvCpu | Self::FftCpu | Self::PoolCpu | Self::NormalizeCpu => &[],
             #[cfg(not(target_arch = "wasm32"))]

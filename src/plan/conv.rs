@@ -71,6 +71,26 @@ pub fn cpu(problem: &Problem, variant: &str) -> Result<Plan> {
     Ok(Plan::of(Dispatch { kernel, params: words.into(), bindings: Vec::new(), grid: [1; 3] }))
 }
 
+/// A drawing by a fragment shader, which is told the same words: a texel of the target is four elements of the result.
+pub fn fragment(problem: &Problem, caps: &Caps) -> Result<Plan> {
+    if problem.elements() == 0 {
+        return Ok(Plan::default());
+    }
+    let mut plan = cpu(problem, "")?;
+    let (width, height) = matmul::fold(problem.elements().div_ceil(4), caps)?;
+    for Dispatch { kernel, grid, .. } in &mut plan.dispatches {
+        kernel.id = KernelId::ConvFragment;
+        kernel.constants = vec![
+            ("BIAS", problem.bias.into()),
+            ("ACTIVATION", Activation::number(problem.activation)),
+            ("RESULT_F16", u32::from(problem.dtype == DType::F16)),
+            ("SCALARS", 0),
+        ];
+        *grid = [width, height, 1];
+    }
+    Ok(plan)
+}
+
 /// What the words of a CPU's launch say; whether there is a bias is seen by its values.
 pub(crate) fn told(words: &[u32], bias: bool) -> Result<Problem> {
     let fault = || Error::internal("a convolution that was told something else");

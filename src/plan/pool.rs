@@ -8,6 +8,7 @@
 //! the windows along the height and the width
 //! ```
 
+use super::matmul::fold;
 use super::words::Words;
 use super::{Binding, Dispatch, Plan, Slot};
 use crate::dtype::DType;
@@ -73,6 +74,17 @@ pub fn compute(problem: &Problem, caps: &Caps) -> Result<Plan> {
 pub fn cpu(problem: &Problem, variant: &str) -> Result<Plan> {
     let kernel = kernel(KernelId::PoolCpu, problem, variant.to_owned());
     Ok(Plan::of(Dispatch { kernel, params: words(problem, 0)?.into(), bindings: Vec::new(), grid: [1; 3] }))
+}
+
+/// A drawing by a fragment shader: a texel of the target is four elements of the result.
+pub fn fragment(problem: &Problem, caps: &Caps) -> Result<Plan> {
+    if problem.elements() == 0 {
+        return Ok(Plan::default());
+    }
+    let mut kernel = kernel(KernelId::PoolFragment, problem, String::new());
+    kernel.constants.extend([("RESULT_F16", u32::from(problem.dtype == DType::F16)), ("SCALARS", 0)]);
+    let (width, height) = fold(problem.elements().div_ceil(4), caps)?;
+    Ok(Plan::of(Dispatch { kernel, params: words(problem, 0)?.into(), bindings: Vec::new(), grid: [width, height, 1] }))
 }
 
 fn kernel(id: KernelId, problem: &Problem, variant: String) -> Kernel {

@@ -7,8 +7,9 @@
 use super::find_tensor;
 use crate::dtype::DType;
 use crate::error::Error;
-use crate::expr::{Expr, Padding};
+use crate::expr::{Conv, Expr, Padding, Pool};
 use crate::ops::elementwise::Function;
+use crate::ops::matmul::Activation;
 use wasm_bindgen::JsValue;
 
 /// The first code of a function; those before are in the order of `PARTS` in `npm/expr.js`.
@@ -70,6 +71,22 @@ fn part(what: usize, inputs: &[Expr], numbers: &[f64]) -> Result<Expr, JsValue> 
             make(&super::sizes(shape), seed as u64)
         }
         (18..=32, [input], &[correction, keep, ref told @ ..]) => reduced(input, what - 18, axes(told), keep != 0.0, correction)?,
+        (33, [input, filters, bias @ ..], &[groups, activation, ref told @ ..]) => {
+            let mut how = Conv::default().groups(groups as u64);
+            (how, _) = windows(how, told).ok_or_else(unknown)?;
+            how = bias.iter().fold(how, |how, bias| how.bias(bias));
+            how = Activation::of_number(activation as u32).into_iter().fold(how, Conv::activation);
+            input.conv(filters, &how)
+        }
+        (34..=36, [input], &[counts, ref told @ ..]) => {
+            let (sizes, told) = counted(told)?;
+            let (how, _) = windows(Pool::new(&super::sizes(sizes)), told).ok_or_else(unknown)?;
+            let how = how.count_include_pad(counts != 0.0);
+            let make = [Expr::max_pool, Expr::max_pool_indices, Expr::average_pool][what - 34];
+            make(input, &how)
+        }
+        (37, [input], []) => input.global_max_pool(),
+        (38, [input], []) => input.global_average_pool(),
         (FIRST_FUNCTION.., _, []) => {
             let function = *Function::ALL.get(what - FIRST_FUNCTION).ok_or_else(unknown)?;
             match inputs {
@@ -114,3 +131,45 @@ fn reduced(input: &Expr, which: usize, axes: Option<Vec<i64>>, keep: bool, corre
         _ => OTHERS.get(which - 2).map(|reduce| reduce(input, axes, keep)).ok_or_else(unknown),
     }
 }
+
+/// What slides, as it is told: what the padding is, strides, dilations, pads, whether it may reach over the edge; and what is behind that.
+fn windows<T: Slides>(how: T, told: &[f64]) -> Option<(T, &[f64])> {
+    let list = |told| counted(told).ok().map(|(list, rest)| (super::sizes(list), rest));
+    let (&padding, told) = told.split_first()?;
+    let (strides, told) = list(told)?;
+    let (dilations, told) = list(told)?;
+    let (pads, told) = list(told)?;
+    let (&ceil, rest) = told.split_first()?;
+    Some((how.told(padding as u32, [&strides, &dilations, &pads], ceil != 0.0), rest))
+}
+
+/// A convolution or a pool.
+trait Slides: Sized {
+    fn told(self, padding: u32, lists: [&[u64]; 3], ceil: bool) -> Self;
+}
+
+macro_rules! slides {
+    ($($name:ident |$how:ident, $ceil:ident| $reaches:expr),+) => { $(
+        impl Slides for $name {
+            fn told(self, padding: u32, [strides, dilations, pads]: [&[u64]; 3], $ceil: bool) -> Self {
+                let mut $how = self;
+                if !strides.is_empty() {
+                    $how = $how.strides(strides);
+                }
+                if !dilations.is_empty() {
+                    $how = $how.dilations(dilations);
+                }
+                let pads: Vec<_> = pads.chunks_exact(2).map(|pair| [pair[0], pair[1]]).collect();
+                $how = match padding {
+                    1 => $how.same_upper(),
+                    2 => $how.same_lower(),
+                    _ if pads.is_empty() => $how,
+                    _ => $how.pads(&pads),
+                };
+                $reaches
+            }
+        }
+    )+ };
+}
+
+slides!(Conv | how, _ceil | how, Pool | how, ceil | how.ceil_mode(ceil));

@@ -47,7 +47,10 @@ async function look(options, path, body, argument) {
 
 test("what is packed is what is needed", () => {
   const { names } = packed;
-  const needed = ["index.d.ts", "index.js", "lapidary_core.js", "lapidary_core_bg.wasm", "node.js", "options.js", "package.json", "source.js"];
+  const needed = [
+    ...["expr.js", "index.d.ts", "index.js", "lapidary_core.js", "lapidary_core_bg.wasm", "node.js", "options.js", "package.json"],
+    "source.js",
+  ];
   assert.deepEqual(
     needed.filter((name) => !names.includes(name)),
     [],
@@ -121,7 +124,7 @@ test("Node", async () => {
   const names = (await node(project, "use.mjs", script)).trim();
   assert.equal(
     names,
-    "Gpu,Reference,Tensor,benchmark,device_info,init_gpu,matmul,memory,random_matrix,reference,tensor",
+    "Expr,Gpu,Reference,Tensor,benchmark,device_info,evaluate,init_gpu,lazy,matmul,memory,random_matrix,reference,tensor",
     "what is exported is what is documented",
   );
   assert.equal(

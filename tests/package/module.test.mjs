@@ -27,6 +27,7 @@ const is_unavailable = async ({ lapidary, each, rejects }) => {
       device_info: () => lapidary.device_info(),
       matmul: () => lapidary.matmul(four, four, { m: 2, k: 2, n: 2 }),
       tensor: () => lapidary.tensor(four, [2, 2]),
+      evaluate: () => lapidary.evaluate(lapidary.lazy(2).add(1)),
       benchmark: () => lapidary.benchmark(four, four, { m: 2, k: 2, n: 2 }),
       memory: () => lapidary.memory(),
       reference: () => lapidary.reference(four, four, { m: 2, k: 2, n: 2 }),

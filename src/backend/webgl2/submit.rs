@@ -133,9 +133,14 @@ impl WebGl2 {
         let samplers: Vec<_> = inputs.iter().map(|matrix| matrix.raw.memory.textures().first().copied()).collect();
         let program = self.program(&dispatch.kernel, SAMPLERS)?;
         let steps = dispatch.kernel.source.as_ref().map_or(1, |source| source.program.steps.len() as u32);
-        // A fragment of a reduction folds so many values.
-        let values = if dispatch.kernel.id == KernelId::ReduceFragment { words.get()[4] / 4 } else { 1 };
-        self.draw(&program, &params, &samplers, out, None, steps.saturating_mul(values.max(1)));
+        // What a fragment goes over for each of its elements.
+        let over = match dispatch.kernel.id {
+            KernelId::ReduceFragment => params[4] / 4,
+            KernelId::ConvFragment => [6, 13].into_iter().fold(params[2], |over, taps| over.saturating_mul(params[taps])),
+            KernelId::PoolFragment => params[5].saturating_mul(params[12]),
+            _ => 1,
+        };
+        self.draw(&program, &params, &samplers, out, None, steps.saturating_mul(over.max(1)));
         Ok(())
     }
 

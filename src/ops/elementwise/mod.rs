@@ -117,31 +117,70 @@ impl Program {
     }
 }
 
-/// As a formula.
+/// As a formula; as a list of steps where that is long, since a formula repeats what is used more than once.
 impl fmt::Display for Program {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fn write(program: &Program, step: u8, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            let list = |f: &mut fmt::Formatter<'_>, name: &str, operands: &[u8]| {
-                write!(f, "{name}(")?;
-                for (place, &operand) in operands.iter().enumerate() {
-                    if place > 0 {
-                        f.write_str(", ")?;
-                    }
-                    write(program, operand, f)?;
-                }
-                f.write_str(")")
-            };
-            match program.steps[usize::from(step)] {
-                Step::Input(input) => write!(f, "{}", char::from(b'a' + input)),
-                Step::Scalar(scalar, _) => write!(f, "s{scalar}"),
-                Step::Index => f.write_str("index"),
-                Step::Inside(input) => write!(f, "inside({})", char::from(b'a' + input)),
-                Step::Apply(function, operands) => list(f, function.name(), &operands[..function.arity()]),
-                Step::Select([condition, no, yes]) => list(f, "where", &[condition, yes, no]),
-                Step::Cast(operand, kind) => list(f, kind.name(), &[operand]),
-            }
+        const MOST_TERMS: u32 = 64;
+        let mut terms: Vec<u32> = Vec::with_capacity(self.steps.len());
+        for step in &self.steps {
+            let of_operands = step.operands().iter().map(|&operand| terms[usize::from(operand)]);
+            terms.push(of_operands.fold(1, u32::saturating_add));
         }
-        if self.steps.is_empty() { Ok(()) } else { write(self, self.last(), f) }
+        if terms.last().is_none_or(|&terms| terms <= MOST_TERMS) {
+            return if self.steps.is_empty() { Ok(()) } else { self.write_formula(self.last(), f) };
+        }
+        for step in 0..=self.last() {
+            write!(f, "{}{step}=", if step > 0 { " " } else { "" })?;
+            self.write(step, &|_, operand, f| write!(f, "{operand}"), f)?;
+        }
+        Ok(())
+    }
+}
+
+type WriteOperand<'a> = &'a dyn Fn(&Program, u8, &mut fmt::Formatter<'_>) -> fmt::Result;
+
+impl Program {
+    fn write_formula(&self, step: u8, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.write(step, &|this, operand, f| this.write_formula(operand, f), f)
+    }
+
+    /// A step, and its operands in some way.
+    fn write(&self, step: u8, operand: WriteOperand<'_>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let step = self.steps[usize::from(step)];
+        let name = match step {
+            Step::Input(input) => return write!(f, "{}", char::from(b'a' + input)),
+            Step::Scalar(scalar, _) => return write!(f, "s{scalar}"),
+            Step::Index => return f.write_str("index"),
+            Step::Inside(input) => return write!(f, "inside({})", char::from(b'a' + input)),
+            Step::Apply(function, _) => function.name(),
+            Step::Select(_) => "where",
+            Step::Cast(_, kind) => kind.name(),
+        };
+        write!(f, "{name}(")?;
+        let mut operands = step.operands().to_vec();
+        if let Step::Select(_) = step {
+            // As it reads: what is taken where it is true comes first.
+            operands.swap(1, 2);
+        }
+        for (place, &of) in operands.iter().enumerate() {
+            if place > 0 {
+                f.write_str(", ")?;
+            }
+            operand(self, of, f)?;
+        }
+        f.write_str(")")
+    }
+}
+
+impl Step {
+    /// The steps that it is made of.
+    fn operands(&self) -> &[u8] {
+        match self {
+            Self::Input(_) | Self::Scalar(..) | Self::Index | Self::Inside(_) => &[],
+            Self::Apply(function, operands) => &operands[..function.arity()],
+            Self::Select(operands) => operands,
+            Self::Cast(operand, _) => std::slice::from_ref(operand),
+        }
     }
 }
 

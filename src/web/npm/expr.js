@@ -1,7 +1,7 @@
 // Expressions: what is to be computed, told first and computed as a whole. One is a tree of the objects below and nothing else: there is
 // nothing to free. `encode` writes it as numbers, of which src/web/expr.rs makes the same in Rust; what is wrong with it is said there.
 
-import { DTYPES, fault, flag, invalid_type_of, one_of, whole, wholes } from "./options.js";
+import { ACTIVATIONS, DTYPES, fault, flag, invalid_type_of, known, one_of, place, whole, wholes } from "./options.js";
 
 /** Rust goes from part to part by calls within calls, for which a page's stack has room. */
 const MOST_DEPTH = 256;
@@ -9,13 +9,15 @@ const MOST_DEPTH = 256;
 /** Along axes. */
 const REDUCTIONS = "sum mean prod amax amin argmax argmin normL1 normL2 logSumExp any all count".split(" ");
 
+const POOLS = ["maxPool", "maxPoolIndices", "averagePool", "globalMaxPool", "globalAveragePool"];
+
 /** In the order of the numbers by which src/web/expr.rs knows them. */
 const PARTS = (
   "tensor number index select cast reshape transpose broadcastTo slice flip pad concat gelu clamp matmul randomBits randomUniform randomNormal " +
   "var std"
 )
   .split(" ")
-  .concat(REDUCTIONS);
+  .concat(REDUCTIONS, "conv", POOLS);
 
 /** In the order of the table in src/ops/elementwise/function.rs, behind the others; those with a plus have a second operand. */
 const FUNCTIONS = (
@@ -47,6 +49,27 @@ function operand(name, value) {
   const tensor = tensor_number(value);
   if (tensor === undefined) throw invalid_type_of(name, "an expression, a Tensor or a number", value);
   return part("tensor", [value], [tensor]);
+}
+
+const listed = (list) => [list.length, ...list];
+
+/** What a convolution and a pool are told of their windows, and whether the last may reach over the edge. */
+function windows(told) {
+  const is_same = SAME.indexOf(told.pads) + 1;
+  const lists = [told.strides ?? [], told.dilations ?? [], is_same > 0 ? [] : pairs("pads", told.pads ?? [])];
+  const [strides, dilations, pads] = lists.map((list, i) => listed(wholes(["strides", "dilations", "pads"][i], list)));
+  return [is_same, ...strides, ...dilations, ...pads, Number(flag("ceil_mode", told.ceil_mode))];
+}
+
+/** In the order of the numbers by which src/web/expr.rs knows them, behind pads that are told. */
+const SAME = ["same_upper", "same_lower"];
+const WINDOWS = ["strides", "dilations", "pads"];
+
+function pairs(name, value) {
+  if (!Array.isArray(value) || value.some((pair) => !Array.isArray(pair) || pair.length !== 2)) {
+    throw invalid_type_of(name, `an array of pairs, [before, behind] for each dimension${name === "pads" ? `, or ${SAME.join(" or ")}` : ""}`, value);
+  }
+  return value.flat();
 }
 
 const random = (name, shape, seed) => part(name, [], [whole("seed", seed), ...wholes("shape", shape)]);
@@ -125,6 +148,39 @@ export class Expr {
     return part("matmul", [this, operand("b", b)]);
   }
 
+  conv(filters, options) {
+    const told = known(options, [...WINDOWS, "groups", "bias", "activation"]);
+    const inputs = [this, operand("filters", filters)];
+    if (told.bias !== undefined) inputs.push(operand("bias", told.bias));
+    const groups = told.groups === undefined ? 1 : whole("groups", told.groups);
+    return part("conv", inputs, [groups, place("activation", told.activation, ACTIVATIONS), ...windows(told)]);
+  }
+
+  maxPool(sizes, options) {
+    return this.#pool("maxPool", sizes, known(options, [...WINDOWS, "ceil_mode"]));
+  }
+
+  maxPoolIndices(sizes, options) {
+    return this.#pool("maxPoolIndices", sizes, known(options, [...WINDOWS, "ceil_mode"]));
+  }
+
+  averagePool(sizes, options) {
+    return this.#pool("averagePool", sizes, known(options, [...WINDOWS, "ceil_mode", "count_include_pad"]));
+  }
+
+  #pool(name, sizes, told) {
+    const counts = Number(flag("count_include_pad", told.count_include_pad));
+    return part(name, [this], [counts, ...listed(wholes("sizes", sizes)), ...windows(told)]);
+  }
+
+  globalMaxPool() {
+    return part("globalMaxPool", [this]);
+  }
+
+  globalAveragePool() {
+    return part("globalAveragePool", [this]);
+  }
+
   gelu() {
     return part("gelu", [this]);
   }
@@ -162,12 +218,10 @@ export class Expr {
   }
 
   pad(widths, value = 0) {
-    if (!Array.isArray(widths) || widths.some((pair) => !Array.isArray(pair) || pair.length !== 2)) {
-      throw invalid_type_of("widths", "an array of pairs, [before, behind] for each dimension", widths);
-    }
+    const numbers = wholes("widths", pairs("widths", widths));
     const is_number = typeof value === "number";
     const mode = is_number ? 0 : AROUND.indexOf(one_of("value", value, AROUND, "a number, edge, reflect or wrap"));
-    return part("pad", [this], [mode, is_number ? value : 0, ...wholes("widths", widths.flat())]);
+    return part("pad", [this], [mode, is_number ? value : 0, ...numbers]);
   }
 }
 

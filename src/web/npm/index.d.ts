@@ -358,6 +358,30 @@ export function tensor(data: Uint8Array | readonly boolean[], shape: readonly nu
 /** What an expression is made of. A number takes the type of what it meets; alone it is an f32. */
 export type Value = Expr | Tensor<DType> | number;
 
+/** How a window goes over the last dimensions of N × C × W or N × C × H × W: a number for each of them. */
+export interface WindowOptions {
+  /** From one window to the next. Default: 1 each. */
+  strides?: readonly number[];
+  /** From one element of a window to the next. Default: 1 each. */
+  dilations?: readonly number[];
+  /** `[before, behind]` each; or as much as makes the result ⌈input / stride⌉ large, what is odd of it behind, or before. Default: none. */
+  pads?: readonly (readonly [number, number])[] | "same_upper" | "same_lower";
+}
+
+export interface ConvOptions extends WindowOptions {
+  /** The channels and the filters in so many parts, each filter for the channels of its part. Default 1. */
+  groups?: number;
+  /** A number for each filter that is added. */
+  bias?: Value;
+  /** Applied to each element in the end. Default `"none"`. */
+  activation?: "none" | "relu" | "gelu" | "sigmoid" | "tanh" | "silu";
+}
+
+export interface PoolOptions extends WindowOptions {
+  /** Whether the last window may reach behind the input and its padding, if it begins before its end. Default false. */
+  ceil_mode?: boolean;
+}
+
 /** Dimensions by number, negative ones counted from the end. */
 export type Axes = number | readonly number[];
 
@@ -549,6 +573,22 @@ export class Expr {
   all(axes?: Axes, keep?: boolean): Expr;
   /** How many elements are true, or not 0, as u32. */
   count(axes?: Axes, keep?: boolean): Expr;
+
+  /**
+   * The convolution of N × C × W with F × C/groups × w, or of N × C × H × W with F × C/groups × h × w, both of f32 or both of f16, sums in f32;
+   * filters are not reversed.
+   */
+  conv(filters: Value, options?: ConvOptions): Expr;
+  /** The largest element of each window of that size. Padding is never the largest; NaN is. */
+  maxPool(sizes: readonly number[], options?: PoolOptions): Expr;
+  /** Where each element of `maxPool` is in the input, counted row by row over all of it, as u32. */
+  maxPoolIndices(sizes: readonly number[], options?: PoolOptions): Expr;
+  /** The mean of each window; `count_include_pad` has padding count as zeros. */
+  averagePool(sizes: readonly number[], options?: PoolOptions & { count_include_pad?: boolean }): Expr;
+  /** The largest element of each channel, its dimensions kept with a size of 1. */
+  globalMaxPool(): Expr;
+  /** The mean of each channel, its dimensions kept with a size of 1. */
+  globalAveragePool(): Expr;
 
   /** The same elements, row by row, in another shape. One size may be −1: it is what the others leave. */
   reshape(shape: readonly number[]): Expr;

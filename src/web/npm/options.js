@@ -71,7 +71,7 @@ export function wholes(name, value, is_signed) {
 const NONE = Object.freeze({});
 
 /** An option object whose names are all known; undefined counts as empty. */
-function known(options, names) {
+export function known(options, names) {
   if (options === undefined) return NONE;
   if (typeof options !== "object" || options === null || Array.isArray(options)) throw invalid_type("options", "an object", describe(options));
   for (const key of Object.keys(options)) {
@@ -139,13 +139,13 @@ const PRODUCT = [
   "signal",
 ];
 /** In the order of the numbers by which Rust knows them. */
-const ACTIVATIONS = ["none", "relu", "gelu", "sigmoid", "tanh", "silu"];
+export const ACTIVATIONS = ["none", "relu", "gelu", "sigmoid", "tanh", "silu"];
 export const DTYPES = ["f32", "f16", "i32", "u32", "bool"];
 const FLOATS = DTYPES.slice(0, 2);
 const PRECISIONS = ["f32", "f16x3", "f16"];
 
 /** The place of a named option's value among those that it may have, of which the first is meant if it is left out. */
-const place = (name, value, names) => (value === undefined ? 0 : names.indexOf(one_of(name, value, names, names.join(", "))));
+export const place = (name, value, names) => (value === undefined ? 0 : names.indexOf(one_of(name, value, names, names.join(", "))));
 
 /** Values of f16 are given in a `Float16Array`. */
 export function can_give(dtype) {

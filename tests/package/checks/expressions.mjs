@@ -278,6 +278,9 @@ export default {
     let long = lazy(x);
     for (let i = 0; i < 240; i++) long = i % 2 ? long.sub(i - 1) : long.add(i);
     await gives(gpu, long.slice(0, 0, 1), "f32", [1, 7], a.slice(0, 7), 1e-4);
+    let twice = lazy(x);
+    for (let i = 0; i < 60; i++) twice = twice.greater(0).select(twice.mul(1), twice.add(0));
+    await gives(gpu, twice.slice(0, 0, 1), "f32", [1, 7], a.slice(0, 7).map(Math.fround), 1e-6);
     const many = await Promise.all(Array.from({ length: 9 }, (_, i) => gpu.tensor(new Float32Array(7).fill(2 ** i), [7])));
     const sum = many.reduce((sum, tensor) => sum.add(tensor), lazy(0));
     await gives(gpu, sum, "f32", [7], new Array(7).fill(511));

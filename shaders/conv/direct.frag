@@ -1,0 +1,73 @@
+// Convolution by a fragment shader: each fragment four elements of the result, one behind the other, each a sum over what its window sees.
+// The words are those of a CPU's launch (src/plan/conv.rs): images, groups, channels and filters of a group, activation, two windows.
+//
+//   BIAS         each filter has a number that is added
+//   ACTIVATION   as in matmul/store.wgsl
+//   RESULT_F16   results are rounded to f16
+
+uniform sampler2D input_1;
+f32 weight_at(uint i) { return texelFetch(input_1, ivec2(i >> 2u & params[68], i >> 2u >> params[67]), 0)[i & 3u]; }
+//# if BIAS
+uniform sampler2D input_2;
+f32 bias_at(uint i) { return texelFetch(input_2, ivec2(i >> 2u & params[70], i >> 2u >> params[69]), 0)[i & 3u]; }
+//# end
+
+out vec4 texel;
+
+f32 activate(f32 x) {
+#if ACTIVATION == 1
+  return x < 0.0 && !is_nan(x) ? 0.0 : x;
+#elif ACTIVATION == 2
+  return x / (1.0 + exp(-x * (1.59576912 + 0.0713548163 * x * x)));
+#elif ACTIVATION == 3
+  return 1.0 / (1.0 + exp(-x));
+#elif ACTIVATION == 4
+  f32 e = exp(-2.0 * abs(x));
+  f32 s = x * x;
+  return abs(x) < 0.125 ? x * (1.0 + s * (-0.333333333 + s * (0.133333333 - s * 0.0539682540))) : sign(x) * (1.0 - e) / (1.0 + e);
+#elif ACTIVATION == 5
+  return x / (1.0 + exp(-x));
+#else
+  return x;
+#endif
+}
+
+f32 value(uint index) {
+  const uint y = 5u;
+  const uint x = 12u;
+  uint of_image = params[1] * params[3];
+  uint plane = index / (steps_of(x) * steps_of(y));
+  uint row = plane % of_image;
+  uint image = (plane / of_image * params[1] + row / params[3]) * params[2];
+  ivec2 start = ivec2(start_of(x, index % steps_of(x)), start_of(y, index / steps_of(x) % steps_of(y)));
+  uvec2 first = uvec2(first_tap(x, start.x, 0u), first_tap(y, start.y, 0u));
+  uvec2 end = uvec2(first_tap(x, start.x, input_of(x)), first_tap(y, start.y, input_of(y)));
+  f32 sum = 0.0;
+  for (uint c = 0u; c < params[2]; c++) {
+    // Sums of sums lose less than one long sum.
+    f32 some = 0.0;
+    for (uint i = first.y; i < end.y; i++) {
+      uint line = ((image + c) * input_of(y) + uint(start.y + int(i * dilation_of(y)))) * input_of(x);
+      uint weight = ((row * params[2] + c) * taps_of(y) + i) * taps_of(x);
+      for (uint j = first.x; j < end.x; j++) {
+        some += weight_at(weight + j) * image_at(line + uint(start.x + int(j * dilation_of(x))));
+      }
+    }
+    sum += some;
+  }
+//# if BIAS
+  sum += bias_at(row);
+//# end
+//# if RESULT_F16
+  return half_of(activate(sum));
+//# else
+  return activate(sum);
+//# end
+}
+
+void main() {
+  uint first = (uint(gl_FragCoord.y) * params[64] + uint(gl_FragCoord.x)) * 4u;
+  uint last = params[0] * params[1] * params[3] * steps_of(5u) * steps_of(12u) - 1u;
+  if (first > last) discard;
+  texel = vec4(value(first), value(min(first + 1u, last)), value(min(first + 2u, last)), value(min(first + 3u, last)));
+}

@@ -1,0 +1,70 @@
+// Pools by a fragment shader: each fragment four elements of the result, one behind the other, each from its own window. Words and
+// constants are those of pool.wgsl.
+//
+//   RESULT_F16   results are rounded to f16
+
+//# if PLACE
+#define Texel uvec4
+#define Output u32
+//# else
+#define Texel vec4
+#define Output f32
+//# end
+out Texel texel;
+
+Output value(uint index) {
+  const uint y = 4u;
+  const uint x = 11u;
+  uint plane = index / (steps_of(x) * steps_of(y));
+  ivec2 start = ivec2(start_of(x, index % steps_of(x)), start_of(y, index / steps_of(x) % steps_of(y)));
+  uvec2 first = uvec2(first_tap(x, start.x, 0u), first_tap(y, start.y, 0u));
+  uvec2 end = uvec2(first_tap(x, start.x, input_of(x)), first_tap(y, start.y, input_of(y)));
+//# if MAX
+  f32 best = uintBitsToFloat(params[3]);
+  uint place = 0u;
+  bool found = false;
+//# else
+  f32 sum = 0.0;
+//# end
+  for (uint i = first.y; i < end.y; i++) {
+    uint line = (plane * input_of(y) + uint(start.y + int(i * dilation_of(y)))) * input_of(x);
+    for (uint j = first.x; j < end.x; j++) {
+      uint at = line + uint(start.x + int(j * dilation_of(x)));
+      f32 v = image_at(at);
+//# if MAX
+      if (!found || (!is_nan(best) && (is_nan(v) || v > best))) {
+        best = v;
+        place = at;
+        found = true;
+      }
+//# else
+      sum += v;
+//# end
+    }
+  }
+//# if PLACE
+  return place + params[2];
+//# else
+//# if MAX
+  return best;
+//# else
+//# if PADDED
+  uint count = first_tap(y, start.y, input_of(y) + after_of(y)) * first_tap(x, start.x, input_of(x) + after_of(x));
+//# else
+  uint count = (end.y - first.y) * (end.x - first.x);
+//# end
+//# if RESULT_F16
+  return half_of(sum / f32(count));
+//# else
+  return sum / f32(count);
+//# end
+//# end
+//# end
+}
+
+void main() {
+  uint first = (uint(gl_FragCoord.y) * params[64] + uint(gl_FragCoord.x)) * 4u;
+  if (first >= params[0]) discard;
+  uint last = params[0] - 1u;
+  texel = Texel(value(first), value(min(first + 1u, last)), value(min(first + 2u, last)), value(min(first + 3u, last)));
+}
