@@ -5,10 +5,14 @@ use std::fmt::Write;
 use std::path::Path;
 
 use lapidary::kernels::KernelId;
+use lapidary::ops::elementwise::{Kind, Program, Step};
+use lapidary::ops::map::{self, View};
 use lapidary::ops::matmul::{Activation, Batch, Level, Precision, Problem, Stored};
+use lapidary::ops::normalize::{self, Form};
+use lapidary::ops::reduce::{self, Fold};
 use lapidary::plan::matmul::{FragmentCaps, Params, compute, cublaslt, cuda, fragment, stand_in};
 use lapidary::plan::tuned::Tuned;
-use lapidary::plan::{Dispatch, Plan, Slot};
+use lapidary::plan::{self, Dispatch, Plan, Slot};
 use lapidary::{Caps, DType, Dialect, MatrixUnit};
 use proptest::prelude::*;
 
@@ -157,13 +161,7 @@ fn plans_are_as_written_down() {
         ("fragment-strips", fragment(&problem(100, 3000, 131, true, false, true, 1), &DEFAULTS, &FRAGMENT)),
     ];
     for (name, plan) in cases {
-        let text = plan.expect("within limits").to_string();
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/plan").join(format!("{name}.txt"));
-        if std::env::var_os("LAPIDARY_BLESS").is_some() {
-            std::fs::write(&path, &text).expect("the folder is there");
-        }
-        let golden = std::fs::read_to_string(&path).unwrap_or_default();
-        assert_eq!(text, golden, "{}", path.display());
+        is_as_written_down(name, &plan.expect("within limits").to_string());
     }
 }
 
@@ -176,6 +174,45 @@ fn what_is_long_or_in_parts_has_no_stand_in() {
     assert!(!has(&plain(128, 8192, 130), &LARGE), "parts are added in another order");
     assert!(!has(&plain(1, 4096, 4096), &LARGE), "another kernel");
     assert!(!has(&plain(512, 512, 512), &Caps { max_workgroups_per_dimension: 15, ..LARGE }), "more workgroups than there may be");
+}
+
+/// Values of a tensor that lies there row by row, read along its dimensions in that order.
+fn values(shape: &[u32], strides: &[i64]) -> map::Problem {
+    let program = Program { inputs: vec![Kind::F32], steps: vec![Step::Input(0)] };
+    let view = View { dtype: DType::F32, offset: 0, strides: strides.to_vec(), bounds: Vec::new() };
+    map::Problem { shape: shape.to_vec(), inputs: vec![view], program: program.into(), scalars: Vec::new(), dtype: DType::F32 }
+}
+
+#[test]
+fn plans_of_rows_are_as_written_down() {
+    let reduce = |fold, kept, values| reduce::Problem { values, kept, fold, divisor: 4096.0 };
+    let all = || values(&[1 << 26], &[1]);
+    let rows = |form, count: u32| {
+        let stride = i64::from(count);
+        let out = View { dtype: DType::F32, offset: 0, strides: vec![stride, 1], bounds: Vec::new() };
+        normalize::Problem { values: values(&[4096, count], &[stride, 1]), kept: 1, form, epsilon: 1e-5, beside: Vec::new(), out }
+    };
+    let cases = [
+        ("reduce-all", plan::reduce::compute(&reduce(Fold::Sum, 0, all()), &LARGE)),
+        ("reduce-past-the-binding-limit", plan::reduce::compute(&reduce(Fold::Var, 0, all()), &DEFAULTS)),
+        ("reduce-rows", plan::reduce::compute(&reduce(Fold::Mean, 1, values(&[4096, 4096], &[4096, 1])), &LARGE)),
+        ("reduce-short-rows", plan::reduce::compute(&reduce(Fold::Max, 1, values(&[1 << 20, 33], &[33, 1])), &DEFAULTS)),
+        ("reduce-columns", plan::reduce::compute(&reduce(Fold::ArgMax, 1, values(&[300, 70_000], &[1, 300])), &LARGE)),
+        ("softmax", plan::normalize::compute(&rows(Form::Softmax, 4096), &LARGE)),
+        ("layer-norm-odd", plan::normalize::compute(&rows(Form::LayerNorm, 1001), &DEFAULTS)),
+    ];
+    for (name, plan) in cases {
+        is_as_written_down(name, &plan.expect("within limits").to_string());
+    }
+}
+
+fn is_as_written_down(name: &str, text: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/plan").join(format!("{name}.txt"));
+    if std::env::var_os("LAPIDARY_BLESS").is_some() {
+        std::fs::write(&path, text).expect("the folder is there");
+    }
+    let golden = std::fs::read_to_string(&path).unwrap_or_default();
+    assert_eq!(text, golden, "{}", path.display());
 }
 
 /// Which elements of the result a dispatch writes, and which terms it adds there, must tile the product exactly once.
