@@ -104,13 +104,13 @@ impl<'a> Call<'a> {
         self.inputs.iter().fold(0, |all, input| all.rotate_left(1) ^ input.as_ref().map_or(0, Operand::fingerprint))
     }
 
-    /// The same product for some rows and columns of the result; None if an operand is not on the host, or there are many products.
+    /// The same product for some items of its batch, all of one turn of the outer loop or all of several turns, and for some rows and columns of
+    /// their results; None if an operand is not on the host.
     #[cfg(not(target_arch = "wasm32"))]
-    pub(crate) fn part(&self, rows: Range<u32>, columns: Range<u32>) -> Option<Self> {
+    pub(crate) fn part(&self, items: Range<u64>, rows: Range<u32>, columns: Range<u32>) -> Option<Self> {
         let Op::Matmul(problem) = &self.op else { return None };
-        if problem.batch.count() != 1 {
-            return None;
-        }
+        let (starts, batch) = (problem.batch.starts(items.start), problem.batch.part(items.end - items.start));
+        let reaches = batch.reaches();
         let (m, k, n) = (rows.len() as u32, problem.k, columns.len() as u32);
         // Where the part of a stored matrix starts, and how it is stored.
         let part = |stored: Stored, (row, column): (u32, u32), (rows, columns): (u32, u32)| {
@@ -122,7 +122,8 @@ impl<'a> Call<'a> {
         let (b_start, b) = part(problem.b, swap(problem.transpose_b, (0, columns.start)), swap(problem.transpose_b, (k, n)));
         let c = problem.c.map(|c| part(c, (rows.start, columns.start), (m, n)));
         let (c_start, c_span) = c.map_or((0, 0), |(start, c)| (start, c.span()));
-        let ranges = [(a_start, a.span()), (b_start, b.span()), (c_start, c_span), (columns.start.into(), n.into())];
+        let of = |operand: usize, start: u64, span: u64| (starts[operand] + start, reaches[operand] + span);
+        let ranges = [of(0, a_start, a.span()), of(1, b_start, b.span()), of(2, c_start, c_span), (columns.start.into(), n.into())];
         let mut inputs = [const { None }; 4];
         for ((to, input), (start, length)) in inputs.iter_mut().zip(&self.inputs).zip(ranges) {
             *to = match input {
@@ -131,8 +132,8 @@ impl<'a> Call<'a> {
                 Some(Operand::Tensor(_)) => return None,
             };
         }
-        let op = Op::Matmul(Problem { m, n, a, b, c: c.map(|(_, c)| c), ..*problem });
-        Some(Self { op, shape: vec![m.into(), n.into()], inputs })
+        let op = Op::Matmul(Problem { m, n, batch, a, b, c: c.map(|(_, c)| c), ..*problem });
+        Some(Self { op, shape: vec![batch.count(), m.into(), n.into()], inputs })
     }
 
     /// Bytes of the operands that are on the host.

@@ -31,6 +31,12 @@ async fn choose(options: &Options) -> Result<Opened> {
         Choice::Only(id) => std::slice::from_ref(id),
     };
     let auto = options.backend == Choice::Auto;
+    #[cfg(not(target_arch = "wasm32"))]
+    let by_speed = if auto { crate::tune::by_speed(options, candidates) } else { None };
+    #[cfg(not(target_arch = "wasm32"))]
+    let (candidates, measured) = (by_speed.as_deref().unwrap_or(candidates), by_speed.is_some());
+    #[cfg(target_arch = "wasm32")]
+    let measured = false;
     let mut others: Vec<OtherBackend> = Vec::new();
     let mut cpu: Option<(Opened, f64)> = None;
     for &id in candidates {
@@ -64,6 +70,8 @@ async fn choose(options: &Options) -> Result<Opened> {
             figures
         } else if others.iter().any(|other| other.standing == Standing::Available) {
             "faster here than a GPU emulated by the CPU".to_owned()
+        } else if measured {
+            "the first that works, in the order that tuning found".to_owned()
         } else if auto {
             "the first that works, of those that are preferred".to_owned()
         } else {

@@ -113,6 +113,24 @@ impl Tensor {
         self.values.home.info.backend
     }
 
+    /// The device that it is on.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(crate) fn home(&self) -> &Arc<Opened> {
+        &self.values.home
+    }
+
+    /// Its memory, whatever device that is of.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(crate) fn buffer(&self) -> &Buffer {
+        &self.values.buffer
+    }
+
+    /// Whether both are of the same memory.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(crate) fn shares(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.values, &other.values)
+    }
+
     /// Copies the values back, row-major.
     ///
     /// # Errors

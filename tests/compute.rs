@@ -4,7 +4,7 @@
 #![cfg(not(target_arch = "wasm32"))]
 
 use lapidary::compute::{Access, Argument, Buffer, Kernel, KernelDefinition, Language, Memory, Stream};
-use lapidary::{BackendId, Error, Gpu, Options, Result};
+use lapidary::{BackendId, Error, Gpu, Matmul, Options, Result};
 
 /// Every device that a backend of this machine opens.
 fn all() -> Vec<Gpu> {
@@ -193,6 +193,69 @@ fn a_twin_stands_in_where_there_is_no_source() {
     }
 }
 
+/// What products give and what kernels do to it, in the order of the calls, in whichever streams.
+#[test]
+fn tensors_are_read_and_written_where_they_are() {
+    for gpu in all() {
+        let name = backend(&gpu);
+        let (n, side) = (64 * 64, 64);
+        let kernel = gpu.compile(&saxpy()).unwrap();
+        let (ones, identity) = (vec![1.0f32; n], (0..n).map(|i| f32::from(u8::from(i % 65 == 0))).collect::<Vec<_>>());
+        let (x, y) = (gpu.tensor_blocking(&ones, 64, 64).unwrap(), gpu.tensor_blocking(&identity, 64, 64).unwrap());
+        let op = Matmul::new(side, side, side);
+        let streams = [gpu.stream().unwrap(), gpu.stream().unwrap()];
+        let launch = |turn: usize, from: Argument<'_>, to: Argument<'_>| {
+            streams[turn % 2].launch(&kernel, [n as u32 / 64, 1, 1], [from, to], &Saxpy { n: n as u32, a: 2.0 }).unwrap();
+        };
+        // x becomes 1 + 2·64, a product's result 64, and what clones and other shapes see is that.
+        let product = pollster::block_on(gpu.matmul_tensor(&x, &x, &op)).unwrap();
+        let clone = product.reshape(&[n as u64]).unwrap();
+        for turn in 0..3 {
+            launch(turn, Argument::from(&product), Argument::from(&x));
+        }
+        assert!(x.to_vec_blocking().unwrap() == vec![1.0 + 3.0 * 128.0; n], "{name}");
+        // A product after it reads what was written, and one before it did not.
+        let after = pollster::block_on(gpu.matmul_tensor(&x, &y, &op)).unwrap();
+        let own = buffer(&gpu, &ones);
+        launch(0, Argument::from(&own), Argument::from(&product));
+        launch(1, Argument::from(&product), Argument::from(&own));
+        assert!(clone.to_vec_blocking().unwrap() == vec![66.0; n], "{name}");
+        assert!(own.read_blocking::<f32>(0, n).unwrap() == vec![133.0; n], "{name}");
+        assert!(after.to_vec_blocking().unwrap() == vec![385.0; n], "{name}");
+        assert!(gpu.matmul_blocking(&product, &y, &op).unwrap() == vec![66.0; n], "{name}");
+        // A twin where there is a source of no backend.
+        let twin = KernelDefinition::new("halve").bindings([Access::ReadWrite]).cpu(|_, [x]| {
+            x.write::<f32>().iter_mut().for_each(|x| *x *= 0.5);
+        });
+        let twin = gpu.compile(&twin).unwrap();
+        streams[0].launch(&twin, [1; 3], [&product], &()).unwrap();
+        assert!(product.to_vec_blocking().unwrap() == vec![33.0; n], "{name}");
+        // Whoever drops it meanwhile takes nothing away.
+        launch(0, Argument::from(&product), Argument::from(&own));
+        drop((product, clone, x));
+        let others: Vec<_> = (0..4).map(|_| gpu.tensor_blocking(&identity, 64, 64).unwrap()).collect();
+        assert!(own.read_blocking::<f32>(0, n).unwrap() == vec![199.0; n], "{name}");
+        drop(others);
+    }
+}
+
+#[test]
+fn a_tensor_of_f16_is_whole_words_to_a_kernel() {
+    let definition = KernelDefinition::new("words").bindings([Access::Read, Access::ReadWrite]).cpu(|_, [from, to]| {
+        let (from, to) = (from.read::<u32>(), to.write::<u32>());
+        to[0] = from.len() as u32;
+        to[1..].copy_from_slice(from);
+    });
+    for gpu in all() {
+        let kernel = gpu.compile(&definition).unwrap();
+        let halves: Vec<_> = [1.0, 2.0, 3.0].map(half::f16::from_f32).to_vec();
+        let (tensor, out) = (gpu.tensor_blocking(&halves, 1, 3).unwrap(), gpu.allocate(12, Memory::Device).unwrap());
+        gpu.stream().unwrap().launch(&kernel, [1; 3], [Argument::from(&tensor), (&out).into()], &()).unwrap();
+        let words = out.read_blocking::<u32>(0, 3).unwrap();
+        assert_eq!((words[0], words[1], words[2] & 0xffff), (2, 0x4000_3c00, 0x4200), "{}", backend(&gpu));
+    }
+}
+
 #[test]
 fn kernels_are_run_by_name() {
     for gpu in all() {
@@ -244,6 +307,14 @@ fn wrong_launches_are_told_with_their_numbers() {
             let pinned = gpu.allocate(4000, Memory::Pinned).unwrap();
             said(refused(&[whole(&x), whole(&pinned)], one), "invalid_argument", &["pinned"]);
         }
+        let tensor = gpu.tensor_blocking(&[1.0f32; 64], 8, 8).unwrap();
+        let other_shape = tensor.reshape(&[64]).unwrap();
+        let error = stream.launch(&kernel, one, [&tensor, &other_shape], &Saxpy { n: 1, a: 1.0 });
+        said(error, "invalid_argument", &["of the kernel saxpy is bound twice"]);
+        let none: &[f32] = &[];
+        let empty = gpu.tensor_blocking(none, 0, 8).unwrap();
+        let error = stream.launch(&kernel, one, [Argument::from(&empty), (&y).into()], &Saxpy { n: 1, a: 1.0 });
+        said(error, "invalid_argument", &["bound to 0 bytes"]);
         // Nothing of all that has run.
         stream.launch(&kernel, [0, 1, 1], [&x, &y], &Saxpy { n: 1000, a: 1.0 }).unwrap();
         assert_eq!(y.read_blocking::<f32>(0, 1000).unwrap(), [1.0; 1000]);
@@ -290,6 +361,10 @@ fn what_is_of_another_device_is_refused() {
             said(stream.write(&foreign, 0, &[1.0f32]), "invalid_argument", &["a buffer is of another device", name, backend(gpu).name()]);
             said(stream.launch(&kernel, [1; 3], [&own, &foreign], &Saxpy { n: 1, a: 1.0 }), "invalid_argument", &["another device"]);
             said(stream.copy(&foreign, 0, &own, 0, 4), "invalid_argument", &["another device"]);
+            let tensor = other.tensor_blocking(&[0.0f32; 64], 8, 8).unwrap();
+            let arguments = [Argument::from(&own), Argument::from(&tensor)];
+            let parts = ["a tensor is of another device", name, backend(gpu).name()];
+            said(stream.launch(&kernel, [1; 3], arguments, &Saxpy { n: 1, a: 1.0 }), "invalid_argument", &parts);
             said(stream.wait(&event), "invalid_argument", &["an event is of another device"]);
             let theirs = other.compile(&saxpy()).unwrap();
             said(stream.launch(&theirs, [1; 3], [&own, &own], &Saxpy { n: 1, a: 1.0 }), "invalid_argument", &["the kernel saxpy"]);

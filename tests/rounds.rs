@@ -2,7 +2,12 @@
 //! counts.
 #![cfg(target_os = "linux")]
 
+use std::sync::{Mutex, PoisonError};
+
 use lapidary::{BackendId, Error, Gpu, Matmul, Options, random};
+
+/// What one test holds while it counts: all count the same process.
+static ALONE: Mutex<()> = Mutex::new(());
 
 /// Resident KiB, threads, open files.
 fn held() -> [u64; 3] {
@@ -15,20 +20,20 @@ fn held() -> [u64; 3] {
 }
 
 /// `LAPIDARY_ROUNDS` is how often, 200 times if it is not set.
-#[test]
-fn many_devices_of_vulkan_leave_nothing_behind() {
+fn many_devices_of(options: &Options, backend: BackendId) {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let required = std::env::var("LAPIDARY_REQUIRE").unwrap_or_default();
     let count = std::env::var("LAPIDARY_ROUNDS").ok().and_then(|count| count.parse().ok()).unwrap_or(200);
     let round = || {
-        let gpu = Gpu::open_blocking(Options::only(BackendId::Vulkan))?;
+        let gpu = Gpu::open_blocking(options.clone())?;
         let values = random::matrix(100 * 100, 1);
         let tensor = gpu.tensor_blocking(&values, 100, 100)?;
         gpu.matmul_blocking(&tensor, &values, &Matmul::new(100, 100, 100))
     };
     match round() {
         Err(error) if matches!(*error, Error::Unavailable { .. }) => {
-            assert!(!required.contains("vulkan"), "required: {error}");
-            eprintln!("skipped vulkan: {error}");
+            assert!(!required.contains(backend.name()), "required: {error}");
+            eprintln!("skipped {backend}: {error}");
             return;
         }
         first => drop(first.expect("a product")),
@@ -42,7 +47,22 @@ fn many_devices_of_vulkan_leave_nothing_behind() {
         round().expect("a product");
     }
     let after = held();
-    println!("{count} rounds: from {before:?} to {after:?} (resident KiB, threads, files)");
+    println!("{backend}, {count} rounds: from {before:?} to {after:?} (resident KiB, threads, files)");
     assert!(after[0] < before[0] + 16 * 1024, "memory from {before:?} to {after:?}");
     assert!(after[1..] == before[1..], "threads or files from {before:?} to {after:?}");
+}
+
+#[test]
+fn many_devices_of_vulkan_leave_nothing_behind() {
+    many_devices_of(&Options::only(BackendId::Vulkan), BackendId::Vulkan);
+}
+
+#[test]
+fn many_devices_of_cuda_leave_nothing_behind() {
+    many_devices_of(&Options::only(BackendId::Cuda), BackendId::Cuda);
+}
+
+#[test]
+fn many_devices_of_cuda_without_cublaslt_leave_nothing_behind() {
+    many_devices_of(&Options { vendor_libraries: false, ..Options::only(BackendId::Cuda) }, BackendId::Cuda);
 }

@@ -120,6 +120,7 @@ fn every_variant_validates() {
             | KernelId::MatmulVector
             | KernelId::MatmulRound
             | KernelId::MatmulCooperative
+            | KernelId::MatmulCopy
             | KernelId::MatmulSplit
             | KernelId::CeilingCopy
             | KernelId::CeilingFma => [kernel.constant("THREADS"), 1, 1],

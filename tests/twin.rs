@@ -117,7 +117,7 @@ fn values(gpu: &Gpu, dtype: DType, seed: u64, count: usize, is_tame: bool) -> Ex
         let steps = [1, special.len() + 2];
         let value = |i: usize| match special.get(i / steps[(seed % 2) as usize] % (special.len() + 2)) {
             Some(&special) if !is_tame && i < 20 * 20 => special,
-            _ => noise[i] * if i % 2 == 0 { 1.0 } else { 10.0 },
+            _ => noise[i] * if i.is_multiple_of(2) { 1.0 } else { 10.0 },
         };
         return tensor(gpu, &(0..count).map(value).collect::<Vec<_>>(), &shape).cast(dtype);
     }

@@ -37,10 +37,11 @@ fn f32_of_f32(a: f32) -> f32 { return a; }
 fn f32_of_i32(a: i32) -> f32 { return f32(a); }
 fn f32_of_u32(a: u32) -> f32 { return f32(a); }
 fn f32_of_bool(a: bool) -> f32 { return select(0.0, 1.0, a); }
-fn i32_of_f32(a: f32) -> i32 { return i32(a); }
+// The least float that does not fit has no neighbour that does, and of NaN the language leaves open what comes out.
+fn i32_of_f32(a: f32) -> i32 { return select(select(i32(a), 2147483647, a >= 2147483648.0), 0, is_nan(a)); }
 fn i32_of_u32(a: u32) -> i32 { return bitcast<i32>(a); }
 fn i32_of_bool(a: bool) -> i32 { return select(0, 1, a); }
-fn u32_of_f32(a: f32) -> u32 { return u32(a); }
+fn u32_of_f32(a: f32) -> u32 { return select(select(u32(a), 4294967295u, a >= 4294967296.0), 0u, is_nan(a)); }
 fn u32_of_i32(a: i32) -> u32 { return bitcast<u32>(a); }
 fn u32_of_bool(a: bool) -> u32 { return select(0u, 1u, a); }
 fn bool_of_f32(a: f32) -> bool { return (bitcast<u32>(a) & 0x7fffffffu) != 0u; }

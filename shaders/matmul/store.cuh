@@ -104,8 +104,11 @@ static __device__ void store(
         v.x += added.x, v.y += added.y, v.z += added.z, v.w += added.w;
     }
     if (params.activation > 0) {
-        v.x = activate(params.activation, v.x), v.y = activate(params.activation, v.y);
-        v.z = activate(params.activation, v.z), v.w = activate(params.activation, v.w);
+        // One after the other, each making room for the next: the code of all activations is there once.
+#pragma unroll 1
+        for (int i = 0; i < 4; i++) {
+            v = make_float4(v.y, v.z, v.w, activate(params.activation, v.x));
+        }
     }
     const size_t at = size_t(z) * params.m * params.ldo + params.out_start + size_t(row) * params.ldo + column;
     const bool aligned = params.ldo % 4 == 0 && params.out_start % 4 == 0;

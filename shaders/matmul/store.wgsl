@@ -94,8 +94,8 @@ fn c_start() -> u32 { return params.c_start; }
 
 //# if ACTIVATION
 fn activate(x: vec4<f32>) -> vec4<f32> {
-  // A NaN is no less than zero, and stays.
-  if (ACTIVATION == 1u) { return select(x, vec4<f32>(), x < vec4<f32>()); }
+  // A NaN stays. By bits, those of -0 to -infinity, since drivers take a comparison of floats for a maximum, which drops it.
+  if (ACTIVATION == 1u) { return select(x, vec4<f32>(), bitcast<vec4<u32>>(x) - vec4<u32>(1u << 31u) <= vec4<u32>(0x7f800000u)); }
   if (ACTIVATION == 2u) { return x / (1.0 + exp(-x * (1.59576912 + 0.0713548163 * x * x))); }
   if (ACTIVATION == 3u) { return 1.0 / (1.0 + exp(-x)); }
   if (ACTIVATION == 5u) { return x / (1.0 + exp(-x)); }

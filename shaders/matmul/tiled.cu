@@ -192,18 +192,25 @@ extern "C" __global__ void __launch_bounds__(THREADS) matmul(
     }
 
     // Sums go out through shared memory, a block of 4 rows of each thread at a time: threads then write whole rows, and the code for
-    // edges and for C is there once and not for every register.
+    // edges, for C and for activations is there once and not for every register.
     // Parts are read as whole float4s.
     const unsigned columns_stored = params.k_part > 0 ? params.ldo - column0 : columns;
-#pragma unroll
+#pragma unroll 1
     for (int i = 0; i < ROWS; i += 4) {
         __syncthreads();
+        // Only with a constant index are sums registers.
 #pragma unroll
-        for (int r = 0; r < 4; r++) {
+        for (int own = 0; own < ROWS; own += 4) {
+            if (own == i) {
 #pragma unroll
-            for (int j = 0; j < COLUMNS; j += 4) {
-                const float *v = &sum[i + r][j];
-                *reinterpret_cast<float4 *>(shared + (ty * 4 + r) * TILE_N + j * THREADS_N + tx * 4) = make_float4(v[0], v[1], v[2], v[3]);
+                for (int r = 0; r < 4; r++) {
+#pragma unroll
+                    for (int j = 0; j < COLUMNS; j += 4) {
+                        const float *v = &sum[own + r][j];
+                        float *const to = shared + (ty * 4 + r) * TILE_N + j * THREADS_N + tx * 4;
+                        *reinterpret_cast<float4 *>(to) = make_float4(v[0], v[1], v[2], v[3]);
+                    }
+                }
             }
         }
         __syncthreads();

@@ -7,7 +7,8 @@ use super::cuda;
 use super::vulkan;
 #[cfg(feature = "webgpu")]
 use super::webgpu;
-use super::{BoxFuture, cpu, device::Device};
+use super::{Backend, BoxFuture, cpu, device};
+use crate::backend::device::Device;
 use crate::compute::{KernelDefinition, Signature};
 use crate::error::{Error, Result};
 use crate::info::Memory;
@@ -16,7 +17,7 @@ use crate::info::Memory;
 ///
 /// Each call takes effect after those before it that have to do with the same lane or the same memory. Whatever is dropped, a backend
 /// keeps what its device still uses.
-pub(crate) trait Compute {
+pub(crate) trait Compute: Backend {
     /// Memory.
     type Storage;
     /// A kernel.
@@ -30,6 +31,10 @@ pub(crate) trait Compute {
 
     /// Memory of so many bytes, a multiple of 4, of a sort that the device has.
     fn reserve(&self, memory: Memory, bytes: u64) -> Result<Self::Storage>;
+
+    /// The memory of a tensor as that of a buffer, for one call: what comes before it in the device's own lane comes before the call, and
+    /// what comes after the call there comes after it.
+    fn adopt(&self, tensor: &Self::Buffer) -> Result<Self::Storage>;
 
     /// Compiles the source that is this backend's.
     fn compile(&self, definition: &KernelDefinition, signature: &Signature) -> Result<Self::Program>;
@@ -113,6 +118,13 @@ macro_rules! backends {
 
             fn reserve(&self, memory: Memory, bytes: u64) -> Result<Storage> {
                 match self { $( $(#[$cfg])? Self::$name(device) => device.reserve(memory, bytes).map(Storage::$name), )+ }
+            }
+
+            fn adopt(&self, tensor: &device::Buffer) -> Result<Storage> {
+                match (self, tensor) {
+                    $( $(#[$cfg])? (Self::$name(device), device::Buffer::$name(tensor)) => device.adopt(tensor).map(Storage::$name), )+
+                    _ => Err(foreign()),
+                }
             }
 
             fn compile(&self, definition: &KernelDefinition, signature: &Signature) -> Result<Program> {

@@ -48,7 +48,7 @@ macro_rules! backends {
             }
 
             #[cfg(not(target_arch = "wasm32"))]
-            fn tiles(&self) -> u8 {
+            fn tiles(&self) -> Vec<String> {
                 match self { $( $(#[$cfg])? Self::$name(device) => device.tiles(), )+ }
             }
 

@@ -58,10 +58,10 @@ pub(crate) trait Backend {
         self.plan(op)
     }
 
-    /// How many tiles there are to choose from in a product; 0 if the device does not choose.
+    /// The tiles that there are to choose from in a product, by their sizes; none if the device does not choose.
     #[cfg(not(target_arch = "wasm32"))]
-    fn tiles(&self) -> u8 {
-        0
+    fn tiles(&self) -> Vec<String> {
+        Vec::new()
     }
 
     /// The plan as it would be with these tiles.

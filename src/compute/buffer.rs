@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use bytemuck::Pod;
 
-use super::stream::{Stream, zeroed};
+use super::stream::Stream;
 use crate::backend::Backend;
 use crate::backend::compute::{Compute, Storage};
 use crate::backend::device::Opened;
 use crate::error::{Error, Result};
 use crate::gpu::Gpu;
 use crate::info::{BackendId, Memory};
+use crate::tensor::{Tensor, elements};
 
 /// Offsets and lengths are of whole words, which is what every backend copies.
 const WORD_BYTES: u64 = 4;
@@ -28,22 +29,87 @@ pub(super) struct Inner {
     pub home: Arc<Opened>,
 }
 
-/// A buffer as an argument of a launch: all of it, or a range.
+/// What a launch gives to a kernel: a buffer, a range of one, or a [`Tensor`], which the kernel reads and writes where it lies, row-major
+/// and rounded up to whole words.
 #[derive(Debug, Clone)]
 pub struct Argument<'a> {
-    pub(super) buffer: &'a Buffer,
+    pub(super) source: Source<'a>,
     pub(super) range: Range<u64>,
+}
+
+/// Whose memory.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Source<'a> {
+    Buffer(&'a Buffer),
+    Tensor(&'a Tensor),
+}
+
+/// Memory for one launch.
+pub(super) enum Lent<'a> {
+    Own(&'a Storage),
+    Tensor(Storage),
 }
 
 impl<'a> From<&'a Buffer> for Argument<'a> {
     fn from(buffer: &'a Buffer) -> Self {
-        Self { buffer, range: 0..buffer.bytes() }
+        Self { source: Source::Buffer(buffer), range: 0..buffer.bytes() }
     }
 }
 
-impl Argument<'_> {
+impl<'a> From<&'a Tensor> for Argument<'a> {
+    fn from(tensor: &'a Tensor) -> Self {
+        let bytes = elements(tensor.shape()) * tensor.dtype().bytes();
+        Self { source: Source::Tensor(tensor), range: 0..bytes.next_multiple_of(WORD_BYTES) }
+    }
+}
+
+impl<'a> Argument<'a> {
     pub(super) fn bytes(&self) -> u64 {
         self.range.end.saturating_sub(self.range.start)
+    }
+
+    /// Refuses what is of another device, and a range that is not within the buffer.
+    pub(super) fn check(&self, home: &Arc<Opened>) -> Result<()> {
+        match self.source {
+            Source::Buffer(buffer) => {
+                buffer.at_home(home)?;
+                buffer.within(self.range.start, self.bytes())
+            }
+            Source::Tensor(tensor) if Arc::ptr_eq(tensor.home(), home) => Ok(()),
+            Source::Tensor(tensor) => Err(astray("a tensor", tensor.home(), home)),
+        }
+    }
+
+    pub(super) fn is_pinned(&self) -> bool {
+        matches!(self.source, Source::Buffer(buffer) if buffer.memory() == Memory::Pinned)
+    }
+
+    /// Whether both are of the same memory.
+    pub(super) fn shares(&self, other: &Self) -> bool {
+        match (self.source, other.source) {
+            (Source::Buffer(one), Source::Buffer(other)) => Arc::ptr_eq(&one.0, &other.0),
+            (Source::Tensor(one), Source::Tensor(other)) => one.shares(other),
+            _ => false,
+        }
+    }
+
+    /// The memory, which is of that device.
+    pub(super) fn lend(&self, home: &Opened) -> Result<Lent<'a>> {
+        match self.source {
+            Source::Buffer(buffer) => Ok(Lent::Own(&buffer.0.storage)),
+            Source::Tensor(tensor) => home.device.adopt(tensor.buffer()).map(Lent::Tensor),
+        }
+    }
+}
+
+impl std::ops::Deref for Lent<'_> {
+    type Target = Storage;
+
+    fn deref(&self) -> &Storage {
+        match self {
+            Self::Own(storage) => storage,
+            Self::Tensor(storage) => storage,
+        }
     }
 }
 
@@ -102,7 +168,7 @@ impl Buffer {
 
     /// A part of it in bytes, for a launch.
     pub fn slice(&self, range: Range<u64>) -> Argument<'_> {
-        Argument { buffer: self, range }
+        Argument { source: Source::Buffer(self), range }
     }
 
     /// Writes values from that byte on, and waits until they are there.
@@ -159,13 +225,7 @@ impl Buffer {
 
     /// Refuses a buffer of another device than that of a stream.
     pub(super) fn at_home(&self, home: &Arc<Opened>) -> Result<()> {
-        if Arc::ptr_eq(&self.0.home, home) {
-            return Ok(());
-        }
-        Err(match self.0.home.device.lost() {
-            Some(reason) => Box::new(Error::DeviceLost { reason: format!("what a buffer held went with it ({reason}); make it anew") }),
-            None => elsewhere("a buffer", &self.0.home, home),
-        })
+        if Arc::ptr_eq(&self.0.home, home) { Ok(()) } else { Err(astray("a buffer", &self.0.home, home)) }
     }
 
     /// Refuses a range that is not within, or not of whole words.
@@ -178,16 +238,6 @@ impl Buffer {
         let expected = format!("it has to lie in the buffer's {} bytes, and to start and end at a multiple of 4", self.0.bytes);
         Err(invalid("a range", range, &expected))
     }
-
-    /// What the buffer holds there, once the device has computed it, from an address that suits every number.
-    pub(super) async fn copy_of(&self, range: &Range<u64>) -> Result<Vec<u128>> {
-        let bytes = range.end - range.start;
-        let mut out = zeroed::<u128>(bytes.div_ceil(16) as usize)?;
-        let stream = Stream::shared(&self.0.home)?;
-        let fetch = self.0.home.device.fetch(&stream.0.lane, &self.0.storage, range.start, bytes)?;
-        self.0.home.device.fetched(fetch, &mut bytemuck::cast_slice_mut(&mut out)[..bytes as usize]).await?;
-        Ok(out)
-    }
 }
 
 impl std::fmt::Debug for Buffer {
@@ -198,6 +248,14 @@ impl std::fmt::Debug for Buffer {
 
 pub(super) fn invalid(what: &str, found: impl ToString, expected: &str) -> Box<Error> {
     Box::new(Error::InvalidArgument { what: what.to_owned(), found: found.to_string(), expected: expected.to_owned() })
+}
+
+/// Memory of one device where another's is needed.
+fn astray(what: &str, at: &Opened, needed: &Opened) -> Box<Error> {
+    match at.device.lost() {
+        Some(reason) => Box::new(Error::DeviceLost { reason: format!("what {what} held went with it ({reason}); make it anew") }),
+        None => elsewhere(what, at, needed),
+    }
 }
 
 /// Something of one device where another's is needed.

@@ -14,7 +14,6 @@ use crate::backend::compute::{Bound, Compute, Fetch, Lane, Launch, Mark};
 use crate::backend::device::{Device, Opened};
 use crate::error::{Error, Result};
 use crate::gpu::Gpu;
-use crate::info::Memory;
 
 /// A queue of work for a device: what is put into it runs in order, after what it depends on in other streams. Clones share it.
 #[derive(Clone)]
@@ -107,7 +106,8 @@ impl Stream {
     }
 
     /// Launches a kernel on so many workgroups in x, y and z, with its buffers in the order of their bindings and its parameters, `&()` for
-    /// none. A grid of nothing does nothing.
+    /// none. A grid of nothing does nothing. A tensor is written in place: its clones and reshaped ones see it, and products after this call
+    /// read what it wrote.
     ///
     /// Where the kernel's twin runs in place of it although the device is no CPU, this waits for what the buffers hold.
     ///
@@ -137,14 +137,17 @@ impl Stream {
         match &kernel.0.code {
             Code::Twin(twin) => self.run(twin, signature, grid, &arguments, params),
             Code::Program(program) => {
-                let bound = |(argument, binding): (&Argument<'a>, &super::kernel::Binding)| Bound {
-                    storage: &argument.buffer.0.storage,
-                    index: binding.index,
-                    offset_bytes: argument.range.start,
-                    size_bytes: argument.bytes(),
-                    is_written: binding.access == Access::ReadWrite,
-                };
-                let buffers: Vec<_> = arguments.iter().zip(&signature.bindings).map(bound).collect();
+                let lent = arguments.iter().map(|argument| argument.lend(home)).collect::<Result<Vec<_>>>()?;
+                let mut buffers = Vec::with_capacity(arguments.len());
+                for ((argument, storage), binding) in arguments.iter().zip(&lent).zip(&signature.bindings) {
+                    buffers.push(Bound {
+                        storage: &**storage,
+                        index: binding.index,
+                        offset_bytes: argument.range.start,
+                        size_bytes: argument.bytes(),
+                        is_written: binding.access == Access::ReadWrite,
+                    });
+                }
                 home.device.launch(&self.0.lane, program, &Launch { buffers, params, grid })
             }
         }
@@ -204,17 +207,15 @@ impl Stream {
             return Err(invalid(&format!("the size of the parameters for the kernel {name} in bytes"), params.len(), &expected));
         }
         for (place, (argument, binding)) in arguments.iter().zip(&signature.bindings).enumerate() {
-            let Argument { buffer, range } = argument;
             let what = if binding.name.is_empty() {
                 format!("buffer {place} of the kernel {name}")
             } else {
                 format!("{} of the kernel {name}", binding.name)
             };
-            buffer.at_home(&self.0.home)?;
-            let bytes = argument.bytes();
-            buffer.within(range.start, bytes)?;
+            argument.check(&self.0.home)?;
+            let (range, bytes) = (&argument.range, argument.bytes());
             let alignment = info.caps.binding_alignment_bytes.max(16);
-            if buffer.memory() == Memory::Pinned {
+            if argument.is_pinned() {
                 return Err(invalid(&what, "in pinned memory", "kernels need device or host-visible memory: copy it there"));
             }
             if !range.start.is_multiple_of(alignment) {
@@ -235,8 +236,7 @@ impl Stream {
                 let what = "the size in bytes of what a kernel sees of a buffer";
                 return Err(Box::new(Error::LimitExceeded { what, requested: bytes, max: info.caps.max_binding_bytes }));
             }
-            let shared = |other: &Argument<'_>| Arc::ptr_eq(&other.buffer.0, &buffer.0);
-            if binding.access == Access::ReadWrite && arguments.iter().filter(|other| shared(other)).count() > 1 {
+            if binding.access == Access::ReadWrite && arguments.iter().filter(|other| argument.shares(other)).count() > 1 {
                 return Err(invalid(&what, "bound twice", "a buffer that a kernel writes to has to be bound once"));
             }
         }
@@ -253,17 +253,24 @@ impl Stream {
     fn run(&self, twin: &Twin, signature: &Signature, grid: [u32; 3], arguments: &[Argument<'_>], params: &[u8]) -> Result<()> {
         let run = Run { grid, workgroup: signature.workgroup, params };
         let accesses = signature.bindings.iter().map(|binding| binding.access);
+        let device = &self.0.home.device;
+        let lent = arguments.iter().map(|argument| argument.lend(&self.0.home)).collect::<Result<Vec<_>>>()?;
         #[allow(irrefutable_let_patterns, reason = "with one backend there is no other")]
-        if let Device::Cpu(cpu) = &self.0.home.device {
+        if let Device::Cpu(cpu) = device {
             let mut parts = Vec::with_capacity(arguments.len());
-            for (argument, access) in arguments.iter().zip(accesses) {
-                parts.push((argument.buffer.0.storage.on_the_cpu()?, argument.range.clone(), access));
+            for ((argument, storage), access) in arguments.iter().zip(&lent).zip(accesses) {
+                parts.push((storage.on_the_cpu()?, argument.range.clone(), access));
             }
             return cpu.with_values(&parts, |values| twin.run(&run, values));
         }
         let mut copies = Vec::with_capacity(arguments.len());
-        for argument in arguments {
-            copies.push(pollster::block_on(argument.buffer.copy_of(&argument.range))?);
+        let shared = device.shared_lane()?;
+        for (argument, storage) in arguments.iter().zip(&lent) {
+            // From an address that suits every number.
+            let mut copy = zeroed::<u128>(argument.bytes().div_ceil(16) as usize)?;
+            let fetch = device.fetch(&shared, storage, argument.range.start, argument.bytes())?;
+            pollster::block_on(device.fetched(fetch, &mut bytemuck::cast_slice_mut(&mut copy)[..argument.bytes() as usize]))?;
+            copies.push(copy);
         }
         let mut values = Vec::with_capacity(copies.len());
         for ((copy, argument), access) in copies.iter_mut().zip(arguments).zip(accesses.clone()) {
@@ -271,10 +278,10 @@ impl Stream {
             values.push(Values(if access == Access::Read { Part::Read(bytes) } else { Part::ReadWrite(bytes) }));
         }
         twin.run(&run, values);
-        for ((argument, copy), access) in arguments.iter().zip(&copies).zip(accesses) {
+        for (((argument, storage), copy), access) in arguments.iter().zip(&lent).zip(&copies).zip(accesses) {
             if access == Access::ReadWrite {
                 let bytes = &bytemuck::cast_slice(copy)[..argument.bytes() as usize];
-                self.0.home.device.store(&self.0.lane, &argument.buffer.0.storage, argument.range.start, bytes)?;
+                device.store(&self.0.lane, storage, argument.range.start, bytes)?;
             }
         }
         Ok(())

@@ -77,15 +77,13 @@ impl Operations {
         let source = match &node.what {
             What::Tensor(tensor) => return Ok(Source::Tensor(tensor.clone())),
             What::Reshape(input) => self.source(input)?,
-            What::Whole(op, inputs) => {
-                let sources = inputs.iter().map(|input| self.source(input).map(Some)).collect::<Result<_>>()?;
-                self.add(op.clone(), sources)
-            }
+            What::Whole(op, inputs) => self.whole(op.clone(), inputs)?,
             What::Reduce(input, axes, fold, divisor) => self.reduction(input, axes, (*fold, *divisor))?,
             What::Normalize(input, axes, form, epsilon, beside) => self.normalize(node, input, axes, (*form, *epsilon), beside)?,
-            _ => match self.product(node)? {
-                Some(product) => product,
-                None => self.map(node)?,
+            _ => match (self.convolved(node), self.product(node)?) {
+                (Some((op, inputs)), _) => self.whole(op, inputs)?,
+                (None, Some(product)) => product,
+                (None, None) => self.map(node)?,
             },
         };
         self.made.insert(Arc::as_ptr(node), source.clone());
@@ -119,6 +117,12 @@ impl Operations {
     pub(super) fn add(&mut self, op: Op, sources: Vec<Option<Source>>) -> Source {
         self.list.push(Operation { op, sources });
         Source::Made(self.list.len() - 1)
+    }
+
+    /// An operation of whole values.
+    fn whole(&mut self, op: Op, inputs: &[Arc<Node>]) -> Result<Source> {
+        let sources = inputs.iter().map(|input| self.source(input).map(Some)).collect::<Result<_>>()?;
+        Ok(self.add(op, sources))
     }
 
     /// An elementwise kernel for a value.

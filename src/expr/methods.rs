@@ -312,14 +312,14 @@ impl Expr {
         Self(make())
     }
 
-    fn apply(&self, function: Function) -> Self {
+    pub(crate) fn apply(&self, function: Function) -> Self {
         self.then(|node| {
             let dtype = result(function, node.dtype)?;
             Ok(Node { shape: node.shape.clone(), dtype, what: What::Apply(function, vec![Arc::clone(node)]) })
         })
     }
 
-    fn apply_with(&self, function: Function, other: &Self) -> Self {
+    pub(crate) fn apply_with(&self, function: Function, other: &Self) -> Self {
         let make = || {
             let [a, b] = alike(self.node()?, other.node()?)?;
             let dtype = result(function, a.dtype)?;
@@ -342,7 +342,7 @@ fn alike(a: &Arc<Node>, b: &Arc<Node>) -> Result<[Arc<Node>; 2]> {
             return Ok(Arc::new(Node { shape: Vec::new(), dtype, what: What::Number(number) }));
         }
         let (option, expected) = ("a number".to_owned(), format!("beside a tensor of {dtype} it must be one of {dtype}; cast the tensor"));
-        Err(Box::new(Error::InvalidOption { option, value: number.to_string(), expected }))
+        Err(Box::new(Error::InvalidOption { option, value: text(number), expected }))
     };
     match (&a.what, &b.what) {
         (_, &What::Number(value)) => Ok([Arc::clone(a), number(value, a.dtype)?]),
@@ -350,6 +350,18 @@ fn alike(a: &Arc<Node>, b: &Arc<Node>) -> Result<[Arc<Node>; 2]> {
         _ if a.dtype == b.dtype => Ok([Arc::clone(a), Arc::clone(b)]),
         _ => Err(wrong_type("the second operand", of(a.dtype), b.dtype)),
     }
+}
+
+/// A number as text.
+#[cfg(not(target_arch = "wasm32"))]
+pub(super) fn text(number: f64) -> String {
+    number.to_string()
+}
+
+/// The page writes it: how that is done would be a tenth of what the package weighs.
+#[cfg(target_arch = "wasm32")]
+pub(super) fn text(number: f64) -> String {
+    js_sys::Number::from(number).to_string_with_radix(10).map_or_else(|_| String::new(), String::from)
 }
 
 /// What a function gives of a type.

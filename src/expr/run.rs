@@ -60,6 +60,12 @@ impl Gpu {
                 if self.is_profiled() { self.profiled(opened, op, &inputs).await? } else { start(opened, op, &inputs, &mut running)? };
             #[cfg(target_arch = "wasm32")]
             let buffer = start(opened, op, &inputs, &mut running)?;
+            // On a CPU other threads may be at it, and nobody waits for them but here.
+            if !opened.info.backend.is_gpu() {
+                for running in running.drain(..) {
+                    opened.device.finish(running).await?;
+                }
+            }
             let Extent { elements, dtype } = op.extent();
             made.push(self.watched(Tensor::new(vec![elements], dtype, buffer, Arc::clone(opened))));
         }

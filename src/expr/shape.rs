@@ -61,8 +61,7 @@ pub(crate) fn axes(given: Option<&[i64]>, rank: usize) -> Result<Vec<usize>> {
         }
         axes.push(one);
     }
-    axes.sort_unstable();
-    Ok(axes)
+    Ok((0..rank).filter(|dimension| axes.contains(dimension)).collect())
 }
 
 /// Elements from one step to the next along each dimension, row by row.

@@ -2,7 +2,7 @@
 
 use std::marker::PhantomData;
 
-use js_sys::{ArrayBuffer, Float32Array, Int32Array, Object, Uint8Array, Uint32Array};
+use js_sys::{ArrayBuffer, Float32Array, Int32Array, Object, Uint8Array, Uint16Array, Uint32Array};
 use wasm_bindgen::prelude::*;
 
 use crate::backend::cpu::wasm::new_array;
@@ -49,6 +49,16 @@ impl HostSlice<'_> {
     /// The values as they lie in a device's memory.
     pub(crate) fn bytes(&self) -> Uint8Array {
         self.array.bytes()
+    }
+
+    /// The values as words, or those of f16 as their bits.
+    pub(crate) fn bits(&self) -> Object {
+        let bytes = self.bytes();
+        let (buffer, start, length) = (bytes.buffer(), bytes.byte_offset(), self.len() as u32);
+        match self.dtype() {
+            DType::F16 => Uint16Array::new_with_byte_offset_and_length(&buffer, start, length).into(),
+            _ => Uint32Array::new_with_byte_offset_and_length(&buffer, start, length).into(),
+        }
     }
 
     /// A copy of the values in f32, in this module's memory.
@@ -136,7 +146,12 @@ impl HostVec {
         Self { array, dtype }
     }
 
-    /// An array that the caller made: a `Float32Array` or a `Float16Array`.
+    /// An array that the caller made, as this type keeps it.
+    pub(crate) fn new(array: Object, dtype: DType) -> Self {
+        Self { array, dtype }
+    }
+
+    /// An array of floating-point numbers that the caller made: a `Float32Array` or a `Float16Array`.
     pub(crate) fn of(array: Object) -> Self {
         let dtype = if bytes_per_element(&array) == 2 { DType::F16 } else { DType::F32 };
         Self { array, dtype }
@@ -178,9 +193,15 @@ impl HostVec {
         self.array.unchecked_ref()
     }
 
-    /// The array as it is.
+    /// The same words as elements of another type of that size.
+    #[cfg(feature = "webgl2")]
+    pub(crate) fn cast(self, dtype: DType) -> Self {
+        Self::over(self.f32(), self.len() as u32, dtype)
+    }
+
+    /// The array as JavaScript gets it: truths take a byte each there.
     pub(crate) fn into_array(self) -> Object {
-        self.array
+        if self.dtype == DType::Bool { Uint8Array::new(&self.array).into() } else { self.array }
     }
 
     /// The values as they lie in a device's memory.

@@ -1,5 +1,6 @@
 //! The table of kernels: an id, the constants of a variant, and the source in `shaders/<op>/` that they come from.
 
+mod fragment;
 pub mod generated;
 #[cfg(all(feature = "cuda", not(target_arch = "wasm32")))]
 mod ptx;
@@ -25,7 +26,7 @@ pub enum KernelId {
     MatmulVector,
     /// `shaders/matmul/sum.wgsl`, and `sum.cu` for CUDA: the sum of the parts of a product that was split over k.
     MatmulSum,
-    /// `shaders/matmul/copy.cu`: an operand in rows or in a type that a kernel can read.
+    /// `shaders/matmul/copy.wgsl`, and `copy.cu` for CUDA: an operand in rows or in a type that a kernel can read.
     #[cfg(not(target_arch = "wasm32"))]
     MatmulCopy,
     /// `shaders/matmul/cooperative.wgsl`, and `cooperative.cu` for CUDA: the product of f16 by a GPU's matrix units.
@@ -50,24 +51,34 @@ pub enum KernelId {
     /// `shaders/map/interpreted.cu`: any elementwise program, read step by step, where CUDA's compiler is missing.
     #[cfg(not(target_arch = "wasm32"))]
     MapInterpreted,
+    /// `shaders/map/map.frag`: the same by fragment shader.
+    MapFragment,
     /// `backend/cpu/map.rs`: the same on the CPU.
     MapCpu,
+    /// `shaders/reduce/reduce.wgsl`: a reduction, or its parts.
+    Reduce,
+    /// `shaders/reduce/merge.wgsl`: the end of a reduction in parts.
+    ReduceMerge,
+    /// `shaders/reduce/reduce.frag`: the parts of a reduction by fragment shader.
+    ReduceFragment,
+    /// `shaders/reduce/merge.frag`: the end of the same.
+    ReduceMergeFragment,
+    /// `backend/cpu/reduce.rs`: a reduction on the CPU.
+    ReduceCpu,
     /// `shaders/conv/window.wgsl` in `shaders/matmul/tiled.wgsl`: convolution as a product with what windows see.
     ConvTiled,
     /// `shaders/conv/direct.wgsl`: convolution of few filters a group.
     ConvDirect,
     /// `backend/cpu/conv.rs`: the same on the CPU.
     ConvCpu,
+    /// `shaders/fft/fft.wgsl`: Fourier transforms, or a step of long ones.
+    Fft,
+    /// `backend/cpu/fft.rs`: the same on the CPU.
+    FftCpu,
     /// `shaders/pool/pool.wgsl`: the largest element of each window, or the mean.
     Pool,
     /// `backend/cpu/pool.rs`: the same on the CPU.
     PoolCpu,
-    /// `shaders/reduce/reduce.wgsl`: a reduction, or its parts.
-    Reduce,
-    /// `shaders/reduce/merge.wgsl`: the end of a reduction in parts.
-    ReduceMerge,
-    /// `backend/cpu/reduce.rs`: a reduction on the CPU.
-    ReduceCpu,
     /// `shaders/normalize/normalize.wgsl`: softmax and norms.
     Normalize,
     /// `backend/cpu/normalize.rs`: the same on the CPU.
@@ -102,15 +113,20 @@ impl KernelId {
             Self::Map => "map",
             #[cfg(not(target_arch = "wasm32"))]
             Self::MapInterpreted => "map/interpreted",
+            Self::MapFragment => "map/fragment",
             Self::MapCpu => "map/cpu",
+            Self::Reduce => "reduce",
+            Self::ReduceMerge => "reduce/merge",
+            Self::ReduceFragment => "reduce/fragment",
+            Self::ReduceMergeFragment => "reduce/merge fragment",
+            Self::ReduceCpu => "reduce/cpu",
             Self::ConvTiled => "conv/tiled",
             Self::ConvDirect => "conv/direct",
             Self::ConvCpu => "conv/cpu",
+            Self::Fft => "fft",
+            Self::FftCpu => "fft/cpu",
             Self::Pool => "pool",
             Self::PoolCpu => "pool/cpu",
-            Self::Reduce => "reduce",
-            Self::ReduceMerge => "reduce/merge",
-            Self::ReduceCpu => "reduce/cpu",
             Self::Normalize => "normalize",
             Self::NormalizeCpu => "normalize/cpu",
             #[cfg(not(target_arch = "wasm32"))]
@@ -136,11 +152,12 @@ impl KernelId {
     const fn templates(self) -> &'static [&'static str] {
         const STORE: &str = include_str!(concat!(env!("OUT_DIR"), "/matmul-store.wgsl"));
         const LOAD: &str = include_str!(concat!(env!("OUT_DIR"), "/matmul-load.wgsl"));
-        const TILED: &str = include_str!(concat!(env!("OUT_DIR"), "/matmul-tiled.wgsl"));
-        const WINDOW: &str = include_str!(concat!(env!("OUT_DIR"), "/conv-window.wgsl"));
         const PRELUDE: &str = include_str!(concat!(env!("OUT_DIR"), "/map-prelude.wgsl"));
         const ROW: &str = include_str!(concat!(env!("OUT_DIR"), "/reduce-row.wgsl"));
         const FOLD: &str = include_str!(concat!(env!("OUT_DIR"), "/reduce-fold.wgsl"));
+        const FRAGMENT_FOLD: &str = include_str!(concat!(env!("OUT_DIR"), "/reduce-fold.frag"));
+        const TILED: &str = include_str!(concat!(env!("OUT_DIR"), "/matmul-tiled.wgsl"));
+        const WINDOW: &str = include_str!(concat!(env!("OUT_DIR"), "/conv-window.wgsl"));
         match self {
             Self::MatmulTiled => &[STORE, LOAD, TILED],
             Self::MatmulDirect => &[STORE, LOAD, include_str!(concat!(env!("OUT_DIR"), "/matmul-direct.wgsl"))],
@@ -155,13 +172,23 @@ impl KernelId {
             Self::MatmulStrips => &[include_str!(concat!(env!("OUT_DIR"), "/matmul-strips.frag"))],
             Self::MatmulUnfold => &[include_str!(concat!(env!("OUT_DIR"), "/matmul-unfold.frag"))],
             Self::Map => &[include_str!(concat!(env!("OUT_DIR"), "/map-map.wgsl"))],
+            Self::Fft => &[include_str!(concat!(env!("OUT_DIR"), "/fft-fft.wgsl"))],
+            Self::MapFragment => &[include_str!(concat!(env!("OUT_DIR"), "/map-map.frag"))],
             Self::Normalize => &[FOLD, ROW, include_str!(concat!(env!("OUT_DIR"), "/normalize-normalize.wgsl"))],
             Self::Reduce => &[FOLD, ROW, include_str!(concat!(env!("OUT_DIR"), "/reduce-reduce.wgsl"))],
             Self::ReduceMerge => &[PRELUDE, FOLD, include_str!(concat!(env!("OUT_DIR"), "/reduce-merge.wgsl"))],
-            Self::MatmulCpu | Self::MapCpu | Self::ReduceCpu | Self::ConvCpu | Self::PoolCpu | Self::NormalizeCpu => &[],
+            Self::ReduceFragment => &[FRAGMENT_FOLD, include_str!(concat!(env!("OUT_DIR"), "/reduce-reduce.frag"))],
+            Self::ReduceMergeFragment => &[
+                include_str!(concat!(env!("OUT_DIR"), "/map-prelude.frag")),
+                FRAGMENT_FOLD,
+                include_str!(concat!(env!("OUT_DIR"), "/reduce-merge.frag")),
+            ],
             Self::Pool => &[include_str!(concat!(env!("OUT_DIR"), "/pool-pool.wgsl"))],
+            Self::MatmulCpu | Self::MapCpu | Self::ReduceCpu | Self::ConvCpu | Self::FftCpu | Self::PoolCpu | Self::NormalizeCpu => &[],
             #[cfg(not(target_arch = "wasm32"))]
-            Self::MatmulCopy | Self::MatmulCublasLt | Self::MapInterpreted => &[],
+            Self::MatmulCopy => &[STORE, include_str!(concat!(env!("OUT_DIR"), "/matmul-copy.wgsl"))],
+            #[cfg(not(target_arch = "wasm32"))]
+            Self::MatmulCublasLt | Self::MapInterpreted => &[],
             #[cfg(not(target_arch = "wasm32"))]
             Self::CeilingCopy => &[include_str!(concat!(env!("OUT_DIR"), "/ceiling-copy.wgsl"))],
             #[cfg(not(target_arch = "wasm32"))]
@@ -220,7 +247,7 @@ impl Kernel {
         if let Some(generated) = &self.source {
             first += &generated.wgsl(&self.constants)?;
         }
-        self.source(&first, ["const ", " = ", "u;\n"])
+        self.source(&first, ["const ", " = ", "u;\n"], "")
     }
 
     /// The CUDA C++ of a kernel that is generated.
@@ -249,17 +276,19 @@ impl Kernel {
 
     /// The variant's GLSL ES 3.00.
     pub fn glsl(&self) -> Result<String> {
-        self.source("#version 300 es\n", ["#define ", " ", "\n"])
+        let generated = self.source.as_ref().map(|generated| generated.glsl(&self.constants)).transpose()?;
+        self.source("#version 300 es\n", ["#define ", " ", "\n"], generated.as_deref().unwrap_or_default())
     }
 
-    /// The first line, the constants with what stands around each one's name and value, and the expanded template.
-    fn source(&self, first: &str, [before, between, after]: [&str; 3]) -> Result<String> {
+    /// The first line, the constants with what stands around each one's name and value, what needs them, and the expanded template.
+    fn source(&self, first: &str, [before, between, after]: [&str; 3], generated: &str) -> Result<String> {
         let mut source = first.to_owned();
         for (name, value) in &self.constants {
             for part in [before, name, between, &value.to_string(), after] {
                 source.push_str(part);
             }
         }
+        source.push_str(generated);
         for template in self.id.templates() {
             source = template::expand(template, &self.constants, source)?;
         }

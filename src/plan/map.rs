@@ -11,6 +11,7 @@
 
 use std::sync::Arc;
 
+use super::matmul::fold;
 use super::words::Words;
 use super::{Binding, Dispatch, Plan, Slot};
 use crate::dtype::DType;
@@ -92,15 +93,27 @@ fn launches(problem: &Problem, caps: &Caps, quads: u32) -> Result<Plan> {
 
 /// The only launch on a CPU, which has no limits.
 pub fn cpu(problem: &Problem, variant: &str) -> Result<Plan> {
-    if problem.elements() == 0 {
-        return Ok(Plan::default());
-    }
-    // It reads its operands from their beginning.
-    let caps = Caps { max_binding_bytes: u64::MAX, binding_alignment_bytes: u64::MAX, ..Caps::UNLIMITED };
-    let mut dispatch = dispatch(problem, [0, problem.shape.first().copied().unwrap_or(1)], &caps, 1)?;
+    let Some(mut dispatch) = whole(problem)? else { return Ok(Plan::default()) };
     (dispatch.kernel.id, dispatch.grid) = (KernelId::MapCpu, [1; 3]);
     dispatch.kernel.variant = format!("{variant} {}", problem.program);
     Ok(Plan::of(dispatch))
+}
+
+/// The only drawing of a fragment shader: a texel of the target is four elements of the result.
+pub fn fragment(problem: &Problem, caps: &Caps) -> Result<Plan> {
+    let Some(mut dispatch) = whole(problem)? else { return Ok(Plan::default()) };
+    let (width, height) = fold(problem.elements().div_ceil(QUAD.into()), caps)?;
+    (dispatch.kernel.id, dispatch.grid) = (KernelId::MapFragment, [width, height, 1]);
+    Ok(Plan::of(dispatch))
+}
+
+/// A launch for all of the result, where each operand is read from its beginning; None if there is nothing to compute.
+fn whole(problem: &Problem) -> Result<Option<Dispatch>> {
+    if problem.elements() == 0 {
+        return Ok(None);
+    }
+    let caps = Caps { max_binding_bytes: u64::MAX, binding_alignment_bytes: u64::MAX, ..Caps::UNLIMITED };
+    dispatch(problem, [0, problem.shape.first().copied().unwrap_or(1)], &caps, 1).map(Some)
 }
 
 /// How many words a kernel is told.

@@ -4,6 +4,8 @@
 mod batch;
 mod cooperative;
 #[cfg(not(target_arch = "wasm32"))]
+mod copy;
+#[cfg(not(target_arch = "wasm32"))]
 mod cuda;
 mod direct;
 mod fragment;
@@ -19,7 +21,7 @@ use std::fmt;
 
 #[cfg(feature = "cuda")]
 #[cfg(any(target_os = "linux", target_os = "windows"))]
-pub(crate) use cuda::TILE_COUNT as CUDA_TILE_COUNT;
+pub(crate) use cuda::tiles as cuda_tiles;
 #[cfg(not(target_arch = "wasm32"))]
 pub use cuda::{cublaslt, cuda};
 pub use direct::stand_in;
@@ -29,7 +31,7 @@ pub use strips::{FragmentCaps, MOST_BLOCK_BYTES};
 pub(crate) use tile::SMALLEST_WORKGROUP;
 #[cfg(any(feature = "vulkan", feature = "webgpu"))]
 #[cfg(not(target_arch = "wasm32"))]
-pub(crate) use tile::TILE_COUNT;
+pub(crate) use tile::tiles;
 pub(super) use window::windowed;
 
 use super::{Dispatch, Plan};

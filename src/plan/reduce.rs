@@ -7,6 +7,8 @@
 //! sizes, inputs and scalars as a map's
 //! ```
 
+mod fragment;
+
 use std::sync::Arc;
 
 use super::map::{self, OUT_BINDING, QUAD, THREADS};
@@ -19,6 +21,7 @@ use crate::kernels::template::Constant;
 use crate::kernels::{Kernel, KernelId, Source};
 use crate::ops::map::{MOST_DIMENSIONS, MOST_INPUTS, View};
 use crate::ops::reduce::{Fold, Problem};
+pub use fragment::fragment;
 
 /// Values that an invocation has under way at once.
 const BLOCK: u32 = 16;

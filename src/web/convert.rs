@@ -21,7 +21,7 @@ mod values {
         pub(super) type Device;
 
         pub(super) fn fault(code: &str, message: &str) -> JsValue;
-        pub(super) fn tensor(number: u32, backend: &str, dtype: &str) -> JsValue;
+        pub(super) fn tensor(number: u32, shape: &[f64], dtype: &str, backend: &str) -> JsValue;
         pub(super) fn plain(data: JsValue) -> JsValue;
         pub(super) fn report(
             data: JsValue, backend: &str, device: &str, software: bool, kernel: &str,
@@ -96,8 +96,9 @@ pub(super) fn report(report: Report<Output>, want: Want) -> JsValue {
 
 /// A tensor that JavaScript holds from here on.
 pub(super) fn tensor(tensor: Tensor) -> JsValue {
-    let (backend, dtype) = (tensor.backend().name(), tensor.dtype().name());
-    values::tensor(TENSORS.with(|tensors| tensors.insert(tensor)), backend, dtype)
+    let shape: Vec<_> = tensor.shape().iter().map(|&size| size as f64).collect();
+    let (dtype, backend) = (tensor.dtype().name(), tensor.backend().name());
+    values::tensor(TENSORS.with(|tensors| tensors.insert(tensor)), &shape, dtype, backend)
 }
 
 pub(super) fn benchmark(benchmark: &Benchmark, flops: f64) -> JsValue {

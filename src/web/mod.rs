@@ -8,6 +8,7 @@
 #[cfg(feature = "npm")]
 mod allocator;
 mod convert;
+mod expr;
 mod known;
 mod reference;
 mod registry;
@@ -115,11 +116,19 @@ pub fn matmul(
     Ok(promise(async move { Ok(convert::report(pending.finish().await?, want)) }))
 }
 
-/// Puts an array on the device.
+/// Puts an array on the device; `dtype` is a place in [`DType::ALL`].
 #[wasm_bindgen]
-pub fn tensor(gpu: u32, data: Object, shape: &[f64]) -> Result<Promise, JsValue> {
-    let pending = find_gpu(gpu)?.begin_tensor(HostVec::of(data).into(), sizes(shape))?;
+pub fn tensor(gpu: u32, data: Object, dtype: usize, shape: &[f64]) -> Result<Promise, JsValue> {
+    let dtype = *DType::ALL.get(dtype).ok_or_else(|| Error::internal("a type of another number"))?;
+    let pending = find_gpu(gpu)?.begin_tensor(HostVec::new(data, dtype).into(), sizes(shape))?;
     Ok(promise(async move { Ok(convert::tensor(pending.finish().await?)) }))
+}
+
+/// Computes an expression.
+#[wasm_bindgen]
+pub fn evaluate(gpu: u32, code: &[f64]) -> Result<Promise, JsValue> {
+    let (gpu, expr) = (find_gpu(gpu)?, expr::decode(code)?);
+    Ok(promise(async move { Ok(convert::tensor(gpu.evaluate(&expr).await?)) }))
 }
 
 /// The same values in another shape: the number of one more tensor.

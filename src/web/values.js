@@ -5,7 +5,7 @@ export function fault(code, message) {
   return Object.assign(new Error(message), { name: code === "aborted" ? "AbortError" : "LapidaryError", code });
 }
 
-export const tensor = (tensor, backend, dtype) => ({ tensor, backend, dtype });
+export const tensor = (tensor, shape, dtype, backend) => ({ tensor, shape: [...shape], dtype, backend });
 
 export const plain = (data) => ({ data });
 

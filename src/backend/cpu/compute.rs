@@ -2,22 +2,29 @@
 
 use std::future::ready;
 use std::ops::Range;
-use std::sync::{Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Instant;
 
-use super::Cpu;
+use super::{Buffer, Cpu, Kept};
 use crate::backend::BoxFuture;
 use crate::backend::compute::{Compute, Launch};
 use crate::compute::{Access, KernelDefinition, Part, Signature, Values};
+use crate::dtype::Extent;
 use crate::error::{Error, Result};
+use crate::host::HostSlice;
 use crate::info::{Capabilities, Memory};
 
 /// One call at a time: what a kernel sees does not change under it, and no two wait for each other's buffers.
 #[derive(Default)]
 pub(super) struct Turn(Mutex<()>);
 
-/// Memory from an address that suits every number. Locked for a moment only, by who has the turn.
-pub(crate) struct Storage(RwLock<Vec<u128>>);
+/// Memory. Locked for a moment only, by who has the turn.
+pub(crate) enum Storage {
+    /// From an address that suits every number.
+    Words(RwLock<Vec<u128>>),
+    /// A tensor's, lent to a twin as a copy.
+    Tensor(Extent, Arc<Kept>),
+}
 
 /// There are none: the CPU runs twins.
 pub(crate) enum Program {}
@@ -43,34 +50,80 @@ impl Cpu {
     /// Calls a twin with parts of buffers, those that are read shared and those that are written alone.
     pub(crate) fn with_values(&self, parts: &[(&Storage, Range<u64>, Access)], run: impl FnOnce(Vec<Values<'_>>)) -> Result<()> {
         let _turn = self.turn.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut copies = Vec::new();
+        for (storage, ..) in parts {
+            copies.push(match storage {
+                Storage::Words(_) => None,
+                Storage::Tensor(extent, kept) => Some(RwLock::new(words_of(*extent, kept)?)),
+            });
+        }
         let busy = || Error::internal("a buffer that a kernel writes to is bound twice");
         let (mut read, mut written) = (Vec::new(), Vec::new());
-        for (at, (storage, range, access)) in parts.iter().enumerate() {
+        for (at, ((storage, range, access), copy)) in parts.iter().zip(&copies).enumerate() {
+            let words = match (storage, copy) {
+                (_, Some(copy)) => copy,
+                (Storage::Words(words), None) => words,
+                (Storage::Tensor(..), None) => return Err(Error::internal("a tensor without its copy")),
+            };
             match access {
-                Access::Read => read.push((at, range, storage.0.try_read().map_err(|_| busy())?)),
-                Access::ReadWrite => written.push((at, range, storage.0.try_write().map_err(|_| busy())?)),
+                Access::Read => read.push((at, range, words.try_read().map_err(|_| busy())?)),
+                Access::ReadWrite => written.push((at, range, words.try_write().map_err(|_| busy())?)),
             }
         }
         let part = |range: &Range<u64>| range.start as usize..range.end as usize;
-        let read = read.iter().map(|(at, range, words)| (*at, Part::Read(&bytemuck::cast_slice(words)[part(range)])));
-        let written =
-            written.iter_mut().map(|(at, range, words)| (*at, Part::ReadWrite(&mut bytemuck::cast_slice_mut(words)[part(range)])));
-        let mut values: Vec<_> = read.chain(written).collect();
+        let views = read.iter().map(|(at, range, words)| (*at, Part::Read(&bytemuck::cast_slice(words)[part(range)])));
+        let mut values: Vec<_> = views.collect();
+        for (at, range, words) in &mut written {
+            values.push((*at, Part::ReadWrite(&mut bytemuck::cast_slice_mut(words)[part(range)])));
+        }
         values.sort_by_key(|(at, _)| *at);
         run(values.into_iter().map(|(_, part)| Values(part)).collect());
+        for (at, _, words) in &written {
+            if let Storage::Tensor(extent, kept) = parts[*at].0 {
+                let mut values = self.take(*extent)?;
+                values.bytes_mut().copy_from_slice(&bytemuck::cast_slice(words)[..extent.bytes() as usize]);
+                drop(kept.set(values));
+            }
+        }
         Ok(())
     }
 }
 
+/// A tensor's values, from an address that suits every number.
+fn words_of(extent: Extent, kept: &Kept) -> Result<Vec<u128>> {
+    let values = kept.get().ok_or_else(|| Error::internal("a tensor without values"))?;
+    let (mut words, values) = (zeroed_words(extent.bytes())?, HostSlice::from(&**values));
+    bytemuck::cast_slice_mut(&mut words)[..extent.bytes() as usize].copy_from_slice(values.bytes());
+    Ok(words)
+}
+
+/// Zeros, so many bytes rounded up to whole words.
+fn zeroed_words(bytes: u64) -> Result<Vec<u128>> {
+    let count = bytes.div_ceil(16) as usize;
+    let mut words = Vec::new();
+    words.try_reserve_exact(count).map_err(|_| Error::OutOfMemory { bytes, place: "the host" })?;
+    words.resize(count, 0);
+    Ok(words)
+}
+
 impl Storage {
-    fn read(&self, at_bytes: u64, out: &mut [u8]) {
-        let words = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        out.copy_from_slice(&bytemuck::cast_slice(&words)[at_bytes as usize..][..out.len()]);
+    fn words(&self) -> Result<&RwLock<Vec<u128>>> {
+        match self {
+            Self::Words(words) => Ok(words),
+            Self::Tensor(..) => Err(Error::internal("a tensor is read and written by twins alone")),
+        }
     }
 
-    fn write(&self, at_bytes: u64, bytes: &[u8]) {
-        let mut words = self.0.write().unwrap_or_else(PoisonError::into_inner);
+    fn read(&self, at_bytes: u64, out: &mut [u8]) -> Result<()> {
+        let words = self.words()?.read().unwrap_or_else(PoisonError::into_inner);
+        out.copy_from_slice(&bytemuck::cast_slice(&words)[at_bytes as usize..][..out.len()]);
+        Ok(())
+    }
+
+    fn write(&self, at_bytes: u64, bytes: &[u8]) -> Result<()> {
+        let mut words = self.words()?.write().unwrap_or_else(PoisonError::into_inner);
         bytemuck::cast_slice_mut(&mut words)[at_bytes as usize..][..bytes.len()].copy_from_slice(bytes);
+        Ok(())
     }
 }
 
@@ -89,11 +142,11 @@ impl Compute for Cpu {
     type Fetch = Vec<u8>;
 
     fn reserve(&self, _memory: Memory, bytes: u64) -> Result<Storage> {
-        let count = bytes.div_ceil(16) as usize;
-        let mut words = Vec::new();
-        words.try_reserve_exact(count).map_err(|_| Error::OutOfMemory { bytes, place: "the host" })?;
-        words.resize(count, 0);
-        Ok(Storage(RwLock::new(words)))
+        zeroed_words(bytes).map(|words| Storage::Words(RwLock::new(words)))
+    }
+
+    fn adopt(&self, tensor: &Buffer) -> Result<Storage> {
+        Ok(Storage::Tensor(tensor.extent, Arc::clone(&tensor.values)))
     }
 
     fn compile(&self, definition: &KernelDefinition, _signature: &Signature) -> Result<Program> {
@@ -110,14 +163,13 @@ impl Compute for Cpu {
 
     fn store(&self, _lane: &(), to: &Storage, at_bytes: u64, bytes: &[u8]) -> Result<()> {
         let _turn = self.turn.0.lock().unwrap_or_else(PoisonError::into_inner);
-        to.write(at_bytes, bytes);
-        Ok(())
+        to.write(at_bytes, bytes)
     }
 
     fn fetch(&self, _lane: &(), from: &Storage, at_bytes: u64, bytes: u64) -> Result<Vec<u8>> {
         let mut out = bytes_of(bytes)?;
         let _turn = self.turn.0.lock().unwrap_or_else(PoisonError::into_inner);
-        from.read(at_bytes, &mut out);
+        from.read(at_bytes, &mut out)?;
         Ok(out)
     }
 
@@ -129,9 +181,8 @@ impl Compute for Cpu {
     fn copy(&self, _lane: &(), (from, from_bytes): (&Storage, u64), (to, to_bytes): (&Storage, u64), bytes: u64) -> Result<()> {
         let mut copy = bytes_of(bytes)?;
         let _turn = self.turn.0.lock().unwrap_or_else(PoisonError::into_inner);
-        from.read(from_bytes, &mut copy);
-        to.write(to_bytes, &copy);
-        Ok(())
+        from.read(from_bytes, &mut copy)?;
+        to.write(to_bytes, &copy)
     }
 
     fn launch(&self, _lane: &(), program: &Program, _launch: &Launch<'_, Storage>) -> Result<()> {

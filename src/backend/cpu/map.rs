@@ -3,15 +3,31 @@
 
 use half::f16;
 use half::slice::HalfFloatSliceExt;
+#[cfg(target_arch = "wasm32")]
+use wasm_bindgen::prelude::wasm_bindgen;
 
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::kernels::{Kernel, Source};
 use crate::ops::elementwise::{Kind, Step};
+#[cfg(not(target_arch = "wasm32"))]
 use crate::plan::map::Reading;
 
-/// Elements of a block.
-const BLOCK: usize = 512;
+/// Elements of a block. In the browser each brings a call of JavaScript for each input, and is longer.
+const BLOCK: usize = if cfg!(target_arch = "wasm32") { 2048 } else { 512 };
+
+/// An input's elements, in this module's memory, or in the page's: there an array of words, or of the bits of f16, and which it is.
+#[cfg(not(target_arch = "wasm32"))]
+pub(super) type Elements<'a> = &'a [u8];
+#[cfg(target_arch = "wasm32")]
+pub(super) type Elements<'a> = (js_sys::Object, DType);
+
+#[cfg(target_arch = "wasm32")]
+#[wasm_bindgen(module = "/src/backend/cpu/wasm/gather.js")]
+extern "C" {
+    /// Elements of an input as words, 0 where it has none; of no input 1 where it has some.
+    fn gather(elements: Option<&js_sys::Object>, words: &[u32], rank: usize, at: u32, is_bounded: bool, first: usize, out: &mut [u32]);
+}
 
 /// A kernel with what it is told and what it reads.
 pub(super) struct Map<'a> {
@@ -20,13 +36,13 @@ pub(super) struct Map<'a> {
     words: &'a [u32],
     rank: usize,
     scalars: usize,
-    inputs: Vec<&'a [u8]>,
+    inputs: Vec<Elements<'a>>,
     #[cfg(all(feature = "simd", not(target_arch = "wasm32")))]
     simd: bool,
 }
 
 impl<'a> Map<'a> {
-    pub(super) fn new(kernel: &'a Kernel, words: &'a [u32], inputs: Vec<&'a [u8]>) -> Result<Self> {
+    pub(super) fn new(kernel: &'a Kernel, words: &'a [u32], inputs: Vec<Elements<'a>>) -> Result<Self> {
         let source = kernel.source.as_deref().ok_or_else(|| Error::internal("an elementwise kernel without a program"))?;
         let [rank, scalars] = ["RANK", "SCALARS"].map(|name| kernel.constant(name) as usize);
         Ok(Self {
@@ -56,7 +72,14 @@ impl<'a> Map<'a> {
         self.source.result
     }
 
+    /// Nothing lies in this module's memory.
+    #[cfg(target_arch = "wasm32")]
+    pub(super) fn stored(&self, _first: usize, _count: usize) -> Option<&[u32]> {
+        None
+    }
+
     /// Elements that are those of an input, one behind the other, as they lie there.
+    #[cfg(not(target_arch = "wasm32"))]
     pub(super) fn stored(&self, first: usize, count: usize) -> Option<&[u32]> {
         let ([Step::Input(0)], [Reading { at, is_bounded: false, .. }]) = (&self.source.program.steps[..], &self.source.inputs[..]) else {
             return None;
@@ -136,7 +159,7 @@ impl<'a> Map<'a> {
         let register = |operand: u8| &before[usize::from(operand)][..out.len()];
         match step {
             Step::Input(input) => self.read(usize::from(input), first, out),
-            Step::Inside(input) => self.runs(usize::from(input), first, out, |_, inside, out| out.fill(inside.into())),
+            Step::Inside(input) => self.inside(usize::from(input), first, out),
             Step::Scalar(scalar, _) => out.fill(self.words[self.scalars + usize::from(scalar)]),
             Step::Index => {
                 for (index, out) in (self.words[1].wrapping_add(first as u32)..).zip(out) {
@@ -168,18 +191,58 @@ impl<'a> Map<'a> {
     }
 
     /// Does something for each value with the place of an input's element that belongs to it.
-    pub(super) fn each_place(&self, input: usize, values: &mut [u32], mut run: impl FnMut(usize, u32)) {
-        let stride = self.stride(input, self.rank.saturating_sub(1));
-        self.runs(input, 0, values, |at, _, values| {
-            let mut at = at;
-            for value in values {
-                run(at as usize, *value);
-                at = at.wrapping_add(stride);
+    pub(super) fn each_place(&self, input: usize, values: &[u32], mut run: impl FnMut(usize, u32)) {
+        let mut coordinates = [0; crate::ops::map::MOST_DIMENSIONS];
+        let mut place = self.words[self.source.inputs[input].at as usize];
+        for &value in values {
+            run(place as usize, value);
+            // The next step, and back to the start of each dimension that has come to its end.
+            for dimension in (0..self.rank).rev() {
+                let stride = self.stride(input, dimension);
+                coordinates[dimension] += 1;
+                place = place.wrapping_add(stride);
+                if coordinates[dimension] < self.size(dimension) {
+                    break;
+                }
+                place = place.wrapping_sub(stride.wrapping_mul(coordinates[dimension] as u32));
+                coordinates[dimension] = 0;
             }
-        });
+        }
     }
 
     /// Elements of an input; 0 where it has none.
+    #[cfg(target_arch = "wasm32")]
+    pub(super) fn read(&self, input: usize, first: usize, out: &mut [u32]) {
+        // What the caller gave in f16 is kept in f32 here.
+        let (elements, stored) = &self.inputs[input];
+        self.gather(Some(elements), input, first, out);
+        if *stored == DType::F16 {
+            for word in out {
+                *word = f16::from_bits(*word as u16).to_f32().to_bits();
+            }
+        }
+    }
+
+    /// Where an input has elements.
+    #[cfg(target_arch = "wasm32")]
+    fn inside(&self, input: usize, first: usize, out: &mut [u32]) {
+        self.gather(None, input, first, out);
+    }
+
+    #[cfg(target_arch = "wasm32")]
+    fn gather(&self, elements: Option<&js_sys::Object>, input: usize, first: usize, out: &mut [u32]) {
+        let reading = &self.source.inputs[input];
+        gather(elements, self.words, self.rank, reading.at, reading.is_bounded, first, out);
+    }
+
+    /// Where an input has elements.
+    #[cfg(not(target_arch = "wasm32"))]
+    fn inside(&self, input: usize, first: usize, out: &mut [u32]) {
+        self.runs(input, first, out, |_, inside, out| out.fill(inside.into()));
+    }
+
+    /// Elements of an input; 0 where it has none.
+    #[cfg(not(target_arch = "wasm32"))]
     pub(super) fn read(&self, input: usize, first: usize, out: &mut [u32]) {
         let (bytes, stride) = (self.inputs[input], self.stride(input, self.rank.saturating_sub(1)));
         if self.source.inputs[input].dtype == DType::F16 {
@@ -219,6 +282,7 @@ impl<'a> Map<'a> {
 
     /// Cuts the elements from `first` on into runs along the innermost dimension that are all inside of an input's bounds or all outside,
     /// and gives each its first element's place.
+    #[cfg(not(target_arch = "wasm32"))]
     fn runs(&self, input: usize, first: usize, mut out: &mut [u32], mut run: impl FnMut(u32, bool, &mut [u32])) {
         let Reading { at, is_bounded, .. } = self.source.inputs[input];
         let (rank, at) = (self.rank, at as usize);
@@ -261,6 +325,7 @@ impl<'a> Map<'a> {
 }
 
 /// Elements a stride apart.
+#[cfg(not(target_arch = "wasm32"))]
 fn along(at: u32, stride: u32, out: &mut [u32], value: impl Fn(usize) -> u32) {
     let mut at = at;
     for out in out {

@@ -5,7 +5,10 @@ mod ceiling;
 #[cfg(not(target_arch = "wasm32"))]
 mod compute;
 mod conv;
+mod fft;
 mod fold;
+#[cfg(not(target_arch = "wasm32"))]
+mod kept;
 mod map;
 #[cfg(not(target_arch = "wasm32"))]
 mod native;
@@ -22,7 +25,12 @@ use native as engine;
 #[cfg(target_arch = "wasm32")]
 use wasm as engine;
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
+#[cfg(target_arch = "wasm32")]
+use std::sync::OnceLock;
+
+#[cfg(not(target_arch = "wasm32"))]
+use kept::Kept;
 
 use super::pool::{Pool, Pooled};
 use super::{Backend, Bound, Finished, How, MemoryStats};
@@ -49,12 +57,21 @@ pub(crate) struct Cpu {
     turn: compute::Turn,
 }
 
-/// A tensor's values: written once, by the upload or by what it is the result of.
+/// A tensor's values: written by the upload or by what it is the result of, and natively by kernels of the caller's.
 pub(crate) struct Buffer {
     extent: Extent,
     /// Shared with who is still at work on them.
-    values: Arc<OnceLock<Pooled<HostVec>>>,
+    values: Arc<Kept>,
 }
+
+#[cfg(target_arch = "wasm32")]
+type Kept = OnceLock<Pooled<HostVec>>;
+
+/// A tensor's values while somebody reads them.
+#[cfg(not(target_arch = "wasm32"))]
+type Held<'a> = Arc<Pooled<HostVec>>;
+#[cfg(target_arch = "wasm32")]
+type Held<'a> = &'a Pooled<HostVec>;
 
 /// Work that is done already, unless other threads are at it.
 pub(crate) enum Running {
@@ -159,8 +176,8 @@ impl Cpu {
 }
 
 impl Buffer {
-    fn values(&self) -> Result<&HostVec> {
-        self.values.get().map(|values| &**values).ok_or_else(|| Error::internal("a tensor without values"))
+    fn values(&self) -> Result<Held<'_>> {
+        self.values.get().ok_or_else(|| Error::internal("a tensor without values"))
     }
 }
 
@@ -177,6 +194,7 @@ impl Backend for Cpu {
             Op::Map(problem) => plan::map::cpu(problem, self.engine.variant()),
             Op::Conv(problem) => plan::conv::cpu(problem, self.engine.variant()),
             Op::Pool(problem) => plan::pool::cpu(problem, self.engine.variant()),
+            Op::Fft(problem) => plan::fft::cpu(problem, self.engine.variant()),
             Op::Reduce(problem) => plan::reduce::cpu(problem, self.engine.variant()),
             Op::Normalize(problem) => plan::normalize::cpu(problem, self.engine.variant()),
         }
@@ -196,20 +214,22 @@ impl Backend for Cpu {
 
     fn submit(&self, plan: &Plan, operands: &[Option<Bound<'_, Buffer>>], out: &Buffer, how: How) -> Result<Running> {
         let stopwatch = Stopwatch::start();
-        let input = |slot: Slot| host(operands.get(slot.index() - Slot::A.index()).and_then(Option::as_ref));
+        let held = operands.iter().map(held).collect::<Result<Vec<_>>>()?;
+        let inputs: Vec<_> = operands.iter().zip(&held).map(|(operand, held)| host(operand.as_ref(), held.as_ref())).collect();
         let [dispatch] = &plan.dispatches[..] else { return Err(Error::internal("a plan for the CPU in parts")) };
         if let Params::Words(words) = &dispatch.params {
-            let inputs: Vec<_> = operands.iter().map(|operand| host(operand.as_ref())).collect::<Result<_>>()?;
             return self.run(out, how, stopwatch, |out| match dispatch.kernel.id {
                 KernelId::NormalizeCpu => self.engine.normalize(&dispatch.kernel, words.get(), &inputs, out),
                 KernelId::ConvCpu => self.engine.conv(words.get(), &inputs, out),
+                KernelId::FftCpu => self.engine.fft(words.get(), &inputs, out),
                 KernelId::PoolCpu => self.engine.pool(&dispatch.kernel, words.get(), &inputs, out),
                 KernelId::ReduceCpu => self.engine.reduce(&dispatch.kernel, words.get(), &inputs, out),
                 _ => self.engine.map(&dispatch.kernel, words.get(), &inputs, out),
             });
         }
         let params = dispatch.params.matmul()?;
-        let inputs = [input(Slot::A)?, input(Slot::B)?, input(Slot::C)?, input(Slot::BIAS)?];
+        let input = |slot: Slot| inputs.get(slot.index() - Slot::A.index()).and_then(Option::as_ref).map(engine::readable);
+        let inputs = [Slot::A, Slot::B, Slot::C, Slot::BIAS].map(input);
         #[cfg(target_arch = "wasm32")]
         if dispatch.grid[0] > 1 {
             let mut held = [const { None }; 3];
@@ -243,10 +263,8 @@ impl Backend for Cpu {
             return Ok(HostVec::empty(extent.dtype));
         }
         let mut copy = engine::array(extent)?;
-        // What has no elements was not computed.
-        if !extent.is_empty() {
-            engine::copy(&engine::borrow(buffer.values()?), &mut copy);
-        }
+        let values = buffer.values()?;
+        engine::copy(&view(&values), &mut copy);
         Ok(copy)
     }
 
@@ -267,11 +285,23 @@ impl Backend for Cpu {
     }
 }
 
+/// A tensor's values, for as long as they are read.
+fn held<'a>(operand: &'a Option<Bound<'_, Buffer>>) -> Result<Option<Held<'a>>> {
+    match operand {
+        Some(Bound::Buffer(buffer)) => buffer.values().map(Some),
+        _ => Ok(None),
+    }
+}
+
 /// An operand's values where they lie.
-fn host<'a>(operand: Option<&'a Bound<'_, Buffer>>) -> Result<Option<HostSlice<'a>>> {
-    Ok(match operand {
-        None => None,
-        Some(Bound::Host(values)) => Some(engine::readable(values)),
-        Some(Bound::Buffer(buffer)) => Some(engine::borrow(buffer.values()?)),
-    })
+fn host<'a>(operand: Option<&'a Bound<'_, Buffer>>, held: Option<&'a Held<'_>>) -> Option<HostSlice<'a>> {
+    match operand {
+        Some(Bound::Host(values)) => Some(values.clone()),
+        _ => held.map(view),
+    }
+}
+
+/// Values where they lie.
+fn view<'a>(values: &'a Held<'_>) -> HostSlice<'a> {
+    engine::borrow(values)
 }

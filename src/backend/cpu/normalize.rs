@@ -4,7 +4,7 @@ use half::f16;
 use half::slice::HalfFloatSliceExt;
 
 use super::fold::{Folding, State, exp, pivot};
-use super::map::Map;
+use super::map::{Elements, Map};
 use super::reduce::{BLOCK, SHARE, each};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
@@ -25,7 +25,7 @@ pub(super) struct Normalize<'a> {
 }
 
 impl<'a> Normalize<'a> {
-    pub(super) fn new(kernel: &'a Kernel, words: &'a [u32], inputs: Vec<&'a [u8]>) -> Result<Self> {
+    pub(super) fn new(kernel: &'a Kernel, words: &'a [u32], inputs: Vec<Elements<'a>>) -> Result<Self> {
         let map = Map::new(kernel, words, inputs)?;
         let [count, form, own, beside] = ["COUNT", "FORM", "INPUTS", "BESIDE"].map(|name| kernel.constant(name) as usize);
         let form = *Form::ALL.get(form).ok_or_else(|| Error::internal("a norm of no known kind"))?;
@@ -52,7 +52,7 @@ impl<'a> Normalize<'a> {
             return;
         }
         let out: &mut [u32] = bytemuck::cast_slice_mut(out);
-        self.map.each_place(places, bytemuck::cast_slice_mut(&mut made), |place, value| out[place] = value);
+        self.map.each_place(places, bytemuck::cast_slice(&made), |place, value| out[place] = value);
     }
 
     /// Rows from that with the value of this number on.

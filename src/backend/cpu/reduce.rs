@@ -4,7 +4,7 @@
 //! depends on the shape alone, so that the result is the same on any number of threads.
 
 use super::fold::{Folding, State};
-use super::map::Map;
+use super::map::{Elements, Map};
 use crate::error::{Error, Result};
 use crate::kernels::Kernel;
 use crate::ops::reduce::Fold;
@@ -29,7 +29,7 @@ pub(super) struct Reduce<'a> {
 }
 
 impl<'a> Reduce<'a> {
-    pub(super) fn new(kernel: &'a Kernel, words: &'a [u32], inputs: Vec<&'a [u8]>) -> Result<Self> {
+    pub(super) fn new(kernel: &'a Kernel, words: &'a [u32], inputs: Vec<Elements<'a>>) -> Result<Self> {
         let map = Map::new(kernel, words, inputs)?;
         let [rows, count, columns, fold] = ["ROWS", "COUNT", "COLUMNS", "FOLD"].map(|name| kernel.constant(name) as usize);
         let fold = *Fold::ALL.get(fold).ok_or_else(|| Error::internal("a reduction of no known kind"))?;

@@ -189,7 +189,10 @@ fn assemble(context: Arc<Context>, found: &Found, driver_version: i32, options: 
         multiprocessors: found.multiprocessors.cast_unsigned(),
         compute_capability: (found.compute_capability.0.cast_unsigned(), found.compute_capability.1.cast_unsigned()),
         order: Default::default(),
-        caps: Caps { tuned: crate::tune::load(options, &info), ..info.caps.clone().with_workgroup_hint(options.workgroup_hint) },
+        caps: Caps {
+            tuned: crate::tune::load(options, &info, &crate::plan::matmul::cuda_tiles()),
+            ..info.caps.clone().with_workgroup_hint(options.workgroup_hint)
+        },
         stream,
     };
     Ok((cuda, info))

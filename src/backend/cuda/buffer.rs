@@ -120,7 +120,7 @@ impl Drop for Raw {
 }
 
 /// Memory of the device.
-pub(crate) struct Buffer(pub(super) Pooled<Raw>);
+pub(crate) struct Buffer(pub(super) Arc<Pooled<Raw>>);
 
 /// The uses that the pool keeps apart.
 const DEVICE: u32 = 0;
@@ -151,7 +151,7 @@ struct Piece {
 impl Cuda {
     /// Room for a matrix.
     pub(super) fn storage(&self, bytes: u64) -> Result<Buffer> {
-        self.take(DEVICE, bytes, "the GPU", Raw::device).map(Buffer)
+        self.take(DEVICE, bytes, "the GPU", Raw::device).map(|raw| Buffer(Arc::new(raw)))
     }
 
     fn take(&self, kind: u32, bytes: u64, place: &'static str, make: fn(&Arc<Stream>, u64) -> Result<Raw, Fault>) -> Result<Pooled<Raw>> {

@@ -9,7 +9,8 @@
 //! ```
 //!
 //! Memory comes from the pool of the device's own stream, and goes back to it in that stream's order: a fresh block counts as written
-//! there, and before one is given back that stream waits for all who use it.
+//! there, and before one is given back that stream waits for all who use it. A tensor, whose uses are all in that stream, is lent to a launch
+//! in the same way.
 
 use std::ffi::{CString, c_void};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,7 +18,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use cudarc::driver::sys::{self, CUdeviceptr, CUfunction_attribute};
 
 use super::Cuda;
-use super::buffer::Raw;
+use super::buffer::{Buffer, Raw};
 use super::driver::{Event, Fault, Stream, check};
 use super::nvrtc;
 use super::pipeline::{Module, Refused};
@@ -43,7 +44,7 @@ impl Order {
 
 /// Memory and the streams that use it.
 pub(crate) struct Storage {
-    raw: Pooled<Raw>,
+    raw: Arc<Pooled<Raw>>,
     memory: Memory,
     users: Mutex<Users>,
     /// The stream whose pool it is of.
@@ -152,9 +153,14 @@ impl Drop for Program {
 impl Cuda {
     /// Memory of the pool, which counts as written in its stream.
     fn hold(&self, memory: Memory, bytes: u64) -> Result<Storage> {
-        let raw = if memory == Memory::Device { self.storage(bytes)?.0 } else { self.pinned(bytes)? };
+        let raw = if memory == Memory::Device { self.storage(bytes)?.0 } else { Arc::new(self.pinned(bytes)?) };
+        Ok(self.of_own_stream(raw, memory))
+    }
+
+    /// Memory that the device's own stream used last, and uses next once it is dropped.
+    fn of_own_stream(&self, raw: Arc<Pooled<Raw>>, memory: Memory) -> Storage {
         let users = Users { writer: Some(Arc::clone(&self.stream)), readers: Vec::new() };
-        Ok(Storage { raw, memory, users: Mutex::new(users), home: Arc::clone(&self.stream) })
+        Storage { raw, memory, users: Mutex::new(users), home: Arc::clone(&self.stream) }
     }
 
     /// Puts a copy into a stream.
@@ -204,6 +210,10 @@ impl Compute for Cuda {
 
     fn reserve(&self, memory: Memory, bytes: u64) -> Result<Storage> {
         self.hold(memory, bytes)
+    }
+
+    fn adopt(&self, tensor: &Buffer) -> Result<Storage> {
+        Ok(self.of_own_stream(Arc::clone(&tensor.0), Memory::Device))
     }
 
     fn compile(&self, definition: &KernelDefinition, signature: &Signature) -> Result<Program> {

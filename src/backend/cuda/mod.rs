@@ -92,9 +92,9 @@ impl Backend for Cuda {
         plan::matmul::cuda(problem, &self.caps, self.multiprocessors)
     }
 
-    fn tiles(&self) -> u8 {
-        // NVIDIA's library chooses for itself.
-        if self.cublaslt.is_some() { 0 } else { plan::matmul::CUDA_TILE_COUNT }
+    fn tiles(&self) -> Vec<String> {
+        // For what NVIDIA's library does not compute.
+        plan::matmul::cuda_tiles()
     }
 
     fn plan_tuned(&self, op: &Op, tuned: plan::tuned::Tuned) -> Result<Plan> {

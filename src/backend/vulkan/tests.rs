@@ -10,13 +10,13 @@ use crate::backend::device::{Device, Opened};
 use crate::call::Call;
 use crate::dtype::{DType, Extent};
 use crate::gpu::Gpu;
-use crate::info::{BackendId, DeviceInfo};
-use crate::info::{Caps, Dialect, MatrixUnit};
+use crate::info::{BackendId, Caps, DeviceInfo, Dialect, MatrixUnit};
+use crate::kernels::{Kernel, KernelId};
 use crate::ops::matmul::{Matmul, Precision};
 use crate::options::{Options, PowerPreference};
 
 /// A device; None, said by name, if there is none and nothing requires it.
-fn device() -> Option<(Vulkan, DeviceInfo)> {
+pub(super) fn device() -> Option<(Vulkan, DeviceInfo)> {
     altered(|device| device)
 }
 
@@ -65,7 +65,7 @@ fn is_right(gpu: &Gpu, n: usize) -> Result<bool> {
     Ok((0..n * n).all(|at| c[at] == (0..n).map(|p| a[at / n * n + p] * b[p * n + at % n]).sum::<f32>()))
 }
 
-fn gpu((device, info): (Vulkan, DeviceInfo)) -> Gpu {
+pub(super) fn gpu((device, info): (Vulkan, DeviceInfo)) -> Gpu {
     Gpu::with(Options::only(BackendId::Vulkan), Opened { device: Device::Vulkan(device), info })
 }
 
@@ -271,7 +271,8 @@ fn what_checks_cost() {
 fn kernels_for_matrix_units_compile() {
     let unit = MatrixUnit { m: 16, n: 16, k: 16, operands: DType::F16, sums: DType::F32, subgroup_size: 32, dialect: Dialect::Cooperative };
     let caps = Caps { max_workgroup_invocations: 1024, max_workgroup_bytes: 48 << 10, matrix_unit: Some(unit), ..Caps::UNLIMITED };
-    for (n, result) in [(4096, DType::F32), (1024, DType::F16), (257, DType::F32), (64, DType::F16)] {
+    for (n, result) in [(4096, DType::F32), (1024, DType::F16), (257, DType::F32), (64, DType::F16), (4097, DType::F32), (2047, DType::F16)]
+    {
         for (transpose_a, transpose_b) in [(false, false), (true, false), (false, true), (true, true)] {
             let op = Matmul::new(n, n, n).transpose_a(transpose_a).transpose_b(transpose_b).result(result);
             let plan = crate::plan::matmul::compute(&op.check(DType::F16, n * n, n * n).unwrap(), &caps).unwrap();
@@ -279,13 +280,91 @@ fn kernels_for_matrix_units_compile() {
                 let shader = Shader::of(&dispatch.kernel, Checks::TRUSTED).unwrap();
                 only_matrices_of_floats(shader.words());
             }
-            let kernel = plan.dispatches[0].kernel.id;
-            assert_eq!(kernel, crate::kernels::KernelId::MatmulCooperative);
+            let ids: Vec<_> = plan.dispatches.iter().map(|dispatch| dispatch.kernel.id).collect();
+            let copies = if n > 2000 && n % 8 != 0 { 2 } else { 0 };
+            assert!(ids[..copies].iter().all(|id| *id == KernelId::MatmulCopy) && ids[copies] == KernelId::MatmulCooperative, "{ids:?}");
             let op = Matmul::new(512, n + 256, n + 512).transpose_a(transpose_a).transpose_b(transpose_b).precision(Precision::F16x3);
             let plan = crate::plan::matmul::compute(&op.check(DType::F32, 512 * (n + 256), (n + 256) * (n + 512)).unwrap(), &caps).unwrap();
             assert_eq!(plan.dispatches.len(), 3, "{plan}");
             for dispatch in &plan.dispatches {
                 only_matrices_of_floats(Shader::of(&dispatch.kernel, Checks::TRUSTED).unwrap().words());
+            }
+        }
+    }
+}
+
+/// Rows that start anywhere, in the middle of words too, and items of a batch, of one loop and of two; what lies beyond the columns is zero.
+#[test]
+fn operands_are_copied_to_where_rows_are_aligned() {
+    use crate::plan::matmul::Params;
+    use crate::plan::{Binding, Dispatch, Plan, Slot};
+
+    let Some((vulkan, _)) = device() else { return };
+    let values: Vec<half::f16> = (0..20_000).map(|i| half::f16::from_f32((i % 2039) as f32)).collect();
+    let from = vulkan.upload(&HostSlice::from(&values)).unwrap();
+    // Rows, columns and stride; the first element; items of the inner loop and of all, and the steps of both loops.
+    let cases = [
+        ([5u32, 7, 7], 0u32, [1u32, 1], [0u32, 0]),
+        ([5, 8, 11], 1, [1, 1], [0, 0]),
+        ([3, 1, 1], 3, [1, 1], [0, 0]),
+        ([64, 129, 131], 5, [1, 1], [0, 0]),
+        ([4, 9, 9], 2, [5, 5], [37, 37]),
+        ([2, 15, 17], 1, [3, 6], [35, 211]),
+        ([1, 16, 16], 0, [1, 1], [0, 0]),
+    ];
+    for ([m, n, lda], a_start, [inner, batch], [a_inner, a_outer]) in cases {
+        let ldo = n.next_multiple_of(8);
+        let params = Params { m, n, lda, ldo, a_start, a_inner, a_outer, batch, inner, alpha: 1.0, ..Params::default() };
+        let stores =
+            ["OUT_VEC4", "READS_C", "ACCUMULATES", "READS_BIAS", "BIAS_STEP", "BIAS_ROWS", "ACTIVATION", "PARTS"].map(|name| (name, 0));
+        let constants = [("THREADS", 64), ("BATCHED", 1), ("RESULT_F16", 1), ("WORDS", 1)].into_iter().chain(stores).collect();
+        let elements = u64::from(batch * m * ldo);
+        let binding =
+            |slot, index, elements: u64| Binding { slot, index, offset_bytes: 0, size_bytes: (elements * 2).next_multiple_of(16) };
+        let plan = Plan::of(Dispatch {
+            kernel: Kernel { id: KernelId::MatmulCopy, variant: String::new(), source: None, constants },
+            params: params.into(),
+            bindings: vec![binding(Slot::A, 0, 20_000), binding(Slot::Out, 2, elements)],
+            grid: [1, 1, 1],
+        });
+        let out = vulkan.storage(elements * 2).unwrap();
+        let extent = Extent { elements, dtype: DType::F16 };
+        let how = How { repeats: 1, timed: false, download: extent };
+        let running = vulkan.submit(&plan, &[Some(Bound::Buffer(&from))], &out, how).unwrap();
+        let copy = pollster::block_on(vulkan.finish(running)).unwrap().data.unwrap().into_f16();
+        for (at, value) in copy.iter().enumerate() {
+            let (row, column) = (at as u32 / ldo, at as u32 % ldo);
+            let item = row / m;
+            let read = a_start + item / inner * a_outer + item % inner * a_inner + row % m * lda + column;
+            let right = if column < n { values[read as usize] } else { half::f16::ZERO };
+            assert_eq!(*value, right, "element {at} of {m}x{n}, {lda} apart, from {a_start} on");
+        }
+    }
+}
+
+/// Products that are worth the copies, where there are matrix units.
+#[test]
+fn products_of_copied_operands_are_right() {
+    let Some((vulkan, _)) = device() else { return };
+    if vulkan.caps.matrix_unit.is_none() {
+        eprintln!("skipped: this device of Vulkan has no matrix units");
+        return;
+    }
+    let gpu = Gpu::open_blocking(Options::only(BackendId::Vulkan)).unwrap();
+    let (m, k, n) = (1501usize, 1499usize, 1507usize);
+    let halves = |count: usize| (0..count).map(|i| half::f16::from_f32((i * 7 % 5) as f32 - 2.0)).collect::<Vec<_>>();
+    let (a, b) = (halves(m * k), halves(k * n));
+    for (transpose_a, transpose_b) in [(false, false), (true, false), (false, true), (true, true)] {
+        for result in [DType::F32, DType::F16] {
+            let op = Matmul::new(m as u64, k as u64, n as u64).transpose_a(transpose_a).transpose_b(transpose_b).result(result);
+            let c = gpu.matmul_blocking(&a, &b, &op).unwrap();
+            let x = |i: usize, p: usize| a[if transpose_a { p * m + i } else { i * k + p }].to_f32();
+            let y = |p: usize, j: usize| b[if transpose_b { j * k + p } else { p * n + j }].to_f32();
+            // Every element is a sum of its own, so that some of each row and column tell of all.
+            for at in (0..m * n).step_by(997) {
+                let sum: f32 = (0..k).map(|p| x(at / n, p) * y(p, at % n)).sum();
+                let right = if result == DType::F16 { half::f16::from_f32(sum).to_f32() } else { sum };
+                assert_eq!(c[at], right, "element {at}, transposed {transpose_a},{transpose_b}, in {result}");
             }
         }
     }
@@ -340,15 +419,17 @@ fn what_does_not_fit_is_computed_in_parts() {
         // SAFETY: the caller's arguments.
         unsafe { REAL.get().expect("set before a device is used").1(device, memory, callbacks) };
     }
-    let opened = altered(|device| {
-        let table = device.fp_v1_0();
-        REAL.get_or_init(|| (table.allocate_memory, table.free_memory));
-        let table = ash::DeviceFnV1_0 { allocate_memory: allocate, free_memory: free, ..table.clone() };
-        let (v1_1, v1_2, v1_3) = (device.fp_v1_1().clone(), device.fp_v1_2().clone(), device.fp_v1_3().clone());
-        ash::Device::from_parts_1_3(device.handle(), table, v1_1, v1_2, v1_3)
-    });
-    let Some(opened) = opened else { return };
-    let gpu = gpu(opened);
+    let open = || {
+        altered(|device| {
+            let table = device.fp_v1_0();
+            REAL.get_or_init(|| (table.allocate_memory, table.free_memory));
+            let table = ash::DeviceFnV1_0 { allocate_memory: allocate, free_memory: free, ..table.clone() };
+            let (v1_1, v1_2, v1_3) = (device.fp_v1_1().clone(), device.fp_v1_2().clone(), device.fp_v1_3().clone());
+            ash::Device::from_parts_1_3(device.handle(), table, v1_1, v1_2, v1_3)
+        })
+        .map(gpu)
+    };
+    let Some(gpu) = open() else { return };
     // The result alone has 64 MiB, and the host needs as much to read it.
     let (m, k, n) = (4096, 3, 4096);
     let (a, b, c) = (whole(m * k), whole(k * n), whole(m * n));
@@ -361,10 +442,29 @@ fn what_does_not_fit_is_computed_in_parts() {
         let right = |at: usize| report.data[at] == (0..k).map(|p| x(at / n, p) * y(p, at % n)).sum::<f32>() + 2.0 * c[at];
         assert_eq!((report.data.len(), (0..m * n).find(|&at| !right(at))), (m * n, None));
     }
-    // A tensor is whole or not at all.
+    // A tensor is whole or not at all. On a device of its own, since the allocator keeps a block that is empty.
+    drop(gpu);
+    let Some(gpu) = open() else { return };
     let kept = pollster::block_on(gpu.matmul_tensor(&a, &b, &Matmul::new(m as u64, k as u64, n as u64)));
     assert!(kept.is_ok_and(|kept| kept.rows() == m as u64), "without C it fits");
     let error = gpu.tensor_blocking(&vec![0.0; 30 << 20], 30, 1 << 20).unwrap_err();
     assert_eq!(*error, Error::OutOfMemory { bytes: 120 << 20, place: "the GPU" });
+    // Batches of one loop and of two, of which the last shares B between the turns of the inner one.
+    let (m, k, n) = (512, 3, 1024);
+    for (outer, inner, shared) in [(1, 40, false), (5, 9, true), (2, 20, true)] {
+        let items = outer * inner;
+        let of_b = |item: usize| if shared { item / inner } else { item };
+        let (a, b, c) = (whole(items * m * k), whole((of_b(items - 1) + 1) * k * n), whole(items * m * n));
+        let shape = |inner: usize, rows: usize, columns: usize| [outer, inner, rows, columns].map(|size| size as u64);
+        let op = Matmul::of(&shape(inner, m, k), &shape(if shared { 1 } else { inner }, k, n)).unwrap().plus(2.0, &c);
+        let report = gpu.matmul_report_blocking(&a, &b, &op).unwrap();
+        assert!(report.kernel.contains(" parts for want of memory"), "{}", report.kernel);
+        let right = |at: usize| {
+            let (item, i, j) = (at / (m * n), at / n % m, at % n);
+            let sum: f32 = (0..k).map(|p| a[(item * m + i) * k + p] * b[(of_b(item) * k + p) * n + j]).sum();
+            report.data[at] == sum + 2.0 * c[at]
+        };
+        assert_eq!((report.data.len(), (0..items * m * n).find(|&at| !right(at))), (items * m * n, None));
+    }
     assert_eq!(gpu.memory().unwrap().used_bytes, 0);
 }

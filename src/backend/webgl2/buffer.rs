@@ -7,12 +7,12 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use js_sys::Float32Array;
-
 use super::WebGl2;
 use super::commands::Commands;
 use crate::backend::pool::Pooled;
+use crate::dtype::Extent;
 use crate::error::{Error, Result};
+use crate::host::HostSlice;
 use crate::ops::Op;
 use crate::plan::Plan;
 use crate::plan::matmul::fold;
@@ -63,6 +63,8 @@ pub(super) struct Matrix {
     pub height: u32,
     pub rows: u64,
     pub columns: u64,
+    /// Whether its textures hold whole numbers or truths, as u32.
+    pub is_integer: bool,
 }
 
 impl Matrix {
@@ -84,29 +86,35 @@ impl Buffer {
 
 impl WebGl2 {
     /// Copies values to the device; they may change as soon as this returns.
-    pub(super) fn store(&self, values: &Float32Array) -> Result<Buffer> {
-        let matrix = self.flat(values.length().into())?;
-        let written = self.commands.write(matrix.raw.memory.textures(), matrix.width, values);
+    pub(super) fn store(&self, values: &HostSlice<'_>) -> Result<Buffer> {
+        let extent = Extent { elements: values.len(), dtype: values.dtype() };
+        let matrix = self.flat(extent)?;
+        let values = values.widened().bits();
+        let written = self.commands.write(matrix.raw.memory.textures(), matrix.width, &values, matrix.is_integer);
         written.map_err(|_| Box::new(Error::OutOfMemory { bytes: matrix.columns * 4, place: "the host" }))?;
         Ok(Buffer::new(matrix))
     }
 
     /// Room for the result of a plan.
     pub(super) fn room(&self, plan: &Plan, op: &Op) -> Result<Buffer> {
+        if !matches!(op, Op::Matmul(_)) {
+            return self.flat(op.extent()).map(Buffer::new);
+        }
         let Some(dispatch) = plan.dispatches.last() else { return Err(Error::internal("a plan without a drawing")) };
         let ([width, height, count], product) = (dispatch.grid, dispatch.params.matmul()?);
         let (rows, columns) = match op.elements() {
             0 => (1, 0),
             _ => (u64::from(product.m) * u64::from(product.batch), product.n.into()),
         };
-        let raw = self.textures(count, width, height)?;
-        Ok(Buffer::new(Matrix { raw, count, pitch: product.ldo / 4, width, height, rows, columns }))
+        let raw = self.textures(count, [width, height], false)?;
+        Ok(Buffer::new(Matrix { raw, count, pitch: product.ldo / 4, width, height, rows, columns, is_integer: false }))
     }
 
     /// Room for so many elements in an operand's form.
-    pub(super) fn flat(&self, elements: u64) -> Result<Matrix> {
-        let (width, height) = fold(elements.div_ceil(4), &self.caps)?;
-        Ok(Matrix { raw: self.textures(1, width, height)?, count: 1, pitch: 0, width, height, rows: 1, columns: elements })
+    pub(super) fn flat(&self, Extent { elements, dtype }: Extent) -> Result<Matrix> {
+        let ((width, height), is_integer) = (fold(elements.div_ceil(4), &self.caps)?, !dtype.is_float());
+        let raw = self.textures(1, [width, height], is_integer)?;
+        Ok(Matrix { raw, count: 1, pitch: 0, width, height, rows: 1, columns: elements, is_integer })
     }
 
     /// The matrix in an operand's form.
@@ -120,11 +128,11 @@ impl WebGl2 {
         Ok(flat)
     }
 
-    fn textures(&self, count: u32, width: u32, height: u32) -> Result<Pooled<Raw>> {
+    fn textures(&self, count: u32, [width, height]: [u32; 2], is_integer: bool) -> Result<Pooled<Raw>> {
         let bytes = u64::from(count) * u64::from(width) * u64::from(height) * 16;
         // One that has more lines serves as well.
-        let kind = width << 4 | count;
-        self.take(kind, bytes, &|| self.commands.textures(count, width, height))
+        let kind = u32::from(is_integer) << 30 | width << 4 | count;
+        self.take(kind, bytes, &|| self.commands.textures(count, [width, height], is_integer))
     }
 
     /// Room for a result on its way to the host, or for uniforms.

@@ -9,7 +9,7 @@
 use std::rc::Rc;
 
 use glow::HasContext;
-use js_sys::{Float32Array, Promise};
+use js_sys::{Float32Array, Object, Promise};
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
 use web_sys::WebGl2RenderingContext;
@@ -25,7 +25,7 @@ extern "C" {
     fn context(power_preference: &str) -> Option<WebGl2RenderingContext>;
     fn close(gl: &WebGl2RenderingContext);
     #[wasm_bindgen(catch)]
-    fn write(gl: &WebGl2RenderingContext, width: u32, values: &Float32Array) -> Result<(), JsValue>;
+    fn write(gl: &WebGl2RenderingContext, width: u32, values: &Object, is_integer: bool) -> Result<(), JsValue>;
     #[wasm_bindgen(catch)]
     #[rustfmt::skip]
     fn read(
@@ -174,15 +174,16 @@ impl Commands {
         }
     }
 
-    /// So many float textures.
-    pub(super) fn textures(&self, count: u32, width: u32, height: u32) -> Memory {
+    /// So many textures of f32, or of u32.
+    pub(super) fn textures(&self, count: u32, [width, height]: [u32; 2], is_integer: bool) -> Memory {
         let gl = &self.gl;
         // SAFETY: the keys are made here.
         let texture = |_| unsafe {
             let texture = gl.create_texture().ok()?;
             gl.bind_texture(glow::TEXTURE_2D, Some(texture));
-            gl.tex_storage_2d(glow::TEXTURE_2D, 1, glow::RGBA32F, width as i32, height as i32);
-            // A float texture that would be filtered counts as incomplete, and reads as zero.
+            let format = if is_integer { glow::RGBA32UI } else { glow::RGBA32F };
+            gl.tex_storage_2d(glow::TEXTURE_2D, 1, format, width as i32, height as i32);
+            // One of these that would be filtered counts as incomplete, and reads as zero.
             for filter in [glow::TEXTURE_MIN_FILTER, glow::TEXTURE_MAG_FILTER] {
                 gl.tex_parameter_i32(glow::TEXTURE_2D, filter, glow::NEAREST as i32);
             }
@@ -213,10 +214,10 @@ impl Commands {
     }
 
     /// Writes an array to a texture, from where it is. An error is the host's memory running out.
-    pub(super) fn write(&self, textures: &[glow::Texture], width: u32, values: &Float32Array) -> Result<(), JsValue> {
+    pub(super) fn write(&self, textures: &[glow::Texture], width: u32, values: &Object, is_integer: bool) -> Result<(), JsValue> {
         // SAFETY: the texture is lent.
         unsafe { self.gl.bind_texture(glow::TEXTURE_2D, textures.first().copied()) };
-        write(&self.raw, width, values)
+        write(&self.raw, width, values, is_integer)
     }
 
     /// Makes the textures what is drawn to and read from; the framebuffer is the caller's to delete.
@@ -278,16 +279,17 @@ impl Commands {
     }
 
     /// Starts the copy of textures into a staging buffer, one behind the other.
-    pub(super) fn pack(&self, targets: &[glow::Texture], [width, height]: [u32; 2], staging: &Memory) {
+    pub(super) fn pack(&self, targets: &[glow::Texture], [width, height]: [u32; 2], is_integer: bool, staging: &Memory) {
         let gl = &self.gl;
         let framebuffer = self.attach(targets);
         self.bind_staging(Some(staging));
+        let (format, element) = if is_integer { (glow::RGBA_INTEGER, glow::UNSIGNED_INT) } else { (glow::RGBA, glow::FLOAT) };
         // SAFETY: the framebuffer is deleted at the end.
         unsafe {
             for index in 0..targets.len() as u32 {
                 gl.read_buffer(glow::COLOR_ATTACHMENT0 + index);
                 let at = glow::PixelPackData::BufferOffset(index * width * height * 16);
-                gl.read_pixels(0, 0, width as i32, height as i32, glow::RGBA, glow::FLOAT, at);
+                gl.read_pixels(0, 0, width as i32, height as i32, format, element, at);
             }
             framebuffer.into_iter().for_each(|framebuffer| gl.delete_framebuffer(framebuffer));
         }

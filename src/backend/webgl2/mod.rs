@@ -52,13 +52,19 @@ impl Backend for WebGl2 {
     type Running = Running;
 
     fn plan(&self, op: &Op) -> Result<Plan> {
-        let Op::Matmul(problem) = op else { return Err(op.has_no_kernel_on(BackendId::WebGl2, BackendId::WebGpu)) };
-        problem.check_plain()?;
-        plan::matmul::fragment(problem, &self.caps, &self.fragment)
+        match op {
+            Op::Matmul(problem) => {
+                problem.check_plain()?;
+                plan::matmul::fragment(problem, &self.caps, &self.fragment)
+            }
+            Op::Map(problem) => plan::map::fragment(problem, &self.caps),
+            Op::Reduce(problem) => plan::reduce::fragment(problem, &self.caps),
+            Op::Conv(_) | Op::Pool(_) | Op::Fft(_) | Op::Normalize(_) => Err(op.has_no_kernel_on(BackendId::WebGl2, BackendId::WebGpu)),
+        }
     }
 
     fn upload(&self, values: &HostSlice<'_>) -> Result<Buffer> {
-        self.store(values.widened().f32())
+        self.store(values)
     }
 
     fn allocate(&self, plan: &Plan, op: &Op) -> Result<Buffer> {
@@ -74,7 +80,7 @@ impl Backend for WebGl2 {
     }
 
     async fn download(&self, buffer: &Buffer, extent: Extent) -> Result<HostVec> {
-        self.read_back(buffer).await?.narrowed(extent)
+        self.read_back(buffer, extent).await?.narrowed(extent)
     }
 
     async fn synchronize(&self) -> Result<()> {

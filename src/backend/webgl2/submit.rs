@@ -16,11 +16,12 @@ use super::pipeline::Program;
 use crate::backend::cpu::wasm::new_array;
 use crate::backend::pool::Pooled;
 use crate::backend::{Bound, Finished, How};
+use crate::dtype::{DType, Extent};
 use crate::error::{Error, Result};
 use crate::host::HostVec;
 use crate::kernels::{Kernel, KernelId};
 use crate::plan::matmul::MOST_BLOCK_BYTES;
-use crate::plan::{Plan, Slot};
+use crate::plan::{Dispatch, Params, Plan, Slot, Words};
 
 /// The most multiplications of one drawing: slow GPUs do them in about a second, after two of which Windows takes the GPU away.
 const MULTIPLICATIONS: u64 = 1 << 31;
@@ -59,8 +60,19 @@ impl WebGl2 {
 
     /// Makes the drawings of a plan: the last into the result, one before it into the scratch.
     fn run(&self, plan: &Plan, operands: &[Option<Bound<'_, Buffer>>], out: &Matrix) -> Result<()> {
-        let mut scratch = None;
+        let (mut scratch, mut states) = (None, None);
         for (index, dispatch) in plan.dispatches.iter().enumerate() {
+            if let Params::Words(words) = &dispatch.params {
+                if index + 1 < plan.dispatches.len() {
+                    let room = self.flat(Extent { elements: plan.scratch_bytes / 4, dtype: DType::U32 })?;
+                    self.generated(dispatch, words, &self.matrices(operands)?, &room)?;
+                    states = Some(Rc::new(room));
+                } else {
+                    let inputs = states.take().map_or_else(|| self.matrices(operands), |states| Ok(vec![states]))?;
+                    self.generated(dispatch, words, &inputs, out)?;
+                }
+                continue;
+            }
             let product = *dispatch.params.matmul()?;
             // As packed.frag numbers them: those that every kernel is told, of which CUDA's own give way, and those that are for textures.
             let mut params: Vec<u32> = bytemuck::cast_slice(bytemuck::bytes_of(&product)).to_vec();
@@ -90,23 +102,47 @@ impl WebGl2 {
                 });
                 self.draw(&program, &params, &samplers, out, strips, product.k);
             } else {
-                let flat = self.flat(plan.scratch_bytes / 4)?;
+                let flat = self.flat(Extent { elements: plan.scratch_bytes / 4, dtype: DType::F32 })?;
                 params[24] = flat.width;
                 self.draw(&program, &params, &samplers, &flat, None, 1);
                 // Any block that begins in it ends in the buffer.
                 let Matrix { width, height, .. } = flat;
                 let buffer = self.buffer(UNIFORMS, u64::from(width) * u64::from(height) * 16 + u64::from(MOST_BLOCK_BYTES))?;
-                self.commands.pack(flat.raw.memory.textures(), [width, height], &buffer.memory);
+                self.commands.pack(flat.raw.memory.textures(), [width, height], false, &buffer.memory);
                 scratch = Some(buffer);
             }
         }
         Ok(())
     }
 
+    /// The operands of a kernel that is generated.
+    fn matrices(&self, operands: &[Option<Bound<'_, Buffer>>]) -> Result<Vec<Rc<Matrix>>> {
+        let each = operands.iter().map(|operand| match operand {
+            Some(Bound::Buffer(buffer)) => self.operand(buffer),
+            _ => Err(Error::internal("an operand is not on the GPU")),
+        });
+        each.collect()
+    }
+
+    /// The drawing of a kernel that is generated, whose parameters `map/prelude.frag` tells.
+    fn generated(&self, dispatch: &Dispatch, words: &Words, inputs: &[Rc<Matrix>], out: &Matrix) -> Result<()> {
+        const SAMPLERS: &str = "input_0 input_1 input_2 input_3 input_4 input_5";
+        let mut params: Vec<u32> = bytemuck::cast_slice(words.bytes()).to_vec();
+        params.push(out.width);
+        params.extend(inputs.iter().flat_map(|matrix| matrix.log2_and_mask()));
+        let samplers: Vec<_> = inputs.iter().map(|matrix| matrix.raw.memory.textures().first().copied()).collect();
+        let program = self.program(&dispatch.kernel, SAMPLERS)?;
+        let steps = dispatch.kernel.source.as_ref().map_or(1, |source| source.program.steps.len() as u32);
+        // A fragment of a reduction folds so many values.
+        let values = if dispatch.kernel.id == KernelId::ReduceFragment { words.get()[4] / 4 } else { 1 };
+        self.draw(&program, &params, &samplers, out, None, steps.saturating_mul(values.max(1)));
+        Ok(())
+    }
+
     /// A matrix of several textures put into one, as it would be stored.
     pub(super) fn unfold(&self, matrix: &Matrix) -> Result<Matrix> {
         let rows = matrix.count;
-        let flat = self.flat(matrix.rows * matrix.columns)?;
+        let flat = self.flat(Extent { elements: matrix.rows * matrix.columns, dtype: DType::F32 })?;
         let kernel = Kernel { id: KernelId::MatmulUnfold, variant: String::new(), source: None, constants: vec![("ROWS", rows)] };
         let program = self.program(&kernel, "row_0 row_1 row_2 row_3 row_4 row_5 row_6 row_7")?;
         let samplers: Vec<_> = matrix.raw.memory.textures().iter().copied().map(Some).collect();
@@ -135,7 +171,7 @@ impl WebGl2 {
         let textures = matrix.raw.memory.textures();
         let textures = &textures[..textures.len().min(matrix.rows as usize)];
         let staging = self.buffer(STAGING, matrix.rows.min(matrix.count.into()) * u64::from(width) * u64::from(height) * 16)?;
-        self.commands.pack(textures, [width, height], &staging.memory);
+        self.commands.pack(textures, [width, height], matrix.is_integer, &staging.memory);
         Ok(Reading { staging, matrix })
     }
 
@@ -154,11 +190,13 @@ impl WebGl2 {
         Ok(Finished { data, kernel_ms: if timed { ms } else { 0.0 }, device_clock: false })
     }
 
-    pub(super) async fn read_back(&self, buffer: &Buffer) -> Result<HostVec> {
+    /// A result as its texture has it: f32 for what is of f16.
+    pub(super) async fn read_back(&self, buffer: &Buffer, extent: Extent) -> Result<HostVec> {
         let number = self.number();
         let reading = Some(self.pack(buffer.matrix())?);
         let running = Running { number, fence: self.commands.fence(), timed: false, reading, later: None };
-        self.complete(running).await?.data.ok_or_else(|| Error::internal("no result"))
+        let words = self.complete(running).await?.data.ok_or_else(|| Error::internal("no result"))?;
+        Ok(if extent.dtype.is_float() { words } else { words.cast(extent.dtype) })
     }
 
     /// What was copied, its rows in order.

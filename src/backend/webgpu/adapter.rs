@@ -54,7 +54,10 @@ pub(crate) async fn open(options: &Options) -> Result<(WebGpu, DeviceInfo), Othe
     let timestamp_period_ns = device.features().contains(wgpu::Features::TIMESTAMP_QUERY).then(|| queue.get_timestamp_period());
     let caps = info.caps.clone();
     #[cfg(not(target_arch = "wasm32"))]
-    let caps = Caps { tuned: crate::tune::load(options, &info), ..caps.with_workgroup_hint(options.workgroup_hint) };
+    let caps = Caps {
+        tuned: crate::tune::load(options, &info, &crate::plan::matmul::tiles()),
+        ..caps.with_workgroup_hint(options.workgroup_hint)
+    };
     let device = WebGpu {
         caps,
         timestamp_period_ns,

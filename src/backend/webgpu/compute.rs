@@ -8,7 +8,7 @@ use std::time::Instant;
 use futures_channel::oneshot;
 
 use super::WebGpu;
-use super::buffer::Buffer;
+use super::buffer::{Buffer, Raw};
 use super::launch::Scopes;
 use super::pipeline::Pipeline;
 use super::submit::Staging;
@@ -17,6 +17,13 @@ use crate::backend::compute::{Compute, Launch};
 use crate::compute::{KernelDefinition, Signature};
 use crate::error::{Error, Result};
 use crate::info::{Capabilities, Memory};
+
+/// Memory, which the device keeps for as long as it uses it.
+pub(crate) struct Storage {
+    raw: Arc<Raw>,
+    /// None for a tensor's, which has an owner.
+    _owner: Option<Buffer>,
+}
 
 /// A kernel.
 pub(crate) struct Program {
@@ -101,20 +108,20 @@ impl WebGpu {
 }
 
 impl Compute for WebGpu {
-    type Storage = Buffer;
+    type Storage = Storage;
     type Program = Program;
     type Lane = ();
     type Mark = Mark;
     type Fetch = Fetch;
 
-    fn reserve(&self, _memory: Memory, bytes: u64) -> Result<Buffer> {
+    fn reserve(&self, _memory: Memory, bytes: u64) -> Result<Storage> {
         let mut reserved = None;
         let done = self.guarded(|| {
             reserved = Some(self.storage(bytes)?);
             Ok(())
         });
         match (done, reserved) {
-            (Ok(()), Some(buffer)) => Ok(buffer),
+            (Ok(()), Some(buffer)) => Ok(Storage { raw: Arc::clone(&buffer.raw), _owner: Some(buffer) }),
             (Err(error), buffer) => {
                 if let Some(mut buffer) = buffer {
                     buffer.raw.discard();
@@ -123,6 +130,15 @@ impl Compute for WebGpu {
             }
             (Ok(()), None) => Err(Error::internal("no buffer and no error")),
         }
+    }
+
+    fn adopt(&self, tensor: &Buffer) -> Result<Storage> {
+        // What is recorded comes first, and has to have gone well.
+        if let Some(verdict) = tensor.verdict.get() {
+            pollster::block_on(self.settle(verdict))?;
+        }
+        self.batches.submit_users(&tensor.raw);
+        Ok(Storage { raw: Arc::clone(&tensor.raw), _owner: None })
     }
 
     fn compile(&self, definition: &KernelDefinition, signature: &Signature) -> Result<Program> {
@@ -158,14 +174,14 @@ impl Compute for WebGpu {
         Ok(())
     }
 
-    fn store(&self, _lane: &(), to: &Buffer, at_bytes: u64, bytes: &[u8]) -> Result<()> {
+    fn store(&self, _lane: &(), to: &Storage, at_bytes: u64, bytes: &[u8]) -> Result<()> {
         self.guarded(|| {
             self.queue.write_buffer(&to.raw, at_bytes, bytes);
             Ok(())
         })
     }
 
-    fn fetch(&self, _lane: &(), from: &Buffer, at_bytes: u64, bytes: u64) -> Result<Fetch> {
+    fn fetch(&self, _lane: &(), from: &Storage, at_bytes: u64, bytes: u64) -> Result<Fetch> {
         self.guarded(|| {
             let mut staging = self.staging(bytes.max(4))?;
             self.submit(|encoder| encoder.copy_buffer_to_buffer(&from.raw, at_bytes, &staging.buffer, 0, bytes));
@@ -182,14 +198,14 @@ impl Compute for WebGpu {
         })
     }
 
-    fn copy(&self, _lane: &(), (from, from_bytes): (&Buffer, u64), (to, to_bytes): (&Buffer, u64), bytes: u64) -> Result<()> {
+    fn copy(&self, _lane: &(), (from, from_bytes): (&Storage, u64), (to, to_bytes): (&Storage, u64), bytes: u64) -> Result<()> {
         self.guarded(|| {
             self.submit(|encoder| encoder.copy_buffer_to_buffer(&from.raw, from_bytes, &to.raw, to_bytes, bytes));
             Ok(())
         })
     }
 
-    fn launch(&self, _lane: &(), program: &Program, launch: &Launch<'_, Buffer>) -> Result<()> {
+    fn launch(&self, _lane: &(), program: &Program, launch: &Launch<'_, Storage>) -> Result<()> {
         self.guarded(|| {
             let entry = |binding, buffer, offset, bytes| wgpu::BindGroupEntry {
                 binding,

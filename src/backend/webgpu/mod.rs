@@ -112,8 +112,8 @@ impl Backend for WebGpu {
     }
 
     #[cfg(not(target_arch = "wasm32"))]
-    fn tiles(&self) -> u8 {
-        plan::matmul::TILE_COUNT
+    fn tiles(&self) -> Vec<String> {
+        plan::matmul::tiles()
     }
 
     #[cfg(not(target_arch = "wasm32"))]

@@ -23,22 +23,44 @@ pub(crate) struct Text {
     pub value: &'static str,
 }
 
+/// Some kinds of operands, the kind of the result if it is another, and the text for them: data, since code that makes it would be longer.
+type Row = (&'static [Kind], Option<Kind>, Text);
+
 macro_rules! text {
     ({ $value:expr $(; $name:ident = $named:expr)* }) => {
         Text { names: &[$( (stringify!($name), stringify!($named)) ),*], value: stringify!($value) }
     };
 }
 
+/// The kind of a result; None if it is the operands'.
 macro_rules! result {
-    (Same, $kind:expr) => {
-        $kind
+    (Same) => {
+        None
     };
-    ($result:ident, $kind:expr) => {
-        Kind::$result
+    ($result:ident) => {
+        Some(Kind::$result)
+    };
+}
+
+/// For each kind what the expression makes of words. Its loop is shared by all functions: one for each would be a third of the package.
+#[cfg(target_arch = "wasm32")]
+macro_rules! words {
+    ([$($kind:ident)+], $result:ident, $arguments:tt, $body:tt) => {
+        &[$( (Kind::$kind, words!(one $kind, $result, $arguments, $body)) ),+]
+    };
+    (one $kind:ident, Same, $arguments:tt, $body:tt) => { words!(one $kind, $kind, $arguments, $body) };
+    (one $kind:ident, $result:ident, ($($argument:ident),+), { $value:expr $(; $name:ident = $named:expr)* }) => {
+        |a, b| {
+            let [$($argument),+]: [twin::$kind; _] = twin::operands(a, b);
+            $( let $name = $named; )*
+            let value: twin::$result = $value;
+            twin::Word::word(value)
+        }
     };
 }
 
 /// Runs the expression over words, once for each kind.
+#[cfg(not(target_arch = "wasm32"))]
 macro_rules! run {
     ($on:expr, [$($kind:ident)+], $result:ident, $arguments:tt, $body:tt) => {
         $( if $on.0 == Kind::$kind { run!(one $on, $kind, $result, $arguments, $body); } )+
@@ -62,7 +84,7 @@ macro_rules! functions {
 
         impl Function {
             /// All of them.
-            #[cfg(test)]
+            #[cfg(any(target_arch = "wasm32", test))]
             pub const ALL: &[Self] = &[$( Self::$function ),+];
 
             /// The name in Rust, in JavaScript and in reports.
@@ -76,14 +98,14 @@ macro_rules! functions {
             }
 
             /// What it gives for operands of a kind, and its text for them; None if it takes none of it.
-            pub(crate) const fn of(self, kind: Kind) -> Option<(Kind, Text)> {
-                match self { $( Self::$function => {
-                    $( if matches!(kind, $(Kind::$kind)|+) { return Some((result!($result, kind), text!($body))); } )+
-                    None
-                } )+ }
+            pub(crate) fn of(self, kind: Kind) -> Option<(Kind, &'static Text)> {
+                const ROWS: &[&[Row]] = &[$( &[$( (&[$(Kind::$kind),+], result!($result), text!($body)) ),+] ),+];
+                let (_, result, text) = ROWS[self as usize].iter().find(|(kinds, ..)| kinds.contains(&kind))?;
+                Some((result.unwrap_or(kind), text))
             }
 
             /// Applies it to words of operands of a kind that it takes, each as many as `out` has.
+            #[cfg(not(target_arch = "wasm32"))]
             #[allow(clippy::approx_constant, clippy::excessive_precision, clippy::float_cmp, reason = "expressions are as in every language")]
             #[inline(always)]
             pub(crate) fn apply(self, kind: Kind, operands: &[&[u32]], out: &mut [u32]) {
@@ -104,6 +126,22 @@ macro_rules! functions {
                 let on = (kind, operands, out);
                 match self { $( Self::$function => { $( run!(on, [$($kind)+], $result, $arguments, $body); )+ } )+ }
             }
+
+            /// The same in the browser.
+            #[cfg(target_arch = "wasm32")]
+            #[allow(clippy::approx_constant, clippy::excessive_precision, clippy::float_cmp, reason = "expressions are as in every language")]
+            pub(crate) fn apply(self, kind: Kind, operands: &[&[u32]], out: &mut [u32]) {
+                #[allow(clippy::wildcard_imports, reason = "the vocabulary of the expressions")]
+                use super::twin::vocabulary::*;
+                use super::twin;
+                const WORDS: &[&[&[(Kind, fn(u32, u32) -> u32)]]] =
+                    &[$( &[$( words!([$($kind)+], $result, $arguments, $body) ),+] ),+];
+                let known = WORDS[self as usize].iter().copied().flatten().find(|(of, _)| *of == kind);
+                let (Some((_, f)), [a, ..], [.., b]) = (known, operands, operands) else { return };
+                for ((out, &a), &b) in out.iter_mut().zip(*a).zip(*b) {
+                    *out = f(a, b);
+                }
+            }
         }
     };
 }
@@ -115,16 +153,19 @@ functions! {
     Sub "sub" (a, b) { [F32 I32 U32 => Same] { a - b } }
     /// a · b
     Mul "mul" (a, b) { [F32 I32 U32 => Same] { a * b } }
-    /// a / b; of integers without the fraction, and 0 where b is 0
+    /// a / b; of integers without the fraction, and 0 where b is 0. Languages leave open what the least one is by −1
     Div "div" (a, b) {
         [F32 => Same] { a / b }
-        [I32 => Same] { select(a / d, i32(0), b == i32(0)); d = select(b, i32(1), b == i32(0)) }
+        [I32 => Same] {
+            select(select(a / d, -a, b == i32(-1)), i32(0), b == i32(0));
+            d = select(b, i32(1), b == i32(0) || b == i32(-1))
+        }
         [U32 => Same] { select(a / d, u32(0), b == u32(0)); d = select(b, u32(1), b == u32(0)) }
     }
-    /// a − b · trunc(a / b), of a's sign; of integers 0 where b is 0
+    /// a − b · trunc(a / b), of a's sign; of integers 0 where b is 0, and not by %, which GLSL leaves open for negative ones
     Rem "rem" (a, b) {
         [F32 => Same] { remainder(a, b) }
-        [I32 => Same] { select(a % d, i32(0), b == i32(0)); d = select(b, i32(1), b == i32(0)) }
+        [I32 => Same] { select(a - a / d * d, i32(0), b == i32(0)); d = select(b, i32(1), b == i32(0) || b == i32(-1)) }
         [U32 => Same] { select(a % d, u32(0), b == u32(0)); d = select(b, u32(1), b == u32(0)) }
     }
     /// a − b · floor(a / b), of b's sign; of integers 0 where b is 0
@@ -132,8 +173,8 @@ functions! {
         [F32 => Same] { select(r, r + b, r != 0.0 && (r < 0.0) != (b < 0.0)); r = remainder(a, b) }
         [I32 => Same] {
             select(select(r, r + b, r != i32(0) && (r < i32(0)) != (b < i32(0))), i32(0), b == i32(0));
-            d = select(b, i32(1), b == i32(0));
-            r = a % d
+            d = select(b, i32(1), b == i32(0) || b == i32(-1));
+            r = a - a / d * d
         }
         [U32 => Same] { select(a % d, u32(0), b == u32(0)); d = select(b, u32(1), b == u32(0)) }
     }
@@ -286,4 +327,31 @@ functions! {
     ShiftLeft "shift_left" (a, b) { [U32 => Same] { select(shift_left(a, b), u32(0), b > u32(31)) } }
     /// a / 2ᵇ without the fraction; 0 where b is above 31
     ShiftRight "shift_right" (a, b) { [U32 => Same] { select(shift_right(a, b), u32(0), b > u32(31)) } }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Function;
+
+    /// JavaScript names a function by its place in the table.
+    #[test]
+    fn the_package_has_the_same_functions_in_the_same_order() {
+        let script = include_str!("../../web/npm/expr.js");
+        let list = script.split("const FUNCTIONS = (").nth(1).and_then(|rest| rest.split(".split").next()).unwrap();
+        let words = list.split('"').skip(1).step_by(2).flat_map(str::split_whitespace);
+        let camel = |name: &str| {
+            let mut words = name.split('_');
+            let first = words.next().unwrap_or_default().to_owned();
+            words.fold(first, |name, word| name + &word[..1].to_uppercase() + &word[1..])
+        };
+        let expected = Function::ALL.iter().map(|function| {
+            let name = match function {
+                Function::Neg => "negative".to_owned(),
+                Function::Mod => "modulo".to_owned(),
+                _ => camel(function.name()),
+            };
+            if function.arity() == 2 { name + "+" } else { name }
+        });
+        assert_eq!(words.collect::<Vec<_>>(), expected.collect::<Vec<_>>());
+    }
 }

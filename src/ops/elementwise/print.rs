@@ -16,8 +16,6 @@ const PROGRAM: &str = "program";
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Language {
     Wgsl,
-    #[cfg(any(target_arch = "wasm32", test))]
-    #[cfg_attr(target_arch = "wasm32", expect(dead_code, reason = "WebGL2 has no elementwise kernels so far"))]
     Glsl,
     #[cfg(not(target_arch = "wasm32"))]
     Cuda,
@@ -36,7 +34,6 @@ impl Language {
     fn head(self, name: &str, arguments: &[(String, Kind)], result: Kind) -> String {
         let mut text = match self {
             Self::Wgsl => format!("fn {name}("),
-            #[cfg(any(target_arch = "wasm32", test))]
             Self::Glsl => format!("{} {name}(", result.name()),
             #[cfg(not(target_arch = "wasm32"))]
             Self::Cuda => format!("{}__device__ __forceinline__ {} {name}(", if name == PROGRAM { "" } else { "static " }, result.name()),

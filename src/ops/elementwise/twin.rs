@@ -2,8 +2,10 @@
 //!
 //! All of it is inlined into the loop over a block, which is compiled for the instructions that the CPU has (`backend/cpu/map.rs`).
 
+#[cfg(not(target_arch = "wasm32"))]
 mod math;
 
+#[cfg(not(target_arch = "wasm32"))]
 pub(super) use math::{are_near, far};
 
 use std::num::Wrapping;
@@ -68,6 +70,7 @@ impl Word for Bool {
 }
 
 /// Each word of the result from those of the operands at its place.
+#[cfg(not(target_arch = "wasm32"))]
 #[inline(always)]
 pub(super) fn map<T: Word, R: Word, const N: usize>(operands: &[&[u32]], out: &mut [u32], f: impl Fn([T; N]) -> R) {
     match (N, operands) {
@@ -87,8 +90,17 @@ pub(super) fn map<T: Word, R: Word, const N: usize>(operands: &[&[u32]], out: &m
     }
 }
 
+/// The operands of a function of one or two.
+#[cfg(target_arch = "wasm32")]
+pub(super) fn operands<T: Word, const N: usize>(a: u32, b: u32) -> [T; N] {
+    let mut both = [T::of(a); N];
+    both[N - 1] = T::of(b);
+    both
+}
+
 /// What expressions may say.
 pub(super) mod vocabulary {
+    #[cfg(not(target_arch = "wasm32"))]
     pub(crate) use super::math::{cos, exp, log, sin, tan};
     use super::{I32, U32};
 
@@ -132,9 +144,16 @@ pub(super) mod vocabulary {
         a % b
     }
 
+    #[cfg(not(target_arch = "wasm32"))]
     #[inline(always)]
     pub(crate) fn power(a: f32, b: f32) -> f32 {
         a.powf(b)
+    }
+
+    /// The page's `Math` takes 1 to an infinite power for no number.
+    #[cfg(target_arch = "wasm32")]
+    pub(crate) fn power(a: f32, b: f32) -> f32 {
+        if a == 1.0 { 1.0 } else { js_sys::Math::pow(a.into(), b.into()) as f32 }
     }
 
     #[inline(always)]
@@ -174,5 +193,17 @@ pub(super) mod vocabulary {
         };
     }
 
-    methods!(abs = abs, sqrt = sqrt, asin = asin, acos = acos, atan = atan, floor = floor, ceil = ceil, trunc = trunc);
+    methods!(abs = abs, sqrt = sqrt, floor = floor, ceil = ceil, trunc = trunc);
+    #[cfg(not(target_arch = "wasm32"))]
+    methods!(asin = asin, acos = acos, atan = atan);
+    /// The page has these in double precision, and the package need not bring them.
+    #[cfg(target_arch = "wasm32")]
+    macro_rules! of_the_page {
+        ($($function:ident),+) => {
+            $( pub(crate) fn $function(a: f32) -> f32 { js_sys::Math::$function(a.into()) as f32 } )+
+        };
+    }
+
+    #[cfg(target_arch = "wasm32")]
+    of_the_page!(exp, log, sin, cos, tan, asin, acos, atan);
 }

@@ -55,6 +55,17 @@ impl Batch {
         self.offsets(item / inner, item % inner)
     }
 
+    /// So many items from one on: some of one turn of the outer loop, or all of several turns.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub fn part(&self, items: u64) -> Self {
+        let inner = u64::from(self.inner.count.max(1));
+        if items < inner {
+            Self { outer: Level::ONE, inner: Level { count: items as u32, ..self.inner } }
+        } else {
+            Self { outer: Level { count: (items / inner) as u32, ..self.outer }, inner: self.inner }
+        }
+    }
+
     fn offsets(&self, outer: u64, inner: u64) -> [u64; 3] {
         let of = |outer_step: u64, inner_step: u64| outer.saturating_mul(outer_step).saturating_add(inner.saturating_mul(inner_step));
         [of(self.outer.a, self.inner.a), of(self.outer.b, self.inner.b), of(self.outer.c, self.inner.c)]

@@ -1,6 +1,9 @@
 //! Products by matrix units, of f16 or of what f32 was split into: large tiles, of which each subgroup computes a part.
+//! On Vulkan an operand of f16 whose rows start at no multiple of what is fetched at once is copied to where they do, if the product is worth it.
 
 use super::Params;
+#[cfg(not(target_arch = "wasm32"))]
+use super::copy::{Copy, Reads};
 use super::step::Step;
 use super::tile::has_room;
 use crate::dtype::DType;
@@ -8,6 +11,8 @@ use crate::info::{Caps, Dialect, MatrixUnit};
 use crate::kernels::{Kernel, KernelId};
 use crate::ops::matmul::Problem;
 use crate::plan::Binding;
+#[cfg(not(target_arch = "wasm32"))]
+use crate::plan::Dispatch;
 
 /// A shape of the kernel.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -52,7 +57,7 @@ const FLUSHED_K: u32 = 128;
 const SIDE: u32 = 16;
 
 /// Elements that are fetched at once.
-const VECTOR: u32 = 8;
+pub(super) const VECTOR: u32 = 8;
 
 /// Workgroups assumed to run at once, as for the tiled kernel.
 const PARALLEL_WORKGROUPS: u64 = 128;
@@ -64,6 +69,19 @@ const SUM_ELEMENT: f64 = 1.5;
 
 /// The most parts of k.
 const MOST_PARTS: u32 = 32;
+
+/// What it costs to fetch an operand's elements one by one, in parts of the time that it takes otherwise: on that GPU 4097³ took nearly twice
+/// as long as 4096³, where both operands were so. And what a copy costs, in the same measure as the adding up.
+#[cfg(not(target_arch = "wasm32"))]
+const SCATTERED: f64 = 0.4;
+#[cfg(not(target_arch = "wasm32"))]
+const COPY_LAUNCH: f64 = 4e6;
+#[cfg(not(target_arch = "wasm32"))]
+const COPY_ELEMENT: f64 = 0.75;
+
+/// The most workgroups that copy an operand: enough for large GPUs.
+#[cfg(not(target_arch = "wasm32"))]
+const COPY_WORKGROUPS: u32 = 4096;
 
 impl Tile {
     fn subgroups(&self) -> u32 {
@@ -112,8 +130,50 @@ pub(super) fn has_grid(tile: &Tile, params: &Params, caps: &Caps) -> bool {
     params.m.div_ceil(tile.m).max(params.n.div_ceil(tile.n)) <= caps.max_workgroups_per_dimension
 }
 
-/// The launch for such a product; None where no matrix unit takes it, or for nothing that one could do.
-pub(super) fn step(problem: &Problem, params: Params, operands: [Binding; 2], caps: &Caps) -> Option<Step> {
+/// Copies that come before a launch, and the bytes of the scratch that they take.
+#[cfg(not(target_arch = "wasm32"))]
+#[derive(Default)]
+struct Copies {
+    dispatches: Vec<Dispatch>,
+    bytes: u64,
+}
+
+#[cfg(not(target_arch = "wasm32"))]
+impl Copies {
+    /// Has an operand copied that is `size` as stored, if the launch that takes so long otherwise is worth it.
+    fn consider(&mut self, operand: &mut Binding, reads: &mut Reads<'_>, size: [u32; 2], cost: f64, caps: &Caps) {
+        let copy_cost = COPY_LAUNCH + COPY_ELEMENT * 2.0 * reads.elements(size) as f64;
+        if reads.are_aligned() || cost * SCATTERED <= copy_cost || reads.elements(size) * 2 > caps.max_binding_bytes {
+            return;
+        }
+        let stores =
+            ["OUT_VEC4", "READS_C", "ACCUMULATES", "READS_BIAS", "BIAS_STEP", "BIAS_ROWS", "ACTIVATION", "PARTS"].map(|name| (name, 0));
+        let copy = Copy {
+            from: *operand,
+            size,
+            dtype: DType::F16,
+            index: 2,
+            offset_bytes: self.bytes.next_multiple_of(caps.binding_alignment_bytes),
+            max_bytes: caps.max_buffer_bytes,
+            constants: stores.into_iter().chain([("BATCHED", 1), ("RESULT_F16", 1), ("WORDS", 1)]).collect(),
+            most_workgroups: COPY_WORKGROUPS.min(caps.max_workgroups_per_dimension),
+        };
+        // One that is too large is not made.
+        let Ok(dispatch) = copy.dispatch(reads) else { return };
+        let kept = dispatch.bindings[1];
+        self.bytes = kept.offset_bytes + kept.size_bytes;
+        *operand = Binding { index: operand.index, ..kept };
+        self.dispatches.push(dispatch);
+    }
+}
+
+/// The launch for such a product, `whole` if no other one adds to its sums; None where no matrix unit takes it, or for nothing that one could
+/// do.
+#[cfg_attr(
+    target_arch = "wasm32",
+    expect(unused_variables, reason = "browsers allow no kernel to read one part of a buffer and write another")
+)]
+pub(super) fn step(problem: &Problem, params: Params, operands: [Binding; 2], whole: bool, caps: &Caps) -> Option<Step> {
     let unit = unit(caps)?;
     if unit.operands != problem.dtype || params.k == 0 {
         return None;
@@ -137,6 +197,17 @@ pub(super) fn step(problem: &Problem, params: Params, operands: [Binding; 2], ca
             }
             parts *= 2;
         }
+    }
+    #[cfg(not(target_arch = "wasm32"))]
+    if let (Some((cost, tile, parts)), true, Dialect::Cooperative) = (best, whole, unit.dialect) {
+        let (mut params, mut operands, mut copies) = (params, operands, Copies::default());
+        let in_order = |swap: bool, x: u32, y: u32| if swap { [y, x] } else { [x, y] };
+        let [a, b] = &mut operands;
+        copies.consider(a, &mut Reads::a(&mut params), in_order(problem.transpose_a, m, k), cost, caps);
+        copies.consider(b, &mut Reads::b(&mut params), in_order(problem.transpose_b, k, n), cost, caps);
+        let before_bytes = copies.bytes.next_multiple_of(caps.binding_alignment_bytes);
+        let launch = launch(problem, params, operands, &tile, &unit, parts);
+        return Some(Step { before: copies.dispatches, before_bytes, ..launch });
     }
     let (_, tile, parts) = best?;
     Some(launch(problem, params, operands, &tile, &unit, parts))

@@ -3,13 +3,14 @@
 //! would be at work.
 
 use super::batch::Launch;
+use super::copy::{Copy, Reads, VECTOR};
 use super::tile::scratch_bytes;
 use super::{Params, batch, constants_of_layout, whole, within_buffers};
 use crate::dtype::DType;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::info::Caps;
 use crate::kernels::{Kernel, KernelId};
-use crate::ops::matmul::{Batch, Problem, Stored};
+use crate::ops::matmul::{Batch, Problem};
 use crate::plan::{Binding, Dispatch, Plan, Slot};
 
 /// A shape of the kernel, compiled by `scripts/ptx`. Its times are of an NVIDIA H200, from products of 256³ to 4096³ whose operands lay on
@@ -39,19 +40,18 @@ const TILES: [Tile; 4] = [
 /// The most layers of a grid: items of a batch and parts of k.
 const MOST_LAYERS: u32 = 65_535;
 
-/// How many tiles there are to choose from.
+/// The tiles that there are to choose from, by their sizes.
 #[cfg(feature = "cuda")]
 #[cfg(any(target_os = "linux", target_os = "windows"))]
-pub(crate) const TILE_COUNT: u8 = TILES.len() as u8;
+pub(crate) fn tiles() -> Vec<String> {
+    TILES.iter().map(|tile| format!("{}x{}x{}", tile.m, tile.n, tile.k)).collect()
+}
 
 /// Of `cooperative.cu`: what is shared of the first as measured at 8192³, of the second from 1024³, the rest estimated from these.
 const COOPERATIVE_TILES: [Tile; 2] = [
     Tile { m: 128, n: 128, k: 32, threads: 128, alone_ns: 16.0, shared_ns: 12.0, resident: 2 },
     Tile { m: 64, n: 64, k: 32, threads: 128, alone_ns: 9.0, shared_ns: 5.5, resident: 5 },
 ];
-
-/// Elements of f16 that the kernel for matrix units reads at once.
-const VECTOR: u32 = 8;
 
 /// The most parts of k.
 const MOST_PARTS: u32 = 256;
@@ -66,9 +66,8 @@ const SUM_PART_NS: f64 = 30.0;
 /// Threads of a block of `shaders/matmul/sum.cu`.
 const SUM_THREADS: u32 = 64;
 
-/// The same of `shaders/matmul/copy.cu`, and the most blocks of it: each thread copies until nothing is left.
-const COPY_THREADS: u32 = 64;
-const MOST_COPY_BLOCKS: u64 = 1 << 16;
+/// The most blocks that copy an operand.
+const MOST_COPY_BLOCKS: u32 = 1 << 16;
 
 /// The largest scratch: a split makes enough blocks long before.
 const MOST_SCRATCH_BYTES: u64 = 1 << 28;
@@ -155,7 +154,17 @@ fn add_launch(problem: &Problem, launch: &Launch, caps: &Caps, multiprocessors: 
             if by_units && reads.are_aligned() {
                 continue;
             }
-            let copy = copied(slot, stored, &mut reads, kept, used_bytes, caps)?;
+            let copy = Copy {
+                from: Binding { slot, index: 0, offset_bytes: 0, size_bytes: 16 },
+                size: [stored.rows, stored.columns],
+                dtype: kept,
+                index: 1,
+                offset_bytes: used_bytes,
+                max_bytes: caps.max_buffer_bytes,
+                constants: Vec::new(),
+                most_workgroups: MOST_COPY_BLOCKS,
+            };
+            let copy = copy.dispatch(&mut reads)?;
             used_bytes += copy.bindings[1].size_bytes;
             matrices
                 .iter_mut()
@@ -205,75 +214,6 @@ fn add_launch(problem: &Problem, launch: &Launch, caps: &Caps, multiprocessors: 
     });
     plan.scratch_bytes = plan.scratch_bytes.max(used_bytes + scratch_bytes);
     Ok(())
-}
-
-/// How a launch reads an operand: elements from row to row and from item to item of its batch, and to the first.
-struct Reads<'p> {
-    stride: &'p mut u32,
-    start: &'p mut u32,
-    outer: &'p mut u32,
-    inner: &'p mut u32,
-    /// Items of the batch, and of its inner loop.
-    items: [u32; 2],
-}
-
-impl<'p> Reads<'p> {
-    fn a(params: &'p mut Params) -> Self {
-        let Params { lda, a_start, a_outer, a_inner, batch, inner, .. } = params;
-        Self { stride: lda, start: a_start, outer: a_outer, inner: a_inner, items: [*batch, *inner] }
-    }
-
-    fn b(params: &'p mut Params) -> Self {
-        let Params { ldb, b_start, b_outer, b_inner, batch, inner, .. } = params;
-        Self { stride: ldb, start: b_start, outer: b_outer, inner: b_inner, items: [*batch, *inner] }
-    }
-
-    fn are_aligned(&self) -> bool {
-        [&*self.stride, self.start, self.outer, self.inner].into_iter().all(|number| number.is_multiple_of(VECTOR))
-    }
-}
-
-/// The copy of an operand of f16 into the scratch from a byte on, its rows at multiples of what is read at once; it is what is read from then on.
-fn copied(slot: Slot, stored: &Stored, reads: &mut Reads<'_>, dtype: DType, offset_bytes: u64, caps: &Caps) -> Result<Dispatch> {
-    let [batch, inner] = reads.items;
-    // What all items share is copied once.
-    let shared = *reads.outer == 0 && *reads.inner == 0;
-    let (batch, inner) = if shared { (1, 1) } else { (batch, inner) };
-    let stride = u64::from(stored.columns).next_multiple_of(VECTOR.into());
-    let item = u64::from(stored.rows) * stride;
-    let size_bytes = (u64::from(batch) * item * dtype.bytes()).next_multiple_of(256);
-    let (requested, max) = (offset_bytes + size_bytes, caps.max_buffer_bytes.min(u64::from(u32::MAX) * dtype.bytes()));
-    if requested > max {
-        let what = "the size in bytes of copies of operands whose rows start at no multiple of 8 elements";
-        return Err(Box::new(Error::LimitExceeded { what, requested, max }));
-    }
-    let params = Params {
-        m: stored.rows,
-        n: stored.columns,
-        lda: *reads.stride,
-        ldo: stride as u32,
-        a_start: *reads.start,
-        a_outer: *reads.outer,
-        a_inner: *reads.inner,
-        batch,
-        inner,
-        alpha: 1.0,
-        result: u32::from(dtype != DType::F32),
-        ..Params::default()
-    };
-    (*reads.stride, *reads.start) = (stride as u32, 0);
-    if !shared {
-        (*reads.outer, *reads.inner) = ((u64::from(inner) * item) as u32, item as u32);
-    }
-    Ok(Dispatch {
-        kernel: Kernel { id: KernelId::MatmulCopy, variant: String::new(), source: None, constants: vec![("THREADS", COPY_THREADS)] },
-        params: params.into(),
-        bindings: vec![
-            Binding { slot, index: 0, offset_bytes: 0, size_bytes: 16 },
-            Binding { slot: Slot::Scratch, index: 1, offset_bytes, size_bytes },
-        ],
-        grid: [((u64::from(batch) * item / 4).div_ceil(COPY_THREADS.into())).clamp(1, MOST_COPY_BLOCKS) as u32, 1, 1],
-    })
 }
 
 /// The parameters of a launch, whose operands and result are bound whole.

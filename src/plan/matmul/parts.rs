@@ -126,7 +126,7 @@ impl Part<'_> {
         let params = Params { bias_start, activation: if is_last { params.activation } else { 0 }, ..params };
         let step = match vector::step(problem, params, [a, b], caps) {
             Some(step) => step,
-            None => matrix_step(problem, params, [a, b], caps)?,
+            None => matrix_step(problem, params, [a, b], is_first && is_last, caps)?,
         };
         let added = [c, bias].map(|window| window.map(|(binding, _)| binding));
         step.add_to(
@@ -138,11 +138,11 @@ impl Part<'_> {
 }
 
 /// The launch for a product of two matrices: by matrix units where there are any for its type, else by the register-tiled kernel.
-pub(super) fn matrix_step(problem: &Problem, params: Params, operands: [Binding; 2], caps: &Caps) -> Result<Step> {
+pub(super) fn matrix_step(problem: &Problem, params: Params, operands: [Binding; 2], whole: bool, caps: &Caps) -> Result<Step> {
     if let Some(step) = split::step(problem, params, operands, caps) {
         return Ok(step);
     }
-    if let Some(step) = cooperative::step(problem, params, operands, caps) {
+    if let Some(step) = cooperative::step(problem, params, operands, whole, caps) {
         return Ok(step);
     }
     tiled(problem, params, operands, caps)

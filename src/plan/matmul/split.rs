@@ -112,6 +112,7 @@ impl Source {
             ("READS_C", 0),
             ("ACCUMULATES", 0),
             ("READS_BIAS", 0),
+            ("BIAS_ROWS", 0),
             ("ACTIVATION", 0),
             ("BATCHED", u32::from(count > 1)),
         ];

@@ -14,7 +14,7 @@ const ROUND_WORKGROUPS: u32 = 4096;
 
 /// A launch that computes sums, before it is known where they go.
 pub(super) struct Step {
-    /// What makes its operands, in so many bytes of the scratch. Its sums are whole then, and go nowhere else in there.
+    /// What makes its operands, in so many bytes at the start of the scratch. Its sums are whole then.
     pub(super) before: Vec<Dispatch>,
     pub(super) before_bytes: u64,
     pub(super) kernel: Kernel,
@@ -85,8 +85,8 @@ impl Step {
         let parts = if parts > 1 { params.k.div_ceil(k_part) } else { 1 };
         let ldo = params.n.next_multiple_of(4);
         let scratch_bytes = scratch_bytes([params.m, params.n], params.batch, parts);
-        let scratch = |index| Binding { slot: Slot::Scratch, index, offset_bytes: 0, size_bytes: scratch_bytes };
-        plan.scratch_bytes = plan.scratch_bytes.max(scratch_bytes);
+        let scratch = |index| Binding { slot: Slot::Scratch, index, offset_bytes: before_bytes, size_bytes: scratch_bytes };
+        plan.scratch_bytes = plan.scratch_bytes.max(before_bytes + scratch_bytes);
         // Sums of no terms need no launch of their own: there is no part to add up.
         if params.k > 0 {
             let accumulates = u32::from(rounds && !end.is_first);

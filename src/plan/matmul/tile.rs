@@ -44,10 +44,12 @@ pub(crate) const SMALLEST_WORKGROUP: u32 = 64;
 /// Multiprocessors assumed. No browser tells; large GPUs have 100 to 200, and smaller ones lose little by tiles smaller than they could take.
 const MULTIPROCESSORS: u64 = 128;
 
-/// How many tiles there are to choose from.
+/// The tiles that there are to choose from, by their sizes.
 #[cfg(any(feature = "vulkan", feature = "webgpu"))]
 #[cfg(not(target_arch = "wasm32"))]
-pub(crate) const TILE_COUNT: u8 = TILES.len() as u8;
+pub(crate) fn tiles() -> Vec<String> {
+    TILES.iter().map(|tile| format!("{}x{}x{}", tile.m, tile.n, tile.k)).collect()
+}
 
 /// The most parts of k.
 pub(super) const MOST_PARTS: u32 = 64;

@@ -15,14 +15,20 @@
 /** What computes. `cpu` stands for the faster CPU path that this engine has. */
 export type Backend = "webgpu" | "webgl2" | "simd" | "scalar";
 
-/** What a tensor's elements are. Sums are f32 in either case. */
-export type DType = "f32" | "f16";
+/** What a tensor's elements are. Sums of floating-point numbers are f32. Products take f32 and f16. */
+export type DType = "f32" | "f16" | "i32" | "u32" | "bool";
 
 /** `Float16Array`, where TypeScript's library knows it. */
 export type Halves = typeof globalThis extends { Float16Array: { prototype: infer T } } ? T : never;
 
-/** What values of a type are in. */
-export type ArrayOf<D extends DType> = D extends "f16" ? Halves : Float32Array;
+/** What values of a type are in; truths are 0 or 1. */
+export type ArrayOf<D extends DType> = {
+  f32: Float32Array;
+  f16: Halves;
+  i32: Int32Array;
+  u32: Uint32Array;
+  bool: Uint8Array;
+}[D];
 
 /** A matrix to multiply. A and B are of one type. On WebGL2 and the CPU operands of f16 are widened, which changes none. */
 export type Operand = Float32Array | Halves | Tensor | Tensor<"f16">;
@@ -293,9 +299,18 @@ export class Gpu {
   matmul(a: Operand, b: Operand, options: MatmulOptions & { keep: true }): Promise<Tensor>;
   matmul(a: Operand, b: Operand, options: MatmulOptions & { result: "f16" }): Promise<Halves>;
   matmul(a: Operand, b: Operand, options: MatmulOptions): Promise<Float32Array>;
-  /** Puts a row-major array on the device: `[rows, columns]`, or a batch of such matrices, `[…, rows, columns]`. */
-  tensor(data: Float32Array, shape: readonly number[]): Promise<Tensor>;
-  tensor(data: Halves, shape: readonly number[]): Promise<Tensor<"f16">>;
+  /**
+   * Puts a row-major array on the device: `[rows, columns]`, or a batch of such matrices, `[…, rows, columns]`. With `dtype: "bool"` what is
+   * not 0 is true; with `dtype: "f16"` a `Uint16Array` holds the bits.
+   */
+  tensor(data: Float32Array, shape: readonly number[], options?: { dtype?: "f32" }): Promise<Tensor>;
+  tensor(data: Halves, shape: readonly number[], options?: { dtype?: "f16" }): Promise<Tensor<"f16">>;
+  tensor(data: Uint16Array, shape: readonly number[], options: { dtype: "f16" }): Promise<Tensor<"f16">>;
+  tensor(data: Int32Array, shape: readonly number[], options?: { dtype?: "i32" }): Promise<Tensor<"i32">>;
+  tensor(data: Uint32Array, shape: readonly number[], options?: { dtype?: "u32" }): Promise<Tensor<"u32">>;
+  tensor(data: Uint8Array | readonly boolean[], shape: readonly number[], options: { dtype: "bool" }): Promise<Tensor<"bool">>;
+  /** Computes an expression; its value stays on the device. What can be one kernel is one: see {@link Expr}. */
+  evaluate<D extends DType = "f32">(expr: Value): Promise<Tensor<D>>;
   benchmark(a: Operand, b: Operand, options: BenchmarkOptions): Promise<Benchmark>;
   memory(): MemoryStats;
   /** Gives free pooled buffers back to the device. */
@@ -332,9 +347,234 @@ export function matmul(a: Operand, b: Operand, options: MatmulOptions & { keep: 
 export function matmul(a: Operand, b: Operand, options: MatmulOptions & { result: "f16" }): Promise<Halves>;
 export function matmul(a: Operand, b: Operand, options: MatmulOptions): Promise<Float32Array>;
 
-/** Puts a row-major array on the shared device, to be used in many products: `[rows, columns]`, or a batch, `[…, rows, columns]`. */
-export function tensor(data: Float32Array, shape: readonly number[]): Promise<Tensor>;
-export function tensor(data: Halves, shape: readonly number[]): Promise<Tensor<"f16">>;
+/** Puts a row-major array on the shared device: `[rows, columns]`, or a batch, `[…, rows, columns]`; see {@link Gpu.tensor}. */
+export function tensor(data: Float32Array, shape: readonly number[], options?: { dtype?: "f32" }): Promise<Tensor>;
+export function tensor(data: Halves, shape: readonly number[], options?: { dtype?: "f16" }): Promise<Tensor<"f16">>;
+export function tensor(data: Uint16Array, shape: readonly number[], options: { dtype: "f16" }): Promise<Tensor<"f16">>;
+export function tensor(data: Int32Array, shape: readonly number[], options?: { dtype?: "i32" }): Promise<Tensor<"i32">>;
+export function tensor(data: Uint32Array, shape: readonly number[], options?: { dtype?: "u32" }): Promise<Tensor<"u32">>;
+export function tensor(data: Uint8Array | readonly boolean[], shape: readonly number[], options: { dtype: "bool" }): Promise<Tensor<"bool">>;
+
+/** What an expression is made of. A number takes the type of what it meets; alone it is an f32. */
+export type Value = Expr | Tensor<DType> | number;
+
+/** Dimensions by number, negative ones counted from the end. */
+export type Axes = number | readonly number[];
+
+/**
+ * What is to be computed: a tensor, a number, or something of other expressions. Nothing is computed before it is evaluated, and then
+ * as a whole, so that chains of elementwise functions and views become one kernel, which reads each input once and writes the result once.
+ * What occurs twice is computed once. There is nothing to free but tensors, and those not before the call of `evaluate`.
+ *
+ * ```js
+ * const y = lazy(a).mul(0.5).add(b).relu(); // a and b are tensors
+ * const c = await evaluate(y);              // and so is c
+ * ```
+ *
+ * Shapes follow NumPy: those of two operands are aligned at their last dimensions, and a dimension of size 1, or one that is not there, is
+ * repeated. Operands of a function are of one type. What is wrong with shapes and types is an error of `evaluate`; an argument that is
+ * none is thrown at once.
+ */
+export class Expr {
+  private constructor();
+  /** 0, 1, 2, … in a shape, row by row, as u32. */
+  static index(shape: readonly number[]): Expr;
+  /** Random bits of a seed, a whole number, as u32: the same on every device. Not for secrets. */
+  static randomBits(shape: readonly number[], seed: number): Expr;
+  /** Uniform random numbers from 0 up to and without 1. */
+  static randomUniform(shape: readonly number[], seed: number): Expr;
+  /** Normally distributed random numbers of mean 0 and variance 1. */
+  static randomNormal(shape: readonly number[], seed: number): Expr;
+  /** Values one behind the other along an axis, 0 if none is given; the sizes along all others, and the types, have to be the same. */
+  static concat(parts: readonly Value[], axis?: number): Expr;
+
+  /**
+   * The matrix product as NumPy's `matmul` has it: … × m × k and … × k × n give … × m × n, the dimensions before the last two are a batch
+   * and are repeated to one another, and a single dimension is a vector. Both are of f32 or both of f16, sums in f32. What transposes an
+   * operand's last two dimensions is read in place, and a factor, a bias and an activation after it cost no kernel of their own.
+   */
+  matmul(b: Value): Expr;
+
+  /** a + b. */
+  add(b: Value): Expr;
+  /** a − b. */
+  sub(b: Value): Expr;
+  /** a · b, element by element. */
+  mul(b: Value): Expr;
+  /** a / b; of integers without the fraction, and 0 where b is 0. */
+  div(b: Value): Expr;
+  /** a − b · trunc(a / b), of a's sign; of integers 0 where b is 0. */
+  rem(b: Value): Expr;
+  /** a − b · floor(a / b), of b's sign; of integers 0 where b is 0. */
+  modulo(b: Value): Expr;
+  /** aᵇ; of a negative a only for whole b, else NaN. */
+  pow(b: Value): Expr;
+  /** The smaller of both; NaN if one of them is. */
+  min(b: Value): Expr;
+  /** The larger of both; NaN if one of them is. */
+  max(b: Value): Expr;
+  /** The nearest of what lies between both: min(max(a, least), most). */
+  clamp(least: Value, most: Value): Expr;
+
+  /** −a. */
+  negative(): Expr;
+  /** |a|. */
+  abs(): Expr;
+  /** −1, 0 or 1, as a is negative, zero or positive. */
+  sign(): Expr;
+  /** a · a. */
+  square(): Expr;
+  /** 1 / a. */
+  reciprocal(): Expr;
+  /** √a. */
+  sqrt(): Expr;
+  /** eᵃ. */
+  exp(): Expr;
+  /** ln a. */
+  log(): Expr;
+  /** sin a, a in radians. GPUs may lose accuracy far from zero (WGSL promises it from −π to π). */
+  sin(): Expr;
+  /** cos a, as `sin`. */
+  cos(): Expr;
+  /** tan a, as `sin`. */
+  tan(): Expr;
+  /** arcsin a in radians. */
+  asin(): Expr;
+  /** arccos a in radians. */
+  acos(): Expr;
+  /** arctan a in radians. */
+  atan(): Expr;
+  /** (eᵃ − e⁻ᵃ) / 2. */
+  sinh(): Expr;
+  /** (eᵃ + e⁻ᵃ) / 2. */
+  cosh(): Expr;
+  /** (eᵃ − e⁻ᵃ) / (eᵃ + e⁻ᵃ). */
+  tanh(): Expr;
+  /** ln(a + √(a² + 1)). */
+  asinh(): Expr;
+  /** ln(a + √(a² − 1)). */
+  acosh(): Expr;
+  /** ln((1 + a) / (1 − a)) / 2. */
+  atanh(): Expr;
+  /** 1 / (1 + e⁻ᵃ). */
+  sigmoid(): Expr;
+  /** max(a, 0); NaN stays. */
+  relu(): Expr;
+  /** a · (1 + erf(a / √2)) / 2, the GELU as it is defined. */
+  gelu(): Expr;
+  /** a · σ(1.5957691 · (a + 0.044715 · a³)), the GELU by its usual approximation, which is also that of a product's activation. */
+  geluTanh(): Expr;
+  /** a · σ(a). */
+  silu(): Expr;
+  /** ln(1 + eᵃ). */
+  softplus(): Expr;
+  /** (2 / √π) ∫₀ᵃ exp(−t²) dt, within 2·10⁻⁷. */
+  erf(): Expr;
+  /** The largest whole number that is not above a. */
+  floor(): Expr;
+  /** The smallest whole number that is not below a. */
+  ceil(): Expr;
+  /** The nearest whole number, of two the even one. */
+  round(): Expr;
+  /** a without its fraction. */
+  trunc(): Expr;
+
+  /** Whether a = b. */
+  equal(b: Value): Expr;
+  /** Whether a ≠ b. */
+  notEqual(b: Value): Expr;
+  /** Whether a < b. */
+  less(b: Value): Expr;
+  /** Whether a ≤ b. */
+  lessEqual(b: Value): Expr;
+  /** Whether a > b. */
+  greater(b: Value): Expr;
+  /** Whether a ≥ b. */
+  greaterEqual(b: Value): Expr;
+  /** Whether a is not a number. */
+  isNan(): Expr;
+  /** Whether a is ∞ or −∞. */
+  isInf(): Expr;
+  /** Both truths; of integers bit by bit. */
+  and(b: Value): Expr;
+  /** At least one of both truths; of integers bit by bit. */
+  or(b: Value): Expr;
+  /** One of both truths and not the other; of integers bit by bit. */
+  xor(b: Value): Expr;
+  /** The opposite of a truth; of integers bit by bit. */
+  not(): Expr;
+  /** a · 2ᵇ of u32, what is above bit 31 dropped. */
+  shiftLeft(b: Value): Expr;
+  /** a / 2ᵇ of u32, without the fraction. */
+  shiftRight(b: Value): Expr;
+  /** Where this is true `yes`, else `no`. */
+  select(yes: Value, no: Value): Expr;
+  /**
+   * The elements as another type. Fractions are cut off, what does not fit becomes the nearest that does, NaN as an integer is 0, and what
+   * is not 0 is true.
+   */
+  cast(dtype: DType): Expr;
+
+  /**
+   * Σ a along axes, of which negative ones count from the end; along all if there are none given. With `keep` those axes stay, of size 1.
+   * Sums of f16 are rounded at the end, those of integers wrap around; of no elements it is 0. This and what follows it is the same from run
+   * to run.
+   */
+  sum(axes?: Axes, keep?: boolean): Expr;
+  /** Σ a / n, of integers and truths as f32; of no elements NaN. */
+  mean(axes?: Axes, keep?: boolean): Expr;
+  /** The product of all; of no elements 1. */
+  prod(axes?: Axes, keep?: boolean): Expr;
+  /** The largest; NaN if there is one. */
+  amax(axes?: Axes, keep?: boolean): Expr;
+  /** The smallest; NaN if there is one. */
+  amin(axes?: Axes, keep?: boolean): Expr;
+  /** Where the largest is, as u32, or the first NaN: of several the first; along several axes counted row by row. */
+  argmax(axes?: Axes, keep?: boolean): Expr;
+  /** Where the smallest is, as `argmax`. */
+  argmin(axes?: Axes, keep?: boolean): Expr;
+  /** Σ (a − mean)² / (n − correction); a correction of 1 gives that of a sample. Default 0. */
+  var(axes?: Axes, keep?: boolean, correction?: number): Expr;
+  /** The square root of `var`. */
+  std(axes?: Axes, keep?: boolean, correction?: number): Expr;
+  /** Σ |a|. */
+  normL1(axes?: Axes, keep?: boolean): Expr;
+  /** √Σ a², right wherever the norm is a number. */
+  normL2(axes?: Axes, keep?: boolean): Expr;
+  /** ln Σ eᵃ, right wherever the result is a number. */
+  logSumExp(axes?: Axes, keep?: boolean): Expr;
+  /** Whether any element is true, or not 0. */
+  any(axes?: Axes, keep?: boolean): Expr;
+  /** Whether all elements are true, or not 0. */
+  all(axes?: Axes, keep?: boolean): Expr;
+  /** How many elements are true, or not 0, as u32. */
+  count(axes?: Axes, keep?: boolean): Expr;
+
+  /** The same elements, row by row, in another shape. One size may be −1: it is what the others leave. */
+  reshape(shape: readonly number[]): Expr;
+  /** With its dimensions in another order: the i-th of the result is that which `axes` names at i; without axes they are reversed. */
+  transpose(axes?: Axes): Expr;
+  /** Repeated to a shape: dimensions of size 1 become as large as there, and others are put in front. */
+  broadcastTo(shape: readonly number[]): Expr;
+  /**
+   * The elements from `start` up to and without `end`, each `step` (1 if none is given) further than the last, along an axis; as in NumPy,
+   * negative places count from the end, those outside are moved to the edge, and a negative step goes backwards.
+   */
+  slice(axis: number, start: number, end: number, step?: number): Expr;
+  /** With the elements along each of those axes in the opposite order; without axes along all. */
+  flip(axes?: Axes): Expr;
+  /**
+   * With something around it, `[before, behind]` so many elements along each dimension: a number, 0 if none is given; the element at the
+   * `"edge"`; the elements `"reflect"`ed at that one; or those from the other end, for `"wrap"`.
+   */
+  pad(widths: readonly (readonly [number, number])[], value?: number | "edge" | "reflect" | "wrap"): Expr;
+}
+
+/** A tensor or a number as the start of an expression. */
+export function lazy(value: Value): Expr;
+
+/** Computes an expression on the shared device; its value stays there. */
+export function evaluate<D extends DType = "f32">(expr: Value): Promise<Tensor<D>>;
 
 /** Times the kernel on the shared device, operands staying there. Leave them unchanged until it resolves. */
 export function benchmark(a: Operand, b: Operand, options: BenchmarkOptions): Promise<Benchmark>;

@@ -2,7 +2,8 @@
 // what they do is in Rust, which gets arguments that options.js has checked.
 
 import start, * as core from "./lapidary_core.js";
-import { array, can_give, fault, product, shape as sides, to_benchmark, to_multiply, to_open, whole } from "./options.js";
+import { Expr, lazy, set_tensor_number } from "./expr.js";
+import { array, can_give, fault, product, shape as sides, to_benchmark, to_data, to_multiply, to_open, whole } from "./options.js";
 import { read_module, workers } from "./source.js";
 
 let started;
@@ -147,6 +148,13 @@ export class Tensor {
   }
 }
 
+/** A tensor as Rust gives it. */
+const made = ({ tensor, shape, dtype, backend }) => new Tensor(ours, tensor, shape, dtype, backend);
+
+set_tensor_number((value) => Tensor.number_of(ours, value));
+
+export { Expr, lazy };
+
 /** An array in f32, which holds every f16. */
 const wide = (name, value) => (array(name, value).BYTES_PER_ELEMENT < 4 ? new Float32Array(value) : value);
 
@@ -218,14 +226,16 @@ export class Gpu {
     return result.backend ? result : result.data;
   }
 
-  async tensor(data, to) {
-    let shape;
+  tensor(data, shape, options) {
     const call = () => {
-      shape = sides(to);
-      return core.tensor(this.#gpu, array("data", data), shape);
+      const sizes = sides(shape);
+      return core.tensor(this.#gpu, ...to_data(data, options), sizes);
     };
-    const { tensor, dtype, backend } = await guarded(call);
-    return new Tensor(ours, tensor, shape, dtype, backend);
+    return guarded(call).then(made);
+  }
+
+  evaluate(expr) {
+    return guarded(() => core.evaluate(this.#gpu, Expr.encode(expr))).then(made);
   }
 
   benchmark(a, b, options) {
@@ -301,7 +311,7 @@ export const device_info = async () => on_shared((gpu) => gpu.info());
 /** The caller may change an operand before the device is open. What cannot be copied is left to the checks to refuse. */
 function copy(value) {
   try {
-    return ArrayBuffer.isView(value) ? value.slice() : value;
+    return ArrayBuffer.isView(value) || Array.isArray(value) ? value.slice() : value;
   } catch {
     return value;
   }
@@ -315,10 +325,12 @@ export async function matmul(a, b, options) {
   return on_shared((gpu) => gpu.matmul(x, y, z));
 }
 
-export async function tensor(data, shape) {
+export async function tensor(data, shape, options) {
   const values = ready && !pending() ? data : copy(data);
-  return on_shared((gpu) => gpu.tensor(values, shape));
+  return on_shared((gpu) => gpu.tensor(values, shape, options));
 }
+
+export const evaluate = async (expr) => on_shared((gpu) => gpu.evaluate(expr));
 
 export const benchmark = async (a, b, options) => on_shared((gpu) => gpu.benchmark(a, b, options));
 

@@ -10,6 +10,7 @@ export function fault(code, message, cause) {
 }
 
 const invalid_type = (argument, expected, found) => fault("invalid_type", `${argument} must be ${expected}, but it is ${found}`);
+export const invalid_type_of = (argument, expected, value) => invalid_type(argument, expected, describe(value));
 const invalid_dimension = (name, value, expected) => fault("invalid_dimension", `${name} is ${value}, but it must be ${expected}`);
 const invalid_option = (name, value, expected) => fault("invalid_option", `${name} is ${value}, but ${expected}`);
 
@@ -31,14 +32,9 @@ function get(object, name) {
   }
 }
 
-/**
- * A `Float32Array` or a `Float16Array`, which older engines do not have; of whatever realm, not detached, and not longer than Rust can count.
- */
-export function array(argument, value) {
-  const expected = "a Float32Array or a Float16Array";
-  if (!ArrayBuffer.isView(value) || !["Float32Array", "Float16Array"].includes(get(value, Symbol.toStringTag))) {
-    throw invalid_type(argument, expected, describe(value));
-  }
+/** Of its class by name, whatever its realm, not detached, and not longer than Rust can count. */
+function typed_array(argument, value, classes, expected) {
+  if (!ArrayBuffer.isView(value) || !classes.includes(get(value, Symbol.toStringTag))) throw invalid_type(argument, expected, describe(value));
   try {
     // A detached array says that it is empty, but nothing can be made on its buffer any more.
     if (value.length === 0) new Float32Array(value.buffer, 0, 0);
@@ -53,12 +49,23 @@ export function array(argument, value) {
   return value;
 }
 
+/** An operand of a product: a `Float32Array` or a `Float16Array`, which older engines do not have. */
+export const array = (argument, value) => typed_array(argument, value, ["Float32Array", "Float16Array"], "a Float32Array or a Float16Array");
+
 const is_whole = (value) => Number.isSafeInteger(value) && value >= 0;
 
-/** A whole number from 0 to 2⁵³ − 1. */
-export function whole(name, value) {
-  if (!is_whole(value)) throw invalid_dimension(name, describe(value), "a whole number, 0 or more");
+/** A whole number from 0 to 2⁵³ − 1, or a negative one if it is signed. */
+export function whole(name, value, is_signed = false) {
+  if (!(is_signed ? Number.isSafeInteger(value) : is_whole(value))) {
+    throw invalid_dimension(name, describe(value), `a whole number${is_signed ? "" : ", 0 or more"}`);
+  }
   return value;
+}
+
+/** An array of them. */
+export function wholes(name, value, is_signed) {
+  if (!Array.isArray(value)) throw invalid_type(name, "an array of whole numbers", describe(value));
+  return Array.from(value, (size) => whole(name, size, is_signed));
 }
 
 const NONE = Object.freeze({});
@@ -89,8 +96,8 @@ const is_number = (value) => typeof value === "number";
 const is_flag = (value) => typeof value === "boolean";
 const is_signal = (value) => typeof get(value, "aborted") === "boolean";
 const number = (name, value, otherwise) => option(name, value, otherwise, is_number, "a number");
-const flag = (name, value) => option(name, value, false, is_flag, "true or false");
-const one_of = (name, value, names, expected) => option(name, value, names[0], (value) => names.includes(value), expected);
+export const flag = (name, value) => option(name, value, false, is_flag, "true or false");
+export const one_of = (name, value, names, expected) => option(name, value, names[0], (value) => names.includes(value), expected);
 
 /** The signal, if there is one; it must not be aborted yet. */
 function signal(value) {
@@ -133,7 +140,8 @@ const PRODUCT = [
 ];
 /** In the order of the numbers by which Rust knows them. */
 const ACTIVATIONS = ["none", "relu", "gelu", "sigmoid", "tanh", "silu"];
-const DTYPES = ["f32", "f16"];
+export const DTYPES = ["f32", "f16", "i32", "u32", "bool"];
+const FLOATS = DTYPES.slice(0, 2);
 const PRECISIONS = ["f32", "f16x3", "f16"];
 
 /** The place of a named option's value among those that it may have, of which the first is meant if it is left out. */
@@ -183,7 +191,7 @@ export function product(options, shape_a, shape_b, operand, names = PRODUCT) {
   const c = told.c === undefined ? undefined : operand("c", told.c);
   const bias = told.bias === undefined ? undefined : operand("bias", told.bias);
   const activation = place("activation", told.activation, ACTIVATIONS);
-  const result = place("result", told.result, DTYPES);
+  const result = place("result", told.result, FLOATS);
   const precision = place("precision", told.precision, PRECISIONS);
   let of_arrays = NO_BATCH;
   if (told.batch !== undefined) of_arrays = (Array.isArray(told.batch) ? told.batch : [told.batch]).map((size) => whole("batch", size));
@@ -227,6 +235,25 @@ export function to_benchmark(options, shape_a, shape_b, operand) {
 
 /** The sizes of a tensor's dimensions. */
 export function shape(value) {
-  if (!Array.isArray(value)) throw invalid_type("shape", "an array of sizes, as [rows, columns]", describe(value));
-  return Array.from(value, (size) => whole("shape", size));
+  return wholes("shape", value);
+}
+
+/** The classes of arrays that hold a type, the first of which needs no word on it. */
+const CLASSES = [["Float32Array"], ["Float16Array", "Uint16Array"], ["Int32Array"], ["Uint32Array"], [undefined, "Uint8Array"]];
+
+/** What a tensor is made of: an array as Rust takes it, and the place of its type. */
+export function to_data(data, options) {
+  const told = known(options, ["dtype"]).dtype;
+  const found = CLASSES.findIndex(([name]) => name !== undefined && ArrayBuffer.isView(data) && get(data, Symbol.toStringTag) === name);
+  const type = told === undefined ? Math.max(found, 0) : place("dtype", told, DTYPES);
+  if (type === 4) {
+    if (Array.isArray(data) && data.every(is_flag)) return [Uint32Array.from(data), type];
+    return [Uint32Array.from(typed_array("data", data, ["Uint8Array"], "a Uint8Array or an array of true and false"), Boolean), type];
+  }
+  const [first, second] = CLASSES[type];
+  const expected = told === undefined ? "a Float32Array, a Float16Array, an Int32Array or a Uint32Array, or have a dtype" : `a ${first} for ${told}`;
+  const values = typed_array("data", data, [first, second], expected);
+  if (found >= 0 || type !== 1) return [values, type];
+  can_give("f16");
+  return [new Float16Array(values.buffer, values.byteOffset, values.length), type];
 }

@@ -22,7 +22,8 @@ use half::f16;
 use half::slice::HalfFloatSliceExt;
 
 use super::conv::Conv;
-use super::map::Map;
+use super::fft;
+use super::map::{Elements, Map};
 use super::normalize::Normalize;
 use super::pool;
 use super::reduce::Reduce;
@@ -219,13 +220,26 @@ impl Engine {
         Ok(())
     }
 
-    /// An elementwise operation, in this module's own memory.
+    /// An elementwise operation: pieces of the result are made in this module's memory.
     pub(super) fn map(&self, kernel: &Kernel, words: &[u32], inputs: &[Option<HostSlice<'_>>], out: &mut HostVec) -> Result<()> {
-        let inputs: Vec<_> = inputs.iter().map(|input| input.as_ref().map_or_else(Vec::new, |values| values.bytes().to_vec())).collect();
-        let map = Map::new(kernel, words, inputs.iter().map(|input| &input[..]).collect())?;
-        let mut result = vec![0; map.elements() * out.dtype().bytes() as usize];
-        map.compute(0, &mut result);
-        out.bytes().copy_from(&result);
+        const PIECE: usize = 1 << 15;
+        let map = Map::new(kernel, words, elements(inputs))?;
+        let (elements, bytes, to) = (map.elements(), out.dtype().bytes() as usize, out.bytes());
+        let mut piece = vec![0u32; (PIECE.min(elements) * bytes).div_ceil(4)];
+        for first in (0..elements).step_by(PIECE) {
+            let end = elements.min(first + PIECE);
+            let piece = &mut bytemuck::cast_slice_mut(&mut piece)[..(end - first) * bytes];
+            map.compute(first, piece);
+            to.subarray((first * bytes) as u32, (end * bytes) as u32).copy_from(piece);
+        }
+        Ok(())
+    }
+
+    /// A reduction, of pieces of its operands in this module's memory.
+    pub(super) fn reduce(&self, kernel: &Kernel, words: &[u32], inputs: &[Option<HostSlice<'_>>], out: &mut HostVec) -> Result<()> {
+        let mut result = vec![0; out.len() as usize];
+        Reduce::new(kernel, words, elements(inputs))?.compute(&mut result, false);
+        out.bytes().copy_from(bytemuck::cast_slice(&result));
         Ok(())
     }
 
@@ -235,6 +249,15 @@ impl Engine {
         let conv = Conv { problem: plan::conv::told(words, !bias.is_empty())?, images: &images, filters: &filters, bias: &bias };
         let mut result = vec![0.0; out.len() as usize];
         result.chunks_exact_mut(conv.item_elements()).enumerate().for_each(|(item, result)| conv.direct(item, result));
+        fill(out, &result);
+        Ok(())
+    }
+
+    /// A Fourier transform, in this module's own memory.
+    pub(super) fn fft(&self, words: &[u32], inputs: &[Option<HostSlice<'_>>], out: &mut HostVec) -> Result<()> {
+        let [values, ..] = widened(inputs);
+        let mut result = vec![0.0; out.len() as usize];
+        fft::plain(&plan::fft::told(words)?, &values, &mut result);
         fill(out, &result);
         Ok(())
     }
@@ -257,23 +280,13 @@ impl Engine {
         Ok(())
     }
 
-    /// A reduction, in this module's own memory.
-    pub(super) fn reduce(&self, kernel: &Kernel, words: &[u32], inputs: &[Option<HostSlice<'_>>], out: &mut HostVec) -> Result<()> {
-        let inputs: Vec<_> = inputs.iter().map(|input| input.as_ref().map_or_else(Vec::new, |values| values.bytes().to_vec())).collect();
-        let mut result = vec![0; out.len() as usize];
-        Reduce::new(kernel, words, inputs.iter().map(|input| &input[..]).collect())?.compute(&mut result, false);
-        out.bytes().copy_from(bytemuck::cast_slice(&result));
-        Ok(())
-    }
-
-    /// Softmax or a norm, in this module's own memory.
+    /// Softmax or a norm, of pieces of its operands in this module's memory.
     pub(super) fn normalize(&self, kernel: &Kernel, words: &[u32], inputs: &[Option<HostSlice<'_>>], out: &mut HostVec) -> Result<()> {
-        let inputs: Vec<_> = inputs.iter().map(|input| input.as_ref().map_or_else(Vec::new, |values| values.bytes().to_vec())).collect();
         // In words, of which the last may hold only one element.
         let bytes = (out.len() * out.dtype().bytes()) as usize;
         let mut result = vec![0u32; bytes.div_ceil(4)];
         let to: &mut [u8] = bytemuck::cast_slice_mut(&mut result);
-        Normalize::new(kernel, words, inputs.iter().map(|input| &input[..]).collect())?.compute(&mut to[..bytes], out.dtype(), false);
+        Normalize::new(kernel, words, elements(inputs))?.compute(&mut to[..bytes], out.dtype(), false);
         out.bytes().copy_from(&to[..bytes]);
         Ok(())
     }
@@ -296,6 +309,11 @@ impl Engine {
             _ => array(extent),
         }
     }
+}
+
+/// What an elementwise program reads.
+fn elements<'a>(inputs: &[Option<HostSlice<'_>>]) -> Vec<Elements<'a>> {
+    inputs.iter().flatten().map(|values| (values.bits(), values.dtype())).collect()
 }
 
 /// What is done to a result in the end.

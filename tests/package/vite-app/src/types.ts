@@ -1,11 +1,14 @@
 /** The types as a user meets them; compiled, never run. */
 import {
+  Expr,
   Gpu,
   Reference,
   Tensor,
   benchmark,
   device_info,
+  evaluate,
   init_gpu,
+  lazy,
   matmul,
   memory,
   random_matrix,
@@ -41,6 +44,11 @@ export async function right(): Promise<void> {
   const again: Tensor = kept.reshape([3, 1]);
   const both: MatmulReport<Tensor> = await matmul(kept, a, { n: 3, report: true, keep: true });
 
+  const truths: Tensor<"bool"> = await tensor([true, false], [2], { dtype: "bool" });
+  const chosen_of: Expr = lazy(truths).select(kept, 2).slice(0, 0, 1).add(Expr.index([3]).cast("f32"));
+  const bytes_of: Uint8Array = await (await evaluate<"bool">(lazy(await tensor(new Int32Array(2), [2])).less(3))).toArray();
+  const computed: Tensor = await evaluate(Expr.concat([chosen_of, kept], -1));
+
   const gpu: Gpu = await Gpu.open({ backend: "webgl2" });
   const own: Tensor = await gpu.tensor(plain, [2, 3] as const);
   const times: Benchmark = await gpu.benchmark(own, data, { n: 3, samples: 3, min_ms: 1 });
@@ -58,7 +66,7 @@ export async function right(): Promise<void> {
   for (const thing of [own, kept, both.data]) thing.dispose();
   judge.free();
   gpu.free();
-  console.log(chosen, bytes, times, shared, stats, verdict.ok, batch, again.shape.length);
+  console.log(chosen, bytes, times, shared, stats, verdict.ok, batch, again.shape.length, bytes_of, computed);
 }
 
 export async function wrong(gpu: Gpu): Promise<void> {
@@ -70,6 +78,12 @@ export async function wrong(gpu: Gpu): Promise<void> {
   await matmul(a, a, { m: 1, k: 2, n: 3, transposeA: true });
   // @ts-expect-error Double precision is not taken.
   await gpu.tensor(new Float64Array(4), [2, 2]);
+  // @ts-expect-error Bytes are truths only if that is said.
+  await gpu.tensor(new Uint8Array(4), [4]);
+  // @ts-expect-error There is no such type.
+  lazy(1).cast("f64");
+  // @ts-expect-error An array is no operand.
+  lazy(1).add(a);
   // @ts-expect-error A shape is an array.
   await gpu.tensor(a, 4);
   // @ts-expect-error There is no such backend.

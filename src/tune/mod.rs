@@ -2,16 +2,22 @@
 //! processes read.
 //!
 //! ```text
-//! Gpu::tune ─► times of tiles ─► decide ─► <cache folder>/tuned-<backend>-<device>.json ─► Options ─► Caps::tuned ─► plan
+//! Gpu::tune ─► times of tiles ─► decide ─► <cache folder>/tuned-<backend>-<device>.json ─┬─► Options ─► Caps::tuned ─► plan
+//!                                                                                        └─► which backend `auto` tries first
 //! ```
 //!
-//! The defaults that ship are good enough never to need it. A file that cannot be read, or of another version, device or driver, counts
-//! as none.
+//! The defaults that ship are good enough never to need it.
+
+mod file;
 
 use std::fs;
 use std::path::PathBuf;
 
-use serde_json::{Value, json};
+pub(crate) use file::by_speed;
+#[cfg(any(feature = "vulkan", feature = "webgpu", all(feature = "cuda", any(target_os = "linux", target_os = "windows"))))]
+pub(crate) use file::load;
+
+use file::Best;
 
 use crate::backend::device::Opened;
 use crate::backend::{Backend, Bound, How};
@@ -20,14 +26,10 @@ use crate::dtype::{DType, Extent};
 use crate::error::{Error, Result};
 use crate::gpu::Gpu;
 use crate::host::HostSlice;
-use crate::info::DeviceInfo;
 use crate::ops::Op;
 use crate::ops::matmul::Matmul;
-use crate::options::Options;
+use crate::plan::Plan;
 use crate::plan::tuned::Tuned;
-
-/// Counts up when the file's form changes.
-const SCHEMA: u64 = 1;
 
 /// Samples of each tile at each class, and the least that the shorter run of one takes.
 const SAMPLES: u32 = 5;
@@ -75,58 +77,20 @@ fn decide(trials: &[Trial]) -> Tuned {
     })
 }
 
-/// The file for a device.
-fn file(options: &Options, info: &DeviceInfo) -> Option<PathBuf> {
-    let name: String = info.name.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' }).take(60).collect();
-    // wgpu sees a card through several interfaces.
-    let through = if info.architecture.is_empty() { String::new() } else { format!("{}-", info.architecture) };
-    Some(options.pipeline_cache.folder()?.join(format!("tuned-{}-{through}{name}.json", info.backend)))
-}
-
-/// What tells whether a file is of this very device, driver and version.
-fn key(info: &DeviceInfo) -> Value {
-    json!([SCHEMA, env!("CARGO_PKG_VERSION"), info.backend.name(), info.name, info.driver])
-}
-
-fn write(tuned: &Tuned, info: &DeviceInfo) -> String {
-    format!("{:#}\n", json!({ "key": key(info), "tiles": tuned.tiles() }))
-}
-
-#[cfg(any(test, feature = "vulkan", feature = "webgpu", all(feature = "cuda", any(target_os = "linux", target_os = "windows"))))]
-fn read(text: &str, info: &DeviceInfo) -> Option<Tuned> {
-    let value: Value = serde_json::from_str(text).ok()?;
-    if value["key"] != key(info) {
-        return None;
-    }
-    let tiles = value["tiles"].as_array().filter(|tiles| tiles.len() == Tuned::CLASSES)?;
-    let mut tuned = Tuned::NONE;
-    for (class, tile) in tiles.iter().enumerate() {
-        let tile = if tile.is_null() { None } else { Some(u8::try_from(tile.as_u64()?).ok()?) };
-        tuned = tuned.with(class, tile);
-    }
-    Some(tuned)
-}
-
-/// What earlier tuning has found for a device, if there is any.
-#[cfg(any(feature = "vulkan", feature = "webgpu", all(feature = "cuda", any(target_os = "linux", target_os = "windows"))))]
-pub(crate) fn load(options: &Options, info: &DeviceInfo) -> Tuned {
-    let text = file(options, info).and_then(|file| fs::read_to_string(file).ok());
-    text.and_then(|text| read(&text, info)).unwrap_or_default()
-}
-
 impl Gpu {
     /// Measures the shapes of the tiled kernel on this device, which takes some seconds, and keeps what is faster than the defaults in the folder
-    /// of [`Options::pipeline_cache`], from where handles that are opened later take it. Given the times, the result is always the same.
+    /// of [`Options::pipeline_cache`], from where handles that are opened later take it. Where several backends were measured,
+    /// [`Choice::Auto`](crate::Choice::Auto) tries them in the order of their speed. Given the times, the result is always the same.
     ///
     /// # Errors
     /// [`Error::Unavailable`] on the CPU, which has nothing to choose; those of products.
     pub async fn tune(&self) -> Result<Tuning> {
         let opened = self.current()?;
-        let trials = measure(&opened).await?;
-        let tuned = decide(&trials);
-        let kept = file(self.options(), &opened.info).filter(|file| {
+        let (trials, best) = measure(&opened).await?;
+        let (tuned, tiles) = (decide(&trials), opened.device.tiles());
+        let kept = file::path(self.options(), &opened.info).filter(|file| {
             let folder = file.parent().map(fs::create_dir_all);
-            folder.is_some_and(|made| made.is_ok()) && fs::write(file, write(&tuned, &opened.info)).is_ok()
+            folder.is_some_and(|made| made.is_ok()) && fs::write(file, file::write(&tuned, &best, &tiles, &opened.info)).is_ok()
         });
         Ok(Tuning { trials, tuned, file: kept })
     }
@@ -144,47 +108,59 @@ impl Gpu {
     /// # Errors
     /// [`Error::Disposed`] after [`close`](Self::close).
     pub fn clear_tuning(&self) -> Result<Option<PathBuf>> {
-        let file = file(self.options(), &self.current()?.info);
+        let file = file::path(self.options(), &self.current()?.info);
         Ok(file.filter(|file| fs::remove_file(file).is_ok()))
     }
 }
 
-async fn measure(opened: &Opened) -> Result<Vec<Trial>> {
+/// The times of all tiles, and the fastest of each class, a maker's library included.
+async fn measure(opened: &Opened) -> Result<(Vec<Trial>, Best)> {
     let (device, info) = (&opened.device, &opened.info);
-    let tiles = device.tiles();
-    if tiles == 0 {
+    let tiles = device.tiles().len() as u8;
+    if !info.backend.is_gpu() {
         let reason = "it chooses no tiles, so there is nothing to tune".to_owned();
         return Err(Box::new(Error::Unavailable { backend: info.backend, reason, remedy: "tune a GPU's own kernels".to_owned() }));
     }
-    let mut trials = Vec::new();
-    for class in 0..if info.is_software() { SOFTWARE_CLASSES } else { Tuned::CLASSES - 1 } {
+    let (mut trials, mut best): (Vec<Trial>, Best) = (Vec::new(), [None; Tuned::CLASSES]);
+    let classes = if info.is_software() { SOFTWARE_CLASSES } else { Tuned::CLASSES - 1 };
+    for (class, best_ms) in best.iter_mut().enumerate().take(classes) {
         let side = Tuned::side(class);
         let elements = u64::from(side) * u64::from(side);
         let op = Op::Matmul(Matmul::new(side.into(), side.into(), side.into()).check(DType::F32, elements, elements)?);
         let values = crate::random::matrix(elements as usize, class as u64);
         let (a, b) = (device.upload(&HostSlice::from(&values))?, device.upload(&HostSlice::from(&values))?);
-        for tile in std::iter::once(None).chain((0..tiles).map(Some)) {
-            let plan = device.plan_tuned(&op, Tuned::NONE.with(class, tile))?;
-            let out = device.allocate(&plan, &op)?;
+        let time_ms = async |plan: &Plan| {
+            let out = device.allocate(plan, &op)?;
             let run = async |repeats| {
                 let operands = [Some(Bound::Buffer(&a)), Some(Bound::Buffer(&b)), None];
-                let running = device.submit(&plan, &operands, &out, How { repeats, timed: true, download: Extent::f32(0) })?;
+                let running = device.submit(plan, &operands, &out, How { repeats, timed: true, download: Extent::f32(0) })?;
                 device.finish(running).await.map(drop)
             };
             let (mut samples_ms, _) = slopes(SAMPLES, MIN_MS, async || Ok(()), run).await?;
             samples_ms.sort_by(f64::total_cmp);
-            trials.push(Trial { class, tile, kernel: plan.kernel(), ms: samples_ms[samples_ms.len() / 2] });
+            Ok::<_, Box<Error>>(samples_ms[samples_ms.len() / 2])
+        };
+        let mut fastest_ms = f64::INFINITY;
+        for tile in std::iter::once(None).chain((0..tiles).map(Some)) {
+            let plan = device.plan_tuned(&op, Tuned::NONE.with(class, tile))?;
+            let ms = time_ms(&plan).await?;
+            fastest_ms = fastest_ms.min(ms);
+            trials.push(Trial { class, tile, kernel: plan.kernel(), ms });
         }
+        let usual = device.plan(&op)?;
+        if trials.iter().all(|trial| trial.kernel != usual.kernel()) {
+            fastest_ms = fastest_ms.min(time_ms(&usual).await?);
+        }
+        *best_ms = Some(fastest_ms).filter(|ms| ms.is_finite());
     }
-    Ok(trials)
+    Ok((trials, best))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::backend::device::Device;
     use crate::info::BackendId;
-    use crate::options::PipelineCache;
+    use crate::options::{Options, PipelineCache};
 
     fn trial(class: usize, tile: Option<u8>, ms: f64) -> Trial {
         Trial { class, tile, kernel: String::new(), ms }
@@ -205,28 +181,6 @@ mod tests {
             trial(5, Some(1), 0.1),
         ];
         assert_eq!(decide(&trials), Tuned::NONE.with(3, Some(2)));
-    }
-
-    fn info() -> DeviceInfo {
-        let opened = pollster::block_on(Device::open(BackendId::Scalar, &Options::default()));
-        opened.map(|opened| opened.info).expect("the CPU is always there")
-    }
-
-    #[test]
-    fn only_a_whole_file_of_the_same_device_is_read() {
-        let info = info();
-        let tuned = Tuned::NONE.with(2, Some(4)).with(7, Some(0));
-        let text = write(&tuned, &info);
-        assert_eq!(read(&text, &info), Some(tuned));
-        assert_eq!(read(&text, &DeviceInfo { driver: "another".to_owned(), ..info.clone() }), None);
-        assert_eq!(read(&text, &DeviceInfo { name: "another".to_owned(), ..info.clone() }), None);
-        assert_eq!(read(&text.replace(env!("CARGO_PKG_VERSION"), "0.0.0"), &info), None);
-        for (at, _) in text.char_indices().skip(1).step_by(7) {
-            assert!(read(&text[..at.min(text.len() - 3)], &info).is_none(), "cut at {at}");
-        }
-        for (was, is) in [("4", "-4"), ("4", "400"), ("4", "\"4\""), ("null,", ""), ("tiles", "tile")] {
-            assert_eq!(read(&text.replacen(was, is, 1), &info), None, "{was} as {is}");
-        }
     }
 
     /// On each GPU that is there: a file is written, later handles plan by it, and go on without it.
@@ -253,19 +207,21 @@ mod tests {
                 report.kernel
             };
             let info = gpu.info().unwrap();
-            let path = file(&options, &info).unwrap();
+            let path = file::path(&options, &info).unwrap();
             fs::create_dir_all(&folder).unwrap();
             let mut kernels = Vec::new();
             // Every tile in turn, one that is not there, and a file that is none.
-            for tile in 0..gpu.current().unwrap().device.tiles() {
-                fs::write(&path, write(&Tuned::NONE.with(1, Some(tile)), &info)).unwrap();
+            let tiles = gpu.current().unwrap().device.tiles();
+            let write = |tuned: &Tuned, tiles: &[String]| file::write(tuned, &[None; Tuned::CLASSES], tiles, &info);
+            for tile in 0..tiles.len() as u8 {
+                fs::write(&path, write(&Tuned::NONE.with(1, Some(tile)), &tiles)).unwrap();
                 kernels.push(kernel(&Gpu::open_blocking(options.clone()).unwrap(), 128));
             }
             let all = kernels.clone();
             kernels.sort();
             kernels.dedup();
             assert!(kernels.len() > 1, "{backend}: {all:?}");
-            for text in [write(&Tuned::NONE.with(1, Some(99)), &info), "{".to_owned()] {
+            for text in [write(&Tuned::NONE.with(1, Some(0)), &["1x1x1".to_owned()]), "{".to_owned()] {
                 fs::write(&path, text).unwrap();
                 assert_eq!(kernel(&Gpu::open_blocking(options.clone()).unwrap(), 128), kernel(&gpu, 128), "{backend}");
             }

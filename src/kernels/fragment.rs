@@ -1,0 +1,70 @@
+//! The generated part of a kernel for WebGL2: as [`generated`](super::generated) has it in WGSL, from `shaders/map/*.frag`.
+
+use std::fmt::Write;
+
+use super::Source;
+use super::template::{Constant, expand_with};
+use crate::error::Result;
+use crate::ops::elementwise::{Kind, Language, Step};
+
+/// Four of a kind.
+const fn four(kind: Kind) -> &'static str {
+    match kind {
+        Kind::F32 => "vec4",
+        Kind::I32 => "ivec4",
+        Kind::U32 => "uvec4",
+        Kind::Bool => "bvec4",
+    }
+}
+
+impl Source {
+    /// The GLSL between the constants and `map.frag`: the prelude, the inputs, the program, and `value` and `four`.
+    pub fn glsl(&self, constants: &[Constant]) -> Result<String> {
+        const PRELUDE: &str = include_str!(concat!(env!("OUT_DIR"), "/map-prelude.frag"));
+        const INPUT: &str = include_str!(concat!(env!("OUT_DIR"), "/map-input.frag"));
+        let constant = |name: &str| constants.iter().find(|(known, _)| *known == name).map_or(0, |(_, value)| *value);
+        let (rank, is_quad) = (constant("RANK"), constant("QUAD"));
+        let result = self.program.result();
+        let (texel, results) = (if self.result.is_float() { "vec4" } else { "uvec4" }, four(result));
+        // Writing to a string does not fail.
+        let mut out = PRELUDE.to_owned();
+        let _ = writeln!(out, "#define Texel {texel}\n#define Results {results}");
+        let (mut one_by_one, mut together, mut arguments) = (String::new(), String::new(), [String::new(), String::new()]);
+        for (i, input) in self.inputs.iter().enumerate() {
+            let kind = Kind::from(input.dtype);
+            let _ = writeln!(out, "#define Kind{i} {}\n#define Four{i} {}", kind.name(), four(kind));
+            let flags = [
+                ("RANK", rank),
+                ("QUAD", is_quad),
+                ("INTEGER", u32::from(!input.dtype.is_float())),
+                ("VEC4", u32::from(input.is_vec4)),
+                ("SPLAT", u32::from(input.is_splat)),
+                ("BOUNDED", u32::from(input.is_bounded)),
+            ];
+            let places = [("i", i as u32), ("at", input.at), ("last", input.at + rank), ("bounds", input.at + rank + 1)];
+            out = expand_with(INPUT, &flags, &places, out)?;
+            let is_asked = self.program.steps.contains(&Step::Inside(i as u8));
+            let mut inside = "";
+            if input.is_bounded {
+                let _ = writeln!(one_by_one, "bool is_inside_{i} = is_inside_{i}_at(c);");
+                let _ = writeln!(one_by_one, "Kind{i} in_{i} = one_{i}(is_inside_{i} ? at_{i}(c) : 0u);");
+                let _ = write!(arguments[0], ", in_{i}{}", if is_asked { format!(", is_inside_{i}") } else { String::new() });
+            } else {
+                inside = if is_asked { ", true" } else { "" };
+                let _ = writeln!(one_by_one, "Kind{i} in_{i} = one_{i}(at_{i}(c));");
+                let _ = write!(arguments[0], ", in_{i}{inside}");
+            }
+            let _ = writeln!(together, "Four{i} in_{i} = four_{i}(at_{i}(c));");
+            let _ = write!(arguments[1], ", in_{i}[LANE]{inside}");
+        }
+        out += &Language::Glsl.program(&self.program);
+        let _ =
+            writeln!(out, "{} value(uint c[RANK], uint index) {{\n{one_by_one}return program(index{});\n}}", result.name(), arguments[0]);
+        if is_quad > 0 {
+            let lane = |lane: u32| format!("program(index + {lane}u{})", arguments[1].replace("LANE", &lane.to_string()));
+            let lanes = [0, 1, 2, 3].map(lane).join(", ");
+            let _ = writeln!(out, "{results} four(uint c[RANK], uint index) {{\n{together}return {results}({lanes});\n}}");
+        }
+        Ok(out)
+    }
+}

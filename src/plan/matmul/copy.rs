@@ -1,0 +1,115 @@
+//! Copies of f16 operands whose rows start anywhere, into rows that start where kernels for matrix units read eight elements at once: the
+//! launch that makes one, and how what comes after reads it.
+
+use super::Params;
+pub(super) use super::cooperative::VECTOR;
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::kernels::{Kernel, KernelId};
+use crate::plan::{Binding, Dispatch, Slot};
+
+/// Threads of a block of `shaders/matmul/copy.cu`, or invocations of a workgroup of `copy.wgsl`.
+pub(super) const THREADS: u32 = 64;
+
+/// How a launch reads an operand: elements from row to row and from item to item of its batch, and to the first.
+pub(super) struct Reads<'p> {
+    stride: &'p mut u32,
+    start: &'p mut u32,
+    outer: &'p mut u32,
+    inner: &'p mut u32,
+    /// Items of the batch, and of its inner loop.
+    items: [u32; 2],
+}
+
+impl<'p> Reads<'p> {
+    pub(super) fn a(params: &'p mut Params) -> Self {
+        let Params { lda, a_start, a_outer, a_inner, batch, inner, .. } = params;
+        Self { stride: lda, start: a_start, outer: a_outer, inner: a_inner, items: [*batch, *inner] }
+    }
+
+    pub(super) fn b(params: &'p mut Params) -> Self {
+        let Params { ldb, b_start, b_outer, b_inner, batch, inner, .. } = params;
+        Self { stride: ldb, start: b_start, outer: b_outer, inner: b_inner, items: [*batch, *inner] }
+    }
+
+    pub(super) fn are_aligned(&self) -> bool {
+        [&*self.stride, self.start, self.outer, self.inner].into_iter().all(|number| number.is_multiple_of(VECTOR))
+    }
+
+    /// Elements of a copy of so many rows and columns of each item.
+    pub(super) fn elements(&self, [rows, columns]: [u32; 2]) -> u64 {
+        u64::from(self.own_items()[0]) * u64::from(rows) * u64::from(columns).next_multiple_of(VECTOR.into())
+    }
+
+    /// Items to copy: what all of them share is copied once.
+    fn own_items(&self) -> [u32; 2] {
+        if *self.outer == 0 && *self.inner == 0 { [1, 1] } else { self.items }
+    }
+}
+
+/// A copy to be made.
+pub(super) struct Copy {
+    /// What is read, at the kernel's first place.
+    pub(super) from: Binding,
+    /// Rows and columns of each item, as stored.
+    pub(super) size: [u32; 2],
+    /// Of the copy's elements.
+    pub(super) dtype: DType,
+    /// The kernel's place for the copy, and where in the scratch that starts.
+    pub(super) index: u32,
+    pub(super) offset_bytes: u64,
+    /// How far the scratch may go.
+    pub(super) max_bytes: u64,
+    /// Constants of the kernel beside the number of threads.
+    pub(super) constants: Vec<(&'static str, u32)>,
+    /// The most workgroups: each invocation copies until nothing is left.
+    pub(super) most_workgroups: u32,
+}
+
+impl Copy {
+    /// The launch, whose second binding is the copy; it is what is read from then on.
+    ///
+    /// # Errors
+    /// [`Error::LimitExceeded`] for a copy too large.
+    pub(super) fn dispatch(self, reads: &mut Reads<'_>) -> Result<Dispatch> {
+        let Self { from, size, dtype, index, offset_bytes, max_bytes, constants, most_workgroups } = self;
+        let ([rows, columns], [batch, inner]) = (size, reads.own_items());
+        let stride = u64::from(columns).next_multiple_of(VECTOR.into());
+        let (item, elements) = (u64::from(rows) * stride, reads.elements(size));
+        let size_bytes = (elements * dtype.bytes()).next_multiple_of(256);
+        let (requested, max) = (offset_bytes + size_bytes, max_bytes.min(u64::from(u32::MAX) * dtype.bytes()));
+        if requested > max {
+            let what = "the size in bytes of copies of operands whose rows start at no multiple of 8 elements";
+            return Err(Box::new(Error::LimitExceeded { what, requested, max }));
+        }
+        let params = Params {
+            m: rows,
+            n: columns,
+            lda: *reads.stride,
+            ldo: stride as u32,
+            a_start: *reads.start,
+            a_outer: *reads.outer,
+            a_inner: *reads.inner,
+            batch,
+            inner,
+            alpha: 1.0,
+            result: u32::from(dtype != DType::F32),
+            ..Params::default()
+        };
+        (*reads.stride, *reads.start) = (stride as u32, 0);
+        if *reads.outer > 0 || *reads.inner > 0 {
+            (*reads.outer, *reads.inner) = ((u64::from(inner) * item) as u32, item as u32);
+        }
+        Ok(Dispatch {
+            kernel: Kernel {
+                id: KernelId::MatmulCopy,
+                variant: String::new(),
+                source: None,
+                constants: [("THREADS", THREADS)].into_iter().chain(constants).collect(),
+            },
+            params: params.into(),
+            bindings: vec![Binding { index: 0, ..from }, Binding { slot: Slot::Scratch, index, offset_bytes, size_bytes }],
+            grid: [(elements / 4).div_ceil(THREADS.into()).clamp(1, most_workgroups.into()) as u32, 1, 1],
+        })
+    }
+}

@@ -1,0 +1,194 @@
+// Expressions: what is to be computed, told first and computed as a whole. One is a tree of the objects below and nothing else: there is
+// nothing to free. `encode` writes it as numbers, of which src/web/expr.rs makes the same in Rust; what is wrong with it is said there.
+
+import { DTYPES, fault, flag, invalid_type_of, one_of, whole, wholes } from "./options.js";
+
+/** Rust goes from part to part by calls within calls, for which a page's stack has room. */
+const MOST_DEPTH = 256;
+
+/** Along axes. */
+const REDUCTIONS = "sum mean prod amax amin argmax argmin normL1 normL2 logSumExp any all count".split(" ");
+
+/** In the order of the numbers by which src/web/expr.rs knows them. */
+const PARTS = (
+  "tensor number index select cast reshape transpose broadcastTo slice flip pad concat gelu clamp matmul randomBits randomUniform randomNormal " +
+  "var std"
+)
+  .split(" ")
+  .concat(REDUCTIONS);
+
+/** In the order of the table in src/ops/elementwise/function.rs, behind the others; those with a plus have a second operand. */
+const FUNCTIONS = (
+  "add+ sub+ mul+ div+ rem+ modulo+ pow+ min+ max+ negative abs sign square reciprocal sqrt exp log sin cos tan asin acos atan sinh cosh tanh " +
+  "asinh acosh atanh sigmoid silu geluTanh relu softplus erf floor ceil round trunc equal+ notEqual+ less+ lessEqual+ greater+ greaterEqual+ isNan isInf " +
+  "and+ or+ xor+ not shiftLeft+ shiftRight+"
+).split(" ");
+const FIRST_FUNCTION = 64;
+
+/** Of which each part lies around the last. */
+const CONCAT = PARTS.indexOf("concat");
+
+/** Only this file makes expressions. */
+const ours = Symbol();
+
+/** The number by which Rust knows a tensor; undefined for what is none. */
+let tensor_number;
+
+export function set_tensor_number(of) {
+  tensor_number = of;
+}
+
+const part = (name, inputs, numbers) => new Expr(ours, PARTS.indexOf(name), inputs, numbers);
+
+/** What an operand may be, as an expression. */
+function operand(name, value) {
+  if (Expr.is(value)) return value;
+  if (typeof value === "number") return part("number", [], [value]);
+  const tensor = tensor_number(value);
+  if (tensor === undefined) throw invalid_type_of(name, "an expression, a Tensor or a number", value);
+  return part("tensor", [value], [tensor]);
+}
+
+const random = (name, shape, seed) => part(name, [], [whole("seed", seed), ...wholes("shape", shape)]);
+
+/** In the order of the numbers by which src/web/expr.rs knows them. */
+const AROUND = [undefined, "edge", "reflect", "wrap"];
+
+/** Axes, of which one may stand by itself; of no word on them Rust is told by a 0. */
+const axes_of = (axes) => (axes === undefined ? [0] : [1, ...wholes("axes", typeof axes === "number" ? [axes] : axes, true)]);
+
+/** What a reduction is told but by what a variance is corrected. */
+const reduced = (axes, keep) => [Number(flag("keep", keep)), ...axes_of(axes)];
+
+export class Expr {
+  #code;
+  /** Expressions; of a tensor the Tensor, which is not to be collected before. */
+  #inputs;
+  #numbers;
+  #depth;
+
+  constructor(key, code, inputs, numbers = []) {
+    if (key !== ours) throw fault("invalid_type", "an Expr is not made by its constructor; use lazy");
+    const depths = inputs.map((input) => (Expr.is(input) ? input.#depth : 0));
+    this.#code = code;
+    this.#inputs = inputs;
+    this.#numbers = numbers;
+    this.#depth = depths.reduce((most, depth) => Math.max(most, depth), 0) + (code === CONCAT ? inputs.length : 1);
+    if (this.#depth > MOST_DEPTH) {
+      const advice = "evaluate a part of it first";
+      throw fault("limit_exceeded", `the depth of an expression is ${this.#depth}, but at most ${MOST_DEPTH} can be done here; ${advice}`);
+    }
+  }
+
+  static is(value) {
+    return typeof value === "object" && value !== null && #code in value;
+  }
+
+  /** The parts of an expression, each once and after those that it is made of: its code, its inputs by their places, its numbers. */
+  static encode(expr) {
+    const places = new Map();
+    const out = [];
+    const visit = (expr) => {
+      if (!places.has(expr)) {
+        const inputs = expr.#code === 0 ? [] : expr.#inputs.map(visit);
+        places.set(expr, places.size);
+        out.push(expr.#code, inputs.length, ...inputs, expr.#numbers.length, ...expr.#numbers);
+      }
+      return places.get(expr);
+    };
+    visit(operand("expr", expr));
+    return out;
+  }
+
+  static index(shape) {
+    return part("index", [], wholes("shape", shape));
+  }
+
+  static randomBits(shape, seed) {
+    return random("randomBits", shape, seed);
+  }
+
+  static randomUniform(shape, seed) {
+    return random("randomUniform", shape, seed);
+  }
+
+  static randomNormal(shape, seed) {
+    return random("randomNormal", shape, seed);
+  }
+
+  static concat(parts, axis = 0) {
+    if (!Array.isArray(parts)) throw invalid_type_of("parts", "an array of expressions", parts);
+    return part("concat", Array.from(parts, (value) => operand("a part", value)), [whole("axis", axis, true)]);
+  }
+
+  matmul(b) {
+    return part("matmul", [this, operand("b", b)]);
+  }
+
+  gelu() {
+    return part("gelu", [this]);
+  }
+
+  select(yes, no) {
+    return part("select", [this, operand("yes", yes), operand("no", no)]);
+  }
+
+  clamp(least, most) {
+    return part("clamp", [this, operand("least", least), operand("most", most)]);
+  }
+
+  cast(dtype) {
+    return part("cast", [this], [DTYPES.indexOf(one_of("dtype", dtype ?? null, DTYPES, DTYPES.join(", ")))]);
+  }
+
+  reshape(shape) {
+    return part("reshape", [this], wholes("shape", shape, true));
+  }
+
+  transpose(axes) {
+    return part("transpose", [this], axes_of(axes));
+  }
+
+  broadcastTo(shape) {
+    return part("broadcastTo", [this], wholes("shape", shape));
+  }
+
+  slice(axis, start, end, step = 1) {
+    return part("slice", [this], [whole("axis", axis, true), whole("start", start, true), whole("end", end, true), whole("step", step, true)]);
+  }
+
+  flip(axes) {
+    return part("flip", [this], axes_of(axes));
+  }
+
+  pad(widths, value = 0) {
+    if (!Array.isArray(widths) || widths.some((pair) => !Array.isArray(pair) || pair.length !== 2)) {
+      throw invalid_type_of("widths", "an array of pairs, [before, behind] for each dimension", widths);
+    }
+    const is_number = typeof value === "number";
+    const mode = is_number ? 0 : AROUND.indexOf(one_of("value", value, AROUND, "a number, edge, reflect or wrap"));
+    return part("pad", [this], [mode, is_number ? value : 0, ...wholes("widths", widths.flat())]);
+  }
+}
+
+for (const name of REDUCTIONS) {
+  Expr.prototype[name] = function (axes, keep) {
+    return part(name, [this], [0, ...reduced(axes, keep)]);
+  };
+}
+
+for (const name of ["var", "std"]) {
+  Expr.prototype[name] = function (axes, keep, correction = 0) {
+    if (typeof correction !== "number") throw invalid_type_of("correction", "a number", correction);
+    return part(name, [this], [correction, ...reduced(axes, keep)]);
+  };
+}
+
+FUNCTIONS.forEach((name, index) => {
+  const [method, second] = name.split("+");
+  Expr.prototype[method] = function (b) {
+    return new Expr(ours, FIRST_FUNCTION + index, second === undefined ? [this] : [this, operand("b", b)]);
+  };
+});
+
+export const lazy = (value) => operand("value", value);
