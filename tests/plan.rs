@@ -5,7 +5,11 @@ use std::fmt::Write;
 use std::path::Path;
 
 use lapidary::kernels::KernelId;
+use lapidary::ops::elementwise::{Kind, Program, Step};
+use lapidary::ops::map::{self, View};
 use lapidary::ops::matmul::{Activation, Batch, Level, Precision, Problem, Stored};
+use lapidary::ops::normalize::{self, Form};
+use lapidary::ops::reduce::{self, Fold};
 use lapidary::ops::window::Window;
 use lapidary::plan::matmul::{FragmentCaps, Params, compute, cublaslt, cuda, fragment, stand_in};
 use lapidary::plan::tuned::Tuned;
@@ -182,6 +186,36 @@ fn what_is_long_or_in_parts_has_no_stand_in() {
     assert!(!has(&plain(128, 8192, 130), &LARGE), "parts are added in another order");
     assert!(!has(&plain(1, 4096, 4096), &LARGE), "another kernel");
     assert!(!has(&plain(512, 512, 512), &Caps { max_workgroups_per_dimension: 15, ..LARGE }), "more workgroups than there may be");
+}
+
+/// Values of a tensor that lies there row by row, read along its dimensions in that order.
+fn values(shape: &[u32], strides: &[i64]) -> map::Problem {
+    let program = Program { inputs: vec![Kind::F32], steps: vec![Step::Input(0)] };
+    let view = View { dtype: DType::F32, offset: 0, strides: strides.to_vec(), bounds: Vec::new() };
+    map::Problem { shape: shape.to_vec(), inputs: vec![view], program: program.into(), scalars: Vec::new(), dtype: DType::F32 }
+}
+
+#[test]
+fn plans_of_rows_are_as_written_down() {
+    let reduce = |fold, kept, values| reduce::Problem { values, kept, fold, divisor: 4096.0 };
+    let all = || values(&[1 << 26], &[1]);
+    let rows = |form, count: u32| {
+        let stride = i64::from(count);
+        let out = View { dtype: DType::F32, offset: 0, strides: vec![stride, 1], bounds: Vec::new() };
+        normalize::Problem { values: values(&[4096, count], &[stride, 1]), kept: 1, form, epsilon: 1e-5, beside: Vec::new(), out }
+    };
+    let cases = [
+        ("reduce-all", plan::reduce::compute(&reduce(Fold::Sum, 0, all()), &LARGE)),
+        ("reduce-past-the-binding-limit", plan::reduce::compute(&reduce(Fold::Var, 0, all()), &DEFAULTS)),
+        ("reduce-rows", plan::reduce::compute(&reduce(Fold::Mean, 1, values(&[4096, 4096], &[4096, 1])), &LARGE)),
+        ("reduce-short-rows", plan::reduce::compute(&reduce(Fold::Max, 1, values(&[1 << 20, 33], &[33, 1])), &DEFAULTS)),
+        ("reduce-columns", plan::reduce::compute(&reduce(Fold::ArgMax, 1, values(&[300, 70_000], &[1, 300])), &LARGE)),
+        ("softmax", plan::normalize::compute(&rows(Form::Softmax, 4096), &LARGE)),
+        ("layer-norm-odd", plan::normalize::compute(&rows(Form::LayerNorm, 1001), &DEFAULTS)),
+    ];
+    for (name, plan) in cases {
+        written_down(name, &plan.expect("within limits"));
+    }
 }
 
 /// Which elements of the result a dispatch writes, and which terms it adds there, must tile the product exactly once.

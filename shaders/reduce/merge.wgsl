@@ -32,5 +32,5 @@ fn main(
     workgroupBarrier();
     if (lane < step) { states[local] = join(states[local], states[local + step]); }
   }
-  if (lane == 0u && row < word(0u)) { out[row] = finish(states[local]); }
+  if (lane == 0u && row < word(0u)) { out[row + word(6u)] = finish(states[local]); }
 }

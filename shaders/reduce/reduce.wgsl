@@ -4,7 +4,8 @@
 //   binding  name     stored as
 //   0-2, 4-6 input_*  as input.wgsl says
 //   3        params   rows, number of the first value of all, values of a row in all, values of a row here, values of a part,
-//                     parts of a row in all, number of the first part, place of a row's first value, divisor, sizes (src/plan/reduce.rs)
+//                     parts of a row in all, number of the first part, else place of the first result, place of a row's first
+//                     value, divisor, sizes (src/plan/reduce.rs)
 //   7        out      a result for each row, or a state for each part of a row
 //
 //   LANES    invocations of a row            ROWS     rows of a workgroup
@@ -93,7 +94,7 @@ fn main(
 //# if PARTIAL
     out[row * word(5u) + word(6u) + group.z] = states[local];
 //# else
-    out[row] = finish(states[local]);
+    out[row + word(6u)] = finish(states[local]);
 //# end
   }
 }

@@ -201,7 +201,8 @@ impl Plan {
             text += &format!(", batch of {batch}");
         }
         if self.scratch_bytes > 0 && kernel.id != KernelId::MatmulPacked && *layers > batch {
-            text += &format!(", k in {} parts", layers / batch);
+            let what = if kernel.id == KernelId::Reduce { "each row" } else { "k" };
+            text += &format!(", {what} in {} parts", layers / batch);
         }
         text
     }

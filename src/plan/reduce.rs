@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! rows, number of the first value, values of a row in all, here, of a part,
-//! parts of a row in all, number of the first part, place of a row's first value, divisor,
+//! parts of a row in all, number of the first part or the place of the first result, place of a row's first value, divisor,
 //! sizes, inputs and scalars as a map's
 //! ```
 
@@ -11,7 +11,7 @@ mod fragment;
 
 use std::sync::Arc;
 
-use super::map::{self, OUT_BINDING, PART_ELEMENTS, QUAD, THREADS};
+use super::map::{self, OUT_BINDING, QUAD, THREADS};
 use super::words::Words;
 use super::{Binding, Dispatch, Plan, Slot};
 use crate::dtype::DType;
@@ -91,10 +91,8 @@ impl Cuts {
         let shape = &problem.values.shape;
         let [outer, steps] = [if problem.kept > 0 { shape[0] } else { 1 }, shape[problem.kept]].map(|size| size.max(1));
         let (row_elements, step_values) = (problem.rows() / u64::from(outer), problem.count() / u64::from(steps));
-        // Results begin where a binding may, and fours of values are not cut.
-        let whole =
-            |elements: u64| (0..).map(|power| 1u64 << power).find(|many| (many * elements).is_multiple_of(PART_ELEMENTS)).unwrap_or(1);
-        let (least_rows, least_steps) = (whole(row_elements), whole(step_values));
+        // Fours of values are not cut.
+        let least_steps = if step_values.is_multiple_of(QUAD.into()) { 1 } else { u64::from(QUAD) };
         let (mut some_rows, mut some_steps) = (u64::from(outer), u64::from(steps));
         loop {
             let ranges = ranges(problem, [0, some_rows as u32], [0, some_steps as u32]);
@@ -108,18 +106,21 @@ impl Cuts {
                 .iter()
                 .max_by_key(|input| span_bytes(input))
                 .filter(|input| span_bytes(input) > caps.max_binding_bytes);
-            let result_is = some_rows * row_elements * 4 + 16 > caps.max_binding_bytes;
+            let some_parts = u64::from(steps).div_ceil(some_steps);
+            let words = if some_parts > 1 { some_parts * state_words(problem.fold) } else { 1 };
+            let result_bytes = some_rows * row_elements * 4 * words + 16;
+            let result_is = result_bytes.saturating_add(caps.binding_alignment_bytes.max(16)) > caps.max_binding_bytes;
             let values_are = some_steps * step_values > MOST_VALUES;
             let along = |dimension: usize, count: u64| largest.map_or(0, |input| input.strides[dimension].unsigned_abs() * (count - 1));
-            let cuts_rows = some_rows > least_rows
+            let cuts_rows = some_rows > 1
                 && (result_is
                     || (largest.is_some() && (along(0, some_rows) >= along(problem.kept, some_steps) || some_steps <= least_steps)));
             if cuts_rows {
-                some_rows = (some_rows / 2).next_multiple_of(least_rows);
+                some_rows /= 2;
             } else if some_steps > least_steps && (values_are || largest.is_some()) {
                 some_steps = (some_steps / 2).next_multiple_of(least_steps);
             } else if result_is || largest.is_some() {
-                let requested = largest.map_or(some_rows * row_elements * 4, span_bytes);
+                let requested = largest.map_or(result_bytes, span_bytes);
                 let what = "bytes of a tensor that a kernel sees at once";
                 return Err(Box::new(Error::LimitExceeded { what, requested, max: caps.max_binding_bytes }));
             } else {
@@ -214,10 +215,15 @@ impl Shape {
         [x, groups.div_ceil(x), parts]
     }
 
-    fn out(&self, problem: &Problem, rows: [u32; 2]) -> Binding {
+    /// Where the launch's results are bound, and the place of the first among them; also its number among all.
+    fn out(&self, problem: &Problem, rows: [u32; 2], caps: &Caps) -> (Binding, u32, u64) {
         let outer = if problem.kept > 0 { u64::from(problem.values.shape[0]).max(1) } else { 1 };
-        let offset_bytes = u64::from(rows[0]) * (problem.rows() / outer) * 4;
-        Binding { slot: Slot::Out, index: OUT_BINDING, offset_bytes, size_bytes: (self.rows * 4).next_multiple_of(16) }
+        let first = u64::from(rows[0]) * (problem.rows() / outer);
+        let alignment_bytes = caps.binding_alignment_bytes.max(16);
+        let offset_bytes = first * 4 / alignment_bytes * alignment_bytes;
+        let place = first - offset_bytes / 4;
+        let size_bytes = ((place + self.rows) * 4).next_multiple_of(16);
+        (Binding { slot: Slot::Out, index: OUT_BINDING, offset_bytes, size_bytes }, place as u32, first)
     }
 
     /// What folds some values of some rows.
@@ -228,14 +234,15 @@ impl Shape {
         let size = |ranges: &[[u32; 2]]| ranges.iter().map(|[first, end]| u64::from(end - first)).product::<u64>();
         let count = size(&ranges[problem.kept..]) as u32;
         let place = u64::from(steps[0]) * (problem.count() / u64::from(values.shape[problem.kept].max(1)));
-        let out = self.out(problem, rows);
-        let index = out.offset_bytes / 4 * problem.count() + place;
+        let is_partial = self.parts > 1;
+        let (out, out_place, first_row) = self.out(problem, rows, caps);
+        let index = first_row * problem.count() + place;
+        let part = if is_partial { part } else { out_place };
         let mut words = self.words(problem, count, [index as u32, part, place as u32])?;
         ranges.iter().try_for_each(|[first, end]| words.push(end - first))?;
         let (readings, mut bindings) = map::inputs(&values.inputs, &ranges, self.is_quad, caps, &mut words)?;
         let scalars_at = words.length();
         values.scalars.iter().try_for_each(|&scalar| words.push(scalar))?;
-        let is_partial = self.parts > 1;
         bindings.push(if is_partial {
             Binding { slot: Slot::Scratch, index: OUT_BINDING, offset_bytes: 0, size_bytes: self.scratch_bytes(problem.fold, caps)? }
         } else {
@@ -265,12 +272,11 @@ impl Shape {
         let mut constants = self.constants(problem, lanes);
         // The program of the values is not of this kernel.
         constants.push(("SCALARS", 0));
-        let bindings = vec![
-            Binding { slot: Slot::Scratch, index: 0, offset_bytes: 0, size_bytes: self.scratch_bytes(problem.fold, caps)? },
-            self.out(problem, rows),
-        ];
+        let (out, out_place, _) = self.out(problem, rows, caps);
+        let parts = Binding { slot: Slot::Scratch, index: 0, offset_bytes: 0, size_bytes: self.scratch_bytes(problem.fold, caps)? };
+        let bindings = vec![parts, out];
         let kernel = Kernel { id: KernelId::ReduceMerge, variant: problem.fold.name().to_owned(), constants, source: None };
-        let params = self.words(problem, self.parts, [0; 3])?.into();
+        let params = self.words(problem, self.parts, [0, out_place, 0])?.into();
         Ok(Dispatch { kernel, params, bindings, grid: self.grid(self.threads / lanes, 1, caps) })
     }
 

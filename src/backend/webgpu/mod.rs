@@ -290,4 +290,43 @@ mod tests {
         }
         assert!(accumulates, "no product was split over k");
     }
+
+    /// The same of reductions: rows are cut and their values too, and what the parts gave is joined.
+    #[test]
+    fn a_reduction_in_many_parts_is_right() {
+        use crate::ops::elementwise::{Kind, Program, Step};
+        use crate::ops::map::{self, View};
+        use crate::ops::reduce::{Fold, Problem};
+        let Some((mut device, info)) = webgpu() else { return };
+        device.caps.max_binding_bytes = 8192;
+        device.caps.max_workgroups_per_dimension = 3;
+        let device = Opened { device: Device::WebGpu(device), info }.device;
+        let (m, n) = (256u32, 320u32);
+        let host: Vec<f32> = (0..m * n).map(|i| (i * 7 % 11) as f32 - 5.0).collect();
+        let a = device.upload(&(&host).into()).unwrap();
+        let program = std::sync::Arc::new(Program { inputs: vec![Kind::F32], steps: vec![Step::Input(0)] });
+        let cases = [(vec![m * n], vec![1], 0), (vec![m, n], vec![n, 1], 1), (vec![n, m], vec![1, n], 1)];
+        for ((shape, strides, kept), fold) in cases.into_iter().flat_map(|case| [(case.clone(), Fold::Sum), (case, Fold::Var)]) {
+            let strides: Vec<i64> = strides.into_iter().map(i64::from).collect();
+            let view = View { dtype: DType::F32, offset: 0, strides: strides.clone(), bounds: Vec::new() };
+            let count: u32 = shape[kept..].iter().product();
+            let program = std::sync::Arc::clone(&program);
+            let values = map::Problem { shape: shape.clone(), inputs: vec![view], program, scalars: Vec::new(), dtype: DType::F32 };
+            let op = Op::Reduce(Problem { values, kept, fold, divisor: count as f32 });
+            let plan = device.plan(&op).unwrap();
+            assert!(plan.dispatches.len() > 10, "{plan}");
+            let out = device.allocate(&plan, &op).unwrap();
+            let how = How { repeats: 1, timed: false, download: op.extent() };
+            let running = device.submit(&plan, &[Some(crate::backend::Bound::Buffer(&a))], &out, how).unwrap();
+            let data = pollster::block_on(device.finish(running)).unwrap().data.unwrap().into_vec();
+            for (row, &got) in data.iter().enumerate() {
+                let start = if kept > 0 { row * strides[0] as usize } else { 0 };
+                let step = strides[strides.len() - 1] as usize;
+                let values: Vec<f64> = (0..count as usize).map(|i| host[start + i * step].into()).collect();
+                let (sum, count) = (values.iter().sum::<f64>(), f64::from(count));
+                let expected = if fold == Fold::Sum { sum } else { values.iter().map(|x| (x - sum / count).powi(2)).sum::<f64>() / count };
+                assert!((f64::from(got) - expected).abs() < 1e-4, "{fold:?} of {shape:?}, {row}: {got}, not {expected}");
+            }
+        }
+    }
 }
