@@ -30,8 +30,8 @@ static __device__ __forceinline__ f32 div_f32(f32 a, f32 b) {
 return a / b;
 }
 static __device__ __forceinline__ i32 div_i32(i32 a, i32 b) {
-i32 d = select(b, i32(1), b == i32(0));
-return select(a / d, i32(0), b == i32(0));
+i32 d = select(b, i32(1), b == i32(0) || b == i32(-1));
+return select(select(a / d, -a, b == i32(-1)), i32(0), b == i32(0));
 }
 static __device__ __forceinline__ u32 div_u32(u32 a, u32 b) {
 u32 d = select(b, u32(1), b == u32(0));
@@ -41,8 +41,8 @@ static __device__ __forceinline__ f32 rem_f32(f32 a, f32 b) {
 return remainder(a, b);
 }
 static __device__ __forceinline__ i32 rem_i32(i32 a, i32 b) {
-i32 d = select(b, i32(1), b == i32(0));
-return select(a % d, i32(0), b == i32(0));
+i32 d = select(b, i32(1), b == i32(0) || b == i32(-1));
+return select(a - a / d * d, i32(0), b == i32(0));
 }
 static __device__ __forceinline__ u32 rem_u32(u32 a, u32 b) {
 u32 d = select(b, u32(1), b == u32(0));
@@ -53,8 +53,8 @@ f32 r = remainder(a, b);
 return select(r, r + b, r != 0.0f && (r < 0.0f) != (b < 0.0f));
 }
 static __device__ __forceinline__ i32 mod_i32(i32 a, i32 b) {
-i32 d = select(b, i32(1), b == i32(0));
-i32 r = a % d;
+i32 d = select(b, i32(1), b == i32(0) || b == i32(-1));
+i32 r = a - a / d * d;
 return select(select(r, r + b, r != i32(0) && (r < i32(0)) != (b < i32(0))), i32(0),
 b == i32(0));
 }
