@@ -23,10 +23,18 @@ fn split(line: &[f32]) -> Split {
     let scale = f32::from_bits(((exponent + 127) as u32) << 23);
     let terms = line.iter().map(|x| {
         let x = x * scale;
-        let h = f16::from_f32(x);
-        [h.to_f64(), f16::from_f32((x - h.to_f32()) * 2048.0).to_f64()]
+        let h = near(x);
+        [f16::from_f32(h).to_f64(), f16::from_f32((x - h) * 2048.0).to_f64()]
     });
     Split { terms: terms.collect(), exponent }
+}
+
+/// The f16 next to a number, as the shader finds it.
+fn near(x: f32) -> f32 {
+    let normal = f32::from_bits((x.to_bits() + 0x1000) & 0xffff_e000);
+    let h = if x.abs() < 2f32.powi(-14) { (x * 2f32.powi(24)).round_ties_even() / 2f32.powi(24) } else { normal };
+    assert_eq!(f16::from_f32(h).to_f32(), h, "{x:e}");
+    h
 }
 
 /// Rounded to f32 towards zero.

@@ -248,6 +248,9 @@ fn main(
 //# end
 //# end
 
+//# if SPLIT
+  for (var k0 = first; k0 < last; k0 += TILE_K) {
+//# else
   for (var k0 = first; k0 < last + TILE_K; k0 += TILE_K) {
     // What the last turn fetched goes to workgroup memory; the first turn has fetched nothing yet.
     if (k0 > first) {
@@ -264,6 +267,7 @@ fn main(
 //# end
       workgroupBarrier();
     }
+//# end
     // One branch round all fetches of a step: within each of them it would cost a fifth of the speed.
     if (k0 + TILE_K <= last) {
       let a_moved = k0 * a_step;
@@ -287,7 +291,24 @@ fn main(
 //# end
 //# end
     }
+//# if SPLIT
+    // Registers are all taken by sums: what is fetched does not wait for the next turn.
+    workgroupBarrier();
+//# for t in TERMS
+//# for i in A_LOADS
+    a_tile_$t[a_to_$i] = a_next_$t_$i.low;
+    a_tile_$t[a_to_$i + 1u] = a_next_$t_$i.high;
+//# end
+//# for i in B_LOADS
+    b_tile_$t[b_to_$i] = b_next_$t_$i.low;
+    b_tile_$t[b_to_$i + 1u] = b_next_$t_$i.high;
+//# end
+//# end
+    workgroupBarrier();
+    {
+//# else
     if (k0 > first) {
+//# end
 //# for p in K_FRAGMENTS
       {
 //# for t in TERMS
@@ -342,7 +363,7 @@ fn main(
       }
 //# end
 //# if SPLIT
-      if ((k0 - first) % (FLUSH * TILE_K) == 0u || k0 >= last) {
+      if ((k0 + TILE_K - first) % (FLUSH * TILE_K) == 0u || k0 + TILE_K >= last) {
 //# for i in FRAGMENTS_M
 //# for j in FRAGMENTS_N
         workgroupBarrier();

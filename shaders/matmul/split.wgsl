@@ -7,7 +7,7 @@
 //   2        out     for each item: h, then l, each m rows of ldo elements of f16, then s of each line, as an f16 at the start of eight
 //
 //   ALONG       lines are stored rows; otherwise they are columns, of which an invocation sees four at once.
-//   LANES       invocations that share a line, or four, of which a workgroup has GROUPS.
+//   LANES       invocations, each with four loads under way, that share a line, or four, of which a workgroup has GROUPS.
 //   A_VEC4      rows of a start at multiples of 4 elements.
 
 //# if A_VEC4
@@ -36,11 +36,18 @@ fn exponent(most: f32) -> i32 {
   return select(min(141 - e, 126), 0, e == 255);
 }
 
+// The f16s next to four numbers, by their bits where f16 has eleven and by their multiples of its smallest number below: a compiler may take
+// packing and unpacking for nothing, and their difference from the numbers for zero.
+fn near(x: vec4<f32>) -> vec4<f32> {
+  let normal = bitcast<vec4<f32>>((bitcast<vec4<u32>>(x) + vec4<u32>(0x1000u)) & vec4<u32>(0xffffe000u));
+  return select(normal, round(x * 16777216.0) / 16777216.0, abs(x) < vec4<f32>(0.00006103515625));
+}
+
 // Puts four elements and their second terms where the item's are.
 fn put(at: u32, x: vec4<f32>) {
-  let h = vec2<u32>(pack2x16float(x.xy), pack2x16float(x.zw));
-  let l = (x - vec4<f32>(unpack2x16float(h.x), unpack2x16float(h.y))) * 2048.0;
-  out[at / 4u] = h;
+  let h = near(x);
+  let l = (x - h) * 2048.0;
+  out[at / 4u] = vec2<u32>(pack2x16float(h.xy), pack2x16float(h.zw));
   out[(at + params.m * params.ldo) / 4u] = vec2<u32>(pack2x16float(l.xy), pack2x16float(l.zw));
 }
 
@@ -69,9 +76,19 @@ fn main(
     var most = vec4<f32>();
     if (is_mine) {
 //# if ALONG
-      for (var k = lane * 4u; k < params.n; k += LANES * 4u) { most = max(most, abs(four(line, k))); }
+      for (var k = lane * 4u; k < params.n; k += LANES * 16u) {
+//# for u in 4
+        let x_$u = four(line, min(k + $uu * LANES * 4u, params.n - 1u) / 4u * 4u);
+//# end
+        most = max(max(max(most, abs(x_0)), max(abs(x_1), abs(x_2))), abs(x_3));
+      }
 //# else
-      for (var k = lane; k < params.m; k += LANES) { most = max(most, abs(four(k, line))); }
+      for (var k = lane; k < params.m; k += LANES * 4u) {
+//# for u in 4
+        let x_$u = four(min(k + $uu * LANES, params.m - 1u), line);
+//# end
+        most = max(max(max(most, abs(x_0)), max(abs(x_1), abs(x_2))), abs(x_3));
+      }
 //# end
     }
     let at = mine * LANES + lane;
@@ -88,14 +105,30 @@ fn main(
     let e = exponent(max(max(most.x, most.y), max(most.z, most.w)));
     let scale = vec4<f32>(power(e));
     if (is_mine) {
-      for (var k = lane * 4u; k < params.n; k += LANES * 4u) { put(item + line * params.ldo + k, four(line, k) * scale); }
+      for (var k = lane * 4u; k < params.n; k += LANES * 16u) {
+//# for u in 4
+        let k_$u = k + $uu * LANES * 4u;
+        let x_$u = four(line, min(k_$u, params.n - 1u) / 4u * 4u);
+//# end
+//# for u in 4
+        if (k_$u < params.n) { put(item + line * params.ldo + k_$u, x_$u * scale); }
+//# end
+      }
       if (lane == 0u) { put_exponent(item + 2u * params.m * params.ldo + line * 8u, e); }
     }
 //# else
     let e = vec4<i32>(exponent(most.x), exponent(most.y), exponent(most.z), exponent(most.w));
     let scale = vec4<f32>(power(e.x), power(e.y), power(e.z), power(e.w));
     if (is_mine) {
-      for (var k = lane; k < params.m; k += LANES) { put(item + k * params.ldo + line, four(k, line) * scale); }
+      for (var k = lane; k < params.m; k += LANES * 4u) {
+//# for u in 4
+        let k_$u = k + $uu * LANES;
+        let x_$u = four(min(k_$u, params.m - 1u), line);
+//# end
+//# for u in 4
+        if (k_$u < params.m) { put(item + k_$u * params.ldo + line, x_$u * scale); }
+//# end
+      }
 //# for r in 4
       if (lane == 0u && line + $ru < lines) { put_exponent(item + 2u * params.m * params.ldo + (line + $ru) * 8u, e[$r]); }
 //# end

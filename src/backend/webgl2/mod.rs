@@ -59,7 +59,7 @@ impl Backend for WebGl2 {
             }
             Op::Map(problem) => plan::map::fragment(problem, &self.caps),
             Op::Reduce(problem) => plan::reduce::fragment(problem, &self.caps),
-            Op::Conv(_) | Op::Pool(_) => Err(op.has_no_kernel_on(BackendId::WebGl2, BackendId::WebGpu)),
+            Op::Conv(_) | Op::Pool(_) | Op::Fft(_) | Op::Normalize(_) => Err(op.has_no_kernel_on(BackendId::WebGl2, BackendId::WebGpu)),
         }
     }
 
