@@ -4,7 +4,8 @@
 //! wakes the futures that want them, so that no executor is blocked. Copies of operands are not submitted by themselves: they go along
 //! with the submission that reads them, which starts behind a barrier against all before it.
 //!
-//! One queue does everything, copies too; a transfer queue, which could copy while a kernel of another call runs, is not used yet.
+//! One queue does everything, copies too. A second one of a family for copies alone, which copies while a kernel of another call runs, was 0 to
+//! 10 % faster from host to host on an NVIDIA H200 (4096³ in three threads) and is not used.
 
 use std::collections::VecDeque;
 use std::sync::mpsc;
