@@ -1,7 +1,7 @@
 //! Finds the physical devices, takes the best that works, and says what it can do.
 
 use std::ffi::CStr;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use ash::{ext, khr, vk};
 use gpu_allocator::vulkan::{Allocator, AllocatorCreateDesc};
@@ -82,8 +82,7 @@ pub(super) struct Card {
     driver: String,
     uuid: [u8; vk::UUID_SIZE],
     pci_address: String,
-    /// That of kernels, and that of copies alone if there is one.
-    families: Vec<u32>,
+    family: u32,
     clock: Option<Clock>,
     max_buffer_bytes: u64,
     max_allocation_bytes: u64,
@@ -162,10 +161,6 @@ impl Card {
         let Some((family, queues)) = best else {
             return Err(Refused { index, name, fault: "has no queue for compute shaders".to_owned() });
         };
-        let copies = |family: &vk::QueueFamilyProperties| {
-            family.queue_flags.contains(vk::QueueFlags::TRANSFER) && !draws(family) && !computes(family) && family.queue_count > 0
-        };
-        let apart = (0u32..).zip(&families).find(|(_, family)| copies(family)).map(|(family, _)| family);
         let clock = Clock::new(queues.timestamp_valid_bits, properties.limits.timestamp_period);
         // SAFETY: as above.
         let memory = unsafe { raw.get_physical_device_memory_properties(physical) };
@@ -194,7 +189,7 @@ impl Card {
             } else {
                 String::new()
             },
-            families: std::iter::once(family).chain(apart).collect(),
+            family,
             clock,
             max_buffer_bytes,
             max_allocation_bytes: ids.max_memory_allocation_size,
@@ -214,11 +209,10 @@ impl Card {
         (rank, self.heap_bytes)
     }
 
-    /// A device with one queue, and another for copies if it has a family of such.
+    /// A device with one queue.
     pub(super) fn create(&self, instance: &Instance) -> Result<ash::Device, String> {
         let priorities = [1.0];
-        let of_family = |family: &u32| vk::DeviceQueueCreateInfo::default().queue_family_index(*family).queue_priorities(&priorities);
-        let queues: Vec<_> = self.families.iter().map(of_family).collect();
+        let queues = [vk::DeviceQueueCreateInfo::default().queue_family_index(self.family).queue_priorities(&priorities)];
         // Every device of version 1.2 has them.
         let mut timelines = vk::PhysicalDeviceTimelineSemaphoreFeatures::default().timeline_semaphore(true);
         let mut info = vk::DeviceCreateInfo::default().queue_create_infos(&queues).push_next(&mut timelines);
@@ -265,14 +259,11 @@ impl Card {
                 return Err(format!("gives no memory ({error})"));
             }
         };
-        let context = Arc::new(Context::new(Arc::clone(instance), device, self.families.clone(), allocator, self.max_allocation_bytes));
+        let context = Arc::new(Context::new(Arc::clone(instance), device, self.family, allocator, self.max_allocation_bytes));
         let failed = |error: Box<crate::Error>| format!("fails at first use ({error})");
         let cache = Cache::open(&context, &self.properties, options.pipeline_cache.folder().as_deref()).map_err(failed)?;
-        let queue = |family: Option<&u32>| family.map(|family| Queue::new(&context, *family)).transpose().map_err(failed);
         let opened = Vulkan {
-            queue: queue(self.families.first())?.ok_or("has no queue")?,
-            transfer: queue(self.families.get(1))?,
-            order: Mutex::default(),
+            queue: Queue::new(&context).map_err(failed)?,
             pipelines: Pipelines::new(&context, cache),
             memory: Pool::new(options.pool_bytes),
             host_memory: Pool::new(options.pool_bytes.min(super::HOST_POOL_BYTES)),

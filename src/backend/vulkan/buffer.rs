@@ -5,7 +5,7 @@
 
 use std::mem::MaybeUninit;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ash::vk;
@@ -21,9 +21,6 @@ use crate::error::{Error, Result};
 pub(super) struct Raw {
     pub handle: vk::Buffer,
     bytes: u64,
-    /// What the timeline of the queue for copies reaches with the last copy into it and from it.
-    pub filled: AtomicU64,
-    pub read_until: AtomicU64,
     /// None only while the buffer goes.
     allocation: Option<Allocation>,
     context: Arc<Context>,
@@ -48,7 +45,7 @@ enum Use {
 
 /// What is large is copied in pieces of this size: one by the GPU while the host fills the next, several of them at once, since one core does
 /// not copy as fast as memory goes.
-pub(super) const PIECE_BYTES: usize = 8 << 20;
+const PIECE_BYTES: usize = 8 << 20;
 
 /// Cores that copy at once.
 const COPIERS: usize = 4;
@@ -84,7 +81,7 @@ impl Vulkan {
                 max: self.caps.max_buffer_bytes,
             }));
         }
-        self.reap();
+        self.queue.reap();
         let pool = if matches!(usage, Use::Staging) { &self.host_memory } else { &self.memory };
         pool.take(usage as u32, bytes, || Raw::new(&self.context, usage, bytes)).map(|buffer| Buffer(Arc::new(buffer)))
     }
@@ -112,14 +109,10 @@ impl Raw {
             Use::Staging => ("staging", copied, MemoryLocation::GpuToCpu),
             Use::Visible => ("visible", vk::BufferUsageFlags::STORAGE_BUFFER | copied, MemoryLocation::CpuToGpu),
         };
-        let mut info = vk::BufferCreateInfo::default().size(bytes).usage(flags).sharing_mode(vk::SharingMode::EXCLUSIVE);
-        if context.families.len() > 1 && matches!(usage, Use::Storage | Use::Staging) {
-            info = info.sharing_mode(vk::SharingMode::CONCURRENT).queue_family_indices(&context.families);
-        }
+        let info = vk::BufferCreateInfo::default().size(bytes).usage(flags).sharing_mode(vk::SharingMode::EXCLUSIVE);
         // SAFETY: the size is not 0 and within the device's limit.
         let handle = context.check("vkCreateBuffer", unsafe { context.device.create_buffer(&info, None) })?;
-        let (filled, read_until) = (AtomicU64::new(0), AtomicU64::new(0));
-        let mut raw = Self { handle, bytes, filled, read_until, allocation: None, context: Arc::clone(context) };
+        let mut raw = Self { handle, bytes, allocation: None, context: Arc::clone(context) };
         context.allocated_bytes.fetch_add(bytes, Ordering::Relaxed);
         // SAFETY: the buffer is of this device.
         let requirements = unsafe { context.device.get_buffer_memory_requirements(handle) };
@@ -200,7 +193,7 @@ impl Raw {
 }
 
 /// Does the work for each piece, for several of them at once if there are many.
-pub(super) fn at_once<T: Send>(pieces: impl ExactSizeIterator<Item = T> + Send, work: impl Fn(T) -> Result<()> + Sync) -> Result<()> {
+fn at_once<T: Send>(pieces: impl ExactSizeIterator<Item = T> + Send, work: impl Fn(T) -> Result<()> + Sync) -> Result<()> {
     let copiers = pieces.len().min(COPIERS).min(std::thread::available_parallelism().map_or(1, usize::from));
     let pieces = Mutex::new(pieces);
     let copy = || {

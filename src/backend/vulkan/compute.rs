@@ -11,8 +11,7 @@ use super::buffer::{Buffer, Raw};
 use super::clock::Ticks;
 use super::pipeline::{Checks, Pipeline};
 use super::recorder::{COPY_WRITES, HOST_ACCESSES, KERNEL_WRITES};
-use super::submit::range;
-use super::transfer::ReadBack;
+use super::submit::{HostCopy, range};
 use crate::backend::BoxFuture;
 use crate::backend::compute::{Compute, Launch};
 use crate::compute::{KernelDefinition, Signature};
@@ -42,7 +41,10 @@ pub(crate) struct Mark {
 }
 
 /// A copy under way.
-pub(crate) struct Fetch(ReadBack);
+pub(crate) struct Fetch {
+    value: u64,
+    copy: HostCopy,
+}
 
 impl Storage {
     fn handle(&self) -> vk::Buffer {
@@ -98,7 +100,6 @@ impl Compute for Vulkan {
             pollster::block_on(self.queue.reached(to.used.load(Ordering::Acquire)))?;
             return to.buffer.0.write(at_bytes, bytes);
         }
-        self.settle(&to.buffer)?;
         self.write(&to.buffer, at_bytes, bytes)?;
         // Copies that go along with one submission must not overlap, and nobody knows what comes next.
         to.used_at(self.queue.flush()?);
@@ -106,23 +107,20 @@ impl Compute for Vulkan {
     }
 
     fn fetch(&self, _lane: &(), from: &Storage, at_bytes: u64, bytes: u64) -> Result<Fetch> {
-        let read = self.start_read_back(&from.buffer, at_bytes, bytes, from.is_the_hosts)?;
-        if !read.is_apart {
-            from.used_at(read.value);
-        }
-        Ok(Fetch(read))
+        let (value, copy) = self.start_read_back(&from.buffer, at_bytes, bytes)?;
+        from.used_at(value);
+        Ok(Fetch { value, copy })
     }
 
     fn fetched<'a>(&'a self, fetch: Fetch, out: &'a mut [u8]) -> BoxFuture<'a, Result<()>> {
         Box::pin(async move {
-            self.reached(fetch.0.value, fetch.0.is_apart).await?;
-            self.read_into(&fetch.0.copy, out)?;
+            self.queue.reached(fetch.value).await?;
+            self.read_into(&fetch.copy, out)?;
             self.context.settled()
         })
     }
 
     fn copy(&self, _lane: &(), (from, from_bytes): (&Storage, u64), (to, to_bytes): (&Storage, u64), bytes: u64) -> Result<()> {
-        let _order = self.order();
         let mut recording = self.queue.record(0)?;
         let region = vk::BufferCopy { src_offset: from_bytes, dst_offset: to_bytes, size: bytes };
         // SAFETY: both ranges lie in their buffers, which are two and are held below.
@@ -130,8 +128,9 @@ impl Compute for Vulkan {
         if to.is_the_hosts {
             recording.barrier(COPY_WRITES, HOST_ACCESSES)?;
         }
-        self.uses(&mut recording, &from.buffer, false);
-        self.uses(&mut recording, &to.buffer, true);
+        for storage in [from, to] {
+            recording.hold(Arc::clone(&storage.buffer.0) as _);
+        }
         let value = recording.submit()?;
         from.used_at(value);
         to.used_at(value);
@@ -144,7 +143,7 @@ impl Compute for Vulkan {
             (bound.index, kind, [range(bound.storage.handle(), bound.offset_bytes, bound.size_bytes)])
         };
         let mut writes: Vec<_> = launch.buffers.iter().map(of_buffer).collect();
-        let mut held = Vec::new();
+        let mut held: Vec<Arc<_>> = launch.buffers.iter().map(|bound| Arc::clone(&bound.storage.buffer.0)).collect();
         if let Some(index) = program.params {
             let params = self.params(launch.params.len() as u64)?;
             let raw: &Raw = &params.0;
@@ -153,7 +152,6 @@ impl Compute for Vulkan {
             writes.push((index, vk::DescriptorType::UNIFORM_BUFFER, [range(raw.handle, 0, bytes)]));
             held.push(params.0);
         }
-        let _order = self.order();
         let mut recording = self.queue.record(launch.buffers.len() as u32)?;
         let set = self.set(&recording, program.pipeline.bindings, &writes)?;
         let (device, commands, [x, y, z]) = (&self.context.device, recording.commands()?, launch.grid);
@@ -166,9 +164,6 @@ impl Compute for Vulkan {
         }
         if launch.buffers.iter().any(|bound| bound.is_written && bound.storage.is_the_hosts) {
             recording.barrier(KERNEL_WRITES, HOST_ACCESSES)?;
-        }
-        for bound in &launch.buffers {
-            self.uses(&mut recording, &bound.storage.buffer, bound.is_written);
         }
         recording.hold(Arc::clone(&program.pipeline) as _);
         for buffer in held {

@@ -18,9 +18,8 @@ mod recorder;
 mod submit;
 #[cfg(test)]
 mod tests;
-mod transfer;
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 pub(crate) use adapter::{list, open};
 pub(crate) use buffer::Buffer;
@@ -45,9 +44,6 @@ const HOST_POOL_BYTES: u64 = 128 << 20;
 pub(crate) struct Vulkan {
     /// Dropped first: it waits for the GPU.
     queue: Queue,
-    /// For large copies, where the device has one for copies alone.
-    transfer: Option<Queue>,
-    order: Mutex<()>,
     pipelines: pipeline::Pipelines,
     memory: Pool<buffer::Raw>,
     /// Buffers on the host, on the way to and from the device.
@@ -75,14 +71,14 @@ impl Backend for Vulkan {
 
     fn upload(&self, values: &HostSlice<'_>) -> Result<Buffer> {
         let buffer = self.storage(values.bytes().len() as u64)?;
-        self.fill(&buffer, values.bytes())?;
+        self.write(&buffer, 0, values.bytes())?;
         Ok(buffer)
     }
 
     fn upload_timed(&self, values: &HostSlice<'_>) -> Result<(Buffer, Option<Timer>)> {
         let Some(clock) = self.clock else { return Ok((self.upload(values)?, None)) };
         let ticks = Arc::new(Ticks::new(&self.context, clock)?);
-        // Counted in submissions of their own: those of a large operand go by themselves, and in no order. All in the queue that has the clock.
+        // Counted in submissions of their own: those of a large operand go by themselves, and in no order.
         let mark = |index| {
             let mut recording = self.queue.record(0)?;
             ticks.mark(recording.commands()?, index);
@@ -90,8 +86,7 @@ impl Backend for Vulkan {
             recording.submit()
         };
         mark(0)?;
-        let buffer = self.storage(values.bytes().len() as u64)?;
-        self.write(&buffer, 0, values.bytes())?;
+        let buffer = self.upload(values)?;
         mark(1)?;
         Ok((buffer, Some(Box::new(move || ticks.ms(0, 1).ok().flatten()))))
     }
@@ -113,11 +108,7 @@ impl Backend for Vulkan {
     }
 
     async fn synchronize(&self) -> Result<()> {
-        self.queue.reached(self.queue.flush()?).await?;
-        match &self.transfer {
-            Some(transfer) => transfer.reached(transfer.submitted()).await,
-            None => Ok(()),
-        }
+        self.queue.reached(self.queue.flush()?).await
     }
 
     fn lost(&self) -> Option<String> {
@@ -125,12 +116,12 @@ impl Backend for Vulkan {
     }
 
     fn memory(&self) -> MemoryStats {
-        self.reap();
+        self.queue.reap();
         self.memory.stats()
     }
 
     fn trim(&self) {
-        self.reap();
+        self.queue.reap();
         self.memory.trim();
         self.host_memory.trim();
     }

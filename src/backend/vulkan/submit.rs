@@ -5,8 +5,6 @@
 //!             barrier                barrier              barrier                   barrier                barrier
 //! ```
 //!
-//! A large result goes in a submission of its own where there is a queue for that (`transfer`).
-//!
 //! After a loss Vulkan may report success on a wait. So the last thing that a submission writes to the host is a word that proves that
 //! all before it was done; a result without it is none.
 
@@ -20,7 +18,6 @@ use super::clock::Ticks;
 use super::pipeline::Pipeline;
 use super::queue::Recording;
 use super::recorder::{COPY_READS, COPY_WRITES, HOST_READS, KERNEL_ACCESSES, KERNEL_WRITES};
-use super::transfer::ReadBack;
 use crate::backend::{Bound, Finished, How};
 use crate::clock::Stopwatch;
 use crate::dtype::Extent;
@@ -33,9 +30,8 @@ const PARAMS_STRIDE_BYTES: usize = 256;
 
 /// A submission under way.
 pub(crate) struct Running {
-    /// What the timeline reaches when it is done, and whether that is the one of the queue for copies.
+    /// What the timeline reaches when it is done.
     value: u64,
-    is_apart: bool,
     started: Stopwatch,
     download: Extent,
     /// The result's copy, unless the clock outside has to see the kernel alone first.
@@ -86,9 +82,7 @@ impl Vulkan {
             Some(clock) => Some(Arc::new(Ticks::new(&self.context, clock)?)),
             None => None,
         };
-        // The clock that counts a result's way is that of the queue for kernels.
-        let apart = self.apart(how.download.bytes()).filter(|_| !how.timed);
-        let at_once = apart.is_none() && !how.download.is_empty() && (!how.timed || ticks.is_some());
+        let at_once = !how.download.is_empty() && (!how.timed || ticks.is_some());
         // The queue is locked from here on: what is taken from a pool was taken above.
         let staging = if at_once { Some(self.host_copy(how.download.bytes())?) } else { None };
 
@@ -134,7 +128,7 @@ impl Vulkan {
         };
         for operand in operands {
             if let Some(Bound::Buffer(buffer)) = operand {
-                self.uses(&mut recording, buffer, false);
+                recording.hold(Arc::clone(&buffer.0) as _);
             }
         }
         for buffer in [params, scratch, out.clone()] {
@@ -142,12 +136,8 @@ impl Vulkan {
         }
         let started = Stopwatch::start();
         let value = recording.submit()?;
-        if let Some(transfer) = apart {
-            let ReadBack { value, is_apart, copy } = self.read_apart(transfer, out, (0, how.download.bytes()), value)?;
-            return Ok(Running { value, is_apart, started, download: how.download, copy: Some(copy), later: None, ticks, timed: false });
-        }
         let later = (copy.is_none() && !how.download.is_empty()).then(|| out.clone());
-        Ok(Running { value, is_apart: false, started, download: how.download, copy, later, ticks, timed: how.timed })
+        Ok(Running { value, started, download: how.download, copy, later, ticks, timed: how.timed })
     }
 
     /// The set of bindings of a dispatch.
@@ -189,7 +179,7 @@ impl Vulkan {
     }
 
     /// Room on the host for a copy of so many bytes and the proof behind them, which is not there yet.
-    pub(super) fn host_copy(&self, bytes: u64) -> Result<Buffer> {
+    fn host_copy(&self, bytes: u64) -> Result<Buffer> {
         let at = proof_at(bytes);
         let staging = self.staging(at + 4)?;
         staging.0.write(at, &[0; 4])?;
@@ -197,13 +187,7 @@ impl Vulkan {
     }
 
     /// Records a copy to the host, from that byte on. What wrote to `from` is behind a barrier.
-    pub(super) fn copy_out(
-        &self,
-        recording: &mut Recording<'_>,
-        (from, from_bytes): (&Buffer, u64),
-        staging: Buffer,
-        bytes: u64,
-    ) -> Result<HostCopy> {
+    fn copy_out(&self, recording: &mut Recording<'_>, (from, from_bytes): (&Buffer, u64), staging: Buffer, bytes: u64) -> Result<HostCopy> {
         let (device, commands) = (&self.context.device, recording.commands()?);
         // Never 0, and another one each time.
         let proof = recording.value() as u32 | 1 << 31;
@@ -220,8 +204,8 @@ impl Vulkan {
     }
 
     pub(super) async fn complete(&self, running: Running) -> Result<Finished> {
-        let Running { value, is_apart, started, download, copy, later, ticks, timed } = running;
-        self.reached(value, is_apart).await?;
+        let Running { value, started, download, copy, later, ticks, timed } = running;
+        self.queue.reached(value).await?;
         let measured = match &ticks {
             Some(ticks) => ticks.ms(0, 1)?,
             None => None,
@@ -244,11 +228,19 @@ impl Vulkan {
         if extent.is_empty() {
             return Ok(HostVec::empty(extent.dtype));
         }
-        let ReadBack { value, is_apart, copy } = self.start_read_back(buffer, 0, extent.bytes(), false)?;
-        self.reached(value, is_apart).await?;
+        let (value, copy) = self.start_read_back(buffer, 0, extent.bytes())?;
+        self.queue.reached(value).await?;
         let data = self.read(&copy, extent)?;
         self.context.settled()?;
         Ok(data)
+    }
+
+    /// The part that locks the queue, which must not be locked while anybody waits.
+    pub(super) fn start_read_back(&self, buffer: &Buffer, from_bytes: u64, bytes: u64) -> Result<(u64, HostCopy)> {
+        let staging = self.host_copy(bytes)?;
+        let mut recording = self.queue.record(0)?;
+        let copy = self.copy_out(&mut recording, (buffer, from_bytes), staging, bytes)?;
+        Ok((recording.submit()?, copy))
     }
 
     fn read(&self, copy: &HostCopy, extent: Extent) -> Result<HostVec> {
