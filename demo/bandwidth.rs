@@ -65,6 +65,12 @@ fn main() -> Result<(), Failure> {
         ("transpose, odd", odd.transpose(None)),
         ("add transposed", a.reshape(&[rows as i64 / 4, -1]).transpose(None).add(b.reshape(&[-1, rows as i64 / 4]))),
         ("permute 4-d", a.reshape(&[-1, 64, 64, 64]).transpose(Some(&[0, 2, 1, 3]))),
+        ("sum", a.sum(None, false)),
+        ("sum of rows", a.sum(Some(&[1]), false)),
+        ("sum of columns", a.sum(Some(&[0]), false)),
+        ("argmax of rows", a.argmax(Some(&[1]), false)),
+        ("var of rows", a.var(Some(&[1]), false, 0.0)),
+        ("softmax", a.sub(a.log_sum_exp(Some(&[1]), true)).exp()),
         ("pad", a.pad(&[[1, 1], [1, 1]], Padding::Constant(0.0))),
         ("concat", Expr::concat(&[a.clone(), b.clone()], 1)),
     ];

@@ -157,7 +157,7 @@ impl<'a> Call<'a> {
                 *buffer = Some(tensor.buffer_on(opened)?);
             }
         }
-        opened.device.queue(&self.op, buffers)
+        opened.device.queue(&self.op, &buffers)
     }
 
     /// Uploads and submits.

@@ -4,7 +4,7 @@ use lapidary::{BackendId, DType, Expr, Gpu, Options, Padding};
 
 /// Does it on every backend.
 fn everywhere(test: impl Fn(&Gpu, BackendId)) {
-    for backend in [BackendId::Simd, BackendId::Scalar, BackendId::Vulkan, BackendId::WebGpu] {
+    for backend in [BackendId::Simd, BackendId::Scalar, BackendId::Cuda, BackendId::Vulkan, BackendId::WebGpu] {
         match Gpu::open_blocking(Options::only(backend)) {
             Ok(gpu) => test(&gpu, backend),
             Err(error) => println!("skipped on {backend}: {error}"),

@@ -6,10 +6,11 @@ use std::path::Path;
 
 use lapidary::kernels::KernelId;
 use lapidary::ops::matmul::{Activation, Batch, Level, Precision, Problem, Stored};
+use lapidary::ops::window::Window;
 use lapidary::plan::matmul::{FragmentCaps, Params, compute, cublaslt, cuda, fragment, stand_in};
 use lapidary::plan::tuned::Tuned;
 use lapidary::plan::{Dispatch, Plan, Slot};
-use lapidary::{Caps, DType, Dialect, MatrixUnit};
+use lapidary::{Caps, DType, Dialect, MatrixUnit, ops, plan};
 use proptest::prelude::*;
 
 /// What every WebGPU implementation has.
@@ -106,7 +107,17 @@ fn batch(problem: Problem, [outer, inner]: [u32; 2], shared: u8) -> Problem {
     Problem { batch: Batch { outer: level(outer, inner.into(), 0), inner: level(inner, 1, 3) }, ..problem }
 }
 
-/// `LAPIDARY_BLESS=1 cargo test --test plan` writes the files anew.
+/// Compares a plan with its file. `LAPIDARY_BLESS=1 cargo test --test plan` writes the files anew.
+fn written_down(name: &str, plan: &Plan) {
+    let text = plan.to_string();
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/plan").join(format!("{name}.txt"));
+    if std::env::var_os("LAPIDARY_BLESS").is_some() {
+        std::fs::write(&path, &text).expect("the folder is there");
+    }
+    let golden = std::fs::read_to_string(&path).unwrap_or_default();
+    assert_eq!(text, golden, "{}", path.display());
+}
+
 #[test]
 fn plans_are_as_written_down() {
     let plain = |m, k, n| problem(m, k, n, false, false, false, 0);
@@ -158,13 +169,7 @@ fn plans_are_as_written_down() {
         ("fragment-strips", fragment(&problem(100, 3000, 131, true, false, true, 1), &DEFAULTS, &FRAGMENT)),
     ];
     for (name, plan) in cases {
-        let text = plan.expect("within limits").to_string();
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/plan").join(format!("{name}.txt"));
-        if std::env::var_os("LAPIDARY_BLESS").is_some() {
-            std::fs::write(&path, &text).expect("the folder is there");
-        }
-        let golden = std::fs::read_to_string(&path).unwrap_or_default();
-        assert_eq!(text, golden, "{}", path.display());
+        written_down(name, &plan.expect("within limits"));
     }
 }
 
@@ -390,5 +395,48 @@ fn a_matrix_past_the_largest_buffer_is_refused_with_both_numbers() {
     for (m, k, n, max_texture_size) in [(60_000, 3000, 1, 4096), (16_384, 0, 20_000, 16_384)] {
         let error = fragment(&problem(m, k, n, false, false, false, 0), &Caps { max_texture_size, ..DEFAULTS }, &FRAGMENT).unwrap_err();
         assert_eq!(error.code(), "limit_exceeded");
+    }
+}
+
+#[test]
+fn plans_of_windows_and_transforms_are_as_written_down() {
+    let window = |input, taps, stride, pad| {
+        let steps = (input + 2 * pad - taps) / stride + 1;
+        Window { input, taps, stride, dilation: 1, before: pad, after: pad, steps }
+    };
+    let conv = |[batch, groups, channels, filters]: [u32; 4], window: Window, dtype: DType| {
+        let problem = ops::conv::Problem {
+            batch,
+            groups,
+            channels,
+            filters,
+            windows: [window; 2],
+            dtype,
+            bias: true,
+            activation: Some(Activation::Relu),
+        };
+        plan::conv::compute(&problem, &LARGE)
+    };
+    let fft = |outer, length, inner| {
+        let (reads, gives) = (ops::fft::Form::Complex, ops::fft::Form::Complex);
+        plan::fft::compute(&ops::fft::Problem { outer, length, inner, input: length, inverse: false, reads, gives }, &LARGE)
+    };
+    let pool = ops::pool::Problem {
+        kind: ops::pool::Kind::Max,
+        planes: 64,
+        windows: [Window::ONE, window(112, 3, 2, 1), window(112, 3, 2, 1)],
+        dtype: DType::F32,
+    };
+    for (name, plan) in [
+        ("conv", conv([8, 1, 64, 64], window(56, 3, 1, 1), DType::F32)),
+        ("conv-plain", conv([8, 1, 64, 256], window(56, 1, 1, 0), DType::F32)),
+        ("conv-depthwise", conv([8, 96, 1, 1], window(56, 3, 2, 1), DType::F32)),
+        ("conv-f16-odd", conv([1, 2, 32, 32], window(7, 3, 1, 1), DType::F16)),
+        ("pool", plan::pool::compute(&pool, &LARGE)),
+        ("fft", fft(1, 1 << 20, 1)),
+        ("fft-columns", fft(4, 60, 32)),
+        ("fft-prime", fft(2, 101, 1)),
+    ] {
+        written_down(name, &plan.expect("within limits"));
     }
 }

@@ -1,7 +1,7 @@
 //! What a profile tells of operations, on every backend of this machine.
 #![cfg(not(target_arch = "wasm32"))]
 
-use lapidary::{BackendId, Error, Gpu, Matmul, Options, random};
+use lapidary::{BackendId, DType, Error, Expr, Gpu, Matmul, Options, Padding, random};
 
 /// A handle that profiles on each backend that is there; one that is not is said by name, and a failure if it is required.
 fn handles() -> Vec<Gpu> {
@@ -82,4 +82,35 @@ fn an_empty_product_moves_nothing() {
     gpu.matmul_blocking(&[0.0; 0], &[1.0; 6], &Matmul::new(0, 2, 3)).unwrap();
     let operations = gpu.profile().operations;
     assert_eq!((operations.len(), operations[0].compute.bytes, operations[0].download.bytes), (1, 0, 0));
+}
+
+/// A fused chain reads each input once and writes its result once, whatever is between them.
+#[test]
+fn a_chain_moves_its_inputs_and_its_result_once() {
+    for gpu in handles() {
+        let info = gpu.info().unwrap();
+        let backend = info.backend;
+        let tensor = |rows: u64, columns: u64| {
+            Expr::from(gpu.tensor_blocking(&random::matrix((rows * columns) as usize, rows), rows, columns).unwrap())
+        };
+        let (a, b, row) = (tensor(64, 96), tensor(96, 64), tensor(1, 96));
+        gpu.clear_profile();
+        let chain = a.mul(0.5).add(&row).add(b.transpose(None)).relu().mul(&a).tanh().cast(DType::F16);
+        let slice = a.slice(0, 0, 64, 2).pad(&[[3, 0], [0, 0]], Padding::Constant(0.0));
+        let results = [&chain, &slice, &a.slice(0, 0, 0, 1)].map(|expr| gpu.evaluate_blocking(expr).unwrap());
+        let profile = gpu.profile();
+        let about = profile.operations.iter().map(|operation| (operation.name, operation.size.as_str(), operation.compute.bytes));
+        let inputs = 2 * 64 * 96 * 4 + 96 * 4;
+        let expected = [("map", "64x96", inputs + 64 * 96 * 2), ("map", "35x96", (32 + 35) * 96 * 4), ("map", "0", 0)];
+        assert_eq!(about.collect::<Vec<_>>(), expected, "{backend}");
+        let has_clock = info.features.contains(&"timestamp-query");
+        for operation in &profile.operations {
+            assert_eq!((operation.upload.bytes, operation.download.bytes), (0, 0), "{backend}");
+            let computes = operation.compute.bytes > 0;
+            assert_eq!(operation.compute.device_clock, computes && has_clock, "{backend} {operation:?}");
+            assert_eq!(operation.kernel.starts_with("map"), computes, "{backend} {operation:?}");
+            assert!(operation.compute.ms >= 0.0 && operation.compute.ms.is_finite() && operation.total_ms > 0.0, "{operation:?}");
+        }
+        assert_eq!(results[2].shape(), [0, 96]);
+    }
 }

@@ -9,7 +9,7 @@ const U: f64 = 1.0 / (1 << 24) as f64;
 /// Does it on every backend.
 fn everywhere(test: impl Fn(&Gpu, BackendId)) {
     let required = std::env::var("LAPIDARY_REQUIRE").unwrap_or_default();
-    for backend in [BackendId::Simd, BackendId::Scalar, BackendId::Vulkan, BackendId::WebGpu] {
+    for backend in [BackendId::Simd, BackendId::Scalar, BackendId::Cuda, BackendId::Vulkan, BackendId::WebGpu] {
         match Gpu::open_blocking(Options::only(backend)) {
             Ok(gpu) => test(&gpu, backend),
             Err(error) => {

@@ -1,7 +1,7 @@
 // Pools: each invocation four elements of the result, one behind the other, each from its own window.
 //
 //   binding  name    stored as
-//   0        values  planes, each height x width
+//   0        values  planes, each depth x height x width
 //   3        params  as src/plan/pool.rs has them
 //   7        out     whole vec4s, for which there is room
 //
@@ -47,51 +47,57 @@ fn is_nan(a: f32) -> bool { return (bitcast<u32>(a) & 0x7fffffffu) > 0x7f800000u
 //# end
 
 //# if PLACE
-fn value(index: u32, x: Window, y: Window) -> u32 {
+fn value(index: u32, x: Window, y: Window, z: Window) -> u32 {
 //# else
-fn value(index: u32, x: Window, y: Window) -> f32 {
+fn value(index: u32, x: Window, y: Window, z: Window) -> f32 {
 //# end
-  let plane = index / (x.steps * y.steps);
+  let plane = index / (x.steps * y.steps * z.steps);
+  let start_z = i32(index / (x.steps * y.steps) % z.steps * z.stride) - i32(z.before);
   let start_y = i32(index / x.steps % y.steps * y.stride) - i32(y.before);
   let start_x = i32(index % x.steps * x.stride) - i32(x.before);
+  let end_z = first_tap(z, start_z, z.input);
   let end_y = first_tap(y, start_y, y.input);
   let end_x = first_tap(x, start_x, x.input);
+  let first_z = first_tap(z, start_z, 0u);
   let first_y = first_tap(y, start_y, 0u);
   let first_x = first_tap(x, start_x, 0u);
 //# if MAX
   // There is no way to write an infinity but as its bits.
-  var best = bitcast<f32>(word(3u));
+  var best = bitcast<f32>(word(2u));
   var place = 0u;
   var found = false;
 //# else
   var sum = 0.0;
 //# end
-  for (var i = first_y; i < end_y; i++) {
-    let row = (plane * y.input + u32(start_y + i32(i * y.dilation))) * x.input;
-    for (var j = first_x; j < end_x; j++) {
-      let at = row + u32(start_x + i32(j * x.dilation));
-      let v = value_at(at);
+  for (var h = first_z; h < end_z; h++) {
+    let layer = plane * z.input + u32(start_z + i32(h * z.dilation));
+    for (var i = first_y; i < end_y; i++) {
+      let row = (layer * y.input + u32(start_y + i32(i * y.dilation))) * x.input;
+      for (var j = first_x; j < end_x; j++) {
+        let at = row + u32(start_x + i32(j * x.dilation));
+        let v = value_at(at);
 //# if MAX
-      if (!found || (!is_nan(best) && (is_nan(v) || v > best))) {
-        best = v;
-        place = at;
-        found = true;
-      }
+        if (!found || (!is_nan(best) && (is_nan(v) || v > best))) {
+          best = v;
+          place = at;
+          found = true;
+        }
 //# else
-      sum += v;
+        sum += v;
 //# end
+      }
     }
   }
 //# if PLACE
-  return place + word(2u);
+  return place + word(1u);
 //# else
 //# if MAX
   return best;
 //# else
 //# if PADDED
-  let count = first_tap(y, start_y, y.input + y.after) * first_tap(x, start_x, x.input + x.after);
+  let count = first_tap(z, start_z, z.input + z.after) * first_tap(y, start_y, y.input + y.after) * first_tap(x, start_x, x.input + x.after);
 //# else
-  let count = (end_y - first_y) * (end_x - first_x);
+  let count = (end_z - first_z) * (end_y - first_y) * (end_x - first_x);
 //# end
   return sum / f32(count);
 //# end
@@ -107,12 +113,13 @@ fn main(
   let first = ((group.y * groups.x + group.x) * THREADS + local) * 4u;
   if (first >= word(0u)) { return; }
   let last = word(0u) - 1u;
-  let y = window(4u);
-  let x = window(11u);
+  let z = window(3u);
+  let y = window(10u);
+  let x = window(17u);
   put(first / 4u, vec4(
-    value(first, x, y),
-    value(min(first + 1u, last), x, y),
-    value(min(first + 2u, last), x, y),
-    value(min(first + 3u, last), x, y),
+    value(first, x, y, z),
+    value(min(first + 1u, last), x, y, z),
+    value(min(first + 2u, last), x, y, z),
+    value(min(first + 3u, last), x, y, z),
   ));
 }

@@ -18,6 +18,7 @@ use crate::error::{Error, Result};
 use crate::host::{HostSlice, HostVec};
 use crate::info::{BackendId, DeviceInfo, OtherBackend};
 use crate::ops::Op;
+use crate::ops::map::MOST_INPUTS;
 use crate::options::Options;
 use crate::plan::Plan;
 
@@ -92,19 +93,19 @@ macro_rules! backends {
                 }
             }
 
-            fn queue(&self, op: &Op, operands: [Option<&Buffer>; 4]) -> Result<Option<Buffer>> {
+            fn queue(&self, op: &Op, operands: &[Option<&Buffer>]) -> Result<Option<Buffer>> {
                 match self {
                     $( $(#[$cfg])? Self::$name(device) => {
-                        let mut own = [None; 4];
+                        let mut own = [None; MOST_INPUTS];
                         for (own, operand) in own.iter_mut().zip(operands) {
-                            *own = match operand {
+                            *own = match *operand {
                                 None => None,
                                 Some(Buffer::$name(buffer)) => Some(buffer),
                                 #[allow(unreachable_patterns, reason = "with one backend there is no other")]
                                 Some(_) => return Err(foreign()),
                             };
                         }
-                        Ok(device.queue(op, own)?.map(Buffer::$name))
+                        Ok(device.queue(op, &own[..operands.len().min(MOST_INPUTS)])?.map(Buffer::$name))
                     } )+
                 }
             }

@@ -88,7 +88,7 @@ pub(crate) trait Backend {
 
     /// Records a plan without waiting for anything, so that many share a submission, and gives the memory of its result; None if the device
     /// has no queue, or this operation has to be waited for. What goes wrong comes out when the result is downloaded or used.
-    fn queue(&self, _op: &Op, _operands: [Option<&Self::Buffer>; 4]) -> Result<Option<Self::Buffer>> {
+    fn queue(&self, _op: &Op, _operands: &[Option<&Self::Buffer>]) -> Result<Option<Self::Buffer>> {
         Ok(None)
     }
 

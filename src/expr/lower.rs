@@ -77,14 +77,13 @@ impl Operations {
         let source = match &node.what {
             What::Tensor(tensor) => return Ok(Source::Tensor(tensor.clone())),
             What::Reshape(input) => self.source(input)?,
-            What::Whole(op, inputs) => {
-                let sources = inputs.iter().map(|input| self.source(input).map(Some)).collect::<Result<_>>()?;
-                self.add(op.clone(), sources)
-            }
+            What::Whole(op, inputs) => self.whole(op.clone(), inputs)?,
             What::Reduce(input, axes, fold, divisor) => self.reduction(input, axes, (*fold, *divisor))?,
-            _ => match self.product(node)? {
-                Some(product) => product,
-                None => self.map(node)?,
+            What::Normalize(input, axes, form, epsilon, beside) => self.normalize(node, input, axes, (*form, *epsilon), beside)?,
+            _ => match (self.convolved(node), self.product(node)?) {
+                (Some((op, inputs)), _) => self.whole(op, inputs)?,
+                (None, Some(product)) => product,
+                (None, None) => self.map(node)?,
             },
         };
         self.made.insert(Arc::as_ptr(node), source.clone());
@@ -110,9 +109,20 @@ impl Operations {
         self.uses.get(&Arc::as_ptr(node)).is_none_or(|uses| *uses == 1) && !self.made.contains_key(&Arc::as_ptr(node))
     }
 
+    /// Whether a value is in memory already, or will be.
+    pub(super) fn is_stored(&self, node: &Arc<Node>) -> bool {
+        matches!(node.what, What::Tensor(_)) || self.made.contains_key(&Arc::as_ptr(node))
+    }
+
     pub(super) fn add(&mut self, op: Op, sources: Vec<Option<Source>>) -> Source {
         self.list.push(Operation { op, sources });
         Source::Made(self.list.len() - 1)
+    }
+
+    /// An operation of whole values.
+    fn whole(&mut self, op: Op, inputs: &[Arc<Node>]) -> Result<Source> {
+        let sources = inputs.iter().map(|input| self.source(input).map(Some)).collect::<Result<_>>()?;
+        Ok(self.add(op, sources))
     }
 
     /// An elementwise kernel for a value.
@@ -134,8 +144,8 @@ impl Operations {
     }
 
     /// What gives the elements of a value along all dimensions but the last ones given, and then along those: fused if there is room beside
-    /// so many words more that the operation has to tell of itself. Also how many of the former are left.
-    pub(super) fn values(&mut self, node: &Arc<Node>, last: &[usize], more: usize) -> Result<(Problem, usize, Vec<Source>)> {
+    /// so many words more that the operation has to tell of itself.
+    pub(super) fn values(&mut self, node: &Arc<Node>, last: &[usize], beside: &Beside<'_>, more: usize) -> Result<Values> {
         let rank = node.shape.len();
         let order: Vec<_> = (0..rank).filter(|dimension| !last.contains(dimension)).chain(last.iter().copied()).collect();
         let shape: Vec<_> = order.iter().map(|&dimension| node.shape[dimension]).collect();
@@ -146,6 +156,17 @@ impl Operations {
             let mut kernel = Kernel::over(&shape);
             let value = kernel.value(operations, node, &axes, false)?;
             kernel.end_with(value);
+            for input in beside.inputs {
+                kernel.sources.push(operations.source(input)?);
+                let view = kernel.lay(&input.shape, &repeated(&axes, &node.shape, &input.shape));
+                kernel.beside.push(View { dtype: input.dtype, ..view });
+            }
+            if kernel.inputs.len() + kernel.beside.len() > MOST_INPUTS {
+                return Err(Refused::Full);
+            }
+            if let Some(dtype) = beside.out {
+                kernel.beside.push(View { dtype, ..kernel.lay(&node.shape, &axes) });
+            }
             kernel.finish(dtype, rank - last.len(), more)
         };
         let mut found = fused(self);
@@ -163,7 +184,7 @@ impl Operations {
         let value = kernel.value(self, node, &axes, true)?;
         kernel.end_with(value);
         debug_assert_eq!(kernel.program.result(), Kind::from(node.dtype), "{}", kernel.program);
-        let (problem, _, sources) = kernel.finish(node.dtype, 0, 0)?;
+        let Values { problem, sources, .. } = kernel.finish(node.dtype, 0, 0)?;
         Ok((problem, sources))
     }
 }
@@ -180,12 +201,33 @@ fn too_many_dimensions(refused: Refused, rank: usize) -> Box<Error> {
     }
 }
 
+/// What an operation sees beside its values.
+#[derive(Default)]
+pub(super) struct Beside<'a> {
+    /// What is read, repeated to the shape of the values.
+    pub inputs: &'a [Arc<Node>],
+    /// The type of elements that are written where the values are in their own order.
+    pub out: Option<DType>,
+}
+
+/// What gives the values of an operation.
+pub(super) struct Values {
+    pub problem: Problem,
+    /// How many dimensions stand apart before the others.
+    pub kept: usize,
+    /// Where that is what the operation sees beside them.
+    pub beside: Vec<View>,
+    pub sources: Vec<Source>,
+}
+
 /// A kernel in the making.
 struct Kernel {
     shape: Vec<u32>,
     program: Program,
     inputs: Vec<View>,
     sources: Vec<Source>,
+    /// What it does not read for the values themselves.
+    beside: Vec<View>,
     scalars: Vec<u32>,
     /// Values that it has already, by how they are read.
     known: HashMap<(*const Node, Vec<Axis>), u8>,
@@ -201,6 +243,7 @@ impl Kernel {
             program: Program::default(),
             inputs: Vec::new(),
             sources: Vec::new(),
+            beside: Vec::new(),
             scalars: Vec::new(),
             known: HashMap::new(),
             in_order: Vec::new(),
@@ -217,15 +260,18 @@ impl Kernel {
 
     /// The kernel's operation, the first `kept` dimensions apart from the others, of which there is one at least. `more` words are to be
     /// left beside its own.
-    fn finish(self, dtype: DType, kept: usize, more: usize) -> Result<(Problem, usize, Vec<Source>), Refused> {
-        let Self { shape, program, inputs, sources, scalars, .. } = self;
+    fn finish(self, dtype: DType, kept: usize, more: usize) -> Result<Values, Refused> {
+        let Self { shape, program, mut inputs, beside, sources, scalars, .. } = self;
+        let own = inputs.len();
+        inputs.extend(beside);
         let mut problem = Problem { shape, inputs, program: Arc::new(program), scalars, dtype };
         let kept = problem.collapse(kept);
         if problem.shape.len() == kept {
             problem.push(1);
         }
         let fits = problem.shape.len() <= MOST_DIMENSIONS && plan::map::words(&problem) + more <= Words::MOST;
-        if fits { Ok((problem, kept, sources)) } else { Err(Refused::Full) }
+        let beside = problem.inputs.split_off(own);
+        if fits { Ok(Values { problem, kept, beside, sources }) } else { Err(Refused::Full) }
     }
 
     fn add(&mut self, step: Step) -> Result<u8, Refused> {
@@ -252,7 +298,7 @@ impl Kernel {
             return self.stored(operations, node, axes);
         }
         match &node.what {
-            What::Tensor(_) | What::Whole(..) | What::Reduce(..) => self.stored(operations, node, axes),
+            What::Tensor(_) | What::Whole(..) | What::Reduce(..) | What::Normalize(..) => self.stored(operations, node, axes),
             What::Number(value) => self.scalar(*value, node.dtype),
             What::Index => self.linear(operations, node, &self.lay(&node.shape, axes)),
             What::Apply(function, inputs) => {

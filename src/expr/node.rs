@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::dtype::DType;
 use crate::ops::Op;
 use crate::ops::elementwise::Function;
+use crate::ops::normalize::Form;
 use crate::ops::reduce::Fold;
 use crate::tensor::Tensor;
 
@@ -43,6 +44,8 @@ pub(crate) enum What {
     Whole(Op, Vec<Arc<Node>>),
     /// A value reduced along those of its dimensions, in order, and by what a mean or a variance divides.
     Reduce(Arc<Node>, Vec<usize>, Fold, f32),
+    /// Rows along those dimensions put into proportion, with epsilon, and the scale and the bias so far as there are any.
+    Normalize(Arc<Node>, Vec<usize>, Form, f32, Vec<Arc<Node>>),
 }
 
 /// Where along a dimension of a value a view is: at start + step · i, where i counts along the dimension of the view that it follows.
@@ -69,6 +72,7 @@ impl Node {
             What::Matmul(inputs) => inputs.iter().collect(),
             What::Cast(input) | What::View(input, _) | What::Reshape(input) | What::Reduce(input, ..) => vec![input],
             What::Pad(input, _, around) => vec![input, around],
+            What::Normalize(input, .., beside) => std::iter::once(input).chain(beside).collect(),
         }
     }
 }

@@ -121,7 +121,7 @@ fn number(node: &Node) -> Option<f64> {
     if let What::Number(number) = node.what { Some(number) } else { None }
 }
 
-fn activation(function: Function) -> Option<Activation> {
+pub(super) fn activation(function: Function) -> Option<Activation> {
     match function {
         Function::Relu => Some(Activation::Relu),
         Function::Sigmoid => Some(Activation::Sigmoid),

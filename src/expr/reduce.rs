@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::lower::{Operations, Source};
+use super::lower::{Beside, Operations, Source, Values};
 use super::node::{Node, What};
 use super::{Expr, shape};
 use crate::dtype::DType;
@@ -113,7 +113,7 @@ impl Expr {
     }
 
     /// Integers and truths as f32.
-    fn float(&self) -> Self {
+    pub(super) fn float(&self) -> Self {
         match self.dtype() {
             Ok(dtype) if !dtype.is_float() => self.cast(DType::F32),
             _ => self.clone(),
@@ -162,7 +162,7 @@ impl Expr {
 impl Operations {
     /// A kernel for a value reduced along some of its dimensions.
     pub(super) fn reduction(&mut self, input: &Arc<Node>, axes: &[usize], (fold, divisor): (Fold, f32)) -> Result<Source> {
-        let (values, kept, sources) = self.values(input, axes, MORE_WORDS)?;
+        let Values { problem: values, kept, sources, .. } = self.values(input, axes, &Beside::default(), MORE_WORDS)?;
         Ok(self.add(Op::Reduce(Problem { values, kept, fold, divisor }), sources.into_iter().map(Some).collect()))
     }
 }

@@ -16,6 +16,9 @@ use crate::tensor::Tensor;
 impl Gpu {
     /// Computes an expression; its value stays on the device. What can be one kernel is one: see [`Expr`].
     ///
+    /// WebGPU only queues the operations: this resolves at once, and what is evaluated one after another shares a submission. What the device
+    /// finds wrong later is an error of whatever reads the tensor, or of whatever is computed from it.
+    ///
     /// # Errors
     /// What is wrong with the expression; a tensor of another device; limits and memory of the device; its loss, and the tensors with it.
     pub async fn evaluate(&self, expr: &Expr) -> Result<Tensor> {
@@ -97,8 +100,13 @@ impl Gpu {
     }
 }
 
-/// Submits an operation, and gives the memory of its result.
+/// Queues an operation where the device has a queue, else submits it; gives the memory of its result.
 fn start(opened: &Opened, op: &Op, inputs: &[Option<&Buffer>], running: &mut Vec<Running>) -> Result<Buffer> {
+    if op.elements() > 0
+        && let Some(out) = opened.device.queue(op, inputs)?
+    {
+        return Ok(out);
+    }
     let (_, out, submitted) = submit(opened, op, inputs, false)?;
     running.extend(submitted);
     Ok(out)

@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
+use super::lower::Operations;
 use super::node::{Node, What};
+use super::product::activation;
 use super::{Expr, shape};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::ops::matmul::Activation;
-use crate::ops::window::{Padding, Sliding, Window, two};
+use crate::ops::window::{Padding, Sliding, Window, padded};
 use crate::ops::{Op, conv, pool};
 use crate::tensor::{elements, joined};
 
@@ -130,8 +132,8 @@ impl Expr {
     /// out's size along each = ⌊(size + pads − (taps − 1)·dilation − 1) / stride⌋ + 1
     /// ```
     ///
-    /// The sum is in f32 over all c, i and j, where c' is channel c of the filter's group; what is outside of the input is 0. Filters are not reversed: this is `Conv` of ONNX
-    /// and `conv1d` and `conv2d` of PyTorch.
+    /// The sum is in f32 over all c, i and j, where c' is channel c of the filter's group; what is outside of the input is 0. Filters are
+    /// not reversed: this is `Conv` of ONNX, and `conv1d` and `conv2d` of PyTorch. An activation that follows is applied by the same kernel.
     ///
     /// # Errors
     /// When it is evaluated: [`Error::InvalidType`] unless both are of f32 or both of f16; [`Error::InvalidDimension`] if the shapes do not go
@@ -150,8 +152,8 @@ impl Expr {
         Self(make().map(Arc::new))
     }
 
-    /// The largest element of each window, for each channel of N × C × W or N × C × H × W. Padding is never the largest; NaN is, wherever
-    /// there is one.
+    /// The largest element of each window, for each channel of N × C × W, N × C × H × W or N × C × D × H × W. Padding is never the
+    /// largest; NaN is, wherever there is one.
     ///
     /// # Errors
     /// When it is evaluated, as those of [`conv`](Self::conv); and padding as wide as the window.
@@ -170,7 +172,7 @@ impl Expr {
         self.pool(pool::Kind::MaxPlace, how)
     }
 
-    /// The mean of each window, for each channel of N × C × W or N × C × H × W.
+    /// The mean of each window, for each channel of N × C × W, N × C × H × W or N × C × D × H × W.
     ///
     /// # Errors
     /// As those of [`max_pool`](Self::max_pool).
@@ -185,7 +187,7 @@ impl Expr {
     /// As those of [`max_pool`](Self::max_pool).
     #[must_use]
     pub fn global_max_pool(&self) -> Self {
-        self.pool(pool::Kind::Max, &self.whole())
+        self.globally(Self::amax)
     }
 
     /// The mean of each channel, its dimensions kept with a size of 1.
@@ -194,18 +196,26 @@ impl Expr {
     /// As those of [`max_pool`](Self::max_pool).
     #[must_use]
     pub fn global_average_pool(&self) -> Self {
-        self.pool(pool::Kind::Mean, &self.whole())
+        self.globally(Self::mean)
     }
 
-    /// A pool with one window.
-    fn whole(&self) -> Pool {
-        Pool::new(self.shape().ok().and_then(|shape| shape.get(2..)).unwrap_or_default())
+    /// A reduction of each channel: a single window would leave most of a GPU idle.
+    fn globally(&self, fold: impl FnOnce(&Self, Option<&[i64]>, bool) -> Self) -> Self {
+        let axes = self.node().and_then(|node| {
+            float("the input of a pool", node.dtype)?;
+            let (_, sizes) = parts("the input of a pool", &node.shape, 3)?;
+            Ok((2..2 + sizes.len() as i64).collect::<Vec<_>>())
+        });
+        match axes {
+            Ok(axes) => fold(self, Some(&axes), true),
+            Err(error) => Self(Err(error)),
+        }
     }
 
     fn pool(&self, kind: pool::Kind, how: &Pool) -> Self {
         self.then(|node| {
             float("the input of a pool", node.dtype)?;
-            let (&[images, channels], sizes) = parts("the input of a pool", &node.shape)?;
+            let (&[images, channels], sizes) = parts("the input of a pool", &node.shape, 3)?;
             let windows = how.sliding.windows(sizes, &how.taps)?;
             for window in &windows {
                 let extent = (u64::from(window.taps) - 1) * u64::from(window.dilation) + 1;
@@ -218,9 +228,19 @@ impl Expr {
             let shape = shape_of(images, channels, &windows)?;
             // As many as a tensor has elements at most, unless it has none.
             let planes = if elements(&shape) == 0 { 0 } else { (images * channels) as u32 };
-            let problem = pool::Problem { kind, planes, windows: two(&windows), dtype: node.dtype };
+            let problem = pool::Problem { kind, planes, windows: padded(&windows), dtype: node.dtype };
             Ok(Node { shape, dtype: problem.result(), what: What::Whole(Op::Pool(problem), vec![Arc::clone(node)]) })
         })
+    }
+}
+
+impl Operations {
+    /// A convolution together with the activation that follows it, if nobody else needs what is between.
+    pub(super) fn convolved<'a>(&self, node: &'a Node) -> Option<(Op, &'a [Arc<Node>])> {
+        let What::Apply(function, inputs) = &node.what else { return None };
+        let ([node], Some(activation)) = (&inputs[..], activation(*function)) else { return None };
+        let What::Whole(Op::Conv(problem @ conv::Problem { activation: None, .. }), inputs) = &node.what else { return None };
+        self.is_used_once(node).then(|| (Op::Conv(conv::Problem { activation: Some(activation), ..*problem }), &inputs[..]))
     }
 }
 
@@ -230,8 +250,8 @@ fn conv_of(input: &Node, filters: &Node, bias: Option<&Arc<Node>>, how: &Conv) -
         let (argument, found) = ("the filters".to_owned(), format!("of {}", filters.dtype));
         return Err(Box::new(Error::InvalidType { argument, expected: "of the input's type", found }));
     }
-    let (&[images, channels], sizes) = parts("the input of a convolution", &input.shape)?;
-    let (&[all, of_group], taps) = parts("the filters", &filters.shape)?;
+    let (&[images, channels], sizes) = parts("the input of a convolution", &input.shape, 2)?;
+    let (&[all, of_group], taps) = parts("the filters", &filters.shape, 2)?;
     let groups = how.groups;
     let wrong = |name: &'static str, value: String, expected: String| Err(Box::new(Error::InvalidDimension { name, value, expected }));
     if channels == 0 {
@@ -266,7 +286,7 @@ fn conv_of(input: &Node, filters: &Node, bias: Option<&Arc<Node>>, how: &Conv) -
         groups: number(groups),
         channels: number(of_group),
         filters: number(all / groups),
-        windows: two(&windows),
+        windows: padded(&windows),
         dtype: input.dtype,
         bias: bias.is_some(),
         activation: how.activation,
@@ -274,12 +294,12 @@ fn conv_of(input: &Node, filters: &Node, bias: Option<&Arc<Node>>, how: &Conv) -
     Ok((problem, shape))
 }
 
-/// The first two dimensions, and the one or two that windows slide along.
-fn parts<'a>(name: &'static str, shape: &'a [u64]) -> Result<(&'a [u64; 2], &'a [u64])> {
+/// The first two dimensions, and those that windows slide along, of which there are at most so many.
+fn parts<'a>(name: &'static str, shape: &'a [u64], most: usize) -> Result<(&'a [u64; 2], &'a [u64])> {
     match shape.split_first_chunk() {
-        Some((first, sizes @ ([_] | [_, _]))) => Ok((first, sizes)),
+        Some((first, sizes)) if (1..=most).contains(&sizes.len()) => Ok((first, sizes)),
         _ => {
-            let (value, expected) = (format!("[{}]", joined(shape, ", ")), "of 3 or 4 dimensions".to_owned());
+            let (value, expected) = (format!("[{}]", joined(shape, ", ")), format!("of 3 to {} dimensions", most + 2));
             Err(Box::new(Error::InvalidDimension { name, value, expected }))
         }
     }

@@ -24,6 +24,8 @@ pub struct Source {
     pub program: std::sync::Arc<Program>,
     /// One for each input of the program.
     pub inputs: Vec<Reading>,
+    /// What the kernel reads beside them, by name.
+    pub beside: Vec<(&'static str, Reading)>,
     /// What the elements of the result are.
     pub result: DType,
 }
@@ -63,7 +65,7 @@ impl Source {
         const INPUT: &str = include_str!(concat!(env!("OUT_DIR"), "/map-input.wgsl"));
         let constant = |name: &str| constants.iter().find(|(known, _)| *known == name).map_or(0, |(_, value)| *value);
         let mut out = PRELUDE.to_owned();
-        for (number, input) in self.inputs.iter().enumerate() {
+        for (number, input) in self.inputs.iter().chain(self.beside.iter().map(|(_, reading)| reading)).enumerate() {
             let kind = Kind::from(input.dtype).name();
             let stored = if input.dtype == DType::Bool { "u32" } else { kind };
             // Writing to a string does not fail.
@@ -71,6 +73,12 @@ impl Source {
             let mut all = input.constants();
             all.push(("RANK", constant("RANK")));
             out = expand_with(INPUT, &all, &input.variables(number, constant("RANK")), out)?;
+        }
+        for (number, (name, reading)) in (self.inputs.len()..).zip(&self.beside) {
+            let kind = Kind::from(reading.dtype).name();
+            for (many, kind) in [("one", kind.to_owned()), ("four", format!("vec4<{kind}>"))] {
+                let _ = writeln!(out, "fn {name}_{many}(c: array<u32, RANK>) -> {kind} {{ return {many}_{number}(at_{number}(c)); }}");
+            }
         }
         out += &Language::Wgsl.program(&self.program);
         let result = self.program.result().name();

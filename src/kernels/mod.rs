@@ -73,12 +73,20 @@ pub enum KernelId {
     ConvFragment,
     /// `backend/cpu/conv.rs`: the same on the CPU.
     ConvCpu,
+    /// `shaders/fft/fft.wgsl`: Fourier transforms, or a step of long ones.
+    Fft,
+    /// `backend/cpu/fft.rs`: the same on the CPU.
+    FftCpu,
     /// `shaders/pool/pool.wgsl`: the largest element of each window, or the mean.
     Pool,
     /// `shaders/pool/pool.frag`: the same by fragment shader.
     PoolFragment,
     /// `backend/cpu/pool.rs`: the same on the CPU.
     PoolCpu,
+    /// `shaders/normalize/normalize.wgsl`: softmax and norms.
+    Normalize,
+    /// `backend/cpu/normalize.rs`: the same on the CPU.
+    NormalizeCpu,
     /// `shaders/ceiling/copy.wgsl`, and `copy.cu` for CUDA: how fast memory is.
     #[cfg(not(target_arch = "wasm32"))]
     CeilingCopy,
@@ -120,9 +128,13 @@ impl KernelId {
             Self::ConvDirect => "conv/direct",
             Self::ConvFragment => "conv/fragment",
             Self::ConvCpu => "conv/cpu",
+            Self::Fft => "fft",
+            Self::FftCpu => "fft/cpu",
             Self::Pool => "pool",
             Self::PoolFragment => "pool/fragment",
             Self::PoolCpu => "pool/cpu",
+            Self::Normalize => "normalize",
+            Self::NormalizeCpu => "normalize/cpu",
             #[cfg(not(target_arch = "wasm32"))]
             Self::CeilingCopy => "ceiling/copy",
             #[cfg(not(target_arch = "wasm32"))]
@@ -142,11 +154,18 @@ impl KernelId {
         std::ffi::CString::new(self.op()).map_err(|_| crate::error::Error::internal("the kernel's name has a zero in it"))
     }
 
+    /// Whether CUDA's compiler makes it at its first use.
+    #[cfg(all(feature = "cuda", not(target_arch = "wasm32")))]
+    pub(crate) const fn is_compiled_late(self) -> bool {
+        matches!(self, Self::Map | Self::Reduce | Self::ReduceMerge)
+    }
+
     /// The files that make up the source, one after the other.
     const fn templates(self) -> &'static [&'static str] {
         const STORE: &str = include_str!(concat!(env!("OUT_DIR"), "/matmul-store.wgsl"));
         const LOAD: &str = include_str!(concat!(env!("OUT_DIR"), "/matmul-load.wgsl"));
         const PRELUDE: &str = include_str!(concat!(env!("OUT_DIR"), "/map-prelude.wgsl"));
+        const ROW: &str = include_str!(concat!(env!("OUT_DIR"), "/reduce-row.wgsl"));
         const FOLD: &str = include_str!(concat!(env!("OUT_DIR"), "/reduce-fold.wgsl"));
         const FRAGMENT_PRELUDE: &str = include_str!(concat!(env!("OUT_DIR"), "/map-prelude.frag"));
         const FRAGMENT_WINDOW: &str = include_str!(concat!(env!("OUT_DIR"), "/conv-window.frag"));
@@ -167,15 +186,17 @@ impl KernelId {
             Self::MatmulStrips => &[include_str!(concat!(env!("OUT_DIR"), "/matmul-strips.frag"))],
             Self::MatmulUnfold => &[include_str!(concat!(env!("OUT_DIR"), "/matmul-unfold.frag"))],
             Self::Map => &[include_str!(concat!(env!("OUT_DIR"), "/map-map.wgsl"))],
+            Self::Fft => &[include_str!(concat!(env!("OUT_DIR"), "/fft-fft.wgsl"))],
             Self::MapFragment => &[include_str!(concat!(env!("OUT_DIR"), "/map-map.frag"))],
-            Self::Reduce => &[FOLD, include_str!(concat!(env!("OUT_DIR"), "/reduce-reduce.wgsl"))],
+            Self::Normalize => &[FOLD, ROW, include_str!(concat!(env!("OUT_DIR"), "/normalize-normalize.wgsl"))],
+            Self::Reduce => &[FOLD, ROW, include_str!(concat!(env!("OUT_DIR"), "/reduce-reduce.wgsl"))],
             Self::ReduceMerge => &[PRELUDE, FOLD, include_str!(concat!(env!("OUT_DIR"), "/reduce-merge.wgsl"))],
             Self::ReduceFragment => &[FRAGMENT_FOLD, include_str!(concat!(env!("OUT_DIR"), "/reduce-reduce.frag"))],
             Self::ConvFragment => &[FRAGMENT_PRELUDE, FRAGMENT_WINDOW, include_str!(concat!(env!("OUT_DIR"), "/conv-direct.frag"))],
             Self::PoolFragment => &[FRAGMENT_PRELUDE, FRAGMENT_WINDOW, include_str!(concat!(env!("OUT_DIR"), "/pool-pool.frag"))],
             Self::ReduceMergeFragment => &[FRAGMENT_PRELUDE, FRAGMENT_FOLD, include_str!(concat!(env!("OUT_DIR"), "/reduce-merge.frag"))],
             Self::Pool => &[include_str!(concat!(env!("OUT_DIR"), "/pool-pool.wgsl"))],
-            Self::MatmulCpu | Self::MapCpu | Self::ReduceCpu | Self::ConvCpu | Self::PoolCpu => &[],
+            Self::MatmulCpu | Self::MapCpu | Self::ReduceCpu | Self::ConvCpu | Self::FftCpu | Self::PoolCpu | Self::NormalizeCpu => &[],
             #[cfg(not(target_arch = "wasm32"))]
             Self::MatmulCopy => &[STORE, include_str!(concat!(env!("OUT_DIR"), "/matmul-copy.wgsl"))],
             #[cfg(not(target_arch = "wasm32"))]
@@ -245,12 +266,24 @@ impl Kernel {
     #[cfg(all(feature = "cuda", not(target_arch = "wasm32")))]
     pub fn cuda(&self) -> Result<String> {
         const MAP: &str = include_str!(concat!(env!("OUT_DIR"), "/map-map.cu"));
-        let (Some(generated), KernelId::Map) = (&self.source, self.id) else {
-            return Err(crate::error::Error::internal(format!("there is no CUDA C++ of {self}")));
+        const FOLD: &str = include_str!(concat!(env!("OUT_DIR"), "/reduce-fold.cuh"));
+        const REDUCE: &str = include_str!(concat!(env!("OUT_DIR"), "/reduce-reduce.cu"));
+        const MERGE: &str = include_str!(concat!(env!("OUT_DIR"), "/reduce-merge.cu"));
+        let templates: &[&str] = match self.id {
+            KernelId::Map => &[MAP],
+            KernelId::Reduce => &[FOLD, REDUCE],
+            KernelId::ReduceMerge => &[FOLD, MERGE],
+            _ => return Err(crate::error::Error::internal(format!("there is no CUDA C++ of {self}"))),
         };
         let mut out: String = self.constants.iter().map(|(name, value)| format!("#define {name} {value}\n")).collect();
-        out += &generated.cuda(&self.constants)?;
-        template::expand(MAP, &self.constants, out)
+        out += &match &self.source {
+            Some(generated) => generated.cuda(&self.constants)?,
+            None => Source::cuda_of_none(),
+        };
+        for template in templates {
+            out = template::expand(template, &self.constants, out)?;
+        }
+        Ok(out)
     }
 
     /// The variant's PTX.

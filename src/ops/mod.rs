@@ -5,15 +5,19 @@
 
 pub mod conv;
 pub mod elementwise;
+pub mod fft;
 pub mod map;
 pub mod matmul;
+pub mod normalize;
 pub mod pool;
 pub mod reduce;
 pub mod window;
 
-use crate::dtype::Extent;
-#[cfg(all(feature = "cuda", any(target_os = "linux", target_os = "windows")))]
-use crate::{error::Error, info::BackendId};
+use crate::dtype::{DType, Extent};
+#[cfg(any(all(feature = "cuda", not(target_arch = "wasm32")), all(feature = "webgl2", target_arch = "wasm32")))]
+use crate::error::Error;
+#[cfg(any(all(feature = "cuda", not(target_arch = "wasm32")), all(feature = "webgl2", target_arch = "wasm32")))]
+use crate::info::BackendId;
 
 /// A checked operation: what a device is asked to plan and to run.
 #[derive(Debug, Clone, PartialEq)]
@@ -26,13 +30,17 @@ pub enum Op {
     Conv(conv::Problem),
     /// A pool.
     Pool(pool::Problem),
+    /// A Fourier transform.
+    Fft(fft::Problem),
     /// A reduction.
     Reduce(reduce::Problem),
+    /// Softmax or a norm.
+    Normalize(normalize::Problem),
 }
 
 impl Op {
     /// The fault of asking a backend for an operation that it has no kernel for, and one that has.
-    #[cfg(all(feature = "cuda", any(target_os = "linux", target_os = "windows")))]
+    #[cfg(any(all(feature = "cuda", not(target_arch = "wasm32")), all(feature = "webgl2", target_arch = "wasm32")))]
     pub(crate) fn has_no_kernel_on(&self, backend: BackendId, other: BackendId) -> Box<Error> {
         let (name, _) = self.label();
         let (reason, remedy) = (format!("it has no kernel for {name}"), format!("use {other} or the CPU for it"));
@@ -46,7 +54,9 @@ impl Op {
             Self::Map(problem) => problem.elements(),
             Self::Conv(problem) => problem.elements(),
             Self::Pool(problem) => problem.elements(),
+            Self::Fft(problem) => problem.elements(),
             Self::Reduce(problem) => problem.rows(),
+            Self::Normalize(problem) => problem.values.elements(),
         }
     }
 
@@ -57,7 +67,9 @@ impl Op {
             Self::Map(problem) => problem.dtype,
             Self::Conv(problem) => problem.dtype,
             Self::Pool(problem) => problem.result(),
+            Self::Fft(_) => DType::F32,
             Self::Reduce(problem) => problem.dtype(),
+            Self::Normalize(problem) => problem.dtype(),
         };
         Extent { elements: self.elements(), dtype }
     }
@@ -66,13 +78,14 @@ impl Op {
     pub fn reads_operands(&self) -> bool {
         match self {
             Self::Matmul(problem) => problem.reads_operands(),
-            Self::Map(_) | Self::Conv(_) | Self::Pool(_) => self.elements() > 0,
+            Self::Map(_) | Self::Conv(_) | Self::Pool(_) | Self::Fft(_) => self.elements() > 0,
             Self::Reduce(problem) => problem.values.elements() > 0,
+            Self::Normalize(problem) => problem.values.elements() > 0,
         }
     }
 
     /// Its name and its size, for reports.
-    #[cfg(not(target_arch = "wasm32"))]
+    #[cfg(any(not(target_arch = "wasm32"), feature = "webgl2"))]
     pub(crate) fn label(&self) -> (&'static str, String) {
         match self {
             Self::Matmul(matmul::Problem { m, k, n, .. }) => ("matmul", format!("{m}x{k}x{n}")),
@@ -80,12 +93,14 @@ impl Op {
                 let &conv::Problem { batch, groups, channels, filters, windows: [y, x], .. } = problem;
                 ("conv", format!("{batch}x{}x{}x{} by {}x{}x{}", groups * channels, y.input, x.input, groups * filters, y.taps, x.taps))
             }
+            Self::Fft(fft::Problem { outer, length, inner, .. }) => ("fft", format!("{outer}x{length}x{inner}")),
             Self::Pool(problem) => {
-                let &pool::Problem { planes, windows: [y, x], .. } = problem;
-                ("pool", format!("{planes}x{}x{} by {}x{}", y.input, x.input, y.taps, x.taps))
+                let &pool::Problem { planes, windows: [z, y, x], .. } = problem;
+                ("pool", format!("{planes}x{}x{}x{} by {}x{}x{}", z.input, y.input, x.input, z.taps, y.taps, x.taps))
             }
             Self::Map(problem) => ("map", sizes(&problem.shape)),
             Self::Reduce(problem) => (problem.fold.name(), sizes(&problem.values.shape)),
+            Self::Normalize(problem) => (problem.form.name(), sizes(&problem.values.shape)),
         }
     }
 
@@ -102,7 +117,9 @@ impl Op {
             Self::Map(problem) => problem.least_bytes(),
             Self::Conv(problem) => problem.least_bytes(),
             Self::Pool(problem) => problem.least_bytes(),
+            Self::Fft(problem) => problem.least_bytes(),
             Self::Reduce(problem) => problem.least_bytes(),
+            Self::Normalize(problem) => problem.least_bytes(),
         }
     }
 
@@ -113,12 +130,14 @@ impl Op {
             Self::Map(problem) => problem.elements(),
             Self::Conv(problem) => problem.multiplications(),
             Self::Pool(problem) => problem.elements(),
+            Self::Fft(problem) => problem.multiplications(),
             Self::Reduce(problem) => problem.values.elements(),
+            Self::Normalize(problem) => problem.values.elements(),
         }
     }
 }
 
-#[cfg(not(target_arch = "wasm32"))]
+#[cfg(any(not(target_arch = "wasm32"), feature = "webgl2"))]
 fn sizes(shape: &[u32]) -> String {
     crate::tensor::joined(&shape.iter().map(|&size| size.into()).collect::<Vec<_>>(), "x")
 }

@@ -16,15 +16,15 @@ pub enum Kind {
     MeanPadded,
 }
 
-/// A checked pool. What is of one dimension has a height of 1.
+/// A checked pool. What is of fewer dimensions has a depth and a height of 1.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Problem {
     /// What is made of a window.
     pub kind: Kind,
     /// Channels of all images.
     pub planes: u32,
-    /// Along the height and along the width.
-    pub windows: [Window; 2],
+    /// Along the depth, the height and the width.
+    pub windows: [Window; 3],
     /// What the input's elements are.
     pub dtype: DType,
 }
@@ -32,14 +32,12 @@ pub struct Problem {
 impl Problem {
     /// Elements of the result.
     pub fn elements(&self) -> u64 {
-        let [y, x] = self.windows;
-        u64::from(self.planes) * u64::from(y.steps) * u64::from(x.steps)
+        self.windows.iter().fold(self.planes.into(), |elements, window| elements * u64::from(window.steps))
     }
 
     /// Elements of the input.
     pub fn inputs(&self) -> u64 {
-        let [y, x] = self.windows;
-        u64::from(self.planes) * u64::from(y.input) * u64::from(x.input)
+        self.windows.iter().fold(self.planes.into(), |elements, window| elements * u64::from(window.input))
     }
 
     /// What the result's elements are.

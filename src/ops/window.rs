@@ -40,8 +40,11 @@ impl Window {
         *self == Self { input: self.input, steps: self.input, ..Self::ONE }
     }
 
+    /// What a kernel is told of one.
+    pub(crate) const WORDS: usize = 7;
+
     /// As kernels are told.
-    pub(crate) fn words(&self) -> [u32; 7] {
+    pub(crate) fn words(&self) -> [u32; Self::WORDS] {
         let &Self { input, taps, stride, dilation, before, after, steps } = self;
         [input, taps, stride, dilation, before, after, steps]
     }
@@ -158,13 +161,13 @@ fn each<T: Clone>(name: &'static str, given: &[T], rank: usize, usual: T) -> Res
     }
 }
 
-/// The window along the last dimension, and the one along the dimension before it if there is one.
-pub(crate) fn two(windows: &[Window]) -> [Window; 2] {
-    match *windows {
-        [y, x] => [y, x],
-        [x] => [Window::ONE, x],
-        _ => [Window::ONE; 2],
+/// Windows along so many dimensions, the first of size 1 where there are fewer.
+pub(crate) fn padded<const N: usize>(windows: &[Window]) -> [Window; N] {
+    let mut all = [Window::ONE; N];
+    for (to, from) in all.iter_mut().rev().zip(windows.iter().rev()) {
+        *to = *from;
     }
+    all
 }
 
 #[cfg(test)]

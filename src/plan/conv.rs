@@ -95,7 +95,7 @@ pub fn fragment(problem: &Problem, caps: &Caps) -> Result<Plan> {
 pub(crate) fn told(words: &[u32], bias: bool) -> Result<Problem> {
     let fault = || Error::internal("a convolution that was told something else");
     let (&[batch, groups, channels, filters, activation], windows) = words.split_first_chunk().ok_or_else(fault)?;
-    let (y, x) = windows.split_at_checked(windows.len() / 2).ok_or_else(fault)?;
-    let windows = [Window::of_words(y).ok_or_else(fault)?, Window::of_words(x).ok_or_else(fault)?];
+    let all: Vec<_> = windows.chunks(Window::WORDS).map_while(Window::of_words).collect();
+    let windows = <[Window; 2]>::try_from(all).map_err(|_| fault())?;
     Ok(Problem { batch, groups, channels, filters, windows, dtype: DType::F32, bias, activation: Activation::of_number(activation) })
 }

@@ -43,8 +43,8 @@ const INTERPRETED_BYTES: u32 = 44 << 10;
 #[cfg(not(target_arch = "wasm32"))]
 const SLOT_BYTES: u32 = 16;
 
-/// The bindings of the inputs and of the result: those of parameters lie between.
-const INPUT_BINDINGS: [u32; MOST_INPUTS] = [0, 1, 2, 4, 5, 6];
+/// The bindings of the inputs and of the result, which may be told as one more: those of parameters lie between.
+const INPUT_BINDINGS: [u32; MOST_INPUTS + 1] = [0, 1, 2, 4, 5, 6, OUT_BINDING];
 pub(super) const OUT_BINDING: u32 = 7;
 
 /// A plan for compute shaders.
@@ -237,7 +237,7 @@ pub(super) fn inputs(
 
 fn dispatch(problem: &Problem, [first, end]: [u32; 2], caps: &Caps, quads: u32) -> Result<Dispatch> {
     let rank = problem.shape.len();
-    if rank > MOST_DIMENSIONS || problem.inputs.len() > MOST_INPUTS {
+    if rank > MOST_DIMENSIONS || problem.inputs.len() > INPUT_BINDINGS.len() {
         return Err(Error::internal("a kernel of more inputs or dimensions than there are"));
     }
     let outer = problem.shape.first().copied().unwrap_or(1).max(1);
@@ -279,7 +279,7 @@ fn dispatch(problem: &Problem, [first, end]: [u32; 2], caps: &Caps, quads: u32) 
         ("RESULT_F16", u32::from(problem.dtype == DType::F16)),
         ("RESULT_BOOL", u32::from(problem.dtype == DType::Bool)),
     ];
-    let source = Source { program: Arc::clone(&problem.program), inputs: readings, result: problem.dtype };
+    let source = Source { program: Arc::clone(&problem.program), inputs: readings, beside: Vec::new(), result: problem.dtype };
     let kernel = Kernel { id: KernelId::Map, variant: problem.program.to_string(), constants, source: Some(Arc::new(source)) };
     Ok(Dispatch { kernel, params: words.into(), bindings, grid: [x, workgroups.div_ceil(x.max(1)), 1] })
 }

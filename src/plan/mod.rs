@@ -6,8 +6,10 @@
 #[cfg(not(target_arch = "wasm32"))]
 pub mod ceiling;
 pub mod conv;
+pub mod fft;
 pub mod map;
 pub mod matmul;
+pub mod normalize;
 pub mod pool;
 pub mod reduce;
 #[cfg(not(target_arch = "wasm32"))]
@@ -29,7 +31,9 @@ pub fn compute(op: &Op, caps: &Caps) -> Result<Plan> {
         Op::Map(problem) => map::compute(problem, caps),
         Op::Conv(problem) => conv::compute(problem, caps),
         Op::Pool(problem) => pool::compute(problem, caps),
+        Op::Fft(problem) => fft::compute(problem, caps),
         Op::Reduce(problem) => reduce::compute(problem, caps),
+        Op::Normalize(problem) => normalize::compute(problem, caps),
     }
 }
 

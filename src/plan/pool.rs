@@ -3,9 +3,9 @@
 //! What the kernel is told is a row of words:
 //!
 //! ```text
-//! elements, elements of a plane of the input, the first element's number in the input, −∞
-//! the window along the height: input, taps, stride, dilation, before, after, steps
-//! the window along the width
+//! elements, the number of the input's first element, −∞
+//! the window along the depth: input, taps, stride, dilation, before, after, steps
+//! the windows along the height and the width
 //! ```
 
 use super::matmul::fold;
@@ -25,7 +25,7 @@ const THREADS: u32 = 64;
 const PLANES: u32 = 128;
 
 /// The words before the windows.
-const HEAD: usize = 4;
+const HEAD: usize = 3;
 
 /// A plan for compute shaders.
 pub fn compute(problem: &Problem, caps: &Caps) -> Result<Plan> {
@@ -101,9 +101,8 @@ fn kernel(id: KernelId, problem: &Problem, variant: String) -> Kernel {
 
 fn words(problem: &Problem, first: u64) -> Result<Words> {
     let mut words = Words::default();
-    let [y, x] = problem.windows;
-    let head: [u32; HEAD] = [problem.elements() as u32, y.input.wrapping_mul(x.input), first as u32, f32::NEG_INFINITY.to_bits()];
-    head.into_iter().chain(y.words()).chain(x.words()).try_for_each(|word| words.push(word))?;
+    let head: [u32; HEAD] = [problem.elements() as u32, first as u32, f32::NEG_INFINITY.to_bits()];
+    head.into_iter().chain(problem.windows.iter().flat_map(Window::words)).try_for_each(|word| words.push(word))?;
     Ok(words)
 }
 
@@ -111,9 +110,9 @@ fn words(problem: &Problem, first: u64) -> Result<Words> {
 pub(crate) fn told(kernel: &Kernel, words: &[u32], dtype: DType) -> Result<Problem> {
     let fault = || Error::internal("a pool that was told something else");
     let (&[elements, ..], windows) = words.split_first_chunk::<HEAD>().ok_or_else(fault)?;
-    let (y, x) = windows.split_at_checked(windows.len() / 2).ok_or_else(fault)?;
-    let windows = [Window::of_words(y).ok_or_else(fault)?, Window::of_words(x).ok_or_else(fault)?];
-    let of_plane = windows[0].steps * windows[1].steps;
+    let all: Vec<_> = windows.chunks(Window::WORDS).map_while(Window::of_words).collect();
+    let windows = <[Window; 3]>::try_from(all).map_err(|_| fault())?;
+    let of_plane = windows.iter().map(|window| window.steps).product();
     let kind = match ["PLACE", "MAX", "PADDED"].map(|name| kernel.constant(name) > 0) {
         [true, ..] => Kind::MaxPlace,
         [_, true, _] => Kind::Max,

@@ -252,7 +252,7 @@ impl Shape {
             ("PARTIAL", is_partial.into()),
             ("SCALARS", scalars_at),
         ]);
-        let source = Source { program: Arc::clone(&values.program), inputs: readings, result: values.dtype };
+        let source = Source { program: Arc::clone(&values.program), inputs: readings, beside: Vec::new(), result: values.dtype };
         let variant = format!("{} {}", problem.fold.name(), values.program);
         let kernel = Kernel { id: KernelId::Reduce, variant, constants, source: Some(Arc::new(source)) };
         let grid = self.grid(self.rows_of_group, count.div_ceil(self.part), caps);
@@ -288,7 +288,7 @@ impl Shape {
 }
 
 /// What `fold.wgsl` has to know.
-fn fold_constants(fold: Fold, dtype: DType) -> Vec<Constant> {
+pub(super) fn fold_constants(fold: Fold, dtype: DType) -> Vec<Constant> {
     let is = |folds: &[Fold]| u32::from(folds.contains(&fold));
     let (moments, exponential) = (is(&[Fold::Var, Fold::Std]), is(&[Fold::LogSumExp]));
     vec![
@@ -319,6 +319,6 @@ fn state_words(fold: Fold) -> u64 {
     }
 }
 
-fn previous_power_of_two(number: u32) -> u32 {
+pub(super) fn previous_power_of_two(number: u32) -> u32 {
     1 << number.max(1).ilog2()
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use lapidary::{DType, Expr, Gpu, HostVec, Padding};
+use lapidary::{Conv, DType, Expr, Gpu, HostVec, Padding, Pool};
 
 use crate::format::{Attribute, Data, Node, dtype_of};
 
@@ -103,6 +103,10 @@ impl<'a> Call<'a> {
         }
         if self.node.operator == "Split" {
             return self.split();
+        }
+        if self.node.operator == "MaxPool" {
+            let pool = self.pool()?;
+            return Ok(vec![Value::Expr(self.expr(0)?.max_pool(&pool)), Value::Expr(self.indices(&pool)?)]);
         }
         Ok(vec![Value::Expr(self.one()?)])
     }
@@ -359,8 +363,88 @@ impl<'a> Call<'a> {
                 let product = transposed(x()?, "transA").matmul(transposed(self.expr(1)?, "transB")) * self.float("alpha", 1.0);
                 Ok(if self.has(2) { product + self.expr(2)? * self.float("beta", 1.0) } else { product })
             }
+            "Conv" => self.conv(),
+            "DFT" => self.dft(),
+            "AveragePool" => Ok(x()?.average_pool(&self.pool()?)),
+            "GlobalAveragePool" => plain(Expr::global_average_pool),
+            "GlobalMaxPool" => plain(Expr::global_max_pool),
             operator => Err(Refused::Unsupported(format!("the operator {operator}"))),
         }
+    }
+
+    /// An attribute of a number for each dimension that a window slides along.
+    fn sizes_of(&self, name: &str) -> Vec<u64> {
+        self.ints(name).unwrap_or_default().into_iter().map(i64::cast_unsigned).collect()
+    }
+
+    /// What is before and behind each dimension.
+    fn pads(&self) -> Vec<[u64; 2]> {
+        let pads = self.sizes_of("pads");
+        let (before, behind) = pads.split_at(pads.len() / 2);
+        before.iter().zip(behind).map(|(&before, &behind)| [before, behind]).collect()
+    }
+
+    /// Real numbers have a last dimension of 1.
+    fn dft(&self) -> Result<Expr, Refused> {
+        let (x, sizes) = (self.expr(0)?, self.sizes(0)?);
+        let axis = self
+            .int64s("axis", 2)?
+            .and_then(|axis| axis.first().copied())
+            .unwrap_or_else(|| self.int("axis", if self.node.inputs.len() > 2 { -2 } else { 1 }));
+        // Ours does not count that dimension.
+        let axis = if axis < 0 { axis + 1 } else { axis };
+        let length = self.int64s("dft_length", 1)?.and_then(|length| length.first().map(|length| length.cast_unsigned()));
+        let is_real = sizes.last() == Some(&1);
+        let real = || x.reshape(&sizes[..sizes.len() - 1]);
+        Ok(match (is_real, self.int("inverse", 0) != 0, self.int("onesided", 0) != 0) {
+            (true, false, true) => real().rfft(axis, length),
+            (true, false, false) => real().fft_of_real(axis, length),
+            (false, false, false) => x.fft(axis, length),
+            (false, true, false) => x.ifft(axis, length),
+            (false, true, true) => {
+                let x = x.irfft(axis, length);
+                let mut sizes: Vec<_> = x.shape()?.iter().map(|&size| size as i64).collect();
+                sizes.push(1);
+                x.reshape(&sizes)
+            }
+            _ => return Err(Refused::Unsupported("such a transform".to_owned())),
+        })
+    }
+
+    fn conv(&self) -> Result<Expr, Refused> {
+        let mut conv = Conv::default().strides(&self.sizes_of("strides")).dilations(&self.sizes_of("dilations"));
+        conv = match self.string("auto_pad", "NOTSET").as_str() {
+            "SAME_UPPER" => conv.same_upper(),
+            "SAME_LOWER" => conv.same_lower(),
+            _ => conv.pads(&self.pads()),
+        };
+        if self.has(2) {
+            conv = conv.bias(self.expr(2)?);
+        }
+        Ok(self.expr(0)?.conv(self.expr(1)?, &conv.groups(self.int("group", 1).cast_unsigned())))
+    }
+
+    fn pool(&self) -> Result<Pool, Refused> {
+        let dtype = self.expr(0)?.dtype()?;
+        if !dtype.is_float() {
+            return Err(Refused::Unsupported(format!("pools of {dtype}")));
+        }
+        let pool = Pool::new(&self.sizes_of("kernel_shape")).strides(&self.sizes_of("strides")).dilations(&self.sizes_of("dilations"));
+        let pool = pool.ceil_mode(self.int("ceil_mode", 0) != 0).count_include_pad(self.int("count_include_pad", 0) != 0);
+        Ok(match self.string("auto_pad", "NOTSET").as_str() {
+            "SAME_UPPER" => pool.same_upper(),
+            "SAME_LOWER" => pool.same_lower(),
+            _ => pool.pads(&self.pads()),
+        })
+    }
+
+    /// Where the largest elements are; with `storage_order` counted column by column in each channel.
+    fn indices(&self, pool: &Pool) -> Result<Expr, Refused> {
+        let (places, sizes) = (self.expr(0)?.max_pool_indices(pool), self.sizes(0)?);
+        let (&[.., height, width], 1) = (&sizes[..], self.int("storage_order", 0)) else { return Ok(places) };
+        let [height, width] = [height, width].map(|size| size as u32);
+        let (row, column) = (places.div(width).modulo(height), places.modulo(width));
+        Ok(places.div(width * height).mul(width * height) + column.mul(height) + row)
     }
 
     fn constant(&self) -> Result<Expr, Refused> {

@@ -180,9 +180,39 @@ impl<'a> Map<'a> {
         }
     }
 
+    /// Whether an input's elements lie in the order of the result's.
+    pub(super) fn is_in_order(&self, input: usize) -> bool {
+        let mut row = 1;
+        (0..self.rank).rev().all(|dimension| {
+            let expected = row;
+            row *= self.size(dimension);
+            self.size(dimension) == 1 || self.stride(input, dimension) as usize == expected
+        }) && self.words[self.source.inputs[input].at as usize] == 0
+    }
+
+    /// Does something for each value with the place of an input's element that belongs to it.
+    pub(super) fn each_place(&self, input: usize, values: &[u32], mut run: impl FnMut(usize, u32)) {
+        let mut coordinates = [0; crate::ops::map::MOST_DIMENSIONS];
+        let mut place = self.words[self.source.inputs[input].at as usize];
+        for &value in values {
+            run(place as usize, value);
+            // The next step, and back to the start of each dimension that has come to its end.
+            for dimension in (0..self.rank).rev() {
+                let stride = self.stride(input, dimension);
+                coordinates[dimension] += 1;
+                place = place.wrapping_add(stride);
+                if coordinates[dimension] < self.size(dimension) {
+                    break;
+                }
+                place = place.wrapping_sub(stride.wrapping_mul(coordinates[dimension] as u32));
+                coordinates[dimension] = 0;
+            }
+        }
+    }
+
     /// Elements of an input; 0 where it has none.
     #[cfg(target_arch = "wasm32")]
-    fn read(&self, input: usize, first: usize, out: &mut [u32]) {
+    pub(super) fn read(&self, input: usize, first: usize, out: &mut [u32]) {
         // What the caller gave in f16 is kept in f32 here.
         let (elements, stored) = &self.inputs[input];
         self.gather(Some(elements), input, first, out);
@@ -213,7 +243,7 @@ impl<'a> Map<'a> {
 
     /// Elements of an input; 0 where it has none.
     #[cfg(not(target_arch = "wasm32"))]
-    fn read(&self, input: usize, first: usize, out: &mut [u32]) {
+    pub(super) fn read(&self, input: usize, first: usize, out: &mut [u32]) {
         let (bytes, stride) = (self.inputs[input], self.stride(input, self.rank.saturating_sub(1)));
         if self.source.inputs[input].dtype == DType::F16 {
             let values: &[f16] = bytemuck::cast_slice(bytes);
@@ -242,12 +272,10 @@ impl<'a> Map<'a> {
         }
     }
 
-    #[cfg(not(target_arch = "wasm32"))]
     fn size(&self, dimension: usize) -> usize {
         self.words[2 + dimension] as usize
     }
 
-    #[cfg(not(target_arch = "wasm32"))]
     fn stride(&self, input: usize, dimension: usize) -> u32 {
         self.words[self.source.inputs[input].at as usize + 1 + dimension]
     }

@@ -5,12 +5,14 @@ mod ceiling;
 #[cfg(not(target_arch = "wasm32"))]
 mod compute;
 mod conv;
+mod fft;
 mod fold;
 #[cfg(not(target_arch = "wasm32"))]
 mod kept;
 mod map;
 #[cfg(not(target_arch = "wasm32"))]
 mod native;
+mod normalize;
 mod pool;
 mod reduce;
 #[cfg(not(target_arch = "wasm32"))]
@@ -192,7 +194,9 @@ impl Backend for Cpu {
             Op::Map(problem) => plan::map::cpu(problem, self.engine.variant()),
             Op::Conv(problem) => plan::conv::cpu(problem, self.engine.variant()),
             Op::Pool(problem) => plan::pool::cpu(problem, self.engine.variant()),
+            Op::Fft(problem) => plan::fft::cpu(problem, self.engine.variant()),
             Op::Reduce(problem) => plan::reduce::cpu(problem, self.engine.variant()),
+            Op::Normalize(problem) => plan::normalize::cpu(problem, self.engine.variant()),
         }
     }
 
@@ -215,7 +219,9 @@ impl Backend for Cpu {
         let [dispatch] = &plan.dispatches[..] else { return Err(Error::internal("a plan for the CPU in parts")) };
         if let Params::Words(words) = &dispatch.params {
             return self.run(out, how, stopwatch, |out| match dispatch.kernel.id {
+                KernelId::NormalizeCpu => self.engine.normalize(&dispatch.kernel, words.get(), &inputs, out),
                 KernelId::ConvCpu => self.engine.conv(words.get(), &inputs, out),
+                KernelId::FftCpu => self.engine.fft(words.get(), &inputs, out),
                 KernelId::PoolCpu => self.engine.pool(&dispatch.kernel, words.get(), &inputs, out),
                 KernelId::ReduceCpu => self.engine.reduce(&dispatch.kernel, words.get(), &inputs, out),
                 _ => self.engine.map(&dispatch.kernel, words.get(), &inputs, out),

@@ -1,9 +1,13 @@
 //! The CPU natively: the `gemm` crate's vector kernels on all cores, or the scalar path.
 
 use std::borrow::Cow;
+#[cfg(feature = "simd")]
+use std::sync::{Mutex, PoisonError};
 
 use super::conv::Conv;
+use super::fft;
 use super::map::Map;
+use super::normalize::Normalize;
 use super::pool;
 use super::reduce::Reduce;
 use super::scalar::{self, Matrix};
@@ -27,12 +31,20 @@ pub(super) const REMEDY: &str = "";
 pub(crate) struct Engine {
     simd: bool,
     threads: usize,
+    /// Transforms by length, which take long to make.
+    #[cfg(feature = "simd")]
+    transforms: Mutex<rustfft::FftPlanner<f32>>,
 }
 
 impl Engine {
     #[expect(clippy::unused_async, reason = "the browser's engine starts a module")]
     pub(super) async fn open(simd: bool, options: &Options) -> Result<Self, String> {
-        Ok(Self { simd, threads: if simd { options.threads.map_or(0, |most| most as usize) } else { 1 } })
+        Ok(Self {
+            simd,
+            threads: if simd { options.threads.map_or(0, |most| most as usize) } else { 1 },
+            #[cfg(feature = "simd")]
+            transforms: Mutex::new(rustfft::FftPlanner::new()),
+        })
     }
 
     /// Whether by vector instructions, and on how many threads.
@@ -125,6 +137,18 @@ impl Engine {
         out.chunks_exact_mut(item_elements).enumerate().for_each(|(item, out)| conv.direct(item, out));
     }
 
+    /// A Fourier transform.
+    pub(super) fn fft(&self, words: &[u32], inputs: &[Option<HostSlice<'_>>], out: &mut HostVec) -> Result<()> {
+        let ([values, ..], problem) = (widened(inputs), plan::fft::told(words)?);
+        #[cfg(feature = "simd")]
+        if self.simd {
+            let transform = self.transforms.lock().unwrap_or_else(PoisonError::into_inner).plan_fft_forward(problem.length as usize);
+            let threads = self.resources().1;
+            return wide(out, |out| transformed(&problem, &*transform, &values, out, threads));
+        }
+        wide(out, |out| fft::plain(&problem, &values, out))
+    }
+
     /// A pool.
     pub(super) fn pool(&self, kernel: &Kernel, words: &[u32], inputs: &[Option<HostSlice<'_>>], out: &mut HostVec) -> Result<()> {
         let [values, ..] = widened(inputs);
@@ -158,6 +182,14 @@ impl Engine {
         #[cfg(feature = "simd")]
         let reduce = reduce.with_vectors(self.simd);
         reduce.compute(bytemuck::cast_slice_mut(out.bytes_mut()), threads > 1);
+        Ok(())
+    }
+
+    /// Softmax or a norm.
+    pub(super) fn normalize(&self, kernel: &Kernel, words: &[u32], inputs: &[Option<HostSlice<'_>>], out: &mut HostVec) -> Result<()> {
+        let inputs = inputs.iter().map(|input| input.as_ref().map_or(&[][..], HostSlice::bytes)).collect();
+        let ((_, threads), dtype) = (self.resources(), out.dtype());
+        Normalize::new(kernel, words, inputs)?.compute(out.bytes_mut(), dtype, threads > 1);
         Ok(())
     }
 
@@ -225,6 +257,34 @@ fn wide(out: &mut HostVec, compute: impl FnOnce(&mut [f32])) -> Result<()> {
     }
     out.fill_from(&borrow(&wide));
     Ok(())
+}
+
+/// All lines of a transform, those that lie one behind the other on all threads.
+#[cfg(feature = "simd")]
+fn transformed(problem: &crate::ops::fft::Problem, transform: &dyn rustfft::Fft<f32>, values: &[f32], out: &mut [f32], threads: usize) {
+    use rayon::prelude::*;
+    use rustfft::num_complex::Complex;
+    let scale = if problem.inverse { 1.0 / problem.length as f32 } else { 1.0 };
+    // The lines of one outer element write one range of the result.
+    let of_outer = out.len() / (problem.outer as usize).max(1);
+    let inner = problem.inner as usize;
+    let one = |(outer, out): (usize, &mut [f32])| {
+        let mut scratch = vec![Complex::default(); transform.get_inplace_scratch_len()];
+        let mut line = vec![Complex::default(); problem.length as usize];
+        for at_inner in 0..inner {
+            for (at, element) in (0..problem.length).zip(&mut line) {
+                let [re, im] = fft::read(problem, values, outer * inner + at_inner, at);
+                *element = Complex { re, im };
+            }
+            transform.process_with_scratch(&mut line, &mut scratch);
+            fft::put(problem, at_inner, out, |at| [line[at].re * scale, line[at].im * scale]);
+        }
+    };
+    if threads > 1 && problem.outer > 1 && out.len() > 2 * SHARE_ELEMENTS {
+        out.par_chunks_exact_mut(of_outer).enumerate().for_each(one);
+    } else {
+        out.chunks_exact_mut(of_outer).enumerate().for_each(one);
+    }
 }
 
 /// C ← A·B with A m × k and packed, B and C of rows so far apart.

@@ -5,16 +5,15 @@ use crate::ops::window::Window;
 
 /// One plane of the result as words, from its plane of the input, whose first element has that number.
 pub(super) fn plane(problem: &Problem, values: &[f32], first: u32, out: &mut [u32]) {
-    let [y, x] = problem.windows;
-    let width = x.input as usize;
+    let [z, y, x] = problem.windows;
+    let (height, width) = (y.input as usize, x.input as usize);
     let columns: Vec<_> = (0..x.steps).map(|step| x.inside(step)).collect();
-    for (step_y, row) in (0..y.steps).zip(out.chunks_exact_mut(x.steps as usize)) {
-        let rows = y.inside(step_y);
+    let steps = (0..z.steps).flat_map(|step_z| (0..y.steps).map(move |step_y| (step_z, step_y)));
+    for ((step_z, step_y), row) in steps.zip(out.chunks_exact_mut(x.steps as usize)) {
+        let (layers, rows) = (z.inside(step_z), y.inside(step_y));
+        let lines = layers.flat_map(|h| rows.clone().map(move |i| (z.place(step_z, h) * height + y.place(step_y, i)) * width));
         for ((step_x, columns), out) in (0..x.steps).zip(&columns).zip(row) {
-            let taps = rows.clone().flat_map(|i| {
-                let at = y.place(step_y, i) * width;
-                columns.clone().map(move |j| at + x.place(step_x, j))
-            });
+            let taps = lines.clone().flat_map(|line| columns.clone().map(move |j| line + x.place(step_x, j)));
             *out = match problem.kind {
                 Kind::Max | Kind::MaxPlace => {
                     let mut best: Option<(usize, f32)> = None;
@@ -35,7 +34,8 @@ pub(super) fn plane(problem: &Problem, values: &[f32], first: u32, out: &mut [u3
                         }
                         _ => window.inside(step),
                     };
-                    (sum / (count(&y, step_y).len() as f32 * count(&x, step_x).len() as f32)).to_bits()
+                    let elements = count(&z, step_z).len() * count(&y, step_y).len() * count(&x, step_x).len();
+                    (sum / elements as f32).to_bits()
                 }
             };
         }

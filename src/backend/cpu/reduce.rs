@@ -10,11 +10,11 @@ use crate::kernels::Kernel;
 use crate::ops::reduce::Fold;
 
 /// Values of a block.
-const BLOCK: usize = 4096;
+pub(super) const BLOCK: usize = 4096;
 /// Columns that are folded beside one another.
 const COLUMNS: usize = 512;
 /// Values of a share of the work: some tens of microseconds.
-const SHARE: usize = 1 << 16;
+pub(super) const SHARE: usize = 1 << 16;
 /// Shares that are enough for any number of threads.
 const MANY: usize = 64;
 
@@ -121,7 +121,7 @@ impl<'a> Reduce<'a> {
 }
 
 /// Runs a function for each piece of so many items, given its number.
-fn each<T: Send>(items: &mut [T], size: usize, on_threads: bool, run: impl Fn(usize, &mut [T]) + Sync) {
+pub(super) fn each<T: Send>(items: &mut [T], size: usize, on_threads: bool, run: impl Fn(usize, &mut [T]) + Sync) {
     #[cfg(all(feature = "simd", not(target_arch = "wasm32")))]
     if on_threads {
         use rayon::prelude::*;

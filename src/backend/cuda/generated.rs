@@ -5,9 +5,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::pipeline::{Module, Refused};
 use super::{Cuda, nvrtc};
 use crate::error::Result;
+use crate::info::{BackendId, Caps};
 use crate::kernels::Kernel;
 use crate::ops::map::Problem;
+use crate::ops::{Op, reduce};
 use crate::plan::{self, Plan};
+
+/// What a reduction may see of a tensor at once, so that no number of an element in it overflows, not even of f16.
+const MOST_REDUCED_BYTES: u64 = 1 << 33;
 
 /// What was compiled so far; None for what the compiler refused, which it would again.
 #[derive(Default)]
@@ -16,17 +21,30 @@ pub(super) struct Generated(Mutex<Vec<(Kernel, Option<Arc<Module>>)>>);
 impl Cuda {
     /// A plan of kernels that this machine can have: those that are compiled here are so before the plan is given.
     pub(super) fn plan_map(&self, problem: &Problem) -> Result<Plan> {
-        if self.may_compile {
-            let plan = plan::map::cuda(problem, &self.caps)?;
-            let mut compiled = true;
-            for dispatch in &plan.dispatches {
-                compiled = compiled && self.generated(&dispatch.kernel)?.is_some();
-            }
-            if compiled {
-                return Ok(plan);
+        match self.compiled(|| plan::map::cuda(problem, &self.caps))? {
+            Some(plan) => Ok(plan),
+            None => plan::map::interpreted(problem, &self.caps),
+        }
+    }
+
+    /// The same of a reduction, for which nothing comes with the crate.
+    pub(super) fn plan_reduce(&self, op: &Op, problem: &reduce::Problem) -> Result<Plan> {
+        let caps = Caps { max_binding_bytes: self.caps.max_binding_bytes.min(MOST_REDUCED_BYTES), ..self.caps.clone() };
+        self.compiled(|| plan::reduce::compute(problem, &caps))?.ok_or_else(|| op.has_no_kernel_on(BackendId::Cuda, BackendId::Vulkan))
+    }
+
+    /// The plan, if all its kernels are to be had.
+    fn compiled(&self, plan: impl FnOnce() -> Result<Plan>) -> Result<Option<Plan>> {
+        if !self.may_compile {
+            return Ok(None);
+        }
+        let plan = plan()?;
+        for dispatch in &plan.dispatches {
+            if self.generated(&dispatch.kernel)?.is_none() {
+                return Ok(None);
             }
         }
-        plan::map::interpreted(problem, &self.caps)
+        Ok(Some(plan))
     }
 
     /// The kernel, compiled at its first use; None if there is no compiler, or it is too old, or refuses for another reason.
@@ -54,9 +72,9 @@ mod tests {
 
     use super::*;
     use crate::dtype::DType;
-    use crate::info::Caps;
     use crate::ops::elementwise::{Function, Kind, Program, Step};
     use crate::ops::map::View;
+    use crate::ops::reduce::Fold;
 
     /// Every function for every type that it takes, several of them in a kernel, and every way in which inputs are read.
     fn problems() -> Vec<Problem> {
@@ -102,6 +120,29 @@ mod tests {
         problems
     }
 
+    /// Every fold of every type that it takes: rows in fours, rows in parts, columns, and dimensions that are no one's neighbours.
+    fn reductions() -> Vec<reduce::Problem> {
+        let mut reductions = Vec::new();
+        for &fold in Fold::ALL {
+            for &dtype in DType::ALL.iter().filter(|dtype| fold.takes(**dtype)) {
+                let shapes = [
+                    (vec![9, 32], vec![32, 1]),
+                    (vec![2, 1 << 20], vec![1 << 20, 1]),
+                    (vec![33, 70], vec![1, 33]),
+                    (vec![2, 3, 5], vec![1, 50, 5]),
+                ];
+                // Of integers the first will do.
+                for (shape, strides) in shapes.into_iter().take(if dtype == DType::F32 { 4 } else { 2 }) {
+                    let view = View { dtype, offset: 0, strides, bounds: Vec::new() };
+                    let program = Arc::new(Program { inputs: vec![dtype.into()], steps: vec![Step::Input(0)] });
+                    let values = Problem { shape, inputs: vec![view], program, scalars: Vec::new(), dtype };
+                    reductions.push(reduce::Problem { values, kept: 1, fold, divisor: 1.0 });
+                }
+            }
+        }
+        reductions
+    }
+
     /// Needs no GPU.
     #[test]
     fn what_is_generated_compiles() {
@@ -115,13 +156,17 @@ mod tests {
         };
         let start = Instant::now();
         let problems = problems();
-        for problem in &problems {
-            for dispatch in plan::map::cuda(problem, &Caps::UNLIMITED).unwrap().dispatches {
+        let caps = Caps { max_workgroup_invocations: 1024, ..Caps::UNLIMITED };
+        let maps = problems.iter().map(|problem| plan::map::cuda(problem, &caps));
+        let reductions = reductions();
+        let folds = reductions.iter().map(|problem| plan::reduce::compute(problem, &caps));
+        for plan in maps.chain(folds) {
+            for dispatch in plan.unwrap().dispatches {
                 let source = dispatch.kernel.cuda().unwrap();
-                let image = compiler.compile("map", &source, (9, 0));
+                let image = compiler.compile("kernel", &source, (9, 0));
                 image.unwrap_or_else(|log| panic!("{} {:?}\n{log}\n{source}", dispatch.kernel, dispatch.kernel.constants));
             }
         }
-        println!("{} kernels in {:?}", problems.len(), start.elapsed());
+        println!("{} plans in {:?}", problems.len() + reductions.len(), start.elapsed());
     }
 }

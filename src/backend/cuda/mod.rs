@@ -80,6 +80,7 @@ impl Backend for Cuda {
         let problem = match op {
             Op::Matmul(problem) => problem,
             Op::Map(problem) => return self.plan_map(problem),
+            Op::Reduce(problem) => return self.plan_reduce(op, problem),
             other => return Err(other.has_no_kernel_on(BackendId::Cuda, BackendId::Vulkan)),
         };
         problem.check_plain()?;

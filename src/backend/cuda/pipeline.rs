@@ -9,7 +9,7 @@ use super::Cuda;
 use super::driver::{Context, Fault, Severity, as_pointer, check, text};
 use super::submit::Addresses;
 use crate::error::{Error, Result};
-use crate::kernels::{Interpretation, Kernel, KernelId};
+use crate::kernels::{Interpretation, Kernel};
 use crate::plan::{Binding, Dispatch};
 
 /// Compiled kernels by the name of their module; whether C is read is told at run time.
@@ -72,7 +72,7 @@ impl Drop for Module {
 impl Cuda {
     /// The kernel, compiled at its first use.
     pub(super) fn kernel(&self, kernel: &Kernel) -> Result<Arc<Module>> {
-        if kernel.id == KernelId::Map {
+        if kernel.id.is_compiled_late() {
             return self.generated(kernel)?.ok_or_else(|| Error::internal("a plan for a kernel that does not compile"));
         }
         let mut known = self.kernels.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,10 +1,10 @@
-//! The queue: products are recorded one after another and submitted together.
+//! The queue: operations are recorded one after another and submitted together.
 //!
 //! ```text
 //! record ─► open batch ──(full, read, written to, end of the task)──► submitted ─► verdict
 //! ```
 //!
-//! A batch has one encoder, one write of parameters, one pair of error scopes and one submission, however many products it holds. What its
+//! A batch has one encoder, one write of parameters, one pair of error scopes and one submission, however many operations it holds. What its
 //! scopes find is known only later. By then others may have computed from its results, so a fault condemns every batch up to the one
 //! that is open when it becomes known. Reading a condemned result, or computing from it, is an error.
 //!
@@ -32,7 +32,7 @@ const FIRST_LAUNCHES: usize = 16;
 const MULTIPLICATIONS: u64 = 1 << 32;
 /// The most batches without a verdict. A loop that never lets the browser answer is made to wait then.
 const BATCHES: usize = 256;
-/// Products that are known by their description; the oldest is forgotten first.
+/// Operations that are known by their description; the oldest is forgotten first.
 const RECIPES: usize = 32;
 /// Launches whose parameters are on the device at once.
 const PARAMS_SLOTS: usize = 256;
@@ -54,9 +54,9 @@ impl Verdict {
     }
 }
 
-/// The bind groups of a product's launches, and what tells them from others: recipe, buffer of parameters, place in it, A, B, C, bias and scratch.
+/// The bind groups of an operation's launches, and what tells them from others: recipe, buffer of parameters, place in it, scratch and operands.
 pub(super) struct Groups {
-    key: [u32; 8],
+    key: [u32; 10],
     groups: Vec<wgpu::BindGroup>,
 }
 
@@ -102,7 +102,7 @@ struct UnderWay {
     scopes: Vec<ScopeFuture>,
 }
 
-/// A product's plan with all that it needs but the matrices.
+/// An operation's plan with all that it needs but the operands.
 struct Recipe {
     id: u32,
     op: Op,
@@ -273,9 +273,9 @@ impl UnderWay {
 }
 
 impl WebGpu {
-    /// Records a product; see [`Backend::queue`].
-    pub(super) fn record(&self, op: &Op, operands: [Option<&Buffer>; 4]) -> Result<Option<Buffer>> {
-        for verdict in operands.into_iter().flatten().filter_map(|buffer| buffer.verdict.get()) {
+    /// Records an operation; see [`Backend::queue`].
+    pub(super) fn record(&self, op: &Op, operands: &[Option<&Buffer>]) -> Result<Option<Buffer>> {
+        for verdict in operands.iter().flatten().filter_map(|buffer| buffer.verdict.get()) {
             verdict.get()?;
         }
         let mut locked = lock(&self.batches.state);
@@ -293,14 +293,20 @@ impl WebGpu {
         let scratch = if scratch_bytes > 0 { Some(self.storage(scratch_bytes)?) } else { None };
         // In the place of what the plan does not bind.
         let other = scratch.as_ref().unwrap_or(&out);
-        let [a, b, c, bias] = operands.map(|operand| operand.unwrap_or(other));
-        let buffers = [&out, other, a, b, c, bias];
+        let mut buffers = [&out, other, other, other, other, other, other, other];
+        for (buffer, operand) in buffers[2..].iter_mut().zip(operands) {
+            *buffer = operand.unwrap_or(other);
+        }
         let at = state.place(index, &self.batches);
         let (recipe, Some(params)) = (&state.recipes[index], &state.params.buffer) else {
             return Err(Error::internal("parameters without a buffer"));
         };
 
-        let key = [recipe.id, params.id, at as u32, a.raw.id, b.raw.id, c.raw.id, bias.raw.id, other.raw.id];
+        // The result is that whose groups these are.
+        let mut key = [recipe.id, params.id, at as u32, 0, 0, 0, 0, 0, 0, 0];
+        for (id, buffer) in key[3..].iter_mut().zip(&buffers[1..]) {
+            *id = buffer.raw.id;
+        }
         let known = lock(&out.raw.groups).take().filter(|known| known.key == key);
         let known = known.unwrap_or_else(|| Groups { key, groups: self.groups(&recipe.plan, &recipe.pipelines, &buffers, params, at) });
 
@@ -326,7 +332,7 @@ impl WebGpu {
         Ok(Some(out))
     }
 
-    /// The place of a product's recipe, made at its first use.
+    /// The place of an operation's recipe, made at its first use.
     fn recipe(&self, state: &mut State, op: &Op) -> Result<usize> {
         if let Some(index) = state.recipes.iter().rposition(|recipe| recipe.op == *op) {
             return Ok(index);

@@ -135,7 +135,7 @@ impl Backend for WebGpu {
         self.start(plan, operands, out, how)
     }
 
-    fn queue(&self, op: &Op, operands: [Option<&Buffer>; 4]) -> Result<Option<Buffer>> {
+    fn queue(&self, op: &Op, operands: &[Option<&Buffer>]) -> Result<Option<Buffer>> {
         self.record(op, operands)
     }
 
@@ -197,7 +197,7 @@ mod tests {
         let values: Vec<f32> = (0..81).map(|i| f32::from(u8::from(i / 9 == i % 9))).collect();
         let (a, bad) = (device.upload(&(&values).into()).unwrap(), device.upload(&(&values).into()).unwrap());
         let op = Op::Matmul(Matmul::new(9, 9, 9).check(DType::F32, 81, 81).unwrap());
-        let queue = |x: &Buffer| device.queue(&op, [Some(x), Some(&a), None, None]).map(|out| out.expect("there is a queue"));
+        let queue = |x: &Buffer| device.queue(&op, &[Some(x), Some(&a), None, None]).map(|out| out.expect("there is a queue"));
         let read = |x: &Buffer| pollster::block_on(device.download(x, NINE)).map(HostVec::into_vec);
         for _ in 0..2 {
             let before = queue(&a).unwrap();
@@ -227,7 +227,7 @@ mod tests {
         let Some((device, _)) = webgpu() else { return };
         let a = device.upload(&(&[2.0f32; 81]).into()).unwrap();
         let op = Op::Matmul(Matmul::new(9, 9, 9).check(DType::F32, 81, 81).unwrap());
-        let out = device.queue(&op, [Some(&a), Some(&a), None, None]).unwrap().expect("there is a queue");
+        let out = device.queue(&op, &[Some(&a), Some(&a), None, None]).unwrap().expect("there is a queue");
         let deadline = std::time::Instant::now() + std::time::Duration::from_secs(10);
         while device.batches.is_recording() {
             assert!(std::time::Instant::now() < deadline, "still not submitted");

@@ -15,6 +15,11 @@ const INPUT: &str = include_str!(concat!(env!("OUT_DIR"), "/map-input.cuh"));
 const MEMBER: &str = "__device__ __forceinline__";
 
 impl Source {
+    /// The same of a kernel that is only told something.
+    pub(crate) fn cuda_of_none() -> String {
+        format!("{PRELUDE}{SOURCE}}};\n")
+    }
+
     /// The CUDA C++ before `map.cu`, as [`wgsl`](Self::wgsl) before `map.wgsl`.
     pub fn cuda(&self, constants: &[Constant]) -> Result<String> {
         let is_set = |name: &str| constants.iter().any(|(known, value)| *known == name && *value > 0);

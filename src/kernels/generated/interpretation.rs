@@ -48,7 +48,7 @@ impl Interpretation {
     /// # Errors
     /// An internal one if the program has more steps or inputs than there are.
     pub fn of(source: &Source, constants: &[Constant]) -> Result<Self> {
-        let Source { program, inputs, result } = source;
+        let Source { program, inputs, result, .. } = source;
         let constant = |name: &str| constants.iter().find(|(known, _)| *known == name).map_or(0, |(_, value)| *value);
         if program.steps.len() > Program::MOST_STEPS || inputs.len() > MOST_INPUTS {
             return Err(Error::internal("a program of more steps or inputs than there are"));
@@ -193,7 +193,7 @@ mod tests {
         ];
         let program = Program { inputs: vec![Kind::F32; 2], steps };
         let reading = |at| Reading { at, binding: at, dtype: DType::F32, is_vec4: true, is_splat: false, is_bounded: false };
-        let source = Source { program: Arc::new(program), inputs: vec![reading(3), reading(5)], result: DType::F16 };
+        let source = Source { program: Arc::new(program), inputs: vec![reading(3), reading(5)], beside: Vec::new(), result: DType::F16 };
         let all = Interpretation::of(&source, &[("RANK", 1), ("QUAD", 1), ("SCALARS", 7)]).unwrap();
         let slot = |step: usize| all.steps[step][0] >> 16;
         // a, exp(a) and then the product are needed later, the others by the next step alone.

@@ -76,7 +76,12 @@ pub(in crate::plan) fn windowed(problem: &Problem, windows: &[Window; 2], caps: 
             step
         };
         let added = [None, bias.map(|(binding, _)| binding)];
+        let before = plan.dispatches.len();
         step.add_to(&mut plan, &End { out, added, bias_step: 0, bias_rows: true, dtype: problem.result, is_first: true, is_last: true });
+        // The direct kernel counts items along x and y.
+        for dispatch in plan.dispatches.iter_mut().skip(before).filter(|dispatch| dispatch.kernel.id == KernelId::ConvDirect) {
+            dispatch.grid[2] = 1;
+        }
     }
     Ok(plan)
 }

@@ -1,0 +1,314 @@
+// Fourier transforms, or a step of longer ones (src/plan/fft.rs): a workgroup does BATCH of them at once, each of LENGTH elements, by the
+// self-sorting method of Stockham: PASSES of butterflies of RADIX elements, from one half of workgroup memory to the other.
+//
+// A transform of n elements in steps of n1, n2, ...: the step of LENGTH, behind steps of L elements together, transforms elements that are
+// n / LENGTH apart. Transform j of them multiplies its element i by exp(-2 pi i * (j % L) * i / (L * LENGTH)) first, and its result k goes to
+// j / L * L * LENGTH + j % L + k * L, so that behind the last step all are in order.
+//
+// The inverse is the conjugate of the transform of the conjugate. A length with large prime factors is a convolution with a chirp, of a length
+// that has none (Bluestein, "A linear filtering approach to the computation of discrete Fourier transform", 1970).
+//
+//   binding  name     stored as
+//   0        source   the input, if SOURCE
+//   2        out      the result, if TARGET
+//   3        params   as src/plan/fft.rs has them
+//   4        scratch  complex numbers between steps, of all transforms outer x n x inner
+//
+//   COLUMNS  neighbours in memory are of different transforms; otherwise a transform's elements are neighbours.
+//   ACROSS   the same of what is written.
+//   SOURCE   1 complex numbers, 2 real ones, 3 those of which the others are conjugates, 4 the chirp itself; 0 scratch
+//   TARGET   the same; 0 scratch
+//   CHIRPED  the input is multiplied by the chirp, and the result with its conjugate twin taken back.
+//   FILTERED what is read is multiplied by the chirp's transform.
+//   CONJUGATE_IN, CONJUGATE_OUT for inverses.
+
+@group(0) @binding(3) var<uniform> params: array<vec4<u32>, 16>;
+fn word(i: u32) -> u32 { return params[i / 4u][i % 4u]; }
+
+//# if SOURCE_REAL
+@group(0) @binding(0) var<storage, read> source: array<f32>;
+//# end
+//# if SOURCE_COMPLEX
+@group(0) @binding(0) var<storage, read> source: array<vec2<f32>>;
+//# end
+//# if TARGET_REAL
+@group(0) @binding(2) var<storage, read_write> out: array<f32>;
+//# end
+//# if TARGET_COMPLEX
+@group(0) @binding(2) var<storage, read_write> out: array<vec2<f32>>;
+//# end
+//# if SCRATCH
+@group(0) @binding(4) var<storage, read_write> scratch: array<vec2<f32>>;
+//# end
+
+const ELEMENTS = BATCH * LENGTH;
+var<workgroup> memory: array<vec2<f32>, 2u * ELEMENTS>;
+
+fn times(a: vec2<f32>, b: vec2<f32>) -> vec2<f32> { return vec2<f32>(a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x); }
+fn conjugate(a: vec2<f32>) -> vec2<f32> { return vec2<f32>(a.x, -a.y); }
+// a times -i.
+fn turned(a: vec2<f32>) -> vec2<f32> { return vec2<f32>(a.y, -a.x); }
+
+// exp(-2 pi i * m / n) for m < n <= 2^28. What devices have for sine and cosine is too coarse: the angle is brought into an eighth of
+// the circle in integers, where short polynomials are as good as f32 is (those of Cephes).
+fn root(m: u32, n: u32) -> vec2<f32> {
+  let eighth = 8u * m / n;
+  let rest = 8u * m - eighth * n;
+  let x = f32(select(rest, n - rest, (eighth & 1u) != 0u)) / f32(n) * 0.785398163397;
+  let z = x * x;
+  let sine = x + x * z * (-0.16666654611 + z * (0.0083321608736 - z * 0.00019515295891));
+  let cosine = 1.0 - 0.5 * z + z * z * (0.041666645683 + z * (-0.0013887316255 + z * 0.000024433157118));
+  let swapped = ((eighth + 1u) & 2u) != 0u;
+  let c = select(cosine, sine, swapped);
+  let s = select(sine, cosine, swapped);
+  return vec2<f32>(select(c, -c, ((eighth + 2u) & 4u) != 0u), select(-s, s, eighth >= 4u));
+}
+
+//# if CHIRP
+// a * a % m, for a < m < 2^31.
+fn square(a: u32, m: u32) -> u32 {
+  if (a < 65536u) { return a * a % m; }
+  var sum = 0u;
+  var twice = a;
+  for (var rest = a; rest > 0u; rest >>= 1u) {
+    if ((rest & 1u) != 0u) { sum = (sum + twice) % m; }
+    twice = twice * 2u % m;
+  }
+  return sum;
+}
+// exp(-pi i * a * a / n) of the transform's own length n.
+fn chirp(a: u32) -> vec2<f32> {
+  let n = word(8u);
+  return root(square(a, 2u * n), 2u * n);
+}
+//# end
+
+// Element i of transform t: of what is outer x LENGTH x columns.
+fn fetched(t: u32, i: u32) -> vec2<f32> {
+  let columns = word(1u);
+  let inner = word(2u);
+  let o = t / columns;
+  let c = t % columns;
+  // Its place along the whole dimension.
+  let at = i * (columns / inner) + c / inner;
+//# if SOURCE_SCRATCH
+  var v = scratch[word(10u) + (o * LENGTH + i) * columns + c];
+//# end
+//# if SOURCE_CHIRP
+  let far = min(at, word(4u) - at);
+  var v = vec2<f32>();
+  if (far < word(8u)) { v = conjugate(chirp(far)); }
+//# end
+//# if SOURCE_REAL
+  var v = vec2<f32>();
+  if (at < word(5u)) { v.x = source[(o * word(5u) + at) * inner + c % inner]; }
+//# end
+//# if SOURCE_COMPLEX
+  var v = vec2<f32>();
+//# if SOURCE_HALF
+  let is_mirrored = at > word(8u) / 2u;
+  let mirrored = select(at, word(8u) - at, is_mirrored);
+  if (at < word(8u) && mirrored < word(5u)) {
+    v = source[(o * word(5u) + mirrored) * inner + c % inner];
+    if (is_mirrored) { v = conjugate(v); }
+  }
+//# else
+  if (at < word(5u)) { v = source[(o * word(5u) + at) * inner + c % inner]; }
+//# end
+//# end
+//# if CONJUGATE_IN
+  v = conjugate(v);
+//# end
+//# if CHIRP_IN
+  if (at < word(8u)) { v = times(v, chirp(at)); } else { v = vec2<f32>(); }
+//# end
+//# if FILTERED
+  v = conjugate(times(v, scratch[word(12u) + at]));
+//# end
+  // What the steps before it leave to do.
+  let l = word(3u);
+  if (l > 1u) { v = times(v, root(c / inner % l * i, l * LENGTH)); }
+  return v;
+}
+
+fn put(t: u32, i: u32, value: vec2<f32>) {
+  let columns = word(1u);
+  let inner = word(2u);
+  let l = word(3u);
+  let o = t / columns;
+  let j = t % columns / inner;
+  let at = j / l * l * LENGTH + j % l + i * l;
+  var v = value;
+//# if TARGET_SCRATCH
+  scratch[word(11u) + (o * word(4u) + at) * inner + t % inner] = v;
+//# else
+//# if CHIRP_OUT
+  if (at >= word(8u)) { return; }
+  v = times(conjugate(v), chirp(at));
+//# end
+//# if CONJUGATE_OUT
+  v = conjugate(v);
+//# end
+  if (at >= word(6u)) { return; }
+  v *= bitcast<f32>(word(7u));
+  let to = (o * word(6u) + at) * inner + t % inner;
+//# if TARGET_REAL
+  out[to] = v.x;
+//# else
+  out[to] = v;
+//# end
+//# end
+}
+
+fn dft_2(v: ptr<function, array<vec2<f32>, 8>>) {
+  let a = (*v)[0];
+  (*v)[0] = a + (*v)[1];
+  (*v)[1] = a - (*v)[1];
+}
+
+fn dft_3(v: ptr<function, array<vec2<f32>, 8>>) {
+  let s = (*v)[1] + (*v)[2];
+  let d = turned((*v)[1] - (*v)[2]) * 0.866025403784;
+  let m = (*v)[0] - 0.5 * s;
+  (*v)[0] += s;
+  (*v)[1] = m + d;
+  (*v)[2] = m - d;
+}
+
+fn dft_4(v: ptr<function, array<vec2<f32>, 8>>) {
+  let a = (*v)[0] + (*v)[2];
+  let b = (*v)[0] - (*v)[2];
+  let c = (*v)[1] + (*v)[3];
+  let d = turned((*v)[1] - (*v)[3]);
+  (*v)[0] = a + c;
+  (*v)[1] = b + d;
+  (*v)[2] = a - c;
+  (*v)[3] = b - d;
+}
+
+fn dft_5(v: ptr<function, array<vec2<f32>, 8>>) {
+  let s1 = (*v)[1] + (*v)[4];
+  let s2 = (*v)[2] + (*v)[3];
+  let d1 = turned((*v)[1] - (*v)[4]);
+  let d2 = turned((*v)[2] - (*v)[3]);
+  let m1 = (*v)[0] + 0.309016994375 * s1 - 0.809016994375 * s2;
+  let m2 = (*v)[0] - 0.809016994375 * s1 + 0.309016994375 * s2;
+  let n1 = 0.951056516295 * d1 + 0.587785252292 * d2;
+  let n2 = 0.587785252292 * d1 - 0.951056516295 * d2;
+  (*v)[0] += s1 + s2;
+  (*v)[1] = m1 + n1;
+  (*v)[2] = m2 + n2;
+  (*v)[3] = m2 - n2;
+  (*v)[4] = m1 - n1;
+}
+
+fn dft_7(v: ptr<function, array<vec2<f32>, 8>>) {
+  let s1 = (*v)[1] + (*v)[6];
+  let s2 = (*v)[2] + (*v)[5];
+  let s3 = (*v)[3] + (*v)[4];
+  let d1 = turned((*v)[1] - (*v)[6]);
+  let d2 = turned((*v)[2] - (*v)[5]);
+  let d3 = turned((*v)[3] - (*v)[4]);
+  let m1 = (*v)[0] + 0.623489801859 * s1 - 0.222520933956 * s2 - 0.900968867902 * s3;
+  let m2 = (*v)[0] - 0.222520933956 * s1 - 0.900968867902 * s2 + 0.623489801859 * s3;
+  let m3 = (*v)[0] - 0.900968867902 * s1 + 0.623489801859 * s2 - 0.222520933956 * s3;
+  let n1 = 0.781831482468 * d1 + 0.974927912182 * d2 + 0.433883739118 * d3;
+  let n2 = 0.974927912182 * d1 - 0.433883739118 * d2 - 0.781831482468 * d3;
+  let n3 = 0.433883739118 * d1 - 0.781831482468 * d2 + 0.974927912182 * d3;
+  (*v)[0] += s1 + s2 + s3;
+  (*v)[1] = m1 + n1;
+  (*v)[2] = m2 + n2;
+  (*v)[3] = m3 + n3;
+  (*v)[4] = m3 - n3;
+  (*v)[5] = m2 - n2;
+  (*v)[6] = m1 - n1;
+}
+
+fn dft_8(v: ptr<function, array<vec2<f32>, 8>>) {
+  const R = 0.707106781187;
+  var even = array<vec2<f32>, 8>((*v)[0], (*v)[2], (*v)[4], (*v)[6], vec2<f32>(), vec2<f32>(), vec2<f32>(), vec2<f32>());
+  var odd = array<vec2<f32>, 8>((*v)[1], (*v)[3], (*v)[5], (*v)[7], vec2<f32>(), vec2<f32>(), vec2<f32>(), vec2<f32>());
+  dft_4(&even);
+  dft_4(&odd);
+  odd[1] = (odd[1] + turned(odd[1])) * R;
+  odd[2] = turned(odd[2]);
+  odd[3] = (turned(odd[3]) - odd[3]) * R;
+//# for q in 4
+  (*v)[$q] = even[$q] + odd[$q];
+  (*v)[$q + 4] = even[$q] - odd[$q];
+//# end
+}
+
+// Where element i of a workgroup's transform b is.
+fn place(b: u32, i: u32) -> u32 {
+//# if COLUMNS
+  return i * BATCH + b;
+//# else
+  return b * LENGTH + i;
+//# end
+}
+
+@compute @workgroup_size(THREADS)
+fn main(
+  @builtin(workgroup_id) group: vec3<u32>,
+  @builtin(num_workgroups) groups: vec3<u32>,
+  @builtin(local_invocation_index) local: u32,
+) {
+  let first = (group.y * groups.x + group.x) * BATCH;
+  let end = word(0u);
+  for (var e = local; e < ELEMENTS; e += THREADS) {
+//# if COLUMNS
+    let t = first + e % BATCH;
+    let i = e / BATCH;
+//# else
+    let t = first + e / LENGTH;
+    let i = e % LENGTH;
+//# end
+    if (t < end) { memory[e] = fetched(t, i); }
+  }
+  workgroupBarrier();
+//# for p in PASSES
+  {
+    const R = RADIX_$p;
+    const HALF = $pu % 2u * ELEMENTS;
+    for (var e = local; e < ELEMENTS / R; e += THREADS) {
+//# if COLUMNS
+      let b = e % BATCH;
+      let j = e / BATCH;
+//# else
+      let b = e / (LENGTH / R);
+      let j = e % (LENGTH / R);
+//# end
+      let k = j % SPAN_$p;
+      var v: array<vec2<f32>, 8>;
+//# for q in 8
+      if ($qu < R) {
+        v[$q] = memory[HALF + place(b, j + $qu * (LENGTH / R))];
+        if (SPAN_$p > 1u && $qu > 0u) { v[$q] = times(v[$q], root(k * $qu, SPAN_$p * R)); }
+      }
+//# end
+      if (R == 2u) { dft_2(&v); }
+      if (R == 3u) { dft_3(&v); }
+      if (R == 4u) { dft_4(&v); }
+      if (R == 5u) { dft_5(&v); }
+      if (R == 7u) { dft_7(&v); }
+      if (R == 8u) { dft_8(&v); }
+      let to = j / SPAN_$p * SPAN_$p * R + k;
+//# for q in 8
+      if ($qu < R) { memory[ELEMENTS - HALF + place(b, to + $qu * SPAN_$p)] = v[$q]; }
+//# end
+    }
+    workgroupBarrier();
+  }
+//# end
+  for (var e = local; e < ELEMENTS; e += THREADS) {
+//# if ACROSS
+    let b = e % BATCH;
+    let i = e / BATCH;
+//# else
+    let b = e / LENGTH;
+    let i = e % LENGTH;
+//# end
+    if (first + b < end) { put(first + b, i, memory[PASSES % 2u * ELEMENTS + place(b, i)]); }
+  }
+}

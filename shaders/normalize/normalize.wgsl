@@ -1,0 +1,178 @@
+// Rows put into proportion: each row is read once, its values kept in registers while its lanes fold them as reductions do
+// (shaders/reduce/fold.wgsl), and written once.
+//
+//   binding  name     stored as
+//   0-2, 4-6 input_*  as input.wgsl says; the scale and the bias behind those of the values
+//   3        params   rows, number of the first value of all, values of a row, divisor, epsilon, sizes, … (src/plan/normalize.rs)
+//   7        out      elements, or four of them where QUAD is
+//
+//   LANES, ROWS, COLUMNS, QUAD   as in reduce.wgsl
+//   HELD     fours of values that a lane has       EXACT   all of them are there
+//   LAYER, RMS, LOGARITHMS   what is made of them, else a softmax
+//   SCALE, BIAS              there is one
+//   OUT_F16  elements are of f16, in fours
+
+//# if OUT_F16
+@group(0) @binding(7) var<storage, read_write> out: array<vec2<u32>>;
+//# else
+//# if QUAD
+@group(0) @binding(7) var<storage, read_write> out: array<vec4<f32>>;
+//# else
+@group(0) @binding(7) var<storage, read_write> out: array<f32>;
+//# end
+//# end
+
+var<workgroup> states: array<State, THREADS>;
+
+fn place(c: array<u32, RANK>) -> u32 {
+  var at = word(OUT_AT);
+//# for d in RANK
+  at += c[$d] * word(OUT_AT + 1u + $du);
+//# end
+  return at;
+}
+
+// What each value of a row is told: of a softmax the pivot and what the powers are divided by, of a norm the mean and a factor.
+struct Measure { base: f32, by: f32 }
+
+fn measure(s: State) -> Measure {
+//# if LAYER
+  return Measure(s.mean, 1.0 / sqrt(s.spread / divisor() + bitcast<f32>(word(EPSILON))));
+//# else
+//# if RMS
+  // Squares of large numbers are beyond all numbers, and epsilon is nothing beside them.
+  let root = finish(s) / sqrt(divisor());
+  return Measure(0.0, 1.0 / select(root, sqrt(root * root + bitcast<f32>(word(EPSILON))), root < 1.0e18));
+//# else
+  // No number is in proportion to an infinity, to NaN, or to zeros alone.
+  let none = s.key <= 0x007fffffu || s.key >= 0xff800000u;
+//# if LOGARITHMS
+  return Measure(pivot(s.key), select(log(s.sum), nan_of(s.sum), none));
+//# else
+  return Measure(pivot(s.key), select(1.0 / s.sum, nan_of(s.sum), none));
+//# end
+//# end
+//# end
+}
+
+fn made(v: f32, m: Measure) -> f32 {
+//# if LAYER
+  return ((v - pivot) - m.base) * m.by;
+//# else
+//# if RMS
+  return v * m.by;
+//# else
+//# if LOGARITHMS
+  return (v - m.base) - m.by;
+//# else
+  return power_of(v, m.base) * m.by;
+//# end
+//# end
+//# end
+}
+
+@compute @workgroup_size(THREADS)
+fn main(
+  @builtin(workgroup_id) group: vec3<u32>,
+  @builtin(num_workgroups) groups: vec3<u32>,
+  @builtin(local_invocation_index) local: u32,
+) {
+//# if COLUMNS
+  let slot = local % ROWS;
+  let lane = local / ROWS;
+//# else
+  let slot = local / LANES;
+  let lane = local % LANES;
+//# end
+  let row = (group.y * groups.x + group.x) * ROWS + slot;
+  // What is not there is read as the last that is, and not written.
+  let read = min(row, word(0u) - 1u);
+  let c = coordinates(read);
+  let count = word(2u);
+  let index = word(1u) + read * count;
+//# if LAYER
+  pivot = value(along(c, 0u), index);
+//# end
+//# for u in HELD
+//# if QUAD
+  let i_$u = ($uu * LANES + lane) * 4u;
+  let r_$u = min(i_$u, count - 4u);
+  let v_$u = four(along(c, r_$u), index + r_$u);
+//# else
+  let i_$u = $uu * LANES * 4u + lane;
+//# for l in 4
+  let r_$u_$l = min(i_$u + $lu * LANES, count - 1u);
+//# end
+  let v_$u = vec4<f32>(
+//# for l in 4
+    value(along(c, r_$u_$l), index + r_$u_$l),
+//# end
+  );
+//# end
+//# end
+  var state = empty();
+//# for u in HELD
+//# if EXACT
+  state = join(state, quad(v_$u, i_$u, 1u));
+//# else
+//# if QUAD
+  if (i_$u < count) { state = join(state, quad(v_$u, i_$u, 1u)); }
+//# else
+//# for l in 4
+  if (i_$u + $lu * LANES < count) { state = join(state, lift(v_$u[$l], i_$u)); }
+//# end
+//# end
+//# end
+//# end
+  states[local] = state;
+  for (var step = LANES / 2u; step > 0u; step /= 2u) {
+    workgroupBarrier();
+    if (lane < step) {
+//# if COLUMNS
+      states[local] = join(states[local], states[local + step * ROWS]);
+//# else
+      states[local] = join(states[local], states[local + step]);
+//# end
+    }
+  }
+  workgroupBarrier();
+//# if COLUMNS
+  let m = measure(states[slot]);
+//# else
+  let m = measure(states[slot * LANES]);
+//# end
+  if (row >= word(0u)) { return; }
+//# for u in HELD
+//# if QUAD
+  if (i_$u < count) {
+    let at = along(c, i_$u);
+    var result = vec4<f32>(made(v_$u.x, m), made(v_$u.y, m), made(v_$u.z, m), made(v_$u.w, m));
+//# if SCALE
+    result *= scale_four(at);
+//# end
+//# if BIAS
+    result += bias_four(at);
+//# end
+//# if OUT_F16
+    out[place(at) / 4u] = vec2<u32>(pack2x16float(result.xy), pack2x16float(result.zw));
+//# else
+    out[place(at) / 4u] = result;
+//# end
+  }
+//# else
+//# for l in 4
+  if (i_$u + $lu * LANES < count) {
+    let at = along(c, i_$u + $lu * LANES);
+    var result = made(v_$u[$l], m);
+//# if SCALE
+    result *= scale_one(at);
+//# end
+//# if BIAS
+    result += bias_one(at);
+//# end
+    out[place(at)] = result;
+  }
+//# end
+//# end
+//# end
+}

@@ -1,0 +1,113 @@
+//! Softmax and the norms on the CPU: a row at a time, which is read once and stays in the cache while it is put into proportion.
+
+use half::f16;
+use half::slice::HalfFloatSliceExt;
+
+use super::fold::{Folding, State, exp, pivot};
+use super::map::{Elements, Map};
+use super::reduce::{BLOCK, SHARE, each};
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::kernels::Kernel;
+use crate::ops::normalize::Form;
+use crate::ops::reduce::Fold;
+
+/// A kernel with what it is told and what it reads.
+pub(super) struct Normalize<'a> {
+    map: Map<'a>,
+    form: Form,
+    /// Values of each row.
+    count: usize,
+    epsilon: f64,
+    /// The first input that is none of the values', and how many scales and biases there are; the places of the result come behind.
+    own: usize,
+    beside: usize,
+}
+
+impl<'a> Normalize<'a> {
+    pub(super) fn new(kernel: &'a Kernel, words: &'a [u32], inputs: Vec<Elements<'a>>) -> Result<Self> {
+        let map = Map::new(kernel, words, inputs)?;
+        let [count, form, own, beside] = ["COUNT", "FORM", "INPUTS", "BESIDE"].map(|name| kernel.constant(name) as usize);
+        let form = *Form::ALL.get(form).ok_or_else(|| Error::internal("a norm of no known kind"))?;
+        let epsilon = f32::from_bits(kernel.constant("EPSILON")).into();
+        Ok(Self { map, form, count, epsilon, own, beside })
+    }
+
+    /// Computes all elements of a result of that type.
+    pub(super) fn compute(&self, out: &mut [u8], dtype: DType, on_threads: bool) {
+        let elements = self.map.elements();
+        let on_threads = on_threads && elements > 2 * SHARE;
+        let together = (SHARE / self.count).max(1) * self.count;
+        let places = self.own + self.beside;
+        if dtype == DType::F32 && self.map.is_in_order(places) {
+            let out: &mut [f32] = &mut bytemuck::cast_slice_mut(out)[..elements];
+            each(out, together, on_threads, |share, out| self.rows(share * together, out));
+            return;
+        }
+        let mut made = vec![0.0f32; elements];
+        each(&mut made, together, on_threads, |share, made| self.rows(share * together, made));
+        if dtype == DType::F16 {
+            let out: &mut [f16] = bytemuck::cast_slice_mut(out);
+            out[..elements].convert_from_f32_slice(&made);
+            return;
+        }
+        let out: &mut [u32] = bytemuck::cast_slice_mut(out);
+        self.map.each_place(places, bytemuck::cast_slice(&made), |place, value| out[place] = value);
+    }
+
+    /// Rows from that with the value of this number on.
+    fn rows(&self, first: usize, out: &mut [f32]) {
+        let mut beside = vec![0; if self.beside > 0 { self.count } else { 0 }];
+        for (number, row) in out.chunks_exact_mut(self.count).enumerate() {
+            let at = first + number * self.count;
+            self.map.compute(at, bytemuck::cast_slice_mut(row));
+            self.proportion(row);
+            for input in 0..self.beside {
+                self.map.read(self.own + input, at, &mut beside);
+                let beside: &[f32] = bytemuck::cast_slice(&beside);
+                if input == 0 {
+                    row.iter_mut().zip(beside).for_each(|(value, scale)| *value *= scale);
+                } else {
+                    row.iter_mut().zip(beside).for_each(|(value, bias)| *value += bias);
+                }
+            }
+        }
+    }
+
+    fn proportion(&self, row: &mut [f32]) {
+        match self.form {
+            Form::Softmax => {
+                let [largest, ..] = folded(row, Fold::Max);
+                let about = pivot(largest) as f32;
+                row.iter_mut().for_each(|value| *value = exp(*value - about));
+                let [sum, ..] = folded(row, Fold::Sum);
+                // No number is in proportion to an infinity, to NaN, or to zeros alone.
+                let by = if largest.is_finite() { (1.0 / sum) as f32 } else { f32::NAN };
+                row.iter_mut().for_each(|value| *value *= by);
+            }
+            Form::LogSoftmax => {
+                let [largest, sum, _] = folded(row, Fold::LogSumExp);
+                let (from, by) = (largest as f32, if largest.is_finite() { sum.ln() as f32 } else { f32::NAN });
+                row.iter_mut().for_each(|value| *value = (*value - from) - by);
+            }
+            Form::LayerNorm => {
+                let [count, mean, spread] = folded(row, Fold::Var);
+                let by = (1.0 / (spread / count + self.epsilon).sqrt()) as f32;
+                // The mean in two parts, since it is more exact than a number of f32.
+                let from = mean as f32;
+                let rest = (mean - f64::from(from)) as f32;
+                row.iter_mut().for_each(|value| *value = ((*value - from) - rest) * by);
+            }
+            Form::RmsNorm => {
+                let [squares, ..] = folded(row, Fold::Norm);
+                let by = (1.0 / (squares / self.count as f64 + self.epsilon).sqrt()) as f32;
+                row.iter_mut().for_each(|value| *value *= by);
+            }
+        }
+    }
+}
+
+fn folded(row: &[f32], fold: Fold) -> State {
+    let folding = Folding { fold, dtype: DType::F32, divisor: 1.0 };
+    row.chunks(BLOCK).fold(folding.empty(), |state, values| folding.join(state, folding.block(bytemuck::cast_slice(values), 0)))
+}

@@ -1,0 +1,168 @@
+//! Softmax and norms of expressions.
+
+use std::sync::Arc;
+
+use super::lower::{Beside, Operations, Source, Values};
+use super::node::{Node, What};
+use super::{Expr, shape};
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::ops::Op;
+use crate::ops::normalize::{Form, Problem};
+use crate::plan::normalize::MORE_WORDS;
+use crate::tensor::joined;
+
+impl Expr {
+    /// eᵃ / Σ eᵃ along an axis, as if eᵃ were a number for every a. NaN along the axis where there is NaN or ∞, or nothing but −∞.
+    #[must_use]
+    pub fn softmax(&self, axis: i64) -> Self {
+        self.normalized(Form::Softmax, &[axis], &[], 0.0, |a, axes| {
+            let a = a - a.amax(Some(axes), true);
+            (&a - a.log_sum_exp(Some(axes), true)).exp()
+        })
+    }
+
+    /// a − ln Σ eᵃ along an axis, the logarithm of [`softmax`](Self::softmax), and more exact than that of its result.
+    #[must_use]
+    pub fn log_softmax(&self, axis: i64) -> Self {
+        self.normalized(Form::LogSoftmax, &[axis], &[], 0.0, |a, axes| {
+            let a = a - a.amax(Some(axes), true);
+            &a - a.log_sum_exp(Some(axes), true)
+        })
+    }
+
+    /// (a − mean) / √(variance + epsilon) · scale + bias, mean and variance along the axes; the scale and the bias are repeated to the shape of
+    /// a, and those that are not given are 1 and 0.
+    #[must_use]
+    pub fn layer_norm(&self, axes: &[i64], scale: Option<&Self>, bias: Option<&Self>, epsilon: f64) -> Self {
+        let one = Self::number(1.0);
+        let beside: Vec<_> = match (scale, bias) {
+            (scale, Some(bias)) => vec![scale.unwrap_or(&one), bias],
+            (Some(scale), None) => vec![scale],
+            (None, None) => Vec::new(),
+        };
+        self.normalized(Form::LayerNorm, axes, &beside, epsilon, |a, axes| {
+            let deviation = (a.var(Some(axes), true, 0.0) + epsilon).sqrt();
+            (a - a.mean(Some(axes), true)) / deviation
+        })
+    }
+
+    /// a / √(mean of a² + epsilon) · scale, the mean along the axes; the scale is repeated to the shape of a, and 1 if there is none given.
+    #[must_use]
+    pub fn rms_norm(&self, axes: &[i64], scale: Option<&Self>, epsilon: f64) -> Self {
+        let beside: Vec<_> = scale.into_iter().collect();
+        self.normalized(Form::RmsNorm, axes, &beside, epsilon, |a, axes| {
+            let root = a.square().mean(Some(axes), true) + epsilon;
+            a / root.sqrt()
+        })
+    }
+
+    /// (a − mean) / √(variance + epsilon) · scale + bias with what was found of each channel before: vectors of as many numbers as dimension 1
+    /// of a, the channels, has. It goes into one kernel with what is before it and after it.
+    #[must_use]
+    pub fn batch_norm(&self, scale: &Self, bias: &Self, mean: &Self, variance: &Self, epsilon: f64) -> Self {
+        let make = || {
+            let node = self.node()?;
+            check_epsilon(epsilon)?;
+            let Some(&channels) = node.shape.get(1) else {
+                let (value, expected) = (node.shape.len().to_string(), "at least 2: items and their channels".to_owned());
+                return Err(Box::new(Error::InvalidDimension { name: "the number of dimensions", value, expected }));
+            };
+            let mut sizes = vec![1; node.shape.len() - 1];
+            sizes[0] = channels as i64;
+            let of_channels = |vector: &Self| {
+                let shape = vector.shape()?;
+                if shape == [channels] {
+                    return Ok(vector.reshape(&sizes));
+                }
+                let expected = format!("[{channels}], a number for each channel of [{}]", joined(&node.shape, ", "));
+                let value = format!("[{}]", joined(shape, ", "));
+                Err(Box::new(Error::InvalidDimension { name: "the shape of a scale, bias, mean or variance", value, expected }))
+            };
+            let deviation = (of_channels(variance)? + epsilon).sqrt();
+            Ok((self - of_channels(mean)?) / deviation * of_channels(scale)? + of_channels(bias)?)
+        };
+        make().unwrap_or_else(|error| Self(Err(error)))
+    }
+
+    /// By one kernel where a row fits it, else by what `long` makes of it, of f32.
+    fn normalized(&self, form: Form, axes: &[i64], beside: &[&Self], epsilon: f64, long: impl FnOnce(&Self, &[i64]) -> Self) -> Self {
+        let make = || {
+            let node = self.node()?;
+            let along = shape::axes(Some(axes), node.shape.len())?;
+            check_epsilon(epsilon)?;
+            if !node.dtype.is_float() {
+                let argument = format!("the operand of {}", form.name());
+                return Err(Box::new(Error::InvalidType { argument, expected: "of f32 or f16", found: format!("of {}", node.dtype) }));
+            }
+            let mut inputs = Vec::with_capacity(beside.len());
+            for input in beside {
+                // A number takes the type.
+                let input = if let What::Number(_) = input.node()?.what { input.cast(node.dtype) } else { (*input).clone() };
+                let input = input.node()?;
+                if input.dtype != node.dtype {
+                    let (argument, expected) = ("the scale or the bias".to_owned(), "of the type of the values");
+                    let found = format!("of {} beside {}", input.dtype, node.dtype);
+                    return Err(Box::new(Error::InvalidType { argument, expected, found }));
+                }
+                if shape::broadcast(&node.shape, &input.shape).ok().as_deref() != Some(&node.shape[..]) {
+                    let expected = format!("one that can be repeated to [{}]", joined(&node.shape, ", "));
+                    let value = format!("[{}]", joined(&input.shape, ", "));
+                    return Err(Box::new(Error::InvalidDimension { name: "the shape of the scale or the bias", value, expected }));
+                }
+                inputs.push(Arc::clone(input));
+            }
+            let count: u64 = along.iter().map(|&axis| node.shape[axis]).product();
+            let last = node.shape.len().checked_sub(1).filter(|last| along.contains(last));
+            let most = if last.is_some() { Problem::MOST_IN_ROW } else { Problem::MOST_IN_COLUMN };
+            if count > most {
+                let made = long(&self.cast(DType::F32), axes);
+                let made = match &inputs[..] {
+                    [] => made,
+                    [scale] => made * Self(Ok(Arc::clone(scale))).cast(DType::F32),
+                    [scale, bias, ..] => made * Self(Ok(Arc::clone(scale))).cast(DType::F32) + Self(Ok(Arc::clone(bias))).cast(DType::F32),
+                };
+                return Ok(made.cast(node.dtype));
+            }
+            // Of f16 whole words are written.
+            let is_direct = node.dtype == DType::F32 || last.is_some_and(|last| node.shape[last].is_multiple_of(4));
+            let what = What::Normalize(Arc::clone(node), along, form, epsilon as f32, inputs);
+            let made = Self::new(Node { shape: node.shape.clone(), dtype: if is_direct { node.dtype } else { DType::F32 }, what });
+            Ok(if is_direct { made } else { made.cast(node.dtype) })
+        };
+        make().unwrap_or_else(|error| Self(Err(error)))
+    }
+}
+
+impl Operations {
+    /// A kernel for rows along some dimensions of a value.
+    pub(super) fn normalize(
+        &mut self,
+        node: &Node,
+        input: &Arc<Node>,
+        axes: &[usize],
+        (form, epsilon): (Form, f32),
+        inputs: &[Arc<Node>],
+    ) -> Result<Source> {
+        let seen = Beside { inputs, out: Some(node.dtype) };
+        loop {
+            let Values { problem: values, kept, mut beside, sources } = self.values(input, axes, &seen, MORE_WORDS)?;
+            let Some(out) = beside.pop() else { return Err(Error::internal("a result that is nowhere")) };
+            let problem = Problem { values, kept, form, epsilon, beside, out };
+            if node.dtype == DType::F16 && !problem.is_in_fours() && !self.is_stored(input) {
+                // What is read here and there cannot be written in whole words; once it is in memory it can.
+                self.source(input)?;
+                continue;
+            }
+            return Ok(self.add(Op::Normalize(problem), sources.into_iter().map(Some).collect()));
+        }
+    }
+}
+
+fn check_epsilon(epsilon: f64) -> Result<()> {
+    if epsilon.is_finite() && epsilon >= 0.0 {
+        return Ok(());
+    }
+    let (option, expected) = ("epsilon".to_owned(), "it must be a number from 0 on".to_owned());
+    Err(Box::new(Error::InvalidOption { option, value: epsilon.to_string(), expected }))
+}

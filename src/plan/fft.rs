@@ -1,0 +1,340 @@
+//! Plans for Fourier transforms: `shaders/fft`. A length whose transform fits workgroup memory takes one launch, a longer one as many as it
+//! has factors that fit; and one with a prime factor above 7 is a convolution of a power of two, which takes three transforms.
+//!
+//! ```text
+//! smooth   input ─ n1 ─► scratch ─ n2 ─► … ─► result
+//! others   chirp ─ transform ─► its spectrum
+//!          input · chirp ─ transform ─► scratch · spectrum ─ transform back ─► · chirp ─► result
+//! ```
+//!
+//! What the kernel is told is a row of words:
+//!
+//! ```text
+//! transforms, columns of a line, elements behind the dimension, elements of the steps before, elements of the whole transform,
+//! elements of the input along the dimension, those of the result, factor of the result, the caller's length, 0,
+//! in scratch: where it reads, where it writes, where the chirp's spectrum is
+//! ```
+
+use super::words::Words;
+use super::{Binding, Dispatch, Plan, Slot};
+use crate::error::{Error, Result};
+use crate::info::Caps;
+use crate::kernels::template::Constant;
+use crate::kernels::{Kernel, KernelId};
+use crate::ops::fft::{Form, Problem};
+
+/// The most invocations of a workgroup.
+const THREADS: u32 = 256;
+
+/// Elements of a workgroup: two halves of 8 bytes each in the least workgroup memory that there is.
+const ELEMENTS: u32 = 1024;
+
+/// The longest transform: angles are counted in 32 bits, in eighths.
+const MOST: u32 = 1 << 27;
+
+/// Lines of a launch are such a multiple where there are several launches, so that each begins at a multiple of every alignment of bindings.
+const LINES: u32 = 64;
+
+/// The names of the passes' radices and of what is before them.
+const RADICES: [&str; 10] = ["RADIX_0", "RADIX_1", "RADIX_2", "RADIX_3", "RADIX_4", "RADIX_5", "RADIX_6", "RADIX_7", "RADIX_8", "RADIX_9"];
+const SPANS: [&str; 10] = ["SPAN_0", "SPAN_1", "SPAN_2", "SPAN_3", "SPAN_4", "SPAN_5", "SPAN_6", "SPAN_7", "SPAN_8", "SPAN_9"];
+
+/// A plan for compute shaders.
+pub fn compute(problem: &Problem, caps: &Caps) -> Result<Plan> {
+    let mut plan = Plan::default();
+    if problem.elements() == 0 {
+        return Ok(plan);
+    }
+    let n = problem.length;
+    if n > MOST {
+        let what = "the length of a transform on this backend";
+        return Err(Box::new(Error::LimitExceeded { what, requested: n.into(), max: MOST.into() }));
+    }
+    let factors = factors(n);
+    let padded = if factors.is_some() { n } else { (2 * n - 1).next_power_of_two() };
+    let outer = lines(problem, padded, factors.is_none(), caps)?;
+    for first in (0..problem.outer).step_by(outer as usize) {
+        let part = Part { problem, padded, first, outer: outer.min(problem.outer - first), caps };
+        part.add_to(&mut plan, factors.as_deref())?;
+    }
+    Ok(plan)
+}
+
+/// The only launch on a CPU, which is told all in words.
+pub fn cpu(problem: &Problem, variant: &str) -> Result<Plan> {
+    let mut words = Words::default();
+    let &Problem { outer, length, inner, input, inverse, reads, gives } = problem;
+    for word in [outer, length, inner, input, inverse.into(), reads as u32, gives as u32] {
+        words.push(word)?;
+    }
+    let kernel = Kernel { id: KernelId::FftCpu, variant: variant.to_owned(), constants: Vec::new(), source: None };
+    Ok(Plan::of(Dispatch { kernel, params: words.into(), bindings: Vec::new(), grid: [1; 3] }))
+}
+
+/// What the words of a CPU's launch say.
+pub(crate) fn told(words: &[u32]) -> Result<Problem> {
+    let &[outer, length, inner, input, inverse, reads, gives] = words else {
+        return Err(Error::internal("a transform that was told something else"));
+    };
+    let form = |number: u32| match number {
+        0 => Form::Complex,
+        1 => Form::Real,
+        _ => Form::Half,
+    };
+    Ok(Problem { outer, length, inner, input, inverse: inverse > 0, reads: form(reads), gives: form(gives) })
+}
+
+/// The lengths of the steps of a transform, as few as there can be and about as long as one another; None if a factor is too large a prime.
+fn factors(n: u32) -> Option<Vec<u32>> {
+    let (mut primes, mut rest) = (Vec::new(), n);
+    for prime in [7, 5, 3, 2] {
+        while rest.is_multiple_of(prime) {
+            primes.push(prime);
+            rest /= prime;
+        }
+    }
+    if rest > 1 {
+        return None;
+    }
+    (1..).find_map(|count| {
+        let mut steps = vec![1u32; count];
+        for &prime in &primes {
+            let least = steps.iter_mut().min()?;
+            *least *= prime;
+        }
+        steps.iter().all(|&step| step <= ELEMENTS).then_some(steps)
+    })
+}
+
+/// The radices of a step: eights, then what is left.
+fn radices(step: u32) -> Vec<u32> {
+    let (mut radices, mut rest) = (Vec::new(), step);
+    for radix in [8, 4, 2, 3, 5, 7] {
+        while rest.is_multiple_of(radix) {
+            radices.push(radix);
+            rest /= radix;
+        }
+    }
+    radices
+}
+
+/// How many of the outer lines a launch takes.
+fn lines(problem: &Problem, padded: u32, is_chirped: bool, caps: &Caps) -> Result<u32> {
+    let per_line = u64::from(problem.inner) * u64::from(padded) * 8;
+    // Two regions between launches, and the chirp's spectrum.
+    let bytes = |outer: u32| 2 * u64::from(outer) * per_line + if is_chirped { u64::from(padded) * 8 } else { 0 };
+    let most = caps.max_binding_bytes.min(caps.max_buffer_bytes);
+    let mut outer = problem.outer;
+    let input = u64::from(problem.inner) * u64::from(problem.input) * problem.reads.parts() * 4;
+    let fits = |outer: u32| {
+        let transforms = u64::from(outer) * u64::from(problem.inner) * u64::from(padded);
+        bytes(outer).max(u64::from(outer) * input) <= most && transforms < 1 << 31
+    };
+    while !fits(outer) {
+        if outer <= LINES {
+            let what = "bytes of transforms that a kernel sees at once";
+            return Err(Box::new(Error::LimitExceeded { what, requested: bytes(outer), max: most }));
+        }
+        outer = (outer / 2).next_multiple_of(LINES);
+    }
+    Ok(outer)
+}
+
+/// Some lines of a transform.
+struct Part<'a> {
+    problem: &'a Problem,
+    /// The length of what is computed.
+    padded: u32,
+    first: u32,
+    outer: u32,
+    caps: &'a Caps,
+}
+
+/// Where a transform reads or writes.
+#[derive(Clone, Copy, PartialEq)]
+enum Place {
+    /// The input or the result.
+    Caller,
+    /// So many complex numbers into the scratch.
+    Scratch(u32),
+    /// Nowhere: the chirp is made as it is read.
+    Chirp,
+}
+
+/// A transform of the plan's.
+struct Transform<'a> {
+    steps: &'a [u32],
+    outer: u32,
+    inner: u32,
+    from: Place,
+    to: Place,
+    /// Whether what it reads is multiplied by the chirp's spectrum.
+    filtered: bool,
+    /// The factor of its result.
+    scale: f32,
+}
+
+impl Part<'_> {
+    fn add_to(&self, plan: &mut Plan, steps: Option<&[u32]>) -> Result<()> {
+        let &Problem { inner, length, inverse, .. } = self.problem;
+        let scale = if inverse { 1.0 / length as f32 } else { 1.0 };
+        let whole = Transform {
+            steps: steps.unwrap_or_default(),
+            outer: self.outer,
+            inner,
+            from: Place::Caller,
+            to: Place::Caller,
+            filtered: false,
+            scale,
+        };
+        if steps.is_some() {
+            return self.transform(&whole, plan);
+        }
+        let steps = factors(self.padded).ok_or_else(|| Error::internal("a power of two with other factors"))?;
+        let region = self.region();
+        let chirp = Transform { steps: &steps, outer: 1, inner: 1, from: Place::Chirp, to: Place::Scratch(2 * region), ..whole };
+        let there = Transform { steps: &steps, to: Place::Scratch(0), ..whole };
+        let back = Transform { steps: &steps, from: Place::Scratch(0), filtered: true, scale: scale / self.padded as f32, ..whole };
+        self.transform(&chirp, plan)?;
+        self.transform(&there, plan)?;
+        self.transform(&back, plan)
+    }
+
+    /// Complex numbers of a region of the scratch.
+    fn region(&self) -> u32 {
+        self.outer * self.problem.inner * self.padded
+    }
+
+    /// Adds the steps of a transform. Between them it writes to one region of the scratch and the other in turn.
+    fn transform(&self, transform: &Transform<'_>, plan: &mut Plan) -> Result<()> {
+        let region = self.region();
+        let mut from = transform.from;
+        let mut before = 1;
+        for (number, &step) in transform.steps.iter().enumerate() {
+            let is_last = number + 1 == transform.steps.len();
+            let to = if is_last {
+                transform.to
+            } else {
+                // No step writes where it reads: what begins in the first region goes on to the second, and what ends there comes from it.
+                let left = transform.steps.len() - 1 - number;
+                let is_second = if transform.to == Place::Scratch(0) { left % 2 == 1 } else { number % 2 == 0 };
+                Place::Scratch(if is_second { region } else { 0 })
+            };
+            self.step(transform, (step, before), (from, to), plan)?;
+            (from, before) = (to, before * step);
+        }
+        Ok(())
+    }
+
+    fn step(&self, transform: &Transform<'_>, (step, before): (u32, u32), (from, to): (Place, Place), plan: &mut Plan) -> Result<()> {
+        let &Problem { length, input, reads, gives, inverse, .. } = self.problem;
+        let &Transform { outer, inner, filtered, scale, .. } = transform;
+        let (is_first, is_chirped) = (before == 1, self.padded != length);
+        let columns = self.padded / step * inner;
+        let transforms = outer * columns;
+        // Few long ones are spread over more workgroups.
+        let mut batch = (ELEMENTS / step).min(transforms.next_power_of_two()).max(1);
+        while batch > 4 && transforms / batch < 64 {
+            batch /= 2;
+        }
+        if !batch.is_power_of_two() {
+            batch = batch.next_power_of_two() / 2;
+        }
+        let threads = (batch * step / 4).next_power_of_two().clamp(32, THREADS.min(self.caps.max_workgroup_invocations));
+        let (reads_caller, writes_caller) = (from == Place::Caller, to == Place::Caller);
+        let flag = |yes: bool| u32::from(yes);
+        let mut constants: Vec<Constant> = vec![
+            ("THREADS", threads),
+            ("LENGTH", step),
+            ("BATCH", batch),
+            ("COLUMNS", flag(columns > 1)),
+            ("ACROSS", flag(columns > 1 && (before > 1 || inner > 1))),
+            ("SOURCE_REAL", flag(reads_caller && reads == Form::Real)),
+            ("SOURCE_COMPLEX", flag(reads_caller && reads != Form::Real)),
+            ("SOURCE_HALF", flag(reads_caller && reads == Form::Half)),
+            ("SOURCE_SCRATCH", flag(matches!(from, Place::Scratch(_)))),
+            ("SOURCE_CHIRP", flag(from == Place::Chirp)),
+            ("TARGET_REAL", flag(writes_caller && gives == Form::Real)),
+            ("TARGET_COMPLEX", flag(writes_caller && gives != Form::Real)),
+            ("TARGET_SCRATCH", flag(!writes_caller)),
+            ("SCRATCH", flag(matches!(from, Place::Scratch(_)) || !writes_caller)),
+            ("CHIRP", flag(is_chirped)),
+            ("CHIRP_IN", flag(is_chirped && reads_caller)),
+            ("CHIRP_OUT", flag(is_chirped && writes_caller)),
+            ("FILTERED", flag(filtered && is_first)),
+            ("CONJUGATE_IN", flag(inverse && reads_caller)),
+            ("CONJUGATE_OUT", flag(inverse && writes_caller)),
+        ];
+        let radices = radices(step);
+        constants.push(("PASSES", radices.len() as u32));
+        let mut span = 1;
+        for ((&radix, radix_name), span_name) in radices.iter().zip(RADICES).zip(SPANS) {
+            constants.extend([(radix_name, radix), (span_name, span)]);
+            span *= radix;
+        }
+        let in_scratch = |place: Place| if let Place::Scratch(at) = place { at } else { 0 };
+        let results = gives.stored(length);
+        let mut words = Words::default();
+        let told = [transforms, columns, inner, before, self.padded, input, results, scale.to_bits(), length, 0];
+        for word in told.into_iter().chain([in_scratch(from), in_scratch(to), 2 * self.region()]) {
+            words.push(word)?;
+        }
+        let mut bindings = Vec::new();
+        let bytes = |along: u32, form: Form| u64::from(inner) * u64::from(along) * form.parts() * 4;
+        let mut bind = |slot, index, per_line: u64| {
+            let size_bytes = (u64::from(outer) * per_line).next_multiple_of(16);
+            bindings.push(Binding { slot, index, offset_bytes: u64::from(self.first) * per_line, size_bytes });
+        };
+        if reads_caller {
+            bind(Slot::A, 0, bytes(input, reads));
+        }
+        if writes_caller {
+            bind(Slot::Out, 2, bytes(results, gives));
+        }
+        if matches!(from, Place::Scratch(_)) || !writes_caller {
+            let size_bytes = (u64::from(self.region()) * 16 + if is_chirped { u64::from(self.padded) * 8 } else { 0 }).next_multiple_of(16);
+            bindings.push(Binding { slot: Slot::Scratch, index: 4, offset_bytes: 0, size_bytes });
+            plan.scratch_bytes = plan.scratch_bytes.max(size_bytes);
+        }
+        let workgroups = transforms.div_ceil(batch);
+        let x = workgroups.min(self.caps.max_workgroups_per_dimension);
+        let kernel = Kernel { id: KernelId::Fft, variant: format!("{step} of {}, {batch} at once", self.padded), constants, source: None };
+        plan.dispatches.push(Dispatch { kernel, params: words.into(), bindings, grid: [x, workgroups.div_ceil(x), 1] });
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_are_few_and_of_the_length() {
+        for (n, count) in [(1, 1), (2, 1), (1024, 1), (2048, 2), (1 << 20, 2), (1 << 21, 3), (5040, 2), (823_543, 3)] {
+            let steps = factors(n).unwrap();
+            assert_eq!((steps.iter().product::<u32>(), steps.len()), (n, count), "{steps:?}");
+            for step in steps {
+                assert_eq!(radices(step).iter().product::<u32>(), step);
+            }
+        }
+        assert_eq!(factors(11), None);
+    }
+
+    #[test]
+    fn no_step_reads_where_it_writes() {
+        for length in [11, 1 << 12, 1 << 21, 2011, 1_000_003] {
+            let problem = Problem { outer: 2, length, inner: 3, input: length, inverse: true, reads: Form::Complex, gives: Form::Complex };
+            let plan = compute(&problem, &Caps::UNLIMITED).unwrap();
+            let mut last = None;
+            for Dispatch { kernel, params, .. } in &plan.dispatches {
+                let super::super::Params::Words(words) = params else { panic!("of words") };
+                let [from, to] = [10, 11].map(|word| words.get()[word]);
+                let (reads, writes) = (kernel.constant("SOURCE_SCRATCH") > 0, kernel.constant("TARGET_SCRATCH") > 0);
+                assert!(!reads || !writes || from != to, "{plan}");
+                // What is read was written last, but for the chirp's spectrum.
+                assert!(!reads || last == Some(from), "{plan}");
+                last = writes.then_some(to);
+            }
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! Plans for softmax and the norms: `shaders/normalize`, a row for as many lanes as hold it.
+//!
+//! ```text
+//! rows, number of the first value, values of a row, divisor, epsilon, sizes, inputs, scale and bias as a map's inputs,
+//! the result as they are, scalars
+//! ```
+
+use std::sync::Arc;
+
+use super::map::{self, OUT_BINDING, QUAD, THREADS};
+use super::reduce::{fold_constants, previous_power_of_two};
+use super::words::Words;
+use super::{Binding, Dispatch, Plan, Slot};
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::info::Caps;
+use crate::kernels::{Kernel, KernelId, Source};
+use crate::ops::map::{MOST_DIMENSIONS, MOST_INPUTS, View};
+use crate::ops::normalize::{Form, Problem};
+use crate::ops::reduce::Fold;
+
+/// Values that a lane has, where there are lanes enough.
+const BLOCK: u64 = 16;
+/// Where in the words the divisor is, epsilon, and the sizes.
+const DIVISOR: u32 = 3;
+const EPSILON: u32 = 4;
+const SIZES: u32 = 5;
+/// Words of which a map has none, the result's among them.
+pub(crate) const MORE_WORDS: usize = 3 + 1 + MOST_DIMENSIONS;
+
+/// A plan for compute shaders.
+pub fn compute(problem: &Problem, caps: &Caps) -> Result<Plan> {
+    if problem.values.shape.len() > MOST_DIMENSIONS || problem.values.inputs.len() + problem.beside.len() > MOST_INPUTS {
+        return Err(Error::internal("a kernel of more inputs or dimensions than there are"));
+    }
+    let outer = if problem.kept > 0 { problem.values.shape[0] } else { 1 };
+    let mut some = outer;
+    while let Some(bytes) = largest(problem, some, caps).filter(|bytes| *bytes > caps.max_binding_bytes) {
+        if some <= 1 {
+            let what = "bytes of a tensor that a kernel sees at once";
+            return Err(Box::new(Error::LimitExceeded { what, requested: bytes, max: caps.max_binding_bytes }));
+        }
+        some = some.div_ceil(2);
+    }
+    let mut plan = Plan::default();
+    for first in (0..outer).step_by(some.max(1) as usize) {
+        plan.dispatches.push(dispatch(problem, [first, (first + some).min(outer)], caps)?);
+    }
+    Ok(plan)
+}
+
+/// The only launch on a CPU.
+pub fn cpu(problem: &Problem, variant: &str) -> Result<Plan> {
+    if problem.values.elements() == 0 {
+        return Ok(Plan::default());
+    }
+    // The scale, the bias and the places of the result are told as inputs that the program does not ask for.
+    let mut values = problem.values.clone();
+    let own = values.inputs.len();
+    values.inputs.extend(problem.beside.iter().chain([&problem.out]).cloned());
+    let plan = map::cpu(&values, variant)?;
+    let [Dispatch { kernel, params, mut bindings, grid }] =
+        <[_; 1]>::try_from(plan.dispatches).map_err(|_| Error::internal("a plan in parts"))?;
+    bindings.retain(|binding| binding.slot != Slot::Input((own + problem.beside.len()) as u8));
+    let mut kernel = Kernel { id: KernelId::NormalizeCpu, variant: format!("{} {}", problem.form.name(), kernel.variant), ..kernel };
+    kernel.constants.extend([
+        ("COUNT", problem.count() as u32),
+        ("FORM", problem.form as u32),
+        ("EPSILON", problem.epsilon.to_bits()),
+        ("INPUTS", own as u32),
+        ("BESIDE", problem.beside.len() as u32),
+    ]);
+    Ok(Plan::of(Dispatch { kernel, params, bindings, grid }))
+}
+
+/// The most bytes that a launch of some of the outermost rows sees of anything.
+fn largest(problem: &Problem, some: u32, caps: &Caps) -> Option<u64> {
+    let ranges = ranges(problem, [0, some]);
+    let bytes = |view: &View| {
+        let [first, last] = view.reach(&ranges);
+        (((last - first) as u64 + 1) * view.dtype.bytes()).saturating_add(caps.binding_alignment_bytes.max(16))
+    };
+    problem.values.inputs.iter().chain(&problem.beside).chain([&problem.out]).map(bytes).max()
+}
+
+/// The ranges of all dimensions, of which the first of those of rows is cut.
+fn ranges(problem: &Problem, rows: [u32; 2]) -> Vec<[u32; 2]> {
+    let mut ranges: Vec<_> = problem.values.shape.iter().map(|&size| [0, size]).collect();
+    if problem.kept > 0 {
+        ranges[0] = rows;
+    }
+    ranges
+}
+
+fn dispatch(problem: &Problem, rows: [u32; 2], caps: &Caps) -> Result<Dispatch> {
+    let values = &problem.values;
+    let (rank, kept) = (values.shape.len() as u32, problem.kept as u32);
+    let ranges = ranges(problem, rows);
+    let outer = if problem.kept > 0 { u64::from(values.shape[0]).max(1) } else { 1 };
+    let inner_rows = problem.rows() / outer;
+    let (rows, before, count) = (u64::from(rows[1] - rows[0]) * inner_rows, u64::from(rows[0]) * inner_rows, problem.count());
+    let is_quad = problem.is_in_fours();
+    if problem.out.dtype == DType::F16 && !is_quad {
+        return Err(Error::internal("rows of f16 that are not in fours"));
+    }
+    let is_in_columns = !is_quad && problem.is_in_columns();
+    let threads = previous_power_of_two(THREADS.min(caps.max_workgroup_invocations));
+    // Neighbours in memory for neighbouring invocations, as long as the others hold a row.
+    let most_beside = if count <= Problem::MOST_IN_COLUMN / 4 { 32 } else { 8 };
+    let beside = if is_in_columns { rows.min(most_beside).next_power_of_two() as u32 } else { 1 };
+    let lanes = count.div_ceil(BLOCK).next_power_of_two().min(u64::from(threads / beside.min(threads))) as u32;
+    let held = count.div_ceil(u64::from(lanes * QUAD)) as u32;
+    let mut words = Words::default();
+    let head = [rows as u32, (before * count) as u32, count as u32, (count as f32).to_bits(), problem.epsilon.to_bits()];
+    head.into_iter().try_for_each(|word| words.push(word))?;
+    ranges.iter().try_for_each(|[first, end]| words.push(end - first))?;
+    let views: Vec<_> = values.inputs.iter().chain(&problem.beside).chain([&problem.out]).cloned().collect();
+    let (mut readings, mut bindings) = map::inputs(&views, &ranges, is_quad, caps, &mut words)?;
+    let scalars_at = words.length();
+    values.scalars.iter().try_for_each(|&scalar| words.push(scalar))?;
+    let (Some(out), Some(binding)) = (readings.pop(), bindings.last_mut()) else { return Err(Error::internal("a result that is nowhere")) };
+    *binding = Binding { slot: Slot::Out, index: OUT_BINDING, ..*binding };
+    let beside = ["scale", "bias"].into_iter().zip(readings.split_off(values.inputs.len())).collect();
+    let fold = match problem.form {
+        Form::Softmax | Form::LogSoftmax => Fold::LogSumExp,
+        Form::LayerNorm => Fold::Var,
+        Form::RmsNorm => Fold::Norm,
+    };
+    let is = |form: Form| u32::from(problem.form == form);
+    let mut constants = fold_constants(fold, DType::F32);
+    constants.extend([
+        ("THREADS", threads),
+        ("LANES", lanes),
+        ("ROWS", threads / lanes),
+        ("DIVISOR", DIVISOR),
+        ("EPSILON", EPSILON),
+        ("SIZES", SIZES),
+        ("RANK", rank),
+        ("KEPT", kept),
+        ("REDUCED", rank - kept),
+        ("FLAT", u32::from(rank - kept == 1)),
+        ("QUAD", is_quad.into()),
+        ("COLUMNS", is_in_columns.into()),
+        ("HELD", held),
+        ("EXACT", u32::from(u64::from(held * lanes * QUAD) == count)),
+        ("LAYER", is(Form::LayerNorm)),
+        ("RMS", is(Form::RmsNorm)),
+        ("LOGARITHMS", is(Form::LogSoftmax)),
+        ("SCALE", u32::from(!problem.beside.is_empty())),
+        ("BIAS", u32::from(problem.beside.len() > 1)),
+        ("OUT_F16", u32::from(problem.out.dtype == DType::F16)),
+        ("OUT_AT", out.at),
+        ("SCALARS", scalars_at),
+    ]);
+    let source = Source { program: Arc::clone(&values.program), inputs: readings, beside, result: problem.out.dtype };
+    let variant = format!("{} {}", problem.form.name(), values.program);
+    let kernel = Kernel { id: KernelId::Normalize, variant, constants, source: Some(Arc::new(source)) };
+    let groups = rows.div_ceil(u64::from(threads / lanes)) as u32;
+    let x = groups.min(caps.max_workgroups_per_dimension).max(1);
+    Ok(Dispatch { kernel, params: words.into(), bindings, grid: [x, groups.div_ceil(x), 1] })
+}

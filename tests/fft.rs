@@ -1,0 +1,149 @@
+//! Fourier transforms on every backend that is there, against rustfft in f64.
+#![cfg(not(target_arch = "wasm32"))]
+
+use lapidary::{BackendId, DType, Expr, Gpu, Options, random};
+use rustfft::FftPlanner;
+use rustfft::num_complex::Complex64;
+
+/// Does it on every backend. `LAPIDARY_REQUIRE` names those that must be there.
+fn everywhere(test: impl Fn(&Gpu, BackendId)) {
+    let required = std::env::var("LAPIDARY_REQUIRE").unwrap_or_default();
+    for backend in [BackendId::Simd, BackendId::Scalar, BackendId::Vulkan, BackendId::WebGpu] {
+        match Gpu::open_blocking(Options::only(backend)) {
+            Ok(gpu) => test(&gpu, backend),
+            Err(error) => {
+                assert!(!required.split(',').any(|name| name == backend.to_string()), "{backend} is required: {error}");
+                println!("skipped on {backend}: {error}");
+            }
+        }
+    }
+}
+
+fn expr(gpu: &Gpu, values: &[f32], shape: &[i64]) -> Expr {
+    Expr::from(gpu.tensor_blocking(values, 1, values.len() as u64).unwrap()).reshape(shape)
+}
+
+fn values(gpu: &Gpu, expr: &Expr) -> Vec<f32> {
+    gpu.evaluate_blocking(expr).unwrap().to_vec_blocking().unwrap()
+}
+
+/// The transform of a line; the inverse is scaled.
+fn exact(line: &[Complex64], inverse: bool) -> Vec<Complex64> {
+    let mut line = line.to_vec();
+    let mut planner = FftPlanner::new();
+    let n = line.len();
+    if inverse { planner.plan_fft_inverse(n) } else { planner.plan_fft_forward(n) }.process(&mut line);
+    line.into_iter().map(|x| if inverse { x / n as f64 } else { x }).collect()
+}
+
+fn complex(values: &[f32]) -> Vec<Complex64> {
+    values.chunks_exact(2).map(|pair| Complex64::new(pair[0].into(), pair[1].into())).collect()
+}
+
+/// The error's length over the exact result's, against what grows as log n; a length with a large prime factor takes three transforms.
+fn check(got: &[Complex64], exact: &[Complex64], n: usize, what: &str) {
+    assert_eq!(got.len(), exact.len(), "{what}");
+    let length = |values: &mut dyn Iterator<Item = Complex64>| values.map(|x| x.norm_sqr()).sum::<f64>().sqrt();
+    let error = length(&mut got.iter().zip(exact).map(|(a, b)| a - b));
+    let bound = 1e-7 * (2.0 + (n as f64).log2()) * length(&mut exact.iter().copied());
+    assert!(error <= bound, "{what}: the error is {error:e}, more than {bound:e}");
+}
+
+const LENGTHS: [usize; 15] = [1, 2, 3, 4, 5, 7, 8, 11, 12, 37, 105, 243, 1000, 1024, 1155];
+
+#[test]
+fn transforms_of_any_length() {
+    everywhere(|gpu, backend| {
+        for n in LENGTHS {
+            let what = format!("{n} on {backend}");
+            let x = random::matrix(3 * n * 2, n as u64);
+            let input = expr(gpu, &x, &[3, n as i64, 2]);
+            for inverse in [false, true] {
+                let got = values(gpu, &if inverse { input.ifft(-1, None) } else { input.fft(-1, None) });
+                for (got, line) in complex(&got).chunks(n).zip(complex(&x).chunks(n)) {
+                    check(got, &exact(line, inverse), n, &what);
+                }
+            }
+            let real = expr(gpu, &x, &[3, 2 * n as i64]);
+            let half = real.rfft(1, None);
+            assert_eq!(half.shape().unwrap(), [3, n as u64 + 1, 2]);
+            for (got, line) in complex(&values(gpu, &half)).chunks(n + 1).zip(x.chunks(2 * n)) {
+                let line: Vec<_> = line.iter().map(|&x| Complex64::from(f64::from(x))).collect();
+                check(got, &exact(&line, false)[..=n], 2 * n, &what);
+            }
+            let back = values(gpu, &half.irfft(1, None));
+            let real = |values: &[f32]| values.iter().map(|&x| Complex64::from(f64::from(x))).collect::<Vec<_>>();
+            check(&real(&back), &real(&x), 4 * n * n, &what);
+        }
+    });
+}
+
+#[test]
+fn transforms_along_any_axis_and_of_any_part() {
+    everywhere(|gpu, backend| {
+        for [outer, n, inner] in [[2, 12, 5], [3, 11, 4], [1, 2048, 3], [70, 6, 1]] {
+            let what = format!("{outer}x{n}x{inner} on {backend}");
+            let x = random::matrix(outer * n * inner * 2, 5);
+            let input = expr(gpu, &x, &[outer as i64, n as i64, inner as i64, 2]);
+            let pairs = complex(&x);
+            for length in [n, n + 3, n / 2] {
+                let transformed = input.fft(1, Some(length as u64));
+                assert_eq!(transformed.shape().unwrap(), [outer as u64, length as u64, inner as u64, 2]);
+                let got = complex(&values(gpu, &transformed));
+                for (o, i) in (0..outer).flat_map(|o| (0..inner).map(move |i| (o, i))) {
+                    let line: Vec<_> =
+                        (0..length).map(|at| if at < n { pairs[(o * n + at) * inner + i] } else { Complex64::default() }).collect();
+                    let got: Vec<_> = (0..length).map(|at| got[(o * length + at) * inner + i]).collect();
+                    check(&got, &exact(&line, false), length, &what);
+                }
+            }
+        }
+        let x = random::matrix(12 * 10 * 2, 6);
+        let input = expr(gpu, &x, &[12, 10, 2]);
+        let back = values(gpu, &input.fft2().ifft2());
+        check(&complex(&back), &complex(&x), 120 * 120, &format!("there and back on {backend}"));
+        // Odd lengths have to be said, and what is not there of half a spectrum is zero.
+        let odd = values(gpu, &expr(gpu, &x[..15], &[15]).rfft(0, None).irfft(0, Some(15)));
+        assert!(odd.iter().zip(&x).all(|(a, b)| (a - b).abs() < 1e-6), "{backend}");
+        let short = values(gpu, &expr(gpu, &[4.0, 0.0, 1.0, 2.0], &[2, 2]).irfft(0, Some(4)));
+        assert!(short.iter().zip([1.5, 0.0, 0.5, 2.0]).all(|(a, b): (&f32, f32)| (a - b).abs() < 1e-6), "{backend}: {short:?}");
+        let all = values(gpu, &expr(gpu, &[1.0, 2.0, 3.0], &[3]).fft_of_real(0, None));
+        let root = 0.866_025_4;
+        assert!(all.iter().zip([6.0, 0.0, -1.5, root, -1.5, -root]).all(|(a, b): (&f32, f32)| (a - b).abs() < 1e-6), "{backend}: {all:?}");
+    });
+}
+
+#[test]
+fn long_transforms() {
+    everywhere(|gpu, backend| {
+        if backend == BackendId::Scalar {
+            return;
+        }
+        for n in [3 * 5 * 7 * 128, 2503, 1 << 21] {
+            // A GPU in software takes long: one of them will do for the longest.
+            if n > 1 << 20 && backend == BackendId::WebGpu {
+                continue;
+            }
+            let x = random::matrix(n * 2, 7);
+            let got = complex(&values(gpu, &expr(gpu, &x, &[n as i64, 2]).fft(0, None)));
+            check(&got, &exact(&complex(&x), false), n, &format!("{n} on {backend}"));
+        }
+    });
+}
+
+#[test]
+fn what_is_wrong_is_told_with_the_numbers() {
+    let gpu = Gpu::open_blocking(Options::only(BackendId::Scalar)).unwrap();
+    let x = expr(&gpu, &[0.0; 24], &[3, 4, 2]);
+    let text = |expr: Expr| gpu.evaluate_blocking(&expr).unwrap_err().to_string();
+    assert_eq!(text(x.fft(2, None)), "an axis is 2, but it must be from -2 to 1");
+    assert_eq!(
+        text(x.reshape(&[6, 4]).fft(0, None)),
+        "the shape of complex numbers is [6, 4], but it must be one whose last dimension is 2"
+    );
+    assert_eq!(text(x.fft(0, Some(0))), "the length of a transform is 0, but it must be a whole number from 1 to 2147483646");
+    assert_eq!(text(x.cast(DType::F16).fft(0, None)), "the input of a transform must be of f32, but it is of f16");
+    let empty = x.slice(0, 0, 0, 1).fft(1, None);
+    let tensor = gpu.evaluate_blocking(&empty).unwrap();
+    assert_eq!((tensor.shape(), tensor.to_vec_blocking().unwrap().len()), (&[0, 4, 2][..], 0));
+}

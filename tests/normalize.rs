@@ -1,0 +1,245 @@
+//! Softmax and norms on every backend that is there, against the same in f64.
+
+use half::f16;
+use lapidary::{BackendId, DType, Element, Expr, Gpu, Options, Padding};
+
+/// Half of the distance from 1 to the next f32.
+const U: f64 = 1.0 / (1 << 24) as f64;
+
+/// Does it on every backend.
+fn everywhere(test: impl Fn(&Gpu, BackendId)) {
+    let required = std::env::var("LAPIDARY_REQUIRE").unwrap_or_default();
+    for backend in [BackendId::Simd, BackendId::Scalar, BackendId::Vulkan, BackendId::WebGpu] {
+        match Gpu::open_blocking(Options::only(backend)) {
+            Ok(gpu) => test(&gpu, backend),
+            Err(error) => {
+                assert!(!required.split(',').any(|name| name == backend.name()), "{backend} is required: {error}");
+                println!("skipped on {backend}: {error}");
+            }
+        }
+    }
+}
+
+fn host<T: Element>(gpu: &Gpu, expr: &Expr) -> Vec<T> {
+    pollster::block_on(gpu.evaluate_blocking(expr).unwrap().to_host()).unwrap().into_typed::<T>().unwrap()
+}
+
+fn tensor<T: Element>(gpu: &Gpu, values: &[T], shape: &[u64]) -> Expr {
+    Expr::from(gpu.tensor_blocking(values, 1, values.len() as u64).unwrap().reshape(shape).unwrap())
+}
+
+/// Does something to each row along an axis.
+fn along(values: &[f64], shape: &[u64], axis: usize, each: impl Fn(&[f64]) -> Vec<f64>) -> Vec<f64> {
+    let inner = shape[axis + 1..].iter().product::<u64>() as usize;
+    let (size, mut out) = (shape[axis] as usize, values.to_vec());
+    for start in (0..values.len()).filter(|at| (at / inner).is_multiple_of(size)) {
+        let places: Vec<_> = (0..size).map(|i| start + i * inner).collect();
+        let row: Vec<_> = places.iter().map(|&place| values[place]).collect();
+        for (&place, made) in places.iter().zip(each(&row)) {
+            out[place] = made;
+        }
+    }
+    out
+}
+
+fn softmax(row: &[f64]) -> Vec<f64> {
+    let largest = row.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let sum: f64 = row.iter().map(|x| (x - largest).exp()).sum();
+    row.iter().map(|x| (x - largest).exp() / sum).collect()
+}
+
+fn log_softmax(row: &[f64]) -> Vec<f64> {
+    let largest = row.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let sum: f64 = row.iter().map(|x| (x - largest).exp()).sum();
+    row.iter().map(|x| x - largest - sum.ln()).collect()
+}
+
+fn layer_norm(row: &[f64]) -> Vec<f64> {
+    let n = row.len() as f64;
+    let mean = row.iter().sum::<f64>() / n;
+    let variance = row.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / n;
+    row.iter().map(|x| (x - mean) / (variance + 1e-5).sqrt()).collect()
+}
+
+fn rms_norm(row: &[f64]) -> Vec<f64> {
+    let mean = row.iter().map(|x| x * x).sum::<f64>() / row.len() as f64;
+    row.iter().map(|x| x / (mean + 1e-5).sqrt()).collect()
+}
+
+/// `floor` is what numbers near zero are measured by.
+fn near_by(floor: f64, got: &[f32], expected: &[f64], bound: f64, what: &str) {
+    assert_eq!(got.len(), expected.len(), "{what}");
+    for (place, (got, expected)) in got.iter().zip(expected).enumerate() {
+        let off = (f64::from(*got) - expected).abs();
+        assert!(off <= bound * (expected.abs() + floor), "{what} at {place}: {got} is {off} off {expected}");
+    }
+}
+
+fn near(got: &[f32], expected: &[f64], bound: f64, what: &str) {
+    near_by(0.01, got, expected, bound, what);
+}
+
+#[test]
+fn every_shape_along_every_axis() {
+    // The last ones are longer than what one kernel takes, as rows and as columns.
+    let shapes: &[(&[u64], &[usize])] = &[
+        (&[1], &[0]),
+        (&[5, 7], &[0, 1]),
+        (&[9, 64], &[0, 1]),
+        (&[2, 3, 20], &[0, 1, 2]),
+        (&[3, 1000], &[1]),
+        (&[3, 5000], &[0, 1]),
+        (&[2, 1025], &[1]),
+        (&[700, 33], &[0]),
+        (&[2, 16_384], &[1]),
+        (&[2, 20_001], &[1]),
+        (&[3000, 5], &[0]),
+    ];
+    everywhere(|gpu, backend| {
+        for (shape, axes) in shapes {
+            let count = shape.iter().product::<u64>() as usize;
+            let values: Vec<f32> = (0..count).map(|i| ((i * 7919) % 1009) as f32 / 100.0 - 3.0).collect();
+            let (exact, input) = (values.iter().map(|&x| f64::from(x)).collect::<Vec<_>>(), tensor(gpu, &values, shape));
+            for &axis in *axes {
+                let (what, at) = (|name: &str| format!("{backend} {name} {shape:?} {axis}"), axis as i64);
+                near(&host(gpu, &input.softmax(at)), &along(&exact, shape, axis, softmax), 64.0 * U, &what("softmax"));
+                near(&host(gpu, &input.log_softmax(at)), &along(&exact, shape, axis, log_softmax), 64.0 * U, &what("log_softmax"));
+                let normal = along(&exact, shape, axis, layer_norm);
+                near_by(1.0, &host(gpu, &input.layer_norm(&[at], None, None, 1e-5)), &normal, 32.0 * U, &what("layer_norm"));
+                near(&host(gpu, &input.rms_norm(&[at], None, 1e-5)), &along(&exact, shape, axis, rms_norm), 64.0 * U, &what("rms_norm"));
+            }
+        }
+    });
+}
+
+#[test]
+fn scales_and_biases() {
+    everywhere(|gpu, backend| {
+        let (rows, columns) = (6, 24);
+        let values: Vec<f32> = (0..rows * columns).map(|i| ((i * 37) % 101) as f32 / 10.0).collect();
+        let exact: Vec<f64> = values.iter().map(|&x| f64::from(x)).collect();
+        let scale: Vec<f32> = (0..columns).map(|i| 0.5 + i as f32).collect();
+        let bias: Vec<f32> = (0..columns).map(|i| 1.0 - i as f32).collect();
+        let a = tensor(gpu, &values, &[6, 24]);
+        let (s, b) = (tensor(gpu, &scale, &[24]), tensor(gpu, &bias, &[24]));
+        let normal = along(&exact, &[6, 24], 1, layer_norm);
+        let of = |f: &dyn Fn(usize, f64) -> f64| normal.iter().enumerate().map(|(i, &x)| f(i % columns, x)).collect::<Vec<_>>();
+        let (scale, bias) = (|c: usize| f64::from(scale[c]), |c: usize| f64::from(bias[c]));
+        let both = of(&|c, x| x * scale(c) + bias(c));
+        near(&host(gpu, &a.layer_norm(&[-1], Some(&s), Some(&b), 1e-5)), &both, 1e-4, &format!("{backend} both"));
+        near(&host(gpu, &a.layer_norm(&[1], Some(&s), None, 1e-5)), &of(&|c, x| x * scale(c)), 1e-4, &format!("{backend} scale"));
+        near(&host(gpu, &a.layer_norm(&[1], None, Some(&b), 1e-5)), &of(&|c, x| x + bias(c)), 1e-4, &format!("{backend} bias"));
+        let e = a.layer_norm(&[1], Some(&Expr::number(2.0)), None, 1e-5).relu() + 1.0;
+        near(&host(gpu, &e), &of(&|_, x| (2.0 * x).max(0.0) + 1.0), 1e-4, &format!("{backend} number"));
+        // Along two axes, of a view, with a scale of all of it.
+        let t = a.reshape(&[6, 4, 6]).transpose(Some(&[2, 0, 1]));
+        let order = |i: usize| i / 24 + i % 4 * 6 + i / 4 % 6 * 24;
+        let view: Vec<f64> = (0..144).map(|i| exact[order(i)]).collect();
+        let expected: Vec<f64> = along(&view, &[6, 24], 1, layer_norm).iter().enumerate().map(|(i, x)| x * scale(i % 24)).collect();
+        near(&host(gpu, &t.layer_norm(&[1, 2], Some(&s.reshape(&[6, 4])), None, 1e-5)), &expected, 1e-4, &format!("{backend} view"));
+        // What comes before is fused, and what is padded is read within its bounds.
+        let padded = (&a * 2.0).pad(&[[0, 0], [0, 4]], Padding::Constant(0.0));
+        let wide: Vec<f64> = (0..6 * 28).map(|i| if i % 28 < 24 { 2.0 * exact[i / 28 * 24 + i % 28] } else { 0.0 }).collect();
+        near(&host(gpu, &padded.softmax(1)), &along(&wide, &[6, 28], 1, softmax), 64.0 * U, &format!("{backend} padded"));
+        near(
+            &host(gpu, &padded.transpose(None).softmax(1).transpose(None)),
+            &along(&wide, &[6, 28], 0, softmax),
+            64.0 * U,
+            &format!("{backend} padded columns"),
+        );
+        let rms: Vec<f64> = along(&exact, &[6, 24], 1, rms_norm).iter().enumerate().map(|(i, x)| x * scale(i % 24)).collect();
+        near(&host(gpu, &a.rms_norm(&[1], Some(&s), 1e-5)), &rms, 1e-4, &format!("{backend} rms"));
+        // Of two images of three channels.
+        let x = a.reshape(&[2, 3, 4, 6]);
+        let channel = |values: [f32; 3]| tensor(gpu, &values, &[3]);
+        let e =
+            x.batch_norm(&channel([1.0, 2.0, 3.0]), &channel([0.5, 0.0, -1.0]), &channel([1.0, 2.0, 4.0]), &channel([0.25, 1.0, 9.0]), 0.0);
+        let expected: Vec<f64> = (0..144)
+            .map(|i| {
+                let c = i / 24 % 3;
+                (exact[i] - [1.0, 2.0, 4.0][c]) / [0.5, 1.0, 3.0][c] * [1.0, 2.0, 3.0][c] + [0.5, 0.0, -1.0][c]
+            })
+            .collect();
+        near(&host(gpu, &e), &expected, 16.0 * U, &format!("{backend} batch"));
+    });
+}
+
+#[test]
+fn halves() {
+    everywhere(|gpu, backend| {
+        // In whole words, in halves of words, in columns, and of what is read here and there.
+        for (columns, axis) in [(8, 1), (7, 1), (8, 0)] {
+            let values: Vec<f16> = (0..6 * columns).map(|i| f16::from_f32(((i * 5) % 11) as f32 - 4.0)).collect();
+            let exact: Vec<f64> = values.iter().map(|x| x.to_f64()).collect();
+            let expected: Vec<f64> = along(&exact, &[6, columns as u64], axis, softmax);
+            let a = tensor(gpu, &values, &[6, columns as u64]);
+            let e = a.softmax(axis as i64);
+            assert_eq!(e.dtype().unwrap(), DType::F16);
+            let got: Vec<f32> = host::<f16>(gpu, &e).iter().map(|x| x.to_f32()).collect();
+            near(&got, &expected, 1e-3, &format!("{backend} {columns} {axis}"));
+            let e = a.pad(&[[0, 0], [0, 4]], Padding::Constant(-100.0)).softmax(1).slice(1, 0, columns as i64, 1);
+            let got: Vec<f32> = host::<f16>(gpu, &e).iter().map(|x| x.to_f32()).collect();
+            near(&got, &along(&exact, &[6, columns as u64], 1, softmax), 1e-3, &format!("{backend} padded {columns}"));
+        }
+    });
+}
+
+#[test]
+fn numbers_that_are_none() {
+    let (nan, inf) = (f32::NAN, f32::INFINITY);
+    everywhere(|gpu, backend| {
+        let rows: [[f32; 4]; 6] = [
+            [1.0, nan, 0.0, 2.0],
+            [-inf; 4],
+            [inf, 1.0, 2.0, -inf],
+            [-inf, 0.0, 0.0, -inf],
+            [1e30, 1e30, -1e30, 0.0],
+            [-3e38, 3e38, 0.0, 3e38],
+        ];
+        let a = tensor(gpu, &rows.concat(), &[6, 4]);
+        let expected = [[nan; 4], [nan; 4], [nan; 4], [0.0, 0.5, 0.5, 0.0], [0.5, 0.5, 0.0, 0.0], [0.0, 0.5, 0.0, 0.5]].concat();
+        for (e, name) in
+            [(a.softmax(1), "rows"), (a.transpose(None).softmax(0).transpose(None), "columns"), (a.log_softmax(1).exp(), "logarithms")]
+        {
+            let got: Vec<f32> = host(gpu, &e);
+            let alike = |(a, b): (&f32, &f32)| (a - b).abs() < 1e-6 || (a.is_nan() && b.is_nan());
+            assert!(got.iter().zip(&expected).all(alike), "{backend} {name}: {got:?}");
+        }
+        // Far from zero, and large.
+        let far: Vec<f32> = (0..64).map(|i| 1e6 + (i % 2) as f32).collect();
+        let got: Vec<f32> = host(gpu, &tensor(gpu, &far, &[64]).layer_norm(&[0], None, None, 0.0));
+        assert!(got.iter().enumerate().all(|(i, x)| (x - if i % 2 == 0 { -1.0 } else { 1.0 }).abs() < 1e-5), "{backend}: {got:?}");
+        let got: Vec<f32> = host(gpu, &tensor(gpu, &[1e30f32, -1e30, 1e30, 1e30], &[4]).rms_norm(&[0], None, 1e-5));
+        assert!(got.iter().all(|x| (x.abs() - 1.0).abs() < 1e-5), "{backend}: {got:?}");
+        assert_eq!(host::<f32>(gpu, &tensor::<f32>(gpu, &[], &[3, 0]).softmax(1)), [0.0; 0], "{backend}");
+        assert_eq!(host::<f32>(gpu, &tensor::<f32>(gpu, &[], &[0, 3]).layer_norm(&[1], None, None, 0.0)), [0.0; 0], "{backend}");
+    });
+}
+
+#[test]
+fn what_is_wrong_is_told_with_the_numbers() {
+    let gpu = Gpu::open_blocking(Options::only(BackendId::Simd)).unwrap();
+    let text = |expr: Expr| gpu.evaluate_blocking(&expr).unwrap_err().to_string();
+    let a = tensor(&gpu, &[1.0f32; 6], &[2, 3]);
+    let two = tensor(&gpu, &[1.0f32; 2], &[2]);
+    assert_eq!(text(a.softmax(2)), "an axis is 2, but it must be from -2 to 1");
+    assert_eq!(text(a.cast(DType::I32).softmax(1)), "the operand of softmax must be of f32 or f16, but it is of i32");
+    assert_eq!(text(a.layer_norm(&[1, 1], None, None, 0.0)), "an axis is 1, but it must be each axis once");
+    assert_eq!(
+        text(a.layer_norm(&[1], Some(&two), None, 0.0)),
+        "the shape of the scale or the bias is [2], but it must be one that can be repeated to [2, 3]"
+    );
+    assert_eq!(
+        text(a.layer_norm(&[1], Some(&two.cast(DType::F16)), None, 0.0)),
+        "the scale or the bias must be of the type of the values, but it is of f16 beside f32"
+    );
+    assert_eq!(text(a.rms_norm(&[1], None, -1.0)), "epsilon is -1, but it must be a number from 0 on");
+    assert_eq!(
+        text(a.batch_norm(&two, &two, &two, &two, 0.0)),
+        "the shape of a scale, bias, mean or variance is [2], but it must be [3], a number for each channel of [2, 3]"
+    );
+    assert_eq!(
+        text(two.batch_norm(&two, &two, &two, &two, 0.0)),
+        "the number of dimensions is 1, but it must be at least 2: items and their channels"
+    );
+}
