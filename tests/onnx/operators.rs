@@ -473,6 +473,16 @@ impl<'a> Call<'a> {
         let none = axes.is_none() && self.int("noop_with_empty_axes", 0) != 0;
         let axes = if none { Some(&[][..]) } else { axes.as_deref() };
         let is_bool = x.dtype()? == DType::Bool;
+        let (sizes, rank) = (self.sizes(0)?, self.rank(0)?);
+        let is_reduced = |axis: i64| axes.is_none_or(|axes| axes.iter().any(|given| given.rem_euclid(rank) == axis));
+        // ONNX has an extreme of nothing, this crate an error.
+        if self.node.operator.contains('M') && (0..rank).any(|axis| is_reduced(axis) && sizes[axis as usize] == 0) {
+            let none = if self.node.operator == "ReduceMax" { f64::NEG_INFINITY } else { f64::INFINITY };
+            let kept = |axis: &i64| keep || !is_reduced(*axis);
+            let size = |axis: i64| if is_reduced(axis) { 1 } else { sizes[axis as usize].cast_unsigned() };
+            let shape: Vec<_> = (0..rank).filter(kept).map(size).collect();
+            return Ok(Expr::number(none).cast(x.dtype()?).broadcast_to(&shape));
+        }
         Ok(match self.node.operator.as_str() {
             "ReduceL1" => x.norm_l1(axes, keep),
             "ReduceL2" => x.norm_l2(axes, keep),
