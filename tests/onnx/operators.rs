@@ -108,7 +108,12 @@ impl<'a> Call<'a> {
             let pool = self.pool()?;
             return Ok(vec![Value::Expr(self.expr(0)?.max_pool(&pool)), Value::Expr(self.indices(&pool)?)]);
         }
-        Ok(vec![Value::Expr(self.one()?)])
+        let several = match self.node.operator.as_str() {
+            "BatchNormalization" => self.batch_norm()?,
+            "LayerNormalization" | "RMSNormalization" => self.layer_norm()?,
+            _ => vec![self.one()?],
+        };
+        Ok(several.into_iter().map(Value::Expr).collect())
     }
 
     /// What gives or moves places instead of values.
@@ -357,6 +362,10 @@ impl<'a> Call<'a> {
                 Ok(x()?.broadcast_to(&both))
             }
             "Constant" => self.constant(),
+            "Softmax" => Ok(x()?.softmax(self.int("axis", -1))),
+            "LogSoftmax" => Ok(x()?.log_softmax(self.int("axis", -1))),
+            "ArgMax" | "ArgMin" => self.place(),
+            operator if operator.starts_with("Reduce") => self.reduce(),
             "MatMul" => with(Expr::matmul),
             "Gemm" => {
                 let transposed = |x: Expr, name: &str| if self.int(name, 0) == 0 { x } else { x.transpose(None) };
@@ -445,6 +454,66 @@ impl<'a> Call<'a> {
         let [height, width] = [height, width].map(|size| size as u32);
         let (row, column) = (places.div(width).modulo(height), places.modulo(width));
         Ok(places.div(width * height).mul(width * height) + column.mul(height) + row)
+    }
+
+    fn place(&self) -> Result<Expr, Refused> {
+        let (x, axis, keep) = (self.expr(0)?, self.int("axis", 0), self.int("keepdims", 1) != 0);
+        let find = |x: &Expr| if self.node.operator == "ArgMax" { x.argmax(Some(&[axis]), keep) } else { x.argmin(Some(&[axis]), keep) };
+        if self.int("select_last_index", 0) == 0 {
+            return Ok(find(&x));
+        }
+        let last = x.shape()?[axis.rem_euclid(self.rank(0)?) as usize] - 1;
+        Ok(Expr::from(last as u32) - find(&x.flip(Some(&[axis]))))
+    }
+
+    fn reduce(&self) -> Result<Expr, Refused> {
+        let (x, keep) = (self.expr(0)?, self.int("keepdims", 1) != 0);
+        let axes = self.int64s("axes", 1)?.filter(|axes| !axes.is_empty());
+        // Nothing is reduced then, and only what is done to each element remains.
+        let none = axes.is_none() && self.int("noop_with_empty_axes", 0) != 0;
+        let axes = if none { Some(&[][..]) } else { axes.as_deref() };
+        let is_bool = x.dtype()? == DType::Bool;
+        Ok(match self.node.operator.as_str() {
+            "ReduceL1" => x.norm_l1(axes, keep),
+            "ReduceL2" => x.norm_l2(axes, keep),
+            "ReduceLogSum" => x.sum(axes, keep).log(),
+            "ReduceLogSumExp" => x.log_sum_exp(axes, keep),
+            "ReduceMax" if is_bool => x.any(axes, keep),
+            "ReduceMin" if is_bool => x.all(axes, keep),
+            "ReduceMax" => x.amax(axes, keep),
+            "ReduceMin" => x.amin(axes, keep),
+            "ReduceMean" => x.mean(axes, keep),
+            "ReduceProd" => x.prod(axes, keep),
+            "ReduceSum" => x.sum(axes, keep),
+            "ReduceSumSquare" => x.square().sum(axes, keep),
+            operator => return Err(Refused::Unsupported(format!("the operator {operator}"))),
+        })
+    }
+
+    fn batch_norm(&self) -> Result<Vec<Expr>, Refused> {
+        let [x, scale, bias, mean, variance] = [0, 1, 2, 3, 4].map(|input| self.expr(input));
+        let (x, scale, bias, mean, variance) = (x?, scale?, bias?, mean?, variance?);
+        let epsilon = self.float("epsilon", 1e-5);
+        if self.int("training_mode", 0) == 0 {
+            return Ok(vec![x.batch_norm(&scale, &bias, &mean, &variance, epsilon)]);
+        }
+        let axes: Vec<i64> = (0..self.rank(0)?).filter(|&axis| axis != 1).collect();
+        let (own_mean, own_variance) = (x.mean(Some(&axes), false), x.var(Some(&axes), false, 0.0));
+        let momentum = self.float("momentum", 0.9);
+        let moved = |old: &Expr, new: &Expr| old * momentum + new * (1.0 - momentum);
+        let normalized = x.batch_norm(&scale, &bias, &own_mean, &own_variance, epsilon);
+        Ok(vec![normalized, moved(&mean, &own_mean), moved(&variance, &own_variance)])
+    }
+
+    fn layer_norm(&self) -> Result<Vec<Expr>, Refused> {
+        let (x, scale, rank, epsilon) = (self.expr(0)?, self.expr(1)?, self.rank(0)?, self.float("epsilon", 1e-5));
+        let axes: Vec<i64> = (self.int("axis", -1).rem_euclid(rank)..rank).collect();
+        if self.node.operator == "RMSNormalization" {
+            return Ok(vec![x.rms_norm(&axes, Some(&scale), epsilon)]);
+        }
+        let bias = if self.has(2) { Some(self.expr(2)?) } else { None };
+        let deviation = (x.var(Some(&axes), true, 0.0) + epsilon).sqrt().reciprocal();
+        Ok(vec![x.layer_norm(&axes, Some(&scale), bias.as_ref(), epsilon), x.mean(Some(&axes), true), deviation])
     }
 
     fn constant(&self) -> Result<Expr, Refused> {
