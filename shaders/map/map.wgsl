@@ -1,5 +1,6 @@
-// An elementwise operation: out[i] = program(the inputs' elements for i), each invocation four elements one behind the other. The words
-// that a kernel is told begin with the number of elements, the number of the first, and the result's sizes (src/plan/map.rs).
+// An elementwise operation: out[i] = program(the inputs' elements for i), each invocation QUADS times four elements, which a workgroup's
+// invocations take in turns. The words that a kernel is told begin with the number of elements, the number of the first, and the result's
+// sizes (src/plan/map.rs).
 //
 //   binding  name     stored as
 //   0-2, 4-6 input_*  as input.wgsl says
@@ -46,18 +47,24 @@ fn main(
   @builtin(local_invocation_index) local: u32,
 ) {
   let count = word(0u);
-  let first = ((group.y * groups.x + group.x) * THREADS + local) * 4u;
-  if (first >= count) { return; }
-  let index = word(1u) + first;
+  let base = (group.y * groups.x + group.x) * THREADS * QUADS + local;
+  // All are read before one is written. What is behind the last is not written, and reads what is there.
+//# for q in QUADS
+  let first_$q = (base + $qu * THREADS) * 4u;
+  let i_$q = select(0u, first_$q, first_$q < count);
+  let index_$q = word(1u) + i_$q;
 //# if QUAD
-  put(first / 4u, four(coordinates(first), index));
+  let v_$q = four(coordinates(i_$q), index_$q);
 //# else
-  let last = count - 1u;
-  put(first / 4u, vec4<Result>(
-    value(coordinates(first), index),
-    value(coordinates(min(first + 1u, last)), index + 1u),
-    value(coordinates(min(first + 2u, last)), index + 2u),
-    value(coordinates(min(first + 3u, last)), index + 3u),
-  ));
+  let v_$q = vec4<Result>(
+    value(coordinates(i_$q), index_$q),
+    value(coordinates(min(i_$q + 1u, count - 1u)), index_$q + 1u),
+    value(coordinates(min(i_$q + 2u, count - 1u)), index_$q + 2u),
+    value(coordinates(min(i_$q + 3u, count - 1u)), index_$q + 3u),
+  );
+//# end
+//# end
+//# for q in QUADS
+  if (first_$q < count) { put(first_$q / 4u, v_$q); }
 //# end
 }

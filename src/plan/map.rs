@@ -43,20 +43,27 @@ const INTERPRETED_BYTES: u32 = 44 << 10;
 #[cfg(not(target_arch = "wasm32"))]
 const SLOT_BYTES: u32 = 16;
 
+/// The most steps of a program that is short beside what it reads.
+const MOST_SHORT_STEPS: usize = 12;
+
 /// The bindings of the inputs and of the result, which may be told as one more: those of parameters lie between.
 const INPUT_BINDINGS: [u32; MOST_INPUTS + 1] = [0, 1, 2, 4, 5, 6, OUT_BINDING];
 pub(super) const OUT_BINDING: u32 = 7;
 
 /// A plan for compute shaders.
 pub fn compute(problem: &Problem, caps: &Caps) -> Result<Plan> {
-    launches(problem, caps, 1)
+    // As many as keep 64 bytes of each invocation under way, if there is little to compute of them.
+    let read = |input: &View| if input.strides.last() == Some(&0) { 0 } else { input.dtype.bytes() };
+    let bytes = u64::from(QUAD) * (problem.inputs.iter().map(read).sum::<u64>() + problem.dtype.bytes());
+    let quads = if problem.program.steps.len() > MOST_SHORT_STEPS { 1 } else { (64 / bytes).clamp(1, 4) as u32 };
+    launches(problem, caps, quads)
 }
 
 /// A plan for CUDA whose kernels are generated: a thread has several fours under way at once, the fewer the more it computes of them.
 #[cfg(not(target_arch = "wasm32"))]
 pub fn cuda(problem: &Problem, caps: &Caps) -> Result<Plan> {
     let quads = match problem.program.steps.len() {
-        ..=12 => 4 / (problem.inputs.len() as u32).clamp(1, 4),
+        ..=MOST_SHORT_STEPS => 4 / (problem.inputs.len() as u32).clamp(1, 4),
         _ => 1,
     };
     launches(problem, caps, quads)
