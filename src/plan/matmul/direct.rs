@@ -24,6 +24,10 @@ pub fn stand_in(plan: &Plan, caps: &Caps) -> Option<Plan> {
     // How operands are read, and what becomes of sums; the tile's shape comes before.
     let (_, kept) = dispatch.kernel.constants.split_at(dispatch.kernel.constants.iter().position(|(name, _)| *name == "A_VEC4")?);
     let mut constants = kept.to_vec();
+    // It computes in f32, whatever the tiles do.
+    if let Some((_, half)) = constants.iter_mut().find(|(name, _)| *name == "HALF") {
+        *half = 0;
+    }
     let lines = dispatch.kernel.constant("B_VEC4") == 1 && dispatch.kernel.constant("B_SCATTER") == 0;
     constants.push(("B_LINES", u32::from(lines)));
     let kernel = Kernel { id: KernelId::MatmulDirect, variant: String::new(), source: None, constants };
