@@ -14,6 +14,10 @@
 mod format;
 #[path = "onnx/operators.rs"]
 mod operators;
+#[path = "onnx/reductions.rs"]
+mod reductions;
+#[path = "onnx/windows.rs"]
+mod windows;
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use lapidary::{Conv, DType, Expr, Gpu, HostVec, Padding, Pool};
+use lapidary::{DType, Expr, Gpu, HostVec, Padding};
 
 use crate::format::{Attribute, Data, Node, dtype_of};
 
@@ -29,7 +29,7 @@ impl From<Box<lapidary::Error>> for Refused {
 
 /// A node with what it is given.
 pub struct Call<'a> {
-    node: &'a Node,
+    pub node: &'a Node,
     gpu: &'a Gpu,
     inputs: Vec<Option<Value>>,
 }
@@ -43,31 +43,31 @@ impl<'a> Call<'a> {
         Ok(Self { node, gpu, inputs: node.inputs.iter().map(find).collect::<Result<_, _>>()? })
     }
 
-    fn attribute(&self, name: &str) -> Option<&Attribute> {
+    pub fn attribute(&self, name: &str) -> Option<&Attribute> {
         self.node.attributes.iter().find(|attribute| attribute.name == name)
     }
 
-    fn int(&self, name: &str, default: i64) -> i64 {
+    pub fn int(&self, name: &str, default: i64) -> i64 {
         self.attribute(name).map_or(default, |attribute| attribute.int)
     }
 
-    fn float(&self, name: &str, default: f32) -> f64 {
+    pub fn float(&self, name: &str, default: f32) -> f64 {
         self.attribute(name).map_or(default, |attribute| attribute.float).into()
     }
 
-    fn ints(&self, name: &str) -> Option<Vec<i64>> {
+    pub fn ints(&self, name: &str) -> Option<Vec<i64>> {
         self.attribute(name).map(|attribute| attribute.ints.clone())
     }
 
-    fn string(&self, name: &str, default: &str) -> String {
+    pub fn string(&self, name: &str, default: &str) -> String {
         self.attribute(name).map_or_else(|| default.to_owned(), |attribute| String::from_utf8_lossy(&attribute.string).into_owned())
     }
 
-    fn has(&self, input: usize) -> bool {
+    pub fn has(&self, input: usize) -> bool {
         matches!(self.inputs.get(input), Some(Some(_)))
     }
 
-    fn expr(&self, input: usize) -> Result<Expr, Refused> {
+    pub fn expr(&self, input: usize) -> Result<Expr, Refused> {
         match self.inputs.get(input) {
             Some(Some(Value::Expr(expr))) => Ok(expr.clone()),
             Some(Some(Value::Int64(..))) => Err(Refused::Unsupported("values of int64".to_owned())),
@@ -80,7 +80,7 @@ impl<'a> Call<'a> {
     }
 
     /// Axes or places: an attribute in older operators, an input in newer ones.
-    fn int64s(&self, name: &str, input: usize) -> Result<Option<Vec<i64>>, Refused> {
+    pub fn int64s(&self, name: &str, input: usize) -> Result<Option<Vec<i64>>, Refused> {
         match self.inputs.get(input) {
             Some(Some(Value::Int64(_, values))) => Ok(Some(values.clone())),
             Some(Some(Value::Expr(_))) => Err(Refused::Unsupported("places that are not int64".to_owned())),
@@ -88,11 +88,11 @@ impl<'a> Call<'a> {
         }
     }
 
-    fn rank(&self, input: usize) -> Result<i64, Refused> {
+    pub fn rank(&self, input: usize) -> Result<i64, Refused> {
         Ok(self.expr(input)?.shape()?.len() as i64)
     }
 
-    fn sizes(&self, input: usize) -> Result<Vec<i64>, Refused> {
+    pub fn sizes(&self, input: usize) -> Result<Vec<i64>, Refused> {
         Ok(self.expr(input)?.shape()?.iter().map(|&size| size as i64).collect())
     }
 
@@ -379,151 +379,6 @@ impl<'a> Call<'a> {
             "GlobalMaxPool" => plain(Expr::global_max_pool),
             operator => Err(Refused::Unsupported(format!("the operator {operator}"))),
         }
-    }
-
-    /// An attribute of a number for each dimension that a window slides along.
-    fn sizes_of(&self, name: &str) -> Vec<u64> {
-        self.ints(name).unwrap_or_default().into_iter().map(i64::cast_unsigned).collect()
-    }
-
-    /// What is before and behind each dimension.
-    fn pads(&self) -> Vec<[u64; 2]> {
-        let pads = self.sizes_of("pads");
-        let (before, behind) = pads.split_at(pads.len() / 2);
-        before.iter().zip(behind).map(|(&before, &behind)| [before, behind]).collect()
-    }
-
-    /// Real numbers have a last dimension of 1.
-    fn dft(&self) -> Result<Expr, Refused> {
-        let (x, sizes) = (self.expr(0)?, self.sizes(0)?);
-        let axis = self
-            .int64s("axis", 2)?
-            .and_then(|axis| axis.first().copied())
-            .unwrap_or_else(|| self.int("axis", if self.node.inputs.len() > 2 { -2 } else { 1 }));
-        // Ours does not count that dimension.
-        let axis = if axis < 0 { axis + 1 } else { axis };
-        let length = self.int64s("dft_length", 1)?.and_then(|length| length.first().map(|length| length.cast_unsigned()));
-        let is_real = sizes.last() == Some(&1);
-        let real = || x.reshape(&sizes[..sizes.len() - 1]);
-        Ok(match (is_real, self.int("inverse", 0) != 0, self.int("onesided", 0) != 0) {
-            (true, false, true) => real().rfft(axis, length),
-            (true, false, false) => real().fft_of_real(axis, length),
-            (false, false, false) => x.fft(axis, length),
-            (false, true, false) => x.ifft(axis, length),
-            (false, true, true) => {
-                let x = x.irfft(axis, length);
-                let mut sizes: Vec<_> = x.shape()?.iter().map(|&size| size as i64).collect();
-                sizes.push(1);
-                x.reshape(&sizes)
-            }
-            _ => return Err(Refused::Unsupported("such a transform".to_owned())),
-        })
-    }
-
-    fn conv(&self) -> Result<Expr, Refused> {
-        let mut conv = Conv::default().strides(&self.sizes_of("strides")).dilations(&self.sizes_of("dilations"));
-        conv = match self.string("auto_pad", "NOTSET").as_str() {
-            "SAME_UPPER" => conv.same_upper(),
-            "SAME_LOWER" => conv.same_lower(),
-            _ => conv.pads(&self.pads()),
-        };
-        if self.has(2) {
-            conv = conv.bias(self.expr(2)?);
-        }
-        Ok(self.expr(0)?.conv(self.expr(1)?, &conv.groups(self.int("group", 1).cast_unsigned())))
-    }
-
-    fn pool(&self) -> Result<Pool, Refused> {
-        let dtype = self.expr(0)?.dtype()?;
-        if !dtype.is_float() {
-            return Err(Refused::Unsupported(format!("pools of {dtype}")));
-        }
-        let pool = Pool::new(&self.sizes_of("kernel_shape")).strides(&self.sizes_of("strides")).dilations(&self.sizes_of("dilations"));
-        let pool = pool.ceil_mode(self.int("ceil_mode", 0) != 0).count_include_pad(self.int("count_include_pad", 0) != 0);
-        Ok(match self.string("auto_pad", "NOTSET").as_str() {
-            "SAME_UPPER" => pool.same_upper(),
-            "SAME_LOWER" => pool.same_lower(),
-            _ => pool.pads(&self.pads()),
-        })
-    }
-
-    /// Where the largest elements are; with `storage_order` counted column by column in each channel.
-    fn indices(&self, pool: &Pool) -> Result<Expr, Refused> {
-        let (places, sizes) = (self.expr(0)?.max_pool_indices(pool), self.sizes(0)?);
-        let (&[.., height, width], 1) = (&sizes[..], self.int("storage_order", 0)) else { return Ok(places) };
-        let [height, width] = [height, width].map(|size| size as u32);
-        let (row, column) = (places.div(width).modulo(height), places.modulo(width));
-        Ok(places.div(width * height).mul(width * height) + column.mul(height) + row)
-    }
-
-    fn place(&self) -> Result<Expr, Refused> {
-        let (x, axis, keep) = (self.expr(0)?, self.int("axis", 0), self.int("keepdims", 1) != 0);
-        let find = |x: &Expr| if self.node.operator == "ArgMax" { x.argmax(Some(&[axis]), keep) } else { x.argmin(Some(&[axis]), keep) };
-        if self.int("select_last_index", 0) == 0 {
-            return Ok(find(&x));
-        }
-        let last = x.shape()?[axis.rem_euclid(self.rank(0)?) as usize] - 1;
-        Ok(Expr::from(last as u32) - find(&x.flip(Some(&[axis]))))
-    }
-
-    fn reduce(&self) -> Result<Expr, Refused> {
-        let (x, keep) = (self.expr(0)?, self.int("keepdims", 1) != 0);
-        let axes = self.int64s("axes", 1)?.filter(|axes| !axes.is_empty());
-        // Nothing is reduced then, and only what is done to each element remains.
-        let none = axes.is_none() && self.int("noop_with_empty_axes", 0) != 0;
-        let axes = if none { Some(&[][..]) } else { axes.as_deref() };
-        let is_bool = x.dtype()? == DType::Bool;
-        let (sizes, rank) = (self.sizes(0)?, self.rank(0)?);
-        let is_reduced = |axis: i64| axes.is_none_or(|axes| axes.iter().any(|given| given.rem_euclid(rank) == axis));
-        // ONNX has an extreme of nothing, this crate an error.
-        if self.node.operator.contains('M') && (0..rank).any(|axis| is_reduced(axis) && sizes[axis as usize] == 0) {
-            let none = if self.node.operator == "ReduceMax" { f64::NEG_INFINITY } else { f64::INFINITY };
-            let kept = |axis: &i64| keep || !is_reduced(*axis);
-            let size = |axis: i64| if is_reduced(axis) { 1 } else { sizes[axis as usize].cast_unsigned() };
-            let shape: Vec<_> = (0..rank).filter(kept).map(size).collect();
-            return Ok(Expr::number(none).cast(x.dtype()?).broadcast_to(&shape));
-        }
-        Ok(match self.node.operator.as_str() {
-            "ReduceL1" => x.norm_l1(axes, keep),
-            "ReduceL2" => x.norm_l2(axes, keep),
-            "ReduceLogSum" => x.sum(axes, keep).log(),
-            "ReduceLogSumExp" => x.log_sum_exp(axes, keep),
-            "ReduceMax" if is_bool => x.any(axes, keep),
-            "ReduceMin" if is_bool => x.all(axes, keep),
-            "ReduceMax" => x.amax(axes, keep),
-            "ReduceMin" => x.amin(axes, keep),
-            "ReduceMean" => x.mean(axes, keep),
-            "ReduceProd" => x.prod(axes, keep),
-            "ReduceSum" => x.sum(axes, keep),
-            "ReduceSumSquare" => x.square().sum(axes, keep),
-            operator => return Err(Refused::Unsupported(format!("the operator {operator}"))),
-        })
-    }
-
-    fn batch_norm(&self) -> Result<Vec<Expr>, Refused> {
-        let [x, scale, bias, mean, variance] = [0, 1, 2, 3, 4].map(|input| self.expr(input));
-        let (x, scale, bias, mean, variance) = (x?, scale?, bias?, mean?, variance?);
-        let epsilon = self.float("epsilon", 1e-5);
-        if self.int("training_mode", 0) == 0 {
-            return Ok(vec![x.batch_norm(&scale, &bias, &mean, &variance, epsilon)]);
-        }
-        let axes: Vec<i64> = (0..self.rank(0)?).filter(|&axis| axis != 1).collect();
-        let (own_mean, own_variance) = (x.mean(Some(&axes), false), x.var(Some(&axes), false, 0.0));
-        let momentum = self.float("momentum", 0.9);
-        let moved = |old: &Expr, new: &Expr| old * momentum + new * (1.0 - momentum);
-        let normalized = x.batch_norm(&scale, &bias, &own_mean, &own_variance, epsilon);
-        Ok(vec![normalized, moved(&mean, &own_mean), moved(&variance, &own_variance)])
-    }
-
-    fn layer_norm(&self) -> Result<Vec<Expr>, Refused> {
-        let (x, scale, rank, epsilon) = (self.expr(0)?, self.expr(1)?, self.rank(0)?, self.float("epsilon", 1e-5));
-        let axes: Vec<i64> = (self.int("axis", -1).rem_euclid(rank)..rank).collect();
-        if self.node.operator == "RMSNormalization" {
-            return Ok(vec![x.rms_norm(&axes, Some(&scale), epsilon)]);
-        }
-        let bias = if self.has(2) { Some(self.expr(2)?) } else { None };
-        let deviation = (x.var(Some(&axes), true, 0.0) + epsilon).sqrt().reciprocal();
-        Ok(vec![x.layer_norm(&axes, Some(&scale), bias.as_ref(), epsilon), x.mean(Some(&axes), true), deviation])
     }
 
     fn constant(&self) -> Result<Expr, Refused> {
