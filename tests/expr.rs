@@ -172,3 +172,21 @@ fn values_that_are_used_twice_again_and_again() {
     assert_eq!(values(&gpu, &sum.reshape(&[3, -1]).add(1.0)), [2.0; 6]);
     assert_eq!(values(&gpu, &choice.reshape(&[6]).square()), [1.0; 6]);
 }
+
+#[test]
+fn what_is_no_number_differs_from_itself() {
+    everywhere(|gpu, backend| {
+        let a = gpu.tensor_blocking(&[f32::NAN, 1.0, f32::INFINITY, -0.0], 1, 4).unwrap();
+        let b = gpu.tensor_blocking(&[f32::NAN, f32::NAN, f32::INFINITY, 0.0], 1, 4).unwrap();
+        let truths =
+            |expr: Expr| pollster::block_on(gpu.evaluate_blocking(&expr).unwrap().to_host()).unwrap().into_typed::<bool>().unwrap();
+        let a = Expr::from(&a);
+        assert_eq!(truths(a.not_equal(&b)), [true, true, false, false], "{backend}");
+        assert_eq!(truths(a.equal(&b)), [false, false, true, true], "{backend}");
+        assert_eq!(truths(a.less(&b)), [false; 4], "{backend}");
+        assert!(
+            values(gpu, &Expr::from(&gpu.tensor_blocking(&[-1e9f32, 0.5], 1, 2).unwrap()).acosh()).iter().all(|x| x.is_nan()),
+            "{backend}"
+        );
+    });
+}

@@ -180,7 +180,8 @@ return select(select(l, -l, a < 0.0f), a + a * s *
 (-0.16666667f + s * (0.075f - s * 0.044642857f)), m < 0.125f);
 }
 static __device__ __forceinline__ f32 acosh_f32(f32 a) {
-return select(log(a + sqrt((a - 1.0f) * (a + 1.0f))), log(a) + 0.6931472f, a > 1.0e8f);
+return select(select(log(a + sqrt((a - 1.0f) * (a + 1.0f))), log(a) + 0.6931472f, a >
+1.0e8f), nan_of(a), a < 1.0f);
 }
 static __device__ __forceinline__ f32 atanh_f32(f32 a) {
 f32 s = a * a;
@@ -244,7 +245,7 @@ static __device__ __forceinline__ bool equal_bool(bool a, bool b) {
 return a == b;
 }
 static __device__ __forceinline__ bool not_equal_f32(f32 a, f32 b) {
-return a != b;
+return !(a == b);
 }
 static __device__ __forceinline__ bool not_equal_i32(i32 a, i32 b) {
 return a != b;

@@ -1,4 +1,4 @@
-// As merge.wgsl.
+// As merge.wgsl; compiled at run time, behind what is generated.
 
 extern "C" __global__ void __launch_bounds__(THREADS) reduce(
     const void *in_0, const void *, const void *, const void *, const void *, const void *, const void *, void *__restrict__ out,

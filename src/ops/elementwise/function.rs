@@ -106,7 +106,7 @@ macro_rules! functions {
 
             /// Applies it to words of operands of a kind that it takes, each as many as `out` has.
             #[cfg(not(target_arch = "wasm32"))]
-            #[allow(clippy::approx_constant, clippy::excessive_precision, clippy::float_cmp, reason = "expressions are as in every language")]
+            #[allow(clippy::approx_constant, clippy::excessive_precision, clippy::float_cmp, clippy::nonminimal_bool, reason = "expressions are as in every language")]
             #[inline(always)]
             pub(crate) fn apply(self, kind: Kind, operands: &[&[u32]], out: &mut [u32]) {
                 #[allow(clippy::wildcard_imports, reason = "the vocabulary of the expressions")]
@@ -129,7 +129,7 @@ macro_rules! functions {
 
             /// The same in the browser.
             #[cfg(target_arch = "wasm32")]
-            #[allow(clippy::approx_constant, clippy::excessive_precision, clippy::float_cmp, reason = "expressions are as in every language")]
+            #[allow(clippy::approx_constant, clippy::excessive_precision, clippy::float_cmp, clippy::nonminimal_bool, reason = "expressions are as in every language")]
             pub(crate) fn apply(self, kind: Kind, operands: &[&[u32]], out: &mut [u32]) {
                 #[allow(clippy::wildcard_imports, reason = "the vocabulary of the expressions")]
                 use super::twin::vocabulary::*;
@@ -257,7 +257,9 @@ functions! {
         l = select(log(m + sqrt(s + 1.0)), log(m) + 0.6931472, m > 1.0e8)
     } }
     /// ln(a + √(a² − 1))
-    Acosh "acosh" (a) { [F32 => Same] { select(log(a + sqrt((a - 1.0) * (a + 1.0))), log(a) + 0.6931472, a > 1.0e8) } }
+    Acosh "acosh" (a) { [F32 => Same] {
+        select(select(log(a + sqrt((a - 1.0) * (a + 1.0))), log(a) + 0.6931472, a > 1.0e8), nan_of(a), a < 1.0)
+    } }
     /// ln((1 + a) / (1 − a)) / 2, near zero by its series
     Atanh "atanh" (a) { [F32 => Same] {
         select(0.5 * log((1.0 + a) / (1.0 - a)), a + a * s * (0.33333333 + s * (0.2 + s * 0.14285714)), abs(a) < 0.125);
@@ -298,7 +300,11 @@ functions! {
     /// Whether a = b
     Equal "equal" (a, b) { [F32 I32 U32 Bool => Bool] { a == b } }
     /// Whether a ≠ b
-    NotEqual "not_equal" (a, b) { [F32 I32 U32 Bool => Bool] { a != b } }
+    NotEqual "not_equal" (a, b) {
+        // The other way round, a NaN would be equal where comparisons are ordered.
+        [F32 => Bool] { !(a == b) }
+        [I32 U32 Bool => Bool] { a != b }
+    }
     /// Whether a < b
     Less "less" (a, b) { [F32 I32 U32 => Bool] { a < b } }
     /// Whether a ≤ b
