@@ -198,7 +198,9 @@ fn types() {
         assert_eq!(host::<i32>(gpu, &i.amax(None, false)), [i32::MAX], "{backend}");
         assert_eq!(host::<i32>(gpu, &i.amin(Some(&[0]), false)), [i32::MIN, 1, -7], "{backend}");
         assert_eq!(host::<u32>(gpu, &i.argmin(None, false)), [3], "{backend}");
-        assert_eq!(host::<f32>(gpu, &tensor(gpu, &[1i32, 2, 4], &[3]).mean(None, false)), [7.0 / 3.0], "{backend}");
+        // GPUs may be off by two or three units in the last place when they divide.
+        let mean = host::<f32>(gpu, &tensor(gpu, &[1i32, 2, 4], &[3]).mean(None, false))[0];
+        assert!((mean - 7.0 / 3.0).abs() < 1e-6, "{backend}: {mean}");
         let u = tensor(gpu, &[u32::MAX, 2, 0, 5], &[2, 2]);
         assert_eq!(host::<u32>(gpu, &u.sum(Some(&[1]), false)), [1, 5], "{backend}");
         assert_eq!(host::<u32>(gpu, &u.amax(Some(&[0]), false)), [u32::MAX, 5], "{backend}");
@@ -208,7 +210,8 @@ fn types() {
         assert_eq!(host::<bool>(gpu, &t.any(Some(&[1]), false)), [true, false], "{backend}");
         assert_eq!(host::<bool>(gpu, &t.all(Some(&[0]), false)), [false, false, false], "{backend}");
         assert_eq!(host::<u32>(gpu, &t.count(None, false)), [2], "{backend}");
-        assert_eq!(host::<f32>(gpu, &t.mean(None, false)), [1.0 / 3.0], "{backend}");
+        let mean = host::<f32>(gpu, &t.mean(None, false))[0];
+        assert!((mean - 1.0 / 3.0).abs() < 1e-6, "{backend}: {mean}");
         assert_eq!(host::<bool>(gpu, &tensor(gpu, &[1.0f32, f32::NAN], &[2]).all(None, false)), [true], "{backend}");
         // Of f16 the sum is wide and the result is rounded.
         let halves: Vec<f16> = (0..4100).map(|i| f16::from_f32(if i % 2 == 0 { 16.0 } else { 0.5 })).collect();
@@ -253,7 +256,8 @@ fn numbers_that_are_none() {
                 "lse",
             );
             let norms: Vec<f32> = host(gpu, &e.norm_l2(axes, false));
-            same(norms[..6].iter().copied().chain([0.0]).collect(), [nan, inf, inf, 0.0, 12.845_233, nan, 0.0], "norm");
+            same(norms[..4].iter().copied().chain([0.0, norms[5], 0.0]).collect(), [nan, inf, inf, 0.0, 0.0, nan, 0.0], "norm");
+            assert!((norms[4] / 12.845_233 - 1.0).abs() < 1e-6, "{backend}: {}", norms[4]);
             assert!((norms[6] / 3.162_277_6e38 - 1.0).abs() < 1e-6, "{backend}: {}", norms[6]);
         }
         let one = |values: &[f32]| tensor(gpu, values, &[values.len() as u64]);
