@@ -5,18 +5,22 @@
 
 pub mod conv;
 pub mod elementwise;
+#[cfg(not(target_arch = "wasm32"))]
 pub mod fft;
 pub mod map;
 pub mod matmul;
+#[cfg(not(target_arch = "wasm32"))]
 pub mod normalize;
 pub mod pool;
 pub mod reduce;
 pub mod window;
 
-use crate::dtype::{DType, Extent};
-#[cfg(any(all(feature = "cuda", not(target_arch = "wasm32")), all(feature = "webgl2", target_arch = "wasm32")))]
+#[cfg(not(target_arch = "wasm32"))]
+use crate::dtype::DType;
+use crate::dtype::Extent;
+#[cfg(all(feature = "cuda", any(target_os = "linux", target_os = "windows")))]
 use crate::error::Error;
-#[cfg(any(all(feature = "cuda", not(target_arch = "wasm32")), all(feature = "webgl2", target_arch = "wasm32")))]
+#[cfg(all(feature = "cuda", any(target_os = "linux", target_os = "windows")))]
 use crate::info::BackendId;
 
 /// A checked operation: what a device is asked to plan and to run.
@@ -31,16 +35,18 @@ pub enum Op {
     /// A pool.
     Pool(pool::Problem),
     /// A Fourier transform.
+    #[cfg(not(target_arch = "wasm32"))]
     Fft(fft::Problem),
     /// A reduction.
     Reduce(reduce::Problem),
     /// Softmax or a norm.
+    #[cfg(not(target_arch = "wasm32"))]
     Normalize(normalize::Problem),
 }
 
 impl Op {
     /// The fault of asking a backend for an operation that it has no kernel for, and one that has.
-    #[cfg(any(all(feature = "cuda", not(target_arch = "wasm32")), all(feature = "webgl2", target_arch = "wasm32")))]
+    #[cfg(all(feature = "cuda", any(target_os = "linux", target_os = "windows")))]
     pub(crate) fn has_no_kernel_on(&self, backend: BackendId, other: BackendId) -> Box<Error> {
         let (name, _) = self.label();
         let (reason, remedy) = (format!("it has no kernel for {name}"), format!("use {other} or the CPU for it"));
@@ -54,8 +60,10 @@ impl Op {
             Self::Map(problem) => problem.elements(),
             Self::Conv(problem) => problem.elements(),
             Self::Pool(problem) => problem.elements(),
+            #[cfg(not(target_arch = "wasm32"))]
             Self::Fft(problem) => problem.elements(),
             Self::Reduce(problem) => problem.rows(),
+            #[cfg(not(target_arch = "wasm32"))]
             Self::Normalize(problem) => problem.values.elements(),
         }
     }
@@ -67,8 +75,10 @@ impl Op {
             Self::Map(problem) => problem.dtype,
             Self::Conv(problem) => problem.dtype,
             Self::Pool(problem) => problem.result(),
+            #[cfg(not(target_arch = "wasm32"))]
             Self::Fft(_) => DType::F32,
             Self::Reduce(problem) => problem.dtype(),
+            #[cfg(not(target_arch = "wasm32"))]
             Self::Normalize(problem) => problem.dtype(),
         };
         Extent { elements: self.elements(), dtype }
@@ -78,14 +88,17 @@ impl Op {
     pub fn reads_operands(&self) -> bool {
         match self {
             Self::Matmul(problem) => problem.reads_operands(),
-            Self::Map(_) | Self::Conv(_) | Self::Pool(_) | Self::Fft(_) => self.elements() > 0,
+            Self::Map(_) | Self::Conv(_) | Self::Pool(_) => self.elements() > 0,
+            #[cfg(not(target_arch = "wasm32"))]
+            Self::Fft(_) => self.elements() > 0,
             Self::Reduce(problem) => problem.values.elements() > 0,
+            #[cfg(not(target_arch = "wasm32"))]
             Self::Normalize(problem) => problem.values.elements() > 0,
         }
     }
 
     /// Its name and its size, for reports.
-    #[cfg(any(not(target_arch = "wasm32"), feature = "webgl2"))]
+    #[cfg(not(target_arch = "wasm32"))]
     pub(crate) fn label(&self) -> (&'static str, String) {
         match self {
             Self::Matmul(matmul::Problem { m, k, n, .. }) => ("matmul", format!("{m}x{k}x{n}")),
@@ -93,6 +106,7 @@ impl Op {
                 let &conv::Problem { batch, groups, channels, filters, windows: [y, x], .. } = problem;
                 ("conv", format!("{batch}x{}x{}x{} by {}x{}x{}", groups * channels, y.input, x.input, groups * filters, y.taps, x.taps))
             }
+            #[cfg(not(target_arch = "wasm32"))]
             Self::Fft(fft::Problem { outer, length, inner, .. }) => ("fft", format!("{outer}x{length}x{inner}")),
             Self::Pool(problem) => {
                 let &pool::Problem { planes, windows: [z, y, x], .. } = problem;
@@ -100,6 +114,7 @@ impl Op {
             }
             Self::Map(problem) => ("map", sizes(&problem.shape)),
             Self::Reduce(problem) => (problem.fold.name(), sizes(&problem.values.shape)),
+            #[cfg(not(target_arch = "wasm32"))]
             Self::Normalize(problem) => (problem.form.name(), sizes(&problem.values.shape)),
         }
     }
@@ -117,8 +132,10 @@ impl Op {
             Self::Map(problem) => problem.least_bytes(),
             Self::Conv(problem) => problem.least_bytes(),
             Self::Pool(problem) => problem.least_bytes(),
+            #[cfg(not(target_arch = "wasm32"))]
             Self::Fft(problem) => problem.least_bytes(),
             Self::Reduce(problem) => problem.least_bytes(),
+            #[cfg(not(target_arch = "wasm32"))]
             Self::Normalize(problem) => problem.least_bytes(),
         }
     }
@@ -130,14 +147,16 @@ impl Op {
             Self::Map(problem) => problem.elements(),
             Self::Conv(problem) => problem.multiplications(),
             Self::Pool(problem) => problem.elements(),
+            #[cfg(not(target_arch = "wasm32"))]
             Self::Fft(problem) => problem.multiplications(),
             Self::Reduce(problem) => problem.values.elements(),
+            #[cfg(not(target_arch = "wasm32"))]
             Self::Normalize(problem) => problem.values.elements(),
         }
     }
 }
 
-#[cfg(any(not(target_arch = "wasm32"), feature = "webgl2"))]
+#[cfg(not(target_arch = "wasm32"))]
 fn sizes(shape: &[u32]) -> String {
     crate::tensor::joined(&shape.iter().map(|&size| size.into()).collect::<Vec<_>>(), "x")
 }

@@ -22,7 +22,7 @@ use super::{Backend, Bound, Finished, How, MemoryStats};
 use crate::dtype::Extent;
 use crate::error::{Error, Result};
 use crate::host::{HostSlice, HostVec};
-use crate::info::{BackendId, Caps};
+use crate::info::Caps;
 use crate::ops::Op;
 use crate::plan::matmul::FragmentCaps;
 use crate::plan::{self, Plan};
@@ -61,7 +61,6 @@ impl Backend for WebGl2 {
             Op::Reduce(problem) => plan::reduce::fragment(problem, &self.caps),
             Op::Conv(problem) => plan::conv::fragment(problem, &self.caps),
             Op::Pool(problem) => plan::pool::fragment(problem, &self.caps),
-            Op::Fft(_) | Op::Normalize(_) => Err(op.has_no_kernel_on(BackendId::WebGl2, BackendId::WebGpu)),
         }
     }
 

@@ -22,9 +22,7 @@ use half::f16;
 use half::slice::HalfFloatSliceExt;
 
 use super::conv::Conv;
-use super::fft;
 use super::map::{Elements, Map};
-use super::normalize::Normalize;
 use super::pool;
 use super::reduce::Reduce;
 use crate::dtype::{DType, Extent};
@@ -253,15 +251,6 @@ impl Engine {
         Ok(())
     }
 
-    /// A Fourier transform, in this module's own memory.
-    pub(super) fn fft(&self, words: &[u32], inputs: &[Option<HostSlice<'_>>], out: &mut HostVec) -> Result<()> {
-        let [values, ..] = widened(inputs);
-        let mut result = vec![0.0; out.len() as usize];
-        fft::plain(&plan::fft::told(words)?, &values, &mut result);
-        fill(out, &result);
-        Ok(())
-    }
-
     /// A pool, in this module's own memory.
     pub(super) fn pool(&self, kernel: &Kernel, words: &[u32], inputs: &[Option<HostSlice<'_>>], out: &mut HostVec) -> Result<()> {
         let [values, ..] = widened(inputs);
@@ -277,17 +266,6 @@ impl Engine {
         } else {
             out.bytes().copy_from(bytemuck::cast_slice(&result))
         }
-        Ok(())
-    }
-
-    /// Softmax or a norm, of pieces of its operands in this module's memory.
-    pub(super) fn normalize(&self, kernel: &Kernel, words: &[u32], inputs: &[Option<HostSlice<'_>>], out: &mut HostVec) -> Result<()> {
-        // In words, of which the last may hold only one element.
-        let bytes = (out.len() * out.dtype().bytes()) as usize;
-        let mut result = vec![0u32; bytes.div_ceil(4)];
-        let to: &mut [u8] = bytemuck::cast_slice_mut(&mut result);
-        Normalize::new(kernel, words, elements(inputs))?.compute(&mut to[..bytes], out.dtype(), false);
-        out.bytes().copy_from(&to[..bytes]);
         Ok(())
     }
 
