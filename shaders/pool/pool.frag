@@ -13,45 +13,54 @@
 out Texel texel;
 
 Output value(uint index) {
-  const uint y = 4u;
-  const uint x = 11u;
-  uint plane = index / (steps_of(x) * steps_of(y));
-  ivec2 start = ivec2(start_of(x, index % steps_of(x)), start_of(y, index / steps_of(x) % steps_of(y)));
-  uvec2 first = uvec2(first_tap(x, start.x, 0u), first_tap(y, start.y, 0u));
-  uvec2 end = uvec2(first_tap(x, start.x, input_of(x)), first_tap(y, start.y, input_of(y)));
+  const uint z = 3u;
+  const uint y = 10u;
+  const uint x = 17u;
+  uint plane = index / (steps_of(x) * steps_of(y) * steps_of(z));
+  ivec3 start = ivec3(
+    start_of(x, index % steps_of(x)),
+    start_of(y, index / steps_of(x) % steps_of(y)),
+    start_of(z, index / (steps_of(x) * steps_of(y)) % steps_of(z))
+  );
+  uvec3 first = uvec3(first_tap(x, start.x, 0u), first_tap(y, start.y, 0u), first_tap(z, start.z, 0u));
+  uvec3 end = uvec3(first_tap(x, start.x, input_of(x)), first_tap(y, start.y, input_of(y)), first_tap(z, start.z, input_of(z)));
 //# if MAX
-  f32 best = uintBitsToFloat(params[3]);
+  f32 best = uintBitsToFloat(params[2]);
   uint place = 0u;
   bool found = false;
 //# else
   f32 sum = 0.0;
 //# end
-  for (uint i = first.y; i < end.y; i++) {
-    uint line = (plane * input_of(y) + uint(start.y + int(i * dilation_of(y)))) * input_of(x);
-    for (uint j = first.x; j < end.x; j++) {
-      uint at = line + uint(start.x + int(j * dilation_of(x)));
-      f32 v = image_at(at);
+  for (uint h = first.z; h < end.z; h++) {
+    uint layer = plane * input_of(z) + uint(start.z + int(h * dilation_of(z)));
+    for (uint i = first.y; i < end.y; i++) {
+      uint line = (layer * input_of(y) + uint(start.y + int(i * dilation_of(y)))) * input_of(x);
+      for (uint j = first.x; j < end.x; j++) {
+        uint at = line + uint(start.x + int(j * dilation_of(x)));
+        f32 v = image_at(at);
 //# if MAX
-      if (!found || (!is_nan(best) && (is_nan(v) || v > best))) {
-        best = v;
-        place = at;
-        found = true;
-      }
+        if (!found || (!is_nan(best) && (is_nan(v) || v > best))) {
+          best = v;
+          place = at;
+          found = true;
+        }
 //# else
-      sum += v;
+        sum += v;
 //# end
+      }
     }
   }
 //# if PLACE
-  return place + params[2];
+  return place + params[1];
 //# else
 //# if MAX
   return best;
 //# else
 //# if PADDED
-  uint count = first_tap(y, start.y, input_of(y) + after_of(y)) * first_tap(x, start.x, input_of(x) + after_of(x));
+  uint count = first_tap(z, start.z, input_of(z) + after_of(z)) * first_tap(y, start.y, input_of(y) + after_of(y))
+    * first_tap(x, start.x, input_of(x) + after_of(x));
 //# else
-  uint count = (end.y - first.y) * (end.x - first.x);
+  uint count = (end.z - first.z) * (end.y - first.y) * (end.x - first.x);
 //# end
 //# if RESULT_F16
   return half_of(sum / f32(count));

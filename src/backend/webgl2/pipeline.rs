@@ -31,6 +31,10 @@ impl WebGl2 {
             Ok(program) => Rc::new(program),
             Err(log) => {
                 self.check(0)?;
+                // A compiler that refuses says why; one that is gone does not.
+                if log.is_empty() {
+                    return Err(Box::new(Error::DeviceLost { reason: "the browser took the WebGL context away".to_owned() }));
+                }
                 return Err(Error::internal(format!("a shader was refused: {log}")));
             }
         };
