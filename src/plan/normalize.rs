@@ -5,6 +5,8 @@
 //! the result as they are, scalars
 //! ```
 
+mod plain;
+
 use std::sync::Arc;
 
 use super::map::{self, OUT_BINDING, QUAD, THREADS};
@@ -18,6 +20,7 @@ use crate::kernels::{Kernel, KernelId, Source};
 use crate::ops::map::{MOST_DIMENSIONS, MOST_INPUTS, View};
 use crate::ops::normalize::{Form, Problem};
 use crate::ops::reduce::Fold;
+pub use plain::plain;
 
 /// Values that a lane has, where there are lanes enough.
 const BLOCK: u64 = 16;
