@@ -9,6 +9,8 @@
 mod allocator;
 mod convert;
 mod expr;
+#[cfg(feature = "webgpu")]
+mod external;
 mod known;
 mod reference;
 mod registry;

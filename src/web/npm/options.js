@@ -238,6 +238,40 @@ export function shape(value) {
   return wholes("shape", value);
 }
 
+/** Whether it is a buffer of the page's own. */
+export const is_buffer = (value) => Boolean(globalThis.GPUBuffer && value instanceof GPUBuffer);
+
+/** Where in a buffer so many elements of a size in bytes begin, if it can be used so. */
+function place_in(argument, buffer, told, usage, elements, size) {
+  const [has, length] = [get(buffer, "usage"), get(buffer, "size")];
+  if (!is_buffer(buffer) || !(has & GPUBufferUsage[usage])) {
+    throw invalid_type(argument, `a GPUBuffer with the usage ${usage}`, is_buffer(buffer) ? "one without" : describe(buffer));
+  }
+  if (get(buffer, "mapState") !== "unmapped") throw invalid_type(argument, "a GPUBuffer that is not mapped", "mapped, or about to be");
+  const at = option("offset_bytes", told, 0, (value) => is_whole(value) && value % 4 === 0, "a whole number of bytes and a multiple of 4");
+  // Copies are of whole words.
+  const needed = at + Math.ceil((elements * size) / 4) * 4;
+  if (needed > length) {
+    throw fault("length_mismatch", `${argument} has ${length} bytes, but offset_bytes + ${elements} · ${size}, in whole words = ${needed} are needed`);
+  }
+  return at;
+}
+
+const count_of = (shape) => shape.reduce((product, size) => product * size, 1);
+const bytes_of = (dtype) => (dtype === "f16" ? 2 : 4);
+
+/** What a tensor is made of where that is a buffer: where it begins there, and the place of its type. */
+export function to_source(buffer, options, sizes) {
+  const told = known(options, ["dtype", "offset_bytes"]);
+  const dtype = one_of("dtype", told.dtype, DTYPES.slice(0, 4), "f32, f16, i32 or u32");
+  return [place_in("data", buffer, told.offset_bytes, "COPY_SRC", count_of(sizes), bytes_of(dtype)), DTYPES.indexOf(dtype)];
+}
+
+/** Where in a buffer a tensor is to go. */
+export function to_target(buffer, options, sizes, dtype) {
+  return place_in("buffer", buffer, known(options, ["offset_bytes"]).offset_bytes, "COPY_DST", count_of(sizes), bytes_of(dtype));
+}
+
 /** The classes of arrays that hold a type, the first of which needs no word on it. */
 const CLASSES = [["Float32Array"], ["Float16Array", "Uint16Array"], ["Int32Array"], ["Uint32Array"], [undefined, "Uint8Array"]];
 
@@ -251,7 +285,7 @@ export function to_data(data, options) {
     return [Uint32Array.from(typed_array("data", data, ["Uint8Array"], "a Uint8Array or an array of true and false"), Boolean), type];
   }
   const [first, second] = CLASSES[type];
-  const expected = told === undefined ? "a Float32Array, a Float16Array, an Int32Array or a Uint32Array, or have a dtype" : `a ${first} for ${told}`;
+  const expected = told === undefined ? "a Float32Array, a Float16Array, an Int32Array, a Uint32Array or a GPUBuffer, or have a dtype" : `a ${first} for ${told}`;
   const values = typed_array("data", data, [first, second], expected);
   if (found >= 0 || type !== 1) return [values, type];
   can_give("f16");
