@@ -179,6 +179,16 @@ export interface MatmulOptions {
   stride_b?: number;
   /** The same for `c`. The results themselves are packed. */
   stride_c?: number;
+  /**
+   * Elements before the first of A, which is a window of something larger and read where it lies. Of a {@link Tensor} whatever its shape, so that
+   * `m` and `k` have to be told; `lda` is then the tensor's last dimension unless told: `{ m: 10, k: 20, n, offset_a: i * columns + j }` multiplies
+   * the 10 × 20 elements of it that begin in row i and column j.
+   */
+  offset_a?: number;
+  /** The same for B, with `k`, `n` and `ldb`. */
+  offset_b?: number;
+  /** The same for `c`, with `ldc`. */
+  offset_c?: number;
   /** Give a {@link MatmulReport} in place of the bare data. */
   report?: boolean;
   /**

@@ -129,10 +129,10 @@ function dimension(name, given, told, also = told) {
   return value;
 }
 
-/** Elements from one row or matrix to the next; Rust takes NaN for none. */
+/** Elements from one row or matrix to the next, or before the first; Rust takes NaN for none. */
 const stride = (name, value) => (value === undefined ? NaN : whole(name, value));
 
-const STRIDES = ["lda", "ldb", "ldc", "stride_a", "stride_b", "stride_c"];
+const STRIDES = ["lda", "ldb", "ldc", "stride_a", "stride_b", "stride_c", "offset_a", "offset_b", "offset_c"];
 const PRODUCT = [
   ...["m", "k", "n", "batch", "transpose_a", "transpose_b", "alpha", "beta", "c", "bias", "activation", "result", "precision"],
   ...STRIDES,
@@ -181,6 +181,10 @@ function broadcast(a, b) {
 export function product(options, shape_a, shape_b, operand, names = PRODUCT) {
   const told = known(options, names);
   const stop = signal(told.signal);
+  // A window of a tensor is told as one of an array would be, but its rows are as far apart as the tensor's.
+  let { lda, ldb } = told;
+  if (told.offset_a !== undefined) [lda, shape_a] = [lda ?? shape_a?.at(-1), undefined];
+  if (told.offset_b !== undefined) [ldb, shape_b] = [ldb ?? shape_b?.at(-1), undefined];
   const transpose_a = flag("transpose_a", told.transpose_a);
   const transpose_b = flag("transpose_b", told.transpose_b);
   const m = dimension("m", told.m, side(shape_a, +transpose_a, !transpose_a));
@@ -202,11 +206,20 @@ export function product(options, shape_a, shape_b, operand, names = PRODUCT) {
   const shape = batch.length === 0 ? [m, n] : [...batch, m, n];
   if (shape_b?.length === 1) shape.pop();
   if (shape_a?.length === 1) shape.splice(batch.length, 1);
-  const [lda, ldb, ldc] = [stride("lda", told.lda), stride("ldb", told.ldb), stride("ldc", told.ldc)];
+  lda = stride("lda", lda);
+  ldb = stride("ldb", ldb);
+  const ldc = stride("ldc", told.ldc);
   const stride_a = stride("stride_a", told.stride_a);
   const stride_b = stride("stride_b", told.stride_b);
   const stride_c = stride("stride_c", told.stride_c);
-  const numbers = [m, k, n, +transpose_a, +transpose_b, alpha, beta, lda, ldb, ldc, stride_a, stride_b, stride_c, activation, result, precision, batch_a.length];
+  const offset_a = stride("offset_a", told.offset_a);
+  const offset_b = stride("offset_b", told.offset_b);
+  const offset_c = stride("offset_c", told.offset_c);
+  const numbers = [
+    m, k, n, +transpose_a, +transpose_b, alpha, beta,
+    lda, ldb, ldc, stride_a, stride_b, stride_c, offset_a, offset_b, offset_c,
+    activation, result, precision, batch_a.length,
+  ];
   if (batch.length > 0) numbers.push(...batch_a, ...batch_b);
   return { numbers, c, bias, signal: stop, shape, dtype: DTYPES[result] };
 }
