@@ -21,6 +21,14 @@ export type DType = "f32" | "f16" | "i32" | "u32" | "bool";
 /** `Float16Array`, where TypeScript's library knows it. */
 export type Halves = typeof globalThis extends { Float16Array: { prototype: infer T } } ? T : never;
 
+type Known<Name extends string, Otherwise> = typeof globalThis extends Record<Name, { prototype: infer T }> ? T : Otherwise;
+
+/** WebGPU's `GPUDevice`, where TypeScript's library or `@webgpu/types` knows it. */
+export type Device = Known<"GPUDevice", object>;
+
+/** WebGPU's `GPUBuffer`, where they know it. */
+export type DeviceBuffer = Known<"GPUBuffer", { readonly size: number; readonly usage: number }>;
+
 /** What values of a type are in; truths are 0 or 1. */
 export type ArrayOf<D extends DType> = {
   f32: Float32Array;
@@ -171,6 +179,16 @@ export interface MatmulOptions {
   stride_b?: number;
   /** The same for `c`. The results themselves are packed. */
   stride_c?: number;
+  /**
+   * Elements before the first of A, which is a window of something larger and read where it lies. Of a {@link Tensor} whatever its shape, so that
+   * `m` and `k` have to be told; `lda` is then the tensor's last dimension unless told: `{ m: 10, k: 20, n, offset_a: i * columns + j }` multiplies
+   * the 10 × 20 elements of it that begin in row i and column j.
+   */
+  offset_a?: number;
+  /** The same for B, with `k`, `n` and `ldb`. */
+  offset_b?: number;
+  /** The same for `c`, with `ldc`. */
+  offset_c?: number;
   /** Give a {@link MatmulReport} in place of the bare data. */
   report?: boolean;
   /**
@@ -219,6 +237,12 @@ export class Tensor<D extends DType = "f32"> {
   reshape(shape: readonly number[]): Tensor<D>;
   /** Copies the values back, row-major; `unavailable` for f16 where the engine has no `Float16Array`. */
   toArray(): Promise<ArrayOf<D>>;
+  /**
+   * Copies the values into a buffer of the same {@link Gpu.device}, on the GPU, after all that was called before; bools are words, 0 or 1, and an
+   * odd number of f16 takes two bytes more. What is submitted to the device's queue after this call sees them; the promise tells that all went
+   * well. Rejects as {@link Gpu.tensor} of a buffer does; the buffer needs the usage `COPY_DST`.
+   */
+  copyTo(buffer: DeviceBuffer, options?: { offset_bytes?: number }): Promise<void>;
   /** Gives the memory back. Calls that already use it finish. Twice is harmless. */
   dispose(): void;
   [Symbol.dispose](): void;
@@ -291,6 +315,8 @@ export class Gpu {
   private constructor();
   static open(options?: InitOptions): Promise<Gpu>;
   info(): DeviceInfo;
+  /** The device that computes, for buffers of one's own; undefined unless the backend is WebGPU. After a loss it is another one. */
+  readonly device: Device | undefined;
   matmul(a: Operand, b: Operand, options: MatmulOptions & { report: true; keep: true; result: "f16" }): Promise<MatmulReport<Tensor<"f16">>>;
   matmul(a: Operand, b: Operand, options: MatmulOptions & { report: true; keep: true }): Promise<MatmulReport<Tensor>>;
   matmul(a: Operand, b: Operand, options: MatmulOptions & { report: true; result: "f16" }): Promise<MatmulReport<Halves>>;
@@ -309,6 +335,16 @@ export class Gpu {
   tensor(data: Int32Array, shape: readonly number[], options?: { dtype?: "i32" }): Promise<Tensor<"i32">>;
   tensor(data: Uint32Array, shape: readonly number[], options?: { dtype?: "u32" }): Promise<Tensor<"u32">>;
   tensor(data: Uint8Array | readonly boolean[], shape: readonly number[], options: { dtype: "bool" }): Promise<Tensor<"bool">>;
+  /**
+   * The same from a buffer of {@link Gpu.device}, from a byte on that is a multiple of 4: a copy on the GPU of what the queue has written there by
+   * this call. Rejects with `invalid_type` if the buffer is mapped, of another device, or without the usage `COPY_SRC`, with `length_mismatch`
+   * if it is too small, with `disposed` if it is destroyed, and with `unavailable` on other backends.
+   */
+  tensor<D extends "f32" | "f16" | "i32" | "u32" = "f32">(
+    buffer: DeviceBuffer,
+    shape: readonly number[],
+    options?: { dtype?: D; offset_bytes?: number },
+  ): Promise<Tensor<D>>;
   /** Computes an expression; its value stays on the device. What can be one kernel is one: see {@link Expr}. */
   evaluate<D extends DType = "f32">(expr: Value): Promise<Tensor<D>>;
   benchmark(a: Operand, b: Operand, options: BenchmarkOptions): Promise<Benchmark>;
@@ -328,6 +364,9 @@ export function init_gpu(options?: InitOptions): Promise<DeviceInfo>;
 
 /** The shared device; opens it first if nothing has. */
 export function device_info(): Promise<DeviceInfo>;
+
+/** WebGPU's device, for buffers of one's own: see {@link Gpu.device}. */
+export function gpu_device(): Promise<Device | undefined>;
 
 /**
  * C = alpha · op(A) · op(B) + beta · C with sums in f32, row-major, for any m, k, n ≥ 0.
@@ -354,6 +393,11 @@ export function tensor(data: Uint16Array, shape: readonly number[], options: { d
 export function tensor(data: Int32Array, shape: readonly number[], options?: { dtype?: "i32" }): Promise<Tensor<"i32">>;
 export function tensor(data: Uint32Array, shape: readonly number[], options?: { dtype?: "u32" }): Promise<Tensor<"u32">>;
 export function tensor(data: Uint8Array | readonly boolean[], shape: readonly number[], options: { dtype: "bool" }): Promise<Tensor<"bool">>;
+export function tensor<D extends "f32" | "f16" | "i32" | "u32" = "f32">(
+  buffer: DeviceBuffer,
+  shape: readonly number[],
+  options?: { dtype?: D; offset_bytes?: number },
+): Promise<Tensor<D>>;
 
 /** What an expression is made of. A number takes the type of what it meets; alone it is an f32. */
 export type Value = Expr | Tensor<DType> | number;
