@@ -634,6 +634,47 @@ export class Expr {
   /** The mean of each channel, its dimensions kept with a size of 1. */
   globalAveragePool(): Expr;
 
+  /** eᵃ / Σ eᵃ along an axis, −1 if none is given, right for values of any size. NaN along it where there is NaN or ∞, or nothing but −∞. Of f32 or f16. */
+  softmax(axis?: number): Expr;
+  /** a − ln Σ eᵃ along an axis: the logarithm of `softmax`, and more exact than that of its result. */
+  logSoftmax(axis?: number): Expr;
+  /**
+   * (a − mean) / √(variance + epsilon) · scale + bias, mean and variance along the axes; scale and bias are of a's type, or numbers, and
+   * repeated to its shape. `epsilon` is 1e-5 if none is given.
+   */
+  layerNorm(axes: Axes, options?: { scale?: Value; bias?: Value; epsilon?: number }): Expr;
+  /** a / √(mean of a² + epsilon) · scale, the mean along the axes; the rest as of `layerNorm`. */
+  rmsNorm(axes: Axes, options?: { scale?: Value; epsilon?: number }): Expr;
+  /**
+   * (a − mean) / √(variance + epsilon) · scale + bias with what was found of each channel before: vectors of as many numbers as dimension 1
+   * has. It goes into one kernel with what is around it.
+   */
+  batchNorm(scale: Value, bias: Value, mean: Value, variance: Value, epsilon?: number): Expr;
+
+  /**
+   * The Fourier transform X[k] = Σ x[i] · exp(−2πi · i·k / n) along an axis of complex numbers, which are a last dimension of size 2 that is
+   * not counted: axis −1, if none is given, is the one before it. Of `length` elements, what lacks being zeros and what is too much cut off.
+   * Any length will do; the error is about 10⁻⁷ · log₂ n of the largest result. Of f32; `evaluate` rejects with `invalid_dimension` where the
+   * last dimension is not 2, the axis is not there or the length is 0, and with `limit_exceeded` past 2²⁷, on WebGL2 past 2²⁵.
+   */
+  fft(axis?: number, length?: number): Expr;
+  /** The inverse of `fft`: x[i] = (1 / n) · Σ X[k] · exp(2πi · i·k / n). */
+  ifft(axis?: number, length?: number): Expr;
+  /** The transform of real numbers: complex ones for k up to ⌊n / 2⌋, as a new last dimension of size 2. The others are their conjugates. */
+  rfft(axis?: number, length?: number): Expr;
+  /** The inverse of `rfft`, real numbers: without a length there are twice as many as complex ones, less 2. */
+  irfft(axis?: number, length?: number): Expr;
+  /** The transform of real numbers with all of its result, as `fft` gives it. */
+  fftOfReal(axis?: number, length?: number): Expr;
+  /** The transform along the last two axes of complex numbers. */
+  fft2(): Expr;
+  /** The inverse of `fft2`. */
+  ifft2(): Expr;
+  /** The transform along the last two axes of real numbers: of the last one k up to ⌊n / 2⌋, as `rfft`. */
+  rfft2(): Expr;
+  /** The inverse of `rfft2`, whose last axis has that length, as that of `irfft`. */
+  irfft2(length?: number): Expr;
+
   /** The same elements, row by row, in another shape. One size may be −1: it is what the others leave. */
   reshape(shape: readonly number[]): Expr;
   /** With its dimensions in another order: the i-th of the result is that which `axes` names at i; without axes they are reversed. */

@@ -95,7 +95,7 @@ function option(name, value, otherwise, is_right, expected) {
 const is_number = (value) => typeof value === "number";
 const is_flag = (value) => typeof value === "boolean";
 const is_signal = (value) => typeof get(value, "aborted") === "boolean";
-const number = (name, value, otherwise) => option(name, value, otherwise, is_number, "a number");
+export const number = (name, value, otherwise) => option(name, value, otherwise, is_number, "a number");
 export const flag = (name, value) => option(name, value, false, is_flag, "true or false");
 export const one_of = (name, value, names, expected) => option(name, value, names[0], (value) => names.includes(value), expected);
 
