@@ -34,6 +34,7 @@ const SHADERS: &[&str] = &[
     "map/prelude.wgsl",
     "map/input.wgsl",
     "map/map.wgsl",
+    "map/turned.wgsl",
     "reduce/fold.wgsl",
     "reduce/row.wgsl",
     "reduce/reduce.wgsl",
