@@ -220,3 +220,41 @@ fn what_is_no_number_differs_from_itself() {
         );
     });
 }
+
+#[test]
+fn what_is_transposed_goes_where_it_belongs() {
+    let host = Gpu::open_blocking(Options::only(BackendId::Scalar)).unwrap();
+    let of = |gpu: &Gpu, shape: &[u64], dtype: DType| {
+        let whole = Expr::index(shape).mul(2_654_435_769u32).shift_right(24u32);
+        Expr::from(gpu.evaluate_blocking(&whole.cast(dtype)).unwrap())
+    };
+    let made = |gpu: &Gpu, sizes: [u64; 3], dtype: DType| {
+        let [x, y, z] = sizes;
+        let (a, b) = (of(gpu, &[x, y, z], dtype), of(gpu, &[y, z], dtype));
+        let mut all: Vec<_> =
+            [[0, 2, 1], [2, 1, 0], [1, 2, 0], [2, 0, 1], [1, 0, 2]].iter().map(|order| a.transpose(Some(order)).cast(DType::F32)).collect();
+        if dtype != DType::Bool {
+            // Two that are turned beside one that is not; a row for all, its own, and one from behind.
+            all.push(a.transpose(Some(&[0, 2, 1])).add(b.transpose(None)).add(of(gpu, &[x, z, y], dtype)));
+            all.push(a.transpose(Some(&[0, 2, 1])).add(b.slice(1, 0, 1, 1).reshape(&[y as i64])));
+            all.push(a.flip(Some(&[2])).transpose(Some(&[2, 1, 0])).add(a.slice(0, 0, 1, 1).transpose(Some(&[2, 1, 0]))));
+            all.push(a.slice(1, 1, y as i64, 1).transpose(Some(&[0, 2, 1])).cast(DType::F16));
+            all.push(a.transpose(Some(&[0, 2, 1])).less(of(gpu, &[z, y], dtype)).cast(DType::F32));
+        }
+        all
+    };
+    everywhere(|gpu, backend| {
+        for (sizes, dtype) in [
+            ([2, 100, 67], DType::F32),
+            ([5, 33, 132], DType::F32),
+            ([3, 16, 20], DType::F16),
+            ([17, 20, 64], DType::I32),
+            ([2, 67, 100], DType::Bool),
+        ] {
+            for (number, (expr, expected)) in made(gpu, sizes, dtype).iter().zip(made(&host, sizes, dtype)).enumerate() {
+                let expected = values(&host, &expected.cast(DType::F32));
+                assert_eq!(values(gpu, &expr.cast(DType::F32)), expected, "{number} of {sizes:?} of {dtype} on {backend}");
+            }
+        }
+    });
+}

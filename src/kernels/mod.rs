@@ -48,6 +48,8 @@ pub enum KernelId {
     MatmulCublasLt,
     /// `shaders/map/map.wgsl`, and `map.cu` for CUDA: an elementwise program.
     Map,
+    /// `shaders/map/turned.wgsl`: the same where inputs are transposed.
+    MapTurned,
     /// `shaders/map/interpreted.cu`: any elementwise program, read step by step, where CUDA's compiler is missing.
     #[cfg(not(target_arch = "wasm32"))]
     MapInterpreted,
@@ -69,6 +71,14 @@ pub enum KernelId {
     ConvTiled,
     /// `shaders/conv/direct.wgsl`: convolution of few filters a group.
     ConvDirect,
+    /// `shaders/conv/winograd_filters.wgsl`: the filters of a convolution by Winograd's method.
+    ConvWinogradFilters,
+    /// `shaders/conv/winograd_images.wgsl`: the images of one.
+    ConvWinogradImages,
+    /// `shaders/conv/winograd_product.wgsl` in `shaders/matmul/tiled.wgsl`: its products.
+    ConvWinogradProduct,
+    /// `shaders/conv/winograd_result.wgsl`: its result.
+    ConvWinogradResult,
     /// `shaders/conv/direct.frag`: the same by fragment shader.
     ConvFragment,
     /// `backend/cpu/conv.rs`: the same on the CPU.
@@ -121,6 +131,7 @@ impl KernelId {
             #[cfg(not(target_arch = "wasm32"))]
             Self::MatmulCublasLt => "matmul/cublaslt",
             Self::Map => "map",
+            Self::MapTurned => "map/turned",
             #[cfg(not(target_arch = "wasm32"))]
             Self::MapInterpreted => "map/interpreted",
             Self::MapFragment => "map/fragment",
@@ -132,6 +143,10 @@ impl KernelId {
             Self::ReduceCpu => "reduce/cpu",
             Self::ConvTiled => "conv/tiled",
             Self::ConvDirect => "conv/direct",
+            Self::ConvWinogradFilters => "conv/winograd filters",
+            Self::ConvWinogradImages => "conv/winograd images",
+            Self::ConvWinogradProduct => "conv/winograd",
+            Self::ConvWinogradResult => "conv/winograd result",
             Self::ConvFragment => "conv/fragment",
             Self::ConvCpu => "conv/cpu",
             Self::Fft => "fft",
@@ -172,6 +187,8 @@ impl KernelId {
     /// The files that make up the source, one after the other.
     const fn templates(self) -> &'static [&'static str] {
         const STORE: &str = include_str!(concat!(env!("OUT_DIR"), "/matmul-store.wgsl"));
+        const ACTIVATE: &str = include_str!(concat!(env!("OUT_DIR"), "/matmul-activate.wgsl"));
+        const WINOGRAD: &str = include_str!(concat!(env!("OUT_DIR"), "/conv-winograd.wgsl"));
         const LOAD: &str = include_str!(concat!(env!("OUT_DIR"), "/matmul-load.wgsl"));
         const PRELUDE: &str = include_str!(concat!(env!("OUT_DIR"), "/map-prelude.wgsl"));
         const ROW: &str = include_str!(concat!(env!("OUT_DIR"), "/reduce-row.wgsl"));
@@ -182,19 +199,24 @@ impl KernelId {
         const TILED: &str = include_str!(concat!(env!("OUT_DIR"), "/matmul-tiled.wgsl"));
         const WINDOW: &str = include_str!(concat!(env!("OUT_DIR"), "/conv-window.wgsl"));
         match self {
-            Self::MatmulTiled => &[STORE, LOAD, TILED],
-            Self::MatmulDirect => &[STORE, LOAD, include_str!(concat!(env!("OUT_DIR"), "/matmul-direct.wgsl"))],
-            Self::ConvTiled => &[STORE, LOAD, WINDOW, TILED],
-            Self::ConvDirect => &[STORE, LOAD, WINDOW, include_str!(concat!(env!("OUT_DIR"), "/conv-direct.wgsl"))],
-            Self::MatmulVector => &[STORE, LOAD, include_str!(concat!(env!("OUT_DIR"), "/matmul-vector.wgsl"))],
-            Self::MatmulSum => &[STORE, include_str!(concat!(env!("OUT_DIR"), "/matmul-sum.wgsl"))],
-            Self::MatmulSplit => &[STORE, include_str!(concat!(env!("OUT_DIR"), "/matmul-split.wgsl"))],
-            Self::MatmulCooperative => &[STORE, include_str!(concat!(env!("OUT_DIR"), "/matmul-cooperative.wgsl"))],
-            Self::MatmulRound => &[STORE, include_str!(concat!(env!("OUT_DIR"), "/matmul-round.wgsl"))],
+            Self::MatmulTiled => &[ACTIVATE, STORE, LOAD, TILED],
+            Self::MatmulDirect => &[ACTIVATE, STORE, LOAD, include_str!(concat!(env!("OUT_DIR"), "/matmul-direct.wgsl"))],
+            Self::ConvTiled => &[ACTIVATE, STORE, LOAD, WINDOW, TILED],
+            Self::ConvDirect => &[ACTIVATE, STORE, LOAD, WINDOW, include_str!(concat!(env!("OUT_DIR"), "/conv-direct.wgsl"))],
+            Self::ConvWinogradFilters => &[WINOGRAD, include_str!(concat!(env!("OUT_DIR"), "/conv-winograd_filters.wgsl"))],
+            Self::ConvWinogradImages => &[WINOGRAD, include_str!(concat!(env!("OUT_DIR"), "/conv-winograd_images.wgsl"))],
+            Self::ConvWinogradProduct => &[ACTIVATE, STORE, include_str!(concat!(env!("OUT_DIR"), "/conv-winograd_product.wgsl")), TILED],
+            Self::ConvWinogradResult => &[ACTIVATE, WINOGRAD, include_str!(concat!(env!("OUT_DIR"), "/conv-winograd_result.wgsl"))],
+            Self::MatmulVector => &[ACTIVATE, STORE, LOAD, include_str!(concat!(env!("OUT_DIR"), "/matmul-vector.wgsl"))],
+            Self::MatmulSum => &[ACTIVATE, STORE, include_str!(concat!(env!("OUT_DIR"), "/matmul-sum.wgsl"))],
+            Self::MatmulSplit => &[ACTIVATE, STORE, include_str!(concat!(env!("OUT_DIR"), "/matmul-split.wgsl"))],
+            Self::MatmulCooperative => &[ACTIVATE, STORE, include_str!(concat!(env!("OUT_DIR"), "/matmul-cooperative.wgsl"))],
+            Self::MatmulRound => &[ACTIVATE, STORE, include_str!(concat!(env!("OUT_DIR"), "/matmul-round.wgsl"))],
             Self::MatmulPacked => &[include_str!(concat!(env!("OUT_DIR"), "/matmul-packed.frag"))],
             Self::MatmulStrips => &[include_str!(concat!(env!("OUT_DIR"), "/matmul-strips.frag"))],
             Self::MatmulUnfold => &[include_str!(concat!(env!("OUT_DIR"), "/matmul-unfold.frag"))],
             Self::Map => &[include_str!(concat!(env!("OUT_DIR"), "/map-map.wgsl"))],
+            Self::MapTurned => &[include_str!(concat!(env!("OUT_DIR"), "/map-turned.wgsl"))],
             Self::Fft => &[include_str!(concat!(env!("OUT_DIR"), "/fft-fft.wgsl"))],
             Self::MapFragment => &[include_str!(concat!(env!("OUT_DIR"), "/map-map.frag"))],
             Self::Normalize => &[FOLD, ROW, include_str!(concat!(env!("OUT_DIR"), "/normalize-normalize.wgsl"))],
@@ -210,7 +232,7 @@ impl KernelId {
             Self::Pool => &[include_str!(concat!(env!("OUT_DIR"), "/pool-pool.wgsl"))],
             Self::MatmulCpu | Self::MapCpu | Self::ReduceCpu | Self::ConvCpu | Self::PoolCpu | Self::FftCpu | Self::NormalizeCpu => &[],
             #[cfg(not(target_arch = "wasm32"))]
-            Self::MatmulCopy => &[STORE, include_str!(concat!(env!("OUT_DIR"), "/matmul-copy.wgsl"))],
+            Self::MatmulCopy => &[ACTIVATE, STORE, include_str!(concat!(env!("OUT_DIR"), "/matmul-copy.wgsl"))],
             #[cfg(not(target_arch = "wasm32"))]
             Self::MatmulCublasLt | Self::MapInterpreted => &[],
             #[cfg(not(target_arch = "wasm32"))]

@@ -1,4 +1,7 @@
-//! Plans for convolutions: products of filters with what windows see (`plan/matmul/window.rs`), without a window's matrix in memory.
+//! Plans for convolutions: products of filters with what windows see (`plan/matmul/window.rs`), without a window's matrix in memory; few
+//! filters directly, and many of 3 x 3 by Winograd's method.
+
+mod winograd;
 
 use super::words::Words;
 use super::{Dispatch, Plan, Slot, matmul};
@@ -14,6 +17,9 @@ use crate::ops::window::Window;
 pub fn compute(problem: &Problem, caps: &Caps) -> Result<Plan> {
     if problem.elements() == 0 {
         return Ok(Plan::default());
+    }
+    if let Some(images) = winograd::images(problem, caps) {
+        return winograd::winograd(problem, images, caps);
     }
     let product = product(problem)?;
     for (rows, columns) in [(product.a.rows, product.a.columns), (product.b.rows, product.b.columns), (product.m, product.n)] {

@@ -9,6 +9,8 @@
 //! scalars
 //! ```
 
+mod turned;
+
 use std::sync::Arc;
 
 use super::matmul::fold;
@@ -58,7 +60,15 @@ pub fn compute(problem: &Problem, caps: &Caps) -> Result<Plan> {
     let read = |input: &View| if input.strides.last() == Some(&0) { 0 } else { input.dtype.bytes() };
     let bytes = u64::from(QUAD) * (problem.inputs.iter().map(read).sum::<u64>() + problem.dtype.bytes());
     let quads = if problem.program.steps.len() > MOST_SHORT_STEPS { 1 } else { (64 / bytes).clamp(1, 4) as u32 };
-    launches(problem, caps, quads)
+    let mut plan = Plan::default();
+    let turned = turned::Turned::of(problem, caps);
+    for part in parts(problem, caps)? {
+        plan.dispatches.push(match &turned {
+            Some(turned) => turned.dispatch(problem, part, caps)?,
+            None => dispatch(problem, part, caps, quads)?,
+        });
+    }
+    Ok(plan)
 }
 
 /// A plan for CUDA whose kernels are generated: a thread has several fours under way at once, the fewer the more it computes of them.
@@ -92,6 +102,7 @@ pub fn interpreted(problem: &Problem, caps: &Caps) -> Result<Plan> {
     Ok(plan)
 }
 
+#[cfg(not(target_arch = "wasm32"))]
 fn launches(problem: &Problem, caps: &Caps, quads: u32) -> Result<Plan> {
     let mut plan = Plan::default();
     for part in parts(problem, caps)? {
@@ -197,6 +208,8 @@ pub struct Reading {
     pub is_splat: bool,
     /// Whether there are steps that have no element.
     pub is_bounded: bool,
+    /// Fours are neighbours along the last but one dimension instead.
+    pub is_turned: bool,
 }
 
 /// Tells a kernel of inputs that it reads within those ranges of all dimensions, from the first input's binding on. `quad` if it reads four
@@ -229,6 +242,7 @@ pub(super) fn inputs(
             is_vec4: quad && inner == 1 && aligned(&offset) && outer_strides.iter().all(aligned),
             is_splat: quad && inner == 0,
             is_bounded: !input.bounds.is_empty(),
+            is_turned: false,
         };
         words.push(offset as u32)?;
         input.strides.iter().try_for_each(|&stride| words.push(stride as u32))?;

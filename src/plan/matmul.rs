@@ -10,6 +10,7 @@ mod cuda;
 mod direct;
 mod fragment;
 mod parts;
+mod shared;
 mod split;
 mod step;
 mod strips;
@@ -26,6 +27,7 @@ pub(crate) use cuda::tiles as cuda_tiles;
 pub use cuda::{cublaslt, cuda};
 pub use direct::stand_in;
 pub use fragment::{fold, fragment};
+pub(super) use shared::shared;
 pub use strips::{FragmentCaps, MOST_BLOCK_BYTES};
 #[cfg(not(target_arch = "wasm32"))]
 pub(crate) use tile::SMALLEST_WORKGROUP;

@@ -188,7 +188,10 @@ impl Plan {
         let makes_form = |id: KernelId| match id {
             #[cfg(not(target_arch = "wasm32"))]
             KernelId::MatmulCopy => true,
-            id => matches!(id, KernelId::MatmulStrips | KernelId::MatmulSplit),
+            id => {
+                use KernelId::{ConvWinogradFilters, ConvWinogradImages, MatmulSplit, MatmulStrips};
+                matches!(id, MatmulStrips | MatmulSplit | ConvWinogradFilters | ConvWinogradImages)
+            }
         };
         let Some(Dispatch { kernel, params, grid: [_, _, layers], .. }) =
             self.dispatches.iter().find(|dispatch| !makes_form(dispatch.kernel.id))

@@ -133,7 +133,10 @@ fn dispatch(problem: &Problem, rows: [u32; 2], caps: &Caps) -> Result<Dispatch> 
     // Neighbours in memory for neighbouring invocations, as long as the others hold a row.
     let most_beside = if count <= Problem::MOST_IN_COLUMN / 4 { 32 } else { 8 };
     let beside = if is_in_columns { rows.min(most_beside).next_power_of_two() as u32 } else { 1 };
-    let lanes = count.div_ceil(BLOCK).next_power_of_two().min(u64::from(threads / beside.min(threads))) as u32;
+    // Values of f16 are half the bytes, of which enough have to be under way.
+    let is_narrow = values.inputs.iter().all(|input| input.dtype == DType::F16);
+    let block = if is_narrow { 2 * BLOCK } else { BLOCK };
+    let lanes = count.div_ceil(block).next_power_of_two().min(u64::from(threads / beside.min(threads))) as u32;
     let held = count.div_ceil(u64::from(lanes * QUAD)) as u32;
     let mut words = Words::default();
     let head = [rows as u32, (before * count) as u32, count as u32, (count as f32).to_bits(), problem.epsilon.to_bits()];
