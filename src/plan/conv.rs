@@ -1,4 +1,7 @@
-//! Plans for convolutions: products of filters with what windows see (`plan/matmul/window.rs`), without a window's matrix in memory.
+//! Plans for convolutions: products of filters with what windows see (`plan/matmul/window.rs`), without a window's matrix in memory; few
+//! filters directly, and many of 3 x 3 by Winograd's method.
+
+mod winograd;
 
 #[cfg(not(target_arch = "wasm32"))]
 mod cuda;
@@ -19,6 +22,9 @@ pub use cuda::cuda;
 pub fn compute(problem: &Problem, caps: &Caps) -> Result<Plan> {
     if problem.elements() == 0 {
         return Ok(Plan::default());
+    }
+    if let Some(images) = winograd::images(problem, caps) {
+        return winograd::winograd(problem, images, caps);
     }
     let product = product(problem)?;
     for (rows, columns) in [(product.a.rows, product.a.columns), (product.b.rows, product.b.columns), (product.m, product.n)] {
@@ -56,9 +62,9 @@ fn product(problem: &Problem) -> Result<Product> {
     let images = u64::from(channels) * u64::from(pixels);
     let per_image = Level { count: batch, a: 0, b: images * u64::from(groups), c: 0 };
     let batch = if groups == 1 {
-        Batch { outer: Level::ONE, inner: per_image }
+        Batch { inner: per_image, ..Batch::ONE }
     } else {
-        Batch { outer: per_image, inner: Level { count: groups, a: weights, b: images, c: 0 } }
+        Batch { outer: per_image, inner: Level { count: groups, a: weights, b: images, c: 0 }, ..Batch::ONE }
     };
     let b = Stored { rows: channels, columns: pixels, stride: pixels.into() };
     Ok(Product { batch, b, bias: problem.bias, activation: problem.activation, ..plain })
