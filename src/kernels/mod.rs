@@ -191,7 +191,7 @@ impl KernelId {
     /// Whether CUDA's compiler makes it at its first use.
     #[cfg(all(feature = "cuda", not(target_arch = "wasm32")))]
     pub(crate) const fn is_compiled_late(self) -> bool {
-        matches!(self, Self::Map | Self::Reduce | Self::ReduceMerge | Self::Normalize)
+        matches!(self, Self::Map | Self::MapTurned | Self::Reduce | Self::ReduceMerge | Self::Normalize)
     }
 
     /// The files that make up the source, one after the other.
@@ -310,6 +310,7 @@ impl Kernel {
     #[cfg(all(feature = "cuda", not(target_arch = "wasm32")))]
     pub fn cuda(&self) -> Result<String> {
         const MAP: &str = include_str!(concat!(env!("OUT_DIR"), "/map-map.cu"));
+        const TURNED: &str = include_str!(concat!(env!("OUT_DIR"), "/map-turned.cu"));
         const FOLD: &str = include_str!(concat!(env!("OUT_DIR"), "/reduce-fold.cuh"));
         const REDUCE: &str = include_str!(concat!(env!("OUT_DIR"), "/reduce-reduce.cu"));
         const MERGE: &str = include_str!(concat!(env!("OUT_DIR"), "/reduce-merge.cu"));
@@ -318,6 +319,7 @@ impl Kernel {
         const NORMALIZE: &str = include_str!(concat!(env!("OUT_DIR"), "/normalize-normalize.cu"));
         let templates: &[&str] = match self.id {
             KernelId::Map => &[MAP],
+            KernelId::MapTurned => &[TURNED],
             KernelId::Reduce => &[FOLD, ROW, REDUCE],
             KernelId::Normalize => &[FOLD, ROW, MEASURE, NORMALIZE],
             KernelId::ReduceMerge => &[FOLD, MERGE],
