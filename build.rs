@@ -47,6 +47,7 @@ const SHADERS: &[&str] = &[
     "map/source.cuh",
     "map/input.cuh",
     "map/map.cu",
+    "fft/fft.cu",
     "map/turned.cu",
     "reduce/fold.cuh",
     "reduce/reduce.cu",

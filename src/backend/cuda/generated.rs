@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::info::Caps;
 use crate::kernels::Kernel;
 use crate::ops::map::Problem;
-use crate::ops::{normalize, reduce};
+use crate::ops::{fft, normalize, reduce};
 use crate::plan::{self, Plan};
 
 /// What a reduction may see of a tensor at once, so that no number of an element in it overflows, not even of f16.
@@ -42,6 +42,14 @@ impl Cuda {
         match self.compiled(|| plan::normalize::compute(problem, &caps))? {
             Some(plan) => Ok(plan),
             None => plan::normalize::plain(problem, &self.caps),
+        }
+    }
+
+    /// And of a Fourier transform.
+    pub(super) fn plan_fft(&self, problem: &fft::Problem) -> Result<Plan> {
+        match self.compiled(|| plan::fft::cuda(problem, &self.caps))? {
+            Some(plan) => Ok(plan),
+            None => plan::fft::plain(problem, &self.caps),
         }
     }
 
@@ -195,7 +203,13 @@ mod tests {
         let folds = reductions.iter().map(|problem| plan::reduce::compute(problem, &caps));
         let rows = rows();
         let norms = rows.iter().map(|problem| plan::normalize::compute(problem, &caps));
-        for plan in maps.chain(folds).chain(norms) {
+        let lines = [(1, 1 << 20, 1), (4, 60, 32), (2, 101, 1), (1, 1029, 5), (3, 4, 1)];
+        let transforms = lines.into_iter().flat_map(|(outer, length, inner)| {
+            let form = |reads, gives| fft::Problem { outer, length, inner, input: length, inverse: reads == fft::Form::Half, reads, gives };
+            let forms = [(fft::Form::Complex, fft::Form::Complex), (fft::Form::Real, fft::Form::Half), (fft::Form::Half, fft::Form::Real)];
+            forms.map(|(reads, gives)| plan::fft::cuda(&form(reads, gives), &caps))
+        });
+        for plan in maps.chain(folds).chain(norms).chain(transforms) {
             for dispatch in plan.unwrap().dispatches {
                 let source = dispatch.kernel.cuda().unwrap();
                 let image = compiler.compile("kernel", &source, (9, 0));
