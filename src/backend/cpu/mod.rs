@@ -47,7 +47,7 @@ use crate::options::Options;
 use crate::plan::{self, Params, Plan, Slot};
 
 /// The most that is kept of what tensors held. New memory is slow to write at first, the system clearing it page by page.
-const POOL_BYTES: u64 = 64 << 20;
+const POOL_BYTES: u64 = if cfg!(target_arch = "wasm32") { 64 << 20 } else { 256 << 20 };
 
 /// A path on the CPU.
 pub(crate) struct Cpu {
