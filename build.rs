@@ -22,6 +22,7 @@ const SHADERS: &[&str] = &[
     "conv/winograd_result.wgsl",
     "fft/fft.wgsl",
     "pool/pool.wgsl",
+    "map/half.frag",
     "map/prelude.frag",
     "map/input.frag",
     "map/map.frag",

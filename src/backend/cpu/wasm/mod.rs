@@ -194,8 +194,12 @@ impl Engine {
 
     /// How many threads are to compute a product: as many as pay, of those that have started.
     pub(super) fn threads(&self, problem: &Problem) -> u32 {
-        // The items of a batch are many, and mostly small.
-        if problem.reads_operands() && problem.batch.count() == 1 { self.crew.threads(problem.m, problem.k, problem.n) } else { 1 }
+        // The items of a batch are many, and mostly small. What is rounded in the end is done here.
+        if problem.reads_operands() && problem.batch.count() == 1 && problem.result == DType::F32 {
+            self.crew.threads(problem.m, problem.k, problem.n)
+        } else {
+            1
+        }
     }
 
     /// One product of a batch.
@@ -210,6 +214,12 @@ impl Engine {
 
     /// Computes in this thread.
     pub(super) fn matmul(&self, params: &Params, kernel: &Kernel, operands: &[Option<HostSlice<'_>>; 4], out: &mut HostVec) -> Result<()> {
+        if out.dtype() == DType::F16 {
+            let mut wide = array(Extent { elements: out.len(), dtype: DType::F32 })?;
+            self.matmul(params, kernel, operands, &mut wide)?;
+            fill(out, &wide.into_vec());
+            return Ok(());
+        }
         if out.len() > 0 {
             for item in 0..params.batch {
                 self.crew.compute(&self.job(params, kernel, operands, out, item));
