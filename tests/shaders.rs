@@ -34,7 +34,7 @@ fn variants() -> Vec<Kernel> {
         ),
     ] {
         let level = |count| Level { count, a: 1 << 10, b: 1 << 12, c: 1 << 14 };
-        let batched = Batch { outer: level(2), inner: level(3) };
+        let batched = Batch { outer: level(2), inner: level(3), ..Batch::ONE };
         for ([m, k, n], batch) in sizes.into_iter().flat_map(|size| [(size, Batch::ONE), (size, batched)]) {
             // Whatever the strides of rows, those of items do the same to a kernel.
             for bits in (0..64).filter(|bits| batch == Batch::ONE || bits & 0b11000 == 0) {

@@ -84,10 +84,10 @@ pub enum KernelId {
     /// `backend/cpu/conv.rs`: the same on the CPU.
     ConvCpu,
     /// `shaders/fft/fft.wgsl`: Fourier transforms, or a step of long ones.
-    #[cfg(not(target_arch = "wasm32"))]
     Fft,
+    /// `shaders/fft/fft.frag`: a step of them by fragment shader.
+    FftFragment,
     /// `backend/cpu/fft.rs`: the same on the CPU.
-    #[cfg(not(target_arch = "wasm32"))]
     FftCpu,
     /// `shaders/pool/pool.wgsl`: the largest element of each window, or the mean.
     Pool,
@@ -96,10 +96,12 @@ pub enum KernelId {
     /// `backend/cpu/pool.rs`: the same on the CPU.
     PoolCpu,
     /// `shaders/normalize/normalize.wgsl`: softmax and norms.
-    #[cfg(not(target_arch = "wasm32"))]
     Normalize,
+    /// `shaders/normalize/measure.frag`: what the values of each row are told, by fragment shader.
+    NormalizeMeasure,
+    /// `shaders/normalize/normalize.frag`: the values in proportion, by fragment shader.
+    NormalizeFragment,
     /// `backend/cpu/normalize.rs`: the same on the CPU.
-    #[cfg(not(target_arch = "wasm32"))]
     NormalizeCpu,
     /// `shaders/ceiling/copy.wgsl`, and `copy.cu` for CUDA: how fast memory is.
     #[cfg(not(target_arch = "wasm32"))]
@@ -147,16 +149,15 @@ impl KernelId {
             Self::ConvWinogradResult => "conv/winograd result",
             Self::ConvFragment => "conv/fragment",
             Self::ConvCpu => "conv/cpu",
-            #[cfg(not(target_arch = "wasm32"))]
             Self::Fft => "fft",
-            #[cfg(not(target_arch = "wasm32"))]
+            Self::FftFragment => "fft/fragment",
             Self::FftCpu => "fft/cpu",
             Self::Pool => "pool",
             Self::PoolFragment => "pool/fragment",
             Self::PoolCpu => "pool/cpu",
-            #[cfg(not(target_arch = "wasm32"))]
             Self::Normalize => "normalize",
-            #[cfg(not(target_arch = "wasm32"))]
+            Self::NormalizeMeasure => "normalize/measure",
+            Self::NormalizeFragment => "normalize/fragment",
             Self::NormalizeCpu => "normalize/cpu",
             #[cfg(not(target_arch = "wasm32"))]
             Self::CeilingCopy => "ceiling/copy",
@@ -216,21 +217,20 @@ impl KernelId {
             Self::MatmulUnfold => &[include_str!(concat!(env!("OUT_DIR"), "/matmul-unfold.frag"))],
             Self::Map => &[include_str!(concat!(env!("OUT_DIR"), "/map-map.wgsl"))],
             Self::MapTurned => &[include_str!(concat!(env!("OUT_DIR"), "/map-turned.wgsl"))],
-            #[cfg(not(target_arch = "wasm32"))]
             Self::Fft => &[include_str!(concat!(env!("OUT_DIR"), "/fft-fft.wgsl"))],
             Self::MapFragment => &[include_str!(concat!(env!("OUT_DIR"), "/map-map.frag"))],
-            #[cfg(not(target_arch = "wasm32"))]
             Self::Normalize => &[FOLD, ROW, include_str!(concat!(env!("OUT_DIR"), "/normalize-normalize.wgsl"))],
             Self::Reduce => &[FOLD, ROW, include_str!(concat!(env!("OUT_DIR"), "/reduce-reduce.wgsl"))],
             Self::ReduceMerge => &[PRELUDE, FOLD, include_str!(concat!(env!("OUT_DIR"), "/reduce-merge.wgsl"))],
             Self::ReduceFragment => &[FRAGMENT_FOLD, include_str!(concat!(env!("OUT_DIR"), "/reduce-reduce.frag"))],
             Self::ConvFragment => &[FRAGMENT_PRELUDE, FRAGMENT_WINDOW, include_str!(concat!(env!("OUT_DIR"), "/conv-direct.frag"))],
             Self::PoolFragment => &[FRAGMENT_PRELUDE, FRAGMENT_WINDOW, include_str!(concat!(env!("OUT_DIR"), "/pool-pool.frag"))],
+            Self::FftFragment => &[FRAGMENT_PRELUDE, include_str!(concat!(env!("OUT_DIR"), "/fft-fft.frag"))],
+            Self::NormalizeMeasure => &[FRAGMENT_PRELUDE, FRAGMENT_FOLD, include_str!(concat!(env!("OUT_DIR"), "/normalize-measure.frag"))],
+            Self::NormalizeFragment => &[include_str!(concat!(env!("OUT_DIR"), "/normalize-normalize.frag"))],
             Self::ReduceMergeFragment => &[FRAGMENT_PRELUDE, FRAGMENT_FOLD, include_str!(concat!(env!("OUT_DIR"), "/reduce-merge.frag"))],
             Self::Pool => &[include_str!(concat!(env!("OUT_DIR"), "/pool-pool.wgsl"))],
-            Self::MatmulCpu | Self::MapCpu | Self::ReduceCpu | Self::ConvCpu | Self::PoolCpu => &[],
-            #[cfg(not(target_arch = "wasm32"))]
-            Self::FftCpu | Self::NormalizeCpu => &[],
+            Self::MatmulCpu | Self::MapCpu | Self::ReduceCpu | Self::ConvCpu | Self::PoolCpu | Self::FftCpu | Self::NormalizeCpu => &[],
             #[cfg(not(target_arch = "wasm32"))]
             Self::MatmulCopy => &[ACTIVATE, STORE, include_str!(concat!(env!("OUT_DIR"), "/matmul-copy.wgsl"))],
             #[cfg(not(target_arch = "wasm32"))]

@@ -57,9 +57,9 @@ fn product(problem: &Problem) -> Result<Product> {
     let images = u64::from(channels) * u64::from(pixels);
     let per_image = Level { count: batch, a: 0, b: images * u64::from(groups), c: 0 };
     let batch = if groups == 1 {
-        Batch { outer: Level::ONE, inner: per_image }
+        Batch { inner: per_image, ..Batch::ONE }
     } else {
-        Batch { outer: per_image, inner: Level { count: groups, a: weights, b: images, c: 0 } }
+        Batch { outer: per_image, inner: Level { count: groups, a: weights, b: images, c: 0 }, ..Batch::ONE }
     };
     let b = Stored { rows: channels, columns: pixels, stride: pixels.into() };
     Ok(Product { batch, b, bias: problem.bias, activation: problem.activation, ..plain })

@@ -15,6 +15,8 @@
 //! in scratch: where it reads, where it writes, where the chirp's spectrum is
 //! ```
 
+mod fragment;
+
 use super::words::Words;
 use super::{Binding, Dispatch, Plan, Slot};
 use crate::error::{Error, Result};
@@ -22,6 +24,7 @@ use crate::info::Caps;
 use crate::kernels::template::Constant;
 use crate::kernels::{Kernel, KernelId};
 use crate::ops::fft::{Form, Problem};
+pub use fragment::fragment;
 
 /// The most invocations of a workgroup.
 const THREADS: u32 = 256;
@@ -54,7 +57,7 @@ pub fn compute(problem: &Problem, caps: &Caps) -> Result<Plan> {
     let padded = if factors.is_some() { n } else { (2 * n - 1).next_power_of_two() };
     let outer = lines(problem, padded, factors.is_none(), caps)?;
     for first in (0..problem.outer).step_by(outer as usize) {
-        let part = Part { problem, padded, first, outer: outer.min(problem.outer - first), caps };
+        let part = Part { problem, padded, first, outer: outer.min(problem.outer - first), caps, is_drawn: false };
         part.add_to(&mut plan, factors.as_deref())?;
     }
     Ok(plan)
@@ -148,6 +151,8 @@ struct Part<'a> {
     first: u32,
     outer: u32,
     caps: &'a Caps,
+    /// Whether it is for fragment shaders.
+    is_drawn: bool,
 }
 
 /// Where a transform reads or writes.
@@ -190,7 +195,8 @@ impl Part<'_> {
         if steps.is_some() {
             return self.transform(&whole, plan);
         }
-        let steps = factors(self.padded).ok_or_else(|| Error::internal("a power of two with other factors"))?;
+        let steps = if self.is_drawn { fragment::factors(self.padded) } else { factors(self.padded) };
+        let steps = steps.ok_or_else(|| Error::internal("a power of two with other factors"))?;
         let region = self.region();
         let chirp = Transform { steps: &steps, outer: 1, inner: 1, from: Place::Chirp, to: Place::Scratch(2 * region), ..whole };
         let there = Transform { steps: &steps, to: Place::Scratch(0), ..whole };
@@ -220,7 +226,8 @@ impl Part<'_> {
                 let is_second = if transform.to == Place::Scratch(0) { left % 2 == 1 } else { number % 2 == 0 };
                 Place::Scratch(if is_second { region } else { 0 })
             };
-            self.step(transform, (step, before), (from, to), plan)?;
+            let add = if self.is_drawn { Self::drawing } else { Self::step };
+            add(self, transform, (step, before), (from, to), plan)?;
             (from, before) = (to, before * step);
         }
         Ok(())

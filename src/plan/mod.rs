@@ -6,11 +6,9 @@
 #[cfg(not(target_arch = "wasm32"))]
 pub mod ceiling;
 pub mod conv;
-#[cfg(not(target_arch = "wasm32"))]
 pub mod fft;
 pub mod map;
 pub mod matmul;
-#[cfg(not(target_arch = "wasm32"))]
 pub mod normalize;
 pub mod pool;
 pub mod reduce;
@@ -33,10 +31,8 @@ pub fn compute(op: &Op, caps: &Caps) -> Result<Plan> {
         Op::Map(problem) => map::compute(problem, caps),
         Op::Conv(problem) => conv::compute(problem, caps),
         Op::Pool(problem) => pool::compute(problem, caps),
-        #[cfg(not(target_arch = "wasm32"))]
         Op::Fft(problem) => fft::compute(problem, caps),
         Op::Reduce(problem) => reduce::compute(problem, caps),
-        #[cfg(not(target_arch = "wasm32"))]
         Op::Normalize(problem) => normalize::compute(problem, caps),
     }
 }

@@ -5,6 +5,8 @@
 //! the result as they are, scalars
 //! ```
 
+mod fragment;
+
 use std::sync::Arc;
 
 use super::map::{self, OUT_BINDING, QUAD, THREADS};
@@ -14,10 +16,12 @@ use super::{Binding, Dispatch, Plan, Slot};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::info::Caps;
+use crate::kernels::template::Constant;
 use crate::kernels::{Kernel, KernelId, Source};
 use crate::ops::map::{MOST_DIMENSIONS, MOST_INPUTS, View};
 use crate::ops::normalize::{Form, Problem};
-use crate::ops::reduce::Fold;
+use crate::ops::reduce::{self, Fold};
+pub use fragment::fragment;
 
 /// Values that a lane has, where there are lanes enough.
 const BLOCK: u64 = 16;
@@ -73,6 +77,27 @@ pub fn cpu(problem: &Problem, variant: &str) -> Result<Plan> {
     Ok(Plan::of(Dispatch { kernel, params, bindings, grid }))
 }
 
+/// What is folded of a row.
+fn folded(form: Form) -> Fold {
+    match form {
+        Form::Softmax | Form::LogSoftmax => Fold::LogSumExp,
+        Form::LayerNorm => Fold::Var,
+        Form::RmsNorm => Fold::Norm,
+    }
+}
+
+/// The same as a reduction by itself.
+fn as_reduction(problem: &Problem) -> reduce::Problem {
+    let (values, fold) = (problem.values.clone(), folded(problem.form));
+    reduce::Problem { values, kept: problem.kept, fold, divisor: problem.count() as f32 }
+}
+
+/// What is made of rows.
+fn is_of_form(problem: &Problem) -> [Constant; 3] {
+    let is = |form: Form| u32::from(problem.form == form);
+    [("LAYER", is(Form::LayerNorm)), ("RMS", is(Form::RmsNorm)), ("LOGARITHMS", is(Form::LogSoftmax))]
+}
+
 /// The most bytes that a launch of some of the outermost rows sees of anything.
 fn largest(problem: &Problem, some: u32, caps: &Caps) -> Option<u64> {
     let ranges = ranges(problem, [0, some]);
@@ -124,13 +149,7 @@ fn dispatch(problem: &Problem, rows: [u32; 2], caps: &Caps) -> Result<Dispatch> 
     let (Some(out), Some(binding)) = (readings.pop(), bindings.last_mut()) else { return Err(Error::internal("a result that is nowhere")) };
     *binding = Binding { slot: Slot::Out, index: OUT_BINDING, ..*binding };
     let beside = ["scale", "bias"].into_iter().zip(readings.split_off(values.inputs.len())).collect();
-    let fold = match problem.form {
-        Form::Softmax | Form::LogSoftmax => Fold::LogSumExp,
-        Form::LayerNorm => Fold::Var,
-        Form::RmsNorm => Fold::Norm,
-    };
-    let is = |form: Form| u32::from(problem.form == form);
-    let mut constants = fold_constants(fold, DType::F32);
+    let mut constants = fold_constants(folded(problem.form), DType::F32);
     constants.extend([
         ("THREADS", threads),
         ("LANES", lanes),
@@ -146,15 +165,13 @@ fn dispatch(problem: &Problem, rows: [u32; 2], caps: &Caps) -> Result<Dispatch> 
         ("COLUMNS", is_in_columns.into()),
         ("HELD", held),
         ("EXACT", u32::from(u64::from(held * lanes * QUAD) == count)),
-        ("LAYER", is(Form::LayerNorm)),
-        ("RMS", is(Form::RmsNorm)),
-        ("LOGARITHMS", is(Form::LogSoftmax)),
         ("SCALE", u32::from(!problem.beside.is_empty())),
         ("BIAS", u32::from(problem.beside.len() > 1)),
         ("OUT_F16", u32::from(problem.out.dtype == DType::F16)),
         ("OUT_AT", out.at),
         ("SCALARS", scalars_at),
     ]);
+    constants.extend(is_of_form(problem));
     let source = Source { program: Arc::clone(&values.program), inputs: readings, beside, result: problem.out.dtype };
     let variant = format!("{} {}", problem.form.name(), values.program);
     let kernel = Kernel { id: KernelId::Normalize, variant, constants, source: Some(Arc::new(source)) };
