@@ -10,7 +10,7 @@
 //! What the kernel is told is a row of words:
 //!
 //! ```text
-//! transforms, columns of a line, elements behind the dimension, elements of the steps before, elements of the whole transform,
+//! transforms, 0, 0, 0, elements of the whole transform,
 //! elements of the input along the dimension, those of the result, factor of the result, the caller's length, 0,
 //! in scratch: where it reads, where it writes, where the chirp's spectrum is
 //! ```
@@ -247,12 +247,16 @@ impl Part<'_> {
         if !batch.is_power_of_two() {
             batch = batch.next_power_of_two() / 2;
         }
-        let threads = (batch * step / 4).next_power_of_two().clamp(32, THREADS.min(self.caps.max_workgroup_invocations));
+        let threads = (batch * step / 8).next_power_of_two().clamp(32, THREADS.min(self.caps.max_workgroup_invocations));
         let (reads_caller, writes_caller) = (from == Place::Caller, to == Place::Caller);
         let flag = |yes: bool| u32::from(yes);
         let mut constants: Vec<Constant> = vec![
             ("THREADS", threads),
             ("LENGTH", step),
+            ("BEFORE", before),
+            ("INNER", inner),
+            ("COLUMNS_OF_LINE", columns),
+            ("LOADS", (batch * step).div_ceil(threads)),
             ("BATCH", batch),
             ("COLUMNS", flag(columns > 1)),
             ("ACROSS", flag(columns > 1 && (before > 1 || inner > 1))),
@@ -282,7 +286,7 @@ impl Part<'_> {
         let in_scratch = |place: Place| if let Place::Scratch(at) = place { at } else { 0 };
         let results = gives.stored(length);
         let mut words = Words::default();
-        let told = [transforms, columns, inner, before, self.padded, input, results, scale.to_bits(), length, 0];
+        let told = [transforms, 0, 0, 0, self.padded, input, results, scale.to_bits(), length, 0];
         for word in told.into_iter().chain([in_scratch(from), in_scratch(to), 2 * self.region()]) {
             words.push(word)?;
         }
