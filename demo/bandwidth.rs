@@ -39,7 +39,7 @@ fn main() -> Result<(), Failure> {
     let half = Expr::from(gpu.evaluate_blocking(&a.cast(DType::F16))?);
     let odd = Expr::from(gpu.evaluate_blocking(&a.slice(1, 0, columns as i64 - 1, 1))?);
     let (row, column) = (a.slice(0, 0, 1, 1), a.slice(1, 0, 1, 1));
-    let signals = (rows * columns >> 21).max(1);
+    let signals = ((rows * columns) >> 21).max(1);
     let signals = Expr::index(&[signals, 1 << 20, 2]).mul(2_654_435_769u32).cast(DType::F32).mul(1.0 / 2_147_483_648.0).sub(1.0);
     let signals = Expr::from(gpu.evaluate_blocking(&signals)?);
     let signal = Expr::from(gpu.evaluate_blocking(&signals.slice(0, 0, 1, 1))?);

@@ -67,7 +67,12 @@ impl BackendId {
 
     /// Whether its kernels compute what follows an operation, too.
     pub(crate) const fn fuses(self) -> bool {
-        matches!(self, Self::WebGpu | Self::Vulkan)
+        match self {
+            Self::WebGpu => true,
+            #[cfg(not(target_arch = "wasm32"))]
+            Self::Vulkan => true,
+            _ => false,
+        }
     }
 
     /// Whether results come from a device of its own memory.

@@ -1,7 +1,6 @@
 //! An operation and what is computed of each element of its result, which one kernel does.
 
 use super::{Op, map};
-use crate::dtype::DType;
 
 /// A checked pair.
 #[derive(Debug, Clone, PartialEq)]
@@ -18,7 +17,7 @@ impl Fused {
     /// The least that kernels move: what comes between them does not.
     #[cfg(not(target_arch = "wasm32"))]
     pub fn least_bytes(&self) -> u64 {
-        let between = self.core.elements() * DType::F32.bytes();
+        let between = self.core.elements() * crate::dtype::DType::F32.bytes();
         (self.core.least_bytes() - between) + (self.end.least_bytes() - between)
     }
 }
