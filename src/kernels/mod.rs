@@ -61,6 +61,9 @@ pub enum KernelId {
     Reduce,
     /// `shaders/reduce/merge.wgsl`: the end of a reduction in parts.
     ReduceMerge,
+    /// `shaders/reduce/plain.cu`: a reduction of rows one behind the other, where CUDA's compiler is missing.
+    #[cfg(not(target_arch = "wasm32"))]
+    ReducePlain,
     /// `shaders/reduce/reduce.frag`: the parts of a reduction by fragment shader.
     ReduceFragment,
     /// `shaders/reduce/merge.frag`: the end of the same.
@@ -101,6 +104,9 @@ pub enum KernelId {
     NormalizeMeasure,
     /// `shaders/normalize/normalize.frag`: the values in proportion, by fragment shader.
     NormalizeFragment,
+    /// `shaders/normalize/plain.cu`: the same of rows one behind the other, where CUDA's compiler is missing.
+    #[cfg(not(target_arch = "wasm32"))]
+    NormalizePlain,
     /// `backend/cpu/normalize.rs`: the same on the CPU.
     NormalizeCpu,
     /// `shaders/ceiling/copy.wgsl`, and `copy.cu` for CUDA: how fast memory is.
@@ -138,6 +144,8 @@ impl KernelId {
             Self::MapCpu => "map/cpu",
             Self::Reduce => "reduce",
             Self::ReduceMerge => "reduce/merge",
+            #[cfg(not(target_arch = "wasm32"))]
+            Self::ReducePlain => "reduce/plain",
             Self::ReduceFragment => "reduce/fragment",
             Self::ReduceMergeFragment => "reduce/merge fragment",
             Self::ReduceCpu => "reduce/cpu",
@@ -158,6 +166,8 @@ impl KernelId {
             Self::Normalize => "normalize",
             Self::NormalizeMeasure => "normalize/measure",
             Self::NormalizeFragment => "normalize/fragment",
+            #[cfg(not(target_arch = "wasm32"))]
+            Self::NormalizePlain => "normalize/plain",
             Self::NormalizeCpu => "normalize/cpu",
             #[cfg(not(target_arch = "wasm32"))]
             Self::CeilingCopy => "ceiling/copy",
@@ -181,7 +191,7 @@ impl KernelId {
     /// Whether CUDA's compiler makes it at its first use.
     #[cfg(all(feature = "cuda", not(target_arch = "wasm32")))]
     pub(crate) const fn is_compiled_late(self) -> bool {
-        matches!(self, Self::Map | Self::Reduce | Self::ReduceMerge)
+        matches!(self, Self::Map | Self::Reduce | Self::ReduceMerge | Self::Normalize)
     }
 
     /// The files that make up the source, one after the other.
@@ -235,7 +245,7 @@ impl KernelId {
             #[cfg(not(target_arch = "wasm32"))]
             Self::MatmulCopy => &[ACTIVATE, STORE, include_str!(concat!(env!("OUT_DIR"), "/matmul-copy.wgsl"))],
             #[cfg(not(target_arch = "wasm32"))]
-            Self::MatmulCublasLt | Self::MapInterpreted => &[],
+            Self::MatmulCublasLt | Self::MapInterpreted | Self::ReducePlain | Self::NormalizePlain => &[],
             #[cfg(not(target_arch = "wasm32"))]
             Self::CeilingCopy => &[include_str!(concat!(env!("OUT_DIR"), "/ceiling-copy.wgsl"))],
             #[cfg(not(target_arch = "wasm32"))]
@@ -304,9 +314,13 @@ impl Kernel {
         const FOLD: &str = include_str!(concat!(env!("OUT_DIR"), "/reduce-fold.cuh"));
         const REDUCE: &str = include_str!(concat!(env!("OUT_DIR"), "/reduce-reduce.cu"));
         const MERGE: &str = include_str!(concat!(env!("OUT_DIR"), "/reduce-merge.cu"));
+        const ROW: &str = include_str!(concat!(env!("OUT_DIR"), "/reduce-row.cuh"));
+        const MEASURE: &str = include_str!(concat!(env!("OUT_DIR"), "/normalize-measure.cuh"));
+        const NORMALIZE: &str = include_str!(concat!(env!("OUT_DIR"), "/normalize-normalize.cu"));
         let templates: &[&str] = match self.id {
             KernelId::Map => &[MAP],
-            KernelId::Reduce => &[FOLD, REDUCE],
+            KernelId::Reduce => &[FOLD, ROW, REDUCE],
+            KernelId::Normalize => &[FOLD, ROW, MEASURE, NORMALIZE],
             KernelId::ReduceMerge => &[FOLD, MERGE],
             _ => return Err(crate::error::Error::internal(format!("there is no CUDA C++ of {self}"))),
         };
@@ -327,10 +341,13 @@ impl Kernel {
         ptx::module(&self.module()).ok_or_else(|| crate::error::Error::internal(format!("there is no PTX of {self}")))
     }
 
-    /// The name of the module that it is in, which is one for all programs that are interpreted.
+    /// The name of the module that it is in, which is one for all variants that are told at run time what they are.
     #[cfg(all(feature = "cuda", not(target_arch = "wasm32")))]
     pub(crate) fn module(&self) -> String {
-        if self.id == KernelId::MapInterpreted { self.id.name().to_owned() } else { self.to_string() }
+        match self.id {
+            KernelId::MapInterpreted | KernelId::Fft => self.id.name().to_owned(),
+            _ => self.to_string(),
+        }
     }
 
     /// The variant's GLSL ES 3.00.

@@ -15,10 +15,6 @@ pub mod reduce;
 pub mod window;
 
 use crate::dtype::{DType, Extent};
-#[cfg(all(feature = "cuda", any(target_os = "linux", target_os = "windows")))]
-use crate::error::Error;
-#[cfg(all(feature = "cuda", any(target_os = "linux", target_os = "windows")))]
-use crate::info::BackendId;
 
 /// A checked operation: what a device is asked to plan and to run.
 #[derive(Debug, Clone, PartialEq)]
@@ -42,14 +38,6 @@ pub enum Op {
 }
 
 impl Op {
-    /// The fault of asking a backend for an operation that it has no kernel for, and one that has.
-    #[cfg(all(feature = "cuda", any(target_os = "linux", target_os = "windows")))]
-    pub(crate) fn has_no_kernel_on(&self, backend: BackendId, other: BackendId) -> Box<Error> {
-        let (name, _) = self.label();
-        let (reason, remedy) = (format!("it has no kernel for {name}"), format!("use {other} or the CPU for it"));
-        Box::new(Error::Unavailable { backend, reason, remedy })
-    }
-
     /// Elements of the result.
     pub fn elements(&self) -> u64 {
         match self {

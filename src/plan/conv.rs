@@ -3,6 +3,9 @@
 
 mod winograd;
 
+#[cfg(not(target_arch = "wasm32"))]
+mod cuda;
+
 use super::words::Words;
 use super::{Dispatch, Plan, Slot, matmul};
 use crate::dtype::DType;
@@ -12,6 +15,8 @@ use crate::kernels::{Kernel, KernelId};
 use crate::ops::conv::Problem;
 use crate::ops::matmul::{Activation, Batch, Level, Matmul, Problem as Product, Stored};
 use crate::ops::window::Window;
+#[cfg(not(target_arch = "wasm32"))]
+pub use cuda::cuda;
 
 /// A plan for compute shaders.
 pub fn compute(problem: &Problem, caps: &Caps) -> Result<Plan> {
@@ -67,14 +72,19 @@ fn product(problem: &Problem) -> Result<Product> {
 
 /// The only launch on a CPU, which is told all in words.
 pub fn cpu(problem: &Problem, variant: &str) -> Result<Plan> {
+    let kernel = Kernel { id: KernelId::ConvCpu, variant: variant.to_owned(), constants: Vec::new(), source: None };
+    Ok(Plan::of(Dispatch { kernel, params: words(problem)?.into(), bindings: Vec::new(), grid: [1; 3] }))
+}
+
+/// What kernels are told that are no products' own.
+fn words(problem: &Problem) -> Result<Words> {
     let mut words = Words::default();
     let &Problem { batch, groups, channels, filters, windows: [y, x], .. } = problem;
     let activation = Activation::number(problem.activation);
     for word in [batch, groups, channels, filters, activation].into_iter().chain(y.words()).chain(x.words()) {
         words.push(word)?;
     }
-    let kernel = Kernel { id: KernelId::ConvCpu, variant: variant.to_owned(), constants: Vec::new(), source: None };
-    Ok(Plan::of(Dispatch { kernel, params: words.into(), bindings: Vec::new(), grid: [1; 3] }))
+    Ok(words)
 }
 
 /// A drawing by a fragment shader, which is told the same words: a texel of the target is four elements of the result.

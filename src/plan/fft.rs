@@ -10,7 +10,7 @@
 //! What the kernel is told is a row of words:
 //!
 //! ```text
-//! transforms, 0, 0, 0, elements of the whole transform,
+//! transforms, columns of a line, elements behind the dimension, elements of the steps before, elements of the whole transform,
 //! elements of the input along the dimension, those of the result, factor of the result, the caller's length, 0,
 //! in scratch: where it reads, where it writes, where the chirp's spectrum is
 //! ```
@@ -18,7 +18,7 @@
 mod fragment;
 
 use super::words::Words;
-use super::{Binding, Dispatch, Plan, Slot};
+use super::{Binding, Dispatch, Params, Plan, Slot};
 use crate::error::{Error, Result};
 use crate::info::Caps;
 use crate::kernels::template::Constant;
@@ -59,6 +59,52 @@ pub fn compute(problem: &Problem, caps: &Caps) -> Result<Plan> {
     for first in (0..problem.outer).step_by(outer as usize) {
         let part = Part { problem, padded, first, outer: outer.min(problem.outer - first), caps, is_drawn: false };
         part.add_to(&mut plan, factors.as_deref())?;
+    }
+    Ok(plan)
+}
+
+/// What the kernel for CUDA is told of a launch as flags, bit by bit.
+const FLAGS: [&str; 14] = [
+    "COLUMNS",
+    "ACROSS",
+    "SOURCE_REAL",
+    "SOURCE_COMPLEX",
+    "SOURCE_HALF",
+    "SOURCE_SCRATCH",
+    "SOURCE_CHIRP",
+    "TARGET_REAL",
+    "TARGET_COMPLEX",
+    "CHIRP_IN",
+    "CHIRP_OUT",
+    "FILTERED",
+    "CONJUGATE_IN",
+    "CONJUGATE_OUT",
+];
+
+/// A plan for CUDA, whose kernel is one for all: `shaders/fft/fft.cu` is told behind those words what elsewhere are constants, and bound to
+/// what it reads, the chirp's spectrum, and what it writes.
+pub fn cuda(problem: &Problem, caps: &Caps) -> Result<Plan> {
+    let mut plan = compute(problem, caps)?;
+    for Dispatch { kernel, params, bindings, .. } in &mut plan.dispatches {
+        let Params::Words(words) = params else { return Err(Error::internal("a transform of another operation's parameters")) };
+        let constant = |name: &str| kernel.constant(name);
+        let flags = (0..).zip(FLAGS).map(|(bit, flag)| constant(flag) << bit).sum();
+        for word in [constant("LENGTH"), constant("BATCH"), flags, constant("PASSES")] {
+            words.push(word)?;
+        }
+        for pass in 0..constant("PASSES") as usize {
+            words.push(constant(RADICES[pass]))?;
+            words.push(constant(SPANS[pass]))?;
+        }
+        let scratch = bindings.iter().find(|binding| binding.slot == Slot::Scratch).copied();
+        let bound = |slot| bindings.iter().find(|binding| binding.slot == slot).copied();
+        let reads = if constant("SOURCE_SCRATCH") > 0 { scratch } else { bound(Slot::A) };
+        let filter = scratch.filter(|_| constant("FILTERED") > 0);
+        let writes = if constant("TARGET_SCRATCH") > 0 { scratch } else { bound(Slot::Out) };
+        let numbered = (0..).zip([reads, filter, writes]);
+        let places = numbered.filter_map(|(index, binding)| binding.map(|binding| Binding { index, ..binding }));
+        *bindings = places.collect();
+        kernel.constants.retain(|(name, _)| *name == "THREADS");
     }
     Ok(plan)
 }
@@ -286,7 +332,7 @@ impl Part<'_> {
         let in_scratch = |place: Place| if let Place::Scratch(at) = place { at } else { 0 };
         let results = gives.stored(length);
         let mut words = Words::default();
-        let told = [transforms, 0, 0, 0, self.padded, input, results, scale.to_bits(), length, 0];
+        let told = [transforms, columns, inner, before, self.padded, input, results, scale.to_bits(), length, 0];
         for word in told.into_iter().chain([in_scratch(from), in_scratch(to), 2 * self.region()]) {
             words.push(word)?;
         }
@@ -338,7 +384,7 @@ mod tests {
             let plan = compute(&problem, &Caps::UNLIMITED).unwrap();
             let mut last = None;
             for Dispatch { kernel, params, .. } in &plan.dispatches {
-                let super::super::Params::Words(words) = params else { panic!("of words") };
+                let Params::Words(words) = params else { panic!("of words") };
                 let [from, to] = [10, 11].map(|word| words.get()[word]);
                 let (reads, writes) = (kernel.constant("SOURCE_SCRATCH") > 0, kernel.constant("TARGET_SCRATCH") > 0);
                 assert!(!reads || !writes || from != to, "{plan}");

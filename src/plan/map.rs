@@ -102,6 +102,7 @@ pub fn interpreted(problem: &Problem, caps: &Caps) -> Result<Plan> {
     Ok(plan)
 }
 
+#[cfg(not(target_arch = "wasm32"))]
 fn launches(problem: &Problem, caps: &Caps, quads: u32) -> Result<Plan> {
     let mut plan = Plan::default();
     for part in parts(problem, caps)? {

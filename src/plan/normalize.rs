@@ -6,6 +6,8 @@
 //! ```
 
 mod fragment;
+#[cfg(not(target_arch = "wasm32"))]
+mod plain;
 
 use std::sync::Arc;
 
@@ -22,6 +24,8 @@ use crate::ops::map::{MOST_DIMENSIONS, MOST_INPUTS, View};
 use crate::ops::normalize::{Form, Problem};
 use crate::ops::reduce::{self, Fold};
 pub use fragment::fragment;
+#[cfg(not(target_arch = "wasm32"))]
+pub use plain::plain;
 
 /// Values that a lane has, where there are lanes enough.
 const BLOCK: u64 = 16;

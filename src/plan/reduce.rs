@@ -8,6 +8,8 @@
 //! ```
 
 mod fragment;
+#[cfg(not(target_arch = "wasm32"))]
+pub(in crate::plan) mod plain;
 
 use std::sync::Arc;
 
@@ -22,6 +24,8 @@ use crate::kernels::{Kernel, KernelId, Source};
 use crate::ops::map::{MOST_DIMENSIONS, MOST_INPUTS, View};
 use crate::ops::reduce::{Fold, Problem};
 pub use fragment::fragment;
+#[cfg(not(target_arch = "wasm32"))]
+pub use plain::plain;
 
 /// Values that an invocation folds at once.
 const BLOCK: u32 = 16;
