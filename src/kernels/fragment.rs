@@ -68,7 +68,7 @@ impl Source {
                 let _ = writeln!(out, "Four{number} {name}_four(uint c[RANK]) {{ return four_{number}(at_{number}(c)); }}");
             }
         }
-        out += &Language::Glsl.program(&self.program);
+        out += &(Language::Glsl.functions([&*self.program]) + &Language::Glsl.body(&self.program, ""));
         let _ =
             writeln!(out, "{} value(uint c[RANK], uint index) {{\n{one_by_one}return program(index{});\n}}", result.name(), arguments[0]);
         if is_quad > 0 {

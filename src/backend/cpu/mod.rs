@@ -197,6 +197,7 @@ impl Backend for Cpu {
             Op::Fft(problem) => plan::fft::cpu(problem, self.engine.variant()),
             Op::Reduce(problem) => plan::reduce::cpu(problem, self.engine.variant()),
             Op::Normalize(problem) => plan::normalize::cpu(problem, self.engine.variant()),
+            Op::Fused(_) => Err(Error::internal("two operations at once on a backend that does them one by one")),
         }
     }
 

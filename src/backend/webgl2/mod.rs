@@ -63,6 +63,7 @@ impl Backend for WebGl2 {
             Op::Pool(problem) => plan::pool::fragment(problem, &self.caps),
             Op::Fft(problem) => plan::fft::fragment(problem, &self.caps),
             Op::Normalize(problem) => plan::normalize::fragment(problem, &self.caps),
+            Op::Fused(_) => Err(Error::internal("two operations at once on a backend that does them one by one")),
         }
     }
 
