@@ -50,6 +50,8 @@ const SHADERS: &[&str] = &[
     "map/source.cuh",
     "map/input.cuh",
     "map/map.cu",
+    "fft/fft.cu",
+    "map/turned.cu",
     "reduce/fold.cuh",
     "reduce/reduce.cu",
     "reduce/merge.cu",

@@ -86,8 +86,11 @@ pub enum KernelId {
     ConvFragment,
     /// `backend/cpu/conv.rs`: the same on the CPU.
     ConvCpu,
-    /// `shaders/fft/fft.wgsl`: Fourier transforms, or a step of long ones.
+    /// `shaders/fft/fft.wgsl`, and `fft.cu` for CUDA: Fourier transforms, or a step of long ones.
     Fft,
+    /// `shaders/fft/fft.cu` as it comes with the crate, where CUDA's compiler is missing.
+    #[cfg(not(target_arch = "wasm32"))]
+    FftPlain,
     /// `shaders/fft/fft.frag`: a step of them by fragment shader.
     FftFragment,
     /// `backend/cpu/fft.rs`: the same on the CPU.
@@ -158,6 +161,8 @@ impl KernelId {
             Self::ConvFragment => "conv/fragment",
             Self::ConvCpu => "conv/cpu",
             Self::Fft => "fft",
+            #[cfg(not(target_arch = "wasm32"))]
+            Self::FftPlain => "fft/plain",
             Self::FftFragment => "fft/fragment",
             Self::FftCpu => "fft/cpu",
             Self::Pool => "pool",
@@ -191,7 +196,7 @@ impl KernelId {
     /// Whether CUDA's compiler makes it at its first use.
     #[cfg(all(feature = "cuda", not(target_arch = "wasm32")))]
     pub(crate) const fn is_compiled_late(self) -> bool {
-        matches!(self, Self::Map | Self::Reduce | Self::ReduceMerge | Self::Normalize)
+        matches!(self, Self::Map | Self::MapTurned | Self::Reduce | Self::ReduceMerge | Self::Normalize | Self::Fft)
     }
 
     /// The files that make up the source, one after the other.
@@ -250,7 +255,7 @@ impl KernelId {
             #[cfg(not(target_arch = "wasm32"))]
             Self::MatmulCopy => &[ACTIVATE, STORE, include_str!(concat!(env!("OUT_DIR"), "/matmul-copy.wgsl"))],
             #[cfg(not(target_arch = "wasm32"))]
-            Self::MatmulCublasLt | Self::MapInterpreted | Self::ReducePlain | Self::NormalizePlain => &[],
+            Self::MatmulCublasLt | Self::MapInterpreted | Self::ReducePlain | Self::NormalizePlain | Self::FftPlain => &[],
             #[cfg(not(target_arch = "wasm32"))]
             Self::CeilingCopy => &[include_str!(concat!(env!("OUT_DIR"), "/ceiling-copy.wgsl"))],
             #[cfg(not(target_arch = "wasm32"))]
@@ -316,6 +321,8 @@ impl Kernel {
     #[cfg(all(feature = "cuda", not(target_arch = "wasm32")))]
     pub fn cuda(&self) -> Result<String> {
         const MAP: &str = include_str!(concat!(env!("OUT_DIR"), "/map-map.cu"));
+        const TURNED: &str = include_str!(concat!(env!("OUT_DIR"), "/map-turned.cu"));
+        const FFT: &str = include_str!(concat!(env!("OUT_DIR"), "/fft-fft.cu"));
         const FOLD: &str = include_str!(concat!(env!("OUT_DIR"), "/reduce-fold.cuh"));
         const REDUCE: &str = include_str!(concat!(env!("OUT_DIR"), "/reduce-reduce.cu"));
         const MERGE: &str = include_str!(concat!(env!("OUT_DIR"), "/reduce-merge.cu"));
@@ -324,6 +331,8 @@ impl Kernel {
         const NORMALIZE: &str = include_str!(concat!(env!("OUT_DIR"), "/normalize-normalize.cu"));
         let templates: &[&str] = match self.id {
             KernelId::Map => &[MAP],
+            KernelId::Fft => &[FFT],
+            KernelId::MapTurned => &[TURNED],
             KernelId::Reduce => &[FOLD, ROW, REDUCE],
             KernelId::Normalize => &[FOLD, ROW, MEASURE, NORMALIZE],
             KernelId::ReduceMerge => &[FOLD, MERGE],
@@ -332,6 +341,7 @@ impl Kernel {
         let mut out: String = self.constants.iter().map(|(name, value)| format!("#define {name} {value}\n")).collect();
         out += &match &self.source {
             Some(generated) => generated.cuda(&self.constants)?,
+            None if self.id == KernelId::Fft => String::new(),
             None => Source::cuda_of_none(),
         };
         for template in templates {
@@ -350,7 +360,8 @@ impl Kernel {
     #[cfg(all(feature = "cuda", not(target_arch = "wasm32")))]
     pub(crate) fn module(&self) -> String {
         match self.id {
-            KernelId::MapInterpreted | KernelId::Fft => self.id.name().to_owned(),
+            KernelId::MapInterpreted => self.id.name().to_owned(),
+            KernelId::FftPlain => self.id.op().to_owned(),
             _ => self.to_string(),
         }
     }
