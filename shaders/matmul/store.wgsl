@@ -13,7 +13,8 @@
 //   ACTIVATION  the number of a function in src/ops/matmul/activation.rs that is applied in the end, or 0.
 //   BATCHED     z of the grid also counts the products of a batch, params.batch of them. Item i is i / inner in an outer loop and
 //               i % inner in an inner one, and operand x of it starts so many x_outer and x_inner further on.
-//   RESULT_F16  out and c are of f16, two of them a word. Then OUT_VEC4 is 1, or WORDS is: the kernel writes words of out itself.
+//   RESULT_F16  out and c are of f16, two of them a word. With WORDS the kernel writes words of out itself, and without it and OUT_VEC4 it
+//               has f16, of which out's elements are then.
 //   OUT_VEC4    out's rows start at multiples of 4 elements and n is one, so that vec4s can be stored; otherwise scalars are.
 
 struct Params {
@@ -35,7 +36,11 @@ struct Params {
 //# if WORDS
 @group(0) @binding(2) var<storage, read_write> out: array<u32>;
 //# else
+//# if OUT_VEC4
 @group(0) @binding(2) var<storage, read_write> out: array<vec2<u32>>;
+//# else
+@group(0) @binding(2) var<storage, read_write> out: array<f16>;
+//# end
 //# end
 //# else
 //# if OUT_VEC4
@@ -155,7 +160,14 @@ fn store(z: u32, row: u32, column: u32, sum: vec4<f32>) {
   let o = params.out_start + (z * params.m + row) * params.ldo + column;
   let v = finished(o, row, column, sum);
 //# if RESULT_F16
+//# if OUT_VEC4
   out[o / 4u] = vec2<u32>(pack2x16float(v.xy), pack2x16float(v.zw));
+//# else
+  let rounded = vec4<f16>(v);
+//# for r in 4
+  if (column + $ru < params.n) { out[o + $ru] = rounded[$r]; }
+//# end
+//# end
 //# else
 //# if OUT_VEC4
   out[o / 4u] = v;

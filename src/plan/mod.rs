@@ -189,11 +189,7 @@ impl Plan {
     /// The kernel that does the work, for reports.
     pub fn kernel(&self) -> String {
         // Other forms of operands are made before it.
-        let makes_form = |id: KernelId| match id {
-            #[cfg(not(target_arch = "wasm32"))]
-            KernelId::MatmulCopy => true,
-            id => matches!(id, KernelId::MatmulStrips | KernelId::MatmulSplit),
-        };
+        let makes_form = |id: KernelId| matches!(id, KernelId::MatmulStrips | KernelId::MatmulSplit | KernelId::MatmulCopy);
         let Some(Dispatch { kernel, params, grid: [_, _, layers], .. }) =
             self.dispatches.iter().find(|dispatch| !makes_form(dispatch.kernel.id))
         else {

@@ -1,8 +1,7 @@
 //! Products by matrix units, of f16 or of what f32 was split into: large tiles, of which each subgroup computes a part.
-//! On Vulkan an operand of f16 whose rows start at no multiple of what is fetched at once is copied to where they do, if the product is worth it.
+//! An operand of f16 whose rows start at no multiple of what is fetched at once is copied to where they do, if the product is worth it.
 
 use super::Params;
-#[cfg(not(target_arch = "wasm32"))]
 use super::copy::{Copy, Reads};
 use super::step::Step;
 use super::tile::has_room;
@@ -10,9 +9,7 @@ use crate::dtype::DType;
 use crate::info::{Caps, Dialect, MatrixUnit};
 use crate::kernels::{Kernel, KernelId};
 use crate::ops::matmul::Problem;
-use crate::plan::Binding;
-#[cfg(not(target_arch = "wasm32"))]
-use crate::plan::Dispatch;
+use crate::plan::{Binding, Dispatch};
 
 /// A shape of the kernel.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -72,15 +69,11 @@ const MOST_PARTS: u32 = 32;
 
 /// What it costs to fetch an operand's elements one by one, in parts of the time that it takes otherwise: on that GPU 4097³ took nearly twice
 /// as long as 4096³, where both operands were so. And what a copy costs, in the same measure as the adding up.
-#[cfg(not(target_arch = "wasm32"))]
 const SCATTERED: f64 = 0.4;
-#[cfg(not(target_arch = "wasm32"))]
 const COPY_LAUNCH: f64 = 4e6;
-#[cfg(not(target_arch = "wasm32"))]
 const COPY_ELEMENT: f64 = 0.75;
 
 /// The most workgroups that copy an operand: enough for large GPUs.
-#[cfg(not(target_arch = "wasm32"))]
 const COPY_WORKGROUPS: u32 = 4096;
 
 impl Tile {
@@ -131,14 +124,12 @@ pub(super) fn has_grid(tile: &Tile, params: &Params, caps: &Caps) -> bool {
 }
 
 /// Copies that come before a launch, and the bytes of the scratch that they take.
-#[cfg(not(target_arch = "wasm32"))]
 #[derive(Default)]
 struct Copies {
     dispatches: Vec<Dispatch>,
     bytes: u64,
 }
 
-#[cfg(not(target_arch = "wasm32"))]
 impl Copies {
     /// Has an operand copied that is `size` as stored, if the launch that takes so long otherwise is worth it.
     fn consider(&mut self, operand: &mut Binding, reads: &mut Reads<'_>, size: [u32; 2], cost: f64, caps: &Caps) {
@@ -169,10 +160,6 @@ impl Copies {
 
 /// The launch for such a product, `whole` if no other one adds to its sums; None where no matrix unit takes it, or for nothing that one could
 /// do.
-#[cfg_attr(
-    target_arch = "wasm32",
-    expect(unused_variables, reason = "browsers allow no kernel to read one part of a buffer and write another")
-)]
 pub(super) fn step(problem: &Problem, params: Params, operands: [Binding; 2], whole: bool, caps: &Caps) -> Option<Step> {
     let unit = unit(caps)?;
     if unit.operands != problem.dtype || params.k == 0 {
@@ -198,19 +185,18 @@ pub(super) fn step(problem: &Problem, params: Params, operands: [Binding; 2], wh
             parts *= 2;
         }
     }
-    #[cfg(not(target_arch = "wasm32"))]
-    if let (Some((cost, tile, parts)), true, Dialect::Cooperative) = (best, whole, unit.dialect) {
-        let (mut params, mut operands, mut copies) = (params, operands, Copies::default());
+    let (cost, tile, parts) = best?;
+    let (mut params, mut operands, mut copies) = (params, operands, Copies::default());
+    // Browsers allow no kernel to read one part of a buffer and write another.
+    if whole && (parts == 1 || unit.dialect != Dialect::Subgroup) {
         let in_order = |swap: bool, x: u32, y: u32| if swap { [y, x] } else { [x, y] };
         let [a, b] = &mut operands;
         copies.consider(a, &mut Reads::a(&mut params), in_order(problem.transpose_a, m, k), cost, caps);
         copies.consider(b, &mut Reads::b(&mut params), in_order(problem.transpose_b, k, n), cost, caps);
-        let before_bytes = copies.bytes.next_multiple_of(caps.binding_alignment_bytes);
-        let launch = launch(problem, params, operands, &tile, &unit, parts);
-        return Some(Step { before: copies.dispatches, before_bytes, ..launch });
     }
-    let (_, tile, parts) = best?;
-    Some(launch(problem, params, operands, &tile, &unit, parts))
+    let before_bytes = copies.bytes.next_multiple_of(caps.binding_alignment_bytes);
+    let launch = launch(problem, params, operands, &tile, &unit, parts);
+    Some(Step { before: copies.dispatches, before_bytes, ..launch })
 }
 
 /// The launch of the kernel in that shape.
