@@ -6,11 +6,9 @@
 #[cfg(not(target_arch = "wasm32"))]
 pub mod ceiling;
 pub mod conv;
-#[cfg(not(target_arch = "wasm32"))]
 pub mod fft;
 pub mod map;
 pub mod matmul;
-#[cfg(not(target_arch = "wasm32"))]
 pub mod normalize;
 pub mod pool;
 pub mod reduce;
@@ -33,10 +31,8 @@ pub fn compute(op: &Op, caps: &Caps) -> Result<Plan> {
         Op::Map(problem) => map::compute(problem, caps),
         Op::Conv(problem) => conv::compute(problem, caps),
         Op::Pool(problem) => pool::compute(problem, caps),
-        #[cfg(not(target_arch = "wasm32"))]
         Op::Fft(problem) => fft::compute(problem, caps),
         Op::Reduce(problem) => reduce::compute(problem, caps),
-        #[cfg(not(target_arch = "wasm32"))]
         Op::Normalize(problem) => normalize::compute(problem, caps),
     }
 }
@@ -189,7 +185,10 @@ impl Plan {
     /// The kernel that does the work, for reports.
     pub fn kernel(&self) -> String {
         // Other forms of operands are made before it.
-        let makes_form = |id: KernelId| matches!(id, KernelId::MatmulStrips | KernelId::MatmulSplit | KernelId::MatmulCopy);
+        let makes_form = |id: KernelId| {
+            use KernelId::{ConvWinogradFilters, ConvWinogradImages, MatmulCopy, MatmulSplit, MatmulStrips};
+            matches!(id, MatmulStrips | MatmulSplit | MatmulCopy | ConvWinogradFilters | ConvWinogradImages)
+        };
         let Some(Dispatch { kernel, params, grid: [_, _, layers], .. }) =
             self.dispatches.iter().find(|dispatch| !makes_form(dispatch.kernel.id))
         else {

@@ -5,7 +5,6 @@ mod ceiling;
 #[cfg(not(target_arch = "wasm32"))]
 mod compute;
 mod conv;
-#[cfg(not(target_arch = "wasm32"))]
 mod fft;
 mod fold;
 #[cfg(not(target_arch = "wasm32"))]
@@ -13,7 +12,6 @@ mod kept;
 mod map;
 #[cfg(not(target_arch = "wasm32"))]
 mod native;
-#[cfg(not(target_arch = "wasm32"))]
 mod normalize;
 mod pool;
 mod reduce;
@@ -196,10 +194,8 @@ impl Backend for Cpu {
             Op::Map(problem) => plan::map::cpu(problem, self.engine.variant()),
             Op::Conv(problem) => plan::conv::cpu(problem, self.engine.variant()),
             Op::Pool(problem) => plan::pool::cpu(problem, self.engine.variant()),
-            #[cfg(not(target_arch = "wasm32"))]
             Op::Fft(problem) => plan::fft::cpu(problem, self.engine.variant()),
             Op::Reduce(problem) => plan::reduce::cpu(problem, self.engine.variant()),
-            #[cfg(not(target_arch = "wasm32"))]
             Op::Normalize(problem) => plan::normalize::cpu(problem, self.engine.variant()),
         }
     }
@@ -223,10 +219,8 @@ impl Backend for Cpu {
         let [dispatch] = &plan.dispatches[..] else { return Err(Error::internal("a plan for the CPU in parts")) };
         if let Params::Words(words) = &dispatch.params {
             return self.run(out, how, stopwatch, |out| match dispatch.kernel.id {
-                #[cfg(not(target_arch = "wasm32"))]
                 KernelId::NormalizeCpu => self.engine.normalize(&dispatch.kernel, words.get(), &inputs, out),
                 KernelId::ConvCpu => self.engine.conv(words.get(), &inputs, out),
-                #[cfg(not(target_arch = "wasm32"))]
                 KernelId::FftCpu => self.engine.fft(words.get(), &inputs, out),
                 KernelId::PoolCpu => self.engine.pool(&dispatch.kernel, words.get(), &inputs, out),
                 KernelId::ReduceCpu => self.engine.reduce(&dispatch.kernel, words.get(), &inputs, out),

@@ -61,6 +61,8 @@ impl Backend for WebGl2 {
             Op::Reduce(problem) => plan::reduce::fragment(problem, &self.caps),
             Op::Conv(problem) => plan::conv::fragment(problem, &self.caps),
             Op::Pool(problem) => plan::pool::fragment(problem, &self.caps),
+            Op::Fft(problem) => plan::fft::fragment(problem, &self.caps),
+            Op::Normalize(problem) => plan::normalize::fragment(problem, &self.caps),
         }
     }
 
