@@ -2,7 +2,7 @@
 //! An operand of f16 whose rows start at no multiple of what is fetched at once is copied to where they do, if the product is worth it.
 
 use super::Params;
-use super::copy::{Copy, Reads};
+use super::copy::{self, Copy, Reads};
 use super::step::Step;
 use super::tile::has_room;
 use crate::dtype::DType;
@@ -43,7 +43,7 @@ const SUBGROUP_TILES: [Tile; 2] = [
 /// Those for operands of two terms.
 pub(super) const SPLIT_TILES: [Tile; 2] = [
     Tile { m: 128, n: 128, k: 32, subgroups_m: 2, subgroups_n: 4, terms: 2, speed: 1.0 },
-    Tile { m: 64, n: 64, k: 64, subgroups_m: 2, subgroups_n: 2, terms: 2, speed: 0.7 },
+    Tile { m: 64, n: 64, k: 64, subgroups_m: 2, subgroups_n: 2, terms: 2, speed: 0.85 },
 ];
 
 /// Terms of k that matrix units sum up before f32 takes over. A sum of so many, which they cut off at each step of 16, is about as far off
@@ -85,13 +85,13 @@ impl Tile {
         self.subgroups() * unit.subgroup_size
     }
 
-    /// Both slices as they are stored, each line padded by a vector, and a matrix of sums of each subgroup.
+    /// Both slices as they are stored, a subgroup's lines padded by a vector, and a matrix of sums of each subgroup.
     fn workgroup_bytes(&self, [a_turned, b_turned]: [bool; 2]) -> u32 {
-        let slice = |side: u32, k_along: bool| {
-            let padded = if k_along { side * (self.k + VECTOR) } else { self.k * (side + VECTOR) };
+        let slice = |side: u32, parts: u32, k_along: bool| {
+            let padded = if k_along { side * (self.k + VECTOR) } else { self.k * (side + parts * VECTOR) };
             padded * self.terms * 2
         };
-        slice(self.m, !a_turned) + slice(self.n, b_turned) + self.subgroups() * SIDE * SIDE * 4
+        slice(self.m, self.subgroups_m, !a_turned) + slice(self.n, self.subgroups_n, b_turned) + self.subgroups() * SIDE * SIDE * 4
     }
 
     pub(super) fn fits(&self, problem: &Problem, unit: &MatrixUnit, caps: &Caps) -> bool {
@@ -139,6 +139,8 @@ impl Copies {
         }
         let stores =
             ["OUT_VEC4", "READS_C", "ACCUMULATES", "READS_BIAS", "BIAS_STEP", "BIAS_ROWS", "ACTIVATION", "PARTS"].map(|name| (name, 0));
+        // A row has words for so many.
+        let lanes = (size[1].min(copy::THREADS * 2).next_multiple_of(VECTOR) / 2).next_power_of_two().min(copy::THREADS);
         let copy = Copy {
             from: *operand,
             size,
@@ -146,7 +148,7 @@ impl Copies {
             index: 2,
             offset_bytes: self.bytes.next_multiple_of(caps.binding_alignment_bytes),
             max_bytes: caps.max_buffer_bytes,
-            constants: stores.into_iter().chain([("BATCHED", 1), ("RESULT_F16", 1), ("WORDS", 1)]).collect(),
+            constants: stores.into_iter().chain([("BATCHED", 1), ("RESULT_F16", 1), ("WORDS", 1), ("LANES", lanes)]).collect(),
             most_workgroups: COPY_WORKGROUPS.min(caps.max_workgroups_per_dimension),
         };
         // One that is too large is not made.
@@ -203,10 +205,10 @@ pub(super) fn step(problem: &Problem, params: Params, operands: [Binding; 2], wh
 pub(super) fn launch(problem: &Problem, params: Params, operands: [Binding; 2], tile: &Tile, unit: &MatrixUnit, parts: u32) -> Step {
     let threads = tile.threads(unit);
     let (own_m, own_n) = (tile.m / tile.subgroups_m, tile.n / tile.subgroups_n);
-    // Lines of a slice and their length, as stored.
+    // Lines of a slice and their length, as stored; and of what a subgroup reads.
     let lines = |turned: bool, side: u32| if turned { (tile.k, side) } else { (side, tile.k) };
-    let (a_lines, a_line) = lines(problem.transpose_a, tile.m);
-    let (b_lines, b_line) = lines(!problem.transpose_b, tile.n);
+    let ((_, a_line), (_, b_line)) = (lines(problem.transpose_a, tile.m), lines(!problem.transpose_b, tile.n));
+    let ((a_own_lines, a_own_line), (b_own_lines, b_own_line)) = (lines(problem.transpose_a, own_m), lines(!problem.transpose_b, own_n));
     let vec8 = |numbers: [u32; 4]| u32::from(numbers.iter().all(|number| number.is_multiple_of(VECTOR)));
     let constants = vec![
         ("SUBGROUP", u32::from(unit.dialect == Dialect::Subgroup)),
@@ -216,6 +218,7 @@ pub(super) fn launch(problem: &Problem, params: Params, operands: [Binding; 2], 
         ("TILE_M", tile.m),
         ("TILE_N", tile.n),
         ("TILE_K", tile.k),
+        ("SUBGROUPS_M", tile.subgroups_m),
         ("SUBGROUPS_N", tile.subgroups_n),
         ("SUBGROUPS", tile.subgroups()),
         ("LANES_OF_SUBGROUP", unit.subgroup_size),
@@ -226,10 +229,12 @@ pub(super) fn launch(problem: &Problem, params: Params, operands: [Binding; 2], 
         ("K_FRAGMENTS", tile.k / SIDE),
         ("A_LOADS", tile.m * tile.k / VECTOR / threads),
         ("B_LOADS", tile.n * tile.k / VECTOR / threads),
-        ("A_LINES", a_lines),
         ("A_LINE", a_line),
-        ("B_LINES", b_lines),
         ("B_LINE", b_line),
+        ("A_OWN_LINES", a_own_lines),
+        ("A_OWN_LINE", a_own_line),
+        ("B_OWN_LINES", b_own_lines),
+        ("B_OWN_LINE", b_own_line),
         ("A_TURNED", u32::from(problem.transpose_a)),
         ("B_TURNED", u32::from(problem.transpose_b)),
         ("A_VEC8", vec8([params.a_start, params.lda, params.a_outer, params.a_inner])),
