@@ -3,7 +3,6 @@
 
 mod batch;
 mod cooperative;
-#[cfg(not(target_arch = "wasm32"))]
 mod copy;
 #[cfg(not(target_arch = "wasm32"))]
 mod cuda;

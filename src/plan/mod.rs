@@ -191,13 +191,9 @@ impl Plan {
     /// The kernel that does the work, for reports.
     pub fn kernel(&self) -> String {
         // Other forms of operands are made before it.
-        let makes_form = |id: KernelId| match id {
-            #[cfg(not(target_arch = "wasm32"))]
-            KernelId::MatmulCopy => true,
-            id => {
-                use KernelId::{ConvWinogradFilters, ConvWinogradImages, MatmulSplit, MatmulStrips};
-                matches!(id, MatmulStrips | MatmulSplit | ConvWinogradFilters | ConvWinogradImages)
-            }
+        let makes_form = |id: KernelId| {
+            use KernelId::{ConvWinogradFilters, ConvWinogradImages, MatmulCopy, MatmulSplit, MatmulStrips};
+            matches!(id, MatmulStrips | MatmulSplit | MatmulCopy | ConvWinogradFilters | ConvWinogradImages)
         };
         let Some(Dispatch { kernel, params, grid: [_, _, layers], .. }) =
             self.dispatches.iter().find(|dispatch| !makes_form(dispatch.kernel.id))
