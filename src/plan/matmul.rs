@@ -31,8 +31,7 @@ pub(super) use shared::shared;
 pub use strips::{FragmentCaps, MOST_BLOCK_BYTES};
 #[cfg(not(target_arch = "wasm32"))]
 pub(crate) use tile::SMALLEST_WORKGROUP;
-#[cfg(any(feature = "vulkan", feature = "webgpu"))]
-#[cfg(not(target_arch = "wasm32"))]
+#[cfg(any(feature = "webgpu", all(feature = "vulkan", not(target_arch = "wasm32"))))]
 pub(crate) use tile::tiles;
 pub(super) use window::windowed;
 
