@@ -13,7 +13,6 @@ pub mod matmul;
 pub mod normalize;
 pub mod pool;
 pub mod reduce;
-#[cfg(not(target_arch = "wasm32"))]
 pub mod tuned;
 mod words;
 
