@@ -12,7 +12,7 @@ use std::sync::Arc;
 use crate::error::Result;
 #[cfg(not(target_arch = "wasm32"))]
 pub use generated::Interpretation;
-pub use generated::Source;
+pub use generated::{End, Source};
 use template::Constant;
 
 /// A kernel's source.
@@ -27,7 +27,6 @@ pub enum KernelId {
     /// `shaders/matmul/sum.wgsl`, and `sum.cu` for CUDA: the sum of the parts of a product that was split over k.
     MatmulSum,
     /// `shaders/matmul/copy.wgsl`, and `copy.cu` for CUDA: an operand in rows or in a type that a kernel can read.
-    #[cfg(not(target_arch = "wasm32"))]
     MatmulCopy,
     /// `shaders/matmul/cooperative.wgsl`, and `cooperative.cu` for CUDA: the product of f16 by a GPU's matrix units.
     MatmulCooperative,
@@ -131,7 +130,6 @@ impl KernelId {
             Self::MatmulCooperative => "matmul/cooperative",
             Self::MatmulSplit => "matmul/split",
             Self::MatmulRound => "matmul/round",
-            #[cfg(not(target_arch = "wasm32"))]
             Self::MatmulCopy => "matmul/copy",
             Self::MatmulPacked => "matmul/packed",
             Self::MatmulStrips => "matmul/strips",
@@ -205,9 +203,11 @@ impl KernelId {
         const ACTIVATE: &str = include_str!(concat!(env!("OUT_DIR"), "/matmul-activate.wgsl"));
         const WINOGRAD: &str = include_str!(concat!(env!("OUT_DIR"), "/conv-winograd.wgsl"));
         const LOAD: &str = include_str!(concat!(env!("OUT_DIR"), "/matmul-load.wgsl"));
+        const WORDS: &str = include_str!(concat!(env!("OUT_DIR"), "/map-words.wgsl"));
         const PRELUDE: &str = include_str!(concat!(env!("OUT_DIR"), "/map-prelude.wgsl"));
         const ROW: &str = include_str!(concat!(env!("OUT_DIR"), "/reduce-row.wgsl"));
         const FOLD: &str = include_str!(concat!(env!("OUT_DIR"), "/reduce-fold.wgsl"));
+        const HALF: &str = include_str!(concat!(env!("OUT_DIR"), "/map-half.frag"));
         const FRAGMENT_PRELUDE: &str = include_str!(concat!(env!("OUT_DIR"), "/map-prelude.frag"));
         const FRAGMENT_WINDOW: &str = include_str!(concat!(env!("OUT_DIR"), "/conv-window.frag"));
         const FRAGMENT_FOLD: &str = include_str!(concat!(env!("OUT_DIR"), "/reduce-fold.frag"));
@@ -218,16 +218,16 @@ impl KernelId {
             Self::MatmulDirect => &[ACTIVATE, STORE, LOAD, include_str!(concat!(env!("OUT_DIR"), "/matmul-direct.wgsl"))],
             Self::ConvTiled => &[ACTIVATE, STORE, LOAD, WINDOW, TILED],
             Self::ConvDirect => &[ACTIVATE, STORE, LOAD, WINDOW, include_str!(concat!(env!("OUT_DIR"), "/conv-direct.wgsl"))],
-            Self::ConvWinogradFilters => &[WINOGRAD, include_str!(concat!(env!("OUT_DIR"), "/conv-winograd_filters.wgsl"))],
-            Self::ConvWinogradImages => &[WINOGRAD, include_str!(concat!(env!("OUT_DIR"), "/conv-winograd_images.wgsl"))],
+            Self::ConvWinogradFilters => &[WORDS, WINOGRAD, include_str!(concat!(env!("OUT_DIR"), "/conv-winograd_filters.wgsl"))],
+            Self::ConvWinogradImages => &[WORDS, WINOGRAD, include_str!(concat!(env!("OUT_DIR"), "/conv-winograd_images.wgsl"))],
             Self::ConvWinogradProduct => &[ACTIVATE, STORE, include_str!(concat!(env!("OUT_DIR"), "/conv-winograd_product.wgsl")), TILED],
-            Self::ConvWinogradResult => &[ACTIVATE, WINOGRAD, include_str!(concat!(env!("OUT_DIR"), "/conv-winograd_result.wgsl"))],
+            Self::ConvWinogradResult => &[WORDS, ACTIVATE, WINOGRAD, include_str!(concat!(env!("OUT_DIR"), "/conv-winograd_result.wgsl"))],
             Self::MatmulVector => &[ACTIVATE, STORE, LOAD, include_str!(concat!(env!("OUT_DIR"), "/matmul-vector.wgsl"))],
             Self::MatmulSum => &[ACTIVATE, STORE, include_str!(concat!(env!("OUT_DIR"), "/matmul-sum.wgsl"))],
             Self::MatmulSplit => &[ACTIVATE, STORE, include_str!(concat!(env!("OUT_DIR"), "/matmul-split.wgsl"))],
             Self::MatmulCooperative => &[ACTIVATE, STORE, include_str!(concat!(env!("OUT_DIR"), "/matmul-cooperative.wgsl"))],
             Self::MatmulRound => &[ACTIVATE, STORE, include_str!(concat!(env!("OUT_DIR"), "/matmul-round.wgsl"))],
-            Self::MatmulPacked => &[include_str!(concat!(env!("OUT_DIR"), "/matmul-packed.frag"))],
+            Self::MatmulPacked => &[HALF, include_str!(concat!(env!("OUT_DIR"), "/matmul-packed.frag"))],
             Self::MatmulStrips => &[include_str!(concat!(env!("OUT_DIR"), "/matmul-strips.frag"))],
             Self::MatmulUnfold => &[include_str!(concat!(env!("OUT_DIR"), "/matmul-unfold.frag"))],
             Self::Map => &[include_str!(concat!(env!("OUT_DIR"), "/map-map.wgsl"))],
@@ -236,17 +236,20 @@ impl KernelId {
             Self::MapFragment => &[include_str!(concat!(env!("OUT_DIR"), "/map-map.frag"))],
             Self::Normalize => &[FOLD, ROW, include_str!(concat!(env!("OUT_DIR"), "/normalize-normalize.wgsl"))],
             Self::Reduce => &[FOLD, ROW, include_str!(concat!(env!("OUT_DIR"), "/reduce-reduce.wgsl"))],
-            Self::ReduceMerge => &[PRELUDE, FOLD, include_str!(concat!(env!("OUT_DIR"), "/reduce-merge.wgsl"))],
+            Self::ReduceMerge => &[WORDS, PRELUDE, FOLD, include_str!(concat!(env!("OUT_DIR"), "/reduce-merge.wgsl"))],
             Self::ReduceFragment => &[FRAGMENT_FOLD, include_str!(concat!(env!("OUT_DIR"), "/reduce-reduce.frag"))],
-            Self::ConvFragment => &[FRAGMENT_PRELUDE, FRAGMENT_WINDOW, include_str!(concat!(env!("OUT_DIR"), "/conv-direct.frag"))],
-            Self::PoolFragment => &[FRAGMENT_PRELUDE, FRAGMENT_WINDOW, include_str!(concat!(env!("OUT_DIR"), "/pool-pool.frag"))],
-            Self::FftFragment => &[FRAGMENT_PRELUDE, include_str!(concat!(env!("OUT_DIR"), "/fft-fft.frag"))],
-            Self::NormalizeMeasure => &[FRAGMENT_PRELUDE, FRAGMENT_FOLD, include_str!(concat!(env!("OUT_DIR"), "/normalize-measure.frag"))],
+            Self::ConvFragment => &[HALF, FRAGMENT_PRELUDE, FRAGMENT_WINDOW, include_str!(concat!(env!("OUT_DIR"), "/conv-direct.frag"))],
+            Self::PoolFragment => &[HALF, FRAGMENT_PRELUDE, FRAGMENT_WINDOW, include_str!(concat!(env!("OUT_DIR"), "/pool-pool.frag"))],
+            Self::FftFragment => &[HALF, FRAGMENT_PRELUDE, include_str!(concat!(env!("OUT_DIR"), "/fft-fft.frag"))],
+            Self::NormalizeMeasure => {
+                &[HALF, FRAGMENT_PRELUDE, FRAGMENT_FOLD, include_str!(concat!(env!("OUT_DIR"), "/normalize-measure.frag"))]
+            }
             Self::NormalizeFragment => &[include_str!(concat!(env!("OUT_DIR"), "/normalize-normalize.frag"))],
-            Self::ReduceMergeFragment => &[FRAGMENT_PRELUDE, FRAGMENT_FOLD, include_str!(concat!(env!("OUT_DIR"), "/reduce-merge.frag"))],
+            Self::ReduceMergeFragment => {
+                &[HALF, FRAGMENT_PRELUDE, FRAGMENT_FOLD, include_str!(concat!(env!("OUT_DIR"), "/reduce-merge.frag"))]
+            }
             Self::Pool => &[include_str!(concat!(env!("OUT_DIR"), "/pool-pool.wgsl"))],
             Self::MatmulCpu | Self::MapCpu | Self::ReduceCpu | Self::ConvCpu | Self::PoolCpu | Self::FftCpu | Self::NormalizeCpu => &[],
-            #[cfg(not(target_arch = "wasm32"))]
             Self::MatmulCopy => &[ACTIVATE, STORE, include_str!(concat!(env!("OUT_DIR"), "/matmul-copy.wgsl"))],
             #[cfg(not(target_arch = "wasm32"))]
             Self::MatmulCublasLt | Self::MapInterpreted | Self::ReducePlain | Self::NormalizePlain | Self::FftPlain => &[],
@@ -375,8 +378,10 @@ impl Kernel {
             }
         }
         source.push_str(generated);
+        let mut constants = self.constants.clone();
+        constants.push(("END", self.source.as_ref().map_or(0, |generated| u32::from(generated.end.is_some()))));
         for template in self.id.templates() {
-            source = template::expand(template, &self.constants, source)?;
+            source = template::expand(template, &constants, source)?;
         }
         Ok(source)
     }

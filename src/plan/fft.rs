@@ -258,12 +258,16 @@ impl Part<'_> {
         if !batch.is_power_of_two() {
             batch = batch.next_power_of_two() / 2;
         }
-        let threads = (batch * step / 4).next_power_of_two().clamp(32, THREADS.min(self.caps.max_workgroup_invocations));
+        let threads = (batch * step / 8).next_power_of_two().clamp(32, THREADS.min(self.caps.max_workgroup_invocations));
         let (reads_caller, writes_caller) = (from == Place::Caller, to == Place::Caller);
         let flag = |yes: bool| u32::from(yes);
         let mut constants: Vec<Constant> = vec![
             ("THREADS", threads),
             ("LENGTH", step),
+            ("BEFORE", before),
+            ("INNER", inner),
+            ("COLUMNS_OF_LINE", columns),
+            ("LOADS", (batch * step).div_ceil(threads)),
             ("BATCH", batch),
             ("COLUMNS", flag(columns > 1)),
             ("ACROSS", flag(columns > 1 && (before > 1 || inner > 1))),

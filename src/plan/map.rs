@@ -300,7 +300,7 @@ fn dispatch(problem: &Problem, [first, end]: [u32; 2], caps: &Caps, quads: u32) 
         ("RESULT_F16", u32::from(problem.dtype == DType::F16)),
         ("RESULT_BOOL", u32::from(problem.dtype == DType::Bool)),
     ];
-    let source = Source { program: Arc::clone(&problem.program), inputs: readings, beside: Vec::new(), result: problem.dtype };
+    let source = Source { program: Arc::clone(&problem.program), inputs: readings, beside: Vec::new(), result: problem.dtype, end: None };
     let kernel = Kernel { id: KernelId::Map, variant: problem.program.to_string(), constants, source: Some(Arc::new(source)) };
     Ok(Dispatch { kernel, params: words.into(), bindings, grid: [x, workgroups.div_ceil(x.max(1)), 1] })
 }

@@ -25,7 +25,7 @@ impl Source {
         let is_set = |name: &str| constants.iter().any(|(known, value)| *known == name && *value > 0);
         let rank = constants.iter().find(|(known, _)| *known == "RANK").map_or(0, |(_, value)| *value);
         let mut out = PRELUDE.to_owned();
-        out += &Language::Cuda.functions(&self.program);
+        out += &Language::Cuda.functions([&*self.program]);
         // Writing to a string does not fail.
         let _ = writeln!(out, "typedef {} Result;", self.program.result().name());
         out += SOURCE;
@@ -43,7 +43,7 @@ impl Source {
                 );
             }
         }
-        out += &Language::Cuda.body(&self.program);
+        out += &Language::Cuda.body(&self.program, "");
         let _ = writeln!(out, "{MEMBER} Result value(const u32 (&c)[RANK], u32 index) const {{");
         let mut arguments = String::new();
         for (number, input) in self.inputs.iter().enumerate() {

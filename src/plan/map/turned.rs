@@ -105,7 +105,8 @@ impl Turned {
             ("RESULT_BOOL", u32::from(problem.dtype == DType::Bool)),
         ];
         constants.extend(NAMES.into_iter().zip(&readings).map(|(name, reading)| (name, u32::from(reading.is_turned))));
-        let source = Source { program: Arc::clone(&problem.program), inputs: readings, beside: Vec::new(), result: problem.dtype };
+        let source =
+            Source { program: Arc::clone(&problem.program), inputs: readings, beside: Vec::new(), result: problem.dtype, end: None };
         let kernel = Kernel { id: KernelId::MapTurned, variant: problem.program.to_string(), constants, source: Some(Arc::new(source)) };
         let [across, down] = [sizes[rank - 1], sizes[rank - 2]].map(|size| size.div_ceil(SIDE));
         let workgroups = sizes[..rank - 2].iter().product::<u32>() * across * down;
