@@ -162,7 +162,10 @@ impl WebGl2 {
             KernelId::ReduceFragment => params[4] / 4,
             KernelId::ConvFragment => [6, 13].into_iter().fold(params[2], |over, taps| over.saturating_mul(params[taps])),
             KernelId::NormalizeMeasure => params[5] / 4,
-            // Beside an element it takes an angle and two short series.
+            // Beside an element it takes an angle and two short series; of a chirp the remainder of a square, bit by bit.
+            KernelId::FftFragment if ["CHIRP_IN", "SOURCE_CHIRP"].iter().any(|name| dispatch.kernel.constant(name) > 0) => {
+                params[4].saturating_mul(512)
+            }
             KernelId::FftFragment => params[4].saturating_mul(8),
             KernelId::PoolFragment => params[5].saturating_mul(params[12]),
             _ => 1,
