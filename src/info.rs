@@ -64,6 +64,16 @@ impl BackendId {
         Self::ALL.iter().copied().find(|id| id.name() == name)
     }
 
+    /// Whether its kernels compute what follows an operation, too.
+    pub(crate) const fn fuses(self) -> bool {
+        match self {
+            Self::WebGpu => true,
+            #[cfg(not(target_arch = "wasm32"))]
+            Self::Vulkan => true,
+            _ => false,
+        }
+    }
+
     /// Whether results come from a device of its own memory.
     pub const fn is_gpu(self) -> bool {
         !matches!(self, Self::Simd | Self::Scalar)

@@ -3,7 +3,6 @@
 
 mod batch;
 mod cooperative;
-#[cfg(not(target_arch = "wasm32"))]
 mod copy;
 #[cfg(not(target_arch = "wasm32"))]
 mod cuda;
@@ -81,6 +80,22 @@ pub struct Params {
     pub out_width: u32,
     pub before_y: u32,
     pub before_x: u32,
+}
+
+/// The same for a kernel that also computes something of its result, and the words that tell of that.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, bytemuck::Pod, bytemuck::Zeroable)]
+#[expect(missing_docs, reason = "named as in the shader")]
+pub struct Ended {
+    pub params: Params,
+    /// What comes next begins at a vec4.
+    pub room: u32,
+    pub more: [u32; Ended::MOST],
+}
+
+impl Ended {
+    /// The most words.
+    pub const MOST: usize = 32;
 }
 
 impl Params {

@@ -47,7 +47,7 @@ use crate::options::Options;
 use crate::plan::{self, Params, Plan, Slot};
 
 /// The most that is kept of what tensors held. New memory is slow to write at first, the system clearing it page by page.
-const POOL_BYTES: u64 = 64 << 20;
+const POOL_BYTES: u64 = if cfg!(target_arch = "wasm32") { 64 << 20 } else { 256 << 20 };
 
 /// A path on the CPU.
 pub(crate) struct Cpu {
@@ -197,6 +197,7 @@ impl Backend for Cpu {
             Op::Fft(problem) => plan::fft::cpu(problem, self.engine.variant()),
             Op::Reduce(problem) => plan::reduce::cpu(problem, self.engine.variant()),
             Op::Normalize(problem) => plan::normalize::cpu(problem, self.engine.variant()),
+            Op::Fused(_) => Err(Error::internal("two operations at once on a backend that does them one by one")),
         }
     }
 

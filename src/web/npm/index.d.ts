@@ -157,8 +157,8 @@ export interface MatmulOptions {
    */
   activation?: "none" | "relu" | "gelu" | "sigmoid" | "tanh" | "silu";
   /**
-   * What the result's elements are. Default `"f32"`, whatever A and B are. One of `"f16"` is rounded once, from sums in f32; only WebGPU gives
-   * it, and an array of it takes an engine that has `Float16Array`.
+   * What the result's elements are. Default `"f32"`, whatever A and B are. One of `"f16"` is rounded once, from sums in f32; an array
+   * of it takes an engine that has `Float16Array`.
    */
   result?: DType;
   /**

@@ -201,8 +201,9 @@ impl Engine {
 
     /// How many threads are to compute a product or a batch: as many as pay, of those that have started.
     pub(super) fn threads(&self, problem: &Problem) -> u32 {
+        // What is rounded in the end is done here.
         match u32::try_from(problem.batch.count()) {
-            Ok(items @ 1..) if problem.reads_operands() => self.crew.threads(problem.m, problem.k, problem.n, items),
+            Ok(items @ 1..) if problem.reads_operands() && problem.result == DType::F32 => self.crew.threads(problem.m, problem.k, problem.n, items),
             _ => 1,
         }
     }
@@ -229,6 +230,12 @@ impl Engine {
 
     /// Computes in this thread.
     pub(super) fn matmul(&self, params: &Params, kernel: &Kernel, operands: &[Option<HostSlice<'_>>; 4], out: &mut HostVec) -> Result<()> {
+        if out.dtype() == DType::F16 {
+            let mut wide = array(Extent { elements: out.len(), dtype: DType::F32 })?;
+            self.matmul(params, kernel, operands, &mut wide)?;
+            fill(out, &wide.into_vec());
+            return Ok(());
+        }
         if out.len() > 0 {
             for item in 0..params.batch {
                 self.crew.compute(&self.job(params, kernel, operands, out, item));
