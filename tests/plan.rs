@@ -211,6 +211,7 @@ fn plans_of_rows_are_as_written_down() {
         ("reduce-rows", plan::reduce::compute(&reduce(Fold::Mean, 1, values(&[4096, 4096], &[4096, 1])), &LARGE)),
         ("reduce-short-rows", plan::reduce::compute(&reduce(Fold::Max, 1, values(&[1 << 20, 33], &[33, 1])), &DEFAULTS)),
         ("reduce-columns", plan::reduce::compute(&reduce(Fold::ArgMax, 1, values(&[300, 70_000], &[1, 300])), &LARGE)),
+        ("transposed", plan::map::compute(&values(&[8, 3136, 64], &[3136 * 64, 1, 3136]), &LARGE)),
         ("softmax", plan::normalize::compute(&rows(Form::Softmax, 4096), &LARGE)),
         ("layer-norm-odd", plan::normalize::compute(&rows(Form::LayerNorm, 1001), &DEFAULTS)),
     ];

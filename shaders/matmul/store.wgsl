@@ -11,6 +11,7 @@
 //   READS_BIAS  bias is added to each row; BIAS_STEP is 0 if it is a single number. With BIAS_ROWS each row has a number of its own instead,
 //               bias_inner of them behind those of one item of an inner loop.
 //   ACTIVATION  activate.wgsl's, applied in the end.
+//   END         what follows is computed of the result: map/end.wgsl.
 //   BATCHED     z of the grid also counts the products of a batch, params.batch of them. Item i is i / inner in an outer loop and
 //               i % inner in an inner one, and operand x of it starts so many x_outer and x_inner further on.
 //   RESULT_F16  out and c are of f16, two of them a word. With WORDS the kernel writes words of out itself, and without it and OUT_VEC4 it
@@ -30,7 +31,13 @@ struct Params {
   result: u32,
   bias_inner: u32,
   height: u32, width: u32, out_width: u32, before_y: u32, before_x: u32,
+//# if END
+  more: array<vec4<u32>, 8>,
+//# end
 }
+//# if END
+fn word(i: u32) -> u32 { return params.more[i / 4u][i % 4u]; }
+//# end
 
 //# if RESULT_F16
 //# if WORDS
@@ -131,6 +138,9 @@ fn finished(o: u32, row: u32, column: u32, sum: vec4<f32>) -> vec4<f32> {
 //# end
 //# if ACTIVATION
   v = activate(v);
+//# end
+//# if END
+  v = ended_four(o, v);
 //# end
   return v;
 }
