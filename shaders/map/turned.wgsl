@@ -42,7 +42,7 @@ fn place(c: array<u32, RANK>) -> u32 {
   return at;
 }
 
-@compute @workgroup_size(256)
+@compute @workgroup_size(THREADS)
 fn main(
   @builtin(workgroup_id) group: vec3<u32>,
   @builtin(num_workgroups) groups: vec3<u32>,

@@ -14,7 +14,8 @@
 //   END         what follows is computed of the result: map/end.wgsl.
 //   BATCHED     z of the grid also counts the products of a batch, params.batch of them. Item i is i / inner in an outer loop and
 //               i % inner in an inner one, and operand x of it starts so many x_outer and x_inner further on.
-//   RESULT_F16  out and c are of f16, two of them a word. Then OUT_VEC4 is 1, or WORDS is: the kernel writes words of out itself.
+//   RESULT_F16  out and c are of f16, two of them a word. With WORDS the kernel writes words of out itself, and without it and OUT_VEC4 it
+//               has f16, of which out's elements are then.
 //   OUT_VEC4    out's rows start at multiples of 4 elements and n is one, so that vec4s can be stored; otherwise scalars are.
 
 struct Params {
@@ -42,7 +43,11 @@ fn word(i: u32) -> u32 { return params.more[i / 4u][i % 4u]; }
 //# if WORDS
 @group(0) @binding(2) var<storage, read_write> out: array<u32>;
 //# else
+//# if OUT_VEC4
 @group(0) @binding(2) var<storage, read_write> out: array<vec2<u32>>;
+//# else
+@group(0) @binding(2) var<storage, read_write> out: array<f16>;
+//# end
 //# end
 //# else
 //# if OUT_VEC4
@@ -149,7 +154,14 @@ fn store(z: u32, row: u32, column: u32, sum: vec4<f32>) {
   let o = params.out_start + (z * params.m + row) * params.ldo + column;
   let v = finished(o, row, column, sum);
 //# if RESULT_F16
+//# if OUT_VEC4
   out[o / 4u] = vec2<u32>(pack2x16float(v.xy), pack2x16float(v.zw));
+//# else
+  let rounded = vec4<f16>(v);
+//# for r in 4
+  if (column + $ru < params.n) { out[o + $ru] = rounded[$r]; }
+//# end
+//# end
 //# else
 //# if OUT_VEC4
   out[o / 4u] = v;

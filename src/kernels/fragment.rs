@@ -20,6 +20,7 @@ const fn four(kind: Kind) -> &'static str {
 impl Source {
     /// The GLSL between the constants and `map.frag`: the prelude, the inputs, the program, and `value` and `four`.
     pub fn glsl(&self, constants: &[Constant]) -> Result<String> {
+        const HALF: &str = include_str!(concat!(env!("OUT_DIR"), "/map-half.frag"));
         const PRELUDE: &str = include_str!(concat!(env!("OUT_DIR"), "/map-prelude.frag"));
         const INPUT: &str = include_str!(concat!(env!("OUT_DIR"), "/map-input.frag"));
         let constant = |name: &str| constants.iter().find(|(known, _)| *known == name).map_or(0, |(_, value)| *value);
@@ -27,7 +28,7 @@ impl Source {
         let result = self.program.result();
         let (texel, results) = (if self.result.is_float() { "vec4" } else { "uvec4" }, four(result));
         // Writing to a string does not fail.
-        let mut out = PRELUDE.to_owned();
+        let mut out = HALF.to_owned() + PRELUDE;
         let _ = writeln!(out, "#define Texel {texel}\n#define Results {results}");
         let (mut one_by_one, mut together, mut arguments) = (String::new(), String::new(), [String::new(), String::new()]);
         let readings = self.inputs.iter().chain(self.beside.iter().map(|(_, reading)| reading));

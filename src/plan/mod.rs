@@ -13,7 +13,6 @@ pub mod matmul;
 pub mod normalize;
 pub mod pool;
 pub mod reduce;
-#[cfg(not(target_arch = "wasm32"))]
 pub mod tuned;
 mod words;
 
@@ -191,13 +190,9 @@ impl Plan {
     /// The kernel that does the work, for reports.
     pub fn kernel(&self) -> String {
         // Other forms of operands are made before it.
-        let makes_form = |id: KernelId| match id {
-            #[cfg(not(target_arch = "wasm32"))]
-            KernelId::MatmulCopy => true,
-            id => {
-                use KernelId::{ConvWinogradFilters, ConvWinogradImages, MatmulSplit, MatmulStrips};
-                matches!(id, MatmulStrips | MatmulSplit | ConvWinogradFilters | ConvWinogradImages)
-            }
+        let makes_form = |id: KernelId| {
+            use KernelId::{ConvWinogradFilters, ConvWinogradImages, MatmulCopy, MatmulSplit, MatmulStrips};
+            matches!(id, MatmulStrips | MatmulSplit | MatmulCopy | ConvWinogradFilters | ConvWinogradImages)
         };
         let Some(Dispatch { kernel, params, grid: [_, _, layers], .. }) =
             self.dispatches.iter().find(|dispatch| !makes_form(dispatch.kernel.id))

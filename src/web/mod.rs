@@ -14,6 +14,8 @@ mod external;
 mod known;
 mod reference;
 mod registry;
+#[cfg(feature = "webgpu")]
+mod tune;
 
 use std::future::Future;
 use std::pin::Pin;

@@ -47,7 +47,7 @@ use crate::options::Options;
 use crate::plan::{self, Params, Plan, Slot};
 
 /// The most that is kept of what tensors held. New memory is slow to write at first, the system clearing it page by page.
-const POOL_BYTES: u64 = 64 << 20;
+const POOL_BYTES: u64 = if cfg!(target_arch = "wasm32") { 64 << 20 } else { 256 << 20 };
 
 /// A path on the CPU.
 pub(crate) struct Cpu {
@@ -189,7 +189,7 @@ impl Backend for Cpu {
         match op {
             Op::Matmul(problem) => {
                 problem.check_plain()?;
-                Ok(plan::matmul::cpu(problem, self.engine.variant(), self.engine.threads(problem)))
+                Ok(plan::matmul::cpu(problem, self.engine.variant(), |problem| self.engine.threads(problem)))
             }
             Op::Map(problem) => plan::map::cpu(problem, self.engine.variant()),
             Op::Conv(problem) => plan::conv::cpu(problem, self.engine.variant()),
@@ -244,7 +244,7 @@ impl Backend for Cpu {
             } else {
                 wasm::threads::Target::Host(engine::array(how.download)?)
             };
-            let job = self.engine.job(params, &dispatch.kernel, &inputs, target.array(), 0);
+            let job = self.engine.shared_job(params, &dispatch.kernel, &inputs, target.array());
             let after = engine::After::new(params, inputs[3].as_ref());
             return Ok(Running::Underway(self.engine.share(&job, dispatch.grid[0], how.repeats, (target, held), after, stopwatch)));
         }

@@ -1,4 +1,4 @@
-//! Plans for elementwise operations whose inputs are transposed, as `shaders/map/turned.wgsl` has them: read in the result's order, each
+//! Plans for elementwise operations whose inputs are transposed, as `shaders/map/turned.wgsl` and its twin for CUDA have them: read in the result's order, each
 //! element of such an input would be another line of the cache.
 //!
 //! ```text
@@ -92,6 +92,7 @@ impl Turned {
         let size_bytes = (count * bytes).next_multiple_of(16);
         bindings.push(Binding { slot: Slot::Out, index: OUT_BINDING, offset_bytes: before * bytes, size_bytes });
         let mut constants = vec![
+            ("THREADS", THREADS),
             ("RANK", rank as u32),
             ("OUTER", rank as u32 - 2),
             ("EDGES", 1),

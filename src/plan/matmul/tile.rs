@@ -45,8 +45,7 @@ pub(crate) const SMALLEST_WORKGROUP: u32 = 64;
 const MULTIPROCESSORS: u64 = 128;
 
 /// The tiles that there are to choose from, by their sizes.
-#[cfg(any(feature = "vulkan", feature = "webgpu"))]
-#[cfg(not(target_arch = "wasm32"))]
+#[cfg(any(feature = "webgpu", all(feature = "vulkan", not(target_arch = "wasm32"))))]
 pub(crate) fn tiles() -> Vec<String> {
     TILES.iter().map(|tile| format!("{}x{}x{}", tile.m, tile.n, tile.k)).collect()
 }
@@ -79,12 +78,9 @@ impl Tile {
     /// Whether a tile is to be looked at: the one that was tuned for such a result, if there is one, else all that fit.
     fn is_candidate(at: usize, [m, n]: [u32; 2], caps: &Caps) -> bool {
         let fits = |at: usize| TILES.get(at).is_some_and(|tile| tile.fits(caps));
-        #[cfg(not(target_arch = "wasm32"))]
         if let Some(tuned) = caps.tuned.tile(m, n).filter(|&tuned| fits(tuned)) {
             return at == tuned;
         }
-        #[cfg(target_arch = "wasm32")]
-        let _ = (m, n);
         fits(at)
     }
 

@@ -4,7 +4,7 @@
 import start, * as core from "./lapidary_core.js";
 import { Expr, lazy, set_tensor_number } from "./expr.js";
 import { array, can_give, fault, is_buffer, product, shape as sides, whole } from "./options.js";
-import { to_benchmark, to_data, to_multiply, to_open, to_source, to_target } from "./options.js";
+import { to_benchmark, to_data, to_multiply, to_open, to_source, to_stop, to_target } from "./options.js";
 import { read_module, workers } from "./source.js";
 
 let started;
@@ -258,6 +258,14 @@ export class Gpu {
     return guarded(call, options?.signal);
   }
 
+  tune(options) {
+    return guarded(() => core.tune(this.#gpu, to_stop(options)), options?.signal);
+  }
+
+  clear_tuning() {
+    return guarded(() => core.clear_tuning(this.#gpu));
+  }
+
   memory() {
     return core.memory_stats(this.#gpu);
   }
@@ -346,6 +354,10 @@ export async function tensor(data, shape, options) {
 export const evaluate = async (expr) => on_shared((gpu) => gpu.evaluate(expr));
 
 export const benchmark = async (a, b, options) => on_shared((gpu) => gpu.benchmark(a, b, options));
+
+export const tune = async (options) => on_shared((gpu) => gpu.tune(options));
+
+export const clear_tuning = async () => on_shared((gpu) => gpu.clear_tuning());
 
 export const memory = async () => on_shared((gpu) => gpu.memory());
 
