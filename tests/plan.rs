@@ -217,6 +217,8 @@ fn plans_of_rows_are_as_written_down() {
         ("reduce-cuda-plain", plan::reduce::plain(&reduce(Fold::Var, 0, all()), &LARGE)),
         ("reduce-cuda-plain-columns", plan::reduce::plain(&reduce(Fold::Mean, 1, values(&[300, 70_000], &[1, 300])), &LARGE)),
         ("softmax-cuda-plain", plan::normalize::plain(&rows(Form::Softmax, 4096), &LARGE)),
+        ("layer-norm-drawn", plan::normalize::fragment(&rows(Form::LayerNorm, 1001), &DEFAULTS)),
+        ("reduce-drawn", plan::reduce::fragment(&reduce(Fold::Sum, 0, all()), &DEFAULTS)),
     ];
     for (name, plan) in cases {
         written_down(name, &plan.expect("within limits"));
@@ -496,6 +498,8 @@ fn plans_of_windows_and_transforms_are_as_written_down() {
         ("pool-cuda", plan::pool::cuda(&pool, &LARGE)),
         ("fft-cuda", plan::fft::cuda(&lines(1, 1 << 20, 1), &LARGE)),
         ("fft-cuda-plain-prime", plan::fft::plain(&lines(2, 101, 1), &LARGE)),
+        ("fft-drawn", plan::fft::fragment(&lines(4, 60, 32), &DEFAULTS)),
+        ("fft-prime-drawn", plan::fft::fragment(&lines(2, 101, 1), &DEFAULTS)),
     ] {
         written_down(name, &plan.expect("within limits"));
     }
