@@ -19,6 +19,7 @@ const fn four(kind: Kind) -> &'static str {
 
 impl Source {
     /// The GLSL between the constants and `map.frag`: the prelude, the inputs, the program, and `value` and `four`.
+    #[inline(never)]
     pub fn glsl(&self, constants: &[Constant]) -> Result<String> {
         const PRELUDE: &str = include_str!(concat!(env!("OUT_DIR"), "/map-prelude.frag"));
         const INPUT: &str = include_str!(concat!(env!("OUT_DIR"), "/map-input.frag"));

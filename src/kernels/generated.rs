@@ -60,6 +60,7 @@ fn inside(program: &Program, input: usize, is_bounded: bool) -> String {
 
 impl Source {
     /// The WGSL before `map.wgsl`: the prelude, the inputs, the program, and `value` and `four`, which read and compute.
+    #[inline(never)]
     pub fn wgsl(&self, constants: &[Constant]) -> Result<String> {
         const PRELUDE: &str = include_str!(concat!(env!("OUT_DIR"), "/map-prelude.wgsl"));
         const INPUT: &str = include_str!(concat!(env!("OUT_DIR"), "/map-input.wgsl"));

@@ -12,6 +12,7 @@ pub mod map;
 pub mod matmul;
 #[cfg(not(target_arch = "wasm32"))]
 pub mod normalize;
+pub(crate) mod operations;
 pub mod pool;
 pub mod reduce;
 #[cfg(not(target_arch = "wasm32"))]
@@ -30,14 +31,7 @@ pub use words::Words;
 pub fn compute(op: &Op, caps: &Caps) -> Result<Plan> {
     match op {
         Op::Matmul(problem) => matmul::compute(problem, caps),
-        Op::Map(problem) => map::compute(problem, caps),
-        Op::Conv(problem) => conv::compute(problem, caps),
-        Op::Pool(problem) => pool::compute(problem, caps),
-        #[cfg(not(target_arch = "wasm32"))]
-        Op::Fft(problem) => fft::compute(problem, caps),
-        Op::Reduce(problem) => reduce::compute(problem, caps),
-        #[cfg(not(target_arch = "wasm32"))]
-        Op::Normalize(problem) => normalize::compute(problem, caps),
+        op => operations::compute(op, caps),
     }
 }
 

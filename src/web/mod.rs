@@ -10,16 +10,15 @@ mod allocator;
 mod convert;
 mod expr;
 mod known;
+pub(crate) mod parts;
 mod reference;
 mod registry;
-
-use std::future::Future;
-use std::pin::Pin;
 
 use js_sys::{Float32Array, Object, Promise};
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::future_to_promise;
 
+use crate::backend::BoxFuture;
 use crate::call::{Call, Operand};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
@@ -30,6 +29,7 @@ use crate::ops::matmul::{Activation, Matmul, Precision};
 use crate::options::{Choice, Options, PowerPreference};
 use crate::random;
 use crate::tensor::Tensor;
+use parts::Part;
 use registry::Registry;
 
 thread_local! {
@@ -126,9 +126,12 @@ pub fn tensor(gpu: u32, data: Object, dtype: usize, shape: &[f64]) -> Result<Pro
 
 /// Computes an expression.
 #[wasm_bindgen]
-pub fn evaluate(gpu: u32, code: &[f64]) -> Result<Promise, JsValue> {
-    let (gpu, expr) = (find_gpu(gpu)?, expr::decode(code)?);
-    Ok(promise(async move { Ok(convert::tensor(gpu.evaluate(&expr).await?)) }))
+pub fn evaluate(gpu: u32, code: Vec<f64>) -> Result<Promise, JsValue> {
+    let (gpu, tensors) = (find_gpu(gpu)?, expr::tensors(&code)?);
+    Ok(promise(async move {
+        parts::load(Part::Operations).await?;
+        Ok(convert::tensor(expr::evaluate(gpu, &code, tensors).await?))
+    }))
 }
 
 /// The same values in another shape: the number of one more tensor.
@@ -175,11 +178,27 @@ pub fn benchmark(
 ) -> Result<Promise, JsValue> {
     let gpu = find_gpu(gpu)?;
     let (operands, op) = ([operand(a)?, operand(b)?], product(numbers, optional(c)?, optional(bias)?)?);
-    let work = 2.0 * op.k as f64 * crate::tensor::elements(&op.shape()?) as f64;
     Ok(promise(async move {
+        parts::load(Part::Measure).await?;
+        measure(gpu, operands, op, samples, min_ms, signal).await
+    }))
+}
+
+/// Leads into the part.
+#[inline(never)]
+fn measure(
+    gpu: Gpu,
+    operands: [Operand<'static>; 2],
+    op: Matmul<'static>,
+    samples: u32,
+    min_ms: f64,
+    signal: Option<Signal>,
+) -> BoxFuture<'static, Result<JsValue, JsValue>> {
+    Box::pin(async move {
+        let work = 2.0 * op.k as f64 * crate::tensor::elements(&op.shape()?) as f64;
         let done = gpu.benchmark_between(operands, &op, samples, min_ms, async || turn(&signal).await).await?;
         Ok(convert::benchmark(&done, work))
-    }))
+    })
 }
 
 /// Memory of the device and of this module.
@@ -211,7 +230,7 @@ pub fn random_matrix(length: f64, seed: f64) -> Result<Float32Array, JsValue> {
 
 /// A promise of what the future gives. Boxed, so that the machinery is compiled once.
 fn promise(future: impl Future<Output = Result<JsValue, JsValue>> + 'static) -> Promise {
-    let future: Pin<Box<dyn Future<Output = Result<JsValue, JsValue>>>> = Box::pin(future);
+    let future: BoxFuture<'static, _> = Box::pin(future);
     future_to_promise(future)
 }
 

@@ -43,7 +43,7 @@ use crate::dtype::Extent;
 use crate::error::{Error, Result};
 use crate::host::{HostSlice, HostVec};
 use crate::info::{BackendId, Caps, DeviceInfo, DeviceKind, OtherBackend};
-use crate::kernels::KernelId;
+use crate::kernels::{Kernel, KernelId};
 use crate::ops::Op;
 use crate::options::Options;
 use crate::plan::{self, Params, Plan, Slot};
@@ -157,6 +157,21 @@ impl Cpu {
         }))
     }
 
+    /// What is no product. On the web it is a part of the package that this leads into.
+    #[inline(never)]
+    fn operate(&self, kernel: &Kernel, words: &[u32], inputs: &[Option<HostSlice<'_>>], out: &mut HostVec) -> Result<()> {
+        match kernel.id {
+            #[cfg(not(target_arch = "wasm32"))]
+            KernelId::NormalizeCpu => self.engine.normalize(kernel, words, inputs, out),
+            KernelId::ConvCpu => self.engine.conv(words, inputs, out),
+            #[cfg(not(target_arch = "wasm32"))]
+            KernelId::FftCpu => self.engine.fft(words, inputs, out),
+            KernelId::PoolCpu => self.engine.pool(kernel, words, inputs, out),
+            KernelId::ReduceCpu => self.engine.reduce(kernel, words, inputs, out),
+            _ => self.engine.map(kernel, words, inputs, out),
+        }
+    }
+
     /// What the path is called now: threads may have failed since it was opened.
     #[cfg(target_arch = "wasm32")]
     pub(crate) fn name(&self) -> String {
@@ -193,14 +208,7 @@ impl Backend for Cpu {
                 problem.check_plain()?;
                 Ok(plan::matmul::cpu(problem, self.engine.variant(), self.engine.threads(problem)))
             }
-            Op::Map(problem) => plan::map::cpu(problem, self.engine.variant()),
-            Op::Conv(problem) => plan::conv::cpu(problem, self.engine.variant()),
-            Op::Pool(problem) => plan::pool::cpu(problem, self.engine.variant()),
-            #[cfg(not(target_arch = "wasm32"))]
-            Op::Fft(problem) => plan::fft::cpu(problem, self.engine.variant()),
-            Op::Reduce(problem) => plan::reduce::cpu(problem, self.engine.variant()),
-            #[cfg(not(target_arch = "wasm32"))]
-            Op::Normalize(problem) => plan::normalize::cpu(problem, self.engine.variant()),
+            op => plan::operations::cpu(op, self.engine.variant()),
         }
     }
 
@@ -222,16 +230,7 @@ impl Backend for Cpu {
         let inputs: Vec<_> = operands.iter().zip(&held).map(|(operand, held)| host(operand.as_ref(), held.as_ref())).collect();
         let [dispatch] = &plan.dispatches[..] else { return Err(Error::internal("a plan for the CPU in parts")) };
         if let Params::Words(words) = &dispatch.params {
-            return self.run(out, how, stopwatch, |out| match dispatch.kernel.id {
-                #[cfg(not(target_arch = "wasm32"))]
-                KernelId::NormalizeCpu => self.engine.normalize(&dispatch.kernel, words.get(), &inputs, out),
-                KernelId::ConvCpu => self.engine.conv(words.get(), &inputs, out),
-                #[cfg(not(target_arch = "wasm32"))]
-                KernelId::FftCpu => self.engine.fft(words.get(), &inputs, out),
-                KernelId::PoolCpu => self.engine.pool(&dispatch.kernel, words.get(), &inputs, out),
-                KernelId::ReduceCpu => self.engine.reduce(&dispatch.kernel, words.get(), &inputs, out),
-                _ => self.engine.map(&dispatch.kernel, words.get(), &inputs, out),
-            });
+            return self.run(out, how, stopwatch, |out| self.operate(&dispatch.kernel, words.get(), &inputs, out));
         }
         let params = dispatch.params.matmul()?;
         let input = |slot: Slot| inputs.get(slot.index() - Slot::A.index()).and_then(Option::as_ref).map(engine::readable);

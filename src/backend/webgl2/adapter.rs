@@ -8,10 +8,24 @@ use crate::backend::pool::Pool;
 use crate::info::{BackendId, Caps, DeviceInfo, DeviceKind, OtherBackend, is_software_name};
 use crate::options::{Options, PowerPreference};
 use crate::plan::matmul::FragmentCaps;
+use crate::web::parts::{self, Part};
+
+fn off(reason: &str, remedy: &str) -> OtherBackend {
+    OtherBackend::off(BackendId::WebGl2, reason, remedy)
+}
 
 /// Opens a device, or says why there is none.
-pub(crate) fn open(options: &Options) -> Result<(WebGl2, DeviceInfo), OtherBackend> {
-    let off = |reason, remedy| OtherBackend::off(BackendId::WebGl2, reason, remedy);
+pub(crate) async fn open(options: &Options) -> Result<(WebGl2, DeviceInfo), OtherBackend> {
+    if let Err(error) = parts::load(Part::WebGl2).await {
+        let reason: String = js_sys::Error::from(error).message().into();
+        return Err(off(&reason, "try again when the page is online"));
+    }
+    open_context(options)
+}
+
+/// Leads into the part of the package.
+#[inline(never)]
+fn open_context(options: &Options) -> Result<(WebGl2, DeviceInfo), OtherBackend> {
     let taken_away = || off("the browser took the WebGL2 context away at once", "reload the page, or restart the browser");
     let commands = Commands::open(match options.power_preference {
         PowerPreference::HighPerformance => "high-performance",

@@ -4,14 +4,16 @@
 import start, * as core from "./lapidary_core.js";
 import { Expr, lazy, set_tensor_number } from "./expr.js";
 import { array, can_give, fault, product, shape as sides, to_benchmark, to_data, to_multiply, to_open, whole } from "./options.js";
-import { read_module, workers } from "./source.js";
+import { load_parts_of } from "./parts.js";
+import { read_file, workers } from "./source.js";
 
 let started;
 
 function load() {
   started ??= (async () => {
     try {
-      await start(read_module && { module_or_path: await read_module() });
+      const exports = await start(read_file && { module_or_path: await read_file("lapidary_core_bg.wasm") });
+      load_parts_of(exports, core.set_loader);
     } catch (cause) {
       started = undefined;
       throw fault("unavailable", `the WebAssembly module of lapidary could not be started (${cause}); check that lapidary_core_bg.wasm is served ` +
