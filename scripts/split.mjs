@@ -26,8 +26,8 @@ const NAME = /\$(?:"(?:[^"\\]|\\.)*"|[^\s()]+)/;
 const name_in = (text) => text.match(NAME)?.[0];
 const all_names_in = (text) => [...text.matchAll(new RegExp(NAME, "g"))].map(([name]) => name);
 
-/** A function's name as Rust has it, without the hash. */
-const plain = (name) => name.replace(/^\$"?|"$/g, "").replace(/::h[0-9a-f]{16}\b.*/, "");
+/** A function's name as Rust has it, without the hashes of crates. */
+const plain = (name) => name.replace(/^\$"?|"$/g, "").replace(/\[[0-9a-f]{12,16}\]/g, "");
 
 // The module's forms by kind. Each begins on a line of its own, behind one space.
 const [head, ...all_forms] = readFileSync(wat_path, "utf8").replace(/\n\)\s*$/, "").split(/\n(?= \()/);
@@ -72,16 +72,19 @@ function reach(from, stop) {
 
 // What belongs where.
 const by_plain = new Map(Array.from(functions.keys(), (name) => [plain(name), name]));
-const parts = Object.entries(told).map(([name, { gates, rooms, texts }]) => ({
-  name,
-  texts,
-  gates: new Set(gates.map((gate) => by_plain.get(gate) ?? die(`${gate}, a gate of the part ${name}, is not there: was it renamed, or inlined?`))),
-  addressed: slots.filter((slot) => functions.has(slot) && new RegExp(rooms).test(plain(slot))),
-}));
+const exported = new Map(forms.export.map((form) => form.match(/^ \(export "(.*)" \(func (\$.*)\)\)$/)?.slice(1)).filter(Boolean));
+const parts = Object.entries(told).map(([name, { gates, exports = [], rooms, texts }]) => {
+  const named = (found, gate) => found ?? die(`${gate}, a gate of the part ${name}, is not there: was it renamed, or inlined?`);
+  return {
+    name,
+    texts,
+    gates: new Set([...gates.map((gate) => named(by_plain.get(gate), gate)), ...exports.map((name) => named(exported.get(name), name))]),
+    addressed: slots.filter((slot) => functions.has(slot) && new RegExp(rooms).test(plain(slot))),
+  };
+});
 const gates = new Set(parts.flatMap((part) => [...part.gates]));
 const addressed = new Set(parts.flatMap((part) => part.addressed));
-const exported = forms.export.map((form) => form.match(/\(func (\$.*)\)\)$/)?.[1]).filter(Boolean);
-const core = reach([...exported, ...slots.filter((slot) => !addressed.has(slot))], gates);
+const core = reach([...exported.values(), ...slots.filter((slot) => !addressed.has(slot))], gates);
 for (const part of parts) {
   const elsewhere = new Set([...core, ...[...gates].filter((gate) => !part.gates.has(gate))]);
   part.own = reach([...part.gates, ...part.addressed], elsewhere);

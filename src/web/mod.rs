@@ -178,27 +178,11 @@ pub fn benchmark(
 ) -> Result<Promise, JsValue> {
     let gpu = find_gpu(gpu)?;
     let (operands, op) = ([operand(a)?, operand(b)?], product(numbers, optional(c)?, optional(bias)?)?);
+    let work = 2.0 * op.k as f64 * crate::tensor::elements(&op.shape()?) as f64;
     Ok(promise(async move {
-        parts::load(Part::Measure).await?;
-        measure(gpu, operands, op, samples, min_ms, signal).await
-    }))
-}
-
-/// Leads into the part.
-#[inline(never)]
-fn measure(
-    gpu: Gpu,
-    operands: [Operand<'static>; 2],
-    op: Matmul<'static>,
-    samples: u32,
-    min_ms: f64,
-    signal: Option<Signal>,
-) -> BoxFuture<'static, Result<JsValue, JsValue>> {
-    Box::pin(async move {
-        let work = 2.0 * op.k as f64 * crate::tensor::elements(&op.shape()?) as f64;
         let done = gpu.benchmark_between(operands, &op, samples, min_ms, async || turn(&signal).await).await?;
         Ok(convert::benchmark(&done, work))
-    })
+    }))
 }
 
 /// Memory of the device and of this module.

@@ -1,7 +1,8 @@
 //! What of the package is loaded when it is first needed: `scripts/split.mjs` cuts the module into a core that multiplies and these parts,
 //! of which `scripts/parts.json` says what is in them.
 //!
-//! A part is entered by its gates alone, functions that are not inlined. Whoever calls one has loaded its part before.
+//! A part is entered by its gates alone, functions that are not inlined. Whoever calls one has loaded its part before: Rust those below,
+//! and JavaScript the one whose gates are exports.
 
 use std::cell::RefCell;
 
@@ -22,8 +23,6 @@ pub(crate) enum Part {
     /// Products by the matrix units that some GPUs have.
     #[cfg(feature = "webgpu")]
     Matrix,
-    /// Benchmarks, and the judging of results.
-    Measure,
 }
 
 impl Part {
@@ -34,7 +33,6 @@ impl Part {
             Self::WebGl2 => "webgl2",
             #[cfg(feature = "webgpu")]
             Self::Matrix => "matrix",
-            Self::Measure => "measure",
         }
     }
 }

@@ -5,11 +5,10 @@ use std::rc::Rc;
 use js_sys::{Float32Array, Float64Array, Promise};
 use wasm_bindgen::prelude::*;
 
-use super::parts::{self, Part};
 use super::registry::Registry;
 use super::{Signal, convert, optional, product, promise, turn};
+use crate::backend::cpu;
 use crate::backend::cpu::wasm::{from, new_array, reference_job};
-use crate::backend::{BoxFuture, cpu};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::info::BackendId;
@@ -58,8 +57,7 @@ pub fn reference(
     // The package has seen to it that they are arrays.
     let [c, bias] = [(problem.c.is_some(), c), (problem.bias, bias)].map(|(read, values)| read.then(|| values.unchecked_into()));
     Ok(promise(async move {
-        parts::load(Part::Measure).await?;
-        let reference = compute(problem, a, b, [c, bias], signal).await?;
+        let reference = compute(problem, &a, &b, [c, bias], &signal).await?;
         Ok(REFERENCES.with(|references| references.insert(Rc::new(reference))).into())
     }))
 }
@@ -70,24 +68,12 @@ pub fn free_reference(reference: u32) {
     REFERENCES.with(|references| references.remove(reference));
 }
 
-/// Leads into the part.
-#[inline(never)]
-fn compute(
+async fn compute(
     problem: Problem,
-    a: Float32Array,
-    b: Float32Array,
-    added: [Option<Float32Array>; 2],
-    signal: Option<Signal>,
-) -> BoxFuture<'static, Result<Reference>> {
-    Box::pin(exact(problem, a, b, added, signal))
-}
-
-async fn exact(
-    problem: Problem,
-    a: Float32Array,
-    b: Float32Array,
+    a: &Float32Array,
+    b: &Float32Array,
     [c, bias]: [Option<Float32Array>; 2],
-    signal: Option<Signal>,
+    signal: &Option<Signal>,
 ) -> Result<Reference> {
     let elements = problem.elements();
     let magnitude = new_array(elements)?;
@@ -110,14 +96,14 @@ async fn exact(
     let mut clock = crate::clock::Stopwatch::start();
     for item in 0..problem.batch.count() {
         let [a_start, b_start, _] = problem.batch.starts(item);
-        let job = reference_job(&from(&a, a_start), &from(&b, b_start), &params, [problem.transpose_a, problem.transpose_b]);
+        let job = reference_job(&from(a, a_start), &from(b, b_start), &params, [problem.transpose_a, problem.transpose_b]);
         let start = (item * u64::from(problem.m) * u64::from(problem.n)) as u32;
         let (exact, magnitude) = (exact.subarray(start, u32::MAX), magnitude.subarray(start, u32::MAX));
         for block in cpu.engine().blocks(problem.m, problem.n) {
             cpu.engine().reference_block(&job, block, &exact, &magnitude);
             // The page or the worker has other things to do as well: a message to stop, for one.
             if clock.ms() > 50.0 {
-                turn(&signal).await?;
+                turn(signal).await?;
                 clock = crate::clock::Stopwatch::start();
             }
         }
@@ -128,13 +114,8 @@ async fn exact(
 /// Judges a result.
 #[wasm_bindgen]
 pub fn check(reference: u32, result: Float32Array) -> Result<JsValue, JsValue> {
-    judge(&*REFERENCES.with(|references| references.get(reference))?, &result)
-}
-
-/// Leads into the part.
-#[inline(never)]
-fn judge(reference: &Reference, result: &Float32Array) -> Result<JsValue, JsValue> {
-    let Reference { problem, exact, magnitude, c, bias } = reference;
+    let reference = REFERENCES.with(|references| references.get(reference))?;
+    let Reference { problem, exact, magnitude, c, bias } = &*reference;
     let (length, expected) = (u64::from(result.length()), problem.elements());
     if length != expected {
         return Err(Box::new(Error::LengthMismatch {

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use super::commands::{About, Commands, NoContext};
 use super::{Faults, WebGl2, pipeline::Programs};
 use crate::backend::pool::Pool;
-use crate::info::{BackendId, Caps, DeviceInfo, DeviceKind, OtherBackend, is_software_name};
+use crate::info::{BackendId, Caps, DeviceInfo, DeviceKind, OtherBackend, has_word, is_software_name};
 use crate::options::{Options, PowerPreference};
 use crate::plan::matmul::FragmentCaps;
 use crate::web::parts::{self, Part};
@@ -75,8 +75,8 @@ fn open_context(options: &Options) -> Result<(WebGl2, DeviceInfo), OtherBackend>
 fn known_to_pay(fragment: FragmentCaps, name: &str) -> FragmentCaps {
     match name {
         _ if is_software_name(name) => fragment,
-        _ if !name.contains("NVIDIA") => FragmentCaps { targets: 4, ..fragment },
-        _ if name.contains("Direct3D") => FragmentCaps { block_bytes: 0, ..fragment },
+        _ if !has_word(name, "nvidia") => FragmentCaps { targets: 4, ..fragment },
+        _ if has_word(name, "direct3d") => FragmentCaps { block_bytes: 0, ..fragment },
         _ => fragment,
     }
 }

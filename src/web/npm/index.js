@@ -2,9 +2,9 @@
 // what they do is in Rust, which gets arguments that options.js has checked.
 
 import start, * as core from "./lapidary_core.js";
-import { Expr, lazy, set_tensor_number } from "./expr.js";
+import { encode, set_tensor_number } from "./encode.js";
 import { array, can_give, fault, product, shape as sides, to_benchmark, to_data, to_multiply, to_open, whole } from "./options.js";
-import { load_parts_of } from "./parts.js";
+import { load_part, set_core } from "./parts.js";
 import { read_file, workers } from "./source.js";
 
 let started;
@@ -12,13 +12,13 @@ let started;
 function load() {
   started ??= (async () => {
     try {
-      const exports = await start(read_file && { module_or_path: await read_file("lapidary_core_bg.wasm") });
-      load_parts_of(exports, core.set_loader);
+      set_core(await start(read_file && { module_or_path: await read_file("lapidary_core_bg.wasm") }));
     } catch (cause) {
       started = undefined;
       throw fault("unavailable", `the WebAssembly module of lapidary could not be started (${cause}); check that lapidary_core_bg.wasm is served ` +
         "beside lapidary_core.js, and that a content security policy allows 'wasm-unsafe-eval'", cause);
     }
+    core.set_loader(load_part);
     if (workers) core.set_worker(...workers);
     core.set_panic_handler((message) => {
       for (const reject of waiting) reject(fault("internal", `internal fault of lapidary, please report it: ${message}`));
@@ -155,7 +155,7 @@ const made = ({ tensor, shape, dtype, backend }) => new Tensor(ours, tensor, sha
 
 set_tensor_number((value) => Tensor.number_of(ours, value));
 
-export { Expr, lazy };
+export { Expr, lazy } from "./expr.js";
 
 /** An array in f32, which holds every f16. */
 const wide = (name, value) => (array(name, value).BYTES_PER_ELEMENT < 4 ? new Float32Array(value) : value);
@@ -237,13 +237,14 @@ export class Gpu {
   }
 
   evaluate(expr) {
-    return guarded(() => core.evaluate(this.#gpu, Expr.encode(expr))).then(made);
+    return guarded(() => core.evaluate(this.#gpu, encode(expr))).then(made);
   }
 
   benchmark(a, b, options) {
-    const call = () => {
+    const call = async () => {
       const [x, y] = [operand("a", a), operand("b", b)];
       const { numbers, c, bias, signal, samples, min_ms } = to_benchmark(options, shape_of(a), shape_of(b), operand);
+      await load_part("measure");
       return core.benchmark(this.#gpu, x, y, numbers, c, bias, samples, min_ms, signal);
     };
     return guarded(call, options?.signal);
@@ -340,9 +341,10 @@ export const memory = async () => on_shared((gpu) => gpu.memory());
 
 export async function reference(a, b, options) {
   await load();
-  const call = () => {
+  const call = async () => {
     const values = [wide("a", a), wide("b", b)];
     const { numbers, c, bias, signal } = product(options, undefined, undefined, wide);
+    await load_part("measure");
     return core.reference(...values, numbers, c, bias, signal);
   };
   return new Reference(ours, await guarded(call, options?.signal, core.free_reference));
@@ -350,5 +352,7 @@ export async function reference(a, b, options) {
 
 export async function random_matrix(length, seed) {
   await load();
-  return core.random_matrix(whole("length", length), whole("seed", seed));
+  const numbers = [whole("length", length), whole("seed", seed)];
+  await load_part("measure");
+  return core.random_matrix(...numbers);
 }

@@ -3,7 +3,7 @@
 import { fault } from "./options.js";
 import { read_file } from "./source.js";
 
-/** Written out, so that bundlers find them. */
+/** Where parts lie: written out, so that bundlers find them. */
 const PARTS = {
   operations: () => new URL("./lapidary_operations.wasm", import.meta.url),
   webgl2: () => new URL("./lapidary_webgl2.wasm", import.meta.url),
@@ -11,29 +11,35 @@ const PARTS = {
   measure: () => new URL("./lapidary_measure.wasm", import.meta.url),
 };
 
+/** The core's exports. */
+let core;
+/** Promises by name; null for parts that are there. */
+const loading = {};
+
+export function set_core(exports) {
+  core = exports;
+}
+
 async function bytes_of(name) {
-  const url = PARTS[name]();
   if (read_file) return read_file(`lapidary_${name}.wasm`);
-  const response = await fetch(url);
-  if (!response.ok) throw new Error(`status ${response.status} of ${url}`);
+  const response = await fetch(PARTS[name]());
+  if (!response.ok) throw new Error(`${response.status} for ${response.url}`);
   return response.arrayBuffer();
 }
 
-/** Has the core, whose exports these are, load its parts from here. One of a development build has none. */
-export function load_parts_of(exports, set_loader) {
-  if (!("$0" in exports)) return;
-  /** By name: a promise, or null once the part is there. */
-  const loading = {};
-  const load = async (name) => {
-    try {
-      await WebAssembly.instantiate(await bytes_of(name), { "": exports });
-      loading[name] = null;
-    } catch (cause) {
-      // The next call tries anew.
-      loading[name] = undefined;
-      throw fault("unavailable", `lapidary_${name}.wasm, a part of lapidary, could not be loaded (${cause}); check that it is served beside ` +
-        "lapidary_core_bg.wasm, and that the page is online", cause);
-    }
-  };
-  set_loader((name) => (loading[name] === null ? undefined : (loading[name] ??= load(name))));
+async function load(name) {
+  try {
+    await WebAssembly.instantiate(await bytes_of(name), { "": core });
+    loading[name] = null;
+  } catch (cause) {
+    // The next call tries anew.
+    loading[name] = undefined;
+    throw fault("unavailable", `lapidary_${name}.wasm, a part of lapidary, could not be loaded (${cause}); check that the page is online, and ` +
+      "that it is served beside lapidary_core_bg.wasm", cause);
+  }
+}
+
+/** Loads a part: a promise, or undefined if it is there. A module that was built for development has no parts. */
+export function load_part(name) {
+  if (loading[name] !== null && "$0" in core) return (loading[name] ??= load(name));
 }
