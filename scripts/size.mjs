@@ -18,9 +18,10 @@ const PRODUCTS = ["init_gpu", "device_info", "matmul", "tensor"];
 const CORE = ["lapidary_core_bg.wasm"];
 const PAGES = {
   products: { names: PRODUCTS, files: CORE },
+  "products-cpu": { names: PRODUCTS, files: [...CORE, "lapidary_cpu.wasm"] },
   "products-webgl2": { names: PRODUCTS, files: [...CORE, "lapidary_webgl2.wasm"] },
   operations: { names: [...PRODUCTS, "lazy", "evaluate"], files: [...CORE, "lapidary_operations.wasm"] },
-  everything: { files: [...CORE, "lapidary_operations.wasm", "lapidary_webgl2.wasm", "lapidary_matrix.wasm", "lapidary_measure.wasm"] },
+  everything: { files: [...CORE, ...["operations", "cpu", "webgl2", "matrix", "measure"].map((part) => `lapidary_${part}.wasm`)] },
 };
 
 /** The script that the demo's bundler makes of a page that imports so much of the package. */

@@ -108,7 +108,7 @@ fn batch(problem: Problem, [outer, inner]: [u32; 2], shared: u8) -> Problem {
         let of = |x: usize| if count == 1 || shared >> (first_bit + x) & 1 == 1 { 0 } else { packed[x] * step };
         Level { count, a: of(0), b: of(1), c: of(2) }
     };
-    Problem { batch: Batch { outer: level(outer, inner.into(), 0), inner: level(inner, 1, 3) }, ..problem }
+    Problem { batch: Batch { outer: level(outer, inner.into(), 0), inner: level(inner, 1, 3), ..Batch::ONE }, ..problem }
 }
 
 /// Compares a plan with its file. `LAPIDARY_BLESS=1 cargo test --test plan` writes the files anew.

@@ -3,6 +3,7 @@
 //   F16      elements are of f16, two of them a word       BOOL     elements are words, 0 or 1
 //   VEC4     fours start at multiples of 4 elements        SPLAT    the four are one
 //   BOUNDED  not all coordinates have an element
+//   EDGES    some are fours of which only the first and so many behind it are there
 
 //# if F16
 //# if VEC4
@@ -43,6 +44,16 @@ fn four_$i(at: u32) -> vec4<Kind$i> { return vec4<Kind$i>(one_$i(at)); }
 fn four_$i(at: u32) -> vec4<Kind$i> {
   let step = word($lastu);
   return vec4<Kind$i>(one_$i(at), one_$i(at + step), one_$i(at + 2u * step), one_$i(at + 3u * step));
+}
+//# end
+//# end
+//# if EDGES
+//# if VEC4
+fn some_$i(at: u32, behind: u32) -> vec4<Kind$i> { return four_$i(at); }
+//# else
+fn some_$i(at: u32, behind: u32) -> vec4<Kind$i> {
+  let step = word($lastu);
+  return vec4<Kind$i>(one_$i(at), one_$i(at + min(1u, behind) * step), one_$i(at + min(2u, behind) * step), one_$i(at + min(3u, behind) * step));
 }
 //# end
 //# end

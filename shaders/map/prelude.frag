@@ -3,7 +3,7 @@
 //
 //   params  0-63  the words of src/plan/map.rs
 //           64    the result's width in texels
-//           65-   of each input the logarithm of its texture's width, and the width less 1
+//           65-   of each texture that is read the logarithm of its width, and the width less 1
 
 precision highp float;
 precision highp int;
@@ -13,7 +13,7 @@ precision highp usampler2D;
 #define i32 int
 #define u32 uint
 
-uniform uint params[77];
+uniform uint params[79];
 
 f32 scalar_f32(uint i) { return uintBitsToFloat(params[uint(SCALARS) + i]); }
 i32 scalar_i32(uint i) { return int(params[uint(SCALARS) + i]); }

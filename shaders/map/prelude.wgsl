@@ -33,6 +33,14 @@ fn power_i32(a: i32, b: i32) -> i32 {
   return bitcast<i32>(power_u32(bitcast<u32>(a), bitcast<u32>(b)));
 }
 
+// Two numbers as f16 in a word. What is too large is infinite, which pack2x16float leaves open.
+fn pack(v: vec2<f32>) -> u32 {
+  let large = abs(v) >= vec2<f32>(65520.0);
+  let signs = (bitcast<vec2<u32>>(v) >> vec2<u32>(16u)) & vec2<u32>(0x8000u);
+  let infinite = select(vec2<u32>(), signs | vec2<u32>(0x7c00u), large);
+  return pack2x16float(select(v, vec2<f32>(), large)) | infinite.x | (infinite.y << 16u);
+}
+
 fn f32_of_f32(a: f32) -> f32 { return a; }
 fn f32_of_i32(a: i32) -> f32 { return f32(a); }
 fn f32_of_u32(a: u32) -> f32 { return f32(a); }

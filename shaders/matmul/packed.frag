@@ -54,6 +54,7 @@ uniform uint params[33];
 #define ldb params[4]
 #define ldc params[5]
 #define ldo params[6]
+#define starts uvec3(params[7], params[8], params[9])
 #define alpha uintBitsToFloat(params[11])
 #define beta uintBitsToFloat(params[12])
 #define batch params[14]
@@ -114,10 +115,10 @@ void main() {
   uint item = row / m;
   if (item >= batch) discard;
   row %= m;
-  uvec3 start = item / inner * outer_steps + item % inner * inner_steps;
+  uvec3 start = starts + item / inner * outer_steps + item % inner * inner_steps;
 //# else
   if (row >= m) discard;
-  uvec3 start = uvec3(0u);
+  uvec3 start = starts;
 //# end
 
   // The texels of the first step of k, and in them the element at which it begins: of each stored row along k, or of each of four rows

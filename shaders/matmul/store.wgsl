@@ -10,7 +10,7 @@
 //   ACCUMULATES what out holds is added to: a later part of a product split over k for the sake of bindings.
 //   READS_BIAS  bias is added to each row; BIAS_STEP is 0 if it is a single number. With BIAS_ROWS each row has a number of its own instead,
 //               bias_inner of them behind those of one item of an inner loop.
-//   ACTIVATION  the number of a function in src/ops/matmul/activation.rs that is applied in the end, or 0.
+//   ACTIVATION  activate.wgsl's, applied in the end.
 //   BATCHED     z of the grid also counts the products of a batch, params.batch of them. Item i is i / inner in an outer loop and
 //               i % inner in an inner one, and operand x of it starts so many x_outer and x_inner further on.
 //   RESULT_F16  out and c are of f16, two of them a word. Then OUT_VEC4 is 1, or WORDS is: the kernel writes words of out itself.
@@ -90,22 +90,6 @@ fn c_start() -> u32 { return starts.z; }
 fn a_start() -> u32 { return params.a_start; }
 fn b_start() -> u32 { return params.b_start; }
 fn c_start() -> u32 { return params.c_start; }
-//# end
-
-//# if ACTIVATION
-fn activate(x: vec4<f32>) -> vec4<f32> {
-  // A NaN stays. By bits, those of -0 to -infinity, since drivers take a comparison of floats for a maximum, which drops it.
-  if (ACTIVATION == 1u) { return select(x, vec4<f32>(), bitcast<vec4<u32>>(x) - vec4<u32>(1u << 31u) <= vec4<u32>(0x7f800000u)); }
-  if (ACTIVATION == 2u) { return x / (1.0 + exp(-x * (1.59576912 + 0.0713548163 * x * x))); }
-  if (ACTIVATION == 3u) { return 1.0 / (1.0 + exp(-x)); }
-  if (ACTIVATION == 5u) { return x / (1.0 + exp(-x)); }
-  // tanh: near zero by its series, where the other way would lose digits.
-  let e = exp(-2.0 * abs(x));
-  let y = (1.0 - e) / (1.0 + e);
-  let s = x * x;
-  let near = x * (1.0 + s * (-0.333333333 + s * (0.133333333 - s * 0.0539682540)));
-  return select(select(y, -y, x < vec4<f32>()), near, abs(x) < vec4<f32>(0.125));
-}
 //# end
 
 // What four elements of a row from a column on are in the result, where the first of them is element o.

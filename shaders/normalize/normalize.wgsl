@@ -45,11 +45,11 @@ fn measure(s: State) -> Measure {
   return Measure(0.0, 1.0 / select(root, sqrt(root * root + bitcast<f32>(word(EPSILON))), root < 1.0e18));
 //# else
   // No number is in proportion to an infinity, to NaN, or to zeros alone.
-  let none = s.key <= 0x007fffffu || s.key >= 0xff800000u;
+  let none = is_beyond(s);
 //# if LOGARITHMS
-  return Measure(pivot(s.key), select(log(s.sum), nan_of(s.sum), none));
+  return Measure(pivot(s.top), select(log(s.sum), nan_of(s.sum), none));
 //# else
-  return Measure(pivot(s.key), select(1.0 / s.sum, nan_of(s.sum), none));
+  return Measure(pivot(s.top), select(1.0 / s.sum, nan_of(s.sum), none));
 //# end
 //# end
 //# end
@@ -118,9 +118,13 @@ fn main(
 //# if QUAD
   if (i_$u < count) { state = join(state, quad(v_$u, i_$u, 1u)); }
 //# else
+  if (i_$u + 3u * LANES < count) {
+    state = join(state, quad(v_$u, i_$u, LANES));
+  } else {
 //# for l in 4
-  if (i_$u + $lu * LANES < count) { state = join(state, lift(v_$u[$l], i_$u)); }
+    if (i_$u + $lu * LANES < count) { state = join(state, lift(v_$u[$l], i_$u)); }
 //# end
+  }
 //# end
 //# end
 //# end

@@ -84,6 +84,24 @@ impl Expr {
         self.ifft(-1, None).ifft(-2, None)
     }
 
+    /// The transform along the last two axes of real numbers: of the last one k up to ⌊n / 2⌋, as [`rfft`](Self::rfft).
+    ///
+    /// # Errors
+    /// As those of [`fft`](Self::fft).
+    #[must_use]
+    pub fn rfft2(&self) -> Self {
+        self.rfft(-1, None).fft(-2, None)
+    }
+
+    /// The inverse of [`rfft2`](Self::rfft2), whose last axis has that length, as that of [`irfft`](Self::irfft).
+    ///
+    /// # Errors
+    /// As those of [`fft`](Self::fft).
+    #[must_use]
+    pub fn irfft2(&self, length: Option<u64>) -> Self {
+        self.ifft(-2, None).irfft(-1, length)
+    }
+
     fn transformed(&self, axis: i64, length: Option<u64>, inverse: bool, [reads, gives]: [Form; 2]) -> Self {
         self.then(|node| {
             if node.dtype != DType::F32 {

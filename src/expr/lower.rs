@@ -79,7 +79,6 @@ impl Operations {
             What::Reshape(input) => self.source(input)?,
             What::Whole(op, inputs) => self.whole(op.clone(), inputs)?,
             What::Reduce(input, axes, fold, divisor) => self.reduction(input, axes, (*fold, *divisor))?,
-            #[cfg(not(target_arch = "wasm32"))]
             What::Normalize(input, axes, form, epsilon, beside) => self.normalize(node, input, axes, (*form, *epsilon), beside)?,
             _ => match (self.convolved(node), self.product(node)?) {
                 (Some((op, inputs)), _) => self.whole(op, inputs)?,
@@ -111,7 +110,6 @@ impl Operations {
     }
 
     /// Whether a value is in memory already, or will be.
-    #[cfg(not(target_arch = "wasm32"))]
     pub(super) fn is_stored(&self, node: &Arc<Node>) -> bool {
         matches!(node.what, What::Tensor(_)) || self.made.contains_key(&Arc::as_ptr(node))
     }
@@ -218,7 +216,6 @@ pub(super) struct Values {
     /// How many dimensions stand apart before the others.
     pub kept: usize,
     /// Where that is what the operation sees beside them.
-    #[cfg_attr(target_arch = "wasm32", expect(dead_code, reason = "softmax and norms of rows are not in the browser so far"))]
     pub beside: Vec<View>,
     pub sources: Vec<Source>,
 }
@@ -302,7 +299,6 @@ impl Kernel {
         }
         match &node.what {
             What::Tensor(_) | What::Whole(..) | What::Reduce(..) => self.stored(operations, node, axes),
-            #[cfg(not(target_arch = "wasm32"))]
             What::Normalize(..) => self.stored(operations, node, axes),
             What::Number(value) => self.scalar(*value, node.dtype),
             What::Index => self.linear(operations, node, &self.lay(&node.shape, axes)),

@@ -31,7 +31,8 @@ impl Source {
         let mut out = PRELUDE.to_owned();
         let _ = writeln!(out, "#define Texel {texel}\n#define Results {results}");
         let (mut one_by_one, mut together, mut arguments) = (String::new(), String::new(), [String::new(), String::new()]);
-        for (i, input) in self.inputs.iter().enumerate() {
+        let readings = self.inputs.iter().chain(self.beside.iter().map(|(_, reading)| reading));
+        for (i, input) in readings.enumerate() {
             let kind = Kind::from(input.dtype);
             let _ = writeln!(out, "#define Kind{i} {}\n#define Four{i} {}", kind.name(), four(kind));
             let flags = [
@@ -44,6 +45,9 @@ impl Source {
             ];
             let places = [("i", i as u32), ("at", input.at), ("last", input.at + rank), ("bounds", input.at + rank + 1)];
             out = expand_with(INPUT, &flags, &places, out)?;
+            if i >= self.inputs.len() {
+                continue;
+            }
             let is_asked = self.program.steps.contains(&Step::Inside(i as u8));
             let mut inside = "";
             if input.is_bounded {
@@ -57,6 +61,12 @@ impl Source {
             }
             let _ = writeln!(together, "Four{i} in_{i} = four_{i}(at_{i}(c));");
             let _ = write!(arguments[1], ", in_{i}[LANE]{inside}");
+        }
+        for (number, (name, _)) in (self.inputs.len()..).zip(&self.beside) {
+            let _ = writeln!(out, "Kind{number} {name}_one(uint c[RANK]) {{ return one_{number}(at_{number}(c)); }}");
+            if is_quad > 0 {
+                let _ = writeln!(out, "Four{number} {name}_four(uint c[RANK]) {{ return four_{number}(at_{number}(c)); }}");
+            }
         }
         out += &Language::Glsl.program(&self.program);
         let _ =

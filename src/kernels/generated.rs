@@ -45,7 +45,8 @@ impl Reading {
     /// What its text says of an input: its number, where the kernel is told how it lies, and its binding.
     fn variables(&self, number: usize, rank: u32) -> [Constant; 5] {
         let at = self.at;
-        [("i", number as u32), ("at", at), ("binding", self.binding), ("last", at + rank), ("bounds", at + rank + 1)]
+        let last = at + rank - u32::from(self.is_turned);
+        [("i", number as u32), ("at", at), ("binding", self.binding), ("last", last), ("bounds", at + rank + 1)]
     }
 }
 
@@ -72,7 +73,7 @@ impl Source {
             // Writing to a string does not fail.
             let _ = writeln!(out, "alias Kind{number} = {kind};\nalias Stored{number} = {stored};");
             let mut all = input.constants();
-            all.push(("RANK", constant("RANK")));
+            all.extend(["RANK", "EDGES"].map(|name| (name, constant(name))));
             out = expand_with(INPUT, &all, &input.variables(number, constant("RANK")), out)?;
         }
         for (number, (name, reading)) in (self.inputs.len()..).zip(&self.beside) {
@@ -96,9 +97,14 @@ impl Source {
             let _ = write!(arguments, ", in_{i}{}", inside(&self.program, number, input.is_bounded));
         }
         let _ = writeln!(out, "return program(index{arguments});\n}}");
-        if constant("QUAD") > 0 {
-            out += "fn four(c: array<u32, RANK>, index: u32) -> vec4<Result> {\n";
-            for number in 0..self.inputs.len() {
+        let is_edged = constant("EDGES") > 0;
+        if constant("QUAD") > 0 || is_edged {
+            out += if is_edged { "fn all(index: u32" } else { "fn four(c: array<u32, RANK>, index: u32" };
+            for number in 0..if is_edged { self.inputs.len() } else { 0 } {
+                let _ = write!(out, ", in_{number}: vec4<Kind{number}>");
+            }
+            out += ") -> vec4<Result> {\n";
+            for number in 0..if is_edged { 0 } else { self.inputs.len() } {
                 let _ = writeln!(out, "let in_{number} = four_{number}(at_{number}(c));");
             }
             out += "return vec4<Result>(";
@@ -110,6 +116,15 @@ impl Source {
                 out += ")";
             }
             out += ");\n}\n";
+        }
+        // What is turned goes through workgroup memory in words.
+        for (number, input) in self.inputs.iter().enumerate().filter(|(_, input)| input.is_turned) {
+            let (there, back) = match input.dtype {
+                DType::Bool => ("select(0u, 1u, v)", "v != 0u"),
+                _ => ("bitcast<u32>(v)", &*format!("bitcast<Kind{number}>(v)")),
+            };
+            let _ = writeln!(out, "fn word_of_{number}(v: Kind{number}) -> u32 {{ return {there}; }}");
+            let _ = writeln!(out, "fn word_as_{number}(v: u32) -> Kind{number} {{ return {back}; }}");
         }
         Ok(out)
     }

@@ -15,13 +15,16 @@
 //! in scratch: where it reads, where it writes, where the chirp's spectrum is
 //! ```
 
+mod fragment;
+
 use super::words::Words;
-use super::{Binding, Dispatch, Plan, Slot};
+use super::{Binding, Dispatch, Params, Plan, Slot};
 use crate::error::{Error, Result};
 use crate::info::Caps;
 use crate::kernels::template::Constant;
 use crate::kernels::{Kernel, KernelId};
 use crate::ops::fft::{Form, Problem};
+pub use fragment::fragment;
 
 /// The most invocations of a workgroup.
 const THREADS: u32 = 256;
@@ -54,8 +57,54 @@ pub fn compute(problem: &Problem, caps: &Caps) -> Result<Plan> {
     let padded = if factors.is_some() { n } else { (2 * n - 1).next_power_of_two() };
     let outer = lines(problem, padded, factors.is_none(), caps)?;
     for first in (0..problem.outer).step_by(outer as usize) {
-        let part = Part { problem, padded, first, outer: outer.min(problem.outer - first), caps };
+        let part = Part { problem, padded, first, outer: outer.min(problem.outer - first), caps, is_drawn: false };
         part.add_to(&mut plan, factors.as_deref())?;
+    }
+    Ok(plan)
+}
+
+/// What the kernel for CUDA is told of a launch as flags, bit by bit.
+const FLAGS: [&str; 14] = [
+    "COLUMNS",
+    "ACROSS",
+    "SOURCE_REAL",
+    "SOURCE_COMPLEX",
+    "SOURCE_HALF",
+    "SOURCE_SCRATCH",
+    "SOURCE_CHIRP",
+    "TARGET_REAL",
+    "TARGET_COMPLEX",
+    "CHIRP_IN",
+    "CHIRP_OUT",
+    "FILTERED",
+    "CONJUGATE_IN",
+    "CONJUGATE_OUT",
+];
+
+/// A plan for CUDA, whose kernel is one for all: `shaders/fft/fft.cu` is told behind those words what elsewhere are constants, and bound to
+/// what it reads, the chirp's spectrum, and what it writes.
+pub fn cuda(problem: &Problem, caps: &Caps) -> Result<Plan> {
+    let mut plan = compute(problem, caps)?;
+    for Dispatch { kernel, params, bindings, .. } in &mut plan.dispatches {
+        let Params::Words(words) = params else { return Err(Error::internal("a transform of another operation's parameters")) };
+        let constant = |name: &str| kernel.constant(name);
+        let flags = (0..).zip(FLAGS).map(|(bit, flag)| constant(flag) << bit).sum();
+        for word in [constant("LENGTH"), constant("BATCH"), flags, constant("PASSES")] {
+            words.push(word)?;
+        }
+        for pass in 0..constant("PASSES") as usize {
+            words.push(constant(RADICES[pass]))?;
+            words.push(constant(SPANS[pass]))?;
+        }
+        let scratch = bindings.iter().find(|binding| binding.slot == Slot::Scratch).copied();
+        let bound = |slot| bindings.iter().find(|binding| binding.slot == slot).copied();
+        let reads = if constant("SOURCE_SCRATCH") > 0 { scratch } else { bound(Slot::A) };
+        let filter = scratch.filter(|_| constant("FILTERED") > 0);
+        let writes = if constant("TARGET_SCRATCH") > 0 { scratch } else { bound(Slot::Out) };
+        let numbered = (0..).zip([reads, filter, writes]);
+        let places = numbered.filter_map(|(index, binding)| binding.map(|binding| Binding { index, ..binding }));
+        *bindings = places.collect();
+        kernel.constants.retain(|(name, _)| *name == "THREADS");
     }
     Ok(plan)
 }
@@ -148,6 +197,8 @@ struct Part<'a> {
     first: u32,
     outer: u32,
     caps: &'a Caps,
+    /// Whether it is for fragment shaders.
+    is_drawn: bool,
 }
 
 /// Where a transform reads or writes.
@@ -190,7 +241,8 @@ impl Part<'_> {
         if steps.is_some() {
             return self.transform(&whole, plan);
         }
-        let steps = factors(self.padded).ok_or_else(|| Error::internal("a power of two with other factors"))?;
+        let steps = if self.is_drawn { fragment::factors(self.padded) } else { factors(self.padded) };
+        let steps = steps.ok_or_else(|| Error::internal("a power of two with other factors"))?;
         let region = self.region();
         let chirp = Transform { steps: &steps, outer: 1, inner: 1, from: Place::Chirp, to: Place::Scratch(2 * region), ..whole };
         let there = Transform { steps: &steps, to: Place::Scratch(0), ..whole };
@@ -220,7 +272,8 @@ impl Part<'_> {
                 let is_second = if transform.to == Place::Scratch(0) { left % 2 == 1 } else { number % 2 == 0 };
                 Place::Scratch(if is_second { region } else { 0 })
             };
-            self.step(transform, (step, before), (from, to), plan)?;
+            let add = if self.is_drawn { Self::drawing } else { Self::step };
+            add(self, transform, (step, before), (from, to), plan)?;
             (from, before) = (to, before * step);
         }
         Ok(())
@@ -327,7 +380,7 @@ mod tests {
             let plan = compute(&problem, &Caps::UNLIMITED).unwrap();
             let mut last = None;
             for Dispatch { kernel, params, .. } in &plan.dispatches {
-                let super::super::Params::Words(words) = params else { panic!("of words") };
+                let Params::Words(words) = params else { panic!("of words") };
                 let [from, to] = [10, 11].map(|word| words.get()[word]);
                 let (reads, writes) = (kernel.constant("SOURCE_SCRATCH") > 0, kernel.constant("TARGET_SCRATCH") > 0);
                 assert!(!reads || !writes || from != to, "{plan}");

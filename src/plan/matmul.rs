@@ -10,6 +10,7 @@ mod cuda;
 mod direct;
 mod fragment;
 mod parts;
+mod shared;
 mod split;
 mod step;
 mod strips;
@@ -26,6 +27,7 @@ pub(crate) use cuda::tiles as cuda_tiles;
 pub use cuda::{cublaslt, cuda};
 pub use direct::stand_in;
 pub use fragment::{fold, fragment};
+pub(super) use shared::shared;
 pub use strips::{FragmentCaps, MOST_BLOCK_BYTES};
 #[cfg(not(target_arch = "wasm32"))]
 pub(crate) use tile::SMALLEST_WORKGROUP;
@@ -83,11 +85,16 @@ pub struct Params {
 }
 
 impl Params {
-    /// Where an item of the batch starts in A, B and C, counted from where the first does.
+    /// Where an item of the batch starts in A, B and C.
     pub fn starts(&self, item: u32) -> [u64; 3] {
         let (outer, inner) = (u64::from(item / self.inner.max(1)), u64::from(item % self.inner.max(1)));
-        let start = |outer_step: u32, inner_step: u32| outer * u64::from(outer_step) + inner * u64::from(inner_step);
-        [start(self.a_outer, self.a_inner), start(self.b_outer, self.b_inner), start(self.c_outer, self.c_inner)]
+        let start =
+            |first: u32, outer_step: u32, inner_step: u32| u64::from(first) + outer * u64::from(outer_step) + inner * u64::from(inner_step);
+        [
+            start(self.a_start, self.a_outer, self.a_inner),
+            start(self.b_start, self.b_outer, self.b_inner),
+            start(self.c_start, self.c_outer, self.c_inner),
+        ]
     }
 }
 

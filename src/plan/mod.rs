@@ -6,11 +6,9 @@
 #[cfg(not(target_arch = "wasm32"))]
 pub mod ceiling;
 pub mod conv;
-#[cfg(not(target_arch = "wasm32"))]
 pub mod fft;
 pub mod map;
 pub mod matmul;
-#[cfg(not(target_arch = "wasm32"))]
 pub mod normalize;
 pub(crate) mod operations;
 pub mod pool;
@@ -186,7 +184,10 @@ impl Plan {
         let makes_form = |id: KernelId| match id {
             #[cfg(not(target_arch = "wasm32"))]
             KernelId::MatmulCopy => true,
-            id => matches!(id, KernelId::MatmulStrips | KernelId::MatmulSplit),
+            id => {
+                use KernelId::{ConvWinogradFilters, ConvWinogradImages, MatmulSplit, MatmulStrips};
+                matches!(id, MatmulStrips | MatmulSplit | ConvWinogradFilters | ConvWinogradImages)
+            }
         };
         let Some(Dispatch { kernel, params, grid: [_, _, layers], .. }) =
             self.dispatches.iter().find(|dispatch| !makes_form(dispatch.kernel.id))

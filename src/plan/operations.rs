@@ -1,9 +1,7 @@
 //! Plans for all but products, by language. On the web these are a part of the package that is loaded when it is first needed, and the
 //! functions here, which are not inlined, lead into it.
 
-use super::{Plan, conv, map, pool, reduce};
-#[cfg(not(target_arch = "wasm32"))]
-use super::{fft, normalize};
+use super::{Plan, conv, fft, map, normalize, pool, reduce};
 use crate::error::{Error, Result};
 use crate::info::Caps;
 use crate::ops::Op;
@@ -20,10 +18,8 @@ pub(crate) fn compute(op: &Op, caps: &Caps) -> Result<Plan> {
         Op::Map(problem) => map::compute(problem, caps),
         Op::Conv(problem) => conv::compute(problem, caps),
         Op::Pool(problem) => pool::compute(problem, caps),
-        #[cfg(not(target_arch = "wasm32"))]
         Op::Fft(problem) => fft::compute(problem, caps),
         Op::Reduce(problem) => reduce::compute(problem, caps),
-        #[cfg(not(target_arch = "wasm32"))]
         Op::Normalize(problem) => normalize::compute(problem, caps),
     }
 }
@@ -37,7 +33,9 @@ pub(crate) fn fragment(op: &Op, caps: &Caps) -> Result<Plan> {
         Op::Map(problem) => map::fragment(problem, caps),
         Op::Conv(problem) => conv::fragment(problem, caps),
         Op::Pool(problem) => pool::fragment(problem, caps),
+        Op::Fft(problem) => fft::fragment(problem, caps),
         Op::Reduce(problem) => reduce::fragment(problem, caps),
+        Op::Normalize(problem) => normalize::fragment(problem, caps),
     }
 }
 
@@ -49,10 +47,8 @@ pub(crate) fn cpu(op: &Op, variant: &str) -> Result<Plan> {
         Op::Map(problem) => map::cpu(problem, variant),
         Op::Conv(problem) => conv::cpu(problem, variant),
         Op::Pool(problem) => pool::cpu(problem, variant),
-        #[cfg(not(target_arch = "wasm32"))]
         Op::Fft(problem) => fft::cpu(problem, variant),
         Op::Reduce(problem) => reduce::cpu(problem, variant),
-        #[cfg(not(target_arch = "wasm32"))]
         Op::Normalize(problem) => normalize::cpu(problem, variant),
     }
 }

@@ -11,12 +11,15 @@ use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
 
 use crate::backend::BoxFuture;
+use crate::info::{BackendId, OtherBackend};
 
 /// A part by its name.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Part {
     /// All operations but products, and expressions.
     Operations,
+    /// The CPU's backend.
+    Cpu,
     /// The backend of that name.
     #[cfg(feature = "webgl2")]
     WebGl2,
@@ -29,6 +32,7 @@ impl Part {
     const fn name(self) -> &'static str {
         match self {
             Self::Operations => "operations",
+            Self::Cpu => "cpu",
             #[cfg(feature = "webgl2")]
             Self::WebGl2 => "webgl2",
             #[cfg(feature = "webgpu")]
@@ -63,5 +67,13 @@ pub(crate) fn load(part: Part) -> BoxFuture<'static, Result<(), JsValue>> {
             Some(loading) => JsFuture::from(loading).await.map(drop),
             None => Ok(()),
         }
+    })
+}
+
+/// Loads the part that a backend is in, or says why it is not there.
+pub(crate) async fn load_backend(part: Part, backend: BackendId) -> Result<(), OtherBackend> {
+    load(part).await.map_err(|error| {
+        let reason: String = js_sys::Error::from(error).message().into();
+        OtherBackend::off(backend, &reason, "try again when the page is online")
     })
 }

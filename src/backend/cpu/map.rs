@@ -181,7 +181,6 @@ impl<'a> Map<'a> {
     }
 
     /// Whether an input's elements lie in the order of the result's.
-    #[cfg(not(target_arch = "wasm32"))]
     pub(super) fn is_in_order(&self, input: usize) -> bool {
         let mut row = 1;
         (0..self.rank).rev().all(|dimension| {
@@ -192,7 +191,6 @@ impl<'a> Map<'a> {
     }
 
     /// Does something for each value with the place of an input's element that belongs to it.
-    #[cfg(not(target_arch = "wasm32"))]
     pub(super) fn each_place(&self, input: usize, values: &[u32], mut run: impl FnMut(usize, u32)) {
         let mut coordinates = [0; crate::ops::map::MOST_DIMENSIONS];
         let mut place = self.words[self.source.inputs[input].at as usize];
@@ -274,12 +272,10 @@ impl<'a> Map<'a> {
         }
     }
 
-    #[cfg(not(target_arch = "wasm32"))]
     fn size(&self, dimension: usize) -> usize {
         self.words[2 + dimension] as usize
     }
 
-    #[cfg(not(target_arch = "wasm32"))]
     fn stride(&self, input: usize, dimension: usize) -> u32 {
         self.words[self.source.inputs[input].at as usize + 1 + dimension]
     }

@@ -5,7 +5,6 @@ mod ceiling;
 #[cfg(not(target_arch = "wasm32"))]
 mod compute;
 mod conv;
-#[cfg(not(target_arch = "wasm32"))]
 mod fft;
 mod fold;
 #[cfg(not(target_arch = "wasm32"))]
@@ -13,7 +12,6 @@ mod kept;
 mod map;
 #[cfg(not(target_arch = "wasm32"))]
 mod native;
-#[cfg(not(target_arch = "wasm32"))]
 mod normalize;
 mod pool;
 mod reduce;
@@ -35,7 +33,7 @@ use std::sync::OnceLock;
 use kept::Kept;
 
 use super::pool::{Pool, Pooled};
-use super::{Backend, Bound, Finished, How, MemoryStats};
+use super::{Backend, Bound, BoxFuture, Finished, How, MemoryStats};
 use crate::clock::Stopwatch;
 #[cfg(not(target_arch = "wasm32"))]
 use crate::devices::AdapterInfo;
@@ -47,6 +45,8 @@ use crate::kernels::{Kernel, KernelId};
 use crate::ops::Op;
 use crate::options::Options;
 use crate::plan::{self, Params, Plan, Slot};
+#[cfg(target_arch = "wasm32")]
+use crate::web::parts::{self, Part};
 
 /// The most that is kept of what tensors held. New memory is slow to write at first, the system clearing it page by page.
 const POOL_BYTES: u64 = 64 << 20;
@@ -84,6 +84,18 @@ pub(crate) enum Running {
 
 /// Opens the path, or says why it is not there.
 pub(crate) async fn open(id: BackendId, options: &Options) -> Result<(Cpu, DeviceInfo), OtherBackend> {
+    #[cfg(target_arch = "wasm32")]
+    parts::load_backend(Part::Cpu, id).await?;
+    open_engine(id, options).await
+}
+
+/// Leads into the part of the package.
+#[inline(never)]
+fn open_engine(id: BackendId, options: &Options) -> BoxFuture<'_, Result<(Cpu, DeviceInfo), OtherBackend>> {
+    Box::pin(try_open(id, options))
+}
+
+async fn try_open(id: BackendId, options: &Options) -> Result<(Cpu, DeviceInfo), OtherBackend> {
     if id == BackendId::Simd && cfg!(not(feature = "simd")) {
         return Err(OtherBackend::off(id, "this build leaves it out", "build with the feature simd"));
     }
@@ -161,10 +173,8 @@ impl Cpu {
     #[inline(never)]
     fn operate(&self, kernel: &Kernel, words: &[u32], inputs: &[Option<HostSlice<'_>>], out: &mut HostVec) -> Result<()> {
         match kernel.id {
-            #[cfg(not(target_arch = "wasm32"))]
             KernelId::NormalizeCpu => self.engine.normalize(kernel, words, inputs, out),
             KernelId::ConvCpu => self.engine.conv(words, inputs, out),
-            #[cfg(not(target_arch = "wasm32"))]
             KernelId::FftCpu => self.engine.fft(words, inputs, out),
             KernelId::PoolCpu => self.engine.pool(kernel, words, inputs, out),
             KernelId::ReduceCpu => self.engine.reduce(kernel, words, inputs, out),
@@ -198,10 +208,12 @@ impl Buffer {
     }
 }
 
+// What is not inlined leads into the part of the package that this backend is in.
 impl Backend for Cpu {
     type Buffer = Buffer;
     type Running = Running;
 
+    #[inline(never)]
     fn plan(&self, op: &Op) -> Result<Plan> {
         match op {
             Op::Matmul(problem) => {
@@ -212,6 +224,7 @@ impl Backend for Cpu {
         }
     }
 
+    #[inline(never)]
     fn upload(&self, values: &HostSlice<'_>) -> Result<Buffer> {
         let values = engine::readable(values);
         let extent = Extent { elements: values.len(), dtype: values.dtype() };
@@ -220,10 +233,12 @@ impl Backend for Cpu {
         Ok(Buffer { extent, values: Arc::new(copy.into()) })
     }
 
+    #[inline(never)]
     fn allocate(&self, _plan: &Plan, op: &Op) -> Result<Buffer> {
         Ok(Buffer { extent: op.extent(), values: Arc::default() })
     }
 
+    #[inline(never)]
     fn submit(&self, plan: &Plan, operands: &[Option<Bound<'_, Buffer>>], out: &Buffer, how: How) -> Result<Running> {
         let stopwatch = Stopwatch::start();
         let held = operands.iter().map(held).collect::<Result<Vec<_>>>()?;

@@ -1,14 +1,14 @@
-//! Kernels that are generated: compiled at their first use where NVRTC is installed, else interpreted by one that comes with the crate.
+//! Kernels that are generated: compiled at their first use where NVRTC is installed, else done by ones that come with the crate.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::pipeline::{Module, Refused};
 use super::{Cuda, nvrtc};
 use crate::error::Result;
-use crate::info::{BackendId, Caps};
+use crate::info::Caps;
 use crate::kernels::Kernel;
 use crate::ops::map::Problem;
-use crate::ops::{Op, reduce};
+use crate::ops::{normalize, reduce};
 use crate::plan::{self, Plan};
 
 /// What a reduction may see of a tensor at once, so that no number of an element in it overflows, not even of f16.
@@ -27,10 +27,22 @@ impl Cuda {
         }
     }
 
-    /// The same of a reduction, for which nothing comes with the crate.
-    pub(super) fn plan_reduce(&self, op: &Op, problem: &reduce::Problem) -> Result<Plan> {
+    /// The same of a reduction.
+    pub(super) fn plan_reduce(&self, problem: &reduce::Problem) -> Result<Plan> {
         let caps = Caps { max_binding_bytes: self.caps.max_binding_bytes.min(MOST_REDUCED_BYTES), ..self.caps.clone() };
-        self.compiled(|| plan::reduce::compute(problem, &caps))?.ok_or_else(|| op.has_no_kernel_on(BackendId::Cuda, BackendId::Vulkan))
+        match self.compiled(|| plan::reduce::compute(problem, &caps))? {
+            Some(plan) => Ok(plan),
+            None => plan::reduce::plain(problem, &self.caps),
+        }
+    }
+
+    /// And of softmax and the norms.
+    pub(super) fn plan_normalize(&self, problem: &normalize::Problem) -> Result<Plan> {
+        let caps = Caps { max_binding_bytes: self.caps.max_binding_bytes.min(MOST_REDUCED_BYTES), ..self.caps.clone() };
+        match self.compiled(|| plan::normalize::compute(problem, &caps))? {
+            Some(plan) => Ok(plan),
+            None => plan::normalize::plain(problem, &self.caps),
+        }
     }
 
     /// The plan, if all its kernels are to be had.

@@ -16,10 +16,7 @@ fn off(reason: &str, remedy: &str) -> OtherBackend {
 
 /// Opens a device, or says why there is none.
 pub(crate) async fn open(options: &Options) -> Result<(WebGl2, DeviceInfo), OtherBackend> {
-    if let Err(error) = parts::load(Part::WebGl2).await {
-        let reason: String = js_sys::Error::from(error).message().into();
-        return Err(off(&reason, "try again when the page is online"));
-    }
+    parts::load_backend(Part::WebGl2, BackendId::WebGl2).await?;
     open_context(options)
 }
 

@@ -8,6 +8,8 @@ mod batch;
 mod buffer;
 #[cfg(not(target_arch = "wasm32"))]
 mod compute;
+#[cfg(target_arch = "wasm32")]
+mod external;
 mod launch;
 #[cfg(target_arch = "wasm32")]
 mod matrix;

@@ -29,11 +29,19 @@ impl Source {
         // Writing to a string does not fail.
         let _ = writeln!(out, "typedef {} Result;", self.program.result().name());
         out += SOURCE;
-        for (number, input) in self.inputs.iter().enumerate() {
+        for (number, input) in self.inputs.iter().chain(self.beside.iter().map(|(_, reading)| reading)).enumerate() {
             let _ = writeln!(out, "typedef {} Kind{number};", Kind::from(input.dtype).name());
             let mut all = input.constants();
             all.push(("RANK", rank));
             out = expand_with(INPUT, &all, &input.variables(number, rank), out)?;
+        }
+        for (number, (name, _)) in (self.inputs.len()..).zip(&self.beside) {
+            for (many, kind) in [("one", format!("Kind{number}")), ("four", format!("Four<Kind{number}>"))] {
+                let _ = writeln!(
+                    out,
+                    "{MEMBER} {kind} {name}_{many}(const u32 (&c)[RANK]) const {{ return {many}_{number}(at_{number}(c)); }}"
+                );
+            }
         }
         out += &Language::Cuda.body(&self.program);
         let _ = writeln!(out, "{MEMBER} Result value(const u32 (&c)[RANK], u32 index) const {{");

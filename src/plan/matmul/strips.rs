@@ -85,7 +85,7 @@ pub(super) fn strips(problem: &Problem, bindings: &[Binding], caps: &Caps, fragm
         ("LOOPS", blocks),
         ("VECS", block_bytes / 16),
         ("A_VEC4", 1),
-        ("B_VEC4", vec4_texels(&problem.b, [0; 2])),
+        ("B_VEC4", vec4_texels(&problem.b, [problem.batch.first[1], 0, 0])),
         ("BATCHED", 0),
         ("BIAS_STEP", 1),
         ("ACTIVATION", Activation::number(problem.activation)),

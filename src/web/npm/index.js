@@ -3,7 +3,8 @@
 
 import start, * as core from "./lapidary_core.js";
 import { encode, set_tensor_number } from "./encode.js";
-import { array, can_give, fault, product, shape as sides, to_benchmark, to_data, to_multiply, to_open, whole } from "./options.js";
+import { array, can_give, fault, is_buffer, product, shape as sides, whole } from "./options.js";
+import { to_benchmark, to_data, to_multiply, to_open, to_source, to_target } from "./options.js";
 import { load_part, set_core } from "./parts.js";
 import { read_file, workers } from "./source.js";
 
@@ -34,6 +35,14 @@ async function look_for_gpu(options) {
   if (!started && (backend === "auto" || backend === "webgpu")) {
     await globalThis.navigator?.gpu?.requestAdapter({ powerPreference });
   }
+}
+
+const idle = globalThis.requestIdleCallback ?? ((then) => setTimeout(then, 1000));
+
+/** What takes the place of a GPU that is lost is to be there when the network is not. */
+function prepare_for_loss() {
+  // Who needs it will hear of a failure.
+  load_part("cpu")?.catch(() => {});
 }
 
 /** Rejections of the calls under way, for the day that the module panics. */
@@ -144,6 +153,11 @@ export class Tensor {
     return guarded(call);
   }
 
+  copyTo(buffer, options) {
+    const call = () => core.tensor_to_buffer(this.#tensor, buffer, to_target(buffer, options, this.#shape, this.dtype));
+    return guarded(call);
+  }
+
   dispose() {
     this.#is_free = true;
     core.free_tensor(this.#tensor);
@@ -198,11 +212,17 @@ export class Gpu {
   static async open(options) {
     look_for_gpu(options).catch(() => {});
     await load();
-    return new Gpu(ours, await guarded(() => core.open(...to_open(options)), options?.signal, core.free_gpu));
+    const gpu = new Gpu(ours, await guarded(() => core.open(...to_open(options)), options?.signal, core.free_gpu));
+    if (gpu.info().backend.startsWith("web")) idle(prepare_for_loss);
+    return gpu;
   }
 
   info() {
     return core.info(this.#gpu);
+  }
+
+  get device() {
+    return core.device(this.#gpu);
   }
 
   async matmul(a, b, options) {
@@ -231,6 +251,7 @@ export class Gpu {
   tensor(data, shape, options) {
     const call = () => {
       const sizes = sides(shape);
+      if (is_buffer(data)) return core.tensor_of_buffer(this.#gpu, data, ...to_source(data, options, sizes), sizes);
       return core.tensor(this.#gpu, ...to_data(data, options), sizes);
     };
     return guarded(call).then(made);
@@ -310,6 +331,8 @@ export async function init_gpu(options) {
 }
 
 export const device_info = async () => on_shared((gpu) => gpu.info());
+
+export const gpu_device = async () => on_shared((gpu) => gpu.device);
 
 /** The caller may change an operand before the device is open. What cannot be copied is left to the checks to refuse. */
 function copy(value) {

@@ -6,6 +6,7 @@ import { read_file } from "./source.js";
 /** Where parts lie: written out, so that bundlers find them. */
 const PARTS = {
   operations: () => new URL("./lapidary_operations.wasm", import.meta.url),
+  cpu: () => new URL("./lapidary_cpu.wasm", import.meta.url),
   webgl2: () => new URL("./lapidary_webgl2.wasm", import.meta.url),
   matrix: () => new URL("./lapidary_matrix.wasm", import.meta.url),
   measure: () => new URL("./lapidary_measure.wasm", import.meta.url),

@@ -23,8 +23,9 @@ use half::slice::HalfFloatSliceExt;
 
 use super::conv::Conv;
 use super::map::{Elements, Map};
-use super::pool;
+use super::normalize::Normalize;
 use super::reduce::Reduce;
+use super::{fft, pool};
 use crate::dtype::{DType, Extent};
 use crate::error::{Error, Result};
 use crate::host::{HostSlice, HostVec};
@@ -238,6 +239,35 @@ impl Engine {
         let mut result = vec![0; out.len() as usize];
         Reduce::new(kernel, words, elements(inputs))?.compute(&mut result, false);
         out.bytes().copy_from(bytemuck::cast_slice(&result));
+        Ok(())
+    }
+
+    /// Softmax or a norm: some rows after the others, in this module's memory.
+    pub(super) fn normalize(&self, kernel: &Kernel, words: &[u32], inputs: &[Option<HostSlice<'_>>], out: &mut HostVec) -> Result<()> {
+        let normalize = Normalize::new(kernel, words, elements(inputs))?;
+        let (count, dtype, to) = (out.len() as usize, out.dtype(), out.bytes());
+        if dtype != DType::F32 || !normalize.is_in_order() {
+            let mut result = vec![0u32; to.length().div_ceil(4) as usize];
+            let result = &mut bytemuck::cast_slice_mut(&mut result)[..to.length() as usize];
+            normalize.compute(result, dtype, false);
+            to.copy_from(result);
+            return Ok(());
+        }
+        let mut piece = vec![0.0; normalize.share().min(count)];
+        for first in (0..count).step_by(piece.len().max(1)) {
+            let end = count.min(first + piece.len());
+            let piece = &mut piece[..end - first];
+            normalize.rows(first, piece);
+            to.subarray(first as u32 * 4, end as u32 * 4).copy_from(bytemuck::cast_slice(piece));
+        }
+        Ok(())
+    }
+
+    /// A Fourier transform, in this module's own memory.
+    pub(super) fn fft(&self, words: &[u32], inputs: &[Option<HostSlice<'_>>], out: &mut HostVec) -> Result<()> {
+        let ([values, ..], mut result) = (widened(inputs), vec![0.0; out.len() as usize]);
+        fft::plain(&plan::fft::told(words)?, &values, &mut result);
+        fill(out, &result);
         Ok(())
     }
 

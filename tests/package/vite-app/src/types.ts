@@ -7,6 +7,7 @@ import {
   benchmark,
   device_info,
   evaluate,
+  gpu_device,
   init_gpu,
   lazy,
   matmul,
@@ -16,6 +17,8 @@ import {
   tensor,
   type Backend,
   type Benchmark,
+  type Device,
+  type DeviceBuffer,
   type DeviceInfo,
   type ErrorCode,
   type InitOptions,
@@ -28,6 +31,7 @@ import {
 
 declare const a: Float32Array;
 declare const signal: AbortSignal;
+declare const own_buffer: DeviceBuffer;
 
 export async function right(): Promise<void> {
   const options: InitOptions = { backend: "auto", power_preference: "low-power", pool_bytes: 0, threads: 2, signal };
@@ -50,6 +54,11 @@ export async function right(): Promise<void> {
   const computed: Tensor = await evaluate(Expr.concat([chosen_of, kept], -1));
 
   const gpu: Gpu = await Gpu.open({ backend: "webgl2" });
+  const device: Device | undefined = gpu.device ?? (await gpu_device());
+  if (device) {
+    const words: Tensor<"u32"> = await gpu.tensor(own_buffer, [2], { dtype: "u32", offset_bytes: 8 });
+    await words.copyTo(own_buffer);
+  }
   const own: Tensor = await gpu.tensor(plain, [2, 3] as const);
   const times: Benchmark = await gpu.benchmark(own, data, { n: 3, samples: 3, min_ms: 1 });
   const shared: Benchmark = await benchmark(a, a, { m: 1, k: 1, n: 1 });
