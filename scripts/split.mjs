@@ -51,6 +51,18 @@ for (const form of forms.import) {
   const [, of] = form.match(/^ \(import "[^"]*" "[^"]*" (\(func .*)\)$/) ?? die(`an import of something else than a function: ${form}`);
   imports.set(name_in(of), signature_of(of));
 }
+// Debug's text of strings and characters, with quotes and escapes, which only panics might show, takes kilobytes of tables: they are shown as
+// they are.
+for (const [debug, display] of [
+  ["<str as core::fmt::Debug>::fmt", "<str as core::fmt::Display>::fmt"],
+  ["<char as core::fmt::Debug>::fmt", "<char as core::fmt::Display>::fmt"],
+]) {
+  const [name, other] = [debug, display].map((wanted) => [...functions.keys()].find((name) => plain(name) === wanted));
+  if (!name || !other) continue;
+  const { signature } = functions.get(name);
+  const values = signature.match(/\(param /g).map((_, i) => `(local.get ${i})`);
+  functions.set(name, { signature, calls: new Set([other]), form: ` (func ${name} ${signature}\n  (call ${other} ${values.join(" ")})\n )` });
+}
 const signature = (name) => functions.get(name)?.signature ?? imports.get(name);
 
 // Functions that are called by their address, in the order of their slots in the table.
@@ -91,7 +103,7 @@ for (const part of parts) {
 }
 for (const name of functions.keys()) {
   const owners = parts.filter(({ own }) => own.has(name));
-  if (owners.length === 1) continue;
+  if (owners.length < 2) continue;
   core.add(name);
   for (const { own } of owners) own.delete(name);
 }
@@ -155,7 +167,7 @@ for (const { name, own, data } of parts) {
     ...filled.map((slot) => ` (elem (table ${table_name}) (i32.const ${slot_of.get(slot)}) func ${slot})`),
     code,
   ]);
-  console.log(`${name}: ${own.size} of ${functions.size} functions, ${data.length} shaders, and ${needed.size} functions of the core`);
+  console.log(`${name}: ${own.size} of ${functions.size} functions, ${data.length} texts, and ${needed.size} functions of the core`);
 }
 
 const stand_ins = Array.from(gates, (gate) => {

@@ -37,12 +37,10 @@ async function look_for_gpu(options) {
   }
 }
 
-const idle = globalThis.requestIdleCallback ?? ((then) => setTimeout(then, 1000));
-
-/** What takes the place of a GPU that is lost is to be there when the network is not. */
+/** What takes the place of a GPU that is lost is to be there when the network is not; but the page's first results come first. */
 function prepare_for_loss() {
   // Who needs it will hear of a failure.
-  load_part("cpu")?.catch(() => {});
+  setTimeout(() => load_part("cpu")?.catch(() => {}), 2000);
 }
 
 /** Rejections of the calls under way, for the day that the module panics. */
@@ -213,7 +211,7 @@ export class Gpu {
     look_for_gpu(options).catch(() => {});
     await load();
     const gpu = new Gpu(ours, await guarded(() => core.open(...to_open(options)), options?.signal, core.free_gpu));
-    if (gpu.info().backend.startsWith("web")) idle(prepare_for_loss);
+    if (gpu.info().backend.startsWith("web")) prepare_for_loss();
     return gpu;
   }
 
