@@ -4,8 +4,10 @@ use lapidary::{BackendId, DType, Expr, Gpu, Options, Padding};
 
 /// Does it on every backend.
 fn everywhere(test: impl Fn(&Gpu, BackendId)) {
-    for backend in [BackendId::Simd, BackendId::Scalar, BackendId::Cuda, BackendId::Vulkan, BackendId::WebGpu] {
-        match Gpu::open_blocking(Options::only(backend)) {
+    let all = [BackendId::Simd, BackendId::Scalar, BackendId::Cuda, BackendId::Vulkan, BackendId::WebGpu].map(|backend| (backend, true));
+    // On CUDA also by what comes with the crate alone.
+    for (backend, vendor_libraries) in all.into_iter().chain([(BackendId::Cuda, false)]) {
+        match Gpu::open_blocking(Options { vendor_libraries, ..Options::only(backend) }) {
             Ok(gpu) => test(&gpu, backend),
             Err(error) => println!("skipped on {backend}: {error}"),
         }

@@ -8,8 +8,10 @@ use lapidary::{Activation, BackendId, Conv, DType, Expr, Gpu, Options, Pool, ran
 /// Does it on every backend. `LAPIDARY_REQUIRE` names those that must be there.
 fn everywhere(test: impl Fn(&Gpu, BackendId)) {
     let required = std::env::var("LAPIDARY_REQUIRE").unwrap_or_default();
-    for backend in [BackendId::Simd, BackendId::Scalar, BackendId::Vulkan, BackendId::WebGpu] {
-        match Gpu::open_blocking(Options::only(backend)) {
+    let all = [BackendId::Simd, BackendId::Scalar, BackendId::Cuda, BackendId::Vulkan, BackendId::WebGpu].map(|backend| (backend, true));
+    // On CUDA also by what comes with the crate alone.
+    for (backend, vendor_libraries) in all.into_iter().chain([(BackendId::Cuda, false)]) {
+        match Gpu::open_blocking(Options { vendor_libraries, ..Options::only(backend) }) {
             Ok(gpu) => test(&gpu, backend),
             Err(error) => {
                 assert!(!required.split(',').any(|name| name == backend.to_string()), "{backend} is required: {error}");

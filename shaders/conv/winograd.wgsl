@@ -8,9 +8,6 @@
 //
 // The words that these are told are in src/plan/conv/winograd.rs.
 
-@group(0) @binding(3) var<uniform> params: array<vec4<u32>, 16>;
-fn word(i: u32) -> u32 { return params[i / 4u][i % 4u]; }
-
 const FILTERS = 0u;
 const CHANNELS = 1u;
 const TILES = 2u;

@@ -4,6 +4,8 @@
 //   0        sums     the scratch: those of a filter are a row of COLUMNS at SUMS_AT
 //   2        out      images x FILTERS x OUT_HEIGHT x OUT_WIDTH; with OUT_VEC4 rows are fours
 //   5        bias     FILTERS, only if READS_BIAS
+//
+//   END      what follows is computed of the result: map/end.wgsl
 
 @group(0) @binding(0) var<storage, read> sums: array<f32>;
 //# if OUT_VEC4
@@ -48,6 +50,9 @@ fn main(
 //# end
 //# if ACTIVATION
     v = activate(v);
+//# end
+//# if END
+    v = ended_four(o + $yu * word(OUT_WIDTH), v);
 //# end
 //# if OUT_VEC4
     out[(o + $yu * word(OUT_WIDTH)) / 4u] = v;

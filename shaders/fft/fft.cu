@@ -1,5 +1,5 @@
-// As fft.wgsl. What there are constants is told at run time, behind the words that both have (src/plan/fft.rs): a step's length and how many
-// transforms a block does at once, the flags, the passes, and of each its radix and what is before it.
+// As fft.wgsl, in one buffer of shared memory: a block's threads all read before one writes. Compiled at run time with the constants of a
+// plan; as it comes with the crate it is told them behind the words that both have (src/plan/fft.rs).
 
 typedef unsigned u32;
 
@@ -7,22 +7,33 @@ struct Words {
     u32 word[64];
 };
 
-// Where in the words that begins.
+#ifdef LENGTH
+#define IS_GENERATED
+// Elements that a thread has under way at once.
+#define UNDER_WAY 4
+#else
+#define UNDER_WAY 1
+// A step's length, how many transforms a block does at once, the flags, the passes and their radices, four bits each.
 #define LENGTH words.word[13]
 #define BATCH words.word[14]
 #define FLAGS words.word[15]
 #define PASSES words.word[16]
-#define RADIX(p) words.word[17 + 2 * (p)]
-#define SPAN(p) words.word[18 + 2 * (p)]
+#define RADICES words.word[17]
+// Columns of a line, elements behind the dimension, elements of the steps before.
+#define LINE words.word[1]
+#define INNER words.word[2]
+#define BEFORE words.word[3]
+// Elements of a thread, at most.
+#define EACH 8u
+#endif
+
+#define MOST (256 * EACH)
 
 // src/plan/fft.rs has the same.
 enum Flag {
     COLUMNS = 1, ACROSS = 2, SOURCE_REAL = 4, SOURCE_COMPLEX = 8, SOURCE_HALF = 16, SOURCE_SCRATCH = 32, SOURCE_CHIRP = 64, TARGET_REAL = 128,
     TARGET_COMPLEX = 256, CHIRP_IN = 512, CHIRP_OUT = 1024, FILTERED = 2048, CONJUGATE_IN = 4096, CONJUGATE_OUT = 8192
 };
-
-// Elements of a block, at most.
-#define MOST 1024u
 
 static __device__ __forceinline__ float2 operator+(float2 a, float2 b) { return make_float2(a.x + b.x, a.y + b.y); }
 static __device__ __forceinline__ float2 operator-(float2 a, float2 b) { return make_float2(a.x - b.x, a.y - b.y); }
@@ -52,7 +63,7 @@ static __device__ float2 chirp(const Words &words, u32 a) {
 
 // Element i of transform t: of what is outer x LENGTH x columns.
 static __device__ __forceinline__ float2 fetched(const Words &words, const void *from, const float2 *filter, u32 t, u32 i) {
-    const u32 columns = words.word[1], inner = words.word[2], o = t / columns, c = t % columns;
+    const u32 columns = LINE, inner = INNER, o = t / columns, c = t % columns;
     // Its place along the whole dimension.
     const u32 at = i * (columns / inner) + c / inner;
     float2 v = make_float2(0.0f, 0.0f);
@@ -80,12 +91,12 @@ static __device__ __forceinline__ float2 fetched(const Words &words, const void 
     if (FLAGS & CHIRP_IN) v = at < words.word[8] ? times(v, chirp(words, at)) : make_float2(0.0f, 0.0f);
     if (FLAGS & FILTERED) v = conjugate(times(v, filter[words.word[12] + at]));
     // What the steps before it leave to do.
-    const u32 l = words.word[3];
+    const u32 l = BEFORE;
     return l > 1 ? times(v, root(c / inner % l * i, l * LENGTH)) : v;
 }
 
 static __device__ __forceinline__ void put(const Words &words, void *to, u32 t, u32 i, float2 v) {
-    const u32 columns = words.word[1], inner = words.word[2], l = words.word[3], o = t / columns, j = t % columns / inner;
+    const u32 columns = LINE, inner = INNER, l = BEFORE, o = t / columns, j = t % columns / inner;
     const u32 at = j / l * l * LENGTH + j % l + i * l;
     if (!(FLAGS & (TARGET_REAL | TARGET_COMPLEX))) {
         static_cast<float2 *>(to)[words.word[11] + (o * words.word[4] + at) * inner + t % inner] = v;
@@ -171,56 +182,93 @@ static __device__ __forceinline__ void dft(float2 (&v)[8]) {
     }
 }
 
-// A pass of butterflies of R elements, from one half of shared memory to the other. Element i of the block's transform b is at
-// i * of_element + b * of_transform.
+// Where element i of a block's transform b is, with room left between so that threads reach as many banks as there are.
+static __device__ __forceinline__ u32 place(const Words &words, u32 b, u32 i) {
+    const u32 at = FLAGS & COLUMNS ? i * BATCH + b : b * LENGTH + i;
+    return at + at / 8;
+}
+
+// A pass of butterflies of R elements behind those that are transforms of `span` already.
 template <u32 R>
-static __device__ __forceinline__ void pass(const float2 *from, float2 *to, u32 length, u32 batch, u32 span, bool in_columns) {
-    const u32 of_element = in_columns ? batch : 1, of_transform = in_columns ? 1 : length, apart = length / R;
-    for (u32 e = threadIdx.x; e < batch * apart; e += blockDim.x) {
-        const u32 b = in_columns ? e % batch : e / apart, j = in_columns ? e / batch : e % apart;
-        const u32 k = j % span;
-        float2 v[R];
+static __device__ __forceinline__ void pass(const Words &words, float2 *memory, u32 span) {
+    const u32 apart = LENGTH / R, count = BATCH * apart;
+    const bool in_columns = FLAGS & COLUMNS;
+    float2 v[(EACH + R - 1) / R][R];
 #pragma unroll
-        for (u32 q = 0; q < R; q++) {
-            v[q] = from[(j + q * apart) * of_element + b * of_transform];
-            if (q > 0 && span > 1) v[q] = times(v[q], root(k * q, span * R));
+    for (u32 n = 0; n < (EACH + R - 1) / R; n++) {
+        const u32 e = threadIdx.x + n * blockDim.x;
+        if (e >= count) continue;
+        const u32 b = in_columns ? e % BATCH : e / apart, j = in_columns ? e / BATCH : e % apart;
+#pragma unroll
+        for (u32 q = 0; q < R; q++) v[n][q] = memory[place(words, b, j + q * apart)];
+        if (span > 1) {
+            const float2 w = root(j % span, span * R);
+            float2 powers[R];
+            powers[1] = w;
+#pragma unroll
+            for (u32 q = 1; q < R; q++) {
+                // Of halves, so that few roundings come together.
+                if (q > 1) powers[q] = times(powers[q / 2], powers[q - q / 2]);
+                v[n][q] = times(v[n][q], powers[q]);
+            }
         }
-        dft(v);
-        const u32 first = j / span * span * R + k;
+        dft(v[n]);
+    }
+    __syncthreads();
 #pragma unroll
-        for (u32 q = 0; q < R; q++) to[(first + q * span) * of_element + b * of_transform] = v[q];
+    for (u32 n = 0; n < (EACH + R - 1) / R; n++) {
+        const u32 e = threadIdx.x + n * blockDim.x;
+        if (e >= count) continue;
+        const u32 b = in_columns ? e % BATCH : e / apart, j = in_columns ? e / BATCH : e % apart;
+        const u32 first = j / span * span * R + j % span;
+#pragma unroll
+        for (u32 q = 0; q < R; q++) memory[place(words, b, first + q * span)] = v[n][q];
+    }
+    __syncthreads();
+}
+
+// All passes, the radix of each in its turn.
+#ifdef IS_GENERATED
+template <u32 P = 0, u32 SPAN = 1>
+static __device__ __forceinline__ void passes(const Words &words, float2 *memory) {
+    if constexpr (P < PASSES) {
+        constexpr u32 radix = RADICES >> 4 * P & 15;
+        pass<radix>(words, memory, SPAN);
+        passes<P + 1, SPAN * radix>(words, memory);
     }
 }
+#else
+static __device__ __forceinline__ void passes(const Words &words, float2 *memory) {
+    for (u32 p = 0, span = 1; p < PASSES; p++) {
+        const u32 radix = RADICES >> 4 * p & 15;
+        switch (radix) {
+            case 2: pass<2>(words, memory, span); break;
+            case 3: pass<3>(words, memory, span); break;
+            case 4: pass<4>(words, memory, span); break;
+            case 5: pass<5>(words, memory, span); break;
+            case 7: pass<7>(words, memory, span); break;
+            default: pass<8>(words, memory, span);
+        }
+        span *= radix;
+    }
+}
+#endif
 
 // What is read and what is written, either of which may be scratch; the chirp's spectrum is there too.
 extern "C" __global__ void __launch_bounds__(256) fft(const void *from, const float2 *filter, void *to, const Words words) {
-    __shared__ float2 memory[2 * MOST];
-    const u32 length = LENGTH, batch = BATCH, elements = batch * length, end = words.word[0];
-    const u32 first = (blockIdx.y * gridDim.x + blockIdx.x) * batch;
-    const bool in_columns = FLAGS & COLUMNS;
-    for (u32 e = threadIdx.x; e < elements; e += blockDim.x) {
-        const u32 t = first + (in_columns ? e % batch : e / length), i = in_columns ? e / batch : e % length;
-        if (t < end) memory[e] = fetched(words, from, filter, t, i);
+    __shared__ float2 memory[MOST + MOST / 8];
+    const u32 first = (blockIdx.y * gridDim.x + blockIdx.x) * BATCH, end = words.word[0];
+    const bool in_columns = FLAGS & COLUMNS, across = FLAGS & ACROSS;
+#pragma unroll UNDER_WAY
+    for (u32 e = threadIdx.x; e < BATCH * LENGTH; e += blockDim.x) {
+        const u32 b = in_columns ? e % BATCH : e / LENGTH, i = in_columns ? e / BATCH : e % LENGTH;
+        if (first + b < end) memory[place(words, b, i)] = fetched(words, from, filter, first + b, i);
     }
     __syncthreads();
-    for (u32 p = 0; p < PASSES; p++) {
-        const float2 *before = memory + p % 2 * MOST;
-        float2 *behind = memory + (p + 1) % 2 * MOST;
-        const u32 span = SPAN(p);
-        switch (RADIX(p)) {
-            case 2: pass<2>(before, behind, length, batch, span, in_columns); break;
-            case 3: pass<3>(before, behind, length, batch, span, in_columns); break;
-            case 4: pass<4>(before, behind, length, batch, span, in_columns); break;
-            case 5: pass<5>(before, behind, length, batch, span, in_columns); break;
-            case 7: pass<7>(before, behind, length, batch, span, in_columns); break;
-            default: pass<8>(before, behind, length, batch, span, in_columns);
-        }
-        __syncthreads();
-    }
-    const float2 *last = memory + PASSES % 2 * MOST;
-    for (u32 e = threadIdx.x; e < elements; e += blockDim.x) {
-        const bool across = FLAGS & ACROSS;
-        const u32 b = across ? e % batch : e / length, i = across ? e / batch : e % length;
-        if (first + b < end) put(words, to, first + b, i, last[in_columns ? i * batch + b : b * length + i]);
+    passes(words, memory);
+#pragma unroll UNDER_WAY
+    for (u32 e = threadIdx.x; e < BATCH * LENGTH; e += blockDim.x) {
+        const u32 b = across ? e % BATCH : e / LENGTH, i = across ? e / BATCH : e % LENGTH;
+        if (first + b < end) put(words, to, first + b, i, memory[place(words, b, i)]);
     }
 }

@@ -108,9 +108,14 @@ vec2 result(uint element) {
   uint whole = l * params[4];
   uint m = k % whole;
   uint i = k / whole * l + k % l;
+  uint apart = params[2] / params[4];
   vec2 v = fetched(o, i, c);
+  // Every fourth root is computed anew: each product of roots is a little further off.
+  vec2 first = root(m, whole);
+  vec2 w = first;
   for (uint r = 1u; r < params[4]; r++) {
-    v += times(fetched(o, i + r * (params[2] / params[4]), c), root(r * m % whole, whole));
+    v += times(fetched(o, i + r * apart, c), w);
+    w = (r & 3u) == 3u ? root((r + 1u) * m % whole, whole) : times(w, first);
   }
 //# if TARGET_SCRATCH
   return v;

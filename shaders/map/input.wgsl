@@ -58,7 +58,7 @@ fn some_$i(at: u32, behind: u32) -> vec4<Kind$i> {
 //# end
 //# end
 
-fn at_$i(c: array<u32, RANK>) -> u32 {
+fn at_$i(c: array<u32, $rank>) -> u32 {
   var at = word($atu);
 //# for d in RANK
   at += c[$d] * word($atu + 1u + $du);
@@ -66,10 +66,10 @@ fn at_$i(c: array<u32, RANK>) -> u32 {
   return at;
 }
 //# if BOUNDED
-fn is_inside_$i_at(c: array<u32, RANK>) -> bool {
+fn is_inside_$i_at(c: array<u32, $rank>) -> bool {
   var inside = true;
 //# for d in RANK
-  inside = inside && c[$d] >= word($boundsu + $du) && c[$d] < word($boundsu + RANK + $du);
+  inside = inside && c[$d] >= word($boundsu + $du) && c[$d] < word($boundsu + $ranku + $du);
 //# end
   return inside;
 }

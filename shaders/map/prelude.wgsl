@@ -1,14 +1,6 @@
 // What generated programs are made of; the same names are in prelude.cuh and prelude.glsl. Numbers are honest as far as the hardware
 // is: what is not a number is told by its bits, since WGSL lets a compiler take comparisons for granted.
 
-@group(0) @binding(3) var<uniform> params: array<vec4<u32>, 16>;
-fn word(i: u32) -> u32 { return params[i / 4u][i % 4u]; }
-
-fn scalar_f32(i: u32) -> f32 { return bitcast<f32>(word(SCALARS + i)); }
-fn scalar_i32(i: u32) -> i32 { return bitcast<i32>(word(SCALARS + i)); }
-fn scalar_u32(i: u32) -> u32 { return word(SCALARS + i); }
-fn scalar_bool(i: u32) -> bool { return word(SCALARS + i) != 0u; }
-
 fn is_nan(a: f32) -> bool { return (bitcast<u32>(a) & 0x7fffffffu) > 0x7f800000u; }
 fn is_finite(a: f32) -> bool { return (bitcast<u32>(a) & 0x7f800000u) != 0x7f800000u; }
 fn is_negative(a: f32) -> bool { return (bitcast<u32>(a) >> 31u) != 0u; }

@@ -13,13 +13,9 @@ const SIDE = 64u;
 // Each of 16 x 16 invocations has four fours.
 const EACH = 4u;
 
-// The elements of one input as words.
+// The elements of one input as words: column l of row t at t * SIDE + (l ^ (l >> 5) ^ (t >> 1 & 30) ^ (t & 1) << 1), so that what neighbours
+// write, and what they read, is in as many banks as there are.
 var<workgroup> tile: array<u32, SIDE * SIDE>;
-
-// The word of an element in row t of column l: what neighbours write, and what they read, are words of as many banks as there are.
-fn slot(t: u32, l: u32) -> u32 {
-  return t * SIDE + (l ^ (l >> 5u) ^ ((t >> 1u) & 30u) ^ ((t & 1u) << 1u));
-}
 
 //# if RESULT_F16
 @group(0) @binding(7) var<storage, read_write> out: array<vec2<u32>>;
@@ -46,7 +42,7 @@ fn place(c: array<u32, RANK>) -> u32 {
   return at;
 }
 
-@compute @workgroup_size(256)
+@compute @workgroup_size(THREADS)
 fn main(
   @builtin(workgroup_id) group: vec3<u32>,
   @builtin(num_workgroups) groups: vec3<u32>,
@@ -70,6 +66,8 @@ fn main(
   if (rest > 0u) { return; }
   let near = local % 16u * 4u;
   let far = local / 16u;
+  let written = far ^ ((near >> 1u) & 30u);
+  let taken = near ^ (near >> 5u) ^ ((far >> 1u) & 30u) ^ ((far & 1u) << 1u);
   // What is not there is read as the last that is, and not written.
 //# for u in 4
   var read_$u = c;
@@ -89,14 +87,14 @@ fn main(
   workgroupBarrier();
 //# for u in 4
 //# for r in 4
-  tile[slot(near + $ru, far + $uu * 16u)] = word_of_$i(seen_$i_$u[$r]);
+  tile[(near + $ru) * SIDE + (written ^ (($uu * 16u) ^ ($uu >> 1u) ^ (($ru & 1u) << 1u)))] = word_of_$i(seen_$i_$u[$r]);
 //# end
 //# end
   workgroupBarrier();
 //# for u in 4
   let in_$i_$u = vec4<Kind$i>(
 //# for r in 4
-    word_as_$i(tile[slot(far + $uu * 16u, near + $ru)]),
+    word_as_$i(tile[(far + $uu * 16u) * SIDE + (taken ^ ($ru ^ ($uu * 8u)))]),
 //# end
   );
 //# end

@@ -11,6 +11,7 @@
 //   LAYER, RMS, LOGARITHMS   what is made of them, else a softmax
 //   SCALE, BIAS              there is one
 //   OUT_F16  elements are of f16, in fours
+//   END      what follows is computed of the result: map/end.wgsl
 
 //# if OUT_F16
 @group(0) @binding(7) var<storage, read_write> out: array<vec2<u32>>;
@@ -157,6 +158,9 @@ fn main(
 //# if BIAS
     result += bias_four(at);
 //# end
+//# if END
+    result = ended_four(place(at), result);
+//# end
 //# if OUT_F16
     out[place(at) / 4u] = vec2<u32>(pack2x16float(result.xy), pack2x16float(result.zw));
 //# else
@@ -173,6 +177,9 @@ fn main(
 //# end
 //# if BIAS
     result += bias_one(at);
+//# end
+//# if END
+    result = ended(place(at), result);
 //# end
     out[place(at)] = result;
   }

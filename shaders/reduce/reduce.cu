@@ -1,5 +1,8 @@
 // As reduce.wgsl; compiled at run time, behind what is generated, fold.cuh and row.cuh.
 
+// From one value of four to the next.
+#define STEP (QUAD ? 1 : LANES)
+
 extern "C" __global__ void __launch_bounds__(THREADS) reduce(
     const void *in_0, const void *in_1, const void *in_2, const void *, const void *in_4, const void *in_5, const void *in_6,
     void *__restrict__ out, const Words words
@@ -24,32 +27,44 @@ extern "C" __global__ void __launch_bounds__(THREADS) reduce(
     fold.pivot = fold.value(along(words, c, i).c, index + i);
 #endif
     Fold::State state = fold.empty();
-    for (; i + LANES * 16 <= end; i += LANES * 16) {
-        Four<Fold::Value> v[4];
-        u32 from[4];
+    // What is not there is read as the last that is, and left out.
+    for (; i < end; i += LANES * BLOCKS * 16) {
+        Four<Fold::Value> v[BLOCKS][4];
+        u32 from[BLOCKS][4];
 #pragma unroll
-        for (u32 u = 0; u < 4; u++) {
+        for (u32 u = 0; u < BLOCKS * 4; u++) {
 #if QUAD
-            const u32 at = i + (u * LANES + lane) * 4;
-            v[u] = fold.four(along(words, c, at).c, index + at);
+            const u32 at = i + (u * LANES + lane) * 4, read = min(at, end - 4);
+            v[u / 4][u % 4] = fold.four(along(words, c, read).c, index + read);
 #else
             const u32 at = i + u * LANES * 4 + lane;
 #pragma unroll
-            for (u32 x = 0; x < 4; x++) v[u].x[x] = fold.value(along(words, c, at + x * LANES).c, index + at + x * LANES);
+            for (u32 x = 0; x < 4; x++) {
+                const u32 read = min(at + x * LANES, end - 1);
+                v[u / 4][u % 4].x[x] = fold.value(along(words, c, read).c, index + read);
+            }
 #endif
-            from[u] = place + at;
+            from[u / 4][u % 4] = place + at;
         }
-        state = fold.more(state, v, from, QUAD ? 1 : LANES);
+        if (i + LANES * BLOCKS * 16 <= end) {
+#pragma unroll
+            for (u32 b = 0; b < BLOCKS; b++) state = fold.more(state, v[b], from[b], STEP);
+            continue;
+        }
+#pragma unroll
+        for (u32 u = 0; u < BLOCKS * 4; u++) {
+            const Four<Fold::Value> &some = v[u / 4][u % 4];
+            const u32 at = from[u / 4][u % 4];
+            if (at - place + 3 * STEP < end) {
+                state = fold.join(state, fold.quad(some, at, STEP));
+            } else if (!QUAD) {
+#pragma unroll
+                for (u32 x = 0; x < 4; x++) {
+                    if (at - place + x * LANES < end) state = fold.join(state, fold.lift(some.x[x], at + x * LANES));
+                }
+            }
+        }
     }
-#if QUAD
-    for (i += lane * 4; i < end; i += LANES * 4) {
-        state = fold.join(state, fold.quad(fold.four(along(words, c, i).c, index + i), place + i, 1));
-    }
-#else
-    for (i += lane; i < end; i += LANES) {
-        state = fold.join(state, fold.lift(fold.value(along(words, c, i).c, index + i), place + i));
-    }
-#endif
     states[local] = state;
     for (u32 step = LANES / 2; step > 0; step /= 2) {
         __syncthreads();

@@ -11,7 +11,7 @@
 //   LANES    invocations of a row            ROWS     rows of a workgroup
 //   COLUMNS  neighbours are of different rows, which lie beside one another in memory
 //   QUAD     four neighbours of a row are read at once      BLOCKS  as many are under way
-//   PARTIAL  writes states
+//   PARTIAL  writes states                   END   what follows is computed of the result: map/end.wgsl
 
 //# if PARTIAL
 @group(0) @binding(7) var<storage, read_write> out: array<State>;
@@ -125,7 +125,11 @@ fn main(
 //# if PARTIAL
     out[row * word(5u) + word(6u) + group.z] = states[local];
 //# else
+//# if END
+    out[row + word(6u)] = ended(row + word(6u), finish(states[local]));
+//# else
     out[row + word(6u)] = finish(states[local]);
+//# end
 //# end
   }
 }

@@ -206,7 +206,7 @@ mod tests {
         let gpu = Gpu::open_blocking(Options::only(BackendId::Scalar)).expect("the CPU is always there");
         let x = gpu.tensor_blocking(&[1.0f32; 36], 6, 6).expect("a tensor");
         let [a, b] = view(&Expr::from(&x));
-        Operations::of(a.matmul(b).node().expect("they go together")).expect("they can be computed").0.list.len()
+        Operations::of(a.matmul(b).node().expect("they go together"), None).expect("they can be computed").0.list.len()
     }
 
     #[test]

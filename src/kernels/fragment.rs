@@ -21,6 +21,7 @@ impl Source {
     /// The GLSL between the constants and `map.frag`: the prelude, the inputs, the program, and `value` and `four`.
     #[inline(never)]
     pub fn glsl(&self, constants: &[Constant]) -> Result<String> {
+        const HALF: &str = include_str!(concat!(env!("OUT_DIR"), "/map-half.frag"));
         const PRELUDE: &str = include_str!(concat!(env!("OUT_DIR"), "/map-prelude.frag"));
         const INPUT: &str = include_str!(concat!(env!("OUT_DIR"), "/map-input.frag"));
         let constant = |name: &str| constants.iter().find(|(known, _)| *known == name).map_or(0, |(_, value)| *value);
@@ -28,7 +29,7 @@ impl Source {
         let result = self.program.result();
         let (texel, results) = (if self.result.is_float() { "vec4" } else { "uvec4" }, four(result));
         // Writing to a string does not fail.
-        let mut out = PRELUDE.to_owned();
+        let mut out = HALF.to_owned() + PRELUDE;
         let _ = writeln!(out, "#define Texel {texel}\n#define Results {results}");
         let (mut one_by_one, mut together, mut arguments) = (String::new(), String::new(), [String::new(), String::new()]);
         let readings = self.inputs.iter().chain(self.beside.iter().map(|(_, reading)| reading));
@@ -68,7 +69,7 @@ impl Source {
                 let _ = writeln!(out, "Four{number} {name}_four(uint c[RANK]) {{ return four_{number}(at_{number}(c)); }}");
             }
         }
-        out += &Language::Glsl.program(&self.program);
+        out += &(Language::Glsl.functions([&*self.program]) + &Language::Glsl.body(&self.program, ""));
         let _ =
             writeln!(out, "{} value(uint c[RANK], uint index) {{\n{one_by_one}return program(index{});\n}}", result.name(), arguments[0]);
         if is_quad > 0 {

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use crate::error::Result;
 #[cfg(not(target_arch = "wasm32"))]
 pub use generated::Interpretation;
-pub use generated::Source;
+pub use generated::{End, Source};
 use template::Constant;
 
 /// A kernel's source.
@@ -27,7 +27,6 @@ pub enum KernelId {
     /// `shaders/matmul/sum.wgsl`, and `sum.cu` for CUDA: the sum of the parts of a product that was split over k.
     MatmulSum,
     /// `shaders/matmul/copy.wgsl`, and `copy.cu` for CUDA: an operand in rows or in a type that a kernel can read.
-    #[cfg(not(target_arch = "wasm32"))]
     MatmulCopy,
     /// `shaders/matmul/cooperative.wgsl`, and `cooperative.cu` for CUDA: the product of f16 by a GPU's matrix units.
     MatmulCooperative,
@@ -86,8 +85,11 @@ pub enum KernelId {
     ConvFragment,
     /// `backend/cpu/conv.rs`: the same on the CPU.
     ConvCpu,
-    /// `shaders/fft/fft.wgsl`: Fourier transforms, or a step of long ones.
+    /// `shaders/fft/fft.wgsl`, and `fft.cu` for CUDA: Fourier transforms, or a step of long ones.
     Fft,
+    /// `shaders/fft/fft.cu` as it comes with the crate, where CUDA's compiler is missing.
+    #[cfg(not(target_arch = "wasm32"))]
+    FftPlain,
     /// `shaders/fft/fft.frag`: a step of them by fragment shader.
     FftFragment,
     /// `backend/cpu/fft.rs`: the same on the CPU.
@@ -128,7 +130,6 @@ impl KernelId {
             Self::MatmulCooperative => "matmul/cooperative",
             Self::MatmulSplit => "matmul/split",
             Self::MatmulRound => "matmul/round",
-            #[cfg(not(target_arch = "wasm32"))]
             Self::MatmulCopy => "matmul/copy",
             Self::MatmulPacked => "matmul/packed",
             Self::MatmulStrips => "matmul/strips",
@@ -158,6 +159,8 @@ impl KernelId {
             Self::ConvFragment => "conv/fragment",
             Self::ConvCpu => "conv/cpu",
             Self::Fft => "fft",
+            #[cfg(not(target_arch = "wasm32"))]
+            Self::FftPlain => "fft/plain",
             Self::FftFragment => "fft/fragment",
             Self::FftCpu => "fft/cpu",
             Self::Pool => "pool",
@@ -191,7 +194,7 @@ impl KernelId {
     /// Whether CUDA's compiler makes it at its first use.
     #[cfg(all(feature = "cuda", not(target_arch = "wasm32")))]
     pub(crate) const fn is_compiled_late(self) -> bool {
-        matches!(self, Self::Map | Self::Reduce | Self::ReduceMerge | Self::Normalize)
+        matches!(self, Self::Map | Self::MapTurned | Self::Reduce | Self::ReduceMerge | Self::Normalize | Self::Fft)
     }
 
     /// The files that make up the source, one after the other.
@@ -200,9 +203,11 @@ impl KernelId {
         const ACTIVATE: &str = include_str!(concat!(env!("OUT_DIR"), "/matmul-activate.wgsl"));
         const WINOGRAD: &str = include_str!(concat!(env!("OUT_DIR"), "/conv-winograd.wgsl"));
         const LOAD: &str = include_str!(concat!(env!("OUT_DIR"), "/matmul-load.wgsl"));
+        const WORDS: &str = include_str!(concat!(env!("OUT_DIR"), "/map-words.wgsl"));
         const PRELUDE: &str = include_str!(concat!(env!("OUT_DIR"), "/map-prelude.wgsl"));
         const ROW: &str = include_str!(concat!(env!("OUT_DIR"), "/reduce-row.wgsl"));
         const FOLD: &str = include_str!(concat!(env!("OUT_DIR"), "/reduce-fold.wgsl"));
+        const HALF: &str = include_str!(concat!(env!("OUT_DIR"), "/map-half.frag"));
         const FRAGMENT_PRELUDE: &str = include_str!(concat!(env!("OUT_DIR"), "/map-prelude.frag"));
         const FRAGMENT_WINDOW: &str = include_str!(concat!(env!("OUT_DIR"), "/conv-window.frag"));
         const FRAGMENT_FOLD: &str = include_str!(concat!(env!("OUT_DIR"), "/reduce-fold.frag"));
@@ -213,16 +218,16 @@ impl KernelId {
             Self::MatmulDirect => &[ACTIVATE, STORE, LOAD, include_str!(concat!(env!("OUT_DIR"), "/matmul-direct.wgsl"))],
             Self::ConvTiled => &[ACTIVATE, STORE, LOAD, WINDOW, TILED],
             Self::ConvDirect => &[ACTIVATE, STORE, LOAD, WINDOW, include_str!(concat!(env!("OUT_DIR"), "/conv-direct.wgsl"))],
-            Self::ConvWinogradFilters => &[WINOGRAD, include_str!(concat!(env!("OUT_DIR"), "/conv-winograd_filters.wgsl"))],
-            Self::ConvWinogradImages => &[WINOGRAD, include_str!(concat!(env!("OUT_DIR"), "/conv-winograd_images.wgsl"))],
+            Self::ConvWinogradFilters => &[WORDS, WINOGRAD, include_str!(concat!(env!("OUT_DIR"), "/conv-winograd_filters.wgsl"))],
+            Self::ConvWinogradImages => &[WORDS, WINOGRAD, include_str!(concat!(env!("OUT_DIR"), "/conv-winograd_images.wgsl"))],
             Self::ConvWinogradProduct => &[ACTIVATE, STORE, include_str!(concat!(env!("OUT_DIR"), "/conv-winograd_product.wgsl")), TILED],
-            Self::ConvWinogradResult => &[ACTIVATE, WINOGRAD, include_str!(concat!(env!("OUT_DIR"), "/conv-winograd_result.wgsl"))],
+            Self::ConvWinogradResult => &[WORDS, ACTIVATE, WINOGRAD, include_str!(concat!(env!("OUT_DIR"), "/conv-winograd_result.wgsl"))],
             Self::MatmulVector => &[ACTIVATE, STORE, LOAD, include_str!(concat!(env!("OUT_DIR"), "/matmul-vector.wgsl"))],
             Self::MatmulSum => &[ACTIVATE, STORE, include_str!(concat!(env!("OUT_DIR"), "/matmul-sum.wgsl"))],
             Self::MatmulSplit => &[ACTIVATE, STORE, include_str!(concat!(env!("OUT_DIR"), "/matmul-split.wgsl"))],
             Self::MatmulCooperative => &[ACTIVATE, STORE, include_str!(concat!(env!("OUT_DIR"), "/matmul-cooperative.wgsl"))],
             Self::MatmulRound => &[ACTIVATE, STORE, include_str!(concat!(env!("OUT_DIR"), "/matmul-round.wgsl"))],
-            Self::MatmulPacked => &[include_str!(concat!(env!("OUT_DIR"), "/matmul-packed.frag"))],
+            Self::MatmulPacked => &[HALF, include_str!(concat!(env!("OUT_DIR"), "/matmul-packed.frag"))],
             Self::MatmulStrips => &[include_str!(concat!(env!("OUT_DIR"), "/matmul-strips.frag"))],
             Self::MatmulUnfold => &[include_str!(concat!(env!("OUT_DIR"), "/matmul-unfold.frag"))],
             Self::Map => &[include_str!(concat!(env!("OUT_DIR"), "/map-map.wgsl"))],
@@ -231,20 +236,23 @@ impl KernelId {
             Self::MapFragment => &[include_str!(concat!(env!("OUT_DIR"), "/map-map.frag"))],
             Self::Normalize => &[FOLD, ROW, include_str!(concat!(env!("OUT_DIR"), "/normalize-normalize.wgsl"))],
             Self::Reduce => &[FOLD, ROW, include_str!(concat!(env!("OUT_DIR"), "/reduce-reduce.wgsl"))],
-            Self::ReduceMerge => &[PRELUDE, FOLD, include_str!(concat!(env!("OUT_DIR"), "/reduce-merge.wgsl"))],
+            Self::ReduceMerge => &[WORDS, PRELUDE, FOLD, include_str!(concat!(env!("OUT_DIR"), "/reduce-merge.wgsl"))],
             Self::ReduceFragment => &[FRAGMENT_FOLD, include_str!(concat!(env!("OUT_DIR"), "/reduce-reduce.frag"))],
-            Self::ConvFragment => &[FRAGMENT_PRELUDE, FRAGMENT_WINDOW, include_str!(concat!(env!("OUT_DIR"), "/conv-direct.frag"))],
-            Self::PoolFragment => &[FRAGMENT_PRELUDE, FRAGMENT_WINDOW, include_str!(concat!(env!("OUT_DIR"), "/pool-pool.frag"))],
-            Self::FftFragment => &[FRAGMENT_PRELUDE, include_str!(concat!(env!("OUT_DIR"), "/fft-fft.frag"))],
-            Self::NormalizeMeasure => &[FRAGMENT_PRELUDE, FRAGMENT_FOLD, include_str!(concat!(env!("OUT_DIR"), "/normalize-measure.frag"))],
+            Self::ConvFragment => &[HALF, FRAGMENT_PRELUDE, FRAGMENT_WINDOW, include_str!(concat!(env!("OUT_DIR"), "/conv-direct.frag"))],
+            Self::PoolFragment => &[HALF, FRAGMENT_PRELUDE, FRAGMENT_WINDOW, include_str!(concat!(env!("OUT_DIR"), "/pool-pool.frag"))],
+            Self::FftFragment => &[HALF, FRAGMENT_PRELUDE, include_str!(concat!(env!("OUT_DIR"), "/fft-fft.frag"))],
+            Self::NormalizeMeasure => {
+                &[HALF, FRAGMENT_PRELUDE, FRAGMENT_FOLD, include_str!(concat!(env!("OUT_DIR"), "/normalize-measure.frag"))]
+            }
             Self::NormalizeFragment => &[include_str!(concat!(env!("OUT_DIR"), "/normalize-normalize.frag"))],
-            Self::ReduceMergeFragment => &[FRAGMENT_PRELUDE, FRAGMENT_FOLD, include_str!(concat!(env!("OUT_DIR"), "/reduce-merge.frag"))],
+            Self::ReduceMergeFragment => {
+                &[HALF, FRAGMENT_PRELUDE, FRAGMENT_FOLD, include_str!(concat!(env!("OUT_DIR"), "/reduce-merge.frag"))]
+            }
             Self::Pool => &[include_str!(concat!(env!("OUT_DIR"), "/pool-pool.wgsl"))],
             Self::MatmulCpu | Self::MapCpu | Self::ReduceCpu | Self::ConvCpu | Self::PoolCpu | Self::FftCpu | Self::NormalizeCpu => &[],
-            #[cfg(not(target_arch = "wasm32"))]
             Self::MatmulCopy => &[ACTIVATE, STORE, include_str!(concat!(env!("OUT_DIR"), "/matmul-copy.wgsl"))],
             #[cfg(not(target_arch = "wasm32"))]
-            Self::MatmulCublasLt | Self::MapInterpreted | Self::ReducePlain | Self::NormalizePlain => &[],
+            Self::MatmulCublasLt | Self::MapInterpreted | Self::ReducePlain | Self::NormalizePlain | Self::FftPlain => &[],
             #[cfg(not(target_arch = "wasm32"))]
             Self::CeilingCopy => &[include_str!(concat!(env!("OUT_DIR"), "/ceiling-copy.wgsl"))],
             #[cfg(not(target_arch = "wasm32"))]
@@ -310,6 +318,8 @@ impl Kernel {
     #[cfg(all(feature = "cuda", not(target_arch = "wasm32")))]
     pub fn cuda(&self) -> Result<String> {
         const MAP: &str = include_str!(concat!(env!("OUT_DIR"), "/map-map.cu"));
+        const TURNED: &str = include_str!(concat!(env!("OUT_DIR"), "/map-turned.cu"));
+        const FFT: &str = include_str!(concat!(env!("OUT_DIR"), "/fft-fft.cu"));
         const FOLD: &str = include_str!(concat!(env!("OUT_DIR"), "/reduce-fold.cuh"));
         const REDUCE: &str = include_str!(concat!(env!("OUT_DIR"), "/reduce-reduce.cu"));
         const MERGE: &str = include_str!(concat!(env!("OUT_DIR"), "/reduce-merge.cu"));
@@ -318,6 +328,8 @@ impl Kernel {
         const NORMALIZE: &str = include_str!(concat!(env!("OUT_DIR"), "/normalize-normalize.cu"));
         let templates: &[&str] = match self.id {
             KernelId::Map => &[MAP],
+            KernelId::Fft => &[FFT],
+            KernelId::MapTurned => &[TURNED],
             KernelId::Reduce => &[FOLD, ROW, REDUCE],
             KernelId::Normalize => &[FOLD, ROW, MEASURE, NORMALIZE],
             KernelId::ReduceMerge => &[FOLD, MERGE],
@@ -326,6 +338,7 @@ impl Kernel {
         let mut out: String = self.constants.iter().map(|(name, value)| format!("#define {name} {value}\n")).collect();
         out += &match &self.source {
             Some(generated) => generated.cuda(&self.constants)?,
+            None if self.id == KernelId::Fft => String::new(),
             None => Source::cuda_of_none(),
         };
         for template in templates {
@@ -344,7 +357,8 @@ impl Kernel {
     #[cfg(all(feature = "cuda", not(target_arch = "wasm32")))]
     pub(crate) fn module(&self) -> String {
         match self.id {
-            KernelId::MapInterpreted | KernelId::Fft => self.id.name().to_owned(),
+            KernelId::MapInterpreted => self.id.name().to_owned(),
+            KernelId::FftPlain => self.id.op().to_owned(),
             _ => self.to_string(),
         }
     }
@@ -364,8 +378,10 @@ impl Kernel {
             }
         }
         source.push_str(generated);
+        let mut constants = self.constants.clone();
+        constants.push(("END", self.source.as_ref().map_or(0, |generated| u32::from(generated.end.is_some()))));
         for template in self.id.templates() {
-            source = template::expand(template, &self.constants, source)?;
+            source = template::expand(template, &constants, source)?;
         }
         Ok(source)
     }

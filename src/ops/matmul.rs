@@ -368,12 +368,6 @@ impl Problem {
         if self.precision == Precision::F16x3 {
             return Err(self.precision.not_here("this backend has no kernel for it"));
         }
-        // Natively they round.
-        #[cfg(target_arch = "wasm32")]
-        if self.result != DType::F32 {
-            let expected = "this backend gives results of f32 alone; use WebGPU, or leave the option out".to_owned();
-            return Err(Box::new(Error::InvalidOption { option: "result".to_owned(), value: self.result.to_string(), expected }));
-        }
         Ok(())
     }
 

@@ -6,6 +6,7 @@
 pub mod conv;
 pub mod elementwise;
 pub mod fft;
+pub mod fused;
 pub mod map;
 pub mod matmul;
 pub mod normalize;
@@ -32,6 +33,8 @@ pub enum Op {
     Reduce(reduce::Problem),
     /// Softmax or a norm.
     Normalize(normalize::Problem),
+    /// One of these and what follows it, on backends whose kernels do both at once.
+    Fused(std::sync::Arc<fused::Fused>),
 }
 
 impl Op {
@@ -45,6 +48,7 @@ impl Op {
             Self::Fft(problem) => problem.elements(),
             Self::Reduce(problem) => problem.rows(),
             Self::Normalize(problem) => problem.values.elements(),
+            Self::Fused(fused) => fused.end.elements(),
         }
     }
 
@@ -58,6 +62,7 @@ impl Op {
             Self::Fft(_) => DType::F32,
             Self::Reduce(problem) => problem.dtype(),
             Self::Normalize(problem) => problem.dtype(),
+            Self::Fused(fused) => fused.end.dtype,
         };
         Extent { elements: self.elements(), dtype }
     }
@@ -70,6 +75,7 @@ impl Op {
             Self::Fft(_) => self.elements() > 0,
             Self::Reduce(problem) => problem.values.elements() > 0,
             Self::Normalize(problem) => problem.values.elements() > 0,
+            Self::Fused(fused) => fused.core.reads_operands(),
         }
     }
 
@@ -90,6 +96,7 @@ impl Op {
             Self::Map(problem) => ("map", sizes(&problem.shape)),
             Self::Reduce(problem) => (problem.fold.name(), sizes(&problem.values.shape)),
             Self::Normalize(problem) => (problem.form.name(), sizes(&problem.values.shape)),
+            Self::Fused(fused) => fused.core.label(),
         }
     }
 
@@ -109,6 +116,7 @@ impl Op {
             Self::Fft(problem) => problem.least_bytes(),
             Self::Reduce(problem) => problem.least_bytes(),
             Self::Normalize(problem) => problem.least_bytes(),
+            Self::Fused(fused) => fused.least_bytes(),
         }
     }
 
@@ -122,6 +130,7 @@ impl Op {
             Self::Fft(problem) => problem.multiplications(),
             Self::Reduce(problem) => problem.values.elements(),
             Self::Normalize(problem) => problem.values.elements(),
+            Self::Fused(fused) => fused.core.multiplications(),
         }
     }
 }

@@ -15,15 +15,19 @@
 //! in scratch: where it reads, where it writes, where the chirp's spectrum is
 //! ```
 
+#[cfg(not(target_arch = "wasm32"))]
+mod cuda;
 mod fragment;
 
 use super::words::Words;
-use super::{Binding, Dispatch, Params, Plan, Slot};
+use super::{Binding, Dispatch, Plan, Slot};
 use crate::error::{Error, Result};
 use crate::info::Caps;
 use crate::kernels::template::Constant;
 use crate::kernels::{Kernel, KernelId};
 use crate::ops::fft::{Form, Problem};
+#[cfg(not(target_arch = "wasm32"))]
+pub use cuda::{cuda, plain};
 pub use fragment::fragment;
 
 /// The most invocations of a workgroup.
@@ -44,6 +48,11 @@ const SPANS: [&str; 10] = ["SPAN_0", "SPAN_1", "SPAN_2", "SPAN_3", "SPAN_4", "SP
 
 /// A plan for compute shaders.
 pub fn compute(problem: &Problem, caps: &Caps) -> Result<Plan> {
+    planned(problem, caps, ELEMENTS)
+}
+
+/// The same for workgroups of at most so many elements.
+fn planned(problem: &Problem, caps: &Caps, elements: u32) -> Result<Plan> {
     let mut plan = Plan::default();
     if problem.elements() == 0 {
         return Ok(plan);
@@ -57,54 +66,8 @@ pub fn compute(problem: &Problem, caps: &Caps) -> Result<Plan> {
     let padded = if factors.is_some() { n } else { (2 * n - 1).next_power_of_two() };
     let outer = lines(problem, padded, factors.is_none(), caps)?;
     for first in (0..problem.outer).step_by(outer as usize) {
-        let part = Part { problem, padded, first, outer: outer.min(problem.outer - first), caps, is_drawn: false };
+        let part = Part { problem, padded, first, outer: outer.min(problem.outer - first), caps, elements, is_drawn: false };
         part.add_to(&mut plan, factors.as_deref())?;
-    }
-    Ok(plan)
-}
-
-/// What the kernel for CUDA is told of a launch as flags, bit by bit.
-const FLAGS: [&str; 14] = [
-    "COLUMNS",
-    "ACROSS",
-    "SOURCE_REAL",
-    "SOURCE_COMPLEX",
-    "SOURCE_HALF",
-    "SOURCE_SCRATCH",
-    "SOURCE_CHIRP",
-    "TARGET_REAL",
-    "TARGET_COMPLEX",
-    "CHIRP_IN",
-    "CHIRP_OUT",
-    "FILTERED",
-    "CONJUGATE_IN",
-    "CONJUGATE_OUT",
-];
-
-/// A plan for CUDA, whose kernel is one for all: `shaders/fft/fft.cu` is told behind those words what elsewhere are constants, and bound to
-/// what it reads, the chirp's spectrum, and what it writes.
-pub fn cuda(problem: &Problem, caps: &Caps) -> Result<Plan> {
-    let mut plan = compute(problem, caps)?;
-    for Dispatch { kernel, params, bindings, .. } in &mut plan.dispatches {
-        let Params::Words(words) = params else { return Err(Error::internal("a transform of another operation's parameters")) };
-        let constant = |name: &str| kernel.constant(name);
-        let flags = (0..).zip(FLAGS).map(|(bit, flag)| constant(flag) << bit).sum();
-        for word in [constant("LENGTH"), constant("BATCH"), flags, constant("PASSES")] {
-            words.push(word)?;
-        }
-        for pass in 0..constant("PASSES") as usize {
-            words.push(constant(RADICES[pass]))?;
-            words.push(constant(SPANS[pass]))?;
-        }
-        let scratch = bindings.iter().find(|binding| binding.slot == Slot::Scratch).copied();
-        let bound = |slot| bindings.iter().find(|binding| binding.slot == slot).copied();
-        let reads = if constant("SOURCE_SCRATCH") > 0 { scratch } else { bound(Slot::A) };
-        let filter = scratch.filter(|_| constant("FILTERED") > 0);
-        let writes = if constant("TARGET_SCRATCH") > 0 { scratch } else { bound(Slot::Out) };
-        let numbered = (0..).zip([reads, filter, writes]);
-        let places = numbered.filter_map(|(index, binding)| binding.map(|binding| Binding { index, ..binding }));
-        *bindings = places.collect();
-        kernel.constants.retain(|(name, _)| *name == "THREADS");
     }
     Ok(plan)
 }
@@ -197,6 +160,8 @@ struct Part<'a> {
     first: u32,
     outer: u32,
     caps: &'a Caps,
+    /// The most elements of a workgroup.
+    elements: u32,
     /// Whether it is for fragment shaders.
     is_drawn: bool,
 }
@@ -286,19 +251,23 @@ impl Part<'_> {
         let columns = self.padded / step * inner;
         let transforms = outer * columns;
         // Few long ones are spread over more workgroups.
-        let mut batch = (ELEMENTS / step).min(transforms.next_power_of_two()).max(1);
+        let mut batch = (self.elements / step).min(transforms.next_power_of_two()).max(1);
         while batch > 4 && transforms / batch < 64 {
             batch /= 2;
         }
         if !batch.is_power_of_two() {
             batch = batch.next_power_of_two() / 2;
         }
-        let threads = (batch * step / 4).next_power_of_two().clamp(32, THREADS.min(self.caps.max_workgroup_invocations));
+        let threads = (batch * step / 8).next_power_of_two().clamp(32, THREADS.min(self.caps.max_workgroup_invocations));
         let (reads_caller, writes_caller) = (from == Place::Caller, to == Place::Caller);
         let flag = |yes: bool| u32::from(yes);
         let mut constants: Vec<Constant> = vec![
             ("THREADS", threads),
             ("LENGTH", step),
+            ("BEFORE", before),
+            ("INNER", inner),
+            ("COLUMNS_OF_LINE", columns),
+            ("LOADS", (batch * step).div_ceil(threads)),
             ("BATCH", batch),
             ("COLUMNS", flag(columns > 1)),
             ("ACROSS", flag(columns > 1 && (before > 1 || inner > 1))),
@@ -360,6 +329,7 @@ impl Part<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::Params;
 
     #[test]
     fn steps_are_few_and_of_the_length() {

@@ -60,15 +60,7 @@ pub fn compute(problem: &Problem, caps: &Caps) -> Result<Plan> {
     let read = |input: &View| if input.strides.last() == Some(&0) { 0 } else { input.dtype.bytes() };
     let bytes = u64::from(QUAD) * (problem.inputs.iter().map(read).sum::<u64>() + problem.dtype.bytes());
     let quads = if problem.program.steps.len() > MOST_SHORT_STEPS { 1 } else { (64 / bytes).clamp(1, 4) as u32 };
-    let mut plan = Plan::default();
-    let turned = turned::Turned::of(problem, caps);
-    for part in parts(problem, caps)? {
-        plan.dispatches.push(match &turned {
-            Some(turned) => turned.dispatch(problem, part, caps)?,
-            None => dispatch(problem, part, caps, quads)?,
-        });
-    }
-    Ok(plan)
+    turned_or_not(problem, caps, quads)
 }
 
 /// A plan for CUDA whose kernels are generated: a thread has several fours under way at once, the fewer the more it computes of them.
@@ -78,7 +70,14 @@ pub fn cuda(problem: &Problem, caps: &Caps) -> Result<Plan> {
         ..=MOST_SHORT_STEPS => 4 / (problem.inputs.len() as u32).clamp(1, 4),
         _ => 1,
     };
-    launches(problem, caps, quads)
+    turned_or_not(problem, caps, quads)
+}
+
+/// By tiles where inputs are transposed, else one invocation after the other.
+fn turned_or_not(problem: &Problem, caps: &Caps, quads: u32) -> Result<Plan> {
+    let Some(turned) = turned::Turned::of(problem, caps) else { return launches(problem, caps, quads) };
+    let dispatches = parts(problem, caps)?.into_iter().map(|part| turned.dispatch(problem, part, caps)).collect::<Result<_>>()?;
+    Ok(Plan { dispatches, scratch_bytes: 0 })
 }
 
 /// A plan for CUDA without a compiler: a kernel that is there reads the program, step by step.
@@ -102,7 +101,6 @@ pub fn interpreted(problem: &Problem, caps: &Caps) -> Result<Plan> {
     Ok(plan)
 }
 
-#[cfg(not(target_arch = "wasm32"))]
 fn launches(problem: &Problem, caps: &Caps, quads: u32) -> Result<Plan> {
     let mut plan = Plan::default();
     for part in parts(problem, caps)? {
@@ -302,7 +300,7 @@ fn dispatch(problem: &Problem, [first, end]: [u32; 2], caps: &Caps, quads: u32) 
         ("RESULT_F16", u32::from(problem.dtype == DType::F16)),
         ("RESULT_BOOL", u32::from(problem.dtype == DType::Bool)),
     ];
-    let source = Source { program: Arc::clone(&problem.program), inputs: readings, beside: Vec::new(), result: problem.dtype };
+    let source = Source { program: Arc::clone(&problem.program), inputs: readings, beside: Vec::new(), result: problem.dtype, end: None };
     let kernel = Kernel { id: KernelId::Map, variant: problem.program.to_string(), constants, source: Some(Arc::new(source)) };
     Ok(Dispatch { kernel, params: words.into(), bindings, grid: [x, workgroups.div_ceil(x.max(1)), 1] })
 }

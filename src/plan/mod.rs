@@ -7,13 +7,13 @@
 pub mod ceiling;
 pub mod conv;
 pub mod fft;
+pub mod fused;
 pub mod map;
 pub mod matmul;
 pub mod normalize;
 pub(crate) mod operations;
 pub mod pool;
 pub mod reduce;
-#[cfg(not(target_arch = "wasm32"))]
 pub mod tuned;
 mod words;
 
@@ -80,6 +80,8 @@ impl fmt::Debug for Slot {
 pub enum Params {
     /// Of the kernels in `shaders/matmul`.
     Matmul(matmul::Params),
+    /// Of the same, and of what they compute of their results.
+    MatmulEnded(matmul::Ended),
     /// Of kernels that are generated.
     Words(Words),
     /// Of the kernels in `shaders/ceiling`.
@@ -97,7 +99,7 @@ impl Params {
     /// An internal one if they are of something else.
     pub fn matmul(&self) -> Result<&matmul::Params> {
         match self {
-            Self::Matmul(params) => Ok(params),
+            Self::Matmul(params) | Self::MatmulEnded(matmul::Ended { params, .. }) => Ok(params),
             _ => Err(crate::error::Error::internal("a plan for a product, of another operation's parameters")),
         }
     }
@@ -106,6 +108,7 @@ impl Params {
     pub fn bytes(&self) -> &[u8] {
         match self {
             Self::Matmul(params) => bytemuck::bytes_of(params),
+            Self::MatmulEnded(params) => bytemuck::bytes_of(params),
             Self::Words(words) => words.bytes(),
             #[cfg(not(target_arch = "wasm32"))]
             Self::Ceiling(params) => bytemuck::bytes_of(params),
@@ -129,6 +132,7 @@ impl fmt::Display for Params {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Matmul(params) => params.fmt(f),
+            Self::MatmulEnded(matmul::Ended { params, more, .. }) => write!(f, "{params} end {}", Words::of(more)),
             Self::Words(words) => words.fmt(f),
             #[cfg(not(target_arch = "wasm32"))]
             Self::Ceiling(params) => params.fmt(f),
@@ -181,13 +185,9 @@ impl Plan {
     /// The kernel that does the work, for reports.
     pub fn kernel(&self) -> String {
         // Other forms of operands are made before it.
-        let makes_form = |id: KernelId| match id {
-            #[cfg(not(target_arch = "wasm32"))]
-            KernelId::MatmulCopy => true,
-            id => {
-                use KernelId::{ConvWinogradFilters, ConvWinogradImages, MatmulSplit, MatmulStrips};
-                matches!(id, MatmulStrips | MatmulSplit | ConvWinogradFilters | ConvWinogradImages)
-            }
+        let makes_form = |id: KernelId| {
+            use KernelId::{ConvWinogradFilters, ConvWinogradImages, MatmulCopy, MatmulSplit, MatmulStrips};
+            matches!(id, MatmulStrips | MatmulSplit | MatmulCopy | ConvWinogradFilters | ConvWinogradImages)
         };
         let Some(Dispatch { kernel, params, grid: [_, _, layers], .. }) =
             self.dispatches.iter().find(|dispatch| !makes_form(dispatch.kernel.id))

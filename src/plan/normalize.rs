@@ -176,7 +176,7 @@ fn dispatch(problem: &Problem, rows: [u32; 2], caps: &Caps) -> Result<Dispatch> 
         ("SCALARS", scalars_at),
     ]);
     constants.extend(is_of_form(problem));
-    let source = Source { program: Arc::clone(&values.program), inputs: readings, beside, result: problem.out.dtype };
+    let source = Source { program: Arc::clone(&values.program), inputs: readings, beside, result: problem.out.dtype, end: None };
     let variant = format!("{} {}", problem.form.name(), values.program);
     let kernel = Kernel { id: KernelId::Normalize, variant, constants, source: Some(Arc::new(source)) };
     let groups = rows.div_ceil(u64::from(threads / lanes)) as u32;

@@ -269,7 +269,7 @@ impl Shape {
             ("PARTIAL", is_partial.into()),
             ("SCALARS", scalars_at),
         ]);
-        let source = Source { program: Arc::clone(&values.program), inputs: readings, beside: Vec::new(), result: values.dtype };
+        let source = Source { program: Arc::clone(&values.program), inputs: readings, beside: Vec::new(), result: values.dtype, end: None };
         let variant = format!("{} {}", problem.fold.name(), values.program);
         let kernel = Kernel { id: KernelId::Reduce, variant, constants, source: Some(Arc::new(source)) };
         let grid = self.grid(self.rows_of_group, count.div_ceil(self.part), caps);

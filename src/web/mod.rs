@@ -15,6 +15,8 @@ mod known;
 pub(crate) mod parts;
 mod reference;
 mod registry;
+#[cfg(feature = "webgpu")]
+mod tune;
 
 use js_sys::{Float32Array, Object, Promise};
 use wasm_bindgen::prelude::*;

@@ -49,7 +49,7 @@ use crate::plan::{self, Params, Plan, Slot};
 use crate::web::parts::{self, Part};
 
 /// The most that is kept of what tensors held. New memory is slow to write at first, the system clearing it page by page.
-const POOL_BYTES: u64 = 64 << 20;
+const POOL_BYTES: u64 = if cfg!(target_arch = "wasm32") { 64 << 20 } else { 256 << 20 };
 
 /// A path on the CPU.
 pub(crate) struct Cpu {
@@ -218,7 +218,7 @@ impl Backend for Cpu {
         match op {
             Op::Matmul(problem) => {
                 problem.check_plain()?;
-                Ok(plan::matmul::cpu(problem, self.engine.variant(), self.engine.threads(problem)))
+                Ok(plan::matmul::cpu(problem, self.engine.variant(), |problem| self.engine.threads(problem)))
             }
             op => plan::operations::cpu(op, self.engine.variant()),
         }
@@ -263,7 +263,7 @@ impl Backend for Cpu {
             } else {
                 wasm::threads::Target::Host(engine::array(how.download)?)
             };
-            let job = self.engine.job(params, &dispatch.kernel, &inputs, target.array(), 0);
+            let job = self.engine.shared_job(params, &dispatch.kernel, &inputs, target.array());
             let after = engine::After::new(params, inputs[3].as_ref());
             return Ok(Running::Underway(self.engine.share(&job, dispatch.grid[0], how.repeats, (target, held), after, stopwatch)));
         }

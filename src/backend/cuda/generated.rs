@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::info::Caps;
 use crate::kernels::Kernel;
 use crate::ops::map::Problem;
-use crate::ops::{normalize, reduce};
+use crate::ops::{fft, normalize, reduce};
 use crate::plan::{self, Plan};
 
 /// What a reduction may see of a tensor at once, so that no number of an element in it overflows, not even of f16.
@@ -42,6 +42,14 @@ impl Cuda {
         match self.compiled(|| plan::normalize::compute(problem, &caps))? {
             Some(plan) => Ok(plan),
             None => plan::normalize::plain(problem, &self.caps),
+        }
+    }
+
+    /// And of a Fourier transform.
+    pub(super) fn plan_fft(&self, problem: &fft::Problem) -> Result<Plan> {
+        match self.compiled(|| plan::fft::cuda(problem, &self.caps))? {
+            Some(plan) => Ok(plan),
+            None => plan::fft::plain(problem, &self.caps),
         }
     }
 
@@ -127,6 +135,9 @@ mod tests {
                 steps.push(Step::Cast(steps.len() as u8 - 1, kind));
             }
             add(&[1000], vec![view(dtype, &[1])], steps, 0);
+            for columns in [40, 41] {
+                add(&[3, 32, columns], vec![view(dtype, &[4000, 1, 32])], vec![Step::Input(0)], 0);
+            }
         }
         add(&[5, 3, 2, 7, 3, 9], Vec::new(), vec![Step::Index], 0);
         problems
@@ -155,6 +166,24 @@ mod tests {
         reductions
     }
 
+    /// Every form of every way of reading.
+    fn rows() -> Vec<normalize::Problem> {
+        let mut rows = Vec::new();
+        for &form in normalize::Form::ALL {
+            for (dtype, count, strides) in
+                [(DType::F32, 4096, [4096, 1]), (DType::F16, 32, [32, 1]), (DType::F32, 33, [33, 1]), (DType::F32, 70, [1, 33])]
+            {
+                let view = |dtype, strides: &[i64]| View { dtype, offset: 0, strides: strides.to_vec(), bounds: Vec::new() };
+                let program = Arc::new(Program { inputs: vec![Kind::F32], steps: vec![Step::Input(0)] });
+                let inputs = vec![view(dtype, &strides)];
+                let values = Problem { shape: vec![33, count], inputs, program, scalars: Vec::new(), dtype: DType::F32 };
+                let beside = if form == normalize::Form::LayerNorm { vec![view(dtype, &[0, 1]), view(dtype, &[0, 1])] } else { Vec::new() };
+                rows.push(normalize::Problem { values, kept: 1, form, epsilon: 1e-5, beside, out: view(dtype, &strides) });
+            }
+        }
+        rows
+    }
+
     /// Needs no GPU.
     #[test]
     fn what_is_generated_compiles() {
@@ -172,13 +201,21 @@ mod tests {
         let maps = problems.iter().map(|problem| plan::map::cuda(problem, &caps));
         let reductions = reductions();
         let folds = reductions.iter().map(|problem| plan::reduce::compute(problem, &caps));
-        for plan in maps.chain(folds) {
+        let rows = rows();
+        let norms = rows.iter().map(|problem| plan::normalize::compute(problem, &caps));
+        let lines = [(1, 1 << 20, 1), (4, 60, 32), (2, 101, 1), (1, 1029, 5), (3, 4, 1)];
+        let transforms = lines.into_iter().flat_map(|(outer, length, inner)| {
+            let form = |reads, gives| fft::Problem { outer, length, inner, input: length, inverse: reads == fft::Form::Half, reads, gives };
+            let forms = [(fft::Form::Complex, fft::Form::Complex), (fft::Form::Real, fft::Form::Half), (fft::Form::Half, fft::Form::Real)];
+            forms.map(|(reads, gives)| plan::fft::cuda(&form(reads, gives), &caps))
+        });
+        for plan in maps.chain(folds).chain(norms).chain(transforms) {
             for dispatch in plan.unwrap().dispatches {
                 let source = dispatch.kernel.cuda().unwrap();
                 let image = compiler.compile("kernel", &source, (9, 0));
                 image.unwrap_or_else(|log| panic!("{} {:?}\n{log}\n{source}", dispatch.kernel, dispatch.kernel.constants));
             }
         }
-        println!("{} plans in {:?}", problems.len() + reductions.len(), start.elapsed());
+        println!("{} plans in {:?}", problems.len() + reductions.len() + rows.len(), start.elapsed());
     }
 }

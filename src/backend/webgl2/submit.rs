@@ -35,6 +35,8 @@ pub(crate) struct Running {
     number: u32,
     fence: Fence,
     timed: bool,
+    /// What the host wants, where it is to be read.
+    wanted: Extent,
     /// The result's copy, unless the kernel's time is to be known first.
     reading: Option<Reading>,
     later: Option<Rc<Matrix>>,
@@ -59,7 +61,7 @@ impl WebGl2 {
             Some(matrix) => Some(self.pack(matrix)?),
             None => None,
         };
-        Ok(Running { number, fence: self.commands.fence(), timed: how.timed, reading, later })
+        Ok(Running { number, fence: self.commands.fence(), timed: how.timed, wanted: how.download, reading, later })
     }
 
     /// Makes the drawings of a plan: the last into the result, those before it into the scratch.
@@ -206,27 +208,28 @@ impl WebGl2 {
     }
 
     pub(super) async fn complete(&self, running: Running) -> Result<Finished> {
-        let Running { number, fence, timed, mut reading, later } = running;
+        let Running { number, fence, timed, wanted, mut reading, later } = running;
         let ms = fence.passed().await;
         if let Some(matrix) = later {
             reading = Some(self.pack(matrix)?);
             self.commands.fence().passed().await;
         }
         let data = match reading {
-            Some(reading) => Some(self.bring(&reading)?),
+            // Textures have what is of f16 in f32.
+            Some(reading) if wanted.dtype.is_float() => Some(self.bring(&reading)?.narrowed(wanted)?),
+            Some(reading) => Some(self.bring(&reading)?.cast(wanted.dtype)),
             None => None,
         };
         self.judge(number)?;
         Ok(Finished { data, kernel_ms: if timed { ms } else { 0.0 }, device_clock: false })
     }
 
-    /// A result as its texture has it: f32 for what is of f16.
-    pub(super) async fn read_back(&self, buffer: &Buffer, extent: Extent) -> Result<HostVec> {
+    /// A tensor's values.
+    pub(super) async fn read_back(&self, buffer: &Buffer, wanted: Extent) -> Result<HostVec> {
         let number = self.number();
         let reading = Some(self.pack(buffer.matrix())?);
-        let running = Running { number, fence: self.commands.fence(), timed: false, reading, later: None };
-        let words = self.complete(running).await?.data.ok_or_else(|| Error::internal("no result"))?;
-        Ok(if extent.dtype.is_float() { words } else { words.cast(extent.dtype) })
+        let running = Running { number, fence: self.commands.fence(), timed: false, wanted, reading, later: None };
+        self.complete(running).await?.data.ok_or_else(|| Error::internal("no result"))
     }
 
     /// What was copied, its rows in order.

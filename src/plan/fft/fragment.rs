@@ -42,7 +42,7 @@ pub fn fragment(problem: &Problem, caps: &Caps) -> Result<Plan> {
         let what = "the number of complex numbers of a transform on this backend";
         return Err(Box::new(Error::LimitExceeded { what, requested, max: MOST_NUMBERS }));
     }
-    let part = Part { problem, padded, first: 0, outer: problem.outer, caps, is_drawn: true };
+    let part = Part { problem, padded, first: 0, outer: problem.outer, caps, elements: 0, is_drawn: true };
     part.add_to(&mut plan, steps.as_deref())?;
     Ok(plan)
 }

@@ -1,4 +1,4 @@
-//! Plans for elementwise operations whose inputs are transposed, as `shaders/map/turned.wgsl` has them: read in the result's order, each
+//! Plans for elementwise operations whose inputs are transposed, as `shaders/map/turned.wgsl` and its twin for CUDA have them: read in the result's order, each
 //! element of such an input would be another line of the cache.
 //!
 //! ```text
@@ -92,6 +92,7 @@ impl Turned {
         let size_bytes = (count * bytes).next_multiple_of(16);
         bindings.push(Binding { slot: Slot::Out, index: OUT_BINDING, offset_bytes: before * bytes, size_bytes });
         let mut constants = vec![
+            ("THREADS", THREADS),
             ("RANK", rank as u32),
             ("OUTER", rank as u32 - 2),
             ("EDGES", 1),
@@ -104,7 +105,8 @@ impl Turned {
             ("RESULT_BOOL", u32::from(problem.dtype == DType::Bool)),
         ];
         constants.extend(NAMES.into_iter().zip(&readings).map(|(name, reading)| (name, u32::from(reading.is_turned))));
-        let source = Source { program: Arc::clone(&problem.program), inputs: readings, beside: Vec::new(), result: problem.dtype };
+        let source =
+            Source { program: Arc::clone(&problem.program), inputs: readings, beside: Vec::new(), result: problem.dtype, end: None };
         let kernel = Kernel { id: KernelId::MapTurned, variant: problem.program.to_string(), constants, source: Some(Arc::new(source)) };
         let [across, down] = [sizes[rank - 1], sizes[rank - 2]].map(|size| size.div_ceil(SIDE));
         let workgroups = sizes[..rank - 2].iter().product::<u32>() * across * down;

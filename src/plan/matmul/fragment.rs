@@ -2,6 +2,7 @@
 
 use super::strips::{self, FragmentCaps};
 use super::{Params, batch, constants_of_layout, whole};
+use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::info::Caps;
 use crate::kernels::{Kernel, KernelId};
@@ -64,6 +65,7 @@ pub fn fragment(problem: &Problem, caps: &Caps, fragment: &FragmentCaps) -> Resu
     let mut constants = constants_of_layout(problem);
     constants.extend([("ROWS", rows), ("BLOCKS", 0), ("LOOPS", 1), ("BATCHED", u32::from(!single))]);
     constants.extend([("BIAS_STEP", bias_step), ("ACTIVATION", Activation::number(problem.activation))]);
+    constants.push(("RESULT_F16", u32::from(problem.result == DType::F16)));
     constants.extend([
         ("A_VEC4", vec4_texels(&problem.a, [a_first, outer.a, inner.a])),
         ("B_VEC4", vec4_texels(&problem.b, [b_first, outer.b, inner.b])),

@@ -6,6 +6,7 @@
 
 use super::fragment::{MOST_BUFFER_BYTES, fold, vec4_texels};
 use super::{Params, constants_of_layout, whole};
+use crate::dtype::DType;
 use crate::info::Caps;
 use crate::kernels::{Kernel, KernelId};
 use crate::ops::matmul::{Activation, Problem};
@@ -89,6 +90,7 @@ pub(super) fn strips(problem: &Problem, bindings: &[Binding], caps: &Caps, fragm
         ("BATCHED", 0),
         ("BIAS_STEP", 1),
         ("ACTIVATION", Activation::number(problem.activation)),
+        ("RESULT_F16", u32::from(problem.result == DType::F16)),
     ]);
     let multiply = Dispatch {
         kernel: Kernel { id: KernelId::MatmulPacked, variant: format!("{ROWS}x4 in strips"), source: None, constants },

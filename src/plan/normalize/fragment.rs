@@ -87,7 +87,7 @@ fn results(problem: &Problem, measures: Binding, caps: &Caps) -> Result<Dispatch
         ("SCALARS", scalars_at),
     ];
     constants.extend(is_of_form(problem));
-    let source = Source { program: Arc::clone(&values.program), inputs: readings, beside, result: problem.out.dtype };
+    let source = Source { program: Arc::clone(&values.program), inputs: readings, beside, result: problem.out.dtype, end: None };
     let variant = format!("{} {}", problem.form.name(), values.program);
     let kernel = Kernel { id: KernelId::NormalizeFragment, variant, constants, source: Some(Arc::new(source)) };
     let (width, height) = fold(values.elements().div_ceil(QUAD.into()), caps)?;

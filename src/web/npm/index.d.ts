@@ -154,8 +154,8 @@ export interface MatmulOptions {
    */
   activation?: "none" | "relu" | "gelu" | "sigmoid" | "tanh" | "silu";
   /**
-   * What the result's elements are. Default `"f32"`, whatever A and B are. One of `"f16"` is rounded once, from sums in f32; only WebGPU gives
-   * it, and an array of it takes an engine that has `Float16Array`.
+   * What the result's elements are. Default `"f32"`, whatever A and B are. One of `"f16"` is rounded once, from sums in f32; an array
+   * of it takes an engine that has `Float16Array`.
    */
   result?: DType;
   /**
@@ -269,6 +269,23 @@ export interface Benchmark {
   dispatches: number;
 }
 
+/** What measuring the shapes of the tiled kernel found. */
+export interface Tuning {
+  trials: {
+    /** Side of the square matrices that were multiplied. */
+    size: number;
+    kernel: string;
+    /** Milliseconds a product, operands and result on the device. */
+    ms: number;
+    /** What is taken without tuning; the others are one shape each. */
+    is_default: boolean;
+    /** Faster than the default by more than noise, and taken from now on for results of about that size. */
+    is_tuned: boolean;
+  }[];
+  /** Whether it is kept for later visits: false where the browser has no cache storage for the page, denies it or has no room. */
+  kept: boolean;
+}
+
 /** Device memory in use. */
 export interface MemoryStats {
   /** Bytes of buffers that calls and tensors hold now. */
@@ -348,6 +365,14 @@ export class Gpu {
   /** Computes an expression; its value stays on the device. What can be one kernel is one: see {@link Expr}. */
   evaluate<D extends DType = "f32">(expr: Value): Promise<Tensor<D>>;
   benchmark(a: Operand, b: Operand, options: BenchmarkOptions): Promise<Benchmark>;
+  /**
+   * Measures which shape of kernel is fastest on this GPU, for some seconds, and takes it from now on; the defaults are good enough never to need
+   * it. On WebGPU; elsewhere `unavailable`. The result is kept in the browser's cache storage by adapter and version, and taken by whatever
+   * handle is opened on that adapter; what is kept there and is no such result is passed over.
+   */
+  tune(options?: { signal?: AbortSignal }): Promise<Tuning>;
+  /** Goes back to the defaults, and forgets what is kept; whether nothing is. */
+  clear_tuning(): Promise<boolean>;
   memory(): MemoryStats;
   /** Gives free pooled buffers back to the device. */
   trim(): void;
@@ -706,6 +731,12 @@ export function benchmark(a: Operand, b: Operand, options: BenchmarkOptions): Pr
 
 /** Memory of the shared device and of the module. */
 export function memory(): Promise<MemoryStats>;
+
+/** {@link Gpu.tune} of the shared handle. */
+export function tune(options?: { signal?: AbortSignal }): Promise<Tuning>;
+
+/** {@link Gpu.clear_tuning} of the shared handle. */
+export function clear_tuning(): Promise<boolean>;
 
 /**
  * Computes the reference by which {@link Reference.check} judges results. On the CPU, in double precision: slow for large sizes. It lets

@@ -4,7 +4,7 @@
 import start, * as core from "./lapidary_core.js";
 import { encode, set_tensor_number } from "./encode.js";
 import { array, can_give, fault, is_buffer, product, shape as sides, whole } from "./options.js";
-import { to_benchmark, to_data, to_multiply, to_open, to_source, to_target } from "./options.js";
+import { to_benchmark, to_data, to_multiply, to_open, to_source, to_stop, to_target } from "./options.js";
 import { load_part, set_core } from "./parts.js";
 import { read_file, workers } from "./source.js";
 
@@ -269,6 +269,23 @@ export class Gpu {
     return guarded(call, options?.signal);
   }
 
+  tune(options) {
+    const call = async () => {
+      const stop = to_stop(options);
+      await load_part("measure");
+      return core.tune(this.#gpu, stop);
+    };
+    return guarded(call, options?.signal);
+  }
+
+  clear_tuning() {
+    const call = async () => {
+      await load_part("measure");
+      return core.clear_tuning(this.#gpu);
+    };
+    return guarded(call);
+  }
+
   memory() {
     return core.memory_stats(this.#gpu);
   }
@@ -357,6 +374,10 @@ export async function tensor(data, shape, options) {
 export const evaluate = async (expr) => on_shared((gpu) => gpu.evaluate(expr));
 
 export const benchmark = async (a, b, options) => on_shared((gpu) => gpu.benchmark(a, b, options));
+
+export const tune = async (options) => on_shared((gpu) => gpu.tune(options));
+
+export const clear_tuning = async () => on_shared((gpu) => gpu.clear_tuning());
 
 export const memory = async () => on_shared((gpu) => gpu.memory());
 

@@ -246,6 +246,9 @@ export function to_benchmark(options, shape_a, shape_b, operand) {
   return { ...told, samples, min_ms };
 }
 
+/** What can stop a call that has no other option. */
+export const to_stop = (options) => signal(known(options, ["signal"]).signal);
+
 /** The sizes of a tensor's dimensions. */
 export function shape(value) {
   return wholes("shape", value);

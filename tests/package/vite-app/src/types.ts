@@ -5,6 +5,7 @@ import {
   Reference,
   Tensor,
   benchmark,
+  clear_tuning,
   device_info,
   evaluate,
   gpu_device,
@@ -15,6 +16,7 @@ import {
   random_matrix,
   reference,
   tensor,
+  tune,
   type Backend,
   type Benchmark,
   type Device,
@@ -26,6 +28,7 @@ import {
   type MatmulOptions,
   type MatmulReport,
   type MemoryStats,
+  type Tuning,
   type Verdict,
 } from "lapidary";
 
@@ -54,6 +57,8 @@ export async function right(): Promise<void> {
   const computed: Tensor = await evaluate(Expr.concat([chosen_of, kept], -1));
 
   const gpu: Gpu = await Gpu.open({ backend: "webgl2" });
+  const tuning: Tuning = await gpu.tune({ signal });
+  const is_cleared: boolean = tuning.kept && tuning.trials.some(({ is_tuned }) => is_tuned) ? await clear_tuning() : (await tune()).kept;
   const device: Device | undefined = gpu.device ?? (await gpu_device());
   if (device) {
     const words: Tensor<"u32"> = await gpu.tensor(own_buffer, [2], { dtype: "u32", offset_bytes: 8 });
@@ -75,7 +80,7 @@ export async function right(): Promise<void> {
   for (const thing of [own, kept, both.data]) thing.dispose();
   judge.free();
   gpu.free();
-  console.log(chosen, bytes, times, shared, stats, verdict.ok, batch, again.shape.length, bytes_of, computed);
+  console.log(chosen, bytes, times, shared, stats, verdict.ok, batch, again.shape.length, bytes_of, computed, is_cleared);
 }
 
 export async function wrong(gpu: Gpu): Promise<void> {
