@@ -391,6 +391,7 @@ pub(crate) fn is_software_name(name: &str) -> bool {
 }
 
 /// Whether it is somewhere in the name, in capitals or not. What the standard library has for that would be kilobytes of the npm package.
+#[cfg(any(all(feature = "vulkan", not(target_arch = "wasm32")), feature = "webgpu", all(feature = "webgl2", target_arch = "wasm32")))]
 pub(crate) fn has_word(name: &str, word: &str) -> bool {
     name.as_bytes().windows(word.len()).any(|part| part.eq_ignore_ascii_case(word.as_bytes()))
 }

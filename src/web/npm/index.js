@@ -272,7 +272,7 @@ export class Gpu {
   tune(options) {
     const call = async () => {
       const stop = to_stop(options);
-      await load_part("measure");
+      await load_part("operations");
       return core.tune(this.#gpu, stop);
     };
     return guarded(call, options?.signal);
@@ -280,7 +280,7 @@ export class Gpu {
 
   clear_tuning() {
     const call = async () => {
-      await load_part("measure");
+      await load_part("operations");
       return core.clear_tuning(this.#gpu);
     };
     return guarded(call);
