@@ -51,7 +51,7 @@ fn check(got: &[Complex64], exact: &[Complex64], n: usize, what: &str) {
     assert!(error <= bound, "{what}: the error is {error:e}, more than {bound:e}");
 }
 
-const LENGTHS: [usize; 15] = [1, 2, 3, 4, 5, 7, 8, 11, 12, 37, 105, 243, 1000, 1024, 1155];
+const LENGTHS: [usize; 19] = [1, 2, 3, 4, 5, 7, 8, 11, 12, 32, 37, 105, 243, 512, 1000, 1024, 1155, 2048, 4096];
 
 #[test]
 fn transforms_of_any_length() {

@@ -1,5 +1,7 @@
 // Fourier transforms, or a step of longer ones (src/plan/fft.rs): a workgroup does BATCH of them at once, each of LENGTH elements, by the
-// self-sorting method of Stockham: PASSES of butterflies of RADIX elements, from one half of workgroup memory to the other.
+// self-sorting method of Stockham: PASSES of butterflies of RADIX elements. An invocation has about sixteen elements in registers, GROUPS
+// butterflies of them in each pass. The first pass reads what is transformed, the last one writes the result, and between two of them the
+// elements change hands in workgroup memory.
 //
 // A transform of n elements in steps of n1, n2, ...: the step of LENGTH, behind steps of L elements together, transforms elements that are
 // n / LENGTH apart. Transform j of them multiplies its element i by exp(-2 pi i * (j % L) * i / (L * LENGTH)) first, and its result k goes to
@@ -15,9 +17,12 @@
 //   4        scratch  complex numbers between steps, of all transforms outer x n x inner
 //
 //   BEFORE   L      INNER, COLUMNS_OF_LINE  elements behind the dimension, and transforms of a line
-//   LOADS    elements of an invocation
+//   SPAN     elements that are a transform together when a pass begins
+//   KEPT     whether another pass follows
 //   COLUMNS  neighbours in memory are of different transforms; otherwise a transform's elements are neighbours.
-//   ACROSS   the same of what is written.
+//   RAGGED   the last workgroups have fewer transforms, or none.
+//   CUT_IN   elements behind the end of the input are zeros.
+//   CUT_OUT  and of the result there are fewer.
 //   SOURCE   1 complex numbers, 2 real ones, 3 those of which the others are conjugates, 4 the chirp itself; 0 scratch
 //   TARGET   the same; 0 scratch
 //   CHIRPED  the input is multiplied by the chirp, and the result with its conjugate twin taken back.
@@ -43,24 +48,20 @@ fn word(i: u32) -> u32 { return params[i / 4u][i % 4u]; }
 @group(0) @binding(4) var<storage, read_write> scratch: array<vec2<f32>>;
 //# end
 
-const ELEMENTS = BATCH * LENGTH;
-const HALF_AT = (ELEMENTS + 7u) / 8u * 8u;
-var<workgroup> memory: array<vec2<f32>, 2u * HALF_AT>;
-
-// Where an element is kept: eights are shuffled, so that those eight apart are in different banks.
-fn slot(i: u32) -> u32 { return i ^ ((i >> 3u) & 7u); }
+var<workgroup> memory: array<vec2<f32>, (BATCH * LENGTH + 15u) / 16u * 16u>;
 
 fn times(a: vec2<f32>, b: vec2<f32>) -> vec2<f32> { return vec2<f32>(a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x); }
 fn conjugate(a: vec2<f32>) -> vec2<f32> { return vec2<f32>(a.x, -a.y); }
-// a times -i.
+// a times -i, and times its square root.
 fn turned(a: vec2<f32>) -> vec2<f32> { return vec2<f32>(a.y, -a.x); }
+fn half_turned(a: vec2<f32>) -> vec2<f32> { return (a + turned(a)) * 0.707106781187; }
 
 // exp(-2 pi i * m / n) for m < n <= 2^28. What devices have for sine and cosine is too coarse: the angle is brought into an eighth of
 // the circle in integers, where short polynomials are as good as f32 is (those of Cephes).
 fn root(m: u32, n: u32) -> vec2<f32> {
   let eighth = 8u * m / n;
   let rest = 8u * m - eighth * n;
-  let x = f32(select(rest, n - rest, (eighth & 1u) != 0u)) / f32(n) * 0.785398163397;
+  let x = f32(select(rest, n - rest, (eighth & 1u) != 0u)) * (0.785398163397 / f32(n));
   let z = x * x;
   let sine = x + x * z * (-0.16666654611 + z * (0.0083321608736 - z * 0.00019515295891));
   let cosine = 1.0 - 0.5 * z + z * z * (0.041666645683 + z * (-0.0013887316255 + z * 0.000024433157118));
@@ -107,7 +108,7 @@ fn fetched(t: u32, i: u32) -> vec2<f32> {
 //# end
 //# if SOURCE_REAL
   var v = vec2<f32>();
-  if (at < word(5u)) { v.x = source[(o * word(5u) + at) * inner + c % inner]; }
+  if (CUT_IN == 0u || at < word(5u)) { v.x = source[(o * word(5u) + at) * inner + c % inner]; }
 //# end
 //# if SOURCE_COMPLEX
   var v = vec2<f32>();
@@ -119,7 +120,7 @@ fn fetched(t: u32, i: u32) -> vec2<f32> {
     if (is_mirrored) { v = conjugate(v); }
   }
 //# else
-  if (at < word(5u)) { v = source[(o * word(5u) + at) * inner + c % inner]; }
+  if (CUT_IN == 0u || at < word(5u)) { v = source[(o * word(5u) + at) * inner + c % inner]; }
 //# end
 //# end
 //# if CONJUGATE_IN
@@ -131,9 +132,6 @@ fn fetched(t: u32, i: u32) -> vec2<f32> {
 //# if FILTERED
   v = conjugate(times(v, scratch[word(12u) + at]));
 //# end
-  // What the steps before it leave to do.
-  const l = BEFORE;
-  if (l > 1u) { v = times(v, root(c / inner % l * i, l * LENGTH)); }
   return v;
 }
 
@@ -155,8 +153,8 @@ fn put(t: u32, i: u32, value: vec2<f32>) {
 //# if CONJUGATE_OUT
   v = conjugate(v);
 //# end
-  if (at >= word(6u)) { return; }
-  v *= bitcast<f32>(word(7u));
+  if (CUT_OUT > 0u && at >= word(6u)) { return; }
+  if (SCALED > 0u) { v *= bitcast<f32>(word(7u)); }
   let to = (o * word(6u) + at) * inner + t % inner;
 //# if TARGET_REAL
   out[to] = v.x;
@@ -166,13 +164,24 @@ fn put(t: u32, i: u32, value: vec2<f32>) {
 //# end
 }
 
-fn dft_2(v: ptr<function, array<vec2<f32>, 8>>) {
+// A butterfly's elements.
+alias Values = array<vec2<f32>, 16>;
+
+fn four(v0: vec2<f32>, v1: vec2<f32>, v2: vec2<f32>, v3: vec2<f32>) -> array<vec2<f32>, 4> {
+  let a = v0 + v2;
+  let b = v0 - v2;
+  let c = v1 + v3;
+  let d = turned(v1 - v3);
+  return array<vec2<f32>, 4>(a + c, b + d, a - c, b - d);
+}
+
+fn dft_2(v: ptr<function, Values>) {
   let a = (*v)[0];
   (*v)[0] = a + (*v)[1];
   (*v)[1] = a - (*v)[1];
 }
 
-fn dft_3(v: ptr<function, array<vec2<f32>, 8>>) {
+fn dft_3(v: ptr<function, Values>) {
   let s = (*v)[1] + (*v)[2];
   let d = turned((*v)[1] - (*v)[2]) * 0.866025403784;
   let m = (*v)[0] - 0.5 * s;
@@ -181,18 +190,14 @@ fn dft_3(v: ptr<function, array<vec2<f32>, 8>>) {
   (*v)[2] = m - d;
 }
 
-fn dft_4(v: ptr<function, array<vec2<f32>, 8>>) {
-  let a = (*v)[0] + (*v)[2];
-  let b = (*v)[0] - (*v)[2];
-  let c = (*v)[1] + (*v)[3];
-  let d = turned((*v)[1] - (*v)[3]);
-  (*v)[0] = a + c;
-  (*v)[1] = b + d;
-  (*v)[2] = a - c;
-  (*v)[3] = b - d;
+fn dft_4(v: ptr<function, Values>) {
+  let r = four((*v)[0], (*v)[1], (*v)[2], (*v)[3]);
+//# for q in 4
+  (*v)[$q] = r[$q];
+//# end
 }
 
-fn dft_5(v: ptr<function, array<vec2<f32>, 8>>) {
+fn dft_5(v: ptr<function, Values>) {
   let s1 = (*v)[1] + (*v)[4];
   let s2 = (*v)[2] + (*v)[3];
   let d1 = turned((*v)[1] - (*v)[4]);
@@ -208,7 +213,7 @@ fn dft_5(v: ptr<function, array<vec2<f32>, 8>>) {
   (*v)[4] = m1 - n1;
 }
 
-fn dft_7(v: ptr<function, array<vec2<f32>, 8>>) {
+fn dft_7(v: ptr<function, Values>) {
   let s1 = (*v)[1] + (*v)[6];
   let s2 = (*v)[2] + (*v)[5];
   let s3 = (*v)[3] + (*v)[4];
@@ -230,29 +235,127 @@ fn dft_7(v: ptr<function, array<vec2<f32>, 8>>) {
   (*v)[6] = m1 - n1;
 }
 
-fn dft_8(v: ptr<function, array<vec2<f32>, 8>>) {
-  const R = 0.707106781187;
-  var even = array<vec2<f32>, 8>((*v)[0], (*v)[2], (*v)[4], (*v)[6], vec2<f32>(), vec2<f32>(), vec2<f32>(), vec2<f32>());
-  var odd = array<vec2<f32>, 8>((*v)[1], (*v)[3], (*v)[5], (*v)[7], vec2<f32>(), vec2<f32>(), vec2<f32>(), vec2<f32>());
-  dft_4(&even);
-  dft_4(&odd);
-  odd[1] = (odd[1] + turned(odd[1])) * R;
+fn dft_8(v: ptr<function, Values>) {
+  let even = four((*v)[0], (*v)[2], (*v)[4], (*v)[6]);
+  var odd = four((*v)[1], (*v)[3], (*v)[5], (*v)[7]);
+  odd[1] = half_turned(odd[1]);
   odd[2] = turned(odd[2]);
-  odd[3] = (turned(odd[3]) - odd[3]) * R;
+  odd[3] = turned(half_turned(odd[3]));
 //# for q in 4
   (*v)[$q] = even[$q] + odd[$q];
   (*v)[$q + 4] = even[$q] - odd[$q];
 //# end
 }
 
-// Where element i of a workgroup's transform b is.
-fn place(b: u32, i: u32) -> u32 {
-//# if COLUMNS
-  return slot(i * BATCH + b);
-//# else
-  return slot(b * LENGTH + i);
+fn dft_16(v: ptr<function, Values>) {
+  const A = vec2<f32>(0.923879532511, -0.382683432365);
+  const B = vec2<f32>(0.382683432365, -0.923879532511);
+//# for r in 4
+  var v_$r = four((*v)[$r], (*v)[$r + 4], (*v)[$r + 8], (*v)[$r + 12]);
+//# end
+  v_1[1] = times(v_1[1], A);
+  v_1[2] = half_turned(v_1[2]);
+  v_1[3] = times(v_1[3], B);
+  v_2[1] = half_turned(v_2[1]);
+  v_2[2] = turned(v_2[2]);
+  v_2[3] = turned(half_turned(v_2[3]));
+  v_3[1] = times(v_3[1], B);
+  v_3[2] = turned(half_turned(v_3[2]));
+  v_3[3] = -times(v_3[3], A);
+//# for k in 4
+  let r_$k = four(v_0[$k], v_1[$k], v_2[$k], v_3[$k]);
+//# for q in 4
+  (*v)[$k + 4 * $q] = r_$k[$q];
+//# end
 //# end
 }
+
+// Where element i of a workgroup's transform b is kept: sixteens are shuffled, so that those sixteen apart are in different banks.
+fn place(b: u32, i: u32) -> u32 {
+//# if COLUMNS
+  let at = i * BATCH + b;
+//# else
+  let at = b * LENGTH + i;
+//# end
+  return at ^ ((at >> 4u) & 15u);
+}
+
+//# for p in PASSES
+// Pass $p. Butterflies' elements are so far apart, and there are so many of them.
+const APART_$p = LENGTH / RADIX_$p;
+const COUNT_$p = BATCH * APART_$p;
+const WHOLE_$p = RADIX_$p * SPAN_$p;
+
+// Butterfly e: its transform, and which of its butterflies.
+fn butterfly_$p(e: u32) -> vec2<u32> {
+//# if COLUMNS
+  return vec2<u32>(e % BATCH, e / BATCH);
+//# else
+  return vec2<u32>(e / APART_$p, e % APART_$p);
+//# end
+}
+
+// Multiplies a butterfly's elements by powers of w, which are products of halves so that few roundings come together.
+fn turn_$p(v: ptr<function, Values>, w: vec2<f32>) {
+  var powers: Values;
+//# for q in RADIX_$p
+//# if $q
+  if ($q == 1) { powers[$q] = w; } else { powers[$q] = times(powers[$q / 2], powers[$q - $q / 2]); }
+  (*v)[$q] = times((*v)[$q], powers[$q]);
+//# end
+//# end
+}
+
+fn load_$p(v: ptr<function, Values>, first: u32, e: u32) {
+  let at = butterfly_$p(e);
+//# if $p
+//# for q in RADIX_$p
+  (*v)[$q] = memory[place(at.x, at.y + $qu * APART_$p)];
+//# end
+  turn_$p(v, root(at.y % SPAN_$p, WHOLE_$p));
+//# else
+  var t = first + at.x;
+  if (RAGGED > 0u) { t = min(t, word(0u) - 1u); }
+//# for q in RADIX_$p
+  (*v)[$q] = fetched(t, at.y + $qu * APART_$p);
+//# end
+  // What the steps before it leave to do, of which a part is the same for all elements.
+  let column = t % COLUMNS_OF_LINE / INNER % BEFORE;
+  if (BEFORE > 1u) { turn_$p(v, root(column * APART_$p, BEFORE * LENGTH)); }
+//# end
+  if (RADIX_$p == 2u) { dft_2(v); }
+  if (RADIX_$p == 3u) { dft_3(v); }
+  if (RADIX_$p == 4u) { dft_4(v); }
+  if (RADIX_$p == 5u) { dft_5(v); }
+  if (RADIX_$p == 7u) { dft_7(v); }
+  if (RADIX_$p == 8u) { dft_8(v); }
+  if (RADIX_$p == 16u) { dft_16(v); }
+//# if $p
+//# else
+  if (BEFORE > 1u) {
+    let w = root(column * at.y, BEFORE * LENGTH);
+//# for q in RADIX_$p
+    (*v)[$q] = times((*v)[$q], w);
+//# end
+  }
+//# end
+}
+
+fn store_$p(v: ptr<function, Values>, first: u32, e: u32) {
+  let at = butterfly_$p(e);
+  let to = at.y / SPAN_$p * WHOLE_$p + at.y % SPAN_$p;
+//# if KEPT_$p
+//# for q in RADIX_$p
+  memory[place(at.x, to + $qu * SPAN_$p)] = (*v)[$q];
+//# end
+//# else
+  if (RAGGED > 0u && first + at.x >= word(0u)) { return; }
+//# for q in RADIX_$p
+  put(first + at.x, to + $qu * SPAN_$p, (*v)[$q]);
+//# end
+//# end
+}
+//# end
 
 @compute @workgroup_size(THREADS)
 fn main(
@@ -261,62 +364,24 @@ fn main(
   @builtin(local_invocation_index) local: u32,
 ) {
   let first = (group.y * groups.x + group.x) * BATCH;
-  let end = word(0u);
-  // All are read before one is kept. What is not there is read as the last that is, and not written.
-//# for u in LOADS
-  let e_$u = min(local + $uu * THREADS, ELEMENTS - 1u);
-//# if COLUMNS
-  let v_$u = fetched(min(first + e_$u % BATCH, end - 1u), e_$u / BATCH);
-//# else
-  let v_$u = fetched(min(first + e_$u / LENGTH, end - 1u), e_$u % LENGTH);
+//# for n in GROUPS
+  var v_$n: Values;
+  let e_$n = local + $nu * THREADS;
 //# end
-//# end
-//# for u in LOADS
-  memory[slot(e_$u)] = v_$u;
-//# end
-  workgroupBarrier();
 //# for p in PASSES
-  {
-    const R = RADIX_$p;
-    const HALF = $pu % 2u * HALF_AT;
-    for (var e = local; e < ELEMENTS / R; e += THREADS) {
-//# if COLUMNS
-      let b = e % BATCH;
-      let j = e / BATCH;
-//# else
-      let b = e / (LENGTH / R);
-      let j = e % (LENGTH / R);
+//# for n in GROUPS_$p
+  if (COUNT_$p % THREADS == 0u || e_$n < COUNT_$p) { load_$p(&v_$n, first, e_$n); }
 //# end
-      let k = j % SPAN_$p;
-      var v: array<vec2<f32>, 8>;
-//# for q in 8
-      if ($qu < R) {
-        v[$q] = memory[HALF + place(b, j + $qu * (LENGTH / R))];
-        if (SPAN_$p > 1u && $qu > 0u) { v[$q] = times(v[$q], root(k * $qu, SPAN_$p * R)); }
-      }
+//# if KEPT_$p
+//# if $p
+  workgroupBarrier();
 //# end
-      if (R == 2u) { dft_2(&v); }
-      if (R == 3u) { dft_3(&v); }
-      if (R == 4u) { dft_4(&v); }
-      if (R == 5u) { dft_5(&v); }
-      if (R == 7u) { dft_7(&v); }
-      if (R == 8u) { dft_8(&v); }
-      let to = j / SPAN_$p * SPAN_$p * R + k;
-//# for q in 8
-      if ($qu < R) { memory[HALF_AT - HALF + place(b, to + $qu * SPAN_$p)] = v[$q]; }
 //# end
-    }
-    workgroupBarrier();
-  }
+//# for n in GROUPS_$p
+  if (COUNT_$p % THREADS == 0u || e_$n < COUNT_$p) { store_$p(&v_$n, first, e_$n); }
 //# end
-  for (var e = local; e < ELEMENTS; e += THREADS) {
-//# if ACROSS
-    let b = e % BATCH;
-    let i = e / BATCH;
-//# else
-    let b = e / LENGTH;
-    let i = e % LENGTH;
+//# if KEPT_$p
+  workgroupBarrier();
 //# end
-    if (first + b < end) { put(first + b, i, memory[PASSES % 2u * HALF_AT + place(b, i)]); }
-  }
+//# end
 }

@@ -33,8 +33,12 @@ pub use fragment::fragment;
 /// The most invocations of a workgroup.
 const THREADS: u32 = 256;
 
-/// Elements of a workgroup: two halves of 8 bytes each in the least workgroup memory that there is.
+/// Elements of a step among others, of which so many fit a workgroup that it reads neighbours in memory.
 const ELEMENTS: u32 = 1024;
+
+/// The most elements of a workgroup in WGSL, of 8 bytes each, and about so many of them are an invocation's.
+const MOST_ELEMENTS: u32 = 4096;
+const EACH: u32 = 16;
 
 /// The longest transform: angles are counted in 32 bits, in eighths.
 const MOST: u32 = 1 << 27;
@@ -42,17 +46,57 @@ const MOST: u32 = 1 << 27;
 /// Lines of a launch are such a multiple where there are several launches, so that each begins at a multiple of every alignment of bindings.
 const LINES: u32 = 64;
 
-/// The names of the passes' radices and of what is before them.
-const RADICES: [&str; 10] = ["RADIX_0", "RADIX_1", "RADIX_2", "RADIX_3", "RADIX_4", "RADIX_5", "RADIX_6", "RADIX_7", "RADIX_8", "RADIX_9"];
-const SPANS: [&str; 10] = ["SPAN_0", "SPAN_1", "SPAN_2", "SPAN_3", "SPAN_4", "SPAN_5", "SPAN_6", "SPAN_7", "SPAN_8", "SPAN_9"];
+/// Names with the numbers of passes.
+macro_rules! of_passes {
+    ($name:literal) => {
+        [
+            concat!($name, 0),
+            concat!($name, 1),
+            concat!($name, 2),
+            concat!($name, 3),
+            concat!($name, 4),
+            concat!($name, 5),
+            concat!($name, 6),
+            concat!($name, 7),
+            concat!($name, 8),
+            concat!($name, 9),
+        ]
+    };
+}
+
+/// The names of the passes' radices, of what is before them, of the butterflies of an invocation, and of whether another pass follows.
+const RADICES: [&str; 10] = of_passes!("RADIX_");
+const SPANS: [&str; 10] = of_passes!("SPAN_");
+const GROUPS: [&str; 10] = of_passes!("GROUPS_");
+const KEPT: [&str; 10] = of_passes!("KEPT_");
+
+/// What the steps are written in.
+#[derive(Clone, Copy, PartialEq)]
+enum Language {
+    Wgsl,
+    /// Told how many elements a block has at most.
+    #[cfg(not(target_arch = "wasm32"))]
+    Cuda(u32),
+    Glsl,
+}
+
+impl Language {
+    /// The radices of a step's passes.
+    fn radices(self, step: u32) -> Vec<u32> {
+        match self {
+            #[cfg(not(target_arch = "wasm32"))]
+            Self::Cuda(_) => eights(step),
+            _ => balanced(step),
+        }
+    }
+}
 
 /// A plan for compute shaders.
 pub fn compute(problem: &Problem, caps: &Caps) -> Result<Plan> {
-    planned(problem, caps, ELEMENTS)
+    planned(problem, caps, Language::Wgsl)
 }
 
-/// The same for workgroups of at most so many elements.
-fn planned(problem: &Problem, caps: &Caps, elements: u32) -> Result<Plan> {
+fn planned(problem: &Problem, caps: &Caps, language: Language) -> Result<Plan> {
     let mut plan = Plan::default();
     if problem.elements() == 0 {
         return Ok(plan);
@@ -62,12 +106,16 @@ fn planned(problem: &Problem, caps: &Caps, elements: u32) -> Result<Plan> {
         let what = "the length of a transform on this backend";
         return Err(Box::new(Error::LimitExceeded { what, requested: n.into(), max: MOST.into() }));
     }
-    let factors = factors(n);
-    let padded = if factors.is_some() { n } else { (2 * n - 1).next_power_of_two() };
-    let outer = lines(problem, padded, factors.is_none(), caps)?;
+    let elements = match language {
+        #[cfg(not(target_arch = "wasm32"))]
+        Language::Cuda(elements) => elements,
+        _ => 1 << (caps.max_workgroup_bytes / 8).clamp(ELEMENTS, MOST_ELEMENTS).ilog2(),
+    };
+    let is_smooth = factors(n, ELEMENTS).is_some();
+    let padded = if is_smooth { n } else { (2 * n - 1).next_power_of_two() };
+    let outer = lines(problem, padded, !is_smooth, caps)?;
     for first in (0..problem.outer).step_by(outer as usize) {
-        let part = Part { problem, padded, first, outer: outer.min(problem.outer - first), caps, elements, is_drawn: false };
-        part.add_to(&mut plan, factors.as_deref())?;
+        Part { problem, padded, first, outer: outer.min(problem.outer - first), caps, elements, language }.add_to(&mut plan)?;
     }
     Ok(plan)
 }
@@ -96,8 +144,9 @@ pub(crate) fn told(words: &[u32]) -> Result<Problem> {
     Ok(Problem { outer, length, inner, input, inverse: inverse > 0, reads: form(reads), gives: form(gives) })
 }
 
-/// The lengths of the steps of a transform, as few as there can be and about as long as one another; None if a factor is too large a prime.
-fn factors(n: u32) -> Option<Vec<u32>> {
+/// The lengths of the steps of a transform, of at most so many elements, as few as there can be and about as long as one another; None if a
+/// factor is too large a prime.
+fn factors(n: u32, most: u32) -> Option<Vec<u32>> {
     let (mut primes, mut rest) = (Vec::new(), n);
     for prime in [7, 5, 3, 2] {
         while rest.is_multiple_of(prime) {
@@ -114,20 +163,38 @@ fn factors(n: u32) -> Option<Vec<u32>> {
             let least = steps.iter_mut().min()?;
             *least *= prime;
         }
-        steps.iter().all(|&step| step <= ELEMENTS).then_some(steps)
+        steps.iter().all(|&step| step <= most).then_some(steps)
     })
 }
 
 /// The radices of a step: eights, then what is left.
-fn radices(step: u32) -> Vec<u32> {
-    let (mut radices, mut rest) = (Vec::new(), step);
-    for radix in [8, 4, 2, 3, 5, 7] {
-        while rest.is_multiple_of(radix) {
-            radices.push(radix);
-            rest /= radix;
-        }
+#[cfg(not(target_arch = "wasm32"))]
+fn eights(step: u32) -> Vec<u32> {
+    divided(step, &[8, 4, 2, 3, 5, 7])
+}
+
+/// As few powers of two as there can be up to sixteen, the larger ones in front, then what is left; a transform of one element has a pass too.
+fn balanced(step: u32) -> Vec<u32> {
+    let twos = step.trailing_zeros();
+    let passes = twos.div_ceil(4);
+    let mut radices: Vec<u32> = (0..passes).map(|pass| 1 << ((twos + passes - 1 - pass) / passes)).collect();
+    radices.extend(divided(step >> twos, &[3, 5, 7]));
+    if radices.is_empty() {
+        radices.push(1);
     }
     radices
+}
+
+/// A number's factors, which are among these, in their order.
+fn divided(mut rest: u32, factors: &[u32]) -> Vec<u32> {
+    let mut found = Vec::new();
+    for &factor in factors {
+        while rest.is_multiple_of(factor) {
+            found.push(factor);
+            rest /= factor;
+        }
+    }
+    found
 }
 
 /// How many of the outer lines a launch takes.
@@ -162,8 +229,7 @@ struct Part<'a> {
     caps: &'a Caps,
     /// The most elements of a workgroup.
     elements: u32,
-    /// Whether it is for fragment shaders.
-    is_drawn: bool,
+    language: Language,
 }
 
 /// Where a transform reads or writes.
@@ -191,27 +257,24 @@ struct Transform<'a> {
 }
 
 impl Part<'_> {
-    fn add_to(&self, plan: &mut Plan, steps: Option<&[u32]>) -> Result<()> {
+    fn add_to(&self, plan: &mut Plan) -> Result<()> {
         let &Problem { inner, length, inverse, .. } = self.problem;
         let scale = if inverse { 1.0 / length as f32 } else { 1.0 };
-        let whole = Transform {
-            steps: steps.unwrap_or_default(),
-            outer: self.outer,
-            inner,
-            from: Place::Caller,
-            to: Place::Caller,
-            filtered: false,
-            scale,
+        let steps = match self.language {
+            Language::Glsl => fragment::factors(self.padded),
+            // A lone step reads neighbours if they are its own.
+            Language::Wgsl if inner == 1 && self.padded <= self.elements => factors(self.padded, self.elements),
+            _ => factors(self.padded, ELEMENTS),
         };
-        if steps.is_some() {
+        let steps = &*steps.ok_or_else(|| Error::internal("a length of transforms with other factors"))?;
+        let whole = Transform { steps, outer: self.outer, inner, from: Place::Caller, to: Place::Caller, filtered: false, scale };
+        if self.padded == length {
             return self.transform(&whole, plan);
         }
-        let steps = if self.is_drawn { fragment::factors(self.padded) } else { factors(self.padded) };
-        let steps = steps.ok_or_else(|| Error::internal("a power of two with other factors"))?;
         let region = self.region();
-        let chirp = Transform { steps: &steps, outer: 1, inner: 1, from: Place::Chirp, to: Place::Scratch(2 * region), ..whole };
-        let there = Transform { steps: &steps, to: Place::Scratch(0), ..whole };
-        let back = Transform { steps: &steps, from: Place::Scratch(0), filtered: true, scale: scale / self.padded as f32, ..whole };
+        let chirp = Transform { outer: 1, inner: 1, from: Place::Chirp, to: Place::Scratch(2 * region), ..whole };
+        let there = Transform { to: Place::Scratch(0), ..whole };
+        let back = Transform { from: Place::Scratch(0), filtered: true, scale: scale / self.padded as f32, ..whole };
         self.transform(&chirp, plan)?;
         self.transform(&there, plan)?;
         self.transform(&back, plan)
@@ -237,7 +300,7 @@ impl Part<'_> {
                 let is_second = if transform.to == Place::Scratch(0) { left % 2 == 1 } else { number % 2 == 0 };
                 Place::Scratch(if is_second { region } else { 0 })
             };
-            let add = if self.is_drawn { Self::drawing } else { Self::step };
+            let add = if self.language == Language::Glsl { Self::drawing } else { Self::step };
             add(self, transform, (step, before), (from, to), plan)?;
             (from, before) = (to, before * step);
         }
@@ -252,13 +315,21 @@ impl Part<'_> {
         let transforms = outer * columns;
         // Few long ones are spread over more workgroups.
         let mut batch = (self.elements / step).min(transforms.next_power_of_two()).max(1);
+        if self.language == Language::Wgsl {
+            // As many as give full lines of a cache, or enough invocations.
+            let (neighbours, enough) = if columns > 1 { (8, 512) } else { (1, 1024) };
+            batch = batch.min(neighbours.max(enough / step));
+        }
         while batch > 4 && transforms / batch < 64 {
             batch /= 2;
         }
         if !batch.is_power_of_two() {
             batch = batch.next_power_of_two() / 2;
         }
-        let threads = (batch * step / 8).next_power_of_two().clamp(32, THREADS.min(self.caps.max_workgroup_invocations));
+        let threads = (batch * step).div_ceil(EACH).next_multiple_of(32).min(THREADS.min(self.caps.max_workgroup_invocations));
+        let workgroups = transforms.div_ceil(batch);
+        let x = workgroups.min(self.caps.max_workgroups_per_dimension);
+        let y = workgroups.div_ceil(x);
         let (reads_caller, writes_caller) = (from == Place::Caller, to == Place::Caller);
         let flag = |yes: bool| u32::from(yes);
         let mut constants: Vec<Constant> = vec![
@@ -267,10 +338,13 @@ impl Part<'_> {
             ("BEFORE", before),
             ("INNER", inner),
             ("COLUMNS_OF_LINE", columns),
-            ("LOADS", (batch * step).div_ceil(threads)),
             ("BATCH", batch),
             ("COLUMNS", flag(columns > 1)),
             ("ACROSS", flag(columns > 1 && (before > 1 || inner > 1))),
+            ("RAGGED", flag(transforms != x * y * batch)),
+            ("CUT_IN", flag(input < self.padded)),
+            ("CUT_OUT", flag(gives.stored(length) < self.padded)),
+            ("SCALED", flag(scale.to_bits() != 1f32.to_bits())),
             ("SOURCE_REAL", flag(reads_caller && reads == Form::Real)),
             ("SOURCE_COMPLEX", flag(reads_caller && reads != Form::Real)),
             ("SOURCE_HALF", flag(reads_caller && reads == Form::Half)),
@@ -287,11 +361,14 @@ impl Part<'_> {
             ("CONJUGATE_IN", flag(inverse && reads_caller)),
             ("CONJUGATE_OUT", flag(inverse && writes_caller)),
         ];
-        let radices = radices(step);
+        let radices = self.language.radices(step);
+        let groups = |radix: u32| (batch * step / radix).div_ceil(threads);
         constants.push(("PASSES", radices.len() as u32));
+        constants.push(("GROUPS", radices.iter().copied().map(groups).max().unwrap_or_default()));
         let mut span = 1;
-        for ((&radix, radix_name), span_name) in radices.iter().zip(RADICES).zip(SPANS) {
-            constants.extend([(radix_name, radix), (span_name, span)]);
+        for (pass, &radix) in radices.iter().enumerate() {
+            let kept = flag(pass + 1 < radices.len());
+            constants.extend([(RADICES[pass], radix), (SPANS[pass], span), (GROUPS[pass], groups(radix)), (KEPT[pass], kept)]);
             span *= radix;
         }
         let in_scratch = |place: Place| if let Place::Scratch(at) = place { at } else { 0 };
@@ -318,10 +395,8 @@ impl Part<'_> {
             bindings.push(Binding { slot: Slot::Scratch, index: 4, offset_bytes: 0, size_bytes });
             plan.scratch_bytes = plan.scratch_bytes.max(size_bytes);
         }
-        let workgroups = transforms.div_ceil(batch);
-        let x = workgroups.min(self.caps.max_workgroups_per_dimension);
         let kernel = Kernel { id: KernelId::Fft, variant: format!("{step} of {}, {batch} at once", self.padded), constants, source: None };
-        plan.dispatches.push(Dispatch { kernel, params: words.into(), bindings, grid: [x, workgroups.div_ceil(x), 1] });
+        plan.dispatches.push(Dispatch { kernel, params: words.into(), bindings, grid: [x, y, 1] });
         Ok(())
     }
 }
@@ -334,13 +409,15 @@ mod tests {
     #[test]
     fn steps_are_few_and_of_the_length() {
         for (n, count) in [(1, 1), (2, 1), (1024, 1), (2048, 2), (1 << 20, 2), (1 << 21, 3), (5040, 2), (823_543, 3)] {
-            let steps = factors(n).unwrap();
+            let steps = factors(n, ELEMENTS).unwrap();
             assert_eq!((steps.iter().product::<u32>(), steps.len()), (n, count), "{steps:?}");
             for step in steps {
-                assert_eq!(radices(step).iter().product::<u32>(), step);
+                assert_eq!(eights(step).iter().product::<u32>(), step);
+                assert_eq!(balanced(step).iter().product::<u32>(), step);
             }
         }
-        assert_eq!(factors(11), None);
+        assert_eq!(factors(11, ELEMENTS), None);
+        assert_eq!((balanced(1024), balanced(512), balanced(1)), (vec![16, 8, 8], vec![8, 8, 8], vec![1]));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Plans for CUDA: `shaders/fft/fft.cu`, compiled with a plan's constants where NVRTC is, else as it comes with the crate, which is told them.
 
-use super::{RADICES, planned};
+use super::{Language, RADICES, planned};
 use crate::error::{Error, Result};
 use crate::info::Caps;
 use crate::kernels::KernelId;
@@ -61,7 +61,7 @@ fn plan(
     each: u32,
     finish: impl Fn(&mut KernelId, &mut Vec<Constant>, &mut crate::plan::Words) -> Result<()>,
 ) -> Result<Plan> {
-    let mut plan = planned(problem, caps, THREADS * each)?;
+    let mut plan = planned(problem, caps, Language::Cuda(THREADS * each))?;
     for Dispatch { kernel, params, bindings, .. } in &mut plan.dispatches {
         let Params::Words(words) = params else { return Err(Error::internal("a transform of another operation's parameters")) };
         let constant = |name: &str| kernel.constant(name);
@@ -86,10 +86,10 @@ fn plan(
 
 #[cfg(test)]
 mod tests {
-    use super::super::{ELEMENTS, radices};
+    use super::super::{ELEMENTS, eights};
 
     #[test]
     fn eight_passes_are_enough() {
-        assert!((1..=ELEMENTS).filter(|step| radices(*step).iter().product::<u32>() == *step).all(|step| radices(step).len() <= 8));
+        assert!((1..=ELEMENTS).filter(|step| eights(*step).iter().product::<u32>() == *step).all(|step| eights(step).len() <= 8));
     }
 }

@@ -6,7 +6,7 @@
 //! elements of the input along the dimension, those of the target, factor of the result, the caller's length
 //! ```
 
-use super::{Part, Place, Transform};
+use super::{Language, Part, Place, Transform};
 use crate::error::{Error, Result};
 use crate::info::Caps;
 use crate::kernels::{Kernel, KernelId};
@@ -35,15 +35,13 @@ pub fn fragment(problem: &Problem, caps: &Caps) -> Result<Plan> {
         let what = "the length of a transform on this backend";
         return Err(Box::new(Error::LimitExceeded { what, requested: n.into(), max: MOST.into() }));
     }
-    let steps = factors(n);
-    let padded = if steps.is_some() { n } else { (2 * n - 1).next_power_of_two() };
+    let padded = if factors(n).is_some() { n } else { (2 * n - 1).next_power_of_two() };
     let requested = problem.lines() * u64::from(padded);
     if requested > MOST_NUMBERS {
         let what = "the number of complex numbers of a transform on this backend";
         return Err(Box::new(Error::LimitExceeded { what, requested, max: MOST_NUMBERS }));
     }
-    let part = Part { problem, padded, first: 0, outer: problem.outer, caps, elements: 0, is_drawn: true };
-    part.add_to(&mut plan, steps.as_deref())?;
+    Part { problem, padded, first: 0, outer: problem.outer, caps, elements: 0, language: Language::Glsl }.add_to(&mut plan)?;
     Ok(plan)
 }
 
