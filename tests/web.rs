@@ -98,7 +98,7 @@ async fn expressions() {
 async fn norms_and_transforms() {
     for &backend in BackendId::ALL {
         let gpu = open(backend).await;
-        for n in [12usize, 37, 74] {
+        for n in [12usize, 37, 74, 128] {
             let values = random::matrix(2 * n, n as u64);
             let tensor = gpu.tensor(&values, n as u64, 2).await.unwrap();
             let x = Expr::from(&tensor);
