@@ -56,10 +56,11 @@ pub(crate) const MOST_UNITS: u32 = MOST_INPUTS as u32;
 
 /// A plan for compute shaders.
 pub fn compute(problem: &Problem, caps: &Caps) -> Result<Plan> {
-    // As many as keep 64 bytes of each invocation under way, if there is little to compute of them.
+    // As many as keep 64 bytes of each invocation under way, and two at least, if there is little to compute of them: an addition of 256 MiB
+    // moved 3.6 TB/s on an NVIDIA H200 with one, and 4.3 with two.
     let read = |input: &View| if input.strides.last() == Some(&0) { 0 } else { input.dtype.bytes() };
     let bytes = u64::from(QUAD) * (problem.inputs.iter().map(read).sum::<u64>() + problem.dtype.bytes());
-    let quads = if problem.program.steps.len() > MOST_SHORT_STEPS { 1 } else { (64 / bytes).clamp(1, 4) as u32 };
+    let quads = if problem.program.steps.len() > MOST_SHORT_STEPS { 1 } else { (64 / bytes).clamp(2, 4) as u32 };
     turned_or_not(problem, caps, quads)
 }
 
