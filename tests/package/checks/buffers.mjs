@@ -88,7 +88,8 @@ export default {
     const before = gpu.memory();
     for (let i = 0; i < 30; i++) (await gpu.tensor(buffer, [8, 8])).dispose();
     const after = gpu.memory();
-    assert(after.used_bytes === before.used_bytes && after.buffers === before.buffers, "what is used");
+    // Tensors that other checks have let go of may be collected meanwhile.
+    assert(after.used_bytes <= before.used_bytes && after.buffers <= before.buffers, "what is used");
   }),
 
   "what is wrong is told": on_webgpu(async ({ gpu, lapidary: { Gpu } }) => {
