@@ -95,7 +95,7 @@ impl Context {
         unsafe { self.device.queue_submit(*queue, std::slice::from_ref(work), vk::Fence::null()) }
     }
 
-    /// Waits until a timeline has reached a value and nothing of what it was to tell of is under way; others may go on.
+    /// Waits until a timeline has reached a value; if the device is lost, until nothing at all is under way.
     pub(super) fn wait(&self, timeline: vk::Semaphore, value: u64) {
         let (semaphores, values) = ([timeline], [value]);
         let info = vk::SemaphoreWaitInfo::default().semaphores(&semaphores).values(&values);
