@@ -8,6 +8,8 @@ mod copy;
 mod cuda;
 mod direct;
 mod fragment;
+#[cfg(feature = "webgpu")]
+pub mod group;
 mod parts;
 mod shared;
 mod split;

@@ -4,11 +4,15 @@
 //! record ─► open batch ──(full, read, written to, end of the task)──► submitted ─► verdict
 //! ```
 //!
+//! Small products that are alike share launches: `group.rs`.
+//!
 //! A batch has one encoder, one write of parameters, one pair of error scopes and one submission, however many operations it holds. What its
 //! scopes find is known only later. By then others may have computed from its results, so a fault condemns every batch up to the one
 //! that is open when it becomes known. Reading a condemned result, or computing from it, is an error.
 //!
 //! What somebody waits for is submitted by itself, after what is open: so a fault here is never a fault of those calls.
+
+mod group;
 
 use std::future::poll_fn;
 use std::sync::atomic::Ordering;
@@ -19,10 +23,12 @@ use super::WebGpu;
 use super::buffer::{Buffer, PARAMS, Raw};
 use super::launch::{PARAMS_STRIDE_BYTES, ScopeFuture, Scopes, add_params, launch};
 use super::pipeline::Pipeline;
+use super::slab::Slabs;
 use crate::backend::Backend;
 use crate::error::{Error, Result};
 use crate::ops::Op;
 use crate::plan::Plan;
+use crate::plan::matmul::group::grouped;
 
 /// The most launches in a batch: what a submission costs is little beside so many, and the device waits for no more than so many at the end.
 const LAUNCHES: usize = 128;
@@ -54,9 +60,10 @@ impl Verdict {
     }
 }
 
-/// The bind groups of an operation's launches, and what tells them from others: recipe, buffer of parameters, place in it, scratch and operands.
+/// The bind groups of an operation's launches, and what tells them from others: recipe, buffer of parameters, place in it, scratch and operands,
+/// and where those start.
 pub(super) struct Groups {
-    key: [u32; 10],
+    key: [u64; 10],
     groups: Vec<wgpu::BindGroup>,
 }
 
@@ -64,6 +71,7 @@ pub(super) struct Groups {
 pub(super) struct Batches {
     device: wgpu::Device,
     queue: wgpu::Queue,
+    pub(super) slabs: Slabs,
     state: Mutex<State>,
     readers: Arc<Readers>,
 }
@@ -89,6 +97,8 @@ struct Open {
     pass: wgpu::ComputePass<'static>,
     encoder: wgpu::CommandEncoder,
     verdict: Arc<Verdict>,
+    /// What comes after all that is recorded in the pass.
+    group: Option<group::Group>,
     /// The recipe whose pipelines are set.
     recipe: u32,
     launches: usize,
@@ -109,6 +119,10 @@ struct Recipe {
     plan: Plan,
     pipelines: Vec<Pipeline>,
     multiplications: u64,
+    /// Whether its plan is for groups.
+    joins: bool,
+    /// The last bindings of groups: a chain of products goes back and forth between two.
+    bound: [Option<Groups>; 2],
     /// Where its parameters are, and in which filling of the buffer.
     params: Option<(u32, usize)>,
 }
@@ -144,9 +158,9 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Batches {
-    pub(super) fn new(device: &wgpu::Device, queue: &wgpu::Queue) -> Arc<Self> {
+    pub(super) fn new(device: &wgpu::Device, queue: &wgpu::Queue, slabs: Slabs) -> Arc<Self> {
         let (device, queue) = (device.clone(), queue.clone());
-        Arc::new(Self { device, queue, state: Mutex::default(), readers: Arc::default() })
+        Arc::new(Self { device, queue, slabs, state: Mutex::default(), readers: Arc::default() })
     }
 
     /// Submits what is recorded.
@@ -167,19 +181,21 @@ impl Batches {
     }
 
     /// Submits what is recorded if it uses that buffer, which is about to be written from outside.
-    pub(super) fn submit_users(&self, raw: &Raw) {
+    pub(super) fn submit_users(&self, buffer: &Buffer) {
         let mut state = lock(&self.state);
-        if state.open.as_ref().is_some_and(|open| open.verdict.number == raw.used_in.load(Ordering::Relaxed)) {
+        if state.open.as_ref().is_some_and(|open| open.verdict.number == buffer.used_in().load(Ordering::Relaxed)) {
             self.submit_open(&mut state);
         }
     }
 
     fn submit_open(&self, state: &mut State) {
+        state.close_group();
         let Some(Open { pass, encoder, verdict, buffers, .. }) = state.open.take() else { return };
         let scopes = Scopes::open(&self.device);
         state.params.write(&self.queue);
         drop(pass);
         self.queue.submit([encoder.finish()]);
+        self.slabs.end_batch(verdict.number);
         state.under_way.push(UnderWay { verdict, scopes: scopes.close() });
         // From here on they may be destroyed.
         drop(buffers);
@@ -204,22 +220,26 @@ impl Batches {
 impl State {
     /// Where the recipe's parameters are on the device, or will be when the batch is submitted.
     fn place(&mut self, index: usize, batches: &Batches) -> usize {
-        let count = self.recipes[index].plan.dispatches.len();
         if let Some((filling, at)) = self.recipes[index].params
             && filling == self.params.filling
         {
             return at;
         }
-        if self.params.buffer.is_none() || self.params.bytes.len() / PARAMS_STRIDE_BYTES + count > self.params.slots {
-            // What is recorded still needs what is there.
-            batches.submit_open(self);
-            self.params.clear(count, &batches.device);
-        }
+        self.make_room(self.recipes[index].plan.dispatches.len(), batches);
         let (recipe, params) = (&mut self.recipes[index], &mut self.params);
         let at = params.bytes.len();
         add_params(&mut params.bytes, &recipe.plan);
         recipe.params = Some((params.filling, at));
         at
+    }
+
+    /// Sees to it that so many launches' parameters have room in the buffer, in which nothing is to be written over.
+    fn make_room(&mut self, count: usize, batches: &Batches) {
+        if self.params.buffer.is_none() || self.params.bytes.len() / PARAMS_STRIDE_BYTES + count > self.params.slots {
+            // What is recorded still needs what is there.
+            batches.submit_open(self);
+            self.params.clear(count, &batches.device);
+        }
     }
 }
 
@@ -233,6 +253,22 @@ impl Params {
             self.slots = count.max(PARAMS_SLOTS);
             self.buffer = Some(Arc::new(Raw::new(device, (self.slots * PARAMS_STRIDE_BYTES) as u64, PARAMS)));
         }
+    }
+
+    /// Where parameters are, once there is room for some.
+    fn made(&self) -> Result<&Raw> {
+        Ok(self.buffer.as_ref().ok_or_else(|| Error::internal("parameters without a buffer"))?)
+    }
+
+    /// Adds what one launch is told, in pieces that start at multiples of 16 bytes; gives where.
+    fn add(&mut self, pieces: [&[u8]; 2]) -> usize {
+        let at = self.bytes.len();
+        for piece in pieces {
+            self.bytes.extend_from_slice(piece);
+            self.bytes.resize(self.bytes.len().next_multiple_of(16), 0);
+        }
+        self.bytes.resize(self.bytes.len().next_multiple_of(PARAMS_STRIDE_BYTES), 0);
+        at
     }
 
     fn write(&mut self, queue: &wgpu::Queue) {
@@ -250,13 +286,15 @@ impl Open {
         let mut encoder = device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
         let pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default()).forget_lifetime();
         let verdict = Arc::new(Verdict { number, fault: OnceLock::new() });
-        Self { pass, encoder, verdict, recipe: 0, launches: 0, multiplications: 0, buffers: Vec::new() }
+        Self { pass, encoder, verdict, group: None, recipe: 0, launches: 0, multiplications: 0, buffers: Vec::new() }
     }
 
-    fn keep(&mut self, raw: &Arc<Raw>) {
+    fn keep(&mut self, buffer: &Buffer) {
+        let raw = buffer.raw();
         if raw.used_in.swap(self.verdict.number, Ordering::Relaxed) != self.verdict.number {
             self.buffers.push(Arc::clone(raw));
         }
+        buffer.used_in().store(self.verdict.number, Ordering::Relaxed);
     }
 
     fn is_full(&self, most: usize) -> bool {
@@ -293,7 +331,35 @@ impl WebGpu {
             }
         }
         let index = self.recipe(state, op)?;
-        let out = self.storage(op.extent().bytes())?;
+        let out = if state.recipes[index].joins { self.join(state, index, operands)? } else { self.launch(state, index, operands)? };
+        let most = if state.under_way.is_empty() { FIRST_LAUNCHES } else { LAUNCHES };
+        let open = self.opened(state);
+        for buffer in operands.iter().flatten() {
+            open.keep(buffer);
+        }
+        open.keep(&out);
+        let _ = out.verdict.set(Arc::clone(&open.verdict));
+        if open.is_full(most) {
+            self.batches.submit_open(state);
+            self.judge_batches(state);
+        } else {
+            self.batches.submit_later(state);
+        }
+        Ok(Some(out))
+    }
+
+    /// The open batch, begun if there is none.
+    fn opened<'a>(&self, state: &'a mut State) -> &'a mut Open {
+        if state.open.is_none() {
+            state.number += 1;
+        }
+        state.open.get_or_insert_with(|| Open::new(&self.device, state.number))
+    }
+
+    /// Records the launches of a recipe; gives their result.
+    fn launch(&self, state: &mut State, index: usize, operands: &[Option<&Buffer>]) -> Result<Buffer> {
+        state.close_group();
+        let out = self.storage(state.recipes[index].op.extent().bytes())?;
         // Launches that follow may use it too, since they run in order.
         let scratch_bytes = state.recipes[index].plan.scratch_bytes;
         let scratch = if scratch_bytes > 0 { Some(self.storage(scratch_bytes)?) } else { None };
@@ -304,38 +370,27 @@ impl WebGpu {
             *buffer = operand.unwrap_or(other);
         }
         let at = state.place(index, &self.batches);
-        let (recipe, Some(params)) = (&state.recipes[index], &state.params.buffer) else {
-            return Err(Error::internal("parameters without a buffer"));
-        };
+        let params = state.params.made()?;
 
         // The result is that whose groups these are.
-        let mut key = [recipe.id, params.id, at as u32, 0, 0, 0, 0, 0, 0, 0];
-        for (id, buffer) in key[3..].iter_mut().zip(&buffers[1..]) {
-            *id = buffer.raw.id;
+        let recipe = &state.recipes[index];
+        let mut key = [0; 10];
+        [key[0], key[1], key[2]] = [recipe.id.into(), params.id.into(), at as u64];
+        for (key, buffer) in key[3..].iter_mut().zip(&buffers[1..]) {
+            *key = u64::from(buffer.raw().id) << 32 | buffer.at_bytes();
         }
-        let known = lock(&out.raw.groups).take().filter(|known| known.key == key);
+        let known = lock(&out.raw().groups).take().filter(|known| known.key == key);
         let known = known.unwrap_or_else(|| Groups { key, groups: self.groups(&recipe.plan, &recipe.pipelines, &buffers, params, at) });
 
-        if state.open.is_none() {
-            state.number += 1;
-        }
-        let open = state.open.get_or_insert_with(|| Open::new(&self.device, state.number));
-        for buffer in buffers {
-            open.keep(&buffer.raw);
-        }
+        self.opened(state).keep(other);
+        let State { open: Some(open), recipes, .. } = state else { return Err(Error::internal("no batch is open")) };
+        let recipe = &recipes[index];
         launch(&mut open.pass, &recipe.plan, &recipe.pipelines, &known.groups, open.recipe == recipe.id);
         open.recipe = recipe.id;
         open.launches += known.groups.len();
         open.multiplications += recipe.multiplications;
-        *lock(&out.raw.groups) = Some(known);
-        let _ = out.verdict.set(Arc::clone(&open.verdict));
-        if open.is_full(if state.under_way.is_empty() { FIRST_LAUNCHES } else { LAUNCHES }) {
-            self.batches.submit_open(state);
-            self.judge_batches(state);
-        } else {
-            self.batches.submit_later(state);
-        }
-        Ok(Some(out))
+        *lock(&out.raw().groups) = Some(known);
+        Ok(out)
     }
 
     /// The place of an operation's recipe, made at its first use.
@@ -344,6 +399,12 @@ impl WebGpu {
             return Ok(index);
         }
         let plan = self.plan(op)?;
+        let grouped = match op {
+            Op::Matmul(problem) if self.batches.slabs.is_on() => grouped(problem, &plan, &self.caps),
+            _ => None,
+        };
+        let joins = grouped.is_some();
+        let plan = grouped.unwrap_or(plan);
         let pipelines = self.pipelines(&plan)?;
         if state.recipes.len() >= RECIPES {
             state.recipes.remove(0);
@@ -355,6 +416,8 @@ impl WebGpu {
             plan,
             pipelines,
             multiplications: op.multiplications(),
+            joins,
+            bound: [None, None],
             params: None,
         });
         Ok(state.recipes.len() - 1)
@@ -376,6 +439,7 @@ impl WebGpu {
             }
             // Nobody will get what it would compute, and what failed may have been the buffer of parameters.
             state.open = None;
+            self.batches.slabs.end_batch(state.number);
             state.params = Params { filling: state.params.filling + 1, ..Params::default() };
             // Memory that was not to be had may lie in the pool as a buffer.
             self.trim();
@@ -411,7 +475,7 @@ impl Drop for Buffer {
     fn drop(&mut self) {
         // It may be a buffer that was not to be had.
         if self.verdict.get().is_some_and(|verdict| verdict.get().is_err()) {
-            self.raw.discard();
+            self.discard();
         }
     }
 }
