@@ -16,8 +16,8 @@
 //               i % inner in an inner one, and operand x of it starts so many x_outer and x_inner further on.
 //   RESULT_F16  out and c are of f16, two of them a word. With WORDS the kernel writes words of out itself, and without it and OUT_VEC4 it
 //               has f16, of which out's elements are then.
-//   GROUPED     z of the grid counts products that are alike, so many at most; a, b, c and out of product i start so many elements further on as
-//               place i tells.
+//   GROUPED     BATCHED, but z counts products that are alike, so many at most: a, b, c and out of each start so many elements further on as
+//               its place tells.
 //   OUT_VEC4    out's rows start at multiples of 4 elements and n is one, so that vec4s can be stored; otherwise scalars are.
 
 struct Params {
@@ -83,15 +83,10 @@ var<private> bias_at: u32;
 //# end
 //# end
 
-//# if GROUPED
-// Where this invocation's A, B, C and out start.
-var<private> place: vec4<u32>;
-//# end
-
-// Takes on what layer z of the grid is to do: a product of a group, or an item of a batch, and the part of k that is given.
+// Takes on what layer z of the grid is to do: an item of a batch, and the part of k that is given.
 fn begin(z: u32) -> u32 {
 //# if GROUPED
-  place = params.places[z] + vec4<u32>(params.a_start, params.b_start, params.c_start, params.out_start);
+  starts = vec3<u32>(params.a_start, params.b_start, params.c_start) + params.places[z].xyz;
   return 0u;
 //# else
 //# if BATCHED
@@ -109,11 +104,6 @@ fn begin(z: u32) -> u32 {
 //# end
 }
 
-//# if GROUPED
-fn a_start() -> u32 { return place.x; }
-fn b_start() -> u32 { return place.y; }
-fn c_start() -> u32 { return place.z; }
-//# else
 //# if BATCHED
 fn a_start() -> u32 { return starts.x; }
 fn b_start() -> u32 { return starts.y; }
@@ -122,7 +112,6 @@ fn c_start() -> u32 { return starts.z; }
 fn a_start() -> u32 { return params.a_start; }
 fn b_start() -> u32 { return params.b_start; }
 fn c_start() -> u32 { return params.c_start; }
-//# end
 //# end
 
 // What four elements of a row from a column on are in the result, where the first of them is element o.
@@ -173,7 +162,7 @@ fn finished(o: u32, row: u32, column: u32, sum: vec4<f32>) -> vec4<f32> {
 fn store(z: u32, row: u32, column: u32, sum: vec4<f32>) {
   if (row >= params.m || column >= params.n) { return; }
 //# if GROUPED
-  let o = place.w + row * params.ldo + column;
+  let o = params.out_start + params.places[z].w + row * params.ldo + column;
 //# else
   let o = params.out_start + (z * params.m + row) * params.ldo + column;
 //# end

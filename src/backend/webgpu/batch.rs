@@ -27,8 +27,9 @@ use super::slab::Slabs;
 use crate::backend::Backend;
 use crate::error::{Error, Result};
 use crate::ops::Op;
-use crate::plan::Plan;
-use crate::plan::matmul::group::grouped;
+use crate::plan::matmul::group::group;
+use crate::plan::{Plan, Slot};
+use group::Group;
 
 /// The most launches in a batch: what a submission costs is little beside so many, and the device waits for no more than so many at the end.
 const LAUNCHES: usize = 128;
@@ -60,11 +61,12 @@ impl Verdict {
     }
 }
 
-/// The bind groups of an operation's launches, and what tells them from others: recipe, buffer of parameters, place in it, scratch and operands,
-/// and where those start.
+/// The bind groups of an operation's launches, and what tells them from others: the recipe, the scratch and the operands and where they start;
+/// the buffer of parameters and the place in it.
 pub(super) struct Groups {
-    key: [u64; 10],
-    groups: Vec<wgpu::BindGroup>,
+    key: [u64; 8],
+    params: (u32, usize),
+    groups: Arc<Vec<wgpu::BindGroup>>,
 }
 
 /// The queue of a device.
@@ -83,7 +85,7 @@ struct State {
     open: Option<Open>,
     /// Submitted and not yet judged, the oldest first.
     under_way: Vec<UnderWay>,
-    recipes: Vec<Recipe>,
+    recipes: Vec<Arc<Recipe>>,
     /// The last recipe's.
     recipe: u32,
     params: Params,
@@ -98,7 +100,7 @@ struct Open {
     encoder: wgpu::CommandEncoder,
     verdict: Arc<Verdict>,
     /// What comes after all that is recorded in the pass.
-    group: Option<group::Group>,
+    group: Option<Group>,
     /// The recipe whose pipelines are set.
     recipe: u32,
     launches: usize,
@@ -121,10 +123,8 @@ struct Recipe {
     multiplications: u64,
     /// Whether its plan is for groups.
     joins: bool,
-    /// The last bindings of groups: a chain of products goes back and forth between two.
-    bound: [Option<Groups>; 2],
     /// Where its parameters are, and in which filling of the buffer.
-    params: Option<(u32, usize)>,
+    params: Mutex<Option<(u32, usize)>>,
 }
 
 /// The parameters of launches. They are written at the end of a batch, and over others only once those are submitted.
@@ -218,28 +218,29 @@ impl Batches {
 }
 
 impl State {
-    /// Where the recipe's parameters are on the device, or will be when the batch is submitted.
-    fn place(&mut self, index: usize, batches: &Batches) -> usize {
-        if let Some((filling, at)) = self.recipes[index].params
+    /// Where the recipe's parameters are on the device, or will be when the batch is submitted. Those of a group are somewhere else each time,
+    /// for which there is room afterwards.
+    fn place(&mut self, recipe: &Recipe, batches: &Batches) -> usize {
+        let mut known = lock(&recipe.params);
+        if let Some((filling, at)) = *known
             && filling == self.params.filling
         {
             return at;
         }
-        self.make_room(self.recipes[index].plan.dispatches.len(), batches);
-        let (recipe, params) = (&mut self.recipes[index], &mut self.params);
-        let at = params.bytes.len();
-        add_params(&mut params.bytes, &recipe.plan);
-        recipe.params = Some((params.filling, at));
-        at
-    }
-
-    /// Sees to it that so many launches' parameters have room in the buffer, in which nothing is to be written over.
-    fn make_room(&mut self, count: usize, batches: &Batches) {
+        let count = if recipe.joins { group::PARAMS_SLOTS } else { recipe.plan.dispatches.len() };
         if self.params.buffer.is_none() || self.params.bytes.len() / PARAMS_STRIDE_BYTES + count > self.params.slots {
             // What is recorded still needs what is there.
             batches.submit_open(self);
             self.params.clear(count, &batches.device);
         }
+        if recipe.joins {
+            return 0;
+        }
+        let params = &mut self.params;
+        let at = params.bytes.len();
+        add_params(&mut params.bytes, &recipe.plan);
+        *known = Some((params.filling, at));
+        at
     }
 }
 
@@ -253,11 +254,6 @@ impl Params {
             self.slots = count.max(PARAMS_SLOTS);
             self.buffer = Some(Arc::new(Raw::new(device, (self.slots * PARAMS_STRIDE_BYTES) as u64, PARAMS)));
         }
-    }
-
-    /// Where parameters are, once there is room for some.
-    fn made(&self) -> Result<&Raw> {
-        Ok(self.buffer.as_ref().ok_or_else(|| Error::internal("parameters without a buffer"))?)
     }
 
     /// Adds what one launch is told, in pieces that start at multiples of 16 bytes; gives where.
@@ -330,14 +326,61 @@ impl WebGpu {
                 return Ok(None);
             }
         }
-        let index = self.recipe(state, op)?;
-        let out = if state.recipes[index].joins { self.join(state, index, operands)? } else { self.launch(state, index, operands)? };
+        let recipe = self.recipe(state, op)?;
+        let mut ids = [u32::MAX; 4];
+        for (id, operand) in ids.iter_mut().zip(operands) {
+            *id = operand.map_or(*id, |operand| operand.raw().id);
+        }
+        let bytes = op.extent().bytes();
+        let out = if recipe.joins { self.storage_of_result(bytes, &ids)? } else { self.storage(bytes)? };
+        // Launches that follow may use it too, since they run in order.
+        let scratch_bytes = recipe.plan.scratch_bytes;
+        let scratch = if scratch_bytes > 0 { Some(self.storage(scratch_bytes)?) } else { None };
+        // In the place of what the plan does not bind.
+        let other = scratch.as_ref().unwrap_or(&out);
+        let mut buffers = [&out, other, other, other, other, other, other, other];
+        for (buffer, operand) in buffers[2..].iter_mut().zip(operands) {
+            *buffer = operand.unwrap_or(other);
+        }
+        let mut key = [u64::from(recipe.id); 8];
+        for (at, buffer) in (1..).zip(&buffers[1..]) {
+            // A group is told where its matrices are, but for a bias, which all of it share.
+            let is_bound_there = !recipe.joins || at == Slot::BIAS.index() && operands[3].is_some();
+            key[at] = u64::from(buffer.raw().id) << 32 | if is_bound_there { buffer.at_bytes() } else { 0 };
+        }
+
+        if !(recipe.joins && state.may_join(&key)) {
+            state.close_group();
+            let at = state.place(&recipe, &self.batches);
+            let Some(params) = &state.params.buffer else { return Err(Error::internal("parameters without a buffer")) };
+            // The result's buffer is that whose groups these are.
+            let place = (params.id, at);
+            let known = lock(&out.raw().groups).take().filter(|known| known.key == key && known.params == place);
+            let known = known.unwrap_or_else(|| Groups {
+                key,
+                params: place,
+                groups: Arc::new(self.groups(&recipe.plan, &recipe.pipelines, &buffers, params, at)),
+            });
+            let open = self.opened(state);
+            if recipe.joins {
+                open.group = Some(Group { key, recipe: Arc::clone(&recipe), groups: Arc::clone(&known.groups), places: Vec::new() });
+            } else {
+                launch(&mut open.pass, &recipe.plan, &recipe.pipelines, &known.groups, open.recipe == recipe.id, None);
+                open.recipe = recipe.id;
+            }
+            *lock(&out.raw().groups) = Some(known);
+        }
+
         let most = if state.under_way.is_empty() { FIRST_LAUNCHES } else { LAUNCHES };
         let open = self.opened(state);
-        for buffer in operands.iter().flatten() {
+        if let Some(group) = &mut open.group {
+            group.places.push(group::places(op, &recipe.plan, &buffers));
+        }
+        for buffer in buffers {
             open.keep(buffer);
         }
-        open.keep(&out);
+        open.launches += recipe.plan.dispatches.len();
+        open.multiplications += recipe.multiplications;
         let _ = out.verdict.set(Arc::clone(&open.verdict));
         if open.is_full(most) {
             self.batches.submit_open(state);
@@ -356,71 +399,25 @@ impl WebGpu {
         state.open.get_or_insert_with(|| Open::new(&self.device, state.number))
     }
 
-    /// Records the launches of a recipe; gives their result.
-    fn launch(&self, state: &mut State, index: usize, operands: &[Option<&Buffer>]) -> Result<Buffer> {
-        state.close_group();
-        let out = self.storage(state.recipes[index].op.extent().bytes())?;
-        // Launches that follow may use it too, since they run in order.
-        let scratch_bytes = state.recipes[index].plan.scratch_bytes;
-        let scratch = if scratch_bytes > 0 { Some(self.storage(scratch_bytes)?) } else { None };
-        // In the place of what the plan does not bind.
-        let other = scratch.as_ref().unwrap_or(&out);
-        let mut buffers = [&out, other, other, other, other, other, other, other];
-        for (buffer, operand) in buffers[2..].iter_mut().zip(operands) {
-            *buffer = operand.unwrap_or(other);
+    /// An operation's recipe, made at its first use.
+    fn recipe(&self, state: &mut State, op: &Op) -> Result<Arc<Recipe>> {
+        if let Some(recipe) = state.recipes.iter().rev().find(|recipe| recipe.op == *op) {
+            return Ok(Arc::clone(recipe));
         }
-        let at = state.place(index, &self.batches);
-        let params = state.params.made()?;
-
-        // The result is that whose groups these are.
-        let recipe = &state.recipes[index];
-        let mut key = [0; 10];
-        [key[0], key[1], key[2]] = [recipe.id.into(), params.id.into(), at as u64];
-        for (key, buffer) in key[3..].iter_mut().zip(&buffers[1..]) {
-            *key = u64::from(buffer.raw().id) << 32 | buffer.at_bytes();
-        }
-        let known = lock(&out.raw().groups).take().filter(|known| known.key == key);
-        let known = known.unwrap_or_else(|| Groups { key, groups: self.groups(&recipe.plan, &recipe.pipelines, &buffers, params, at) });
-
-        self.opened(state).keep(other);
-        let State { open: Some(open), recipes, .. } = state else { return Err(Error::internal("no batch is open")) };
-        let recipe = &recipes[index];
-        launch(&mut open.pass, &recipe.plan, &recipe.pipelines, &known.groups, open.recipe == recipe.id);
-        open.recipe = recipe.id;
-        open.launches += known.groups.len();
-        open.multiplications += recipe.multiplications;
-        *lock(&out.raw().groups) = Some(known);
-        Ok(out)
-    }
-
-    /// The place of an operation's recipe, made at its first use.
-    fn recipe(&self, state: &mut State, op: &Op) -> Result<usize> {
-        if let Some(index) = state.recipes.iter().rposition(|recipe| recipe.op == *op) {
-            return Ok(index);
-        }
-        let plan = self.plan(op)?;
-        let grouped = match op {
-            Op::Matmul(problem) if self.batches.slabs.is_on() => grouped(problem, &plan, &self.caps),
-            _ => None,
+        let mut plan = self.plan(op)?;
+        let joins = match op {
+            Op::Matmul(problem) if self.batches.slabs.is_on() => group(problem, &mut plan, &self.caps),
+            _ => false,
         };
-        let joins = grouped.is_some();
-        let plan = grouped.unwrap_or(plan);
         let pipelines = self.pipelines(&plan)?;
         if state.recipes.len() >= RECIPES {
             state.recipes.remove(0);
         }
         state.recipe += 1;
-        state.recipes.push(Recipe {
-            id: state.recipe,
-            op: op.clone(),
-            plan,
-            pipelines,
-            multiplications: op.multiplications(),
-            joins,
-            bound: [None, None],
-            params: None,
-        });
-        Ok(state.recipes.len() - 1)
+        let (op, multiplications) = (op.clone(), op.multiplications());
+        let recipe = Arc::new(Recipe { id: state.recipe, op, plan, pipelines, multiplications, joins, params: Mutex::default() });
+        state.recipes.push(Arc::clone(&recipe));
+        Ok(recipe)
     }
 
     /// Takes in what is known by now of the batches under way.

@@ -156,9 +156,15 @@ impl WebGpu {
         self.pool.take(usage.bits(), bytes, || Ok(Arc::new(Raw::new(&self.device, bytes, usage))))
     }
 
-    /// Copies values to the device; they may change as soon as this returns.
+    /// Gives the buffer with the values in it, which may change as soon as this returns.
+    pub(super) fn put(&self, buffer: Buffer, values: &HostSlice<'_>) -> Result<Buffer> {
+        self.write(&buffer, values)?;
+        Ok(buffer)
+    }
+
+    /// Copies values to the device.
     #[cfg(not(target_arch = "wasm32"))]
-    pub(super) fn write(&self, buffer: &Buffer, values: &HostSlice<'_>) -> Result<()> {
+    fn write(&self, buffer: &Buffer, values: &HostSlice<'_>) -> Result<()> {
         self.batches.submit_users(buffer);
         // Writes are of whole words, and the buffer has room for one.
         let (words, rest) = values.bytes().split_at(values.bytes().len() / 4 * 4);
@@ -172,7 +178,7 @@ impl WebGpu {
 
     /// The same; the queue reads the page's array itself, so that nothing passes through this module's memory.
     #[cfg(target_arch = "wasm32")]
-    pub(super) fn write(&self, buffer: &Buffer, values: &HostSlice<'_>) -> Result<()> {
+    fn write(&self, buffer: &Buffer, values: &HostSlice<'_>) -> Result<()> {
         self.batches.submit_users(buffer);
         let (Some(queue), Some(to)) = (self.queue.as_webgpu(), buffer.raw().as_webgpu()) else {
             return Err(Error::internal("wgpu runs on something other than WebGPU"));

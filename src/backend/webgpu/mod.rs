@@ -141,15 +141,11 @@ impl Backend for WebGpu {
     }
 
     fn upload(&self, values: &HostSlice<'_>) -> Result<Buffer> {
-        let buffer = self.storage(values.len() * values.dtype().bytes())?;
-        self.write(&buffer, values)?;
-        Ok(buffer)
+        self.put(self.storage(values.len() * values.dtype().bytes())?, values)
     }
 
     fn keep(&self, values: &HostSlice<'_>) -> Result<Buffer> {
-        let buffer = self.storage_of_tensor(values.len() * values.dtype().bytes())?;
-        self.write(&buffer, values)?;
-        Ok(buffer)
+        self.put(self.storage_of_tensor(values.len() * values.dtype().bytes())?, values)
     }
 
     fn allocate(&self, _plan: &Plan, op: &Op) -> Result<Buffer> {

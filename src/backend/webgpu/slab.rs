@@ -11,12 +11,12 @@ use super::buffer::{Raw, STORAGE};
 use crate::backend::pool::Pool;
 use crate::info::Caps;
 
-/// The most bytes of a slot.
+/// The most bytes of a slot. The least are what every adapter lets bindings start at multiples of.
 const MOST_BYTES: u64 = 1 << 16;
-/// Room for as many results of 64 x 64 as a batch has launches, and as many again.
+const LEAST_BYTES: u64 = 256;
+/// The most bytes of a slab, and the most slots: as many as a batch has launches, and as many again.
 const SLAB_BYTES: u64 = 1 << 22;
-/// Slots start at multiples of this, where every adapter lets a binding start.
-const UNIT_BYTES: u64 = 256;
+const SLOTS: u64 = 256;
 /// Slabs that a pool's budget should have room for.
 const LEAST_SLABS: u64 = 16;
 
@@ -37,9 +37,11 @@ struct Shared {
 struct Slab {
     raw: Arc<Raw>,
     is_of_results: bool,
-    free: Free,
-    /// What was given back and serves again once this batch is submitted.
-    waiting: Vec<Range>,
+    slot_bytes: u64,
+    /// Where slots start that are free.
+    free: Vec<u32>,
+    /// Where those do that were given back and serve again once this batch is submitted.
+    waiting: Vec<u32>,
     waits_for: u32,
     /// Slots that tensors have.
     slots: u32,
@@ -47,19 +49,13 @@ struct Slab {
     is_sound: bool,
 }
 
-/// Units from one to before another.
-type Range = (u32, u32);
-
-/// The units that are free, in order; no range touches another.
-struct Free(Vec<Range>);
-
 /// A part of a slab, given back when dropped.
 pub(super) struct Slot {
     home: Arc<Shared>,
     pub raw: Arc<Raw>,
-    range: Range,
+    at_bytes: u32,
     /// As much as was asked for.
-    bytes: u64,
+    bytes: i64,
     /// The last batch of recorded launches that uses it.
     pub used_in: AtomicU32,
 }
@@ -71,32 +67,40 @@ impl Slabs {
         Self(Arc::new(Shared { device, pool, is_on, slabs: Mutex::default(), over: AtomicU32::new(0) }))
     }
 
+    pub(super) fn is_on(&self) -> bool {
+        self.0.is_on
+    }
+
     /// A slot for a result, or for what is uploaded, in a slab that is none of these; None for what is better off in a buffer of its own.
     pub(super) fn take(&self, is_of_results: bool, bytes: u64, others: &[u32]) -> Option<Slot> {
         let home = &self.0;
         if !home.is_on || bytes > MOST_BYTES {
             return None;
         }
-        let (bytes, units) = (bytes.next_multiple_of(16).max(16), bytes.div_ceil(UNIT_BYTES).max(1) as u32);
-        let over = home.over.load(Ordering::Relaxed);
+        let slot_bytes = bytes.max(LEAST_BYTES).next_power_of_two();
         let mut slabs = home.slabs();
-        let fits = |slab: &mut Slab| {
-            let suits = slab.is_of_results == is_of_results && !others.contains(&slab.raw.id);
-            if suits { slab.take(units, over).map(|range| (range, Arc::clone(&slab.raw))) } else { None }
-        };
-        let (range, raw) = slabs.iter_mut().find_map(fits).unwrap_or_else(|| {
-            let raw = Arc::new(Raw::new(&home.device, SLAB_BYTES, STORAGE));
-            home.pool.count(0, SLAB_BYTES as i64, 0);
-            let free = Free(vec![(units, (SLAB_BYTES / UNIT_BYTES) as u32)]);
-            slabs.push(Slab { raw: Arc::clone(&raw), is_of_results, free, waiting: Vec::new(), waits_for: 0, slots: 1, is_sound: true });
-            ((0, units), raw)
+        let mut found = None;
+        for (at, slab) in slabs.iter_mut().enumerate() {
+            let suits = slab.is_sound && slab.is_of_results == is_of_results && slab.slot_bytes == slot_bytes;
+            if suits && !others.contains(&slab.raw.id) {
+                slab.end_wait(home.over.load(Ordering::Relaxed));
+                if !slab.free.is_empty() {
+                    found = Some(at);
+                    break;
+                }
+            }
+        }
+        let at = found.unwrap_or_else(|| {
+            slabs.push(Slab::new(&home.device, is_of_results, slot_bytes));
+            home.pool.count(0, slabs[slabs.len() - 1].raw.size() as i64, 0);
+            slabs.len() - 1
         });
-        home.pool.count(bytes as i64, -(bytes as i64), 1);
-        Some(Slot { home: Arc::clone(home), raw, range, bytes, used_in: AtomicU32::new(0) })
-    }
-
-    pub(super) fn is_on(&self) -> bool {
-        self.0.is_on
+        let slab = &mut slabs[at];
+        let at_bytes = slab.free.pop()?;
+        slab.slots += 1;
+        let (raw, bytes) = (Arc::clone(&slab.raw), bytes.next_multiple_of(16).max(16) as i64);
+        home.pool.count(bytes, -bytes, 1);
+        Some(Slot { home: Arc::clone(home), raw, at_bytes, bytes, used_in: AtomicU32::new(0) })
     }
 
     /// Nothing waits any more for that batch or those before it.
@@ -128,8 +132,8 @@ impl Shared {
         let mut at = 0;
         while let Some(slab) = slabs.get(at) {
             if slab.slots == 0 && (all || !slab.is_sound) {
-                slabs.remove(at);
-                self.pool.count(0, -(SLAB_BYTES as i64), 0);
+                self.pool.count(0, -(slab.raw.size() as i64), 0);
+                slabs.swap_remove(at);
             } else {
                 at += 1;
             }
@@ -138,61 +142,32 @@ impl Shared {
 }
 
 impl Slab {
-    fn take(&mut self, units: u32, over: u32) -> Option<Range> {
-        if !self.is_sound {
-            return None;
+    fn new(device: &wgpu::Device, is_of_results: bool, slot_bytes: u64) -> Self {
+        let slots = SLOTS.min(SLAB_BYTES / slot_bytes) as u32;
+        let raw = Arc::new(Raw::new(device, u64::from(slots) * slot_bytes, STORAGE));
+        let mut free = Vec::new();
+        for slot in (0..slots).rev() {
+            free.push(slot * slot_bytes as u32);
         }
-        self.end_wait(over);
-        let range = self.free.take(units)?;
-        self.slots += 1;
-        Some(range)
+        Self { raw, is_of_results, slot_bytes, free, waiting: Vec::new(), waits_for: 0, slots: 0, is_sound: true }
     }
 
     /// Has what was given back serve again, if nothing waits any more that uses it.
     fn end_wait(&mut self, over: u32) {
         if self.waits_for <= over {
-            for range in &self.waiting {
-                self.free.put_back(*range);
-            }
-            self.waiting.clear();
+            self.free.append(&mut self.waiting);
         }
     }
 
-    fn put_back(&mut self, range: Range, used_in: u32, over: u32) {
+    fn put_back(&mut self, at_bytes: u32, used_in: u32, over: u32) {
         self.slots -= 1;
         // Of a batch before the one that is open nothing waits any more.
         self.end_wait(over);
         if used_in > over {
             self.waits_for = used_in;
-            self.waiting.push(range);
+            self.waiting.push(at_bytes);
         } else {
-            self.free.put_back(range);
-        }
-    }
-}
-
-impl Free {
-    /// The first so many units that are free in one piece.
-    fn take(&mut self, units: u32) -> Option<Range> {
-        let at = self.0.iter().position(|(start, end)| end - start >= units)?;
-        let (start, end) = self.0[at];
-        if end - start == units {
-            self.0.remove(at);
-        } else {
-            self.0[at].0 += units;
-        }
-        Some((start, start + units))
-    }
-
-    fn put_back(&mut self, (start, end): Range) {
-        let at = self.0.iter().position(|(first, _)| *first > start).unwrap_or(self.0.len());
-        let touches_next = self.0.get(at).is_some_and(|next| next.0 == end);
-        if at > 0 && self.0[at - 1].1 == start {
-            self.0[at - 1].1 = if touches_next { self.0.remove(at).1 } else { end };
-        } else if touches_next {
-            self.0[at].0 = start;
-        } else {
-            self.0.insert(at, (start, end));
+            self.free.push(at_bytes);
         }
     }
 }
@@ -200,46 +175,17 @@ impl Free {
 impl Slot {
     /// Where it starts.
     pub(super) fn at_bytes(&self) -> u64 {
-        u64::from(self.range.0) * UNIT_BYTES
+        self.at_bytes.into()
     }
 }
 
 impl Drop for Slot {
     fn drop(&mut self) {
         let home = &self.home;
-        let is_over_budget = home.pool.count(-(self.bytes as i64), self.bytes as i64, -1);
+        let is_over_budget = home.pool.count(-self.bytes, self.bytes, -1);
         if let Some(slab) = home.slabs().iter_mut().find(|slab| slab.raw.id == self.raw.id) {
-            slab.put_back(self.range, self.used_in.load(Ordering::Relaxed), home.over.load(Ordering::Relaxed));
+            slab.put_back(self.at_bytes, self.used_in.load(Ordering::Relaxed), home.over.load(Ordering::Relaxed));
         }
         home.shrink(is_over_budget);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ranges_never_overlap_and_come_together_again() {
-        let mut free = Free(vec![(0, 100)]);
-        let mut taken: Vec<Range> = Vec::new();
-        for turn in 0..5000u32 {
-            let number = turn.wrapping_mul(0x9e37_79b9) >> 8;
-            if number % 2 == 0
-                && let Some((start, end)) = free.take(number / 2 % 9 + 1)
-            {
-                assert!(end <= 100 && taken.iter().all(|other| end <= other.0 || other.1 <= start), "{start}..{end} beside {taken:?}");
-                taken.push((start, end));
-            } else if !taken.is_empty() {
-                free.put_back(taken.swap_remove(number as usize % taken.len()));
-            }
-            let units: u32 = free.0.iter().chain(&taken).map(|(start, end)| end - start).sum();
-            assert!(units == 100 && free.0.is_sorted_by(|one, next| one.1 < next.0), "{:?} beside {taken:?}", free.0);
-        }
-        taken.into_iter().for_each(|range| free.put_back(range));
-        assert_eq!(free.0, [(0, 100)]);
-        assert_eq!(free.take(101), None);
-        assert_eq!(free.take(100), Some((0, 100)));
-        assert_eq!(free.take(1), None);
     }
 }

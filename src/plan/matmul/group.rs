@@ -16,20 +16,27 @@ const MULTIPLICATIONS: u64 = 1 << 23;
 /// Multiplications up to which nothing is gained by sharing operands in workgroup memory.
 const DIRECT: u64 = 1 << 19;
 
-/// This plan with z of the grid to count products; None where there is more to it than one launch of one product, or nothing to gain.
-pub fn grouped(problem: &Problem, plan: &Plan, caps: &Caps) -> Option<Plan> {
-    let [dispatch] = &plan.dispatches[..] else { return None };
+/// Has z of the plan's grid count products, where there is no more to it than one launch of one product, and something to gain; gives whether
+/// that is so.
+pub fn group(problem: &Problem, plan: &mut Plan, caps: &Caps) -> bool {
+    let [dispatch] = &plan.dispatches[..] else { return false };
     let multiplications = problem.multiplications();
     let is_small = problem.elements() <= ELEMENTS && multiplications <= MULTIPLICATIONS;
     let is_known = matches!(dispatch.kernel.id, KernelId::MatmulTiled | KernelId::MatmulVector);
     // Neither a batch nor parts of k.
     if !is_small || !is_known || dispatch.grid[2] != 1 {
-        return None;
+        return false;
     }
-    let is_direct = multiplications <= DIRECT && dispatch.kernel.constant("HALF") == 0;
-    let mut grouped = is_direct.then(|| stand_in(plan, caps)).flatten().unwrap_or_else(|| plan.clone());
-    grouped.dispatches[0].kernel.constants.push(("GROUPED", MOST));
-    Some(grouped)
+    if multiplications <= DIRECT
+        && dispatch.kernel.constant("HALF") == 0
+        && let Some(direct) = stand_in(plan, caps)
+    {
+        *plan = direct;
+    }
+    let constants = &mut plan.dispatches[0].kernel.constants;
+    constants.retain(|(name, _)| *name != "BATCHED");
+    constants.extend([("BATCHED", 1), ("GROUPED", MOST)]);
+    true
 }
 
 /// Which number of a product's place tells where a binding is: A and B, whose elements are of one type, then C and the result, which are of

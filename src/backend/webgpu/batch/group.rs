@@ -7,108 +7,65 @@
 //! All results of a group are in one buffer and its operands in others, and no slot of a slab serves twice before its batch is submitted: see
 //! [`slab`](super::super::slab). So a product of a group has nothing to do with another one of it.
 
-use super::super::WebGpu;
+use std::sync::Arc;
+
 use super::super::buffer::{Buffer, Place};
-use super::super::launch::{PARAMS_STRIDE_BYTES, most_params_bytes};
-use super::{Groups, State};
-use crate::error::{Error, Result};
+use super::super::launch::{PARAMS_STRIDE_BYTES, launch};
+use super::{Recipe, State};
 use crate::ops::Op;
+use crate::plan::Plan;
+use crate::plan::matmul::Params;
 use crate::plan::matmul::group::{MOST, place};
-use crate::plan::{Dispatch, Params, Slot};
+
+/// Room for the parameters of any group.
+pub(super) const PARAMS_SLOTS: usize = (size_of::<Params>().next_multiple_of(16) + MOST as usize * 16).div_ceil(PARAMS_STRIDE_BYTES);
 
 /// Products that wait for others to join them.
 pub(super) struct Group {
-    /// The buffers by the numbers of their bindings, where the bias starts in place of the parameters, then the recipe, and the buffer of
-    /// parameters.
-    key: [u64; 10],
-    recipe: u32,
-    pipeline: wgpu::ComputePipeline,
-    bound: wgpu::BindGroup,
-    params: Params,
-    grid: [u32; 2],
+    /// The recipe, and what is bound.
+    pub key: [u64; 8],
+    pub recipe: Arc<Recipe>,
+    pub groups: Arc<Vec<wgpu::BindGroup>>,
     /// Of each product where its matrices start in their buffers, in elements.
-    places: Vec<[u32; 4]>,
+    pub places: Vec<[u32; 4]>,
 }
 
-impl WebGpu {
-    /// Has a product join the open group, or begins another one with it; gives its result.
-    pub(super) fn join(&self, state: &mut State, index: usize, operands: &[Option<&Buffer>]) -> Result<Buffer> {
-        let Op::Matmul(problem) = &state.recipes[index].op else { return Err(Error::internal("a group of something else")) };
-        let mut others = [u32::MAX; 4];
-        for (id, operand) in others.iter_mut().zip(operands.iter().flatten()) {
-            *id = operand.raw().id;
-        }
-        let out = self.storage_of_result(problem.elements() * problem.result.bytes(), &others)?;
-        let mut buffers = [&out; 6];
-        for (buffer, operand) in buffers[Slot::A.index()..].iter_mut().zip(operands) {
-            *buffer = operand.unwrap_or(&out);
-        }
-        let recipe = &state.recipes[index];
-        let dispatch = &recipe.plan.dispatches[0];
-        let (mut key, mut places) = ([0; 10], [0; 4]);
-        key[6] = recipe.id.into();
-        key[7] = state.params.buffer.as_ref().map_or(0, |params| params.id.into());
+/// Where a product's matrices start in their slabs; what has a buffer of its own is bound where it starts.
+pub(super) fn places(op: &Op, plan: &Plan, buffers: &[&Buffer]) -> [u32; 4] {
+    let mut places = [0; 4];
+    if let (Op::Matmul(problem), [dispatch]) = (op, &plan.dispatches[..]) {
         for binding in &dispatch.bindings {
-            let buffer = buffers[binding.slot.index()];
-            key[binding.index as usize] = buffer.raw().id.into();
-            match (place(binding), &buffer.place) {
-                (Some(at), Place::Slot(slot)) => {
-                    let dtype = if at < 2 { problem.dtype } else { problem.result };
-                    places[at] = ((slot.at_bytes() + binding.offset_bytes) / dtype.bytes()) as u32;
-                }
-                // It is bound where it starts.
-                (Some(_), Place::Room(_)) => {}
-                (None, _) => key[Params::BINDING as usize] = buffer.at_bytes(),
+            if let (Some(at), Place::Slot(slot)) = (place(binding), &buffers[binding.slot.index()].place) {
+                let dtype = if at < 2 { problem.dtype } else { problem.result };
+                places[at] = ((slot.at_bytes() + binding.offset_bytes) / dtype.bytes()) as u32;
             }
         }
-        if let Some(group) = state.open.as_mut().and_then(|open| open.group.as_mut())
-            && group.key == key
-            && group.places.len() < MOST as usize
-        {
-            group.places.push(places);
-        } else {
-            let slots = most_params_bytes(dispatch).div_ceil(PARAMS_STRIDE_BYTES);
-            state.close_group();
-            state.make_room(slots, &self.batches);
-            let params = state.params.made()?;
-            key[7] = params.id.into();
-            let recipe = &mut state.recipes[index];
-            if recipe.bound[0].as_ref().is_none_or(|last| last.key != key) {
-                recipe.bound.swap(0, 1);
-                if recipe.bound[0].as_ref().is_none_or(|last| last.key != key) {
-                    let groups = self.groups(&recipe.plan, &recipe.pipelines, &buffers, params, 0);
-                    recipe.bound[0] = Some(Groups { key, groups });
-                }
-            }
-            let Some(Groups { groups, .. }) = &recipe.bound[0] else { return Err(Error::internal("nothing is bound")) };
-            let Dispatch { params, grid: [x, y, _], .. } = recipe.plan.dispatches[0];
-            let (recipe, pipeline, bound) = (recipe.id, recipe.pipelines[0].pipeline.clone(), groups[0].clone());
-            self.opened(state).group = Some(Group { key, recipe, pipeline, bound, params, grid: [x, y], places: vec![places] });
-        }
-        let multiplications = state.recipes[index].multiplications;
-        let open = self.opened(state);
-        open.launches += 1;
-        open.multiplications += multiplications;
-        Ok(out)
     }
+    places
 }
 
 impl State {
+    /// Whether a product of which this is bound may join the open group.
+    pub(super) fn may_join(&self, key: &[u64; 8]) -> bool {
+        let group = self.open.as_ref().and_then(|open| open.group.as_ref());
+        group.is_some_and(|group| group.key == *key && group.places.len() < MOST as usize)
+    }
+
     /// Launches the open group: nothing else may join it.
     pub(super) fn close_group(&mut self) {
         let Some(open) = &mut self.open else { return };
-        let Some(Group { recipe, pipeline, bound, params, grid: [x, y], places, .. }) = open.group.take() else { return };
-        let at = self.params.add([params.bytes(), bytemuck::cast_slice(&places)]);
-        if std::mem::replace(&mut open.recipe, recipe) != recipe {
-            open.pass.set_pipeline(&pipeline);
-        }
-        open.pass.set_bind_group(0, &bound, &[at as u32]);
-        open.pass.dispatch_workgroups(x, y, places.len() as u32);
+        let Some(Group { recipe, groups, places, .. }) = open.group.take() else { return };
+        let plan = &recipe.plan;
+        let at = self.params.add([plan.dispatches[0].params.bytes(), bytemuck::cast_slice(&places)]);
+        let many = Some((places.len() as u32, at as u32));
+        launch(&mut open.pass, plan, &recipe.pipelines, &groups, open.recipe == recipe.id, many);
+        open.recipe = recipe.id;
     }
 }
 
 #[cfg(all(test, not(target_arch = "wasm32")))]
 mod tests {
+    use super::super::super::WebGpu;
     use super::super::super::tests::webgpu;
     use super::*;
     use crate::backend::{Backend, Bound, How};
