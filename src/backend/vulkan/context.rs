@@ -12,8 +12,8 @@ use crate::error::{Error, Result};
 /// An open device.
 pub(super) struct Context {
     pub device: ash::Device,
-    /// The family of its one queue.
-    pub family: u32,
+    /// The families of its queues: that of kernels, and that of copies alone if it has one.
+    pub families: Vec<u32>,
     /// More than this at once a driver may refuse, even if it has it.
     pub max_allocation_bytes: u64,
     /// None only while the device goes.
@@ -26,9 +26,15 @@ pub(super) struct Context {
 }
 
 impl Context {
-    pub(super) fn new(instance: Arc<Instance>, device: ash::Device, family: u32, allocator: Allocator, max_allocation_bytes: u64) -> Self {
+    pub(super) fn new(
+        instance: Arc<Instance>,
+        device: ash::Device,
+        families: Vec<u32>,
+        allocator: Allocator,
+        max_allocation_bytes: u64,
+    ) -> Self {
         let allocator = Mutex::new(Some(allocator));
-        Self { device, family, max_allocation_bytes, allocator, allocated_bytes: AtomicU64::new(0), lost: Mutex::new(None), instance }
+        Self { device, families, max_allocation_bytes, allocator, allocated_bytes: AtomicU64::new(0), lost: Mutex::new(None), instance }
     }
 
     pub(super) fn allocator(&self) -> MutexGuard<'_, Option<Allocator>> {

@@ -1,11 +1,12 @@
-//! The device's queue: submissions in order, what each of them holds until the GPU is done with it, and who waits for them.
+//! A queue of the device: submissions in order, what each of them holds until the GPU is done with it, and who waits for them.
 //!
 //! Each submission makes the timeline semaphore reach a number one higher than the last. A thread of its own waits for such numbers and
 //! wakes the futures that want them, so that no executor is blocked. Copies of operands are not submitted by themselves: they go along
 //! with the submission that reads them, which starts behind a barrier against all before it.
 //!
-//! One queue does everything, copies too. A second one of a family for copies alone, which copies while a kernel of another call runs, was 0 to
-//! 10 % faster from host to host on an NVIDIA H200 (4096³ in three threads) and is not used.
+//! One queue does everything but large copies that a stream was told to make, which [`transfer`](super::transfer) has on another where there is
+//! one. Operands of products stay here: their copies on a queue of their own were 0 to 10 % faster from host to host on an NVIDIA H200 (4096³ in
+//! three threads).
 
 use std::collections::VecDeque;
 use std::sync::mpsc;
@@ -26,7 +27,9 @@ type Hold = Arc<dyn Send + Sync>;
 /// The queue and its timeline.
 pub(super) struct Queue {
     context: Arc<Context>,
-    queue: vk::Queue,
+    /// Locked to submit.
+    handle: Arc<Mutex<vk::Queue>>,
+    family: u32,
     timeline: vk::Semaphore,
     state: Mutex<State>,
     /// None only while the queue goes.
@@ -70,23 +73,43 @@ pub(super) struct Recording<'q> {
     /// None once it is submitted.
     recorder: Option<Recorder>,
     holds: Vec<Hold>,
+    /// Another queue's timeline, and what it has to reach before this begins.
+    wait: Option<(vk::Semaphore, u64)>,
 }
 
 /// As many recorders are kept as calls are usually under way at once.
 const MAX_IDLE: usize = 16;
 
 impl Queue {
-    pub(super) fn new(context: &Arc<Context>) -> Result<Self> {
+    /// The queue of a family of the device's.
+    pub(super) fn new(context: &Arc<Context>, family: u32) -> Result<Self> {
         // SAFETY: the device was made with one queue of this family.
-        let queue = unsafe { context.device.get_device_queue(context.family, 0) };
+        let handle = unsafe { context.device.get_device_queue(family, 0) };
+        Self::with(context, Arc::new(Mutex::new(handle)), family)
+    }
+
+    /// A second timeline of the same queue, for devices that have no other.
+    #[cfg(test)]
+    pub(super) fn beside(&self) -> Result<Self> {
+        Self::with(&self.context, Arc::clone(&self.handle), self.family)
+    }
+
+    fn with(context: &Arc<Context>, handle: Arc<Mutex<vk::Queue>>, family: u32) -> Result<Self> {
         let mut kind = vk::SemaphoreTypeCreateInfo::default().semaphore_type(vk::SemaphoreType::TIMELINE);
         let info = vk::SemaphoreCreateInfo::default().push_next(&mut kind);
         // SAFETY: the device was made with timeline semaphores.
         let timeline = context.check("vkCreateSemaphore", unsafe { context.device.create_semaphore(&info, None) })?;
         let state = State { submitted: 0, copies: Vec::new(), in_flight: VecDeque::new(), idle: Vec::new() };
         let (requests, inbox) = mpsc::channel();
-        let mut made =
-            Self { context: Arc::clone(context), queue, timeline, state: Mutex::new(state), requests: Some(requests), attendant: None };
+        let mut made = Self {
+            context: Arc::clone(context),
+            handle,
+            family,
+            timeline,
+            state: Mutex::new(state),
+            requests: Some(requests),
+            attendant: None,
+        };
         let device = context.device.clone();
         let attendant = std::thread::Builder::new().name("lapidary vulkan".to_owned()).spawn(move || attend(&device, timeline, &inbox));
         made.attendant = Some(attendant.map_err(|error| Error::internal(format!("no thread could be started ({error})")))?);
@@ -118,9 +141,9 @@ impl Queue {
         let mut state = self.state();
         let recorder = match state.idle.iter().position(|idle| idle.sets >= sets) {
             Some(at) => state.idle.swap_remove(at),
-            None => Recorder::new(&self.context, sets)?,
+            None => Recorder::new(&self.context, self.family, sets)?,
         };
-        let recording = Recording { queue: self, state, recorder: Some(recorder), holds: Vec::new() };
+        let recording = Recording { queue: self, state, recorder: Some(recorder), holds: Vec::new(), wait: None };
         recording.begin()?;
         Ok(recording)
     }
@@ -260,6 +283,15 @@ impl Recording<'_> {
         self.recorder()?.bindings(layout)
     }
 
+    /// Has this begin only when another queue's timeline has reached a value.
+    pub(super) fn wait_for(&mut self, other: &Queue, value: u64) -> Result<()> {
+        if value > 0 && other.counter()? < value {
+            let before = self.wait.map_or(0, |(_, value)| value);
+            self.wait = Some((other.timeline, value.max(before)));
+        }
+        Ok(())
+    }
+
     /// Keeps something until the GPU is done with this.
     pub(super) fn hold(&mut self, hold: Hold) {
         self.holds.push(hold);
@@ -271,10 +303,16 @@ impl Recording<'_> {
         let value = self.value();
         let commands = [self.recorder()?.end()?];
         let (timelines, values) = ([self.queue.timeline], [value]);
-        let mut signal = vk::TimelineSemaphoreSubmitInfo::default().signal_semaphore_values(&values);
-        let info = vk::SubmitInfo::default().command_buffers(&commands).signal_semaphores(&timelines).push_next(&mut signal);
-        // SAFETY: the queue is locked; what the commands use is held until the timeline has reached the value.
-        let submitted = unsafe { context.device.queue_submit(self.queue.queue, &[info], vk::Fence::null()) };
+        let (waits, reached): (Vec<_>, Vec<_>) = self.wait.into_iter().unzip();
+        let stages = vec![vk::PipelineStageFlags::ALL_COMMANDS; waits.len()];
+        let mut signal = vk::TimelineSemaphoreSubmitInfo::default().wait_semaphore_values(&reached).signal_semaphore_values(&values);
+        let info = vk::SubmitInfo::default().wait_semaphores(&waits).wait_dst_stage_mask(&stages);
+        let info = info.command_buffers(&commands).signal_semaphores(&timelines).push_next(&mut signal);
+        let handle = self.queue.handle.lock().unwrap_or_else(PoisonError::into_inner);
+        // SAFETY: the queue is locked; what the commands use is held until the timeline has reached the value; the timeline waited for is the
+        // same device's.
+        let submitted = unsafe { context.device.queue_submit(*handle, &[info], vk::Fence::null()) };
+        drop(handle);
         if let Err(fault) = submitted {
             if fault == vk::Result::ERROR_DEVICE_LOST {
                 // It may have begun: what it uses has to stay, until the device goes.
