@@ -39,6 +39,10 @@ fn main() -> Result<(), Failure> {
     let half = Expr::from(gpu.evaluate_blocking(&a.cast(DType::F16))?);
     let odd = Expr::from(gpu.evaluate_blocking(&a.slice(1, 0, columns as i64 - 1, 1))?);
     let (row, column) = (a.slice(0, 0, 1, 1), a.slice(1, 0, 1, 1));
+    let signals = ((rows * columns) >> 21).max(1);
+    let signals = Expr::index(&[signals, 1 << 20, 2]).mul(2_654_435_769u32).cast(DType::F32).mul(1.0 / 2_147_483_648.0).sub(1.0);
+    let signals = Expr::from(gpu.evaluate_blocking(&signals)?);
+    let signal = Expr::from(gpu.evaluate_blocking(&signals.slice(0, 0, 1, 1))?);
     let (row, column) = (Expr::from(gpu.evaluate_blocking(&row)?), Expr::from(gpu.evaluate_blocking(&column)?));
     let cases = [
         ("add", a.add(&b)),
@@ -95,6 +99,9 @@ fn main() -> Result<(), Failure> {
         ("log softmax", a.log_softmax(1)),
         ("layer norm", a.layer_norm(&[1], Some(&row), Some(&row), 1e-5)),
         ("rms norm", a.rms_norm(&[1], Some(&row), 1e-5)),
+        ("fft of 2^20", signal.fft(1, None)),
+        ("ffts of 2^20", signals.fft(1, None)),
+        ("ffts of 1024", a.reshape(&[-1, 1024, 2]).fft(1, None)),
     ];
     for (name, expr) in cases {
         gpu.clear_profile();

@@ -1,4 +1,4 @@
-"""Compiles each shaders/*/*.cu into a .ptx beside it: in the shapes that it lists and every layout, else as it is; see scripts/ptx.
+"""Compiles each shaders/*/*.cu into a .ptx beside it: in the shapes that it lists and every layout, or in its variants, else as it is; see scripts/ptx.
 
 The file begins with a hash of the source, which tests/shaders.rs compares. Each variant is a whole PTX module under a line `//# name`, the
 kernel's in reports, so that a driver compiles only those that are used.
@@ -24,16 +24,30 @@ def fnv1a(data):
     return value
 
 
+def kernel_name(path):
+    """The kernel's name in reports: its path, or its folder's if it is the only one there."""
+    return path.stem if path.stem == path.parent.name else f"{path.parent.name}/{path.stem}"
+
+
 def variants(kernel, source):
     """Name and definitions of each."""
     shapes = re.findall(r"^//# shape (\S+) (.+)$", source, re.MULTILINE)
-    if not shapes:
+    named = re.findall(r"^//# variant (\S+) (.+)$", source, re.MULTILINE)
+    for variant, definitions in named:
+        yield f"{kernel} {variant}", definitions.split()
+    if not shapes and not named:
         yield kernel, []
     for shape, definitions in shapes:
         tile = [f"TILE_{name}={size}" for name, size in zip("MNK", shape.split("x"))]
         for transpose_a, transpose_b in itertools.product((0, 1), repeat=2):
             layout = [f"TRANSPOSE_A={transpose_a}", f"TRANSPOSE_B={transpose_b}"]
             yield f"{kernel} {shape} {'nt'[transpose_a]}{'nt'[transpose_b]}", tile + definitions.split() + layout
+
+
+def included(path):
+    """What a source includes, in order."""
+    names = re.findall(r'^#include "(.+)"$', path.read_text(), re.MULTILINE)
+    return [part for name in names for part in [*included(path.parent / name), path.parent / name]]
 
 
 class Nvrtc:
@@ -79,10 +93,10 @@ def main():
         if re.search("^//# (if|for) |compiled at run time", source, re.MULTILINE):
             continue
         # With what it includes.
-        parts = sorted(path.parent.glob("*.cuh")) + [path]
+        parts = included(path) + [path]
         value = fnv1a(b"".join(part.read_bytes() for part in parts))
         text = f"// scripts/ptx made this from {' and '.join(part.name for part in parts)}, fnv1a {value:016x}\n"
-        for name, definitions in variants(f"{path.parent.name}/{path.stem}", source):
+        for name, definitions in variants(kernel_name(path), source):
             text += f"//# {name}\n{stripped(nvrtc.compile(path, source, definitions))}"
         ptx = path.with_suffix(".ptx")
         ptx.write_text(text)

@@ -17,7 +17,7 @@ use crate::pending::{Pending, PendingTensor, may_read_again, put, start};
 #[cfg(not(target_arch = "wasm32"))]
 use crate::profile::Profiler;
 use crate::select;
-use crate::tensor::{Tensor, check_length};
+use crate::tensor::{Tensor, check_length, check_sizes};
 
 /// A device to compute on. Clones share it; two that were opened apart share nothing.
 ///
@@ -192,10 +192,7 @@ impl Gpu {
     /// The part of [`tensor`](Self::tensor) that reads the values.
     pub(crate) fn begin_tensor<'a>(&self, values: HostSlice<'a>, shape: Vec<u64>) -> Result<PendingTensor<'a>> {
         let opened = self.current()?;
-        if let Some(&size) = shape.iter().find(|&&size| size > u64::from(u32::MAX)) {
-            let expected = format!("at most {}", u32::MAX);
-            return Err(Box::new(Error::InvalidDimension { name: "a dimension of the shape", value: size.to_string(), expected }));
-        }
+        check_sizes(&shape)?;
         check_length("data", values.len(), &shape)?;
         let fingerprint = values.fingerprint();
         #[cfg(not(target_arch = "wasm32"))]

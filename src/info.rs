@@ -5,7 +5,6 @@ use std::fmt;
 
 use crate::dtype::DType;
 use crate::error::Error;
-#[cfg(not(target_arch = "wasm32"))]
 use crate::plan::tuned::Tuned;
 
 /// What computes.
@@ -63,6 +62,16 @@ impl BackendId {
     /// The backend of that name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|id| id.name() == name)
+    }
+
+    /// Whether its kernels compute what follows an operation, too.
+    pub(crate) const fn fuses(self) -> bool {
+        match self {
+            Self::WebGpu => true,
+            #[cfg(not(target_arch = "wasm32"))]
+            Self::Vulkan => true,
+            _ => false,
+        }
     }
 
     /// Whether results come from a device of its own memory.
@@ -124,7 +133,6 @@ pub struct Caps {
     /// The longest side of a texture in texels.
     pub max_texture_size: u32,
     /// What was measured to be fastest on this very device.
-    #[cfg(not(target_arch = "wasm32"))]
     pub tuned: Tuned,
     /// Whether kernels may compute in f16.
     pub f16: bool,
@@ -174,7 +182,6 @@ impl Caps {
         max_workgroup_invocations: u32::MAX,
         max_workgroup_bytes: u32::MAX,
         max_texture_size: u32::MAX,
-        #[cfg(not(target_arch = "wasm32"))]
         tuned: Tuned::NONE,
         f16: false,
         matrix_unit: None,

@@ -57,7 +57,7 @@ mod selector;
 #[cfg(not(target_arch = "wasm32"))]
 mod split;
 mod tensor;
-#[cfg(not(target_arch = "wasm32"))]
+#[cfg(any(feature = "webgpu", not(target_arch = "wasm32")))]
 mod tune;
 pub mod verify;
 #[cfg(target_arch = "wasm32")]

@@ -32,6 +32,13 @@ pub(crate) fn elements(shape: &[u64]) -> u64 {
     shape.iter().fold(1, |product, &size| product.saturating_mul(size))
 }
 
+/// Refuses dimensions that kernels could not count.
+pub(crate) fn check_sizes(shape: &[u64]) -> Result<()> {
+    let Some(&size) = shape.iter().find(|&&size| size > u64::from(u32::MAX)) else { return Ok(()) };
+    let expected = format!("at most {}", u32::MAX);
+    Err(Box::new(Error::InvalidDimension { name: "a dimension of the shape", value: size.to_string(), expected }))
+}
+
 /// Refuses an array of another length than its shape says.
 pub(crate) fn check_length(argument: &'static str, length: u64, shape: &[u64]) -> Result<()> {
     let expected = elements(shape);
@@ -114,13 +121,13 @@ impl Tensor {
     }
 
     /// The device that it is on.
-    #[cfg(not(target_arch = "wasm32"))]
+    #[cfg(any(feature = "webgpu", not(target_arch = "wasm32")))]
     pub(crate) fn home(&self) -> &Arc<Opened> {
         &self.values.home
     }
 
     /// Its memory, whatever device that is of.
-    #[cfg(not(target_arch = "wasm32"))]
+    #[cfg(any(feature = "webgpu", not(target_arch = "wasm32")))]
     pub(crate) fn buffer(&self) -> &Buffer {
         &self.values.buffer
     }

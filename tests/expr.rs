@@ -4,8 +4,10 @@ use lapidary::{BackendId, DType, Expr, Gpu, Options, Padding};
 
 /// Does it on every backend.
 fn everywhere(test: impl Fn(&Gpu, BackendId)) {
-    for backend in [BackendId::Simd, BackendId::Scalar, BackendId::Cuda, BackendId::Vulkan, BackendId::WebGpu] {
-        match Gpu::open_blocking(Options::only(backend)) {
+    let all = [BackendId::Simd, BackendId::Scalar, BackendId::Cuda, BackendId::Vulkan, BackendId::WebGpu].map(|backend| (backend, true));
+    // On CUDA also by what comes with the crate alone.
+    for (backend, vendor_libraries) in all.into_iter().chain([(BackendId::Cuda, false)]) {
+        match Gpu::open_blocking(Options { vendor_libraries, ..Options::only(backend) }) {
             Ok(gpu) => test(&gpu, backend),
             Err(error) => println!("skipped on {backend}: {error}"),
         }
@@ -107,6 +109,36 @@ fn a_product_takes_what_follows_into_its_kernel() {
 }
 
 #[test]
+fn a_product_of_parts_of_matrices() {
+    everywhere(|gpu, backend| {
+        let host: Vec<f32> = (0..48).map(|i| (i * 7 % 11) as f32 - 5.0).collect();
+        let x = Expr::from(&gpu.tensor_blocking(&host, 6, 8).unwrap());
+        let turned = x.transpose(None);
+        // Each with where its element in row i and column j is.
+        type At = fn(usize, usize) -> usize;
+        let parts: [(Expr, At); 6] = [
+            (x.slice(0, 1, 5, 1).slice(1, 3, 7, 1), |i, j| (i + 1) * 8 + j + 3),
+            (turned.slice(0, 2, 6, 1).slice(1, 1, 5, 1), |i, j| (j + 1) * 8 + i + 2),
+            (x.slice(0, 0, 6, 2).slice(1, 4, 8, 1).pad(&[[0, 1], [0, 0]], lapidary::Padding::Edge), |i, j| i.min(2) * 16 + j + 4),
+            (x.reshape(&[4, 12]).slice(1, 5, 9, 1), |i, j| i * 12 + j + 5),
+            (x.slice(0, 0, 4, 1).slice(1, 0, 8, 2), |i, j| i * 8 + 2 * j),
+            (x.slice(0, 0, 4, 1).slice(1, 0, 4, 1).flip(None), |i, j| (3 - i) * 8 + 3 - j),
+        ];
+        for (n, (a, a_at)) in parts.iter().enumerate() {
+            for (m, (b, b_at)) in parts.iter().enumerate() {
+                let element = |i: usize, j: usize| (0..4).map(|k| host[a_at(i, k)] * host[b_at(k, j)]).sum::<f32>();
+                let expected: Vec<f32> = (0..16).map(|at| element(at / 4, at % 4)).collect();
+                assert_eq!(values(gpu, &a.matmul(b)), expected, "{backend} {n} by {m}");
+            }
+        }
+        let [row, column] = [x.slice(0, 3, 4, 1), x.slice(1, 5, 6, 1)];
+        let sum = |n: usize, of: &dyn Fn(usize) -> f32| (0..n).map(of).sum::<f32>();
+        assert_eq!(values(gpu, &row.matmul(x.transpose(None).slice(1, 2, 3, 1))), [sum(8, &|k| host[24 + k] * host[16 + k])], "{backend}");
+        assert_eq!(values(gpu, &column.transpose(None).matmul(&column)), [sum(6, &|k| host[k * 8 + 5].powi(2))], "{backend}");
+    });
+}
+
+#[test]
 fn random_numbers_are_the_same_everywhere_and_spread_as_they_should() {
     let cpu = Gpu::open_blocking(Options::only(BackendId::Simd)).unwrap();
     let expected = values(&cpu, &Expr::random_uniform(&[100, 100], 7));
@@ -188,5 +220,43 @@ fn what_is_no_number_differs_from_itself() {
             values(gpu, &Expr::from(&gpu.tensor_blocking(&[-1e9f32, 0.5], 1, 2).unwrap()).acosh()).iter().all(|x| x.is_nan()),
             "{backend}"
         );
+    });
+}
+
+#[test]
+fn what_is_transposed_goes_where_it_belongs() {
+    let host = Gpu::open_blocking(Options::only(BackendId::Scalar)).unwrap();
+    let of = |gpu: &Gpu, shape: &[u64], dtype: DType| {
+        let whole = Expr::index(shape).mul(2_654_435_769u32).shift_right(24u32);
+        Expr::from(gpu.evaluate_blocking(&whole.cast(dtype)).unwrap())
+    };
+    let made = |gpu: &Gpu, sizes: [u64; 3], dtype: DType| {
+        let [x, y, z] = sizes;
+        let (a, b) = (of(gpu, &[x, y, z], dtype), of(gpu, &[y, z], dtype));
+        let mut all: Vec<_> =
+            [[0, 2, 1], [2, 1, 0], [1, 2, 0], [2, 0, 1], [1, 0, 2]].iter().map(|order| a.transpose(Some(order)).cast(DType::F32)).collect();
+        if dtype != DType::Bool {
+            // Two that are turned beside one that is not; a row for all, its own, and one from behind.
+            all.push(a.transpose(Some(&[0, 2, 1])).add(b.transpose(None)).add(of(gpu, &[x, z, y], dtype)));
+            all.push(a.transpose(Some(&[0, 2, 1])).add(b.slice(1, 0, 1, 1).reshape(&[y as i64])));
+            all.push(a.flip(Some(&[2])).transpose(Some(&[2, 1, 0])).add(a.slice(0, 0, 1, 1).transpose(Some(&[2, 1, 0]))));
+            all.push(a.slice(1, 1, y as i64, 1).transpose(Some(&[0, 2, 1])).cast(DType::F16));
+            all.push(a.transpose(Some(&[0, 2, 1])).less(of(gpu, &[z, y], dtype)).cast(DType::F32));
+        }
+        all
+    };
+    everywhere(|gpu, backend| {
+        for (sizes, dtype) in [
+            ([2, 100, 67], DType::F32),
+            ([5, 33, 132], DType::F32),
+            ([3, 16, 20], DType::F16),
+            ([17, 20, 64], DType::I32),
+            ([2, 67, 100], DType::Bool),
+        ] {
+            for (number, (expr, expected)) in made(gpu, sizes, dtype).iter().zip(made(&host, sizes, dtype)).enumerate() {
+                let expected = values(&host, &expected.cast(DType::F32));
+                assert_eq!(values(gpu, &expr.cast(DType::F32)), expected, "{number} of {sizes:?} of {dtype} on {backend}");
+            }
+        }
     });
 }

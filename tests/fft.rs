@@ -8,8 +8,10 @@ use rustfft::num_complex::Complex64;
 /// Does it on every backend. `LAPIDARY_REQUIRE` names those that must be there.
 fn everywhere(test: impl Fn(&Gpu, BackendId)) {
     let required = std::env::var("LAPIDARY_REQUIRE").unwrap_or_default();
-    for backend in [BackendId::Simd, BackendId::Scalar, BackendId::Vulkan, BackendId::WebGpu] {
-        match Gpu::open_blocking(Options::only(backend)) {
+    let all = [BackendId::Simd, BackendId::Scalar, BackendId::Cuda, BackendId::Vulkan, BackendId::WebGpu].map(|backend| (backend, true));
+    // On CUDA also by what comes with the crate alone.
+    for (backend, vendor_libraries) in all.into_iter().chain([(BackendId::Cuda, false)]) {
+        match Gpu::open_blocking(Options { vendor_libraries, ..Options::only(backend) }) {
             Ok(gpu) => test(&gpu, backend),
             Err(error) => {
                 assert!(!required.split(',').any(|name| name == backend.to_string()), "{backend} is required: {error}");
@@ -102,6 +104,13 @@ fn transforms_along_any_axis_and_of_any_part() {
         let input = expr(gpu, &x, &[12, 10, 2]);
         let back = values(gpu, &input.fft2().ifft2());
         check(&complex(&back), &complex(&x), 120 * 120, &format!("there and back on {backend}"));
+        let image = expr(gpu, &x[..63], &[9, 7]);
+        assert_eq!(image.rfft2().shape().unwrap(), [9, 4, 2]);
+        let half = image.rfft2().reshape(&[-1, 2]);
+        let whole = image.fft_of_real(-1, None).fft(-2, None).slice(1, 0, 4, 1).reshape(&[-1, 2]);
+        check(&complex(&values(gpu, &half)), &complex(&values(gpu, &whole)), 63, &format!("half of a plane on {backend}"));
+        let back = values(gpu, &image.rfft2().irfft2(Some(7)));
+        assert!(back.iter().zip(&x).all(|(a, b)| (a - b).abs() < 2e-6), "{backend}: {back:?}");
         // Odd lengths have to be said, and what is not there of half a spectrum is zero.
         let odd = values(gpu, &expr(gpu, &x[..15], &[15]).rfft(0, None).irfft(0, Some(15)));
         assert!(odd.iter().zip(&x).all(|(a, b)| (a - b).abs() < 1e-6), "{backend}");
@@ -116,12 +125,9 @@ fn transforms_along_any_axis_and_of_any_part() {
 #[test]
 fn long_transforms() {
     everywhere(|gpu, backend| {
-        if backend == BackendId::Scalar {
-            return;
-        }
         for n in [3 * 5 * 7 * 128, 2503, 1 << 21] {
-            // A GPU in software takes long: one of them will do for the longest.
-            if n > 1 << 20 && backend == BackendId::WebGpu {
+            // A GPU in software takes long, and so does plain code: one of them will do for the longest.
+            if n > 1 << 20 && [BackendId::WebGpu, BackendId::Scalar].contains(&backend) {
                 continue;
             }
             let x = random::matrix(n * 2, 7);

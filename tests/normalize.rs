@@ -9,8 +9,10 @@ const U: f64 = 1.0 / (1 << 24) as f64;
 /// Does it on every backend.
 fn everywhere(test: impl Fn(&Gpu, BackendId)) {
     let required = std::env::var("LAPIDARY_REQUIRE").unwrap_or_default();
-    for backend in [BackendId::Simd, BackendId::Scalar, BackendId::Vulkan, BackendId::WebGpu] {
-        match Gpu::open_blocking(Options::only(backend)) {
+    let all = [BackendId::Simd, BackendId::Scalar, BackendId::Cuda, BackendId::Vulkan, BackendId::WebGpu].map(|backend| (backend, true));
+    // On CUDA also by what comes with the crate alone.
+    for (backend, vendor_libraries) in all.into_iter().chain([(BackendId::Cuda, false)]) {
+        match Gpu::open_blocking(Options { vendor_libraries, ..Options::only(backend) }) {
             Ok(gpu) => test(&gpu, backend),
             Err(error) => {
                 assert!(!required.split(',').any(|name| name == backend.name()), "{backend} is required: {error}");

@@ -172,9 +172,9 @@ fn wide(values: HostVec) -> Vec<f64> {
     }
 }
 
-fn every_case_on(backend: BackendId) {
+fn every_case_on(backend: BackendId, vendor_libraries: bool) {
     let required = std::env::var("LAPIDARY_REQUIRE").unwrap_or_default();
-    let gpu = match Gpu::open_blocking(Options::only(backend)) {
+    let gpu = match Gpu::open_blocking(Options { vendor_libraries, ..Options::only(backend) }) {
         Ok(gpu) => gpu,
         Err(error) if matches!(*error, Error::Unavailable { .. }) => {
             assert!(required.split(',').all(|name| name != backend.name()), "required: {error}");
@@ -205,17 +205,18 @@ fn every_case_on(backend: BackendId) {
 }
 
 macro_rules! backends {
-    ($($test:ident: $backend:ident,)+) => { $(
+    ($($test:ident: $backend:ident, $vendor_libraries:literal;)+) => { $(
         #[test]
         fn $test() {
-            every_case_on(BackendId::$backend);
+            every_case_on(BackendId::$backend, $vendor_libraries);
         }
     )+ };
 }
 
 backends! {
-    every_case_of_onnx_on_the_cpu: Simd,
-    every_case_of_onnx_on_cuda: Cuda,
-    every_case_of_onnx_on_vulkan: Vulkan,
-    every_case_of_onnx_on_webgpu: WebGpu,
+    every_case_of_onnx_on_the_cpu: Simd, true;
+    every_case_of_onnx_on_cuda: Cuda, true;
+    every_case_of_onnx_on_cuda_by_own_kernels: Cuda, false;
+    every_case_of_onnx_on_vulkan: Vulkan, true;
+    every_case_of_onnx_on_webgpu: WebGpu, true;
 }

@@ -1,6 +1,8 @@
 //! Every variant of every WGSL kernel that a plan can ask for parses and validates, and is as its plan says; the PTX is that of its source.
 #![cfg(not(target_arch = "wasm32"))]
 
+use std::path::{Path, PathBuf};
+
 use lapidary::kernels::{Kernel, KernelId};
 use lapidary::ops::matmul::{Activation, Batch, Level, Precision, Problem, Stored};
 use lapidary::plan::ceiling;
@@ -34,7 +36,7 @@ fn variants() -> Vec<Kernel> {
         ),
     ] {
         let level = |count| Level { count, a: 1 << 10, b: 1 << 12, c: 1 << 14 };
-        let batched = Batch { outer: level(2), inner: level(3) };
+        let batched = Batch { outer: level(2), inner: level(3), ..Batch::ONE };
         for ([m, k, n], batch) in sizes.into_iter().flat_map(|size| [(size, Batch::ONE), (size, batched)]) {
             // Whatever the strides of rows, those of items do the same to a kernel.
             for bits in (0..64).filter(|bits| batch == Batch::ONE || bits & 0b11000 == 0) {
@@ -202,35 +204,29 @@ fn accumulators_have_constant_indices() {
     }
 }
 
+/// What a source includes, in order, and the source itself.
+fn parts(path: &Path) -> Vec<PathBuf> {
+    let text = std::fs::read_to_string(path).expect("it is there");
+    let names = text.lines().filter_map(|line| line.strip_prefix("#include \"")?.strip_suffix('"'));
+    names.flat_map(|name| parts(&path.with_file_name(name))).chain([path.to_owned()]).collect()
+}
+
 #[test]
 fn the_ptx_is_that_of_its_source() {
-    let store = &include_bytes!("../shaders/matmul/store.cuh")[..];
-    let map = [
-        &include_bytes!("../shaders/map/functions.cuh")[..],
-        include_bytes!("../shaders/map/input.cuh"),
-        include_bytes!("../shaders/map/prelude.cuh"),
-        include_bytes!("../shaders/map/source.cuh"),
-        include_bytes!("../shaders/map/interpreted.cu"),
-    ];
-    let matmul: [(_, &[u8], _); 4] = [
-        ("tiled.cu", include_bytes!("../shaders/matmul/tiled.cu"), include_str!("../shaders/matmul/tiled.ptx")),
-        ("sum.cu", include_bytes!("../shaders/matmul/sum.cu"), include_str!("../shaders/matmul/sum.ptx")),
-        ("cooperative.cu", include_bytes!("../shaders/matmul/cooperative.cu"), include_str!("../shaders/matmul/cooperative.ptx")),
-        ("copy.cu", include_bytes!("../shaders/matmul/copy.cu"), include_str!("../shaders/matmul/copy.ptx")),
-    ];
-    let ceiling: [(_, &[u8], _); 2] = [
-        ("copy.cu", include_bytes!("../shaders/ceiling/copy.cu"), include_str!("../shaders/ceiling/copy.ptx")),
-        ("fma.cu", include_bytes!("../shaders/ceiling/fma.cu"), include_str!("../shaders/ceiling/fma.ptx")),
-    ];
-    let map_names = "functions.cuh and input.cuh and prelude.cuh and source.cuh and interpreted.cu".to_owned();
-    let mut all = vec![(map_names, map.to_vec(), include_str!("../shaders/map/interpreted.ptx"))];
-    all.extend(matmul.map(|(name, source, ptx)| (format!("store.cuh and {name}"), vec![store, source], ptx)));
-    all.extend(ceiling.map(|(name, source, ptx)| (name.to_owned(), vec![source], ptx)));
-    for (names, sources, ptx) in all {
+    let within = |folder: &Path| std::fs::read_dir(folder).expect("it is there").map(|entry| entry.expect("it can be read").path());
+    let folders = within(&Path::new(env!("CARGO_MANIFEST_DIR")).join("shaders")).filter(|path| path.is_dir());
+    let all: Vec<_> = folders.flat_map(|folder| within(&folder).collect::<Vec<_>>()).collect();
+    let compiled: Vec<_> = all.iter().filter(|path| path.extension().is_some_and(|ending| ending == "ptx")).collect();
+    assert!(compiled.len() > 8, "{compiled:?}");
+    for ptx in compiled {
+        let parts = parts(&ptx.with_extension("cu"));
+        let names: Vec<_> = parts.iter().filter_map(|path| path.file_name()?.to_str()).collect();
         // FNV-1a of 64 bits.
-        let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01B3);
-        let hash = sources.into_iter().flatten().fold(0xCBF2_9CE4_8422_2325u64, step);
-        let first = ptx.lines().next().unwrap_or_default();
-        assert_eq!(first, format!("// scripts/ptx made this from {names}, fnv1a {hash:016x}"), "run scripts/ptx");
+        let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01B3);
+        let bytes = parts.iter().flat_map(|path| std::fs::read(path).expect("it is there"));
+        let expected =
+            format!("// scripts/ptx made this from {}, fnv1a {:016x}", names.join(" and "), bytes.fold(0xCBF2_9CE4_8422_2325u64, step));
+        let text = std::fs::read_to_string(ptx).expect("it is there");
+        assert_eq!(text.lines().next(), Some(expected.as_str()), "run scripts/ptx");
     }
 }

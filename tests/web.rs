@@ -93,6 +93,44 @@ async fn expressions() {
     }
 }
 
+/// Softmax, a norm and Fourier transforms of lengths with small factors, of a large prime one and of twice that, against the same in f64.
+#[wasm_bindgen_test]
+async fn norms_and_transforms() {
+    for &backend in BackendId::ALL {
+        let gpu = open(backend).await;
+        for n in [12usize, 37, 74] {
+            let values = random::matrix(2 * n, n as u64);
+            let tensor = gpu.tensor(&values, n as u64, 2).await.unwrap();
+            let x = Expr::from(&tensor);
+            let gpu = &gpu;
+            let got = |expr: Expr| async move { gpu.evaluate(&expr).await.unwrap().to_host().await.unwrap().into_vec() };
+            let near = |got: &[f32], exact: &dyn Fn(usize) -> f64, bound: f64| {
+                assert_eq!(got.len(), 2 * n);
+                for (place, got) in got.iter().enumerate() {
+                    let off = (f64::from(*got) - exact(place)).abs();
+                    assert!(off <= bound, "{backend} of {n} at {place}: {got} is {off} off {}", exact(place));
+                }
+            };
+            let value = |place: usize| f64::from(values[place]);
+            let column = |place: usize| (0..n).map(move |row| value(2 * row + place % 2));
+            let softmax = |place: usize| value(place).exp() / column(place).map(f64::exp).sum::<f64>();
+            near(&got(x.softmax(0)).await, &softmax, 1e-6);
+            let root = |place: usize| (column(place).map(|x| x * x).sum::<f64>() / n as f64 + 1e-5).sqrt();
+            near(&got(x.rms_norm(&[0], None, 1e-5)).await, &|place| value(place) / root(place), 1e-5);
+            let sum = |place: usize| {
+                let term = |i: usize| {
+                    let (sin, cos) = (std::f64::consts::TAU * ((i * (place / 2)) % n) as f64 / n as f64).sin_cos();
+                    let (re, im) = (value(2 * i), value(2 * i + 1));
+                    if place % 2 == 0 { re * cos + im * sin } else { im * cos - re * sin }
+                };
+                (0..n).map(term).sum()
+            };
+            near(&got(x.fft(-1, None)).await, &sum, 1e-5);
+            near(&got(x.fft(-1, None).ifft(-1, None)).await, &value, 2e-6);
+        }
+    }
+}
+
 #[wasm_bindgen_test]
 async fn software_is_named_and_auto_says_why() {
     let info = open(BackendId::WebGpu).await.info().unwrap();

@@ -8,8 +8,10 @@ use lapidary::{Activation, BackendId, Conv, DType, Expr, Gpu, Options, Pool, ran
 /// Does it on every backend. `LAPIDARY_REQUIRE` names those that must be there.
 fn everywhere(test: impl Fn(&Gpu, BackendId)) {
     let required = std::env::var("LAPIDARY_REQUIRE").unwrap_or_default();
-    for backend in [BackendId::Simd, BackendId::Scalar, BackendId::Vulkan, BackendId::WebGpu] {
-        match Gpu::open_blocking(Options::only(backend)) {
+    let all = [BackendId::Simd, BackendId::Scalar, BackendId::Cuda, BackendId::Vulkan, BackendId::WebGpu].map(|backend| (backend, true));
+    // On CUDA also by what comes with the crate alone.
+    for (backend, vendor_libraries) in all.into_iter().chain([(BackendId::Cuda, false)]) {
+        match Gpu::open_blocking(Options { vendor_libraries, ..Options::only(backend) }) {
             Ok(gpu) => test(&gpu, backend),
             Err(error) => {
                 assert!(!required.split(',').any(|name| name == backend.to_string()), "{backend} is required: {error}");
@@ -251,6 +253,41 @@ fn pools() {
             assert!((f64::from(means[channel]) - values.iter().sum::<f64>() / 20.0).abs() < 1e-6, "{backend}");
         }
     });
+}
+
+#[test]
+fn many_filters_of_three_by_three_are_within_the_bound_of_their_method() {
+    // Three ways to lie: with edges, with fours, and with padding on one side alone.
+    for (size, pads) in [([61, 60], [[1; 2]; 2]), ([64, 64], [[1; 2]; 2]), ([63, 65], [[0, 2], [2, 0]])] {
+        let case = Case { input: [2, 64, size[0], size[1]], filters: [64, 3, 3], strides: [1; 2], pads, dilations: [1; 2], groups: 1 };
+        let (images, filters) = (Array::random(&case.input, 1), Array::random(&[64, 64, 3, 3], 2));
+        let bias = Array::random(&[64], 3);
+        let [y, x] = case.windows();
+        everywhere(|gpu, backend| {
+            let how = Conv::default().pads(&pads).bias(bias.expr(gpu, DType::F32)).activation(Activation::Tanh);
+            let conv = images.expr(gpu, DType::F32).conv(filters.expr(gpu, DType::F32), &how);
+            let got = gpu.evaluate_blocking(&conv).unwrap().to_vec_blocking().unwrap();
+            assert_eq!(got.len(), 2 * 64 * (y.steps * x.steps) as usize);
+            // Some of them, of every place within a tile.
+            for at in (0..got.len()).step_by(97) {
+                let (plane, place) = (at / (y.steps * x.steps) as usize, at as u32 % (y.steps * x.steps));
+                let (image, filter) = (plane / 64, plane % 64);
+                let (mut sum, mut magnitude) = (bias.values[filter], 0.0);
+                for c in 0..64 {
+                    for (i, j) in (0..3).flat_map(|i| (0..3).map(move |j| (i, j))) {
+                        let at = [self::place(&y, place / x.steps, i), self::place(&x, place % x.steps, j)];
+                        let weight = filters.values[((filter * 64 + c) * 3 + i as usize) * 3 + j as usize];
+                        let value = images.at(image, c, at).map_or(0.0, |(_, value)| value);
+                        sum += weight * value;
+                        // The numbers are between -1 and 1.
+                        magnitude += 1.0;
+                    }
+                }
+                let error = (f64::from(got[at]) - sum.tanh()).abs();
+                assert!(error <= 2e-7 * magnitude, "{at} of {size:?} on {backend}: {} instead of {}", got[at], sum.tanh());
+            }
+        });
+    }
 }
 
 #[test]

@@ -12,10 +12,14 @@ fn corner_of(column: u32) -> Corner {
   return Corner(p / params.out_width * STRIDE_Y - params.before_y, p % params.out_width * STRIDE_X - params.before_x);
 }
 
-// What the windows have in row k, which is outside from `end` on.
-fn seen(corner: Corner, k: u32, end: u32) -> vec4<f32> {
-  if (k >= end) { return vec4<f32>(); }
+// What the windows have in row k.
+fn seen(corner: Corner, k: u32) -> vec4<f32> {
   return tap(corner, b_start() + k / TAPS * params.height * params.width, k % TAPS / TAPS_X, k % TAPS % TAPS_X);
+}
+
+// The same where k may be outside, from `end` on: without a branch, in which the latencies of several would add up.
+fn seen_edge(corner: Corner, k: u32, end: u32) -> vec4<f32> {
+  return select(vec4<f32>(), seen(corner, min(k, end - 1u)), vec4<bool>(k < end));
 }
 
 // What they have of the channel that begins there at a tap.

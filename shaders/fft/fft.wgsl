@@ -14,6 +14,8 @@
 //   3        params   as src/plan/fft.rs has them
 //   4        scratch  complex numbers between steps, of all transforms outer x n x inner
 //
+//   BEFORE   L      INNER, COLUMNS_OF_LINE  elements behind the dimension, and transforms of a line
+//   LOADS    elements of an invocation
 //   COLUMNS  neighbours in memory are of different transforms; otherwise a transform's elements are neighbours.
 //   ACROSS   the same of what is written.
 //   SOURCE   1 complex numbers, 2 real ones, 3 those of which the others are conjugates, 4 the chirp itself; 0 scratch
@@ -42,7 +44,11 @@ fn word(i: u32) -> u32 { return params[i / 4u][i % 4u]; }
 //# end
 
 const ELEMENTS = BATCH * LENGTH;
-var<workgroup> memory: array<vec2<f32>, 2u * ELEMENTS>;
+const HALF_AT = (ELEMENTS + 7u) / 8u * 8u;
+var<workgroup> memory: array<vec2<f32>, 2u * HALF_AT>;
+
+// Where an element is kept: eights are shuffled, so that those eight apart are in different banks.
+fn slot(i: u32) -> u32 { return i ^ ((i >> 3u) & 7u); }
 
 fn times(a: vec2<f32>, b: vec2<f32>) -> vec2<f32> { return vec2<f32>(a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x); }
 fn conjugate(a: vec2<f32>) -> vec2<f32> { return vec2<f32>(a.x, -a.y); }
@@ -85,8 +91,8 @@ fn chirp(a: u32) -> vec2<f32> {
 
 // Element i of transform t: of what is outer x LENGTH x columns.
 fn fetched(t: u32, i: u32) -> vec2<f32> {
-  let columns = word(1u);
-  let inner = word(2u);
+  let columns = COLUMNS_OF_LINE;
+  let inner = INNER;
   let o = t / columns;
   let c = t % columns;
   // Its place along the whole dimension.
@@ -126,15 +132,15 @@ fn fetched(t: u32, i: u32) -> vec2<f32> {
   v = conjugate(times(v, scratch[word(12u) + at]));
 //# end
   // What the steps before it leave to do.
-  let l = word(3u);
+  const l = BEFORE;
   if (l > 1u) { v = times(v, root(c / inner % l * i, l * LENGTH)); }
   return v;
 }
 
 fn put(t: u32, i: u32, value: vec2<f32>) {
-  let columns = word(1u);
-  let inner = word(2u);
-  let l = word(3u);
+  let columns = COLUMNS_OF_LINE;
+  let inner = INNER;
+  let l = BEFORE;
   let o = t / columns;
   let j = t % columns / inner;
   let at = j / l * l * LENGTH + j % l + i * l;
@@ -242,9 +248,9 @@ fn dft_8(v: ptr<function, array<vec2<f32>, 8>>) {
 // Where element i of a workgroup's transform b is.
 fn place(b: u32, i: u32) -> u32 {
 //# if COLUMNS
-  return i * BATCH + b;
+  return slot(i * BATCH + b);
 //# else
-  return b * LENGTH + i;
+  return slot(b * LENGTH + i);
 //# end
 }
 
@@ -256,21 +262,23 @@ fn main(
 ) {
   let first = (group.y * groups.x + group.x) * BATCH;
   let end = word(0u);
-  for (var e = local; e < ELEMENTS; e += THREADS) {
+  // All are read before one is kept. What is not there is read as the last that is, and not written.
+//# for u in LOADS
+  let e_$u = min(local + $uu * THREADS, ELEMENTS - 1u);
 //# if COLUMNS
-    let t = first + e % BATCH;
-    let i = e / BATCH;
+  let v_$u = fetched(min(first + e_$u % BATCH, end - 1u), e_$u / BATCH);
 //# else
-    let t = first + e / LENGTH;
-    let i = e % LENGTH;
+  let v_$u = fetched(min(first + e_$u / LENGTH, end - 1u), e_$u % LENGTH);
 //# end
-    if (t < end) { memory[e] = fetched(t, i); }
-  }
+//# end
+//# for u in LOADS
+  memory[slot(e_$u)] = v_$u;
+//# end
   workgroupBarrier();
 //# for p in PASSES
   {
     const R = RADIX_$p;
-    const HALF = $pu % 2u * ELEMENTS;
+    const HALF = $pu % 2u * HALF_AT;
     for (var e = local; e < ELEMENTS / R; e += THREADS) {
 //# if COLUMNS
       let b = e % BATCH;
@@ -295,7 +303,7 @@ fn main(
       if (R == 8u) { dft_8(&v); }
       let to = j / SPAN_$p * SPAN_$p * R + k;
 //# for q in 8
-      if ($qu < R) { memory[ELEMENTS - HALF + place(b, to + $qu * SPAN_$p)] = v[$q]; }
+      if ($qu < R) { memory[HALF_AT - HALF + place(b, to + $qu * SPAN_$p)] = v[$q]; }
 //# end
     }
     workgroupBarrier();
@@ -309,6 +317,6 @@ fn main(
     let b = e / LENGTH;
     let i = e % LENGTH;
 //# end
-    if (first + b < end) { put(first + b, i, memory[PASSES % 2u * ELEMENTS + place(b, i)]); }
+    if (first + b < end) { put(first + b, i, memory[PASSES % 2u * HALF_AT + place(b, i)]); }
   }
 }

@@ -27,6 +27,16 @@ __device__ __forceinline__ Four<Kind$i> four_$i(u32 at) const {
 //# end
 //# end
 }
+//# if EDGES
+__device__ __forceinline__ Four<Kind$i> some_$i(u32 at, u32 behind) const {
+//# if VEC4
+    return four_$i(at);
+//# else
+    const u32 step = word($last);
+    return {one_$i(at), one_$i(at + min(1u, behind) * step), one_$i(at + min(2u, behind) * step), one_$i(at + min(3u, behind) * step)};
+//# end
+}
+//# end
 
 __device__ __forceinline__ u32 at_$i(const u32 (&c)[RANK]) const {
     u32 at = word($at);

@@ -3,6 +3,7 @@
 //   F16      elements are of f16, two of them a word       BOOL     elements are words, 0 or 1
 //   VEC4     fours start at multiples of 4 elements        SPLAT    the four are one
 //   BOUNDED  not all coordinates have an element
+//   EDGES    some are fours of which only the first and so many behind it are there
 
 //# if F16
 //# if VEC4
@@ -46,8 +47,18 @@ fn four_$i(at: u32) -> vec4<Kind$i> {
 }
 //# end
 //# end
+//# if EDGES
+//# if VEC4
+fn some_$i(at: u32, behind: u32) -> vec4<Kind$i> { return four_$i(at); }
+//# else
+fn some_$i(at: u32, behind: u32) -> vec4<Kind$i> {
+  let step = word($lastu);
+  return vec4<Kind$i>(one_$i(at), one_$i(at + min(1u, behind) * step), one_$i(at + min(2u, behind) * step), one_$i(at + min(3u, behind) * step));
+}
+//# end
+//# end
 
-fn at_$i(c: array<u32, RANK>) -> u32 {
+fn at_$i(c: array<u32, $rank>) -> u32 {
   var at = word($atu);
 //# for d in RANK
   at += c[$d] * word($atu + 1u + $du);
@@ -55,10 +66,10 @@ fn at_$i(c: array<u32, RANK>) -> u32 {
   return at;
 }
 //# if BOUNDED
-fn is_inside_$i_at(c: array<u32, RANK>) -> bool {
+fn is_inside_$i_at(c: array<u32, $rank>) -> bool {
   var inside = true;
 //# for d in RANK
-  inside = inside && c[$d] >= word($boundsu + $du) && c[$d] < word($boundsu + RANK + $du);
+  inside = inside && c[$d] >= word($boundsu + $du) && c[$d] < word($boundsu + $ranku + $du);
 //# end
   return inside;
 }

@@ -11,13 +11,6 @@
 
 //# if RESULT_F16
 @group(0) @binding(7) var<storage, read_write> out: array<vec2<u32>>;
-// What is too large is infinite, which pack2x16float leaves open.
-fn pack(v: vec2<f32>) -> u32 {
-  let large = abs(v) >= vec2<f32>(65520.0);
-  let signs = (bitcast<vec2<u32>>(v) >> vec2<u32>(16u)) & vec2<u32>(0x8000u);
-  let infinite = select(vec2<u32>(), signs | vec2<u32>(0x7c00u), large);
-  return pack2x16float(select(v, vec2<f32>(), large)) | infinite.x | (infinite.y << 16u);
-}
 fn put(i: u32, v: vec4<Result>) { out[i] = vec2<u32>(pack(v.xy), pack(v.zw)); }
 //# else
 //# if RESULT_BOOL

@@ -1,19 +1,14 @@
-// What generated programs are made of, as prelude.wgsl has it, and what every kernel is told. Drivers may take what is not a number for
-// any number: it is told by its bits.
+// What generated programs are made of, as prelude.wgsl has it, and what every kernel is told, behind half.frag.
 //
 //   params  0-63  the words of src/plan/map.rs
 //           64    the result's width in texels
-//           65-   of each input the logarithm of its texture's width, and the width less 1
+//           65-   of each texture that is read the logarithm of its width, and the width less 1
 
-precision highp float;
-precision highp int;
-precision highp sampler2D;
-precision highp usampler2D;
 #define f32 float
 #define i32 int
 #define u32 uint
 
-uniform uint params[77];
+uniform uint params[79];
 
 f32 scalar_f32(uint i) { return uintBitsToFloat(params[uint(SCALARS) + i]); }
 i32 scalar_i32(uint i) { return int(params[uint(SCALARS) + i]); }
@@ -25,20 +20,9 @@ i32 select(i32 no, i32 yes, bool condition) { return condition ? yes : no; }
 u32 select(u32 no, u32 yes, bool condition) { return condition ? yes : no; }
 bool select(bool no, bool yes, bool condition) { return condition ? yes : no; }
 
-bool is_nan(f32 a) { return (floatBitsToUint(a) & 0x7fffffffu) > 0x7f800000u; }
 bool is_finite(f32 a) { return (floatBitsToUint(a) & 0x7f800000u) != 0x7f800000u; }
 bool is_negative(f32 a) { return floatBitsToUint(a) >> 31u != 0u; }
 f32 nan_of(f32 a) { return uintBitsToFloat(floatBitsToUint(a) | 0x7fc00000u); }
-// To the nearest of f16, of two the even one, by its bits: of the language's own way the rounding is left open.
-float half_of(float a) {
-  if (is_nan(a)) return a;
-  uint bits = floatBitsToUint(a);
-  float size = abs(a);
-  // Below the least normal one they are multiples of 2^-24.
-  if (size < 6.103515625e-5) return roundEven(a * 16777216.0) / 16777216.0;
-  float rounded = uintBitsToFloat((bits + 0xfffu + (bits >> 13u & 1u)) & 0xffffe000u);
-  return size >= 65520.0 ? uintBitsToFloat(bits & 0x80000000u | 0x7f800000u) : rounded;
-}
 f32 remainder(f32 a, f32 b) { return a - b * trunc(a / b); }
 f32 power(f32 a, f32 b) { return pow(a, b); }
 f32 round_even(f32 a) { return roundEven(a); }

@@ -1,14 +1,6 @@
 // What generated programs are made of; the same names are in prelude.cuh and prelude.glsl. Numbers are honest as far as the hardware
 // is: what is not a number is told by its bits, since WGSL lets a compiler take comparisons for granted.
 
-@group(0) @binding(3) var<uniform> params: array<vec4<u32>, 16>;
-fn word(i: u32) -> u32 { return params[i / 4u][i % 4u]; }
-
-fn scalar_f32(i: u32) -> f32 { return bitcast<f32>(word(SCALARS + i)); }
-fn scalar_i32(i: u32) -> i32 { return bitcast<i32>(word(SCALARS + i)); }
-fn scalar_u32(i: u32) -> u32 { return word(SCALARS + i); }
-fn scalar_bool(i: u32) -> bool { return word(SCALARS + i) != 0u; }
-
 fn is_nan(a: f32) -> bool { return (bitcast<u32>(a) & 0x7fffffffu) > 0x7f800000u; }
 fn is_finite(a: f32) -> bool { return (bitcast<u32>(a) & 0x7f800000u) != 0x7f800000u; }
 fn is_negative(a: f32) -> bool { return (bitcast<u32>(a) >> 31u) != 0u; }
@@ -31,6 +23,14 @@ fn power_i32(a: i32, b: i32) -> i32 {
   // Of a negative exponent only 1 and -1 have a whole power.
   if (b < 0) { return select(select(0, select(1, -1, (b & 1) != 0), a == -1), 1, a == 1); }
   return bitcast<i32>(power_u32(bitcast<u32>(a), bitcast<u32>(b)));
+}
+
+// Two numbers as f16 in a word. What is too large is infinite, which pack2x16float leaves open.
+fn pack(v: vec2<f32>) -> u32 {
+  let large = abs(v) >= vec2<f32>(65520.0);
+  let signs = (bitcast<vec2<u32>>(v) >> vec2<u32>(16u)) & vec2<u32>(0x8000u);
+  let infinite = select(vec2<u32>(), signs | vec2<u32>(0x7c00u), large);
+  return pack2x16float(select(v, vec2<f32>(), large)) | infinite.x | (infinite.y << 16u);
 }
 
 fn f32_of_f32(a: f32) -> f32 { return a; }

@@ -2,7 +2,8 @@
 //
 // A workgroup computes a TILE_M x TILE_N tile of C, walking k in steps of TILE_K. Each step's slices of A and B lie in workgroup memory
 // as they are stored, each line padded by eight elements against bank conflicts; matrix units read them by rows
-// or by columns, so that nothing is turned. A subgroup owns FRAGMENTS_M x FRAGMENTS_N matrices of 16 x 16 sums. The next step's slices
+// or by columns, so that nothing is turned. A subgroup owns FRAGMENTS_M x FRAGMENTS_N matrices of 16 x 16 sums, and what of the slices it
+// reads is an array of its own, in which all places are known to the compiler: browsers check those that are not. The next step's slices
 // are fetched into registers before the present one is multiplied, which hides the latency of global memory.
 //
 // With two TERMS the operands are what split.wgsl made of f32: (h + l / 2048) * 2^-s. Of the four products of terms the least is left out.
@@ -44,12 +45,12 @@ struct Eight { low: vec4<f16>, high: vec4<f16> }
 //# end
 
 // Vectors from one line of a slice to the next.
-const A_STRIDE = A_LINE / 4u + 2u;
-const B_STRIDE = B_LINE / 4u + 2u;
+const A_STRIDE = A_OWN_LINE / 4u + 2u;
+const B_STRIDE = B_OWN_LINE / 4u + 2u;
 // naga gives a matrix the type of what it is loaded from, so that these cannot be words.
 //# for t in TERMS
-var<workgroup> a_tile_$t: array<vec4<f16>, A_LINES * A_STRIDE>;
-var<workgroup> b_tile_$t: array<vec4<f16>, B_LINES * B_STRIDE>;
+var<workgroup> a_tile_$t: array<array<vec4<f16>, A_OWN_LINES * A_STRIDE>, SUBGROUPS_M>;
+var<workgroup> b_tile_$t: array<array<vec4<f16>, B_OWN_LINES * B_STRIDE>, SUBGROUPS_N>;
 //# end
 // A matrix of sums of each subgroup on its way out.
 var<workgroup> sums: array<array<vec4<f32>, 64>, SUBGROUPS>;
@@ -157,8 +158,10 @@ fn main(
   let row0 = (band * BAND + in_band % band_m) * TILE_M;
   let column0 = in_band / band_m * TILE_N;
   // Where this subgroup's part of the tile is.
-  let own_m = subgroup / SUBGROUPS_N * (16u * FRAGMENTS_M);
-  let own_n = subgroup % SUBGROUPS_N * (16u * FRAGMENTS_N);
+  let subgroup_m = subgroup / SUBGROUPS_N;
+  let subgroup_n = subgroup % SUBGROUPS_N;
+  let own_m = subgroup_m * (16u * FRAGMENTS_M);
+  let own_n = subgroup_n * (16u * FRAGMENTS_N);
 
 //# if PARTS
   let first = part * params.k_part;
@@ -173,11 +176,14 @@ fn main(
 //# for i in A_LOADS
   let a_along_$i = (thread + $iu * THREADS) % (A_LINE / 8u) * 8u;
   let a_across_$i = (thread + $iu * THREADS) / (A_LINE / 8u);
-  let a_to_$i = a_across_$i * A_STRIDE + a_along_$i / 4u;
 //# if A_TURNED
+  let a_of_$i = a_along_$i / A_OWN_LINE;
+  let a_to_$i = a_across_$i * A_STRIDE + a_along_$i % A_OWN_LINE / 4u;
   let a_k_$i = a_across_$i;
   let a_from_$i = a_start() + a_across_$i * params.lda + min(row0 + a_along_$i, (params.m - 1u) / 8u * 8u);
 //# else
+  let a_of_$i = a_across_$i / A_OWN_LINES;
+  let a_to_$i = a_across_$i % A_OWN_LINES * A_STRIDE + a_along_$i / 4u;
   let a_k_$i = a_along_$i;
   let a_from_$i = a_start() + min(row0 + a_across_$i, params.m - 1u) * params.lda + a_along_$i;
 //# end
@@ -188,11 +194,14 @@ fn main(
 //# for i in B_LOADS
   let b_along_$i = (thread + $iu * THREADS) % (B_LINE / 8u) * 8u;
   let b_across_$i = (thread + $iu * THREADS) / (B_LINE / 8u);
-  let b_to_$i = b_across_$i * B_STRIDE + b_along_$i / 4u;
 //# if B_TURNED
+  let b_of_$i = b_across_$i / B_OWN_LINES;
+  let b_to_$i = b_across_$i % B_OWN_LINES * B_STRIDE + b_along_$i / 4u;
   let b_k_$i = b_along_$i;
   let b_from_$i = b_start() + min(column0 + b_across_$i, params.n - 1u) * params.ldb + b_along_$i;
 //# else
+  let b_of_$i = b_along_$i / B_OWN_LINE;
+  let b_to_$i = b_across_$i * B_STRIDE + b_along_$i % B_OWN_LINE / 4u;
   let b_k_$i = b_across_$i;
   let b_from_$i = b_start() + b_across_$i * params.ldb + min(column0 + b_along_$i, (params.n - 1u) / 8u * 8u);
 //# end
@@ -248,26 +257,22 @@ fn main(
 //# end
 //# end
 
-//# if SPLIT
-  for (var k0 = first; k0 < last; k0 += TILE_K) {
-//# else
   for (var k0 = first; k0 < last + TILE_K; k0 += TILE_K) {
     // What the last turn fetched goes to workgroup memory; the first turn has fetched nothing yet.
     if (k0 > first) {
       workgroupBarrier();
 //# for t in TERMS
 //# for i in A_LOADS
-      a_tile_$t[a_to_$i] = a_next_$t_$i.low;
-      a_tile_$t[a_to_$i + 1u] = a_next_$t_$i.high;
+      a_tile_$t[a_of_$i][a_to_$i] = a_next_$t_$i.low;
+      a_tile_$t[a_of_$i][a_to_$i + 1u] = a_next_$t_$i.high;
 //# end
 //# for i in B_LOADS
-      b_tile_$t[b_to_$i] = b_next_$t_$i.low;
-      b_tile_$t[b_to_$i + 1u] = b_next_$t_$i.high;
+      b_tile_$t[b_of_$i][b_to_$i] = b_next_$t_$i.low;
+      b_tile_$t[b_of_$i][b_to_$i + 1u] = b_next_$t_$i.high;
 //# end
 //# end
       workgroupBarrier();
     }
-//# end
     // One branch round all fetches of a step: within each of them it would cost a fifth of the speed.
     if (k0 + TILE_K <= last) {
       let a_moved = k0 * a_step;
@@ -291,39 +296,22 @@ fn main(
 //# end
 //# end
     }
-//# if SPLIT
-    // Registers are all taken by sums: what is fetched does not wait for the next turn.
-    workgroupBarrier();
-//# for t in TERMS
-//# for i in A_LOADS
-    a_tile_$t[a_to_$i] = a_next_$t_$i.low;
-    a_tile_$t[a_to_$i + 1u] = a_next_$t_$i.high;
-//# end
-//# for i in B_LOADS
-    b_tile_$t[b_to_$i] = b_next_$t_$i.low;
-    b_tile_$t[b_to_$i + 1u] = b_next_$t_$i.high;
-//# end
-//# end
-    workgroupBarrier();
-    {
-//# else
     if (k0 > first) {
-//# end
 //# for p in K_FRAGMENTS
       {
 //# for t in TERMS
 //# for i in FRAGMENTS_M
 //# if SUBGROUP
 //# if A_TURNED
-        let a_$t_$i = subgroupMatrixLoad<subgroup_matrix_left<f16, 16, 16>, col_major>(&a_tile_$t, $pu * 16u * A_STRIDE + own_m / 4u + $iu * 4u, A_STRIDE);
+        let a_$t_$i = subgroupMatrixLoad<subgroup_matrix_left<f16, 16, 16>, col_major>(&a_tile_$t[subgroup_m], $pu * 16u * A_STRIDE + $iu * 4u, A_STRIDE);
 //# else
-        let a_$t_$i = subgroupMatrixLoad<subgroup_matrix_left<f16, 16, 16>, row_major>(&a_tile_$t, (own_m + $iu * 16u) * A_STRIDE + $pu * 4u, A_STRIDE);
+        let a_$t_$i = subgroupMatrixLoad<subgroup_matrix_left<f16, 16, 16>, row_major>(&a_tile_$t[subgroup_m], $iu * 16u * A_STRIDE + $pu * 4u, A_STRIDE);
 //# end
 //# else
 //# if A_TURNED
-        let a_$t_$i = coopLoad<coop_mat16x16<f16, A>>(&a_tile_$t[$pu * 16u * A_STRIDE + own_m / 4u + $iu * 4u], A_STRIDE);
+        let a_$t_$i = coopLoad<coop_mat16x16<f16, A>>(&a_tile_$t[subgroup_m][$pu * 16u * A_STRIDE + $iu * 4u], A_STRIDE);
 //# else
-        let a_$t_$i = coopLoadT<coop_mat16x16<f16, A>>(&a_tile_$t[(own_m + $iu * 16u) * A_STRIDE + $pu * 4u], A_STRIDE);
+        let a_$t_$i = coopLoadT<coop_mat16x16<f16, A>>(&a_tile_$t[subgroup_m][$iu * 16u * A_STRIDE + $pu * 4u], A_STRIDE);
 //# end
 //# end
 //# end
@@ -332,15 +320,15 @@ fn main(
 //# for t in TERMS
 //# if SUBGROUP
 //# if B_TURNED
-        let b_$t_$j = subgroupMatrixLoad<subgroup_matrix_right<f16, 16, 16>, col_major>(&b_tile_$t, (own_n + $ju * 16u) * B_STRIDE + $pu * 4u, B_STRIDE);
+        let b_$t_$j = subgroupMatrixLoad<subgroup_matrix_right<f16, 16, 16>, col_major>(&b_tile_$t[subgroup_n], $ju * 16u * B_STRIDE + $pu * 4u, B_STRIDE);
 //# else
-        let b_$t_$j = subgroupMatrixLoad<subgroup_matrix_right<f16, 16, 16>, row_major>(&b_tile_$t, $pu * 16u * B_STRIDE + own_n / 4u + $ju * 4u, B_STRIDE);
+        let b_$t_$j = subgroupMatrixLoad<subgroup_matrix_right<f16, 16, 16>, row_major>(&b_tile_$t[subgroup_n], $pu * 16u * B_STRIDE + $ju * 4u, B_STRIDE);
 //# end
 //# else
 //# if B_TURNED
-        let b_$t_$j = coopLoad<coop_mat16x16<f16, B>>(&b_tile_$t[(own_n + $ju * 16u) * B_STRIDE + $pu * 4u], B_STRIDE);
+        let b_$t_$j = coopLoad<coop_mat16x16<f16, B>>(&b_tile_$t[subgroup_n][$ju * 16u * B_STRIDE + $pu * 4u], B_STRIDE);
 //# else
-        let b_$t_$j = coopLoadT<coop_mat16x16<f16, B>>(&b_tile_$t[$pu * 16u * B_STRIDE + own_n / 4u + $ju * 4u], B_STRIDE);
+        let b_$t_$j = coopLoadT<coop_mat16x16<f16, B>>(&b_tile_$t[subgroup_n][$pu * 16u * B_STRIDE + $ju * 4u], B_STRIDE);
 //# end
 //# end
 //# end
@@ -363,7 +351,7 @@ fn main(
       }
 //# end
 //# if SPLIT
-      if ((k0 + TILE_K - first) % (FLUSH * TILE_K) == 0u || k0 + TILE_K >= last) {
+      if ((k0 - first) % (FLUSH * TILE_K) == 0u || k0 >= last) {
 //# for i in FRAGMENTS_M
 //# for j in FRAGMENTS_N
         workgroupBarrier();

@@ -15,6 +15,7 @@
 //   READS_C      beta is not 0: C is read.
 //   READS_BIAS   a fourth texture holds what is added to each row; BIAS_STEP is 0 if it is a single number.
 //   ACTIVATION   as in store.wgsl.
+//   RESULT_F16   elements are rounded to f16 in the end, and stored as f32.
 //   *_VEC4       rows start at multiples of 4 elements. If not, four elements of a row lie in two texels and are joined. Where
 //                a row runs along k, the second of them is the next step's first, and is fetched once.
 //   ROWS         1 or 2 only if m is no more, or in a batch.
@@ -24,11 +25,7 @@
 // What lies outside in k counts as zero by selection, never by multiplication, so that a NaN there cannot spread. Elements outside
 // in m and n are computed from whatever lies there, and nobody reads them. A fetch outside a texture is defined in WebGL.
 //
-// The template's lines begin with //#; kernels/template.rs expands them.
-
-precision highp float;
-precision highp int;
-precision highp sampler2D;
+// The template's lines begin with //#; kernels/template.rs expands them, behind map/half.frag.
 
 //# if BLOCKS
 //# for i in BLOCKS
@@ -54,6 +51,7 @@ uniform uint params[33];
 #define ldb params[4]
 #define ldc params[5]
 #define ldo params[6]
+#define starts uvec3(params[7], params[8], params[9])
 #define alpha uintBitsToFloat(params[11])
 #define beta uintBitsToFloat(params[12])
 #define batch params[14]
@@ -114,10 +112,10 @@ void main() {
   uint item = row / m;
   if (item >= batch) discard;
   row %= m;
-  uvec3 start = item / inner * outer_steps + item % inner * inner_steps;
+  uvec3 start = starts + item / inner * outer_steps + item % inner * inner_steps;
 //# else
   if (row >= m) discard;
-  uvec3 start = uvec3(0u);
+  uvec3 start = starts;
 //# end
 
   // The texels of the first step of k, and in them the element at which it begins: of each stored row along k, or of each of four rows
@@ -267,6 +265,9 @@ void main() {
 //# end
 //# if ACTIVATION
   row_$r = activate(row_$r);
+//# end
+//# if RESULT_F16
+  row_$r = vec4(half_of(row_$r.x), half_of(row_$r.y), half_of(row_$r.z), half_of(row_$r.w));
 //# end
 //# end
 }

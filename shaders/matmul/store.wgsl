@@ -10,10 +10,12 @@
 //   ACCUMULATES what out holds is added to: a later part of a product split over k for the sake of bindings.
 //   READS_BIAS  bias is added to each row; BIAS_STEP is 0 if it is a single number. With BIAS_ROWS each row has a number of its own instead,
 //               bias_inner of them behind those of one item of an inner loop.
-//   ACTIVATION  the number of a function in src/ops/matmul/activation.rs that is applied in the end, or 0.
+//   ACTIVATION  activate.wgsl's, applied in the end.
+//   END         what follows is computed of the result: map/end.wgsl.
 //   BATCHED     z of the grid also counts the products of a batch, params.batch of them. Item i is i / inner in an outer loop and
 //               i % inner in an inner one, and operand x of it starts so many x_outer and x_inner further on.
-//   RESULT_F16  out and c are of f16, two of them a word. Then OUT_VEC4 is 1, or WORDS is: the kernel writes words of out itself.
+//   RESULT_F16  out and c are of f16, two of them a word. With WORDS the kernel writes words of out itself, and without it and OUT_VEC4 it
+//               has f16, of which out's elements are then.
 //   OUT_VEC4    out's rows start at multiples of 4 elements and n is one, so that vec4s can be stored; otherwise scalars are.
 
 struct Params {
@@ -29,13 +31,23 @@ struct Params {
   result: u32,
   bias_inner: u32,
   height: u32, width: u32, out_width: u32, before_y: u32, before_x: u32,
+//# if END
+  more: array<vec4<u32>, 8>,
+//# end
 }
+//# if END
+fn word(i: u32) -> u32 { return params.more[i / 4u][i % 4u]; }
+//# end
 
 //# if RESULT_F16
 //# if WORDS
 @group(0) @binding(2) var<storage, read_write> out: array<u32>;
 //# else
+//# if OUT_VEC4
 @group(0) @binding(2) var<storage, read_write> out: array<vec2<u32>>;
+//# else
+@group(0) @binding(2) var<storage, read_write> out: array<f16>;
+//# end
 //# end
 //# else
 //# if OUT_VEC4
@@ -92,22 +104,6 @@ fn b_start() -> u32 { return params.b_start; }
 fn c_start() -> u32 { return params.c_start; }
 //# end
 
-//# if ACTIVATION
-fn activate(x: vec4<f32>) -> vec4<f32> {
-  // A NaN stays. By bits, those of -0 to -infinity, since drivers take a comparison of floats for a maximum, which drops it.
-  if (ACTIVATION == 1u) { return select(x, vec4<f32>(), bitcast<vec4<u32>>(x) - vec4<u32>(1u << 31u) <= vec4<u32>(0x7f800000u)); }
-  if (ACTIVATION == 2u) { return x / (1.0 + exp(-x * (1.59576912 + 0.0713548163 * x * x))); }
-  if (ACTIVATION == 3u) { return 1.0 / (1.0 + exp(-x)); }
-  if (ACTIVATION == 5u) { return x / (1.0 + exp(-x)); }
-  // tanh: near zero by its series, where the other way would lose digits.
-  let e = exp(-2.0 * abs(x));
-  let y = (1.0 - e) / (1.0 + e);
-  let s = x * x;
-  let near = x * (1.0 + s * (-0.333333333 + s * (0.133333333 - s * 0.0539682540)));
-  return select(select(y, -y, x < vec4<f32>()), near, abs(x) < vec4<f32>(0.125));
-}
-//# end
-
 // What four elements of a row from a column on are in the result, where the first of them is element o.
 fn finished(o: u32, row: u32, column: u32, sum: vec4<f32>) -> vec4<f32> {
   var v = params.alpha * sum;
@@ -143,6 +139,9 @@ fn finished(o: u32, row: u32, column: u32, sum: vec4<f32>) -> vec4<f32> {
 //# if ACTIVATION
   v = activate(v);
 //# end
+//# if END
+  v = ended_four(o, v);
+//# end
   return v;
 }
 
@@ -155,7 +154,14 @@ fn store(z: u32, row: u32, column: u32, sum: vec4<f32>) {
   let o = params.out_start + (z * params.m + row) * params.ldo + column;
   let v = finished(o, row, column, sum);
 //# if RESULT_F16
+//# if OUT_VEC4
   out[o / 4u] = vec2<u32>(pack2x16float(v.xy), pack2x16float(v.zw));
+//# else
+  let rounded = vec4<f16>(v);
+//# for r in 4
+  if (column + $ru < params.n) { out[o + $ru] = rounded[$r]; }
+//# end
+//# end
 //# else
 //# if OUT_VEC4
   out[o / 4u] = v;

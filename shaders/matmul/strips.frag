@@ -19,6 +19,7 @@ uniform uint params[33];
 #define k params[1]
 #define lda params[3]
 #define ldo params[6]
+#define a_start params[7]
 #define out_width params[24]
 #define a_log2 params[25]
 #define a_mask params[26]
@@ -27,9 +28,9 @@ out vec4 texel;
 
 float element(uint row, uint at) {
 //# if TRANSPOSE_A
-  uint i = at * lda + row;
+  uint i = a_start + at * lda + row;
 //# else
-  uint i = row * lda + at;
+  uint i = a_start + row * lda + at;
 //# end
   return row < m && at < k ? texelFetch(a, ivec2(i >> 2u & a_mask, i >> 2u >> a_log2), 0)[i & 3u] : 0.0;
 }

@@ -178,7 +178,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
 //# end
 //# for i in B_LOADS
 //# if WINDOW
-  var b_next_$i = seen(corner, k0 + b_k_$i, last);
+  var b_next_$i = seen_edge(corner, k0 + b_k_$i, last);
 //# else
   var b_next_$i = b_edge(b_base_$i + k0 * b_step, b_place_$i, k0 + b_k_$i, last);
 //# end
@@ -212,7 +212,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
 //# end
 //# for i in B_LOADS
 //# if WINDOW
-      b_next_$i = seen(corner, k0 + b_k_$i, last);
+      b_next_$i = seen(corner, k0 + b_k_$i);
 //# else
       b_next_$i = b_inside(b_base_$i + k0 * b_step, b_place_$i);
 //# end
@@ -223,7 +223,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
 //# end
 //# for i in B_LOADS
 //# if WINDOW
-      b_next_$i = seen(corner, k0 + b_k_$i, last);
+      b_next_$i = seen_edge(corner, k0 + b_k_$i, last);
 //# else
       b_next_$i = b_edge(b_base_$i + k0 * b_step, b_place_$i, k0 + b_k_$i, last);
 //# end

@@ -11,6 +11,7 @@
 //   LAYER, RMS, LOGARITHMS   what is made of them, else a softmax
 //   SCALE, BIAS              there is one
 //   OUT_F16  elements are of f16, in fours
+//   END      what follows is computed of the result: map/end.wgsl
 
 //# if OUT_F16
 @group(0) @binding(7) var<storage, read_write> out: array<vec2<u32>>;
@@ -45,11 +46,11 @@ fn measure(s: State) -> Measure {
   return Measure(0.0, 1.0 / select(root, sqrt(root * root + bitcast<f32>(word(EPSILON))), root < 1.0e18));
 //# else
   // No number is in proportion to an infinity, to NaN, or to zeros alone.
-  let none = s.key <= 0x007fffffu || s.key >= 0xff800000u;
+  let none = is_beyond(s);
 //# if LOGARITHMS
-  return Measure(pivot(s.key), select(log(s.sum), nan_of(s.sum), none));
+  return Measure(pivot(s.top), select(log(s.sum), nan_of(s.sum), none));
 //# else
-  return Measure(pivot(s.key), select(1.0 / s.sum, nan_of(s.sum), none));
+  return Measure(pivot(s.top), select(1.0 / s.sum, nan_of(s.sum), none));
 //# end
 //# end
 //# end
@@ -118,9 +119,13 @@ fn main(
 //# if QUAD
   if (i_$u < count) { state = join(state, quad(v_$u, i_$u, 1u)); }
 //# else
+  if (i_$u + 3u * LANES < count) {
+    state = join(state, quad(v_$u, i_$u, LANES));
+  } else {
 //# for l in 4
-  if (i_$u + $lu * LANES < count) { state = join(state, lift(v_$u[$l], i_$u)); }
+    if (i_$u + $lu * LANES < count) { state = join(state, lift(v_$u[$l], i_$u)); }
 //# end
+  }
 //# end
 //# end
 //# end
@@ -153,6 +158,9 @@ fn main(
 //# if BIAS
     result += bias_four(at);
 //# end
+//# if END
+    result = ended_four(place(at), result);
+//# end
 //# if OUT_F16
     out[place(at) / 4u] = vec2<u32>(pack2x16float(result.xy), pack2x16float(result.zw));
 //# else
@@ -169,6 +177,9 @@ fn main(
 //# end
 //# if BIAS
     result += bias_one(at);
+//# end
+//# if END
+    result = ended(place(at), result);
 //# end
     out[place(at)] = result;
   }

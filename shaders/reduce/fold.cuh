@@ -1,93 +1,81 @@
-// As fold.wgsl, in a type with what the kernel is told and reads.
+// As fold.wgsl, in a type with what the kernel is told and reads. Here the hardware does with infinities and NaN what IEEE 754 says.
+//
+// `more` folds four fours that lie a step apart into what there is. What is no type is a word told at run time in plain.cu.
 
 struct Fold : Source {
-//# if OF_F32
+#if OF_F32
     typedef f32 Value;
-//# else
-//# if OF_I32
+#elif OF_I32
     typedef i32 Value;
-//# else
+#else
     typedef u32 Value;
-//# end
-//# end
+#endif
 
     __device__ __forceinline__ f32 divisor() const { return __uint_as_float(word(DIVISOR)); }
 
-//# if KEYS
-    __device__ __forceinline__ static u32 key(Value v) {
-//# if OF_F32
+#if KEYS
+    __device__ __forceinline__ u32 key(Value v) const {
+#if OF_F32
         const u32 bits = word_of(v) == 0x80000000u ? 0 : word_of(v);
         const u32 sorted = bits >> 31 ? ~bits : bits | 0x80000000u;
-//# else
-//# if OF_I32
+#elif OF_I32
         const u32 sorted = word_of(v) ^ 0x80000000u;
-//# else
+#else
         const u32 sorted = v;
-//# end
-//# end
-//# if SMALLEST
-        const u32 ranked = ~sorted;
-//# else
-        const u32 ranked = sorted;
-//# end
-//# if OF_F32
+#endif
+        const u32 ranked = SMALLEST ? ~sorted : sorted;
+#if OF_F32
         return is_nan(v) ? 0xffffffffu : ranked;
-//# else
+#else
         return ranked;
-//# end
+#endif
     }
 
-    __device__ __forceinline__ static Value value_of(u32 key) {
-//# if SMALLEST
-        const u32 sorted = ~key;
-//# else
-        const u32 sorted = key;
-//# end
-//# if OF_F32
+    __device__ __forceinline__ Value value_of(u32 key) const {
+        const u32 sorted = SMALLEST ? ~key : key;
+#if OF_F32
         if (key == 0xffffffffu) return __uint_as_float(0x7fffffffu);
         return __uint_as_float(sorted >> 31 ? sorted & 0x7fffffffu : ~sorted);
-//# else
-//# if OF_I32
+#elif OF_I32
         return of_word<i32>(sorted ^ 0x80000000u);
-//# else
+#else
         return sorted;
-//# end
-//# end
+#endif
     }
-//# end
+#endif
 
-//# if SUM
+#if SUM
     typedef Value State;
     typedef Value Output;
     __device__ __forceinline__ State empty() const { return Value(0); }
     __device__ __forceinline__ State lift(Value v, u32) const { return v; }
     __device__ __forceinline__ State join(State a, State b) const { return a + b; }
-//# if DIVIDES
-    __device__ __forceinline__ Output finish(State s) const { return s / divisor(); }
-//# else
+#if OF_F32
+    __device__ __forceinline__ Output finish(State s) const { return DIVIDES ? s / divisor() : s; }
+#else
     __device__ __forceinline__ Output finish(State s) const { return s; }
-//# end
-//# end
+#endif
+#endif
 
-//# if PROD
+#if PROD
     typedef Value State;
     typedef Value Output;
     __device__ __forceinline__ State empty() const { return Value(1); }
     __device__ __forceinline__ State lift(Value v, u32) const { return v; }
     __device__ __forceinline__ State join(State a, State b) const { return a * b; }
     __device__ __forceinline__ Output finish(State s) const { return s; }
-//# end
+#endif
 
-//# if EXTREME
+#if EXTREME
     typedef u32 State;
     typedef Value Output;
     __device__ __forceinline__ State empty() const { return 0; }
     __device__ __forceinline__ State lift(Value v, u32) const { return key(v); }
     __device__ __forceinline__ State join(State a, State b) const { return max(a, b); }
     __device__ __forceinline__ Output finish(State s) const { return value_of(s); }
-//# end
+#endif
 
-//# if ARG
+#if ARG
     struct State {
         u32 key, place;
     };
@@ -98,9 +86,9 @@ struct Fold : Source {
         return b.key > a.key || (b.key == a.key && b.place < a.place) ? b : a;
     }
     __device__ __forceinline__ Output finish(State s) const { return s.place; }
-//# end
+#endif
 
-//# if MOMENTS
+#if MOMENTS
     struct State {
         f32 count, spread, mean, pivot;
     };
@@ -121,14 +109,13 @@ struct Fold : Source {
         const f32 spread = ((x - mean) * (x - mean) + (y - mean) * (y - mean)) + ((z - mean) * (z - mean) + (w - mean) * (w - mean));
         return {4.0f, spread, mean, pivot};
     }
-//# if ROOT
-    __device__ __forceinline__ Output finish(State s) const { return sqrtf(s.spread / divisor()); }
-//# else
-    __device__ __forceinline__ Output finish(State s) const { return s.spread / divisor(); }
-//# end
-//# end
+    __device__ __forceinline__ Output finish(State s) const {
+        const f32 variance = s.spread / divisor();
+        return ROOT ? sqrtf(variance) : variance;
+    }
+#endif
 
-//# if NORM
+#if NORM
     struct State {
         f32 large, middle, small;
     };
@@ -149,37 +136,49 @@ struct Fold : Source {
         const f32 ratio = fminf(middle, small) / (larger > 0.0f ? larger : 1.0f);
         return larger * sqrtf(1.0f + ratio * ratio);
     }
-//# end
+#endif
 
-//# if EXPONENTIAL
+#if EXPONENTIAL
+    // The largest value, which is not asked for NaN, and the sum of all powers by it, where NaN and infinities show.
     struct State {
-        u32 key;
-        f32 sum;
+        f32 most, sum;
     };
     typedef f32 Output;
-    __device__ __forceinline__ static f32 pivot(u32 key) { return value_of(min(max(key, 0x00800000u), 0xff7fffffu)); }
-    __device__ __forceinline__ static f32 power_of(f32 v, f32 pivot) { return v - pivot > -104.0f ? expf(v - pivot) : 0.0f; }
-    __device__ __forceinline__ State empty() const { return {0, 0.0f}; }
-    __device__ __forceinline__ State lift(f32 v, u32) const { return {key(v), key(v) > 0x007fffffu ? 1.0f : 0.0f}; }
+    // The nearest finite number, from which distances are finite, -infinity, or infinity for infinity.
+    __device__ __forceinline__ static f32 pivot(f32 most) { return fminf(fmaxf(most, -3.40282347e38f), 3.40282347e38f); }
+    __device__ __forceinline__ static f32 power_of(f32 v, f32 pivot) { return expf(v - pivot); }
+    // Coarser, which is less than rounding in a sum whose largest term is 1.
+    __device__ __forceinline__ static f32 term_of(f32 v, f32 pivot) { return __expf(v - pivot); }
+    __device__ __forceinline__ State empty() const { return {__uint_as_float(0xff800000u), 0.0f}; }
+    __device__ __forceinline__ State lift(f32 v, u32) const { return {v, term_of(v, pivot(v))}; }
     __device__ __forceinline__ State join(State a, State b) const {
-        const u32 k = max(a.key, b.key);
-        const f32 p = pivot(k);
-        return {k, a.sum * power_of(pivot(a.key), p) + b.sum * power_of(pivot(b.key), p)};
+        const f32 most = fmaxf(a.most, b.most);
+        const f32 p = pivot(most);
+        return {most, a.sum * power_of(pivot(a.most), p) + b.sum * power_of(pivot(b.most), p)};
     }
-    __device__ __forceinline__ State quad(const Four<f32> &v, u32, u32) const {
-        const u32 k = max(max(key(v.x[0]), key(v.x[1])), max(key(v.x[2]), key(v.x[3])));
-        const f32 p = pivot(k);
-        return {k, (power_of(v.x[0], p) + power_of(v.x[1], p)) + (power_of(v.x[2], p) + power_of(v.x[3], p))};
+    __device__ __forceinline__ static f32 most_of(const Four<f32> &v) { return fmaxf(fmaxf(v.x[0], v.x[1]), fmaxf(v.x[2], v.x[3])); }
+    __device__ __forceinline__ static f32 terms_of(const Four<f32> &v, f32 p) {
+        return (term_of(v.x[0], p) + term_of(v.x[1], p)) + (term_of(v.x[2], p) + term_of(v.x[3], p));
     }
-    __device__ __forceinline__ Output finish(State s) const {
-        if (s.key <= 0x007fffffu || s.key >= 0xff800000u) return value_of(s.key);
-        return pivot(s.key) + logf(s.sum);
+    __device__ __forceinline__ State quad(const Four<f32> &v, u32, u32) const { return {most_of(v), terms_of(v, pivot(most_of(v)))}; }
+    __device__ __forceinline__ State more(State s, const Four<f32> (&v)[4], const u32 (&)[4], u32) const {
+        const f32 most = fmaxf(s.most, fmaxf(fmaxf(most_of(v[0]), most_of(v[1])), fmaxf(most_of(v[2]), most_of(v[3]))));
+        const f32 p = pivot(most);
+        const f32 sum = (terms_of(v[0], p) + terms_of(v[1], p)) + (terms_of(v[2], p) + terms_of(v[3], p));
+        return {most, s.sum * power_of(pivot(s.most), p) + sum};
     }
-//# end
+    __device__ __forceinline__ Output finish(State s) const { return pivot(s.most) + logf(s.sum); }
+#else
+    __device__ __forceinline__ State more(State s, const Four<Value> (&v)[4], const u32 (&from)[4], u32 step) const {
+        const State first = join(quad(v[0], from[0], step), quad(v[1], from[1], step));
+        const State second = join(quad(v[2], from[2], step), quad(v[3], from[3], step));
+        return join(s, join(first, second));
+    }
+#endif
 
-//# if GENERAL
+#if GENERAL
     __device__ __forceinline__ State quad(const Four<Value> &v, u32 i, u32 step) const {
         return join(join(lift(v.x[0], i), lift(v.x[1], i + step)), join(lift(v.x[2], i + 2 * step), lift(v.x[3], i + 3 * step)));
     }
-//# end
+#endif
 };

@@ -1,5 +1,5 @@
 // What is kept of the values that were folded so far: `empty` of none, `lift` of one, which is the i-th, `quad` of four that lie a
-// step apart, and `join` of two such, the first of which came before the second. `finish` is what the result holds.
+// step apart, `block` of four times four, and `join` of two such, the first of which came before the second. `finish` is what the result holds.
 //
 //   OF_F32, OF_I32   what values are, else u32
 //   SUM, PROD, EXTREME, ARG, MOMENTS, NORM, EXPONENTIAL   which of the folds below
@@ -103,7 +103,14 @@ fn join(a: State, b: State) -> State {
   let is_b = b.key > a.key || (b.key == a.key && b.place < a.place);
   return State(select(a.key, b.key, is_b), select(a.place, b.place, is_b));
 }
+// The same where all of the first come before all of the second.
+fn behind(a: State, b: State) -> State {
+  let is_b = b.key > a.key;
+  return State(select(a.key, b.key, is_b), select(a.place, b.place, is_b));
+}
 fn finish(s: State) -> Output { return s.place; }
+//# else
+fn behind(a: State, b: State) -> State { return join(a, b); }
 //# end
 
 //# if MOMENTS
@@ -161,37 +168,57 @@ fn finish(s: State) -> Output {
 //# end
 
 //# if EXPONENTIAL
-// The largest value's key, and the sum of all powers by the largest: Milakov and Gimelshein (2018).
-struct State { key: u32, sum: f32 }
+// The largest value, the sum of all powers by it (Milakov and Gimelshein, 2018), and the largest of the values' bits without their signs,
+// which tell of NaN whatever a compiler makes of a maximum.
+struct State { top: f32, sum: f32, bits: u32 }
 alias Output = f32;
+const LARGEST = 3.4028234e38;
+const INFINITY = 0x7f800000u;
 // The nearest finite number, from which distances are finite or -infinity.
-fn pivot(key: u32) -> f32 { return value_of(clamp(key, 0x00800000u, 0xff7fffffu)); }
+fn pivot(top: f32) -> f32 { return clamp(top, -LARGEST, LARGEST); }
 // Far below, a power is zero whatever the driver makes of infinities.
 fn power_of(v: f32, pivot: f32) -> f32 { return select(0.0, exp(v - pivot), v - pivot > -104.0); }
-fn empty() -> State { return State(0u, 0.0); }
-fn lift(v: f32, i: u32) -> State {
-  let k = key(v);
-  return State(k, select(0.0, 1.0, k > 0x007fffffu));
-}
+fn powers_of(v: vec4<f32>, pivot: f32) -> vec4<f32> { return select(vec4<f32>(), exp(v - pivot), v - pivot > vec4<f32>(-104.0)); }
+fn empty() -> State { return State(-LARGEST, 0.0, 0u); }
+fn lift(v: f32, i: u32) -> State { return State(v, power_of(v, pivot(v)), bitcast<u32>(v) & 0x7fffffffu); }
 fn join(a: State, b: State) -> State {
-  let k = max(a.key, b.key);
-  let p = pivot(k);
-  return State(k, a.sum * power_of(pivot(a.key), p) + b.sum * power_of(pivot(b.key), p));
+  let top = max(a.top, b.top);
+  let p = pivot(top);
+  return State(top, a.sum * power_of(pivot(a.top), p) + b.sum * power_of(pivot(b.top), p), max(a.bits, b.bits));
 }
+fn largest(v: vec4<f32>) -> f32 { return max(max(v.x, v.y), max(v.z, v.w)); }
+fn largest_bits(v: vec4<u32>) -> u32 { return max(max(v.x, v.y), max(v.z, v.w)); }
+fn magnitude(v: vec4<f32>) -> vec4<u32> { return bitcast<vec4<u32>>(v) & vec4<u32>(0x7fffffffu); }
 fn quad(v: vec4<f32>, i: u32, step: u32) -> State {
-  let k = max(max(key(v.x), key(v.y)), max(key(v.z), key(v.w)));
-  let p = pivot(k);
-  return State(k, (power_of(v.x, p) + power_of(v.y, p)) + (power_of(v.z, p) + power_of(v.w, p)));
+  let top = largest(v);
+  let s = powers_of(v, pivot(top));
+  return State(top, (s.x + s.y) + (s.z + s.w), largest_bits(magnitude(v)));
 }
+// All by one pivot, which is half the powers.
+fn block(a: vec4<f32>, b: vec4<f32>, c: vec4<f32>, d: vec4<f32>, i: vec4<u32>, step: u32) -> State {
+  let top = largest(max(max(a, b), max(c, d)));
+  let p = pivot(top);
+  let s = (powers_of(a, p) + powers_of(b, p)) + (powers_of(c, p) + powers_of(d, p));
+  let bits = max(max(magnitude(a), magnitude(b)), max(magnitude(c), magnitude(d)));
+  return State(top, (s.x + s.y) + (s.z + s.w), largest_bits(bits));
+}
+// Of values among which is NaN or infinity, or of nothing but -infinity, there is no sum in proportion.
+fn is_beyond(s: State) -> bool { return s.bits > INFINITY || bitcast<u32>(s.top) == INFINITY || bitcast<u32>(s.sum) == 0u; }
 fn finish(s: State) -> Output {
-  // Infinities and NaN are what they are.
-  if (s.key <= 0x007fffffu || s.key >= 0xff800000u) { return value_of(s.key); }
-  return pivot(s.key) + log(s.sum);
+  // Infinities and NaN are what they are; no constant may say so.
+  if (s.bits > INFINITY) { return bitcast<f32>(s.bits); }
+  if (bitcast<u32>(s.top) == INFINITY) { return s.top; }
+  if (bitcast<u32>(s.sum) == 0u) { return bitcast<f32>(0xff800000u | (s.bits >> 31u)); }
+  return s.top + log(s.sum);
+}
+//# else
+fn block(a: vec4<Value>, b: vec4<Value>, c: vec4<Value>, d: vec4<Value>, i: vec4<u32>, step: u32) -> State {
+  return behind(behind(quad(a, i.x, step), quad(b, i.y, step)), behind(quad(c, i.z, step), quad(d, i.w, step)));
 }
 //# end
 
 //# if GENERAL
 fn quad(v: vec4<Value>, i: u32, step: u32) -> State {
-  return join(join(lift(v.x, i), lift(v.y, i + step)), join(lift(v.z, i + 2u * step), lift(v.w, i + 3u * step)));
+  return behind(behind(lift(v.x, i), lift(v.y, i + step)), behind(lift(v.z, i + 2u * step), lift(v.w, i + 3u * step)));
 }
 //# end

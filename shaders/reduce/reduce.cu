@@ -1,29 +1,7 @@
-// As reduce.wgsl.
+// As reduce.wgsl; compiled at run time, behind what is generated, fold.cuh and row.cuh.
 
-struct Coordinates {
-    u32 c[RANK];
-};
-
-static __device__ __forceinline__ Coordinates coordinates(const Words &words, u32 row) {
-    Coordinates at = {};
-//# for d in KEPT
-    at.c[KEPT - 1 - $d] = row % words.word[SIZES + KEPT - 1 - $d];
-    row /= words.word[SIZES + KEPT - 1 - $d];
-//# end
-    return at;
-}
-
-static __device__ __forceinline__ Coordinates along(const Words &words, Coordinates at, u32 i) {
-//# if FLAT
-    at.c[RANK - 1] = i;
-//# else
-//# for d in REDUCED
-    at.c[RANK - 1 - $d] = i % words.word[SIZES + RANK - 1 - $d];
-    i /= words.word[SIZES + RANK - 1 - $d];
-//# end
-//# end
-    return at;
-}
+// From one value of four to the next.
+#define STEP (QUAD ? 1 : LANES)
 
 extern "C" __global__ void __launch_bounds__(THREADS) reduce(
     const void *in_0, const void *in_1, const void *in_2, const void *, const void *in_4, const void *in_5, const void *in_6,
@@ -32,11 +10,11 @@ extern "C" __global__ void __launch_bounds__(THREADS) reduce(
     __shared__ Fold::State states[THREADS];
     Fold fold = {{in_0, in_1, in_2, in_4, in_5, in_6, words}};
     const u32 local = threadIdx.x;
-//# if COLUMNS
+#if COLUMNS
     const u32 slot = local % ROWS, lane = local / ROWS, apart = ROWS;
-//# else
+#else
     const u32 slot = local / LANES, lane = local % LANES, apart = 1;
-//# end
+#endif
     const u32 row = (blockIdx.y * gridDim.x + blockIdx.x) * ROWS + slot;
     // A row that is not there is read as the last one, and not written.
     const u32 read = min(row, words.word[0] - 1);
@@ -45,52 +23,58 @@ extern "C" __global__ void __launch_bounds__(THREADS) reduce(
     const u32 place = words.word[7];
     u32 i = blockIdx.z * words.word[4];
     const u32 end = min(i + words.word[4], words.word[3]);
-//# if MOMENTS
+#if MOMENTS
     fold.pivot = fold.value(along(words, c, i).c, index + i);
-//# end
+#endif
     Fold::State state = fold.empty();
-    for (; i + LANES * 16 <= end; i += LANES * 16) {
-        Four<Fold::Value> v[4];
-        u32 from[4];
+    // What is not there is read as the last that is, and left out.
+    for (; i < end; i += LANES * BLOCKS * 16) {
+        Four<Fold::Value> v[BLOCKS][4];
+        u32 from[BLOCKS][4];
 #pragma unroll
-        for (u32 u = 0; u < 4; u++) {
-//# if QUAD
-            from[u] = i + (u * LANES + lane) * 4;
-            v[u] = fold.four(along(words, c, from[u]).c, index + from[u]);
-//# else
-            from[u] = i + u * LANES * 4 + lane;
+        for (u32 u = 0; u < BLOCKS * 4; u++) {
+#if QUAD
+            const u32 at = i + (u * LANES + lane) * 4, read = min(at, end - 4);
+            v[u / 4][u % 4] = fold.four(along(words, c, read).c, index + read);
+#else
+            const u32 at = i + u * LANES * 4 + lane;
 #pragma unroll
-            for (u32 x = 0; x < 4; x++) v[u].x[x] = fold.value(along(words, c, from[u] + x * LANES).c, index + from[u] + x * LANES);
-//# end
+            for (u32 x = 0; x < 4; x++) {
+                const u32 read = min(at + x * LANES, end - 1);
+                v[u / 4][u % 4].x[x] = fold.value(along(words, c, read).c, index + read);
+            }
+#endif
+            from[u / 4][u % 4] = place + at;
         }
-//# if QUAD
-        const u32 step = 1;
-//# else
-        const u32 step = LANES;
-//# end
-        const Fold::State first = fold.join(fold.quad(v[0], place + from[0], step), fold.quad(v[1], place + from[1], step));
-        const Fold::State second = fold.join(fold.quad(v[2], place + from[2], step), fold.quad(v[3], place + from[3], step));
-        state = fold.join(state, fold.join(first, second));
+        if (i + LANES * BLOCKS * 16 <= end) {
+#pragma unroll
+            for (u32 b = 0; b < BLOCKS; b++) state = fold.more(state, v[b], from[b], STEP);
+            continue;
+        }
+#pragma unroll
+        for (u32 u = 0; u < BLOCKS * 4; u++) {
+            const Four<Fold::Value> &some = v[u / 4][u % 4];
+            const u32 at = from[u / 4][u % 4];
+            if (at - place + 3 * STEP < end) {
+                state = fold.join(state, fold.quad(some, at, STEP));
+            } else if (!QUAD) {
+#pragma unroll
+                for (u32 x = 0; x < 4; x++) {
+                    if (at - place + x * LANES < end) state = fold.join(state, fold.lift(some.x[x], at + x * LANES));
+                }
+            }
+        }
     }
-//# if QUAD
-    for (i += lane * 4; i < end; i += LANES * 4) {
-        state = fold.join(state, fold.quad(fold.four(along(words, c, i).c, index + i), place + i, 1));
-    }
-//# else
-    for (i += lane; i < end; i += LANES) {
-        state = fold.join(state, fold.lift(fold.value(along(words, c, i).c, index + i), place + i));
-    }
-//# end
     states[local] = state;
     for (u32 step = LANES / 2; step > 0; step /= 2) {
         __syncthreads();
         if (lane < step) states[local] = fold.join(states[local], states[local + step * apart]);
     }
     if (lane == 0 && row < words.word[0]) {
-//# if PARTIAL
+#if PARTIAL
         static_cast<Fold::State *>(out)[row * words.word[5] + words.word[6] + blockIdx.z] = states[local];
-//# else
-        static_cast<Fold::Output *>(out)[row] = fold.finish(states[local]);
-//# end
+#else
+        static_cast<Fold::Output *>(out)[row + words.word[6]] = fold.finish(states[local]);
+#endif
     }
 }

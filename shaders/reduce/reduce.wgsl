@@ -1,4 +1,4 @@
-// A reduction: each row of values is folded by as many lanes as pay, a block of four times four values each at a time, and what the
+// A reduction: each row of values is folded by as many lanes as pay, blocks of four times four values each at a time, and what the
 // lanes have is joined in a tree. Where there are few rows each is cut into parts, whose states merge.wgsl joins.
 //
 //   binding  name     stored as
@@ -10,13 +10,20 @@
 //
 //   LANES    invocations of a row            ROWS     rows of a workgroup
 //   COLUMNS  neighbours are of different rows, which lie beside one another in memory
-//   QUAD     four neighbours of a row are read at once
-//   PARTIAL  writes states
+//   QUAD     four neighbours of a row are read at once      BLOCKS  as many are under way
+//   PARTIAL  writes states                   END   what follows is computed of the result: map/end.wgsl
 
 //# if PARTIAL
 @group(0) @binding(7) var<storage, read_write> out: array<State>;
 //# else
 @group(0) @binding(7) var<storage, read_write> out: array<Output>;
+//# end
+
+// From one value of four to the next.
+//# if QUAD
+const STEP = 1u;
+//# else
+const STEP = LANES;
 //# end
 
 var<workgroup> states: array<State, THREADS>;
@@ -46,39 +53,63 @@ fn main(
   pivot = value(along(c, i), index + i);
 //# end
   var state = empty();
-  for (; i + LANES * 16u <= end; i += LANES * 16u) {
+  for (; i + LANES * BLOCKS * 16u <= end; i += LANES * BLOCKS * 16u) {
+//# for b in BLOCKS
 //# for u in 4
 //# if QUAD
-    let i_$u = i + ($uu * LANES + lane) * 4u;
-    let v_$u = four(along(c, i_$u), index + i_$u);
+    let i_$b_$u = i + (($bu * 4u + $uu) * LANES + lane) * 4u;
+    let v_$b_$u = four(along(c, i_$b_$u), index + i_$b_$u);
 //# else
-    let i_$u = i + $uu * LANES * 4u + lane;
-    let v_$u = vec4<Value>(
-      value(along(c, i_$u), index + i_$u),
-      value(along(c, i_$u + LANES), index + i_$u + LANES),
-      value(along(c, i_$u + 2u * LANES), index + i_$u + 2u * LANES),
-      value(along(c, i_$u + 3u * LANES), index + i_$u + 3u * LANES),
+    let i_$b_$u = i + ($bu * 4u + $uu) * LANES * 4u + lane;
+    let v_$b_$u = vec4<Value>(
+      value(along(c, i_$b_$u), index + i_$b_$u),
+      value(along(c, i_$b_$u + LANES), index + i_$b_$u + LANES),
+      value(along(c, i_$b_$u + 2u * LANES), index + i_$b_$u + 2u * LANES),
+      value(along(c, i_$b_$u + 3u * LANES), index + i_$b_$u + 3u * LANES),
     );
 //# end
 //# end
-//# if QUAD
-    let first = join(quad(v_0, place + i_0, 1u), quad(v_1, place + i_1, 1u));
-    let second = join(quad(v_2, place + i_2, 1u), quad(v_3, place + i_3, 1u));
-//# else
-    let first = join(quad(v_0, place + i_0, LANES), quad(v_1, place + i_1, LANES));
-    let second = join(quad(v_2, place + i_2, LANES), quad(v_3, place + i_3, LANES));
 //# end
-    state = join(state, join(first, second));
-  }
-//# if QUAD
-  for (i += lane * 4u; i < end; i += LANES * 4u) {
-    state = join(state, quad(four(along(c, i), index + i), place + i, 1u));
-  }
-//# else
-  for (i += lane; i < end; i += LANES) {
-    state = join(state, lift(value(along(c, i), index + i), place + i));
-  }
+//# for b in BLOCKS
+    state = join(state, block(v_$b_0, v_$b_1, v_$b_2, v_$b_3, place + vec4<u32>(i_$b_0, i_$b_1, i_$b_2, i_$b_3), STEP));
 //# end
+  }
+  // What is left is read at once as well; what is not there is read as the last that is, and left out.
+  if (i < end) {
+//# for b in BLOCKS
+//# for u in 4
+//# if QUAD
+    let i_$b_$u = i + (($bu * 4u + $uu) * LANES + lane) * 4u;
+    let r_$b_$u = min(i_$b_$u, end - 4u);
+    let v_$b_$u = four(along(c, r_$b_$u), index + r_$b_$u);
+//# else
+    let i_$b_$u = i + ($bu * 4u + $uu) * LANES * 4u + lane;
+//# for l in 4
+    let r_$b_$u_$l = min(i_$b_$u + $lu * LANES, end - 1u);
+//# end
+    let v_$b_$u = vec4<Value>(
+//# for l in 4
+      value(along(c, r_$b_$u_$l), index + r_$b_$u_$l),
+//# end
+    );
+//# end
+//# end
+//# end
+//# for b in BLOCKS
+//# for u in 4
+    if (i_$b_$u + 3u * STEP < end) {
+      state = join(state, quad(v_$b_$u, place + i_$b_$u, STEP));
+//# if QUAD
+//# else
+    } else {
+//# for l in 4
+      if (i_$b_$u + $lu * LANES < end) { state = join(state, lift(v_$b_$u[$l], place + i_$b_$u + $lu * LANES)); }
+//# end
+//# end
+    }
+//# end
+//# end
+  }
   states[local] = state;
   for (var step = LANES / 2u; step > 0u; step /= 2u) {
     workgroupBarrier();
@@ -94,7 +125,11 @@ fn main(
 //# if PARTIAL
     out[row * word(5u) + word(6u) + group.z] = states[local];
 //# else
+//# if END
+    out[row + word(6u)] = ended(row + word(6u), finish(states[local]));
+//# else
     out[row + word(6u)] = finish(states[local]);
+//# end
 //# end
   }
 }

@@ -48,12 +48,12 @@ macro_rules! backends {
                 match self { $( $(#[$cfg])? Self::$name(device) => device.plan_soon(op), )+ }
             }
 
-            #[cfg(not(target_arch = "wasm32"))]
+            #[cfg(any(feature = "webgpu", not(target_arch = "wasm32")))]
             fn tiles(&self) -> Vec<String> {
                 match self { $( $(#[$cfg])? Self::$name(device) => device.tiles(), )+ }
             }
 
-            #[cfg(not(target_arch = "wasm32"))]
+            #[cfg(any(feature = "webgpu", not(target_arch = "wasm32")))]
             fn plan_tuned(&self, op: &Op, tuned: crate::plan::tuned::Tuned) -> Result<Plan> {
                 match self { $( $(#[$cfg])? Self::$name(device) => device.plan_tuned(op, tuned), )+ }
             }

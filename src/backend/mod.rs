@@ -24,7 +24,7 @@ use crate::error::Result;
 use crate::host::{HostSlice, HostVec};
 use crate::ops::Op;
 use crate::plan::Plan;
-#[cfg(not(target_arch = "wasm32"))]
+#[cfg(any(feature = "webgpu", not(target_arch = "wasm32")))]
 use crate::plan::tuned::Tuned;
 
 /// A future on the heap. One that is not is compiled anew into each that waits for it, and moved through all of them.
@@ -59,13 +59,13 @@ pub(crate) trait Backend {
     }
 
     /// The tiles that there are to choose from in a product, by their sizes; none if the device does not choose.
-    #[cfg(not(target_arch = "wasm32"))]
+    #[cfg(any(feature = "webgpu", not(target_arch = "wasm32")))]
     fn tiles(&self) -> Vec<String> {
         Vec::new()
     }
 
     /// The plan as it would be with these tiles.
-    #[cfg(not(target_arch = "wasm32"))]
+    #[cfg(any(feature = "webgpu", not(target_arch = "wasm32")))]
     fn plan_tuned(&self, op: &Op, _tuned: Tuned) -> Result<Plan> {
         self.plan(op)
     }

@@ -23,7 +23,7 @@ impl Expr {
     ///
     /// # Errors
     /// When it is evaluated: [`Error::InvalidType`] unless it is of f32; [`Error::InvalidDimension`] if the last dimension is not 2, for an axis
-    /// that is not there and for a length of 0; [`Error::LimitExceeded`] past 2²⁷ on a GPU.
+    /// that is not there and for a length of 0; [`Error::LimitExceeded`] past 2²⁷ on a GPU, on WebGL2 past 2²⁵.
     #[must_use]
     pub fn fft(&self, axis: i64, length: Option<u64>) -> Self {
         self.transformed(axis, length, false, [Form::Complex; 2])
@@ -82,6 +82,24 @@ impl Expr {
     #[must_use]
     pub fn ifft2(&self) -> Self {
         self.ifft(-1, None).ifft(-2, None)
+    }
+
+    /// The transform along the last two axes of real numbers: of the last one k up to ⌊n / 2⌋, as [`rfft`](Self::rfft).
+    ///
+    /// # Errors
+    /// As those of [`fft`](Self::fft).
+    #[must_use]
+    pub fn rfft2(&self) -> Self {
+        self.rfft(-1, None).fft(-2, None)
+    }
+
+    /// The inverse of [`rfft2`](Self::rfft2), whose last axis has that length, as that of [`irfft`](Self::irfft).
+    ///
+    /// # Errors
+    /// As those of [`fft`](Self::fft).
+    #[must_use]
+    pub fn irfft2(&self, length: Option<u64>) -> Self {
+        self.ifft(-2, None).irfft(-1, length)
     }
 
     fn transformed(&self, axis: i64, length: Option<u64>, inverse: bool, [reads, gives]: [Form; 2]) -> Self {

@@ -16,12 +16,10 @@
 //! Shapes follow NumPy: those of two operands are aligned at their last dimensions, and a dimension of size 1, or one that is not there, is
 //! repeated. What is wrong with an expression is said when it is evaluated, or by [`Expr::shape`].
 
-#[cfg(not(target_arch = "wasm32"))]
 mod fft;
 mod lower;
 mod methods;
 mod node;
-#[cfg(not(target_arch = "wasm32"))]
 mod normalize;
 mod pad;
 mod product;

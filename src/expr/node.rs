@@ -5,7 +5,6 @@ use std::sync::Arc;
 use crate::dtype::DType;
 use crate::ops::Op;
 use crate::ops::elementwise::Function;
-#[cfg(not(target_arch = "wasm32"))]
 use crate::ops::normalize::Form;
 use crate::ops::reduce::Fold;
 use crate::tensor::Tensor;
@@ -46,7 +45,6 @@ pub(crate) enum What {
     /// A value reduced along those of its dimensions, in order, and by what a mean or a variance divides.
     Reduce(Arc<Node>, Vec<usize>, Fold, f32),
     /// Rows along those dimensions put into proportion, with epsilon, and the scale and the bias so far as there are any.
-    #[cfg(not(target_arch = "wasm32"))]
     Normalize(Arc<Node>, Vec<usize>, Form, f32, Vec<Arc<Node>>),
 }
 
@@ -74,7 +72,6 @@ impl Node {
             What::Matmul(inputs) => inputs.iter().collect(),
             What::Cast(input) | What::View(input, _) | What::Reshape(input) | What::Reduce(input, ..) => vec![input],
             What::Pad(input, _, around) => vec![input, around],
-            #[cfg(not(target_arch = "wasm32"))]
             What::Normalize(input, .., beside) => std::iter::once(input).chain(beside).collect(),
         }
     }

@@ -9,13 +9,13 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::ops::Op;
 use crate::ops::elementwise::Function;
-use crate::ops::matmul::{Activation, Matmul, Stored};
+use crate::ops::matmul::{Activation, MAX_ELEMENTS, Matmul, Stored};
 
 impl Expr {
     /// The matrix product as NumPy's `matmul` has it: … × m × k and … × k × n give … × m × n, the dimensions before the last two are
     /// a batch and are repeated to one another, and a single dimension is a vector. Both are of f32 or both of f16, sums in f32. What
-    /// transposes an operand's last two dimensions is read in place, and a factor, a bias and an activation after it cost no kernel
-    /// of their own.
+    /// transposes an operand's last two dimensions is read in place, so is a part of a larger matrix, and a factor, a bias and an activation
+    /// after it cost no kernel of their own.
     #[must_use]
     pub fn matmul(&self, b: impl Into<Self>) -> Self {
         let b = b.into();
@@ -47,10 +47,17 @@ impl Operations {
     /// One kernel for a value that is a product, or something of one that the product's kernel can do.
     pub(super) fn product(&mut self, node: &Arc<Node>) -> Result<Option<Source>> {
         let Some(product) = self.found(node) else { return Ok(None) };
-        let [(a, transpose_a), (b, transpose_b)] = product.operands.each_ref().map(stored);
+        let [a, b] = product.operands.each_ref().map(stored);
         let [left, right] = product.operands;
-        let op = Matmul::of(&left.shape, &right.shape)?.transpose_a(transpose_a).transpose_b(transpose_b).result(left.dtype);
-        let mut problem = op.check(left.dtype, left.elements(), right.elements())?;
+        let mut op = Matmul::of(&left.shape, &right.shape)?.transpose_a(a.transposed).transpose_b(b.transposed).result(left.dtype);
+        if let Some((first, stride)) = a.window {
+            op = op.offset_a(first).lda(stride);
+        }
+        if let Some((first, stride)) = b.window {
+            op = op.offset_b(first).ldb(stride);
+        }
+        let (a, b) = (a.node, b.node);
+        let mut problem = op.check(left.dtype, a.elements(), b.elements())?;
         if problem.k > 0 {
             problem.alpha = product.alpha as f32;
         }
@@ -132,16 +139,84 @@ pub(super) fn activation(function: Function) -> Option<Activation> {
     }
 }
 
-/// An operand as it lies in memory, and whether it is read transposed.
-fn stored(node: &Arc<Node>) -> (&Arc<Node>, bool) {
-    if let What::View(input, view) = &node.what
-        && let [outer @ .., rows, columns] = &view[..]
-    {
+/// An operand as a product's kernel reads it where it lies.
+struct Lies<'a> {
+    node: &'a Arc<Node>,
+    transposed: bool,
+    /// Elements before the first, and from one stored row to the next, if it is a window of the value.
+    window: Option<(u64, u64)>,
+}
+
+/// An operand as it lies in memory: transposed perhaps, or a part of a larger matrix, whose rows or columns are without gaps.
+fn stored(node: &Arc<Node>) -> Lies<'_> {
+    let mut whole = Lies { node, transposed: false, window: None };
+    let What::View(input, view) = &node.what else { return whole };
+    if let [outer @ .., rows, columns] = &view[..] {
         let rank = node.shape.len();
         let same = outer.iter().enumerate().all(|(dimension, axis)| *axis == Axis::along(dimension));
         if same && input.shape.len() == rank && *rows == Axis::along(rank - 1) && *columns == Axis::along(rank - 2) {
-            return (input, true);
+            whole = Lies { node: input, transposed: true, window: None };
         }
     }
-    (node, false)
+    let &[rows, columns] = &node.shape[..] else { return whole };
+    let (mut input, mut view) = (input, view.clone());
+    while let What::View(inner, of_inner) = &input.what {
+        (input, view) = (inner, of_inner.iter().map(|axis| axis.of(&view)).collect());
+    }
+    // Of what would have to be computed first only that part may be needed.
+    let is_there = match &input.what {
+        What::Reshape(inner) => matches!(inner.what, What::Tensor(_)),
+        what => matches!(what, What::Tensor(_)),
+    };
+    if !is_there || rows == 0 || columns == 0 {
+        return whole;
+    }
+    // From the last dimension of the value to the first.
+    let (mut first, mut steps, mut step) = (0, [0; 2], 1);
+    for (axis, &size) in view.iter().zip(&input.shape).rev() {
+        first += axis.start * step;
+        if let Some(dimension) = axis.follows {
+            steps[dimension] += axis.step * step;
+        }
+        step *= size as i64;
+    }
+    // A single row is as far from the next as one likes.
+    let step_of = |dimension: usize, least: u64| {
+        let step = if node.shape[dimension] == 1 { Some(least) } else { u64::try_from(steps[dimension]).ok() };
+        step.filter(|step| *step >= least && *step <= MAX_ELEMENTS)
+    };
+    let is_dense = |dimension: usize| node.shape[dimension] == 1 || steps[dimension] == 1;
+    let (transposed, stride) = match (step_of(0, columns), step_of(1, rows)) {
+        (Some(stride), _) if is_dense(1) => (false, stride),
+        (_, Some(stride)) if is_dense(0) => (true, stride),
+        _ => return whole,
+    };
+    u64::try_from(first).map_or(whole, |first| Lies { node: input, transposed, window: Some((first, stride)) })
+}
+
+#[cfg(all(test, not(target_arch = "wasm32")))]
+mod tests {
+    use super::*;
+    use crate::gpu::Gpu;
+    use crate::info::BackendId;
+    use crate::options::Options;
+
+    /// Operations of a product of two views of one tensor, 6 × 6.
+    fn operations(view: impl Fn(&Expr) -> [Expr; 2]) -> usize {
+        let gpu = Gpu::open_blocking(Options::only(BackendId::Scalar)).expect("the CPU is always there");
+        let x = gpu.tensor_blocking(&[1.0f32; 36], 6, 6).expect("a tensor");
+        let [a, b] = view(&Expr::from(&x));
+        Operations::of(a.matmul(b).node().expect("they go together"), None).expect("they can be computed").0.list.len()
+    }
+
+    #[test]
+    fn a_part_of_a_matrix_is_read_where_it_lies() {
+        let part = |x: &Expr| x.slice(0, 1, 5, 1).slice(1, 2, 6, 1);
+        assert_eq!(operations(|x| [part(x), part(x).transpose(None)]), 1);
+        assert_eq!(operations(|x| [x.slice(0, 0, 6, 2), x.slice(1, 3, 4, 1)]), 1, "every other row, and a column");
+        assert_eq!(operations(|x| [x.reshape(&[4, 9]).slice(1, 0, 4, 1), part(x)]), 1);
+        assert_eq!(operations(|x| [x.slice(1, 0, 6, 2), part(x).slice(0, 0, 3, 1)]), 2, "every other column is copied");
+        assert_eq!(operations(|x| [x.flip(Some(&[0])), x.clone()]), 2, "rows in reverse are copied");
+        assert_eq!(operations(|x| [(x + 1.0).slice(0, 0, 2, 1), x.clone()]), 2, "only what is needed is computed");
+    }
 }

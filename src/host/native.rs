@@ -165,6 +165,12 @@ fn room<T>(extent: Extent) -> Result<Vec<T>> {
     Ok(values)
 }
 
+/// So many zeros.
+fn zeros<T: bytemuck::Zeroable>(extent: Extent) -> Result<Vec<T>> {
+    let full = |()| Error::OutOfMemory { bytes: extent.bytes(), place: "the host" };
+    Ok(bytemuck::allocation::try_zeroed_vec(extent.elements as usize).map_err(full)?)
+}
+
 impl<'a, E: Element> From<&'a [E]> for HostSlice<'a> {
     fn from(values: &'a [E]) -> Self {
         E::slice(values)
@@ -236,11 +242,15 @@ impl HostVec {
         HostSlice::from(self).dtype()
     }
 
-    /// So many zeros, if there is memory for them.
+    /// So many zeros, if there is memory for them. The system makes a page of it zero when it is first written to, whoever does so.
     pub(crate) fn zeros(extent: Extent) -> Result<Self> {
-        let mut zeros = Self::with_room(extent)?;
-        each!(&mut zeros.0, Values, values => values.resize(extent.elements as usize, bytemuck::Zeroable::zeroed()));
-        Ok(zeros)
+        match extent.dtype {
+            DType::F32 => zeros::<f32>(extent).map(Self::from),
+            DType::F16 => zeros::<f16>(extent).map(Self::from),
+            DType::I32 => zeros::<i32>(extent).map(Self::from),
+            DType::U32 => zeros::<u32>(extent).map(Self::from),
+            DType::Bool => zeros::<u32>(extent).map(|values| Self(Values::Bool(values))),
+        }
     }
 
     /// No values, and room for so many.

@@ -20,6 +20,7 @@ const fn four(kind: Kind) -> &'static str {
 impl Source {
     /// The GLSL between the constants and `map.frag`: the prelude, the inputs, the program, and `value` and `four`.
     pub fn glsl(&self, constants: &[Constant]) -> Result<String> {
+        const HALF: &str = include_str!(concat!(env!("OUT_DIR"), "/map-half.frag"));
         const PRELUDE: &str = include_str!(concat!(env!("OUT_DIR"), "/map-prelude.frag"));
         const INPUT: &str = include_str!(concat!(env!("OUT_DIR"), "/map-input.frag"));
         let constant = |name: &str| constants.iter().find(|(known, _)| *known == name).map_or(0, |(_, value)| *value);
@@ -27,10 +28,11 @@ impl Source {
         let result = self.program.result();
         let (texel, results) = (if self.result.is_float() { "vec4" } else { "uvec4" }, four(result));
         // Writing to a string does not fail.
-        let mut out = PRELUDE.to_owned();
+        let mut out = HALF.to_owned() + PRELUDE;
         let _ = writeln!(out, "#define Texel {texel}\n#define Results {results}");
         let (mut one_by_one, mut together, mut arguments) = (String::new(), String::new(), [String::new(), String::new()]);
-        for (i, input) in self.inputs.iter().enumerate() {
+        let readings = self.inputs.iter().chain(self.beside.iter().map(|(_, reading)| reading));
+        for (i, input) in readings.enumerate() {
             let kind = Kind::from(input.dtype);
             let _ = writeln!(out, "#define Kind{i} {}\n#define Four{i} {}", kind.name(), four(kind));
             let flags = [
@@ -43,6 +45,9 @@ impl Source {
             ];
             let places = [("i", i as u32), ("at", input.at), ("last", input.at + rank), ("bounds", input.at + rank + 1)];
             out = expand_with(INPUT, &flags, &places, out)?;
+            if i >= self.inputs.len() {
+                continue;
+            }
             let is_asked = self.program.steps.contains(&Step::Inside(i as u8));
             let mut inside = "";
             if input.is_bounded {
@@ -57,7 +62,13 @@ impl Source {
             let _ = writeln!(together, "Four{i} in_{i} = four_{i}(at_{i}(c));");
             let _ = write!(arguments[1], ", in_{i}[LANE]{inside}");
         }
-        out += &Language::Glsl.program(&self.program);
+        for (number, (name, _)) in (self.inputs.len()..).zip(&self.beside) {
+            let _ = writeln!(out, "Kind{number} {name}_one(uint c[RANK]) {{ return one_{number}(at_{number}(c)); }}");
+            if is_quad > 0 {
+                let _ = writeln!(out, "Four{number} {name}_four(uint c[RANK]) {{ return four_{number}(at_{number}(c)); }}");
+            }
+        }
+        out += &(Language::Glsl.functions([&*self.program]) + &Language::Glsl.body(&self.program, ""));
         let _ =
             writeln!(out, "{} value(uint c[RANK], uint index) {{\n{one_by_one}return program(index{});\n}}", result.name(), arguments[0]);
         if is_quad > 0 {

@@ -3,6 +3,7 @@
 
 #[cfg(all(feature = "cuda", not(target_arch = "wasm32")))]
 mod cuda;
+mod end;
 #[cfg(not(target_arch = "wasm32"))]
 mod interpretation;
 
@@ -14,6 +15,7 @@ use crate::error::Result;
 use crate::ops::elementwise::{Kind, Language, Program, Step};
 use crate::plan::map::Reading;
 
+pub use end::End;
 #[cfg(not(target_arch = "wasm32"))]
 pub use interpretation::Interpretation;
 
@@ -28,6 +30,8 @@ pub struct Source {
     pub beside: Vec<(&'static str, Reading)>,
     /// What the elements of the result are.
     pub result: DType,
+    /// What is computed of the result before it is written, if anything is.
+    pub end: Option<End>,
 }
 
 impl Reading {
@@ -42,11 +46,34 @@ impl Reading {
         ]
     }
 
-    /// What its text says of an input: its number, where the kernel is told how it lies, and its binding.
-    fn variables(&self, number: usize, rank: u32) -> [Constant; 5] {
-        let at = self.at;
-        [("i", number as u32), ("at", at), ("binding", self.binding), ("last", at + rank), ("bounds", at + rank + 1)]
+    /// Its text in WGSL as that of input `number`.
+    fn wgsl(&self, number: usize, rank: u32, edges: u32, mut out: String) -> Result<String> {
+        const INPUT: &str = include_str!(concat!(env!("OUT_DIR"), "/map-input.wgsl"));
+        let kind = Kind::from(self.dtype).name();
+        let stored = if self.dtype == DType::Bool { "u32" } else { kind };
+        // Writing to a string does not fail.
+        let _ = writeln!(out, "alias Kind{number} = {kind};\nalias Stored{number} = {stored};");
+        let mut all = self.constants();
+        all.extend([("RANK", rank), ("EDGES", edges)]);
+        expand_with(INPUT, &all, &self.variables(number, rank), out)
     }
+
+    /// What its text says of an input: its number, where the kernel is told how it lies, and its binding.
+    fn variables(&self, number: usize, rank: u32) -> [Constant; 6] {
+        let at = self.at;
+        let last = at + rank - u32::from(self.is_turned);
+        [("i", number as u32), ("at", at), ("binding", self.binding), ("last", last), ("bounds", at + rank + 1), ("rank", rank)]
+    }
+}
+
+/// How the scalars of a program are read that lie there in the words.
+fn scalars(prefix: &str, at: &str) -> String {
+    let mut out = String::new();
+    for (kind, text) in [("f32", "bitcast<f32>(WORD)"), ("i32", "bitcast<i32>(WORD)"), ("u32", "WORD"), ("bool", "WORD != 0u")] {
+        let text = text.replace("WORD", &format!("word({at} + i)"));
+        out += &format!("fn {prefix}scalar_{kind}(i: u32) -> {kind} {{ return {text}; }}\n");
+    }
+    out
 }
 
 /// What a program is told behind an input that it asks for the bounds of.
@@ -59,28 +86,37 @@ fn inside(program: &Program, input: usize, is_bounded: bool) -> String {
 }
 
 impl Source {
-    /// The WGSL before `map.wgsl`: the prelude, the inputs, the program, and `value` and `four`, which read and compute.
+    /// The WGSL before a kernel's template: that of its values, if it has any, and of what is computed of its result.
     pub fn wgsl(&self, constants: &[Constant]) -> Result<String> {
+        const WORDS: &str = include_str!(concat!(env!("OUT_DIR"), "/map-words.wgsl"));
         const PRELUDE: &str = include_str!(concat!(env!("OUT_DIR"), "/map-prelude.wgsl"));
-        const INPUT: &str = include_str!(concat!(env!("OUT_DIR"), "/map-input.wgsl"));
+        let programs = std::iter::once(&*self.program).chain(self.end.as_ref().map(|end| &*end.program));
+        let mut out = PRELUDE.to_owned() + &Language::Wgsl.functions(programs);
+        if !self.program.steps.is_empty() {
+            out += WORDS;
+            out += &scalars("", "SCALARS");
+            out = self.values(constants, out)?;
+        }
+        match &self.end {
+            Some(end) => end.wgsl(out),
+            None => Ok(out),
+        }
+    }
+
+    /// The inputs, the program, and `value` and `four`, which read and compute.
+    fn values(&self, constants: &[Constant], mut out: String) -> Result<String> {
         let constant = |name: &str| constants.iter().find(|(known, _)| *known == name).map_or(0, |(_, value)| *value);
-        let mut out = PRELUDE.to_owned();
         for (number, input) in self.inputs.iter().chain(self.beside.iter().map(|(_, reading)| reading)).enumerate() {
-            let kind = Kind::from(input.dtype).name();
-            let stored = if input.dtype == DType::Bool { "u32" } else { kind };
-            // Writing to a string does not fail.
-            let _ = writeln!(out, "alias Kind{number} = {kind};\nalias Stored{number} = {stored};");
-            let mut all = input.constants();
-            all.push(("RANK", constant("RANK")));
-            out = expand_with(INPUT, &all, &input.variables(number, constant("RANK")), out)?;
+            out = input.wgsl(number, constant("RANK"), constant("EDGES"), out)?;
         }
         for (number, (name, reading)) in (self.inputs.len()..).zip(&self.beside) {
             let kind = Kind::from(reading.dtype).name();
+            // Writing to a string does not fail.
             for (many, kind) in [("one", kind.to_owned()), ("four", format!("vec4<{kind}>"))] {
                 let _ = writeln!(out, "fn {name}_{many}(c: array<u32, RANK>) -> {kind} {{ return {many}_{number}(at_{number}(c)); }}");
             }
         }
-        out += &Language::Wgsl.program(&self.program);
+        out += &Language::Wgsl.body(&self.program, "");
         let result = self.program.result().name();
         let _ = writeln!(out, "alias Result = {result};\nfn value(c: array<u32, RANK>, index: u32) -> Result {{");
         let mut arguments = String::new();
@@ -95,9 +131,14 @@ impl Source {
             let _ = write!(arguments, ", in_{i}{}", inside(&self.program, number, input.is_bounded));
         }
         let _ = writeln!(out, "return program(index{arguments});\n}}");
-        if constant("QUAD") > 0 {
-            out += "fn four(c: array<u32, RANK>, index: u32) -> vec4<Result> {\n";
-            for number in 0..self.inputs.len() {
+        let is_edged = constant("EDGES") > 0;
+        if constant("QUAD") > 0 || is_edged {
+            out += if is_edged { "fn all(index: u32" } else { "fn four(c: array<u32, RANK>, index: u32" };
+            for number in 0..if is_edged { self.inputs.len() } else { 0 } {
+                let _ = write!(out, ", in_{number}: vec4<Kind{number}>");
+            }
+            out += ") -> vec4<Result> {\n";
+            for number in 0..if is_edged { 0 } else { self.inputs.len() } {
                 let _ = writeln!(out, "let in_{number} = four_{number}(at_{number}(c));");
             }
             out += "return vec4<Result>(";
@@ -109,6 +150,15 @@ impl Source {
                 out += ")";
             }
             out += ");\n}\n";
+        }
+        // What is turned goes through workgroup memory in words.
+        for (number, input) in self.inputs.iter().enumerate().filter(|(_, input)| input.is_turned) {
+            let (there, back) = match input.dtype {
+                DType::Bool => ("select(0u, 1u, v)", "v != 0u"),
+                _ => ("bitcast<u32>(v)", &*format!("bitcast<Kind{number}>(v)")),
+            };
+            let _ = writeln!(out, "fn word_of_{number}(v: Kind{number}) -> u32 {{ return {there}; }}");
+            let _ = writeln!(out, "fn word_as_{number}(v: u32) -> Kind{number} {{ return {back}; }}");
         }
         Ok(out)
     }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use crate::error::Result;
 #[cfg(not(target_arch = "wasm32"))]
 pub use generated::Interpretation;
-pub use generated::Source;
+pub use generated::{End, Source};
 use template::Constant;
 
 /// A kernel's source.
@@ -27,7 +27,6 @@ pub enum KernelId {
     /// `shaders/matmul/sum.wgsl`, and `sum.cu` for CUDA: the sum of the parts of a product that was split over k.
     MatmulSum,
     /// `shaders/matmul/copy.wgsl`, and `copy.cu` for CUDA: an operand in rows or in a type that a kernel can read.
-    #[cfg(not(target_arch = "wasm32"))]
     MatmulCopy,
     /// `shaders/matmul/cooperative.wgsl`, and `cooperative.cu` for CUDA: the product of f16 by a GPU's matrix units.
     MatmulCooperative,
@@ -48,6 +47,8 @@ pub enum KernelId {
     MatmulCublasLt,
     /// `shaders/map/map.wgsl`, and `map.cu` for CUDA: an elementwise program.
     Map,
+    /// `shaders/map/turned.wgsl`: the same where inputs are transposed.
+    MapTurned,
     /// `shaders/map/interpreted.cu`: any elementwise program, read step by step, where CUDA's compiler is missing.
     #[cfg(not(target_arch = "wasm32"))]
     MapInterpreted,
@@ -59,6 +60,9 @@ pub enum KernelId {
     Reduce,
     /// `shaders/reduce/merge.wgsl`: the end of a reduction in parts.
     ReduceMerge,
+    /// `shaders/reduce/plain.cu`: a reduction of rows one behind the other, where CUDA's compiler is missing.
+    #[cfg(not(target_arch = "wasm32"))]
+    ReducePlain,
     /// `shaders/reduce/reduce.frag`: the parts of a reduction by fragment shader.
     ReduceFragment,
     /// `shaders/reduce/merge.frag`: the end of the same.
@@ -69,15 +73,26 @@ pub enum KernelId {
     ConvTiled,
     /// `shaders/conv/direct.wgsl`: convolution of few filters a group.
     ConvDirect,
+    /// `shaders/conv/winograd_filters.wgsl`: the filters of a convolution by Winograd's method.
+    ConvWinogradFilters,
+    /// `shaders/conv/winograd_images.wgsl`: the images of one.
+    ConvWinogradImages,
+    /// `shaders/conv/winograd_product.wgsl` in `shaders/matmul/tiled.wgsl`: its products.
+    ConvWinogradProduct,
+    /// `shaders/conv/winograd_result.wgsl`: its result.
+    ConvWinogradResult,
     /// `shaders/conv/direct.frag`: the same by fragment shader.
     ConvFragment,
     /// `backend/cpu/conv.rs`: the same on the CPU.
     ConvCpu,
-    /// `shaders/fft/fft.wgsl`: Fourier transforms, or a step of long ones.
-    #[cfg(not(target_arch = "wasm32"))]
+    /// `shaders/fft/fft.wgsl`, and `fft.cu` for CUDA: Fourier transforms, or a step of long ones.
     Fft,
-    /// `backend/cpu/fft.rs`: the same on the CPU.
+    /// `shaders/fft/fft.cu` as it comes with the crate, where CUDA's compiler is missing.
     #[cfg(not(target_arch = "wasm32"))]
+    FftPlain,
+    /// `shaders/fft/fft.frag`: a step of them by fragment shader.
+    FftFragment,
+    /// `backend/cpu/fft.rs`: the same on the CPU.
     FftCpu,
     /// `shaders/pool/pool.wgsl`: the largest element of each window, or the mean.
     Pool,
@@ -86,10 +101,15 @@ pub enum KernelId {
     /// `backend/cpu/pool.rs`: the same on the CPU.
     PoolCpu,
     /// `shaders/normalize/normalize.wgsl`: softmax and norms.
-    #[cfg(not(target_arch = "wasm32"))]
     Normalize,
-    /// `backend/cpu/normalize.rs`: the same on the CPU.
+    /// `shaders/normalize/measure.frag`: what the values of each row are told, by fragment shader.
+    NormalizeMeasure,
+    /// `shaders/normalize/normalize.frag`: the values in proportion, by fragment shader.
+    NormalizeFragment,
+    /// `shaders/normalize/plain.cu`: the same of rows one behind the other, where CUDA's compiler is missing.
     #[cfg(not(target_arch = "wasm32"))]
+    NormalizePlain,
+    /// `backend/cpu/normalize.rs`: the same on the CPU.
     NormalizeCpu,
     /// `shaders/ceiling/copy.wgsl`, and `copy.cu` for CUDA: how fast memory is.
     #[cfg(not(target_arch = "wasm32"))]
@@ -110,7 +130,6 @@ impl KernelId {
             Self::MatmulCooperative => "matmul/cooperative",
             Self::MatmulSplit => "matmul/split",
             Self::MatmulRound => "matmul/round",
-            #[cfg(not(target_arch = "wasm32"))]
             Self::MatmulCopy => "matmul/copy",
             Self::MatmulPacked => "matmul/packed",
             Self::MatmulStrips => "matmul/strips",
@@ -119,29 +138,39 @@ impl KernelId {
             #[cfg(not(target_arch = "wasm32"))]
             Self::MatmulCublasLt => "matmul/cublaslt",
             Self::Map => "map",
+            Self::MapTurned => "map/turned",
             #[cfg(not(target_arch = "wasm32"))]
             Self::MapInterpreted => "map/interpreted",
             Self::MapFragment => "map/fragment",
             Self::MapCpu => "map/cpu",
             Self::Reduce => "reduce",
             Self::ReduceMerge => "reduce/merge",
+            #[cfg(not(target_arch = "wasm32"))]
+            Self::ReducePlain => "reduce/plain",
             Self::ReduceFragment => "reduce/fragment",
             Self::ReduceMergeFragment => "reduce/merge fragment",
             Self::ReduceCpu => "reduce/cpu",
             Self::ConvTiled => "conv/tiled",
             Self::ConvDirect => "conv/direct",
+            Self::ConvWinogradFilters => "conv/winograd filters",
+            Self::ConvWinogradImages => "conv/winograd images",
+            Self::ConvWinogradProduct => "conv/winograd",
+            Self::ConvWinogradResult => "conv/winograd result",
             Self::ConvFragment => "conv/fragment",
             Self::ConvCpu => "conv/cpu",
-            #[cfg(not(target_arch = "wasm32"))]
             Self::Fft => "fft",
             #[cfg(not(target_arch = "wasm32"))]
+            Self::FftPlain => "fft/plain",
+            Self::FftFragment => "fft/fragment",
             Self::FftCpu => "fft/cpu",
             Self::Pool => "pool",
             Self::PoolFragment => "pool/fragment",
             Self::PoolCpu => "pool/cpu",
-            #[cfg(not(target_arch = "wasm32"))]
             Self::Normalize => "normalize",
+            Self::NormalizeMeasure => "normalize/measure",
+            Self::NormalizeFragment => "normalize/fragment",
             #[cfg(not(target_arch = "wasm32"))]
+            Self::NormalizePlain => "normalize/plain",
             Self::NormalizeCpu => "normalize/cpu",
             #[cfg(not(target_arch = "wasm32"))]
             Self::CeilingCopy => "ceiling/copy",
@@ -165,54 +194,65 @@ impl KernelId {
     /// Whether CUDA's compiler makes it at its first use.
     #[cfg(all(feature = "cuda", not(target_arch = "wasm32")))]
     pub(crate) const fn is_compiled_late(self) -> bool {
-        matches!(self, Self::Map | Self::Reduce | Self::ReduceMerge)
+        matches!(self, Self::Map | Self::MapTurned | Self::Reduce | Self::ReduceMerge | Self::Normalize | Self::Fft)
     }
 
     /// The files that make up the source, one after the other.
     const fn templates(self) -> &'static [&'static str] {
         const STORE: &str = include_str!(concat!(env!("OUT_DIR"), "/matmul-store.wgsl"));
+        const ACTIVATE: &str = include_str!(concat!(env!("OUT_DIR"), "/matmul-activate.wgsl"));
+        const WINOGRAD: &str = include_str!(concat!(env!("OUT_DIR"), "/conv-winograd.wgsl"));
         const LOAD: &str = include_str!(concat!(env!("OUT_DIR"), "/matmul-load.wgsl"));
+        const WORDS: &str = include_str!(concat!(env!("OUT_DIR"), "/map-words.wgsl"));
         const PRELUDE: &str = include_str!(concat!(env!("OUT_DIR"), "/map-prelude.wgsl"));
         const ROW: &str = include_str!(concat!(env!("OUT_DIR"), "/reduce-row.wgsl"));
         const FOLD: &str = include_str!(concat!(env!("OUT_DIR"), "/reduce-fold.wgsl"));
+        const HALF: &str = include_str!(concat!(env!("OUT_DIR"), "/map-half.frag"));
         const FRAGMENT_PRELUDE: &str = include_str!(concat!(env!("OUT_DIR"), "/map-prelude.frag"));
         const FRAGMENT_WINDOW: &str = include_str!(concat!(env!("OUT_DIR"), "/conv-window.frag"));
         const FRAGMENT_FOLD: &str = include_str!(concat!(env!("OUT_DIR"), "/reduce-fold.frag"));
         const TILED: &str = include_str!(concat!(env!("OUT_DIR"), "/matmul-tiled.wgsl"));
         const WINDOW: &str = include_str!(concat!(env!("OUT_DIR"), "/conv-window.wgsl"));
         match self {
-            Self::MatmulTiled => &[STORE, LOAD, TILED],
-            Self::MatmulDirect => &[STORE, LOAD, include_str!(concat!(env!("OUT_DIR"), "/matmul-direct.wgsl"))],
-            Self::ConvTiled => &[STORE, LOAD, WINDOW, TILED],
-            Self::ConvDirect => &[STORE, LOAD, WINDOW, include_str!(concat!(env!("OUT_DIR"), "/conv-direct.wgsl"))],
-            Self::MatmulVector => &[STORE, LOAD, include_str!(concat!(env!("OUT_DIR"), "/matmul-vector.wgsl"))],
-            Self::MatmulSum => &[STORE, include_str!(concat!(env!("OUT_DIR"), "/matmul-sum.wgsl"))],
-            Self::MatmulSplit => &[STORE, include_str!(concat!(env!("OUT_DIR"), "/matmul-split.wgsl"))],
-            Self::MatmulCooperative => &[STORE, include_str!(concat!(env!("OUT_DIR"), "/matmul-cooperative.wgsl"))],
-            Self::MatmulRound => &[STORE, include_str!(concat!(env!("OUT_DIR"), "/matmul-round.wgsl"))],
-            Self::MatmulPacked => &[include_str!(concat!(env!("OUT_DIR"), "/matmul-packed.frag"))],
+            Self::MatmulTiled => &[ACTIVATE, STORE, LOAD, TILED],
+            Self::MatmulDirect => &[ACTIVATE, STORE, LOAD, include_str!(concat!(env!("OUT_DIR"), "/matmul-direct.wgsl"))],
+            Self::ConvTiled => &[ACTIVATE, STORE, LOAD, WINDOW, TILED],
+            Self::ConvDirect => &[ACTIVATE, STORE, LOAD, WINDOW, include_str!(concat!(env!("OUT_DIR"), "/conv-direct.wgsl"))],
+            Self::ConvWinogradFilters => &[WORDS, WINOGRAD, include_str!(concat!(env!("OUT_DIR"), "/conv-winograd_filters.wgsl"))],
+            Self::ConvWinogradImages => &[WORDS, WINOGRAD, include_str!(concat!(env!("OUT_DIR"), "/conv-winograd_images.wgsl"))],
+            Self::ConvWinogradProduct => &[ACTIVATE, STORE, include_str!(concat!(env!("OUT_DIR"), "/conv-winograd_product.wgsl")), TILED],
+            Self::ConvWinogradResult => &[WORDS, ACTIVATE, WINOGRAD, include_str!(concat!(env!("OUT_DIR"), "/conv-winograd_result.wgsl"))],
+            Self::MatmulVector => &[ACTIVATE, STORE, LOAD, include_str!(concat!(env!("OUT_DIR"), "/matmul-vector.wgsl"))],
+            Self::MatmulSum => &[ACTIVATE, STORE, include_str!(concat!(env!("OUT_DIR"), "/matmul-sum.wgsl"))],
+            Self::MatmulSplit => &[ACTIVATE, STORE, include_str!(concat!(env!("OUT_DIR"), "/matmul-split.wgsl"))],
+            Self::MatmulCooperative => &[ACTIVATE, STORE, include_str!(concat!(env!("OUT_DIR"), "/matmul-cooperative.wgsl"))],
+            Self::MatmulRound => &[ACTIVATE, STORE, include_str!(concat!(env!("OUT_DIR"), "/matmul-round.wgsl"))],
+            Self::MatmulPacked => &[HALF, include_str!(concat!(env!("OUT_DIR"), "/matmul-packed.frag"))],
             Self::MatmulStrips => &[include_str!(concat!(env!("OUT_DIR"), "/matmul-strips.frag"))],
             Self::MatmulUnfold => &[include_str!(concat!(env!("OUT_DIR"), "/matmul-unfold.frag"))],
             Self::Map => &[include_str!(concat!(env!("OUT_DIR"), "/map-map.wgsl"))],
-            #[cfg(not(target_arch = "wasm32"))]
+            Self::MapTurned => &[include_str!(concat!(env!("OUT_DIR"), "/map-turned.wgsl"))],
             Self::Fft => &[include_str!(concat!(env!("OUT_DIR"), "/fft-fft.wgsl"))],
             Self::MapFragment => &[include_str!(concat!(env!("OUT_DIR"), "/map-map.frag"))],
-            #[cfg(not(target_arch = "wasm32"))]
             Self::Normalize => &[FOLD, ROW, include_str!(concat!(env!("OUT_DIR"), "/normalize-normalize.wgsl"))],
             Self::Reduce => &[FOLD, ROW, include_str!(concat!(env!("OUT_DIR"), "/reduce-reduce.wgsl"))],
-            Self::ReduceMerge => &[PRELUDE, FOLD, include_str!(concat!(env!("OUT_DIR"), "/reduce-merge.wgsl"))],
+            Self::ReduceMerge => &[WORDS, PRELUDE, FOLD, include_str!(concat!(env!("OUT_DIR"), "/reduce-merge.wgsl"))],
             Self::ReduceFragment => &[FRAGMENT_FOLD, include_str!(concat!(env!("OUT_DIR"), "/reduce-reduce.frag"))],
-            Self::ConvFragment => &[FRAGMENT_PRELUDE, FRAGMENT_WINDOW, include_str!(concat!(env!("OUT_DIR"), "/conv-direct.frag"))],
-            Self::PoolFragment => &[FRAGMENT_PRELUDE, FRAGMENT_WINDOW, include_str!(concat!(env!("OUT_DIR"), "/pool-pool.frag"))],
-            Self::ReduceMergeFragment => &[FRAGMENT_PRELUDE, FRAGMENT_FOLD, include_str!(concat!(env!("OUT_DIR"), "/reduce-merge.frag"))],
+            Self::ConvFragment => &[HALF, FRAGMENT_PRELUDE, FRAGMENT_WINDOW, include_str!(concat!(env!("OUT_DIR"), "/conv-direct.frag"))],
+            Self::PoolFragment => &[HALF, FRAGMENT_PRELUDE, FRAGMENT_WINDOW, include_str!(concat!(env!("OUT_DIR"), "/pool-pool.frag"))],
+            Self::FftFragment => &[HALF, FRAGMENT_PRELUDE, include_str!(concat!(env!("OUT_DIR"), "/fft-fft.frag"))],
+            Self::NormalizeMeasure => {
+                &[HALF, FRAGMENT_PRELUDE, FRAGMENT_FOLD, include_str!(concat!(env!("OUT_DIR"), "/normalize-measure.frag"))]
+            }
+            Self::NormalizeFragment => &[include_str!(concat!(env!("OUT_DIR"), "/normalize-normalize.frag"))],
+            Self::ReduceMergeFragment => {
+                &[HALF, FRAGMENT_PRELUDE, FRAGMENT_FOLD, include_str!(concat!(env!("OUT_DIR"), "/reduce-merge.frag"))]
+            }
             Self::Pool => &[include_str!(concat!(env!("OUT_DIR"), "/pool-pool.wgsl"))],
-            Self::MatmulCpu | Self::MapCpu | Self::ReduceCpu | Self::ConvCpu | Self::PoolCpu => &[],
+            Self::MatmulCpu | Self::MapCpu | Self::ReduceCpu | Self::ConvCpu | Self::PoolCpu | Self::FftCpu | Self::NormalizeCpu => &[],
+            Self::MatmulCopy => &[ACTIVATE, STORE, include_str!(concat!(env!("OUT_DIR"), "/matmul-copy.wgsl"))],
             #[cfg(not(target_arch = "wasm32"))]
-            Self::FftCpu | Self::NormalizeCpu => &[],
-            #[cfg(not(target_arch = "wasm32"))]
-            Self::MatmulCopy => &[STORE, include_str!(concat!(env!("OUT_DIR"), "/matmul-copy.wgsl"))],
-            #[cfg(not(target_arch = "wasm32"))]
-            Self::MatmulCublasLt | Self::MapInterpreted => &[],
+            Self::MatmulCublasLt | Self::MapInterpreted | Self::ReducePlain | Self::NormalizePlain | Self::FftPlain => &[],
             #[cfg(not(target_arch = "wasm32"))]
             Self::CeilingCopy => &[include_str!(concat!(env!("OUT_DIR"), "/ceiling-copy.wgsl"))],
             #[cfg(not(target_arch = "wasm32"))]
@@ -278,18 +318,27 @@ impl Kernel {
     #[cfg(all(feature = "cuda", not(target_arch = "wasm32")))]
     pub fn cuda(&self) -> Result<String> {
         const MAP: &str = include_str!(concat!(env!("OUT_DIR"), "/map-map.cu"));
+        const TURNED: &str = include_str!(concat!(env!("OUT_DIR"), "/map-turned.cu"));
+        const FFT: &str = include_str!(concat!(env!("OUT_DIR"), "/fft-fft.cu"));
         const FOLD: &str = include_str!(concat!(env!("OUT_DIR"), "/reduce-fold.cuh"));
         const REDUCE: &str = include_str!(concat!(env!("OUT_DIR"), "/reduce-reduce.cu"));
         const MERGE: &str = include_str!(concat!(env!("OUT_DIR"), "/reduce-merge.cu"));
+        const ROW: &str = include_str!(concat!(env!("OUT_DIR"), "/reduce-row.cuh"));
+        const MEASURE: &str = include_str!(concat!(env!("OUT_DIR"), "/normalize-measure.cuh"));
+        const NORMALIZE: &str = include_str!(concat!(env!("OUT_DIR"), "/normalize-normalize.cu"));
         let templates: &[&str] = match self.id {
             KernelId::Map => &[MAP],
-            KernelId::Reduce => &[FOLD, REDUCE],
+            KernelId::Fft => &[FFT],
+            KernelId::MapTurned => &[TURNED],
+            KernelId::Reduce => &[FOLD, ROW, REDUCE],
+            KernelId::Normalize => &[FOLD, ROW, MEASURE, NORMALIZE],
             KernelId::ReduceMerge => &[FOLD, MERGE],
             _ => return Err(crate::error::Error::internal(format!("there is no CUDA C++ of {self}"))),
         };
         let mut out: String = self.constants.iter().map(|(name, value)| format!("#define {name} {value}\n")).collect();
         out += &match &self.source {
             Some(generated) => generated.cuda(&self.constants)?,
+            None if self.id == KernelId::Fft => String::new(),
             None => Source::cuda_of_none(),
         };
         for template in templates {
@@ -304,10 +353,14 @@ impl Kernel {
         ptx::module(&self.module()).ok_or_else(|| crate::error::Error::internal(format!("there is no PTX of {self}")))
     }
 
-    /// The name of the module that it is in, which is one for all programs that are interpreted.
+    /// The name of the module that it is in, which is one for all variants that are told at run time what they are.
     #[cfg(all(feature = "cuda", not(target_arch = "wasm32")))]
     pub(crate) fn module(&self) -> String {
-        if self.id == KernelId::MapInterpreted { self.id.name().to_owned() } else { self.to_string() }
+        match self.id {
+            KernelId::MapInterpreted => self.id.name().to_owned(),
+            KernelId::FftPlain => self.id.op().to_owned(),
+            _ => self.to_string(),
+        }
     }
 
     /// The variant's GLSL ES 3.00.
@@ -325,8 +378,10 @@ impl Kernel {
             }
         }
         source.push_str(generated);
+        let mut constants = self.constants.clone();
+        constants.push(("END", self.source.as_ref().map_or(0, |generated| u32::from(generated.end.is_some()))));
         for template in self.id.templates() {
-            source = template::expand(template, &self.constants, source)?;
+            source = template::expand(template, &constants, source)?;
         }
         Ok(source)
     }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! //# for NAME in COUNT     the lines up to the matching end, COUNT times, $NAME being 0, 1, …; COUNT is a number or a constant
-//! //# if CONSTANT           the lines up to else or end, if the constant is not 0
+//! //# if CONSTANT           the lines up to else or end, if the constant is not 0; its name may hold $NAME
 //! //# else
 //! //# end
 //! ```
@@ -83,21 +83,29 @@ impl<'a> Expansion<'a> {
     }
 
     fn number(&self, at: usize, word: &str) -> Result<u32> {
+        let word = &*self.substituted(word);
         let constant = || self.constants.iter().find(|(name, _)| *name == word).map(|(_, value)| *value);
         word.parse().ok().or_else(constant).ok_or_else(|| fault(at, "unknown number"))
     }
 
-    fn substitute(&mut self, line: &'a str) {
-        let mut parts = line.split('$');
-        self.out.push_str(parts.next().unwrap_or_default());
+    fn substitute(&mut self, line: &str) {
+        let line = self.substituted(line);
+        self.out.push_str(&line);
+        self.out.push('\n');
+    }
+
+    /// A text with the variables' values for their names.
+    fn substituted(&self, text: &str) -> String {
+        let mut parts = text.split('$');
+        let mut out = parts.next().unwrap_or_default().to_owned();
         for part in parts {
             let mut variables = self.variables.iter().rev();
             let known = variables.find_map(|(name, value)| part.strip_prefix(name).map(|rest| (value.to_string(), rest)));
             let (value, rest) = known.unwrap_or(("$".to_owned(), part));
-            self.out.push_str(&value);
-            self.out.push_str(rest);
+            out.push_str(&value);
+            out.push_str(rest);
         }
-        self.out.push('\n');
+        out
     }
 }
 
@@ -114,6 +122,12 @@ mod tests {
         let template = "x\n//# for i in N\n//# for j in 2\na_$i_$j\n//# end\n//# end\n//# if YES\nyes\n//# else\nno\n//# end\n//# if NO\nhidden\n//# end";
         let text = expand(template, &[("N", 2), ("YES", 1), ("NO", 0)], String::new()).unwrap();
         assert_eq!(text, "x\na_0_0\na_0_1\na_1_0\na_1_1\nyes\n");
+    }
+
+    #[test]
+    fn a_choice_may_depend_on_the_loop() {
+        let template = "//# for i in 2\n//# if YES_$i\na$i\n//# else\nb$i\n//# end\n//# end";
+        assert_eq!(expand(template, &[("YES_0", 0), ("YES_1", 1)], String::new()).unwrap(), "b0\na1\n");
     }
 
     #[test]

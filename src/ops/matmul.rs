@@ -118,7 +118,7 @@ impl<'c> Matmul<'c> {
             let expected = format!("one of {k} rows, since a is {a:?}");
             return Err(Box::new(Error::InvalidDimension { name: "the shape of b", value: format!("{b:?}"), expected }));
         }
-        let told = batch::Told { shapes: [a_batch.to_vec(), b_batch.to_vec()], strides: [None; 3] };
+        let told = batch::Told { shapes: [a_batch.to_vec(), b_batch.to_vec()], ..batch::Told::default() };
         told.shape()?;
         Ok(Self { told, vectors: [a.len() == 1, b.len() == 1], ..Self::new(m, k, n) })
     }
@@ -129,10 +129,10 @@ impl<'c> Matmul<'c> {
         self
     }
 
-    /// Batch shapes of A and B, which are broadcast, and elements from one item of A, B and C to the next.
+    /// Batch shapes of A and B, which are broadcast, elements from one item of A, B and C to the next, and elements before the first of each.
     #[cfg(target_arch = "wasm32")]
-    pub(crate) fn batches(mut self, a: Vec<u64>, b: Vec<u64>, strides: [Option<u64>; 3]) -> Self {
-        self.told = batch::Told { shapes: [a, b], strides };
+    pub(crate) fn batches(mut self, a: Vec<u64>, b: Vec<u64>, strides: [Option<u64>; 3], first: [Option<u64>; 3]) -> Self {
+        self.told = batch::Told { shapes: [a, b], strides, first };
         self
     }
 
@@ -151,6 +151,35 @@ impl<'c> Matmul<'c> {
     /// The same for the C that is added. The results themselves are packed.
     pub fn stride_c(mut self, elements: u64) -> Self {
         self.told.strides[2] = Some(elements);
+        self
+    }
+
+    /// Elements before the first of A: it is a window of something larger, read where it lies. With [`lda`](Self::lda) that is a part of a larger
+    /// matrix, whose element in row i and column j is the i · lda + j.
+    ///
+    /// ```
+    /// # fn main() -> lapidary::Result<()> {
+    /// # use lapidary::{Gpu, Matmul, Options};
+    /// # let gpu = Gpu::open_blocking(Options::default())?;
+    /// let a = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]; // 2 × 3, of which the last column is multiplied
+    /// let c = gpu.matmul_blocking(&a, &[2.0], &Matmul::new(2, 1, 1).lda(3).offset_a(2))?;
+    /// assert_eq!(c, [6.0, 12.0]);
+    /// # Ok(()) }
+    /// ```
+    pub fn offset_a(mut self, elements: u64) -> Self {
+        self.told.first[0] = Some(elements);
+        self
+    }
+
+    /// The same for B.
+    pub fn offset_b(mut self, elements: u64) -> Self {
+        self.told.first[1] = Some(elements);
+        self
+    }
+
+    /// The same for the C that is added.
+    pub fn offset_c(mut self, elements: u64) -> Self {
+        self.told.first[2] = Some(elements);
         self
     }
 
@@ -259,10 +288,10 @@ impl<'c> Matmul<'c> {
         let reads_c = self.beta != 0.0 && self.c.is_some();
         let (batch, [a_items, b_items, c_items]) = self.told.resolve([packed(&a), packed(&b), packed(&c)], self.c.is_some())?;
         within("the number of elements of the result", batch.count().saturating_mul(u64::from(m) * u64::from(n)))?;
-        let [a_reach, b_reach, c_reach] = batch.reaches();
-        let strides = self.told.strides.map(|stride| stride.is_some());
-        a.check("a", self.lda.is_some() || strides[0], (a_items, a_reach), a_length)?;
-        b.check("b", self.ldb.is_some() || strides[1], (b_items, b_reach), b_length)?;
+        let [a_reach, b_reach, c_reach] = [0, 1, 2].map(|at| batch.reaches()[at].saturating_add(batch.first[at]));
+        let is_window = [0, 1, 2].map(|at| self.told.strides[at].is_some() || self.told.first[at].is_some());
+        a.check("a", self.lda.is_some() || is_window[0], (a_items, a_reach), a_length)?;
+        b.check("b", self.ldb.is_some() || is_window[1], (b_items, b_reach), b_length)?;
         for (argument, given, expected) in [("c", &self.c, self.result), ("bias", &self.bias, DType::F32)] {
             if let Some(given) = given
                 && given.dtype() != expected
@@ -271,7 +300,7 @@ impl<'c> Matmul<'c> {
             }
         }
         match &self.c {
-            Some(given) => c.check("c", self.ldc.is_some() || strides[2], (c_items, c_reach), given.elements())?,
+            Some(given) => c.check("c", self.ldc.is_some() || is_window[2], (c_items, c_reach), given.elements())?,
             None if self.beta != 0.0 => {
                 let expected = "without c it must be 0; pass the m × n matrix to be added as c".to_owned();
                 return Err(Box::new(Error::InvalidOption { option: "beta".to_owned(), value: "not 0".to_owned(), expected }));
@@ -339,12 +368,6 @@ impl Problem {
         if self.precision == Precision::F16x3 {
             return Err(self.precision.not_here("this backend has no kernel for it"));
         }
-        // Natively they round.
-        #[cfg(target_arch = "wasm32")]
-        if self.result != DType::F32 {
-            let expected = "this backend gives results of f32 alone; use WebGPU, or leave the option out".to_owned();
-            return Err(Box::new(Error::InvalidOption { option: "result".to_owned(), value: self.result.to_string(), expected }));
-        }
         Ok(())
     }
 
@@ -363,19 +386,24 @@ impl Problem {
         self.k > 0
     }
 
-    /// Elements from the first of A to the last, all between included.
+    /// Elements of A's operand up to the last that is read, those before the first included.
     pub fn a_span(&self) -> u64 {
-        self.a.span_of(self.batch.reaches()[0])
+        self.a.span_of(self.reach(0))
     }
 
     /// The same of B.
     pub fn b_span(&self) -> u64 {
-        self.b.span_of(self.batch.reaches()[1])
+        self.b.span_of(self.reach(1))
     }
 
     /// The same of C; 0 if it is not read.
     pub fn c_span(&self) -> u64 {
-        self.c.map_or(0, |c| c.span_of(self.batch.reaches()[2]))
+        self.c.map_or(0, |c| c.span_of(self.reach(2)))
+    }
+
+    /// Where the last item of an operand starts.
+    fn reach(&self, operand: usize) -> u64 {
+        self.batch.first[operand] + self.batch.reaches()[operand]
     }
 }
 

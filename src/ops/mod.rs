@@ -5,23 +5,16 @@
 
 pub mod conv;
 pub mod elementwise;
-#[cfg(not(target_arch = "wasm32"))]
 pub mod fft;
+pub mod fused;
 pub mod map;
 pub mod matmul;
-#[cfg(not(target_arch = "wasm32"))]
 pub mod normalize;
 pub mod pool;
 pub mod reduce;
 pub mod window;
 
-#[cfg(not(target_arch = "wasm32"))]
-use crate::dtype::DType;
-use crate::dtype::Extent;
-#[cfg(all(feature = "cuda", any(target_os = "linux", target_os = "windows")))]
-use crate::error::Error;
-#[cfg(all(feature = "cuda", any(target_os = "linux", target_os = "windows")))]
-use crate::info::BackendId;
+use crate::dtype::{DType, Extent};
 
 /// A checked operation: what a device is asked to plan and to run.
 #[derive(Debug, Clone, PartialEq)]
@@ -35,24 +28,16 @@ pub enum Op {
     /// A pool.
     Pool(pool::Problem),
     /// A Fourier transform.
-    #[cfg(not(target_arch = "wasm32"))]
     Fft(fft::Problem),
     /// A reduction.
     Reduce(reduce::Problem),
     /// Softmax or a norm.
-    #[cfg(not(target_arch = "wasm32"))]
     Normalize(normalize::Problem),
+    /// One of these and what follows it, on backends whose kernels do both at once.
+    Fused(std::sync::Arc<fused::Fused>),
 }
 
 impl Op {
-    /// The fault of asking a backend for an operation that it has no kernel for, and one that has.
-    #[cfg(all(feature = "cuda", any(target_os = "linux", target_os = "windows")))]
-    pub(crate) fn has_no_kernel_on(&self, backend: BackendId, other: BackendId) -> Box<Error> {
-        let (name, _) = self.label();
-        let (reason, remedy) = (format!("it has no kernel for {name}"), format!("use {other} or the CPU for it"));
-        Box::new(Error::Unavailable { backend, reason, remedy })
-    }
-
     /// Elements of the result.
     pub fn elements(&self) -> u64 {
         match self {
@@ -60,11 +45,10 @@ impl Op {
             Self::Map(problem) => problem.elements(),
             Self::Conv(problem) => problem.elements(),
             Self::Pool(problem) => problem.elements(),
-            #[cfg(not(target_arch = "wasm32"))]
             Self::Fft(problem) => problem.elements(),
             Self::Reduce(problem) => problem.rows(),
-            #[cfg(not(target_arch = "wasm32"))]
             Self::Normalize(problem) => problem.values.elements(),
+            Self::Fused(fused) => fused.end.elements(),
         }
     }
 
@@ -75,11 +59,10 @@ impl Op {
             Self::Map(problem) => problem.dtype,
             Self::Conv(problem) => problem.dtype,
             Self::Pool(problem) => problem.result(),
-            #[cfg(not(target_arch = "wasm32"))]
             Self::Fft(_) => DType::F32,
             Self::Reduce(problem) => problem.dtype(),
-            #[cfg(not(target_arch = "wasm32"))]
             Self::Normalize(problem) => problem.dtype(),
+            Self::Fused(fused) => fused.end.dtype,
         };
         Extent { elements: self.elements(), dtype }
     }
@@ -89,11 +72,10 @@ impl Op {
         match self {
             Self::Matmul(problem) => problem.reads_operands(),
             Self::Map(_) | Self::Conv(_) | Self::Pool(_) => self.elements() > 0,
-            #[cfg(not(target_arch = "wasm32"))]
             Self::Fft(_) => self.elements() > 0,
             Self::Reduce(problem) => problem.values.elements() > 0,
-            #[cfg(not(target_arch = "wasm32"))]
             Self::Normalize(problem) => problem.values.elements() > 0,
+            Self::Fused(fused) => fused.core.reads_operands(),
         }
     }
 
@@ -106,7 +88,6 @@ impl Op {
                 let &conv::Problem { batch, groups, channels, filters, windows: [y, x], .. } = problem;
                 ("conv", format!("{batch}x{}x{}x{} by {}x{}x{}", groups * channels, y.input, x.input, groups * filters, y.taps, x.taps))
             }
-            #[cfg(not(target_arch = "wasm32"))]
             Self::Fft(fft::Problem { outer, length, inner, .. }) => ("fft", format!("{outer}x{length}x{inner}")),
             Self::Pool(problem) => {
                 let &pool::Problem { planes, windows: [z, y, x], .. } = problem;
@@ -114,8 +95,8 @@ impl Op {
             }
             Self::Map(problem) => ("map", sizes(&problem.shape)),
             Self::Reduce(problem) => (problem.fold.name(), sizes(&problem.values.shape)),
-            #[cfg(not(target_arch = "wasm32"))]
             Self::Normalize(problem) => (problem.form.name(), sizes(&problem.values.shape)),
+            Self::Fused(fused) => fused.core.label(),
         }
     }
 
@@ -132,11 +113,10 @@ impl Op {
             Self::Map(problem) => problem.least_bytes(),
             Self::Conv(problem) => problem.least_bytes(),
             Self::Pool(problem) => problem.least_bytes(),
-            #[cfg(not(target_arch = "wasm32"))]
             Self::Fft(problem) => problem.least_bytes(),
             Self::Reduce(problem) => problem.least_bytes(),
-            #[cfg(not(target_arch = "wasm32"))]
             Self::Normalize(problem) => problem.least_bytes(),
+            Self::Fused(fused) => fused.least_bytes(),
         }
     }
 
@@ -147,11 +127,10 @@ impl Op {
             Self::Map(problem) => problem.elements(),
             Self::Conv(problem) => problem.multiplications(),
             Self::Pool(problem) => problem.elements(),
-            #[cfg(not(target_arch = "wasm32"))]
             Self::Fft(problem) => problem.multiplications(),
             Self::Reduce(problem) => problem.values.elements(),
-            #[cfg(not(target_arch = "wasm32"))]
             Self::Normalize(problem) => problem.values.elements(),
+            Self::Fused(fused) => fused.core.multiplications(),
         }
     }
 }

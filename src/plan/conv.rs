@@ -1,4 +1,10 @@
-//! Plans for convolutions: products of filters with what windows see (`plan/matmul/window.rs`), without a window's matrix in memory.
+//! Plans for convolutions: products of filters with what windows see (`plan/matmul/window.rs`), without a window's matrix in memory; few
+//! filters directly, and many of 3 x 3 by Winograd's method.
+
+mod winograd;
+
+#[cfg(not(target_arch = "wasm32"))]
+mod cuda;
 
 use super::words::Words;
 use super::{Dispatch, Plan, Slot, matmul};
@@ -9,11 +15,16 @@ use crate::kernels::{Kernel, KernelId};
 use crate::ops::conv::Problem;
 use crate::ops::matmul::{Activation, Batch, Level, Matmul, Problem as Product, Stored};
 use crate::ops::window::Window;
+#[cfg(not(target_arch = "wasm32"))]
+pub use cuda::cuda;
 
 /// A plan for compute shaders.
 pub fn compute(problem: &Problem, caps: &Caps) -> Result<Plan> {
     if problem.elements() == 0 {
         return Ok(Plan::default());
+    }
+    if let Some(images) = winograd::images(problem, caps) {
+        return winograd::winograd(problem, images, caps);
     }
     let product = product(problem)?;
     for (rows, columns) in [(product.a.rows, product.a.columns), (product.b.rows, product.b.columns), (product.m, product.n)] {
@@ -51,9 +62,9 @@ fn product(problem: &Problem) -> Result<Product> {
     let images = u64::from(channels) * u64::from(pixels);
     let per_image = Level { count: batch, a: 0, b: images * u64::from(groups), c: 0 };
     let batch = if groups == 1 {
-        Batch { outer: Level::ONE, inner: per_image }
+        Batch { inner: per_image, ..Batch::ONE }
     } else {
-        Batch { outer: per_image, inner: Level { count: groups, a: weights, b: images, c: 0 } }
+        Batch { outer: per_image, inner: Level { count: groups, a: weights, b: images, c: 0 }, ..Batch::ONE }
     };
     let b = Stored { rows: channels, columns: pixels, stride: pixels.into() };
     Ok(Product { batch, b, bias: problem.bias, activation: problem.activation, ..plain })
@@ -61,14 +72,19 @@ fn product(problem: &Problem) -> Result<Product> {
 
 /// The only launch on a CPU, which is told all in words.
 pub fn cpu(problem: &Problem, variant: &str) -> Result<Plan> {
+    let kernel = Kernel { id: KernelId::ConvCpu, variant: variant.to_owned(), constants: Vec::new(), source: None };
+    Ok(Plan::of(Dispatch { kernel, params: words(problem)?.into(), bindings: Vec::new(), grid: [1; 3] }))
+}
+
+/// What kernels are told that are no products' own.
+fn words(problem: &Problem) -> Result<Words> {
     let mut words = Words::default();
     let &Problem { batch, groups, channels, filters, windows: [y, x], .. } = problem;
     let activation = Activation::number(problem.activation);
     for word in [batch, groups, channels, filters, activation].into_iter().chain(y.words()).chain(x.words()) {
         words.push(word)?;
     }
-    let kernel = Kernel { id: KernelId::ConvCpu, variant: variant.to_owned(), constants: Vec::new(), source: None };
-    Ok(Plan::of(Dispatch { kernel, params: words.into(), bindings: Vec::new(), grid: [1; 3] }))
+    Ok(words)
 }
 
 /// A drawing by a fragment shader, which is told the same words: a texel of the target is four elements of the result.

@@ -15,6 +15,10 @@
 //! in scratch: where it reads, where it writes, where the chirp's spectrum is
 //! ```
 
+#[cfg(not(target_arch = "wasm32"))]
+mod cuda;
+mod fragment;
+
 use super::words::Words;
 use super::{Binding, Dispatch, Plan, Slot};
 use crate::error::{Error, Result};
@@ -22,6 +26,9 @@ use crate::info::Caps;
 use crate::kernels::template::Constant;
 use crate::kernels::{Kernel, KernelId};
 use crate::ops::fft::{Form, Problem};
+#[cfg(not(target_arch = "wasm32"))]
+pub use cuda::{cuda, plain};
+pub use fragment::fragment;
 
 /// The most invocations of a workgroup.
 const THREADS: u32 = 256;
@@ -41,6 +48,11 @@ const SPANS: [&str; 10] = ["SPAN_0", "SPAN_1", "SPAN_2", "SPAN_3", "SPAN_4", "SP
 
 /// A plan for compute shaders.
 pub fn compute(problem: &Problem, caps: &Caps) -> Result<Plan> {
+    planned(problem, caps, ELEMENTS)
+}
+
+/// The same for workgroups of at most so many elements.
+fn planned(problem: &Problem, caps: &Caps, elements: u32) -> Result<Plan> {
     let mut plan = Plan::default();
     if problem.elements() == 0 {
         return Ok(plan);
@@ -54,7 +66,7 @@ pub fn compute(problem: &Problem, caps: &Caps) -> Result<Plan> {
     let padded = if factors.is_some() { n } else { (2 * n - 1).next_power_of_two() };
     let outer = lines(problem, padded, factors.is_none(), caps)?;
     for first in (0..problem.outer).step_by(outer as usize) {
-        let part = Part { problem, padded, first, outer: outer.min(problem.outer - first), caps };
+        let part = Part { problem, padded, first, outer: outer.min(problem.outer - first), caps, elements, is_drawn: false };
         part.add_to(&mut plan, factors.as_deref())?;
     }
     Ok(plan)
@@ -148,6 +160,10 @@ struct Part<'a> {
     first: u32,
     outer: u32,
     caps: &'a Caps,
+    /// The most elements of a workgroup.
+    elements: u32,
+    /// Whether it is for fragment shaders.
+    is_drawn: bool,
 }
 
 /// Where a transform reads or writes.
@@ -190,7 +206,8 @@ impl Part<'_> {
         if steps.is_some() {
             return self.transform(&whole, plan);
         }
-        let steps = factors(self.padded).ok_or_else(|| Error::internal("a power of two with other factors"))?;
+        let steps = if self.is_drawn { fragment::factors(self.padded) } else { factors(self.padded) };
+        let steps = steps.ok_or_else(|| Error::internal("a power of two with other factors"))?;
         let region = self.region();
         let chirp = Transform { steps: &steps, outer: 1, inner: 1, from: Place::Chirp, to: Place::Scratch(2 * region), ..whole };
         let there = Transform { steps: &steps, to: Place::Scratch(0), ..whole };
@@ -220,7 +237,8 @@ impl Part<'_> {
                 let is_second = if transform.to == Place::Scratch(0) { left % 2 == 1 } else { number % 2 == 0 };
                 Place::Scratch(if is_second { region } else { 0 })
             };
-            self.step(transform, (step, before), (from, to), plan)?;
+            let add = if self.is_drawn { Self::drawing } else { Self::step };
+            add(self, transform, (step, before), (from, to), plan)?;
             (from, before) = (to, before * step);
         }
         Ok(())
@@ -233,19 +251,23 @@ impl Part<'_> {
         let columns = self.padded / step * inner;
         let transforms = outer * columns;
         // Few long ones are spread over more workgroups.
-        let mut batch = (ELEMENTS / step).min(transforms.next_power_of_two()).max(1);
+        let mut batch = (self.elements / step).min(transforms.next_power_of_two()).max(1);
         while batch > 4 && transforms / batch < 64 {
             batch /= 2;
         }
         if !batch.is_power_of_two() {
             batch = batch.next_power_of_two() / 2;
         }
-        let threads = (batch * step / 4).next_power_of_two().clamp(32, THREADS.min(self.caps.max_workgroup_invocations));
+        let threads = (batch * step / 8).next_power_of_two().clamp(32, THREADS.min(self.caps.max_workgroup_invocations));
         let (reads_caller, writes_caller) = (from == Place::Caller, to == Place::Caller);
         let flag = |yes: bool| u32::from(yes);
         let mut constants: Vec<Constant> = vec![
             ("THREADS", threads),
             ("LENGTH", step),
+            ("BEFORE", before),
+            ("INNER", inner),
+            ("COLUMNS_OF_LINE", columns),
+            ("LOADS", (batch * step).div_ceil(threads)),
             ("BATCH", batch),
             ("COLUMNS", flag(columns > 1)),
             ("ACROSS", flag(columns > 1 && (before > 1 || inner > 1))),
@@ -307,6 +329,7 @@ impl Part<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::Params;
 
     #[test]
     fn steps_are_few_and_of_the_length() {
@@ -327,7 +350,7 @@ mod tests {
             let plan = compute(&problem, &Caps::UNLIMITED).unwrap();
             let mut last = None;
             for Dispatch { kernel, params, .. } in &plan.dispatches {
-                let super::super::Params::Words(words) = params else { panic!("of words") };
+                let Params::Words(words) = params else { panic!("of words") };
                 let [from, to] = [10, 11].map(|word| words.get()[word]);
                 let (reads, writes) = (kernel.constant("SOURCE_SCRATCH") > 0, kernel.constant("TARGET_SCRATCH") > 0);
                 assert!(!reads || !writes || from != to, "{plan}");

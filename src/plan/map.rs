@@ -9,6 +9,8 @@
 //! scalars
 //! ```
 
+mod turned;
+
 use std::sync::Arc;
 
 use super::matmul::fold;
@@ -48,7 +50,9 @@ const MOST_SHORT_STEPS: usize = 12;
 
 /// The bindings of the inputs and of the result, which may be told as one more: those of parameters lie between.
 const INPUT_BINDINGS: [u32; MOST_INPUTS + 1] = [0, 1, 2, 4, 5, 6, OUT_BINDING];
-pub(super) const OUT_BINDING: u32 = 7;
+pub(crate) const OUT_BINDING: u32 = 7;
+/// Textures of the inputs of a fragment shader.
+pub(crate) const MOST_UNITS: u32 = MOST_INPUTS as u32;
 
 /// A plan for compute shaders.
 pub fn compute(problem: &Problem, caps: &Caps) -> Result<Plan> {
@@ -56,7 +60,7 @@ pub fn compute(problem: &Problem, caps: &Caps) -> Result<Plan> {
     let read = |input: &View| if input.strides.last() == Some(&0) { 0 } else { input.dtype.bytes() };
     let bytes = u64::from(QUAD) * (problem.inputs.iter().map(read).sum::<u64>() + problem.dtype.bytes());
     let quads = if problem.program.steps.len() > MOST_SHORT_STEPS { 1 } else { (64 / bytes).clamp(1, 4) as u32 };
-    launches(problem, caps, quads)
+    turned_or_not(problem, caps, quads)
 }
 
 /// A plan for CUDA whose kernels are generated: a thread has several fours under way at once, the fewer the more it computes of them.
@@ -66,7 +70,14 @@ pub fn cuda(problem: &Problem, caps: &Caps) -> Result<Plan> {
         ..=MOST_SHORT_STEPS => 4 / (problem.inputs.len() as u32).clamp(1, 4),
         _ => 1,
     };
-    launches(problem, caps, quads)
+    turned_or_not(problem, caps, quads)
+}
+
+/// By tiles where inputs are transposed, else one invocation after the other.
+fn turned_or_not(problem: &Problem, caps: &Caps, quads: u32) -> Result<Plan> {
+    let Some(turned) = turned::Turned::of(problem, caps) else { return launches(problem, caps, quads) };
+    let dispatches = parts(problem, caps)?.into_iter().map(|part| turned.dispatch(problem, part, caps)).collect::<Result<_>>()?;
+    Ok(Plan { dispatches, scratch_bytes: 0 })
 }
 
 /// A plan for CUDA without a compiler: a kernel that is there reads the program, step by step.
@@ -195,6 +206,8 @@ pub struct Reading {
     pub is_splat: bool,
     /// Whether there are steps that have no element.
     pub is_bounded: bool,
+    /// Fours are neighbours along the last but one dimension instead.
+    pub is_turned: bool,
 }
 
 /// Tells a kernel of inputs that it reads within those ranges of all dimensions, from the first input's binding on. `quad` if it reads four
@@ -227,6 +240,7 @@ pub(super) fn inputs(
             is_vec4: quad && inner == 1 && aligned(&offset) && outer_strides.iter().all(aligned),
             is_splat: quad && inner == 0,
             is_bounded: !input.bounds.is_empty(),
+            is_turned: false,
         };
         words.push(offset as u32)?;
         input.strides.iter().try_for_each(|&stride| words.push(stride as u32))?;
@@ -286,7 +300,7 @@ fn dispatch(problem: &Problem, [first, end]: [u32; 2], caps: &Caps, quads: u32) 
         ("RESULT_F16", u32::from(problem.dtype == DType::F16)),
         ("RESULT_BOOL", u32::from(problem.dtype == DType::Bool)),
     ];
-    let source = Source { program: Arc::clone(&problem.program), inputs: readings, beside: Vec::new(), result: problem.dtype };
+    let source = Source { program: Arc::clone(&problem.program), inputs: readings, beside: Vec::new(), result: problem.dtype, end: None };
     let kernel = Kernel { id: KernelId::Map, variant: problem.program.to_string(), constants, source: Some(Arc::new(source)) };
     Ok(Dispatch { kernel, params: words.into(), bindings, grid: [x, workgroups.div_ceil(x.max(1)), 1] })
 }

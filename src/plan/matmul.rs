@@ -3,13 +3,13 @@
 
 mod batch;
 mod cooperative;
-#[cfg(not(target_arch = "wasm32"))]
 mod copy;
 #[cfg(not(target_arch = "wasm32"))]
 mod cuda;
 mod direct;
 mod fragment;
 mod parts;
+mod shared;
 mod split;
 mod step;
 mod strips;
@@ -26,11 +26,11 @@ pub(crate) use cuda::tiles as cuda_tiles;
 pub use cuda::{cublaslt, cuda};
 pub use direct::stand_in;
 pub use fragment::{fold, fragment};
+pub(super) use shared::shared;
 pub use strips::{FragmentCaps, MOST_BLOCK_BYTES};
 #[cfg(not(target_arch = "wasm32"))]
 pub(crate) use tile::SMALLEST_WORKGROUP;
-#[cfg(any(feature = "vulkan", feature = "webgpu"))]
-#[cfg(not(target_arch = "wasm32"))]
+#[cfg(any(feature = "webgpu", all(feature = "vulkan", not(target_arch = "wasm32"))))]
 pub(crate) use tile::tiles;
 pub(super) use window::windowed;
 
@@ -82,12 +82,33 @@ pub struct Params {
     pub before_x: u32,
 }
 
+/// The same for a kernel that also computes something of its result, and the words that tell of that.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, bytemuck::Pod, bytemuck::Zeroable)]
+#[expect(missing_docs, reason = "named as in the shader")]
+pub struct Ended {
+    pub params: Params,
+    /// What comes next begins at a vec4.
+    pub room: u32,
+    pub more: [u32; Ended::MOST],
+}
+
+impl Ended {
+    /// The most words.
+    pub const MOST: usize = 32;
+}
+
 impl Params {
-    /// Where an item of the batch starts in A, B and C, counted from where the first does.
+    /// Where an item of the batch starts in A, B and C.
     pub fn starts(&self, item: u32) -> [u64; 3] {
         let (outer, inner) = (u64::from(item / self.inner.max(1)), u64::from(item % self.inner.max(1)));
-        let start = |outer_step: u32, inner_step: u32| outer * u64::from(outer_step) + inner * u64::from(inner_step);
-        [start(self.a_outer, self.a_inner), start(self.b_outer, self.b_inner), start(self.c_outer, self.c_inner)]
+        let start =
+            |first: u32, outer_step: u32, inner_step: u32| u64::from(first) + outer * u64::from(outer_step) + inner * u64::from(inner_step);
+        [
+            start(self.a_start, self.a_outer, self.a_inner),
+            start(self.b_start, self.b_outer, self.b_inner),
+            start(self.c_start, self.c_outer, self.c_inner),
+        ]
     }
 }
 
@@ -133,9 +154,11 @@ pub fn compute(problem: &Problem, caps: &Caps) -> Result<Plan> {
     Ok(plan)
 }
 
-/// A plan for the CPU, which needs no splitting. The grid is of threads that share the rows or columns of the result.
-pub fn cpu(problem: &Problem, variant: &str, threads: u32) -> Plan {
+/// A plan for the CPU, which needs no splitting. The grid is of threads that share the rows or columns of the result, or the products of a
+/// batch: as many as `threads` says of what is left of the batch.
+pub fn cpu(problem: &Problem, variant: &str, threads: impl FnOnce(&Problem) -> u32) -> Plan {
     let problem = &batch::merged(problem);
+    let threads = threads(problem);
     let variant = if threads > 1 { format!("{variant}, {threads} threads") } else { variant.to_owned() };
     let kernel = Kernel { id: KernelId::MatmulCpu, variant, source: None, constants: constants_of_layout(problem) };
     Plan::of(Dispatch { kernel, params: whole(problem).into(), bindings: Vec::new(), grid: [threads, 1, 1] })

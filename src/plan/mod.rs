@@ -6,15 +6,13 @@
 #[cfg(not(target_arch = "wasm32"))]
 pub mod ceiling;
 pub mod conv;
-#[cfg(not(target_arch = "wasm32"))]
 pub mod fft;
+pub mod fused;
 pub mod map;
 pub mod matmul;
-#[cfg(not(target_arch = "wasm32"))]
 pub mod normalize;
 pub mod pool;
 pub mod reduce;
-#[cfg(not(target_arch = "wasm32"))]
 pub mod tuned;
 mod words;
 
@@ -33,11 +31,10 @@ pub fn compute(op: &Op, caps: &Caps) -> Result<Plan> {
         Op::Map(problem) => map::compute(problem, caps),
         Op::Conv(problem) => conv::compute(problem, caps),
         Op::Pool(problem) => pool::compute(problem, caps),
-        #[cfg(not(target_arch = "wasm32"))]
         Op::Fft(problem) => fft::compute(problem, caps),
         Op::Reduce(problem) => reduce::compute(problem, caps),
-        #[cfg(not(target_arch = "wasm32"))]
         Op::Normalize(problem) => normalize::compute(problem, caps),
+        Op::Fused(fused) => fused::compute(fused, caps),
     }
 }
 
@@ -88,6 +85,8 @@ impl fmt::Debug for Slot {
 pub enum Params {
     /// Of the kernels in `shaders/matmul`.
     Matmul(matmul::Params),
+    /// Of the same, and of what they compute of their results.
+    MatmulEnded(matmul::Ended),
     /// Of kernels that are generated.
     Words(Words),
     /// Of the kernels in `shaders/ceiling`.
@@ -105,7 +104,7 @@ impl Params {
     /// An internal one if they are of something else.
     pub fn matmul(&self) -> Result<&matmul::Params> {
         match self {
-            Self::Matmul(params) => Ok(params),
+            Self::Matmul(params) | Self::MatmulEnded(matmul::Ended { params, .. }) => Ok(params),
             _ => Err(crate::error::Error::internal("a plan for a product, of another operation's parameters")),
         }
     }
@@ -114,6 +113,7 @@ impl Params {
     pub fn bytes(&self) -> &[u8] {
         match self {
             Self::Matmul(params) => bytemuck::bytes_of(params),
+            Self::MatmulEnded(params) => bytemuck::bytes_of(params),
             Self::Words(words) => words.bytes(),
             #[cfg(not(target_arch = "wasm32"))]
             Self::Ceiling(params) => bytemuck::bytes_of(params),
@@ -137,6 +137,7 @@ impl fmt::Display for Params {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Matmul(params) => params.fmt(f),
+            Self::MatmulEnded(matmul::Ended { params, more, .. }) => write!(f, "{params} end {}", Words::of(more)),
             Self::Words(words) => words.fmt(f),
             #[cfg(not(target_arch = "wasm32"))]
             Self::Ceiling(params) => params.fmt(f),
@@ -189,10 +190,9 @@ impl Plan {
     /// The kernel that does the work, for reports.
     pub fn kernel(&self) -> String {
         // Other forms of operands are made before it.
-        let makes_form = |id: KernelId| match id {
-            #[cfg(not(target_arch = "wasm32"))]
-            KernelId::MatmulCopy => true,
-            id => matches!(id, KernelId::MatmulStrips | KernelId::MatmulSplit),
+        let makes_form = |id: KernelId| {
+            use KernelId::{ConvWinogradFilters, ConvWinogradImages, MatmulCopy, MatmulSplit, MatmulStrips};
+            matches!(id, MatmulStrips | MatmulSplit | MatmulCopy | ConvWinogradFilters | ConvWinogradImages)
         };
         let Some(Dispatch { kernel, params, grid: [_, _, layers], .. }) =
             self.dispatches.iter().find(|dispatch| !makes_form(dispatch.kernel.id))

@@ -5,6 +5,10 @@
 //! the result as they are, scalars
 //! ```
 
+mod fragment;
+#[cfg(not(target_arch = "wasm32"))]
+mod plain;
+
 use std::sync::Arc;
 
 use super::map::{self, OUT_BINDING, QUAD, THREADS};
@@ -14,10 +18,14 @@ use super::{Binding, Dispatch, Plan, Slot};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::info::Caps;
+use crate::kernels::template::Constant;
 use crate::kernels::{Kernel, KernelId, Source};
 use crate::ops::map::{MOST_DIMENSIONS, MOST_INPUTS, View};
 use crate::ops::normalize::{Form, Problem};
-use crate::ops::reduce::Fold;
+use crate::ops::reduce::{self, Fold};
+pub use fragment::fragment;
+#[cfg(not(target_arch = "wasm32"))]
+pub use plain::plain;
 
 /// Values that a lane has, where there are lanes enough.
 const BLOCK: u64 = 16;
@@ -73,6 +81,27 @@ pub fn cpu(problem: &Problem, variant: &str) -> Result<Plan> {
     Ok(Plan::of(Dispatch { kernel, params, bindings, grid }))
 }
 
+/// What is folded of a row.
+fn folded(form: Form) -> Fold {
+    match form {
+        Form::Softmax | Form::LogSoftmax => Fold::LogSumExp,
+        Form::LayerNorm => Fold::Var,
+        Form::RmsNorm => Fold::Norm,
+    }
+}
+
+/// The same as a reduction by itself.
+fn as_reduction(problem: &Problem) -> reduce::Problem {
+    let (values, fold) = (problem.values.clone(), folded(problem.form));
+    reduce::Problem { values, kept: problem.kept, fold, divisor: problem.count() as f32 }
+}
+
+/// What is made of rows.
+fn is_of_form(problem: &Problem) -> [Constant; 3] {
+    let is = |form: Form| u32::from(problem.form == form);
+    [("LAYER", is(Form::LayerNorm)), ("RMS", is(Form::RmsNorm)), ("LOGARITHMS", is(Form::LogSoftmax))]
+}
+
 /// The most bytes that a launch of some of the outermost rows sees of anything.
 fn largest(problem: &Problem, some: u32, caps: &Caps) -> Option<u64> {
     let ranges = ranges(problem, [0, some]);
@@ -108,7 +137,10 @@ fn dispatch(problem: &Problem, rows: [u32; 2], caps: &Caps) -> Result<Dispatch> 
     // Neighbours in memory for neighbouring invocations, as long as the others hold a row.
     let most_beside = if count <= Problem::MOST_IN_COLUMN / 4 { 32 } else { 8 };
     let beside = if is_in_columns { rows.min(most_beside).next_power_of_two() as u32 } else { 1 };
-    let lanes = count.div_ceil(BLOCK).next_power_of_two().min(u64::from(threads / beside.min(threads))) as u32;
+    // Values of f16 are half the bytes, of which enough have to be under way.
+    let is_narrow = values.inputs.iter().all(|input| input.dtype == DType::F16);
+    let block = if is_narrow { 2 * BLOCK } else { BLOCK };
+    let lanes = count.div_ceil(block).next_power_of_two().min(u64::from(threads / beside.min(threads))) as u32;
     let held = count.div_ceil(u64::from(lanes * QUAD)) as u32;
     let mut words = Words::default();
     let head = [rows as u32, (before * count) as u32, count as u32, (count as f32).to_bits(), problem.epsilon.to_bits()];
@@ -121,13 +153,7 @@ fn dispatch(problem: &Problem, rows: [u32; 2], caps: &Caps) -> Result<Dispatch> 
     let (Some(out), Some(binding)) = (readings.pop(), bindings.last_mut()) else { return Err(Error::internal("a result that is nowhere")) };
     *binding = Binding { slot: Slot::Out, index: OUT_BINDING, ..*binding };
     let beside = ["scale", "bias"].into_iter().zip(readings.split_off(values.inputs.len())).collect();
-    let fold = match problem.form {
-        Form::Softmax | Form::LogSoftmax => Fold::LogSumExp,
-        Form::LayerNorm => Fold::Var,
-        Form::RmsNorm => Fold::Norm,
-    };
-    let is = |form: Form| u32::from(problem.form == form);
-    let mut constants = fold_constants(fold, DType::F32);
+    let mut constants = fold_constants(folded(problem.form), DType::F32);
     constants.extend([
         ("THREADS", threads),
         ("LANES", lanes),
@@ -143,16 +169,14 @@ fn dispatch(problem: &Problem, rows: [u32; 2], caps: &Caps) -> Result<Dispatch> 
         ("COLUMNS", is_in_columns.into()),
         ("HELD", held),
         ("EXACT", u32::from(u64::from(held * lanes * QUAD) == count)),
-        ("LAYER", is(Form::LayerNorm)),
-        ("RMS", is(Form::RmsNorm)),
-        ("LOGARITHMS", is(Form::LogSoftmax)),
         ("SCALE", u32::from(!problem.beside.is_empty())),
         ("BIAS", u32::from(problem.beside.len() > 1)),
         ("OUT_F16", u32::from(problem.out.dtype == DType::F16)),
         ("OUT_AT", out.at),
         ("SCALARS", scalars_at),
     ]);
-    let source = Source { program: Arc::clone(&values.program), inputs: readings, beside, result: problem.out.dtype };
+    constants.extend(is_of_form(problem));
+    let source = Source { program: Arc::clone(&values.program), inputs: readings, beside, result: problem.out.dtype, end: None };
     let variant = format!("{} {}", problem.form.name(), values.program);
     let kernel = Kernel { id: KernelId::Normalize, variant, constants, source: Some(Arc::new(source)) };
     let groups = rows.div_ceil(u64::from(threads / lanes)) as u32;

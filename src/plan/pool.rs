@@ -8,6 +8,8 @@
 //! the windows along the height and the width
 //! ```
 
+#[cfg(not(target_arch = "wasm32"))]
+use super::Params;
 use super::matmul::fold;
 use super::words::Words;
 use super::{Binding, Dispatch, Plan, Slot};
@@ -66,6 +68,19 @@ pub fn compute(problem: &Problem, caps: &Caps) -> Result<Plan> {
             bindings,
             grid: [x, workgroups.div_ceil(x), 1],
         });
+    }
+    Ok(plan)
+}
+
+/// A plan for CUDA, whose kernel is one for all: it is told in one word more what elsewhere are constants.
+#[cfg(not(target_arch = "wasm32"))]
+pub fn cuda(problem: &Problem, caps: &Caps) -> Result<Plan> {
+    let mut plan = compute(problem, caps)?;
+    for Dispatch { kernel, params, .. } in &mut plan.dispatches {
+        let Params::Words(words) = params else { return Err(Error::internal("a pool of another operation's parameters")) };
+        let flags = (0..).zip(["MAX", "PLACE", "PADDED", "OPERANDS_F16"]).map(|(bit, flag)| kernel.constant(flag) << bit).sum();
+        words.push(flags)?;
+        kernel.constants.retain(|(name, _)| *name == "THREADS");
     }
     Ok(plan)
 }

@@ -8,6 +8,8 @@
 //! ```
 
 mod fragment;
+#[cfg(not(target_arch = "wasm32"))]
+pub(in crate::plan) mod plain;
 
 use std::sync::Arc;
 
@@ -22,8 +24,10 @@ use crate::kernels::{Kernel, KernelId, Source};
 use crate::ops::map::{MOST_DIMENSIONS, MOST_INPUTS, View};
 use crate::ops::reduce::{Fold, Problem};
 pub use fragment::fragment;
+#[cfg(not(target_arch = "wasm32"))]
+pub use plain::plain;
 
-/// Values that an invocation has under way at once.
+/// Values that an invocation folds at once.
 const BLOCK: u32 = 16;
 /// Workgroups that keep any device busy.
 const BUSY: u64 = 1024;
@@ -156,6 +160,8 @@ struct Shape {
     lanes: u32,
     threads: u32,
     is_in_columns: bool,
+    /// Blocks that an invocation has under way at once.
+    blocks: u32,
     /// Values of a part, and parts of a row in all launches.
     part: u32,
     parts: u32,
@@ -175,10 +181,13 @@ impl Shape {
         let most = steps.iter().map(|steps| count(*steps)).max().unwrap_or(1);
         // Neighbours in memory for neighbouring invocations.
         let beside = if is_in_columns { rows.min(32).next_power_of_two() as u32 } else { 1 };
-        let lanes = most.div_ceil(BLOCK.into()).next_power_of_two().min(u64::from(threads / beside.min(threads))) as u32;
+        // Values of f16 are half the bytes, of which enough have to be under way.
+        let is_narrow = problem.values.inputs.iter().all(|input| input.dtype == DType::F16);
+        let blocks = if is_narrow { 2 } else { 1 };
+        let lanes = most.div_ceil((BLOCK * blocks).into()).next_power_of_two().min(u64::from(threads / beside.min(threads))) as u32;
         let rows_of_group = threads / lanes;
         let groups = rows.div_ceil(rows_of_group.into());
-        let block = u64::from(lanes * BLOCK);
+        let block = u64::from(lanes * BLOCK * blocks);
         let part = most.div_ceil((BUSY / groups).max(1)).max(2 * block).next_multiple_of(block);
         let mut parts = 0;
         let first_parts = steps.iter().map(|steps| {
@@ -188,7 +197,7 @@ impl Shape {
         let first_parts = first_parts.collect();
         let inner = problem.values.shape.last().copied().unwrap_or(1);
         let is_quad = !is_in_columns && inner.is_multiple_of(QUAD) && problem.values.inputs.iter().all(|input| input.bounds.is_empty());
-        Self { rows, rows_of_group, lanes, threads, is_in_columns, part: part as u32, parts, first_parts, is_quad }
+        Self { rows, rows_of_group, lanes, threads, is_in_columns, blocks, part: part as u32, parts, first_parts, is_quad }
     }
 
     fn scratch_bytes(&self, fold: Fold, caps: &Caps) -> Result<u64> {
@@ -255,11 +264,12 @@ impl Shape {
             ("REDUCED", rank - kept),
             ("FLAT", u32::from(rank - kept == 1)),
             ("QUAD", self.is_quad.into()),
+            ("BLOCKS", self.blocks),
             ("COLUMNS", self.is_in_columns.into()),
             ("PARTIAL", is_partial.into()),
             ("SCALARS", scalars_at),
         ]);
-        let source = Source { program: Arc::clone(&values.program), inputs: readings, beside: Vec::new(), result: values.dtype };
+        let source = Source { program: Arc::clone(&values.program), inputs: readings, beside: Vec::new(), result: values.dtype, end: None };
         let variant = format!("{} {}", problem.fold.name(), values.program);
         let kernel = Kernel { id: KernelId::Reduce, variant, constants, source: Some(Arc::new(source)) };
         let grid = self.grid(self.rows_of_group, count.div_ceil(self.part), caps);
@@ -319,8 +329,8 @@ pub(super) fn fold_constants(fold: Fold, dtype: DType) -> Vec<Constant> {
 fn state_words(fold: Fold) -> u64 {
     match fold {
         Fold::Sum | Fold::Mean | Fold::Prod | Fold::Max | Fold::Min => 1,
-        Fold::ArgMax | Fold::ArgMin | Fold::LogSumExp => 2,
-        Fold::Norm => 3,
+        Fold::ArgMax | Fold::ArgMin => 2,
+        Fold::Norm | Fold::LogSumExp => 3,
         Fold::Var | Fold::Std => 4,
     }
 }

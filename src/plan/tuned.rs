@@ -48,6 +48,22 @@ impl Tuned {
         self
     }
 
+    /// The tiles that are named, class by class; one that is not among those that there are counts as none. None for another number of classes.
+    pub fn of_names<'n>(names: impl IntoIterator<Item = Option<&'n str>>, tiles: &[String]) -> Option<Self> {
+        let (mut tuned, mut classes) = (Self::NONE, 0);
+        for name in names {
+            let at = tiles.iter().position(|tile| Some(tile.as_str()) == name);
+            tuned = tuned.with(classes, at.and_then(|at| u8::try_from(at).ok()));
+            classes += 1;
+        }
+        (classes == CLASSES).then_some(tuned)
+    }
+
+    /// Their names.
+    pub fn names<'t>(&self, tiles: &'t [String]) -> [Option<&'t str>; CLASSES] {
+        self.tiles.map(|tile| tiles.get(usize::from(tile?)).map(String::as_str))
+    }
+
     /// The tiles, class by class.
     pub fn tiles(&self) -> &[Option<u8>] {
         &self.tiles

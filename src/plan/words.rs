@@ -35,6 +35,14 @@ impl Words {
         Ok(())
     }
 
+    /// Those of a list that has no more than fit.
+    pub(crate) fn of(list: &[u32]) -> Self {
+        let mut words = Self::default();
+        // What does not fit is not shown.
+        let _ = list.iter().try_for_each(|&word| words.push(word));
+        words
+    }
+
     /// How many there are.
     pub(crate) fn length(&self) -> u32 {
         self.length

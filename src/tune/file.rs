@@ -7,16 +7,11 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
+use super::{Best, SCHEMA};
 use crate::devices::devices_of;
 use crate::info::{BackendId, DeviceInfo, DeviceKind};
 use crate::options::Options;
 use crate::plan::tuned::Tuned;
-
-/// Counts up when the file's form changes.
-const SCHEMA: u64 = 2;
-
-/// Milliseconds of the fastest kernel at each class; None where none was measured.
-pub(super) type Best = [Option<f64>; Tuned::CLASSES];
 
 /// The file for a device.
 pub(super) fn path(options: &Options, info: &DeviceInfo) -> Option<PathBuf> {
@@ -33,8 +28,7 @@ fn key(backend: BackendId, name: &str, driver: &str) -> Value {
 
 /// The file's text. Tiles stand in it by their sizes, as `tiles` has them.
 pub(super) fn write(tuned: &Tuned, best: &Best, tiles: &[String], info: &DeviceInfo) -> String {
-    let names: Vec<_> = tuned.tiles().iter().map(|tile| tile.and_then(|at| tiles.get(usize::from(at)))).collect();
-    format!("{:#}\n", json!({ "key": key(info.backend, &info.name, &info.driver), "tiles": names, "ms": best }))
+    format!("{:#}\n", json!({ "key": key(info.backend, &info.name, &info.driver), "tiles": tuned.names(tiles), "ms": best }))
 }
 
 #[cfg(any(test, feature = "vulkan", feature = "webgpu", all(feature = "cuda", any(target_os = "linux", target_os = "windows"))))]
@@ -43,14 +37,9 @@ pub(super) fn read(text: &str, tiles: &[String], info: &DeviceInfo) -> Option<Tu
     if value["key"] != key(info.backend, &info.name, &info.driver) {
         return None;
     }
-    let kept = value["tiles"].as_array().filter(|kept| kept.len() == Tuned::CLASSES)?;
-    let mut tuned = Tuned::NONE;
-    for (class, tile) in kept.iter().enumerate() {
-        let name = if tile.is_null() { None } else { Some(tile.as_str()?) };
-        let at = name.and_then(|name| tiles.iter().position(|tile| tile == name));
-        tuned = tuned.with(class, at.and_then(|at| u8::try_from(at).ok()));
-    }
-    Some(tuned)
+    let kept = value["tiles"].as_array()?;
+    let is_name = |tile: &Value| tile.is_null() || tile.is_string();
+    Tuned::of_names(kept.iter().map(Value::as_str), tiles).filter(|_| kept.iter().all(is_name))
 }
 
 /// What earlier tuning has found for a device that has these tiles, if there is any.

@@ -3,33 +3,49 @@
 //!
 //! ```text
 //! Gpu::tune ─► times of tiles ─► decide ─► <cache folder>/tuned-<backend>-<device>.json ─┬─► Options ─► Caps::tuned ─► plan
-//!                                                                                        └─► which backend `auto` tries first
+//!                                     └──► in the browser its cache storage              └─► which backend `auto` tries first
 //! ```
 //!
 //! The defaults that ship are good enough never to need it.
 
+#[cfg(not(target_arch = "wasm32"))]
 mod file;
+#[cfg(target_arch = "wasm32")]
+mod web;
 
+#[cfg(not(target_arch = "wasm32"))]
 use std::fs;
+#[cfg(not(target_arch = "wasm32"))]
 use std::path::PathBuf;
 
+#[cfg(not(target_arch = "wasm32"))]
 pub(crate) use file::by_speed;
+#[cfg(not(target_arch = "wasm32"))]
 #[cfg(any(feature = "vulkan", feature = "webgpu", all(feature = "cuda", any(target_os = "linux", target_os = "windows"))))]
 pub(crate) use file::load;
+#[cfg(target_arch = "wasm32")]
+pub(crate) use web::Kept;
 
-use file::Best;
-
+#[cfg(not(target_arch = "wasm32"))]
+use crate::backend::device::Buffer;
 use crate::backend::device::Opened;
 use crate::backend::{Backend, Bound, How};
 use crate::benchmark::slopes;
 use crate::dtype::{DType, Extent};
 use crate::error::{Error, Result};
 use crate::gpu::Gpu;
+#[cfg(not(target_arch = "wasm32"))]
 use crate::host::HostSlice;
 use crate::ops::Op;
 use crate::ops::matmul::Matmul;
 use crate::plan::Plan;
 use crate::plan::tuned::Tuned;
+
+/// Counts up when the form changes in which results are kept.
+const SCHEMA: u64 = 2;
+
+/// Milliseconds of the fastest kernel at each class; None where none was measured.
+type Best = [Option<f64>; Tuned::CLASSES];
 
 /// Samples of each tile at each class, and the least that the shorter run of one takes.
 const SAMPLES: u32 = 5;
@@ -39,7 +55,10 @@ const MIN_MS: f64 = 4.0;
 const GAIN: f64 = 1.03;
 
 /// The largest class that is measured where a CPU emulates the GPU.
-const SOFTWARE_CLASSES: usize = 2;
+const SOFTWARE_CLASSES: usize = if cfg!(target_arch = "wasm32") { 1 } else { 2 };
+
+/// Where a product takes longer than this, larger ones are not measured: each class takes eight times as long as the one before.
+const LONGEST_MS: f64 = 20.0;
 
 /// A tile's time at a class.
 #[derive(Debug, Clone, PartialEq)]
@@ -56,6 +75,7 @@ pub struct Trial {
 }
 
 /// What was measured and what follows from it.
+#[cfg(not(target_arch = "wasm32"))]
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Tuning {
@@ -69,7 +89,8 @@ pub struct Tuning {
 
 /// The tiles that win by enough over what the planner chooses: the fastest of each class, the first of equals.
 fn decide(trials: &[Trial]) -> Tuned {
-    let of = |class, tile: bool| trials.iter().filter(move |trial| trial.class == class && trial.tile.is_some() == tile);
+    // A slope of nothing is of runs that something else held up.
+    let of = |class, tile: bool| trials.iter().filter(move |trial| trial.class == class && trial.tile.is_some() == tile && trial.ms > 0.0);
     (0..Tuned::CLASSES).fold(Tuned::NONE, |tuned, class| {
         let default_ms = of(class, false).map(|trial| trial.ms).fold(f64::INFINITY, f64::min);
         let best = of(class, true).min_by(|one, other| one.ms.total_cmp(&other.ms));
@@ -77,6 +98,7 @@ fn decide(trials: &[Trial]) -> Tuned {
     })
 }
 
+#[cfg(not(target_arch = "wasm32"))]
 impl Gpu {
     /// Measures the shapes of the tiled kernel on this device, which takes some seconds, and keeps what is faster than the defaults in the folder
     /// of [`Options::pipeline_cache`], from where handles that are opened later take it. Where several backends were measured,
@@ -86,7 +108,7 @@ impl Gpu {
     /// [`Error::Unavailable`] on the CPU, which has nothing to choose; those of products.
     pub async fn tune(&self) -> Result<Tuning> {
         let opened = self.current()?;
-        let (trials, best) = measure(&opened).await?;
+        let (trials, best) = measure(self, &opened, async || Ok(())).await?;
         let (tuned, tiles) = (decide(&trials), opened.device.tiles());
         let kept = file::path(self.options(), &opened.info).filter(|file| {
             let folder = file.parent().map(fs::create_dir_all);
@@ -113,11 +135,23 @@ impl Gpu {
     }
 }
 
-/// The times of all tiles, and the fastest of each class, a maker's library included.
-async fn measure(opened: &Opened) -> Result<(Vec<Trial>, Best)> {
+/// A square matrix on the device.
+#[cfg(not(target_arch = "wasm32"))]
+async fn matrix(_: &Gpu, opened: &Opened, side: u64, seed: u64) -> Result<Buffer> {
+    opened.device.upload(&HostSlice::from(&crate::random::matrix((side * side) as usize, seed)))
+}
+
+/// The same, made there: this module's memory would stay as large as it once was.
+#[cfg(target_arch = "wasm32")]
+async fn matrix(gpu: &Gpu, _: &Opened, side: u64, seed: u64) -> Result<crate::tensor::Tensor> {
+    gpu.evaluate(&crate::expr::Expr::random_uniform(&[side, side], seed)).await
+}
+
+/// The times of all tiles, and the fastest of each class, a maker's library included; `between` is awaited before each run.
+async fn measure(gpu: &Gpu, opened: &Opened, between: impl AsyncFn() -> Result<()>) -> Result<(Vec<Trial>, Best)> {
     let (device, info) = (&opened.device, &opened.info);
     let tiles = device.tiles().len() as u8;
-    if !info.backend.is_gpu() {
+    if tiles == 0 {
         let reason = "it chooses no tiles, so there is nothing to tune".to_owned();
         return Err(Box::new(Error::Unavailable { backend: info.backend, reason, remedy: "tune a GPU's own kernels".to_owned() }));
     }
@@ -127,16 +161,24 @@ async fn measure(opened: &Opened) -> Result<(Vec<Trial>, Best)> {
         let side = Tuned::side(class);
         let elements = u64::from(side) * u64::from(side);
         let op = Op::Matmul(Matmul::new(side.into(), side.into(), side.into()).check(DType::F32, elements, elements)?);
-        let values = crate::random::matrix(elements as usize, class as u64);
-        let (a, b) = (device.upload(&HostSlice::from(&values))?, device.upload(&HostSlice::from(&values))?);
+        let (a, b) = (matrix(gpu, opened, side.into(), class as u64).await?, matrix(gpu, opened, side.into(), class as u64).await?);
+        #[cfg(target_arch = "wasm32")]
+        let (a, b) = (a.buffer_on(opened)?, b.buffer_on(opened)?);
+        #[cfg(not(target_arch = "wasm32"))]
+        let (a, b) = (&a, &b);
         let time_ms = async |plan: &Plan| {
             let out = device.allocate(plan, &op)?;
             let run = async |repeats| {
-                let operands = [Some(Bound::Buffer(&a)), Some(Bound::Buffer(&b)), None];
-                let running = device.submit(plan, &operands, &out, How { repeats, timed: true, download: Extent::f32(0) })?;
+                let operands = [Some(Bound::Buffer(a)), Some(Bound::Buffer(b)), None];
+                let running = device.submit(
+                    plan,
+                    &operands,
+                    &out,
+                    How { repeats, timed: true, download: Extent { elements: 0, dtype: DType::F32 } },
+                )?;
                 device.finish(running).await.map(drop)
             };
-            let (mut samples_ms, _) = slopes(SAMPLES, MIN_MS, async || Ok(()), run).await?;
+            let (mut samples_ms, _) = slopes(SAMPLES, MIN_MS, &between, run).await?;
             samples_ms.sort_by(f64::total_cmp);
             Ok::<_, Box<Error>>(samples_ms[samples_ms.len() / 2])
         };
@@ -152,11 +194,14 @@ async fn measure(opened: &Opened) -> Result<(Vec<Trial>, Best)> {
             fastest_ms = fastest_ms.min(time_ms(&usual).await?);
         }
         *best_ms = Some(fastest_ms).filter(|ms| ms.is_finite());
+        if fastest_ms > LONGEST_MS {
+            break;
+        }
     }
     Ok((trials, best))
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(target_arch = "wasm32")))]
 mod tests {
     use super::*;
     use crate::info::BackendId;
@@ -179,6 +224,8 @@ mod tests {
             trial(4, Some(1), 0.1),
             trial(5, None, f64::NAN),
             trial(5, Some(1), 0.1),
+            trial(6, None, 1.0),
+            trial(6, Some(1), 0.0),
         ];
         assert_eq!(decide(&trials), Tuned::NONE.with(3, Some(2)));
     }

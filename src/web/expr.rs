@@ -39,7 +39,6 @@ fn unknown() -> JsValue {
 }
 
 fn part(what: usize, inputs: &[Expr], numbers: &[f64]) -> Result<Expr, JsValue> {
-    let whole = || -> Vec<i64> { numbers.iter().map(|&number| number as i64).collect() };
     let sizes = || super::sizes(numbers);
     Ok(match (what, inputs, numbers) {
         (0, [], &[tensor]) => find_tensor(tensor as u32)?.into(),
@@ -47,7 +46,7 @@ fn part(what: usize, inputs: &[Expr], numbers: &[f64]) -> Result<Expr, JsValue> 
         (2, [], _) => Expr::index(&sizes()),
         (3, [condition, yes, no], []) => condition.select(yes, no),
         (4, [input], &[dtype]) => input.cast(DType::ALL.get(dtype as usize).copied().ok_or_else(unknown)?),
-        (5, [input], _) => input.reshape(&whole()),
+        (5, [input], _) => input.reshape(&wholes(numbers)),
         (6, [input], _) => input.transpose(axes(numbers).as_deref()),
         (7, [input], _) => input.broadcast_to(&sizes()),
         (8, [input], &[axis, start, end, step]) => input.slice(axis as i64, start as i64, end as i64, step as i64),
@@ -87,6 +86,19 @@ fn part(what: usize, inputs: &[Expr], numbers: &[f64]) -> Result<Expr, JsValue> 
         }
         (37, [input], []) => input.global_max_pool(),
         (38, [input], []) => input.global_average_pool(),
+        (39, [input], &[axis]) => input.softmax(axis as i64),
+        (40, [input], &[axis]) => input.log_softmax(axis as i64),
+        (41, [input, beside @ ..], &[epsilon, scale, bias, ref axes @ ..]) => {
+            let mut beside = beside.iter();
+            let [scale, bias] = [scale, bias].map(|is_told| if is_told != 0.0 { beside.next() } else { None });
+            input.layer_norm(&wholes(axes), scale, bias, epsilon)
+        }
+        (42, [input, beside @ ..], &[epsilon, _, ref axes @ ..]) => input.rms_norm(&wholes(axes), beside.first(), epsilon),
+        (43, [input, scale, bias, mean, variance], &[epsilon]) => input.batch_norm(scale, bias, mean, variance, epsilon),
+        (44..=48, [input], &[axis, ref length @ ..]) => {
+            let make = [Expr::fft, Expr::ifft, Expr::rfft, Expr::irfft, Expr::fft_of_real][what - 44];
+            make(input, axis as i64, length.first().map(|&length| length as u64))
+        }
         (FIRST_FUNCTION.., _, []) => {
             let function = *Function::ALL.get(what - FIRST_FUNCTION).ok_or_else(unknown)?;
             match inputs {
@@ -99,9 +111,13 @@ fn part(what: usize, inputs: &[Expr], numbers: &[f64]) -> Result<Expr, JsValue> 
     })
 }
 
+fn wholes(numbers: &[f64]) -> Vec<i64> {
+    numbers.iter().map(|&number| number as i64).collect()
+}
+
 /// Axes behind a 1; none are told by a 0.
 fn axes(told: &[f64]) -> Option<Vec<i64>> {
-    told.split_first().filter(|(is_told, _)| **is_told != 0.0).map(|(_, axes)| axes.iter().map(|&axis| axis as i64).collect())
+    told.split_first().filter(|(is_told, _)| **is_told != 0.0).map(|(_, axes)| wholes(axes))
 }
 
 /// What makes a reduction along axes, which it may keep.

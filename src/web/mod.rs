@@ -9,9 +9,13 @@
 mod allocator;
 mod convert;
 mod expr;
+#[cfg(feature = "webgpu")]
+mod external;
 mod known;
 mod reference;
 mod registry;
+#[cfg(feature = "webgpu")]
+mod tune;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -240,7 +244,7 @@ fn sizes(numbers: &[f64]) -> Vec<u64> {
     numbers.iter().map(|&size| size as u64).collect()
 }
 
-/// A product as `product` in `npm/options.js` tells it. A stride that is not told is NaN.
+/// A product as `product` in `npm/options.js` tells it. A stride or an offset that is not told is NaN.
 fn product(numbers: &[f64], c: Option<Operand<'static>>, bias: Option<Operand<'static>>) -> Result<Matmul<'static>, JsValue> {
     let &[
         m,
@@ -256,6 +260,9 @@ fn product(numbers: &[f64], c: Option<Operand<'static>>, bias: Option<Operand<'s
         stride_a,
         stride_b,
         stride_c,
+        offset_a,
+        offset_b,
+        offset_c,
         activation,
         result_f16,
         precision,
@@ -273,7 +280,7 @@ fn product(numbers: &[f64], c: Option<Operand<'static>>, bias: Option<Operand<'s
     op.result = if result_f16 != 0.0 { DType::F16 } else { DType::F32 };
     op.precision = Precision::ALL.get(precision as usize).copied().unwrap_or_default();
     (op.lda, op.ldb, op.ldc) = (stride(lda), stride(ldb), stride(ldc));
-    Ok(op.batches(sizes(batch_a), sizes(batch_b), [stride_a, stride_b, stride_c].map(stride)))
+    Ok(op.batches(sizes(batch_a), sizes(batch_b), [stride_a, stride_b, stride_c].map(stride), [offset_a, offset_b, offset_c].map(stride)))
 }
 
 /// Lets the page or the worker do what else there is, such as hearing of an abort; an error if the signal is aborted then.

@@ -32,6 +32,16 @@ export const benchmark = (backend, kernel, samples, median_ms, gflops, dispatche
   dispatches,
 });
 
+export const tuning = () => ({ trials: [], kept: false });
+
+export function add_trial({ trials }, size, kernel, ms, is_default, is_tuned) {
+  trials.push({ size, kernel, ms, is_default, is_tuned });
+}
+
+export function set_kept(tuning, kept) {
+  tuning.kept = kept;
+}
+
 export const memory = (used_bytes, pooled_bytes, peak_bytes, buffers, wasm_bytes) => ({
   used_bytes,
   pooled_bytes,

@@ -26,6 +26,8 @@ pub struct Case {
     pub activation: Option<Activation>,
     /// Elements past the columns from one stored row to the next, for A, B and C.
     pub padding: [usize; 3],
+    /// Elements before the first of A, B and C.
+    pub before: [usize; 3],
     pub values: Values,
     /// Of A and B.
     pub dtype: DType,
@@ -47,10 +49,10 @@ pub enum Values {
 
 impl fmt::Display for Case {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { m, k, n, batch, gaps, transpose_a, transpose_b, alpha, beta, bias, activation, padding, values, .. } = self;
+        let Self { m, k, n, batch, gaps, transpose_a, transpose_b, alpha, beta, bias, activation, padding, before, values, .. } = self;
         let Self { dtype, result, precision, .. } = self;
         write!(f, "{m}x{k}x{n} {values:?} {dtype} to {result} {} transposed {transpose_a},{transpose_b} ", precision.name())?;
-        write!(f, "alpha {alpha} beta {beta} padding {padding:?}")?;
+        write!(f, "alpha {alpha} beta {beta} padding {padding:?} before {before:?}")?;
         write!(f, " batch {batch:?} gaps {gaps:?} bias {bias} activation {activation:?}")
     }
 }
@@ -68,6 +70,7 @@ const PLAIN: Case = Case {
     bias: false,
     activation: None,
     padding: [0; 3],
+    before: [0; 3],
     values: Values::Whole,
     dtype: DType::F32,
     result: DType::F32,
@@ -130,10 +133,11 @@ pub fn all() -> Vec<Case> {
                 add(m, k, n, &|case| *case = Case { transpose_a, transpose_b, values, ..*case });
             }
             // Windows of larger matrices, whose surroundings must stay out of it: rows that start at multiples of 4 and that do not.
-            for padding in [[4, 8, 12], [1, 2, 3]] {
-                add(m, k, n, &|case| *case = Case { transpose_a, transpose_b, padding, beta: 2.0, ..*case });
+            for (padding, before) in [([4, 8, 12], [8, 4, 20]), ([1, 2, 3], [3, 5, 2])] {
+                add(m, k, n, &|case| *case = Case { transpose_a, transpose_b, padding, before, beta: 2.0, ..*case });
             }
         }
+        add(m, k, n, &|case| *case = Case { before: [70, 0, 1], beta: 1.0, ..*case });
         add(m, k, n, &|case| *case = Case { padding: [3, 5, 7], beta: -1.0, alpha: 0.5, values: Values::Uniform, ..*case });
         add(m, k, n, &|case| *case = Case { alpha: 0.0, beta: 3.0, ..*case });
         add(m, k, n, &|case| *case = Case { alpha: -2.0, ..*case });
@@ -146,8 +150,8 @@ pub fn all() -> Vec<Case> {
         for bits in 0..4 {
             let (transpose_a, transpose_b) = (bits & 1 == 1, bits & 2 == 2);
             add(m, k, n, &|case| *case = Case { transpose_a, transpose_b, ..*case });
-            for padding in [[0; 3], [4, 8, 12], [1, 2, 3]] {
-                add(m, k, n, &|case| *case = Case { transpose_a, transpose_b, padding, beta: 2.0, alpha: 0.5, ..*case });
+            for (padding, before) in [([0; 3], [0, 1, 2]), ([4, 8, 12], [4, 68, 4]), ([1, 2, 3], [0; 3])] {
+                add(m, k, n, &|case| *case = Case { transpose_a, transpose_b, padding, before, beta: 2.0, alpha: 0.5, ..*case });
             }
         }
     }
@@ -156,8 +160,8 @@ pub fn all() -> Vec<Case> {
     for (m, k, n) in [(64, 31, 128), (67, 36, 131)] {
         for bits in 0..4 {
             let (transpose_a, transpose_b) = (bits & 1 == 1, bits & 2 == 2);
-            for padding in [[0; 3], [4, 8, 12], [1, 2, 3]] {
-                add(m, k, n, &|case| *case = Case { transpose_a, transpose_b, padding, beta: 2.0, alpha: 0.5, ..*case });
+            for (padding, before) in [([0; 3], [5, 2, 1]), ([4, 8, 12], [4, 68, 4]), ([1, 2, 3], [0; 3])] {
+                add(m, k, n, &|case| *case = Case { transpose_a, transpose_b, padding, before, beta: 2.0, alpha: 0.5, ..*case });
             }
         }
         add(m, k, n, &|case| case.values = Values::IllScaled);
@@ -245,8 +249,8 @@ fn batches(add: &mut impl FnMut(usize, usize, usize, &dyn Fn(&mut Case))) {
         }
         let gaps = [[Some(4); 3], [Some(3), Some(0), Some(1)], [None, Some(7), None], [Some(8), None, Some(0)], [None; 3]];
         for (j, gaps) in gaps.into_iter().enumerate() {
-            let (padding, transpose_b) = if (i + j) % 2 == 0 { ([0; 3], false) } else { ([4, 0, 1], true) };
-            add(m, k, n, &|case| *case = Case { batch: [&[3], &[3]], gaps, beta: -1.0, padding, transpose_b, ..*case });
+            let (padding, before, transpose_b) = if (i + j) % 2 == 0 { ([0; 3], [j, i, 4], false) } else { ([4, 0, 1], [0; 3], true) };
+            add(m, k, n, &|case| *case = Case { batch: [&[3], &[3]], gaps, beta: -1.0, padding, before, transpose_b, ..*case });
         }
     }
     add(64, 64, 64, &|case| *case = Case { batch: [&[9], &[9]], values: Values::Uniform, ..*case });
@@ -277,11 +281,12 @@ impl Case {
             let stride = columns + self.padding[which];
             let (items, step) = (self.items(which), self.step(which, rows * stride));
             let is_empty = rows == 0 || columns == 0 || items == 0;
-            let mut values = vec![f32::NAN; if is_empty { 0 } else { (items - 1) * step + (rows - 1) * stride + columns }];
+            let before = self.before[which];
+            let mut values = vec![f32::NAN; before + if is_empty { 0 } else { (items - 1) * step + (rows - 1) * stride + columns }];
             for (item, row) in (0..items).flat_map(|item| (0..rows).map(move |row| (item, row))) {
                 for column in 0..columns {
                     let x = random::element(1 + which as u64, ((item * rows + row) * columns + column) as u64);
-                    values[item * step + row * stride + column] = match self.values {
+                    values[before + item * step + row * stride + column] = match self.values {
                         Values::Whole => (x * 8.0).floor(),
                         // Of few enough bits to be exact in f16.
                         Values::Uniform if self.dtype != self.result || self.dtype != DType::F32 => (x * 1024.0).round() / 1024.0,
@@ -346,6 +351,10 @@ impl Case {
                 [a + rows(a, a_columns) * self.padding[0], b + rows(b, b_columns) * self.padding[1], c + rows(c, self.n) * self.padding[2]];
             let [a, b, c] = [(0, a), (1, b), (2, c)].map(|(which, elements)| self.step(which, elements) as u64);
             op = op.stride_a(a).stride_b(b).stride_c(c);
+        }
+        if self.before != [0; 3] {
+            let [a, b, c] = self.before.map(|elements| elements as u64);
+            op = op.offset_a(a).offset_b(b).offset_c(c);
         }
         if self.padding != [0; 3] {
             op = op.lda((a_columns + self.padding[0]) as u64).ldb((b_columns + self.padding[1]) as u64);

@@ -124,7 +124,7 @@ test("Node", async () => {
   const names = (await node(project, "use.mjs", script)).trim();
   assert.equal(
     names,
-    "Expr,Gpu,Reference,Tensor,benchmark,device_info,evaluate,init_gpu,lazy,matmul,memory,random_matrix,reference,tensor",
+    "Expr,Gpu,Reference,Tensor,benchmark,clear_tuning,device_info,evaluate,gpu_device,init_gpu,lazy,matmul,memory,random_matrix,reference,tensor,tune",
     "what is exported is what is documented",
   );
   assert.equal(

@@ -55,6 +55,30 @@ async function same_bits({ lapidary, assert, same, sleep }, shapes) {
       same(data, await one.matmul(spans.a, spans.b, options), what);
     }
   }
+  // Batches, whose products are shared out whole; of one with the same B the rows are.
+  const [m, k, n] = [65, 70, 66];
+  const batches = {
+    "packed": { batch: 60, bias: values(n), activation: "relu" },
+    "transposed, with gaps": { batch: [3, 20], transpose_a: true, transpose_b: true, alpha: 0.5 },
+    "one A for all, and C": { batch: 59, stride_a: 0, beta: 2, c: values(59 * m * n) },
+    "one B for all": { batch: 61, stride_b: 0 },
+    "windows that overlap": { batch: 64, offset_a: 3, stride_a: 40, lda: k + 1, offset_b: 1, stride_b: k * n + 7 },
+  };
+  for (const [name, told] of Object.entries(batches)) {
+    const options = { m, k, n, ...told };
+    const items = [told.batch].flat().reduce((x, y) => x * y);
+    const length = (offset, stride, own, packed) => (stride === undefined ? items * packed : (offset ?? 0) + (items - 1) * stride + own);
+    const a = values(length(told.offset_a, told.stride_a, (m - 1) * (told.lda ?? k) + k, m * k));
+    const b = values(length(told.offset_b, told.stride_b, k * n, k * n));
+    const { kernel, data } = await more.matmul(a, b, { ...options, report: true });
+    assert(/, 3 threads/.test(kernel), `${name} by ${kernel}`);
+    same(data, await one.matmul(a, b, options), name);
+  }
+  const [heads, keys] = [await more.tensor(values(60 * m * k), [4, 15, m, k]), await more.tensor(values(4 * k * n), [4, 1, k, n])];
+  const { kernel: by, data: kept_batch } = await more.matmul(heads, keys, { keep: true, report: true });
+  const alone = [await one.tensor(await heads.toArray(), [4, 15, m, k]), await one.tensor(await keys.toArray(), [4, 1, k, n])];
+  same(await kept_batch.toArray(), await one.matmul(...alone, {}), `a batch of two loops by ${by}`);
+  for (const tensor of [heads, keys, kept_batch]) tensor.dispose();
   // Tensors, one after another and many at once, some of them freed before they are read to the end.
   const [x, y] = [await more.tensor(square[0], [300, 300]), await more.tensor(square[1], [300, 300])];
   const expected = await one.matmul(...square.slice(0, 2), { m: 300, k: 300, n: 300 });

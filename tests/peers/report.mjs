@@ -11,6 +11,9 @@ const TITLES = {
   queue: "1,000 products queued",
   f16: "products of f16, the others' in f32",
   f16x3: "products in two terms of f16, the others' in f32",
+  operations: "operations on square matrices",
+  conv: "convolutions",
+  fft: "Fourier transforms",
 };
 
 const figures = (value) => (value >= 1000 ? value.toFixed(0) : value.toPrecision(3));

@@ -34,9 +34,9 @@ pub(super) fn place(problem: &Problem, line: usize, along: u32, at: u32) -> usiz
 /// All lines in plain code.
 pub(super) fn plain(problem: &Problem, values: &[f32], out: &mut [f32]) {
     let scale = if problem.inverse { 1.0 / f64::from(problem.length) } else { 1.0 };
+    let transform = Transform::of(problem.length as usize);
     for line in 0..problem.lines() as usize {
-        let elements: Vec<_> = (0..problem.length).map(|at| read(problem, values, line, at).map(f64::from)).collect();
-        let result = transform(&elements);
+        let result = transform.run((0..problem.length).map(|at| read(problem, values, line, at).map(f64::from)).collect());
         put(problem, line, out, |at| {
             let [re, im] = result[at];
             [(re * scale) as f32, (im * scale) as f32]
@@ -68,46 +68,105 @@ fn times([a, b]: Complex, [c, d]: Complex) -> Complex {
     [a * c - b * d, a * d + b * c]
 }
 
-/// X[k] = Σ x[i] · exp(−2πi · i·k / n), by the factors of n.
-fn transform(x: &[Complex]) -> Vec<Complex> {
-    let n = x.len();
-    let factor = (2..=MOST_PLAIN).find(|factor| n.is_multiple_of(*factor)).unwrap_or(n);
-    match n {
-        0 | 1 => x.to_vec(),
-        _ if factor > MOST_PLAIN => chirped(x),
-        _ => {
-            // Parts of every factor-th element, each transformed, and put together.
-            let length = n / factor;
-            let part = |first: usize| transform(&x.iter().copied().skip(first).step_by(factor).collect::<Vec<_>>());
-            let parts: Vec<_> = (0..factor).map(part).collect();
-            let sum = |k: usize| {
-                parts.iter().enumerate().fold([0.0; 2], |[re, im], (r, part)| {
-                    let [a, b] = times(part[k % length], root(r as u64 * k as u64, n as u64));
+fn conjugate([re, im]: Complex) -> Complex {
+    [re, -im]
+}
+
+/// X[k] = Σ x[i] · exp(−2πi · i·k / n), with what all lines of a length need.
+struct Transform {
+    /// All roots of the length that is computed.
+    roots: Vec<Complex>,
+    /// The factors of that length.
+    factors: Vec<usize>,
+    /// For a length with a large prime factor, which is a convolution with a chirp (Bluestein 1970), the chirp and its transform.
+    chirp: Vec<Complex>,
+    spectrum: Vec<Complex>,
+}
+
+impl Transform {
+    fn of(n: usize) -> Self {
+        if let Some(factors) = factors(n) {
+            let roots = (0..n as u64).map(|m| root(m, n as u64)).collect();
+            return Self { roots, factors, chirp: Vec::new(), spectrum: Vec::new() };
+        }
+        let padded = (2 * n - 1).next_power_of_two();
+        let chirp: Vec<_> = (0..n as u64).map(|i| root(i * i % (2 * n as u64), 2 * n as u64)).collect();
+        let mut around = vec![[0.0; 2]; padded];
+        for (i, &value) in chirp.iter().enumerate() {
+            around[i] = conjugate(value);
+            around[(padded - i) % padded] = around[i];
+        }
+        let plain = Self::of(padded);
+        Self { spectrum: plain.steps(around), chirp, ..plain }
+    }
+
+    fn run(&self, mut x: Vec<Complex>) -> Vec<Complex> {
+        if self.chirp.is_empty() {
+            return self.steps(x);
+        }
+        let (n, padded) = (x.len(), self.roots.len());
+        x.iter_mut().zip(&self.chirp).for_each(|(x, chirp)| *x = times(*x, *chirp));
+        x.resize(padded, [0.0; 2]);
+        x = self.steps(x);
+        x.iter_mut().zip(&self.spectrum).for_each(|(x, by)| *x = conjugate(times(*x, *by)));
+        x = self.steps(x);
+        x.truncate(n);
+        x.iter_mut().zip(&self.chirp).for_each(|(x, chirp)| *x = times(conjugate(*x), *chirp).map(|part| part / padded as f64));
+        x
+    }
+
+    /// A factor after the other, from one array to another and back, so that in the end all are in order (Stockham).
+    fn steps(&self, x: Vec<Complex>) -> Vec<Complex> {
+        let mut to = vec![[0.0; 2]; x.len()];
+        let (mut from, mut before) = (x, 1);
+        for &factor in &self.factors {
+            self.step(&from, &mut to, before, factor);
+            std::mem::swap(&mut from, &mut to);
+            before *= factor;
+        }
+        from
+    }
+
+    /// The step of a factor behind those of `before` elements together.
+    fn step(&self, from: &[Complex], to: &mut [Complex], before: usize, factor: usize) {
+        let n = from.len();
+        let (parts, apart) = (n / factor, n / factor / before);
+        let mut v = [[0.0; 2]; MOST_PLAIN];
+        for first in 0..parts {
+            let k = first % before;
+            for (r, v) in v[..factor].iter_mut().enumerate() {
+                *v = times(from[first + r * parts], self.roots[r * k * apart]);
+            }
+            let at = (first - k) * factor + k;
+            if let (4, [a, b, c, d, ..]) = (factor, v) {
+                let (even, odd) = ([a[0] + c[0], a[1] + c[1]], [a[0] - c[0], a[1] - c[1]]);
+                let (sum, turned) = ([b[0] + d[0], b[1] + d[1]], [b[1] - d[1], d[0] - b[0]]);
+                to[at] = [even[0] + sum[0], even[1] + sum[1]];
+                to[at + before] = [odd[0] + turned[0], odd[1] + turned[1]];
+                to[at + 2 * before] = [even[0] - sum[0], even[1] - sum[1]];
+                to[at + 3 * before] = [odd[0] - turned[0], odd[1] - turned[1]];
+                continue;
+            }
+            for q in 0..factor {
+                to[at + q * before] = v[..factor].iter().enumerate().fold([0.0; 2], |[re, im], (r, &v)| {
+                    let [a, b] = times(v, self.roots[r * q % factor * parts]);
                     [re + a, im + b]
-                })
-            };
-            (0..n).map(sum).collect()
+                });
+            }
         }
     }
 }
 
-/// The same as a convolution with a chirp (Bluestein 1970), for lengths with large prime factors.
-fn chirped(x: &[Complex]) -> Vec<Complex> {
-    let n = x.len();
-    let padded = (2 * n - 1).next_power_of_two();
-    let chirp = |i: usize| root((i as u64 * i as u64) % (2 * n as u64), 2 * n as u64);
-    let conjugate = |[re, im]: Complex| [re, -im];
-    let mut a = vec![[0.0; 2]; padded];
-    let mut b = a.clone();
-    for i in 0..n {
-        a[i] = times(x[i], chirp(i));
-        b[i] = conjugate(chirp(i));
-        b[(padded - i) % padded] = b[i];
+/// The factors by which a length is taken apart, None if one would be too large.
+fn factors(n: usize) -> Option<Vec<usize>> {
+    let (mut factors, mut rest) = (Vec::new(), n);
+    for factor in std::iter::once(4).chain(2..=MOST_PLAIN) {
+        while rest.is_multiple_of(factor) {
+            factors.push(factor);
+            rest /= factor;
+        }
     }
-    let (a, b) = (transform(&a), transform(&b));
-    let product: Vec<_> = a.into_iter().zip(b).map(|(a, b)| conjugate(times(a, b))).collect();
-    let back = transform(&product);
-    (0..n).map(|k| times(conjugate(back[k]), chirp(k)).map(|part| part / padded as f64)).collect()
+    (rest == 1).then_some(factors)
 }
 
 #[cfg(not(target_arch = "wasm32"))]
@@ -130,9 +189,9 @@ mod tests {
 
     #[test]
     fn it_is_the_sum() {
-        for n in [1, 2, 3, 8, 12, 37, 74] {
+        for n in [1, 2, 3, 8, 12, 37, 74, 155, 256] {
             let x: Vec<_> = (0..n).map(|i| [(i * i % 7) as f64 - 3.0, (i % 5) as f64]).collect();
-            for (k, got) in transform(&x).into_iter().enumerate() {
+            for (k, got) in Transform::of(n).run(x.clone()).into_iter().enumerate() {
                 let sum = x.iter().enumerate().fold([0.0; 2], |[re, im], (i, &x)| {
                     let [a, b] = times(x, root((i * k) as u64, n as u64));
                     [re + a, im + b]

@@ -1,4 +1,5 @@
-//! How the CPU folds values: the twin of `shaders/reduce/fold.wgsl`.
+//! How the CPU folds values: the twin of `shaders/reduce/fold.wgsl`. Loops are inlined into what is compiled for the instructions that the
+//! CPU has (`reduce.rs`).
 
 use crate::dtype::DType;
 use crate::ops::reduce::Fold;
@@ -23,6 +24,7 @@ pub(super) struct Folding {
 }
 
 /// Folds values in lanes, and then the lanes.
+#[inline(always)]
 fn in_lanes<T: Copy>(values: &[T], empty: T, join: impl Fn(T, T) -> T) -> T {
     let mut lanes = [empty; LANES];
     let (blocks, rest) = values.as_chunks::<LANES>();
@@ -35,11 +37,13 @@ fn in_lanes<T: Copy>(values: &[T], empty: T, join: impl Fn(T, T) -> T) -> T {
 }
 
 /// The larger; NaN if one is.
+#[inline(always)]
 fn larger(a: f32, b: f32) -> f32 {
     if b > a || b.is_nan() { b } else { a }
 }
 
 /// The smaller; NaN if one is.
+#[inline(always)]
 fn smaller(a: f32, b: f32) -> f32 {
     if b < a || b.is_nan() { b } else { a }
 }
@@ -50,6 +54,7 @@ pub(super) fn pivot(largest: f64) -> f64 {
 }
 
 /// eˣ for x up to 88, 0 below −87.3: without a call, so that it is a vector instruction after the other (Cephes' `expf`; within 2 ulp).
+#[inline(always)]
 pub(super) fn exp(x: f32) -> f32 {
     // What is added and subtracted again leaves a whole number, which also stands in the lowest bits.
     const MAGIC: f32 = 12_582_912.0;
@@ -76,6 +81,7 @@ impl Folding {
     }
 
     /// Of values, the first of which is that of this number in its row.
+    #[inline(always)]
     pub(super) fn block(&self, values: &[u32], first: usize) -> State {
         let float: &[f32] = bytemuck::cast_slice(values);
         let count = values.len() as f64;
@@ -87,11 +93,15 @@ impl Folding {
             (Fold::Max | Fold::Min, _) => [self.extreme(values), 0.0, 0.0],
             (Fold::ArgMax | Fold::ArgMin, _) => {
                 let extreme = self.extreme(values);
-                let is_it = |&word: &u32| {
-                    let value = self.number(word);
-                    value == extreme || (value.is_nan() && extreme.is_nan())
+                let place = match self.dtype {
+                    DType::I32 => place(values, |&word| f64::from(word.cast_signed()) == extreme),
+                    DType::U32 => place(values, |&word| f64::from(word) == extreme),
+                    _ if extreme.is_nan() => place(float, |value| value.is_nan()),
+                    _ => {
+                        let extreme = extreme as f32;
+                        place(float, |&value| value == extreme)
+                    }
                 };
-                let place = values.iter().position(is_it).unwrap_or_default();
                 [extreme, (first + place) as f64, 1.0]
             }
             (Fold::Var | Fold::Std, _) => {
@@ -161,8 +171,9 @@ impl Folding {
         }
     }
 
-    /// Joins states with values that lie beside one another, row by row, the first row being that of this number.
-    pub(super) fn columns(&self, states: &mut [State], values: &[u32], first: usize) {
+    /// Joins states with values that lie beside one another, in rows so far apart, the first of which is that of this number.
+    #[inline(always)]
+    pub(super) fn columns(&self, states: &mut [State], values: &[u32], stride: usize, first: usize) {
         let float: &[f32] = bytemuck::cast_slice(values);
         let width = states.len();
         let mut put = |f: &dyn Fn(usize) -> State| {
@@ -172,23 +183,24 @@ impl Folding {
         };
         match (self.fold, self.dtype) {
             (Fold::Sum | Fold::Mean, DType::F32) => {
-                let sums = over_rows(float, width, |a, b| a + b);
-                put(&|column| [sums[column].into(), 0.0, 0.0]);
+                for (state, sum) in states.iter_mut().zip(over_rows(rows(float, width, stride), |a, b| a + b)) {
+                    state[0] += f64::from(sum);
+                }
             }
             (Fold::Max, DType::F32) => {
-                let all = over_rows(float, width, larger);
+                let all = over_rows(rows(float, width, stride), larger);
                 put(&|column| [all[column].into(), 0.0, 0.0]);
             }
             (Fold::Min, DType::F32) => {
-                let all = over_rows(float, width, smaller);
+                let all = over_rows(rows(float, width, stride), smaller);
                 put(&|column| [all[column].into(), 0.0, 0.0]);
             }
             (Fold::Var | Fold::Std, _) => {
-                let count = (values.len() / width) as f64;
-                let sums = over_rows(float, width, |a, b| a + b);
+                let count = values.len().div_ceil(stride) as f64;
+                let sums = over_rows(rows(float, width, stride), |a, b| a + b);
                 let abouts: Vec<f32> = sums.iter().map(|sum| sum / count as f32).collect();
                 let (mut off, mut squares) = (vec![0.0f32; width], vec![0.0f32; width]);
-                for row in float.chunks_exact(width) {
+                for row in rows(float, width, stride) {
                     for (((off, square), value), about) in off.iter_mut().zip(&mut squares).zip(row).zip(&abouts) {
                         let distance = value - about;
                         *off += distance;
@@ -201,20 +213,12 @@ impl Folding {
                 });
             }
             _ => {
-                for (number, row) in values.chunks_exact(width).enumerate() {
+                for (number, row) in rows(values, width, stride).enumerate() {
                     for (state, value) in states.iter_mut().zip(row) {
                         *state = self.join(*state, self.block(std::slice::from_ref(value), first + number));
                     }
                 }
             }
-        }
-    }
-
-    fn number(&self, word: u32) -> f64 {
-        match self.dtype {
-            DType::I32 => word.cast_signed().into(),
-            DType::U32 => word.into(),
-            _ => f32::from_bits(word).into(),
         }
     }
 
@@ -224,6 +228,7 @@ impl Folding {
     }
 
     /// The extreme of values, of which there is one at least.
+    #[inline(always)]
     fn extreme(&self, values: &[u32]) -> f64 {
         let is_min = matches!(self.fold, Fold::Min | Fold::ArgMin);
         match self.dtype {
@@ -242,9 +247,24 @@ impl Folding {
     }
 }
 
+/// Where the first value is for which something holds; 0 if it holds for none. Whole blocks are looked through at once.
+#[inline(always)]
+fn place<T>(values: &[T], holds: impl Fn(&T) -> bool) -> usize {
+    const AT_ONCE: usize = 64;
+    let block = values.chunks(AT_ONCE).position(|block| block.iter().fold(false, |any, value| any | holds(value))).unwrap_or_default();
+    let start = block * AT_ONCE;
+    start + values[start..].iter().position(holds).unwrap_or_default()
+}
+
+/// Rows of values so far apart.
+#[inline(always)]
+fn rows<T>(values: &[T], width: usize, stride: usize) -> impl Iterator<Item = &[T]> {
+    values.chunks(stride).map(move |row| &row[..width])
+}
+
 /// Rows folded into one.
-fn over_rows(values: &[f32], width: usize, join: impl Fn(f32, f32) -> f32) -> Vec<f32> {
-    let mut rows = values.chunks_exact(width);
+#[inline(always)]
+fn over_rows<'a>(mut rows: impl Iterator<Item = &'a [f32]>, join: impl Fn(f32, f32) -> f32) -> Vec<f32> {
     let mut all = rows.next().map_or_else(Vec::new, <[f32]>::to_vec);
     for row in rows {
         for (all, &value) in all.iter_mut().zip(row) {

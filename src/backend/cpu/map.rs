@@ -62,6 +62,12 @@ impl<'a> Map<'a> {
         Self { simd, ..self }
     }
 
+    /// Whether by the widest vectors.
+    #[cfg(all(feature = "simd", not(target_arch = "wasm32")))]
+    pub(super) fn has_vectors(&self) -> bool {
+        self.simd
+    }
+
     /// Elements of the result.
     pub(super) fn elements(&self) -> usize {
         self.words[0] as usize
@@ -78,35 +84,47 @@ impl<'a> Map<'a> {
         None
     }
 
+    #[cfg(target_arch = "wasm32")]
+    fn lying(&self, _input: usize, _first: usize, _count: usize) -> Option<&'a [u32]> {
+        None
+    }
+
     /// Elements that are those of an input, one behind the other, as they lie there.
     #[cfg(not(target_arch = "wasm32"))]
     pub(super) fn stored(&self, first: usize, count: usize) -> Option<&[u32]> {
-        let ([Step::Input(0)], [Reading { at, is_bounded: false, .. }]) = (&self.source.program.steps[..], &self.source.inputs[..]) else {
-            return None;
-        };
-        if self.source.inputs[0].dtype != self.result() || count == 0 {
+        let [Step::Input(0)] = self.source.program.steps[..] else { return None };
+        if self.source.inputs[0].dtype == self.result() { self.lying(0, first, count) } else { None }
+    }
+
+    /// The words of an input that belong to elements, if they lie in that order, one behind the other.
+    #[cfg(not(target_arch = "wasm32"))]
+    fn lying(&self, input: usize, first: usize, count: usize) -> Option<&'a [u32]> {
+        let Reading { at, is_bounded: false, dtype, .. } = self.source.inputs[input] else { return None };
+        if dtype == DType::F16 || count == 0 {
             return None;
         }
+        let words: &[u32] = bytemuck::cast_slice(self.inputs[input]);
+        let start = self.words[at as usize];
         let mut row = 1;
         for dimension in (0..self.rank).rev() {
             // Beyond the dimensions that lie in order, both ends have to be in the same row.
-            if self.stride(0, dimension) as usize != row && self.size(dimension) > 1 {
+            if self.stride(input, dimension) as usize != row && self.size(dimension) > 1 {
                 let (ends, later) = ([first / row, (first + count - 1) / row], row);
                 if ends[0] != ends[1] {
                     return None;
                 }
                 let mut rest = ends[0];
-                let mut place = self.words[*at as usize].wrapping_add((first % later) as u32);
+                let mut place = start.wrapping_add((first % later) as u32);
                 for dimension in (0..=dimension).rev() {
                     let coordinate = rest % self.size(dimension);
                     rest /= self.size(dimension);
-                    place = place.wrapping_add((coordinate as u32).wrapping_mul(self.stride(0, dimension)));
+                    place = place.wrapping_add((coordinate as u32).wrapping_mul(self.stride(input, dimension)));
                 }
-                return bytemuck::cast_slice(self.inputs[0]).get(place as usize..)?.get(..count);
+                return words.get(place as usize..)?.get(..count);
             }
             row *= self.size(dimension);
         }
-        bytemuck::cast_slice(self.inputs[0]).get(self.words[*at as usize] as usize + first..)?.get(..count)
+        words.get(start as usize + first..)?.get(..count)
     }
 
     /// Computes the elements from `first` on, as many as there is room for, by the widest vectors that the CPU has if that was asked for.
@@ -133,30 +151,40 @@ impl<'a> Map<'a> {
     fn blocks(&self, first: usize, out: &mut [u8]) {
         let steps = &self.source.program.steps;
         let mut registers = vec![[0u32; BLOCK]; steps.len()];
+        // Inputs that are read where they lie.
+        let mut lying: Vec<Option<&[u32]>> = vec![None; steps.len()];
         let result = self.source.result;
         let bytes = result.bytes() as usize;
         for (number, out) in out.chunks_mut(BLOCK * bytes).enumerate() {
             let (first, count) = (first + number * BLOCK, out.len() / bytes);
             for (step, what) in steps.iter().enumerate() {
+                let is_last = step + 1 == steps.len();
+                if let Step::Input(input) = *what
+                    && !is_last
+                {
+                    lying[step] = self.lying(usize::from(input), first, count);
+                    if lying[step].is_some() {
+                        continue;
+                    }
+                }
                 let (before, after) = registers.split_at_mut(step);
                 let Some(register) = after.first_mut() else { return };
-                self.step(*what, first, before, &mut register[..count]);
+                let to = if is_last && result != DType::F16 { bytemuck::cast_slice_mut(out) } else { &mut register[..count] };
+                self.step(*what, first, |operand| lying[operand].unwrap_or_else(|| &before[operand][..count]), to);
             }
-            let Some(last) = registers.last() else { return };
-            let last = &last[..count];
             if result == DType::F16 {
+                let Some(last) = registers.last() else { return };
                 let to: &mut [f16] = bytemuck::cast_slice_mut(out);
-                to.convert_from_f32_slice(bytemuck::cast_slice(last));
-            } else {
-                out.copy_from_slice(bytemuck::cast_slice(last));
+                to.convert_from_f32_slice(bytemuck::cast_slice(&last[..count]));
             }
         }
     }
 
+    /// A step, whose operands' values `register` gives.
     #[inline(always)]
-    fn step(&self, step: Step, first: usize, before: &[[u32; BLOCK]], out: &mut [u32]) {
+    fn step<'r>(&self, step: Step, first: usize, register: impl Fn(usize) -> &'r [u32], out: &mut [u32]) {
         let program = &self.source.program;
-        let register = |operand: u8| &before[usize::from(operand)][..out.len()];
+        let register = |operand: u8| register(usize::from(operand));
         match step {
             Step::Input(input) => self.read(usize::from(input), first, out),
             Step::Inside(input) => self.inside(usize::from(input), first, out),
@@ -181,7 +209,6 @@ impl<'a> Map<'a> {
     }
 
     /// Whether an input's elements lie in the order of the result's.
-    #[cfg(not(target_arch = "wasm32"))]
     pub(super) fn is_in_order(&self, input: usize) -> bool {
         let mut row = 1;
         (0..self.rank).rev().all(|dimension| {
@@ -192,7 +219,6 @@ impl<'a> Map<'a> {
     }
 
     /// Does something for each value with the place of an input's element that belongs to it.
-    #[cfg(not(target_arch = "wasm32"))]
     pub(super) fn each_place(&self, input: usize, values: &[u32], mut run: impl FnMut(usize, u32)) {
         let mut coordinates = [0; crate::ops::map::MOST_DIMENSIONS];
         let mut place = self.words[self.source.inputs[input].at as usize];
@@ -274,12 +300,10 @@ impl<'a> Map<'a> {
         }
     }
 
-    #[cfg(not(target_arch = "wasm32"))]
     fn size(&self, dimension: usize) -> usize {
         self.words[2 + dimension] as usize
     }
 
-    #[cfg(not(target_arch = "wasm32"))]
     fn stride(&self, input: usize, dimension: usize) -> u32 {
         self.words[self.source.inputs[input].at as usize + 1 + dimension]
     }

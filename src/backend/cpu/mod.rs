@@ -5,7 +5,6 @@ mod ceiling;
 #[cfg(not(target_arch = "wasm32"))]
 mod compute;
 mod conv;
-#[cfg(not(target_arch = "wasm32"))]
 mod fft;
 mod fold;
 #[cfg(not(target_arch = "wasm32"))]
@@ -13,7 +12,6 @@ mod kept;
 mod map;
 #[cfg(not(target_arch = "wasm32"))]
 mod native;
-#[cfg(not(target_arch = "wasm32"))]
 mod normalize;
 mod pool;
 mod reduce;
@@ -49,7 +47,7 @@ use crate::options::Options;
 use crate::plan::{self, Params, Plan, Slot};
 
 /// The most that is kept of what tensors held. New memory is slow to write at first, the system clearing it page by page.
-const POOL_BYTES: u64 = 64 << 20;
+const POOL_BYTES: u64 = if cfg!(target_arch = "wasm32") { 64 << 20 } else { 256 << 20 };
 
 /// A path on the CPU.
 pub(crate) struct Cpu {
@@ -191,16 +189,15 @@ impl Backend for Cpu {
         match op {
             Op::Matmul(problem) => {
                 problem.check_plain()?;
-                Ok(plan::matmul::cpu(problem, self.engine.variant(), self.engine.threads(problem)))
+                Ok(plan::matmul::cpu(problem, self.engine.variant(), |problem| self.engine.threads(problem)))
             }
             Op::Map(problem) => plan::map::cpu(problem, self.engine.variant()),
             Op::Conv(problem) => plan::conv::cpu(problem, self.engine.variant()),
             Op::Pool(problem) => plan::pool::cpu(problem, self.engine.variant()),
-            #[cfg(not(target_arch = "wasm32"))]
             Op::Fft(problem) => plan::fft::cpu(problem, self.engine.variant()),
             Op::Reduce(problem) => plan::reduce::cpu(problem, self.engine.variant()),
-            #[cfg(not(target_arch = "wasm32"))]
             Op::Normalize(problem) => plan::normalize::cpu(problem, self.engine.variant()),
+            Op::Fused(_) => Err(Error::internal("two operations at once on a backend that does them one by one")),
         }
     }
 
@@ -223,10 +220,8 @@ impl Backend for Cpu {
         let [dispatch] = &plan.dispatches[..] else { return Err(Error::internal("a plan for the CPU in parts")) };
         if let Params::Words(words) = &dispatch.params {
             return self.run(out, how, stopwatch, |out| match dispatch.kernel.id {
-                #[cfg(not(target_arch = "wasm32"))]
                 KernelId::NormalizeCpu => self.engine.normalize(&dispatch.kernel, words.get(), &inputs, out),
                 KernelId::ConvCpu => self.engine.conv(words.get(), &inputs, out),
-                #[cfg(not(target_arch = "wasm32"))]
                 KernelId::FftCpu => self.engine.fft(words.get(), &inputs, out),
                 KernelId::PoolCpu => self.engine.pool(&dispatch.kernel, words.get(), &inputs, out),
                 KernelId::ReduceCpu => self.engine.reduce(&dispatch.kernel, words.get(), &inputs, out),
@@ -249,7 +244,7 @@ impl Backend for Cpu {
             } else {
                 wasm::threads::Target::Host(engine::array(how.download)?)
             };
-            let job = self.engine.job(params, &dispatch.kernel, &inputs, target.array(), 0);
+            let job = self.engine.shared_job(params, &dispatch.kernel, &inputs, target.array());
             let after = engine::After::new(params, inputs[3].as_ref());
             return Ok(Running::Underway(self.engine.share(&job, dispatch.grid[0], how.repeats, (target, held), after, stopwatch)));
         }

@@ -33,13 +33,22 @@ impl<'a> Normalize<'a> {
         Ok(Self { map, form, count, epsilon, own, beside })
     }
 
+    /// Elements of as many rows as make a share.
+    pub(super) fn share(&self) -> usize {
+        (SHARE / self.count).max(1) * self.count
+    }
+
+    /// Whether elements of the result lie in the order of the values.
+    pub(super) fn is_in_order(&self) -> bool {
+        self.map.is_in_order(self.own + self.beside)
+    }
+
     /// Computes all elements of a result of that type.
     pub(super) fn compute(&self, out: &mut [u8], dtype: DType, on_threads: bool) {
         let elements = self.map.elements();
         let on_threads = on_threads && elements > 2 * SHARE;
-        let together = (SHARE / self.count).max(1) * self.count;
-        let places = self.own + self.beside;
-        if dtype == DType::F32 && self.map.is_in_order(places) {
+        let together = self.share();
+        if dtype == DType::F32 && self.is_in_order() {
             let out: &mut [f32] = &mut bytemuck::cast_slice_mut(out)[..elements];
             each(out, together, on_threads, |share, out| self.rows(share * together, out));
             return;
@@ -52,11 +61,11 @@ impl<'a> Normalize<'a> {
             return;
         }
         let out: &mut [u32] = bytemuck::cast_slice_mut(out);
-        self.map.each_place(places, bytemuck::cast_slice(&made), |place, value| out[place] = value);
+        self.map.each_place(self.own + self.beside, bytemuck::cast_slice(&made), |place, value| out[place] = value);
     }
 
     /// Rows from that with the value of this number on.
-    fn rows(&self, first: usize, out: &mut [f32]) {
+    pub(super) fn rows(&self, first: usize, out: &mut [f32]) {
         let mut beside = vec![0; if self.beside > 0 { self.count } else { 0 }];
         for (number, row) in out.chunks_exact_mut(self.count).enumerate() {
             let at = first + number * self.count;

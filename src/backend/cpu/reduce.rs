@@ -11,8 +11,9 @@ use crate::ops::reduce::Fold;
 
 /// Values of a block.
 pub(super) const BLOCK: usize = 4096;
-/// Columns that are folded beside one another.
-const COLUMNS: usize = 512;
+/// Columns that are folded beside one another, so many rows at a time.
+const COLUMNS: usize = 1024;
+const HEIGHT: usize = 16;
 /// Values of a share of the work: some tens of microseconds.
 pub(super) const SHARE: usize = 1 << 16;
 /// Shares that are enough for any number of threads.
@@ -50,7 +51,9 @@ impl<'a> Reduce<'a> {
         let out = &mut out[..self.rows];
         // As many rows as make a share, of columns as many as are folded beside one another.
         let together = if self.is_in_columns { COLUMNS.min(self.rows) } else { (SHARE / self.count).clamp(1, self.rows) };
-        let part = if self.rows.div_ceil(together) >= MANY { self.count } else { (SHARE / together).max(1) };
+        // States of columns take more memory than a few values do.
+        let share = if self.is_in_columns { 4 * SHARE } else { SHARE };
+        let part = if self.rows.div_ceil(together) >= MANY { self.count } else { (share / together).max(1) };
         let parts = self.count.div_ceil(part);
         let on_threads = on_threads && self.rows * self.count > 2 * SHARE;
         let states = |at: usize| {
@@ -78,25 +81,46 @@ impl<'a> Reduce<'a> {
         }
     }
 
-    /// The states of some rows, of some values of each.
-    fn states(&self, [first, end]: [usize; 2], [begin, behind]: [usize; 2]) -> Vec<State> {
+    /// The states of some rows, of some values of each, by the widest vectors that the CPU has if that was asked for.
+    fn states(&self, rows: [usize; 2], values: [usize; 2]) -> Vec<State> {
+        #[cfg(all(feature = "simd", not(target_arch = "wasm32")))]
+        if self.map.has_vectors() {
+            struct Part<'a, 'b>(&'a Reduce<'b>, [usize; 2], [usize; 2]);
+
+            impl pulp::WithSimd for Part<'_, '_> {
+                type Output = Vec<State>;
+
+                #[inline(always)]
+                fn with_simd<S: pulp::Simd>(self, _: S) -> Vec<State> {
+                    self.0.folded(self.1, self.2)
+                }
+            }
+
+            return pulp::Arch::new().dispatch(Part(self, rows, values));
+        }
+        self.folded(rows, values)
+    }
+
+    #[inline(always)]
+    fn folded(&self, [first, end]: [usize; 2], [begin, behind]: [usize; 2]) -> Vec<State> {
         let mut states = vec![self.folding.empty(); end - first];
         let mut buffer = Vec::new();
         if self.is_in_columns {
             let width = end - first;
-            let height = (BLOCK / width).clamp(1, 16);
-            for from in (begin..behind).step_by(height) {
-                let height = height.min(behind - from);
-                let values = if width == self.rows {
-                    self.values(from * width, height * width, &mut buffer)
-                } else {
-                    buffer.resize(height * width, 0);
-                    for (row, out) in buffer.chunks_exact_mut(width).enumerate() {
-                        self.map.compute((from + row) * self.rows + first, bytemuck::cast_slice_mut(out));
+            for from in (begin..behind).step_by(HEIGHT) {
+                let height = HEIGHT.min(behind - from);
+                // Where they lie, rows are as far apart as there are columns; computed ones are not.
+                let (values, stride) = match self.map.stored(from * self.rows + first, (height - 1) * self.rows + width) {
+                    Some(values) => (values, self.rows),
+                    None => {
+                        buffer.resize(height * width, 0);
+                        for (row, out) in buffer.chunks_exact_mut(width).enumerate() {
+                            self.map.compute((from + row) * self.rows + first, bytemuck::cast_slice_mut(out));
+                        }
+                        (&buffer[..], width)
                     }
-                    &buffer[..]
                 };
-                self.folding.columns(&mut states, values, from);
+                self.folding.columns(&mut states, values, stride, from);
             }
             return states;
         }

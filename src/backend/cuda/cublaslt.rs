@@ -285,7 +285,10 @@ impl Cuda {
     /// Puts a product of the library into the stream.
     pub(super) fn launch_cublaslt(&self, algorithm: &Algorithm, dispatch: &Dispatch, addresses: &Addresses) -> Result<()> {
         let library = self.cublaslt.as_ref().ok_or_else(|| Error::internal("a plan for cuBLASLt, which is not there"))?;
-        let at = |slot| std::ptr::with_exposed_provenance_mut::<c_void>(addresses.of(slot) as usize);
+        let at = |slot| {
+            let offset_bytes = dispatch.bindings.iter().find(|binding| binding.slot == slot).map_or(0, |binding| binding.offset_bytes);
+            std::ptr::with_exposed_provenance_mut::<c_void>((addresses.of(slot) + offset_bytes) as usize)
+        };
         let [a, b, c, out] = [Slot::A, Slot::B, Slot::C, Slot::Out].map(at);
         let &matmul::Params { alpha, beta, .. } = dispatch.params.matmul()?;
         let beta = if c.is_null() { 0.0 } else { beta };

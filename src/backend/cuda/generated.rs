@@ -1,14 +1,14 @@
-//! Kernels that are generated: compiled at their first use where NVRTC is installed, else interpreted by one that comes with the crate.
+//! Kernels that are generated: compiled at their first use where NVRTC is installed, else done by ones that come with the crate.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::pipeline::{Module, Refused};
 use super::{Cuda, nvrtc};
 use crate::error::Result;
-use crate::info::{BackendId, Caps};
+use crate::info::Caps;
 use crate::kernels::Kernel;
 use crate::ops::map::Problem;
-use crate::ops::{Op, reduce};
+use crate::ops::{fft, normalize, reduce};
 use crate::plan::{self, Plan};
 
 /// What a reduction may see of a tensor at once, so that no number of an element in it overflows, not even of f16.
@@ -27,10 +27,30 @@ impl Cuda {
         }
     }
 
-    /// The same of a reduction, for which nothing comes with the crate.
-    pub(super) fn plan_reduce(&self, op: &Op, problem: &reduce::Problem) -> Result<Plan> {
+    /// The same of a reduction.
+    pub(super) fn plan_reduce(&self, problem: &reduce::Problem) -> Result<Plan> {
         let caps = Caps { max_binding_bytes: self.caps.max_binding_bytes.min(MOST_REDUCED_BYTES), ..self.caps.clone() };
-        self.compiled(|| plan::reduce::compute(problem, &caps))?.ok_or_else(|| op.has_no_kernel_on(BackendId::Cuda, BackendId::Vulkan))
+        match self.compiled(|| plan::reduce::compute(problem, &caps))? {
+            Some(plan) => Ok(plan),
+            None => plan::reduce::plain(problem, &self.caps),
+        }
+    }
+
+    /// And of softmax and the norms.
+    pub(super) fn plan_normalize(&self, problem: &normalize::Problem) -> Result<Plan> {
+        let caps = Caps { max_binding_bytes: self.caps.max_binding_bytes.min(MOST_REDUCED_BYTES), ..self.caps.clone() };
+        match self.compiled(|| plan::normalize::compute(problem, &caps))? {
+            Some(plan) => Ok(plan),
+            None => plan::normalize::plain(problem, &self.caps),
+        }
+    }
+
+    /// And of a Fourier transform.
+    pub(super) fn plan_fft(&self, problem: &fft::Problem) -> Result<Plan> {
+        match self.compiled(|| plan::fft::cuda(problem, &self.caps))? {
+            Some(plan) => Ok(plan),
+            None => plan::fft::plain(problem, &self.caps),
+        }
     }
 
     /// The plan, if all its kernels are to be had.
@@ -115,6 +135,9 @@ mod tests {
                 steps.push(Step::Cast(steps.len() as u8 - 1, kind));
             }
             add(&[1000], vec![view(dtype, &[1])], steps, 0);
+            for columns in [40, 41] {
+                add(&[3, 32, columns], vec![view(dtype, &[4000, 1, 32])], vec![Step::Input(0)], 0);
+            }
         }
         add(&[5, 3, 2, 7, 3, 9], Vec::new(), vec![Step::Index], 0);
         problems
@@ -143,6 +166,24 @@ mod tests {
         reductions
     }
 
+    /// Every form of every way of reading.
+    fn rows() -> Vec<normalize::Problem> {
+        let mut rows = Vec::new();
+        for &form in normalize::Form::ALL {
+            for (dtype, count, strides) in
+                [(DType::F32, 4096, [4096, 1]), (DType::F16, 32, [32, 1]), (DType::F32, 33, [33, 1]), (DType::F32, 70, [1, 33])]
+            {
+                let view = |dtype, strides: &[i64]| View { dtype, offset: 0, strides: strides.to_vec(), bounds: Vec::new() };
+                let program = Arc::new(Program { inputs: vec![Kind::F32], steps: vec![Step::Input(0)] });
+                let inputs = vec![view(dtype, &strides)];
+                let values = Problem { shape: vec![33, count], inputs, program, scalars: Vec::new(), dtype: DType::F32 };
+                let beside = if form == normalize::Form::LayerNorm { vec![view(dtype, &[0, 1]), view(dtype, &[0, 1])] } else { Vec::new() };
+                rows.push(normalize::Problem { values, kept: 1, form, epsilon: 1e-5, beside, out: view(dtype, &strides) });
+            }
+        }
+        rows
+    }
+
     /// Needs no GPU.
     #[test]
     fn what_is_generated_compiles() {
@@ -160,13 +201,21 @@ mod tests {
         let maps = problems.iter().map(|problem| plan::map::cuda(problem, &caps));
         let reductions = reductions();
         let folds = reductions.iter().map(|problem| plan::reduce::compute(problem, &caps));
-        for plan in maps.chain(folds) {
+        let rows = rows();
+        let norms = rows.iter().map(|problem| plan::normalize::compute(problem, &caps));
+        let lines = [(1, 1 << 20, 1), (4, 60, 32), (2, 101, 1), (1, 1029, 5), (3, 4, 1)];
+        let transforms = lines.into_iter().flat_map(|(outer, length, inner)| {
+            let form = |reads, gives| fft::Problem { outer, length, inner, input: length, inverse: reads == fft::Form::Half, reads, gives };
+            let forms = [(fft::Form::Complex, fft::Form::Complex), (fft::Form::Real, fft::Form::Half), (fft::Form::Half, fft::Form::Real)];
+            forms.map(|(reads, gives)| plan::fft::cuda(&form(reads, gives), &caps))
+        });
+        for plan in maps.chain(folds).chain(norms).chain(transforms) {
             for dispatch in plan.unwrap().dispatches {
                 let source = dispatch.kernel.cuda().unwrap();
                 let image = compiler.compile("kernel", &source, (9, 0));
                 image.unwrap_or_else(|log| panic!("{} {:?}\n{log}\n{source}", dispatch.kernel, dispatch.kernel.constants));
             }
         }
-        println!("{} plans in {:?}", problems.len() + reductions.len(), start.elapsed());
+        println!("{} plans in {:?}", problems.len() + reductions.len() + rows.len(), start.elapsed());
     }
 }

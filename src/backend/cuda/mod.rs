@@ -23,8 +23,8 @@ use super::{Backend, Bound, Finished, How, MemoryStats, Timer};
 use crate::dtype::Extent;
 use crate::error::{Error, Result};
 use crate::host::{HostSlice, HostVec};
-use crate::info::{BackendId, Caps};
-use crate::ops::Op;
+use crate::info::Caps;
+use crate::ops::{Op, matmul};
 use crate::plan::{self, Plan};
 
 /// An open device. The stream comes last: what is dropped before it waits for what is in it.
@@ -70,6 +70,21 @@ impl Cuda {
     fn judge(&self, fault: &driver::Fault) -> Box<Error> {
         self.stream.context.judge(fault)
     }
+
+    fn plan_matmul(&self, problem: &matmul::Problem) -> Result<Plan> {
+        problem.check_plain()?;
+        match self.plan_library(problem)? {
+            Some(plan) => Ok(plan),
+            None => plan::matmul::cuda(problem, &self.caps, self.multiprocessors),
+        }
+    }
+
+    /// A plan for NVIDIA's library, if it is there and takes such a product.
+    fn plan_library(&self, problem: &matmul::Problem) -> Result<Option<Plan>> {
+        let Some(library) = &self.cublaslt else { return Ok(None) };
+        let plan = plan::matmul::cublaslt(problem, &self.caps)?;
+        Ok(plan.filter(|plan| plan.dispatches.iter().all(|dispatch| library.algorithm(dispatch).is_some())))
+    }
 }
 
 impl Backend for Cuda {
@@ -77,20 +92,16 @@ impl Backend for Cuda {
     type Running = Running;
 
     fn plan(&self, op: &Op) -> Result<Plan> {
-        let problem = match op {
-            Op::Matmul(problem) => problem,
-            Op::Map(problem) => return self.plan_map(problem),
-            Op::Reduce(problem) => return self.plan_reduce(op, problem),
-            other => return Err(other.has_no_kernel_on(BackendId::Cuda, BackendId::Vulkan)),
-        };
-        problem.check_plain()?;
-        if let Some(library) = &self.cublaslt
-            && let Some(plan) = plan::matmul::cublaslt(problem, &self.caps)?
-            && plan.dispatches.iter().all(|dispatch| library.algorithm(dispatch).is_some())
-        {
-            return Ok(plan);
+        match op {
+            Op::Matmul(problem) => self.plan_matmul(problem),
+            Op::Map(problem) => self.plan_map(problem),
+            Op::Reduce(problem) => self.plan_reduce(problem),
+            Op::Normalize(problem) => self.plan_normalize(problem),
+            Op::Conv(problem) => plan::conv::cuda(problem, &self.caps, self.multiprocessors, |product| self.plan_library(product)),
+            Op::Pool(problem) => plan::pool::cuda(problem, &self.caps),
+            Op::Fft(problem) => self.plan_fft(problem),
+            Op::Fused(_) => Err(Error::internal("two operations at once on a backend that does them one by one")),
         }
-        plan::matmul::cuda(problem, &self.caps, self.multiprocessors)
     }
 
     fn tiles(&self) -> Vec<String> {

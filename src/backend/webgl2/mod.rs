@@ -61,6 +61,9 @@ impl Backend for WebGl2 {
             Op::Reduce(problem) => plan::reduce::fragment(problem, &self.caps),
             Op::Conv(problem) => plan::conv::fragment(problem, &self.caps),
             Op::Pool(problem) => plan::pool::fragment(problem, &self.caps),
+            Op::Fft(problem) => plan::fft::fragment(problem, &self.caps),
+            Op::Normalize(problem) => plan::normalize::fragment(problem, &self.caps),
+            Op::Fused(_) => Err(Error::internal("two operations at once on a backend that does them one by one")),
         }
     }
 
@@ -81,7 +84,7 @@ impl Backend for WebGl2 {
     }
 
     async fn download(&self, buffer: &Buffer, extent: Extent) -> Result<HostVec> {
-        self.read_back(buffer, extent).await?.narrowed(extent)
+        self.read_back(buffer, extent).await
     }
 
     async fn synchronize(&self) -> Result<()> {

@@ -20,17 +20,23 @@ use crate::dtype::{DType, Extent};
 use crate::error::{Error, Result};
 use crate::host::HostVec;
 use crate::kernels::{Kernel, KernelId};
+use crate::plan::map::OUT_BINDING;
 use crate::plan::matmul::MOST_BLOCK_BYTES;
-use crate::plan::{Dispatch, Params, Plan, Slot, Words};
+use crate::plan::{Binding, Dispatch, Params, Plan, Slot, Words};
 
 /// The most multiplications of one drawing: slow GPUs do them in about a second, after two of which Windows takes the GPU away.
 const MULTIPLICATIONS: u64 = 1 << 31;
+
+/// Of a plan's scratch, by where it is in there.
+type Textures = Vec<(u64, Rc<Matrix>)>;
 
 /// A submission under way.
 pub(crate) struct Running {
     number: u32,
     fence: Fence,
     timed: bool,
+    /// What the host wants, where it is to be read.
+    wanted: Extent,
     /// The result's copy, unless the kernel's time is to be known first.
     reading: Option<Reading>,
     later: Option<Rc<Matrix>>,
@@ -55,21 +61,24 @@ impl WebGl2 {
             Some(matrix) => Some(self.pack(matrix)?),
             None => None,
         };
-        Ok(Running { number, fence: self.commands.fence(), timed: how.timed, reading, later })
+        Ok(Running { number, fence: self.commands.fence(), timed: how.timed, wanted: how.download, reading, later })
     }
 
-    /// Makes the drawings of a plan: the last into the result, one before it into the scratch.
+    /// Makes the drawings of a plan: the last into the result, those before it into the scratch.
     fn run(&self, plan: &Plan, operands: &[Option<Bound<'_, Buffer>>], out: &Matrix) -> Result<()> {
-        let (mut scratch, mut states) = (None, None);
+        let (mut scratch, mut textures) = (None, Textures::new());
         for (index, dispatch) in plan.dispatches.iter().enumerate() {
             if let Params::Words(words) = &dispatch.params {
-                if index + 1 < plan.dispatches.len() {
-                    let room = self.flat(Extent { elements: plan.scratch_bytes / 4, dtype: DType::U32 })?;
-                    self.generated(dispatch, words, &self.matrices(operands)?, &room)?;
-                    states = Some(Rc::new(room));
-                } else {
-                    let inputs = states.take().map_or_else(|| self.matrices(operands), |states| Ok(vec![states]))?;
-                    self.generated(dispatch, words, &inputs, out)?;
+                let inputs = self.inputs(dispatch, operands, &textures)?;
+                let target = dispatch.bindings.iter().find(|binding| binding.slot == Slot::Scratch && binding.index == OUT_BINDING);
+                match target {
+                    Some(&Binding { offset_bytes, size_bytes, .. }) => {
+                        let room = self.flat(Extent { elements: size_bytes / 4, dtype: DType::U32 })?;
+                        self.generated(dispatch, words, &inputs, &room)?;
+                        textures.retain(|(known, _)| *known != offset_bytes);
+                        textures.push((offset_bytes, Rc::new(room)));
+                    }
+                    None => self.generated(dispatch, words, &inputs, out)?,
                 }
                 continue;
             }
@@ -115,28 +124,46 @@ impl WebGl2 {
         Ok(())
     }
 
-    /// The operands of a kernel that is generated.
-    fn matrices(&self, operands: &[Option<Bound<'_, Buffer>>]) -> Result<Vec<Rc<Matrix>>> {
-        let each = operands.iter().map(|operand| match operand {
-            Some(Bound::Buffer(buffer)) => self.operand(buffer),
-            _ => Err(Error::internal("an operand is not on the GPU")),
-        });
-        each.collect()
+    /// What a kernel reads that is told in words, each in its unit: operands in their order, and textures of the scratch where they are bound. A
+    /// kernel without bindings reads all operands.
+    fn inputs(&self, dispatch: &Dispatch, operands: &[Option<Bound<'_, Buffer>>], textures: &Textures) -> Result<Vec<Option<Rc<Matrix>>>> {
+        let bindings = &dispatch.bindings;
+        let mut inputs = Vec::new();
+        for (number, operand) in operands.iter().enumerate() {
+            let is_read = bindings.is_empty() || bindings.iter().any(|binding| binding.slot == Slot::Input(number as u8));
+            inputs.push(match operand {
+                Some(Bound::Buffer(buffer)) if is_read => Some(self.operand(buffer)?),
+                _ if is_read => return Err(Error::internal("an operand is not on the GPU")),
+                _ => None,
+            });
+        }
+        for binding in bindings.iter().filter(|binding| binding.slot == Slot::Scratch && binding.index != OUT_BINDING) {
+            let texture = textures.iter().find(|(at, _)| *at == binding.offset_bytes);
+            let (_, texture) = texture.ok_or_else(|| Error::internal("a texture that nothing was drawn to"))?;
+            let unit = binding.index as usize;
+            inputs.resize(inputs.len().max(unit + 1), None);
+            inputs[unit] = Some(Rc::clone(texture));
+        }
+        Ok(inputs)
     }
 
     /// The drawing of a kernel that is generated, whose parameters `map/prelude.frag` tells.
-    fn generated(&self, dispatch: &Dispatch, words: &Words, inputs: &[Rc<Matrix>], out: &Matrix) -> Result<()> {
-        const SAMPLERS: &str = "input_0 input_1 input_2 input_3 input_4 input_5";
+    fn generated(&self, dispatch: &Dispatch, words: &Words, inputs: &[Option<Rc<Matrix>>], out: &Matrix) -> Result<()> {
+        const SAMPLERS: &str = "input_0 input_1 input_2 input_3 input_4 input_5 input_6";
         let mut params: Vec<u32> = bytemuck::cast_slice(words.bytes()).to_vec();
         params.push(out.width);
-        params.extend(inputs.iter().flat_map(|matrix| matrix.log2_and_mask()));
-        let samplers: Vec<_> = inputs.iter().map(|matrix| matrix.raw.memory.textures().first().copied()).collect();
+        params.extend(inputs.iter().flat_map(|matrix| matrix.as_ref().map_or([0; 2], |matrix| matrix.log2_and_mask())));
+        let samplers: Vec<_> =
+            inputs.iter().map(|matrix| matrix.as_ref().and_then(|matrix| matrix.raw.memory.textures().first().copied())).collect();
         let program = self.program(&dispatch.kernel, SAMPLERS)?;
         let steps = dispatch.kernel.source.as_ref().map_or(1, |source| source.program.steps.len() as u32);
         // What a fragment goes over for each of its elements.
         let over = match dispatch.kernel.id {
             KernelId::ReduceFragment => params[4] / 4,
             KernelId::ConvFragment => [6, 13].into_iter().fold(params[2], |over, taps| over.saturating_mul(params[taps])),
+            KernelId::NormalizeMeasure => params[5] / 4,
+            // Beside an element it takes an angle and two short series.
+            KernelId::FftFragment => params[4].saturating_mul(8),
             KernelId::PoolFragment => params[5].saturating_mul(params[12]),
             _ => 1,
         };
@@ -181,27 +208,28 @@ impl WebGl2 {
     }
 
     pub(super) async fn complete(&self, running: Running) -> Result<Finished> {
-        let Running { number, fence, timed, mut reading, later } = running;
+        let Running { number, fence, timed, wanted, mut reading, later } = running;
         let ms = fence.passed().await;
         if let Some(matrix) = later {
             reading = Some(self.pack(matrix)?);
             self.commands.fence().passed().await;
         }
         let data = match reading {
-            Some(reading) => Some(self.bring(&reading)?),
+            // Textures have what is of f16 in f32.
+            Some(reading) if wanted.dtype.is_float() => Some(self.bring(&reading)?.narrowed(wanted)?),
+            Some(reading) => Some(self.bring(&reading)?.cast(wanted.dtype)),
             None => None,
         };
         self.judge(number)?;
         Ok(Finished { data, kernel_ms: if timed { ms } else { 0.0 }, device_clock: false })
     }
 
-    /// A result as its texture has it: f32 for what is of f16.
-    pub(super) async fn read_back(&self, buffer: &Buffer, extent: Extent) -> Result<HostVec> {
+    /// A tensor's values.
+    pub(super) async fn read_back(&self, buffer: &Buffer, wanted: Extent) -> Result<HostVec> {
         let number = self.number();
         let reading = Some(self.pack(buffer.matrix())?);
-        let running = Running { number, fence: self.commands.fence(), timed: false, reading, later: None };
-        let words = self.complete(running).await?.data.ok_or_else(|| Error::internal("no result"))?;
-        Ok(if extent.dtype.is_float() { words } else { words.cast(extent.dtype) })
+        let running = Running { number, fence: self.commands.fence(), timed: false, wanted, reading, later: None };
+        self.complete(running).await?.data.ok_or_else(|| Error::internal("no result"))
     }
 
     /// What was copied, its rows in order.

@@ -17,6 +17,9 @@ use crate::options::{Options, PowerPreference};
 pub(crate) async fn open(options: &Options) -> Result<(WebGpu, DeviceInfo), OtherBackend> {
     #[cfg(target_arch = "wasm32")]
     web::check().map_err(|(reason, remedy)| off(reason, remedy))?;
+    // Looked up while the browser makes a device.
+    #[cfg(target_arch = "wasm32")]
+    let kept = crate::tune::Kept::read();
     let (adapter, device, queue) = obtain(options).await?;
     let health = Arc::new(Health::default());
     device.set_device_lost_callback({
@@ -66,6 +69,8 @@ pub(crate) async fn open(options: &Options) -> Result<(WebGpu, DeviceInfo), Othe
         batches: Batches::new(&device, &queue),
         #[cfg(target_arch = "wasm32")]
         ring: super::ring::Ring::new(&device, options.pool_bytes),
+        #[cfg(target_arch = "wasm32")]
+        tuned: std::cell::Cell::new(kept.find(&info, &crate::plan::matmul::tiles()).await),
         #[cfg(not(target_arch = "wasm32"))]
         attendants: Default::default(),
         device,
@@ -280,7 +285,6 @@ fn describe(
         max_workgroup_invocations: limits.max_compute_invocations_per_workgroup.min(limits.max_compute_workgroup_size_x),
         max_workgroup_bytes: limits.max_compute_workgroup_storage_size,
         max_texture_size: u32::MAX,
-        #[cfg(not(target_arch = "wasm32"))]
         tuned: crate::plan::tuned::Tuned::NONE,
         f16: features.contains(wgpu::Features::SHADER_F16),
         matrix_unit: None,

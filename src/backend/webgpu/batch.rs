@@ -22,7 +22,7 @@ use super::pipeline::Pipeline;
 use crate::backend::Backend;
 use crate::error::{Error, Result};
 use crate::ops::Op;
-use crate::plan::{self, Plan};
+use crate::plan::Plan;
 
 /// The most launches in a batch: what a submission costs is little beside so many, and the device waits for no more than so many at the end.
 const LAUNCHES: usize = 128;
@@ -152,6 +152,12 @@ impl Batches {
     /// Submits what is recorded.
     pub(super) fn submit(&self) {
         self.submit_open(&mut lock(&self.state));
+    }
+
+    /// Has operations planned anew.
+    #[cfg(target_arch = "wasm32")]
+    pub(super) fn forget_recipes(&self) {
+        lock(&self.state).recipes.clear();
     }
 
     /// Whether anything is recorded and not submitted.
@@ -337,7 +343,7 @@ impl WebGpu {
         if let Some(index) = state.recipes.iter().rposition(|recipe| recipe.op == *op) {
             return Ok(index);
         }
-        let plan = plan::compute(op, &self.caps)?;
+        let plan = self.plan(op)?;
         let pipelines = self.pipelines(&plan)?;
         if state.recipes.len() >= RECIPES {
             state.recipes.remove(0);

@@ -8,6 +8,8 @@ mod batch;
 mod buffer;
 #[cfg(not(target_arch = "wasm32"))]
 mod compute;
+#[cfg(target_arch = "wasm32")]
+mod external;
 mod launch;
 #[cfg(target_arch = "wasm32")]
 mod matrix;
@@ -45,6 +47,9 @@ pub(crate) struct WebGpu {
     batches: Arc<batch::Batches>,
     #[cfg(target_arch = "wasm32")]
     ring: ring::Ring,
+    /// What was tuned, before this device was opened or since.
+    #[cfg(target_arch = "wasm32")]
+    tuned: std::cell::Cell<plan::tuned::Tuned>,
     /// Threads in which the device calls back.
     #[cfg(not(target_arch = "wasm32"))]
     attendants: Mutex<Vec<std::thread::JoinHandle<()>>>,
@@ -94,12 +99,27 @@ impl Health {
     }
 }
 
+#[cfg(target_arch = "wasm32")]
+impl WebGpu {
+    /// Takes these tiles from now on.
+    pub(crate) fn set_tuned(&self, tuned: plan::tuned::Tuned) {
+        self.tuned.set(tuned);
+        self.batches.forget_recipes();
+    }
+}
+
 impl Backend for WebGpu {
     type Buffer = Buffer;
     type Running = Running;
 
+    #[cfg(not(target_arch = "wasm32"))]
     fn plan(&self, op: &Op) -> Result<Plan> {
         plan::compute(op, &self.caps)
+    }
+
+    #[cfg(target_arch = "wasm32")]
+    fn plan(&self, op: &Op) -> Result<Plan> {
+        self.plan_tuned(op, self.tuned.get())
     }
 
     #[cfg(target_arch = "wasm32")]
@@ -111,12 +131,10 @@ impl Backend for WebGpu {
         }
     }
 
-    #[cfg(not(target_arch = "wasm32"))]
     fn tiles(&self) -> Vec<String> {
         plan::matmul::tiles()
     }
 
-    #[cfg(not(target_arch = "wasm32"))]
     fn plan_tuned(&self, op: &Op, tuned: plan::tuned::Tuned) -> Result<Plan> {
         plan::compute(op, &Caps { tuned, ..self.caps.clone() })
     }

@@ -25,17 +25,25 @@ impl Source {
         let is_set = |name: &str| constants.iter().any(|(known, value)| *known == name && *value > 0);
         let rank = constants.iter().find(|(known, _)| *known == "RANK").map_or(0, |(_, value)| *value);
         let mut out = PRELUDE.to_owned();
-        out += &Language::Cuda.functions(&self.program);
+        out += &Language::Cuda.functions([&*self.program]);
         // Writing to a string does not fail.
         let _ = writeln!(out, "typedef {} Result;", self.program.result().name());
         out += SOURCE;
-        for (number, input) in self.inputs.iter().enumerate() {
+        for (number, input) in self.inputs.iter().chain(self.beside.iter().map(|(_, reading)| reading)).enumerate() {
             let _ = writeln!(out, "typedef {} Kind{number};", Kind::from(input.dtype).name());
             let mut all = input.constants();
-            all.push(("RANK", rank));
+            all.extend([("RANK", rank), ("EDGES", u32::from(is_set("EDGES")))]);
             out = expand_with(INPUT, &all, &input.variables(number, rank), out)?;
         }
-        out += &Language::Cuda.body(&self.program);
+        for (number, (name, _)) in (self.inputs.len()..).zip(&self.beside) {
+            for (many, kind) in [("one", format!("Kind{number}")), ("four", format!("Four<Kind{number}>"))] {
+                let _ = writeln!(
+                    out,
+                    "{MEMBER} {kind} {name}_{many}(const u32 (&c)[RANK]) const {{ return {many}_{number}(at_{number}(c)); }}"
+                );
+            }
+        }
+        out += &Language::Cuda.body(&self.program, "");
         let _ = writeln!(out, "{MEMBER} Result value(const u32 (&c)[RANK], u32 index) const {{");
         let mut arguments = String::new();
         for (number, input) in self.inputs.iter().enumerate() {
@@ -49,9 +57,16 @@ impl Source {
             let _ = write!(arguments, ", in_{i}{}", inside(&self.program, number, input.is_bounded));
         }
         let _ = writeln!(out, "return program(index{arguments});\n}}");
-        if is_set("QUAD") {
-            let _ = writeln!(out, "{MEMBER} Four<Result> four(const u32 (&c)[RANK], u32 index) const {{");
-            for i in 0..self.inputs.len() {
+        let is_edged = is_set("EDGES");
+        if is_set("QUAD") || is_edged {
+            // Either told the inputs' fours, or reading them.
+            let (name, first) = if is_edged { ("all", "u32 index") } else { ("four", "const u32 (&c)[RANK], u32 index") };
+            let _ = write!(out, "{MEMBER} Four<Result> {name}({first}");
+            for i in 0..if is_edged { self.inputs.len() } else { 0 } {
+                let _ = write!(out, ", const Four<Kind{i}> &in_{i}");
+            }
+            out += ") const {\n";
+            for i in 0..if is_edged { 0 } else { self.inputs.len() } {
                 let _ = writeln!(out, "const Four<Kind{i}> in_{i} = four_{i}(at_{i}(c));");
             }
             out += "return {";

@@ -192,8 +192,10 @@ mod tests {
             apply(Function::Mul, 5, 3),
         ];
         let program = Program { inputs: vec![Kind::F32; 2], steps };
-        let reading = |at| Reading { at, binding: at, dtype: DType::F32, is_vec4: true, is_splat: false, is_bounded: false };
-        let source = Source { program: Arc::new(program), inputs: vec![reading(3), reading(5)], beside: Vec::new(), result: DType::F16 };
+        let reading =
+            |at| Reading { at, binding: at, dtype: DType::F32, is_vec4: true, is_splat: false, is_bounded: false, is_turned: false };
+        let source =
+            Source { program: Arc::new(program), inputs: vec![reading(3), reading(5)], beside: Vec::new(), result: DType::F16, end: None };
         let all = Interpretation::of(&source, &[("RANK", 1), ("QUAD", 1), ("SCALARS", 7)]).unwrap();
         let slot = |step: usize| all.steps[step][0] >> 16;
         // a, exp(a) and then the product are needed later, the others by the next step alone.

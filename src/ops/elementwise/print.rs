@@ -77,28 +77,25 @@ impl Language {
         out + &format!("return {};\n}}\n", self.numbers(text.value))
     }
 
-    /// The program and the functions that it calls.
-    pub(crate) fn program(self, program: &Program) -> String {
-        self.functions(program) + &self.body(program)
-    }
-
-    /// The functions that a program calls.
-    pub(crate) fn functions(self, program: &Program) -> String {
+    /// The functions that programs call.
+    pub(crate) fn functions<'a>(self, programs: impl IntoIterator<Item = &'a Program>) -> String {
         let mut known = BTreeSet::new();
         let mut out = String::new();
-        for step in &program.steps {
-            if let Step::Apply(function, [a, _]) = *step {
-                let kind = program.kind(a);
-                if known.insert((function as u8, kind as u8)) {
-                    out += &self.function(function, kind);
+        for program in programs {
+            for step in &program.steps {
+                if let Step::Apply(function, [a, _]) = *step {
+                    let kind = program.kind(a);
+                    if known.insert((function as u8, kind as u8)) {
+                        out += &self.function(function, kind);
+                    }
                 }
             }
         }
         out
     }
 
-    /// The program alone.
-    pub(crate) fn body(self, program: &Program) -> String {
+    /// The program alone, a function whose name begins so, as do those that it reads scalars by.
+    pub(crate) fn body(self, program: &Program, prefix: &str) -> String {
         let mut arguments = vec![("index".to_owned(), Kind::U32)];
         for (input, &kind) in program.inputs.iter().enumerate() {
             arguments.push((format!("in_{input}"), kind));
@@ -106,11 +103,11 @@ impl Language {
                 arguments.push((format!("inside_{input}"), Kind::Bool));
             }
         }
-        let mut out = self.head(PROGRAM, &arguments, program.result());
+        let mut out = self.head(&format!("{prefix}{PROGRAM}"), &arguments, program.result());
         for (number, &step) in program.steps.iter().enumerate() {
             let value = match step {
                 Step::Input(input) => format!("in_{input}"),
-                Step::Scalar(scalar, kind) => format!("scalar_{}({scalar}u)", kind.name()),
+                Step::Scalar(scalar, kind) => format!("{prefix}scalar_{}({scalar}u)", kind.name()),
                 Step::Index => "index".to_owned(),
                 Step::Inside(input) => format!("inside_{input}"),
                 Step::Apply(function, [a, b]) => {
@@ -167,12 +164,11 @@ mod tests {
         let steps =
             vec![Step::Input(0), Step::Scalar(0, Kind::F32), Step::Apply(Function::Mul, [0, 1]), Step::Apply(Function::Relu, [2, 2])];
         let program = Program { inputs: vec![Kind::F32], steps };
-        let text = Language::Wgsl.program(&program);
+        let whole = |language: Language| language.functions([&program]) + &language.body(&program, "");
+        let text = whole(Language::Wgsl);
         assert!(text.contains("fn mul_f32(a: f32, b: f32) -> f32 {\nreturn a * b;\n}\n"), "{text}");
         assert!(text.ends_with("let v2 = mul_f32(v0, v1);\nlet v3 = relu_f32(v2);\nreturn v3;\n}\n"), "{text}");
-        assert!(
-            Language::Glsl.program(&program).contains("f32 relu_f32(f32 a) {\nreturn select(select(a, 0.0, a < 0.0), a, is_nan(a));\n}\n")
-        );
+        assert!(whole(Language::Glsl).contains("f32 relu_f32(f32 a) {\nreturn select(select(a, 0.0, a < 0.0), a, is_nan(a));\n}\n"));
         assert_eq!(program.to_string(), "relu(mul(a, s0))");
     }
 }

@@ -101,7 +101,7 @@ pub(super) fn operands<T: Word, const N: usize>(a: u32, b: u32) -> [T; N] {
 /// What expressions may say.
 pub(super) mod vocabulary {
     #[cfg(not(target_arch = "wasm32"))]
-    pub(crate) use super::math::{cos, exp, log, sin, tan};
+    pub(crate) use super::math::{cos, exp, log, power, sin, tan};
     use super::{I32, U32};
 
     #[inline(always)]
@@ -142,12 +142,6 @@ pub(super) mod vocabulary {
     #[inline(always)]
     pub(crate) fn remainder(a: f32, b: f32) -> f32 {
         a % b
-    }
-
-    #[cfg(not(target_arch = "wasm32"))]
-    #[inline(always)]
-    pub(crate) fn power(a: f32, b: f32) -> f32 {
-        a.powf(b)
     }
 
     /// The page's `Math` takes 1 to an infinite power for no number.

@@ -26,6 +26,8 @@ impl Level {
 /// A batch. Its results lie packed, item after item; item i is `i / inner.count` in the outer loop and `i % inner.count` in the inner one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Batch {
+    /// Where the first item starts in A, B and C, in elements.
+    pub first: [u64; 3],
     /// More than one item only where one loop does not do.
     pub outer: Level,
     /// The loop, or the inner one of two.
@@ -34,7 +36,7 @@ pub struct Batch {
 
 impl Batch {
     /// A single product.
-    pub const ONE: Self = Self { outer: Level::ONE, inner: Level::ONE };
+    pub const ONE: Self = Self { first: [0; 3], outer: Level::ONE, inner: Level::ONE };
 
     /// How many products.
     pub fn count(&self) -> u64 {
@@ -52,17 +54,18 @@ impl Batch {
     #[inline(never)]
     pub fn starts(&self, item: u64) -> [u64; 3] {
         let inner = u64::from(self.inner.count.max(1));
-        self.offsets(item / inner, item % inner)
+        let [a, b, c] = self.offsets(item / inner, item % inner);
+        [self.first[0].saturating_add(a), self.first[1].saturating_add(b), self.first[2].saturating_add(c)]
     }
 
-    /// So many items from one on: some of one turn of the outer loop, or all of several turns.
+    /// So many items, of which the first starts where its operands do: some of one turn of the outer loop, or all of several turns.
     #[cfg(not(target_arch = "wasm32"))]
     pub fn part(&self, items: u64) -> Self {
         let inner = u64::from(self.inner.count.max(1));
         if items < inner {
-            Self { outer: Level::ONE, inner: Level { count: items as u32, ..self.inner } }
+            Self { outer: Level::ONE, inner: Level { count: items as u32, ..self.inner }, ..Self::ONE }
         } else {
-            Self { outer: Level { count: (items / inner) as u32, ..self.outer }, inner: self.inner }
+            Self { outer: Level { count: (items / inner) as u32, ..self.outer }, inner: self.inner, ..Self::ONE }
         }
     }
 
@@ -79,6 +82,8 @@ pub(super) struct Told {
     pub shapes: [Vec<u64>; 2],
     /// Elements from one item of A, B and C to the next, where they are not packed.
     pub strides: [Option<u64>; 3],
+    /// Elements before the first item of each, where they are windows of something larger.
+    pub first: [Option<u64>; 3],
 }
 
 const STRIDES: [&str; 3] = ["stride_a", "stride_b", "stride_c"];
@@ -143,11 +148,15 @@ impl Told {
                 *items = (*items).min(1);
             }
         }
+        let mut first = self.first.map(Option::unwrap_or_default);
+        if !reads_c {
+            first[2] = 0;
+        }
         let batch = match levels[..] {
-            _ if shape.contains(&0) => Batch { outer: Level::ONE, inner: Level { count: 0, ..Level::ONE } },
-            [] => Batch::ONE,
-            [inner] => Batch { outer: Level::ONE, inner },
-            [inner, outer] => Batch { outer, inner },
+            _ if shape.contains(&0) => Batch { inner: Level { count: 0, ..Level::ONE }, ..Batch::ONE },
+            [] => Batch { first, ..Batch::ONE },
+            [inner] => Batch { first, outer: Level::ONE, inner },
+            [inner, outer] => Batch { first, outer, inner },
             _ => {
                 return Err(Box::new(Error::LimitExceeded {
                     what: "the number of batch dimensions, neighbours that are broadcast alike counted once",
@@ -181,7 +190,7 @@ mod tests {
     use super::*;
 
     fn told(a: &[u64], b: &[u64]) -> Told {
-        Told { shapes: [a.to_vec(), b.to_vec()], strides: [None; 3] }
+        Told { shapes: [a.to_vec(), b.to_vec()], ..Told::default() }
     }
 
     #[test]
@@ -190,12 +199,18 @@ mod tests {
         let level = |count, a, b, c| Level { count, a, b, c };
         assert_eq!(batch(&[], &[], true).unwrap(), Batch::ONE);
         assert_eq!(batch(&[1, 1], &[1], true).unwrap(), Batch::ONE);
-        assert_eq!(batch(&[2, 3], &[2, 3], true).unwrap(), Batch { outer: Level::ONE, inner: level(6, 6, 8, 12) });
-        assert_eq!(batch(&[2, 3], &[], false).unwrap(), Batch { outer: Level::ONE, inner: level(6, 6, 0, 0) });
+        assert_eq!(batch(&[2, 3], &[2, 3], true).unwrap(), Batch { inner: level(6, 6, 8, 12), ..Batch::ONE });
+        assert_eq!(batch(&[2, 3], &[], false).unwrap(), Batch { inner: level(6, 6, 0, 0), ..Batch::ONE });
+        let windows = Told { first: [Some(5), None, Some(7)], ..told(&[2], &[2]) };
+        let of = |reads_c| windows.resolve([6, 8, 12], reads_c).map(|(batch, _)| batch.starts(1)).unwrap();
+        assert_eq!((of(true), of(false)), ([11, 8, 19], [11, 8, 0]));
         // Heads that share their group's keys.
-        assert_eq!(batch(&[2, 3], &[2, 1], false).unwrap(), Batch { outer: level(2, 18, 8, 0), inner: level(3, 6, 0, 0) });
-        assert_eq!(batch(&[2, 1], &[1, 3], false).unwrap(), Batch { outer: level(2, 6, 0, 0), inner: level(3, 0, 8, 0) });
-        assert_eq!(batch(&[5, 1, 2, 3], &[3], false).unwrap(), Batch { outer: level(10, 18, 0, 0), inner: level(3, 6, 8, 0) });
+        assert_eq!(batch(&[2, 3], &[2, 1], false).unwrap(), Batch { outer: level(2, 18, 8, 0), inner: level(3, 6, 0, 0), ..Batch::ONE });
+        assert_eq!(batch(&[2, 1], &[1, 3], false).unwrap(), Batch { outer: level(2, 6, 0, 0), inner: level(3, 0, 8, 0), ..Batch::ONE });
+        assert_eq!(
+            batch(&[5, 1, 2, 3], &[3], false).unwrap(),
+            Batch { outer: level(10, 18, 0, 0), inner: level(3, 6, 8, 0), ..Batch::ONE }
+        );
         assert_eq!(batch(&[0], &[1], false).unwrap().count(), 0);
         let error = batch(&[2, 1, 2], &[1, 3, 1], false).unwrap_err();
         assert_eq!(error.code(), "limit_exceeded");
@@ -205,7 +220,7 @@ mod tests {
 
     #[test]
     fn items_start_where_their_loops_say() {
-        let batch = Batch { outer: Level { count: 2, a: 18, b: 8, c: 0 }, inner: Level { count: 3, a: 6, b: 0, c: 0 } };
+        let batch = Batch { outer: Level { count: 2, a: 18, b: 8, c: 0 }, inner: Level { count: 3, a: 6, b: 0, c: 0 }, ..Batch::ONE };
         assert_eq!((0..6).map(|item| batch.starts(item)[0]).collect::<Vec<_>>(), [0, 6, 12, 18, 24, 30]);
         assert_eq!((0..6).map(|item| batch.starts(item)[1]).collect::<Vec<_>>(), [0, 0, 0, 8, 8, 8]);
         assert_eq!((batch.count(), batch.reaches()), (6, [30, 8, 0]));

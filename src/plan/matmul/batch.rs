@@ -13,7 +13,7 @@ pub(super) struct Launch {
 
 /// A batch in which all items share B, and whose A and C have their rows one behind the other, is a single taller product.
 pub(super) fn merged(problem: &Problem) -> Problem {
-    let &Problem { m, batch: Batch { outer, inner }, a, c, .. } = problem;
+    let &Problem { m, batch: Batch { outer, inner, first }, a, c, .. } = problem;
     // Rows lie a stride apart; a single one as far as the next item's.
     let rows_apart = |stored: &Stored, step: u64| match m {
         1 if step >= u64::from(stored.columns) => Some(step),
@@ -28,7 +28,7 @@ pub(super) fn merged(problem: &Problem) -> Problem {
     let c = c.map(|c| taller(c, inner.c));
     match (inner.count, a, c) {
         (0 | 1, ..) | (_, None, _) | (.., Some(None)) => *problem,
-        (_, Some(a), c) => Problem { m: a.rows, a, c: c.flatten(), batch: Batch { outer: Level::ONE, inner: outer }, ..*problem },
+        (_, Some(a), c) => Problem { m: a.rows, a, c: c.flatten(), batch: Batch { first, outer: Level::ONE, inner: outer }, ..*problem },
     }
 }
 
@@ -41,7 +41,7 @@ pub(super) fn fitting(batch: &Batch, most: u32) -> (u32, u32) {
 /// The loops with at most so many items each.
 pub(super) fn part(batch: &Batch, outer: u32, inner: u32) -> Batch {
     let of = |level: Level, most: u32| Level { count: level.count.min(most), ..level };
-    Batch { outer: of(batch.outer, outer), inner: of(batch.inner, inner) }
+    Batch { outer: of(batch.outer, outer), inner: of(batch.inner, inner), ..*batch }
 }
 
 /// All of a batch, so many items of each loop at a time.
@@ -57,8 +57,11 @@ pub(super) fn launches(batch: &Batch, outer: u32, inner: u32) -> impl Iterator<I
 
 /// What a kernel is told of a batch.
 pub(super) fn params(batch: &Batch) -> Params {
-    let Batch { outer, inner } = batch;
+    let Batch { outer, inner, first: [a_start, b_start, c_start] } = *batch;
     Params {
+        a_start: a_start as u32,
+        b_start: b_start as u32,
+        c_start: c_start as u32,
         batch: batch.count() as u32,
         inner: inner.count,
         a_outer: outer.a as u32,

@@ -1,18 +1,15 @@
 //! Products by matrix units, of f16 or of what f32 was split into: large tiles, of which each subgroup computes a part.
-//! On Vulkan an operand of f16 whose rows start at no multiple of what is fetched at once is copied to where they do, if the product is worth it.
+//! An operand of f16 whose rows start at no multiple of what is fetched at once is copied to where they do, if the product is worth it.
 
 use super::Params;
-#[cfg(not(target_arch = "wasm32"))]
-use super::copy::{Copy, Reads};
+use super::copy::{self, Copy, Reads};
 use super::step::Step;
 use super::tile::has_room;
 use crate::dtype::DType;
 use crate::info::{Caps, Dialect, MatrixUnit};
 use crate::kernels::{Kernel, KernelId};
 use crate::ops::matmul::Problem;
-use crate::plan::Binding;
-#[cfg(not(target_arch = "wasm32"))]
-use crate::plan::Dispatch;
+use crate::plan::{Binding, Dispatch};
 
 /// A shape of the kernel.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -46,7 +43,7 @@ const SUBGROUP_TILES: [Tile; 2] = [
 /// Those for operands of two terms.
 pub(super) const SPLIT_TILES: [Tile; 2] = [
     Tile { m: 128, n: 128, k: 32, subgroups_m: 2, subgroups_n: 4, terms: 2, speed: 1.0 },
-    Tile { m: 64, n: 64, k: 64, subgroups_m: 2, subgroups_n: 2, terms: 2, speed: 0.7 },
+    Tile { m: 64, n: 64, k: 64, subgroups_m: 2, subgroups_n: 2, terms: 2, speed: 0.85 },
 ];
 
 /// Terms of k that matrix units sum up before f32 takes over. A sum of so many, which they cut off at each step of 16, is about as far off
@@ -72,15 +69,11 @@ const MOST_PARTS: u32 = 32;
 
 /// What it costs to fetch an operand's elements one by one, in parts of the time that it takes otherwise: on that GPU 4097³ took nearly twice
 /// as long as 4096³, where both operands were so. And what a copy costs, in the same measure as the adding up.
-#[cfg(not(target_arch = "wasm32"))]
 const SCATTERED: f64 = 0.4;
-#[cfg(not(target_arch = "wasm32"))]
 const COPY_LAUNCH: f64 = 4e6;
-#[cfg(not(target_arch = "wasm32"))]
 const COPY_ELEMENT: f64 = 0.75;
 
 /// The most workgroups that copy an operand: enough for large GPUs.
-#[cfg(not(target_arch = "wasm32"))]
 const COPY_WORKGROUPS: u32 = 4096;
 
 impl Tile {
@@ -92,13 +85,13 @@ impl Tile {
         self.subgroups() * unit.subgroup_size
     }
 
-    /// Both slices as they are stored, each line padded by a vector, and a matrix of sums of each subgroup.
+    /// Both slices as they are stored, a subgroup's lines padded by a vector, and a matrix of sums of each subgroup.
     fn workgroup_bytes(&self, [a_turned, b_turned]: [bool; 2]) -> u32 {
-        let slice = |side: u32, k_along: bool| {
-            let padded = if k_along { side * (self.k + VECTOR) } else { self.k * (side + VECTOR) };
+        let slice = |side: u32, parts: u32, k_along: bool| {
+            let padded = if k_along { side * (self.k + VECTOR) } else { self.k * (side + parts * VECTOR) };
             padded * self.terms * 2
         };
-        slice(self.m, !a_turned) + slice(self.n, b_turned) + self.subgroups() * SIDE * SIDE * 4
+        slice(self.m, self.subgroups_m, !a_turned) + slice(self.n, self.subgroups_n, b_turned) + self.subgroups() * SIDE * SIDE * 4
     }
 
     pub(super) fn fits(&self, problem: &Problem, unit: &MatrixUnit, caps: &Caps) -> bool {
@@ -131,14 +124,12 @@ pub(super) fn has_grid(tile: &Tile, params: &Params, caps: &Caps) -> bool {
 }
 
 /// Copies that come before a launch, and the bytes of the scratch that they take.
-#[cfg(not(target_arch = "wasm32"))]
 #[derive(Default)]
 struct Copies {
     dispatches: Vec<Dispatch>,
     bytes: u64,
 }
 
-#[cfg(not(target_arch = "wasm32"))]
 impl Copies {
     /// Has an operand copied that is `size` as stored, if the launch that takes so long otherwise is worth it.
     fn consider(&mut self, operand: &mut Binding, reads: &mut Reads<'_>, size: [u32; 2], cost: f64, caps: &Caps) {
@@ -148,6 +139,8 @@ impl Copies {
         }
         let stores =
             ["OUT_VEC4", "READS_C", "ACCUMULATES", "READS_BIAS", "BIAS_STEP", "BIAS_ROWS", "ACTIVATION", "PARTS"].map(|name| (name, 0));
+        // A row has words for so many.
+        let lanes = (size[1].min(copy::THREADS * 2).next_multiple_of(VECTOR) / 2).next_power_of_two().min(copy::THREADS);
         let copy = Copy {
             from: *operand,
             size,
@@ -155,7 +148,7 @@ impl Copies {
             index: 2,
             offset_bytes: self.bytes.next_multiple_of(caps.binding_alignment_bytes),
             max_bytes: caps.max_buffer_bytes,
-            constants: stores.into_iter().chain([("BATCHED", 1), ("RESULT_F16", 1), ("WORDS", 1)]).collect(),
+            constants: stores.into_iter().chain([("BATCHED", 1), ("RESULT_F16", 1), ("WORDS", 1), ("LANES", lanes)]).collect(),
             most_workgroups: COPY_WORKGROUPS.min(caps.max_workgroups_per_dimension),
         };
         // One that is too large is not made.
@@ -169,10 +162,6 @@ impl Copies {
 
 /// The launch for such a product, `whole` if no other one adds to its sums; None where no matrix unit takes it, or for nothing that one could
 /// do.
-#[cfg_attr(
-    target_arch = "wasm32",
-    expect(unused_variables, reason = "browsers allow no kernel to read one part of a buffer and write another")
-)]
 pub(super) fn step(problem: &Problem, params: Params, operands: [Binding; 2], whole: bool, caps: &Caps) -> Option<Step> {
     let unit = unit(caps)?;
     if unit.operands != problem.dtype || params.k == 0 {
@@ -198,29 +187,28 @@ pub(super) fn step(problem: &Problem, params: Params, operands: [Binding; 2], wh
             parts *= 2;
         }
     }
-    #[cfg(not(target_arch = "wasm32"))]
-    if let (Some((cost, tile, parts)), true, Dialect::Cooperative) = (best, whole, unit.dialect) {
-        let (mut params, mut operands, mut copies) = (params, operands, Copies::default());
+    let (cost, tile, parts) = best?;
+    let (mut params, mut operands, mut copies) = (params, operands, Copies::default());
+    // Browsers allow no kernel to read one part of a buffer and write another.
+    if whole && (parts == 1 || unit.dialect != Dialect::Subgroup) {
         let in_order = |swap: bool, x: u32, y: u32| if swap { [y, x] } else { [x, y] };
         let [a, b] = &mut operands;
         copies.consider(a, &mut Reads::a(&mut params), in_order(problem.transpose_a, m, k), cost, caps);
         copies.consider(b, &mut Reads::b(&mut params), in_order(problem.transpose_b, k, n), cost, caps);
-        let before_bytes = copies.bytes.next_multiple_of(caps.binding_alignment_bytes);
-        let launch = launch(problem, params, operands, &tile, &unit, parts);
-        return Some(Step { before: copies.dispatches, before_bytes, ..launch });
     }
-    let (_, tile, parts) = best?;
-    Some(launch(problem, params, operands, &tile, &unit, parts))
+    let before_bytes = copies.bytes.next_multiple_of(caps.binding_alignment_bytes);
+    let launch = launch(problem, params, operands, &tile, &unit, parts);
+    Some(Step { before: copies.dispatches, before_bytes, ..launch })
 }
 
 /// The launch of the kernel in that shape.
 pub(super) fn launch(problem: &Problem, params: Params, operands: [Binding; 2], tile: &Tile, unit: &MatrixUnit, parts: u32) -> Step {
     let threads = tile.threads(unit);
     let (own_m, own_n) = (tile.m / tile.subgroups_m, tile.n / tile.subgroups_n);
-    // Lines of a slice and their length, as stored.
+    // Lines of a slice and their length, as stored; and of what a subgroup reads.
     let lines = |turned: bool, side: u32| if turned { (tile.k, side) } else { (side, tile.k) };
-    let (a_lines, a_line) = lines(problem.transpose_a, tile.m);
-    let (b_lines, b_line) = lines(!problem.transpose_b, tile.n);
+    let ((_, a_line), (_, b_line)) = (lines(problem.transpose_a, tile.m), lines(!problem.transpose_b, tile.n));
+    let ((a_own_lines, a_own_line), (b_own_lines, b_own_line)) = (lines(problem.transpose_a, own_m), lines(!problem.transpose_b, own_n));
     let vec8 = |numbers: [u32; 4]| u32::from(numbers.iter().all(|number| number.is_multiple_of(VECTOR)));
     let constants = vec![
         ("SUBGROUP", u32::from(unit.dialect == Dialect::Subgroup)),
@@ -230,6 +218,7 @@ pub(super) fn launch(problem: &Problem, params: Params, operands: [Binding; 2], 
         ("TILE_M", tile.m),
         ("TILE_N", tile.n),
         ("TILE_K", tile.k),
+        ("SUBGROUPS_M", tile.subgroups_m),
         ("SUBGROUPS_N", tile.subgroups_n),
         ("SUBGROUPS", tile.subgroups()),
         ("LANES_OF_SUBGROUP", unit.subgroup_size),
@@ -240,10 +229,12 @@ pub(super) fn launch(problem: &Problem, params: Params, operands: [Binding; 2], 
         ("K_FRAGMENTS", tile.k / SIDE),
         ("A_LOADS", tile.m * tile.k / VECTOR / threads),
         ("B_LOADS", tile.n * tile.k / VECTOR / threads),
-        ("A_LINES", a_lines),
         ("A_LINE", a_line),
-        ("B_LINES", b_lines),
         ("B_LINE", b_line),
+        ("A_OWN_LINES", a_own_lines),
+        ("A_OWN_LINE", a_own_line),
+        ("B_OWN_LINES", b_own_lines),
+        ("B_OWN_LINE", b_own_line),
         ("A_TURNED", u32::from(problem.transpose_a)),
         ("B_TURNED", u32::from(problem.transpose_b)),
         ("A_VEC8", vec8([params.a_start, params.lda, params.a_outer, params.a_inner])),

@@ -66,6 +66,9 @@ const SUM_PART_NS: f64 = 30.0;
 /// Threads of a block of `shaders/matmul/sum.cu`.
 const SUM_THREADS: u32 = 64;
 
+/// What the library may assume that matrices start at multiples of.
+const LIBRARY_ALIGNMENT_BYTES: u64 = 256;
+
 /// The most blocks that copy an operand.
 const MOST_COPY_BLOCKS: u32 = 1 << 16;
 
@@ -234,7 +237,7 @@ fn launched(problem: &Problem, Launch { first, batch }: &Launch) -> Params {
 pub fn cublaslt(problem: &Problem, caps: &Caps) -> Result<Option<Plan>> {
     let problem = &batch::merged(problem);
     within_buffers(problem, caps)?;
-    let Batch { outer, inner } = problem.batch;
+    let Batch { outer, inner, first } = problem.batch;
     let strides = [problem.a.stride, problem.b.stride, problem.c.map_or(0, |c| c.stride), inner.a, inner.b, inner.c];
     let sizes = [problem.m, problem.k, problem.n, inner.count].map(u64::from);
     let largest = strides.into_iter().chain(sizes).max().unwrap_or(0);
@@ -251,6 +254,7 @@ pub fn cublaslt(problem: &Problem, caps: &Caps) -> Result<Option<Plan>> {
         || outer.count > 1
         || problem.bias
         || problem.activation.is_some()
+        || first.iter().any(|first| !(first * problem.dtype.bytes()).is_multiple_of(LIBRARY_ALIGNMENT_BYTES))
         || largest > u64::from(i32::MAX.cast_unsigned())
     {
         return Ok(None);
@@ -258,7 +262,13 @@ pub fn cublaslt(problem: &Problem, caps: &Caps) -> Result<Option<Plan>> {
     let mut constants = constants_of_layout(problem);
     constants.extend([("OPERANDS_F16", u32::from(problem.dtype != DType::F32)), ("RESULT_F16", u32::from(problem.result != DType::F32))]);
     let kernel = Kernel { id: KernelId::MatmulCublasLt, variant: variant.to_owned(), source: None, constants };
-    let bindings = bindings(problem);
+    let mut bindings = bindings(problem);
+    for (binding, (first, dtype)) in bindings.iter_mut().zip(first.into_iter().zip([problem.dtype, problem.dtype, problem.result])) {
+        if binding.slot != Slot::Out {
+            binding.offset_bytes = first * dtype.bytes();
+            binding.size_bytes -= binding.offset_bytes;
+        }
+    }
     Ok(Some(Plan::of(Dispatch { kernel, params: whole(problem).into(), bindings, grid: [1; 3] })))
 }
 

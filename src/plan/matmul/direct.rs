@@ -30,6 +30,6 @@ pub fn stand_in(plan: &Plan, caps: &Caps) -> Option<Plan> {
     }
     let lines = dispatch.kernel.constant("B_VEC4") == 1 && dispatch.kernel.constant("B_SCATTER") == 0;
     constants.push(("B_LINES", u32::from(lines)));
-    let kernel = Kernel { id: KernelId::MatmulDirect, variant: String::new(), source: None, constants };
+    let kernel = Kernel { id: KernelId::MatmulDirect, variant: String::new(), source: dispatch.kernel.source.clone(), constants };
     Some(Plan::of(Dispatch { kernel, grid, ..dispatch.clone() }))
 }

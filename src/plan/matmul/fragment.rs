@@ -2,6 +2,7 @@
 
 use super::strips::{self, FragmentCaps};
 use super::{Params, batch, constants_of_layout, whole};
+use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::info::Caps;
 use crate::kernels::{Kernel, KernelId};
@@ -56,7 +57,7 @@ pub fn fragment(problem: &Problem, caps: &Caps, fragment: &FragmentCaps) -> Resu
     };
     let all_rows = u64::from(problem.m) * problem.batch.count();
     let (width, height) = fold(all_rows.div_ceil(rows.into()) * u64::from(problem.n.div_ceil(4)), caps)?;
-    let Batch { outer, inner } = problem.batch;
+    let Batch { outer, inner, first: [a_first, b_first, _] } = problem.batch;
     let (bytes, max) = (u64::from(width) * u64::from(height) * u64::from(rows) * 16, MOST_BUFFER_BYTES);
     if bytes > max {
         return Err(Box::new(Error::LimitExceeded { what: "the size in bytes of a result of WebGL2", requested: bytes, max }));
@@ -64,7 +65,11 @@ pub fn fragment(problem: &Problem, caps: &Caps, fragment: &FragmentCaps) -> Resu
     let mut constants = constants_of_layout(problem);
     constants.extend([("ROWS", rows), ("BLOCKS", 0), ("LOOPS", 1), ("BATCHED", u32::from(!single))]);
     constants.extend([("BIAS_STEP", bias_step), ("ACTIVATION", Activation::number(problem.activation))]);
-    constants.extend([("A_VEC4", vec4_texels(&problem.a, [outer.a, inner.a])), ("B_VEC4", vec4_texels(&problem.b, [outer.b, inner.b]))]);
+    constants.push(("RESULT_F16", u32::from(problem.result == DType::F16)));
+    constants.extend([
+        ("A_VEC4", vec4_texels(&problem.a, [a_first, outer.a, inner.a])),
+        ("B_VEC4", vec4_texels(&problem.b, [b_first, outer.b, inner.b])),
+    ]);
     let params = Params { ldo: problem.n.div_ceil(4).saturating_mul(4), ..whole(problem) };
     let kernel = Kernel { id: KernelId::MatmulPacked, variant: format!("{rows}x4"), source: None, constants };
     Ok(Plan::of(Dispatch { kernel, params: params.into(), bindings, grid: [width, height, rows] }))
@@ -76,8 +81,8 @@ const LARGE_RESULT: u64 = 1 << 18;
 /// Browsers give a buffer no more than this.
 pub(super) const MOST_BUFFER_BYTES: u64 = (1 << 30) - 1;
 
-/// Whether the rows of matrices in a texture begin with texels, where the items of a batch lie so far apart. A single row does in any case.
-pub(super) fn vec4_texels(stored: &Stored, steps: [u64; 2]) -> u32 {
+/// Whether the rows of matrices in a texture begin with texels, where the first matrix starts there and the items of a batch lie so far apart.
+pub(super) fn vec4_texels(stored: &Stored, steps: [u64; 3]) -> u32 {
     u32::from((stored.stride.is_multiple_of(4) || stored.rows <= 1) && steps.iter().all(|step| step.is_multiple_of(4)))
 }
 
@@ -85,7 +90,8 @@ pub(super) fn vec4_texels(stored: &Stored, steps: [u64; 2]) -> u32 {
 fn transposed(problem: &Problem) -> Problem {
     let &Problem { m, n, batch, transpose_a, transpose_b, a, b, c, .. } = problem;
     let turned = |level: Level| Level { a: level.b, b: level.a, ..level };
-    let batch = Batch { outer: turned(batch.outer), inner: turned(batch.inner) };
+    let [a_first, b_first, c_first] = batch.first;
+    let batch = Batch { first: [b_first, a_first, c_first], outer: turned(batch.outer), inner: turned(batch.inner) };
     Problem { m: n, n: m, batch, transpose_a: !transpose_b, transpose_b: !transpose_a, a: b, b: a, c: c.map(column_as_row), ..*problem }
 }
 

@@ -132,9 +132,8 @@ impl Source {
 /// The launches for such a product; None where nobody asked for one, or plain f32 is better.
 pub(super) fn step(problem: &Problem, params: Params, [a, b]: [Binding; 2], caps: &Caps) -> Option<Step> {
     let Params { m, k, n, batch, inner, .. } = params;
-    let rounds = problem.result != DType::F32 && vec4(&[params.out_start, params.ldo, n]) == 0;
     let in_parts = k < problem.k && problem.result != DType::F32;
-    if !is_asked_for(problem) || k < LEAST_K || rounds || in_parts {
+    if !is_asked_for(problem) || k < LEAST_K || in_parts {
         return None;
     }
     let unit = cooperative::unit(caps)?;

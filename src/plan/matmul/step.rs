@@ -56,8 +56,9 @@ impl Step {
         let has_tile = params.m >= kernel.constant("TILE_M") && params.n >= kernel.constant("TILE_N");
         let narrow = end.dtype != DType::F32;
         let is_whole = end.is_first && end.is_last;
-        // A sum is rounded once, when it is whole; and rows that share a word are for one invocation to write.
-        let rounds = narrow && (out_vec4 == 0 || !is_whole);
+        // A sum is rounded once, when it is whole; and rows that share a word are for one invocation to write, or for a kernel that has f16.
+        let has_f16 = kernel.id == KernelId::MatmulCooperative && parts == 1;
+        let rounds = narrow && (out_vec4 == 0 && !has_f16 || !is_whole);
         if rounds && !is_whole {
             parts = 1;
         }

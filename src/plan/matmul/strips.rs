@@ -6,6 +6,7 @@
 
 use super::fragment::{MOST_BUFFER_BYTES, fold, vec4_texels};
 use super::{Params, constants_of_layout, whole};
+use crate::dtype::DType;
 use crate::info::Caps;
 use crate::kernels::{Kernel, KernelId};
 use crate::ops::matmul::{Activation, Problem};
@@ -85,10 +86,11 @@ pub(super) fn strips(problem: &Problem, bindings: &[Binding], caps: &Caps, fragm
         ("LOOPS", blocks),
         ("VECS", block_bytes / 16),
         ("A_VEC4", 1),
-        ("B_VEC4", vec4_texels(&problem.b, [0; 2])),
+        ("B_VEC4", vec4_texels(&problem.b, [problem.batch.first[1], 0, 0])),
         ("BATCHED", 0),
         ("BIAS_STEP", 1),
         ("ACTIVATION", Activation::number(problem.activation)),
+        ("RESULT_F16", u32::from(problem.result == DType::F16)),
     ]);
     let multiply = Dispatch {
         kernel: Kernel { id: KernelId::MatmulPacked, variant: format!("{ROWS}x4 in strips"), source: None, constants },

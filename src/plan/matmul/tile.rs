@@ -45,8 +45,7 @@ pub(crate) const SMALLEST_WORKGROUP: u32 = 64;
 const MULTIPROCESSORS: u64 = 128;
 
 /// The tiles that there are to choose from, by their sizes.
-#[cfg(any(feature = "vulkan", feature = "webgpu"))]
-#[cfg(not(target_arch = "wasm32"))]
+#[cfg(any(feature = "webgpu", all(feature = "vulkan", not(target_arch = "wasm32"))))]
 pub(crate) fn tiles() -> Vec<String> {
     TILES.iter().map(|tile| format!("{}x{}x{}", tile.m, tile.n, tile.k)).collect()
 }
@@ -79,27 +78,24 @@ impl Tile {
     /// Whether a tile is to be looked at: the one that was tuned for such a result, if there is one, else all that fit.
     fn is_candidate(at: usize, [m, n]: [u32; 2], caps: &Caps) -> bool {
         let fits = |at: usize| TILES.get(at).is_some_and(|tile| tile.fits(caps));
-        #[cfg(not(target_arch = "wasm32"))]
         if let Some(tuned) = caps.tuned.tile(m, n).filter(|&tuned| fits(tuned)) {
             return at == tuned;
         }
-        #[cfg(target_arch = "wasm32")]
-        let _ = (m, n);
         fits(at)
     }
 
     /// The time of so many products in arbitrary units, their k in so many parts: the workgroups of the busiest multiprocessor, times a tile's
-    /// work, over its speed; and the adding up.
-    fn cost(&self, [m, k, n]: [u32; 3], items: u32, parts: u32) -> f64 {
+    /// work, over its speed; and the adding up. A term takes so much more effort than one of a product.
+    fn cost(&self, [m, k, n]: [u32; 3], items: u32, parts: u32, effort: f64) -> f64 {
         let workgroups = u64::from(m.div_ceil(self.m)) * u64::from(n.div_ceil(self.n)) * u64::from(items) * u64::from(parts);
         let rounds = (workgroups.div_ceil(MULTIPROCESSORS) as f64).max(self.fill);
-        let work = rounds * f64::from(self.m * self.n) * f64::from(k.max(1).div_ceil(parts)) / self.speed;
+        let work = rounds * f64::from(self.m * self.n) * f64::from(k.max(1).div_ceil(parts)) / self.speed * effort;
         let moved = f64::from(2 * parts + 1) * f64::from(m) * f64::from(n) * f64::from(items);
         if parts > 1 { work + SUM_LAUNCH + SUM_ELEMENT * moved } else { work }
     }
 
     /// The cheapest tile, and how many parts it takes k in.
-    fn choose(shape: [u32; 3], items: u32, caps: &Caps) -> Result<(Self, u32)> {
+    fn choose(shape: [u32; 3], items: u32, effort: f64, caps: &Caps) -> Result<(Self, u32)> {
         let [m, k, n] = shape;
         // What a part does should be worth its end.
         let splits = |tile: &Self, parts: u32| k / parts >= 2 * tile.k && has_room([m, n], items, parts, caps);
@@ -110,7 +106,7 @@ impl Tile {
             }
             let mut parts = 1;
             while parts == 1 || parts <= MOST_PARTS && splits(&tile, parts) {
-                let cost = tile.cost(shape, items, parts);
+                let cost = tile.cost(shape, items, parts, effort);
                 if best.is_none_or(|(least, ..)| cost < least) {
                     best = Some((cost, tile, parts));
                 }
@@ -140,7 +136,12 @@ pub(super) fn scratch_bytes([m, n]: [u32; 2], items: u32, parts: u32) -> u64 {
 
 /// The launch of the register-tiled kernel.
 pub(super) fn tiled(problem: &Problem, params: Params, operands: [Binding; 2], caps: &Caps) -> Result<Step> {
-    let (tile, parts) = Tile::choose([params.m, params.k, params.n], params.batch, caps)?;
+    tiled_with(problem, params, operands, 1.0, caps)
+}
+
+/// The same where a term takes more effort than one of a product of matrices, which is worth more parts of k.
+pub(super) fn tiled_with(problem: &Problem, params: Params, operands: [Binding; 2], effort: f64, caps: &Caps) -> Result<Step> {
+    let (tile, parts) = Tile::choose([params.m, params.k, params.n], params.batch, effort, caps)?;
     // Sums of f16 are of one step.
     let half = caps.f16 && problem.precision == Precision::F16;
     let (k, unroll) = if half { (HALF_K, if tile.unroll == tile.k { HALF_K } else { tile.unroll }) } else { (tile.k, tile.unroll) };

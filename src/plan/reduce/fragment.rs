@@ -47,7 +47,7 @@ pub fn fragment(problem: &Problem, caps: &Caps) -> Result<Plan> {
     let mut merge = constants.clone();
     merge.push(("SCALARS", 0));
     constants.extend([("RANK", rank), ("KEPT", kept), ("REDUCED", rank - kept), ("QUAD", is_quad.into()), ("SCALARS", scalars_at)]);
-    let source = Source { program: Arc::clone(&values.program), inputs: readings, beside: Vec::new(), result: values.dtype };
+    let source = Source { program: Arc::clone(&values.program), inputs: readings, beside: Vec::new(), result: values.dtype, end: None };
     let variant = format!("{} {}", problem.fold.name(), values.program);
     let params = words.into();
     let out = Binding { slot: Slot::Out, index: map::OUT_BINDING, offset_bytes: 0, size_bytes: (rows * 4).next_multiple_of(16) };

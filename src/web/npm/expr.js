@@ -1,7 +1,7 @@
 // Expressions: what is to be computed, told first and computed as a whole. One is a tree of the objects below and nothing else: there is
 // nothing to free. `encode` writes it as numbers, of which src/web/expr.rs makes the same in Rust; what is wrong with it is said there.
 
-import { ACTIVATIONS, DTYPES, fault, flag, invalid_type_of, known, one_of, place, whole, wholes } from "./options.js";
+import { ACTIVATIONS, DTYPES, fault, flag, invalid_type_of, known, number, one_of, place, whole, wholes } from "./options.js";
 
 /** Rust goes from part to part by calls within calls, for which a page's stack has room. */
 const MOST_DEPTH = 256;
@@ -11,13 +11,17 @@ const REDUCTIONS = "sum mean prod amax amin argmax argmin normL1 normL2 logSumEx
 
 const POOLS = ["maxPool", "maxPoolIndices", "averagePool", "globalMaxPool", "globalAveragePool"];
 
+const SOFTMAXES = ["softmax", "logSoftmax"];
+
+const TRANSFORMS = ["fft", "ifft", "rfft", "irfft", "fftOfReal"];
+
 /** In the order of the numbers by which src/web/expr.rs knows them. */
 const PARTS = (
   "tensor number index select cast reshape transpose broadcastTo slice flip pad concat gelu clamp matmul randomBits randomUniform randomNormal " +
   "var std"
 )
   .split(" ")
-  .concat(REDUCTIONS, "conv", POOLS);
+  .concat(REDUCTIONS, "conv", POOLS, SOFTMAXES, "layerNorm", "rmsNorm", "batchNorm", TRANSFORMS);
 
 /** In the order of the table in src/ops/elementwise/function.rs, behind the others; those with a plus have a second operand. */
 const FUNCTIONS = (
@@ -29,6 +33,9 @@ const FIRST_FUNCTION = 64;
 
 /** Of which each part lies around the last. */
 const CONCAT = PARTS.indexOf("concat");
+
+/** What norms add to a variance if they are not told. */
+const EPSILON = 1e-5;
 
 /** Only this file makes expressions. */
 const ours = Symbol();
@@ -181,6 +188,44 @@ export class Expr {
     return part("globalAveragePool", [this]);
   }
 
+  layerNorm(axes, options) {
+    return this.#norm("layerNorm", axes, ["scale", "bias"], known(options, ["scale", "bias", "epsilon"]));
+  }
+
+  rmsNorm(axes, options) {
+    return this.#norm("rmsNorm", axes, ["scale"], known(options, ["scale", "epsilon"]));
+  }
+
+  /** A norm with the operands of those names, so far as they are told. */
+  #norm(name, axes, names, told) {
+    const [is_told, ...list] = axes_of(axes);
+    if (!is_told) throw invalid_type_of("axes", "an axis or an array of them", axes);
+    const beside = names.filter((name) => told[name] !== undefined);
+    const inputs = [this, ...beside.map((name) => operand(name, told[name]))];
+    return part(name, inputs, [number("epsilon", told.epsilon, EPSILON), ...names.map((name) => Number(beside.includes(name))), ...list]);
+  }
+
+  batchNorm(scale, bias, mean, variance, epsilon) {
+    const beside = Object.entries({ scale, bias, mean, variance }).map(([name, value]) => operand(name, value));
+    return part("batchNorm", [this, ...beside], [number("epsilon", epsilon, EPSILON)]);
+  }
+
+  fft2() {
+    return this.fft().fft(-2);
+  }
+
+  ifft2() {
+    return this.ifft().ifft(-2);
+  }
+
+  rfft2() {
+    return this.rfft().fft(-2);
+  }
+
+  irfft2(length) {
+    return this.ifft(-2).irfft(-1, length);
+  }
+
   gelu() {
     return part("gelu", [this]);
   }
@@ -235,6 +280,18 @@ for (const name of ["var", "std"]) {
   Expr.prototype[name] = function (axes, keep, correction = 0) {
     if (typeof correction !== "number") throw invalid_type_of("correction", "a number", correction);
     return part(name, [this], [correction, ...reduced(axes, keep)]);
+  };
+}
+
+for (const name of SOFTMAXES) {
+  Expr.prototype[name] = function (axis = -1) {
+    return part(name, [this], [whole("axis", axis, true)]);
+  };
+}
+
+for (const name of TRANSFORMS) {
+  Expr.prototype[name] = function (axis = -1, length) {
+    return part(name, [this], [whole("axis", axis, true), ...(length === undefined ? [] : [whole("length", length)])]);
   };
 }
 

@@ -21,6 +21,14 @@ export type DType = "f32" | "f16" | "i32" | "u32" | "bool";
 /** `Float16Array`, where TypeScript's library knows it. */
 export type Halves = typeof globalThis extends { Float16Array: { prototype: infer T } } ? T : never;
 
+type Known<Name extends string, Otherwise> = typeof globalThis extends Record<Name, { prototype: infer T }> ? T : Otherwise;
+
+/** WebGPU's `GPUDevice`, where TypeScript's library or `@webgpu/types` knows it. */
+export type Device = Known<"GPUDevice", object>;
+
+/** WebGPU's `GPUBuffer`, where they know it. */
+export type DeviceBuffer = Known<"GPUBuffer", { readonly size: number; readonly usage: number }>;
+
 /** What values of a type are in; truths are 0 or 1. */
 export type ArrayOf<D extends DType> = {
   f32: Float32Array;
@@ -146,8 +154,8 @@ export interface MatmulOptions {
    */
   activation?: "none" | "relu" | "gelu" | "sigmoid" | "tanh" | "silu";
   /**
-   * What the result's elements are. Default `"f32"`, whatever A and B are. One of `"f16"` is rounded once, from sums in f32; only WebGPU gives
-   * it, and an array of it takes an engine that has `Float16Array`.
+   * What the result's elements are. Default `"f32"`, whatever A and B are. One of `"f16"` is rounded once, from sums in f32; an array
+   * of it takes an engine that has `Float16Array`.
    */
   result?: DType;
   /**
@@ -171,6 +179,16 @@ export interface MatmulOptions {
   stride_b?: number;
   /** The same for `c`. The results themselves are packed. */
   stride_c?: number;
+  /**
+   * Elements before the first of A, which is a window of something larger and read where it lies. Of a {@link Tensor} whatever its shape, so that
+   * `m` and `k` have to be told; `lda` is then the tensor's last dimension unless told: `{ m: 10, k: 20, n, offset_a: i * columns + j }` multiplies
+   * the 10 × 20 elements of it that begin in row i and column j.
+   */
+  offset_a?: number;
+  /** The same for B, with `k`, `n` and `ldb`. */
+  offset_b?: number;
+  /** The same for `c`, with `ldc`. */
+  offset_c?: number;
   /** Give a {@link MatmulReport} in place of the bare data. */
   report?: boolean;
   /**
@@ -219,6 +237,12 @@ export class Tensor<D extends DType = "f32"> {
   reshape(shape: readonly number[]): Tensor<D>;
   /** Copies the values back, row-major; `unavailable` for f16 where the engine has no `Float16Array`. */
   toArray(): Promise<ArrayOf<D>>;
+  /**
+   * Copies the values into a buffer of the same {@link Gpu.device}, on the GPU, after all that was called before; bools are words, 0 or 1, and an
+   * odd number of f16 takes two bytes more. What is submitted to the device's queue after this call sees them; the promise tells that all went
+   * well. Rejects as {@link Gpu.tensor} of a buffer does; the buffer needs the usage `COPY_DST`.
+   */
+  copyTo(buffer: DeviceBuffer, options?: { offset_bytes?: number }): Promise<void>;
   /** Gives the memory back. Calls that already use it finish. Twice is harmless. */
   dispose(): void;
   [Symbol.dispose](): void;
@@ -243,6 +267,23 @@ export interface Benchmark {
   gflops: number;
   /** d: products in the shorter run. */
   dispatches: number;
+}
+
+/** What measuring the shapes of the tiled kernel found. */
+export interface Tuning {
+  trials: {
+    /** Side of the square matrices that were multiplied. */
+    size: number;
+    kernel: string;
+    /** Milliseconds a product, operands and result on the device. */
+    ms: number;
+    /** What is taken without tuning; the others are one shape each. */
+    is_default: boolean;
+    /** Faster than the default by more than noise, and taken from now on for results of about that size. */
+    is_tuned: boolean;
+  }[];
+  /** Whether it is kept for later visits: false where the browser has no cache storage for the page, denies it or has no room. */
+  kept: boolean;
 }
 
 /** Device memory in use. */
@@ -291,6 +332,8 @@ export class Gpu {
   private constructor();
   static open(options?: InitOptions): Promise<Gpu>;
   info(): DeviceInfo;
+  /** The device that computes, for buffers of one's own; undefined unless the backend is WebGPU. After a loss it is another one. */
+  readonly device: Device | undefined;
   matmul(a: Operand, b: Operand, options: MatmulOptions & { report: true; keep: true; result: "f16" }): Promise<MatmulReport<Tensor<"f16">>>;
   matmul(a: Operand, b: Operand, options: MatmulOptions & { report: true; keep: true }): Promise<MatmulReport<Tensor>>;
   matmul(a: Operand, b: Operand, options: MatmulOptions & { report: true; result: "f16" }): Promise<MatmulReport<Halves>>;
@@ -309,9 +352,27 @@ export class Gpu {
   tensor(data: Int32Array, shape: readonly number[], options?: { dtype?: "i32" }): Promise<Tensor<"i32">>;
   tensor(data: Uint32Array, shape: readonly number[], options?: { dtype?: "u32" }): Promise<Tensor<"u32">>;
   tensor(data: Uint8Array | readonly boolean[], shape: readonly number[], options: { dtype: "bool" }): Promise<Tensor<"bool">>;
+  /**
+   * The same from a buffer of {@link Gpu.device}, from a byte on that is a multiple of 4: a copy on the GPU of what the queue has written there by
+   * this call. Rejects with `invalid_type` if the buffer is mapped, of another device, or without the usage `COPY_SRC`, with `length_mismatch`
+   * if it is too small, with `disposed` if it is destroyed, and with `unavailable` on other backends.
+   */
+  tensor<D extends "f32" | "f16" | "i32" | "u32" = "f32">(
+    buffer: DeviceBuffer,
+    shape: readonly number[],
+    options?: { dtype?: D; offset_bytes?: number },
+  ): Promise<Tensor<D>>;
   /** Computes an expression; its value stays on the device. What can be one kernel is one: see {@link Expr}. */
   evaluate<D extends DType = "f32">(expr: Value): Promise<Tensor<D>>;
   benchmark(a: Operand, b: Operand, options: BenchmarkOptions): Promise<Benchmark>;
+  /**
+   * Measures which shape of kernel is fastest on this GPU, for some seconds, and takes it from now on; the defaults are good enough never to need
+   * it. On WebGPU; elsewhere `unavailable`. The result is kept in the browser's cache storage by adapter and version, and taken by whatever
+   * handle is opened on that adapter; what is kept there and is no such result is passed over.
+   */
+  tune(options?: { signal?: AbortSignal }): Promise<Tuning>;
+  /** Goes back to the defaults, and forgets what is kept; whether nothing is. */
+  clear_tuning(): Promise<boolean>;
   memory(): MemoryStats;
   /** Gives free pooled buffers back to the device. */
   trim(): void;
@@ -328,6 +389,9 @@ export function init_gpu(options?: InitOptions): Promise<DeviceInfo>;
 
 /** The shared device; opens it first if nothing has. */
 export function device_info(): Promise<DeviceInfo>;
+
+/** WebGPU's device, for buffers of one's own: see {@link Gpu.device}. */
+export function gpu_device(): Promise<Device | undefined>;
 
 /**
  * C = alpha · op(A) · op(B) + beta · C with sums in f32, row-major, for any m, k, n ≥ 0.
@@ -354,6 +418,11 @@ export function tensor(data: Uint16Array, shape: readonly number[], options: { d
 export function tensor(data: Int32Array, shape: readonly number[], options?: { dtype?: "i32" }): Promise<Tensor<"i32">>;
 export function tensor(data: Uint32Array, shape: readonly number[], options?: { dtype?: "u32" }): Promise<Tensor<"u32">>;
 export function tensor(data: Uint8Array | readonly boolean[], shape: readonly number[], options: { dtype: "bool" }): Promise<Tensor<"bool">>;
+export function tensor<D extends "f32" | "f16" | "i32" | "u32" = "f32">(
+  buffer: DeviceBuffer,
+  shape: readonly number[],
+  options?: { dtype?: D; offset_bytes?: number },
+): Promise<Tensor<D>>;
 
 /** What an expression is made of. A number takes the type of what it meets; alone it is an f32. */
 export type Value = Expr | Tensor<DType> | number;
@@ -590,6 +659,47 @@ export class Expr {
   /** The mean of each channel, its dimensions kept with a size of 1. */
   globalAveragePool(): Expr;
 
+  /** eᵃ / Σ eᵃ along an axis, −1 if none is given, right for values of any size. NaN along it where there is NaN or ∞, or nothing but −∞. Of f32 or f16. */
+  softmax(axis?: number): Expr;
+  /** a − ln Σ eᵃ along an axis: the logarithm of `softmax`, and more exact than that of its result. */
+  logSoftmax(axis?: number): Expr;
+  /**
+   * (a − mean) / √(variance + epsilon) · scale + bias, mean and variance along the axes; scale and bias are of a's type, or numbers, and
+   * repeated to its shape. `epsilon` is 1e-5 if none is given.
+   */
+  layerNorm(axes: Axes, options?: { scale?: Value; bias?: Value; epsilon?: number }): Expr;
+  /** a / √(mean of a² + epsilon) · scale, the mean along the axes; the rest as of `layerNorm`. */
+  rmsNorm(axes: Axes, options?: { scale?: Value; epsilon?: number }): Expr;
+  /**
+   * (a − mean) / √(variance + epsilon) · scale + bias with what was found of each channel before: vectors of as many numbers as dimension 1
+   * has. It goes into one kernel with what is around it.
+   */
+  batchNorm(scale: Value, bias: Value, mean: Value, variance: Value, epsilon?: number): Expr;
+
+  /**
+   * The Fourier transform X[k] = Σ x[i] · exp(−2πi · i·k / n) along an axis of complex numbers, which are a last dimension of size 2 that is
+   * not counted: axis −1, if none is given, is the one before it. Of `length` elements, what lacks being zeros and what is too much cut off.
+   * Any length will do; the error is about 10⁻⁷ · log₂ n of the largest result. Of f32; `evaluate` rejects with `invalid_dimension` where the
+   * last dimension is not 2, the axis is not there or the length is 0, and with `limit_exceeded` past 2²⁷, on WebGL2 past 2²⁵.
+   */
+  fft(axis?: number, length?: number): Expr;
+  /** The inverse of `fft`: x[i] = (1 / n) · Σ X[k] · exp(2πi · i·k / n). */
+  ifft(axis?: number, length?: number): Expr;
+  /** The transform of real numbers: complex ones for k up to ⌊n / 2⌋, as a new last dimension of size 2. The others are their conjugates. */
+  rfft(axis?: number, length?: number): Expr;
+  /** The inverse of `rfft`, real numbers: without a length there are twice as many as complex ones, less 2. */
+  irfft(axis?: number, length?: number): Expr;
+  /** The transform of real numbers with all of its result, as `fft` gives it. */
+  fftOfReal(axis?: number, length?: number): Expr;
+  /** The transform along the last two axes of complex numbers. */
+  fft2(): Expr;
+  /** The inverse of `fft2`. */
+  ifft2(): Expr;
+  /** The transform along the last two axes of real numbers: of the last one k up to ⌊n / 2⌋, as `rfft`. */
+  rfft2(): Expr;
+  /** The inverse of `rfft2`, whose last axis has that length, as that of `irfft`. */
+  irfft2(length?: number): Expr;
+
   /** The same elements, row by row, in another shape. One size may be −1: it is what the others leave. */
   reshape(shape: readonly number[]): Expr;
   /** With its dimensions in another order: the i-th of the result is that which `axes` names at i; without axes they are reversed. */
@@ -621,6 +731,12 @@ export function benchmark(a: Operand, b: Operand, options: BenchmarkOptions): Pr
 
 /** Memory of the shared device and of the module. */
 export function memory(): Promise<MemoryStats>;
+
+/** {@link Gpu.tune} of the shared handle. */
+export function tune(options?: { signal?: AbortSignal }): Promise<Tuning>;
+
+/** {@link Gpu.clear_tuning} of the shared handle. */
+export function clear_tuning(): Promise<boolean>;
 
 /**
  * Computes the reference by which {@link Reference.check} judges results. On the CPU, in double precision: slow for large sizes. It lets

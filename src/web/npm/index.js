@@ -3,7 +3,8 @@
 
 import start, * as core from "./lapidary_core.js";
 import { Expr, lazy, set_tensor_number } from "./expr.js";
-import { array, can_give, fault, product, shape as sides, to_benchmark, to_data, to_multiply, to_open, whole } from "./options.js";
+import { array, can_give, fault, is_buffer, product, shape as sides, whole } from "./options.js";
+import { to_benchmark, to_data, to_multiply, to_open, to_source, to_stop, to_target } from "./options.js";
 import { read_module, workers } from "./source.js";
 
 let started;
@@ -142,6 +143,11 @@ export class Tensor {
     return guarded(call);
   }
 
+  copyTo(buffer, options) {
+    const call = () => core.tensor_to_buffer(this.#tensor, buffer, to_target(buffer, options, this.#shape, this.dtype));
+    return guarded(call);
+  }
+
   dispose() {
     this.#is_free = true;
     core.free_tensor(this.#tensor);
@@ -203,6 +209,10 @@ export class Gpu {
     return core.info(this.#gpu);
   }
 
+  get device() {
+    return core.device(this.#gpu);
+  }
+
   async matmul(a, b, options) {
     let begun, shape, dtype;
     try {
@@ -229,6 +239,7 @@ export class Gpu {
   tensor(data, shape, options) {
     const call = () => {
       const sizes = sides(shape);
+      if (is_buffer(data)) return core.tensor_of_buffer(this.#gpu, data, ...to_source(data, options, sizes), sizes);
       return core.tensor(this.#gpu, ...to_data(data, options), sizes);
     };
     return guarded(call).then(made);
@@ -245,6 +256,14 @@ export class Gpu {
       return core.benchmark(this.#gpu, x, y, numbers, c, bias, samples, min_ms, signal);
     };
     return guarded(call, options?.signal);
+  }
+
+  tune(options) {
+    return guarded(() => core.tune(this.#gpu, to_stop(options)), options?.signal);
+  }
+
+  clear_tuning() {
+    return guarded(() => core.clear_tuning(this.#gpu));
   }
 
   memory() {
@@ -308,6 +327,8 @@ export async function init_gpu(options) {
 
 export const device_info = async () => on_shared((gpu) => gpu.info());
 
+export const gpu_device = async () => on_shared((gpu) => gpu.device);
+
 /** The caller may change an operand before the device is open. What cannot be copied is left to the checks to refuse. */
 function copy(value) {
   try {
@@ -333,6 +354,10 @@ export async function tensor(data, shape, options) {
 export const evaluate = async (expr) => on_shared((gpu) => gpu.evaluate(expr));
 
 export const benchmark = async (a, b, options) => on_shared((gpu) => gpu.benchmark(a, b, options));
+
+export const tune = async (options) => on_shared((gpu) => gpu.tune(options));
+
+export const clear_tuning = async () => on_shared((gpu) => gpu.clear_tuning());
 
 export const memory = async () => on_shared((gpu) => gpu.memory());
 

@@ -95,7 +95,7 @@ function option(name, value, otherwise, is_right, expected) {
 const is_number = (value) => typeof value === "number";
 const is_flag = (value) => typeof value === "boolean";
 const is_signal = (value) => typeof get(value, "aborted") === "boolean";
-const number = (name, value, otherwise) => option(name, value, otherwise, is_number, "a number");
+export const number = (name, value, otherwise) => option(name, value, otherwise, is_number, "a number");
 export const flag = (name, value) => option(name, value, false, is_flag, "true or false");
 export const one_of = (name, value, names, expected) => option(name, value, names[0], (value) => names.includes(value), expected);
 
@@ -129,10 +129,10 @@ function dimension(name, given, told, also = told) {
   return value;
 }
 
-/** Elements from one row or matrix to the next; Rust takes NaN for none. */
+/** Elements from one row or matrix to the next, or before the first; Rust takes NaN for none. */
 const stride = (name, value) => (value === undefined ? NaN : whole(name, value));
 
-const STRIDES = ["lda", "ldb", "ldc", "stride_a", "stride_b", "stride_c"];
+const STRIDES = ["lda", "ldb", "ldc", "stride_a", "stride_b", "stride_c", "offset_a", "offset_b", "offset_c"];
 const PRODUCT = [
   ...["m", "k", "n", "batch", "transpose_a", "transpose_b", "alpha", "beta", "c", "bias", "activation", "result", "precision"],
   ...STRIDES,
@@ -181,6 +181,10 @@ function broadcast(a, b) {
 export function product(options, shape_a, shape_b, operand, names = PRODUCT) {
   const told = known(options, names);
   const stop = signal(told.signal);
+  // A window of a tensor is told as one of an array would be, but its rows are as far apart as the tensor's.
+  let { lda, ldb } = told;
+  if (told.offset_a !== undefined) [lda, shape_a] = [lda ?? shape_a?.at(-1), undefined];
+  if (told.offset_b !== undefined) [ldb, shape_b] = [ldb ?? shape_b?.at(-1), undefined];
   const transpose_a = flag("transpose_a", told.transpose_a);
   const transpose_b = flag("transpose_b", told.transpose_b);
   const m = dimension("m", told.m, side(shape_a, +transpose_a, !transpose_a));
@@ -202,11 +206,20 @@ export function product(options, shape_a, shape_b, operand, names = PRODUCT) {
   const shape = batch.length === 0 ? [m, n] : [...batch, m, n];
   if (shape_b?.length === 1) shape.pop();
   if (shape_a?.length === 1) shape.splice(batch.length, 1);
-  const [lda, ldb, ldc] = [stride("lda", told.lda), stride("ldb", told.ldb), stride("ldc", told.ldc)];
+  lda = stride("lda", lda);
+  ldb = stride("ldb", ldb);
+  const ldc = stride("ldc", told.ldc);
   const stride_a = stride("stride_a", told.stride_a);
   const stride_b = stride("stride_b", told.stride_b);
   const stride_c = stride("stride_c", told.stride_c);
-  const numbers = [m, k, n, +transpose_a, +transpose_b, alpha, beta, lda, ldb, ldc, stride_a, stride_b, stride_c, activation, result, precision, batch_a.length];
+  const offset_a = stride("offset_a", told.offset_a);
+  const offset_b = stride("offset_b", told.offset_b);
+  const offset_c = stride("offset_c", told.offset_c);
+  const numbers = [
+    m, k, n, +transpose_a, +transpose_b, alpha, beta,
+    lda, ldb, ldc, stride_a, stride_b, stride_c, offset_a, offset_b, offset_c,
+    activation, result, precision, batch_a.length,
+  ];
   if (batch.length > 0) numbers.push(...batch_a, ...batch_b);
   return { numbers, c, bias, signal: stop, shape, dtype: DTYPES[result] };
 }
@@ -233,9 +246,46 @@ export function to_benchmark(options, shape_a, shape_b, operand) {
   return { ...told, samples, min_ms };
 }
 
+/** What can stop a call that has no other option. */
+export const to_stop = (options) => signal(known(options, ["signal"]).signal);
+
 /** The sizes of a tensor's dimensions. */
 export function shape(value) {
   return wholes("shape", value);
+}
+
+/** Whether it is a buffer of the page's own. */
+export const is_buffer = (value) => Boolean(globalThis.GPUBuffer && value instanceof GPUBuffer);
+
+/** Where in a buffer so many elements of a size in bytes begin, if it can be used so. */
+function place_in(argument, buffer, told, usage, elements, size) {
+  const [has, length] = [get(buffer, "usage"), get(buffer, "size")];
+  if (!is_buffer(buffer) || !(has & GPUBufferUsage[usage])) {
+    throw invalid_type(argument, `a GPUBuffer with the usage ${usage}`, is_buffer(buffer) ? "one without" : describe(buffer));
+  }
+  if (get(buffer, "mapState") !== "unmapped") throw invalid_type(argument, "a GPUBuffer that is not mapped", "mapped, or about to be");
+  const at = option("offset_bytes", told, 0, (value) => is_whole(value) && value % 4 === 0, "a whole number of bytes and a multiple of 4");
+  // Copies are of whole words.
+  const needed = at + Math.ceil((elements * size) / 4) * 4;
+  if (needed > length) {
+    throw fault("length_mismatch", `${argument} has ${length} bytes, but offset_bytes + ${elements} · ${size}, in whole words = ${needed} are needed`);
+  }
+  return at;
+}
+
+const count_of = (shape) => shape.reduce((product, size) => product * size, 1);
+const bytes_of = (dtype) => (dtype === "f16" ? 2 : 4);
+
+/** What a tensor is made of where that is a buffer: where it begins there, and the place of its type. */
+export function to_source(buffer, options, sizes) {
+  const told = known(options, ["dtype", "offset_bytes"]);
+  const dtype = one_of("dtype", told.dtype, DTYPES.slice(0, 4), "f32, f16, i32 or u32");
+  return [place_in("data", buffer, told.offset_bytes, "COPY_SRC", count_of(sizes), bytes_of(dtype)), DTYPES.indexOf(dtype)];
+}
+
+/** Where in a buffer a tensor is to go. */
+export function to_target(buffer, options, sizes, dtype) {
+  return place_in("buffer", buffer, known(options, ["offset_bytes"]).offset_bytes, "COPY_DST", count_of(sizes), bytes_of(dtype));
 }
 
 /** The classes of arrays that hold a type, the first of which needs no word on it. */
@@ -251,7 +301,7 @@ export function to_data(data, options) {
     return [Uint32Array.from(typed_array("data", data, ["Uint8Array"], "a Uint8Array or an array of true and false"), Boolean), type];
   }
   const [first, second] = CLASSES[type];
-  const expected = told === undefined ? "a Float32Array, a Float16Array, an Int32Array or a Uint32Array, or have a dtype" : `a ${first} for ${told}`;
+  const expected = told === undefined ? "a Float32Array, a Float16Array, an Int32Array, a Uint32Array or a GPUBuffer, or have a dtype" : `a ${first} for ${told}`;
   const values = typed_array("data", data, [first, second], expected);
   if (found >= 0 || type !== 1) return [values, type];
   can_give("f16");

@@ -3,8 +3,6 @@ import { assert, each, integers, is_fault, problem, product, rejects, right, sam
 
 const sizes = { m: 5, k: 33, n: 7 };
 const has_units = (gpu) => gpu.info().features.includes("subgroup-matrix");
-/** Only WebGPU rounds its results. */
-const rounds = (gpu) => gpu.info().backend === "webgpu";
 
 /** The same problem with its operands in f16, which holds all its numbers. */
 const halved = ({ a, b, options, expected }) => ({ a: new Float16Array(a), b: new Float16Array(b), options, expected });
@@ -69,9 +67,6 @@ const with_arrays = {
 
   "results of f16": async ({ gpu }) => {
     const { a, b, options, expected } = halved(problem(5, 33, 7));
-    if (!rounds(gpu)) {
-      return rejects("invalid_option", () => gpu.matmul(a, b, { ...options, result: "f16" }), /result/, /WebGPU/);
-    }
     same_halves(await gpu.matmul(a, b, { ...options, result: "f16" }), expected);
     const { data } = await gpu.matmul(a, b, { ...options, result: "f16", report: true });
     same_halves(data, expected);
@@ -82,6 +77,14 @@ const with_arrays = {
     const [p, q] = [integers(15, 5), integers(20, 6)];
     same_halves(await gpu.matmul(p, q, { m: 3, k: 5, n: 4, result: "f16" }), product(p, q, { m: 3, k: 5, n: 4 }));
     for (const tensor of [x, z]) tensor.dispose();
+  },
+
+  "products of f16 within expressions": async ({ lapidary: { lazy }, gpu }) => {
+    const { a, b, expected } = halved(problem(5, 33, 7));
+    const [x, y] = [await gpu.tensor(a, [5, 33]), await gpu.tensor(b, [33, 7])];
+    const z = await gpu.evaluate(lazy(x).matmul(y).mul(0.3).relu());
+    same_halves(await z.toArray(), expected.map((value) => Math.max(value * Math.fround(0.3), 0)));
+    for (const tensor of [x, y, z]) tensor.dispose();
   },
 
   "types that do not go together": async ({ gpu }) => {

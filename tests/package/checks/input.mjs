@@ -105,6 +105,23 @@ export default {
       rejects("length_mismatch", () => gpu.matmul(a, b, { ...sizes, beta: 1, c, [name]: 100 }), new RegExp(`\\b${length}\\b`), /\b100\b/),
     ),
 
+  "an offset that is no whole number, or past the end": async ({ gpu }) => {
+    const { "missing": _, ...values } = NOT_DIMENSIONS;
+    const tensor = await gpu.tensor(a, [2, 3]);
+    await each({ offset_a: 6, offset_b: 12, offset_c: 8 }, async (length, name) => {
+      for (const value of Object.values(values)) {
+        const call = () => gpu.matmul(a, b, { ...sizes, beta: 1, c, [name]: value });
+        const pattern = new RegExp(`\\b${name}\\b|${String(value)}|4294967296`);
+        await rejects(["invalid_dimension", "limit_exceeded", "length_mismatch"], call, pattern);
+      }
+      const call = () => gpu.matmul(a, b, { ...sizes, beta: 1, c, [name]: 1 });
+      await rejects("length_mismatch", call, new RegExp(`\\b${length}\\b`), new RegExp(`\\b${length + 1}\\b`));
+    });
+    await rejects("invalid_dimension", () => gpu.matmul(tensor, b, { n: 4, offset_a: 0 }), /\bm\b/);
+    await rejects("length_mismatch", () => gpu.matmul(tensor, b, { ...sizes, offset_a: 1 }), /\b6\b/, /\b7\b/);
+    tensor.dispose();
+  },
+
   "lengths that are off": ({ gpu }) =>
     each(
       {

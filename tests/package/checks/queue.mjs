@@ -48,6 +48,25 @@ export default {
     for (const tensor of [first, step, last]) tensor.dispose();
   },
 
+  "windows of tensors, read where they lie": async ({ gpu }) => {
+    const [x, y] = [integers(12 * 20, 1), integers(15 * 9, 2)];
+    const [a, b] = [await gpu.tensor(x, [12, 20]), await gpu.tensor(y, [15, 9])];
+    const [m, k, n] = [5, 7, 4];
+    for (const [i, j] of [[0, 0], [3, 8], [7, 13], [6, 4]]) {
+      const kept = await gpu.matmul(a, b, { m, k, n, offset_a: i * 20 + j, offset_b: 2 * 9 + 5, keep: true });
+      same(await kept.toArray(), product(x.subarray(i * 20 + j), y.subarray(23), { m, k, n, lda: 20, ldb: 9 }), `from ${i}, ${j}`);
+      assert(`${kept.shape}` === "5,4", "its shape");
+      kept.dispose();
+    }
+    const options = { m, k, n, transpose_a: true, offset_a: 23, beta: 2, c: x, offset_c: 41, ldc: 20 };
+    const expected = product(x.subarray(23), y, { ...options, lda: 20, c: x.subarray(41) });
+    same(await gpu.matmul(a, y, { ...options, ldb: n }), expected, "transposed, of a tensor and an array");
+    const batch = { m: 3, k: 4, n: 9, batch: 2, offset_a: 21, lda: 20, stride_a: 60, stride_b: 36 };
+    const items = [0, 1].map((item) => product(x.subarray(21 + 60 * item), y.subarray(36 * item), { ...batch, lda: 20 }));
+    same(await gpu.matmul(a, b, { ...batch, offset_b: 0 }), Float32Array.of(...items[0], ...items[1]), "a batch");
+    for (const tensor of [a, b]) tensor.dispose();
+  },
+
   "results are read in any order, and at once": async ({ gpu }) => {
     const [x, y] = [integers(N * N, 1), integers(N * N, 2)];
     const [a, b] = [await gpu.tensor(x, SHAPE), await gpu.tensor(y, SHAPE)];

@@ -5,6 +5,7 @@
 import { copier } from "./copy.js";
 import { operands } from "./data.js";
 import { load } from "./libraries/index.js";
+import { judge as judge_operation, prepare } from "./operations.js";
 import { patiently, race } from "./race.js";
 import { median, row_of, shape_of } from "./rows.js";
 
@@ -33,12 +34,13 @@ async function open_all(frame) {
 
 /** The judge comes late, since it brings lapidary along, and a first result is to be one from nothing. */
 async function referee_of(job) {
+  if (job.operation) return judge_operation(job);
   const { judge } = await import("./verdict.js");
   return judge(job, job.a, job.b);
 }
 
 /** An entrant of the race: ready to run, its result judged. */
-async function enter({ library, error, resident, multiply }, job, referee) {
+async function enter({ library, error, resident, multiply, operation }, job, referee) {
   if (error) return { library, error };
   const entrant = { library };
   try {
@@ -46,7 +48,7 @@ async function enter({ library, error, resident, multiply }, job, referee) {
       entrant.run = () => multiply(job.a, job.b, job);
       entrant.result = entrant.run;
     } else {
-      Object.assign(entrant, await patiently(resident(job)));
+      Object.assign(entrant, await patiently((job.operation ? operation : resident)(job)));
     }
     entrant.verdict = referee.verdict(await patiently(entrant.result()));
   } catch (error) {
@@ -79,7 +81,7 @@ async function measure(frame, libraries, { measure, ...shape }) {
   tell({ progress: where });
   const lacking = libraries[0].lacks?.(shape);
   if (lacking) return tell({ record: { note: `${where} is left out: ${lacking}` } });
-  const job = { measure, ...shape, ...operands(shape) };
+  const job = { measure, ...shape, ...(shape.operation ? prepare(shape) : operands(shape)) };
   const referee = await referee_of(job);
   const entrants = [];
   for (const library of libraries) entrants.push(await enter(library, job, referee));
@@ -92,7 +94,7 @@ async function measure(frame, libraries, { measure, ...shape }) {
   if (plain) row.plain_error = plain.max_abs_error;
   if (["resident", "f16", "f16x3"].includes(job.measure)) row.kernel_gflops = await kernel_gflops(entrants[0]);
   for (const entrant of entrants) await Promise.resolve(entrant.free?.()).catch(() => {});
-  if (job.measure === "vector") row.copy_gb_s = await copy_gb_s({ samples, min_ms, by_slope: true });
+  if (["vector", "operations"].includes(job.measure)) row.copy_gb_s = await copy_gb_s({ samples, min_ms, by_slope: true });
   tell({ record: row });
 }
 

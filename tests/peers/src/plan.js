@@ -6,7 +6,7 @@ import { LIBRARIES } from "./settings.js";
 
 /** What each backend is measured with, and up to which size its products take no minutes. */
 const ON = {
-  webgpu: { libraries: LIBRARIES, measures: ["resident", "end_to_end", "batch", "vector", "queue", "f16", "f16x3"], largest: Infinity },
+  webgpu: { libraries: LIBRARIES, measures: ["resident", "end_to_end", "batch", "vector", "queue", "f16", "f16x3", "operations", "conv", "fft"], largest: Infinity },
   webgl2: { libraries: ["lapidary", "tfjs", "jax"], measures: ["resident"], largest: 2048 },
   wasm: { libraries: LIBRARIES, measures: ["resident"], largest: 1024 },
 };
@@ -19,6 +19,27 @@ const FIRST_ROUNDS = 3;
 const BATCH = { count: 64, size: 256 };
 const QUEUE = { count: 1000, size: 64 };
 
+const OPERATIONS = ["add", "sum", "sum of rows", "softmax", "layer norm"];
+/** Of ResNet-50 (He et al., 2015), the layers that differ: channels, side, filters, kernel, stride. */
+const RESNET_50 = [
+  [3, 224, 64, 7, 2],
+  [64, 56, 64, 1, 1],
+  [64, 56, 64, 3, 1],
+  [64, 56, 256, 1, 1],
+  [128, 56, 128, 3, 2],
+  [128, 28, 128, 3, 1],
+  [512, 28, 128, 1, 1],
+  [256, 14, 256, 3, 1],
+  [1024, 14, 256, 1, 1],
+  [512, 7, 512, 3, 1],
+  [2048, 7, 512, 1, 1],
+];
+/** Below this size a CPU is at work, for which the layers of a network take minutes: these are for it, and so short a transform. */
+const LEAST_ON_GPU = 512;
+const SMALL_LAYERS = [[3, 24, 8, 7, 2], [16, 14, 16, 3, 1], [32, 14, 8, 1, 1]];
+const TRANSFORM = 2 ** 20;
+const SMALL_TRANSFORM = 2 ** 10;
+
 const square = (size) => ({ m: size, k: size, n: size });
 const is_vector = ({ m, n }) => m === 1 || n === 1;
 
@@ -29,6 +50,12 @@ const JOBS = {
   batch: ({ sizes }) => [{ ...square(Math.min(BATCH.size, Math.max(...sizes))), batch: BATCH.count }],
   vector: ({ sizes, shapes }) => [{ m: Math.max(...sizes), k: Math.max(...sizes), n: 1 }, ...shapes.filter(is_vector)],
   queue: ({ sizes }) => [{ ...square(Math.min(QUEUE.size, Math.max(...sizes))), count: QUEUE.count }],
+  operations: ({ sizes }) => OPERATIONS.map((operation) => ({ operation, m: Math.max(...sizes), n: Math.max(...sizes) })),
+  conv: ({ sizes }) =>
+    (Math.max(...sizes) < LEAST_ON_GPU ? SMALL_LAYERS : RESNET_50).map(([channels, side, filters, kernel, stride]) => ({
+      operation: "conv", channels, side, filters, kernel, stride, padding: kernel >> 1,
+    })),
+  fft: ({ sizes }) => [{ operation: "fft", n: Math.max(...sizes) < LEAST_ON_GPU ? SMALL_TRANSFORM : TRANSFORM }],
   f16: (settings) => JOBS.resident(settings).map((shape) => ({ ...shape, dtype: "f16" })),
   f16x3: (settings) => JOBS.resident(settings).map((shape) => ({ ...shape, precision: "f16x3" })),
 };
@@ -46,7 +73,7 @@ export function plan(settings) {
     const { libraries, measures, largest } = ON[backend];
     const asked = measures.filter((measure) => settings.only.includes(measure));
     const all = asked.flatMap((measure) => JOBS[measure](settings).map((job) => ({ measure, batch: 1, ...job })));
-    const jobs = all.filter(({ m, k, n }) => Math.max(m, k, n) <= largest);
+    const jobs = all.filter(({ operation, m, k, n }) => operation || Math.max(m, k, n) <= largest);
     if (jobs.length < all.length) notes.push(`${backend}: products with a side above ${largest} are left out, they would take minutes`);
     if (jobs.length === 0) continue;
     for (const threads of THREADS[backend] ?? [undefined]) {

@@ -1,5 +1,7 @@
 /** From samples to a row: figures with their spread, and the ratio to the best peer whose result is right. */
 
+import { bytes_of, flops_of } from "./operations.js";
+
 export function median(values) {
   const sorted = [...values].sort((x, y) => x - y);
   const middle = sorted.length >> 1;
@@ -16,13 +18,20 @@ const FIGURES = {
   queue: { unit: "products/s", work: () => 1000 },
   f16: { unit: "GFLOP/s", work: flops },
   f16x3: { unit: "GFLOP/s", work: flops },
+  operations: { unit: "GB/s", work: (job) => bytes_of(job) / 1e6 },
+  conv: { unit: "GFLOP/s", work: (job) => flops_of(job) / 1e6 },
+  fft: { unit: "GFLOP/s", work: (job) => flops_of(job) / 1e6 },
 };
 
 function flops({ m, k, n, batch }) {
   return (2 * m * k * n * batch) / 1e6;
 }
 
-export const shape_of = ({ m, k, n, batch }) => `${batch > 1 ? `${batch}·` : ""}${m === k && k === n ? m : `${m}x${k}x${n}`}`;
+export function shape_of({ operation, m, k, n, batch, channels, side, filters, kernel, stride }) {
+  if (operation === "conv") return `${channels}·${side} ${kernel}x${kernel}${stride > 1 ? `/${stride}` : ""} ${filters}`;
+  if (operation) return operation;
+  return `${batch > 1 ? `${batch}·` : ""}${m === k && k === n ? m : `${m}x${k}x${n}`}`;
+}
 
 const message_of = (error) => String(error?.message ?? error).split("\n")[0].slice(0, 300);
 
@@ -44,7 +53,8 @@ export function row_of(job, backend, entrants) {
   const ours = results.find((result) => result.library === "lapidary" && counts(result));
   const peers = results.filter((result) => result.library !== "lapidary" && counts(result));
   const best = peers.reduce((x, y) => (x && times(unit, x.figure, y.figure) >= 1 ? x : y), null);
-  const row = { measure: job.measure, backend, shape: shape_of(job), m: job.m, k: job.k, n: job.n, batch: job.batch, unit, results };
+  const { a: _a, b: _b, inputs: _inputs, ...sizes } = job;
+  const row = { ...sizes, backend, shape: shape_of(job), unit, results };
   if (!ours || !best) return row;
   const by_round = ours.samples_ms
     .slice(0, best.samples_ms.length)

@@ -27,6 +27,9 @@ const TITLES = {
   queue: "A queue of 1,000 products",
   f16: "Resident products of f16, the others' in f32,",
   f16x3: "Resident products in two terms of f16, the others' in f32,",
+  operations: "Operations on square matrices",
+  conv: "Convolutions, layers of ResNet-50,",
+  fft: "Fourier transforms of complex numbers",
 };
 
 export function clear() {

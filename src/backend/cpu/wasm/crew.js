@@ -53,7 +53,7 @@ function serve(walker) {
       thread = walker(new WebAssembly.Instance(module).exports, sizes);
       return self.postMessage({});
     }
-    const out = (job.out ??= new Float32Array(job.m * job.n));
+    const out = (job.out ??= new Float32Array(job.m * job.n * Math.max(job.starts.length / 3, 1)));
     thread.run(job, units);
     if (units) self.postMessage({ id });
     else self.postMessage({ id, at, m: job.m, n: job.n, out }, [out.buffer]);
@@ -90,11 +90,17 @@ class Crew {
     this.end();
   }
 
-  /** How many threads are to compute a product: as many as pay, of those that have started; the others are started for what comes later. */
-  threads(m, k, n) {
-    const flops = 2 * m * k * n;
-    if (flops < SHARED_FLOPS || Math.min(m, n) < SHARED_SIDE) return 1;
-    const wanted = Math.min(this.most, Math.floor(flops / THREAD_FLOPS), Math.floor(Math.max(m, n) / THREAD_SIDE));
+  /**
+   * How many threads are to compute a product, or a batch of so many: as many as pay, of those that have started; the others are started for
+   * what comes later. The products of a batch are shared out whole.
+   */
+  threads(m, k, n, items) {
+    const flops = 2 * m * k * n * items;
+    // Where copies are sent, they should be computed with many times.
+    const least = has_shared_memory() && items > 1 ? 1 : SHARED_SIDE;
+    if (flops < SHARED_FLOPS || Math.min(m, n) < least) return 1;
+    const most = items > 1 ? items : Math.floor(Math.max(m, n) / THREAD_SIDE);
+    const wanted = Math.min(this.most, Math.floor(flops / THREAD_FLOPS), most);
     while (this.workers.length < Math.min(wanted, this.most) - 1) this.hire();
     if (!has_shared_memory() && this.jobs.size >= QUEUED) return 1;
     return Math.min(wanted, 1 + this.workers.filter(({ ready }) => ready).length);
@@ -179,9 +185,10 @@ class Crew {
   once(job, threads) {
     const team = this.workers.filter(({ ready }) => ready).slice(0, threads - 1);
     const { m, k, n, out } = job;
+    const items = job.starts.length / 3;
     const by_columns = n > m;
-    const whole = by_columns ? n : m;
-    const { run, part, pack, copy_rows } = this.own;
+    const whole = items || (by_columns ? n : m);
+    const { run, part, pack, pack_items, multiply_items, copy_rows } = this.own;
     const id = ++this.last;
     let left = team.length;
     const done = (take) =>
@@ -192,7 +199,7 @@ class Crew {
           this.jobs.delete(id);
           resolve(!!data);
         };
-        answer.patience_ms = PATIENCE_MS + (2 * m * k * n) / 1e6;
+        answer.patience_ms = PATIENCE_MS + (2 * m * k * n * Math.max(items, 1)) / 1e6;
         this.jobs.set(id, answer);
       });
     try {
@@ -207,19 +214,25 @@ class Crew {
         job = { ...job, a, b, c, out: to };
         // Fewer units where each has to bring B anew.
         const each = by_columns || k > job.depth || n > job.columns ? 2 : 4;
-        const unit = Math.ceil(whole / threads / each / 8) * 8;
+        const unit = items ? Math.ceil(items / threads / 4) : Math.ceil(whole / threads / each / 8) * 8;
         const units = { counter: new Int32Array(new SharedArrayBuffer(4)), by_columns, unit };
         for (const worker of team) worker.postMessage({ id, job, units });
         const shares = done(() => left > 1 || to === out || out.set(to));
         run(job, units);
         return shares;
       }
-      const first = (thread) => Math.min(Math.ceil((whole * thread) / threads / 8) * 8, whole);
+      const panel = items ? 1 : 8;
+      const first = (thread) => Math.min(Math.ceil((whole * thread) / threads / panel) * panel, whole);
       const share = (thread) => part(job, by_columns, first(thread), first(thread + 1) - first(thread));
       team.forEach((worker, i) => {
-        const { packed, buffers } = pack(share(i + 1));
+        const { packed, buffers } = items ? pack_items(job, first(i + 1), first(i + 2) - first(i + 1)) : pack(share(i + 1));
         worker.postMessage({ id, at: first(i + 1), job: packed }, buffers);
       });
+      if (items) {
+        const shares = done(({ at, out: from }) => out.set(from, at * m * n));
+        multiply_items(job, 0, first(1));
+        return shares;
+      }
       const shares = done(({ at, m, n, out: from }) => copy_rows(from, 0, n, out, at * (by_columns ? 1 : job.ldo), job.ldo, m, n));
       run(share(0));
       return shares;

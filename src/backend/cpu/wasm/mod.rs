@@ -23,8 +23,9 @@ use half::slice::HalfFloatSliceExt;
 
 use super::conv::Conv;
 use super::map::{Elements, Map};
-use super::pool;
+use super::normalize::Normalize;
 use super::reduce::Reduce;
+use super::{fft, pool};
 use crate::dtype::{DType, Extent};
 use crate::error::{Error, Result};
 use crate::host::{HostSlice, HostVec};
@@ -89,6 +90,7 @@ extern "C" {
         columns: u32,
         depth: u32,
         rows: u32,
+        starts: &[u32],
     ) -> Job;
     fn finish(values: &Float32Array, columns: u32, bias: &Float32Array, activation: u32);
 }
@@ -102,7 +104,7 @@ extern "C" {
     #[wasm_bindgen(method)]
     fn name(this: &Crew) -> String;
     #[wasm_bindgen(method)]
-    fn threads(this: &Crew, m: u32, k: u32, n: u32) -> u32;
+    fn threads(this: &Crew, m: u32, k: u32, n: u32, items: u32) -> u32;
     #[wasm_bindgen(method)]
     fn kept(this: &Crew, length: f64) -> Option<Float32Array>;
     #[wasm_bindgen(method)]
@@ -150,6 +152,11 @@ fn fitting(elements: usize, by: u32) -> u32 {
     (elements as u32 / by / PANEL as u32).max(1) * PANEL as u32
 }
 
+/// How operands are stored, and whether C is read.
+fn flags(kernel: &Kernel) -> [bool; 3] {
+    ["TRANSPOSE_A", "TRANSPOSE_B", "READS_C"].map(|name| kernel.constant(name) != 0)
+}
+
 /// A product by blocks as `walk.js` takes it.
 fn job_of(
     params: &Params,
@@ -157,6 +164,7 @@ fn job_of(
     operands: [&Float32Array; 3],
     out: &Float32Array,
     depth: Option<u32>,
+    starts: &[u32],
 ) -> Job {
     let &Params { m, k, n, lda, ldb, ldc, alpha, beta, .. } = params;
     // Many rows share a block of B, and few are all there: then it may be as wide as the matrix, and is brought in one piece.
@@ -164,7 +172,7 @@ fn job_of(
     let depth = depth.unwrap_or((PANELS as u32 / n.clamp(1, columns).next_multiple_of(PANEL as u32)).min(DEPTH as u32));
     let rows = fitting(BLOCK, k.min(depth).max(1)).min(fitting(BLOCK, n.clamp(1, columns))).min(MOST_ROWS);
     let [a, b, c] = operands;
-    job(a, b, c, out, m, k, n, lda, ldb, ldc, alpha, beta, transpose_a, transpose_b, reads_c, columns, depth, rows)
+    job(a, b, c, out, m, k, n, lda, ldb, ldc, alpha, beta, transpose_a, transpose_b, reads_c, columns, depth, rows, starts)
 }
 
 impl Engine {
@@ -191,10 +199,24 @@ impl Engine {
         self.level.name
     }
 
-    /// How many threads are to compute a product: as many as pay, of those that have started.
+    /// How many threads are to compute a product or a batch: as many as pay, of those that have started.
     pub(super) fn threads(&self, problem: &Problem) -> u32 {
-        // The items of a batch are many, and mostly small.
-        if problem.reads_operands() && problem.batch.count() == 1 { self.crew.threads(problem.m, problem.k, problem.n) } else { 1 }
+        // What is rounded in the end is done here.
+        match u32::try_from(problem.batch.count()) {
+            Ok(items @ 1..) if problem.reads_operands() && problem.result == DType::F32 => self.crew.threads(problem.m, problem.k, problem.n, items),
+            _ => 1,
+        }
+    }
+
+    /// All of a product or a batch.
+    pub(super) fn shared_job(&self, params: &Params, kernel: &Kernel, operands: &[Option<HostSlice<'_>>; 4], out: &HostVec) -> Job {
+        if params.batch == 1 {
+            return self.job(params, kernel, operands, out, 0);
+        }
+        let none = Float32Array::new_with_length(0);
+        let starts: Vec<u32> = (0..params.batch).flat_map(|item| params.starts(item).map(|start| start as u32)).collect();
+        let [a, b, c] = [0, 1, 2].map(|i| operands[i].as_ref().map_or(&none, HostSlice::f32));
+        job_of(params, flags(kernel), [a, b, c], out.f32(), None, &starts)
     }
 
     /// One product of a batch.
@@ -203,12 +225,17 @@ impl Engine {
         let starts = params.starts(item);
         let [a, b, c] = [0, 1, 2].map(|i| from(operands[i].as_ref().map_or(&none, HostSlice::f32), starts[i]));
         let out = from(out.f32(), u64::from(item) * u64::from(params.m) * u64::from(params.n));
-        let flags = ["TRANSPOSE_A", "TRANSPOSE_B", "READS_C"].map(|name| kernel.constant(name) != 0);
-        job_of(params, flags, [&a, &b, &c], &out, None)
+        job_of(params, flags(kernel), [&a, &b, &c], &out, None, &[])
     }
 
     /// Computes in this thread.
     pub(super) fn matmul(&self, params: &Params, kernel: &Kernel, operands: &[Option<HostSlice<'_>>; 4], out: &mut HostVec) -> Result<()> {
+        if out.dtype() == DType::F16 {
+            let mut wide = array(Extent { elements: out.len(), dtype: DType::F32 })?;
+            self.matmul(params, kernel, operands, &mut wide)?;
+            fill(out, &wide.into_vec());
+            return Ok(());
+        }
         if out.len() > 0 {
             for item in 0..params.batch {
                 self.crew.compute(&self.job(params, kernel, operands, out, item));
@@ -238,6 +265,35 @@ impl Engine {
         let mut result = vec![0; out.len() as usize];
         Reduce::new(kernel, words, elements(inputs))?.compute(&mut result, false);
         out.bytes().copy_from(bytemuck::cast_slice(&result));
+        Ok(())
+    }
+
+    /// Softmax or a norm: some rows after the others, in this module's memory.
+    pub(super) fn normalize(&self, kernel: &Kernel, words: &[u32], inputs: &[Option<HostSlice<'_>>], out: &mut HostVec) -> Result<()> {
+        let normalize = Normalize::new(kernel, words, elements(inputs))?;
+        let (count, dtype, to) = (out.len() as usize, out.dtype(), out.bytes());
+        if dtype != DType::F32 || !normalize.is_in_order() {
+            let mut result = vec![0u32; to.length().div_ceil(4) as usize];
+            let result = &mut bytemuck::cast_slice_mut(&mut result)[..to.length() as usize];
+            normalize.compute(result, dtype, false);
+            to.copy_from(result);
+            return Ok(());
+        }
+        let mut piece = vec![0.0; normalize.share().min(count)];
+        for first in (0..count).step_by(piece.len().max(1)) {
+            let end = count.min(first + piece.len());
+            let piece = &mut piece[..end - first];
+            normalize.rows(first, piece);
+            to.subarray(first as u32 * 4, end as u32 * 4).copy_from(bytemuck::cast_slice(piece));
+        }
+        Ok(())
+    }
+
+    /// A Fourier transform, in this module's own memory.
+    pub(super) fn fft(&self, words: &[u32], inputs: &[Option<HostSlice<'_>>], out: &mut HostVec) -> Result<()> {
+        let ([values, ..], mut result) = (widened(inputs), vec![0.0; out.len() as usize]);
+        fft::plain(&plan::fft::told(words)?, &values, &mut result);
+        fill(out, &result);
         Ok(())
     }
 
@@ -316,7 +372,7 @@ impl After {
 /// A job for the blocks of a reference.
 pub(crate) fn reference_job(a: &Float32Array, b: &Float32Array, params: &Params, transposed: [bool; 2]) -> Job {
     let none = Float32Array::new_with_length(0);
-    job_of(params, [transposed[0], transposed[1], false], [a, b, &none], &none, Some((BLOCK / EXACT[0]) as u32))
+    job_of(params, [transposed[0], transposed[1], false], [a, b, &none], &none, Some((BLOCK / EXACT[0]) as u32), &[])
 }
 
 /// An array from an element on; what is not read is empty, wherever it would start.

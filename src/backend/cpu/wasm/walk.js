@@ -5,7 +5,8 @@
  * The thread of a started kernel, whose exports `kernel.rs` declares; `sizes` are the elements of its blocks. All of it is in this one
  * function, since a worker is started from its text.
  *
- * A job is `{ a, b, c, out, m, k, n, lda, … }`: C = op(A)·op(B), and how many columns, steps of k and rows a block has.
+ * A job is `{ a, b, c, out, m, k, n, lda, … }`: C = op(A)·op(B), and how many columns, steps of k and rows a block has. `starts` are empty, or
+ * three numbers for each product of a batch: where its A, B and C start.
  */
 export function walker(exports, sizes) {
   // Up to so many rows of A, B is not packed: each element of it is read too few times.
@@ -113,12 +114,48 @@ export function walker(exports, sizes) {
     return { packed, buffers };
   }
 
-  /** Computes a product: all of it, or unit by unit as much as the other threads that count with `counter` leave. */
+  /** One product of a batch, in place. */
+  function item(job, at) {
+    const from = (array, which) => array?.subarray(job.starts[3 * at + which]);
+    return { ...job, a: from(job.a, 0), b: from(job.b, 1), c: from(job.c, 2), out: job.out.subarray(at * job.m * job.n) };
+  }
+
+  /** Some products of a batch as a job of its own, with copies of all that they lie in, and the copies' buffers. */
+  function pack_items({ a, b, c, lda, ldb, ldc, ...job }, first, count) {
+    const { m, k, n, transpose_a, transpose_b, reads_c } = job;
+    const starts = job.starts.slice(3 * first, 3 * (first + count));
+    const buffers = [];
+    const copy = (from, which, stride, rows, columns) => {
+      const own = starts.filter((_, i) => i % 3 === which);
+      const [least, most] = own.reduce(([least, most], start) => [Math.min(least, start), Math.max(most, start)], [Infinity, 0]);
+      for (let i = which; i < starts.length; i += 3) starts[i] -= least;
+      const to = from.slice(least, most + (rows - 1) * stride + columns);
+      buffers.push(to.buffer);
+      return to;
+    };
+    const packed = { ...job, out: undefined, starts, lda, ldb, ldc };
+    packed.a = copy(a, 0, lda, ...(transpose_a ? [k, m] : [m, k]));
+    packed.b = copy(b, 1, ldb, ...(transpose_b ? [n, k] : [k, n]));
+    if (reads_c) packed.c = copy(c, 2, ldc, m, n);
+    return { packed, buffers };
+  }
+
+  function multiply_items(job, first, end) {
+    for (let at = first; at < end; at++) multiply(item(job, at));
+  }
+
+  /** Computes a product or a batch: all of it, or unit by unit as much as the other threads that count with `counter` leave. */
   function run(job, { counter, by_columns, unit } = {}) {
     brought = {};
-    if (!counter) return multiply(job);
+    const items = job.starts.length / 3;
+    if (!counter) return items ? multiply_items(job, 0, items) : multiply(job);
+    const next = () => Atomics.add(counter, 0, unit);
+    if (items) {
+      for (let at; (at = next()) < items; ) multiply_items(job, at, Math.min(at + unit, items));
+      return;
+    }
     const whole = by_columns ? job.n : job.m;
-    for (let at; (at = Atomics.add(counter, 0, unit)) < whole; ) multiply(part(job, by_columns, at, Math.min(unit, whole - at)));
+    for (let at; (at = next()) < whole; ) multiply(part(job, by_columns, at, Math.min(unit, whole - at)));
   }
 
   /** One block of op(A)·op(B) in double precision and of |op(A)|·|op(B)|, into packed arrays of the whole. */
@@ -136,12 +173,12 @@ export function walker(exports, sizes) {
     take(C, magnitudes, job.n, i, j, m, n);
   }
 
-  return { run, part, pack, exact, copy_rows };
+  return { run, part, pack, pack_items, multiply_items, exact, copy_rows };
 }
 
-/** A job for the whole of a product, which is packed. */
-export function job(a, b, c, out, m, k, n, lda, ldb, ldc, alpha, beta, transpose_a, transpose_b, reads_c, columns, depth, rows) {
-  return { a, b, c, out, m, k, n, lda, ldb, ldc, ldo: n, alpha, beta, transpose_a, transpose_b, reads_c, columns, depth, rows };
+/** A job for the whole of a product or a batch, which is packed. */
+export function job(a, b, c, out, m, k, n, lda, ldb, ldc, alpha, beta, transpose_a, transpose_b, reads_c, columns, depth, rows, starts) {
+  return { a, b, c, out, m, k, n, lda, ldb, ldc, ldo: n, alpha, beta, transpose_a, transpose_b, reads_c, columns, depth, rows, starts: starts.slice() };
 }
 
 /** Adds to each row its bias, which may be empty, and applies the activation of that number in src/ops/matmul/activation.rs. */

@@ -5,8 +5,10 @@ import {
   Reference,
   Tensor,
   benchmark,
+  clear_tuning,
   device_info,
   evaluate,
+  gpu_device,
   init_gpu,
   lazy,
   matmul,
@@ -14,8 +16,11 @@ import {
   random_matrix,
   reference,
   tensor,
+  tune,
   type Backend,
   type Benchmark,
+  type Device,
+  type DeviceBuffer,
   type DeviceInfo,
   type ErrorCode,
   type InitOptions,
@@ -23,11 +28,13 @@ import {
   type MatmulOptions,
   type MatmulReport,
   type MemoryStats,
+  type Tuning,
   type Verdict,
 } from "lapidary";
 
 declare const a: Float32Array;
 declare const signal: AbortSignal;
+declare const own_buffer: DeviceBuffer;
 
 export async function right(): Promise<void> {
   const options: InitOptions = { backend: "auto", power_preference: "low-power", pool_bytes: 0, threads: 2, signal };
@@ -50,6 +57,13 @@ export async function right(): Promise<void> {
   const computed: Tensor = await evaluate(Expr.concat([chosen_of, kept], -1));
 
   const gpu: Gpu = await Gpu.open({ backend: "webgl2" });
+  const tuning: Tuning = await gpu.tune({ signal });
+  const is_cleared: boolean = tuning.kept && tuning.trials.some(({ is_tuned }) => is_tuned) ? await clear_tuning() : (await tune()).kept;
+  const device: Device | undefined = gpu.device ?? (await gpu_device());
+  if (device) {
+    const words: Tensor<"u32"> = await gpu.tensor(own_buffer, [2], { dtype: "u32", offset_bytes: 8 });
+    await words.copyTo(own_buffer);
+  }
   const own: Tensor = await gpu.tensor(plain, [2, 3] as const);
   const times: Benchmark = await gpu.benchmark(own, data, { n: 3, samples: 3, min_ms: 1 });
   const shared: Benchmark = await benchmark(a, a, { m: 1, k: 1, n: 1 });
@@ -66,7 +80,7 @@ export async function right(): Promise<void> {
   for (const thing of [own, kept, both.data]) thing.dispose();
   judge.free();
   gpu.free();
-  console.log(chosen, bytes, times, shared, stats, verdict.ok, batch, again.shape.length, bytes_of, computed);
+  console.log(chosen, bytes, times, shared, stats, verdict.ok, batch, again.shape.length, bytes_of, computed, is_cleared);
 }
 
 export async function wrong(gpu: Gpu): Promise<void> {

@@ -5,9 +5,10 @@
  *     resident(job)             puts the operands where the library computes; gives { run(count), result(), free() }, where `run` queues
  *                               products and resolves when the last is done; lapidary's has `alone` too, its kernel's figure, and `note`
  *     multiply(a, b, job)       Float32Arrays in, a Float32Array out
+ *     operation(job)            the same of one of the operations of ../operations.js, by its inputs
  *   first(a, b, job)            the same from nothing, in as few steps as the library's documentation needs: gives { result, device }
  *
- * A job is { measure, m, k, n, batch, a, b }. Each library is used as its documentation recommends for speed.
+ * A job is { measure, m, k, n, batch, a, b }, or what `prepare` of ../operations.js makes. Each library is used as its documentation recommends for speed.
  */
 export const load = {
   lapidary: () => import("./lapidary.js"),

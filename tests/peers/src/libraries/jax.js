@@ -1,6 +1,26 @@
-import { blockUntilReady, defaultDevice, getWebGPUDevice, init, jit, numpy } from "@jax-js/jax";
+import { blockUntilReady, defaultDevice, getWebGPUDevice, init, jit, lax, nn, numpy } from "@jax-js/jax";
 
 const shapes = ({ m, k, n, batch }) => (batch > 1 ? [[batch, m, k], [batch, k, n]] : [[m, k], [k, n]]);
+
+/** The operations that are measured. A complex number is a pair of arrays here. */
+const OPERATIONS = {
+  add: () => (a, b) => numpy.add(a, b),
+  sum: () => (a) => numpy.sum(a),
+  "sum of rows": () => (a) => numpy.sum(a, 1),
+  softmax: () => (a) => nn.softmax(a, 1),
+  "layer norm": ({ epsilon }) => (a, scale, bias) => nn.standardize(a, 1, { epsilon }).mul(scale).add(bias),
+  conv: ({ stride, padding }) => (x, filters) => lax.convGeneralDilated(x, filters, [stride, stride], [[padding, padding], [padding, padding]]),
+  fft: () => (real, imag) => {
+    const { real: x, imag: y } = numpy.fft.fft({ real, imag });
+    return numpy.stack([x, y], 1);
+  },
+};
+
+/** The arrays of one input. */
+function arrays_of({ operation }, { values, shape }) {
+  if (operation !== "fft") return [numpy.array(values).reshape(shape)];
+  return [0, 1].map((part) => numpy.array(values.filter((_, i) => i % 2 === part)));
+}
 
 async function start(backend) {
   const device = backend === "webgl2" ? "webgl" : backend;
@@ -35,23 +55,30 @@ export async function open(backend) {
     }
   }
 
-  async function resident(job) {
-    const [shape_a, shape_b] = shapes(job);
-    const [a, b] = await blockUntilReady([numpy.array(job.a).reshape(shape_a), numpy.array(job.b).reshape(shape_b)]);
+  /** A function of arrays that stay. */
+  async function of_arrays(compute, arrays) {
+    const inputs = await blockUntilReady(arrays);
+    const once = () => compute(...inputs.map(({ ref }) => ref));
     return {
       run: async (count) => {
-        for (let i = 1; i < count; i++) await send(matmul(a.ref, b.ref));
-        await done(matmul(a.ref, b.ref));
+        for (let i = 1; i < count; i++) await send(once());
+        await done(once());
       },
-      result: () => matmul(a.ref, b.ref).data(),
-      free: () => {
-        a.dispose();
-        b.dispose();
-      },
+      result: () => once().data(),
+      free: () => inputs.forEach((input) => input.dispose()),
     };
   }
 
-  return { device, resident, multiply: (a, b, job) => multiply(matmul, a, b, job) };
+  function resident(job) {
+    const [shape_a, shape_b] = shapes(job);
+    return of_arrays(matmul, [numpy.array(job.a).reshape(shape_a), numpy.array(job.b).reshape(shape_b)]);
+  }
+
+  function operation(job) {
+    return of_arrays(jit(OPERATIONS[job.operation](job)), job.inputs.flatMap((input) => arrays_of(job, input)));
+  }
+
+  return { device, resident, operation, multiply: (a, b, job) => multiply(matmul, a, b, job) };
 }
 
 export async function first(a, b, job) {

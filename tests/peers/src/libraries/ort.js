@@ -1,4 +1,29 @@
-import { matmul_model } from "./onnx-model.js";
+import { INPUTS, model } from "./onnx-model.js";
+
+/** The operations that are measured: operator, attributes, axes. */
+const OPERATIONS = {
+  add: () => ["Add"],
+  sum: () => ["ReduceSum", { keepdims: 0 }],
+  "sum of rows": () => ["ReduceSum", { keepdims: 0 }, [1]],
+  softmax: () => ["Softmax", { axis: 1 }],
+  "layer norm": ({ epsilon }) => ["LayerNormalization", { axis: 1, epsilon }],
+  conv: ({ kernel, stride, padding }) => [
+    "Conv",
+    { kernel_shape: [kernel, kernel], strides: [stride, stride], pads: [padding, padding, padding, padding] },
+  ],
+  fft: () => ["DFT", { axis: 1 }],
+};
+
+/** What a model is made of: operator, shapes of inputs, shape of the result, and the rest. ONNX has transforms in batches. */
+function node_of(job) {
+  if (!job.operation) {
+    const { a, b, c } = shapes(job);
+    return ["MatMul", [a, b], c];
+  }
+  const [operator, ...rest] = OPERATIONS[job.operation](job);
+  const batched = (shape) => (job.operation === "fft" ? [1, ...shape] : shape);
+  return [operator, job.inputs.map(({ shape }) => batched(shape)), batched(job.result), ...rest];
+}
 
 function shapes({ m, k, n, batch }) {
   const of = (...sides) => (batch > 1 ? [batch, ...sides] : sides);
@@ -13,10 +38,7 @@ async function start(backend, threads = 1) {
   ort.env.wasm.numThreads = threads;
   ort.env.logLevel = "error";
   const provider = backend === "wasm" ? "wasm" : "webgpu";
-  const session = (job, options) => {
-    const { a, b, c } = shapes(job);
-    return ort.InferenceSession.create(matmul_model(a, b, c), { executionProviders: [provider], ...options });
-  };
+  const session = (job, options) => ort.InferenceSession.create(model(...node_of(job)), { executionProviders: [provider], ...options });
   const multiply_by = async (session, a, b, job) => {
     const dims = shapes(job);
     const { C } = await session.run({ A: new ort.Tensor("float32", a, dims.a), B: new ort.Tensor("float32", b, dims.b) });
@@ -29,7 +51,7 @@ async function start(backend, threads = 1) {
  * On the GPU with operands and result bound to buffers of its device. Graph capture, which would spare more of each call, is off: in 1.30
  * the first replay of this model ends in an abort.
  */
-async function resident_on_gpu(ort, session, { a, b, c }, job) {
+async function resident_on_gpu(ort, session, inputs, shape) {
   const device = await ort.env.webgpu.device;
   const buffer = (length, values) => {
     const usage = GPUBufferUsage.STORAGE | GPUBufferUsage.COPY_SRC | GPUBufferUsage.COPY_DST;
@@ -39,7 +61,7 @@ async function resident_on_gpu(ort, session, { a, b, c }, job) {
   };
   device.pushErrorScope("out-of-memory");
   device.pushErrorScope("validation");
-  const buffers = [buffer(job.a.length, job.a), buffer(job.b.length, job.b), buffer(job.batch * job.m * job.n)];
+  const buffers = [...inputs.map(({ values }) => buffer(values.length, values)), buffer(shape.reduce((x, y) => x * y, 1))];
   const faults = [await device.popErrorScope(), await device.popErrorScope()];
   const free = () => {
     for (const made of buffers) made.destroy();
@@ -50,7 +72,10 @@ async function resident_on_gpu(ort, session, { a, b, c }, job) {
     await free();
     throw fault;
   }
-  const [A, B, C] = buffers.map((made, i) => ort.Tensor.fromGpuBuffer(made, { dataType: "float32", dims: [a, b, c][i] }));
+  const dims = [...inputs.map((input) => input.shape), shape];
+  const tensors = buffers.map((made, i) => ort.Tensor.fromGpuBuffer(made, { dataType: "float32", dims: dims[i] }));
+  const C = tensors.pop();
+  const feeds = Object.fromEntries(tensors.map((tensor, i) => [INPUTS[i], tensor]));
 
   async function read(from) {
     const to = device.createBuffer({ size: from.size, usage: GPUBufferUsage.MAP_READ | GPUBufferUsage.COPY_DST });
@@ -64,20 +89,20 @@ async function resident_on_gpu(ort, session, { a, b, c }, job) {
   }
 
   async function run(count) {
-    for (let i = 0; i < count; i++) await session.run({ A, B }, { C });
+    for (let i = 0; i < count; i++) await session.run(feeds, { C });
     await device.queue.onSubmittedWorkDone();
   }
 
   async function result() {
-    await session.run({ A, B }, { C });
-    return read(buffers[2]);
+    await session.run(feeds, { C });
+    return read(buffers.at(-1));
   }
 
   return { run, result, free };
 }
 
-async function resident_on_cpu(ort, session, { a, b }, job) {
-  const feeds = { A: new ort.Tensor("float32", job.a, a), B: new ort.Tensor("float32", job.b, b) };
+async function resident_on_cpu(ort, session, inputs) {
+  const feeds = Object.fromEntries(inputs.map(({ values, shape }, i) => [INPUTS[i], new ort.Tensor("float32", values, shape)]));
   return {
     run: async (count) => {
       for (let i = 0; i < count; i++) await session.run(feeds);
@@ -91,10 +116,15 @@ export async function open(backend, threads) {
   const { ort, session, multiply_by } = await start(backend, threads);
   const sessions = new Map();
 
-  async function resident(job) {
+  async function of_inputs(job, inputs) {
     const made = await session(job, backend === "webgpu" ? { preferredOutputLocation: "gpu-buffer" } : {});
-    return (backend === "webgpu" ? resident_on_gpu : resident_on_cpu)(ort, made, shapes(job), job);
+    const [, dims, result] = node_of(job);
+    const shaped = inputs.map((values, i) => ({ values, shape: dims[i] }));
+    return (backend === "webgpu" ? resident_on_gpu : resident_on_cpu)(ort, made, shaped, result);
   }
+
+  const resident = (job) => of_inputs(job, [job.a, job.b]);
+  const operation = (job) => of_inputs(job, job.inputs.map(({ values }) => values));
 
   async function multiply(a, b, job) {
     const key = JSON.stringify(shapes(job));
@@ -104,7 +134,7 @@ export async function open(backend, threads) {
 
   // A session opens the device, so that what is missing is known now.
   await (await session({ m: 4, k: 4, n: 4, batch: 1 })).release();
-  return { device: `${backend}${"Suspending" in WebAssembly ? ", jspi" : ", asyncify"}`, resident, multiply };
+  return { device: `${backend}${"Suspending" in WebAssembly ? ", jspi" : ", asyncify"}`, resident, operation, multiply };
 }
 
 export async function first(a, b, job) {

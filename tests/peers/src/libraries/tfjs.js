@@ -1,6 +1,37 @@
-import { backend as current, env, matMul, ready, setBackend, slice, tensor } from "@tensorflow/tfjs-core";
+import * as tf from "@tensorflow/tfjs-core";
+
+const { backend: current, env, matMul, ready, setBackend, slice, tensor } = tf;
 
 const shapes = ({ m, k, n, batch }) => (batch > 1 ? [[batch, m, k], [batch, k, n]] : [[m, k], [k, n]]);
+
+/** The operations that are measured. Images lie with their channels last, as the library has it. */
+const OPERATIONS = {
+  add: ([a, b]) => tf.add(a, b),
+  sum: ([a]) => tf.sum(a),
+  "sum of rows": ([a]) => tf.sum(a, 1),
+  softmax: ([a]) => tf.softmax(a, 1),
+  "layer norm": ([a, scale, bias], { epsilon }) => {
+    const { mean, variance } = tf.moments(a, 1, true);
+    return tf.add(tf.mul(tf.mul(tf.sub(a, mean), tf.rsqrt(tf.add(variance, epsilon))), scale), bias);
+  },
+  conv: ([x, filters], { stride, padding }) => tf.conv2d(x, filters, stride, padding, "NHWC", 1, "floor"),
+  fft: ([x]) => tf.fft(x),
+};
+
+/** The inputs of an operation as it takes them, in their order. */
+function inputs_of({ operation, inputs }) {
+  const given = inputs.map(({ values, shape }) => tensor(values, shape));
+  if (operation === "conv") return [tf.transpose(given[0], [0, 2, 3, 1]), tf.transpose(given[1], [2, 3, 1, 0])];
+  if (operation === "fft") return [tf.complex(...tf.unstack(given[0], 1))];
+  return given;
+}
+
+/** What an operation gives, as others give it. */
+function as_others({ operation }, out) {
+  if (operation === "conv") return tf.transpose(out, [0, 3, 1, 2]);
+  if (operation === "fft") return tf.stack([tf.real(out), tf.imag(out)], 1);
+  return out;
+}
 
 async function start(backend, threads = 1) {
   if (backend === "webgpu") await import("@tensorflow/tfjs-backend-webgpu");
@@ -36,43 +67,53 @@ export async function open(backend, threads) {
   const name = await start(backend, threads);
 
   /** Reads one element, which waits for all that was queued before. WebGL's data() polls a fence now and then, so it waits by dataSync. */
-  async function wait_for(product) {
-    const one = slice(product, product.shape.map(() => 0), product.shape.map(() => 1));
+  async function wait_for(out) {
+    const one = tf.tidy(() => {
+      const floats = out.dtype === "complex64" ? tf.real(out) : out;
+      return floats.rank === 0 ? tf.clone(floats) : slice(floats, floats.shape.map(() => 0), floats.shape.map(() => 1));
+    });
     if (name === "webgpu") await one.data();
     else one.dataSync();
     one.dispose();
   }
 
-  async function resident(job) {
-    const [shape_a, shape_b] = shapes(job);
-    const [a, b] = [tensor(job.a, shape_a), tensor(job.b, shape_b)];
+  /** A function of tensors that stay; `for_host` makes of its result what is compared. */
+  function of_tensors(compute, tensors, for_host = (out) => out) {
+    const once = () => tf.tidy(compute);
 
     async function run(count) {
-      let product;
+      let out;
       for (let i = 0; i < count; i++) {
-        product?.dispose();
-        product = matMul(a, b);
+        out?.dispose();
+        out = once();
       }
-      await wait_for(product);
-      product.dispose();
+      await wait_for(out);
+      out.dispose();
     }
 
     async function result() {
-      const product = matMul(a, b);
-      const values = await product.data();
-      product.dispose();
+      const out = tf.tidy(() => for_host(compute()));
+      const values = await out.data();
+      out.dispose();
       return values;
     }
 
-    const free = () => {
-      a.dispose();
-      b.dispose();
-    };
-    return { run, result, free };
+    return { run, result, free: () => tf.dispose(tensors) };
+  }
+
+  async function resident(job) {
+    const [shape_a, shape_b] = shapes(job);
+    const [a, b] = [tensor(job.a, shape_a), tensor(job.b, shape_b)];
+    return of_tensors(() => matMul(a, b), [a, b]);
+  }
+
+  async function operation(job) {
+    const inputs = tf.tidy(() => inputs_of(job));
+    return of_tensors(() => OPERATIONS[job.operation](inputs, job), inputs, (out) => as_others(job, out));
   }
 
   const device = name === "webgpu" ? (current().adapterInfo?.gpuVendor ?? "") : "";
-  return { device: `${name}${device && `, ${device}`}`, resident, multiply };
+  return { device: `${name}${device && `, ${device}`}`, resident, operation, multiply };
 }
 
 export async function first(a, b, job) {

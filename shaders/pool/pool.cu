@@ -1,0 +1,99 @@
+// As pool.wgsl. What there are constants is told at run time, in the word behind those that both have (src/plan/pool.rs).
+
+typedef unsigned u32;
+
+struct Words {
+    u32 word[64];
+};
+
+// src/plan/pool.rs has the same.
+enum Flag { MAX = 1, PLACE = 2, PADDED = 4, IS_F16 = 8 };
+
+static __device__ __forceinline__ float widened(u32 bits) {
+    float a;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(a) : "h"((unsigned short)bits));
+    return a;
+}
+
+static __device__ __forceinline__ u32 rounded(float a) {
+    unsigned short bits;
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(a));
+    return bits;
+}
+
+static __device__ __forceinline__ bool is_nan(float a) { return (__float_as_uint(a) & 0x7fffffffu) > 0x7f800000u; }
+
+// A window along one dimension, as ops/window.rs has it.
+struct Window {
+    u32 input, taps, stride, dilation, before, after, steps;
+
+    __device__ __forceinline__ int start(u32 i) const { return int(i * stride) - int(before); }
+    // The first tap at or behind a place.
+    __device__ __forceinline__ u32 first_tap(int start, u32 place) const {
+        return min((u32(max(int(place) - start, 0)) + dilation - 1) / dilation, taps);
+    }
+};
+
+// What the kernel is told.
+struct Told {
+    u32 elements, first, infinity;
+    Window z, y, x;
+    u32 flags;
+};
+
+// The word of an element of the result.
+static __device__ u32 value(const Told &told, const void *values, u32 index) {
+    const Window &z = told.z, &y = told.y, &x = told.x;
+    const u32 plane = index / (x.steps * y.steps * z.steps);
+    const int start_z = z.start(index / (x.steps * y.steps) % z.steps), start_y = y.start(index / x.steps % y.steps);
+    const int start_x = x.start(index % x.steps);
+    const u32 first_z = z.first_tap(start_z, 0), first_y = y.first_tap(start_y, 0), first_x = x.first_tap(start_x, 0);
+    const u32 end_z = z.first_tap(start_z, z.input), end_y = y.first_tap(start_y, y.input), end_x = x.first_tap(start_x, x.input);
+    const bool is_max = told.flags & MAX, is_f16 = told.flags & IS_F16;
+    float found = is_max ? __uint_as_float(told.infinity) : 0.0f;
+    u32 place = 0;
+    bool is_first = true;
+    for (u32 h = first_z; h < end_z; h++) {
+        const u32 layer = plane * z.input + u32(start_z + int(h * z.dilation));
+        for (u32 i = first_y; i < end_y; i++) {
+            const u32 row = (layer * y.input + u32(start_y + int(i * y.dilation))) * x.input;
+            for (u32 j = first_x; j < end_x; j++) {
+                const u32 at = row + u32(start_x + int(j * x.dilation));
+                const float v = is_f16 ? widened(__ldg(static_cast<const unsigned short *>(values) + at)) : __ldg(static_cast<const float *>(values) + at);
+                if (!is_max) {
+                    found += v;
+                } else if (is_first || (!is_nan(found) && (is_nan(v) || v > found))) {
+                    found = v;
+                    place = at;
+                    is_first = false;
+                }
+            }
+        }
+    }
+    if (told.flags & PLACE) return place + told.first;
+    if (is_max) return __float_as_uint(found);
+    const bool padded = told.flags & PADDED;
+    const u32 count_z = padded ? z.first_tap(start_z, z.input + z.after) : end_z - first_z;
+    const u32 count_y = padded ? y.first_tap(start_y, y.input + y.after) : end_y - first_y;
+    const u32 count_x = padded ? x.first_tap(start_x, x.input + x.after) : end_x - first_x;
+    return __float_as_uint(found / float(count_z * count_y * count_x));
+}
+
+extern "C" __global__ void __launch_bounds__(64) pool(
+    const void *values, const void *, const void *, const void *, const void *, const void *, const void *, void *out, const Told told
+) {
+    const u32 first = ((blockIdx.y * gridDim.x + blockIdx.x) * 64 + threadIdx.x) * 4;
+    if (first >= told.elements) return;
+    u32 v[4];
+#pragma unroll 1
+    for (u32 lane = 0; lane < 4; lane++) {
+        const u32 x = value(told, values, min(first + lane, told.elements - 1));
+        v[0] = v[1], v[1] = v[2], v[2] = v[3], v[3] = x;
+    }
+    if ((told.flags & (IS_F16 | PLACE)) == IS_F16) {
+        const u32 low = rounded(__uint_as_float(v[0])) | rounded(__uint_as_float(v[1])) << 16;
+        static_cast<uint2 *>(out)[first / 4] = make_uint2(low, rounded(__uint_as_float(v[2])) | rounded(__uint_as_float(v[3])) << 16);
+    } else {
+        static_cast<uint4 *>(out)[first / 4] = make_uint4(v[0], v[1], v[2], v[3]);
+    }
+}

@@ -1,0 +1,28 @@
+// As row.wgsl.
+
+struct Coordinates {
+    u32 c[RANK];
+};
+
+static __device__ __forceinline__ Coordinates coordinates(const Words &words, u32 row) {
+    Coordinates at = {};
+#pragma unroll
+    for (u32 d = KEPT; d > 0; d--) {
+        at.c[d - 1] = row % words.word[SIZES + d - 1];
+        row /= words.word[SIZES + d - 1];
+    }
+    return at;
+}
+
+static __device__ __forceinline__ Coordinates along(const Words &words, Coordinates at, u32 i) {
+#if FLAT
+    at.c[RANK - 1] = i;
+#else
+#pragma unroll
+    for (u32 d = RANK; d > KEPT; d--) {
+        at.c[d - 1] = i % words.word[SIZES + d - 1];
+        i /= words.word[SIZES + d - 1];
+    }
+#endif
+    return at;
+}

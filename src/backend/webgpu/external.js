@@ -1,0 +1,20 @@
+// Buffers of the page's own, of which wgpu takes none: their bytes are copied on the GPU, in the order of the queue.
+
+/**
+ * Copies bytes between buffers. A promise of what kept that from being done: 0 for nothing, 1 for a buffer of another device, 2 for one that is
+ * destroyed.
+ */
+export async function copy_between(device, from, from_bytes, to, to_bytes, bytes) {
+  // What else could be wrong was looked at before: the first thing shows in the encoding, the second only at the submission.
+  device.pushErrorScope("validation");
+  const encoder = device.createCommandEncoder();
+  encoder.copyBufferToBuffer(from, from_bytes, to, to_bytes, bytes);
+  const commands = encoder.finish();
+  const encoded = device.popErrorScope();
+  device.pushErrorScope("validation");
+  device.queue.submit([commands]);
+  const submitted = device.popErrorScope();
+  // Of a lost device both may be refused; that it is lost it says itself.
+  const [foreign, gone] = await Promise.all([encoded, submitted]).catch(() => []);
+  return foreign ? 1 : gone ? 2 : 0;
+}

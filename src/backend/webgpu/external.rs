@@ -1,0 +1,85 @@
+//! Buffers that the page made itself on this device: values are copied from them and into them by the GPU, which sees nothing of the host.
+//! `npm/options.js` has checked their use and size, so what is left to find out is whose they are and whether they are still there.
+
+use std::sync::Arc;
+
+use js_sys::Promise;
+use wasm_bindgen::prelude::*;
+use wasm_bindgen_futures::JsFuture;
+
+use super::WebGpu;
+use super::batch::Verdict;
+use super::buffer::Buffer;
+use crate::error::{Error, Result};
+
+#[wasm_bindgen(module = "/src/backend/webgpu/external.js")]
+extern "C" {
+    fn copy_between(device: &JsValue, from: &JsValue, from_bytes: f64, to: &JsValue, to_bytes: f64, bytes: f64) -> Promise;
+}
+
+/// A copy under way.
+pub(crate) struct Copying {
+    copy: Promise,
+    /// What is to be known of the values, if they were queued.
+    queued: Option<Arc<Verdict>>,
+}
+
+impl WebGpu {
+    /// The browser's device.
+    pub(crate) fn handle(&self) -> JsValue {
+        self.device.as_webgpu().map_or(JsValue::UNDEFINED, |device| device.clone().into())
+    }
+
+    /// A buffer with so many of the bytes of the page's, from one on.
+    pub(crate) fn copy_from(&self, from: &JsValue, from_bytes: f64, bytes: u64) -> Result<(Buffer, Copying)> {
+        let buffer = self.storage(bytes)?;
+        self.batches.submit_users(&buffer.raw);
+        let copy = copy_between(&self.handle(), from, from_bytes, browsers(&buffer)?, 0.0, words(bytes));
+        Ok((buffer, Copying { copy, queued: None }))
+    }
+
+    /// The same once it is known that the copy went well.
+    pub(crate) async fn copied_from(&self, (mut buffer, copying): (Buffer, Copying)) -> Result<Buffer> {
+        let copied = self.copied(copying).await;
+        if copied.is_err() {
+            // It may be one that was not to be had.
+            buffer.raw.discard();
+        }
+        copied.map(|()| buffer)
+    }
+
+    /// Copies so many bytes of a buffer into the page's.
+    pub(crate) fn copy_into(&self, buffer: &Buffer, to: &JsValue, to_bytes: f64, bytes: u64) -> Result<Copying> {
+        self.batches.submit();
+        let copy = copy_between(&self.handle(), browsers(buffer)?, 0.0, to, to_bytes, words(bytes));
+        Ok(Copying { copy, queued: buffer.verdict.get().cloned() })
+    }
+
+    /// Waits until it is known whether a copy went well.
+    pub(crate) async fn copied(&self, Copying { copy, queued }: Copying) -> Result<()> {
+        let fault = JsFuture::from(copy).await.ok().and_then(|fault| fault.as_f64());
+        if let Some(verdict) = queued {
+            self.settle(&verdict).await?;
+        }
+        self.settled()?;
+        match fault {
+            Some(0.0) => Ok(()),
+            Some(1.0) => Err(Box::new(Error::InvalidType {
+                argument: "the GPUBuffer".to_owned(),
+                expected: "one of the same device, which `device` of the handle gives",
+                found: "one of another".to_owned(),
+            })),
+            _ => Err(Box::new(Error::Disposed { what: "GPUBuffer" })),
+        }
+    }
+}
+
+/// The browser's own name of a buffer.
+fn browsers(buffer: &Buffer) -> Result<&JsValue> {
+    Ok(buffer.raw.as_webgpu().ok_or_else(|| Error::internal("wgpu runs on something other than WebGPU"))?)
+}
+
+/// Copies are of whole words.
+fn words(bytes: u64) -> f64 {
+    bytes.next_multiple_of(4) as f64
+}

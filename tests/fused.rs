@@ -1,0 +1,104 @@
+//! What follows an operation goes into its kernel: the same values as by itself, and nothing between them through memory.
+#![cfg(not(target_arch = "wasm32"))]
+
+use lapidary::{BackendId, Conv, DType, Expr, Gpu, Options};
+
+/// Does it on every backend. `LAPIDARY_REQUIRE` names those that must be there.
+fn everywhere(test: impl Fn(&Gpu, BackendId)) {
+    let required = std::env::var("LAPIDARY_REQUIRE").unwrap_or_default();
+    for backend in [BackendId::Simd, BackendId::Vulkan, BackendId::WebGpu] {
+        match Gpu::open_blocking(Options { profile: true, ..Options::only(backend) }) {
+            Ok(gpu) => test(&gpu, backend),
+            Err(error) => {
+                assert!(!required.split(',').any(|name| name == backend.to_string()), "{backend} is required: {error}");
+                println!("skipped on {backend}: {error}");
+            }
+        }
+    }
+}
+
+/// A tensor of numbers between -1 and 1 in no order.
+fn noise(gpu: &Gpu, shape: &[u64]) -> Expr {
+    let noise = Expr::index(shape).add(7u32).mul(2_654_435_769u32).cast(DType::F32).mul(1.0 / 2_147_483_648.0).sub(1.0);
+    Expr::from(gpu.evaluate_blocking(&noise).unwrap())
+}
+
+/// A name, an expression, and the elements that it reads and gives.
+type Case = (&'static str, Expr, u64);
+
+fn cases(gpu: &Gpu) -> Vec<Case> {
+    let of = |shape: &[u64]| noise(gpu, shape);
+    let padded = Conv::default().pads(&[[1; 2]; 2]);
+    let mut cases = Vec::new();
+    // By windows, with few filters, with windows of one element, in parts that are added up, and in groups.
+    for (name, [images, channels, filters, size, taps], groups) in [
+        ("conv", [2, 20, 33, 9, 3], 1),
+        ("conv of fours", [2, 20, 32, 8, 3], 1),
+        ("conv of few filters", [2, 3, 5, 9, 3], 1),
+        ("conv of one element", [2, 40, 24, 6, 1], 1),
+        ("conv in parts", [1, 600, 20, 6, 3], 1),
+        ("conv in groups", [2, 40, 40, 7, 3], 2),
+    ] {
+        let (input, weights) = (of(&[images, channels, size, size]), of(&[filters, channels / groups, taps, taps]));
+        let how = if taps == 3 { padded.clone() } else { Conv::default() }.groups(groups);
+        let conv = input.conv(&weights, &how);
+        let read = images * channels * size * size + filters * channels / groups * taps * taps;
+        let result = images * filters * size * size;
+        let residual = of(&[images, filters, size, size]);
+        cases.push((name, conv.add(&residual).relu(), read + 2 * result));
+        let channel = |seed: i64| of(&[filters + 9]).slice(0, seed, seed + filters as i64, 1);
+        let [scale, bias, mean, variance] = [0, 1, 2, 3].map(channel).map(|vector| Expr::from(gpu.evaluate_blocking(&vector).unwrap()));
+        cases.push((name, conv.batch_norm(&scale, &bias, &mean, &variance.abs(), 0.1).relu(), read + result + 4 * filters));
+        cases.push((name, conv.mul(conv.sigmoid()), read + result));
+    }
+    for (rows, count) in [(5, 128), (7, 1001), (33, 60)] {
+        let (a, b, row) = (of(&[rows, count]), of(&[rows, count]), of(&[count]));
+        let all = rows * count;
+        cases.push(("softmax", a.softmax(1).mul(&b).add(1.0), 3 * all));
+        cases.push(("layer norm", a.layer_norm(&[1], Some(&row), Some(&row), 1e-5).add(&b).gelu_tanh(), 3 * all + 2 * count));
+        cases.push(("softmax of columns", a.softmax(0).mul(&row), 2 * all + count));
+        let vector = of(&[rows]);
+        cases.push(("sum", a.mul(0.5).sum(Some(&[1]), false).mul(2.0).add(&vector).abs().sqrt(), all + 2 * rows));
+        cases.push(("variance", a.var(Some(&[0]), false, 0.0).add(&row).exp(), all + 2 * count));
+    }
+    cases
+}
+
+#[test]
+fn what_follows_costs_no_memory_traffic() {
+    let host = Gpu::open_blocking(Options::only(BackendId::Scalar)).unwrap();
+    everywhere(|gpu, backend| {
+        for (number, ((name, expr, elements), (_, expected, _))) in cases(gpu).into_iter().zip(cases(&host)).enumerate() {
+            gpu.clear_profile();
+            let got = gpu.evaluate_blocking(&expr).unwrap();
+            let operations = gpu.profile().operations;
+            let (got, expected) = (got.to_vec_blocking().unwrap(), host.evaluate_blocking(&expected).unwrap().to_vec_blocking().unwrap());
+            let fits = |(got, expected): (&f32, &f32)| (got - expected).abs() <= 1e-4 * (1.0 + expected.abs());
+            let wrong = got.iter().zip(&expected).position(|pair| !fits(pair));
+            let at = wrong.map(|at| (at, got[at], expected[at]));
+            assert!(got.len() == expected.len() && at.is_none(), "{number} {name} on {backend}: {at:?} {}", operations[0].kernel);
+            if backend.is_gpu() {
+                let kernels: Vec<_> = operations.iter().map(|operation| &operation.kernel).collect();
+                assert_eq!(operations.len(), 1, "{number} {name} on {backend}: {kernels:?}");
+                assert_eq!(operations[0].compute.bytes, 4 * elements, "{number} {name} on {backend}: {kernels:?}");
+            }
+        }
+    });
+}
+
+#[test]
+fn what_others_need_too_is_written() {
+    everywhere(|gpu, backend| {
+        let (a, weights) = (noise(gpu, &[1, 20, 6, 6]), noise(gpu, &[20, 20, 3, 3]));
+        let conv = a.conv(&weights, &Conv::default().pads(&[[1; 2]; 2]));
+        // The result itself, and a reduction of it, beside what follows it.
+        let total = conv.add(1.0).relu().sub(conv.sum(None, false));
+        let values = |expr: &Expr| gpu.evaluate_blocking(expr).unwrap().to_vec_blocking().unwrap();
+        let plain = values(&conv);
+        let sum: f64 = plain.iter().map(|&value| f64::from(value)).sum();
+        for (got, value) in values(&total).iter().zip(plain) {
+            let expected = f64::from((value + 1.0).max(0.0)) - sum;
+            assert!((f64::from(*got) - expected).abs() < 1e-3, "{backend}: {got} instead of {expected}");
+        }
+    });
+}
