@@ -260,3 +260,20 @@ fn what_is_transposed_goes_where_it_belongs() {
         }
     });
 }
+
+#[test]
+fn parts_that_begin_at_fours_are_put_together_and_padded() {
+    everywhere(|gpu, backend| {
+        let a: Vec<f32> = (0..6 * 12).map(|i| i as f32).collect();
+        let b: Vec<f32> = (0..6 * 8).map(|i| -(i as f32)).collect();
+        let (ta, tb) = (gpu.tensor_blocking(&a, 6, 12).unwrap(), gpu.tensor_blocking(&b, 6, 8).unwrap());
+        let both = Expr::concat(&[Expr::from(&ta), Expr::from(&tb)], 1);
+        let at = |r: usize, c: usize| if c < 12 { a[r * 12 + c] } else { b[r * 8 + c - 12] };
+        let expected: Vec<f32> = (0..6 * 20).map(|i| at(i / 20, i % 20)).collect();
+        assert_eq!(values(gpu, &both), expected, "{backend}");
+        let flipped = both.flip(Some(&[1])).pad(&[[1, 0], [4, 8]], Padding::Constant(7.0));
+        let inside = |r: usize, c: usize| if r > 0 && (4..24).contains(&c) { at(r - 1, 23 - c) } else { 7.0 };
+        let expected: Vec<f32> = (0..7 * 32).map(|i| inside(i / 32, i % 32)).collect();
+        assert_eq!(values(gpu, &flipped), expected, "{backend}");
+    });
+}

@@ -214,6 +214,8 @@ fn plans_of_rows_are_as_written_down() {
         ("transposed", plan::map::compute(&values(&[8, 3136, 64], &[3136 * 64, 1, 3136]), &LARGE)),
         ("softmax", plan::normalize::compute(&rows(Form::Softmax, 4096), &LARGE)),
         ("layer-norm-odd", plan::normalize::compute(&rows(Form::LayerNorm, 1001), &DEFAULTS)),
+        ("layer-norm-drawn", plan::normalize::fragment(&rows(Form::LayerNorm, 1001), &DEFAULTS)),
+        ("reduce-drawn", plan::reduce::fragment(&reduce(Fold::Sum, 0, all()), &DEFAULTS)),
     ];
     for (name, plan) in cases {
         written_down(name, &plan.expect("within limits"));
@@ -469,10 +471,11 @@ fn plans_of_windows_and_transforms_are_as_written_down() {
         };
         plan::conv::compute(&problem, &LARGE)
     };
-    let fft = |outer, length, inner| {
+    let of = |outer, length, inner| {
         let (reads, gives) = (ops::fft::Form::Complex, ops::fft::Form::Complex);
-        plan::fft::compute(&ops::fft::Problem { outer, length, inner, input: length, inverse: false, reads, gives }, &LARGE)
+        ops::fft::Problem { outer, length, inner, input: length, inverse: false, reads, gives }
     };
+    let fft = |outer, length, inner| plan::fft::compute(&of(outer, length, inner), &LARGE);
     let pool = ops::pool::Problem {
         kind: ops::pool::Kind::Max,
         planes: 64,
@@ -488,6 +491,8 @@ fn plans_of_windows_and_transforms_are_as_written_down() {
         ("fft", fft(1, 1 << 20, 1)),
         ("fft-columns", fft(4, 60, 32)),
         ("fft-prime", fft(2, 101, 1)),
+        ("fft-drawn", plan::fft::fragment(&of(4, 60, 32), &DEFAULTS)),
+        ("fft-prime-drawn", plan::fft::fragment(&of(2, 101, 1), &DEFAULTS)),
     ] {
         written_down(name, &plan.expect("within limits"));
     }

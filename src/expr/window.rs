@@ -135,6 +135,11 @@ impl Expr {
     /// The sum is in f32 over all c, i and j, where c' is channel c of the filter's group; what is outside of the input is 0. Filters are
     /// not reversed: this is `Conv` of ONNX, and `conv1d` and `conv2d` of PyTorch. An activation that follows is applied by the same kernel.
     ///
+    /// With u = 2⁻²⁴ and n terms a sum is off by at most n · u · Σ|w · in|. On Vulkan and WebGPU many filters of 3 × 3 with a stride of 1 and f32
+    /// go by Winograd's method, a quarter of the multiplications: such a sum over C channels is off by at most 2304 · C · (C + 24) · u ·
+    /// max|w| · max|in|, and of random numbers by less than 15 · u · 9 · C · max|w| · max|in|. There what is no number, or beyond
+    /// 10³², spreads to the 4 × 4 results of its tile.
+    ///
     /// # Errors
     /// When it is evaluated: [`Error::InvalidType`] unless both are of f32 or both of f16; [`Error::InvalidDimension`] if the shapes do not go
     /// together or a kernel is larger than its input with the padding; [`Error::LimitExceeded`] past 2³⁰ along a dimension.

@@ -138,14 +138,19 @@ impl Source {
                 let _ = write!(out, ", in_{number}: vec4<Kind{number}>");
             }
             out += ") -> vec4<Result> {\n";
-            for number in 0..if is_edged { 0 } else { self.inputs.len() } {
-                let _ = writeln!(out, "let in_{number} = four_{number}(at_{number}(c));");
+            for (i, input) in self.inputs.iter().enumerate().filter(|_| !is_edged) {
+                if input.is_bounded {
+                    let _ = writeln!(out, "let is_inside_{i} = is_inside_{i}_at(c);");
+                    let _ = writeln!(out, "let in_{i} = four_{i}(select(0u, at_{i}(c), is_inside_{i}));");
+                } else {
+                    let _ = writeln!(out, "let in_{i} = four_{i}(at_{i}(c));");
+                }
             }
             out += "return vec4<Result>(";
             for lane in 0..4 {
                 let _ = write!(out, "{}program(index + {lane}u", if lane > 0 { ", " } else { "" });
-                for number in 0..self.inputs.len() {
-                    let _ = write!(out, ", in_{number}[{lane}]{}", inside(&self.program, number, false));
+                for (number, input) in self.inputs.iter().enumerate() {
+                    let _ = write!(out, ", in_{number}[{lane}]{}", inside(&self.program, number, input.is_bounded));
                 }
                 out += ")";
             }

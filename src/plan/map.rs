@@ -104,7 +104,7 @@ pub fn interpreted(problem: &Problem, caps: &Caps) -> Result<Plan> {
 fn launches(problem: &Problem, caps: &Caps, quads: u32) -> Result<Plan> {
     let mut plan = Plan::default();
     for part in parts(problem, caps)? {
-        plan.dispatches.push(dispatch(problem, part, caps, quads)?);
+        plan.dispatches.push(dispatch(problem, part, caps, quads, false)?);
     }
     Ok(plan)
 }
@@ -131,7 +131,7 @@ fn whole(problem: &Problem) -> Result<Option<Dispatch>> {
         return Ok(None);
     }
     let caps = Caps { max_binding_bytes: u64::MAX, binding_alignment_bytes: u64::MAX, ..Caps::UNLIMITED };
-    dispatch(problem, [0, problem.shape.first().copied().unwrap_or(1)], &caps, 1).map(Some)
+    dispatch(problem, [0, problem.shape.first().copied().unwrap_or(1)], &caps, 1, false).map(Some)
 }
 
 /// How many words a kernel is told.
@@ -256,7 +256,8 @@ pub(super) fn inputs(
     Ok((readings, bindings))
 }
 
-fn dispatch(problem: &Problem, [first, end]: [u32; 2], caps: &Caps, quads: u32) -> Result<Dispatch> {
+/// `bounded` if the kernel reads four neighbours at once of which all have an element or none.
+fn dispatch(problem: &Problem, [first, end]: [u32; 2], caps: &Caps, quads: u32, bounded: bool) -> Result<Dispatch> {
     let rank = problem.shape.len();
     if rank > MOST_DIMENSIONS || problem.inputs.len() > INPUT_BINDINGS.len() {
         return Err(Error::internal("a kernel of more inputs or dimensions than there are"));
@@ -272,7 +273,15 @@ fn dispatch(problem: &Problem, [first, end]: [u32; 2], caps: &Caps, quads: u32) 
     let ends_in_four = shape.last().copied().unwrap_or(1).is_multiple_of(QUAD);
     let is_padded = |input: &View| matches!(input.strides.last(), None | Some(0 | 1));
     let in_rows = ends_in_four || rank <= 1 && problem.inputs.iter().all(is_padded);
-    let quad = in_rows && problem.inputs.iter().all(|input| input.bounds.is_empty());
+    // What has no element everywhere is read where all four have one, as one vector.
+    let in_fours = |input: &View| {
+        let (inner, others) = input.strides.split_last().map_or((0, &[][..]), |(inner, others)| (*inner, others));
+        let mut starts = others.iter().chain([&input.offset]);
+        let is_vector = inner == 0 || inner == 1 && starts.all(|start| start % i64::from(QUAD) == 0);
+        let ends = input.bounds.last().is_none_or(|bounds| bounds.iter().all(|edge| edge.is_multiple_of(QUAD)));
+        input.bounds.is_empty() || bounded && ends_in_four && is_vector && ends
+    };
+    let quad = in_rows && problem.inputs.iter().all(in_fours);
     let mut words = Words::default();
     words.push(count as u32)?;
     words.push(before as u32)?;

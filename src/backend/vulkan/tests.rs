@@ -317,7 +317,8 @@ fn operands_are_copied_to_where_rows_are_aligned() {
         let params = Params { m, n, lda, ldo, a_start, a_inner, a_outer, batch, inner, alpha: 1.0, ..Params::default() };
         let stores =
             ["OUT_VEC4", "READS_C", "ACCUMULATES", "READS_BIAS", "BIAS_STEP", "BIAS_ROWS", "ACTIVATION", "PARTS"].map(|name| (name, 0));
-        let constants = [("THREADS", 64), ("BATCHED", 1), ("RESULT_F16", 1), ("WORDS", 1), ("LANES", lanes)].into_iter().chain(stores).collect();
+        let constants =
+            [("THREADS", 64), ("BATCHED", 1), ("RESULT_F16", 1), ("WORDS", 1), ("LANES", lanes)].into_iter().chain(stores).collect();
         let elements = u64::from(batch * m * ldo);
         let binding =
             |slot, index, elements: u64| Binding { slot, index, offset_bytes: 0, size_bytes: (elements * 2).next_multiple_of(16) };

@@ -10,7 +10,7 @@ use std::rc::Rc;
 use super::WebGl2;
 use super::commands::Commands;
 use crate::backend::pool::Pooled;
-use crate::dtype::Extent;
+use crate::dtype::{DType, Extent};
 use crate::error::{Error, Result};
 use crate::host::HostSlice;
 use crate::ops::Op;
@@ -21,6 +21,32 @@ use crate::plan::matmul::fold;
 pub(super) const STAGING: u32 = u32::MAX;
 /// That of buffers of uniforms.
 pub(super) const UNIFORMS: u32 = STAGING - 1;
+
+/// What the texels of a texture are made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    /// Four of f32.
+    Float,
+    /// Four of f16, which kernels read as f32: half the memory, and half of what is fetched. Values come there from the host alone, since GPUs
+    /// differ in how they round what is drawn.
+    Half,
+    /// Four whole numbers or truths, as u32.
+    Integer,
+}
+
+impl Form {
+    /// What is drawn of such elements.
+    fn of(dtype: DType) -> Self {
+        match dtype {
+            DType::F32 | DType::F16 => Self::Float,
+            _ => Self::Integer,
+        }
+    }
+
+    fn texel_bytes(self) -> u64 {
+        if self == Self::Half { 8 } else { 16 }
+    }
+}
 
 /// What the driver gave.
 pub(super) enum Memory {
@@ -63,8 +89,7 @@ pub(super) struct Matrix {
     pub height: u32,
     pub rows: u64,
     pub columns: u64,
-    /// Whether its textures hold whole numbers or truths, as u32.
-    pub is_integer: bool,
+    pub form: Form,
 }
 
 impl Matrix {
@@ -87,10 +112,9 @@ impl Buffer {
 impl WebGl2 {
     /// Copies values to the device; they may change as soon as this returns.
     pub(super) fn store(&self, values: &HostSlice<'_>) -> Result<Buffer> {
-        let extent = Extent { elements: values.len(), dtype: values.dtype() };
-        let matrix = self.flat(extent)?;
-        let values = values.widened().bits();
-        let written = self.commands.write(matrix.raw.memory.textures(), matrix.width, &values, matrix.is_integer);
+        let form = if values.dtype() == DType::F16 { Form::Half } else { Form::of(values.dtype()) };
+        let matrix = self.flat_of(values.len(), form)?;
+        let written = self.commands.write(matrix.raw.memory.textures(), matrix.width, &values.bits(), matrix.form);
         written.map_err(|_| Box::new(Error::OutOfMemory { bytes: matrix.columns * 4, place: "the host" }))?;
         Ok(Buffer::new(matrix))
     }
@@ -106,15 +130,19 @@ impl WebGl2 {
             0 => (1, 0),
             _ => (u64::from(product.m) * u64::from(product.batch), product.n.into()),
         };
-        let raw = self.textures(count, [width, height], false)?;
-        Ok(Buffer::new(Matrix { raw, count, pitch: product.ldo / 4, width, height, rows, columns, is_integer: false }))
+        let raw = self.textures(count, [width, height], Form::Float)?;
+        Ok(Buffer::new(Matrix { raw, count, pitch: product.ldo / 4, width, height, rows, columns, form: Form::Float }))
     }
 
     /// Room for so many elements in an operand's form.
     pub(super) fn flat(&self, Extent { elements, dtype }: Extent) -> Result<Matrix> {
-        let ((width, height), is_integer) = (fold(elements.div_ceil(4), &self.caps)?, !dtype.is_float());
-        let raw = self.textures(1, [width, height], is_integer)?;
-        Ok(Matrix { raw, count: 1, pitch: 0, width, height, rows: 1, columns: elements, is_integer })
+        self.flat_of(elements, Form::of(dtype))
+    }
+
+    fn flat_of(&self, elements: u64, form: Form) -> Result<Matrix> {
+        let (width, height) = fold(elements.div_ceil(4), &self.caps)?;
+        let raw = self.textures(1, [width, height], form)?;
+        Ok(Matrix { raw, count: 1, pitch: 0, width, height, rows: 1, columns: elements, form })
     }
 
     /// The matrix in an operand's form.
@@ -128,11 +156,11 @@ impl WebGl2 {
         Ok(flat)
     }
 
-    fn textures(&self, count: u32, [width, height]: [u32; 2], is_integer: bool) -> Result<Pooled<Raw>> {
-        let bytes = u64::from(count) * u64::from(width) * u64::from(height) * 16;
+    fn textures(&self, count: u32, [width, height]: [u32; 2], form: Form) -> Result<Pooled<Raw>> {
+        let bytes = u64::from(count) * u64::from(width) * u64::from(height) * form.texel_bytes();
         // One that has more lines serves as well.
-        let kind = u32::from(is_integer) << 30 | width << 4 | count;
-        self.take(kind, bytes, &|| self.commands.textures(count, [width, height], is_integer))
+        let kind = (form as u32) << 29 | width << 4 | count;
+        self.take(kind, bytes, &|| self.commands.textures(count, [width, height], form))
     }
 
     /// Room for a result on its way to the host, or for uniforms.

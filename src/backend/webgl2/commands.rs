@@ -14,7 +14,7 @@ use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
 use web_sys::WebGl2RenderingContext;
 
-use super::buffer::Memory;
+use super::buffer::{Form, Memory};
 use super::pipeline::Program;
 use crate::clock::Stopwatch;
 use crate::plan::matmul::FragmentCaps;
@@ -25,7 +25,7 @@ extern "C" {
     fn context(power_preference: &str) -> Option<WebGl2RenderingContext>;
     fn close(gl: &WebGl2RenderingContext);
     #[wasm_bindgen(catch)]
-    fn write(gl: &WebGl2RenderingContext, width: u32, values: &Object, is_integer: bool) -> Result<(), JsValue>;
+    fn write(gl: &WebGl2RenderingContext, width: u32, values: &Object, form: u32) -> Result<(), JsValue>;
     #[wasm_bindgen(catch)]
     #[rustfmt::skip]
     fn read(
@@ -174,14 +174,18 @@ impl Commands {
         }
     }
 
-    /// So many textures of f32, or of u32.
-    pub(super) fn textures(&self, count: u32, [width, height]: [u32; 2], is_integer: bool) -> Memory {
+    /// So many textures.
+    pub(super) fn textures(&self, count: u32, [width, height]: [u32; 2], form: Form) -> Memory {
         let gl = &self.gl;
+        let format = match form {
+            Form::Float => glow::RGBA32F,
+            Form::Half => glow::RGBA16F,
+            Form::Integer => glow::RGBA32UI,
+        };
         // SAFETY: the keys are made here.
         let texture = |_| unsafe {
             let texture = gl.create_texture().ok()?;
             gl.bind_texture(glow::TEXTURE_2D, Some(texture));
-            let format = if is_integer { glow::RGBA32UI } else { glow::RGBA32F };
             gl.tex_storage_2d(glow::TEXTURE_2D, 1, format, width as i32, height as i32);
             // One of these that would be filtered counts as incomplete, and reads as zero.
             for filter in [glow::TEXTURE_MIN_FILTER, glow::TEXTURE_MAG_FILTER] {
@@ -214,10 +218,10 @@ impl Commands {
     }
 
     /// Writes an array to a texture, from where it is. An error is the host's memory running out.
-    pub(super) fn write(&self, textures: &[glow::Texture], width: u32, values: &Object, is_integer: bool) -> Result<(), JsValue> {
+    pub(super) fn write(&self, textures: &[glow::Texture], width: u32, values: &Object, form: Form) -> Result<(), JsValue> {
         // SAFETY: the texture is lent.
         unsafe { self.gl.bind_texture(glow::TEXTURE_2D, textures.first().copied()) };
-        write(&self.raw, width, values, is_integer)
+        write(&self.raw, width, values, form as u32)
     }
 
     /// Makes the textures what is drawn to and read from; the framebuffer is the caller's to delete.
@@ -279,11 +283,11 @@ impl Commands {
     }
 
     /// Starts the copy of textures into a staging buffer, one behind the other.
-    pub(super) fn pack(&self, targets: &[glow::Texture], [width, height]: [u32; 2], is_integer: bool, staging: &Memory) {
+    pub(super) fn pack(&self, targets: &[glow::Texture], [width, height]: [u32; 2], form: Form, staging: &Memory) {
         let gl = &self.gl;
         let framebuffer = self.attach(targets);
         self.bind_staging(Some(staging));
-        let (format, element) = if is_integer { (glow::RGBA_INTEGER, glow::UNSIGNED_INT) } else { (glow::RGBA, glow::FLOAT) };
+        let (format, element) = if form == Form::Integer { (glow::RGBA_INTEGER, glow::UNSIGNED_INT) } else { (glow::RGBA, glow::FLOAT) };
         // SAFETY: the framebuffer is deleted at the end.
         unsafe {
             for index in 0..targets.len() as u32 {

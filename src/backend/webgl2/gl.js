@@ -22,21 +22,26 @@ export function close(gl) {
   gl.getExtension("WEBGL_lose_context")?.loseContext();
 }
 
-/** Writes an array of words to the texture, from where it is: whole lines, whole texels, and what is left of a texel. */
-export function write(gl, width, words, is_integer) {
-  const values = is_integer ? words : new Float32Array(words.buffer, words.byteOffset, words.length);
+/**
+ * Writes an array of words, or of the bits of f16, to the texture, from where it is: whole lines, whole texels, and what is left of a texel. `form` is a
+ * place in `Form` of buffer.rs.
+ */
+export function write(gl, width, words, form) {
+  const Values = [Float32Array, Uint16Array, Uint32Array][form];
+  const values = new Values(words.buffer, words.byteOffset, words.length);
   const texels = Math.floor(values.length / 4);
   const lines = Math.floor(texels / width);
   put(gl, 0, 0, width, lines, values, 0);
   put(gl, 0, lines, texels % width, 1, values, lines * width * 4);
-  const last = is_integer ? new Uint32Array(4) : new Float32Array(4);
+  const last = new Values(4);
   last.set(values.subarray(texels * 4));
   put(gl, texels % width, lines, Math.min(values.length % 4, 1), 1, last, 0);
 }
 
 function put(gl, x, y, width, height, values, start) {
   if (!width || !height) return;
-  const format = values instanceof Uint32Array ? [gl.RGBA_INTEGER, gl.UNSIGNED_INT] : [gl.RGBA, gl.FLOAT];
+  const type = { Float32Array: gl.FLOAT, Uint16Array: gl.HALF_FLOAT, Uint32Array: gl.UNSIGNED_INT }[values.constructor.name];
+  const format = [type === gl.UNSIGNED_INT ? gl.RGBA_INTEGER : gl.RGBA, type];
   const send = (line, lines, from, at) => gl.texSubImage2D(gl.TEXTURE_2D, 0, x, y + line, width, lines, ...format, from, at);
   try {
     send(0, height, values, start);

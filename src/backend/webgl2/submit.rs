@@ -10,7 +10,7 @@
 use std::rc::Rc;
 
 use super::WebGl2;
-use super::buffer::{Buffer, Matrix, Raw, STAGING, UNIFORMS};
+use super::buffer::{Buffer, Form, Matrix, Raw, STAGING, UNIFORMS};
 use super::commands::{Fence, Strips};
 use super::pipeline::Program;
 use crate::backend::cpu::wasm::new_array;
@@ -117,7 +117,7 @@ impl WebGl2 {
                 // Any block that begins in it ends in the buffer.
                 let Matrix { width, height, .. } = flat;
                 let buffer = self.buffer(UNIFORMS, u64::from(width) * u64::from(height) * 16 + u64::from(MOST_BLOCK_BYTES))?;
-                self.commands.pack(flat.raw.memory.textures(), [width, height], false, &buffer.memory);
+                self.commands.pack(flat.raw.memory.textures(), [width, height], Form::Float, &buffer.memory);
                 scratch = Some(buffer);
             }
         }
@@ -162,7 +162,10 @@ impl WebGl2 {
             KernelId::ReduceFragment => params[4] / 4,
             KernelId::ConvFragment => [6, 13].into_iter().fold(params[2], |over, taps| over.saturating_mul(params[taps])),
             KernelId::NormalizeMeasure => params[5] / 4,
-            // Beside an element it takes an angle and two short series.
+            // Beside an element it takes an angle and two short series; of a chirp the remainder of a square, bit by bit.
+            KernelId::FftFragment if ["CHIRP_IN", "SOURCE_CHIRP"].iter().any(|name| dispatch.kernel.constant(name) > 0) => {
+                params[4].saturating_mul(512)
+            }
             KernelId::FftFragment => params[4].saturating_mul(8),
             KernelId::PoolFragment => params[5].saturating_mul(params[12]),
             _ => 1,
@@ -203,7 +206,7 @@ impl WebGl2 {
         let textures = matrix.raw.memory.textures();
         let textures = &textures[..textures.len().min(matrix.rows as usize)];
         let staging = self.buffer(STAGING, matrix.rows.min(matrix.count.into()) * u64::from(width) * u64::from(height) * 16)?;
-        self.commands.pack(textures, [width, height], matrix.is_integer, &staging.memory);
+        self.commands.pack(textures, [width, height], matrix.form, &staging.memory);
         Ok(Reading { staging, matrix })
     }
 

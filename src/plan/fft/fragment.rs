@@ -122,7 +122,8 @@ impl Part<'_> {
         bindings.push(target);
         let per_texel = if writes_caller && gives == Form::Real { 4 } else { 2 };
         let (width, height) = fold(elements.div_ceil(per_texel), self.caps)?;
-        let kernel = Kernel { id: KernelId::FftFragment, variant: format!("{step} of {}", self.padded), constants, source: None };
+        // One for all factors and lengths: drivers take their time to compile.
+        let kernel = Kernel { id: KernelId::FftFragment, variant: String::new(), constants, source: None };
         plan.dispatches.push(Dispatch { kernel, params: words.into(), bindings, grid: [width, height, 1] });
         Ok(())
     }

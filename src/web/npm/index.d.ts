@@ -38,7 +38,10 @@ export type ArrayOf<D extends DType> = {
   bool: Uint8Array;
 }[D];
 
-/** A matrix to multiply. A and B are of one type. On WebGL2 and the CPU operands of f16 are widened, which changes none. */
+/**
+ * A matrix to multiply. A and B are of one type. WebGL2 keeps those of f16 that come from arrays in textures of f16 (RGBA16F), at half the memory, and
+ * computes in f32; the CPU widens them. Neither changes a value, but that GPUs may take f16 below 2⁻¹⁴ for zero.
+ */
 export type Operand = Float32Array | Halves | Tensor | Tensor<"f16">;
 
 /** Stable error codes; the message holds the numbers and the remedy. */

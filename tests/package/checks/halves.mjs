@@ -65,6 +65,21 @@ const with_arrays = {
     for (const tensor of [x, y, z]) tensor.dispose();
   },
 
+  "every f16 is itself on the device": async ({ gpu, lapidary: { lazy } }) => {
+    const bits = Uint16Array.from({ length: 2 ** 16 }, (_, i) => i);
+    const x = await gpu.tensor(bits, [256, 256], { dtype: "f16" });
+    const is_nan = (half) => (half & 0x7c00) === 0x7c00 && (half & 0x3ff) !== 0;
+    const back = new Uint16Array((await x.toArray()).buffer);
+    const wrong = bits.findIndex((half, i) => (is_nan(half) ? !is_nan(back[i]) : back[i] !== half));
+    assert(wrong < 0, `${wrong?.toString(16)} came back as ${back[wrong]?.toString(16)}`);
+    // As kernels read them: all but those that GPUs may take for zero.
+    const read = await gpu.evaluate(lazy(x).cast("f32"));
+    const [wide, exact] = [await read.toArray(), new Float16Array(bits.buffer)];
+    const other = wide.findIndex((value, i) => !Object.is(value, exact[i]) && (Math.abs(exact[i]) >= 2 ** -14 || Math.abs(exact[i]) === 0));
+    assert(other < 0 || Number.isNaN(exact[other]), `${other?.toString(16)} is read as ${wide[other]}`);
+    for (const tensor of [x, read]) tensor.dispose();
+  },
+
   "results of f16": async ({ gpu }) => {
     const { a, b, options, expected } = halved(problem(5, 33, 7));
     same_halves(await gpu.matmul(a, b, { ...options, result: "f16" }), expected);

@@ -203,7 +203,9 @@ impl Engine {
     pub(super) fn threads(&self, problem: &Problem) -> u32 {
         // What is rounded in the end is done here.
         match u32::try_from(problem.batch.count()) {
-            Ok(items @ 1..) if problem.reads_operands() && problem.result == DType::F32 => self.crew.threads(problem.m, problem.k, problem.n, items),
+            Ok(items @ 1..) if problem.reads_operands() && problem.result == DType::F32 => {
+                self.crew.threads(problem.m, problem.k, problem.n, items)
+            }
             _ => 1,
         }
     }
