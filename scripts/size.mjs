@@ -1,64 +1,74 @@
 // The table of scripts/size, which says what it is for.
-import { readdirSync, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
-import { basename, dirname, join } from "node:path";
+import { dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { brotliCompressSync, constants, gzipSync } from "node:zlib";
 
 const root = join(dirname(fileURLToPath(import.meta.url)), "..");
 const pkg = join(root, "pkg");
 
-/** What a page may load of the package: node.js is for Node alone. */
-const downloaded = (name) => name.endsWith(".wasm") || (name.endsWith(".js") && name !== "node.js");
-
 function die(message) {
   console.error(`size: ${message}`);
   process.exit(1);
 }
 
-/** Pages minify, so the scripts are measured as the demo's bundler makes them, where it is installed. */
-async function minifier() {
-  try {
-    const vite = createRequire(join(root, "demo", "package.json")).resolve("vite");
-    const { minify } = await import(pathToFileURL(vite));
-    return async (name, text) => (await minify(name, text, { module: true })).code;
-  } catch {
-    return null;
-  }
+/** Pages, by what they import and the WebAssembly that this loads. */
+const PRODUCTS = ["init_gpu", "device_info", "matmul", "tensor"];
+const CORE = ["lapidary_core_bg.wasm"];
+const PAGES = {
+  products: { names: PRODUCTS, files: CORE },
+  "products-cpu": { names: PRODUCTS, files: [...CORE, "lapidary_cpu.wasm"] },
+  "products-webgl2": { names: PRODUCTS, files: [...CORE, "lapidary_webgl2.wasm"] },
+  operations: { names: [...PRODUCTS, "lazy", "evaluate"], files: [...CORE, "lapidary_operations.wasm"] },
+  everything: { files: [...CORE, ...["operations", "cpu", "webgl2", "matrix", "measure"].map((part) => `lapidary_${part}.wasm`)] },
+};
+
+/** The script that the demo's bundler makes of a page that imports so much of the package. */
+async function bundled(names) {
+  const { build } = await import(pathToFileURL(createRequire(join(root, "demo", "package.json")).resolve("vite")));
+  const entry = "\0page";
+  const page = {
+    name: "page",
+    resolveId: (id) => (id === entry ? id : undefined),
+    load: (id) => (id === entry ? `import * as all from ${JSON.stringify(join(pkg, "index.js"))};\nglobalThis.all = ${names ? `[${names.map((name) => `all.${name}`)}]` : "{ ...all }"};` : undefined),
+  };
+  const options = { root: pkg, configFile: false, logLevel: "error", plugins: [page], build: { write: false, rollupOptions: { input: entry } } };
+  const { output } = await build(options);
+  return Buffer.from(output.filter(({ type }) => type === "chunk").map(({ code }) => code).join(""));
 }
 
-let names;
-try {
-  names = readdirSync(pkg, { recursive: true }).filter(downloaded).sort();
-} catch {
-  die("there is no pkg/: run scripts/build first");
+function measured(bytes) {
+  const brotli = { params: { [constants.BROTLI_PARAM_QUALITY]: 11, [constants.BROTLI_PARAM_SIZE_HINT]: bytes.length } };
+  return [bytes.length, gzipSync(bytes, { level: 9 }).length, brotliCompressSync(bytes, brotli).length];
 }
-const minify = await minifier();
-
-const rows = [];
-for (const name of names) {
-  let bytes = readFileSync(join(pkg, name));
-  let label = basename(name);
-  if (minify && name.endsWith(".js")) {
-    bytes = Buffer.from(await minify(name, bytes.toString("utf8")));
-    label += ", minified";
-  }
-  const brotli = brotliCompressSync(bytes, {
-    params: { [constants.BROTLI_PARAM_QUALITY]: 11, [constants.BROTLI_PARAM_SIZE_HINT]: bytes.length },
-  });
-  rows.push([label, bytes.length, gzipSync(bytes, { level: 9 }).length, brotli.length]);
-}
-const total = [1, 2, 3].map((column) => rows.reduce((sum, row) => sum + row[column], 0));
 
 const print = (label, ...cells) => console.log(label.padEnd(34) + cells.map((cell) => String(cell).padStart(12)).join(""));
-print("bytes", "raw", "gzip -9", "brotli -11");
-for (const row of rows) print(...row);
-print("total", ...total);
 
-const budget = Number(
-  readFileSync(join(root, "scripts", "size-budget"), "utf8").split("\n").find((line) => /^\d+$/.test(line.trim())),
+const budgets = new Map(
+  readFileSync(join(root, "scripts", "size-budget"), "utf8")
+    .split("\n")
+    .map((line) => line.match(/^(\d+) ([\w-]+)$/))
+    .filter(Boolean)
+    .map(([, bytes, page]) => [page, Number(bytes)]),
 );
-if (!(budget > 0)) die("scripts/size-budget holds no number of bytes");
-const left = budget - total[1];
-if (left < 0) die(`the gzip total is ${-left} bytes above the budget of ${budget} (scripts/size-budget)`);
-console.log(`${left} bytes of gzip left of the budget of ${budget}`);
+print("bytes", "raw", "gzip -9", "brotli -11", "budget");
+const sizes = new Map();
+for (const name of PAGES.everything.files) {
+  try {
+    sizes.set(name, measured(readFileSync(join(pkg, name))));
+  } catch {
+    die(`there is no pkg/${name}: run scripts/build first`);
+  }
+  print(name, ...sizes.get(name));
+}
+let fault;
+for (const [page, { names, files }] of Object.entries(PAGES)) {
+  const script = measured(await bundled(names));
+  print(`script of ${page}`, ...script);
+  const total = [0, 1, 2].map((i) => files.reduce((sum, name) => sum + sizes.get(name)[i], script[i]));
+  const budget = budgets.get(page) ?? die(`scripts/size-budget has no budget for ${page}`);
+  print(`${page}, all together`, ...total, budget);
+  if (total[1] > budget) fault ??= `${page}: the gzip total is ${total[1] - budget} bytes above its budget (scripts/size-budget)`;
+}
+if (fault) die(fault);

@@ -387,8 +387,13 @@ impl DeviceInfo {
 /// Whether an adapter's name is that of a known software renderer. Browsers do not always say so themselves.
 #[cfg(any(all(feature = "vulkan", not(target_arch = "wasm32")), feature = "webgpu", all(feature = "webgl2", target_arch = "wasm32")))]
 pub(crate) fn is_software_name(name: &str) -> bool {
-    let known: [&[u8]; 6] = [b"swiftshader", b"llvmpipe", b"lavapipe", b"softpipe", b"microsoft basic render", b"warp"];
-    known.iter().any(|known| name.as_bytes().windows(known.len()).any(|part| part.eq_ignore_ascii_case(known)))
+    ["swiftshader", "llvmpipe", "lavapipe", "softpipe", "microsoft basic render", "warp"].iter().any(|known| has_word(name, known))
+}
+
+/// Whether it is somewhere in the name, in capitals or not. What the standard library has for that would be kilobytes of the npm package.
+#[cfg(any(all(feature = "vulkan", not(target_arch = "wasm32")), feature = "webgpu", all(feature = "webgl2", target_arch = "wasm32")))]
+pub(crate) fn has_word(name: &str, word: &str) -> bool {
+    name.as_bytes().windows(word.len()).any(|part| part.eq_ignore_ascii_case(word.as_bytes()))
 }
 
 /// The maker by its PCI number, or by the one that Khronos gave it.

@@ -214,6 +214,9 @@ fn plans_of_rows_are_as_written_down() {
         ("transposed", plan::map::compute(&values(&[8, 3136, 64], &[3136 * 64, 1, 3136]), &LARGE)),
         ("softmax", plan::normalize::compute(&rows(Form::Softmax, 4096), &LARGE)),
         ("layer-norm-odd", plan::normalize::compute(&rows(Form::LayerNorm, 1001), &DEFAULTS)),
+        ("reduce-cuda-plain", plan::reduce::plain(&reduce(Fold::Var, 0, all()), &LARGE)),
+        ("reduce-cuda-plain-columns", plan::reduce::plain(&reduce(Fold::Mean, 1, values(&[300, 70_000], &[1, 300])), &LARGE)),
+        ("softmax-cuda-plain", plan::normalize::plain(&rows(Form::Softmax, 4096), &LARGE)),
         ("layer-norm-drawn", plan::normalize::fragment(&rows(Form::LayerNorm, 1001), &DEFAULTS)),
         ("reduce-drawn", plan::reduce::fragment(&reduce(Fold::Sum, 0, all()), &DEFAULTS)),
     ];
@@ -458,24 +461,23 @@ fn plans_of_windows_and_transforms_are_as_written_down() {
         let steps = (input + 2 * pad - taps) / stride + 1;
         Window { input, taps, stride, dilation: 1, before: pad, after: pad, steps }
     };
-    let conv = |[batch, groups, channels, filters]: [u32; 4], window: Window, dtype: DType| {
-        let problem = ops::conv::Problem {
-            batch,
-            groups,
-            channels,
-            filters,
-            windows: [window; 2],
-            dtype,
-            bias: true,
-            activation: Some(Activation::Relu),
-        };
-        plan::conv::compute(&problem, &LARGE)
+    let problem_of = |[batch, groups, channels, filters]: [u32; 4], window: Window, dtype: DType| ops::conv::Problem {
+        batch,
+        groups,
+        channels,
+        filters,
+        windows: [window; 2],
+        dtype,
+        bias: true,
+        activation: Some(Activation::Relu),
     };
-    let of = |outer, length, inner| {
+    let conv = |sizes, window, dtype| plan::conv::compute(&problem_of(sizes, window, dtype), &LARGE);
+    let conv_cuda = |sizes, window, dtype| plan::conv::cuda(&problem_of(sizes, window, dtype), &LARGE, 132, |_| Ok(None));
+    let lines = |outer, length, inner| {
         let (reads, gives) = (ops::fft::Form::Complex, ops::fft::Form::Complex);
         ops::fft::Problem { outer, length, inner, input: length, inverse: false, reads, gives }
     };
-    let fft = |outer, length, inner| plan::fft::compute(&of(outer, length, inner), &LARGE);
+    let fft = |outer, length, inner| plan::fft::compute(&lines(outer, length, inner), &LARGE);
     let pool = ops::pool::Problem {
         kind: ops::pool::Kind::Max,
         planes: 64,
@@ -491,8 +493,13 @@ fn plans_of_windows_and_transforms_are_as_written_down() {
         ("fft", fft(1, 1 << 20, 1)),
         ("fft-columns", fft(4, 60, 32)),
         ("fft-prime", fft(2, 101, 1)),
-        ("fft-drawn", plan::fft::fragment(&of(4, 60, 32), &DEFAULTS)),
-        ("fft-prime-drawn", plan::fft::fragment(&of(2, 101, 1), &DEFAULTS)),
+        ("conv-cuda", conv_cuda([8, 1, 64, 64], window(56, 3, 1, 1), DType::F32)),
+        ("conv-cuda-depthwise-f16", conv_cuda([8, 96, 1, 1], window(56, 3, 2, 1), DType::F16)),
+        ("pool-cuda", plan::pool::cuda(&pool, &LARGE)),
+        ("fft-cuda", plan::fft::cuda(&lines(1, 1 << 20, 1), &LARGE)),
+        ("fft-cuda-plain-prime", plan::fft::plain(&lines(2, 101, 1), &LARGE)),
+        ("fft-drawn", plan::fft::fragment(&lines(4, 60, 32), &DEFAULTS)),
+        ("fft-prime-drawn", plan::fft::fragment(&lines(2, 101, 1), &DEFAULTS)),
     ] {
         written_down(name, &plan.expect("within limits"));
     }

@@ -200,7 +200,7 @@ impl Device {
             #[cfg(feature = "webgpu")]
             BackendId::WebGpu => webgpu::open(options).await.map(|(device, info)| (Self::WebGpu(device), info)),
             #[cfg(all(feature = "webgl2", target_arch = "wasm32"))]
-            BackendId::WebGl2 => webgl2::open(options).map(|(device, info)| (Self::WebGl2(device), info)),
+            BackendId::WebGl2 => webgl2::open(options).await.map(|(device, info)| (Self::WebGl2(device), info)),
             #[allow(unreachable_patterns, reason = "with all backends built in there is no other")]
             other => {
                 let _ = options;

@@ -19,6 +19,7 @@ const fn four(kind: Kind) -> &'static str {
 
 impl Source {
     /// The GLSL between the constants and `map.frag`: the prelude, the inputs, the program, and `value` and `four`.
+    #[inline(never)]
     pub fn glsl(&self, constants: &[Constant]) -> Result<String> {
         const HALF: &str = include_str!(concat!(env!("OUT_DIR"), "/map-half.frag"));
         const PRELUDE: &str = include_str!(concat!(env!("OUT_DIR"), "/map-prelude.frag"));

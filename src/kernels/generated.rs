@@ -87,6 +87,7 @@ fn inside(program: &Program, input: usize, is_bounded: bool) -> String {
 
 impl Source {
     /// The WGSL before a kernel's template: that of its values, if it has any, and of what is computed of its result.
+    #[inline(never)]
     pub fn wgsl(&self, constants: &[Constant]) -> Result<String> {
         const WORDS: &str = include_str!(concat!(env!("OUT_DIR"), "/map-words.wgsl"));
         const PRELUDE: &str = include_str!(concat!(env!("OUT_DIR"), "/map-prelude.wgsl"));

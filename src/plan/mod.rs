@@ -11,6 +11,7 @@ pub mod fused;
 pub mod map;
 pub mod matmul;
 pub mod normalize;
+pub(crate) mod operations;
 pub mod pool;
 pub mod reduce;
 pub mod tuned;
@@ -28,13 +29,7 @@ pub use words::Words;
 pub fn compute(op: &Op, caps: &Caps) -> Result<Plan> {
     match op {
         Op::Matmul(problem) => matmul::compute(problem, caps),
-        Op::Map(problem) => map::compute(problem, caps),
-        Op::Conv(problem) => conv::compute(problem, caps),
-        Op::Pool(problem) => pool::compute(problem, caps),
-        Op::Fft(problem) => fft::compute(problem, caps),
-        Op::Reduce(problem) => reduce::compute(problem, caps),
-        Op::Normalize(problem) => normalize::compute(problem, caps),
-        Op::Fused(fused) => fused::compute(fused, caps),
+        op => operations::compute(op, caps),
     }
 }
 

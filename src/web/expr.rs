@@ -5,28 +5,66 @@
 //! ```
 
 use super::find_tensor;
+use crate::backend::BoxFuture;
 use crate::dtype::DType;
 use crate::error::Error;
 use crate::expr::{Conv, Expr, Padding, Pool};
+use crate::gpu::Gpu;
 use crate::ops::elementwise::Function;
 use crate::ops::matmul::Activation;
+use crate::tensor::Tensor;
 use wasm_bindgen::JsValue;
 
 /// The first code of a function; those before are in the order of `PARTS` in `npm/expr.js`.
 const FIRST_FUNCTION: usize = 64;
 
-/// The expression whose last part is its value.
-pub(super) fn decode(mut code: &[f64]) -> Result<Expr, JsValue> {
+/// The tensors that an expression is made of, in the order of its parts: its caller may free them while there is something to wait for.
+pub(super) fn tensors(mut code: &[f64]) -> Result<Vec<Tensor>, JsValue> {
+    let mut tensors = Vec::new();
+    while let Some((part, rest)) = next(code)? {
+        if let Part { what: 0, numbers: &[tensor], .. } = part {
+            tensors.push(find_tensor(tensor as u32)?);
+        }
+        code = rest;
+    }
+    Ok(tensors)
+}
+
+/// Leads into the part of the package: the value of an expression, which is that of its last part.
+#[inline(never)]
+pub(super) fn evaluate(gpu: Gpu, code: &[f64], tensors: Vec<Tensor>) -> BoxFuture<'static, Result<Tensor, JsValue>> {
+    let expr = decode(code, tensors);
+    Box::pin(async move { Ok(gpu.evaluate(&expr?).await?) })
+}
+
+fn decode(mut code: &[f64], tensors: Vec<Tensor>) -> Result<Expr, JsValue> {
+    let mut tensors = tensors.into_iter();
     let mut parts: Vec<Expr> = Vec::new();
-    while let Some((&what, rest)) = code.split_first() {
-        let (places, rest) = counted(rest)?;
-        let (numbers, rest) = counted(rest)?;
+    while let Some((Part { what, places, numbers }, rest)) = next(code)? {
         let inputs = places.iter().map(|&place| parts.get(place as usize).cloned());
         let inputs: Vec<_> = inputs.collect::<Option<_>>().ok_or_else(unknown)?;
-        parts.push(part(what as usize, &inputs, numbers)?);
+        parts.push(match what {
+            0 => tensors.next().ok_or_else(unknown)?.into(),
+            _ => part(what, &inputs, numbers)?,
+        });
         code = rest;
     }
     parts.pop().ok_or_else(unknown)
+}
+
+/// A part as it is told.
+struct Part<'a> {
+    what: usize,
+    places: &'a [f64],
+    numbers: &'a [f64],
+}
+
+/// The first part, and what is behind it.
+fn next(code: &[f64]) -> Result<Option<(Part<'_>, &[f64])>, JsValue> {
+    let Some((&what, rest)) = code.split_first() else { return Ok(None) };
+    let (places, rest) = counted(rest)?;
+    let (numbers, rest) = counted(rest)?;
+    Ok(Some((Part { what: what as usize, places, numbers }, rest)))
 }
 
 /// So many as the first number says, and what is behind them.
@@ -41,7 +79,6 @@ fn unknown() -> JsValue {
 fn part(what: usize, inputs: &[Expr], numbers: &[f64]) -> Result<Expr, JsValue> {
     let sizes = || super::sizes(numbers);
     Ok(match (what, inputs, numbers) {
-        (0, [], &[tensor]) => find_tensor(tensor as u32)?.into(),
         (1, [], &[number]) => Expr::number(number),
         (2, [], _) => Expr::index(&sizes()),
         (3, [condition, yes, no], []) => condition.select(yes, no),

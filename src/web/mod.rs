@@ -12,18 +12,17 @@ mod expr;
 #[cfg(feature = "webgpu")]
 mod external;
 mod known;
+pub(crate) mod parts;
 mod reference;
 mod registry;
 #[cfg(feature = "webgpu")]
 mod tune;
 
-use std::future::Future;
-use std::pin::Pin;
-
 use js_sys::{Float32Array, Object, Promise};
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::future_to_promise;
 
+use crate::backend::BoxFuture;
 use crate::call::{Call, Operand};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
@@ -34,6 +33,7 @@ use crate::ops::matmul::{Activation, Matmul, Precision};
 use crate::options::{Choice, Options, PowerPreference};
 use crate::random;
 use crate::tensor::Tensor;
+use parts::Part;
 use registry::Registry;
 
 thread_local! {
@@ -130,9 +130,12 @@ pub fn tensor(gpu: u32, data: Object, dtype: usize, shape: &[f64]) -> Result<Pro
 
 /// Computes an expression.
 #[wasm_bindgen]
-pub fn evaluate(gpu: u32, code: &[f64]) -> Result<Promise, JsValue> {
-    let (gpu, expr) = (find_gpu(gpu)?, expr::decode(code)?);
-    Ok(promise(async move { Ok(convert::tensor(gpu.evaluate(&expr).await?)) }))
+pub fn evaluate(gpu: u32, code: Vec<f64>) -> Result<Promise, JsValue> {
+    let (gpu, tensors) = (find_gpu(gpu)?, expr::tensors(&code)?);
+    Ok(promise(async move {
+        parts::load(Part::Operations).await?;
+        Ok(convert::tensor(expr::evaluate(gpu, &code, tensors).await?))
+    }))
 }
 
 /// The same values in another shape: the number of one more tensor.
@@ -215,7 +218,7 @@ pub fn random_matrix(length: f64, seed: f64) -> Result<Float32Array, JsValue> {
 
 /// A promise of what the future gives. Boxed, so that the machinery is compiled once.
 fn promise(future: impl Future<Output = Result<JsValue, JsValue>> + 'static) -> Promise {
-    let future: Pin<Box<dyn Future<Output = Result<JsValue, JsValue>>>> = Box::pin(future);
+    let future: BoxFuture<'static, _> = Box::pin(future);
     future_to_promise(future)
 }
 

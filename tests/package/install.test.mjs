@@ -13,6 +13,8 @@ import { BACKENDS } from "./page.mjs";
 import { PACKAGE, list, serve } from "./server.mjs";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
+/** What is loaded when it is first needed. */
+const PARTS = ["operations", "cpu", "webgl2", "matrix", "measure"].map((name) => `lapidary_${name}.wasm`);
 const FIXTURE = fileURLToPath(new URL("./vite-app/", import.meta.url));
 
 /** A tool's script, from the demo's packages. */
@@ -49,7 +51,7 @@ test("what is packed is what is needed", () => {
   const { names } = packed;
   const needed = [
     ...["expr.js", "index.d.ts", "index.js", "lapidary_core.js", "lapidary_core_bg.wasm", "node.js", "options.js", "package.json"],
-    "source.js",
+    ...["source.js", "parts.js", "encode.js", ...PARTS],
   ];
   assert.deepEqual(
     needed.filter((name) => !names.includes(name)),
@@ -116,7 +118,7 @@ test("Node", async () => {
     assert.match(both.kernel, /, 2 threads$/);
     assert.deepEqual(both.data, alone.data);
     const read = (name) => readFileSync(new URL(import.meta.resolve("lapidary/" + name)));
-    assert.ok(WebAssembly.validate(read("lapidary_core_bg.wasm")));
+    for (const name of ["core_bg", "operations", "cpu", "webgl2", "matrix", "measure"]) assert.ok(WebAssembly.validate(read(\`lapidary_\${name}.wasm\`)), name);
     assert.equal(JSON.parse(read("package.json")).name, "lapidary");
     await assert.rejects(import("lapidary/lapidary_core.js"), { code: "ERR_PACKAGE_PATH_NOT_EXPORTED" });
     console.log(Object.keys(lapidary).sort().join());
@@ -174,7 +176,7 @@ test("Vite and strict TypeScript, in the page and in a worker", async (t) => {
   });
   await run(process.execPath, [tool("vite", "bin/vite.js"), "build", "--base", "./", "--logLevel", "warn"], { cwd: project });
   const dist = join(project, "dist");
-  assert.equal(list(dist).filter((name) => name.endsWith(".wasm")).length, 1, `one module: ${list(dist)}`);
+  assert.equal(list(dist).filter((name) => name.endsWith(".wasm")).length, 1 + PARTS.length, `one module and its parts: ${list(dist)}`);
   for (const place of ["page", "worker"]) {
     for (const backend of BACKENDS) {
       await t.test(`${backend} in the ${place}`, async () => {

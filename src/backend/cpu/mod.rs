@@ -33,7 +33,7 @@ use std::sync::OnceLock;
 use kept::Kept;
 
 use super::pool::{Pool, Pooled};
-use super::{Backend, Bound, Finished, How, MemoryStats};
+use super::{Backend, Bound, BoxFuture, Finished, How, MemoryStats};
 use crate::clock::Stopwatch;
 #[cfg(not(target_arch = "wasm32"))]
 use crate::devices::AdapterInfo;
@@ -41,10 +41,12 @@ use crate::dtype::Extent;
 use crate::error::{Error, Result};
 use crate::host::{HostSlice, HostVec};
 use crate::info::{BackendId, Caps, DeviceInfo, DeviceKind, OtherBackend};
-use crate::kernels::KernelId;
+use crate::kernels::{Kernel, KernelId};
 use crate::ops::Op;
 use crate::options::Options;
 use crate::plan::{self, Params, Plan, Slot};
+#[cfg(target_arch = "wasm32")]
+use crate::web::parts::{self, Part};
 
 /// The most that is kept of what tensors held. New memory is slow to write at first, the system clearing it page by page.
 const POOL_BYTES: u64 = if cfg!(target_arch = "wasm32") { 64 << 20 } else { 256 << 20 };
@@ -82,6 +84,18 @@ pub(crate) enum Running {
 
 /// Opens the path, or says why it is not there.
 pub(crate) async fn open(id: BackendId, options: &Options) -> Result<(Cpu, DeviceInfo), OtherBackend> {
+    #[cfg(target_arch = "wasm32")]
+    parts::load_backend(Part::Cpu, id).await?;
+    open_engine(id, options).await
+}
+
+/// Leads into the part of the package.
+#[inline(never)]
+fn open_engine(id: BackendId, options: &Options) -> BoxFuture<'_, Result<(Cpu, DeviceInfo), OtherBackend>> {
+    Box::pin(try_open(id, options))
+}
+
+async fn try_open(id: BackendId, options: &Options) -> Result<(Cpu, DeviceInfo), OtherBackend> {
     if id == BackendId::Simd && cfg!(not(feature = "simd")) {
         return Err(OtherBackend::off(id, "this build leaves it out", "build with the feature simd"));
     }
@@ -155,6 +169,19 @@ impl Cpu {
         }))
     }
 
+    /// What is no product. On the web it is a part of the package that this leads into.
+    #[inline(never)]
+    fn operate(&self, kernel: &Kernel, words: &[u32], inputs: &[Option<HostSlice<'_>>], out: &mut HostVec) -> Result<()> {
+        match kernel.id {
+            KernelId::NormalizeCpu => self.engine.normalize(kernel, words, inputs, out),
+            KernelId::ConvCpu => self.engine.conv(words, inputs, out),
+            KernelId::FftCpu => self.engine.fft(words, inputs, out),
+            KernelId::PoolCpu => self.engine.pool(kernel, words, inputs, out),
+            KernelId::ReduceCpu => self.engine.reduce(kernel, words, inputs, out),
+            _ => self.engine.map(kernel, words, inputs, out),
+        }
+    }
+
     /// What the path is called now: threads may have failed since it was opened.
     #[cfg(target_arch = "wasm32")]
     pub(crate) fn name(&self) -> String {
@@ -181,26 +208,23 @@ impl Buffer {
     }
 }
 
+// What is not inlined leads into the part of the package that this backend is in.
 impl Backend for Cpu {
     type Buffer = Buffer;
     type Running = Running;
 
+    #[inline(never)]
     fn plan(&self, op: &Op) -> Result<Plan> {
         match op {
             Op::Matmul(problem) => {
                 problem.check_plain()?;
                 Ok(plan::matmul::cpu(problem, self.engine.variant(), |problem| self.engine.threads(problem)))
             }
-            Op::Map(problem) => plan::map::cpu(problem, self.engine.variant()),
-            Op::Conv(problem) => plan::conv::cpu(problem, self.engine.variant()),
-            Op::Pool(problem) => plan::pool::cpu(problem, self.engine.variant()),
-            Op::Fft(problem) => plan::fft::cpu(problem, self.engine.variant()),
-            Op::Reduce(problem) => plan::reduce::cpu(problem, self.engine.variant()),
-            Op::Normalize(problem) => plan::normalize::cpu(problem, self.engine.variant()),
-            Op::Fused(_) => Err(Error::internal("two operations at once on a backend that does them one by one")),
+            op => plan::operations::cpu(op, self.engine.variant()),
         }
     }
 
+    #[inline(never)]
     fn upload(&self, values: &HostSlice<'_>) -> Result<Buffer> {
         let values = engine::readable(values);
         let extent = Extent { elements: values.len(), dtype: values.dtype() };
@@ -209,24 +233,19 @@ impl Backend for Cpu {
         Ok(Buffer { extent, values: Arc::new(copy.into()) })
     }
 
+    #[inline(never)]
     fn allocate(&self, _plan: &Plan, op: &Op) -> Result<Buffer> {
         Ok(Buffer { extent: op.extent(), values: Arc::default() })
     }
 
+    #[inline(never)]
     fn submit(&self, plan: &Plan, operands: &[Option<Bound<'_, Buffer>>], out: &Buffer, how: How) -> Result<Running> {
         let stopwatch = Stopwatch::start();
         let held = operands.iter().map(held).collect::<Result<Vec<_>>>()?;
         let inputs: Vec<_> = operands.iter().zip(&held).map(|(operand, held)| host(operand.as_ref(), held.as_ref())).collect();
         let [dispatch] = &plan.dispatches[..] else { return Err(Error::internal("a plan for the CPU in parts")) };
         if let Params::Words(words) = &dispatch.params {
-            return self.run(out, how, stopwatch, |out| match dispatch.kernel.id {
-                KernelId::NormalizeCpu => self.engine.normalize(&dispatch.kernel, words.get(), &inputs, out),
-                KernelId::ConvCpu => self.engine.conv(words.get(), &inputs, out),
-                KernelId::FftCpu => self.engine.fft(words.get(), &inputs, out),
-                KernelId::PoolCpu => self.engine.pool(&dispatch.kernel, words.get(), &inputs, out),
-                KernelId::ReduceCpu => self.engine.reduce(&dispatch.kernel, words.get(), &inputs, out),
-                _ => self.engine.map(&dispatch.kernel, words.get(), &inputs, out),
-            });
+            return self.run(out, how, stopwatch, |out| self.operate(&dispatch.kernel, words.get(), &inputs, out));
         }
         let params = dispatch.params.matmul()?;
         let input = |slot: Slot| inputs.get(slot.index() - Slot::A.index()).and_then(Option::as_ref).map(engine::readable);

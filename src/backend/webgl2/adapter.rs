@@ -5,13 +5,24 @@ use std::rc::Rc;
 use super::commands::{About, Commands, NoContext};
 use super::{Faults, WebGl2, pipeline::Programs};
 use crate::backend::pool::Pool;
-use crate::info::{BackendId, Caps, DeviceInfo, DeviceKind, OtherBackend, is_software_name};
+use crate::info::{BackendId, Caps, DeviceInfo, DeviceKind, OtherBackend, has_word, is_software_name};
 use crate::options::{Options, PowerPreference};
 use crate::plan::matmul::FragmentCaps;
+use crate::web::parts::{self, Part};
+
+fn off(reason: &str, remedy: &str) -> OtherBackend {
+    OtherBackend::off(BackendId::WebGl2, reason, remedy)
+}
 
 /// Opens a device, or says why there is none.
-pub(crate) fn open(options: &Options) -> Result<(WebGl2, DeviceInfo), OtherBackend> {
-    let off = |reason, remedy| OtherBackend::off(BackendId::WebGl2, reason, remedy);
+pub(crate) async fn open(options: &Options) -> Result<(WebGl2, DeviceInfo), OtherBackend> {
+    parts::load_backend(Part::WebGl2, BackendId::WebGl2).await?;
+    open_context(options)
+}
+
+/// Leads into the part of the package.
+#[inline(never)]
+fn open_context(options: &Options) -> Result<(WebGl2, DeviceInfo), OtherBackend> {
     let taken_away = || off("the browser took the WebGL2 context away at once", "reload the page, or restart the browser");
     let commands = Commands::open(match options.power_preference {
         PowerPreference::HighPerformance => "high-performance",
@@ -61,8 +72,8 @@ pub(crate) fn open(options: &Options) -> Result<(WebGl2, DeviceInfo), OtherBacke
 fn known_to_pay(fragment: FragmentCaps, name: &str) -> FragmentCaps {
     match name {
         _ if is_software_name(name) => fragment,
-        _ if !name.contains("NVIDIA") => FragmentCaps { targets: 4, ..fragment },
-        _ if name.contains("Direct3D") => FragmentCaps { block_bytes: 0, ..fragment },
+        _ if !has_word(name, "nvidia") => FragmentCaps { targets: 4, ..fragment },
+        _ if has_word(name, "direct3d") => FragmentCaps { block_bytes: 0, ..fragment },
         _ => fragment,
     }
 }

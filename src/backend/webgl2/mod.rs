@@ -47,34 +47,33 @@ struct Faults {
     last: RefCell<Option<(Box<Error>, u32)>>,
 }
 
+// What is not inlined leads into the part of the package that this backend is in.
 impl Backend for WebGl2 {
     type Buffer = Buffer;
     type Running = Running;
 
+    #[inline(never)]
     fn plan(&self, op: &Op) -> Result<Plan> {
         match op {
             Op::Matmul(problem) => {
                 problem.check_plain()?;
                 plan::matmul::fragment(problem, &self.caps, &self.fragment)
             }
-            Op::Map(problem) => plan::map::fragment(problem, &self.caps),
-            Op::Reduce(problem) => plan::reduce::fragment(problem, &self.caps),
-            Op::Conv(problem) => plan::conv::fragment(problem, &self.caps),
-            Op::Pool(problem) => plan::pool::fragment(problem, &self.caps),
-            Op::Fft(problem) => plan::fft::fragment(problem, &self.caps),
-            Op::Normalize(problem) => plan::normalize::fragment(problem, &self.caps),
-            Op::Fused(_) => Err(Error::internal("two operations at once on a backend that does them one by one")),
+            op => plan::operations::fragment(op, &self.caps),
         }
     }
 
+    #[inline(never)]
     fn upload(&self, values: &HostSlice<'_>) -> Result<Buffer> {
         self.store(values)
     }
 
+    #[inline(never)]
     fn allocate(&self, plan: &Plan, op: &Op) -> Result<Buffer> {
         self.room(plan, op)
     }
 
+    #[inline(never)]
     fn submit(&self, plan: &Plan, operands: &[Option<Bound<'_, Buffer>>], out: &Buffer, how: How) -> Result<Running> {
         self.start(plan, operands, out, how)
     }

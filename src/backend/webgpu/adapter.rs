@@ -12,6 +12,8 @@ use crate::devices::AdapterInfo;
 use crate::info::vendor;
 use crate::info::{BackendId, Caps, DeviceInfo, DeviceKind, OtherBackend, is_software_name};
 use crate::options::{Options, PowerPreference};
+#[cfg(target_arch = "wasm32")]
+use crate::web::parts::{self, Part};
 
 /// Opens a device on a fresh adapter (an adapter is used up by its first device), or says why there is none.
 pub(crate) async fn open(options: &Options) -> Result<(WebGpu, DeviceInfo), OtherBackend> {
@@ -50,7 +52,9 @@ pub(crate) async fn open(options: &Options) -> Result<(WebGpu, DeviceInfo), Othe
         adapter.features(),
     );
     #[cfg(target_arch = "wasm32")]
-    if let Some(unit) = super::matrix::unit(&device) {
+    if let Some(unit) = super::matrix::unit(&device)
+        && parts::load(Part::Matrix).await.is_ok()
+    {
         info.caps.matrix_unit = Some(unit);
         info.features.push("subgroup-matrix");
     }

@@ -30,8 +30,11 @@ pub(super) struct Pipeline {
 fn declared(code: &str) -> impl Iterator<Item = (u32, wgpu::BufferBindingType)> {
     code.lines().filter_map(|line| {
         let (binding, kind) = line.strip_prefix("@group(0) @binding(")?.split_once(')')?;
-        let read_only = !kind.contains("read_write");
-        let ty = if kind.contains("uniform") { wgpu::BufferBindingType::Uniform } else { wgpu::BufferBindingType::Storage { read_only } };
+        // Looking at the start alone: to look for a text anywhere brings kilobytes of code to the npm package.
+        let ty = match kind.starts_with(" var<uniform>") {
+            true => wgpu::BufferBindingType::Uniform,
+            _ => wgpu::BufferBindingType::Storage { read_only: kind.starts_with(" var<storage, read>") },
+        };
         Some((binding.parse().ok()?, ty))
     })
 }

@@ -139,13 +139,18 @@ impl Part<'_> {
 
 /// The launch for a product of two matrices: by matrix units where there are any for its type, else by the register-tiled kernel.
 pub(super) fn matrix_step(problem: &Problem, params: Params, operands: [Binding; 2], whole: bool, caps: &Caps) -> Result<Step> {
-    if let Some(step) = split::step(problem, params, operands, caps) {
-        return Ok(step);
-    }
-    if let Some(step) = cooperative::step(problem, params, operands, whole, caps) {
+    if caps.matrix_unit.is_some()
+        && let Some(step) = step_by_units(problem, params, operands, whole, caps)
+    {
         return Ok(step);
     }
     tiled(problem, params, operands, caps)
+}
+
+/// The same by matrix units alone. On the web it leads into a part of the package that devices with such units load.
+#[inline(never)]
+fn step_by_units(problem: &Problem, params: Params, operands: [Binding; 2], whole: bool, caps: &Caps) -> Option<Step> {
+    split::step(problem, params, operands, caps).or_else(|| cooperative::step(problem, params, operands, whole, caps))
 }
 
 /// The binding that holds a part of a stored matrix, and the element of it at which the part starts. Of a batch, `items` tells where the first

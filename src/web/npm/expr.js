@@ -1,6 +1,7 @@
 // Expressions: what is to be computed, told first and computed as a whole. One is a tree of the objects below and nothing else: there is
 // nothing to free. `encode` writes it as numbers, of which src/web/expr.rs makes the same in Rust; what is wrong with it is said there.
 
+import { leaf, set_encode } from "./encode.js";
 import { ACTIVATIONS, DTYPES, fault, flag, invalid_type_of, known, number, one_of, place, whole, wholes } from "./options.js";
 
 /** Rust goes from part to part by calls within calls, for which a page's stack has room. */
@@ -40,22 +41,14 @@ const EPSILON = 1e-5;
 /** Only this file makes expressions. */
 const ours = Symbol();
 
-/** The number by which Rust knows a tensor; undefined for what is none. */
-let tensor_number;
-
-export function set_tensor_number(of) {
-  tensor_number = of;
-}
-
 const part = (name, inputs, numbers) => new Expr(ours, PARTS.indexOf(name), inputs, numbers);
 
 /** What an operand may be, as an expression. */
 function operand(name, value) {
   if (Expr.is(value)) return value;
-  if (typeof value === "number") return part("number", [], [value]);
-  const tensor = tensor_number(value);
-  if (tensor === undefined) throw invalid_type_of(name, "an expression, a Tensor or a number", value);
-  return part("tensor", [value], [tensor]);
+  const [code, number] = leaf(name, value);
+  // A tensor is held, so as not to be collected before.
+  return new Expr(ours, code, code === 0 ? [value] : [], [number]);
 }
 
 const listed = (list) => [list.length, ...list];
@@ -303,3 +296,5 @@ FUNCTIONS.forEach((name, index) => {
 });
 
 export const lazy = (value) => operand("value", value);
+
+set_encode(Expr.encode);

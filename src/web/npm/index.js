@@ -2,22 +2,24 @@
 // what they do is in Rust, which gets arguments that options.js has checked.
 
 import start, * as core from "./lapidary_core.js";
-import { Expr, lazy, set_tensor_number } from "./expr.js";
+import { encode, set_tensor_number } from "./encode.js";
 import { array, can_give, fault, is_buffer, product, shape as sides, whole } from "./options.js";
 import { to_benchmark, to_data, to_multiply, to_open, to_source, to_stop, to_target } from "./options.js";
-import { read_module, workers } from "./source.js";
+import { load_part, set_core } from "./parts.js";
+import { read_file, workers } from "./source.js";
 
 let started;
 
 function load() {
   started ??= (async () => {
     try {
-      await start(read_module && { module_or_path: await read_module() });
+      set_core(await start(read_file && { module_or_path: await read_file("lapidary_core_bg.wasm") }));
     } catch (cause) {
       started = undefined;
       throw fault("unavailable", `the WebAssembly module of lapidary could not be started (${cause}); check that lapidary_core_bg.wasm is served ` +
         "beside lapidary_core.js, and that a content security policy allows 'wasm-unsafe-eval'", cause);
     }
+    core.set_loader(load_part);
     if (workers) core.set_worker(...workers);
     core.set_panic_handler((message) => {
       for (const reject of waiting) reject(fault("internal", `internal fault of lapidary, please report it: ${message}`));
@@ -33,6 +35,12 @@ async function look_for_gpu(options) {
   if (!started && (backend === "auto" || backend === "webgpu")) {
     await globalThis.navigator?.gpu?.requestAdapter({ powerPreference });
   }
+}
+
+/** What takes the place of a GPU that is lost is to be there when the network is not; but the page's first results come first. */
+function prepare_for_loss() {
+  // Who needs it will hear of a failure.
+  setTimeout(() => load_part("cpu")?.catch(() => {}), 2000);
 }
 
 /** Rejections of the calls under way, for the day that the module panics. */
@@ -159,7 +167,7 @@ const made = ({ tensor, shape, dtype, backend }) => new Tensor(ours, tensor, sha
 
 set_tensor_number((value) => Tensor.number_of(ours, value));
 
-export { Expr, lazy };
+export { Expr, lazy } from "./expr.js";
 
 /** An array in f32, which holds every f16. */
 const wide = (name, value) => (array(name, value).BYTES_PER_ELEMENT < 4 ? new Float32Array(value) : value);
@@ -202,7 +210,9 @@ export class Gpu {
   static async open(options) {
     look_for_gpu(options).catch(() => {});
     await load();
-    return new Gpu(ours, await guarded(() => core.open(...to_open(options)), options?.signal, core.free_gpu));
+    const gpu = new Gpu(ours, await guarded(() => core.open(...to_open(options)), options?.signal, core.free_gpu));
+    if (gpu.info().backend.startsWith("web")) prepare_for_loss();
+    return gpu;
   }
 
   info() {
@@ -246,24 +256,34 @@ export class Gpu {
   }
 
   evaluate(expr) {
-    return guarded(() => core.evaluate(this.#gpu, Expr.encode(expr))).then(made);
+    return guarded(() => core.evaluate(this.#gpu, encode(expr))).then(made);
   }
 
   benchmark(a, b, options) {
-    const call = () => {
+    const call = async () => {
       const [x, y] = [operand("a", a), operand("b", b)];
       const { numbers, c, bias, signal, samples, min_ms } = to_benchmark(options, shape_of(a), shape_of(b), operand);
+      await load_part("measure");
       return core.benchmark(this.#gpu, x, y, numbers, c, bias, samples, min_ms, signal);
     };
     return guarded(call, options?.signal);
   }
 
   tune(options) {
-    return guarded(() => core.tune(this.#gpu, to_stop(options)), options?.signal);
+    const call = async () => {
+      const stop = to_stop(options);
+      await load_part("operations");
+      return core.tune(this.#gpu, stop);
+    };
+    return guarded(call, options?.signal);
   }
 
   clear_tuning() {
-    return guarded(() => core.clear_tuning(this.#gpu));
+    const call = async () => {
+      await load_part("operations");
+      return core.clear_tuning(this.#gpu);
+    };
+    return guarded(call);
   }
 
   memory() {
@@ -363,9 +383,10 @@ export const memory = async () => on_shared((gpu) => gpu.memory());
 
 export async function reference(a, b, options) {
   await load();
-  const call = () => {
+  const call = async () => {
     const values = [wide("a", a), wide("b", b)];
     const { numbers, c, bias, signal } = product(options, undefined, undefined, wide);
+    await load_part("measure");
     return core.reference(...values, numbers, c, bias, signal);
   };
   return new Reference(ours, await guarded(call, options?.signal, core.free_reference));
@@ -373,5 +394,7 @@ export async function reference(a, b, options) {
 
 export async function random_matrix(length, seed) {
   await load();
-  return core.random_matrix(whole("length", length), whole("seed", seed));
+  const numbers = [whole("length", length), whole("seed", seed)];
+  await load_part("measure");
+  return core.random_matrix(...numbers);
 }

@@ -1,4 +1,4 @@
-// Node reads the module from the package's folder; its fetch does not. Its workers differ from the page's in a few names.
+// Node reads WebAssembly from the package's folder; its fetch does not. Its workers differ from the page's in a few names.
 import { readFile } from "node:fs/promises";
 import { availableParallelism } from "node:os";
 import { Worker } from "node:worker_threads";
@@ -30,7 +30,7 @@ function make_worker(text) {
   return own;
 }
 
-const read = () => readFile(new URL("./lapidary_core_bg.wasm", import.meta.url));
+const read = (name) => readFile(new URL(name, import.meta.url));
 set_source(read, [make_worker, Math.min(availableParallelism(), 16)]);
 
 export * from "./index.js";

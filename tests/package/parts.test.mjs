@@ -1,0 +1,101 @@
+/** What of the package is loaded when it is first needed: products need none of it, and what cannot be loaded is told and tried anew. */
+import { test } from "node:test";
+import { pages, report } from "./page.mjs";
+import { serve } from "./server.mjs";
+
+const { visit } = pages();
+
+/** Visits a page of a server without those parts. */
+async function without(parts, body, { expected = /404/, ...more } = {}) {
+  const server = await serve({ deny: new RegExp(`lapidary_(${parts.join("|")})\\.wasm$`) });
+  try {
+    return await visit(body, { url: server.url, expected, ...more });
+  } finally {
+    await server.close();
+  }
+}
+
+for (const [backend, parts, subjects] of [
+  ["webgpu", ["operations", "webgl2", "cpu"], ["numbers", "queue", "lifetime"]],
+  ["webgl2", ["operations", "matrix", "cpu"], ["numbers", "queue"]],
+  ["simd", ["operations", "matrix", "webgl2"], ["numbers", "queue"]],
+]) {
+  test(`products on ${backend} need no other parts`, async (t) => {
+    const body = async ({ lapidary, run }, [subjects, backend]) => {
+      const checks = await Promise.all(subjects.map((subject) => import(`/checks/${subject}.mjs`)));
+      return run(Object.fromEntries(subjects.map((subject, i) => [subject, checks[i].default])), lapidary, backend);
+    };
+    await report(t, await without(parts, body, { argument: [subjects, backend] }));
+  });
+}
+
+test("a part is fetched once, when it is first needed, and tensors may be freed meanwhile", () =>
+  visit(async ({ lapidary, wrap, assert, problem, right }) => {
+    const fetched = [];
+    wrap(globalThis, "fetch", (original) => (...args) => {
+      fetched.push(String(args[0]?.url ?? args[0]).replace(/.*\/lapidary_(.*)\.wasm$/, "$1"));
+      return original(...args);
+    });
+    const { lazy, evaluate, init_gpu, tensor } = lapidary;
+    await init_gpu({ backend: "webgpu" });
+    await right(lapidary, problem(5, 6, 7));
+    // What takes the GPU's place comes on its own, some time later.
+    const needed = () => fetched.filter((name) => name !== "cpu");
+    assert(`${needed()}` === "core_bg", `fetched for a product: ${fetched}`);
+    const x = await tensor(Float32Array.of(1, 2, 3), [3]);
+    const pending = [evaluate(lazy(x).mul(2)), evaluate(lazy(x).add(1)), evaluate(x)];
+    x.dispose();
+    const results = await Promise.all((await Promise.all(pending)).map((result) => result.toArray()));
+    assert(results.join(";") === "2,4,6;2,3,4;1,2,3", results.join(";"));
+    assert(`${needed()}` === "core_bg,operations", `fetched: ${fetched}`);
+  }));
+
+test("what cannot be loaded is told, and tried anew", () =>
+  visit(async ({ lapidary, wrap, assert, rejects, problem, right }) => {
+    const { lazy, evaluate, init_gpu, random_matrix } = lapidary;
+    await init_gpu({ backend: "simd" });
+    const undo = wrap(globalThis, "fetch", () => async () => Promise.reject(new TypeError("no network")));
+    for (let turn = 0; turn < 2; turn++) {
+      await rejects("unavailable", () => evaluate(lazy(2).add(1)), /lapidary_operations\.wasm/, /no network/, /online/);
+      await rejects("unavailable", () => random_matrix(4, 1), /lapidary_measure\.wasm/);
+    }
+    await rejects("unavailable", () => init_gpu({ backend: "webgl2" }), /lapidary_webgl2\.wasm/);
+    await right(lapidary, problem(5, 6, 7));
+    undo();
+    const sum = await evaluate(lazy(2).add(1));
+    assert((await sum.toArray())[0] === 3, "an expression");
+    assert((await random_matrix(4, 1)).length === 4, "a random matrix");
+    await init_gpu({ backend: "webgl2" });
+    await right(lapidary, problem(5, 6, 7));
+  }));
+
+test("a GPU that is lost without a network is replaced by the CPU, which was loaded before", () =>
+  visit(async ({ lapidary, watch, lose, wrap, assert, same, problem, sleep }) => {
+    // A software GPU that calls itself another is not measured against the CPU.
+    const hardware = { vendor: "acme", architecture: "one", device: "", description: "Acme One", isFallbackAdapter: false };
+    Object.defineProperty(GPUAdapter.prototype, "info", { get: () => hardware });
+    Object.defineProperty(GPUDevice.prototype, "adapterInfo", { get: () => hardware });
+    const seen = watch();
+    const loaded = [];
+    wrap(WebAssembly, "instantiate", (original) => async (...args) => {
+      const instance = await original(...args);
+      loaded.push(args);
+      return instance;
+    });
+    const info = await lapidary.init_gpu();
+    assert(info.backend === "webgpu", JSON.stringify(info));
+    for (let turn = 0; loaded.length === 0; turn++) {
+      assert(turn < 200, "nothing was loaded in 10 s");
+      await sleep(50);
+    }
+    wrap(globalThis, "fetch", () => async () => Promise.reject(new TypeError("no network")));
+    wrap(GPU.prototype, "requestAdapter", () => async () => null);
+    const { a, b, options, expected } = problem(12, 13, 15);
+    const pending = lapidary.matmul(a, b, { ...options, report: true });
+    lose(seen, "webgpu");
+    const { data, replayed, backend } = await pending;
+    same(data, expected);
+    assert(replayed && backend === "simd", `${replayed} on ${backend}`);
+    const { reason } = (await lapidary.device_info()).others.find((one) => one.backend === "webgl2");
+    assert(/lapidary_webgl2\.wasm/.test(reason), reason);
+  }));
