@@ -135,6 +135,8 @@ const data = forms.data.map((form) => {
 const [text_folder] = text_folders.filter((path) => existsSync(path) && readdirSync(path).length > 0).sort((a, b) => statSync(b).mtimeMs - statSync(a).mtimeMs);
 for (const part of parts) {
   const names = readdirSync(text_folder ?? die("no folder of shaders was named")).filter((name) => new RegExp(part.texts).test(name));
+  const shared = names.find((name) => parts.some((other) => other !== part && new RegExp(other.texts).test(name)));
+  if (shared) die(`${shared} would be a text of two parts`);
   part.data = names.flatMap((name) => {
     const text = readFileSync(join(text_folder, name));
     const segment = data.find(({ bytes }) => bytes.includes(text));

@@ -158,6 +158,7 @@ impl<'a> HostSlice<'a> {
 }
 
 /// Room for so many values.
+#[cfg(feature = "webgpu")]
 fn room<T>(extent: Extent) -> Result<Vec<T>> {
     let mut values = Vec::new();
     let full = |_| Error::OutOfMemory { bytes: extent.bytes(), place: "the host" };
@@ -254,6 +255,7 @@ impl HostVec {
     }
 
     /// No values, and room for so many.
+    #[cfg(feature = "webgpu")]
     pub(crate) fn with_room(extent: Extent) -> Result<Self> {
         match extent.dtype {
             DType::F32 => room::<f32>(extent).map(Self::from),

@@ -83,7 +83,7 @@ async fn compute(
     let options = Options { threads: Some(1), ..Options::default() };
     let (cpu, _) = match cpu::open(BackendId::Simd, &options).await {
         Ok(opened) => opened,
-        Err(_) => cpu::open(BackendId::Scalar, &options).await.map_err(|other| Error::internal(other.reason))?,
+        Err(_) => cpu::open(BackendId::Scalar, &options).await?,
     };
     let params = Params {
         m: problem.m,

@@ -16,8 +16,8 @@ async function without(parts, body, { expected = /404/, ...more } = {}) {
 }
 
 for (const [backend, parts, subjects] of [
-  ["webgpu", ["operations", "webgl2", "cpu"], ["numbers", "queue", "lifetime"]],
-  ["webgl2", ["operations", "matrix", "cpu"], ["numbers", "queue"]],
+  ["webgpu", ["operations", "webgl2"], ["numbers", "queue", "lifetime"]],
+  ["webgl2", ["operations", "matrix"], ["numbers", "queue"]],
   ["simd", ["operations", "matrix", "webgl2"], ["numbers", "queue"]],
 ]) {
   test(`products on ${backend} need no other parts`, async (t) => {

@@ -127,9 +127,11 @@ mod tests {
             for (columns, strides) in [(32, [32, 1]), (32, [-64, -2]), (32, [4, 0]), (31, [1, 8])] {
                 add(&[8, columns], vec![view(dtype, &strides)], vec![Step::Input(0)], 0);
             }
-            let bounded = View { bounds: vec![[2, 5], [0, 31]], ..view(dtype, &[32, 1]) };
-            let around = Step::Scalar(0, dtype.into());
-            add(&[8, 32], vec![bounded], vec![Step::Input(0), Step::Inside(0), around, Step::Select([1, 2, 0])], 1);
+            for end in [31, 28] {
+                let bounded = View { bounds: vec![[2, 5], [0, end]], ..view(dtype, &[32, 1]) };
+                let around = Step::Scalar(0, dtype.into());
+                add(&[8, 32], vec![bounded], vec![Step::Input(0), Step::Inside(0), around, Step::Select([1, 2, 0])], 1);
+            }
             let mut steps = vec![Step::Input(0)];
             for kind in [Kind::F32, Kind::I32, Kind::U32, Kind::Bool, dtype.into()] {
                 steps.push(Step::Cast(steps.len() as u8 - 1, kind));

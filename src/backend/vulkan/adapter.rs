@@ -30,7 +30,7 @@ pub(crate) fn open(options: &Options) -> Result<(Vulkan, DeviceInfo), OtherBacke
             return Err(no_such_adapter(BackendId::Vulkan, index, count));
         }
     }
-    find_and_open(options).map_err(off)
+    Instance::shared(options.validation).and_then(|instance| find_and_open(&instance, options)).map_err(off)
 }
 
 /// The devices as the drivers list them, or why there are none.
@@ -56,12 +56,12 @@ fn no_device() -> Off {
     ("no driver has a device".to_owned(), NO_DRIVER_REMEDY)
 }
 
-fn find_and_open(options: &Options) -> Result<(Vulkan, DeviceInfo), Off> {
+/// Opens the best of an instance's devices.
+pub(super) fn find_and_open(instance: &Arc<Instance>, options: &Options) -> Result<(Vulkan, DeviceInfo), Off> {
     let mut faults = Vec::new();
-    let instance = Instance::shared(options.validation)?;
-    for card in cards(&instance, options.power_preference, options.adapter, &mut faults)? {
-        let opened = card.create(&instance).and_then(|device| card.assemble(&instance, device, options));
-        match opened {
+    for card in cards(instance, options.power_preference, options.adapter, &mut faults)? {
+        let make = || card.create(instance).and_then(|device| card.context(instance, device));
+        match Context::shared(instance, card.physical, make).and_then(|context| card.assemble(instance, context, options)) {
             Ok(opened) => return Ok(opened),
             Err(fault) => faults.push(format!("{} {fault}", card.name)),
         }
@@ -246,14 +246,8 @@ impl Card {
         unsafe { instance.raw.create_device(self.physical, &info, None) }.map_err(|result| format!("gives no device ({result})"))
     }
 
-    /// All that belongs to an open device.
-    pub(super) fn assemble(
-        &self,
-        instance: &Arc<Instance>,
-        device: ash::Device,
-        options: &Options,
-    ) -> Result<(Vulkan, DeviceInfo), String> {
-        let info = self.describe(instance);
+    /// What handles of a device share.
+    pub(super) fn context(&self, instance: &Arc<Instance>, device: ash::Device) -> Result<Arc<Context>, String> {
         // Small products need little; a matrix of more than a block gets memory of its own.
         let sizes = AllocationSizes::new(16 << 20, 16 << 20).with_max_device_memblock_size(256 << 20).with_max_host_memblock_size(64 << 20);
         let allocator = Allocator::new(&AllocatorCreateDesc {
@@ -264,16 +258,22 @@ impl Card {
             buffer_device_address: false,
             allocation_sizes: sizes,
         });
-        let allocator = match allocator {
-            Ok(allocator) => allocator,
+        match allocator {
+            Ok(allocator) => {
+                let families = self.families().collect();
+                Ok(Arc::new(Context::new(Arc::clone(instance), device, families, allocator, self.max_allocation_bytes)))
+            }
             Err(error) => {
                 // SAFETY: nothing was made from it.
                 unsafe { device.destroy_device(None) };
-                return Err(format!("gives no memory ({error})"));
+                Err(format!("gives no memory ({error})"))
             }
-        };
-        let families = self.families().collect();
-        let context = Arc::new(Context::new(Arc::clone(instance), device, families, allocator, self.max_allocation_bytes));
+        }
+    }
+
+    /// All that belongs to a handle of a device.
+    pub(super) fn assemble(&self, instance: &Instance, context: Arc<Context>, options: &Options) -> Result<(Vulkan, DeviceInfo), String> {
+        let info = self.describe(instance);
         let failed = |error: Box<crate::Error>| format!("fails at first use ({error})");
         let cache = Cache::open(&context, &self.properties, options.pipeline_cache.folder().as_deref()).map_err(failed)?;
         let opened = Vulkan {

@@ -1,7 +1,10 @@
 //! The device itself, which everything made from it keeps alive, and what has become of it.
+//!
+//! Handles of one physical device share it: a table has those that are open. One is made and destroyed under the table's lock, and none is
+//! made of a physical device whose last one is on its way out. A lost one is left to those who have it; the next to open gets another.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 
 use ash::vk;
 use gpu_allocator::vulkan::Allocator;
@@ -14,6 +17,8 @@ pub(super) struct Context {
     pub device: ash::Device,
     /// The families of its queues: that of kernels, and that of copies alone if it has one.
     pub families: Vec<u32>,
+    /// Its queues in the same order, each locked by whoever submits to it.
+    queues: Vec<Mutex<vk::Queue>>,
     /// More than this at once a driver may refuse, even if it has it.
     pub max_allocation_bytes: u64,
     /// None only while the device goes.
@@ -25,7 +30,50 @@ pub(super) struct Context {
     instance: Arc<Instance>,
 }
 
+/// A device that handles share. What its instance and its physical device are is known while it goes, too.
+struct Shared {
+    instance: vk::Instance,
+    physical: vk::PhysicalDevice,
+    context: Weak<Context>,
+}
+
+static OPEN: Mutex<Vec<Shared>> = Mutex::new(Vec::new());
+
+/// Told of each that has left the table.
+static GONE: Condvar = Condvar::new();
+
 impl Context {
+    /// The device as others have it open, or one that `make` makes, which others share from then on.
+    pub(super) fn shared(
+        instance: &Arc<Instance>,
+        physical: vk::PhysicalDevice,
+        make: impl FnOnce() -> Result<Arc<Self>, String>,
+    ) -> Result<Arc<Self>, String> {
+        // Kept until the lock is free again, since the last one to have a device takes it.
+        let mut lost = Vec::new();
+        let handle = instance.raw.handle();
+        let is_that = |shared: &Shared| shared.instance == handle && shared.physical == physical;
+        let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            let mut goes = false;
+            for shared in open.iter().filter(|shared| is_that(shared)) {
+                match shared.context.upgrade() {
+                    Some(context) if context.lost().is_none() => return Ok(context),
+                    Some(context) => lost.push(context),
+                    None => goes = true,
+                }
+            }
+            if !goes {
+                break;
+            }
+            open = GONE.wait(open).unwrap_or_else(PoisonError::into_inner);
+        }
+        let context = make()?;
+        open.push(Shared { instance: handle, physical, context: Arc::downgrade(&context) });
+        Ok(context)
+    }
+
+    /// A device of its own, with one queue of each of these families.
     pub(super) fn new(
         instance: Arc<Instance>,
         device: ash::Device,
@@ -33,12 +81,42 @@ impl Context {
         allocator: Allocator,
         max_allocation_bytes: u64,
     ) -> Self {
-        let allocator = Mutex::new(Some(allocator));
-        Self { device, families, max_allocation_bytes, allocator, allocated_bytes: AtomicU64::new(0), lost: Mutex::new(None), instance }
+        // SAFETY: the device was made with one queue of each family.
+        let queue = |&family: &u32| Mutex::new(unsafe { device.get_device_queue(family, 0) });
+        let queues = families.iter().map(queue).collect();
+        let (allocator, allocated_bytes, lost) = (Mutex::new(Some(allocator)), AtomicU64::new(0), Mutex::new(None));
+        Self { device, families, queues, max_allocation_bytes, allocator, allocated_bytes, lost, instance }
     }
 
     pub(super) fn allocator(&self) -> MutexGuard<'_, Option<Allocator>> {
         self.allocator.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Hands work to the queue of a family.
+    ///
+    /// # Safety
+    /// All of it is the device's, and lives until the device is done with it.
+    pub(super) unsafe fn submit(&self, family: u32, work: &vk::SubmitInfo<'_>) -> Result<(), vk::Result> {
+        let Some(queue) = self.families.iter().position(|&one| one == family).and_then(|at| self.queues.get(at)) else {
+            return Err(vk::Result::ERROR_INITIALIZATION_FAILED);
+        };
+        let queue = queue.lock().unwrap_or_else(PoisonError::into_inner);
+        // SAFETY: as the caller guarantees; the queue is locked.
+        unsafe { self.device.queue_submit(*queue, std::slice::from_ref(work), vk::Fence::null()) }
+    }
+
+    /// Waits until a timeline has reached a value; if the device is lost, until nothing at all is under way.
+    pub(super) fn wait(&self, timeline: vk::Semaphore, value: u64) {
+        let (semaphores, values) = ([timeline], [value]);
+        let info = vk::SemaphoreWaitInfo::default().semaphores(&semaphores).values(&values);
+        // SAFETY: the semaphore is a timeline of this device.
+        let waited = unsafe { self.device.wait_semaphores(&info, u64::MAX) };
+        if waited.is_err() || self.lost().is_some() {
+            // What a lost device says of a timeline is no proof, and a submission that it refused may have begun.
+            let _queues: Vec<_> = self.queues.iter().map(|queue| queue.lock().unwrap_or_else(PoisonError::into_inner)).collect();
+            // SAFETY: the queues are locked.
+            let _ = unsafe { self.device.device_wait_idle() };
+        }
     }
 
     /// Marks the device lost. The first reason stays.
@@ -82,8 +160,116 @@ impl Context {
 
 impl Drop for Context {
     fn drop(&mut self) {
+        let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
         drop(self.allocator().take());
         // SAFETY: whatever was made from the device held this context, and is gone.
         unsafe { self.device.destroy_device(None) };
+        open.retain(|shared| !std::ptr::eq(shared.context.as_ptr(), self));
+        GONE.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::instance::all_validated;
+    use super::super::{Vulkan, adapter};
+    use super::*;
+    use crate::backend::device::{Device, Opened};
+    use crate::gpu::Gpu;
+    use crate::info::{BackendId, DeviceInfo};
+    use crate::ops::matmul::Matmul;
+    use crate::options::Options;
+
+    /// An instance that no other test has, so that what is opened of it is shared with none.
+    fn instance() -> Option<Arc<Instance>> {
+        match Instance::new(all_validated()) {
+            Ok(instance) => Some(Arc::new(instance)),
+            Err((reason, _)) => {
+                assert!(!std::env::var("LAPIDARY_REQUIRE").unwrap_or_default().contains("vulkan"), "required: {reason}");
+                eprintln!("skipped vulkan: {reason}");
+                None
+            }
+        }
+    }
+
+    fn open(instance: &Arc<Instance>) -> (Vulkan, DeviceInfo) {
+        adapter::find_and_open(instance, &Options::default()).unwrap()
+    }
+
+    fn gpu((device, info): (Vulkan, DeviceInfo)) -> Gpu {
+        Gpu::with(Options::only(BackendId::Vulkan), Opened { device: Device::Vulkan(device), info })
+    }
+
+    /// Products of whole numbers, which have one right result.
+    fn are_right(gpu: &Gpu, turns: usize) {
+        for n in (0..turns).map(|turn| 17 + turn % 5) {
+            let a: Vec<f32> = (0..n * n).map(|at| (at * 7 % 11) as f32 - 5.0).collect();
+            let c = gpu.matmul_blocking(&a, &a, &Matmul::new(n as u64, n as u64, n as u64)).unwrap();
+            let right = |at: usize| (0..n).map(|p| a[at / n * n + p] * a[p * n + at % n]).sum::<f32>();
+            assert_eq!((0..n * n).find(|&at| c[at] != right(at)), None, "{n}");
+        }
+    }
+
+    fn is_open(instance: &Instance) -> bool {
+        OPEN.lock().unwrap().iter().any(|shared| shared.instance == instance.raw.handle())
+    }
+
+    #[test]
+    fn handles_share_a_device_until_the_last_is_dropped() {
+        let Some(instance) = instance() else { return };
+        let (first, second) = (open(&instance), open(&instance));
+        assert!(Arc::ptr_eq(&first.0.context, &second.0.context), "one device");
+        let other = open(&Arc::new(Instance::new(all_validated()).unwrap()));
+        assert!(!Arc::ptr_eq(&first.0.context, &other.0.context), "another instance's");
+        let (first, second) = (gpu(first), gpu(second));
+        are_right(&first, 1);
+        drop(first);
+        are_right(&second, 1);
+        assert!(is_open(&instance));
+        drop(second);
+        assert!(!is_open(&instance));
+    }
+
+    #[test]
+    fn a_lost_device_is_not_given_again() {
+        let Some(instance) = instance() else { return };
+        let (old, _) = open(&instance);
+        old.context.lose("for a test".to_owned());
+        let new = open(&instance);
+        assert!(!Arc::ptr_eq(&old.context, &new.0.context) && new.0.context.lost().is_none());
+        let also_new = open(&instance);
+        assert!(Arc::ptr_eq(&new.0.context, &also_new.0.context));
+        let gpu = gpu(new);
+        drop((old, also_new));
+        are_right(&gpu, 1);
+    }
+
+    #[test]
+    fn handles_come_and_go_while_others_compute() {
+        let Some(instance) = instance() else { return };
+        std::thread::scope(|scope| {
+            for _ in 0..3 {
+                // Sometimes nobody else has it open, and the last one closes it just when another opens it.
+                scope.spawn(|| (0..15).for_each(|_| are_right(&gpu(open(&instance)), 1)));
+            }
+            let kept = gpu(open(&instance));
+            std::thread::scope(|scope| (0..2).for_each(|_| drop(scope.spawn(|| are_right(&kept, 20)))));
+        });
+        assert!(!is_open(&instance));
+    }
+
+    /// What it costs to open a device, and to open it again while it is open.
+    #[test]
+    #[ignore = "prints figures"]
+    fn what_opening_costs() {
+        let Some(instance) = instance() else { return };
+        let mut kept = Vec::new();
+        for which in ["first", "second", "third"] {
+            let started = std::time::Instant::now();
+            kept.push(gpu(open(&instance)));
+            let opened_ms = started.elapsed().as_secs_f64() * 1e3;
+            kept.iter().for_each(|gpu| are_right(gpu, 1));
+            println!("{which}: opened in {opened_ms:.1} ms, with products in {:.1} ms", started.elapsed().as_secs_f64() * 1e3);
+        }
     }
 }

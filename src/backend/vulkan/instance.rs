@@ -39,7 +39,7 @@ type Messages = Mutex<Vec<String>>;
 static SHARED: Mutex<[Option<Arc<Instance>>; 2]> = Mutex::new([None, None]);
 
 /// Whether the whole process is to be validated.
-fn all_validated() -> bool {
+pub(super) fn all_validated() -> bool {
     std::env::var_os("LAPIDARY_VALIDATION").is_some_and(|value| !value.is_empty() && value != "0")
 }
 
@@ -63,7 +63,8 @@ impl Instance {
         drop(forgotten);
     }
 
-    fn new(validated: bool) -> Result<Self, Off> {
+    /// One that nobody else has.
+    pub(super) fn new(validated: bool) -> Result<Self, Off> {
         // SAFETY: this runs the initializers of the system's Vulkan loader, which has none that could do harm.
         let entry = unsafe { ash::Entry::load() }.map_err(|error| (format!("there is no Vulkan loader ({error})"), NO_LOADER_REMEDY))?;
         // SAFETY: the loader is loaded.

@@ -3,6 +3,11 @@
 //!
 //! Everything made from a device keeps it alive by its [`Context`]; what a submission uses, the [`Queue`] holds until the GPU is done.
 //! So nothing is freed too early, whatever a caller drops.
+//!
+//! Handles of one physical device share one VkDevice in a process, its queue and its memory ([`Context::shared`]); pools, pipelines and the
+//! timeline are each handle's own. Vulkan allows a device for each of them, but NVIDIA's driver (580) locks up now and then where one is destroyed
+//! while others compute or threads end: the one waits for the loader, the others for a mutex inside of the driver. And it takes about 100 ms
+//! to make one.
 
 mod adapter;
 mod buffer;
@@ -41,9 +46,9 @@ use crate::plan::{self, Plan};
 /// Bytes of free buffers on the host kept for reuse: a few operands' pieces, and a result at 4096.
 const HOST_POOL_BYTES: u64 = 128 << 20;
 
-/// An open device.
+/// A handle of an open device.
 pub(crate) struct Vulkan {
-    /// Dropped first: it waits for the GPU.
+    /// Dropped first: it waits for what the GPU does for this handle.
     queue: Queue,
     /// For large copies that a stream was told to make, if the device has one for copies alone.
     transfer: Option<Queue>,

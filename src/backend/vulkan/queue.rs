@@ -1,8 +1,11 @@
-//! A queue of the device: submissions in order, what each of them holds until the GPU is done with it, and who waits for them.
+//! A handle's place in one of the device's queues: submissions in order, what each of them holds until the GPU is done with it, and who waits for
+//! them.
 //!
 //! Each submission makes the timeline semaphore reach a number one higher than the last. A thread of its own waits for such numbers and
 //! wakes the futures that want them, so that no executor is blocked. Copies of operands are not submitted by themselves: they go along
 //! with the submission that reads them, which starts behind a barrier against all before it.
+//!
+//! Handles share the queues, so that each one's work also waits for what others submitted before it, and each waits only for its own timeline.
 //!
 //! One queue does everything but large copies that a stream was told to make, which [`transfer`](super::transfer) has on another where there is
 //! one. Operands of products stay here: their copies on a queue of their own were 0 to 10 % faster from host to host on an NVIDIA H200 (4096³ in
@@ -24,11 +27,9 @@ use crate::error::{Error, Result};
 /// Something that has to live until the GPU is done.
 type Hold = Arc<dyn Send + Sync>;
 
-/// The queue and its timeline.
+/// The queue as one handle sees it: its own timeline, on which the submissions of others do not show.
 pub(super) struct Queue {
     context: Arc<Context>,
-    /// Locked to submit.
-    handle: Arc<Mutex<vk::Queue>>,
     family: u32,
     timeline: vk::Semaphore,
     state: Mutex<State>,
@@ -81,35 +82,16 @@ pub(super) struct Recording<'q> {
 const MAX_IDLE: usize = 16;
 
 impl Queue {
-    /// The queue of a family of the device's.
+    /// A place in the queue of a family of the device's.
     pub(super) fn new(context: &Arc<Context>, family: u32) -> Result<Self> {
-        // SAFETY: the device was made with one queue of this family.
-        let handle = unsafe { context.device.get_device_queue(family, 0) };
-        Self::with(context, Arc::new(Mutex::new(handle)), family)
-    }
-
-    /// A second timeline of the same queue, for devices that have no other.
-    #[cfg(test)]
-    pub(super) fn beside(&self) -> Result<Self> {
-        Self::with(&self.context, Arc::clone(&self.handle), self.family)
-    }
-
-    fn with(context: &Arc<Context>, handle: Arc<Mutex<vk::Queue>>, family: u32) -> Result<Self> {
         let mut kind = vk::SemaphoreTypeCreateInfo::default().semaphore_type(vk::SemaphoreType::TIMELINE);
         let info = vk::SemaphoreCreateInfo::default().push_next(&mut kind);
         // SAFETY: the device was made with timeline semaphores.
         let timeline = context.check("vkCreateSemaphore", unsafe { context.device.create_semaphore(&info, None) })?;
         let state = State { submitted: 0, copies: Vec::new(), in_flight: VecDeque::new(), idle: Vec::new() };
         let (requests, inbox) = mpsc::channel();
-        let mut made = Self {
-            context: Arc::clone(context),
-            handle,
-            family,
-            timeline,
-            state: Mutex::new(state),
-            requests: Some(requests),
-            attendant: None,
-        };
+        let mut made =
+            Self { context: Arc::clone(context), family, timeline, state: Mutex::new(state), requests: Some(requests), attendant: None };
         let device = context.device.clone();
         let attendant = std::thread::Builder::new().name("lapidary vulkan".to_owned()).spawn(move || attend(&device, timeline, &inbox));
         made.attendant = Some(attendant.map_err(|error| Error::internal(format!("no thread could be started ({error})")))?);
@@ -199,9 +181,8 @@ impl Queue {
 
 impl Drop for Queue {
     fn drop(&mut self) {
-        // Waits for all work; after a loss there is none.
-        // SAFETY: nobody else can submit to a queue that is being dropped.
-        let _ = unsafe { self.context.device.device_wait_idle() };
+        let submitted = self.state.get_mut().unwrap_or_else(PoisonError::into_inner).submitted;
+        self.context.wait(self.timeline, submitted);
         self.requests = None;
         // The thread itself drops the queue if a waker that it called did.
         if let Some(attendant) = self.attendant.take().filter(|attendant| attendant.thread().id() != std::thread::current().id()) {
@@ -229,11 +210,15 @@ fn attend(device: &ash::Device, timeline: vk::Semaphore, inbox: &mpsc::Receiver<
         requests.extend(inbox.try_iter());
         let lowest = (0..requests.len()).min_by_key(|&i| requests[i].value).unwrap_or(0);
         let Request { value, reached } = requests.swap_remove(lowest);
+        // Its call was dropped, and with the last of them maybe the timeline.
+        if reached.is_canceled() {
+            continue;
+        }
         let (semaphores, values) = ([timeline], [value]);
         let info = vk::SemaphoreWaitInfo::default().semaphores(&semaphores).values(&values);
         // SAFETY: the queue destroys the semaphore after this thread has ended.
         let waited = unsafe { device.wait_semaphores(&info, u64::MAX) };
-        // The receiver is gone if the call was dropped.
+        // The receiver is gone if the call was dropped meanwhile.
         let _ = reached.send(waited);
     }
 }
@@ -308,11 +293,8 @@ impl Recording<'_> {
         let mut signal = vk::TimelineSemaphoreSubmitInfo::default().wait_semaphore_values(&reached).signal_semaphore_values(&values);
         let info = vk::SubmitInfo::default().wait_semaphores(&waits).wait_dst_stage_mask(&stages);
         let info = info.command_buffers(&commands).signal_semaphores(&timelines).push_next(&mut signal);
-        let handle = self.queue.handle.lock().unwrap_or_else(PoisonError::into_inner);
-        // SAFETY: the queue is locked; what the commands use is held until the timeline has reached the value; the timeline waited for is the
-        // same device's.
-        let submitted = unsafe { context.device.queue_submit(*handle, &[info], vk::Fence::null()) };
-        drop(handle);
+        // SAFETY: what the commands use is held until the timeline has reached the value; the timeline waited for is the same device's.
+        let submitted = unsafe { context.submit(self.queue.family, &info) };
         if let Err(fault) = submitted {
             if fault == vk::Result::ERROR_DEVICE_LOST {
                 // It may have begun: what it uses has to stay, until the device goes.

@@ -107,6 +107,7 @@ impl Vulkan {
 
 #[cfg(test)]
 mod tests {
+    use super::super::queue::Queue;
     use super::super::tests::{device, gpu};
     use crate::compute::{Buffer, Kernel, KernelDefinition, Memory, Stream};
     use crate::gpu::Gpu;
@@ -126,7 +127,8 @@ mod tests {
         let (mut vulkan, info) = device()?;
         if vulkan.transfer.is_none() {
             eprintln!("{} has no queue for copies alone: the one there is takes them by a timeline of its own", info.name);
-            vulkan.transfer = Some(vulkan.queue.beside().unwrap());
+            let family = vulkan.context.families[0];
+            vulkan.transfer = Some(Queue::new(&vulkan.context, family).unwrap());
         }
         Some(gpu((vulkan, info)))
     }

@@ -66,14 +66,19 @@ impl Source {
                 let _ = write!(out, ", const Four<Kind{i}> &in_{i}");
             }
             out += ") const {\n";
-            for i in 0..if is_edged { 0 } else { self.inputs.len() } {
-                let _ = writeln!(out, "const Four<Kind{i}> in_{i} = four_{i}(at_{i}(c));");
+            for (i, input) in self.inputs.iter().enumerate().filter(|_| !is_edged) {
+                if input.is_bounded {
+                    let _ = writeln!(out, "const bool is_inside_{i} = is_inside_{i}_at(c);");
+                    let _ = writeln!(out, "const Four<Kind{i}> in_{i} = four_{i}(is_inside_{i} ? at_{i}(c) : 0);");
+                } else {
+                    let _ = writeln!(out, "const Four<Kind{i}> in_{i} = four_{i}(at_{i}(c));");
+                }
             }
             out += "return {";
             for lane in 0..4 {
                 let _ = write!(out, "{}program(index + {lane}", if lane > 0 { ", " } else { "" });
-                for number in 0..self.inputs.len() {
-                    let _ = write!(out, ", in_{number}.x[{lane}]{}", inside(&self.program, number, false));
+                for (number, input) in self.inputs.iter().enumerate() {
+                    let _ = write!(out, ", in_{number}.x[{lane}]{}", inside(&self.program, number, input.is_bounded));
                 }
                 out += ")";
             }

@@ -163,11 +163,11 @@ export interface MatmulOptions {
   result?: DType;
   /**
    * How products are computed. Default `"f32"`. `"f16x3"` takes each f32 operand apart into two terms of f16, of whose products it adds three up in
-   * f32 on the GPU's matrix units: several times faster, its error no larger than f32's as measured, and within
+   * f32 on the GPU's matrix units: faster for large products, its error no larger than f32's as measured, and within
    * γ₂ₖ₊₁₂·(|A||B|) + k·2⁻⁴⁸·max|row of A|·max|column of B|. What an infinite operand reaches is infinite or NaN. It takes the feature
    * `subgroup-matrix` of {@link DeviceInfo.features}, which is experimental in Chromium; elsewhere it is an `invalid_option`. `"f16"` lets f16
    * operands be multiplied and summed up in f16, sixteen products at a time, where the device has `shader-f16` and no matrix units:
-   * faster, within (γₖ + 2⁻⁶)·(|A||B|) + k·2⁻¹⁴, and infinite where sixteen products sum up past 65504.
+   * faster on GPUs that do two of f16 in the time of one of f32, within (γₖ + 2⁻⁶)·(|A||B|) + k·2⁻¹⁴, and infinite where sixteen products sum up past 65504.
    */
   precision?: "f32" | "f16x3" | "f16";
   /** Elements from one stored row of A to the next; default: its columns, and then the length must be exact. */
