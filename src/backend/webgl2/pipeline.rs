@@ -1,44 +1,90 @@
 //! Compiled kernels, kept for the life of the context.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use super::WebGl2;
 use crate::error::{Error, Result};
-use crate::kernels::Kernel;
+use crate::kernels::{Kernel, KernelId};
+use crate::plan::{Dispatch, Plan};
 
 const VERTICES: &str = include_str!(concat!(env!("OUT_DIR"), "/matmul-packed.vert"));
+
+/// Names of the textures that a kernel reads, by their units.
+const OF_PRODUCTS: &[(u32, &str)] = &[(0, "a"), (1, "b"), (2, "c"), (3, "bias")];
+const ROWS: &str = "row_0 row_1 row_2 row_3 row_4 row_5 row_6 row_7";
+const INPUTS: &str = "input_0 input_1 input_2 input_3 input_4 input_5 input_6";
+
+/// A kernel that the browser compiles behind the page's back.
+pub(super) struct Linking {
+    pub key: glow::Program,
+    pub shaders: Vec<glow::Shader>,
+}
 
 /// A compiled kernel, which goes with its context.
 pub(super) struct Program {
     pub key: glow::Program,
     /// The place of its parameters.
     pub params: Option<glow::UniformLocation>,
+    /// The parameters that it was told last, and has still.
+    pub told: Cell<Box<[u32]>>,
 }
 
 /// Programs by kernel: a list, because a page uses few.
 #[derive(Default)]
-pub(super) struct Programs(RefCell<Vec<(Kernel, Rc<Program>)>>);
+pub(super) struct Programs(RefCell<Vec<(Kernel, State)>>);
+
+enum State {
+    Compiling(Linking),
+    Compiled(Rc<Program>),
+}
 
 impl WebGl2 {
-    /// The program, compiled at its first use. `samplers` are named in the order of their units.
-    pub(super) fn program(&self, kernel: &Kernel, samplers: &str) -> Result<Rc<Program>> {
+    /// Begins to compile the kernels of a plan that are not compiled yet, all of them before the first is waited for.
+    pub(super) fn compile(&self, plan: &Plan) -> Result<()> {
         let mut programs = self.programs.0.borrow_mut();
-        if let Some((_, program)) = programs.iter().find(|(known, _)| known == kernel) {
-            return Ok(Rc::clone(program));
-        }
-        let program = match self.commands.compile(VERTICES, &kernel.glsl()?, samplers) {
-            Ok(program) => Rc::new(program),
-            Err(log) => {
-                self.check(0)?;
-                // A compiler that refuses says why; one that is gone does not.
-                if log.is_empty() {
-                    return Err(Box::new(Error::DeviceLost { reason: "the browser took the WebGL context away".to_owned() }));
-                }
-                return Err(Error::internal(format!("a shader was refused: {log}")));
+        for Dispatch { kernel, .. } in &plan.dispatches {
+            if programs.iter().all(|(known, _)| known != kernel) {
+                let linking = self.commands.begin(VERTICES, &kernel.glsl()?);
+                programs.push((kernel.clone(), State::Compiling(linking.map_err(|log| self.refused(&log))?)));
             }
+        }
+        Ok(())
+    }
+
+    /// The program, compiled at its first use.
+    pub(super) fn program(&self, kernel: &Kernel) -> Result<Rc<Program>> {
+        let mut programs = self.programs.0.borrow_mut();
+        let known = programs.iter().position(|(known, _)| known == kernel);
+        let linking = match known.map(|index| programs.swap_remove(index)) {
+            Some((kernel, State::Compiled(program))) => {
+                // What is used again and again is found first.
+                programs.push((kernel, State::Compiled(Rc::clone(&program))));
+                return Ok(program);
+            }
+            Some((_, State::Compiling(linking))) => Ok(linking),
+            None => self.commands.begin(VERTICES, &kernel.glsl()?),
         };
-        programs.push((kernel.clone(), Rc::clone(&program)));
+        let linked = linking.and_then(|linking| match kernel.id {
+            KernelId::MatmulPacked | KernelId::MatmulStrips => self.commands.link(linking, OF_PRODUCTS),
+            KernelId::MatmulUnfold => self.commands.link(linking, &named(ROWS)),
+            _ => self.commands.link(linking, &named(INPUTS)),
+        });
+        let program = Rc::new(linked.map_err(|log| self.refused(&log))?);
+        programs.push((kernel.clone(), State::Compiled(Rc::clone(&program))));
         Ok(program)
     }
+
+    /// Why there is no program. A compiler that refuses says why; one that is gone does not.
+    fn refused(&self, log: &str) -> Box<Error> {
+        match self.check(0) {
+            Err(error) => error,
+            Ok(()) if log.is_empty() => Box::new(Error::DeviceLost { reason: "the browser took the WebGL context away".to_owned() }),
+            Ok(()) => Error::internal(format!("a shader was refused: {log}")),
+        }
+    }
+}
+
+fn named(names: &'static str) -> Vec<(u32, &'static str)> {
+    (0..).zip(names.split(' ')).collect()
 }
