@@ -43,7 +43,7 @@ impl Gpu {
 
     async fn try_evaluate(&self, expr: &Expr, opened: &Arc<Opened>) -> Result<Tensor> {
         let node = expr.node()?;
-        let (Operations { list, .. }, source) = Operations::of(node, opened.info.backend.fuses().then_some(&opened.info.caps))?;
+        let (Operations { list, .. }, source) = Operations::of(node, opened.info.backend.fuses().then_some(&opened.info))?;
         if let Some(reason) = opened.device.lost() {
             return Err(Box::new(Error::DeviceLost { reason }));
         }

@@ -13,7 +13,7 @@ const VERTICES: &str = include_str!(concat!(env!("OUT_DIR"), "/matmul-packed.ver
 /// Names of the textures that a kernel reads, by their units.
 const OF_PRODUCTS: &[(u32, &str)] = &[(0, "a"), (1, "b"), (2, "c"), (3, "bias")];
 const ROWS: &str = "row_0 row_1 row_2 row_3 row_4 row_5 row_6 row_7";
-const INPUTS: &str = "input_0 input_1 input_2 input_3 input_4 input_5 input_6";
+const INPUTS: &str = "input_0 input_1 input_2 input_3 input_4 input_5 input_6 input_7 input_8 input_9 input_10 input_11 input_12";
 
 /// A kernel that the browser compiles behind the page's back.
 pub(super) struct Linking {

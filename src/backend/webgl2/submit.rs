@@ -22,6 +22,7 @@ use crate::dtype::{DType, Extent};
 use crate::error::{Error, Result};
 use crate::host::HostVec;
 use crate::kernels::{Kernel, KernelId};
+use crate::plan::fused;
 use crate::plan::map::OUT_BINDING;
 use crate::plan::matmul::MOST_BLOCK_BYTES;
 use crate::plan::{Binding, Dispatch, Params, Plan, Slot, Words};
@@ -150,12 +151,15 @@ impl WebGl2 {
         let bindings = &dispatch.bindings;
         let mut inputs = Vec::new();
         for (number, operand) in operands.iter().enumerate() {
-            let is_read = bindings.is_empty() || bindings.iter().any(|binding| binding.slot == Slot::Input(number as u8));
-            inputs.push(match operand {
-                Some(buffer) if is_read => Some(self.operand(buffer)?),
-                _ if is_read => return Err(Error::internal("an operand is not on the GPU")),
-                _ => None,
-            });
+            let binding = bindings.iter().find(|binding| binding.slot == Slot::Input(number as u8));
+            // What follows an operation has units of its own.
+            let unit =
+                binding.map(|binding| binding.index).filter(|index| fused::UNITS.contains(index)).map_or(number, |unit| unit as usize);
+            inputs.resize(inputs.len().max(unit + 1), None);
+            if bindings.is_empty() || binding.is_some() {
+                let operand = operand.ok_or_else(|| Error::internal("an operand is not on the GPU"))?;
+                inputs[unit] = Some(self.operand(operand)?);
+            }
         }
         for binding in bindings.iter().filter(|binding| binding.slot == Slot::Scratch && binding.index != OUT_BINDING) {
             let texture = textures.iter().find(|(at, _)| *at == binding.offset_bytes);

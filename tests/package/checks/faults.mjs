@@ -41,6 +41,26 @@ export function wrap(prototype, name, make) {
   return () => (prototype[name] = original);
 }
 
+/** Counts the calls of all methods until `undo`. */
+export function every_call(prototype) {
+  const calls = {};
+  const names = Object.keys(Object.getOwnPropertyDescriptors(prototype)).filter(
+    (name) => typeof Object.getOwnPropertyDescriptor(prototype, name).value === "function" && name !== "constructor",
+  );
+  const undos = names.map((name) =>
+    wrap(
+      prototype,
+      name,
+      (original) =>
+        function (...args) {
+          calls[name] = (calls[name] ?? 0) + 1;
+          return original.apply(this, args);
+        },
+    ),
+  );
+  return { calls, undo: () => undos.forEach((undo) => undo()) };
+}
+
 /** Takes the last GPU away, as a driver would. */
 export function lose(seen, backend) {
   if (backend === "webgpu") return seen.devices.at(-1).destroy();

@@ -1,5 +1,5 @@
 /** Products of tensors, one after another and none waited for: where there is a queue they are only recorded, and nobody may notice. */
-import { wrap } from "./faults.mjs";
+import { every_call, wrap } from "./faults.mjs";
 import { assert, each, integers, product, rejects, right, problem, same, settles, sleep, within } from "./tools.mjs";
 
 const N = 9;
@@ -26,26 +26,6 @@ async function counted(prototype, name, body) {
   );
   await body().finally(undo);
   return calls;
-}
-
-/** Counts the calls of all methods until `undo`. */
-function every_call(prototype) {
-  const calls = {};
-  const names = Object.keys(Object.getOwnPropertyDescriptors(prototype)).filter(
-    (name) => typeof Object.getOwnPropertyDescriptor(prototype, name).value === "function" && name !== "constructor",
-  );
-  const undos = names.map((name) =>
-    wrap(
-      prototype,
-      name,
-      (original) =>
-        function (...args) {
-          calls[name] = (calls[name] ?? 0) + 1;
-          return original.apply(this, args);
-        },
-    ),
-  );
-  return { calls, undo: () => undos.forEach((undo) => undo()) };
 }
 
 /** Rounds in which everything is done that a backend without a queue has to wait for. */
