@@ -51,7 +51,7 @@ impl Form {
 
 /// A memory of less is not looked at when it is made, since that waits for the browser's GPU process: whether it was to be had comes out with
 /// what is read.
-const LOOKED_AT_BYTES: u64 = 1 << 20;
+const LOOKED_AT_BYTES: u64 = 1 << 25;
 
 /// Textures that are drawn to at once.
 #[derive(Default)]
@@ -91,8 +91,9 @@ impl Drop for Raw {
     }
 }
 
-/// Memory of the device. What it holds may change its form.
-pub(crate) struct Buffer(RefCell<Rc<Matrix>>);
+/// Memory of the device. What it holds may change its form. Clones share it.
+#[derive(Clone)]
+pub(crate) struct Buffer(Rc<RefCell<Rc<Matrix>>>);
 
 /// A matrix in textures: row i is in texture i mod `count`, each row padded to `pitch` texels. A batch is its matrices one below the other.
 pub(super) struct Matrix {
@@ -123,6 +124,11 @@ impl Matrix {
         self.verdict.borrow().as_ref().map_or(Ok(()), |verdict| verdict.get())
     }
 
+    /// Whether it is in an operand's form.
+    pub(super) fn is_flat(&self) -> bool {
+        self.count == 1 && (self.rows <= 1 || self.columns.is_multiple_of(4))
+    }
+
     /// The only texture, or the first.
     pub(super) fn texture(&self) -> Option<glow::Texture> {
         self.raw.textures().ok()?.list.first().copied()
@@ -136,7 +142,7 @@ impl Matrix {
 
 impl Buffer {
     fn new(matrix: Matrix) -> Self {
-        Self(RefCell::new(Rc::new(matrix)))
+        Self(Rc::new(RefCell::new(Rc::new(matrix))))
     }
 
     pub(super) fn matrix(&self) -> Rc<Matrix> {
@@ -193,7 +199,7 @@ impl WebGl2 {
     /// The matrix in an operand's form.
     pub(super) fn operand(&self, buffer: &Buffer) -> Result<Rc<Matrix>> {
         let matrix = buffer.matrix();
-        if matrix.count == 1 && (matrix.rows <= 1 || matrix.columns.is_multiple_of(4)) {
+        if matrix.is_flat() {
             return Ok(matrix);
         }
         let flat = Rc::new(self.unfold(&matrix)?);

@@ -38,14 +38,24 @@ extern "C" {
         count: u32,
         pitch: u32,
         size: u32,
-    ) -> Result<bool, JsValue>;
-    fn pause(ms: f64) -> Promise;
+        from: u32,
+    ) -> Result<i32, JsValue>;
+    #[wasm_bindgen(js_name = pause)]
+    fn paused(ms: f64) -> Promise;
+}
+
+/// Lets everything else run, the longer the longer it was waited already.
+pub(super) async fn pause(ms: f64) {
+    // It only resolves.
+    let _ = JsFuture::from(paused(ms)).await;
 }
 
 /// A context of our own: no state of it is changed from outside, and none is left to be restored.
 pub(super) struct Commands {
     raw: WebGl2RenderingContext,
     gl: glow::Context,
+    /// Whether the browser says when a program is made.
+    tells_of_programs: bool,
     bound: Bound,
 }
 
@@ -97,10 +107,11 @@ impl Commands {
         let raw = context(power_preference).ok_or(NoContext::Refused)?;
         // Of a lost one `glow` would ask things that it has no answer to.
         if raw.is_context_lost() {
-            Err(NoContext::Lost)
-        } else {
-            Ok(Self { gl: glow::Context::from_webgl2_context(raw.clone()), raw, bound: Bound::default() })
+            return Err(NoContext::Lost);
         }
+        // Which `glow` then has turned on.
+        let tells_of_programs = matches!(raw.get_extension("KHR_parallel_shader_compile"), Ok(Some(_)));
+        Ok(Self { gl: glow::Context::from_webgl2_context(raw.clone()), raw, tells_of_programs, bound: Bound::default() })
     }
 
     pub(super) fn is_lost(&self) -> bool {
@@ -175,7 +186,13 @@ impl Commands {
         }
     }
 
-    /// The program, once it is made, whose samplers have these names in these units; or the compiler's words on why there is none.
+    /// Whether it is made. Where the browser does not say that, it is as if it were.
+    pub(super) fn is_made(&self, linking: &Linking) -> bool {
+        // SAFETY: the key is that of `begin`, which is lent.
+        !self.tells_of_programs || self.is_lost() || unsafe { self.gl.get_program_completion_status(linking.key) }
+    }
+
+    /// The program, whose samplers have these names in these units; or the compiler's words on why there is none. It waits until that is made.
     pub(super) fn link(&self, Linking { key, shaders }: Linking, samplers: &[(u32, &str)]) -> Result<Program, String> {
         let gl = &self.gl;
         // SAFETY: the keys are those of `begin`, which are given away here.
@@ -385,18 +402,20 @@ impl Commands {
         unsafe { self.gl.bind_buffer(glow::PIXEL_PACK_BUFFER, key) };
     }
 
-    /// Brings what `pack` copied into an array of rows · columns; gives whether it could. An error is the host's memory running out.
+    /// Brings what `pack` copied into an array of rows · columns, piece by piece, from piece `from` on; gives the one that is next, 0 if there is none,
+    /// and −1 if it could not. An error is the host's memory running out.
     pub(super) fn read(
         &self,
         staging: &Memory,
         out: &Float32Array,
         [rows, columns]: [f64; 2],
         [count, pitch, size]: [u32; 3],
-    ) -> Result<bool, JsValue> {
+        from: u32,
+    ) -> Result<i32, JsValue> {
         self.bind_staging(Some(staging));
-        let carried = read(&self.raw, out, rows, columns, count, pitch, size);
+        let next = read(&self.raw, out, rows, columns, count, pitch, size, from);
         self.bind_staging(None);
-        carried
+        next
     }
 
     /// A mark behind all commands so far.
@@ -437,7 +456,7 @@ impl Fence {
     pub(super) async fn passed(self) -> f64 {
         let mut ms = 0.0;
         while !self.is_passed() {
-            let _ = JsFuture::from(pause(ms)).await;
+            pause(ms).await;
             ms = self.clock.ms();
         }
         ms

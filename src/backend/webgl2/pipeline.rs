@@ -4,6 +4,9 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use super::WebGl2;
+use super::buffer::{Buffer, Matrix};
+use super::commands::pause;
+use crate::clock::Stopwatch;
 use crate::error::{Error, Result};
 use crate::kernels::{Kernel, KernelId};
 use crate::plan::{Dispatch, Plan};
@@ -40,19 +43,42 @@ enum State {
 }
 
 impl WebGl2 {
-    /// Begins to compile the kernels of a plan that are not compiled yet, all of them before the first is waited for.
-    pub(super) fn compile(&self, plan: &Plan) -> Result<()> {
-        let mut programs = self.programs.0.borrow_mut();
+    /// Whether all that a plan of these operands runs is compiled. What is not begins to be, all of it at once and behind the page's back.
+    pub(super) fn is_compiled(&self, plan: &Plan, operands: &[Option<&Buffer>]) -> Result<bool> {
+        let mut all = true;
         for Dispatch { kernel, .. } in &plan.dispatches {
-            if programs.iter().all(|(known, _)| known != kernel) {
-                let linking = self.commands.begin(VERTICES, &kernel.glsl()?);
-                programs.push((kernel.clone(), State::Compiling(linking.map_err(|log| self.refused(&log))?)));
-            }
+            all &= self.has(kernel)?;
+        }
+        for matrix in operands.iter().flatten().map(|operand| operand.matrix()).filter(|matrix| !matrix.is_flat()) {
+            all &= self.has(&unfolding(&matrix))?;
+        }
+        Ok(all)
+    }
+
+    /// Waits until it is.
+    pub(super) async fn compiled(&self, plan: &Plan, operands: &[Option<&Buffer>]) -> Result<()> {
+        let clock = Stopwatch::start();
+        while !self.is_compiled(plan, operands)? {
+            pause(clock.ms()).await;
         }
         Ok(())
     }
 
-    /// The program, compiled at its first use.
+    fn has(&self, kernel: &Kernel) -> Result<bool> {
+        let mut programs = self.programs.0.borrow_mut();
+        match programs.iter().rev().find(|(known, _)| known == kernel) {
+            Some((_, State::Compiled(_))) => Ok(true),
+            Some((_, State::Compiling(linking))) => Ok(self.commands.is_made(linking)),
+            None => {
+                let linking = self.commands.begin(VERTICES, &kernel.glsl()?).map_err(|log| self.refused(&log))?;
+                let is_made = self.commands.is_made(&linking);
+                programs.push((kernel.clone(), State::Compiling(linking)));
+                Ok(is_made)
+            }
+        }
+    }
+
+    /// The program, which is waited for if it is not compiled.
     pub(super) fn program(&self, kernel: &Kernel) -> Result<Rc<Program>> {
         let mut programs = self.programs.0.borrow_mut();
         let known = programs.iter().position(|(known, _)| known == kernel);
@@ -83,6 +109,11 @@ impl WebGl2 {
             Ok(()) => Error::internal(format!("a shader was refused: {log}")),
         }
     }
+}
+
+/// What puts a matrix into an operand's form.
+pub(super) fn unfolding(matrix: &Matrix) -> Kernel {
+    Kernel { id: KernelId::MatmulUnfold, variant: String::new(), source: None, constants: vec![("ROWS", matrix.count)] }
 }
 
 fn named(names: &'static str) -> Vec<(u32, &'static str)> {

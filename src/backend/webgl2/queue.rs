@@ -46,12 +46,15 @@ pub(super) struct Queue {
 }
 
 impl WebGl2 {
-    /// Draws an operation; see [`Backend::queue`].
+    /// Draws an operation, if its kernels are compiled; see [`Backend::queue`].
     pub(super) fn record(&self, op: &Op, operands: &[Option<&Buffer>]) -> Result<Option<Buffer>> {
         if !self.has_room() {
             return Ok(None);
         }
         let plan = self.planned(op)?;
+        if !self.is_compiled(&plan, operands)? {
+            return Ok(None);
+        }
         let out = self.room(&plan, op)?;
         self.run(&plan, operands, &out.matrix())?;
         self.drawn(op.multiplications());

@@ -1,7 +1,7 @@
 //! Runs plans: the drawing, and the way of a result to the host.
 //!
 //! ```text
-//! submit   draw ─► copy into a staging buffer ─► fence
+//! submit   compile ─► draw ─► copy into a staging buffer ─► fence
 //! queue    draw
 //! finish   the fence, by polling ─► read the buffer ─► was there an error, or a loss?
 //! ```
@@ -12,16 +12,16 @@ use std::rc::Rc;
 
 use super::WebGl2;
 use super::buffer::{Buffer, Form, Matrix, Raw, STAGING, UNIFORMS};
-use super::commands::{Fence, Strips};
+use super::commands::{Fence, Strips, pause};
 use super::faults::Verdict;
-use super::pipeline::Program;
+use super::pipeline::{Program, unfolding};
 use crate::backend::cpu::wasm::new_array;
 use crate::backend::pool::Pooled;
 use crate::backend::{Bound, Finished, How};
 use crate::dtype::{DType, Extent};
 use crate::error::{Error, Result};
 use crate::host::HostVec;
-use crate::kernels::{Kernel, KernelId};
+use crate::kernels::KernelId;
 use crate::plan::fused;
 use crate::plan::map::OUT_BINDING;
 use crate::plan::matmul::MOST_BLOCK_BYTES;
@@ -35,11 +35,24 @@ type Textures = Vec<(u64, Rc<Matrix>)>;
 
 /// A submission under way.
 pub(crate) struct Running {
+    work: Work,
+    how: How,
+}
+
+enum Work {
+    /// Not before its kernels are compiled.
+    Waiting {
+        plan: Plan,
+        operands: Vec<Option<Buffer>>,
+        out: Rc<Matrix>,
+    },
+    Drawn(Drawn),
+}
+
+/// What the GPU was asked for.
+struct Drawn {
     verdict: Rc<Verdict>,
     fence: Fence,
-    timed: bool,
-    /// What the host wants, where it is to be read.
-    wanted: Extent,
     /// The result's copy, unless the kernel's time is to be known first.
     reading: Option<Reading>,
     later: Option<Rc<Matrix>>,
@@ -62,22 +75,31 @@ impl WebGl2 {
             });
         }
         let out = out.matrix();
-        let wanted = (!how.download.is_empty()).then_some(out.clone());
+        let work = if self.is_compiled(plan, &buffers)? {
+            Work::Drawn(self.ask(plan, &buffers, out, how)?)
+        } else {
+            Work::Waiting { plan: plan.clone(), operands: buffers.into_iter().map(Option::<&_>::cloned).collect(), out }
+        };
+        Ok(Running { work, how })
+    }
+
+    /// Asks the GPU for all of it, the result's copy included.
+    fn ask(&self, plan: &Plan, operands: &[Option<&Buffer>], out: Rc<Matrix>, how: How) -> Result<Drawn> {
+        let wanted = (!how.download.is_empty()).then_some(Rc::clone(&out));
         let (now, later) = if how.timed { (None, wanted) } else { (wanted, None) };
         // What may have to be looked at is made before there is something to wait for.
         let reading = now.map(|matrix| self.staging(matrix)).transpose()?;
         for _ in 0..how.repeats {
-            self.run(plan, &buffers, &out)?;
+            self.run(plan, operands, &out)?;
         }
         if let Some(reading) = &reading {
             self.pack(reading)?;
         }
-        Ok(Running { verdict: self.verdict(), fence: self.commands.fence(), timed: how.timed, wanted: how.download, reading, later })
+        Ok(Drawn { verdict: self.verdict(), fence: self.commands.fence(), reading, later })
     }
 
     /// Makes the drawings of a plan: the last into the result, those before it into the scratch.
     pub(super) fn run(&self, plan: &Plan, operands: &[Option<&Buffer>], out: &Matrix) -> Result<()> {
-        self.compile(plan)?;
         self.draw_all(plan, operands, out)?;
         // Memory that was asked for on the way may have had all be looked at.
         for operand in operands.iter().flatten() {
@@ -197,10 +219,8 @@ impl WebGl2 {
 
     /// A matrix of several textures put into one, as it would be stored.
     pub(super) fn unfold(&self, matrix: &Matrix) -> Result<Matrix> {
-        let rows = matrix.count;
         let flat = self.flat(Extent { elements: matrix.rows * matrix.columns, dtype: DType::F32 })?;
-        let kernel = Kernel { id: KernelId::MatmulUnfold, variant: String::new(), source: None, constants: vec![("ROWS", rows)] };
-        let program = self.program(&kernel)?;
+        let program = self.program(&unfolding(matrix))?;
         let samplers: Vec<_> = matrix.raw.textures()?.list.iter().copied().map(Some).collect();
         self.draw(&program, &[matrix.columns as u32, matrix.pitch, matrix.width, flat.width], &samplers, &flat, None, 1)?;
         // Of what it is made it may be known by now.
@@ -239,7 +259,21 @@ impl WebGl2 {
     }
 
     pub(super) async fn complete(&self, running: Running) -> Result<Finished> {
-        let Running { mut verdict, fence, timed, wanted, mut reading, later } = running;
+        let Running { work, how } = running;
+        let drawn = match work {
+            Work::Drawn(drawn) => drawn,
+            Work::Waiting { plan, operands, out } => {
+                let operands: Vec<_> = operands.iter().map(Option::as_ref).collect();
+                self.compiled(&plan, &operands).await?;
+                self.ask(&plan, &operands, out, how)?
+            }
+        };
+        self.end(drawn, how).await
+    }
+
+    /// Waits for what the GPU was asked for, and takes it in.
+    async fn end(&self, drawn: Drawn, How { timed, download: wanted, .. }: How) -> Result<Finished> {
+        let Drawn { mut verdict, fence, mut reading, later } = drawn;
         let ms = fence.passed().await;
         if let Some(matrix) = later {
             self.judge(&verdict)?;
@@ -250,8 +284,8 @@ impl WebGl2 {
         }
         let data = match reading {
             // Textures have what is of f16 in f32.
-            Some(reading) if wanted.dtype.is_float() => Some(self.bring(&reading)?.narrowed(wanted)?),
-            Some(reading) => Some(self.bring(&reading)?.cast(wanted.dtype)),
+            Some(reading) if wanted.dtype.is_float() => Some(self.bring(&reading).await?.narrowed(wanted)?),
+            Some(reading) => Some(self.bring(&reading).await?.cast(wanted.dtype)),
             None => None,
         };
         self.judge(&verdict)?;
@@ -264,21 +298,29 @@ impl WebGl2 {
         // Room may have been looked for and the values' fault found.
         reading.matrix.fault()?;
         self.pack(&reading)?;
-        let running =
-            Running { verdict: self.verdict(), fence: self.commands.fence(), timed: false, wanted, reading: Some(reading), later: None };
-        self.complete(running).await?.data.ok_or_else(|| Error::internal("no result"))
+        let drawn = Drawn { verdict: self.verdict(), fence: self.commands.fence(), reading: Some(reading), later: None };
+        let how = How { repeats: 0, timed: false, download: wanted };
+        self.end(drawn, how).await?.data.ok_or_else(|| Error::internal("no result"))
     }
 
-    /// What was copied, its rows in order.
-    fn bring(&self, Reading { staging, matrix }: &Reading) -> Result<HostVec> {
+    /// What was copied, its rows in order. A large matrix is read a few milliseconds at a time.
+    async fn bring(&self, Reading { staging, matrix }: &Reading) -> Result<HostVec> {
         let &Matrix { rows, columns, count, pitch, width, height, .. } = &**matrix;
         let out = new_array(rows * columns)?;
         let bytes = rows * columns * 4;
-        let carried = self
-            .commands
-            .read(&staging.memory, &out, [rows as f64, columns as f64], [count, pitch * 4, width * height * 4])
-            .map_err(|_| Box::new(Error::OutOfMemory { bytes, place: "the host" }))?;
-        // That it was proves all that came before, since a context never comes back by itself.
-        if carried { Ok(out.into()) } else { Err(Box::new(Error::DeviceLost { reason: "the result could not be read".to_owned() })) }
+        let mut piece = 0;
+        loop {
+            let next = self
+                .commands
+                .read(&staging.memory, &out, [rows as f64, columns as f64], [count, pitch * 4, width * height * 4], piece)
+                .map_err(|_| Box::new(Error::OutOfMemory { bytes, place: "the host" }))?;
+            // That all was carried proves all that came before, since a context never comes back by itself.
+            match u32::try_from(next) {
+                Ok(0) => return Ok(out.into()),
+                Ok(next) => piece = next,
+                Err(_) => return Err(Box::new(Error::DeviceLost { reason: "the result could not be read".to_owned() })),
+            }
+            pause(0.0).await;
+        }
     }
 }
