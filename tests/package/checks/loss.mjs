@@ -107,9 +107,9 @@ export default {
     const x = integers(81, 5);
     const sizes = { m: 9, k: 9, n: 9 };
     // Lost before the first product, after it, in the middle, and at the end; read at once, or later.
-    for (const [at, wait] of is_slow(gpu) ? [[0], [30], [60, 5]] : [[0], [1], [3, 5]]) {
+    for (const [at, wait] of [[0], [30], [60, 5]]) {
       const [a, b] = [await gpu.tensor(x, [9, 9]), await gpu.tensor(x, [9, 9])];
-      const count = is_slow(gpu) ? 60 : 3;
+      const count = 60;
       const kept = [];
       for (let i = 0; i <= count; i++) {
         if (i === at) kill();
@@ -131,11 +131,30 @@ export default {
   },
 
   "a loss at each step of a queue": async ({ gpu, kill, backend }) => {
-    if (!is_slow(gpu) || backend !== "webgpu") return;
+    if (!is_slow(gpu) && backend === "webgpu") return;
     const item = integers(81, 6);
     const square = product(item, item, { m: 9, k: 9, n: 9 });
-    // Products that share launches: what happens with each launch, or with each submission, at the second; with each result. Then those that
-    // do not: what happens with each, in the middle of the queue.
+    // What happens with each product, in the middle of the queue; with each submission, at the second; with each result.
+    const of_webgl2 = [
+      [
+        WebGL2RenderingContext.prototype,
+        {
+          texStorage2D: 30,
+          bindFramebuffer: 20,
+          framebufferTexture2D: 30,
+          drawBuffers: 20,
+          drawArrays: 20,
+          flush: 1,
+          bindBuffer: 2,
+          readPixels: 1,
+          fenceSync: 2,
+          clientWaitSync: 1,
+          getBufferSubData: 1,
+          getError: 1,
+        },
+      ],
+    ];
+    // On WebGPU with each launch of many products.
     const shared = [
       [GPUDevice.prototype, { createBuffer: 2, createBindGroup: 1, createCommandEncoder: 2, popErrorScope: 3 }],
       [GPUComputePassEncoder.prototype, { setPipeline: 2, setBindGroup: 2, dispatchWorkgroups: 2, end: 2 }],
@@ -143,11 +162,12 @@ export default {
       [GPUQueue.prototype, { writeBuffer: 1, submit: 2 }],
       [GPUBuffer.prototype, { mapAsync: 1, getMappedRange: 1 }],
     ];
+    // And of such as share no launch.
     const alone = [
       [GPUDevice.prototype, { createBuffer: 20, createBindGroup: 20 }],
       [GPUComputePassEncoder.prototype, { setBindGroup: 20, dispatchWorkgroups: 20 }],
     ];
-    for (const [items, steps, least] of [[1, shared, 12], [2, alone, 4]]) {
+    for (const [items, steps, least] of backend === "webgpu" ? [[1, shared, 12], [2, alone, 4]] : [[1, of_webgl2, 12]]) {
       const [x, expected] = [item, square].map((values) => Float32Array.from({ length: 81 * items }, (_, i) => values[i % 81]));
       let injected = 0;
       const faults = [];
@@ -178,9 +198,9 @@ export default {
   },
 
   "memory that runs out in a queue": async ({ gpu, backend }) => {
-    if (backend !== "webgpu") return;
-    // Results that lie together, more than find room in one buffer, and such that have buffers of their own; from which new buffer on.
-    for (const [side, count, at] of [[64, 300, 1], [130, 40, 1], [130, 40, 25]]) {
+    // On WebGPU results that lie together, more than find room in one buffer, and such that have buffers of their own; from which new one on.
+    const on_webgpu = [[64, 300, 1], [130, 40, 1], [130, 40, 25]];
+    for (const [side, count, at] of backend === "webgpu" ? on_webgpu : [[9, 60, 1], [9, 60, 25]]) {
       const [x, shape, sizes] = [integers(side * side, 7), [side, side], { m: side, k: side, n: side }];
       const expected = product(x, x, sizes);
       const again = product(expected, x, sizes);
@@ -189,7 +209,7 @@ export default {
       const first = await gpu.matmul(a, a, { keep: true });
       same(await first.toArray(), expected);
       gpu.trim();
-      const stop = run_out_at(at);
+      const stop = run_out_at(at, backend);
       const kept = [];
       for (let i = 0; i < count; i++) kept.push(await gpu.matmul(a, a, { keep: true }));
       stop();
