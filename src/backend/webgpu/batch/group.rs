@@ -90,7 +90,7 @@ mod tests {
         Free(usize),
     }
 
-    const SIDES: [usize; 5] = [1, 6, 33, 64, 130];
+    const SIDES: [usize; 6] = [1, 6, 33, 64, 100, 130];
 
     /// Products of what was uploaded and of one another. Of tensors there are so many places for each size.
     fn steps(count: usize, places: usize) -> Vec<Step> {
