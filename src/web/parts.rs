@@ -13,7 +13,7 @@ use wasm_bindgen_futures::JsFuture;
 use crate::backend::BoxFuture;
 use crate::info::{BackendId, OtherBackend};
 
-/// A part by its name.
+/// A part by its name. What a backend has of the operations are parts too, which the loader adds to those of the two.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Part {
     /// All operations but products, and expressions.

@@ -14,7 +14,7 @@ import { PACKAGE, list, serve } from "./server.mjs";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 /** What is loaded when it is first needed. */
-const PARTS = ["operations", "cpu", "webgl2", "matrix", "measure"].map((name) => `lapidary_${name}.wasm`);
+const PARTS = ["operations", "cpu", "operations_cpu", "webgl2", "operations_webgl2", "matrix", "measure"].map((name) => `lapidary_${name}.wasm`);
 const FIXTURE = fileURLToPath(new URL("./vite-app/", import.meta.url));
 
 /** A tool's script, from the demo's packages. */

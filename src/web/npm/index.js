@@ -5,7 +5,7 @@ import start, * as core from "./lapidary_core.js";
 import { encode, set_tensor_number } from "./encode.js";
 import { array, can_give, fault, is_buffer, product, shape as sides, whole } from "./options.js";
 import { to_benchmark, to_data, to_multiply, to_open, to_source, to_stop, to_target } from "./options.js";
-import { load_part, set_core } from "./parts.js";
+import { load_part, prepare_for_loss, set_core } from "./parts.js";
 import { read_file, workers } from "./source.js";
 
 let started;
@@ -35,12 +35,6 @@ async function look_for_gpu(options) {
   if (!started && (backend === "auto" || backend === "webgpu")) {
     await globalThis.navigator?.gpu?.requestAdapter({ powerPreference });
   }
-}
-
-/** What takes the place of a GPU that is lost is to be there when the network is not; but the page's first results come first. */
-function prepare_for_loss() {
-  // Who needs it will hear of a failure.
-  setTimeout(() => load_part("cpu")?.catch(() => {}), 2000);
 }
 
 /** Rejections of the calls under way, for the day that the module panics. */
@@ -211,7 +205,7 @@ export class Gpu {
     look_for_gpu(options).catch(() => {});
     await load();
     const gpu = new Gpu(ours, await guarded(() => core.open(...to_open(options)), options?.signal, core.free_gpu));
-    if (gpu.info().backend.startsWith("web")) prepare_for_loss();
+    if (gpu.info().backend.startsWith("web")) setTimeout(prepare_for_loss, 2000); // the page's first results come first
     return gpu;
   }
 
