@@ -2,7 +2,7 @@
 
 use std::marker::PhantomData;
 
-use js_sys::{ArrayBuffer, Float32Array, Int32Array, Object, Uint8Array, Uint16Array, Uint32Array};
+use js_sys::{ArrayBuffer, Float32Array, Int8Array, Int32Array, Object, Uint8Array, Uint16Array, Uint32Array};
 use wasm_bindgen::prelude::*;
 
 use crate::backend::cpu::wasm::new_array;
@@ -142,6 +142,8 @@ impl HostVec {
             DType::F16 => halves(&buffer, elements),
             DType::I32 => Int32Array::new_with_byte_offset_and_length(&buffer, 0, elements).into(),
             DType::U32 | DType::Bool => Uint32Array::new_with_byte_offset_and_length(&buffer, 0, elements).into(),
+            DType::I8 => Int8Array::new_with_byte_offset_and_length(&buffer, 0, elements).into(),
+            DType::U8 => Uint8Array::new_with_byte_offset_and_length(&buffer, 0, elements).into(),
         };
         Self { array, dtype }
     }

@@ -14,6 +14,7 @@ use crate::dtype::{DType, Extent};
 use crate::error::{Error, Result};
 use crate::host::HostSlice;
 use crate::ops::Op;
+use crate::ops::matmul::no_kernel;
 use crate::plan::Plan;
 use crate::plan::matmul::fold;
 
@@ -112,6 +113,9 @@ impl Buffer {
 impl WebGl2 {
     /// Copies values to the device; they may change as soon as this returns.
     pub(super) fn store(&self, values: &HostSlice<'_>) -> Result<Buffer> {
+        if values.dtype().is_byte() {
+            return Err(no_kernel("data", values.dtype()));
+        }
         let form = if values.dtype() == DType::F16 { Form::Half } else { Form::of(values.dtype()) };
         let matrix = self.flat_of(values.len(), form)?;
         let written = self.commands.write(matrix.raw.memory.textures(), matrix.width, &values.bits(), matrix.form);

@@ -57,6 +57,7 @@ impl Backend for WebGl2 {
         match op {
             Op::Matmul(problem) => {
                 problem.check_plain()?;
+                problem.check_floats()?;
                 plan::matmul::fragment(problem, &self.caps, &self.fragment)
             }
             op => plan::operations::fragment(op, &self.caps),

@@ -2,6 +2,7 @@
 
 use super::batch::{self, Launch};
 use super::cooperative;
+use super::int8;
 use super::split;
 use super::step::{End, Step};
 use super::tile::{TILES, tiled};
@@ -47,7 +48,7 @@ impl Split {
             let a_is = reads && span(a_reach, a_rows, a_columns, problem.a.stride) > operand_room;
             let b_is = reads && span(b_reach, b_rows, b_columns, problem.b.stride) > operand_room;
             let c_is = problem.c.is_some_and(|c| span(c_reach, m, n, c.stride) > result_room);
-            let out_is = span((launch.count() - 1) * u64::from(m) * u64::from(n), m, n, problem.n.into()) > result_room;
+            let out_is = span(launch.count().saturating_sub(1) * u64::from(m) * u64::from(n), m, n, problem.n.into()) > result_room;
             // Fewer rows make a range shorter by whole strides; fewer columns help only in a single row.
             if launch.count() > 1 && (a_is || b_is || c_is || out_is) {
                 let level = if split.outer > 1 { &mut split.outer } else { &mut split.inner };
@@ -114,7 +115,7 @@ impl Part<'_> {
         let (out, out_start) = window(Slot::Out, 2, (&result(problem), problem.result), out_items, at, size, caps);
         let (is_first, is_last) = (self.k0 == 0, self.k0 + self.k >= problem.k);
         // The first part along k adds C, the later ones what the earlier ones wrote; or C waits for the sums to be rounded.
-        let adds_c = if problem.result == DType::F32 { is_first } else { is_last };
+        let adds_c = if problem.result == DType::F16 { is_last } else { is_first };
         let c = problem.c.filter(|_| adds_c).map(|c| window(Slot::C, 4, (&c, problem.result), c_items, at, size, caps));
         let c_start = c.map_or(0, |(_, start)| start);
         let whole = whole(&Problem { batch: *batch, ..*problem });
@@ -124,7 +125,8 @@ impl Part<'_> {
         let bias = (problem.bias && is_last).then(|| window(Slot::BIAS, 5, (&row, DType::F32), (0, 0), (0, self.n0), (1, self.n), caps));
         let bias_start = bias.map_or(0, |(_, start)| start);
         let params = Params { bias_start, activation: if is_last { params.activation } else { 0 }, ..params };
-        let step = match vector::step(problem, params, [a, b], caps) {
+        let by_words = problem.integers.map(|integers| int8::step(problem, &integers, params, [a, b], caps)).transpose()?;
+        let step = match by_words.or_else(|| vector::step(problem, params, [a, b], caps)) {
             Some(step) => step,
             None => matrix_step(problem, params, [a, b], is_first && is_last, caps)?,
         };
