@@ -26,6 +26,9 @@ impl DType {
     /// All of them.
     pub const ALL: &[Self] = &[Self::F32, Self::F16, Self::I32, Self::U32, Self::Bool, Self::I8, Self::U8];
 
+    /// Those that expressions compute with: all but integers of 8 bits.
+    pub const COMPUTED: &[Self] = &[Self::F32, Self::F16, Self::I32, Self::U32, Self::Bool];
+
     /// Bytes of an element on a device.
     pub const fn bytes(self) -> u64 {
         match self {

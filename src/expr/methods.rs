@@ -375,8 +375,8 @@ fn result(function: Function, dtype: DType) -> Result<DType> {
         Some((Kind::U32, _)) => Ok(DType::U32),
         Some((Kind::Bool, _)) => Ok(DType::Bool),
         None => {
-            let takes = |dtype: &&DType| !dtype.is_byte() && function.of((**dtype).into()).is_some();
-            let names: Vec<_> = DType::ALL.iter().filter(takes).map(|dtype| dtype.name()).collect();
+            let takes = |dtype: &&DType| function.of((**dtype).into()).is_some();
+            let names: Vec<_> = DType::COMPUTED.iter().filter(takes).map(|dtype| dtype.name()).collect();
             let (argument, found) =
                 (format!("an operand of {}, which takes {},", function.name(), names.join(", ")), format!("of {dtype}"));
             Err(Box::new(Error::InvalidType { argument, expected: "of one of those", found }))

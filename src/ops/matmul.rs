@@ -11,8 +11,6 @@ mod stored;
 pub use activation::Activation;
 pub use batch::{Batch, Level};
 pub use integers::Integers;
-#[cfg(any(all(feature = "webgl2", target_arch = "wasm32"), all(feature = "cuda", not(target_arch = "wasm32"))))]
-pub(crate) use integers::no_kernel;
 pub use precision::Precision;
 pub use stored::Stored;
 
@@ -409,12 +407,6 @@ impl Problem {
             return Err(self.precision.not_here("this backend has no kernel for it"));
         }
         Ok(())
-    }
-
-    /// Refuses 8-bit integers, on a device that has no kernel for them.
-    #[cfg(any(all(feature = "webgl2", target_arch = "wasm32"), all(feature = "cuda", not(target_arch = "wasm32"))))]
-    pub(crate) fn check_floats(&self) -> Result<()> {
-        self.integers.map_or(Ok(()), |integers| Err(no_kernel("a", integers.dtypes[0])))
     }
 
     /// Elements of the result, all products of a batch together.

@@ -275,10 +275,10 @@ mod vectors {
             }
             let left = k % depth;
             if left > 0 {
-                for line in 0..lines {
+                for (line, word) in words[whole].iter_mut().enumerate().take(lines) {
                     let at = (first + line) * from.line_stride + (p0 + whole * depth) * from.k_stride;
                     let bytes = [0, 1, 2, 3].map(|p| if p < left { from.bytes[at + p * from.k_stride] } else { 0 });
-                    words[whole][line] = self.word(bytes, from, left);
+                    *word = self.word(bytes, from, left);
                 }
             }
         }

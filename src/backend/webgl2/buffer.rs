@@ -14,7 +14,7 @@ use crate::dtype::{DType, Extent};
 use crate::error::{Error, Result};
 use crate::host::HostSlice;
 use crate::ops::Op;
-use crate::ops::matmul::no_kernel;
+use crate::ops::matmul::Integers;
 use crate::plan::Plan;
 use crate::plan::matmul::fold;
 
@@ -113,9 +113,7 @@ impl Buffer {
 impl WebGl2 {
     /// Copies values to the device; they may change as soon as this returns.
     pub(super) fn store(&self, values: &HostSlice<'_>) -> Result<Buffer> {
-        if values.dtype().is_byte() {
-            return Err(no_kernel("data", values.dtype()));
-        }
+        Integers::refuse("data", values.dtype())?;
         let form = if values.dtype() == DType::F16 { Form::Half } else { Form::of(values.dtype()) };
         let matrix = self.flat_of(values.len(), form)?;
         let written = self.commands.write(matrix.raw.memory.textures(), matrix.width, &values.bits(), matrix.form);

@@ -47,16 +47,28 @@ impl Integers {
     }
 }
 
-/// The fault of 8-bit integers where no kernel multiplies them.
-pub(crate) fn no_kernel(argument: &str, dtype: DType) -> Box<Error> {
-    let expected = "of f32 or f16 on this backend, which has no kernel for integers of 8 bits, as Vulkan, WebGPU and the CPU have";
-    Box::new(Error::InvalidType { argument: argument.to_owned(), expected, found: format!("of {dtype}") })
-}
-
 fn list([a, b]: [i32; 2]) -> String {
     format!("[{a}, {b}]")
 }
 
 fn fault(option: &str, value: &str, expected: String) -> Box<Error> {
     Box::new(Error::InvalidOption { option: option.to_owned(), value: value.to_owned(), expected })
+}
+
+/// On backends without kernels for them.
+#[cfg(any(all(feature = "webgl2", target_arch = "wasm32"), all(feature = "cuda", not(target_arch = "wasm32"))))]
+impl Integers {
+    /// Refuses a product of them.
+    pub(crate) fn refuse_in(problem: &super::Problem) -> Result<()> {
+        Self::refuse("a", problem.dtype)
+    }
+
+    /// Refuses an operand of them.
+    pub(crate) fn refuse(argument: &str, dtype: DType) -> Result<()> {
+        if !dtype.is_byte() {
+            return Ok(());
+        }
+        let expected = "of f32 or f16 on this backend, which has no kernel for integers of 8 bits, as Vulkan, WebGPU and the CPU have";
+        Err(Box::new(Error::InvalidType { argument: argument.to_owned(), expected, found: format!("of {dtype}") }))
+    }
 }

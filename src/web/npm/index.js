@@ -3,7 +3,7 @@
 
 import start, * as core from "./lapidary_core.js";
 import { encode, set_tensor_number } from "./encode.js";
-import { array, can_give, fault, is_buffer, product, shape as sides, whole } from "./options.js";
+import { array, can_give, fault, floats, is_buffer, is_bytes, product, shape as sides, whole } from "./options.js";
 import { to_benchmark, to_data, to_multiply, to_open, to_source, to_stop, to_target } from "./options.js";
 import { load_part, set_core } from "./parts.js";
 import { read_file, workers } from "./source.js";
@@ -170,7 +170,7 @@ set_tensor_number((value) => Tensor.number_of(ours, value));
 export { Expr, lazy } from "./expr.js";
 
 /** An array in f32, which holds every f16. */
-const wide = (name, value) => (array(name, value).BYTES_PER_ELEMENT < 4 ? new Float32Array(value) : value);
+const wide = (name, value) => (floats(name, value).BYTES_PER_ELEMENT < 4 ? new Float32Array(value) : value);
 
 export class Reference {
   #reference;
@@ -229,7 +229,7 @@ export class Gpu {
       const [x, y] = [operand("a", a), operand("b", b)];
       const told = to_multiply(options, shape_of(a), shape_of(b), operand);
       const { numbers, c, bias, report, keep } = told;
-      ({ shape, dtype } = told);
+      ({ shape, dtype = is_bytes(a) ? "i32" : "f32" } = told);
       if (!keep) can_give(dtype);
       if (keep && !report && is_tensor(x) && is_tensor(y) && is_tensor(c) && is_tensor(bias)) {
         const tensor = core.queue(this.#gpu, x, y, numbers, c, bias);
