@@ -21,7 +21,7 @@ const PAGES = {
   "products-cpu": { names: PRODUCTS, files: [...CORE, "lapidary_cpu.wasm"] },
   "products-webgl2": { names: PRODUCTS, files: [...CORE, "lapidary_webgl2.wasm"] },
   operations: { names: [...PRODUCTS, "lazy", "evaluate"], files: [...CORE, "lapidary_operations.wasm"] },
-  everything: { files: [...CORE, ...["operations", "cpu", "webgl2", "matrix", "measure"].map((part) => `lapidary_${part}.wasm`)] },
+  everything: { files: [...CORE, ...["operations", "cpu", "webgl2", "matrix", "int8", "measure"].map((part) => `lapidary_${part}.wasm`)] },
 };
 
 /** The script that the demo's bundler makes of a page that imports so much of the package. */

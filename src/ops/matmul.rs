@@ -294,21 +294,12 @@ impl<'c> Matmul<'c> {
     pub(crate) fn check(&self, dtypes: [DType; 2], a_length: u64, b_length: u64) -> Result<Problem> {
         let (m, k, n) = (dimension("m", self.m)?, dimension("k", self.k)?, dimension("n", self.n)?);
         let integers = Integers::of(self, dtypes)?;
-        let result = self.result.unwrap_or(if integers.is_some() { DType::I32 } else { DType::F32 });
-        for (argument, dtype, is_right, expected) in [
-            ("a", dtypes[0], dtypes[0].is_float() || integers.is_some(), "of f32, f16, i8 or u8"),
-            (
-                "the result",
-                result,
-                if integers.is_some() { result == DType::I32 } else { result.is_float() },
-                match integers {
-                    Some(_) => "of i32, as that of 8-bit integers is",
-                    None => "of f32 or f16",
-                },
-            ),
-        ] {
-            if !is_right {
-                return Err(Box::new(Error::InvalidType { argument: argument.to_owned(), expected, found: format!("of {dtype}") }));
+        let result = if integers.is_some() { DType::I32 } else { self.result.unwrap_or(DType::F32) };
+        for (argument, dtype) in [("a", dtypes[0]), ("the result", result)] {
+            if integers.is_none() && !dtype.is_float() {
+                let (argument, found) = (argument.to_owned(), format!("of {dtype}"));
+                let expected = "of f32 or f16, or of i8 or u8 with a result of i32";
+                return Err(Box::new(Error::InvalidType { argument, expected, found }));
             }
         }
         for (what, rows, columns) in

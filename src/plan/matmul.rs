@@ -165,7 +165,8 @@ pub fn cpu(problem: &Problem, variant: &str, threads: impl FnOnce(&Problem) -> u
     let threads = threads(problem);
     let variant = if threads > 1 { format!("{variant}, {threads} threads") } else { variant.to_owned() };
     let kernel = Kernel { id: KernelId::MatmulCpu, variant, source: None, constants: constants_of_layout(problem) };
-    Plan::of(Dispatch { kernel, params: whole(problem).into(), bindings: Vec::new(), grid: [threads, 1, 1] })
+    let zero_points = problem.integers.map_or(0, |integers| packed(integers.zero_points));
+    Plan::of(Dispatch { kernel, params: Params { zero_points, ..whole(problem) }.into(), bindings: Vec::new(), grid: [threads, 1, 1] })
 }
 
 /// Parameters of the whole product in one piece.
@@ -181,7 +182,6 @@ fn whole(problem: &Problem) -> Params {
         alpha: problem.alpha,
         beta: problem.beta,
         activation: Activation::number(problem.activation),
-        zero_points: problem.integers.map_or(0, |integers| packed(integers.zero_points)),
         ..batch::params(&problem.batch)
     }
 }

@@ -295,7 +295,7 @@ fn describe(
         #[cfg(not(target_arch = "wasm32"))]
         packed_dot: true,
         #[cfg(target_arch = "wasm32")]
-        packed_dot: web::has_packed_dot(),
+        packed_dot: super::matrix::has_packed_dot(),
         matrix_unit: None,
     };
     #[cfg(not(target_arch = "wasm32"))]
@@ -334,7 +334,7 @@ fn describe(
 
 #[cfg(target_arch = "wasm32")]
 mod web {
-    use wasm_bindgen::{JsCast, JsValue};
+    use wasm_bindgen::JsValue;
 
     fn get(object: &JsValue, name: &str) -> JsValue {
         js_sys::Reflect::get(object, &name.into()).unwrap_or(JsValue::UNDEFINED)
@@ -353,12 +353,6 @@ mod web {
                 "use a browser that has it: Chrome 113, Edge 113, Safari 26, Firefox 141",
             ))
         }
-    }
-
-    /// Whether WGSL has functions for packed 8-bit integers here; browsers do without in the hardware.
-    pub(super) fn has_packed_dot() -> bool {
-        let known = get(&get(&get(&js_sys::global(), "navigator"), "gpu"), "wgslLanguageFeatures");
-        known.is_object() && known.unchecked_into::<js_sys::Set>().has(&"packed_4x8_integer_dot_product".into())
     }
 
     /// wgpu does not pass these on.

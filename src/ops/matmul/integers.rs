@@ -17,20 +17,36 @@ pub struct Integers {
 impl Integers {
     /// What a product is beside its shape; None if it is one of floating-point numbers.
     pub(super) fn of(op: &Matmul<'_>, dtypes: [DType; 2]) -> Result<Option<Self>> {
-        let zero_points = op.zero_points;
-        if !dtypes.iter().all(|dtype| dtype.is_byte()) {
-            if zero_points == [0; 2] {
-                return Ok(None);
-            }
-            let expected = format!("it is for operands of i8 or u8, and these are of {}; leave the option out", dtypes[0]);
-            return Err(fault("zero_points", &list(zero_points), expected));
+        if dtypes[0].is_byte() && dtypes[1].is_byte() {
+            return Self::checked(op, dtypes).map(Some);
         }
+        if op.zero_points == [0; 2] {
+            return Ok(None);
+        }
+        let expected = "it is for operands of i8 or u8; leave the option out".to_owned();
+        Err(Box::new(Error::InvalidOption { option: "zero_points".to_owned(), value: "told".to_owned(), expected }))
+    }
+
+    /// The same of 8-bit integers. On the web it leads into a part of the package that who has such operands has loaded.
+    #[inline(never)]
+    fn checked(op: &Matmul<'_>, dtypes: [DType; 2]) -> Result<Self> {
+        let zero_points = op.zero_points;
         for (argument, dtype, zero_point) in [("a", dtypes[0], zero_points[0]), ("b", dtypes[1], zero_points[1])] {
-            let (least, most) = if dtype == DType::I8 { (-128, 127) } else { (0, 255) };
-            if !(least..=most).contains(&zero_point) {
-                let expected = format!("{argument} is of {dtype}, whose numbers are {least} to {most}");
-                return Err(fault("zero_points", &list(zero_points), expected));
+            let (is_right, numbers) = match dtype {
+                DType::I8 => (i8::try_from(zero_point).is_ok(), "-128 to 127"),
+                _ => (u8::try_from(zero_point).is_ok(), "0 to 255"),
+            };
+            if !is_right {
+                let sign = if zero_point < 0 { "-" } else { "" };
+                let option = format!("the zero point of {argument} (zero_points)");
+                let (value, expected) =
+                    (format!("{sign}{}", zero_point.unsigned_abs()), format!("{argument} is of {dtype}, whose numbers are {numbers}"));
+                return Err(Box::new(Error::InvalidOption { option, value, expected }));
             }
+        }
+        if let Some(result) = op.result.filter(|result| *result != DType::I32) {
+            let (argument, expected) = ("the result".to_owned(), "of i32, as that of 8-bit integers is");
+            return Err(Box::new(Error::InvalidType { argument, expected, found: format!("of {result}") }));
         }
         let ends = [
             ("alpha", op.alpha != 1.0),
@@ -41,18 +57,10 @@ impl Integers {
         ];
         if let Some((option, _)) = ends.into_iter().find(|(_, is_told)| *is_told) {
             let expected = "a product of 8-bit integers ends in its sums of i32; leave the option out".to_owned();
-            return Err(fault(option, "told", expected));
+            return Err(Box::new(Error::InvalidOption { option: option.to_owned(), value: "told".to_owned(), expected }));
         }
-        Ok(Some(Self { dtypes, zero_points }))
+        Ok(Self { dtypes, zero_points })
     }
-}
-
-fn list([a, b]: [i32; 2]) -> String {
-    format!("[{a}, {b}]")
-}
-
-fn fault(option: &str, value: &str, expected: String) -> Box<Error> {
-    Box::new(Error::InvalidOption { option: option.to_owned(), value: value.to_owned(), expected })
 }
 
 /// On backends without kernels for them.

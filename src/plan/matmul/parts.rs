@@ -125,8 +125,7 @@ impl Part<'_> {
         let bias = (problem.bias && is_last).then(|| window(Slot::BIAS, 5, (&row, DType::F32), (0, 0), (0, self.n0), (1, self.n), caps));
         let bias_start = bias.map_or(0, |(_, start)| start);
         let params = Params { bias_start, activation: if is_last { params.activation } else { 0 }, ..params };
-        let by_words = problem.integers.map(|integers| int8::step(problem, &integers, params, [a, b], caps)).transpose()?;
-        let step = match by_words.or_else(|| vector::step(problem, params, [a, b], caps)) {
+        let step = match vector::step(problem, params, [a, b], caps) {
             Some(step) => step,
             None => matrix_step(problem, params, [a, b], is_first && is_last, caps)?,
         };
@@ -139,8 +138,12 @@ impl Part<'_> {
     }
 }
 
-/// The launch for a product of two matrices: by matrix units where there are any for its type, else by the register-tiled kernel.
+/// The launch for a product of two matrices: by matrix units where there are any for its type, else by the register-tiled kernel; of 8-bit integers
+/// by their own.
 pub(super) fn matrix_step(problem: &Problem, params: Params, operands: [Binding; 2], whole: bool, caps: &Caps) -> Result<Step> {
+    if let Some(integers) = &problem.integers {
+        return int8::step(problem, integers, params, operands, caps);
+    }
     if caps.matrix_unit.is_some()
         && let Some(step) = step_by_units(problem, params, operands, whole, caps)
     {

@@ -4,7 +4,6 @@ use super::step::{SUM_THREADS, Step};
 use super::{Params, operands_f16, vec4};
 use crate::error::{Error, Result};
 use crate::info::Caps;
-use crate::kernels::template::Constant;
 use crate::kernels::{Kernel, KernelId};
 use crate::ops::matmul::{Precision, Problem};
 use crate::plan::Binding;
@@ -14,7 +13,7 @@ use crate::plan::Binding;
 pub(super) struct Tile {
     pub(super) m: u32,
     pub(super) n: u32,
-    pub(super) k: u32,
+    k: u32,
     threads_m: u32,
     threads_n: u32,
     /// Steps of k in workgroup memory.
@@ -67,21 +66,6 @@ impl Tile {
         self.threads_m * self.threads_n
     }
 
-    /// What a kernel is told of it that walks k in such steps, and how it loops.
-    fn constants(&self, k: u32, loops: &[Constant]) -> Vec<Constant> {
-        let mut constants = vec![("TILE_M", self.m), ("TILE_N", self.n), ("TILE_K", k)];
-        constants.extend([("THREADS_M", self.threads_m), ("THREADS_N", self.threads_n), ("THREADS", self.threads())]);
-        constants.extend(loops);
-        constants.extend([("A_GROUPS", self.m / 4 / self.threads_m), ("B_GROUPS", self.n / 4 / self.threads_n)]);
-        constants.extend([("A_LOADS", self.m * k / 4 / self.threads()), ("B_LOADS", self.n * k / 4 / self.threads())]);
-        constants
-    }
-
-    /// Workgroups in x and y.
-    pub(super) fn grid(&self, params: &Params) -> [u32; 2] {
-        [params.n.div_ceil(self.n), params.m.div_ceil(self.m)]
-    }
-
     /// Both slices of every stage, each row padded by a vec4 at most.
     fn workgroup_bytes(&self) -> u32 {
         self.stages * self.k * (self.m / 4 + 1 + self.n / 4 + 1) * 16
@@ -110,8 +94,8 @@ impl Tile {
         if parts > 1 { work + SUM_LAUNCH + SUM_ELEMENT * moved } else { work }
     }
 
-    /// The cheapest tile, and how many parts of those allowed it takes k in.
-    fn choose(shape: [u32; 3], items: u32, effort: f64, most_parts: u32, caps: &Caps) -> Result<(Self, u32)> {
+    /// The cheapest tile, and how many parts it takes k in.
+    fn choose(shape: [u32; 3], items: u32, effort: f64, caps: &Caps) -> Result<(Self, u32)> {
         let [m, k, n] = shape;
         // What a part does should be worth its end.
         let splits = |tile: &Self, parts: u32| k / parts >= 2 * tile.k && has_room([m, n], items, parts, caps);
@@ -121,7 +105,7 @@ impl Tile {
                 continue;
             }
             let mut parts = 1;
-            while parts == 1 || parts <= most_parts && splits(&tile, parts) {
+            while parts == 1 || parts <= MOST_PARTS && splits(&tile, parts) {
                 let cost = tile.cost(shape, items, parts, effort);
                 if best.is_none_or(|(least, ..)| cost < least) {
                     best = Some((cost, tile, parts));
@@ -157,35 +141,47 @@ pub(super) fn tiled(problem: &Problem, params: Params, operands: [Binding; 2], c
 
 /// The same where a term takes more effort than one of a product of matrices, which is worth more parts of k.
 pub(super) fn tiled_with(problem: &Problem, params: Params, operands: [Binding; 2], effort: f64, caps: &Caps) -> Result<Step> {
-    let (tile, parts) = Tile::choose([params.m, params.k, params.n], params.batch, effort, MOST_PARTS, caps)?;
+    let (tile, parts) = Tile::choose([params.m, params.k, params.n], params.batch, effort, caps)?;
     // Sums of f16 are of one step.
     let half = caps.f16 && problem.precision == Precision::F16;
     let (k, unroll) = if half { (HALF_K, if tile.unroll == tile.k { HALF_K } else { tile.unroll }) } else { (tile.k, tile.unroll) };
-    let loops = [("STAGES", tile.stages), ("SINGLE", u32::from(tile.stages == 1)), ("LOOPS", u32::from(unroll < k)), ("UNROLL", unroll)];
-    let mut constants = tile.constants(k, &loops);
-    constants.extend(layout(problem, &params));
-    constants.extend([("OPERANDS_F16", operands_f16(problem)), ("HALF", u32::from(half)), ("WINDOW", 0)]);
+    let constants = vec![
+        ("TILE_M", tile.m),
+        ("TILE_N", tile.n),
+        ("TILE_K", k),
+        ("THREADS_M", tile.threads_m),
+        ("THREADS_N", tile.threads_n),
+        ("THREADS", tile.threads()),
+        ("STAGES", tile.stages),
+        ("SINGLE", u32::from(tile.stages == 1)),
+        ("LOOPS", u32::from(unroll < k)),
+        ("UNROLL", unroll),
+        ("A_GROUPS", tile.m / 4 / tile.threads_m),
+        ("B_GROUPS", tile.n / 4 / tile.threads_n),
+        ("A_LOADS", tile.m * k / 4 / tile.threads()),
+        ("B_LOADS", tile.n * k / 4 / tile.threads()),
+        ("A_VEC4", vec4(&[params.a_start, params.lda, params.a_outer, params.a_inner])),
+        ("B_VEC4", vec4(&[params.b_start, params.ldb, params.b_outer, params.b_inner])),
+        ("A_SCATTER", u32::from(!problem.transpose_a)),
+        ("B_SCATTER", u32::from(problem.transpose_b)),
+        ("OPERANDS_F16", operands_f16(problem)),
+        ("HALF", u32::from(half)),
+        ("WINDOW", 0),
+    ];
     let kernel = Kernel {
         id: KernelId::MatmulTiled,
         variant: format!("{}{}x{}x{k}", if half { "f16 " } else { "" }, tile.m, tile.n),
         source: None,
         constants,
     };
-    Ok(Step { before: Vec::new(), before_bytes: 0, kernel, params, operands, grid: tile.grid(&params), parts, k_step: k })
-}
-
-/// The tile of a product of words of four integers each, and its constants.
-pub(super) fn tile_of_words(params: &Params, caps: &Caps) -> Result<(Tile, Vec<Constant>)> {
-    let (tile, _) = Tile::choose([params.m, params.k.div_ceil(4), params.n], params.batch, 1.0, 1, caps)?;
-    Ok((tile, tile.constants(tile.k, &[])))
-}
-
-/// How the tiled kernels read their operands.
-pub(super) fn layout(problem: &Problem, params: &Params) -> [Constant; 4] {
-    [
-        ("A_VEC4", vec4(&[params.a_start, params.lda, params.a_outer, params.a_inner])),
-        ("B_VEC4", vec4(&[params.b_start, params.ldb, params.b_outer, params.b_inner])),
-        ("A_SCATTER", u32::from(!problem.transpose_a)),
-        ("B_SCATTER", u32::from(problem.transpose_b)),
-    ]
+    Ok(Step {
+        before: Vec::new(),
+        before_bytes: 0,
+        kernel,
+        params,
+        operands,
+        grid: [params.n.div_ceil(tile.n), params.m.div_ceil(tile.m)],
+        parts,
+        k_step: k,
+    })
 }

@@ -165,6 +165,12 @@ export class Tensor {
 /** A tensor as Rust gives it. */
 const made = ({ tensor, shape, dtype, backend }) => new Tensor(ours, tensor, shape, dtype, backend);
 
+/** The same, once what multiplies it is there. */
+async function usable(tensor) {
+  if (is_bytes(tensor)) await load_part("int8");
+  return tensor;
+}
+
 set_tensor_number((value) => Tensor.number_of(ours, value));
 
 export { Expr, lazy } from "./expr.js";
@@ -192,6 +198,9 @@ export class Reference {
 
 /** An operand as Rust takes it: an array, or the number of a tensor. */
 const operand = (name, value) => Tensor.number_of(ours, value) ?? array(name, value);
+
+/** Loads what products of 8-bit integers take, if these are such: a promise, or nothing where it is there. */
+const load_for = (a, b) => (is_bytes(a) && is_bytes(b) ? load_part("int8") : undefined);
 
 const shape_of = (value) => Tensor.shape_of(ours, value);
 
@@ -226,6 +235,11 @@ export class Gpu {
   async matmul(a, b, options) {
     let begun, shape, dtype;
     try {
+      const loading = load_for(a, b);
+      if (loading) {
+        [a, b] = [copy(a), copy(b)];
+        await loading;
+      }
       const [x, y] = [operand("a", a), operand("b", b)];
       const told = to_multiply(options, shape_of(a), shape_of(b), operand);
       const { numbers, c, bias, report, keep } = told;
@@ -252,7 +266,7 @@ export class Gpu {
       if (is_buffer(data)) return core.tensor_of_buffer(this.#gpu, data, ...to_source(data, options, sizes), sizes);
       return core.tensor(this.#gpu, ...to_data(data, options), sizes);
     };
-    return guarded(call).then(made);
+    return guarded(call).then(made).then(usable);
   }
 
   evaluate(expr) {
@@ -263,6 +277,7 @@ export class Gpu {
     const call = async () => {
       const [x, y] = [operand("a", a), operand("b", b)];
       const { numbers, c, bias, signal, samples, min_ms } = to_benchmark(options, shape_of(a), shape_of(b), operand);
+      await load_for(a, b);
       await load_part("measure");
       return core.benchmark(this.#gpu, x, y, numbers, c, bias, samples, min_ms, signal);
     };

@@ -57,7 +57,7 @@ export const array = (argument, value) =>
 export const floats = (argument, value) => typed_array(argument, value, ["Float32Array", "Float16Array"], "a Float32Array or a Float16Array");
 
 /** Whether it is an array or a tensor of 8-bit integers. */
-export const is_bytes = (value) => value.BYTES_PER_ELEMENT === 1 || value.dtype === "i8" || value.dtype === "u8";
+export const is_bytes = (value) => value?.BYTES_PER_ELEMENT === 1 || value?.dtype === "i8" || value?.dtype === "u8";
 
 const is_whole = (value) => Number.isSafeInteger(value) && value >= 0;
 

@@ -9,6 +9,7 @@ const PARTS = {
   cpu: () => new URL("./lapidary_cpu.wasm", import.meta.url),
   webgl2: () => new URL("./lapidary_webgl2.wasm", import.meta.url),
   matrix: () => new URL("./lapidary_matrix.wasm", import.meta.url),
+  int8: () => new URL("./lapidary_int8.wasm", import.meta.url),
   measure: () => new URL("./lapidary_measure.wasm", import.meta.url),
 };
 
