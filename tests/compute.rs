@@ -3,22 +3,11 @@
 //! `LAPIDARY_REQUIRE` as in `conformance.rs`.
 #![cfg(not(target_arch = "wasm32"))]
 
+mod devices;
+
+use devices::all;
 use lapidary::compute::{Access, Argument, Buffer, Kernel, KernelDefinition, Language, Memory, Stream};
 use lapidary::{BackendId, Error, Gpu, Matmul, Options, Result};
-
-/// Every device that a backend of this machine opens.
-fn all() -> Vec<Gpu> {
-    let open = |&backend: &BackendId| match Gpu::open_blocking(Options::only(backend)) {
-        Ok(gpu) => Some(gpu),
-        Err(error) => {
-            let required = std::env::var("LAPIDARY_REQUIRE").unwrap_or_default();
-            assert!(required.split(',').all(|name| name != backend.name()), "required: {error}");
-            eprintln!("skipped {backend}: {error}");
-            None
-        }
-    };
-    BackendId::ALL.iter().filter_map(open).collect()
-}
 
 fn backend(gpu: &Gpu) -> BackendId {
     gpu.info().expect("an open handle has a device").backend

@@ -1,23 +1,12 @@
 //! Products of 8-bit integers on every backend that has them, each element as plain loops have it.
 #![cfg(not(target_arch = "wasm32"))]
 
+mod devices;
+
 use std::fmt;
 
+use devices::everywhere;
 use lapidary::{Activation, BackendId, DType, Error, Expr, Gpu, HostSlice, Matmul, Options, Precision, random};
-
-/// Does it on every backend. `LAPIDARY_REQUIRE` names those that must be there.
-fn everywhere(test: impl Fn(&Gpu, BackendId)) {
-    let required = std::env::var("LAPIDARY_REQUIRE").unwrap_or_default();
-    for backend in [BackendId::Simd, BackendId::Scalar, BackendId::Cuda, BackendId::Vulkan, BackendId::WebGpu] {
-        match Gpu::open_blocking(Options::only(backend)) {
-            Ok(gpu) => test(&gpu, backend),
-            Err(error) => {
-                assert!(!required.split(',').any(|name| name == backend.name()), "{backend} is required: {error}");
-                println!("skipped on {backend}: {error}");
-            }
-        }
-    }
-}
 
 /// A product to try, both operands possibly windows of something larger.
 #[derive(Debug, Clone, Copy)]
