@@ -24,7 +24,7 @@ const PAGES = {
   operations: { names: OPERATIONS, files: with_parts("operations") },
   "operations-cpu": { names: OPERATIONS, files: with_parts("operations", "cpu", "operations_cpu") },
   "operations-webgl2": { names: OPERATIONS, files: with_parts("operations", "webgl2", "operations_webgl2") },
-  everything: { files: with_parts("operations", "cpu", "operations_cpu", "webgl2", "operations_webgl2", "matrix", "measure") },
+  everything: { files: with_parts("operations", "cpu", "operations_cpu", "webgl2", "operations_webgl2", "matrix", "int8", "measure") },
 };
 
 /** The script that the demo's bundler makes of a page that imports so much of the package. */

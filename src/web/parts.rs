@@ -2,7 +2,7 @@
 //! of which `scripts/parts.json` says what is in them.
 //!
 //! A part is entered by its gates alone, functions that are not inlined. Whoever calls one has loaded its part before: Rust those below,
-//! and JavaScript the one whose gates are exports.
+//! and JavaScript those whose gates are exports, or products of 8-bit integers.
 
 use std::cell::RefCell;
 

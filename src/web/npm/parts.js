@@ -11,6 +11,7 @@ const PARTS = {
   webgl2: () => new URL("./lapidary_webgl2.wasm", import.meta.url),
   operations_webgl2: () => new URL("./lapidary_operations_webgl2.wasm", import.meta.url),
   matrix: () => new URL("./lapidary_matrix.wasm", import.meta.url),
+  int8: () => new URL("./lapidary_int8.wasm", import.meta.url),
   measure: () => new URL("./lapidary_measure.wasm", import.meta.url),
 };
 
