@@ -94,9 +94,14 @@ pub fn fragment(problem: &Problem, caps: &Caps) -> Result<Plan> {
     }
     let mut plan = cpu(problem, "")?;
     let (width, height) = matmul::fold(problem.elements().div_ceil(4), caps)?;
+    let [y, x] = problem.windows;
+    let of_one_filter = (u64::from(y.steps) * u64::from(x.steps)).is_multiple_of(4);
+    let slides = of_one_filter && x.steps.is_multiple_of(4) && x.stride == 1 && x.dilation == 1;
     for Dispatch { kernel, grid, .. } in &mut plan.dispatches {
         kernel.id = KernelId::ConvFragment;
         kernel.constants = vec![
+            ("QUAD", of_one_filter.into()),
+            ("SLIDES", slides.into()),
             ("BIAS", problem.bias.into()),
             ("ACTIVATION", Activation::number(problem.activation)),
             ("RESULT_F16", u32::from(problem.dtype == DType::F16)),
