@@ -170,8 +170,10 @@ impl WebGpu {
         let (words, rest) = values.bytes().split_at(values.bytes().len() / 4 * 4);
         let at = buffer.at_bytes();
         self.queue.write_buffer(buffer.raw(), at, words);
-        if let [low, high] = *rest {
-            self.queue.write_buffer(buffer.raw(), at + words.len() as u64, &[low, high, 0, 0]);
+        if !rest.is_empty() {
+            let mut word = [0; 4];
+            word[..rest.len()].copy_from_slice(rest);
+            self.queue.write_buffer(buffer.raw(), at + words.len() as u64, &word);
         }
         Ok(())
     }

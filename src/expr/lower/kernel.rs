@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use super::super::methods::no_bytes;
 use super::super::node::{Axis, Node, What};
 use super::super::shape;
 use super::{Operations, Refused, Source, Values};
@@ -170,6 +171,7 @@ impl Kernel {
     }
 
     pub(super) fn input(&mut self, source: Source, view: View) -> Result<u8, Refused> {
+        no_bytes("what a kernel copies or computes with", view.dtype)?;
         let is_same = |known: &Source| match (known, &source) {
             (Source::Tensor(known), Source::Tensor(source)) => known.shares_memory_with(source),
             (Source::Made(known), Source::Made(source)) => known == source,
