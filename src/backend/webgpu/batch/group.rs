@@ -123,7 +123,7 @@ mod tests {
                 product = product.plus(0.5, &added).bias(&added[..side]);
             }
             let elements = (side * side) as u64;
-            let op = Op::Matmul(product.check(DType::F32, elements, elements).unwrap());
+            let op = Op::Matmul(product.check([DType::F32; 2], elements, elements).unwrap());
             steps.push(Step::Free(out));
             steps.push(Step::Product(out, [Some(a), Some(b), adds.then_some(c), adds.then_some(bias)], Box::new(op)));
         }
@@ -166,7 +166,7 @@ mod tests {
     #[test]
     fn products_in_groups_are_those_by_themselves() {
         let Some((device, _)) = webgpu() else { return };
-        let steps = steps(600, 7);
+        let steps = steps(300, 7);
         let (queued, alone) = (run(&steps, 7, &device, true), run(&steps, 7, &device, false));
         for (at, (queued, alone)) in queued.iter().zip(&alone).enumerate() {
             assert!(queued == alone, "tensor {at}, of side {}", SIDES[at / 7]);
