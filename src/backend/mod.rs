@@ -153,7 +153,7 @@ pub(crate) struct Finished {
 pub struct MemoryStats {
     /// Bytes of buffers that calls and tensors hold.
     pub used_bytes: u64,
-    /// Bytes of free buffers kept for reuse.
+    /// Bytes of free buffers kept for reuse, and of what is free in those that small tensors share.
     pub pooled_bytes: u64,
     /// The most that `used_bytes` has been.
     pub peak_bytes: u64,

@@ -34,8 +34,12 @@ pub fn group(problem: &Problem, plan: &mut Plan, caps: &Caps) -> bool {
         *plan = direct;
     }
     let constants = &mut plan.dispatches[0].kernel.constants;
-    constants.retain(|(name, _)| *name != "BATCHED");
-    constants.extend([("BATCHED", 1), ("GROUPED", MOST)]);
+    for (name, value) in &mut *constants {
+        if *name == "BATCHED" {
+            *value = 1;
+        }
+    }
+    constants.push(("GROUPED", MOST));
     true
 }
 
