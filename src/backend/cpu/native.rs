@@ -31,6 +31,8 @@ pub(super) const REMEDY: &str = "";
 pub(crate) struct Engine {
     simd: bool,
     threads: usize,
+    /// Asked once, since that reads files.
+    cores: usize,
     /// Transforms by length, which take long to make.
     #[cfg(feature = "simd")]
     transforms: Mutex<rustfft::FftPlanner<f32>>,
@@ -42,6 +44,7 @@ impl Engine {
         Ok(Self {
             simd,
             threads: if simd { options.threads.map_or(0, |most| most as usize) } else { 1 },
+            cores: std::thread::available_parallelism().map_or(1, usize::from),
             #[cfg(feature = "simd")]
             transforms: Mutex::new(rustfft::FftPlanner::new()),
         })
@@ -49,8 +52,7 @@ impl Engine {
 
     /// Whether by vector instructions, and on how many threads.
     pub(super) fn resources(&self) -> (bool, usize) {
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        (self.simd, if self.threads == 0 { cores } else { cores.min(self.threads) })
+        (self.simd, if self.threads == 0 { self.cores } else { self.cores.min(self.threads) })
     }
 
     pub(super) fn name(&self) -> String {
