@@ -22,6 +22,8 @@ enum Slice<'a> {
     U32(&'a [u32]),
     /// Words of 0 and 1, as devices have them.
     Bool(Cow<'a, [u32]>),
+    /// Bytes of 0 and 1, as the CPU keeps them.
+    Bytes(&'a [u8]),
 }
 
 /// What a tensor on the host may be made of.
@@ -91,6 +93,7 @@ macro_rules! each {
             $kind::I32($values) => $do,
             $kind::U32($values) => $do,
             $kind::Bool($values) => $do,
+            $kind::Bytes($values) => $do,
         }
     };
 }
@@ -113,7 +116,7 @@ impl<'a> HostSlice<'a> {
             Slice::F16(_) => DType::F16,
             Slice::I32(_) => DType::I32,
             Slice::U32(_) => DType::U32,
-            Slice::Bool(_) => DType::Bool,
+            Slice::Bool(_) | Slice::Bytes(_) => DType::Bool,
         }
     }
 
@@ -132,6 +135,7 @@ impl<'a> HostSlice<'a> {
             Slice::U32(values) => Slice::U32(&values[range]),
             Slice::Bool(Cow::Borrowed(values)) => Slice::Bool(Cow::Borrowed(&values[range])),
             Slice::Bool(Cow::Owned(values)) => Slice::Bool(values[range].to_vec().into()),
+            Slice::Bytes(values) => Slice::Bytes(&values[range]),
         })
     }
 
@@ -145,6 +149,11 @@ impl<'a> HostSlice<'a> {
         each!(&self.0, Slice, values => bytemuck::cast_slice(values))
     }
 
+    /// Bytes of each value.
+    pub(crate) fn element_bytes(&self) -> usize {
+        if let Slice::Bytes(_) = self.0 { 1 } else { self.dtype().bytes() as usize }
+    }
+
     /// The values in f32, which holds each f16; integers are rounded, and true is 1.
     pub(crate) fn widened(&self) -> Cow<'a, [f32]> {
         match &self.0 {
@@ -153,6 +162,7 @@ impl<'a> HostSlice<'a> {
             Slice::I32(values) => values.iter().map(|&value| value as f32).collect(),
             Slice::U32(values) => values.iter().map(|&value| value as f32).collect(),
             Slice::Bool(values) => values.iter().map(|&value| value as f32).collect(),
+            Slice::Bytes(values) => values.iter().map(|&value| value.into()).collect(),
         }
     }
 }
@@ -198,6 +208,7 @@ impl<'a> From<&'a HostVec> for HostSlice<'a> {
             Values::I32(values) => Slice::I32(values),
             Values::U32(values) => Slice::U32(values),
             Values::Bool(values) => Slice::Bool(Cow::Borrowed(values)),
+            Values::Bytes(values) => Slice::Bytes(values),
         })
     }
 }
@@ -214,6 +225,8 @@ enum Values {
     U32(Vec<u32>),
     /// Words of 0 and 1, as devices have them.
     Bool(Vec<u32>),
+    /// Bytes of 0 and 1, as the CPU keeps them.
+    Bytes(Vec<u8>),
 }
 
 impl HostVec {
@@ -251,6 +264,14 @@ impl HostVec {
             DType::I32 => zeros::<i32>(extent).map(Self::from),
             DType::U32 => zeros::<u32>(extent).map(Self::from),
             DType::Bool => zeros::<u32>(extent).map(|values| Self(Values::Bool(values))),
+        }
+    }
+
+    /// The same as the CPU keeps them, truths as bytes.
+    pub(crate) fn kept(extent: Extent) -> Result<Self> {
+        match extent.dtype {
+            DType::Bool => zeros::<u8>(extent).map(|values| Self(Values::Bytes(values))),
+            _ => Self::zeros(extent),
         }
     }
 
@@ -336,11 +357,13 @@ impl HostVec {
         if let Values::F32(values) = &mut self.0 { Some(values) } else { None }
     }
 
-    /// Puts values of the same number in place of these: of the same type, or f32 rounded to f16, or f16 widened.
+    /// Puts values of the same number in place of these: of the same type, or f32 rounded to f16, or f16 widened. Truths in words or bytes.
     pub(crate) fn fill_from(&mut self, from: &HostSlice<'_>) {
         match (&mut self.0, &from.0) {
             (Values::F32(to), Slice::F16(from)) => from.convert_to_f32_slice(to),
             (Values::F16(to), Slice::F32(from)) => to.convert_from_f32_slice(from),
+            (Values::Bool(to), Slice::Bytes(from)) => to.iter_mut().zip(*from).for_each(|(to, &truth)| *to = truth.into()),
+            (Values::Bytes(to), Slice::Bool(from)) => to.iter_mut().zip(&**from).for_each(|(to, &truth)| *to = truth as u8),
             _ => self.bytes_mut().copy_from_slice(from.bytes()),
         }
     }

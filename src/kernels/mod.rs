@@ -266,7 +266,7 @@ impl KernelId {
 pub struct Kernel {
     /// Which source.
     pub id: KernelId,
-    /// What reports call the variant, e.g. `128x128x16`.
+    /// What reports call the variant, e.g. `128x128x16`; of elementwise kernels on the CPU the program comes behind it.
     pub variant: String,
     /// The variant's constants.
     pub constants: Vec<Constant>,
@@ -392,6 +392,10 @@ impl fmt::Display for Kernel {
         f.write_str(self.id.name())?;
         if !self.variant.is_empty() {
             write!(f, " {}", self.variant)?;
+        }
+        // Nobody reads it where there is nothing to compile, and to write it takes longer than small operations do.
+        if let (KernelId::MapCpu | KernelId::ReduceCpu | KernelId::NormalizeCpu, Some(source)) = (self.id, &self.source) {
+            write!(f, " {}", source.program)?;
         }
         Ok(())
     }

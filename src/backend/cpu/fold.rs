@@ -13,8 +13,8 @@ use crate::ops::reduce::Fold;
 /// ```
 pub(super) type State = [f64; 3];
 
-/// Values that are folded beside one another: some vectors of any width.
-const LANES: usize = 16;
+/// Values that are folded beside one another: as many vectors of any width as are under way at once.
+const LANES: usize = if cfg!(target_arch = "wasm32") { 16 } else { 64 };
 
 /// A fold of values of a type.
 pub(super) struct Folding {
@@ -25,15 +25,37 @@ pub(super) struct Folding {
 
 /// Folds values in lanes, and then the lanes.
 #[inline(always)]
-fn in_lanes<T: Copy>(values: &[T], empty: T, join: impl Fn(T, T) -> T) -> T {
+fn in_lanes<T: Copy, R: Copy>(values: &[T], empty: R, wide: impl Fn(T) -> R, join: impl Fn(R, R) -> R) -> R {
     let mut lanes = [empty; LANES];
     let (blocks, rest) = values.as_chunks::<LANES>();
     for block in blocks {
         for (lane, &value) in lanes.iter_mut().zip(block) {
-            *lane = join(*lane, value);
+            *lane = join(*lane, wide(value));
         }
     }
-    lanes.into_iter().chain(rest.iter().copied()).reduce(&join).unwrap_or(empty)
+    for (lane, &value) in lanes.iter_mut().zip(rest) {
+        *lane = join(*lane, wide(value));
+    }
+    let mut half = LANES / 2;
+    while half > 0 {
+        let (low, high) = lanes.split_at_mut(half);
+        low.iter_mut().zip(high).for_each(|(low, &mut high)| *low = join(*low, high));
+        half /= 2;
+    }
+    lanes[0]
+}
+
+/// The product of all. In lanes parts of it may be beyond all numbers where the whole is not: then it is taken in order.
+#[inline(always)]
+fn product(values: &[f32]) -> f64 {
+    let in_any_order = in_lanes(values, 1.0, f64::from, |a, b| a * b);
+    if in_any_order.is_normal() { in_any_order } else { values.iter().fold(1.0, |product, &value| product * f64::from(value)) }
+}
+
+/// The value itself.
+#[inline(always)]
+fn same<T>(value: T) -> T {
+    value
 }
 
 /// The larger; NaN if one is.
@@ -53,19 +75,27 @@ pub(super) fn pivot(largest: f64) -> f64 {
     largest.clamp(f32::MIN.into(), f32::MAX.into())
 }
 
+/// a·b + c, rounded once where there is an instruction for it; in the browser there is none.
+#[inline(always)]
+fn fma(a: f32, b: f32, c: f32) -> f32 {
+    if cfg!(target_arch = "wasm32") { a * b + c } else { a.mul_add(b, c) }
+}
+
 /// eˣ for x up to 88, 0 below −87.3: without a call, so that it is a vector instruction after the other (Cephes' `expf`; within 2 ulp).
 #[inline(always)]
 pub(super) fn exp(x: f32) -> f32 {
     // What is added and subtracted again leaves a whole number, which also stands in the lowest bits.
     const MAGIC: f32 = 12_582_912.0;
     let within = x.clamp(-87.3, 88.0);
-    let shifted = within * std::f32::consts::LOG2_E + MAGIC;
+    let shifted = fma(within, std::f32::consts::LOG2_E, MAGIC);
     let whole = shifted - MAGIC;
-    let rest = within - whole * 0.693_359_4 + whole * 2.121_944_4e-4;
-    let series =
-        [1.398_2e-3, 8.333_452e-3, 4.166_579_6e-2, 1.666_666_5e-1, 0.5].iter().fold(1.987_569_1e-4, |sum, factor| sum * rest + factor);
+    let rest = fma(whole, 2.121_944_4e-4, fma(whole, -0.693_359_4, within));
+    let mut series = 1.987_569_1e-4;
+    for factor in [1.398_2e-3, 8.333_452e-3, 4.166_579_6e-2, 1.666_666_5e-1, 0.5] {
+        series = fma(series, rest, factor);
+    }
     let power = f32::from_bits(shifted.to_bits().wrapping_sub(MAGIC.to_bits()).wrapping_add(127) << 23);
-    if x < -87.3 { 0.0 } else { (series * rest * rest + rest + 1.0) * power }
+    if x < -87.3 { 0.0 } else { (fma(series * rest, rest, rest) + 1.0) * power }
 }
 
 impl Folding {
@@ -86,10 +116,10 @@ impl Folding {
         let float: &[f32] = bytemuck::cast_slice(values);
         let count = values.len() as f64;
         match (self.fold, self.dtype) {
-            (Fold::Sum | Fold::Mean, DType::F32) => [in_lanes(float, 0.0, |a, b| a + b).into(), 0.0, 0.0],
-            (Fold::Sum | Fold::Mean, _) => [in_lanes(values, 0, u32::wrapping_add).into(), 0.0, 0.0],
-            (Fold::Prod, DType::F32) => [float.iter().fold(1.0, |product, &value| product * f64::from(value)), 0.0, 0.0],
-            (Fold::Prod, _) => [in_lanes(values, 1, u32::wrapping_mul).into(), 0.0, 0.0],
+            (Fold::Sum | Fold::Mean, DType::F32) => [in_lanes(float, 0.0, same, |a, b| a + b).into(), 0.0, 0.0],
+            (Fold::Sum | Fold::Mean, _) => [in_lanes(values, 0, same, u32::wrapping_add).into(), 0.0, 0.0],
+            (Fold::Prod, DType::F32) => [product(float), 0.0, 0.0],
+            (Fold::Prod, _) => [in_lanes(values, 1, same, u32::wrapping_mul).into(), 0.0, 0.0],
             (Fold::Max | Fold::Min, _) => [self.extreme(values), 0.0, 0.0],
             (Fold::ArgMax | Fold::ArgMin, _) => {
                 let extreme = self.extreme(values);
@@ -106,26 +136,42 @@ impl Folding {
             }
             (Fold::Var | Fold::Std, _) => {
                 // Distances from about the mean, which say how far off it is.
-                let about = (f64::from(in_lanes(float, 0.0, |a, b| a + b)) / count) as f32;
+                let about = (f64::from(in_lanes(float, 0.0, same, |a, b| a + b)) / count) as f32;
                 let mut off = [0.0f32; LANES];
                 let mut squares = [0.0f32; LANES];
-                for block in float.chunks(LANES) {
-                    for ((off, square), value) in off.iter_mut().zip(&mut squares).zip(block) {
+                let mut add = |values: &[f32]| {
+                    for ((off, square), value) in off.iter_mut().zip(&mut squares).zip(values) {
                         let distance = value - about;
                         *off += distance;
                         *square += distance * distance;
                     }
-                }
+                };
+                let (blocks, rest) = float.as_chunks::<LANES>();
+                blocks.iter().for_each(|block| add(block));
+                add(rest);
                 let [off, squares] = [off, squares].map(|lanes| lanes.into_iter().map(f64::from).sum::<f64>());
                 [count, f64::from(about) + off / count, (squares - off * off / count).max(0.0)]
             }
-            (Fold::Norm, _) => [float.iter().map(|&value| f64::from(value) * f64::from(value)).sum(), 0.0, 0.0],
+            (Fold::Norm, _) => [in_lanes(float, 0.0, |value| f64::from(value) * f64::from(value), |a, b| a + b), 0.0, 0.0],
             (Fold::LogSumExp, _) => {
                 let largest = self.extreme(values);
                 let pivot = pivot(largest) as f32;
-                [largest, float.iter().map(|value| f64::from(exp(value - pivot))).sum(), 0.0]
+                [largest, in_lanes(float, 0.0, |value| f64::from(exp(value - pivot)), |a, b| a + b), 0.0]
             }
         }
+    }
+
+    /// Of values behind those of a state, the first of which is that of this number in its row.
+    #[inline(always)]
+    pub(super) fn add(&self, state: State, values: &[u32], first: usize) -> State {
+        if matches!(self.fold, Fold::ArgMax | Fold::ArgMin) && state[2] > 0.0 {
+            // Its place is looked for only if it matters.
+            let extreme = self.extreme(values);
+            if state[0].is_nan() || self.more_extreme(state[0], extreme) == state[0] {
+                return state;
+            }
+        }
+        self.join(state, self.block(values, first))
     }
 
     /// Of two, the first of values before the second's.
@@ -174,26 +220,37 @@ impl Folding {
     /// Joins states with values that lie beside one another, in rows so far apart, the first of which is that of this number.
     #[inline(always)]
     pub(super) fn columns(&self, states: &mut [State], values: &[u32], stride: usize, first: usize) {
-        let float: &[f32] = bytemuck::cast_slice(values);
+        let (float, signed): (&[f32], &[i32]) = (bytemuck::cast_slice(values), bytemuck::cast_slice(values));
         let width = states.len();
-        let mut put = |f: &dyn Fn(usize) -> State| {
-            for (column, state) in states.iter_mut().enumerate() {
-                *state = self.join(*state, f(column));
-            }
-        };
         match (self.fold, self.dtype) {
             (Fold::Sum | Fold::Mean, DType::F32) => {
                 for (state, sum) in states.iter_mut().zip(over_rows(rows(float, width, stride), |a, b| a + b)) {
                     state[0] += f64::from(sum);
                 }
             }
-            (Fold::Max, DType::F32) => {
-                let all = over_rows(rows(float, width, stride), larger);
-                put(&|column| [all[column].into(), 0.0, 0.0]);
+            (Fold::Sum | Fold::Mean, _) => self.put(states, &over_rows(rows(values, width, stride), u32::wrapping_add), f64::from),
+            (Fold::Max, DType::F32) => self.put(states, &over_rows(rows(float, width, stride), larger), f64::from),
+            (Fold::Min, DType::F32) => self.put(states, &over_rows(rows(float, width, stride), smaller), f64::from),
+            (Fold::Max, DType::I32) => self.put(states, &over_rows(rows(signed, width, stride), i32::max), f64::from),
+            (Fold::Min, DType::I32) => self.put(states, &over_rows(rows(signed, width, stride), i32::min), f64::from),
+            (Fold::Max, _) => self.put(states, &over_rows(rows(values, width, stride), u32::max), f64::from),
+            (Fold::Min, _) => self.put(states, &over_rows(rows(values, width, stride), u32::min), f64::from),
+            (Fold::ArgMax, DType::F32) => {
+                self.places(states, rows(float, width, stride), first, |a, b| b > a || (b.is_nan() && !a.is_nan()))
             }
-            (Fold::Min, DType::F32) => {
-                let all = over_rows(rows(float, width, stride), smaller);
-                put(&|column| [all[column].into(), 0.0, 0.0]);
+            (Fold::ArgMin, DType::F32) => {
+                self.places(states, rows(float, width, stride), first, |a, b| b < a || (b.is_nan() && !a.is_nan()))
+            }
+            (Fold::ArgMax, DType::I32) => self.places(states, rows(signed, width, stride), first, |a, b| b > a),
+            (Fold::ArgMin, DType::I32) => self.places(states, rows(signed, width, stride), first, |a, b| b < a),
+            (Fold::ArgMax, _) => self.places(states, rows(values, width, stride), first, |a, b| b > a),
+            (Fold::ArgMin, _) => self.places(states, rows(values, width, stride), first, |a, b| b < a),
+            (Fold::Norm, _) => {
+                for row in rows(float, width, stride) {
+                    for (state, &value) in states.iter_mut().zip(row) {
+                        state[0] += f64::from(value) * f64::from(value);
+                    }
+                }
             }
             (Fold::Var | Fold::Std, _) => {
                 let count = values.len().div_ceil(stride) as f64;
@@ -207,18 +264,62 @@ impl Folding {
                         *square += distance * distance;
                     }
                 }
-                put(&|column| {
-                    let [about, off, squares] = [abouts[column], off[column], squares[column]].map(f64::from);
-                    [count, about + off / count, (squares - off * off / count).max(0.0)]
-                });
+                for (((state, &about), &off), &squares) in states.iter_mut().zip(&abouts).zip(&off).zip(&squares) {
+                    let [about, off, squares] = [about, off, squares].map(f64::from);
+                    *state = self.join(*state, [count, about + off / count, (squares - off * off / count).max(0.0)]);
+                }
             }
-            _ => {
+            (Fold::LogSumExp, _) => {
+                let largest = over_rows(rows(float, width, stride), larger);
+                let pivots: Vec<f32> = largest.iter().map(|&largest| pivot(largest.into()) as f32).collect();
+                let mut sums = vec![0.0f32; width];
+                for row in rows(float, width, stride) {
+                    for ((sum, value), pivot) in sums.iter_mut().zip(row).zip(&pivots) {
+                        *sum += exp(value - pivot);
+                    }
+                }
+                for ((state, &largest), &sum) in states.iter_mut().zip(&largest).zip(&sums) {
+                    *state = self.join(*state, [largest.into(), sum.into(), 0.0]);
+                }
+            }
+            (Fold::Prod, _) => {
                 for (number, row) in rows(values, width, stride).enumerate() {
                     for (state, value) in states.iter_mut().zip(row) {
                         *state = self.join(*state, self.block(std::slice::from_ref(value), first + number));
                     }
                 }
             }
+        }
+    }
+
+    /// Joins each state with a value.
+    #[inline(always)]
+    fn put<T: Copy>(&self, states: &mut [State], values: &[T], wide: impl Fn(T) -> f64) {
+        for (state, &value) in states.iter_mut().zip(values) {
+            *state = self.join(*state, [wide(value), 0.0, 0.0]);
+        }
+    }
+
+    /// Joins each state with what is more extreme than all before it in its column, and where that is.
+    #[inline(always)]
+    fn places<'a, T: Copy + Into<f64> + 'a>(
+        &self,
+        states: &mut [State],
+        mut rows: impl Iterator<Item = &'a [T]>,
+        first: usize,
+        is_more: impl Fn(T, T) -> bool,
+    ) {
+        let mut best = rows.next().map_or_else(Vec::new, <[T]>::to_vec);
+        let mut places = vec![0u32; best.len()];
+        for (number, row) in (1u32..).zip(rows) {
+            for ((best, place), &value) in best.iter_mut().zip(&mut places).zip(row) {
+                let is_more = is_more(*best, value);
+                *place = if is_more { number } else { *place };
+                *best = if is_more { value } else { *best };
+            }
+        }
+        for ((state, &best), &place) in states.iter_mut().zip(&best).zip(&places) {
+            *state = self.join(*state, [best.into(), (first + place as usize) as f64, 1.0]);
         }
     }
 
@@ -234,13 +335,14 @@ impl Folding {
         match self.dtype {
             DType::I32 => {
                 let values: &[i32] = bytemuck::cast_slice(values);
-                if is_min { in_lanes(values, i32::MAX, i32::min).into() } else { in_lanes(values, i32::MIN, i32::max).into() }
+                if is_min { in_lanes(values, i32::MAX, same, i32::min).into() } else { in_lanes(values, i32::MIN, same, i32::max).into() }
             }
-            DType::U32 if is_min => in_lanes(values, u32::MAX, u32::min).into(),
-            DType::U32 => in_lanes(values, 0, u32::max).into(),
+            DType::U32 if is_min => in_lanes(values, u32::MAX, same, u32::min).into(),
+            DType::U32 => in_lanes(values, 0, same, u32::max).into(),
             _ => {
                 let values: &[f32] = bytemuck::cast_slice(values);
-                let extreme = if is_min { in_lanes(values, f32::INFINITY, smaller) } else { in_lanes(values, f32::NEG_INFINITY, larger) };
+                let extreme =
+                    if is_min { in_lanes(values, f32::INFINITY, same, smaller) } else { in_lanes(values, f32::NEG_INFINITY, same, larger) };
                 extreme.into()
             }
         }
@@ -264,8 +366,8 @@ fn rows<T>(values: &[T], width: usize, stride: usize) -> impl Iterator<Item = &[
 
 /// Rows folded into one.
 #[inline(always)]
-fn over_rows<'a>(mut rows: impl Iterator<Item = &'a [f32]>, join: impl Fn(f32, f32) -> f32) -> Vec<f32> {
-    let mut all = rows.next().map_or_else(Vec::new, <[f32]>::to_vec);
+fn over_rows<'a, T: Copy + 'a>(mut rows: impl Iterator<Item = &'a [T]>, join: impl Fn(T, T) -> T) -> Vec<T> {
+    let mut all = rows.next().map_or_else(Vec::new, <[T]>::to_vec);
     for row in rows {
         for (all, &value) in all.iter_mut().zip(row) {
             *all = join(*all, value);

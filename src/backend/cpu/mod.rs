@@ -17,6 +17,8 @@ mod pool;
 mod reduce;
 #[cfg(not(target_arch = "wasm32"))]
 mod scalar;
+#[cfg(not(target_arch = "wasm32"))]
+mod simd;
 #[cfg(target_arch = "wasm32")]
 pub(crate) mod wasm;
 

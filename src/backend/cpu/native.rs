@@ -6,11 +6,12 @@ use std::sync::{Mutex, PoisonError};
 
 use super::conv::Conv;
 use super::fft;
-use super::map::Map;
+use super::map::{Elements, Map};
 use super::normalize::Normalize;
 use super::pool;
-use super::reduce::Reduce;
+use super::reduce::{Reduce, each};
 use super::scalar::{self, Matrix};
+use super::simd;
 use crate::dtype::{DType, Extent};
 use crate::error::Result;
 use crate::host::{HostSlice, HostVec};
@@ -21,8 +22,9 @@ use crate::plan;
 use crate::plan::matmul::Params;
 
 /// Elements of a share of an elementwise operation: some microseconds of work.
-#[cfg(feature = "simd")]
 const SHARE_ELEMENTS: usize = 1 << 14;
+/// Bytes of a result above which it is written past the cache, which would not hold it.
+const STREAM_BYTES: usize = 24 << 20;
 
 /// What would turn a missing path on.
 pub(super) const REMEDY: &str = "";
@@ -75,7 +77,9 @@ impl Engine {
 
     /// Memory for what stays on the device.
     pub(super) fn kept(&self, extent: Extent) -> Result<HostVec> {
-        array(extent)
+        let mut kept = HostVec::kept(extent)?;
+        simd::in_large_pages(kept.bytes_mut());
+        Ok(kept)
     }
 
     pub(super) fn matmul(&self, params: &Params, kernel: &Kernel, operands: &[Option<HostSlice<'_>>; 4], out: &mut HostVec) -> Result<()> {
@@ -90,23 +94,20 @@ impl Engine {
 
     /// An elementwise operation.
     pub(super) fn map(&self, kernel: &Kernel, words: &[u32], inputs: &[Option<HostSlice<'_>>], out: &mut HostVec) -> Result<()> {
-        let inputs = inputs.iter().map(|input| input.as_ref().map_or(&[][..], HostSlice::bytes)).collect();
-        let map = Map::new(kernel, words, inputs)?;
+        let element_bytes = borrow(out).element_bytes();
+        let out = out.bytes_mut();
+        let streams = self.simd && out.len() > STREAM_BYTES;
+        let map = Map::new(kernel, words, Elements::of(inputs))?.writing(element_bytes, streams);
         #[cfg(feature = "simd")]
         let map = map.with_vectors(self.simd);
-        let bytes = out.dtype().bytes() as usize;
-        #[cfg(feature = "simd")]
-        {
-            use rayon::prelude::*;
-            let (_, threads) = self.resources();
-            if threads > 1 && map.elements() > 2 * SHARE_ELEMENTS {
-                out.bytes_mut().par_chunks_mut(SHARE_ELEMENTS * bytes).enumerate().for_each(|(share, out)| {
-                    map.compute(share * SHARE_ELEMENTS, out);
-                });
-                return Ok(());
-            }
+        let (_, threads) = self.resources();
+        if map.is_move(element_bytes) {
+            map.move_all(element_bytes, out, threads > 1, streams);
+            return Ok(());
         }
-        map.compute(0, &mut out.bytes_mut()[..map.elements() * bytes]);
+        let out = &mut out[..map.elements() * element_bytes];
+        let on_threads = threads > 1 && map.elements() > 2 * SHARE_ELEMENTS;
+        each(out, SHARE_ELEMENTS * element_bytes, on_threads, |share, out| map.compute(share * SHARE_ELEMENTS, out));
         Ok(())
     }
 
@@ -178,9 +179,8 @@ impl Engine {
 
     /// A reduction.
     pub(super) fn reduce(&self, kernel: &Kernel, words: &[u32], inputs: &[Option<HostSlice<'_>>], out: &mut HostVec) -> Result<()> {
-        let inputs = inputs.iter().map(|input| input.as_ref().map_or(&[][..], HostSlice::bytes)).collect();
         let (_, threads) = self.resources();
-        let reduce = Reduce::new(kernel, words, inputs)?;
+        let reduce = Reduce::new(kernel, words, Elements::of(inputs))?;
         #[cfg(feature = "simd")]
         let reduce = reduce.with_vectors(self.simd);
         reduce.compute(bytemuck::cast_slice_mut(out.bytes_mut()), threads > 1);
@@ -189,9 +189,11 @@ impl Engine {
 
     /// Softmax or a norm.
     pub(super) fn normalize(&self, kernel: &Kernel, words: &[u32], inputs: &[Option<HostSlice<'_>>], out: &mut HostVec) -> Result<()> {
-        let inputs = inputs.iter().map(|input| input.as_ref().map_or(&[][..], HostSlice::bytes)).collect();
         let ((_, threads), dtype) = (self.resources(), out.dtype());
-        Normalize::new(kernel, words, inputs)?.compute(out.bytes_mut(), dtype, threads > 1);
+        let normalize = Normalize::new(kernel, words, Elements::of(inputs))?;
+        #[cfg(feature = "simd")]
+        let normalize = normalize.with_vectors(self.simd);
+        normalize.compute(out.bytes_mut(), dtype, threads > 1);
         Ok(())
     }
 
@@ -233,7 +235,7 @@ impl Engine {
         let b = Matrix::new(b, params.ldb as usize, kernel.constant("TRANSPOSE_B") != 0);
         #[cfg(feature = "simd")]
         if self.simd {
-            simd(params, [a, b], out, kernel.constant("READS_C") != 0, threads);
+            multiplied(params, [a, b], out, kernel.constant("READS_C") != 0, threads);
             return;
         }
         #[cfg(not(feature = "simd"))]
@@ -332,7 +334,7 @@ fn from(values: &[f32], start: u64) -> &[f32] {
 }
 
 #[cfg(feature = "simd")]
-fn simd(params: &Params, [a, b]: [Matrix<'_>; 2], out: &mut [f32], reads_c: bool, threads: usize) {
+fn multiplied(params: &Params, [a, b]: [Matrix<'_>; 2], out: &mut [f32], reads_c: bool, threads: usize) {
     let (m, k, n) = (params.m as usize, params.k as usize, params.n as usize);
     // A thread costs some microseconds to wake: small products stay on one.
     let alone = threads == 1 || m * n * k < 64 * 64 * 64;
@@ -366,7 +368,9 @@ fn simd(params: &Params, [a, b]: [Matrix<'_>; 2], out: &mut [f32], reads_c: bool
 
 /// So many elements, all zero.
 pub(super) fn array(extent: Extent) -> Result<HostVec> {
-    HostVec::zeros(extent)
+    let mut zeros = HostVec::zeros(extent)?;
+    simd::in_large_pages(zeros.bytes_mut());
+    Ok(zeros)
 }
 
 pub(super) fn copy(from: &HostSlice<'_>, to: &mut HostVec) {

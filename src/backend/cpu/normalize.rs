@@ -33,6 +33,12 @@ impl<'a> Normalize<'a> {
         Ok(Self { map, form, count, epsilon, own, beside })
     }
 
+    /// The same by the widest vectors that the CPU has, or by plain ones.
+    #[cfg(all(feature = "simd", not(target_arch = "wasm32")))]
+    pub(super) fn with_vectors(self, simd: bool) -> Self {
+        Self { map: self.map.with_vectors(simd), ..self }
+    }
+
     /// Elements of as many rows as make a share.
     pub(super) fn share(&self) -> usize {
         (SHARE / self.count).max(1) * self.count
@@ -64,8 +70,28 @@ impl<'a> Normalize<'a> {
         self.map.each_place(self.own + self.beside, bytemuck::cast_slice(&made), |place, value| out[place] = value);
     }
 
-    /// Rows from that with the value of this number on.
+    /// Rows from that with the value of this number on, by the widest vectors that the CPU has if that was asked for.
     pub(super) fn rows(&self, first: usize, out: &mut [f32]) {
+        #[cfg(all(feature = "simd", not(target_arch = "wasm32")))]
+        if self.map.has_vectors() {
+            struct Part<'a, 'b>(&'a Normalize<'b>, usize, &'a mut [f32]);
+
+            impl pulp::WithSimd for Part<'_, '_> {
+                type Output = ();
+
+                #[inline(always)]
+                fn with_simd<S: pulp::Simd>(self, _: S) {
+                    self.0.each_row(self.1, self.2);
+                }
+            }
+
+            return pulp::Arch::new().dispatch(Part(self, first, out));
+        }
+        self.each_row(first, out);
+    }
+
+    #[inline(always)]
+    fn each_row(&self, first: usize, out: &mut [f32]) {
         let mut beside = vec![0; if self.beside > 0 { self.count } else { 0 }];
         for (number, row) in out.chunks_exact_mut(self.count).enumerate() {
             let at = first + number * self.count;
@@ -83,12 +109,15 @@ impl<'a> Normalize<'a> {
         }
     }
 
+    #[inline(always)]
     fn proportion(&self, row: &mut [f32]) {
         match self.form {
             Form::Softmax => {
                 let [largest, ..] = folded(row, Fold::Max);
                 let about = pivot(largest) as f32;
-                row.iter_mut().for_each(|value| *value = exp(*value - about));
+                for value in &mut *row {
+                    *value = exp(*value - about);
+                }
                 let [sum, ..] = folded(row, Fold::Sum);
                 // No number is in proportion to an infinity, to NaN, or to zeros alone.
                 let by = if largest.is_finite() { (1.0 / sum) as f32 } else { f32::NAN };
@@ -116,6 +145,7 @@ impl<'a> Normalize<'a> {
     }
 }
 
+#[inline(always)]
 fn folded(row: &[f32], fold: Fold) -> State {
     let folding = Folding { fold, dtype: DType::F32, divisor: 1.0 };
     row.chunks(BLOCK).fold(folding.empty(), |state, values| folding.join(state, folding.block(bytemuck::cast_slice(values), 0)))

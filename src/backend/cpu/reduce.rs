@@ -13,7 +13,7 @@ use crate::ops::reduce::Fold;
 pub(super) const BLOCK: usize = 4096;
 /// Columns that are folded beside one another, so many rows at a time.
 const COLUMNS: usize = 1024;
-const HEIGHT: usize = 16;
+const HEIGHT: usize = if cfg!(target_arch = "wasm32") { 16 } else { 64 };
 /// Values of a share of the work: some tens of microseconds.
 pub(super) const SHARE: usize = 1 << 16;
 /// Shares that are enough for any number of threads.
@@ -127,7 +127,7 @@ impl<'a> Reduce<'a> {
         for (row, state) in (first..end).zip(&mut states) {
             for from in (begin..behind).step_by(BLOCK) {
                 let values = self.values(row * self.count + from, BLOCK.min(behind - from), &mut buffer);
-                *state = self.folding.join(*state, self.folding.block(values, from));
+                *state = self.folding.add(*state, values, from);
             }
         }
         states

@@ -109,7 +109,7 @@ pub(super) fn operands<T: Word, const N: usize>(a: u32, b: u32) -> [T; N] {
 /// What expressions may say.
 pub(super) mod vocabulary {
     #[cfg(not(target_arch = "wasm32"))]
-    pub(crate) use super::math::{cos, exp, log, power, sin, tan};
+    pub(crate) use super::math::{acos, asin, atan, cos, exp, log, power, sin, tan};
     use super::{I32, U32};
 
     #[inline(always)]
@@ -196,8 +196,6 @@ pub(super) mod vocabulary {
     }
 
     methods!(abs = abs, sqrt = sqrt, floor = floor, ceil = ceil, trunc = trunc);
-    #[cfg(not(target_arch = "wasm32"))]
-    methods!(asin = asin, acos = acos, atan = atan);
     /// The page has these in double precision, and the package need not bring them.
     #[cfg(target_arch = "wasm32")]
     macro_rules! of_the_page {
