@@ -143,7 +143,7 @@ def cases(elements):
         "argmax of columns": lambda: a.argmax(axis=0),
         "argmin of rows": lambda: a.argmin(axis=1),
         "argmax of i32": lambda: ai.argmax(axis=1),
-        "prod of rows": lambda: (b + F32(0.5)).prod(axis=1),
+        "prod of rows": lambda: (b * F32(0.01) + F32(0.995)).prod(axis=1),
         "var of rows": lambda: a.var(axis=1),
         "std": lambda: a.std(),
         "std of rows": lambda: a.std(axis=1),
@@ -182,6 +182,10 @@ def cases(elements):
         "fft2 (SciPy, all)": lambda: scipy.fft.fft2(picture, workers=-1),
         "rfft2": lambda: scipy.fft.rfft2(picture.real),
     }
+
+
+# NumPy adds up all squares in f32, one after the other.
+RELATIVE_ERRORS = {"norm": 1e-3}
 
 
 def weighed(values):
@@ -240,7 +244,7 @@ def compare(program, elements, names):
         columns = "".join(f"{our:11.4f}{theirs[0] / our:7.2f}{theirs[1] / best:6.2f}" for our, best in ours)
         print(f"{name:20}{theirs[0]:10.4f}{columns}", flush=True)
         for found in found:
-            if not abs(found - expected) <= 1e-4 * abs(expected):
+            if not abs(found - expected) <= RELATIVE_ERRORS.get(name, 1e-4) * abs(expected):
                 wrong += 1
                 print(f"  WRONG: weighed magnitudes add up to {found:.9g}, NumPy's to {expected:.9g}")
     return wrong

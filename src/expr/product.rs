@@ -28,7 +28,7 @@ impl Expr {
             }
             let shape = Matmul::of(&a.shape, &b.shape)?.shape()?;
             shape::check(&shape)?;
-            Ok(Node { shape, dtype: a.dtype, what: What::Matmul([Arc::clone(a), Arc::clone(b)]) })
+            Ok(Node::new(shape, a.dtype, What::Matmul([Arc::clone(a), Arc::clone(b)])))
         };
         Self(make().map(Arc::new))
     }

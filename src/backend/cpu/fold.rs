@@ -16,6 +16,9 @@ pub(super) type State = [f64; 3];
 /// Values that are folded beside one another: as many vectors of any width as are under way at once.
 const LANES: usize = if cfg!(target_arch = "wasm32") { 16 } else { 64 };
 
+/// Sums of powers that are under way at once.
+const SUMS: usize = 16;
+
 /// A fold of values of a type.
 pub(super) struct Folding {
     pub fold: Fold,
@@ -26,8 +29,18 @@ pub(super) struct Folding {
 /// Folds values in lanes, and then the lanes.
 #[inline(always)]
 fn in_lanes<T: Copy, R: Copy>(values: &[T], empty: R, wide: impl Fn(T) -> R, join: impl Fn(R, R) -> R) -> R {
-    let mut lanes = [empty; LANES];
-    let (blocks, rest) = values.as_chunks::<LANES>();
+    // In the browser both would be downloaded.
+    if cfg!(not(target_arch = "wasm32")) && values.len() < 4 * LANES {
+        in_so_many::<_, _, 16>(values, empty, wide, join)
+    } else {
+        in_so_many::<_, _, LANES>(values, empty, wide, join)
+    }
+}
+
+#[inline(always)]
+fn in_so_many<T: Copy, R: Copy, const N: usize>(values: &[T], empty: R, wide: impl Fn(T) -> R, join: impl Fn(R, R) -> R) -> R {
+    let mut lanes = [empty; N];
+    let (blocks, rest) = values.as_chunks::<N>();
     for block in blocks {
         for (lane, &value) in lanes.iter_mut().zip(block) {
             *lane = join(*lane, wide(value));
@@ -36,10 +49,12 @@ fn in_lanes<T: Copy, R: Copy>(values: &[T], empty: R, wide: impl Fn(T) -> R, joi
     for (lane, &value) in lanes.iter_mut().zip(rest) {
         *lane = join(*lane, wide(value));
     }
-    let mut half = LANES / 2;
+    let mut half = N / 2;
     while half > 0 {
         let (low, high) = lanes.split_at_mut(half);
-        low.iter_mut().zip(high).for_each(|(low, &mut high)| *low = join(*low, high));
+        for (low, &high) in low.iter_mut().zip(&*high) {
+            *low = join(*low, high);
+        }
         half /= 2;
     }
     lanes[0]
@@ -58,16 +73,23 @@ fn same<T>(value: T) -> T {
     value
 }
 
-/// The larger; NaN if one is.
+/// The larger, but no NaN where the other is none.
 #[inline(always)]
 fn larger(a: f32, b: f32) -> f32 {
-    if b > a || b.is_nan() { b } else { a }
+    if b > a { b } else { a }
 }
 
-/// The smaller; NaN if one is.
+/// The smaller, but no NaN where the other is none.
 #[inline(always)]
 fn smaller(a: f32, b: f32) -> f32 {
-    if b < a || b.is_nan() { b } else { a }
+    if b < a { b } else { a }
+}
+
+/// Whether one of them is NaN: by itself, since an instruction finds the larger of two, but not where one of them is NaN.
+#[inline(always)]
+fn has_nan(values: &[f32]) -> bool {
+    let words: &[u32] = bytemuck::cast_slice(values);
+    in_lanes(words, 0, |word| word & 0x7fff_ffff, u32::max) > f32::INFINITY.to_bits()
 }
 
 /// The nearest finite number, from which distances are finite or −∞.
@@ -156,7 +178,17 @@ impl Folding {
             (Fold::LogSumExp, _) => {
                 let largest = self.extreme(values);
                 let pivot = pivot(largest) as f32;
-                [largest, in_lanes(float, 0.0, |value| f64::from(exp(value - pivot)), |a, b| a + b), 0.0]
+                let mut sums = [0.0f64; SUMS];
+                let (blocks, rest) = float.as_chunks::<SUMS>();
+                for block in blocks {
+                    for (sum, value) in sums.iter_mut().zip(block) {
+                        *sum += f64::from(exp(value - pivot));
+                    }
+                }
+                for (sum, value) in sums.iter_mut().zip(rest) {
+                    *sum += f64::from(exp(value - pivot));
+                }
+                [largest, sums.iter().sum(), 0.0]
             }
         }
     }
@@ -217,47 +249,40 @@ impl Folding {
         }
     }
 
-    /// Joins states with values that lie beside one another, in rows so far apart, the first of which is that of this number.
+    /// Joins states with rows of values, one for each state, the first of which is that of this number.
     #[inline(always)]
-    pub(super) fn columns(&self, states: &mut [State], values: &[u32], stride: usize, first: usize) {
-        let (float, signed): (&[f32], &[i32]) = (bytemuck::cast_slice(values), bytemuck::cast_slice(values));
+    pub(super) fn columns(&self, states: &mut [State], values: &[&[u32]], first: usize) {
         let width = states.len();
+        let float = || values.iter().map(|row| bytemuck::cast_slice::<u32, f32>(row));
+        let signed = || values.iter().map(|row| bytemuck::cast_slice::<u32, i32>(row));
+        let words = || values.iter().copied();
         match (self.fold, self.dtype) {
-            (Fold::Sum | Fold::Mean, DType::F32) => {
-                for (state, sum) in states.iter_mut().zip(over_rows(rows(float, width, stride), |a, b| a + b)) {
-                    state[0] += f64::from(sum);
-                }
-            }
-            (Fold::Sum | Fold::Mean, _) => self.put(states, &over_rows(rows(values, width, stride), u32::wrapping_add), f64::from),
-            (Fold::Max, DType::F32) => self.put(states, &over_rows(rows(float, width, stride), larger), f64::from),
-            (Fold::Min, DType::F32) => self.put(states, &over_rows(rows(float, width, stride), smaller), f64::from),
-            (Fold::Max, DType::I32) => self.put(states, &over_rows(rows(signed, width, stride), i32::max), f64::from),
-            (Fold::Min, DType::I32) => self.put(states, &over_rows(rows(signed, width, stride), i32::min), f64::from),
-            (Fold::Max, _) => self.put(states, &over_rows(rows(values, width, stride), u32::max), f64::from),
-            (Fold::Min, _) => self.put(states, &over_rows(rows(values, width, stride), u32::min), f64::from),
-            (Fold::ArgMax, DType::F32) => {
-                self.places(states, rows(float, width, stride), first, |a, b| b > a || (b.is_nan() && !a.is_nan()))
-            }
-            (Fold::ArgMin, DType::F32) => {
-                self.places(states, rows(float, width, stride), first, |a, b| b < a || (b.is_nan() && !a.is_nan()))
-            }
-            (Fold::ArgMax, DType::I32) => self.places(states, rows(signed, width, stride), first, |a, b| b > a),
-            (Fold::ArgMin, DType::I32) => self.places(states, rows(signed, width, stride), first, |a, b| b < a),
-            (Fold::ArgMax, _) => self.places(states, rows(values, width, stride), first, |a, b| b > a),
-            (Fold::ArgMin, _) => self.places(states, rows(values, width, stride), first, |a, b| b < a),
+            (Fold::Sum | Fold::Mean, _) => self.put(states, &over_rows(words(), u32::wrapping_add), f64::from),
+            (Fold::Max, DType::F32) => self.put(states, &extremes(float(), larger), f64::from),
+            (Fold::Min, DType::F32) => self.put(states, &extremes(float(), smaller), f64::from),
+            (Fold::Max, DType::I32) => self.put(states, &over_rows(signed(), i32::max), f64::from),
+            (Fold::Min, DType::I32) => self.put(states, &over_rows(signed(), i32::min), f64::from),
+            (Fold::Max, _) => self.put(states, &over_rows(words(), u32::max), f64::from),
+            (Fold::Min, _) => self.put(states, &over_rows(words(), u32::min), f64::from),
+            (Fold::ArgMax, DType::F32) => self.places(states, float(), first, |a, b| b > a || (b.is_nan() && !a.is_nan())),
+            (Fold::ArgMin, DType::F32) => self.places(states, float(), first, |a, b| b < a || (b.is_nan() && !a.is_nan())),
+            (Fold::ArgMax, DType::I32) => self.places(states, signed(), first, |a, b| b > a),
+            (Fold::ArgMin, DType::I32) => self.places(states, signed(), first, |a, b| b < a),
+            (Fold::ArgMax, _) => self.places(states, words(), first, |a, b| b > a),
+            (Fold::ArgMin, _) => self.places(states, words(), first, |a, b| b < a),
             (Fold::Norm, _) => {
-                for row in rows(float, width, stride) {
+                for row in float() {
                     for (state, &value) in states.iter_mut().zip(row) {
                         state[0] += f64::from(value) * f64::from(value);
                     }
                 }
             }
             (Fold::Var | Fold::Std, _) => {
-                let count = values.len().div_ceil(stride) as f64;
-                let sums = over_rows(rows(float, width, stride), |a, b| a + b);
+                let count = values.len() as f64;
+                let sums = over_rows(float(), |a, b| a + b);
                 let abouts: Vec<f32> = sums.iter().map(|sum| sum / count as f32).collect();
                 let (mut off, mut squares) = (vec![0.0f32; width], vec![0.0f32; width]);
-                for row in rows(float, width, stride) {
+                for row in float() {
                     for (((off, square), value), about) in off.iter_mut().zip(&mut squares).zip(row).zip(&abouts) {
                         let distance = value - about;
                         *off += distance;
@@ -270,10 +295,10 @@ impl Folding {
                 }
             }
             (Fold::LogSumExp, _) => {
-                let largest = over_rows(rows(float, width, stride), larger);
+                let largest = extremes(float(), larger);
                 let pivots: Vec<f32> = largest.iter().map(|&largest| pivot(largest.into()) as f32).collect();
                 let mut sums = vec![0.0f32; width];
-                for row in rows(float, width, stride) {
+                for row in float() {
                     for ((sum, value), pivot) in sums.iter_mut().zip(row).zip(&pivots) {
                         *sum += exp(value - pivot);
                     }
@@ -283,7 +308,7 @@ impl Folding {
                 }
             }
             (Fold::Prod, _) => {
-                for (number, row) in rows(values, width, stride).enumerate() {
+                for (number, row) in words().enumerate() {
                     for (state, value) in states.iter_mut().zip(row) {
                         *state = self.join(*state, self.block(std::slice::from_ref(value), first + number));
                     }
@@ -295,8 +320,11 @@ impl Folding {
     /// Joins each state with a value.
     #[inline(always)]
     fn put<T: Copy>(&self, states: &mut [State], values: &[T], wide: impl Fn(T) -> f64) {
+        let is_of_integers = matches!(self.fold, Fold::Sum | Fold::Mean);
         for (state, &value) in states.iter_mut().zip(values) {
-            *state = self.join(*state, [wide(value), 0.0, 0.0]);
+            let value = wide(value);
+            state[0] =
+                if is_of_integers { (state[0] as u32).wrapping_add(value as u32).into() } else { self.more_extreme(state[0], value) };
         }
     }
 
@@ -323,6 +351,7 @@ impl Folding {
         }
     }
 
+    #[inline(always)]
     fn more_extreme(&self, a: f64, b: f64) -> f64 {
         let is_b = if matches!(self.fold, Fold::Min | Fold::ArgMin) { b < a } else { b > a };
         if !a.is_nan() && (is_b || b.is_nan()) { b } else { a }
@@ -341,6 +370,9 @@ impl Folding {
             DType::U32 => in_lanes(values, 0, same, u32::max).into(),
             _ => {
                 let values: &[f32] = bytemuck::cast_slice(values);
+                if has_nan(values) {
+                    return f64::NAN;
+                }
                 let extreme =
                     if is_min { in_lanes(values, f32::INFINITY, same, smaller) } else { in_lanes(values, f32::NEG_INFINITY, same, larger) };
                 extreme.into()
@@ -358,10 +390,28 @@ fn place<T>(values: &[T], holds: impl Fn(&T) -> bool) -> usize {
     start + values[start..].iter().position(holds).unwrap_or_default()
 }
 
-/// Rows of values so far apart.
+/// The extremes of rows; NaN where there is one.
 #[inline(always)]
-fn rows<T>(values: &[T], width: usize, stride: usize) -> impl Iterator<Item = &[T]> {
-    values.chunks(stride).map(move |row| &row[..width])
+fn extremes<'a>(mut rows: impl Iterator<Item = &'a [f32]>, join: impl Fn(f32, f32) -> f32) -> Vec<f32> {
+    let mut all = rows.next().map_or_else(Vec::new, <[f32]>::to_vec);
+    for row in rows {
+        if has_nan(row) {
+            for (all, &value) in all.iter_mut().zip(row) {
+                *all = if value.is_nan() { value } else { join(*all, value) };
+            }
+            continue;
+        }
+        for (all, &value) in all.iter_mut().zip(row) {
+            *all = join(*all, value);
+        }
+    }
+    all
+}
+
+/// The sum of rows.
+#[inline(always)]
+pub(super) fn sums_of_rows<'a>(rows: impl Iterator<Item = &'a [f32]>) -> Vec<f32> {
+    over_rows(rows, |a, b| a + b)
 }
 
 /// Rows folded into one.

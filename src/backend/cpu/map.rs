@@ -39,6 +39,10 @@ extern "C" {
     fn gather(elements: Option<&js_sys::Object>, words: &[u32], rank: usize, at: u32, is_bounded: bool, first: usize, out: &mut [u32]);
 }
 
+/// What the steps of one program give, so far as it needs room: inputs may be read where they lie.
+#[derive(Default)]
+pub(super) struct Registers(Vec<Vec<u32>>);
+
 /// A kernel with what it is told and what it reads.
 pub(super) struct Map<'a> {
     source: &'a Source,
@@ -97,6 +101,11 @@ impl<'a> Map<'a> {
         self.words[0] as usize
     }
 
+    /// Elements of a row of the result.
+    pub(super) fn row(&self) -> usize {
+        if self.rank == 0 { 1 } else { self.size(self.rank - 1) }
+    }
+
     /// What the elements of the result are.
     pub(super) fn result(&self) -> DType {
         self.source.result
@@ -115,29 +124,33 @@ impl<'a> Map<'a> {
 
     /// Computes the elements from `first` on, as many as there is room for, by the widest vectors that the CPU has if that was asked for.
     pub(super) fn compute(&self, first: usize, out: &mut [u8]) {
+        self.compute_with(&mut Registers::default(), first, out);
+    }
+
+    /// The same with room that calls after one another share.
+    pub(super) fn compute_with(&self, registers: &mut Registers, first: usize, out: &mut [u8]) {
         #[cfg(all(feature = "simd", not(target_arch = "wasm32")))]
         if self.simd {
-            struct Part<'a, 'b>(&'a Map<'b>, usize, &'a mut [u8]);
+            struct Part<'a, 'b>(&'a Map<'b>, &'a mut Registers, usize, &'a mut [u8]);
 
             impl pulp::WithSimd for Part<'_, '_> {
                 type Output = ();
 
                 #[inline(always)]
                 fn with_simd<S: pulp::Simd>(self, _: S) {
-                    self.0.blocks(self.1, self.2);
+                    self.0.blocks(self.1, self.2, self.3);
                 }
             }
 
-            return pulp::Arch::new().dispatch(Part(self, first, out));
+            return pulp::Arch::new().dispatch(Part(self, registers, first, out));
         }
-        self.blocks(first, out);
+        self.blocks(registers, first, out);
     }
 
     #[inline(always)]
-    fn blocks(&self, first: usize, out: &mut [u8]) {
+    fn blocks(&self, Registers(registers): &mut Registers, first: usize, out: &mut [u8]) {
         let steps = &self.source.program.steps;
-        // What steps give, so far as it needs room: inputs may be read where they lie.
-        let mut registers = vec![Vec::new(); steps.len()];
+        registers.resize(steps.len(), Vec::new());
         let mut lying: Vec<Option<&[u32]>> = vec![None; steps.len()];
         let (most, is_direct) = (self.block(), self.writes_words());
         let (mut first, mut rest) = (first, out);

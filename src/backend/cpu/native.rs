@@ -1,8 +1,6 @@
 //! The CPU natively: the `gemm` crate's vector kernels on all cores, or the scalar path.
 
 use std::borrow::Cow;
-#[cfg(feature = "simd")]
-use std::sync::{Mutex, PoisonError};
 
 use super::conv::Conv;
 use super::fft;
@@ -12,6 +10,10 @@ use super::pool;
 use super::reduce::{Reduce, each};
 use super::scalar::{self, Matrix};
 use super::simd;
+#[cfg(feature = "simd")]
+use super::transform::Transforms;
+#[cfg(feature = "simd")]
+use super::vector;
 use crate::dtype::{DType, Extent};
 use crate::error::Result;
 use crate::host::{HostSlice, HostVec};
@@ -35,9 +37,8 @@ pub(crate) struct Engine {
     threads: usize,
     /// Asked once, since that reads files.
     cores: usize,
-    /// Transforms by length, which take long to make.
     #[cfg(feature = "simd")]
-    transforms: Mutex<rustfft::FftPlanner<f32>>,
+    transforms: Transforms,
 }
 
 impl Engine {
@@ -48,7 +49,7 @@ impl Engine {
             threads: if simd { options.threads.map_or(0, |most| most as usize) } else { 1 },
             cores: std::thread::available_parallelism().map_or(1, usize::from),
             #[cfg(feature = "simd")]
-            transforms: Mutex::new(rustfft::FftPlanner::new()),
+            transforms: Transforms::default(),
         })
     }
 
@@ -145,9 +146,8 @@ impl Engine {
         let ([values, ..], problem) = (widened(inputs), plan::fft::told(words)?);
         #[cfg(feature = "simd")]
         if self.simd {
-            let transform = self.transforms.lock().unwrap_or_else(PoisonError::into_inner).plan_fft_forward(problem.length as usize);
-            let threads = self.resources().1;
-            return wide(out, |out| transformed(&problem, &*transform, &values, out, threads));
+            let on_threads = self.resources().1 > 1;
+            return wide(out, |out| self.transforms.run(&problem, &values, out, on_threads));
         }
         wide(out, |out| fft::plain(&problem, &values, out))
     }
@@ -235,7 +235,10 @@ impl Engine {
         let b = Matrix::new(b, params.ldb as usize, kernel.constant("TRANSPOSE_B") != 0);
         #[cfg(feature = "simd")]
         if self.simd {
-            multiplied(params, [a, b], out, kernel.constant("READS_C") != 0, threads);
+            let reads_c = kernel.constant("READS_C") != 0;
+            if !vector::multiplied(params, [a, b], out, reads_c, threads != 1) {
+                multiplied(params, [a, b], out, reads_c, threads);
+            }
             return;
         }
         #[cfg(not(feature = "simd"))]
@@ -261,34 +264,6 @@ fn wide(out: &mut HostVec, compute: impl FnOnce(&mut [f32])) -> Result<()> {
     }
     out.fill_from(&borrow(&wide));
     Ok(())
-}
-
-/// All lines of a transform, those that lie one behind the other on all threads.
-#[cfg(feature = "simd")]
-fn transformed(problem: &crate::ops::fft::Problem, transform: &dyn rustfft::Fft<f32>, values: &[f32], out: &mut [f32], threads: usize) {
-    use rayon::prelude::*;
-    use rustfft::num_complex::Complex;
-    let scale = if problem.inverse { 1.0 / problem.length as f32 } else { 1.0 };
-    // The lines of one outer element write one range of the result.
-    let of_outer = out.len() / (problem.outer as usize).max(1);
-    let inner = problem.inner as usize;
-    let one = |(outer, out): (usize, &mut [f32])| {
-        let mut scratch = vec![Complex::default(); transform.get_inplace_scratch_len()];
-        let mut line = vec![Complex::default(); problem.length as usize];
-        for at_inner in 0..inner {
-            for (at, element) in (0..problem.length).zip(&mut line) {
-                let [re, im] = fft::read(problem, values, outer * inner + at_inner, at);
-                *element = Complex { re, im };
-            }
-            transform.process_with_scratch(&mut line, &mut scratch);
-            fft::put(problem, at_inner, out, |at| [line[at].re * scale, line[at].im * scale]);
-        }
-    };
-    if threads > 1 && problem.outer > 1 && out.len() > 2 * SHARE_ELEMENTS {
-        out.par_chunks_exact_mut(of_outer).enumerate().for_each(one);
-    } else {
-        out.chunks_exact_mut(of_outer).enumerate().for_each(one);
-    }
 }
 
 /// C ← A·B with A m × k and packed, B and C of rows so far apart.

@@ -4,7 +4,7 @@ use half::f16;
 use half::slice::HalfFloatSliceExt;
 
 use super::fold::{Folding, State, exp, pivot};
-use super::map::{Elements, Map};
+use super::map::{Elements, Map, Registers};
 use super::reduce::{BLOCK, SHARE, each};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
@@ -92,10 +92,11 @@ impl<'a> Normalize<'a> {
 
     #[inline(always)]
     fn each_row(&self, first: usize, out: &mut [f32]) {
+        let mut registers = Registers::default();
         let mut beside = vec![0; if self.beside > 0 { self.count } else { 0 }];
         for (number, row) in out.chunks_exact_mut(self.count).enumerate() {
             let at = first + number * self.count;
-            self.map.compute(at, bytemuck::cast_slice_mut(row));
+            self.map.compute_with(&mut registers, at, bytemuck::cast_slice_mut(row));
             self.proportion(row);
             for input in 0..self.beside {
                 self.map.read(self.own + input, at, &mut beside);

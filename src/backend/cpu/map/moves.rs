@@ -27,6 +27,13 @@ enum Run {
     Input { input: usize, place: u32, stride: u32 },
 }
 
+/// How far something goes on: up to where in the row, and if that is its end, for how many rows.
+#[derive(Clone, Copy)]
+struct Reach {
+    end: usize,
+    rows: usize,
+}
+
 impl Map<'_> {
     /// Whether it only moves elements of one size.
     pub(in crate::backend::cpu) fn is_move(&self, element_bytes: usize) -> bool {
@@ -69,8 +76,11 @@ impl Map<'_> {
         let mut coordinates = self.coordinates(first);
         let last = self.rank.saturating_sub(1);
         while !out.is_empty() {
-            let (run, end) = self.run(self.source.program.last(), &coordinates);
-            let length = (end - coordinates[last]).min(out.len());
+            let (run, Reach { end, rows }) = self.run(self.source.program.last(), &coordinates);
+            // What lies behind one another goes over several rows.
+            let is_whole = coordinates[last] == 0 && end == self.size(last);
+            let rows = if is_whole { rows.min(out.len() / end).max(1) } else { 1 };
+            let length = (end - coordinates[last] + (rows - 1) * end).min(out.len());
             let (now, later) = out.split_at_mut(length);
             match run {
                 Run::Number(word) => now.fill(number(word)),
@@ -93,7 +103,12 @@ impl Map<'_> {
                 }
             }
             out = later;
-            coordinates[last] += length;
+            if rows > 1 {
+                coordinates[last - 1] += rows - 1;
+                coordinates[last] = end;
+            } else {
+                coordinates[last] += length;
+            }
             self.carry(&mut coordinates);
         }
         if streams {
@@ -101,38 +116,53 @@ impl Map<'_> {
         }
     }
 
-    /// What a step gives at a place, and up to where along the row it is of the same kind.
-    fn run(&self, step: u8, coordinates: &[usize; MOST_DIMENSIONS]) -> (Run, usize) {
+    /// What a step gives at a place, and how far.
+    fn run(&self, step: u8, coordinates: &[usize; MOST_DIMENSIONS]) -> (Run, Reach) {
         let last = self.rank.saturating_sub(1);
+        let everywhere = Reach { end: self.size(last), rows: self.rows_left(coordinates) };
         match self.source.program.steps[usize::from(step)] {
             Step::Select([condition, no, yes]) => {
-                let (is_inside, edge) = self.is_inside(condition, coordinates);
-                let (run, end) = self.run(if is_inside { yes } else { no }, coordinates);
-                (run, end.min(edge))
+                let (is_inside, here) = self.is_inside(condition, coordinates, everywhere);
+                let (run, of_run) = self.run(if is_inside { yes } else { no }, coordinates);
+                (run, Reach { end: here.end.min(of_run.end), rows: here.rows.min(of_run.rows) })
             }
             Step::Input(input) => {
                 let input = usize::from(input);
-                let run = Run::Input { input, place: self.place(input, coordinates), stride: self.stride(input, last) };
-                (run, self.size(last))
+                let stride = self.stride(input, last);
+                let is_behind = last > 0 && stride == 1 && self.stride(input, last - 1) as usize == self.size(last);
+                let reach = Reach { rows: if is_behind { everywhere.rows } else { 1 }, ..everywhere };
+                (Run::Input { input, place: self.place(input, coordinates), stride }, reach)
             }
-            Step::Scalar(scalar, _) => (Run::Number(self.words[self.scalars + usize::from(scalar)]), self.size(last)),
+            Step::Scalar(scalar, _) => (Run::Number(self.words[self.scalars + usize::from(scalar)]), everywhere),
             Step::Cast(of, _) => self.run(of, coordinates),
-            Step::Inside(_) | Step::Index | Step::Apply(..) => (Run::Number(0), self.size(last)),
+            Step::Inside(_) | Step::Index | Step::Apply(..) => (Run::Number(0), everywhere),
         }
     }
 
-    /// Whether a place is inside of the bounds that a step asks for, and up to where along the row that is so.
-    fn is_inside(&self, step: u8, coordinates: &[usize; MOST_DIMENSIONS]) -> (bool, usize) {
+    /// Rows from this one on, up to where the dimension outside of them is at its end.
+    fn rows_left(&self, coordinates: &[usize; MOST_DIMENSIONS]) -> usize {
+        if self.rank > 1 { self.size(self.rank - 2) - coordinates[self.rank - 2] } else { 1 }
+    }
+
+    /// Whether a place is inside of the bounds that a step asks for, and how far that is so.
+    fn is_inside(&self, step: u8, coordinates: &[usize; MOST_DIMENSIONS], everywhere: Reach) -> (bool, Reach) {
         let last = self.rank.saturating_sub(1);
         let (Step::Inside(input), at) = (self.source.program.steps[usize::from(step)], coordinates[last]) else {
-            return (false, self.size(last));
+            return (false, everywhere);
         };
         let input = usize::from(input);
+        let rows = if last == 0 {
+            1
+        } else {
+            let (Range { start, end }, row) = (self.bounds(input, last - 1), coordinates[last - 1]);
+            [start, end].into_iter().filter(|edge| *edge > row).min().map_or(everywhere.rows, |edge| (edge - row).min(everywhere.rows))
+        };
         let Range { start, end } = self.bounds(input, last);
+        let here = Reach { rows, ..everywhere };
         if !self.has_row(input, coordinates) || at >= end {
-            return (false, self.size(last));
+            return (false, here);
         }
-        if at < start { (false, start.min(self.size(last))) } else { (true, end.min(self.size(last))) }
+        if at < start { (false, Reach { end: start.min(here.end), ..here }) } else { (true, Reach { end: end.min(here.end), ..here }) }
     }
 
     /// The dimension along which neighbours of the only input lie, if that is not the innermost one of the result.

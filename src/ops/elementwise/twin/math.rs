@@ -1,7 +1,7 @@
 //! Functions that a compiler can turn into vector instructions, since they have no branches: those of the C library take a number at a time.
 //!
-//! Reduction and polynomials are those of Moshier, "Cephes mathematical library" (1989), in single precision; each is within 2 units in the last
-//! place.
+//! Reduction and polynomials are those of Moshier, "Cephes mathematical library" (1989), in single precision, the arctangent's those of Shibata,
+//! "SLEEF" (2010); each is within 2 units in the last place, tan and the inverse ones within 4.
 
 /// Added to a number and taken away again, this leaves the nearest whole one, which is also in the lowest bits of the sum.
 const MAGIC: f32 = 12_582_912.0;
@@ -167,15 +167,23 @@ pub(crate) fn acos(x: f32) -> f32 {
 #[inline(always)]
 pub(crate) fn atan(x: f32) -> f32 {
     let a = x.abs();
-    // tan 3π/8 and tan π/8: in between less an eighth of a turn, beyond by the inverse.
-    let (is_large, is_middle) = (a > 2.414_213_6, a > 0.414_213_57);
-    let above = if is_large { -1.0 } else { if is_middle { a - 1.0 } else { a } };
-    let below = if is_large { a } else { if is_middle { a + 1.0 } else { 1.0 } };
-    let start = if is_large { std::f32::consts::FRAC_PI_2 } else { if is_middle { std::f32::consts::FRAC_PI_4 } else { 0.0 } };
-    let r = above / below;
+    // Beyond 1 by the inverse.
+    let is_large = a > 1.0;
+    let r = if is_large { 1.0 / a } else { a };
     let z = r * r;
-    let p = polynomial!(z, 8.053_744_5e-2f32, -1.387_768_6e-1, 1.997_771_1e-1, -3.333_295e-1);
-    (start + (p * z).mul_add(r, r)).copysign(x)
+    let p = polynomial!(
+        z,
+        2.823_639e-3f32,
+        -1.595_690_3e-2,
+        4.250_499e-2,
+        -7.489_009e-2,
+        1.063_479_3e-1,
+        -1.420_273_6e-1,
+        1.999_269_6e-1,
+        -3.333_310_2e-1
+    );
+    let y = (p * z).mul_add(r, r);
+    (if is_large { std::f32::consts::FRAC_PI_2 - y } else { y }).copysign(x)
 }
 
 /// Whether all of these angles are small enough for the functions above, or are none.
@@ -239,7 +247,7 @@ mod tests {
                 assert!(y == 0.0 || units(power(base, y), exact) <= 1.0, "{base} to the power of {y} is {}", power(base, y));
             }
             for (name, got, exact) in [("asin", asin(x), wide.asin()), ("acos", acos(x), wide.acos()), ("atan", atan(x), wide.atan())] {
-                assert!(units(got, exact) <= 2.0, "{name}({x}) is {got}, not {exact}");
+                assert!(units(got, exact) <= 4.0, "{name}({x}) is {got}, not {exact}");
             }
             if x.abs() >= MOST_ANGLE {
                 continue;
