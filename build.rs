@@ -25,6 +25,7 @@ const SHADERS: &[&str] = &[
     "map/half.frag",
     "map/prelude.frag",
     "map/input.frag",
+    "map/end.frag",
     "map/map.frag",
     "conv/window.frag",
     "conv/direct.frag",

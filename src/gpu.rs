@@ -151,8 +151,8 @@ impl Gpu {
 
     /// The same with the result staying on the device.
     ///
-    /// Where all operands are tensors, WebGPU only queues the product: this resolves at once, and products that follow one another share a
-    /// submission. What the device finds wrong later is an error of whatever reads the tensor, or of whatever is computed from it.
+    /// Where all operands are tensors, WebGPU and WebGL2 only queue the product: this resolves at once, and products that follow one another
+    /// share a submission. What the device finds wrong later is an error of whatever reads the tensor, or of whatever is computed from it.
     ///
     /// # Errors
     /// As [`matmul`](Self::matmul).

@@ -67,7 +67,7 @@ impl BackendId {
     /// Whether its kernels compute what follows an operation, too.
     pub(crate) const fn fuses(self) -> bool {
         match self {
-            Self::WebGpu => true,
+            Self::WebGpu | Self::WebGl2 => true,
             #[cfg(not(target_arch = "wasm32"))]
             Self::Vulkan => true,
             _ => false,

@@ -10,6 +10,7 @@
 //! Cases of operators that are not among those of [`SCOPE`] are not looked at.
 #![cfg(not(target_arch = "wasm32"))]
 
+mod devices;
 #[path = "onnx/format.rs"]
 mod format;
 #[path = "onnx/operators.rs"]
@@ -23,7 +24,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
 use format::{Data, Graph, Model, Tensor};
-use lapidary::{BackendId, Error, Expr, Gpu, HostVec, Options};
+use lapidary::{BackendId, Expr, Gpu, HostVec, Options};
 use operators::{Call, Refused, Value};
 use prost::Message;
 
@@ -173,16 +174,7 @@ fn wide(values: HostVec) -> Vec<f64> {
 }
 
 fn every_case_on(backend: BackendId, vendor_libraries: bool) {
-    let required = std::env::var("LAPIDARY_REQUIRE").unwrap_or_default();
-    let gpu = match Gpu::open_blocking(Options { vendor_libraries, ..Options::only(backend) }) {
-        Ok(gpu) => gpu,
-        Err(error) if matches!(*error, Error::Unavailable { .. }) => {
-            assert!(required.split(',').all(|name| name != backend.name()), "required: {error}");
-            eprintln!("skipped {backend}: {error}");
-            return;
-        }
-        Err(error) => panic!("{error}"),
-    };
+    let Some(gpu) = devices::open(Options { vendor_libraries, ..Options::only(backend) }) else { return };
     let only = std::env::var("LAPIDARY_ONNX_ONLY").unwrap_or_default();
     let (mut passed, mut failed, mut skipped) = (0, Vec::new(), BTreeMap::<String, Vec<String>>::new());
     for case in cases().into_iter().filter(|case| case.name.contains(&only)) {

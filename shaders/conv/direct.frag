@@ -4,6 +4,7 @@
 //   BIAS         each filter has a number that is added
 //   ACTIVATION   as in matmul/store.wgsl
 //   RESULT_F16   results are rounded to f16
+//   END          more is computed of each, as map/end.frag has it
 
 uniform sampler2D input_1;
 f32 weight_at(uint i) { return texelFetch(input_1, ivec2(i >> 2u & params[68], i >> 2u >> params[67]), 0)[i & 3u]; }
@@ -58,10 +59,14 @@ f32 value(uint index) {
 //# if BIAS
   sum += bias_at(row);
 //# end
+//# if END
+  return ended(index, activate(sum));
+//# else
 //# if RESULT_F16
   return half_of(activate(sum));
 //# else
   return activate(sum);
+//# end
 //# end
 }
 

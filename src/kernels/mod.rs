@@ -207,8 +207,6 @@ impl KernelId {
         const PRELUDE: &str = include_str!(concat!(env!("OUT_DIR"), "/map-prelude.wgsl"));
         const ROW: &str = include_str!(concat!(env!("OUT_DIR"), "/reduce-row.wgsl"));
         const FOLD: &str = include_str!(concat!(env!("OUT_DIR"), "/reduce-fold.wgsl"));
-        const HALF: &str = include_str!(concat!(env!("OUT_DIR"), "/map-half.frag"));
-        const FRAGMENT_PRELUDE: &str = include_str!(concat!(env!("OUT_DIR"), "/map-prelude.frag"));
         const FRAGMENT_WINDOW: &str = include_str!(concat!(env!("OUT_DIR"), "/conv-window.frag"));
         const FRAGMENT_FOLD: &str = include_str!(concat!(env!("OUT_DIR"), "/reduce-fold.frag"));
         const TILED: &str = include_str!(concat!(env!("OUT_DIR"), "/matmul-tiled.wgsl"));
@@ -227,7 +225,7 @@ impl KernelId {
             Self::MatmulSplit => &[ACTIVATE, STORE, include_str!(concat!(env!("OUT_DIR"), "/matmul-split.wgsl"))],
             Self::MatmulCooperative => &[ACTIVATE, STORE, include_str!(concat!(env!("OUT_DIR"), "/matmul-cooperative.wgsl"))],
             Self::MatmulRound => &[ACTIVATE, STORE, include_str!(concat!(env!("OUT_DIR"), "/matmul-round.wgsl"))],
-            Self::MatmulPacked => &[HALF, include_str!(concat!(env!("OUT_DIR"), "/matmul-packed.frag"))],
+            Self::MatmulPacked => &[include_str!(concat!(env!("OUT_DIR"), "/matmul-packed.frag"))],
             Self::MatmulStrips => &[include_str!(concat!(env!("OUT_DIR"), "/matmul-strips.frag"))],
             Self::MatmulUnfold => &[include_str!(concat!(env!("OUT_DIR"), "/matmul-unfold.frag"))],
             Self::Map => &[include_str!(concat!(env!("OUT_DIR"), "/map-map.wgsl"))],
@@ -238,16 +236,12 @@ impl KernelId {
             Self::Reduce => &[FOLD, ROW, include_str!(concat!(env!("OUT_DIR"), "/reduce-reduce.wgsl"))],
             Self::ReduceMerge => &[WORDS, PRELUDE, FOLD, include_str!(concat!(env!("OUT_DIR"), "/reduce-merge.wgsl"))],
             Self::ReduceFragment => &[FRAGMENT_FOLD, include_str!(concat!(env!("OUT_DIR"), "/reduce-reduce.frag"))],
-            Self::ConvFragment => &[HALF, FRAGMENT_PRELUDE, FRAGMENT_WINDOW, include_str!(concat!(env!("OUT_DIR"), "/conv-direct.frag"))],
-            Self::PoolFragment => &[HALF, FRAGMENT_PRELUDE, FRAGMENT_WINDOW, include_str!(concat!(env!("OUT_DIR"), "/pool-pool.frag"))],
-            Self::FftFragment => &[HALF, FRAGMENT_PRELUDE, include_str!(concat!(env!("OUT_DIR"), "/fft-fft.frag"))],
-            Self::NormalizeMeasure => {
-                &[HALF, FRAGMENT_PRELUDE, FRAGMENT_FOLD, include_str!(concat!(env!("OUT_DIR"), "/normalize-measure.frag"))]
-            }
+            Self::ConvFragment => &[FRAGMENT_WINDOW, include_str!(concat!(env!("OUT_DIR"), "/conv-direct.frag"))],
+            Self::PoolFragment => &[FRAGMENT_WINDOW, include_str!(concat!(env!("OUT_DIR"), "/pool-pool.frag"))],
+            Self::FftFragment => &[include_str!(concat!(env!("OUT_DIR"), "/fft-fft.frag"))],
+            Self::NormalizeMeasure => &[FRAGMENT_FOLD, include_str!(concat!(env!("OUT_DIR"), "/normalize-measure.frag"))],
             Self::NormalizeFragment => &[include_str!(concat!(env!("OUT_DIR"), "/normalize-normalize.frag"))],
-            Self::ReduceMergeFragment => {
-                &[HALF, FRAGMENT_PRELUDE, FRAGMENT_FOLD, include_str!(concat!(env!("OUT_DIR"), "/reduce-merge.frag"))]
-            }
+            Self::ReduceMergeFragment => &[FRAGMENT_FOLD, include_str!(concat!(env!("OUT_DIR"), "/reduce-merge.frag"))],
             Self::Pool => &[include_str!(concat!(env!("OUT_DIR"), "/pool-pool.wgsl"))],
             Self::MatmulCpu | Self::MapCpu | Self::ReduceCpu | Self::ConvCpu | Self::PoolCpu | Self::FftCpu | Self::NormalizeCpu => &[],
             Self::MatmulCopy => &[ACTIVATE, STORE, include_str!(concat!(env!("OUT_DIR"), "/matmul-copy.wgsl"))],
@@ -260,6 +254,10 @@ impl KernelId {
         }
     }
 }
+
+/// What f16 is to fragment shaders, and what most of them are made of.
+const HALF: &str = include_str!(concat!(env!("OUT_DIR"), "/map-half.frag"));
+const FRAGMENT_PRELUDE: &str = include_str!(concat!(env!("OUT_DIR"), "/map-prelude.frag"));
 
 /// One variant of a kernel: the key under which a compiled one is kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -365,8 +363,15 @@ impl Kernel {
 
     /// The variant's GLSL ES 3.00.
     pub fn glsl(&self) -> Result<String> {
-        let generated = self.source.as_ref().map(|generated| generated.glsl(&self.constants)).transpose()?;
-        self.source("#version 300 es\n", ["#define ", " ", "\n"], generated.as_deref().unwrap_or_default())
+        let mut before = match self.id {
+            KernelId::MatmulStrips | KernelId::MatmulUnfold => String::new(),
+            KernelId::MatmulPacked => HALF.to_owned(),
+            _ => HALF.to_owned() + FRAGMENT_PRELUDE,
+        };
+        if let Some(generated) = &self.source {
+            before = generated.glsl(&self.constants, before)?;
+        }
+        self.source("#version 300 es\n", ["#define ", " ", "\n"], &before)
     }
 
     /// The first line, the constants with what stands around each one's name and value, what needs them, and the expanded template.

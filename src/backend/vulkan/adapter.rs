@@ -1,7 +1,7 @@
 //! Finds the physical devices, takes the best that works, and says what it can do.
 
 use std::ffi::CStr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use ash::{ext, khr, vk};
 use gpu_allocator::vulkan::{Allocator, AllocatorCreateDesc};
@@ -83,6 +83,8 @@ pub(super) struct Card {
     uuid: [u8; vk::UUID_SIZE],
     pci_address: String,
     family: u32,
+    /// The family of queues for copies alone, if there is one.
+    copies_family: Option<u32>,
     clock: Option<Clock>,
     max_buffer_bytes: u64,
     max_allocation_bytes: u64,
@@ -161,6 +163,11 @@ impl Card {
         let Some((family, queues)) = best else {
             return Err(Refused { index, name, fault: "has no queue for compute shaders".to_owned() });
         };
+        let copies_alone = |family: &vk::QueueFamilyProperties| {
+            let extras = vk::QueueFlags::SPARSE_BINDING | vk::QueueFlags::PROTECTED;
+            family.queue_flags & !extras == vk::QueueFlags::TRANSFER
+        };
+        let copies_family = (0u32..).zip(&families).find(|(_, family)| copies_alone(family)).map(|(index, _)| index);
         let clock = Clock::new(queues.timestamp_valid_bits, properties.limits.timestamp_period);
         // SAFETY: as above.
         let memory = unsafe { raw.get_physical_device_memory_properties(physical) };
@@ -190,6 +197,7 @@ impl Card {
                 String::new()
             },
             family,
+            copies_family,
             clock,
             max_buffer_bytes,
             max_allocation_bytes: ids.max_memory_allocation_size,
@@ -209,10 +217,15 @@ impl Card {
         (rank, self.heap_bytes)
     }
 
-    /// A device with one queue.
+    fn families(&self) -> impl Iterator<Item = u32> {
+        [self.family].into_iter().chain(self.copies_family)
+    }
+
+    /// A device with a queue of each of the families.
     pub(super) fn create(&self, instance: &Instance) -> Result<ash::Device, String> {
         let priorities = [1.0];
-        let queues = [vk::DeviceQueueCreateInfo::default().queue_family_index(self.family).queue_priorities(&priorities)];
+        let queue = |family| vk::DeviceQueueCreateInfo::default().queue_family_index(family).queue_priorities(&priorities);
+        let queues: Vec<_> = self.families().map(queue).collect();
         // Every device of version 1.2 has them.
         let mut timelines = vk::PhysicalDeviceTimelineSemaphoreFeatures::default().timeline_semaphore(true);
         let mut info = vk::DeviceCreateInfo::default().queue_create_infos(&queues).push_next(&mut timelines);
@@ -246,7 +259,10 @@ impl Card {
             allocation_sizes: sizes,
         });
         match allocator {
-            Ok(allocator) => Ok(Arc::new(Context::new(Arc::clone(instance), device, self.family, allocator, self.max_allocation_bytes))),
+            Ok(allocator) => {
+                let families = self.families().collect();
+                Ok(Arc::new(Context::new(Arc::clone(instance), device, families, allocator, self.max_allocation_bytes)))
+            }
             Err(error) => {
                 // SAFETY: nothing was made from it.
                 unsafe { device.destroy_device(None) };
@@ -261,7 +277,9 @@ impl Card {
         let failed = |error: Box<crate::Error>| format!("fails at first use ({error})");
         let cache = Cache::open(&context, &self.properties, options.pipeline_cache.folder().as_deref()).map_err(failed)?;
         let opened = Vulkan {
-            queue: Queue::new(&context).map_err(failed)?,
+            queue: Queue::new(&context, self.family).map_err(failed)?,
+            transfer: self.copies_family.map(|family| Queue::new(&context, family)).transpose().map_err(failed)?,
+            order: Mutex::default(),
             pipelines: Pipelines::new(&context, cache),
             memory: Pool::new(options.pool_bytes),
             host_memory: Pool::new(options.pool_bytes.min(super::HOST_POOL_BYTES)),
@@ -299,6 +317,9 @@ impl Card {
         let mut features = features::read(instance, self.physical, |extension| has(&self.extensions, extension));
         if self.clock.is_some() {
             features.push("timestamp-query");
+        }
+        if self.copies_family.is_some() {
+            features.push("transfer-queue");
         }
         let capabilities = self.capabilities(&features);
         DeviceInfo {

@@ -16,7 +16,7 @@ use crate::ops::matmul::{Matmul, Precision};
 use crate::options::{Options, PowerPreference};
 
 /// A device; None, said by name, if there is none and nothing requires it.
-fn device() -> Option<(Vulkan, DeviceInfo)> {
+pub(super) fn device() -> Option<(Vulkan, DeviceInfo)> {
     altered(|device| device)
 }
 
@@ -66,7 +66,7 @@ fn is_right(gpu: &Gpu, n: usize) -> Result<bool> {
     Ok((0..n * n).all(|at| c[at] == (0..n).map(|p| a[at / n * n + p] * b[p * n + at % n]).sum::<f32>()))
 }
 
-fn gpu((device, info): (Vulkan, DeviceInfo)) -> Gpu {
+pub(super) fn gpu((device, info): (Vulkan, DeviceInfo)) -> Gpu {
     Gpu::with(Options::only(BackendId::Vulkan), Opened { device: Device::Vulkan(device), info })
 }
 

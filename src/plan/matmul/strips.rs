@@ -4,7 +4,7 @@
 //! of one drawing read the same uniforms, by a path of their own; so a drawing computes a strip of eight rows of C, whose part of A lies
 //! in uniform blocks, and only the four texels of B are fetched, for twice as many multiplications.
 
-use super::fragment::{MOST_BUFFER_BYTES, fold, vec4_texels};
+use super::fragment::{MOST_BUFFER_BYTES, fold, passes, vec4_texels};
 use super::{Params, constants_of_layout, whole};
 use crate::dtype::DType;
 use crate::info::Caps;
@@ -92,6 +92,7 @@ pub(super) fn strips(problem: &Problem, bindings: &[Binding], caps: &Caps, fragm
         ("ACTIVATION", Activation::number(problem.activation)),
         ("RESULT_F16", u32::from(problem.result == DType::F16)),
     ]);
+    constants.extend(passes(k));
     let multiply = Dispatch {
         kernel: Kernel { id: KernelId::MatmulPacked, variant: format!("{ROWS}x4 in strips"), source: None, constants },
         params: Params { lda: strip, ldo: width * LINES * 4, ..whole(problem) }.into(),

@@ -195,7 +195,7 @@ export interface MatmulOptions {
   /** Give a {@link MatmulReport} in place of the bare data. */
   report?: boolean;
   /**
-   * Keep the result on the device and give a {@link Tensor}. On WebGPU a product of tensors is then only queued: the promise resolves at once,
+   * Keep the result on the device and give a {@link Tensor}. On a GPU a product of tensors is then only queued: the promise resolves at once,
    * and products that follow one another share a submission, at the latest when a result is read or the page's present task ends. What the
    * GPU finds wrong later (`out_of_memory`, `device_lost`) is an error of what reads the tensor, or computes from it.
    */

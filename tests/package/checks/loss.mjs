@@ -107,9 +107,9 @@ export default {
     const x = integers(81, 5);
     const sizes = { m: 9, k: 9, n: 9 };
     // Lost before the first product, after it, in the middle, and at the end; read at once, or later.
-    for (const [at, wait] of is_slow(gpu) ? [[0], [30], [60, 5]] : [[0], [1], [3, 5]]) {
+    for (const [at, wait] of [[0], [30], [60, 5]]) {
       const [a, b] = [await gpu.tensor(x, [9, 9]), await gpu.tensor(x, [9, 9])];
-      const count = is_slow(gpu) ? 60 : 3;
+      const count = 60;
       const kept = [];
       for (let i = 0; i <= count; i++) {
         if (i === at) kill();
@@ -131,17 +131,37 @@ export default {
   },
 
   "a loss at each step of a queue": async ({ gpu, kill, backend }) => {
-    if (!is_slow(gpu) || backend !== "webgpu") return;
+    if (!is_slow(gpu) && backend === "webgpu") return;
     const x = integers(81, 6);
     const expected = product(x, x, { m: 9, k: 9, n: 9 });
     // What happens with each product, in the middle of the queue; with each submission, at the second; with each result.
-    const steps = [
+    const of_webgl2 = [
+      [
+        WebGL2RenderingContext.prototype,
+        {
+          texStorage2D: 30,
+          bindFramebuffer: 20,
+          framebufferTexture2D: 30,
+          drawBuffers: 20,
+          drawArrays: 20,
+          flush: 1,
+          bindBuffer: 2,
+          readPixels: 1,
+          fenceSync: 2,
+          clientWaitSync: 1,
+          getBufferSubData: 1,
+          getError: 1,
+        },
+      ],
+    ];
+    const of_webgpu = [
       [GPUDevice.prototype, { createBuffer: 20, createBindGroup: 20, createCommandEncoder: 2, popErrorScope: 3 }],
       [GPUComputePassEncoder.prototype, { setPipeline: 2, setBindGroup: 20, dispatchWorkgroups: 20, end: 2 }],
       [GPUCommandEncoder.prototype, { beginComputePass: 2, finish: 2 }],
       [GPUQueue.prototype, { writeBuffer: 1, submit: 2 }],
       [GPUBuffer.prototype, { mapAsync: 1, getMappedRange: 1 }],
     ];
+    const steps = backend === "webgpu" ? of_webgpu : of_webgl2;
     let injected = 0;
     const faults = [];
     for (const [prototype, calls] of steps) {
@@ -170,7 +190,6 @@ export default {
   },
 
   "memory that runs out in a queue": async ({ gpu, backend }) => {
-    if (backend !== "webgpu") return;
     const x = integers(81, 7);
     const sizes = { m: 9, k: 9, n: 9 };
     const expected = product(x, x, sizes);
@@ -180,7 +199,7 @@ export default {
     same(await first.toArray(), expected);
     gpu.trim();
     for (const at of [1, 25]) {
-      const stop = run_out_at(at);
+      const stop = run_out_at(at, backend);
       const kept = [];
       for (let i = 0; i < 60; i++) kept.push(await gpu.matmul(a, a, { keep: true }));
       stop();

@@ -1,11 +1,11 @@
 /** Products of tensors, one after another and none waited for: where there is a queue they are only recorded, and nobody may notice. */
-import { wrap } from "./faults.mjs";
+import { every_call, wrap } from "./faults.mjs";
 import { assert, each, integers, product, rejects, right, problem, same, settles, sleep, within } from "./tools.mjs";
 
 const N = 9;
 const SHAPE = [N, N];
 const SIZES = { m: N, k: N, n: N };
-const has_queue = (gpu) => gpu.info().backend === "webgpu";
+const has_queue = (gpu) => ["webgpu", "webgl2"].includes(gpu.info().backend);
 
 /** A matrix that moves rows up by one: its powers are as exact as itself. */
 const shift = () => Float32Array.from({ length: N * N }, (_, i) => +(((i / N) | 0) === (((i % N) + N - 1) % N)));
@@ -231,8 +231,8 @@ export default {
     );
   },
 
-  "many share a submission, and what nobody reads is submitted too": async ({ gpu }) => {
-    if (!has_queue(gpu)) return;
+  "many share a submission, and what nobody reads is submitted too": async ({ gpu, backend }) => {
+    if (backend !== "webgpu") return;
     const a = await gpu.tensor(integers(N * N), SHAPE);
     const queue = async (count) => Promise.all(Array.from({ length: count }, () => gpu.matmul(a, a, { keep: true })));
     await queue(1);
@@ -255,6 +255,45 @@ export default {
     });
     assert(groups <= 4, `${groups} bind groups for products that were computed before`);
     for (const tensor of [a, ...kept]) tensor.dispose();
+  },
+
+  "nothing of WebGL's is asked that waits, and nothing is told twice": async ({ gpu, backend }) => {
+    if (backend !== "webgl2") return;
+    const a = await gpu.tensor(integers(N * N), SHAPE);
+    const round = async (count) => {
+      for (let i = 0; i < count; i++) (await gpu.matmul(a, a, { keep: true })).dispose();
+    };
+    await round(2);
+    const { calls, undo } = every_call(WebGL2RenderingContext.prototype);
+    await round(1000).finally(undo);
+    assert(calls.drawArrays === 1000, `${calls.drawArrays} drawings of 1000 products`);
+    for (const name of ["getError", "getParameter", "getProgramParameter", "checkFramebufferStatus", "readPixels", "finish", "texStorage2D", "uniform1uiv", "useProgram", "viewport"])
+      assert(!calls[name], `${calls[name]} times ${name}`);
+    const others = Object.entries(calls).filter(([name]) => !["drawArrays", "isContextLost"].includes(name));
+    assert(others.reduce((sum, [, count]) => sum + count, 0) < 300, `beside 1000 drawings ${JSON.stringify(others)}`);
+    a.dispose();
+  },
+
+  "chains of expressions are given before they are computed": async ({ gpu, lapidary: { lazy } }) => {
+    if (!has_queue(gpu)) return;
+    const x = integers(N * N, 11);
+    const a = await gpu.tensor(x, SHAPE);
+    let last = await gpu.evaluate(lazy(a).add(0));
+    // A turn of the event loop is what a page needs to wait for a GPU.
+    let turns = 0;
+    const { port1, port2 } = new MessageChannel();
+    port1.onmessage = () => (turns++, port2.postMessage(0));
+    port2.postMessage(0);
+    const begun = turns;
+    for (let i = 0; i < 20; i++) {
+      const next = await gpu.evaluate(lazy(last).add(1));
+      last.dispose();
+      last = next;
+    }
+    port1.close();
+    assert(turns === begun, `${turns - begun} turns of the event loop in 20 additions`);
+    same(await last.toArray(), x.map((value) => value + 20));
+    for (const tensor of [a, last]) tensor.dispose();
   },
 
   "free with a queue: each is right or disposed": async ({ lapidary: { Gpu }, backend }) => {

@@ -88,8 +88,8 @@ export default {
   },
 
   "what is wrong is told": async ({ gpu, lapidary: { lazy } }) => {
-    const x = lazy(await gpu.tensor(integers(48), [1, 3, 4, 4]));
-    const f = lazy(await gpu.tensor(integers(27), [1, 3, 3, 3]));
+    const tensors = [await gpu.tensor(integers(48), [1, 3, 4, 4]), await gpu.tensor(integers(27), [1, 3, 3, 3])];
+    const [x, f] = tensors.map((tensor) => lazy(tensor));
     await rejects("invalid_dimension", () => gpu.evaluate(x.conv(f, { groups: 2 })), /\b2\b/);
     await rejects("invalid_dimension", () => gpu.evaluate(x.conv(f, { dilations: [2, 2] })), /\b5\b/, /\b4\b/);
     await rejects("invalid_type", () => gpu.evaluate(x.conv(f.cast("f16"))), /f16/);
@@ -101,5 +101,6 @@ export default {
     throws("invalid_option", () => x.conv(f, { activation: "Relu" }), /relu/);
     throws("invalid_type", () => x.maxPool(2), /\bsizes\b/);
     throws("invalid_option", () => x.maxPool([2, 2], { ceil_mode: 1 }), /ceil_mode/);
+    for (const tensor of tensors) tensor.dispose();
   },
 };

@@ -1,0 +1,73 @@
+//! What went wrong, and with whom: WebGL tells of an error once, and not whose it is.
+//!
+//! ```text
+//! commands ─► commands ─► look: an error? ─► all since the last look have failed by it, or none
+//! ```
+//!
+//! A look waits for the browser's GPU process. So nothing is looked at when it is queued, but when it is read.
+
+use std::cell::OnceCell;
+use std::rc::Rc;
+
+use web_sys::WebGl2RenderingContext;
+
+use super::WebGl2;
+use crate::backend::Backend;
+use crate::error::{Error, Result};
+
+/// What there is to know of the commands between two looks: nothing before the second.
+#[derive(Default)]
+pub(super) struct Verdict(OnceCell<Result<()>>);
+
+impl Verdict {
+    /// The fault, if there is one that is known.
+    pub(super) fn get(&self) -> Result<()> {
+        self.0.get().cloned().unwrap_or(Ok(()))
+    }
+}
+
+impl WebGl2 {
+    /// That of what was asked for last.
+    pub(super) fn verdict(&self) -> Rc<Verdict> {
+        Rc::clone(&self.verdict.borrow())
+    }
+
+    /// An error if WebGL has one to tell, of this command or one before it. `bytes` is what was asked for.
+    pub(super) fn check(&self, bytes: u64) -> Result<()> {
+        let found = match self.commands.fault() {
+            0 => Ok(()),
+            WebGl2RenderingContext::OUT_OF_MEMORY => Err(Box::new(Error::OutOfMemory { bytes, place: "the GPU" })),
+            WebGl2RenderingContext::CONTEXT_LOST_WEBGL => Err(Box::new(Error::DeviceLost { reason: self.lost().unwrap_or_default() })),
+            code => Err(Error::internal(format!("WebGL error {code}"))),
+        };
+        let judged = self.verdict.take();
+        // The one that follows it is new.
+        let _ = judged.0.set(found.clone());
+        if found.is_err() {
+            // Memory that was not to be had may lie in the pool, which may be at work just now.
+            self.is_pool_sound.set(false);
+        }
+        found
+    }
+
+    /// Judges what was asked for so far, if anybody will want to know. `bytes` is what is in use.
+    pub(super) fn look(&self, bytes: u64) {
+        if Rc::strong_count(&self.verdict.borrow()) > 1 {
+            // Told by what it befell.
+            let _ = self.check(bytes);
+        }
+    }
+
+    /// Whether commands went well, once they are done.
+    pub(super) fn judge(&self, verdict: &Verdict) -> Result<()> {
+        if verdict.0.get().is_none() {
+            // It is that of what was asked for last: with a look it gets its end, and there is a new one.
+            let _ = self.check(self.pool.stats().used_bytes);
+        }
+        verdict.get()?;
+        match self.lost() {
+            Some(reason) => Err(Box::new(Error::DeviceLost { reason })),
+            None => Ok(()),
+        }
+    }
+}
