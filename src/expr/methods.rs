@@ -167,7 +167,7 @@ impl Expr {
             }
             let [yes, no] = alike(yes.node()?, no.node()?)?;
             let shape = shape::broadcast(&condition.shape, &shape::broadcast(&yes.shape, &no.shape)?)?;
-            Ok(Node { shape, dtype: yes.dtype, what: What::Select([Arc::clone(condition), yes, no]) })
+            Ok(Node::new(shape, yes.dtype, What::Select([Arc::clone(condition), yes, no])))
         };
         Self(make().map(Arc::new))
     }
@@ -180,7 +180,7 @@ impl Expr {
             no_bytes("the operand of cast", node.dtype)?;
             no_bytes("the result of cast", dtype)?;
             let what = if let What::Number(value) = node.what { What::Number(value) } else { What::Cast(Arc::clone(node)) };
-            Ok(Node { shape: node.shape.clone(), dtype, what })
+            Ok(Node::new(node.shape.clone(), dtype, what))
         })
     }
 
@@ -189,7 +189,7 @@ impl Expr {
     pub fn reshape(&self, shape: &[i64]) -> Self {
         self.then(|node| {
             let shape = resolved(shape, node)?;
-            Ok(Node { shape, dtype: node.dtype, what: What::Reshape(Arc::clone(node)) })
+            Ok(Node::new(shape, node.dtype, What::Reshape(Arc::clone(node))))
         })
     }
 
@@ -211,11 +211,7 @@ impl Expr {
             for (to, &from) in order.iter().enumerate() {
                 view[from] = Axis::along(to);
             }
-            Ok(Node {
-                shape: order.iter().map(|&from| node.shape[from]).collect(),
-                dtype: node.dtype,
-                what: What::View(Arc::clone(node), view),
-            })
+            Ok(Node::new(order.iter().map(|&from| node.shape[from]).collect(), node.dtype, What::View(Arc::clone(node), view)))
         })
     }
 
@@ -233,7 +229,7 @@ impl Expr {
                 if size == shape[more + dimension] { Axis::along(more + dimension) } else { Axis::FIRST }
             };
             let view = node.shape.iter().enumerate().map(along).collect();
-            Ok(Node { shape: shape.to_vec(), dtype: node.dtype, what: What::View(Arc::clone(node), view) })
+            Ok(Node::new(shape.to_vec(), node.dtype, What::View(Arc::clone(node), view)))
         })
     }
 
@@ -261,7 +257,7 @@ impl Expr {
             view[axis] = Axis { follows: Some(axis), start, step };
             let mut shape = node.shape.clone();
             shape[axis] = count as u64;
-            Ok(Node { shape, dtype: node.dtype, what: What::View(Arc::clone(node), view) })
+            Ok(Node::new(shape, node.dtype, What::View(Arc::clone(node), view)))
         })
     }
 
@@ -273,7 +269,7 @@ impl Expr {
             for axis in shape::axes(axes, node.shape.len())? {
                 view[axis] = Axis { follows: Some(axis), start: node.shape[axis] as i64 - 1, step: -1 };
             }
-            Ok(Node { shape: node.shape.clone(), dtype: node.dtype, what: What::View(Arc::clone(node), view) })
+            Ok(Node::new(node.shape.clone(), node.dtype, What::View(Arc::clone(node), view)))
         })
     }
 
@@ -305,9 +301,9 @@ impl Expr {
                 shape[axis] = shape[axis].saturating_add(part.shape[axis]);
                 shape::check(&shape)?;
                 // What is there so far lies around the part, where it has elements.
-                let zero = Arc::new(Node { shape: Vec::new(), dtype: first.dtype, what: What::Number(0.0) });
-                let so_far = Node { shape: shape.clone(), dtype: first.dtype, what: What::Pad(whole, vec![0; shape.len()], zero) };
-                whole = Arc::new(Node { shape, dtype: first.dtype, what: What::Pad(Arc::clone(part), before, Arc::new(so_far)) });
+                let zero = Arc::new(Node::new(Vec::new(), first.dtype, What::Number(0.0)));
+                let so_far = Node::new(shape.clone(), first.dtype, What::Pad(whole, vec![0; shape.len()], zero));
+                whole = Arc::new(Node::new(shape, first.dtype, What::Pad(Arc::clone(part), before, Arc::new(so_far))));
             }
             Ok(whole)
         };
@@ -317,7 +313,7 @@ impl Expr {
     pub(crate) fn apply(&self, function: Function) -> Self {
         self.then(|node| {
             let dtype = result(function, node.dtype)?;
-            Ok(Node { shape: node.shape.clone(), dtype, what: What::Apply(function, vec![Arc::clone(node)]) })
+            Ok(Node::new(node.shape.clone(), dtype, What::Apply(function, vec![Arc::clone(node)])))
         })
     }
 
@@ -325,7 +321,7 @@ impl Expr {
         let make = || {
             let [a, b] = alike(self.node()?, other.node()?)?;
             let dtype = result(function, a.dtype)?;
-            Ok(Node { shape: shape::broadcast(&a.shape, &b.shape)?, dtype, what: What::Apply(function, vec![a, b]) })
+            Ok(Node::new(shape::broadcast(&a.shape, &b.shape)?, dtype, What::Apply(function, vec![a, b])))
         };
         Self(make().map(Arc::new))
     }
@@ -341,7 +337,7 @@ fn alike(a: &Arc<Node>, b: &Arc<Node>) -> Result<[Arc<Node>; 2]> {
             Kind::Bool => number == 0.0 || number == 1.0,
         };
         if fits {
-            return Ok(Arc::new(Node { shape: Vec::new(), dtype, what: What::Number(number) }));
+            return Ok(Arc::new(Node::new(Vec::new(), dtype, What::Number(number))));
         }
         let (option, expected) = ("a number".to_owned(), format!("beside a tensor of {dtype} it must be one of {dtype}; cast the tensor"));
         Err(Box::new(Error::InvalidOption { option, value: text(number), expected }))

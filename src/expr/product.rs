@@ -31,7 +31,7 @@ impl Expr {
             let shape = Matmul::of(&a.shape, &b.shape)?.shape()?;
             shape::check(&shape)?;
             let dtype = if are_bytes { DType::I32 } else { a.dtype };
-            Ok(Node { shape, dtype, what: What::Matmul([Arc::clone(a), Arc::clone(b)]) })
+            Ok(Node::new(shape, dtype, What::Matmul([Arc::clone(a), Arc::clone(b)])))
         };
         Self(make().map(Arc::new))
     }

@@ -24,6 +24,8 @@ enum Slice<'a> {
     Bool(Cow<'a, [u32]>),
     I8(&'a [i8]),
     U8(&'a [u8]),
+    /// Bytes of 0 and 1, as the CPU keeps them.
+    Bytes(&'a [u8]),
 }
 
 /// What a tensor on the host may be made of.
@@ -95,6 +97,7 @@ macro_rules! each {
             $kind::Bool($values) => $do,
             $kind::I8($values) => $do,
             $kind::U8($values) => $do,
+            $kind::Bytes($values) => $do,
         }
     };
 }
@@ -117,7 +120,7 @@ impl<'a> HostSlice<'a> {
             Slice::F16(_) => DType::F16,
             Slice::I32(_) => DType::I32,
             Slice::U32(_) => DType::U32,
-            Slice::Bool(_) => DType::Bool,
+            Slice::Bool(_) | Slice::Bytes(_) => DType::Bool,
             Slice::I8(_) => DType::I8,
             Slice::U8(_) => DType::U8,
         }
@@ -140,6 +143,7 @@ impl<'a> HostSlice<'a> {
             Slice::Bool(Cow::Owned(values)) => Slice::Bool(values[range].to_vec().into()),
             Slice::I8(values) => Slice::I8(&values[range]),
             Slice::U8(values) => Slice::U8(&values[range]),
+            Slice::Bytes(values) => Slice::Bytes(&values[range]),
         })
     }
 
@@ -153,6 +157,11 @@ impl<'a> HostSlice<'a> {
         each!(&self.0, Slice, values => bytemuck::cast_slice(values))
     }
 
+    /// Bytes of each value.
+    pub(crate) fn element_bytes(&self) -> usize {
+        if let Slice::Bytes(_) = self.0 { 1 } else { self.dtype().bytes() as usize }
+    }
+
     /// The values in f32, which holds each f16; integers are rounded, and true is 1.
     pub(crate) fn widened(&self) -> Cow<'a, [f32]> {
         match &self.0 {
@@ -163,6 +172,7 @@ impl<'a> HostSlice<'a> {
             Slice::Bool(values) => values.iter().map(|&value| value as f32).collect(),
             Slice::I8(values) => values.iter().map(|&value| value.into()).collect(),
             Slice::U8(values) => values.iter().map(|&value| value.into()).collect(),
+            Slice::Bytes(values) => values.iter().map(|&value| value.into()).collect(),
         }
     }
 }
@@ -210,6 +220,7 @@ impl<'a> From<&'a HostVec> for HostSlice<'a> {
             Values::Bool(values) => Slice::Bool(Cow::Borrowed(values)),
             Values::I8(values) => Slice::I8(values),
             Values::U8(values) => Slice::U8(values),
+            Values::Bytes(values) => Slice::Bytes(values),
         })
     }
 }
@@ -228,6 +239,8 @@ enum Values {
     Bool(Vec<u32>),
     I8(Vec<i8>),
     U8(Vec<u8>),
+    /// Bytes of 0 and 1, as the CPU keeps them.
+    Bytes(Vec<u8>),
 }
 
 impl HostVec {
@@ -269,6 +282,14 @@ impl HostVec {
             DType::Bool => zeros::<u32>(extent).map(|values| Self(Values::Bool(values))),
             DType::I8 => zeros::<i8>(extent).map(Self::from),
             DType::U8 => zeros::<u8>(extent).map(Self::from),
+        }
+    }
+
+    /// The same as the CPU keeps them, truths as bytes.
+    pub(crate) fn kept(extent: Extent) -> Result<Self> {
+        match extent.dtype {
+            DType::Bool => zeros::<u8>(extent).map(|values| Self(Values::Bytes(values))),
+            _ => Self::zeros(extent),
         }
     }
 
@@ -359,11 +380,13 @@ impl HostVec {
         if let Values::F32(values) = &mut self.0 { Some(values) } else { None }
     }
 
-    /// Puts values of the same number in place of these: of the same type, or f32 rounded to f16, or f16 widened.
+    /// Puts values of the same number in place of these: of the same type, or f32 rounded to f16, or f16 widened. Truths in words or bytes.
     pub(crate) fn fill_from(&mut self, from: &HostSlice<'_>) {
         match (&mut self.0, &from.0) {
             (Values::F32(to), Slice::F16(from)) => from.convert_to_f32_slice(to),
             (Values::F16(to), Slice::F32(from)) => to.convert_from_f32_slice(from),
+            (Values::Bool(to), Slice::Bytes(from)) => to.iter_mut().zip(*from).for_each(|(to, &truth)| *to = truth.into()),
+            (Values::Bytes(to), Slice::Bool(from)) => to.iter_mut().zip(&**from).for_each(|(to, &truth)| *to = truth as u8),
             _ => self.bytes_mut().copy_from_slice(from.bytes()),
         }
     }

@@ -271,7 +271,7 @@ const FRAGMENT_PRELUDE: &str = include_str!(concat!(env!("OUT_DIR"), "/map-prelu
 pub struct Kernel {
     /// Which source.
     pub id: KernelId,
-    /// What reports call the variant, e.g. `128x128x16`.
+    /// What reports call the variant, e.g. `128x128x16`; of elementwise kernels on the CPU the program comes behind it.
     pub variant: String,
     /// The variant's constants.
     pub constants: Vec<Constant>,
@@ -405,6 +405,10 @@ impl fmt::Display for Kernel {
         f.write_str(self.id.name())?;
         if !self.variant.is_empty() {
             write!(f, " {}", self.variant)?;
+        }
+        // Nobody reads it where there is nothing to compile, and to write it takes longer than small operations do.
+        if let (KernelId::MapCpu | KernelId::ReduceCpu | KernelId::NormalizeCpu, Some(source)) = (self.id, &self.source) {
+            write!(f, " {}", source.program)?;
         }
         Ok(())
     }

@@ -19,6 +19,12 @@ mod pool;
 mod reduce;
 #[cfg(not(target_arch = "wasm32"))]
 mod scalar;
+#[cfg(not(target_arch = "wasm32"))]
+mod simd;
+#[cfg(all(feature = "simd", not(target_arch = "wasm32")))]
+mod transform;
+#[cfg(all(feature = "simd", not(target_arch = "wasm32")))]
+mod vector;
 #[cfg(target_arch = "wasm32")]
 pub(crate) mod wasm;
 
