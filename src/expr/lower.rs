@@ -7,8 +7,9 @@
 mod end;
 mod kernel;
 
-use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::node::{Axis, Node, What};
 use crate::dtype::DType;
@@ -40,11 +41,11 @@ pub(crate) struct Operation {
 #[derive(Default)]
 pub(crate) struct Operations {
     pub list: Vec<Operation>,
-    made: HashMap<*const Node, Source>,
+    made: FxHashMap<*const Node, Source>,
     /// Values that are computed by themselves, since operations apart from one another read them.
-    apart: HashSet<*const Node>,
+    apart: FxHashSet<*const Node>,
     /// How many others are made of each.
-    uses: HashMap<*const Node, usize>,
+    uses: FxHashMap<*const Node, usize>,
     /// A device whose kernels take what follows them: what it is, and its capabilities.
     fuses: Option<(BackendId, Caps)>,
 }

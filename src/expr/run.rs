@@ -43,6 +43,10 @@ impl Gpu {
 
     async fn try_evaluate(&self, expr: &Expr, opened: &Arc<Opened>) -> Result<Tensor> {
         let node = expr.node()?;
+        #[cfg(not(target_arch = "wasm32"))]
+        if !opened.info.backend.is_gpu() && !self.is_profiled() {
+            return self.evaluate_prepared(node, opened).await;
+        }
         let (Operations { list, .. }, source) = Operations::of(node, opened.info.backend.fuses().then_some(&opened.info))?;
         if let Some(reason) = opened.device.lost() {
             return Err(Box::new(Error::DeviceLost { reason }));

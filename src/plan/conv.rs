@@ -58,7 +58,7 @@ fn product(problem: &Problem) -> Result<Product> {
         return Err(Box::new(Error::LimitExceeded { what, requested, max: u64::from(u32::MAX) - 1 }));
     }
     let weights = u64::from(filters) * u64::from(k);
-    let plain = Matmul::new(filters.into(), k.into(), n.into()).result(dtype).check(dtype, weights, u64::from(k) * u64::from(n))?;
+    let plain = Matmul::new(filters.into(), k.into(), n.into()).result(dtype).check([dtype; 2], weights, u64::from(k) * u64::from(n))?;
     let images = u64::from(channels) * u64::from(pixels);
     let per_image = Level { count: batch, a: 0, b: images * u64::from(groups), c: 0 };
     let batch = if groups == 1 {

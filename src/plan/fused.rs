@@ -136,7 +136,7 @@ fn add_to(dispatch: &mut Dispatch, fused: &Fused, caps: &Caps) -> Result<()> {
         Params::Matmul(params) => {
             let mut more = [0; Ended::MOST];
             more.iter_mut().zip(words.get()).for_each(|(to, from)| *to = *from);
-            Params::MatmulEnded(Ended { params, room: 0, more })
+            Params::MatmulEnded(Ended { params, more })
         }
         _ => words.into(),
     };

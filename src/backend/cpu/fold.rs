@@ -13,8 +13,11 @@ use crate::ops::reduce::Fold;
 /// ```
 pub(super) type State = [f64; 3];
 
-/// Values that are folded beside one another: some vectors of any width.
-const LANES: usize = 16;
+/// Values that are folded beside one another: as many vectors of any width as are under way at once.
+const LANES: usize = if cfg!(target_arch = "wasm32") { 16 } else { 64 };
+
+/// Sums of powers that are under way at once.
+const SUMS: usize = 16;
 
 /// A fold of values of a type.
 pub(super) struct Folding {
@@ -25,32 +28,79 @@ pub(super) struct Folding {
 
 /// Folds values in lanes, and then the lanes.
 #[inline(always)]
-fn in_lanes<T: Copy>(values: &[T], empty: T, join: impl Fn(T, T) -> T) -> T {
-    let mut lanes = [empty; LANES];
-    let (blocks, rest) = values.as_chunks::<LANES>();
+fn in_lanes<T: Copy, R: Copy>(values: &[T], empty: R, wide: impl Fn(T) -> R, join: impl Fn(R, R) -> R) -> R {
+    // In the browser both would be downloaded.
+    if cfg!(not(target_arch = "wasm32")) && values.len() < 4 * LANES {
+        in_so_many::<_, _, 16>(values, empty, wide, join)
+    } else {
+        in_so_many::<_, _, LANES>(values, empty, wide, join)
+    }
+}
+
+#[inline(always)]
+fn in_so_many<T: Copy, R: Copy, const N: usize>(values: &[T], empty: R, wide: impl Fn(T) -> R, join: impl Fn(R, R) -> R) -> R {
+    let mut lanes = [empty; N];
+    let (blocks, rest) = values.as_chunks::<N>();
     for block in blocks {
         for (lane, &value) in lanes.iter_mut().zip(block) {
-            *lane = join(*lane, value);
+            *lane = join(*lane, wide(value));
         }
     }
-    lanes.into_iter().chain(rest.iter().copied()).reduce(&join).unwrap_or(empty)
+    for (lane, &value) in lanes.iter_mut().zip(rest) {
+        *lane = join(*lane, wide(value));
+    }
+    let mut half = N / 2;
+    while half > 0 {
+        let (low, high) = lanes.split_at_mut(half);
+        for (low, &high) in low.iter_mut().zip(&*high) {
+            *low = join(*low, high);
+        }
+        half /= 2;
+    }
+    lanes[0]
 }
 
-/// The larger; NaN if one is.
+/// The product of all. In lanes parts of it may be beyond all numbers where the whole is not: then it is taken in order.
+#[inline(always)]
+fn product(values: &[f32]) -> f64 {
+    let in_any_order = in_lanes(values, 1.0, f64::from, |a, b| a * b);
+    if in_any_order.is_normal() { in_any_order } else { values.iter().fold(1.0, |product, &value| product * f64::from(value)) }
+}
+
+/// The value itself.
+#[inline(always)]
+fn same<T>(value: T) -> T {
+    value
+}
+
+/// The larger, but no NaN where the other is none.
 #[inline(always)]
 fn larger(a: f32, b: f32) -> f32 {
-    if b > a || b.is_nan() { b } else { a }
+    if b > a { b } else { a }
 }
 
-/// The smaller; NaN if one is.
+/// The smaller, but no NaN where the other is none.
 #[inline(always)]
 fn smaller(a: f32, b: f32) -> f32 {
-    if b < a || b.is_nan() { b } else { a }
+    if b < a { b } else { a }
+}
+
+/// Whether one of them is NaN: by itself, since an instruction finds the larger of two, but not where one of them is NaN.
+#[inline(always)]
+fn has_nan(values: &[f32]) -> bool {
+    let words: &[u32] = bytemuck::cast_slice(values);
+    in_lanes(words, 0, |word| word & 0x7fff_ffff, u32::max) > f32::INFINITY.to_bits()
 }
 
 /// The nearest finite number, from which distances are finite or −∞.
 pub(super) fn pivot(largest: f64) -> f64 {
     largest.clamp(f32::MIN.into(), f32::MAX.into())
+}
+
+/// a·b + c, rounded once where there is an instruction for it; in the browser there is none.
+#[inline(always)]
+fn fma(a: f32, b: f32, c: f32) -> f32 {
+    if cfg!(target_arch = "wasm32") { a * b + c } else { a.mul_add(b, c) }
 }
 
 /// eˣ for x up to 88, 0 below −87.3: without a call, so that it is a vector instruction after the other (Cephes' `expf`; within 2 ulp).
@@ -59,13 +109,15 @@ pub(super) fn exp(x: f32) -> f32 {
     // What is added and subtracted again leaves a whole number, which also stands in the lowest bits.
     const MAGIC: f32 = 12_582_912.0;
     let within = x.clamp(-87.3, 88.0);
-    let shifted = within * std::f32::consts::LOG2_E + MAGIC;
+    let shifted = fma(within, std::f32::consts::LOG2_E, MAGIC);
     let whole = shifted - MAGIC;
-    let rest = within - whole * 0.693_359_4 + whole * 2.121_944_4e-4;
-    let series =
-        [1.398_2e-3, 8.333_452e-3, 4.166_579_6e-2, 1.666_666_5e-1, 0.5].iter().fold(1.987_569_1e-4, |sum, factor| sum * rest + factor);
+    let rest = fma(whole, 2.121_944_4e-4, fma(whole, -0.693_359_4, within));
+    let mut series = 1.987_569_1e-4;
+    for factor in [1.398_2e-3, 8.333_452e-3, 4.166_579_6e-2, 1.666_666_5e-1, 0.5] {
+        series = fma(series, rest, factor);
+    }
     let power = f32::from_bits(shifted.to_bits().wrapping_sub(MAGIC.to_bits()).wrapping_add(127) << 23);
-    if x < -87.3 { 0.0 } else { (series * rest * rest + rest + 1.0) * power }
+    if x < -87.3 { 0.0 } else { (fma(series * rest, rest, rest) + 1.0) * power }
 }
 
 impl Folding {
@@ -86,10 +138,10 @@ impl Folding {
         let float: &[f32] = bytemuck::cast_slice(values);
         let count = values.len() as f64;
         match (self.fold, self.dtype) {
-            (Fold::Sum | Fold::Mean, DType::F32) => [in_lanes(float, 0.0, |a, b| a + b).into(), 0.0, 0.0],
-            (Fold::Sum | Fold::Mean, _) => [in_lanes(values, 0, u32::wrapping_add).into(), 0.0, 0.0],
-            (Fold::Prod, DType::F32) => [float.iter().fold(1.0, |product, &value| product * f64::from(value)), 0.0, 0.0],
-            (Fold::Prod, _) => [in_lanes(values, 1, u32::wrapping_mul).into(), 0.0, 0.0],
+            (Fold::Sum | Fold::Mean, DType::F32) => [in_lanes(float, 0.0, same, |a, b| a + b).into(), 0.0, 0.0],
+            (Fold::Sum | Fold::Mean, _) => [in_lanes(values, 0, same, u32::wrapping_add).into(), 0.0, 0.0],
+            (Fold::Prod, DType::F32) => [product(float), 0.0, 0.0],
+            (Fold::Prod, _) => [in_lanes(values, 1, same, u32::wrapping_mul).into(), 0.0, 0.0],
             (Fold::Max | Fold::Min, _) => [self.extreme(values), 0.0, 0.0],
             (Fold::ArgMax | Fold::ArgMin, _) => {
                 let extreme = self.extreme(values);
@@ -106,26 +158,52 @@ impl Folding {
             }
             (Fold::Var | Fold::Std, _) => {
                 // Distances from about the mean, which say how far off it is.
-                let about = (f64::from(in_lanes(float, 0.0, |a, b| a + b)) / count) as f32;
+                let about = (f64::from(in_lanes(float, 0.0, same, |a, b| a + b)) / count) as f32;
                 let mut off = [0.0f32; LANES];
                 let mut squares = [0.0f32; LANES];
-                for block in float.chunks(LANES) {
-                    for ((off, square), value) in off.iter_mut().zip(&mut squares).zip(block) {
+                let mut add = |values: &[f32]| {
+                    for ((off, square), value) in off.iter_mut().zip(&mut squares).zip(values) {
                         let distance = value - about;
                         *off += distance;
                         *square += distance * distance;
                     }
-                }
+                };
+                let (blocks, rest) = float.as_chunks::<LANES>();
+                blocks.iter().for_each(|block| add(block));
+                add(rest);
                 let [off, squares] = [off, squares].map(|lanes| lanes.into_iter().map(f64::from).sum::<f64>());
                 [count, f64::from(about) + off / count, (squares - off * off / count).max(0.0)]
             }
-            (Fold::Norm, _) => [float.iter().map(|&value| f64::from(value) * f64::from(value)).sum(), 0.0, 0.0],
+            (Fold::Norm, _) => [in_lanes(float, 0.0, |value| f64::from(value) * f64::from(value), |a, b| a + b), 0.0, 0.0],
             (Fold::LogSumExp, _) => {
                 let largest = self.extreme(values);
                 let pivot = pivot(largest) as f32;
-                [largest, float.iter().map(|value| f64::from(exp(value - pivot))).sum(), 0.0]
+                let mut sums = [0.0f64; SUMS];
+                let (blocks, rest) = float.as_chunks::<SUMS>();
+                for block in blocks {
+                    for (sum, value) in sums.iter_mut().zip(block) {
+                        *sum += f64::from(exp(value - pivot));
+                    }
+                }
+                for (sum, value) in sums.iter_mut().zip(rest) {
+                    *sum += f64::from(exp(value - pivot));
+                }
+                [largest, sums.iter().sum(), 0.0]
             }
         }
+    }
+
+    /// Of values behind those of a state, the first of which is that of this number in its row.
+    #[inline(always)]
+    pub(super) fn add(&self, state: State, values: &[u32], first: usize) -> State {
+        if matches!(self.fold, Fold::ArgMax | Fold::ArgMin) && state[2] > 0.0 {
+            // Its place is looked for only if it matters.
+            let extreme = self.extreme(values);
+            if state[0].is_nan() || self.more_extreme(state[0], extreme) == state[0] {
+                return state;
+            }
+        }
+        self.join(state, self.block(values, first))
     }
 
     /// Of two, the first of values before the second's.
@@ -171,49 +249,66 @@ impl Folding {
         }
     }
 
-    /// Joins states with values that lie beside one another, in rows so far apart, the first of which is that of this number.
+    /// Joins states with rows of values, one for each state, the first of which is that of this number.
     #[inline(always)]
-    pub(super) fn columns(&self, states: &mut [State], values: &[u32], stride: usize, first: usize) {
-        let float: &[f32] = bytemuck::cast_slice(values);
+    pub(super) fn columns(&self, states: &mut [State], values: &[&[u32]], first: usize) {
         let width = states.len();
-        let mut put = |f: &dyn Fn(usize) -> State| {
-            for (column, state) in states.iter_mut().enumerate() {
-                *state = self.join(*state, f(column));
-            }
-        };
+        let float = || values.iter().map(|row| bytemuck::cast_slice::<u32, f32>(row));
+        let signed = || values.iter().map(|row| bytemuck::cast_slice::<u32, i32>(row));
+        let words = || values.iter().copied();
         match (self.fold, self.dtype) {
-            (Fold::Sum | Fold::Mean, DType::F32) => {
-                for (state, sum) in states.iter_mut().zip(over_rows(rows(float, width, stride), |a, b| a + b)) {
-                    state[0] += f64::from(sum);
+            (Fold::Sum | Fold::Mean, _) => self.put(states, &over_rows(words(), u32::wrapping_add), f64::from),
+            (Fold::Max, DType::F32) => self.put(states, &extremes(float(), larger), f64::from),
+            (Fold::Min, DType::F32) => self.put(states, &extremes(float(), smaller), f64::from),
+            (Fold::Max, DType::I32) => self.put(states, &over_rows(signed(), i32::max), f64::from),
+            (Fold::Min, DType::I32) => self.put(states, &over_rows(signed(), i32::min), f64::from),
+            (Fold::Max, _) => self.put(states, &over_rows(words(), u32::max), f64::from),
+            (Fold::Min, _) => self.put(states, &over_rows(words(), u32::min), f64::from),
+            (Fold::ArgMax, DType::F32) => self.places(states, float(), first, |a, b| b > a || (b.is_nan() && !a.is_nan())),
+            (Fold::ArgMin, DType::F32) => self.places(states, float(), first, |a, b| b < a || (b.is_nan() && !a.is_nan())),
+            (Fold::ArgMax, DType::I32) => self.places(states, signed(), first, |a, b| b > a),
+            (Fold::ArgMin, DType::I32) => self.places(states, signed(), first, |a, b| b < a),
+            (Fold::ArgMax, _) => self.places(states, words(), first, |a, b| b > a),
+            (Fold::ArgMin, _) => self.places(states, words(), first, |a, b| b < a),
+            (Fold::Norm, _) => {
+                for row in float() {
+                    for (state, &value) in states.iter_mut().zip(row) {
+                        state[0] += f64::from(value) * f64::from(value);
+                    }
                 }
             }
-            (Fold::Max, DType::F32) => {
-                let all = over_rows(rows(float, width, stride), larger);
-                put(&|column| [all[column].into(), 0.0, 0.0]);
-            }
-            (Fold::Min, DType::F32) => {
-                let all = over_rows(rows(float, width, stride), smaller);
-                put(&|column| [all[column].into(), 0.0, 0.0]);
-            }
             (Fold::Var | Fold::Std, _) => {
-                let count = values.len().div_ceil(stride) as f64;
-                let sums = over_rows(rows(float, width, stride), |a, b| a + b);
+                let count = values.len() as f64;
+                let sums = over_rows(float(), |a, b| a + b);
                 let abouts: Vec<f32> = sums.iter().map(|sum| sum / count as f32).collect();
                 let (mut off, mut squares) = (vec![0.0f32; width], vec![0.0f32; width]);
-                for row in rows(float, width, stride) {
+                for row in float() {
                     for (((off, square), value), about) in off.iter_mut().zip(&mut squares).zip(row).zip(&abouts) {
                         let distance = value - about;
                         *off += distance;
                         *square += distance * distance;
                     }
                 }
-                put(&|column| {
-                    let [about, off, squares] = [abouts[column], off[column], squares[column]].map(f64::from);
-                    [count, about + off / count, (squares - off * off / count).max(0.0)]
-                });
+                for (((state, &about), &off), &squares) in states.iter_mut().zip(&abouts).zip(&off).zip(&squares) {
+                    let [about, off, squares] = [about, off, squares].map(f64::from);
+                    *state = self.join(*state, [count, about + off / count, (squares - off * off / count).max(0.0)]);
+                }
             }
-            _ => {
-                for (number, row) in rows(values, width, stride).enumerate() {
+            (Fold::LogSumExp, _) => {
+                let largest = extremes(float(), larger);
+                let pivots: Vec<f32> = largest.iter().map(|&largest| pivot(largest.into()) as f32).collect();
+                let mut sums = vec![0.0f32; width];
+                for row in float() {
+                    for ((sum, value), pivot) in sums.iter_mut().zip(row).zip(&pivots) {
+                        *sum += exp(value - pivot);
+                    }
+                }
+                for ((state, &largest), &sum) in states.iter_mut().zip(&largest).zip(&sums) {
+                    *state = self.join(*state, [largest.into(), sum.into(), 0.0]);
+                }
+            }
+            (Fold::Prod, _) => {
+                for (number, row) in words().enumerate() {
                     for (state, value) in states.iter_mut().zip(row) {
                         *state = self.join(*state, self.block(std::slice::from_ref(value), first + number));
                     }
@@ -222,6 +317,41 @@ impl Folding {
         }
     }
 
+    /// Joins each state with a value.
+    #[inline(always)]
+    fn put<T: Copy>(&self, states: &mut [State], values: &[T], wide: impl Fn(T) -> f64) {
+        let is_of_integers = matches!(self.fold, Fold::Sum | Fold::Mean);
+        for (state, &value) in states.iter_mut().zip(values) {
+            let value = wide(value);
+            state[0] =
+                if is_of_integers { (state[0] as u32).wrapping_add(value as u32).into() } else { self.more_extreme(state[0], value) };
+        }
+    }
+
+    /// Joins each state with what is more extreme than all before it in its column, and where that is.
+    #[inline(always)]
+    fn places<'a, T: Copy + Into<f64> + 'a>(
+        &self,
+        states: &mut [State],
+        mut rows: impl Iterator<Item = &'a [T]>,
+        first: usize,
+        is_more: impl Fn(T, T) -> bool,
+    ) {
+        let mut best = rows.next().map_or_else(Vec::new, <[T]>::to_vec);
+        let mut places = vec![0u32; best.len()];
+        for (number, row) in (1u32..).zip(rows) {
+            for ((best, place), &value) in best.iter_mut().zip(&mut places).zip(row) {
+                let is_more = is_more(*best, value);
+                *place = if is_more { number } else { *place };
+                *best = if is_more { value } else { *best };
+            }
+        }
+        for ((state, &best), &place) in states.iter_mut().zip(&best).zip(&places) {
+            *state = self.join(*state, [best.into(), (first + place as usize) as f64, 1.0]);
+        }
+    }
+
+    #[inline(always)]
     fn more_extreme(&self, a: f64, b: f64) -> f64 {
         let is_b = if matches!(self.fold, Fold::Min | Fold::ArgMin) { b < a } else { b > a };
         if !a.is_nan() && (is_b || b.is_nan()) { b } else { a }
@@ -234,13 +364,17 @@ impl Folding {
         match self.dtype {
             DType::I32 => {
                 let values: &[i32] = bytemuck::cast_slice(values);
-                if is_min { in_lanes(values, i32::MAX, i32::min).into() } else { in_lanes(values, i32::MIN, i32::max).into() }
+                if is_min { in_lanes(values, i32::MAX, same, i32::min).into() } else { in_lanes(values, i32::MIN, same, i32::max).into() }
             }
-            DType::U32 if is_min => in_lanes(values, u32::MAX, u32::min).into(),
-            DType::U32 => in_lanes(values, 0, u32::max).into(),
+            DType::U32 if is_min => in_lanes(values, u32::MAX, same, u32::min).into(),
+            DType::U32 => in_lanes(values, 0, same, u32::max).into(),
             _ => {
                 let values: &[f32] = bytemuck::cast_slice(values);
-                let extreme = if is_min { in_lanes(values, f32::INFINITY, smaller) } else { in_lanes(values, f32::NEG_INFINITY, larger) };
+                if has_nan(values) {
+                    return f64::NAN;
+                }
+                let extreme =
+                    if is_min { in_lanes(values, f32::INFINITY, same, smaller) } else { in_lanes(values, f32::NEG_INFINITY, same, larger) };
                 extreme.into()
             }
         }
@@ -256,16 +390,34 @@ fn place<T>(values: &[T], holds: impl Fn(&T) -> bool) -> usize {
     start + values[start..].iter().position(holds).unwrap_or_default()
 }
 
-/// Rows of values so far apart.
+/// The extremes of rows; NaN where there is one.
 #[inline(always)]
-fn rows<T>(values: &[T], width: usize, stride: usize) -> impl Iterator<Item = &[T]> {
-    values.chunks(stride).map(move |row| &row[..width])
+fn extremes<'a>(mut rows: impl Iterator<Item = &'a [f32]>, join: impl Fn(f32, f32) -> f32) -> Vec<f32> {
+    let mut all = rows.next().map_or_else(Vec::new, <[f32]>::to_vec);
+    for row in rows {
+        if has_nan(row) {
+            for (all, &value) in all.iter_mut().zip(row) {
+                *all = if value.is_nan() { value } else { join(*all, value) };
+            }
+            continue;
+        }
+        for (all, &value) in all.iter_mut().zip(row) {
+            *all = join(*all, value);
+        }
+    }
+    all
+}
+
+/// The sum of rows.
+#[inline(always)]
+pub(super) fn sums_of_rows<'a>(rows: impl Iterator<Item = &'a [f32]>) -> Vec<f32> {
+    over_rows(rows, |a, b| a + b)
 }
 
 /// Rows folded into one.
 #[inline(always)]
-fn over_rows<'a>(mut rows: impl Iterator<Item = &'a [f32]>, join: impl Fn(f32, f32) -> f32) -> Vec<f32> {
-    let mut all = rows.next().map_or_else(Vec::new, <[f32]>::to_vec);
+fn over_rows<'a, T: Copy + 'a>(mut rows: impl Iterator<Item = &'a [T]>, join: impl Fn(T, T) -> T) -> Vec<T> {
+    let mut all = rows.next().map_or_else(Vec::new, <[T]>::to_vec);
     for row in rows {
         for (all, &value) in all.iter_mut().zip(row) {
             *all = join(*all, value);
