@@ -212,6 +212,10 @@ fn tensors_are_read_and_written_where_they_are() {
         assert!(own.read_blocking::<f32>(0, n).unwrap() == vec![133.0; n], "{name}");
         assert!(after.to_vec_blocking().unwrap() == vec![385.0; n], "{name}");
         assert!(gpu.matmul_blocking(&product, &y, &op).unwrap() == vec![66.0; n], "{name}");
+        // Both were uploaded, as were many that may lie beside them.
+        launch(0, Argument::from(&y), Argument::from(&x));
+        let expected: Vec<f32> = identity.iter().map(|one| 385.0 + 2.0 * one).collect();
+        assert!(x.to_vec_blocking().unwrap() == expected && y.to_vec_blocking().unwrap() == identity, "{name}");
         // A twin where there is a source of no backend.
         let twin = KernelDefinition::new("halve").bindings([Access::ReadWrite]).cpu(|_, [x]| {
             x.write::<f32>().iter_mut().for_each(|x| *x *= 0.5);

@@ -5,6 +5,8 @@
 //
 //   BATCHED     z of the grid also counts the products of a batch, params.batch of them. Item i is i / inner in an outer loop and
 //               i % inner in an inner one, and operand x of it starts so many x_outer and x_inner further on.
+//   GROUPED     BATCHED, but z counts products that are alike, so many at most: a, b, c and out of each start so many elements further on as
+//               its place tells.
 //   BIAS_ROWS   as in store.wgsl, which reads the bias.
 //   END         what follows is computed of the result: map/end.wgsl.
 
@@ -25,6 +27,9 @@ struct Params {
 //# if END
   more: array<vec4<u32>, 8>,
 //# end
+//# if GROUPED
+  places: array<vec4<u32>, GROUPED>,
+//# end
 }
 //# if END
 fn word(i: u32) -> u32 { return params.more[i / 4u][i % 4u]; }
@@ -41,6 +46,10 @@ var<private> bias_at: u32;
 
 // Takes on what layer z of the grid is to do: an item of a batch, and the part of k that is given.
 fn begin(z: u32) -> u32 {
+//# if GROUPED
+  starts = vec3<u32>(params.a_start, params.b_start, params.c_start) + params.places[z].xyz;
+  return 0u;
+//# else
 //# if BATCHED
   let item = z % params.batch;
   starts = vec3<u32>(params.a_start, params.b_start, params.c_start)
@@ -52,6 +61,7 @@ fn begin(z: u32) -> u32 {
   return z / params.batch;
 //# else
   return z;
+//# end
 //# end
 }
 

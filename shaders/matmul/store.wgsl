@@ -13,6 +13,7 @@
 //   END         what follows is computed of the result: map/end.wgsl.
 //   RESULT_F16  out and c are of f16, two of them a word. With WORDS the kernel writes words of out itself, and without it and OUT_VEC4 it
 //               has f16, of which out's elements are then.
+//   GROUPED     as in params.wgsl.
 //   OUT_VEC4    out's rows start at multiples of 4 elements and n is one, so that vec4s can be stored; otherwise scalars are.
 
 //# if RESULT_F16
@@ -92,7 +93,11 @@ fn finished(o: u32, row: u32, column: u32, sum: vec4<f32>) -> vec4<f32> {
 // them. What lies outside is dropped.
 fn store(z: u32, row: u32, column: u32, sum: vec4<f32>) {
   if (row >= params.m || column >= params.n) { return; }
+//# if GROUPED
+  let o = params.out_start + params.places[z].w + row * params.ldo + column;
+//# else
   let o = params.out_start + (z * params.m + row) * params.ldo + column;
+//# end
   let v = finished(o, row, column, sum);
 //# if RESULT_F16
 //# if OUT_VEC4

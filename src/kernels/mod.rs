@@ -392,6 +392,7 @@ impl Kernel {
         source.push_str(generated);
         let mut constants = self.constants.clone();
         constants.push(("END", self.source.as_ref().map_or(0, |generated| u32::from(generated.end.is_some()))));
+        constants.push(("GROUPED", self.constant("GROUPED")));
         for template in self.id.templates() {
             source = template::expand(template, &constants, source)?;
         }

@@ -8,6 +8,8 @@ mod copy;
 mod cuda;
 mod direct;
 mod fragment;
+#[cfg(feature = "webgpu")]
+pub mod group;
 mod int8;
 mod parts;
 mod shared;

@@ -16,6 +16,7 @@ mod matrix;
 mod pipeline;
 #[cfg(target_arch = "wasm32")]
 mod ring;
+mod slab;
 mod submit;
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -140,9 +141,11 @@ impl Backend for WebGpu {
     }
 
     fn upload(&self, values: &HostSlice<'_>) -> Result<Buffer> {
-        let buffer = self.storage(values.len() * values.dtype().bytes())?;
-        self.write(&buffer, values)?;
-        Ok(buffer)
+        self.put(self.storage(values.len() * values.dtype().bytes())?, values)
+    }
+
+    fn keep(&self, values: &HostSlice<'_>) -> Result<Buffer> {
+        self.put(self.storage_of_tensor(values.len() * values.dtype().bytes())?, values)
     }
 
     fn allocate(&self, _plan: &Plan, op: &Op) -> Result<Buffer> {
@@ -183,6 +186,7 @@ impl Backend for WebGpu {
 
     fn trim(&self) {
         self.pool.trim();
+        self.batches.slabs.trim();
         #[cfg(target_arch = "wasm32")]
         self.ring.trim();
     }
@@ -199,7 +203,7 @@ mod tests {
 
     const NINE: Extent = Extent::f32(81);
 
-    fn webgpu() -> Option<(WebGpu, crate::info::DeviceInfo)> {
+    pub(super) fn webgpu() -> Option<(WebGpu, crate::info::DeviceInfo)> {
         let opened = pollster::block_on(open(&Options::default())).ok();
         if opened.is_none() {
             assert!(!std::env::var("LAPIDARY_REQUIRE").unwrap_or_default().contains("webgpu"), "required");
@@ -221,7 +225,7 @@ mod tests {
             let before = queue(&a).unwrap();
             assert_eq!(read(&before).unwrap(), values);
             // What is destroyed cannot be submitted.
-            bad.raw.destroy();
+            bad.raw().destroy();
             let neighbour = queue(&a).unwrap();
             let failed = queue(&bad).unwrap();
             let derived = queue(&failed).unwrap();

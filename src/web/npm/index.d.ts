@@ -305,7 +305,10 @@ export interface Tuning {
 export interface MemoryStats {
   /** Bytes of buffers that calls and tensors hold now. */
   used_bytes: number;
-  /** Bytes of free buffers kept for reuse, and of those through which large operands go to the device. */
+  /**
+   * Bytes of free buffers kept for reuse, of what is free in those that small tensors share, and of those through which large operands go to the
+   * device.
+   */
   pooled_bytes: number;
   /** The most that `used_bytes` has been. */
   peak_bytes: number;

@@ -48,6 +48,45 @@ export default {
     for (const tensor of [first, step, last]) tensor.dispose();
   },
 
+  "products of any sizes, of what was uploaded or computed, freed in any order": async ({ gpu }) => {
+    const sides = [4, 9, 20, 130];
+    // Moves rows up by one, so that products of products stay exact.
+    const shifts = [];
+    for (const side of sides) {
+      const rows = Float32Array.from({ length: side * side }, (_, i) => +(((i / side) | 0) === (((i % side) + side - 1) % side)));
+      shifts.push(await gpu.tensor(rows, [side, side]));
+    }
+    const before = gpu.memory();
+    let seed = 5;
+    const below = (most) => ((seed = (Math.imul(seed, 1_664_525) + 1_013_904_223) >>> 0) >>> 8) % most;
+    const values = sides.map((side) => [1, 2, 3].map((seed) => integers(side * side, seed)));
+    // Each with the values that it began with, and by how many rows they have moved.
+    const live = sides.map(() => []);
+    let which = 0;
+    for (let turn = 0; turn < rounds(gpu, 250); turn++) {
+      if (below(3) === 0) which = below(sides.length);
+      const [side, known] = [sides[which], live[which]];
+      if (known.length === 0 || below(12) === 0) {
+        const from = below(3);
+        known.push({ tensor: await gpu.tensor(values[which][from], [side, side]), from, rows: 0 });
+      } else {
+        const { tensor, from, rows } = known[below(known.length)];
+        known.push({ tensor: await gpu.matmul(shifts[which], tensor, { keep: true }), from, rows: rows + 1 });
+      }
+      while (known.length > 6) known.splice(below(known.length), 1)[0].tensor.dispose();
+    }
+    for (const [i, side] of sides.entries()) {
+      for (const { tensor, from, rows } of live[i]) {
+        const expected = Float32Array.from({ length: side * side }, (_, at) => values[i][from][(((((at / side) | 0) + rows) % side) * side) + (at % side)]);
+        same(await tensor.toArray(), expected, `of side ${side}, moved ${rows} times`);
+        tensor.dispose();
+      }
+    }
+    const after = gpu.memory();
+    assert(after.used_bytes === before.used_bytes && after.buffers === before.buffers, JSON.stringify({ before, after }));
+    for (const tensor of shifts) tensor.dispose();
+  },
+
   "windows of tensors, read where they lie": async ({ gpu }) => {
     const [x, y] = [integers(12 * 20, 1), integers(15 * 9, 2)];
     const [a, b] = [await gpu.tensor(x, [12, 20]), await gpu.tensor(y, [15, 9])];
@@ -248,6 +287,11 @@ export default {
       await kept.at(-1).toArray();
     });
     assert(many <= 10, `${many} submissions of 1000 products`);
+    const launches = await counted(GPUComputePassEncoder.prototype, "dispatchWorkgroups", async () => {
+      kept.push(...(await queue(1000)));
+      await kept.at(-1).toArray();
+    });
+    assert(launches <= 20, `${launches} launches of 1000 products`);
     const groups = await counted(GPUDevice.prototype, "createBindGroup", async () => {
       for (const tensor of kept) tensor.dispose();
       kept = await queue(1000);
