@@ -9,6 +9,7 @@ mod fft;
 mod fold;
 #[cfg(not(target_arch = "wasm32"))]
 mod kept;
+mod lanes;
 mod map;
 #[cfg(not(target_arch = "wasm32"))]
 mod native;

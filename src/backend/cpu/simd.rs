@@ -94,7 +94,7 @@ mod tests {
     fn a_stream_is_a_copy_wherever_it_begins_and_ends() {
         let from: Vec<u8> = (0..200).collect();
         for (first, count) in [(0, 200), (1, 0), (3, 5), (7, 150), (16, 64)] {
-            let mut to = vec![0; 200];
+            let mut to = [0; 200];
             stream(&from[first..][..count], &mut to[first..][..count]);
             end_stream();
             assert_eq!(to[first..][..count], from[first..][..count]);
