@@ -93,7 +93,12 @@ fn in_so_many<J: Join<T>, T: Copy, const N: usize>(values: &[T]) -> J::Lane {
             *lane = J::join(*lane, J::of(value));
         }
     }
-    let mut lanes = lanes;
+    ended::<J, T, N>(lanes, rest)
+}
+
+/// The lanes and what is left over, folded.
+#[inline(always)]
+fn ended<J: Join<T>, T: Copy, const N: usize>(mut lanes: [J::Lane; N], rest: &[T]) -> J::Lane {
     for (lane, &value) in lanes.iter_mut().zip(rest) {
         *lane = J::join(*lane, J::of(value));
     }
