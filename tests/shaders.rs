@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use lapidary::kernels::{Kernel, KernelId};
-use lapidary::ops::matmul::{Activation, Batch, Level, Precision, Problem, Stored};
+use lapidary::ops::matmul::{Activation, Batch, Integers, Level, Precision, Problem, Stored};
 use lapidary::plan::ceiling;
 use lapidary::plan::matmul::{compute, stand_in};
 use lapidary::{Caps, DType, Dialect, MatrixUnit};
@@ -61,6 +61,7 @@ fn variants() -> Vec<Kernel> {
                 let c = yes(2).then(|| stored(m, n, false));
                 let problem = Problem {
                     dtype: if yes(5) { DType::F16 } else { DType::F32 },
+                    integers: None,
                     result: if yes(5) { DType::F16 } else { DType::F32 },
                     precision: match caps.f16 {
                         true => Precision::F16,
@@ -88,6 +89,44 @@ fn variants() -> Vec<Kernel> {
                         kernels.push(dispatch.kernel);
                     }
                 }
+            }
+        }
+    }
+    // Of 8-bit integers by tiles of two sizes, with packed words and without: of all that can differ, whatever three do.
+    for bits in (0..512u32).filter(|bits| bits.count_ones() % 4 == 0) {
+        let yes = |bit: u32| bits >> bit & 1 == 1;
+        let (m, n, odd) = if yes(0) { (300, 260, 1) } else { (30, 31, 0) };
+        let signed = [yes(1), yes(2)];
+        let stored = |swap: bool, rows: u32, columns: u32| {
+            let (rows, columns) = if swap { (columns, rows) } else { (rows, columns) };
+            Stored { rows, columns, stride: u64::from(columns.next_multiple_of(4)) + odd }
+        };
+        let dtypes = signed.map(|signed| if signed { DType::I8 } else { DType::U8 });
+        let level = Level { count: 3, a: 1 << 16, b: 1 << 16, c: 0 };
+        let problem = Problem {
+            dtype: dtypes[0],
+            integers: Some(Integers { dtypes, zero_points: [i32::from(yes(3)), i32::from(yes(4))] }),
+            result: DType::I32,
+            precision: Precision::F32,
+            m,
+            k: 70,
+            n,
+            batch: if yes(5) { Batch { inner: level, ..Batch::ONE } } else { Batch::ONE },
+            transpose_a: yes(6),
+            transpose_b: yes(7),
+            alpha: 1.0,
+            beta: 0.0,
+            a: stored(yes(6), m, 70),
+            b: stored(yes(7), 70, n),
+            c: None,
+            bias: false,
+            activation: None,
+        };
+        let max_binding_bytes = if yes(5) { 1 << 28 } else { 4096 };
+        let caps = Caps { binding_alignment_bytes: 256, packed_dot: yes(8), max_binding_bytes, ..Caps::UNLIMITED };
+        for dispatch in compute(&problem, &caps).expect("within limits").dispatches {
+            if !kernels.contains(&dispatch.kernel) {
+                kernels.push(dispatch.kernel);
             }
         }
     }
@@ -194,11 +233,18 @@ fn every_variant_translates_to_metal() {
 fn accumulators_have_constant_indices() {
     // A driver keeps an array in registers only if every index is a constant; the template writes variables instead.
     let variants = variants();
-    for id in [KernelId::MatmulDirect, KernelId::MatmulSum, KernelId::MatmulVector, KernelId::MatmulRound, KernelId::MatmulCooperative] {
+    for id in [
+        KernelId::MatmulDirect,
+        KernelId::MatmulSum,
+        KernelId::MatmulVector,
+        KernelId::MatmulRound,
+        KernelId::MatmulCooperative,
+        KernelId::MatmulInt8,
+    ] {
         assert!(variants.iter().any(|kernel| kernel.id == id), "{id:?}");
     }
     assert!(variants.iter().any(|kernel| kernel.constant("PARTS") == 1));
-    for kernel in variants.iter().filter(|kernel| kernel.id == KernelId::MatmulTiled) {
+    for kernel in variants.iter().filter(|kernel| [KernelId::MatmulTiled, KernelId::MatmulInt8].contains(&kernel.id)) {
         let source = kernel.wgsl().expect("the template expands");
         assert!(!source.contains("var sum: array") && source.contains("sum_0_0_0"), "{kernel}");
     }

@@ -177,6 +177,8 @@ impl Expr {
     #[must_use]
     pub fn cast(&self, dtype: DType) -> Self {
         self.then(|node| {
+            no_bytes("the operand of cast", node.dtype)?;
+            no_bytes("the result of cast", dtype)?;
             let what = if let What::Number(value) = node.what { What::Number(value) } else { What::Cast(Arc::clone(node)) };
             Ok(Node::new(node.shape.clone(), dtype, what))
         })
@@ -362,6 +364,7 @@ pub(super) fn text(number: f64) -> String {
 
 /// What a function gives of a type.
 fn result(function: Function, dtype: DType) -> Result<DType> {
+    no_bytes("an operand of a function", dtype)?;
     match function.of(dtype.into()) {
         Some((Kind::F32, _)) => Ok(dtype),
         Some((Kind::I32, _)) => Ok(DType::I32),
@@ -369,7 +372,7 @@ fn result(function: Function, dtype: DType) -> Result<DType> {
         Some((Kind::Bool, _)) => Ok(DType::Bool),
         None => {
             let takes = |dtype: &&DType| function.of((**dtype).into()).is_some();
-            let names: Vec<_> = DType::ALL.iter().filter(takes).map(|dtype| dtype.name()).collect();
+            let names: Vec<_> = DType::COMPUTED.iter().filter(takes).map(|dtype| dtype.name()).collect();
             let (argument, found) =
                 (format!("an operand of {}, which takes {},", function.name(), names.join(", ")), format!("of {dtype}"));
             Err(Box::new(Error::InvalidType { argument, expected: "of one of those", found }))
@@ -384,7 +387,17 @@ fn of(dtype: DType) -> &'static str {
         DType::I32 => "of i32, as the first is",
         DType::U32 => "of u32, as the first is",
         DType::Bool => "of bool, as the first is",
+        DType::I8 => "of i8, as the first is",
+        DType::U8 => "of u8, as the first is",
     }
+}
+
+/// Refuses integers of 8 bits, with which nothing but products computes.
+pub(super) fn no_bytes(argument: &str, dtype: DType) -> Result<()> {
+    if !dtype.is_byte() {
+        return Ok(());
+    }
+    Err(wrong_type(argument, "of f32, f16, i32, u32 or bool, since products alone take integers of 8 bits", dtype))
 }
 
 fn wrong_type(argument: &str, expected: &'static str, found: DType) -> Box<Error> {

@@ -10,7 +10,7 @@ use half::vec::HalfFloatVecExt;
 use crate::dtype::{DType, Extent};
 use crate::error::{Error, Result};
 
-/// Row-major values that the caller holds: a slice, an array or a vector of f32, [`half::f16`], i32, u32 or bool.
+/// Row-major values that the caller holds: a slice, an array or a vector of f32, [`half::f16`], i32, u32, bool, i8 or u8.
 #[derive(Debug, Clone)]
 pub struct HostSlice<'a>(Slice<'a>);
 
@@ -22,6 +22,8 @@ enum Slice<'a> {
     U32(&'a [u32]),
     /// Words of 0 and 1, as devices have them.
     Bool(Cow<'a, [u32]>),
+    I8(&'a [i8]),
+    U8(&'a [u8]),
     /// Bytes of 0 and 1, as the CPU keeps them.
     Bytes(&'a [u8]),
 }
@@ -63,7 +65,7 @@ macro_rules! elements {
     )+ };
 }
 
-elements!(F32: f32, F16: f16, I32: i32, U32: u32);
+elements!(F32: f32, F16: f16, I32: i32, U32: u32, I8: i8, U8: u8);
 
 impl sealed::Sealed for bool {}
 impl Element for bool {
@@ -93,6 +95,8 @@ macro_rules! each {
             $kind::I32($values) => $do,
             $kind::U32($values) => $do,
             $kind::Bool($values) => $do,
+            $kind::I8($values) => $do,
+            $kind::U8($values) => $do,
             $kind::Bytes($values) => $do,
         }
     };
@@ -117,6 +121,8 @@ impl<'a> HostSlice<'a> {
             Slice::I32(_) => DType::I32,
             Slice::U32(_) => DType::U32,
             Slice::Bool(_) | Slice::Bytes(_) => DType::Bool,
+            Slice::I8(_) => DType::I8,
+            Slice::U8(_) => DType::U8,
         }
     }
 
@@ -135,6 +141,8 @@ impl<'a> HostSlice<'a> {
             Slice::U32(values) => Slice::U32(&values[range]),
             Slice::Bool(Cow::Borrowed(values)) => Slice::Bool(Cow::Borrowed(&values[range])),
             Slice::Bool(Cow::Owned(values)) => Slice::Bool(values[range].to_vec().into()),
+            Slice::I8(values) => Slice::I8(&values[range]),
+            Slice::U8(values) => Slice::U8(&values[range]),
             Slice::Bytes(values) => Slice::Bytes(&values[range]),
         })
     }
@@ -162,6 +170,8 @@ impl<'a> HostSlice<'a> {
             Slice::I32(values) => values.iter().map(|&value| value as f32).collect(),
             Slice::U32(values) => values.iter().map(|&value| value as f32).collect(),
             Slice::Bool(values) => values.iter().map(|&value| value as f32).collect(),
+            Slice::I8(values) => values.iter().map(|&value| value.into()).collect(),
+            Slice::U8(values) => values.iter().map(|&value| value.into()).collect(),
             Slice::Bytes(values) => values.iter().map(|&value| value.into()).collect(),
         }
     }
@@ -208,6 +218,8 @@ impl<'a> From<&'a HostVec> for HostSlice<'a> {
             Values::I32(values) => Slice::I32(values),
             Values::U32(values) => Slice::U32(values),
             Values::Bool(values) => Slice::Bool(Cow::Borrowed(values)),
+            Values::I8(values) => Slice::I8(values),
+            Values::U8(values) => Slice::U8(values),
             Values::Bytes(values) => Slice::Bytes(values),
         })
     }
@@ -225,6 +237,8 @@ enum Values {
     U32(Vec<u32>),
     /// Words of 0 and 1, as devices have them.
     Bool(Vec<u32>),
+    I8(Vec<i8>),
+    U8(Vec<u8>),
     /// Bytes of 0 and 1, as the CPU keeps them.
     Bytes(Vec<u8>),
 }
@@ -238,6 +252,8 @@ impl HostVec {
             DType::I32 => Vec::<i32>::new().into(),
             DType::U32 => Vec::<u32>::new().into(),
             DType::Bool => Self(Values::Bool(Vec::new())),
+            DType::I8 => Vec::<i8>::new().into(),
+            DType::U8 => Vec::<u8>::new().into(),
         }
     }
 
@@ -264,6 +280,8 @@ impl HostVec {
             DType::I32 => zeros::<i32>(extent).map(Self::from),
             DType::U32 => zeros::<u32>(extent).map(Self::from),
             DType::Bool => zeros::<u32>(extent).map(|values| Self(Values::Bool(values))),
+            DType::I8 => zeros::<i8>(extent).map(Self::from),
+            DType::U8 => zeros::<u8>(extent).map(Self::from),
         }
     }
 
@@ -284,6 +302,8 @@ impl HostVec {
             DType::I32 => room::<i32>(extent).map(Self::from),
             DType::U32 => room::<u32>(extent).map(Self::from),
             DType::Bool => room::<u32>(extent).map(|values| Self(Values::Bool(values))),
+            DType::I8 => room::<i8>(extent).map(Self::from),
+            DType::U8 => room::<u8>(extent).map(Self::from),
         }
     }
 
@@ -296,6 +316,8 @@ impl HostVec {
             DType::I32 => words.read::<i32>().map(Self::from),
             DType::U32 => words.read::<u32>().map(Self::from),
             DType::Bool => words.read::<u32>().map(|values| Self(Values::Bool(values))),
+            DType::I8 => words.read::<i8>().map(Self::from),
+            DType::U8 => words.read::<u8>().map(Self::from),
         }
     }
 
@@ -322,6 +344,7 @@ impl HostVec {
         match (&mut self.0, &block.0) {
             (Values::F32(matrix), Values::F32(block)) => paste(matrix, block, stride, row, &columns),
             (Values::F16(matrix), Values::F16(block)) => paste(matrix, block, stride, row, &columns),
+            (Values::I32(matrix), Values::I32(block)) => paste(matrix, block, stride, row, &columns),
             _ => {}
         }
     }

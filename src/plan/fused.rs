@@ -69,8 +69,7 @@ pub fn fragment(fused: &Fused, caps: &Caps) -> Result<Plan> {
     // Textures are read from their beginning.
     let whole = Caps { max_binding_bytes: u64::MAX, binding_alignment_bytes: u64::MAX, ..Caps::UNLIMITED };
     let (mut told, others) = tell(fused, 0, &UNITS, &whole, words)?;
-    // Texels of a map's order; of a norm's kernel only those that are in one row come together.
-    told.is_quad &= kernel.id == KernelId::NormalizeFragment && kernel.constant("QUAD") > 0;
+    told.is_quad &= kernel.constant("QUAD") > 0;
     end_with(kernel, told);
     bindings.extend(others);
     Ok(plan)
@@ -137,7 +136,7 @@ fn add_to(dispatch: &mut Dispatch, fused: &Fused, caps: &Caps) -> Result<()> {
         Params::Matmul(params) => {
             let mut more = [0; Ended::MOST];
             more.iter_mut().zip(words.get()).for_each(|(to, from)| *to = *from);
-            Params::MatmulEnded(Ended { params, room: 0, more })
+            Params::MatmulEnded(Ended { params, more })
         }
         _ => words.into(),
     };

@@ -8,6 +8,8 @@ mod conv;
 mod fft;
 mod fold;
 #[cfg(not(target_arch = "wasm32"))]
+mod int8;
+#[cfg(not(target_arch = "wasm32"))]
 mod kept;
 mod lanes;
 mod map;

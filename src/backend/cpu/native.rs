@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use super::conv::Conv;
 use super::fft;
+use super::int8;
 use super::map::{Elements, Map};
 use super::normalize::Normalize;
 use super::pool;
@@ -84,6 +85,10 @@ impl Engine {
     }
 
     pub(super) fn matmul(&self, params: &Params, kernel: &Kernel, operands: &[Option<HostSlice<'_>>; 4], out: &mut HostVec) -> Result<()> {
+        if out.dtype() == DType::I32 {
+            self.integers(params, kernel, operands, bytemuck::cast_slice_mut(out.bytes_mut()));
+            return Ok(());
+        }
         // What is not f32 is widened, which changes no value, and the result is rounded once.
         let operands = operands.each_ref().map(|operand| operand.as_ref().map_or(Cow::Borrowed(&[][..]), HostSlice::widened));
         let operands = operands.each_ref().map(|values| &**values);
@@ -197,6 +202,40 @@ impl Engine {
         Ok(())
     }
 
+    /// All products of a batch of 8-bit integers.
+    fn integers(&self, params: &Params, kernel: &Kernel, operands: &[Option<HostSlice<'_>>; 4], out: &mut [i32]) {
+        let (shape, [a_zero, b_zero]) = ([params.m, params.k, params.n].map(|size| size as usize), int8::zero_points(params));
+        let [Some(a), Some(b), ..] = operands else { return out.fill(0) };
+        let strides = |along: bool, stride: u32| if along { [stride as usize, 1] } else { [1, stride as usize] };
+        let a_strides = strides(kernel.constant("TRANSPOSE_A") == 0, params.lda);
+        let b_strides = strides(kernel.constant("TRANSPOSE_B") != 0, params.ldb);
+        let one = |(item, out): (usize, &mut [i32]), threads: usize| {
+            let [a_start, b_start, _] = params.starts(item as u32);
+            let (a, b) = (lines(a, a_start, a_zero, a_strides), lines(b, b_start, b_zero, b_strides));
+            #[cfg(feature = "simd")]
+            if self.simd {
+                return int8::packed(shape, a, b, out, threads);
+            }
+            let _ = threads;
+            int8::plain(shape, a, b, out);
+        };
+        let item_elements = shape[0] * shape[2];
+        if item_elements == 0 {
+            return;
+        }
+        let (_, threads) = self.resources();
+        #[cfg(feature = "simd")]
+        if threads > 1 && params.batch as usize >= threads {
+            use rayon::prelude::*;
+            let each = (params.batch as usize).div_ceil(threads);
+            out.par_chunks_mut(each * item_elements).enumerate().for_each(|(share, out)| {
+                (share * each..).zip(out.chunks_exact_mut(item_elements)).for_each(|item| one(item, 1));
+            });
+            return;
+        }
+        out.chunks_exact_mut(item_elements).enumerate().for_each(|item| one(item, threads));
+    }
+
     /// All products of a batch.
     fn products(&self, params: &Params, kernel: &Kernel, [a, b, c, bias]: [&[f32]; 4], out: &mut [f32]) {
         let item_elements = params.m as usize * params.n as usize;
@@ -306,6 +345,12 @@ fn product([m, k, n]: [usize; 3], a: &[f32], (b, ldb): (&[f32], usize), (c, ldc)
 /// The values from one on; what is not read is empty, wherever it would start.
 fn from(values: &[f32], start: u64) -> &[f32] {
     values.get(start as usize..).unwrap_or_default()
+}
+
+/// The same of 8-bit integers, in lines.
+fn lines<'a>(values: &'a HostSlice<'_>, start: u64, zero_point: i16, strides: [usize; 2]) -> int8::Lines<'a> {
+    let bytes = values.bytes().get(start as usize..).unwrap_or_default();
+    int8::Lines::new(bytes, values.dtype() == DType::I8, zero_point, strides)
 }
 
 #[cfg(feature = "simd")]

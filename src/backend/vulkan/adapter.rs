@@ -237,11 +237,19 @@ impl Card {
         let mut memory = vk::PhysicalDeviceVulkanMemoryModelFeatures::default().vulkan_memory_model(true);
         let mut sizes = vk::PhysicalDeviceSubgroupSizeControlFeatures::default().subgroup_size_control(true).compute_full_subgroups(true);
         let mut matrices = vk::PhysicalDeviceCooperativeMatrixFeaturesKHR::default().cooperative_matrix(true);
-        let extensions = [khr::cooperative_matrix::NAME.as_ptr()];
+        // And that for 8-bit integers.
+        let mut dots = vk::PhysicalDeviceShaderIntegerDotProductFeatures::default().shader_integer_dot_product(true);
+        let mut extensions = Vec::new();
+        let features = features::read(instance, self.physical, |extension| has(&self.extensions, extension));
+        if features.contains(&features::PACKED_DOT) {
+            extensions.push(khr::shader_integer_dot_product::NAME.as_ptr());
+            info = info.push_next(&mut dots);
+        }
         if self.matrix_unit(instance).is_some() {
-            info = info.enabled_extension_names(&extensions);
+            extensions.push(khr::cooperative_matrix::NAME.as_ptr());
             info = info.push_next(&mut f16).push_next(&mut storage).push_next(&mut memory).push_next(&mut sizes).push_next(&mut matrices);
         }
+        let info = info.enabled_extension_names(&extensions);
         // SAFETY: what the info points at lives until the call returns.
         unsafe { instance.raw.create_device(self.physical, &info, None) }.map_err(|result| format!("gives no device ({result})"))
     }
@@ -301,6 +309,7 @@ impl Card {
         let limits = &self.properties.limits;
         let [groups_x, groups_y, _] = limits.max_compute_work_group_count;
         let [size_x, size_y, _] = limits.max_compute_work_group_size;
+        let mut features = features::read(instance, self.physical, |extension| has(&self.extensions, extension));
         let caps = Caps {
             max_buffer_bytes: self.max_buffer_bytes,
             // Ranges are of whole vec4s.
@@ -312,9 +321,9 @@ impl Card {
             max_texture_size: u32::MAX,
             tuned: Tuned::NONE,
             f16: false,
+            packed_dot: features.contains(&features::PACKED_DOT),
             matrix_unit: self.matrix_unit(instance),
         };
-        let mut features = features::read(instance, self.physical, |extension| has(&self.extensions, extension));
         if self.clock.is_some() {
             features.push("timestamp-query");
         }

@@ -276,7 +276,7 @@ fn kernels_for_matrix_units_compile() {
     {
         for (transpose_a, transpose_b) in [(false, false), (true, false), (false, true), (true, true)] {
             let op = Matmul::new(n, n, n).transpose_a(transpose_a).transpose_b(transpose_b).result(result);
-            let plan = crate::plan::matmul::compute(&op.check(DType::F16, n * n, n * n).unwrap(), &caps).unwrap();
+            let plan = crate::plan::matmul::compute(&op.check([DType::F16; 2], n * n, n * n).unwrap(), &caps).unwrap();
             for dispatch in &plan.dispatches {
                 let shader = Shader::of(&dispatch.kernel, Checks::TRUSTED).unwrap();
                 only_matrices_of_floats(shader.words());
@@ -285,7 +285,8 @@ fn kernels_for_matrix_units_compile() {
             let copies = if n > 2000 && n % 8 != 0 { 2 } else { 0 };
             assert!(ids[..copies].iter().all(|id| *id == KernelId::MatmulCopy) && ids[copies] == KernelId::MatmulCooperative, "{ids:?}");
             let op = Matmul::new(512, n + 256, n + 512).transpose_a(transpose_a).transpose_b(transpose_b).precision(Precision::F16x3);
-            let plan = crate::plan::matmul::compute(&op.check(DType::F32, 512 * (n + 256), (n + 256) * (n + 512)).unwrap(), &caps).unwrap();
+            let plan =
+                crate::plan::matmul::compute(&op.check([DType::F32; 2], 512 * (n + 256), (n + 256) * (n + 512)).unwrap(), &caps).unwrap();
             assert_eq!(plan.dispatches.len(), 3, "{plan}");
             for dispatch in &plan.dispatches {
                 only_matrices_of_floats(Shader::of(&dispatch.kernel, Checks::TRUSTED).unwrap().words());

@@ -17,6 +17,7 @@ use crate::dtype::{DType, Extent};
 use crate::error::{Error, Result};
 use crate::host::HostSlice;
 use crate::ops::Op;
+use crate::ops::matmul::Integers;
 use crate::plan::Plan;
 use crate::plan::matmul::fold;
 
@@ -155,6 +156,7 @@ impl Buffer {
 impl WebGl2 {
     /// Copies values to the device; they may change as soon as this returns.
     pub(super) fn store(&self, values: &HostSlice<'_>) -> Result<Buffer> {
+        Integers::refuse("data", values.dtype())?;
         let form = if values.dtype() == DType::F16 { Form::Half } else { Form::of(values.dtype()) };
         let matrix = self.flat_of(values.len(), form)?;
         let written = self.commands.write(matrix.raw.textures()?, matrix.width, &values.bits(), matrix.form);

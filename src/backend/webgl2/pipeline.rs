@@ -15,6 +15,9 @@ use crate::plan::{Dispatch, Plan};
 
 const VERTICES: &str = include_str!(concat!(env!("OUT_DIR"), "/matmul-packed.vert"));
 
+/// No compiler takes longer.
+const PATIENCE_MS: f64 = 30_000.0;
+
 /// Names of the textures that a kernel reads, by their units.
 const OF_PRODUCTS: &str = "a b c bias";
 const ROWS: &str = "row_0 row_1 row_2 row_3 row_4 row_5 row_6 row_7";
@@ -57,10 +60,10 @@ impl WebGl2 {
         Ok(all)
     }
 
-    /// Waits until it is.
+    /// Waits until it is, or until it is likelier that the browser forgot to say so: then whoever uses a program waits for it.
     pub(super) async fn compiled(&self, plan: &Plan, operands: &[Option<&Buffer>]) -> Result<()> {
         let clock = Stopwatch::start();
-        while !self.is_compiled(plan, operands)? {
+        while !self.is_compiled(plan, operands)? && clock.ms() < PATIENCE_MS {
             pause(clock.ms()).await;
         }
         Ok(())

@@ -291,6 +291,11 @@ fn describe(
         max_texture_size: u32::MAX,
         tuned: crate::plan::tuned::Tuned::NONE,
         f16: features.contains(wgpu::Features::SHADER_F16),
+        // naga does without where a device has not got it.
+        #[cfg(not(target_arch = "wasm32"))]
+        packed_dot: true,
+        #[cfg(target_arch = "wasm32")]
+        packed_dot: super::matrix::has_packed_dot(),
         matrix_unit: None,
     };
     #[cfg(not(target_arch = "wasm32"))]

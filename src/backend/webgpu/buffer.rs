@@ -105,8 +105,10 @@ impl WebGpu {
         // Writes are of whole words, and the buffer has room for one.
         let (words, rest) = values.bytes().split_at(values.bytes().len() / 4 * 4);
         self.queue.write_buffer(&buffer.raw, 0, words);
-        if let [low, high] = *rest {
-            self.queue.write_buffer(&buffer.raw, words.len() as u64, &[low, high, 0, 0]);
+        if !rest.is_empty() {
+            let mut word = [0; 4];
+            word[..rest.len()].copy_from_slice(rest);
+            self.queue.write_buffer(&buffer.raw, words.len() as u64, &word);
         }
         Ok(())
     }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
+use super::super::methods::no_bytes;
 use super::super::node::{Axis, Node, What};
 use super::super::shape;
 use super::{Operations, Refused, Source, Values};
@@ -171,6 +172,7 @@ impl Kernel {
     }
 
     pub(super) fn input(&mut self, source: Source, view: View) -> Result<u8, Refused> {
+        no_bytes("what a kernel copies or computes with", view.dtype)?;
         let is_same = |known: &Source| match (known, &source) {
             (Source::Tensor(known), Source::Tensor(source)) => known.shares_memory_with(source),
             (Source::Made(known), Source::Made(source)) => known == source,

@@ -35,9 +35,13 @@ const MOST_BLOCKS: u32 = 12;
 /// The largest block used: a constant buffer of hardware, where drivers allow more.
 pub const MOST_BLOCK_BYTES: u32 = 1 << 16;
 
-/// Fewer rows or columns are not worth the drawings: a strip should occupy the GPU for longer than it takes to ask for it.
+/// Fewer rows or columns are not worth the drawings.
 const LEAST_ROWS: u32 = 64;
 const LEAST_COLUMNS: u32 = 128;
+
+/// Nor is less of B: a strip should occupy the GPU for longer than it takes to ask for it, which is some microseconds. Of 512 x 512 a GPU that
+/// multiplies 200 thousand million times a second has ten.
+const LEAST_ELEMENTS: u64 = 1 << 18;
 
 /// A plan of two launches, of which the first puts A into the scratch as strips; None if another kernel is better, or the only one. The
 /// bindings are A's, if it is read at all, and then the others'.
@@ -51,7 +55,7 @@ pub(super) fn strips(problem: &Problem, bindings: &[Binding], caps: &Caps, fragm
         || problem.batch.count() != 1
         || m < LEAST_ROWS
         || n < LEAST_COLUMNS
-        || k == 0
+        || u64::from(n) * u64::from(k) < LEAST_ELEMENTS
         || k > block_bytes / step_bytes * 4 * MOST_BLOCKS
     {
         return None;

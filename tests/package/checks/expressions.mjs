@@ -406,7 +406,7 @@ export default {
   },
 
   "data of other types": async ({ gpu }) => {
-    await rejects("invalid_type", () => gpu.tensor(new Uint8Array(4), [4]), /\bdata\b/, /dtype/);
+    await rejects("invalid_type", () => gpu.tensor(new Uint8ClampedArray(4), [4]), /\bdata\b/, /dtype/);
     await rejects("invalid_type", () => gpu.tensor(new Int32Array(4), [4], { dtype: "f32" }), /Float32Array for f32/);
     await rejects("invalid_type", () => gpu.tensor([1, 0], [2], { dtype: "bool" }), /true and false/);
     await rejects("invalid_option", () => gpu.tensor(new Float32Array(4), [4], { dtype: "f64" }), /f64/);

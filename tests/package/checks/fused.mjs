@@ -13,6 +13,7 @@ async function put(gpu, seed, ...shape) {
 const CASES = {
   conv: [(t) => t.image.conv(t.filters, PADDED), (x, t) => x.add(t.residual).relu(), 1],
   "conv of fours": [(t) => t.image.conv(t.fours, PADDED), (x, t) => x.mul(t.channel).sub(0.5).tanh(), 1],
+  "conv of rows of fours": [(t) => t.wide.conv(t.filters, PADDED), (x, t) => x.add(t.of_wide).mul(x).sigmoid(), 1],
   "conv and its own gate": [(t) => t.image.conv(t.filters, PADDED), (x) => x.mul(x.sigmoid()), 1],
   softmax: [(t) => t.rows.softmax(1), (x, t) => x.mul(t.others).add(1), 3],
   "softmax of odd rows": [(t) => t.odd.softmax(1), (x, t) => x.mul(t.of_odd), 3],
@@ -28,6 +29,8 @@ async function tensors_of(gpu, lazy) {
   const shapes = {
     image: [2, 5, 6, 7],
     filters: [3, 5, 3, 3],
+    wide: [2, 5, 4, 8],
+    of_wide: [2, 3, 4, 8],
     fours: [4, 5, 3, 3],
     residual: [2, 3, 6, 7],
     channel: [4, 1, 1],

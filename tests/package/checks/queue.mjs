@@ -274,28 +274,6 @@ export default {
     a.dispose();
   },
 
-  "chains of expressions are given before they are computed": async ({ gpu, lapidary: { lazy } }) => {
-    if (!has_queue(gpu)) return;
-    const x = integers(N * N, 11);
-    const a = await gpu.tensor(x, SHAPE);
-    let last = await gpu.evaluate(lazy(a).add(0));
-    // A turn of the event loop is what a page needs to wait for a GPU.
-    let turns = 0;
-    const { port1, port2 } = new MessageChannel();
-    port1.onmessage = () => (turns++, port2.postMessage(0));
-    port2.postMessage(0);
-    const begun = turns;
-    for (let i = 0; i < 20; i++) {
-      const next = await gpu.evaluate(lazy(last).add(1));
-      last.dispose();
-      last = next;
-    }
-    port1.close();
-    assert(turns === begun, `${turns - begun} turns of the event loop in 20 additions`);
-    same(await last.toArray(), x.map((value) => value + 20));
-    for (const tensor of [a, last]) tensor.dispose();
-  },
-
   "free with a queue: each is right or disposed": async ({ lapidary: { Gpu }, backend }) => {
     const x = integers(N * N, 8);
     const own = await Gpu.open({ backend });

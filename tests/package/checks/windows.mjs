@@ -35,6 +35,9 @@ const CONVOLUTIONS = [
   [[1, 3, 8, 9], [4, 3, 3, 3], {}],
   [[2, 4, 7, 6], [6, 2, 3, 2], { strides: [2, 1], dilations: [1, 2], pads: [[1, 1], [0, 2]], groups: 2 }],
   [[1, 2, 5, 5], [3, 2, 5, 5], { pads: [[4, 0], [1, 1]], activation: "relu" }],
+  // Rows of fours, and fours that go on in the next row.
+  [[2, 2, 6, 8], [3, 2, 3, 3], { pads: [[1, 1], [1, 1]] }],
+  [[2, 4, 7, 10], [6, 2, 3, 2], { strides: [2, 2], dilations: [1, 2], pads: [[1, 1], [0, 1]], groups: 2, activation: "relu" }],
 ];
 
 export default {

@@ -142,7 +142,7 @@ pub(crate) fn tan(x: f32) -> f32 {
 #[inline(always)]
 fn small_asin(x: f32) -> f32 {
     let z = x * x;
-    let p = polynomial!(z, 4.216_32e-2f32, 2.418_131e-2, 4.547_002_6e-2, 7.495_300_3e-2, 1.666_675_2e-1);
+    let p = polynomial!(z, 4.216_32e-2_f32, 2.418_131e-2, 4.547_002_6e-2, 7.495_300_3e-2, 1.666_675_2e-1);
     (p * z).mul_add(x, x)
 }
 
