@@ -1,6 +1,7 @@
 //! How the CPU folds values: the twin of `shaders/reduce/fold.wgsl`. Loops are inlined into what is compiled for the instructions that the
 //! CPU has (`reduce.rs`).
 
+use super::lanes::{LANES, Largest, Product, Smallest, Squares, Sum, extremes, has_nan, in_lanes, over_rows, place, places, product};
 use crate::dtype::DType;
 use crate::ops::reduce::Fold;
 
@@ -13,9 +14,6 @@ use crate::ops::reduce::Fold;
 /// ```
 pub(super) type State = [f64; 3];
 
-/// Values that are folded beside one another: as many vectors of any width as are under way at once.
-const LANES: usize = if cfg!(target_arch = "wasm32") { 16 } else { 64 };
-
 /// Sums of powers that are under way at once.
 const SUMS: usize = 16;
 
@@ -24,72 +22,6 @@ pub(super) struct Folding {
     pub fold: Fold,
     pub dtype: DType,
     pub divisor: f64,
-}
-
-/// Folds values in lanes, and then the lanes.
-#[inline(always)]
-fn in_lanes<T: Copy, R: Copy>(values: &[T], empty: R, wide: impl Fn(T) -> R, join: impl Fn(R, R) -> R) -> R {
-    // In the browser both would be downloaded.
-    if cfg!(not(target_arch = "wasm32")) && values.len() < 4 * LANES {
-        in_so_many::<_, _, 16>(values, empty, wide, join)
-    } else {
-        in_so_many::<_, _, LANES>(values, empty, wide, join)
-    }
-}
-
-#[inline(always)]
-fn in_so_many<T: Copy, R: Copy, const N: usize>(values: &[T], empty: R, wide: impl Fn(T) -> R, join: impl Fn(R, R) -> R) -> R {
-    let mut lanes = [empty; N];
-    let (blocks, rest) = values.as_chunks::<N>();
-    for block in blocks {
-        for (lane, &value) in lanes.iter_mut().zip(block) {
-            *lane = join(*lane, wide(value));
-        }
-    }
-    for (lane, &value) in lanes.iter_mut().zip(rest) {
-        *lane = join(*lane, wide(value));
-    }
-    let mut half = N / 2;
-    while half > 0 {
-        let (low, high) = lanes.split_at_mut(half);
-        for (low, &high) in low.iter_mut().zip(&*high) {
-            *low = join(*low, high);
-        }
-        half /= 2;
-    }
-    lanes[0]
-}
-
-/// The product of all. In lanes parts of it may be beyond all numbers where the whole is not: then it is taken in order.
-#[inline(always)]
-fn product(values: &[f32]) -> f64 {
-    let in_any_order = in_lanes(values, 1.0, f64::from, |a, b| a * b);
-    if in_any_order.is_normal() { in_any_order } else { values.iter().fold(1.0, |product, &value| product * f64::from(value)) }
-}
-
-/// The value itself.
-#[inline(always)]
-fn same<T>(value: T) -> T {
-    value
-}
-
-/// The larger, but no NaN where the other is none.
-#[inline(always)]
-fn larger(a: f32, b: f32) -> f32 {
-    if b > a { b } else { a }
-}
-
-/// The smaller, but no NaN where the other is none.
-#[inline(always)]
-fn smaller(a: f32, b: f32) -> f32 {
-    if b < a { b } else { a }
-}
-
-/// Whether one of them is NaN: by itself, since an instruction finds the larger of two, but not where one of them is NaN.
-#[inline(always)]
-fn has_nan(values: &[f32]) -> bool {
-    let words: &[u32] = bytemuck::cast_slice(values);
-    in_lanes(words, 0, |word| word & 0x7fff_ffff, u32::max) > f32::INFINITY.to_bits()
 }
 
 /// The nearest finite number, from which distances are finite or −∞.
@@ -138,43 +70,43 @@ impl Folding {
         let float: &[f32] = bytemuck::cast_slice(values);
         let count = values.len() as f64;
         match (self.fold, self.dtype) {
-            (Fold::Sum | Fold::Mean, DType::F32) => [in_lanes(float, 0.0, same, |a, b| a + b).into(), 0.0, 0.0],
-            (Fold::Sum | Fold::Mean, _) => [in_lanes(values, 0, same, u32::wrapping_add).into(), 0.0, 0.0],
+            (Fold::Sum | Fold::Mean, DType::F32) => [in_lanes::<Sum, f32>(float).into(), 0.0, 0.0],
+            (Fold::Sum | Fold::Mean, _) => [in_lanes::<Sum, u32>(values).into(), 0.0, 0.0],
             (Fold::Prod, DType::F32) => [product(float), 0.0, 0.0],
-            (Fold::Prod, _) => [in_lanes(values, 1, same, u32::wrapping_mul).into(), 0.0, 0.0],
+            (Fold::Prod, _) => [in_lanes::<Product, u32>(values).into(), 0.0, 0.0],
             (Fold::Max | Fold::Min, _) => [self.extreme(values), 0.0, 0.0],
             (Fold::ArgMax | Fold::ArgMin, _) => {
                 let extreme = self.extreme(values);
                 let place = match self.dtype {
-                    DType::I32 => place(values, |&word| f64::from(word.cast_signed()) == extreme),
-                    DType::U32 => place(values, |&word| f64::from(word) == extreme),
-                    _ if extreme.is_nan() => place(float, |value| value.is_nan()),
-                    _ => {
-                        let extreme = extreme as f32;
-                        place(float, |&value| value == extreme)
-                    }
+                    DType::I32 => place(values, (extreme as i32).cast_unsigned()),
+                    DType::U32 => place(values, extreme as u32),
+                    _ if extreme.is_nan() => float.iter().position(|value| value.is_nan()).unwrap_or_default(),
+                    _ => place(float, extreme as f32),
                 };
                 [extreme, (first + place) as f64, 1.0]
             }
             (Fold::Var | Fold::Std, _) => {
                 // Distances from about the mean, which say how far off it is.
-                let about = (f64::from(in_lanes(float, 0.0, same, |a, b| a + b)) / count) as f32;
+                let about = (f64::from(in_lanes::<Sum, f32>(float)) / count) as f32;
                 let mut off = [0.0f32; LANES];
                 let mut squares = [0.0f32; LANES];
-                let mut add = |values: &[f32]| {
-                    for ((off, square), value) in off.iter_mut().zip(&mut squares).zip(values) {
+                let (blocks, rest) = float.as_chunks::<LANES>();
+                for block in blocks {
+                    for ((off, square), value) in off.iter_mut().zip(&mut squares).zip(block) {
                         let distance = value - about;
                         *off += distance;
                         *square += distance * distance;
                     }
-                };
-                let (blocks, rest) = float.as_chunks::<LANES>();
-                blocks.iter().for_each(|block| add(block));
-                add(rest);
+                }
+                for ((off, square), value) in off.iter_mut().zip(&mut squares).zip(rest) {
+                    let distance = value - about;
+                    *off += distance;
+                    *square += distance * distance;
+                }
                 let [off, squares] = [off, squares].map(|lanes| lanes.into_iter().map(f64::from).sum::<f64>());
                 [count, f64::from(about) + off / count, (squares - off * off / count).max(0.0)]
             }
-            (Fold::Norm, _) => [in_lanes(float, 0.0, |value| f64::from(value) * f64::from(value), |a, b| a + b), 0.0, 0.0],
+            (Fold::Norm, _) => [in_lanes::<Squares, f32>(float), 0.0, 0.0],
             (Fold::LogSumExp, _) => {
                 let largest = self.extreme(values);
                 let pivot = pivot(largest) as f32;
@@ -233,8 +165,18 @@ impl Folding {
         }
     }
 
-    /// What the result holds, as a word.
-    pub(super) fn finish(&self, state: State) -> u32 {
+    /// What the results hold, as words.
+    pub(super) fn finish_all(&self, states: &[State], out: &mut [u32]) {
+        let all = out.iter_mut().zip(states);
+        match (self.fold, self.dtype) {
+            // There may be as many as there are values.
+            (Fold::Sum | Fold::Max | Fold::Min | Fold::Prod, DType::F32) => all.for_each(|(out, state)| *out = (state[0] as f32).to_bits()),
+            _ => all.for_each(|(out, state)| *out = self.finish(*state)),
+        }
+    }
+
+    /// What a result holds, as a word.
+    fn finish(&self, state: State) -> u32 {
         let float = |value: f64| (value as f32).to_bits();
         match (self.fold, self.dtype) {
             (Fold::ArgMax | Fold::ArgMin, _) => state[1] as u32,
@@ -257,19 +199,19 @@ impl Folding {
         let signed = || values.iter().map(|row| bytemuck::cast_slice::<u32, i32>(row));
         let words = || values.iter().copied();
         match (self.fold, self.dtype) {
-            (Fold::Sum | Fold::Mean, _) => self.put(states, &over_rows(words(), u32::wrapping_add), f64::from),
-            (Fold::Max, DType::F32) => self.put(states, &extremes(float(), larger), f64::from),
-            (Fold::Min, DType::F32) => self.put(states, &extremes(float(), smaller), f64::from),
-            (Fold::Max, DType::I32) => self.put(states, &over_rows(signed(), i32::max), f64::from),
-            (Fold::Min, DType::I32) => self.put(states, &over_rows(signed(), i32::min), f64::from),
-            (Fold::Max, _) => self.put(states, &over_rows(words(), u32::max), f64::from),
-            (Fold::Min, _) => self.put(states, &over_rows(words(), u32::min), f64::from),
-            (Fold::ArgMax, DType::F32) => self.places(states, float(), first, |a, b| b > a || (b.is_nan() && !a.is_nan())),
-            (Fold::ArgMin, DType::F32) => self.places(states, float(), first, |a, b| b < a || (b.is_nan() && !a.is_nan())),
-            (Fold::ArgMax, DType::I32) => self.places(states, signed(), first, |a, b| b > a),
-            (Fold::ArgMin, DType::I32) => self.places(states, signed(), first, |a, b| b < a),
-            (Fold::ArgMax, _) => self.places(states, words(), first, |a, b| b > a),
-            (Fold::ArgMin, _) => self.places(states, words(), first, |a, b| b < a),
+            (Fold::Sum | Fold::Mean, _) => self.put(states, &over_rows::<Sum, _>(words())),
+            (Fold::Max, DType::F32) => self.put(states, &extremes::<Largest>(float())),
+            (Fold::Min, DType::F32) => self.put(states, &extremes::<Smallest>(float())),
+            (Fold::Max, DType::I32) => self.put(states, &over_rows::<Largest, _>(signed())),
+            (Fold::Min, DType::I32) => self.put(states, &over_rows::<Smallest, _>(signed())),
+            (Fold::Max, _) => self.put(states, &over_rows::<Largest, _>(words())),
+            (Fold::Min, _) => self.put(states, &over_rows::<Smallest, _>(words())),
+            (Fold::ArgMax, DType::F32) => self.put_places(states, places::<Largest, _>(float()), first),
+            (Fold::ArgMin, DType::F32) => self.put_places(states, places::<Smallest, _>(float()), first),
+            (Fold::ArgMax, DType::I32) => self.put_places(states, places::<Largest, _>(signed()), first),
+            (Fold::ArgMin, DType::I32) => self.put_places(states, places::<Smallest, _>(signed()), first),
+            (Fold::ArgMax, _) => self.put_places(states, places::<Largest, _>(words()), first),
+            (Fold::ArgMin, _) => self.put_places(states, places::<Smallest, _>(words()), first),
             (Fold::Norm, _) => {
                 for row in float() {
                     for (state, &value) in states.iter_mut().zip(row) {
@@ -279,7 +221,7 @@ impl Folding {
             }
             (Fold::Var | Fold::Std, _) => {
                 let count = values.len() as f64;
-                let sums = over_rows(float(), |a, b| a + b);
+                let sums = over_rows::<Sum, _>(float());
                 let abouts: Vec<f32> = sums.iter().map(|sum| sum / count as f32).collect();
                 let (mut off, mut squares) = (vec![0.0f32; width], vec![0.0f32; width]);
                 for row in float() {
@@ -295,7 +237,7 @@ impl Folding {
                 }
             }
             (Fold::LogSumExp, _) => {
-                let largest = extremes(float(), larger);
+                let largest = extremes::<Largest>(float());
                 let pivots: Vec<f32> = largest.iter().map(|&largest| pivot(largest.into()) as f32).collect();
                 let mut sums = vec![0.0f32; width];
                 for row in float() {
@@ -317,37 +259,21 @@ impl Folding {
         }
     }
 
-    /// Joins each state with a value.
+    /// Joins each state with a value, none of which is a sum of floating-point numbers.
     #[inline(always)]
-    fn put<T: Copy>(&self, states: &mut [State], values: &[T], wide: impl Fn(T) -> f64) {
+    fn put<T: Copy + Into<f64>>(&self, states: &mut [State], values: &[T]) {
         let is_of_integers = matches!(self.fold, Fold::Sum | Fold::Mean);
         for (state, &value) in states.iter_mut().zip(values) {
-            let value = wide(value);
-            state[0] =
-                if is_of_integers { (state[0] as u32).wrapping_add(value as u32).into() } else { self.more_extreme(state[0], value) };
+            let (old, value) = (state[0], value.into());
+            state[0] = if is_of_integers { (old as u32).wrapping_add(value as u32).into() } else { self.more_extreme(old, value) };
         }
     }
 
-    /// Joins each state with what is more extreme than all before it in its column, and where that is.
+    /// Joins each state with an extreme, and the row in which it is.
     #[inline(always)]
-    fn places<'a, T: Copy + Into<f64> + 'a>(
-        &self,
-        states: &mut [State],
-        mut rows: impl Iterator<Item = &'a [T]>,
-        first: usize,
-        is_more: impl Fn(T, T) -> bool,
-    ) {
-        let mut best = rows.next().map_or_else(Vec::new, <[T]>::to_vec);
-        let mut places = vec![0u32; best.len()];
-        for (number, row) in (1u32..).zip(rows) {
-            for ((best, place), &value) in best.iter_mut().zip(&mut places).zip(row) {
-                let is_more = is_more(*best, value);
-                *place = if is_more { number } else { *place };
-                *best = if is_more { value } else { *best };
-            }
-        }
-        for ((state, &best), &place) in states.iter_mut().zip(&best).zip(&places) {
-            *state = self.join(*state, [best.into(), (first + place as usize) as f64, 1.0]);
+    fn put_places<T: Copy + Into<f64>>(&self, states: &mut [State], (values, places): (Vec<T>, Vec<u32>), first: usize) {
+        for ((state, &value), &place) in states.iter_mut().zip(&values).zip(&places) {
+            *state = self.join(*state, [value.into(), (first + place as usize) as f64, 1.0]);
         }
     }
 
@@ -364,64 +290,17 @@ impl Folding {
         match self.dtype {
             DType::I32 => {
                 let values: &[i32] = bytemuck::cast_slice(values);
-                if is_min { in_lanes(values, i32::MAX, same, i32::min).into() } else { in_lanes(values, i32::MIN, same, i32::max).into() }
+                if is_min { in_lanes::<Smallest, _>(values).into() } else { in_lanes::<Largest, _>(values).into() }
             }
-            DType::U32 if is_min => in_lanes(values, u32::MAX, same, u32::min).into(),
-            DType::U32 => in_lanes(values, 0, same, u32::max).into(),
+            DType::U32 if is_min => in_lanes::<Smallest, _>(values).into(),
+            DType::U32 => in_lanes::<Largest, _>(values).into(),
             _ => {
                 let values: &[f32] = bytemuck::cast_slice(values);
                 if has_nan(values) {
                     return f64::NAN;
                 }
-                let extreme =
-                    if is_min { in_lanes(values, f32::INFINITY, same, smaller) } else { in_lanes(values, f32::NEG_INFINITY, same, larger) };
-                extreme.into()
+                if is_min { in_lanes::<Smallest, _>(values).into() } else { in_lanes::<Largest, _>(values).into() }
             }
         }
     }
-}
-
-/// Where the first value is for which something holds; 0 if it holds for none. Whole blocks are looked through at once.
-#[inline(always)]
-fn place<T>(values: &[T], holds: impl Fn(&T) -> bool) -> usize {
-    const AT_ONCE: usize = 64;
-    let block = values.chunks(AT_ONCE).position(|block| block.iter().fold(false, |any, value| any | holds(value))).unwrap_or_default();
-    let start = block * AT_ONCE;
-    start + values[start..].iter().position(holds).unwrap_or_default()
-}
-
-/// The extremes of rows; NaN where there is one.
-#[inline(always)]
-fn extremes<'a>(mut rows: impl Iterator<Item = &'a [f32]>, join: impl Fn(f32, f32) -> f32) -> Vec<f32> {
-    let mut all = rows.next().map_or_else(Vec::new, <[f32]>::to_vec);
-    for row in rows {
-        if has_nan(row) {
-            for (all, &value) in all.iter_mut().zip(row) {
-                *all = if value.is_nan() { value } else { join(*all, value) };
-            }
-            continue;
-        }
-        for (all, &value) in all.iter_mut().zip(row) {
-            *all = join(*all, value);
-        }
-    }
-    all
-}
-
-/// The sum of rows.
-#[inline(always)]
-pub(super) fn sums_of_rows<'a>(rows: impl Iterator<Item = &'a [f32]>) -> Vec<f32> {
-    over_rows(rows, |a, b| a + b)
-}
-
-/// Rows folded into one.
-#[inline(always)]
-fn over_rows<'a, T: Copy + 'a>(mut rows: impl Iterator<Item = &'a [T]>, join: impl Fn(T, T) -> T) -> Vec<T> {
-    let mut all = rows.next().map_or_else(Vec::new, <[T]>::to_vec);
-    for row in rows {
-        for (all, &value) in all.iter_mut().zip(row) {
-            *all = join(*all, value);
-        }
-    }
-    all
 }

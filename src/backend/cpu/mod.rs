@@ -11,6 +11,7 @@ mod fold;
 mod int8;
 #[cfg(not(target_arch = "wasm32"))]
 mod kept;
+mod lanes;
 mod map;
 #[cfg(not(target_arch = "wasm32"))]
 mod native;

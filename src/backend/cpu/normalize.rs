@@ -122,12 +122,16 @@ impl<'a> Normalize<'a> {
                 let [sum, ..] = folded(row, Fold::Sum);
                 // No number is in proportion to an infinity, to NaN, or to zeros alone.
                 let by = if largest.is_finite() { (1.0 / sum) as f32 } else { f32::NAN };
-                row.iter_mut().for_each(|value| *value *= by);
+                for value in row {
+                    *value *= by;
+                }
             }
             Form::LogSoftmax => {
                 let [largest, sum, _] = folded(row, Fold::LogSumExp);
                 let (from, by) = (largest as f32, if largest.is_finite() { sum.ln() as f32 } else { f32::NAN });
-                row.iter_mut().for_each(|value| *value = (*value - from) - by);
+                for value in row {
+                    *value = (*value - from) - by;
+                }
             }
             Form::LayerNorm => {
                 let [count, mean, spread] = folded(row, Fold::Var);
@@ -135,12 +139,16 @@ impl<'a> Normalize<'a> {
                 // The mean in two parts, since it is more exact than a number of f32.
                 let from = mean as f32;
                 let rest = (mean - f64::from(from)) as f32;
-                row.iter_mut().for_each(|value| *value = ((*value - from) - rest) * by);
+                for value in row {
+                    *value = ((*value - from) - rest) * by;
+                }
             }
             Form::RmsNorm => {
                 let [squares, ..] = folded(row, Fold::Norm);
                 let by = (1.0 / (squares / self.count as f64 + self.epsilon).sqrt()) as f32;
-                row.iter_mut().for_each(|value| *value *= by);
+                for value in row {
+                    *value *= by;
+                }
             }
         }
     }
@@ -149,5 +157,9 @@ impl<'a> Normalize<'a> {
 #[inline(always)]
 fn folded(row: &[f32], fold: Fold) -> State {
     let folding = Folding { fold, dtype: DType::F32, divisor: 1.0 };
-    row.chunks(BLOCK).fold(folding.empty(), |state, values| folding.join(state, folding.block(bytemuck::cast_slice(values), 0)))
+    let mut state = folding.empty();
+    for values in row.chunks(BLOCK) {
+        state = folding.join(state, folding.block(bytemuck::cast_slice(values), 0));
+    }
+    state
 }

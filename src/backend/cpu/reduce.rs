@@ -3,7 +3,8 @@
 //! Blocks are folded in lanes, which the compiler turns into vector instructions, and states are of double precision. How values are cut
 //! depends on the shape alone, so that the result is the same on any number of threads.
 
-use super::fold::{Folding, State, sums_of_rows};
+use super::fold::{Folding, State};
+use super::lanes::{Sum, over_rows};
 use super::map::{Elements, Map, Registers};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
@@ -56,7 +57,7 @@ impl<'a> Reduce<'a> {
         let together = if self.is_in_columns { self.columns() } else { (SHARE / self.count).clamp(1, self.rows) };
         let part = match self.rows.div_ceil(together) {
             MANY.. => self.count,
-            _ if self.is_in_columns => self.count.div_ceil(PARTS).next_multiple_of(HEIGHT),
+            _ if self.is_in_columns => self.count.div_ceil(PARTS).max(4 * SHARE / together).next_multiple_of(HEIGHT),
             _ => (SHARE / together).max(1),
         };
         let parts = self.count.div_ceil(part);
@@ -66,13 +67,8 @@ impl<'a> Reduce<'a> {
             let rows = [first, (first + together).min(self.rows)];
             self.states(rows, [number * part, ((number + 1) * part).min(self.count)])
         };
-        let finish = |out: &mut [u32], states: &[State]| {
-            for (out, state) in out.iter_mut().zip(states) {
-                *out = self.folding.finish(*state);
-            }
-        };
         if parts == 1 {
-            each(out, together, on_threads, |number, out| finish(out, &states(number)));
+            each(out, together, on_threads, |number, out| self.folding.finish_all(&states(number), out));
             return;
         }
         let mut made = vec![Vec::new(); self.rows.div_ceil(together) * parts];
@@ -82,7 +78,7 @@ impl<'a> Reduce<'a> {
             for other in others {
                 first.iter_mut().zip(other).for_each(|(state, other)| *state = self.folding.join(*state, *other));
             }
-            finish(out, first);
+            self.folding.finish_all(first, out);
         }
     }
 
@@ -160,8 +156,10 @@ impl<'a> Reduce<'a> {
                 buffer.chunks_exact(width).collect()
             });
             if is_sum {
-                let of_rows = sums_of_rows(rows.iter().map(|row| bytemuck::cast_slice(row)));
-                sums.iter_mut().zip(&of_rows).for_each(|(all, &sum)| *all += f64::from(sum));
+                let of_rows = over_rows::<Sum, f32>(rows.iter().map(|row| bytemuck::cast_slice(row)));
+                for (all, &sum) in sums.iter_mut().zip(&of_rows) {
+                    *all += f64::from(sum);
+                }
             } else {
                 self.folding.columns(states, &rows, from);
             }

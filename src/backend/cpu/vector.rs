@@ -36,7 +36,8 @@ pub(super) fn multiplied(params: &Params, [a, b]: [Matrix<'_>; 2], out: &mut [f3
         [stride, 1] => (false, stride),
         _ => return false,
     };
-    if k == 0 || step != 1 {
+    // Short rows are as fast elsewhere.
+    if k == 0 || step != 1 || is_of_rows && k < 4 * LANES {
         return false;
     }
     let beta = if reads_c { params.beta } else { 0.0 };

@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use super::commands::{About, Commands, NoContext};
-use super::{WebGl2, pipeline::Programs};
+use super::{WebGl2, faults::Found, pipeline::Programs};
 use crate::backend::pool::Pool;
 use crate::info::{BackendId, Caps, DeviceInfo, DeviceKind, OtherBackend, has_word, is_software_name};
 use crate::options::{Options, PowerPreference};
@@ -51,6 +51,7 @@ fn open_context(options: &Options) -> Result<(WebGl2, DeviceInfo), OtherBackend>
         pool: Pool::new(options.pool_bytes),
         is_pool_sound: Cell::new(true),
         verdict: RefCell::default(),
+        found: Found::default(),
         queue: RefCell::default(),
         commands: Rc::new(commands),
     };

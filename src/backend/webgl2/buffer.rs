@@ -108,8 +108,8 @@ pub(super) struct Matrix {
     pub rows: u64,
     pub columns: u64,
     pub form: Form,
-    /// What will be known of the commands that gave it its values. None if they were known to be right before anybody had them.
-    pub verdict: RefCell<Option<Rc<Verdict>>>,
+    /// What will be known of the commands that made it, and then of those that gave it its values.
+    pub verdict: RefCell<Rc<Verdict>>,
 }
 
 impl Drop for Matrix {
@@ -124,7 +124,7 @@ impl Drop for Matrix {
 impl Matrix {
     /// Why it has no values, as far as that is known.
     pub(super) fn fault(&self) -> Result<()> {
-        self.verdict.borrow().as_ref().map_or(Ok(()), |verdict| verdict.get())
+        self.verdict.borrow().get()
     }
 
     /// Whether it is in an operand's form.
@@ -185,7 +185,7 @@ impl WebGl2 {
             rows,
             columns,
             form: Form::Float,
-            verdict: RefCell::default(),
+            verdict: self.asked(),
         }))
     }
 
@@ -197,7 +197,7 @@ impl WebGl2 {
     fn flat_of(&self, elements: u64, form: Form) -> Result<Matrix> {
         let (width, height) = fold(elements.div_ceil(4), &self.caps)?;
         let raw = self.textures(1, [width, height], form)?;
-        Ok(Matrix { raw, count: 1, pitch: 0, width, height, rows: 1, columns: elements, form, verdict: RefCell::default() })
+        Ok(Matrix { raw, count: 1, pitch: 0, width, height, rows: 1, columns: elements, form, verdict: self.asked() })
     }
 
     /// The matrix in an operand's form.
@@ -209,6 +209,11 @@ impl WebGl2 {
         let flat = Rc::new(self.unfold(&matrix)?);
         *buffer.0.borrow_mut() = Rc::clone(&flat);
         Ok(flat)
+    }
+
+    /// The verdict of what was asked for last, which may be replaced.
+    fn asked(&self) -> RefCell<Rc<Verdict>> {
+        RefCell::new(self.verdict())
     }
 
     fn textures(&self, count: u32, [width, height]: [u32; 2], form: Form) -> Result<Pooled<Raw>> {

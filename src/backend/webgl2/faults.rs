@@ -6,7 +6,7 @@
 //!
 //! A look waits for the browser's GPU process. So nothing is looked at when it is queued, but when it is read.
 
-use std::cell::OnceCell;
+use std::cell::{OnceCell, RefCell};
 use std::rc::Rc;
 
 use web_sys::WebGl2RenderingContext;
@@ -26,10 +26,27 @@ impl Verdict {
     }
 }
 
+/// The looks of a device that found a fault: how many there were, and what the last one found.
+pub(super) struct Found(RefCell<(u32, Result<()>)>);
+
+impl Default for Found {
+    fn default() -> Self {
+        Self(RefCell::new((0, Ok(()))))
+    }
+}
+
 impl WebGl2 {
     /// That of what was asked for last.
     pub(super) fn verdict(&self) -> Rc<Verdict> {
         Rc::clone(&self.verdict.borrow())
+    }
+
+    /// What some work gives, unless a look in the middle of it found a fault: that may be of what the work had asked for by then.
+    pub(super) fn as_one<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<T> {
+        let before = self.found.0.borrow().0;
+        let done = work()?;
+        let (now, last) = &*self.found.0.borrow();
+        if *now == before { Ok(done) } else { last.clone().map(|()| done) }
     }
 
     /// An error if WebGL has one to tell, of this command or one before it. `bytes` is what was asked for.
@@ -46,6 +63,8 @@ impl WebGl2 {
         if found.is_err() {
             // Memory that was not to be had may lie in the pool, which may be at work just now.
             self.is_pool_sound.set(false);
+            let now = self.found.0.borrow().0 + 1;
+            *self.found.0.borrow_mut() = (now, found.clone());
         }
         found
     }

@@ -39,6 +39,7 @@ pub(crate) struct WebGl2 {
     is_pool_sound: Cell<bool>,
     /// That of what was asked for last.
     verdict: RefCell<Rc<faults::Verdict>>,
+    found: faults::Found,
     queue: RefCell<queue::Queue>,
 }
 

@@ -55,8 +55,11 @@ impl WebGl2 {
         if !self.is_compiled(&plan, operands)? {
             return Ok(None);
         }
-        let out = self.room(&plan, op)?;
-        self.run(&plan, operands, &out.matrix())?;
+        let out = self.as_one(|| {
+            let out = self.room(&plan, op)?;
+            self.run(&plan, operands, &out.matrix())?;
+            Ok(out)
+        })?;
         self.drawn(op.multiplications());
         Ok(Some(out))
     }

@@ -76,7 +76,7 @@ impl WebGl2 {
         }
         let out = out.matrix();
         let work = if self.is_compiled(plan, &buffers)? {
-            Work::Drawn(self.ask(plan, &buffers, out, how)?)
+            Work::Drawn(self.as_one(|| self.ask(plan, &buffers, out, how))?)
         } else {
             Work::Waiting { plan: plan.clone(), operands: buffers.into_iter().map(Option::<&_>::cloned).collect(), out }
         };
@@ -101,11 +101,12 @@ impl WebGl2 {
     /// Makes the drawings of a plan: the last into the result, those before it into the scratch.
     pub(super) fn run(&self, plan: &Plan, operands: &[Option<&Buffer>], out: &Matrix) -> Result<()> {
         self.draw_all(plan, operands, out)?;
-        // Memory that was asked for on the way may have had all be looked at.
+        // Memory that was asked for meanwhile may have had all be looked at.
         for operand in operands.iter().flatten() {
             operand.matrix().fault()?;
         }
-        *out.verdict.borrow_mut() = Some(self.verdict());
+        out.fault()?;
+        *out.verdict.borrow_mut() = self.verdict();
         Ok(())
     }
 
@@ -225,7 +226,7 @@ impl WebGl2 {
         self.draw(&program, &[matrix.columns as u32, matrix.pitch, matrix.width, flat.width], &samplers, &flat, None, 1)?;
         // Of what it is made it may be known by now.
         matrix.fault()?;
-        *flat.verdict.borrow_mut() = Some(self.verdict());
+        *flat.verdict.borrow_mut() = self.verdict();
         Ok(flat)
     }
 
@@ -239,6 +240,7 @@ impl WebGl2 {
         strips: Option<Strips<'_>>,
         k: u32,
     ) -> Result<()> {
+        out.fault()?;
         let of_a_line = u64::from(k.max(1)) * u64::from(out.width * out.count) * 4;
         let lines = (MULTIPLICATIONS / of_a_line).clamp(1, out.height.into()) as u32;
         self.commands.draw(program, params, samplers, out.raw.textures()?, [out.width, out.height, lines], strips);
@@ -249,6 +251,15 @@ impl WebGl2 {
     fn staging(&self, matrix: Rc<Matrix>) -> Result<Reading> {
         let bytes = u64::from(matrix.width) * u64::from(matrix.height) * 16;
         Ok(Reading { staging: self.buffer(STAGING, matrix.rows.min(matrix.count.into()) * bytes)?, matrix })
+    }
+
+    /// A matrix on its way to the host.
+    fn packed(&self, matrix: Rc<Matrix>) -> Result<Reading> {
+        let reading = self.staging(matrix)?;
+        // To read what was not to be had would be one fault more.
+        reading.matrix.fault()?;
+        self.pack(&reading)?;
+        Ok(reading)
     }
 
     /// Starts the copy.
@@ -265,7 +276,7 @@ impl WebGl2 {
             Work::Waiting { plan, operands, out } => {
                 let operands: Vec<_> = operands.iter().map(Option::as_ref).collect();
                 self.compiled(&plan, &operands).await?;
-                self.ask(&plan, &operands, out, how)?
+                self.as_one(|| self.ask(&plan, &operands, out, how))?
             }
         };
         self.end(drawn, how).await
@@ -277,9 +288,8 @@ impl WebGl2 {
         let ms = fence.passed().await;
         if let Some(matrix) = later {
             self.judge(&verdict)?;
-            let staged = self.staging(matrix)?;
-            self.pack(&staged)?;
-            (verdict, reading) = (self.verdict(), Some(staged));
+            reading = Some(self.as_one(|| self.packed(matrix))?);
+            verdict = self.verdict();
             self.commands.fence().passed().await;
         }
         let data = match reading {
@@ -294,10 +304,7 @@ impl WebGl2 {
 
     /// A tensor's values.
     pub(super) async fn read_back(&self, buffer: &Buffer, wanted: Extent) -> Result<HostVec> {
-        let reading = self.staging(buffer.matrix())?;
-        // Room may have been looked for and the values' fault found.
-        reading.matrix.fault()?;
-        self.pack(&reading)?;
+        let reading = self.as_one(|| self.packed(buffer.matrix()))?;
         let drawn = Drawn { verdict: self.verdict(), fence: self.commands.fence(), reading: Some(reading), later: None };
         let how = How { repeats: 0, timed: false, download: wanted };
         self.end(drawn, how).await?.data.ok_or_else(|| Error::internal("no result"))

@@ -257,6 +257,26 @@ export default {
     a.dispose();
   },
 
+  "memory that ran out in a queue, found out when there is room for a large array": async ({ gpu, backend }) => {
+    if (backend !== "webgl2") return;
+    const x = integers(81, 9);
+    const a = await gpu.tensor(x, [9, 9]);
+    gpu.trim();
+    const stop = run_out_at(1, backend);
+    const kept = [1, 2, 3].map((alpha) => gpu.matmul(a, a, { alpha, keep: true }));
+    stop();
+    const [k, n] = [2048, 4096];
+    const [large, ones] = [await gpu.tensor(new Float32Array(k * n).fill(2), [k, n]), await gpu.tensor(new Float32Array(k).fill(1), [1, k])];
+    for (const tensor of await Promise.all(kept)) {
+      await rejects("out_of_memory", () => tensor.toArray());
+      await rejects("out_of_memory", () => gpu.matmul(tensor, a, { keep: true }));
+      tensor.dispose();
+    }
+    same(await gpu.matmul(ones, large, {}), new Float32Array(n).fill(2 * k), "the large array");
+    same(await gpu.matmul(a, a, {}), product(x, x, { m: 9, k: 9, n: 9 }), "what was there before");
+    for (const tensor of [a, large, ones]) tensor.dispose();
+  },
+
   "operands changed meanwhile are noticed": async ({ gpu, kill }) => {
     const changes = {
       "all of a": ({ a }) => a.fill(1),
