@@ -7,10 +7,8 @@
 use std::cell::{OnceCell, RefCell};
 use std::rc::Rc;
 
-use web_sys::WebGlBuffer;
-
 use super::WebGl2;
-use super::commands::{Commands, Framebuffer, Texture};
+use super::commands::Commands;
 use super::faults::Verdict;
 use crate::backend::pool::Pooled;
 use crate::dtype::{DType, Extent};
@@ -60,9 +58,9 @@ const LOOKED_AT_BYTES: u64 = 1 << 25;
 #[derive(Default)]
 pub(super) struct Textures {
     /// As many as were asked for, less if the context is lost.
-    pub list: Vec<Texture>,
+    pub list: Vec<glow::Texture>,
     /// What they are drawn to and read by, once they are.
-    pub framebuffer: OnceCell<Framebuffer>,
+    pub framebuffer: OnceCell<glow::Framebuffer>,
 }
 
 /// What the driver gave.
@@ -70,7 +68,7 @@ pub(super) enum Memory {
     /// Textures of one size.
     Textures(Textures),
     /// None if the context is lost.
-    Buffer(Option<WebGlBuffer>),
+    Buffer(Option<glow::Buffer>),
 }
 
 impl Raw {
@@ -133,8 +131,8 @@ impl Matrix {
     }
 
     /// The only texture, or the first.
-    pub(super) fn texture(&self) -> Option<&Texture> {
-        self.raw.textures().ok()?.list.first()
+    pub(super) fn texture(&self) -> Option<glow::Texture> {
+        self.raw.textures().ok()?.list.first().copied()
     }
 
     /// What a shader finds a texel by: the width's logarithm, and one less than the width.

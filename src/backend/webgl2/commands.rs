@@ -1,31 +1,45 @@
 //! WebGL's commands, in the sequences in which they are used. Nothing is decided here, and nothing remembered but what is bound.
 //!
+//! `glow` has every command `unsafe`, because natively each calls C. In the browser each is checked by the browser, and `glow` asks one
+//! thing: that a key (of a texture, a program, …) is not used after it was deleted. Here keys are deleted by the `Drop` of what owns
+//! them and lent out by reference until then; that is the reason behind each block below.
+//!
 //! A lost context takes every command and does nothing. So nothing is checked on the way; [`fault`](Commands::fault) tells in the end. It alone
 //! waits for the browser's GPU process, and so is asked rarely.
 
 use std::cell::{Cell, OnceCell};
 use std::rc::Rc;
 
-use js_sys::{Array, Float32Array, Int32Array, Object, Promise};
+use glow::HasContext;
+use js_sys::{Float32Array, Object, Promise};
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
-use web_sys::{WebGl2RenderingContext as Gl, WebGlBuffer, WebGlFramebuffer, WebGlSync, WebGlTexture};
+use web_sys::WebGl2RenderingContext;
 
 use super::buffer::{Form, Memory, Textures};
 use super::pipeline::{Linking, Program};
 use crate::clock::Stopwatch;
 use crate::plan::matmul::FragmentCaps;
 
-/// What the bindings have no command for: a canvas, the page's own arrays, and the page's event loop.
+/// What `glow` has no command for: a canvas, the page's own arrays, and the page's event loop.
 #[wasm_bindgen(module = "/src/backend/webgl2/gl.js")]
 extern "C" {
-    fn context(power_preference: &str) -> Option<Gl>;
-    fn close(gl: &Gl);
+    fn context(power_preference: &str) -> Option<WebGl2RenderingContext>;
+    fn close(gl: &WebGl2RenderingContext);
     #[wasm_bindgen(catch)]
-    fn write(gl: &Gl, width: u32, values: &Object, form: u32) -> Result<(), JsValue>;
+    fn write(gl: &WebGl2RenderingContext, width: u32, values: &Object, form: u32) -> Result<(), JsValue>;
     #[wasm_bindgen(catch)]
     #[rustfmt::skip]
-    fn read(gl: &Gl, out: &Float32Array, rows: f64, columns: f64, count: u32, pitch: u32, size: u32, from: u32) -> Result<i32, JsValue>;
+    fn read(
+        gl: &WebGl2RenderingContext,
+        out: &Float32Array,
+        rows: f64,
+        columns: f64,
+        count: u32,
+        pitch: u32,
+        size: u32,
+        from: u32,
+    ) -> Result<i32, JsValue>;
     #[wasm_bindgen(js_name = pause)]
     fn paused(ms: f64) -> Promise;
 }
@@ -38,42 +52,27 @@ pub(super) async fn pause(ms: f64) {
 
 /// A context of our own: no state of it is changed from outside, and none is left to be restored.
 pub(super) struct Commands {
-    gl: Gl,
+    raw: WebGl2RenderingContext,
+    gl: glow::Context,
     /// Whether the browser says when a program is made.
     tells_of_programs: bool,
     bound: Bound,
-    /// How many things were made that can be bound.
-    made: Cell<u32>,
 }
-
-/// Something that can be bound, with a number that nothing else has or had.
-pub(super) struct Numbered<T> {
-    raw: T,
-    number: u32,
-}
-
-/// A texture.
-pub(super) type Texture = Numbered<WebGlTexture>;
-/// What is drawn to.
-pub(super) type Framebuffer = Numbered<WebGlFramebuffer>;
 
 /// Textures that a fragment shader can read, everywhere.
 const UNITS: usize = 16;
 
-/// What is bound, by its number, 0 for nothing. A browser checks each command, so none is given twice: of like drawings one behind the other only
-/// what is drawn to changes.
+/// What is bound. A browser checks each command, so none is given twice: of like drawings one behind the other only what is drawn to changes.
+/// Keys are never used again, so what was deleted is not taken for what is new.
 #[derive(Default)]
 struct Bound {
-    program: Cell<u32>,
-    framebuffer: Cell<u32>,
+    program: Cell<Option<glow::Program>>,
+    framebuffer: Cell<Option<glow::Framebuffer>>,
     /// First line, width and height.
     viewport: Cell<[u32; 3]>,
     unit: Cell<usize>,
-    textures: [Cell<u32>; UNITS],
+    textures: [Cell<Option<glow::Texture>>; UNITS],
 }
-
-/// The name of KHR_parallel_shader_compile for whether a program is made.
-const COMPLETION_STATUS: u32 = 0x91b1;
 
 /// What a context says of the GPU.
 pub(super) struct About {
@@ -105,138 +104,145 @@ pub(super) enum NoContext {
 impl Commands {
     /// A fresh context with nothing to show, in a page or a worker.
     pub(super) fn open(power_preference: &str) -> Result<Self, NoContext> {
-        let gl = context(power_preference).ok_or(NoContext::Refused)?;
-        if gl.is_context_lost() {
+        let raw = context(power_preference).ok_or(NoContext::Refused)?;
+        // Of a lost one `glow` would ask things that it has no answer to.
+        if raw.is_context_lost() {
             return Err(NoContext::Lost);
         }
-        let mut commands = Self { gl, tells_of_programs: false, bound: Bound::default(), made: Cell::new(0) };
-        commands.tells_of_programs = commands.turns_on("KHR_parallel_shader_compile");
-        Ok(commands)
+        // Which `glow` then has turned on.
+        let tells_of_programs = matches!(raw.get_extension("KHR_parallel_shader_compile"), Ok(Some(_)));
+        Ok(Self { gl: glow::Context::from_webgl2_context(raw.clone()), raw, tells_of_programs, bound: Bound::default() })
     }
 
     pub(super) fn is_lost(&self) -> bool {
-        self.gl.is_context_lost()
-    }
-
-    /// Turns an extension on, if it is there.
-    fn turns_on(&self, extension: &str) -> bool {
-        matches!(self.gl.get_extension(extension), Ok(Some(_)))
+        self.raw.is_context_lost()
     }
 
     pub(super) fn describe(&self) -> About {
-        /// Of WEBGL_debug_renderer_info.
+        // Of WEBGL_debug_renderer_info, which `glow` has turned on where it is.
         const UNMASKED: [u32; 2] = [0x9246, 0x9245];
-        let names = if self.turns_on("WEBGL_debug_renderer_info") { UNMASKED } else { [Gl::RENDERER, Gl::VENDOR] };
-        // A lost context has none of them.
-        let told = |name| self.gl.get_parameter(name).unwrap_or_default();
-        let number = |name| told(name).as_f64().unwrap_or(0.0) as u32;
-        let viewport = told(Gl::MAX_VIEWPORT_DIMS).dyn_into::<Int32Array>().map_or(0, |sides| sides.get_index(0).min(sides.get_index(1)));
-        let [name, vendor] = names.map(|name| told(name).as_string().unwrap_or_default());
-        About {
+        let gl = &self.gl;
+        let text = |unmasked, plain| {
+            // SAFETY: no key.
+            let known = unsafe { gl.get_parameter_string(unmasked) };
+            // SAFETY: no key.
+            if known.is_empty() { unsafe { gl.get_parameter_string(plain) } } else { known }
+        };
+        let mut viewport = [0; 2];
+        // SAFETY: no key.
+        unsafe { gl.get_parameter_i32_slice(glow::MAX_VIEWPORT_DIMS, &mut viewport) };
+        // SAFETY: no key.
+        let number = |name| unsafe { gl.get_parameter_i32(name) }.max(0) as u32;
+        let side = number(glow::MAX_TEXTURE_SIZE) as i32;
+        let about = About {
             fragment: FragmentCaps {
-                targets: number(Gl::MAX_DRAW_BUFFERS).min(number(Gl::MAX_COLOR_ATTACHMENTS)),
-                block_bytes: number(Gl::MAX_UNIFORM_BLOCK_SIZE),
-                alignment_bytes: number(Gl::UNIFORM_BUFFER_OFFSET_ALIGNMENT),
+                targets: number(glow::MAX_DRAW_BUFFERS).min(number(glow::MAX_COLOR_ATTACHMENTS)),
+                block_bytes: number(glow::MAX_UNIFORM_BLOCK_SIZE),
+                alignment_bytes: number(glow::UNIFORM_BUFFER_OFFSET_ALIGNMENT),
             },
-            draws_to_floats: self.turns_on("EXT_color_buffer_float"),
-            side: number(Gl::MAX_TEXTURE_SIZE).min(viewport.max(0) as u32),
-            name,
-            vendor,
-        }
+            draws_to_floats: matches!(self.raw.get_extension("EXT_color_buffer_float"), Ok(Some(_))),
+            side: side.min(viewport[0]).min(viewport[1]).max(0) as u32,
+            name: text(UNMASKED[0], glow::RENDERER),
+            vendor: text(UNMASKED[1], glow::VENDOR),
+        };
+        // Where the extension is not, asking for its parameters was an error.
+        self.fault();
+        about
     }
 
     /// An error that WebGL has to tell, or 0. It has one flag for each of its few kinds, and this takes all down: what lacked memory is the cause
     /// of others.
     pub(super) fn fault(&self) -> u32 {
         if self.is_lost() {
-            return Gl::CONTEXT_LOST_WEBGL;
+            return WebGl2RenderingContext::CONTEXT_LOST_WEBGL;
         }
-        let mut first = self.gl.get_error();
+        // SAFETY: no key.
+        let next = || unsafe { self.gl.get_error() };
+        let mut first = next();
         if first != 0 {
-            for other in (0..8).map(|_| self.gl.get_error()).take_while(|&other| other != 0) {
-                first = if other == Gl::OUT_OF_MEMORY { other } else { first };
+            for other in (0..8).map(|_| next()).take_while(|&other| other != 0) {
+                first = if other == glow::OUT_OF_MEMORY { other } else { first };
             }
         }
         first
     }
 
-    /// Has a program made, which the browser does behind the page's back. None of a lost context.
-    pub(super) fn begin(&self, vertices: &str, fragments: &str) -> Option<Linking> {
+    /// Has a program made, which the browser does behind the page's back.
+    pub(super) fn begin(&self, vertices: &str, fragments: &str) -> Result<Linking, String> {
         let gl = &self.gl;
-        let key = gl.create_program()?;
-        let mut shaders = Vec::new();
-        for (stage, source) in [(Gl::VERTEX_SHADER, vertices), (Gl::FRAGMENT_SHADER, fragments)] {
-            let shader = gl.create_shader(stage)?;
-            gl.shader_source(&shader, source);
-            gl.compile_shader(&shader);
-            gl.attach_shader(&key, &shader);
-            shaders.push(shader);
+        // SAFETY: the keys are made here, and deleted by `link`.
+        unsafe {
+            let key = gl.create_program()?;
+            let mut shaders = Vec::new();
+            for (stage, source) in [(glow::VERTEX_SHADER, vertices), (glow::FRAGMENT_SHADER, fragments)] {
+                let shader = gl.create_shader(stage)?;
+                gl.shader_source(shader, source);
+                gl.compile_shader(shader);
+                gl.attach_shader(key, shader);
+                shaders.push(shader);
+            }
+            gl.link_program(key);
+            Ok(Linking { key, shaders })
         }
-        gl.link_program(&key);
-        Some(Linking { key, shaders })
     }
 
     /// Whether it is made. Where the browser does not say that, it is as if it were.
     pub(super) fn is_made(&self, linking: &Linking) -> bool {
-        // A lost context says nothing.
-        !self.tells_of_programs || self.gl.get_program_parameter(&linking.key, COMPLETION_STATUS).as_bool() != Some(false) || self.is_lost()
+        // SAFETY: the key is that of `begin`, which is lent.
+        !self.tells_of_programs || self.is_lost() || unsafe { self.gl.get_program_completion_status(linking.key) }
     }
 
-    /// The program, whose samplers have these names, in the order of their units; or the compiler's words on why there is none. It waits until that is made.
-    pub(super) fn link(&self, Linking { key, shaders }: Linking, samplers: &str) -> Result<Program, String> {
+    /// The program, whose samplers have these names in these units; or the compiler's words on why there is none. It waits until that is made.
+    pub(super) fn link(&self, Linking { key, shaders }: Linking, samplers: &[(u32, &str)]) -> Result<Program, String> {
         let gl = &self.gl;
-        let linked = gl.get_program_parameter(&key, Gl::LINK_STATUS).is_truthy();
-        let mut log = String::new();
-        for shader in &shaders {
+        // SAFETY: the keys are those of `begin`, which are given away here.
+        unsafe {
+            let linked = gl.get_program_link_status(key);
+            let mut log = if linked { String::new() } else { gl.get_program_info_log(key) };
+            for shader in shaders {
+                if !linked {
+                    log += &gl.get_shader_info_log(shader);
+                }
+                gl.delete_shader(shader);
+            }
             if !linked {
-                log += &gl.get_shader_info_log(shader).unwrap_or_default();
+                gl.delete_program(key);
+                return Err(log);
             }
-            gl.delete_shader(Some(shader));
-        }
-        if !linked {
-            log += &gl.get_program_info_log(&key).unwrap_or_default();
-            gl.delete_program(Some(&key));
-            return Err(log);
-        }
-        let program = Program { params: gl.get_uniform_location(&key, "params"), key: self.numbered(key), told: Cell::default() };
-        self.use_program(&program);
-        for (unit, name) in samplers.split(' ').enumerate() {
-            if let Some(place) = gl.get_uniform_location(&program.key.raw, name) {
-                gl.uniform1i(Some(&place), unit as i32);
+            self.use_program(key);
+            for &(unit, name) in samplers {
+                if let Some(place) = gl.get_uniform_location(key, name) {
+                    gl.uniform_1_i32(Some(&place), unit as i32);
+                }
             }
-        }
-        for block in 0.. {
-            let index = gl.get_uniform_block_index(&program.key.raw, &format!("Block{block}"));
-            if index == Gl::INVALID_INDEX {
-                break;
+            for block in 0.. {
+                let Some(index) = gl.get_uniform_block_index(key, &format!("Block{block}")) else { break };
+                gl.uniform_block_binding(key, index, block);
             }
-            gl.uniform_block_binding(&program.key.raw, index, block);
-        }
-        Ok(program)
-    }
-
-    fn numbered<T>(&self, raw: T) -> Numbered<T> {
-        self.made.set(self.made.get() + 1);
-        Numbered { raw, number: self.made.get() }
-    }
-
-    fn use_program(&self, Program { key, .. }: &Program) {
-        if self.bound.program.replace(key.number) != key.number {
-            self.gl.use_program(Some(&key.raw));
+            Ok(Program { key, params: gl.get_uniform_location(key, "params"), told: Cell::default() })
         }
     }
 
-    fn bind_texture(&self, unit: usize, texture: Option<&Texture>) {
-        let number = texture.map_or(0, |texture| texture.number);
-        if self.bound.textures.get(unit).is_some_and(|bound| bound.replace(number) != number) {
-            self.activate(unit);
-            self.gl.bind_texture(Gl::TEXTURE_2D, texture.map(|texture| &texture.raw));
+    fn use_program(&self, key: glow::Program) {
+        if self.bound.program.replace(Some(key)) != Some(key) {
+            // SAFETY: the program is lent.
+            unsafe { self.gl.use_program(Some(key)) };
         }
+    }
+
+    fn bind_texture(&self, unit: usize, texture: Option<glow::Texture>) {
+        if self.bound.textures.get(unit).is_none_or(|bound| bound.replace(texture) == texture) {
+            return;
+        }
+        self.activate(unit);
+        // SAFETY: the texture is lent.
+        unsafe { self.gl.bind_texture(glow::TEXTURE_2D, texture) };
     }
 
     fn activate(&self, unit: usize) {
         if self.bound.unit.replace(unit) != unit {
-            self.gl.active_texture(Gl::TEXTURE0 + unit as u32);
+            // SAFETY: no key.
+            unsafe { self.gl.active_texture(glow::TEXTURE0 + unit as u32) };
         }
     }
 
@@ -244,18 +250,19 @@ impl Commands {
     pub(super) fn textures(&self, count: u32, [width, height]: [u32; 2], form: Form) -> Memory {
         let gl = &self.gl;
         let format = match form {
-            Form::Float => Gl::RGBA32F,
-            Form::Half => Gl::RGBA16F,
-            Form::Integer => Gl::RGBA32UI,
+            Form::Float => glow::RGBA32F,
+            Form::Half => glow::RGBA16F,
+            Form::Integer => glow::RGBA32UI,
         };
-        let texture = |_| {
-            let texture = self.numbered(gl.create_texture()?);
-            self.bind_texture(0, Some(&texture));
+        // SAFETY: the keys are made here.
+        let texture = |_| unsafe {
+            let texture = gl.create_texture().ok()?;
+            self.bind_texture(0, Some(texture));
             self.activate(0);
-            gl.tex_storage_2d(Gl::TEXTURE_2D, 1, format, width as i32, height as i32);
+            gl.tex_storage_2d(glow::TEXTURE_2D, 1, format, width as i32, height as i32);
             // One of these that would be filtered counts as incomplete, and reads as zero.
-            for filter in [Gl::TEXTURE_MIN_FILTER, Gl::TEXTURE_MAG_FILTER] {
-                gl.tex_parameteri(Gl::TEXTURE_2D, filter, Gl::NEAREST as i32);
+            for filter in [glow::TEXTURE_MIN_FILTER, glow::TEXTURE_MAG_FILTER] {
+                gl.tex_parameter_i32(glow::TEXTURE_2D, filter, glow::NEAREST as i32);
             }
             Some(texture)
         };
@@ -264,51 +271,58 @@ impl Commands {
 
     /// Room for a result on its way to the host, or for what stays with the GPU.
     pub(super) fn buffer(&self, bytes: i32, is_read: bool) -> Memory {
-        let buffer = self.gl.create_buffer();
-        self.gl.bind_buffer(Gl::PIXEL_PACK_BUFFER, buffer.as_ref());
-        self.gl.buffer_data_with_i32(Gl::PIXEL_PACK_BUFFER, bytes, if is_read { Gl::STREAM_READ } else { Gl::STREAM_COPY });
-        self.gl.bind_buffer(Gl::PIXEL_PACK_BUFFER, None);
-        Memory::Buffer(buffer)
+        // SAFETY: the key is made here.
+        unsafe {
+            let buffer = self.gl.create_buffer().ok();
+            self.gl.bind_buffer(glow::PIXEL_PACK_BUFFER, buffer);
+            self.gl.buffer_data_size(glow::PIXEL_PACK_BUFFER, bytes, if is_read { glow::STREAM_READ } else { glow::STREAM_COPY });
+            self.gl.bind_buffer(glow::PIXEL_PACK_BUFFER, None);
+            Memory::Buffer(buffer)
+        }
     }
 
-    /// Gives memory back at once, not when some collector comes by.
     pub(super) fn delete(&self, memory: &Memory) {
         match memory {
             Memory::Textures(Textures { list, framebuffer }) => {
-                list.iter().for_each(|texture| self.gl.delete_texture(Some(&texture.raw)));
-                self.gl.delete_framebuffer(framebuffer.get().map(|framebuffer| &framebuffer.raw));
+                // SAFETY: the owner is being dropped.
+                list.iter().for_each(|&texture| unsafe { self.gl.delete_texture(texture) });
+                // SAFETY: likewise.
+                framebuffer.get().into_iter().for_each(|&framebuffer| unsafe { self.gl.delete_framebuffer(framebuffer) });
             }
-            Memory::Buffer(buffer) => self.gl.delete_buffer(buffer.as_ref()),
+            // SAFETY: likewise.
+            Memory::Buffer(buffer) => buffer.iter().for_each(|&buffer| unsafe { self.gl.delete_buffer(buffer) }),
         }
     }
 
     /// Writes an array to a texture, from where it is. An error is the host's memory running out.
     pub(super) fn write(&self, textures: &Textures, width: u32, values: &Object, form: Form) -> Result<(), JsValue> {
-        self.bind_texture(0, textures.list.first());
+        self.bind_texture(0, textures.list.first().copied());
         self.activate(0);
-        write(&self.gl, width, values, form as u32)
+        write(&self.raw, width, values, form as u32)
     }
 
     /// Makes the textures what is drawn to and read from.
     fn attach(&self, targets: &Textures) {
         let gl = &self.gl;
-        let is_new = targets.framebuffer.get().is_none();
-        if is_new {
-            // A lost context gives none.
-            let Some(framebuffer) = gl.create_framebuffer() else { return };
-            let _ = targets.framebuffer.set(self.numbered(framebuffer));
-        }
-        let Some(Framebuffer { raw, number }) = targets.framebuffer.get() else { return };
-        if self.bound.framebuffer.replace(*number) != *number {
-            gl.bind_framebuffer(Gl::FRAMEBUFFER, Some(raw));
-        }
-        if is_new {
-            let places = Array::new();
-            for (place, texture) in (Gl::COLOR_ATTACHMENT0..).zip(&targets.list) {
-                gl.framebuffer_texture_2d(Gl::FRAMEBUFFER, place, Gl::TEXTURE_2D, Some(&texture.raw), 0);
-                places.push(&place.into());
+        let place = |index| glow::COLOR_ATTACHMENT0 + index as u32;
+        if let Some(framebuffer) = targets.framebuffer.get() {
+            if self.bound.framebuffer.replace(Some(*framebuffer)) != Some(*framebuffer) {
+                // SAFETY: the framebuffer is lent.
+                unsafe { gl.bind_framebuffer(glow::FRAMEBUFFER, Some(*framebuffer)) };
             }
-            gl.draw_buffers(&places);
+            return;
+        }
+        // SAFETY: the textures are lent, the framebuffer is made here and goes with them.
+        unsafe {
+            // A lost context gives none.
+            let Ok(framebuffer) = gl.create_framebuffer() else { return };
+            gl.bind_framebuffer(glow::FRAMEBUFFER, Some(framebuffer));
+            for (index, &texture) in targets.list.iter().enumerate() {
+                gl.framebuffer_texture_2d(glow::FRAMEBUFFER, place(index), glow::TEXTURE_2D, Some(texture), 0);
+            }
+            gl.draw_buffers(&(0..targets.list.len()).map(place).collect::<Vec<_>>());
+            self.bound.framebuffer.set(Some(framebuffer));
+            let _ = targets.framebuffer.set(framebuffer);
         }
     }
 
@@ -317,43 +331,47 @@ impl Commands {
         &self,
         program: &Program,
         params: &[u32],
-        samplers: &[Option<&Texture>],
+        samplers: &[Option<glow::Texture>],
         targets: &Textures,
         [width, height, lines]: [u32; 3],
         strips: Option<Strips<'_>>,
     ) {
         let gl = &self.gl;
         self.attach(targets);
-        self.use_program(program);
+        self.use_program(program.key);
         let told = program.told.take();
         if *told == *params {
             program.told.set(told);
         } else {
-            gl.uniform1uiv_with_u32_array(program.params.as_ref(), params);
+            // SAFETY: the program is lent.
+            unsafe { gl.uniform_1_u32_slice(program.params.as_ref(), params) };
             program.told.set(params.into());
         }
         for (unit, &texture) in samplers.iter().enumerate() {
             self.bind_texture(unit, texture);
         }
-        let each = strips.as_ref().map_or(lines, |strips| strips.lines);
-        let mut drawn = 0;
-        for line in (0..height).step_by(each as usize) {
-            if let Some(&Strips { buffer: Memory::Buffer(buffer), stride_bytes, blocks, block_bytes, .. }) = strips.as_ref() {
-                for block in 0..blocks {
-                    let offset = line / each * stride_bytes + block * block_bytes;
-                    gl.bind_buffer_range_with_i32_and_i32(Gl::UNIFORM_BUFFER, block, buffer.as_ref(), offset as i32, block_bytes as i32);
+        // SAFETY: the buffers are lent.
+        unsafe {
+            let each = strips.as_ref().map_or(lines, |strips| strips.lines);
+            let mut drawn = 0;
+            for line in (0..height).step_by(each as usize) {
+                if let Some(&Strips { buffer: &Memory::Buffer(buffer), stride_bytes, blocks, block_bytes, .. }) = strips.as_ref() {
+                    for block in 0..blocks {
+                        let offset = line / each * stride_bytes + block * block_bytes;
+                        gl.bind_buffer_range(glow::UNIFORM_BUFFER, block, buffer, offset as i32, block_bytes as i32);
+                    }
                 }
-            }
-            let viewport = [line, width, each.min(height - line)];
-            if self.bound.viewport.replace(viewport) != viewport {
-                gl.viewport(0, line as i32, width as i32, viewport[2] as i32);
-            }
-            gl.draw_arrays(Gl::TRIANGLES, 0, 3);
-            // Each part is a piece of work of its own to the driver.
-            drawn += each;
-            if drawn >= lines && lines < height {
-                gl.flush();
-                drawn = 0;
+                let viewport = [line, width, each.min(height - line)];
+                if self.bound.viewport.replace(viewport) != viewport {
+                    gl.viewport(0, line as i32, width as i32, viewport[2] as i32);
+                }
+                gl.draw_arrays(glow::TRIANGLES, 0, 3);
+                // Each part is a piece of work of its own to the driver.
+                drawn += each;
+                if drawn >= lines && lines < height {
+                    gl.flush();
+                    drawn = 0;
+                }
             }
         }
     }
@@ -363,22 +381,25 @@ impl Commands {
         let gl = &self.gl;
         self.attach(targets);
         self.bind_staging(Some(staging));
-        let (format, element) = if form == Form::Integer { (Gl::RGBA_INTEGER, Gl::UNSIGNED_INT) } else { (Gl::RGBA, Gl::FLOAT) };
-        for index in 0..count.min(targets.list.len() as u32) {
-            gl.read_buffer(Gl::COLOR_ATTACHMENT0 + index);
-            let at = (index * width * height * 16) as i32;
-            // It throws where no buffer is bound, which of a lost context none is.
-            let _ = gl.read_pixels_with_i32(0, 0, width as i32, height as i32, format, element, at);
+        let (format, element) = if form == Form::Integer { (glow::RGBA_INTEGER, glow::UNSIGNED_INT) } else { (glow::RGBA, glow::FLOAT) };
+        // SAFETY: no key.
+        unsafe {
+            for index in 0..count.min(targets.list.len() as u32) {
+                gl.read_buffer(glow::COLOR_ATTACHMENT0 + index);
+                let at = glow::PixelPackData::BufferOffset(index * width * height * 16);
+                gl.read_pixels(0, 0, width as i32, height as i32, format, element, at);
+            }
         }
         self.bind_staging(None);
     }
 
     fn bind_staging(&self, staging: Option<&Memory>) {
-        let buffer: Option<&WebGlBuffer> = match staging {
-            Some(Memory::Buffer(buffer)) => buffer.as_ref(),
-            _ => None,
-        };
-        self.gl.bind_buffer(Gl::PIXEL_PACK_BUFFER, buffer);
+        let key = staging.and_then(|staging| match staging {
+            Memory::Buffer(buffer) => *buffer,
+            Memory::Textures(_) => None,
+        });
+        // SAFETY: the buffer is lent.
+        unsafe { self.gl.bind_buffer(glow::PIXEL_PACK_BUFFER, key) };
     }
 
     /// Brings what `pack` copied into an array of rows · columns, piece by piece, from piece `from` on; gives the one that is next, 0 if there is none,
@@ -392,7 +413,7 @@ impl Commands {
         from: u32,
     ) -> Result<i32, JsValue> {
         self.bind_staging(Some(staging));
-        let next = read(&self.gl, out, rows, columns, count, pitch, size, from);
+        let next = read(&self.raw, out, rows, columns, count, pitch, size, from);
         self.bind_staging(None);
         next
     }
@@ -400,29 +421,35 @@ impl Commands {
     /// A mark behind all commands so far.
     pub(super) fn fence(self: &Rc<Self>) -> Fence {
         let clock = Stopwatch::start();
-        let key = self.gl.fence_sync(Gl::SYNC_GPU_COMMANDS_COMPLETE, 0);
+        // SAFETY: the key is made here.
+        let key = unsafe { self.gl.fence_sync(glow::SYNC_GPU_COMMANDS_COMPLETE, 0).ok() };
         self.flush();
         Fence { commands: Rc::clone(self), key, clock }
     }
 
     /// Has what was asked for so far done, even if nobody ever waits for it.
     pub(super) fn flush(&self) {
-        self.gl.flush();
+        // SAFETY: no key.
+        unsafe { self.gl.flush() };
     }
 }
 
 /// What shows that the commands before it are done.
 pub(super) struct Fence {
     commands: Rc<Commands>,
-    key: Option<WebGlSync>,
+    key: Option<glow::Fence>,
     clock: Stopwatch,
 }
 
 impl Fence {
     /// Whether the commands are done, or the context is lost. A browser tells that anew only after a turn of its event loop.
     pub(super) fn is_passed(&self) -> bool {
-        let is_waiting = |key| self.commands.gl.client_wait_sync_with_u32(key, 0, 0) == Gl::TIMEOUT_EXPIRED;
-        self.commands.is_lost() || !self.key.as_ref().is_some_and(is_waiting)
+        let waiting = |key| {
+            // SAFETY: the fence is deleted when this is dropped.
+            let status = unsafe { self.commands.gl.client_wait_sync(key, 0, 0) };
+            status == glow::TIMEOUT_EXPIRED
+        };
+        self.commands.is_lost() || !self.key.is_some_and(waiting)
     }
 
     /// Waits until the commands are done or the context is lost; gives the milliseconds that took.
@@ -438,13 +465,14 @@ impl Fence {
 
 impl Drop for Fence {
     fn drop(&mut self) {
-        self.commands.gl.delete_sync(self.key.as_ref());
+        // SAFETY: the owner is being dropped.
+        self.key.into_iter().for_each(|key| unsafe { self.commands.gl.delete_sync(key) });
     }
 }
 
 impl Drop for Commands {
     fn drop(&mut self) {
         // Waiting for the collector would keep a context, of which browsers allow few, from others.
-        close(&self.gl);
+        close(&self.raw);
     }
 }

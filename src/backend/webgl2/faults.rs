@@ -53,7 +53,7 @@ impl WebGl2 {
     pub(super) fn check(&self, bytes: u64) -> Result<()> {
         let found = match self.commands.fault() {
             0 => Ok(()),
-            WebGl2RenderingContext::OUT_OF_MEMORY => Err(Box::new(Error::OutOfMemory { bytes, place: "the GPU" })),
+            glow::OUT_OF_MEMORY => Err(Box::new(Error::OutOfMemory { bytes, place: "the GPU" })),
             WebGl2RenderingContext::CONTEXT_LOST_WEBGL => Err(Box::new(Error::DeviceLost { reason: self.lost().unwrap_or_default() })),
             code => Err(Error::internal(format!("WebGL error {code}"))),
         };

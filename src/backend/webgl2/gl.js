@@ -1,4 +1,4 @@
-// What WebGL needs of a page and its bindings have no command for: a canvas, the page's own arrays read and written where they are, and its event
+// What WebGL needs of a page and `glow` has no command for: a canvas, the page's own arrays read and written where they are, and its event
 // loop. The texture or the buffer that is meant is bound. Nothing is decided here, and nothing remembered.
 
 /** Elements of the largest piece in which an array is copied on the host. */

@@ -1,6 +1,6 @@
 //! WebGL2: matrices are float textures, and a product is a drawing into float textures.
 //!
-//! Beside the rooms that every backend has, `commands` holds WebGL's commands, `queue` what is not waited for, and `faults` what went wrong.
+//! Beside the rooms that every backend has, `commands` holds WebGL's commands, through `glow`, and all that is unsafe about them.
 
 mod adapter;
 mod buffer;

@@ -3,11 +3,9 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use web_sys::{WebGlProgram, WebGlShader, WebGlUniformLocation};
-
 use super::WebGl2;
 use super::buffer::{Buffer, Matrix};
-use super::commands::{Numbered, pause};
+use super::commands::pause;
 use crate::clock::Stopwatch;
 use crate::error::{Error, Result};
 use crate::kernels::{Kernel, KernelId};
@@ -19,21 +17,21 @@ const VERTICES: &str = include_str!(concat!(env!("OUT_DIR"), "/matmul-packed.ver
 const PATIENCE_MS: f64 = 30_000.0;
 
 /// Names of the textures that a kernel reads, by their units.
-const OF_PRODUCTS: &str = "a b c bias";
+const OF_PRODUCTS: &[(u32, &str)] = &[(0, "a"), (1, "b"), (2, "c"), (3, "bias")];
 const ROWS: &str = "row_0 row_1 row_2 row_3 row_4 row_5 row_6 row_7";
 const INPUTS: &str = "input_0 input_1 input_2 input_3 input_4 input_5 input_6 input_7 input_8 input_9 input_10 input_11 input_12";
 
 /// A kernel that the browser compiles behind the page's back.
 pub(super) struct Linking {
-    pub key: WebGlProgram,
-    pub shaders: Vec<WebGlShader>,
+    pub key: glow::Program,
+    pub shaders: Vec<glow::Shader>,
 }
 
 /// A compiled kernel, which goes with its context.
 pub(super) struct Program {
-    pub key: Numbered<WebGlProgram>,
+    pub key: glow::Program,
     /// The place of its parameters.
-    pub params: Option<WebGlUniformLocation>,
+    pub params: Option<glow::UniformLocation>,
     /// The parameters that it was told last, and has still.
     pub told: Cell<Box<[u32]>>,
 }
@@ -75,7 +73,7 @@ impl WebGl2 {
             Some((_, State::Compiled(_))) => Ok(true),
             Some((_, State::Compiling(linking))) => Ok(self.commands.is_made(linking)),
             None => {
-                let linking = self.commands.begin(VERTICES, &kernel.glsl()?).ok_or_else(|| self.refused(""))?;
+                let linking = self.commands.begin(VERTICES, &kernel.glsl()?).map_err(|log| self.refused(&log))?;
                 let is_made = self.commands.is_made(&linking);
                 programs.push((kernel.clone(), State::Compiling(linking)));
                 Ok(is_made)
@@ -94,12 +92,12 @@ impl WebGl2 {
                 return Ok(program);
             }
             Some((_, State::Compiling(linking))) => Ok(linking),
-            None => self.commands.begin(VERTICES, &kernel.glsl()?).ok_or_else(String::new),
+            None => self.commands.begin(VERTICES, &kernel.glsl()?),
         };
         let linked = linking.and_then(|linking| match kernel.id {
             KernelId::MatmulPacked | KernelId::MatmulStrips => self.commands.link(linking, OF_PRODUCTS),
-            KernelId::MatmulUnfold => self.commands.link(linking, ROWS),
-            _ => self.commands.link(linking, INPUTS),
+            KernelId::MatmulUnfold => self.commands.link(linking, &named(ROWS)),
+            _ => self.commands.link(linking, &named(INPUTS)),
         });
         let program = Rc::new(linked.map_err(|log| self.refused(&log))?);
         programs.push((kernel.clone(), State::Compiled(Rc::clone(&program))));
@@ -119,4 +117,8 @@ impl WebGl2 {
 /// What puts a matrix into an operand's form.
 pub(super) fn unfolding(matrix: &Matrix) -> Kernel {
     Kernel { id: KernelId::MatmulUnfold, variant: String::new(), source: None, constants: vec![("ROWS", matrix.count)] }
+}
+
+fn named(names: &'static str) -> Vec<(u32, &'static str)> {
+    (0..).zip(names.split(' ')).collect()
 }

@@ -12,7 +12,7 @@ use std::rc::Rc;
 
 use super::WebGl2;
 use super::buffer::{Buffer, Form, Matrix, Raw, STAGING, UNIFORMS};
-use super::commands::{Fence, Strips, Texture, pause};
+use super::commands::{Fence, Strips, pause};
 use super::faults::Verdict;
 use super::pipeline::{Program, unfolding};
 use crate::backend::cpu::wasm::new_array;
@@ -222,7 +222,7 @@ impl WebGl2 {
     pub(super) fn unfold(&self, matrix: &Matrix) -> Result<Matrix> {
         let flat = self.flat(Extent { elements: matrix.rows * matrix.columns, dtype: DType::F32 })?;
         let program = self.program(&unfolding(matrix))?;
-        let samplers: Vec<_> = matrix.raw.textures()?.list.iter().map(Some).collect();
+        let samplers: Vec<_> = matrix.raw.textures()?.list.iter().copied().map(Some).collect();
         self.draw(&program, &[matrix.columns as u32, matrix.pitch, matrix.width, flat.width], &samplers, &flat, None, 1)?;
         // Of what it is made it may be known by now.
         matrix.fault()?;
@@ -235,7 +235,7 @@ impl WebGl2 {
         &self,
         program: &Program,
         params: &[u32],
-        samplers: &[Option<&Texture>],
+        samplers: &[Option<glow::Texture>],
         out: &Matrix,
         strips: Option<Strips<'_>>,
         k: u32,
