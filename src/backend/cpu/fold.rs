@@ -1,7 +1,9 @@
 //! How the CPU folds values: the twin of `shaders/reduce/fold.wgsl`. Loops are inlined into what is compiled for the instructions that the
 //! CPU has (`reduce.rs`).
 
-use super::lanes::{LANES, Largest, Product, Smallest, Squares, Sum, extremes, has_nan, in_lanes, over_rows, place, places, product};
+#[cfg(not(target_arch = "wasm32"))]
+use super::lanes::places;
+use super::lanes::{LANES, Largest, Product, Smallest, Squares, Sum, extremes, has_nan, in_lanes, over_rows, place, product};
 use crate::dtype::DType;
 use crate::ops::reduce::Fold;
 
@@ -206,12 +208,19 @@ impl Folding {
             (Fold::Min, DType::I32) => self.put(states, &over_rows::<Smallest, _>(signed())),
             (Fold::Max, _) => self.put(states, &over_rows::<Largest, _>(words())),
             (Fold::Min, _) => self.put(states, &over_rows::<Smallest, _>(words())),
+            #[cfg(not(target_arch = "wasm32"))]
             (Fold::ArgMax, DType::F32) => self.put_places(states, places::<Largest, _>(float()), first),
+            #[cfg(not(target_arch = "wasm32"))]
             (Fold::ArgMin, DType::F32) => self.put_places(states, places::<Smallest, _>(float()), first),
+            #[cfg(not(target_arch = "wasm32"))]
             (Fold::ArgMax, DType::I32) => self.put_places(states, places::<Largest, _>(signed()), first),
+            #[cfg(not(target_arch = "wasm32"))]
             (Fold::ArgMin, DType::I32) => self.put_places(states, places::<Smallest, _>(signed()), first),
+            #[cfg(not(target_arch = "wasm32"))]
             (Fold::ArgMax, _) => self.put_places(states, places::<Largest, _>(words()), first),
+            #[cfg(not(target_arch = "wasm32"))]
             (Fold::ArgMin, _) => self.put_places(states, places::<Smallest, _>(words()), first),
+            #[cfg(not(target_arch = "wasm32"))]
             (Fold::Norm, _) => {
                 for row in float() {
                     for (state, &value) in states.iter_mut().zip(row) {
@@ -236,6 +245,7 @@ impl Folding {
                     *state = self.join(*state, [count, about + off / count, (squares - off * off / count).max(0.0)]);
                 }
             }
+            #[cfg(not(target_arch = "wasm32"))]
             (Fold::LogSumExp, _) => {
                 let largest = extremes::<Largest>(float());
                 let pivots: Vec<f32> = largest.iter().map(|&largest| pivot(largest.into()) as f32).collect();
@@ -249,7 +259,8 @@ impl Folding {
                     *state = self.join(*state, [largest.into(), sum.into(), 0.0]);
                 }
             }
-            (Fold::Prod, _) => {
+            // In the browser the others would be downloaded.
+            _ => {
                 for (number, row) in words().enumerate() {
                     for (state, value) in states.iter_mut().zip(row) {
                         *state = self.join(*state, self.block(std::slice::from_ref(value), first + number));
@@ -270,6 +281,7 @@ impl Folding {
     }
 
     /// Joins each state with an extreme, and the row in which it is.
+    #[cfg(not(target_arch = "wasm32"))]
     #[inline(always)]
     fn put_places<T: Copy + Into<f64>>(&self, states: &mut [State], (values, places): (Vec<T>, Vec<u32>), first: usize) {
         for ((state, &value), &place) in states.iter_mut().zip(&values).zip(&places) {

@@ -174,6 +174,7 @@ pub(super) fn extremes<'a, J: Join<f32, Lane = f32>>(mut rows: impl Iterator<Ite
 }
 
 /// The extremes of rows, the first NaN before all numbers, and the number of the row that each is first in.
+#[cfg(not(target_arch = "wasm32"))]
 #[expect(clippy::eq_op, reason = "only NaN differs from itself, and integers never do")]
 #[inline(always)]
 pub(super) fn places<'a, J: Join<T, Lane = T>, T: Copy + PartialEq + 'a>(mut rows: impl Iterator<Item = &'a [T]>) -> (Vec<T>, Vec<u32>) {
