@@ -52,9 +52,7 @@ find_browser() {
     CHROME=${CHROME:-$(first google-chrome google-chrome-stable chromium chromium-browser \
         "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome" \
         "/Applications/Chromium.app/Contents/MacOS/Chromium")}
-    # CHROMEWEBDRIVER is the folder that hosted CI images name.
-    CHROMEDRIVER=${CHROMEDRIVER:-$(first "${CHROMEWEBDRIVER:-/nowhere}/chromedriver" chromedriver)}
-    export CHROME CHROMEDRIVER
+    export CHROME
 }
 find_browser
 

@@ -15,13 +15,16 @@ function die(message) {
 
 /** Pages, by what they import and the WebAssembly that this loads. */
 const PRODUCTS = ["init_gpu", "device_info", "matmul", "tensor"];
-const CORE = ["lapidary_core_bg.wasm"];
+const OPERATIONS = [...PRODUCTS, "lazy", "evaluate"];
+const with_parts = (...parts) => ["lapidary_core_bg.wasm", ...parts.map((part) => `lapidary_${part}.wasm`)];
 const PAGES = {
-  products: { names: PRODUCTS, files: CORE },
-  "products-cpu": { names: PRODUCTS, files: [...CORE, "lapidary_cpu.wasm"] },
-  "products-webgl2": { names: PRODUCTS, files: [...CORE, "lapidary_webgl2.wasm"] },
-  operations: { names: [...PRODUCTS, "lazy", "evaluate"], files: [...CORE, "lapidary_operations.wasm"] },
-  everything: { files: [...CORE, ...["operations", "cpu", "webgl2", "matrix", "measure"].map((part) => `lapidary_${part}.wasm`)] },
+  products: { names: PRODUCTS, files: with_parts() },
+  "products-cpu": { names: PRODUCTS, files: with_parts("cpu") },
+  "products-webgl2": { names: PRODUCTS, files: with_parts("webgl2") },
+  operations: { names: OPERATIONS, files: with_parts("operations") },
+  "operations-cpu": { names: OPERATIONS, files: with_parts("operations", "cpu", "operations_cpu") },
+  "operations-webgl2": { names: OPERATIONS, files: with_parts("operations", "webgl2", "operations_webgl2") },
+  everything: { files: with_parts("operations", "cpu", "operations_cpu", "webgl2", "operations_webgl2", "matrix", "int8", "measure") },
 };
 
 /** The script that the demo's bundler makes of a page that imports so much of the package. */

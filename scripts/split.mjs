@@ -8,7 +8,9 @@
 //   part  call ──► functions of the core, which it imports with the memory, the tables and the globals
 //
 // A part gets the functions that only its gates lead to, and with them those of its rooms that are only called by their address. What two
-// parts need is the core's. A gate that is called before its part is there traps: Rust loads the part first (src/web/parts.rs).
+// parts need is the core's, unless they come `after` the same one, or one after the other: then it is that one's, and called through the table, as
+// gates are.
+// A gate that is called before its part is there traps: Rust loads the part first (src/web/parts.rs).
 import { existsSync, readFileSync, readdirSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -85,10 +87,11 @@ function reach(from, stop) {
 // What belongs where.
 const by_plain = new Map(Array.from(functions.keys(), (name) => [plain(name), name]));
 const exported = new Map(forms.export.map((form) => form.match(/^ \(export "(.*)" \(func (\$.*)\)\)$/)?.slice(1)).filter(Boolean));
-const parts = Object.entries(told).map(([name, { gates, exports = [], rooms, texts }]) => {
+const parts = Object.entries(told).map(([name, { after = [], gates, exports = [], rooms, texts }]) => {
   const named = (found, gate) => found ?? die(`${gate}, a gate of the part ${name}, is not there: was it renamed, or inlined?`);
   return {
     name,
+    after,
     texts,
     gates: new Set([...gates.map((gate) => named(by_plain.get(gate), gate)), ...exports.map((name) => named(exported.get(name), name))]),
     addressed: slots.filter((slot) => functions.has(slot) && new RegExp(rooms).test(plain(slot))),
@@ -104,12 +107,20 @@ for (const part of parts) {
 for (const name of functions.keys()) {
   const owners = parts.filter(({ own }) => own.has(name));
   if (owners.length < 2) continue;
-  core.add(name);
   for (const { own } of owners) own.delete(name);
+  const first = parts.find((first) => owners.every((part) => part === first || part.after.includes(first.name)));
+  (first?.own ?? core).add(name);
 }
 
-// The table has a slot for each gate behind those that it had.
-slots.push(...[...gates].filter((gate) => !slots.includes(gate)));
+// What a part calls that is neither its own nor the core's.
+for (const part of parts) {
+  const called = new Set([...part.own].flatMap((name) => [...functions.get(name).calls]));
+  part.foreign = new Set(parts.filter((other) => other !== part).flatMap(({ own }) => [...own].filter((name) => called.has(name))));
+}
+
+// The table has a slot for each gate and what parts call of one another, behind those that it had.
+const through_table = new Set([...gates, ...parts.flatMap(({ foreign }) => [...foreign])]);
+slots.push(...[...through_table].filter((name) => !slots.includes(name)));
 const slot_of = new Map(slots.map((name, i) => [name, Number(first_slot) + i]));
 const table_size = Number(first_slot) + slots.length;
 const tables = forms.table.map((form) => form.replace(/ \d+ \d+ funcref/, ` ${table_size} ${table_size} funcref`));
@@ -151,9 +162,16 @@ function write(name, forms) {
   writeFileSync(join(folder, `${name}.wat`), `(module\n${forms.join("\n")}\n)\n`);
 }
 
-for (const { name, own, data } of parts) {
-  const code = Array.from(own, (name) => functions.get(name).form).join("\n");
-  const needed = new Set([...own].flatMap((name) => [...functions.get(name).calls]).filter((name) => !own.has(name)));
+/** Stands in for a function that another part has. */
+function stand_in(name) {
+  const count = signature(name).match(/\(param ([^)]*)\)/g)?.length ?? 0;
+  const values = Array.from({ length: count }, (_, i) => `(local.get ${i})`);
+  return ` (func ${name} ${signature(name)} (call_indirect ${table_name} ${signature(name)} ${values.join(" ")} (i32.const ${slot_of.get(name)})))`;
+}
+
+for (const { name, own, foreign, data } of parts) {
+  const code = [...Array.from(own, (name) => functions.get(name).form), ...Array.from(foreign, stand_in)].join("\n");
+  const needed = new Set([...own].flatMap((name) => [...functions.get(name).calls]).filter((name) => !own.has(name) && !foreign.has(name)));
   const globals = forms.global.filter((form) => code.includes(`global.get ${name_in(form)}`) || code.includes(`global.set ${name_in(form)}`));
   const filled = slots.filter((slot) => own.has(slot));
   write(name, [
@@ -169,14 +187,9 @@ for (const { name, own, data } of parts) {
     ...filled.map((slot) => ` (elem (table ${table_name}) (i32.const ${slot_of.get(slot)}) func ${slot})`),
     code,
   ]);
-  console.log(`${name}: ${own.size} of ${functions.size} functions, ${data.length} texts, and ${needed.size} functions of the core`);
+  console.log(`${name}: ${own.size} of ${functions.size} functions, ${data.length} texts, ${needed.size} functions of the core, ${foreign.size} of other parts`);
 }
 
-const stand_ins = Array.from(gates, (gate) => {
-  const count = signature(gate).match(/\(param ([^)]*)\)/g)?.length ?? 0;
-  const values = Array.from({ length: count }, (_, i) => `(local.get ${i})`);
-  return ` (func ${gate} ${signature(gate)} (call_indirect ${table_name} ${signature(gate)} ${values.join(" ")} (i32.const ${slot_of.get(gate)})))`;
-});
 write("core", [
   ...forms.type,
   ...forms.import,
@@ -188,6 +201,6 @@ write("core", [
   ...forms.export,
   ...Array.from(lent, ([name, { kind, short }]) => ` (export "${short}" (${kind} ${name}))`),
   " (func $absent (unreachable))",
-  ...stand_ins,
+  ...Array.from(gates, stand_in),
   ...Array.from(core, (name) => functions.get(name).form),
 ]);

@@ -86,10 +86,11 @@ pub(crate) struct Started {
 impl<'a> Call<'a> {
     /// Checks everything that can be checked without a device.
     pub(crate) fn new(op: &Matmul<'a>, a: Operand<'a>, b: Operand<'a>) -> Result<Self> {
-        if a.dtype() != b.dtype() {
-            return Err(not_of_type("b", a.dtype(), b.dtype()));
+        let dtypes = [a.dtype(), b.dtype()];
+        if dtypes[0] != dtypes[1] && !dtypes.iter().all(|dtype| dtype.is_byte()) {
+            return Err(not_of_type("b", dtypes[0], dtypes[1]));
         }
-        let problem = op.check(a.dtype(), a.elements(), b.elements())?;
+        let problem = op.check(dtypes, a.elements(), b.elements())?;
         let (reads, reads_c) = (problem.reads_operands(), problem.c.is_some());
         let inputs = [Some(a).filter(|_| reads), Some(b).filter(|_| reads), op.c.clone().filter(|_| reads_c), op.bias.clone()];
         Ok(Self { op: Op::Matmul(problem), shape: op.shape()?, inputs })

@@ -42,7 +42,7 @@ impl Stopwatch {
 }
 
 /// Acts once what is running now has come to its end, and what it promised with it.
-#[cfg(all(feature = "webgpu", target_arch = "wasm32"))]
+#[cfg(all(any(feature = "webgpu", feature = "webgl2"), target_arch = "wasm32"))]
 pub(crate) fn later(act: impl FnOnce() + 'static) {
     wasm_bindgen_futures::spawn_local(async {
         sleep(0).await;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// The type of a tensor's elements. Sums of floating-point elements are f32 in each case.
+/// The type of a tensor's elements. Sums of floating-point elements are f32 in each case, those of 8-bit integers i32.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum DType {
@@ -16,20 +16,36 @@ pub enum DType {
     U32,
     /// True or false: what comparisons give. On a device each is a word, 0 or 1.
     Bool,
+    /// Signed integers of 8 bits, for products alone.
+    I8,
+    /// Unsigned integers of 8 bits, for products alone.
+    U8,
 }
 
 impl DType {
     /// All of them.
-    pub const ALL: &[Self] = &[Self::F32, Self::F16, Self::I32, Self::U32, Self::Bool];
+    pub const ALL: &[Self] = &[Self::F32, Self::F16, Self::I32, Self::U32, Self::Bool, Self::I8, Self::U8];
+
+    /// Those that expressions compute with: all but integers of 8 bits.
+    pub const COMPUTED: &[Self] = &[Self::F32, Self::F16, Self::I32, Self::U32, Self::Bool];
 
     /// Bytes of an element on a device.
     pub const fn bytes(self) -> u64 {
-        if matches!(self, Self::F16) { 2 } else { 4 }
+        match self {
+            Self::F16 => 2,
+            Self::I8 | Self::U8 => 1,
+            _ => 4,
+        }
     }
 
-    /// Whether its elements are floating-point numbers: those that a product takes.
+    /// Whether its elements are floating-point numbers.
     pub const fn is_float(self) -> bool {
         matches!(self, Self::F32 | Self::F16)
+    }
+
+    /// Whether its elements are integers of 8 bits, which products take and nothing else does.
+    pub const fn is_byte(self) -> bool {
+        matches!(self, Self::I8 | Self::U8)
     }
 
     /// The name that reports and the command line use.
@@ -40,6 +56,8 @@ impl DType {
             Self::I32 => "i32",
             Self::U32 => "u32",
             Self::Bool => "bool",
+            Self::I8 => "i8",
+            Self::U8 => "u8",
         }
     }
 

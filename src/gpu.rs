@@ -8,6 +8,7 @@ use crate::backend::device::Opened;
 use crate::backend::{Backend, BoxFuture, MemoryStats};
 use crate::call::{Call, Operand};
 use crate::clock::Stopwatch;
+use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::host::{HostSlice, HostVec};
 use crate::info::{BackendId, DeviceInfo};
@@ -132,13 +133,22 @@ impl Gpu {
         Ok(info)
     }
 
-    /// C = α·op(A)·op(B) + β·C; see [`Matmul`]. A result of another type than f32 is given in f32, which changes no value;
-    /// [`matmul_tensor`](Self::matmul_tensor) and [`Tensor::to_host`] give it as it is.
+    /// C = α·op(A)·op(B) + β·C; see [`Matmul`]. A result of another type than f32 is given in f32, which changes no value of f16, and rounds sums of
+    /// i32 past 2²⁴; [`matmul_values`](Self::matmul_values) gives it as it is.
     ///
     /// # Errors
     /// What is wrong with the dimensions or lengths; limits and memory of the device; its loss.
     pub async fn matmul(&self, a: impl Into<Operand<'_>>, b: impl Into<Operand<'_>>, op: &Matmul<'_>) -> Result<Vec<f32>> {
         Ok(self.host_report(a.into(), b.into(), op, false).await?.data)
+    }
+
+    /// The same in the result's own type.
+    ///
+    /// # Errors
+    /// As [`matmul`](Self::matmul).
+    #[cfg(not(target_arch = "wasm32"))]
+    pub async fn matmul_values(&self, a: impl Into<Operand<'_>>, b: impl Into<Operand<'_>>, op: &Matmul<'_>) -> Result<HostVec> {
+        Ok(self.values_report(a.into(), b.into(), op, false).await?.data)
     }
 
     /// The same with the times it took.
@@ -151,8 +161,8 @@ impl Gpu {
 
     /// The same with the result staying on the device.
     ///
-    /// Where all operands are tensors, WebGPU only queues the product: this resolves at once, and products that follow one another share a
-    /// submission. What the device finds wrong later is an error of whatever reads the tensor, or of whatever is computed from it.
+    /// Where all operands are tensors, WebGPU and WebGL2 only queue the product: this resolves at once, and products that follow one another
+    /// share a submission. What the device finds wrong later is an error of whatever reads the tensor, or of whatever is computed from it.
     ///
     /// # Errors
     /// As [`matmul`](Self::matmul).
@@ -171,11 +181,15 @@ impl Gpu {
     }
 
     async fn host_report(&self, a: Operand<'_>, b: Operand<'_>, op: &Matmul<'_>, timed: bool) -> Result<Report> {
+        Ok(self.values_report(a, b, op, timed).await?.map(HostVec::into_vec))
+    }
+
+    async fn values_report(&self, a: Operand<'_>, b: Operand<'_>, op: &Matmul<'_>, timed: bool) -> Result<Report<HostVec>> {
         let report = self.begin(Call::new(op, a, b)?, Want { timed, keep: false })?.finish().await?;
         match report.data {
             Output::Host(_) => Ok(report.map(|data| match data {
-                Output::Host(values) => values.into_vec(),
-                Output::Tensor(_) => Vec::new(),
+                Output::Host(values) => values,
+                Output::Tensor(_) => HostVec::empty(DType::F32),
             })),
             Output::Tensor(_) => Err(Error::internal("a tensor in place of a result on the host")),
         }

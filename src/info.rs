@@ -67,7 +67,7 @@ impl BackendId {
     /// Whether its kernels compute what follows an operation, too.
     pub(crate) const fn fuses(self) -> bool {
         match self {
-            Self::WebGpu => true,
+            Self::WebGpu | Self::WebGl2 => true,
             #[cfg(not(target_arch = "wasm32"))]
             Self::Vulkan => true,
             _ => false,
@@ -136,6 +136,8 @@ pub struct Caps {
     pub tuned: Tuned,
     /// Whether kernels may compute in f16.
     pub f16: bool,
+    /// Whether kernels may multiply packed 8-bit integers, four in an instruction.
+    pub packed_dot: bool,
     /// The matrix units that kernels of the crate can use.
     pub matrix_unit: Option<MatrixUnit>,
 }
@@ -184,6 +186,7 @@ impl Caps {
         max_texture_size: u32::MAX,
         tuned: Tuned::NONE,
         f16: false,
+        packed_dot: false,
         matrix_unit: None,
     };
 

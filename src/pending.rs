@@ -66,13 +66,13 @@ impl PendingTensor<'_> {
 
 #[cfg(not(target_arch = "wasm32"))]
 pub(crate) fn put(gpu: &Gpu, opened: &Arc<Opened>, values: &HostSlice<'_>, shape: &[u64]) -> Result<Put> {
-    let (buffer, timer) = if gpu.is_profiled() { opened.device.upload_timed(values)? } else { (opened.device.upload(values)?, None) };
+    let (buffer, timer) = if gpu.is_profiled() { opened.device.upload_timed(values)? } else { (opened.device.keep(values)?, None) };
     Ok((gpu.watched(Tensor::new(shape.to_vec(), values.dtype(), buffer, Arc::clone(opened))), timer))
 }
 
 #[cfg(target_arch = "wasm32")]
 pub(crate) fn put(_gpu: &Gpu, opened: &Arc<Opened>, values: &HostSlice<'_>, shape: &[u64]) -> Result<Put> {
-    Ok((Tensor::new(shape.to_vec(), values.dtype(), opened.device.upload(values)?, Arc::clone(opened)),))
+    Ok((Tensor::new(shape.to_vec(), values.dtype(), opened.device.keep(values)?, Arc::clone(opened)),))
 }
 
 /// Whether a call reads its operands after it returned, if it has to be done again: on the CPU one that is not done by then.

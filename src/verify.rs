@@ -166,7 +166,7 @@ impl Reference {
     /// # Errors
     /// As [`Gpu::matmul`](crate::Gpu::matmul) for what is wrong with the dimensions and lengths.
     pub fn new(a: &[f32], b: &[f32], c: &[f32], op: &Matmul<'_>) -> Result<Self> {
-        let problem = op.check(DType::F32, a.len() as u64, b.len() as u64)?;
+        let problem = op.check([DType::F32; 2], a.len() as u64, b.len() as u64)?;
         let (m, k, n) = (problem.m as usize, problem.k as usize, problem.n as usize);
         let step = |stride: u64, transposed: bool| if transposed { (1, stride as usize) } else { (stride as usize, 1) };
         let (a_row, a_column) = step(problem.a.stride, problem.transpose_a);

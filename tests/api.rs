@@ -2,7 +2,9 @@
 #![cfg(not(target_arch = "wasm32"))]
 
 mod cases;
+mod devices;
 
+use devices::all;
 use half::f16;
 use lapidary::{Activation, BackendId, Choice, DType, DeviceInfo, DeviceKind, Error, Gpu, Matmul, Options, Selector, Standing, random};
 
@@ -10,23 +12,9 @@ fn cpu() -> Gpu {
     Gpu::open_blocking(Options::only(BackendId::Simd)).expect("the CPU is always there")
 }
 
-/// Every GPU that a backend of this machine opens; a backend that is not there is said by name, and a failure if it is required.
+/// A handle of each GPU backend that is there.
 fn gpus() -> Vec<Gpu> {
-    let open = |&backend: &BackendId| match Gpu::open_blocking(Options::only(backend)) {
-        Ok(gpu) => Some(gpu),
-        Err(error) => {
-            let required = std::env::var("LAPIDARY_REQUIRE").unwrap_or_default();
-            assert!(required.split(',').all(|name| name != backend.name()), "required: {error}");
-            eprintln!("skipped {backend}: {error}");
-            None
-        }
-    };
-    BackendId::ALL.iter().filter(|backend| backend.is_gpu()).filter_map(open).collect()
-}
-
-/// The CPU and those.
-fn all() -> Vec<Gpu> {
-    [vec![cpu()], gpus()].concat()
+    all().into_iter().filter(|gpu| gpu.info().expect("an open handle has a device").backend.is_gpu()).collect()
 }
 
 #[test]

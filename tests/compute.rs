@@ -3,22 +3,11 @@
 //! `LAPIDARY_REQUIRE` as in `conformance.rs`.
 #![cfg(not(target_arch = "wasm32"))]
 
+mod devices;
+
+use devices::all;
 use lapidary::compute::{Access, Argument, Buffer, Kernel, KernelDefinition, Language, Memory, Stream};
 use lapidary::{BackendId, Error, Gpu, Matmul, Options, Result};
-
-/// Every device that a backend of this machine opens.
-fn all() -> Vec<Gpu> {
-    let open = |&backend: &BackendId| match Gpu::open_blocking(Options::only(backend)) {
-        Ok(gpu) => Some(gpu),
-        Err(error) => {
-            let required = std::env::var("LAPIDARY_REQUIRE").unwrap_or_default();
-            assert!(required.split(',').all(|name| name != backend.name()), "required: {error}");
-            eprintln!("skipped {backend}: {error}");
-            None
-        }
-    };
-    BackendId::ALL.iter().filter_map(open).collect()
-}
 
 fn backend(gpu: &Gpu) -> BackendId {
     gpu.info().expect("an open handle has a device").backend
@@ -223,6 +212,10 @@ fn tensors_are_read_and_written_where_they_are() {
         assert!(own.read_blocking::<f32>(0, n).unwrap() == vec![133.0; n], "{name}");
         assert!(after.to_vec_blocking().unwrap() == vec![385.0; n], "{name}");
         assert!(gpu.matmul_blocking(&product, &y, &op).unwrap() == vec![66.0; n], "{name}");
+        // Both were uploaded, as were many that may lie beside them.
+        launch(0, Argument::from(&y), Argument::from(&x));
+        let expected: Vec<f32> = identity.iter().map(|one| 385.0 + 2.0 * one).collect();
+        assert!(x.to_vec_blocking().unwrap() == expected && y.to_vec_blocking().unwrap() == identity, "{name}");
         // A twin where there is a source of no backend.
         let twin = KernelDefinition::new("halve").bindings([Access::ReadWrite]).cpu(|_, [x]| {
             x.write::<f32>().iter_mut().for_each(|x| *x *= 0.5);
@@ -488,36 +481,42 @@ fn cuda() -> Option<Gpu> {
 
 #[test]
 #[ignore = "times a GPU that has nothing else to do"]
-fn on_cuda_copies_run_beside_kernels() {
-    let Some(gpu) = cuda() else { return };
-    let n = 1 << 26;
-    let (x, y) = (buffer(&gpu, &vec![1.0; n]), buffer(&gpu, &vec![0.0; n]));
-    let (pinned, room) = (gpu.allocate(n as u64 * 4, Memory::Pinned).unwrap(), gpu.allocate(n as u64 * 4, Memory::Device).unwrap());
-    pinned.write_blocking(0, &vec![2.0f32; n]).unwrap();
-    let kernel = gpu.compile(&saxpy()).unwrap();
-    let (computes, copies) = (gpu.stream().unwrap(), gpu.stream().unwrap());
-    let compute =
-        || (0..40).for_each(|_| computes.launch(&kernel, [n as u32 / 64, 1, 1], [&x, &y], &Saxpy { n: n as u32, a: 1.0 }).unwrap());
-    let copy = || (0..2).for_each(|_| copies.copy(&pinned, 0, &room, 0, n as u64 * 4).unwrap());
-    let time = |work: &dyn Fn()| {
-        let clock = std::time::Instant::now();
-        work();
-        let put_ms = clock.elapsed().as_secs_f64() * 1e3;
-        computes.synchronize_blocking().unwrap();
-        copies.synchronize_blocking().unwrap();
-        (put_ms, clock.elapsed().as_secs_f64() * 1e3)
-    };
-    let both = || {
-        compute();
-        copy();
-    };
-    time(&both);
-    let ((_, kernels_ms), (copies_put_ms, copies_ms)) = (time(&compute), time(&copy));
-    let (_, both_ms) = time(&both);
-    println!("kernels {kernels_ms:.2} ms, copies {copies_ms:.2} ms ({copies_put_ms:.2} to start them), both at once {both_ms:.2} ms");
-    assert!(copies_put_ms < copies_ms / 4.0, "copies from pinned memory wait for the device");
-    assert!(both_ms < kernels_ms.max(copies_ms) + 0.5 * kernels_ms.min(copies_ms), "streams run one after the other");
-    assert!(room.read_blocking::<f32>(0, n).unwrap() == vec![2.0; n]);
+fn copies_run_beside_kernels() {
+    for gpu in all() {
+        let (name, has_queue) = (backend(&gpu), gpu.info().unwrap().features.contains(&"transfer-queue"));
+        if name != BackendId::Cuda && !has_queue {
+            eprintln!("skipped {name}: it has no queue for copies alone");
+            continue;
+        }
+        let n = 1 << 26;
+        let (x, y) = (buffer(&gpu, &vec![1.0; n]), buffer(&gpu, &vec![0.0; n]));
+        let (pinned, room) = (gpu.allocate(n as u64 * 4, Memory::Pinned).unwrap(), gpu.allocate(n as u64 * 4, Memory::Device).unwrap());
+        pinned.write_blocking(0, &vec![2.0f32; n]).unwrap();
+        let kernel = gpu.compile(&saxpy()).unwrap();
+        let (computes, copies) = (gpu.stream().unwrap(), gpu.stream().unwrap());
+        let grid = [n as u32 / 64, 1, 1];
+        let compute = || (0..40).for_each(|_| computes.launch(&kernel, grid, [&x, &y], &Saxpy { n: n as u32, a: 1.0 }).unwrap());
+        let copy = || (0..2).for_each(|_| copies.copy(&pinned, 0, &room, 0, n as u64 * 4).unwrap());
+        let time = |work: &dyn Fn()| {
+            let clock = std::time::Instant::now();
+            work();
+            let put_ms = clock.elapsed().as_secs_f64() * 1e3;
+            computes.synchronize_blocking().unwrap();
+            copies.synchronize_blocking().unwrap();
+            (put_ms, clock.elapsed().as_secs_f64() * 1e3)
+        };
+        let both = || {
+            compute();
+            copy();
+        };
+        time(&both);
+        let ((_, kernels_ms), (copies_put_ms, copies_ms)) = (time(&compute), time(&copy));
+        let (_, both_ms) = time(&both);
+        println!("{name}: kernels {kernels_ms:.2} ms, copies {copies_ms:.2} ms ({copies_put_ms:.2} to start them), both {both_ms:.2} ms");
+        assert!(copies_put_ms < copies_ms / 4.0, "copies from pinned memory wait for the device");
+        assert!(both_ms < kernels_ms.max(copies_ms) + 0.5 * kernels_ms.min(copies_ms), "streams run one after the other");
+        assert!(room.read_blocking::<f32>(0, n).unwrap() == vec![2.0; n]);
+    }
 }
 
 /// By itself, since CUDA is off for the rest of the process afterwards.

@@ -1,36 +1,29 @@
 //! Every backend of this machine computes every case right.
 //!
-//! `LAPIDARY_REQUIRE=webgpu,simd` makes a backend that is missing, or that another stood in for, a failure; otherwise it is reported as
-//! skipped by name.
+//! One that is not there is skipped by name; with `LAPIDARY_REQUIRE=webgpu,simd` that is a failure.
 #![cfg(not(target_arch = "wasm32"))]
 
 mod cases;
+mod devices;
 
 use cases::{Case, Values};
-use lapidary::{BackendId, Choice, DType, Error, Gpu, Matmul, Options, Precision};
+use devices::open;
+use lapidary::{BackendId, DType, Matmul, Options, Precision};
 
-fn open(options: Options) -> Option<Gpu> {
-    let Choice::Only(backend) = options.backend else { panic!("one backend at a time") };
-    let required = std::env::var("LAPIDARY_REQUIRE").unwrap_or_default();
-    match Gpu::open_blocking(options) {
-        Ok(gpu) => {
-            let info = gpu.info().expect("an open handle has a device");
-            assert_eq!(info.backend, backend, "another backend stood in");
-            Some(gpu)
-        }
-        Err(error) if matches!(*error, Error::Unavailable { .. }) => {
-            assert!(required.split(',').all(|name| name != backend.name()), "required: {error}");
-            eprintln!("skipped {backend}: {error}");
-            None
-        }
-        Err(error) => panic!("{error}"),
-    }
-}
+/// Multiplications of a case that takes seconds with all types on all backends.
+const LONG: usize = 10_000_000;
 
-/// Every case where operands, result or both are f16, but for values past its range.
+/// Every case where operands, result or both are f16, but for values past its range. What takes long takes the types in turn: they change what a
+/// kernel loads and stores, and the many small cases have each of them.
 fn all_f16() -> Vec<Case> {
     let types = [(DType::F16, DType::F32), (DType::F16, DType::F16), (DType::F32, DType::F16)];
-    let with = |case: Case| types.map(|(dtype, result)| Case { dtype, result, ..case });
+    let mut long = 0;
+    let with = |case: Case| {
+        let is_long = case.multiplications() > LONG;
+        long += usize::from(is_long);
+        let of_types = types.iter().enumerate().filter(move |(i, _)| !is_long || long % types.len() == *i);
+        of_types.map(|(_, &(dtype, result))| Case { dtype, result, ..case }).collect::<Vec<_>>()
+    };
     cases::all().into_iter().filter(|case| case.values != Values::IllScaled).flat_map(with).collect()
 }
 

@@ -155,40 +155,6 @@ fn random_numbers_are_the_same_everywhere_and_spread_as_they_should() {
     assert_eq!(expected.windows(2).filter(|pair| pair[0] == pair[1]).count(), 0);
 }
 
-/// `cargo test --release --test expr what_elementwise -- --ignored --nocapture`
-#[test]
-#[ignore = "prints figures"]
-fn what_elementwise_work_costs_on_the_cpu() {
-    let n = 1u64 << 24;
-    for threads in [1, 2] {
-        let gpu = Gpu::open_blocking(Options { threads: Some(threads), ..Options::only(BackendId::Simd) }).unwrap();
-        let tensor = |scale: f32, add: f32| {
-            let values: Vec<f32> = (0..n).map(|i| (i.wrapping_mul(2_654_435_761) as u32) as f32 / 4_294_967_296.0 * scale + add).collect();
-            Expr::from(gpu.tensor_blocking(&values, 1, n).unwrap())
-        };
-        let (a, b) = (tensor(4.0, -2.0), tensor(1.0, 0.0));
-        let cases = [
-            ("add", a.add(&b)),
-            ("sqrt", b.sqrt()),
-            ("exp", a.exp()),
-            ("log", b.log()),
-            ("sin", a.sin()),
-            ("tanh", a.tanh()),
-            ("less", a.less(&b)),
-            ("max", a.max(&b)),
-            ("pow", b.pow(&a)),
-        ];
-        for (name, expr) in cases {
-            let best = (0..5).map(|_| {
-                let clock = std::time::Instant::now();
-                gpu.evaluate_blocking(&expr).unwrap();
-                clock.elapsed().as_secs_f64() * 1e3
-            });
-            println!("{threads} threads, {name}: {:.2} ms", best.fold(f64::INFINITY, f64::min));
-        }
-    }
-}
-
 /// What is used twice at each of many levels is computed once, and looked at once.
 #[test]
 fn values_that_are_used_twice_again_and_again() {

@@ -1,25 +1,12 @@
 //! Fourier transforms on every backend that is there, against rustfft in f64.
 #![cfg(not(target_arch = "wasm32"))]
 
+mod devices;
+
+use devices::everywhere;
 use lapidary::{BackendId, DType, Expr, Gpu, Options, random};
 use rustfft::FftPlanner;
 use rustfft::num_complex::Complex64;
-
-/// Does it on every backend. `LAPIDARY_REQUIRE` names those that must be there.
-fn everywhere(test: impl Fn(&Gpu, BackendId)) {
-    let required = std::env::var("LAPIDARY_REQUIRE").unwrap_or_default();
-    let all = [BackendId::Simd, BackendId::Scalar, BackendId::Cuda, BackendId::Vulkan, BackendId::WebGpu].map(|backend| (backend, true));
-    // On CUDA also by what comes with the crate alone.
-    for (backend, vendor_libraries) in all.into_iter().chain([(BackendId::Cuda, false)]) {
-        match Gpu::open_blocking(Options { vendor_libraries, ..Options::only(backend) }) {
-            Ok(gpu) => test(&gpu, backend),
-            Err(error) => {
-                assert!(!required.split(',').any(|name| name == backend.to_string()), "{backend} is required: {error}");
-                println!("skipped on {backend}: {error}");
-            }
-        }
-    }
-}
 
 fn expr(gpu: &Gpu, values: &[f32], shape: &[i64]) -> Expr {
     Expr::from(gpu.tensor_blocking(values, 1, values.len() as u64).unwrap()).reshape(shape)

@@ -1,18 +1,16 @@
 //! What follows an operation goes into its kernel: the same values as by itself, and nothing between them through memory.
 #![cfg(not(target_arch = "wasm32"))]
 
+mod devices;
+
+use devices::open;
 use lapidary::{BackendId, Conv, DType, Expr, Gpu, Options};
 
-/// Does it on every backend. `LAPIDARY_REQUIRE` names those that must be there.
+/// Does it on every backend that fuses, with a profile.
 fn everywhere(test: impl Fn(&Gpu, BackendId)) {
-    let required = std::env::var("LAPIDARY_REQUIRE").unwrap_or_default();
     for backend in [BackendId::Simd, BackendId::Vulkan, BackendId::WebGpu] {
-        match Gpu::open_blocking(Options { profile: true, ..Options::only(backend) }) {
-            Ok(gpu) => test(&gpu, backend),
-            Err(error) => {
-                assert!(!required.split(',').any(|name| name == backend.to_string()), "{backend} is required: {error}");
-                println!("skipped on {backend}: {error}");
-            }
+        if let Some(gpu) = open(Options { profile: true, ..Options::only(backend) }) {
+            test(&gpu, backend);
         }
     }
 }

@@ -10,6 +10,7 @@
 //! Cases of operators that are not among those of [`SCOPE`] are not looked at.
 #![cfg(not(target_arch = "wasm32"))]
 
+mod devices;
 #[path = "onnx/format.rs"]
 mod format;
 #[path = "onnx/operators.rs"]
@@ -23,12 +24,12 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
 use format::{Data, Graph, Model, Tensor};
-use lapidary::{BackendId, Error, Expr, Gpu, HostVec, Options};
+use lapidary::{BackendId, Expr, Gpu, HostVec, Options};
 use operators::{Call, Refused, Value};
 use prost::Message;
 
 /// The operators that this crate takes upon itself.
-const SCOPE: &str = "MatMul Gemm \
+const SCOPE: &str = "MatMul MatMulInteger Gemm \
     Abs Acos Acosh Add And Asin Asinh Atan Atanh BitShift BitwiseAnd BitwiseNot BitwiseOr BitwiseXor Cast CastLike Ceil Celu Clip Cos Cosh Div \
     Elu Equal Erf Exp Floor Gelu Greater GreaterOrEqual HardSigmoid HardSwish Identity IsInf IsNaN LeakyRelu Less LessOrEqual Log Max Mean \
     Min Mish Mod Mul Neg Not Or PRelu Pow Reciprocal Relu Round Selu Shrink Sigmoid Sign Sin Sinh Softplus Softsign Sqrt Sub Sum Swish Tan \
@@ -75,10 +76,11 @@ fn cases() -> Vec<Case> {
     cases
 }
 
-fn read(path: &Path) -> Result<Option<(Vec<u64>, Data)>, Refused> {
+fn read(path: &Path, is_product: bool) -> Result<Option<(Vec<u64>, Data)>, Refused> {
     let Ok(bytes) = std::fs::read(path) else { return Ok(None) };
     let tensor = Tensor::decode(&bytes[..]).map_err(|error| Refused::Unsupported(format!("a value that is no tensor ({error})")))?;
-    let data = tensor.data().map_err(|kind| Refused::Unsupported(format!("values of {kind}")))?;
+    let data = if is_product { tensor.data_of_products() } else { tensor.data() };
+    let data = data.map_err(|kind| Refused::Unsupported(format!("values of {kind}")))?;
     // A sequence has its tensors where a tensor has other things.
     let length = match &data {
         Data::Int64(values) => values.len() as u64,
@@ -101,6 +103,11 @@ fn value(gpu: &Gpu, shape: Vec<u64>, data: Data) -> Result<Value, Refused> {
 }
 
 impl Case {
+    /// Whether values may be of 8 bits.
+    fn is_product(&self) -> bool {
+        self.graph.nodes.iter().all(|node| node.operator == "MatMulInteger")
+    }
+
     fn is_transform(&self) -> bool {
         self.graph.nodes.iter().any(|node| node.operator == "DFT")
     }
@@ -113,7 +120,7 @@ impl Case {
                 values.insert(initializer.name.clone(), value(gpu, initializer.shape(), data)?);
             }
             for (number, input) in self.graph.inputs.iter().enumerate() {
-                if let Some((shape, data)) = read(&set.join(format!("input_{number}.pb")))? {
+                if let Some((shape, data)) = read(&set.join(format!("input_{number}.pb")), self.is_product())? {
                     values.insert(input.name.clone(), value(gpu, shape, data)?);
                 }
             }
@@ -122,7 +129,7 @@ impl Case {
                 values.extend(node.outputs.iter().cloned().zip(results));
             }
             for (number, output) in self.graph.outputs.iter().enumerate() {
-                let Some((shape, expected)) = read(&set.join(format!("output_{number}.pb")))? else { continue };
+                let Some((shape, expected)) = read(&set.join(format!("output_{number}.pb")), self.is_product())? else { continue };
                 let Some(got) = values.get(&output.name) else {
                     return Err(Refused::Unsupported(format!("the output {}", output.name)));
                 };
@@ -173,16 +180,7 @@ fn wide(values: HostVec) -> Vec<f64> {
 }
 
 fn every_case_on(backend: BackendId, vendor_libraries: bool) {
-    let required = std::env::var("LAPIDARY_REQUIRE").unwrap_or_default();
-    let gpu = match Gpu::open_blocking(Options { vendor_libraries, ..Options::only(backend) }) {
-        Ok(gpu) => gpu,
-        Err(error) if matches!(*error, Error::Unavailable { .. }) => {
-            assert!(required.split(',').all(|name| name != backend.name()), "required: {error}");
-            eprintln!("skipped {backend}: {error}");
-            return;
-        }
-        Err(error) => panic!("{error}"),
-    };
+    let Some(gpu) = devices::open(Options { vendor_libraries, ..Options::only(backend) }) else { return };
     let only = std::env::var("LAPIDARY_ONNX_ONLY").unwrap_or_default();
     let (mut passed, mut failed, mut skipped) = (0, Vec::new(), BTreeMap::<String, Vec<String>>::new());
     for case in cases().into_iter().filter(|case| case.name.contains(&only)) {

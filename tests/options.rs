@@ -1,24 +1,12 @@
 //! How a device is configured: each option does what it says, and what it cannot be is told by name.
 #![cfg(not(target_arch = "wasm32"))]
 
+mod devices;
+
 use std::path::{Path, PathBuf};
 
+use devices::open;
 use lapidary::{BackendId, Error, Gpu, Matmul, Options, PipelineCache, random};
-
-/// A handle, or None, said by name, if the backend is not there and nothing requires it.
-fn open(options: Options) -> Option<Gpu> {
-    let backend = options.backend;
-    match Gpu::open_blocking(options) {
-        Ok(gpu) => Some(gpu),
-        Err(error) => {
-            let Error::Unavailable { backend: missing, .. } = &*error else { panic!("{error}") };
-            let required = std::env::var("LAPIDARY_REQUIRE").unwrap_or_default();
-            assert!(required.split(',').all(|name| name != missing.name()), "required: {error}");
-            eprintln!("skipped {backend:?}: {error}");
-            None
-        }
-    }
-}
 
 /// A product of whole numbers, which has one right result, and the kernel that computed it.
 fn product(gpu: &Gpu, n: usize) -> String {

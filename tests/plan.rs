@@ -7,7 +7,7 @@ use std::path::Path;
 use lapidary::kernels::KernelId;
 use lapidary::ops::elementwise::{Kind, Program, Step};
 use lapidary::ops::map::{self, View};
-use lapidary::ops::matmul::{Activation, Batch, Level, Precision, Problem, Stored};
+use lapidary::ops::matmul::{Activation, Batch, Integers, Level, Precision, Problem, Stored};
 use lapidary::ops::normalize::{self, Form};
 use lapidary::ops::reduce::{self, Fold};
 use lapidary::ops::window::Window;
@@ -28,6 +28,7 @@ const DEFAULTS: Caps = Caps {
     max_texture_size: 4096,
     tuned: Tuned::NONE,
     f16: false,
+    packed_dot: true,
     matrix_unit: None,
 };
 
@@ -74,6 +75,12 @@ const BROWSER: Caps = Caps {
 /// What a large GPU has of WebGL2.
 const FRAGMENT: FragmentCaps = FragmentCaps { targets: 8, block_bytes: 1 << 16, alignment_bytes: 256 };
 
+/// The same of unsigned 8-bit integers and signed ones.
+fn integers(problem: Problem, zero_points: [i32; 2]) -> Problem {
+    let integers = Integers { dtypes: [DType::U8, DType::I8], zero_points };
+    Problem { dtype: DType::U8, integers: Some(integers), result: DType::I32, ..problem }
+}
+
 fn problem(m: u32, k: u32, n: u32, transpose_a: bool, transpose_b: bool, reads_c: bool, padding: u64) -> Problem {
     let stored = |swap: bool, rows: u32, columns: u32| {
         let (rows, columns) = if swap { (columns, rows) } else { (rows, columns) };
@@ -86,6 +93,7 @@ fn problem(m: u32, k: u32, n: u32, transpose_a: bool, transpose_b: bool, reads_c
         n,
         batch: Batch::ONE,
         dtype: DType::F32,
+        integers: None,
         result: DType::F32,
         precision: Precision::F32,
         transpose_a,
@@ -210,6 +218,8 @@ fn plans_of_rows_are_as_written_down() {
         ("reduce-past-the-binding-limit", plan::reduce::compute(&reduce(Fold::Var, 0, all()), &DEFAULTS)),
         ("reduce-rows", plan::reduce::compute(&reduce(Fold::Mean, 1, values(&[4096, 4096], &[4096, 1])), &LARGE)),
         ("reduce-short-rows", plan::reduce::compute(&reduce(Fold::Max, 1, values(&[1 << 20, 33], &[33, 1])), &DEFAULTS)),
+        ("int8", compute(&integers(problem(500, 300, 200, false, false, false, 0), [0, 0]), &LARGE)),
+        ("int8-odd", compute(&integers(problem(50, 301, 21, true, true, false, 3), [7, -3]), &DEFAULTS)),
         ("reduce-columns", plan::reduce::compute(&reduce(Fold::ArgMax, 1, values(&[300, 70_000], &[1, 300])), &LARGE)),
         ("transposed", plan::map::compute(&values(&[8, 3136, 64], &[3136 * 64, 1, 3136]), &LARGE)),
         ("softmax", plan::normalize::compute(&rows(Form::Softmax, 4096), &LARGE)),

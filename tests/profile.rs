@@ -1,21 +1,14 @@
 //! What a profile tells of operations, on every backend of this machine.
 #![cfg(not(target_arch = "wasm32"))]
 
-use lapidary::{BackendId, DType, Error, Expr, Gpu, Matmul, Options, Padding, random};
+mod devices;
 
-/// A handle that profiles on each backend that is there; one that is not is said by name, and a failure if it is required.
+use devices::all_with;
+use lapidary::{BackendId, DType, Expr, Gpu, Matmul, Options, Padding, random};
+
+/// A handle that profiles on each backend that is there.
 fn handles() -> Vec<Gpu> {
-    let open = |&backend: &BackendId| match Gpu::open_blocking(Options { profile: true, ..Options::only(backend) }) {
-        Ok(gpu) => Some(gpu),
-        Err(error) => {
-            assert!(matches!(*error, Error::Unavailable { .. }), "{error}");
-            let required = std::env::var("LAPIDARY_REQUIRE").unwrap_or_default();
-            assert!(required.split(',').all(|name| name != backend.name()), "required: {error}");
-            eprintln!("skipped {backend}: {error}");
-            None
-        }
-    };
-    BackendId::ALL.iter().filter_map(open).collect()
+    all_with(&Options { profile: true, ..Options::default() })
 }
 
 #[test]

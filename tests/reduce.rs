@@ -1,26 +1,13 @@
 //! Reductions on every backend that is there, against the same in f64.
 
+mod devices;
+
+use devices::everywhere;
 use half::f16;
 use lapidary::{BackendId, DType, Element, Expr, Gpu, Options, Padding};
 
 /// Half of the distance from 1 to the next f32.
 const U: f64 = 1.0 / (1 << 24) as f64;
-
-/// Does it on every backend.
-fn everywhere(test: impl Fn(&Gpu, BackendId)) {
-    let required = std::env::var("LAPIDARY_REQUIRE").unwrap_or_default();
-    let all = [BackendId::Simd, BackendId::Scalar, BackendId::Cuda, BackendId::Vulkan, BackendId::WebGpu].map(|backend| (backend, true));
-    // On CUDA also by what comes with the crate alone.
-    for (backend, vendor_libraries) in all.into_iter().chain([(BackendId::Cuda, false)]) {
-        match Gpu::open_blocking(Options { vendor_libraries, ..Options::only(backend) }) {
-            Ok(gpu) => test(&gpu, backend),
-            Err(error) => {
-                assert!(!required.split(',').any(|name| name == backend.name()), "{backend} is required: {error}");
-                println!("skipped on {backend}: {error}");
-            }
-        }
-    }
-}
 
 fn host<T: Element>(gpu: &Gpu, expr: &Expr) -> Vec<T> {
     pollster::block_on(gpu.evaluate_blocking(expr).unwrap().to_host()).unwrap().into_typed::<T>().unwrap()

@@ -1,25 +1,12 @@
 //! Convolutions and pools on every backend that is there, against the definitions in f64.
 #![cfg(not(target_arch = "wasm32"))]
 
+mod devices;
+
+use devices::everywhere;
 use half::f16;
 use lapidary::ops::window::Window;
 use lapidary::{Activation, BackendId, Conv, DType, Expr, Gpu, Options, Pool, random};
-
-/// Does it on every backend. `LAPIDARY_REQUIRE` names those that must be there.
-fn everywhere(test: impl Fn(&Gpu, BackendId)) {
-    let required = std::env::var("LAPIDARY_REQUIRE").unwrap_or_default();
-    let all = [BackendId::Simd, BackendId::Scalar, BackendId::Cuda, BackendId::Vulkan, BackendId::WebGpu].map(|backend| (backend, true));
-    // On CUDA also by what comes with the crate alone.
-    for (backend, vendor_libraries) in all.into_iter().chain([(BackendId::Cuda, false)]) {
-        match Gpu::open_blocking(Options { vendor_libraries, ..Options::only(backend) }) {
-            Ok(gpu) => test(&gpu, backend),
-            Err(error) => {
-                assert!(!required.split(',').any(|name| name == backend.to_string()), "{backend} is required: {error}");
-                println!("skipped on {backend}: {error}");
-            }
-        }
-    }
-}
 
 /// An array of a shape.
 #[derive(Clone)]

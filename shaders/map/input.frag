@@ -25,7 +25,7 @@ Four$i four_$i(uint at) {
 //# end
 //# end
 //# end
-uint at_$i(uint c[RANK]) {
+uint at_$i(uint c[$rank]) {
   uint at = params[$at];
 //# for d in RANK
   at += c[$d] * params[$at + 1 + $d];
@@ -33,10 +33,10 @@ uint at_$i(uint c[RANK]) {
   return at;
 }
 //# if BOUNDED
-bool is_inside_$i_at(uint c[RANK]) {
+bool is_inside_$i_at(uint c[$rank]) {
   bool inside = true;
 //# for d in RANK
-  inside = inside && c[$d] >= params[$bounds + $d] && c[$d] < params[$bounds + RANK + $d];
+  inside = inside && c[$d] >= params[$bounds + $d] && c[$d] < params[$bounds + $rank + $d];
 //# end
   return inside;
 }

@@ -8,7 +8,7 @@
 #define i32 int
 #define u32 uint
 
-uniform uint params[79];
+uniform uint params[91];
 
 f32 scalar_f32(uint i) { return uintBitsToFloat(params[uint(SCALARS) + i]); }
 i32 scalar_i32(uint i) { return int(params[uint(SCALARS) + i]); }

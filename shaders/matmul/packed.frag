@@ -10,6 +10,7 @@
 //   BLOCKS       if not 0, A is no texture: a drawing computes a strip of ROWS rows, and A's part in them lies in so many uniform blocks
 //                of VECS vectors, as strips.frag tells. All fragments read the same of it at once, so only B is fetched.
 //   LOOPS        BLOCKS, but at least 1: loops over k, one behind the other.
+//   PASSES       2 if k is no multiple of 4: what is left is a loop of its own, so that the other selects nothing. TAIL_0 is 0, TAIL_1 is 1.
 //   TRANSPOSE_A  A is stored k x m, not m x k.
 //   TRANSPOSE_B  B is stored n x k, not k x n.
 //   READS_C      beta is not 0: C is read.
@@ -165,12 +166,22 @@ void main() {
 //# for i in LOOPS
 //# if BLOCKS
   uint k_end_$i = min(k, uint(VECS) * 4u / uint(ROWS) * ($iu + 1u));
-  for (int at = 0; k0 < k_end_$i; at += ROWS, k0 += 4u) {
-//# for r in ROWS
-    vec4 a_$r = strip_$i[at + $r];
-//# end
+  int at_$i = 0;
 //# else
-  for (; k0 < k; k0 += 4u) {
+  uint k_end_$i = k;
+//# end
+//# for t in PASSES
+//# if TAIL_$t
+  if (k0 < k_end_$i) {
+//# else
+  for (; k0 + 3u < k_end_$i; k0 += 4u) {
+//# end
+//# if BLOCKS
+//# for r in ROWS
+    vec4 a_$r = strip_$i[at_$i + $r];
+//# end
+    at_$i += ROWS;
+//# else
 //# if TRANSPOSE_A
 //# for p in 4
     vec4 a_$p = a_texel(a_at_$p);
@@ -219,20 +230,20 @@ void main() {
     b_at_$p += ldb;
 //# end
 //# end
-    if (k0 + 4u > k) {
+//# if TAIL_$t
 //# for p in 4
-      if (k0 + $pu >= k) {
-        b_$p = vec4(0.0);
+    if (k0 + $pu >= k) {
+      b_$p = vec4(0.0);
 //# if TRANSPOSE_A
-        a_$p = vec4(0.0);
+      a_$p = vec4(0.0);
 //# else
 //# for r in ROWS
-        a_$r[$p] = 0.0;
+      a_$r[$p] = 0.0;
 //# end
-//# end
-      }
 //# end
     }
+//# end
+//# end
 //# for p in 4
 //# for r in ROWS
 //# if TRANSPOSE_A
@@ -243,6 +254,7 @@ void main() {
 //# end
 //# end
   }
+//# end
 //# end
 
 //# for r in ROWS

@@ -1,8 +1,7 @@
-// How a product's sums become its result, for kernels that end in it: the kernel's parameters, what it writes to and `store`.
+// How a product's sums become its result, for kernels that end in it: what they write to and `store`.
 //
 //   binding  name    stored as
-//   2        out     m x n
-//   3        params
+//   2        out     m x n, and those of params.wgsl
 //   4        c       m x n, only if READS_C
 //   5        bias    n, only if READS_BIAS
 //
@@ -12,32 +11,10 @@
 //               bias_inner of them behind those of one item of an inner loop.
 //   ACTIVATION  activate.wgsl's, applied in the end.
 //   END         what follows is computed of the result: map/end.wgsl.
-//   BATCHED     z of the grid also counts the products of a batch, params.batch of them. Item i is i / inner in an outer loop and
-//               i % inner in an inner one, and operand x of it starts so many x_outer and x_inner further on.
 //   RESULT_F16  out and c are of f16, two of them a word. With WORDS the kernel writes words of out itself, and without it and OUT_VEC4 it
 //               has f16, of which out's elements are then.
+//   GROUPED     as in params.wgsl.
 //   OUT_VEC4    out's rows start at multiples of 4 elements and n is one, so that vec4s can be stored; otherwise scalars are.
-
-struct Params {
-  m: u32, k: u32, n: u32,
-  lda: u32, ldb: u32, ldc: u32, ldo: u32,
-  a_start: u32, b_start: u32, c_start: u32, out_start: u32,
-  alpha: f32, beta: f32,
-  k_part: u32,
-  batch: u32, inner: u32,
-  a_outer: u32, b_outer: u32, c_outer: u32,
-  a_inner: u32, b_inner: u32, c_inner: u32,
-  bias_start: u32, activation: u32,
-  result: u32,
-  bias_inner: u32,
-  height: u32, width: u32, out_width: u32, before_y: u32, before_x: u32,
-//# if END
-  more: array<vec4<u32>, 8>,
-//# end
-}
-//# if END
-fn word(i: u32) -> u32 { return params.more[i / 4u][i % 4u]; }
-//# end
 
 //# if RESULT_F16
 //# if WORDS
@@ -56,7 +33,6 @@ fn word(i: u32) -> u32 { return params.more[i / 4u][i % 4u]; }
 @group(0) @binding(2) var<storage, read_write> out: array<f32>;
 //# end
 //# end
-@group(0) @binding(3) var<uniform> params: Params;
 //# if READS_C
 //# if RESULT_F16
 @group(0) @binding(4) var<storage, read> c: array<u32>;
@@ -68,40 +44,6 @@ fn c_at(i: u32) -> f32 { return c[i]; }
 //# end
 //# if READS_BIAS
 @group(0) @binding(5) var<storage, read> bias: array<f32>;
-//# end
-
-//# if BATCHED
-// Where this invocation's A, B and C start.
-var<private> starts: vec3<u32>;
-//# if BIAS_ROWS
-var<private> bias_at: u32;
-//# end
-//# end
-
-// Takes on what layer z of the grid is to do: an item of a batch, and the part of k that is given.
-fn begin(z: u32) -> u32 {
-//# if BATCHED
-  let item = z % params.batch;
-  starts = vec3<u32>(params.a_start, params.b_start, params.c_start)
-    + item / params.inner * vec3<u32>(params.a_outer, params.b_outer, params.c_outer)
-    + item % params.inner * vec3<u32>(params.a_inner, params.b_inner, params.c_inner);
-//# if BIAS_ROWS
-  bias_at = params.bias_start + item % params.inner * params.bias_inner;
-//# end
-  return z / params.batch;
-//# else
-  return z;
-//# end
-}
-
-//# if BATCHED
-fn a_start() -> u32 { return starts.x; }
-fn b_start() -> u32 { return starts.y; }
-fn c_start() -> u32 { return starts.z; }
-//# else
-fn a_start() -> u32 { return params.a_start; }
-fn b_start() -> u32 { return params.b_start; }
-fn c_start() -> u32 { return params.c_start; }
 //# end
 
 // What four elements of a row from a column on are in the result, where the first of them is element o.
@@ -151,7 +93,11 @@ fn finished(o: u32, row: u32, column: u32, sum: vec4<f32>) -> vec4<f32> {
 // them. What lies outside is dropped.
 fn store(z: u32, row: u32, column: u32, sum: vec4<f32>) {
   if (row >= params.m || column >= params.n) { return; }
+//# if GROUPED
+  let o = params.out_start + params.places[z].w + row * params.ldo + column;
+//# else
   let o = params.out_start + (z * params.m + row) * params.ldo + column;
+//# end
   let v = finished(o, row, column, sum);
 //# if RESULT_F16
 //# if OUT_VEC4

@@ -4,6 +4,7 @@
 //   QUAD         the four are neighbours in one row
 //   LAYER, RMS, LOGARITHMS, SCALE, BIAS   as in normalize.wgsl
 //   RESULT_F16   results are rounded to f16
+//   END          more is computed of each, as map/end.frag has it
 
 uniform usampler2D input_6;
 out vec4 texel;
@@ -59,7 +60,11 @@ f32 result(uint element) {
 //# if BIAS
   result += bias_one(c);
 //# end
+//# if END
+  return ended(element, result);
+//# else
   return result;
+//# end
 }
 //# end
 
@@ -77,6 +82,9 @@ void main() {
 //# end
 //# if BIAS
   texel += bias_four(c);
+//# end
+//# if END
+  texel = ended_four(first, texel);
 //# end
 //# else
   uint last = params[0] - 1u;

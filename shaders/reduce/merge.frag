@@ -1,6 +1,7 @@
 // The end of a reduction by fragment shaders: joins the states of each row's parts; a fragment is the results of four rows.
 //
 //   INTEGER   results are whole numbers
+//   END       more is computed of each, as map/end.frag has it
 
 uniform usampler2D input_0;
 //# if INTEGER
@@ -21,7 +22,11 @@ Output result(uint row) {
     }
     state = join(state, some);
   }
+//# if END
+  return ended(row, finish(state));
+//# else
   return finish(state);
+//# end
 }
 
 void main() {

@@ -62,6 +62,10 @@ macro_rules! backends {
                 match self { $( $(#[$cfg])? Self::$name(device) => device.upload(values).map(Buffer::$name), )+ }
             }
 
+            fn keep(&self, values: &HostSlice<'_>) -> Result<Buffer> {
+                match self { $( $(#[$cfg])? Self::$name(device) => device.keep(values).map(Buffer::$name), )+ }
+            }
+
             #[cfg(not(target_arch = "wasm32"))]
             fn upload_timed(&self, values: &HostSlice<'_>) -> Result<(Buffer, Option<super::Timer>)> {
                 match self {

@@ -73,7 +73,12 @@ pub(crate) trait Backend {
     /// Memory with the values in it.
     fn upload(&self, values: &HostSlice<'_>) -> Result<Self::Buffer>;
 
-    /// The same, with what tells the time of it; None if the device has no clock for that.
+    /// The same for a tensor, which stays for others to read.
+    fn keep(&self, values: &HostSlice<'_>) -> Result<Self::Buffer> {
+        self.upload(values)
+    }
+
+    /// The same as [`upload`](Self::upload), with what tells the time of it; None if the device has no clock for that.
     #[cfg(not(target_arch = "wasm32"))]
     fn upload_timed(&self, values: &HostSlice<'_>) -> Result<(Self::Buffer, Option<Timer>)> {
         Ok((self.upload(values)?, None))
@@ -148,7 +153,7 @@ pub(crate) struct Finished {
 pub struct MemoryStats {
     /// Bytes of buffers that calls and tensors hold.
     pub used_bytes: u64,
-    /// Bytes of free buffers kept for reuse.
+    /// Bytes of free buffers kept for reuse, and of what is free in those that small tensors share.
     pub pooled_bytes: u64,
     /// The most that `used_bytes` has been.
     pub peak_bytes: u64,

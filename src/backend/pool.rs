@@ -12,6 +12,13 @@ pub(crate) struct Pool<T> {
     inner: Arc<Mutex<Inner<T>>>,
 }
 
+/// Another name of the same pool.
+impl<T> Clone for Pool<T> {
+    fn clone(&self) -> Self {
+        Self { inner: Arc::clone(&self.inner) }
+    }
+}
+
 struct Inner<T> {
     /// Oldest first.
     free: Vec<Entry<T>>,
@@ -35,7 +42,8 @@ pub(crate) struct Pooled<T> {
 impl<T> Inner<T> {
     /// Gives free buffers back, the longest unused first, until the rest are so many bytes at most.
     fn shrink_to(&mut self, bytes: u64) {
-        while self.stats.pooled_bytes > bytes {
+        // What others have counted as idle is not here to be given back.
+        while self.stats.pooled_bytes > bytes && !self.free.is_empty() {
             let oldest = self.free.remove(0);
             self.stats.pooled_bytes -= oldest.bytes;
         }
@@ -90,9 +98,19 @@ impl<T> Pool<T> {
     }
 
     pub(crate) fn trim(&self) {
-        let mut inner = lock(&self.inner);
-        inner.free.clear();
-        inner.stats.pooled_bytes = 0;
+        lock(&self.inner).shrink_to(0);
+    }
+
+    /// Counts memory that is not the pool's: by how much the bytes in use, those that are idle, and the buffers in use have changed. Gives
+    /// whether what is idle is more than the budget.
+    #[cfg(feature = "webgpu")]
+    pub(crate) fn count(&self, used_bytes: i64, idle_bytes: i64, buffers: i64) -> bool {
+        let Inner { stats, budget_bytes, .. } = &mut *lock(&self.inner);
+        stats.used_bytes = stats.used_bytes.wrapping_add_signed(used_bytes);
+        stats.pooled_bytes = stats.pooled_bytes.wrapping_add_signed(idle_bytes);
+        stats.buffers = stats.buffers.wrapping_add_signed(buffers);
+        stats.peak_bytes = stats.peak_bytes.max(stats.used_bytes);
+        stats.pooled_bytes > *budget_bytes
     }
 }
 

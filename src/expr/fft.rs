@@ -133,7 +133,7 @@ impl Expr {
             let [outer, inner] = [&sizes[..axis], &sizes[axis + 1..]].map(elements);
             let [outer, inner] = if outer.saturating_mul(inner) == 0 { [0, 1] } else { [outer as u32, inner as u32] };
             let problem = Problem { outer, length: n, inner, input: input as u32, inverse, reads, gives };
-            Ok(Node { shape, dtype: DType::F32, what: What::Whole(Op::Fft(problem), vec![Arc::clone(node)]) })
+            Ok(Node::new(shape, DType::F32, What::Whole(Op::Fft(problem), vec![Arc::clone(node)])))
         })
     }
 }

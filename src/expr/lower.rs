@@ -7,13 +7,14 @@
 mod end;
 mod kernel;
 
-use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::node::{Axis, Node, What};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::info::Caps;
+use crate::info::{BackendId, Caps, DeviceInfo};
 use crate::ops::Op;
 use crate::ops::elementwise::Kind;
 use crate::ops::map::{MOST_DIMENSIONS, MOST_INPUTS, Problem, View};
@@ -40,13 +41,13 @@ pub(crate) struct Operation {
 #[derive(Default)]
 pub(crate) struct Operations {
     pub list: Vec<Operation>,
-    made: HashMap<*const Node, Source>,
+    made: FxHashMap<*const Node, Source>,
     /// Values that are computed by themselves, since operations apart from one another read them.
-    apart: HashSet<*const Node>,
+    apart: FxHashSet<*const Node>,
     /// How many others are made of each.
-    uses: HashMap<*const Node, usize>,
-    /// Those of a device whose kernels take what follows them.
-    caps: Option<Caps>,
+    uses: FxHashMap<*const Node, usize>,
+    /// A device whose kernels take what follows them: what it is, and its capabilities.
+    fuses: Option<(BackendId, Caps)>,
 }
 
 /// Why a value does not go into a kernel.
@@ -63,10 +64,10 @@ impl From<Box<Error>> for Refused {
 }
 
 impl Operations {
-    /// Those of an expression, and which of them gives its value; for a device with these capabilities, if its kernels take what follows
-    /// them.
-    pub fn of(node: &Arc<Node>, caps: Option<&Caps>) -> Result<(Self, Source)> {
-        let mut operations = Self { caps: caps.cloned(), ..Self::default() };
+    /// Those of an expression, and which of them gives its value; for this device, if its kernels take what follows them.
+    pub fn of(node: &Arc<Node>, device: Option<&DeviceInfo>) -> Result<(Self, Source)> {
+        let fuses = device.map(|device| (device.backend, device.caps.clone()));
+        let mut operations = Self { fuses, ..Self::default() };
         operations.look_at(node);
         let source = operations.source(node)?;
         Ok((operations, source))

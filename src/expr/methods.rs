@@ -167,7 +167,7 @@ impl Expr {
             }
             let [yes, no] = alike(yes.node()?, no.node()?)?;
             let shape = shape::broadcast(&condition.shape, &shape::broadcast(&yes.shape, &no.shape)?)?;
-            Ok(Node { shape, dtype: yes.dtype, what: What::Select([Arc::clone(condition), yes, no]) })
+            Ok(Node::new(shape, yes.dtype, What::Select([Arc::clone(condition), yes, no])))
         };
         Self(make().map(Arc::new))
     }
@@ -177,8 +177,10 @@ impl Expr {
     #[must_use]
     pub fn cast(&self, dtype: DType) -> Self {
         self.then(|node| {
+            no_bytes("the operand of cast", node.dtype)?;
+            no_bytes("the result of cast", dtype)?;
             let what = if let What::Number(value) = node.what { What::Number(value) } else { What::Cast(Arc::clone(node)) };
-            Ok(Node { shape: node.shape.clone(), dtype, what })
+            Ok(Node::new(node.shape.clone(), dtype, what))
         })
     }
 
@@ -187,7 +189,7 @@ impl Expr {
     pub fn reshape(&self, shape: &[i64]) -> Self {
         self.then(|node| {
             let shape = resolved(shape, node)?;
-            Ok(Node { shape, dtype: node.dtype, what: What::Reshape(Arc::clone(node)) })
+            Ok(Node::new(shape, node.dtype, What::Reshape(Arc::clone(node))))
         })
     }
 
@@ -209,11 +211,7 @@ impl Expr {
             for (to, &from) in order.iter().enumerate() {
                 view[from] = Axis::along(to);
             }
-            Ok(Node {
-                shape: order.iter().map(|&from| node.shape[from]).collect(),
-                dtype: node.dtype,
-                what: What::View(Arc::clone(node), view),
-            })
+            Ok(Node::new(order.iter().map(|&from| node.shape[from]).collect(), node.dtype, What::View(Arc::clone(node), view)))
         })
     }
 
@@ -231,7 +229,7 @@ impl Expr {
                 if size == shape[more + dimension] { Axis::along(more + dimension) } else { Axis::FIRST }
             };
             let view = node.shape.iter().enumerate().map(along).collect();
-            Ok(Node { shape: shape.to_vec(), dtype: node.dtype, what: What::View(Arc::clone(node), view) })
+            Ok(Node::new(shape.to_vec(), node.dtype, What::View(Arc::clone(node), view)))
         })
     }
 
@@ -259,7 +257,7 @@ impl Expr {
             view[axis] = Axis { follows: Some(axis), start, step };
             let mut shape = node.shape.clone();
             shape[axis] = count as u64;
-            Ok(Node { shape, dtype: node.dtype, what: What::View(Arc::clone(node), view) })
+            Ok(Node::new(shape, node.dtype, What::View(Arc::clone(node), view)))
         })
     }
 
@@ -271,7 +269,7 @@ impl Expr {
             for axis in shape::axes(axes, node.shape.len())? {
                 view[axis] = Axis { follows: Some(axis), start: node.shape[axis] as i64 - 1, step: -1 };
             }
-            Ok(Node { shape: node.shape.clone(), dtype: node.dtype, what: What::View(Arc::clone(node), view) })
+            Ok(Node::new(node.shape.clone(), node.dtype, What::View(Arc::clone(node), view)))
         })
     }
 
@@ -303,9 +301,9 @@ impl Expr {
                 shape[axis] = shape[axis].saturating_add(part.shape[axis]);
                 shape::check(&shape)?;
                 // What is there so far lies around the part, where it has elements.
-                let zero = Arc::new(Node { shape: Vec::new(), dtype: first.dtype, what: What::Number(0.0) });
-                let so_far = Node { shape: shape.clone(), dtype: first.dtype, what: What::Pad(whole, vec![0; shape.len()], zero) };
-                whole = Arc::new(Node { shape, dtype: first.dtype, what: What::Pad(Arc::clone(part), before, Arc::new(so_far)) });
+                let zero = Arc::new(Node::new(Vec::new(), first.dtype, What::Number(0.0)));
+                let so_far = Node::new(shape.clone(), first.dtype, What::Pad(whole, vec![0; shape.len()], zero));
+                whole = Arc::new(Node::new(shape, first.dtype, What::Pad(Arc::clone(part), before, Arc::new(so_far))));
             }
             Ok(whole)
         };
@@ -315,7 +313,7 @@ impl Expr {
     pub(crate) fn apply(&self, function: Function) -> Self {
         self.then(|node| {
             let dtype = result(function, node.dtype)?;
-            Ok(Node { shape: node.shape.clone(), dtype, what: What::Apply(function, vec![Arc::clone(node)]) })
+            Ok(Node::new(node.shape.clone(), dtype, What::Apply(function, vec![Arc::clone(node)])))
         })
     }
 
@@ -323,7 +321,7 @@ impl Expr {
         let make = || {
             let [a, b] = alike(self.node()?, other.node()?)?;
             let dtype = result(function, a.dtype)?;
-            Ok(Node { shape: shape::broadcast(&a.shape, &b.shape)?, dtype, what: What::Apply(function, vec![a, b]) })
+            Ok(Node::new(shape::broadcast(&a.shape, &b.shape)?, dtype, What::Apply(function, vec![a, b])))
         };
         Self(make().map(Arc::new))
     }
@@ -339,7 +337,7 @@ fn alike(a: &Arc<Node>, b: &Arc<Node>) -> Result<[Arc<Node>; 2]> {
             Kind::Bool => number == 0.0 || number == 1.0,
         };
         if fits {
-            return Ok(Arc::new(Node { shape: Vec::new(), dtype, what: What::Number(number) }));
+            return Ok(Arc::new(Node::new(Vec::new(), dtype, What::Number(number))));
         }
         let (option, expected) = ("a number".to_owned(), format!("beside a tensor of {dtype} it must be one of {dtype}; cast the tensor"));
         Err(Box::new(Error::InvalidOption { option, value: text(number), expected }))
@@ -366,6 +364,7 @@ pub(super) fn text(number: f64) -> String {
 
 /// What a function gives of a type.
 fn result(function: Function, dtype: DType) -> Result<DType> {
+    no_bytes("an operand of a function", dtype)?;
     match function.of(dtype.into()) {
         Some((Kind::F32, _)) => Ok(dtype),
         Some((Kind::I32, _)) => Ok(DType::I32),
@@ -373,7 +372,7 @@ fn result(function: Function, dtype: DType) -> Result<DType> {
         Some((Kind::Bool, _)) => Ok(DType::Bool),
         None => {
             let takes = |dtype: &&DType| function.of((**dtype).into()).is_some();
-            let names: Vec<_> = DType::ALL.iter().filter(takes).map(|dtype| dtype.name()).collect();
+            let names: Vec<_> = DType::COMPUTED.iter().filter(takes).map(|dtype| dtype.name()).collect();
             let (argument, found) =
                 (format!("an operand of {}, which takes {},", function.name(), names.join(", ")), format!("of {dtype}"));
             Err(Box::new(Error::InvalidType { argument, expected: "of one of those", found }))
@@ -388,7 +387,17 @@ fn of(dtype: DType) -> &'static str {
         DType::I32 => "of i32, as the first is",
         DType::U32 => "of u32, as the first is",
         DType::Bool => "of bool, as the first is",
+        DType::I8 => "of i8, as the first is",
+        DType::U8 => "of u8, as the first is",
     }
+}
+
+/// Refuses integers of 8 bits, with which nothing but products computes.
+pub(super) fn no_bytes(argument: &str, dtype: DType) -> Result<()> {
+    if !dtype.is_byte() {
+        return Ok(());
+    }
+    Err(wrong_type(argument, "of f32, f16, i32, u32 or bool, since products alone take integers of 8 bits", dtype))
 }
 
 fn wrong_type(argument: &str, expected: &'static str, found: DType) -> Box<Error> {

@@ -22,6 +22,8 @@ mod methods;
 mod node;
 mod normalize;
 mod pad;
+#[cfg(not(target_arch = "wasm32"))]
+mod prepared;
 mod product;
 mod random;
 mod reduce;
@@ -48,12 +50,12 @@ impl Expr {
     /// A number, which takes the type of what it meets: of a floating-point tensor a floating-point number, of integers one without its
     /// fraction. Alone it is an f32.
     pub fn number(value: f64) -> Self {
-        Self::new(Node { shape: Vec::new(), dtype: DType::F32, what: What::Number(value) })
+        Self::new(Node::new(Vec::new(), DType::F32, What::Number(value)))
     }
 
     /// 0, 1, 2, … in a shape, row by row, as u32.
     pub fn index(shape: &[u64]) -> Self {
-        Self(shape::check(shape).map(|()| Arc::new(Node { shape: shape.to_vec(), dtype: DType::U32, what: What::Index })))
+        Self(shape::check(shape).map(|()| Arc::new(Node::new(shape.to_vec(), DType::U32, What::Index))))
     }
 
     /// The sizes of all dimensions.
@@ -88,7 +90,7 @@ impl Expr {
 
 impl From<&Tensor> for Expr {
     fn from(tensor: &Tensor) -> Self {
-        Self::new(Node { shape: tensor.shape().to_vec(), dtype: tensor.dtype(), what: What::Tensor(tensor.clone()) })
+        Self::new(Node::new(tensor.shape().to_vec(), tensor.dtype(), What::Tensor(tensor.clone())))
     }
 }
 

@@ -15,6 +15,9 @@ pub(crate) struct Node {
     pub shape: Vec<u64>,
     pub dtype: DType,
     pub what: What,
+    /// How a CPU computes it, once that is known.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(super) prepared: super::prepared::Known,
 }
 
 /// Where a value comes from.
@@ -58,6 +61,16 @@ pub(crate) struct Axis {
 }
 
 impl Node {
+    pub fn new(shape: Vec<u64>, dtype: DType, what: What) -> Self {
+        Self {
+            shape,
+            dtype,
+            what,
+            #[cfg(not(target_arch = "wasm32"))]
+            prepared: super::prepared::Known::default(),
+        }
+    }
+
     /// Elements of all of it.
     pub fn elements(&self) -> u64 {
         crate::tensor::elements(&self.shape)

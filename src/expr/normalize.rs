@@ -127,7 +127,7 @@ impl Expr {
             // Of f16 whole words are written.
             let is_direct = node.dtype == DType::F32 || last.is_some_and(|last| node.shape[last].is_multiple_of(4));
             let what = What::Normalize(Arc::clone(node), along, form, epsilon as f32, inputs);
-            let made = Self::new(Node { shape: node.shape.clone(), dtype: if is_direct { node.dtype } else { DType::F32 }, what });
+            let made = Self::new(Node::new(node.shape.clone(), if is_direct { node.dtype } else { DType::F32 }, what));
             Ok(if is_direct { made } else { made.cast(node.dtype) })
         };
         make().unwrap_or_else(|error| Self(Err(error)))

@@ -33,9 +33,9 @@ impl Expr {
             let shape: Vec<_> = node.shape.iter().zip(widths).map(grown).collect();
             shape::check(&shape)?;
             let Padding::Constant(value) = padding else { return self.repeated_around(widths, padding) };
-            let around = Arc::new(Node { shape: Vec::new(), dtype: node.dtype, what: What::Number(value) });
+            let around = Arc::new(Node::new(Vec::new(), node.dtype, What::Number(value)));
             let before = widths.iter().map(|[before, _]| *before).collect();
-            Ok(Node { shape, dtype: node.dtype, what: What::Pad(Arc::clone(node), before, around) })
+            Ok(Node::new(shape, node.dtype, What::Pad(Arc::clone(node), before, around)))
         })
     }
 
@@ -83,6 +83,6 @@ impl Expr {
             }
         }
         let node = whole.node()?;
-        Ok(Node { shape: node.shape.clone(), dtype: node.dtype, what: What::Reshape(Arc::clone(node)) })
+        Ok(Node::new(node.shape.clone(), node.dtype, What::Reshape(Arc::clone(node))))
     }
 }

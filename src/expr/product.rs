@@ -13,7 +13,8 @@ use crate::ops::matmul::{Activation, MAX_ELEMENTS, Matmul, Stored};
 
 impl Expr {
     /// The matrix product as NumPy's `matmul` has it: … × m × k and … × k × n give … × m × n, the dimensions before the last two are
-    /// a batch and are repeated to one another, and a single dimension is a vector. Both are of f32 or both of f16, sums in f32. What
+    /// a batch and are repeated to one another, and a single dimension is a vector. Both are of f32 or both of f16, sums in f32; or both are of
+    /// 8-bit integers, and the product is of i32. What
     /// transposes an operand's last two dimensions is read in place, so is a part of a larger matrix, and a factor, a bias and an activation
     /// after it cost no kernel of their own.
     #[must_use]
@@ -21,14 +22,16 @@ impl Expr {
         let b = b.into();
         let make = || {
             let (a, b) = (self.node()?, b.node()?);
-            if a.dtype != b.dtype || !a.dtype.is_float() {
+            let are_bytes = a.dtype.is_byte() && b.dtype.is_byte();
+            if (a.dtype != b.dtype || !a.dtype.is_float()) && !are_bytes {
                 let found = format!("of {} beside {}", b.dtype, a.dtype);
-                let expected = "of the type of a, f32 or f16; cast one of them";
+                let expected = "of the type of a, f32 or f16, or both of i8 or u8; cast one of them";
                 return Err(Box::new(Error::InvalidType { argument: "b".to_owned(), expected, found }));
             }
             let shape = Matmul::of(&a.shape, &b.shape)?.shape()?;
             shape::check(&shape)?;
-            Ok(Node { shape, dtype: a.dtype, what: What::Matmul([Arc::clone(a), Arc::clone(b)]) })
+            let dtype = if are_bytes { DType::I32 } else { a.dtype };
+            Ok(Node::new(shape, dtype, What::Matmul([Arc::clone(a), Arc::clone(b)])))
         };
         Self(make().map(Arc::new))
     }
@@ -49,7 +52,10 @@ impl Operations {
         let Some(product) = self.found(node) else { return Ok(None) };
         let [a, b] = product.operands.each_ref().map(stored);
         let [left, right] = product.operands;
-        let mut op = Matmul::of(&left.shape, &right.shape)?.transpose_a(a.transposed).transpose_b(b.transposed).result(left.dtype);
+        let mut op = Matmul::of(&left.shape, &right.shape)?.transpose_a(a.transposed).transpose_b(b.transposed);
+        if left.dtype.is_float() {
+            op = op.result(left.dtype);
+        }
         if let Some((first, stride)) = a.window {
             op = op.offset_a(first).lda(stride);
         }
@@ -57,7 +63,7 @@ impl Operations {
             op = op.offset_b(first).ldb(stride);
         }
         let (a, b) = (a.node, b.node);
-        let mut problem = op.check(left.dtype, a.elements(), b.elements())?;
+        let mut problem = op.check([left.dtype, right.dtype], a.elements(), b.elements())?;
         if problem.k > 0 {
             problem.alpha = product.alpha as f32;
         }
@@ -98,8 +104,8 @@ impl Operations {
 
     /// The same of something that becomes a part of a kernel.
     fn inner<'a>(&self, node: &'a Arc<Node>) -> Option<Product<'a>> {
-        // Asked first: what is used twice at each of many levels would be looked at over and over.
-        if self.is_used_once(node) { self.found(node) } else { None }
+        // Asked first: what is used twice at each of many levels would be looked at over and over. Nothing is done to sums of integers.
+        if node.dtype.is_float() && self.is_used_once(node) { self.found(node) } else { None }
     }
 
     /// A product and what is added to it.

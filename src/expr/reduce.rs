@@ -140,14 +140,14 @@ impl Expr {
             let result = fold.result(dtype);
             let made = if count > 0 {
                 let divisor = (count as f64 - correction).max(0.0) as f32;
-                Self::new(Node { shape: kept, dtype: result, what: What::Reduce(Arc::clone(node), axes.clone(), fold, divisor) })
+                Self::new(Node::new(kept, result, What::Reduce(Arc::clone(node), axes.clone(), fold, divisor)))
             } else {
                 let value = of_nothing(fold).ok_or_else(|| {
                     let value = format!("[{}]", joined(&node.shape, ", "));
                     let expected = format!("one with elements to reduce, since {} of none there is not", fold.name());
                     Box::new(Error::InvalidDimension { name: "the shape", value, expected })
                 })?;
-                Self::new(Node { shape: Vec::new(), dtype: result, what: What::Number(value) }).broadcast_to(&kept)
+                Self::new(Node::new(Vec::new(), result, What::Number(value))).broadcast_to(&kept)
             };
             let sizes = |(dimension, &size): (usize, &u64)| if axes.contains(&dimension) { 1 } else { size as i64 };
             let whole: Vec<_> = node.shape.iter().enumerate().map(sizes).collect();

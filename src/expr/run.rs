@@ -16,8 +16,8 @@ use crate::tensor::Tensor;
 impl Gpu {
     /// Computes an expression; its value stays on the device. What can be one kernel is one: see [`Expr`].
     ///
-    /// WebGPU only queues the operations: this resolves at once, and what is evaluated one after another shares a submission. What the device
-    /// finds wrong later is an error of whatever reads the tensor, or of whatever is computed from it.
+    /// WebGPU and WebGL2 only queue the operations: this resolves at once, and what is evaluated one after another shares a submission. What
+    /// the device finds wrong later is an error of whatever reads the tensor, or of whatever is computed from it.
     ///
     /// # Errors
     /// What is wrong with the expression; a tensor of another device; limits and memory of the device; its loss, and the tensors with it.
@@ -43,7 +43,11 @@ impl Gpu {
 
     async fn try_evaluate(&self, expr: &Expr, opened: &Arc<Opened>) -> Result<Tensor> {
         let node = expr.node()?;
-        let (Operations { list, .. }, source) = Operations::of(node, opened.info.backend.fuses().then_some(&opened.info.caps))?;
+        #[cfg(not(target_arch = "wasm32"))]
+        if !opened.info.backend.is_gpu() && !self.is_profiled() {
+            return self.evaluate_prepared(node, opened).await;
+        }
+        let (Operations { list, .. }, source) = Operations::of(node, opened.info.backend.fuses().then_some(&opened.info))?;
         if let Some(reason) = opened.device.lost() {
             return Err(Box::new(Error::DeviceLost { reason }));
         }

@@ -152,7 +152,7 @@ impl Expr {
             let bias = bias.as_ref().map(Self::node).transpose()?;
             let (op, shape) = conv_of(input, filters, bias, how)?;
             let inputs = [Some(input), Some(filters), bias].into_iter().flatten().cloned().collect();
-            Ok(Node { shape, dtype: input.dtype, what: What::Whole(Op::Conv(op), inputs) })
+            Ok(Node::new(shape, input.dtype, What::Whole(Op::Conv(op), inputs)))
         };
         Self(make().map(Arc::new))
     }
@@ -234,7 +234,7 @@ impl Expr {
             // As many as a tensor has elements at most, unless it has none.
             let planes = if elements(&shape) == 0 { 0 } else { (images * channels) as u32 };
             let problem = pool::Problem { kind, planes, windows: padded(&windows), dtype: node.dtype };
-            Ok(Node { shape, dtype: problem.result(), what: What::Whole(Op::Pool(problem), vec![Arc::clone(node)]) })
+            Ok(Node::new(shape, problem.result(), What::Whole(Op::Pool(problem), vec![Arc::clone(node)])))
         })
     }
 }

@@ -10,7 +10,7 @@ use half::vec::HalfFloatVecExt;
 use crate::dtype::{DType, Extent};
 use crate::error::{Error, Result};
 
-/// Row-major values that the caller holds: a slice, an array or a vector of f32, [`half::f16`], i32, u32 or bool.
+/// Row-major values that the caller holds: a slice, an array or a vector of f32, [`half::f16`], i32, u32, bool, i8 or u8.
 #[derive(Debug, Clone)]
 pub struct HostSlice<'a>(Slice<'a>);
 
@@ -22,6 +22,10 @@ enum Slice<'a> {
     U32(&'a [u32]),
     /// Words of 0 and 1, as devices have them.
     Bool(Cow<'a, [u32]>),
+    I8(&'a [i8]),
+    U8(&'a [u8]),
+    /// Bytes of 0 and 1, as the CPU keeps them.
+    Bytes(&'a [u8]),
 }
 
 /// What a tensor on the host may be made of.
@@ -61,7 +65,7 @@ macro_rules! elements {
     )+ };
 }
 
-elements!(F32: f32, F16: f16, I32: i32, U32: u32);
+elements!(F32: f32, F16: f16, I32: i32, U32: u32, I8: i8, U8: u8);
 
 impl sealed::Sealed for bool {}
 impl Element for bool {
@@ -91,6 +95,9 @@ macro_rules! each {
             $kind::I32($values) => $do,
             $kind::U32($values) => $do,
             $kind::Bool($values) => $do,
+            $kind::I8($values) => $do,
+            $kind::U8($values) => $do,
+            $kind::Bytes($values) => $do,
         }
     };
 }
@@ -113,7 +120,9 @@ impl<'a> HostSlice<'a> {
             Slice::F16(_) => DType::F16,
             Slice::I32(_) => DType::I32,
             Slice::U32(_) => DType::U32,
-            Slice::Bool(_) => DType::Bool,
+            Slice::Bool(_) | Slice::Bytes(_) => DType::Bool,
+            Slice::I8(_) => DType::I8,
+            Slice::U8(_) => DType::U8,
         }
     }
 
@@ -132,6 +141,9 @@ impl<'a> HostSlice<'a> {
             Slice::U32(values) => Slice::U32(&values[range]),
             Slice::Bool(Cow::Borrowed(values)) => Slice::Bool(Cow::Borrowed(&values[range])),
             Slice::Bool(Cow::Owned(values)) => Slice::Bool(values[range].to_vec().into()),
+            Slice::I8(values) => Slice::I8(&values[range]),
+            Slice::U8(values) => Slice::U8(&values[range]),
+            Slice::Bytes(values) => Slice::Bytes(&values[range]),
         })
     }
 
@@ -145,6 +157,11 @@ impl<'a> HostSlice<'a> {
         each!(&self.0, Slice, values => bytemuck::cast_slice(values))
     }
 
+    /// Bytes of each value.
+    pub(crate) fn element_bytes(&self) -> usize {
+        if let Slice::Bytes(_) = self.0 { 1 } else { self.dtype().bytes() as usize }
+    }
+
     /// The values in f32, which holds each f16; integers are rounded, and true is 1.
     pub(crate) fn widened(&self) -> Cow<'a, [f32]> {
         match &self.0 {
@@ -153,6 +170,9 @@ impl<'a> HostSlice<'a> {
             Slice::I32(values) => values.iter().map(|&value| value as f32).collect(),
             Slice::U32(values) => values.iter().map(|&value| value as f32).collect(),
             Slice::Bool(values) => values.iter().map(|&value| value as f32).collect(),
+            Slice::I8(values) => values.iter().map(|&value| value.into()).collect(),
+            Slice::U8(values) => values.iter().map(|&value| value.into()).collect(),
+            Slice::Bytes(values) => values.iter().map(|&value| value.into()).collect(),
         }
     }
 }
@@ -198,6 +218,9 @@ impl<'a> From<&'a HostVec> for HostSlice<'a> {
             Values::I32(values) => Slice::I32(values),
             Values::U32(values) => Slice::U32(values),
             Values::Bool(values) => Slice::Bool(Cow::Borrowed(values)),
+            Values::I8(values) => Slice::I8(values),
+            Values::U8(values) => Slice::U8(values),
+            Values::Bytes(values) => Slice::Bytes(values),
         })
     }
 }
@@ -214,6 +237,10 @@ enum Values {
     U32(Vec<u32>),
     /// Words of 0 and 1, as devices have them.
     Bool(Vec<u32>),
+    I8(Vec<i8>),
+    U8(Vec<u8>),
+    /// Bytes of 0 and 1, as the CPU keeps them.
+    Bytes(Vec<u8>),
 }
 
 impl HostVec {
@@ -225,6 +252,8 @@ impl HostVec {
             DType::I32 => Vec::<i32>::new().into(),
             DType::U32 => Vec::<u32>::new().into(),
             DType::Bool => Self(Values::Bool(Vec::new())),
+            DType::I8 => Vec::<i8>::new().into(),
+            DType::U8 => Vec::<u8>::new().into(),
         }
     }
 
@@ -251,6 +280,16 @@ impl HostVec {
             DType::I32 => zeros::<i32>(extent).map(Self::from),
             DType::U32 => zeros::<u32>(extent).map(Self::from),
             DType::Bool => zeros::<u32>(extent).map(|values| Self(Values::Bool(values))),
+            DType::I8 => zeros::<i8>(extent).map(Self::from),
+            DType::U8 => zeros::<u8>(extent).map(Self::from),
+        }
+    }
+
+    /// The same as the CPU keeps them, truths as bytes.
+    pub(crate) fn kept(extent: Extent) -> Result<Self> {
+        match extent.dtype {
+            DType::Bool => zeros::<u8>(extent).map(|values| Self(Values::Bytes(values))),
+            _ => Self::zeros(extent),
         }
     }
 
@@ -263,6 +302,8 @@ impl HostVec {
             DType::I32 => room::<i32>(extent).map(Self::from),
             DType::U32 => room::<u32>(extent).map(Self::from),
             DType::Bool => room::<u32>(extent).map(|values| Self(Values::Bool(values))),
+            DType::I8 => room::<i8>(extent).map(Self::from),
+            DType::U8 => room::<u8>(extent).map(Self::from),
         }
     }
 
@@ -275,6 +316,8 @@ impl HostVec {
             DType::I32 => words.read::<i32>().map(Self::from),
             DType::U32 => words.read::<u32>().map(Self::from),
             DType::Bool => words.read::<u32>().map(|values| Self(Values::Bool(values))),
+            DType::I8 => words.read::<i8>().map(Self::from),
+            DType::U8 => words.read::<u8>().map(Self::from),
         }
     }
 
@@ -301,6 +344,7 @@ impl HostVec {
         match (&mut self.0, &block.0) {
             (Values::F32(matrix), Values::F32(block)) => paste(matrix, block, stride, row, &columns),
             (Values::F16(matrix), Values::F16(block)) => paste(matrix, block, stride, row, &columns),
+            (Values::I32(matrix), Values::I32(block)) => paste(matrix, block, stride, row, &columns),
             _ => {}
         }
     }
@@ -336,11 +380,13 @@ impl HostVec {
         if let Values::F32(values) = &mut self.0 { Some(values) } else { None }
     }
 
-    /// Puts values of the same number in place of these: of the same type, or f32 rounded to f16, or f16 widened.
+    /// Puts values of the same number in place of these: of the same type, or f32 rounded to f16, or f16 widened. Truths in words or bytes.
     pub(crate) fn fill_from(&mut self, from: &HostSlice<'_>) {
         match (&mut self.0, &from.0) {
             (Values::F32(to), Slice::F16(from)) => from.convert_to_f32_slice(to),
             (Values::F16(to), Slice::F32(from)) => to.convert_from_f32_slice(from),
+            (Values::Bool(to), Slice::Bytes(from)) => to.iter_mut().zip(*from).for_each(|(to, &truth)| *to = truth.into()),
+            (Values::Bytes(to), Slice::Bool(from)) => to.iter_mut().zip(&**from).for_each(|(to, &truth)| *to = truth as u8),
             _ => self.bytes_mut().copy_from_slice(from.bytes()),
         }
     }

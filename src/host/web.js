@@ -4,4 +4,5 @@ export const halves = (buffer, length) => new (globalThis.Float16Array ?? Uint16
 
 export const put = (from, to) => to.set(from);
 
-export const bytes_per_element = (array) => array.BYTES_PER_ELEMENT;
+/** The place of an operand's type among Rust's. */
+export const place_of_type = (array) => [, 5 + array[Symbol.toStringTag].startsWith("Uint"), 1][array.BYTES_PER_ELEMENT] ?? 0;

@@ -2,7 +2,7 @@
 
 use std::marker::PhantomData;
 
-use js_sys::{ArrayBuffer, Float32Array, Int32Array, Object, Uint8Array, Uint16Array, Uint32Array};
+use js_sys::{ArrayBuffer, Float32Array, Int8Array, Int32Array, Object, Uint8Array, Uint16Array, Uint32Array};
 use wasm_bindgen::prelude::*;
 
 use crate::backend::cpu::wasm::new_array;
@@ -35,6 +35,11 @@ impl HostSlice<'_> {
     /// The array, which is one of f32.
     pub(crate) fn f32(&self) -> &Float32Array {
         self.array.f32()
+    }
+
+    /// The array, of whatever type.
+    pub(crate) fn array(&self) -> &Object {
+        self.array.array()
     }
 
     /// The values for devices that compute in f32 alone: those of f16 are widened, which changes none.
@@ -106,11 +111,11 @@ extern "C" {
     fn halves(buffer: &ArrayBuffer, length: u32) -> Object;
     /// Puts the numbers of one array into another, which may be of another type.
     fn put(from: &Object, to: &Object);
-    fn bytes_per_element(array: &Object) -> u32;
+    fn place_of_type(array: &Object) -> usize;
 }
 
-/// Row-major values that a call gives. `array` is a `Float32Array`, a `Float16Array`, an `Int32Array`, a `Uint32Array`, or a `Uint32Array` of
-/// 0 and 1.
+/// Row-major values that a call gives. `array` is a `Float32Array`, a `Float16Array`, an `Int32Array`, a `Uint32Array`, a `Uint32Array` of 0 and 1,
+/// an `Int8Array` or a `Uint8Array`.
 #[derive(Debug, Clone)]
 pub struct HostVec {
     array: Object,
@@ -142,6 +147,8 @@ impl HostVec {
             DType::F16 => halves(&buffer, elements),
             DType::I32 => Int32Array::new_with_byte_offset_and_length(&buffer, 0, elements).into(),
             DType::U32 | DType::Bool => Uint32Array::new_with_byte_offset_and_length(&buffer, 0, elements).into(),
+            DType::I8 => Int8Array::new_with_byte_offset_and_length(&buffer, 0, elements).into(),
+            DType::U8 => Uint8Array::new_with_byte_offset_and_length(&buffer, 0, elements).into(),
         };
         Self { array, dtype }
     }
@@ -151,9 +158,9 @@ impl HostVec {
         Self { array, dtype }
     }
 
-    /// An array of floating-point numbers that the caller made: a `Float32Array` or a `Float16Array`.
+    /// An operand that the caller made: a `Float32Array`, a `Float16Array`, an `Int8Array` or a `Uint8Array`.
     pub(crate) fn of(array: Object) -> Self {
-        let dtype = if bytes_per_element(&array) == 2 { DType::F16 } else { DType::F32 };
+        let dtype = DType::ALL.get(place_of_type(&array)).copied().unwrap_or(DType::F32);
         Self { array, dtype }
     }
 
@@ -191,6 +198,11 @@ impl HostVec {
     /// The array, which is one of f32.
     pub(crate) fn f32(&self) -> &Float32Array {
         self.array.unchecked_ref()
+    }
+
+    /// The array, of whatever type.
+    pub(crate) fn array(&self) -> &Object {
+        &self.array
     }
 
     /// The same words as elements of another type of that size.

@@ -6,6 +6,7 @@ use super::Source;
 use super::template::{Constant, expand_with};
 use crate::error::Result;
 use crate::ops::elementwise::{Kind, Language, Step};
+use crate::plan::map::Reading;
 
 /// Four of a kind.
 const fn four(kind: Kind) -> &'static str {
@@ -17,35 +18,53 @@ const fn four(kind: Kind) -> &'static str {
     }
 }
 
-impl Source {
-    /// The GLSL between the constants and `map.frag`: the prelude, the inputs, the program, and `value` and `four`.
-    #[inline(never)]
-    pub fn glsl(&self, constants: &[Constant]) -> Result<String> {
-        const HALF: &str = include_str!(concat!(env!("OUT_DIR"), "/map-half.frag"));
-        const PRELUDE: &str = include_str!(concat!(env!("OUT_DIR"), "/map-prelude.frag"));
+impl Reading {
+    /// Its text as that of input `number`.
+    pub(super) fn glsl(&self, number: usize, rank: u32, is_quad: u32, mut out: String) -> Result<String> {
         const INPUT: &str = include_str!(concat!(env!("OUT_DIR"), "/map-input.frag"));
+        let kind = Kind::from(self.dtype);
+        // Writing to a string does not fail.
+        let _ = writeln!(out, "#define Kind{number} {}\n#define Four{number} {}", kind.name(), four(kind));
+        let flags = [
+            ("RANK", rank),
+            ("QUAD", is_quad),
+            ("INTEGER", u32::from(!self.dtype.is_float())),
+            ("VEC4", u32::from(self.is_vec4)),
+            ("SPLAT", u32::from(self.is_splat)),
+            ("BOUNDED", u32::from(self.is_bounded)),
+        ];
+        let places = [("i", number as u32), ("at", self.at), ("last", self.at + rank), ("bounds", self.at + rank + 1), ("rank", rank)];
+        expand_with(INPUT, &flags, &places, out)
+    }
+}
+
+impl Source {
+    /// The GLSL between the constants and a kernel's template, behind the prelude: the inputs, the program, and `value` and `four`, if there are
+    /// any, and what is computed of the result.
+    #[inline(never)]
+    pub fn glsl(&self, constants: &[Constant], mut out: String) -> Result<String> {
+        let programs = std::iter::once(&*self.program).chain(self.end.as_ref().map(|end| &*end.program));
+        out += &Language::Glsl.functions(programs);
+        if !self.program.steps.is_empty() {
+            out = self.glsl_of_values(constants, out)?;
+        }
+        match &self.end {
+            Some(end) => end.glsl(out),
+            None => Ok(out),
+        }
+    }
+
+    fn glsl_of_values(&self, constants: &[Constant], mut out: String) -> Result<String> {
         let constant = |name: &str| constants.iter().find(|(known, _)| *known == name).map_or(0, |(_, value)| *value);
         let (rank, is_quad) = (constant("RANK"), constant("QUAD"));
         let result = self.program.result();
         let (texel, results) = (if self.result.is_float() { "vec4" } else { "uvec4" }, four(result));
         // Writing to a string does not fail.
-        let mut out = HALF.to_owned() + PRELUDE;
         let _ = writeln!(out, "#define Texel {texel}\n#define Results {results}");
         let (mut one_by_one, mut together, mut arguments) = (String::new(), String::new(), [String::new(), String::new()]);
         let readings = self.inputs.iter().chain(self.beside.iter().map(|(_, reading)| reading));
         for (i, input) in readings.enumerate() {
-            let kind = Kind::from(input.dtype);
-            let _ = writeln!(out, "#define Kind{i} {}\n#define Four{i} {}", kind.name(), four(kind));
-            let flags = [
-                ("RANK", rank),
-                ("QUAD", is_quad),
-                ("INTEGER", u32::from(!input.dtype.is_float())),
-                ("VEC4", u32::from(input.is_vec4)),
-                ("SPLAT", u32::from(input.is_splat)),
-                ("BOUNDED", u32::from(input.is_bounded)),
-            ];
-            let places = [("i", i as u32), ("at", input.at), ("last", input.at + rank), ("bounds", input.at + rank + 1)];
-            out = expand_with(INPUT, &flags, &places, out)?;
+            out = input.glsl(i, rank, is_quad, out)?;
             if i >= self.inputs.len() {
                 continue;
             }
@@ -69,7 +88,7 @@ impl Source {
                 let _ = writeln!(out, "Four{number} {name}_four(uint c[RANK]) {{ return four_{number}(at_{number}(c)); }}");
             }
         }
-        out += &(Language::Glsl.functions([&*self.program]) + &Language::Glsl.body(&self.program, ""));
+        out += &Language::Glsl.body(&self.program, "");
         let _ =
             writeln!(out, "{} value(uint c[RANK], uint index) {{\n{one_by_one}return program(index{});\n}}", result.name(), arguments[0]);
         if is_quad > 0 {

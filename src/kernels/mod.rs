@@ -34,6 +34,8 @@ pub enum KernelId {
     MatmulSplit,
     /// `shaders/matmul/round.wgsl`: the sum of parts, rounded to f16, where rows of the result share words.
     MatmulRound,
+    /// `shaders/matmul/int8.wgsl`: the register-tiled product of 8-bit integers.
+    MatmulInt8,
     /// `shaders/matmul/packed.frag`: the product by fragment shader, up to eight rows a pass.
     MatmulPacked,
     /// `shaders/matmul/strips.frag`: puts A into the form in which the last reads it from uniform blocks.
@@ -130,6 +132,7 @@ impl KernelId {
             Self::MatmulCooperative => "matmul/cooperative",
             Self::MatmulSplit => "matmul/split",
             Self::MatmulRound => "matmul/round",
+            Self::MatmulInt8 => "matmul/int8",
             Self::MatmulCopy => "matmul/copy",
             Self::MatmulPacked => "matmul/packed",
             Self::MatmulStrips => "matmul/strips",
@@ -186,19 +189,20 @@ impl KernelId {
     }
 
     /// The same as the driver wants it.
-    #[cfg(all(feature = "cuda", not(target_arch = "wasm32")))]
+    #[cfg(all(feature = "cuda", any(target_os = "linux", target_os = "windows")))]
     pub(crate) fn entry(self) -> Result<std::ffi::CString> {
         std::ffi::CString::new(self.op()).map_err(|_| crate::error::Error::internal("the kernel's name has a zero in it"))
     }
 
     /// Whether CUDA's compiler makes it at its first use.
-    #[cfg(all(feature = "cuda", not(target_arch = "wasm32")))]
+    #[cfg(all(feature = "cuda", any(target_os = "linux", target_os = "windows")))]
     pub(crate) const fn is_compiled_late(self) -> bool {
         matches!(self, Self::Map | Self::MapTurned | Self::Reduce | Self::ReduceMerge | Self::Normalize | Self::Fft)
     }
 
     /// The files that make up the source, one after the other.
     const fn templates(self) -> &'static [&'static str] {
+        const PARAMS: &str = include_str!(concat!(env!("OUT_DIR"), "/matmul-params.wgsl"));
         const STORE: &str = include_str!(concat!(env!("OUT_DIR"), "/matmul-store.wgsl"));
         const ACTIVATE: &str = include_str!(concat!(env!("OUT_DIR"), "/matmul-activate.wgsl"));
         const WINOGRAD: &str = include_str!(concat!(env!("OUT_DIR"), "/conv-winograd.wgsl"));
@@ -207,27 +211,28 @@ impl KernelId {
         const PRELUDE: &str = include_str!(concat!(env!("OUT_DIR"), "/map-prelude.wgsl"));
         const ROW: &str = include_str!(concat!(env!("OUT_DIR"), "/reduce-row.wgsl"));
         const FOLD: &str = include_str!(concat!(env!("OUT_DIR"), "/reduce-fold.wgsl"));
-        const HALF: &str = include_str!(concat!(env!("OUT_DIR"), "/map-half.frag"));
-        const FRAGMENT_PRELUDE: &str = include_str!(concat!(env!("OUT_DIR"), "/map-prelude.frag"));
         const FRAGMENT_WINDOW: &str = include_str!(concat!(env!("OUT_DIR"), "/conv-window.frag"));
         const FRAGMENT_FOLD: &str = include_str!(concat!(env!("OUT_DIR"), "/reduce-fold.frag"));
         const TILED: &str = include_str!(concat!(env!("OUT_DIR"), "/matmul-tiled.wgsl"));
         const WINDOW: &str = include_str!(concat!(env!("OUT_DIR"), "/conv-window.wgsl"));
         match self {
-            Self::MatmulTiled => &[ACTIVATE, STORE, LOAD, TILED],
-            Self::MatmulDirect => &[ACTIVATE, STORE, LOAD, include_str!(concat!(env!("OUT_DIR"), "/matmul-direct.wgsl"))],
-            Self::ConvTiled => &[ACTIVATE, STORE, LOAD, WINDOW, TILED],
-            Self::ConvDirect => &[ACTIVATE, STORE, LOAD, WINDOW, include_str!(concat!(env!("OUT_DIR"), "/conv-direct.wgsl"))],
+            Self::MatmulTiled => &[ACTIVATE, PARAMS, STORE, LOAD, TILED],
+            Self::MatmulDirect => &[ACTIVATE, PARAMS, STORE, LOAD, include_str!(concat!(env!("OUT_DIR"), "/matmul-direct.wgsl"))],
+            Self::ConvTiled => &[ACTIVATE, PARAMS, STORE, LOAD, WINDOW, TILED],
+            Self::ConvDirect => &[ACTIVATE, PARAMS, STORE, LOAD, WINDOW, include_str!(concat!(env!("OUT_DIR"), "/conv-direct.wgsl"))],
             Self::ConvWinogradFilters => &[WORDS, WINOGRAD, include_str!(concat!(env!("OUT_DIR"), "/conv-winograd_filters.wgsl"))],
             Self::ConvWinogradImages => &[WORDS, WINOGRAD, include_str!(concat!(env!("OUT_DIR"), "/conv-winograd_images.wgsl"))],
-            Self::ConvWinogradProduct => &[ACTIVATE, STORE, include_str!(concat!(env!("OUT_DIR"), "/conv-winograd_product.wgsl")), TILED],
+            Self::ConvWinogradProduct => {
+                &[ACTIVATE, PARAMS, STORE, include_str!(concat!(env!("OUT_DIR"), "/conv-winograd_product.wgsl")), TILED]
+            }
             Self::ConvWinogradResult => &[WORDS, ACTIVATE, WINOGRAD, include_str!(concat!(env!("OUT_DIR"), "/conv-winograd_result.wgsl"))],
-            Self::MatmulVector => &[ACTIVATE, STORE, LOAD, include_str!(concat!(env!("OUT_DIR"), "/matmul-vector.wgsl"))],
-            Self::MatmulSum => &[ACTIVATE, STORE, include_str!(concat!(env!("OUT_DIR"), "/matmul-sum.wgsl"))],
-            Self::MatmulSplit => &[ACTIVATE, STORE, include_str!(concat!(env!("OUT_DIR"), "/matmul-split.wgsl"))],
-            Self::MatmulCooperative => &[ACTIVATE, STORE, include_str!(concat!(env!("OUT_DIR"), "/matmul-cooperative.wgsl"))],
-            Self::MatmulRound => &[ACTIVATE, STORE, include_str!(concat!(env!("OUT_DIR"), "/matmul-round.wgsl"))],
-            Self::MatmulPacked => &[HALF, include_str!(concat!(env!("OUT_DIR"), "/matmul-packed.frag"))],
+            Self::MatmulVector => &[ACTIVATE, PARAMS, STORE, LOAD, include_str!(concat!(env!("OUT_DIR"), "/matmul-vector.wgsl"))],
+            Self::MatmulSum => &[ACTIVATE, PARAMS, STORE, include_str!(concat!(env!("OUT_DIR"), "/matmul-sum.wgsl"))],
+            Self::MatmulSplit => &[ACTIVATE, PARAMS, STORE, include_str!(concat!(env!("OUT_DIR"), "/matmul-split.wgsl"))],
+            Self::MatmulCooperative => &[ACTIVATE, PARAMS, STORE, include_str!(concat!(env!("OUT_DIR"), "/matmul-cooperative.wgsl"))],
+            Self::MatmulRound => &[ACTIVATE, PARAMS, STORE, include_str!(concat!(env!("OUT_DIR"), "/matmul-round.wgsl"))],
+            Self::MatmulInt8 => &[PARAMS, include_str!(concat!(env!("OUT_DIR"), "/matmul-int8.wgsl"))],
+            Self::MatmulPacked => &[include_str!(concat!(env!("OUT_DIR"), "/matmul-packed.frag"))],
             Self::MatmulStrips => &[include_str!(concat!(env!("OUT_DIR"), "/matmul-strips.frag"))],
             Self::MatmulUnfold => &[include_str!(concat!(env!("OUT_DIR"), "/matmul-unfold.frag"))],
             Self::Map => &[include_str!(concat!(env!("OUT_DIR"), "/map-map.wgsl"))],
@@ -238,19 +243,15 @@ impl KernelId {
             Self::Reduce => &[FOLD, ROW, include_str!(concat!(env!("OUT_DIR"), "/reduce-reduce.wgsl"))],
             Self::ReduceMerge => &[WORDS, PRELUDE, FOLD, include_str!(concat!(env!("OUT_DIR"), "/reduce-merge.wgsl"))],
             Self::ReduceFragment => &[FRAGMENT_FOLD, include_str!(concat!(env!("OUT_DIR"), "/reduce-reduce.frag"))],
-            Self::ConvFragment => &[HALF, FRAGMENT_PRELUDE, FRAGMENT_WINDOW, include_str!(concat!(env!("OUT_DIR"), "/conv-direct.frag"))],
-            Self::PoolFragment => &[HALF, FRAGMENT_PRELUDE, FRAGMENT_WINDOW, include_str!(concat!(env!("OUT_DIR"), "/pool-pool.frag"))],
-            Self::FftFragment => &[HALF, FRAGMENT_PRELUDE, include_str!(concat!(env!("OUT_DIR"), "/fft-fft.frag"))],
-            Self::NormalizeMeasure => {
-                &[HALF, FRAGMENT_PRELUDE, FRAGMENT_FOLD, include_str!(concat!(env!("OUT_DIR"), "/normalize-measure.frag"))]
-            }
+            Self::ConvFragment => &[FRAGMENT_WINDOW, include_str!(concat!(env!("OUT_DIR"), "/conv-direct.frag"))],
+            Self::PoolFragment => &[FRAGMENT_WINDOW, include_str!(concat!(env!("OUT_DIR"), "/pool-pool.frag"))],
+            Self::FftFragment => &[include_str!(concat!(env!("OUT_DIR"), "/fft-fft.frag"))],
+            Self::NormalizeMeasure => &[FRAGMENT_FOLD, include_str!(concat!(env!("OUT_DIR"), "/normalize-measure.frag"))],
             Self::NormalizeFragment => &[include_str!(concat!(env!("OUT_DIR"), "/normalize-normalize.frag"))],
-            Self::ReduceMergeFragment => {
-                &[HALF, FRAGMENT_PRELUDE, FRAGMENT_FOLD, include_str!(concat!(env!("OUT_DIR"), "/reduce-merge.frag"))]
-            }
+            Self::ReduceMergeFragment => &[FRAGMENT_FOLD, include_str!(concat!(env!("OUT_DIR"), "/reduce-merge.frag"))],
             Self::Pool => &[include_str!(concat!(env!("OUT_DIR"), "/pool-pool.wgsl"))],
             Self::MatmulCpu | Self::MapCpu | Self::ReduceCpu | Self::ConvCpu | Self::PoolCpu | Self::FftCpu | Self::NormalizeCpu => &[],
-            Self::MatmulCopy => &[ACTIVATE, STORE, include_str!(concat!(env!("OUT_DIR"), "/matmul-copy.wgsl"))],
+            Self::MatmulCopy => &[ACTIVATE, PARAMS, STORE, include_str!(concat!(env!("OUT_DIR"), "/matmul-copy.wgsl"))],
             #[cfg(not(target_arch = "wasm32"))]
             Self::MatmulCublasLt | Self::MapInterpreted | Self::ReducePlain | Self::NormalizePlain | Self::FftPlain => &[],
             #[cfg(not(target_arch = "wasm32"))]
@@ -261,12 +262,16 @@ impl KernelId {
     }
 }
 
+/// What f16 is to fragment shaders, and what most of them are made of.
+const HALF: &str = include_str!(concat!(env!("OUT_DIR"), "/map-half.frag"));
+const FRAGMENT_PRELUDE: &str = include_str!(concat!(env!("OUT_DIR"), "/map-prelude.frag"));
+
 /// One variant of a kernel: the key under which a compiled one is kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Kernel {
     /// Which source.
     pub id: KernelId,
-    /// What reports call the variant, e.g. `128x128x16`.
+    /// What reports call the variant, e.g. `128x128x16`; of elementwise kernels on the CPU the program comes behind it.
     pub variant: String,
     /// The variant's constants.
     pub constants: Vec<Constant>,
@@ -365,8 +370,15 @@ impl Kernel {
 
     /// The variant's GLSL ES 3.00.
     pub fn glsl(&self) -> Result<String> {
-        let generated = self.source.as_ref().map(|generated| generated.glsl(&self.constants)).transpose()?;
-        self.source("#version 300 es\n", ["#define ", " ", "\n"], generated.as_deref().unwrap_or_default())
+        let mut before = match self.id {
+            KernelId::MatmulStrips | KernelId::MatmulUnfold => String::new(),
+            KernelId::MatmulPacked => HALF.to_owned(),
+            _ => HALF.to_owned() + FRAGMENT_PRELUDE,
+        };
+        if let Some(generated) = &self.source {
+            before = generated.glsl(&self.constants, before)?;
+        }
+        self.source("#version 300 es\n", ["#define ", " ", "\n"], &before)
     }
 
     /// The first line, the constants with what stands around each one's name and value, what needs them, and the expanded template.
@@ -380,6 +392,7 @@ impl Kernel {
         source.push_str(generated);
         let mut constants = self.constants.clone();
         constants.push(("END", self.source.as_ref().map_or(0, |generated| u32::from(generated.end.is_some()))));
+        constants.push(("GROUPED", self.constant("GROUPED")));
         for template in self.id.templates() {
             source = template::expand(template, &constants, source)?;
         }
@@ -392,6 +405,10 @@ impl fmt::Display for Kernel {
         f.write_str(self.id.name())?;
         if !self.variant.is_empty() {
             write!(f, " {}", self.variant)?;
+        }
+        // Nobody reads it where there is nothing to compile, and to write it takes longer than small operations do.
+        if let (KernelId::MapCpu | KernelId::ReduceCpu | KernelId::NormalizeCpu, Some(source)) = (self.id, &self.source) {
+            write!(f, " {}", source.program)?;
         }
         Ok(())
     }

@@ -4,11 +4,15 @@
 
 mod activation;
 mod batch;
+mod integers;
 mod precision;
+mod stored;
 
 pub use activation::Activation;
 pub use batch::{Batch, Level};
+pub use integers::Integers;
 pub use precision::Precision;
+pub use stored::Stored;
 
 use crate::call::Operand;
 use crate::dtype::DType;
@@ -22,7 +26,8 @@ pub const MAX_ELEMENTS: u64 = 1 << 32;
 /// With `alpha` = 0 neither A nor B is read, without C neither is C: a NaN in what is not read does not reach the result.
 /// Sums are in f32, in an order that the kernel chooses: each element is within γ_k·(|α|·|A||B|) of the exact one
 /// ([`verify`](crate::verify)). A and B are of one [`DType`]; C is of the result's, which is f32 unless [`result`](Self::result) says
-/// otherwise; a bias is of f32.
+/// otherwise; a bias is of f32. A and B may also be of i8 or u8, in any pairing: their sums are of i32 and exact modulo 2³², nothing is done
+/// to them in the end, and [`zero_points`](Self::zero_points) tell what stands for zero.
 ///
 /// ```
 /// # fn main() -> lapidary::Result<()> {
@@ -60,7 +65,8 @@ pub struct Matmul<'c> {
     pub(crate) transpose_b: bool,
     pub(crate) alpha: f32,
     pub(crate) beta: f32,
-    pub(crate) result: DType,
+    /// None for what is plain: f32, or i32 of integers.
+    pub(crate) result: Option<DType>,
     pub(crate) precision: Precision,
     pub(crate) c: Option<Operand<'c>>,
     pub(crate) bias: Option<Operand<'c>>,
@@ -68,6 +74,7 @@ pub struct Matmul<'c> {
     pub(crate) lda: Option<u64>,
     pub(crate) ldb: Option<u64>,
     pub(crate) ldc: Option<u64>,
+    pub(crate) zero_points: [i32; 2],
     told: batch::Told,
     /// A or B is a vector, whose dimension the result has not.
     vectors: [bool; 2],
@@ -84,7 +91,7 @@ impl<'c> Matmul<'c> {
             transpose_b: false,
             alpha: 1.0,
             beta: 0.0,
-            result: DType::F32,
+            result: None,
             precision: Precision::F32,
             c: None,
             bias: None,
@@ -92,6 +99,7 @@ impl<'c> Matmul<'c> {
             lda: None,
             ldb: None,
             ldc: None,
+            zero_points: [0; 2],
             told: batch::Told::default(),
             vectors: [false; 2],
         }
@@ -215,10 +223,26 @@ impl<'c> Matmul<'c> {
         self
     }
 
-    /// What the result's elements are: f32 if nothing is said, whatever A and B are. One of f16 is rounded once, from what is within the
-    /// bound in f32; what is past its range is infinite.
+    /// What the result's elements are: f32 if nothing is said, whether A and B are of f32 or of f16. One of f16 is rounded once, from what is within
+    /// the bound in f32; what is past its range is infinite. That of 8-bit integers is of i32, and of nothing else.
     pub fn result(mut self, dtype: DType) -> Self {
-        self.result = dtype;
+        self.result = Some(dtype);
+        self
+    }
+
+    /// The numbers that stand for zero in A and in B, which are of 8-bit integers: (op(A) − a)·(op(B) − b). They are numbers of the operands' types.
+    ///
+    /// ```
+    /// # fn main() -> lapidary::Result<()> {
+    /// # use lapidary::{Gpu, Matmul, Options};
+    /// # let gpu = Gpu::open_blocking(Options::default())?;
+    /// let (a, b) = ([130u8, 126], [3i8, -4]); // 2 and −2 from 128, 1 × 2; 2 × 1
+    /// let c = pollster::block_on(gpu.matmul_values(&a, &b, &Matmul::new(1, 2, 1).zero_points(128, 0)))?;
+    /// assert_eq!(c.into_typed::<i32>()?, [14]);
+    /// # Ok(()) }
+    /// ```
+    pub fn zero_points(mut self, a: i32, b: i32) -> Self {
+        self.zero_points = [a, b];
         self
     }
 
@@ -265,13 +289,17 @@ impl<'c> Matmul<'c> {
         self
     }
 
-    /// Checks the dimensions against each other and against the lengths of the operands in elements. A and B are of one type.
-    pub(crate) fn check(&self, dtype: DType, a_length: u64, b_length: u64) -> Result<Problem> {
+    /// Checks the dimensions against each other and against the lengths of the operands in elements. A and B are of one type, or both of 8-bit
+    /// integers.
+    pub(crate) fn check(&self, dtypes: [DType; 2], a_length: u64, b_length: u64) -> Result<Problem> {
         let (m, k, n) = (dimension("m", self.m)?, dimension("k", self.k)?, dimension("n", self.n)?);
-        for (argument, dtype) in [("a", dtype), ("the result", self.result)] {
-            if !dtype.is_float() {
+        let integers = Integers::of(self, dtypes)?;
+        let result = if integers.is_some() { DType::I32 } else { self.result.unwrap_or(DType::F32) };
+        for (argument, dtype) in [("a", dtypes[0]), ("the result", result)] {
+            if integers.is_none() && !dtype.is_float() {
                 let (argument, found) = (argument.to_owned(), format!("of {dtype}"));
-                return Err(Box::new(Error::InvalidType { argument, expected: "of f32 or f16", found }));
+                let expected = "of f32 or f16, or of i8 or u8 with a result of i32";
+                return Err(Box::new(Error::InvalidType { argument, expected, found }));
             }
         }
         for (what, rows, columns) in
@@ -292,7 +320,7 @@ impl<'c> Matmul<'c> {
         let is_window = [0, 1, 2].map(|at| self.told.strides[at].is_some() || self.told.first[at].is_some());
         a.check("a", self.lda.is_some() || is_window[0], (a_items, a_reach), a_length)?;
         b.check("b", self.ldb.is_some() || is_window[1], (b_items, b_reach), b_length)?;
-        for (argument, given, expected) in [("c", &self.c, self.result), ("bias", &self.bias, DType::F32)] {
+        for (argument, given, expected) in [("c", &self.c, result), ("bias", &self.bias, DType::F32)] {
             if let Some(given) = given
                 && given.dtype() != expected
             {
@@ -317,11 +345,10 @@ impl<'c> Matmul<'c> {
         let k = if self.alpha == 0.0 { 0 } else { k };
         // And a sum of no terms is 0, whatever scales it.
         let alpha = if k == 0 { 0.0 } else { self.alpha };
-        let (transpose_a, transpose_b, beta, result, precision) =
-            (self.transpose_a, self.transpose_b, self.beta, self.result, self.precision);
+        let (transpose_a, transpose_b, beta, precision, dtype) = (self.transpose_a, self.transpose_b, self.beta, self.precision, dtypes[0]);
         precision.check(dtype)?;
         let (c, bias, activation) = (Some(c).filter(|_| reads_c), self.bias.is_some(), self.activation);
-        Ok(Problem { m, k, n, batch, dtype, result, precision, transpose_a, transpose_b, alpha, beta, a, b, c, bias, activation })
+        Ok(Problem { m, k, n, batch, dtype, integers, result, precision, transpose_a, transpose_b, alpha, beta, a, b, c, bias, activation })
     }
 }
 
@@ -336,8 +363,10 @@ pub struct Problem {
     pub n: u32,
     /// How many products of that shape, and where their matrices start.
     pub batch: Batch,
-    /// What A's and B's elements are.
+    /// What A's elements are, and B's, but for the signs of 8-bit integers.
     pub dtype: DType,
+    /// What more there is to a product of 8-bit integers; None for one of floating-point numbers.
+    pub integers: Option<Integers>,
     /// What C's and the result's elements are.
     pub result: DType,
     /// How products are computed.
@@ -407,71 +436,13 @@ impl Problem {
     }
 }
 
-/// A matrix stored by rows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Stored {
-    /// Rows as stored.
-    pub rows: u32,
-    /// Columns as stored.
-    pub columns: u32,
-    /// Elements from one row to the next.
-    pub stride: u64,
-}
-
-impl Stored {
-    /// Elements from the first to the last, all between included.
-    pub fn span(&self) -> u64 {
-        if self.rows == 0 || self.columns == 0 { 0 } else { u64::from(self.rows - 1) * self.stride + u64::from(self.columns) }
-    }
-
-    /// The same of many, the last of which starts so far behind the first.
-    fn span_of(&self, reach: u64) -> u64 {
-        match self.span() {
-            0 => 0,
-            span => reach + span,
-        }
-    }
-
-    fn new(argument: &'static str, stride_name: &'static str, rows: u32, columns: u32, stride: Option<u64>) -> Result<Self> {
-        let stored = Self { rows, columns, stride: stride.unwrap_or(u64::from(columns)) };
-        if stored.stride < u64::from(columns) || stored.stride > MAX_ELEMENTS {
-            let expected = format!("a whole number from {columns}, the columns of {argument} as stored, to {MAX_ELEMENTS}");
-            return Err(Box::new(Error::InvalidDimension { name: stride_name, value: stored.stride.to_string(), expected }));
-        }
-        Ok(stored)
-    }
-
-    /// Checks the length of an operand that has so many such matrices, the last of which starts so far behind the first.
-    fn check(&self, argument: &'static str, is_window: bool, (items, reach): (u64, u64), length: u64) -> Result<()> {
-        let &Self { rows, columns, stride } = self;
-        let span = self.span();
-        let expected = match (items.min(span), is_window) {
-            (0, _) => 0,
-            (_, false) => items.saturating_mul(span),
-            (_, true) => reach.saturating_add(span),
-        };
-        within("the number of elements an operand spans", expected)?;
-        // With a stride of its own a matrix may be a window of a larger one; without, the length has to fit.
-        let fits = if is_window { length >= expected } else { length == expected };
-        if fits {
-            return Ok(());
-        }
-        let of_batch = if items == 1 { String::new() } else { format!("{items} · ") };
-        let formula = match (is_window, reach) {
-            (false, _) => format!("{of_batch}{rows} · {columns}"),
-            (true, 0) => format!("at least ({rows} - 1) · {stride} + {columns}"),
-            (true, _) => format!("at least {reach} + ({rows} - 1) · {stride} + {columns}"),
-        };
-        Err(Box::new(Error::LengthMismatch { argument, length, expected, formula }))
-    }
-}
-
 /// The fault of a matrix whose elements are of another type than its fellows ask for.
 pub(crate) fn not_of_type(argument: &str, expected: DType, found: DType) -> Box<Error> {
     let expected = match expected {
         DType::F32 => "of f32, as the result or the other operand is",
         DType::F16 => "of f16, as the result or the other operand is",
-        _ => "of f32 or f16, which products are of",
+        DType::I8 | DType::U8 => "of i8 or u8, as the other operand is",
+        _ => "of f32, f16, i8 or u8, which products are of",
     };
     Box::new(Error::InvalidType { argument: argument.to_owned(), expected, found: format!("of {found}") })
 }

@@ -77,7 +77,7 @@ impl Fold {
             DType::I32 | DType::U32 => {
                 matches!(self, Self::Sum | Self::Prod | Self::Max | Self::Min | Self::ArgMax | Self::ArgMin)
             }
-            DType::F16 | DType::Bool => false,
+            DType::F16 | DType::Bool | DType::I8 | DType::U8 => false,
         }
     }
 

@@ -58,7 +58,7 @@ fn product(problem: &Problem) -> Result<Product> {
         return Err(Box::new(Error::LimitExceeded { what, requested, max: u64::from(u32::MAX) - 1 }));
     }
     let weights = u64::from(filters) * u64::from(k);
-    let plain = Matmul::new(filters.into(), k.into(), n.into()).result(dtype).check(dtype, weights, u64::from(k) * u64::from(n))?;
+    let plain = Matmul::new(filters.into(), k.into(), n.into()).result(dtype).check([dtype; 2], weights, u64::from(k) * u64::from(n))?;
     let images = u64::from(channels) * u64::from(pixels);
     let per_image = Level { count: batch, a: 0, b: images * u64::from(groups), c: 0 };
     let batch = if groups == 1 {
@@ -94,9 +94,14 @@ pub fn fragment(problem: &Problem, caps: &Caps) -> Result<Plan> {
     }
     let mut plan = cpu(problem, "")?;
     let (width, height) = matmul::fold(problem.elements().div_ceil(4), caps)?;
+    let [y, x] = problem.windows;
+    let of_one_filter = (u64::from(y.steps) * u64::from(x.steps)).is_multiple_of(4);
+    let slides = of_one_filter && x.steps.is_multiple_of(4) && x.stride == 1 && x.dilation == 1;
     for Dispatch { kernel, grid, .. } in &mut plan.dispatches {
         kernel.id = KernelId::ConvFragment;
         kernel.constants = vec![
+            ("QUAD", of_one_filter.into()),
+            ("SLIDES", slides.into()),
             ("BIAS", problem.bias.into()),
             ("ACTIVATION", Activation::number(problem.activation)),
             ("RESULT_F16", u32::from(problem.dtype == DType::F16)),

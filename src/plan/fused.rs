@@ -13,16 +13,19 @@ use std::sync::Arc;
 
 use super::map::{QUAD, inputs};
 use super::matmul::Ended;
-use super::{Dispatch, Params, Plan, Slot, Words};
+use super::{Binding, Dispatch, Params, Plan, Slot, Words, conv, normalize, reduce};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::info::Caps;
-use crate::kernels::{End, KernelId, Source};
+use crate::info::{BackendId, Caps};
+use crate::kernels::{End, Kernel, KernelId, Source};
+use crate::ops::Op;
 use crate::ops::elementwise::Program;
 use crate::ops::fused::Fused;
 
 /// All bindings of storage buffers.
 const BINDINGS: [u32; 7] = [0, 1, 2, 4, 5, 6, 7];
+/// The units of textures that what follows reads in a fragment shader: behind all that the kernels read of themselves.
+pub(crate) const UNITS: [u32; 5] = [8, 9, 10, 11, 12];
 
 /// A plan for compute shaders.
 ///
@@ -30,8 +33,8 @@ const BINDINGS: [u32; 7] = [0, 1, 2, 4, 5, 6, 7];
 /// [`Error::Internal`] where there is none: [`takes`] tells.
 pub fn compute(fused: &Fused, caps: &Caps) -> Result<Plan> {
     let Fused { core, end, .. } = fused;
-    let is_read_once = end.inputs.iter().all(|input| input.bounds.is_empty() && reach_bytes(fused, input) <= caps.max_binding_bytes);
-    if core.extent().dtype != DType::F32 || end.dtype != DType::F32 || !is_read_once || end.elements() > u32::MAX.into() {
+    let is_read_once = end.inputs.iter().all(|input| reach_bytes(fused, input) <= caps.max_binding_bytes);
+    if !is_of_kind(fused) || !is_read_once {
         return Err(refused());
     }
     let mut plan = super::compute(core, caps)?;
@@ -43,9 +46,47 @@ pub fn compute(fused: &Fused, caps: &Caps) -> Result<Plan> {
     Ok(plan)
 }
 
-/// Whether there is such a plan.
-pub fn takes(fused: &Fused, caps: &Caps) -> bool {
-    compute(fused, caps).is_ok()
+/// A plan for fragment shaders, whose last drawing is that of the result.
+///
+/// # Errors
+/// [`Error::Internal`] where there is none: [`takes`] tells.
+pub fn fragment(fused: &Fused, caps: &Caps) -> Result<Plan> {
+    let mut plan = match &fused.core {
+        Op::Conv(problem) => conv::fragment(problem, caps)?,
+        Op::Reduce(problem) => reduce::fragment(problem, caps)?,
+        Op::Normalize(problem) => normalize::fragment(problem, caps)?,
+        _ => return Err(refused()),
+    };
+    let Some(Dispatch { kernel, params: Params::Words(words), bindings, .. }) = plan.dispatches.last_mut().filter(|_| is_of_kind(fused))
+    else {
+        return Err(refused());
+    };
+    if bindings.is_empty() {
+        // What reads all operands is to read its own.
+        let own = |input| Binding { slot: Slot::Input(input), index: input.into(), offset_bytes: 0, size_bytes: 16 };
+        bindings.extend((0..fused.core_inputs).map(own));
+    }
+    // Textures are read from their beginning.
+    let whole = Caps { max_binding_bytes: u64::MAX, binding_alignment_bytes: u64::MAX, ..Caps::UNLIMITED };
+    let (mut told, others) = tell(fused, 0, &UNITS, &whole, words)?;
+    told.is_quad &= kernel.constant("QUAD") > 0;
+    end_with(kernel, told);
+    bindings.extend(others);
+    Ok(plan)
+}
+
+/// Whether there is such a plan for that backend.
+pub fn takes(fused: &Fused, backend: BackendId, caps: &Caps) -> bool {
+    match backend {
+        BackendId::WebGl2 => fragment(fused, caps).is_ok(),
+        _ => compute(fused, caps).is_ok(),
+    }
+}
+
+/// Whether kernels that take what follows take this.
+fn is_of_kind(Fused { core, end, .. }: &Fused) -> bool {
+    let is_unbounded = end.inputs.iter().all(|input| input.bounds.is_empty());
+    core.extent().dtype == DType::F32 && end.dtype == DType::F32 && is_unbounded && end.elements() <= u32::MAX.into()
 }
 
 fn refused() -> Box<Error> {
@@ -60,7 +101,7 @@ fn reach_bytes(fused: &Fused, input: &crate::ops::map::View) -> u64 {
 }
 
 /// Has a launch that writes the result compute what follows.
-fn add_to(dispatch: &mut Dispatch, Fused { core_inputs, end, .. }: &Fused, caps: &Caps) -> Result<()> {
+fn add_to(dispatch: &mut Dispatch, fused: &Fused, caps: &Caps) -> Result<()> {
     let kernel = &mut dispatch.kernel;
     let is_whole = |name: &str| kernel.constant(name) == 0;
     let ends = match kernel.id {
@@ -71,7 +112,6 @@ fn add_to(dispatch: &mut Dispatch, Fused { core_inputs, end, .. }: &Fused, caps:
         }
         _ => false,
     };
-    let own = kernel.source.as_ref();
     let (mut words, is_product) = match &dispatch.params {
         Params::Words(words) => (*words, false),
         Params::Matmul(_) => (Words::default(), true),
@@ -79,23 +119,7 @@ fn add_to(dispatch: &mut Dispatch, Fused { core_inputs, end, .. }: &Fused, caps:
     };
     let Some(out) = dispatch.bindings.iter().find(|binding| binding.slot == Slot::Out).filter(|_| ends) else { return Err(refused()) };
     let free: Vec<_> = BINDINGS.into_iter().filter(|index| dispatch.bindings.iter().all(|binding| binding.index != *index)).collect();
-    let others = &end.inputs[1..];
-    if free.len() < others.len() {
-        return Err(refused());
-    }
-    let at = words.length();
-    words.push((out.offset_bytes / DType::F32.bytes()) as u32)?;
-    words.push(end.elements() as u32)?;
-    end.shape.iter().try_for_each(|&size| words.push(size))?;
-    let ranges: Vec<_> = end.shape.iter().map(|&size| [0, size]).collect();
-    let is_quad = end.shape.last().is_some_and(|size| size.is_multiple_of(QUAD));
-    let (mut readings, mut bindings) = inputs(others, &ranges, is_quad, caps, &mut words)?;
-    for (number, (reading, binding)) in readings.iter_mut().zip(&mut bindings).enumerate() {
-        (reading.binding, binding.index) = (free[number], free[number]);
-        binding.slot = Slot::Input(core_inputs + number as u8);
-    }
-    let scalars = words.length();
-    end.scalars.iter().try_for_each(|&scalar| words.push(scalar))?;
+    let (mut told, bindings) = tell(fused, (out.offset_bytes / DType::F32.bytes()) as u32, &free, caps, &mut words)?;
     if is_product && words.length() as usize > Ended::MOST {
         return Err(refused());
     }
@@ -105,19 +129,47 @@ fn add_to(dispatch: &mut Dispatch, Fused { core_inputs, end, .. }: &Fused, caps:
         KernelId::Reduce => false,
         _ => kernel.constant("OUT_VEC4") > 0,
     };
-    let is_quad = is_quad && writes_fours && out.offset_bytes.is_multiple_of(16);
-    let told = End { program: Arc::clone(&end.program), inputs: readings, at, rank: end.shape.len() as u32, scalars, is_quad };
-    let none = || Source { program: Arc::new(Program::default()), inputs: Vec::new(), beside: Vec::new(), result: DType::F32, end: None };
-    kernel.source = Some(Arc::new(Source { end: Some(told), ..own.map_or_else(none, |own| own.as_ref().clone()) }));
-    kernel.variant = format!("{}{}then {}", kernel.variant, if kernel.variant.is_empty() { "" } else { ", " }, end.program);
+    told.is_quad &= writes_fours && out.offset_bytes.is_multiple_of(16);
+    end_with(kernel, told);
     dispatch.bindings.extend(bindings);
     dispatch.params = match dispatch.params {
         Params::Matmul(params) => {
             let mut more = [0; Ended::MOST];
             more.iter_mut().zip(words.get()).for_each(|(to, from)| *to = *from);
-            Params::MatmulEnded(Ended { params, room: 0, more })
+            Params::MatmulEnded(Ended { params, more })
         }
         _ => words.into(),
     };
     Ok(())
+}
+
+/// Tells a kernel of what follows, whose inputs are bound where there is room: those of the result from that element on.
+fn tell(Fused { core_inputs, end, .. }: &Fused, first: u32, free: &[u32], caps: &Caps, words: &mut Words) -> Result<(End, Vec<Binding>)> {
+    let others = &end.inputs[1..];
+    if free.len() < others.len() {
+        return Err(refused());
+    }
+    let at = words.length();
+    words.push(first)?;
+    words.push(end.elements() as u32)?;
+    end.shape.iter().try_for_each(|&size| words.push(size))?;
+    let ranges: Vec<_> = end.shape.iter().map(|&size| [0, size]).collect();
+    let is_quad = end.shape.last().is_some_and(|size| size.is_multiple_of(QUAD));
+    let (mut readings, mut bindings) = inputs(others, &ranges, is_quad, caps, words)?;
+    for (number, (reading, binding)) in readings.iter_mut().zip(&mut bindings).enumerate() {
+        (reading.binding, binding.index) = (free[number], free[number]);
+        binding.slot = Slot::Input(core_inputs + number as u8);
+    }
+    let scalars = words.length();
+    end.scalars.iter().try_for_each(|&scalar| words.push(scalar))?;
+    let rank = end.shape.len() as u32;
+    Ok((End { program: Arc::clone(&end.program), inputs: readings, at, rank, scalars, is_quad }, bindings))
+}
+
+/// Has a kernel's source have what it was told of.
+fn end_with(kernel: &mut Kernel, told: End) {
+    let none = || Source { program: Arc::new(Program::default()), inputs: Vec::new(), beside: Vec::new(), result: DType::F32, end: None };
+    kernel.variant = format!("{}{}then {}", kernel.variant, if kernel.variant.is_empty() { "" } else { ", " }, told.program);
+    let own = kernel.source.as_ref().map_or_else(none, |own| own.as_ref().clone());
+    kernel.source = Some(Arc::new(Source { end: Some(told), ..own }));
 }

@@ -105,7 +105,9 @@ pub fn interpreted(problem: &Problem, caps: &Caps) -> Result<Plan> {
 fn launches(problem: &Problem, caps: &Caps, quads: u32, bounded: bool) -> Result<Plan> {
     let mut plan = Plan::default();
     for part in parts(problem, caps)? {
-        plan.dispatches.push(dispatch(problem, part, caps, quads, bounded)?);
+        let mut dispatch = dispatch(problem, part, caps, quads, bounded)?;
+        dispatch.kernel.variant = problem.program.to_string();
+        plan.dispatches.push(dispatch);
     }
     Ok(plan)
 }
@@ -114,7 +116,7 @@ fn launches(problem: &Problem, caps: &Caps, quads: u32, bounded: bool) -> Result
 pub fn cpu(problem: &Problem, variant: &str) -> Result<Plan> {
     let Some(mut dispatch) = whole(problem)? else { return Ok(Plan::default()) };
     (dispatch.kernel.id, dispatch.grid) = (KernelId::MapCpu, [1; 3]);
-    dispatch.kernel.variant = format!("{variant} {}", problem.program);
+    variant.clone_into(&mut dispatch.kernel.variant);
     Ok(Plan::of(dispatch))
 }
 
@@ -123,6 +125,7 @@ pub fn fragment(problem: &Problem, caps: &Caps) -> Result<Plan> {
     let Some(mut dispatch) = whole(problem)? else { return Ok(Plan::default()) };
     let (width, height) = fold(problem.elements().div_ceil(QUAD.into()), caps)?;
     (dispatch.kernel.id, dispatch.grid) = (KernelId::MapFragment, [width, height, 1]);
+    dispatch.kernel.variant = problem.program.to_string();
     Ok(Plan::of(dispatch))
 }
 
@@ -257,7 +260,7 @@ pub(super) fn inputs(
     Ok((readings, bindings))
 }
 
-/// `bounded` if the kernel reads four neighbours at once of which all have an element or none.
+/// `bounded` if the kernel reads four neighbours at once of which all have an element or none. Whoever asks names the variant.
 fn dispatch(problem: &Problem, [first, end]: [u32; 2], caps: &Caps, quads: u32, bounded: bool) -> Result<Dispatch> {
     let rank = problem.shape.len();
     if rank > MOST_DIMENSIONS || problem.inputs.len() > INPUT_BINDINGS.len() {
@@ -311,6 +314,6 @@ fn dispatch(problem: &Problem, [first, end]: [u32; 2], caps: &Caps, quads: u32, 
         ("RESULT_BOOL", u32::from(problem.dtype == DType::Bool)),
     ];
     let source = Source { program: Arc::clone(&problem.program), inputs: readings, beside: Vec::new(), result: problem.dtype, end: None };
-    let kernel = Kernel { id: KernelId::Map, variant: problem.program.to_string(), constants, source: Some(Arc::new(source)) };
+    let kernel = Kernel { id: KernelId::Map, variant: String::new(), constants, source: Some(Arc::new(source)) };
     Ok(Dispatch { kernel, params: words.into(), bindings, grid: [x, workgroups.div_ceil(x.max(1)), 1] })
 }

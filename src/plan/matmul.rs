@@ -8,6 +8,9 @@ mod copy;
 mod cuda;
 mod direct;
 mod fragment;
+#[cfg(feature = "webgpu")]
+pub mod group;
+mod int8;
 mod parts;
 mod shared;
 mod split;
@@ -80,6 +83,8 @@ pub struct Params {
     pub out_width: u32,
     pub before_y: u32,
     pub before_x: u32,
+    /// Of 8-bit integers: A's zero point in the low half, B's in the high one.
+    pub zero_points: u32,
 }
 
 /// The same for a kernel that also computes something of its result, and the words that tell of that.
@@ -88,8 +93,6 @@ pub struct Params {
 #[expect(missing_docs, reason = "named as in the shader")]
 pub struct Ended {
     pub params: Params,
-    /// What comes next begins at a vec4.
-    pub room: u32,
     pub more: [u32; Ended::MOST],
 }
 
@@ -133,7 +136,10 @@ impl fmt::Display for Params {
         if *result > 0 {
             write!(f, " result {result}")?;
         }
-        let Self { bias_inner, height, width, out_width, before_y, before_x, .. } = self;
+        let Self { zero_points, bias_inner, height, width, out_width, before_y, before_x, .. } = self;
+        if *zero_points > 0 {
+            write!(f, " zero points {},{}", *zero_points as i16, (*zero_points >> 16) as i16)?;
+        }
         if *out_width > 0 {
             write!(f, " windows {out_width} a row of {height}x{width} from -{before_y},-{before_x} bias stride {bias_inner}")?;
         }
@@ -161,7 +167,8 @@ pub fn cpu(problem: &Problem, variant: &str, threads: impl FnOnce(&Problem) -> u
     let threads = threads(problem);
     let variant = if threads > 1 { format!("{variant}, {threads} threads") } else { variant.to_owned() };
     let kernel = Kernel { id: KernelId::MatmulCpu, variant, source: None, constants: constants_of_layout(problem) };
-    Plan::of(Dispatch { kernel, params: whole(problem).into(), bindings: Vec::new(), grid: [threads, 1, 1] })
+    let zero_points = problem.integers.map_or(0, |integers| packed(integers.zero_points));
+    Plan::of(Dispatch { kernel, params: Params { zero_points, ..whole(problem) }.into(), bindings: Vec::new(), grid: [threads, 1, 1] })
 }
 
 /// Parameters of the whole product in one piece.
@@ -179,6 +186,11 @@ fn whole(problem: &Problem) -> Params {
         activation: Activation::number(problem.activation),
         ..batch::params(&problem.batch)
     }
+}
+
+/// Zero points as a kernel is told them.
+fn packed([a, b]: [i32; 2]) -> u32 {
+    u32::from(a as u16) | u32::from(b as u16) << 16
 }
 
 fn constants_of_layout(problem: &Problem) -> Vec<(&'static str, u32)> {

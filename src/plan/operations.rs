@@ -41,7 +41,7 @@ pub(crate) fn fragment(op: &Op, caps: &Caps) -> Result<Plan> {
         Op::Fft(problem) => fft::fragment(problem, caps),
         Op::Reduce(problem) => reduce::fragment(problem, caps),
         Op::Normalize(problem) => normalize::fragment(problem, caps),
-        Op::Fused(_) => Err(fuses_nothing()),
+        Op::Fused(fused) => fused::fragment(fused, caps),
     }
 }
 

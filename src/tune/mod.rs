@@ -160,7 +160,7 @@ async fn measure(gpu: &Gpu, opened: &Opened, between: impl AsyncFn() -> Result<(
     for (class, best_ms) in best.iter_mut().enumerate().take(classes) {
         let side = Tuned::side(class);
         let elements = u64::from(side) * u64::from(side);
-        let op = Op::Matmul(Matmul::new(side.into(), side.into(), side.into()).check(DType::F32, elements, elements)?);
+        let op = Op::Matmul(Matmul::new(side.into(), side.into(), side.into()).check([DType::F32; 2], elements, elements)?);
         let (a, b) = (matrix(gpu, opened, side.into(), class as u64).await?, matrix(gpu, opened, side.into(), class as u64).await?);
         #[cfg(target_arch = "wasm32")]
         let (a, b) = (a.buffer_on(opened)?, b.buffer_on(opened)?);

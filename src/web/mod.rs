@@ -267,8 +267,10 @@ fn product(numbers: &[f64], c: Option<Operand<'static>>, bias: Option<Operand<'s
         offset_b,
         offset_c,
         activation,
-        result_f16,
+        result,
         precision,
+        a_zero,
+        b_zero,
         rank_a,
         ref batches @ ..,
     ] = numbers
@@ -280,7 +282,9 @@ fn product(numbers: &[f64], c: Option<Operand<'static>>, bias: Option<Operand<'s
     let mut op = Matmul::new(m as u64, k as u64, n as u64).transpose_a(transpose_a != 0.0).transpose_b(transpose_b != 0.0);
     (op.alpha, op.beta, op.c, op.bias) = (alpha as f32, beta as f32, c, bias);
     op.activation = Activation::of_number(activation as u32);
-    op.result = if result_f16 != 0.0 { DType::F16 } else { DType::F32 };
+    // Left out it is −1.
+    op.result = if result < 0.0 { None } else { DType::ALL.get(result as usize).copied() };
+    op.zero_points = [a_zero as i32, b_zero as i32];
     op.precision = Precision::ALL.get(precision as usize).copied().unwrap_or_default();
     (op.lda, op.ldb, op.ldc) = (stride(lda), stride(ldb), stride(ldc));
     Ok(op.batches(sizes(batch_a), sizes(batch_b), [stride_a, stride_b, stride_c].map(stride), [offset_a, offset_b, offset_c].map(stride)))

@@ -2,7 +2,7 @@
 //! of which `scripts/parts.json` says what is in them.
 //!
 //! A part is entered by its gates alone, functions that are not inlined. Whoever calls one has loaded its part before: Rust those below,
-//! and JavaScript the one whose gates are exports.
+//! and JavaScript those whose gates are exports, or products of 8-bit integers.
 
 use std::cell::RefCell;
 
@@ -13,7 +13,7 @@ use wasm_bindgen_futures::JsFuture;
 use crate::backend::BoxFuture;
 use crate::info::{BackendId, OtherBackend};
 
-/// A part by its name.
+/// A part by its name. What a backend has of the operations are parts too, which the loader adds to those of the two.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Part {
     /// All operations but products, and expressions.

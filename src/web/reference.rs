@@ -52,8 +52,8 @@ pub fn reference(
 ) -> Result<Promise, JsValue> {
     let mut op = product(numbers, optional(c.clone())?, optional(bias.clone())?)?;
     // The package has widened C too.
-    let (result, precision) = (std::mem::replace(&mut op.result, DType::F32), std::mem::take(&mut op.precision));
-    let problem = Problem { result, precision, ..op.check(DType::F32, a.length().into(), b.length().into())? };
+    let (result, precision) = (op.result.take().unwrap_or(DType::F32), std::mem::take(&mut op.precision));
+    let problem = Problem { result, precision, ..op.check([DType::F32; 2], a.length().into(), b.length().into())? };
     // The package has seen to it that they are arrays.
     let [c, bias] = [(problem.c.is_some(), c), (problem.bias, bias)].map(|(read, values)| read.then(|| values.unchecked_into()));
     Ok(promise(async move {

@@ -115,6 +115,22 @@ impl Tensor {
     }
 }
 
+impl Tensor {
+    /// The values, those of 8 bits among them, which products alone take.
+    pub fn data_of_products(&self) -> Result<Data, String> {
+        let count = self.shape.iter().product::<i64>() as usize;
+        let bytes = || match self.raw.is_empty() {
+            true => self.int32s.iter().map(|&v| v as u8).collect::<Vec<_>>(),
+            false => self.raw[..count].to_vec(),
+        };
+        match self.kind {
+            2 => Ok(Data::Values(bytes().into())),
+            3 => Ok(Data::Values(bytes().into_iter().map(u8::cast_signed).collect::<Vec<_>>().into())),
+            _ => self.data(),
+        }
+    }
+}
+
 /// The type of that number in ONNX, if this crate has it.
 pub fn dtype_of(kind: i64) -> Result<DType, String> {
     match kind {

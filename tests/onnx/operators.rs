@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use lapidary::{DType, Expr, Gpu, HostVec, Padding};
+use lapidary::{DType, Expr, Gpu, HostVec, Matmul, Padding};
 
 use crate::format::{Attribute, Data, Node, dtype_of};
 
@@ -113,11 +113,29 @@ impl<'a> Call<'a> {
             return Ok(vec![Value::Expr(self.expr(0)?.max_pool(&pool)), Value::Expr(self.indices(&pool)?)]);
         }
         let several = match self.node.operator.as_str() {
+            "MatMulInteger" => vec![self.integers()?],
             "BatchNormalization" => self.batch_norm()?,
             "LayerNormalization" | "RMSNormalization" => self.layer_norm()?,
             _ => vec![self.one()?],
         };
         Ok(several.into_iter().map(Value::Expr).collect())
+    }
+
+    /// A product of 8-bit integers, whose zero points are numbers of their own.
+    fn integers(&self) -> Result<Expr, Refused> {
+        let [a, b] = [self.expr(0)?, self.expr(1)?].map(|operand| self.gpu.evaluate_blocking(&operand));
+        let mut zero_points = [0; 2];
+        for (at, zero_point) in zero_points.iter_mut().enumerate().filter(|(at, _)| self.has(2 + at)) {
+            let values = pollster::block_on(self.gpu.evaluate_blocking(&self.expr(2 + at)?)?.to_host())?.into_vec();
+            let [value] = values[..] else { return Err(Refused::Unsupported("a zero point for each row or column".to_owned())) };
+            *zero_point = value as i32;
+        }
+        let (a, b) = (a?, b?);
+        let op = Matmul::of(a.shape(), b.shape())?.zero_points(zero_points[0], zero_points[1]);
+        match pollster::block_on(self.gpu.matmul_tensor(&a, &b, &op)) {
+            Err(error) if error.to_string().contains("no kernel for integers of 8 bits") => Err(Refused::Unsupported(error.to_string())),
+            product => Ok(Expr::from(&product?)),
+        }
     }
 
     /// What gives or moves places instead of values.

@@ -6,7 +6,7 @@ import { run } from "./checks/tools.mjs";
 import { BACKENDS, pages, report } from "./page.mjs";
 import { PACKAGE } from "./server.mjs";
 
-const SUBJECTS = ["input", "options", "arrays", "numbers", "reports", "lifetime", "memory", "queue", "halves", "expressions", "reductions", "norms", "transforms", "windows", "buffers", "tuning"];
+const SUBJECTS = ["input", "options", "arrays", "numbers", "reports", "lifetime", "memory", "queue", "halves", "int8", "expressions", "later", "fused", "reductions", "norms", "transforms", "windows", "buffers", "tuning"];
 const { visit } = pages();
 
 for (const backend of BACKENDS) {

@@ -14,7 +14,7 @@ import { PACKAGE, list, serve } from "./server.mjs";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 /** What is loaded when it is first needed. */
-const PARTS = ["operations", "cpu", "webgl2", "matrix", "measure"].map((name) => `lapidary_${name}.wasm`);
+const PARTS = ["operations", "cpu", "operations_cpu", "webgl2", "operations_webgl2", "matrix", "int8", "measure"].map((name) => `lapidary_${name}.wasm`);
 const FIXTURE = fileURLToPath(new URL("./vite-app/", import.meta.url));
 
 /** A tool's script, from the demo's packages. */
@@ -118,7 +118,7 @@ test("Node", async () => {
     assert.match(both.kernel, /, 2 threads$/);
     assert.deepEqual(both.data, alone.data);
     const read = (name) => readFileSync(new URL(import.meta.resolve("lapidary/" + name)));
-    for (const name of ["core_bg", "operations", "cpu", "webgl2", "matrix", "measure"]) assert.ok(WebAssembly.validate(read(\`lapidary_\${name}.wasm\`)), name);
+    for (const name of ["core_bg", "operations", "cpu", "webgl2", "matrix", "int8", "measure"]) assert.ok(WebAssembly.validate(read(\`lapidary_\${name}.wasm\`)), name);
     assert.equal(JSON.parse(read("package.json")).name, "lapidary");
     await assert.rejects(import("lapidary/lapidary_core.js"), { code: "ERR_PACKAGE_PATH_NOT_EXPORTED" });
     console.log(Object.keys(lapidary).sort().join());

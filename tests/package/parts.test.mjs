@@ -19,8 +19,11 @@ for (const [backend, parts, subjects] of [
   ["webgpu", ["operations", "webgl2"], ["numbers", "queue", "lifetime"]],
   ["webgl2", ["operations", "matrix"], ["numbers", "queue"]],
   ["simd", ["operations", "matrix", "webgl2"], ["numbers", "queue"]],
+  ["webgpu", ["operations_cpu", "operations_webgl2", "webgl2"], ["norms"]],
+  ["webgl2", ["operations_cpu", "matrix"], ["expressions", "reductions", "norms", "transforms", "windows"]],
+  ["simd", ["operations_webgl2", "matrix", "webgl2"], ["expressions", "reductions", "norms", "transforms", "windows"]],
 ]) {
-  test(`products on ${backend} need no other parts`, async (t) => {
+  test(`${subjects.join(" and ")} on ${backend} need no other parts`, async (t) => {
     const body = async ({ lapidary, run }, [subjects, backend]) => {
       const checks = await Promise.all(subjects.map((subject) => import(`/checks/${subject}.mjs`)));
       return run(Object.fromEntries(subjects.map((subject, i) => [subject, checks[i].default])), lapidary, backend);
@@ -40,7 +43,7 @@ test("a part is fetched once, when it is first needed, and tensors may be freed 
     await init_gpu({ backend: "webgpu" });
     await right(lapidary, problem(5, 6, 7));
     // What takes the GPU's place comes on its own, some time later.
-    const needed = () => fetched.filter((name) => name !== "cpu");
+    const needed = () => fetched.filter((name) => !name.endsWith("cpu"));
     assert(`${needed()}` === "core_bg", `fetched for a product: ${fetched}`);
     const x = await tensor(Float32Array.of(1, 2, 3), [3]);
     const pending = [evaluate(lazy(x).mul(2)), evaluate(lazy(x).add(1)), evaluate(x)];
@@ -48,6 +51,12 @@ test("a part is fetched once, when it is first needed, and tensors may be freed 
     const results = await Promise.all((await Promise.all(pending)).map((result) => result.toArray()));
     assert(results.join(";") === "2,4,6;2,3,4;1,2,3", results.join(";"));
     assert(`${needed()}` === "core_bg,operations", `fetched: ${fetched}`);
+    // Two at once, whose operands change as soon as they are called.
+    const [bytes, options] = [Int8Array.of(1, -2, 3, 4), { m: 2, k: 2, n: 2 }];
+    const sums = [lapidary.matmul(bytes, bytes, options), lapidary.matmul(bytes, bytes, options)];
+    bytes.fill(0);
+    assert(`${(await Promise.all(sums)).join(";")}` === "-5,-10,15,10;-5,-10,15,10", `${await Promise.all(sums)}`);
+    assert(`${needed()}` === "core_bg,operations,int8", `fetched: ${fetched}`);
   }));
 
 test("what cannot be loaded is told, and tried anew", () =>
@@ -58,6 +67,8 @@ test("what cannot be loaded is told, and tried anew", () =>
     for (let turn = 0; turn < 2; turn++) {
       await rejects("unavailable", () => evaluate(lazy(2).add(1)), /lapidary_operations\.wasm/, /no network/, /online/);
       await rejects("unavailable", () => random_matrix(4, 1), /lapidary_measure\.wasm/);
+      await rejects("unavailable", () => lapidary.matmul(new Int8Array(4), new Uint8Array(4), { m: 2, k: 2, n: 2 }), /lapidary_int8\.wasm/);
+      await rejects("unavailable", () => lapidary.tensor(new Uint8Array(4), [2, 2]), /lapidary_int8\.wasm/);
     }
     await rejects("unavailable", () => init_gpu({ backend: "webgl2" }), /lapidary_webgl2\.wasm/);
     await right(lapidary, problem(5, 6, 7));

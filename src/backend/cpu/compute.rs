@@ -9,7 +9,7 @@ use super::{Buffer, Cpu, Kept};
 use crate::backend::BoxFuture;
 use crate::backend::compute::{Compute, Launch};
 use crate::compute::{Access, KernelDefinition, Part, Signature, Values};
-use crate::dtype::Extent;
+use crate::dtype::{DType, Extent};
 use crate::error::{Error, Result};
 use crate::host::HostSlice;
 use crate::info::{Capabilities, Memory};
@@ -81,7 +81,16 @@ impl Cpu {
         for (at, _, words) in &written {
             if let Storage::Tensor(extent, kept) = parts[*at].0 {
                 let mut values = self.take(*extent)?;
-                values.bytes_mut().copy_from_slice(&bytemuck::cast_slice(words)[..extent.bytes() as usize]);
+                let words = &bytemuck::cast_slice(words)[..extent.bytes() as usize];
+                if extent.dtype == DType::Bool {
+                    values
+                        .bytes_mut()
+                        .iter_mut()
+                        .zip(bytemuck::cast_slice::<u8, u32>(words))
+                        .for_each(|(truth, &word)| *truth = (word != 0).into());
+                } else {
+                    values.bytes_mut().copy_from_slice(words);
+                }
                 drop(kept.set(values));
             }
         }
@@ -93,7 +102,12 @@ impl Cpu {
 fn words_of(extent: Extent, kept: &Kept) -> Result<Vec<u128>> {
     let values = kept.get().ok_or_else(|| Error::internal("a tensor without values"))?;
     let (mut words, values) = (zeroed_words(extent.bytes())?, HostSlice::from(&**values));
-    bytemuck::cast_slice_mut(&mut words)[..extent.bytes() as usize].copy_from_slice(values.bytes());
+    let all: &mut [u8] = &mut bytemuck::cast_slice_mut(&mut words)[..extent.bytes() as usize];
+    if values.element_bytes() == 1 {
+        bytemuck::cast_slice_mut::<u8, u32>(all).iter_mut().zip(values.bytes()).for_each(|(word, &truth)| *word = truth.into());
+    } else {
+        all.copy_from_slice(values.bytes());
+    }
     Ok(words)
 }
 

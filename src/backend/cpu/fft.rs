@@ -1,5 +1,5 @@
 //! Fourier transforms on the CPU, line by line: in plain code in double precision, which says what is meant, or by a library
-//! (`native.rs`) that is fast.
+//! (`transform.rs`) that is fast.
 
 use crate::ops::fft::{Form, Problem};
 

@@ -1,6 +1,9 @@
 //! How the CPU folds values: the twin of `shaders/reduce/fold.wgsl`. Loops are inlined into what is compiled for the instructions that the
 //! CPU has (`reduce.rs`).
 
+#[cfg(not(target_arch = "wasm32"))]
+use super::lanes::places;
+use super::lanes::{LANES, Largest, Product, Smallest, Squares, Sum, extremes, has_nan, in_lanes, over_rows, place, product};
 use crate::dtype::DType;
 use crate::ops::reduce::Fold;
 
@@ -13,8 +16,8 @@ use crate::ops::reduce::Fold;
 /// ```
 pub(super) type State = [f64; 3];
 
-/// Values that are folded beside one another: some vectors of any width.
-const LANES: usize = 16;
+/// Sums of powers that are under way at once.
+const SUMS: usize = 16;
 
 /// A fold of values of a type.
 pub(super) struct Folding {
@@ -23,34 +26,15 @@ pub(super) struct Folding {
     pub divisor: f64,
 }
 
-/// Folds values in lanes, and then the lanes.
-#[inline(always)]
-fn in_lanes<T: Copy>(values: &[T], empty: T, join: impl Fn(T, T) -> T) -> T {
-    let mut lanes = [empty; LANES];
-    let (blocks, rest) = values.as_chunks::<LANES>();
-    for block in blocks {
-        for (lane, &value) in lanes.iter_mut().zip(block) {
-            *lane = join(*lane, value);
-        }
-    }
-    lanes.into_iter().chain(rest.iter().copied()).reduce(&join).unwrap_or(empty)
-}
-
-/// The larger; NaN if one is.
-#[inline(always)]
-fn larger(a: f32, b: f32) -> f32 {
-    if b > a || b.is_nan() { b } else { a }
-}
-
-/// The smaller; NaN if one is.
-#[inline(always)]
-fn smaller(a: f32, b: f32) -> f32 {
-    if b < a || b.is_nan() { b } else { a }
-}
-
 /// The nearest finite number, from which distances are finite or −∞.
 pub(super) fn pivot(largest: f64) -> f64 {
     largest.clamp(f32::MIN.into(), f32::MAX.into())
+}
+
+/// a·b + c, rounded once where there is an instruction for it; in the browser there is none.
+#[inline(always)]
+fn fma(a: f32, b: f32, c: f32) -> f32 {
+    if cfg!(target_arch = "wasm32") { a * b + c } else { a.mul_add(b, c) }
 }
 
 /// eˣ for x up to 88, 0 below −87.3: without a call, so that it is a vector instruction after the other (Cephes' `expf`; within 2 ulp).
@@ -59,13 +43,15 @@ pub(super) fn exp(x: f32) -> f32 {
     // What is added and subtracted again leaves a whole number, which also stands in the lowest bits.
     const MAGIC: f32 = 12_582_912.0;
     let within = x.clamp(-87.3, 88.0);
-    let shifted = within * std::f32::consts::LOG2_E + MAGIC;
+    let shifted = fma(within, std::f32::consts::LOG2_E, MAGIC);
     let whole = shifted - MAGIC;
-    let rest = within - whole * 0.693_359_4 + whole * 2.121_944_4e-4;
-    let series =
-        [1.398_2e-3, 8.333_452e-3, 4.166_579_6e-2, 1.666_666_5e-1, 0.5].iter().fold(1.987_569_1e-4, |sum, factor| sum * rest + factor);
+    let rest = fma(whole, 2.121_944_4e-4, fma(whole, -0.693_359_4, within));
+    let mut series = 1.987_569_1e-4;
+    for factor in [1.398_2e-3, 8.333_452e-3, 4.166_579_6e-2, 1.666_666_5e-1, 0.5] {
+        series = fma(series, rest, factor);
+    }
     let power = f32::from_bits(shifted.to_bits().wrapping_sub(MAGIC.to_bits()).wrapping_add(127) << 23);
-    if x < -87.3 { 0.0 } else { (series * rest * rest + rest + 1.0) * power }
+    if x < -87.3 { 0.0 } else { (fma(series * rest, rest, rest) + 1.0) * power }
 }
 
 impl Folding {
@@ -86,46 +72,72 @@ impl Folding {
         let float: &[f32] = bytemuck::cast_slice(values);
         let count = values.len() as f64;
         match (self.fold, self.dtype) {
-            (Fold::Sum | Fold::Mean, DType::F32) => [in_lanes(float, 0.0, |a, b| a + b).into(), 0.0, 0.0],
-            (Fold::Sum | Fold::Mean, _) => [in_lanes(values, 0, u32::wrapping_add).into(), 0.0, 0.0],
-            (Fold::Prod, DType::F32) => [float.iter().fold(1.0, |product, &value| product * f64::from(value)), 0.0, 0.0],
-            (Fold::Prod, _) => [in_lanes(values, 1, u32::wrapping_mul).into(), 0.0, 0.0],
+            (Fold::Sum | Fold::Mean, DType::F32) => [in_lanes::<Sum, f32>(float).into(), 0.0, 0.0],
+            (Fold::Sum | Fold::Mean, _) => [in_lanes::<Sum, u32>(values).into(), 0.0, 0.0],
+            (Fold::Prod, DType::F32) => [product(float), 0.0, 0.0],
+            (Fold::Prod, _) => [in_lanes::<Product, u32>(values).into(), 0.0, 0.0],
             (Fold::Max | Fold::Min, _) => [self.extreme(values), 0.0, 0.0],
             (Fold::ArgMax | Fold::ArgMin, _) => {
                 let extreme = self.extreme(values);
                 let place = match self.dtype {
-                    DType::I32 => place(values, |&word| f64::from(word.cast_signed()) == extreme),
-                    DType::U32 => place(values, |&word| f64::from(word) == extreme),
-                    _ if extreme.is_nan() => place(float, |value| value.is_nan()),
-                    _ => {
-                        let extreme = extreme as f32;
-                        place(float, |&value| value == extreme)
-                    }
+                    DType::I32 => place(values, (extreme as i32).cast_unsigned()),
+                    DType::U32 => place(values, extreme as u32),
+                    _ if extreme.is_nan() => float.iter().position(|value| value.is_nan()).unwrap_or_default(),
+                    _ => place(float, extreme as f32),
                 };
                 [extreme, (first + place) as f64, 1.0]
             }
             (Fold::Var | Fold::Std, _) => {
                 // Distances from about the mean, which say how far off it is.
-                let about = (f64::from(in_lanes(float, 0.0, |a, b| a + b)) / count) as f32;
+                let about = (f64::from(in_lanes::<Sum, f32>(float)) / count) as f32;
                 let mut off = [0.0f32; LANES];
                 let mut squares = [0.0f32; LANES];
-                for block in float.chunks(LANES) {
+                let (blocks, rest) = float.as_chunks::<LANES>();
+                for block in blocks {
                     for ((off, square), value) in off.iter_mut().zip(&mut squares).zip(block) {
                         let distance = value - about;
                         *off += distance;
                         *square += distance * distance;
                     }
                 }
+                for ((off, square), value) in off.iter_mut().zip(&mut squares).zip(rest) {
+                    let distance = value - about;
+                    *off += distance;
+                    *square += distance * distance;
+                }
                 let [off, squares] = [off, squares].map(|lanes| lanes.into_iter().map(f64::from).sum::<f64>());
                 [count, f64::from(about) + off / count, (squares - off * off / count).max(0.0)]
             }
-            (Fold::Norm, _) => [float.iter().map(|&value| f64::from(value) * f64::from(value)).sum(), 0.0, 0.0],
+            (Fold::Norm, _) => [in_lanes::<Squares, f32>(float), 0.0, 0.0],
             (Fold::LogSumExp, _) => {
                 let largest = self.extreme(values);
                 let pivot = pivot(largest) as f32;
-                [largest, float.iter().map(|value| f64::from(exp(value - pivot))).sum(), 0.0]
+                let mut sums = [0.0f64; SUMS];
+                let (blocks, rest) = float.as_chunks::<SUMS>();
+                for block in blocks {
+                    for (sum, value) in sums.iter_mut().zip(block) {
+                        *sum += f64::from(exp(value - pivot));
+                    }
+                }
+                for (sum, value) in sums.iter_mut().zip(rest) {
+                    *sum += f64::from(exp(value - pivot));
+                }
+                [largest, sums.iter().sum(), 0.0]
             }
         }
+    }
+
+    /// Of values behind those of a state, the first of which is that of this number in its row.
+    #[inline(always)]
+    pub(super) fn add(&self, state: State, values: &[u32], first: usize) -> State {
+        if matches!(self.fold, Fold::ArgMax | Fold::ArgMin) && state[2] > 0.0 {
+            // Its place is looked for only if it matters.
+            let extreme = self.extreme(values);
+            if state[0].is_nan() || self.more_extreme(state[0], extreme) == state[0] {
+                return state;
+            }
+        }
+        self.join(state, self.block(values, first))
     }
 
     /// Of two, the first of values before the second's.
@@ -155,8 +167,18 @@ impl Folding {
         }
     }
 
-    /// What the result holds, as a word.
-    pub(super) fn finish(&self, state: State) -> u32 {
+    /// What the results hold, as words.
+    pub(super) fn finish_all(&self, states: &[State], out: &mut [u32]) {
+        let all = out.iter_mut().zip(states);
+        match (self.fold, self.dtype) {
+            // There may be as many as there are values.
+            (Fold::Sum | Fold::Max | Fold::Min | Fold::Prod, DType::F32) => all.for_each(|(out, state)| *out = (state[0] as f32).to_bits()),
+            _ => all.for_each(|(out, state)| *out = self.finish(*state)),
+        }
+    }
+
+    /// What a result holds, as a word.
+    fn finish(&self, state: State) -> u32 {
         let float = |value: f64| (value as f32).to_bits();
         match (self.fold, self.dtype) {
             (Fold::ArgMax | Fold::ArgMin, _) => state[1] as u32,
@@ -171,49 +193,75 @@ impl Folding {
         }
     }
 
-    /// Joins states with values that lie beside one another, in rows so far apart, the first of which is that of this number.
+    /// Joins states with rows of values, one for each state, the first of which is that of this number.
     #[inline(always)]
-    pub(super) fn columns(&self, states: &mut [State], values: &[u32], stride: usize, first: usize) {
-        let float: &[f32] = bytemuck::cast_slice(values);
+    pub(super) fn columns(&self, states: &mut [State], values: &[&[u32]], first: usize) {
         let width = states.len();
-        let mut put = |f: &dyn Fn(usize) -> State| {
-            for (column, state) in states.iter_mut().enumerate() {
-                *state = self.join(*state, f(column));
-            }
-        };
+        let float = || values.iter().map(|row| bytemuck::cast_slice::<u32, f32>(row));
+        let signed = || values.iter().map(|row| bytemuck::cast_slice::<u32, i32>(row));
+        let words = || values.iter().copied();
         match (self.fold, self.dtype) {
-            (Fold::Sum | Fold::Mean, DType::F32) => {
-                for (state, sum) in states.iter_mut().zip(over_rows(rows(float, width, stride), |a, b| a + b)) {
-                    state[0] += f64::from(sum);
+            (Fold::Sum | Fold::Mean, _) => self.put(states, &over_rows::<Sum, _>(words())),
+            (Fold::Max, DType::F32) => self.put(states, &extremes::<Largest>(float())),
+            (Fold::Min, DType::F32) => self.put(states, &extremes::<Smallest>(float())),
+            (Fold::Max, DType::I32) => self.put(states, &over_rows::<Largest, _>(signed())),
+            (Fold::Min, DType::I32) => self.put(states, &over_rows::<Smallest, _>(signed())),
+            (Fold::Max, _) => self.put(states, &over_rows::<Largest, _>(words())),
+            (Fold::Min, _) => self.put(states, &over_rows::<Smallest, _>(words())),
+            #[cfg(not(target_arch = "wasm32"))]
+            (Fold::ArgMax, DType::F32) => self.put_places(states, places::<Largest, _>(float()), first),
+            #[cfg(not(target_arch = "wasm32"))]
+            (Fold::ArgMin, DType::F32) => self.put_places(states, places::<Smallest, _>(float()), first),
+            #[cfg(not(target_arch = "wasm32"))]
+            (Fold::ArgMax, DType::I32) => self.put_places(states, places::<Largest, _>(signed()), first),
+            #[cfg(not(target_arch = "wasm32"))]
+            (Fold::ArgMin, DType::I32) => self.put_places(states, places::<Smallest, _>(signed()), first),
+            #[cfg(not(target_arch = "wasm32"))]
+            (Fold::ArgMax, _) => self.put_places(states, places::<Largest, _>(words()), first),
+            #[cfg(not(target_arch = "wasm32"))]
+            (Fold::ArgMin, _) => self.put_places(states, places::<Smallest, _>(words()), first),
+            #[cfg(not(target_arch = "wasm32"))]
+            (Fold::Norm, _) => {
+                for row in float() {
+                    for (state, &value) in states.iter_mut().zip(row) {
+                        state[0] += f64::from(value) * f64::from(value);
+                    }
                 }
             }
-            (Fold::Max, DType::F32) => {
-                let all = over_rows(rows(float, width, stride), larger);
-                put(&|column| [all[column].into(), 0.0, 0.0]);
-            }
-            (Fold::Min, DType::F32) => {
-                let all = over_rows(rows(float, width, stride), smaller);
-                put(&|column| [all[column].into(), 0.0, 0.0]);
-            }
             (Fold::Var | Fold::Std, _) => {
-                let count = values.len().div_ceil(stride) as f64;
-                let sums = over_rows(rows(float, width, stride), |a, b| a + b);
+                let count = values.len() as f64;
+                let sums = over_rows::<Sum, _>(float());
                 let abouts: Vec<f32> = sums.iter().map(|sum| sum / count as f32).collect();
                 let (mut off, mut squares) = (vec![0.0f32; width], vec![0.0f32; width]);
-                for row in rows(float, width, stride) {
+                for row in float() {
                     for (((off, square), value), about) in off.iter_mut().zip(&mut squares).zip(row).zip(&abouts) {
                         let distance = value - about;
                         *off += distance;
                         *square += distance * distance;
                     }
                 }
-                put(&|column| {
-                    let [about, off, squares] = [abouts[column], off[column], squares[column]].map(f64::from);
-                    [count, about + off / count, (squares - off * off / count).max(0.0)]
-                });
+                for (((state, &about), &off), &squares) in states.iter_mut().zip(&abouts).zip(&off).zip(&squares) {
+                    let [about, off, squares] = [about, off, squares].map(f64::from);
+                    *state = self.join(*state, [count, about + off / count, (squares - off * off / count).max(0.0)]);
+                }
             }
+            #[cfg(not(target_arch = "wasm32"))]
+            (Fold::LogSumExp, _) => {
+                let largest = extremes::<Largest>(float());
+                let pivots: Vec<f32> = largest.iter().map(|&largest| pivot(largest.into()) as f32).collect();
+                let mut sums = vec![0.0f32; width];
+                for row in float() {
+                    for ((sum, value), pivot) in sums.iter_mut().zip(row).zip(&pivots) {
+                        *sum += exp(value - pivot);
+                    }
+                }
+                for ((state, &largest), &sum) in states.iter_mut().zip(&largest).zip(&sums) {
+                    *state = self.join(*state, [largest.into(), sum.into(), 0.0]);
+                }
+            }
+            // In the browser the others would be downloaded.
             _ => {
-                for (number, row) in rows(values, width, stride).enumerate() {
+                for (number, row) in words().enumerate() {
                     for (state, value) in states.iter_mut().zip(row) {
                         *state = self.join(*state, self.block(std::slice::from_ref(value), first + number));
                     }
@@ -222,6 +270,26 @@ impl Folding {
         }
     }
 
+    /// Joins each state with a value, none of which is a sum of floating-point numbers.
+    #[inline(always)]
+    fn put<T: Copy + Into<f64>>(&self, states: &mut [State], values: &[T]) {
+        let is_of_integers = matches!(self.fold, Fold::Sum | Fold::Mean);
+        for (state, &value) in states.iter_mut().zip(values) {
+            let (old, value) = (state[0], value.into());
+            state[0] = if is_of_integers { (old as u32).wrapping_add(value as u32).into() } else { self.more_extreme(old, value) };
+        }
+    }
+
+    /// Joins each state with an extreme, and the row in which it is.
+    #[cfg(not(target_arch = "wasm32"))]
+    #[inline(always)]
+    fn put_places<T: Copy + Into<f64>>(&self, states: &mut [State], (values, places): (Vec<T>, Vec<u32>), first: usize) {
+        for ((state, &value), &place) in states.iter_mut().zip(&values).zip(&places) {
+            *state = self.join(*state, [value.into(), (first + place as usize) as f64, 1.0]);
+        }
+    }
+
+    #[inline(always)]
     fn more_extreme(&self, a: f64, b: f64) -> f64 {
         let is_b = if matches!(self.fold, Fold::Min | Fold::ArgMin) { b < a } else { b > a };
         if !a.is_nan() && (is_b || b.is_nan()) { b } else { a }
@@ -234,42 +302,17 @@ impl Folding {
         match self.dtype {
             DType::I32 => {
                 let values: &[i32] = bytemuck::cast_slice(values);
-                if is_min { in_lanes(values, i32::MAX, i32::min).into() } else { in_lanes(values, i32::MIN, i32::max).into() }
+                if is_min { in_lanes::<Smallest, _>(values).into() } else { in_lanes::<Largest, _>(values).into() }
             }
-            DType::U32 if is_min => in_lanes(values, u32::MAX, u32::min).into(),
-            DType::U32 => in_lanes(values, 0, u32::max).into(),
+            DType::U32 if is_min => in_lanes::<Smallest, _>(values).into(),
+            DType::U32 => in_lanes::<Largest, _>(values).into(),
             _ => {
                 let values: &[f32] = bytemuck::cast_slice(values);
-                let extreme = if is_min { in_lanes(values, f32::INFINITY, smaller) } else { in_lanes(values, f32::NEG_INFINITY, larger) };
-                extreme.into()
+                if has_nan(values) {
+                    return f64::NAN;
+                }
+                if is_min { in_lanes::<Smallest, _>(values).into() } else { in_lanes::<Largest, _>(values).into() }
             }
         }
     }
-}
-
-/// Where the first value is for which something holds; 0 if it holds for none. Whole blocks are looked through at once.
-#[inline(always)]
-fn place<T>(values: &[T], holds: impl Fn(&T) -> bool) -> usize {
-    const AT_ONCE: usize = 64;
-    let block = values.chunks(AT_ONCE).position(|block| block.iter().fold(false, |any, value| any | holds(value))).unwrap_or_default();
-    let start = block * AT_ONCE;
-    start + values[start..].iter().position(holds).unwrap_or_default()
-}
-
-/// Rows of values so far apart.
-#[inline(always)]
-fn rows<T>(values: &[T], width: usize, stride: usize) -> impl Iterator<Item = &[T]> {
-    values.chunks(stride).map(move |row| &row[..width])
-}
-
-/// Rows folded into one.
-#[inline(always)]
-fn over_rows<'a>(mut rows: impl Iterator<Item = &'a [f32]>, join: impl Fn(f32, f32) -> f32) -> Vec<f32> {
-    let mut all = rows.next().map_or_else(Vec::new, <[f32]>::to_vec);
-    for row in rows {
-        for (all, &value) in all.iter_mut().zip(row) {
-            *all = join(*all, value);
-        }
-    }
-    all
 }

@@ -1,24 +1,34 @@
 //! Elementwise programs on the CPU: a block of elements goes through one step after the other, so that each step is a loop over a few
 //! kilobytes that stay in the cache, which the compiler turns into vector instructions.
 
+#[cfg(not(target_arch = "wasm32"))]
+mod moves;
+#[cfg(not(target_arch = "wasm32"))]
+mod places;
+
 use half::f16;
 use half::slice::HalfFloatSliceExt;
 #[cfg(target_arch = "wasm32")]
 use wasm_bindgen::prelude::wasm_bindgen;
 
+#[cfg(not(target_arch = "wasm32"))]
+pub(super) use places::Elements;
+
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::kernels::{Kernel, Source};
 use crate::ops::elementwise::{Kind, Step};
-#[cfg(not(target_arch = "wasm32"))]
-use crate::plan::map::Reading;
 
-/// Elements of a block. In the browser each brings a call of JavaScript for each input, and is longer.
-const BLOCK: usize = if cfg!(target_arch = "wasm32") { 2048 } else { 512 };
-
-/// An input's elements, in this module's memory, or in the page's: there an array of words, or of the bits of f16, and which it is.
+/// The most elements of a block. In the browser each brings a call of JavaScript for each input.
+const BLOCK: usize = if cfg!(target_arch = "wasm32") { 2048 } else { 4096 };
+/// Elements of all values of a block: they are to stay in the nearest cache.
 #[cfg(not(target_arch = "wasm32"))]
-pub(super) type Elements<'a> = &'a [u8];
+const BLOCK_VALUES: usize = 12 << 10;
+/// Elements from which a row is a block of its own.
+#[cfg(not(target_arch = "wasm32"))]
+const LONG_ROW: usize = 128;
+
+/// An input's elements in the page's memory: an array of words, or of the bits of f16, and which it is.
 #[cfg(target_arch = "wasm32")]
 pub(super) type Elements<'a> = (js_sys::Object, DType);
 
@@ -29,6 +39,10 @@ extern "C" {
     fn gather(elements: Option<&js_sys::Object>, words: &[u32], rank: usize, at: u32, is_bounded: bool, first: usize, out: &mut [u32]);
 }
 
+/// What the steps of one program give, so far as it needs room: inputs may be read where they lie.
+#[derive(Default)]
+pub(super) struct Registers(Vec<Vec<u32>>);
+
 /// A kernel with what it is told and what it reads.
 pub(super) struct Map<'a> {
     source: &'a Source,
@@ -37,6 +51,11 @@ pub(super) struct Map<'a> {
     rank: usize,
     scalars: usize,
     inputs: Vec<Elements<'a>>,
+    /// Bytes of an element of the result.
+    result_bytes: usize,
+    /// Whether the result is written past the cache.
+    #[cfg(not(target_arch = "wasm32"))]
+    streams: bool,
     #[cfg(all(feature = "simd", not(target_arch = "wasm32")))]
     simd: bool,
 }
@@ -51,9 +70,18 @@ impl<'a> Map<'a> {
             rank,
             scalars,
             inputs,
+            result_bytes: source.result.bytes() as usize,
+            #[cfg(not(target_arch = "wasm32"))]
+            streams: false,
             #[cfg(all(feature = "simd", not(target_arch = "wasm32")))]
             simd: false,
         })
+    }
+
+    /// The same for elements of the result that take so many bytes, which are written past the cache or into it.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(super) fn writing(self, result_bytes: usize, streams: bool) -> Self {
+        Self { result_bytes, streams, ..self }
     }
 
     /// The same by the widest vectors that the CPU has, or by plain ones.
@@ -73,6 +101,11 @@ impl<'a> Map<'a> {
         self.words[0] as usize
     }
 
+    /// Elements of a row of the result.
+    pub(super) fn row(&self) -> usize {
+        if self.rank == 0 { 1 } else { self.size(self.rank - 1) }
+    }
+
     /// What the elements of the result are.
     pub(super) fn result(&self) -> DType {
         self.source.result
@@ -89,78 +122,45 @@ impl<'a> Map<'a> {
         None
     }
 
-    /// Elements that are those of an input, one behind the other, as they lie there.
-    #[cfg(not(target_arch = "wasm32"))]
-    pub(super) fn stored(&self, first: usize, count: usize) -> Option<&[u32]> {
-        let [Step::Input(0)] = self.source.program.steps[..] else { return None };
-        if self.source.inputs[0].dtype == self.result() { self.lying(0, first, count) } else { None }
-    }
-
-    /// The words of an input that belong to elements, if they lie in that order, one behind the other.
-    #[cfg(not(target_arch = "wasm32"))]
-    fn lying(&self, input: usize, first: usize, count: usize) -> Option<&'a [u32]> {
-        let Reading { at, is_bounded: false, dtype, .. } = self.source.inputs[input] else { return None };
-        if dtype == DType::F16 || count == 0 {
-            return None;
-        }
-        let words: &[u32] = bytemuck::cast_slice(self.inputs[input]);
-        let start = self.words[at as usize];
-        let mut row = 1;
-        for dimension in (0..self.rank).rev() {
-            // Beyond the dimensions that lie in order, both ends have to be in the same row.
-            if self.stride(input, dimension) as usize != row && self.size(dimension) > 1 {
-                let (ends, later) = ([first / row, (first + count - 1) / row], row);
-                if ends[0] != ends[1] {
-                    return None;
-                }
-                let mut rest = ends[0];
-                let mut place = start.wrapping_add((first % later) as u32);
-                for dimension in (0..=dimension).rev() {
-                    let coordinate = rest % self.size(dimension);
-                    rest /= self.size(dimension);
-                    place = place.wrapping_add((coordinate as u32).wrapping_mul(self.stride(input, dimension)));
-                }
-                return words.get(place as usize..)?.get(..count);
-            }
-            row *= self.size(dimension);
-        }
-        words.get(start as usize + first..)?.get(..count)
-    }
-
     /// Computes the elements from `first` on, as many as there is room for, by the widest vectors that the CPU has if that was asked for.
     pub(super) fn compute(&self, first: usize, out: &mut [u8]) {
+        self.compute_with(&mut Registers::default(), first, out);
+    }
+
+    /// The same with room that calls after one another share.
+    pub(super) fn compute_with(&self, registers: &mut Registers, first: usize, out: &mut [u8]) {
         #[cfg(all(feature = "simd", not(target_arch = "wasm32")))]
         if self.simd {
-            struct Part<'a, 'b>(&'a Map<'b>, usize, &'a mut [u8]);
+            struct Part<'a, 'b>(&'a Map<'b>, &'a mut Registers, usize, &'a mut [u8]);
 
             impl pulp::WithSimd for Part<'_, '_> {
                 type Output = ();
 
                 #[inline(always)]
                 fn with_simd<S: pulp::Simd>(self, _: S) {
-                    self.0.blocks(self.1, self.2);
+                    self.0.blocks(self.1, self.2, self.3);
                 }
             }
 
-            return pulp::Arch::new().dispatch(Part(self, first, out));
+            return pulp::Arch::new().dispatch(Part(self, registers, first, out));
         }
-        self.blocks(first, out);
+        self.blocks(registers, first, out);
     }
 
     #[inline(always)]
-    fn blocks(&self, first: usize, out: &mut [u8]) {
+    fn blocks(&self, Registers(registers): &mut Registers, first: usize, out: &mut [u8]) {
         let steps = &self.source.program.steps;
-        let mut registers = vec![[0u32; BLOCK]; steps.len()];
-        // Inputs that are read where they lie.
+        registers.resize(steps.len(), Vec::new());
         let mut lying: Vec<Option<&[u32]>> = vec![None; steps.len()];
-        let result = self.source.result;
-        let bytes = result.bytes() as usize;
-        for (number, out) in out.chunks_mut(BLOCK * bytes).enumerate() {
-            let (first, count) = (first + number * BLOCK, out.len() / bytes);
+        let (most, is_direct) = (self.block(), self.writes_words());
+        let (mut first, mut rest) = (first, out);
+        while !rest.is_empty() {
+            let count = (rest.len() / self.result_bytes).min(most).min(self.to_end_of_row(first));
+            let (out, later) = rest.split_at_mut(count * self.result_bytes);
             for (step, what) in steps.iter().enumerate() {
-                let is_last = step + 1 == steps.len();
+                let is_written = is_direct && step + 1 == steps.len();
                 if let Step::Input(input) = *what
-                    && !is_last
+                    && !is_written
                 {
                     lying[step] = self.lying(usize::from(input), first, count);
                     if lying[step].is_some() {
@@ -169,14 +169,71 @@ impl<'a> Map<'a> {
                 }
                 let (before, after) = registers.split_at_mut(step);
                 let Some(register) = after.first_mut() else { return };
-                let to = if is_last && result != DType::F16 { bytemuck::cast_slice_mut(out) } else { &mut register[..count] };
+                let is_new = register.is_empty();
+                if is_new && !is_written {
+                    register.resize(most, 0);
+                }
+                let to = match *what {
+                    _ if is_written => bytemuck::cast_slice_mut(&mut *out),
+                    // A number stays what it is.
+                    Step::Scalar(..) if !is_new => continue,
+                    Step::Scalar(..) => &mut register[..],
+                    _ => &mut register[..count],
+                };
                 self.step(*what, first, |operand| lying[operand].unwrap_or_else(|| &before[operand][..count]), to);
             }
-            if result == DType::F16 {
-                let Some(last) = registers.last() else { return };
-                let to: &mut [f16] = bytemuck::cast_slice_mut(out);
-                to.convert_from_f32_slice(bytemuck::cast_slice(&last[..count]));
+            if let (false, Some(lying), Some(register)) = (is_direct, lying.last(), registers.last()) {
+                self.put(lying.unwrap_or_else(|| &register[..count]), out);
             }
+            (first, rest) = (first + count, later);
+        }
+        #[cfg(not(target_arch = "wasm32"))]
+        if self.streams {
+            super::simd::end_stream();
+        }
+    }
+
+    /// Elements of a block, of which there are the fewer the more values there are of each.
+    fn block(&self) -> usize {
+        #[cfg(not(target_arch = "wasm32"))]
+        return (BLOCK_VALUES / self.source.program.steps.len().max(1)).clamp(512, BLOCK) / 64 * 64;
+        #[cfg(target_arch = "wasm32")]
+        BLOCK
+    }
+
+    /// Whether the last step writes the result as it is.
+    fn writes_words(&self) -> bool {
+        #[cfg(not(target_arch = "wasm32"))]
+        return self.result_bytes == 4 && !self.streams;
+        #[cfg(target_arch = "wasm32")]
+        return self.result_bytes == 4;
+    }
+
+    /// Elements up to the end of a row. Within a long one inputs lie in order that do not from row to row; short ones go into one block.
+    fn to_end_of_row(&self, _first: usize) -> usize {
+        #[cfg(not(target_arch = "wasm32"))]
+        if self.rank > 1
+            && let row @ LONG_ROW.. = self.size(self.rank - 1)
+        {
+            return row - _first % row;
+        }
+        usize::MAX
+    }
+
+    /// Writes words as elements of the result.
+    #[inline(always)]
+    fn put(&self, values: &[u32], out: &mut [u8]) {
+        match self.result_bytes {
+            2 => {
+                let out: &mut [f16] = bytemuck::cast_slice_mut(out);
+                out.convert_from_f32_slice(bytemuck::cast_slice(values));
+            }
+            #[cfg(not(target_arch = "wasm32"))]
+            1 => out.iter_mut().zip(values).for_each(|(out, &truth)| *out = truth as u8),
+            #[cfg(not(target_arch = "wasm32"))]
+            _ => super::simd::stream(values, bytemuck::cast_slice_mut(out)),
+            #[cfg(target_arch = "wasm32")]
+            _ => {}
         }
     }
 
@@ -263,43 +320,6 @@ impl<'a> Map<'a> {
         gather(elements, self.words, self.rank, reading.at, reading.is_bounded, first, out);
     }
 
-    /// Where an input has elements.
-    #[cfg(not(target_arch = "wasm32"))]
-    fn inside(&self, input: usize, first: usize, out: &mut [u32]) {
-        self.runs(input, first, out, |_, inside, out| out.fill(inside.into()));
-    }
-
-    /// Elements of an input; 0 where it has none.
-    #[cfg(not(target_arch = "wasm32"))]
-    pub(super) fn read(&self, input: usize, first: usize, out: &mut [u32]) {
-        let (bytes, stride) = (self.inputs[input], self.stride(input, self.rank.saturating_sub(1)));
-        if self.source.inputs[input].dtype == DType::F16 {
-            let values: &[f16] = bytemuck::cast_slice(bytes);
-            self.runs(input, first, out, |at, inside, out| {
-                if !inside {
-                    out.fill(0);
-                } else if stride == 1 {
-                    values[at as usize..][..out.len()].convert_to_f32_slice(bytemuck::cast_slice_mut(out));
-                } else {
-                    along(at, stride, out, |at| values[at].to_f32().to_bits());
-                }
-            });
-        } else {
-            let values: &[u32] = bytemuck::cast_slice(bytes);
-            self.runs(input, first, out, |at, inside, out| {
-                if !inside {
-                    out.fill(0);
-                } else if stride == 1 {
-                    out.copy_from_slice(&values[at as usize..][..out.len()]);
-                } else if stride == 0 {
-                    out.fill(values[at as usize]);
-                } else {
-                    along(at, stride, out, |at| values[at]);
-                }
-            });
-        }
-    }
-
     fn size(&self, dimension: usize) -> usize {
         self.words[2 + dimension] as usize
     }
@@ -307,71 +327,28 @@ impl<'a> Map<'a> {
     fn stride(&self, input: usize, dimension: usize) -> u32 {
         self.words[self.source.inputs[input].at as usize + 1 + dimension]
     }
-
-    /// Cuts the elements from `first` on into runs along the innermost dimension that are all inside of an input's bounds or all outside,
-    /// and gives each its first element's place.
-    #[cfg(not(target_arch = "wasm32"))]
-    fn runs(&self, input: usize, first: usize, mut out: &mut [u32], mut run: impl FnMut(u32, bool, &mut [u32])) {
-        let Reading { at, is_bounded, .. } = self.source.inputs[input];
-        let (rank, at) = (self.rank, at as usize);
-        let bounds = |dimension: usize| {
-            let bound = |edge: usize| self.words[at + 1 + rank * (edge + 1) + dimension] as usize;
-            if is_bounded { [bound(0), bound(1)] } else { [0, self.size(dimension)] }
-        };
-        let mut coordinates = [0; crate::ops::map::MOST_DIMENSIONS];
-        let mut rest = first;
-        for dimension in (0..rank).rev() {
-            coordinates[dimension] = rest % self.size(dimension);
-            rest /= self.size(dimension);
-        }
-        let last = rank.saturating_sub(1);
-        let [begin, end] = bounds(last);
-        while !out.is_empty() {
-            let place = coordinates[last];
-            let others = (0..last).all(|dimension| {
-                let [begin, end] = bounds(dimension);
-                (begin..end).contains(&coordinates[dimension])
-            });
-            // Up to the row's end, or to where the bounds begin or end.
-            let edge = [begin, end, self.size(last)].into_iter().filter(|edge| *edge > place).min().unwrap_or(place + 1);
-            let length = (edge - place).min(out.len());
-            let start = (0..rank).fold(self.words[at], |at, dimension| {
-                at.wrapping_add((coordinates[dimension] as u32).wrapping_mul(self.stride(input, dimension)))
-            });
-            let (now, later) = out.split_at_mut(length);
-            run(start, others && (begin..end).contains(&place), now);
-            out = later;
-            coordinates[last] += length;
-            for dimension in (1..rank).rev() {
-                if coordinates[dimension] == self.size(dimension) {
-                    coordinates[dimension] = 0;
-                    coordinates[dimension - 1] += 1;
-                }
-            }
-        }
-    }
-}
-
-/// Elements a stride apart.
-#[cfg(not(target_arch = "wasm32"))]
-fn along(at: u32, stride: u32, out: &mut [u32], value: impl Fn(usize) -> u32) {
-    let mut at = at;
-    for out in out {
-        *out = value(at as usize);
-        at = at.wrapping_add(stride);
-    }
 }
 
 /// Values of one kind as another: fractions are cut off, what does not fit is the nearest that does, and NaN is 0.
+#[inline(always)]
 fn cast(from: &[u32], is: Kind, to: Kind, out: &mut [u32]) {
-    let mut each = |f: fn(u32) -> u32| out.iter_mut().zip(from).for_each(|(out, &word)| *out = f(word));
+    macro_rules! each {
+        ($word:ident => $value:expr) => {
+            for (out, &$word) in out.iter_mut().zip(from) {
+                *out = $value;
+            }
+        };
+    }
     match (is, to) {
-        (Kind::F32, Kind::I32) => each(|word| (f32::from_bits(word) as i32).cast_unsigned()),
-        (Kind::F32, Kind::U32) => each(|word| f32::from_bits(word) as u32),
-        (Kind::F32, Kind::Bool) => each(|word| (f32::from_bits(word) != 0.0).into()),
-        (Kind::I32, Kind::F32) => each(|word| (word.cast_signed() as f32).to_bits()),
-        (Kind::U32 | Kind::Bool, Kind::F32) => each(|word| (word as f32).to_bits()),
-        (Kind::I32 | Kind::U32, Kind::Bool) => each(|word| (word != 0).into()),
+        #[cfg(not(target_arch = "wasm32"))]
+        (Kind::F32, Kind::I32) => each!(word => super::simd::to_i32(f32::from_bits(word)).cast_unsigned()),
+        #[cfg(target_arch = "wasm32")]
+        (Kind::F32, Kind::I32) => each!(word => (f32::from_bits(word) as i32).cast_unsigned()),
+        (Kind::F32, Kind::U32) => each!(word => f32::from_bits(word) as u32),
+        (Kind::F32, Kind::Bool) => each!(word => (f32::from_bits(word) != 0.0).into()),
+        (Kind::I32, Kind::F32) => each!(word => (word.cast_signed() as f32).to_bits()),
+        (Kind::U32 | Kind::Bool, Kind::F32) => each!(word => (word as f32).to_bits()),
+        (Kind::I32 | Kind::U32, Kind::Bool) => each!(word => (word != 0).into()),
         _ => out.copy_from_slice(from),
     }
 }

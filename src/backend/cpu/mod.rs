@@ -8,7 +8,10 @@ mod conv;
 mod fft;
 mod fold;
 #[cfg(not(target_arch = "wasm32"))]
+mod int8;
+#[cfg(not(target_arch = "wasm32"))]
 mod kept;
+mod lanes;
 mod map;
 #[cfg(not(target_arch = "wasm32"))]
 mod native;
@@ -17,6 +20,12 @@ mod pool;
 mod reduce;
 #[cfg(not(target_arch = "wasm32"))]
 mod scalar;
+#[cfg(not(target_arch = "wasm32"))]
+mod simd;
+#[cfg(all(feature = "simd", not(target_arch = "wasm32")))]
+mod transform;
+#[cfg(all(feature = "simd", not(target_arch = "wasm32")))]
+mod vector;
 #[cfg(target_arch = "wasm32")]
 pub(crate) mod wasm;
 

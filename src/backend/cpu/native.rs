@@ -1,16 +1,20 @@
 //! The CPU natively: the `gemm` crate's vector kernels on all cores, or the scalar path.
 
 use std::borrow::Cow;
-#[cfg(feature = "simd")]
-use std::sync::{Mutex, PoisonError};
 
 use super::conv::Conv;
 use super::fft;
-use super::map::Map;
+use super::int8;
+use super::map::{Elements, Map};
 use super::normalize::Normalize;
 use super::pool;
-use super::reduce::Reduce;
+use super::reduce::{Reduce, each};
 use super::scalar::{self, Matrix};
+use super::simd;
+#[cfg(feature = "simd")]
+use super::transform::Transforms;
+#[cfg(feature = "simd")]
+use super::vector;
 use crate::dtype::{DType, Extent};
 use crate::error::Result;
 use crate::host::{HostSlice, HostVec};
@@ -21,8 +25,9 @@ use crate::plan;
 use crate::plan::matmul::Params;
 
 /// Elements of a share of an elementwise operation: some microseconds of work.
-#[cfg(feature = "simd")]
 const SHARE_ELEMENTS: usize = 1 << 14;
+/// Bytes of a result above which it is written past the cache, which would not hold it.
+const STREAM_BYTES: usize = 24 << 20;
 
 /// What would turn a missing path on.
 pub(super) const REMEDY: &str = "";
@@ -31,9 +36,10 @@ pub(super) const REMEDY: &str = "";
 pub(crate) struct Engine {
     simd: bool,
     threads: usize,
-    /// Transforms by length, which take long to make.
+    /// Asked once, since that reads files.
+    cores: usize,
     #[cfg(feature = "simd")]
-    transforms: Mutex<rustfft::FftPlanner<f32>>,
+    transforms: Transforms,
 }
 
 impl Engine {
@@ -42,15 +48,15 @@ impl Engine {
         Ok(Self {
             simd,
             threads: if simd { options.threads.map_or(0, |most| most as usize) } else { 1 },
+            cores: std::thread::available_parallelism().map_or(1, usize::from),
             #[cfg(feature = "simd")]
-            transforms: Mutex::new(rustfft::FftPlanner::new()),
+            transforms: Transforms::default(),
         })
     }
 
     /// Whether by vector instructions, and on how many threads.
     pub(super) fn resources(&self) -> (bool, usize) {
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        (self.simd, if self.threads == 0 { cores } else { cores.min(self.threads) })
+        (self.simd, if self.threads == 0 { self.cores } else { self.cores.min(self.threads) })
     }
 
     pub(super) fn name(&self) -> String {
@@ -73,10 +79,16 @@ impl Engine {
 
     /// Memory for what stays on the device.
     pub(super) fn kept(&self, extent: Extent) -> Result<HostVec> {
-        array(extent)
+        let mut kept = HostVec::kept(extent)?;
+        simd::in_large_pages(kept.bytes_mut());
+        Ok(kept)
     }
 
     pub(super) fn matmul(&self, params: &Params, kernel: &Kernel, operands: &[Option<HostSlice<'_>>; 4], out: &mut HostVec) -> Result<()> {
+        if out.dtype() == DType::I32 {
+            self.integers(params, kernel, operands, bytemuck::cast_slice_mut(out.bytes_mut()));
+            return Ok(());
+        }
         // What is not f32 is widened, which changes no value, and the result is rounded once.
         let operands = operands.each_ref().map(|operand| operand.as_ref().map_or(Cow::Borrowed(&[][..]), HostSlice::widened));
         let operands = operands.each_ref().map(|values| &**values);
@@ -88,23 +100,20 @@ impl Engine {
 
     /// An elementwise operation.
     pub(super) fn map(&self, kernel: &Kernel, words: &[u32], inputs: &[Option<HostSlice<'_>>], out: &mut HostVec) -> Result<()> {
-        let inputs = inputs.iter().map(|input| input.as_ref().map_or(&[][..], HostSlice::bytes)).collect();
-        let map = Map::new(kernel, words, inputs)?;
+        let element_bytes = borrow(out).element_bytes();
+        let out = out.bytes_mut();
+        let streams = self.simd && out.len() > STREAM_BYTES;
+        let map = Map::new(kernel, words, Elements::of(inputs))?.writing(element_bytes, streams);
         #[cfg(feature = "simd")]
         let map = map.with_vectors(self.simd);
-        let bytes = out.dtype().bytes() as usize;
-        #[cfg(feature = "simd")]
-        {
-            use rayon::prelude::*;
-            let (_, threads) = self.resources();
-            if threads > 1 && map.elements() > 2 * SHARE_ELEMENTS {
-                out.bytes_mut().par_chunks_mut(SHARE_ELEMENTS * bytes).enumerate().for_each(|(share, out)| {
-                    map.compute(share * SHARE_ELEMENTS, out);
-                });
-                return Ok(());
-            }
+        let (_, threads) = self.resources();
+        if map.is_move(element_bytes) {
+            map.move_all(element_bytes, out, threads > 1, streams);
+            return Ok(());
         }
-        map.compute(0, &mut out.bytes_mut()[..map.elements() * bytes]);
+        let out = &mut out[..map.elements() * element_bytes];
+        let on_threads = threads > 1 && map.elements() > 2 * SHARE_ELEMENTS;
+        each(out, SHARE_ELEMENTS * element_bytes, on_threads, |share, out| map.compute(share * SHARE_ELEMENTS, out));
         Ok(())
     }
 
@@ -142,9 +151,8 @@ impl Engine {
         let ([values, ..], problem) = (widened(inputs), plan::fft::told(words)?);
         #[cfg(feature = "simd")]
         if self.simd {
-            let transform = self.transforms.lock().unwrap_or_else(PoisonError::into_inner).plan_fft_forward(problem.length as usize);
-            let threads = self.resources().1;
-            return wide(out, |out| transformed(&problem, &*transform, &values, out, threads));
+            let on_threads = self.resources().1 > 1;
+            return wide(out, |out| self.transforms.run(&problem, &values, out, on_threads));
         }
         wide(out, |out| fft::plain(&problem, &values, out))
     }
@@ -176,9 +184,8 @@ impl Engine {
 
     /// A reduction.
     pub(super) fn reduce(&self, kernel: &Kernel, words: &[u32], inputs: &[Option<HostSlice<'_>>], out: &mut HostVec) -> Result<()> {
-        let inputs = inputs.iter().map(|input| input.as_ref().map_or(&[][..], HostSlice::bytes)).collect();
         let (_, threads) = self.resources();
-        let reduce = Reduce::new(kernel, words, inputs)?;
+        let reduce = Reduce::new(kernel, words, Elements::of(inputs))?;
         #[cfg(feature = "simd")]
         let reduce = reduce.with_vectors(self.simd);
         reduce.compute(bytemuck::cast_slice_mut(out.bytes_mut()), threads > 1);
@@ -187,10 +194,46 @@ impl Engine {
 
     /// Softmax or a norm.
     pub(super) fn normalize(&self, kernel: &Kernel, words: &[u32], inputs: &[Option<HostSlice<'_>>], out: &mut HostVec) -> Result<()> {
-        let inputs = inputs.iter().map(|input| input.as_ref().map_or(&[][..], HostSlice::bytes)).collect();
         let ((_, threads), dtype) = (self.resources(), out.dtype());
-        Normalize::new(kernel, words, inputs)?.compute(out.bytes_mut(), dtype, threads > 1);
+        let normalize = Normalize::new(kernel, words, Elements::of(inputs))?;
+        #[cfg(feature = "simd")]
+        let normalize = normalize.with_vectors(self.simd);
+        normalize.compute(out.bytes_mut(), dtype, threads > 1);
         Ok(())
+    }
+
+    /// All products of a batch of 8-bit integers.
+    fn integers(&self, params: &Params, kernel: &Kernel, operands: &[Option<HostSlice<'_>>; 4], out: &mut [i32]) {
+        let (shape, [a_zero, b_zero]) = ([params.m, params.k, params.n].map(|size| size as usize), int8::zero_points(params));
+        let [Some(a), Some(b), ..] = operands else { return out.fill(0) };
+        let strides = |along: bool, stride: u32| if along { [stride as usize, 1] } else { [1, stride as usize] };
+        let a_strides = strides(kernel.constant("TRANSPOSE_A") == 0, params.lda);
+        let b_strides = strides(kernel.constant("TRANSPOSE_B") != 0, params.ldb);
+        let one = |(item, out): (usize, &mut [i32]), threads: usize| {
+            let [a_start, b_start, _] = params.starts(item as u32);
+            let (a, b) = (lines(a, a_start, a_zero, a_strides), lines(b, b_start, b_zero, b_strides));
+            #[cfg(feature = "simd")]
+            if self.simd {
+                return int8::packed(shape, a, b, out, threads);
+            }
+            let _ = threads;
+            int8::plain(shape, a, b, out);
+        };
+        let item_elements = shape[0] * shape[2];
+        if item_elements == 0 {
+            return;
+        }
+        let (_, threads) = self.resources();
+        #[cfg(feature = "simd")]
+        if threads > 1 && params.batch as usize >= threads {
+            use rayon::prelude::*;
+            let each = (params.batch as usize).div_ceil(threads);
+            out.par_chunks_mut(each * item_elements).enumerate().for_each(|(share, out)| {
+                (share * each..).zip(out.chunks_exact_mut(item_elements)).for_each(|item| one(item, 1));
+            });
+            return;
+        }
+        out.chunks_exact_mut(item_elements).enumerate().for_each(|item| one(item, threads));
     }
 
     /// All products of a batch.
@@ -231,7 +274,10 @@ impl Engine {
         let b = Matrix::new(b, params.ldb as usize, kernel.constant("TRANSPOSE_B") != 0);
         #[cfg(feature = "simd")]
         if self.simd {
-            simd(params, [a, b], out, kernel.constant("READS_C") != 0, threads);
+            let reads_c = kernel.constant("READS_C") != 0;
+            if !vector::multiplied(params, [a, b], out, reads_c, threads != 1) {
+                multiplied(params, [a, b], out, reads_c, threads);
+            }
             return;
         }
         #[cfg(not(feature = "simd"))]
@@ -257,34 +303,6 @@ fn wide(out: &mut HostVec, compute: impl FnOnce(&mut [f32])) -> Result<()> {
     }
     out.fill_from(&borrow(&wide));
     Ok(())
-}
-
-/// All lines of a transform, those that lie one behind the other on all threads.
-#[cfg(feature = "simd")]
-fn transformed(problem: &crate::ops::fft::Problem, transform: &dyn rustfft::Fft<f32>, values: &[f32], out: &mut [f32], threads: usize) {
-    use rayon::prelude::*;
-    use rustfft::num_complex::Complex;
-    let scale = if problem.inverse { 1.0 / problem.length as f32 } else { 1.0 };
-    // The lines of one outer element write one range of the result.
-    let of_outer = out.len() / (problem.outer as usize).max(1);
-    let inner = problem.inner as usize;
-    let one = |(outer, out): (usize, &mut [f32])| {
-        let mut scratch = vec![Complex::default(); transform.get_inplace_scratch_len()];
-        let mut line = vec![Complex::default(); problem.length as usize];
-        for at_inner in 0..inner {
-            for (at, element) in (0..problem.length).zip(&mut line) {
-                let [re, im] = fft::read(problem, values, outer * inner + at_inner, at);
-                *element = Complex { re, im };
-            }
-            transform.process_with_scratch(&mut line, &mut scratch);
-            fft::put(problem, at_inner, out, |at| [line[at].re * scale, line[at].im * scale]);
-        }
-    };
-    if threads > 1 && problem.outer > 1 && out.len() > 2 * SHARE_ELEMENTS {
-        out.par_chunks_exact_mut(of_outer).enumerate().for_each(one);
-    } else {
-        out.chunks_exact_mut(of_outer).enumerate().for_each(one);
-    }
 }
 
 /// C ← A·B with A m × k and packed, B and C of rows so far apart.
@@ -329,8 +347,14 @@ fn from(values: &[f32], start: u64) -> &[f32] {
     values.get(start as usize..).unwrap_or_default()
 }
 
+/// The same of 8-bit integers, in lines.
+fn lines<'a>(values: &'a HostSlice<'_>, start: u64, zero_point: i16, strides: [usize; 2]) -> int8::Lines<'a> {
+    let bytes = values.bytes().get(start as usize..).unwrap_or_default();
+    int8::Lines::new(bytes, values.dtype() == DType::I8, zero_point, strides)
+}
+
 #[cfg(feature = "simd")]
-fn simd(params: &Params, [a, b]: [Matrix<'_>; 2], out: &mut [f32], reads_c: bool, threads: usize) {
+fn multiplied(params: &Params, [a, b]: [Matrix<'_>; 2], out: &mut [f32], reads_c: bool, threads: usize) {
     let (m, k, n) = (params.m as usize, params.k as usize, params.n as usize);
     // A thread costs some microseconds to wake: small products stay on one.
     let alone = threads == 1 || m * n * k < 64 * 64 * 64;
@@ -364,7 +388,9 @@ fn simd(params: &Params, [a, b]: [Matrix<'_>; 2], out: &mut [f32], reads_c: bool
 
 /// So many elements, all zero.
 pub(super) fn array(extent: Extent) -> Result<HostVec> {
-    HostVec::zeros(extent)
+    let mut zeros = HostVec::zeros(extent)?;
+    simd::in_large_pages(zeros.bytes_mut());
+    Ok(zeros)
 }
 
 pub(super) fn copy(from: &HostSlice<'_>, to: &mut HostVec) {

@@ -4,7 +4,7 @@ use half::f16;
 use half::slice::HalfFloatSliceExt;
 
 use super::fold::{Folding, State, exp, pivot};
-use super::map::{Elements, Map};
+use super::map::{Elements, Map, Registers};
 use super::reduce::{BLOCK, SHARE, each};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
@@ -31,6 +31,12 @@ impl<'a> Normalize<'a> {
         let form = *Form::ALL.get(form).ok_or_else(|| Error::internal("a norm of no known kind"))?;
         let epsilon = f32::from_bits(kernel.constant("EPSILON")).into();
         Ok(Self { map, form, count, epsilon, own, beside })
+    }
+
+    /// The same by the widest vectors that the CPU has, or by plain ones.
+    #[cfg(all(feature = "simd", not(target_arch = "wasm32")))]
+    pub(super) fn with_vectors(self, simd: bool) -> Self {
+        Self { map: self.map.with_vectors(simd), ..self }
     }
 
     /// Elements of as many rows as make a share.
@@ -64,12 +70,33 @@ impl<'a> Normalize<'a> {
         self.map.each_place(self.own + self.beside, bytemuck::cast_slice(&made), |place, value| out[place] = value);
     }
 
-    /// Rows from that with the value of this number on.
+    /// Rows from that with the value of this number on, by the widest vectors that the CPU has if that was asked for.
     pub(super) fn rows(&self, first: usize, out: &mut [f32]) {
+        #[cfg(all(feature = "simd", not(target_arch = "wasm32")))]
+        if self.map.has_vectors() {
+            struct Part<'a, 'b>(&'a Normalize<'b>, usize, &'a mut [f32]);
+
+            impl pulp::WithSimd for Part<'_, '_> {
+                type Output = ();
+
+                #[inline(always)]
+                fn with_simd<S: pulp::Simd>(self, _: S) {
+                    self.0.each_row(self.1, self.2);
+                }
+            }
+
+            return pulp::Arch::new().dispatch(Part(self, first, out));
+        }
+        self.each_row(first, out);
+    }
+
+    #[inline(always)]
+    fn each_row(&self, first: usize, out: &mut [f32]) {
+        let mut registers = Registers::default();
         let mut beside = vec![0; if self.beside > 0 { self.count } else { 0 }];
         for (number, row) in out.chunks_exact_mut(self.count).enumerate() {
             let at = first + number * self.count;
-            self.map.compute(at, bytemuck::cast_slice_mut(row));
+            self.map.compute_with(&mut registers, at, bytemuck::cast_slice_mut(row));
             self.proportion(row);
             for input in 0..self.beside {
                 self.map.read(self.own + input, at, &mut beside);
@@ -83,21 +110,28 @@ impl<'a> Normalize<'a> {
         }
     }
 
+    #[inline(always)]
     fn proportion(&self, row: &mut [f32]) {
         match self.form {
             Form::Softmax => {
                 let [largest, ..] = folded(row, Fold::Max);
                 let about = pivot(largest) as f32;
-                row.iter_mut().for_each(|value| *value = exp(*value - about));
+                for value in &mut *row {
+                    *value = exp(*value - about);
+                }
                 let [sum, ..] = folded(row, Fold::Sum);
                 // No number is in proportion to an infinity, to NaN, or to zeros alone.
                 let by = if largest.is_finite() { (1.0 / sum) as f32 } else { f32::NAN };
-                row.iter_mut().for_each(|value| *value *= by);
+                for value in row {
+                    *value *= by;
+                }
             }
             Form::LogSoftmax => {
                 let [largest, sum, _] = folded(row, Fold::LogSumExp);
                 let (from, by) = (largest as f32, if largest.is_finite() { sum.ln() as f32 } else { f32::NAN });
-                row.iter_mut().for_each(|value| *value = (*value - from) - by);
+                for value in row {
+                    *value = (*value - from) - by;
+                }
             }
             Form::LayerNorm => {
                 let [count, mean, spread] = folded(row, Fold::Var);
@@ -105,18 +139,27 @@ impl<'a> Normalize<'a> {
                 // The mean in two parts, since it is more exact than a number of f32.
                 let from = mean as f32;
                 let rest = (mean - f64::from(from)) as f32;
-                row.iter_mut().for_each(|value| *value = ((*value - from) - rest) * by);
+                for value in row {
+                    *value = ((*value - from) - rest) * by;
+                }
             }
             Form::RmsNorm => {
                 let [squares, ..] = folded(row, Fold::Norm);
                 let by = (1.0 / (squares / self.count as f64 + self.epsilon).sqrt()) as f32;
-                row.iter_mut().for_each(|value| *value *= by);
+                for value in row {
+                    *value *= by;
+                }
             }
         }
     }
 }
 
+#[inline(always)]
 fn folded(row: &[f32], fold: Fold) -> State {
     let folding = Folding { fold, dtype: DType::F32, divisor: 1.0 };
-    row.chunks(BLOCK).fold(folding.empty(), |state, values| folding.join(state, folding.block(bytemuck::cast_slice(values), 0)))
+    let mut state = folding.empty();
+    for values in row.chunks(BLOCK) {
+        state = folding.join(state, folding.block(bytemuck::cast_slice(values), 0));
+    }
+    state
 }

@@ -4,20 +4,24 @@
 //! depends on the shape alone, so that the result is the same on any number of threads.
 
 use super::fold::{Folding, State};
-use super::map::{Elements, Map};
+use super::lanes::{Sum, over_rows};
+use super::map::{Elements, Map, Registers};
+use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::kernels::Kernel;
 use crate::ops::reduce::Fold;
 
 /// Values of a block.
 pub(super) const BLOCK: usize = 4096;
-/// Columns that are folded beside one another, so many rows at a time.
-const COLUMNS: usize = 1024;
-const HEIGHT: usize = 16;
+/// Columns that are folded beside one another, so many rows at a time: of rows as long as the system reads ahead.
+const COLUMNS: usize = if cfg!(target_arch = "wasm32") { 1024 } else { 4096 };
+const HEIGHT: usize = if cfg!(target_arch = "wasm32") { 16 } else { 64 };
 /// Values of a share of the work: some tens of microseconds.
 pub(super) const SHARE: usize = 1 << 16;
 /// Shares that are enough for any number of threads.
 const MANY: usize = 64;
+/// Parts of columns, whose states take more memory than a few values do.
+const PARTS: usize = 16;
 
 /// A kernel with what it is told and what it reads.
 pub(super) struct Reduce<'a> {
@@ -50,10 +54,12 @@ impl<'a> Reduce<'a> {
     pub(super) fn compute(&self, out: &mut [u32], on_threads: bool) {
         let out = &mut out[..self.rows];
         // As many rows as make a share, of columns as many as are folded beside one another.
-        let together = if self.is_in_columns { COLUMNS.min(self.rows) } else { (SHARE / self.count).clamp(1, self.rows) };
-        // States of columns take more memory than a few values do.
-        let share = if self.is_in_columns { 4 * SHARE } else { SHARE };
-        let part = if self.rows.div_ceil(together) >= MANY { self.count } else { (share / together).max(1) };
+        let together = if self.is_in_columns { self.columns() } else { (SHARE / self.count).clamp(1, self.rows) };
+        let part = match self.rows.div_ceil(together) {
+            MANY.. => self.count,
+            _ if self.is_in_columns => self.count.div_ceil(PARTS).max(4 * SHARE / together).next_multiple_of(HEIGHT),
+            _ => (SHARE / together).max(1),
+        };
         let parts = self.count.div_ceil(part);
         let on_threads = on_threads && self.rows * self.count > 2 * SHARE;
         let states = |at: usize| {
@@ -61,13 +67,8 @@ impl<'a> Reduce<'a> {
             let rows = [first, (first + together).min(self.rows)];
             self.states(rows, [number * part, ((number + 1) * part).min(self.count)])
         };
-        let finish = |out: &mut [u32], states: &[State]| {
-            for (out, state) in out.iter_mut().zip(states) {
-                *out = self.folding.finish(*state);
-            }
-        };
         if parts == 1 {
-            each(out, together, on_threads, |number, out| finish(out, &states(number)));
+            each(out, together, on_threads, |number, out| self.folding.finish_all(&states(number), out));
             return;
         }
         let mut made = vec![Vec::new(); self.rows.div_ceil(together) * parts];
@@ -77,7 +78,7 @@ impl<'a> Reduce<'a> {
             for other in others {
                 first.iter_mut().zip(other).for_each(|(state, other)| *state = self.folding.join(*state, *other));
             }
-            finish(out, first);
+            self.folding.finish_all(first, out);
         }
     }
 
@@ -104,42 +105,75 @@ impl<'a> Reduce<'a> {
     #[inline(always)]
     fn folded(&self, [first, end]: [usize; 2], [begin, behind]: [usize; 2]) -> Vec<State> {
         let mut states = vec![self.folding.empty(); end - first];
-        let mut buffer = Vec::new();
+        let (mut buffer, mut registers) = (Vec::new(), Registers::default());
         if self.is_in_columns {
-            let width = end - first;
-            for from in (begin..behind).step_by(HEIGHT) {
-                let height = HEIGHT.min(behind - from);
-                // Where they lie, rows are as far apart as there are columns; computed ones are not.
-                let (values, stride) = match self.map.stored(from * self.rows + first, (height - 1) * self.rows + width) {
-                    Some(values) => (values, self.rows),
-                    None => {
-                        buffer.resize(height * width, 0);
-                        for (row, out) in buffer.chunks_exact_mut(width).enumerate() {
-                            self.map.compute((from + row) * self.rows + first, bytemuck::cast_slice_mut(out));
-                        }
-                        (&buffer[..], width)
-                    }
-                };
-                self.folding.columns(&mut states, values, stride, from);
-            }
+            self.fold_columns(first, [begin, behind], &mut states);
             return states;
         }
+        // Short rows are not worth asking for one by one.
+        let all = if behind - begin == self.count { self.map.stored(first * self.count, (end - first) * self.count) } else { None };
         for (row, state) in (first..end).zip(&mut states) {
             for from in (begin..behind).step_by(BLOCK) {
-                let values = self.values(row * self.count + from, BLOCK.min(behind - from), &mut buffer);
-                *state = self.folding.join(*state, self.folding.block(values, from));
+                let (at, count) = (row * self.count + from, BLOCK.min(behind - from));
+                let values = match all {
+                    Some(all) => &all[at - first * self.count..][..count],
+                    None => self.values(at, count, &mut buffer, &mut registers),
+                };
+                *state = self.folding.add(*state, values, from);
             }
         }
         states
     }
 
+    /// How many columns are folded beside one another: of those that do not lie behind one another as many as do.
+    fn columns(&self) -> usize {
+        let most = COLUMNS.min(self.rows);
+        let inner = self.map.row();
+        // So few are not worth it.
+        let least = (most / 16).max(1);
+        if inner == self.rows {
+            return most;
+        }
+        (inner.div_ceil(COLUMNS)..=inner / least).find(|parts| inner.is_multiple_of(*parts)).map_or(most, |parts| inner / parts)
+    }
+
+    /// Folds some rows of values, of columns from one on.
+    #[inline(always)]
+    fn fold_columns(&self, first: usize, [begin, behind]: [usize; 2], states: &mut [State]) {
+        let width = states.len();
+        let (mut buffer, mut registers) = (Vec::new(), Registers::default());
+        let is_sum = matches!(self.folding.fold, Fold::Sum | Fold::Mean) && self.map.result() == DType::F32;
+        let mut sums = vec![0.0f64; if is_sum { width } else { 0 }];
+        for from in (begin..behind).step_by(HEIGHT) {
+            let height = HEIGHT.min(behind - from);
+            let lying = (from..from + height).map(|row| self.map.stored(row * self.rows + first, width));
+            let lying: Option<Vec<_>> = lying.collect();
+            let rows = lying.unwrap_or_else(|| {
+                buffer.resize(height * width, 0);
+                for (row, out) in buffer.chunks_exact_mut(width).enumerate() {
+                    self.map.compute_with(&mut registers, (from + row) * self.rows + first, bytemuck::cast_slice_mut(out));
+                }
+                buffer.chunks_exact(width).collect()
+            });
+            if is_sum {
+                let of_rows = over_rows::<Sum, f32>(rows.iter().map(|row| bytemuck::cast_slice(row)));
+                for (all, &sum) in sums.iter_mut().zip(&of_rows) {
+                    *all += f64::from(sum);
+                }
+            } else {
+                self.folding.columns(states, &rows, from);
+            }
+        }
+        states.iter_mut().zip(&sums).for_each(|(state, &sum)| state[0] = sum);
+    }
+
     /// Values one behind the other: where they lie, if nothing is to be computed of them.
-    fn values<'b>(&'b self, first: usize, count: usize, buffer: &'b mut Vec<u32>) -> &'b [u32] {
+    fn values<'b>(&'b self, first: usize, count: usize, buffer: &'b mut Vec<u32>, registers: &mut Registers) -> &'b [u32] {
         if let Some(values) = self.map.stored(first, count) {
             return values;
         }
         buffer.resize(count, 0);
-        self.map.compute(first, bytemuck::cast_slice_mut(buffer));
+        self.map.compute_with(registers, first, bytemuck::cast_slice_mut(buffer));
         buffer
     }
 }

@@ -73,6 +73,7 @@ impl Cuda {
 
     fn plan_matmul(&self, problem: &matmul::Problem) -> Result<Plan> {
         problem.check_plain()?;
+        matmul::Integers::refuse_in(problem)?;
         match self.plan_library(problem)? {
             Some(plan) => Ok(plan),
             None => plan::matmul::cuda(problem, &self.caps, self.multiprocessors),

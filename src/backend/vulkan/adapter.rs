@@ -1,7 +1,7 @@
 //! Finds the physical devices, takes the best that works, and says what it can do.
 
 use std::ffi::CStr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use ash::{ext, khr, vk};
 use gpu_allocator::vulkan::{Allocator, AllocatorCreateDesc};
@@ -83,6 +83,8 @@ pub(super) struct Card {
     uuid: [u8; vk::UUID_SIZE],
     pci_address: String,
     family: u32,
+    /// The family of queues for copies alone, if there is one.
+    copies_family: Option<u32>,
     clock: Option<Clock>,
     max_buffer_bytes: u64,
     max_allocation_bytes: u64,
@@ -161,6 +163,11 @@ impl Card {
         let Some((family, queues)) = best else {
             return Err(Refused { index, name, fault: "has no queue for compute shaders".to_owned() });
         };
+        let copies_alone = |family: &vk::QueueFamilyProperties| {
+            let extras = vk::QueueFlags::SPARSE_BINDING | vk::QueueFlags::PROTECTED;
+            family.queue_flags & !extras == vk::QueueFlags::TRANSFER
+        };
+        let copies_family = (0u32..).zip(&families).find(|(_, family)| copies_alone(family)).map(|(index, _)| index);
         let clock = Clock::new(queues.timestamp_valid_bits, properties.limits.timestamp_period);
         // SAFETY: as above.
         let memory = unsafe { raw.get_physical_device_memory_properties(physical) };
@@ -190,6 +197,7 @@ impl Card {
                 String::new()
             },
             family,
+            copies_family,
             clock,
             max_buffer_bytes,
             max_allocation_bytes: ids.max_memory_allocation_size,
@@ -209,10 +217,15 @@ impl Card {
         (rank, self.heap_bytes)
     }
 
-    /// A device with one queue.
+    fn families(&self) -> impl Iterator<Item = u32> {
+        [self.family].into_iter().chain(self.copies_family)
+    }
+
+    /// A device with a queue of each of the families.
     pub(super) fn create(&self, instance: &Instance) -> Result<ash::Device, String> {
         let priorities = [1.0];
-        let queues = [vk::DeviceQueueCreateInfo::default().queue_family_index(self.family).queue_priorities(&priorities)];
+        let queue = |family| vk::DeviceQueueCreateInfo::default().queue_family_index(family).queue_priorities(&priorities);
+        let queues: Vec<_> = self.families().map(queue).collect();
         // Every device of version 1.2 has them.
         let mut timelines = vk::PhysicalDeviceTimelineSemaphoreFeatures::default().timeline_semaphore(true);
         let mut info = vk::DeviceCreateInfo::default().queue_create_infos(&queues).push_next(&mut timelines);
@@ -224,11 +237,19 @@ impl Card {
         let mut memory = vk::PhysicalDeviceVulkanMemoryModelFeatures::default().vulkan_memory_model(true);
         let mut sizes = vk::PhysicalDeviceSubgroupSizeControlFeatures::default().subgroup_size_control(true).compute_full_subgroups(true);
         let mut matrices = vk::PhysicalDeviceCooperativeMatrixFeaturesKHR::default().cooperative_matrix(true);
-        let extensions = [khr::cooperative_matrix::NAME.as_ptr()];
+        // And that for 8-bit integers.
+        let mut dots = vk::PhysicalDeviceShaderIntegerDotProductFeatures::default().shader_integer_dot_product(true);
+        let mut extensions = Vec::new();
+        let features = features::read(instance, self.physical, |extension| has(&self.extensions, extension));
+        if features.contains(&features::PACKED_DOT) {
+            extensions.push(khr::shader_integer_dot_product::NAME.as_ptr());
+            info = info.push_next(&mut dots);
+        }
         if self.matrix_unit(instance).is_some() {
-            info = info.enabled_extension_names(&extensions);
+            extensions.push(khr::cooperative_matrix::NAME.as_ptr());
             info = info.push_next(&mut f16).push_next(&mut storage).push_next(&mut memory).push_next(&mut sizes).push_next(&mut matrices);
         }
+        let info = info.enabled_extension_names(&extensions);
         // SAFETY: what the info points at lives until the call returns.
         unsafe { instance.raw.create_device(self.physical, &info, None) }.map_err(|result| format!("gives no device ({result})"))
     }
@@ -246,7 +267,10 @@ impl Card {
             allocation_sizes: sizes,
         });
         match allocator {
-            Ok(allocator) => Ok(Arc::new(Context::new(Arc::clone(instance), device, self.family, allocator, self.max_allocation_bytes))),
+            Ok(allocator) => {
+                let families = self.families().collect();
+                Ok(Arc::new(Context::new(Arc::clone(instance), device, families, allocator, self.max_allocation_bytes)))
+            }
             Err(error) => {
                 // SAFETY: nothing was made from it.
                 unsafe { device.destroy_device(None) };
@@ -261,7 +285,9 @@ impl Card {
         let failed = |error: Box<crate::Error>| format!("fails at first use ({error})");
         let cache = Cache::open(&context, &self.properties, options.pipeline_cache.folder().as_deref()).map_err(failed)?;
         let opened = Vulkan {
-            queue: Queue::new(&context).map_err(failed)?,
+            queue: Queue::new(&context, self.family).map_err(failed)?,
+            transfer: self.copies_family.map(|family| Queue::new(&context, family)).transpose().map_err(failed)?,
+            order: Mutex::default(),
             pipelines: Pipelines::new(&context, cache),
             memory: Pool::new(options.pool_bytes),
             host_memory: Pool::new(options.pool_bytes.min(super::HOST_POOL_BYTES)),
@@ -283,6 +309,7 @@ impl Card {
         let limits = &self.properties.limits;
         let [groups_x, groups_y, _] = limits.max_compute_work_group_count;
         let [size_x, size_y, _] = limits.max_compute_work_group_size;
+        let mut features = features::read(instance, self.physical, |extension| has(&self.extensions, extension));
         let caps = Caps {
             max_buffer_bytes: self.max_buffer_bytes,
             // Ranges are of whole vec4s.
@@ -294,11 +321,14 @@ impl Card {
             max_texture_size: u32::MAX,
             tuned: Tuned::NONE,
             f16: false,
+            packed_dot: features.contains(&features::PACKED_DOT),
             matrix_unit: self.matrix_unit(instance),
         };
-        let mut features = features::read(instance, self.physical, |extension| has(&self.extensions, extension));
         if self.clock.is_some() {
             features.push("timestamp-query");
+        }
+        if self.copies_family.is_some() {
+            features.push("transfer-queue");
         }
         let capabilities = self.capabilities(&features);
         DeviceInfo {

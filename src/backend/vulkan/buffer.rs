@@ -45,7 +45,7 @@ enum Use {
 
 /// What is large is copied in pieces of this size: one by the GPU while the host fills the next, several of them at once, since one core does
 /// not copy as fast as memory goes.
-const PIECE_BYTES: usize = 8 << 20;
+pub(super) const PIECE_BYTES: usize = 8 << 20;
 
 /// What kernels use and is at least so long has an allocation of its own that the driver knows to be for one buffer: on an NVIDIA H200 a kernel
 /// that read 256 MiB by columns took half of the time then.
@@ -85,7 +85,7 @@ impl Vulkan {
                 max: self.caps.max_buffer_bytes,
             }));
         }
-        self.queue.reap();
+        self.reap();
         let pool = if matches!(usage, Use::Staging) { &self.host_memory } else { &self.memory };
         pool.take(usage as u32, bytes, || Raw::new(&self.context, usage, bytes)).map(|buffer| Buffer(Arc::new(buffer)))
     }
@@ -114,6 +114,9 @@ impl Raw {
             Use::Visible => ("visible", vk::BufferUsageFlags::STORAGE_BUFFER | copied, MemoryLocation::CpuToGpu),
         };
         let info = vk::BufferCreateInfo::default().size(bytes).usage(flags).sharing_mode(vk::SharingMode::EXCLUSIVE);
+        // Shared by the queues, so that none has to be handed over.
+        let shared = info.sharing_mode(vk::SharingMode::CONCURRENT).queue_family_indices(&context.families);
+        let info = if context.families.len() > 1 { shared } else { info };
         // SAFETY: the size is not 0 and within the device's limit.
         let handle = context.check("vkCreateBuffer", unsafe { context.device.create_buffer(&info, None) })?;
         let mut raw = Self { handle, bytes, allocation: None, context: Arc::clone(context) };
@@ -200,7 +203,7 @@ impl Raw {
 }
 
 /// Does the work for each piece, for several of them at once if there are many.
-fn at_once<T: Send>(pieces: impl ExactSizeIterator<Item = T> + Send, work: impl Fn(T) -> Result<()> + Sync) -> Result<()> {
+pub(super) fn at_once<T: Send>(pieces: impl ExactSizeIterator<Item = T> + Send, work: impl Fn(T) -> Result<()> + Sync) -> Result<()> {
     let copiers = pieces.len().min(COPIERS).min(std::thread::available_parallelism().map_or(1, usize::from));
     let pieces = Mutex::new(pieces);
     let copy = || {

@@ -1,4 +1,4 @@
-//! Kernels of the caller's: one submission a call, each behind a barrier against all before it, so that streams share the one queue.
+//! Kernels of the caller's: one submission a call, each behind a barrier against all before it, so that streams share the queues.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -7,11 +7,12 @@ use std::time::Instant;
 use ash::vk;
 
 use super::Vulkan;
-use super::buffer::{Buffer, Raw};
+use super::buffer::{Buffer, PIECE_BYTES, Raw, at_once};
 use super::clock::Ticks;
 use super::pipeline::{Checks, Pipeline};
 use super::recorder::{COPY_WRITES, HOST_ACCESSES, KERNEL_WRITES};
 use super::submit::{HostCopy, range};
+use super::transfer::Lane;
 use crate::backend::BoxFuture;
 use crate::backend::compute::{Compute, Launch};
 use crate::compute::{KernelDefinition, Signature};
@@ -20,10 +21,12 @@ use crate::info::Memory;
 
 /// Memory, and when the device was told to use it last.
 pub(crate) struct Storage {
-    buffer: Buffer,
+    pub buffer: Buffer,
     is_the_hosts: bool,
     /// What the timeline reaches when it is done with that.
-    used: AtomicU64,
+    pub used: AtomicU64,
+    /// The same of the queue for copies.
+    pub copied: AtomicU64,
 }
 
 /// A kernel.
@@ -43,23 +46,24 @@ pub(crate) struct Mark {
 /// A copy under way.
 pub(crate) struct Fetch {
     value: u64,
+    is_apart: bool,
     copy: HostCopy,
 }
 
 impl Storage {
-    fn handle(&self) -> vk::Buffer {
-        self.buffer.0.handle
+    fn new(buffer: Buffer, is_the_hosts: bool) -> Self {
+        Self { buffer, is_the_hosts, used: AtomicU64::new(0), copied: AtomicU64::new(0) }
     }
 
-    fn used_at(&self, value: u64) {
-        self.used.fetch_max(value, Ordering::AcqRel);
+    fn handle(&self) -> vk::Buffer {
+        self.buffer.0.handle
     }
 }
 
 impl Compute for Vulkan {
     type Storage = Storage;
     type Program = Program;
-    type Lane = ();
+    type Lane = Lane;
     type Mark = Mark;
     type Fetch = Fetch;
 
@@ -69,11 +73,11 @@ impl Compute for Vulkan {
             Memory::HostVisible => self.visible(bytes)?,
             Memory::Pinned => self.staging(bytes)?,
         };
-        Ok(Storage { buffer, is_the_hosts: memory != Memory::Device, used: AtomicU64::new(0) })
+        Ok(Storage::new(buffer, memory != Memory::Device))
     }
 
     fn adopt(&self, tensor: &Buffer) -> Result<Storage> {
-        Ok(Storage { buffer: tensor.clone(), is_the_hosts: false, used: AtomicU64::new(0) })
+        Ok(Storage::new(tensor.clone(), false))
     }
 
     fn compile(&self, definition: &KernelDefinition, signature: &Signature) -> Result<Program> {
@@ -86,73 +90,87 @@ impl Compute for Vulkan {
         Ok(Program { pipeline, params: signature.params.map(|params| params.index) })
     }
 
-    fn lane(&self) -> Result<()> {
-        Ok(())
+    fn lane(&self) -> Result<Lane> {
+        Ok(Lane::default())
     }
 
-    fn shared_lane(&self) -> Result<()> {
-        Ok(())
+    fn shared_lane(&self) -> Result<Lane> {
+        Ok(Lane::default())
     }
 
-    fn store(&self, _lane: &(), to: &Storage, at_bytes: u64, bytes: &[u8]) -> Result<()> {
+    fn store(&self, lane: &Lane, to: &Storage, at_bytes: u64, bytes: &[u8]) -> Result<()> {
         if to.is_the_hosts {
             // It is written where it lies, once the device is done with it.
-            pollster::block_on(self.queue.reached(to.used.load(Ordering::Acquire)))?;
+            pollster::block_on(async {
+                self.reached(to.used.load(Ordering::Acquire), false).await?;
+                self.reached(to.copied.load(Ordering::Acquire), true).await
+            })?;
             return to.buffer.0.write(at_bytes, bytes);
         }
-        self.write(&to.buffer, at_bytes, bytes)?;
-        // Copies that go along with one submission must not overlap, and nobody knows what comes next.
-        to.used_at(self.queue.flush()?);
-        Ok(())
+        let is_apart = self.is_apart(bytes.len() as u64);
+        at_once(bytes.chunks(PIECE_BYTES).enumerate(), |(index, piece)| {
+            let staging = self.staging(piece.len() as u64)?;
+            staging.0.write(0, piece)?;
+            let at_bytes = at_bytes + (index * PIECE_BYTES) as u64;
+            let region = vk::BufferCopy { src_offset: 0, dst_offset: at_bytes, size: piece.len() as u64 };
+            let _order = self.order();
+            let mut recording = self.recording(lane, is_apart, 0, &[to])?;
+            // SAFETY: the region lies in both buffers, which are held below.
+            unsafe { self.context.device.cmd_copy_buffer(recording.commands()?, staging.0.handle, to.handle(), &[region]) };
+            recording.hold(staging.0 as _);
+            self.put(recording, lane, is_apart, &[to]).map(drop)
+        })
     }
 
-    fn fetch(&self, _lane: &(), from: &Storage, at_bytes: u64, bytes: u64) -> Result<Fetch> {
-        let (value, copy) = self.start_read_back(&from.buffer, at_bytes, bytes)?;
-        from.used_at(value);
-        Ok(Fetch { value, copy })
+    fn fetch(&self, lane: &Lane, from: &Storage, at_bytes: u64, bytes: u64) -> Result<Fetch> {
+        let is_apart = self.is_apart(bytes) && !from.is_the_hosts;
+        let staging = self.host_copy(bytes)?;
+        let _order = self.order();
+        let mut recording = self.recording(lane, is_apart, 0, &[from])?;
+        let copy = self.copy_out(&mut recording, (&from.buffer, at_bytes), staging, bytes)?;
+        Ok(Fetch { value: self.put(recording, lane, is_apart, &[from])?, is_apart, copy })
     }
 
     fn fetched<'a>(&'a self, fetch: Fetch, out: &'a mut [u8]) -> BoxFuture<'a, Result<()>> {
         Box::pin(async move {
-            self.queue.reached(fetch.value).await?;
+            self.reached(fetch.value, fetch.is_apart).await?;
             self.read_into(&fetch.copy, out)?;
             self.context.settled()
         })
     }
 
-    fn copy(&self, _lane: &(), (from, from_bytes): (&Storage, u64), (to, to_bytes): (&Storage, u64), bytes: u64) -> Result<()> {
-        let mut recording = self.queue.record(0)?;
+    fn copy(&self, lane: &Lane, (from, from_bytes): (&Storage, u64), (to, to_bytes): (&Storage, u64), bytes: u64) -> Result<()> {
+        // Within the device kernels' queue is no slower, and what comes next need not wait for another.
+        let is_apart = self.is_apart(bytes) && from.is_the_hosts != to.is_the_hosts;
         let region = vk::BufferCopy { src_offset: from_bytes, dst_offset: to_bytes, size: bytes };
+        let _order = self.order();
+        let recording = self.recording(lane, is_apart, 0, &[from, to])?;
         // SAFETY: both ranges lie in their buffers, which are two and are held below.
         unsafe { self.context.device.cmd_copy_buffer(recording.commands()?, from.handle(), to.handle(), &[region]) };
         if to.is_the_hosts {
             recording.barrier(COPY_WRITES, HOST_ACCESSES)?;
         }
-        for storage in [from, to] {
-            recording.hold(Arc::clone(&storage.buffer.0) as _);
-        }
-        let value = recording.submit()?;
-        from.used_at(value);
-        to.used_at(value);
-        Ok(())
+        self.put(recording, lane, is_apart, &[from, to]).map(drop)
     }
 
-    fn launch(&self, _lane: &(), program: &Program, launch: &Launch<'_, Storage>) -> Result<()> {
+    fn launch(&self, lane: &Lane, program: &Program, launch: &Launch<'_, Storage>) -> Result<()> {
         let kind = vk::DescriptorType::STORAGE_BUFFER;
         let of_buffer = |bound: &crate::backend::compute::Bound<'_, Storage>| {
             (bound.index, kind, [range(bound.storage.handle(), bound.offset_bytes, bound.size_bytes)])
         };
         let mut writes: Vec<_> = launch.buffers.iter().map(of_buffer).collect();
-        let mut held: Vec<Arc<_>> = launch.buffers.iter().map(|bound| Arc::clone(&bound.storage.buffer.0)).collect();
+        let memory: Vec<_> = launch.buffers.iter().map(|bound| bound.storage).collect();
+        let mut held = None;
         if let Some(index) = program.params {
             let params = self.params(launch.params.len() as u64)?;
             let raw: &Raw = &params.0;
             raw.write(0, launch.params)?;
             let bytes = launch.params.len().next_multiple_of(16) as u64;
             writes.push((index, vk::DescriptorType::UNIFORM_BUFFER, [range(raw.handle, 0, bytes)]));
-            held.push(params.0);
+            held = Some(params.0);
         }
-        let mut recording = self.queue.record(launch.buffers.len() as u32)?;
+        let _order = self.order();
+        let mut recording = self.recording(lane, false, launch.buffers.len() as u32, &memory)?;
         let set = self.set(&recording, program.pipeline.bindings, &writes)?;
         let (device, commands, [x, y, z]) = (&self.context.device, recording.commands()?, launch.grid);
         // SAFETY: the set is of the pipeline's layout and has all that the kernel uses; the grid is within the device's limits; pipeline
@@ -166,31 +184,31 @@ impl Compute for Vulkan {
             recording.barrier(KERNEL_WRITES, HOST_ACCESSES)?;
         }
         recording.hold(Arc::clone(&program.pipeline) as _);
-        for buffer in held {
-            recording.hold(buffer as _);
+        if let Some(params) = held {
+            recording.hold(params as _);
         }
-        let value = recording.submit()?;
-        for bound in &launch.buffers {
-            bound.storage.used_at(value);
-        }
-        Ok(())
+        self.put(recording, lane, false, &memory).map(drop)
     }
 
-    fn mark(&self, _lane: &()) -> Result<Mark> {
+    fn mark(&self, lane: &Lane) -> Result<Mark> {
         let tick = match self.clock {
             Some(clock) => Some(Arc::new(Ticks::new(&self.context, clock)?)),
             None => None,
         };
-        let mut recording = self.queue.record(0)?;
+        let _order = self.order();
+        let mut recording = self.marking(lane)?;
         if let Some(tick) = &tick {
             tick.mark(recording.commands()?, 0);
             recording.hold(Arc::clone(tick) as _);
         }
-        Ok(Mark { value: recording.submit()?, tick, seen: OnceLock::new() })
+        let value = recording.submit()?;
+        lane.copies_come_after(value);
+        Ok(Mark { value, tick, seen: OnceLock::new() })
     }
 
-    fn wait(&self, _lane: &(), _mark: &Mark) -> Result<()> {
-        // What comes later in the one queue runs later.
+    fn wait(&self, lane: &Lane, mark: &Mark) -> Result<()> {
+        // What comes later in the queue of the marks runs later.
+        lane.copies_come_after(mark.value);
         Ok(())
     }
 

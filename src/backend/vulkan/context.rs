@@ -15,10 +15,10 @@ use crate::error::{Error, Result};
 /// An open device.
 pub(super) struct Context {
     pub device: ash::Device,
-    /// The family of its one queue.
-    pub family: u32,
-    /// Locked by whoever submits.
-    queue: Mutex<vk::Queue>,
+    /// The families of its queues: that of kernels, and that of copies alone if it has one.
+    pub families: Vec<u32>,
+    /// Its queues in the same order, each locked by whoever submits to it.
+    queues: Vec<Mutex<vk::Queue>>,
     /// More than this at once a driver may refuse, even if it has it.
     pub max_allocation_bytes: u64,
     /// None only while the device goes.
@@ -73,24 +73,34 @@ impl Context {
         Ok(context)
     }
 
-    /// A device of its own, with one queue of that family.
-    pub(super) fn new(instance: Arc<Instance>, device: ash::Device, family: u32, allocator: Allocator, max_allocation_bytes: u64) -> Self {
-        // SAFETY: the device was made with one queue of this family.
-        let queue = Mutex::new(unsafe { device.get_device_queue(family, 0) });
+    /// A device of its own, with one queue of each of these families.
+    pub(super) fn new(
+        instance: Arc<Instance>,
+        device: ash::Device,
+        families: Vec<u32>,
+        allocator: Allocator,
+        max_allocation_bytes: u64,
+    ) -> Self {
+        // SAFETY: the device was made with one queue of each family.
+        let queue = |&family: &u32| Mutex::new(unsafe { device.get_device_queue(family, 0) });
+        let queues = families.iter().map(queue).collect();
         let (allocator, allocated_bytes, lost) = (Mutex::new(Some(allocator)), AtomicU64::new(0), Mutex::new(None));
-        Self { device, family, queue, max_allocation_bytes, allocator, allocated_bytes, lost, instance }
+        Self { device, families, queues, max_allocation_bytes, allocator, allocated_bytes, lost, instance }
     }
 
     pub(super) fn allocator(&self) -> MutexGuard<'_, Option<Allocator>> {
         self.allocator.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Hands work to the queue.
+    /// Hands work to the queue of a family.
     ///
     /// # Safety
     /// All of it is the device's, and lives until the device is done with it.
-    pub(super) unsafe fn submit(&self, work: &vk::SubmitInfo<'_>) -> Result<(), vk::Result> {
-        let queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+    pub(super) unsafe fn submit(&self, family: u32, work: &vk::SubmitInfo<'_>) -> Result<(), vk::Result> {
+        let Some(queue) = self.families.iter().position(|&one| one == family).and_then(|at| self.queues.get(at)) else {
+            return Err(vk::Result::ERROR_INITIALIZATION_FAILED);
+        };
+        let queue = queue.lock().unwrap_or_else(PoisonError::into_inner);
         // SAFETY: as the caller guarantees; the queue is locked.
         unsafe { self.device.queue_submit(*queue, std::slice::from_ref(work), vk::Fence::null()) }
     }
@@ -103,8 +113,8 @@ impl Context {
         let waited = unsafe { self.device.wait_semaphores(&info, u64::MAX) };
         if waited.is_err() || self.lost().is_some() {
             // What a lost device says of a timeline is no proof, and a submission that it refused may have begun.
-            let _queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
-            // SAFETY: the queue is locked.
+            let _queues: Vec<_> = self.queues.iter().map(|queue| queue.lock().unwrap_or_else(PoisonError::into_inner)).collect();
+            // SAFETY: the queues are locked.
             let _ = unsafe { self.device.device_wait_idle() };
         }
     }

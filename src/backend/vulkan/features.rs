@@ -45,6 +45,9 @@ const SHAPES: [(Shape, &str); 20] = [
     ((8, 8, 4, F64, F64), "cooperative-matrix-8x8x4-f64-f64"),
 ];
 
+/// The name of products of packed 8-bit integers.
+pub(super) const PACKED_DOT: &str = "integer-dot-product";
+
 /// Names of what there is.
 pub(super) fn read(instance: &Instance, physical: vk::PhysicalDevice, has: impl Fn(&CStr) -> bool) -> Vec<&'static str> {
     let mut half = vk::PhysicalDevice16BitStorageFeatures::default();
@@ -77,7 +80,7 @@ pub(super) fn read(instance: &Instance, physical: vk::PhysicalDevice, has: impl 
     add(yes(small.shader_float16) && yes(half.storage_buffer16_bit_access), "shader-f16");
     add(yes(small.shader_int8) && yes(bytes.storage_buffer8_bit_access), "shader-i8");
     add(yes(doubles), "shader-f64");
-    add(yes(dot.shader_integer_dot_product), "integer-dot-product");
+    add(yes(dot.shader_integer_dot_product), PACKED_DOT);
     let computes = subgroups.supported_stages.contains(vk::ShaderStageFlags::COMPUTE);
     let operations = subgroups.supported_operations;
     add(computes && operations.contains(vk::SubgroupFeatureFlags::BASIC), "subgroups");

@@ -23,8 +23,9 @@ mod recorder;
 mod submit;
 #[cfg(test)]
 mod tests;
+mod transfer;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 pub(crate) use adapter::{list, open};
 pub(crate) use buffer::Buffer;
@@ -49,6 +50,10 @@ const HOST_POOL_BYTES: u64 = 128 << 20;
 pub(crate) struct Vulkan {
     /// Dropped first: it waits for what the GPU does for this handle.
     queue: Queue,
+    /// For large copies that a stream was told to make, if the device has one for copies alone.
+    transfer: Option<Queue>,
+    /// Held while something is put into one of the queues that may have to wait for what is in the other.
+    order: Mutex<()>,
     pipelines: pipeline::Pipelines,
     memory: Pool<buffer::Raw>,
     /// Buffers on the host, on the way to and from the device.
@@ -113,7 +118,11 @@ impl Backend for Vulkan {
     }
 
     async fn synchronize(&self) -> Result<()> {
-        self.queue.reached(self.queue.flush()?).await
+        self.queue.reached(self.queue.flush()?).await?;
+        match &self.transfer {
+            Some(transfer) => transfer.reached(transfer.flush()?).await,
+            None => Ok(()),
+        }
     }
 
     fn lost(&self) -> Option<String> {
@@ -121,12 +130,12 @@ impl Backend for Vulkan {
     }
 
     fn memory(&self) -> MemoryStats {
-        self.queue.reap();
+        self.reap();
         self.memory.stats()
     }
 
     fn trim(&self) {
-        self.queue.reap();
+        self.reap();
         self.memory.trim();
         self.host_memory.trim();
     }

@@ -1,13 +1,15 @@
-//! A handle's place in the device's queue: submissions in order, what each of them holds until the GPU is done with it, and who waits for them.
+//! A handle's place in one of the device's queues: submissions in order, what each of them holds until the GPU is done with it, and who waits for
+//! them.
 //!
 //! Each submission makes the timeline semaphore reach a number one higher than the last. A thread of its own waits for such numbers and
 //! wakes the futures that want them, so that no executor is blocked. Copies of operands are not submitted by themselves: they go along
 //! with the submission that reads them, which starts behind a barrier against all before it.
 //!
-//! Handles share the queue, so that each one's work also waits for what others submitted before it, and each waits only for its own timeline.
+//! Handles share the queues, so that each one's work also waits for what others submitted before it, and each waits only for its own timeline.
 //!
-//! One queue does everything, copies too. A second one of a family for copies alone, which copies while a kernel of another call runs, was 0 to
-//! 10 % faster from host to host on an NVIDIA H200 (4096³ in three threads) and is not used.
+//! One queue does everything but large copies that a stream was told to make, which [`transfer`](super::transfer) has on another where there is
+//! one. Operands of products stay here: their copies on a queue of their own were 0 to 10 % faster from host to host on an NVIDIA H200 (4096³ in
+//! three threads).
 
 use std::collections::VecDeque;
 use std::sync::mpsc;
@@ -28,6 +30,7 @@ type Hold = Arc<dyn Send + Sync>;
 /// The queue as one handle sees it: its own timeline, on which the submissions of others do not show.
 pub(super) struct Queue {
     context: Arc<Context>,
+    family: u32,
     timeline: vk::Semaphore,
     state: Mutex<State>,
     /// None only while the queue goes.
@@ -71,20 +74,24 @@ pub(super) struct Recording<'q> {
     /// None once it is submitted.
     recorder: Option<Recorder>,
     holds: Vec<Hold>,
+    /// Another queue's timeline, and what it has to reach before this begins.
+    wait: Option<(vk::Semaphore, u64)>,
 }
 
 /// As many recorders are kept as calls are usually under way at once.
 const MAX_IDLE: usize = 16;
 
 impl Queue {
-    pub(super) fn new(context: &Arc<Context>) -> Result<Self> {
+    /// A place in the queue of a family of the device's.
+    pub(super) fn new(context: &Arc<Context>, family: u32) -> Result<Self> {
         let mut kind = vk::SemaphoreTypeCreateInfo::default().semaphore_type(vk::SemaphoreType::TIMELINE);
         let info = vk::SemaphoreCreateInfo::default().push_next(&mut kind);
         // SAFETY: the device was made with timeline semaphores.
         let timeline = context.check("vkCreateSemaphore", unsafe { context.device.create_semaphore(&info, None) })?;
         let state = State { submitted: 0, copies: Vec::new(), in_flight: VecDeque::new(), idle: Vec::new() };
         let (requests, inbox) = mpsc::channel();
-        let mut made = Self { context: Arc::clone(context), timeline, state: Mutex::new(state), requests: Some(requests), attendant: None };
+        let mut made =
+            Self { context: Arc::clone(context), family, timeline, state: Mutex::new(state), requests: Some(requests), attendant: None };
         let device = context.device.clone();
         let attendant = std::thread::Builder::new().name("lapidary vulkan".to_owned()).spawn(move || attend(&device, timeline, &inbox));
         made.attendant = Some(attendant.map_err(|error| Error::internal(format!("no thread could be started ({error})")))?);
@@ -116,9 +123,9 @@ impl Queue {
         let mut state = self.state();
         let recorder = match state.idle.iter().position(|idle| idle.sets >= sets) {
             Some(at) => state.idle.swap_remove(at),
-            None => Recorder::new(&self.context, sets)?,
+            None => Recorder::new(&self.context, self.family, sets)?,
         };
-        let recording = Recording { queue: self, state, recorder: Some(recorder), holds: Vec::new() };
+        let recording = Recording { queue: self, state, recorder: Some(recorder), holds: Vec::new(), wait: None };
         recording.begin()?;
         Ok(recording)
     }
@@ -261,6 +268,15 @@ impl Recording<'_> {
         self.recorder()?.bindings(layout)
     }
 
+    /// Has this begin only when another queue's timeline has reached a value.
+    pub(super) fn wait_for(&mut self, other: &Queue, value: u64) -> Result<()> {
+        if value > 0 && other.counter()? < value {
+            let before = self.wait.map_or(0, |(_, value)| value);
+            self.wait = Some((other.timeline, value.max(before)));
+        }
+        Ok(())
+    }
+
     /// Keeps something until the GPU is done with this.
     pub(super) fn hold(&mut self, hold: Hold) {
         self.holds.push(hold);
@@ -272,10 +288,13 @@ impl Recording<'_> {
         let value = self.value();
         let commands = [self.recorder()?.end()?];
         let (timelines, values) = ([self.queue.timeline], [value]);
-        let mut signal = vk::TimelineSemaphoreSubmitInfo::default().signal_semaphore_values(&values);
-        let info = vk::SubmitInfo::default().command_buffers(&commands).signal_semaphores(&timelines).push_next(&mut signal);
-        // SAFETY: what the commands use is held until the timeline has reached the value.
-        let submitted = unsafe { context.submit(&info) };
+        let (waits, reached): (Vec<_>, Vec<_>) = self.wait.into_iter().unzip();
+        let stages = vec![vk::PipelineStageFlags::ALL_COMMANDS; waits.len()];
+        let mut signal = vk::TimelineSemaphoreSubmitInfo::default().wait_semaphore_values(&reached).signal_semaphore_values(&values);
+        let info = vk::SubmitInfo::default().wait_semaphores(&waits).wait_dst_stage_mask(&stages);
+        let info = info.command_buffers(&commands).signal_semaphores(&timelines).push_next(&mut signal);
+        // SAFETY: what the commands use is held until the timeline has reached the value; the timeline waited for is the same device's.
+        let submitted = unsafe { context.submit(self.queue.family, &info) };
         if let Err(fault) = submitted {
             if fault == vk::Result::ERROR_DEVICE_LOST {
                 // It may have begun: what it uses has to stay, until the device goes.

@@ -36,7 +36,7 @@ pub(super) struct Recorder {
 }
 
 impl Recorder {
-    pub(super) fn new(context: &Arc<Context>, sets: u32) -> Result<Self> {
+    pub(super) fn new(context: &Arc<Context>, family: u32, sets: u32) -> Result<Self> {
         let device = &context.device;
         let sets = sets.next_power_of_two().max(16);
         let mut made = Self {
@@ -46,7 +46,7 @@ impl Recorder {
             descriptors: vk::DescriptorPool::null(),
             context: Arc::clone(context),
         };
-        let info = vk::CommandPoolCreateInfo::default().queue_family_index(context.family).flags(vk::CommandPoolCreateFlags::TRANSIENT);
+        let info = vk::CommandPoolCreateInfo::default().queue_family_index(family).flags(vk::CommandPoolCreateFlags::TRANSIENT);
         // SAFETY: the family is the device's.
         made.pool = context.check("vkCreateCommandPool", unsafe { device.create_command_pool(&info, None) })?;
         let info = vk::CommandBufferAllocateInfo::default().command_pool(made.pool).command_buffer_count(1);

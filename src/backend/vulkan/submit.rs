@@ -179,7 +179,7 @@ impl Vulkan {
     }
 
     /// Room on the host for a copy of so many bytes and the proof behind them, which is not there yet.
-    fn host_copy(&self, bytes: u64) -> Result<Buffer> {
+    pub(super) fn host_copy(&self, bytes: u64) -> Result<Buffer> {
         let at = proof_at(bytes);
         let staging = self.staging(at + 4)?;
         staging.0.write(at, &[0; 4])?;
@@ -187,7 +187,13 @@ impl Vulkan {
     }
 
     /// Records a copy to the host, from that byte on. What wrote to `from` is behind a barrier.
-    fn copy_out(&self, recording: &mut Recording<'_>, (from, from_bytes): (&Buffer, u64), staging: Buffer, bytes: u64) -> Result<HostCopy> {
+    pub(super) fn copy_out(
+        &self,
+        recording: &mut Recording<'_>,
+        (from, from_bytes): (&Buffer, u64),
+        staging: Buffer,
+        bytes: u64,
+    ) -> Result<HostCopy> {
         let (device, commands) = (&self.context.device, recording.commands()?);
         // Never 0, and another one each time.
         let proof = recording.value() as u32 | 1 << 31;

@@ -16,7 +16,7 @@ use crate::ops::matmul::{Matmul, Precision};
 use crate::options::{Options, PowerPreference};
 
 /// A device; None, said by name, if there is none and nothing requires it.
-fn device() -> Option<(Vulkan, DeviceInfo)> {
+pub(super) fn device() -> Option<(Vulkan, DeviceInfo)> {
     altered(|device| device)
 }
 
@@ -66,7 +66,7 @@ fn is_right(gpu: &Gpu, n: usize) -> Result<bool> {
     Ok((0..n * n).all(|at| c[at] == (0..n).map(|p| a[at / n * n + p] * b[p * n + at % n]).sum::<f32>()))
 }
 
-fn gpu((device, info): (Vulkan, DeviceInfo)) -> Gpu {
+pub(super) fn gpu((device, info): (Vulkan, DeviceInfo)) -> Gpu {
     Gpu::with(Options::only(BackendId::Vulkan), Opened { device: Device::Vulkan(device), info })
 }
 
@@ -276,7 +276,7 @@ fn kernels_for_matrix_units_compile() {
     {
         for (transpose_a, transpose_b) in [(false, false), (true, false), (false, true), (true, true)] {
             let op = Matmul::new(n, n, n).transpose_a(transpose_a).transpose_b(transpose_b).result(result);
-            let plan = crate::plan::matmul::compute(&op.check(DType::F16, n * n, n * n).unwrap(), &caps).unwrap();
+            let plan = crate::plan::matmul::compute(&op.check([DType::F16; 2], n * n, n * n).unwrap(), &caps).unwrap();
             for dispatch in &plan.dispatches {
                 let shader = Shader::of(&dispatch.kernel, Checks::TRUSTED).unwrap();
                 only_matrices_of_floats(shader.words());
@@ -285,7 +285,8 @@ fn kernels_for_matrix_units_compile() {
             let copies = if n > 2000 && n % 8 != 0 { 2 } else { 0 };
             assert!(ids[..copies].iter().all(|id| *id == KernelId::MatmulCopy) && ids[copies] == KernelId::MatmulCooperative, "{ids:?}");
             let op = Matmul::new(512, n + 256, n + 512).transpose_a(transpose_a).transpose_b(transpose_b).precision(Precision::F16x3);
-            let plan = crate::plan::matmul::compute(&op.check(DType::F32, 512 * (n + 256), (n + 256) * (n + 512)).unwrap(), &caps).unwrap();
+            let plan =
+                crate::plan::matmul::compute(&op.check([DType::F32; 2], 512 * (n + 256), (n + 256) * (n + 512)).unwrap(), &caps).unwrap();
             assert_eq!(plan.dispatches.len(), 3, "{plan}");
             for dispatch in &plan.dispatches {
                 only_matrices_of_floats(Shader::of(&dispatch.kernel, Checks::TRUSTED).unwrap().words());

@@ -1,9 +1,10 @@
 //! Opens a context that can draw to float textures.
 
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use super::commands::{About, Commands, NoContext};
-use super::{Faults, WebGl2, pipeline::Programs};
+use super::{WebGl2, faults::Found, pipeline::Programs};
 use crate::backend::pool::Pool;
 use crate::info::{BackendId, Caps, DeviceInfo, DeviceKind, OtherBackend, has_word, is_software_name};
 use crate::options::{Options, PowerPreference};
@@ -48,7 +49,10 @@ fn open_context(options: &Options) -> Result<(WebGl2, DeviceInfo), OtherBackend>
         caps: caps.clone(),
         programs: Programs::default(),
         pool: Pool::new(options.pool_bytes),
-        faults: Faults::default(),
+        is_pool_sound: Cell::new(true),
+        verdict: RefCell::default(),
+        found: Found::default(),
+        queue: RefCell::default(),
         commands: Rc::new(commands),
     };
     let info = DeviceInfo {

@@ -4,16 +4,18 @@
 //! stored. A result is as many textures as a kernel's blocks have rows, as `shaders/matmul/packed.frag` tells; it is put into an operand's
 //! form when it becomes one.
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::rc::Rc;
 
 use super::WebGl2;
 use super::commands::Commands;
+use super::faults::Verdict;
 use crate::backend::pool::Pooled;
 use crate::dtype::{DType, Extent};
 use crate::error::{Error, Result};
 use crate::host::HostSlice;
 use crate::ops::Op;
+use crate::ops::matmul::Integers;
 use crate::plan::Plan;
 use crate::plan::matmul::fold;
 
@@ -48,19 +50,32 @@ impl Form {
     }
 }
 
+/// A memory of less is not looked at when it is made, since that waits for the browser's GPU process: whether it was to be had comes out with
+/// what is read.
+const LOOKED_AT_BYTES: u64 = 1 << 25;
+
+/// Textures that are drawn to at once.
+#[derive(Default)]
+pub(super) struct Textures {
+    /// As many as were asked for, less if the context is lost.
+    pub list: Vec<glow::Texture>,
+    /// What they are drawn to and read by, once they are.
+    pub framebuffer: OnceCell<glow::Framebuffer>,
+}
+
 /// What the driver gave.
 pub(super) enum Memory {
-    /// As many textures as were asked for, less if the context is lost.
-    Textures(Vec<glow::Texture>),
+    /// Textures of one size.
+    Textures(Textures),
     /// None if the context is lost.
     Buffer(Option<glow::Buffer>),
 }
 
-impl Memory {
-    pub(super) fn textures(&self) -> &[glow::Texture] {
-        match self {
-            Self::Textures(textures) => textures,
-            Self::Buffer(_) => &[],
+impl Raw {
+    pub(super) fn textures(&self) -> Result<&Textures> {
+        match &self.memory {
+            Memory::Textures(textures) => Ok(textures),
+            Memory::Buffer(_) => Err(Error::internal("a buffer in place of textures")),
         }
     }
 }
@@ -77,8 +92,9 @@ impl Drop for Raw {
     }
 }
 
-/// Memory of the device. What it holds may change its form.
-pub(crate) struct Buffer(RefCell<Rc<Matrix>>);
+/// Memory of the device. What it holds may change its form. Clones share it.
+#[derive(Clone)]
+pub(crate) struct Buffer(Rc<RefCell<Rc<Matrix>>>);
 
 /// A matrix in textures: row i is in texture i mod `count`, each row padded to `pitch` texels. A batch is its matrices one below the other.
 pub(super) struct Matrix {
@@ -90,9 +106,35 @@ pub(super) struct Matrix {
     pub rows: u64,
     pub columns: u64,
     pub form: Form,
+    /// What will be known of the commands that made it, and then of those that gave it its values.
+    pub verdict: RefCell<Rc<Verdict>>,
+}
+
+impl Drop for Matrix {
+    fn drop(&mut self) {
+        // It may be a texture that was not to be had.
+        if self.fault().is_err() {
+            self.raw.discard();
+        }
+    }
 }
 
 impl Matrix {
+    /// Why it has no values, as far as that is known.
+    pub(super) fn fault(&self) -> Result<()> {
+        self.verdict.borrow().get()
+    }
+
+    /// Whether it is in an operand's form.
+    pub(super) fn is_flat(&self) -> bool {
+        self.count == 1 && (self.rows <= 1 || self.columns.is_multiple_of(4))
+    }
+
+    /// The only texture, or the first.
+    pub(super) fn texture(&self) -> Option<glow::Texture> {
+        self.raw.textures().ok()?.list.first().copied()
+    }
+
     /// What a shader finds a texel by: the width's logarithm, and one less than the width.
     pub(super) fn log2_and_mask(&self) -> [u32; 2] {
         [self.width.ilog2(), self.width - 1]
@@ -101,7 +143,7 @@ impl Matrix {
 
 impl Buffer {
     fn new(matrix: Matrix) -> Self {
-        Self(RefCell::new(Rc::new(matrix)))
+        Self(Rc::new(RefCell::new(Rc::new(matrix))))
     }
 
     pub(super) fn matrix(&self) -> Rc<Matrix> {
@@ -112,9 +154,10 @@ impl Buffer {
 impl WebGl2 {
     /// Copies values to the device; they may change as soon as this returns.
     pub(super) fn store(&self, values: &HostSlice<'_>) -> Result<Buffer> {
+        Integers::refuse("data", values.dtype())?;
         let form = if values.dtype() == DType::F16 { Form::Half } else { Form::of(values.dtype()) };
         let matrix = self.flat_of(values.len(), form)?;
-        let written = self.commands.write(matrix.raw.memory.textures(), matrix.width, &values.bits(), matrix.form);
+        let written = self.commands.write(matrix.raw.textures()?, matrix.width, &values.bits(), matrix.form);
         written.map_err(|_| Box::new(Error::OutOfMemory { bytes: matrix.columns * 4, place: "the host" }))?;
         Ok(Buffer::new(matrix))
     }
@@ -131,7 +174,17 @@ impl WebGl2 {
             _ => (u64::from(product.m) * u64::from(product.batch), product.n.into()),
         };
         let raw = self.textures(count, [width, height], Form::Float)?;
-        Ok(Buffer::new(Matrix { raw, count, pitch: product.ldo / 4, width, height, rows, columns, form: Form::Float }))
+        Ok(Buffer::new(Matrix {
+            raw,
+            count,
+            pitch: product.ldo / 4,
+            width,
+            height,
+            rows,
+            columns,
+            form: Form::Float,
+            verdict: self.asked(),
+        }))
     }
 
     /// Room for so many elements in an operand's form.
@@ -142,18 +195,23 @@ impl WebGl2 {
     fn flat_of(&self, elements: u64, form: Form) -> Result<Matrix> {
         let (width, height) = fold(elements.div_ceil(4), &self.caps)?;
         let raw = self.textures(1, [width, height], form)?;
-        Ok(Matrix { raw, count: 1, pitch: 0, width, height, rows: 1, columns: elements, form })
+        Ok(Matrix { raw, count: 1, pitch: 0, width, height, rows: 1, columns: elements, form, verdict: self.asked() })
     }
 
     /// The matrix in an operand's form.
     pub(super) fn operand(&self, buffer: &Buffer) -> Result<Rc<Matrix>> {
         let matrix = buffer.matrix();
-        if matrix.count == 1 && (matrix.rows <= 1 || matrix.columns.is_multiple_of(4)) {
+        if matrix.is_flat() {
             return Ok(matrix);
         }
         let flat = Rc::new(self.unfold(&matrix)?);
         *buffer.0.borrow_mut() = Rc::clone(&flat);
         Ok(flat)
+    }
+
+    /// The verdict of what was asked for last, which may be replaced.
+    fn asked(&self) -> RefCell<Rc<Verdict>> {
+        RefCell::new(self.verdict())
     }
 
     fn textures(&self, count: u32, [width, height]: [u32; 2], form: Form) -> Result<Pooled<Raw>> {
@@ -174,9 +232,18 @@ impl WebGl2 {
 
     fn take(&self, kind: u32, bytes: u64, make: &dyn Fn() -> Memory) -> Result<Pooled<Raw>> {
         loop {
+            if !self.is_pool_sound.replace(true) {
+                self.pool.trim();
+            }
+            let used_bytes = self.pool.stats().used_bytes;
             let taken = self.pool.take(kind, bytes, || {
+                let is_looked_at = bytes >= LOOKED_AT_BYTES;
+                if is_looked_at {
+                    // What was queued before is not to fail by this.
+                    self.look(used_bytes);
+                }
                 let raw = Raw { commands: Rc::clone(&self.commands), memory: make() };
-                self.check(bytes).map(|()| raw)
+                if is_looked_at { self.check(bytes).map(|()| raw) } else { Ok(raw) }
             });
             if taken.as_ref().is_err_and(|error| matches!(**error, Error::OutOfMemory { .. })) && self.pool.stats().pooled_bytes > 0 {
                 self.pool.trim();

@@ -1,11 +1,13 @@
-//! WebGL's commands, in the sequences in which they are used. Nothing is decided here, and nothing remembered.
+//! WebGL's commands, in the sequences in which they are used. Nothing is decided here, and nothing remembered but what is bound.
 //!
 //! `glow` has every command `unsafe`, because natively each calls C. In the browser each is checked by the browser, and `glow` asks one
 //! thing: that a key (of a texture, a program, …) is not used after it was deleted. Here keys are deleted by the `Drop` of what owns
 //! them and lent out by reference until then; that is the reason behind each block below.
 //!
-//! A lost context takes every command and does nothing. So nothing is checked on the way; [`fault`](Commands::fault) tells in the end.
+//! A lost context takes every command and does nothing. So nothing is checked on the way; [`fault`](Commands::fault) tells in the end. It alone
+//! waits for the browser's GPU process, and so is asked rarely.
 
+use std::cell::{Cell, OnceCell};
 use std::rc::Rc;
 
 use glow::HasContext;
@@ -14,8 +16,8 @@ use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
 use web_sys::WebGl2RenderingContext;
 
-use super::buffer::{Form, Memory};
-use super::pipeline::Program;
+use super::buffer::{Form, Memory, Textures};
+use super::pipeline::{Linking, Program};
 use crate::clock::Stopwatch;
 use crate::plan::matmul::FragmentCaps;
 
@@ -36,14 +38,40 @@ extern "C" {
         count: u32,
         pitch: u32,
         size: u32,
-    ) -> Result<bool, JsValue>;
-    fn pause(ms: f64) -> Promise;
+        from: u32,
+    ) -> Result<i32, JsValue>;
+    #[wasm_bindgen(js_name = pause)]
+    fn paused(ms: f64) -> Promise;
+}
+
+/// Lets everything else run, the longer the longer it was waited already.
+pub(super) async fn pause(ms: f64) {
+    // It only resolves.
+    let _ = JsFuture::from(paused(ms)).await;
 }
 
 /// A context of our own: no state of it is changed from outside, and none is left to be restored.
 pub(super) struct Commands {
     raw: WebGl2RenderingContext,
     gl: glow::Context,
+    /// Whether the browser says when a program is made.
+    tells_of_programs: bool,
+    bound: Bound,
+}
+
+/// Textures that a fragment shader can read, everywhere.
+const UNITS: usize = 16;
+
+/// What is bound. A browser checks each command, so none is given twice: of like drawings one behind the other only what is drawn to changes.
+/// Keys are never used again, so what was deleted is not taken for what is new.
+#[derive(Default)]
+struct Bound {
+    program: Cell<Option<glow::Program>>,
+    framebuffer: Cell<Option<glow::Framebuffer>>,
+    /// First line, width and height.
+    viewport: Cell<[u32; 3]>,
+    unit: Cell<usize>,
+    textures: [Cell<Option<glow::Texture>>; UNITS],
 }
 
 /// What a context says of the GPU.
@@ -78,7 +106,12 @@ impl Commands {
     pub(super) fn open(power_preference: &str) -> Result<Self, NoContext> {
         let raw = context(power_preference).ok_or(NoContext::Refused)?;
         // Of a lost one `glow` would ask things that it has no answer to.
-        if raw.is_context_lost() { Err(NoContext::Lost) } else { Ok(Self { gl: glow::Context::from_webgl2_context(raw.clone()), raw }) }
+        if raw.is_context_lost() {
+            return Err(NoContext::Lost);
+        }
+        // Which `glow` then has turned on.
+        let tells_of_programs = matches!(raw.get_extension("KHR_parallel_shader_compile"), Ok(Some(_)));
+        Ok(Self { gl: glow::Context::from_webgl2_context(raw.clone()), raw, tells_of_programs, bound: Bound::default() })
     }
 
     pub(super) fn is_lost(&self) -> bool {
@@ -117,30 +150,31 @@ impl Commands {
         about
     }
 
-    /// The first error that WebGL has to tell, or 0. It has one flag for each of its few kinds, and this takes all down.
+    /// An error that WebGL has to tell, or 0. It has one flag for each of its few kinds, and this takes all down: what lacked memory is the cause
+    /// of others.
     pub(super) fn fault(&self) -> u32 {
         if self.is_lost() {
             return WebGl2RenderingContext::CONTEXT_LOST_WEBGL;
         }
         // SAFETY: no key.
         let next = || unsafe { self.gl.get_error() };
-        let first = next();
+        let mut first = next();
         if first != 0 {
-            (0..8).any(|_| next() == 0);
+            for other in (0..8).map(|_| next()).take_while(|&other| other != 0) {
+                first = if other == glow::OUT_OF_MEMORY { other } else { first };
+            }
         }
         first
     }
 
-    /// A program whose `samplers` are named in the order of their units, or the compiler's words on why not.
-    pub(super) fn compile(&self, vertices: &str, fragments: &str, samplers: &str) -> Result<Program, String> {
+    /// Has a program made, which the browser does behind the page's back.
+    pub(super) fn begin(&self, vertices: &str, fragments: &str) -> Result<Linking, String> {
         let gl = &self.gl;
-        // SAFETY: the keys are made here; those of the shaders are deleted at the end.
+        // SAFETY: the keys are made here, and deleted by `link`.
         unsafe {
             let key = gl.create_program()?;
-            let stages = [(glow::VERTEX_SHADER, vertices), (glow::FRAGMENT_SHADER, fragments)];
-            let mut log = String::new();
             let mut shaders = Vec::new();
-            for (stage, source) in stages {
+            for (stage, source) in [(glow::VERTEX_SHADER, vertices), (glow::FRAGMENT_SHADER, fragments)] {
                 let shader = gl.create_shader(stage)?;
                 gl.shader_source(shader, source);
                 gl.compile_shader(shader);
@@ -148,10 +182,23 @@ impl Commands {
                 shaders.push(shader);
             }
             gl.link_program(key);
+            Ok(Linking { key, shaders })
+        }
+    }
+
+    /// Whether it is made. Where the browser does not say that, it is as if it were.
+    pub(super) fn is_made(&self, linking: &Linking) -> bool {
+        // SAFETY: the key is that of `begin`, which is lent.
+        !self.tells_of_programs || self.is_lost() || unsafe { self.gl.get_program_completion_status(linking.key) }
+    }
+
+    /// The program, whose samplers have these names in these units; or the compiler's words on why there is none. It waits until that is made.
+    pub(super) fn link(&self, Linking { key, shaders }: Linking, samplers: &[(u32, &str)]) -> Result<Program, String> {
+        let gl = &self.gl;
+        // SAFETY: the keys are those of `begin`, which are given away here.
+        unsafe {
             let linked = gl.get_program_link_status(key);
-            if !linked {
-                log = gl.get_program_info_log(key);
-            }
+            let mut log = if linked { String::new() } else { gl.get_program_info_log(key) };
             for shader in shaders {
                 if !linked {
                     log += &gl.get_shader_info_log(shader);
@@ -162,15 +209,40 @@ impl Commands {
                 gl.delete_program(key);
                 return Err(log);
             }
-            gl.use_program(Some(key));
-            for (unit, name) in samplers.split(' ').enumerate() {
-                gl.uniform_1_i32(gl.get_uniform_location(key, name).as_ref(), unit as i32);
+            self.use_program(key);
+            for &(unit, name) in samplers {
+                if let Some(place) = gl.get_uniform_location(key, name) {
+                    gl.uniform_1_i32(Some(&place), unit as i32);
+                }
             }
             for block in 0.. {
                 let Some(index) = gl.get_uniform_block_index(key, &format!("Block{block}")) else { break };
                 gl.uniform_block_binding(key, index, block);
             }
-            Ok(Program { key, params: gl.get_uniform_location(key, "params") })
+            Ok(Program { key, params: gl.get_uniform_location(key, "params"), told: Cell::default() })
+        }
+    }
+
+    fn use_program(&self, key: glow::Program) {
+        if self.bound.program.replace(Some(key)) != Some(key) {
+            // SAFETY: the program is lent.
+            unsafe { self.gl.use_program(Some(key)) };
+        }
+    }
+
+    fn bind_texture(&self, unit: usize, texture: Option<glow::Texture>) {
+        if self.bound.textures.get(unit).is_none_or(|bound| bound.replace(texture) == texture) {
+            return;
+        }
+        self.activate(unit);
+        // SAFETY: the texture is lent.
+        unsafe { self.gl.bind_texture(glow::TEXTURE_2D, texture) };
+    }
+
+    fn activate(&self, unit: usize) {
+        if self.bound.unit.replace(unit) != unit {
+            // SAFETY: no key.
+            unsafe { self.gl.active_texture(glow::TEXTURE0 + unit as u32) };
         }
     }
 
@@ -185,7 +257,8 @@ impl Commands {
         // SAFETY: the keys are made here.
         let texture = |_| unsafe {
             let texture = gl.create_texture().ok()?;
-            gl.bind_texture(glow::TEXTURE_2D, Some(texture));
+            self.bind_texture(0, Some(texture));
+            self.activate(0);
             gl.tex_storage_2d(glow::TEXTURE_2D, 1, format, width as i32, height as i32);
             // One of these that would be filtered counts as incomplete, and reads as zero.
             for filter in [glow::TEXTURE_MIN_FILTER, glow::TEXTURE_MAG_FILTER] {
@@ -193,7 +266,7 @@ impl Commands {
             }
             Some(texture)
         };
-        Memory::Textures((0..count).filter_map(texture).collect())
+        Memory::Textures(Textures { list: (0..count).filter_map(texture).collect(), framebuffer: OnceCell::new() })
     }
 
     /// Room for a result on its way to the host, or for what stays with the GPU.
@@ -210,33 +283,46 @@ impl Commands {
 
     pub(super) fn delete(&self, memory: &Memory) {
         match memory {
-            // SAFETY: the owner is being dropped.
-            Memory::Textures(textures) => textures.iter().for_each(|&texture| unsafe { self.gl.delete_texture(texture) }),
+            Memory::Textures(Textures { list, framebuffer }) => {
+                // SAFETY: the owner is being dropped.
+                list.iter().for_each(|&texture| unsafe { self.gl.delete_texture(texture) });
+                // SAFETY: likewise.
+                framebuffer.get().into_iter().for_each(|&framebuffer| unsafe { self.gl.delete_framebuffer(framebuffer) });
+            }
             // SAFETY: likewise.
             Memory::Buffer(buffer) => buffer.iter().for_each(|&buffer| unsafe { self.gl.delete_buffer(buffer) }),
         }
     }
 
     /// Writes an array to a texture, from where it is. An error is the host's memory running out.
-    pub(super) fn write(&self, textures: &[glow::Texture], width: u32, values: &Object, form: Form) -> Result<(), JsValue> {
-        // SAFETY: the texture is lent.
-        unsafe { self.gl.bind_texture(glow::TEXTURE_2D, textures.first().copied()) };
+    pub(super) fn write(&self, textures: &Textures, width: u32, values: &Object, form: Form) -> Result<(), JsValue> {
+        self.bind_texture(0, textures.list.first().copied());
+        self.activate(0);
         write(&self.raw, width, values, form as u32)
     }
 
-    /// Makes the textures what is drawn to and read from; the framebuffer is the caller's to delete.
-    fn attach(&self, targets: &[glow::Texture]) -> Option<glow::Framebuffer> {
+    /// Makes the textures what is drawn to and read from.
+    fn attach(&self, targets: &Textures) {
         let gl = &self.gl;
         let place = |index| glow::COLOR_ATTACHMENT0 + index as u32;
-        // SAFETY: the textures are lent, the framebuffer is made here.
+        if let Some(framebuffer) = targets.framebuffer.get() {
+            if self.bound.framebuffer.replace(Some(*framebuffer)) != Some(*framebuffer) {
+                // SAFETY: the framebuffer is lent.
+                unsafe { gl.bind_framebuffer(glow::FRAMEBUFFER, Some(*framebuffer)) };
+            }
+            return;
+        }
+        // SAFETY: the textures are lent, the framebuffer is made here and goes with them.
         unsafe {
-            let framebuffer = gl.create_framebuffer().ok();
-            gl.bind_framebuffer(glow::FRAMEBUFFER, framebuffer);
-            for (index, &texture) in targets.iter().enumerate() {
+            // A lost context gives none.
+            let Ok(framebuffer) = gl.create_framebuffer() else { return };
+            gl.bind_framebuffer(glow::FRAMEBUFFER, Some(framebuffer));
+            for (index, &texture) in targets.list.iter().enumerate() {
                 gl.framebuffer_texture_2d(glow::FRAMEBUFFER, place(index), glow::TEXTURE_2D, Some(texture), 0);
             }
-            gl.draw_buffers(&(0..targets.len()).map(place).collect::<Vec<_>>());
-            framebuffer
+            gl.draw_buffers(&(0..targets.list.len()).map(place).collect::<Vec<_>>());
+            self.bound.framebuffer.set(Some(framebuffer));
+            let _ = targets.framebuffer.set(framebuffer);
         }
     }
 
@@ -246,20 +332,26 @@ impl Commands {
         program: &Program,
         params: &[u32],
         samplers: &[Option<glow::Texture>],
-        targets: &[glow::Texture],
+        targets: &Textures,
         [width, height, lines]: [u32; 3],
         strips: Option<Strips<'_>>,
     ) {
         let gl = &self.gl;
-        let framebuffer = self.attach(targets);
-        // SAFETY: program and textures are lent; the framebuffer is deleted at the end.
+        self.attach(targets);
+        self.use_program(program.key);
+        let told = program.told.take();
+        if *told == *params {
+            program.told.set(told);
+        } else {
+            // SAFETY: the program is lent.
+            unsafe { gl.uniform_1_u32_slice(program.params.as_ref(), params) };
+            program.told.set(params.into());
+        }
+        for (unit, &texture) in samplers.iter().enumerate() {
+            self.bind_texture(unit, texture);
+        }
+        // SAFETY: the buffers are lent.
         unsafe {
-            gl.use_program(Some(program.key));
-            gl.uniform_1_u32_slice(program.params.as_ref(), params);
-            for (unit, &texture) in samplers.iter().enumerate() {
-                gl.active_texture(glow::TEXTURE0 + unit as u32);
-                gl.bind_texture(glow::TEXTURE_2D, texture);
-            }
             let each = strips.as_ref().map_or(lines, |strips| strips.lines);
             let mut drawn = 0;
             for line in (0..height).step_by(each as usize) {
@@ -269,7 +361,10 @@ impl Commands {
                         gl.bind_buffer_range(glow::UNIFORM_BUFFER, block, buffer, offset as i32, block_bytes as i32);
                     }
                 }
-                gl.viewport(0, line as i32, width as i32, each.min(height - line) as i32);
+                let viewport = [line, width, each.min(height - line)];
+                if self.bound.viewport.replace(viewport) != viewport {
+                    gl.viewport(0, line as i32, width as i32, viewport[2] as i32);
+                }
                 gl.draw_arrays(glow::TRIANGLES, 0, 3);
                 // Each part is a piece of work of its own to the driver.
                 drawn += each;
@@ -278,24 +373,22 @@ impl Commands {
                     drawn = 0;
                 }
             }
-            framebuffer.into_iter().for_each(|framebuffer| gl.delete_framebuffer(framebuffer));
         }
     }
 
-    /// Starts the copy of textures into a staging buffer, one behind the other.
-    pub(super) fn pack(&self, targets: &[glow::Texture], [width, height]: [u32; 2], form: Form, staging: &Memory) {
+    /// Starts the copy of the first textures into a staging buffer, one behind the other.
+    pub(super) fn pack(&self, targets: &Textures, count: u32, [width, height]: [u32; 2], form: Form, staging: &Memory) {
         let gl = &self.gl;
-        let framebuffer = self.attach(targets);
+        self.attach(targets);
         self.bind_staging(Some(staging));
         let (format, element) = if form == Form::Integer { (glow::RGBA_INTEGER, glow::UNSIGNED_INT) } else { (glow::RGBA, glow::FLOAT) };
-        // SAFETY: the framebuffer is deleted at the end.
+        // SAFETY: no key.
         unsafe {
-            for index in 0..targets.len() as u32 {
+            for index in 0..count.min(targets.list.len() as u32) {
                 gl.read_buffer(glow::COLOR_ATTACHMENT0 + index);
                 let at = glow::PixelPackData::BufferOffset(index * width * height * 16);
                 gl.read_pixels(0, 0, width as i32, height as i32, format, element, at);
             }
-            framebuffer.into_iter().for_each(|framebuffer| gl.delete_framebuffer(framebuffer));
         }
         self.bind_staging(None);
     }
@@ -309,18 +402,20 @@ impl Commands {
         unsafe { self.gl.bind_buffer(glow::PIXEL_PACK_BUFFER, key) };
     }
 
-    /// Brings what `pack` copied into an array of rows · columns; gives whether it could. An error is the host's memory running out.
+    /// Brings what `pack` copied into an array of rows · columns, piece by piece, from piece `from` on; gives the one that is next, 0 if there is none,
+    /// and −1 if it could not. An error is the host's memory running out.
     pub(super) fn read(
         &self,
         staging: &Memory,
         out: &Float32Array,
         [rows, columns]: [f64; 2],
         [count, pitch, size]: [u32; 3],
-    ) -> Result<bool, JsValue> {
+        from: u32,
+    ) -> Result<i32, JsValue> {
         self.bind_staging(Some(staging));
-        let carried = read(&self.raw, out, rows, columns, count, pitch, size);
+        let next = read(&self.raw, out, rows, columns, count, pitch, size, from);
         self.bind_staging(None);
-        carried
+        next
     }
 
     /// A mark behind all commands so far.
@@ -328,9 +423,14 @@ impl Commands {
         let clock = Stopwatch::start();
         // SAFETY: the key is made here.
         let key = unsafe { self.gl.fence_sync(glow::SYNC_GPU_COMMANDS_COMPLETE, 0).ok() };
+        self.flush();
+        Fence { commands: Rc::clone(self), key, clock }
+    }
+
+    /// Has what was asked for so far done, even if nobody ever waits for it.
+    pub(super) fn flush(&self) {
         // SAFETY: no key.
         unsafe { self.gl.flush() };
-        Fence { commands: Rc::clone(self), key, clock }
     }
 }
 
@@ -342,7 +442,8 @@ pub(super) struct Fence {
 }
 
 impl Fence {
-    fn is_passed(&self) -> bool {
+    /// Whether the commands are done, or the context is lost. A browser tells that anew only after a turn of its event loop.
+    pub(super) fn is_passed(&self) -> bool {
         let waiting = |key| {
             // SAFETY: the fence is deleted when this is dropped.
             let status = unsafe { self.commands.gl.client_wait_sync(key, 0, 0) };
@@ -355,7 +456,7 @@ impl Fence {
     pub(super) async fn passed(self) -> f64 {
         let mut ms = 0.0;
         while !self.is_passed() {
-            let _ = JsFuture::from(pause(ms)).await;
+            pause(ms).await;
             ms = self.clock.ms();
         }
         ms

@@ -4,6 +4,9 @@
 /** Elements of the largest piece in which an array is copied on the host. */
 const PIECE = 1 << 20;
 
+/** Milliseconds for which a page can wait without anybody noticing. */
+const SLICE_MS = 6;
+
 /** A fresh context with nothing to show, in a page or a worker; undefined where there is none. */
 export function context(powerPreference) {
   const options = { alpha: false, antialias: false, depth: false, powerPreference };
@@ -83,30 +86,44 @@ function get(gl, start, to, at, length) {
   });
 }
 
-/** Brings what was packed into the staging buffer into an array of rows * columns, where row i is in texture i mod `count`, padded to `pitch` elements, and a texture holds `size`; gives whether it could. */
-export function read(gl, out, rows, columns, count, pitch, size) {
-  let carried = true;
-  if (count * rows === 1 || (count === 1 && pitch === columns)) {
-    for (let start = 0; start < out.length; start += PIECE) carried &&= get(gl, start, out, start, Math.min(PIECE, out.length - start));
-  } else {
-    // Several rows a piece, or a row in several pieces.
-    const [tall, wide] = [Math.max(Math.floor(PIECE / pitch), 1), Math.min(columns, PIECE)];
-    const piece = new Float32Array(Math.min(PIECE, size));
-    for (let index = 0; index < Math.min(count, rows); index++) {
-      const inTexture = Math.ceil((rows - index) / count);
-      for (let row = 0; row < inTexture; row += tall) {
-        for (let column = 0; column < columns; column += wide) {
-          const [high, across] = [Math.min(tall, inTexture - row), Math.min(wide, columns - column)];
-          carried &&= get(gl, index * size + row * pitch + column, piece, 0, (high - 1) * pitch + across);
-          for (let i = 0; i < high; i++) {
-            const [from, to] = [i * pitch, ((row + i) * count + index) * columns + column];
-            // A view costs more than a few elements.
-            if (across < 32) for (let j = 0; j < across; j++) out[to + j] = piece[from + j];
-            else out.set(piece.subarray(from, from + across), to);
-          }
-        }
-      }
+/** The pieces in which that is read: of a texture, from a row and a column on, so many rows of so many elements. */
+function* pieces(rows, columns, count, pitch) {
+  // Several rows a piece, or a row in several pieces.
+  const [tall, wide] = [Math.max(Math.floor(PIECE / pitch), 1), Math.min(columns, PIECE)];
+  for (let index = 0; index < Math.min(count, rows); index++) {
+    const inTexture = Math.ceil((rows - index) / count);
+    for (let row = 0; row < inTexture; row += tall) {
+      for (let column = 0; column < columns; column += wide)
+        yield { index, row, column, high: Math.min(tall, inTexture - row), across: Math.min(wide, columns - column) };
     }
   }
-  return carried;
+}
+
+/**
+ * Brings what was packed into the staging buffer into an array of rows * columns, where row i is in texture i mod `count`, padded to `pitch` elements, and
+ * a texture holds `size`: from the piece `from` on, as long as a page can wait. Gives the next piece, 0 if there is none, or -1 if it could not.
+ */
+export function read(gl, out, rows, columns, count, pitch, size, from) {
+  const end = performance.now() + SLICE_MS;
+  if (count * rows === 1 || (count === 1 && pitch === columns)) [rows, columns, count] = [1, out.length, 1];
+  let [number, piece] = [0];
+  for (const { index, row, column, high, across } of pieces(rows, columns, count, pitch)) {
+    if (number++ < from) continue;
+    if (number > from + 1 && performance.now() > end) return number - 1;
+    const start = index * size + row * pitch + column;
+    if (count * rows === 1) {
+      if (!get(gl, start, out, column, across)) return -1;
+      continue;
+    }
+    const length = (high - 1) * pitch + across;
+    piece ??= new Float32Array(length);
+    if (!get(gl, start, piece, 0, length)) return -1;
+    for (let i = 0; i < high; i++) {
+      const [at, to] = [i * pitch, ((row + i) * count + index) * columns + column];
+      // A view costs more than a few elements.
+      if (across < 32) for (let j = 0; j < across; j++) out[to + j] = piece[at + j];
+      else out.set(piece.subarray(at, at + across), to);
+    }
+  }
+  return 0;
 }

@@ -5,13 +5,13 @@
 mod adapter;
 mod buffer;
 mod commands;
+mod faults;
 mod pipeline;
+mod queue;
 mod submit;
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
-
-use web_sys::WebGl2RenderingContext;
 
 pub(crate) use adapter::open;
 pub(crate) use buffer::Buffer;
@@ -20,10 +20,11 @@ pub(crate) use submit::Running;
 use super::pool::Pool;
 use super::{Backend, Bound, Finished, How, MemoryStats};
 use crate::dtype::Extent;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::host::{HostSlice, HostVec};
 use crate::info::Caps;
 use crate::ops::Op;
+use crate::ops::matmul::Integers;
 use crate::plan::matmul::FragmentCaps;
 use crate::plan::{self, Plan};
 
@@ -34,17 +35,12 @@ pub(crate) struct WebGl2 {
     fragment: FragmentCaps,
     programs: pipeline::Programs,
     pool: Pool<buffer::Raw>,
-    faults: Faults,
-}
-
-/// Keeps a call from taking for its own success what an error of another befell: WebGL tells of an error once, and not whose it is. So all that
-/// was under way then has failed by it.
-#[derive(Default)]
-struct Faults {
-    /// How many submissions there were.
-    submissions: Cell<u32>,
-    /// An error, and the last submission before it.
-    last: RefCell<Option<(Box<Error>, u32)>>,
+    /// Whether the pool has no memory that was not to be had.
+    is_pool_sound: Cell<bool>,
+    /// That of what was asked for last.
+    verdict: RefCell<Rc<faults::Verdict>>,
+    found: faults::Found,
+    queue: RefCell<queue::Queue>,
 }
 
 // What is not inlined leads into the part of the package that this backend is in.
@@ -57,6 +53,7 @@ impl Backend for WebGl2 {
         match op {
             Op::Matmul(problem) => {
                 problem.check_plain()?;
+                Integers::refuse_in(problem)?;
                 plan::matmul::fragment(problem, &self.caps, &self.fragment)
             }
             op => plan::operations::fragment(op, &self.caps),
@@ -76,6 +73,11 @@ impl Backend for WebGl2 {
     #[inline(never)]
     fn submit(&self, plan: &Plan, operands: &[Option<Bound<'_, Buffer>>], out: &Buffer, how: How) -> Result<Running> {
         self.start(plan, operands, out, how)
+    }
+
+    #[inline(never)]
+    fn queue(&self, op: &Op, operands: &[Option<&Buffer>]) -> Result<Option<Buffer>> {
+        self.record(op, operands)
     }
 
     fn finish(&self, running: Running) -> impl Future<Output = Result<Finished>> {
@@ -102,35 +104,5 @@ impl Backend for WebGl2 {
 
     fn trim(&self) {
         self.pool.trim();
-    }
-}
-
-impl WebGl2 {
-    /// Counts a submission; the number is its own.
-    fn number(&self) -> u32 {
-        let number = self.faults.submissions.get() + 1;
-        self.faults.submissions.set(number);
-        number
-    }
-
-    /// An error if WebGL has one to tell, of this command or one before it. `bytes` is what was asked for.
-    fn check(&self, bytes: u64) -> Result<()> {
-        let error = match self.commands.fault() {
-            0 => return Ok(()),
-            glow::OUT_OF_MEMORY => Box::new(Error::OutOfMemory { bytes, place: "the GPU" }),
-            WebGl2RenderingContext::CONTEXT_LOST_WEBGL => Box::new(Error::DeviceLost { reason: self.lost().unwrap_or_default() }),
-            code => Error::internal(format!("WebGL error {code}")),
-        };
-        *self.faults.last.borrow_mut() = Some((error.clone(), self.faults.submissions.get()));
-        Err(error)
-    }
-
-    /// Whether a submission went well, once it is done.
-    fn judge(&self, number: u32) -> Result<()> {
-        self.check(self.pool.stats().used_bytes)?;
-        match &*self.faults.last.borrow() {
-            Some((error, last)) if number <= *last => Err(error.clone()),
-            _ => Ok(()),
-        }
     }
 }

@@ -1,44 +1,124 @@
 //! Compiled kernels, kept for the life of the context.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use super::WebGl2;
+use super::buffer::{Buffer, Matrix};
+use super::commands::pause;
+use crate::clock::Stopwatch;
 use crate::error::{Error, Result};
-use crate::kernels::Kernel;
+use crate::kernels::{Kernel, KernelId};
+use crate::plan::{Dispatch, Plan};
 
 const VERTICES: &str = include_str!(concat!(env!("OUT_DIR"), "/matmul-packed.vert"));
+
+/// No compiler takes longer.
+const PATIENCE_MS: f64 = 30_000.0;
+
+/// Names of the textures that a kernel reads, by their units.
+const OF_PRODUCTS: &[(u32, &str)] = &[(0, "a"), (1, "b"), (2, "c"), (3, "bias")];
+const ROWS: &str = "row_0 row_1 row_2 row_3 row_4 row_5 row_6 row_7";
+const INPUTS: &str = "input_0 input_1 input_2 input_3 input_4 input_5 input_6 input_7 input_8 input_9 input_10 input_11 input_12";
+
+/// A kernel that the browser compiles behind the page's back.
+pub(super) struct Linking {
+    pub key: glow::Program,
+    pub shaders: Vec<glow::Shader>,
+}
 
 /// A compiled kernel, which goes with its context.
 pub(super) struct Program {
     pub key: glow::Program,
     /// The place of its parameters.
     pub params: Option<glow::UniformLocation>,
+    /// The parameters that it was told last, and has still.
+    pub told: Cell<Box<[u32]>>,
 }
 
 /// Programs by kernel: a list, because a page uses few.
 #[derive(Default)]
-pub(super) struct Programs(RefCell<Vec<(Kernel, Rc<Program>)>>);
+pub(super) struct Programs(RefCell<Vec<(Kernel, State)>>);
+
+enum State {
+    Compiling(Linking),
+    Compiled(Rc<Program>),
+}
 
 impl WebGl2 {
-    /// The program, compiled at its first use. `samplers` are named in the order of their units.
-    pub(super) fn program(&self, kernel: &Kernel, samplers: &str) -> Result<Rc<Program>> {
-        let mut programs = self.programs.0.borrow_mut();
-        if let Some((_, program)) = programs.iter().find(|(known, _)| known == kernel) {
-            return Ok(Rc::clone(program));
+    /// Whether all that a plan of these operands runs is compiled. What is not begins to be, all of it at once and behind the page's back.
+    pub(super) fn is_compiled(&self, plan: &Plan, operands: &[Option<&Buffer>]) -> Result<bool> {
+        let mut all = true;
+        for Dispatch { kernel, .. } in &plan.dispatches {
+            all &= self.has(kernel)?;
         }
-        let program = match self.commands.compile(VERTICES, &kernel.glsl()?, samplers) {
-            Ok(program) => Rc::new(program),
-            Err(log) => {
-                self.check(0)?;
-                // A compiler that refuses says why; one that is gone does not.
-                if log.is_empty() {
-                    return Err(Box::new(Error::DeviceLost { reason: "the browser took the WebGL context away".to_owned() }));
-                }
-                return Err(Error::internal(format!("a shader was refused: {log}")));
+        for matrix in operands.iter().flatten().map(|operand| operand.matrix()).filter(|matrix| !matrix.is_flat()) {
+            all &= self.has(&unfolding(&matrix))?;
+        }
+        Ok(all)
+    }
+
+    /// Waits until it is, or until it is likelier that the browser forgot to say so: then whoever uses a program waits for it.
+    pub(super) async fn compiled(&self, plan: &Plan, operands: &[Option<&Buffer>]) -> Result<()> {
+        let clock = Stopwatch::start();
+        while !self.is_compiled(plan, operands)? && clock.ms() < PATIENCE_MS {
+            pause(clock.ms()).await;
+        }
+        Ok(())
+    }
+
+    fn has(&self, kernel: &Kernel) -> Result<bool> {
+        let mut programs = self.programs.0.borrow_mut();
+        match programs.iter().rev().find(|(known, _)| known == kernel) {
+            Some((_, State::Compiled(_))) => Ok(true),
+            Some((_, State::Compiling(linking))) => Ok(self.commands.is_made(linking)),
+            None => {
+                let linking = self.commands.begin(VERTICES, &kernel.glsl()?).map_err(|log| self.refused(&log))?;
+                let is_made = self.commands.is_made(&linking);
+                programs.push((kernel.clone(), State::Compiling(linking)));
+                Ok(is_made)
             }
+        }
+    }
+
+    /// The program, which is waited for if it is not compiled.
+    pub(super) fn program(&self, kernel: &Kernel) -> Result<Rc<Program>> {
+        let mut programs = self.programs.0.borrow_mut();
+        let known = programs.iter().position(|(known, _)| known == kernel);
+        let linking = match known.map(|index| programs.swap_remove(index)) {
+            Some((kernel, State::Compiled(program))) => {
+                // What is used again and again is found first.
+                programs.push((kernel, State::Compiled(Rc::clone(&program))));
+                return Ok(program);
+            }
+            Some((_, State::Compiling(linking))) => Ok(linking),
+            None => self.commands.begin(VERTICES, &kernel.glsl()?),
         };
-        programs.push((kernel.clone(), Rc::clone(&program)));
+        let linked = linking.and_then(|linking| match kernel.id {
+            KernelId::MatmulPacked | KernelId::MatmulStrips => self.commands.link(linking, OF_PRODUCTS),
+            KernelId::MatmulUnfold => self.commands.link(linking, &named(ROWS)),
+            _ => self.commands.link(linking, &named(INPUTS)),
+        });
+        let program = Rc::new(linked.map_err(|log| self.refused(&log))?);
+        programs.push((kernel.clone(), State::Compiled(Rc::clone(&program))));
         Ok(program)
     }
+
+    /// Why there is no program. A compiler that refuses says why; one that is gone does not.
+    fn refused(&self, log: &str) -> Box<Error> {
+        match self.check(0) {
+            Err(error) => error,
+            Ok(()) if log.is_empty() => Box::new(Error::DeviceLost { reason: "the browser took the WebGL context away".to_owned() }),
+            Ok(()) => Error::internal(format!("a shader was refused: {log}")),
+        }
+    }
+}
+
+/// What puts a matrix into an operand's form.
+pub(super) fn unfolding(matrix: &Matrix) -> Kernel {
+    Kernel { id: KernelId::MatmulUnfold, variant: String::new(), source: None, constants: vec![("ROWS", matrix.count)] }
+}
+
+fn named(names: &'static str) -> Vec<(u32, &'static str)> {
+    (0..).zip(names.split(' ')).collect()
 }

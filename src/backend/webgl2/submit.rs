@@ -1,7 +1,8 @@
 //! Runs plans: the drawing, and the way of a result to the host.
 //!
 //! ```text
-//! submit   draw ─► copy into a staging buffer ─► fence
+//! submit   compile ─► draw ─► copy into a staging buffer ─► fence
+//! queue    draw
 //! finish   the fence, by polling ─► read the buffer ─► was there an error, or a loss?
 //! ```
 //!
@@ -11,15 +12,17 @@ use std::rc::Rc;
 
 use super::WebGl2;
 use super::buffer::{Buffer, Form, Matrix, Raw, STAGING, UNIFORMS};
-use super::commands::{Fence, Strips};
-use super::pipeline::Program;
+use super::commands::{Fence, Strips, pause};
+use super::faults::Verdict;
+use super::pipeline::{Program, unfolding};
 use crate::backend::cpu::wasm::new_array;
 use crate::backend::pool::Pooled;
 use crate::backend::{Bound, Finished, How};
 use crate::dtype::{DType, Extent};
 use crate::error::{Error, Result};
 use crate::host::HostVec;
-use crate::kernels::{Kernel, KernelId};
+use crate::kernels::KernelId;
+use crate::plan::fused;
 use crate::plan::map::OUT_BINDING;
 use crate::plan::matmul::MOST_BLOCK_BYTES;
 use crate::plan::{Binding, Dispatch, Params, Plan, Slot, Words};
@@ -32,11 +35,24 @@ type Textures = Vec<(u64, Rc<Matrix>)>;
 
 /// A submission under way.
 pub(crate) struct Running {
-    number: u32,
+    work: Work,
+    how: How,
+}
+
+enum Work {
+    /// Not before its kernels are compiled.
+    Waiting {
+        plan: Plan,
+        operands: Vec<Option<Buffer>>,
+        out: Rc<Matrix>,
+    },
+    Drawn(Drawn),
+}
+
+/// What the GPU was asked for.
+struct Drawn {
+    verdict: Rc<Verdict>,
     fence: Fence,
-    timed: bool,
-    /// What the host wants, where it is to be read.
-    wanted: Extent,
     /// The result's copy, unless the kernel's time is to be known first.
     reading: Option<Reading>,
     later: Option<Rc<Matrix>>,
@@ -50,22 +66,51 @@ struct Reading {
 
 impl WebGl2 {
     pub(super) fn start(&self, plan: &Plan, operands: &[Option<Bound<'_, Buffer>>], out: &Buffer, how: How) -> Result<Running> {
+        let mut buffers = Vec::with_capacity(operands.len());
+        for operand in operands {
+            buffers.push(match operand {
+                None => None,
+                Some(Bound::Buffer(buffer)) => Some(*buffer),
+                Some(Bound::Host(_)) => return Err(Error::internal("a host operand reached the GPU")),
+            });
+        }
         let out = out.matrix();
-        let number = self.number();
+        let work = if self.is_compiled(plan, &buffers)? {
+            Work::Drawn(self.as_one(|| self.ask(plan, &buffers, out, how))?)
+        } else {
+            Work::Waiting { plan: plan.clone(), operands: buffers.into_iter().map(Option::<&_>::cloned).collect(), out }
+        };
+        Ok(Running { work, how })
+    }
+
+    /// Asks the GPU for all of it, the result's copy included.
+    fn ask(&self, plan: &Plan, operands: &[Option<&Buffer>], out: Rc<Matrix>, how: How) -> Result<Drawn> {
+        let wanted = (!how.download.is_empty()).then_some(Rc::clone(&out));
+        let (now, later) = if how.timed { (None, wanted) } else { (wanted, None) };
+        // What may have to be looked at is made before there is something to wait for.
+        let reading = now.map(|matrix| self.staging(matrix)).transpose()?;
         for _ in 0..how.repeats {
             self.run(plan, operands, &out)?;
         }
-        let wanted = (!how.download.is_empty()).then_some(out);
-        let (now, later) = if how.timed { (None, wanted) } else { (wanted, None) };
-        let reading = match now {
-            Some(matrix) => Some(self.pack(matrix)?),
-            None => None,
-        };
-        Ok(Running { number, fence: self.commands.fence(), timed: how.timed, wanted: how.download, reading, later })
+        if let Some(reading) = &reading {
+            self.pack(reading)?;
+        }
+        Ok(Drawn { verdict: self.verdict(), fence: self.commands.fence(), reading, later })
     }
 
     /// Makes the drawings of a plan: the last into the result, those before it into the scratch.
-    fn run(&self, plan: &Plan, operands: &[Option<Bound<'_, Buffer>>], out: &Matrix) -> Result<()> {
+    pub(super) fn run(&self, plan: &Plan, operands: &[Option<&Buffer>], out: &Matrix) -> Result<()> {
+        self.draw_all(plan, operands, out)?;
+        // Memory that was asked for meanwhile may have had all be looked at.
+        for operand in operands.iter().flatten() {
+            operand.matrix().fault()?;
+        }
+        out.fault()?;
+        *out.verdict.borrow_mut() = self.verdict();
+        Ok(())
+    }
+
+    fn draw_all(&self, plan: &Plan, operands: &[Option<&Buffer>], out: &Matrix) -> Result<()> {
         let (mut scratch, mut textures) = (None, Textures::new());
         for (index, dispatch) in plan.dispatches.iter().enumerate() {
             if let Params::Words(words) = &dispatch.params {
@@ -90,16 +135,15 @@ impl WebGl2 {
             for binding in dispatch.bindings.iter().filter(|binding| binding.slot != Slot::Scratch) {
                 let index = binding.index as usize;
                 let operand = operands.get(binding.slot.index() - Slot::A.index());
-                let (Some(Some(Bound::Buffer(buffer))), Some(place)) = (operand, matrices.get_mut(index)) else {
+                let (Some(Some(buffer)), Some(place)) = (operand, matrices.get_mut(index)) else {
                     return Err(Error::internal("an operand is not on the GPU"));
                 };
                 let matrix = self.operand(buffer)?;
                 params[25 + index * 2..][..2].copy_from_slice(&matrix.log2_and_mask());
                 *place = Some(matrix);
             }
-            let samplers =
-                matrices.each_ref().map(|matrix| matrix.as_ref().and_then(|matrix| matrix.raw.memory.textures().first().copied()));
-            let program = self.program(&dispatch.kernel, "a b c bias")?;
+            let samplers = matrices.each_ref().map(|matrix| matrix.as_ref().and_then(|matrix| matrix.texture()));
+            let program = self.program(&dispatch.kernel)?;
             if index + 1 == plan.dispatches.len() {
                 params[24] = out.width;
                 let strips = scratch.as_ref().map(|scratch: &Pooled<Raw>| Strips {
@@ -109,15 +153,15 @@ impl WebGl2 {
                     blocks: dispatch.kernel.constant("BLOCKS"),
                     block_bytes: dispatch.kernel.constant("VECS") * 16,
                 });
-                self.draw(&program, &params, &samplers, out, strips, product.k);
+                self.draw(&program, &params, &samplers, out, strips, product.k)?;
             } else {
                 let flat = self.flat(Extent { elements: plan.scratch_bytes / 4, dtype: DType::F32 })?;
                 params[24] = flat.width;
-                self.draw(&program, &params, &samplers, &flat, None, 1);
+                self.draw(&program, &params, &samplers, &flat, None, 1)?;
                 // Any block that begins in it ends in the buffer.
                 let Matrix { width, height, .. } = flat;
                 let buffer = self.buffer(UNIFORMS, u64::from(width) * u64::from(height) * 16 + u64::from(MOST_BLOCK_BYTES))?;
-                self.commands.pack(flat.raw.memory.textures(), [width, height], Form::Float, &buffer.memory);
+                self.commands.pack(flat.raw.textures()?, 1, [width, height], Form::Float, &buffer.memory);
                 scratch = Some(buffer);
             }
         }
@@ -126,16 +170,19 @@ impl WebGl2 {
 
     /// What a kernel reads that is told in words, each in its unit: operands in their order, and textures of the scratch where they are bound. A
     /// kernel without bindings reads all operands.
-    fn inputs(&self, dispatch: &Dispatch, operands: &[Option<Bound<'_, Buffer>>], textures: &Textures) -> Result<Vec<Option<Rc<Matrix>>>> {
+    fn inputs(&self, dispatch: &Dispatch, operands: &[Option<&Buffer>], textures: &Textures) -> Result<Vec<Option<Rc<Matrix>>>> {
         let bindings = &dispatch.bindings;
         let mut inputs = Vec::new();
         for (number, operand) in operands.iter().enumerate() {
-            let is_read = bindings.is_empty() || bindings.iter().any(|binding| binding.slot == Slot::Input(number as u8));
-            inputs.push(match operand {
-                Some(Bound::Buffer(buffer)) if is_read => Some(self.operand(buffer)?),
-                _ if is_read => return Err(Error::internal("an operand is not on the GPU")),
-                _ => None,
-            });
+            let binding = bindings.iter().find(|binding| binding.slot == Slot::Input(number as u8));
+            // What follows an operation has units of its own.
+            let unit =
+                binding.map(|binding| binding.index).filter(|index| fused::UNITS.contains(index)).map_or(number, |unit| unit as usize);
+            inputs.resize(inputs.len().max(unit + 1), None);
+            if bindings.is_empty() || binding.is_some() {
+                let operand = operand.ok_or_else(|| Error::internal("an operand is not on the GPU"))?;
+                inputs[unit] = Some(self.operand(operand)?);
+            }
         }
         for binding in bindings.iter().filter(|binding| binding.slot == Slot::Scratch && binding.index != OUT_BINDING) {
             let texture = textures.iter().find(|(at, _)| *at == binding.offset_bytes);
@@ -149,13 +196,11 @@ impl WebGl2 {
 
     /// The drawing of a kernel that is generated, whose parameters `map/prelude.frag` tells.
     fn generated(&self, dispatch: &Dispatch, words: &Words, inputs: &[Option<Rc<Matrix>>], out: &Matrix) -> Result<()> {
-        const SAMPLERS: &str = "input_0 input_1 input_2 input_3 input_4 input_5 input_6";
         let mut params: Vec<u32> = bytemuck::cast_slice(words.bytes()).to_vec();
         params.push(out.width);
         params.extend(inputs.iter().flat_map(|matrix| matrix.as_ref().map_or([0; 2], |matrix| matrix.log2_and_mask())));
-        let samplers: Vec<_> =
-            inputs.iter().map(|matrix| matrix.as_ref().and_then(|matrix| matrix.raw.memory.textures().first().copied())).collect();
-        let program = self.program(&dispatch.kernel, SAMPLERS)?;
+        let samplers: Vec<_> = inputs.iter().map(|matrix| matrix.as_ref().and_then(|matrix| matrix.texture())).collect();
+        let program = self.program(&dispatch.kernel)?;
         let steps = dispatch.kernel.source.as_ref().map_or(1, |source| source.program.steps.len() as u32);
         // What a fragment goes over for each of its elements.
         let over = match dispatch.kernel.id {
@@ -170,18 +215,18 @@ impl WebGl2 {
             KernelId::PoolFragment => params[5].saturating_mul(params[12]),
             _ => 1,
         };
-        self.draw(&program, &params, &samplers, out, None, steps.saturating_mul(over.max(1)));
-        Ok(())
+        self.draw(&program, &params, &samplers, out, None, steps.saturating_mul(over.max(1)))
     }
 
     /// A matrix of several textures put into one, as it would be stored.
     pub(super) fn unfold(&self, matrix: &Matrix) -> Result<Matrix> {
-        let rows = matrix.count;
         let flat = self.flat(Extent { elements: matrix.rows * matrix.columns, dtype: DType::F32 })?;
-        let kernel = Kernel { id: KernelId::MatmulUnfold, variant: String::new(), source: None, constants: vec![("ROWS", rows)] };
-        let program = self.program(&kernel, "row_0 row_1 row_2 row_3 row_4 row_5 row_6 row_7")?;
-        let samplers: Vec<_> = matrix.raw.memory.textures().iter().copied().map(Some).collect();
-        self.draw(&program, &[matrix.columns as u32, matrix.pitch, matrix.width, flat.width], &samplers, &flat, None, 1);
+        let program = self.program(&unfolding(matrix))?;
+        let samplers: Vec<_> = matrix.raw.textures()?.list.iter().copied().map(Some).collect();
+        self.draw(&program, &[matrix.columns as u32, matrix.pitch, matrix.width, flat.width], &samplers, &flat, None, 1)?;
+        // Of what it is made it may be known by now.
+        matrix.fault()?;
+        *flat.verdict.borrow_mut() = self.verdict();
         Ok(flat)
     }
 
@@ -194,57 +239,95 @@ impl WebGl2 {
         out: &Matrix,
         strips: Option<Strips<'_>>,
         k: u32,
-    ) {
+    ) -> Result<()> {
+        out.fault()?;
         let of_a_line = u64::from(k.max(1)) * u64::from(out.width * out.count) * 4;
         let lines = (MULTIPLICATIONS / of_a_line).clamp(1, out.height.into()) as u32;
-        self.commands.draw(program, params, samplers, out.raw.memory.textures(), [out.width, out.height, lines], strips);
+        self.commands.draw(program, params, samplers, out.raw.textures()?, [out.width, out.height, lines], strips);
+        Ok(())
     }
 
-    /// Starts the copy of a matrix to the host.
-    fn pack(&self, matrix: Rc<Matrix>) -> Result<Reading> {
-        let Matrix { width, height, .. } = *matrix;
-        let textures = matrix.raw.memory.textures();
-        let textures = &textures[..textures.len().min(matrix.rows as usize)];
-        let staging = self.buffer(STAGING, matrix.rows.min(matrix.count.into()) * u64::from(width) * u64::from(height) * 16)?;
-        self.commands.pack(textures, [width, height], matrix.form, &staging.memory);
-        Ok(Reading { staging, matrix })
+    /// Room for a matrix on its way to the host.
+    fn staging(&self, matrix: Rc<Matrix>) -> Result<Reading> {
+        let bytes = u64::from(matrix.width) * u64::from(matrix.height) * 16;
+        Ok(Reading { staging: self.buffer(STAGING, matrix.rows.min(matrix.count.into()) * bytes)?, matrix })
+    }
+
+    /// A matrix on its way to the host.
+    fn packed(&self, matrix: Rc<Matrix>) -> Result<Reading> {
+        let reading = self.staging(matrix)?;
+        // To read what was not to be had would be one fault more.
+        reading.matrix.fault()?;
+        self.pack(&reading)?;
+        Ok(reading)
+    }
+
+    /// Starts the copy.
+    fn pack(&self, Reading { staging, matrix }: &Reading) -> Result<()> {
+        let &Matrix { ref raw, rows, count, width, height, form, .. } = &**matrix;
+        self.commands.pack(raw.textures()?, rows.min(count.into()) as u32, [width, height], form, &staging.memory);
+        Ok(())
     }
 
     pub(super) async fn complete(&self, running: Running) -> Result<Finished> {
-        let Running { number, fence, timed, wanted, mut reading, later } = running;
+        let Running { work, how } = running;
+        let drawn = match work {
+            Work::Drawn(drawn) => drawn,
+            Work::Waiting { plan, operands, out } => {
+                let operands: Vec<_> = operands.iter().map(Option::as_ref).collect();
+                self.compiled(&plan, &operands).await?;
+                self.as_one(|| self.ask(&plan, &operands, out, how))?
+            }
+        };
+        self.end(drawn, how).await
+    }
+
+    /// Waits for what the GPU was asked for, and takes it in.
+    async fn end(&self, drawn: Drawn, How { timed, download: wanted, .. }: How) -> Result<Finished> {
+        let Drawn { mut verdict, fence, mut reading, later } = drawn;
         let ms = fence.passed().await;
         if let Some(matrix) = later {
-            reading = Some(self.pack(matrix)?);
+            self.judge(&verdict)?;
+            reading = Some(self.as_one(|| self.packed(matrix))?);
+            verdict = self.verdict();
             self.commands.fence().passed().await;
         }
         let data = match reading {
             // Textures have what is of f16 in f32.
-            Some(reading) if wanted.dtype.is_float() => Some(self.bring(&reading)?.narrowed(wanted)?),
-            Some(reading) => Some(self.bring(&reading)?.cast(wanted.dtype)),
+            Some(reading) if wanted.dtype.is_float() => Some(self.bring(&reading).await?.narrowed(wanted)?),
+            Some(reading) => Some(self.bring(&reading).await?.cast(wanted.dtype)),
             None => None,
         };
-        self.judge(number)?;
+        self.judge(&verdict)?;
         Ok(Finished { data, kernel_ms: if timed { ms } else { 0.0 }, device_clock: false })
     }
 
     /// A tensor's values.
     pub(super) async fn read_back(&self, buffer: &Buffer, wanted: Extent) -> Result<HostVec> {
-        let number = self.number();
-        let reading = Some(self.pack(buffer.matrix())?);
-        let running = Running { number, fence: self.commands.fence(), timed: false, wanted, reading, later: None };
-        self.complete(running).await?.data.ok_or_else(|| Error::internal("no result"))
+        let reading = self.as_one(|| self.packed(buffer.matrix()))?;
+        let drawn = Drawn { verdict: self.verdict(), fence: self.commands.fence(), reading: Some(reading), later: None };
+        let how = How { repeats: 0, timed: false, download: wanted };
+        self.end(drawn, how).await?.data.ok_or_else(|| Error::internal("no result"))
     }
 
-    /// What was copied, its rows in order.
-    fn bring(&self, Reading { staging, matrix }: &Reading) -> Result<HostVec> {
+    /// What was copied, its rows in order. A large matrix is read a few milliseconds at a time.
+    async fn bring(&self, Reading { staging, matrix }: &Reading) -> Result<HostVec> {
         let &Matrix { rows, columns, count, pitch, width, height, .. } = &**matrix;
         let out = new_array(rows * columns)?;
         let bytes = rows * columns * 4;
-        let carried = self
-            .commands
-            .read(&staging.memory, &out, [rows as f64, columns as f64], [count, pitch * 4, width * height * 4])
-            .map_err(|_| Box::new(Error::OutOfMemory { bytes, place: "the host" }))?;
-        // That it was proves all that came before, since a context never comes back by itself.
-        if carried { Ok(out.into()) } else { Err(Box::new(Error::DeviceLost { reason: "the result could not be read".to_owned() })) }
+        let mut piece = 0;
+        loop {
+            let next = self
+                .commands
+                .read(&staging.memory, &out, [rows as f64, columns as f64], [count, pitch * 4, width * height * 4], piece)
+                .map_err(|_| Box::new(Error::OutOfMemory { bytes, place: "the host" }))?;
+            // That all was carried proves all that came before, since a context never comes back by itself.
+            match u32::try_from(next) {
+                Ok(0) => return Ok(out.into()),
+                Ok(next) => piece = next,
+                Err(_) => return Err(Box::new(Error::DeviceLost { reason: "the result could not be read".to_owned() })),
+            }
+            pause(0.0).await;
+        }
     }
 }

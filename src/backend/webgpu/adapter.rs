@@ -4,7 +4,7 @@ use std::sync::Arc;
 #[cfg(not(target_arch = "wasm32"))]
 use std::sync::{Mutex, PoisonError};
 
-use super::{Health, WebGpu, batch::Batches, pipeline::Pipelines};
+use super::{Health, WebGpu, batch::Batches, pipeline::Pipelines, slab::Slabs};
 use crate::backend::pool::Pool;
 #[cfg(not(target_arch = "wasm32"))]
 use crate::devices::AdapterInfo;
@@ -65,12 +65,14 @@ pub(crate) async fn open(options: &Options) -> Result<(WebGpu, DeviceInfo), Othe
         tuned: crate::tune::load(options, &info, &crate::plan::matmul::tiles()),
         ..caps.with_workgroup_hint(options.workgroup_hint)
     };
+    let pool = Pool::new(options.pool_bytes);
+    let slabs = Slabs::new(&device, &caps, &pool, options.pool_bytes);
     let device = WebGpu {
         caps,
         timestamp_period_ns,
         pipelines: Pipelines::default(),
-        pool: Pool::new(options.pool_bytes),
-        batches: Batches::new(&device, &queue),
+        pool,
+        batches: Batches::new(&device, &queue, slabs),
         #[cfg(target_arch = "wasm32")]
         ring: super::ring::Ring::new(&device, options.pool_bytes),
         #[cfg(target_arch = "wasm32")]
@@ -291,6 +293,11 @@ fn describe(
         max_texture_size: u32::MAX,
         tuned: crate::plan::tuned::Tuned::NONE,
         f16: features.contains(wgpu::Features::SHADER_F16),
+        // naga does without where a device has not got it.
+        #[cfg(not(target_arch = "wasm32"))]
+        packed_dot: true,
+        #[cfg(target_arch = "wasm32")]
+        packed_dot: super::matrix::has_packed_dot(),
         matrix_unit: None,
     };
     #[cfg(not(target_arch = "wasm32"))]

@@ -4,11 +4,15 @@
 //! record ─► open batch ──(full, read, written to, end of the task)──► submitted ─► verdict
 //! ```
 //!
+//! Small products that are alike share launches: `group.rs`.
+//!
 //! A batch has one encoder, one write of parameters, one pair of error scopes and one submission, however many operations it holds. What its
 //! scopes find is known only later. By then others may have computed from its results, so a fault condemns every batch up to the one
 //! that is open when it becomes known. Reading a condemned result, or computing from it, is an error.
 //!
 //! What somebody waits for is submitted by itself, after what is open: so a fault here is never a fault of those calls.
+
+mod group;
 
 use std::future::poll_fn;
 use std::sync::atomic::Ordering;
@@ -19,10 +23,13 @@ use super::WebGpu;
 use super::buffer::{Buffer, PARAMS, Raw};
 use super::launch::{PARAMS_STRIDE_BYTES, ScopeFuture, Scopes, add_params, launch};
 use super::pipeline::Pipeline;
+use super::slab::Slabs;
 use crate::backend::Backend;
 use crate::error::{Error, Result};
 use crate::ops::Op;
-use crate::plan::Plan;
+use crate::plan::matmul::group::group;
+use crate::plan::{Plan, Slot};
+use group::Group;
 
 /// The most launches in a batch: what a submission costs is little beside so many, and the device waits for no more than so many at the end.
 const LAUNCHES: usize = 128;
@@ -54,16 +61,19 @@ impl Verdict {
     }
 }
 
-/// The bind groups of an operation's launches, and what tells them from others: recipe, buffer of parameters, place in it, scratch and operands.
+/// The bind groups of an operation's launches, and what tells them from others: the recipe, the scratch and the operands and where they start;
+/// the buffer of parameters and the place in it.
 pub(super) struct Groups {
-    key: [u32; 10],
-    groups: Vec<wgpu::BindGroup>,
+    key: [u64; 8],
+    params: (u32, usize),
+    groups: Arc<Vec<wgpu::BindGroup>>,
 }
 
 /// The queue of a device.
 pub(super) struct Batches {
     device: wgpu::Device,
     queue: wgpu::Queue,
+    pub(super) slabs: Slabs,
     state: Mutex<State>,
     readers: Arc<Readers>,
 }
@@ -75,7 +85,7 @@ struct State {
     open: Option<Open>,
     /// Submitted and not yet judged, the oldest first.
     under_way: Vec<UnderWay>,
-    recipes: Vec<Recipe>,
+    recipes: Vec<Arc<Recipe>>,
     /// The last recipe's.
     recipe: u32,
     params: Params,
@@ -89,6 +99,8 @@ struct Open {
     pass: wgpu::ComputePass<'static>,
     encoder: wgpu::CommandEncoder,
     verdict: Arc<Verdict>,
+    /// What comes after all that is recorded in the pass.
+    group: Option<Group>,
     /// The recipe whose pipelines are set.
     recipe: u32,
     launches: usize,
@@ -109,8 +121,10 @@ struct Recipe {
     plan: Plan,
     pipelines: Vec<Pipeline>,
     multiplications: u64,
+    /// Whether its plan is for groups.
+    joins: bool,
     /// Where its parameters are, and in which filling of the buffer.
-    params: Option<(u32, usize)>,
+    params: Mutex<Option<(u32, usize)>>,
 }
 
 /// The parameters of launches. They are written at the end of a batch, and over others only once those are submitted.
@@ -144,9 +158,9 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Batches {
-    pub(super) fn new(device: &wgpu::Device, queue: &wgpu::Queue) -> Arc<Self> {
+    pub(super) fn new(device: &wgpu::Device, queue: &wgpu::Queue, slabs: Slabs) -> Arc<Self> {
         let (device, queue) = (device.clone(), queue.clone());
-        Arc::new(Self { device, queue, state: Mutex::default(), readers: Arc::default() })
+        Arc::new(Self { device, queue, slabs, state: Mutex::default(), readers: Arc::default() })
     }
 
     /// Submits what is recorded.
@@ -167,19 +181,21 @@ impl Batches {
     }
 
     /// Submits what is recorded if it uses that buffer, which is about to be written from outside.
-    pub(super) fn submit_users(&self, raw: &Raw) {
+    pub(super) fn submit_users(&self, buffer: &Buffer) {
         let mut state = lock(&self.state);
-        if state.open.as_ref().is_some_and(|open| open.verdict.number == raw.used_in.load(Ordering::Relaxed)) {
+        if state.open.as_ref().is_some_and(|open| open.verdict.number == buffer.used_in().load(Ordering::Relaxed)) {
             self.submit_open(&mut state);
         }
     }
 
     fn submit_open(&self, state: &mut State) {
+        state.close_group();
         let Some(Open { pass, encoder, verdict, buffers, .. }) = state.open.take() else { return };
         let scopes = Scopes::open(&self.device);
         state.params.write(&self.queue);
         drop(pass);
         self.queue.submit([encoder.finish()]);
+        self.slabs.end_batch(verdict.number);
         state.under_way.push(UnderWay { verdict, scopes: scopes.close() });
         // From here on they may be destroyed.
         drop(buffers);
@@ -202,23 +218,28 @@ impl Batches {
 }
 
 impl State {
-    /// Where the recipe's parameters are on the device, or will be when the batch is submitted.
-    fn place(&mut self, index: usize, batches: &Batches) -> usize {
-        let count = self.recipes[index].plan.dispatches.len();
-        if let Some((filling, at)) = self.recipes[index].params
+    /// Where the recipe's parameters are on the device, or will be when the batch is submitted. Those of a group are somewhere else each time,
+    /// for which there is room afterwards.
+    fn place(&mut self, recipe: &Recipe, batches: &Batches) -> usize {
+        let mut known = lock(&recipe.params);
+        if let Some((filling, at)) = *known
             && filling == self.params.filling
         {
             return at;
         }
+        let count = if recipe.joins { group::PARAMS_SLOTS } else { recipe.plan.dispatches.len() };
         if self.params.buffer.is_none() || self.params.bytes.len() / PARAMS_STRIDE_BYTES + count > self.params.slots {
             // What is recorded still needs what is there.
             batches.submit_open(self);
             self.params.clear(count, &batches.device);
         }
-        let (recipe, params) = (&mut self.recipes[index], &mut self.params);
+        if recipe.joins {
+            return 0;
+        }
+        let params = &mut self.params;
         let at = params.bytes.len();
         add_params(&mut params.bytes, &recipe.plan);
-        recipe.params = Some((params.filling, at));
+        *known = Some((params.filling, at));
         at
     }
 }
@@ -233,6 +254,17 @@ impl Params {
             self.slots = count.max(PARAMS_SLOTS);
             self.buffer = Some(Arc::new(Raw::new(device, (self.slots * PARAMS_STRIDE_BYTES) as u64, PARAMS)));
         }
+    }
+
+    /// Adds what one launch is told, in pieces that start at multiples of 16 bytes; gives where.
+    fn add(&mut self, pieces: [&[u8]; 2]) -> usize {
+        let at = self.bytes.len();
+        for piece in pieces {
+            self.bytes.extend_from_slice(piece);
+            self.bytes.resize(self.bytes.len().next_multiple_of(16), 0);
+        }
+        self.bytes.resize(self.bytes.len().next_multiple_of(PARAMS_STRIDE_BYTES), 0);
+        at
     }
 
     fn write(&mut self, queue: &wgpu::Queue) {
@@ -250,13 +282,15 @@ impl Open {
         let mut encoder = device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
         let pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default()).forget_lifetime();
         let verdict = Arc::new(Verdict { number, fault: OnceLock::new() });
-        Self { pass, encoder, verdict, recipe: 0, launches: 0, multiplications: 0, buffers: Vec::new() }
+        Self { pass, encoder, verdict, group: None, recipe: 0, launches: 0, multiplications: 0, buffers: Vec::new() }
     }
 
-    fn keep(&mut self, raw: &Arc<Raw>) {
+    fn keep(&mut self, buffer: &Buffer) {
+        let raw = buffer.raw();
         if raw.used_in.swap(self.verdict.number, Ordering::Relaxed) != self.verdict.number {
             self.buffers.push(Arc::clone(raw));
         }
+        buffer.used_in().store(self.verdict.number, Ordering::Relaxed);
     }
 
     fn is_full(&self, most: usize) -> bool {
@@ -292,10 +326,15 @@ impl WebGpu {
                 return Ok(None);
             }
         }
-        let index = self.recipe(state, op)?;
-        let out = self.storage(op.extent().bytes())?;
+        let recipe = self.recipe(state, op)?;
+        let mut ids = [u32::MAX; 4];
+        for (id, operand) in ids.iter_mut().zip(operands) {
+            *id = operand.map_or(*id, |operand| operand.raw().id);
+        }
+        let bytes = op.extent().bytes();
+        let out = if recipe.joins { self.storage_of_result(bytes, &ids)? } else { self.storage(bytes)? };
         // Launches that follow may use it too, since they run in order.
-        let scratch_bytes = state.recipes[index].plan.scratch_bytes;
+        let scratch_bytes = recipe.plan.scratch_bytes;
         let scratch = if scratch_bytes > 0 { Some(self.storage(scratch_bytes)?) } else { None };
         // In the place of what the plan does not bind.
         let other = scratch.as_ref().unwrap_or(&out);
@@ -303,33 +342,47 @@ impl WebGpu {
         for (buffer, operand) in buffers[2..].iter_mut().zip(operands) {
             *buffer = operand.unwrap_or(other);
         }
-        let at = state.place(index, &self.batches);
-        let (recipe, Some(params)) = (&state.recipes[index], &state.params.buffer) else {
-            return Err(Error::internal("parameters without a buffer"));
-        };
-
-        // The result is that whose groups these are.
-        let mut key = [recipe.id, params.id, at as u32, 0, 0, 0, 0, 0, 0, 0];
-        for (id, buffer) in key[3..].iter_mut().zip(&buffers[1..]) {
-            *id = buffer.raw.id;
+        let mut key = [u64::from(recipe.id); 8];
+        for (at, buffer) in (1..).zip(&buffers[1..]) {
+            // A group is told where its matrices are, but for a bias, which all of it share.
+            let is_bound_there = !recipe.joins || at == Slot::BIAS.index() && operands[3].is_some();
+            key[at] = u64::from(buffer.raw().id) << 32 | if is_bound_there { buffer.at_bytes() } else { 0 };
         }
-        let known = lock(&out.raw.groups).take().filter(|known| known.key == key);
-        let known = known.unwrap_or_else(|| Groups { key, groups: self.groups(&recipe.plan, &recipe.pipelines, &buffers, params, at) });
 
-        if state.open.is_none() {
-            state.number += 1;
+        if !(recipe.joins && state.may_join(&key)) {
+            state.close_group();
+            let at = state.place(&recipe, &self.batches);
+            let Some(params) = &state.params.buffer else { return Err(Error::internal("parameters without a buffer")) };
+            // The result's buffer is that whose groups these are.
+            let place = (params.id, at);
+            let known = lock(&out.raw().groups).take().filter(|known| known.key == key && known.params == place);
+            let known = known.unwrap_or_else(|| Groups {
+                key,
+                params: place,
+                groups: Arc::new(self.groups(&recipe.plan, &recipe.pipelines, &buffers, params, at)),
+            });
+            let open = self.opened(state);
+            if recipe.joins {
+                open.group = Some(Group { key, recipe: Arc::clone(&recipe), groups: Arc::clone(&known.groups), places: Vec::new() });
+            } else {
+                launch(&mut open.pass, &recipe.plan, &recipe.pipelines, &known.groups, open.recipe == recipe.id, None);
+                open.recipe = recipe.id;
+            }
+            *lock(&out.raw().groups) = Some(known);
         }
-        let open = state.open.get_or_insert_with(|| Open::new(&self.device, state.number));
+
+        let most = if state.under_way.is_empty() { FIRST_LAUNCHES } else { LAUNCHES };
+        let open = self.opened(state);
+        if let Some(group) = &mut open.group {
+            group.places.push(group::places(op, &recipe.plan, &buffers));
+        }
         for buffer in buffers {
-            open.keep(&buffer.raw);
+            open.keep(buffer);
         }
-        launch(&mut open.pass, &recipe.plan, &recipe.pipelines, &known.groups, open.recipe == recipe.id);
-        open.recipe = recipe.id;
-        open.launches += known.groups.len();
+        open.launches += recipe.plan.dispatches.len();
         open.multiplications += recipe.multiplications;
-        *lock(&out.raw.groups) = Some(known);
         let _ = out.verdict.set(Arc::clone(&open.verdict));
-        if open.is_full(if state.under_way.is_empty() { FIRST_LAUNCHES } else { LAUNCHES }) {
+        if open.is_full(most) {
             self.batches.submit_open(state);
             self.judge_batches(state);
         } else {
@@ -338,26 +391,33 @@ impl WebGpu {
         Ok(Some(out))
     }
 
-    /// The place of an operation's recipe, made at its first use.
-    fn recipe(&self, state: &mut State, op: &Op) -> Result<usize> {
-        if let Some(index) = state.recipes.iter().rposition(|recipe| recipe.op == *op) {
-            return Ok(index);
+    /// The open batch, begun if there is none.
+    fn opened<'a>(&self, state: &'a mut State) -> &'a mut Open {
+        if state.open.is_none() {
+            state.number += 1;
         }
-        let plan = self.plan(op)?;
+        state.open.get_or_insert_with(|| Open::new(&self.device, state.number))
+    }
+
+    /// An operation's recipe, made at its first use.
+    fn recipe(&self, state: &mut State, op: &Op) -> Result<Arc<Recipe>> {
+        if let Some(recipe) = state.recipes.iter().rev().find(|recipe| recipe.op == *op) {
+            return Ok(Arc::clone(recipe));
+        }
+        let mut plan = self.plan(op)?;
+        let joins = match op {
+            Op::Matmul(problem) if self.batches.slabs.is_on() => group(problem, &mut plan, &self.caps),
+            _ => false,
+        };
         let pipelines = self.pipelines(&plan)?;
         if state.recipes.len() >= RECIPES {
             state.recipes.remove(0);
         }
         state.recipe += 1;
-        state.recipes.push(Recipe {
-            id: state.recipe,
-            op: op.clone(),
-            plan,
-            pipelines,
-            multiplications: op.multiplications(),
-            params: None,
-        });
-        Ok(state.recipes.len() - 1)
+        let (op, multiplications) = (op.clone(), op.multiplications());
+        let recipe = Arc::new(Recipe { id: state.recipe, op, plan, pipelines, multiplications, joins, params: Mutex::default() });
+        state.recipes.push(Arc::clone(&recipe));
+        Ok(recipe)
     }
 
     /// Takes in what is known by now of the batches under way.
@@ -376,6 +436,7 @@ impl WebGpu {
             }
             // Nobody will get what it would compute, and what failed may have been the buffer of parameters.
             state.open = None;
+            self.batches.slabs.end_batch(state.number);
             state.params = Params { filling: state.params.filling + 1, ..Params::default() };
             // Memory that was not to be had may lie in the pool as a buffer.
             self.trim();
@@ -411,7 +472,7 @@ impl Drop for Buffer {
     fn drop(&mut self) {
         // It may be a buffer that was not to be had.
         if self.verdict.get().is_some_and(|verdict| verdict.get().is_err()) {
-            self.raw.discard();
+            self.discard();
         }
     }
 }

@@ -8,6 +8,7 @@ use js_sys::Uint8Array;
 
 use super::WebGpu;
 use super::batch::{Groups, Verdict};
+use super::slab::Slot;
 use crate::backend::pool::Pooled;
 use crate::error::{Error, Result};
 use crate::host::HostSlice;
@@ -53,15 +54,62 @@ impl Drop for Raw {
 /// A buffer from the pool, shared with recorded launches: what they use is not destroyed before they are submitted.
 pub(super) type Room = Pooled<Arc<Raw>>;
 
+/// Where a matrix is.
+pub(super) enum Place {
+    /// In a buffer of its own.
+    Room(Room),
+    /// In a part of one.
+    Slot(Slot),
+}
+
 /// Memory of the device.
 pub(crate) struct Buffer {
-    pub(super) raw: Room,
+    pub(super) place: Place,
     /// What will be known of the batch that computes the values. Never set if they were known to be right before anybody had them.
     pub(super) verdict: OnceLock<Arc<Verdict>>,
 }
 
+impl Buffer {
+    pub(super) fn new(place: Place) -> Self {
+        Self { place, verdict: OnceLock::new() }
+    }
+
+    /// What it is in.
+    pub(super) fn raw(&self) -> &Arc<Raw> {
+        match &self.place {
+            Place::Room(room) => room,
+            Place::Slot(slot) => &slot.raw,
+        }
+    }
+
+    /// Where it starts in that.
+    pub(super) fn at_bytes(&self) -> u64 {
+        match &self.place {
+            Place::Room(_) => 0,
+            Place::Slot(slot) => slot.at_bytes(),
+        }
+    }
+
+    /// The last batch of recorded launches that uses it.
+    pub(super) fn used_in(&self) -> &AtomicU32 {
+        match &self.place {
+            Place::Room(room) => &room.used_in,
+            Place::Slot(slot) => &slot.used_in,
+        }
+    }
+
+    /// It is not to serve again.
+    pub(super) fn discard(&mut self) {
+        // Slots of what was not to be had are not given any more: `Slabs::retire`.
+        if let Place::Room(room) = &mut self.place {
+            room.discard();
+        }
+    }
+}
+
 /// The uses that the pool keeps apart.
-const STORAGE: wgpu::BufferUsages = wgpu::BufferUsages::STORAGE.union(wgpu::BufferUsages::COPY_DST).union(wgpu::BufferUsages::COPY_SRC);
+pub(super) const STORAGE: wgpu::BufferUsages =
+    wgpu::BufferUsages::STORAGE.union(wgpu::BufferUsages::COPY_DST).union(wgpu::BufferUsages::COPY_SRC);
 const STAGING: wgpu::BufferUsages = wgpu::BufferUsages::MAP_READ.union(wgpu::BufferUsages::COPY_DST);
 pub(super) const PARAMS: wgpu::BufferUsages = wgpu::BufferUsages::UNIFORM.union(wgpu::BufferUsages::COPY_DST);
 
@@ -72,7 +120,17 @@ const FLUSHED_BYTES: u32 = 1 << 20;
 impl WebGpu {
     /// Room for a matrix, read and written by kernels.
     pub(super) fn storage(&self, bytes: u64) -> Result<Buffer> {
-        Ok(Buffer { raw: self.take(STORAGE, bytes)?, verdict: OnceLock::new() })
+        Ok(Buffer::new(Place::Room(self.take(STORAGE, bytes)?)))
+    }
+
+    /// Room for what is uploaded as a tensor.
+    pub(super) fn storage_of_tensor(&self, bytes: u64) -> Result<Buffer> {
+        self.batches.slabs.take(false, bytes, &[]).map_or_else(|| self.storage(bytes), |slot| Ok(Buffer::new(Place::Slot(slot))))
+    }
+
+    /// Room for the result of a small product, in no buffer of these.
+    pub(super) fn storage_of_result(&self, bytes: u64, others: &[u32]) -> Result<Buffer> {
+        self.batches.slabs.take(true, bytes, others).map_or_else(|| self.storage(bytes), |slot| Ok(Buffer::new(Place::Slot(slot))))
     }
 
     /// Room that the host can read.
@@ -98,24 +156,33 @@ impl WebGpu {
         self.pool.take(usage.bits(), bytes, || Ok(Arc::new(Raw::new(&self.device, bytes, usage))))
     }
 
-    /// Copies values to the device; they may change as soon as this returns.
+    /// Gives the buffer with the values in it, which may change as soon as this returns.
+    pub(super) fn put(&self, buffer: Buffer, values: &HostSlice<'_>) -> Result<Buffer> {
+        self.write(&buffer, values)?;
+        Ok(buffer)
+    }
+
+    /// Copies values to the device.
     #[cfg(not(target_arch = "wasm32"))]
-    pub(super) fn write(&self, buffer: &Buffer, values: &HostSlice<'_>) -> Result<()> {
-        self.batches.submit_users(&buffer.raw);
+    fn write(&self, buffer: &Buffer, values: &HostSlice<'_>) -> Result<()> {
+        self.batches.submit_users(buffer);
         // Writes are of whole words, and the buffer has room for one.
         let (words, rest) = values.bytes().split_at(values.bytes().len() / 4 * 4);
-        self.queue.write_buffer(&buffer.raw, 0, words);
-        if let [low, high] = *rest {
-            self.queue.write_buffer(&buffer.raw, words.len() as u64, &[low, high, 0, 0]);
+        let at = buffer.at_bytes();
+        self.queue.write_buffer(buffer.raw(), at, words);
+        if !rest.is_empty() {
+            let mut word = [0; 4];
+            word[..rest.len()].copy_from_slice(rest);
+            self.queue.write_buffer(buffer.raw(), at + words.len() as u64, &word);
         }
         Ok(())
     }
 
     /// The same; the queue reads the page's array itself, so that nothing passes through this module's memory.
     #[cfg(target_arch = "wasm32")]
-    pub(super) fn write(&self, buffer: &Buffer, values: &HostSlice<'_>) -> Result<()> {
-        self.batches.submit_users(&buffer.raw);
-        let (Some(queue), Some(to)) = (self.queue.as_webgpu(), buffer.raw.as_webgpu()) else {
+    fn write(&self, buffer: &Buffer, values: &HostSlice<'_>) -> Result<()> {
+        self.batches.submit_users(buffer);
+        let (Some(queue), Some(to)) = (self.queue.as_webgpu(), buffer.raw().as_webgpu()) else {
             return Err(Error::internal("wgpu runs on something other than WebGPU"));
         };
         let mut bytes = values.bytes();
@@ -126,12 +193,14 @@ impl WebGpu {
             bytes = words;
         }
         let length = bytes.length();
+        // What the ring takes is larger than a slot.
+        let at = buffer.at_bytes() as u32;
         let written = self.ring.write(to, &bytes);
         if written == length {
             return Ok(());
         }
         let rest = bytes.subarray(written, length);
-        if queue.write_buffer_with_u32_and_buffer_source(to, written, &rest).is_ok() {
+        if queue.write_buffer_with_u32_and_buffer_source(to, at + written, &rest).is_ok() {
             // The browser's GPU process takes it from here while the next operand is written.
             if rest.length() >= FLUSHED_BYTES {
                 self.queue.submit([]);
@@ -142,7 +211,7 @@ impl WebGpu {
         const PIECE: u32 = 1 << 22;
         for start in (written..length).step_by(PIECE as usize) {
             let piece = bytes.slice(start, start.saturating_add(PIECE));
-            let written = queue.write_buffer_with_f64_and_buffer_source(to, start.into(), &piece);
+            let written = queue.write_buffer_with_f64_and_buffer_source(to, f64::from(at) + f64::from(start), &piece);
             written.map_err(|_| Error::internal("the queue refused an operand"))?;
         }
         Ok(())

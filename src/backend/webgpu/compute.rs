@@ -13,7 +13,7 @@ use super::launch::Scopes;
 use super::pipeline::Pipeline;
 use super::submit::Staging;
 use crate::backend::BoxFuture;
-use crate::backend::compute::{Compute, Launch};
+use crate::backend::compute::{Bound, Compute, Launch};
 use crate::compute::{KernelDefinition, Signature};
 use crate::error::{Error, Result};
 use crate::info::{Capabilities, Memory};
@@ -21,6 +21,8 @@ use crate::info::{Capabilities, Memory};
 /// Memory, which the device keeps for as long as it uses it.
 pub(crate) struct Storage {
     raw: Arc<Raw>,
+    /// Where it starts in that.
+    start_bytes: u64,
     /// None for a tensor's, which has an owner.
     _owner: Option<Buffer>,
 }
@@ -84,6 +86,13 @@ impl WebGpu {
         self.queue.submit([encoder.finish()])
     }
 
+    /// A copy of some bytes in a buffer of its own.
+    fn apart(&self, from: &wgpu::Buffer, from_bytes: u64, bytes: u64) -> Result<Buffer> {
+        let apart = self.storage(bytes)?;
+        self.submit(|encoder| encoder.copy_buffer_to_buffer(from, from_bytes, apart.raw(), 0, bytes));
+        Ok(apart)
+    }
+
     /// Has the device's clock read after all that was submitted.
     fn mark_ticks(&self) -> Mark {
         let queries = wgpu::QuerySetDescriptor { label: None, ty: wgpu::QueryType::Timestamp, count: 1 };
@@ -121,10 +130,10 @@ impl Compute for WebGpu {
             Ok(())
         });
         match (done, reserved) {
-            (Ok(()), Some(buffer)) => Ok(Storage { raw: Arc::clone(&buffer.raw), _owner: Some(buffer) }),
+            (Ok(()), Some(buffer)) => Ok(Storage { raw: Arc::clone(buffer.raw()), start_bytes: 0, _owner: Some(buffer) }),
             (Err(error), buffer) => {
                 if let Some(mut buffer) = buffer {
-                    buffer.raw.discard();
+                    buffer.discard();
                 }
                 Err(error)
             }
@@ -137,8 +146,8 @@ impl Compute for WebGpu {
         if let Some(verdict) = tensor.verdict.get() {
             pollster::block_on(self.settle(verdict))?;
         }
-        self.batches.submit_users(&tensor.raw);
-        Ok(Storage { raw: Arc::clone(&tensor.raw), _owner: None })
+        self.batches.submit_users(tensor);
+        Ok(Storage { raw: Arc::clone(tensor.raw()), start_bytes: tensor.at_bytes(), _owner: None })
     }
 
     fn compile(&self, definition: &KernelDefinition, signature: &Signature) -> Result<Program> {
@@ -176,7 +185,7 @@ impl Compute for WebGpu {
 
     fn store(&self, _lane: &(), to: &Storage, at_bytes: u64, bytes: &[u8]) -> Result<()> {
         self.guarded(|| {
-            self.queue.write_buffer(&to.raw, at_bytes, bytes);
+            self.queue.write_buffer(&to.raw, to.start_bytes + at_bytes, bytes);
             Ok(())
         })
     }
@@ -184,7 +193,7 @@ impl Compute for WebGpu {
     fn fetch(&self, _lane: &(), from: &Storage, at_bytes: u64, bytes: u64) -> Result<Fetch> {
         self.guarded(|| {
             let mut staging = self.staging(bytes.max(4))?;
-            self.submit(|encoder| encoder.copy_buffer_to_buffer(&from.raw, at_bytes, &staging.buffer, 0, bytes));
+            self.submit(|encoder| encoder.copy_buffer_to_buffer(&from.raw, from.start_bytes + at_bytes, &staging.buffer, 0, bytes));
             Ok(Fetch { mapping: self.map(&mut staging), staging })
         })
     }
@@ -200,6 +209,7 @@ impl Compute for WebGpu {
 
     fn copy(&self, _lane: &(), (from, from_bytes): (&Storage, u64), (to, to_bytes): (&Storage, u64), bytes: u64) -> Result<()> {
         self.guarded(|| {
+            let (from_bytes, to_bytes) = (from.start_bytes + from_bytes, to.start_bytes + to_bytes);
             self.submit(|encoder| encoder.copy_buffer_to_buffer(&from.raw, from_bytes, &to.raw, to_bytes, bytes));
             Ok(())
         })
@@ -212,8 +222,22 @@ impl Compute for WebGpu {
                 resource: wgpu::BindingResource::Buffer(wgpu::BufferBinding { buffer, offset, size: wgpu::BufferSize::new(bytes) }),
             };
             let params = self.params(launch.params.len() as u64)?;
-            let mut entries: Vec<_> =
-                launch.buffers.iter().map(|bound| entry(bound.index, &bound.storage.raw, bound.offset_bytes, bound.size_bytes)).collect();
+            // A launch must not read from the buffer that it writes to, which may be a slab with other tensors in it.
+            let is_written = |raw| launch.buffers.iter().any(|bound| bound.is_written && Arc::ptr_eq(&bound.storage.raw, raw));
+            let mut apart = Vec::new();
+            for Bound { storage, is_written: writes, offset_bytes, size_bytes, .. } in &launch.buffers {
+                let is_shared = !writes && is_written(&storage.raw);
+                let start_bytes = storage.start_bytes + offset_bytes;
+                apart.push(if is_shared { Some(self.apart(&storage.raw, start_bytes, *size_bytes)?) } else { None });
+            }
+            let mut entries = Vec::new();
+            for (bound, apart) in launch.buffers.iter().zip(&apart) {
+                let (raw, start_bytes) = match apart {
+                    Some(apart) => (apart.raw(), 0),
+                    None => (&bound.storage.raw, bound.storage.start_bytes + bound.offset_bytes),
+                };
+                entries.push(entry(bound.index, raw, start_bytes, bound.size_bytes));
+            }
             if let Some(index) = program.params {
                 let mut padded = launch.params.to_vec();
                 padded.resize(padded.len().next_multiple_of(16), 0);

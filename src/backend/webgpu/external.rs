@@ -33,7 +33,7 @@ impl WebGpu {
     /// A buffer with so many of the bytes of the page's, from one on.
     pub(crate) fn copy_from(&self, from: &JsValue, from_bytes: f64, bytes: u64) -> Result<(Buffer, Copying)> {
         let buffer = self.storage(bytes)?;
-        self.batches.submit_users(&buffer.raw);
+        self.batches.submit_users(&buffer);
         let copy = copy_between(&self.handle(), from, from_bytes, browsers(&buffer)?, 0.0, words(bytes));
         Ok((buffer, Copying { copy, queued: None }))
     }
@@ -43,7 +43,7 @@ impl WebGpu {
         let copied = self.copied(copying).await;
         if copied.is_err() {
             // It may be one that was not to be had.
-            buffer.raw.discard();
+            buffer.discard();
         }
         copied.map(|()| buffer)
     }
@@ -51,7 +51,7 @@ impl WebGpu {
     /// Copies so many bytes of a buffer into the page's.
     pub(crate) fn copy_into(&self, buffer: &Buffer, to: &JsValue, to_bytes: f64, bytes: u64) -> Result<Copying> {
         self.batches.submit();
-        let copy = copy_between(&self.handle(), browsers(buffer)?, 0.0, to, to_bytes, words(bytes));
+        let copy = copy_between(&self.handle(), browsers(buffer)?, buffer.at_bytes() as f64, to, to_bytes, words(bytes));
         Ok(Copying { copy, queued: buffer.verdict.get().cloned() })
     }
 
@@ -76,7 +76,7 @@ impl WebGpu {
 
 /// The browser's own name of a buffer.
 fn browsers(buffer: &Buffer) -> Result<&JsValue> {
-    Ok(buffer.raw.as_webgpu().ok_or_else(|| Error::internal("wgpu runs on something other than WebGPU"))?)
+    Ok(buffer.raw().as_webgpu().ok_or_else(|| Error::internal("wgpu runs on something other than WebGPU"))?)
 }
 
 /// Copies are of whole words.

@@ -4,10 +4,11 @@ use std::future::Future;
 use std::pin::Pin;
 
 use super::WebGpu;
-use super::buffer::Buffer;
+use super::buffer::{Buffer, Place};
 use super::pipeline::Pipeline;
 use crate::error::Result;
-use crate::plan::{Params, Plan};
+use crate::plan::matmul::group::place;
+use crate::plan::{Dispatch, Params, Plan};
 
 /// Parameters of each launch lie this far apart, which every adapter allows.
 pub(super) const PARAMS_STRIDE_BYTES: usize = 256;
@@ -43,15 +44,29 @@ pub(super) fn add_params(bytes: &mut Vec<u8>, plan: &Plan) {
     }
 }
 
-/// Launches a plan's kernels one after the other. `is_set` tells that the last launches were of the same pipelines.
-pub(super) fn launch(pass: &mut wgpu::ComputePass<'_>, plan: &Plan, pipelines: &[Pipeline], groups: &[wgpu::BindGroup], is_set: bool) {
+/// Bytes of a launch's parameters; of a group's, of as many products as may join.
+pub(super) fn most_params_bytes(dispatch: &Dispatch) -> usize {
+    let places = dispatch.kernel.constant("GROUPED") as usize * size_of::<[u32; 4]>();
+    dispatch.params.bytes().len().next_multiple_of(16) + places
+}
+
+/// Launches a plan's kernels one after the other. `is_set` tells that the last launches were of the same pipelines. Of a plan for groups, `many`
+/// is how many products there are, and where in their buffer the parameters start.
+pub(super) fn launch(
+    pass: &mut wgpu::ComputePass<'_>,
+    plan: &Plan,
+    pipelines: &[Pipeline],
+    groups: &[wgpu::BindGroup],
+    is_set: bool,
+    many: Option<(u32, u32)>,
+) {
     for ((dispatch, pipeline), group) in plan.dispatches.iter().zip(pipelines).zip(groups) {
         if !is_set || pipelines.len() > 1 {
             pass.set_pipeline(&pipeline.pipeline);
         }
-        pass.set_bind_group(0, group, &[]);
+        pass.set_bind_group(0, group, many.as_ref().map_or(&[], |(_, at)| std::slice::from_ref(at)));
         let [x, y, z] = dispatch.grid;
-        pass.dispatch_workgroups(x, y, z);
+        pass.dispatch_workgroups(x, y, many.map_or(z, |(count, _)| count));
     }
 }
 
@@ -80,10 +95,16 @@ impl WebGpu {
                 binding,
                 resource: wgpu::BindingResource::Buffer(wgpu::BufferBinding { buffer, offset, size: wgpu::BufferSize::new(bytes) }),
             };
-            let params_bytes = dispatch.params.bytes().len().next_multiple_of(16) as u64;
-            let mut entries = vec![entry(Params::BINDING, params, params_at as u64, params_bytes)];
+            let is_group = dispatch.kernel.constant("GROUPED") > 0;
+            let mut entries = vec![entry(Params::BINDING, params, params_at as u64, most_params_bytes(dispatch) as u64)];
             for binding in &dispatch.bindings {
-                entries.push(entry(binding.index, &buffers[binding.slot.index()].raw, binding.offset_bytes, binding.size_bytes));
+                let buffer = buffers[binding.slot.index()];
+                let (offset, size) = match &buffer.place {
+                    // Each product is told where in the slab it finds its own.
+                    Place::Slot(slot) if is_group && place(binding).is_some() => (0, slot.raw.size()),
+                    _ => (buffer.at_bytes() + binding.offset_bytes, binding.size_bytes),
+                };
+                entries.push(entry(binding.index, buffer.raw(), offset, size));
             }
             groups.push(self.device.create_bind_group(&wgpu::BindGroupDescriptor {
                 label: None,

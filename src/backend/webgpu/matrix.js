@@ -24,3 +24,5 @@ export function matrix_unit(device) {
     M === 16 && N === 16 && K === 16 && componentType === "f16" && resultComponentType === "f32";
   return FEATURES.every((name) => device.features.has(name)) && [...shapes].some(is_right) && least === most ? least : 0;
 }
+
+export const has_packed_dot = () => !!navigator.gpu.wgslLanguageFeatures?.has("packed_4x8_integer_dot_product");

@@ -12,6 +12,8 @@ extern "C" {
     fn ask_for_matrix_units();
     #[wasm_bindgen(js_name = matrix_unit)]
     fn subgroup_of_unit(device: &JsValue) -> u32;
+    /// Whether WGSL has functions for packed 8-bit integers here, which wgpu does not ask either.
+    pub(super) fn has_packed_dot() -> bool;
 }
 
 /// Has the request for a device that is made next ask for matrix units too.

@@ -16,6 +16,7 @@ mod matrix;
 mod pipeline;
 #[cfg(target_arch = "wasm32")]
 mod ring;
+mod slab;
 mod submit;
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -140,9 +141,11 @@ impl Backend for WebGpu {
     }
 
     fn upload(&self, values: &HostSlice<'_>) -> Result<Buffer> {
-        let buffer = self.storage(values.len() * values.dtype().bytes())?;
-        self.write(&buffer, values)?;
-        Ok(buffer)
+        self.put(self.storage(values.len() * values.dtype().bytes())?, values)
+    }
+
+    fn keep(&self, values: &HostSlice<'_>) -> Result<Buffer> {
+        self.put(self.storage_of_tensor(values.len() * values.dtype().bytes())?, values)
     }
 
     fn allocate(&self, _plan: &Plan, op: &Op) -> Result<Buffer> {
@@ -183,6 +186,7 @@ impl Backend for WebGpu {
 
     fn trim(&self) {
         self.pool.trim();
+        self.batches.slabs.trim();
         #[cfg(target_arch = "wasm32")]
         self.ring.trim();
     }
@@ -199,7 +203,7 @@ mod tests {
 
     const NINE: Extent = Extent::f32(81);
 
-    fn webgpu() -> Option<(WebGpu, crate::info::DeviceInfo)> {
+    pub(super) fn webgpu() -> Option<(WebGpu, crate::info::DeviceInfo)> {
         let opened = pollster::block_on(open(&Options::default())).ok();
         if opened.is_none() {
             assert!(!std::env::var("LAPIDARY_REQUIRE").unwrap_or_default().contains("webgpu"), "required");
@@ -214,14 +218,14 @@ mod tests {
         let Some((device, _)) = webgpu() else { return };
         let values: Vec<f32> = (0..81).map(|i| f32::from(u8::from(i / 9 == i % 9))).collect();
         let (a, bad) = (device.upload(&(&values).into()).unwrap(), device.upload(&(&values).into()).unwrap());
-        let op = Op::Matmul(Matmul::new(9, 9, 9).check(DType::F32, 81, 81).unwrap());
+        let op = Op::Matmul(Matmul::new(9, 9, 9).check([DType::F32; 2], 81, 81).unwrap());
         let queue = |x: &Buffer| device.queue(&op, &[Some(x), Some(&a), None, None]).map(|out| out.expect("there is a queue"));
         let read = |x: &Buffer| pollster::block_on(device.download(x, NINE)).map(HostVec::into_vec);
         for _ in 0..2 {
             let before = queue(&a).unwrap();
             assert_eq!(read(&before).unwrap(), values);
             // What is destroyed cannot be submitted.
-            bad.raw.destroy();
+            bad.raw().destroy();
             let neighbour = queue(&a).unwrap();
             let failed = queue(&bad).unwrap();
             let derived = queue(&failed).unwrap();
@@ -244,7 +248,7 @@ mod tests {
     fn nothing_waits_for_ever() {
         let Some((device, _)) = webgpu() else { return };
         let a = device.upload(&(&[2.0f32; 81]).into()).unwrap();
-        let op = Op::Matmul(Matmul::new(9, 9, 9).check(DType::F32, 81, 81).unwrap());
+        let op = Op::Matmul(Matmul::new(9, 9, 9).check([DType::F32; 2], 81, 81).unwrap());
         let out = device.queue(&op, &[Some(&a), Some(&a), None, None]).unwrap().expect("there is a queue");
         let deadline = std::time::Instant::now() + std::time::Duration::from_secs(10);
         while device.batches.is_recording() {
@@ -265,7 +269,7 @@ mod tests {
             let operands = [put(&a), put(&b), put(&c)];
             for (transpose_a, transpose_b) in [(false, false), (true, false), (false, true), (true, true)] {
                 let op = Matmul::new(m as u64, k as u64, n as u64).transpose_a(transpose_a).transpose_b(transpose_b).plus(2.0, &c);
-                let op = Op::Matmul(op.check(DType::F32, a.len() as u64, b.len() as u64).unwrap());
+                let op = Op::Matmul(op.check([DType::F32; 2], a.len() as u64, b.len() as u64).unwrap());
                 let plan = device.plan(&op).unwrap();
                 let stand_in = plan::matmul::stand_in(&plan, &device.caps).expect("one stage");
                 let result = |plan: &Plan| {

@@ -47,10 +47,16 @@ impl WebGpu {
             return Ok(pipeline.clone());
         }
         let code = kernel.wgsl()?;
+        // What a group is told is somewhere else each time.
+        let moves = kernel.constant("GROUPED") > 0;
         let entry = |(binding, ty)| wgpu::BindGroupLayoutEntry {
             binding,
             visibility: wgpu::ShaderStages::COMPUTE,
-            ty: wgpu::BindingType::Buffer { ty, has_dynamic_offset: false, min_binding_size: None },
+            ty: wgpu::BindingType::Buffer {
+                ty,
+                has_dynamic_offset: moves && ty == wgpu::BufferBindingType::Uniform,
+                min_binding_size: None,
+            },
             count: None,
         };
         let entries: Vec<_> = declared(&code).map(entry).collect();

@@ -25,7 +25,7 @@ pub(crate) struct Running {
     /// The result's copy in pieces, unless the clock outside has to see the kernel alone first.
     staging: Vec<Staging>,
     /// What is copied once the kernel's time is known.
-    later: Option<wgpu::Buffer>,
+    later: Option<(wgpu::Buffer, u64)>,
     ticks: Option<Staging>,
     timed: bool,
     /// Kept from the pool until the work is done.
@@ -55,9 +55,8 @@ const PIECE_BYTES: usize = 1 << 20;
 #[cfg(not(target_arch = "wasm32"))]
 const PIECE_BYTES: usize = usize::MAX;
 
-/// Has pieces copied that lie behind one another in another buffer.
-fn fill(pieces: &[Staging], encoder: &mut wgpu::CommandEncoder, from: &wgpu::Buffer) {
-    let mut at = 0;
+/// Has pieces copied that lie behind one another in another buffer, from a byte on.
+fn fill(pieces: &[Staging], encoder: &mut wgpu::CommandEncoder, from: &wgpu::Buffer, mut at: u64) {
     for piece in pieces {
         encoder.copy_buffer_to_buffer(from, at, &piece.buffer, 0, piece.bytes);
         at += piece.bytes;
@@ -82,7 +81,7 @@ impl WebGpu {
             faults,
             started: Stopwatch::start(),
             download: how.download,
-            later: (staging.is_empty() && !how.download.is_empty()).then(|| wgpu::Buffer::clone(&out.raw)),
+            later: (staging.is_empty() && !how.download.is_empty()).then(|| (wgpu::Buffer::clone(out.raw()), out.at_bytes())),
             staging,
             ticks,
             timed: how.timed,
@@ -131,7 +130,7 @@ impl WebGpu {
             });
             let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor { label: None, timestamp_writes });
             for _ in 0..how.repeats {
-                launch(&mut pass, plan, &pipelines, &groups, false);
+                launch(&mut pass, plan, &pipelines, &groups, false, None);
             }
         }
         if let (Some(queries), Some(ticks)) = (&queries, &ticks) {
@@ -142,9 +141,9 @@ impl WebGpu {
                 mapped_at_creation: false,
             });
             encoder.resolve_query_set(queries, 0..2, &resolved, 0);
-            fill(std::slice::from_ref(ticks), &mut encoder, &resolved);
+            fill(std::slice::from_ref(ticks), &mut encoder, &resolved, 0);
         }
-        fill(&staging, &mut encoder, &out.raw);
+        fill(&staging, &mut encoder, out.raw(), out.at_bytes());
         self.queue.submit([encoder.finish()]);
         Ok((params, staging, ticks))
     }
@@ -172,10 +171,10 @@ impl WebGpu {
             self.work_done().await;
             kernel_ms = started.ms();
         }
-        if let Some(from) = later {
+        if let Some((from, at_bytes)) = later {
             staging = self.pieces(download.bytes())?;
             let mut encoder = self.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
-            fill(&staging, &mut encoder, &from);
+            fill(&staging, &mut encoder, &from, at_bytes);
             self.queue.submit([encoder.finish()]);
         }
         // All maps are asked for before any is waited for.
@@ -231,6 +230,8 @@ impl WebGpu {
     }
 
     fn out_of_memory(&self) -> Box<Error> {
+        // What was not to be had may have been a slab.
+        self.batches.slabs.retire();
         Box::new(Error::OutOfMemory { bytes: self.pool.stats().used_bytes, place: "the GPU" })
     }
 

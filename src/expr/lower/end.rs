@@ -19,7 +19,7 @@ const NOT_YET: usize = usize::MAX;
 impl Operations {
     /// One kernel for a value that is made element by element of an operation's result, if nobody else needs that.
     pub(super) fn ended(&mut self, node: &Arc<Node>) -> Result<Option<Source>> {
-        let Some(caps) = self.caps.clone().filter(|_| node.dtype == DType::F32) else { return Ok(None) };
+        let Some((backend, caps)) = self.fuses.clone().filter(|_| node.dtype == DType::F32) else { return Ok(None) };
         let Some(core) = self.core(node) else { return Ok(None) };
         // Its inputs are made before it, and it is the last.
         let Source::Made(number) = self.source(&core)? else { return Ok(None) };
@@ -30,7 +30,7 @@ impl Operations {
                 let fused = Fused { core: op.clone(), core_inputs: sources.len() as u8, end };
                 // Nothing but the first of what follows is the operation's result.
                 let is_apart = others.iter().skip(1).all(|source| !matches!(source, Source::Made(NOT_YET)));
-                if is_apart && plan::fused::takes(&fused, &caps) {
+                if is_apart && plan::fused::takes(&fused, backend, &caps) {
                     let sources = sources.into_iter().chain(others.into_iter().skip(1).map(Some)).collect();
                     return Ok(Some(self.add(Op::Fused(Arc::new(fused)), sources)));
                 }

@@ -1,8 +1,10 @@
 //! A kernel in the making: a program, what it reads and how.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
+use rustc_hash::FxHashMap;
+
+use super::super::methods::no_bytes;
 use super::super::node::{Axis, Node, What};
 use super::super::shape;
 use super::{Operations, Refused, Source, Values};
@@ -24,7 +26,7 @@ pub(super) struct Kernel {
     pub(super) beside: Vec<View>,
     scalars: Vec<u32>,
     /// Values that it has already, by how they are read.
-    known: HashMap<(*const Node, Vec<Axis>), u8>,
+    known: FxHashMap<(*const Node, Vec<Axis>), u8>,
     /// The same of those that are read in their order.
     in_order: Vec<(*const Node, View, u8)>,
 }
@@ -39,7 +41,7 @@ impl Kernel {
             sources: Vec::new(),
             beside: Vec::new(),
             scalars: Vec::new(),
-            known: HashMap::new(),
+            known: FxHashMap::default(),
             in_order: Vec::new(),
         }
     }
@@ -170,6 +172,7 @@ impl Kernel {
     }
 
     pub(super) fn input(&mut self, source: Source, view: View) -> Result<u8, Refused> {
+        no_bytes("what a kernel copies or computes with", view.dtype)?;
         let is_same = |known: &Source| match (known, &source) {
             (Source::Tensor(known), Source::Tensor(source)) => known.shares_memory_with(source),
             (Source::Made(known), Source::Made(source)) => known == source,

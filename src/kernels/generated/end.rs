@@ -58,4 +58,30 @@ impl End {
         let _ = writeln!(out, "return vec4<f32>({});\n}}", lanes.collect::<Vec<_>>().join(", "));
         Ok(out)
     }
+
+    /// The same in GLSL.
+    pub(in crate::kernels) fn glsl(&self, mut out: String) -> Result<String> {
+        const END: &str = include_str!(concat!(env!("OUT_DIR"), "/map-end.frag"));
+        let Self { rank, at, scalars, is_quad, .. } = *self;
+        for (number, input) in (FIRST_INPUT..).zip(&self.inputs) {
+            out = input.glsl(number, rank, is_quad.into(), out)?;
+        }
+        out = expand_with(END, &[("RANK", rank)], &[("at", at), ("rank", rank), ("scalars", scalars)], out)?;
+        out += &Language::Glsl.body(&self.program, "end_");
+        let arguments = |of: &dyn Fn(usize) -> String| (FIRST_INPUT..).zip(&self.inputs).map(|(number, _)| of(number)).collect::<String>();
+        let one = arguments(&|number| format!(", one_{number}(at_{number}(c))"));
+        // Writing to a string does not fail. What lies behind the last element is nobody's.
+        let _ = writeln!(out, "f32 ended(uint o, f32 v) {{\nuint i = min(o, params[{at} + 1] - 1u);\nuint c[{rank}] = end_coordinates(i);");
+        let _ = writeln!(out, "return end_program(i, v{one});\n}}\nvec4 ended_four(uint o, vec4 v) {{");
+        if is_quad {
+            let _ = writeln!(out, "uint c[{rank}] = end_coordinates(o);");
+            out += &arguments(&|number| format!("Four{number} in_{number} = four_{number}(at_{number}(c));\n"));
+        }
+        let lanes = (0..4).map(|lane| match is_quad {
+            true => format!("end_program(o + {lane}u, v[{lane}]{})", arguments(&|number| format!(", in_{number}[{lane}]"))),
+            false => format!("ended(o + {lane}u, v[{lane}])"),
+        });
+        let _ = writeln!(out, "return vec4({});\n}}", lanes.collect::<Vec<_>>().join(", "));
+        Ok(out)
+    }
 }

@@ -66,12 +66,22 @@ macro_rules! run {
         $( if $on.0 == Kind::$kind { run!(one $on, $kind, $result, $arguments, $body); } )+
     };
     (one $on:expr, $kind:ident, Same, $arguments:tt, $body:tt) => { run!(one $on, $kind, $kind, $arguments, $body) };
-    (one $on:expr, $kind:ident, $result:ident, ($($argument:ident),+), { $value:expr $(; $name:ident = $named:expr)* }) => {
-        twin::map($on.1, $on.2, |[$($argument),+]: [twin::$kind; _]| -> twin::$result {
-            $( let $name = $named; )*
-            $value
-        })
-    };
+    (one $on:expr, $kind:ident, $result:ident, ($($argument:ident),+), { $value:expr $(; $name:ident = $named:expr)* }) => {{
+        struct Row;
+
+        impl twin::Expression<{ [$(stringify!($argument)),+].len() }> for Row {
+            type Operand = twin::$kind;
+            type Value = twin::$result;
+
+            #[inline(always)]
+            fn of([$($argument),+]: [twin::$kind; [$(stringify!($argument)),+].len()]) -> twin::$result {
+                $( let $name = $named; )*
+                $value
+            }
+        }
+
+        twin::map::<Row, _>($on.1, $on.2)
+    }};
 }
 
 macro_rules! functions {

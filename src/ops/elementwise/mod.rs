@@ -33,8 +33,8 @@ impl From<DType> for Kind {
     fn from(dtype: DType) -> Self {
         match dtype {
             DType::F32 | DType::F16 => Self::F32,
-            DType::I32 => Self::I32,
-            DType::U32 => Self::U32,
+            DType::I32 | DType::I8 => Self::I32,
+            DType::U32 | DType::U8 => Self::U32,
             DType::Bool => Self::Bool,
         }
     }

@@ -69,21 +69,29 @@ impl Word for Bool {
     }
 }
 
+/// A function of some values: a trait, since a closure may be left out of the loop, and then it is compiled for any CPU, one number at a time.
+#[cfg(not(target_arch = "wasm32"))]
+pub(super) trait Expression<const N: usize> {
+    type Operand: Word;
+    type Value: Word;
+    fn of(operands: [Self::Operand; N]) -> Self::Value;
+}
+
 /// Each word of the result from those of the operands at its place.
 #[cfg(not(target_arch = "wasm32"))]
 #[inline(always)]
-pub(super) fn map<T: Word, R: Word, const N: usize>(operands: &[&[u32]], out: &mut [u32], f: impl Fn([T; N]) -> R) {
+pub(super) fn map<E: Expression<N>, const N: usize>(operands: &[&[u32]], out: &mut [u32]) {
     match (N, operands) {
         (1, &[a]) => {
             for (out, &a) in out.iter_mut().zip(a) {
-                *out = f([T::of(a); N]).word();
+                *out = E::of([E::Operand::of(a); N]).word();
             }
         }
         (2, &[a, b]) => {
             for ((out, &a), &b) in out.iter_mut().zip(a).zip(b) {
-                let mut both = [T::of(a); N];
-                both[1] = T::of(b);
-                *out = f(both).word();
+                let mut both = [E::Operand::of(a); N];
+                both[1] = E::Operand::of(b);
+                *out = E::of(both).word();
             }
         }
         _ => debug_assert!(false, "{N} operands, but {} are given", operands.len()),
@@ -101,7 +109,7 @@ pub(super) fn operands<T: Word, const N: usize>(a: u32, b: u32) -> [T; N] {
 /// What expressions may say.
 pub(super) mod vocabulary {
     #[cfg(not(target_arch = "wasm32"))]
-    pub(crate) use super::math::{cos, exp, log, power, sin, tan};
+    pub(crate) use super::math::{acos, asin, atan, cos, exp, log, power, sin, tan};
     use super::{I32, U32};
 
     #[inline(always)]
@@ -188,8 +196,6 @@ pub(super) mod vocabulary {
     }
 
     methods!(abs = abs, sqrt = sqrt, floor = floor, ceil = ceil, trunc = trunc);
-    #[cfg(not(target_arch = "wasm32"))]
-    methods!(asin = asin, acos = acos, atan = atan);
     /// The page has these in double precision, and the package need not bring them.
     #[cfg(target_arch = "wasm32")]
     macro_rules! of_the_page {

@@ -5,6 +5,7 @@ use super::{Params, batch, constants_of_layout, whole};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::info::Caps;
+use crate::kernels::template::Constant;
 use crate::kernels::{Kernel, KernelId};
 use crate::ops::matmul::{Activation, Batch, Level, Problem, Stored};
 use crate::plan::{Binding, Dispatch, Plan, Slot};
@@ -64,6 +65,7 @@ pub fn fragment(problem: &Problem, caps: &Caps, fragment: &FragmentCaps) -> Resu
     }
     let mut constants = constants_of_layout(problem);
     constants.extend([("ROWS", rows), ("BLOCKS", 0), ("LOOPS", 1), ("BATCHED", u32::from(!single))]);
+    constants.extend(passes(problem.k));
     constants.extend([("BIAS_STEP", bias_step), ("ACTIVATION", Activation::number(problem.activation))]);
     constants.push(("RESULT_F16", u32::from(problem.result == DType::F16)));
     constants.extend([
@@ -80,6 +82,11 @@ const LARGE_RESULT: u64 = 1 << 18;
 
 /// Browsers give a buffer no more than this.
 pub(super) const MOST_BUFFER_BYTES: u64 = (1 << 30) - 1;
+
+/// The loops over k, four steps at a time: one more for what is left.
+pub(super) fn passes(k: u32) -> [Constant; 3] {
+    [("PASSES", if k.is_multiple_of(4) { 1 } else { 2 }), ("TAIL_0", 0), ("TAIL_1", 1)]
+}
 
 /// Whether the rows of matrices in a texture begin with texels, where the first matrix starts there and the items of a batch lie so far apart.
 pub(super) fn vec4_texels(stored: &Stored, steps: [u64; 3]) -> u32 {

@@ -2,6 +2,7 @@
 
 use super::batch::{self, Launch};
 use super::cooperative;
+use super::int8;
 use super::split;
 use super::step::{End, Step};
 use super::tile::{TILES, tiled};
@@ -47,7 +48,7 @@ impl Split {
             let a_is = reads && span(a_reach, a_rows, a_columns, problem.a.stride) > operand_room;
             let b_is = reads && span(b_reach, b_rows, b_columns, problem.b.stride) > operand_room;
             let c_is = problem.c.is_some_and(|c| span(c_reach, m, n, c.stride) > result_room);
-            let out_is = span((launch.count() - 1) * u64::from(m) * u64::from(n), m, n, problem.n.into()) > result_room;
+            let out_is = span(launch.count().saturating_sub(1) * u64::from(m) * u64::from(n), m, n, problem.n.into()) > result_room;
             // Fewer rows make a range shorter by whole strides; fewer columns help only in a single row.
             if launch.count() > 1 && (a_is || b_is || c_is || out_is) {
                 let level = if split.outer > 1 { &mut split.outer } else { &mut split.inner };
@@ -114,7 +115,7 @@ impl Part<'_> {
         let (out, out_start) = window(Slot::Out, 2, (&result(problem), problem.result), out_items, at, size, caps);
         let (is_first, is_last) = (self.k0 == 0, self.k0 + self.k >= problem.k);
         // The first part along k adds C, the later ones what the earlier ones wrote; or C waits for the sums to be rounded.
-        let adds_c = if problem.result == DType::F32 { is_first } else { is_last };
+        let adds_c = if problem.result == DType::F16 { is_last } else { is_first };
         let c = problem.c.filter(|_| adds_c).map(|c| window(Slot::C, 4, (&c, problem.result), c_items, at, size, caps));
         let c_start = c.map_or(0, |(_, start)| start);
         let whole = whole(&Problem { batch: *batch, ..*problem });
@@ -137,8 +138,12 @@ impl Part<'_> {
     }
 }
 
-/// The launch for a product of two matrices: by matrix units where there are any for its type, else by the register-tiled kernel.
+/// The launch for a product of two matrices: by matrix units where there are any for its type, else by the register-tiled kernel; of 8-bit integers
+/// by their own.
 pub(super) fn matrix_step(problem: &Problem, params: Params, operands: [Binding; 2], whole: bool, caps: &Caps) -> Result<Step> {
+    if let Some(integers) = &problem.integers {
+        return int8::step(problem, integers, params, operands, caps);
+    }
     if caps.matrix_unit.is_some()
         && let Some(step) = step_by_units(problem, params, operands, whole, caps)
     {

@@ -21,7 +21,7 @@ pub(in crate::plan) fn shared(
     caps: &Caps,
 ) -> Result<()> {
     let [rows, terms, columns] = [m, k, n].map(u64::from);
-    let problem = Matmul::new(rows, terms, columns).check(DType::F32, rows * terms, terms * columns)?;
+    let problem = Matmul::new(rows, terms, columns).check([DType::F32; 2], rows * terms, terms * columns)?;
     let params = Params { a_start, b_start, out_start, batch: items, inner: items, a_inner: m * k, b_inner: k * n, ..whole(&problem) };
     let out = Binding { index: 2, ..scratch };
     let mut step = Step { parts: 1, ..tiled(&problem, params, [out; 2], caps)? };

@@ -54,7 +54,7 @@ impl Step {
         let out_vec4 = vec4(&[params.out_start, params.ldo, params.n]);
         // One that lies inside the result; a result smaller than what matrix units store at once is no room for them to begin with.
         let has_tile = params.m >= kernel.constant("TILE_M") && params.n >= kernel.constant("TILE_N");
-        let narrow = end.dtype != DType::F32;
+        let narrow = end.dtype == DType::F16;
         let is_whole = end.is_first && end.is_last;
         // A sum is rounded once, when it is whole; and rows that share a word are for one invocation to write, or for a kernel that has f16.
         let has_f16 = kernel.id == KernelId::MatmulCooperative && parts == 1;

@@ -4,7 +4,7 @@
 //! of one drawing read the same uniforms, by a path of their own; so a drawing computes a strip of eight rows of C, whose part of A lies
 //! in uniform blocks, and only the four texels of B are fetched, for twice as many multiplications.
 
-use super::fragment::{MOST_BUFFER_BYTES, fold, vec4_texels};
+use super::fragment::{MOST_BUFFER_BYTES, fold, passes, vec4_texels};
 use super::{Params, constants_of_layout, whole};
 use crate::dtype::DType;
 use crate::info::Caps;
@@ -35,9 +35,13 @@ const MOST_BLOCKS: u32 = 12;
 /// The largest block used: a constant buffer of hardware, where drivers allow more.
 pub const MOST_BLOCK_BYTES: u32 = 1 << 16;
 
-/// Fewer rows or columns are not worth the drawings: a strip should occupy the GPU for longer than it takes to ask for it.
+/// Fewer rows or columns are not worth the drawings.
 const LEAST_ROWS: u32 = 64;
 const LEAST_COLUMNS: u32 = 128;
+
+/// Nor is less of B: a strip should occupy the GPU for longer than it takes to ask for it, which is some microseconds. Of 512 x 512 a GPU that
+/// multiplies 200 thousand million times a second has ten.
+const LEAST_ELEMENTS: u64 = 1 << 18;
 
 /// A plan of two launches, of which the first puts A into the scratch as strips; None if another kernel is better, or the only one. The
 /// bindings are A's, if it is read at all, and then the others'.
@@ -51,7 +55,7 @@ pub(super) fn strips(problem: &Problem, bindings: &[Binding], caps: &Caps, fragm
         || problem.batch.count() != 1
         || m < LEAST_ROWS
         || n < LEAST_COLUMNS
-        || k == 0
+        || u64::from(n) * u64::from(k) < LEAST_ELEMENTS
         || k > block_bytes / step_bytes * 4 * MOST_BLOCKS
     {
         return None;
@@ -92,6 +96,7 @@ pub(super) fn strips(problem: &Problem, bindings: &[Binding], caps: &Caps, fragm
         ("ACTIVATION", Activation::number(problem.activation)),
         ("RESULT_F16", u32::from(problem.result == DType::F16)),
     ]);
+    constants.extend(passes(k));
     let multiply = Dispatch {
         kernel: Kernel { id: KernelId::MatmulPacked, variant: format!("{ROWS}x4 in strips"), source: None, constants },
         params: Params { lda: strip, ldo: width * LINES * 4, ..whole(problem) }.into(),

@@ -20,7 +20,7 @@ const LEAST_PART: u32 = 512;
 
 /// The launch for such a product; None for any other.
 pub(super) fn step(problem: &Problem, params: Params, [a, b]: [Binding; 2], caps: &Caps) -> Option<Step> {
-    if params.k == 0 || !problem.reads_operands() || caps.max_workgroup_invocations < THREADS {
+    if problem.integers.is_some() || params.k == 0 || !problem.reads_operands() || caps.max_workgroup_invocations < THREADS {
         return None;
     }
     let Params { m, n, lda, ldb, a_start, b_start, .. } = params;

@@ -15,8 +15,10 @@
 /** What computes. `cpu` stands for the faster CPU path that this engine has. */
 export type Backend = "webgpu" | "webgl2" | "simd" | "scalar";
 
-/** What a tensor's elements are. Sums of floating-point numbers are f32. Products take f32 and f16. */
-export type DType = "f32" | "f16" | "i32" | "u32" | "bool";
+/**
+ * What a tensor's elements are. Sums of floating-point numbers are f32. Products take f32 and f16, and i8 and u8, which nothing else computes with.
+ */
+export type DType = "f32" | "f16" | "i32" | "u32" | "bool" | "i8" | "u8";
 
 /** `Float16Array`, where TypeScript's library knows it. */
 export type Halves = typeof globalThis extends { Float16Array: { prototype: infer T } } ? T : never;
@@ -36,6 +38,8 @@ export type ArrayOf<D extends DType> = {
   i32: Int32Array;
   u32: Uint32Array;
   bool: Uint8Array;
+  i8: Int8Array;
+  u8: Uint8Array;
 }[D];
 
 /**
@@ -43,6 +47,12 @@ export type ArrayOf<D extends DType> = {
  * computes in f32; the CPU widens them. Neither changes a value, but that GPUs may take f16 below 2⁻¹⁴ for zero.
  */
 export type Operand = Float32Array | Halves | Tensor | Tensor<"f16">;
+
+/**
+ * A matrix of 8-bit integers to multiply by another, which may be of the other sign: their sums are of i32, exact modulo 2³², and nothing is done to
+ * them in the end (no `alpha`, `beta`, `c`, `bias`, `activation` or `precision`). WebGL2 has no kernel for them (`invalid_type`).
+ */
+export type Bytes = Int8Array | Uint8Array | Tensor<"i8"> | Tensor<"u8">;
 
 /** Stable error codes; the message holds the numbers and the remedy. */
 export type ErrorCode =
@@ -157,10 +167,12 @@ export interface MatmulOptions {
    */
   activation?: "none" | "relu" | "gelu" | "sigmoid" | "tanh" | "silu";
   /**
-   * What the result's elements are. Default `"f32"`, whatever A and B are. One of `"f16"` is rounded once, from sums in f32; an array
-   * of it takes an engine that has `Float16Array`.
+   * What the result's elements are. Default `"f32"`, whether A and B are of f32 or f16. One of `"f16"` is rounded once, from sums in f32; an array
+   * of it takes an engine that has `Float16Array`. That of {@link Bytes} is of `"i32"`, and of nothing else.
    */
-  result?: DType;
+  result?: "f32" | "f16" | "i32";
+  /** Of {@link Bytes}: the numbers of A's and B's types that stand for zero, (A − a)·(B − b). Default `[0, 0]`. */
+  zero_points?: readonly [number, number];
   /**
    * How products are computed. Default `"f32"`. `"f16x3"` takes each f32 operand apart into two terms of f16, of whose products it adds three up in
    * f32 on the GPU's matrix units: faster for large products, its error no larger than f32's as measured, and within
@@ -195,7 +207,7 @@ export interface MatmulOptions {
   /** Give a {@link MatmulReport} in place of the bare data. */
   report?: boolean;
   /**
-   * Keep the result on the device and give a {@link Tensor}. On WebGPU a product of tensors is then only queued: the promise resolves at once,
+   * Keep the result on the device and give a {@link Tensor}. On a GPU a product of tensors is then only queued: the promise resolves at once,
    * and products that follow one another share a submission, at the latest when a result is read or the page's present task ends. What the
    * GPU finds wrong later (`out_of_memory`, `device_lost`) is an error of what reads the tensor, or computes from it.
    */
@@ -293,7 +305,10 @@ export interface Tuning {
 export interface MemoryStats {
   /** Bytes of buffers that calls and tensors hold now. */
   used_bytes: number;
-  /** Bytes of free buffers kept for reuse, and of those through which large operands go to the device. */
+  /**
+   * Bytes of free buffers kept for reuse, of what is free in those that small tensors share, and of those through which large operands go to the
+   * device.
+   */
   pooled_bytes: number;
   /** The most that `used_bytes` has been. */
   peak_bytes: number;
@@ -345,6 +360,10 @@ export class Gpu {
   matmul(a: Operand, b: Operand, options: MatmulOptions & { keep: true }): Promise<Tensor>;
   matmul(a: Operand, b: Operand, options: MatmulOptions & { result: "f16" }): Promise<Halves>;
   matmul(a: Operand, b: Operand, options: MatmulOptions): Promise<Float32Array>;
+  matmul(a: Bytes, b: Bytes, options: MatmulOptions & { report: true; keep: true }): Promise<MatmulReport<Tensor<"i32">>>;
+  matmul(a: Bytes, b: Bytes, options: MatmulOptions & { report: true }): Promise<MatmulReport<Int32Array>>;
+  matmul(a: Bytes, b: Bytes, options: MatmulOptions & { keep: true }): Promise<Tensor<"i32">>;
+  matmul(a: Bytes, b: Bytes, options: MatmulOptions): Promise<Int32Array>;
   /**
    * Puts a row-major array on the device: `[rows, columns]`, or a batch of such matrices, `[…, rows, columns]`. With `dtype: "bool"` what is
    * not 0 is true; with `dtype: "f16"` a `Uint16Array` holds the bits.
@@ -355,12 +374,14 @@ export class Gpu {
   tensor(data: Int32Array, shape: readonly number[], options?: { dtype?: "i32" }): Promise<Tensor<"i32">>;
   tensor(data: Uint32Array, shape: readonly number[], options?: { dtype?: "u32" }): Promise<Tensor<"u32">>;
   tensor(data: Uint8Array | readonly boolean[], shape: readonly number[], options: { dtype: "bool" }): Promise<Tensor<"bool">>;
+  tensor(data: Int8Array, shape: readonly number[], options?: { dtype?: "i8" }): Promise<Tensor<"i8">>;
+  tensor(data: Uint8Array, shape: readonly number[], options?: { dtype?: "u8" }): Promise<Tensor<"u8">>;
   /**
    * The same from a buffer of {@link Gpu.device}, from a byte on that is a multiple of 4: a copy on the GPU of what the queue has written there by
    * this call. Rejects with `invalid_type` if the buffer is mapped, of another device, or without the usage `COPY_SRC`, with `length_mismatch`
    * if it is too small, with `disposed` if it is destroyed, and with `unavailable` on other backends.
    */
-  tensor<D extends "f32" | "f16" | "i32" | "u32" = "f32">(
+  tensor<D extends Exclude<DType, "bool"> = "f32">(
     buffer: DeviceBuffer,
     shape: readonly number[],
     options?: { dtype?: D; offset_bytes?: number },
@@ -413,6 +434,10 @@ export function matmul(a: Operand, b: Operand, options: MatmulOptions & { keep: 
 export function matmul(a: Operand, b: Operand, options: MatmulOptions & { keep: true }): Promise<Tensor>;
 export function matmul(a: Operand, b: Operand, options: MatmulOptions & { result: "f16" }): Promise<Halves>;
 export function matmul(a: Operand, b: Operand, options: MatmulOptions): Promise<Float32Array>;
+export function matmul(a: Bytes, b: Bytes, options: MatmulOptions & { report: true; keep: true }): Promise<MatmulReport<Tensor<"i32">>>;
+export function matmul(a: Bytes, b: Bytes, options: MatmulOptions & { report: true }): Promise<MatmulReport<Int32Array>>;
+export function matmul(a: Bytes, b: Bytes, options: MatmulOptions & { keep: true }): Promise<Tensor<"i32">>;
+export function matmul(a: Bytes, b: Bytes, options: MatmulOptions): Promise<Int32Array>;
 
 /** Puts a row-major array on the shared device: `[rows, columns]`, or a batch, `[…, rows, columns]`; see {@link Gpu.tensor}. */
 export function tensor(data: Float32Array, shape: readonly number[], options?: { dtype?: "f32" }): Promise<Tensor>;
@@ -421,7 +446,9 @@ export function tensor(data: Uint16Array, shape: readonly number[], options: { d
 export function tensor(data: Int32Array, shape: readonly number[], options?: { dtype?: "i32" }): Promise<Tensor<"i32">>;
 export function tensor(data: Uint32Array, shape: readonly number[], options?: { dtype?: "u32" }): Promise<Tensor<"u32">>;
 export function tensor(data: Uint8Array | readonly boolean[], shape: readonly number[], options: { dtype: "bool" }): Promise<Tensor<"bool">>;
-export function tensor<D extends "f32" | "f16" | "i32" | "u32" = "f32">(
+export function tensor(data: Int8Array, shape: readonly number[], options?: { dtype?: "i8" }): Promise<Tensor<"i8">>;
+export function tensor(data: Uint8Array, shape: readonly number[], options?: { dtype?: "u8" }): Promise<Tensor<"u8">>;
+export function tensor<D extends Exclude<DType, "bool"> = "f32">(
   buffer: DeviceBuffer,
   shape: readonly number[],
   options?: { dtype?: D; offset_bytes?: number },
@@ -486,8 +513,8 @@ export class Expr {
 
   /**
    * The matrix product as NumPy's `matmul` has it: … × m × k and … × k × n give … × m × n, the dimensions before the last two are a batch
-   * and are repeated to one another, and a single dimension is a vector. Both are of f32 or both of f16, sums in f32. What transposes an
-   * operand's last two dimensions is read in place, and a factor, a bias and an activation after it cost no kernel of their own.
+   * and are repeated to one another, and a single dimension is a vector. Both are of f32 or both of f16, sums in f32; or both are of
+   * i8 or u8, and the product is of i32. What transposes an operand's last two dimensions is read in place, and a factor, a bias and an activation after it cost no kernel of their own.
    */
   matmul(b: Value): Expr;
 
@@ -609,7 +636,7 @@ export class Expr {
    * The elements as another type. Fractions are cut off, what does not fit becomes the nearest that does, NaN as an integer is 0, and what
    * is not 0 is true.
    */
-  cast(dtype: DType): Expr;
+  cast(dtype: Exclude<DType, "i8" | "u8">): Expr;
 
   /**
    * Σ a along axes, of which negative ones count from the end; along all if there are none given. With `keep` those axes stay, of size 1.

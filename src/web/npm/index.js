@@ -3,9 +3,9 @@
 
 import start, * as core from "./lapidary_core.js";
 import { encode, set_tensor_number } from "./encode.js";
-import { array, can_give, fault, is_buffer, product, shape as sides, whole } from "./options.js";
+import { array, can_give, fault, floats, is_buffer, is_bytes, product, shape as sides, whole } from "./options.js";
 import { to_benchmark, to_data, to_multiply, to_open, to_source, to_stop, to_target } from "./options.js";
-import { load_part, set_core } from "./parts.js";
+import { load_part, prepare_for_loss, set_core } from "./parts.js";
 import { read_file, workers } from "./source.js";
 
 let started;
@@ -35,12 +35,6 @@ async function look_for_gpu(options) {
   if (!started && (backend === "auto" || backend === "webgpu")) {
     await globalThis.navigator?.gpu?.requestAdapter({ powerPreference });
   }
-}
-
-/** What takes the place of a GPU that is lost is to be there when the network is not; but the page's first results come first. */
-function prepare_for_loss() {
-  // Who needs it will hear of a failure.
-  setTimeout(() => load_part("cpu")?.catch(() => {}), 2000);
 }
 
 /** Rejections of the calls under way, for the day that the module panics. */
@@ -165,12 +159,18 @@ export class Tensor {
 /** A tensor as Rust gives it. */
 const made = ({ tensor, shape, dtype, backend }) => new Tensor(ours, tensor, shape, dtype, backend);
 
+/** The same, once what multiplies it is there. */
+async function usable(tensor) {
+  if (is_bytes(tensor)) await load_part("int8");
+  return tensor;
+}
+
 set_tensor_number((value) => Tensor.number_of(ours, value));
 
 export { Expr, lazy } from "./expr.js";
 
 /** An array in f32, which holds every f16. */
-const wide = (name, value) => (array(name, value).BYTES_PER_ELEMENT < 4 ? new Float32Array(value) : value);
+const wide = (name, value) => (floats(name, value).BYTES_PER_ELEMENT < 4 ? new Float32Array(value) : value);
 
 export class Reference {
   #reference;
@@ -193,6 +193,9 @@ export class Reference {
 /** An operand as Rust takes it: an array, or the number of a tensor. */
 const operand = (name, value) => Tensor.number_of(ours, value) ?? array(name, value);
 
+/** Loads what products of 8-bit integers take, if these are such: a promise, or nothing where it is there. */
+const load_for = (a, b) => (is_bytes(a) && is_bytes(b) ? load_part("int8") : undefined);
+
 const shape_of = (value) => Tensor.shape_of(ours, value);
 
 /** Whether an operand as Rust takes it is a tensor, or left out. */
@@ -211,7 +214,7 @@ export class Gpu {
     look_for_gpu(options).catch(() => {});
     await load();
     const gpu = new Gpu(ours, await guarded(() => core.open(...to_open(options)), options?.signal, core.free_gpu));
-    if (gpu.info().backend.startsWith("web")) prepare_for_loss();
+    if (gpu.info().backend.startsWith("web")) setTimeout(prepare_for_loss, 2000); // the page's first results come first
     return gpu;
   }
 
@@ -226,10 +229,15 @@ export class Gpu {
   async matmul(a, b, options) {
     let begun, shape, dtype;
     try {
+      const loading = load_for(a, b);
+      if (loading) {
+        [a, b] = [copy(a), copy(b)];
+        await loading;
+      }
       const [x, y] = [operand("a", a), operand("b", b)];
       const told = to_multiply(options, shape_of(a), shape_of(b), operand);
       const { numbers, c, bias, report, keep } = told;
-      ({ shape, dtype } = told);
+      ({ shape, dtype = is_bytes(a) ? "i32" : "f32" } = told);
       if (!keep) can_give(dtype);
       if (keep && !report && is_tensor(x) && is_tensor(y) && is_tensor(c) && is_tensor(bias)) {
         const tensor = core.queue(this.#gpu, x, y, numbers, c, bias);
@@ -252,7 +260,7 @@ export class Gpu {
       if (is_buffer(data)) return core.tensor_of_buffer(this.#gpu, data, ...to_source(data, options, sizes), sizes);
       return core.tensor(this.#gpu, ...to_data(data, options), sizes);
     };
-    return guarded(call).then(made);
+    return guarded(call).then(made).then(usable);
   }
 
   evaluate(expr) {
@@ -263,6 +271,7 @@ export class Gpu {
     const call = async () => {
       const [x, y] = [operand("a", a), operand("b", b)];
       const { numbers, c, bias, signal, samples, min_ms } = to_benchmark(options, shape_of(a), shape_of(b), operand);
+      await load_for(a, b);
       await load_part("measure");
       return core.benchmark(this.#gpu, x, y, numbers, c, bias, samples, min_ms, signal);
     };

@@ -49,8 +49,15 @@ function typed_array(argument, value, classes, expected) {
   return value;
 }
 
-/** An operand of a product: a `Float32Array` or a `Float16Array`, which older engines do not have. */
-export const array = (argument, value) => typed_array(argument, value, ["Float32Array", "Float16Array"], "a Float32Array or a Float16Array");
+/** An operand of a product, but for a `Float16Array` in older engines, which do not have it. */
+export const array = (argument, value) =>
+  typed_array(argument, value, ["Float32Array", "Float16Array", "Int8Array", "Uint8Array"], "a Float32Array, a Float16Array, an Int8Array or a Uint8Array");
+
+/** One of floating-point numbers. */
+export const floats = (argument, value) => typed_array(argument, value, ["Float32Array", "Float16Array"], "a Float32Array or a Float16Array");
+
+/** Whether it is an array or a tensor of 8-bit integers. */
+export const is_bytes = (value) => value?.BYTES_PER_ELEMENT === 1 || value?.dtype === "i8" || value?.dtype === "u8";
 
 const is_whole = (value) => Number.isSafeInteger(value) && value >= 0;
 
@@ -136,12 +143,13 @@ const STRIDES = ["lda", "ldb", "ldc", "stride_a", "stride_b", "stride_c", "offse
 const PRODUCT = [
   ...["m", "k", "n", "batch", "transpose_a", "transpose_b", "alpha", "beta", "c", "bias", "activation", "result", "precision"],
   ...STRIDES,
+  "zero_points",
   "signal",
 ];
 /** In the order of the numbers by which Rust knows them. */
 export const ACTIVATIONS = ["none", "relu", "gelu", "sigmoid", "tanh", "silu"];
-export const DTYPES = ["f32", "f16", "i32", "u32", "bool"];
-const FLOATS = DTYPES.slice(0, 2);
+export const DTYPES = ["f32", "f16", "i32", "u32", "bool", "i8", "u8"];
+const RESULTS = DTYPES.slice(0, 3);
 const PRECISIONS = ["f32", "f16x3", "f16"];
 
 /** The place of a named option's value among those that it may have, of which the first is meant if it is left out. */
@@ -161,6 +169,9 @@ function side(shape, which, is_row) {
   if (shape.length === 0) throw invalid_dimension("the shape of a tensor", "[]", "of one dimension or more");
   return is_row === (which === 1) ? shape[0] : 1;
 }
+
+const NO_ZEROS = Object.freeze([0, 0]);
+const are_zeros = (value) => Array.isArray(value) && value.length === 2 && value.every((zero) => Number.isInteger(zero) && Math.abs(zero) < 256);
 
 const NO_BATCH = Object.freeze([]);
 const batch_of = (shape) => (shape.length > 2 ? shape.slice(0, -2) : NO_BATCH);
@@ -195,8 +206,9 @@ export function product(options, shape_a, shape_b, operand, names = PRODUCT) {
   const c = told.c === undefined ? undefined : operand("c", told.c);
   const bias = told.bias === undefined ? undefined : operand("bias", told.bias);
   const activation = place("activation", told.activation, ACTIVATIONS);
-  const result = place("result", told.result, FLOATS);
+  const result = told.result === undefined ? -1 : place("result", told.result, RESULTS);
   const precision = place("precision", told.precision, PRECISIONS);
+  const [a_zero, b_zero] = option("zero_points", told.zero_points, NO_ZEROS, are_zeros, "two whole numbers");
   let of_arrays = NO_BATCH;
   if (told.batch !== undefined) of_arrays = (Array.isArray(told.batch) ? told.batch : [told.batch]).map((size) => whole("batch", size));
   const batch_a = shape_a === undefined ? of_arrays : batch_of(shape_a);
@@ -218,10 +230,10 @@ export function product(options, shape_a, shape_b, operand, names = PRODUCT) {
   const numbers = [
     m, k, n, +transpose_a, +transpose_b, alpha, beta,
     lda, ldb, ldc, stride_a, stride_b, stride_c, offset_a, offset_b, offset_c,
-    activation, result, precision, batch_a.length,
+    activation, result, precision, a_zero, b_zero, batch_a.length,
   ];
   if (batch.length > 0) numbers.push(...batch_a, ...batch_b);
-  return { numbers, c, bias, signal: stop, shape, dtype: DTYPES[result] };
+  return { numbers, c, bias, signal: stop, shape, dtype: told.result };
 }
 
 const MULTIPLY = [...PRODUCT, "report", "keep"];
@@ -274,12 +286,12 @@ function place_in(argument, buffer, told, usage, elements, size) {
 }
 
 const count_of = (shape) => shape.reduce((product, size) => product * size, 1);
-const bytes_of = (dtype) => (dtype === "f16" ? 2 : 4);
+const bytes_of = (dtype) => ({ f16: 2, i8: 1, u8: 1 })[dtype] ?? 4;
 
 /** What a tensor is made of where that is a buffer: where it begins there, and the place of its type. */
 export function to_source(buffer, options, sizes) {
   const told = known(options, ["dtype", "offset_bytes"]);
-  const dtype = one_of("dtype", told.dtype, DTYPES.slice(0, 4), "f32, f16, i32 or u32");
+  const dtype = one_of("dtype", told.dtype, DTYPES.filter((name) => name !== "bool"), "f32, f16, i32, u32, i8 or u8");
   return [place_in("data", buffer, told.offset_bytes, "COPY_SRC", count_of(sizes), bytes_of(dtype)), DTYPES.indexOf(dtype)];
 }
 
@@ -289,7 +301,9 @@ export function to_target(buffer, options, sizes, dtype) {
 }
 
 /** The classes of arrays that hold a type, the first of which needs no word on it. */
-const CLASSES = [["Float32Array"], ["Float16Array", "Uint16Array"], ["Int32Array"], ["Uint32Array"], [undefined, "Uint8Array"]];
+const CLASSES = [
+  ["Float32Array"], ["Float16Array", "Uint16Array"], ["Int32Array"], ["Uint32Array"], [undefined, "Uint8Array"], ["Int8Array"], ["Uint8Array"],
+];
 
 /** What a tensor is made of: an array as Rust takes it, and the place of its type. */
 export function to_data(data, options) {
@@ -301,7 +315,7 @@ export function to_data(data, options) {
     return [Uint32Array.from(typed_array("data", data, ["Uint8Array"], "a Uint8Array or an array of true and false"), Boolean), type];
   }
   const [first, second] = CLASSES[type];
-  const expected = told === undefined ? "a Float32Array, a Float16Array, an Int32Array, a Uint32Array or a GPUBuffer, or have a dtype" : `a ${first} for ${told}`;
+  const expected = told === undefined ? "a Float32Array, a Float16Array, an Int32Array, a Uint32Array, an Int8Array, a Uint8Array or a GPUBuffer, or have a dtype" : `a ${first} for ${told}`;
   const values = typed_array("data", data, [first, second], expected);
   if (found >= 0 || type !== 1) return [values, type];
   can_give("f16");

@@ -7,13 +7,22 @@ import { read_file } from "./source.js";
 const PARTS = {
   operations: () => new URL("./lapidary_operations.wasm", import.meta.url),
   cpu: () => new URL("./lapidary_cpu.wasm", import.meta.url),
+  operations_cpu: () => new URL("./lapidary_operations_cpu.wasm", import.meta.url),
   webgl2: () => new URL("./lapidary_webgl2.wasm", import.meta.url),
+  operations_webgl2: () => new URL("./lapidary_operations_webgl2.wasm", import.meta.url),
   matrix: () => new URL("./lapidary_matrix.wasm", import.meta.url),
+  int8: () => new URL("./lapidary_int8.wasm", import.meta.url),
   measure: () => new URL("./lapidary_measure.wasm", import.meta.url),
 };
 
+/** What goes with operations on a backend, which is loaded once both have been asked for. */
+const WITH_OPERATIONS = ["cpu", "webgl2"];
+
 /** The core's exports. */
 let core;
+/** The names of those that somebody needs. */
+const asked = new Set();
+let is_prepared = false;
 /** Promises by name; null for parts that are there. */
 const loading = {};
 
@@ -42,5 +51,22 @@ async function load(name) {
 
 /** Loads a part: a promise, or undefined if it is there. A module that was built for development has no parts. */
 export function load_part(name) {
-  if (loading[name] !== null && "$0" in core) return (loading[name] ??= load(name));
+  if (!("$0" in core)) return;
+  asked.add(name);
+  const both = asked.has("operations") ? WITH_OPERATIONS.filter((backend) => asked.has(backend)) : [];
+  const found = all_of([name, ...both.map((backend) => `operations_${backend}`)]);
+  if (is_prepared) prepare_for_loss();
+  return found;
+}
+
+function all_of(names) {
+  const missing = names.filter((name) => loading[name] !== null);
+  if (missing.length > 0) return Promise.all(missing.map((name) => (loading[name] ??= load(name))));
+}
+
+/** Loads what takes the place of a lost GPU, so that it is there when the network is not. Who needs it will hear of a failure. */
+export function prepare_for_loss() {
+  if (!("$0" in core)) return;
+  is_prepared = true;
+  all_of(asked.has("operations") ? ["cpu", "operations_cpu"] : ["cpu"])?.catch(() => {});
 }

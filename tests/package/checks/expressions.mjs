@@ -241,7 +241,8 @@ export default {
     const a = (i, j, k) => i * 100 + j * 10 + k;
     const values = filled([3, 4, 5], a);
     for (const dtype of ["f32", "i32"]) {
-      const x = lazy(await put(gpu, dtype, values, [3, 4, 5]));
+      const tensor = await put(gpu, dtype, values, [3, 4, 5]);
+      const x = lazy(tensor);
       const is = (expr, shape, value) => gives(gpu, expr, dtype, shape, filled(shape, value));
       await each(
         {
@@ -263,6 +264,7 @@ export default {
         },
         ([expr, shape, value]) => is(expr, shape, value),
       );
+      tensor.dispose();
     }
     await gives(gpu, Expr.index([3, 5]).mul(3).cast("f32"), "f32", [3, 5], filled([3, 5], (i, j) => (i * 5 + j) * 3));
     await gives(gpu, lazy(2.5), "f32", [], [2.5]);
@@ -404,7 +406,7 @@ export default {
   },
 
   "data of other types": async ({ gpu }) => {
-    await rejects("invalid_type", () => gpu.tensor(new Uint8Array(4), [4]), /\bdata\b/, /dtype/);
+    await rejects("invalid_type", () => gpu.tensor(new Uint8ClampedArray(4), [4]), /\bdata\b/, /dtype/);
     await rejects("invalid_type", () => gpu.tensor(new Int32Array(4), [4], { dtype: "f32" }), /Float32Array for f32/);
     await rejects("invalid_type", () => gpu.tensor([1, 0], [2], { dtype: "bool" }), /true and false/);
     await rejects("invalid_option", () => gpu.tensor(new Float32Array(4), [4], { dtype: "f64" }), /f64/);

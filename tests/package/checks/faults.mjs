@@ -41,6 +41,26 @@ export function wrap(prototype, name, make) {
   return () => (prototype[name] = original);
 }
 
+/** Counts the calls of all methods until `undo`. */
+export function every_call(prototype) {
+  const calls = {};
+  const names = Object.keys(Object.getOwnPropertyDescriptors(prototype)).filter(
+    (name) => typeof Object.getOwnPropertyDescriptor(prototype, name).value === "function" && name !== "constructor",
+  );
+  const undos = names.map((name) =>
+    wrap(
+      prototype,
+      name,
+      (original) =>
+        function (...args) {
+          calls[name] = (calls[name] ?? 0) + 1;
+          return original.apply(this, args);
+        },
+    ),
+  );
+  return { calls, undo: () => undos.forEach((undo) => undo()) };
+}
+
 /** Takes the last GPU away, as a driver would. */
 export function lose(seen, backend) {
   if (backend === "webgpu") return seen.devices.at(-1).destroy();
@@ -94,8 +114,36 @@ export function at_call(prototype, name, at, act) {
   return state;
 }
 
+/** The same of WebGL2's textures, which stay empty, and of whose want an error tells once. */
+function run_out_of_textures_at(at) {
+  const { prototype } = WebGL2RenderingContext;
+  let [calls, is_short] = [0, false];
+  const undo = wrap(
+    prototype,
+    "texStorage2D",
+    (original) =>
+      function (...args) {
+        if (++calls < at) original.apply(this, args);
+        else is_short = true;
+      },
+  );
+  wrap(
+    prototype,
+    "getError",
+    (original) =>
+      function () {
+        const error = original.call(this);
+        if (!is_short) return error;
+        // What is drawn to such a texture is an error too, which may be told first.
+        return error || ((is_short = false), this.OUT_OF_MEMORY);
+      },
+  );
+  return undo;
+}
+
 /** From the given new buffer on there is no memory on the GPU: such a buffer is invalid, and an event says why. Gives what ends it. */
-export function run_out_at(at) {
+export function run_out_at(at, backend = "webgpu") {
+  if (backend === "webgl2") return run_out_of_textures_at(at);
   let calls = 0;
   return wrap(
     GPUDevice.prototype,

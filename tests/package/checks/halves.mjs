@@ -56,13 +56,14 @@ const with_arrays = {
   "tensors of f16 know it": async ({ gpu }) => {
     const { a, b, options, expected } = halved(problem(5, 33, 7));
     const [x, y] = [await gpu.tensor(a, [5, 33]), await gpu.tensor(b, [33, 7])];
-    assert(x.dtype === "f16" && x.reshape([33, 5]).dtype === "f16", `dtype ${x.dtype}`);
+    const reshaped = x.reshape([33, 5]);
+    assert(x.dtype === "f16" && reshaped.dtype === "f16", `dtype ${x.dtype}`);
     same_halves(await x.toArray(), a);
     const z = await gpu.matmul(x, y, { keep: true });
     assert(z.dtype === "f32", `dtype ${z.dtype} of a product`);
     same(await z.toArray(), expected);
     same(await gpu.matmul(x, b, options), expected, "a tensor and an array");
-    for (const tensor of [x, y, z]) tensor.dispose();
+    for (const tensor of [x, reshaped, y, z]) tensor.dispose();
   },
 
   "every f16 is itself on the device": async ({ gpu, lapidary: { lazy } }) => {

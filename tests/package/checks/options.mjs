@@ -106,10 +106,11 @@ export default {
     await rejects("invalid_dimension", () => gpu.matmul(two, two, { transpose_b: true, batch: 3 }), /\bbatch\b/, /\b3\b/, /\b2\b/);
     await rejects("invalid_dimension", () => gpu.matmul(one, a, { n: 1 }), /one dimension/);
     const stacked = two.reshape([2, 3, 1]);
-    await rejects("invalid_dimension", () => gpu.matmul(stacked, three.reshape([3, 1, 4]), {}), /\[3\]/, /\[2\]/);
+    const turned = three.reshape([3, 1, 4]);
+    await rejects("invalid_dimension", () => gpu.matmul(stacked, turned, {}), /\[3\]/, /\[2\]/);
     throws("length_mismatch", () => two.reshape([2, 4]), /\b6\b/, /2 · 4 = 8/);
     throws("invalid_type", () => two.reshape(6), /\bshape\b/);
-    for (const tensor of [two, three, one, stacked]) tensor.dispose();
+    for (const tensor of [two, three, one, stacked, turned]) tensor.dispose();
   },
 
   "a benchmark of wrong samples": async ({ gpu }) => {

@@ -1,11 +1,11 @@
 /** Products of tensors, one after another and none waited for: where there is a queue they are only recorded, and nobody may notice. */
-import { wrap } from "./faults.mjs";
+import { every_call, wrap } from "./faults.mjs";
 import { assert, each, integers, product, rejects, right, problem, same, settles, sleep, within } from "./tools.mjs";
 
 const N = 9;
 const SHAPE = [N, N];
 const SIZES = { m: N, k: N, n: N };
-const has_queue = (gpu) => gpu.info().backend === "webgpu";
+const has_queue = (gpu) => ["webgpu", "webgl2"].includes(gpu.info().backend);
 
 /** A matrix that moves rows up by one: its powers are as exact as itself. */
 const shift = () => Float32Array.from({ length: N * N }, (_, i) => +(((i / N) | 0) === (((i % N) + N - 1) % N)));
@@ -46,6 +46,45 @@ export default {
     same(await last.toArray(), shifted(values, turns), `the product after ${turns}`);
     assert(gpu.memory().peak_bytes - before.peak_bytes < 64 * N * N * 4, "freed operands serve again");
     for (const tensor of [first, step, last]) tensor.dispose();
+  },
+
+  "products of any sizes, of what was uploaded or computed, freed in any order": async ({ gpu }) => {
+    const sides = [4, 9, 20, 130];
+    // Moves rows up by one, so that products of products stay exact.
+    const shifts = [];
+    for (const side of sides) {
+      const rows = Float32Array.from({ length: side * side }, (_, i) => +(((i / side) | 0) === (((i % side) + side - 1) % side)));
+      shifts.push(await gpu.tensor(rows, [side, side]));
+    }
+    const before = gpu.memory();
+    let seed = 5;
+    const below = (most) => ((seed = (Math.imul(seed, 1_664_525) + 1_013_904_223) >>> 0) >>> 8) % most;
+    const values = sides.map((side) => [1, 2, 3].map((seed) => integers(side * side, seed)));
+    // Each with the values that it began with, and by how many rows they have moved.
+    const live = sides.map(() => []);
+    let which = 0;
+    for (let turn = 0; turn < rounds(gpu, 250); turn++) {
+      if (below(3) === 0) which = below(sides.length);
+      const [side, known] = [sides[which], live[which]];
+      if (known.length === 0 || below(12) === 0) {
+        const from = below(3);
+        known.push({ tensor: await gpu.tensor(values[which][from], [side, side]), from, rows: 0 });
+      } else {
+        const { tensor, from, rows } = known[below(known.length)];
+        known.push({ tensor: await gpu.matmul(shifts[which], tensor, { keep: true }), from, rows: rows + 1 });
+      }
+      while (known.length > 6) known.splice(below(known.length), 1)[0].tensor.dispose();
+    }
+    for (const [i, side] of sides.entries()) {
+      for (const { tensor, from, rows } of live[i]) {
+        const expected = Float32Array.from({ length: side * side }, (_, at) => values[i][from][(((((at / side) | 0) + rows) % side) * side) + (at % side)]);
+        same(await tensor.toArray(), expected, `of side ${side}, moved ${rows} times`);
+        tensor.dispose();
+      }
+    }
+    const after = gpu.memory();
+    assert(after.used_bytes === before.used_bytes && after.buffers === before.buffers, JSON.stringify({ before, after }));
+    for (const tensor of shifts) tensor.dispose();
   },
 
   "windows of tensors, read where they lie": async ({ gpu }) => {
@@ -231,8 +270,8 @@ export default {
     );
   },
 
-  "many share a submission, and what nobody reads is submitted too": async ({ gpu }) => {
-    if (!has_queue(gpu)) return;
+  "many share a submission, and what nobody reads is submitted too": async ({ gpu, backend }) => {
+    if (backend !== "webgpu") return;
     const a = await gpu.tensor(integers(N * N), SHAPE);
     const queue = async (count) => Promise.all(Array.from({ length: count }, () => gpu.matmul(a, a, { keep: true })));
     await queue(1);
@@ -248,6 +287,11 @@ export default {
       await kept.at(-1).toArray();
     });
     assert(many <= 10, `${many} submissions of 1000 products`);
+    const launches = await counted(GPUComputePassEncoder.prototype, "dispatchWorkgroups", async () => {
+      kept.push(...(await queue(1000)));
+      await kept.at(-1).toArray();
+    });
+    assert(launches <= 20, `${launches} launches of 1000 products`);
     const groups = await counted(GPUDevice.prototype, "createBindGroup", async () => {
       for (const tensor of kept) tensor.dispose();
       kept = await queue(1000);
@@ -255,6 +299,23 @@ export default {
     });
     assert(groups <= 4, `${groups} bind groups for products that were computed before`);
     for (const tensor of [a, ...kept]) tensor.dispose();
+  },
+
+  "nothing of WebGL's is asked that waits, and nothing is told twice": async ({ gpu, backend }) => {
+    if (backend !== "webgl2") return;
+    const a = await gpu.tensor(integers(N * N), SHAPE);
+    const round = async (count) => {
+      for (let i = 0; i < count; i++) (await gpu.matmul(a, a, { keep: true })).dispose();
+    };
+    await round(2);
+    const { calls, undo } = every_call(WebGL2RenderingContext.prototype);
+    await round(1000).finally(undo);
+    assert(calls.drawArrays === 1000, `${calls.drawArrays} drawings of 1000 products`);
+    for (const name of ["getError", "getParameter", "getProgramParameter", "checkFramebufferStatus", "readPixels", "finish", "texStorage2D", "uniform1uiv", "useProgram", "viewport"])
+      assert(!calls[name], `${calls[name]} times ${name}`);
+    const others = Object.entries(calls).filter(([name]) => !["drawArrays", "isContextLost"].includes(name));
+    assert(others.reduce((sum, [, count]) => sum + count, 0) < 300, `beside 1000 drawings ${JSON.stringify(others)}`);
+    a.dispose();
   },
 
   "free with a queue: each is right or disposed": async ({ lapidary: { Gpu }, backend }) => {

@@ -132,7 +132,8 @@ export default {
   },
 
   "what is wrong is told": async ({ gpu, lapidary: { lazy } }) => {
-    const x = lazy(await gpu.tensor(values(6), [2, 3]));
+    const tensor = await gpu.tensor(values(6), [2, 3]);
+    const x = lazy(tensor);
     await rejects("invalid_dimension", () => gpu.evaluate(x.sum(2)), /\b2\b/, /-2 to 1/);
     await rejects("invalid_dimension", () => gpu.evaluate(x.mean([0, -2])), /each axis once/);
     await rejects("invalid_option", () => gpu.evaluate(x.var(0, false, -1)), /correction is -1/);
@@ -140,5 +141,6 @@ export default {
     throws("invalid_dimension", () => x.sum([0.5]), /\baxes is the number 0.5/);
     throws("invalid_option", () => x.sum(0, 1), /\bkeep is the number 1/);
     throws("invalid_type", () => x.std(0, true, "1"), /\bcorrection\b/);
+    tensor.dispose();
   },
 };

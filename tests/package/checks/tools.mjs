@@ -119,17 +119,29 @@ export function within(ms, promise, what) {
 /** Whether a GPU is emulated, whose shaders take long to compile: fewer variants then. */
 export const is_slow = (gpu) => gpu.info().backend === "webgpu" && gpu.info().software;
 
-/** Runs the checks of all subjects on one handle of the backend; after each, the next call must be right. */
+/** Until the handle holds no more memory than that; what was given up while it was computed may need a while. */
+async function released(gpu, before) {
+  for (let turn = 0; turn < 400 && gpu.memory().used_bytes > before; turn++) await sleep(5);
+  const { used_bytes } = gpu.memory();
+  assert(used_bytes <= before, `the check leaves ${used_bytes - before} bytes in use`);
+}
+
+/**
+ * Runs the checks of all subjects on one handle of the backend. After each, the next call must be right, and nothing may be left in use:
+ * the collector would free it in the midst of another check.
+ */
 export async function run(subjects, lapidary, backend) {
   const gpu = await lapidary.Gpu.open({ backend });
   const results = [];
   for (const [subject, checks] of Object.entries(subjects)) {
     for (const [name, check] of Object.entries(checks)) {
       const start = performance.now();
+      const before = gpu.memory().used_bytes;
       let fault = null;
       try {
         await within(60_000, check({ lapidary, gpu, backend }), "the check");
         await within(30_000, right(gpu, problem(3, 5, 7), "the next call"), "the next call");
+        await released(gpu, before);
       } catch (error) {
         fault = `${error.message}`;
       }

@@ -35,6 +35,9 @@ const CONVOLUTIONS = [
   [[1, 3, 8, 9], [4, 3, 3, 3], {}],
   [[2, 4, 7, 6], [6, 2, 3, 2], { strides: [2, 1], dilations: [1, 2], pads: [[1, 1], [0, 2]], groups: 2 }],
   [[1, 2, 5, 5], [3, 2, 5, 5], { pads: [[4, 0], [1, 1]], activation: "relu" }],
+  // Rows of fours, and fours that go on in the next row.
+  [[2, 2, 6, 8], [3, 2, 3, 3], { pads: [[1, 1], [1, 1]] }],
+  [[2, 4, 7, 10], [6, 2, 3, 2], { strides: [2, 2], dilations: [1, 2], pads: [[1, 1], [0, 1]], groups: 2, activation: "relu" }],
 ];
 
 export default {
@@ -88,8 +91,8 @@ export default {
   },
 
   "what is wrong is told": async ({ gpu, lapidary: { lazy } }) => {
-    const x = lazy(await gpu.tensor(integers(48), [1, 3, 4, 4]));
-    const f = lazy(await gpu.tensor(integers(27), [1, 3, 3, 3]));
+    const tensors = [await gpu.tensor(integers(48), [1, 3, 4, 4]), await gpu.tensor(integers(27), [1, 3, 3, 3])];
+    const [x, f] = tensors.map((tensor) => lazy(tensor));
     await rejects("invalid_dimension", () => gpu.evaluate(x.conv(f, { groups: 2 })), /\b2\b/);
     await rejects("invalid_dimension", () => gpu.evaluate(x.conv(f, { dilations: [2, 2] })), /\b5\b/, /\b4\b/);
     await rejects("invalid_type", () => gpu.evaluate(x.conv(f.cast("f16"))), /f16/);
@@ -101,5 +104,6 @@ export default {
     throws("invalid_option", () => x.conv(f, { activation: "Relu" }), /relu/);
     throws("invalid_type", () => x.maxPool(2), /\bsizes\b/);
     throws("invalid_option", () => x.maxPool([2, 2], { ceil_mode: 1 }), /ceil_mode/);
+    for (const tensor of tensors) tensor.dispose();
   },
 };

@@ -15,7 +15,7 @@
 mod sizes;
 pub(super) mod threads;
 
-use js_sys::{Float32Array, Float64Array, Promise, Uint8Array, WebAssembly};
+use js_sys::{Float32Array, Float64Array, Object, Promise, Uint8Array, WebAssembly};
 use wasm_bindgen::prelude::*;
 
 use half::f16;
@@ -93,6 +93,8 @@ extern "C" {
         starts: &[u32],
     ) -> Job;
     fn finish(values: &Float32Array, columns: u32, bias: &Float32Array, activation: u32);
+    fn counted_from(zero_point: i32, values: &Object) -> Float32Array;
+    fn add(to: &Object, start: f64, from: &Float32Array);
 }
 
 #[wasm_bindgen(module = "/src/backend/cpu/wasm/crew.js")]
@@ -230,8 +232,36 @@ impl Engine {
         job_of(params, flags(kernel), [&a, &b, &c], &out, None, &[])
     }
 
+    /// Products of 8-bit integers, in this thread: by the kernel of f32, in which sums of so many terms are exact, and the sums in i32.
+    fn integers(&self, params: &Params, kernel: &Kernel, operands: &[Option<HostSlice<'_>>; 4], out: &HostVec) -> Result<()> {
+        // 255² · 256 < 2²⁴.
+        const EXACT_TERMS: u32 = 256;
+        out.bytes().fill(0, 0, u32::MAX);
+        let [Some(a), Some(b), ..] = operands else { return Ok(()) };
+        let zero_points = [params.zero_points as i16, (params.zero_points >> 16) as i16];
+        let [a, b] = [(a, zero_points[0]), (b, zero_points[1])].map(|(values, zero_point)| counted_from(zero_point.into(), values.array()));
+        let [transpose_a, transpose_b, _] = flags(kernel);
+        let elements = u64::from(params.m) * u64::from(params.n);
+        let (none, sums) = (Float32Array::new_with_length(0), new_array(elements)?);
+        for item in 0..params.batch {
+            let [a_start, b_start, _] = params.starts(item);
+            for (p, k) in parts(params.k, EXACT_TERMS) {
+                let step = |along: bool, stride: u32| u64::from(p) * if along { 1 } else { u64::from(stride) };
+                let a = from(&a, a_start + step(!transpose_a, params.lda));
+                let b = from(&b, b_start + step(transpose_b, params.ldb));
+                let part = Params { k, ..*params };
+                self.crew.compute(&job_of(&part, [transpose_a, transpose_b, false], [&a, &b, &none], &sums, None, &[]));
+                add(out.array(), (u64::from(item) * elements) as f64, &sums);
+            }
+        }
+        Ok(())
+    }
+
     /// Computes in this thread.
     pub(super) fn matmul(&self, params: &Params, kernel: &Kernel, operands: &[Option<HostSlice<'_>>; 4], out: &mut HostVec) -> Result<()> {
+        if out.dtype() == DType::I32 {
+            return if out.len() > 0 { self.integers(params, kernel, operands, out) } else { Ok(()) };
+        }
         if out.dtype() == DType::F16 {
             let mut wide = array(Extent { elements: out.len(), dtype: DType::F32 })?;
             self.matmul(params, kernel, operands, &mut wide)?;

@@ -181,6 +181,18 @@ export function job(a, b, c, out, m, k, n, lda, ldb, ldc, alpha, beta, transpose
   return { a, b, c, out, m, k, n, lda, ldb, ldc, ldo: n, alpha, beta, transpose_a, transpose_b, reads_c, columns, depth, rows, starts: starts.slice() };
 }
 
+/** Bytes less their zero point, as numbers. */
+export function counted_from(zero_point, values) {
+  const wide = new Float32Array(values);
+  if (zero_point) for (let i = 0; i < wide.length; i++) wide[i] -= zero_point;
+  return wide;
+}
+
+/** Adds whole numbers to a result from an element on, modulo 2³². */
+export function add(to, start, from) {
+  for (let i = 0; i < from.length; i++) to[start + i] += from[i];
+}
+
 /** Adds to each row its bias, which may be empty, and applies the activation of that number in src/ops/matmul/activation.rs. */
 export function finish(values, columns, bias, activation) {
   if (bias.length) for (let i = 0; i < values.length; i++) values[i] += bias[i % columns];

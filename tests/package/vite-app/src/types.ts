@@ -64,6 +64,10 @@ export async function right(): Promise<void> {
     const words: Tensor<"u32"> = await gpu.tensor(own_buffer, [2], { dtype: "u32", offset_bytes: 8 });
     await words.copyTo(own_buffer);
   }
+  const sums: Int32Array = await matmul(new Int8Array(2), new Uint8Array(2), { m: 1, k: 2, n: 1, zero_points: [0, 128] });
+  const bytes_kept: Tensor<"u8"> = await gpu.tensor(new Uint8Array(2), [1, 2]);
+  const sums_kept: Tensor<"i32"> = await gpu.matmul(bytes_kept, new Int8Array(2), { n: 1, keep: true });
+  console.log(sums, await sums_kept.toArray());
   const own: Tensor = await gpu.tensor(plain, [2, 3] as const);
   const times: Benchmark = await gpu.benchmark(own, data, { n: 3, samples: 3, min_ms: 1 });
   const shared: Benchmark = await benchmark(a, a, { m: 1, k: 1, n: 1 });
@@ -93,7 +97,9 @@ export async function wrong(gpu: Gpu): Promise<void> {
   // @ts-expect-error Double precision is not taken.
   await gpu.tensor(new Float64Array(4), [2, 2]);
   // @ts-expect-error Bytes are truths only if that is said.
-  await gpu.tensor(new Uint8Array(4), [4]);
+  const truths: Tensor<"bool"> = await gpu.tensor(new Uint8Array(4), [4]);
+  // @ts-expect-error Bytes are multiplied by bytes.
+  await gpu.matmul(new Int8Array(4), a, { m: 1, k: 1, n: 1 });
   // @ts-expect-error There is no such type.
   lazy(1).cast("f64");
   // @ts-expect-error An array is no operand.

@@ -42,7 +42,7 @@ export async function open(backend, threads) {
     return precision && !info.features.includes("subgroup-matrix") && "this device has no matrix units that lapidary can use";
   }
 
-  const most_in_flight = (elements) => (backend === "webgpu" ? QUEUED : Math.max(2, Math.floor(IN_FLIGHT_BYTES / (4 * elements))));
+  const most_in_flight = (elements) => (backend.startsWith("webg") ? QUEUED : Math.max(2, Math.floor(IN_FLIGHT_BYTES / (4 * elements))));
 
   async function operation(job) {
     const tensors = [];

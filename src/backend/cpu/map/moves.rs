@@ -1,0 +1,254 @@
+//! What only moves elements, natively: copies, slices, what is put behind or around something else, and transpositions, in the size in which
+//! elements are stored.
+//!
+//! Rows of the result are put together of runs, each from one input, or of one number. Where neighbours of the result are far apart in the
+//! input, squares are read row by row and written row by row, so that both go through memory in order.
+
+use std::ops::Range;
+
+use bytemuck::Pod;
+
+use super::{Elements, Map};
+use crate::backend::cpu::reduce::each;
+use crate::backend::cpu::simd;
+use crate::ops::elementwise::Step;
+use crate::ops::map::MOST_DIMENSIONS;
+
+/// Elements of a share.
+const SHARE: usize = 1 << 16;
+/// Side of the squares: a line of the cache of the smallest words, and some of others.
+const SIDE: usize = 16;
+/// Elements from which a share of work on another thread pays.
+const MANY: usize = 1 << 17;
+
+/// Where a run of the result comes from.
+enum Run {
+    Number(u32),
+    Input { input: usize, place: u32, stride: u32 },
+}
+
+/// How far something goes on: up to where in the row, and if that is its end, for how many rows.
+#[derive(Clone, Copy)]
+struct Reach {
+    end: usize,
+    rows: usize,
+}
+
+impl Map<'_> {
+    /// Whether it only moves elements of one size.
+    pub(in crate::backend::cpu) fn is_move(&self, element_bytes: usize) -> bool {
+        let program = &self.source.program;
+        let moves = |step: &Step| match *step {
+            Step::Input(_) | Step::Inside(_) | Step::Scalar(..) => true,
+            Step::Select([condition, ..]) => matches!(program.steps[usize::from(condition)], Step::Inside(_)),
+            Step::Cast(of, to) => program.kind(of) == to,
+            Step::Index | Step::Apply(..) => false,
+        };
+        let is_alike = |(reading, elements): (&crate::plan::map::Reading, &Elements<'_>)| {
+            reading.dtype == self.result() && elements.size == element_bytes
+        };
+        !matches!(program.steps[..], [] | [Step::Scalar(..)])
+            && program.steps.iter().all(moves)
+            && self.source.inputs.iter().zip(&self.inputs).all(is_alike)
+    }
+
+    /// Moves all elements, of so many bytes each; past the cache if the result is too large for it anyway.
+    pub(in crate::backend::cpu) fn move_all(&self, element_bytes: usize, out: &mut [u8], on_threads: bool, streams: bool) {
+        let on_threads = on_threads && self.elements() > MANY;
+        match element_bytes {
+            1 => self.move_words(out, on_threads, streams, |word| word as u8),
+            2 => self
+                .move_words(bytemuck::cast_slice_mut(out), on_threads, streams, |word| half::f16::from_f32(f32::from_bits(word)).to_bits()),
+            _ => self.move_words::<u32>(bytemuck::cast_slice_mut(out), on_threads, streams, |word| word),
+        }
+    }
+
+    fn move_words<T: Square>(&self, out: &mut [T], on_threads: bool, streams: bool, number: impl Fn(u32) -> T + Sync) {
+        let out = &mut out[..self.elements()];
+        if let Some(across) = self.across() {
+            return self.turn(across, out, on_threads);
+        }
+        each(out, SHARE, on_threads, |share, out| self.rows(share * SHARE, out, streams, &number));
+    }
+
+    /// Puts together the elements from `first` on.
+    fn rows<T: Pod>(&self, first: usize, mut out: &mut [T], streams: bool, number: impl Fn(u32) -> T) {
+        let mut coordinates = self.coordinates(first);
+        let last = self.rank.saturating_sub(1);
+        while !out.is_empty() {
+            let (run, Reach { end, rows }) = self.run(self.source.program.last(), &coordinates);
+            // What lies behind one another goes over several rows.
+            let is_whole = coordinates[last] == 0 && end == self.size(last);
+            let rows = if is_whole { rows.min(out.len() / end).max(1) } else { 1 };
+            let length = (end - coordinates[last] + (rows - 1) * end).min(out.len());
+            let (now, later) = out.split_at_mut(length);
+            match run {
+                Run::Number(word) => now.fill(number(word)),
+                Run::Input { input, place, stride } => {
+                    let values: &[T] = bytemuck::cast_slice(self.inputs[input].bytes);
+                    let place = place as usize;
+                    match stride.cast_signed() {
+                        1 if streams => simd::stream(&values[place..][..length], now),
+                        1 => now.copy_from_slice(&values[place..][..length]),
+                        0 => now.fill(values[place]),
+                        -1 => now.iter_mut().zip(values[..=place].iter().rev()).for_each(|(to, from)| *to = *from),
+                        stride @ 2.. => {
+                            now.iter_mut().zip(values[place..].iter().step_by(stride as usize)).for_each(|(to, from)| *to = *from)
+                        }
+                        stride => {
+                            let back = values[..=place].iter().rev().step_by(stride.unsigned_abs() as usize);
+                            now.iter_mut().zip(back).for_each(|(to, from)| *to = *from);
+                        }
+                    }
+                }
+            }
+            out = later;
+            if rows > 1 {
+                coordinates[last - 1] += rows - 1;
+                coordinates[last] = end;
+            } else {
+                coordinates[last] += length;
+            }
+            self.carry(&mut coordinates);
+        }
+        if streams {
+            simd::end_stream();
+        }
+    }
+
+    /// What a step gives at a place, and how far.
+    fn run(&self, step: u8, coordinates: &[usize; MOST_DIMENSIONS]) -> (Run, Reach) {
+        let last = self.rank.saturating_sub(1);
+        let everywhere = Reach { end: self.size(last), rows: self.rows_left(coordinates) };
+        match self.source.program.steps[usize::from(step)] {
+            Step::Select([condition, no, yes]) => {
+                let (is_inside, here) = self.is_inside(condition, coordinates, everywhere);
+                let (run, of_run) = self.run(if is_inside { yes } else { no }, coordinates);
+                (run, Reach { end: here.end.min(of_run.end), rows: here.rows.min(of_run.rows) })
+            }
+            Step::Input(input) => {
+                let input = usize::from(input);
+                let stride = self.stride(input, last);
+                let is_behind = last > 0 && stride == 1 && self.stride(input, last - 1) as usize == self.size(last);
+                let reach = Reach { rows: if is_behind { everywhere.rows } else { 1 }, ..everywhere };
+                (Run::Input { input, place: self.place(input, coordinates), stride }, reach)
+            }
+            Step::Scalar(scalar, _) => (Run::Number(self.words[self.scalars + usize::from(scalar)]), everywhere),
+            Step::Cast(of, _) => self.run(of, coordinates),
+            Step::Inside(_) | Step::Index | Step::Apply(..) => (Run::Number(0), everywhere),
+        }
+    }
+
+    /// Rows from this one on, up to where the dimension outside of them is at its end.
+    fn rows_left(&self, coordinates: &[usize; MOST_DIMENSIONS]) -> usize {
+        if self.rank > 1 { self.size(self.rank - 2) - coordinates[self.rank - 2] } else { 1 }
+    }
+
+    /// Whether a place is inside of the bounds that a step asks for, and how far that is so.
+    fn is_inside(&self, step: u8, coordinates: &[usize; MOST_DIMENSIONS], everywhere: Reach) -> (bool, Reach) {
+        let last = self.rank.saturating_sub(1);
+        let (Step::Inside(input), at) = (self.source.program.steps[usize::from(step)], coordinates[last]) else {
+            return (false, everywhere);
+        };
+        let input = usize::from(input);
+        let rows = if last == 0 {
+            1
+        } else {
+            let (Range { start, end }, row) = (self.bounds(input, last - 1), coordinates[last - 1]);
+            [start, end].into_iter().filter(|edge| *edge > row).min().map_or(everywhere.rows, |edge| (edge - row).min(everywhere.rows))
+        };
+        let Range { start, end } = self.bounds(input, last);
+        let here = Reach { rows, ..everywhere };
+        if !self.has_row(input, coordinates) || at >= end {
+            return (false, here);
+        }
+        if at < start { (false, Reach { end: start.min(here.end), ..here }) } else { (true, Reach { end: end.min(here.end), ..here }) }
+    }
+
+    /// The dimension along which neighbours of the only input lie, if that is not the innermost one of the result.
+    fn across(&self) -> Option<usize> {
+        let [Step::Input(0)] = self.source.program.steps[..] else { return None };
+        let last = self.rank.checked_sub(1)?;
+        if self.source.inputs[0].is_bounded || self.stride(0, last).cast_signed() <= 1 {
+            return None;
+        }
+        (0..last)
+            .find(|&dimension| self.stride(0, dimension) == 1 && self.size(dimension) >= SIDE / 2)
+            .filter(|_| self.size(last) >= SIDE / 2)
+    }
+
+    /// Transposes, square by square, where the input's neighbours lie along that dimension of the result.
+    fn turn<T: Square>(&self, across: usize, out: &mut [T], on_threads: bool) {
+        let values: &[T] = bytemuck::cast_slice(self.inputs[0].bytes);
+        let last = self.rank - 1;
+        let (row, apart) = (self.size(last), self.stride(0, last) as usize);
+        // Elements behind one step along that dimension, and those of all its steps.
+        let step: usize = (across + 1..self.rank).map(|dimension| self.size(dimension)).product();
+        let plane = step * self.size(across);
+        let strip = |plane_at: usize, number: usize, out: &mut [T]| {
+            let mut coordinates = self.coordinates(plane_at * plane + number * SIDE * step);
+            let wide = out.len() / step;
+            for at in (0..step).step_by(row) {
+                let place = self.place(0, &coordinates) as usize;
+                for first in (0..row).step_by(SIDE) {
+                    let high = SIDE.min(row - first);
+                    let from = &values[place + first * apart..];
+                    T::turn(from, apart, &mut out[at + first..], step, [high, wide]);
+                }
+                coordinates[last] = row;
+                // The dimensions in between.
+                for dimension in (across + 1..=last).rev() {
+                    if coordinates[dimension] == self.size(dimension) {
+                        coordinates[dimension] = 0;
+                        if dimension - 1 > across {
+                            coordinates[dimension - 1] += 1;
+                        }
+                    }
+                }
+            }
+        };
+        if plane == out.len() {
+            each(out, SIDE * step, on_threads, |number, out| strip(0, number, out));
+        } else {
+            each(out, plane, on_threads, |plane_at, out| {
+                out.chunks_mut(SIDE * step).enumerate().for_each(|(number, out)| strip(plane_at, number, out));
+            });
+        }
+    }
+}
+
+/// Elements of a size that squares are turned of.
+trait Square: Pod + Send + Sync {
+    /// Writes a square of up to so many rows and columns: `to[j, i] = from[i, j]`, rows of either so far apart.
+    #[inline(always)]
+    fn turn(from: &[Self], apart: usize, to: &mut [Self], step: usize, [rows, columns]: [usize; 2]) {
+        for j in 0..columns {
+            let to = &mut to[j * step..][..rows];
+            to.iter_mut().zip(from[j..].iter().step_by(apart)).for_each(|(to, from)| *to = *from);
+        }
+    }
+}
+
+impl Square for u8 {}
+impl Square for u16 {}
+impl Square for u32 {
+    #[inline(always)]
+    fn turn(from: &[Self], apart: usize, to: &mut [Self], step: usize, [rows, columns]: [usize; 2]) {
+        let [whole_rows, whole_columns] = [rows, columns].map(|side| side / 8 * 8);
+        for (j, i) in (0..whole_columns).step_by(8).flat_map(|j| (0..whole_rows).step_by(8).map(move |i| (j, i))) {
+            for (j, i) in [(j, i), (j, i + 4), (j + 4, i), (j + 4, i + 4)] {
+                let row = |more: usize| from[(i + more) * apart + j..].first_chunk::<4>().copied().unwrap_or_default();
+                let turned = simd::turned([row(0), row(1), row(2), row(3)]);
+                for (more, column) in turned.iter().enumerate() {
+                    to[(j + more) * step + i..][..4].copy_from_slice(column);
+                }
+            }
+        }
+        for i in 0..rows {
+            let done = if i < whole_rows { whole_columns } else { 0 };
+            for j in done..columns {
+                to[j * step + i] = from[i * apart + j];
+            }
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! Where inputs have the elements that belong to those of the result, natively: they are read where they lie, or gathered run by run.
+
+use std::ops::Range;
+
+use half::f16;
+use half::slice::HalfFloatSliceExt;
+
+use super::Map;
+use crate::host::HostSlice;
+use crate::ops::elementwise::Step;
+use crate::ops::map::MOST_DIMENSIONS;
+use crate::plan::map::Reading;
+
+/// An input's elements in memory.
+#[derive(Clone, Copy)]
+pub(in crate::backend::cpu) struct Elements<'a> {
+    pub bytes: &'a [u8],
+    /// Bytes of each: truths that stay here have one, those of the caller's four.
+    pub size: usize,
+}
+
+impl<'a> Elements<'a> {
+    /// Those of each input; none of one that is not there.
+    pub(in crate::backend::cpu) fn of(inputs: &'a [Option<HostSlice<'_>>]) -> Vec<Self> {
+        let of = |input: &'a Option<HostSlice<'_>>| match input {
+            Some(values) => Self { bytes: values.bytes(), size: values.element_bytes() },
+            None => Self { bytes: &[], size: 4 },
+        };
+        inputs.iter().map(of).collect()
+    }
+}
+
+impl<'a> Map<'a> {
+    /// Elements that are those of an input, one behind the other, as they lie there.
+    pub(in crate::backend::cpu) fn stored(&self, first: usize, count: usize) -> Option<&[u32]> {
+        let [Step::Input(0)] = self.source.program.steps[..] else { return None };
+        if self.source.inputs[0].dtype == self.result() { self.lying(0, first, count) } else { None }
+    }
+
+    /// The words of an input that belong to elements, if they lie in that order, one behind the other.
+    pub(super) fn lying(&self, input: usize, first: usize, count: usize) -> Option<&'a [u32]> {
+        let Reading { at, is_bounded: false, .. } = self.source.inputs[input] else { return None };
+        let Elements { bytes, size: 4 } = self.inputs[input] else { return None };
+        if count == 0 {
+            return None;
+        }
+        let words: &[u32] = bytemuck::cast_slice(bytes);
+        let start = self.words[at as usize];
+        let mut row = 1;
+        for dimension in (0..self.rank).rev() {
+            // Beyond the dimensions that lie in order, both ends have to be in the same row.
+            if self.stride(input, dimension) as usize != row && self.size(dimension) > 1 {
+                let (ends, later) = ([first / row, (first + count - 1) / row], row);
+                if ends[0] != ends[1] {
+                    return None;
+                }
+                let mut rest = ends[0];
+                let mut place = start.wrapping_add((first % later) as u32);
+                for dimension in (0..=dimension).rev() {
+                    let coordinate = rest % self.size(dimension);
+                    rest /= self.size(dimension);
+                    place = place.wrapping_add((coordinate as u32).wrapping_mul(self.stride(input, dimension)));
+                }
+                return words.get(place as usize..)?.get(..count);
+            }
+            row *= self.size(dimension);
+        }
+        words.get(start as usize + first..)?.get(..count)
+    }
+
+    /// Where an input has elements.
+    pub(super) fn inside(&self, input: usize, first: usize, out: &mut [u32]) {
+        self.runs(input, first, out, |_, inside, out| out.fill(inside.into()));
+    }
+
+    /// Elements of an input as words; 0 where it has none.
+    pub(in crate::backend::cpu) fn read(&self, input: usize, first: usize, out: &mut [u32]) {
+        let stride = self.stride(input, self.rank.saturating_sub(1));
+        let Elements { bytes, size } = self.inputs[input];
+        match size {
+            1 => self.read_each(
+                bytes,
+                (input, stride),
+                first,
+                out,
+                |&truth| truth.into(),
+                |from, to| {
+                    to.iter_mut().zip(from).for_each(|(to, &from)| *to = from.into());
+                },
+            ),
+            2 => self.read_each(
+                bytemuck::cast_slice(bytes),
+                (input, stride),
+                first,
+                out,
+                |half: &f16| half.to_f32().to_bits(),
+                |from, to| {
+                    from.convert_to_f32_slice(bytemuck::cast_slice_mut(to));
+                },
+            ),
+            _ => {
+                self.read_each(bytemuck::cast_slice(bytes), (input, stride), first, out, |&word| word, |from, to| to.copy_from_slice(from))
+            }
+        }
+    }
+
+    /// The same of elements of one size, by what makes a word of one of them, and of many that lie behind one another.
+    fn read_each<T>(
+        &self,
+        values: &[T],
+        (input, stride): (usize, u32),
+        first: usize,
+        out: &mut [u32],
+        one: impl Fn(&T) -> u32,
+        many: impl Fn(&[T], &mut [u32]),
+    ) {
+        self.runs(input, first, out, |at, inside, out| {
+            if !inside {
+                out.fill(0);
+            } else if stride == 1 {
+                many(&values[at as usize..][..out.len()], out);
+            } else if stride == 0 {
+                out.fill(one(&values[at as usize]));
+            } else {
+                let mut at = at;
+                for out in out {
+                    *out = one(&values[at as usize]);
+                    at = at.wrapping_add(stride);
+                }
+            }
+        });
+    }
+
+    /// The steps along a dimension at which an input has elements.
+    pub(super) fn bounds(&self, input: usize, dimension: usize) -> Range<usize> {
+        let Reading { at, is_bounded, .. } = self.source.inputs[input];
+        if !is_bounded {
+            return 0..self.size(dimension);
+        }
+        let bound = |edge: usize| self.words[at as usize + 1 + self.rank * (edge + 1) + dimension] as usize;
+        bound(0)..bound(1)
+    }
+
+    /// The place of an input's element.
+    pub(super) fn place(&self, input: usize, coordinates: &[usize; MOST_DIMENSIONS]) -> u32 {
+        let start = self.words[self.source.inputs[input].at as usize];
+        let step = |at: u32, dimension: usize| at.wrapping_add((coordinates[dimension] as u32).wrapping_mul(self.stride(input, dimension)));
+        (0..self.rank).fold(start, step)
+    }
+
+    /// Along each dimension where an element of the result is.
+    pub(super) fn coordinates(&self, number: usize) -> [usize; MOST_DIMENSIONS] {
+        let mut coordinates = [0; MOST_DIMENSIONS];
+        let mut rest = number;
+        for dimension in (0..self.rank).rev() {
+            coordinates[dimension] = rest % self.size(dimension);
+            rest /= self.size(dimension);
+        }
+        coordinates
+    }
+
+    /// Goes to the start of the next row, where a row has come to its end.
+    pub(super) fn carry(&self, coordinates: &mut [usize; MOST_DIMENSIONS]) {
+        for dimension in (1..self.rank).rev() {
+            if coordinates[dimension] < self.size(dimension) {
+                break;
+            }
+            coordinates[dimension] = 0;
+            coordinates[dimension - 1] += 1;
+        }
+    }
+
+    /// Whether an input has elements in a row.
+    pub(super) fn has_row(&self, input: usize, coordinates: &[usize; MOST_DIMENSIONS]) -> bool {
+        (0..self.rank.saturating_sub(1)).all(|dimension| self.bounds(input, dimension).contains(&coordinates[dimension]))
+    }
+
+    /// Cuts the elements from `first` on into runs along the innermost dimension that are all inside of an input's bounds or all outside,
+    /// and gives each its first element's place.
+    fn runs(&self, input: usize, first: usize, mut out: &mut [u32], mut run: impl FnMut(u32, bool, &mut [u32])) {
+        let mut coordinates = self.coordinates(first);
+        let last = self.rank.saturating_sub(1);
+        let bounds = self.bounds(input, last);
+        while !out.is_empty() {
+            let place = coordinates[last];
+            // Up to the row's end, or to where the bounds begin or end.
+            let edge = [bounds.start, bounds.end, self.size(last)].into_iter().filter(|edge| *edge > place).min().unwrap_or(place + 1);
+            let length = (edge - place).min(out.len());
+            let (now, later) = out.split_at_mut(length);
+            run(self.place(input, &coordinates), self.has_row(input, &coordinates) && bounds.contains(&place), now);
+            out = later;
+            coordinates[last] += length;
+            self.carry(&mut coordinates);
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! Vector instructions that a compiler does not find by itself; on processors without them the same in plain code.
+
+use bytemuck::Pod;
+
+/// Copies past the cache: what is written is not read into it before, as other stores have it. For results that are larger than it. Who is done
+/// calls [`end`].
+#[cfg(target_arch = "x86_64")]
+pub(super) fn stream<T: Pod>(from: &[T], to: &mut [T]) {
+    use std::arch::x86_64::{__m128i, _mm_stream_si128};
+    let (from, to): (&[u8], &mut [u8]) = (bytemuck::cast_slice(from), bytemuck::cast_slice_mut(to));
+    let head = to.as_ptr().align_offset(size_of::<__m128i>()).min(to.len());
+    let ((from_head, from), (to_head, to)) = (from.split_at(head), to.split_at_mut(head));
+    let ((from, from_tail), (to, to_tail)) = (from.as_chunks::<16>(), to.as_chunks_mut::<16>());
+    to_head.copy_from_slice(from_head);
+    for (to, from) in to.iter_mut().zip(from) {
+        // SAFETY: the 16 bytes are borrowed alone, and begin at a multiple of 16, as those behind the head do. Every x86-64 has SSE2.
+        unsafe { _mm_stream_si128(to.as_mut_ptr().cast(), bytemuck::cast(*from)) };
+    }
+    to_tail.copy_from_slice(from_tail);
+}
+
+/// Makes what was streamed visible to other threads before whatever is written next.
+#[cfg(target_arch = "x86_64")]
+pub(super) fn end_stream() {
+    // SAFETY: the instruction orders stores, and every x86-64 has it.
+    unsafe { std::arch::x86_64::_mm_sfence() };
+}
+
+/// The whole number of a number without its fraction, or the nearest that there is; 0 of NaN. As `x as i32`, whose vectors compilers take apart.
+#[inline(always)]
+pub(super) fn to_i32(x: f32) -> i32 {
+    const BEYOND: f32 = 2_147_483_648.0;
+    let within = if x >= -BEYOND { x } else { -BEYOND };
+    let within = if within < BEYOND { within } else { 0.0 };
+    // SAFETY: it is from −2³¹ up to and without 2³¹, and no NaN.
+    let whole = unsafe { within.to_int_unchecked::<i32>() };
+    let whole = if x >= BEYOND { i32::MAX } else { whole };
+    if x.is_nan() { 0 } else { whole }
+}
+
+/// Asks the system for large pages for memory that nobody has written to yet: with small ones, finding them takes longer than reading them.
+#[cfg(all(feature = "simd", target_os = "linux"))]
+pub(super) fn in_large_pages(bytes: &mut [u8]) {
+    const PAGE_BYTES: usize = 4096;
+    /// Less has no room for large pages.
+    const LEAST_BYTES: usize = 4 << 20;
+    let head = bytes.as_ptr().align_offset(PAGE_BYTES);
+    if bytes.len() < LEAST_BYTES || head >= PAGE_BYTES {
+        return;
+    }
+    let whole = &mut bytes[head..];
+    // SAFETY: the pages are borrowed alone, and what they hold stays as it is. It is advice: where it fails, nothing changes.
+    unsafe { libc::madvise(whole.as_mut_ptr().cast(), whole.len() / PAGE_BYTES * PAGE_BYTES, libc::MADV_HUGEPAGE) };
+}
+
+/// Elsewhere the system decides.
+#[cfg(not(all(feature = "simd", target_os = "linux")))]
+pub(super) fn in_large_pages(_bytes: &mut [u8]) {}
+
+/// Four rows of a square as its columns.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+pub(super) fn turned(rows: [[u32; 4]; 4]) -> [[u32; 4]; 4] {
+    use std::arch::x86_64::{__m128i, _mm_unpackhi_epi32, _mm_unpackhi_epi64, _mm_unpacklo_epi32, _mm_unpacklo_epi64};
+    let [a, b, c, d] = rows.map(bytemuck::cast::<_, __m128i>);
+    // SAFETY: values go in and come out, and every x86-64 has SSE2.
+    let columns = unsafe {
+        let [ab, cd] = [_mm_unpacklo_epi32(a, b), _mm_unpacklo_epi32(c, d)];
+        let [ab_high, cd_high] = [_mm_unpackhi_epi32(a, b), _mm_unpackhi_epi32(c, d)];
+        [_mm_unpacklo_epi64(ab, cd), _mm_unpackhi_epi64(ab, cd), _mm_unpacklo_epi64(ab_high, cd_high), _mm_unpackhi_epi64(ab_high, cd_high)]
+    };
+    columns.map(bytemuck::cast)
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+pub(super) fn stream<T: Pod>(from: &[T], to: &mut [T]) {
+    to.copy_from_slice(from);
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+pub(super) fn end_stream() {}
+
+#[cfg(not(target_arch = "x86_64"))]
+#[inline(always)]
+pub(super) fn turned(rows: [[u32; 4]; 4]) -> [[u32; 4]; 4] {
+    [0, 1, 2, 3].map(|column| rows.map(|row| row[column]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stream_is_a_copy_wherever_it_begins_and_ends() {
+        let from: Vec<u8> = (0..200).collect();
+        for (first, count) in [(0, 200), (1, 0), (3, 5), (7, 150), (16, 64)] {
+            let mut to = [0; 200];
+            stream(&from[first..][..count], &mut to[first..][..count]);
+            end_stream();
+            assert_eq!(to[first..][..count], from[first..][..count]);
+            assert!(to[..first].iter().chain(&to[first + count..]).all(|&byte| byte == 0), "{count} from {first} on");
+        }
+    }
+
+    #[test]
+    fn numbers_become_the_nearest_whole_ones() {
+        let special = [
+            0.0,
+            -0.5,
+            1.9,
+            -1.9,
+            2_147_483_520.0,
+            2_147_483_648.0,
+            -2_147_483_648.0,
+            1e20,
+            -1e20,
+            f32::INFINITY,
+            f32::NEG_INFINITY,
+            f32::NAN,
+        ];
+        for x in special.into_iter().chain((0..100_000u32).map(|i| f32::from_bits(i.wrapping_mul(0x9e37_79b9)))) {
+            assert_eq!(to_i32(x), x as i32, "{x}");
+        }
+    }
+
+    #[test]
+    fn a_square_is_turned() {
+        let rows = [0, 4, 8, 12].map(|first| [first, first + 1, first + 2, first + 3]);
+        assert_eq!(turned(rows), [0, 1, 2, 3].map(|first| [first, first + 4, first + 8, first + 12]));
+    }
+}

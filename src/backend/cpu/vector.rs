@@ -1,0 +1,122 @@
+//! Products of a matrix with a vector, natively: each element of the matrix is read once, row by row, so that memory sets the pace.
+
+use super::reduce::each;
+use super::scalar::Matrix;
+use crate::plan::matmul::Params;
+
+/// Sums that are under way at once: some vectors of any width.
+const LANES: usize = 64;
+/// Numbers of a share of the work.
+const SHARE: usize = 1 << 16;
+/// Columns that are summed beside one another: as long a row as the system reads ahead.
+const COLUMNS: usize = 4096;
+/// Rows that are added at once.
+const ROWS: usize = 4;
+
+/// A matrix that lies row by row, a vector, and whether elements of the result are its rows with it or the sum of its rows by it.
+struct Product<'a> {
+    matrix: &'a [f32],
+    stride: usize,
+    vector: &'a [f32],
+    is_of_rows: bool,
+    alpha: f32,
+    beta: f32,
+}
+
+/// out ← α·op(A)·op(B) + β·out where one of them is a vector and both lie in order; else false, and nothing is done.
+pub(super) fn multiplied(params: &Params, [a, b]: [Matrix<'_>; 2], out: &mut [f32], reads_c: bool, on_threads: bool) -> bool {
+    let [m, k, n] = [params.m, params.k, params.n].map(|size| size as usize);
+    let (matrix, [along, across], (vector, step)) = match (m, n) {
+        (_, 1) => (a.values, [a.column_stride, a.row_stride], (b.values, b.row_stride)),
+        (1, _) => (b.values, [b.row_stride, b.column_stride], (a.values, a.column_stride)),
+        _ => return false,
+    };
+    let (is_of_rows, stride) = match [along, across] {
+        [1, stride] => (true, stride),
+        [stride, 1] => (false, stride),
+        _ => return false,
+    };
+    // Short rows are as fast elsewhere.
+    if k == 0 || step != 1 || is_of_rows && k < 4 * LANES {
+        return false;
+    }
+    let beta = if reads_c { params.beta } else { 0.0 };
+    let product = Product { matrix, stride, vector: &vector[..k], is_of_rows, alpha: params.alpha, beta };
+    let share = if is_of_rows { (SHARE / k).max(1) } else { COLUMNS };
+    each(out, share, on_threads && m * k * n > 2 * SHARE, |number, out| pulp::Arch::new().dispatch(Part(&product, number * share, out)));
+    true
+}
+
+/// Some elements of the result, from one on.
+struct Part<'a>(&'a Product<'a>, usize, &'a mut [f32]);
+
+impl pulp::WithSimd for Part<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: pulp::Simd>(self, _: S) {
+        let Self(product, first, out) = self;
+        if product.is_of_rows {
+            product.rows(first, out);
+        } else {
+            product.columns(first, out);
+        }
+    }
+}
+
+impl Product<'_> {
+    #[inline(always)]
+    fn rows(&self, first: usize, out: &mut [f32]) {
+        let k = self.vector.len();
+        for (row, out) in (first..).zip(out) {
+            let row = &self.matrix[row * self.stride..][..k];
+            let mut lanes = [0.0f32; LANES];
+            let ((blocks, rest), (by_blocks, by_rest)) = (row.as_chunks::<LANES>(), self.vector.as_chunks::<LANES>());
+            for (block, by) in blocks.iter().zip(by_blocks) {
+                for ((lane, value), by) in lanes.iter_mut().zip(block).zip(by) {
+                    *lane = value.mul_add(*by, *lane);
+                }
+            }
+            for ((lane, value), by) in lanes.iter_mut().zip(rest).zip(by_rest) {
+                *lane = value.mul_add(*by, *lane);
+            }
+            let mut half = LANES / 2;
+            while half > 0 {
+                let (low, high) = lanes.split_at_mut(half);
+                for (low, high) in low.iter_mut().zip(&*high) {
+                    *low += high;
+                }
+                half /= 2;
+            }
+            self.put(lanes[0], out);
+        }
+    }
+
+    #[inline(always)]
+    fn columns(&self, first: usize, out: &mut [f32]) {
+        let (mut sums, width) = ([0.0f32; COLUMNS], out.len());
+        let sums = &mut sums[..width];
+        let row = |number: usize| &self.matrix[number * self.stride + first..][..width];
+        let (blocks, rest) = self.vector.as_chunks::<ROWS>();
+        for (number, &[x, y, z, w]) in blocks.iter().enumerate() {
+            let at = number * ROWS;
+            for ((((sum, a), b), c), d) in sums.iter_mut().zip(row(at)).zip(row(at + 1)).zip(row(at + 2)).zip(row(at + 3)) {
+                *sum = d.mul_add(w, c.mul_add(z, b.mul_add(y, a.mul_add(x, *sum))));
+            }
+        }
+        for (number, &by) in (blocks.len() * ROWS..).zip(rest) {
+            for (sum, value) in sums.iter_mut().zip(row(number)) {
+                *sum = value.mul_add(by, *sum);
+            }
+        }
+        for (&sum, out) in sums.iter().zip(out) {
+            self.put(sum, out);
+        }
+    }
+
+    #[inline(always)]
+    fn put(&self, sum: f32, out: &mut f32) {
+        // What was there is not read unless it counts: it may be no number.
+        *out = self.alpha * sum + if self.beta == 0.0 { 0.0 } else { self.beta * *out };
+    }
+}
