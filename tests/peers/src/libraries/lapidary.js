@@ -1,6 +1,6 @@
 import { Gpu, device_info, lazy, matmul } from "lapidary";
 
-/** Results that are held at a time: few where products are queued, and so given at once; elsewhere as many as these bytes are. */
+/** Results that are held at a time: few where products are queued or computed at once; elsewhere as many as these bytes are. */
 const QUEUED = 8;
 const IN_FLIGHT_BYTES = 2 ** 28;
 
@@ -42,7 +42,7 @@ export async function open(backend, threads) {
     return precision && !info.features.includes("subgroup-matrix") && "this device has no matrix units that lapidary can use";
   }
 
-  const most_in_flight = (elements) => (backend.startsWith("webg") ? QUEUED : Math.max(2, Math.floor(IN_FLIGHT_BYTES / (4 * elements))));
+  const most_in_flight = (elements) => (backend.startsWith("webg") || threads === 1 ? QUEUED : Math.max(2, Math.floor(IN_FLIGHT_BYTES / (4 * elements))));
 
   async function operation(job) {
     const tensors = [];
