@@ -79,6 +79,7 @@ pub(crate) struct Started {
     pub running: Running,
     pub out: Buffer,
     pub plan: Plan,
+    /// If it was asked for.
     pub upload_ms: f64,
     /// What tells the time of each upload, if that was asked for and the device has a clock for it.
     #[cfg(not(target_arch = "wasm32"))]
@@ -213,7 +214,7 @@ impl<'a> Call<'a> {
         if let Some(reason) = device.lost() {
             return Err(Box::new(Error::DeviceLost { reason }));
         }
-        let stopwatch = Stopwatch::start();
+        let stopwatch = how.timed.then(Stopwatch::start);
         // What is timed is the kernel that will compute in the end.
         let plan = match plan {
             Some(plan) => plan,
@@ -226,7 +227,7 @@ impl<'a> Call<'a> {
             *uploaded = upload(device, input.as_ref())?;
         }
         let out = device.allocate(&plan, &self.op)?;
-        let upload_ms = stopwatch.ms();
+        let upload_ms = stopwatch.as_ref().map_or(0.0, Stopwatch::ms);
         let mut operands = [const { None }; 4];
         for ((operand, upload), input) in operands.iter_mut().zip(&uploads).zip(&self.inputs) {
             *operand = match (input, upload) {

@@ -1,6 +1,6 @@
 import { Gpu, device_info, lazy, matmul } from "lapidary";
 
-/** Results that are held at a time: few where products are queued or computed at once; elsewhere as many as these bytes are. */
+/** Results that are held at a time: few of products, and of what GPUs queue, which are given at once; elsewhere as many as these bytes are. */
 const QUEUED = 8;
 const IN_FLIGHT_BYTES = 2 ** 28;
 
@@ -42,7 +42,7 @@ export async function open(backend, threads) {
     return precision && !info.features.includes("subgroup-matrix") && "this device has no matrix units that lapidary can use";
   }
 
-  const most_in_flight = (elements) => (backend.startsWith("webg") || threads === 1 ? QUEUED : Math.max(2, Math.floor(IN_FLIGHT_BYTES / (4 * elements))));
+  const most_in_flight = (elements) => (backend.startsWith("webg") ? QUEUED : Math.max(2, Math.floor(IN_FLIGHT_BYTES / (4 * elements))));
 
   async function operation(job) {
     const tensors = [];
@@ -69,7 +69,7 @@ export async function open(backend, threads) {
     const [x, y] = [await put(a, m, k), await put(b, k, n)];
     const ones = await gpu.tensor(new Float32Array(m).fill(1), [1, m]);
     const send = () => gpu.matmul(x, y, { precision, keep: true });
-    const run = runner(most_in_flight(batch * m * n), send, (product) => gpu.matmul(ones, product, {}));
+    const run = runner(QUEUED, send, (product) => gpu.matmul(ones, product, {}));
 
     async function result(options = { precision }) {
       const product = await gpu.matmul(x, y, { ...options, keep: true });
