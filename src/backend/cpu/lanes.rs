@@ -66,10 +66,6 @@ joins! {
         i32 => i32, i32::MAX; value: value; a, b: if b < a { b } else { a };
         u32 => u32, u32::MAX; value: value; a, b: if b < a { b } else { a };
     }
-    /// The bits of the largest magnitude, of which those of NaN are more than those of ∞.
-    Magnitude {
-        u32 => u32, 0; word: word & 0x7fff_ffff; a, b: if b > a { b } else { a };
-    }
 }
 
 /// Folds values in lanes, and then the lanes.
@@ -120,57 +116,107 @@ pub(super) fn product(values: &[f32]) -> f64 {
     if in_any_order.is_normal() { in_any_order } else { values.iter().fold(1.0, |product, &value| product * f64::from(value)) }
 }
 
-/// Whether one of them is NaN: by itself, since an instruction finds the larger of two, but not where one of them is NaN.
+/// The extreme of some; NaN if there is one: looked for beside it, since an instruction finds the larger of two, but not where one of them is NaN.
 #[inline(always)]
-pub(super) fn has_nan(values: &[f32]) -> bool {
-    in_lanes::<Magnitude, u32>(bytemuck::cast_slice(values)) > f32::INFINITY.to_bits()
+pub(super) fn extreme<J: Join<f32, Lane = f32>>(values: &[f32]) -> f32 {
+    // In the browser both would be downloaded.
+    if cfg!(not(target_arch = "wasm32")) && values.len() < 4 * LANES {
+        extreme_of_so_many::<J, 16>(values)
+    } else {
+        extreme_of_so_many::<J, LANES>(values)
+    }
+}
+
+#[inline(always)]
+fn extreme_of_so_many<J: Join<f32, Lane = f32>, const N: usize>(values: &[f32]) -> f32 {
+    let (mut lanes, mut nans) = ([J::EMPTY; N], [0u32; N]);
+    let (blocks, rest) = values.as_chunks::<N>();
+    let (pairs, last) = blocks.as_chunks::<2>();
+    for &[a, b] in pairs {
+        // One comparison tells whether one of two is NaN.
+        for ((nan, a), b) in nans.iter_mut().zip(a).zip(b) {
+            *nan |= u32::from(a.is_nan() | b.is_nan());
+        }
+        for ((lane, a), b) in lanes.iter_mut().zip(a).zip(b) {
+            *lane = J::join(*lane, J::join(a, b));
+        }
+    }
+    for &block in last {
+        for ((lane, nan), value) in lanes.iter_mut().zip(&mut nans).zip(block) {
+            *nan |= u32::from(value.is_nan());
+            *lane = J::join(*lane, value);
+        }
+    }
+    for (nan, value) in nans.iter_mut().zip(rest) {
+        *nan |= u32::from(value.is_nan());
+    }
+    if nans.into_iter().fold(0, |any, nan| any | nan) != 0 { f32::NAN } else { ended::<J, f32, N>(lanes, rest) }
 }
 
 /// Where a value is first; 0 if it is nowhere. Whole blocks are looked through at once.
 #[inline(always)]
 pub(super) fn place<T: Copy + PartialEq>(values: &[T], of: T) -> usize {
-    let mut start = 0;
-    for block in values.chunks(LANES) {
-        let mut any = false;
-        for &value in block {
-            any |= value == of;
-        }
+    let (blocks, rest) = values.as_chunks::<LANES>();
+    for (number, block) in blocks.iter().enumerate() {
+        let any = block.iter().fold(false, |any, &value| any | (value == of));
         if any {
-            return start + block.iter().position(|&value| value == of).unwrap_or_default();
+            // The least place of any lane, which is found without a branch for each.
+            let mut places = [u32::MAX; LANES];
+            for at in 0..LANES {
+                places[at] = if block[at] == of { at as u32 } else { u32::MAX };
+            }
+            return number * LANES + ended::<Smallest, u32, LANES>(places, &[]) as usize;
         }
-        start += block.len();
     }
-    0
+    rest.iter().position(|&value| value == of).map_or(0, |at| blocks.len() * LANES + at)
 }
+
+/// Rows that are read at once, so that what they are folded into is read and written less often.
+#[cfg(not(target_arch = "wasm32"))]
+const TOGETHER: usize = 4;
 
 /// Rows folded into one.
 #[inline(always)]
-pub(super) fn over_rows<'a, J: Join<T, Lane = T>, T: Copy + 'a>(mut rows: impl Iterator<Item = &'a [T]>) -> Vec<T> {
+pub(super) fn over_rows<'a, J: Join<T, Lane = T>, T: Copy + 'a>(mut rows: impl ExactSizeIterator<Item = &'a [T]>) -> Vec<T> {
     let mut all = rows.next().map_or_else(Vec::new, <[T]>::to_vec);
-    for row in rows {
-        for (all, &value) in all.iter_mut().zip(row) {
-            *all = J::join(*all, value);
-        }
-    }
+    with_rows::<J, T>(&mut all, rows);
     all
 }
 
-/// The extremes of rows; NaN where there is one.
+/// Folds rows into what others have been folded into.
 #[inline(always)]
-pub(super) fn extremes<'a, J: Join<f32, Lane = f32>>(mut rows: impl Iterator<Item = &'a [f32]>) -> Vec<f32> {
-    let mut all = rows.next().map_or_else(Vec::new, <[f32]>::to_vec);
-    for row in rows {
-        if has_nan(row) {
-            for (all, &value) in all.iter_mut().zip(row) {
-                *all = if value.is_nan() { value } else { J::join(*all, value) };
-            }
-            continue;
+pub(super) fn with_rows<'a, J: Join<T, Lane = T>, T: Copy + 'a>(all: &mut [T], mut rows: impl ExactSizeIterator<Item = &'a [T]>) {
+    #[cfg(not(target_arch = "wasm32"))]
+    while rows.len() >= TOGETHER {
+        let [a, b, c, d] = [(); TOGETHER].map(|()| rows.next().unwrap_or_default());
+        for ((((all, &a), &b), &c), &d) in all.iter_mut().zip(a).zip(b).zip(c).zip(d) {
+            *all = J::join(*all, J::join(J::join(a, b), J::join(c, d)));
         }
+    }
+    for row in rows {
         for (all, &value) in all.iter_mut().zip(row) {
             *all = J::join(*all, value);
         }
     }
-    all
+}
+
+/// The same of extremes; NaN where there is one, which stays, since no number is more than it.
+#[inline(always)]
+pub(super) fn extremes<'a, J: Join<f32, Lane = f32>>(all: &mut [f32], mut rows: impl ExactSizeIterator<Item = &'a [f32]>) {
+    #[cfg(not(target_arch = "wasm32"))]
+    while rows.len() >= TOGETHER {
+        let [a, b, c, d] = [(); TOGETHER].map(|()| rows.next().unwrap_or_default());
+        for ((((all, &a), &b), &c), &d) in all.iter_mut().zip(a).zip(b).zip(c).zip(d) {
+            let is_nan = (a.is_nan() | b.is_nan()) | (c.is_nan() | d.is_nan());
+            let joined = J::join(*all, J::join(J::join(a, b), J::join(c, d)));
+            *all = if is_nan { f32::NAN } else { joined };
+        }
+    }
+    for row in rows {
+        for (all, &value) in all.iter_mut().zip(row) {
+            *all = if value.is_nan() { value } else { J::join(*all, value) };
+        }
+    }
 }
 
 /// The extremes of rows, the first NaN before all numbers, and the number of the row that each is first in.

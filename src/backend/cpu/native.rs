@@ -5,10 +5,12 @@ use std::borrow::Cow;
 use super::conv::Conv;
 use super::fft;
 use super::int8;
+#[cfg(feature = "simd")]
+use super::map::Registers;
 use super::map::{Elements, Map};
 use super::normalize::Normalize;
 use super::pool;
-use super::reduce::{Reduce, each};
+use super::reduce::Reduce;
 use super::scalar::{self, Matrix};
 use super::simd;
 #[cfg(feature = "simd")]
@@ -112,8 +114,14 @@ impl Engine {
             return Ok(());
         }
         let out = &mut out[..map.elements() * element_bytes];
-        let on_threads = threads > 1 && map.elements() > 2 * SHARE_ELEMENTS;
-        each(out, SHARE_ELEMENTS * element_bytes, on_threads, |share, out| map.compute(share * SHARE_ELEMENTS, out));
+        #[cfg(feature = "simd")]
+        if threads > 1 && map.elements() > 2 * SHARE_ELEMENTS {
+            use rayon::prelude::*;
+            let shares = out.par_chunks_mut(SHARE_ELEMENTS * element_bytes).enumerate();
+            shares.for_each_init(Registers::default, |registers, (share, out)| map.compute_with(registers, share * SHARE_ELEMENTS, out));
+            return Ok(());
+        }
+        map.compute(0, out);
         Ok(())
     }
 

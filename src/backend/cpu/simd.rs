@@ -43,7 +43,7 @@ pub(super) fn to_i32(x: f32) -> i32 {
 pub(super) fn in_large_pages(bytes: &mut [u8]) {
     const PAGE_BYTES: usize = 4096;
     /// Less has no room for large pages.
-    const LEAST_BYTES: usize = 4 << 20;
+    const LEAST_BYTES: usize = 2 << 20;
     let head = bytes.as_ptr().align_offset(PAGE_BYTES);
     if bytes.len() < LEAST_BYTES || head >= PAGE_BYTES {
         return;
