@@ -104,7 +104,7 @@ fn columns(problem: &Problem) -> u32 {
     let in_order = (0..kept - 1).chain(kept..shape.len()).chain([kept - 1]).rev().all(|dimension| {
         let expected = apart;
         apart *= i64::from(shape[dimension]);
-        shape[dimension] == 1 || i64::from(out.strides[dimension]) == expected
+        shape[dimension] == 1 || out.strides[dimension] == expected
     });
     if in_order && out.offset == 0 && out.bounds.is_empty() { shape[kept - 1] } else { 0 }
 }

@@ -1,5 +1,5 @@
 //! How the CPU folds values: the twin of `shaders/reduce/fold.wgsl`. Loops are inlined into what is compiled for the instructions that the
-//! CPU has (`reduce.rs`).
+//! CPU has (`reduce.rs`); not where nothing is optimized, since the variables of all folds at once would be more than a thread's stack.
 
 #[cfg(not(target_arch = "wasm32"))]
 use super::lanes::places;
@@ -67,7 +67,8 @@ impl Folding {
     }
 
     /// Of values, the first of which is that of this number in its row.
-    #[inline(always)]
+    #[cfg_attr(debug_assertions, inline)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn block(&self, values: &[u32], first: usize) -> State {
         let float: &[f32] = bytemuck::cast_slice(values);
         let count = values.len() as f64;
@@ -119,7 +120,8 @@ impl Folding {
     }
 
     /// Where the extreme of values is, the first of which is that of this number in its row.
-    #[inline(always)]
+    #[cfg_attr(debug_assertions, inline)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn located(&self, extreme: f64, values: &[u32], first: usize) -> State {
         let float: &[f32] = bytemuck::cast_slice(values);
         let place = match self.dtype {
@@ -132,7 +134,8 @@ impl Folding {
     }
 
     /// Of values behind those of a state, the first of which is that of this number in its row.
-    #[inline(always)]
+    #[cfg_attr(debug_assertions, inline)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn add(&self, state: State, values: &[u32], first: usize) -> State {
         if matches!(self.fold, Fold::ArgMax | Fold::ArgMin) && state[2] > 0.0 {
             // Its place is looked for only if it matters.
@@ -202,7 +205,8 @@ impl Folding {
     }
 
     /// Joins such words with rows of values.
-    #[inline(always)]
+    #[cfg_attr(debug_assertions, inline)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn columns_of_words(&self, all: &mut [u32], values: &[&[u32]]) {
         let float = values.iter().map(|row| bytemuck::cast_slice::<u32, f32>(row));
         let signed = values.iter().map(|row| bytemuck::cast_slice::<u32, i32>(row));
@@ -229,7 +233,8 @@ impl Folding {
     }
 
     /// Joins states with rows of values, one for each state, the first of which is that of this number.
-    #[inline(always)]
+    #[cfg_attr(debug_assertions, inline)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn columns(&self, states: &mut [State], values: &[&[u32]], first: usize) {
         let width = states.len();
         let float = || values.iter().map(|row| bytemuck::cast_slice::<u32, f32>(row));
@@ -316,19 +321,21 @@ impl Folding {
     }
 
     /// The extreme of values, of which there is one at least.
-    #[inline(always)]
+    #[cfg_attr(debug_assertions, inline)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn extreme(&self, values: &[u32]) -> f64 {
         let is_min = matches!(self.fold, Fold::Min | Fold::ArgMin);
         match self.dtype {
             DType::I32 => {
                 let values: &[i32] = bytemuck::cast_slice(values);
-                if is_min { in_lanes::<Smallest, _>(values).into() } else { in_lanes::<Largest, _>(values).into() }
+                if is_min { extreme::<Smallest, _>(values).0.into() } else { extreme::<Largest, _>(values).0.into() }
             }
-            DType::U32 if is_min => in_lanes::<Smallest, _>(values).into(),
-            DType::U32 => in_lanes::<Largest, _>(values).into(),
+            DType::U32 if is_min => extreme::<Smallest, _>(values).0.into(),
+            DType::U32 => extreme::<Largest, _>(values).0.into(),
             _ => {
                 let values: &[f32] = bytemuck::cast_slice(values);
-                if is_min { extreme::<Smallest>(values).into() } else { extreme::<Largest>(values).into() }
+                let (extreme, has_nan) = if is_min { extreme::<Smallest, _>(values) } else { extreme::<Largest, _>(values) };
+                if has_nan { f64::NAN } else { extreme.into() }
             }
         }
     }

@@ -7,6 +7,7 @@ mod moves;
 mod places;
 
 use half::f16;
+#[cfg(target_arch = "wasm32")]
 use half::slice::HalfFloatSliceExt;
 #[cfg(target_arch = "wasm32")]
 use wasm_bindgen::prelude::wasm_bindgen;
@@ -287,6 +288,9 @@ impl<'a> Map<'a> {
         match self.result_bytes {
             2 => {
                 let out: &mut [f16] = bytemuck::cast_slice_mut(out);
+                #[cfg(not(target_arch = "wasm32"))]
+                super::simd::narrow(bytemuck::cast_slice(values), out);
+                #[cfg(target_arch = "wasm32")]
                 out.convert_from_f32_slice(bytemuck::cast_slice(values));
             }
             #[cfg(not(target_arch = "wasm32"))]
