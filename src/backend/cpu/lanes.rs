@@ -216,7 +216,9 @@ pub(super) fn over_rows<'a, J: Join<T, Lane = T>, T: Copy + 'a>(mut rows: impl E
 
 /// Folds rows into what others have been folded into.
 #[inline(always)]
-pub(super) fn with_rows<'a, J: Join<T, Lane = T>, T: Copy + 'a>(all: &mut [T], mut rows: impl ExactSizeIterator<Item = &'a [T]>) {
+pub(super) fn with_rows<'a, J: Join<T, Lane = T>, T: Copy + 'a>(all: &mut [T], rows: impl ExactSizeIterator<Item = &'a [T]>) {
+    #[cfg(not(target_arch = "wasm32"))]
+    let mut rows = rows;
     #[cfg(not(target_arch = "wasm32"))]
     while rows.len() >= TOGETHER {
         let [a, b, c, d] = [(); TOGETHER].map(|()| rows.next().unwrap_or_default());
@@ -233,7 +235,9 @@ pub(super) fn with_rows<'a, J: Join<T, Lane = T>, T: Copy + 'a>(all: &mut [T], m
 
 /// The same of extremes; NaN where there is one, which stays, since no number is more than it.
 #[inline(always)]
-pub(super) fn extremes<'a, J: Join<f32, Lane = f32>>(all: &mut [f32], mut rows: impl ExactSizeIterator<Item = &'a [f32]>) {
+pub(super) fn extremes<'a, J: Join<f32, Lane = f32>>(all: &mut [f32], rows: impl ExactSizeIterator<Item = &'a [f32]>) {
+    #[cfg(not(target_arch = "wasm32"))]
+    let mut rows = rows;
     #[cfg(not(target_arch = "wasm32"))]
     while rows.len() >= TOGETHER {
         let [a, b, c, d] = [(); TOGETHER].map(|()| rows.next().unwrap_or_default());

@@ -27,6 +27,7 @@ use crate::plan;
 use crate::plan::matmul::Params;
 
 /// Elements of a share of an elementwise operation: some microseconds of work.
+#[cfg(feature = "simd")]
 const SHARE_ELEMENTS: usize = 1 << 14;
 /// Elements from which other threads pay: to wake one takes some microseconds.
 #[cfg(feature = "simd")]
