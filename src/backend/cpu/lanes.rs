@@ -144,7 +144,7 @@ fn extreme_of_so_many<J: Join<T, Lane = T>, T: Copy + PartialEq, const N: usize>
     for &[a, b] in pairs {
         // One comparison tells whether one of two is NaN.
         for ((nan, a), b) in nans.iter_mut().zip(a).zip(b) {
-            *nan |= u32::from((a != a) | (b != b));
+            *nan = if (a != a) | (b != b) { 1 } else { *nan };
         }
         for ((lane, a), b) in lanes.iter_mut().zip(a).zip(b) {
             *lane = J::join(*lane, J::join(a, b));
@@ -162,7 +162,7 @@ fn extreme_of_so_many<J: Join<T, Lane = T>, T: Copy + PartialEq, const N: usize>
 #[inline(always)]
 fn extreme_with<J: Join<T, Lane = T>, T: Copy + PartialEq, const N: usize>(lanes: &mut [T; N], nans: &mut [u32; N], block: &[T; N]) {
     for ((lane, nan), &value) in lanes.iter_mut().zip(nans).zip(block) {
-        *nan |= u32::from(value != value);
+        *nan = if value != value { 1 } else { *nan };
         *lane = J::join(*lane, value);
     }
 }
