@@ -1,26 +1,38 @@
 //! How fast products are with operands and result on the device, kernel by kernel, and whether they are right.
 //!
-//! `cargo run --release --example rates -- [--backend NAME] [--own] [--i8] [N | MxKxN] ...`; `--own` leaves makers' libraries out, `--i8`
-//! multiplies 8-bit integers.
+//! `cargo run --release --example rates -- [--backend NAME] [--own] [--f16 | --f16x3 | --i8] [N | MxKxN] ...`; `--own` leaves makers'
+//! libraries out. Operands are of f16 with `--f16` and 8-bit integers with `--i8`; with `--f16x3` those of f32 are taken apart into f16.
 
 use std::time::Instant;
 
+use half::f16;
 use lapidary::verify::Reference;
-use lapidary::{BackendId, Choice, Gpu, Matmul, Operand, Options, random};
+use lapidary::{BackendId, Choice, Gpu, Matmul, Operand, Options, Precision, random};
 
 type Failure = Box<dyn std::error::Error>;
 
 /// Rows of each result that are compared with a product in double precision; all of them would take minutes.
 const JUDGED_ROWS: usize = 16;
 
+/// What is multiplied, and how.
+#[derive(Clone, Copy, PartialEq)]
+enum Kind {
+    F32,
+    F16,
+    F16x3,
+    I8,
+}
+
 fn main() -> Result<(), Failure> {
     let start = Instant::now();
-    let (mut backend, mut own, mut bytes, mut shapes) = (Choice::Auto, false, false, Vec::new());
+    let (mut backend, mut own, mut kind, mut shapes) = (Choice::Auto, false, Kind::F32, Vec::new());
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
             "--own" => own = true,
-            "--i8" => bytes = true,
+            "--f16" => kind = Kind::F16,
+            "--f16x3" => kind = Kind::F16x3,
+            "--i8" => kind = Kind::I8,
             "--backend" => {
                 let name = arguments.next().unwrap_or_default();
                 backend = Choice::Only(BackendId::from_name(&name).ok_or_else(|| format!("there is no backend {name}"))?);
@@ -40,7 +52,7 @@ fn main() -> Result<(), Failure> {
     let info = gpu.info()?;
     println!("{} {} ({}), {}", info.backend, info.name, info.architecture, info.features.join(", "));
     println!("opened {opened_ms:.0} ms, first product (512) done {first_ms:.0} ms after the start\n");
-    println!("{:>16} {:>10} {:>12} {:>12}  kernel", "m x k x n", "ms", if bytes { "GOP/s" } else { "GFLOP/s" }, "end to end");
+    println!("{:>16} {:>10} {:>12} {:>12}  kernel", "m x k x n", "ms", if kind == Kind::I8 { "GOP/s" } else { "GFLOP/s" }, "end to end");
     let mut handles = vec![gpu];
     if !own && info.features.contains(&"cublaslt") {
         handles.push(Gpu::open_blocking(Options { vendor_libraries: false, ..options })?);
@@ -48,7 +60,7 @@ fn main() -> Result<(), Failure> {
     let mut all_right = true;
     for [m, k, n] in shapes {
         for gpu in &handles {
-            all_right &= if bytes { rate_of_bytes(gpu, [m, k, n])? } else { rate(gpu, [m, k, n])? };
+            all_right &= rate(gpu, [m, k, n], kind)?;
         }
     }
     if all_right { Ok(()) } else { Err("a result is wrong".into()) }
@@ -63,33 +75,43 @@ fn parse(shape: &str) -> Result<[usize; 3], Failure> {
     }
 }
 
-fn rate(gpu: &Gpu, shape: [usize; 3]) -> Result<bool, Failure> {
+/// What is not f32 is judged by its values as f32.
+fn rate(gpu: &Gpu, shape: [usize; 3], kind: Kind) -> Result<bool, Failure> {
     let [m, k, n] = shape;
+    let op = Matmul::new(m as u64, k as u64, n as u64);
     let (a, b) = (random::matrix(m * k, 1), random::matrix(k * n, 2));
-    timed(gpu, shape, (&a).into(), (&b).into(), |c| is_right(&a, &b, c, shape))
+    match kind {
+        Kind::F32 | Kind::F16x3 => {
+            let op = if kind == Kind::F16x3 { op.precision(Precision::F16x3) } else { op };
+            timed(gpu, shape, &op, (&a).into(), (&b).into(), |c| is_right(&a, &b, c, shape))
+        }
+        Kind::F16 => {
+            let [a, b] = [a, b].map(|values| values.into_iter().map(f16::from_f32).collect::<Vec<_>>());
+            timed(gpu, shape, &op, (&a).into(), (&b).into(), |c| is_right(&wide(&a), &wide(&b), c, shape))
+        }
+        Kind::I8 => {
+            let [a, b] = [a, b].map(|values| values.into_iter().map(|x| (x * 128.0) as i8).collect::<Vec<_>>());
+            timed(gpu, shape, &op, (&a).into(), (&b).into(), |c| is_right(&wide(&a), &wide(&b), c, shape))
+        }
+    }
 }
 
-/// The same of 8-bit integers, whose sums are judged as f32.
-fn rate_of_bytes(gpu: &Gpu, shape: [usize; 3]) -> Result<bool, Failure> {
-    let [m, k, n] = shape;
-    let bytes = |count: usize, seed: u64| random::matrix(count, seed).into_iter().map(|x| (x * 128.0) as i8).collect::<Vec<_>>();
-    let (a, b) = (bytes(m * k, 1), bytes(k * n, 2));
-    let wide = |values: &[i8]| values.iter().map(|&value| value.into()).collect::<Vec<f32>>();
-    timed(gpu, shape, (&a).into(), (&b).into(), |c| is_right(&wide(&a), &wide(&b), c, shape))
+fn wide<T: Copy + Into<f32>>(values: &[T]) -> Vec<f32> {
+    values.iter().map(|&value| value.into()).collect()
 }
 
 fn timed(
     gpu: &Gpu,
     [m, k, n]: [usize; 3],
+    op: &Matmul<'_>,
     a: Operand<'_>,
     b: Operand<'_>,
     is_right: impl FnOnce(&[f32]) -> Result<bool, Failure>,
 ) -> Result<bool, Failure> {
-    let op = Matmul::new(m as u64, k as u64, n as u64);
     // The first call compiles.
-    gpu.matmul_blocking(a.clone(), b.clone(), &op)?;
-    let report = gpu.matmul_report_blocking(a.clone(), b.clone(), &op)?;
-    let kernel = pollster::block_on(gpu.benchmark(a, b, &op, 7, 40.0))?;
+    gpu.matmul_blocking(a.clone(), b.clone(), op)?;
+    let report = gpu.matmul_report_blocking(a.clone(), b.clone(), op)?;
+    let kernel = pollster::block_on(gpu.benchmark(a, b, op, 7, 40.0))?;
     let gflops = |ms: f64| 2.0 * (m * k * n) as f64 / ms / 1e6;
     let right = is_right(&report.data)?;
     println!(

@@ -10,10 +10,20 @@ use cases::{Case, Values};
 use devices::open;
 use lapidary::{BackendId, DType, Matmul, Options, Precision};
 
-/// Every case where operands, result or both are f16, but for values past its range.
+/// Multiplications of a case that takes seconds with all types on all backends.
+const LONG: usize = 10_000_000;
+
+/// Every case where operands, result or both are f16, but for values past its range. What takes long takes the types in turn: they change what a
+/// kernel loads and stores, and the many small cases have each of them.
 fn all_f16() -> Vec<Case> {
     let types = [(DType::F16, DType::F32), (DType::F16, DType::F16), (DType::F32, DType::F16)];
-    let with = |case: Case| types.map(|(dtype, result)| Case { dtype, result, ..case });
+    let mut long = 0;
+    let with = |case: Case| {
+        let is_long = case.multiplications() > LONG;
+        long += usize::from(is_long);
+        let of_types = types.iter().enumerate().filter(move |(i, _)| !is_long || long % types.len() == *i);
+        of_types.map(|(_, &(dtype, result))| Case { dtype, result, ..case }).collect::<Vec<_>>()
+    };
     cases::all().into_iter().filter(|case| case.values != Values::IllScaled).flat_map(with).collect()
 }
 

@@ -1,21 +1,44 @@
 //! Every variant of every WGSL kernel that a plan can ask for parses and validates, and is as its plan says; the PTX is that of its source.
 #![cfg(not(target_arch = "wasm32"))]
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 use lapidary::kernels::{Kernel, KernelId};
 use lapidary::ops::matmul::{Activation, Batch, Integers, Level, Precision, Problem, Stored};
-use lapidary::plan::ceiling;
 use lapidary::plan::matmul::{compute, stand_in};
+use lapidary::plan::{Dispatch, ceiling};
 use lapidary::{Caps, DType, Dialect, MatrixUnit};
 use naga::valid::{Capabilities, ValidationFlags, Validator};
 
 const UNIT: MatrixUnit =
     MatrixUnit { m: 16, n: 16, k: 16, operands: DType::F16, sums: DType::F32, subgroup_size: 32, dialect: Dialect::Cooperative };
 
-/// Plans of all layouts at sizes that use each tile, and parts that accumulate.
-fn variants() -> Vec<Kernel> {
-    let mut kernels: Vec<Kernel> = Vec::new();
+/// A kernel that a plan asks for, and its source in WGSL.
+struct Variant {
+    kernel: Kernel,
+    source: String,
+}
+
+/// All of them, once for all tests.
+static VARIANTS: LazyLock<Vec<Variant>> = LazyLock::new(|| {
+    let expanded = |kernel: Kernel| Variant { source: kernel.wgsl().expect("the template expands"), kernel };
+    kernels().into_iter().map(expanded).collect()
+});
+
+/// Those of plans of all layouts at sizes that use each tile, and of parts that accumulate.
+fn kernels() -> Vec<Kernel> {
+    let (mut kernels, mut known) = (Vec::new(), HashSet::new());
+    let mut add = |mut dispatches: Vec<Dispatch>| {
+        // Most launches of a plan are of one kernel.
+        dispatches.dedup_by(|next, last| next.kernel == last.kernel);
+        for Dispatch { kernel, .. } in dispatches {
+            if known.insert(format!("{kernel:?}")) {
+                kernels.push(kernel);
+            }
+        }
+    };
     let small_bindings = Caps { max_binding_bytes: 8192, ..Caps::UNLIMITED };
     for (caps, sizes) in [
         (
@@ -83,12 +106,10 @@ fn variants() -> Vec<Kernel> {
                     activation: Activation::ALL.get((bits as usize + m as usize) % 7).copied(),
                 };
                 let plan = compute(&problem, &caps).expect("within limits");
-                let stand_in = stand_in(&plan, &caps).into_iter().flat_map(|plan| plan.dispatches);
-                for dispatch in plan.dispatches.into_iter().chain(stand_in) {
-                    if !kernels.contains(&dispatch.kernel) {
-                        kernels.push(dispatch.kernel);
-                    }
+                if let Some(plan) = stand_in(&plan, &caps) {
+                    add(plan.dispatches);
                 }
+                add(plan.dispatches);
             }
         }
     }
@@ -124,26 +145,20 @@ fn variants() -> Vec<Kernel> {
         };
         let max_binding_bytes = if yes(5) { 1 << 28 } else { 4096 };
         let caps = Caps { binding_alignment_bytes: 256, packed_dot: yes(8), max_binding_bytes, ..Caps::UNLIMITED };
-        for dispatch in compute(&problem, &caps).expect("within limits").dispatches {
-            if !kernels.contains(&dispatch.kernel) {
-                kernels.push(dispatch.kernel);
-            }
-        }
+        add(compute(&problem, &caps).expect("within limits").dispatches);
     }
     for plan in [ceiling::copy(4096, &Caps::UNLIMITED), ceiling::fma(1, 1, &Caps::UNLIMITED).0] {
-        kernels.extend(plan.dispatches.into_iter().map(|dispatch| dispatch.kernel));
+        add(plan.dispatches);
     }
     kernels
 }
 
 #[test]
 fn every_variant_validates() {
-    let variants = variants();
-    assert!(variants.len() > 64, "only {} variants", variants.len());
-    for kernel in variants {
-        let source = kernel.wgsl().expect("the template expands");
-        let module = naga::front::wgsl::parse_str(&source)
-            .unwrap_or_else(|error| panic!("{kernel} {:?}: {}", kernel.constants, error.emit_to_string(&source)));
+    assert!(VARIANTS.len() > 64, "only {} variants", VARIANTS.len());
+    for Variant { kernel, source } in &*VARIANTS {
+        let module = naga::front::wgsl::parse_str(source)
+            .unwrap_or_else(|error| panic!("{kernel} {:?}: {}", kernel.constants, error.emit_to_string(source)));
         // Every device packs and unpacks f16. For matrix units see `backend/vulkan/pipeline.rs`.
         let (mut flags, mut capabilities) = (ValidationFlags::all(), Capabilities::SHADER_FLOAT16_IN_FLOAT32);
         if kernel.id == KernelId::MatmulCooperative {
@@ -186,9 +201,8 @@ fn every_variant_translates_to_metal() {
     // The oldest and the newest that wgpu asks for on a Mac that it runs on.
     let versions = [(2, 0), (4, 0)];
     // Matrix units are used through Vulkan alone.
-    for kernel in variants().into_iter().filter(|kernel| kernel.id != KernelId::MatmulCooperative) {
-        let source = kernel.wgsl().expect("the template expands");
-        let module = naga::front::wgsl::parse_str(&source).expect("another test judges that");
+    for Variant { kernel, source } in VARIANTS.iter().filter(|variant| variant.kernel.id != KernelId::MatmulCooperative) {
+        let module = naga::front::wgsl::parse_str(source).expect("another test judges that");
         let mut validator = naga::valid::Validator::new(naga::valid::ValidationFlags::all(), naga::valid::Capabilities::all());
         let info = validator.validate(&module).expect("another test judges that");
         let mut bound: Vec<_> =
@@ -232,7 +246,6 @@ fn every_variant_translates_to_metal() {
 #[test]
 fn accumulators_have_constant_indices() {
     // A driver keeps an array in registers only if every index is a constant; the template writes variables instead.
-    let variants = variants();
     for id in [
         KernelId::MatmulDirect,
         KernelId::MatmulSum,
@@ -241,11 +254,11 @@ fn accumulators_have_constant_indices() {
         KernelId::MatmulCooperative,
         KernelId::MatmulInt8,
     ] {
-        assert!(variants.iter().any(|kernel| kernel.id == id), "{id:?}");
+        assert!(VARIANTS.iter().any(|variant| variant.kernel.id == id), "{id:?}");
     }
-    assert!(variants.iter().any(|kernel| kernel.constant("PARTS") == 1));
-    for kernel in variants.iter().filter(|kernel| [KernelId::MatmulTiled, KernelId::MatmulInt8].contains(&kernel.id)) {
-        let source = kernel.wgsl().expect("the template expands");
+    assert!(VARIANTS.iter().any(|variant| variant.kernel.constant("PARTS") == 1));
+    let tiled = |variant: &&Variant| [KernelId::MatmulTiled, KernelId::MatmulInt8].contains(&variant.kernel.id);
+    for Variant { kernel, source } in VARIANTS.iter().filter(tiled) {
         assert!(!source.contains("var sum: array") && source.contains("sum_0_0_0"), "{kernel}");
     }
 }

@@ -189,13 +189,13 @@ impl KernelId {
     }
 
     /// The same as the driver wants it.
-    #[cfg(all(feature = "cuda", not(target_arch = "wasm32")))]
+    #[cfg(all(feature = "cuda", any(target_os = "linux", target_os = "windows")))]
     pub(crate) fn entry(self) -> Result<std::ffi::CString> {
         std::ffi::CString::new(self.op()).map_err(|_| crate::error::Error::internal("the kernel's name has a zero in it"))
     }
 
     /// Whether CUDA's compiler makes it at its first use.
-    #[cfg(all(feature = "cuda", not(target_arch = "wasm32")))]
+    #[cfg(all(feature = "cuda", any(target_os = "linux", target_os = "windows")))]
     pub(crate) const fn is_compiled_late(self) -> bool {
         matches!(self, Self::Map | Self::MapTurned | Self::Reduce | Self::ReduceMerge | Self::Normalize | Self::Fft)
     }

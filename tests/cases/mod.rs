@@ -316,6 +316,12 @@ impl Case {
         }
     }
 
+    /// How much there is to compute.
+    #[allow(dead_code, reason = "not every test that has the list asks")]
+    pub fn multiplications(&self) -> usize {
+        self.shape().iter().product::<usize>() * self.m * self.k * self.n
+    }
+
     /// The batch shape of the result.
     fn shape(&self) -> Vec<usize> {
         let [a, b] = self.batch;

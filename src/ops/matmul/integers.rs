@@ -64,7 +64,7 @@ impl Integers {
 }
 
 /// On backends without kernels for them.
-#[cfg(any(all(feature = "webgl2", target_arch = "wasm32"), all(feature = "cuda", not(target_arch = "wasm32"))))]
+#[cfg(any(all(feature = "webgl2", target_arch = "wasm32"), all(feature = "cuda", any(target_os = "linux", target_os = "windows"))))]
 impl Integers {
     /// Refuses a product of them.
     pub(crate) fn refuse_in(problem: &super::Problem) -> Result<()> {
