@@ -140,7 +140,8 @@ fn extreme_of_so_many<J: Join<T, Lane = T>, T: Copy + PartialEq, const N: usize>
         return (extreme, has_nan);
     };
     let (mut lanes, mut nans) = ([J::EMPTY; N], [0u32; N]);
-    let (pairs, _) = values.as_chunks::<N>().0.as_chunks::<2>();
+    // In the browser blocks are taken one by one, since both would be downloaded.
+    let pairs = if cfg!(target_arch = "wasm32") { &[] } else { values.as_chunks::<N>().0.as_chunks::<2>().0 };
     for &[a, b] in pairs {
         // One comparison tells whether one of two is NaN.
         for ((nan, a), b) in nans.iter_mut().zip(a).zip(b) {
@@ -151,7 +152,7 @@ fn extreme_of_so_many<J: Join<T, Lane = T>, T: Copy + PartialEq, const N: usize>
         }
     }
     // What is left over with some of those before it, which change nothing a second time: no lane is written by itself.
-    if let Some(block) = values[pairs.len() * 2 * N..].first_chunk::<N>() {
+    for block in values[pairs.len() * 2 * N..].as_chunks::<N>().0 {
         extreme_with::<J, T, N>(&mut lanes, &mut nans, block);
     }
     extreme_with::<J, T, N>(&mut lanes, &mut nans, end);
@@ -170,14 +171,15 @@ fn extreme_with<J: Join<T, Lane = T>, T: Copy + PartialEq, const N: usize>(lanes
 /// Where a value is first; 0 if it is nowhere. Whole blocks are looked through at once.
 #[inline(always)]
 pub(super) fn place<T: Copy + PartialEq>(values: &[T], of: T) -> usize {
-    let blocks = values.as_chunks::<LANES>().0;
+    // In the browser there are no vectors to look through them with.
+    let blocks = if cfg!(target_arch = "wasm32") { &[] } else { values.as_chunks::<LANES>().0 };
     for (number, block) in blocks.iter().enumerate() {
         if let Some(place) = place_in(block, of) {
             return number * LANES + place;
         }
     }
     // The last ones with some before them, among which it is not.
-    if let Some(block) = values.last_chunk::<LANES>() {
+    if let (Some(block), false) = (values.last_chunk::<LANES>(), cfg!(target_arch = "wasm32")) {
         return place_in(block, of).map_or(0, |place| values.len() - LANES + place);
     }
     values.iter().position(|&value| value == of).unwrap_or_default()
