@@ -10,6 +10,8 @@ use crate::backend::device::{Buffer, Device, Opened, Running};
 use crate::backend::{Backend, Bound, How};
 use crate::clock::Stopwatch;
 use crate::dtype::DType;
+#[cfg(target_arch = "wasm32")]
+use crate::dtype::Extent;
 use crate::error::{Error, Result};
 use crate::host::HostSlice;
 use crate::ops::Op;
@@ -77,6 +79,7 @@ pub(crate) struct Started {
     pub running: Running,
     pub out: Buffer,
     pub plan: Plan,
+    /// If it was asked for.
     pub upload_ms: f64,
     /// What tells the time of each upload, if that was asked for and the device has a clock for it.
     #[cfg(not(target_arch = "wasm32"))]
@@ -152,6 +155,10 @@ impl<'a> Call<'a> {
         if on_host || !self.op.reads_operands() || opened.device.lost().is_some() {
             return Ok(None);
         }
+        #[cfg(target_arch = "wasm32")]
+        if !opened.info.backend.is_gpu() {
+            return self.compute_now(opened);
+        }
         let mut buffers = [None; 4];
         for (buffer, input) in buffers.iter_mut().zip(&self.inputs) {
             if let Some(Operand::Tensor(tensor)) = input {
@@ -161,16 +168,31 @@ impl<'a> Call<'a> {
         opened.device.queue(&self.op, &buffers)
     }
 
+    /// On the CPU what one thread computes is there at once; None if others are to help, or there is no room: whoever waits sees to that.
+    #[cfg(target_arch = "wasm32")]
+    fn compute_now(&self, opened: &Opened) -> Result<Option<Buffer>> {
+        let plan = opened.device.plan(&self.op)?;
+        if plan.dispatches.iter().any(|dispatch| dispatch.grid[0] > 1) {
+            return Ok(None);
+        }
+        let how = How { repeats: 1, timed: false, download: Extent { elements: 0, ..self.op.extent() } };
+        match self.start_with(opened, how, Some(plan), upload) {
+            Ok(started) => Ok(Some(started.out)),
+            Err(error) if matches!(*error, Error::OutOfMemory { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Uploads and submits.
     pub(crate) fn start(&self, opened: &Opened, how: How) -> Result<Started> {
-        self.start_with(opened, how, upload)
+        self.start_with(opened, how, None, upload)
     }
 
     /// The same, timing what is uploaded.
     #[cfg(not(target_arch = "wasm32"))]
     pub(crate) fn start_profiled(&self, opened: &Opened, how: How) -> Result<Started> {
         let mut timers = Vec::new();
-        let started = self.start_with(opened, how, |device, operand| match operand {
+        let started = self.start_with(opened, how, None, |device, operand| match operand {
             Some(Operand::Host(values)) if !device.reads_host_memory() => {
                 let (buffer, timer) = device.upload_timed(values)?;
                 timers.push(timer);
@@ -185,24 +207,27 @@ impl<'a> Call<'a> {
         &self,
         opened: &Opened,
         how: How,
+        plan: Option<Plan>,
         mut upload: impl FnMut(&Device, Option<&Operand<'_>>) -> Result<Option<Buffer>>,
     ) -> Result<Started> {
         let device = &opened.device;
         if let Some(reason) = device.lost() {
             return Err(Box::new(Error::DeviceLost { reason }));
         }
-        let stopwatch = Stopwatch::start();
+        let stopwatch = how.timed.then(Stopwatch::start);
         // What is timed is the kernel that will compute in the end.
-        #[cfg(target_arch = "wasm32")]
-        let plan = if how.timed { device.plan(&self.op)? } else { device.plan_soon(&self.op)? };
-        #[cfg(not(target_arch = "wasm32"))]
-        let plan = device.plan(&self.op)?;
+        let plan = match plan {
+            Some(plan) => plan,
+            #[cfg(target_arch = "wasm32")]
+            None if !how.timed => device.plan_soon(&self.op)?,
+            None => device.plan(&self.op)?,
+        };
         let mut uploads = [const { None }; 4];
         for (uploaded, input) in uploads.iter_mut().zip(&self.inputs) {
             *uploaded = upload(device, input.as_ref())?;
         }
         let out = device.allocate(&plan, &self.op)?;
-        let upload_ms = stopwatch.ms();
+        let upload_ms = stopwatch.as_ref().map_or(0.0, Stopwatch::ms);
         let mut operands = [const { None }; 4];
         for ((operand, upload), input) in operands.iter_mut().zip(&uploads).zip(&self.inputs) {
             *operand = match (input, upload) {

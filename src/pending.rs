@@ -4,7 +4,11 @@ use std::sync::Arc;
 
 #[cfg(not(target_arch = "wasm32"))]
 use crate::backend::Timer;
+#[cfg(target_arch = "wasm32")]
+use crate::backend::cpu;
 use crate::backend::device::Opened;
+#[cfg(target_arch = "wasm32")]
+use crate::backend::device::Running;
 use crate::backend::{Backend, How};
 use crate::call::{Call, Started};
 use crate::clock::Stopwatch;
@@ -113,6 +117,12 @@ pub(crate) struct Pending<'a> {
 }
 
 impl Pending<'_> {
+    /// Whether the result is there already.
+    #[cfg(target_arch = "wasm32")]
+    pub(crate) fn is_over(&self) -> bool {
+        matches!(&self.started, Ok(Some(Started { running: Running::Cpu(cpu::Running::Done(_)), .. })))
+    }
+
     /// Waits for the result; after a loss, once more on a fresh device.
     pub(crate) async fn finish(self) -> Result<Report<Output>> {
         let Self { gpu, call, want, mut opened, mut started, fingerprint, clock } = self;

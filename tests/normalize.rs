@@ -233,3 +233,31 @@ fn what_is_wrong_is_told_with_the_numbers() {
         "the number of dimensions is 1, but it must be at least 2: items and their channels"
     );
 }
+
+#[test]
+fn columns_are_the_same_on_any_number_of_threads() {
+    let (rows, columns) = (700, 300);
+    let mut values: Vec<f32> = (0..rows * columns).map(|i| ((i * 7919) % 1009) as f32 / 100.0 - 3.0).collect();
+    values[5 * columns + 7] = f32::NAN;
+    (0..rows).for_each(|row| values[row * columns + 8] = f32::NEG_INFINITY);
+    let exact: Vec<f64> = values.iter().map(|&x| f64::from(x)).collect();
+    let on = |threads: u32| {
+        let gpu = Gpu::open_blocking(Options { threads: Some(threads), ..Options::only(BackendId::Simd) }).unwrap();
+        let a = tensor(&gpu, &values, &[rows as u64, columns as u64]);
+        [a.softmax(0), a.log_softmax(0), (&a * 2.0).softmax(0)].map(|e| host::<f32>(&gpu, &e))
+    };
+    let (alone, together) = (on(1), on(8));
+    for (one, all) in alone.iter().zip(&together) {
+        assert!(one.iter().zip(all).all(|(one, all)| one.to_bits() == all.to_bits()));
+    }
+    let twice: Vec<f64> = exact.iter().map(|x| 2.0 * x).collect();
+    let shape = [rows as u64, columns as u64];
+    let expected = [along(&exact, &shape, 0, softmax), along(&exact, &shape, 0, log_softmax), along(&twice, &shape, 0, softmax)];
+    for (got, expected) in alone.iter().zip(&expected) {
+        for (place, (got, expected)) in got.iter().zip(expected).enumerate() {
+            let is_none = matches!(place % columns, 7 | 8);
+            let off = (f64::from(*got) - expected).abs();
+            assert!(if is_none { got.is_nan() } else { off <= 64.0 * U * (expected.abs() + 0.01) }, "{place}: {got} is not {expected}");
+        }
+    }
+}

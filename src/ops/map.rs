@@ -112,6 +112,18 @@ impl Problem {
         }
     }
 
+    /// Puts a dimension behind those that follow it.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub fn put_last(&mut self, dimension: usize) {
+        self.shape[dimension..].rotate_left(1);
+        for input in &mut self.inputs {
+            input.strides[dimension..].rotate_left(1);
+            if !input.bounds.is_empty() {
+                input.bounds[dimension..].rotate_left(1);
+            }
+        }
+    }
+
     /// Whether every step along a dimension has an element in every input.
     fn is_unbounded(&self, dimension: usize) -> bool {
         let size = self.shape[dimension];

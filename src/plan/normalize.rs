@@ -66,6 +66,12 @@ pub fn cpu(problem: &Problem, variant: &str) -> Result<Plan> {
     let mut values = problem.values.clone();
     let own = values.inputs.len();
     values.inputs.extend(problem.beside.iter().chain([&problem.out]).cloned());
+    #[cfg(not(target_arch = "wasm32"))]
+    let columns = columns(problem);
+    #[cfg(not(target_arch = "wasm32"))]
+    if columns > 0 {
+        values.put_last(problem.kept - 1);
+    }
     let plan = map::cpu(&values, variant)?;
     let [Dispatch { kernel, params, mut bindings, grid }] =
         <[_; 1]>::try_from(plan.dispatches).map_err(|_| Error::internal("a plan in parts"))?;
@@ -77,8 +83,30 @@ pub fn cpu(problem: &Problem, variant: &str) -> Result<Plan> {
         ("EPSILON", problem.epsilon.to_bits()),
         ("INPUTS", own as u32),
         ("BESIDE", problem.beside.len() as u32),
+        #[cfg(not(target_arch = "wasm32"))]
+        ("COLUMNS", columns),
     ]);
     Ok(Plan::of(Dispatch { kernel, params, bindings, grid }))
+}
+
+/// Rows whose neighbours lie beside one another in the result, which has no gaps then: the CPU takes all of them at once. 0 if rows are to be
+/// taken one by one.
+#[cfg(not(target_arch = "wasm32"))]
+fn columns(problem: &Problem) -> u32 {
+    /// Fewer fill no vector.
+    const LEAST: u32 = 16;
+    let (shape, kept, out) = (&problem.values.shape, problem.kept, &problem.out);
+    let is_softmax = matches!(problem.form, Form::Softmax | Form::LogSoftmax) && out.dtype == DType::F32;
+    if kept == 0 || !is_softmax || !problem.is_in_columns() || problem.values.program.reads_index() || shape[kept - 1] < LEAST {
+        return 0;
+    }
+    let mut apart = 1i64;
+    let in_order = (0..kept - 1).chain(kept..shape.len()).chain([kept - 1]).rev().all(|dimension| {
+        let expected = apart;
+        apart *= i64::from(shape[dimension]);
+        shape[dimension] == 1 || out.strides[dimension] == expected
+    });
+    if in_order && out.offset == 0 && out.bounds.is_empty() { shape[kept - 1] } else { 0 }
 }
 
 /// What is folded of a row.

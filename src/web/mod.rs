@@ -18,6 +18,8 @@ mod registry;
 #[cfg(feature = "webgpu")]
 mod tune;
 
+use std::task::{Context, Poll, Waker};
+
 use js_sys::{Float32Array, Object, Promise};
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::future_to_promise;
@@ -100,7 +102,7 @@ pub fn queue(gpu: u32, a: u32, b: u32, numbers: &[f64], c: Option<u32>, bias: Op
     Ok(queued.map_or(0, |queued| TENSORS.with(|tensors| tensors.insert(queued))))
 }
 
-/// A promise of a product of operands that are arrays or the numbers of tensors.
+/// A product of operands that are arrays or the numbers of tensors: a promise, unless the result is there already.
 #[wasm_bindgen]
 #[allow(clippy::too_many_arguments, reason = "JavaScript's names are worth more than a struct here")]
 pub fn matmul(
@@ -112,12 +114,17 @@ pub fn matmul(
     bias: JsValue,
     report: bool,
     keep: bool,
-) -> Result<Promise, JsValue> {
+) -> Result<JsValue, JsValue> {
     let gpu = find_gpu(gpu)?;
     let want = Want { timed: report, keep };
     let call = Call::new(&product(numbers, optional(c)?, optional(bias)?)?, operand(a)?, operand(b)?)?;
     let pending = gpu.begin(call, want)?;
-    Ok(promise(async move { Ok(convert::report(pending.finish().await?, want)) }))
+    let is_over = pending.is_over();
+    let mut report: BoxFuture<'static, _> = Box::pin(async move { Ok(convert::report(pending.finish().await?, want)) });
+    match is_over.then(|| report.as_mut().poll(&mut Context::from_waker(Waker::noop()))) {
+        Some(Poll::Ready(report)) => report,
+        _ => Ok(future_to_promise(report).into()),
+    }
 }
 
 /// Puts an array on the device; `dtype` is a place in [`DType::ALL`].

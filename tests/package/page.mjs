@@ -21,10 +21,10 @@ export function pages({ flags = [] } = {}) {
   /**
    * Calls `body` in a fresh page, with the package, the tools of the checks and `argument`, and gives what it gives. `prepare` runs
    * before the page's own scripts; what `expose` holds can be called from the page. The page must log no error, but those that
-   * `expected` matches.
+   * `expected` matches, and no warning that `refused` matches.
    */
-  async function visit(body, { argument, prepare, expose = {}, url = own.server.url, expected } = {}) {
-    const { page, context, faults } = await open(own.browser, "about:blank");
+  async function visit(body, { argument, prepare, expose = {}, url = own.server.url, expected, refused } = {}) {
+    const { page, context, faults, warnings } = await open(own.browser, "about:blank");
     try {
       if (prepare) await page.addInitScript(prepare);
       for (const [name, call] of Object.entries(expose)) await page.exposeFunction(name, call);
@@ -36,6 +36,11 @@ export function pages({ flags = [] } = {}) {
         faults.filter((fault) => !expected?.test(fault)),
         [],
         "errors in the page",
+      );
+      assert.deepEqual(
+        warnings.filter((warning) => refused?.test(warning)),
+        [],
+        "warnings in the page",
       );
       return result;
     } finally {

@@ -32,18 +32,19 @@ export function launch(args = SOFTWARE_GPU) {
   return chromium.launch({ executablePath: find_chrome(), args });
 }
 
-/** Opens the page in a context of its own; what it logs as an error or throws gathers in `faults`. */
+/** Opens the page in a context of its own; what it logs as an error or throws gathers in `faults`, and what it warns of in `warnings`. */
 export async function open(browser, url, options = {}) {
   const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...options });
   context.setDefaultTimeout(20_000);
   const page = await context.newPage();
-  const faults = [];
+  const [faults, warnings] = [[], []];
   page.on("pageerror", (error) => faults.push(String(error)));
   page.on("console", (message) => {
     if (message.type() === "error") faults.push(message.text());
+    if (message.type() === "warning") warnings.push(message.text());
   });
   await page.goto(url);
-  return { page, context, faults };
+  return { page, context, faults, warnings };
 }
 
 /** The page is ready when the device card has a device. */

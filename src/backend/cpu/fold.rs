@@ -1,9 +1,9 @@
 //! How the CPU folds values: the twin of `shaders/reduce/fold.wgsl`. Loops are inlined into what is compiled for the instructions that the
-//! CPU has (`reduce.rs`).
+//! CPU has (`reduce.rs`); not where nothing is optimized, since the variables of all folds at once would be more than a thread's stack.
 
 #[cfg(not(target_arch = "wasm32"))]
 use super::lanes::places;
-use super::lanes::{LANES, Largest, Product, Smallest, Squares, Sum, extremes, has_nan, in_lanes, over_rows, place, product};
+use super::lanes::{LANES, Largest, Product, Smallest, Squares, Sum, extreme, extremes, in_lanes, over_rows, place, product, with_rows};
 use crate::dtype::DType;
 use crate::ops::reduce::Fold;
 
@@ -67,7 +67,8 @@ impl Folding {
     }
 
     /// Of values, the first of which is that of this number in its row.
-    #[inline(always)]
+    #[cfg_attr(debug_assertions, inline)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn block(&self, values: &[u32], first: usize) -> State {
         let float: &[f32] = bytemuck::cast_slice(values);
         let count = values.len() as f64;
@@ -77,16 +78,7 @@ impl Folding {
             (Fold::Prod, DType::F32) => [product(float), 0.0, 0.0],
             (Fold::Prod, _) => [in_lanes::<Product, u32>(values).into(), 0.0, 0.0],
             (Fold::Max | Fold::Min, _) => [self.extreme(values), 0.0, 0.0],
-            (Fold::ArgMax | Fold::ArgMin, _) => {
-                let extreme = self.extreme(values);
-                let place = match self.dtype {
-                    DType::I32 => place(values, (extreme as i32).cast_unsigned()),
-                    DType::U32 => place(values, extreme as u32),
-                    _ if extreme.is_nan() => float.iter().position(|value| value.is_nan()).unwrap_or_default(),
-                    _ => place(float, extreme as f32),
-                };
-                [extreme, (first + place) as f64, 1.0]
-            }
+            (Fold::ArgMax | Fold::ArgMin, _) => self.located(self.extreme(values), values, first),
             (Fold::Var | Fold::Std, _) => {
                 // Distances from about the mean, which say how far off it is.
                 let about = (f64::from(in_lanes::<Sum, f32>(float)) / count) as f32;
@@ -127,15 +119,29 @@ impl Folding {
         }
     }
 
+    /// Where the extreme of values is, the first of which is that of this number in its row.
+    #[cfg_attr(debug_assertions, inline)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn located(&self, extreme: f64, values: &[u32], first: usize) -> State {
+        let float: &[f32] = bytemuck::cast_slice(values);
+        let place = match self.dtype {
+            DType::I32 => place(values, (extreme as i32).cast_unsigned()),
+            DType::U32 => place(values, extreme as u32),
+            _ if extreme.is_nan() => float.iter().position(|value| value.is_nan()).unwrap_or_default(),
+            _ => place(float, extreme as f32),
+        };
+        [extreme, (first + place) as f64, 1.0]
+    }
+
     /// Of values behind those of a state, the first of which is that of this number in its row.
-    #[inline(always)]
+    #[cfg_attr(debug_assertions, inline)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn add(&self, state: State, values: &[u32], first: usize) -> State {
         if matches!(self.fold, Fold::ArgMax | Fold::ArgMin) && state[2] > 0.0 {
             // Its place is looked for only if it matters.
             let extreme = self.extreme(values);
-            if state[0].is_nan() || self.more_extreme(state[0], extreme) == state[0] {
-                return state;
-            }
+            let stays = state[0].is_nan() || self.more_extreme(state[0], extreme) == state[0];
+            return if stays { state } else { self.located(extreme, values, first) };
         }
         self.join(state, self.block(values, first))
     }
@@ -193,21 +199,49 @@ impl Folding {
         }
     }
 
+    /// Whether words hold what is known of values until all are folded.
+    pub(super) fn is_of_words(&self) -> bool {
+        matches!((self.fold, self.dtype), (Fold::Max | Fold::Min, _) | (Fold::Sum, DType::I32 | DType::U32))
+    }
+
+    /// Joins such words with rows of values.
+    #[cfg_attr(debug_assertions, inline)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub(super) fn columns_of_words(&self, all: &mut [u32], values: &[&[u32]]) {
+        let float = values.iter().map(|row| bytemuck::cast_slice::<u32, f32>(row));
+        let signed = values.iter().map(|row| bytemuck::cast_slice::<u32, i32>(row));
+        let words = values.iter().copied();
+        match (self.fold, self.dtype) {
+            (Fold::Max, DType::F32) => extremes::<Largest>(bytemuck::cast_slice_mut(all), float),
+            (Fold::Min, DType::F32) => extremes::<Smallest>(bytemuck::cast_slice_mut(all), float),
+            (Fold::Max, DType::I32) => with_rows::<Largest, i32>(bytemuck::cast_slice_mut(all), signed),
+            (Fold::Min, DType::I32) => with_rows::<Smallest, i32>(bytemuck::cast_slice_mut(all), signed),
+            (Fold::Max, _) => with_rows::<Largest, u32>(all, words),
+            (Fold::Min, _) => with_rows::<Smallest, u32>(all, words),
+            _ => with_rows::<Sum, u32>(all, words),
+        }
+    }
+
+    /// The state that such a word stands for.
+    pub(super) fn state_of_word(&self, word: u32) -> State {
+        let value = match (self.fold, self.dtype) {
+            (Fold::Max | Fold::Min, DType::F32) => f32::from_bits(word).into(),
+            (Fold::Max | Fold::Min, DType::I32) => word.cast_signed().into(),
+            _ => word.into(),
+        };
+        [value, 0.0, 0.0]
+    }
+
     /// Joins states with rows of values, one for each state, the first of which is that of this number.
-    #[inline(always)]
+    #[cfg_attr(debug_assertions, inline)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn columns(&self, states: &mut [State], values: &[&[u32]], first: usize) {
         let width = states.len();
         let float = || values.iter().map(|row| bytemuck::cast_slice::<u32, f32>(row));
+        #[cfg(not(target_arch = "wasm32"))]
         let signed = || values.iter().map(|row| bytemuck::cast_slice::<u32, i32>(row));
         let words = || values.iter().copied();
         match (self.fold, self.dtype) {
-            (Fold::Sum | Fold::Mean, _) => self.put(states, &over_rows::<Sum, _>(words())),
-            (Fold::Max, DType::F32) => self.put(states, &extremes::<Largest>(float())),
-            (Fold::Min, DType::F32) => self.put(states, &extremes::<Smallest>(float())),
-            (Fold::Max, DType::I32) => self.put(states, &over_rows::<Largest, _>(signed())),
-            (Fold::Min, DType::I32) => self.put(states, &over_rows::<Smallest, _>(signed())),
-            (Fold::Max, _) => self.put(states, &over_rows::<Largest, _>(words())),
-            (Fold::Min, _) => self.put(states, &over_rows::<Smallest, _>(words())),
             #[cfg(not(target_arch = "wasm32"))]
             (Fold::ArgMax, DType::F32) => self.put_places(states, places::<Largest, _>(float()), first),
             #[cfg(not(target_arch = "wasm32"))]
@@ -247,7 +281,8 @@ impl Folding {
             }
             #[cfg(not(target_arch = "wasm32"))]
             (Fold::LogSumExp, _) => {
-                let largest = extremes::<Largest>(float());
+                let mut largest = vec![f32::NEG_INFINITY; width];
+                extremes::<Largest>(&mut largest, float());
                 let pivots: Vec<f32> = largest.iter().map(|&largest| pivot(largest.into()) as f32).collect();
                 let mut sums = vec![0.0f32; width];
                 for row in float() {
@@ -270,16 +305,6 @@ impl Folding {
         }
     }
 
-    /// Joins each state with a value, none of which is a sum of floating-point numbers.
-    #[inline(always)]
-    fn put<T: Copy + Into<f64>>(&self, states: &mut [State], values: &[T]) {
-        let is_of_integers = matches!(self.fold, Fold::Sum | Fold::Mean);
-        for (state, &value) in states.iter_mut().zip(values) {
-            let (old, value) = (state[0], value.into());
-            state[0] = if is_of_integers { (old as u32).wrapping_add(value as u32).into() } else { self.more_extreme(old, value) };
-        }
-    }
-
     /// Joins each state with an extreme, and the row in which it is.
     #[cfg(not(target_arch = "wasm32"))]
     #[inline(always)]
@@ -296,22 +321,21 @@ impl Folding {
     }
 
     /// The extreme of values, of which there is one at least.
-    #[inline(always)]
+    #[cfg_attr(debug_assertions, inline)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn extreme(&self, values: &[u32]) -> f64 {
         let is_min = matches!(self.fold, Fold::Min | Fold::ArgMin);
         match self.dtype {
             DType::I32 => {
                 let values: &[i32] = bytemuck::cast_slice(values);
-                if is_min { in_lanes::<Smallest, _>(values).into() } else { in_lanes::<Largest, _>(values).into() }
+                if is_min { extreme::<Smallest, _>(values).0.into() } else { extreme::<Largest, _>(values).0.into() }
             }
-            DType::U32 if is_min => in_lanes::<Smallest, _>(values).into(),
-            DType::U32 => in_lanes::<Largest, _>(values).into(),
+            DType::U32 if is_min => extreme::<Smallest, _>(values).0.into(),
+            DType::U32 => extreme::<Largest, _>(values).0.into(),
             _ => {
                 let values: &[f32] = bytemuck::cast_slice(values);
-                if has_nan(values) {
-                    return f64::NAN;
-                }
-                if is_min { in_lanes::<Smallest, _>(values).into() } else { in_lanes::<Largest, _>(values).into() }
+                let (extreme, has_nan) = if is_min { extreme::<Smallest, _>(values) } else { extreme::<Largest, _>(values) };
+                if has_nan { f64::NAN } else { extreme.into() }
             }
         }
     }

@@ -66,10 +66,6 @@ joins! {
         i32 => i32, i32::MAX; value: value; a, b: if b < a { b } else { a };
         u32 => u32, u32::MAX; value: value; a, b: if b < a { b } else { a };
     }
-    /// The bits of the largest magnitude, of which those of NaN are more than those of ∞.
-    Magnitude {
-        u32 => u32, 0; word: word & 0x7fff_ffff; a, b: if b > a { b } else { a };
-    }
 }
 
 /// Folds values in lanes, and then the lanes.
@@ -120,57 +116,144 @@ pub(super) fn product(values: &[f32]) -> f64 {
     if in_any_order.is_normal() { in_any_order } else { values.iter().fold(1.0, |product, &value| product * f64::from(value)) }
 }
 
-/// Whether one of them is NaN: by itself, since an instruction finds the larger of two, but not where one of them is NaN.
+/// The extreme of some, of which there is one at least, and whether one of them is NaN: an instruction finds the larger of two, but not where
+/// one of them is NaN.
 #[inline(always)]
-pub(super) fn has_nan(values: &[f32]) -> bool {
-    in_lanes::<Magnitude, u32>(bytemuck::cast_slice(values)) > f32::INFINITY.to_bits()
+pub(super) fn extreme<J: Join<T, Lane = T>, T: Copy + PartialEq>(values: &[T]) -> (T, bool) {
+    // In the browser both would be downloaded.
+    if cfg!(not(target_arch = "wasm32")) && values.len() < 4 * LANES {
+        extreme_of_so_many::<J, T, 16>(values)
+    } else {
+        extreme_of_so_many::<J, T, LANES>(values)
+    }
+}
+
+#[expect(clippy::eq_op, reason = "only NaN differs from itself, and integers never do")]
+#[inline(always)]
+fn extreme_of_so_many<J: Join<T, Lane = T>, T: Copy + PartialEq, const N: usize>(values: &[T]) -> (T, bool) {
+    let Some(end) = values.last_chunk::<N>() else {
+        let (mut extreme, mut has_nan) = (J::EMPTY, false);
+        for &value in values {
+            has_nan |= value != value;
+            extreme = J::join(extreme, value);
+        }
+        return (extreme, has_nan);
+    };
+    let (mut lanes, mut nans) = ([J::EMPTY; N], [0u32; N]);
+    // In the browser blocks are taken one by one, since both would be downloaded.
+    let pairs = if cfg!(target_arch = "wasm32") { &[] } else { values.as_chunks::<N>().0.as_chunks::<2>().0 };
+    for &[a, b] in pairs {
+        // One comparison tells whether one of two is NaN.
+        for ((nan, a), b) in nans.iter_mut().zip(a).zip(b) {
+            *nan = if (a != a) | (b != b) { 1 } else { *nan };
+        }
+        for ((lane, a), b) in lanes.iter_mut().zip(a).zip(b) {
+            *lane = J::join(*lane, J::join(a, b));
+        }
+    }
+    // What is left over with some of those before it, which change nothing a second time: no lane is written by itself.
+    for block in values[pairs.len() * 2 * N..].as_chunks::<N>().0 {
+        extreme_with::<J, T, N>(&mut lanes, &mut nans, block);
+    }
+    extreme_with::<J, T, N>(&mut lanes, &mut nans, end);
+    (ended::<J, T, N>(lanes, &[]), nans.into_iter().fold(0, |any, nan| any | nan) != 0)
+}
+
+#[expect(clippy::eq_op, reason = "only NaN differs from itself, and integers never do")]
+#[inline(always)]
+fn extreme_with<J: Join<T, Lane = T>, T: Copy + PartialEq, const N: usize>(lanes: &mut [T; N], nans: &mut [u32; N], block: &[T; N]) {
+    for ((lane, nan), &value) in lanes.iter_mut().zip(nans).zip(block) {
+        *nan = if value != value { 1 } else { *nan };
+        *lane = J::join(*lane, value);
+    }
 }
 
 /// Where a value is first; 0 if it is nowhere. Whole blocks are looked through at once.
 #[inline(always)]
 pub(super) fn place<T: Copy + PartialEq>(values: &[T], of: T) -> usize {
-    let mut start = 0;
-    for block in values.chunks(LANES) {
-        let mut any = false;
-        for &value in block {
-            any |= value == of;
+    // In the browser there are no vectors to look through them with.
+    let blocks = if cfg!(target_arch = "wasm32") { &[] } else { values.as_chunks::<LANES>().0 };
+    for (number, block) in blocks.iter().enumerate() {
+        if let Some(place) = place_in(block, of) {
+            return number * LANES + place;
         }
-        if any {
-            return start + block.iter().position(|&value| value == of).unwrap_or_default();
-        }
-        start += block.len();
     }
-    0
+    // The last ones with some before them, among which it is not.
+    if let (Some(block), false) = (values.last_chunk::<LANES>(), cfg!(target_arch = "wasm32")) {
+        return place_in(block, of).map_or(0, |place| values.len() - LANES + place);
+    }
+    values.iter().position(|&value| value == of).unwrap_or_default()
 }
+
+/// The same in a block, in parts of which all places are bits at once.
+#[inline(always)]
+fn place_in<T: Copy + PartialEq>(block: &[T; LANES], of: T) -> Option<usize> {
+    const PART: usize = 16;
+    if !block.iter().fold(false, |any, &value| any | (value == of)) {
+        return None;
+    }
+    for (number, part) in block.as_chunks::<PART>().0.iter().enumerate() {
+        let mut places = 0u32;
+        for (at, &value) in part.iter().enumerate() {
+            places |= u32::from(value == of) << at;
+        }
+        if places != 0 {
+            return Some(number * PART + places.trailing_zeros() as usize);
+        }
+    }
+    None
+}
+
+/// Rows that are read at once, so that what they are folded into is read and written less often.
+#[cfg(not(target_arch = "wasm32"))]
+const TOGETHER: usize = 4;
 
 /// Rows folded into one.
 #[inline(always)]
-pub(super) fn over_rows<'a, J: Join<T, Lane = T>, T: Copy + 'a>(mut rows: impl Iterator<Item = &'a [T]>) -> Vec<T> {
+pub(super) fn over_rows<'a, J: Join<T, Lane = T>, T: Copy + 'a>(mut rows: impl ExactSizeIterator<Item = &'a [T]>) -> Vec<T> {
     let mut all = rows.next().map_or_else(Vec::new, <[T]>::to_vec);
-    for row in rows {
-        for (all, &value) in all.iter_mut().zip(row) {
-            *all = J::join(*all, value);
-        }
-    }
+    with_rows::<J, T>(&mut all, rows);
     all
 }
 
-/// The extremes of rows; NaN where there is one.
+/// Folds rows into what others have been folded into.
 #[inline(always)]
-pub(super) fn extremes<'a, J: Join<f32, Lane = f32>>(mut rows: impl Iterator<Item = &'a [f32]>) -> Vec<f32> {
-    let mut all = rows.next().map_or_else(Vec::new, <[f32]>::to_vec);
-    for row in rows {
-        if has_nan(row) {
-            for (all, &value) in all.iter_mut().zip(row) {
-                *all = if value.is_nan() { value } else { J::join(*all, value) };
-            }
-            continue;
+pub(super) fn with_rows<'a, J: Join<T, Lane = T>, T: Copy + 'a>(all: &mut [T], rows: impl ExactSizeIterator<Item = &'a [T]>) {
+    #[cfg(not(target_arch = "wasm32"))]
+    let mut rows = rows;
+    #[cfg(not(target_arch = "wasm32"))]
+    while rows.len() >= TOGETHER {
+        let [a, b, c, d] = [(); TOGETHER].map(|()| rows.next().unwrap_or_default());
+        for ((((all, &a), &b), &c), &d) in all.iter_mut().zip(a).zip(b).zip(c).zip(d) {
+            *all = J::join(*all, J::join(J::join(a, b), J::join(c, d)));
         }
+    }
+    for row in rows {
         for (all, &value) in all.iter_mut().zip(row) {
             *all = J::join(*all, value);
         }
     }
-    all
+}
+
+/// The same of extremes; NaN where there is one, which stays, since no number is more than it.
+#[inline(always)]
+pub(super) fn extremes<'a, J: Join<f32, Lane = f32>>(all: &mut [f32], rows: impl ExactSizeIterator<Item = &'a [f32]>) {
+    #[cfg(not(target_arch = "wasm32"))]
+    let mut rows = rows;
+    #[cfg(not(target_arch = "wasm32"))]
+    while rows.len() >= TOGETHER {
+        let [a, b, c, d] = [(); TOGETHER].map(|()| rows.next().unwrap_or_default());
+        for ((((all, &a), &b), &c), &d) in all.iter_mut().zip(a).zip(b).zip(c).zip(d) {
+            let is_nan = (a.is_nan() | b.is_nan()) | (c.is_nan() | d.is_nan());
+            let joined = J::join(*all, J::join(J::join(a, b), J::join(c, d)));
+            *all = if is_nan { f32::NAN } else { joined };
+        }
+    }
+    for row in rows {
+        for (all, &value) in all.iter_mut().zip(row) {
+            *all = if value.is_nan() { value } else { J::join(*all, value) };
+        }
+    }
 }
 
 /// The extremes of rows, the first NaN before all numbers, and the number of the row that each is first in.
@@ -190,4 +273,48 @@ pub(super) fn places<'a, J: Join<T, Lane = T>, T: Copy + PartialEq + 'a>(mut row
         }
     }
     (best, places)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn extremes_are_found_where_they_are_in_any_number_of_values() {
+        for count in (1..=3 * LANES).chain([4 * LANES, 9 * LANES + 5]) {
+            let values: Vec<f32> = (0..count).map(|i| ((i * 7919) % 1009) as f32 - 500.0).collect();
+            let largest = values.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+            assert_eq!(extreme::<Largest, _>(&values), (largest, false), "{count}");
+            assert_eq!(place(&values, largest), values.iter().position(|&value| value == largest).unwrap(), "{count}");
+            let whole: Vec<i32> = values.iter().map(|&value| value as i32).collect();
+            assert_eq!(extreme::<Smallest, _>(&whole), (whole.iter().copied().min().unwrap(), false), "{count}");
+            for at in [0, count / 2, count - 1] {
+                let mut with_nan = values.clone();
+                with_nan[at] = f32::NAN;
+                assert!(extreme::<Smallest, _>(&with_nan).1, "{count} values with NaN at {at}");
+            }
+        }
+    }
+
+    #[test]
+    fn rows_are_folded_in_any_number() {
+        for height in 1..12 {
+            let rows: Vec<Vec<f32>> = (0..height).map(|row| (0..37).map(|i| ((row * 37 + i) * 7919 % 1009) as f32).collect()).collect();
+            let mut largest = rows[0].clone();
+            extremes::<Largest>(&mut largest, rows[1..].iter().map(|row| &row[..]));
+            let sums = over_rows::<Sum, f32>(rows.iter().map(|row| &row[..]));
+            for column in 0..37 {
+                let of_column = || rows.iter().map(|row| row[column]);
+                assert_eq!(largest[column], of_column().fold(f32::NEG_INFINITY, f32::max), "{height} rows");
+                assert_eq!(sums[column], of_column().sum::<f32>(), "{height} rows");
+            }
+            for nan in 1..height {
+                let mut rows = rows.clone();
+                rows[nan][5] = f32::NAN;
+                let mut largest = rows[0].clone();
+                extremes::<Largest>(&mut largest, rows[1..].iter().map(|row| &row[..]));
+                assert!((0..37).all(|column| largest[column].is_nan() == (column == 5)), "{height} rows with NaN in {nan}");
+            }
+        }
+    }
 }

@@ -7,6 +7,7 @@ mod moves;
 mod places;
 
 use half::f16;
+#[cfg(target_arch = "wasm32")]
 use half::slice::HalfFloatSliceExt;
 #[cfg(target_arch = "wasm32")]
 use wasm_bindgen::prelude::wasm_bindgen;
@@ -17,6 +18,8 @@ pub(super) use places::Elements;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::kernels::{Kernel, Source};
+#[cfg(not(target_arch = "wasm32"))]
+use crate::ops::elementwise::Program;
 use crate::ops::elementwise::{Kind, Step};
 
 /// The most elements of a block. In the browser each brings a call of JavaScript for each input.
@@ -39,6 +42,15 @@ extern "C" {
     fn gather(elements: Option<&js_sys::Object>, words: &[u32], rank: usize, at: u32, is_bounded: bool, first: usize, out: &mut [u32]);
 }
 
+/// Where a step's values of a block are.
+#[derive(Clone, Copy)]
+enum Value<'a> {
+    /// In an input, or in what the kernel is told.
+    Lying(&'a [u32]),
+    /// In the register of that number.
+    Register(usize),
+}
+
 /// What the steps of one program give, so far as it needs room: inputs may be read where they lie.
 #[derive(Default)]
 pub(super) struct Registers(Vec<Vec<u32>>);
@@ -51,8 +63,13 @@ pub(super) struct Map<'a> {
     rank: usize,
     scalars: usize,
     inputs: Vec<Elements<'a>>,
+    /// The step that gives the result: those behind it change no bits.
+    last: usize,
     /// Bytes of an element of the result.
     result_bytes: usize,
+    /// Of each step one bit: whether it is a number that each element has beside it, and not once for all of a block.
+    #[cfg(not(target_arch = "wasm32"))]
+    repeated: u128,
     /// Whether the result is written past the cache.
     #[cfg(not(target_arch = "wasm32"))]
     streams: bool,
@@ -64,13 +81,23 @@ impl<'a> Map<'a> {
     pub(super) fn new(kernel: &'a Kernel, words: &'a [u32], inputs: Vec<Elements<'a>>) -> Result<Self> {
         let source = kernel.source.as_deref().ok_or_else(|| Error::internal("an elementwise kernel without a program"))?;
         let [rank, scalars] = ["RANK", "SCALARS"].map(|name| kernel.constant(name) as usize);
+        let program = &source.program;
+        let mut last = program.steps.len().saturating_sub(1);
+        while let Some(&Step::Cast(of, to)) = program.steps.get(last)
+            && keeps_words(program.kind(of), to)
+        {
+            last = of.into();
+        }
         Ok(Self {
             source,
             words,
             rank,
             scalars,
             inputs,
+            last,
             result_bytes: source.result.bytes() as usize,
+            #[cfg(not(target_arch = "wasm32"))]
+            repeated: repeated(program, last),
             #[cfg(not(target_arch = "wasm32"))]
             streams: false,
             #[cfg(all(feature = "simd", not(target_arch = "wasm32")))]
@@ -149,26 +176,35 @@ impl<'a> Map<'a> {
 
     #[inline(always)]
     fn blocks(&self, Registers(registers): &mut Registers, first: usize, out: &mut [u8]) {
-        let steps = &self.source.program.steps;
+        let Some(steps) = self.source.program.steps.get(..=self.last) else { return };
         registers.resize(steps.len(), Vec::new());
-        let mut lying: Vec<Option<&[u32]>> = vec![None; steps.len()];
-        let (most, is_direct) = (self.block(), self.writes_words());
+        let mut values = vec![Value::Register(0); steps.len()];
+        let (most, is_direct, makes_truths) = (self.block(), self.writes_words(), self.makes_truths());
         let (mut first, mut rest) = (first, out);
         while !rest.is_empty() {
             let count = (rest.len() / self.result_bytes).min(most).min(self.to_end_of_row(first));
             let (out, later) = rest.split_at_mut(count * self.result_bytes);
             for (step, what) in steps.iter().enumerate() {
-                let is_written = is_direct && step + 1 == steps.len();
-                if let Step::Input(input) = *what
-                    && !is_written
-                {
-                    lying[step] = self.lying(usize::from(input), first, count);
-                    if lying[step].is_some() {
-                        continue;
-                    }
+                let is_written = is_direct && step == self.last;
+                if !is_written && let Some(elsewhere) = self.elsewhere(*what, step, [first, count], &values) {
+                    values[step] = elsewhere;
+                    continue;
                 }
                 let (before, after) = registers.split_at_mut(step);
                 let Some(register) = after.first_mut() else { return };
+                let operand = |operand: usize| match values[operand] {
+                    Value::Lying(words) => words,
+                    Value::Register(number) => &before[number][..count],
+                };
+                #[cfg(not(target_arch = "wasm32"))]
+                if let Step::Apply(function, operands) = *what
+                    && makes_truths
+                    && step == self.last
+                {
+                    let registers = operands.map(|of| operand(of.into()));
+                    function.apply_to_truths(self.source.program.kind(operands[0]), &registers[..function.arity()], out);
+                    continue;
+                }
                 let is_new = register.is_empty();
                 if is_new && !is_written {
                     register.resize(most, 0);
@@ -176,20 +212,40 @@ impl<'a> Map<'a> {
                 let to = match *what {
                     _ if is_written => bytemuck::cast_slice_mut(&mut *out),
                     // A number stays what it is.
-                    Step::Scalar(..) if !is_new => continue,
+                    Step::Scalar(..) if !is_new => &mut [],
                     Step::Scalar(..) => &mut register[..],
                     _ => &mut register[..count],
                 };
-                self.step(*what, first, |operand| lying[operand].unwrap_or_else(|| &before[operand][..count]), to);
+                self.step(*what, first, operand, to);
+                values[step] = Value::Register(step);
             }
-            if let (false, Some(lying), Some(register)) = (is_direct, lying.last(), registers.last()) {
-                self.put(lying.unwrap_or_else(|| &register[..count]), out);
+            if !is_direct && !makes_truths {
+                let made = match values[self.last] {
+                    Value::Lying(words) => words,
+                    Value::Register(number) => &registers[number][..count],
+                };
+                self.put(made, out);
             }
             (first, rest) = (first + count, later);
         }
         #[cfg(not(target_arch = "wasm32"))]
         if self.streams {
             super::simd::end_stream();
+        }
+    }
+
+    /// What a step gives where it needs no room: input that lies in order, what a cast leaves as it is, or a number for all.
+    #[inline(always)]
+    fn elsewhere(&self, what: Step, step: usize, [first, count]: [usize; 2], values: &[Value<'a>]) -> Option<Value<'a>> {
+        let _ = step;
+        match what {
+            Step::Input(input) => self.lying(usize::from(input), first, count).map(Value::Lying),
+            Step::Cast(of, to) if keeps_words(self.source.program.kind(of), to) => Some(values[usize::from(of)]),
+            #[cfg(not(target_arch = "wasm32"))]
+            Step::Scalar(scalar, _) if self.repeated >> step & 1 == 0 => {
+                Some(Value::Lying(&self.words[self.scalars + usize::from(scalar)..][..1]))
+            }
+            _ => None,
         }
     }
 
@@ -209,6 +265,12 @@ impl<'a> Map<'a> {
         return self.result_bytes == 4;
     }
 
+    /// Whether the last step writes truths as bytes.
+    fn makes_truths(&self) -> bool {
+        let last = self.source.program.steps.get(self.last);
+        cfg!(not(target_arch = "wasm32")) && self.result_bytes == 1 && matches!(last, Some(Step::Apply(..)))
+    }
+
     /// Elements up to the end of a row. Within a long one inputs lie in order that do not from row to row; short ones go into one block.
     fn to_end_of_row(&self, _first: usize) -> usize {
         #[cfg(not(target_arch = "wasm32"))]
@@ -226,6 +288,9 @@ impl<'a> Map<'a> {
         match self.result_bytes {
             2 => {
                 let out: &mut [f16] = bytemuck::cast_slice_mut(out);
+                #[cfg(not(target_arch = "wasm32"))]
+                super::simd::narrow(bytemuck::cast_slice(values), out);
+                #[cfg(target_arch = "wasm32")]
                 out.convert_from_f32_slice(bytemuck::cast_slice(values));
             }
             #[cfg(not(target_arch = "wasm32"))]
@@ -327,6 +392,20 @@ impl<'a> Map<'a> {
     fn stride(&self, input: usize, dimension: usize) -> u32 {
         self.words[self.source.inputs[input].at as usize + 1 + dimension]
     }
+}
+
+/// Whether values of one kind are the same words as another.
+fn keeps_words(is: Kind, to: Kind) -> bool {
+    is == to || is != Kind::F32 && matches!(to, Kind::I32 | Kind::U32)
+}
+
+/// Of each step one bit: whether it has to be there for each element where it is a number. A function of two takes a single one beside others.
+#[cfg(not(target_arch = "wasm32"))]
+fn repeated(program: &Program, last: usize) -> u128 {
+    let is_number = |step: u8| matches!(program.steps[usize::from(step)], Step::Scalar(..));
+    let asks = |step: &&Step| !matches!(step, Step::Apply(function, [a, b]) if function.arity() == 2 && !(is_number(*a) && is_number(*b)));
+    let operands = program.steps.iter().filter(asks).flat_map(Step::operands);
+    operands.fold(1 << last, |repeated, &operand| repeated | 1 << operand)
 }
 
 /// Values of one kind as another: fractions are cut off, what does not fit is the nearest that does, and NaN is 0.

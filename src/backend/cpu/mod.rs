@@ -155,7 +155,13 @@ impl Cpu {
     }
 
     /// Computes into an array for the host, or into what stays here.
-    fn run(&self, out: &Buffer, how: How, stopwatch: Stopwatch, mut compute: impl FnMut(&mut HostVec) -> Result<()>) -> Result<Running> {
+    fn run(
+        &self,
+        out: &Buffer,
+        how: How,
+        stopwatch: Option<Stopwatch>,
+        mut compute: impl FnMut(&mut HostVec) -> Result<()>,
+    ) -> Result<Running> {
         let mut compute = |out: &mut HostVec| (0..how.repeats).try_for_each(|_| compute(out));
         let data = if !how.download.is_empty() {
             let mut given = engine::array(how.download)?;
@@ -168,7 +174,7 @@ impl Cpu {
             let _ = out.values.set(kept);
             None
         };
-        let kernel_ms = stopwatch.ms();
+        let kernel_ms = stopwatch.as_ref().map_or(0.0, Stopwatch::ms);
         Ok(Running::Done(Finished {
             data,
             kernel_ms,
@@ -249,7 +255,7 @@ impl Backend for Cpu {
 
     #[inline(never)]
     fn submit(&self, plan: &Plan, operands: &[Option<Bound<'_, Buffer>>], out: &Buffer, how: How) -> Result<Running> {
-        let stopwatch = Stopwatch::start();
+        let stopwatch = how.timed.then(Stopwatch::start);
         let held = operands.iter().map(held).collect::<Result<Vec<_>>>()?;
         let inputs: Vec<_> = operands.iter().zip(&held).map(|(operand, held)| host(operand.as_ref(), held.as_ref())).collect();
         let [dispatch] = &plan.dispatches[..] else { return Err(Error::internal("a plan for the CPU in parts")) };

@@ -5,10 +5,12 @@ use std::borrow::Cow;
 use super::conv::Conv;
 use super::fft;
 use super::int8;
+#[cfg(feature = "simd")]
+use super::map::Registers;
 use super::map::{Elements, Map};
 use super::normalize::Normalize;
 use super::pool;
-use super::reduce::{Reduce, each};
+use super::reduce::Reduce;
 use super::scalar::{self, Matrix};
 use super::simd;
 #[cfg(feature = "simd")]
@@ -25,7 +27,14 @@ use crate::plan;
 use crate::plan::matmul::Params;
 
 /// Elements of a share of an elementwise operation: some microseconds of work.
+#[cfg(feature = "simd")]
 const SHARE_ELEMENTS: usize = 1 << 14;
+/// Elements from which other threads pay: to wake one takes some microseconds.
+#[cfg(feature = "simd")]
+const MANY_ELEMENTS: usize = 1 << 16;
+/// The same of multiplications.
+#[cfg(feature = "simd")]
+const MANY_PRODUCTS: usize = 1 << 21;
 /// Bytes of a result above which it is written past the cache, which would not hold it.
 const STREAM_BYTES: usize = 24 << 20;
 
@@ -112,8 +121,14 @@ impl Engine {
             return Ok(());
         }
         let out = &mut out[..map.elements() * element_bytes];
-        let on_threads = threads > 1 && map.elements() > 2 * SHARE_ELEMENTS;
-        each(out, SHARE_ELEMENTS * element_bytes, on_threads, |share, out| map.compute(share * SHARE_ELEMENTS, out));
+        #[cfg(feature = "simd")]
+        if threads > 1 && map.elements() > MANY_ELEMENTS {
+            use rayon::prelude::*;
+            let shares = out.par_chunks_mut(SHARE_ELEMENTS * element_bytes).enumerate();
+            shares.for_each_init(Registers::default, |registers, (share, out)| map.compute_with(registers, share * SHARE_ELEMENTS, out));
+            return Ok(());
+        }
+        map.compute(0, out);
         Ok(())
     }
 
@@ -225,7 +240,7 @@ impl Engine {
         }
         let (_, threads) = self.resources();
         #[cfg(feature = "simd")]
-        if threads > 1 && params.batch as usize >= threads {
+        if threads > 1 && params.batch as usize >= threads && out.len() * shape[1] > MANY_PRODUCTS {
             use rayon::prelude::*;
             let each = (params.batch as usize).div_ceil(threads);
             out.par_chunks_mut(each * item_elements).enumerate().for_each(|(share, out)| {
@@ -249,7 +264,7 @@ impl Engine {
             use rayon::prelude::*;
             // Each thread takes so many items after one another, where there are enough for all.
             let (items, (_, threads)) = (params.batch as usize, self.resources());
-            if threads > 1 && items >= threads {
+            if threads > 1 && items >= threads && out.len() * params.k as usize > MANY_PRODUCTS {
                 let each = items.div_ceil(threads);
                 out.par_chunks_mut(each * item_elements).enumerate().for_each(|(share, out)| {
                     (share * each..).zip(out.chunks_exact_mut(item_elements)).for_each(|item| one(item, 1));
@@ -313,7 +328,7 @@ fn product([m, k, n]: [usize; 3], a: &[f32], (b, ldb): (&[f32], usize), (c, ldc)
         fits(m, k, k, a.len()) && fits(k, ldb, n, b.len()) && fits(m, ldc, n, c.len()),
         "a product of {m} x {k} x {n} past its operands"
     );
-    let alone = threads == 1 || m * n * k < 64 * 64 * 64;
+    let alone = threads == 1 || m * n * k < MANY_PRODUCTS;
     let parallelism = if alone { gemm::Parallelism::None } else { gemm::Parallelism::Rayon(threads) };
     let [lda, ldb, ldc] = [k, ldb, ldc].map(|stride| stride as isize);
     // SAFETY: the operands reach as far as their rows do, and C is borrowed alone. Strides fit isize because slices do.
@@ -356,8 +371,7 @@ fn lines<'a>(values: &'a HostSlice<'_>, start: u64, zero_point: i16, strides: [u
 #[cfg(feature = "simd")]
 fn multiplied(params: &Params, [a, b]: [Matrix<'_>; 2], out: &mut [f32], reads_c: bool, threads: usize) {
     let (m, k, n) = (params.m as usize, params.k as usize, params.n as usize);
-    // A thread costs some microseconds to wake: small products stay on one.
-    let alone = threads == 1 || m * n * k < 64 * 64 * 64;
+    let alone = threads == 1 || m * n * k < MANY_PRODUCTS;
     let parallelism = if alone { gemm::Parallelism::None } else { gemm::Parallelism::Rayon(threads) };
     // SAFETY: the op has checked that A and B span what the strides and dimensions reach, and `out` is packed m × n and borrowed
     // alone. Strides fit isize because slices do.

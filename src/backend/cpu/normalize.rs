@@ -1,5 +1,8 @@
 //! Softmax and the norms on the CPU: a row at a time, which is read once and stays in the cache while it is put into proportion.
 
+#[cfg(not(target_arch = "wasm32"))]
+mod columns;
+
 use half::f16;
 use half::slice::HalfFloatSliceExt;
 
@@ -22,6 +25,9 @@ pub(super) struct Normalize<'a> {
     /// The first input that is none of the values', and how many scales and biases there are; the places of the result come behind.
     own: usize,
     beside: usize,
+    /// Rows whose neighbours lie beside one another, in which order all elements are then; 0 if neighbours are those of one row.
+    #[cfg(not(target_arch = "wasm32"))]
+    columns: usize,
 }
 
 impl<'a> Normalize<'a> {
@@ -30,7 +36,16 @@ impl<'a> Normalize<'a> {
         let [count, form, own, beside] = ["COUNT", "FORM", "INPUTS", "BESIDE"].map(|name| kernel.constant(name) as usize);
         let form = *Form::ALL.get(form).ok_or_else(|| Error::internal("a norm of no known kind"))?;
         let epsilon = f32::from_bits(kernel.constant("EPSILON")).into();
-        Ok(Self { map, form, count, epsilon, own, beside })
+        Ok(Self {
+            map,
+            form,
+            count,
+            epsilon,
+            own,
+            beside,
+            #[cfg(not(target_arch = "wasm32"))]
+            columns: kernel.constant("COLUMNS") as usize,
+        })
     }
 
     /// The same by the widest vectors that the CPU has, or by plain ones.
@@ -53,6 +68,10 @@ impl<'a> Normalize<'a> {
     pub(super) fn compute(&self, out: &mut [u8], dtype: DType, on_threads: bool) {
         let elements = self.map.elements();
         let on_threads = on_threads && elements > 2 * SHARE;
+        #[cfg(not(target_arch = "wasm32"))]
+        if self.columns > 0 {
+            return self.planes(&mut bytemuck::cast_slice_mut(out)[..elements], on_threads);
+        }
         let together = self.share();
         if dtype == DType::F32 && self.is_in_order() {
             let out: &mut [f32] = &mut bytemuck::cast_slice_mut(out)[..elements];

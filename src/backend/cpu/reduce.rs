@@ -23,6 +23,15 @@ const MANY: usize = 64;
 /// Parts of columns, whose states take more memory than a few values do.
 const PARTS: usize = 16;
 
+/// What is known of some rows: the less, the more of them there may be.
+enum Folded {
+    /// States in single words, which are the results.
+    Words(Vec<u32>),
+    /// Sums of f32.
+    Sums(Vec<f64>),
+    States(Vec<State>),
+}
+
 /// A kernel with what it is told and what it reads.
 pub(super) struct Reduce<'a> {
     map: Map<'a>,
@@ -68,11 +77,11 @@ impl<'a> Reduce<'a> {
             self.states(rows, [number * part, ((number + 1) * part).min(self.count)])
         };
         if parts == 1 {
-            each(out, together, on_threads, |number, out| self.folding.finish_all(&states(number), out));
+            each(out, together, on_threads, |number, out| self.finish(states(number), out));
             return;
         }
         let mut made = vec![Vec::new(); self.rows.div_ceil(together) * parts];
-        each(&mut made, 1, on_threads, |number, made| made[0] = states(number));
+        each(&mut made, 1, on_threads, |number, made| made[0] = self.as_states(states(number)));
         for (out, parts) in out.chunks_mut(together).zip(made.chunks_mut(parts)) {
             let [first, others @ ..] = parts else { return };
             for other in others {
@@ -82,17 +91,36 @@ impl<'a> Reduce<'a> {
         }
     }
 
-    /// The states of some rows, of some values of each, by the widest vectors that the CPU has if that was asked for.
-    fn states(&self, rows: [usize; 2], values: [usize; 2]) -> Vec<State> {
+    fn finish(&self, folded: Folded, out: &mut [u32]) {
+        match folded {
+            Folded::Words(words) => out.copy_from_slice(&words),
+            Folded::Sums(sums) => {
+                let divisor = if self.folding.fold == Fold::Mean { self.folding.divisor } else { 1.0 };
+                out.iter_mut().zip(sums).for_each(|(out, sum)| *out = ((sum / divisor) as f32).to_bits());
+            }
+            Folded::States(states) => self.folding.finish_all(&states, out),
+        }
+    }
+
+    fn as_states(&self, folded: Folded) -> Vec<State> {
+        match folded {
+            Folded::Words(words) => words.into_iter().map(|word| self.folding.state_of_word(word)).collect(),
+            Folded::Sums(sums) => sums.into_iter().map(|sum| [sum, 0.0, 0.0]).collect(),
+            Folded::States(states) => states,
+        }
+    }
+
+    /// What is known of some rows, of some values of each, by the widest vectors that the CPU has if that was asked for.
+    fn states(&self, rows: [usize; 2], values: [usize; 2]) -> Folded {
         #[cfg(all(feature = "simd", not(target_arch = "wasm32")))]
         if self.map.has_vectors() {
             struct Part<'a, 'b>(&'a Reduce<'b>, [usize; 2], [usize; 2]);
 
             impl pulp::WithSimd for Part<'_, '_> {
-                type Output = Vec<State>;
+                type Output = Folded;
 
                 #[inline(always)]
-                fn with_simd<S: pulp::Simd>(self, _: S) -> Vec<State> {
+                fn with_simd<S: pulp::Simd>(self, _: S) -> Folded {
                     self.0.folded(self.1, self.2)
                 }
             }
@@ -103,13 +131,12 @@ impl<'a> Reduce<'a> {
     }
 
     #[inline(always)]
-    fn folded(&self, [first, end]: [usize; 2], [begin, behind]: [usize; 2]) -> Vec<State> {
+    fn folded(&self, [first, end]: [usize; 2], [begin, behind]: [usize; 2]) -> Folded {
+        if self.is_in_columns {
+            return self.fold_columns([first, end], [begin, behind]);
+        }
         let mut states = vec![self.folding.empty(); end - first];
         let (mut buffer, mut registers) = (Vec::new(), Registers::default());
-        if self.is_in_columns {
-            self.fold_columns(first, [begin, behind], &mut states);
-            return states;
-        }
         // Short rows are not worth asking for one by one.
         let all = if behind - begin == self.count { self.map.stored(first * self.count, (end - first) * self.count) } else { None };
         for (row, state) in (first..end).zip(&mut states) {
@@ -122,7 +149,7 @@ impl<'a> Reduce<'a> {
                 *state = self.folding.add(*state, values, from);
             }
         }
-        states
+        Folded::States(states)
     }
 
     /// How many columns are folded beside one another: of those that do not lie behind one another as many as do.
@@ -137,13 +164,18 @@ impl<'a> Reduce<'a> {
         (inner.div_ceil(COLUMNS)..=inner / least).find(|parts| inner.is_multiple_of(*parts)).map_or(most, |parts| inner / parts)
     }
 
-    /// Folds some rows of values, of columns from one on.
+    /// Folds some rows of values, of some columns.
     #[inline(always)]
-    fn fold_columns(&self, first: usize, [begin, behind]: [usize; 2], states: &mut [State]) {
-        let width = states.len();
+    fn fold_columns(&self, [first, end]: [usize; 2], [begin, behind]: [usize; 2]) -> Folded {
+        let width = end - first;
         let (mut buffer, mut registers) = (Vec::new(), Registers::default());
-        let is_sum = matches!(self.folding.fold, Fold::Sum | Fold::Mean) && self.map.result() == DType::F32;
-        let mut sums = vec![0.0f64; if is_sum { width } else { 0 }];
+        let mut folded = if self.folding.is_of_words() {
+            Folded::Words(Vec::new())
+        } else if matches!(self.folding.fold, Fold::Sum | Fold::Mean) && self.folding.dtype == DType::F32 {
+            Folded::Sums(vec![0.0; width])
+        } else {
+            Folded::States(vec![self.folding.empty(); width])
+        };
         for from in (begin..behind).step_by(HEIGHT) {
             let height = HEIGHT.min(behind - from);
             let lying = (from..from + height).map(|row| self.map.stored(row * self.rows + first, width));
@@ -155,16 +187,25 @@ impl<'a> Reduce<'a> {
                 }
                 buffer.chunks_exact(width).collect()
             });
-            if is_sum {
-                let of_rows = over_rows::<Sum, f32>(rows.iter().map(|row| bytemuck::cast_slice(row)));
-                for (all, &sum) in sums.iter_mut().zip(&of_rows) {
-                    *all += f64::from(sum);
+            match &mut folded {
+                Folded::Words(all) => {
+                    let mut rest = &rows[..];
+                    if let (true, [first, others @ ..]) = (all.is_empty(), rest) {
+                        all.extend_from_slice(first);
+                        rest = others;
+                    }
+                    self.folding.columns_of_words(all, rest);
                 }
-            } else {
-                self.folding.columns(states, &rows, from);
+                Folded::Sums(all) => {
+                    let of_rows = over_rows::<Sum, f32>(rows.iter().map(|row| bytemuck::cast_slice(row)));
+                    for (all, &sum) in all.iter_mut().zip(&of_rows) {
+                        *all += f64::from(sum);
+                    }
+                }
+                Folded::States(states) => self.folding.columns(states, &rows, from),
             }
         }
-        states.iter_mut().zip(&sums).for_each(|(state, &sum)| state[0] = sum);
+        folded
     }
 
     /// Values one behind the other: where they lie, if nothing is to be computed of them.

@@ -1,6 +1,8 @@
 //! Vector instructions that a compiler does not find by itself; on processors without them the same in plain code.
 
 use bytemuck::Pod;
+use half::f16;
+use half::slice::HalfFloatSliceExt;
 
 /// Copies past the cache: what is written is not read into it before, as other stores have it. For results that are larger than it. Who is done
 /// calls [`end`].
@@ -38,12 +40,59 @@ pub(super) fn to_i32(x: f32) -> i32 {
     if x.is_nan() { 0 } else { whole }
 }
 
+/// Widens numbers, which changes none.
+pub(super) fn widen(from: &[f16], to: &mut [f32]) {
+    #[cfg(target_arch = "x86_64")]
+    if std::arch::is_x86_feature_detected!("avx") && std::arch::is_x86_feature_detected!("f16c") {
+        // SAFETY: the CPU has the instructions.
+        return unsafe { x86::widen(from, to) };
+    }
+    from.convert_to_f32_slice(to);
+}
+
+/// Rounds numbers to the nearest, of two to the even one.
+pub(super) fn narrow(from: &[f32], to: &mut [f16]) {
+    #[cfg(target_arch = "x86_64")]
+    if std::arch::is_x86_feature_detected!("avx") && std::arch::is_x86_feature_detected!("f16c") {
+        // SAFETY: the CPU has the instructions.
+        return unsafe { x86::narrow(from, to) };
+    }
+    to.convert_from_f32_slice(from);
+}
+
+/// Loops over all eights, which a call for each would take twice as long.
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    use std::arch::x86_64::{_MM_FROUND_TO_NEAREST_INT, _mm256_cvtph_ps, _mm256_cvtps_ph};
+
+    use half::f16;
+    use half::slice::HalfFloatSliceExt;
+
+    #[target_feature(enable = "avx,f16c")]
+    pub(super) fn widen(from: &[f16], to: &mut [f32]) {
+        let ((from, from_tail), (to, to_tail)) = (from.as_chunks::<8>(), to.as_chunks_mut::<8>());
+        for (to, &from) in to.iter_mut().zip(from) {
+            *to = bytemuck::cast(_mm256_cvtph_ps(bytemuck::cast(from)));
+        }
+        from_tail.convert_to_f32_slice(to_tail);
+    }
+
+    #[target_feature(enable = "avx,f16c")]
+    pub(super) fn narrow(from: &[f32], to: &mut [f16]) {
+        let ((from, from_tail), (to, to_tail)) = (from.as_chunks::<8>(), to.as_chunks_mut::<8>());
+        for (to, &from) in to.iter_mut().zip(from) {
+            *to = bytemuck::cast(_mm256_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(bytemuck::cast(from)));
+        }
+        to_tail.convert_from_f32_slice(from_tail);
+    }
+}
+
 /// Asks the system for large pages for memory that nobody has written to yet: with small ones, finding them takes longer than reading them.
 #[cfg(all(feature = "simd", target_os = "linux"))]
 pub(super) fn in_large_pages(bytes: &mut [u8]) {
     const PAGE_BYTES: usize = 4096;
     /// Less has no room for large pages.
-    const LEAST_BYTES: usize = 4 << 20;
+    const LEAST_BYTES: usize = 2 << 20;
     let head = bytes.as_ptr().align_offset(PAGE_BYTES);
     if bytes.len() < LEAST_BYTES || head >= PAGE_BYTES {
         return;
@@ -56,6 +105,19 @@ pub(super) fn in_large_pages(bytes: &mut [u8]) {
 /// Elsewhere the system decides.
 #[cfg(not(all(feature = "simd", target_os = "linux")))]
 pub(super) fn in_large_pages(_bytes: &mut [u8]) {}
+
+/// Asks for what is to be read later, if there is such an element.
+#[inline(always)]
+pub(super) fn prefetch<T>(values: &[T], at: usize) {
+    #[cfg(target_arch = "x86_64")]
+    if let Some(value) = values.get(at) {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: it reads nothing, whatever the address is.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(value).cast()) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (values, at);
+}
 
 /// Four rows of a square as its columns.
 #[cfg(target_arch = "x86_64")]
@@ -120,6 +182,24 @@ mod tests {
         ];
         for x in special.into_iter().chain((0..100_000u32).map(|i| f32::from_bits(i.wrapping_mul(0x9e37_79b9)))) {
             assert_eq!(to_i32(x), x as i32, "{x}");
+        }
+    }
+
+    #[test]
+    fn halves_are_widened_and_rounded_as_one_by_one() {
+        let halves: Vec<_> = (0..=u16::MAX).map(f16::from_bits).collect();
+        for count in [0, 7, 8, 61, halves.len()] {
+            let mut wide = vec![0.0; count];
+            widen(&halves[..count], &mut wide);
+            assert!(wide.iter().zip(&halves).all(|(wide, half)| wide.to_bits() == half.to_f32().to_bits()), "{count} halves");
+        }
+        // About each half, what is rounded up to it and down to it, and what is in the middle of two.
+        let of = |half: &f16| [0, 0xfff, 0x1000, 0x1001].map(|bits| f32::from_bits(half.to_f32().to_bits() ^ bits));
+        let wide: Vec<_> = halves.iter().filter(|half| !half.is_nan()).flat_map(of).collect();
+        let mut narrowed = vec![f16::ZERO; wide.len()];
+        narrow(&wide, &mut narrowed);
+        for (narrowed, wide) in narrowed.iter().zip(wide) {
+            assert!(narrowed.to_bits() == f16::from_f32(wide).to_bits() || wide.is_nan() && narrowed.is_nan(), "{wide}");
         }
     }
 

@@ -6,6 +6,8 @@ use crate::plan::matmul::Params;
 
 /// Sums that are under way at once: some vectors of any width.
 const LANES: usize = 64;
+/// The same of what is left over.
+const FEW: usize = 16;
 /// Numbers of a share of the work.
 const SHARE: usize = 1 << 16;
 /// Columns that are summed beside one another: as long a row as the system reads ahead.
@@ -47,6 +49,39 @@ pub(super) fn multiplied(params: &Params, [a, b]: [Matrix<'_>; 2], out: &mut [f3
     true
 }
 
+/// The sum of products of as many numbers, in an order that depends on nothing else.
+#[inline(always)]
+fn dot(values: &[f32], by: &[f32]) -> f32 {
+    let mut lanes = [0.0f32; LANES];
+    let ((blocks, rest), (by_blocks, by_rest)) = (values.as_chunks::<LANES>(), by.as_chunks::<LANES>());
+    // Copies, which cannot be where the lanes are: those stay in registers then.
+    for (&block, &by) in blocks.iter().zip(by_blocks) {
+        for ((lane, value), by) in lanes.iter_mut().zip(block).zip(by) {
+            *lane = f32::mul_add(value, by, *lane);
+        }
+    }
+    let mut few = [0.0f32; FEW];
+    for &part in lanes.as_chunks::<FEW>().0 {
+        for (lane, value) in few.iter_mut().zip(part) {
+            *lane += value;
+        }
+    }
+    let ((parts, rest), (by_parts, by_rest)) = (rest.as_chunks::<FEW>(), by_rest.as_chunks::<FEW>());
+    for (&part, &by) in parts.iter().zip(by_parts) {
+        for ((lane, value), by) in few.iter_mut().zip(part).zip(by) {
+            *lane = f32::mul_add(value, by, *lane);
+        }
+    }
+    let mut half = FEW / 2;
+    while half > 0 {
+        for at in 0..half {
+            few[at] += few[at + half];
+        }
+        half /= 2;
+    }
+    rest.iter().zip(by_rest).fold(few[0], |sum, (value, by)| value.mul_add(*by, sum))
+}
+
 /// Some elements of the result, from one on.
 struct Part<'a>(&'a Product<'a>, usize, &'a mut [f32]);
 
@@ -69,26 +104,7 @@ impl Product<'_> {
     fn rows(&self, first: usize, out: &mut [f32]) {
         let k = self.vector.len();
         for (row, out) in (first..).zip(out) {
-            let row = &self.matrix[row * self.stride..][..k];
-            let mut lanes = [0.0f32; LANES];
-            let ((blocks, rest), (by_blocks, by_rest)) = (row.as_chunks::<LANES>(), self.vector.as_chunks::<LANES>());
-            for (block, by) in blocks.iter().zip(by_blocks) {
-                for ((lane, value), by) in lanes.iter_mut().zip(block).zip(by) {
-                    *lane = value.mul_add(*by, *lane);
-                }
-            }
-            for ((lane, value), by) in lanes.iter_mut().zip(rest).zip(by_rest) {
-                *lane = value.mul_add(*by, *lane);
-            }
-            let mut half = LANES / 2;
-            while half > 0 {
-                let (low, high) = lanes.split_at_mut(half);
-                for (low, high) in low.iter_mut().zip(&*high) {
-                    *low += high;
-                }
-                half /= 2;
-            }
-            self.put(lanes[0], out);
+            self.put(dot(&self.matrix[row * self.stride..][..k], self.vector), out);
         }
     }
 

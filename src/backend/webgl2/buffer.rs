@@ -5,6 +5,7 @@
 //! form when it becomes one.
 
 use std::cell::{OnceCell, RefCell};
+use std::ops::Range;
 use std::rc::Rc;
 
 use super::WebGl2;
@@ -53,6 +54,9 @@ impl Form {
 /// A memory of less is not looked at when it is made, since that waits for the browser's GPU process: whether it was to be had comes out with
 /// what is read.
 const LOOKED_AT_BYTES: u64 = 1 << 25;
+
+/// The most texels that are read at a time: as many bytes as a page copies without anybody noticing.
+const PIECE_TEXELS: u32 = 1 << 18;
 
 /// Textures that are drawn to at once.
 #[derive(Default)]
@@ -133,6 +137,16 @@ impl Matrix {
     /// The only texture, or the first.
     pub(super) fn texture(&self) -> Option<glow::Texture> {
         self.raw.textures().ok()?.list.first().copied()
+    }
+
+    /// Lines of the textures that have rows, all together.
+    pub(super) fn lines(&self) -> u32 {
+        self.rows.min(self.count.into()) as u32 * self.height
+    }
+
+    /// The lines from that one on that are read at a time.
+    pub(super) fn piece(&self, first: u32) -> Range<u32> {
+        first..self.lines().min(first + (PIECE_TEXELS / self.width).max(1))
     }
 
     /// What a shader finds a texel by: the width's logarithm, and one less than the width.

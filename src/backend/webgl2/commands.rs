@@ -8,6 +8,7 @@
 //! waits for the browser's GPU process, and so is asked rarely.
 
 use std::cell::{Cell, OnceCell};
+use std::ops::Range;
 use std::rc::Rc;
 
 use glow::HasContext;
@@ -38,8 +39,9 @@ extern "C" {
         count: u32,
         pitch: u32,
         size: u32,
-        from: u32,
-    ) -> Result<i32, JsValue>;
+        first: u32,
+        length: u32,
+    ) -> Result<bool, JsValue>;
     #[wasm_bindgen(js_name = pause)]
     fn paused(ms: f64) -> Promise;
 }
@@ -376,18 +378,23 @@ impl Commands {
         }
     }
 
-    /// Starts the copy of the first textures into a staging buffer, one behind the other.
-    pub(super) fn pack(&self, targets: &Textures, count: u32, [width, height]: [u32; 2], form: Form, staging: &Memory) {
+    /// Starts the copy of some lines into a buffer, one behind the other; they are counted through all textures.
+    pub(super) fn pack(&self, targets: &Textures, [width, height]: [u32; 2], lines: &Range<u32>, form: Form, staging: &Memory) {
         let gl = &self.gl;
         self.attach(targets);
         self.bind_staging(Some(staging));
         let (format, element) = if form == Form::Integer { (glow::RGBA_INTEGER, glow::UNSIGNED_INT) } else { (glow::RGBA, glow::FLOAT) };
         // SAFETY: no key.
         unsafe {
-            for index in 0..count.min(targets.list.len() as u32) {
-                gl.read_buffer(glow::COLOR_ATTACHMENT0 + index);
-                let at = glow::PixelPackData::BufferOffset(index * width * height * 16);
-                gl.read_pixels(0, 0, width as i32, height as i32, format, element, at);
+            // A lost context has no textures.
+            let (mut line, end) = (lines.start, lines.end.min(targets.list.len() as u32 * height));
+            while line < end {
+                let first = line % height;
+                let high = (height - first).min(end - line);
+                gl.read_buffer(glow::COLOR_ATTACHMENT0 + line / height);
+                let at = glow::PixelPackData::BufferOffset((line - lines.start) * width * 16);
+                gl.read_pixels(0, first as i32, width as i32, high as i32, format, element, at);
+                line += high;
             }
         }
         self.bind_staging(None);
@@ -402,20 +409,20 @@ impl Commands {
         unsafe { self.gl.bind_buffer(glow::PIXEL_PACK_BUFFER, key) };
     }
 
-    /// Brings what `pack` copied into an array of rows · columns, piece by piece, from piece `from` on; gives the one that is next, 0 if there is none,
-    /// and −1 if it could not. An error is the host's memory running out.
+    /// Brings what `pack` copied into an array of rows · columns: so many elements, from element `first` of all textures on. Gives whether it could;
+    /// an error is the host's memory running out.
     pub(super) fn read(
         &self,
         staging: &Memory,
         out: &Float32Array,
         [rows, columns]: [f64; 2],
         [count, pitch, size]: [u32; 3],
-        from: u32,
-    ) -> Result<i32, JsValue> {
+        [first, length]: [u32; 2],
+    ) -> Result<bool, JsValue> {
         self.bind_staging(Some(staging));
-        let next = read(&self.raw, out, rows, columns, count, pitch, size, from);
+        let is_read = read(&self.raw, out, rows, columns, count, pitch, size, first, length);
         self.bind_staging(None);
-        next
+        is_read
     }
 
     /// A mark behind all commands so far.

@@ -4,9 +4,6 @@
 /** Elements of the largest piece in which an array is copied on the host. */
 const PIECE = 1 << 20;
 
-/** Milliseconds for which a page can wait without anybody noticing. */
-const SLICE_MS = 6;
-
 /** A fresh context with nothing to show, in a page or a worker; undefined where there is none. */
 export function context(powerPreference) {
   const options = { alpha: false, antialias: false, depth: false, powerPreference };
@@ -73,57 +70,42 @@ export function pause(ms) {
 }
 
 /**
- * Reads from the staging buffer, and gives whether that came to pass. When the GPU's process has died, and until the page hears of it, WebGL
+ * Reads the staging buffer, and gives whether that came to pass. When the GPU's process has died, and until the page hears of it, WebGL
  * reports no error, its fences pass, and a read leaves its target as it was. So the target is marked first: by a NaN that no sum gives, and then by
  * another, in case one was handed in.
  */
-function get(gl, start, to, at, length) {
+function get(gl, to, at, length) {
   const last = new Uint32Array(to.buffer, to.byteOffset + (at + length - 1) * 4, 1);
   return [0x7fc5a7e1, 0x7fc5a7e2].some((mark) => {
     last[0] = mark;
-    gl.getBufferSubData(gl.PIXEL_PACK_BUFFER, start * 4, to, at, length);
+    gl.getBufferSubData(gl.PIXEL_PACK_BUFFER, 0, to, at, length);
     return last[0] !== mark;
   });
 }
 
-/** The pieces in which that is read: of a texture, from a row and a column on, so many rows of so many elements. */
-function* pieces(rows, columns, count, pitch) {
-  // Several rows a piece, or a row in several pieces.
-  const [tall, wide] = [Math.max(Math.floor(PIECE / pitch), 1), Math.min(columns, PIECE)];
-  for (let index = 0; index < Math.min(count, rows); index++) {
-    const inTexture = Math.ceil((rows - index) / count);
-    for (let row = 0; row < inTexture; row += tall) {
-      for (let column = 0; column < columns; column += wide)
-        yield { index, row, column, high: Math.min(tall, inTexture - row), across: Math.min(wide, columns - column) };
-    }
-  }
-}
-
 /**
  * Brings what was packed into the staging buffer into an array of rows * columns, where row i is in texture i mod `count`, padded to `pitch` elements, and
- * a texture holds `size`: from the piece `from` on, as long as a page can wait. Gives the next piece, 0 if there is none, or -1 if it could not.
+ * a texture holds `size`: so many elements, from element `first` of all textures on. Gives whether it could.
  */
-export function read(gl, out, rows, columns, count, pitch, size, from) {
-  const end = performance.now() + SLICE_MS;
-  if (count * rows === 1 || (count === 1 && pitch === columns)) [rows, columns, count] = [1, out.length, 1];
-  let [number, piece] = [0];
-  for (const { index, row, column, high, across } of pieces(rows, columns, count, pitch)) {
-    if (number++ < from) continue;
-    if (number > from + 1 && performance.now() > end) return number - 1;
-    const start = index * size + row * pitch + column;
-    if (count * rows === 1) {
-      if (!get(gl, start, out, column, across)) return -1;
-      continue;
-    }
-    const length = (high - 1) * pitch + across;
-    piece ??= new Float32Array(length);
-    if (!get(gl, start, piece, 0, length)) return -1;
-    for (let i = 0; i < high; i++) {
-      const [at, to] = [i * pitch, ((row + i) * count + index) * columns + column];
-      // A view costs more than a few elements.
-      if (across < 32) for (let j = 0; j < across; j++) out[to + j] = piece[at + j];
-      else out.set(piece.subarray(at, at + across), to);
-    }
+export function read(gl, out, rows, columns, count, pitch, size, first, length) {
+  if (rows === 1 || (count === 1 && pitch === columns)) {
+    const left = Math.min(length, out.length - first);
+    return left === 0 || get(gl, out, first, left);
   }
-  return 0;
+  const piece = new Float32Array(length);
+  if (!get(gl, piece, 0, length)) return false;
+  for (let at = 0, next; at < length; at = next) {
+    const index = Math.floor((first + at) / size);
+    const start = (first + at) % size;
+    const row = Math.floor(start / pitch) * count + index;
+    const column = start % pitch;
+    // Up to the row's end, the texture's or the piece's.
+    next = Math.min(at + pitch - column, at + size - start, length);
+    const across = row < rows ? Math.min(next - at, columns - column) : 0;
+    const to = row * columns + column;
+    // A view costs more than a few elements.
+    if (across < 32) for (let i = 0; i < across; i++) out[to + i] = piece[at + i];
+    else out.set(piece.subarray(at, at + across), to);
+  }
+  return true;
 }

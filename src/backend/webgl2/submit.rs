@@ -8,6 +8,7 @@
 //!
 //! Nothing here waits while the page stands still.
 
+use std::ops::Range;
 use std::rc::Rc;
 
 use super::WebGl2;
@@ -18,6 +19,7 @@ use super::pipeline::{Program, unfolding};
 use crate::backend::cpu::wasm::new_array;
 use crate::backend::pool::Pooled;
 use crate::backend::{Bound, Finished, How};
+use crate::clock::Stopwatch;
 use crate::dtype::{DType, Extent};
 use crate::error::{Error, Result};
 use crate::host::HostVec;
@@ -29,6 +31,9 @@ use crate::plan::{Binding, Dispatch, Params, Plan, Slot, Words};
 
 /// The most multiplications of one drawing: slow GPUs do them in about a second, after two of which Windows takes the GPU away.
 const MULTIPLICATIONS: u64 = 1 << 31;
+
+/// Milliseconds for which a page can wait without anybody noticing.
+const SLICE_MS: f64 = 6.0;
 
 /// Of a plan's scratch, by where it is in there.
 type Textures = Vec<(u64, Rc<Matrix>)>;
@@ -58,9 +63,9 @@ struct Drawn {
     later: Option<Rc<Matrix>>,
 }
 
-/// A result on its way to the host.
+/// A result on its way to the host, in pieces of some lines of its textures: each in a buffer of its own.
 struct Reading {
-    staging: Pooled<Raw>,
+    pieces: Vec<(Range<u32>, Pooled<Raw>)>,
     matrix: Rc<Matrix>,
 }
 
@@ -161,7 +166,7 @@ impl WebGl2 {
                 // Any block that begins in it ends in the buffer.
                 let Matrix { width, height, .. } = flat;
                 let buffer = self.buffer(UNIFORMS, u64::from(width) * u64::from(height) * 16 + u64::from(MOST_BLOCK_BYTES))?;
-                self.commands.pack(flat.raw.textures()?, 1, [width, height], Form::Float, &buffer.memory);
+                self.commands.pack(flat.raw.textures()?, [width, height], &(0..height), Form::Float, &buffer.memory);
                 scratch = Some(buffer);
             }
         }
@@ -249,8 +254,17 @@ impl WebGl2 {
 
     /// Room for a matrix on its way to the host.
     fn staging(&self, matrix: Rc<Matrix>) -> Result<Reading> {
-        let bytes = u64::from(matrix.width) * u64::from(matrix.height) * 16;
-        Ok(Reading { staging: self.buffer(STAGING, matrix.rows.min(matrix.count.into()) * bytes)?, matrix })
+        let mut pieces = Vec::new();
+        let mut lines = 0..0;
+        while lines.end < matrix.lines() {
+            lines = matrix.piece(lines.end);
+            let mut piece = self.buffer(STAGING, u64::from(lines.len() as u32 * matrix.width) * 16)?;
+            // Of memory that is to be read Chrome has a copy made when a fence passes, and where the same is written again it warns of a copy that
+            // nobody read, even of one that was. New memory of so few bytes costs no more.
+            piece.discard();
+            pieces.push((lines.clone(), piece));
+        }
+        Ok(Reading { pieces, matrix })
     }
 
     /// A matrix on its way to the host.
@@ -263,9 +277,12 @@ impl WebGl2 {
     }
 
     /// Starts the copy.
-    fn pack(&self, Reading { staging, matrix }: &Reading) -> Result<()> {
-        let &Matrix { ref raw, rows, count, width, height, form, .. } = &**matrix;
-        self.commands.pack(raw.textures()?, rows.min(count.into()) as u32, [width, height], form, &staging.memory);
+    fn pack(&self, Reading { pieces, matrix }: &Reading) -> Result<()> {
+        let &Matrix { ref raw, width, height, form, .. } = &**matrix;
+        let textures = raw.textures()?;
+        for (lines, piece) in pieces {
+            self.commands.pack(textures, [width, height], lines, form, &piece.memory);
+        }
         Ok(())
     }
 
@@ -311,23 +328,30 @@ impl WebGl2 {
     }
 
     /// What was copied, its rows in order. A large matrix is read a few milliseconds at a time.
-    async fn bring(&self, Reading { staging, matrix }: &Reading) -> Result<HostVec> {
+    async fn bring(&self, Reading { pieces, matrix }: &Reading) -> Result<HostVec> {
         let &Matrix { rows, columns, count, pitch, width, height, .. } = &**matrix;
         let out = new_array(rows * columns)?;
-        let bytes = rows * columns * 4;
-        let mut piece = 0;
-        loop {
-            let next = self
-                .commands
-                .read(&staging.memory, &out, [rows as f64, columns as f64], [count, pitch * 4, width * height * 4], piece)
-                .map_err(|_| Box::new(Error::OutOfMemory { bytes, place: "the host" }))?;
-            // That all was carried proves all that came before, since a context never comes back by itself.
-            match u32::try_from(next) {
-                Ok(0) => return Ok(out.into()),
-                Ok(next) => piece = next,
-                Err(_) => return Err(Box::new(Error::DeviceLost { reason: "the result could not be read".to_owned() })),
+        let mut clock = Stopwatch::start();
+        for (lines, piece) in pieces {
+            if clock.ms() > SLICE_MS {
+                pause(0.0).await;
+                clock = Stopwatch::start();
             }
-            pause(0.0).await;
+            let is_read = self
+                .commands
+                .read(
+                    &piece.memory,
+                    &out,
+                    [rows as f64, columns as f64],
+                    [count, pitch * 4, width * height * 4],
+                    [lines.start, lines.len() as u32].map(|lines| lines * width * 4),
+                )
+                .map_err(|_| Box::new(Error::OutOfMemory { bytes: rows * columns * 4, place: "the host" }))?;
+            // That all was carried proves all that came before, since a context never comes back by itself.
+            if !is_read {
+                return Err(Box::new(Error::DeviceLost { reason: "the result could not be read".to_owned() }));
+            }
         }
+        Ok(out.into())
     }
 }

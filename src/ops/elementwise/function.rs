@@ -65,6 +65,10 @@ macro_rules! run {
     ($on:expr, [$($kind:ident)+], $result:ident, $arguments:tt, $body:tt) => {
         $( if $on.0 == Kind::$kind { run!(one $on, $kind, $result, $arguments, $body); } )+
     };
+    // What gives no truths is not compiled for them.
+    (truths $on:expr, [Bool], Same, $arguments:tt, $body:tt) => { run!($on, [Bool], Same, $arguments, $body) };
+    (truths $on:expr, $kinds:tt, Bool, $arguments:tt, $body:tt) => { run!($on, $kinds, Bool, $arguments, $body) };
+    (truths $on:expr, $kinds:tt, $result:ident, $arguments:tt, $body:tt) => {};
     (one $on:expr, $kind:ident, Same, $arguments:tt, $body:tt) => { run!(one $on, $kind, $kind, $arguments, $body) };
     (one $on:expr, $kind:ident, $result:ident, ($($argument:ident),+), { $value:expr $(; $name:ident = $named:expr)* }) => {{
         struct Row;
@@ -80,8 +84,17 @@ macro_rules! run {
             }
         }
 
-        twin::map::<Row, _>($on.1, $on.2)
+        twin::map::<Row, _, _>($on.1, $on.2)
     }};
+}
+
+const fn commas(text: &str) -> usize {
+    let (mut count, mut rest) = (0, text.as_bytes());
+    while let [first, others @ ..] = rest {
+        count += (*first == b',') as usize;
+        rest = others;
+    }
+    count
 }
 
 macro_rules! functions {
@@ -107,6 +120,11 @@ macro_rules! functions {
                 match self { $( Self::$function => stringify!($arguments), )+ }
             }
 
+            /// How many operands it takes.
+            pub const fn arity(self) -> usize {
+                match self { $( Self::$function => const { commas(stringify!($arguments)) + 1 }, )+ }
+            }
+
             /// What it gives for operands of a kind, and its text for them; None if it takes none of it.
             pub(crate) fn of(self, kind: Kind) -> Option<(Kind, &'static Text)> {
                 const ROWS: &[&[Row]] = &[$( &[$( (&[$(Kind::$kind),+], result!($result), text!($body)) ),+] ),+];
@@ -114,10 +132,11 @@ macro_rules! functions {
                 Some((result.unwrap_or(kind), text))
             }
 
-            /// Applies it to words of operands of a kind that it takes, each as many as `out` has.
+            /// Applies it to words of operands of a kind that it takes, each as many as `out` has, one of two also a single one for all.
             #[cfg(not(target_arch = "wasm32"))]
             #[allow(clippy::approx_constant, clippy::excessive_precision, clippy::float_cmp, clippy::nonminimal_bool, reason = "expressions are as in every language")]
-            #[inline(always)]
+            #[cfg_attr(debug_assertions, inline)]
+            #[cfg_attr(not(debug_assertions), inline(always))]
             pub(crate) fn apply(self, kind: Kind, operands: &[&[u32]], out: &mut [u32]) {
                 #[allow(clippy::wildcard_imports, reason = "the vocabulary of the expressions")]
                 use super::twin::vocabulary::*;
@@ -135,6 +154,19 @@ macro_rules! functions {
                 }
                 let on = (kind, operands, out);
                 match self { $( Self::$function => { $( run!(on, [$($kind)+], $result, $arguments, $body); )+ } )+ }
+            }
+
+            /// The same of one that gives truths, each written as a byte.
+            #[cfg(not(target_arch = "wasm32"))]
+            #[allow(clippy::float_cmp, clippy::nonminimal_bool, reason = "expressions are as in every language")]
+            #[cfg_attr(debug_assertions, inline)]
+            #[cfg_attr(not(debug_assertions), inline(always))]
+            pub(crate) fn apply_to_truths(self, kind: Kind, operands: &[&[u32]], out: &mut [u8]) {
+                #[allow(clippy::wildcard_imports, reason = "the vocabulary of the expressions")]
+                use super::twin::vocabulary::*;
+                use super::twin;
+                let on = (kind, operands, out);
+                match self { $( Self::$function => { $( run!(truths on, [$($kind)+], $result, $arguments, $body); )+ } )+ }
             }
 
             /// The same in the browser.

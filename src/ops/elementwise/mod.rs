@@ -174,7 +174,7 @@ impl Program {
 
 impl Step {
     /// The steps that it is made of.
-    fn operands(&self) -> &[u8] {
+    pub(crate) fn operands(&self) -> &[u8] {
         match self {
             Self::Input(_) | Self::Scalar(..) | Self::Index | Self::Inside(_) => &[],
             Self::Apply(function, operands) => &operands[..function.arity()],
@@ -193,12 +193,5 @@ impl Kind {
             Self::U32 => "u32",
             Self::Bool => "bool",
         }
-    }
-}
-
-impl Function {
-    /// How many operands it takes.
-    pub fn arity(self) -> usize {
-        self.arguments().matches(',').count() + 1
     }
 }

@@ -77,25 +77,65 @@ pub(super) trait Expression<const N: usize> {
     fn of(operands: [Self::Operand; N]) -> Self::Value;
 }
 
-/// Each word of the result from those of the operands at its place.
+/// What a value is stored as: a word, or a byte of a truth.
 #[cfg(not(target_arch = "wasm32"))]
-#[inline(always)]
-pub(super) fn map<E: Expression<N>, const N: usize>(operands: &[&[u32]], out: &mut [u32]) {
+pub(super) trait Stored {
+    fn of(word: u32) -> Self;
+}
+
+#[cfg(not(target_arch = "wasm32"))]
+impl Stored for u32 {
+    #[inline(always)]
+    fn of(word: u32) -> Self {
+        word
+    }
+}
+
+#[cfg(not(target_arch = "wasm32"))]
+impl Stored for u8 {
+    #[inline(always)]
+    fn of(word: u32) -> Self {
+        word as Self
+    }
+}
+
+/// Each element of the result from the words of the operands at its place, or from the only one. Without optimization the variables of all
+/// functions at once would be more than a thread's stack.
+#[cfg(not(target_arch = "wasm32"))]
+#[cfg_attr(debug_assertions, inline)]
+#[cfg_attr(not(debug_assertions), inline(always))]
+pub(super) fn map<E: Expression<N>, const N: usize, T: Stored>(operands: &[&[u32]], out: &mut [T]) {
     match (N, operands) {
         (1, &[a]) => {
             for (out, &a) in out.iter_mut().zip(a) {
-                *out = E::of([E::Operand::of(a); N]).word();
+                *out = value::<E, N, T>(a, a);
+            }
+        }
+        (2, &[&[a], b]) => {
+            for (out, &b) in out.iter_mut().zip(b) {
+                *out = value::<E, N, T>(a, b);
+            }
+        }
+        (2, &[a, &[b]]) => {
+            for (out, &a) in out.iter_mut().zip(a) {
+                *out = value::<E, N, T>(a, b);
             }
         }
         (2, &[a, b]) => {
             for ((out, &a), &b) in out.iter_mut().zip(a).zip(b) {
-                let mut both = [E::Operand::of(a); N];
-                both[1] = E::Operand::of(b);
-                *out = E::of(both).word();
+                *out = value::<E, N, T>(a, b);
             }
         }
         _ => debug_assert!(false, "{N} operands, but {} are given", operands.len()),
     }
+}
+
+#[cfg(not(target_arch = "wasm32"))]
+#[inline(always)]
+fn value<E: Expression<N>, const N: usize, T: Stored>(a: u32, b: u32) -> T {
+    let mut both = [E::Operand::of(a); N];
+    both[N - 1] = E::Operand::of(b);
+    T::of(E::of(both).word())
 }
 
 /// The operands of a function of one or two.

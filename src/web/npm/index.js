@@ -249,7 +249,9 @@ export class Gpu {
       begun = Promise.reject(error);
     }
     const discard = ({ data }) => data.tensor && core.free_tensor(data.tensor);
-    const result = await guarded(() => begun, options?.signal, discard);
+    // What is there already can still be aborted, until the caller hears of it.
+    const waits = options?.signal !== undefined || begun instanceof Promise;
+    const result = waits ? await guarded(() => begun, options?.signal, discard) : begun;
     if (result.data.tensor) result.data = new Tensor(ours, result.data.tensor, shape, dtype, result.data.backend);
     return result.backend ? result : result.data;
   }

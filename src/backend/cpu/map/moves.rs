@@ -18,6 +18,8 @@ use crate::ops::map::MOST_DIMENSIONS;
 const SHARE: usize = 1 << 16;
 /// Side of the squares: a line of the cache of the smallest words, and some of others.
 const SIDE: usize = 16;
+/// Elements up to which an input is in a cache that is near.
+const CACHED: usize = 1 << 16;
 /// Elements from which a share of work on another thread pays.
 const MANY: usize = 1 << 17;
 
@@ -192,6 +194,10 @@ impl Map<'_> {
                 let place = self.place(0, &coordinates) as usize;
                 for first in (0..row).step_by(SIDE) {
                     let high = SIDE.min(row - first);
+                    // What the next strip reads: no processor foresees lines that are so far apart.
+                    for line in first..if values.len() > CACHED { first + high } else { first } {
+                        simd::prefetch(values, place + line * apart + 2 * SIDE - 1);
+                    }
                     let from = &values[place + first * apart..];
                     T::turn(from, apart, &mut out[at + first..], step, [high, wide]);
                 }

@@ -3,9 +3,9 @@
 use std::ops::Range;
 
 use half::f16;
-use half::slice::HalfFloatSliceExt;
 
 use super::Map;
+use crate::backend::cpu::simd;
 use crate::host::HostSlice;
 use crate::ops::elementwise::Step;
 use crate::ops::map::MOST_DIMENSIONS;
@@ -94,9 +94,7 @@ impl<'a> Map<'a> {
                 first,
                 out,
                 |half: &f16| half.to_f32().to_bits(),
-                |from, to| {
-                    from.convert_to_f32_slice(bytemuck::cast_slice_mut(to));
-                },
+                |from, to| simd::widen(from, bytemuck::cast_slice_mut(to)),
             ),
             _ => {
                 self.read_each(bytemuck::cast_slice(bytes), (input, stride), first, out, |&word| word, |from, to| to.copy_from_slice(from))

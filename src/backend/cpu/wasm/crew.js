@@ -96,9 +96,10 @@ class Crew {
    */
   threads(m, k, n, items) {
     const flops = 2 * m * k * n * items;
+    if (flops < SHARED_FLOPS) return 1;
     // Where copies are sent, they should be computed with many times.
     const least = has_shared_memory() && items > 1 ? 1 : SHARED_SIDE;
-    if (flops < SHARED_FLOPS || Math.min(m, n) < least) return 1;
+    if (Math.min(m, n) < least) return 1;
     const most = items > 1 ? items : Math.floor(Math.max(m, n) / THREAD_SIDE);
     const wanted = Math.min(this.most, Math.floor(flops / THREAD_FLOPS), most);
     while (this.workers.length < Math.min(wanted, this.most) - 1) this.hire();

@@ -15,7 +15,7 @@
 mod sizes;
 pub(super) mod threads;
 
-use js_sys::{Float32Array, Float64Array, Object, Promise, Uint8Array, WebAssembly};
+use js_sys::{Float32Array, Float64Array, Object, Promise, Uint8Array, Uint32Array, WebAssembly};
 use wasm_bindgen::prelude::*;
 
 use half::f16;
@@ -90,9 +90,9 @@ extern "C" {
         columns: u32,
         depth: u32,
         rows: u32,
-        starts: &[u32],
+        starts: Option<Uint32Array>,
     ) -> Job;
-    fn finish(values: &Float32Array, columns: u32, bias: &Float32Array, activation: u32);
+    fn finish(values: &Float32Array, columns: u32, bias: Option<&Float32Array>, activation: u32);
     fn counted_from(zero_point: i32, values: &Object) -> Float32Array;
     fn add(to: &Object, start: f64, from: &Float32Array);
 }
@@ -136,6 +136,8 @@ extern "C" {
 pub(crate) struct Engine {
     crew: Crew,
     level: &'static Level,
+    /// In place of an operand that is not read.
+    none: Float32Array,
 }
 
 impl Drop for Engine {
@@ -166,7 +168,7 @@ fn job_of(
     operands: [&Float32Array; 3],
     out: &Float32Array,
     depth: Option<u32>,
-    starts: &[u32],
+    starts: Option<Uint32Array>,
 ) -> Job {
     let &Params { m, k, n, lda, ldb, ldc, alpha, beta, .. } = params;
     // Many rows share a block of B, and few are all there: then it may be as wide as the matrix, and is brought in one piece.
@@ -185,7 +187,7 @@ impl Engine {
         let level = levels.iter().find(known).ok_or("this engine has no WebAssembly SIMD")?;
         let sizes = [BLOCK, PANELS, BLOCK, BLOCK, EXACT[0] * EXACT[1]].map(|elements| elements as u32);
         let started = start(level.module, &sizes, options.threads.unwrap_or(0)).await.map_err(|_| "the kernel did not start".to_owned())?;
-        Ok(Self { crew: started.unchecked_into(), level })
+        Ok(Self { crew: started.unchecked_into(), level, none: Float32Array::new_with_length(0) })
     }
 
     /// How many threads there are at most, and if there is only one, why.
@@ -217,19 +219,17 @@ impl Engine {
         if params.batch == 1 {
             return self.job(params, kernel, operands, out, 0);
         }
-        let none = Float32Array::new_with_length(0);
         let starts: Vec<u32> = (0..params.batch).flat_map(|item| params.starts(item).map(|start| start as u32)).collect();
-        let [a, b, c] = [0, 1, 2].map(|i| operands[i].as_ref().map_or(&none, HostSlice::f32));
-        job_of(params, flags(kernel), [a, b, c], out.f32(), None, &starts)
+        let [a, b, c] = [0, 1, 2].map(|i| operands[i].as_ref().map_or(&self.none, HostSlice::f32));
+        job_of(params, flags(kernel), [a, b, c], out.f32(), None, Some(Uint32Array::from(&starts[..])))
     }
 
     /// One product of a batch.
     pub(crate) fn job(&self, params: &Params, kernel: &Kernel, operands: &[Option<HostSlice<'_>>; 4], out: &HostVec, item: u32) -> Job {
-        let none = Float32Array::new_with_length(0);
         let starts = params.starts(item);
-        let [a, b, c] = [0, 1, 2].map(|i| from(operands[i].as_ref().map_or(&none, HostSlice::f32), starts[i]));
+        let [a, b, c] = [0, 1, 2].map(|i| from(operands[i].as_ref().map_or(&self.none, HostSlice::f32), starts[i]));
         let out = from(out.f32(), u64::from(item) * u64::from(params.m) * u64::from(params.n));
-        job_of(params, flags(kernel), [&a, &b, &c], &out, None, &[])
+        job_of(params, flags(kernel), [&a, &b, &c], &out, None, None)
     }
 
     /// Products of 8-bit integers, in this thread: by the kernel of f32, in which sums of so many terms are exact, and the sums in i32.
@@ -242,7 +242,7 @@ impl Engine {
         let [a, b] = [(a, zero_points[0]), (b, zero_points[1])].map(|(values, zero_point)| counted_from(zero_point.into(), values.array()));
         let [transpose_a, transpose_b, _] = flags(kernel);
         let elements = u64::from(params.m) * u64::from(params.n);
-        let (none, sums) = (Float32Array::new_with_length(0), new_array(elements)?);
+        let sums = new_array(elements)?;
         for item in 0..params.batch {
             let [a_start, b_start, _] = params.starts(item);
             for (p, k) in parts(params.k, EXACT_TERMS) {
@@ -250,7 +250,7 @@ impl Engine {
                 let a = from(&a, a_start + step(!transpose_a, params.lda));
                 let b = from(&b, b_start + step(transpose_b, params.ldb));
                 let part = Params { k, ..*params };
-                self.crew.compute(&job_of(&part, [transpose_a, transpose_b, false], [&a, &b, &none], &sums, None, &[]));
+                self.crew.compute(&job_of(&part, [transpose_a, transpose_b, false], [&a, &b, &self.none], &sums, None, None));
                 add(out.array(), (u64::from(item) * elements) as f64, &sums);
             }
         }
@@ -385,31 +385,33 @@ fn elements<'a>(inputs: &[Option<HostSlice<'_>>]) -> Vec<Elements<'a>> {
 /// What is done to a result in the end.
 pub(crate) struct After {
     columns: u32,
-    bias: Float32Array,
+    bias: Option<Float32Array>,
     activation: u32,
 }
 
 impl After {
     /// The bias is copied, since the end may come after the caller has gone on.
     pub(super) fn new(params: &Params, bias: Option<&HostSlice<'_>>) -> Self {
-        let bias = bias.map_or_else(|| Float32Array::new_with_length(0), |values| values.f32().slice(0, values.len() as u32));
+        let bias = bias.map(|values| values.f32().slice(0, values.len() as u32));
         Self { columns: params.n, bias, activation: params.activation }
     }
 
     fn apply(&self, out: &HostVec) {
-        finish(out.f32(), self.columns, &self.bias, self.activation);
+        if self.bias.is_some() || self.activation > 0 {
+            finish(out.f32(), self.columns, self.bias.as_ref(), self.activation);
+        }
     }
 }
 
 /// A job for the blocks of a reference.
 pub(crate) fn reference_job(a: &Float32Array, b: &Float32Array, params: &Params, transposed: [bool; 2]) -> Job {
     let none = Float32Array::new_with_length(0);
-    job_of(params, [transposed[0], transposed[1], false], [a, b, &none], &none, Some((BLOCK / EXACT[0]) as u32), &[])
+    job_of(params, [transposed[0], transposed[1], false], [a, b, &none], &none, Some((BLOCK / EXACT[0]) as u32), None)
 }
 
-/// An array from an element on; what is not read is empty, wherever it would start.
+/// An array from an element on; what is not read is empty, wherever it would start. A view costs as much as a small product.
 pub(crate) fn from(values: &Float32Array, start: u64) -> Float32Array {
-    values.subarray(start as u32, u32::MAX)
+    if start == 0 { values.clone() } else { values.subarray(start as u32, u32::MAX) }
 }
 
 /// A zeroed array of the page, or an error where the page has no room.

@@ -21,14 +21,14 @@ export function walker(exports, sizes) {
 
   function copy_rows(from, from_start, from_stride, to, to_start, to_stride, rows, columns) {
     if (columns === from_stride && columns === to_stride) {
-      to.set(from.subarray(from_start, from_start + rows * columns), to_start);
-      return;
+      columns *= rows;
+      rows = 1;
     }
     for (let row = 0; row < rows; row++) {
       const start = from_start + row * from_stride;
       // A view costs more than a few elements.
       if (columns < 32) for (let i = 0, at = to_start + row * to_stride; i < columns; i++) to[at + i] = from[start + i];
-      else to.set(from.subarray(start, start + columns), to_start + row * to_stride);
+      else to.set(columns === from.length ? from : from.subarray(start, start + columns), to_start + row * to_stride);
     }
   }
 
@@ -177,8 +177,8 @@ export function walker(exports, sizes) {
 }
 
 /** A job for the whole of a product or a batch, which is packed. */
-export function job(a, b, c, out, m, k, n, lda, ldb, ldc, alpha, beta, transpose_a, transpose_b, reads_c, columns, depth, rows, starts) {
-  return { a, b, c, out, m, k, n, lda, ldb, ldc, ldo: n, alpha, beta, transpose_a, transpose_b, reads_c, columns, depth, rows, starts: starts.slice() };
+export function job(a, b, c, out, m, k, n, lda, ldb, ldc, alpha, beta, transpose_a, transpose_b, reads_c, columns, depth, rows, starts = []) {
+  return { a, b, c, out, m, k, n, lda, ldb, ldc, ldo: n, alpha, beta, transpose_a, transpose_b, reads_c, columns, depth, rows, starts };
 }
 
 /** Bytes less their zero point, as numbers. */
@@ -193,9 +193,9 @@ export function add(to, start, from) {
   for (let i = 0; i < from.length; i++) to[start + i] += from[i];
 }
 
-/** Adds to each row its bias, which may be empty, and applies the activation of that number in src/ops/matmul/activation.rs. */
+/** Adds to each row its bias, if there is one, and applies the activation of that number in src/ops/matmul/activation.rs. */
 export function finish(values, columns, bias, activation) {
-  if (bias.length) for (let i = 0; i < values.length; i++) values[i] += bias[i % columns];
+  if (bias) for (let i = 0; i < values.length; i++) values[i] += bias[i % columns];
   const { exp, tanh } = Math;
   const gated = (x, gate) => x / (1 + exp(-gate));
   const apply = [

@@ -33,8 +33,7 @@ pub(crate) fn exp(x: f32) -> f32 {
     let r = n.mul_add(2.121_944_4e-4, n.mul_add(-0.693_359_4, x));
     let p = polynomial!(r, 1.987_569_1e-4f32, 1.398_2e-3, 8.333_452e-3, 4.166_58e-2, 1.666_666_5e-1, 0.5);
     let y = (p * r).mul_add(r, r) + 1.0;
-    // In two steps, since the power alone may be out of range. Of NaN the bits are of no power, and it stays one.
-    let exponent = exponent.clamp(-160, 160);
+    // In two steps, since the power alone may be out of range. Of NaN the bits are of no power, and it stays one by whatever it is multiplied.
     let half = exponent >> 1;
     y * power_of_two(half) * power_of_two(exponent - half)
 }
@@ -43,12 +42,11 @@ pub(crate) fn exp(x: f32) -> f32 {
 pub(crate) fn log(x: f32) -> f32 {
     let is_subnormal = x < f32::MIN_POSITIVE;
     let scaled = if is_subnormal { x * 8_388_608.0 } else { x };
-    let bits = scaled.to_bits().cast_signed();
-    let exponent = (bits >> 23) - if is_subnormal { 126 + 23 } else { 126 };
-    let m = f32::from_bits((bits & 0x007f_ffff | 0x3f00_0000).cast_unsigned());
-    let is_low = m < std::f32::consts::FRAC_1_SQRT_2;
-    let e = (exponent - i32::from(is_low)) as f32;
-    let m = if is_low { m + m - 1.0 } else { m - 1.0 };
+    // As a power of two by a number from √½ up to and without √2, whose bits are above those of √½ by less than those of an exponent.
+    let bits = scaled.to_bits();
+    let above = bits.wrapping_sub(std::f32::consts::FRAC_1_SQRT_2.to_bits()).cast_signed() >> 23;
+    let e = (above - if is_subnormal { 23 } else { 0 }) as f32;
+    let m = f32::from_bits(bits.wrapping_sub(above.cast_unsigned() << 23)) - 1.0;
     let z = m * m;
     let p = polynomial!(
         m,

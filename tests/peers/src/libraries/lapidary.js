@@ -1,6 +1,6 @@
 import { Gpu, device_info, lazy, matmul } from "lapidary";
 
-/** Results that are held at a time: few where products are queued, and so given at once; elsewhere as many as these bytes are. */
+/** Results that are held at a time: few of products, and of what GPUs queue, which are given at once; elsewhere as many as these bytes are. */
 const QUEUED = 8;
 const IN_FLIGHT_BYTES = 2 ** 28;
 
@@ -69,7 +69,7 @@ export async function open(backend, threads) {
     const [x, y] = [await put(a, m, k), await put(b, k, n)];
     const ones = await gpu.tensor(new Float32Array(m).fill(1), [1, m]);
     const send = () => gpu.matmul(x, y, { precision, keep: true });
-    const run = runner(most_in_flight(batch * m * n), send, (product) => gpu.matmul(ones, product, {}));
+    const run = runner(QUEUED, send, (product) => gpu.matmul(ones, product, {}));
 
     async function result(options = { precision }) {
       const product = await gpu.matmul(x, y, { ...options, keep: true });
