@@ -274,9 +274,8 @@ export default {
     if (backend !== "webgpu") return;
     const a = await gpu.tensor(integers(N * N), SHAPE);
     const queue = async (count) => Promise.all(Array.from({ length: count }, () => gpu.matmul(a, a, { keep: true })));
-    await queue(1);
+    let kept = await queue(1);
     await sleep(50);
-    let kept = [];
     const few = await counted(GPUQueue.prototype, "submit", async () => {
       kept.push(...(await queue(3)));
       await sleep(50);
