@@ -58,6 +58,7 @@ const SHADERS: &[&str] = &[
     "reduce/merge.cu",
     "matmul/activate.wgsl",
     "reduce/row.cuh",
+    "reduce/lanes.cuh",
     "normalize/measure.cuh",
     "normalize/normalize.cu",
     "matmul/params.wgsl",

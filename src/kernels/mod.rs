@@ -329,6 +329,7 @@ impl Kernel {
         const REDUCE: &str = include_str!(concat!(env!("OUT_DIR"), "/reduce-reduce.cu"));
         const MERGE: &str = include_str!(concat!(env!("OUT_DIR"), "/reduce-merge.cu"));
         const ROW: &str = include_str!(concat!(env!("OUT_DIR"), "/reduce-row.cuh"));
+        const LANES: &str = include_str!(concat!(env!("OUT_DIR"), "/reduce-lanes.cuh"));
         const MEASURE: &str = include_str!(concat!(env!("OUT_DIR"), "/normalize-measure.cuh"));
         const NORMALIZE: &str = include_str!(concat!(env!("OUT_DIR"), "/normalize-normalize.cu"));
         let templates: &[&str] = match self.id {
@@ -336,7 +337,7 @@ impl Kernel {
             KernelId::Fft => &[FFT],
             KernelId::MapTurned => &[TURNED],
             KernelId::Reduce => &[FOLD, ROW, REDUCE],
-            KernelId::Normalize => &[FOLD, ROW, MEASURE, NORMALIZE],
+            KernelId::Normalize => &[FOLD, ROW, LANES, MEASURE, NORMALIZE],
             KernelId::ReduceMerge => &[FOLD, MERGE],
             _ => return Err(crate::error::Error::internal(format!("there is no CUDA C++ of {self}"))),
         };
