@@ -73,6 +73,9 @@ pub enum KernelId {
     ReduceCpu,
     /// `shaders/conv/window.wgsl` in `shaders/matmul/tiled.wgsl`: convolution as a product with what windows see.
     ConvTiled,
+    /// `shaders/conv/sum.cu`: the sum of the parts of one, on CUDA.
+    #[cfg(not(target_arch = "wasm32"))]
+    ConvSum,
     /// `shaders/conv/direct.wgsl`: convolution of few filters a group.
     ConvDirect,
     /// `shaders/conv/winograd_filters.wgsl`: the filters of a convolution by Winograd's method.
@@ -154,6 +157,8 @@ impl KernelId {
             Self::ReduceMergeFragment => "reduce/merge fragment",
             Self::ReduceCpu => "reduce/cpu",
             Self::ConvTiled => "conv/tiled",
+            #[cfg(not(target_arch = "wasm32"))]
+            Self::ConvSum => "conv/sum",
             Self::ConvDirect => "conv/direct",
             Self::ConvWinogradFilters => "conv/winograd filters",
             Self::ConvWinogradImages => "conv/winograd images",
@@ -253,7 +258,7 @@ impl KernelId {
             Self::MatmulCpu | Self::MapCpu | Self::ReduceCpu | Self::ConvCpu | Self::PoolCpu | Self::FftCpu | Self::NormalizeCpu => &[],
             Self::MatmulCopy => &[ACTIVATE, PARAMS, STORE, include_str!(concat!(env!("OUT_DIR"), "/matmul-copy.wgsl"))],
             #[cfg(not(target_arch = "wasm32"))]
-            Self::MatmulCublasLt | Self::MapInterpreted | Self::ReducePlain | Self::NormalizePlain | Self::FftPlain => &[],
+            Self::MatmulCublasLt | Self::MapInterpreted | Self::ReducePlain | Self::NormalizePlain | Self::FftPlain | Self::ConvSum => &[],
             #[cfg(not(target_arch = "wasm32"))]
             Self::CeilingCopy => &[include_str!(concat!(env!("OUT_DIR"), "/ceiling-copy.wgsl"))],
             #[cfg(not(target_arch = "wasm32"))]
