@@ -199,12 +199,6 @@ impl KernelId {
         std::ffi::CString::new(self.op()).map_err(|_| crate::error::Error::internal("the kernel's name has a zero in it"))
     }
 
-    /// Whether CUDA's compiler makes it at its first use.
-    #[cfg(all(feature = "cuda", any(target_os = "linux", target_os = "windows")))]
-    pub(crate) const fn is_compiled_late(self) -> bool {
-        matches!(self, Self::Map | Self::MapTurned | Self::Reduce | Self::ReduceMerge | Self::Normalize | Self::Fft)
-    }
-
     /// The files that make up the source, one after the other.
     const fn templates(self) -> &'static [&'static str] {
         const PARAMS: &str = include_str!(concat!(env!("OUT_DIR"), "/matmul-params.wgsl"));
@@ -337,6 +331,10 @@ impl Kernel {
         const LANES: &str = include_str!(concat!(env!("OUT_DIR"), "/reduce-lanes.cuh"));
         const MEASURE: &str = include_str!(concat!(env!("OUT_DIR"), "/normalize-measure.cuh"));
         const NORMALIZE: &str = include_str!(concat!(env!("OUT_DIR"), "/normalize-normalize.cu"));
+        const TOLD: &str = include_str!(concat!(env!("OUT_DIR"), "/conv-told.cuh"));
+        const TILED: &str = include_str!(concat!(env!("OUT_DIR"), "/conv-tiled.cu"));
+        const DIRECT: &str = include_str!(concat!(env!("OUT_DIR"), "/conv-direct.cu"));
+        const SUM: &str = include_str!(concat!(env!("OUT_DIR"), "/conv-sum.cu"));
         let templates: &[&str] = match self.id {
             KernelId::Map => &[MAP],
             KernelId::Fft => &[FFT],
@@ -344,18 +342,38 @@ impl Kernel {
             KernelId::Reduce => &[FOLD, ROW, REDUCE],
             KernelId::Normalize => &[FOLD, ROW, LANES, MEASURE, NORMALIZE],
             KernelId::ReduceMerge => &[FOLD, MERGE],
+            KernelId::ConvTiled => &[TOLD, TILED],
+            KernelId::ConvDirect => &[TOLD, DIRECT],
+            KernelId::ConvSum => &[TOLD, SUM],
             _ => return Err(crate::error::Error::internal(format!("there is no CUDA C++ of {self}"))),
         };
         let mut out: String = self.constants.iter().map(|(name, value)| format!("#define {name} {value}\n")).collect();
+        if self.source.as_ref().is_some_and(|generated| generated.end.is_some()) {
+            out += "#define END 1\n";
+        }
         out += &match &self.source {
             Some(generated) => generated.cuda(&self.constants)?,
             None if self.id == KernelId::Fft => String::new(),
             None => Source::cuda_of_none(),
         };
+        if matches!(self.id, KernelId::ConvTiled | KernelId::ConvDirect | KernelId::ConvSum) {
+            // Those are whole files, whose variants scripts/ptx knows, and what they include is there.
+            let lines = templates.iter().flat_map(|file| file.lines());
+            out.extend(lines.filter(|line| !line.starts_with("//#") && !line.starts_with("#include")).flat_map(|line| [line, "\n"]));
+            return Ok(out);
+        }
         for template in templates {
             out = template::expand(template, &self.constants, out)?;
         }
         Ok(out)
+    }
+
+    /// Whether CUDA's compiler makes it at its first use.
+    #[cfg(all(feature = "cuda", any(target_os = "linux", target_os = "windows")))]
+    pub(crate) fn is_compiled_late(&self) -> bool {
+        use KernelId::{Fft, Map, MapTurned, Normalize, Reduce, ReduceMerge};
+        let is_ended = self.source.as_ref().is_some_and(|generated| generated.end.is_some());
+        is_ended || matches!(self.id, Map | MapTurned | Reduce | ReduceMerge | Normalize | Fft)
     }
 
     /// The variant's PTX.
