@@ -162,6 +162,7 @@ pub(super) fn tiled_with(problem: &Problem, params: Params, operands: [Binding; 
         ("B_LOADS", tile.n * k / 4 / tile.threads()),
         ("A_VEC4", vec4(&[params.a_start, params.lda, params.a_outer, params.a_inner])),
         ("B_VEC4", vec4(&[params.b_start, params.ldb, params.b_outer, params.b_inner])),
+        ("B_FOURS", vec4(&[params.b_start, params.ldb, params.b_outer, params.b_inner])),
         ("A_SCATTER", u32::from(!problem.transpose_a)),
         ("B_SCATTER", u32::from(problem.transpose_b)),
         ("OPERANDS_F16", operands_f16(problem)),
