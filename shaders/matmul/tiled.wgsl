@@ -52,23 +52,7 @@ const B_K_APART = THREADS / TILE_N;
 const B_ACROSS_APART = 0u;
 //# end
 
-// What is fetched at once, k inside: four elements of a stored row, or one.
-//# if A_VEC4
-fn a_inside(at: u32) -> vec4<Number> { return a_four(at / 4u); }
-//# else
-fn a_inside(at: u32) -> Number { return a_at(at); }
-//# end
-
-//# if WINDOW
-//# else
-//# if B_VEC4
-fn b_inside(at: u32) -> vec4<Number> { return b_four(at / 4u); }
-//# else
-fn b_inside(at: u32) -> Number { return b_at(at); }
-//# end
-//# end
-
-// The same where k may be outside, from `end` on.
+// What is fetched at once where k may be outside, from `end` on: four elements of a stored row, or one.
 //# if A_VEC4
 fn a_edge(at: u32, k: u32, end: u32) -> vec4<Number> {
   if (k >= end) { return vec4<Number>(); }
@@ -274,10 +258,10 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     if (k0 + TILE_K <= last) {
 //# for i in A_LOADS
 //# if A_VEC4
-      a_next_$i = a_inside(a_base_$i + k0 * a_step);
+      a_next_$i = a_four((a_base_$i + k0 * a_step) / 4u);
 //# else
 //# for r in 4
-      a_next_$i_$r = a_inside(min(a_base + ($iu * 4u + $ru) * a_apart + k0 * a_step, a_last));
+      a_next_$i_$r = a_at(min(a_base + ($iu * 4u + $ru) * a_apart + k0 * a_step, a_last));
 //# end
 //# end
 //# end
@@ -286,11 +270,11 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
 //# if WINDOW
       b_next_$i = seen(corner, k0 + b_k_$i);
 //# else
-      b_next_$i = b_inside(b_base_$i + k0 * b_step);
+      b_next_$i = b_four((b_base_$i + k0 * b_step) / 4u);
 //# end
 //# else
 //# for r in 4
-      b_next_$i_$r = b_inside(min(b_base + ($iu * 4u + $ru) * b_apart + k0 * b_step, b_last));
+      b_next_$i_$r = b_at(min(b_base + ($iu * 4u + $ru) * b_apart + k0 * b_step, b_last));
 //# end
 //# end
 //# end
