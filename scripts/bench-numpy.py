@@ -1,5 +1,9 @@
 """NumPy's part of scripts/bench-numpy: arguments are the program that computes the same, and what the script was given."""
 
+import contextlib
+import ctypes
+import glob
+import os
 import statistics
 import subprocess
 import sys
@@ -184,6 +188,21 @@ def cases(elements):
     }
 
 
+# What NumPy has its BLAS compute, on all threads unless it is told otherwise.
+PRODUCTS = ("matmul", "batch", "matrix by", "vector by", "conv2d")
+
+
+def one_thread():
+    """Keeps NumPy's BLAS, which comes with it, to one thread; gives what takes that back, none where it is another BLAS."""
+    for library in glob.glob(os.path.join(os.path.dirname(np.__file__), os.pardir, "numpy.libs", "libscipy_openblas64_*")):
+        with contextlib.suppress(OSError, AttributeError):
+            blas = ctypes.CDLL(library)
+            threads = blas.scipy_openblas_get_num_threads64_()
+            blas.scipy_openblas_set_num_threads64_(1)
+            return lambda: blas.scipy_openblas_set_num_threads64_(threads)
+    return None
+
+
 # NumPy adds up all squares in f32, one after the other.
 RELATIVE_ERRORS = {"norm": 1e-3}
 
@@ -214,6 +233,14 @@ class Beside:
             sys.exit(f"bench-numpy: no answer to {case}: {answer}")
 
 
+def timed(compute, repeats):
+    """Milliseconds of each repetition."""
+    begun = time.perf_counter()
+    for _ in range(repeats):
+        compute()
+    return (time.perf_counter() - begun) * 1e3 / repeats
+
+
 def compare(program, elements, names):
     """Gives how many results are wrong."""
     of_size = cases(elements)
@@ -229,19 +256,27 @@ def compare(program, elements, names):
         expected = weighed(compute())
         # What is wrong on one thread or on all.
         found = [beside.ask(name, 0) for beside in (one, all_threads)]
-        begun = time.perf_counter()
-        compute()
-        repeats = max(1, min(1000, int(LEAST_MS / 1e3 / (time.perf_counter() - begun))))
-        times = [], [], []
+        repeats = max(1, min(1000, int(LEAST_MS / timed(compute, 2))))
+        in_turns = [lambda repeats: timed(compute, repeats), lambda repeats: one.ask(name, repeats), lambda repeats: all_threads.ask(name, repeats)]
+        if name.startswith(PRODUCTS):
+            # Beside one thread, one.
+            def alone(repeats):
+                again = one_thread()
+                took = timed(compute, repeats)
+                if again:
+                    again()
+                return took
+
+            in_turns.append(alone)
+        times = [[] for _ in in_turns]
         for _ in range(ROUNDS):
-            begun = time.perf_counter()
-            for _ in range(repeats):
-                compute()
-            times[0].append((time.perf_counter() - begun) * 1e3 / repeats)
-            times[1].append(one.ask(name, repeats))
-            times[2].append(all_threads.ask(name, repeats))
-        theirs, *ours = ((statistics.median(each), min(each)) for each in times)
-        columns = "".join(f"{our:11.4f}{theirs[0] / our:7.2f}{theirs[1] / best:6.2f}" for our, best in ours)
+            for ask, measured in zip(in_turns, times):
+                # Not timed, since the others' operands are in the cache.
+                ask(1)
+                measured.append(ask(repeats))
+        theirs, one_of_ours, all_of_ours, *theirs_alone = ((statistics.median(each), min(each)) for each in times)
+        beside = [(one_of_ours, theirs_alone[0] if theirs_alone else theirs), (all_of_ours, theirs)]
+        columns = "".join(f"{our:11.4f}{median / our:7.2f}{least / best:6.2f}" for (our, best), (median, least) in beside)
         print(f"{name:20}{theirs[0]:10.4f}{columns}", flush=True)
         for found in found:
             if not abs(found - expected) <= RELATIVE_ERRORS.get(name, 1e-4) * abs(expected):

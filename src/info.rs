@@ -64,7 +64,7 @@ impl BackendId {
         Self::ALL.iter().copied().find(|id| id.name() == name)
     }
 
-    /// Whether its kernels compute what follows an operation, too.
+    /// Whether its kernels compute what follows an operation, too; those of CUDA do on devices that have its compiler.
     pub(crate) const fn fuses(self) -> bool {
         match self {
             Self::WebGpu | Self::WebGl2 => true,

@@ -505,6 +505,7 @@ fn plans_of_windows_and_transforms_are_as_written_down() {
         ("fft-prime", fft(2, 101, 1)),
         ("conv-cuda", conv_cuda([8, 1, 64, 64], window(56, 3, 1, 1), DType::F32)),
         ("conv-cuda-depthwise-f16", conv_cuda([8, 96, 1, 1], window(56, 3, 2, 1), DType::F16)),
+        ("conv-cuda-parts", conv_cuda([1, 1, 512, 512], window(7, 3, 1, 1), DType::F32)),
         ("pool-cuda", plan::pool::cuda(&pool, &LARGE)),
         ("fft-cuda", plan::fft::cuda(&lines(1, 1 << 20, 1), &LARGE)),
         ("fft-cuda-plain-prime", plan::fft::plain(&lines(2, 101, 1), &LARGE)),

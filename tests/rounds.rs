@@ -62,3 +62,8 @@ fn many_devices_of_cuda_leave_nothing_behind() {
 fn many_devices_of_cuda_without_cublaslt_leave_nothing_behind() {
     many_devices_of(&Options { vendor_libraries: false, ..Options::only(BackendId::Cuda) }, BackendId::Cuda);
 }
+
+#[test]
+fn many_devices_of_webgpu_leave_nothing_behind() {
+    many_devices_of(&Options::only(BackendId::WebGpu), BackendId::WebGpu);
+}

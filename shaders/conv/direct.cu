@@ -2,12 +2,15 @@
 
 #include "told.cuh"
 
-#define THREADS 128u
+#define THREADS 128
 #define FILTERS 4u
 
 extern "C" __global__ void __launch_bounds__(THREADS) conv(
-    const void *__restrict__ images, const void *__restrict__ filters, const float *__restrict__ bias, void *__restrict__ out, const Told told
+    const void *in_0, const void *in_1, const void *in_2, const void *, const void *in_4, const void *in_5, const void *in_6,
+    void *__restrict__ out, const Words words
 ) {
+    const Source source = {in_0, in_1, in_2, in_4, in_5, in_6, words};
+    const Told &told = told_by(words);
     const u32 positions = told.y.steps * told.x.steps, blocks = (told.filters + FILTERS - 1) / FILTERS;
     const size_t count = size_t(told.batch) * told.groups * blocks * positions;
     const size_t i = size_t(blockIdx.x) * THREADS + threadIdx.x;
@@ -28,12 +31,12 @@ extern "C" __global__ void __launch_bounds__(THREADS) conv(
             for (u32 tx = 0; tx < told.x.taps; tx++) {
                 const u32 x = x0 + tx * told.x.dilation;
                 if (x >= told.x.input) continue;
-                const float v = element(told, images, first + size_t(c) * pixels + y * told.x.input + x);
+                const float v = element(told, in_0, first + size_t(c) * pixels + y * told.x.input + x);
                 const size_t k = size_t(c) * taps + ty * told.x.taps + tx;
 #pragma unroll
                 for (u32 r = 0; r < FILTERS; r++) {
                     // A row outside repeats the last one, and is not stored.
-                    some[r] = fmaf(element(told, filters, first_filter + size_t(min(r, rows - 1)) * k_end + k), v, some[r]);
+                    some[r] = fmaf(element(told, in_1, first_filter + size_t(min(r, rows - 1)) * k_end + k), v, some[r]);
                 }
             }
         }
@@ -45,6 +48,6 @@ extern "C" __global__ void __launch_bounds__(THREADS) conv(
         if (r >= rows) continue;
         const u32 filter = group * told.filters + row0 + r;
         const size_t to = (image * told.groups * told.filters + filter) * positions + position;
-        finish(told, bias, out, filter, to, sum[r]);
+        finish(source, out, filter, to, sum[r]);
     }
 }

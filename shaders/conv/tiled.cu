@@ -3,7 +3,8 @@
 //
 // A block computes TILE_M x TILE_N, walking k in steps of TILE_K. Each step's slices lie in shared memory with k outermost, in two buffers:
 // the next step's are fetched into registers before the present one is multiplied. Where an element of k is, relative to a window's first, is
-// worked out once for all columns, a step earlier still. Layers of the grid are groups.
+// worked out once for all columns, a step earlier still. Layers of the grid are groups, of each part of the sums if they are in parts: those
+// are written one after the other for sum.cu.
 //
 // scripts/ptx compiles each of these into tiled.ptx:
 //# variant 128x128x8 TILE_M=128 TILE_N=128 TILE_K=8 ROWS=8 COLUMNS=8
@@ -32,36 +33,40 @@ static __device__ __forceinline__ Tap tap_of(const Told &told, u32 k, u32 end) {
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS) conv(
-    const void *__restrict__ images, const void *__restrict__ filters, const float *__restrict__ bias, void *__restrict__ out, const Told told
+    const void *in_0, const void *in_1, const void *in_2, const void *, const void *in_4, const void *in_5, const void *in_6,
+    void *__restrict__ out, const Words words
 ) {
+    const Source source = {in_0, in_1, in_2, in_4, in_5, in_6, words};
+    const Told &told = told_by(words);
     __shared__ __align__(16) float a_slices[2][TILE_K * A_STRIDE];
     __shared__ __align__(16) float b_slices[2][TILE_K * TILE_N];
     __shared__ Tap taps[2][TILE_K];
 
-    const u32 thread = threadIdx.x, group = blockIdx.z;
+    const u32 thread = threadIdx.x, group = blockIdx.z % told.groups, part = blockIdx.z / told.groups;
     const u32 tiles_m = (told.filters + TILE_M - 1) / TILE_M;
     const u32 row0 = blockIdx.x % tiles_m * TILE_M, column0 = blockIdx.x / tiles_m * TILE_N;
     const u32 positions = told.y.steps * told.x.steps, columns = told.batch * positions;
-    const u32 pixels = told.y.input * told.x.input, k_end = told.channels * told.y.taps * told.x.taps;
+    const u32 pixels = told.y.input * told.x.input, terms = told.channels * told.y.taps * told.x.taps;
+    const u32 k_first = part * told.part, k_end = min(k_first + told.part, terms);
 
     // The column that this thread fetches: where its window begins. What is before an image wraps round, and so counts as far behind it.
     const u32 column = min(column0 + thread % TILE_N, columns - 1), image = column / positions, position = column % positions;
     const u32 y0 = position / told.x.steps * told.y.stride - told.y.before, x0 = position % told.x.steps * told.x.stride - told.x.before;
     const size_t first = size_t(image * told.groups + group) * told.channels * pixels + int(y0) * int(told.x.input) + int(x0);
-    const size_t first_filter = size_t(group) * told.filters * k_end;
+    const size_t first_filter = size_t(group) * told.filters * terms;
 
     float a_fetched[A_LOADS], b_fetched[B_LOADS];
     const auto fetch = [&](u32 k, const Tap *tap) {
 #pragma unroll
         for (u32 i = 0; i < A_LOADS; i++) {
             const u32 e = thread + i * THREADS, row = row0 + e / TILE_K, at = k + e % TILE_K;
-            a_fetched[i] = row < told.filters && at < k_end ? element(told, filters, first_filter + size_t(row) * k_end + at) : 0.0f;
+            a_fetched[i] = row < told.filters && at < k_end ? element(told, in_1, first_filter + size_t(row) * terms + at) : 0.0f;
         }
 #pragma unroll
         for (u32 i = 0; i < B_LOADS; i++) {
             const Tap t = tap[thread / TILE_N + i * (THREADS / TILE_N)];
             const bool inside = y0 + t.y < told.y.input && x0 + t.x < told.x.input;
-            b_fetched[i] = inside ? element(told, images, first + t.at) : 0.0f;
+            b_fetched[i] = inside ? element(told, in_0, first + t.at) : 0.0f;
         }
     };
     const auto keep = [&](float *a, float *b) {
@@ -74,19 +79,19 @@ extern "C" __global__ void __launch_bounds__(THREADS) conv(
         for (u32 i = 0; i < B_LOADS; i++) b[thread + i * THREADS] = b_fetched[i];
     };
 
-    if (thread < TILE_K) taps[0][thread] = tap_of(told, thread, k_end);
+    if (thread < TILE_K) taps[0][thread] = tap_of(told, k_first + thread, k_end);
     __syncthreads();
 
     const u32 tx = thread % THREADS_N, ty = thread / THREADS_N;
     float sum[ROWS][COLUMNS] = {};
     // The first turn only fetches; each other multiplies what the one before it has fetched.
 #pragma unroll 1
-    for (u32 k = 0, turn = 0;; k += TILE_K, turn ^= 1) {
+    for (u32 k = k_first, turn = 0;; k += TILE_K, turn ^= 1) {
         const bool fetches = k < k_end;
         if (fetches) fetch(k, taps[turn]);
         if (thread < TILE_K) taps[turn ^ 1][thread] = tap_of(told, k + TILE_K + thread, k_end);
         const float *a = a_slices[turn ^ 1] + ty * 4, *b = b_slices[turn ^ 1] + tx * 4;
-        if (k > 0) {
+        if (k > k_first) {
 #pragma unroll
             for (u32 p = 0; p < TILE_K; p++) {
                 float x[ROWS], y[COLUMNS];
@@ -121,7 +126,13 @@ extern "C" __global__ void __launch_bounds__(THREADS) conv(
 #pragma unroll
         for (u32 i = 0; i < ROWS; i++) {
             const u32 row = row0 + i / 4 * (TILE_M / ROWS * 4) + ty * 4 + i % 4;
-            if (row < told.filters) finish(told, bias, out, group * told.filters + row, of_image + size_t(row) * positions, sum[i][j]);
+            if (row >= told.filters) continue;
+            const size_t to = of_image + size_t(row) * positions;
+            if (told.parts > 1) {
+                static_cast<float *>(out)[size_t(part) * told.groups * told.filters * columns + to] = sum[i][j];
+            } else {
+                finish(source, out, group * told.filters + row, to, sum[i][j]);
+            }
         }
     }
 }

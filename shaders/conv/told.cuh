@@ -1,6 +1,7 @@
-// What convolutions are told (src/plan/conv.rs), and how sums become their result.
+// What convolutions are told (src/plan/conv.rs), and how sums become their result; bound are the images, the filters and the bias, if there is
+// one. Compiled at run time behind what is generated where something is computed of the result.
 
-typedef unsigned u32;
+#include "../map/prelude.cuh"
 
 // src/ops/window.rs has the same.
 struct Window {
@@ -10,20 +11,9 @@ struct Window {
 struct Told {
     u32 batch, groups, channels, filters, activation;
     Window y, x;
-    u32 is_f16;
+    // Of a sum in parts: how many, and the terms of each.
+    u32 is_f16, parts, part;
 };
-
-static __device__ __forceinline__ float widened(u32 bits) {
-    float a;
-    asm("cvt.f32.f16 %0, %1;" : "=f"(a) : "h"((unsigned short)bits));
-    return a;
-}
-
-static __device__ __forceinline__ unsigned short rounded(float a) {
-    unsigned short bits;
-    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(a));
-    return bits;
-}
 
 static __device__ __forceinline__ float element(const Told &told, const void *from, size_t at) {
     return told.is_f16 ? widened(__ldg(static_cast<const unsigned short *>(from) + at)) : __ldg(static_cast<const float *>(from) + at);
@@ -42,12 +32,34 @@ static __device__ float activate(u32 activation, float x) {
     }
 }
 
-// Puts a sum of a filter's, counted over all groups. One copy of it is enough.
-static __device__ __noinline__ void finish(const Told &told, const float *bias, void *out, u32 filter, size_t at, float sum) {
-    const float x = activate(told.activation, bias ? sum + bias[filter] : sum);
-    if (told.is_f16) {
+static __device__ __forceinline__ const Told &told_by(const Words &words) { return reinterpret_cast<const Told &>(words); }
+
+#if END
+// Puts a sum of a filter's, counted over all groups.
+static __device__ __forceinline__ void finish(const Source &source, void *out, u32 filter, size_t at, float sum) {
+#if BIAS
+    sum += static_cast<const float *>(source.bound_2)[filter];
+#endif
+    static_cast<float *>(out)[at] = source.ended(at, activate(told_by(source.words).activation, sum));
+}
+#else
+struct Source {
+    const void *bound_0, *bound_1, *bound_2, *bound_4, *bound_5, *bound_6;
+    const Words &words;
+};
+
+// One copy of it is enough.
+static __device__ __noinline__ void put(u32 activation, u32 is_f16, const float *bias, void *out, u32 filter, size_t at, float sum) {
+    const float x = activate(activation, bias ? sum + bias[filter] : sum);
+    if (is_f16) {
         static_cast<unsigned short *>(out)[at] = rounded(x);
     } else {
         static_cast<float *>(out)[at] = x;
     }
 }
+
+static __device__ __forceinline__ void finish(const Source &source, void *out, u32 filter, size_t at, float sum) {
+    const Told &told = told_by(source.words);
+    put(told.activation, told.is_f16, static_cast<const float *>(source.bound_2), out, filter, at, sum);
+}
+#endif

@@ -167,8 +167,8 @@ return 0.5f * e + 0.5f / e;
 }
 static __device__ __forceinline__ f32 tanh_f32(f32 a) {
 f32 s = a * a;
-f32 e = exp(-2.0f * abs(a));
-f32 t = (1.0f - e) / (1.0f + e);
+f32 e = quick_exp(-2.0f * abs(a));
+f32 t = (1.0f - e) * quick_reciprocal(1.0f + e);
 return select(select(t, -t, a < 0.0f), a + a * s *
 (-0.33333333f + s * (0.13333333f - s * 0.053968254f)), abs(a) < 0.125f);
 }
@@ -189,13 +189,13 @@ return select(0.5f * log((1.0f + a) / (1.0f - a)), a + a * s *
 (0.33333333f + s * (0.2f + s * 0.14285714f)), abs(a) < 0.125f);
 }
 static __device__ __forceinline__ f32 sigmoid_f32(f32 a) {
-return 1.0f / (1.0f + exp(-a));
+return 1.0f * quick_reciprocal(1.0f + quick_exp(-a));
 }
 static __device__ __forceinline__ f32 silu_f32(f32 a) {
-return a / (1.0f + exp(-a));
+return a * quick_reciprocal(1.0f + quick_exp(-a));
 }
 static __device__ __forceinline__ f32 gelu_tanh_f32(f32 a) {
-return a / (1.0f + exp(-a * (1.5957691f + 0.071354816f * a * a)));
+return a * quick_reciprocal(1.0f + quick_exp(-a * (1.5957691f + 0.071354816f * a * a)));
 }
 static __device__ __forceinline__ f32 relu_f32(f32 a) {
 return select(select(a, 0.0f, a < 0.0f), a, is_nan(a));
@@ -204,17 +204,17 @@ static __device__ __forceinline__ i32 relu_i32(i32 a) {
 return select(a, i32(0), a < i32(0));
 }
 static __device__ __forceinline__ f32 softplus_f32(f32 a) {
-f32 e = exp(-abs(a));
-return select(select(log(1.0f + e), e - 0.5f * e * e, e < 0.001f), a +
-select(log(1.0f + e), e - 0.5f * e * e, e < 0.001f), a > 0.0f);
+f32 e = quick_exp(-abs(a));
+return select(select(quick_log(1.0f + e), e - 0.5f * e * e, e < 0.001f), a +
+select(quick_log(1.0f + e), e - 0.5f * e * e, e < 0.001f), a > 0.0f);
 }
 static __device__ __forceinline__ f32 erf_f32(f32 a) {
 f32 s = a * a;
 f32 m = abs(a);
-f32 t = 1.0f / (1.0f + 0.3275911f * m);
+f32 t = 1.0f * quick_reciprocal(1.0f + 0.3275911f * m);
 f32 r = 1.0f - t *
 (0.2548296f + t *
-(-0.28449672f + t * (1.4214138f + t * (-1.4531521f + t * 1.0614054f)))) * exp(-s);
+(-0.28449672f + t * (1.4214138f + t * (-1.4531521f + t * 1.0614054f)))) * quick_exp(-s);
 return select(select(r, -r, a < 0.0f), a *
 (1.1283792f + s *
 (-0.37612638f + s * (0.11283792f + s * (-0.026866171f + s * 0.0052239776f)))), m <

@@ -38,7 +38,7 @@ __device__ __forceinline__ Four<Kind$i> some_$i(u32 at, u32 behind) const {
 }
 //# end
 
-__device__ __forceinline__ u32 at_$i(const u32 (&c)[RANK]) const {
+__device__ __forceinline__ u32 at_$i(const u32 (&c)[$rank]) const {
     u32 at = word($at);
 //# for d in RANK
     at += c[$d] * word($at + 1 + $d);
@@ -46,10 +46,10 @@ __device__ __forceinline__ u32 at_$i(const u32 (&c)[RANK]) const {
     return at;
 }
 //# if BOUNDED
-__device__ __forceinline__ bool is_inside_$i_at(const u32 (&c)[RANK]) const {
+__device__ __forceinline__ bool is_inside_$i_at(const u32 (&c)[$rank]) const {
     bool inside = true;
 //# for d in RANK
-    inside = inside && c[$d] >= word($bounds + $d) && c[$d] < word($bounds + RANK + $d);
+    inside = inside && c[$d] >= word($bounds + $d) && c[$d] < word($bounds + $rank + $d);
 //# end
     return inside;
 }

@@ -45,6 +45,26 @@ static __device__ __forceinline__ f32 round_even(f32 a) { return rintf(a); }
 static __device__ __forceinline__ u32 shift_left(u32 a, u32 b) { return a << (b & 31); }
 static __device__ __forceinline__ u32 shift_right(u32 a, u32 b) { return a >> (b & 31); }
 
+// As the hardware has them: a power to within |a| / 2^24 of itself, a logarithm of 1 to 2 to within 2^-22, a reciprocal to its last digit, and
+// zero for what is less than the least normal number.
+static __device__ __forceinline__ f32 quick_exp(f32 a) {
+    f32 e;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(e) : "f"(a * 1.44269504f));
+    return e;
+}
+
+static __device__ __forceinline__ f32 quick_log(f32 a) {
+    f32 l;
+    asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(l) : "f"(a));
+    return l * 0.693147181f;
+}
+
+static __device__ __forceinline__ f32 quick_reciprocal(f32 a) {
+    f32 r;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(a));
+    return r;
+}
+
 // Long ones, of which one is enough.
 static __device__ __noinline__ f32 remainder(f32 a, f32 b) { return fmodf(a, b); }
 static __device__ __noinline__ f32 power(f32 a, f32 b) { return powf(a, b); }

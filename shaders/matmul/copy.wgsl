@@ -3,35 +3,27 @@
 //
 //   binding  name    stored as
 //   0        matrix  the items of a batch, each params.m rows of params.n elements, two to a word, lda apart
-//   2        out     words of as many rows one behind the other, ldo apart, ldo at least n and a multiple of 8
+//   2        out     fours of as many rows one behind the other, ldo apart, ldo at least n and a multiple of 8
 //
-//   LANES    invocations that share a row. Neighbours read and write neighbouring words, and have four of them under way.
+// An invocation copies four elements at a time.
 
 @group(0) @binding(0) var<storage, read> matrix: array<u32>;
 
 @compute @workgroup_size(THREADS)
-fn main(
-  @builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) thread: u32, @builtin(num_workgroups) groups: vec3<u32>,
-) {
-  const rows_at_once = THREADS / LANES;
-  let across = params.ldo / 2u;
+fn main(@builtin(global_invocation_id) invocation: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {
+  let across = params.ldo / 4u;
+  let all = params.batch * params.m * across;
   let last = arrayLength(&matrix) - 1u;
-  for (var row = group.x * rows_at_once + thread / LANES; row < params.batch * params.m; row += groups.x * rows_at_once) {
+  for (var i = invocation.x; i < all; i += groups.x * THREADS) {
+    let row = i / across;
     begin(row / params.m);
-    let first = a_start() + row % params.m * params.lda;
-    for (var word = thread % LANES; word < across; word += 4u * LANES) {
-      // Elements that start in the middle of a word are of two words. What lies past the end is not used, whatever it is.
-//# for u in 4
-      let low_$u = matrix[min(first / 2u + word + $uu * LANES, last)];
-      let high_$u = matrix[min(first / 2u + word + $uu * LANES + 1u, last)];
-//# end
-//# for u in 4
-      if (word + $uu * LANES < across) {
-        let pair = select(low_$u, (low_$u >> 16u) | (high_$u << 16u), first % 2u == 1u);
-        let left = i32(params.n) - i32(2u * (word + $uu * LANES));
-        out[row * across + word + $uu * LANES] = select(select(pair, pair & 0xffffu, left < 2), 0u, left < 1);
-      }
-//# end
-    }
+    let column = i % across * 4u;
+    let first = a_start() + row % params.m * params.lda + column;
+    // Elements that start in the middle of a word are of three words. What lies past the end is not used, whatever it is.
+    let low = vec2<u32>(matrix[min(first / 2u, last)], matrix[min(first / 2u + 1u, last)]);
+    let high = vec2<u32>(low.y, matrix[min(first / 2u + 2u, last)]);
+    let four = select(low, (low >> vec2<u32>(16u)) | (high << vec2<u32>(16u)), first % 2u == 1u);
+    let left = vec2<i32>(i32(params.n) - i32(column)) - vec2<i32>(0, 2);
+    out[i] = select(select(four, four & vec2<u32>(0xffffu), left < vec2<i32>(2)), vec2<u32>(), left < vec2<i32>(1));
   }
 }

@@ -8,8 +8,9 @@
 // the present one is multiplied, which hides the latency of global memory, and with two STAGES go to the other half of workgroup
 // memory, so that a step has one barrier.
 //
-// A row or a column outside the result repeats the last one, and what comes of it is not stored. At the end of k what is outside
-// counts as zero by selection, never by multiplication, so that a NaN there cannot spread; before it all is fetched unchecked.
+// A row or a column outside the result repeats the last one, or is of whatever the operand has, and what comes of it is not stored. At
+// the end of k what is outside counts as zero by selection, never by multiplication, so that a NaN there cannot spread; before it all is
+// fetched unchecked.
 //
 //   binding  name    stored as
 //   0        a       m x k (A_SCATTER = 1) or k x m (A_SCATTER = 0)
@@ -25,6 +26,8 @@
 //   HALF        products are summed up in f16 within a step of k, and steps in f32.
 //   *_SCATTER   the operand is stored with k along its rows: its vec4s are turned when they go to workgroup memory, into rows
 //               padded by one vec4 against bank conflicts.
+//   *_VEC4      elements are fetched four at a time; B_FOURS is B_VEC4, or 1 with WINDOW. Where rows start anywhere they are fetched
+//               one by one, neighbours by neighbouring invocations: so one access brings a whole line, as four do of four apart.
 //
 // The template's lines begin with //#; kernels/template.rs expands them.
 
@@ -33,72 +36,56 @@ const B_STRIDE = TILE_N / 4u + B_SCATTER;
 var<workgroup> a_tile: array<array<array<vec4<Number>, A_STRIDE>, TILE_K>, STAGES>;
 var<workgroup> b_tile: array<array<array<vec4<Number>, B_STRIDE>, TILE_K>, STAGES>;
 
-// Four elements of a stored row, k inside; place is where they are along the other side.
-fn a_inside(at: u32, place: u32) -> vec4<Number> {
-//# if A_VEC4
-  return a_four(at / 4u);
-//# else
+// From one element that an invocation fetches to the next, where they are fetched one by one.
 //# if A_SCATTER
-  return vec4<Number>(a_at(at), a_at(at + 1u), a_at(at + 2u), a_at(at + 3u));
+const A_K_APART = 0u;
+const A_ACROSS_APART = THREADS / TILE_K;
 //# else
-  let j = at + min(vec4<u32>(0u, 1u, 2u, 3u), vec4<u32>(params.m - 1u - place));
-  return vec4<Number>(a_at(j.x), a_at(j.y), a_at(j.z), a_at(j.w));
+const A_K_APART = THREADS / TILE_M;
+const A_ACROSS_APART = 0u;
 //# end
-//# end
-}
-
-//# if WINDOW
-//# else
-fn b_inside(at: u32, place: u32) -> vec4<Number> {
-//# if B_VEC4
-  return b_four(at / 4u);
-//# else
 //# if B_SCATTER
-  return vec4<Number>(b_at(at), b_at(at + 1u), b_at(at + 2u), b_at(at + 3u));
+const B_K_APART = 0u;
+const B_ACROSS_APART = THREADS / TILE_K;
 //# else
-  let j = at + min(vec4<u32>(0u, 1u, 2u, 3u), vec4<u32>(params.n - 1u - place));
-  return vec4<Number>(b_at(j.x), b_at(j.y), b_at(j.z), b_at(j.w));
-//# end
-//# end
-}
+const B_K_APART = THREADS / TILE_N;
+const B_ACROSS_APART = 0u;
 //# end
 
-// The same where k may be outside, from `end` on.
-fn a_edge(at: u32, place: u32, k: u32, end: u32) -> vec4<Number> {
+// What is fetched at once where k may be outside, from `end` on: four elements of a stored row, or one.
+//# if A_VEC4
+fn a_edge(at: u32, k: u32, end: u32) -> vec4<Number> {
   if (k >= end) { return vec4<Number>(); }
 //# if A_SCATTER
-//# if A_VEC4
   return select(vec4<Number>(), a_four(at / 4u), vec4<u32>(k, k + 1u, k + 2u, k + 3u) < vec4<u32>(end));
 //# else
-  var v = vec4<Number>(a_at(at), 0.0, 0.0, 0.0);
-  if (k + 1u < end) { v.y = a_at(at + 1u); }
-  if (k + 2u < end) { v.z = a_at(at + 2u); }
-  if (k + 3u < end) { v.w = a_at(at + 3u); }
-  return v;
-//# end
-//# else
-  return a_inside(at, place);
+  return a_four(at / 4u);
 //# end
 }
+//# else
+fn a_edge(at: u32, k: u32, end: u32) -> Number {
+  if (k >= end) { return Number(); }
+  return a_at(at);
+}
+//# end
 
 //# if WINDOW
 //# else
-fn b_edge(at: u32, place: u32, k: u32, end: u32) -> vec4<Number> {
+//# if B_VEC4
+fn b_edge(at: u32, k: u32, end: u32) -> vec4<Number> {
   if (k >= end) { return vec4<Number>(); }
 //# if B_SCATTER
-//# if B_VEC4
   return select(vec4<Number>(), b_four(at / 4u), vec4<u32>(k, k + 1u, k + 2u, k + 3u) < vec4<u32>(end));
 //# else
-  var v = vec4<Number>(b_at(at), 0.0, 0.0, 0.0);
-  if (k + 1u < end) { v.y = b_at(at + 1u); }
-  if (k + 2u < end) { v.z = b_at(at + 2u); }
-  if (k + 3u < end) { v.w = b_at(at + 3u); }
-  return v;
-//# end
-//# else
-  return b_inside(at, place);
+  return b_four(at / 4u);
 //# end
 }
+//# else
+fn b_edge(at: u32, k: u32, end: u32) -> Number {
+  if (k >= end) { return Number(); }
+  return b_at(at);
+}
+//# end
 //# end
 
 @compute @workgroup_size(THREADS_N, THREADS_M)
@@ -128,32 +115,64 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   let b_step = params.ldb;
 //# end
 //# end
+//# if A_VEC4
+//# else
+//# if A_SCATTER
+  let a_k = thread % TILE_K;
+  let a_across = thread / TILE_K;
+  let a_base = a_start() + (row0 + a_across) * params.lda + a_k;
+  let a_apart = A_ACROSS_APART * params.lda;
+  let a_last = a_start() + (params.m - 1u) * params.lda + params.k - 1u;
+//# else
+  let a_k = thread / TILE_M;
+  let a_across = thread % TILE_M;
+  let a_base = a_start() + a_k * params.lda + min(row0 + a_across, params.m - 1u);
+  let a_apart = A_K_APART * params.lda;
+  const a_last = 0xffffffffu;
+//# end
+//# end
 //# for i in A_LOADS
+//# if A_VEC4
 //# if A_SCATTER
   let a_k_$i = (thread + $iu * THREADS) % (TILE_K / 4u) * 4u;
   let a_across_$i = (thread + $iu * THREADS) / (TILE_K / 4u);
-  let a_place_$i = min(row0 + a_across_$i, params.m - 1u);
-  let a_base_$i = a_start() + a_place_$i * params.lda + a_k_$i;
+  let a_base_$i = a_start() + min(row0 + a_across_$i, params.m - 1u) * params.lda + a_k_$i;
 //# else
   let a_k_$i = (thread + $iu * THREADS) / (TILE_M / 4u);
   let a_across_$i = (thread + $iu * THREADS) % (TILE_M / 4u) * 4u;
-  let a_place_$i = min(row0 + a_across_$i, (params.m - 1u) / 4u * 4u);
-  let a_base_$i = a_start() + a_k_$i * params.lda + a_place_$i;
+  let a_base_$i = a_start() + a_k_$i * params.lda + min(row0 + a_across_$i, (params.m - 1u) / 4u * 4u);
+//# end
+//# end
+//# end
+//# if B_FOURS
+//# else
+//# if B_SCATTER
+  let b_k = thread % TILE_K;
+  let b_across = thread / TILE_K;
+  let b_base = b_start() + (column0 + b_across) * params.ldb + b_k;
+  let b_apart = B_ACROSS_APART * params.ldb;
+  let b_last = b_start() + (params.n - 1u) * params.ldb + params.k - 1u;
+//# else
+  let b_k = thread / TILE_N;
+  let b_across = thread % TILE_N;
+  let b_base = b_start() + b_k * params.ldb + min(column0 + b_across, params.n - 1u);
+  let b_apart = B_K_APART * params.ldb;
+  const b_last = 0xffffffffu;
 //# end
 //# end
 //# for i in B_LOADS
+//# if B_FOURS
 //# if B_SCATTER
   let b_k_$i = (thread + $iu * THREADS) % (TILE_K / 4u) * 4u;
   let b_across_$i = (thread + $iu * THREADS) / (TILE_K / 4u);
-  let b_place_$i = min(column0 + b_across_$i, params.n - 1u);
-  let b_base_$i = b_start() + b_place_$i * params.ldb + b_k_$i;
+  let b_base_$i = b_start() + min(column0 + b_across_$i, params.n - 1u) * params.ldb + b_k_$i;
 //# else
   let b_k_$i = (thread + $iu * THREADS) / (TILE_N / 4u);
   let b_across_$i = (thread + $iu * THREADS) % (TILE_N / 4u) * 4u;
 //# if WINDOW
 //# else
-  let b_place_$i = min(column0 + b_across_$i, (params.n - 1u) / 4u * 4u);
-  let b_base_$i = b_start() + b_k_$i * params.ldb + b_place_$i;
+  let b_base_$i = b_start() + b_k_$i * params.ldb + min(column0 + b_across_$i, (params.n - 1u) / 4u * 4u);
+//# end
 //# end
 //# end
 //# end
@@ -174,16 +193,29 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
 //# end
   var k0 = first;
 //# for i in A_LOADS
-  var a_next_$i = a_edge(a_base_$i + k0 * a_step, a_place_$i, k0 + a_k_$i, last);
+//# if A_VEC4
+  var a_next_$i = a_edge(a_base_$i + k0 * a_step, k0 + a_k_$i, last);
+//# else
+//# for r in 4
+  var a_next_$i_$r = a_edge(min(a_base + ($iu * 4u + $ru) * a_apart + k0 * a_step, a_last), k0 + a_k + ($iu * 4u + $ru) * A_K_APART, last);
+//# end
+//# end
 //# end
 //# for i in B_LOADS
+//# if B_FOURS
 //# if WINDOW
   var b_next_$i = seen_edge(corner, k0 + b_k_$i, last);
 //# else
-  var b_next_$i = b_edge(b_base_$i + k0 * b_step, b_place_$i, k0 + b_k_$i, last);
+  var b_next_$i = b_edge(b_base_$i + k0 * b_step, k0 + b_k_$i, last);
+//# end
+//# else
+//# for r in 4
+  var b_next_$i_$r = b_edge(min(b_base + ($iu * 4u + $ru) * b_apart + k0 * b_step, b_last), k0 + b_k + ($iu * 4u + $ru) * B_K_APART, last);
+//# end
 //# end
 //# end
 //# for i in A_LOADS
+//# if A_VEC4
 //# if A_SCATTER
 //# for r in 4
   a_tile[0][a_k_$i + $ru][a_across_$i / 4u][a_across_$i % 4u] = a_next_$i[$r];
@@ -191,14 +223,31 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
 //# else
   a_tile[0][a_k_$i][a_across_$i / 4u] = a_next_$i;
 //# end
+//# else
+//# for r in 4
+  {
+    let across = a_across + ($iu * 4u + $ru) * A_ACROSS_APART;
+    a_tile[0][a_k + ($iu * 4u + $ru) * A_K_APART][across / 4u][across % 4u] = a_next_$i_$r;
+  }
+//# end
+//# end
 //# end
 //# for i in B_LOADS
+//# if B_FOURS
 //# if B_SCATTER
 //# for r in 4
   b_tile[0][b_k_$i + $ru][b_across_$i / 4u][b_across_$i % 4u] = b_next_$i[$r];
 //# end
 //# else
   b_tile[0][b_k_$i][b_across_$i / 4u] = b_next_$i;
+//# end
+//# else
+//# for r in 4
+  {
+    let across = b_across + ($iu * 4u + $ru) * B_ACROSS_APART;
+    b_tile[0][b_k + ($iu * 4u + $ru) * B_K_APART][across / 4u][across % 4u] = b_next_$i_$r;
+  }
+//# end
 //# end
 //# end
   workgroupBarrier();
@@ -208,24 +257,48 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     // One branch round all: with one in each fetch, their latencies added up.
     if (k0 + TILE_K <= last) {
 //# for i in A_LOADS
-      a_next_$i = a_inside(a_base_$i + k0 * a_step, a_place_$i);
+//# if A_VEC4
+      a_next_$i = a_four((a_base_$i + k0 * a_step) / 4u);
+//# else
+//# for r in 4
+      a_next_$i_$r = a_at(min(a_base + ($iu * 4u + $ru) * a_apart + k0 * a_step, a_last));
+//# end
+//# end
 //# end
 //# for i in B_LOADS
+//# if B_FOURS
 //# if WINDOW
       b_next_$i = seen(corner, k0 + b_k_$i);
 //# else
-      b_next_$i = b_inside(b_base_$i + k0 * b_step, b_place_$i);
+      b_next_$i = b_four((b_base_$i + k0 * b_step) / 4u);
+//# end
+//# else
+//# for r in 4
+      b_next_$i_$r = b_at(min(b_base + ($iu * 4u + $ru) * b_apart + k0 * b_step, b_last));
+//# end
 //# end
 //# end
     } else if (k0 < last) {
 //# for i in A_LOADS
-      a_next_$i = a_edge(a_base_$i + k0 * a_step, a_place_$i, k0 + a_k_$i, last);
+//# if A_VEC4
+      a_next_$i = a_edge(a_base_$i + k0 * a_step, k0 + a_k_$i, last);
+//# else
+//# for r in 4
+      a_next_$i_$r = a_edge(min(a_base + ($iu * 4u + $ru) * a_apart + k0 * a_step, a_last), k0 + a_k + ($iu * 4u + $ru) * A_K_APART, last);
+//# end
+//# end
 //# end
 //# for i in B_LOADS
+//# if B_FOURS
 //# if WINDOW
       b_next_$i = seen_edge(corner, k0 + b_k_$i, last);
 //# else
-      b_next_$i = b_edge(b_base_$i + k0 * b_step, b_place_$i, k0 + b_k_$i, last);
+      b_next_$i = b_edge(b_base_$i + k0 * b_step, k0 + b_k_$i, last);
+//# end
+//# else
+//# for r in 4
+      b_next_$i_$r = b_edge(min(b_base + ($iu * 4u + $ru) * b_apart + k0 * b_step, b_last), k0 + b_k + ($iu * 4u + $ru) * B_K_APART, last);
+//# end
 //# end
 //# end
     }
@@ -280,6 +353,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     workgroupBarrier();
 //# end
 //# for i in A_LOADS
+//# if A_VEC4
 //# if A_SCATTER
 //# for r in 4
     a_tile[($su + 1u) % STAGES][a_k_$i + $ru][a_across_$i / 4u][a_across_$i % 4u] = a_next_$i[$r];
@@ -287,14 +361,31 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
 //# else
     a_tile[($su + 1u) % STAGES][a_k_$i][a_across_$i / 4u] = a_next_$i;
 //# end
+//# else
+//# for r in 4
+    {
+      let across = a_across + ($iu * 4u + $ru) * A_ACROSS_APART;
+      a_tile[($su + 1u) % STAGES][a_k + ($iu * 4u + $ru) * A_K_APART][across / 4u][across % 4u] = a_next_$i_$r;
+    }
+//# end
+//# end
 //# end
 //# for i in B_LOADS
+//# if B_FOURS
 //# if B_SCATTER
 //# for r in 4
     b_tile[($su + 1u) % STAGES][b_k_$i + $ru][b_across_$i / 4u][b_across_$i % 4u] = b_next_$i[$r];
 //# end
 //# else
     b_tile[($su + 1u) % STAGES][b_k_$i][b_across_$i / 4u] = b_next_$i;
+//# end
+//# else
+//# for r in 4
+    {
+      let across = b_across + ($iu * 4u + $ru) * B_ACROSS_APART;
+      b_tile[($su + 1u) % STAGES][b_k + ($iu * 4u + $ru) * B_K_APART][across / 4u][across % 4u] = b_next_$i_$r;
+    }
+//# end
 //# end
 //# end
     workgroupBarrier();

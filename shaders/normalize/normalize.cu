@@ -1,4 +1,7 @@
-// As normalize.wgsl; compiled at run time, behind what is generated, fold.cuh, row.cuh and measure.cuh.
+// As normalize.wgsl; compiled at run time, behind what is generated, fold.cuh, row.cuh, lanes.cuh and measure.cuh.
+
+// From one value of four to the next.
+#define STEP (QUAD ? 1 : LANES)
 
 static __device__ __forceinline__ u32 place(const Words &words, const Coordinates &at) {
     u32 place = words.word[OUT_AT];
@@ -7,17 +10,32 @@ static __device__ __forceinline__ u32 place(const Words &words, const Coordinate
     return place;
 }
 
+#if EXPONENTIAL
+// The values of a row are all there, and so its largest is known before there is any power. Of f16 nobody sees what a quick one lacks, nor of a
+// sum whose largest term is 1.
+static __device__ __forceinline__ f32 power(f32 v) { return OUT_F16 || LOGARITHMS ? quick_exp(v) : expf(v); }
+static __device__ __forceinline__ f32 larger(f32 a, f32 b) { return fmaxf(a, b); }
+static __device__ __forceinline__ f32 added(f32 a, f32 b) { return a + b; }
+#endif
+
+static __device__ __forceinline__ f32 proportion(const Fold &fold, f32 v, const Measure &m) {
+#if EXPONENTIAL && !LOGARITHMS
+    return v * m.by;
+#else
+    return made(fold, v, m);
+#endif
+}
+
 extern "C" __global__ void __launch_bounds__(THREADS) normalize(
     const void *in_0, const void *in_1, const void *in_2, const void *, const void *in_4, const void *in_5, const void *in_6,
     void *__restrict__ out, const Words words
 ) {
-    __shared__ Fold::State states[THREADS];
     Fold fold = {{in_0, in_1, in_2, in_4, in_5, in_6, words}};
     const u32 local = threadIdx.x;
 #if COLUMNS
-    const u32 slot = local % ROWS, lane = local / ROWS, apart = ROWS;
+    const u32 slot = local % ROWS, lane = local / ROWS;
 #else
-    const u32 slot = local / LANES, lane = local % LANES, apart = 1;
+    const u32 slot = local / LANES, lane = local % LANES;
 #endif
     const u32 row = (blockIdx.y * gridDim.x + blockIdx.x) * ROWS + slot;
     // What is not there is read as the last that is, and not written.
@@ -41,6 +59,31 @@ extern "C" __global__ void __launch_bounds__(THREADS) normalize(
         }
 #endif
     }
+#if EXPONENTIAL
+    f32 most = __uint_as_float(0xff800000u);
+#pragma unroll
+    for (u32 u = 0; u < HELD; u++) {
+#pragma unroll
+        for (u32 l = 0; l < 4; l++) {
+            // What is not there is less than all that is, and its power is zero.
+            if (!EXACT && from[u] + l * STEP >= count) v[u].x[l] = __uint_as_float(0xff800000u);
+            most = fmaxf(most, v[u].x[l]);
+        }
+    }
+    most = of_row(most, larger, slot, lane);
+    f32 sum = 0.0f;
+#pragma unroll
+    for (u32 u = 0; u < HELD; u++) {
+        f32 x[4];
+#pragma unroll
+        for (u32 l = 0; l < 4; l++) x[l] = power(v[u].x[l] - Fold::pivot(most));
+        sum += (x[0] + x[1]) + (x[2] + x[3]);
+#if !LOGARITHMS
+        v[u] = {x[0], x[1], x[2], x[3]};
+#endif
+    }
+    const Fold::State state = {most, of_row(sum, added, slot, lane)};
+#else
 #if LAYER
     fold.pivot = fold.value(along(words, c, 0).c, index);
 #endif
@@ -49,26 +92,24 @@ extern "C" __global__ void __launch_bounds__(THREADS) normalize(
     for (u32 u = 0; u < HELD; u++) {
 #if EXACT
         if (u % 4 == 0 && u + 4 <= HELD) {
-            state = fold.more(state, {v[u], v[u + 1], v[u + 2], v[u + 3]}, {from[u], from[u + 1], from[u + 2], from[u + 3]}, 1);
+            state = fold.more(state, {v[u], v[u + 1], v[u + 2], v[u + 3]}, {from[u], from[u + 1], from[u + 2], from[u + 3]}, STEP);
         } else if (u >= HELD / 4 * 4) {
-            state = fold.join(state, fold.quad(v[u], from[u], 1));
+            state = fold.join(state, fold.quad(v[u], from[u], STEP));
         }
-#elif QUAD
-        if (from[u] < count) state = fold.join(state, fold.quad(v[u], from[u], 1));
 #else
+        if (from[u] + 3 * STEP < count) {
+            state = fold.join(state, fold.quad(v[u], from[u], STEP));
+        } else if (!QUAD) {
 #pragma unroll
-        for (u32 l = 0; l < 4; l++) {
-            if (from[u] + l * LANES < count) state = fold.join(state, fold.lift(v[u].x[l], from[u]));
+            for (u32 l = 0; l < 4; l++) {
+                if (from[u] + l * STEP < count) state = fold.join(state, fold.lift(v[u].x[l], from[u]));
+            }
         }
 #endif
     }
-    states[local] = state;
-    for (u32 step = LANES / 2; step > 0; step /= 2) {
-        __syncthreads();
-        if (lane < step) states[local] = fold.join(states[local], states[local + step * apart]);
-    }
-    __syncthreads();
-    const Measure m = measure(fold, states[COLUMNS ? slot : slot * LANES]);
+    state = of_row(state, [&](const Fold::State &a, const Fold::State &b) { return fold.join(a, b); }, slot, lane);
+#endif
+    const Measure m = measure(fold, state);
     if (row >= words.word[0]) return;
 #pragma unroll
     for (u32 u = 0; u < HELD; u++) {
@@ -77,7 +118,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) normalize(
         const Coordinates at = along(words, c, from[u]);
         f32 x[4];
 #pragma unroll
-        for (u32 l = 0; l < 4; l++) x[l] = made(fold, v[u].x[l], m);
+        for (u32 l = 0; l < 4; l++) x[l] = proportion(fold, v[u].x[l], m);
 #if SCALE
         const Four<f32> scale = fold.scale_four(at.c);
 #pragma unroll
@@ -89,6 +130,11 @@ extern "C" __global__ void __launch_bounds__(THREADS) normalize(
         for (u32 l = 0; l < 4; l++) x[l] += bias.x[l];
 #endif
         const u32 to = place(words, at) / 4;
+#if END
+        const Four<f32> ended = fold.ended_four(to * 4, {x[0], x[1], x[2], x[3]});
+#pragma unroll
+        for (u32 l = 0; l < 4; l++) x[l] = ended.x[l];
+#endif
 #if OUT_F16
         static_cast<uint2 *>(out)[to] = make_uint2(rounded(x[0]) | rounded(x[1]) << 16, rounded(x[2]) | rounded(x[3]) << 16);
 #else
@@ -99,12 +145,15 @@ extern "C" __global__ void __launch_bounds__(THREADS) normalize(
         for (u32 l = 0; l < 4; l++) {
             if (from[u] + l * LANES >= count) continue;
             const Coordinates at = along(words, c, from[u] + l * LANES);
-            f32 x = made(fold, v[u].x[l], m);
+            f32 x = proportion(fold, v[u].x[l], m);
 #if SCALE
             x *= fold.scale_one(at.c);
 #endif
 #if BIAS
             x += fold.bias_one(at.c);
+#endif
+#if END
+            x = fold.ended(place(words, at), x);
 #endif
             static_cast<f32 *>(out)[place(words, at)] = x;
         }

@@ -8,7 +8,7 @@
 //
 //   LANES, ROWS, COLUMNS, QUAD   as in reduce.wgsl
 //   HELD     fours of values that a lane has       EXACT   all of them are there
-//   LAYER, RMS, LOGARITHMS   what is made of them, else a softmax
+//   LAYER, RMS, LOGARITHMS, POWERS   what is made of them, the last a softmax
 //   SCALE, BIAS              there is one
 //   OUT_F16  elements are of f16, in fours
 //   END      what follows is computed of the result: map/end.wgsl
@@ -63,11 +63,7 @@ fn made(v: f32, m: Measure) -> f32 {
 //# if RMS
   return v * m.by;
 //# else
-//# if LOGARITHMS
   return (v - m.base) - m.by;
-//# else
-  return power_of(v, m.base) * m.by;
-//# end
 //# end
 //# end
 }
@@ -111,6 +107,30 @@ fn main(
   );
 //# end
 //# end
+//# if EXPONENTIAL
+  // All by one pivot, an invocation's own until that of the row is known: a power of each value, which is then in proportion to the others.
+  var top = -LARGEST;
+  var bits = 0u;
+//# for u in HELD
+  top = max(top, largest(v_$u));
+  bits = max(bits, largest_bits(magnitude(v_$u)));
+//# end
+  let own = pivot(top);
+  var sum = vec4<f32>();
+//# for u in HELD
+//# if EXACT
+  let p_$u = powers_of(v_$u, own);
+//# else
+//# if QUAD
+  let p_$u = select(vec4<f32>(), powers_of(v_$u, own), i_$u < count);
+//# else
+  let p_$u = select(vec4<f32>(), powers_of(v_$u, own), i_$u + LANES * vec4<u32>(0u, 1u, 2u, 3u) < vec4<u32>(count));
+//# end
+//# end
+  sum += p_$u;
+//# end
+  let state = State(top, (sum.x + sum.y) + (sum.z + sum.w), bits);
+//# else
   var state = empty();
 //# for u in HELD
 //# if EXACT
@@ -126,6 +146,7 @@ fn main(
     if (i_$u + $lu * LANES < count) { state = join(state, lift(v_$u[$l], i_$u)); }
 //# end
   }
+//# end
 //# end
 //# end
 //# end
@@ -147,11 +168,19 @@ fn main(
   let m = measure(states[slot * LANES]);
 //# end
   if (row >= word(0u)) { return; }
+//# if POWERS
+  let by = power_of(own, m.base) * m.by;
+//# end
 //# for u in HELD
+//# if POWERS
+  let w_$u = p_$u * by;
+//# else
+  let w_$u = vec4<f32>(made(v_$u.x, m), made(v_$u.y, m), made(v_$u.z, m), made(v_$u.w, m));
+//# end
 //# if QUAD
   if (i_$u < count) {
     let at = along(c, i_$u);
-    var result = vec4<f32>(made(v_$u.x, m), made(v_$u.y, m), made(v_$u.z, m), made(v_$u.w, m));
+    var result = w_$u;
 //# if SCALE
     result *= scale_four(at);
 //# end
@@ -171,7 +200,7 @@ fn main(
 //# for l in 4
   if (i_$u + $lu * LANES < count) {
     let at = along(c, i_$u + $lu * LANES);
-    var result = made(v_$u[$l], m);
+    var result = w_$u[$l];
 //# if SCALE
     result *= scale_one(at);
 //# end

@@ -74,7 +74,13 @@ extern "C" __global__ void __launch_bounds__(THREADS) reduce(
 #if PARTIAL
         static_cast<Fold::State *>(out)[row * words.word[5] + words.word[6] + blockIdx.z] = states[local];
 #else
-        static_cast<Fold::Output *>(out)[row + words.word[6]] = fold.finish(states[local]);
+        const u32 to = row + words.word[6];
+        const Fold::Output result = fold.finish(states[local]);
+#if END
+        static_cast<f32 *>(out)[to] = fold.ended(to, result);
+#else
+        static_cast<Fold::Output *>(out)[to] = result;
+#endif
 #endif
     }
 }

@@ -241,6 +241,15 @@ impl Device {
         let _ = info;
     }
 
+    /// Whether kernels compute what follows an operation, too.
+    pub(crate) fn fuses(&self, id: BackendId) -> bool {
+        match self {
+            #[cfg(all(feature = "cuda", any(target_os = "linux", target_os = "windows")))]
+            Self::Cuda(device) => device.fuses(),
+            _ => id.fuses(),
+        }
+    }
+
     /// Whether kernels read operands where the host has them.
     pub(crate) fn reads_host_memory(&self) -> bool {
         matches!(self, Self::Cpu(_))

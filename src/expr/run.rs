@@ -47,7 +47,7 @@ impl Gpu {
         if !opened.info.backend.is_gpu() && !self.is_profiled() {
             return self.evaluate_prepared(node, opened).await;
         }
-        let (Operations { list, .. }, source) = Operations::of(node, opened.info.backend.fuses().then_some(&opened.info))?;
+        let (Operations { list, .. }, source) = Operations::of(node, opened.device.fuses(opened.info.backend).then_some(&opened.info))?;
         if let Some(reason) = opened.device.lost() {
             return Err(Box::new(Error::DeviceLost { reason }));
         }

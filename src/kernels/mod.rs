@@ -73,6 +73,9 @@ pub enum KernelId {
     ReduceCpu,
     /// `shaders/conv/window.wgsl` in `shaders/matmul/tiled.wgsl`: convolution as a product with what windows see.
     ConvTiled,
+    /// `shaders/conv/sum.cu`: the sum of the parts of one, on CUDA.
+    #[cfg(not(target_arch = "wasm32"))]
+    ConvSum,
     /// `shaders/conv/direct.wgsl`: convolution of few filters a group.
     ConvDirect,
     /// `shaders/conv/winograd_filters.wgsl`: the filters of a convolution by Winograd's method.
@@ -154,6 +157,8 @@ impl KernelId {
             Self::ReduceMergeFragment => "reduce/merge fragment",
             Self::ReduceCpu => "reduce/cpu",
             Self::ConvTiled => "conv/tiled",
+            #[cfg(not(target_arch = "wasm32"))]
+            Self::ConvSum => "conv/sum",
             Self::ConvDirect => "conv/direct",
             Self::ConvWinogradFilters => "conv/winograd filters",
             Self::ConvWinogradImages => "conv/winograd images",
@@ -192,12 +197,6 @@ impl KernelId {
     #[cfg(all(feature = "cuda", any(target_os = "linux", target_os = "windows")))]
     pub(crate) fn entry(self) -> Result<std::ffi::CString> {
         std::ffi::CString::new(self.op()).map_err(|_| crate::error::Error::internal("the kernel's name has a zero in it"))
-    }
-
-    /// Whether CUDA's compiler makes it at its first use.
-    #[cfg(all(feature = "cuda", any(target_os = "linux", target_os = "windows")))]
-    pub(crate) const fn is_compiled_late(self) -> bool {
-        matches!(self, Self::Map | Self::MapTurned | Self::Reduce | Self::ReduceMerge | Self::Normalize | Self::Fft)
     }
 
     /// The files that make up the source, one after the other.
@@ -253,7 +252,7 @@ impl KernelId {
             Self::MatmulCpu | Self::MapCpu | Self::ReduceCpu | Self::ConvCpu | Self::PoolCpu | Self::FftCpu | Self::NormalizeCpu => &[],
             Self::MatmulCopy => &[ACTIVATE, PARAMS, STORE, include_str!(concat!(env!("OUT_DIR"), "/matmul-copy.wgsl"))],
             #[cfg(not(target_arch = "wasm32"))]
-            Self::MatmulCublasLt | Self::MapInterpreted | Self::ReducePlain | Self::NormalizePlain | Self::FftPlain => &[],
+            Self::MatmulCublasLt | Self::MapInterpreted | Self::ReducePlain | Self::NormalizePlain | Self::FftPlain | Self::ConvSum => &[],
             #[cfg(not(target_arch = "wasm32"))]
             Self::CeilingCopy => &[include_str!(concat!(env!("OUT_DIR"), "/ceiling-copy.wgsl"))],
             #[cfg(not(target_arch = "wasm32"))]
@@ -329,27 +328,52 @@ impl Kernel {
         const REDUCE: &str = include_str!(concat!(env!("OUT_DIR"), "/reduce-reduce.cu"));
         const MERGE: &str = include_str!(concat!(env!("OUT_DIR"), "/reduce-merge.cu"));
         const ROW: &str = include_str!(concat!(env!("OUT_DIR"), "/reduce-row.cuh"));
+        const LANES: &str = include_str!(concat!(env!("OUT_DIR"), "/reduce-lanes.cuh"));
         const MEASURE: &str = include_str!(concat!(env!("OUT_DIR"), "/normalize-measure.cuh"));
         const NORMALIZE: &str = include_str!(concat!(env!("OUT_DIR"), "/normalize-normalize.cu"));
+        const TOLD: &str = include_str!(concat!(env!("OUT_DIR"), "/conv-told.cuh"));
+        const TILED: &str = include_str!(concat!(env!("OUT_DIR"), "/conv-tiled.cu"));
+        const DIRECT: &str = include_str!(concat!(env!("OUT_DIR"), "/conv-direct.cu"));
+        const SUM: &str = include_str!(concat!(env!("OUT_DIR"), "/conv-sum.cu"));
         let templates: &[&str] = match self.id {
             KernelId::Map => &[MAP],
             KernelId::Fft => &[FFT],
             KernelId::MapTurned => &[TURNED],
             KernelId::Reduce => &[FOLD, ROW, REDUCE],
-            KernelId::Normalize => &[FOLD, ROW, MEASURE, NORMALIZE],
+            KernelId::Normalize => &[FOLD, ROW, LANES, MEASURE, NORMALIZE],
             KernelId::ReduceMerge => &[FOLD, MERGE],
+            KernelId::ConvTiled => &[TOLD, TILED],
+            KernelId::ConvDirect => &[TOLD, DIRECT],
+            KernelId::ConvSum => &[TOLD, SUM],
             _ => return Err(crate::error::Error::internal(format!("there is no CUDA C++ of {self}"))),
         };
         let mut out: String = self.constants.iter().map(|(name, value)| format!("#define {name} {value}\n")).collect();
+        if self.source.as_ref().is_some_and(|generated| generated.end.is_some()) {
+            out += "#define END 1\n";
+        }
         out += &match &self.source {
             Some(generated) => generated.cuda(&self.constants)?,
             None if self.id == KernelId::Fft => String::new(),
             None => Source::cuda_of_none(),
         };
+        if matches!(self.id, KernelId::ConvTiled | KernelId::ConvDirect | KernelId::ConvSum) {
+            // Those are whole files, whose variants scripts/ptx knows, and what they include is there.
+            let lines = templates.iter().flat_map(|file| file.lines());
+            out.extend(lines.filter(|line| !line.starts_with("//#") && !line.starts_with("#include")).flat_map(|line| [line, "\n"]));
+            return Ok(out);
+        }
         for template in templates {
             out = template::expand(template, &self.constants, out)?;
         }
         Ok(out)
+    }
+
+    /// Whether CUDA's compiler makes it at its first use.
+    #[cfg(all(feature = "cuda", any(target_os = "linux", target_os = "windows")))]
+    pub(crate) fn is_compiled_late(&self) -> bool {
+        use KernelId::{Fft, Map, MapTurned, Normalize, Reduce, ReduceMerge};
+        let is_ended = self.source.as_ref().is_some_and(|generated| generated.end.is_some());
+        is_ended || matches!(self.id, Map | MapTurned | Reduce | ReduceMerge | Normalize | Fft)
     }
 
     /// The variant's PTX.

@@ -1,9 +1,10 @@
 //! What `scripts/ptx` has compiled, one module for each variant, so that a driver compiles those alone that run.
 
-const FILES: [&str; 13] = [
+const FILES: [&str; 14] = [
     include_str!("../../shaders/map/interpreted.ptx"),
     include_str!("../../shaders/conv/tiled.ptx"),
     include_str!("../../shaders/conv/direct.ptx"),
+    include_str!("../../shaders/conv/sum.ptx"),
     include_str!("../../shaders/pool/pool.ptx"),
     include_str!("../../shaders/fft/fft.ptx"),
     include_str!("../../shaders/reduce/plain.ptx"),

@@ -32,17 +32,60 @@ pub(crate) const UNITS: [u32; 5] = [8, 9, 10, 11, 12];
 /// # Errors
 /// [`Error::Internal`] where there is none: [`takes`] tells.
 pub fn compute(fused: &Fused, caps: &Caps) -> Result<Plan> {
-    let Fused { core, end, .. } = fused;
-    let is_read_once = end.inputs.iter().all(|input| reach_bytes(fused, input) <= caps.max_binding_bytes);
+    let is_read_once = fused.end.inputs.iter().all(|input| reach_bytes(fused, input) <= caps.max_binding_bytes);
     if !is_of_kind(fused) || !is_read_once {
         return Err(refused());
     }
-    let mut plan = super::compute(core, caps)?;
+    ended(super::compute(&fused.core, caps)?, fused, caps)
+}
+
+/// The plan of the first, whose last kernels compute what follows as well.
+fn ended(mut plan: Plan, fused: &Fused, caps: &Caps) -> Result<Plan> {
     for dispatch in &mut plan.dispatches {
         if dispatch.bindings.iter().any(|binding| binding.slot == Slot::Out) {
             add_to(dispatch, fused, caps)?;
         }
     }
+    Ok(plan)
+}
+
+/// A plan for CUDA with its compiler, on a GPU of so many multiprocessors.
+///
+/// # Errors
+/// [`Error::Internal`] where there is none: [`takes`] tells.
+#[cfg(not(target_arch = "wasm32"))]
+pub fn cuda(fused: &Fused, caps: &Caps, multiprocessors: u32) -> Result<Plan> {
+    let plan = match &fused.core {
+        _ if !is_of_kind(fused) => return Err(refused()),
+        // Libraries compute nothing more.
+        Op::Conv(problem) => conv::cuda(problem, caps, multiprocessors, |_| Ok(None))?,
+        Op::Reduce(problem) => reduce::compute(problem, caps)?,
+        Op::Normalize(problem) => normalize::compute(problem, caps)?,
+        _ => return Err(refused()),
+    };
+    ended(plan, fused, caps)
+}
+
+/// A plan for CUDA without it: of the first, whose result is in the scratch then, and of what follows.
+#[cfg(not(target_arch = "wasm32"))]
+pub fn apart(Fused { core_inputs, end, .. }: &Fused, mut plan: Plan, caps: &Caps) -> Result<Plan> {
+    let base_bytes = plan.scratch_bytes.next_multiple_of(256);
+    let between = |binding: &mut Binding| {
+        binding.slot = Slot::Scratch;
+        binding.offset_bytes += base_bytes;
+    };
+    plan.scratch_bytes = base_bytes + (end.elements() * DType::F32.bytes()).next_multiple_of(16);
+    let of_result = |binding: &&mut Binding| binding.slot == Slot::Out;
+    plan.dispatches.iter_mut().flat_map(|dispatch| &mut dispatch.bindings).filter(of_result).for_each(between);
+    let mut rest = super::map::interpreted(end, caps)?.dispatches;
+    for binding in rest.iter_mut().flat_map(|dispatch| &mut dispatch.bindings) {
+        match binding.slot {
+            Slot::Input(0) => between(binding),
+            Slot::Input(other) => binding.slot = Slot::Input(core_inputs + other - 1),
+            _ => {}
+        }
+    }
+    plan.dispatches.extend(rest);
     Ok(plan)
 }
 
@@ -79,6 +122,9 @@ pub fn fragment(fused: &Fused, caps: &Caps) -> Result<Plan> {
 pub fn takes(fused: &Fused, backend: BackendId, caps: &Caps) -> bool {
     match backend {
         BackendId::WebGl2 => fragment(fused, caps).is_ok(),
+        // What adds up parts has more room than what does all at once.
+        #[cfg(not(target_arch = "wasm32"))]
+        BackendId::Cuda => cuda(fused, caps, 0).is_ok(),
         _ => compute(fused, caps).is_ok(),
     }
 }
@@ -107,6 +153,8 @@ fn add_to(dispatch: &mut Dispatch, fused: &Fused, caps: &Caps) -> Result<()> {
     let ends = match kernel.id {
         KernelId::Normalize | KernelId::ConvWinogradResult => true,
         KernelId::Reduce => is_whole("PARTIAL"),
+        #[cfg(not(target_arch = "wasm32"))]
+        KernelId::ConvSum => true,
         KernelId::ConvTiled | KernelId::ConvDirect | KernelId::MatmulTiled | KernelId::MatmulSum => {
             is_whole("ACCUMULATES") && is_whole("PARTS") && is_whole("RESULT_F16")
         }

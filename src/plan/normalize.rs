@@ -125,9 +125,9 @@ fn as_reduction(problem: &Problem) -> reduce::Problem {
 }
 
 /// What is made of rows.
-fn is_of_form(problem: &Problem) -> [Constant; 3] {
+fn is_of_form(problem: &Problem) -> [Constant; 4] {
     let is = |form: Form| u32::from(problem.form == form);
-    [("LAYER", is(Form::LayerNorm)), ("RMS", is(Form::RmsNorm)), ("LOGARITHMS", is(Form::LogSoftmax))]
+    [("LAYER", is(Form::LayerNorm)), ("RMS", is(Form::RmsNorm)), ("LOGARITHMS", is(Form::LogSoftmax)), ("POWERS", is(Form::Softmax))]
 }
 
 /// The most bytes that a launch of some of the outermost rows sees of anything.

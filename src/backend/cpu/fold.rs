@@ -1,9 +1,15 @@
 //! How the CPU folds values: the twin of `shaders/reduce/fold.wgsl`. Loops are inlined into what is compiled for the instructions that the
 //! CPU has (`reduce.rs`); not where nothing is optimized, since the variables of all folds at once would be more than a thread's stack.
 
+#[cfg(all(feature = "simd", not(target_arch = "wasm32")))]
+use super::lanes::apart;
+use super::lanes::{
+    Join, LANES, Largest, Product, Smallest, Squares, Sum, extreme, extremes, in_lanes, over_rows, place, product, with_rows,
+};
 #[cfg(not(target_arch = "wasm32"))]
-use super::lanes::places;
-use super::lanes::{LANES, Largest, Product, Smallest, Squares, Sum, extreme, extremes, in_lanes, over_rows, place, product, with_rows};
+use super::lanes::{NearSquares, places};
+#[cfg(not(target_arch = "wasm32"))]
+use super::simd::Sought;
 use crate::dtype::DType;
 use crate::ops::reduce::Fold;
 
@@ -24,6 +30,9 @@ pub(super) struct Folding {
     pub fold: Fold,
     pub dtype: DType,
     pub divisor: f64,
+    /// Whether long loops are compiled by themselves for the widest vectors that the CPU has.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub has_vectors: bool,
 }
 
 /// The nearest finite number, from which distances are finite or −∞.
@@ -73,10 +82,10 @@ impl Folding {
         let float: &[f32] = bytemuck::cast_slice(values);
         let count = values.len() as f64;
         match (self.fold, self.dtype) {
-            (Fold::Sum | Fold::Mean, DType::F32) => [in_lanes::<Sum, f32>(float).into(), 0.0, 0.0],
-            (Fold::Sum | Fold::Mean, _) => [in_lanes::<Sum, u32>(values).into(), 0.0, 0.0],
+            (Fold::Sum | Fold::Mean, DType::F32) => [self.in_lanes::<Sum, f32>(float).into(), 0.0, 0.0],
+            (Fold::Sum | Fold::Mean, _) => [self.in_lanes::<Sum, u32>(values).into(), 0.0, 0.0],
             (Fold::Prod, DType::F32) => [product(float), 0.0, 0.0],
-            (Fold::Prod, _) => [in_lanes::<Product, u32>(values).into(), 0.0, 0.0],
+            (Fold::Prod, _) => [self.in_lanes::<Product, u32>(values).into(), 0.0, 0.0],
             (Fold::Max | Fold::Min, _) => [self.extreme(values), 0.0, 0.0],
             (Fold::ArgMax | Fold::ArgMin, _) => self.located(self.extreme(values), values, first),
             (Fold::Var | Fold::Std, _) => {
@@ -100,7 +109,7 @@ impl Folding {
                 let [off, squares] = [off, squares].map(|lanes| lanes.into_iter().map(f64::from).sum::<f64>());
                 [count, f64::from(about) + off / count, (squares - off * off / count).max(0.0)]
             }
-            (Fold::Norm, _) => [in_lanes::<Squares, f32>(float), 0.0, 0.0],
+            (Fold::Norm, _) => [self.squares(float), 0.0, 0.0],
             (Fold::LogSumExp, _) => {
                 let largest = self.extreme(values);
                 let pivot = pivot(largest) as f32;
@@ -119,16 +128,62 @@ impl Folding {
         }
     }
 
+    /// The sum of squares: in single precision where that holds it, since it takes half as long.
+    #[inline(always)]
+    fn squares(&self, values: &[f32]) -> f64 {
+        #[cfg(not(target_arch = "wasm32"))]
+        {
+            // Squares that were too small to be numbers are nothing beside this.
+            const LEAST: f32 = 1e-20;
+            let sum = self.in_lanes::<NearSquares, f32>(values);
+            if (LEAST..=f32::MAX).contains(&sum) {
+                return sum.into();
+            }
+        }
+        in_lanes::<Squares, f32>(values)
+    }
+
+    #[inline(always)]
+    fn in_lanes<J: Join<T>, T: Copy>(&self, values: &[T]) -> J::Lane {
+        #[cfg(all(feature = "simd", not(target_arch = "wasm32")))]
+        if self.has_vectors && values.len() >= apart::LONG {
+            return apart::in_lanes::<J, T>(values);
+        }
+        in_lanes::<J, T>(values)
+    }
+
+    #[inline(always)]
+    fn extreme_by<J: Join<T, Lane = T>, T: Copy + PartialEq>(&self, values: &[T]) -> (T, bool) {
+        #[cfg(all(feature = "simd", not(target_arch = "wasm32")))]
+        if self.has_vectors && values.len() >= apart::LONG {
+            return apart::extreme::<J, T>(values);
+        }
+        extreme::<J, T>(values)
+    }
+
+    #[cfg(not(target_arch = "wasm32"))]
+    #[inline(always)]
+    fn place<T: Sought>(&self, values: &[T], of: T) -> usize {
+        let found = if self.has_vectors { of.first_in(values) } else { None };
+        found.unwrap_or_else(|| place(values, of))
+    }
+
+    #[cfg(target_arch = "wasm32")]
+    #[inline(always)]
+    fn place<T: Copy + PartialEq>(&self, values: &[T], of: T) -> usize {
+        place(values, of)
+    }
+
     /// Where the extreme of values is, the first of which is that of this number in its row.
     #[cfg_attr(debug_assertions, inline)]
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn located(&self, extreme: f64, values: &[u32], first: usize) -> State {
         let float: &[f32] = bytemuck::cast_slice(values);
         let place = match self.dtype {
-            DType::I32 => place(values, (extreme as i32).cast_unsigned()),
-            DType::U32 => place(values, extreme as u32),
+            DType::I32 => self.place(values, (extreme as i32).cast_unsigned()),
+            DType::U32 => self.place(values, extreme as u32),
             _ if extreme.is_nan() => float.iter().position(|value| value.is_nan()).unwrap_or_default(),
-            _ => place(float, extreme as f32),
+            _ => self.place(float, extreme as f32),
         };
         [extreme, (first + place) as f64, 1.0]
     }
@@ -197,6 +252,11 @@ impl Folding {
             (Fold::LogSumExp, _) if state[0].is_finite() => float(state[0] + state[1].ln()),
             _ => float(state[0]),
         }
+    }
+
+    /// Whether it is the same however values are put together.
+    pub(super) fn is_exact(&self) -> bool {
+        matches!((self.fold, self.dtype), (Fold::Max | Fold::Min, _) | (Fold::Sum | Fold::Prod, DType::I32 | DType::U32))
     }
 
     /// Whether words hold what is known of values until all are folded.
@@ -320,21 +380,40 @@ impl Folding {
         if !a.is_nan() && (is_b || b.is_nan()) { b } else { a }
     }
 
+    /// The extreme of values, by the widest vectors there are.
+    #[cfg(not(target_arch = "wasm32"))]
+    #[inline(always)]
+    fn extreme_by_vectors(&self, values: &[u32], is_min: bool) -> Option<f64> {
+        match self.dtype {
+            DType::I32 => i32::extreme_of(bytemuck::cast_slice(values), is_min).map(|(extreme, _)| extreme.into()),
+            DType::U32 => u32::extreme_of(values, is_min).map(|(extreme, _)| extreme.into()),
+            _ => f32::extreme_of(bytemuck::cast_slice(values), is_min)
+                .map(|(extreme, has_nan)| if has_nan { f64::NAN } else { extreme.into() }),
+        }
+    }
+
     /// The extreme of values, of which there is one at least.
     #[cfg_attr(debug_assertions, inline)]
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn extreme(&self, values: &[u32]) -> f64 {
         let is_min = matches!(self.fold, Fold::Min | Fold::ArgMin);
+        #[cfg(not(target_arch = "wasm32"))]
+        if self.has_vectors
+            && let Some(extreme) = self.extreme_by_vectors(values, is_min)
+        {
+            return extreme;
+        }
         match self.dtype {
             DType::I32 => {
                 let values: &[i32] = bytemuck::cast_slice(values);
-                if is_min { extreme::<Smallest, _>(values).0.into() } else { extreme::<Largest, _>(values).0.into() }
+                if is_min { self.extreme_by::<Smallest, _>(values).0.into() } else { self.extreme_by::<Largest, _>(values).0.into() }
             }
-            DType::U32 if is_min => extreme::<Smallest, _>(values).0.into(),
-            DType::U32 => extreme::<Largest, _>(values).0.into(),
+            DType::U32 if is_min => self.extreme_by::<Smallest, _>(values).0.into(),
+            DType::U32 => self.extreme_by::<Largest, _>(values).0.into(),
             _ => {
                 let values: &[f32] = bytemuck::cast_slice(values);
-                let (extreme, has_nan) = if is_min { extreme::<Smallest, _>(values) } else { extreme::<Largest, _>(values) };
+                let (extreme, has_nan) =
+                    if is_min { self.extreme_by::<Smallest, _>(values) } else { self.extreme_by::<Largest, _>(values) };
                 if has_nan { f64::NAN } else { extreme.into() }
             }
         }

@@ -3,6 +3,9 @@
 //! What is done to values is a trait's and no closure, which a compiler may leave out of the loop: then it is compiled for any CPU, one number at
 //! a time.
 
+#[cfg(all(feature = "simd", not(target_arch = "wasm32")))]
+pub(super) mod apart;
+
 /// Values that are folded beside one another: some vectors of any width.
 pub(super) const LANES: usize = if cfg!(target_arch = "wasm32") { 16 } else { 64 };
 
@@ -68,6 +71,14 @@ joins! {
     }
 }
 
+#[cfg(not(target_arch = "wasm32"))]
+joins! {
+    /// The sum of their squares, which may be beyond all numbers, or nothing where they are small.
+    NearSquares {
+        f32 => f32, 0.0; value: value * value; a, b: a + b;
+    }
+}
+
 /// Folds values in lanes, and then the lanes.
 #[inline(always)]
 pub(super) fn in_lanes<J: Join<T>, T: Copy>(values: &[T]) -> J::Lane {
@@ -92,7 +103,35 @@ fn in_so_many<J: Join<T>, T: Copy, const N: usize>(values: &[T]) -> J::Lane {
     ended::<J, T, N>(lanes, rest)
 }
 
+/// The lanes and what is left over, folded: what is left over one vector at a time, since lanes of which each may be written lie in memory.
+#[cfg(not(target_arch = "wasm32"))]
+#[inline(always)]
+fn ended<J: Join<T>, T: Copy, const N: usize>(lanes: [J::Lane; N], rest: &[T]) -> J::Lane {
+    const FEW: usize = 16;
+    let mut few = [J::EMPTY; FEW];
+    for &part in lanes.as_chunks::<FEW>().0 {
+        for (lane, other) in few.iter_mut().zip(part) {
+            *lane = J::join(*lane, other);
+        }
+    }
+    let (parts, rest) = rest.as_chunks::<FEW>();
+    for &part in parts {
+        for (lane, value) in few.iter_mut().zip(part) {
+            *lane = J::join(*lane, J::of(value));
+        }
+    }
+    let mut half = FEW / 2;
+    while half > 0 {
+        for at in 0..half {
+            few[at] = J::join(few[at], few[at + half]);
+        }
+        half /= 2;
+    }
+    rest.iter().fold(few[0], |all, &value| J::join(all, J::of(value)))
+}
+
 /// The lanes and what is left over, folded.
+#[cfg(target_arch = "wasm32")]
 #[inline(always)]
 fn ended<J: Join<T>, T: Copy, const N: usize>(mut lanes: [J::Lane; N], rest: &[T]) -> J::Lane {
     for (lane, &value) in lanes.iter_mut().zip(rest) {

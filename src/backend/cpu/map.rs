@@ -24,9 +24,14 @@ use crate::ops::elementwise::{Kind, Step};
 
 /// The most elements of a block. In the browser each brings a call of JavaScript for each input.
 const BLOCK: usize = if cfg!(target_arch = "wasm32") { 2048 } else { 4096 };
+/// Words of a line of the cache, which the widest vectors are as long as: what begins at such a line is written twice as fast.
+const LINE: usize = if cfg!(target_arch = "wasm32") { 1 } else { 16 };
 /// Elements of all values of a block: they are to stay in the nearest cache.
 #[cfg(not(target_arch = "wasm32"))]
-const BLOCK_VALUES: usize = 12 << 10;
+const BLOCK_VALUES: usize = 8 << 10;
+/// The most elements of a block where they need no cache.
+#[cfg(not(target_arch = "wasm32"))]
+const LONG_BLOCK: usize = 1 << 14;
 /// Elements from which a row is a block of its own.
 #[cfg(not(target_arch = "wasm32"))]
 const LONG_ROW: usize = 128;
@@ -47,13 +52,25 @@ extern "C" {
 enum Value<'a> {
     /// In an input, or in what the kernel is told.
     Lying(&'a [u32]),
+    /// The same of all blocks.
+    #[cfg(not(target_arch = "wasm32"))]
+    Whole(&'a [u32]),
     /// In the register of that number.
     Register(usize),
 }
 
 /// What the steps of one program give, so far as it needs room: inputs may be read where they lie.
 #[derive(Default)]
-pub(super) struct Registers(Vec<Vec<u32>>);
+pub(super) struct Registers(Vec<Vec<Line>>);
+
+/// Words that begin where a line of the cache does.
+#[cfg(not(target_arch = "wasm32"))]
+#[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(C, align(64))]
+struct Line([u32; LINE]);
+
+#[cfg(target_arch = "wasm32")]
+type Line = u32;
 
 /// A kernel with what it is told and what it reads.
 pub(super) struct Map<'a> {
@@ -179,13 +196,32 @@ impl<'a> Map<'a> {
         let Some(steps) = self.source.program.steps.get(..=self.last) else { return };
         registers.resize(steps.len(), Vec::new());
         let mut values = vec![Value::Register(0); steps.len()];
-        let (most, is_direct, makes_truths) = (self.block(), self.writes_words(), self.makes_truths());
+        let (is_direct, makes_truths) = (self.writes_words(), self.makes_truths());
+        #[cfg(not(target_arch = "wasm32"))]
+        let (begin, elements) = (first, out.len() / self.result_bytes);
+        #[cfg(not(target_arch = "wasm32"))]
+        for (value, step) in values.iter_mut().zip(steps) {
+            if let Step::Input(input) = *step
+                && let Some(words) = self.lying(usize::from(input), first, elements)
+            {
+                *value = Value::Whole(words);
+            }
+        }
+        #[cfg(target_arch = "wasm32")]
+        let most = self.block();
+        // Where nothing is put between inputs and the result, blocks need not stay in a cache.
+        #[cfg(not(target_arch = "wasm32"))]
+        let most = if (is_direct || makes_truths) && !self.needs_room(&values) { LONG_BLOCK } else { self.block() };
         let (mut first, mut rest) = (first, out);
         while !rest.is_empty() {
-            let count = (rest.len() / self.result_bytes).min(most).min(self.to_end_of_row(first));
+            let count = (rest.len() / self.result_bytes).min(most - self.beyond_line(rest)).min(self.to_end_of_row(first));
             let (out, later) = rest.split_at_mut(count * self.result_bytes);
             for (step, what) in steps.iter().enumerate() {
                 let is_written = is_direct && step == self.last;
+                #[cfg(not(target_arch = "wasm32"))]
+                if !is_written && let Value::Whole(_) = values[step] {
+                    continue;
+                }
                 if !is_written && let Some(elsewhere) = self.elsewhere(*what, step, [first, count], &values) {
                     values[step] = elsewhere;
                     continue;
@@ -194,27 +230,29 @@ impl<'a> Map<'a> {
                 let Some(register) = after.first_mut() else { return };
                 let operand = |operand: usize| match values[operand] {
                     Value::Lying(words) => words,
-                    Value::Register(number) => &before[number][..count],
+                    #[cfg(not(target_arch = "wasm32"))]
+                    Value::Whole(words) => &words[first - begin..][..count],
+                    Value::Register(number) => &bytemuck::cast_slice(&before[number])[..count],
                 };
                 #[cfg(not(target_arch = "wasm32"))]
                 if let Step::Apply(function, operands) = *what
                     && makes_truths
                     && step == self.last
                 {
-                    let registers = operands.map(|of| operand(of.into()));
+                    let registers = [operand(operands[0].into()), operand(operands[1].into())];
                     function.apply_to_truths(self.source.program.kind(operands[0]), &registers[..function.arity()], out);
                     continue;
                 }
                 let is_new = register.is_empty();
                 if is_new && !is_written {
-                    register.resize(most, 0);
+                    register.resize(most / LINE, bytemuck::Zeroable::zeroed());
                 }
                 let to = match *what {
                     _ if is_written => bytemuck::cast_slice_mut(&mut *out),
                     // A number stays what it is.
                     Step::Scalar(..) if !is_new => &mut [],
-                    Step::Scalar(..) => &mut register[..],
-                    _ => &mut register[..count],
+                    Step::Scalar(..) => bytemuck::cast_slice_mut(register),
+                    _ => &mut bytemuck::cast_slice_mut(register)[..count],
                 };
                 self.step(*what, first, operand, to);
                 values[step] = Value::Register(step);
@@ -222,7 +260,9 @@ impl<'a> Map<'a> {
             if !is_direct && !makes_truths {
                 let made = match values[self.last] {
                     Value::Lying(words) => words,
-                    Value::Register(number) => &registers[number][..count],
+                    #[cfg(not(target_arch = "wasm32"))]
+                    Value::Whole(words) => &words[first - begin..][..count],
+                    Value::Register(number) => &bytemuck::cast_slice(&registers[number])[..count],
                 };
                 self.put(made, out);
             }
@@ -249,12 +289,33 @@ impl<'a> Map<'a> {
         }
     }
 
-    /// Elements of a block, of which there are the fewer the more values there are of each.
+    /// Whether a step before the last gives values that have to be put somewhere.
+    #[cfg(not(target_arch = "wasm32"))]
+    fn needs_room(&self, values: &[Value<'_>]) -> bool {
+        let is_elsewhere = |(step, value): (usize, &Value<'_>)| match self.source.program.steps[step] {
+            Step::Scalar(..) => self.repeated >> step & 1 == 0,
+            _ => matches!(value, Value::Whole(_)),
+        };
+        !values.iter().enumerate().take(self.last).all(is_elsewhere)
+    }
+
+    /// Elements of a block, of which there are the fewer the more values there are of each. Numbers take no room.
     fn block(&self) -> usize {
         #[cfg(not(target_arch = "wasm32"))]
-        return (BLOCK_VALUES / self.source.program.steps.len().max(1)).clamp(512, BLOCK) / 64 * 64;
+        {
+            let values = self.source.program.steps.iter().filter(|step| !matches!(step, Step::Scalar(..))).count();
+            (BLOCK_VALUES / values.max(1)).clamp(512, BLOCK) / 64 * 64
+        }
         #[cfg(target_arch = "wasm32")]
         BLOCK
+    }
+
+    /// Elements of the result between the line of the cache before it and where it begins: blocks shorter by so many end where lines do.
+    fn beyond_line(&self, _out: &[u8]) -> usize {
+        #[cfg(not(target_arch = "wasm32"))]
+        return _out.as_ptr().addr() % size_of::<Line>() / self.result_bytes;
+        #[cfg(target_arch = "wasm32")]
+        0
     }
 
     /// Whether the last step writes the result as it is.
@@ -317,13 +378,14 @@ impl<'a> Map<'a> {
                 }
             }
             Step::Apply(function, operands) => {
-                let registers = operands.map(register);
+                let registers = [register(operands[0]), register(operands[1])];
                 function.apply(program.kind(operands[0]), &registers[..function.arity()], out);
             }
             Step::Select([condition, no, yes]) => {
                 let [condition, no, yes] = [condition, no, yes].map(register);
                 for (((out, &condition), &no), &yes) in out.iter_mut().zip(condition).zip(no).zip(yes) {
-                    *out = if condition != 0 { yes } else { no };
+                    // Both are read: one place or the other would be gathered.
+                    *out = std::hint::select_unpredictable(condition != 0, yes, no);
                 }
             }
             Step::Cast(operand, to) => cast(register(operand), program.kind(operand), to, out),

@@ -175,7 +175,13 @@ impl<'a> Normalize<'a> {
 
 #[inline(always)]
 fn folded(row: &[f32], fold: Fold) -> State {
-    let folding = Folding { fold, dtype: DType::F32, divisor: 1.0 };
+    let folding = Folding {
+        fold,
+        dtype: DType::F32,
+        divisor: 1.0,
+        #[cfg(not(target_arch = "wasm32"))]
+        has_vectors: false,
+    };
     let mut state = folding.empty();
     for values in row.chunks(BLOCK) {
         state = folding.join(state, folding.block(bytemuck::cast_slice(values), 0));

@@ -48,14 +48,20 @@ impl<'a> Reduce<'a> {
         let [rows, count, columns, fold] = ["ROWS", "COUNT", "COLUMNS", "FOLD"].map(|name| kernel.constant(name) as usize);
         let fold = *Fold::ALL.get(fold).ok_or_else(|| Error::internal("a reduction of no known kind"))?;
         let divisor = f32::from_bits(kernel.constant("DIVISOR")).into();
-        let folding = Folding { fold, dtype: map.result(), divisor };
+        let folding = Folding {
+            fold,
+            dtype: map.result(),
+            divisor,
+            #[cfg(not(target_arch = "wasm32"))]
+            has_vectors: false,
+        };
         Ok(Self { map, folding, rows, count, is_in_columns: columns != 0 })
     }
 
     /// The same by the widest vectors that the CPU has, or by plain ones.
     #[cfg(all(feature = "simd", not(target_arch = "wasm32")))]
     pub(super) fn with_vectors(self, simd: bool) -> Self {
-        Self { map: self.map.with_vectors(simd), ..self }
+        Self { map: self.map.with_vectors(simd), folding: Folding { has_vectors: simd, ..self.folding }, ..self }
     }
 
     /// Computes all results. `share` runs a function for each piece of the second argument, given its number: on as many threads as there are,
@@ -138,12 +144,14 @@ impl<'a> Reduce<'a> {
         let mut states = vec![self.folding.empty(); end - first];
         let (mut buffer, mut registers) = (Vec::new(), Registers::default());
         // Short rows are not worth asking for one by one.
-        let all = if behind - begin == self.count { self.map.stored(first * self.count, (end - first) * self.count) } else { None };
+        let all = self.map.stored(first * self.count + begin, (end - first - 1) * self.count + behind - begin);
+        // Where nothing is rounded, it is the same in longer blocks.
+        let block = if all.is_some() && self.folding.is_exact() { SHARE } else { BLOCK };
         for (row, state) in (first..end).zip(&mut states) {
-            for from in (begin..behind).step_by(BLOCK) {
-                let (at, count) = (row * self.count + from, BLOCK.min(behind - from));
+            for from in (begin..behind).step_by(block) {
+                let (at, count) = (row * self.count + from, block.min(behind - from));
                 let values = match all {
-                    Some(all) => &all[at - first * self.count..][..count],
+                    Some(all) => &all[at - first * self.count - begin..][..count],
                     None => self.values(at, count, &mut buffer, &mut registers),
                 };
                 *state = self.folding.add(*state, values, from);
@@ -172,21 +180,17 @@ impl<'a> Reduce<'a> {
         let mut folded = if self.folding.is_of_words() {
             Folded::Words(Vec::new())
         } else if matches!(self.folding.fold, Fold::Sum | Fold::Mean) && self.folding.dtype == DType::F32 {
+            #[cfg(not(target_arch = "wasm32"))]
+            if self.count <= HEIGHT {
+                return Folded::Words(self.few_rows([first, end]));
+            }
             Folded::Sums(vec![0.0; width])
         } else {
             Folded::States(vec![self.folding.empty(); width])
         };
         for from in (begin..behind).step_by(HEIGHT) {
             let height = HEIGHT.min(behind - from);
-            let lying = (from..from + height).map(|row| self.map.stored(row * self.rows + first, width));
-            let lying: Option<Vec<_>> = lying.collect();
-            let rows = lying.unwrap_or_else(|| {
-                buffer.resize(height * width, 0);
-                for (row, out) in buffer.chunks_exact_mut(width).enumerate() {
-                    self.map.compute_with(&mut registers, (from + row) * self.rows + first, bytemuck::cast_slice_mut(out));
-                }
-                buffer.chunks_exact(width).collect()
-            });
+            let rows = self.rows([first, end], [from, from + height], &mut buffer, &mut registers);
             match &mut folded {
                 Folded::Words(all) => {
                     let mut rest = &rows[..];
@@ -206,6 +210,39 @@ impl<'a> Reduce<'a> {
             }
         }
         folded
+    }
+
+    /// The results of columns of so few values that their sums are taken in one go.
+    #[cfg(not(target_arch = "wasm32"))]
+    #[inline(always)]
+    fn few_rows(&self, columns: [usize; 2]) -> Vec<u32> {
+        let (mut buffer, mut registers) = (Vec::new(), Registers::default());
+        let rows = self.rows(columns, [0, self.count], &mut buffer, &mut registers);
+        let mut sums = over_rows::<Sum, f32>(rows.iter().map(|row| bytemuck::cast_slice(row)));
+        if self.folding.fold == Fold::Mean {
+            sums.iter_mut().for_each(|sum| *sum = (f64::from(*sum) / self.folding.divisor) as f32);
+        }
+        bytemuck::cast_vec(sums)
+    }
+
+    /// Rows of values of some columns: where they lie, if nothing is to be computed of them.
+    #[inline(always)]
+    fn rows<'b>(
+        &'b self,
+        [first, end]: [usize; 2],
+        [begin, behind]: [usize; 2],
+        buffer: &'b mut Vec<u32>,
+        registers: &mut Registers,
+    ) -> Vec<&'b [u32]> {
+        let width = end - first;
+        let lying: Option<Vec<_>> = (begin..behind).map(|row| self.map.stored(row * self.rows + first, width)).collect();
+        lying.unwrap_or_else(|| {
+            buffer.resize((behind - begin) * width, 0);
+            for (row, out) in buffer.chunks_exact_mut(width).enumerate() {
+                self.map.compute_with(registers, (begin + row) * self.rows + first, bytemuck::cast_slice_mut(out));
+            }
+            buffer.chunks_exact(width).collect()
+        })
     }
 
     /// Values one behind the other: where they lie, if nothing is to be computed of them.

@@ -4,9 +4,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::pipeline::{Module, Refused};
 use super::{Cuda, nvrtc};
+use crate::backend::Backend;
 use crate::error::Result;
 use crate::info::Caps;
 use crate::kernels::Kernel;
+use crate::ops::fused::Fused;
 use crate::ops::map::Problem;
 use crate::ops::{fft, normalize, reduce};
 use crate::plan::{self, Plan};
@@ -53,13 +55,28 @@ impl Cuda {
         }
     }
 
+    /// And of an operation with what follows it.
+    pub(super) fn plan_fused(&self, fused: &Fused) -> Result<Plan> {
+        let caps = Caps { max_binding_bytes: self.caps.max_binding_bytes.min(MOST_REDUCED_BYTES), ..self.caps.clone() };
+        let ended = plan::fused::cuda(fused, &caps, self.multiprocessors);
+        match ended.ok().map(|plan| self.compiled(|| Ok(plan))).transpose()?.flatten() {
+            Some(plan) => Ok(plan),
+            None => plan::fused::apart(fused, self.plan(&fused.core)?, &self.caps),
+        }
+    }
+
+    /// Whether there is a compiler, which kernels that compute what follows them need.
+    pub(in crate::backend) fn fuses(&self) -> bool {
+        self.may_compile && nvrtc::get().is_ok()
+    }
+
     /// The plan, if all its kernels are to be had.
     fn compiled(&self, plan: impl FnOnce() -> Result<Plan>) -> Result<Option<Plan>> {
         if !self.may_compile {
             return Ok(None);
         }
         let plan = plan()?;
-        for dispatch in &plan.dispatches {
+        for dispatch in plan.dispatches.iter().filter(|dispatch| dispatch.kernel.is_compiled_late()) {
             if self.generated(&dispatch.kernel)?.is_none() {
                 return Ok(None);
             }
@@ -95,6 +112,8 @@ mod tests {
     use crate::ops::elementwise::{Function, Kind, Program, Step};
     use crate::ops::map::View;
     use crate::ops::reduce::Fold;
+    use crate::ops::window::Window;
+    use crate::ops::{Op, conv};
 
     /// Every function for every type that it takes, several of them in a kernel, and every way in which inputs are read.
     fn problems() -> Vec<Problem> {
@@ -186,6 +205,55 @@ mod tests {
         rows
     }
 
+    /// What computes something of its result, in fours and one by one, with an input of its shape and one for all of a row.
+    fn ended() -> Vec<Fused> {
+        let mut all = Vec::new();
+        let mut add = |core: Op, shape: Vec<u32>| {
+            let strides = (1..=shape.len()).map(|next| shape[next..].iter().map(|&size| i64::from(size)).product()).collect();
+            let whole = View { dtype: DType::F32, offset: 0, strides, bounds: Vec::new() };
+            let row = View { strides: (1..=shape.len()).map(|dimension| i64::from(dimension == shape.len())).collect(), ..whole.clone() };
+            let steps = vec![
+                Step::Input(0),
+                Step::Input(1),
+                Step::Apply(Function::Add, [0, 1]),
+                Step::Input(2),
+                Step::Apply(Function::Mul, [2, 3]),
+                Step::Scalar(0, Kind::F32),
+                Step::Apply(Function::Max, [4, 5]),
+            ];
+            let program = Arc::new(Program { inputs: vec![Kind::F32; 3], steps });
+            let end = Problem { shape, inputs: vec![whole.clone(), whole, row], program, scalars: vec![1], dtype: DType::F32 };
+            let core_inputs = if matches!(core, Op::Conv(_)) { 2 } else { 1 };
+            all.push(Fused { core, core_inputs, end });
+        };
+        // Each tile, few filters, and sums in parts.
+        for [batch, groups, channels, filters] in [[64, 1, 4, 128], [2, 1, 4, 64], [2, 1, 4, 32], [2, 4, 1, 1], [1, 1, 512, 64]] {
+            let window = Window { input: 16, taps: 3, stride: 1, dilation: 1, before: 1, after: 1, steps: 16 };
+            let conv = conv::Problem {
+                batch,
+                groups,
+                channels,
+                filters,
+                windows: [window; 2],
+                dtype: DType::F32,
+                bias: groups > 1,
+                activation: None,
+            };
+            add(Op::Conv(conv), vec![batch, groups * filters, 16, 16]);
+        }
+        for problem in reductions().into_iter().filter(|problem| problem.values.dtype == DType::F32 && problem.count() < 100) {
+            if problem.fold.result(DType::F32) == DType::F32 {
+                let shape = problem.values.shape[..1].to_vec();
+                add(Op::Reduce(problem), shape);
+            }
+        }
+        for problem in rows().into_iter().filter(|problem| problem.out.dtype == DType::F32) {
+            let shape = problem.values.shape.clone();
+            add(Op::Normalize(problem), shape);
+        }
+        all
+    }
+
     /// Needs no GPU.
     #[test]
     fn what_is_generated_compiles() {
@@ -211,13 +279,15 @@ mod tests {
             let forms = [(fft::Form::Complex, fft::Form::Complex), (fft::Form::Real, fft::Form::Half), (fft::Form::Half, fft::Form::Real)];
             forms.map(|(reads, gives)| plan::fft::cuda(&form(reads, gives), &caps))
         });
-        for plan in maps.chain(folds).chain(norms).chain(transforms) {
-            for dispatch in plan.unwrap().dispatches {
+        let ended = ended();
+        let ends = ended.iter().map(|fused| plan::fused::cuda(fused, &caps, 132));
+        for plan in maps.chain(folds).chain(norms).chain(transforms).chain(ends) {
+            for dispatch in plan.unwrap().dispatches.into_iter().filter(|dispatch| dispatch.kernel.is_compiled_late()) {
                 let source = dispatch.kernel.cuda().unwrap();
                 let image = compiler.compile("kernel", &source, (9, 0));
                 image.unwrap_or_else(|log| panic!("{} {:?}\n{log}\n{source}", dispatch.kernel, dispatch.kernel.constants));
             }
         }
-        println!("{} plans in {:?}", problems.len() + reductions.len() + rows.len(), start.elapsed());
+        println!("{} plans in {:?}", problems.len() + reductions.len() + rows.len() + ended.len(), start.elapsed());
     }
 }

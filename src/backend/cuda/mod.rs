@@ -101,7 +101,7 @@ impl Backend for Cuda {
             Op::Conv(problem) => plan::conv::cuda(problem, &self.caps, self.multiprocessors, |product| self.plan_library(product)),
             Op::Pool(problem) => plan::pool::cuda(problem, &self.caps),
             Op::Fft(problem) => self.plan_fft(problem),
-            Op::Fused(_) => Err(Error::internal("two operations at once on a backend that does them one by one")),
+            Op::Fused(fused) => self.plan_fused(fused),
         }
     }
 

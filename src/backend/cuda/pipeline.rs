@@ -72,7 +72,7 @@ impl Drop for Module {
 impl Cuda {
     /// The kernel, compiled at its first use.
     pub(super) fn kernel(&self, kernel: &Kernel) -> Result<Arc<Module>> {
-        if kernel.id.is_compiled_late() {
+        if kernel.is_compiled_late() {
             return self.generated(kernel)?.ok_or_else(|| Error::internal("a plan for a kernel that does not compile"));
         }
         let mut known = self.kernels.0.lock().unwrap_or_else(PoisonError::into_inner);

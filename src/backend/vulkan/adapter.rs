@@ -49,6 +49,7 @@ pub(crate) fn list() -> Result<Vec<AdapterInfo>, OtherBackend> {
 
 fn off((reason, remedy): Off) -> OtherBackend {
     Instance::forget();
+    Context::forget_all();
     OtherBackend { backend: BackendId::Vulkan, standing: Standing::Off, reason, remedy: remedy.to_owned() }
 }
 
@@ -256,8 +257,8 @@ impl Card {
 
     /// What handles of a device share.
     pub(super) fn context(&self, instance: &Arc<Instance>, device: ash::Device) -> Result<Arc<Context>, String> {
-        // Small products need little; a matrix of more than a block gets memory of its own.
-        let sizes = AllocationSizes::new(16 << 20, 16 << 20).with_max_device_memblock_size(256 << 20).with_max_host_memblock_size(64 << 20);
+        // Small products need little; a matrix of more than a block gets memory of its own. One block of a sort is kept once all are free.
+        let sizes = AllocationSizes::new(16 << 20, 16 << 20).with_max_device_memblock_size(64 << 20).with_max_host_memblock_size(64 << 20);
         let allocator = Allocator::new(&AllocatorCreateDesc {
             instance: instance.raw.clone(),
             device: device.clone(),

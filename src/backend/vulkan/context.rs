@@ -1,10 +1,10 @@
 //! The device itself, which everything made from it keeps alive, and what has become of it.
 //!
-//! Handles of one physical device share it: a table has those that are open. One is made and destroyed under the table's lock, and none is
-//! made of a physical device whose last one is on its way out. A lost one is left to those who have it; the next to open gets another.
+//! Handles of one physical device share it: a table keeps it for them and for those to come. A lost one is left to those who have it; the next
+//! to open gets another.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ash::vk;
 use gpu_allocator::vulkan::Allocator;
@@ -30,47 +30,39 @@ pub(super) struct Context {
     instance: Arc<Instance>,
 }
 
-/// A device that handles share. What its instance and its physical device are is known while it goes, too.
+/// A device that handles share.
 struct Shared {
     instance: vk::Instance,
     physical: vk::PhysicalDevice,
-    context: Weak<Context>,
+    context: Arc<Context>,
 }
 
+/// Those that are not lost. They stay when the last handle goes.
 static OPEN: Mutex<Vec<Shared>> = Mutex::new(Vec::new());
 
-/// Told of each that has left the table.
-static GONE: Condvar = Condvar::new();
-
 impl Context {
-    /// The device as others have it open, or one that `make` makes, which others share from then on.
+    /// The device as others have it open or left it, or one that `make` makes, which others share from then on.
     pub(super) fn shared(
         instance: &Arc<Instance>,
         physical: vk::PhysicalDevice,
         make: impl FnOnce() -> Result<Arc<Self>, String>,
     ) -> Result<Arc<Self>, String> {
-        // Kept until the lock is free again, since the last one to have a device takes it.
-        let mut lost = Vec::new();
         let handle = instance.raw.handle();
         let is_that = |shared: &Shared| shared.instance == handle && shared.physical == physical;
         let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
-        loop {
-            let mut goes = false;
-            for shared in open.iter().filter(|shared| is_that(shared)) {
-                match shared.context.upgrade() {
-                    Some(context) if context.lost().is_none() => return Ok(context),
-                    Some(context) => lost.push(context),
-                    None => goes = true,
-                }
-            }
-            if !goes {
-                break;
-            }
-            open = GONE.wait(open).unwrap_or_else(PoisonError::into_inner);
+        if let Some(shared) = open.iter().find(|shared| is_that(shared) && shared.context.lost().is_none()) {
+            return Ok(Arc::clone(&shared.context));
         }
         let context = make()?;
-        open.push(Shared { instance: handle, physical, context: Arc::downgrade(&context) });
+        open.retain(|shared| !is_that(shared));
+        open.push(Shared { instance: handle, physical, context: Arc::clone(&context) });
         Ok(context)
+    }
+
+    /// Leaves all devices to the handles that have them.
+    pub(super) fn forget_all() {
+        let forgotten = std::mem::take(&mut *OPEN.lock().unwrap_or_else(PoisonError::into_inner));
+        drop(forgotten);
     }
 
     /// A device of its own, with one queue of each of these families.
@@ -160,12 +152,9 @@ impl Context {
 
 impl Drop for Context {
     fn drop(&mut self) {
-        let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
         drop(self.allocator().take());
         // SAFETY: whatever was made from the device held this context, and is gone.
         unsafe { self.device.destroy_device(None) };
-        open.retain(|shared| !std::ptr::eq(shared.context.as_ptr(), self));
-        GONE.notify_all();
     }
 }
 
@@ -210,12 +199,15 @@ mod tests {
         }
     }
 
-    fn is_open(instance: &Instance) -> bool {
-        OPEN.lock().unwrap().iter().any(|shared| shared.instance == instance.raw.handle())
+    /// How many handles have an instance's device open.
+    fn handles(instance: &Instance) -> usize {
+        let open = OPEN.lock().unwrap();
+        let shared = open.iter().find(|shared| shared.instance == instance.raw.handle()).expect("it stays");
+        Arc::strong_count(&shared.context) - 1
     }
 
     #[test]
-    fn handles_share_a_device_until_the_last_is_dropped() {
+    fn handles_share_a_device_that_stays() {
         let Some(instance) = instance() else { return };
         let (first, second) = (open(&instance), open(&instance));
         assert!(Arc::ptr_eq(&first.0.context, &second.0.context), "one device");
@@ -225,9 +217,9 @@ mod tests {
         are_right(&first, 1);
         drop(first);
         are_right(&second, 1);
-        assert!(is_open(&instance));
         drop(second);
-        assert!(!is_open(&instance));
+        assert_eq!(handles(&instance), 0, "nothing else is left of them");
+        are_right(&gpu(open(&instance)), 1);
     }
 
     #[test]
@@ -249,13 +241,12 @@ mod tests {
         let Some(instance) = instance() else { return };
         std::thread::scope(|scope| {
             for _ in 0..3 {
-                // Sometimes nobody else has it open, and the last one closes it just when another opens it.
                 scope.spawn(|| (0..15).for_each(|_| are_right(&gpu(open(&instance)), 1)));
             }
             let kept = gpu(open(&instance));
             std::thread::scope(|scope| (0..2).for_each(|_| drop(scope.spawn(|| are_right(&kept, 20)))));
         });
-        assert!(!is_open(&instance));
+        assert_eq!(handles(&instance), 0);
     }
 
     /// What it costs to open a device, and to open it again while it is open.

@@ -22,21 +22,8 @@ pub(crate) async fn open(options: &Options) -> Result<(WebGpu, DeviceInfo), Othe
     // Looked up while the browser makes a device.
     #[cfg(target_arch = "wasm32")]
     let kept = crate::tune::Kept::read();
-    let (adapter, device, queue) = obtain(options).await?;
-    let health = Arc::new(Health::default());
-    device.set_device_lost_callback({
-        let health = Arc::clone(&health);
-        move |_, message| health.lose(if message.is_empty() { "the driver gave no reason".to_owned() } else { message })
-    });
-    // Without a handler wgpu panics. What an error scope does not catch is remembered for the call that fails by it.
-    device.on_uncaptured_error(Arc::new({
-        let health = Arc::clone(&health);
-        move |error| {
-            if matches!(error, wgpu::Error::OutOfMemory { .. }) {
-                health.note_out_of_memory(true);
-            }
-        }
-    }));
+    let (adapter, open) = obtain(options).await?;
+    let Open { device, queue, health } = open;
     let about = adapter.get_info();
     #[cfg(target_arch = "wasm32")]
     let maker = web::vendor_and_architecture(&device);
@@ -86,16 +73,73 @@ pub(crate) async fn open(options: &Options) -> Result<(WebGpu, DeviceInfo), Othe
     Ok((device, info))
 }
 
+/// A device that is not known to be lost.
+#[cfg_attr(not(target_arch = "wasm32"), derive(Clone))]
+struct Open {
+    device: wgpu::Device,
+    queue: wgpu::Queue,
+    health: Arc<Health>,
+}
+
+impl Open {
+    fn new((device, queue): (wgpu::Device, wgpu::Queue)) -> Self {
+        let health = Arc::new(Health::default());
+        device.set_device_lost_callback({
+            let health = Arc::clone(&health);
+            move |_, message| health.lose(if message.is_empty() { "the driver gave no reason".to_owned() } else { message })
+        });
+        // Without a handler wgpu panics. What an error scope does not catch is remembered for the call that fails by it.
+        device.on_uncaptured_error(Arc::new({
+            let health = Arc::clone(&health);
+            move |error| {
+                if matches!(error, wgpu::Error::OutOfMemory { .. }) {
+                    health.note_out_of_memory(true);
+                }
+            }
+        }));
+        Self { device, queue, health }
+    }
+}
+
+/// Devices that handles share natively, and that stay when the last handle goes: those of Vulkan, whose drivers may lock up where one is destroyed
+/// while others compute (see `backend/vulkan`).
+#[cfg(not(target_arch = "wasm32"))]
+static OPEN: Mutex<Vec<(wgpu::AdapterInfo, bool, Open)>> = Mutex::new(Vec::new());
+
+/// A device of an adapter with all that is of use.
+#[cfg(target_arch = "wasm32")]
+async fn open_best(adapter: &wgpu::Adapter, _: &Options) -> Result<Open, wgpu::RequestDeviceError> {
+    request_best(adapter).await.map(Open::new)
+}
+
+/// The same, or the one that others have open or left.
+#[cfg(not(target_arch = "wasm32"))]
+async fn open_best(adapter: &wgpu::Adapter, options: &Options) -> Result<Open, wgpu::RequestDeviceError> {
+    let about = adapter.get_info();
+    if about.backend != wgpu::Backend::Vulkan {
+        return request_best(adapter).await.map(Open::new);
+    }
+    let mut shared = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+    shared.retain(|(.., open)| open.health.lost().is_none());
+    if let Some((.., open)) = shared.iter().find(|(of, validated, _)| *of == about && *validated == options.validation) {
+        return Ok(open.clone());
+    }
+    // Natively the answer is there at once.
+    let open = pollster::block_on(request_best(adapter)).map(Open::new)?;
+    shared.push((about, options.validation, open.clone()));
+    Ok(open)
+}
+
 /// An adapter and a device of it.
-async fn obtain(options: &Options) -> Result<(wgpu::Adapter, wgpu::Device, wgpu::Queue), OtherBackend> {
+async fn obtain(options: &Options) -> Result<(wgpu::Adapter, Open), OtherBackend> {
     let adapter = find(options).await?;
-    if let Ok((device, queue)) = request_best(&adapter).await {
-        return Ok((adapter, device, queue));
+    if let Ok(open) = open_best(&adapter, options).await {
+        return Ok((adapter, open));
     }
     // Browsers differ in which limits they let one ask for: the defaults everybody has.
     let adapter = find(options).await?;
     let error = match request_device(&adapter, wgpu::Features::empty(), least_limits()).await {
-        Ok((device, queue)) => return Ok((adapter, device, queue)),
+        Ok(opened) => return Ok((adapter, Open::new(opened))),
         Err(error) => error,
     };
     // An adapter that no driver stands behind must not keep the others from use.
@@ -103,9 +147,9 @@ async fn obtain(options: &Options) -> Result<(wgpu::Adapter, wgpu::Device, wgpu:
     if options.adapter.is_none() {
         for other in adapters(options).await {
             if other.get_info() != adapter.get_info()
-                && let Ok((device, queue)) = request_best(&other).await
+                && let Ok(open) = open_best(&other, options).await
             {
-                return Ok((other, device, queue));
+                return Ok((other, open));
             }
         }
     }

@@ -153,7 +153,24 @@ impl WebGpu {
                 max: self.caps.max_buffer_bytes,
             }));
         }
-        self.pool.take(usage.bits(), bytes, || Ok(Arc::new(Raw::new(&self.device, bytes, usage))))
+        self.pool.take(usage.bits(), bytes, || self.make(bytes, usage))
+    }
+
+    /// Whether there is room for it shows later.
+    #[cfg(target_arch = "wasm32")]
+    fn make(&self, bytes: u64, usage: wgpu::BufferUsages) -> Result<Arc<Raw>> {
+        Ok(Arc::new(Raw::new(&self.device, bytes, usage)))
+    }
+
+    /// Handles share the device, so that each asks for itself whether there was room.
+    #[cfg(not(target_arch = "wasm32"))]
+    fn make(&self, bytes: u64, usage: wgpu::BufferUsages) -> Result<Arc<Raw>> {
+        let scope = self.device.push_error_scope(wgpu::ErrorFilter::OutOfMemory);
+        let raw = Raw::new(&self.device, bytes, usage);
+        match pollster::block_on(scope.pop()) {
+            None => Ok(Arc::new(raw)),
+            Some(_) => Err(Box::new(Error::OutOfMemory { bytes, place: "the GPU" })),
+        }
     }
 
     /// Gives the buffer with the values in it, which may change as soon as this returns.

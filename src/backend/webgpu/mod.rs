@@ -2,6 +2,9 @@
 //!
 //! After a loss WebGPU reports success on almost everything. So a result counts only if its buffer could be mapped, no error scope
 //! caught anything, and the device is still there when all of that is known.
+//!
+//! Natively handles of one adapter of Vulkan's share a device that stays, as those of `backend/vulkan` do; what has become of it they
+//! share too.
 
 mod adapter;
 mod batch;
@@ -74,7 +77,7 @@ impl Drop for WebGpu {
 #[cfg(target_arch = "wasm32")]
 impl Drop for WebGpu {
     fn drop(&mut self) {
-        // Natively the last handle frees the device; in the browser the collector would, some time.
+        // In the browser the collector would free it, some time.
         self.device.destroy();
     }
 }

@@ -6,13 +6,14 @@ use super::{Source, inside};
 use crate::error::Result;
 use crate::kernels::template::{Constant, expand_with};
 use crate::ops::elementwise::{Kind, Language};
+use crate::plan::map::Reading;
 
 const PRELUDE: &str = include_str!(concat!(env!("OUT_DIR"), "/map-prelude.cuh"));
 const SOURCE: &str = include_str!(concat!(env!("OUT_DIR"), "/map-source.cuh"));
 const INPUT: &str = include_str!(concat!(env!("OUT_DIR"), "/map-input.cuh"));
 
 /// How members of the type begin.
-const MEMBER: &str = "__device__ __forceinline__";
+pub(super) const MEMBER: &str = "__device__ __forceinline__";
 
 impl Source {
     /// The same of a kernel that is only told something.
@@ -22,18 +23,27 @@ impl Source {
 
     /// The CUDA C++ before `map.cu`, as [`wgsl`](Self::wgsl) before `map.wgsl`.
     pub fn cuda(&self, constants: &[Constant]) -> Result<String> {
+        let programs = std::iter::once(&*self.program).chain(self.end.as_ref().map(|end| &*end.program));
+        let mut out = PRELUDE.to_owned() + &Language::Cuda.functions(programs);
+        if self.program.steps.is_empty() {
+            out += SOURCE;
+        } else {
+            // Writing to a string does not fail.
+            let _ = writeln!(out, "typedef {} Result;\n{SOURCE}", self.program.result().name());
+            out = self.cuda_values(constants, out)?;
+        }
+        if let Some(end) = &self.end {
+            out = end.cuda(out)?;
+        }
+        Ok(out + "};\n")
+    }
+
+    /// The inputs, the program, and `value` and `four`, which read and compute.
+    fn cuda_values(&self, constants: &[Constant], mut out: String) -> Result<String> {
         let is_set = |name: &str| constants.iter().any(|(known, value)| *known == name && *value > 0);
         let rank = constants.iter().find(|(known, _)| *known == "RANK").map_or(0, |(_, value)| *value);
-        let mut out = PRELUDE.to_owned();
-        out += &Language::Cuda.functions([&*self.program]);
-        // Writing to a string does not fail.
-        let _ = writeln!(out, "typedef {} Result;", self.program.result().name());
-        out += SOURCE;
         for (number, input) in self.inputs.iter().chain(self.beside.iter().map(|(_, reading)| reading)).enumerate() {
-            let _ = writeln!(out, "typedef {} Kind{number};", Kind::from(input.dtype).name());
-            let mut all = input.constants();
-            all.extend([("RANK", rank), ("EDGES", u32::from(is_set("EDGES")))]);
-            out = expand_with(INPUT, &all, &input.variables(number, rank), out)?;
+            out = input.cuda(number, rank, is_set("EDGES").into(), out)?;
         }
         for (number, (name, _)) in (self.inputs.len()..).zip(&self.beside) {
             for (many, kind) in [("one", format!("Kind{number}")), ("four", format!("Four<Kind{number}>"))] {
@@ -84,6 +94,17 @@ impl Source {
             }
             out += "};\n}\n";
         }
-        Ok(out + "};\n")
+        Ok(out)
+    }
+}
+
+impl Reading {
+    /// Its text as that of input `number`.
+    pub(super) fn cuda(&self, number: usize, rank: u32, edges: u32, mut out: String) -> Result<String> {
+        // Writing to a string does not fail.
+        let _ = writeln!(out, "typedef {} Kind{number};", Kind::from(self.dtype).name());
+        let mut all = self.constants();
+        all.extend([("RANK", rank), ("EDGES", edges)]);
+        expand_with(INPUT, &all, &self.variables(number, rank), out)
     }
 }

@@ -59,6 +59,37 @@ impl End {
         Ok(out)
     }
 
+    /// The same in CUDA C++, members of the type that has what a kernel is told.
+    #[cfg(all(feature = "cuda", not(target_arch = "wasm32")))]
+    pub(super) fn cuda(&self, mut out: String) -> Result<String> {
+        use super::cuda::MEMBER;
+        const END: &str = include_str!(concat!(env!("OUT_DIR"), "/map-end.cuh"));
+        let Self { rank, at, scalars, is_quad, .. } = *self;
+        for (number, input) in (FIRST_INPUT..).zip(&self.inputs) {
+            out = input.cuda(number, rank, 0, out)?;
+        }
+        out = expand_with(END, &[("INNER", rank - 1)], &[("at", at), ("rank", rank), ("scalars", scalars)], out)?;
+        out += &Language::Cuda.body(&self.program, "end_");
+        let arguments = |of: &dyn Fn(usize) -> String| (FIRST_INPUT..).zip(&self.inputs).map(|(number, _)| of(number)).collect::<String>();
+        let one = arguments(&|number| format!(", one_{number}(at_{number}(c.c))"));
+        // Writing to a string does not fail.
+        let _ = writeln!(
+            out,
+            "{MEMBER} f32 ended(u32 o, f32 v) const {{\nconst u32 i = end_index(o);\nconst EndCoordinates c = end_coordinates(i);\nreturn end_program(i, v{one});\n}}"
+        );
+        let _ = writeln!(out, "{MEMBER} Four<f32> ended_four(u32 o, const Four<f32> &v) const {{");
+        if is_quad {
+            out += "const u32 i = end_index(o);\nconst EndCoordinates c = end_coordinates(i);\n";
+            out += &arguments(&|number| format!("const Four<Kind{number}> in_{number} = four_{number}(at_{number}(c.c));\n"));
+        }
+        let lanes = (0..4).map(|lane| match is_quad {
+            true => format!("end_program(i + {lane}, v.x[{lane}]{})", arguments(&|number| format!(", in_{number}.x[{lane}]"))),
+            false => format!("ended(o + {lane}, v.x[{lane}])"),
+        });
+        let _ = writeln!(out, "return {{{}}};\n}}", lanes.collect::<Vec<_>>().join(", "));
+        Ok(out)
+    }
+
     /// The same in GLSL.
     pub(in crate::kernels) fn glsl(&self, mut out: String) -> Result<String> {
         const END: &str = include_str!(concat!(env!("OUT_DIR"), "/map-end.frag"));

@@ -134,25 +134,47 @@ macro_rules! functions {
 
             /// Applies it to words of operands of a kind that it takes, each as many as `out` has, one of two also a single one for all.
             #[cfg(not(target_arch = "wasm32"))]
-            #[allow(clippy::approx_constant, clippy::excessive_precision, clippy::float_cmp, clippy::nonminimal_bool, reason = "expressions are as in every language")]
             #[cfg_attr(debug_assertions, inline)]
             #[cfg_attr(not(debug_assertions), inline(always))]
             pub(crate) fn apply(self, kind: Kind, operands: &[&[u32]], out: &mut [u32]) {
+                self.apply_near(kind, operands, out);
+                let far: fn(f32) -> f32 = match self {
+                    Self::Sin => f32::sin,
+                    Self::Cos => f32::cos,
+                    Self::Tan => f32::tan,
+                    _ => return,
+                };
+                if let &[angles] = operands && !super::twin::are_near(angles) {
+                    super::twin::far(far, angles, out);
+                }
+            }
+
+            /// The same of angles that are not too large.
+            #[cfg(not(target_arch = "wasm32"))]
+            #[allow(clippy::approx_constant, clippy::excessive_precision, clippy::float_cmp, clippy::nonminimal_bool, reason = "expressions are as in every language")]
+            #[cfg_attr(debug_assertions, inline)]
+            #[cfg_attr(not(debug_assertions), inline(always))]
+            fn apply_near(self, kind: Kind, operands: &[&[u32]], out: &mut [u32]) {
                 #[allow(clippy::wildcard_imports, reason = "the vocabulary of the expressions")]
                 use super::twin::vocabulary::*;
                 use super::twin;
-                let far: Option<fn(f32) -> f32> = match self {
-                    Self::Sin => Some(f32::sin),
-                    Self::Cos => Some(f32::cos),
-                    Self::Tan => Some(f32::tan),
-                    _ => None,
-                };
-                if let (Some(far), &[angles]) = (far, operands)
-                    && !twin::are_near(angles)
-                {
-                    return twin::far(far, angles, out);
-                }
                 let on = (kind, operands, out);
+                // What has vectors of its own.
+                match (self, kind) {
+                    (Self::Tanh, Kind::F32) => return run!(one on, F32, Same, (a), { tanh(a) }),
+                    (Self::Div, Kind::U32) => {
+                        return run!(one on, U32, Same, (a, b), {
+                            select(quotient_u32(a, d), u32(0), b == u32(0)); d = select(b, u32(1), b == u32(0))
+                        });
+                    }
+                    (Self::Div, Kind::I32) => {
+                        return run!(one on, I32, Same, (a, b), {
+                            select(select(quotient_i32(a, d), -a, b == i32(-1)), i32(0), b == i32(0));
+                            d = select(b, i32(1), b == i32(0) || b == i32(-1))
+                        });
+                    }
+                    _ => {}
+                }
                 match self { $( Self::$function => { $( run!(on, [$($kind)+], $result, $arguments, $body); )+ } )+ }
             }
 

@@ -36,7 +36,9 @@ impl Language {
             Self::Wgsl => format!("fn {name}("),
             Self::Glsl => format!("{} {name}(", result.name()),
             #[cfg(not(target_arch = "wasm32"))]
-            Self::Cuda => format!("{}__device__ __forceinline__ {} {name}(", if name == PROGRAM { "" } else { "static " }, result.name()),
+            Self::Cuda => {
+                format!("{}__device__ __forceinline__ {} {name}(", if name.ends_with(PROGRAM) { "" } else { "static " }, result.name())
+            }
         };
         for (place, (argument, kind)) in arguments.iter().enumerate() {
             if place > 0 {
@@ -50,7 +52,7 @@ impl Language {
         text += &match self {
             Self::Wgsl => format!(") -> {} {{\n", result.name()),
             #[cfg(not(target_arch = "wasm32"))]
-            Self::Cuda if name == PROGRAM => ") const {\n".to_owned(),
+            Self::Cuda if name.ends_with(PROGRAM) => ") const {\n".to_owned(),
             _ => ") {\n".to_owned(),
         };
         text
@@ -72,9 +74,25 @@ impl Language {
             function.arguments().trim_matches(['(', ')']).split(',').map(|argument| (argument.trim().to_owned(), kind)).collect();
         let mut out = self.head(&name(function, kind), &arguments, result);
         for (bound, value) in text.names {
+            #[cfg(not(target_arch = "wasm32"))]
+            let value = &self.quick(function, value);
             out += &self.bind(bound, kind, value);
         }
-        out + &format!("return {};\n}}\n", self.numbers(text.value))
+        let value = text.value;
+        #[cfg(not(target_arch = "wasm32"))]
+        let value = &self.quick(function, value);
+        out + &format!("return {};\n}}\n", self.numbers(value))
+    }
+
+    /// An expression that in CUDA takes powers, logarithms and quotients as the hardware has them, and as other languages always do, if it is
+    /// of a function that adds them to 1, where what they lack is not seen.
+    #[cfg(not(target_arch = "wasm32"))]
+    fn quick(self, function: Function, value: &str) -> String {
+        use Function::{Erf, GeluTanh, Sigmoid, Silu, Softplus, Tanh};
+        if self != Self::Cuda || !matches!(function, Erf | GeluTanh | Sigmoid | Silu | Softplus | Tanh) {
+            return value.to_owned();
+        }
+        value.replace("exp(", "quick_exp(").replace("log(", "quick_log(").replace(" / (", " * quick_reciprocal(")
     }
 
     /// The functions that programs call.

@@ -149,7 +149,7 @@ pub(super) fn operands<T: Word, const N: usize>(a: u32, b: u32) -> [T; N] {
 /// What expressions may say.
 pub(super) mod vocabulary {
     #[cfg(not(target_arch = "wasm32"))]
-    pub(crate) use super::math::{acos, asin, atan, cos, exp, log, power, sin, tan};
+    pub(crate) use super::math::{acos, asin, atan, cos, exp, log, power, sin, tan, tanh};
     use super::{I32, U32};
 
     #[inline(always)]
@@ -209,6 +209,30 @@ pub(super) mod vocabulary {
         }
     }
 
+    /// a / b without the fraction, of any b but 0.
+    #[cfg(not(target_arch = "wasm32"))]
+    #[inline(always)]
+    pub(crate) fn quotient_i32(a: I32, b: I32) -> I32 {
+        i32(quotient(a.0.into(), b.0.into()).cast_signed())
+    }
+
+    /// The same of unsigned integers.
+    #[cfg(not(target_arch = "wasm32"))]
+    #[inline(always)]
+    pub(crate) fn quotient_u32(a: U32, b: U32) -> U32 {
+        u32(quotient(a.0.into(), b.0.into()))
+    }
+
+    /// By a division of double precision, of which there are vectors. It is exact: what is not whole is farther from the next whole number
+    /// than it is rounded by.
+    #[cfg(not(target_arch = "wasm32"))]
+    #[inline(always)]
+    fn quotient(a: f64, b: f64) -> u32 {
+        // With this the whole number is in the lowest bits.
+        const MAGIC: f64 = 6_755_399_441_055_744.0;
+        ((a / b).trunc() + MAGIC).to_bits() as u32
+    }
+
     #[inline(always)]
     pub(crate) fn power_u32(a: U32, b: U32) -> U32 {
         u32(a.0.wrapping_pow(b.0))
@@ -246,4 +270,23 @@ pub(super) mod vocabulary {
 
     #[cfg(target_arch = "wasm32")]
     of_the_page!(exp, log, sin, cos, tan, asin, acos, atan);
+}
+
+#[cfg(all(test, not(target_arch = "wasm32")))]
+mod tests {
+    use super::vocabulary::{i32, quotient_i32, quotient_u32, u32};
+
+    #[test]
+    fn quotients_are_whole() {
+        let numbers = (0..2000u32).map(|i| i.wrapping_mul(0x9e37_79b9) >> (i % 32)).chain([0, 1, 2, 3, 1 << 31, u32::MAX - 1, u32::MAX]);
+        let numbers: Vec<_> = numbers.collect();
+        for (&a, &b) in numbers.iter().flat_map(|a| numbers.iter().map(move |b| (a, b))) {
+            if b == 0 {
+                continue;
+            }
+            assert_eq!(quotient_u32(u32(a), u32(b)).0, a / b, "{a} / {b}");
+            let [a, b] = [a, b].map(u32::cast_signed);
+            assert_eq!(quotient_i32(i32(a), i32(b)).0, a.wrapping_div(b), "{a} / {b}");
+        }
+    }
 }

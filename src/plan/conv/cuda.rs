@@ -1,5 +1,5 @@
 //! Plans for CUDA: what is a product alone is left to the product's kernels, the rest to those of `shaders/conv`, each of which is one for
-//! all windows.
+//! all windows. Where there are too few sums for all multiprocessors, each is made in parts, which a second kernel adds up.
 
 use super::{product, words};
 use crate::dtype::DType;
@@ -9,6 +9,7 @@ use crate::kernels::{Kernel, KernelId};
 use crate::ops::conv::Problem;
 use crate::ops::matmul::Problem as Product;
 use crate::ops::window::Window;
+use crate::plan::map::OUT_BINDING;
 use crate::plan::{Binding, Dispatch, Plan, Slot};
 
 /// Filters of a group below which each thread computes some of them.
@@ -18,13 +19,13 @@ const DIRECT_THREADS: u32 = 128;
 const DIRECT_FILTERS: u32 = 4;
 /// Of the other one.
 const THREADS: u32 = 256;
-/// Its tiles: filters, positions, and elements of k at a time.
-const TILES: [[u32; 3]; 3] = [[128, 128, 8], [64, 64, 16], [32, 128, 16]];
+/// Its tiles: filters, positions, and elements of k at a time; and of what a thread has, filters and positions.
+const TILES: [[u32; 5]; 3] = [[128, 128, 8, 8, 8], [64, 64, 16, 4, 4], [32, 128, 16, 4, 4]];
 
 /// The most layers of a grid, which are groups.
 const MOST_LAYERS: u32 = 65_535;
 
-/// A plan for CUDA, on a GPU of so many multiprocessors. `products` plans what is a product alone, or does not.
+/// A plan for CUDA, on a GPU of so many multiprocessors; of none, one without parts. `products` plans what is a product alone, or does not.
 pub fn cuda(problem: &Problem, caps: &Caps, multiprocessors: u32, products: impl FnOnce(&Product) -> Result<Option<Plan>>) -> Result<Plan> {
     if problem.elements() == 0 {
         return Ok(Plan::default());
@@ -64,32 +65,89 @@ pub fn cuda(problem: &Problem, caps: &Caps, multiprocessors: u32, products: impl
         offset_bytes: 0,
         size_bytes: (elements * dtype.bytes()).next_multiple_of(16).max(16),
     };
-    let mut bindings = vec![bind(Slot::Input(0), 0, images, dtype), bind(Slot::Input(1), 1, weights, dtype)];
-    if problem.bias {
-        bindings.push(bind(Slot::Input(2), 2, u64::from(groups) * u64::from(filters), DType::F32));
-    }
-    bindings.push(bind(Slot::Out, 3, problem.elements(), dtype));
-    let mut words = words(problem)?;
-    words.push(u32::from(dtype == DType::F16))?;
     let is_direct = filters < FEW || groups > MOST_LAYERS;
-    let (id, variant, threads, grid) = if is_direct {
+    let mut constants = vec![("BIAS", u32::from(problem.bias)), ("SCALARS", 0)];
+    let mut parts = Parts { count: 1, terms: problem.terms() as u32 };
+    let (id, variant, grid) = if is_direct {
         let threads = u64::from(batch) * u64::from(groups) * u64::from(filters.div_ceil(DIRECT_FILTERS)) * problem.positions();
-        let blocks = threads.div_ceil(DIRECT_THREADS.into());
-        if blocks > u64::from(caps.max_workgroups_per_dimension) {
-            let what = "the blocks of a convolution";
-            return Err(Box::new(Error::LimitExceeded { what, requested: blocks, max: caps.max_workgroups_per_dimension.into() }));
-        }
-        (KernelId::ConvDirect, String::new(), DIRECT_THREADS, [blocks as u32, 1, 1])
+        constants.push(("THREADS", DIRECT_THREADS));
+        (KernelId::ConvDirect, String::new(), [blocks_of(threads, caps)?, 1, 1])
     } else {
-        let blocks = |[m, n, _]: [u32; 3]| u64::from(filters.div_ceil(m)) * columns.div_ceil(n.into());
+        let blocks = |[m, n, ..]: [u32; 5]| u64::from(filters.div_ceil(m)) * columns.div_ceil(n.into());
         let tile = match TILES {
             [large, ..] if filters > 64 && blocks(large) * u64::from(groups) >= u64::from(multiprocessors) => large,
             [_, _, low] if filters <= 32 => low,
             [_, small, _] => small,
         };
-        let [m, n, k] = tile;
-        (KernelId::ConvTiled, format!("{m}x{n}x{k}"), THREADS, [blocks(tile) as u32, 1, groups])
+        let [m, n, k, rows, columns] = tile;
+        parts = Parts::of(parts.terms, [m, n, k], [blocks(tile), groups.into()], problem.elements(), multiprocessors);
+        constants.extend([("TILE_M", m), ("TILE_N", n), ("TILE_K", k), ("ROWS", rows), ("COLUMNS", columns), ("THREADS", THREADS)]);
+        (KernelId::ConvTiled, format!("{m}x{n}x{k}"), [blocks(tile) as u32, 1, groups * parts.count])
     };
-    let kernel = Kernel { id, variant, constants: vec![("THREADS", threads)], source: None };
-    Ok(Plan::of(Dispatch { kernel, params: words.into(), bindings, grid }))
+    let mut words = words(problem)?;
+    [u32::from(dtype == DType::F16), parts.count, parts.terms].into_iter().try_for_each(|word| words.push(word))?;
+    let out = bind(Slot::Out, OUT_BINDING, problem.elements(), dtype);
+    let bias = problem.bias.then(|| bind(Slot::Input(2), 2, u64::from(groups) * u64::from(filters), DType::F32));
+    let mut bindings = vec![bind(Slot::Input(0), 0, images, dtype), bind(Slot::Input(1), 1, weights, dtype)];
+    let sums = bind(Slot::Scratch, OUT_BINDING, u64::from(parts.count) * problem.elements(), DType::F32);
+    let is_whole = parts.count == 1;
+    bindings.extend(if is_whole { bias } else { None });
+    bindings.push(if is_whole { out } else { sums });
+    let kernel = Kernel { id, variant, constants, source: None };
+    let mut plan = Plan::of(Dispatch { kernel, params: words.into(), bindings, grid });
+    if !is_whole {
+        let constants = vec![("BIAS", u32::from(problem.bias)), ("SCALARS", 0), ("THREADS", DIRECT_THREADS)];
+        let kernel = Kernel { id: KernelId::ConvSum, variant: String::new(), constants, source: None };
+        let bindings = [Binding { index: 0, ..sums }].into_iter().chain(bias).chain([out]).collect();
+        let grid = [blocks_of(problem.elements(), caps)?, 1, 1];
+        plan.dispatches.push(Dispatch { kernel, params: words.into(), bindings, grid });
+        plan.scratch_bytes = sums.size_bytes;
+    }
+    Ok(plan)
+}
+
+/// The blocks of so many threads.
+fn blocks_of(threads: u64, caps: &Caps) -> Result<u32> {
+    let (requested, max) = (threads.div_ceil(DIRECT_THREADS.into()), caps.max_workgroups_per_dimension);
+    if requested > max.into() {
+        return Err(Box::new(Error::LimitExceeded { what: "the blocks of a convolution", requested, max: max.into() }));
+    }
+    Ok(requested as u32)
+}
+
+/// Sums in parts, so that a GPU is busy where there are few of them.
+struct Parts {
+    count: u32,
+    /// Of each part but the last.
+    terms: u32,
+}
+
+impl Parts {
+    const MOST: u64 = 64;
+    // Of an NVIDIA H200, by which convolutions of a ResNet-50 take what they do to within a tenth: a step of a block that is alone on its
+    // multiprocessor, what each other one there adds, a second kernel, and how many sums are written and read.
+    const STEP_NS: u64 = 1200;
+    const BESIDE_NS: u64 = 650;
+    const KERNEL_NS: u64 = 4000;
+    const SUMS_PER_NS: u64 = 100;
+    /// The products of that step.
+    const OF_STEP: u64 = 64 * 64 * 16;
+
+    /// What takes the least time for sums of so many terms, of which the blocks of a tile in each layer take some at a time.
+    fn of(terms: u32, [m, n, k]: [u32; 3], [blocks, layers]: [u64; 2], sums: u64, multiprocessors: u32) -> Self {
+        if multiprocessors == 0 {
+            return Self { count: 1, terms };
+        }
+        let steps = u64::from(terms.div_ceil(k));
+        let time_ns = |part: u64| {
+            let count = steps.div_ceil(part);
+            let beside = (blocks * layers * count).div_ceil(multiprocessors.into()).max(1) - 1;
+            let products = u64::from(m) * u64::from(n) * u64::from(k);
+            let computed = part * (Self::STEP_NS + Self::BESIDE_NS * beside) * products / Self::OF_STEP;
+            computed + if count > 1 { Self::KERNEL_NS + count * sums / Self::SUMS_PER_NS } else { 0 }
+        };
+        let some = (1..=Self::MOST.min(steps).min(u64::from(MOST_LAYERS) / layers)).map(|count| steps.div_ceil(count));
+        let part = some.min_by_key(|&part| time_ns(part)).unwrap_or(steps) as u32;
+        if u64::from(part) < steps { Self { count: terms.div_ceil(part * k), terms: part * k } } else { Self { count: 1, terms } }
+    }
 }

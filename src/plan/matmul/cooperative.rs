@@ -2,7 +2,7 @@
 //! An operand of f16 whose rows start at no multiple of what is fetched at once is copied to where they do, if the product is worth it.
 
 use super::Params;
-use super::copy::{self, Copy, Reads};
+use super::copy::{Copy, Reads};
 use super::step::Step;
 use super::tile::has_room;
 use crate::dtype::DType;
@@ -138,9 +138,7 @@ impl Copies {
             return;
         }
         let stores =
-            ["OUT_VEC4", "READS_C", "ACCUMULATES", "READS_BIAS", "BIAS_STEP", "BIAS_ROWS", "ACTIVATION", "PARTS"].map(|name| (name, 0));
-        // A row has words for so many.
-        let lanes = (size[1].min(copy::THREADS * 2).next_multiple_of(VECTOR) / 2).next_power_of_two().min(copy::THREADS);
+            ["READS_C", "ACCUMULATES", "READS_BIAS", "BIAS_STEP", "BIAS_ROWS", "ACTIVATION", "PARTS", "WORDS"].map(|name| (name, 0));
         let copy = Copy {
             from: *operand,
             size,
@@ -148,7 +146,7 @@ impl Copies {
             index: 2,
             offset_bytes: self.bytes.next_multiple_of(caps.binding_alignment_bytes),
             max_bytes: caps.max_buffer_bytes,
-            constants: stores.into_iter().chain([("BATCHED", 1), ("RESULT_F16", 1), ("WORDS", 1), ("LANES", lanes)]).collect(),
+            constants: stores.into_iter().chain([("BATCHED", 1), ("RESULT_F16", 1), ("OUT_VEC4", 1)]).collect(),
             most_workgroups: COPY_WORKGROUPS.min(caps.max_workgroups_per_dimension),
         };
         // One that is too large is not made.

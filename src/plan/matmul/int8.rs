@@ -12,7 +12,7 @@ use crate::ops::matmul::{Integers, Problem};
 use crate::plan::Binding;
 
 /// What the kernel is not told of a tile: it has one stage, and loops.
-const LEFT_OUT: [&str; 7] = ["STAGES", "SINGLE", "LOOPS", "UNROLL", "OPERANDS_F16", "HALF", "WINDOW"];
+const LEFT_OUT: [&str; 8] = ["B_FOURS", "STAGES", "SINGLE", "LOOPS", "UNROLL", "OPERANDS_F16", "HALF", "WINDOW"];
 
 /// The launch of `shaders/matmul/int8.wgsl`. On the web it is in the part of the package that is for such products.
 #[inline(never)]

@@ -74,7 +74,7 @@ pub(in crate::plan) fn windowed(problem: &Problem, windows: &[Window; 2], caps: 
             } else {
                 step.kernel.id = KernelId::ConvTiled
             }
-            step.kernel.constants.retain(|(name, _)| !["WINDOW", "B_VEC4"].contains(name));
+            step.kernel.constants.retain(|(name, _)| !["WINDOW", "B_VEC4", "B_FOURS"].contains(name));
             step.kernel.constants.extend(constants(windows));
             step
         };
@@ -90,10 +90,11 @@ pub(in crate::plan) fn windowed(problem: &Problem, windows: &[Window; 2], caps: 
 }
 
 /// The constants of a window's shape.
-fn constants([y, x]: &[Window; 2]) -> [(&'static str, u32); 9] {
+fn constants([y, x]: &[Window; 2]) -> [(&'static str, u32); 10] {
     [
         ("WINDOW", 1),
         ("B_VEC4", 0),
+        ("B_FOURS", 1),
         ("TAPS", y.taps * x.taps),
         ("TAPS_Y", y.taps),
         ("TAPS_X", x.taps),

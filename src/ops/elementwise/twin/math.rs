@@ -1,7 +1,7 @@
 //! Functions that a compiler can turn into vector instructions, since they have no branches: those of the C library take a number at a time.
 //!
 //! Reduction and polynomials are those of Moshier, "Cephes mathematical library" (1989), in single precision, the arctangent's those of Shibata,
-//! "SLEEF" (2010); each is within 2 units in the last place, tan and the inverse ones within 4.
+//! "SLEEF" (2010); each is within 2 units in the last place, tan, tanh and the inverse ones within 4.
 
 /// Added to a number and taken away again, this leaves the nearest whole one, which is also in the lowest bits of the sum.
 const MAGIC: f32 = 12_582_912.0;
@@ -65,6 +65,22 @@ pub(crate) fn log(x: f32) -> f32 {
     let y = if x == 0.0 { f32::NEG_INFINITY } else { y };
     let y = if x == f32::INFINITY { x } else { y };
     if x >= 0.0 { y } else { f32::NAN }
+}
+
+/// By e^(−2|a|) − 1, which is exact near zero too.
+#[inline(always)]
+pub(crate) fn tanh(a: f32) -> f32 {
+    let x = -2.0 * a.abs();
+    // Beyond it the result is 1 in any case; NaN is on neither side.
+    let x = if x < -20.0 { -20.0 } else { x };
+    let sum = x.mul_add(std::f32::consts::LOG2_E, MAGIC);
+    let n = sum - MAGIC;
+    let r = n.mul_add(2.121_944_4e-4, n.mul_add(-0.693_359_4, x));
+    let p = polynomial!(r, 1.987_569_1e-4f32, 1.398_2e-3, 8.333_452e-3, 4.166_58e-2, 1.666_666_5e-1, 0.5);
+    // The same bits as those of 1 with n in its exponent.
+    let power = f32::from_bits((sum.to_bits() << 23).wrapping_add(1f32.to_bits()));
+    let less = power.mul_add((p * r).mul_add(r, r), power - 1.0);
+    (less / (less + 2.0)).copysign(a)
 }
 
 /// aᵇ of a ≥ 0, as 2 to the power of b · log₂ a, in double precision, since an error of the exponent counts as often as it is large.
@@ -190,12 +206,15 @@ pub(in crate::ops::elementwise) fn are_near(angles: &[u32]) -> bool {
     !angles.iter().fold(false, |far, &angle| far | (f32::from_bits(angle).abs() >= MOST_ANGLE))
 }
 
-/// A function of angles of any size, one after the other.
+/// A function of the angles that are not, one after the other; the others' stay, so that each is the same whatever is beside it.
 #[cold]
 #[inline(never)]
 pub(in crate::ops::elementwise) fn far(f: fn(f32) -> f32, angles: &[u32], out: &mut [u32]) {
     for (out, &angle) in out.iter_mut().zip(angles) {
-        *out = f(f32::from_bits(angle)).to_bits();
+        let angle = f32::from_bits(angle);
+        if angle.abs() >= MOST_ANGLE {
+            *out = f(angle).to_bits();
+        }
     }
 }
 
@@ -238,6 +257,7 @@ mod tests {
             let wide = f64::from(x);
             assert!(units(exp(x), wide.exp()) <= 2.0, "exp({x}) is {}", exp(x));
             assert!(units(log(x), wide.ln()) <= 2.0, "log({x}) is {}", log(x));
+            assert!(units(tanh(x), wide.tanh()) <= 4.0, "tanh({x}) is {}", tanh(x));
             for y in [x, 0.5, -2.0, 3.1, 1.0 / 3.0, 1e-3, f32::INFINITY, f32::NEG_INFINITY, f32::NAN] {
                 // The C library's power is right to a fraction of a unit of double precision.
                 let (base, exact) = (x.abs(), f64::from(x.abs()).powf(y.into()));

@@ -1,0 +1,41 @@
+//! Loops compiled by themselves for the widest vectors that the CPU has: in one function with those of all other folds, some of their lanes
+//! would lie in memory.
+
+use std::marker::PhantomData;
+
+use super::Join;
+
+/// Values from which a call of its own pays.
+pub(in crate::backend::cpu) const LONG: usize = 512;
+
+struct InLanes<'a, J, T>(&'a [T], PhantomData<J>);
+
+impl<J: Join<T>, T: Copy> pulp::WithSimd for InLanes<'_, J, T> {
+    type Output = J::Lane;
+
+    #[inline(always)]
+    fn with_simd<S: pulp::Simd>(self, _: S) -> J::Lane {
+        super::in_lanes::<J, T>(self.0)
+    }
+}
+
+struct Extreme<'a, J, T>(&'a [T], PhantomData<J>);
+
+impl<J: Join<T, Lane = T>, T: Copy + PartialEq> pulp::WithSimd for Extreme<'_, J, T> {
+    type Output = (T, bool);
+
+    #[inline(always)]
+    fn with_simd<S: pulp::Simd>(self, _: S) -> (T, bool) {
+        super::extreme::<J, T>(self.0)
+    }
+}
+
+/// Folds values in lanes, and then the lanes.
+pub(in crate::backend::cpu) fn in_lanes<J: Join<T>, T: Copy>(values: &[T]) -> J::Lane {
+    pulp::Arch::new().dispatch(InLanes::<J, T>(values, PhantomData))
+}
+
+/// The extreme of some, and whether one of them is NaN.
+pub(in crate::backend::cpu) fn extreme<J: Join<T, Lane = T>, T: Copy + PartialEq>(values: &[T]) -> (T, bool) {
+    pulp::Arch::new().dispatch(Extreme::<J, T>(values, PhantomData))
+}
