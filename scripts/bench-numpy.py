@@ -203,8 +203,8 @@ def one_thread():
     return None
 
 
-# NumPy adds up all squares in f32, one after the other.
-RELATIVE_ERRORS = {"norm": 1e-3}
+# NumPy adds up all squares in f32, one after the other; where the CPU has arithmetic of f16 its exp is of that.
+RELATIVE_ERRORS = {"norm": 1e-3, "exp f16": 5e-4}
 
 
 def weighed(values):
