@@ -191,6 +191,9 @@ def cases(elements):
 # What NumPy has its BLAS compute, on all threads unless it is told otherwise.
 PRODUCTS = ("matmul", "batch", "matrix by", "vector by", "conv2d")
 
+# For so long its threads keep their cores busy after a product, in case there is another.
+BUSY_S = 0.05
+
 
 def one_thread():
     """Keeps NumPy's BLAS, which comes with it, to one thread; gives what takes that back, none where it is another BLAS."""
@@ -271,6 +274,8 @@ def compare(program, elements, names):
         times = [[] for _ in in_turns]
         for _ in range(ROUNDS):
             for ask, measured in zip(in_turns, times):
+                if name.startswith(PRODUCTS):
+                    time.sleep(BUSY_S)
                 # Not timed, since the others' operands are in the cache.
                 ask(1)
                 measured.append(ask(repeats))
