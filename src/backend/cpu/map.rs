@@ -24,7 +24,7 @@ use crate::ops::elementwise::{Kind, Step};
 
 /// The most elements of a block. In the browser each brings a call of JavaScript for each input.
 const BLOCK: usize = if cfg!(target_arch = "wasm32") { 2048 } else { 4096 };
-/// Words of a line of the cache, which the widest vectors are as long as: what begins at such a line is written twice as fast.
+/// Words of a line of the cache, which the widest vectors are as long as: what begins at such a line is written without touching a second one.
 const LINE: usize = if cfg!(target_arch = "wasm32") { 1 } else { 16 };
 /// Elements of all values of a block: they are to stay in the nearest cache.
 #[cfg(not(target_arch = "wasm32"))]

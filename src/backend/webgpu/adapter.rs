@@ -116,7 +116,9 @@ async fn open_best(adapter: &wgpu::Adapter, _: &Options) -> Result<Open, wgpu::R
 #[cfg(not(target_arch = "wasm32"))]
 async fn open_best(adapter: &wgpu::Adapter, options: &Options) -> Result<Open, wgpu::RequestDeviceError> {
     let about = adapter.get_info();
-    if about.backend != wgpu::Backend::Vulkan {
+    // Two cards alike are told apart by their places on the bus, and not at all where a driver does not give them.
+    let is_known = about.device_type == wgpu::DeviceType::Cpu || !about.device_pci_bus_id.is_empty();
+    if about.backend != wgpu::Backend::Vulkan || !is_known {
         return request_best(adapter).await.map(Open::new);
     }
     let mut shared = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
