@@ -72,14 +72,16 @@ async function kernel_gflops({ library, error, alone }) {
   return patiently(alone()).catch(() => null);
 }
 
-/** The device's copy rate in GB/s, bytes read and bytes written, or null where there is no telling. */
+/** The device's copy rate in GB/s, bytes read and bytes written, or null where there is no telling, which is told. */
 async function copy_gb_s(settings) {
   try {
     const entrant = await copier();
     await race([entrant], settings, () => {});
     entrant.free();
-    return entrant.error ? null : (2 * entrant.bytes) / 1e6 / median(entrant.samples_ms);
-  } catch {
+    if (entrant.error) throw entrant.error;
+    return (2 * entrant.bytes) / 1e6 / median(entrant.samples_ms);
+  } catch (error) {
+    tell({ record: { note: `the device's copy rate is not known: ${message_of(error)}` } });
     return null;
   }
 }
