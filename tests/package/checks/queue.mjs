@@ -1,6 +1,6 @@
 /** Products of tensors, one after another and none waited for: where there is a queue they are only recorded, and nobody may notice. */
 import { every_call, wrap } from "./faults.mjs";
-import { assert, each, integers, product, rejects, right, problem, same, settles, skip, sleep, within } from "./tools.mjs";
+import { assert, each, integers, is_slow, product, rejects, right, problem, same, settles, skip, sleep, within } from "./tools.mjs";
 
 const N = 9;
 const SHAPE = [N, N];
@@ -261,8 +261,8 @@ export default {
       a.dispose();
     };
     const round = async () => {
-      for (let i = 0; i < 1000; i++) await create_multiply_dispose(x, N);
-      for (let i = 0; i < (has_queue(gpu) && !gpu.info().software ? 100 : 3); i++) await create_multiply_dispose(large, SIDE);
+      for (let i = 0; i < (is_slow(gpu) ? 300 : 1000); i++) await create_multiply_dispose(x, N);
+      for (let i = 0; i < (has_queue(gpu) && !gpu.info().software ? 100 : 1); i++) await create_multiply_dispose(large, SIDE);
       const a = await gpu.tensor(x, SHAPE);
       const last = await gpu.matmul(a, a, { keep: true });
       same(await last.toArray(), product(x, x, SIZES));
