@@ -14,7 +14,7 @@
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError, RwLock, TryLockError};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
@@ -24,20 +24,23 @@ const LOOKOUT: Duration = Duration::from_micros(60);
 /// For so long a caller looks out for the end of what others are still at.
 const PATIENCE: Duration = Duration::from_millis(1);
 /// Looks before a thread lets others have its core.
-const LOOKS: usize = 16;
+const LOOKS: usize = 64;
+/// Calls follow one another if there is less than this between them.
+const OFTEN_US: u64 = 100;
 /// Callers that share work out at once; any more compute alone.
 const PLACES: usize = 8;
 /// Parts of items that each thread takes, if there are as many: so many more than one that all end at about the same time.
 const PARTS: usize = 4;
 
-/// Runs a function for each block, on so many threads at most; the caller's is one of them. A panic in a block is the caller's.
-pub(super) fn share(threads: usize, blocks: usize, run: impl Fn(usize) + Sync) {
+/// Runs a function for each block, on so many threads at most; the caller's is one of them. A panic in a block is the caller's. What is not long
+/// is over before a thread has woken: those that sleep are left asleep, unless such calls follow one another.
+pub(super) fn share(threads: usize, blocks: usize, is_long: bool, run: impl Fn(usize) + Sync) {
     static CREW: OnceLock<Crew> = OnceLock::new();
     if threads.min(blocks) < 2 {
         return (0..blocks).for_each(run);
     }
     let cores = || thread::available_parallelism().map_or(1, usize::from);
-    CREW.get_or_init(|| Crew::start(&CREW, cores() - 1)).share(threads, blocks, &run);
+    CREW.get_or_init(|| Crew::start(&CREW, cores() - 1)).share(threads, blocks, is_long, &run);
 }
 
 /// Runs a function for each piece of so many items, given its number.
@@ -56,7 +59,7 @@ pub(super) fn each_with<T: Send, S>(
     let pieces = items.len().div_ceil(size);
     let together = pieces.div_ceil(threads.max(1) * PARTS).max(1);
     let parts: Vec<_> = items.chunks_mut(together * size).map(Mutex::new).collect();
-    share(threads, parts.len(), |part| {
+    share(threads, parts.len(), true, |part| {
         let (mut items, mut state) = (parts[part].lock().unwrap_or_else(PoisonError::into_inner), start());
         items.chunks_mut(size).zip(part * together..).for_each(|(items, number)| run(&mut state, number, items));
     });
@@ -68,6 +71,9 @@ struct Crew {
     places: [Place; PLACES],
     /// How often work was shared out.
     calls: Apart<AtomicUsize>,
+    /// When it last was, in microseconds from the start on.
+    last_us: AtomicU64,
+    start: Instant,
 }
 
 struct Worker {
@@ -110,23 +116,35 @@ impl Crew {
             let started = thread.spawn(move || crew.wait().work(number)).ok()?;
             Some(Worker { thread: started.thread().clone(), state: Apart::default() })
         };
-        Self { workers: (0..workers).map_while(start).collect(), places: Default::default(), calls: Apart::default() }
+        Self {
+            workers: (0..workers).map_while(start).collect(),
+            places: Default::default(),
+            calls: Apart::default(),
+            last_us: AtomicU64::new(0),
+            start: Instant::now(),
+        }
     }
 
-    fn share(&self, threads: usize, blocks: usize, run: &(dyn Fn(usize) + Sync)) {
+    fn share(&self, threads: usize, blocks: usize, is_long: bool, run: &(dyn Fn(usize) + Sync)) {
         let threads = threads.min(blocks).min(self.workers.len() + 1);
         let work = Work::new(run, blocks, threads);
-        let open = (threads > 1).then(|| self.open(&work)).flatten();
+        let wakes = is_long || self.now_us().saturating_sub(self.last_us.load(Ordering::Relaxed)) < OFTEN_US;
+        let open = (threads > 1).then(|| self.open(&work, wakes)).flatten();
         work.take_part(0);
         // Once it is closed, nobody else is at a block.
         drop(open);
+        self.last_us.store(self.now_us(), Ordering::Relaxed);
         if let Some(panic) = work.panic.into_inner().unwrap_or_else(PoisonError::into_inner) {
             resume_unwind(panic);
         }
     }
 
-    /// Puts work where others find it, if there is room, for as long as what is returned lives.
-    fn open<'a>(&'a self, work: &'a Work<'_>) -> Option<Open<'a>> {
+    fn now_us(&self) -> u64 {
+        self.start.elapsed().as_micros() as u64
+    }
+
+    /// Puts work where others find it, if there is room, for as long as what is returned lives, and wakes who sleeps if that is worth it.
+    fn open<'a>(&'a self, work: &'a Work<'_>, wakes: bool) -> Option<Open<'a>> {
         // SAFETY: only the lifetime changes. The reference lies in the place alone, is copied out of it only by who holds its lock for reading,
         // and no longer than that. `Open`, which cannot outlive the work, and which no caller of this file forgets, takes it away under the lock
         // for writing: not before everybody who reads it is done.
@@ -139,7 +157,9 @@ impl Crew {
                 drop(free);
                 place.threads.0.store(threads, Ordering::Release);
                 self.calls.0.fetch_add(1, Ordering::SeqCst);
-                self.rouse(at, 0, threads);
+                if wakes {
+                    self.rouse(at, 0, threads);
+                }
                 return Some(Open(place));
             }
         }
@@ -279,7 +299,7 @@ mod tests {
 
     fn counts(crew: &Crew, threads: usize, blocks: usize) -> Vec<usize> {
         let counts: Vec<_> = (0..blocks).map(|_| AtomicUsize::new(0)).collect();
-        crew.share(threads, blocks, &|block| {
+        crew.share(threads, blocks, true, &|block| {
             counts[block].fetch_add(1, Ordering::Relaxed);
         });
         counts.into_iter().map(AtomicUsize::into_inner).collect()
@@ -302,9 +322,28 @@ mod tests {
         for _ in 0..20 {
             thread::sleep(4 * LOOKOUT);
             // No thread takes a second block before each has one.
-            crew.share(4, 4, &|_| {
+            crew.share(4, 4, true, &|_| {
                 all.wait();
             });
+        }
+    }
+
+    #[test]
+    fn threads_sleep_when_there_is_nothing_to_do() {
+        let crew = crew(3);
+        counts(crew, 4, 64);
+        let until = Instant::now() + Duration::from_secs(20);
+        while !crew.workers.iter().all(|worker| worker.state.0.load(Ordering::SeqCst) == ASLEEP) {
+            assert!(Instant::now() < until, "threads look out for work for 20 s");
+            thread::sleep(Duration::from_millis(1));
+        }
+        // What is short leaves them asleep, unless it comes often.
+        thread::sleep(Duration::from_micros(2 * OFTEN_US));
+        crew.share(4, 4, false, &|_| ());
+        assert!(crew.workers.iter().all(|worker| worker.state.0.load(Ordering::SeqCst) == ASLEEP));
+        while crew.workers.iter().all(|worker| worker.state.0.load(Ordering::SeqCst) == ASLEEP) {
+            assert!(Instant::now() < until, "calls for 20 s have woken nobody");
+            crew.share(4, 4, false, &|_| ());
         }
     }
 
@@ -314,7 +353,7 @@ mod tests {
         for threads in 1..=8 {
             let seen = Mutex::new(std::collections::HashSet::new());
             for _ in 0..50 {
-                crew.share(threads, 64, &|_| {
+                crew.share(threads, 64, true, &|_| {
                     seen.lock().unwrap().insert(thread::current().id());
                     thread::yield_now();
                 });
@@ -331,7 +370,7 @@ mod tests {
             for _ in 0..3 * PLACES {
                 scope.spawn(|| {
                     for _ in 0..20 {
-                        crew.share(4, 8, &|_| assert_eq!(counts(crew, 4, 5), [1; 5]));
+                        crew.share(4, 8, true, &|_| assert_eq!(counts(crew, 4, 5), [1; 5]));
                     }
                 });
             }
@@ -342,7 +381,7 @@ mod tests {
     fn a_panic_is_the_callers_and_the_rest_goes_on() {
         let crew = crew(3);
         for bad in [0, 5, 31] {
-            let panic = catch_unwind(|| crew.share(4, 32, &|block| assert_ne!(block, bad, "this block is bad"))).unwrap_err();
+            let panic = catch_unwind(|| crew.share(4, 32, true, &|block| assert_ne!(block, bad, "this block is bad"))).unwrap_err();
             assert!(panic.downcast_ref::<String>().is_some_and(|text| text.contains("this block is bad")));
             assert_eq!(counts(crew, 4, 32), [1; 32]);
         }

@@ -15,6 +15,8 @@ use super::scalar::Matrix;
 
 /// Multiplications from which other threads pay: to hand blocks over takes some microseconds.
 const MANY: usize = 1 << 21;
+/// Multiplications from which it pays to wake them.
+const LONG: usize = 1 << 22;
 /// Rows and columns of which blocks are multiples: what the crate's kernels compute at once.
 const ROWS: usize = 8;
 const COLUMNS: usize = 16;
@@ -23,6 +25,8 @@ const LEAST_COLUMNS: usize = 48;
 /// Above so many rows or columns, or so many elements, the crate computes as it does whatever is larger.
 const FEW: usize = 64;
 const FEW_ELEMENTS: usize = 256;
+/// Rows of a block at least, where B is packed from rows or from columns: with fewer its packing takes a good part of the time.
+const LEAST_ROWS: [usize; 2] = [ROWS, 8 * ROWS];
 /// Elements of k that it adds up at once.
 const DEPTH: usize = 512;
 /// What it costs to pack an element of B, from rows or from columns, in multiplications.
@@ -79,7 +83,7 @@ impl Product<'_> {
             "a product of {m} x {k} x {n} past its operands"
         );
         let out = Out { start: c.as_mut_ptr(), stride };
-        share(threads, cut.rows * cut.columns, |number| self.block(&out, cut, number));
+        share(threads, cut.rows * cut.columns, m * k * n >= LONG, |number| self.block(&out, cut, number));
     }
 
     fn block(&self, out: &Out, cut: Cut, number: usize) {
@@ -135,11 +139,12 @@ impl Cut {
         // Blocks that are as the whole is to the crate.
         let is_deep = k > DEPTH && (m > FEW || n > FEW);
         let least_width = LEAST_COLUMNS.max(FEW_ELEMENTS / m + COLUMNS).max(if is_deep && m < FEW + 2 * ROWS { FEW + COLUMNS } else { 0 });
-        let pack = PACK[usize::from(b_is_turned)];
+        let [pack, least_rows] = [PACK, LEAST_ROWS].map(|of| of[usize::from(b_is_turned)]);
         let mut best = (usize::MAX, Self::NONE);
         for columns in 1..=(n / least_width).clamp(1, 2 * threads) {
             let width = n.div_ceil(columns);
-            let least = ROWS.max(FEW_ELEMENTS / width + ROWS).max(if is_deep && n / columns < FEW + COLUMNS { FEW + 2 * ROWS } else { 0 });
+            let least =
+                least_rows.max(FEW_ELEMENTS / width + ROWS).max(if is_deep && n / columns < FEW + COLUMNS { FEW + 2 * ROWS } else { 0 });
             for more in [1, 2, 4] {
                 let rows = (more * threads).div_ceil(columns).clamp(1, (m / least).max(1));
                 let height = m.div_ceil(rows);
