@@ -1,18 +1,9 @@
 //! Expressions on every backend that is there, against the same in f64.
 
-use lapidary::{BackendId, DType, Expr, Gpu, Options, Padding};
+mod devices;
 
-/// Does it on every backend.
-fn everywhere(test: impl Fn(&Gpu, BackendId)) {
-    let all = [BackendId::Simd, BackendId::Scalar, BackendId::Cuda, BackendId::Vulkan, BackendId::WebGpu].map(|backend| (backend, true));
-    // On CUDA also by what comes with the crate alone.
-    for (backend, vendor_libraries) in all.into_iter().chain([(BackendId::Cuda, false)]) {
-        match Gpu::open_blocking(Options { vendor_libraries, ..Options::only(backend) }) {
-            Ok(gpu) => test(&gpu, backend),
-            Err(error) => println!("skipped on {backend}: {error}"),
-        }
-    }
-}
+use devices::everywhere;
+use lapidary::{BackendId, DType, Expr, Gpu, Options, Padding};
 
 fn values(gpu: &Gpu, expr: &Expr) -> Vec<f32> {
     gpu.evaluate_blocking(expr).unwrap().to_vec_blocking().unwrap()
@@ -241,5 +232,44 @@ fn parts_that_begin_at_fours_are_put_together_and_padded() {
         let inside = |r: usize, c: usize| if r > 0 && (4..24).contains(&c) { at(r - 1, 23 - c) } else { 7.0 };
         let expected: Vec<f32> = (0..7 * 32).map(|i| inside(i / 32, i % 32)).collect();
         assert_eq!(values(gpu, &flipped), expected, "{backend}");
+    });
+}
+
+/// Of what is without terms or without elements nothing is read, and what is queued round it is as it was.
+#[test]
+fn products_of_nothing() {
+    everywhere(|gpu, backend| {
+        let zeros = |shape: &[u64]| {
+            let (rows, columns) = shape.split_at(1);
+            Expr::from(gpu.tensor_blocking(&[0.0f32; 0], rows[0], columns.iter().product::<u64>()).unwrap().reshape(shape).unwrap())
+        };
+        let host = [1.0f32, -2.0, 3.0, 4.0, 5.0, -6.0];
+        let x = Expr::from(gpu.tensor_blocking(&host, 2, 3).unwrap());
+        let bias = x.slice(0, 0, 1, 1).reshape(&[3]);
+        let before = gpu.evaluate_blocking(&x.mul(2.0)).unwrap();
+        let none = || zeros(&[2, 0]).matmul(zeros(&[0, 3]));
+        assert_eq!(values(gpu, &none()), [0.0; 6], "{backend}");
+        assert_eq!(values(gpu, &(none() * 2.0 + &bias).relu()), [1.0, 0.0, 3.0, 1.0, 0.0, 3.0], "{backend}");
+        assert_eq!(values(gpu, &(none() + &x)), host, "{backend}");
+        assert_eq!(values(gpu, &zeros(&[4, 2, 0]).matmul(zeros(&[4, 0, 3]))), [0.0; 24], "{backend}");
+        assert_eq!(values(gpu, &zeros(&[4, 2, 0]).matmul(zeros(&[0, 3])).add(1.0)), [1.0; 24], "{backend}");
+        assert_eq!(values(gpu, &zeros(&[0]).matmul(zeros(&[0]))), [0.0], "{backend}");
+        assert_eq!(values(gpu, &none().cast(DType::F16).cast(DType::F32)), [0.0; 6], "{backend}");
+        assert_eq!(values(gpu, &zeros(&[2, 0]).cast(DType::F16).matmul(zeros(&[0, 3]).cast(DType::F16)).cast(DType::F32)), [0.0; 6]);
+        let bytes = |rows, columns| Expr::from(gpu.tensor_blocking(&[0i8; 0], rows, columns).unwrap());
+        assert_eq!(values(gpu, &bytes(2, 0).matmul(bytes(0, 3)).cast(DType::F32)), [0.0; 6], "{backend}");
+        for (a, b, shape) in [
+            (zeros(&[0, 3]), x.transpose(None), &[0, 2][..]),
+            (x.clone(), zeros(&[3, 0]), &[2, 0]),
+            (zeros(&[0, 5, 2]), x.clone(), &[0, 5, 3]),
+            (zeros(&[0, 0]), zeros(&[0, 0]), &[0, 0]),
+        ] {
+            let value = gpu.evaluate_blocking(&a.matmul(&b)).unwrap();
+            assert_eq!((value.shape(), value.to_vec_blocking().unwrap()), (shape, Vec::new()), "{backend}");
+            let value = gpu.evaluate_blocking(&a.matmul(b).relu().add(1.0).sum(None, false)).unwrap();
+            assert_eq!(value.to_vec_blocking().unwrap(), [0.0], "{backend}");
+        }
+        assert_eq!(before.to_vec_blocking().unwrap(), host.map(|x| 2.0 * x), "{backend}");
+        assert_eq!(values(gpu, &Expr::from(before).add(1.0)), host.map(|x| 2.0 * x + 1.0), "{backend}");
     });
 }
