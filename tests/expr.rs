@@ -65,6 +65,12 @@ fn what_is_wrong_is_told_with_the_numbers() {
     assert_eq!(text(a.add(&i)), "the second operand must be of f32, as the first is, but it is of i32");
     assert_eq!(text(Expr::from(&i).sqrt()), "an operand of sqrt, which takes f32, f16, must be of one of those, but it is of i32");
     assert_eq!(text(Expr::from(&i) * 0.5), "a number is 0.5, but beside a tensor of i32 it must be one of i32; cast the tensor");
+    let of_i32 = "a number is 0.5, but beside a tensor of i32 it must be one of i32; cast the tensor";
+    assert_eq!(text(Expr::from(&i).pad(&[[1, 0], [0, 0]], Padding::Constant(0.5))), of_i32);
+    for (dtype, number) in [(DType::I32, f64::NAN), (DType::U32, -1.0), (DType::Bool, 7.0)] {
+        let around = a.cast(dtype).pad(&[[0, 1], [1, 0]], Padding::Constant(number));
+        assert_eq!(gpu.evaluate_blocking(&around).unwrap_err().code(), "invalid_option", "{number} round {dtype}");
+    }
     assert_eq!(text(a.slice(2, 0, 1, 1)), "an axis is 2, but it must be from -2 to 1");
     assert_eq!(text(a.slice(0, 0, 1, 0)), "the step is 0, but it must be any whole number but 0");
     assert_eq!(text(a.transpose(Some(&[0, 0]))), "an axis is 0, but it must be each axis once");
@@ -271,5 +277,68 @@ fn products_of_nothing() {
         }
         assert_eq!(before.to_vec_blocking().unwrap(), host.map(|x| 2.0 * x), "{backend}");
         assert_eq!(values(gpu, &Expr::from(before).add(1.0)), host.map(|x| 2.0 * x + 1.0), "{backend}");
+    });
+}
+
+/// A number is cast as a tensor's element is, of every type to every other.
+#[test]
+fn a_number_is_cast_as_an_element_is() {
+    let gpu = Gpu::open_blocking(Options::only(BackendId::Scalar)).unwrap();
+    let numbers = [
+        0.0,
+        -0.0,
+        1.7,
+        -1.7,
+        2.0,
+        -1.0,
+        0.1,
+        65504.0,
+        65519.996,
+        65520.0,
+        -65520.0,
+        1e9,
+        -1e9,
+        1e30,
+        2049.0,
+        2051.0,
+        6e-8,
+        3e-8,
+        1e-30,
+        1e-5,
+        6.1e-5,
+        f32::NAN,
+        f32::INFINITY,
+        f32::NEG_INFINITY,
+    ];
+    for number in numbers {
+        let element = Expr::from(gpu.tensor_blocking(&[number], 1, 1).unwrap());
+        for &first in DType::COMPUTED {
+            for &second in DType::COMPUTED {
+                let cast = |expr: Expr| values(&gpu, &expr.cast(first).cast(second).cast(DType::F32).reshape(&[1]))[0];
+                let [got, expected] = [cast(Expr::number(number.into())), cast(element.clone())];
+                assert!(
+                    got.to_bits() == expected.to_bits() || got.is_nan() && expected.is_nan(),
+                    "{number} as {first} as {second}: {got}, not {expected}"
+                );
+            }
+        }
+    }
+    let whole = Expr::from(gpu.tensor_blocking(&[1i32, 2], 1, 2).unwrap());
+    let sum = Expr::number(1.5).cast(DType::I32).add(&whole);
+    assert_eq!(values(&gpu, &sum.cast(DType::F32)), [2.0, 3.0]);
+    assert_eq!(values(&gpu, &Expr::number(16_777_217.0).cast(DType::I32).sub(16_777_216).cast(DType::F32).reshape(&[1])), [1.0], "exactly");
+}
+
+/// A step past the end leads nowhere, however long it is.
+#[test]
+fn a_long_step() {
+    everywhere(|gpu, backend| {
+        let x = Expr::from(gpu.tensor_blocking(&[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0], 2, 3).unwrap());
+        for step in [i64::MAX, i64::MAX - 1, 1 << 40] {
+            assert_eq!(values(gpu, &x.slice(0, 1, 2, step).slice(1, 1, 3, step)), [5.0], "{backend}");
+            assert_eq!(values(gpu, &x.slice(0, 0, 2, step).add(1.0)), [2.0, 3.0, 4.0], "{backend}");
+            assert_eq!(values(gpu, &x.slice(1, -1, -9, -step).transpose(None)), [3.0, 6.0], "{backend}");
+        }
+        assert_eq!(values(gpu, &x.slice(0, -1, i64::MIN, i64::MIN)), [4.0, 5.0, 6.0], "{backend}");
     });
 }

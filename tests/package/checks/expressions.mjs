@@ -340,6 +340,21 @@ export default {
     for (const tensor of [a, b, x, bytes, before]) tensor.dispose();
   },
 
+  "numbers of a type": async ({ gpu, lapidary: { lazy } }) => {
+    const i = await put(gpu, "i32", [1, 2]);
+    await gives(gpu, lazy(1.7).cast("i32").cast("f32"), "f32", [], [1]);
+    await gives(gpu, lazy(2).cast("bool").cast("f32"), "f32", [], [1]);
+    await gives(gpu, lazy(-1).cast("u32").cast("f32"), "f32", [], [0]);
+    await gives(gpu, lazy(-1).cast("i32").cast("u32"), "u32", [], [4294967295]);
+    await gives(gpu, lazy(65520).cast("f16").cast("f32"), "f32", [], [Infinity]);
+    await gives(gpu, lazy(2049).cast("f16").cast("f32"), "f32", [], [2048]);
+    await gives(gpu, lazy(1.5).cast("i32").add(i), "i32", [2], [2, 3]);
+    for (const value of [0.5, NaN]) await rejects("invalid_option", () => gpu.evaluate(lazy(i).pad([[1, 0]], value)), /i32/);
+    await rejects("invalid_option", () => gpu.evaluate(lazy(i).cast("u32").pad([[1, 0]], -1)), /-1/, /u32/);
+    await rejects("invalid_option", () => gpu.evaluate(lazy(i).cast("bool").pad([[1, 0]], 7)), /\b7\b/, /bool/);
+    i.dispose();
+  },
+
   "random numbers of a seed": async ({ gpu, lapidary: { Expr } }) => {
     const bits = (await value_of(gpu, Expr.randomBits([1000], 7))).data;
     assert(new Set(bits).size > 990 && `${bits.slice(0, 3)}` === `${RANDOM}`, `${bits.slice(0, 3)}`);
