@@ -329,6 +329,20 @@ fn a_number_is_cast_as_an_element_is() {
     assert_eq!(values(&gpu, &Expr::number(16_777_217.0).cast(DType::I32).sub(16_777_216).cast(DType::F32).reshape(&[1])), [1.0], "exactly");
 }
 
+/// A division by infinity leaves all of it.
+#[test]
+fn remainders_of_divisions_by_infinity() {
+    everywhere(|gpu, backend| {
+        let of = |values: &[f32]| Expr::from(gpu.tensor_blocking(values, 1, values.len() as u64).unwrap());
+        let (a, b) = (
+            of(&[5.0, -5.0, 5.0, -5.0, 0.0, 7.0]),
+            of(&[f32::INFINITY, f32::INFINITY, -f32::INFINITY, -f32::INFINITY, f32::INFINITY, 4.0]),
+        );
+        assert_eq!(values(gpu, &a.rem(&b)), [5.0, -5.0, 5.0, -5.0, 0.0, 3.0], "{backend}");
+        assert_eq!(values(gpu, &a.modulo(&b)), [5.0, f32::INFINITY, -f32::INFINITY, -5.0, 0.0, 3.0], "{backend}");
+    });
+}
+
 /// A step past the end leads nowhere, however long it is.
 #[test]
 fn a_long_step() {

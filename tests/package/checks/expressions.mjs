@@ -352,7 +352,10 @@ export default {
     for (const value of [0.5, NaN]) await rejects("invalid_option", () => gpu.evaluate(lazy(i).pad([[1, 0]], value)), /i32/);
     await rejects("invalid_option", () => gpu.evaluate(lazy(i).cast("u32").pad([[1, 0]], -1)), /-1/, /u32/);
     await rejects("invalid_option", () => gpu.evaluate(lazy(i).cast("bool").pad([[1, 0]], 7)), /\b7\b/, /bool/);
-    i.dispose();
+    const [a, b] = [await put(gpu, "f32", [5, -5, 7]), await put(gpu, "f32", [Infinity, Infinity, 4])];
+    await gives(gpu, lazy(a).rem(b), "f32", [3], [5, -5, 3]);
+    await gives(gpu, lazy(a).modulo(b), "f32", [3], [5, Infinity, 3]);
+    for (const tensor of [i, a, b]) tensor.dispose();
   },
 
   "random numbers of a seed": async ({ gpu, lapidary: { Expr } }) => {
