@@ -329,6 +329,24 @@ fn a_number_is_cast_as_an_element_is() {
     assert_eq!(values(&gpu, &Expr::number(16_777_217.0).cast(DType::I32).sub(16_777_216).cast(DType::F32).reshape(&[1])), [1.0], "exactly");
 }
 
+/// As long a chain as one likes is found out, computed and let go without filling the stack.
+#[test]
+fn deep_expressions() {
+    let gpu = Gpu::open_blocking(Options::only(BackendId::Simd)).unwrap();
+    let x = Expr::from(gpu.tensor_blocking(&[1.0f32, 2.0, 3.0, 4.0], 2, 2).unwrap());
+    let chain = |times: usize, next: &dyn Fn(&Expr) -> Expr| values(&gpu, &(0..times).fold(x.clone(), |whole, _| next(&whole)));
+    assert_eq!(chain(20_000, &|x| x.add(1.0)), [20001.0, 20002.0, 20003.0, 20004.0]);
+    assert_eq!(chain(20_001, &|x| x.transpose(None)), [1.0, 3.0, 2.0, 4.0]);
+    assert_eq!(chain(5_000, &|x| x.reshape(&[4]).flip(None).reshape(&[2, 2])), [1.0, 2.0, 3.0, 4.0]);
+    assert_eq!(chain(1_000, &|x| x.matmul(x.sub(x)).add(x)), [1.0, 2.0, 3.0, 4.0]);
+    assert_eq!(chain(1_000, &|x| x.sub(x.mean(None, true))).iter().sum::<f32>(), 0.0);
+    assert_eq!(chain(1_000, &|x| x.softmax(-1)), [0.5; 4]);
+    assert_eq!(chain(1_000, &|x| x.pad(&[[1, 0], [0, 0]], Padding::Constant(9.0)).slice(0, 1, 3, 1)), [1.0, 2.0, 3.0, 4.0]);
+    let parts: Vec<_> = (0..1000).map(|i| x.add(f64::from(i))).collect();
+    let whole = values(&gpu, &Expr::concat(&parts, 0));
+    assert!(whole.iter().enumerate().all(|(at, &value)| value == (at / 4 + at % 4 + 1) as f32), "{whole:?}");
+}
+
 /// A division by infinity leaves all of it.
 #[test]
 fn remainders_of_divisions_by_infinity() {
