@@ -3,7 +3,7 @@
 mod devices;
 
 use devices::everywhere;
-use lapidary::{BackendId, DType, Expr, Gpu, Options, Padding};
+use lapidary::{BackendId, DType, Expr, Gpu, Options, Padding, random};
 
 fn values(gpu: &Gpu, expr: &Expr) -> Vec<f32> {
     gpu.evaluate_blocking(expr).unwrap().to_vec_blocking().unwrap()
@@ -372,5 +372,41 @@ fn a_long_step() {
             assert_eq!(values(gpu, &x.slice(1, -1, -9, -step).transpose(None)), [3.0, 6.0], "{backend}");
         }
         assert_eq!(values(gpu, &x.slice(0, -1, i64::MIN, i64::MIN)), [4.0, 5.0, 6.0], "{backend}");
+    });
+}
+
+/// Two tensors of shapes at random that go together, one of them turned, the other with dimensions of 1 and fewer of them.
+#[test]
+fn shapes_at_random_are_repeated_to_one_another() {
+    everywhere(|gpu, backend| {
+        for seed in 0..24 {
+            let pick = |at: u64, below: u64| ((random::element(seed, at) + 1.0) / 2.0 * below as f32) as u64;
+            let rank = 1 + pick(0, 4) as usize;
+            let whole: Vec<u64> =
+                (0..rank as u64).map(|at| [1 + pick(1 + at, 6), 1 + pick(10 + at, 40)][usize::from(pick(20 + at, 6) == 0)]).collect();
+            let part: Vec<u64> =
+                (pick(30, rank as u64 + 1) as usize..rank).map(|at| if pick(40 + at as u64, 3) == 0 { 1 } else { whole[at] }).collect();
+            let numbers = |shape: &[u64]| (0..shape.iter().product::<u64>()).map(|i| (i * 7 % 101) as f32 - 50.0).collect::<Vec<_>>();
+            let of = |shape: &[u64]| {
+                let values = numbers(shape);
+                Expr::from(gpu.tensor_blocking(&values, 1, values.len() as u64).unwrap().reshape(shape).unwrap())
+            };
+            let reversed: Vec<_> = whole.iter().rev().copied().collect();
+            let (a, b) = (numbers(&reversed), numbers(&part));
+            let got = gpu.evaluate_blocking(&of(&reversed).transpose(None).mul(2.0).sub(of(&part))).unwrap();
+            assert_eq!(got.shape(), whole, "{seed} on {backend}");
+            for (at, got) in got.to_vec_blocking().unwrap().iter().enumerate() {
+                let (mut rest, mut places) = (at as u64, vec![0; rank]);
+                for axis in (0..rank).rev() {
+                    (places[axis], rest) = (rest % whole[axis], rest / whole[axis]);
+                }
+                let in_a = (0..rank).rev().fold(0, |place, axis| place * whole[axis] + places[axis]);
+                let in_b = part
+                    .iter()
+                    .zip(&places[rank - part.len()..])
+                    .fold(0, |place, (&size, &at)| place * size + if size == 1 { 0 } else { at });
+                assert_eq!(*got, a[in_a as usize] * 2.0 - b[in_b as usize], "{at} of {whole:?} and {part:?}, seed {seed}, on {backend}");
+            }
+        }
     });
 }
