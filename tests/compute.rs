@@ -519,6 +519,31 @@ fn copies_run_beside_kernels() {
     }
 }
 
+/// The driver reads as many arguments as a kernel declares, whatever it is given.
+#[test]
+fn on_cuda_a_definition_fits_its_kernel() {
+    let Some(gpu) = cuda() else { return };
+    let source = "extern \"C\" __global__ void fill(float* x, const float* y, uint3 n) { x[0] = y[0] + n.x + n.y + n.z; }";
+    let definition = || KernelDefinition::new("fill").workgroup([1, 1, 1]).cuda(source);
+    let both = [Access::ReadWrite, Access::Read];
+    for (wrong, given) in [
+        (definition().bindings([Access::ReadWrite]).params_bytes(12), "[8, 12]"),
+        (definition().bindings([Access::ReadWrite; 3]).params_bytes(12), "[8, 8, 8, 12]"),
+        (definition().bindings(both), "[8, 8]"),
+        (definition().bindings(both).params_bytes(8), "[8, 8, 8]"),
+    ] {
+        said(gpu.compile(&wrong), "invalid_option", &["argument of the kernel fill", given, "takes [8, 8, 12]"]);
+    }
+    let (x, y, stream) = (buffer(&gpu, &[0.0; 4]), buffer(&gpu, &[4.0; 4]), gpu.stream().unwrap());
+    let kernel = gpu.compile(&definition().bindings(both).params_bytes(12)).unwrap();
+    stream.launch(&kernel, [1; 3], [&x, &y], &[1u32, 2, 3]).unwrap();
+    assert_eq!(x.read_blocking::<f32>(0, 1).unwrap(), [10.0]);
+    // As WGSL counts a vec3u.
+    let kernel = gpu.compile(&definition().bindings(both).params_bytes(16)).unwrap();
+    stream.launch(&kernel, [1; 3], [&x, &y], &[1u32, 2, 3, 0]).unwrap();
+    assert_eq!(x.read_blocking::<f32>(0, 1).unwrap(), [10.0]);
+}
+
 /// By itself, since CUDA is off for the rest of the process afterwards.
 #[test]
 #[ignore = "ends CUDA for its process"]

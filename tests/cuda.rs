@@ -18,23 +18,32 @@ const CHILD: &str = "STAND_IN_CHILD";
 /// The folder with the stand-in, made at the first use.
 fn stand_in() -> &'static Path {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
-    FOLDER.get_or_init(|| {
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("stand-in");
-        if std::env::var_os(CHILD).is_some() {
-            return folder;
-        }
-        std::fs::create_dir_all(&folder).expect("the folder for tests is writable");
-        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-        let status = Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()))
-            .args(["--crate-type=cdylib", "--edition=2024", "-Copt-level=2", "-o"])
-            .arg(folder.join("libcuda.so"))
-            .arg(root.join("tests/cuda/driver.rs"))
-            .env("STAND_IN_PTX", root.join("shaders/matmul"))
-            .status()
-            .expect("rustc starts");
-        assert!(status.success(), "the stand-in does not compile");
-        folder
-    })
+    FOLDER.get_or_init(|| make("stand-in", &[]))
+}
+
+/// The same of a newer driver.
+fn newer_stand_in() -> &'static Path {
+    static FOLDER: OnceLock<PathBuf> = OnceLock::new();
+    FOLDER.get_or_init(|| make("newer-stand-in", &["--cfg=newer"]))
+}
+
+fn make(name: &str, arguments: &[&str]) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    if std::env::var_os(CHILD).is_some() {
+        return folder;
+    }
+    std::fs::create_dir_all(&folder).expect("the folder for tests is writable");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let status = Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()))
+        .args(["--crate-type=cdylib", "--edition=2024", "-Copt-level=2", "-o"])
+        .arg(folder.join("libcuda.so"))
+        .arg(root.join("tests/cuda/driver.rs"))
+        .args(arguments)
+        .env("STAND_IN_PTX", root.join("shaders/matmul"))
+        .status()
+        .expect("rustc starts");
+    assert!(status.success(), "the stand-in does not compile");
+    folder
 }
 
 /// Runs the body in a process of its own, with the driver in that folder and these settings.
@@ -205,6 +214,56 @@ fn filled(gpu: &Gpu, memory: Memory, value: f32) -> Buffer {
 
 /// n = 64 and a = 1, as saxpy takes them.
 const PLAIN: [u32; 2] = [64, 0x3f80_0000];
+
+/// Whether a driver tells what the kernel takes, or it is read in the PTX.
+fn definitions_that_do_not_fit_are_refused() {
+    let gpu = Gpu::open_blocking(own_kernels()).unwrap();
+    let definition = || KernelDefinition::new("saxpy").workgroup([64, 1, 1]).ptx(include_str!("compute/saxpy.ptx"));
+    let both = [Access::Read, Access::ReadWrite];
+    for (wrong, given) in [
+        (definition().bindings([Access::Read]).params_bytes(8), "[8, 8]"),
+        (definition().bindings([Access::ReadWrite; 3]).params_bytes(8), "[8, 8, 8, 8]"),
+        (definition().bindings(both), "[8, 8]"),
+        (definition().bindings(both).params_bytes(4), "[8, 8, 4]"),
+        (definition().bindings(both).params_bytes(32), "[8, 8, 32]"),
+        // What a WGSL entry point leaves out is no argument of its launches.
+        (
+            KernelDefinition::new("saxpy").ptx(include_str!("compute/saxpy.ptx")).entry("saxpy").wgsl(
+                "@group(0) @binding(0) var<storage, read> x: array<f32>;
+                 @group(0) @binding(1) var<storage, read_write> y: array<f32>;
+                 @group(0) @binding(2) var<uniform> params: vec2f;
+                 @compute @workgroup_size(64) fn saxpy() { y[0] = params.x; }",
+            ),
+            "[8, 8]",
+        ),
+    ] {
+        let error = gpu.compile(&wrong).unwrap_err();
+        let said = error.to_string();
+        assert_eq!(error.code(), "invalid_option", "{said}");
+        assert!(said.contains("argument of the kernel saxpy") && said.contains(&format!("is {given} by")), "{said}");
+        assert!(said.contains("its PTX takes [8, 8, 8]"), "{said}");
+    }
+    // Sizes in WGSL are rounded up.
+    gpu.compile(&definition().bindings(both).params_bytes(16)).unwrap();
+    saxpy(&gpu);
+}
+
+#[test]
+fn a_kernel_is_given_what_its_ptx_takes() {
+    with_driver("a_kernel_is_given_what_its_ptx_takes", stand_in(), &[], || {
+        definitions_that_do_not_fit_are_refused();
+        let gpu = Gpu::open_blocking(own_kernels()).unwrap();
+        let unreadable = ".entry strange(.param .texref t) { }";
+        let definition = KernelDefinition::new("strange").bindings([Access::Read]).workgroup([1, 1, 1]).ptx(unreadable);
+        let error = gpu.compile(&definition).unwrap_err();
+        assert!(error.code() == "unavailable" && error.to_string().contains("update NVIDIA's driver to 550"), "{error}");
+    });
+}
+
+#[test]
+fn a_kernel_is_given_what_the_driver_says_that_it_takes() {
+    with_driver("a_kernel_is_given_what_the_driver_says_that_it_takes", newer_stand_in(), &[], definitions_that_do_not_fit_are_refused);
+}
 
 /// The stand-in does nothing of a stream that nobody waits for: what is missing between two streams shows.
 #[test]

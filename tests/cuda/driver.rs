@@ -5,7 +5,7 @@
 //! not go on: memory that is given back or changed too early, and streams that should wait for one another and do not, show as a wrong
 //! result. Every call that needs a current context fails without one.
 //!
-//! Environment variables: `STAND_IN_DEVICES`, `STAND_IN_VERSION`, `STAND_IN_MEMORY_BYTES`, and `STAND_IN_FAULT_AT`, the launch that ends the context.
+//! With `--cfg newer` it has what drivers have since CUDA 12.4. Environment variables: `STAND_IN_DEVICES`, `STAND_IN_VERSION`, `STAND_IN_MEMORY_BYTES`, and `STAND_IN_FAULT_AT`, the launch that ends the context.
 #![allow(non_snake_case, clippy::missing_safety_doc, clippy::undocumented_unsafe_blocks, clippy::too_many_arguments)]
 
 use std::cell::RefCell;
@@ -386,6 +386,18 @@ pub unsafe extern "C" fn cuModuleGetFunction(function: *mut *mut String, module:
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuFuncGetAttribute(value: *mut c_int, _attribute: c_int, _function: *const String) -> Code {
     in_context(|| unsafe { give(value, 1024) })
+}
+
+/// Drivers have it from CUDA 12.4 on.
+#[cfg(newer)]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuFuncGetParamInfo(function: *const String, index: usize, offset: *mut usize, bytes: *mut usize) -> Code {
+    let arguments = match unsafe { &*function }.as_str() {
+        "saxpy" => 3,
+        "add_up" => 2,
+        _ => 0,
+    };
+    in_context(|| if index < arguments { unsafe { give(offset, index * 8) | give(bytes, 8) } } else { 1 })
 }
 
 #[unsafe(no_mangle)]

@@ -17,11 +17,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cudarc::driver::sys::{self, CUdeviceptr, CUfunction_attribute};
 
-use super::Cuda;
 use super::buffer::{Buffer, Raw};
-use super::driver::{Event, Fault, Stream, check};
-use super::nvrtc;
+use super::driver::{Event, Fault, Stream, check, text};
+use super::nvrtc::Compiled;
 use super::pipeline::{Module, Refused};
+use super::{Cuda, arguments, nvrtc};
 use crate::backend::BoxFuture;
 use crate::backend::compute::{Compute, Launch};
 use crate::backend::pool::Pooled;
@@ -171,33 +171,36 @@ impl Cuda {
         check("cuMemcpyAsync", unsafe { sys::cuMemcpyAsync(to, from, bytes as usize, stream.raw()) })
     }
 
-    /// The kernel's source, compiled for this GPU and loaded.
-    fn module_of(&self, definition: &KernelDefinition) -> Result<Module> {
+    /// The kernel's source, compiled for this GPU and loaded. Its launches give what it takes.
+    fn module_of(&self, definition: &KernelDefinition, signature: &Signature) -> Result<Module> {
         let fault =
             |language: Language, log: String| Box::new(Error::Compile { kernel: definition.name.clone(), language: language.name(), log });
-        let entry = definition.entry.as_ref().unwrap_or(&definition.name);
-        let (image, language) = match (&definition.cuda, &definition.ptx) {
+        let entry = arguments::entry_of(definition);
+        let (compiled, language) = match (&definition.cuda, &definition.ptx) {
             (Some(source), _) => {
                 let compiler = nvrtc::get().map_err(|missing| Error::Unavailable {
                     backend: BackendId::Cuda,
                     reason: format!("the kernel {} is in CUDA C++, and NVRTC is missing: {}", definition.name, missing.reason),
                     remedy: missing.remedy.to_owned(),
                 })?;
-                let image = compiler.compile(&definition.name, source, self.compute_capability);
-                (image.map_err(|log| fault(Language::Cuda, log))?, Language::Cuda)
+                let compiled = compiler.compile(&definition.name, source, self.compute_capability);
+                let compiled = compiled.map_err(|log| fault(Language::Cuda, log))?;
+                (compiled, Language::Cuda)
             }
             (None, Some(ptx)) => {
-                let image = CString::new(ptx.as_str()).map_err(|_| fault(Language::Ptx, "there is a zero in it".to_owned()))?;
-                (image.into_bytes_with_nul(), Language::Ptx)
+                let ptx = CString::new(ptx.as_str()).map_err(|_| fault(Language::Ptx, "there is a zero in it".to_owned()))?;
+                (Compiled { cubin: None, ptx: ptx.into_bytes_with_nul() }, Language::Ptx)
             }
             (None, None) => return Err(Error::internal("a kernel without a source reached CUDA")),
         };
         let name = CString::new(entry.as_str()).map_err(|_| fault(language, "the entry point's name has a zero in it".to_owned()))?;
-        self.load_image(&image, &name).map_err(|refused| match refused {
+        let module = self.load_image(compiled.image(), &name).map_err(|refused| match refused {
             Refused::Image(said, log) => fault(language, format!("{said}: {log}")),
             Refused::Entry => fault(language, format!("there is no entry point {entry}: declare it extern \"C\" __global__")),
             Refused::Other(fault) => self.judge(&fault),
-        })
+        })?;
+        arguments::check(definition, language, signature, &module, &text(&compiled.ptx))?;
+        Ok(module)
     }
 }
 
@@ -217,7 +220,7 @@ impl Compute for Cuda {
     }
 
     fn compile(&self, definition: &KernelDefinition, signature: &Signature) -> Result<Program> {
-        let module = self.module_of(definition)?;
+        let module = self.module_of(definition, signature)?;
         let judge = |fault: Fault| self.judge(&fault);
         let threads = signature.workgroup.iter().product::<u32>();
         let most = module.attribute(CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK).map_err(judge)?;
@@ -306,8 +309,9 @@ impl Compute for Cuda {
         }
         program.runs_in(lane);
         let _current = lane.context.enter().map_err(judge)?;
-        // SAFETY: the arguments are as many and as large as the definition says, and are read before the call returns. What the kernel
-        // does with them is its author's word: CUDA checks no bounds, and a fault ends the context in an error.
+        // SAFETY: the arguments are as many as the kernel takes and at least as large, by what `arguments::check` has seen, and are read
+        // before the call returns. What the kernel does with them is its author's word: CUDA checks no bounds, and a fault ends the
+        // context in an error.
         let launched = check("cuLaunchKernel", unsafe {
             sys::cuLaunchKernel(
                 program.module.function(),

@@ -4,6 +4,7 @@
 //! `driver` wraps what is used of them, and the other rooms are those of every backend.
 
 mod adapter;
+mod arguments;
 mod buffer;
 mod compute;
 mod cublaslt;
