@@ -163,6 +163,7 @@ pub unsafe extern "C" fn cuDeviceGetAttribute(value: *mut c_int, attribute: c_in
         5 => 2_147_483_647,     // grid
         6 | 7 => 65_535,
         10 => 32,               // warp
+        40 => 2,                // engines that copy
         97 => 232_448,          // shared memory a block, if asked for
         _ => return 1,
     };
