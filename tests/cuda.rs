@@ -11,7 +11,7 @@ use std::process::Command;
 use std::sync::OnceLock;
 
 use lapidary::compute::{Access, Buffer, Kernel, KernelDefinition, Language, Memory};
-use lapidary::{BackendId, Error, Gpu, Matmul, Options, Standing, random};
+use lapidary::{BackendId, Error, Gpu, Matmul, Options, Result, Selector, Standing, random};
 
 const CHILD: &str = "STAND_IN_CHILD";
 
@@ -136,6 +136,38 @@ fn after_a_fatal_fault_the_next_backend_takes_over() {
         assert!(cuda.standing == Standing::Off && cuda.reason.contains("CUDA_ERROR_ILLEGAL_ADDRESS"), "{cuda:?}");
         let again = gpu.matmul_report_blocking(&values, &values, &op).unwrap();
         assert!(!again.replayed && again.backend == report.backend, "the fault is of one call only");
+    });
+}
+
+#[test]
+fn after_a_fatal_fault_a_selector_goes_on_with_its_next_backend() {
+    let name = "after_a_fatal_fault_a_selector_goes_on_with_its_next_backend";
+    with_driver(name, stand_in(), &[("STAND_IN_FAULT_AT", "2")], || {
+        let options = Options { vendor_libraries: false, ..Options::default() };
+        let selector = Selector { backends: vec![BackendId::Cuda, BackendId::Scalar], allow_cpu: true, options, ..Selector::default() };
+        let gpu = Gpu::select_blocking(&selector).unwrap();
+        let (values, op) = small();
+        let report = gpu.matmul_report_blocking(&values, &values, &op).unwrap();
+        assert!(report.replayed && report.backend == BackendId::Scalar);
+        let info = gpu.info().unwrap();
+        assert_eq!((info.backend, info.generation), (BackendId::Scalar, 2));
+        // Where nothing else may serve, it says what each lacks.
+        let only = Selector { backends: vec![BackendId::Cuda], ..selector };
+        let error = Gpu::select_blocking(&only).err().unwrap();
+        assert!(error.code() == "no_device" && error.to_string().contains("a fault has ended CUDA"), "{error}");
+    });
+}
+
+#[test]
+fn a_selector_asks_for_features_by_the_names_of_every_backend() {
+    with_driver("a_selector_asks_for_features_by_the_names_of_every_backend", stand_in(), &[], || {
+        let with = |features: &[&str]| {
+            let features = features.iter().map(ToString::to_string).collect();
+            Gpu::select_blocking(&Selector { backends: vec![BackendId::Cuda], features, ..Selector::default() })
+        };
+        let all = ["shader-f16", "shader-f64", "subgroups", "cooperative-matrix-16x16x16-f16-f32", "timestamp-query", "transfer-queue"];
+        assert_eq!(with(&all).unwrap().info().unwrap().backend, BackendId::Cuda);
+        assert!(with(&["unified-memory"]).err().unwrap().to_string().contains("it lacks unified-memory"));
     });
 }
 
