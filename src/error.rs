@@ -102,9 +102,16 @@ pub enum Error {
         max: u64,
     },
     /// The device or the host has not enough memory.
-    #[error("out of memory: {bytes} bytes could not be had on {place}; free tensors that are not needed, or use smaller matrices")]
+    #[cfg_attr(
+        target_arch = "wasm32",
+        error("out of memory: {bytes} bytes could not be had on {place}; free tensors that are not needed, or use smaller matrices")
+    )]
+    #[cfg_attr(
+        not(target_arch = "wasm32"),
+        error("out of memory: {} could not be had on {place}; free tensors that are not needed, or use smaller matrices", amount(*.bytes))
+    )]
     OutOfMemory {
-        /// How many bytes were asked for.
+        /// How many bytes were asked for; natively 0 if that was for the driver's own use, of which it says nothing.
         bytes: u64,
         /// Where.
         place: &'static str,
@@ -168,6 +175,12 @@ fn list(refused: &[crate::selector::Refused]) -> String {
         return "no backend was to be looked at".to_owned();
     }
     refused.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+}
+
+/// So many bytes, or what cannot be counted.
+#[cfg(not(target_arch = "wasm32"))]
+fn amount(bytes: u64) -> String {
+    if bytes == 0 { "memory for the driver's own use".to_owned() } else { format!("{bytes} bytes") }
 }
 
 /// A remedy as the end of a sentence.

@@ -604,6 +604,37 @@ fn on_cuda_a_definition_fits_its_kernel() {
     assert_eq!(x.read_blocking::<f32>(0, 1).unwrap(), [10.0]);
 }
 
+#[test]
+fn on_cuda_what_a_block_cannot_have_is_told_with_its_numbers() {
+    let Some(gpu) = cuda() else { return };
+    let max = gpu.info().unwrap().capabilities.max_workgroup_bytes;
+    let source = "extern \"C\" __global__ void shares(float* x) {
+        __shared__ float own[10000];
+        extern __shared__ float more[];
+        own[9999] = 1.0f;
+        more[4999] = 2.0f;
+        x[0] = own[9999] + more[4999];
+    }";
+    let definition = KernelDefinition::new("shares").bindings([Access::ReadWrite]).workgroup([1, 1, 1]).cuda(source);
+    let error = gpu.compile(&definition.clone().shared_bytes(max - 39_996));
+    said(error, "limit_exceeded", &["shared memory of a block", &(max + 4).to_string(), &max.to_string()]);
+    // More than is usual, though neither part is.
+    let (x, stream) = (buffer(&gpu, &[0.0; 4]), gpu.stream().unwrap());
+    if max >= 60_000 {
+        let kernel = gpu.compile(&definition.shared_bytes(20_000)).unwrap();
+        stream.launch(&kernel, [1; 3], [&x], &()).unwrap();
+        assert_eq!(x.read_blocking::<f32>(0, 1).unwrap(), [3.0]);
+    }
+    // Compiled for blocks of 32 threads.
+    let ptx = ".version 8.0\n.target sm_52\n.address_size 64\n.visible .entry fixed(.param .u64 x) .reqntid 32, 1, 1 { ret; }";
+    let definition = KernelDefinition::new("fixed").bindings([Access::ReadWrite]).ptx(ptx);
+    let kernel = gpu.compile(&definition.clone().workgroup([16, 1, 1])).unwrap();
+    let parts = ["the launch of the kernel fixed", "[2, 1, 1] blocks of [16, 1, 1] threads", "cuLaunchKernel"];
+    said(stream.launch(&kernel, [2, 1, 1], [&x], &()), "invalid_argument", &parts);
+    stream.launch(&gpu.compile(&definition.workgroup([32, 1, 1])).unwrap(), [2, 1, 1], [&x], &()).unwrap();
+    stream.synchronize_blocking().unwrap();
+}
+
 /// By itself, since CUDA is off for the rest of the process afterwards.
 #[test]
 #[ignore = "ends CUDA for its process"]

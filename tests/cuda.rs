@@ -205,6 +205,53 @@ fn out_of_memory_is_told_with_the_number_and_passes() {
     });
 }
 
+#[test]
+fn what_the_driver_needs_itself_is_made_room_for() {
+    let settings = [("STAND_IN_MEMORY_BYTES", "100000000"), ("STAND_IN_OWN_BYTES", "50000000")];
+    with_driver("what_the_driver_needs_itself_is_made_room_for", stand_in(), &settings, || {
+        let gpu = Gpu::open_blocking(own_kernels()).unwrap();
+        let held = || gpu.allocate(64 << 20, Memory::Device).unwrap();
+        for idle in [true, false] {
+            let memory = held();
+            if idle {
+                // It is given back, each time.
+                drop(memory);
+                compile_saxpy(&gpu).unwrap();
+                drop(held());
+                gpu.stream().unwrap();
+            } else {
+                let (module, stream) = (compile_saxpy(&gpu).unwrap_err(), gpu.stream().err().unwrap());
+                assert!(module.to_string().contains("memory for the driver's own use could not be had on the GPU"), "{module}");
+                assert_eq!((module.code(), stream.code()), ("out_of_memory", "out_of_memory"));
+            }
+        }
+    });
+}
+
+#[test]
+fn a_callers_fault_is_no_fault_of_the_crate() {
+    with_driver("a_callers_fault_is_no_fault_of_the_crate", stand_in(), &[], || {
+        let gpu = Gpu::open_blocking(own_kernels()).unwrap();
+        let add_up = KernelDefinition::new("add_up").bindings([Access::ReadWrite; 2]).workgroup([64, 1, 1]);
+        let add_up = add_up.ptx(".visible .entry add_up(.param .u64 values, .param .u64 total) { }");
+        // The source declares 512 bytes, and a block has at most 232,448.
+        let error = gpu.compile(&add_up.clone().shared_bytes(232_000)).unwrap_err();
+        let what = "the shared memory of a block of this kernel in bytes";
+        assert_eq!(*error, Error::LimitExceeded { what, requested: 232_512, max: 232_448 });
+        gpu.compile(&add_up.shared_bytes(231_936)).unwrap();
+        let definition = KernelDefinition::new("saxpy").bindings([Access::Read, Access::ReadWrite]).workgroup([512, 1, 1]).params_bytes(8);
+        let kernel = gpu.compile(&definition.ptx(include_str!("compute/saxpy.ptx"))).unwrap();
+        let (x, y, stream) = (filled(&gpu, Memory::Device, 1.0), filled(&gpu, Memory::Device, 2.0), gpu.stream().unwrap());
+        let error = stream.launch(&kernel, [3, 1, 1], [&x, &y], &PLAIN).unwrap_err();
+        assert_eq!(error.code(), "invalid_argument");
+        let said = error.to_string();
+        assert!(said.contains("the kernel saxpy is of [3, 1, 1] blocks of [512, 1, 1] threads with 0 bytes"), "{said}");
+        // It passes.
+        stream.launch(&saxpy(&gpu), [1; 3], [&x, &y], &PLAIN).unwrap();
+        assert_eq!(y.read_blocking::<f32>(0, 64).unwrap(), [3.0; 64]);
+    });
+}
+
 fn refusal() -> String {
     let error = Gpu::open_blocking(own_kernels()).err().expect("no such driver is used");
     assert_eq!(error.code(), "unavailable");
@@ -233,9 +280,13 @@ fn a_broken_driver_is_refused() {
     });
 }
 
-fn saxpy(gpu: &Gpu) -> Kernel {
+fn compile_saxpy(gpu: &Gpu) -> Result<Kernel> {
     let definition = KernelDefinition::new("saxpy").bindings([Access::Read, Access::ReadWrite]).workgroup([64, 1, 1]).params_bytes(8);
-    gpu.compile(&definition.ptx(include_str!("compute/saxpy.ptx"))).unwrap()
+    gpu.compile(&definition.ptx(include_str!("compute/saxpy.ptx")))
+}
+
+fn saxpy(gpu: &Gpu) -> Kernel {
+    compile_saxpy(gpu).unwrap()
 }
 
 fn filled(gpu: &Gpu, memory: Memory, value: f32) -> Buffer {

@@ -219,6 +219,7 @@ fn assemble(context: Arc<Context>, found: &Found, driver_version: i32, options: 
         cublaslt,
         multiprocessors: found.multiprocessors.cast_unsigned(),
         compute_capability: (found.compute_capability.0.cast_unsigned(), found.compute_capability.1.cast_unsigned()),
+        max_shared_bytes: info.capabilities.max_workgroup_bytes,
         order: Default::default(),
         caps: Caps {
             tuned: crate::tune::load(options, &info, &crate::plan::matmul::cuda_tiles()),
