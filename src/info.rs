@@ -398,6 +398,9 @@ pub struct DeviceInfo {
     /// wgpu tells only of `shader-f16`, `shader-f64`, `timestamp-query` and `unified-memory`. In the browser there are, beside those that WebGPU
     /// has itself, `subgroup-matrix` for Chromium's matrix units and what WebGL2 and WebAssembly call their own.
     pub features: Vec<&'static str>,
+    /// What would make more of the device and is not there, each with the reason and what would bring it: a maker's library.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub notes: Vec<String>,
     /// Why this backend was chosen.
     pub reason: String,
     /// The others, each with the reason why it is not in use.

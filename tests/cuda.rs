@@ -77,6 +77,22 @@ fn every_case_is_right_and_every_byte_given_back() {
         let info = gpu.info().unwrap();
         assert_eq!((info.name.as_str(), info.architecture.as_str(), info.driver.as_str()), ("stand-in", "sm_90", "CUDA 12.2"));
         assert_eq!((info.uuid, info.pci_address.as_str()), (Some([7; 16]), "0000:3b:00.0"));
+        assert_eq!(info.notes, ["cuBLASLt is not used, as the option vendor_libraries says"]);
+    });
+}
+
+#[test]
+fn without_cublaslt_a_note_says_what_would_help() {
+    let folder = make("without-cublaslt", &[]);
+    std::fs::write(folder.join("libcublasLt.so"), "not a library").unwrap();
+    with_driver("without_cublaslt_a_note_says_what_would_help", &folder, &[], || {
+        let info = Gpu::open_blocking(Options::only(BackendId::Cuda)).unwrap().info().unwrap();
+        // Where a real one is installed too, it is found after the broken one.
+        if !info.features.contains(&"cublaslt") {
+            let [note] = &info.notes[..] else { panic!("{:?}", info.notes) };
+            assert!(note.starts_with("cuBLASLt is not used: ") && note.contains("libcublasLt.so: "), "{note}");
+            assert!(note.contains("install NVIDIA's CUDA toolkit"), "{note}");
+        }
     });
 }
 

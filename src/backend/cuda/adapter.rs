@@ -194,6 +194,7 @@ impl Found {
             },
             capabilities: self.capabilities()?,
             features: self.features()?,
+            notes: Vec::new(),
             reason: String::new(),
             others: Vec::new(),
             generation: 1,
@@ -203,11 +204,17 @@ impl Found {
 
 fn assemble(context: Arc<Context>, found: &Found, driver_version: i32, options: &Options) -> Result<(Cuda, DeviceInfo), Fault> {
     let stream = Arc::new(Stream::new(Arc::clone(&context))?);
-    let cublaslt = if options.vendor_libraries { CublasLt::open(&stream).ok() } else { None };
     let mut info = found.info(driver_version)?;
-    if cublaslt.is_some() {
-        info.features.push("cublaslt");
-    }
+    let cublaslt = match CublasLt::open_if(options.vendor_libraries, &stream) {
+        Ok(library) => {
+            info.features.push("cublaslt");
+            Some(library)
+        }
+        Err(why) => {
+            info.notes.push(why);
+            None
+        }
+    };
     let cuda = Cuda {
         waiter: Default::default(),
         turn: Default::default(),

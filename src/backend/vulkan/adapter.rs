@@ -353,6 +353,7 @@ impl Card {
             caps,
             capabilities,
             features,
+            notes: Vec::new(),
             reason: String::new(),
             others: Vec::new(),
             generation: 1,

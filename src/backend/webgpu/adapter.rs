@@ -370,6 +370,8 @@ fn describe(
         #[cfg(not(target_arch = "wasm32"))]
         capabilities,
         features: names,
+        #[cfg(not(target_arch = "wasm32"))]
+        notes: Vec::new(),
         reason: String::new(),
         others: Vec::new(),
         generation: 1,
