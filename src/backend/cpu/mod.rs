@@ -130,6 +130,8 @@ async fn try_open(id: BackendId, options: &Options) -> Result<(Cpu, DeviceInfo),
         #[cfg(not(target_arch = "wasm32"))]
         capabilities: compute::capabilities(),
         features: engine.features(),
+        #[cfg(not(target_arch = "wasm32"))]
+        notes: Vec::new(),
         reason: String::new(),
         others: Vec::new(),
         generation: 1,

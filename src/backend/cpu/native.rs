@@ -78,7 +78,9 @@ impl Engine {
     }
 
     pub(super) fn features(&self) -> Vec<&'static str> {
-        if self.simd { vec!["simd", "threads"] } else { Vec::new() }
+        let own: &[_] = if self.simd { &["simd", "threads"] } else { &[] };
+        // Of twins, which are Rust.
+        own.iter().chain(&["shader-f64", "shader-i8", "unified-memory"]).copied().collect()
     }
 
     pub(super) fn variant(&self) -> &'static str {
