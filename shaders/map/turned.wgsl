@@ -8,14 +8,21 @@
 //   7        out      fours of a row if WHOLE, else elements
 //
 //   INPUTS       how many there are              TURNED_n   the n-th is one of those
+//   HALVES       all of those are of f16
 
 const SIDE = 64u;
-// Each of 16 x 16 invocations has four fours.
-const EACH = 4u;
+// Each of FOURS x FOURS invocations has as many elements of either dimension.
+const FOURS = 16u;
 
-// The elements of one input as words: column l of row t at t * SIDE + (l ^ (l >> 5) ^ (t >> 1 & 30) ^ (t & 1) << 1), so that what neighbours
-// write, and what they read, is in as many banks as there are.
-var<workgroup> tile: array<u32, SIDE * SIDE>;
+// One input: fours f of columns in row t at t * FOURS + (f ^ (t / 4)), so that what neighbours write, and what they read, is in as many
+// banks as there are.
+//# if HALVES
+var<workgroup> tile: array<vec2<u32>, SIDE * FOURS>;
+fn lower(a: u32, b: u32) -> u32 { return (a & 0xffffu) | (b << 16u); }
+fn upper(a: u32, b: u32) -> u32 { return (a >> 16u) | (b & 0xffff0000u); }
+//# else
+var<workgroup> tile: array<vec4<u32>, SIDE * FOURS>;
+//# end
 
 //# if RESULT_F16
 @group(0) @binding(7) var<storage, read_write> out: array<vec2<u32>>;
@@ -64,39 +71,39 @@ fn main(
 //# end
   // The same for all invocations, and so no barrier is left out by some.
   if (rest > 0u) { return; }
-  let near = local % 16u * 4u;
-  let far = local / 16u;
-  let written = far ^ ((near >> 1u) & 30u);
-  let taken = near ^ (near >> 5u) ^ ((far >> 1u) & 30u) ^ ((far & 1u) << 1u);
+  let near = local % FOURS * 4u;
+  let far = local / FOURS * 4u;
+  let swapped = (local % FOURS) ^ (local / FOURS);
   // What is not there is read as the last that is, and not written.
 //# for u in 4
   var read_$u = c;
   let read_t_$u = min(t0 + near, (turned - 1u) / 4u * 4u);
   read_$u[RANK - 2u] = read_t_$u;
-  read_$u[RANK - 1u] = min(l0 + far + $uu * 16u, last - 1u);
+  read_$u[RANK - 1u] = min(l0 + far + $uu, last - 1u);
   var own_$u = c;
   let own_l_$u = min(l0 + near, (last - 1u) / 4u * 4u);
-  own_$u[RANK - 2u] = min(t0 + far + $uu * 16u, turned - 1u);
+  own_$u[RANK - 2u] = min(t0 + far + $uu, turned - 1u);
   own_$u[RANK - 1u] = own_l_$u;
 //# end
 //# for i in INPUTS
 //# if TURNED_$i
 //# for u in 4
-  let seen_$i_$u = some_$i(at_$i(read_$u), turned - 1u - read_t_$u);
+  let seen_$i_$u = words_of_$i(at_$i(read_$u), turned - 1u - read_t_$u);
+//# end
+  workgroupBarrier();
+//# if HALVES
+//# for w in 2
+  tile[(near + 2u * $wu) * FOURS + swapped] = vec2<u32>(lower(seen_$i_0[$w], seen_$i_1[$w]), lower(seen_$i_2[$w], seen_$i_3[$w]));
+  tile[(near + 2u * $wu + 1u) * FOURS + swapped] = vec2<u32>(upper(seen_$i_0[$w], seen_$i_1[$w]), upper(seen_$i_2[$w], seen_$i_3[$w]));
+//# end
+//# else
+//# for r in 4
+  tile[(near + $ru) * FOURS + swapped] = vec4<u32>(seen_$i_0[$r], seen_$i_1[$r], seen_$i_2[$r], seen_$i_3[$r]);
+//# end
 //# end
   workgroupBarrier();
 //# for u in 4
-//# for r in 4
-  tile[(near + $ru) * SIDE + (written ^ (($uu * 16u) ^ ($uu >> 1u) ^ (($ru & 1u) << 1u)))] = word_of_$i(seen_$i_$u[$r]);
-//# end
-//# end
-  workgroupBarrier();
-//# for u in 4
-  let in_$i_$u = vec4<Kind$i>(
-//# for r in 4
-    word_as_$i(tile[(far + $uu * 16u) * SIDE + (taken ^ ($ru ^ ($uu * 8u)))]),
-//# end
-  );
+  let in_$i_$u = words_as_$i(tile[(far + $uu) * FOURS + swapped]);
 //# end
 //# else
 //# for u in 4
@@ -106,7 +113,7 @@ fn main(
 //# end
 //# for u in 4
   let o_$u = place(own_$u);
-  if (t0 + far + $uu * 16u < turned && l0 + near < last) {
+  if (t0 + far + $uu < turned && l0 + near < last) {
     let v = all(word(1u) + o_$u
 //# for i in INPUTS
       , in_$i_$u

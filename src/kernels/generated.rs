@@ -43,18 +43,19 @@ impl Reading {
             ("VEC4", flag(self.is_vec4)),
             ("SPLAT", flag(self.is_splat)),
             ("BOUNDED", flag(self.is_bounded)),
+            ("TURNED", flag(self.is_turned)),
         ]
     }
 
-    /// Its text in WGSL as that of input `number`.
-    fn wgsl(&self, number: usize, rank: u32, edges: u32, mut out: String) -> Result<String> {
+    /// Its text in WGSL as that of input `number`: in a kernel of tiles or not, and of halves.
+    fn wgsl(&self, number: usize, rank: u32, [edges, halves]: [u32; 2], mut out: String) -> Result<String> {
         const INPUT: &str = include_str!(concat!(env!("OUT_DIR"), "/map-input.wgsl"));
         let kind = Kind::from(self.dtype).name();
         let stored = if self.dtype == DType::Bool { "u32" } else { kind };
         // Writing to a string does not fail.
         let _ = writeln!(out, "alias Kind{number} = {kind};\nalias Stored{number} = {stored};");
         let mut all = self.constants();
-        all.extend([("RANK", rank), ("EDGES", edges)]);
+        all.extend([("RANK", rank), ("EDGES", edges), ("HALVES", halves)]);
         expand_with(INPUT, &all, &self.variables(number, rank), out)
     }
 
@@ -108,7 +109,7 @@ impl Source {
     fn values(&self, constants: &[Constant], mut out: String) -> Result<String> {
         let constant = |name: &str| constants.iter().find(|(known, _)| *known == name).map_or(0, |(_, value)| *value);
         for (number, input) in self.inputs.iter().chain(self.beside.iter().map(|(_, reading)| reading)).enumerate() {
-            out = input.wgsl(number, constant("RANK"), constant("EDGES"), out)?;
+            out = input.wgsl(number, constant("RANK"), ["EDGES", "HALVES"].map(constant), out)?;
         }
         for (number, (name, reading)) in (self.inputs.len()..).zip(&self.beside) {
             let kind = Kind::from(reading.dtype).name();
@@ -156,15 +157,6 @@ impl Source {
                 out += ")";
             }
             out += ");\n}\n";
-        }
-        // What is turned goes through workgroup memory in words.
-        for (number, input) in self.inputs.iter().enumerate().filter(|(_, input)| input.is_turned) {
-            let (there, back) = match input.dtype {
-                DType::Bool => ("select(0u, 1u, v)", "v != 0u"),
-                _ => ("bitcast<u32>(v)", &*format!("bitcast<Kind{number}>(v)")),
-            };
-            let _ = writeln!(out, "fn word_of_{number}(v: Kind{number}) -> u32 {{ return {there}; }}");
-            let _ = writeln!(out, "fn word_as_{number}(v: u32) -> Kind{number} {{ return {back}; }}");
         }
         Ok(out)
     }

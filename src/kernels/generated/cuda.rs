@@ -40,10 +40,10 @@ impl Source {
 
     /// The inputs, the program, and `value` and `four`, which read and compute.
     fn cuda_values(&self, constants: &[Constant], mut out: String) -> Result<String> {
-        let is_set = |name: &str| constants.iter().any(|(known, value)| *known == name && *value > 0);
-        let rank = constants.iter().find(|(known, _)| *known == "RANK").map_or(0, |(_, value)| *value);
+        let constant = |name: &str| constants.iter().find(|(known, _)| *known == name).map_or(0, |(_, value)| *value);
+        let (rank, is_set) = (constant("RANK"), |name: &str| constant(name) > 0);
         for (number, input) in self.inputs.iter().chain(self.beside.iter().map(|(_, reading)| reading)).enumerate() {
-            out = input.cuda(number, rank, is_set("EDGES").into(), out)?;
+            out = input.cuda(number, rank, ["EDGES", "HALVES"].map(constant), out)?;
         }
         for (number, (name, _)) in (self.inputs.len()..).zip(&self.beside) {
             for (many, kind) in [("one", format!("Kind{number}")), ("four", format!("Four<Kind{number}>"))] {
@@ -100,11 +100,11 @@ impl Source {
 
 impl Reading {
     /// Its text as that of input `number`.
-    pub(super) fn cuda(&self, number: usize, rank: u32, edges: u32, mut out: String) -> Result<String> {
+    pub(super) fn cuda(&self, number: usize, rank: u32, [edges, halves]: [u32; 2], mut out: String) -> Result<String> {
         // Writing to a string does not fail.
         let _ = writeln!(out, "typedef {} Kind{number};", Kind::from(self.dtype).name());
         let mut all = self.constants();
-        all.extend([("RANK", rank), ("EDGES", edges)]);
+        all.extend([("RANK", rank), ("EDGES", edges), ("HALVES", halves)]);
         expand_with(INPUT, &all, &self.variables(number, rank), out)
     }
 }

@@ -84,6 +84,7 @@ impl Turned {
                 (reading.is_turned, reading.is_vec4) = (true, view.strides[rank - 2] == 1 && is_aligned);
             }
         }
+        let is_narrow = readings.iter().all(|reading| !reading.is_turned || reading.dtype == DType::F16);
         let out_at = words.length();
         self.ordered(&strides).iter().try_for_each(|&stride| words.push(stride))?;
         let scalars_at = words.length();
@@ -96,6 +97,7 @@ impl Turned {
             ("RANK", rank as u32),
             ("OUTER", rank as u32 - 2),
             ("EDGES", 1),
+            ("HALVES", is_narrow.into()),
             ("QUAD", 0),
             ("INPUTS", readings.len() as u32),
             ("OUT_AT", out_at),
