@@ -2,6 +2,10 @@
 
 #define SIDE 64u
 #define FOURS 16u
+#define T_NEAR (ALIGNED ? 4u : 1u)
+#define T_APART (ALIGNED ? 1u : FOURS)
+#define L_NEAR (WHOLE ? 4u : 1u)
+#define L_APART (WHOLE ? 1u : FOURS)
 
 struct Coordinates {
     u32 c[RANK];
@@ -15,18 +19,46 @@ static __device__ __forceinline__ u32 upper(u32 a, u32 b) { return __byte_perm(a
 typedef uint4 Cell;
 #endif
 
+static __device__ __forceinline__ u32 bank(u32 t) { return (t ^ (t >> 2)) & 15; }
+
+// Four f of row t.
+static __device__ __forceinline__ u32 cell(u32 t, u32 f) { return t * FOURS + (f ^ bank(t)); }
+
 // Four columns of four rows as rows.
-static __device__ __forceinline__ void put(Cell *to, const Cell (&seen)[4]) {
+static __device__ __forceinline__ void put(Cell *tile, u32 t, u32 f, const Cell (&seen)[4]) {
 #if HALVES
-    to[0] = make_uint2(lower(seen[0].x, seen[1].x), lower(seen[2].x, seen[3].x));
-    to[FOURS] = make_uint2(upper(seen[0].x, seen[1].x), upper(seen[2].x, seen[3].x));
-    to[2 * FOURS] = make_uint2(lower(seen[0].y, seen[1].y), lower(seen[2].y, seen[3].y));
-    to[3 * FOURS] = make_uint2(upper(seen[0].y, seen[1].y), upper(seen[2].y, seen[3].y));
+    tile[cell(t, f)] = make_uint2(lower(seen[0].x, seen[1].x), lower(seen[2].x, seen[3].x));
+    tile[cell(t + T_APART, f)] = make_uint2(upper(seen[0].x, seen[1].x), upper(seen[2].x, seen[3].x));
+    tile[cell(t + 2 * T_APART, f)] = make_uint2(lower(seen[0].y, seen[1].y), lower(seen[2].y, seen[3].y));
+    tile[cell(t + 3 * T_APART, f)] = make_uint2(upper(seen[0].y, seen[1].y), upper(seen[2].y, seen[3].y));
 #else
-    to[0] = make_uint4(seen[0].x, seen[1].x, seen[2].x, seen[3].x);
-    to[FOURS] = make_uint4(seen[0].y, seen[1].y, seen[2].y, seen[3].y);
-    to[2 * FOURS] = make_uint4(seen[0].z, seen[1].z, seen[2].z, seen[3].z);
-    to[3 * FOURS] = make_uint4(seen[0].w, seen[1].w, seen[2].w, seen[3].w);
+    tile[cell(t, f)] = make_uint4(seen[0].x, seen[1].x, seen[2].x, seen[3].x);
+    tile[cell(t + T_APART, f)] = make_uint4(seen[0].y, seen[1].y, seen[2].y, seen[3].y);
+    tile[cell(t + 2 * T_APART, f)] = make_uint4(seen[0].z, seen[1].z, seen[2].z, seen[3].z);
+    tile[cell(t + 3 * T_APART, f)] = make_uint4(seen[0].w, seen[1].w, seen[2].w, seen[3].w);
+#endif
+}
+
+#if HALVES
+typedef unsigned short Held;
+#else
+typedef u32 Held;
+#endif
+
+// An element of row t.
+static __device__ __forceinline__ u32 one(const Cell *tile, u32 t, u32 l) {
+    return reinterpret_cast<const Held *>(tile + cell(t, l / 4))[l % 4];
+}
+
+// The n-th four of row t, or its elements n, n + L_APART and so on.
+static __device__ __forceinline__ Cell taken(const Cell *tile, u32 t, u32 n) {
+#if WHOLE
+    return tile[cell(t, n)];
+#elif HALVES
+    const u32 first = one(tile, t, n) | one(tile, t, n + L_APART) << 16;
+    return make_uint2(first, one(tile, t, n + 2 * L_APART) | one(tile, t, n + 3 * L_APART) << 16);
+#else
+    return make_uint4(one(tile, t, n), one(tile, t, n + L_APART), one(tile, t, n + 2 * L_APART), one(tile, t, n + 3 * L_APART));
 #endif
 }
 
@@ -58,9 +90,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) map(
     }
     // The same for all threads, and so no barrier is left out by some.
     if (rest > 0) return;
-    const u32 near = threadIdx.x % FOURS * 4, far = threadIdx.x / FOURS * 4, swapped = (threadIdx.x % FOURS) ^ (threadIdx.x / FOURS);
+    const u32 n = threadIdx.x % FOURS, near_t = n * T_NEAR, near_l = n * L_NEAR, far = threadIdx.x / FOURS * 4;
     // What is not there is read as the last that is, and not written.
-    const u32 read_t = min(t0 + near, (turned - 1) / 4 * 4), own_l = min(l0 + near, (last - 1) / 4 * 4);
+    const u32 read_t = min(t0 + near_t, (turned - 1) / T_NEAR * T_NEAR), own_l = min(l0 + near_l, (last - 1) / L_NEAR * L_NEAR);
     Coordinates read[4], own[4];
 #pragma unroll
     for (u32 u = 0; u < 4; u++) {
@@ -87,29 +119,34 @@ extern "C" __global__ void __launch_bounds__(THREADS) map(
 //# for i in INPUTS
 //# if TURNED_$i
     __syncthreads();
-    put(tile + near * FOURS + swapped, seen_of_$i);
+    put(tile, near_t, far / 4, seen_of_$i);
     __syncthreads();
 #pragma unroll
-    for (u32 u = 0; u < 4; u++) in_of_$i[u] = source.words_as_$i(tile[(far + u) * FOURS + swapped]);
+    for (u32 u = 0; u < 4; u++) in_of_$i[u] = source.words_as_$i(taken(tile, far + u, n));
 //# end
 //# end
 #pragma unroll
     for (u32 u = 0; u < 4; u++) {
-        if (t0 + far + u >= turned || l0 + near >= last) continue;
+        if (t0 + far + u >= turned || l0 + near_l >= last) continue;
         const u32 o = place(words, own[u]);
         const Four<Result> v = source.all(words.word[1] + o
 //# for i in INPUTS
             , in_of_$i[u]
 //# end
         );
-#if RESULT_F16
+#if RESULT_F16 && WHOLE
         static_cast<uint2 *>(out)[o / 4] = make_uint2(rounded(v.x[0]) | rounded(v.x[1]) << 16, rounded(v.x[2]) | rounded(v.x[3]) << 16);
 #elif WHOLE
         static_cast<uint4 *>(out)[o / 4] = make_uint4(word_of(v.x[0]), word_of(v.x[1]), word_of(v.x[2]), word_of(v.x[3]));
 #else
 #pragma unroll
         for (u32 r = 0; r < 4; r++) {
-            if (own_l + r < last) static_cast<u32 *>(out)[o + r] = word_of(v.x[r]);
+            if (own_l + r * L_APART >= last) continue;
+#if RESULT_F16
+            static_cast<unsigned short *>(out)[o + r * L_APART] = rounded(v.x[r]);
+#else
+            static_cast<u32 *>(out)[o + r * L_APART] = word_of(v.x[r]);
+#endif
         }
 #endif
     }
