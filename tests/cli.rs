@@ -231,6 +231,8 @@ fn a_wrong_command_line_ends_with_2() {
     assert!(refused(2, &["default", "--backend", "simd,scalar"]).contains("only bench takes several"));
     assert!(refused(2, &["default", "--adapter", "0"]).contains("it takes a backend to count in"));
     assert!(refused(2, &["devices", "--sizes", "5"]).contains("--sizes"));
+    assert!(refused(2, &["backends", "--adapter", "0"]).contains("--adapter is of one backend"));
+    assert!(refused(2, &["bench", "--backend", "all", "--adapter", "0"]).contains("--adapter is of one backend"));
     for wrong in [
         &["--sizes", "5,x"][..],
         &["--sizes", "-5"],
@@ -271,7 +273,11 @@ fn a_device_that_is_not_there_ends_with_3() {
     );
     assert!(refused(3, &["bench", "--backend", "vulkan", "--adapter", "99"]).contains("vulkan is not available: "));
     assert!(refused(3, &["status", "--backend", "webgl2"]).contains("WebGL2 is the browser's"));
-    refused(3, &["status", "--backend", "simd", "--adapter", "5"]);
+    assert!(refused(3, &["devices", "--backend", "webgl2"]).contains("WebGL2 is the browser's"));
+    assert!(refused(3, &["devices", "--backend", "simd", "--adapter", "7"]).contains("there is no adapter 7"));
+    // Whatever backend is off has nothing to do with it.
+    assert!(refused(3, &["status", "--adapter", "99"]).contains("there is no adapter 99"));
+    assert!(refused(3, &["status", "--backend", "simd", "--adapter", "5"]).contains("there is no adapter 5"));
     refused_with(3, &["default"], &[("LAPIDARY_BACKEND", "simd"), ("LAPIDARY_ADAPTER", "7")]);
 }
 

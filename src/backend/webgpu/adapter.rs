@@ -155,7 +155,7 @@ async fn obtain(options: &Options) -> Result<(wgpu::Adapter, Open), OtherBackend
             }
         }
     }
-    Err(off(&format!("the adapter gave no device ({error})"), "update the browser or the driver"))
+    Err(off(&format!("the adapter gave no device ({error})"), crate::select::UPDATE))
 }
 
 /// What kernels use where it is there.
@@ -173,8 +173,12 @@ async fn request_best(adapter: &wgpu::Adapter) -> Result<(wgpu::Device, wgpu::Qu
 
 const NO_ADAPTER_REMEDY: &str = if cfg!(target_arch = "wasm32") {
     "turn on hardware acceleration in the browser's settings, or update the graphics driver"
+} else if cfg!(windows) {
+    "install a graphics driver with DX12 or Vulkan"
+} else if cfg!(target_vendor = "apple") {
+    "this machine has no GPU with Metal"
 } else {
-    "install a Vulkan, Metal or DX12 driver"
+    "install a Vulkan driver"
 };
 
 fn off(reason: &str, remedy: &str) -> OtherBackend {

@@ -197,6 +197,9 @@ impl Given {
             // An index is of the backend that it came with.
             options.adapter = None;
         }
+        if self.adapter.is_some() && (all || self.command.as_deref() == Some("backends")) {
+            return Err(Failure::Usage("--adapter is of one backend, but all are asked for".to_owned()));
+        }
         options.adapter = self.adapter.or(options.adapter);
         if let Some(name) = &self.power_preference {
             let known = PowerPreference::from_name(name);

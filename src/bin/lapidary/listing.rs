@@ -2,12 +2,13 @@
 
 use std::fmt::Write;
 
-use lapidary::{AdapterInfo, BackendId, Capabilities, Choice, DeviceKind, Devices, OtherBackend, devices_of};
+use lapidary::{AdapterInfo, BackendId, Capabilities, Choice, DeviceKind, Devices, Options, OtherBackend, devices_of};
 use serde_json::{Value, json};
 
 use crate::arguments::Common;
 use crate::failure::Failure;
 use crate::output;
+use crate::status::standing;
 use crate::table::{Align, Table};
 
 /// The devices of the backends that the options leave open.
@@ -22,6 +23,30 @@ pub fn find(choice: Choice) -> Devices {
             devices
         }
     }
+}
+
+/// What the options ask for.
+pub struct Asked {
+    /// Each device, and the number of its card.
+    pub found: Vec<(AdapterInfo, u32)>,
+    pub off: Vec<OtherBackend>,
+}
+
+/// Of the devices that the options leave open those with the index that they name. An error if there is none.
+pub fn asked(options: &Options) -> Result<Asked, Failure> {
+    let devices = find(options.backend);
+    let cards = devices.cards();
+    let has_any = !devices.found.is_empty();
+    let named = |device: &AdapterInfo| options.adapter.is_none_or(|index| index == device.index);
+    let found: Vec<_> = devices.found.into_iter().zip(cards).filter(|(device, _)| named(device)).collect();
+    if found.is_empty() {
+        return Err(Failure::NoDevice(match (devices.off.first(), options.adapter) {
+            (Some(off), _) if !has_any => format!("{} is not available: {}", off.backend, reason_and_remedy(off)),
+            (_, Some(index)) => format!("there is no adapter {index}; lapidary devices lists what there is"),
+            _ => "there is no device".to_owned(),
+        }));
+    }
+    Ok(Asked { found, off: devices.off })
 }
 
 /// `lapidary backends`.
@@ -73,11 +98,10 @@ pub fn reason_and_remedy(off: &OtherBackend) -> String {
 
 /// `lapidary devices`.
 pub fn devices(common: &Common) -> Result<(), Failure> {
-    let devices = find(common.options.backend);
-    let cards = devices.cards();
+    let Asked { found, off } = asked(&common.options)?;
     if common.json {
-        let list: Vec<_> = devices.found.iter().zip(&cards).map(|(device, &card)| device_json(device, card)).collect();
-        return output::print_json("devices", json!({ "devices": list, "off": devices.off.iter().map(off_json).collect::<Vec<_>>() }));
+        let list: Vec<_> = found.iter().map(|(device, card)| device_json(device, *card)).collect();
+        return output::print_json("devices", json!({ "devices": list, "off": off.iter().map(off_json).collect::<Vec<_>>() }));
     }
     let mut table = Table::new(&[
         ("backend", Align::Left),
@@ -87,7 +111,7 @@ pub fn devices(common: &Common) -> Result<(), Failure> {
         ("memory", Align::Right),
         ("name", Align::Left),
     ]);
-    for (device, card) in devices.found.iter().zip(&cards) {
+    for (device, card) in &found {
         let mut about = device.name.clone();
         for more in [&device.architecture, &device.driver, &device.pci_address] {
             if !more.is_empty() {
@@ -101,7 +125,7 @@ pub fn devices(common: &Common) -> Result<(), Failure> {
         table.row([device.backend.to_string(), device.index.to_string(), card.to_string(), device.kind.name().to_owned(), memory, about]);
     }
     output::print(&table.text())?;
-    for off in &devices.off {
+    for off in &off {
         output::note(&format!("{} is off: {}", off.backend, reason_and_remedy(off)));
     }
     Ok(())
@@ -120,6 +144,7 @@ pub fn device_json(device: &AdapterInfo, card: u32) -> Value {
         "vendor": device.vendor,
         "architecture": device.architecture,
         "kind": device.kind.name(),
+        "standing": standing(device.kind),
         "driver": device.driver,
         "uuid": device.uuid.map(uuid_text),
         "pci_address": device.pci_address,

@@ -138,7 +138,7 @@ fn test(device: &AdapterInfo, options: &Options) -> lapidary::Result<Tested> {
 
 /// `lapidary status`.
 pub fn status(common: &Common) -> Result<(), Failure> {
-    let devices = listing::find(common.options.backend);
+    let found = listing::asked(&common.options)?.found;
     let progress = Progress::new();
     let mut table = Table::new(&[
         ("backend", Align::Left),
@@ -148,12 +148,8 @@ pub fn status(common: &Common) -> Result<(), Failure> {
         ("product", Align::Right),
         ("self-test, device and driver", Align::Left),
     ]);
-    let (mut list, mut failed, mut asked) = (Vec::new(), 0, false);
-    for (device, card) in devices.found.iter().zip(devices.cards()) {
-        if common.options.adapter.is_some_and(|index| index != device.index) {
-            continue;
-        }
-        asked = true;
+    let (mut list, mut failed) = (Vec::new(), 0);
+    for (device, card) in &found {
         progress.show(&format!("testing {} {}: {}", device.backend, device.index, device.name));
         let tested = match &device.fault {
             Some(fault) => Err(format!("unusable: {fault}")),
@@ -179,18 +175,11 @@ pub fn status(common: &Common) -> Result<(), Failure> {
             ms(product_ms),
             format!("{said}: {}{driver}", device.name),
         ]);
-        let mut entry = listing::device_json(device, card);
-        entry["standing"] = standing(device.kind).into();
+        let mut entry = listing::device_json(device, *card);
         entry["self_test"] = json!({ "right": right, "open_ms": open_ms, "product_ms": product_ms, "said": said });
         list.push(entry);
     }
     drop(progress);
-    if !asked {
-        let off = devices.off.first().map(listing::reason_and_remedy);
-        let index = common.options.adapter.unwrap_or_default();
-        let missing = off.unwrap_or_else(|| format!("there is no adapter {index}; lapidary devices lists what there is"));
-        return Err(Failure::NoDevice(missing));
-    }
     if common.json {
         output::print_json("status", json!({ "version": env!("CARGO_PKG_VERSION"), "devices": list }))?;
     } else {
