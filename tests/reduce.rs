@@ -4,7 +4,7 @@ mod devices;
 
 use devices::everywhere;
 use half::f16;
-use lapidary::{BackendId, DType, Element, Expr, Gpu, Options, Padding};
+use lapidary::{BackendId, DType, Element, Expr, Gpu, Options, Padding, random};
 
 /// Half of the distance from 1 to the next f32.
 const U: f64 = 1.0 / (1 << 24) as f64;
@@ -136,6 +136,57 @@ fn every_shape_along_every_axis() {
                 assert_eq!(host::<u32>(gpu, &input.argmax(Some(&given), false)), expected, "{backend} argmax {shape:?} {axes:?}");
                 let expected: Vec<u32> = groups.iter().map(|x| first(x, |a, b| a < b)).collect();
                 assert_eq!(host::<u32>(gpu, &input.argmin(Some(&given), false)), expected, "{backend} argmin {shape:?} {axes:?}");
+            }
+        }
+    });
+}
+
+#[test]
+fn shapes_at_random_along_axes_at_random() {
+    everywhere(|gpu, backend| {
+        for seed in 0..16 {
+            let pick = |at: u64, below: u64| ((random::element(seed, at) + 1.0) / 2.0 * below as f32) as u64;
+            let rank = 1 + pick(0, 4);
+            let shape: Vec<_> = (0..rank).map(|at| 1 + pick(1 + at, [9, 70][usize::from(pick(10 + at, 4) == 0)])).collect();
+            let axes: Vec<_> = (0..rank as usize).filter(|&axis| pick(20 + axis as u64, 2) == 0).collect();
+            let given: Vec<_> = axes.iter().map(|&axis| axis as i64 - if pick(30, 2) == 0 { 0 } else { rank as i64 }).collect();
+            let values = random::matrix(shape.iter().product::<u64>() as usize, seed);
+            let exact: Vec<_> = values.iter().map(|&x| f64::from(x)).collect();
+            let (name, expr, oracle, bound) = &CASES[(seed % 6) as usize];
+            let got: Vec<f32> = host(gpu, &expr(&tensor(gpu, &values, &shape), &given));
+            let groups = groups(&exact, &shape, &axes);
+            assert_eq!(got.len(), groups.len(), "{backend} {name} {shape:?} {axes:?}");
+            for (place, (got, group)) in got.iter().zip(&groups).enumerate() {
+                let (expected, bound) = (oracle(group), bound(group));
+                let off = (f64::from(*got) - expected).abs();
+                let within = off <= bound + U * expected.abs();
+                assert!(within, "{backend} {name} {shape:?} {axes:?} at {place}: {got} is {off} off {expected}, more than {bound}");
+            }
+        }
+    });
+}
+
+/// Bit by bit, whatever else the device or the threads of the CPU were at.
+#[test]
+fn the_same_from_run_to_run() {
+    everywhere(|gpu, backend| {
+        for (shape, axes) in [(&[300_001][..], &[0][..]), (&[700, 600], &[0]), (&[700, 600], &[1]), (&[37, 50, 41], &[0, 2])] {
+            let values = random::matrix(shape.iter().product::<u64>() as usize, 5);
+            let input = tensor(gpu, &values, shape);
+            let all = [
+                input.sum(Some(axes), false),
+                input.mean(Some(axes), false),
+                input.var(Some(axes), false, 1.0),
+                input.norm_l2(Some(axes), false),
+                input.log_sum_exp(Some(axes), false),
+                input.prod(Some(axes), false),
+            ];
+            let bits = |expr: &Expr| host::<f32>(gpu, expr).into_iter().map(f32::to_bits).collect::<Vec<_>>();
+            let first: Vec<_> = all.iter().map(bits).collect();
+            for _ in 0..3 {
+                for (number, (expr, first)) in all.iter().zip(&first).enumerate() {
+                    assert!(bits(expr) == *first, "{backend}: reduction {number} of {shape:?} along {axes:?} differs from run to run");
+                }
             }
         }
     });

@@ -92,8 +92,8 @@ impl Cuda {
             return Ok(module.clone());
         }
         let (name, source) = (kernel.id.entry()?, kernel.cuda()?);
-        let image = compiler.compile(kernel.id.op(), &source, self.compute_capability);
-        let module = match image.map(|image| self.load_image(&image, &name)) {
+        let compiled = compiler.compile(kernel.id.op(), &source, self.compute_capability);
+        let module = match compiled.map(|compiled| self.load_image(compiled.image(), &name)) {
             Ok(Ok(module)) => Some(Arc::new(module)),
             Ok(Err(Refused::Other(fault))) => return Err(self.judge(&fault)),
             Ok(Err(Refused::Image(..) | Refused::Entry)) | Err(_) => None,
