@@ -396,7 +396,7 @@ mod web {
         } else {
             Err((
                 "this engine has no WebGPU (navigator.gpu is missing)",
-                "use a browser that has it: Chrome 113, Edge 113, Safari 26, Firefox 141",
+                "use a browser that has it: Chrome 127, Edge 127, Safari 26, Firefox 141",
             ))
         }
     }
