@@ -205,6 +205,9 @@ fn what_is_transposed_goes_where_it_belongs() {
             all.push(a.flip(Some(&[2])).transpose(Some(&[2, 1, 0])).add(a.slice(0, 0, 1, 1).transpose(Some(&[2, 1, 0]))));
             all.push(a.slice(1, 1, y as i64, 1).transpose(Some(&[0, 2, 1])).cast(DType::F16));
             all.push(a.transpose(Some(&[0, 2, 1])).less(of(gpu, &[z, y], dtype)).cast(DType::F32));
+            // Halves beside words, and halves alone.
+            all.push(a.transpose(Some(&[0, 2, 1])).cast(DType::F32).add(of(gpu, &[y, z], DType::F32).transpose(None)));
+            all.push(a.transpose(Some(&[2, 0, 1])));
         }
         all
     };
@@ -213,12 +216,18 @@ fn what_is_transposed_goes_where_it_belongs() {
             ([2, 100, 67], DType::F32),
             ([5, 33, 132], DType::F32),
             ([3, 16, 20], DType::F16),
+            ([2, 100, 67], DType::F16),
+            ([2, 67, 100], DType::F16),
+            ([3, 64, 128], DType::F16),
             ([17, 20, 64], DType::I32),
             ([2, 67, 100], DType::Bool),
         ] {
             for (number, (expr, expected)) in made(gpu, sizes, dtype).iter().zip(made(&host, sizes, dtype)).enumerate() {
                 let expected = values(&host, &expected.cast(DType::F32));
-                assert_eq!(values(gpu, &expr.cast(DType::F32)), expected, "{number} of {sizes:?} of {dtype} on {backend}");
+                // As it is stored, and widened on the way.
+                let stored = Expr::from(gpu.evaluate_blocking(expr).unwrap());
+                assert_eq!(values(gpu, &stored.cast(DType::F32)), expected, "{number} of {sizes:?} of {dtype} on {backend}");
+                assert_eq!(values(gpu, &expr.cast(DType::F32)), expected, "{number} of {sizes:?} of {dtype} widened on {backend}");
             }
         }
     });

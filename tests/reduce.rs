@@ -321,6 +321,61 @@ fn numbers_that_are_none() {
 }
 
 #[test]
+fn what_stands_out_in_long_rows() {
+    everywhere(|gpu, backend| {
+        for count in [4096, 5003] {
+            let places = [17, count / 2 + 5, count - 34];
+            let noise = |i: usize| ((i * 7919) % 1009) as f32 - 504.0;
+            for (number, &place) in places.iter().enumerate() {
+                // Twice the largest, twice the smallest behind it, and in another row what is no number between them.
+                let behind = place + 33;
+                let row = |what: [f32; 2]| {
+                    (0..count).map(move |i| {
+                        if i == place {
+                            what[0]
+                        } else if i == behind {
+                            what[1]
+                        } else {
+                            noise(i)
+                        }
+                    })
+                };
+                let rows = [[2000.0, 2000.0], [-2000.0, -2000.0], [2000.0, f32::NAN], [f32::NAN, -2000.0]];
+                let values: Vec<f32> = rows.into_iter().flat_map(row).collect();
+                let a = tensor(gpu, &values, &[4, count as u64]);
+                let known = Expr::from(gpu.evaluate_blocking(&a.cast(DType::F16)).unwrap());
+                let columns = Expr::from(gpu.evaluate_blocking(&a.transpose(None)).unwrap());
+                for (e, axis) in [(&a, 1), (&known, 1), (&columns, 0)] {
+                    let axes = Some(&[axis][..]);
+                    let told = format!("{backend} {count} {number} {axis}");
+                    let places = host::<u32>(gpu, &e.argmax(axes, false));
+                    assert_eq!([places[0], places[2], places[3]], [place, behind, place].map(|place| place as u32), "{told}");
+                    let places = host::<u32>(gpu, &e.argmin(axes, false));
+                    assert_eq!([places[1], places[2], places[3]], [place, behind, place].map(|place| place as u32), "{told}");
+                    let [most, least]: [Vec<f32>; 2] = [e.amax(axes, false), e.amin(axes, false)].map(|e| host(gpu, &e.cast(DType::F32)));
+                    assert_eq!((most[0], least[1]), (2000.0, -2000.0), "{told}");
+                    assert!([most[2], most[3], least[2], least[3]].iter().all(|x| x.is_nan()), "{told}: {most:?} {least:?}");
+                }
+                // Squares beyond all numbers, and below.
+                for scale in [1e30f32, 1e-30, 1.0] {
+                    let row = (0..count).map(|i| {
+                        if i == place {
+                            3.0 * scale
+                        } else if i == behind {
+                            4.0 * scale
+                        } else {
+                            0.0
+                        }
+                    });
+                    let got = host::<f32>(gpu, &tensor(gpu, &row.collect::<Vec<_>>(), &[count as u64]).norm_l2(None, false))[0];
+                    assert!((got - 5.0 * scale).abs() <= 4e-6 * 5.0 * scale, "{backend} {count} {number}: {got}");
+                }
+            }
+        }
+    });
+}
+
+#[test]
 fn of_nothing() {
     everywhere(|gpu, backend| {
         let a = tensor::<f32>(gpu, &[], &[3, 0]);

@@ -47,7 +47,7 @@ mod buffer;
 mod definition;
 mod kernel;
 #[cfg(any(feature = "vulkan", feature = "webgpu"))]
-mod reflection;
+pub(crate) mod reflection;
 mod registry;
 mod stream;
 mod twin;
