@@ -213,10 +213,13 @@ class Crew {
         });
         const [a, b, c, to] = shared;
         job = { ...job, a, b, c, out: to };
-        // Fewer units where each has to bring B anew.
-        const each = by_columns || k > job.depth || n > job.columns ? 2 : 4;
-        const unit = items ? Math.ceil(items / threads / 4) : Math.ceil(whole / threads / each / 8) * 8;
-        const units = { counter: new Int32Array(new SharedArrayBuffer(4)), by_columns, unit };
+        // Each unit is a share of what is left, so that threads of any speed end together; but not so small that to bring B costs much.
+        const panel = items ? 1 : 8;
+        const brings = items || by_columns || k > job.depth || n > job.columns;
+        const least = items ? 1 : brings ? Math.max(64, whole / threads / 4) : 16;
+        const firsts = [0];
+        for (let at = 0; at < whole; firsts.push(at)) at = Math.min(whole, at + Math.ceil(Math.max(least, (whole - at) / threads / 2) / panel) * panel);
+        const units = { counter: new Int32Array(new SharedArrayBuffer(4)), by_columns, firsts };
         for (const worker of team) worker.postMessage({ id, job, units });
         const shares = done(() => left > 1 || to === out || out.set(to));
         run(job, units);

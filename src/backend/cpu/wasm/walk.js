@@ -145,17 +145,15 @@ export function walker(exports, sizes) {
   }
 
   /** Computes a product or a batch: all of it, or unit by unit as much as the other threads that count with `counter` leave. */
-  function run(job, { counter, by_columns, unit } = {}) {
+  function run(job, { counter, by_columns, firsts } = {}) {
     brought = {};
     const items = job.starts.length / 3;
     if (!counter) return items ? multiply_items(job, 0, items) : multiply(job);
-    const next = () => Atomics.add(counter, 0, unit);
-    if (items) {
-      for (let at; (at = next()) < items; ) multiply_items(job, at, Math.min(at + unit, items));
-      return;
+    for (let unit; (unit = Atomics.add(counter, 0, 1)) < firsts.length - 1; ) {
+      const [at, end] = firsts.slice(unit, unit + 2);
+      if (items) multiply_items(job, at, end);
+      else multiply(part(job, by_columns, at, end - at));
     }
-    const whole = by_columns ? job.n : job.m;
-    for (let at; (at = next()) < whole; ) multiply(part(job, by_columns, at, Math.min(unit, whole - at)));
   }
 
   /** One block of op(A)·op(B) in double precision and of |op(A)|·|op(B)|, into packed arrays of the whole. */
