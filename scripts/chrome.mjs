@@ -5,7 +5,14 @@ const SOFTWARE = ["--use-webgpu-adapter=swiftshader", "--enable-unsafe-swiftshad
 
 /** The machine's GPU. Without a display, Linux reaches it through Vulkan only. */
 const HARDWARE = {
-  linux: ["--use-angle=vulkan", "--enable-features=Vulkan", "--disable-vulkan-surface", "--ignore-gpu-blocklist"],
+  linux: [
+    "--use-angle=vulkan",
+    "--enable-features=Vulkan",
+    "--disable-vulkan-surface",
+    "--ignore-gpu-blocklist",
+    // Chromium withholds shader-f16, and with it matrix units, on NVIDIA's driver for Vulkan unless told otherwise.
+    "--enable-dawn-features=vulkan_enable_f16_on_nvidia,allow_unsafe_apis",
+  ],
   darwin: ["--use-angle=metal"],
 };
 

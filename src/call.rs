@@ -152,7 +152,7 @@ impl<'a> Call<'a> {
     pub(crate) fn queue(&self, opened: &Opened) -> Result<Option<Buffer>> {
         // After a loss there is something to wait for: a fresh device.
         let on_host = self.inputs.iter().flatten().any(|input| matches!(input, Operand::Host(_)));
-        if on_host || !self.op.reads_operands() || opened.device.lost().is_some() {
+        if on_host || opened.device.lost().is_some() {
             return Ok(None);
         }
         #[cfg(target_arch = "wasm32")]

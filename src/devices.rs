@@ -1,4 +1,4 @@
-//! Every device of this machine, in each backend that sees it, without opening any.
+//! Every device of this machine, in each backend that sees it, without opening any but OpenGL's, of which nothing is known before.
 //!
 //! A card shows up once in each backend: [`Devices::cards`] tells which entries are the same one. Drivers give a card a UUID and know its
 //! place on the PCI bus; where neither is known, as of OpenGL's devices, nobody can tell, and the entry counts as a card of its own.

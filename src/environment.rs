@@ -1,4 +1,5 @@
-//! Options from environment variables. Only [`Options::from_env`] reads them: a library must not change what a program does behind its back.
+//! Options from environment variables. Only [`Options::from_env`] reads them, but for `LAPIDARY_VALIDATION`, which Vulkan heeds whoever opens
+//! it: a library must not change what a program does behind its back.
 
 use std::ffi::OsString;
 use std::num::NonZeroU32;

@@ -31,7 +31,7 @@ pub enum Error {
         expected: String,
     },
     /// The caller's fault: an array's length is not what the dimensions ask for.
-    #[error("{argument} has {length} elements, but {formula} = {expected} are needed")]
+    #[error("{argument} has {length} elements, but {formula} = {} are needed", counted(*.expected))]
     LengthMismatch {
         /// The array's name.
         argument: &'static str,
@@ -92,7 +92,7 @@ pub enum Error {
         refused: Vec<crate::selector::Refused>,
     },
     /// Larger than this device or this crate can do.
-    #[error("{what} is {requested}, but at most {max} can be done here; split the work, or use another backend")]
+    #[error("{what} is {}, but at most {max} can be done here; split the work, or use another backend", counted(*.requested))]
     LimitExceeded {
         /// The quantity.
         what: &'static str,
@@ -102,9 +102,16 @@ pub enum Error {
         max: u64,
     },
     /// The device or the host has not enough memory.
-    #[error("out of memory: {bytes} bytes could not be had on {place}; free tensors that are not needed, or use smaller matrices")]
+    #[cfg_attr(
+        target_arch = "wasm32",
+        error("out of memory: {bytes} bytes could not be had on {place}; free tensors that are not needed, or use smaller matrices")
+    )]
+    #[cfg_attr(
+        not(target_arch = "wasm32"),
+        error("out of memory: {} could not be had on {place}; free tensors that are not needed, or use smaller matrices", amount(*.bytes))
+    )]
     OutOfMemory {
-        /// How many bytes were asked for.
+        /// How many bytes were asked for; natively 0 if that was for the driver's own use, of which it says nothing.
         bytes: u64,
         /// Where.
         place: &'static str,
@@ -168,6 +175,17 @@ fn list(refused: &[crate::selector::Refused]) -> String {
         return "no backend was to be looked at".to_owned();
     }
     refused.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+}
+
+/// A number that is counted no further than 64 bits hold.
+fn counted(number: u64) -> String {
+    if number == u64::MAX { "more than 2^63".to_owned() } else { number.to_string() }
+}
+
+/// So many bytes, or what cannot be counted.
+#[cfg(not(target_arch = "wasm32"))]
+fn amount(bytes: u64) -> String {
+    if bytes == 0 { "memory for the driver's own use".to_owned() } else { format!("{bytes} bytes") }
 }
 
 /// A remedy as the end of a sentence.

@@ -18,6 +18,8 @@ use crate::pending::{Pending, PendingTensor, may_read_again, put, start};
 #[cfg(not(target_arch = "wasm32"))]
 use crate::profile::Profiler;
 use crate::select;
+#[cfg(not(target_arch = "wasm32"))]
+use crate::selector::Selector;
 use crate::tensor::{Tensor, check_length, check_sizes};
 
 /// A device to compute on. Clones share it; two that were opened apart share nothing.
@@ -29,6 +31,9 @@ pub struct Gpu(Arc<Inner>);
 
 struct Inner {
     options: Options,
+    /// What chose the device, if something did: it chooses the next one too.
+    #[cfg(not(target_arch = "wasm32"))]
+    selector: Option<Selector>,
     state: Mutex<State>,
     #[cfg(not(target_arch = "wasm32"))]
     profiler: Arc<Profiler>,
@@ -44,6 +49,8 @@ impl Inner {
             profiler: Profiler::new(options.profile),
             #[cfg(not(target_arch = "wasm32"))]
             kernels: crate::compute::Registry::default(),
+            #[cfg(not(target_arch = "wasm32"))]
+            selector: None,
             options,
             state: Mutex::new(State { opened: Some(opened), reopening: None }),
         }
@@ -114,6 +121,12 @@ impl Gpu {
     pub async fn open(options: Options) -> Result<Self> {
         let opened = Arc::new(select::open(&options).await?);
         Ok(Self(Arc::new(Inner::new(options, opened))))
+    }
+
+    /// A handle of a device that a selector has chosen and opened with these options.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(crate) fn selected(options: Options, opened: Opened, selector: Selector) -> Self {
+        Self(Arc::new(Inner { selector: Some(selector), ..Inner::new(options, Arc::new(opened)) }))
     }
 
     /// A handle of a device that a test made.
@@ -323,6 +336,20 @@ impl Gpu {
         Box::pin(self.replace(lost))
     }
 
+    /// What is opened in place of a device that is lost.
+    #[cfg(not(target_arch = "wasm32"))]
+    async fn choose(&self) -> Result<Opened> {
+        match &self.0.selector {
+            Some(selector) => Ok(selector.open().await?.1),
+            None => select::open(&self.0.options).await,
+        }
+    }
+
+    #[cfg(target_arch = "wasm32")]
+    fn choose(&self) -> BoxFuture<'_, Result<Opened>> {
+        select::open(&self.0.options)
+    }
+
     async fn replace(&self, lost: &Arc<Opened>) -> Result<Arc<Opened>> {
         loop {
             let turn = {
@@ -350,7 +377,7 @@ impl Gpu {
                 continue;
             }
             let turn = Reopening(self);
-            let mut fresh = select::open(&self.0.options).await?;
+            let mut fresh = self.choose().await?;
             fresh.info.generation = lost.info.generation + 1;
             let fresh = Arc::new(fresh);
             {

@@ -103,6 +103,12 @@ pub enum DeviceKind {
 }
 
 impl DeviceKind {
+    /// Whether its memory is the CPU's.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(crate) const fn shares_memory(self) -> bool {
+        matches!(self, Self::Integrated | Self::Software | Self::Cpu)
+    }
+
     /// The name that JavaScript sees.
     pub const fn name(self) -> &'static str {
         match self {
@@ -370,8 +376,31 @@ pub struct DeviceInfo {
     /// What else it can do.
     #[cfg(not(target_arch = "wasm32"))]
     pub capabilities: Capabilities,
-    /// Features in use, or there to be used.
+    /// Features in use, or there to be used. Natively they have the same names on every backend:
+    ///
+    /// | name | the device has |
+    /// |---|---|
+    /// | `shader-f16` | kernels that store f16 and compute in it |
+    /// | `shader-f64` | kernels that compute in double precision |
+    /// | `shader-i8` | kernels that store integers of 8 bits and compute with them |
+    /// | `integer-dot-product` | products of packed 8-bit integers, four in an instruction |
+    /// | `subgroups` | all functions of a subgroup, which CUDA calls a warp: votes, ballots, sums, shuffles, quads |
+    /// | `subgroup-arithmetic`, `subgroup-shuffle` | these of them |
+    /// | `subgroup-size-32` | subgroups of so many invocations |
+    /// | `cooperative-matrix` | units that multiply small matrices |
+    /// | `cooperative-matrix-16x16x16-f16-f32` | them for that shape (m, n, k), type of A and B, and type of the sums |
+    /// | `timestamp-query` | a clock by which events and kernels are timed |
+    /// | `transfer-queue` | copies that run beside kernels |
+    /// | `unified-memory` | the CPU's memory for its own |
+    /// | `cublaslt` | NVIDIA's library, loaded; only once it is open |
+    /// | `simd`, `threads` | vector instructions and several cores: the CPU |
+    ///
+    /// wgpu tells only of `shader-f16`, `shader-f64`, `timestamp-query` and `unified-memory`. In the browser there are, beside those that WebGPU
+    /// has itself, `subgroup-matrix` for Chromium's matrix units and what WebGL2 and WebAssembly call their own.
     pub features: Vec<&'static str>,
+    /// What would make more of the device and is not there, each with the reason and what would bring it: a maker's library.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub notes: Vec<String>,
     /// Why this backend was chosen.
     pub reason: String,
     /// The others, each with the reason why it is not in use.

@@ -85,8 +85,9 @@ pub struct Options {
     /// the smallest kernel is taken even if it has more.
     #[cfg(not(target_arch = "wasm32"))]
     pub workgroup_hint: Option<u32>,
-    /// The most threads of the CPU that compute a product at once, at least 1; all cores if not said, in the browser up to 16. There the others
-    /// are workers, started when the first product is large enough for them; the results are the same bits with any number.
+    /// The most threads of the CPU that compute at once, at least 1; all cores if not said, in the browser up to 16. There the others are workers,
+    /// started when the first product is large enough for them; natively all handles share threads, which sleep when there is nothing to do. The
+    /// results are the same bits with any number.
     pub threads: Option<u32>,
     /// Whether operations are profiled from the beginning; [`Gpu::profile`](crate::Gpu::profile) gives what they took.
     #[cfg(not(target_arch = "wasm32"))]

@@ -68,8 +68,20 @@ impl PendingTensor<'_> {
     }
 }
 
+/// Out of memory, it is tried once more when what lies idle has been given back.
 #[cfg(not(target_arch = "wasm32"))]
 pub(crate) fn put(gpu: &Gpu, opened: &Arc<Opened>, values: &HostSlice<'_>, shape: &[u64]) -> Result<Put> {
+    match put_once(gpu, opened, values, shape) {
+        Err(error) if matches!(*error, Error::OutOfMemory { .. }) && opened.device.memory().pooled_bytes > 0 => {
+            opened.device.trim();
+            put_once(gpu, opened, values, shape)
+        }
+        put => put,
+    }
+}
+
+#[cfg(not(target_arch = "wasm32"))]
+fn put_once(gpu: &Gpu, opened: &Arc<Opened>, values: &HostSlice<'_>, shape: &[u64]) -> Result<Put> {
     let (buffer, timer) = if gpu.is_profiled() { opened.device.upload_timed(values)? } else { (opened.device.keep(values)?, None) };
     Ok((gpu.watched(Tensor::new(shape.to_vec(), values.dtype(), buffer, Arc::clone(opened))), timer))
 }

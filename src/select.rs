@@ -121,6 +121,10 @@ fn try_open(id: BackendId, options: &Options) -> BoxFuture<'_, Result<Opened, Ot
     })
 }
 
+/// What may help where a driver is at fault.
+pub(crate) const UPDATE: &str =
+    if cfg!(target_arch = "wasm32") { "update the browser or the graphics driver" } else { "update the graphics driver" };
+
 async fn open_and_test(id: BackendId, options: &Options) -> Result<Opened, OtherBackend> {
     let opened = Device::open(id, options).await?;
     let fault = match self_test(&opened).await {
@@ -128,7 +132,7 @@ async fn open_and_test(id: BackendId, options: &Options) -> Result<Opened, Other
         Ok(false) => "its driver computes a small product wrongly".to_owned(),
         Err(error) => format!("its driver fails at a small product ({error})"),
     };
-    Err(OtherBackend::off(id, &fault, "update the browser or the graphics driver"))
+    Err(OtherBackend::off(id, &fault, UPDATE))
 }
 
 /// A product of small whole numbers, which has one right result in every order of summation, with edges in all directions. Its sides are

@@ -1,18 +1,20 @@
 //! Chooses a device by what it must have.
 
-use std::cmp::Reverse;
 use std::fmt;
 
+use crate::backend::device::Opened;
 use crate::devices::{AdapterInfo, Devices, devices_of};
 use crate::error::{Error, Result};
 use crate::gpu::Gpu;
 use crate::info::{BackendId, DeviceKind};
-use crate::options::{Choice, Options};
+use crate::options::{Choice, Options, PowerPreference};
+use crate::select;
 
 /// What a device must have, and which is taken of several that have it.
 ///
 /// Hardware goes before the CPU and before GPUs that a CPU emulates, which are taken only if [`allow_cpu`](Self::allow_cpu) says so. Then
-/// the order of the backends counts, then what is preferred within one, then memory.
+/// the order of the backends counts, then what is preferred within one, then memory. When the device is lost, the same choice is made
+/// again: where CUDA is at its end, that is the next of `backends`.
 ///
 /// ```
 /// use lapidary::{BackendId, Gpu, Selector};
@@ -27,11 +29,12 @@ use crate::options::{Choice, Options};
 pub struct Selector {
     /// The backends to look at, the preferred ones first. All, if not said otherwise.
     pub backends: Vec<BackendId>,
-    /// Whether a GPU with memory of its own goes before others of its backend; else they go in the drivers' order.
+    /// Whether a GPU with memory of its own goes before others of its backend; else they go in the drivers' order. Options that prefer
+    /// [`LowPower`](PowerPreference::LowPower) count for more: with them it goes after the others, and the smallest memory first.
     pub prefer_discrete: bool,
     /// The least memory; a device that does not tell its memory is refused if this is not 0.
     pub least_memory_bytes: u64,
-    /// Features that [`DeviceInfo::features`](crate::DeviceInfo::features) must have.
+    /// Features that it must have, by the names that [`DeviceInfo::features`](crate::DeviceInfo::features) lists.
     pub features: Vec<String>,
     /// Whether the CPU may compute, itself or behind a GPU that it emulates.
     pub allow_cpu: bool,
@@ -98,7 +101,12 @@ impl Selector {
                 _ => 0,
             };
             let place = self.backends.iter().position(|&backend| backend == device.backend);
-            let preferred = self.prefer_discrete.then(|| (Reverse(device.kind == DeviceKind::Discrete), Reverse(device.memory_bytes)));
+            let (discrete, bytes) = (device.kind == DeviceKind::Discrete, i128::from(device.memory_bytes.unwrap_or(0)));
+            let preferred = match self.options.power_preference {
+                PowerPreference::LowPower => (discrete, bytes),
+                PowerPreference::HighPerformance if self.prefer_discrete => (!discrete, -bytes),
+                PowerPreference::HighPerformance => (false, 0),
+            };
             (class, place, preferred)
         });
         (fit, refused)
@@ -128,30 +136,27 @@ fn refusal(device: &AdapterInfo) -> Refused {
     Refused { backend: device.backend, adapter: Some(device.index), name: device.name.clone(), reason: String::new() }
 }
 
-impl Gpu {
-    /// Opens the best device that has what the selector asks for. What fails when it is opened is passed over like what lacks something.
-    ///
-    /// # Errors
-    /// [`Error::NoDevice`] with all that was looked at, and why each was refused.
-    pub async fn select(selector: &Selector) -> Result<Self> {
+impl Selector {
+    /// Opens the best device that fits, and tells how.
+    pub(crate) async fn open(&self) -> Result<(Options, Opened)> {
         let mut devices = Devices::default();
-        for (at, &backend) in selector.backends.iter().enumerate() {
-            if !selector.backends[..at].contains(&backend) {
+        for (at, &backend) in self.backends.iter().enumerate() {
+            if !self.backends[..at].contains(&backend) {
                 let Devices { found, off } = devices_of(backend);
                 devices.found.extend(found);
                 devices.off.extend(off);
             }
         }
-        let (fit, mut refused) = selector.sort(devices);
+        let (fit, mut refused) = self.sort(devices);
         for device in fit {
-            let options = Options { backend: Choice::Only(device.backend), adapter: Some(device.index), ..selector.options.clone() };
-            let reason = match Self::open(options).await {
-                Ok(gpu) => {
+            let options = Options { backend: Choice::Only(device.backend), adapter: Some(device.index), ..self.options.clone() };
+            let reason = match select::open(&options).await {
+                Ok(opened) => {
                     // Some features only an open device has.
-                    let there = gpu.info()?.features;
-                    let lacking: Vec<_> = selector.features.iter().filter(|name| !there.contains(&name.as_str())).cloned().collect();
+                    let there = &opened.info.features;
+                    let lacking: Vec<_> = self.features.iter().filter(|name| !there.contains(&name.as_str())).cloned().collect();
                     if lacking.is_empty() {
-                        return Ok(gpu);
+                        return Ok((options, opened));
                     }
                     format!("it lacks {}", lacking.join(", "))
                 }
@@ -163,6 +168,17 @@ impl Gpu {
             refused.push(Refused { reason, ..refusal(&device) });
         }
         Err(Box::new(Error::NoDevice { refused }))
+    }
+}
+
+impl Gpu {
+    /// Opens the best device that has what the selector asks for. What fails when it is opened is passed over like what lacks something.
+    ///
+    /// # Errors
+    /// [`Error::NoDevice`] with all that was looked at, and why each was refused.
+    pub async fn select(selector: &Selector) -> Result<Self> {
+        let (options, opened) = selector.open().await?;
+        Ok(Self::selected(options, opened, selector.clone()))
     }
 }
 
@@ -206,6 +222,10 @@ mod tests {
         assert_eq!(order(&chain)[..2], [("webgpu", 0), ("vulkan", 3)]);
         let plain = Selector { prefer_discrete: false, ..Selector::default() };
         assert_eq!(order(&plain)[1..4], [("vulkan", 1), ("vulkan", 2), ("vulkan", 3)]);
+        // Whoever asks for the thriftiest does not get the strongest.
+        let options = Options { power_preference: PowerPreference::LowPower, ..Options::default() };
+        let thrifty = Selector { options, ..Selector::default() };
+        assert_eq!(order(&thrifty), [("cuda", 1), ("vulkan", 1), ("vulkan", 2), ("vulkan", 3), ("webgpu", 0)]);
     }
 
     #[test]

@@ -7,7 +7,7 @@ mod devices;
 
 use devices::all;
 use lapidary::compute::{Access, Argument, Buffer, Kernel, KernelDefinition, Language, Memory, Stream};
-use lapidary::{BackendId, Error, Gpu, Matmul, Options, Result};
+use lapidary::{BackendId, DeviceKind, Error, Gpu, Matmul, Options, Result};
 
 fn backend(gpu: &Gpu) -> BackendId {
     gpu.info().expect("an open handle has a device").backend
@@ -249,6 +249,58 @@ fn a_tensor_of_f16_is_whole_words_to_a_kernel() {
     }
 }
 
+/// WGSL that every device runs, and WGSL that some do: the others say what they lack.
+#[test]
+fn wgsl_may_use_what_the_device_has() {
+    let out = "@group(0) @binding(0) var<storage, read_write> out: array<u32>; @compute @workgroup_size(64)";
+    let packs = format!(
+        "@group(0) @binding(1) var<storage> halves: array<u32>; {out} fn main(@builtin(local_invocation_index) i: u32) {{
+            let two = unpack2x16float(halves[0]);
+            if i == 0 {{ out[0] = u32(two.x + two.y); out[1] = pack2x16float(vec2f(1, 2)); out[2] = bitcast<u32>(quantizeToF16(0.1)); }}
+        }}"
+    );
+    let f16 = format!("enable f16; {out} fn main(@builtin(global_invocation_id) i: vec3u) {{ out[i.x] = u32(f16(i.x) * 2.5h); }}");
+    let f64 = format!("{out} fn main(@builtin(global_invocation_id) i: vec3u) {{ out[i.x] = u32(f64(i.x) * 16777217.0lf); }}");
+    let subgroups = format!(
+        "enable subgroups;\n{out} fn main(@builtin(global_invocation_id) i: vec3u, @builtin(subgroup_size) size: u32) {{
+            out[i.x] = u32(subgroupAdd(1u) == size) + subgroupMax(i.x) - subgroupMin(i.x);
+        }}"
+    );
+    for gpu in all() {
+        let info = gpu.info().unwrap();
+        if !matches!(info.backend, BackendId::Vulkan | BackendId::WebGpu) {
+            continue;
+        }
+        let (room, stream) = (gpu.allocate(256, Memory::Device).unwrap(), gpu.stream().unwrap());
+        let definition = |source: &str| KernelDefinition::new("k").wgsl(source);
+        let halves = gpu.tensor_blocking(&[3.0, 4.0].map(half::f16::from_f32).to_vec(), 1, 2).unwrap();
+        let kernel = gpu.compile(&definition(&packs)).unwrap();
+        stream.launch(&kernel, [1; 3], [Argument::from(&room), (&halves).into()], &()).unwrap();
+        let tenth = half::f16::from_f32(0.1).to_f32().to_bits();
+        assert_eq!(room.read_blocking::<u32>(0, 3).unwrap(), [7, 0x4000_3c00, tenth], "{}", info.backend);
+        let run = |source: &str| {
+            let kernel = gpu.compile(&definition(source))?;
+            stream.launch(&kernel, [1; 3], [&room], &())?;
+            room.read_blocking::<u32>(0, 64)
+        };
+        type Expected = fn(u32, u32) -> u32;
+        let size = info.capabilities.subgroup_size.unwrap_or(1);
+        let cases: [(&str, &str, Expected); 3] = [
+            ("shader-f16", &f16, |i, _| i * 5 / 2),
+            ("shader-f64", &f64, |i, _| i * 16_777_217),
+            ("subgroups", &subgroups, |_, size| size),
+        ];
+        for (feature, source, expected) in cases {
+            if info.features.contains(&feature) {
+                assert_eq!(run(source).unwrap(), (0..64).map(|i| expected(i, size)).collect::<Vec<_>>(), "{} {feature}", info.backend);
+            } else {
+                eprintln!("{} has no {feature}", info.backend);
+                said(run(source), "unavailable", &["the kernel k uses", feature, &info.name]);
+            }
+        }
+    }
+}
+
 #[test]
 fn kernels_are_run_by_name() {
     for gpu in all() {
@@ -442,6 +494,14 @@ fn what_a_device_can_do_is_told() {
         assert!(capabilities.max_workgroup_size.iter().all(|size| *size >= 64) && capabilities.max_grid.iter().all(|size| *size >= 65_535));
         assert!(capabilities.max_workgroup_bytes >= 16_384 && capabilities.atomics.contains(&"u32"));
         assert_eq!(capabilities.compute_capability.is_some(), info.backend == BackendId::Cuda);
+        // The same by its names, and before it is opened.
+        let has = |name: &str| info.features.contains(&name);
+        let named = [has("shader-f16"), has("shader-f64"), has("timestamp-query"), has("cooperative-matrix")];
+        assert_eq!(named, [capabilities.f16, capabilities.f64, capabilities.device_clock, capabilities.matrix_units], "{info:?}");
+        assert_eq!(has("unified-memory"), matches!(info.kind, DeviceKind::Cpu | DeviceKind::Software | DeviceKind::Integrated));
+        let listed = lapidary::devices_of(info.backend).found;
+        let same = |features: &[&str]| info.features.iter().filter(|name| **name != "cublaslt").eq(features);
+        assert!(listed.iter().any(|listed| listed.name == info.name && same(&listed.features)), "{info:?} {listed:?}");
         if info.backend == BackendId::Cuda {
             assert!(capabilities.concurrent_streams && capabilities.device_clock && capabilities.subgroup_size == Some(32));
             assert!(capabilities.memory_bytes.is_some_and(|bytes| bytes > 1 << 28) && capabilities.f64);
@@ -517,6 +577,62 @@ fn copies_run_beside_kernels() {
         assert!(both_ms < kernels_ms.max(copies_ms) + 0.5 * kernels_ms.min(copies_ms), "streams run one after the other");
         assert!(room.read_blocking::<f32>(0, n).unwrap() == vec![2.0; n]);
     }
+}
+
+/// The driver reads as many arguments as a kernel declares, whatever it is given.
+#[test]
+fn on_cuda_a_definition_fits_its_kernel() {
+    let Some(gpu) = cuda() else { return };
+    let source = "extern \"C\" __global__ void fill(float* x, const float* y, uint3 n) { x[0] = y[0] + n.x + n.y + n.z; }";
+    let definition = || KernelDefinition::new("fill").workgroup([1, 1, 1]).cuda(source);
+    let both = [Access::ReadWrite, Access::Read];
+    for (wrong, given) in [
+        (definition().bindings([Access::ReadWrite]).params_bytes(12), "[8, 12]"),
+        (definition().bindings([Access::ReadWrite; 3]).params_bytes(12), "[8, 8, 8, 12]"),
+        (definition().bindings(both), "[8, 8]"),
+        (definition().bindings(both).params_bytes(8), "[8, 8, 8]"),
+    ] {
+        said(gpu.compile(&wrong), "invalid_option", &["argument of the kernel fill", given, "takes [8, 8, 12]"]);
+    }
+    let (x, y, stream) = (buffer(&gpu, &[0.0; 4]), buffer(&gpu, &[4.0; 4]), gpu.stream().unwrap());
+    let kernel = gpu.compile(&definition().bindings(both).params_bytes(12)).unwrap();
+    stream.launch(&kernel, [1; 3], [&x, &y], &[1u32, 2, 3]).unwrap();
+    assert_eq!(x.read_blocking::<f32>(0, 1).unwrap(), [10.0]);
+    // As WGSL counts a vec3u.
+    let kernel = gpu.compile(&definition().bindings(both).params_bytes(16)).unwrap();
+    stream.launch(&kernel, [1; 3], [&x, &y], &[1u32, 2, 3, 0]).unwrap();
+    assert_eq!(x.read_blocking::<f32>(0, 1).unwrap(), [10.0]);
+}
+
+#[test]
+fn on_cuda_what_a_block_cannot_have_is_told_with_its_numbers() {
+    let Some(gpu) = cuda() else { return };
+    let max = gpu.info().unwrap().capabilities.max_workgroup_bytes;
+    let source = "extern \"C\" __global__ void shares(float* x) {
+        __shared__ float own[10000];
+        extern __shared__ float more[];
+        own[9999] = 1.0f;
+        more[4999] = 2.0f;
+        x[0] = own[9999] + more[4999];
+    }";
+    let definition = KernelDefinition::new("shares").bindings([Access::ReadWrite]).workgroup([1, 1, 1]).cuda(source);
+    let error = gpu.compile(&definition.clone().shared_bytes(max - 39_996));
+    said(error, "limit_exceeded", &["shared memory of a block", &(max + 4).to_string(), &max.to_string()]);
+    // More than is usual, though neither part is.
+    let (x, stream) = (buffer(&gpu, &[0.0; 4]), gpu.stream().unwrap());
+    if max >= 60_000 {
+        let kernel = gpu.compile(&definition.shared_bytes(20_000)).unwrap();
+        stream.launch(&kernel, [1; 3], [&x], &()).unwrap();
+        assert_eq!(x.read_blocking::<f32>(0, 1).unwrap(), [3.0]);
+    }
+    // Compiled for blocks of 32 threads.
+    let ptx = ".version 8.0\n.target sm_52\n.address_size 64\n.visible .entry fixed(.param .u64 x) .reqntid 32, 1, 1 { ret; }";
+    let definition = KernelDefinition::new("fixed").bindings([Access::ReadWrite]).ptx(ptx);
+    let kernel = gpu.compile(&definition.clone().workgroup([16, 1, 1])).unwrap();
+    let parts = ["the launch of the kernel fixed", "[2, 1, 1] blocks of [16, 1, 1] threads", "cuLaunchKernel"];
+    said(stream.launch(&kernel, [2, 1, 1], [&x], &()), "invalid_argument", &parts);
+    stream.launch(&gpu.compile(&definition.workgroup([32, 1, 1])).unwrap(), [2, 1, 1], [&x], &()).unwrap();
+    stream.synchronize_blocking().unwrap();
 }
 
 /// By itself, since CUDA is off for the rest of the process afterwards.

@@ -11,30 +11,39 @@ use std::process::Command;
 use std::sync::OnceLock;
 
 use lapidary::compute::{Access, Buffer, Kernel, KernelDefinition, Language, Memory};
-use lapidary::{BackendId, Error, Gpu, Matmul, Options, Standing, random};
+use lapidary::{BackendId, Error, Gpu, Matmul, Options, Result, Selector, Standing, random};
 
 const CHILD: &str = "STAND_IN_CHILD";
 
 /// The folder with the stand-in, made at the first use.
 fn stand_in() -> &'static Path {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
-    FOLDER.get_or_init(|| {
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("stand-in");
-        if std::env::var_os(CHILD).is_some() {
-            return folder;
-        }
-        std::fs::create_dir_all(&folder).expect("the folder for tests is writable");
-        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-        let status = Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()))
-            .args(["--crate-type=cdylib", "--edition=2024", "-Copt-level=2", "-o"])
-            .arg(folder.join("libcuda.so"))
-            .arg(root.join("tests/cuda/driver.rs"))
-            .env("STAND_IN_PTX", root.join("shaders/matmul"))
-            .status()
-            .expect("rustc starts");
-        assert!(status.success(), "the stand-in does not compile");
-        folder
-    })
+    FOLDER.get_or_init(|| make("stand-in", &[]))
+}
+
+/// The same of a newer driver.
+fn newer_stand_in() -> &'static Path {
+    static FOLDER: OnceLock<PathBuf> = OnceLock::new();
+    FOLDER.get_or_init(|| make("newer-stand-in", &["--cfg=newer"]))
+}
+
+fn make(name: &str, arguments: &[&str]) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    if std::env::var_os(CHILD).is_some() {
+        return folder;
+    }
+    std::fs::create_dir_all(&folder).expect("the folder for tests is writable");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let status = Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()))
+        .args(["--crate-type=cdylib", "--edition=2024", "-Copt-level=2", "-o"])
+        .arg(folder.join("libcuda.so"))
+        .arg(root.join("tests/cuda/driver.rs"))
+        .args(arguments)
+        .env("STAND_IN_PTX", root.join("shaders/matmul"))
+        .status()
+        .expect("rustc starts");
+    assert!(status.success(), "the stand-in does not compile");
+    folder
 }
 
 /// Runs the body in a process of its own, with the driver in that folder and these settings.
@@ -68,6 +77,22 @@ fn every_case_is_right_and_every_byte_given_back() {
         let info = gpu.info().unwrap();
         assert_eq!((info.name.as_str(), info.architecture.as_str(), info.driver.as_str()), ("stand-in", "sm_90", "CUDA 12.2"));
         assert_eq!((info.uuid, info.pci_address.as_str()), (Some([7; 16]), "0000:3b:00.0"));
+        assert_eq!(info.notes, ["cuBLASLt is not used, as the option vendor_libraries says"]);
+    });
+}
+
+#[test]
+fn without_cublaslt_a_note_says_what_would_help() {
+    let folder = make("without-cublaslt", &[]);
+    std::fs::write(folder.join("libcublasLt.so"), "not a library").unwrap();
+    with_driver("without_cublaslt_a_note_says_what_would_help", &folder, &[], || {
+        let info = Gpu::open_blocking(Options::only(BackendId::Cuda)).unwrap().info().unwrap();
+        // Where a real one is installed too, it is found after the broken one.
+        if !info.features.contains(&"cublaslt") {
+            let [note] = &info.notes[..] else { panic!("{:?}", info.notes) };
+            assert!(note.starts_with("cuBLASLt is not used: ") && note.contains("libcublasLt.so: "), "{note}");
+            assert!(note.contains("install NVIDIA's CUDA toolkit"), "{note}");
+        }
     });
 }
 
@@ -131,6 +156,38 @@ fn after_a_fatal_fault_the_next_backend_takes_over() {
 }
 
 #[test]
+fn after_a_fatal_fault_a_selector_goes_on_with_its_next_backend() {
+    let name = "after_a_fatal_fault_a_selector_goes_on_with_its_next_backend";
+    with_driver(name, stand_in(), &[("STAND_IN_FAULT_AT", "2")], || {
+        let options = Options { vendor_libraries: false, ..Options::default() };
+        let selector = Selector { backends: vec![BackendId::Cuda, BackendId::Scalar], allow_cpu: true, options, ..Selector::default() };
+        let gpu = Gpu::select_blocking(&selector).unwrap();
+        let (values, op) = small();
+        let report = gpu.matmul_report_blocking(&values, &values, &op).unwrap();
+        assert!(report.replayed && report.backend == BackendId::Scalar);
+        let info = gpu.info().unwrap();
+        assert_eq!((info.backend, info.generation), (BackendId::Scalar, 2));
+        // Where nothing else may serve, it says what each lacks.
+        let only = Selector { backends: vec![BackendId::Cuda], ..selector };
+        let error = Gpu::select_blocking(&only).err().unwrap();
+        assert!(error.code() == "no_device" && error.to_string().contains("a fault has ended CUDA"), "{error}");
+    });
+}
+
+#[test]
+fn a_selector_asks_for_features_by_the_names_of_every_backend() {
+    with_driver("a_selector_asks_for_features_by_the_names_of_every_backend", stand_in(), &[], || {
+        let with = |features: &[&str]| {
+            let features = features.iter().map(ToString::to_string).collect();
+            Gpu::select_blocking(&Selector { backends: vec![BackendId::Cuda], features, ..Selector::default() })
+        };
+        let all = ["shader-f16", "shader-f64", "subgroups", "cooperative-matrix-16x16x16-f16-f32", "timestamp-query", "transfer-queue"];
+        assert_eq!(with(&all).unwrap().info().unwrap().backend, BackendId::Cuda);
+        assert!(with(&["unified-memory"]).err().unwrap().to_string().contains("it lacks unified-memory"));
+    });
+}
+
+#[test]
 fn a_tensor_of_a_dead_context_says_so_and_cuda_stays_off() {
     with_driver("a_tensor_of_a_dead_context_says_so_and_cuda_stays_off", stand_in(), &[("STAND_IN_FAULT_AT", "2")], || {
         let gpu = Gpu::open_blocking(own_kernels()).unwrap();
@@ -164,6 +221,53 @@ fn out_of_memory_is_told_with_the_number_and_passes() {
     });
 }
 
+#[test]
+fn what_the_driver_needs_itself_is_made_room_for() {
+    let settings = [("STAND_IN_MEMORY_BYTES", "100000000"), ("STAND_IN_OWN_BYTES", "50000000")];
+    with_driver("what_the_driver_needs_itself_is_made_room_for", stand_in(), &settings, || {
+        let gpu = Gpu::open_blocking(own_kernels()).unwrap();
+        let held = || gpu.allocate(64 << 20, Memory::Device).unwrap();
+        for idle in [true, false] {
+            let memory = held();
+            if idle {
+                // It is given back, each time.
+                drop(memory);
+                compile_saxpy(&gpu).unwrap();
+                drop(held());
+                gpu.stream().unwrap();
+            } else {
+                let (module, stream) = (compile_saxpy(&gpu).unwrap_err(), gpu.stream().err().unwrap());
+                assert!(module.to_string().contains("memory for the driver's own use could not be had on the GPU"), "{module}");
+                assert_eq!((module.code(), stream.code()), ("out_of_memory", "out_of_memory"));
+            }
+        }
+    });
+}
+
+#[test]
+fn a_callers_fault_is_no_fault_of_the_crate() {
+    with_driver("a_callers_fault_is_no_fault_of_the_crate", stand_in(), &[], || {
+        let gpu = Gpu::open_blocking(own_kernels()).unwrap();
+        let add_up = KernelDefinition::new("add_up").bindings([Access::ReadWrite; 2]).workgroup([64, 1, 1]);
+        let add_up = add_up.ptx(".visible .entry add_up(.param .u64 values, .param .u64 total) { }");
+        // The source declares 512 bytes, and a block has at most 232,448.
+        let error = gpu.compile(&add_up.clone().shared_bytes(232_000)).unwrap_err();
+        let what = "the shared memory of a block of this kernel in bytes";
+        assert_eq!(*error, Error::LimitExceeded { what, requested: 232_512, max: 232_448 });
+        gpu.compile(&add_up.shared_bytes(231_936)).unwrap();
+        let definition = KernelDefinition::new("saxpy").bindings([Access::Read, Access::ReadWrite]).workgroup([512, 1, 1]).params_bytes(8);
+        let kernel = gpu.compile(&definition.ptx(include_str!("compute/saxpy.ptx"))).unwrap();
+        let (x, y, stream) = (filled(&gpu, Memory::Device, 1.0), filled(&gpu, Memory::Device, 2.0), gpu.stream().unwrap());
+        let error = stream.launch(&kernel, [3, 1, 1], [&x, &y], &PLAIN).unwrap_err();
+        assert_eq!(error.code(), "invalid_argument");
+        let said = error.to_string();
+        assert!(said.contains("the kernel saxpy is of [3, 1, 1] blocks of [512, 1, 1] threads with 0 bytes"), "{said}");
+        // It passes.
+        stream.launch(&saxpy(&gpu), [1; 3], [&x, &y], &PLAIN).unwrap();
+        assert_eq!(y.read_blocking::<f32>(0, 64).unwrap(), [3.0; 64]);
+    });
+}
+
 fn refusal() -> String {
     let error = Gpu::open_blocking(own_kernels()).err().expect("no such driver is used");
     assert_eq!(error.code(), "unavailable");
@@ -192,9 +296,13 @@ fn a_broken_driver_is_refused() {
     });
 }
 
-fn saxpy(gpu: &Gpu) -> Kernel {
+fn compile_saxpy(gpu: &Gpu) -> Result<Kernel> {
     let definition = KernelDefinition::new("saxpy").bindings([Access::Read, Access::ReadWrite]).workgroup([64, 1, 1]).params_bytes(8);
-    gpu.compile(&definition.ptx(include_str!("compute/saxpy.ptx"))).unwrap()
+    gpu.compile(&definition.ptx(include_str!("compute/saxpy.ptx")))
+}
+
+fn saxpy(gpu: &Gpu) -> Kernel {
+    compile_saxpy(gpu).unwrap()
 }
 
 fn filled(gpu: &Gpu, memory: Memory, value: f32) -> Buffer {
@@ -205,6 +313,56 @@ fn filled(gpu: &Gpu, memory: Memory, value: f32) -> Buffer {
 
 /// n = 64 and a = 1, as saxpy takes them.
 const PLAIN: [u32; 2] = [64, 0x3f80_0000];
+
+/// Whether a driver tells what the kernel takes, or it is read in the PTX.
+fn definitions_that_do_not_fit_are_refused() {
+    let gpu = Gpu::open_blocking(own_kernels()).unwrap();
+    let definition = || KernelDefinition::new("saxpy").workgroup([64, 1, 1]).ptx(include_str!("compute/saxpy.ptx"));
+    let both = [Access::Read, Access::ReadWrite];
+    for (wrong, given) in [
+        (definition().bindings([Access::Read]).params_bytes(8), "[8, 8]"),
+        (definition().bindings([Access::ReadWrite; 3]).params_bytes(8), "[8, 8, 8, 8]"),
+        (definition().bindings(both), "[8, 8]"),
+        (definition().bindings(both).params_bytes(4), "[8, 8, 4]"),
+        (definition().bindings(both).params_bytes(32), "[8, 8, 32]"),
+        // What a WGSL entry point leaves out is no argument of its launches.
+        (
+            KernelDefinition::new("saxpy").ptx(include_str!("compute/saxpy.ptx")).entry("saxpy").wgsl(
+                "@group(0) @binding(0) var<storage, read> x: array<f32>;
+                 @group(0) @binding(1) var<storage, read_write> y: array<f32>;
+                 @group(0) @binding(2) var<uniform> params: vec2f;
+                 @compute @workgroup_size(64) fn saxpy() { y[0] = params.x; }",
+            ),
+            "[8, 8]",
+        ),
+    ] {
+        let error = gpu.compile(&wrong).unwrap_err();
+        let said = error.to_string();
+        assert_eq!(error.code(), "invalid_option", "{said}");
+        assert!(said.contains("argument of the kernel saxpy") && said.contains(&format!("is {given} by")), "{said}");
+        assert!(said.contains("its PTX takes [8, 8, 8]"), "{said}");
+    }
+    // Sizes in WGSL are rounded up.
+    gpu.compile(&definition().bindings(both).params_bytes(16)).unwrap();
+    saxpy(&gpu);
+}
+
+#[test]
+fn a_kernel_is_given_what_its_ptx_takes() {
+    with_driver("a_kernel_is_given_what_its_ptx_takes", stand_in(), &[], || {
+        definitions_that_do_not_fit_are_refused();
+        let gpu = Gpu::open_blocking(own_kernels()).unwrap();
+        let unreadable = ".entry strange(.param .texref t) { }";
+        let definition = KernelDefinition::new("strange").bindings([Access::Read]).workgroup([1, 1, 1]).ptx(unreadable);
+        let error = gpu.compile(&definition).unwrap_err();
+        assert!(error.code() == "unavailable" && error.to_string().contains("update NVIDIA's driver to 550"), "{error}");
+    });
+}
+
+#[test]
+fn a_kernel_is_given_what_the_driver_says_that_it_takes() {
+    with_driver("a_kernel_is_given_what_the_driver_says_that_it_takes", newer_stand_in(), &[], definitions_that_do_not_fit_are_refused);
+}
 
 /// The stand-in does nothing of a stream that nobody waits for: what is missing between two streams shows.
 #[test]

@@ -1,18 +1,9 @@
 //! Expressions on every backend that is there, against the same in f64.
 
-use lapidary::{BackendId, DType, Expr, Gpu, Options, Padding};
+mod devices;
 
-/// Does it on every backend.
-fn everywhere(test: impl Fn(&Gpu, BackendId)) {
-    let all = [BackendId::Simd, BackendId::Scalar, BackendId::Cuda, BackendId::Vulkan, BackendId::WebGpu].map(|backend| (backend, true));
-    // On CUDA also by what comes with the crate alone.
-    for (backend, vendor_libraries) in all.into_iter().chain([(BackendId::Cuda, false)]) {
-        match Gpu::open_blocking(Options { vendor_libraries, ..Options::only(backend) }) {
-            Ok(gpu) => test(&gpu, backend),
-            Err(error) => println!("skipped on {backend}: {error}"),
-        }
-    }
-}
+use devices::everywhere;
+use lapidary::{BackendId, DType, Expr, Gpu, Options, Padding, random};
 
 fn values(gpu: &Gpu, expr: &Expr) -> Vec<f32> {
     gpu.evaluate_blocking(expr).unwrap().to_vec_blocking().unwrap()
@@ -74,6 +65,12 @@ fn what_is_wrong_is_told_with_the_numbers() {
     assert_eq!(text(a.add(&i)), "the second operand must be of f32, as the first is, but it is of i32");
     assert_eq!(text(Expr::from(&i).sqrt()), "an operand of sqrt, which takes f32, f16, must be of one of those, but it is of i32");
     assert_eq!(text(Expr::from(&i) * 0.5), "a number is 0.5, but beside a tensor of i32 it must be one of i32; cast the tensor");
+    let of_i32 = "a number is 0.5, but beside a tensor of i32 it must be one of i32; cast the tensor";
+    assert_eq!(text(Expr::from(&i).pad(&[[1, 0], [0, 0]], Padding::Constant(0.5))), of_i32);
+    for (dtype, number) in [(DType::I32, f64::NAN), (DType::U32, -1.0), (DType::Bool, 7.0)] {
+        let around = a.cast(dtype).pad(&[[0, 1], [1, 0]], Padding::Constant(number));
+        assert_eq!(gpu.evaluate_blocking(&around).unwrap_err().code(), "invalid_option", "{number} round {dtype}");
+    }
     assert_eq!(text(a.slice(2, 0, 1, 1)), "an axis is 2, but it must be from -2 to 1");
     assert_eq!(text(a.slice(0, 0, 1, 0)), "the step is 0, but it must be any whole number but 0");
     assert_eq!(text(a.transpose(Some(&[0, 0]))), "an axis is 0, but it must be each axis once");
@@ -208,6 +205,9 @@ fn what_is_transposed_goes_where_it_belongs() {
             all.push(a.flip(Some(&[2])).transpose(Some(&[2, 1, 0])).add(a.slice(0, 0, 1, 1).transpose(Some(&[2, 1, 0]))));
             all.push(a.slice(1, 1, y as i64, 1).transpose(Some(&[0, 2, 1])).cast(DType::F16));
             all.push(a.transpose(Some(&[0, 2, 1])).less(of(gpu, &[z, y], dtype)).cast(DType::F32));
+            // Halves beside words, and halves alone.
+            all.push(a.transpose(Some(&[0, 2, 1])).cast(DType::F32).add(of(gpu, &[y, z], DType::F32).transpose(None)));
+            all.push(a.transpose(Some(&[2, 0, 1])));
         }
         all
     };
@@ -216,12 +216,18 @@ fn what_is_transposed_goes_where_it_belongs() {
             ([2, 100, 67], DType::F32),
             ([5, 33, 132], DType::F32),
             ([3, 16, 20], DType::F16),
+            ([2, 100, 67], DType::F16),
+            ([2, 67, 100], DType::F16),
+            ([3, 64, 128], DType::F16),
             ([17, 20, 64], DType::I32),
             ([2, 67, 100], DType::Bool),
         ] {
             for (number, (expr, expected)) in made(gpu, sizes, dtype).iter().zip(made(&host, sizes, dtype)).enumerate() {
                 let expected = values(&host, &expected.cast(DType::F32));
-                assert_eq!(values(gpu, &expr.cast(DType::F32)), expected, "{number} of {sizes:?} of {dtype} on {backend}");
+                // As it is stored, and widened on the way.
+                let stored = Expr::from(gpu.evaluate_blocking(expr).unwrap());
+                assert_eq!(values(gpu, &stored.cast(DType::F32)), expected, "{number} of {sizes:?} of {dtype} on {backend}");
+                assert_eq!(values(gpu, &expr.cast(DType::F32)), expected, "{number} of {sizes:?} of {dtype} widened on {backend}");
             }
         }
     });
@@ -241,5 +247,175 @@ fn parts_that_begin_at_fours_are_put_together_and_padded() {
         let inside = |r: usize, c: usize| if r > 0 && (4..24).contains(&c) { at(r - 1, 23 - c) } else { 7.0 };
         let expected: Vec<f32> = (0..7 * 32).map(|i| inside(i / 32, i % 32)).collect();
         assert_eq!(values(gpu, &flipped), expected, "{backend}");
+    });
+}
+
+/// Of what is without terms or without elements nothing is read, and what is queued round it is as it was.
+#[test]
+fn products_of_nothing() {
+    everywhere(|gpu, backend| {
+        let zeros = |shape: &[u64]| {
+            let (rows, columns) = shape.split_at(1);
+            Expr::from(gpu.tensor_blocking(&[0.0f32; 0], rows[0], columns.iter().product::<u64>()).unwrap().reshape(shape).unwrap())
+        };
+        let host = [1.0f32, -2.0, 3.0, 4.0, 5.0, -6.0];
+        let x = Expr::from(gpu.tensor_blocking(&host, 2, 3).unwrap());
+        let bias = x.slice(0, 0, 1, 1).reshape(&[3]);
+        let before = gpu.evaluate_blocking(&x.mul(2.0)).unwrap();
+        let none = || zeros(&[2, 0]).matmul(zeros(&[0, 3]));
+        assert_eq!(values(gpu, &none()), [0.0; 6], "{backend}");
+        assert_eq!(values(gpu, &(none() * 2.0 + &bias).relu()), [1.0, 0.0, 3.0, 1.0, 0.0, 3.0], "{backend}");
+        assert_eq!(values(gpu, &(none() + &x)), host, "{backend}");
+        assert_eq!(values(gpu, &zeros(&[4, 2, 0]).matmul(zeros(&[4, 0, 3]))), [0.0; 24], "{backend}");
+        assert_eq!(values(gpu, &zeros(&[4, 2, 0]).matmul(zeros(&[0, 3])).add(1.0)), [1.0; 24], "{backend}");
+        assert_eq!(values(gpu, &zeros(&[0]).matmul(zeros(&[0]))), [0.0], "{backend}");
+        assert_eq!(values(gpu, &none().cast(DType::F16).cast(DType::F32)), [0.0; 6], "{backend}");
+        assert_eq!(values(gpu, &zeros(&[2, 0]).cast(DType::F16).matmul(zeros(&[0, 3]).cast(DType::F16)).cast(DType::F32)), [0.0; 6]);
+        let bytes = |rows, columns| Expr::from(gpu.tensor_blocking(&[0i8; 0], rows, columns).unwrap());
+        assert_eq!(values(gpu, &bytes(2, 0).matmul(bytes(0, 3)).cast(DType::F32)), [0.0; 6], "{backend}");
+        for (a, b, shape) in [
+            (zeros(&[0, 3]), x.transpose(None), &[0, 2][..]),
+            (x.clone(), zeros(&[3, 0]), &[2, 0]),
+            (zeros(&[0, 5, 2]), x.clone(), &[0, 5, 3]),
+            (zeros(&[0, 0]), zeros(&[0, 0]), &[0, 0]),
+        ] {
+            let value = gpu.evaluate_blocking(&a.matmul(&b)).unwrap();
+            assert_eq!((value.shape(), value.to_vec_blocking().unwrap()), (shape, Vec::new()), "{backend}");
+            let value = gpu.evaluate_blocking(&a.matmul(b).relu().add(1.0).sum(None, false)).unwrap();
+            assert_eq!(value.to_vec_blocking().unwrap(), [0.0], "{backend}");
+        }
+        assert_eq!(before.to_vec_blocking().unwrap(), host.map(|x| 2.0 * x), "{backend}");
+        assert_eq!(values(gpu, &Expr::from(before).add(1.0)), host.map(|x| 2.0 * x + 1.0), "{backend}");
+    });
+}
+
+/// A number is cast as a tensor's element is, of every type to every other.
+#[test]
+fn a_number_is_cast_as_an_element_is() {
+    let gpu = Gpu::open_blocking(Options::only(BackendId::Scalar)).unwrap();
+    let numbers = [
+        0.0,
+        -0.0,
+        1.7,
+        -1.7,
+        2.0,
+        -1.0,
+        0.1,
+        65504.0,
+        65519.996,
+        65520.0,
+        -65520.0,
+        1e9,
+        -1e9,
+        1e30,
+        2049.0,
+        2051.0,
+        6e-8,
+        3e-8,
+        1e-30,
+        1e-5,
+        6.1e-5,
+        f32::NAN,
+        f32::INFINITY,
+        f32::NEG_INFINITY,
+    ];
+    for number in numbers {
+        let element = Expr::from(gpu.tensor_blocking(&[number], 1, 1).unwrap());
+        for &first in DType::COMPUTED {
+            for &second in DType::COMPUTED {
+                let cast = |expr: Expr| values(&gpu, &expr.cast(first).cast(second).cast(DType::F32).reshape(&[1]))[0];
+                let [got, expected] = [cast(Expr::number(number.into())), cast(element.clone())];
+                assert!(
+                    got.to_bits() == expected.to_bits() || got.is_nan() && expected.is_nan(),
+                    "{number} as {first} as {second}: {got}, not {expected}"
+                );
+            }
+        }
+    }
+    let whole = Expr::from(gpu.tensor_blocking(&[1i32, 2], 1, 2).unwrap());
+    let sum = Expr::number(1.5).cast(DType::I32).add(&whole);
+    assert_eq!(values(&gpu, &sum.cast(DType::F32)), [2.0, 3.0]);
+    assert_eq!(values(&gpu, &Expr::number(16_777_217.0).cast(DType::I32).sub(16_777_216).cast(DType::F32).reshape(&[1])), [1.0], "exactly");
+}
+
+/// As long a chain as one likes is found out, computed and let go without filling the stack.
+#[test]
+fn deep_expressions() {
+    let gpu = Gpu::open_blocking(Options::only(BackendId::Simd)).unwrap();
+    let x = Expr::from(gpu.tensor_blocking(&[1.0f32, 2.0, 3.0, 4.0], 2, 2).unwrap());
+    let chain = |times: usize, next: &dyn Fn(&Expr) -> Expr| values(&gpu, &(0..times).fold(x.clone(), |whole, _| next(&whole)));
+    assert_eq!(chain(20_000, &|x| x.add(1.0)), [20001.0, 20002.0, 20003.0, 20004.0]);
+    assert_eq!(chain(20_001, &|x| x.transpose(None)), [1.0, 3.0, 2.0, 4.0]);
+    assert_eq!(chain(5_000, &|x| x.reshape(&[4]).flip(None).reshape(&[2, 2])), [1.0, 2.0, 3.0, 4.0]);
+    assert_eq!(chain(1_000, &|x| x.matmul(x.sub(x)).add(x)), [1.0, 2.0, 3.0, 4.0]);
+    assert_eq!(chain(1_000, &|x| x.sub(x.mean(None, true))).iter().sum::<f32>(), 0.0);
+    assert_eq!(chain(1_000, &|x| x.softmax(-1)), [0.5; 4]);
+    assert_eq!(chain(1_000, &|x| x.pad(&[[1, 0], [0, 0]], Padding::Constant(9.0)).slice(0, 1, 3, 1)), [1.0, 2.0, 3.0, 4.0]);
+    let parts: Vec<_> = (0..1000).map(|i| x.add(f64::from(i))).collect();
+    let whole = values(&gpu, &Expr::concat(&parts, 0));
+    assert!(whole.iter().enumerate().all(|(at, &value)| value == (at / 4 + at % 4 + 1) as f32), "{whole:?}");
+}
+
+/// A division by infinity leaves all of it.
+#[test]
+fn remainders_of_divisions_by_infinity() {
+    everywhere(|gpu, backend| {
+        let of = |values: &[f32]| Expr::from(gpu.tensor_blocking(values, 1, values.len() as u64).unwrap());
+        let (a, b) = (
+            of(&[5.0, -5.0, 5.0, -5.0, 0.0, 7.0]),
+            of(&[f32::INFINITY, f32::INFINITY, -f32::INFINITY, -f32::INFINITY, f32::INFINITY, 4.0]),
+        );
+        assert_eq!(values(gpu, &a.rem(&b)), [5.0, -5.0, 5.0, -5.0, 0.0, 3.0], "{backend}");
+        assert_eq!(values(gpu, &a.modulo(&b)), [5.0, f32::INFINITY, -f32::INFINITY, -5.0, 0.0, 3.0], "{backend}");
+    });
+}
+
+/// A step past the end leads nowhere, however long it is.
+#[test]
+fn a_long_step() {
+    everywhere(|gpu, backend| {
+        let x = Expr::from(gpu.tensor_blocking(&[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0], 2, 3).unwrap());
+        for step in [i64::MAX, i64::MAX - 1, 1 << 40] {
+            assert_eq!(values(gpu, &x.slice(0, 1, 2, step).slice(1, 1, 3, step)), [5.0], "{backend}");
+            assert_eq!(values(gpu, &x.slice(0, 0, 2, step).add(1.0)), [2.0, 3.0, 4.0], "{backend}");
+            assert_eq!(values(gpu, &x.slice(1, -1, -9, -step).transpose(None)), [3.0, 6.0], "{backend}");
+        }
+        assert_eq!(values(gpu, &x.slice(0, -1, i64::MIN, i64::MIN)), [4.0, 5.0, 6.0], "{backend}");
+    });
+}
+
+/// Two tensors of shapes at random that go together, one of them turned, the other with dimensions of 1 and fewer of them.
+#[test]
+fn shapes_at_random_are_repeated_to_one_another() {
+    everywhere(|gpu, backend| {
+        for seed in 0..24 {
+            let pick = |at: u64, below: u64| ((random::element(seed, at) + 1.0) / 2.0 * below as f32) as u64;
+            let rank = 1 + pick(0, 4) as usize;
+            let whole: Vec<u64> =
+                (0..rank as u64).map(|at| [1 + pick(1 + at, 6), 1 + pick(10 + at, 40)][usize::from(pick(20 + at, 6) == 0)]).collect();
+            let part: Vec<u64> =
+                (pick(30, rank as u64 + 1) as usize..rank).map(|at| if pick(40 + at as u64, 3) == 0 { 1 } else { whole[at] }).collect();
+            let numbers = |shape: &[u64]| (0..shape.iter().product::<u64>()).map(|i| (i * 7 % 101) as f32 - 50.0).collect::<Vec<_>>();
+            let of = |shape: &[u64]| {
+                let values = numbers(shape);
+                Expr::from(gpu.tensor_blocking(&values, 1, values.len() as u64).unwrap().reshape(shape).unwrap())
+            };
+            let reversed: Vec<_> = whole.iter().rev().copied().collect();
+            let (a, b) = (numbers(&reversed), numbers(&part));
+            let got = gpu.evaluate_blocking(&of(&reversed).transpose(None).mul(2.0).sub(of(&part))).unwrap();
+            assert_eq!(got.shape(), whole, "{seed} on {backend}");
+            for (at, got) in got.to_vec_blocking().unwrap().iter().enumerate() {
+                let (mut rest, mut places) = (at as u64, vec![0; rank]);
+                for axis in (0..rank).rev() {
+                    (places[axis], rest) = (rest % whole[axis], rest / whole[axis]);
+                }
+                let in_a = (0..rank).rev().fold(0, |place, axis| place * whole[axis] + places[axis]);
+                let in_b = part
+                    .iter()
+                    .zip(&places[rank - part.len()..])
+                    .fold(0, |place, (&size, &at)| place * size + if size == 1 { 0 } else { at });
+                assert_eq!(*got, a[in_a as usize] * 2.0 - b[in_b as usize], "{at} of {whole:?} and {part:?}, seed {seed}, on {backend}");
+            }
+        }
     });
 }

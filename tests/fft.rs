@@ -68,6 +68,23 @@ fn transforms_of_any_length() {
 }
 
 #[test]
+fn transforms_of_lengths_at_random() {
+    everywhere(|gpu, backend| {
+        for seed in 0..3 {
+            let n = 2 + ((random::element(seed, 0) + 1.0) * 1500.0) as usize;
+            let x = random::matrix(2 * n * 2, seed);
+            let input = expr(gpu, &x, &[2, n as i64, 2]);
+            for inverse in [false, true] {
+                let got = values(gpu, &if inverse { input.ifft(-1, None) } else { input.fft(-1, None) });
+                for (got, line) in complex(&got).chunks(n).zip(complex(&x).chunks(n)) {
+                    check(got, &exact(line, inverse), n, &format!("{n} on {backend}"));
+                }
+            }
+        }
+    });
+}
+
+#[test]
 fn transforms_along_any_axis_and_of_any_part() {
     everywhere(|gpu, backend| {
         for [outer, n, inner] in [[2, 12, 5], [3, 11, 4], [1, 2048, 3], [70, 6, 1]] {

@@ -213,6 +213,7 @@ macro_rules! backends {
 
 backends! {
     every_case_of_onnx_on_the_cpu: Simd, true;
+    every_case_of_onnx_on_the_plain_cpu: Scalar, true;
     every_case_of_onnx_on_cuda: Cuda, true;
     every_case_of_onnx_on_cuda_by_own_kernels: Cuda, false;
     every_case_of_onnx_on_vulkan: Vulkan, true;

@@ -5,41 +5,16 @@ use std::fmt::Write;
 use std::path::Path;
 
 use lapidary::kernels::KernelId;
-use lapidary::ops::elementwise::{Kind, Program, Step};
-use lapidary::ops::map::{self, View};
 use lapidary::ops::matmul::{Activation, Batch, Integers, Level, Precision, Problem, Stored};
-use lapidary::ops::normalize::{self, Form};
-use lapidary::ops::reduce::{self, Fold};
-use lapidary::ops::window::Window;
+use lapidary::ops::normalize::Form;
+use lapidary::ops::reduce::Fold;
 use lapidary::plan::matmul::{FragmentCaps, Params, compute, cublaslt, cuda, fragment, stand_in};
-use lapidary::plan::tuned::Tuned;
 use lapidary::plan::{Dispatch, Plan, Slot};
-use lapidary::{Caps, DType, Dialect, MatrixUnit, ops, plan};
+use lapidary::{Caps, DType, Dialect, MatrixUnit, plan};
+use problems::{DEFAULTS, LARGE, convolution, pooling, reduce, rows, transform, values, window};
 use proptest::prelude::*;
 
-/// What every WebGPU implementation has.
-const DEFAULTS: Caps = Caps {
-    max_buffer_bytes: 256 << 20,
-    max_binding_bytes: 128 << 20,
-    binding_alignment_bytes: 256,
-    max_workgroups_per_dimension: 65_535,
-    max_workgroup_invocations: 256,
-    max_workgroup_bytes: 16_384,
-    max_texture_size: 4096,
-    tuned: Tuned::NONE,
-    f16: false,
-    packed_dot: true,
-    matrix_unit: None,
-};
-
-/// What a large GPU has.
-const LARGE: Caps = Caps {
-    max_buffer_bytes: 4 << 30,
-    max_binding_bytes: 2 << 30,
-    max_workgroup_bytes: 49_152,
-    max_workgroup_invocations: 1024,
-    ..DEFAULTS
-};
+mod problems;
 
 /// And one with matrix units.
 const UNITS: Caps = Caps {
@@ -200,40 +175,28 @@ fn what_is_long_or_in_parts_has_no_stand_in() {
     assert!(!has(&plain(512, 512, 512), &Caps { max_workgroups_per_dimension: 15, ..LARGE }), "more workgroups than there may be");
 }
 
-/// Values of a tensor that lies there row by row, read along its dimensions in that order.
-fn values(shape: &[u32], strides: &[i64]) -> map::Problem {
-    let program = Program { inputs: vec![Kind::F32], steps: vec![Step::Input(0)] };
-    let view = View { dtype: DType::F32, offset: 0, strides: strides.to_vec(), bounds: Vec::new() };
-    map::Problem { shape: shape.to_vec(), inputs: vec![view], program: program.into(), scalars: Vec::new(), dtype: DType::F32 }
-}
-
 #[test]
-fn plans_of_rows_are_as_written_down() {
-    let reduce = |fold, kept, values| reduce::Problem { values, kept, fold, divisor: 4096.0 };
+fn plans_of_operations_are_as_written_down() {
     let all = || values(&[1 << 26], &[1]);
-    let rows = |form, count: u32| {
-        let stride = i64::from(count);
-        let out = View { dtype: DType::F32, offset: 0, strides: vec![stride, 1], bounds: Vec::new() };
-        normalize::Problem { values: values(&[4096, count], &[stride, 1]), kept: 1, form, epsilon: 1e-5, beside: Vec::new(), out }
-    };
+    let conv_cuda = |sizes, window, dtype| plan::conv::cuda(&convolution(sizes, window, dtype), &LARGE, 132, |_| Ok(None));
     let cases = [
-        ("reduce-all", plan::reduce::compute(&reduce(Fold::Sum, 0, all()), &LARGE)),
-        ("reduce-past-the-binding-limit", plan::reduce::compute(&reduce(Fold::Var, 0, all()), &DEFAULTS)),
-        ("reduce-rows", plan::reduce::compute(&reduce(Fold::Mean, 1, values(&[4096, 4096], &[4096, 1])), &LARGE)),
-        ("reduce-short-rows", plan::reduce::compute(&reduce(Fold::Max, 1, values(&[1 << 20, 33], &[33, 1])), &DEFAULTS)),
         ("int8", compute(&integers(problem(500, 300, 200, false, false, false, 0), [0, 0]), &LARGE)),
         ("int8-odd", compute(&integers(problem(50, 301, 21, true, true, false, 3), [7, -3]), &DEFAULTS)),
-        ("reduce-columns", plan::reduce::compute(&reduce(Fold::ArgMax, 1, values(&[300, 70_000], &[1, 300])), &LARGE)),
-        ("transposed", plan::map::compute(&values(&[8, 3136, 64], &[3136 * 64, 1, 3136]), &LARGE)),
-        ("softmax", plan::normalize::compute(&rows(Form::Softmax, 4096), &LARGE)),
-        ("layer-norm-odd", plan::normalize::compute(&rows(Form::LayerNorm, 1001), &DEFAULTS)),
         ("reduce-cuda-plain", plan::reduce::plain(&reduce(Fold::Var, 0, all()), &LARGE)),
         ("reduce-cuda-plain-columns", plan::reduce::plain(&reduce(Fold::Mean, 1, values(&[300, 70_000], &[1, 300])), &LARGE)),
         ("softmax-cuda-plain", plan::normalize::plain(&rows(Form::Softmax, 4096), &LARGE)),
         ("layer-norm-drawn", plan::normalize::fragment(&rows(Form::LayerNorm, 1001), &DEFAULTS)),
         ("reduce-drawn", plan::reduce::fragment(&reduce(Fold::Sum, 0, all()), &DEFAULTS)),
+        ("conv-cuda", conv_cuda([8, 1, 64, 64], window(56, 3, 1, 1), DType::F32)),
+        ("conv-cuda-depthwise-f16", conv_cuda([8, 96, 1, 1], window(56, 3, 2, 1), DType::F16)),
+        ("conv-cuda-parts", conv_cuda([1, 1, 512, 512], window(7, 3, 1, 1), DType::F32)),
+        ("pool-cuda", plan::pool::cuda(&pooling(), &LARGE)),
+        ("fft-cuda", plan::fft::cuda(&transform(1, 1 << 20, 1), &LARGE)),
+        ("fft-cuda-plain-prime", plan::fft::plain(&transform(2, 101, 1), &LARGE)),
+        ("fft-drawn", plan::fft::fragment(&transform(4, 60, 32), &DEFAULTS)),
+        ("fft-prime-drawn", plan::fft::fragment(&transform(2, 101, 1), &DEFAULTS)),
     ];
-    for (name, plan) in cases {
+    for (name, plan) in problems::plans().into_iter().chain(cases) {
         written_down(name, &plan.expect("within limits"));
     }
 }
@@ -488,56 +451,5 @@ fn a_matrix_past_the_largest_buffer_is_refused_with_both_numbers() {
     for (m, k, n, max_texture_size) in [(60_000, 3000, 1, 4096), (16_384, 0, 20_000, 16_384)] {
         let error = fragment(&problem(m, k, n, false, false, false, 0), &Caps { max_texture_size, ..DEFAULTS }, &FRAGMENT).unwrap_err();
         assert_eq!(error.code(), "limit_exceeded");
-    }
-}
-
-#[test]
-fn plans_of_windows_and_transforms_are_as_written_down() {
-    let window = |input, taps, stride, pad| {
-        let steps = (input + 2 * pad - taps) / stride + 1;
-        Window { input, taps, stride, dilation: 1, before: pad, after: pad, steps }
-    };
-    let problem_of = |[batch, groups, channels, filters]: [u32; 4], window: Window, dtype: DType| ops::conv::Problem {
-        batch,
-        groups,
-        channels,
-        filters,
-        windows: [window; 2],
-        dtype,
-        bias: true,
-        activation: Some(Activation::Relu),
-    };
-    let conv = |sizes, window, dtype| plan::conv::compute(&problem_of(sizes, window, dtype), &LARGE);
-    let conv_cuda = |sizes, window, dtype| plan::conv::cuda(&problem_of(sizes, window, dtype), &LARGE, 132, |_| Ok(None));
-    let lines = |outer, length, inner| {
-        let (reads, gives) = (ops::fft::Form::Complex, ops::fft::Form::Complex);
-        ops::fft::Problem { outer, length, inner, input: length, inverse: false, reads, gives }
-    };
-    let fft = |outer, length, inner| plan::fft::compute(&lines(outer, length, inner), &LARGE);
-    let pool = ops::pool::Problem {
-        kind: ops::pool::Kind::Max,
-        planes: 64,
-        windows: [Window::ONE, window(112, 3, 2, 1), window(112, 3, 2, 1)],
-        dtype: DType::F32,
-    };
-    for (name, plan) in [
-        ("conv", conv([8, 1, 64, 64], window(56, 3, 1, 1), DType::F32)),
-        ("conv-plain", conv([8, 1, 64, 256], window(56, 1, 1, 0), DType::F32)),
-        ("conv-depthwise", conv([8, 96, 1, 1], window(56, 3, 2, 1), DType::F32)),
-        ("conv-f16-odd", conv([1, 2, 32, 32], window(7, 3, 1, 1), DType::F16)),
-        ("pool", plan::pool::compute(&pool, &LARGE)),
-        ("fft", fft(1, 1 << 20, 1)),
-        ("fft-columns", fft(4, 60, 32)),
-        ("fft-prime", fft(2, 101, 1)),
-        ("conv-cuda", conv_cuda([8, 1, 64, 64], window(56, 3, 1, 1), DType::F32)),
-        ("conv-cuda-depthwise-f16", conv_cuda([8, 96, 1, 1], window(56, 3, 2, 1), DType::F16)),
-        ("conv-cuda-parts", conv_cuda([1, 1, 512, 512], window(7, 3, 1, 1), DType::F32)),
-        ("pool-cuda", plan::pool::cuda(&pool, &LARGE)),
-        ("fft-cuda", plan::fft::cuda(&lines(1, 1 << 20, 1), &LARGE)),
-        ("fft-cuda-plain-prime", plan::fft::plain(&lines(2, 101, 1), &LARGE)),
-        ("fft-drawn", plan::fft::fragment(&lines(4, 60, 32), &DEFAULTS)),
-        ("fft-prime-drawn", plan::fft::fragment(&lines(2, 101, 1), &DEFAULTS)),
-    ] {
-        written_down(name, &plan.expect("within limits"));
     }
 }

@@ -4,7 +4,7 @@ mod devices;
 
 use devices::everywhere;
 use half::f16;
-use lapidary::{BackendId, DType, Element, Expr, Gpu, Options, Padding};
+use lapidary::{BackendId, DType, Element, Expr, Gpu, Options, Padding, random};
 
 /// Half of the distance from 1 to the next f32.
 const U: f64 = 1.0 / (1 << 24) as f64;
@@ -142,6 +142,57 @@ fn every_shape_along_every_axis() {
 }
 
 #[test]
+fn shapes_at_random_along_axes_at_random() {
+    everywhere(|gpu, backend| {
+        for seed in 0..16 {
+            let pick = |at: u64, below: u64| ((random::element(seed, at) + 1.0) / 2.0 * below as f32) as u64;
+            let rank = 1 + pick(0, 4);
+            let shape: Vec<_> = (0..rank).map(|at| 1 + pick(1 + at, [9, 70][usize::from(pick(10 + at, 4) == 0)])).collect();
+            let axes: Vec<_> = (0..rank as usize).filter(|&axis| pick(20 + axis as u64, 2) == 0).collect();
+            let given: Vec<_> = axes.iter().map(|&axis| axis as i64 - if pick(30, 2) == 0 { 0 } else { rank as i64 }).collect();
+            let values = random::matrix(shape.iter().product::<u64>() as usize, seed);
+            let exact: Vec<_> = values.iter().map(|&x| f64::from(x)).collect();
+            let (name, expr, oracle, bound) = &CASES[(seed % 6) as usize];
+            let got: Vec<f32> = host(gpu, &expr(&tensor(gpu, &values, &shape), &given));
+            let groups = groups(&exact, &shape, &axes);
+            assert_eq!(got.len(), groups.len(), "{backend} {name} {shape:?} {axes:?}");
+            for (place, (got, group)) in got.iter().zip(&groups).enumerate() {
+                let (expected, bound) = (oracle(group), bound(group));
+                let off = (f64::from(*got) - expected).abs();
+                let within = off <= bound + U * expected.abs();
+                assert!(within, "{backend} {name} {shape:?} {axes:?} at {place}: {got} is {off} off {expected}, more than {bound}");
+            }
+        }
+    });
+}
+
+/// Bit by bit, whatever else the device or the threads of the CPU were at.
+#[test]
+fn the_same_from_run_to_run() {
+    everywhere(|gpu, backend| {
+        for (shape, axes) in [(&[300_001][..], &[0][..]), (&[700, 600], &[0]), (&[700, 600], &[1]), (&[37, 50, 41], &[0, 2])] {
+            let values = random::matrix(shape.iter().product::<u64>() as usize, 5);
+            let input = tensor(gpu, &values, shape);
+            let all = [
+                input.sum(Some(axes), false),
+                input.mean(Some(axes), false),
+                input.var(Some(axes), false, 1.0),
+                input.norm_l2(Some(axes), false),
+                input.log_sum_exp(Some(axes), false),
+                input.prod(Some(axes), false),
+            ];
+            let bits = |expr: &Expr| host::<f32>(gpu, expr).into_iter().map(f32::to_bits).collect::<Vec<_>>();
+            let first: Vec<_> = all.iter().map(bits).collect();
+            for _ in 0..3 {
+                for (number, (expr, first)) in all.iter().zip(&first).enumerate() {
+                    assert!(bits(expr) == *first, "{backend}: reduction {number} of {shape:?} along {axes:?} differs from run to run");
+                }
+            }
+        }
+    });
+}
+
+#[test]
 fn what_comes_before_and_after_is_part_of_it() {
     everywhere(|gpu, backend| {
         let values: Vec<f32> = (0..6 * 8).map(|i| (i % 11) as f32 - 4.0).collect();
@@ -266,6 +317,61 @@ fn numbers_that_are_none() {
         near(one(&[1.0, 2.0, 3.0, 4.0]).var(None, false, 1.0), 5.0 / 3.0);
         assert!(host::<f32>(gpu, &one(&[1.0]).var(None, false, 1.0))[0].is_nan(), "{backend}");
         near(one(&[1e30, 1e30]).var(None, false, 0.0), 0.0);
+    });
+}
+
+#[test]
+fn what_stands_out_in_long_rows() {
+    everywhere(|gpu, backend| {
+        for count in [4096, 5003] {
+            let places = [17, count / 2 + 5, count - 34];
+            let noise = |i: usize| ((i * 7919) % 1009) as f32 - 504.0;
+            for (number, &place) in places.iter().enumerate() {
+                // Twice the largest, twice the smallest behind it, and in another row what is no number between them.
+                let behind = place + 33;
+                let row = |what: [f32; 2]| {
+                    (0..count).map(move |i| {
+                        if i == place {
+                            what[0]
+                        } else if i == behind {
+                            what[1]
+                        } else {
+                            noise(i)
+                        }
+                    })
+                };
+                let rows = [[2000.0, 2000.0], [-2000.0, -2000.0], [2000.0, f32::NAN], [f32::NAN, -2000.0]];
+                let values: Vec<f32> = rows.into_iter().flat_map(row).collect();
+                let a = tensor(gpu, &values, &[4, count as u64]);
+                let known = Expr::from(gpu.evaluate_blocking(&a.cast(DType::F16)).unwrap());
+                let columns = Expr::from(gpu.evaluate_blocking(&a.transpose(None)).unwrap());
+                for (e, axis) in [(&a, 1), (&known, 1), (&columns, 0)] {
+                    let axes = Some(&[axis][..]);
+                    let told = format!("{backend} {count} {number} {axis}");
+                    let places = host::<u32>(gpu, &e.argmax(axes, false));
+                    assert_eq!([places[0], places[2], places[3]], [place, behind, place].map(|place| place as u32), "{told}");
+                    let places = host::<u32>(gpu, &e.argmin(axes, false));
+                    assert_eq!([places[1], places[2], places[3]], [place, behind, place].map(|place| place as u32), "{told}");
+                    let [most, least]: [Vec<f32>; 2] = [e.amax(axes, false), e.amin(axes, false)].map(|e| host(gpu, &e.cast(DType::F32)));
+                    assert_eq!((most[0], least[1]), (2000.0, -2000.0), "{told}");
+                    assert!([most[2], most[3], least[2], least[3]].iter().all(|x| x.is_nan()), "{told}: {most:?} {least:?}");
+                }
+                // Squares beyond all numbers, and below.
+                for scale in [1e30f32, 1e-30, 1.0] {
+                    let row = (0..count).map(|i| {
+                        if i == place {
+                            3.0 * scale
+                        } else if i == behind {
+                            4.0 * scale
+                        } else {
+                            0.0
+                        }
+                    });
+                    let got = host::<f32>(gpu, &tensor(gpu, &row.collect::<Vec<_>>(), &[count as u64]).norm_l2(None, false))[0];
+                    assert!((got - 5.0 * scale).abs() <= 4e-6 * 5.0 * scale, "{backend} {count} {number}: {got}");
+                }
+            }
+        }
     });
 }
 

@@ -6,11 +6,18 @@ use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 use lapidary::kernels::{Kernel, KernelId};
+use lapidary::ops::elementwise::{Function, Kind, Program, Step};
+use lapidary::ops::map::{self, View};
 use lapidary::ops::matmul::{Activation, Batch, Integers, Level, Precision, Problem, Stored};
+use lapidary::ops::normalize::{self, Form};
+use lapidary::ops::reduce::Fold;
 use lapidary::plan::matmul::{compute, stand_in};
 use lapidary::plan::{Dispatch, ceiling};
-use lapidary::{Caps, DType, Dialect, MatrixUnit};
+use lapidary::{Caps, DType, Dialect, MatrixUnit, plan};
 use naga::valid::{Capabilities, ValidationFlags, Validator};
+use problems::{DEFAULTS, LARGE, reduce, values};
+
+mod problems;
 
 const UNIT: MatrixUnit =
     MatrixUnit { m: 16, n: 16, k: 16, operands: DType::F16, sums: DType::F32, subgroup_size: 32, dialect: Dialect::Cooperative };
@@ -21,11 +28,14 @@ struct Variant {
     source: String,
 }
 
+impl Variant {
+    fn new(kernel: Kernel) -> Self {
+        Self { source: kernel.wgsl().expect("the template expands"), kernel }
+    }
+}
+
 /// All of them, once for all tests.
-static VARIANTS: LazyLock<Vec<Variant>> = LazyLock::new(|| {
-    let expanded = |kernel: Kernel| Variant { source: kernel.wgsl().expect("the template expands"), kernel };
-    kernels().into_iter().map(expanded).collect()
-});
+static VARIANTS: LazyLock<Vec<Variant>> = LazyLock::new(|| kernels().into_iter().map(Variant::new).collect());
 
 /// Those of plans of all layouts at sizes that use each tile, and of parts that accumulate.
 fn kernels() -> Vec<Kernel> {
@@ -153,6 +163,48 @@ fn kernels() -> Vec<Kernel> {
     kernels
 }
 
+/// Those of operations: of plans as they are written down, of each fold and each norm of whole tensors, rows and columns, and of functions
+/// of all sorts.
+fn operations() -> Vec<Variant> {
+    let [rows, columns] = [&[300, 1][..], &[1, 300]].map(|strides| values(&[300, 300], strides));
+    let mut plans: Vec<_> = problems::plans().into_iter().map(|(_, plan)| plan).collect();
+    for &fold in Fold::ALL {
+        for (values, kept) in [(&rows, 0), (&rows, 1), (&columns, 1)] {
+            let of = |values: &map::Problem| plan::reduce::compute(&reduce(fold, kept, values.clone()), &LARGE);
+            plans.extend([of(values), of(&halves(values))]);
+        }
+    }
+    for &form in Form::ALL {
+        for count in [7, 1000, 100_000] {
+            let problem = problems::rows(form, count);
+            let halved = normalize::Problem { values: halves(&problem.values), ..problem.clone() };
+            plans.extend([problem, halved].map(|problem| plan::normalize::compute(&problem, &DEFAULTS)));
+        }
+    }
+    use Function::{Acosh, Div, Erf, Exp, IsNan, Less, Log, Max, Mod, Pow, Rem, Round, Sigmoid, Sign, Sin, Tanh};
+    for function in [Acosh, Div, Erf, Exp, IsNan, Less, Log, Max, Mod, Pow, Rem, Round, Sigmoid, Sign, Sin, Tanh] {
+        for kind in [Kind::F32, Kind::I32, Kind::U32] {
+            let is_of_floats = ![Div, Less, Max, Mod, Rem].contains(&function);
+            if kind != Kind::F32 && is_of_floats {
+                continue;
+            }
+            let mut program = Program { inputs: vec![Kind::F32], steps: vec![Step::Input(0), Step::Cast(0, kind)] };
+            let applied = program.add(Step::Apply(function, [1, 1]));
+            program.add(Step::Cast(applied, Kind::F32));
+            plans.push(plan::map::compute(&map::Problem { program: program.into(), ..columns.clone() }, &LARGE));
+        }
+    }
+    let kernels = plans.into_iter().flat_map(|plan| plan.expect("within limits").dispatches).map(|dispatch| dispatch.kernel);
+    let mut known = HashSet::new();
+    kernels.filter(|kernel| known.insert(format!("{kernel:?}"))).map(Variant::new).collect()
+}
+
+/// The same read from f16.
+fn halves(problem: &map::Problem) -> map::Problem {
+    let inputs = problem.inputs.iter().map(|view| View { dtype: DType::F16, ..view.clone() }).collect();
+    map::Problem { inputs, ..problem.clone() }
+}
+
 #[test]
 fn every_variant_validates() {
     assert!(VARIANTS.len() > 64, "only {} variants", VARIANTS.len());
@@ -200,8 +252,11 @@ fn every_variant_translates_to_metal() {
     use naga::proc::{BoundsCheckPolicies, BoundsCheckPolicy};
     // The oldest and the newest that wgpu asks for on a Mac that it runs on.
     let versions = [(2, 0), (4, 0)];
+    let operations = operations();
+    assert!(operations.len() > 64, "only {} of operations", operations.len());
     // Matrix units are used through Vulkan alone.
-    for Variant { kernel, source } in VARIANTS.iter().filter(|variant| variant.kernel.id != KernelId::MatmulCooperative) {
+    let products = VARIANTS.iter().filter(|variant| variant.kernel.id != KernelId::MatmulCooperative);
+    for Variant { kernel, source } in products.chain(&operations) {
         let module = naga::front::wgsl::parse_str(source).expect("another test judges that");
         let mut validator = naga::valid::Validator::new(naga::valid::ValidationFlags::all(), naga::valid::Capabilities::all());
         let info = validator.validate(&module).expect("another test judges that");

@@ -277,6 +277,52 @@ fn many_filters_of_three_by_three_are_within_the_bound_of_their_method() {
     }
 }
 
+/// A window that holds what is not a number, or infinite, has no number as its result, and the others are as they were: but for Winograd's
+/// method, by which all of the tile's 4 × 4 results may be none.
+#[test]
+fn what_is_not_a_number_stays_in_its_windows() {
+    let [plain, padded] = [[[0; 2]; 2], [[1; 2]; 2]];
+    let cases = [
+        ([1, 2, 9, 11], [3, 3, 3], [1; 2], padded, [1; 2], 1),
+        ([1, 8, 9, 12], [8, 3, 3], [2, 1], plain, [1, 2], 1),
+        ([1, 6, 8, 8], [6, 3, 3], [1; 2], padded, [1; 2], 6),
+        ([1, 16, 8, 8], [20, 1, 1], [1; 2], plain, [1; 2], 1),
+        ([1, 32, 88, 88], [32, 3, 3], [1; 2], padded, [1; 2], 1),
+    ];
+    for (input, filters, strides, pads, dilations, groups) in cases {
+        let case = Case { input, filters, strides, pads, dilations, groups };
+        let [y, x] = case.windows();
+        let (row, column) = (5, 6);
+        let reaches = |window: &Window, step: u32, to: i64| (0..window.taps).any(|tap| place(window, step, tap) == to);
+        for special in [f64::NAN, f64::INFINITY] {
+            let (mut images, weights) =
+                (Array::random(&input, 1), Array::random(&[filters[0], input[1] / groups, filters[1], filters[2]], 2));
+            images.values[row * input[3] + column] = special;
+            // That method is for f32 alone.
+            for &dtype in &[DType::F32, DType::F16][..if input[1] == 32 { 1 } else { 2 }] {
+                everywhere(|gpu, backend| {
+                    let how = Conv::default().strides(&strides).pads(&pads).dilations(&dilations).groups(groups as u64);
+                    let conv = images.expr(gpu, dtype).conv(weights.expr(gpu, dtype), &how).cast(DType::F32);
+                    let got = gpu.evaluate_blocking(&conv).unwrap().to_vec_blocking().unwrap();
+                    let is_tiled = input[1] == 32 && [BackendId::Vulkan, BackendId::WebGpu].contains(&backend);
+                    for (at, value) in got.iter().enumerate() {
+                        let (plane, at) = (at as u32 / (y.steps * x.steps), at as u32 % (y.steps * x.steps));
+                        let (i, j) = (at / x.steps, at % x.steps);
+                        // Filters of other groups than the first do not see the first channel.
+                        let is_seen = plane < (filters[0] / groups) as u32;
+                        let is_in = is_seen && reaches(&y, i, row as i64) && reaches(&x, j, column as i64);
+                        let tile = |window: &Window, step: u32, to: i64| (0..4).any(|other| reaches(window, step / 4 * 4 + other, to));
+                        let may_be = is_in || is_tiled && tile(&y, i, row as i64) && tile(&x, j, column as i64);
+                        let text = || format!("{value} at {plane}, {i}, {j} of {input:?} of {dtype} with {special} on {backend}");
+                        assert!(!is_in || !value.is_finite() && (is_tiled || special.is_nan() == value.is_nan()), "{}", text());
+                        assert!(may_be || value.is_finite(), "{}", text());
+                    }
+                });
+            }
+        }
+    }
+}
+
 #[test]
 fn what_is_not_a_number_is_the_largest() {
     everywhere(|gpu, backend| {

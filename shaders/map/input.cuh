@@ -33,9 +33,33 @@ __device__ __forceinline__ Four<Kind$i> some_$i(u32 at, u32 behind) const {
     return four_$i(at);
 //# else
     const u32 step = word($last);
-    return {one_$i(at), one_$i(at + min(1u, behind) * step), one_$i(at + min(2u, behind) * step), one_$i(at + min(3u, behind) * step)};
+    const Kind$i second = one_$i(at + min($apartu, behind) * step);
+    return {one_$i(at), second, one_$i(at + min(2 * $apartu, behind) * step), one_$i(at + min(3 * $apartu, behind) * step)};
 //# end
 }
+//# end
+//# if TURNED
+//# if HALVES
+//# if VEC4
+__device__ __forceinline__ uint2 words_of_$i(u32 at, u32) const { return __ldg(static_cast<const uint2 *>(bound_$binding) + at / 4); }
+//# else
+__device__ __forceinline__ u32 half_$i(u32 at) const { return __ldg(static_cast<const unsigned short *>(bound_$binding) + at); }
+__device__ __forceinline__ uint2 words_of_$i(u32 at, u32 behind) const {
+    const u32 step = word($last);
+    const u32 first = half_$i(at) | half_$i(at + min($apartu, behind) * step) << 16;
+    return make_uint2(first, half_$i(at + min(2 * $apartu, behind) * step) | half_$i(at + min(3 * $apartu, behind) * step) << 16);
+}
+//# end
+__device__ __forceinline__ Four<f32> words_as_$i(uint2 v) const { return {widened(v.x), widened(v.x >> 16), widened(v.y), widened(v.y >> 16)}; }
+//# else
+__device__ __forceinline__ uint4 words_of_$i(u32 at, u32 behind) const {
+    const Four<Kind$i> v = some_$i(at, behind);
+    return make_uint4(word_of(v.x[0]), word_of(v.x[1]), word_of(v.x[2]), word_of(v.x[3]));
+}
+__device__ __forceinline__ Four<Kind$i> words_as_$i(uint4 v) const {
+    return {of_word<Kind$i>(v.x), of_word<Kind$i>(v.y), of_word<Kind$i>(v.z), of_word<Kind$i>(v.w)};
+}
+//# end
 //# end
 
 __device__ __forceinline__ u32 at_$i(const u32 (&c)[$rank]) const {

@@ -3,7 +3,8 @@
 //   F16      elements are of f16, two of them a word       BOOL     elements are words, 0 or 1
 //   VEC4     fours start at multiples of 4 elements        SPLAT    the four are one
 //   BOUNDED  not all coordinates have an element
-//   EDGES    some are fours of which only the first and so many behind it are there
+//   EDGES    four are so far apart, and only the first and so many behind it are there
+//   TURNED   fours change hands as words, HALVES two of them a word
 
 //# if F16
 //# if VEC4
@@ -53,8 +54,32 @@ fn some_$i(at: u32, behind: u32) -> vec4<Kind$i> { return four_$i(at); }
 //# else
 fn some_$i(at: u32, behind: u32) -> vec4<Kind$i> {
   let step = word($lastu);
-  return vec4<Kind$i>(one_$i(at), one_$i(at + min(1u, behind) * step), one_$i(at + min(2u, behind) * step), one_$i(at + min(3u, behind) * step));
+  let second = one_$i(at + min($apartu, behind) * step);
+  return vec4<Kind$i>(one_$i(at), second, one_$i(at + min(2u * $apartu, behind) * step), one_$i(at + min(3u * $apartu, behind) * step));
 }
+//# end
+//# end
+//# if TURNED
+//# if HALVES
+//# if VEC4
+fn words_of_$i(at: u32, behind: u32) -> vec2<u32> { return input_$i[at / 4u]; }
+//# else
+fn half_$i(at: u32) -> u32 { return (input_$i[at / 2u] >> (at % 2u * 16u)) & 0xffffu; }
+fn words_of_$i(at: u32, behind: u32) -> vec2<u32> {
+  let step = word($lastu);
+  let first = half_$i(at) | (half_$i(at + min($apartu, behind) * step) << 16u);
+  return vec2<u32>(first, half_$i(at + min(2u * $apartu, behind) * step) | (half_$i(at + min(3u * $apartu, behind) * step) << 16u));
+}
+//# end
+fn words_as_$i(v: vec2<u32>) -> vec4<f32> { return vec4<f32>(unpack2x16float(v.x), unpack2x16float(v.y)); }
+//# else
+//# if BOOL
+fn words_of_$i(at: u32, behind: u32) -> vec4<u32> { return select(vec4<u32>(), vec4<u32>(1u), some_$i(at, behind)); }
+fn words_as_$i(v: vec4<u32>) -> vec4<bool> { return v != vec4<u32>(); }
+//# else
+fn words_of_$i(at: u32, behind: u32) -> vec4<u32> { return bitcast<vec4<u32>>(some_$i(at, behind)); }
+fn words_as_$i(v: vec4<u32>) -> vec4<Kind$i> { return bitcast<vec4<Kind$i>>(v); }
+//# end
 //# end
 //# end
 

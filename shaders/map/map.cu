@@ -20,6 +20,17 @@ struct Coordinates {
 //# end
         c[0] = index;
     }
+
+    // To the next element, if there is one: without a division.
+    __device__ __forceinline__ void step(const Words &words, bool is_there) {
+        c[RANK - 1] += is_there;
+//# for d in INNER
+        if (c[RANK - 1 - $d] == words.word[1 + RANK - $d]) {
+            c[RANK - 1 - $d] = 0;
+            c[RANK - 2 - $d]++;
+        }
+//# end
+    }
 };
 
 extern "C" __global__ void __launch_bounds__(THREADS) map(
@@ -40,9 +51,11 @@ extern "C" __global__ void __launch_bounds__(THREADS) map(
 //# if QUAD
         v[quad] = source.four(Coordinates(words, i).c, index);
 //# else
+        Coordinates at_lane(words, i);
 #pragma unroll
         for (u32 lane = 0; lane < 4; lane++) {
-            v[quad].x[lane] = source.value(Coordinates(words, min(i + lane, count - 1)).c, index + lane);
+            v[quad].x[lane] = source.value(at_lane.c, index + lane);
+            at_lane.step(words, i + lane + 1 < count);
         }
 //# end
     }

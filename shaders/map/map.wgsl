@@ -33,6 +33,22 @@ fn coordinates(index: u32) -> array<u32, RANK> {
   return c;
 }
 
+//# if QUAD
+//# else
+// Those of the next element, if there is one: without a division.
+fn next(c: array<u32, RANK>, is_there: bool) -> array<u32, RANK> {
+  var n = c;
+  n[RANK - 1u] += select(0u, 1u, is_there);
+//# for d in INNER
+  if (n[RANK - 1u - $du] == word(1u + RANK - $du)) {
+    n[RANK - 1u - $du] = 0u;
+    n[RANK - 2u - $du] += 1u;
+  }
+//# end
+  return n;
+}
+//# end
+
 @compute @workgroup_size(THREADS)
 fn main(
   @builtin(workgroup_id) group: vec3<u32>,
@@ -49,11 +65,15 @@ fn main(
 //# if QUAD
   let v_$q = four(coordinates(i_$q), index_$q);
 //# else
+  let c_$q_0 = coordinates(i_$q);
+  let c_$q_1 = next(c_$q_0, i_$q + 1u < count);
+  let c_$q_2 = next(c_$q_1, i_$q + 2u < count);
+  let c_$q_3 = next(c_$q_2, i_$q + 3u < count);
   let v_$q = vec4<Result>(
-    value(coordinates(i_$q), index_$q),
-    value(coordinates(min(i_$q + 1u, count - 1u)), index_$q + 1u),
-    value(coordinates(min(i_$q + 2u, count - 1u)), index_$q + 2u),
-    value(coordinates(min(i_$q + 3u, count - 1u)), index_$q + 3u),
+    value(c_$q_0, index_$q),
+    value(c_$q_1, index_$q + 1u),
+    value(c_$q_2, index_$q + 2u),
+    value(c_$q_3, index_$q + 3u),
   );
 //# end
 //# end

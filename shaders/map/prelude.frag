@@ -23,7 +23,8 @@ bool select(bool no, bool yes, bool condition) { return condition ? yes : no; }
 bool is_finite(f32 a) { return (floatBitsToUint(a) & 0x7f800000u) != 0x7f800000u; }
 bool is_negative(f32 a) { return floatBitsToUint(a) >> 31u != 0u; }
 f32 nan_of(f32 a) { return uintBitsToFloat(floatBitsToUint(a) | 0x7fc00000u); }
-f32 remainder(f32 a, f32 b) { return a - b * trunc(a / b); }
+// Of a division by infinity all remains, and not 0 times infinity.
+f32 remainder(f32 a, f32 b) { return is_finite(a) && floatBitsToUint(abs(b)) == 0x7f800000u ? a : a - b * trunc(a / b); }
 f32 power(f32 a, f32 b) { return pow(a, b); }
 f32 round_even(f32 a) { return roundEven(a); }
 u32 shift_left(u32 a, u32 b) { return a << (b & 31u); }

@@ -5,7 +5,10 @@ fn is_nan(a: f32) -> bool { return (bitcast<u32>(a) & 0x7fffffffu) > 0x7f800000u
 fn is_finite(a: f32) -> bool { return (bitcast<u32>(a) & 0x7f800000u) != 0x7f800000u; }
 fn is_negative(a: f32) -> bool { return (bitcast<u32>(a) >> 31u) != 0u; }
 fn nan_of(a: f32) -> f32 { return bitcast<f32>(bitcast<u32>(a) | 0x7fc00000u); }
-fn remainder(a: f32, b: f32) -> f32 { return a % b; }
+// Of a division by infinity all remains, and not 0 times infinity.
+fn remainder(a: f32, b: f32) -> f32 {
+  return select(a % b, a, is_finite(a) && (bitcast<u32>(b) & 0x7fffffffu) == 0x7f800000u);
+}
 fn power(a: f32, b: f32) -> f32 { return pow(a, b); }
 fn round_even(a: f32) -> f32 { return round(a); }
 fn shift_left(a: u32, b: u32) -> u32 { return a << (b & 31u); }

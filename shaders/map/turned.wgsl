@@ -8,14 +8,38 @@
 //   7        out      fours of a row if WHOLE, else elements
 //
 //   INPUTS       how many there are              TURNED_n   the n-th is one of those
+//   HALVES       all of those are of f16         ALIGNED    their fours start at multiples of 4 elements
+//
+// An invocation's fours along a dimension are neighbours where those are vectors; else a row of invocations has neighbours each time.
 
 const SIDE = 64u;
-// Each of 16 x 16 invocations has four fours.
-const EACH = 4u;
+// Each of FOURS x FOURS invocations has as many elements of either dimension.
+const FOURS = 16u;
+//# if ALIGNED
+const T_NEAR = 4u;
+const T_APART = 1u;
+//# else
+const T_NEAR = 1u;
+const T_APART = FOURS;
+//# end
+//# if WHOLE
+const L_NEAR = 4u;
+const L_APART = 1u;
+//# else
+const L_NEAR = 1u;
+const L_APART = FOURS;
+//# end
 
-// The elements of one input as words: column l of row t at t * SIDE + (l ^ (l >> 5) ^ (t >> 1 & 30) ^ (t & 1) << 1), so that what neighbours
-// write, and what they read, is in as many banks as there are.
-var<workgroup> tile: array<u32, SIDE * SIDE>;
+// One input: four f of columns in row t at t * FOURS + (f ^ bank(t)), so that what neighbours write, and what they read, is in as many banks
+// as there are.
+fn bank(t: u32) -> u32 { return (t ^ (t >> 2u)) & 15u; }
+//# if HALVES
+var<workgroup> tile: array<vec2<u32>, SIDE * FOURS>;
+fn lower(a: u32, b: u32) -> u32 { return (a & 0xffffu) | (b << 16u); }
+fn upper(a: u32, b: u32) -> u32 { return (a >> 16u) | (b & 0xffff0000u); }
+//# else
+var<workgroup> tile: array<vec4<u32>, SIDE * FOURS>;
+//# end
 
 //# if RESULT_F16
 @group(0) @binding(7) var<storage, read_write> out: array<vec2<u32>>;
@@ -31,6 +55,31 @@ fn stored(v: vec4<Result>) -> vec4<Result> { return v; }
 @group(0) @binding(7) var<storage, read_write> out: array<vec4<Stored>>;
 //# else
 @group(0) @binding(7) var<storage, read_write> out: array<Stored>;
+//# end
+//# end
+
+// Where the r-th of an invocation's rows is, the first of which is there.
+fn row(first: u32, r: u32) -> u32 { return (first + r * T_APART * FOURS) ^ (r * (4u / T_NEAR)); }
+
+// The n-th four of row t, or its elements n, n + L_APART and so on.
+//# if HALVES
+//# if WHOLE
+fn taken(t: u32, n: u32) -> vec2<u32> { return tile[t * FOURS + (n ^ bank(t))]; }
+//# else
+fn half_of(t: u32, l: u32) -> u32 { return (tile[t * FOURS + ((l / 4u) ^ bank(t))][l / 2u % 2u] >> (l % 2u * 16u)) & 0xffffu; }
+fn taken(t: u32, n: u32) -> vec2<u32> {
+  let first = half_of(t, n) | (half_of(t, n + L_APART) << 16u);
+  return vec2<u32>(first, half_of(t, n + 2u * L_APART) | (half_of(t, n + 3u * L_APART) << 16u));
+}
+//# end
+//# else
+//# if WHOLE
+fn taken(t: u32, n: u32) -> vec4<u32> { return tile[t * FOURS + (n ^ bank(t))]; }
+//# else
+fn one_of(t: u32, l: u32) -> u32 { return tile[t * FOURS + ((l / 4u) ^ bank(t))][l % 4u]; }
+fn taken(t: u32, n: u32) -> vec4<u32> {
+  return vec4<u32>(one_of(t, n), one_of(t, n + L_APART), one_of(t, n + 2u * L_APART), one_of(t, n + 3u * L_APART));
+}
 //# end
 //# end
 
@@ -64,39 +113,40 @@ fn main(
 //# end
   // The same for all invocations, and so no barrier is left out by some.
   if (rest > 0u) { return; }
-  let near = local % 16u * 4u;
-  let far = local / 16u;
-  let written = far ^ ((near >> 1u) & 30u);
-  let taken = near ^ (near >> 5u) ^ ((far >> 1u) & 30u) ^ ((far & 1u) << 1u);
+  let near_t = local % FOURS * T_NEAR;
+  let near_l = local % FOURS * L_NEAR;
+  let far = local / FOURS * 4u;
+  let put = near_t * FOURS + ((local / FOURS) ^ bank(near_t));
   // What is not there is read as the last that is, and not written.
 //# for u in 4
   var read_$u = c;
-  let read_t_$u = min(t0 + near, (turned - 1u) / 4u * 4u);
+  let read_t_$u = min(t0 + near_t, (turned - 1u) / T_NEAR * T_NEAR);
   read_$u[RANK - 2u] = read_t_$u;
-  read_$u[RANK - 1u] = min(l0 + far + $uu * 16u, last - 1u);
+  read_$u[RANK - 1u] = min(l0 + far + $uu, last - 1u);
   var own_$u = c;
-  let own_l_$u = min(l0 + near, (last - 1u) / 4u * 4u);
-  own_$u[RANK - 2u] = min(t0 + far + $uu * 16u, turned - 1u);
+  let own_l_$u = min(l0 + near_l, (last - 1u) / L_NEAR * L_NEAR);
+  own_$u[RANK - 2u] = min(t0 + far + $uu, turned - 1u);
   own_$u[RANK - 1u] = own_l_$u;
 //# end
 //# for i in INPUTS
 //# if TURNED_$i
 //# for u in 4
-  let seen_$i_$u = some_$i(at_$i(read_$u), turned - 1u - read_t_$u);
+  let seen_$i_$u = words_of_$i(at_$i(read_$u), turned - 1u - read_t_$u);
+//# end
+  workgroupBarrier();
+//# if HALVES
+//# for w in 2
+  tile[row(put, 2u * $wu)] = vec2<u32>(lower(seen_$i_0[$w], seen_$i_1[$w]), lower(seen_$i_2[$w], seen_$i_3[$w]));
+  tile[row(put, 2u * $wu + 1u)] = vec2<u32>(upper(seen_$i_0[$w], seen_$i_1[$w]), upper(seen_$i_2[$w], seen_$i_3[$w]));
+//# end
+//# else
+//# for r in 4
+  tile[row(put, $ru)] = vec4<u32>(seen_$i_0[$r], seen_$i_1[$r], seen_$i_2[$r], seen_$i_3[$r]);
+//# end
 //# end
   workgroupBarrier();
 //# for u in 4
-//# for r in 4
-  tile[(near + $ru) * SIDE + (written ^ (($uu * 16u) ^ ($uu >> 1u) ^ (($ru & 1u) << 1u)))] = word_of_$i(seen_$i_$u[$r]);
-//# end
-//# end
-  workgroupBarrier();
-//# for u in 4
-  let in_$i_$u = vec4<Kind$i>(
-//# for r in 4
-    word_as_$i(tile[(far + $uu * 16u) * SIDE + (taken ^ ($ru ^ ($uu * 8u)))]),
-//# end
-  );
+  let in_$i_$u = words_as_$i(taken(far + $uu, local % FOURS));
 //# end
 //# else
 //# for u in 4
@@ -106,7 +156,7 @@ fn main(
 //# end
 //# for u in 4
   let o_$u = place(own_$u);
-  if (t0 + far + $uu * 16u < turned && l0 + near < last) {
+  if (t0 + far + $uu < turned && l0 + near_l < last) {
     let v = all(word(1u) + o_$u
 //# for i in INPUTS
       , in_$i_$u
@@ -120,7 +170,7 @@ fn main(
     out[o_$u / 4u] = s;
 //# else
 //# for r in 4
-    if (own_l_$u + $ru < last) { out[o_$u + $ru] = s[$r]; }
+    if (own_l_$u + $ru * L_APART < last) { out[o_$u + $ru * L_APART] = s[$r]; }
 //# end
 //# end
 //# end

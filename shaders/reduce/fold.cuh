@@ -2,6 +2,8 @@
 //
 // `more` folds four fours that lie a step apart into what there is. What is no type is a word told at run time in plain.cu.
 
+#define KNOWS_NAN (KEYS && OF_F32 && __CUDA_ARCH__ >= 800)
+
 struct Fold : Source {
 #if OF_F32
     typedef f32 Value;
@@ -66,7 +68,26 @@ struct Fold : Source {
     __device__ __forceinline__ Output finish(State s) const { return s; }
 #endif
 
-#if EXTREME
+#if KNOWS_NAN
+    // The larger as the hardware has it, which gives NaN where there is one.
+    __device__ __forceinline__ static f32 larger(f32 a, f32 b) {
+        f32 c;
+        asm("max.NaN.f32 %0, %1, %2;" : "=f"(c) : "f"(a), "f"(b));
+        return c;
+    }
+    // In the order in which the larger is the more extreme.
+    __device__ __forceinline__ f32 ranked(f32 v) const { return SMALLEST ? -v : v; }
+#endif
+
+#if EXTREME && KNOWS_NAN
+    typedef f32 State;
+    typedef f32 Output;
+    __device__ __forceinline__ State empty() const { return __uint_as_float(0xff800000u); }
+    __device__ __forceinline__ State lift(f32 v, u32) const { return ranked(v); }
+    __device__ __forceinline__ State join(State a, State b) const { return larger(a, b); }
+    // Of both zeros the positive one, as by keys.
+    __device__ __forceinline__ Output finish(State s) const { return ranked(s) + 0.0f; }
+#elif EXTREME
     typedef u32 State;
     typedef Value Output;
     __device__ __forceinline__ State empty() const { return 0; }
@@ -85,6 +106,23 @@ struct Fold : Source {
     __device__ __forceinline__ State join(State a, State b) const {
         return b.key > a.key || (b.key == a.key && b.place < a.place) ? b : a;
     }
+#if KNOWS_NAN
+    // The most extreme of all is known before it is looked for, the last places first.
+    __device__ __forceinline__ State more(State s, const Four<f32> (&v)[4], const u32 (&from)[4], u32 step) const {
+        f32 most = ranked(v[0].x[0]);
+#pragma unroll
+        for (u32 e = 1; e < 16; e++) most = larger(most, ranked(v[e / 4].x[e % 4]));
+        u32 place = 0;
+        if (most == most) {
+#pragma unroll
+            for (u32 e = 16; e > 0; e--) place = ranked(v[(e - 1) / 4].x[(e - 1) % 4]) == most ? from[(e - 1) / 4] + (e - 1) % 4 * step : place;
+        } else {
+#pragma unroll
+            for (u32 e = 16; e > 0; e--) place = is_nan(v[(e - 1) / 4].x[(e - 1) % 4]) ? from[(e - 1) / 4] + (e - 1) % 4 * step : place;
+        }
+        return join(s, {key(ranked(most)), place});
+    }
+#endif
     __device__ __forceinline__ Output finish(State s) const { return s.place; }
 #endif
 
@@ -99,7 +137,7 @@ struct Fold : Source {
     __device__ __forceinline__ State join(State a, State b) const {
         if (a.count == 0.0f) return b;
         const f32 count = a.count + b.count;
-        const f32 share = b.count / count;
+        const f32 share = __fdividef(b.count, count);
         const f32 distance = (b.mean - a.mean) + (b.pivot - a.pivot);
         return {count, a.spread + b.spread + distance * (distance * (a.count * share)), a.mean + distance * share, a.pivot};
     }
@@ -108,6 +146,20 @@ struct Fold : Source {
         const f32 mean = 0.25f * ((x + y) + (z + w));
         const f32 spread = ((x - mean) * (x - mean) + (y - mean) * (y - mean)) + ((z - mean) * (z - mean) + (w - mean) * (w - mean));
         return {4.0f, spread, mean, pivot};
+    }
+    __device__ __forceinline__ State more(State s, const Four<f32> (&v)[4], const u32 (&)[4], u32) const {
+        f32 near[16], sums[4], spreads[4];
+#pragma unroll
+        for (u32 e = 0; e < 16; e++) near[e] = v[e / 4].x[e % 4] - pivot;
+#pragma unroll
+        for (u32 u = 0; u < 4; u++) sums[u] = (near[u * 4] + near[u * 4 + 1]) + (near[u * 4 + 2] + near[u * 4 + 3]);
+        const f32 mean = 0.0625f * ((sums[0] + sums[1]) + (sums[2] + sums[3]));
+#pragma unroll
+        for (u32 u = 0; u < 4; u++) {
+            const f32 x = near[u * 4] - mean, y = near[u * 4 + 1] - mean, z = near[u * 4 + 2] - mean, w = near[u * 4 + 3] - mean;
+            spreads[u] = (x * x + y * y) + (z * z + w * w);
+        }
+        return join(s, {16.0f, (spreads[0] + spreads[1]) + (spreads[2] + spreads[3]), mean, pivot});
     }
     __device__ __forceinline__ Output finish(State s) const {
         const f32 variance = s.spread / divisor();
@@ -129,6 +181,15 @@ struct Fold : Source {
         return {is_large ? square : 0.0f, is_large || is_small ? 0.0f : square, is_small ? square : 0.0f};
     }
     __device__ __forceinline__ State join(State a, State b) const { return {a.large + b.large, a.middle + b.middle, a.small + b.small}; }
+    // Where the squares' sum is no small number and no large one, what is too small to have a square is nothing beside it.
+    __device__ __forceinline__ State more(State s, const Four<f32> (&v)[4], const u32 (&from)[4], u32 step) const {
+        f32 sums[4];
+#pragma unroll
+        for (u32 u = 0; u < 4; u++) sums[u] = (v[u].x[0] * v[u].x[0] + v[u].x[1] * v[u].x[1]) + (v[u].x[2] * v[u].x[2] + v[u].x[3] * v[u].x[3]);
+        const f32 sum = (sums[0] + sums[1]) + (sums[2] + sums[3]);
+        if (sum >= 8.0779357e-28f && sum <= 1.2379401e27f) return {s.large, s.middle + sum, s.small};
+        return join(s, join(join(quad(v[0], 0, 0), quad(v[1], 0, 0)), join(quad(v[2], 0, 0), quad(v[3], 0, 0))));
+    }
     __device__ __forceinline__ Output finish(State s) const {
         if (word_of(s.large) != 0) return 7.5557864e22f * sqrtf(s.large + s.middle * 1.323489e-23f * 1.323489e-23f);
         const f32 middle = sqrtf(s.middle), small = 2.646978e-23f * sqrtf(s.small);
@@ -168,7 +229,7 @@ struct Fold : Source {
         return {most, s.sum * power_of(pivot(s.most), p) + sum};
     }
     __device__ __forceinline__ Output finish(State s) const { return pivot(s.most) + logf(s.sum); }
-#else
+#elif !MOMENTS && !NORM && !(ARG && KNOWS_NAN)
     __device__ __forceinline__ State more(State s, const Four<Value> (&v)[4], const u32 (&from)[4], u32 step) const {
         const State first = join(quad(v[0], from[0], step), quad(v[1], from[1], step));
         const State second = join(quad(v[2], from[2], step), quad(v[3], from[3], step));

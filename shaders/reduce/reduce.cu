@@ -1,4 +1,4 @@
-// As reduce.wgsl; compiled at run time, behind what is generated, fold.cuh and row.cuh.
+// As reduce.wgsl; compiled at run time, behind what is generated, fold.cuh, row.cuh and lanes.cuh.
 
 // From one value of four to the next.
 #define STEP (QUAD ? 1 : LANES)
@@ -7,13 +7,12 @@ extern "C" __global__ void __launch_bounds__(THREADS) reduce(
     const void *in_0, const void *in_1, const void *in_2, const void *, const void *in_4, const void *in_5, const void *in_6,
     void *__restrict__ out, const Words words
 ) {
-    __shared__ Fold::State states[THREADS];
     Fold fold = {{in_0, in_1, in_2, in_4, in_5, in_6, words}};
     const u32 local = threadIdx.x;
 #if COLUMNS
-    const u32 slot = local % ROWS, lane = local / ROWS, apart = ROWS;
+    const u32 slot = local % ROWS, lane = local / ROWS;
 #else
-    const u32 slot = local / LANES, lane = local % LANES, apart = 1;
+    const u32 slot = local / LANES, lane = local % LANES;
 #endif
     const u32 row = (blockIdx.y * gridDim.x + blockIdx.x) * ROWS + slot;
     // A row that is not there is read as the last one, and not written.
@@ -32,7 +31,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) reduce(
         Four<Fold::Value> v[BLOCKS][4];
         u32 from[BLOCKS][4];
 #pragma unroll
-        for (u32 u = 0; u < BLOCKS * 4; u++) {
+        for (u32 u = 0; u < FOURS; u++) {
 #if QUAD
             const u32 at = i + (u * LANES + lane) * 4, read = min(at, end - 4);
             v[u / 4][u % 4] = fold.four(along(words, c, read).c, index + read);
@@ -46,13 +45,13 @@ extern "C" __global__ void __launch_bounds__(THREADS) reduce(
 #endif
             from[u / 4][u % 4] = place + at;
         }
-        if (i + LANES * BLOCKS * 16 <= end) {
+        if (LOOPS && i + LANES * BLOCKS * 16 <= end) {
 #pragma unroll
             for (u32 b = 0; b < BLOCKS; b++) state = fold.more(state, v[b], from[b], STEP);
             continue;
         }
 #pragma unroll
-        for (u32 u = 0; u < BLOCKS * 4; u++) {
+        for (u32 u = 0; u < FOURS; u++) {
             const Four<Fold::Value> &some = v[u / 4][u % 4];
             const u32 at = from[u / 4][u % 4];
             if (at - place + 3 * STEP < end) {
@@ -65,17 +64,13 @@ extern "C" __global__ void __launch_bounds__(THREADS) reduce(
             }
         }
     }
-    states[local] = state;
-    for (u32 step = LANES / 2; step > 0; step /= 2) {
-        __syncthreads();
-        if (lane < step) states[local] = fold.join(states[local], states[local + step * apart]);
-    }
+    state = of_row(state, [&](const Fold::State &a, const Fold::State &b) { return fold.join(a, b); }, slot, lane);
     if (lane == 0 && row < words.word[0]) {
 #if PARTIAL
-        static_cast<Fold::State *>(out)[row * words.word[5] + words.word[6] + blockIdx.z] = states[local];
+        static_cast<Fold::State *>(out)[row * words.word[5] + words.word[6] + blockIdx.z] = state;
 #else
         const u32 to = row + words.word[6];
-        const Fold::Output result = fold.finish(states[local]);
+        const Fold::Output result = fold.finish(state);
 #if END
         static_cast<f32 *>(out)[to] = fold.ended(to, result);
 #else

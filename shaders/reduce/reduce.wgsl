@@ -11,6 +11,7 @@
 //   LANES    invocations of a row            ROWS     rows of a workgroup
 //   COLUMNS  neighbours are of different rows, which lie beside one another in memory
 //   QUAD     four neighbours of a row are read at once      BLOCKS  as many are under way
+//   LOOPS    rows may have blocks of them                   FOURS   what is left of a row, at most
 //   PARTIAL  writes states                   END   what follows is computed of the result: map/end.wgsl
 
 //# if PARTIAL
@@ -53,6 +54,7 @@ fn main(
   pivot = value(along(c, i), index + i);
 //# end
   var state = empty();
+//# if LOOPS
   for (; i + LANES * BLOCKS * 16u <= end; i += LANES * BLOCKS * 16u) {
 //# for b in BLOCKS
 //# for u in 4
@@ -74,40 +76,37 @@ fn main(
     state = join(state, block(v_$b_0, v_$b_1, v_$b_2, v_$b_3, place + vec4<u32>(i_$b_0, i_$b_1, i_$b_2, i_$b_3), STEP));
 //# end
   }
+//# end
   // What is left is read at once as well; what is not there is read as the last that is, and left out.
   if (i < end) {
-//# for b in BLOCKS
-//# for u in 4
+//# for u in FOURS
 //# if QUAD
-    let i_$b_$u = i + (($bu * 4u + $uu) * LANES + lane) * 4u;
-    let r_$b_$u = min(i_$b_$u, end - 4u);
-    let v_$b_$u = four(along(c, r_$b_$u), index + r_$b_$u);
+    let i_$u = i + ($uu * LANES + lane) * 4u;
+    let r_$u = min(i_$u, end - 4u);
+    let v_$u = four(along(c, r_$u), index + r_$u);
 //# else
-    let i_$b_$u = i + ($bu * 4u + $uu) * LANES * 4u + lane;
+    let i_$u = i + $uu * LANES * 4u + lane;
 //# for l in 4
-    let r_$b_$u_$l = min(i_$b_$u + $lu * LANES, end - 1u);
+    let r_$u_$l = min(i_$u + $lu * LANES, end - 1u);
 //# end
-    let v_$b_$u = vec4<Value>(
+    let v_$u = vec4<Value>(
 //# for l in 4
-      value(along(c, r_$b_$u_$l), index + r_$b_$u_$l),
+      value(along(c, r_$u_$l), index + r_$u_$l),
 //# end
     );
 //# end
 //# end
-//# end
-//# for b in BLOCKS
-//# for u in 4
-    if (i_$b_$u + 3u * STEP < end) {
-      state = join(state, quad(v_$b_$u, place + i_$b_$u, STEP));
+//# for u in FOURS
+    if (i_$u + 3u * STEP < end) {
+      state = join(state, quad(v_$u, place + i_$u, STEP));
 //# if QUAD
 //# else
     } else {
 //# for l in 4
-      if (i_$b_$u + $lu * LANES < end) { state = join(state, lift(v_$b_$u[$l], place + i_$b_$u + $lu * LANES)); }
+      if (i_$u + $lu * LANES < end) { state = join(state, lift(v_$u[$l], place + i_$u + $lu * LANES)); }
 //# end
 //# end
     }
-//# end
 //# end
   }
   states[local] = state;

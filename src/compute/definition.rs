@@ -90,7 +90,9 @@ impl KernelDefinition {
     }
 
     /// The source for webgpu and vulkan. Buffers are storage buffers in group 0; parameters are the one uniform buffer there. Bindings,
-    /// their least sizes, the workgroup's size and that of the parameters are read from it.
+    /// their least sizes, the workgroup's size and that of the parameters are read from it. It may use f16 (`enable f16;`), f64 and
+    /// subgroups where the device has `shader-f16`, `shader-f64` and `subgroups` among its
+    /// [features](crate::DeviceInfo::features); packing and unpacking of f16, which is how WGSL reads a tensor of it, everywhere.
     pub fn wgsl(mut self, source: impl Into<String>) -> Self {
         self.wgsl = Some(source.into());
         self

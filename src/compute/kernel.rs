@@ -8,7 +8,7 @@ use crate::backend::compute::{Compute, Program};
 use crate::backend::device::Opened;
 use crate::error::{Error, Result};
 use crate::gpu::Gpu;
-use crate::info::BackendId;
+use crate::info::{BackendId, DeviceInfo};
 
 /// What a launch of a kernel takes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -64,7 +64,8 @@ impl Gpu {
     /// # Errors
     /// [`Error::Compile`] with the compiler's message and its line; [`Error::InvalidOption`] where the definition has no source for this
     /// backend and no twin, or where what it says and what its source says differ; [`Error::LimitExceeded`] for a workgroup larger than the
-    /// device takes; [`Error::Unavailable`] for CUDA C++ without NVRTC.
+    /// device takes; [`Error::Unavailable`] for CUDA C++ without NVRTC, and for WGSL that uses what the device has not, by the name that the
+    /// feature has among [`DeviceInfo::features`].
     pub fn compile(&self, definition: &KernelDefinition) -> Result<Kernel> {
         Kernel::compile(self.sound()?, definition)
     }
@@ -73,7 +74,7 @@ impl Gpu {
 impl Kernel {
     pub(super) fn compile(home: Arc<Opened>, definition: &KernelDefinition) -> Result<Self> {
         let language = definition.language_of(home.info.backend)?;
-        let signature = Signature::of(definition)?;
+        let signature = Signature::of(definition, (language == Language::Wgsl).then_some(&home.info))?;
         if let Some(twin) = &definition.cpu
             && twin.buffers != signature.bindings.len()
         {
@@ -126,11 +127,12 @@ impl Kernel {
 }
 
 impl Signature {
-    /// What the WGSL says, or where there is none the definition.
-    fn of(definition: &KernelDefinition) -> Result<Self> {
+    /// What the WGSL says, which is for that device if it is to run it, or where there is none the definition.
+    #[cfg_attr(not(any(feature = "vulkan", feature = "webgpu")), expect(unused_variables, reason = "there is nothing that runs WGSL"))]
+    fn of(definition: &KernelDefinition, device: Option<&DeviceInfo>) -> Result<Self> {
         #[cfg(any(feature = "vulkan", feature = "webgpu"))]
         if let Some(source) = &definition.wgsl {
-            let read = super::reflection::read(definition, source)?;
+            let read = super::reflection::read(definition, source, device)?;
             read.agree(definition)?;
             return Ok(read);
         }

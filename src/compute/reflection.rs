@@ -1,18 +1,70 @@
 //! What a WGSL source says of its kernel: entry point, workgroup, bindings, and how much memory each of them takes.
 
-use naga::valid::{Capabilities, ValidationFlags, Validator};
-use naga::{AddressSpace, Module, ShaderStage, StorageAccess};
+use std::borrow::Cow;
+
+use naga::valid::{Capabilities, ModuleInfo, ValidationError, ValidationFlags, Validator};
+use naga::{AddressSpace, Module, ShaderStage, StorageAccess, WithSpan};
 
 use super::definition::{Access, KernelDefinition, Language};
 use super::kernel::{Binding, Params, Signature};
 use crate::error::{Error, Result};
+use crate::info::DeviceInfo;
 
-/// Compiles as far as every device does, and reads what the module declares.
-pub(super) fn read(definition: &KernelDefinition, source: &str) -> Result<Signature> {
+/// What WGSL can use where a device has the feature of that name, and only there.
+const OPTIONAL: [(&str, Capabilities); 3] = [
+    ("shader-f16", Capabilities::SHADER_FLOAT16),
+    ("shader-f64", Capabilities::FLOAT64),
+    ("subgroups", Capabilities::SUBGROUP.union(Capabilities::SUBGROUP_BARRIER)),
+];
+
+/// All that WGSL can use somewhere.
+pub(crate) const EVERYTHING: Capabilities = {
+    // Every device packs and unpacks f16.
+    let mut all = Capabilities::SHADER_FLOAT16_IN_FLOAT32;
+    let mut at = 0;
+    while at < OPTIONAL.len() {
+        all = all.union(OPTIONAL[at].1);
+        at += 1;
+    }
+    all
+};
+
+/// The source without what browsers want before subgroups are used, and naga does not know.
+pub(crate) fn plain(source: &str) -> Cow<'_, str> {
+    const ENABLE: &str = "enable subgroups;";
+    // As long, so that lines and columns stay what they are.
+    if source.contains(ENABLE) { source.replace(ENABLE, &" ".repeat(ENABLE.len())).into() } else { source.into() }
+}
+
+fn validate(module: &Module, capabilities: Capabilities) -> Result<ModuleInfo, Box<WithSpan<ValidationError>>> {
+    Validator::new(ValidationFlags::all(), capabilities).validate(module).map_err(Box::new)
+}
+
+/// Refuses a module that uses what the device has not.
+fn refuse_what_is_missing(definition: &KernelDefinition, module: &Module, device: &DeviceInfo) -> Result<()> {
+    let is_missing = |(name, capability): &(&'static str, Capabilities)| {
+        !device.features.contains(name) && validate(module, EVERYTHING - *capability).is_err()
+    };
+    let missing: Vec<_> = OPTIONAL.iter().filter(|optional| is_missing(optional)).map(|(name, _)| *name).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    Err(Box::new(Error::Unavailable {
+        backend: device.backend,
+        reason: format!("the kernel {} uses {}, which {} does not have here", definition.name, missing.join(" and "), device.name),
+        remedy: "ask for a device with it by Selector::features, or write the kernel without it".to_owned(),
+    }))
+}
+
+/// Compiles, for a device that is to run it as far as that does, and reads what the module declares.
+pub(super) fn read(definition: &KernelDefinition, source: &str, device: Option<&DeviceInfo>) -> Result<Signature> {
     let fault = |log: String| Error::Compile { kernel: definition.name.clone(), language: Language::Wgsl.name(), log };
+    let source = &*plain(source);
     let module = naga::front::wgsl::parse_str(source).map_err(|error| fault(error.emit_to_string(source)))?;
-    let mut validator = Validator::new(ValidationFlags::all(), Capabilities::empty());
-    let info = validator.validate(&module).map_err(|error| fault(error.emit_to_string(source)))?;
+    let info = validate(&module, EVERYTHING).map_err(|error| fault(error.emit_to_string(source)))?;
+    if let Some(device) = device {
+        refuse_what_is_missing(definition, &module, device)?;
+    }
     if module.overrides.iter().next().is_some() {
         return Err(Box::new(fault("overridable constants cannot be set here: write them as const".to_owned())));
     }

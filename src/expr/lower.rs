@@ -21,6 +21,10 @@ use crate::ops::map::{MOST_DIMENSIONS, MOST_INPUTS, Problem, View};
 use crate::tensor::Tensor;
 use kernel::{Kernel, repeated};
 
+/// Levels of an expression from one that is computed by itself to the next.
+#[cfg(not(target_arch = "wasm32"))]
+const LANDING: u32 = 128;
+
 /// What an operation reads.
 #[derive(Clone)]
 pub(crate) enum Source {
@@ -69,8 +73,30 @@ impl Operations {
         let fuses = device.map(|device| (device.backend, device.caps.clone()));
         let mut operations = Self { fuses, ..Self::default() };
         operations.look_at(node);
+        #[cfg(not(target_arch = "wasm32"))]
+        operations.prepare_deep(node)?;
         let source = operations.source(node)?;
         Ok((operations, source))
+    }
+
+    /// Has every so many levels of a deep expression computed by themselves, from the deepest on: what is found out by calls within calls ends
+    /// at them, or they would fill the stack. In JavaScript such an expression cannot be told.
+    #[cfg(not(target_arch = "wasm32"))]
+    fn prepare_deep(&mut self, node: &Arc<Node>) -> Result<()> {
+        let mut seen = FxHashSet::default();
+        let (mut left, mut landings) = (vec![node], Vec::new());
+        while let Some(next) = left.pop() {
+            // What is not deep itself is made of nothing that is.
+            if next.depth < LANDING || !seen.insert(Arc::as_ptr(next)) {
+                continue;
+            }
+            if next.depth.is_multiple_of(LANDING) && !next.dtype.is_byte() {
+                landings.push(next);
+            }
+            left.extend(next.inputs());
+        }
+        landings.sort_by_key(|landing| landing.depth);
+        landings.into_iter().try_for_each(|landing| self.source(landing).map(drop))
     }
 
     /// Where a value is, row by row, once the operations so far are done.
@@ -99,15 +125,15 @@ impl Operations {
 
     /// Counts what each value is used for, and marks those that have to be computed apart.
     fn look_at(&mut self, node: &Arc<Node>) {
-        for input in node.inputs() {
-            let uses = self.uses.entry(Arc::as_ptr(input)).or_default();
+        let mut left = vec![(node, false)];
+        while let Some((node, is_read_whole)) = left.pop() {
+            let uses = self.uses.entry(Arc::as_ptr(node)).or_default();
             *uses += 1;
-            let is_first = *uses == 1;
-            if !is_first && matches!(node.what, What::Matmul(_) | What::Whole(..)) {
-                self.apart.insert(Arc::as_ptr(input));
-            }
-            if is_first {
-                self.look_at(input);
+            if *uses == 1 {
+                let reads_whole = matches!(node.what, What::Matmul(_) | What::Whole(..));
+                left.extend(node.inputs().into_iter().rev().map(|input| (input, reads_whole)));
+            } else if is_read_whole {
+                self.apart.insert(Arc::as_ptr(node));
             }
         }
     }

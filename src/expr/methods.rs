@@ -172,14 +172,17 @@ impl Expr {
         Self(make().map(Arc::new))
     }
 
-    /// The elements as another type. Fractions are cut off, what does not fit becomes the nearest that does, NaN as an integer is 0, and
-    /// what is not 0 is true.
+    /// The elements as another type. Of a float an integer gets the nearest that it can hold, fractions cut off, and 0 of NaN; between i32 and
+    /// u32 the bits stay, so that −1 is 4294967295. What is not 0 is true. f16 is rounded to the nearest, and infinite from 65520 on.
     #[must_use]
     pub fn cast(&self, dtype: DType) -> Self {
         self.then(|node| {
             no_bytes("the operand of cast", node.dtype)?;
             no_bytes("the result of cast", dtype)?;
-            let what = if let What::Number(value) = node.what { What::Number(value) } else { What::Cast(Arc::clone(node)) };
+            let what = match node.what {
+                What::Number(value) => What::Number(number_as(value, node.dtype, dtype)),
+                _ => What::Cast(Arc::clone(node)),
+            };
             Ok(Node::new(node.shape.clone(), dtype, what))
         })
     }
@@ -193,7 +196,8 @@ impl Expr {
         })
     }
 
-    /// With its dimensions in another order: the i-th of the result is that which `axes` names at i; without axes they are reversed.
+    /// With its dimensions in another order: the i-th of the result is that which `axes` names at i; without axes they are reversed. More than
+    /// six that do not stay behind one another are [`Error::LimitExceeded`] when it is evaluated.
     #[must_use]
     pub fn transpose(&self, axes: Option<&[i64]>) -> Self {
         self.then(|node| {
@@ -253,6 +257,8 @@ impl Expr {
                 let (far, back) = ((start - end).max(0), step.saturating_neg());
                 (start, far / back + i64::from(far % back > 0))
             };
+            // No step is taken to where a first element is all, and a long one might lead past what can be counted.
+            let step = if count > 1 { step } else { 1 };
             let mut view: Vec<_> = (0..node.shape.len()).map(Axis::along).collect();
             view[axis] = Axis { follows: Some(axis), start, step };
             let mut shape = node.shape.clone();
@@ -329,25 +335,53 @@ impl Expr {
 
 /// Both, where a number has taken the other's type.
 fn alike(a: &Arc<Node>, b: &Arc<Node>) -> Result<[Arc<Node>; 2]> {
-    let number = |number: f64, dtype: DType| {
-        let fits = match Kind::from(dtype) {
-            Kind::F32 => true,
-            Kind::I32 => f64::from(number as i32) == number,
-            Kind::U32 => f64::from(number as u32) == number,
-            Kind::Bool => number == 0.0 || number == 1.0,
-        };
-        if fits {
-            return Ok(Arc::new(Node::new(Vec::new(), dtype, What::Number(number))));
-        }
-        let (option, expected) = ("a number".to_owned(), format!("beside a tensor of {dtype} it must be one of {dtype}; cast the tensor"));
-        Err(Box::new(Error::InvalidOption { option, value: text(number), expected }))
-    };
     match (&a.what, &b.what) {
         (_, &What::Number(value)) => Ok([Arc::clone(a), number(value, a.dtype)?]),
         (&What::Number(value), _) => Ok([number(value, b.dtype)?, Arc::clone(b)]),
         _ if a.dtype == b.dtype => Ok([Arc::clone(a), Arc::clone(b)]),
         _ => Err(wrong_type("the second operand", of(a.dtype), b.dtype)),
     }
+}
+
+/// A number beside elements of a type, which has to be one of them.
+pub(super) fn number(number: f64, dtype: DType) -> Result<Arc<Node>> {
+    let fits = match Kind::from(dtype) {
+        Kind::F32 => true,
+        Kind::I32 => f64::from(number as i32) == number,
+        Kind::U32 => f64::from(number as u32) == number,
+        Kind::Bool => number == 0.0 || number == 1.0,
+    };
+    if fits {
+        return Ok(Arc::new(Node::new(Vec::new(), dtype, What::Number(number))));
+    }
+    let (option, expected) = ("a number".to_owned(), format!("beside a tensor of {dtype} it must be one of {dtype}; cast the tensor"));
+    Err(Box::new(Error::InvalidOption { option, value: text(number), expected }))
+}
+
+/// A number of a type as another type has it, as the elements of a tensor are cast.
+fn number_as(number: f64, from: DType, to: DType) -> f64 {
+    match (Kind::from(from), Kind::from(to)) {
+        (Kind::U32, Kind::I32) => (number as u32).cast_signed().into(),
+        (Kind::I32, Kind::U32) => (number as i32).cast_unsigned().into(),
+        (_, Kind::I32) => (number as i32).into(),
+        (_, Kind::U32) => (number as u32).into(),
+        (_, Kind::Bool) => f64::from(u8::from(number != 0.0)),
+        (_, Kind::F32) => {
+            let value = number as f32;
+            let rounded = if to == DType::F16 { rounded_to_f16(value) } else { value };
+            rounded.into()
+        }
+    }
+}
+
+/// The nearest number that an f16 can hold, of two the even one.
+fn rounded_to_f16(value: f32) -> f32 {
+    if value.abs() >= 65520.0 {
+        return value * f32::INFINITY;
+    }
+    // Behind so large a number there is no room for digits that an f16 does not have, down to the last digit of its least normal number.
+    let large = f32::from_bits((value.to_bits() & 0x7f80_0000).max(113 << 23)) * 12288.0;
+    (value + large - large).copysign(value)
 }
 
 /// A number as text.

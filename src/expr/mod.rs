@@ -15,6 +15,9 @@
 //!
 //! Shapes follow NumPy: those of two operands are aligned at their last dimensions, and a dimension of size 1, or one that is not there, is
 //! repeated. What is wrong with an expression is said when it is evaluated, or by [`Expr::shape`].
+//!
+//! A tensor may have any number of dimensions, but a kernel walks six at most, where those that lie behind one another in all that it reads
+//! count as one: evaluating what needs more, as a transposition of seven does, is [`LimitExceeded`](crate::Error::LimitExceeded).
 
 mod fft;
 mod lower;

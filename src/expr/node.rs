@@ -15,6 +15,9 @@ pub(crate) struct Node {
     pub shape: Vec<u64>,
     pub dtype: DType,
     pub what: What,
+    /// The most that are made of one another in it.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub depth: u32,
     /// How a CPU computes it, once that is known.
     #[cfg(not(target_arch = "wasm32"))]
     pub(super) prepared: super::prepared::Known,
@@ -62,10 +65,14 @@ pub(crate) struct Axis {
 
 impl Node {
     pub fn new(shape: Vec<u64>, dtype: DType, what: What) -> Self {
+        #[cfg(not(target_arch = "wasm32"))]
+        let depth = what.inputs().into_iter().map(|input| input.depth).max().map_or(0, |most| most.saturating_add(1));
         Self {
             shape,
             dtype,
             what,
+            #[cfg(not(target_arch = "wasm32"))]
+            depth,
             #[cfg(not(target_arch = "wasm32"))]
             prepared: super::prepared::Known::default(),
         }
@@ -78,14 +85,37 @@ impl Node {
 
     /// What it is computed of.
     pub fn inputs(&self) -> Vec<&Arc<Self>> {
-        match &self.what {
-            What::Tensor(_) | What::Number(_) | What::Index => Vec::new(),
-            What::Apply(_, inputs) | What::Whole(_, inputs) => inputs.iter().collect(),
-            What::Select(inputs) => inputs.iter().collect(),
-            What::Matmul(inputs) => inputs.iter().collect(),
-            What::Cast(input) | What::View(input, _) | What::Reshape(input) | What::Reduce(input, ..) => vec![input],
-            What::Pad(input, _, around) => vec![input, around],
-            What::Normalize(input, .., beside) => std::iter::once(input).chain(beside).collect(),
+        self.what.inputs()
+    }
+}
+
+impl What {
+    fn inputs(&self) -> Vec<&Arc<Node>> {
+        match self {
+            Self::Tensor(_) | Self::Number(_) | Self::Index => Vec::new(),
+            Self::Apply(_, inputs) | Self::Whole(_, inputs) => inputs.iter().collect(),
+            Self::Select(inputs) => inputs.iter().collect(),
+            Self::Matmul(inputs) => inputs.iter().collect(),
+            Self::Cast(input) | Self::View(input, _) | Self::Reshape(input) | Self::Reduce(input, ..) => vec![input],
+            Self::Pad(input, _, around) => vec![input, around],
+            Self::Normalize(input, .., beside) => std::iter::once(input).chain(beside).collect(),
+        }
+    }
+}
+
+/// One that is deep would end by calls within calls, for which a stack has no room.
+#[cfg(not(target_arch = "wasm32"))]
+impl Drop for Node {
+    fn drop(&mut self) {
+        if self.depth < 64 {
+            return;
+        }
+        let mut left = vec![std::mem::replace(&mut self.what, What::Index)];
+        while let Some(what) = left.pop() {
+            // What others hold as well does not end here.
+            let inputs: Vec<_> = what.inputs().into_iter().map(Arc::clone).collect();
+            drop(what);
+            left.extend(inputs.into_iter().filter_map(Arc::into_inner).map(|mut node| std::mem::replace(&mut node.what, What::Index)));
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::methods::number;
 use super::node::{Node, What};
 use super::{Expr, shape};
 use crate::error::{Error, Result};
@@ -10,7 +11,7 @@ use crate::error::{Error, Result};
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub enum Padding {
-    /// A number.
+    /// A number of the elements' type.
     Constant(f64),
     /// The element at the edge: 1 1 | 1 2 3 | 3 3.
     Edge,
@@ -33,7 +34,7 @@ impl Expr {
             let shape: Vec<_> = node.shape.iter().zip(widths).map(grown).collect();
             shape::check(&shape)?;
             let Padding::Constant(value) = padding else { return self.repeated_around(widths, padding) };
-            let around = Arc::new(Node::new(Vec::new(), node.dtype, What::Number(value)));
+            let around = number(value, node.dtype)?;
             let before = widths.iter().map(|[before, _]| *before).collect();
             Ok(Node::new(shape, node.dtype, What::Pad(Arc::clone(node), before, around)))
         })

@@ -137,8 +137,9 @@ impl Expr {
     ///
     /// With u = 2⁻²⁴ and n terms a sum is off by at most n · u · Σ|w · in|. On Vulkan and WebGPU many filters of 3 × 3 with a stride of 1 and f32
     /// go by Winograd's method, a quarter of the multiplications: such a sum over C channels is off by at most 2304 · C · (C + 24) · u ·
-    /// max|w| · max|in|, and of random numbers by less than 15 · u · 9 · C · max|w| · max|in|. There what is no number, or beyond
-    /// 10³², spreads to the 4 × 4 results of its tile.
+    /// max|w| · max|in|, and of random numbers by less than 15 · u · 9 · C · max|w| · max|in|, where the largest is that of the results' tile
+    /// with what is round it: so one large element costs digits in windows beside it too, and what is no number, or beyond 10³², spreads to
+    /// the 4 × 4 results of its tile. In two groups, or with f16, the sum is a direct one.
     ///
     /// # Errors
     /// When it is evaluated: [`Error::InvalidType`] unless both are of f32 or both of f16; [`Error::InvalidDimension`] if the shapes do not go

@@ -45,7 +45,11 @@ impl HostSlice<'_> {
     /// The values for devices that compute in f32 alone: those of f16 are widened, which changes none.
     pub(crate) fn widened(&self) -> HostSlice<'static> {
         let array = match self.dtype() {
-            DType::F16 => Float32Array::new(&self.array.array).into(),
+            DType::F16 => {
+                let wide = Float32Array::new_with_length(self.len() as u32);
+                put(&self.array.array, &wide);
+                wide.into()
+            }
             _ => self.array.clone(),
         };
         array.into()
@@ -109,7 +113,7 @@ impl<'a, T: AsRef<[f32]> + ?Sized> From<&'a T> for HostSlice<'a> {
 extern "C" {
     /// A `Float16Array` over the start of some memory, or where the engine has none, one of its bits.
     fn halves(buffer: &ArrayBuffer, length: u32) -> Object;
-    /// Puts the numbers of one array into another, which may be of another type.
+    /// Puts the numbers of one array into another, which may be of another type; those of f16 may be told as bits, but for a `Float32Array` alone.
     fn put(from: &Object, to: &Object);
     fn place_of_type(array: &Object) -> usize;
 }

@@ -43,27 +43,45 @@ impl Reading {
             ("VEC4", flag(self.is_vec4)),
             ("SPLAT", flag(self.is_splat)),
             ("BOUNDED", flag(self.is_bounded)),
+            ("TURNED", flag(self.is_turned)),
         ]
     }
 
-    /// Its text in WGSL as that of input `number`.
-    fn wgsl(&self, number: usize, rank: u32, edges: u32, mut out: String) -> Result<String> {
+    /// Its text in WGSL as that of input `number` of a kernel with those constants.
+    fn wgsl(&self, number: usize, rank: u32, constants: &[Constant], mut out: String) -> Result<String> {
         const INPUT: &str = include_str!(concat!(env!("OUT_DIR"), "/map-input.wgsl"));
         let kind = Kind::from(self.dtype).name();
         let stored = if self.dtype == DType::Bool { "u32" } else { kind };
         // Writing to a string does not fail.
         let _ = writeln!(out, "alias Kind{number} = {kind};\nalias Stored{number} = {stored};");
-        let mut all = self.constants();
-        all.extend([("RANK", rank), ("EDGES", edges)]);
-        expand_with(INPUT, &all, &self.variables(number, rank), out)
+        let (all, variables) = self.told(number, rank, constants);
+        expand_with(INPUT, &all, &variables, out)
     }
 
-    /// What its text says of an input: its number, where the kernel is told how it lies, and its binding.
-    fn variables(&self, number: usize, rank: u32) -> [Constant; 6] {
-        let at = self.at;
+    /// What its text depends on, and what it says of an input: its number, where the kernel is told how it lies, its binding, and how far
+    /// apart four are in a tile.
+    fn told(&self, number: usize, rank: u32, constants: &[Constant]) -> (Vec<Constant>, [Constant; 7]) {
+        let mut all = self.constants();
+        all.extend(["EDGES", "HALVES"].map(|name| (name, constant(constants, name))));
+        all.push(("RANK", rank));
+        let (at, i) = (self.at, number as u32);
         let last = at + rank - u32::from(self.is_turned);
-        [("i", number as u32), ("at", at), ("binding", self.binding), ("last", last), ("bounds", at + rank + 1), ("rank", rank)]
+        let apart = apart(constants, if self.is_turned { "ALIGNED" } else { "WHOLE" });
+        (
+            all,
+            [("i", i), ("at", at), ("binding", self.binding), ("last", last), ("bounds", at + rank + 1), ("rank", rank), ("apart", apart)],
+        )
     }
+}
+
+/// A constant's value, 0 where there is none.
+fn constant(constants: &[Constant], name: &str) -> u32 {
+    constants.iter().find(|(known, _)| *known == name).map_or(0, |(_, value)| *value)
+}
+
+/// From one element of four to the next in a tile: neighbours where they are vectors.
+fn apart(constants: &[Constant], are_vectors: &str) -> u32 {
+    if constant(constants, are_vectors) > 0 { 1 } else { 16 }
 }
 
 /// How the scalars of a program are read that lie there in the words.
@@ -106,9 +124,9 @@ impl Source {
 
     /// The inputs, the program, and `value` and `four`, which read and compute.
     fn values(&self, constants: &[Constant], mut out: String) -> Result<String> {
-        let constant = |name: &str| constants.iter().find(|(known, _)| *known == name).map_or(0, |(_, value)| *value);
+        let constant = |name: &str| constant(constants, name);
         for (number, input) in self.inputs.iter().chain(self.beside.iter().map(|(_, reading)| reading)).enumerate() {
-            out = input.wgsl(number, constant("RANK"), constant("EDGES"), out)?;
+            out = input.wgsl(number, constant("RANK"), constants, out)?;
         }
         for (number, (name, reading)) in (self.inputs.len()..).zip(&self.beside) {
             let kind = Kind::from(reading.dtype).name();
@@ -148,23 +166,15 @@ impl Source {
                 }
             }
             out += "return vec4<Result>(";
+            let apart = if is_edged { apart(constants, "WHOLE") } else { 1 };
             for lane in 0..4 {
-                let _ = write!(out, "{}program(index + {lane}u", if lane > 0 { ", " } else { "" });
+                let _ = write!(out, "{}program(index + {}u", if lane > 0 { ", " } else { "" }, lane * apart);
                 for (number, input) in self.inputs.iter().enumerate() {
                     let _ = write!(out, ", in_{number}[{lane}]{}", inside(&self.program, number, input.is_bounded));
                 }
                 out += ")";
             }
             out += ");\n}\n";
-        }
-        // What is turned goes through workgroup memory in words.
-        for (number, input) in self.inputs.iter().enumerate().filter(|(_, input)| input.is_turned) {
-            let (there, back) = match input.dtype {
-                DType::Bool => ("select(0u, 1u, v)", "v != 0u"),
-                _ => ("bitcast<u32>(v)", &*format!("bitcast<Kind{number}>(v)")),
-            };
-            let _ = writeln!(out, "fn word_of_{number}(v: Kind{number}) -> u32 {{ return {there}; }}");
-            let _ = writeln!(out, "fn word_as_{number}(v: u32) -> Kind{number} {{ return {back}; }}");
         }
         Ok(out)
     }

@@ -339,7 +339,7 @@ impl Kernel {
             KernelId::Map => &[MAP],
             KernelId::Fft => &[FFT],
             KernelId::MapTurned => &[TURNED],
-            KernelId::Reduce => &[FOLD, ROW, REDUCE],
+            KernelId::Reduce => &[FOLD, ROW, LANES, REDUCE],
             KernelId::Normalize => &[FOLD, ROW, LANES, MEASURE, NORMALIZE],
             KernelId::ReduceMerge => &[FOLD, MERGE],
             KernelId::ConvTiled => &[TOLD, TILED],

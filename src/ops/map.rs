@@ -130,15 +130,22 @@ impl Problem {
         self.inputs.iter().all(|input| input.bounds.get(dimension).is_none_or(|bounds| *bounds == [0, size]))
     }
 
-    /// The least that a kernel moves: what it reads of each input, and the result.
+    /// The least that a kernel moves: what it reads of each input, and the result. Memory gives whole sectors: of elements that lie apart
+    /// comes what is between them, too.
     #[cfg(not(target_arch = "wasm32"))]
     pub fn least_bytes(&self) -> u64 {
+        /// What GPUs and CPUs read at least, of those that read little.
+        const SECTOR_BYTES: u64 = 32;
+        let apart = |input: &View| {
+            let steps = self.shape.iter().zip(&input.strides).filter(|(size, stride)| **size > 1 && **stride != 0);
+            steps.map(|(_, stride)| stride.unsigned_abs()).min().unwrap_or(1)
+        };
         let read = |input: &View| {
             let steps = self.shape.iter().zip(&input.strides).enumerate().map(|(dimension, (&size, &stride))| match stride {
                 0 => 1,
                 _ => input.bounds.get(dimension).map_or(size, |[first, end]| end - first),
             });
-            steps.map(u64::from).product::<u64>() * input.dtype.bytes()
+            steps.map(u64::from).product::<u64>() * (apart(input) * input.dtype.bytes()).min(SECTOR_BYTES)
         };
         self.inputs.iter().map(read).sum::<u64>() + self.elements() * self.dtype.bytes()
     }

@@ -29,6 +29,8 @@ pub use plain::plain;
 
 /// Values that an invocation folds at once.
 const BLOCK: u32 = 16;
+/// Values of a short row.
+const SHORT: u64 = 256;
 /// Workgroups that keep any device busy.
 const BUSY: u64 = 1024;
 /// The most values of a row in a launch, so that the kernel's numbers do not overflow.
@@ -160,8 +162,9 @@ struct Shape {
     lanes: u32,
     threads: u32,
     is_in_columns: bool,
-    /// Blocks that an invocation has under way at once.
+    /// Blocks that an invocation has under way at once, and fours where a row is less than that.
     blocks: u32,
+    fours: u32,
     /// Values of a part, and parts of a row in all launches.
     part: u32,
     parts: u32,
@@ -179,14 +182,15 @@ impl Shape {
         let step_values = problem.count() / u64::from(problem.values.shape[problem.kept].max(1));
         let count = |[first, end]: [u32; 2]| u64::from(end - first) * step_values;
         let most = steps.iter().map(|steps| count(*steps)).max().unwrap_or(1);
-        // Neighbours in memory for neighbouring invocations.
-        let beside = if is_in_columns { rows.min(32).next_power_of_two() as u32 } else { 1 };
-        // Values of f16 are half the bytes, of which enough have to be under way.
-        let is_narrow = problem.values.inputs.iter().all(|input| input.dtype == DType::F16);
+        // Neighbours in memory for neighbouring invocations, and many of them: rows of odd lengths begin within a line of the cache.
+        let beside = if is_in_columns { rows.min(64).next_power_of_two() as u32 } else { 1 };
+        // Values of f16 are half the bytes, of which enough have to be under way, unless a row is short.
+        let is_narrow = most > SHORT && problem.values.inputs.iter().all(|input| input.dtype == DType::F16);
         let blocks = if is_narrow { 2 } else { 1 };
         let lanes = most.div_ceil((BLOCK * blocks).into()).next_power_of_two().min(u64::from(threads / beside.min(threads))) as u32;
         let rows_of_group = threads / lanes;
         let groups = rows.div_ceil(rows_of_group.into());
+        let fours = most.div_ceil(u64::from(lanes * QUAD)).clamp(1, (4 * blocks).into()) as u32;
         let block = u64::from(lanes * BLOCK * blocks);
         let part = most.div_ceil((BUSY / groups).max(1)).max(2 * block).next_multiple_of(block);
         let mut parts = 0;
@@ -197,7 +201,7 @@ impl Shape {
         let first_parts = first_parts.collect();
         let inner = problem.values.shape.last().copied().unwrap_or(1);
         let is_quad = !is_in_columns && inner.is_multiple_of(QUAD) && problem.values.inputs.iter().all(|input| input.bounds.is_empty());
-        Self { rows, rows_of_group, lanes, threads, is_in_columns, blocks, part: part as u32, parts, first_parts, is_quad }
+        Self { rows, rows_of_group, lanes, threads, is_in_columns, blocks, fours, part: part as u32, parts, first_parts, is_quad }
     }
 
     fn scratch_bytes(&self, fold: Fold, caps: &Caps) -> Result<u64> {
@@ -265,6 +269,8 @@ impl Shape {
             ("FLAT", u32::from(rank - kept == 1)),
             ("QUAD", self.is_quad.into()),
             ("BLOCKS", self.blocks),
+            ("FOURS", self.fours),
+            ("LOOPS", u32::from(self.fours == 4 * self.blocks)),
             ("COLUMNS", self.is_in_columns.into()),
             ("PARTIAL", is_partial.into()),
             ("SCALARS", scalars_at),

@@ -1,7 +1,9 @@
 //! What each operation took, part by part: bringing its operands to the device, its kernels, and bringing its result back.
 //!
-//! Each part is timed by the device's own clock where it has one for it: CUDA by events and Vulkan by timestamps for all three, wgpu by
-//! timestamps for kernels. Elsewhere the host's clock is used, and said to be. While nobody profiles, a call looks at one flag and does no more.
+//! Each part is timed by the device's own clock where it has one for it: CUDA by events and Vulkan by timestamps for all three parts of a
+//! product, wgpu by timestamps for kernels. Elsewhere the host's clock is used, and said to be: also for a tensor's way to the host. Launches
+//! and copies of [`compute`](crate::compute) are not recorded: they have events of their own. While nobody profiles, a call looks at one flag
+//! and does no more.
 //!
 //! ```
 //! # fn main() -> lapidary::Result<()> {

@@ -5,7 +5,8 @@
 //! not go on: memory that is given back or changed too early, and streams that should wait for one another and do not, show as a wrong
 //! result. Every call that needs a current context fails without one.
 //!
-//! Environment variables: `STAND_IN_DEVICES`, `STAND_IN_VERSION`, `STAND_IN_MEMORY_BYTES`, and `STAND_IN_FAULT_AT`, the launch that ends the context.
+//! With `--cfg newer` it has what drivers have since CUDA 12.4. Environment variables: `STAND_IN_DEVICES`, `STAND_IN_VERSION`, `STAND_IN_MEMORY_BYTES`, `STAND_IN_OWN_BYTES`, what a module or a
+//! stream needs, and `STAND_IN_FAULT_AT`, the launch that ends the context.
 #![allow(non_snake_case, clippy::missing_safety_doc, clippy::undocumented_unsafe_blocks, clippy::too_many_arguments)]
 
 use std::cell::RefCell;
@@ -163,6 +164,7 @@ pub unsafe extern "C" fn cuDeviceGetAttribute(value: *mut c_int, attribute: c_in
         5 => 2_147_483_647,     // grid
         6 | 7 => 65_535,
         10 => 32,               // warp
+        40 => 2,                // engines that copy
         97 => 232_448,          // shared memory a block, if asked for
         _ => return 1,
     };
@@ -196,7 +198,7 @@ pub unsafe extern "C" fn cuCtxPopCurrent_v2(context: *mut usize) -> Code {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuStreamCreate(stream: *mut usize, _flags: c_uint) -> Code {
     static LAST: AtomicU64 = AtomicU64::new(0);
-    in_context(|| unsafe { give(stream, LAST.fetch_add(1, SeqCst) as usize + 1) })
+    in_context(|| if has_room() { unsafe { give(stream, LAST.fetch_add(1, SeqCst) as usize + 1) } } else { OUT_OF_MEMORY })
 }
 
 #[unsafe(no_mangle)]
@@ -296,6 +298,11 @@ fn allocate(bytes: usize) -> Option<u64> {
     Some(address)
 }
 
+/// Whether there is what the driver needs for a module or a stream.
+fn has_room() -> bool {
+    allocate(setting("STAND_IN_OWN_BYTES", 0) as usize).is_some_and(|address| free(address) == 0)
+}
+
 fn free(address: u64) -> Code {
     let block = MEMORY.lock().unwrap().as_mut().and_then(|blocks| blocks.remove(&address));
     if block.is_some() { 0 } else { 1 }
@@ -365,6 +372,9 @@ pub unsafe extern "C" fn cuModuleLoadDataEx(
     _values: *mut *mut c_void,
 ) -> Code {
     in_context(|| {
+        if !has_room() {
+            return OUT_OF_MEMORY;
+        }
         if let Some(name) = unsafe { entry_of_machine_code(ptx.cast()) } {
             return unsafe { give(module, Box::into_raw(Box::new(name))) };
         }
@@ -384,8 +394,22 @@ pub unsafe extern "C" fn cuModuleGetFunction(function: *mut *mut String, module:
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuFuncGetAttribute(value: *mut c_int, _attribute: c_int, _function: *const String) -> Code {
-    in_context(|| unsafe { give(value, 1024) })
+pub unsafe extern "C" fn cuFuncGetAttribute(value: *mut c_int, attribute: c_int, function: *const String) -> Code {
+    // Threads of a block, or the shared memory that the kernel declares.
+    let declared = if unsafe { &*function } == "add_up" { 512 } else { 0 };
+    in_context(|| unsafe { give(value, if attribute == 1 { declared } else { 1024 }) })
+}
+
+/// Drivers have it from CUDA 12.4 on.
+#[cfg(newer)]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuFuncGetParamInfo(function: *const String, index: usize, offset: *mut usize, bytes: *mut usize) -> Code {
+    let arguments = match unsafe { &*function }.as_str() {
+        "saxpy" => 3,
+        "add_up" => 2,
+        _ => 0,
+    };
+    in_context(|| if index < arguments { unsafe { give(offset, index * 8) | give(bytes, 8) } } else { 1 })
 }
 
 #[unsafe(no_mangle)]
@@ -477,6 +501,10 @@ pub unsafe extern "C" fn cuLaunchKernel(
         let address = |index: usize| unsafe { **arguments.add(index).cast::<*const u64>() };
         let params = |index: usize| unsafe { **arguments.add(index).cast::<*const Params>() };
         if unsafe { &*function } == "saxpy" {
+            // It was compiled for blocks of up to so many threads.
+            if threads > 256 {
+                return 1;
+            }
             let (x, y, (n, a)) = (address(0), address(1), unsafe { **arguments.add(2).cast::<*const (u32, f32)>() });
             let n = n.min(blocks * threads);
             return push(stream, move || (0..n).for_each(|i| unsafe { *at(y, 0, i, 0) += a * *at(x, 0, i, 0) }));

@@ -23,10 +23,6 @@ pub enum Refused {
 
 impl From<Box<lapidary::Error>> for Refused {
     fn from(error: Box<lapidary::Error>) -> Self {
-        // What a backend has no kernel for, it says.
-        if matches!(*error, lapidary::Error::Unavailable { .. }) {
-            return Self::Unsupported(error.to_string());
-        }
         Self::Failed(error.to_string())
     }
 }

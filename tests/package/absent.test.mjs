@@ -42,6 +42,17 @@ function no_webgl2() {
   }
 }
 
+/** Chrome before 132, and others, tell it of adapters alone. */
+test("devices that do not tell what they are of", () =>
+  visit(
+    async ({ lapidary, assert, right, problem }) => {
+      const { backend } = await lapidary.init_gpu({ backend: "webgpu" });
+      assert(backend === "webgpu", backend);
+      await right(lapidary, problem(5, 6, 7));
+    },
+    { prepare: () => delete GPUDevice.prototype.adapterInfo },
+  ));
+
 without("webgpu", "no navigator.gpu", "navigator\\.gpu is missing", no_webgpu);
 
 without("webgpu", "no adapter", "no adapter", () => (GPU.prototype.requestAdapter = async () => null));

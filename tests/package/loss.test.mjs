@@ -19,16 +19,16 @@ for (const backend of ["webgpu", "webgl2"]) {
           const results = [];
           for (const [name, check] of Object.entries(checks)) {
             const start = performance.now();
-            let fault = null;
+            let end = { fault: null };
             try {
               await tools.within(60_000, check({ lapidary, gpu, backend, seen, kill: () => lose(seen, backend) }), "the check");
               await tools.within(30_000, tools.right(gpu, tools.problem(6, 7, 9), "the next call"), "the next call");
             } catch (error) {
-              fault = error.message;
+              end = tools.ended(error);
               // What a failed check leaves behind is not the next one's fault.
               await tools.settles(gpu.matmul(...Object.values(tools.problem(2, 3, 3))));
             }
-            results.push({ name, fault, ms: performance.now() - start });
+            results.push({ name, ...end, ms: performance.now() - start });
           }
           return results;
         },

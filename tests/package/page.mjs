@@ -1,7 +1,8 @@
-/** Pages of a browser with WebGPU and WebGL2 in software, each empty and with the package within reach. */
+/** Pages of a browser with WebGPU and WebGL2 in software, or with LAPIDARY_GPU=1 on this machine's GPU, each empty and with the package within reach. */
 import assert from "node:assert/strict";
 import { after, before } from "node:test";
-import { SOFTWARE_GPU, launch, open } from "../page/browser.mjs";
+import { flags as flags_for } from "../../scripts/chrome.mjs";
+import { launch, open } from "../page/browser.mjs";
 import { serve } from "./server.mjs";
 
 export const BACKENDS = ["webgpu", "webgl2", "simd", "scalar"];
@@ -11,7 +12,7 @@ export function pages({ flags = [] } = {}) {
   const own = {};
   before(async () => {
     own.server = await serve();
-    own.browser = await launch([...SOFTWARE_GPU, ...flags]);
+    own.browser = await launch([...flags_for({ gpu: process.env.LAPIDARY_GPU === "1" }), ...flags]);
   });
   after(async () => {
     await own.browser?.close();
@@ -54,7 +55,7 @@ export function pages({ flags = [] } = {}) {
 /** One subtest for each check that ran. */
 export async function report(t, results) {
   assert.ok(results.length > 0, "nothing was checked");
-  for (const { name, fault, ms } of results) {
-    await t.test(`${name} (${Math.round(ms)} ms)`, () => fault === null || assert.fail(fault));
+  for (const { name, fault, skipped, ms } of results) {
+    await t.test(`${name} (${Math.round(ms)} ms)`, { skip: skipped }, () => fault === null || assert.fail(fault));
   }
 }

@@ -14,6 +14,10 @@ const TITLES = {
   operations: "operations on square matrices",
   conv: "convolutions",
   fft: "Fourier transforms",
+  neighbours: "lapidary beside the nearest of the sizes",
+  tuned: "lapidary's defaults beside what tune() finds",
+  f16_computed: "f16 computed in f16, beside f32",
+  int8: "8-bit integers, beside f32",
 };
 
 const figures = (value) => (value >= 1000 ? value.toFixed(0) : value.toPrecision(3));
@@ -83,9 +87,18 @@ export class Report {
       const share = ((100 * found[0].figure) / row.copy_gb_s).toFixed(0);
       console.log(`  lapidary: ${share} % of the device's copy rate, ${figures(row.copy_gb_s)} GB/s read and written`);
     }
+    if (row.beside) this.#beside(row);
     if (row.plain_error !== undefined && found[0].verdict) this.#compare(row, found[0].verdict.max_abs_error);
     for (const result of found.filter(Boolean)) this.#remark(row, result);
     this.#rows += 1;
+  }
+
+  /** lapidary beside itself. */
+  #beside({ results, beside, ratio, least }) {
+    const other = results.find(({ library }) => library === "beside");
+    const verdict = least && ratio ? `: ${ratio < least ? "not " : ""}within ${(100 - 100 * least).toFixed(0)} %` : "";
+    console.log(`  ${beside}: ${cell(other)}${verdict}`);
+    if (other.error || !other.verdict.ok) this.faults.push(`lapidary ${beside}: ${other.error ?? "wrong"}`);
   }
 
   /** What is offered as no less exact than f32 has to be. */
@@ -115,7 +128,8 @@ export class Report {
     const checks = [...this.#checked].map(([checked, count]) => `${checked} of ${count}`).join(", ");
     console.log(`\n${rows} rows in ${seconds.toFixed(0)} s. lapidary's results are right in ${checks || "none"}.`);
     console.log("A ratio is lapidary's speed over that of the best peer with a right result;");
-    console.log("its range is over the rounds, in which the libraries take turns.");
+    console.log("its range is over the rounds, in which the libraries take turns. Where lapidary is");
+    console.log("beside itself, it is over its other speed, which stands below.");
     for (const text of ignored) this.faults.push(`the page left out a setting: ${text}`);
     if (lost > 0) this.faults.push(`${lost} records did not arrive`);
     if (this.#rows === 0) this.faults.push("nothing was measured");

@@ -55,9 +55,8 @@ pub(super) use vectors::packed;
 
 #[cfg(feature = "simd")]
 mod vectors {
-    use rayon::prelude::*;
-
     use super::Lines;
+    use crate::backend::cpu::crew::each;
 
     /// Rows and columns of a tile of C, whose sums are 12 vectors of 8.
     const MR: usize = 6;
@@ -171,18 +170,13 @@ mod vectors {
             for p0 in (0..k).step_by(KC) {
                 let part = [p0, KC.min(k - p0)];
                 let b = Packed::<NR>::new(&b, form_b, [j0, columns], part, threads);
-                let share = |(share, out): (usize, &mut [i32])| {
+                each(out, rows * n, threads, |share, out| {
                     for (block, out) in out.chunks_mut(MC * n).enumerate() {
                         let first = share * rows + block * MC;
                         let a = Packed::<MR>::new(&a, form_a, [first, out.len() / n], part, 1);
                         multiply(unit, &a, &b, out, n, [j0, columns]);
                     }
-                };
-                if threads > 1 {
-                    out.par_chunks_mut(rows * n).enumerate().for_each(share);
-                } else {
-                    share((0, out));
-                }
+                });
             }
         }
     }
@@ -217,10 +211,15 @@ mod vectors {
                 }
             };
             if threads > 1 && panels > 1 {
-                let each = panels.div_ceil(threads);
-                let shares = packed.words.par_chunks_mut(words * each).zip(packed.excess.par_chunks_mut(each)).enumerate();
-                shares.for_each(|(share, (all, excess))| {
-                    all.chunks_exact_mut(words).zip(excess).enumerate().for_each(|(at, one)| panel((share * each + at, one)));
+                let together = panels.div_ceil(threads);
+                let mut shares: Vec<_> = packed.words.chunks_mut(words * together).zip(packed.excess.chunks_mut(together)).collect();
+                each(&mut shares, 1, threads, |share, some| {
+                    for (all, excess) in some {
+                        all.chunks_exact_mut(words)
+                            .zip(&mut **excess)
+                            .enumerate()
+                            .for_each(|(at, one)| panel((share * together + at, one)));
+                    }
                 });
             } else {
                 packed.words.chunks_exact_mut(words).zip(&mut packed.excess).enumerate().for_each(panel);

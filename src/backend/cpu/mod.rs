@@ -5,6 +5,8 @@ mod ceiling;
 #[cfg(not(target_arch = "wasm32"))]
 mod compute;
 mod conv;
+#[cfg(all(feature = "simd", not(target_arch = "wasm32")))]
+mod crew;
 mod fft;
 mod fold;
 #[cfg(not(target_arch = "wasm32"))]
@@ -17,6 +19,8 @@ mod map;
 mod native;
 mod normalize;
 mod pool;
+#[cfg(all(feature = "simd", not(target_arch = "wasm32")))]
+mod product;
 mod reduce;
 #[cfg(not(target_arch = "wasm32"))]
 mod scalar;
@@ -126,6 +130,8 @@ async fn try_open(id: BackendId, options: &Options) -> Result<(Cpu, DeviceInfo),
         #[cfg(not(target_arch = "wasm32"))]
         capabilities: compute::capabilities(),
         features: engine.features(),
+        #[cfg(not(target_arch = "wasm32"))]
+        notes: Vec::new(),
         reason: String::new(),
         others: Vec::new(),
         generation: 1,

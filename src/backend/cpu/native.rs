@@ -1,8 +1,10 @@
-//! The CPU natively: the `gemm` crate's vector kernels on all cores, or the scalar path.
+//! The CPU natively: vector kernels on all cores, or the scalar path.
 
 use std::borrow::Cow;
 
 use super::conv::Conv;
+#[cfg(feature = "simd")]
+use super::crew::{each, each_with};
 use super::fft;
 use super::int8;
 #[cfg(feature = "simd")]
@@ -10,6 +12,8 @@ use super::map::Registers;
 use super::map::{Elements, Map};
 use super::normalize::Normalize;
 use super::pool;
+#[cfg(feature = "simd")]
+use super::product::Product;
 use super::reduce::Reduce;
 use super::scalar::{self, Matrix};
 use super::simd;
@@ -32,7 +36,7 @@ const SHARE_ELEMENTS: usize = 1 << 14;
 /// Elements from which other threads pay: to wake one takes some microseconds.
 #[cfg(feature = "simd")]
 const MANY_ELEMENTS: usize = 1 << 16;
-/// The same of multiplications.
+/// Multiplications of a batch from which they do.
 #[cfg(feature = "simd")]
 const MANY_PRODUCTS: usize = 1 << 21;
 /// Bytes of a result above which it is written past the cache, which would not hold it.
@@ -74,7 +78,9 @@ impl Engine {
     }
 
     pub(super) fn features(&self) -> Vec<&'static str> {
-        if self.simd { vec!["simd", "threads"] } else { Vec::new() }
+        let own: &[_] = if self.simd { &["simd", "threads"] } else { &[] };
+        // Of twins, which are Rust.
+        own.iter().chain(&["shader-f64", "shader-i8", "unified-memory"]).copied().collect()
     }
 
     pub(super) fn variant(&self) -> &'static str {
@@ -117,15 +123,15 @@ impl Engine {
         let map = map.with_vectors(self.simd);
         let (_, threads) = self.resources();
         if map.is_move(element_bytes) {
-            map.move_all(element_bytes, out, threads > 1, streams);
+            map.move_all(element_bytes, out, threads, streams);
             return Ok(());
         }
         let out = &mut out[..map.elements() * element_bytes];
         #[cfg(feature = "simd")]
         if threads > 1 && map.elements() > MANY_ELEMENTS {
-            use rayon::prelude::*;
-            let shares = out.par_chunks_mut(SHARE_ELEMENTS * element_bytes).enumerate();
-            shares.for_each_init(Registers::default, |registers, (share, out)| map.compute_with(registers, share * SHARE_ELEMENTS, out));
+            each_with(out, SHARE_ELEMENTS * element_bytes, threads, Registers::default, |registers, share, out| {
+                map.compute_with(registers, share * SHARE_ELEMENTS, out);
+            });
             return Ok(());
         }
         map.compute(0, out);
@@ -143,19 +149,15 @@ impl Engine {
         let item_elements = conv.item_elements();
         #[cfg(feature = "simd")]
         if self.simd {
-            use rayon::prelude::*;
             let (_, threads) = self.resources();
-            let one = |item: usize, out: &mut [f32], threads: usize| {
-                conv.by_products(item, out, |shape, a, b, c| product(shape, a, b, c, threads))
-            };
             // Few items share the threads one after the other.
-            if threads > 1 && (out.len() / item_elements).max(1) < threads {
-                out.chunks_exact_mut(item_elements).enumerate().for_each(|(item, out)| one(item, out, self.threads));
-            } else if threads > 1 {
-                out.par_chunks_exact_mut(item_elements).enumerate().for_each(|(item, out)| one(item, out, 1));
-            } else {
-                out.chunks_exact_mut(item_elements).enumerate().for_each(|(item, out)| one(item, out, 1));
-            }
+            let [at_once, of_item] = if out.len() / item_elements < threads { [1, threads] } else { [threads, 1] };
+            each(out, item_elements, at_once, |item, out| {
+                conv.by_products(item, out, |sizes, a, (b, ldb), (c, ldc)| {
+                    let (a, b) = (Matrix::new(a, sizes[1], false), Matrix::new(b, ldb, false));
+                    Product { sizes, a, b, alpha: 1.0, beta: None }.compute(c, ldc, of_item);
+                });
+            });
             return;
         }
         out.chunks_exact_mut(item_elements).enumerate().for_each(|(item, out)| conv.direct(item, out));
@@ -166,8 +168,8 @@ impl Engine {
         let ([values, ..], problem) = (widened(inputs), plan::fft::told(words)?);
         #[cfg(feature = "simd")]
         if self.simd {
-            let on_threads = self.resources().1 > 1;
-            return wide(out, |out| self.transforms.run(&problem, &values, out, on_threads));
+            let (_, threads) = self.resources();
+            return wide(out, |out| self.transforms.run(&problem, &values, out, threads));
         }
         wide(out, |out| fft::plain(&problem, &values, out))
     }
@@ -184,9 +186,7 @@ impl Engine {
         let all = |out: &mut [u32]| {
             #[cfg(feature = "simd")]
             if self.resources().1 > 1 && values.len() > 2 * SHARE_ELEMENTS {
-                use rayon::prelude::*;
-                out.par_chunks_exact_mut(of_plane).enumerate().for_each(one);
-                return;
+                return each(out, of_plane, self.resources().1, |plane, out| one((plane, out)));
             }
             out.chunks_exact_mut(of_plane).enumerate().for_each(one);
         };
@@ -203,7 +203,7 @@ impl Engine {
         let reduce = Reduce::new(kernel, words, Elements::of(inputs))?;
         #[cfg(feature = "simd")]
         let reduce = reduce.with_vectors(self.simd);
-        reduce.compute(bytemuck::cast_slice_mut(out.bytes_mut()), threads > 1);
+        reduce.compute(bytemuck::cast_slice_mut(out.bytes_mut()), threads);
         Ok(())
     }
 
@@ -213,7 +213,7 @@ impl Engine {
         let normalize = Normalize::new(kernel, words, Elements::of(inputs))?;
         #[cfg(feature = "simd")]
         let normalize = normalize.with_vectors(self.simd);
-        normalize.compute(out.bytes_mut(), dtype, threads > 1);
+        normalize.compute(out.bytes_mut(), dtype, threads);
         Ok(())
     }
 
@@ -241,12 +241,7 @@ impl Engine {
         let (_, threads) = self.resources();
         #[cfg(feature = "simd")]
         if threads > 1 && params.batch as usize >= threads && out.len() * shape[1] > MANY_PRODUCTS {
-            use rayon::prelude::*;
-            let each = (params.batch as usize).div_ceil(threads);
-            out.par_chunks_mut(each * item_elements).enumerate().for_each(|(share, out)| {
-                (share * each..).zip(out.chunks_exact_mut(item_elements)).for_each(|item| one(item, 1));
-            });
-            return;
+            return each(out, item_elements, threads, |item, out| one((item, out), 1));
         }
         out.chunks_exact_mut(item_elements).enumerate().for_each(|item| one(item, threads));
     }
@@ -259,20 +254,13 @@ impl Engine {
             self.product(params, kernel, [from(a, a_start), from(b, b_start), from(c, c_start)], out, threads);
             scalar::finish(params, bias, out);
         };
+        let (_, threads) = self.resources();
+        // Each thread takes some items after one another, where there are enough for all.
         #[cfg(feature = "simd")]
-        {
-            use rayon::prelude::*;
-            // Each thread takes so many items after one another, where there are enough for all.
-            let (items, (_, threads)) = (params.batch as usize, self.resources());
-            if threads > 1 && items >= threads && out.len() * params.k as usize > MANY_PRODUCTS {
-                let each = items.div_ceil(threads);
-                out.par_chunks_mut(each * item_elements).enumerate().for_each(|(share, out)| {
-                    (share * each..).zip(out.chunks_exact_mut(item_elements)).for_each(|item| one(item, 1));
-                });
-                return;
-            }
+        if threads > 1 && params.batch as usize >= threads && out.len() * params.k as usize > MANY_PRODUCTS {
+            return each(out, item_elements, threads, |item, out| one((item, out), 1));
         }
-        out.chunks_exact_mut(item_elements).enumerate().for_each(|item| one(item, self.threads));
+        out.chunks_exact_mut(item_elements).enumerate().for_each(|item| one(item, threads));
     }
 
     /// One product of a batch.
@@ -290,8 +278,10 @@ impl Engine {
         #[cfg(feature = "simd")]
         if self.simd {
             let reads_c = kernel.constant("READS_C") != 0;
-            if !vector::multiplied(params, [a, b], out, reads_c, threads != 1) {
-                multiplied(params, [a, b], out, reads_c, threads);
+            if !vector::multiplied(params, [a, b], out, reads_c, threads) {
+                let sizes = [params.m, params.k, params.n].map(|size| size as usize);
+                let beta = reads_c.then_some(params.beta);
+                Product { sizes, a, b, alpha: params.alpha, beta }.compute(out, sizes[2], threads);
             }
             return;
         }
@@ -320,43 +310,6 @@ fn wide(out: &mut HostVec, compute: impl FnOnce(&mut [f32])) -> Result<()> {
     Ok(())
 }
 
-/// C ← A·B with A m × k and packed, B and C of rows so far apart.
-#[cfg(feature = "simd")]
-fn product([m, k, n]: [usize; 3], a: &[f32], (b, ldb): (&[f32], usize), (c, ldc): (&mut [f32], usize), threads: usize) {
-    let fits = |rows: usize, stride: usize, columns: usize, length: usize| rows == 0 || (rows - 1) * stride + columns <= length;
-    assert!(
-        fits(m, k, k, a.len()) && fits(k, ldb, n, b.len()) && fits(m, ldc, n, c.len()),
-        "a product of {m} x {k} x {n} past its operands"
-    );
-    let alone = threads == 1 || m * n * k < MANY_PRODUCTS;
-    let parallelism = if alone { gemm::Parallelism::None } else { gemm::Parallelism::Rayon(threads) };
-    let [lda, ldb, ldc] = [k, ldb, ldc].map(|stride| stride as isize);
-    // SAFETY: the operands reach as far as their rows do, and C is borrowed alone. Strides fit isize because slices do.
-    unsafe {
-        gemm::gemm(
-            m,
-            n,
-            k,
-            c.as_mut_ptr(),
-            1,
-            ldc,
-            false,
-            a.as_ptr(),
-            1,
-            lda,
-            b.as_ptr(),
-            1,
-            ldb,
-            0.0,
-            1.0,
-            false,
-            false,
-            false,
-            parallelism,
-        );
-    }
-}
-
 /// The values from one on; what is not read is empty, wherever it would start.
 fn from(values: &[f32], start: u64) -> &[f32] {
     values.get(start as usize..).unwrap_or_default()
@@ -366,38 +319,6 @@ fn from(values: &[f32], start: u64) -> &[f32] {
 fn lines<'a>(values: &'a HostSlice<'_>, start: u64, zero_point: i16, strides: [usize; 2]) -> int8::Lines<'a> {
     let bytes = values.bytes().get(start as usize..).unwrap_or_default();
     int8::Lines::new(bytes, values.dtype() == DType::I8, zero_point, strides)
-}
-
-#[cfg(feature = "simd")]
-fn multiplied(params: &Params, [a, b]: [Matrix<'_>; 2], out: &mut [f32], reads_c: bool, threads: usize) {
-    let (m, k, n) = (params.m as usize, params.k as usize, params.n as usize);
-    let alone = threads == 1 || m * n * k < MANY_PRODUCTS;
-    let parallelism = if alone { gemm::Parallelism::None } else { gemm::Parallelism::Rayon(threads) };
-    // SAFETY: the op has checked that A and B span what the strides and dimensions reach, and `out` is packed m × n and borrowed
-    // alone. Strides fit isize because slices do.
-    unsafe {
-        gemm::gemm(
-            m,
-            n,
-            k,
-            out.as_mut_ptr(),
-            1,
-            n as isize,
-            reads_c,
-            a.values.as_ptr(),
-            a.column_stride as isize,
-            a.row_stride as isize,
-            b.values.as_ptr(),
-            b.column_stride as isize,
-            b.row_stride as isize,
-            params.beta,
-            params.alpha,
-            false,
-            false,
-            false,
-            parallelism,
-        );
-    }
 }
 
 /// So many elements, all zero.

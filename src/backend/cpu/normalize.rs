@@ -65,21 +65,21 @@ impl<'a> Normalize<'a> {
     }
 
     /// Computes all elements of a result of that type.
-    pub(super) fn compute(&self, out: &mut [u8], dtype: DType, on_threads: bool) {
+    pub(super) fn compute(&self, out: &mut [u8], dtype: DType, threads: usize) {
         let elements = self.map.elements();
-        let on_threads = on_threads && elements > 2 * SHARE;
+        let threads = if elements > 2 * SHARE { threads } else { 1 };
         #[cfg(not(target_arch = "wasm32"))]
         if self.columns > 0 {
-            return self.planes(&mut bytemuck::cast_slice_mut(out)[..elements], on_threads);
+            return self.planes(&mut bytemuck::cast_slice_mut(out)[..elements], threads);
         }
         let together = self.share();
         if dtype == DType::F32 && self.is_in_order() {
             let out: &mut [f32] = &mut bytemuck::cast_slice_mut(out)[..elements];
-            each(out, together, on_threads, |share, out| self.rows(share * together, out));
+            each(out, together, threads, |share, out| self.rows(share * together, out));
             return;
         }
         let mut made = vec![0.0f32; elements];
-        each(&mut made, together, on_threads, |share, made| self.rows(share * together, made));
+        each(&mut made, together, threads, |share, made| self.rows(share * together, made));
         if dtype == DType::F16 {
             let out: &mut [f16] = bytemuck::cast_slice_mut(out);
             out[..elements].convert_from_f32_slice(&made);

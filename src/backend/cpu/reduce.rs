@@ -3,6 +3,8 @@
 //! Blocks are folded in lanes, which the compiler turns into vector instructions, and states are of double precision. How values are cut
 //! depends on the shape alone, so that the result is the same on any number of threads.
 
+#[cfg(all(feature = "simd", not(target_arch = "wasm32")))]
+use super::crew;
 use super::fold::{Folding, State};
 use super::lanes::{Sum, over_rows};
 use super::map::{Elements, Map, Registers};
@@ -64,9 +66,8 @@ impl<'a> Reduce<'a> {
         Self { map: self.map.with_vectors(simd), folding: Folding { has_vectors: simd, ..self.folding }, ..self }
     }
 
-    /// Computes all results. `share` runs a function for each piece of the second argument, given its number: on as many threads as there are,
-    /// or one after the other.
-    pub(super) fn compute(&self, out: &mut [u32], on_threads: bool) {
+    /// Computes all results, on so many threads at most.
+    pub(super) fn compute(&self, out: &mut [u32], threads: usize) {
         let out = &mut out[..self.rows];
         // As many rows as make a share, of columns as many as are folded beside one another.
         let together = if self.is_in_columns { self.columns() } else { (SHARE / self.count).clamp(1, self.rows) };
@@ -76,18 +77,18 @@ impl<'a> Reduce<'a> {
             _ => (SHARE / together).max(1),
         };
         let parts = self.count.div_ceil(part);
-        let on_threads = on_threads && self.rows * self.count > 2 * SHARE;
+        let threads = if self.rows * self.count > 2 * SHARE { threads } else { 1 };
         let states = |at: usize| {
             let (first, number) = (at / parts * together, at % parts);
             let rows = [first, (first + together).min(self.rows)];
             self.states(rows, [number * part, ((number + 1) * part).min(self.count)])
         };
         if parts == 1 {
-            each(out, together, on_threads, |number, out| self.finish(states(number), out));
+            each(out, together, threads, |number, out| self.finish(states(number), out));
             return;
         }
         let mut made = vec![Vec::new(); self.rows.div_ceil(together) * parts];
-        each(&mut made, 1, on_threads, |number, made| made[0] = self.as_states(states(number)));
+        each(&mut made, 1, threads, |number, made| made[0] = self.as_states(states(number)));
         for (out, parts) in out.chunks_mut(together).zip(made.chunks_mut(parts)) {
             let [first, others @ ..] = parts else { return };
             for other in others {
@@ -256,14 +257,12 @@ impl<'a> Reduce<'a> {
     }
 }
 
-/// Runs a function for each piece of so many items, given its number.
-pub(super) fn each<T: Send>(items: &mut [T], size: usize, on_threads: bool, run: impl Fn(usize, &mut [T]) + Sync) {
+/// Runs a function for each piece of so many items, given its number, on so many threads at most.
+pub(super) fn each<T: Send>(items: &mut [T], size: usize, threads: usize, run: impl Fn(usize, &mut [T]) + Sync) {
     #[cfg(all(feature = "simd", not(target_arch = "wasm32")))]
-    if on_threads {
-        use rayon::prelude::*;
-        items.par_chunks_mut(size).enumerate().for_each(|(number, items)| run(number, items));
-        return;
+    if threads > 1 {
+        return crew::each(items, size, threads, run);
     }
-    let _ = on_threads;
+    let _ = threads;
     items.chunks_mut(size).enumerate().for_each(|(number, items)| run(number, items));
 }

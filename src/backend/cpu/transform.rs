@@ -51,7 +51,7 @@ impl Default for Transforms {
 
 impl Transforms {
     /// All lines of a problem.
-    pub(super) fn run(&self, problem: &Problem, values: &[f32], out: &mut [f32], on_threads: bool) {
+    pub(super) fn run(&self, problem: &Problem, values: &[f32], out: &mut [f32], threads: usize) {
         let mut planners = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let ((complex, real), length) = (&mut *planners, problem.length as usize);
         let kind = match (problem.reads, problem.gives, problem.inverse) {
@@ -65,22 +65,22 @@ impl Transforms {
         let scale = if problem.inverse { 1.0 / problem.length as f32 } else { 1.0 };
         let parts = [problem.reads, problem.gives].map(|form| form.parts() as usize);
         let lengths = [problem.reads, problem.gives].map(|form| (form.stored(problem.length) as u64 * form.parts()) as usize);
-        Lines { problem, values, kind, scale, parts, lengths }.run(out, on_threads && out.len() > MANY);
+        Lines { problem, values, kind, scale, parts, lengths }.run(out, if out.len() > MANY { threads } else { 1 });
     }
 }
 
 impl Lines<'_> {
-    fn run(&self, out: &mut [f32], on_threads: bool) {
+    fn run(&self, out: &mut [f32], threads: usize) {
         let inner = self.problem.inner as usize;
         let of_outer = self.lengths[1] * inner;
         if inner == 1 || matches!(self.kind, Kind::Any(_)) {
             let together = (SHARE / of_outer).max(1);
-            each(out, together * of_outer, on_threads, |share, out| self.in_order(share * together, out));
+            each(out, together * of_outer, threads, |share, out| self.in_order(share * together, out));
             return;
         }
         let strips = inner.div_ceil(TOGETHER);
-        if !on_threads || self.problem.outer as usize >= strips {
-            each(out, of_outer, on_threads, |outer, out| {
+        if threads == 1 || self.problem.outer as usize >= strips {
+            each(out, of_outer, threads, |outer, out| {
                 let mut strip = vec![0.0; TOGETHER * (self.lengths[1] + GAP)];
                 for number in 0..strips {
                     self.strip(outer, number, &mut strip);
@@ -93,9 +93,9 @@ impl Lines<'_> {
         let of_strip = TOGETHER * (self.lengths[1] + GAP);
         let mut made = vec![0.0; strips * of_strip];
         for (outer, out) in out.chunks_exact_mut(of_outer).enumerate() {
-            each(&mut made, of_strip, true, |number, strip| self.strip(outer, number, strip));
+            each(&mut made, of_strip, threads, |number, strip| self.strip(outer, number, strip));
             let (row, rows) = (inner * self.parts[1], (SHARE / inner).max(1));
-            each(out, rows * row, true, |share, out| {
+            each(out, rows * row, threads, |share, out| {
                 for (number, strip) in made.chunks_exact(of_strip).enumerate() {
                     self.put(&strip[share * rows * self.parts[1]..], number, out);
                 }

@@ -26,7 +26,7 @@ struct Product<'a> {
 }
 
 /// out ← α·op(A)·op(B) + β·out where one of them is a vector and both lie in order; else false, and nothing is done.
-pub(super) fn multiplied(params: &Params, [a, b]: [Matrix<'_>; 2], out: &mut [f32], reads_c: bool, on_threads: bool) -> bool {
+pub(super) fn multiplied(params: &Params, [a, b]: [Matrix<'_>; 2], out: &mut [f32], reads_c: bool, threads: usize) -> bool {
     let [m, k, n] = [params.m, params.k, params.n].map(|size| size as usize);
     let (matrix, [along, across], (vector, step)) = match (m, n) {
         (_, 1) => (a.values, [a.column_stride, a.row_stride], (b.values, b.row_stride)),
@@ -44,8 +44,11 @@ pub(super) fn multiplied(params: &Params, [a, b]: [Matrix<'_>; 2], out: &mut [f3
     }
     let beta = if reads_c { params.beta } else { 0.0 };
     let product = Product { matrix, stride, vector: &vector[..k], is_of_rows, alpha: params.alpha, beta };
-    let share = if is_of_rows { (SHARE / k).max(1) } else { COLUMNS };
-    each(out, share, on_threads && m * k * n > 2 * SHARE, |number, out| pulp::Arch::new().dispatch(Part(&product, number * share, out)));
+    // Each thread has a part at least: of rows as many as are a share, of columns as long ones as there can be.
+    let threads = if m * k * n > 2 * SHARE { threads } else { 1 };
+    let of_thread = (m * n).div_ceil(threads);
+    let share = if is_of_rows { (SHARE / k).clamp(1, of_thread) } else { of_thread.next_multiple_of(LANES).min(COLUMNS) };
+    each(out, share, threads, |number, out| pulp::Arch::new().dispatch(Part(&product, number * share, out)));
     true
 }
 

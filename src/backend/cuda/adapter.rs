@@ -22,6 +22,28 @@ const UNITS_COMPUTE_CAPABILITY: (i32, i32) = (8, 0);
 const UNIT: MatrixUnit =
     MatrixUnit { m: 16, n: 8, k: 16, operands: DType::F16, sums: DType::F32, subgroup_size: 32, dialect: Dialect::Ptx };
 
+/// What GPUs have, and since which compute capability. The shapes are those of `wmma` and `mma`.
+const FEATURES: [(&str, (i32, i32)); 18] = [
+    ("timestamp-query", (0, 0)),
+    ("shader-f16", (5, 3)),
+    ("shader-f64", (0, 0)),
+    ("shader-i8", (0, 0)),
+    ("integer-dot-product", (6, 1)),
+    ("subgroups", (0, 0)),
+    ("subgroup-arithmetic", (0, 0)),
+    ("subgroup-shuffle", (0, 0)),
+    ("subgroup-size-32", (0, 0)),
+    ("cooperative-matrix", (7, 0)),
+    ("cooperative-matrix-16x16x16-f16-f32", (7, 0)),
+    ("cooperative-matrix-16x16x16-f16-f16", (7, 0)),
+    ("cooperative-matrix-16x16x16-i8-i32", (7, 2)),
+    ("cooperative-matrix-16x8x16-f16-f32", (8, 0)),
+    ("cooperative-matrix-16x8x16-f16-f16", (8, 0)),
+    ("cooperative-matrix-16x8x16-bf16-f32", (8, 0)),
+    ("cooperative-matrix-16x8x32-i8-i32", (8, 0)),
+    ("cooperative-matrix-8x8x4-f64-f64", (8, 0)),
+];
+
 /// A GPU, as the driver describes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Found {
@@ -136,6 +158,14 @@ impl Found {
         })
     }
 
+    /// Names of what it has.
+    fn features(&self) -> Result<Vec<&'static str>, Fault> {
+        let has_copy_engine = attribute(self.device, CUdevice_attribute::CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT)? > 0;
+        let others = [("transfer-queue", has_copy_engine), ("unified-memory", self.integrated)];
+        let all = FEATURES.iter().map(|&(name, since)| (name, self.compute_capability >= since)).chain(others);
+        Ok(all.filter_map(|(name, there)| there.then_some(name)).collect())
+    }
+
     /// What can be said of it before it is opened.
     fn info(&self, driver_version: i32) -> Result<DeviceInfo, Fault> {
         let most = |what| attribute(self.device, what).map(i32::cast_unsigned);
@@ -163,7 +193,8 @@ impl Found {
                 matrix_unit: (self.compute_capability >= UNITS_COMPUTE_CAPABILITY).then_some(UNIT),
             },
             capabilities: self.capabilities()?,
-            features: vec!["timestamp-query"],
+            features: self.features()?,
+            notes: Vec::new(),
             reason: String::new(),
             others: Vec::new(),
             generation: 1,
@@ -173,11 +204,17 @@ impl Found {
 
 fn assemble(context: Arc<Context>, found: &Found, driver_version: i32, options: &Options) -> Result<(Cuda, DeviceInfo), Fault> {
     let stream = Arc::new(Stream::new(Arc::clone(&context))?);
-    let cublaslt = if options.vendor_libraries { CublasLt::open(&stream).ok() } else { None };
     let mut info = found.info(driver_version)?;
-    if cublaslt.is_some() {
-        info.features.push("cublaslt");
-    }
+    let cublaslt = match CublasLt::open_if(options.vendor_libraries, &stream) {
+        Ok(library) => {
+            info.features.push("cublaslt");
+            Some(library)
+        }
+        Err(why) => {
+            info.notes.push(why);
+            None
+        }
+    };
     let cuda = Cuda {
         waiter: Default::default(),
         turn: Default::default(),
@@ -189,6 +226,7 @@ fn assemble(context: Arc<Context>, found: &Found, driver_version: i32, options: 
         cublaslt,
         multiprocessors: found.multiprocessors.cast_unsigned(),
         compute_capability: (found.compute_capability.0.cast_unsigned(), found.compute_capability.1.cast_unsigned()),
+        max_shared_bytes: info.capabilities.max_workgroup_bytes,
         order: Default::default(),
         caps: Caps {
             tuned: crate::tune::load(options, &info, &crate::plan::matmul::cuda_tiles()),

@@ -169,6 +169,17 @@ impl Cuda {
         })
     }
 
+    /// Does something; out of memory, once more when what lies idle has been given back.
+    pub(super) fn with_room<T>(&self, work: impl Fn() -> Result<T>) -> Result<T> {
+        match work() {
+            Err(error) if matches!(*error, Error::OutOfMemory { .. }) && self.pool.stats().pooled_bytes > 0 => {
+                self.pool.trim();
+                work()
+            }
+            done => done,
+        }
+    }
+
     /// Room on the host, locked for the device.
     pub(super) fn pinned(&self, bytes: u64) -> Result<Pooled<Raw>> {
         self.take(PINNED, bytes, "the host, locked for the GPU", Raw::pinned)

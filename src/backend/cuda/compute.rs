@@ -17,11 +17,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cudarc::driver::sys::{self, CUdeviceptr, CUfunction_attribute};
 
-use super::Cuda;
 use super::buffer::{Buffer, Raw};
-use super::driver::{Event, Fault, Stream, check};
-use super::nvrtc;
+use super::driver::{Event, Fault, Stream, check, text};
+use super::nvrtc::Compiled;
 use super::pipeline::{Module, Refused};
+use super::{Cuda, arguments, nvrtc};
 use crate::backend::BoxFuture;
 use crate::backend::compute::{Compute, Launch};
 use crate::backend::pool::Pooled;
@@ -60,6 +60,7 @@ struct Users {
 
 /// A kernel, unloaded when the streams that it ran in are past it.
 pub(crate) struct Program {
+    name: String,
     module: Module,
     block: [u32; 3],
     shared_bytes: u32,
@@ -133,6 +134,16 @@ impl Drop for Storage {
 }
 
 impl Program {
+    /// A launch that the driver does not take.
+    fn refused(&self, grid: [u32; 3], fault: &Fault) -> Box<Error> {
+        let Self { name, block, shared_bytes, .. } = self;
+        Box::new(Error::InvalidArgument {
+            what: format!("the launch of the kernel {name}"),
+            found: format!("of {grid:?} blocks of {block:?} threads with {shared_bytes} bytes of dynamic shared memory"),
+            expected: format!("the driver refuses that for what the kernel was compiled for ({fault})"),
+        })
+    }
+
     fn runs_in(&self, stream: &Arc<Stream>) {
         let mut streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
         if !streams.iter().any(|known| Arc::ptr_eq(known, stream)) {
@@ -171,33 +182,36 @@ impl Cuda {
         check("cuMemcpyAsync", unsafe { sys::cuMemcpyAsync(to, from, bytes as usize, stream.raw()) })
     }
 
-    /// The kernel's source, compiled for this GPU and loaded.
-    fn module_of(&self, definition: &KernelDefinition) -> Result<Module> {
+    /// The kernel's source, compiled for this GPU and loaded. Its launches give what it takes.
+    fn module_of(&self, definition: &KernelDefinition, signature: &Signature) -> Result<Module> {
         let fault =
             |language: Language, log: String| Box::new(Error::Compile { kernel: definition.name.clone(), language: language.name(), log });
-        let entry = definition.entry.as_ref().unwrap_or(&definition.name);
-        let (image, language) = match (&definition.cuda, &definition.ptx) {
+        let entry = arguments::entry_of(definition);
+        let (compiled, language) = match (&definition.cuda, &definition.ptx) {
             (Some(source), _) => {
                 let compiler = nvrtc::get().map_err(|missing| Error::Unavailable {
                     backend: BackendId::Cuda,
                     reason: format!("the kernel {} is in CUDA C++, and NVRTC is missing: {}", definition.name, missing.reason),
                     remedy: missing.remedy.to_owned(),
                 })?;
-                let image = compiler.compile(&definition.name, source, self.compute_capability);
-                (image.map_err(|log| fault(Language::Cuda, log))?, Language::Cuda)
+                let compiled = compiler.compile(&definition.name, source, self.compute_capability);
+                let compiled = compiled.map_err(|log| fault(Language::Cuda, log))?;
+                (compiled, Language::Cuda)
             }
             (None, Some(ptx)) => {
-                let image = CString::new(ptx.as_str()).map_err(|_| fault(Language::Ptx, "there is a zero in it".to_owned()))?;
-                (image.into_bytes_with_nul(), Language::Ptx)
+                let ptx = CString::new(ptx.as_str()).map_err(|_| fault(Language::Ptx, "there is a zero in it".to_owned()))?;
+                (Compiled { cubin: None, ptx: ptx.into_bytes_with_nul() }, Language::Ptx)
             }
             (None, None) => return Err(Error::internal("a kernel without a source reached CUDA")),
         };
         let name = CString::new(entry.as_str()).map_err(|_| fault(language, "the entry point's name has a zero in it".to_owned()))?;
-        self.load_image(&image, &name).map_err(|refused| match refused {
+        let module = self.load_image(compiled.image(), &name).map_err(|refused| match refused {
             Refused::Image(said, log) => fault(language, format!("{said}: {log}")),
             Refused::Entry => fault(language, format!("there is no entry point {entry}: declare it extern \"C\" __global__")),
             Refused::Other(fault) => self.judge(&fault),
-        })
+        })?;
+        arguments::check(definition, language, signature, &module, &text(&compiled.ptx))?;
+        Ok(module)
     }
 }
 
@@ -217,7 +231,7 @@ impl Compute for Cuda {
     }
 
     fn compile(&self, definition: &KernelDefinition, signature: &Signature) -> Result<Program> {
-        let module = self.module_of(definition)?;
+        let module = self.with_room(|| self.module_of(definition, signature))?;
         let judge = |fault: Fault| self.judge(&fault);
         let threads = signature.workgroup.iter().product::<u32>();
         let most = module.attribute(CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK).map_err(judge)?;
@@ -226,14 +240,27 @@ impl Compute for Cuda {
             let what = "the number of threads in a block of this kernel";
             return Err(Box::new(Error::LimitExceeded { what, requested: threads.into(), max: most.into() }));
         }
-        if definition.shared_bytes > USUAL_SHARED_BYTES {
+        // What the source declares comes beside it.
+        let declared = module.attribute(CUfunction_attribute::CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES).map_err(judge)?;
+        let shared_bytes = declared.saturating_add(definition.shared_bytes);
+        if shared_bytes > self.max_shared_bytes {
+            let what = "the shared memory of a block of this kernel in bytes";
+            return Err(Box::new(Error::LimitExceeded { what, requested: shared_bytes.into(), max: self.max_shared_bytes.into() }));
+        }
+        if shared_bytes > USUAL_SHARED_BYTES {
             module.allow_shared(definition.shared_bytes).map_err(judge)?;
         }
-        Ok(Program { module, block: signature.workgroup, shared_bytes: definition.shared_bytes, streams: Mutex::default() })
+        Ok(Program {
+            name: definition.name.clone(),
+            module,
+            block: signature.workgroup,
+            shared_bytes: definition.shared_bytes,
+            streams: Mutex::default(),
+        })
     }
 
     fn lane(&self) -> Result<Arc<Stream>> {
-        Stream::new(Arc::clone(&self.stream.context)).map(Arc::new).map_err(|fault| self.judge(&fault))
+        self.with_room(|| Stream::new(Arc::clone(&self.stream.context)).map(Arc::new).map_err(|fault| self.judge(&fault)))
     }
 
     fn shared_lane(&self) -> Result<Arc<Stream>> {
@@ -306,24 +333,27 @@ impl Compute for Cuda {
         }
         program.runs_in(lane);
         let _current = lane.context.enter().map_err(judge)?;
-        // SAFETY: the arguments are as many and as large as the definition says, and are read before the call returns. What the kernel
-        // does with them is its author's word: CUDA checks no bounds, and a fault ends the context in an error.
-        let launched = check("cuLaunchKernel", unsafe {
-            sys::cuLaunchKernel(
-                program.module.function(),
-                x,
-                y,
-                z,
-                block_x,
-                block_y,
-                block_z,
-                program.shared_bytes,
-                lane.raw(),
-                arguments.as_mut_ptr(),
-                std::ptr::null_mut(),
-            )
-        });
-        launched.map_err(judge)
+        self.with_room(|| {
+            // SAFETY: the arguments are as many as the kernel takes and at least as large, by what `arguments::check` has seen, and are read
+            // before the call returns. What the kernel does with them is its author's word: CUDA checks no bounds, and a fault ends the
+            // context in an error.
+            let launched = check("cuLaunchKernel", unsafe {
+                sys::cuLaunchKernel(
+                    program.module.function(),
+                    x,
+                    y,
+                    z,
+                    block_x,
+                    block_y,
+                    block_z,
+                    program.shared_bytes,
+                    lane.raw(),
+                    arguments.as_ptr().cast_mut(),
+                    std::ptr::null_mut(),
+                )
+            });
+            launched.map_err(|fault| if fault.is_of_a_launch() { program.refused(launch.grid, &fault) } else { judge(fault) })
+        })
     }
 
     fn mark(&self, lane: &Arc<Stream>) -> Result<Arc<Event>> {

@@ -97,9 +97,19 @@ fn check(call: &'static str, status: cublasStatus_t) -> Result<(), String> {
     Err(format!("{call}: {name}"))
 }
 
+const INSTALL: &str = "install NVIDIA's CUDA toolkit, or only its cuBLAS (on Debian and Ubuntu with NVIDIA's archive: libcublas-13-0; from PyPI: \
+                       nvidia-cublas) where the system looks for libraries";
+
 impl CublasLt {
-    /// Opens the library, or says why it is not there.
-    pub(super) fn open(stream: &Arc<Stream>) -> Result<Self, String> {
+    /// Opens the library if the options allow it, or says why products do without, and what would help.
+    pub(super) fn open_if(is_allowed: bool, stream: &Arc<Stream>) -> Result<Self, String> {
+        if !is_allowed {
+            return Err("cuBLASLt is not used, as the option vendor_libraries says".to_owned());
+        }
+        Self::open(stream).map_err(|reason| format!("cuBLASLt is not used: {reason}; {INSTALL}"))
+    }
+
+    fn open(stream: &Arc<Stream>) -> Result<Self, String> {
         load::cublaslt()?;
         let context = Arc::clone(&stream.context);
         let mut handle = std::ptr::null_mut();

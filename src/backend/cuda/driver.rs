@@ -62,6 +62,13 @@ impl Fault {
         self.code == code as u32
     }
 
+    /// Whether a launch has not the form that its kernel needs, for example another size of block than it was compiled for.
+    pub(super) fn is_of_a_launch(&self) -> bool {
+        use CUresult as Code;
+        let forms = [Code::CUDA_ERROR_INVALID_VALUE, Code::CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES];
+        forms.into_iter().any(|code| self.is(code))
+    }
+
     pub(super) fn severity(&self) -> Severity {
         use CUresult as Code;
         const LOST: [Code; 3] = [Code::CUDA_ERROR_DEINITIALIZED, Code::CUDA_ERROR_INVALID_CONTEXT, Code::CUDA_ERROR_CONTEXT_IS_DESTROYED];
@@ -145,7 +152,9 @@ impl Context {
     pub(super) fn judge(&self, fault: &Fault) -> Box<Error> {
         let severity = fault.severity();
         if severity == Severity::Passing {
-            return Error::internal(fault.to_string());
+            // Who asked for memory of its own says itself how much.
+            let is_full = fault.is(CUresult::CUDA_ERROR_OUT_OF_MEMORY);
+            return if is_full { Box::new(Error::OutOfMemory { bytes: 0, place: "the GPU" }) } else { Error::internal(fault.to_string()) };
         }
         let mut lost = self.lost.lock().unwrap_or_else(PoisonError::into_inner);
         let reason = lost.get_or_insert_with(|| fault.to_string()).clone();

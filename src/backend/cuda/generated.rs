@@ -92,8 +92,8 @@ impl Cuda {
             return Ok(module.clone());
         }
         let (name, source) = (kernel.id.entry()?, kernel.cuda()?);
-        let image = compiler.compile(kernel.id.op(), &source, self.compute_capability);
-        let module = match image.map(|image| self.load_image(&image, &name)) {
+        let compiled = compiler.compile(kernel.id.op(), &source, self.compute_capability);
+        let module = match compiled.map(|compiled| self.load_image(compiled.image(), &name)) {
             Ok(Ok(module)) => Some(Arc::new(module)),
             Ok(Err(Refused::Other(fault))) => return Err(self.judge(&fault)),
             Ok(Err(Refused::Image(..) | Refused::Entry)) | Err(_) => None,
@@ -156,8 +156,8 @@ mod tests {
                 steps.push(Step::Cast(steps.len() as u8 - 1, kind));
             }
             add(&[1000], vec![view(dtype, &[1])], steps, 0);
-            for columns in [40, 41] {
-                add(&[3, 32, columns], vec![view(dtype, &[4000, 1, 32])], vec![Step::Input(0)], 0);
+            for (rows, columns) in [(32, 40), (32, 41), (31, 40)] {
+                add(&[3, rows, columns], vec![view(dtype, &[4000, 1, rows.into()])], vec![Step::Input(0)], 0);
             }
         }
         add(&[5, 3, 2, 7, 3, 9], Vec::new(), vec![Step::Index], 0);

@@ -230,6 +230,7 @@ mod tests {
     fn every_function_that_is_called_is_looked_up() {
         let sources = [
             include_str!("adapter.rs"),
+            include_str!("arguments.rs"),
             include_str!("buffer.rs"),
             include_str!("compute.rs"),
             include_str!("cublaslt.rs"),

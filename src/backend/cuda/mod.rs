@@ -4,6 +4,7 @@
 //! `driver` wraps what is used of them, and the other rooms are those of every backend.
 
 mod adapter;
+mod arguments;
 mod buffer;
 mod compute;
 mod cublaslt;
@@ -41,6 +42,8 @@ pub(crate) struct Cuda {
     cublaslt: Option<cublaslt::CublasLt>,
     multiprocessors: u32,
     compute_capability: (u32, u32),
+    /// Of a block, for kernels of the caller's.
+    max_shared_bytes: u32,
     /// Of the caller's own work.
     order: compute::Order,
     caps: Caps,

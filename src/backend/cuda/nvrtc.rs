@@ -105,9 +105,8 @@ impl Nvrtc {
         Err(if said.is_null() { format!("NVRTC error {code}") } else { unsafe { CStr::from_ptr(said) }.to_string_lossy().into_owned() })
     }
 
-    /// Machine code for a GPU of that compute capability, or for one that the library does not know yet PTX, which ends in a zero; or what
-    /// the compiler says.
-    pub(super) fn compile(&self, name: &str, source: &str, (major, minor): (u32, u32)) -> Result<Vec<u8>, String> {
+    /// Compiles for a GPU of that compute capability; or what the compiler says.
+    pub(super) fn compile(&self, name: &str, source: &str, (major, minor): (u32, u32)) -> Result<Compiled, String> {
         let wanted = major * 10 + minor;
         let is_known = self.architectures.binary_search(&wanted).is_ok();
         let nearest = self.architectures.iter().rev().find(|known| **known <= wanted);
@@ -131,7 +130,23 @@ impl Nvrtc {
             let log = String::from_utf8_lossy(&log).trim_matches(['\0', '\n', ' ']).to_owned();
             return Err(if log.is_empty() { said } else { log });
         }
-        if is_known { running.output(self.cubin_size, self.cubin) } else { running.output(self.ptx_size, self.ptx) }
+        let cubin = is_known.then(|| running.output(self.cubin_size, self.cubin)).transpose()?;
+        Ok(Compiled { cubin, ptx: running.output(self.ptx_size, self.ptx)? })
+    }
+}
+
+/// What came of a source.
+pub(super) struct Compiled {
+    /// Machine code; None for a GPU that the library does not know yet.
+    pub cubin: Option<Vec<u8>>,
+    /// It ends in a zero.
+    pub ptx: Vec<u8>,
+}
+
+impl Compiled {
+    /// What the driver loads of the two.
+    pub(super) fn image(&self) -> &[u8] {
+        self.cubin.as_ref().unwrap_or(&self.ptx)
     }
 }
 

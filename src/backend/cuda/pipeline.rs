@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use cudarc::driver::sys::{self, CUdeviceptr, CUfunction, CUfunction_attribute, CUjit_option, CUmodule, CUresult};
 
 use super::Cuda;
-use super::driver::{Context, Fault, Severity, as_pointer, check, text};
+use super::driver::{Context, Current, Fault, Severity, as_pointer, check, text};
 use super::submit::Addresses;
 use crate::error::{Error, Result};
 use crate::kernels::{Interpretation, Kernel};
@@ -41,6 +41,11 @@ pub(super) enum Refused {
 impl Module {
     pub(super) fn function(&self) -> CUfunction {
         self.function
+    }
+
+    /// Makes its context current.
+    pub(super) fn enter(&self) -> Result<Current<'_>, Fault> {
+        self.context.enter()
     }
 
     /// What the driver says of the function.

@@ -230,7 +230,7 @@ impl Card {
         // Every device of version 1.2 has them.
         let mut timelines = vk::PhysicalDeviceTimelineSemaphoreFeatures::default().timeline_semaphore(true);
         let mut info = vk::DeviceCreateInfo::default().queue_create_infos(&queues).push_next(&mut timelines);
-        // What the kernel for matrix units takes.
+        // What the kernel for matrix units takes; f16 and f64 the caller's kernels may use too.
         let mut f16 = vk::PhysicalDeviceShaderFloat16Int8Features::default().shader_float16(true);
         let mut storage = vk::PhysicalDevice16BitStorageFeatures::default()
             .storage_buffer16_bit_access(true)
@@ -242,13 +242,19 @@ impl Card {
         let mut dots = vk::PhysicalDeviceShaderIntegerDotProductFeatures::default().shader_integer_dot_product(true);
         let mut extensions = Vec::new();
         let features = features::read(instance, self.physical, |extension| has(&self.extensions, extension));
+        let core = vk::PhysicalDeviceFeatures::default().shader_float64(features.contains(&features::F64_NAME));
+        info = info.enabled_features(&core);
         if features.contains(&features::PACKED_DOT) {
             extensions.push(khr::shader_integer_dot_product::NAME.as_ptr());
             info = info.push_next(&mut dots);
         }
+        if features.contains(&features::F16_NAME) {
+            info = info.push_next(&mut f16).push_next(&mut storage);
+        }
+        // Of which f16 is a part.
         if self.matrix_unit(instance).is_some() {
             extensions.push(khr::cooperative_matrix::NAME.as_ptr());
-            info = info.push_next(&mut f16).push_next(&mut storage).push_next(&mut memory).push_next(&mut sizes).push_next(&mut matrices);
+            info = info.push_next(&mut memory).push_next(&mut sizes).push_next(&mut matrices);
         }
         let info = info.enabled_extension_names(&extensions);
         // SAFETY: what the info points at lives until the call returns.
@@ -331,6 +337,9 @@ impl Card {
         if self.copies_family.is_some() {
             features.push("transfer-queue");
         }
+        if self.kind.shares_memory() {
+            features.push("unified-memory");
+        }
         let capabilities = self.capabilities(&features);
         DeviceInfo {
             backend: BackendId::Vulkan,
@@ -344,6 +353,7 @@ impl Card {
             caps,
             capabilities,
             features,
+            notes: Vec::new(),
             reason: String::new(),
             others: Vec::new(),
             generation: 1,
@@ -353,9 +363,9 @@ impl Card {
 
 impl Card {
     /// What it can do beside products.
-    fn capabilities(&self, features: &[&'static str]) -> Capabilities {
+    fn capabilities(&self, names: &[&'static str]) -> Capabilities {
         let limits = &self.properties.limits;
-        let has = |name: &str| features.contains(&name);
+        let has = |name: &str| names.contains(&name);
         Capabilities {
             memory_bytes: Some(self.heap_bytes),
             memories: &[Memory::Device, Memory::HostVisible, Memory::Pinned],
@@ -364,9 +374,9 @@ impl Card {
             max_grid: limits.max_compute_work_group_count,
             max_storage_bindings: limits.max_per_stage_descriptor_storage_buffers.min(limits.max_descriptor_set_storage_buffers),
             max_params_bytes: limits.max_uniform_buffer_range,
-            subgroup_size: features.iter().find_map(|name| name.strip_prefix("subgroup-size-")?.parse().ok()),
-            f16: has("shader-f16"),
-            f64: has("shader-f64"),
+            subgroup_size: names.iter().find_map(|name| name.strip_prefix("subgroup-size-")?.parse().ok()),
+            f16: has(features::F16_NAME),
+            f64: has(features::F64_NAME),
             int8: has("shader-i8"),
             matrix_units: has("cooperative-matrix"),
             device_clock: self.clock.is_some(),

@@ -5,7 +5,6 @@
 
 use std::mem::MaybeUninit;
 use std::ptr::NonNull;
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ash::vk;
@@ -118,9 +117,9 @@ impl Raw {
         let shared = info.sharing_mode(vk::SharingMode::CONCURRENT).queue_family_indices(&context.families);
         let info = if context.families.len() > 1 { shared } else { info };
         // SAFETY: the size is not 0 and within the device's limit.
-        let handle = context.check("vkCreateBuffer", unsafe { context.device.create_buffer(&info, None) })?;
+        let handle = unsafe { context.device.create_buffer(&info, None) };
+        let handle = handle.map_err(|fault| context.fault("vkCreateBuffer", fault, bytes))?;
         let mut raw = Self { handle, bytes, allocation: None, context: Arc::clone(context) };
-        context.allocated_bytes.fetch_add(bytes, Ordering::Relaxed);
         // SAFETY: the buffer is of this device.
         let requirements = unsafe { context.device.get_buffer_memory_requirements(handle) };
         let allocation_scheme = match usage {
@@ -231,6 +230,5 @@ impl Drop for Raw {
             // It fails only for memory of another allocator.
             let _ = allocator.free(allocation);
         }
-        self.context.allocated_bytes.fetch_sub(self.bytes, Ordering::Relaxed);
     }
 }

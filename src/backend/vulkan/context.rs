@@ -3,7 +3,6 @@
 //! Handles of one physical device share it: a table keeps it for them and for those to come. A lost one is left to those who have it; the next
 //! to open gets another.
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ash::vk;
@@ -23,8 +22,6 @@ pub(super) struct Context {
     pub max_allocation_bytes: u64,
     /// None only while the device goes.
     allocator: Mutex<Option<Allocator>>,
-    /// Bytes of all buffers there are.
-    pub allocated_bytes: AtomicU64,
     lost: Mutex<Option<String>>,
     /// Dropped last.
     instance: Arc<Instance>,
@@ -76,8 +73,8 @@ impl Context {
         // SAFETY: the device was made with one queue of each family.
         let queue = |&family: &u32| Mutex::new(unsafe { device.get_device_queue(family, 0) });
         let queues = families.iter().map(queue).collect();
-        let (allocator, allocated_bytes, lost) = (Mutex::new(Some(allocator)), AtomicU64::new(0), Mutex::new(None));
-        Self { device, families, queues, max_allocation_bytes, allocator, allocated_bytes, lost, instance }
+        let (allocator, lost) = (Mutex::new(Some(allocator)), Mutex::new(None));
+        Self { device, families, queues, max_allocation_bytes, allocator, lost, instance }
     }
 
     pub(super) fn allocator(&self) -> MutexGuard<'_, Option<Allocator>> {
@@ -133,10 +130,10 @@ impl Context {
 
     /// What a call gave, as a result of this crate; a loss is remembered.
     pub(super) fn check<T>(&self, call: &str, result: Result<T, vk::Result>) -> Result<T> {
-        result.map_err(|fault| self.fault(call, fault, self.allocated_bytes.load(Ordering::Relaxed)))
+        result.map_err(|fault| self.fault(call, fault, 0))
     }
 
-    /// A failed call's result as an error of this crate; `bytes` is what an error about memory will state.
+    /// A failed call's result as an error of this crate; `bytes` is what was asked for, 0 for what the driver needs itself.
     pub(super) fn fault(&self, call: &str, fault: vk::Result, bytes: u64) -> Box<Error> {
         Box::new(match fault {
             vk::Result::ERROR_DEVICE_LOST => {

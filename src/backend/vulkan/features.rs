@@ -45,6 +45,21 @@ const SHAPES: [(Shape, &str); 20] = [
     ((8, 8, 4, F64, F64), "cooperative-matrix-8x8x4-f64-f64"),
 ];
 
+/// All that WGSL's functions of subgroups take.
+const SUBGROUP_FUNCTIONS: vk::SubgroupFeatureFlags = vk::SubgroupFeatureFlags::from_raw(
+    vk::SubgroupFeatureFlags::BASIC.as_raw()
+        | vk::SubgroupFeatureFlags::VOTE.as_raw()
+        | vk::SubgroupFeatureFlags::ARITHMETIC.as_raw()
+        | vk::SubgroupFeatureFlags::BALLOT.as_raw()
+        | vk::SubgroupFeatureFlags::SHUFFLE.as_raw()
+        | vk::SubgroupFeatureFlags::SHUFFLE_RELATIVE.as_raw()
+        | vk::SubgroupFeatureFlags::QUAD.as_raw(),
+);
+
+/// The names of shaders in half and in double precision.
+pub(super) const F16_NAME: &str = "shader-f16";
+pub(super) const F64_NAME: &str = "shader-f64";
+
 /// The name of products of packed 8-bit integers.
 pub(super) const PACKED_DOT: &str = "integer-dot-product";
 
@@ -77,13 +92,14 @@ pub(super) fn read(instance: &Instance, physical: vk::PhysicalDevice, has: impl 
         }
     };
     let yes = |flag: vk::Bool32| flag == vk::TRUE;
-    add(yes(small.shader_float16) && yes(half.storage_buffer16_bit_access), "shader-f16");
+    let in_memory = yes(half.storage_buffer16_bit_access) && yes(half.uniform_and_storage_buffer16_bit_access);
+    add(yes(small.shader_float16) && in_memory, F16_NAME);
     add(yes(small.shader_int8) && yes(bytes.storage_buffer8_bit_access), "shader-i8");
-    add(yes(doubles), "shader-f64");
+    add(yes(doubles), F64_NAME);
     add(yes(dot.shader_integer_dot_product), PACKED_DOT);
     let computes = subgroups.supported_stages.contains(vk::ShaderStageFlags::COMPUTE);
     let operations = subgroups.supported_operations;
-    add(computes && operations.contains(vk::SubgroupFeatureFlags::BASIC), "subgroups");
+    add(computes && operations.contains(SUBGROUP_FUNCTIONS), "subgroups");
     add(computes && operations.contains(vk::SubgroupFeatureFlags::ARITHMETIC), "subgroup-arithmetic");
     add(computes && operations.contains(vk::SubgroupFeatureFlags::SHUFFLE), "subgroup-shuffle");
     add(computes, subgroup_size(subgroups.subgroup_size));

@@ -9,6 +9,7 @@ use naga::valid::{Capabilities, ValidationFlags};
 
 use super::cache::Cache;
 use super::context::Context;
+use crate::compute::reflection;
 use crate::error::{Error, Result};
 use crate::kernels::Kernel;
 
@@ -129,7 +130,9 @@ impl Pipelines {
 
     /// A pipeline that is its caller's to keep.
     pub(super) fn make(&self, name: &str, wgsl: &str, entry: &str, checks: Checks) -> Result<Arc<Pipeline>> {
-        self.made(&Shader::compile(name, wgsl, entry, Capabilities::empty(), checks)?, entry)
+        // That the device has what it uses was seen when it was read.
+        let wgsl = reflection::plain(wgsl);
+        self.made(&Shader::compile(name, &wgsl, entry, reflection::EVERYTHING, checks)?, entry)
     }
 
     fn made(&self, shader: &Shader, entry: &str) -> Result<Arc<Pipeline>> {

@@ -300,7 +300,7 @@ impl Recording<'_> {
                 // It may have begun: what it uses has to stay, until the device goes.
                 self.retire(value);
             }
-            return Err(context.fault("vkQueueSubmit", fault, context.allocated_bytes.load(std::sync::atomic::Ordering::Relaxed)));
+            return context.check("vkQueueSubmit", Err(fault));
         }
         self.state.submitted = value;
         self.retire(value);

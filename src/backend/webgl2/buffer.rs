@@ -178,10 +178,10 @@ impl WebGl2 {
 
     /// Room for the result of a plan.
     pub(super) fn room(&self, plan: &Plan, op: &Op) -> Result<Buffer> {
-        if !matches!(op, Op::Matmul(_)) {
+        // A product without elements may have no drawing.
+        let Some(dispatch) = plan.dispatches.last().filter(|_| matches!(op, Op::Matmul(_))) else {
             return self.flat(op.extent()).map(Buffer::new);
-        }
-        let Some(dispatch) = plan.dispatches.last() else { return Err(Error::internal("a plan without a drawing")) };
+        };
         let ([width, height, count], product) = (dispatch.grid, dispatch.params.matmul()?);
         let (rows, columns) = match op.elements() {
             0 => (1, 0),

@@ -30,14 +30,7 @@ pub(crate) async fn open(options: &Options) -> Result<(WebGpu, DeviceInfo), Othe
     #[cfg(not(target_arch = "wasm32"))]
     let maker = vendor_and_api(&about);
     #[cfg_attr(not(target_arch = "wasm32"), expect(unused_mut, reason = "natively matrix units are Vulkan's own backend's"))]
-    let mut info = describe(
-        about,
-        maker,
-        device.features(),
-        &device.limits(),
-        #[cfg(not(target_arch = "wasm32"))]
-        adapter.features(),
-    );
+    let mut info = describe(about, maker, device.features(), &device.limits());
     #[cfg(target_arch = "wasm32")]
     if let Some(unit) = super::matrix::unit(&device)
         && parts::load(Part::Matrix).await.is_ok()
@@ -155,14 +148,15 @@ async fn obtain(options: &Options) -> Result<(wgpu::Adapter, Open), OtherBackend
             }
         }
     }
-    Err(off(&format!("the adapter gave no device ({error})"), "update the browser or the driver"))
+    Err(off(&format!("the adapter gave no device ({error})"), crate::select::UPDATE))
 }
 
-/// What kernels use where it is there.
-#[cfg(target_arch = "wasm32")]
-const FEATURES: wgpu::Features = wgpu::Features::TIMESTAMP_QUERY.union(wgpu::Features::SHADER_F16);
-#[cfg(not(target_arch = "wasm32"))]
-const FEATURES: wgpu::Features = wgpu::Features::TIMESTAMP_QUERY;
+/// What kernels use where it is there; natively f16 and f64 are for those of the caller's. Not subgroups: wgpu then lets drivers vary their size
+/// in every kernel.
+const FEATURES: wgpu::Features = {
+    let features = wgpu::Features::TIMESTAMP_QUERY.union(wgpu::Features::SHADER_F16);
+    if cfg!(target_arch = "wasm32") { features } else { features.union(wgpu::Features::SHADER_F64) }
+};
 
 /// A device with all that is of use.
 async fn request_best(adapter: &wgpu::Adapter) -> Result<(wgpu::Device, wgpu::Queue), wgpu::RequestDeviceError> {
@@ -173,8 +167,12 @@ async fn request_best(adapter: &wgpu::Adapter) -> Result<(wgpu::Device, wgpu::Qu
 
 const NO_ADAPTER_REMEDY: &str = if cfg!(target_arch = "wasm32") {
     "turn on hardware acceleration in the browser's settings, or update the graphics driver"
+} else if cfg!(windows) {
+    "install a graphics driver with DX12 or Vulkan"
+} else if cfg!(target_vendor = "apple") {
+    "this machine has no GPU with Metal"
 } else {
-    "install a Vulkan, Metal or DX12 driver"
+    "install a Vulkan driver"
 };
 
 fn off(reason: &str, remedy: &str) -> OtherBackend {
@@ -260,7 +258,7 @@ pub(crate) fn list() -> Result<Vec<AdapterInfo>, OtherBackend> {
             None
         };
         let maker = vendor_and_api(&about);
-        let info = describe(about, maker, adapter.features(), &adapter.limits(), adapter.features());
+        let info = describe(about, maker, adapter.features() & FEATURES, &adapter.limits());
         AdapterInfo { fault, ..AdapterInfo::new(info, index, None) }
     };
     let found: Vec<_> = (0..).zip(adapters).map(describe).collect();
@@ -317,7 +315,6 @@ fn describe(
     (vendor, architecture): (String, String),
     features: wgpu::Features,
     limits: &wgpu::Limits,
-    #[cfg(not(target_arch = "wasm32"))] adapter_features: wgpu::Features,
 ) -> DeviceInfo {
     let software =
         about.device_type == wgpu::DeviceType::Cpu || [&about.name, &architecture].into_iter().any(|name| is_software_name(name));
@@ -338,7 +335,8 @@ fn describe(
         max_workgroup_bytes: limits.max_compute_workgroup_storage_size,
         max_texture_size: u32::MAX,
         tuned: crate::plan::tuned::Tuned::NONE,
-        f16: features.contains(wgpu::Features::SHADER_F16),
+        // Natively the crate's own kernels do not.
+        f16: cfg!(target_arch = "wasm32") && features.contains(wgpu::Features::SHADER_F16),
         // naga does without where a device has not got it.
         #[cfg(not(target_arch = "wasm32"))]
         packed_dot: true,
@@ -347,17 +345,15 @@ fn describe(
         matrix_unit: None,
     };
     #[cfg(not(target_arch = "wasm32"))]
-    let capabilities = {
-        let has = super::compute::capabilities(&about, adapter_features, limits);
-        // The clock is the open device's.
-        crate::info::Capabilities { device_clock: features.contains(wgpu::Features::TIMESTAMP_QUERY), ..has }
-    };
+    let capabilities = super::compute::capabilities(&about, features, limits);
     let mut names = Vec::new();
     for (feature, name) in [(wgpu::Features::TIMESTAMP_QUERY, "timestamp-query"), (wgpu::Features::SHADER_F16, "shader-f16")] {
         if features.contains(feature) {
             names.push(name);
         }
     }
+    #[cfg(not(target_arch = "wasm32"))]
+    names.extend(super::compute::features(kind, features));
     DeviceInfo {
         backend: BackendId::WebGpu,
         name: about.name,
@@ -374,6 +370,8 @@ fn describe(
         #[cfg(not(target_arch = "wasm32"))]
         capabilities,
         features: names,
+        #[cfg(not(target_arch = "wasm32"))]
+        notes: Vec::new(),
         reason: String::new(),
         others: Vec::new(),
         generation: 1,
@@ -398,7 +396,7 @@ mod web {
         } else {
             Err((
                 "this engine has no WebGPU (navigator.gpu is missing)",
-                "use a browser that has it: Chrome 113, Edge 113, Safari 26, Firefox 141",
+                "use a browser that has it: Chrome 127, Edge 127, Safari 26, Firefox 141",
             ))
         }
     }

@@ -318,6 +318,10 @@ impl WebGpu {
         for verdict in operands.iter().flatten().filter_map(|buffer| buffer.verdict.get()) {
             verdict.get()?;
         }
+        // What is bound without being read would be bound in the result's place, where nothing else is there.
+        if !op.reads_operands() {
+            return Ok(None);
+        }
         let mut locked = lock(&self.batches.state);
         let state = &mut *locked;
         if state.under_way.len() >= BATCHES {

@@ -14,9 +14,9 @@ use super::pipeline::Pipeline;
 use super::submit::Staging;
 use crate::backend::BoxFuture;
 use crate::backend::compute::{Bound, Compute, Launch};
-use crate::compute::{KernelDefinition, Signature};
+use crate::compute::{KernelDefinition, Signature, reflection};
 use crate::error::{Error, Result};
-use crate::info::{Capabilities, Memory};
+use crate::info::{Capabilities, DeviceKind, Memory};
 
 /// Memory, which the device keeps for as long as it uses it.
 pub(crate) struct Storage {
@@ -66,6 +66,12 @@ pub(super) fn capabilities(about: &wgpu::AdapterInfo, features: wgpu::Features, 
         device_clock: features.contains(wgpu::Features::TIMESTAMP_QUERY),
         ..Capabilities::LEAST
     }
+}
+
+/// Names of what else there is, for kernels of the caller's.
+pub(super) fn features(kind: DeviceKind, features: wgpu::Features) -> Vec<&'static str> {
+    let names = [(features.contains(wgpu::Features::SHADER_F64), "shader-f64"), (kind.shares_memory(), "unified-memory")];
+    names.into_iter().filter_map(|(there, name)| there.then_some(name)).collect()
 }
 
 impl WebGpu {
@@ -151,11 +157,11 @@ impl Compute for WebGpu {
     }
 
     fn compile(&self, definition: &KernelDefinition, signature: &Signature) -> Result<Program> {
-        let source = definition.wgsl.clone().unwrap_or_default();
+        let source = reflection::plain(definition.wgsl.as_deref().unwrap_or_default());
+        let source = wgpu::ShaderSource::Wgsl(source);
         let compiled = self.guarded(|| {
             let label = Some(definition.name.as_str());
-            let module =
-                self.device.create_shader_module(wgpu::ShaderModuleDescriptor { label, source: wgpu::ShaderSource::Wgsl(source.into()) });
+            let module = self.device.create_shader_module(wgpu::ShaderModuleDescriptor { label, source });
             let pipeline = self.device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
                 label,
                 layout: None,

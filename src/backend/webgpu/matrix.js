@@ -19,7 +19,7 @@ export function ask_for_matrix_units() {
 
 /** Invocations that share a unit for 16 × 16 × 16 products of f16 with sums in f32; 0 if the device has none, or it is not always so many. */
 export function matrix_unit(device) {
-  const { subgroupMinSize: least, subgroupMaxSize: most, subgroupMatrixConfigs: shapes = [] } = device.adapterInfo;
+  const { subgroupMinSize: least, subgroupMaxSize: most, subgroupMatrixConfigs: shapes = [] } = device.adapterInfo ?? {};
   const is_right = ({ M, N, K, componentType, resultComponentType }) =>
     M === 16 && N === 16 && K === 16 && componentType === "f16" && resultComponentType === "f32";
   return FEATURES.every((name) => device.features.has(name)) && [...shapes].some(is_right) && least === most ? least : 0;

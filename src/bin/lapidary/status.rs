@@ -40,6 +40,7 @@ fn opened_json(info: &DeviceInfo) -> Value {
         "standing": standing(info.kind),
         "driver": info.driver,
         "features": info.features,
+        "notes": info.notes,
         "reason": info.reason,
         "others": others.collect::<Vec<_>>(),
     })
@@ -51,7 +52,9 @@ pub fn default(common: &Common) -> Result<(), Failure> {
     if common.json {
         return output::print_json("default", opened_json(&info));
     }
-    let mut text = lines(&describe(&info)) + &lines(&format!("because: {}", info.reason)) + "\n";
+    let mut text = lines(&describe(&info)) + &lines(&format!("because: {}", info.reason));
+    text.extend(info.notes.iter().map(|note| lines(&format!("note: {note}"))));
+    text += "\n";
     let mut table = Table::new(&[("other", Align::Left), ("state", Align::Left), ("why", Align::Left)]);
     for other in &info.others {
         table.row([other.backend.to_string(), other.standing.name().to_owned(), listing::reason_and_remedy(other)]);

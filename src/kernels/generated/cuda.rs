@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::{Source, inside};
+use super::{Source, apart, constant, inside};
 use crate::error::Result;
 use crate::kernels::template::{Constant, expand_with};
 use crate::ops::elementwise::{Kind, Language};
@@ -40,10 +40,9 @@ impl Source {
 
     /// The inputs, the program, and `value` and `four`, which read and compute.
     fn cuda_values(&self, constants: &[Constant], mut out: String) -> Result<String> {
-        let is_set = |name: &str| constants.iter().any(|(known, value)| *known == name && *value > 0);
-        let rank = constants.iter().find(|(known, _)| *known == "RANK").map_or(0, |(_, value)| *value);
+        let (rank, is_set) = (constant(constants, "RANK"), |name: &str| constant(constants, name) > 0);
         for (number, input) in self.inputs.iter().chain(self.beside.iter().map(|(_, reading)| reading)).enumerate() {
-            out = input.cuda(number, rank, is_set("EDGES").into(), out)?;
+            out = input.cuda(number, rank, constants, out)?;
         }
         for (number, (name, _)) in (self.inputs.len()..).zip(&self.beside) {
             for (many, kind) in [("one", format!("Kind{number}")), ("four", format!("Four<Kind{number}>"))] {
@@ -85,8 +84,9 @@ impl Source {
                 }
             }
             out += "return {";
+            let apart = if is_edged { apart(constants, "WHOLE") } else { 1 };
             for lane in 0..4 {
-                let _ = write!(out, "{}program(index + {lane}", if lane > 0 { ", " } else { "" });
+                let _ = write!(out, "{}program(index + {}", if lane > 0 { ", " } else { "" }, lane * apart);
                 for (number, input) in self.inputs.iter().enumerate() {
                     let _ = write!(out, ", in_{number}.x[{lane}]{}", inside(&self.program, number, input.is_bounded));
                 }
@@ -100,11 +100,10 @@ impl Source {
 
 impl Reading {
     /// Its text as that of input `number`.
-    pub(super) fn cuda(&self, number: usize, rank: u32, edges: u32, mut out: String) -> Result<String> {
+    pub(super) fn cuda(&self, number: usize, rank: u32, constants: &[Constant], mut out: String) -> Result<String> {
         // Writing to a string does not fail.
         let _ = writeln!(out, "typedef {} Kind{number};", Kind::from(self.dtype).name());
-        let mut all = self.constants();
-        all.extend([("RANK", rank), ("EDGES", edges)]);
-        expand_with(INPUT, &all, &self.variables(number, rank), out)
+        let (all, variables) = self.told(number, rank, constants);
+        expand_with(INPUT, &all, &variables, out)
     }
 }

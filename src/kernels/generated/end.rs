@@ -35,7 +35,7 @@ impl End {
         const END: &str = include_str!(concat!(env!("OUT_DIR"), "/map-end.wgsl"));
         out += &scalars("end_", &format!("{}u", self.scalars));
         for (number, input) in (FIRST_INPUT..).zip(&self.inputs) {
-            out = input.wgsl(number, self.rank, 0, out)?;
+            out = input.wgsl(number, self.rank, &[], out)?;
         }
         out += &Language::Wgsl.body(&self.program, "end_");
         out = expand_with(END, &[("INNER", self.rank - 1)], &[("at", self.at), ("rank", self.rank)], out)?;
@@ -66,7 +66,7 @@ impl End {
         const END: &str = include_str!(concat!(env!("OUT_DIR"), "/map-end.cuh"));
         let Self { rank, at, scalars, is_quad, .. } = *self;
         for (number, input) in (FIRST_INPUT..).zip(&self.inputs) {
-            out = input.cuda(number, rank, 0, out)?;
+            out = input.cuda(number, rank, &[], out)?;
         }
         out = expand_with(END, &[("INNER", rank - 1)], &[("at", at), ("rank", rank), ("scalars", scalars)], out)?;
         out += &Language::Cuda.body(&self.program, "end_");

@@ -115,6 +115,10 @@ impl Told {
         let mut next = packed;
         for ((next, stride), name) in next.iter_mut().zip(self.strides).zip(STRIDES) {
             let Some(stride) = stride else { continue };
+            if rank == 0 {
+                let expected = "left out where there is no batch".to_owned();
+                return Err(Box::new(Error::InvalidDimension { name, value: stride.to_string(), expected }));
+            }
             if stride > MAX_ELEMENTS || (stride > 0 && rank > 1) {
                 let one = if rank > 1 { "0: a batch of several dimensions is packed, or shared by all" } else { "at most 4294967296" };
                 return Err(Box::new(Error::InvalidDimension { name, value: stride.to_string(), expected: one.to_owned() }));
@@ -214,6 +218,9 @@ mod tests {
         assert_eq!(batch(&[0], &[1], false).unwrap().count(), 0);
         let error = batch(&[2, 1, 2], &[1, 3, 1], false).unwrap_err();
         assert_eq!(error.code(), "limit_exceeded");
+        let alone = Told { strides: [None, Some(9), None], ..Told::default() };
+        let error = alone.resolve([6, 8, 12], true).unwrap_err().to_string();
+        assert!(error.contains("stride_b is 9") && error.contains("no batch"), "{error}");
         let error = batch(&[2, 3], &[2], false).unwrap_err().to_string();
         assert!(error.contains("the batch of b is [2]") && error.contains("[2, 3] of a"), "{error}");
     }

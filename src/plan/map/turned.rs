@@ -35,11 +35,12 @@ pub(super) struct Turned {
 }
 
 impl Turned {
-    /// That along which most inputs have their neighbours, if there is one, and the kernel can do all else that is asked of it.
-    pub(super) fn of(problem: &Problem, caps: &Caps) -> Option<Self> {
+    /// That along which most inputs have their neighbours, if there is one, and the kernel can do all else that is asked of it: results of
+    /// f16 whose rows are no whole fours are for those that write them one by one.
+    pub(super) fn of(problem: &Problem, caps: &Caps, writes_halves: bool) -> Option<Self> {
         let (&last, others) = problem.shape.split_last()?;
         let fits = caps.max_workgroup_invocations >= THREADS && caps.max_workgroup_bytes >= WORKGROUP_BYTES;
-        let is_whole = problem.dtype != DType::F16 || last.is_multiple_of(QUAD);
+        let is_whole = writes_halves || problem.dtype != DType::F16 || last.is_multiple_of(QUAD);
         let is_there = problem.inputs.iter().all(|input| input.bounds.is_empty());
         if !fits || !is_whole || !is_there || last < LEAST || words(problem) + problem.shape.len() > Words::MOST {
             return None;
@@ -84,6 +85,13 @@ impl Turned {
                 (reading.is_turned, reading.is_vec4) = (true, view.strides[rank - 2] == 1 && is_aligned);
             }
         }
+        // Fours are vectors where all of a kind are.
+        let is_whole = sizes[rank - 1].is_multiple_of(QUAD);
+        let is_aligned = readings.iter().all(|reading| !reading.is_turned || reading.is_vec4);
+        for reading in &mut readings {
+            reading.is_vec4 &= if reading.is_turned { is_aligned } else { is_whole };
+        }
+        let is_narrow = readings.iter().all(|reading| !reading.is_turned || reading.dtype == DType::F16);
         let out_at = words.length();
         self.ordered(&strides).iter().try_for_each(|&stride| words.push(stride))?;
         let scalars_at = words.length();
@@ -96,11 +104,13 @@ impl Turned {
             ("RANK", rank as u32),
             ("OUTER", rank as u32 - 2),
             ("EDGES", 1),
+            ("HALVES", is_narrow.into()),
             ("QUAD", 0),
             ("INPUTS", readings.len() as u32),
             ("OUT_AT", out_at),
             ("SCALARS", scalars_at),
-            ("WHOLE", u32::from(sizes[rank - 1].is_multiple_of(QUAD))),
+            ("WHOLE", is_whole.into()),
+            ("ALIGNED", is_aligned.into()),
             ("RESULT_F16", u32::from(problem.dtype == DType::F16)),
             ("RESULT_BOOL", u32::from(problem.dtype == DType::Bool)),
         ];

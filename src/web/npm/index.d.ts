@@ -175,7 +175,7 @@ export interface MatmulOptions {
   zero_points?: readonly [number, number];
   /**
    * How products are computed. Default `"f32"`. `"f16x3"` takes each f32 operand apart into two terms of f16, of whose products it adds three up in
-   * f32 on the GPU's matrix units: faster for large products, its error no larger than f32's as measured, and within
+   * f32 on the GPU's matrix units: faster for large products, its mean error smaller than f32's as measured, and within
    * γ₂ₖ₊₁₂·(|A||B|) + k·2⁻⁴⁸·max|row of A|·max|column of B|. What an infinite operand reaches is infinite or NaN. It takes the feature
    * `subgroup-matrix` of {@link DeviceInfo.features}, which is experimental in Chromium; elsewhere it is an `invalid_option`. `"f16"` lets f16
    * operands be multiplied and summed up in f16, sixteen products at a time, where the device has `shader-f16` and no matrix units:
@@ -633,8 +633,8 @@ export class Expr {
   /** Where this is true `yes`, else `no`. */
   select(yes: Value, no: Value): Expr;
   /**
-   * The elements as another type. Fractions are cut off, what does not fit becomes the nearest that does, NaN as an integer is 0, and what
-   * is not 0 is true.
+   * The elements as another type. Of a float an integer gets the nearest that it can hold, fractions cut off, and 0 of NaN; between i32 and
+   * u32 the bits stay, so that −1 is 4294967295. What is not 0 is true. f16 is rounded to the nearest, and infinite from 65520 on.
    */
   cast(dtype: Exclude<DType, "i8" | "u8">): Expr;
 
@@ -675,7 +675,7 @@ export class Expr {
 
   /**
    * The convolution of N × C × W with F × C/groups × w, or of N × C × H × W with F × C/groups × h × w, both of f32 or both of f16, sums in f32;
-   * filters are not reversed.
+   * filters are not reversed. On WebGPU many 3 × 3 filters go by Winograd's method, where NaN or ∞ spreads over the 4 × 4 results of its tile.
    */
   conv(filters: Value, options?: ConvOptions): Expr;
   /** The largest element of each window of that size. Padding is never the largest; NaN is. */
@@ -732,7 +732,10 @@ export class Expr {
 
   /** The same elements, row by row, in another shape. One size may be −1: it is what the others leave. */
   reshape(shape: readonly number[]): Expr;
-  /** With its dimensions in another order: the i-th of the result is that which `axes` names at i; without axes they are reversed. */
+  /**
+   * With its dimensions in another order: the i-th of the result is that which `axes` names at i; without axes they are reversed. More than six
+   * that do not stay behind one another are `limit_exceeded`.
+   */
   transpose(axes?: Axes): Expr;
   /** Repeated to a shape: dimensions of size 1 become as large as there, and others are put in front. */
   broadcastTo(shape: readonly number[]): Expr;
@@ -744,7 +747,7 @@ export class Expr {
   /** With the elements along each of those axes in the opposite order; without axes along all. */
   flip(axes?: Axes): Expr;
   /**
-   * With something around it, `[before, behind]` so many elements along each dimension: a number, 0 if none is given; the element at the
+   * With something around it, `[before, behind]` so many elements along each dimension: a number of a's type, 0 if none is given; the element at the
    * `"edge"`; the elements `"reflect"`ed at that one; or those from the other end, for `"wrap"`.
    */
   pad(widths: readonly (readonly [number, number])[], value?: number | "edge" | "reflect" | "wrap"): Expr;

@@ -69,9 +69,13 @@ export function whole(name, value, is_signed = false) {
   return value;
 }
 
-/** An array of them. */
+/** Far more than anyone has: longer lists would not fit the stack as arguments. */
+const MOST_DIMENSIONS = 256;
+
+/** An array of them, one or two for each dimension. */
 export function wholes(name, value, is_signed) {
   if (!Array.isArray(value)) throw invalid_type(name, "an array of whole numbers", describe(value));
+  if (value.length > MOST_DIMENSIONS) throw invalid_dimension(name, `of length ${value.length}`, `of at most ${MOST_DIMENSIONS}`);
   return Array.from(value, (size) => whole(name, size, is_signed));
 }
 
@@ -210,7 +214,7 @@ export function product(options, shape_a, shape_b, operand, names = PRODUCT) {
   const precision = place("precision", told.precision, PRECISIONS);
   const [a_zero, b_zero] = option("zero_points", told.zero_points, NO_ZEROS, are_zeros, "two whole numbers");
   let of_arrays = NO_BATCH;
-  if (told.batch !== undefined) of_arrays = (Array.isArray(told.batch) ? told.batch : [told.batch]).map((size) => whole("batch", size));
+  if (told.batch !== undefined) of_arrays = wholes("batch", Array.isArray(told.batch) ? told.batch : [told.batch]);
   const batch_a = shape_a === undefined ? of_arrays : batch_of(shape_a);
   const batch_b = shape_b === undefined ? of_arrays : batch_of(shape_b);
   const batch = broadcast(batch_a, batch_b);
@@ -318,6 +322,5 @@ export function to_data(data, options) {
   const expected = told === undefined ? "a Float32Array, a Float16Array, an Int32Array, a Uint32Array, an Int8Array, a Uint8Array or a GPUBuffer, or have a dtype" : `a ${first} for ${told}`;
   const values = typed_array("data", data, [first, second], expected);
   if (found >= 0 || type !== 1) return [values, type];
-  can_give("f16");
-  return [new Float16Array(values.buffer, values.byteOffset, values.length), type];
+  return [new (globalThis.Float16Array ?? Uint16Array)(values.buffer, values.byteOffset, values.length), type];
 }

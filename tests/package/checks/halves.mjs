@@ -1,8 +1,23 @@
 /** Matrices of f16, and the precision f16x3. Where a device or an engine has not got them, what it says instead. */
-import { assert, each, integers, is_fault, problem, product, rejects, right, same, settles } from "./tools.mjs";
+import { wrap } from "./faults.mjs";
+import { assert, each, integers, is_fault, problem, product, rejects, right, same, settles, skip } from "./tools.mjs";
 
 const sizes = { m: 5, k: 33, n: 7 };
-const has_units = (gpu) => gpu.info().features.includes("subgroup-matrix");
+const has = (gpu, feature) => gpu.info().features.includes(feature);
+const has_units = (gpu) => has(gpu, "subgroup-matrix");
+const needs_units = (gpu) => has_units(gpu) || skip("this device has no matrix units that lapidary can use");
+const needs_halves = () => globalThis.Float16Array ?? skip("this engine has no Float16Array");
+
+/** What a handle does for which the browser hides the device's matrix units. */
+async function without_units({ Gpu }, backend, body) {
+  const hide = (original) =>
+    function (name) {
+      return name !== "chromium-experimental-subgroup-matrix" && original.call(this, name);
+    };
+  const undo = wrap(GPUSupportedFeatures.prototype, "has", hide);
+  const gpu = await Gpu.open({ backend }).finally(undo);
+  await body(gpu).finally(() => gpu.free());
+}
 
 /** The same problem with its operands in f16, which holds all its numbers. */
 const halved = ({ a, b, options, expected }) => ({ a: new Float16Array(a), b: new Float16Array(b), options, expected });
@@ -36,6 +51,30 @@ function errors(actual, a, b, { m, k, n, transpose_a, transpose_b }, u = 2 ** -2
     }
   }
   return { most, rms: Math.sqrt(squares / (m * n)), share };
+}
+
+/** A product with transposes, scalings, a bias, an activation and in a batch, its operands as `made` makes them, by a kernel that is so called. */
+async function with_all(gpu, m, k, n, options, made, name) {
+  const check = async (what, more, bias) => {
+    const { a, b, options: sizes, expected } = made(problem(m, k, n, 3, more));
+    const end = bias && { bias, activation: "relu" };
+    const { data, kernel } = await gpu.matmul(a, b, { ...sizes, ...options, ...end, report: true });
+    assert(name.test(kernel), `${m} × ${k} × ${n} ${what} by ${kernel}`);
+    same(data, bias ? expected.map((value, i) => Math.max(0, value + bias[i % n])) : expected, `${m} × ${k} × ${n} ${what}`);
+  };
+  for (const bits of [0, 1, 2, 3]) await check(`transposed ${bits}`, { transpose_a: bits > 1, transpose_b: bits % 2 === 1, alpha: bits === 2 ? -0.5 : 1 });
+  await check("with c", { beta: -2, c: integers(m * n, 8) });
+  await check("with all", { transpose_b: true, alpha: 0.5, beta: 3, c: integers(m * n, 9) }, integers(n, 5));
+  // A batch, one operand of which is shared.
+  const { a, b } = made({ a: integers(6 * m * k, 1), b: integers(3 * k * n, 2) });
+  const [x, y] = [await gpu.tensor(a, [2, 3, m, k]), await gpu.tensor(b, [3, k, n])];
+  const { data, kernel } = await gpu.matmul(x, y, { ...options, report: true });
+  assert(name.test(kernel), `a batch of ${m} × ${k} × ${n} by ${kernel}`);
+  for (let item = 0; item < 6; item++) {
+    const [own_a, own_b] = [a.subarray(item * m * k, (item + 1) * m * k), b.subarray((item % 3) * k * n, ((item % 3) + 1) * k * n)];
+    same(data.slice(item * m * n, (item + 1) * m * n), product(own_a, own_b, { m, k, n }), `${m} × ${k} × ${n}, ${item} of a batch`);
+  }
+  for (const tensor of [x, y]) tensor.dispose();
 }
 
 const with_arrays = {
@@ -111,7 +150,7 @@ const with_arrays = {
     await rejects("invalid_option", () => gpu.matmul(new Float16Array(a), new Float16Array(b), { ...options, precision: "f16x3" }), /f16/);
   },
 
-  "f16 computed in f16, where the device does": async ({ lapidary, gpu }) => {
+  "the precision f16, whether the device computes in f16 or not": async ({ lapidary, gpu }) => {
     for (const [m, k, n] of [
       [65, 100, 35],
       [128, 256, 128],
@@ -119,7 +158,7 @@ const with_arrays = {
       const [a, b] = [new Float16Array(uniform(m * k, 1)), new Float16Array(uniform(k * n, 2))];
       const options = { m, k, n, precision: "f16" };
       const { data, kernel } = await gpu.matmul(a, b, { ...options, report: true });
-      const computes = gpu.info().features.includes("shader-f16") && !has_units(gpu);
+      const computes = has(gpu, "shader-f16") && !has_units(gpu);
       assert(computes === /tiled f16/.test(kernel), `${kernel} with ${gpu.info().features}`);
       const reference = await lapidary.reference(a, b, options);
       const verdict = reference.check(data);
@@ -127,6 +166,19 @@ const with_arrays = {
       reference.free();
     }
     await rejects("invalid_option", () => gpu.matmul(new Float32Array(1), new Float32Array(1), { m: 1, k: 1, n: 1, precision: "f16" }), /f32/);
+  },
+
+  "f16 computed in f16 with all that goes with a product": async ({ lapidary, gpu, backend }) => {
+    if (!has(gpu, "shader-f16")) skip("this device does not compute in f16");
+    await without_units(lapidary, backend, async (own) => {
+      assert(has(own, "shader-f16") && !has_units(own), `${own.info().features}`);
+      for (const [m, k, n] of [
+        [128, 256, 128],
+        [129, 65, 67],
+        [300, 77, 260],
+      ])
+        await with_all(own, m, k, n, { precision: "f16" }, halved, /tiled f16/);
+    });
   },
 
   "a reference for f16": async ({ lapidary, gpu }) => {
@@ -138,7 +190,7 @@ const with_arrays = {
   },
 
   "matrix units multiply f16": async ({ gpu }) => {
-    if (!has_units(gpu)) return;
+    needs_units(gpu);
     for (const [m, k, n] of [
       [128, 128, 128],
       [129, 65, 67],
@@ -146,13 +198,7 @@ const with_arrays = {
       [300, 77, 260],
       [16, 5000, 24],
     ]) {
-      const { kernel } = await gpu.matmul(...Object.values(halved(problem(m, k, n))).slice(0, 2), { m, k, n, report: true });
-      assert(/cooperative/.test(kernel), `${m} × ${k} × ${n} by ${kernel}`);
-      for (const bits of [0, 1, 2, 3]) {
-        const more = { transpose_a: bits > 1, transpose_b: bits % 2 === 1, alpha: bits === 2 ? -0.5 : 1 };
-        await right(gpu, halved(problem(m, k, n, bits, more)), `${m} × ${k} × ${n}, transposed ${bits}`);
-      }
-      await right(gpu, halved(problem(m, k, n, 7, { beta: -2, c: integers(m * n, 8) })), `${m} × ${k} × ${n} with c`);
+      await with_all(gpu, m, k, n, {}, halved, /cooperative/);
     }
   },
 };
@@ -167,13 +213,40 @@ export default {
     ),
 
   "an engine without Float16Array says so": async ({ gpu }) => {
-    if (globalThis.Float16Array) return;
+    if (globalThis.Float16Array) skip("this engine has Float16Array");
     const { a, b, options } = problem(5, 33, 7);
     await rejects("unavailable", () => gpu.matmul(a, b, { ...options, result: "f16" }), /Float16Array/);
   },
 
+  "bits of f16 are operands in every engine": async ({ gpu, lapidary: { lazy } }) => {
+    const values = [1.5, -2, 2 ** -14, 0.333251953125, 65504, -Infinity, 2 ** -9, -0];
+    const bits = Uint16Array.of(0x3e00, 0xc000, 0x0400, 0x3555, 0x7bff, 0xfc00, 0x1800, 0x8000);
+    const identity = Float32Array.from({ length: 4 }, (_, i) => +(i % 3 === 0));
+    const [x, y] = [await gpu.tensor(bits, [4, 2], { dtype: "f16" }), await gpu.tensor(bits.subarray(0, 4), [2, 2], { dtype: "f16" })];
+    const wide = await gpu.evaluate(lazy(x).cast("f32"));
+    same(await wide.toArray(), Float32Array.from(values), "as f32");
+    const exact = await gpu.tensor(identity, [2, 2]);
+    const one = await gpu.evaluate(lazy(exact).cast("f16"));
+    same(await gpu.matmul(one, y, {}), Float32Array.from(values.slice(0, 4)), "times what was computed in f16");
+    same(await gpu.matmul(y, one, { beta: 2, c: identity }), Float32Array.of(3.5, -2, 2 ** -14, 2.333251953125), "with c");
+    for (const tensor of [x, y, wide, exact, one]) tensor.dispose();
+  },
+
+  "arrays of f16 take half the memory": async ({ gpu, backend }) => {
+    if (!backend.startsWith("web")) skip("the CPU in a browser keeps arrays in f32");
+    const bytes_of = async (data, options) => {
+      const before = gpu.memory().used_bytes;
+      const tensor = await gpu.tensor(data, [256, 256], options);
+      const bytes = gpu.memory().used_bytes - before;
+      tensor.dispose();
+      return bytes;
+    };
+    const [wide, narrow] = [await bytes_of(new Float32Array(65536)), await bytes_of(new Uint16Array(65536), { dtype: "f16" })];
+    assert(wide >= 2 ** 18 && wide === 2 * narrow, `${narrow} bytes of f16, ${wide} of f32`);
+  },
+
   "f16x3 where there are no matrix units": async ({ gpu }) => {
-    if (has_units(gpu)) return;
+    if (has_units(gpu)) skip("this device has matrix units");
     const { a, b } = problem(5, 33, 7);
     const call = () => gpu.matmul(a, b, { ...sizes, precision: "f16x3" });
     await rejects("invalid_option", call, /precision is f16x3/, /matrix units/, /enable-unsafe-webgpu/);
@@ -183,7 +256,7 @@ export default {
   },
 
   "f16x3 is no less exact than f32": async ({ gpu }) => {
-    if (!has_units(gpu)) return;
+    needs_units(gpu);
     for (const [m, k, n] of [
       [512, 256, 512],
       [513, 1000, 511],
@@ -197,14 +270,15 @@ export default {
         if (bits > 0 && k > 1000) continue;
         const split = errors(data, a, b, options);
         const plain = errors(await gpu.matmul(a, b, options), a, b, options);
+        // The largest of all errors is one element's chance: where plain sums are made in parts, up to 1.14 times was measured.
         const both = `${m} × ${k} × ${n}, ${bits}: ${JSON.stringify({ split, plain })}`;
-        assert(split.share <= 1 && split.rms <= 1.05 * plain.rms && split.most <= 1.5 * plain.most, both);
+        assert(split.share <= 1 && split.rms <= plain.rms && split.most <= 1.25 * plain.most, both);
       }
     }
   },
 
   "f16x3 takes operands of any magnitude": async ({ gpu }) => {
-    if (!has_units(gpu)) return;
+    needs_units(gpu);
     const [m, k, n] = [640, 256, 576];
     const { a, b, expected } = problem(m, k, n, 4);
     // Small whole numbers, each row and each column times a power of two: what comes out is exact.
@@ -235,25 +309,18 @@ export default {
   },
 
   "f16x3 with all that goes with a product": async ({ gpu }) => {
-    if (!has_units(gpu)) return;
-    const [m, k, n] = [515, 330, 517];
-    const more = { alpha: -0.5, beta: 3, c: integers(m * n, 2) };
-    const { a, b, options, expected } = problem(m, k, n, 3, more);
-    const bias = integers(n, 5);
-    const finished = expected.map((value, i) => Math.max(0, value + bias[i % n]));
-    same(await gpu.matmul(a, b, { ...options, bias, activation: "relu", precision: "f16x3" }), finished);
-    // A batch, one operand of which is shared.
+    needs_units(gpu);
+    await with_all(gpu, 515, 330, 517, { precision: "f16x3" }, (made) => made, /f16x3/);
+    // Queued as told at once.
     const [x, y] = [await gpu.tensor(integers(6 * 130 * 270, 1), [2, 3, 130, 270]), await gpu.tensor(integers(3 * 270 * 260, 2), [3, 270, 260])];
-    const [split, plain] = [await gpu.matmul(x, y, { precision: "f16x3", report: true }), await gpu.matmul(x, y, {})];
-    assert(/f16x3/.test(split.kernel), split.kernel);
-    same(split.data, plain);
-    same(await (await gpu.matmul(x, y, { precision: "f16x3", keep: true })).toArray(), plain, "queued");
-    for (const tensor of [x, y]) tensor.dispose();
+    const kept = await gpu.matmul(x, y, { precision: "f16x3", keep: true });
+    same(await kept.toArray(), await gpu.matmul(x, y, {}), "queued");
+    for (const tensor of [x, y, kept]) tensor.dispose();
     if (globalThis.Float16Array) {
       const { a, b, expected } = problem(512, 300, 520);
       same_halves(await gpu.matmul(a, b, { m: 512, k: 300, n: 520, precision: "f16x3", result: "f16" }), expected);
     }
   },
 
-  ...(globalThis.Float16Array ? with_arrays : {}),
+  ...Object.fromEntries(Object.entries(with_arrays).map(([name, check]) => [name, (context) => needs_halves() && check(context)])),
 };

@@ -1,5 +1,5 @@
 /** Products of 8-bit integers. Where a backend has not got them, what it says instead. */
-import { assert, each, rejects } from "./tools.mjs";
+import { assert, each, rejects, skip } from "./tools.mjs";
 
 /** Bytes of all sizes, the extremes among them. */
 function bytes(Type, length, seed) {
@@ -100,9 +100,12 @@ const without = {
 };
 
 /** All but WebGL2 have them. */
-const only = (on_webgl2, checks) =>
-  Object.fromEntries(
-    Object.entries(checks).map(([name, check]) => [name, (tools) => ((tools.gpu.info().backend === "webgl2") === on_webgl2 ? check(tools) : undefined)]),
-  );
+const only = (on_webgl2, checks) => {
+  const here = (check) => (context) => {
+    if ((context.backend === "webgl2") !== on_webgl2) skip(on_webgl2 ? "this backend has them" : "WebGL2 has no kernel for them");
+    return check(context);
+  };
+  return Object.fromEntries(Object.entries(checks).map(([name, check]) => [name, here(check)]));
+};
 
 export default { ...only(false, of_products), ...only(true, without) };

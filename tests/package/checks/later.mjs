@@ -1,6 +1,6 @@
 /** Expressions that are given before they are computed, and shaders that are not compiled yet. */
 import { wrap } from "./faults.mjs";
-import { assert, integers, product, same } from "./tools.mjs";
+import { assert, integers, product, same, skip } from "./tools.mjs";
 
 const N = 9;
 const SHAPE = [N, N];
@@ -8,7 +8,7 @@ const SIZES = { m: N, k: N, n: N };
 
 export default {
   "chains of expressions are given before they are computed": async ({ gpu, lapidary: { lazy } }) => {
-    if (!["webgpu", "webgl2"].includes(gpu.info().backend)) return;
+    if (!["webgpu", "webgl2"].includes(gpu.info().backend)) skip("the CPU computes at once");
     const x = integers(N * N, 11);
     const a = await gpu.tensor(x, SHAPE);
     let last = await gpu.evaluate(lazy(a).add(0));
@@ -30,7 +30,7 @@ export default {
   },
 
   "a page goes on while shaders compile": async ({ lapidary: { Gpu, lazy }, backend }) => {
-    if (backend !== "webgl2") return;
+    if (backend !== "webgl2") skip("it is of WebGL2");
     const { prototype } = WebGL2RenderingContext;
     const COMPLETION_STATUS = 0x91b1;
     // A compiler that takes some turns for each program, of which no other question may be asked before.

@@ -1,6 +1,6 @@
 /** Checks on one handle whose GPU is taken away by `kill`; `seen` tells what was opened. Pages only. */
 import { STEPS, at_call, run_out_at } from "./faults.mjs";
-import { assert, each, integers, is_fault, is_slow, problem, product, rejects, right, same, settles, sleep, within } from "./tools.mjs";
+import { assert, each, integers, is_fault, is_slow, problem, product, rejects, right, same, settles, skip, sleep, within } from "./tools.mjs";
 
 export default {
   "an idle device is replaced by the next call": async ({ gpu, kill, seen }) => {
@@ -131,7 +131,7 @@ export default {
   },
 
   "a loss at each step of a queue": async ({ gpu, kill, backend }) => {
-    if (!is_slow(gpu) && backend === "webgpu") return;
+    if (!is_slow(gpu) && backend === "webgpu") skip("it is made on a software GPU");
     const item = integers(81, 6);
     const square = product(item, item, { m: 9, k: 9, n: 9 });
     // What happens with each product, in the middle of the queue; with each submission, at the second; with each result.
@@ -236,7 +236,7 @@ export default {
   },
 
   "memory that runs out for a call that is waited for, with a queue before it": async ({ gpu, backend }) => {
-    if (backend !== "webgpu") return;
+    if (backend !== "webgpu") skip("it is of WebGPU");
     const x = integers(81, 8);
     const a = await gpu.tensor(x, [9, 9]);
     const { a: p, b: q, options, expected } = problem(11, 12, 13);
@@ -258,7 +258,7 @@ export default {
   },
 
   "memory that ran out in a queue, found out when there is room for a large array": async ({ gpu, backend }) => {
-    if (backend !== "webgl2") return;
+    if (backend !== "webgl2") skip("it is of WebGL2");
     const x = integers(81, 9);
     const a = await gpu.tensor(x, [9, 9]);
     gpu.trim();

@@ -1,5 +1,5 @@
 /** Softmax and norms: the same list on every backend, against the same in double precision. */
-import { assert, is_slow, rejects, throws } from "./tools.mjs";
+import { assert, is_slow, rejects, skip, throws } from "./tools.mjs";
 
 const values = (length) => Float32Array.from({ length }, (_, i) => (((i * 7919) % 1009) - 504) / 100);
 const sum = (list) => list.reduce((sum, value) => sum + value, 0);
@@ -124,7 +124,7 @@ export default {
   },
 
   "halves": async ({ gpu, lapidary: { lazy } }) => {
-    if (!globalThis.Float16Array) return;
+    if (!globalThis.Float16Array) skip("this engine has no Float16Array");
     for (const columns of is_slow(gpu) ? [7] : [8, 7]) {
       const data = Float16Array.from({ length: 6 * columns }, (_, i) => ((i * 5) % 11) - 4);
       const x = await gpu.tensor(data, [6, columns]);

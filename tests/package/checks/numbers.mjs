@@ -203,6 +203,29 @@ export default {
     for (const tensor of [x, y, d, z, kept, summed.data]) tensor.dispose();
   },
 
+  "the same product has the same bits every time": async ({ gpu }) => {
+    // Nothing to sum exactly: another order of summation would show.
+    const values = (length, seed) => Float32Array.from({ length }, (_, i) => Math.sin(i * seed));
+    for (const [m, k, n] of [
+      [24, 5000, 20],
+      [1, 9001, 3],
+      [64, 4096, 64],
+    ]) {
+      const [a, b] = [values(m * k, 1.1), values(k * n, 1.3)];
+      const [x, y] = [await gpu.tensor(a, [m, k]), await gpu.tensor(b, [k, n])];
+      const first = await gpu.matmul(x, y, {});
+      for (let turn = 0; turn < 4; turn++) {
+        const kept = await Promise.all(Array.from({ length: 3 }, () => gpu.matmul(x, y, { keep: true })));
+        for (const tensor of kept) {
+          same(await tensor.toArray(), first, `${m} × ${k} × ${n}, queued`);
+          tensor.dispose();
+        }
+        same(await gpu.matmul(a, b, { m, k, n }), await gpu.matmul(a, b, { m, k, n }), `${m} × ${k} × ${n}, of arrays`);
+      }
+      for (const tensor of [x, y]) tensor.dispose();
+    }
+  },
+
   "tensors without elements": async ({ gpu }) => {
     const [rows, columns] = [await gpu.tensor(integers(0), [0, 5]), await gpu.tensor(integers(0), [5, 0])];
     assert(rows.rows === 0 && rows.columns === 5, "0 × 5");

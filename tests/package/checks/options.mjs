@@ -78,6 +78,7 @@ export default {
     await each({ "3 × 3": [3, 3], "2 × 2": [2, 2], "0 × 6": [0, 6] }, (shape) =>
       rejects("length_mismatch", () => gpu.tensor(a, shape), /\b6\b/, new RegExp(`\\b${shape[0] * shape[1]}\\b`)),
     );
+    await rejects("length_mismatch", () => gpu.tensor(a, Array(4).fill(2 ** 20)), /1048576 = more than 2\^63 are needed/);
     await each({ "65536": [65536, 65536], "the most": [2 ** 32 - 1, 2 ** 32 - 1] }, (shape) =>
       rejects(["length_mismatch", "limit_exceeded"], () => gpu.tensor(a, shape), /\d{10}/),
     );
@@ -100,6 +101,12 @@ export default {
     await rejects("length_mismatch", () => gpu.matmul(a, b, { ...sizes, batch: 2, stride_a: 0 }), /2 · 3 · 4 = 24/, /\b12\b/);
     await rejects("length_mismatch", () => gpu.matmul(a, b, { ...sizes, batch: 2, stride_a: 0, stride_b: 1 }), /\b13\b/);
     await rejects("invalid_dimension", () => gpu.matmul(a, b, { ...sizes, batch: [1, 2], stride_a: 3 }), /\bstride_a\b/, /\b0\b/);
+    await each({ ...["stride_a", "stride_b", "stride_c"] }, (name) =>
+      rejects("invalid_dimension", () => gpu.matmul(a, b, { ...sizes, [name]: 9 }), new RegExp(`\\b${name} is 9\\b`), /no batch/),
+    );
+    const long = Array(200_000).fill(1);
+    await rejects("invalid_dimension", () => gpu.matmul(a, b, { ...sizes, batch: long }), /\bbatch is of length 200000\b/, /\b256\b/);
+    await rejects("invalid_dimension", () => gpu.tensor(a.slice(0, 1), long), /\bshape is of length 200000\b/, /\b256\b/);
     await each({ ...["1", -1, 0.5, null] }, (stride_b) => rejects("invalid_dimension", () => gpu.matmul(a, b, { ...sizes, stride_b }), /\bstride_b\b/));
     const [two, three, one] = await Promise.all([gpu.tensor(a, [2, 1, 3]), gpu.tensor(b, [3, 4, 1]), gpu.tensor(a.slice(0, 1), [])]);
     await rejects("invalid_dimension", () => gpu.matmul(two, three, {}), /\bk\b/, /\b4\b/);

@@ -4,6 +4,16 @@ export function assert(condition, message) {
   if (!condition) throw new Error(message);
 }
 
+class Skip extends Error {}
+
+/** Ends a check that cannot be made here, and says why. */
+export function skip(reason) {
+  throw new Skip(reason);
+}
+
+/** What became of a check that ended with an error: a fault, or the reason why it was not made. */
+export const ended = (error) => (error instanceof Skip ? { fault: null, skipped: error.message } : { fault: `${error.message}` });
+
 /** Small whole numbers: their products have one right result in every order of summation. */
 export function integers(length, seed = 1) {
   const out = new Float32Array(length);
@@ -141,15 +151,15 @@ export async function run(subjects, lapidary, backend) {
     for (const [name, check] of Object.entries(checks)) {
       const start = performance.now();
       const before = gpu.memory().used_bytes;
-      let fault = null;
+      let end = { fault: null };
       try {
         await within(60_000, check({ lapidary, gpu, backend }), "the check");
         await within(30_000, right(gpu, problem(3, 5, 7), "the next call"), "the next call");
         await released(gpu, before);
       } catch (error) {
-        fault = `${error.message}`;
+        end = ended(error);
       }
-      results.push({ name: `${subject}: ${name}`, fault, ms: performance.now() - start });
+      results.push({ name: `${subject}: ${name}`, ...end, ms: performance.now() - start });
     }
   }
   gpu.free();

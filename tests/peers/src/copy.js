@@ -5,12 +5,12 @@ const SOFTWARE_BYTES = 2 ** 24;
 
 /** Some browsers copy buffers by an engine of its own, slower than a kernel does. */
 const SHADER = `
-  @group(0) @binding(0) var<storage, read> from: array<vec4<f32>>;
-  @group(0) @binding(1) var<storage, read_write> to: array<vec4<f32>>;
+  @group(0) @binding(0) var<storage, read> x: array<vec4<f32>>;
+  @group(0) @binding(1) var<storage, read_write> y: array<vec4<f32>>;
   @compute @workgroup_size(256)
   fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {
     let i = id.y * groups.x * 256u + id.x;
-    to[i] = from[i];
+    y[i] = x[i];
   }`;
 const BYTES_A_GROUP = 16 * 256;
 

@@ -13,8 +13,10 @@ export function random_matrix(length, seed, bits) {
   return values;
 }
 
-/** A, `batch` times m × k, and B, `batch` times k × n. Those for a job of f16 are such that f16 holds them. */
+/** A, `batch` times m × k, and B, `batch` times k × n. Those for a job of f16 are such that f16 holds them; of i8 they are −16 to 15. */
 export function operands({ m, k, n, batch, dtype }) {
-  const bits = dtype === "f16" ? 11 : 23;
-  return { a: random_matrix(batch * m * k, 1, bits), b: random_matrix(batch * k * n, 2, bits) };
+  const bits = { f16: 11, i8: 4 }[dtype] ?? 23;
+  const [a, b] = [random_matrix(batch * m * k, 1, bits), random_matrix(batch * k * n, 2, bits)];
+  const scaled = (values) => (dtype === "i8" ? values.map((value) => value * 2 ** bits) : values);
+  return { a: scaled(a), b: scaled(b) };
 }

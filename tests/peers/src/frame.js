@@ -57,25 +57,36 @@ async function enter({ library, error, resident, multiply, operation }, job, ref
   return entrant;
 }
 
+/** lapidary once more, by a job of its own. */
+async function enter_beside(library, shape) {
+  const job = { ...shape, ...operands(shape) };
+  const referee = await referee_of(job);
+  const entrant = await enter(library, job, referee);
+  referee.free();
+  return { ...entrant, library: "beside", job: shape };
+}
+
 /** What lapidary's own benchmark says of the kernel alone, or null. */
 async function kernel_gflops({ library, error, alone }) {
   if (library !== "lapidary" || error || !alone) return null;
   return patiently(alone()).catch(() => null);
 }
 
-/** The device's copy rate in GB/s, bytes read and bytes written, or null where there is no telling. */
+/** The device's copy rate in GB/s, bytes read and bytes written, or null where there is no telling, which is told. */
 async function copy_gb_s(settings) {
   try {
     const entrant = await copier();
     await race([entrant], settings, () => {});
     entrant.free();
-    return entrant.error ? null : (2 * entrant.bytes) / 1e6 / median(entrant.samples_ms);
-  } catch {
+    if (entrant.error) throw entrant.error;
+    return (2 * entrant.bytes) / 1e6 / median(entrant.samples_ms);
+  } catch (error) {
+    tell({ record: { note: `the device's copy rate is not known: ${message_of(error)}` } });
     return null;
   }
 }
 
-async function measure(frame, libraries, { measure, ...shape }) {
+async function measure(frame, libraries, { measure, beside, ...shape }) {
   const [backend, { samples, min_ms }] = [named(frame), frame];
   const where = `${backend}: ${measure.replaceAll("_", " ")} ${shape_of(shape)}`;
   tell({ progress: where });
@@ -84,13 +95,15 @@ async function measure(frame, libraries, { measure, ...shape }) {
   const job = { measure, ...shape, ...(shape.operation ? prepare(shape) : operands(shape)) };
   const referee = await referee_of(job);
   const entrants = [];
-  for (const library of libraries) entrants.push(await enter(library, job, referee));
+  for (const library of beside ? libraries.slice(0, 1) : libraries) entrants.push(await enter(library, job, referee));
+  if (beside?.what) entrants.push(await enter_beside(libraries[0], { measure, ...shape, ...beside.job }));
   const plain = entrants[0].plain && referee.verdict(await patiently(entrants[0].plain()));
   referee.free();
   await race(entrants, { samples, min_ms, by_slope: job.count === undefined, count: job.count }, (library) =>
     tell({ progress: `${where}, ${library}` }),
   );
   const row = row_of(job, backend, entrants);
+  if (beside) Object.assign(row, { beside: beside.what, least: beside.least });
   if (plain) row.plain_error = plain.max_abs_error;
   if (["resident", "f16", "f16x3"].includes(job.measure)) row.kernel_gflops = await kernel_gflops(entrants[0]);
   for (const entrant of entrants) await Promise.resolve(entrant.free?.()).catch(() => {});
@@ -119,6 +132,7 @@ async function main(frame) {
   const libraries = await open_all(frame);
   if (libraries.every(({ error }) => error)) throw new Error(`nothing opens here; lapidary: ${message_of(libraries[0].error)}`);
   for (const job of frame.jobs) await measure(frame, libraries, job);
+  await libraries[0].close?.();
 }
 
 main(JSON.parse(decodeURIComponent(location.hash.slice(1)))).then(

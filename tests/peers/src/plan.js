@@ -2,11 +2,11 @@
  * What a run consists of: frames, one after the other, each with one backend, its libraries and its jobs. A frame is a page of its own, so
  * that nothing of one backend is left when the next begins.
  */
-import { LIBRARIES } from "./settings.js";
+import { LIBRARIES, MEASURES } from "./settings.js";
 
 /** What each backend is measured with, and up to which size its products take no minutes. */
 const ON = {
-  webgpu: { libraries: LIBRARIES, measures: ["resident", "end_to_end", "batch", "vector", "queue", "f16", "f16x3", "operations", "conv", "fft"], largest: Infinity },
+  webgpu: { libraries: LIBRARIES, measures: MEASURES.filter((measure) => measure !== "first"), largest: Infinity },
   webgl2: { libraries: ["lapidary", "tfjs", "jax"], measures: ["resident"], largest: 2048 },
   wasm: { libraries: LIBRARIES, measures: ["resident"], largest: 1024 },
 };
@@ -18,6 +18,10 @@ const FIRST_SIZE = 512;
 const FIRST_ROUNDS = 3;
 const BATCH = { count: 64, size: 256 };
 const QUEUE = { count: 1000, size: 64 };
+/** A matrix of 1 GiB for a vector is far larger than what GPUs cache; beside smaller products it is smaller. */
+const VECTOR = { most: 16384, times: 4 };
+/** Sizes that are near no power of two. */
+const BETWEEN = [1000, 1536, 3000];
 
 const OPERATIONS = ["add", "sum", "sum of rows", "softmax", "layer norm"];
 /** Of ResNet-50 (He et al., 2015), the layers that differ: channels, side, filters, kernel, stride. */
@@ -42,13 +46,28 @@ const SMALL_TRANSFORM = 2 ** 10;
 
 const square = (size) => ({ m: size, k: size, n: size });
 const is_vector = ({ m, n }) => m === 1 || n === 1;
+const vector_of = (sizes) => Math.min(VECTOR.most, VECTOR.times * Math.max(...sizes));
+const apart = (x, y) => Math.abs(Math.log(x / y));
 
-/** The jobs of one measure. `count` products make one run of a measure that is not timed by slope. */
+/** Each size, one less and one more, and those between. What is none of the sizes is measured beside the nearest of them. */
+function neighbours({ sizes }) {
+  const others = [...sizes.flatMap((size) => [size - 1, size + 1]), ...BETWEEN.filter((size) => size < Math.max(...sizes))];
+  const all = [...new Set([...sizes, ...others])].filter((size) => size > 0).sort((x, y) => x - y);
+  return all.map((size) => {
+    const nearest = sizes.reduce((x, y) => (apart(size, y) < apart(size, x) ? y : x));
+    return { ...square(size), beside: size === nearest ? {} : { what: `at ${nearest}`, least: 0.85, job: square(nearest) } };
+  });
+}
+
+/**
+ * The jobs of one measure. `count` products make one run of a measure that is not timed by slope. With `beside` lapidary is measured alone, or
+ * beside itself where the job differs by that, and the ratio is to be `least`.
+ */
 const JOBS = {
   resident: ({ sizes, shapes }) => [...sizes.map(square), ...shapes.filter((shape) => !is_vector(shape))],
   end_to_end: ({ sizes }) => sizes.map((size) => ({ ...square(size), count: 1 })),
   batch: ({ sizes }) => [{ ...square(Math.min(BATCH.size, Math.max(...sizes))), batch: BATCH.count }],
-  vector: ({ sizes, shapes }) => [{ m: Math.max(...sizes), k: Math.max(...sizes), n: 1 }, ...shapes.filter(is_vector)],
+  vector: ({ sizes, shapes }) => [{ m: vector_of(sizes), k: vector_of(sizes), n: 1 }, ...shapes.filter(is_vector)],
   queue: ({ sizes }) => [{ ...square(Math.min(QUEUE.size, Math.max(...sizes))), count: QUEUE.count }],
   operations: ({ sizes }) => OPERATIONS.map((operation) => ({ operation, m: Math.max(...sizes), n: Math.max(...sizes) })),
   conv: ({ sizes }) =>
@@ -58,6 +77,13 @@ const JOBS = {
   fft: ({ sizes }) => [{ operation: "fft", n: Math.max(...sizes) < LEAST_ON_GPU ? SMALL_TRANSFORM : TRANSFORM }],
   f16: (settings) => JOBS.resident(settings).map((shape) => ({ ...shape, dtype: "f16" })),
   f16x3: (settings) => JOBS.resident(settings).map((shape) => ({ ...shape, precision: "f16x3" })),
+  neighbours,
+  tuned: ({ sizes }) => sizes.map((size) => ({ ...square(size), beside: { what: "tuned", least: 0.9, job: { handle: "tuned" } } })),
+  f16_computed: ({ sizes }) =>
+    sizes.map((size) => ({
+      ...square(size), dtype: "f16", precision: "f16", handle: "without_units", beside: { what: "in f32", job: { dtype: "f32", precision: "f32" } },
+    })),
+  int8: ({ sizes }) => sizes.map((size) => ({ ...square(size), dtype: "i8", beside: { what: "in f32", job: { dtype: "f32" } } })),
 };
 
 /** The frames of a run, and a sentence for each thing left out. */

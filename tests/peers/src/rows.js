@@ -21,6 +21,10 @@ const FIGURES = {
   operations: { unit: "GB/s", work: (job) => bytes_of(job) / 1e6 },
   conv: { unit: "GFLOP/s", work: (job) => flops_of(job) / 1e6 },
   fft: { unit: "GFLOP/s", work: (job) => flops_of(job) / 1e6 },
+  neighbours: { unit: "GFLOP/s", work: flops },
+  tuned: { unit: "GFLOP/s", work: flops },
+  f16_computed: { unit: "GFLOP/s", work: flops },
+  int8: { unit: "GOP/s", work: flops },
 };
 
 function flops({ m, k, n, batch }) {
@@ -45,10 +49,11 @@ function result_of({ library, samples_ms = [], repeats, verdict, note, error }, 
 /** How many times as fast the first is, by two of the same figure. */
 const times = (unit, ours, theirs) => (unit === "ms" ? theirs / ours : ours / theirs);
 
+/** An entrant that has a job of its own is lapidary beside itself, and counts as a peer. */
 export function row_of(job, backend, entrants) {
   const { unit, work } = FIGURES[job.measure];
-  const figure = (ms) => (work ? work(job) / ms : ms);
-  const results = entrants.map((entrant) => result_of(entrant, figure));
+  const figure = (ms, own = job) => (work ? work(own) / ms : ms);
+  const results = entrants.map((entrant) => result_of(entrant, (ms) => figure(ms, entrant.job)));
   const counts = ({ verdict, figure }) => verdict?.ok && Number.isFinite(figure);
   const ours = results.find((result) => result.library === "lapidary" && counts(result));
   const peers = results.filter((result) => result.library !== "lapidary" && counts(result));
@@ -58,7 +63,7 @@ export function row_of(job, backend, entrants) {
   if (!ours || !best) return row;
   const by_round = ours.samples_ms
     .slice(0, best.samples_ms.length)
-    .map((ms, round) => times(unit, figure(ms), figure(best.samples_ms[round])));
+    .map((ms, round) => times(unit, figure(ms), figure(best.samples_ms[round], entrants.find(({ library }) => library === best.library).job)));
   const ratio = times(unit, ours.figure, best.figure);
   return { ...row, best_peer: best.library, ratio, ratio_min: Math.min(...by_round), ratio_max: Math.max(...by_round) };
 }

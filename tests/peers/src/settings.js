@@ -1,6 +1,9 @@
 /** Settings live in the address, so that a link repeats a run. What is not understood is named, and left out. */
 
-export const MEASURES = ["first", "resident", "end_to_end", "batch", "vector", "queue", "f16", "f16x3", "operations", "conv", "fft"];
+export const MEASURES = [
+  ...["first", "resident", "end_to_end", "batch", "vector", "queue", "f16", "f16x3", "operations", "conv", "fft"],
+  ...["neighbours", "tuned", "f16_computed", "int8"],
+];
 export const BACKENDS = ["webgpu", "webgl2", "wasm"];
 export const LIBRARIES = ["lapidary", "tfjs", "ort", "jax"];
 

@@ -30,6 +30,10 @@ const TITLES = {
   operations: "Operations on square matrices",
   conv: "Convolutions, layers of ResNet-50,",
   fft: "Fourier transforms of complex numbers",
+  neighbours: "lapidary beside the nearest of the sizes",
+  tuned: "lapidary's defaults beside what tune() finds",
+  f16_computed: "Products of f16 computed in f16, beside f32,",
+  int8: "Products of 8-bit integers, beside f32,",
 };
 
 export function clear() {
@@ -71,7 +75,8 @@ function cell(result) {
 }
 
 /** What stands beside lapidary's figure, for a row of this measure. */
-function beside({ kernel_gflops, copy_gb_s, plain_error, results: [{ figure, verdict }] }) {
+function beside({ beside: what, kernel_gflops, copy_gb_s, plain_error, results: [{ figure, verdict }, other] }) {
+  if (what) return `${what} ${digits(other.figure)}${other.error ?? (other.verdict.ok ? "" : ", wrong")}`;
   if (plain_error && verdict) return `error ${digits(verdict.max_abs_error / plain_error)} times plain f32's`;
   if (kernel_gflops) return `kernel alone ${digits(kernel_gflops)}`;
   return copy_gb_s && figure ? `${digits((100 * figure) / copy_gb_s)} % of a copy's ${digits(copy_gb_s)} GB/s` : "";
@@ -85,7 +90,7 @@ export function add_row(row) {
     ratio.replaceChildren(
       element("b", {}, `${row.ratio.toFixed(2)}×`),
       element("small", {}, `${row.ratio_min.toFixed(2)}–${row.ratio_max.toFixed(2)}`),
-      element("small", {}, `${NAMES[row.best_peer]} is the best peer`),
+      element("small", {}, row.beside ? `of lapidary ${row.beside}` : `${NAMES[row.best_peer]} is the best peer`),
     );
   }
   table_for(row).append(element("tr", {}, element("th", { scope: "row" }, row.shape.replaceAll("x", " × ")), ...cells, ratio));

@@ -55,22 +55,23 @@ impl Map<'_> {
     }
 
     /// Moves all elements, of so many bytes each; past the cache if the result is too large for it anyway.
-    pub(in crate::backend::cpu) fn move_all(&self, element_bytes: usize, out: &mut [u8], on_threads: bool, streams: bool) {
-        let on_threads = on_threads && self.elements() > MANY;
+    pub(in crate::backend::cpu) fn move_all(&self, element_bytes: usize, out: &mut [u8], threads: usize, streams: bool) {
+        let threads = if self.elements() > MANY { threads } else { 1 };
         match element_bytes {
-            1 => self.move_words(out, on_threads, streams, |word| word as u8),
-            2 => self
-                .move_words(bytemuck::cast_slice_mut(out), on_threads, streams, |word| half::f16::from_f32(f32::from_bits(word)).to_bits()),
-            _ => self.move_words::<u32>(bytemuck::cast_slice_mut(out), on_threads, streams, |word| word),
+            1 => self.move_words(out, threads, streams, |word| word as u8),
+            2 => {
+                self.move_words(bytemuck::cast_slice_mut(out), threads, streams, |word| half::f16::from_f32(f32::from_bits(word)).to_bits())
+            }
+            _ => self.move_words::<u32>(bytemuck::cast_slice_mut(out), threads, streams, |word| word),
         }
     }
 
-    fn move_words<T: Square>(&self, out: &mut [T], on_threads: bool, streams: bool, number: impl Fn(u32) -> T + Sync) {
+    fn move_words<T: Square>(&self, out: &mut [T], threads: usize, streams: bool, number: impl Fn(u32) -> T + Sync) {
         let out = &mut out[..self.elements()];
         if let Some(across) = self.across() {
-            return self.turn(across, out, on_threads);
+            return self.turn(across, out, threads);
         }
-        each(out, SHARE, on_threads, |share, out| self.rows(share * SHARE, out, streams, &number));
+        each(out, SHARE, threads, |share, out| self.rows(share * SHARE, out, streams, &number));
     }
 
     /// Puts together the elements from `first` on.
@@ -180,7 +181,7 @@ impl Map<'_> {
     }
 
     /// Transposes, square by square, where the input's neighbours lie along that dimension of the result.
-    fn turn<T: Square>(&self, across: usize, out: &mut [T], on_threads: bool) {
+    fn turn<T: Square>(&self, across: usize, out: &mut [T], threads: usize) {
         let values: &[T] = bytemuck::cast_slice(self.inputs[0].bytes);
         let last = self.rank - 1;
         let (row, apart) = (self.size(last), self.stride(0, last) as usize);
@@ -214,9 +215,9 @@ impl Map<'_> {
             }
         };
         if plane == out.len() {
-            each(out, SIDE * step, on_threads, |number, out| strip(0, number, out));
+            each(out, SIDE * step, threads, |number, out| strip(0, number, out));
         } else {
-            each(out, plane, on_threads, |plane_at, out| {
+            each(out, plane, threads, |plane_at, out| {
                 out.chunks_mut(SIDE * step).enumerate().for_each(|(number, out)| strip(plane_at, number, out));
             });
         }

@@ -38,12 +38,13 @@ enum Pass<'a> {
 
 impl Normalize<'_> {
     /// Planes, one after the other or beside one another.
-    pub(super) fn planes(&self, out: &mut [f32], on_threads: bool) {
+    pub(super) fn planes(&self, out: &mut [f32], threads: usize) {
         let plane = self.count * self.columns;
-        each(out, plane, on_threads, |number, out| self.plane(number * plane, out, on_threads && plane > 2 * SHARE));
+        let of_plane = if plane > 2 * SHARE { threads } else { 1 };
+        each(out, plane, threads, |number, out| self.plane(number * plane, out, of_plane));
     }
 
-    fn plane(&self, first: usize, out: &mut [f32], on_threads: bool) {
+    fn plane(&self, first: usize, out: &mut [f32], threads: usize) {
         let width = self.columns;
         let lines = (SHARE / width).max(self.count.div_ceil(MANY)).max(1);
         let mut parts = Vec::new();
@@ -51,7 +52,7 @@ impl Normalize<'_> {
             let values = self.map.stored(first + number * lines * width, out.len()).map(bytemuck::cast_slice);
             parts.push(Part { values, out, largest: Vec::new(), sums: Vec::new() });
         }
-        each(&mut parts, 1, on_threads, |number, parts| {
+        each(&mut parts, 1, threads, |number, parts| {
             let part = &mut parts[0];
             if part.values.is_none() {
                 self.map.compute_with(&mut Registers::default(), first + number * lines * width, bytemuck::cast_slice_mut(part.out));
@@ -61,7 +62,7 @@ impl Normalize<'_> {
         let mut largest = vec![f32::NEG_INFINITY; width];
         extremes::<Largest>(&mut largest, parts.iter().map(|part| &part.largest[..]));
         let pivots: Vec<f32> = largest.iter().map(|&largest| pivot(largest.into()) as f32).collect();
-        each(&mut parts, 1, on_threads, |_, parts| self.pass(&mut parts[0], &Pass::Powers(&pivots)));
+        each(&mut parts, 1, threads, |_, parts| self.pass(&mut parts[0], &Pass::Powers(&pivots)));
         let mut sums = vec![0.0f64; width];
         for part in &parts {
             sums.iter_mut().zip(&part.sums).for_each(|(sum, of_part)| *sum += of_part);
@@ -73,7 +74,7 @@ impl Normalize<'_> {
             _ => (1.0 / sum) as f32,
         };
         let by: Vec<f32> = sums.into_iter().zip(largest).map(by).collect();
-        each(&mut parts, 1, on_threads, |_, parts| self.pass(&mut parts[0], &Pass::Scale(&pivots, &by)));
+        each(&mut parts, 1, threads, |_, parts| self.pass(&mut parts[0], &Pass::Scale(&pivots, &by)));
     }
 
     /// By the widest vectors that the CPU has, if that was asked for.

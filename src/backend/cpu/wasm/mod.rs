@@ -295,7 +295,7 @@ impl Engine {
     /// A reduction, of pieces of its operands in this module's memory.
     pub(super) fn reduce(&self, kernel: &Kernel, words: &[u32], inputs: &[Option<HostSlice<'_>>], out: &mut HostVec) -> Result<()> {
         let mut result = vec![0; out.len() as usize];
-        Reduce::new(kernel, words, elements(inputs))?.compute(&mut result, false);
+        Reduce::new(kernel, words, elements(inputs))?.compute(&mut result, 1);
         out.bytes().copy_from(bytemuck::cast_slice(&result));
         Ok(())
     }
@@ -307,7 +307,7 @@ impl Engine {
         if dtype != DType::F32 || !normalize.is_in_order() {
             let mut result = vec![0u32; to.length().div_ceil(4) as usize];
             let result = &mut bytemuck::cast_slice_mut(&mut result)[..to.length() as usize];
-            normalize.compute(result, dtype, false);
+            normalize.compute(result, dtype, 1);
             to.copy_from(result);
             return Ok(());
         }

@@ -32,50 +32,83 @@ function runner(most, send, wait) {
   };
 }
 
+/** Handles beside the first, by what jobs call them. */
+const HANDLES = {
+  /** The browser hides the matrix units while it is opened. */
+  async without_units(options) {
+    const { prototype } = GPUSupportedFeatures;
+    const { has } = prototype;
+    prototype.has = function (name) {
+      return name !== "chromium-experimental-subgroup-matrix" && has.call(this, name);
+    };
+    return Gpu.open(options).finally(() => (prototype.has = has));
+  },
+  async tuned(options) {
+    const gpu = await Gpu.open(options);
+    await gpu.tune();
+    return gpu;
+  },
+};
+
 export async function open(backend, threads) {
-  const gpu = await Gpu.open({ backend: backend === "wasm" ? "simd" : backend, threads });
-  const info = gpu.info();
+  const options = { backend: backend === "wasm" ? "simd" : backend, threads };
+  const first = await Gpu.open(options);
+  const info = first.info();
+  const others = {};
 
   /** Why a job cannot be done here, if it cannot. */
   function lacks({ dtype, precision }) {
     if (dtype === "f16" && !globalThis.Float16Array) return "this browser has no Float16Array";
-    return precision && !info.features.includes("subgroup-matrix") && "this device has no matrix units that lapidary can use";
+    if (precision === "f16" && !info.features.includes("shader-f16")) return "this device does not compute in f16";
+    return precision === "f16x3" && !info.features.includes("subgroup-matrix") && "this device has no matrix units that lapidary can use";
+  }
+
+  /** The handle of a job. What an earlier visit tuned is forgotten where that is measured. */
+  async function handle_of({ measure, handle }) {
+    if (measure === "tuned" && !others.tuned) await first.clear_tuning();
+    return handle ? (others[handle] ??= await HANDLES[handle](options)) : first;
   }
 
   const most_in_flight = (elements) => (backend.startsWith("webg") ? QUEUED : Math.max(2, Math.floor(IN_FLIGHT_BYTES / (4 * elements))));
 
+  async function read(gpu, value) {
+    const tensor = await gpu.evaluate(value);
+    const values = await tensor.toArray();
+    tensor.dispose();
+    return values;
+  }
+
+  const read_one = (gpu, tensor) => read(gpu, lazy(tensor).reshape([-1]).slice(0, 0, 1));
+
   async function operation(job) {
+    const gpu = first;
     const tensors = [];
     for (const { values, shape } of job.inputs) tensors.push(await gpu.tensor(values, shape));
     const expr = OPERATIONS[job.operation](tensors.map(lazy), job);
-    const read = async (value) => {
-      const tensor = await gpu.evaluate(value);
-      const values = await tensor.toArray();
-      tensor.dispose();
-      return values;
-    };
     const elements = job.result.reduce((x, y) => x * y, 1);
-    const run = runner(most_in_flight(elements), () => gpu.evaluate(expr), (tensor) => read(lazy(tensor).reshape([-1]).slice(0, 0, 1)));
+    const run = runner(most_in_flight(elements), () => gpu.evaluate(expr), (tensor) => read_one(gpu, tensor));
     const free = () => {
       for (const tensor of tensors) tensor.dispose();
       gpu.trim();
     };
-    return { run, result: () => read(expr), free };
+    return { run, result: () => read(gpu, expr), free };
   }
 
-  async function resident({ a, b, m, k, n, batch, dtype, precision }) {
-    const typed = (values) => (dtype === "f16" ? new Float16Array(values) : values);
+  async function resident(job) {
+    const { a, b, m, k, n, batch, dtype, precision } = job;
+    const gpu = await handle_of(job);
+    const typed = (values) => ({ f16: () => new Float16Array(values), i8: () => new Int8Array(values) })[dtype]?.() ?? values;
     const put = (values, ...sides) => gpu.tensor(typed(values), batch > 1 ? [batch, ...sides] : sides);
     const [x, y] = [await put(a, m, k), await put(b, k, n)];
     const ones = await gpu.tensor(new Float32Array(m).fill(1), [1, m]);
     const send = () => gpu.matmul(x, y, { precision, keep: true });
-    const run = runner(QUEUED, send, (product) => gpu.matmul(ones, product, {}));
+    const run = runner(QUEUED, send, (product) => (dtype === "i8" ? read_one(gpu, product) : gpu.matmul(ones, product, {})));
 
     async function result(options = { precision }) {
       const product = await gpu.matmul(x, y, { ...options, keep: true });
       const values = await product.toArray();
       product.dispose();
-      return values;
+      return dtype === "i8" ? new Float32Array(values) : values;
     }
 
     const free = () => {
@@ -83,10 +116,11 @@ export async function open(backend, threads) {
       gpu.trim();
     };
     const alone = async () => (await gpu.benchmark(x, y, { precision, samples: 3 })).gflops;
-    return { run, result, free, alone, plain: precision && (() => result({})) };
+    return { run, result, free, alone, plain: precision === "f16x3" && (() => result({})) };
   }
 
-  return { device: named(info), lacks, resident, operation, multiply: (a, b, { m, k, n }) => gpu.matmul(a, b, { m, k, n }) };
+  const close = () => others.tuned?.clear_tuning();
+  return { device: named(info), lacks, resident, operation, close, multiply: (a, b, { m, k, n }) => first.matmul(a, b, { m, k, n }) };
 }
 
 export async function first(a, b, { m, k, n }) {

@@ -1,0 +1,219 @@
+//! One product, natively: by the kernels of the `gemm` crate, each thread's blocks of C one after the other.
+//!
+//! ```text
+//!                  B      columns of a block
+//!              [ | | | ]
+//!   rows [ ]   [0 2 4 6]    blocks beside one another have the same columns of B, which each packs anew:
+//!      A [ ]   [1 3 5 7] C  the more rows it has, the less that counts
+//! ```
+//!
+//! The crate adds up each element in an order that depends on k, and on whether the result is very small: blocks are not, and so the results are
+//! the same bits however C is cut.
+
+use super::crew::share;
+use super::scalar::Matrix;
+
+/// Multiplications from which other threads pay: to hand blocks over takes some microseconds.
+const MANY: usize = 1 << 21;
+/// Multiplications from which it pays to wake them.
+const LONG: usize = 1 << 22;
+/// Rows and columns of which blocks are multiples: what the crate's kernels compute at once.
+const ROWS: usize = 8;
+const COLUMNS: usize = 16;
+/// Columns of a block at least.
+const LEAST_COLUMNS: usize = 48;
+/// Above so many rows or columns, or so many elements, the crate computes as it does whatever is larger.
+const FEW: usize = 64;
+const FEW_ELEMENTS: usize = 256;
+/// Rows of a block at least, where B is packed from rows or from columns: with fewer its packing takes a good part of the time.
+const LEAST_ROWS: [usize; 2] = [ROWS, 8 * ROWS];
+/// Elements of k that it adds up at once.
+const DEPTH: usize = 512;
+/// What it costs to pack an element of B, from rows or from columns, in multiplications.
+const PACK: [usize; 2] = [2, 16];
+/// What it costs to begin with a block, the same.
+const BEGIN: usize = 20_000;
+
+/// C ← α·A·B + β·C of m × k by k × n.
+pub(super) struct Product<'a> {
+    pub sizes: [usize; 3],
+    pub a: Matrix<'a>,
+    pub b: Matrix<'a>,
+    pub alpha: f32,
+    /// Without it C is not read.
+    pub beta: Option<f32>,
+}
+
+/// C, of which each thread writes blocks of its own.
+struct Out {
+    start: *mut f32,
+    stride: usize,
+}
+
+// SAFETY: blocks do not overlap, and C is borrowed alone for as long as they are written.
+unsafe impl Sync for Out {}
+
+/// How C is cut: its rows and its columns into so many parts.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Cut {
+    rows: usize,
+    columns: usize,
+}
+
+impl Product<'_> {
+    /// Computes C, whose rows are so far apart, on so many threads at most.
+    pub(super) fn compute(&self, c: &mut [f32], stride: usize, threads: usize) {
+        let [m, k, n] = self.sizes;
+        let threads = if m * k * n < MANY { 1 } else { threads };
+        self.compute_cut(c, stride, Cut::of(self.sizes, self.b.column_stride != 1, threads), threads);
+    }
+
+    fn compute_cut(&self, c: &mut [f32], stride: usize, cut: Cut, threads: usize) {
+        let [m, k, n] = self.sizes;
+        let reach = |rows: usize, columns: usize, row_stride: usize, column_stride: usize| match (rows, columns) {
+            (0, _) | (_, 0) => 0,
+            _ => (rows - 1) * row_stride + (columns - 1) * column_stride + 1,
+        };
+        let (a, b) = (self.a, self.b);
+        assert!(
+            reach(m, k, a.row_stride, a.column_stride) <= a.values.len()
+                && reach(k, n, b.row_stride, b.column_stride) <= b.values.len()
+                && reach(m, n, stride, 1) <= c.len()
+                && (m < 2 || stride >= n),
+            "a product of {m} x {k} x {n} past its operands"
+        );
+        let out = Out { start: c.as_mut_ptr(), stride };
+        share(threads, cut.rows * cut.columns, m * k * n >= LONG, |number| self.block(&out, cut, number));
+    }
+
+    fn block(&self, out: &Out, cut: Cut, number: usize) {
+        let [m, k, n] = self.sizes;
+        let (a, b) = (self.a, self.b);
+        let ([i, i_end], [j, j_end]) = (part(m, cut.rows, number % cut.rows, ROWS), part(n, cut.columns, number / cut.rows, COLUMNS));
+        if i == i_end || j == j_end {
+            return;
+        }
+        // SAFETY: the operands and C reach as far as the sizes and strides say, which `compute_cut` has checked, and the block lies within them. No
+        // other block has these elements of C. Without β they are not read. Strides fit isize because slices do.
+        unsafe {
+            gemm::gemm(
+                i_end - i,
+                j_end - j,
+                k,
+                out.start.add(i * out.stride + j),
+                1,
+                out.stride as isize,
+                self.beta.is_some(),
+                a.values.as_ptr().wrapping_add(i * a.row_stride),
+                a.column_stride as isize,
+                a.row_stride as isize,
+                b.values.as_ptr().wrapping_add(j * b.column_stride),
+                b.column_stride as isize,
+                b.row_stride as isize,
+                self.beta.unwrap_or(0.0),
+                self.alpha,
+                false,
+                false,
+                false,
+                gemm::Parallelism::None,
+            );
+        }
+    }
+}
+
+/// Where a part of a length begins and ends, if it is cut into so many at multiples of some size.
+fn part(length: usize, parts: usize, number: usize, size: usize) -> [usize; 2] {
+    let edge = |number: usize| if number == parts { length } else { length * number / parts / size * size };
+    [edge(number), edge(number + 1)]
+}
+
+impl Cut {
+    const NONE: Self = Self { rows: 1, columns: 1 };
+
+    /// The one that takes the least time on so many threads.
+    fn of([m, k, n]: [usize; 3], b_is_turned: bool, threads: usize) -> Self {
+        // What has one row or column is added up in another order.
+        if threads < 2 || m < 2 || n < 2 {
+            return Self::NONE;
+        }
+        // Blocks that are as the whole is to the crate.
+        let is_deep = k > DEPTH && (m > FEW || n > FEW);
+        let least_width = LEAST_COLUMNS.max(FEW_ELEMENTS / m + COLUMNS).max(if is_deep && m < FEW + 2 * ROWS { FEW + COLUMNS } else { 0 });
+        let [pack, least_rows] = [PACK, LEAST_ROWS].map(|of| of[usize::from(b_is_turned)]);
+        let mut best = (usize::MAX, Self::NONE);
+        for columns in 1..=(n / least_width).clamp(1, 2 * threads) {
+            let width = n.div_ceil(columns);
+            let least =
+                least_rows.max(FEW_ELEMENTS / width + ROWS).max(if is_deep && n / columns < FEW + COLUMNS { FEW + 2 * ROWS } else { 0 });
+            for more in [1, 2, 4] {
+                let rows = (more * threads).div_ceil(columns).clamp(1, (m / least).max(1));
+                let height = m.div_ceil(rows);
+                let each = height * width * k + pack * width * k + BEGIN;
+                let takes = each * (rows * columns).div_ceil(threads);
+                if takes < best.0 {
+                    best = (takes, Self { rows, columns });
+                }
+            }
+        }
+        best.1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn numbers(count: usize, factor: u32) -> Vec<f32> {
+        (0..count as u32).map(|at| (at.wrapping_mul(factor) >> 8) as f32 / (1 << 23) as f32 - 1.0).collect()
+    }
+
+    #[test]
+    fn the_bits_are_the_same_however_it_is_cut() {
+        let sizes = [2, 7, 63, 65, 129, 200];
+        let depths = [2, 100, 700];
+        for (at, [m, n]) in sizes.into_iter().flat_map(|m| sizes.map(|n| [m, n])).enumerate() {
+            for k in depths {
+                let [turn_a, turn_b, reads] = [0, 1, 2].map(|bit| ((at + k) >> bit) & 1 != 0);
+                let (a, b) = (numbers(m * k, 2_654_435_761), numbers(k * n, 1_640_531_527));
+                let a = Matrix::new(&a, if turn_a { m } else { k }, turn_a);
+                let b = Matrix::new(&b, if turn_b { k } else { n }, turn_b);
+                let product = Product { sizes: [m, k, n], a, b, alpha: 0.5, beta: reads.then_some(2.0) };
+                let mut whole = numbers(m * n, 40_503);
+                product.compute_cut(&mut whole, n, Cut::NONE, 1);
+                for threads in [2, 16, 61] {
+                    let cut = Cut::of([m, k, n], turn_b, threads);
+                    let mut found = numbers(m * n, 40_503);
+                    product.compute_cut(&mut found, n, cut, 2);
+                    assert!(found == whole, "{m} x {k} x {n}, turned: {turn_a} and {turn_b}, by {cut:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn parts_are_all_there_is() {
+        for (length, parts, size) in [(100, 3, 16), (7, 1, 16), (1000, 20, 48), (64, 8, 8)] {
+            let edges: Vec<_> = (0..parts).map(|number| part(length, parts, number, size)).collect();
+            assert_eq!([edges[0][0], edges[parts - 1][1]], [0, length]);
+            assert!(edges.windows(2).all(|pair| pair[0][1] == pair[1][0]));
+        }
+    }
+
+    #[test]
+    fn threads_have_blocks_enough() {
+        for ([m, k, n], threads) in
+            [([512, 512, 512], 16), ([500, 500, 500], 16), ([2048, 2048, 64], 16), ([64, 1024, 4096], 16), ([256; 3], 2)]
+        {
+            let cut = Cut::of([m, k, n], false, threads);
+            assert!(cut.rows * cut.columns >= threads, "{m} x {k} x {n} by {cut:?}");
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "past its operands")]
+    fn operands_that_are_too_short_are_found() {
+        let (a, b) = ([0.0; 5], [0.0; 6]);
+        let product = Product { sizes: [2, 3, 2], a: Matrix::new(&a, 3, false), b: Matrix::new(&b, 2, false), alpha: 1.0, beta: None };
+        product.compute(&mut [0.0; 4], 2, 1);
+    }
+}
