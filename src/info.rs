@@ -104,7 +104,7 @@ pub enum DeviceKind {
 
 impl DeviceKind {
     /// Whether its memory is the CPU's.
-    #[cfg(not(target_arch = "wasm32"))]
+    #[cfg(all(any(feature = "vulkan", feature = "webgpu"), not(target_arch = "wasm32")))]
     pub(crate) const fn shares_memory(self) -> bool {
         matches!(self, Self::Integrated | Self::Software | Self::Cpu)
     }

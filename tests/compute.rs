@@ -609,8 +609,9 @@ fn on_cuda_what_a_block_cannot_have_is_told_with_its_numbers() {
     let Some(gpu) = cuda() else { return };
     let max = gpu.info().unwrap().capabilities.max_workgroup_bytes;
     let source = "extern \"C\" __global__ void shares(float* x) {
-        __shared__ float own[10000];
-        extern __shared__ float more[];
+        // Or the compiler does without.
+        __shared__ volatile float own[10000];
+        extern __shared__ volatile float more[];
         own[9999] = 1.0f;
         more[4999] = 2.0f;
         x[0] = own[9999] + more[4999];

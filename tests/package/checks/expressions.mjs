@@ -324,20 +324,24 @@ export default {
     x.dispose();
   },
 
-  "products of nothing": async ({ gpu, lapidary: { lazy } }) => {
+  "products of nothing": async ({ gpu, backend, lapidary: { lazy } }) => {
     const [a, b] = [await gpu.tensor(new Float32Array(0), [2, 0]), await gpu.tensor(new Float32Array(0), [0, 3])];
-    const [x, bytes] = [await put(gpu, "f32", [1, -2, 3], [1, 3]), await gpu.tensor(new Int8Array(0), [2, 0])];
+    const x = await put(gpu, "f32", [1, -2, 3], [1, 3]);
     const before = await gpu.evaluate(lazy(x).mul(2));
     await gives(gpu, lazy(a).matmul(b), "f32", [2, 3], new Array(6).fill(0));
     await gives(gpu, lazy(a).matmul(b).add(lazy(x).reshape([3])).relu(), "f32", [2, 3], [1, 0, 3, 1, 0, 3]);
     await gives(gpu, lazy(a).reshape([4, 2, 0]).matmul(b).add(1), "f32", [4, 2, 3], new Array(24).fill(1));
     await gives(gpu, lazy(a).reshape([0]).matmul(lazy(b).reshape([0])), "f32", [], [0]);
-    await gives(gpu, lazy(bytes).matmul(bytes.reshape([0, 2])), "i32", [2, 2], [0, 0, 0, 0]);
+    if (backend !== "webgl2") {
+      const bytes = await gpu.tensor(new Int8Array(0), [2, 0]);
+      await gives(gpu, lazy(bytes).matmul(bytes.reshape([0, 2])), "i32", [2, 2], [0, 0, 0, 0]);
+      bytes.dispose();
+    }
     await gives(gpu, lazy(b).matmul(lazy(x).transpose()), "f32", [0, 1], []);
     await gives(gpu, lazy(x).matmul(lazy(b).reshape([3, 0])), "f32", [1, 0], []);
     await gives(gpu, lazy(b).reshape([0, 4, 3]).matmul(lazy(x).transpose()).relu().sum(), "f32", [], [0]);
     same(await before.toArray(), Float32Array.of(2, -4, 6));
-    for (const tensor of [a, b, x, bytes, before]) tensor.dispose();
+    for (const tensor of [a, b, x, before]) tensor.dispose();
   },
 
   "numbers of a type": async ({ gpu, lapidary: { lazy } }) => {
