@@ -142,6 +142,9 @@ fn plans_are_as_written_down() {
         ("split-odd", compute(&split(problem(1001, 777, 999, true, true, true, 1)), &UNITS)),
         ("split-batch", compute(&split(batch(plain(256, 300, 256), [2, 3], 0b10_001)), &BROWSER)),
         ("split-small", compute(&split(plain(128, 4096, 128)), &BROWSER)),
+        ("edges", compute(&plain(2049, 2049, 2049), &LARGE)),
+        ("edges-turned", compute(&Problem { bias: true, ..problem(257, 800, 8193, true, true, true, 1) }, &LARGE)),
+        ("edges-tall", compute(&problem(8200, 1000, 257, false, true, false, 0), &LARGE)),
         ("batch", compute(&batch(plain(256, 256, 256), [1, 64], 0), &LARGE)),
         ("batch-shared-b", compute(&batch(plain(64, 256, 256), [1, 64], 0b10_000), &LARGE)),
         ("batch-long-k", compute(&batch(plain(32, 4096, 20), [2, 3], 0b10_001), &LARGE)),
@@ -202,7 +205,7 @@ fn plans_of_operations_are_as_written_down() {
 fn covers(problem: &Problem, plan: &Plan) -> Result<(), String> {
     let mut work = 0u64;
     let mut written = Vec::new();
-    for dispatch in &plan.dispatches {
+    for dispatch in plan.dispatches.iter().filter(|dispatch| dispatch.kernel.id != KernelId::MatmulCopy) {
         let p = params(dispatch);
         if dispatch.kernel.id == KernelId::MatmulSum {
             // All terms of k are in its parts, which the launch before it wrote.
@@ -243,6 +246,20 @@ fn covers(problem: &Problem, plan: &Plan) -> Result<(), String> {
             let _ = write!(reason, "part at {row},{column} accumulates {accumulates}");
         }
     }
+    let first: Vec<_> = written.iter().filter(|part| part.4 == 0).collect();
+    for (i, &&(row, column, m, n, _)) in first.iter().enumerate() {
+        let meets = |&&(other_row, other_column, other_m, other_n, _): &&(u64, u64, u32, u32, u32)| {
+            let along = |x: u64, length: u32, y: u64, other: u32| x < y + u64::from(other) && y < x + u64::from(length);
+            along(row, m, other_row, other_m) && along(column, n, other_column, other_n)
+        };
+        if first[..i].iter().any(meets) {
+            let _ = write!(reason, "part at {row},{column} covers another");
+        }
+    }
+    let elements: u64 = first.iter().map(|part| u64::from(part.2) * u64::from(part.3)).sum();
+    if elements != problem.batch.count() * u64::from(problem.m) * u64::from(problem.n) {
+        let _ = write!(reason, "{elements} elements");
+    }
     if reason.is_empty() { Ok(()) } else { Err(reason) }
 }
 
@@ -267,12 +284,15 @@ proptest! {
             (1u32..70, 700u32..20_000, 1u32..70),
             (Just(1), 0u32..20_000, 1u32..900),
             (1u32..900, 0u32..20_000, Just(1)),
+            (700u32..4200, 500u32..4200, 700u32..4200),
+            (1u32..40, 60u32..66, 60u32..66).prop_map(|(more, x, y)| (x * 32 + more, y * 32, y * 32 + more % 3)),
         ],
         transpose_a: bool, transpose_b: bool, reads_c: bool, padding in 0u64..9,
         max_binding_bytes in 1u64 << 16..1 << 22, max_workgroups_per_dimension in 8u32..200,
         loops in prop_oneof![Just([1, 1]), [1u32..4, 1u32..9], [1u32..2, 1u32..40]], shared: u8,
     ) {
-        let caps = Caps { max_binding_bytes, max_workgroups_per_dimension, ..LARGE };
+        // Those that are cut for the sake of tiles are large.
+        let caps = if m.min(n) < 700 { Caps { max_binding_bytes, max_workgroups_per_dimension, ..LARGE } } else { LARGE };
         let problem = batch(problem(m, k, n, transpose_a, transpose_b, reads_c, padding), loops, shared);
         let plan = compute(&problem, &caps).unwrap();
         for dispatch in &plan.dispatches {
@@ -281,7 +301,7 @@ proptest! {
                 prop_assert!(binding.size_bytes > 0 && binding.size_bytes <= caps.max_binding_bytes, "{binding:?}");
                 prop_assert_eq!(binding.size_bytes % 16, 0);
                 if binding.slot == Slot::Scratch {
-                    prop_assert!(binding.offset_bytes == 0 && binding.size_bytes <= plan.scratch_bytes);
+                    prop_assert!(binding.offset_bytes + binding.size_bytes <= plan.scratch_bytes);
                     continue;
                 }
                 let span = match binding.slot {
@@ -297,6 +317,11 @@ proptest! {
             let [x, y, z] = dispatch.grid;
             let p = params(dispatch);
             prop_assert!(x.max(y).max(z) <= caps.max_workgroups_per_dimension);
+            if dispatch.kernel.id == KernelId::MatmulCopy {
+                let of_all = u64::from(p.batch) * u64::from(p.m) * u64::from(p.ldo);
+                prop_assert!(p.ldo % 8 == 0 && p.ldo >= p.n && dispatch.bindings[1].size_bytes >= of_all * 4, "{}", plan);
+                continue;
+            }
             if dispatch.kernel.id == KernelId::MatmulSum {
                 prop_assert!(x * dispatch.kernel.constant("THREADS") * 4 >= p.batch * p.m * p.lda);
                 continue;
@@ -304,7 +329,8 @@ proptest! {
             prop_assert!(z == p.batch || dispatch.kernel.constant("PARTS") == 1 && z % p.batch == 0);
             prop_assert_eq!(dispatch.kernel.constant("BATCHED"), u32::from(p.batch > 1));
             if dispatch.kernel.id == KernelId::MatmulVector {
-                prop_assert!(p.m == 1 && x * dispatch.kernel.constant("GROUPS") * 4 >= p.n);
+                let (across, along) = if dispatch.kernel.constant("COLUMN") == 1 { (p.n, p.m) } else { (p.m, p.n) };
+                prop_assert!(across == 1 && x * dispatch.kernel.constant("GROUPS") * 4 >= along);
                 continue;
             }
             let (tile_m, tile_n) = (dispatch.kernel.constant("TILE_M"), dispatch.kernel.constant("TILE_N"));

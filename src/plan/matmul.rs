@@ -7,6 +7,8 @@ mod copy;
 #[cfg(not(target_arch = "wasm32"))]
 mod cuda;
 mod direct;
+#[cfg(not(target_arch = "wasm32"))]
+mod edges;
 mod fragment;
 #[cfg(feature = "webgpu")]
 pub mod group;

@@ -182,6 +182,11 @@ pub fn all() -> Vec<Case> {
         add(1534, 9, 1530, &|_| ());
         add(1022, 10, 2046, &|case| *case = Case { transpose_a: true, transpose_b: true, padding: [2, 2, 2], beta: 2.0, ..*case });
         add(2042, 11, 2044, &|_| ());
+        // A row and a column more than whole tiles, which are computed apart.
+        add(4097, 400, 512, &|case| {
+            *case = Case { transpose_a: true, padding: [1, 2, 3], beta: 2.0, bias: true, activation: Some(Activation::Relu), ..*case }
+        });
+        add(257, 800, 8193, &|case| *case = Case { transpose_b: true, values: Values::IllScaled, ..*case });
     }
     add(33, 2100, 70, &|case| *case = Case { padding: [4, 8, 12], beta: 2.0, alpha: -1.0, ..*case });
     add(70, 2100, 33, &|case| *case = Case { transpose_a: true, transpose_b: true, padding: [1, 2, 3], beta: 2.0, ..*case });

@@ -2,14 +2,14 @@
 //! An operand of f16 whose rows start at no multiple of what is fetched at once is copied to where they do, if the product is worth it.
 
 use super::Params;
-use super::copy::{Copy, Reads};
+use super::copy::{Copies, Reads};
 use super::step::Step;
 use super::tile::has_room;
 use crate::dtype::DType;
 use crate::info::{Caps, Dialect, MatrixUnit};
 use crate::kernels::{Kernel, KernelId};
 use crate::ops::matmul::Problem;
-use crate::plan::{Binding, Dispatch};
+use crate::plan::Binding;
 
 /// A shape of the kernel.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -73,9 +73,6 @@ const SCATTERED: f64 = 0.4;
 const COPY_LAUNCH: f64 = 4e6;
 const COPY_ELEMENT: f64 = 0.75;
 
-/// The most workgroups that copy an operand: enough for large GPUs.
-const COPY_WORKGROUPS: u32 = 4096;
-
 impl Tile {
     fn subgroups(&self) -> u32 {
         self.subgroups_m * self.subgroups_n
@@ -123,41 +120,6 @@ pub(super) fn has_grid(tile: &Tile, params: &Params, caps: &Caps) -> bool {
     params.m.div_ceil(tile.m).max(params.n.div_ceil(tile.n)) <= caps.max_workgroups_per_dimension
 }
 
-/// Copies that come before a launch, and the bytes of the scratch that they take.
-#[derive(Default)]
-struct Copies {
-    dispatches: Vec<Dispatch>,
-    bytes: u64,
-}
-
-impl Copies {
-    /// Has an operand copied that is `size` as stored, if the launch that takes so long otherwise is worth it.
-    fn consider(&mut self, operand: &mut Binding, reads: &mut Reads<'_>, size: [u32; 2], cost: f64, caps: &Caps) {
-        let copy_cost = COPY_LAUNCH + COPY_ELEMENT * 2.0 * reads.elements(size) as f64;
-        if reads.are_aligned() || cost * SCATTERED <= copy_cost || reads.elements(size) * 2 > caps.max_binding_bytes {
-            return;
-        }
-        let stores =
-            ["READS_C", "ACCUMULATES", "READS_BIAS", "BIAS_STEP", "BIAS_ROWS", "ACTIVATION", "PARTS", "WORDS"].map(|name| (name, 0));
-        let copy = Copy {
-            from: *operand,
-            size,
-            dtype: DType::F16,
-            index: 2,
-            offset_bytes: self.bytes.next_multiple_of(caps.binding_alignment_bytes),
-            max_bytes: caps.max_buffer_bytes,
-            constants: stores.into_iter().chain([("BATCHED", 1), ("RESULT_F16", 1), ("OUT_VEC4", 1)]).collect(),
-            most_workgroups: COPY_WORKGROUPS.min(caps.max_workgroups_per_dimension),
-        };
-        // One that is too large is not made.
-        let Ok(dispatch) = copy.dispatch(reads) else { return };
-        let kept = dispatch.bindings[1];
-        self.bytes = kept.offset_bytes + kept.size_bytes;
-        *operand = Binding { index: operand.index, ..kept };
-        self.dispatches.push(dispatch);
-    }
-}
-
 /// The launch for such a product, `whole` if no other one adds to its sums; None where no matrix unit takes it, or for nothing that one could
 /// do.
 pub(super) fn step(problem: &Problem, params: Params, operands: [Binding; 2], whole: bool, caps: &Caps) -> Option<Step> {
@@ -191,8 +153,13 @@ pub(super) fn step(problem: &Problem, params: Params, operands: [Binding; 2], wh
     if whole && (parts == 1 || unit.dialect != Dialect::Subgroup) {
         let in_order = |swap: bool, x: u32, y: u32| if swap { [y, x] } else { [x, y] };
         let [a, b] = &mut operands;
-        copies.consider(a, &mut Reads::a(&mut params), in_order(problem.transpose_a, m, k), cost, caps);
-        copies.consider(b, &mut Reads::b(&mut params), in_order(problem.transpose_b, k, n), cost, caps);
+        let mut consider = |operand: &mut Binding, mut reads: Reads<'_>, size: [u32; 2]| {
+            if !reads.are_aligned() && cost * SCATTERED > COPY_LAUNCH + COPY_ELEMENT * 2.0 * reads.elements(size) as f64 {
+                copies.add(operand, &mut reads, size, DType::F16, caps);
+            }
+        };
+        consider(a, Reads::a(&mut params), in_order(problem.transpose_a, m, k));
+        consider(b, Reads::b(&mut params), in_order(problem.transpose_b, k, n));
     }
     let before_bytes = copies.bytes.next_multiple_of(caps.binding_alignment_bytes);
     let launch = launch(problem, params, operands, &tile, &unit, parts);

@@ -1,15 +1,19 @@
-//! Copies of f16 operands whose rows start anywhere, into rows that start where kernels for matrix units read eight elements at once: the
-//! launch that makes one, and how what comes after reads it.
+//! Copies of operands whose rows start anywhere, into rows that start where kernels read several elements at once, eight of f16 for matrix
+//! units: the launch that makes one, and how what comes after reads it.
 
 use super::Params;
 pub(super) use super::cooperative::VECTOR;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
+use crate::info::Caps;
 use crate::kernels::{Kernel, KernelId};
 use crate::plan::{Binding, Dispatch, Slot};
 
 /// Threads of a block of `shaders/matmul/copy.cu`, or invocations of a workgroup of `copy.wgsl`.
 pub(super) const THREADS: u32 = 64;
+
+/// The most workgroups that copy an operand in WGSL: enough for large GPUs.
+const MOST_WORKGROUPS: u32 = 4096;
 
 /// How a launch reads an operand: elements from row to row and from item to item of its batch, and to the first.
 pub(super) struct Reads<'p> {
@@ -44,6 +48,41 @@ impl<'p> Reads<'p> {
     /// Items to copy: what all of them share is copied once.
     fn own_items(&self) -> [u32; 2] {
         if *self.outer == 0 && *self.inner == 0 { [1, 1] } else { self.items }
+    }
+}
+
+/// Copies in WGSL that come before a launch, and the bytes of the scratch that they take.
+#[derive(Default)]
+pub(super) struct Copies {
+    pub(super) dispatches: Vec<Dispatch>,
+    pub(super) bytes: u64,
+}
+
+impl Copies {
+    /// Has an operand copied that is `size` as stored, if there is room.
+    pub(super) fn add(&mut self, operand: &mut Binding, reads: &mut Reads<'_>, size: [u32; 2], dtype: DType, caps: &Caps) {
+        if reads.elements(size) * dtype.bytes() > caps.max_binding_bytes {
+            return;
+        }
+        let stores =
+            ["READS_C", "ACCUMULATES", "READS_BIAS", "BIAS_STEP", "BIAS_ROWS", "ACTIVATION", "PARTS", "WORDS"].map(|name| (name, 0));
+        let is_f16 = u32::from(dtype == DType::F16);
+        let copy = Copy {
+            from: *operand,
+            size,
+            dtype,
+            index: 2,
+            offset_bytes: self.bytes.next_multiple_of(caps.binding_alignment_bytes),
+            max_bytes: caps.max_buffer_bytes,
+            constants: stores.into_iter().chain([("BATCHED", 1), ("RESULT_F16", is_f16), ("OUT_VEC4", 1)]).collect(),
+            most_workgroups: MOST_WORKGROUPS.min(caps.max_workgroups_per_dimension),
+        };
+        // One that is too large is not made.
+        let Ok(dispatch) = copy.dispatch(reads) else { return };
+        let kept = dispatch.bindings[1];
+        self.bytes = kept.offset_bytes + kept.size_bytes;
+        *operand = Binding { index: operand.index, ..kept };
+        self.dispatches.push(dispatch);
     }
 }
 

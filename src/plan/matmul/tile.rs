@@ -1,7 +1,11 @@
 //! The shapes of the register-tiled kernel, what each costs, and the launch of the cheapest.
 
+#[cfg(not(target_arch = "wasm32"))]
+use super::copy::{Copies, Reads};
 use super::step::{SUM_THREADS, Step};
 use super::{Params, operands_f16, vec4};
+#[cfg(not(target_arch = "wasm32"))]
+use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::info::Caps;
 use crate::kernels::{Kernel, KernelId};
@@ -61,6 +65,15 @@ const HALF_K: u32 = 16;
 const SUM_LAUNCH: f64 = 5e5;
 const SUM_ELEMENT: f64 = 0.15;
 
+/// What it costs to fetch an operand's elements one by one, in parts of the time that it takes otherwise; and what a copy costs, in the measure of
+/// the adding up. Measured as the speeds above.
+#[cfg(not(target_arch = "wasm32"))]
+const SCATTERED: f64 = 0.08;
+#[cfg(not(target_arch = "wasm32"))]
+const COPY_LAUNCH: f64 = 1.7e6;
+#[cfg(not(target_arch = "wasm32"))]
+const COPY_ELEMENT: f64 = 0.45;
+
 impl Tile {
     fn threads(&self) -> u32 {
         self.threads_m * self.threads_n
@@ -94,8 +107,8 @@ impl Tile {
         if parts > 1 { work + SUM_LAUNCH + SUM_ELEMENT * moved } else { work }
     }
 
-    /// The cheapest tile, and how many parts it takes k in.
-    fn choose(shape: [u32; 3], items: u32, effort: f64, caps: &Caps) -> Result<(Self, u32)> {
+    /// The cheapest tile with what it costs, and how many parts it takes k in.
+    pub(super) fn choose(shape: [u32; 3], items: u32, effort: f64, caps: &Caps) -> Result<(f64, Self, u32)> {
         let [m, k, n] = shape;
         // What a part does should be worth its end.
         let splits = |tile: &Self, parts: u32| k / parts >= 2 * tile.k && has_room([m, n], items, parts, caps);
@@ -113,7 +126,7 @@ impl Tile {
                 parts += 1;
             }
         }
-        best.map(|(_, tile, parts)| (tile, parts)).ok_or(Box::new(Error::LimitExceeded {
+        best.ok_or(Box::new(Error::LimitExceeded {
             what: "the workgroup memory in bytes that the smallest kernel needs",
             requested: u64::from(TILES[TILES.len() - 1].workgroup_bytes()),
             max: u64::from(caps.max_workgroup_bytes),
@@ -134,6 +147,39 @@ pub(super) fn scratch_bytes([m, n]: [u32; 2], items: u32, parts: u32) -> u64 {
     u64::from(parts).saturating_mul(u64::from(items) * u64::from(m)).saturating_mul(u64::from(n).next_multiple_of(4) * 4)
 }
 
+/// The launch of the register-tiled kernel for a product that no other one adds to, and before it copies of operands whose rows start anywhere,
+/// if it is worth them: of those that are stored with k down their columns, since the others are turned element by element in any case.
+#[cfg(not(target_arch = "wasm32"))]
+pub(super) fn aligned(problem: &Problem, mut params: Params, mut operands: [Binding; 2], caps: &Caps) -> Result<Step> {
+    let Params { m, k, n, batch, .. } = params;
+    let (cost, _, parts) = Tile::choose([m, k, n], batch, 1.0, caps)?;
+    let mut copies = Copies::default();
+    // Browsers allow no kernel to read one part of a buffer, the copies, and write another, sums that wait for others or for being rounded.
+    if parts == 1 && [problem.dtype, problem.result] == [DType::F32; 2] {
+        let [a_vec4, b_vec4] = vec4s(&params);
+        let mut consider = |operand: &mut Binding, mut reads: Reads<'_>, size: [u32; 2]| {
+            if cost * SCATTERED > COPY_LAUNCH + COPY_ELEMENT * reads.elements(size) as f64 {
+                copies.add(operand, &mut reads, size, DType::F32, caps);
+            }
+        };
+        let [a, b] = &mut operands;
+        if a_vec4 == 0 && problem.transpose_a {
+            consider(a, Reads::a(&mut params), [k, m]);
+        }
+        if b_vec4 == 0 && !problem.transpose_b {
+            consider(b, Reads::b(&mut params), [k, n]);
+        }
+    }
+    let step = tiled(problem, params, operands, caps)?;
+    Ok(Step { before: copies.dispatches, before_bytes: copies.bytes.next_multiple_of(caps.binding_alignment_bytes), ..step })
+}
+
+/// Whether four elements of A and of B can be fetched at once.
+fn vec4s(params: &Params) -> [u32; 2] {
+    let Params { a_start, lda, a_outer, a_inner, b_start, ldb, b_outer, b_inner, .. } = *params;
+    [vec4(&[a_start, lda, a_outer, a_inner]), vec4(&[b_start, ldb, b_outer, b_inner])]
+}
+
 /// The launch of the register-tiled kernel.
 pub(super) fn tiled(problem: &Problem, params: Params, operands: [Binding; 2], caps: &Caps) -> Result<Step> {
     tiled_with(problem, params, operands, 1.0, caps)
@@ -141,10 +187,11 @@ pub(super) fn tiled(problem: &Problem, params: Params, operands: [Binding; 2], c
 
 /// The same where a term takes more effort than one of a product of matrices, which is worth more parts of k.
 pub(super) fn tiled_with(problem: &Problem, params: Params, operands: [Binding; 2], effort: f64, caps: &Caps) -> Result<Step> {
-    let (tile, parts) = Tile::choose([params.m, params.k, params.n], params.batch, effort, caps)?;
+    let (_, tile, parts) = Tile::choose([params.m, params.k, params.n], params.batch, effort, caps)?;
     // Sums of f16 are of one step.
     let half = caps.f16 && problem.precision == Precision::F16;
     let (k, unroll) = if half { (HALF_K, if tile.unroll == tile.k { HALF_K } else { tile.unroll }) } else { (tile.k, tile.unroll) };
+    let [a_vec4, b_vec4] = vec4s(&params);
     let constants = vec![
         ("TILE_M", tile.m),
         ("TILE_N", tile.n),
@@ -160,9 +207,9 @@ pub(super) fn tiled_with(problem: &Problem, params: Params, operands: [Binding; 
         ("B_GROUPS", tile.n / 4 / tile.threads_n),
         ("A_LOADS", tile.m * k / 4 / tile.threads()),
         ("B_LOADS", tile.n * k / 4 / tile.threads()),
-        ("A_VEC4", vec4(&[params.a_start, params.lda, params.a_outer, params.a_inner])),
-        ("B_VEC4", vec4(&[params.b_start, params.ldb, params.b_outer, params.b_inner])),
-        ("B_FOURS", vec4(&[params.b_start, params.ldb, params.b_outer, params.b_inner])),
+        ("A_VEC4", a_vec4),
+        ("B_VEC4", b_vec4),
+        ("B_FOURS", b_vec4),
         ("A_SCATTER", u32::from(!problem.transpose_a)),
         ("B_SCATTER", u32::from(problem.transpose_b)),
         ("OPERANDS_F16", operands_f16(problem)),
