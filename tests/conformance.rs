@@ -66,6 +66,13 @@ fn every_split_case() {
 }
 
 #[test]
+fn what_is_more_than_whole_tiles() {
+    for backend in [BackendId::Cuda, BackendId::Vulkan, BackendId::WebGpu] {
+        every_one_of(&cases::edges(), Options::only(backend));
+    }
+}
+
+#[test]
 fn every_case_on_cuda() {
     every_case_on(BackendId::Cuda);
 }

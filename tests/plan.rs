@@ -319,7 +319,7 @@ proptest! {
             prop_assert!(x.max(y).max(z) <= caps.max_workgroups_per_dimension);
             if dispatch.kernel.id == KernelId::MatmulCopy {
                 let of_all = u64::from(p.batch) * u64::from(p.m) * u64::from(p.ldo);
-                prop_assert!(p.ldo % 8 == 0 && p.ldo >= p.n && dispatch.bindings[1].size_bytes >= of_all * 4, "{}", plan);
+                prop_assert!(p.ldo.is_multiple_of(8) && p.ldo >= p.n && dispatch.bindings[1].size_bytes >= of_all * 4, "{}", plan);
                 continue;
             }
             if dispatch.kernel.id == KernelId::MatmulSum {
@@ -384,7 +384,7 @@ proptest! {
         let mut end_bytes = 0;
         for copy in copies {
             let (p, to) = (params(copy), copy.bindings[1]);
-            prop_assert!(to.offset_bytes == end_bytes && p.ldo % 8 == 0 && p.ldo >= p.n && u32::from(by_units) == p.result);
+            prop_assert!(to.offset_bytes == end_bytes && p.ldo.is_multiple_of(8) && p.ldo >= p.n && u32::from(by_units) == p.result);
             let element_bytes = if by_units { 2 } else { 4 };
             prop_assert!(to.size_bytes >= u64::from(p.m) * u64::from(p.ldo) * element_bytes);
             end_bytes += to.size_bytes;
