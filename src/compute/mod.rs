@@ -37,7 +37,8 @@
 //!
 //! **Order.** What is put into one stream runs in order. Between streams, what uses the same buffer keeps the order of the calls, and the
 //! rest may overlap: on CUDA, whose streams are real ones, and on Vulkan copies beside kernels where the device has a queue for copies alone.
-//! Elsewhere all streams of a device are one queue, and on the CPU the work is done when the call returns. So a result never depends on the backend; only the time does.
+//! Elsewhere all streams of a device are one queue, and on the CPU the work is done when the call returns. So a result never depends on the
+//! backend; only the time does.
 //!
 //! **Life.** Handles keep their device alive and give back what they own when dropped, in whatever order; what the device still uses is
 //! kept until it is done. After the loss of a device its handles end in [`Error::DeviceLost`](crate::Error::DeviceLost), and new ones are
