@@ -12,7 +12,7 @@
 
 use super::crew::{each, share};
 use super::scalar::Matrix;
-use super::simd;
+use super::simd::turned::turn;
 
 /// Multiplications from which other threads pay: to hand blocks over takes some microseconds.
 const MANY: usize = 1 << 21;
@@ -78,7 +78,7 @@ impl Product<'_> {
         let mut rows = vec![0.0; k * n];
         each(&mut rows, TURNED_ROWS * n, threads, |number, rows| {
             let (columns, depth) = (bytemuck::cast_slice(&values[number * TURNED_ROWS..]), rows.len() / n);
-            simd::turn(columns, column_stride, bytemuck::cast_slice_mut(rows), n, [n, depth]);
+            turn(columns, column_stride, bytemuck::cast_slice_mut::<_, u32>(rows), n, [n, depth]);
         });
         run(&Product { b: Matrix::new(&rows, n, false), ..*self });
     }

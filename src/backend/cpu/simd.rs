@@ -1,5 +1,7 @@
 //! Vector instructions that a compiler does not find by itself; on processors without them the same in plain code.
 
+pub(super) mod turned;
+
 use bytemuck::Pod;
 use half::f16;
 use half::slice::HalfFloatSliceExt;
@@ -122,10 +124,7 @@ mod x86 {
         _mm512_reduce_max_epu32, _mm512_reduce_max_ps, _mm512_reduce_min_epi32, _mm512_reduce_min_epu32, _mm512_reduce_min_ps,
         _mm512_set1_epi32, _mm512_set1_ps,
     };
-    use std::arch::x86_64::{
-        _MM_FROUND_TO_NEAREST_INT, _mm_loadu_ps, _mm256_cvtph_ps, _mm256_cvtps_ph, _mm256_set_m128, _mm256_shuffle_ps, _mm256_storeu_ps,
-        _mm256_unpackhi_ps, _mm256_unpacklo_ps,
-    };
+    use std::arch::x86_64::{_MM_FROUND_TO_NEAREST_INT, _mm256_cvtph_ps, _mm256_cvtps_ph};
 
     use half::f16;
     use half::slice::HalfFloatSliceExt;
@@ -242,40 +241,6 @@ mod x86 {
         }
         to_tail.convert_from_f32_slice(from_tail);
     }
-
-    /// Rows of which lines stay in the cache until all columns have been read.
-    const TILE: usize = 64;
-
-    /// Turns squares of eight, of which both sides are multiples. Of each halves are loaded beside one another, so that only parts of four have to
-    /// be turned in registers.
-    #[target_feature(enable = "avx")]
-    pub(super) fn turn_eights(from: &[u32], apart: usize, to: &mut [u32], step: usize, [rows, columns]: [usize; 2]) {
-        if rows == 0 || columns == 0 {
-            return;
-        }
-        assert!((rows - 1) * apart + columns <= from.len() && (columns - 1) * step + rows <= to.len(), "a square past its ends");
-        let (from, to) = (from.as_ptr().cast::<f32>(), to.as_mut_ptr().cast::<f32>());
-        let tiles = (0..rows).step_by(TILE).flat_map(|first| (0..columns).step_by(8).map(move |j| (first, j)));
-        for (first, j) in tiles {
-            for i in (first..rows.min(first + TILE)).step_by(8) {
-                for j in [j, j + 4] {
-                    // SAFETY: rows from i to i + 7 have four elements from j on, and rows of the result from j to j + 3 have eight from i on, as
-                    // sides are multiples of eight and lie within both.
-                    unsafe {
-                        let four = |row: usize| _mm_loadu_ps(from.add((i + row) * apart + j));
-                        let [a, b, c, d] = [0, 1, 2, 3].map(|row| _mm256_set_m128(four(row + 4), four(row)));
-                        let [ab, cd] = [_mm256_unpacklo_ps(a, b), _mm256_unpacklo_ps(c, d)];
-                        let [ab_high, cd_high] = [_mm256_unpackhi_ps(a, b), _mm256_unpackhi_ps(c, d)];
-                        let put = |column: usize, values| _mm256_storeu_ps(to.add((j + column) * step + i), values);
-                        put(0, _mm256_shuffle_ps::<0x44>(ab, cd));
-                        put(1, _mm256_shuffle_ps::<0xee>(ab, cd));
-                        put(2, _mm256_shuffle_ps::<0x44>(ab_high, cd_high));
-                        put(3, _mm256_shuffle_ps::<0xee>(ab_high, cd_high));
-                    }
-                }
-            }
-        }
-    }
 }
 
 /// Asks the system for large pages for memory that nobody has written to yet: with small ones, finding them takes longer than reading them.
@@ -296,23 +261,6 @@ pub(super) fn in_large_pages(bytes: &mut [u8]) {
 /// Elsewhere the system decides.
 #[cfg(not(all(feature = "simd", target_os = "linux")))]
 pub(super) fn in_large_pages(_bytes: &mut [u8]) {}
-
-/// Turns so many rows and columns: `to[j, i] = from[i, j]`, rows of either so far apart.
-pub(super) fn turn(from: &[u32], apart: usize, to: &mut [u32], step: usize, [rows, columns]: [usize; 2]) {
-    let mut whole = [0; 2];
-    #[cfg(target_arch = "x86_64")]
-    if std::arch::is_x86_feature_detected!("avx") {
-        whole = [rows, columns].map(|side| side / 8 * 8);
-        // SAFETY: the CPU has the instructions.
-        unsafe { x86::turn_eights(from, apart, to, step, whole) };
-    }
-    for i in 0..rows {
-        let done = if i < whole[0] { whole[1] } else { 0 };
-        for j in done..columns {
-            to[j * step + i] = from[i * apart + j];
-        }
-    }
-}
 
 #[cfg(not(target_arch = "x86_64"))]
 pub(super) fn stream<T: Pod>(from: &[T], to: &mut [T]) {
@@ -428,20 +376,5 @@ mod tests {
             assert_eq!((-1).first_in(&whole), None);
         }
         assert_eq!((-0.0f32).first_in(&[1.0, 0.0]), Some(1));
-    }
-
-    #[test]
-    fn squares_are_turned_whatever_is_left_of_whole_ones() {
-        for ([rows, columns], [apart, step]) in
-            [([8, 8], [8, 8]), ([16, 24], [30, 17]), ([13, 19], [19, 14]), ([3, 40], [41, 3]), ([0, 5], [5, 1])]
-        {
-            let from: Vec<u32> = (0..(rows * apart) as u32).collect();
-            let mut to = vec![u32::MAX; columns * step];
-            turn(&from, apart, &mut to, step, [rows, columns]);
-            for (at, &found) in to.iter().enumerate() {
-                let (j, i) = (at / step, at % step);
-                assert_eq!(found, if i < rows { from[i * apart + j] } else { u32::MAX }, "row {j}, column {i} of {rows} x {columns}");
-            }
-        }
     }
 }

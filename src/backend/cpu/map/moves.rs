@@ -11,6 +11,7 @@ use bytemuck::Pod;
 use super::{Elements, Map};
 use crate::backend::cpu::reduce::each;
 use crate::backend::cpu::simd;
+use crate::backend::cpu::simd::turned::{Turned, turn};
 use crate::ops::elementwise::Step;
 use crate::ops::map::MOST_DIMENSIONS;
 
@@ -66,7 +67,7 @@ impl Map<'_> {
         }
     }
 
-    fn move_words<T: Square>(&self, out: &mut [T], threads: usize, streams: bool, number: impl Fn(u32) -> T + Sync) {
+    fn move_words<T: Turned>(&self, out: &mut [T], threads: usize, streams: bool, number: impl Fn(u32) -> T + Sync) {
         let out = &mut out[..self.elements()];
         if let Some(across) = self.across() {
             return self.turn(across, out, threads);
@@ -181,7 +182,7 @@ impl Map<'_> {
     }
 
     /// Transposes, square by square, where the input's neighbours lie along that dimension of the result.
-    fn turn<T: Square>(&self, across: usize, out: &mut [T], threads: usize) {
+    fn turn<T: Turned>(&self, across: usize, out: &mut [T], threads: usize) {
         let values: &[T] = bytemuck::cast_slice(self.inputs[0].bytes);
         let last = self.rank - 1;
         let (row, apart) = (self.size(last), self.stride(0, last) as usize);
@@ -193,7 +194,7 @@ impl Map<'_> {
             let wide = out.len() / step;
             for at in (0..step).step_by(row) {
                 let place = self.place(0, &coordinates) as usize;
-                T::turn(&values[place..], apart, &mut out[at..], step, [row, wide]);
+                turn(&values[place..], apart, &mut out[at..], step, [row, wide]);
                 coordinates[last] = row;
                 // The dimensions in between.
                 for dimension in (across + 1..=last).rev() {
@@ -213,26 +214,5 @@ impl Map<'_> {
                 out.chunks_mut(SIDE * step).enumerate().for_each(|(number, out)| strip(plane_at, number, out));
             });
         }
-    }
-}
-
-/// Elements of a size that squares are turned of.
-trait Square: Pod + Send + Sync {
-    /// Turns so many rows and columns, of which those are few: `to[j, i] = from[i, j]`, rows of either so far apart.
-    #[inline(always)]
-    fn turn(from: &[Self], apart: usize, to: &mut [Self], step: usize, [rows, columns]: [usize; 2]) {
-        for (first, j) in (0..rows).step_by(SIDE).flat_map(|first| (0..columns).map(move |j| (first, j))) {
-            let to = &mut to[j * step + first..][..SIDE.min(rows - first)];
-            to.iter_mut().zip(from[first * apart + j..].iter().step_by(apart)).for_each(|(to, from)| *to = *from);
-        }
-    }
-}
-
-impl Square for u8 {}
-impl Square for u16 {}
-impl Square for u32 {
-    #[inline(always)]
-    fn turn(from: &[Self], apart: usize, to: &mut [Self], step: usize, sides: [usize; 2]) {
-        simd::turn(from, apart, to, step, sides);
     }
 }
