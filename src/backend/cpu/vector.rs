@@ -8,8 +8,10 @@ use crate::plan::matmul::Params;
 const SUMS: usize = 4;
 /// Elements of a row from which it is worth it, and columns of which shares are multiples: some vectors of any width.
 const LANES: usize = 64;
-/// Numbers of a share of the work.
-const SHARE: usize = 1 << 16;
+/// Numbers from which other threads pay.
+const MANY: usize = 1 << 17;
+/// Numbers of the fewest rows that a thread takes at once: few, so that all end together.
+const SHARE: usize = 1 << 12;
 /// Columns that are summed beside one another: as long a row as the system reads ahead.
 const COLUMNS: usize = 4096;
 /// Rows that are added at once.
@@ -45,7 +47,7 @@ pub(super) fn multiplied(params: &Params, [a, b]: [Matrix<'_>; 2], out: &mut [f3
     let beta = if reads_c { params.beta } else { 0.0 };
     let product = Product { matrix, stride, vector: &vector[..k], is_of_rows, alpha: params.alpha, beta };
     // Each thread has a part at least: of rows as many as are a share, of columns as long ones as there can be.
-    let threads = if m * k * n > 2 * SHARE { threads } else { 1 };
+    let threads = if m * k * n > MANY { threads } else { 1 };
     let of_thread = (m * n).div_ceil(threads);
     let share = if is_of_rows { (SHARE / k).clamp(1, of_thread) } else { of_thread.next_multiple_of(LANES).min(COLUMNS) };
     each(out, share, threads, |number, out| pulp::Arch::new().dispatch(Part(&product, number * share, out)));

@@ -281,7 +281,8 @@ pub(crate) fn atan(x: f32) -> f32 {
 /// Whether an angle is small enough for the functions above, or none.
 #[inline(always)]
 pub(in crate::ops::elementwise) fn is_near(angle: f32) -> bool {
-    !(angle.abs() >= MOST_ANGLE)
+    let is_far = angle.abs() >= MOST_ANGLE;
+    !is_far
 }
 
 /// A function of the angles that are not, one after the other; the others' stay, so that each is the same whatever is beside it.
