@@ -1,4 +1,4 @@
-/** What follows a convolution, a reduction, softmax or a norm is computed in its kernel: no pass and no memory of its own. */
+/** What follows a product, a convolution, a reduction, softmax or a norm is computed in its kernel: no pass and no memory of its own. */
 import { every_call, wrap } from "./faults.mjs";
 import { assert, each, integers, is_slow } from "./tools.mjs";
 
@@ -11,6 +11,13 @@ async function put(gpu, seed, ...shape) {
 
 /** A name, what comes first of tensors, what follows it, and the drawings of both together where a GPU draws. */
 const CASES = {
+  product: [(t) => t.rows.matmul(t.others.transpose()), (x, t) => x.mul(0.5).sub(t.column).sigmoid().mul(x), 1],
+  "product of fours": [(t) => t.rows.transpose().matmul(t.others), (x, t) => x.add(t.row).abs().sqrt(), 1],
+  "product of odd rows": [(t) => t.odd.transpose().matmul(t.of_odd), (x, t) => x.less(0).select(t.odd.slice(0, 0, 1), x.mul(2)), 1],
+  "matrix by vector": [(t) => t.rows.matmul(t.row), (x, t) => x.mul(0.1).add(t.column).exp(), 1],
+  "vector by matrix": [(t) => t.column.matmul(t.rows), (x, t) => x.div(t.row.abs().add(1)).square(), 1],
+  "batch of products": [(t) => t.image.matmul(t.image.transpose([0, 1, 3, 2])), (x, t) => x.max(t.column).sub(0.5), 1],
+  "batch of products of fours": [(t) => t.wide.matmul(t.wide.transpose([0, 1, 3, 2])), (x, t) => x.min(t.channel.reshape([4])).tanh(), 1],
   conv: [(t) => t.image.conv(t.filters, PADDED), (x, t) => x.add(t.residual).relu(), 1],
   "conv of fours": [(t) => t.image.conv(t.fours, PADDED), (x, t) => x.mul(t.channel).sub(0.5).tanh(), 1],
   "conv of rows of fours": [(t) => t.wide.conv(t.filters, PADDED), (x, t) => x.add(t.of_wide).mul(x).sigmoid(), 1],
@@ -53,7 +60,7 @@ async function tensors_of(gpu, lazy) {
 export default {
   "what follows is what it is by itself": async ({ gpu, backend, lapidary: { lazy } }) => {
     const { tensors, expressions } = await tensors_of(gpu, lazy);
-    await each(is_slow(gpu) ? { conv: CASES.conv, sum: CASES.sum } : CASES, async ([first, then, drawings]) => {
+    await each(is_slow(gpu) ? { product: CASES.product, conv: CASES.conv, sum: CASES.sum } : CASES, async ([first, then, drawings]) => {
       const between = await gpu.evaluate(first(expressions));
       const last = await gpu.evaluate(then(lazy(between), expressions));
       const expected = await last.toArray();
