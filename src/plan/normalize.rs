@@ -29,6 +29,9 @@ pub use plain::plain;
 
 /// Values that a lane has, where there are lanes enough.
 const BLOCK: u64 = 16;
+/// Values of a short row, of which a lane has less where it reads one by one, so that neighbours read neighbours: softmax of rows of 10
+/// moved 0.8 TB/s on an NVIDIA H200 with 16 a lane, and 2.8 with 8.
+const SHORT: u64 = 64;
 /// Where in the words the divisor is, epsilon, and the sizes.
 const DIVISOR: u32 = 3;
 const EPSILON: u32 = 4;
@@ -167,7 +170,11 @@ fn dispatch(problem: &Problem, rows: [u32; 2], caps: &Caps) -> Result<Dispatch> 
     let beside = if is_in_columns { rows.min(most_beside).next_power_of_two() as u32 } else { 1 };
     // Values of f16 are half the bytes, of which enough have to be under way.
     let is_narrow = values.inputs.iter().all(|input| input.dtype == DType::F16);
-    let block = if is_narrow { 2 * BLOCK } else { BLOCK };
+    let block = match (is_narrow, !is_quad && !is_in_columns && count <= SHORT) {
+        (true, _) => 2 * BLOCK,
+        (_, true) => BLOCK / 2,
+        _ => BLOCK,
+    };
     let lanes = count.div_ceil(block).next_power_of_two().min(u64::from(threads / beside.min(threads))) as u32;
     let held = count.div_ceil(u64::from(lanes * QUAD)) as u32;
     let mut words = Words::default();

@@ -29,6 +29,8 @@ pub use plain::plain;
 
 /// Values that an invocation folds at once.
 const BLOCK: u32 = 16;
+/// Values of a short row.
+const SHORT: u64 = 256;
 /// Workgroups that keep any device busy.
 const BUSY: u64 = 1024;
 /// The most values of a row in a launch, so that the kernel's numbers do not overflow.
@@ -180,10 +182,10 @@ impl Shape {
         let step_values = problem.count() / u64::from(problem.values.shape[problem.kept].max(1));
         let count = |[first, end]: [u32; 2]| u64::from(end - first) * step_values;
         let most = steps.iter().map(|steps| count(*steps)).max().unwrap_or(1);
-        // Neighbours in memory for neighbouring invocations.
-        let beside = if is_in_columns { rows.min(32).next_power_of_two() as u32 } else { 1 };
-        // Values of f16 are half the bytes, of which enough have to be under way.
-        let is_narrow = problem.values.inputs.iter().all(|input| input.dtype == DType::F16);
+        // Neighbours in memory for neighbouring invocations, and many of them: rows of odd lengths begin within a line of the cache.
+        let beside = if is_in_columns { rows.min(64).next_power_of_two() as u32 } else { 1 };
+        // Values of f16 are half the bytes, of which enough have to be under way, unless a row is short.
+        let is_narrow = most > SHORT && problem.values.inputs.iter().all(|input| input.dtype == DType::F16);
         let blocks = if is_narrow { 2 } else { 1 };
         let lanes = most.div_ceil((BLOCK * blocks).into()).next_power_of_two().min(u64::from(threads / beside.min(threads))) as u32;
         let rows_of_group = threads / lanes;
