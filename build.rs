@@ -57,6 +57,7 @@ const SHADERS: &[&str] = &[
     "conv/sum.cu",
     "map/map.cu",
     "fft/fft.cu",
+    "map/turns.cuh",
     "map/turned.cu",
     "reduce/fold.cuh",
     "reduce/reduce.cu",

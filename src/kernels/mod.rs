@@ -322,6 +322,7 @@ impl Kernel {
     #[cfg(all(feature = "cuda", not(target_arch = "wasm32")))]
     pub fn cuda(&self) -> Result<String> {
         const MAP: &str = include_str!(concat!(env!("OUT_DIR"), "/map-map.cu"));
+        const TURNS: &str = include_str!(concat!(env!("OUT_DIR"), "/map-turns.cuh"));
         const TURNED: &str = include_str!(concat!(env!("OUT_DIR"), "/map-turned.cu"));
         const FFT: &str = include_str!(concat!(env!("OUT_DIR"), "/fft-fft.cu"));
         const FOLD: &str = include_str!(concat!(env!("OUT_DIR"), "/reduce-fold.cuh"));
@@ -343,9 +344,9 @@ impl Kernel {
             KernelId::MatmulSum => &[STORE, PRODUCT_SUM],
             KernelId::Map => &[MAP],
             KernelId::Fft => &[FFT],
-            KernelId::MapTurned => &[TURNED],
+            KernelId::MapTurned => &[TURNS, TURNED],
             KernelId::Reduce => &[FOLD, ROW, LANES, REDUCE],
-            KernelId::Normalize => &[FOLD, ROW, LANES, MEASURE, NORMALIZE],
+            KernelId::Normalize => &[FOLD, ROW, LANES, TURNS, MEASURE, NORMALIZE],
             KernelId::ReduceMerge => &[FOLD, MERGE],
             KernelId::ConvTiled => &[TOLD, TILED],
             KernelId::ConvDirect => &[TOLD, DIRECT],
