@@ -27,7 +27,8 @@ const BINDINGS: [u32; 7] = [0, 1, 2, 4, 5, 6, 7];
 pub(crate) const UNITS: [u32; 5] = [8, 9, 10, 11, 12];
 
 /// The most terms and elements of a product on CUDA, where NVIDIA's library multiplies and a kernel for what follows reads and writes all again.
-/// On an NVIDIA H200 that took by its clock 1.2 to 2.8 times as long for up to 1024 x 1024 elements of 64 to 1024 terms, and 0.9 times for 4096 x 4096 of any.
+/// On an NVIDIA H200 those took by its clock 1.2 to 2.8 times as long for up to 1024 x 1024 elements of 64 to 1024 terms, and 0.9 times for
+/// 4096 x 4096 of any.
 #[cfg(not(target_arch = "wasm32"))]
 const MOST_TERMS: u32 = 256;
 #[cfg(not(target_arch = "wasm32"))]
