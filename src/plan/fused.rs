@@ -70,7 +70,7 @@ pub fn cuda(fused: &Fused, caps: &Caps, multiprocessors: u32) -> Result<Plan> {
             with_room(matmul::cuda(problem, caps, multiprocessors)?)
         }
         Op::Reduce(problem) => reduce::compute(problem, caps)?,
-        Op::Normalize(problem) => normalize::compute(problem, caps)?,
+        Op::Normalize(problem) => normalize::cuda(problem, caps)?,
         _ => return Err(refused()),
     };
     ended(plan, fused, caps)

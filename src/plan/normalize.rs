@@ -32,6 +32,8 @@ const BLOCK: u64 = 16;
 /// The same in short rows, which change hands before they are written: written by their own lanes, softmax of rows of 10 moved 0.8 TB/s on an
 /// NVIDIA H200, and so 3.5.
 const SHORT: u64 = 24;
+/// Lanes that write vectors beside one another: with one alone, softmax of rows of 16 moved 2.6 TB/s on the same GPU, and with four 4.0.
+const LEAST_LANES: u64 = 4;
 /// Where in the words the divisor is, epsilon, and the sizes.
 const DIVISOR: u32 = 3;
 const EPSILON: u32 = 4;
@@ -41,6 +43,17 @@ pub(crate) const MORE_WORDS: usize = 3 + 1 + MOST_DIMENSIONS;
 
 /// A plan for compute shaders.
 pub fn compute(problem: &Problem, caps: &Caps) -> Result<Plan> {
+    launches(problem, caps, SHORT)
+}
+
+/// A plan for CUDA with its compiler, whose lanes meet at no barriers: vectors are for some lanes each however short a row is.
+#[cfg(not(target_arch = "wasm32"))]
+pub fn cuda(problem: &Problem, caps: &Caps) -> Result<Plan> {
+    launches(problem, caps, 0)
+}
+
+/// Rows of whole fours change hands before they are written if they are no longer than that.
+fn launches(problem: &Problem, caps: &Caps, short_fours: u64) -> Result<Plan> {
     if problem.values.shape.len() > MOST_DIMENSIONS || problem.values.inputs.len() + problem.beside.len() > MOST_INPUTS {
         return Err(Error::internal("a kernel of more inputs or dimensions than there are"));
     }
@@ -55,7 +68,7 @@ pub fn compute(problem: &Problem, caps: &Caps) -> Result<Plan> {
     }
     let mut plan = Plan::default();
     for first in (0..outer).step_by(some.max(1) as usize) {
-        plan.dispatches.push(dispatch(problem, [first, (first + some).min(outer)], caps)?);
+        plan.dispatches.push(dispatch(problem, [first, (first + some).min(outer)], caps, short_fours)?);
     }
     Ok(plan)
 }
@@ -152,7 +165,7 @@ fn ranges(problem: &Problem, rows: [u32; 2]) -> Vec<[u32; 2]> {
     ranges
 }
 
-fn dispatch(problem: &Problem, rows: [u32; 2], caps: &Caps) -> Result<Dispatch> {
+fn dispatch(problem: &Problem, rows: [u32; 2], caps: &Caps, short_fours: u64) -> Result<Dispatch> {
     let values = &problem.values;
     let (rank, kept) = (values.shape.len() as u32, problem.kept as u32);
     let ranges = ranges(problem, rows);
@@ -167,8 +180,8 @@ fn dispatch(problem: &Problem, rows: [u32; 2], caps: &Caps) -> Result<Dispatch> 
     let most_beside = if is_long { 8 } else { 32 };
     let beside = if is_in_columns { rows.min(most_beside).next_power_of_two() as u32 } else { 1 };
     let lanes = |block: u64| count.div_ceil(block).next_power_of_two().min(u64::from(threads / beside.min(threads))) as u32;
-    // Short rows change hands in workgroup memory, if there is room for them, unless vectors are long enough beside them.
-    let is_short = !is_in_columns && count <= if problem.is_in_fours() { SHORT } else { u64::from(threads / 2) };
+    // Short rows change hands in workgroup memory, if there is room for them.
+    let is_short = !is_in_columns && count <= if problem.is_in_fours() { short_fours } else { u64::from(threads / 2) };
     let staged = threads / lanes(SHORT) * ((count as u32).next_multiple_of(lanes(SHORT)) | 1);
     let workgroup_words = u64::from(staged) + u64::from(threads) * state_words(folded(problem.form));
     let is_staged = is_short && problem.out.dtype == DType::F32 && 4 * workgroup_words <= caps.max_workgroup_bytes.into();
@@ -178,12 +191,11 @@ fn dispatch(problem: &Problem, rows: [u32; 2], caps: &Caps) -> Result<Dispatch> 
     }
     // Values of f16 are half the bytes, of which enough have to be under way.
     let is_narrow = values.inputs.iter().all(|input| input.dtype == DType::F16);
-    let lanes = lanes(if is_staged {
-        SHORT
-    } else if is_narrow {
-        2 * BLOCK
-    } else {
-        BLOCK
+    let most = if is_narrow { 2 * BLOCK } else { BLOCK };
+    let lanes = lanes(match (is_staged, is_quad) {
+        (true, _) => SHORT,
+        (_, true) => (count.next_power_of_two() / LEAST_LANES).clamp(QUAD.into(), most),
+        _ => most,
     });
     let held = count.div_ceil(u64::from(lanes * QUAD)) as u32;
     let each = if is_quad { held * QUAD } else { count.div_ceil(lanes.into()) as u32 };

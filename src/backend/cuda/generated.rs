@@ -41,7 +41,7 @@ impl Cuda {
     /// And of softmax and the norms.
     pub(super) fn plan_normalize(&self, problem: &normalize::Problem) -> Result<Plan> {
         let caps = Caps { max_binding_bytes: self.caps.max_binding_bytes.min(MOST_REDUCED_BYTES), ..self.caps.clone() };
-        match self.compiled(|| plan::normalize::compute(problem, &caps))? {
+        match self.compiled(|| plan::normalize::cuda(problem, &caps))? {
             Some(plan) => Ok(plan),
             None => plan::normalize::plain(problem, &self.caps),
         }
@@ -278,7 +278,7 @@ mod tests {
         let reductions = reductions();
         let folds = reductions.iter().map(|problem| plan::reduce::compute(problem, &caps));
         let rows = rows();
-        let norms = rows.iter().map(|problem| plan::normalize::compute(problem, &caps));
+        let norms = rows.iter().map(|problem| plan::normalize::cuda(problem, &caps));
         let lines = [(1, 1 << 20, 1), (4, 60, 32), (2, 101, 1), (1, 1029, 5), (3, 4, 1)];
         let transforms = lines.into_iter().flat_map(|(outer, length, inner)| {
             let form = |reads, gives| fft::Problem { outer, length, inner, input: length, inverse: reads == fft::Form::Half, reads, gives };
