@@ -329,12 +329,17 @@ proptest! {
             prop_assert!(z == p.batch || dispatch.kernel.constant("PARTS") == 1 && z % p.batch == 0);
             prop_assert_eq!(dispatch.kernel.constant("BATCHED"), u32::from(p.batch > 1));
             if dispatch.kernel.id == KernelId::MatmulVector {
-                let (across, along) = if dispatch.kernel.constant("COLUMN") == 1 { (p.n, p.m) } else { (p.m, p.n) };
-                prop_assert!(across == 1 && x * dispatch.kernel.constant("GROUPS") * 4 >= along);
+                prop_assert!(p.m == 1 && x * dispatch.kernel.constant("GROUPS") * 4 >= p.n);
                 continue;
             }
-            let (tile_m, tile_n) = (dispatch.kernel.constant("TILE_M"), dispatch.kernel.constant("TILE_N"));
-            prop_assert!(x * tile_n >= p.n && y * tile_m >= p.m);
+            let [tile_m, tile_n, edges, edge_m, edge_n] =
+                ["TILE_M", "TILE_N", "EDGES", "EDGE_M", "EDGE_N"].map(|name| dispatch.kernel.constant(name));
+            // What whole tiles leave is of blocks.
+            let (rows, columns) = (edge_m * (p.m % tile_m), edge_n * (p.n % tile_n));
+            let blocks = (p.m - rows).div_ceil(4) * columns.div_ceil(4) + rows.div_ceil(4) * p.n.div_ceil(4);
+            prop_assert!(x * tile_n + columns >= p.n && edges == u32::from(rows + columns > 0));
+            let above = y.checked_sub((p.m - rows).div_ceil(tile_m));
+            prop_assert!(above.is_some_and(|above| edges == 0 && above == 0 || above * x * dispatch.kernel.constant("EDGE_BLOCKS") >= blocks));
             // Loads of four need starts and strides that are multiples of four.
             let of_a = [p.a_start, p.lda, p.a_outer, p.a_inner];
             for (vec4, numbers) in [("A_VEC4", of_a), ("B_VEC4", [p.b_start, p.ldb, p.b_outer, p.b_inner])] {
