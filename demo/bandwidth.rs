@@ -32,7 +32,7 @@ fn main() -> Result<(), Failure> {
     let info = gpu.info()?;
     let copy_gbs = gpu.ceilings_blocking()?.copy_gbs;
     println!("{} {}: a copy moves {copy_gbs:.0} GB/s", info.backend, info.name);
-    println!("{:>16} {:>9} {:>8} {:>9} {:>6} {:>9}  kernel", "", "MiB", "ms", "GB/s", "%", "first ms");
+    println!("{:>22} {:>9} {:>8} {:>9} {:>6} {:>9}  kernel", "", "MiB", "ms", "GB/s", "%", "first ms");
     let columns = 4096u64;
     let rows = mib * (1 << 20) / 4 / columns;
     // One matrix is on its way to the device; the others are computed there.
@@ -44,6 +44,15 @@ fn main() -> Result<(), Failure> {
     // Rows and columns both of which are no multiple of anything.
     let side = (rows * columns).isqrt() as i64 - 1;
     let uneven = Expr::from(gpu.evaluate_blocking(&a.reshape(&[-1]).slice(0, 0, side * side, 1).reshape(&[side, side]))?);
+    let uneven_half = Expr::from(gpu.evaluate_blocking(&uneven.cast(DType::F16))?);
+    // As many rows, or columns, of so many as there are.
+    let many = |values: &Expr, shape: [i64; 2]| {
+        let size = shape[0].max(shape[1]);
+        let some = values.reshape(&[-1]).slice(0, 0, (rows * columns) as i64 / size * size, 1).reshape(&shape);
+        gpu.evaluate_blocking(&some).map_or_else(|_| some, Expr::from)
+    };
+    let short = |values: &Expr, size: i64| many(values, [-1, size]);
+    let low = |values: &Expr, size: i64| many(values, [size, -1]);
     let (row, column) = (a.slice(0, 0, 1, 1), a.slice(1, 0, 1, 1));
     let signals = ((rows * columns) >> 21).max(1);
     let signals = Expr::index(&[signals, 1 << 20, 2]).mul(2_654_435_769u32).cast(DType::F32).mul(1.0 / 2_147_483_648.0).sub(1.0);
@@ -74,6 +83,15 @@ fn main() -> Result<(), Failure> {
         ("transpose f16", half.transpose(None)),
         ("transpose, odd", odd.transpose(None)),
         ("transpose uneven", uneven.transpose(None)),
+        ("transpose uneven f16", uneven_half.transpose(None)),
+        ("transpose n x 3", short(&a, 3).transpose(None)),
+        ("transpose n x 10", short(&a, 10).transpose(None)),
+        ("transpose n x 24", short(&a, 24).transpose(None)),
+        ("transpose 3 x n", low(&a, 3).transpose(None)),
+        ("transpose 10 x n", low(&a, 10).transpose(None)),
+        ("transpose 24 x n", low(&a, 24).transpose(None)),
+        ("transpose f16 n x 10", short(&half, 10).transpose(None)),
+        ("transpose f16 10 x n", low(&half, 10).transpose(None)),
         ("add transposed", a.reshape(&[rows as i64 / 4, -1]).transpose(None).add(b.reshape(&[-1, rows as i64 / 4]))),
         ("permute 4-d", a.reshape(&[-1, 64, 64, 64]).transpose(Some(&[0, 2, 1, 3]))),
         ("pad", a.pad(&[[1, 1], [1, 1]], Padding::Constant(0.0))),
@@ -83,6 +101,14 @@ fn main() -> Result<(), Failure> {
         ("sum of rows", a.sum(Some(&[1]), false)),
         ("sum of columns", a.sum(Some(&[0]), false)),
         ("sum of 64s", a.reshape(&[-1, 64]).sum(Some(&[1]), false)),
+        ("sum of 10s", short(&a, 10).sum(Some(&[1]), false)),
+        ("sum of 33s", short(&a, 33).sum(Some(&[1]), false)),
+        ("sum of 100s", short(&a, 100).sum(Some(&[1]), false)),
+        ("sum of 201s", short(&a, 201).sum(Some(&[1]), false)),
+        ("sum of 33s of f16", short(&half, 33).sum(Some(&[1]), false)),
+        ("var of 33s", short(&a, 33).var(Some(&[1]), false, 1.0)),
+        ("argmax of 33s", short(&a, 33).argmax(Some(&[1]), false)),
+        ("norm of 10s", short(&a, 10).norm_l2(Some(&[1]), false)),
         ("sum, odd rows", odd.sum(Some(&[1]), false)),
         ("sum of 3s", a.reshape(&[-1, 4]).slice(1, 0, 3, 1).sum(Some(&[1]), false)),
         ("sum f16", half.sum(Some(&[1]), false)),
@@ -98,9 +124,19 @@ fn main() -> Result<(), Failure> {
         ("log sum exp", a.log_sum_exp(Some(&[1]), false)),
         ("softmax", a.softmax(1)),
         ("softmax of 512", a.reshape(&[-1, 512]).softmax(1)),
+        ("softmax of 10s", short(&a, 10).softmax(1)),
+        ("softmax of 16s", short(&a, 16).softmax(1)),
+        ("softmax of 33s", short(&a, 33).softmax(1)),
+        ("softmax of 64s", short(&a, 64).softmax(1)),
+        ("softmax of 100s", short(&a, 100).softmax(1)),
+        ("softmax of 201s", short(&a, 201).softmax(1)),
+        ("layer norm of 33s", short(&a, 33).layer_norm(&[1], None, None, 1e-5)),
+        ("rms norm of 33s", short(&a, 33).rms_norm(&[1], None, 1e-5)),
         ("softmax f16", half.softmax(1)),
         ("softmax, odd", odd.softmax(1)),
         ("softmax, columns", a.reshape(&[-1, 256, 512]).softmax(1)),
+        ("softmax, long columns", a.reshape(&[-1, 1024, 512]).softmax(1)),
+        ("layer norm, columns", a.reshape(&[-1, 256, 512]).layer_norm(&[1], None, None, 1e-5)),
         ("log softmax", a.log_softmax(1)),
         ("layer norm", a.layer_norm(&[1], Some(&row), Some(&row), 1e-5)),
         ("rms norm", a.rms_norm(&[1], Some(&row), 1e-5)),
@@ -113,7 +149,7 @@ fn main() -> Result<(), Failure> {
         let start = Instant::now();
         match gpu.evaluate_blocking(&expr) {
             Err(error) if error.code() == "unavailable" || error.code() == "unsupported" => {
-                println!("{name:>16} {error}");
+                println!("{name:>22} {error}");
                 continue;
             }
             done => drop(done?),
@@ -133,7 +169,7 @@ fn main() -> Result<(), Failure> {
         let gbs = bytes as f64 / best_ms / 1e6;
         let kernel = operations[0].kernel.chars().take(60).collect::<String>();
         let mib = bytes >> 20;
-        println!("{name:>16} {mib:>9} {best_ms:>8.3} {gbs:>9.0} {:>6.0} {first_ms:>9.1}  {kernel}", gbs / copy_gbs * 100.0);
+        println!("{name:>22} {mib:>9} {best_ms:>8.3} {gbs:>9.0} {:>6.0} {first_ms:>9.1}  {kernel}", gbs / copy_gbs * 100.0);
     }
     Ok(())
 }

@@ -142,6 +142,8 @@ pub struct Caps {
     pub tuned: Tuned,
     /// Whether kernels may compute in f16.
     pub f16: bool,
+    /// Whether kernels may write f16 one by one, and not as words of two.
+    pub stores_f16: bool,
     /// Whether kernels may multiply packed 8-bit integers, four in an instruction.
     pub packed_dot: bool,
     /// The matrix units that kernels of the crate can use.
@@ -192,6 +194,7 @@ impl Caps {
         max_texture_size: u32::MAX,
         tuned: Tuned::NONE,
         f16: false,
+        stores_f16: false,
         packed_dot: false,
         matrix_unit: None,
     };

@@ -147,14 +147,15 @@ impl Tensor {
         if let Some(reason) = home.device.lost() {
             return Err(Box::new(Error::DeviceLost { reason }));
         }
-        #[cfg(not(target_arch = "wasm32"))]
-        let clock = crate::clock::Stopwatch::start();
-        let values = home.device.download(buffer, Extent { elements: elements(&self.shape), dtype: *dtype }).await?;
+        let extent = Extent { elements: elements(&self.shape), dtype: *dtype };
         #[cfg(not(target_arch = "wasm32"))]
         if let Some(profiler) = self.values.profiler.as_ref().filter(|profiler| profiler.is_on()) {
-            profiler.add(Operation::of_download((self.rows(), self.columns()), *dtype, &home.info, clock.ms()));
+            let clock = crate::clock::Stopwatch::start();
+            let (values, ms) = home.device.download_timed(buffer, extent).await?;
+            profiler.add(Operation::of_download((self.rows(), self.columns()), *dtype, &home.info, ms, clock.ms()));
+            return Ok(values);
         }
-        Ok(values)
+        home.device.download(buffer, extent).await
     }
 
     /// The memory, if it is on that device.

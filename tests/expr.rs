@@ -221,6 +221,12 @@ fn what_is_transposed_goes_where_it_belongs() {
             ([3, 64, 128], DType::F16),
             ([17, 20, 64], DType::I32),
             ([2, 67, 100], DType::Bool),
+            // Narrow ones, with more and less than whole tiles of the other dimension.
+            ([2, 1300, 2], DType::F32),
+            ([2, 3, 1400], DType::F16),
+            ([1, 10, 515], DType::F32),
+            ([3, 700, 15], DType::I32),
+            ([2, 8, 300], DType::Bool),
         ] {
             for (number, (expr, expected)) in made(gpu, sizes, dtype).iter().zip(made(&host, sizes, dtype)).enumerate() {
                 let expected = values(&host, &expected.cast(DType::F32));

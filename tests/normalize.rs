@@ -79,7 +79,9 @@ fn every_shape_along_every_axis() {
         (&[3, 1000], &[1]),
         (&[3, 5000], &[0, 1]),
         (&[2, 1025], &[1]),
-        (&[700, 33], &[0]),
+        (&[700, 33], &[0, 1]),
+        (&[300, 10], &[1]),
+        (&[5, 20, 127], &[2]),
         (&[2, 16_384], &[1]),
         (&[2, 20_001], &[1]),
         (&[3000, 5], &[0]),
@@ -121,6 +123,17 @@ fn scales_and_biases() {
         near(&host(gpu, &a.layer_norm(&[1], None, Some(&b), 1e-5)), &of(&|c, x| x + bias(c)), 1e-4, &format!("{backend} bias"));
         let e = a.layer_norm(&[1], Some(&Expr::number(2.0)), None, 1e-5).relu() + 1.0;
         near(&host(gpu, &e), &of(&|_, x| (2.0 * x).max(0.0) + 1.0), 1e-4, &format!("{backend} number"));
+        // The same of short rows that are no whole fours.
+        let n = 11;
+        let short = tensor(gpu, &values[..n * 13], &[13, n as u64]);
+        let [s_short, b_short] = [&s, &b].map(|x| x.slice(0, 0, n as i64, 1));
+        let expected: Vec<f64> = along(&exact[..n * 13], &[13, n as u64], 1, layer_norm)
+            .iter()
+            .enumerate()
+            .map(|(i, x)| (x * scale(i % n) + bias(i % n)).max(0.0) + 1.0)
+            .collect();
+        let e = short.layer_norm(&[1], Some(&s_short), Some(&b_short), 1e-5).relu() + 1.0;
+        near(&host(gpu, &e), &expected, 1e-4, &format!("{backend} short rows"));
         // Along two axes, of a view, with a scale of all of it.
         let t = a.reshape(&[6, 4, 6]).transpose(Some(&[2, 0, 1]));
         let order = |i: usize| i / 24 + i % 4 * 6 + i / 4 % 6 * 24;

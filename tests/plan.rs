@@ -5,6 +5,10 @@ use std::fmt::Write;
 use std::path::Path;
 
 use lapidary::kernels::KernelId;
+use lapidary::ops::Op;
+use lapidary::ops::elementwise::{Function, Kind, Program, Step};
+use lapidary::ops::fused::Fused;
+use lapidary::ops::map::{self, View};
 use lapidary::ops::matmul::{Activation, Batch, Integers, Level, Precision, Problem, Stored};
 use lapidary::ops::normalize::Form;
 use lapidary::ops::reduce::Fold;
@@ -94,6 +98,16 @@ fn batch(problem: Problem, [outer, inner]: [u32; 2], shared: u8) -> Problem {
     Problem { batch: Batch { outer: level(outer, inner.into(), 0), inner: level(inner, 1, 3), ..Batch::ONE }, ..problem }
 }
 
+/// The larger of a product's sums and a row's elements, as a kernel of the product computes it.
+fn ended(core: Problem) -> Fused {
+    let steps = vec![Step::Input(0), Step::Input(1), Step::Apply(Function::Max, [0, 1])];
+    let program = Program { inputs: vec![Kind::F32; 2], steps };
+    let values = problems::values(&[core.m, core.n], &[core.n.into(), 1]);
+    let row = View { strides: vec![0, 1], ..values.inputs[0].clone() };
+    let end = map::Problem { inputs: vec![values.inputs[0].clone(), row], program: program.into(), ..values };
+    Fused { core: Op::Matmul(core), core_inputs: 2, end }
+}
+
 /// Compares a plan with its file. `LAPIDARY_BLESS=1 cargo test --test plan` writes the files anew.
 fn written_down(name: &str, plan: &Plan) {
     let text = plan.to_string();
@@ -165,6 +179,18 @@ fn plans_are_as_written_down() {
 }
 
 #[test]
+fn what_is_added_to_or_rounded_later_ends_in_no_kernel() {
+    let plain = |m, k, n| problem(m, k, n, false, false, false, 0);
+    let ends = |problem, caps| plan::fused::compute(&ended(problem), caps).is_ok();
+    assert!(ends(plain(512, 512, 512), &LARGE) && ends(plain(1, 64, 7), &LARGE) && ends(plain(4096, 4096, 4096), &DEFAULTS));
+    assert!(!ends(plain(7000, 7000, 7000), &DEFAULTS), "terms past a binding are added to the result");
+    assert!(!ends(Problem { result: DType::F16, ..plain(100, 33, 75) }, &LARGE), "rows that share words are rounded when they are whole");
+    assert!(!ends(Problem { dtype: DType::F16, ..plain(4096, 4096, 4096) }, &UNITS), "matrix units store what they sum up");
+    assert!(plan::fused::cuda(&ended(plain(64, 64, 64)), &LARGE, 132).is_ok());
+    assert!(plan::fused::cuda(&ended(plain(64, 4096, 64)), &LARGE, 132).is_err(), "a library is faster");
+}
+
+#[test]
 fn what_is_long_or_in_parts_has_no_stand_in() {
     let has = |problem: &Problem, caps: &Caps| stand_in(&compute(problem, caps).expect("within limits"), caps).is_some();
     let plain = |m, k, n| problem(m, k, n, false, false, false, 0);
@@ -179,7 +205,16 @@ fn what_is_long_or_in_parts_has_no_stand_in() {
 fn plans_of_operations_are_as_written_down() {
     let all = || values(&[1 << 26], &[1]);
     let conv_cuda = |sizes, window, dtype| plan::conv::cuda(&convolution(sizes, window, dtype), &LARGE, 132, |_| Ok(None));
+    let plain = |m, k, n| problem(m, k, n, false, false, false, 0);
+    let drawn = |problem| plan::fused::fragment(&ended(problem), fragment(&problem, &DEFAULTS, &FRAGMENT).expect("within limits"));
     let cases = [
+        ("ended-edges", plan::fused::compute(&ended(plain(2049, 2048, 2052)), &LARGE)),
+        ("ended-long-k", plan::fused::compute(&ended(plain(128, 8192, 130)), &LARGE)),
+        ("ended-row", plan::fused::compute(&ended(plain(1, 300, 4096)), &LARGE)),
+        ("ended-cuda", plan::fused::cuda(&ended(plain(4096, 64, 4096)), &LARGE, 132)),
+        ("ended-cuda-parts", plan::fused::cuda(&ended(plain(100, 256, 75)), &LARGE, 132)),
+        ("ended-drawn", drawn(plain(100, 33, 75))),
+        ("ended-drawn-strips", drawn(plain(512, 512, 512))),
         ("int8", compute(&integers(problem(500, 300, 200, false, false, false, 0), [0, 0]), &LARGE)),
         ("int8-odd", compute(&integers(problem(50, 301, 21, true, true, false, 3), [7, -3]), &DEFAULTS)),
         ("reduce-cuda-plain", plan::reduce::plain(&reduce(Fold::Var, 0, all()), &LARGE)),
@@ -413,7 +448,7 @@ proptest! {
                 prop_assert!(parts >= 2 && p.k_part % product.kernel.constant("TILE_K") == 0, "{}", plan);
                 prop_assert!((parts - 1) * p.k_part < k && parts * p.k_part >= k && p.k == k, "{}", plan);
                 prop_assert_eq!(slots(product), operands.into_iter().chain([(4, Slot::Scratch)]).collect::<Vec<_>>());
-                prop_assert_eq!(slots(sum), [(0, Slot::Scratch)].into_iter().chain(c(1)).chain([(3, Slot::Out)]).collect::<Vec<_>>());
+                prop_assert_eq!(slots(sum), [(0, Slot::Scratch)].into_iter().chain(c(2)).chain([(4, Slot::Out)]).collect::<Vec<_>>());
                 prop_assert_eq!((s.m, s.k, s.n, s.lda, s.ldo), (m, parts, n, p.ldo, n));
                 prop_assert!(p.ldo % 4 == 0 && p.ldo >= n && plan.scratch_bytes >= end_bytes + u64::from(parts * m * p.ldo) * 4);
                 prop_assert_eq!((p.alpha, p.beta, s.alpha, s.beta), (problem.alpha, problem.beta, 1.0, problem.beta));

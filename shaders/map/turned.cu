@@ -1,4 +1,4 @@
-// As turned.wgsl; compiled at run time, behind what is generated.
+// As turned.wgsl; compiled at run time, behind what is generated and turns.cuh.
 
 #define SIDE 64u
 #define FOURS 16u
@@ -11,7 +11,9 @@ struct Coordinates {
     u32 c[RANK];
 };
 
-#if HALVES
+#if NARROW
+typedef u32 Cell;
+#elif HALVES
 typedef uint2 Cell;
 static __device__ __forceinline__ u32 lower(u32 a, u32 b) { return __byte_perm(a, b, 0x5410); }
 static __device__ __forceinline__ u32 upper(u32 a, u32 b) { return __byte_perm(a, b, 0x7632); }
@@ -19,6 +21,7 @@ static __device__ __forceinline__ u32 upper(u32 a, u32 b) { return __byte_perm(a
 typedef uint4 Cell;
 #endif
 
+#if !NARROW
 static __device__ __forceinline__ u32 bank(u32 t) { return (t ^ (t >> 2)) & 15; }
 
 // Four f of row t.
@@ -62,6 +65,8 @@ static __device__ __forceinline__ Cell taken(const Cell *tile, u32 t, u32 n) {
 #endif
 }
 
+#endif
+
 static __device__ __forceinline__ u32 place(const Words &words, const Coordinates &at) {
     u32 place = 0;
 #pragma unroll
@@ -73,14 +78,19 @@ extern "C" __global__ void __launch_bounds__(THREADS) map(
     const void *in_0, const void *in_1, const void *in_2, const void *, const void *in_4, const void *in_5, const void *in_6,
     void *__restrict__ out, const Words words
 ) {
-    __shared__ Cell tile[SIDE * FOURS];
+    __shared__ Cell tile[NARROW ? SIDE * SIDE : SIDE * FOURS];
     const Source source = {in_0, in_1, in_2, in_4, in_5, in_6, words};
     const u32 turned = words.word[RANK], last = words.word[1 + RANK];
-    const u32 across = (last + SIDE - 1) / SIDE, down = (turned + SIDE - 1) / SIDE;
+#if NARROW
+    const u32 t_side = words.word[OUT_AT + RANK], l_side = words.word[OUT_AT + RANK + 1];
+#else
+    const u32 t_side = SIDE, l_side = SIDE;
+#endif
+    const u32 across = (last + l_side - 1) / l_side, down = (turned + t_side - 1) / t_side;
     u32 rest = blockIdx.y * gridDim.x + blockIdx.x;
-    const u32 l0 = rest % across * SIDE;
+    const u32 l0 = rest % across * l_side;
     rest /= across;
-    const u32 t0 = rest % down * SIDE;
+    const u32 t0 = rest % down * t_side;
     rest /= down;
     Coordinates c = {};
 #pragma unroll
@@ -90,6 +100,74 @@ extern "C" __global__ void __launch_bounds__(THREADS) map(
     }
     // The same for all threads, and so no barrier is left out by some.
     if (rest > 0) return;
+#if NARROW
+    // What there is of the long side, and where elements are along it and along the short one. Those that lie behind one another there are
+    // for neighbours; a thread that is left over has what is not there.
+    const u32 size = TALL ? last : turned, first = TALL ? t0 : l0, length = min(TALL ? t_side : l_side, (TALL ? turned : last) - first);
+    const Turns turns(size);
+    const uint2 by_size = make_uint2(turns.first, turns.i), by_length = make_uint2(threadIdx.x, 0);
+    const auto next = [&](uint2 at, bool is_by_length) {
+        if (!is_by_length) return make_uint2(at.x + turns.apart, at.y);
+        return at.y + 1 == size ? make_uint2(at.x + THREADS, 0) : make_uint2(at.x, at.y + 1);
+    };
+    const auto within = [&](uint2 at) {
+        c.c[RANK - 1 - TALL] = first + min(at.x, length - 1);
+        c.c[RANK - 2 + TALL] = at.y;
+        return c;
+    };
+    // Neighbours along the long side are an odd number of words apart.
+    const auto cell = [&](uint2 at) { return at.x * (size | 1) + at.y; };
+    for (uint2 from = TALL ? by_length : by_size; from.x < length;) {
+        uint2 at[EACH];
+        u32 seen[EACH];
+#pragma unroll
+        for (u32 e = 0; e < EACH; e++, from = next(from, TALL)) {
+            at[e] = from;
+//# for i in INPUTS
+//# if TURNED_$i
+            seen[e] = word_of(source.one_$i(source.at_$i(within(from).c)));
+//# end
+//# end
+        }
+#pragma unroll
+        for (u32 e = 0; e < EACH; e++) {
+            if (at[e].x < length) tile[cell(at[e])] = seen[e];
+        }
+    }
+    __syncthreads();
+    for (uint2 to = TALL ? by_size : by_length; to.x < length;) {
+        uint2 at[EACH];
+//# for i in INPUTS
+        Source::Kind$i in_of_$i[EACH];
+//# end
+#pragma unroll
+        for (u32 e = 0; e < EACH; e++, to = next(to, !TALL)) {
+            at[e] = to;
+//# for i in INPUTS
+//# if TURNED_$i
+            in_of_$i[e] = of_word<Source::Kind$i>(tile[cell(make_uint2(min(to.x, length - 1), to.y))]);
+//# else
+            in_of_$i[e] = source.one_$i(source.at_$i(within(to).c));
+//# end
+//# end
+        }
+#pragma unroll
+        for (u32 e = 0; e < EACH; e++) {
+            if (at[e].x >= length) continue;
+            const u32 o = place(words, within(at[e]));
+            const Result v = source.all(words.word[1] + o
+//# for i in INPUTS
+                , {in_of_$i[e], in_of_$i[e], in_of_$i[e], in_of_$i[e]}
+//# end
+            ).x[0];
+#if RESULT_F16
+            static_cast<unsigned short *>(out)[o] = rounded(v);
+#else
+            static_cast<u32 *>(out)[o] = word_of(v);
+#endif
+        }
+    }
+#else
     const u32 n = threadIdx.x % FOURS, near_t = n * T_NEAR, near_l = n * L_NEAR, far = threadIdx.x / FOURS * 4;
     // What is not there is read as the last that is, and not written.
     const u32 read_t = min(t0 + near_t, (turned - 1) / T_NEAR * T_NEAR), own_l = min(l0 + near_l, (last - 1) / L_NEAR * L_NEAR);
@@ -150,4 +228,5 @@ extern "C" __global__ void __launch_bounds__(THREADS) map(
         }
 #endif
     }
+#endif
 }

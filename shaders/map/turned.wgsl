@@ -5,10 +5,12 @@
 //   binding  name     stored as
 //   0-2, 4-6 input_*  as input.wgsl says
 //   3        params
-//   7        out      fours of a row if WHOLE, else elements
+//   7        out      fours of a row if WHOLE, else elements, of f16 if HALF
 //
 //   INPUTS       how many there are              TURNED_n   the n-th is one of those
 //   HALVES       all of those are of f16         ALIGNED    their fours start at multiples of 4 elements
+//   NARROW       one of the two dimensions is short, the last if TALL: a tile has all of it, and sides as the words say; elements of the only
+//                input that is turned are read, and those of the result written, in the order in which they lie, EACH at once
 //
 // An invocation's fours along a dimension are neighbours where those are vectors; else a row of invocations has neighbours each time.
 
@@ -30,6 +32,9 @@ const L_NEAR = 1u;
 const L_APART = FOURS;
 //# end
 
+//# if NARROW
+var<workgroup> tile: array<u32, SIDE * SIDE>;
+//# else
 // One input: four f of columns in row t at t * FOURS + (f ^ bank(t)), so that what neighbours write, and what they read, is in as many banks
 // as there are.
 fn bank(t: u32) -> u32 { return (t ^ (t >> 2u)) & 15u; }
@@ -40,9 +45,15 @@ fn upper(a: u32, b: u32) -> u32 { return (a >> 16u) | (b & 0xffff0000u); }
 //# else
 var<workgroup> tile: array<vec4<u32>, SIDE * FOURS>;
 //# end
+//# end
 
-//# if RESULT_F16
+//# if PACKED
 @group(0) @binding(7) var<storage, read_write> out: array<vec2<u32>>;
+//# else
+//# if HALF
+alias Stored = f16;
+// Rounded as words of two are.
+fn stored(v: vec4<f32>) -> vec4<f16> { return vec4<f16>(vec4<f32>(unpack2x16float(pack(v.xy)), unpack2x16float(pack(v.zw)))); }
 //# else
 //# if RESULT_BOOL
 alias Stored = u32;
@@ -51,6 +62,7 @@ fn stored(v: vec4<Result>) -> vec4<u32> { return select(vec4<u32>(), vec4<u32>(1
 alias Stored = Result;
 fn stored(v: vec4<Result>) -> vec4<Result> { return v; }
 //# end
+//# end
 //# if WHOLE
 @group(0) @binding(7) var<storage, read_write> out: array<vec4<Stored>>;
 //# else
@@ -58,6 +70,19 @@ fn stored(v: vec4<Result>) -> vec4<Result> { return v; }
 //# end
 //# end
 
+//# if NARROW
+// The next element, whose workgroup has all of the short side.
+fn next(at: vec2<u32>, step: vec2<u32>, size: u32) -> vec2<u32> {
+  let n = at + step;
+  return select(n, vec2<u32>(n.x + THREADS, 0u), n.y == size);
+}
+fn within(c: array<u32, RANK>, first: u32, length: u32, p: vec2<u32>) -> array<u32, RANK> {
+  var at = c;
+  at[RANK - 1u - TALL] = first + min(p.x, length - 1u);
+  at[RANK - 2u + TALL] = p.y;
+  return at;
+}
+//# else
 // Where the r-th of an invocation's rows is, the first of which is there.
 fn row(first: u32, r: u32) -> u32 { return (first + r * T_APART * FOURS) ^ (r * (4u / T_NEAR)); }
 
@@ -83,6 +108,8 @@ fn taken(t: u32, n: u32) -> vec4<u32> {
 //# end
 //# end
 
+//# end
+
 fn place(c: array<u32, RANK>) -> u32 {
   var at = 0u;
 //# for d in RANK
@@ -100,11 +127,18 @@ fn main(
   let turned = word(RANK);
   let last = word(1u + RANK);
   var rest = group.y * groups.x + group.x;
-  let across = (last + SIDE - 1u) / SIDE;
-  let down = (turned + SIDE - 1u) / SIDE;
-  let l0 = rest % across * SIDE;
+//# if NARROW
+  let t_side = word(OUT_AT + RANK);
+  let l_side = word(OUT_AT + RANK + 1u);
+//# else
+  let t_side = SIDE;
+  let l_side = SIDE;
+//# end
+  let across = (last + l_side - 1u) / l_side;
+  let down = (turned + t_side - 1u) / t_side;
+  let l0 = rest % across * l_side;
   rest /= across;
-  let t0 = rest % down * SIDE;
+  let t0 = rest % down * t_side;
   rest /= down;
   var c: array<u32, RANK>;
 //# for d in OUTER
@@ -113,6 +147,72 @@ fn main(
 //# end
   // The same for all invocations, and so no barrier is left out by some.
   if (rest > 0u) { return; }
+//# if NARROW
+  // What there is of the long side, and where elements are along it and along the short one. Those that lie behind one another there are for
+  // neighbours; an invocation that is left over has what is not there.
+//# if TALL
+  let size = last;
+  let first = t0;
+  let length = min(t_side, turned - t0);
+//# else
+  let size = turned;
+  let first = l0;
+  let length = min(l_side, last - l0);
+//# end
+  let rows = THREADS / size;
+  let by_size = vec2<u32>(select(length, local / size, local < rows * size), local % size);
+  let by_length = vec2<u32>(local, 0u);
+  // Neighbours along the long side are an odd number of words apart.
+  let apart = vec2<u32>(size | 1u, 1u);
+//# if TALL
+  var reads = by_length;
+  var writes = by_size;
+  let steps = vec4<u32>(0u, 1u, rows, 0u);
+//# else
+  var reads = by_size;
+  var writes = by_length;
+  let steps = vec4<u32>(rows, 0u, 0u, 1u);
+//# end
+  while (reads.x < length) {
+//# for e in EACH
+    let p_$e = reads;
+//# for i in INPUTS
+//# if TURNED_$i
+    let seen_$e = words_of_$i(at_$i(within(c, first, length, p_$e)), 0u).x;
+//# end
+//# end
+    reads = next(reads, steps.xy, size);
+//# end
+//# for e in EACH
+    if (p_$e.x < length) { tile[dot(p_$e, apart)] = seen_$e; }
+//# end
+  }
+  workgroupBarrier();
+  while (writes.x < length) {
+//# for e in EACH
+    let p_$e = writes;
+    let c_$e = within(c, first, length, p_$e);
+//# for i in INPUTS
+//# if TURNED_$i
+    let in_$i_$e = words_as_$i(vec4<u32>(tile[dot(p_$e, apart)]));
+//# else
+    let in_$i_$e = some_$i(at_$i(c_$e), 0u);
+//# end
+//# end
+    writes = next(writes, steps.zw, size);
+//# end
+//# for e in EACH
+    if (p_$e.x < length) {
+      let o = place(c_$e);
+      out[o] = stored(all(word(1u) + o
+//# for i in INPUTS
+        , in_$i_$e
+//# end
+      )).x;
+    }
+//# end
+  }
+//# else
   let near_t = local % FOURS * T_NEAR;
   let near_l = local % FOURS * L_NEAR;
   let far = local / FOURS * 4u;
@@ -162,7 +262,7 @@ fn main(
       , in_$i_$u
 //# end
     );
-//# if RESULT_F16
+//# if PACKED
     out[o_$u / 4u] = vec2<u32>(pack(v.xy), pack(v.zw));
 //# else
     let s = stored(v);
@@ -175,5 +275,6 @@ fn main(
 //# end
 //# end
   }
+//# end
 //# end
 }

@@ -16,6 +16,7 @@
 //   READS_C      beta is not 0: C is read.
 //   READS_BIAS   a fourth texture holds what is added to each row; BIAS_STEP is 0 if it is a single number.
 //   ACTIVATION   as in store.wgsl.
+//   END          what follows is computed of the result: map/end.frag.
 //   RESULT_F16   elements are rounded to f16 in the end, and stored as f32.
 //   *_VEC4       rows start at multiples of 4 elements. If not, four elements of a row lie in two texels and are joined. Where
 //                a row runs along k, the second of them is the next step's first, and is fetched once.
@@ -43,8 +44,11 @@ uniform sampler2D c;
 uniform sampler2D bias;
 //# end
 
-// Params of plan/matmul.rs, and what the backend adds to them.
-uniform uint params[33];
+// Params of plan/matmul.rs; from 64 on what the backend adds to them, as map/prelude.frag tells, which has the declaration with END.
+//# if END
+//# else
+uniform uint params[73];
+//# end
 #define m params[0]
 #define k params[1]
 #define n params[2]
@@ -59,15 +63,15 @@ uniform uint params[33];
 #define inner params[15]
 #define outer_steps uvec3(params[16], params[17], params[18])
 #define inner_steps uvec3(params[19], params[20], params[21])
-#define out_width params[24]
-#define a_log2 params[25]
-#define a_mask params[26]
-#define b_log2 params[27]
-#define b_mask params[28]
-#define c_log2 params[29]
-#define c_mask params[30]
-#define bias_log2 params[31]
-#define bias_mask params[32]
+#define out_width params[64]
+#define a_log2 params[65]
+#define a_mask params[66]
+#define b_log2 params[67]
+#define b_mask params[68]
+#define c_log2 params[69]
+#define c_mask params[70]
+#define bias_log2 params[71]
+#define bias_mask params[72]
 
 //# for r in ROWS
 layout(location = $r) out vec4 row_$r;
@@ -109,6 +113,9 @@ void main() {
   uint block = uint(gl_FragCoord.y) * out_width + uint(gl_FragCoord.x);
   uint row = block / (ldo / 4u) * uint(ROWS);
   uint column = block % (ldo / 4u) * 4u;
+//# if END
+  uint place = row * n + column;
+//# end
 //# if BATCHED
   uint item = row / m;
   if (item >= batch) discard;
@@ -277,6 +284,9 @@ void main() {
 //# end
 //# if ACTIVATION
   row_$r = activate(row_$r);
+//# end
+//# if END
+  row_$r = ended_four(place + $ru * n, row_$r);
 //# end
 //# if RESULT_F16
   row_$r = vec4(half_of(row_$r.x), half_of(row_$r.y), half_of(row_$r.z), half_of(row_$r.w));

@@ -8,7 +8,7 @@
 //   GROUPED     BATCHED, but z counts products that are alike, so many at most: a, b, c and out of each start so many elements further on as
 //               its place tells.
 //   BIAS_ROWS   as in store.wgsl, which reads the bias.
-//   END         what follows is computed of the result: map/end.wgsl.
+//   END         what follows is computed of the result: map/end.wgsl. Its words are counted from the first of these on, of which there are 32.
 
 struct Params {
   m: u32, k: u32, n: u32,
@@ -32,7 +32,7 @@ struct Params {
 //# end
 }
 //# if END
-fn word(i: u32) -> u32 { return params.more[i / 4u][i % 4u]; }
+fn word(i: u32) -> u32 { return params.more[i / 4u - 8u][i % 4u]; }
 //# end
 @group(0) @binding(3) var<uniform> params: Params;
 

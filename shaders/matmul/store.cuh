@@ -1,4 +1,5 @@
 // How a product's sums become its result, for kernels that end in it: the kernel's parameters and `store`; the CUDA twin of store.wgsl.
+// tiled.cu and sum.cu are compiled at run time behind what is generated where something is computed of the result.
 
 // src/plan/matmul.rs has the same.
 struct Params {
@@ -12,7 +13,21 @@ struct Params {
     unsigned a_inner, b_inner, c_inner;
     unsigned bias_start, activation;
     unsigned result;
+#if END
+    // All of them, and the words of what follows.
+    unsigned more[39];
+#endif
 };
+
+#if END
+static_assert(sizeof(Params) == sizeof(Words), "the words of what follows are behind these");
+// Where it reads, before the result in the kernel's parameters; and itself, which `store` takes last.
+#define OTHERS const void *in_4, const void *in_5, const void *in_6,
+#define SOURCE(in_0, in_1, in_2) , Source{in_0, in_1, in_2, in_4, in_5, in_6, reinterpret_cast<const Words &>(params)}
+#else
+#define OTHERS
+#define SOURCE(in_0, in_1, in_2)
+#endif
 
 // What params.result may be: what C and the result are of.
 #define F32 0
@@ -49,7 +64,7 @@ static __device__ float widened(Half x) {
     return y;
 }
 
-static __device__ Half rounded(float x) {
+static __device__ Half half_of(float x) {
     Half y;
     asm("cvt.rn.f16.f32 %0, %1;" : "=h"(y.bits) : "f"(x));
     return y;
@@ -57,12 +72,12 @@ static __device__ Half rounded(float x) {
 
 static __device__ void put(float *to, float x) { *to = x; }
 
-static __device__ void put(Half *to, float x) { *to = rounded(x); }
+static __device__ void put(Half *to, float x) { *to = half_of(x); }
 
 static __device__ void put_four(float *to, float4 v) { *reinterpret_cast<float4 *>(to) = v; }
 
 static __device__ void put_four(Half *to, float4 v) {
-    *reinterpret_cast<ushort4 *>(to) = make_ushort4(rounded(v.x).bits, rounded(v.y).bits, rounded(v.z).bits, rounded(v.w).bits);
+    *reinterpret_cast<ushort4 *>(to) = make_ushort4(half_of(v.x).bits, half_of(v.y).bits, half_of(v.z).bits, half_of(v.w).bits);
 }
 
 // Four elements from one on, or as many of them as are left.
@@ -90,6 +105,9 @@ static __device__ void put_some(T *to, bool aligned, unsigned left, float4 v) {
 static __device__ void store(
     const Params &params, const void *c, const float *bias, void *out, unsigned z, unsigned item, unsigned row, unsigned column,
     unsigned left, float4 sum
+#if END
+    , const Source &source
+#endif
 ) {
     float4 v = make_float4(params.alpha * sum.x, params.alpha * sum.y, params.alpha * sum.z, params.alpha * sum.w);
     if (c) {
@@ -111,6 +129,10 @@ static __device__ void store(
         }
     }
     const size_t at = size_t(z) * params.m * params.ldo + params.out_start + size_t(row) * params.ldo + column;
+#if END
+    const Four<f32> ended = source.ended_four(at, {v.x, v.y, v.z, v.w});
+    v = make_float4(ended.x[0], ended.x[1], ended.x[2], ended.x[3]);
+#endif
     const bool aligned = params.ldo % 4 == 0 && params.out_start % 4 == 0;
     if (params.result == F16) {
         put_some(static_cast<Half *>(out) + at, aligned, left, v);

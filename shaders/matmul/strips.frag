@@ -14,15 +14,15 @@ precision highp sampler2D;
 uniform sampler2D a;
 
 // As in packed.frag.
-uniform uint params[33];
+uniform uint params[67];
 #define m params[0]
 #define k params[1]
 #define lda params[3]
 #define ldo params[6]
 #define a_start params[7]
-#define out_width params[24]
-#define a_log2 params[25]
-#define a_mask params[26]
+#define out_width params[64]
+#define a_log2 params[65]
+#define a_mask params[66]
 
 out vec4 texel;
 

@@ -10,8 +10,8 @@
 #define BATCH 16
 
 extern "C" __global__ void __launch_bounds__(THREADS) matmul(
-    const float4 *__restrict__ parts, const void *__restrict__ c, const float *__restrict__ bias, void *__restrict__ out,
-    const Params params
+    const float4 *__restrict__ parts, const void *in_1, const void *__restrict__ c, const float *__restrict__ bias,
+    OTHERS void *__restrict__ out, const Params params
 ) {
     const unsigned across = params.lda / 4, size = params.batch * params.m * across;
     const unsigned i = blockIdx.x * THREADS + threadIdx.x;
@@ -38,5 +38,5 @@ extern "C" __global__ void __launch_bounds__(THREADS) matmul(
     }
     const unsigned row = i / across, column = i % across * 4;
     const unsigned item = row / params.m;
-    store(params, c, bias, out, item, item, row % params.m, column, params.n - column, sum);
+    store(params, c, bias, out, item, item, row % params.m, column, params.n - column, sum SOURCE(parts, in_1, c));
 }

@@ -28,7 +28,9 @@
 
 #define THREADS_M (TILE_M / ROWS)
 #define THREADS_N (TILE_N / COLUMNS)
+#ifndef THREADS
 #define THREADS (THREADS_M * THREADS_N)
+#endif
 #define A_LOADS (TILE_M * TILE_K / 4 / THREADS)
 #define B_LOADS (TILE_N * TILE_K / 4 / THREADS)
 #define A_STRIDE (TILE_M + (TRANSPOSE_A ? 0 : 4))
@@ -41,6 +43,7 @@
 static_assert(TILE_M % ROWS == 0 && TILE_N % COLUMNS == 0 && ROWS % 4 == 0 && COLUMNS % 4 == 0 && TILE_K % 4 == 0, "whole float4s");
 static_assert(TILE_M * TILE_K / 4 % THREADS == 0 && TILE_N * TILE_K / 4 % THREADS == 0, "every thread fetches as much");
 static_assert(2 * (A_SLICE + B_SLICE) >= THREADS_M * 4 * TILE_N, "what is stored at a time fits where the slices were");
+static_assert(THREADS == THREADS_M * THREADS_N, "the tile is shared out evenly");
 static_assert(THREADS_N % 8 == 0 && THREADS_M % 4 == 0, "a warp is 4 x 8 threads");
 
 // Part of an operand's slice: rows and columns as stored, of which a thread fetches `LOADS` float4s.
@@ -100,7 +103,7 @@ typedef Slice<TRANSPOSE_B ? TILE_N : TILE_K, TRANSPOSE_B ? TILE_K : TILE_N, B_LO
 
 extern "C" __global__ void __launch_bounds__(THREADS) matmul(
     const float *__restrict__ a, const float *__restrict__ b, const void *__restrict__ c, const float *__restrict__ bias,
-    void *__restrict__ out, const Params params
+    OTHERS void *__restrict__ out, const Params params
 ) {
     __shared__ __align__(16) float shared[2 * A_SLICE + 2 * B_SLICE];
     float *const a_slices = shared, *const b_slices = shared + 2 * A_SLICE;
@@ -219,7 +222,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) matmul(
             const unsigned row = i * THREADS_M + at / TILE_N, column = at % TILE_N;
             if (row < rows && column < columns) {
                 const float4 v = *reinterpret_cast<const float4 *>(shared + at);
-                store(params, c, bias, out, blockIdx.z, item, row0 + row, column0 + column, columns_stored - column, v);
+                store(params, c, bias, out, blockIdx.z, item, row0 + row, column0 + column, columns_stored - column, v SOURCE(a, b, c));
             }
         }
     }

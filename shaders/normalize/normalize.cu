@@ -1,7 +1,8 @@
-// As normalize.wgsl; compiled at run time, behind what is generated, fold.cuh, row.cuh, lanes.cuh and measure.cuh.
+// As normalize.wgsl; compiled at run time, behind what is generated, fold.cuh, row.cuh, lanes.cuh, turns.cuh and measure.cuh.
 
-// From one value of four to the next.
+// From one value of four to the next, and whether any lane has the l-th of the u-th four.
 #define STEP (QUAD ? 1 : LANES)
+#define IS_HELD(u, l) (QUAD || (u) * 4 + (l) < VALUES)
 
 static __device__ __forceinline__ u32 place(const Words &words, const Coordinates &at) {
     u32 place = words.word[OUT_AT];
@@ -37,7 +38,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) normalize(
 #else
     const u32 slot = local / LANES, lane = local % LANES;
 #endif
-    const u32 row = (blockIdx.y * gridDim.x + blockIdx.x) * ROWS + slot;
+    const u32 first = (blockIdx.y * gridDim.x + blockIdx.x) * ROWS, row = first + slot;
     // What is not there is read as the last that is, and not written.
     const u32 read = min(row, words.word[0] - 1);
     const Coordinates c = coordinates(words, read);
@@ -48,14 +49,14 @@ extern "C" __global__ void __launch_bounds__(THREADS) normalize(
     for (u32 u = 0; u < HELD; u++) {
 #if QUAD
         from[u] = (u * LANES + lane) * 4;
-        const u32 at = min(from[u], count - 4);
+        const u32 at = EXACT ? from[u] : min(from[u], count - 4);
         v[u] = fold.four(along(words, c, at).c, index + at);
 #else
         from[u] = u * LANES * 4 + lane;
 #pragma unroll
         for (u32 l = 0; l < 4; l++) {
-            const u32 at = min(from[u] + l * LANES, count - 1);
-            v[u].x[l] = fold.value(along(words, c, at).c, index + at);
+            const u32 at = EXACT ? from[u] + l * LANES : min(from[u] + l * LANES, count - 1);
+            v[u].x[l] = IS_HELD(u, l) ? fold.value(along(words, c, at).c, index + at) : 0.0f;
         }
 #endif
     }
@@ -76,7 +77,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) normalize(
     for (u32 u = 0; u < HELD; u++) {
         f32 x[4];
 #pragma unroll
-        for (u32 l = 0; l < 4; l++) x[l] = power(v[u].x[l] - Fold::pivot(most));
+        for (u32 l = 0; l < 4; l++) x[l] = IS_HELD(u, l) ? power(v[u].x[l] - Fold::pivot(most)) : 0.0f;
         sum += (x[0] + x[1]) + (x[2] + x[3]);
 #if !LOGARITHMS
         v[u] = {x[0], x[1], x[2], x[3]};
@@ -97,12 +98,12 @@ extern "C" __global__ void __launch_bounds__(THREADS) normalize(
             state = fold.join(state, fold.quad(v[u], from[u], STEP));
         }
 #else
-        if (from[u] + 3 * STEP < count) {
+        if (IS_HELD(u, 3) && from[u] + 3 * STEP < count) {
             state = fold.join(state, fold.quad(v[u], from[u], STEP));
         } else if (!QUAD) {
 #pragma unroll
             for (u32 l = 0; l < 4; l++) {
-                if (from[u] + l * STEP < count) state = fold.join(state, fold.lift(v[u].x[l], from[u]));
+                if (IS_HELD(u, l) && from[u] + l * STEP < count) state = fold.join(state, fold.lift(v[u].x[l], from[u]));
             }
         }
 #endif
@@ -110,11 +111,41 @@ extern "C" __global__ void __launch_bounds__(THREADS) normalize(
     state = of_row(state, [&](const Fold::State &a, const Fold::State &b) { return fold.join(a, b); }, slot, lane);
 #endif
     const Measure m = measure(fold, state);
+    const auto put = [&](const Coordinates &at, f32 x) {
+#if SCALE
+        x *= fold.scale_one(at.c);
+#endif
+#if BIAS
+        x += fold.bias_one(at.c);
+#endif
+        const u32 to = place(words, at);
+#if END
+        x = fold.ended(to, x);
+#endif
+        static_cast<f32 *>(out)[to] = x;
+    };
+#if STAGED
+    __shared__ f32 staged[STAGED];
+    const u32 pitch = count | 1;
+#pragma unroll
+    for (u32 u = 0; u < HELD; u++) {
+#pragma unroll
+        for (u32 l = 0; l < 4; l++) {
+            const u32 i = from[u] + l * LANES;
+            if (IS_HELD(u, l) && (EXACT || i < count)) staged[slot * pitch + i] = proportion(fold, v[u].x[l], m);
+        }
+    }
+    __syncthreads();
+    const Turns turns(count);
+    for (u32 r = turns.first; r < ROWS && first + r < words.word[0]; r += turns.apart) {
+        put(along(words, coordinates(words, first + r), turns.i), staged[r * pitch + turns.i]);
+    }
+#else
     if (row >= words.word[0]) return;
 #pragma unroll
     for (u32 u = 0; u < HELD; u++) {
 #if QUAD
-        if (from[u] >= count) continue;
+        if (!EXACT && from[u] >= count) continue;
         const Coordinates at = along(words, c, from[u]);
         f32 x[4];
 #pragma unroll
@@ -143,20 +174,10 @@ extern "C" __global__ void __launch_bounds__(THREADS) normalize(
 #else
 #pragma unroll
         for (u32 l = 0; l < 4; l++) {
-            if (from[u] + l * LANES >= count) continue;
-            const Coordinates at = along(words, c, from[u] + l * LANES);
-            f32 x = proportion(fold, v[u].x[l], m);
-#if SCALE
-            x *= fold.scale_one(at.c);
-#endif
-#if BIAS
-            x += fold.bias_one(at.c);
-#endif
-#if END
-            x = fold.ended(place(words, at), x);
-#endif
-            static_cast<f32 *>(out)[place(words, at)] = x;
+            const u32 i = from[u] + l * LANES;
+            if (IS_HELD(u, l) && (EXACT || i < count)) put(along(words, c, i), proportion(fold, v[u].x[l], m));
         }
 #endif
     }
+#endif
 }

@@ -10,6 +10,7 @@
 //   HELD     fours of values that a lane has       EXACT   all of them are there
 //   LAYER, RMS, LOGARITHMS, POWERS   what is made of them, the last a softmax
 //   SCALE, BIAS              there is one
+//   STAGED   short rows change hands before they are written, so that neighbours write neighbours: the words that this takes
 //   OUT_F16  elements are of f16, in fours
 //   END      what follows is computed of the result: map/end.wgsl
 
@@ -68,6 +69,28 @@ fn made(v: f32, m: Measure) -> f32 {
 //# end
 }
 
+//# if QUAD
+//# else
+fn put(at: array<u32, RANK>, x: f32) {
+  var result = x;
+//# if SCALE
+  result *= scale_one(at);
+//# end
+//# if BIAS
+  result += bias_one(at);
+//# end
+//# if END
+  result = ended(place(at), result);
+//# end
+  out[place(at)] = result;
+}
+//# end
+
+//# if STAGED
+// Rows begin an odd number of words apart, most of them in banks of their own.
+var<workgroup> staged: array<f32, STAGED>;
+//# end
+
 @compute @workgroup_size(THREADS)
 fn main(
   @builtin(workgroup_id) group: vec3<u32>,
@@ -81,7 +104,8 @@ fn main(
   let slot = local / LANES;
   let lane = local % LANES;
 //# end
-  let row = (group.y * groups.x + group.x) * ROWS + slot;
+  let first = (group.y * groups.x + group.x) * ROWS;
+  let row = first + slot;
   // What is not there is read as the last that is, and not written.
   let read = min(row, word(0u) - 1u);
   let c = coordinates(read);
@@ -167,7 +191,11 @@ fn main(
 //# else
   let m = measure(states[slot * LANES]);
 //# end
+//# if STAGED
+  let pitch = count | 1u;
+//# else
   if (row >= word(0u)) { return; }
+//# end
 //# if POWERS
   let by = power_of(own, m.base) * m.by;
 //# end
@@ -199,20 +227,22 @@ fn main(
 //# else
 //# for l in 4
   if (i_$u + $lu * LANES < count) {
-    let at = along(c, i_$u + $lu * LANES);
-    var result = w_$u[$l];
-//# if SCALE
-    result *= scale_one(at);
+//# if STAGED
+    staged[slot * pitch + i_$u + $lu * LANES] = w_$u[$l];
+//# else
+    put(along(c, i_$u + $lu * LANES), w_$u[$l]);
 //# end
-//# if BIAS
-    result += bias_one(at);
-//# end
-//# if END
-    result = ended(place(at), result);
-//# end
-    out[place(at)] = result;
   }
 //# end
 //# end
+//# end
+//# if STAGED
+  workgroupBarrier();
+  // An invocation has one place in a row, and some rows; one that is left over has none.
+  let apart = THREADS / count;
+  let i = local % count;
+  for (var r = select(ROWS, local / count, local < apart * count); r < ROWS && first + r < word(0u); r += apart) {
+    put(along(coordinates(first + r), i), staged[r * pitch + i]);
+  }
 //# end
 }

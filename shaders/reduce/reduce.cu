@@ -1,7 +1,8 @@
 // As reduce.wgsl; compiled at run time, behind what is generated, fold.cuh, row.cuh and lanes.cuh.
 
-// From one value of four to the next.
+// From one value of four to the next, and whether any lane has the l-th of the u-th four.
 #define STEP (QUAD ? 1 : LANES)
+#define IS_HELD(u, l) (QUAD || (u) * 4 + (l) < VALUES)
 
 extern "C" __global__ void __launch_bounds__(THREADS) reduce(
     const void *in_0, const void *in_1, const void *in_2, const void *, const void *in_4, const void *in_5, const void *in_6,
@@ -40,7 +41,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) reduce(
 #pragma unroll
             for (u32 x = 0; x < 4; x++) {
                 const u32 read = min(at + x * LANES, end - 1);
-                v[u / 4][u % 4].x[x] = fold.value(along(words, c, read).c, index + read);
+                v[u / 4][u % 4].x[x] = IS_HELD(u, x) ? fold.value(along(words, c, read).c, index + read) : Fold::Value(0);
             }
 #endif
             from[u / 4][u % 4] = place + at;
@@ -54,12 +55,12 @@ extern "C" __global__ void __launch_bounds__(THREADS) reduce(
         for (u32 u = 0; u < FOURS; u++) {
             const Four<Fold::Value> &some = v[u / 4][u % 4];
             const u32 at = from[u / 4][u % 4];
-            if (at - place + 3 * STEP < end) {
+            if (IS_HELD(u, 3) && at - place + 3 * STEP < end) {
                 state = fold.join(state, fold.quad(some, at, STEP));
             } else if (!QUAD) {
 #pragma unroll
                 for (u32 x = 0; x < 4; x++) {
-                    if (at - place + x * LANES < end) state = fold.join(state, fold.lift(some.x[x], at + x * LANES));
+                    if (IS_HELD(u, x) && at - place + x * LANES < end) state = fold.join(state, fold.lift(some.x[x], at + x * LANES));
                 }
             }
         }

@@ -7,10 +7,13 @@ struct Coordinates {
 static __device__ __forceinline__ Coordinates coordinates(const Words &words, u32 row) {
     Coordinates at = {};
 #pragma unroll
-    for (u32 d = KEPT; d > 0; d--) {
+    for (u32 d = KEPT; d > 1; d--) {
         at.c[d - 1] = row % words.word[SIZES + d - 1];
         row /= words.word[SIZES + d - 1];
     }
+#if KEPT
+    at.c[0] = row;
+#endif
     return at;
 }
 

@@ -132,6 +132,16 @@ macro_rules! backends {
                 downloaded.await
             }
 
+            #[cfg(not(target_arch = "wasm32"))]
+            async fn download_timed(&self, buffer: &Buffer, extent: Extent) -> Result<(HostVec, Option<f64>)> {
+                let downloaded: BoxFuture<'_, _> = match (self, buffer) {
+                    $( $(#[$cfg])? (Self::$name(device), Buffer::$name(buffer)) => Box::pin(device.download_timed(buffer, extent)), )+
+                    #[allow(unreachable_patterns, reason = "with one backend there is no other")]
+                    _ => Box::pin(ready(Err(foreign()))),
+                };
+                downloaded.await
+            }
+
             fn synchronize(&self) -> impl Future<Output = Result<()>> {
                 let synchronized: BoxFuture<'_, _> = match self { $( $(#[$cfg])? Self::$name(device) => Box::pin(device.synchronize()), )+ };
                 synchronized

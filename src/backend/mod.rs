@@ -103,6 +103,12 @@ pub(crate) trait Backend {
     /// Copies a result that holds so much back to the host.
     async fn download(&self, buffer: &Self::Buffer, extent: Extent) -> Result<HostVec>;
 
+    /// The same with the milliseconds that it took by the device's own clock; None if the device has none for that.
+    #[cfg(not(target_arch = "wasm32"))]
+    async fn download_timed(&self, buffer: &Self::Buffer, extent: Extent) -> Result<(HostVec, Option<f64>)> {
+        Ok((self.download(buffer, extent).await?, None))
+    }
+
     /// Waits until everything so far is done. An error if the device reported one that no other call was told of.
     async fn synchronize(&self) -> Result<()>;
 

@@ -12,8 +12,10 @@ use super::twin::{Part, Run, Twin, Values};
 use crate::backend::Backend;
 use crate::backend::compute::{Bound, Compute, Fetch, Lane, Launch, Mark};
 use crate::backend::device::{Device, Opened};
+use crate::clock::Stopwatch;
 use crate::error::{Error, Result};
 use crate::gpu::Gpu;
+use crate::profile::{Done, Operation, Profiler};
 
 /// A queue of work for a device: what is put into it runs in order, after what it depends on in other streams. Clones share it.
 #[derive(Clone)]
@@ -21,6 +23,8 @@ pub struct Stream(pub(super) Arc<Inner>);
 
 pub(super) struct Inner {
     pub lane: Lane,
+    /// Where what it does is recorded, if it is of a handle.
+    profiler: Option<Arc<Profiler>>,
     /// Dropped last.
     pub home: Arc<Opened>,
 }
@@ -50,14 +54,14 @@ impl Gpu {
     /// [`Error::Disposed`] after [`close`](Self::close); what the driver says.
     pub fn stream(&self) -> Result<Stream> {
         let home = self.sound()?;
-        Ok(Stream(Arc::new(Inner { lane: home.device.lane()?, home })))
+        Ok(Stream(Arc::new(Inner { lane: home.device.lane()?, profiler: Some(Arc::clone(self.profiler())), home })))
     }
 }
 
 impl Stream {
     /// The one that the device's own work is in.
     pub(super) fn shared(home: &Arc<Opened>) -> Result<Self> {
-        Ok(Self(Arc::new(Inner { lane: home.device.shared_lane()?, home: Arc::clone(home) })))
+        Ok(Self(Arc::new(Inner { lane: home.device.shared_lane()?, profiler: None, home: Arc::clone(home) })))
     }
 
     /// Writes values into a buffer from that byte on. They are read before this returns.
@@ -69,7 +73,11 @@ impl Stream {
         to.at_home(&self.0.home)?;
         to.within(offset_bytes, bytes.len() as u64)?;
         self.sound()?;
-        if bytes.is_empty() { Ok(()) } else { self.0.home.device.store(&self.0.lane, &to.0.storage, offset_bytes, bytes) }
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        let store = || self.0.home.device.store(&self.0.lane, &to.0.storage, offset_bytes, bytes);
+        self.watched(&Done::Write(bytes.len() as u64), store)
     }
 
     /// Sends so many values of a buffer on their way to the host, from that byte on.
@@ -82,7 +90,7 @@ impl Stream {
         from.within(offset_bytes, bytes)?;
         self.sound()?;
         let fetch = || self.0.home.device.fetch(&self.0.lane, &from.0.storage, offset_bytes, bytes);
-        let fetch = if bytes > 0 { Some(fetch()?) } else { None };
+        let fetch = if bytes > 0 { Some(self.watched(&Done::Read(bytes), fetch)?) } else { None };
         Ok(Reading { fetch, count, home: Arc::clone(&self.0.home), values: PhantomData })
     }
 
@@ -102,7 +110,8 @@ impl Stream {
         if bytes == 0 {
             return Ok(());
         }
-        self.0.home.device.copy(&self.0.lane, (&from.0.storage, from_bytes), (&to.0.storage, to_bytes), bytes)
+        let copy = || self.0.home.device.copy(&self.0.lane, (&from.0.storage, from_bytes), (&to.0.storage, to_bytes), bytes);
+        self.watched(&Done::Copy(bytes), copy)
     }
 
     /// Launches a kernel on so many workgroups in x, y and z, with its buffers in the order of their bindings and its parameters, `&()` for
@@ -134,7 +143,8 @@ impl Stream {
             return Ok(());
         }
         let signature = &kernel.0.signature;
-        match &kernel.0.code {
+        let bytes = arguments.iter().map(Argument::bytes).sum();
+        self.watched(&Done::Launch { kernel: kernel.name(), grid, bytes }, || match &kernel.0.code {
             Code::Twin(twin) => self.run(twin, signature, grid, &arguments, params),
             Code::Program(program) => {
                 let lent = arguments.iter().map(|argument| argument.lend(home)).collect::<Result<Vec<_>>>()?;
@@ -150,7 +160,18 @@ impl Stream {
                 }
                 home.device.launch(&self.0.lane, program, &Launch { buffers, params, grid })
             }
-        }
+        })
+    }
+
+    /// Puts something into the stream; where its handle profiles, waits for it and records what it took.
+    fn watched<R>(&self, what: &Done<'_>, work: impl FnOnce() -> Result<R>) -> Result<R> {
+        let Some(profiler) = self.0.profiler.as_ref().filter(|profiler| profiler.is_on()) else { return work() };
+        let clock = Stopwatch::start();
+        let begin = self.record()?;
+        let done = work()?;
+        let ms = self.record()?.elapsed_ms_since_blocking(&begin)?;
+        profiler.add(Operation::of_stream(what, &self.0.home.info, ms, clock.ms()));
+        Ok(done)
     }
 
     /// Marks a place: after all that is in the stream now.

@@ -16,7 +16,7 @@ impl Expr {
     /// a batch and are repeated to one another, and a single dimension is a vector. Both are of f32 or both of f16, sums in f32; or both are of
     /// 8-bit integers, and the product is of i32. What
     /// transposes an operand's last two dimensions is read in place, so is a part of a larger matrix, and a factor, a bias and an activation
-    /// after it cost no kernel of their own.
+    /// after it cost no kernel of their own; nor does on GPUs what else is computed of each element of a product of f32.
     #[must_use]
     pub fn matmul(&self, b: impl Into<Self>) -> Self {
         let b = b.into();

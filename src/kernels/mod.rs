@@ -324,6 +324,7 @@ impl Kernel {
     #[cfg(all(feature = "cuda", not(target_arch = "wasm32")))]
     pub fn cuda(&self) -> Result<String> {
         const MAP: &str = include_str!(concat!(env!("OUT_DIR"), "/map-map.cu"));
+        const TURNS: &str = include_str!(concat!(env!("OUT_DIR"), "/map-turns.cuh"));
         const TURNED: &str = include_str!(concat!(env!("OUT_DIR"), "/map-turned.cu"));
         const FFT: &str = include_str!(concat!(env!("OUT_DIR"), "/fft-fft.cu"));
         const FOLD: &str = include_str!(concat!(env!("OUT_DIR"), "/reduce-fold.cuh"));
@@ -337,12 +338,17 @@ impl Kernel {
         const TILED: &str = include_str!(concat!(env!("OUT_DIR"), "/conv-tiled.cu"));
         const DIRECT: &str = include_str!(concat!(env!("OUT_DIR"), "/conv-direct.cu"));
         const SUM: &str = include_str!(concat!(env!("OUT_DIR"), "/conv-sum.cu"));
+        const STORE: &str = include_str!(concat!(env!("OUT_DIR"), "/matmul-store.cuh"));
+        const PRODUCT: &str = include_str!(concat!(env!("OUT_DIR"), "/matmul-tiled.cu"));
+        const PRODUCT_SUM: &str = include_str!(concat!(env!("OUT_DIR"), "/matmul-sum.cu"));
         let templates: &[&str] = match self.id {
+            KernelId::MatmulTiled => &[STORE, PRODUCT],
+            KernelId::MatmulSum => &[STORE, PRODUCT_SUM],
             KernelId::Map => &[MAP],
             KernelId::Fft => &[FFT],
-            KernelId::MapTurned => &[TURNED],
+            KernelId::MapTurned => &[TURNS, TURNED],
             KernelId::Reduce => &[FOLD, ROW, LANES, REDUCE],
-            KernelId::Normalize => &[FOLD, ROW, LANES, MEASURE, NORMALIZE],
+            KernelId::Normalize => &[FOLD, ROW, LANES, TURNS, MEASURE, NORMALIZE],
             KernelId::ReduceMerge => &[FOLD, MERGE],
             KernelId::ConvTiled => &[TOLD, TILED],
             KernelId::ConvDirect => &[TOLD, DIRECT],
@@ -358,8 +364,12 @@ impl Kernel {
             None if self.id == KernelId::Fft => String::new(),
             None => Source::cuda_of_none(),
         };
-        if matches!(self.id, KernelId::ConvTiled | KernelId::ConvDirect | KernelId::ConvSum) {
-            // Those are whole files, whose variants scripts/ptx knows, and what they include is there.
+        use KernelId::{ConvDirect, ConvSum, ConvTiled, MatmulSum, MatmulTiled};
+        if matches!(self.id, ConvTiled | ConvDirect | ConvSum | MatmulTiled | MatmulSum) {
+            // Those are whole files, whose variants scripts/ptx knows, and what they include is there. A shape's line says what else it is.
+            let shape = self.variant.split(' ').next().unwrap_or_default();
+            let said = templates.iter().flat_map(|file| file.lines()).find_map(|line| line.strip_prefix("//# shape ")?.strip_prefix(shape));
+            out.extend(said.into_iter().flat_map(str::split_whitespace).map(|said| format!("#define {}\n", said.replace('=', " "))));
             let lines = templates.iter().flat_map(|file| file.lines());
             out.extend(lines.filter(|line| !line.starts_with("//#") && !line.starts_with("#include")).flat_map(|line| [line, "\n"]));
             return Ok(out);
@@ -398,7 +408,7 @@ impl Kernel {
     pub fn glsl(&self) -> Result<String> {
         let mut before = match self.id {
             KernelId::MatmulStrips | KernelId::MatmulUnfold => String::new(),
-            KernelId::MatmulPacked => HALF.to_owned(),
+            KernelId::MatmulPacked if self.source.is_none() => HALF.to_owned(),
             _ => HALF.to_owned() + FRAGMENT_PRELUDE,
         };
         if let Some(generated) = &self.source {

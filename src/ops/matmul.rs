@@ -405,6 +405,17 @@ impl Problem {
         u64::from(self.m) * u64::from(self.n) * self.batch.count()
     }
 
+    /// The least that kernels move: the operands, what is added, and the result.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(crate) fn least_bytes(&self) -> u64 {
+        let [m, k, n] = [self.m, self.k, self.n].map(u64::from);
+        let [a, b, c] = self.batch.matrices();
+        let read = if self.reads_operands() { (a * m * k + b * k * n) * self.dtype.bytes() } else { 0 };
+        let added = if self.c.is_some() { c * m * n * self.result.bytes() } else { 0 };
+        let bias = if self.bias { n * DType::F32.bytes() } else { 0 };
+        read + added + bias + self.elements() * self.result.bytes()
+    }
+
     /// Multiplications to do.
     pub fn multiplications(&self) -> u64 {
         self.elements().saturating_mul(self.k.into())

@@ -104,12 +104,7 @@ impl Op {
     #[cfg(not(target_arch = "wasm32"))]
     pub(crate) fn least_bytes(&self) -> u64 {
         match self {
-            Self::Matmul(problem) => {
-                let &matmul::Problem { m, k, n, .. } = problem;
-                let operands = if problem.reads_operands() { u64::from(k) * (u64::from(m) + u64::from(n)) } else { 0 };
-                let added = if problem.c.is_some() { problem.elements() } else { 0 };
-                operands * problem.dtype.bytes() + (added + problem.elements()) * problem.result.bytes()
-            }
+            Self::Matmul(problem) => problem.least_bytes(),
             Self::Map(problem) => problem.least_bytes(),
             Self::Conv(problem) => problem.least_bytes(),
             Self::Pool(problem) => problem.least_bytes(),

@@ -12,8 +12,7 @@
 use std::sync::Arc;
 
 use super::map::{QUAD, inputs};
-use super::matmul::Ended;
-use super::{Binding, Dispatch, Params, Plan, Slot, Words, conv, normalize, reduce};
+use super::{Binding, Dispatch, Params, Plan, Slot, Words, conv, matmul, normalize, reduce};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::info::{BackendId, Caps};
@@ -26,6 +25,11 @@ use crate::ops::fused::Fused;
 const BINDINGS: [u32; 7] = [0, 1, 2, 4, 5, 6, 7];
 /// The units of textures that what follows reads in a fragment shader: behind all that the kernels read of themselves.
 pub(crate) const UNITS: [u32; 5] = [8, 9, 10, 11, 12];
+
+/// The most terms of a product on CUDA. NVIDIA's library, which computes nothing more, is the faster with each of them; what is not written and
+/// read again is worth so many.
+#[cfg(not(target_arch = "wasm32"))]
+const MOST_TERMS: u32 = 256;
 
 /// A plan for compute shaders.
 ///
@@ -59,11 +63,25 @@ pub fn cuda(fused: &Fused, caps: &Caps, multiprocessors: u32) -> Result<Plan> {
         _ if !is_of_kind(fused) => return Err(refused()),
         // Libraries compute nothing more.
         Op::Conv(problem) => conv::cuda(problem, caps, multiprocessors, |_| Ok(None))?,
+        Op::Matmul(problem) if problem.k <= MOST_TERMS => with_room(matmul::cuda(problem, caps, multiprocessors)?),
         Op::Reduce(problem) => reduce::compute(problem, caps)?,
         Op::Normalize(problem) => normalize::compute(problem, caps)?,
         _ => return Err(refused()),
     };
     ended(plan, fused, caps)
+}
+
+/// A product's plan for CUDA whose last kernels take what follows: they have three pointers more, before the result's.
+#[cfg(not(target_arch = "wasm32"))]
+fn with_room(mut plan: Plan) -> Plan {
+    for Dispatch { kernel, params, bindings, .. } in &mut plan.dispatches {
+        if let (Some(out), Params::Matmul(params)) = (bindings.iter_mut().find(|binding| binding.slot == Slot::Out), params) {
+            out.index = super::map::OUT_BINDING;
+            let is_vec4 = (params.out_start | params.n).is_multiple_of(QUAD);
+            kernel.constants.extend([("SCALARS", 0), ("OUT_VEC4", u32::from(is_vec4))]);
+        }
+    }
+    plan
 }
 
 /// A plan for CUDA without it: of the first, whose result is in the scratch then, and of what follows.
@@ -89,39 +107,57 @@ pub fn apart(Fused { core_inputs, end, .. }: &Fused, mut plan: Plan, caps: &Caps
     Ok(plan)
 }
 
-/// A plan for fragment shaders, whose last drawing is that of the result.
+/// The first's plan for fragment shaders, if it is no product: plans of those are not of this part of the package.
+pub fn drawn(core: &Op, caps: &Caps) -> Result<Plan> {
+    match core {
+        Op::Conv(problem) => conv::fragment(problem, caps),
+        Op::Reduce(problem) => reduce::fragment(problem, caps),
+        Op::Normalize(problem) => normalize::fragment(problem, caps),
+        _ => Err(refused()),
+    }
+}
+
+/// A plan for fragment shaders: the first's, whose last drawing is that of the result.
 ///
 /// # Errors
 /// [`Error::Internal`] where there is none: [`takes`] tells.
-pub fn fragment(fused: &Fused, caps: &Caps) -> Result<Plan> {
-    let mut plan = match &fused.core {
-        Op::Conv(problem) => conv::fragment(problem, caps)?,
-        Op::Reduce(problem) => reduce::fragment(problem, caps)?,
-        Op::Normalize(problem) => normalize::fragment(problem, caps)?,
-        _ => return Err(refused()),
-    };
-    let Some(Dispatch { kernel, params: Params::Words(words), bindings, .. }) = plan.dispatches.last_mut().filter(|_| is_of_kind(fused))
-    else {
+pub fn fragment(fused: &Fused, mut plan: Plan) -> Result<Plan> {
+    let Some(Dispatch { kernel, params, bindings, .. }) = plan.dispatches.last_mut().filter(|_| is_of_kind(fused)) else {
         return Err(refused());
     };
-    if bindings.is_empty() {
+    let mut words = words_of(params)?;
+    let (mut told, others) = tell_drawing(fused, &mut words)?;
+    if let Params::Matmul(product) = params {
+        // What only the kernels of other operations have constants for.
+        kernel.constants.extend([("SCALARS", 0), ("QUAD", u32::from(product.n.is_multiple_of(QUAD)))]);
+    } else if bindings.is_empty() {
         // What reads all operands is to read its own.
         let own = |input| Binding { slot: Slot::Input(input), index: input.into(), offset_bytes: 0, size_bytes: 16 };
         bindings.extend((0..fused.core_inputs).map(own));
     }
-    // Textures are read from their beginning.
-    let whole = Caps { max_binding_bytes: u64::MAX, binding_alignment_bytes: u64::MAX, ..Caps::UNLIMITED };
-    let (mut told, others) = tell(fused, 0, &UNITS, &whole, words)?;
     told.is_quad &= kernel.constant("QUAD") > 0;
     end_with(kernel, told);
     bindings.extend(others);
+    *params = told_more(params, words);
     Ok(plan)
+}
+
+/// Tells a drawing of what follows: textures are read from their beginning.
+fn tell_drawing(fused: &Fused, words: &mut Words) -> Result<(End, Vec<Binding>)> {
+    let whole = Caps { max_binding_bytes: u64::MAX, binding_alignment_bytes: u64::MAX, ..Caps::UNLIMITED };
+    tell(fused, 0, &UNITS, &whole, words)
 }
 
 /// Whether there is such a plan for that backend.
 pub fn takes(fused: &Fused, backend: BackendId, caps: &Caps) -> bool {
     match backend {
-        BackendId::WebGl2 => fragment(fused, caps).is_ok(),
+        BackendId::WebGl2 => match &fused.core {
+            Op::Matmul(_) => {
+                let mut words = words_of(&matmul::Params::default().into());
+                is_of_kind(fused) && words.as_mut().is_ok_and(|words| tell_drawing(fused, words).is_ok())
+            }
+            core => drawn(core, caps).and_then(|plan| fragment(fused, plan)).is_ok(),
+        },
         // What adds up parts has more room than what does all at once.
         #[cfg(not(target_arch = "wasm32"))]
         BackendId::Cuda => cuda(fused, caps, 0).is_ok(),
@@ -155,22 +191,15 @@ fn add_to(dispatch: &mut Dispatch, fused: &Fused, caps: &Caps) -> Result<()> {
         KernelId::Reduce => is_whole("PARTIAL"),
         #[cfg(not(target_arch = "wasm32"))]
         KernelId::ConvSum => true,
-        KernelId::ConvTiled | KernelId::ConvDirect | KernelId::MatmulTiled | KernelId::MatmulSum => {
+        KernelId::ConvTiled | KernelId::ConvDirect | KernelId::MatmulTiled | KernelId::MatmulVector | KernelId::MatmulSum => {
             is_whole("ACCUMULATES") && is_whole("PARTS") && is_whole("RESULT_F16")
         }
         _ => false,
     };
-    let (mut words, is_product) = match &dispatch.params {
-        Params::Words(words) => (*words, false),
-        Params::Matmul(_) => (Words::default(), true),
-        _ => return Err(refused()),
-    };
+    let mut words = words_of(&dispatch.params)?;
     let Some(out) = dispatch.bindings.iter().find(|binding| binding.slot == Slot::Out).filter(|_| ends) else { return Err(refused()) };
     let free: Vec<_> = BINDINGS.into_iter().filter(|index| dispatch.bindings.iter().all(|binding| binding.index != *index)).collect();
     let (mut told, bindings) = tell(fused, (out.offset_bytes / DType::F32.bytes()) as u32, &free, caps, &mut words)?;
-    if is_product && words.length() as usize > Ended::MOST {
-        return Err(refused());
-    }
     // Four at once where the kernel writes four from a multiple of four on.
     let writes_fours = match kernel.id {
         KernelId::Normalize => kernel.constant("QUAD") > 0,
@@ -180,15 +209,25 @@ fn add_to(dispatch: &mut Dispatch, fused: &Fused, caps: &Caps) -> Result<()> {
     told.is_quad &= writes_fours && out.offset_bytes.is_multiple_of(16);
     end_with(kernel, told);
     dispatch.bindings.extend(bindings);
-    dispatch.params = match dispatch.params {
-        Params::Matmul(params) => {
-            let mut more = [0; Ended::MOST];
-            more.iter_mut().zip(words.get()).for_each(|(to, from)| *to = *from);
-            Params::MatmulEnded(Ended { params, more })
-        }
-        _ => words.into(),
-    };
+    dispatch.params = told_more(&dispatch.params, words);
     Ok(())
+}
+
+/// The words of a launch, behind which come those of what follows.
+fn words_of(params: &Params) -> Result<Words> {
+    match params {
+        Params::Words(words) => Ok(*words),
+        Params::Matmul(params) => Ok(Words::of(bytemuck::cast_slice(bytemuck::bytes_of(params)))),
+        _ => Err(refused()),
+    }
+}
+
+/// The same with these.
+fn told_more(params: &Params, words: Words) -> Params {
+    match params {
+        Params::Matmul(_) => Params::MatmulEnded(bytemuck::pod_read_unaligned(words.bytes())),
+        _ => words.into(),
+    }
 }
 
 /// Tells a kernel of what follows, whose inputs are bound where there is room: those of the result from that element on.

@@ -88,18 +88,13 @@ pub struct Params {
     pub zero_points: u32,
 }
 
-/// The same for a kernel that also computes something of its result, and the words that tell of that.
+/// The same for a kernel that also computes something of its result, and the words that tell of that: together as many as [`Words`](super::Words).
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, bytemuck::Pod, bytemuck::Zeroable)]
 #[expect(missing_docs, reason = "named as in the shader")]
 pub struct Ended {
     pub params: Params,
-    pub more: [u32; Ended::MOST],
-}
-
-impl Ended {
-    /// The most words.
-    pub const MOST: usize = 32;
+    pub more: [u32; 32],
 }
 
 impl Params {

@@ -12,7 +12,7 @@ mod plain;
 use std::sync::Arc;
 
 use super::map::{self, OUT_BINDING, QUAD, THREADS};
-use super::reduce::{fold_constants, previous_power_of_two};
+use super::reduce::{fold_constants, previous_power_of_two, state_words};
 use super::words::Words;
 use super::{Binding, Dispatch, Plan, Slot};
 use crate::dtype::DType;
@@ -29,6 +29,8 @@ pub use plain::plain;
 
 /// Values that a lane has, where there are lanes enough.
 const BLOCK: u64 = 16;
+/// Lanes of a row that is long enough for them: neighbours have as many vectors beside one another.
+const LEAST_LANES: u64 = 4;
 /// Where in the words the divisor is, epsilon, and the sizes.
 const DIVISOR: u32 = 3;
 const EPSILON: u32 = 4;
@@ -161,15 +163,24 @@ fn dispatch(problem: &Problem, rows: [u32; 2], caps: &Caps) -> Result<Dispatch> 
         return Err(Error::internal("rows of f16 that are not in fours"));
     }
     let is_in_columns = !is_quad && problem.is_in_columns();
-    let threads = previous_power_of_two(THREADS.min(caps.max_workgroup_invocations));
+    // More invocations than usual hold long columns, so that enough neighbours are beside one another.
+    let is_long = is_in_columns && count > Problem::MOST_IN_COLUMN / 4;
+    let threads = previous_power_of_two((if is_long { 4 * THREADS } else { THREADS }).min(caps.max_workgroup_invocations));
     // Neighbours in memory for neighbouring invocations, as long as the others hold a row.
-    let most_beside = if count <= Problem::MOST_IN_COLUMN / 4 { 32 } else { 8 };
+    let most_beside = if is_long { 8 } else { 32 };
     let beside = if is_in_columns { rows.min(most_beside).next_power_of_two() as u32 } else { 1 };
+    // Short rows are written by neighbours, too: as vectors by some lanes each, else after they have changed hands.
+    let is_short = !is_quad && !is_in_columns && count <= u64::from(threads / 2);
     // Values of f16 are half the bytes, of which enough have to be under way.
-    let is_narrow = values.inputs.iter().all(|input| input.dtype == DType::F16);
-    let block = if is_narrow { 2 * BLOCK } else { BLOCK };
+    let is_narrow = !is_short && values.inputs.iter().all(|input| input.dtype == DType::F16);
+    let most = if is_narrow { 2 * BLOCK } else { BLOCK };
+    let block = if is_quad { (count.next_power_of_two() / LEAST_LANES).clamp(QUAD.into(), most) } else { most };
     let lanes = count.div_ceil(block).next_power_of_two().min(u64::from(threads / beside.min(threads))) as u32;
     let held = count.div_ceil(u64::from(lanes * QUAD)) as u32;
+    let each = if is_quad { held * QUAD } else { count.div_ceil(lanes.into()) as u32 };
+    let staged = threads / lanes * (lanes * each | 1);
+    let workgroup_words = u64::from(staged) + u64::from(threads) * state_words(folded(problem.form));
+    let is_staged = is_short && 4 * workgroup_words <= caps.max_workgroup_bytes.into();
     let mut words = Words::default();
     let head = [rows as u32, (before * count) as u32, count as u32, (count as f32).to_bits(), problem.epsilon.to_bits()];
     head.into_iter().try_for_each(|word| words.push(word))?;
@@ -196,6 +207,8 @@ fn dispatch(problem: &Problem, rows: [u32; 2], caps: &Caps) -> Result<Dispatch> 
         ("QUAD", is_quad.into()),
         ("COLUMNS", is_in_columns.into()),
         ("HELD", held),
+        ("VALUES", each),
+        ("STAGED", if is_staged { staged } else { 0 }),
         ("EXACT", u32::from(u64::from(held * lanes * QUAD) == count)),
         ("SCALE", u32::from(!problem.beside.is_empty())),
         ("BIAS", u32::from(problem.beside.len() > 1)),

@@ -1,6 +1,8 @@
 //! Plans for all but products, by language. On the web these are a part of the package that is loaded when it is first needed, and the
 //! functions here, which are not inlined, lead into it.
 
+#[cfg(all(feature = "webgl2", target_arch = "wasm32"))]
+use super::matmul::{self, FragmentCaps};
 use super::{Plan, conv, fft, fused, map, normalize, pool, reduce};
 use crate::error::{Error, Result};
 use crate::info::Caps;
@@ -32,7 +34,7 @@ pub(crate) fn compute(op: &Op, caps: &Caps) -> Result<Plan> {
 /// For fragment shaders.
 #[cfg(all(feature = "webgl2", target_arch = "wasm32"))]
 #[inline(never)]
-pub(crate) fn fragment(op: &Op, caps: &Caps) -> Result<Plan> {
+pub(crate) fn fragment(op: &Op, caps: &Caps, products: &FragmentCaps) -> Result<Plan> {
     match op {
         Op::Matmul(_) => Err(not_a_product()),
         Op::Map(problem) => map::fragment(problem, caps),
@@ -41,7 +43,10 @@ pub(crate) fn fragment(op: &Op, caps: &Caps) -> Result<Plan> {
         Op::Fft(problem) => fft::fragment(problem, caps),
         Op::Reduce(problem) => reduce::fragment(problem, caps),
         Op::Normalize(problem) => normalize::fragment(problem, caps),
-        Op::Fused(fused) => fused::fragment(fused, caps),
+        Op::Fused(fused) => match &fused.core {
+            Op::Matmul(problem) => fused::fragment(fused, matmul::fragment(problem, caps, products)?),
+            core => fused::fragment(fused, fused::drawn(core, caps)?),
+        },
     }
 }
 

@@ -29,6 +29,10 @@ pub use plain::plain;
 
 /// Values that an invocation folds at once.
 const BLOCK: u32 = 16;
+/// Values of a short row.
+const SHORT: u64 = 256;
+/// Lanes that need no workgroup memory on most GPUs.
+const WARP: u32 = 32;
 /// Workgroups that keep any device busy.
 const BUSY: u64 = 1024;
 /// The most values of a row in a launch, so that the kernel's numbers do not overflow.
@@ -180,12 +184,17 @@ impl Shape {
         let step_values = problem.count() / u64::from(problem.values.shape[problem.kept].max(1));
         let count = |[first, end]: [u32; 2]| u64::from(end - first) * step_values;
         let most = steps.iter().map(|steps| count(*steps)).max().unwrap_or(1);
-        // Neighbours in memory for neighbouring invocations.
-        let beside = if is_in_columns { rows.min(32).next_power_of_two() as u32 } else { 1 };
-        // Values of f16 are half the bytes, of which enough have to be under way.
-        let is_narrow = problem.values.inputs.iter().all(|input| input.dtype == DType::F16);
+        // Neighbours in memory for neighbouring invocations, and many of them: rows of odd lengths begin within a line of the cache.
+        let beside = if is_in_columns { rows.min(64).next_power_of_two() as u32 } else { 1 };
+        // Values of f16 are half the bytes, of which enough have to be under way, unless a row is short.
+        let is_narrow = most > SHORT && problem.values.inputs.iter().all(|input| input.dtype == DType::F16);
         let blocks = if is_narrow { 2 } else { 1 };
-        let lanes = most.div_ceil((BLOCK * blocks).into()).next_power_of_two().min(u64::from(threads / beside.min(threads))) as u32;
+        let mut lanes = most.div_ceil((BLOCK * blocks).into()).next_power_of_two().min(u64::from(threads / beside.min(threads))) as u32;
+        // To join variances takes longer than to fold values: fewer lanes have as many more of them where that leaves groups enough.
+        let fewest = if matches!(problem.fold, Fold::Var | Fold::Std) { lanes / 4 } else { lanes };
+        while lanes > fewest.max(WARP) && rows * u64::from(lanes) / 2 >= BUSY * u64::from(threads) {
+            lanes /= 2;
+        }
         let rows_of_group = threads / lanes;
         let groups = rows.div_ceil(rows_of_group.into());
         let fours = most.div_ceil(u64::from(lanes * QUAD)).clamp(1, (4 * blocks).into()) as u32;
@@ -259,6 +268,7 @@ impl Shape {
         } else {
             out
         });
+        let loops = self.fours == 4 * self.blocks;
         let mut constants = self.constants(problem, self.lanes);
         constants.extend([
             ("RANK", rank),
@@ -268,7 +278,8 @@ impl Shape {
             ("QUAD", self.is_quad.into()),
             ("BLOCKS", self.blocks),
             ("FOURS", self.fours),
-            ("LOOPS", u32::from(self.fours == 4 * self.blocks)),
+            ("VALUES", if self.is_quad || loops { self.fours * QUAD } else { count.div_ceil(self.lanes) }),
+            ("LOOPS", loops.into()),
             ("COLUMNS", self.is_in_columns.into()),
             ("PARTIAL", is_partial.into()),
             ("SCALARS", scalars_at),
@@ -330,7 +341,7 @@ pub(super) fn fold_constants(fold: Fold, dtype: DType) -> Vec<Constant> {
 }
 
 /// Words of what `fold.wgsl` keeps of values.
-fn state_words(fold: Fold) -> u64 {
+pub(super) fn state_words(fold: Fold) -> u64 {
     match fold {
         Fold::Sum | Fold::Mean | Fold::Prod | Fold::Max | Fold::Min => 1,
         Fold::ArgMax | Fold::ArgMin => 2,

@@ -1,9 +1,9 @@
 //! What each operation took, part by part: bringing its operands to the device, its kernels, and bringing its result back.
 //!
 //! Each part is timed by the device's own clock where it has one for it: CUDA by events and Vulkan by timestamps for all three parts of a
-//! product, wgpu by timestamps for kernels. Elsewhere the host's clock is used, and said to be: also for a tensor's way to the host. Launches
-//! and copies of [`compute`](crate::compute) are not recorded: they have events of their own. While nobody profiles, a call looks at one flag
-//! and does no more.
+//! product, wgpu by timestamps for kernels. Elsewhere the host's clock is used, and said to be. Launches and copies in a handle's streams
+//! ([`compute`](crate::compute)) are recorded as their events would tell, a kernel with the bytes of the buffers that it is given; each is
+//! waited for. While nobody profiles, a call looks at one flag and does no more.
 //!
 //! ```
 //! # fn main() -> lapidary::Result<()> {
@@ -59,9 +59,9 @@ impl Phase {
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Operation {
-    /// What was done, e.g. `matmul`, or `tensor` and `to_host` where a matrix alone was moved.
+    /// What was done, e.g. `matmul`; `tensor` and `to_host` where a matrix alone was moved; `launch`, `write`, `read` and `copy` in a stream.
     pub name: &'static str,
-    /// Its size, e.g. `1024x512x256`.
+    /// Its size, e.g. `1024x512x256`; a launch's grid.
     pub size: String,
     /// What computed.
     pub backend: BackendId,
@@ -89,6 +89,14 @@ pub(crate) struct Clocks {
     pub download_ms: Option<f64>,
     /// Whether the result stays on the device.
     pub keeps: bool,
+}
+
+/// What a stream of [`compute`](crate::compute) did, and the bytes that it is about.
+pub(crate) enum Done<'a> {
+    Write(u64),
+    Read(u64),
+    Copy(u64),
+    Launch { kernel: &'a str, grid: [u32; 3], bytes: u64 },
 }
 
 impl Operation {
@@ -146,9 +154,23 @@ impl Operation {
     }
 
     /// A matrix on its way to the host.
-    pub(crate) fn of_download((rows, columns): (u64, u64), dtype: DType, info: &DeviceInfo, total_ms: f64) -> Self {
-        let download = Phase::new(None, total_ms, rows * columns * dtype.bytes());
+    pub(crate) fn of_download((rows, columns): (u64, u64), dtype: DType, info: &DeviceInfo, device_ms: Option<f64>, total_ms: f64) -> Self {
+        let download = Phase::new(device_ms, total_ms, rows * columns * dtype.bytes());
         Self { download, ..Self::new("to_host", format!("{rows}x{columns}"), info, total_ms) }
+    }
+
+    /// Something in a stream, that took so long there.
+    pub(crate) fn of_stream(what: &Done<'_>, info: &DeviceInfo, ms: f64, total_ms: f64) -> Self {
+        let phase = |bytes| Phase { ms, bytes, device_clock: info.capabilities.device_clock };
+        let moved = |name, bytes: u64| Self::new(name, format!("{bytes} B"), info, total_ms);
+        match *what {
+            Done::Write(bytes) => Self { upload: phase(bytes), ..moved("write", bytes) },
+            Done::Read(bytes) => Self { download: phase(bytes), ..moved("read", bytes) },
+            Done::Copy(bytes) => Self { compute: phase(2 * bytes), kernel: "copy".to_owned(), ..moved("copy", bytes) },
+            Done::Launch { kernel, grid: [x, y, z], bytes } => {
+                Self { compute: phase(bytes), kernel: kernel.to_owned(), ..Self::new("launch", format!("{x}x{y}x{z}"), info, total_ms) }
+            }
+        }
     }
 }
 

@@ -22,6 +22,7 @@ pub const DEFAULTS: Caps = Caps {
     max_texture_size: 4096,
     tuned: Tuned::NONE,
     f16: false,
+    stores_f16: false,
     packed_dot: true,
     matrix_unit: None,
 };
@@ -84,7 +85,9 @@ pub fn plans() -> Vec<(&'static str, Result<Plan>)> {
         ("reduce-short-rows", plan::reduce::compute(&reduce(Fold::Max, 1, values(&[1 << 20, 33], &[33, 1])), &DEFAULTS)),
         ("reduce-columns", plan::reduce::compute(&reduce(Fold::ArgMax, 1, values(&[300, 70_000], &[1, 300])), &LARGE)),
         ("transposed", plan::map::compute(&values(&[8, 3136, 64], &[3136 * 64, 1, 3136]), &LARGE)),
+        ("transposed-narrow", plan::map::compute(&values(&[8, 3, 3136], &[3136 * 3, 1, 3]), &LARGE)),
         ("softmax", plan::normalize::compute(&rows(Form::Softmax, 4096), &LARGE)),
+        ("softmax-short", plan::normalize::compute(&rows(Form::Softmax, 10), &LARGE)),
         ("layer-norm-odd", plan::normalize::compute(&rows(Form::LayerNorm, 1001), &DEFAULTS)),
         ("conv", conv([8, 1, 64, 64], window(56, 3, 1, 1), DType::F32)),
         ("conv-plain", conv([8, 1, 64, 256], window(56, 1, 1, 0), DType::F32)),

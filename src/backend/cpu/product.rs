@@ -10,8 +10,9 @@
 //! The crate adds up each element in an order that depends on k, and on whether the result is very small: blocks are not, and so the results are
 //! the same bits however C is cut.
 
-use super::crew::share;
+use super::crew::{each, share};
 use super::scalar::Matrix;
+use super::simd::turned::turn;
 
 /// Multiplications from which other threads pay: to hand blocks over takes some microseconds.
 const MANY: usize = 1 << 21;
@@ -25,14 +26,14 @@ const LEAST_COLUMNS: usize = 48;
 /// Above so many rows or columns, or so many elements, the crate computes as it does whatever is larger.
 const FEW: usize = 64;
 const FEW_ELEMENTS: usize = 256;
-/// Rows of a block at least, where B is packed from rows or from columns: with fewer its packing takes a good part of the time.
-const LEAST_ROWS: [usize; 2] = [ROWS, 8 * ROWS];
 /// Elements of k that it adds up at once.
 const DEPTH: usize = 512;
-/// What it costs to pack an element of B, from rows or from columns, in multiplications.
-const PACK: [usize; 2] = [2, 16];
+/// What it costs to pack an element of B, in multiplications.
+const PACK: usize = 2;
 /// What it costs to begin with a block, the same.
 const BEGIN: usize = 20_000;
+/// Rows of B that are made of its columns at once.
+const TURNED_ROWS: usize = 32;
 
 /// C ← α·A·B + β·C of m × k by k × n.
 pub(super) struct Product<'a> {
@@ -65,7 +66,21 @@ impl Product<'_> {
     pub(super) fn compute(&self, c: &mut [f32], stride: usize, threads: usize) {
         let [m, k, n] = self.sizes;
         let threads = if m * k * n < MANY { 1 } else { threads };
-        self.compute_cut(c, stride, Cut::of(self.sizes, self.b.column_stride != 1, threads), threads);
+        self.by_rows(threads, |product| product.compute_cut(c, stride, Cut::of(product.sizes, threads), threads));
+    }
+
+    /// Does something with the same product, of which B lies row by row: of columns the crate packs one number after the other.
+    fn by_rows(&self, threads: usize, run: impl FnOnce(&Product<'_>)) {
+        let ([m, k, n], Matrix { values, row_stride, column_stride }) = (self.sizes, self.b);
+        if m < 2 || n < 2 || row_stride != 1 || k < 2 {
+            return run(self);
+        }
+        let mut rows = vec![0.0; k * n];
+        each(&mut rows, TURNED_ROWS * n, threads, |number, rows| {
+            let (columns, depth) = (bytemuck::cast_slice(&values[number * TURNED_ROWS..]), rows.len() / n);
+            turn(columns, column_stride, bytemuck::cast_slice_mut::<_, u32>(rows), n, [n, depth]);
+        });
+        run(&Product { b: Matrix::new(&rows, n, false), ..*self });
     }
 
     fn compute_cut(&self, c: &mut [f32], stride: usize, cut: Cut, threads: usize) {
@@ -131,7 +146,7 @@ impl Cut {
     const NONE: Self = Self { rows: 1, columns: 1 };
 
     /// The one that takes the least time on so many threads.
-    fn of([m, k, n]: [usize; 3], b_is_turned: bool, threads: usize) -> Self {
+    fn of([m, k, n]: [usize; 3], threads: usize) -> Self {
         // What has one row or column is added up in another order.
         if threads < 2 || m < 2 || n < 2 {
             return Self::NONE;
@@ -139,16 +154,14 @@ impl Cut {
         // Blocks that are as the whole is to the crate.
         let is_deep = k > DEPTH && (m > FEW || n > FEW);
         let least_width = LEAST_COLUMNS.max(FEW_ELEMENTS / m + COLUMNS).max(if is_deep && m < FEW + 2 * ROWS { FEW + COLUMNS } else { 0 });
-        let [pack, least_rows] = [PACK, LEAST_ROWS].map(|of| of[usize::from(b_is_turned)]);
         let mut best = (usize::MAX, Self::NONE);
         for columns in 1..=(n / least_width).clamp(1, 2 * threads) {
             let width = n.div_ceil(columns);
-            let least =
-                least_rows.max(FEW_ELEMENTS / width + ROWS).max(if is_deep && n / columns < FEW + COLUMNS { FEW + 2 * ROWS } else { 0 });
+            let least = (FEW_ELEMENTS / width + ROWS).max(if is_deep && n / columns < FEW + COLUMNS { FEW + 2 * ROWS } else { 0 });
             for more in [1, 2, 4] {
                 let rows = (more * threads).div_ceil(columns).clamp(1, (m / least).max(1));
                 let height = m.div_ceil(rows);
-                let each = height * width * k + pack * width * k + BEGIN;
+                let each = height * width * k + PACK * width * k + BEGIN;
                 let takes = each * (rows * columns).div_ceil(threads);
                 if takes < best.0 {
                     best = (takes, Self { rows, columns });
@@ -179,11 +192,11 @@ mod tests {
                 let b = Matrix::new(&b, if turn_b { k } else { n }, turn_b);
                 let product = Product { sizes: [m, k, n], a, b, alpha: 0.5, beta: reads.then_some(2.0) };
                 let mut whole = numbers(m * n, 40_503);
-                product.compute_cut(&mut whole, n, Cut::NONE, 1);
+                product.compute(&mut whole, n, 1);
                 for threads in [2, 16, 61] {
-                    let cut = Cut::of([m, k, n], turn_b, threads);
+                    let cut = Cut::of([m, k, n], threads);
                     let mut found = numbers(m * n, 40_503);
-                    product.compute_cut(&mut found, n, cut, 2);
+                    product.by_rows(2, |product| product.compute_cut(&mut found, n, cut, 2));
                     assert!(found == whole, "{m} x {k} x {n}, turned: {turn_a} and {turn_b}, by {cut:?}");
                 }
             }
@@ -204,7 +217,7 @@ mod tests {
         for ([m, k, n], threads) in
             [([512, 512, 512], 16), ([500, 500, 500], 16), ([2048, 2048, 64], 16), ([64, 1024, 4096], 16), ([256; 3], 2)]
         {
-            let cut = Cut::of([m, k, n], false, threads);
+            let cut = Cut::of([m, k, n], threads);
             assert!(cut.rows * cut.columns >= threads, "{m} x {k} x {n} by {cut:?}");
         }
     }

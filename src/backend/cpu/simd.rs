@@ -1,5 +1,7 @@
 //! Vector instructions that a compiler does not find by itself; on processors without them the same in plain code.
 
+pub(super) mod turned;
+
 use bytemuck::Pod;
 use half::f16;
 use half::slice::HalfFloatSliceExt;
@@ -260,34 +262,6 @@ pub(super) fn in_large_pages(bytes: &mut [u8]) {
 #[cfg(not(all(feature = "simd", target_os = "linux")))]
 pub(super) fn in_large_pages(_bytes: &mut [u8]) {}
 
-/// Asks for what is to be read later, if there is such an element.
-#[inline(always)]
-pub(super) fn prefetch<T>(values: &[T], at: usize) {
-    #[cfg(target_arch = "x86_64")]
-    if let Some(value) = values.get(at) {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: it reads nothing, whatever the address is.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(value).cast()) };
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = (values, at);
-}
-
-/// Four rows of a square as its columns.
-#[cfg(target_arch = "x86_64")]
-#[inline(always)]
-pub(super) fn turned(rows: [[u32; 4]; 4]) -> [[u32; 4]; 4] {
-    use std::arch::x86_64::{__m128i, _mm_unpackhi_epi32, _mm_unpackhi_epi64, _mm_unpacklo_epi32, _mm_unpacklo_epi64};
-    let [a, b, c, d] = rows.map(bytemuck::cast::<_, __m128i>);
-    // SAFETY: values go in and come out, and every x86-64 has SSE2.
-    let columns = unsafe {
-        let [ab, cd] = [_mm_unpacklo_epi32(a, b), _mm_unpacklo_epi32(c, d)];
-        let [ab_high, cd_high] = [_mm_unpackhi_epi32(a, b), _mm_unpackhi_epi32(c, d)];
-        [_mm_unpacklo_epi64(ab, cd), _mm_unpackhi_epi64(ab, cd), _mm_unpacklo_epi64(ab_high, cd_high), _mm_unpackhi_epi64(ab_high, cd_high)]
-    };
-    columns.map(bytemuck::cast)
-}
-
 #[cfg(not(target_arch = "x86_64"))]
 pub(super) fn stream<T: Pod>(from: &[T], to: &mut [T]) {
     to.copy_from_slice(from);
@@ -295,12 +269,6 @@ pub(super) fn stream<T: Pod>(from: &[T], to: &mut [T]) {
 
 #[cfg(not(target_arch = "x86_64"))]
 pub(super) fn end_stream() {}
-
-#[cfg(not(target_arch = "x86_64"))]
-#[inline(always)]
-pub(super) fn turned(rows: [[u32; 4]; 4]) -> [[u32; 4]; 4] {
-    [0, 1, 2, 3].map(|column| rows.map(|row| row[column]))
-}
 
 #[cfg(test)]
 mod tests {
@@ -408,11 +376,5 @@ mod tests {
             assert_eq!((-1).first_in(&whole), None);
         }
         assert_eq!((-0.0f32).first_in(&[1.0, 0.0]), Some(1));
-    }
-
-    #[test]
-    fn a_square_is_turned() {
-        let rows = [0, 4, 8, 12].map(|first| [first, first + 1, first + 2, first + 3]);
-        assert_eq!(turned(rows), [0, 1, 2, 3].map(|first| [first, first + 4, first + 8, first + 12]));
     }
 }

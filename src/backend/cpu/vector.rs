@@ -4,10 +4,10 @@ use super::reduce::each;
 use super::scalar::Matrix;
 use crate::plan::matmul::Params;
 
-/// Sums that are under way at once: some vectors of any width.
+/// Vectors of sums that are under way at once.
+const SUMS: usize = 4;
+/// Elements of a row from which it is worth it, and columns of which shares are multiples: some vectors of any width.
 const LANES: usize = 64;
-/// The same of what is left over.
-const FEW: usize = 16;
 /// Numbers of a share of the work.
 const SHARE: usize = 1 << 16;
 /// Columns that are summed beside one another: as long a row as the system reads ahead.
@@ -54,35 +54,21 @@ pub(super) fn multiplied(params: &Params, [a, b]: [Matrix<'_>; 2], out: &mut [f3
 
 /// The sum of products of as many numbers, in an order that depends on nothing else.
 #[inline(always)]
-fn dot(values: &[f32], by: &[f32]) -> f32 {
-    let mut lanes = [0.0f32; LANES];
-    let ((blocks, rest), (by_blocks, by_rest)) = (values.as_chunks::<LANES>(), by.as_chunks::<LANES>());
-    // Copies, which cannot be where the lanes are: those stay in registers then.
-    for (&block, &by) in blocks.iter().zip(by_blocks) {
-        for ((lane, value), by) in lanes.iter_mut().zip(block).zip(by) {
-            *lane = f32::mul_add(value, by, *lane);
+fn dot<S: pulp::Simd>(simd: S, values: &[f32], by: &[f32]) -> f32 {
+    let mut sums = [simd.splat_f32s(0.0); SUMS];
+    let ((values, rest), (by, by_rest)) = (S::as_simd_f32s(values), S::as_simd_f32s(by));
+    let ((blocks, few), (by_blocks, by_few)) = (values.as_chunks::<SUMS>(), by.as_chunks::<SUMS>());
+    for (block, by) in blocks.iter().zip(by_blocks) {
+        for ((sum, &value), &by) in sums.iter_mut().zip(block).zip(by) {
+            *sum = simd.mul_add_f32s(value, by, *sum);
         }
     }
-    let mut few = [0.0f32; FEW];
-    for &part in lanes.as_chunks::<FEW>().0 {
-        for (lane, value) in few.iter_mut().zip(part) {
-            *lane += value;
-        }
+    let mut last = simd.mul_f32s(simd.partial_load_f32s(rest), simd.partial_load_f32s(by_rest));
+    for (&value, &by) in few.iter().zip(by_few) {
+        last = simd.mul_add_f32s(value, by, last);
     }
-    let ((parts, rest), (by_parts, by_rest)) = (rest.as_chunks::<FEW>(), by_rest.as_chunks::<FEW>());
-    for (&part, &by) in parts.iter().zip(by_parts) {
-        for ((lane, value), by) in few.iter_mut().zip(part).zip(by) {
-            *lane = f32::mul_add(value, by, *lane);
-        }
-    }
-    let mut half = FEW / 2;
-    while half > 0 {
-        for at in 0..half {
-            few[at] += few[at + half];
-        }
-        half /= 2;
-    }
-    rest.iter().zip(by_rest).fold(few[0], |sum, (value, by)| value.mul_add(*by, sum))
+    let [a, b, c, d] = sums;
+    simd.reduce_sum_f32s(simd.add_f32s(simd.add_f32s(simd.add_f32s(a, b), simd.add_f32s(c, d)), last))
 }
 
 /// Some elements of the result, from one on.
@@ -92,10 +78,10 @@ impl pulp::WithSimd for Part<'_> {
     type Output = ();
 
     #[inline(always)]
-    fn with_simd<S: pulp::Simd>(self, _: S) {
+    fn with_simd<S: pulp::Simd>(self, simd: S) {
         let Self(product, first, out) = self;
         if product.is_of_rows {
-            product.rows(first, out);
+            product.rows(simd, first, out);
         } else {
             product.columns(first, out);
         }
@@ -104,10 +90,10 @@ impl pulp::WithSimd for Part<'_> {
 
 impl Product<'_> {
     #[inline(always)]
-    fn rows(&self, first: usize, out: &mut [f32]) {
+    fn rows<S: pulp::Simd>(&self, simd: S, first: usize, out: &mut [f32]) {
         let k = self.vector.len();
         for (row, out) in (first..).zip(out) {
-            self.put(dot(&self.matrix[row * self.stride..][..k], self.vector), out);
+            self.put(dot(simd, &self.matrix[row * self.stride..][..k], self.vector), out);
         }
     }
 

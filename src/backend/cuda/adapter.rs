@@ -189,6 +189,7 @@ impl Found {
                 max_texture_size: u32::MAX,
                 tuned: Tuned::NONE,
                 f16: false,
+                stores_f16: true,
                 packed_dot: false,
                 matrix_unit: (self.compute_capability >= UNITS_COMPUTE_CAPABILITY).then_some(UNIT),
             },

@@ -111,6 +111,7 @@ mod tests {
     use crate::dtype::DType;
     use crate::ops::elementwise::{Function, Kind, Program, Step};
     use crate::ops::map::View;
+    use crate::ops::matmul::Matmul;
     use crate::ops::reduce::Fold;
     use crate::ops::window::Window;
     use crate::ops::{Op, conv};
@@ -223,7 +224,7 @@ mod tests {
             ];
             let program = Arc::new(Program { inputs: vec![Kind::F32; 3], steps });
             let end = Problem { shape, inputs: vec![whole.clone(), whole, row], program, scalars: vec![1], dtype: DType::F32 };
-            let core_inputs = if matches!(core, Op::Conv(_)) { 2 } else { 1 };
+            let core_inputs = if matches!(core, Op::Conv(_) | Op::Matmul(_)) { 2 } else { 1 };
             all.push(Fused { core, core_inputs, end });
         };
         // Each tile, few filters, and sums in parts.
@@ -240,6 +241,11 @@ mod tests {
                 activation: None,
             };
             add(Op::Conv(conv), vec![batch, groups * filters, 16, 16]);
+        }
+        // Each tile, in fours and not, and sums in parts.
+        for [m, k, n] in [[4096, 64, 4096], [1024, 64, 1024], [256, 64, 512], [100, 33, 75], [64, 256, 64]] {
+            let product = Matmul::new(m, k, n).check([DType::F32; 2], m * k, k * n).unwrap();
+            add(Op::Matmul(product), vec![m as u32, n as u32]);
         }
         for problem in reductions().into_iter().filter(|problem| problem.values.dtype == DType::F32 && problem.count() < 100) {
             if problem.fold.result(DType::F32) == DType::F32 {

@@ -145,7 +145,11 @@ impl Backend for Cuda {
     }
 
     async fn download(&self, buffer: &Buffer, extent: Extent) -> Result<HostVec> {
-        self.read_back(buffer, extent).await
+        Ok(self.read_back(buffer, extent, false).await?.0)
+    }
+
+    async fn download_timed(&self, buffer: &Buffer, extent: Extent) -> Result<(HostVec, Option<f64>)> {
+        self.read_back(buffer, extent, true).await
     }
 
     async fn synchronize(&self) -> Result<()> {

@@ -113,17 +113,20 @@ impl Cuda {
         Ok(Finished { data, kernel_ms, device_clock: clock.is_some(), download_ms })
     }
 
-    pub(super) async fn read_back(&self, buffer: &Buffer, extent: Extent) -> Result<HostVec> {
+    /// What is in a buffer, and how many milliseconds its way took if that is wanted.
+    pub(super) async fn read_back(&self, buffer: &Buffer, extent: Extent, timed: bool) -> Result<(HostVec, Option<f64>)> {
         if extent.is_empty() {
-            return Ok(HostVec::empty(extent.dtype));
+            return Ok((HostVec::empty(extent.dtype), None));
         }
-        let (staging, copied) = {
+        let mark = || Event::record(&self.stream, timed).map_err(|fault| self.judge(&fault));
+        let (begin, staging, copied) = {
             let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
-            let staging = self.stage(buffer, extent)?;
-            (staging, Event::record(&self.stream, false).map_err(|fault| self.judge(&fault))?)
+            let begin = if timed { Some(mark()?) } else { None };
+            (begin, self.stage(buffer, extent)?, Arc::new(mark()?))
         };
-        self.wait_for(Arc::new(copied)).await?;
-        staging.read()
+        self.wait_for(Arc::clone(&copied)).await?;
+        let ms = begin.map(|begin| copied.since_ms(&begin).map_err(|fault| self.judge(&fault))).transpose()?;
+        Ok((staging.read()?, ms))
     }
 
     /// Waits until everything so far is done.

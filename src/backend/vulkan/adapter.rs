@@ -328,6 +328,7 @@ impl Card {
             max_texture_size: u32::MAX,
             tuned: Tuned::NONE,
             f16: false,
+            stores_f16: features.contains(&features::F16_NAME),
             packed_dot: features.contains(&features::PACKED_DOT),
             matrix_unit: self.matrix_unit(instance),
         };

@@ -114,7 +114,11 @@ impl Backend for Vulkan {
     }
 
     async fn download(&self, buffer: &Buffer, extent: Extent) -> Result<HostVec> {
-        self.read_back(buffer, extent).await
+        Ok(self.read_back(buffer, extent, None).await?.0)
+    }
+
+    async fn download_timed(&self, buffer: &Buffer, extent: Extent) -> Result<(HostVec, Option<f64>)> {
+        self.read_back(buffer, extent, self.clock).await
     }
 
     async fn synchronize(&self) -> Result<()> {

@@ -71,7 +71,8 @@ impl Shader {
         // One that tells how many invocations a subgroup has is one for matrix units.
         let lanes = kernel.constant("LANES_OF_SUBGROUP");
         let units = Capabilities::SUBGROUP | Capabilities::SHADER_FLOAT16 | Capabilities::COOPERATIVE_MATRIX;
-        let capabilities = if lanes > 0 { units } else { Capabilities::empty() };
+        let mut capabilities = if lanes > 0 { units } else { Capabilities::empty() };
+        capabilities.set(Capabilities::SHADER_FLOAT16, lanes > 0 || kernel.constant("HALF") > 0);
         Ok(Self { lanes, ..Self::compile(kernel.id.name(), &kernel.wgsl()?, "main", capabilities, checks)? })
     }
 

@@ -14,7 +14,7 @@ use ash::vk;
 
 use super::Vulkan;
 use super::buffer::{Buffer, Raw};
-use super::clock::Ticks;
+use super::clock::{Clock, Ticks};
 use super::pipeline::Pipeline;
 use super::queue::Recording;
 use super::recorder::{COPY_READS, COPY_WRITES, HOST_READS, KERNEL_ACCESSES, KERNEL_WRITES};
@@ -223,29 +223,45 @@ impl Vulkan {
         let kernel_ms = measured.unwrap_or_else(|| if timed { started.ms() } else { 0.0 });
         let data = match (copy, later) {
             (Some(copy), _) => Some(self.read(&copy, download)?),
-            (None, Some(from)) => Some(self.read_back(&from, download).await?),
+            (None, Some(from)) => Some(self.read_back(&from, download, None).await?.0),
             (None, None) => None,
         };
         self.context.settled()?;
         Ok(Finished { data, kernel_ms, device_clock: measured.is_some(), download_ms })
     }
 
-    pub(super) async fn read_back(&self, buffer: &Buffer, extent: Extent) -> Result<HostVec> {
+    /// What is in a buffer, and how many milliseconds its way took if there is a clock for that.
+    pub(super) async fn read_back(&self, buffer: &Buffer, extent: Extent, clock: Option<Clock>) -> Result<(HostVec, Option<f64>)> {
         if extent.is_empty() {
-            return Ok(HostVec::empty(extent.dtype));
+            return Ok((HostVec::empty(extent.dtype), None));
         }
-        let (value, copy) = self.start_read_back(buffer, 0, extent.bytes())?;
+        let ticks = clock.map(|clock| Ticks::new(&self.context, clock).map(Arc::new)).transpose()?;
+        let (value, copy) = self.start_read_back(buffer, 0, extent.bytes(), ticks.as_ref())?;
         self.queue.reached(value).await?;
         let data = self.read(&copy, extent)?;
+        let ms = ticks.map_or(Ok(None), |ticks| ticks.ms(0, 1))?;
         self.context.settled()?;
-        Ok(data)
+        Ok((data, ms))
     }
 
     /// The part that locks the queue, which must not be locked while anybody waits.
-    pub(super) fn start_read_back(&self, buffer: &Buffer, from_bytes: u64, bytes: u64) -> Result<(u64, HostCopy)> {
+    pub(super) fn start_read_back(
+        &self,
+        buffer: &Buffer,
+        from_bytes: u64,
+        bytes: u64,
+        ticks: Option<&Arc<Ticks>>,
+    ) -> Result<(u64, HostCopy)> {
         let staging = self.host_copy(bytes)?;
         let mut recording = self.queue.record(0)?;
+        if let Some(ticks) = ticks {
+            ticks.mark(recording.commands()?, 0);
+            recording.hold(Arc::clone(ticks) as _);
+        }
         let copy = self.copy_out(&mut recording, (buffer, from_bytes), staging, bytes)?;
+        if let Some(ticks) = ticks {
+            ticks.mark(recording.commands()?, 1);
+        }
         Ok((recording.submit()?, copy))
     }
 

@@ -179,10 +179,8 @@ impl WebGl2 {
     /// Room for the result of a plan.
     pub(super) fn room(&self, plan: &Plan, op: &Op) -> Result<Buffer> {
         // A product without elements may have no drawing.
-        let Some(dispatch) = plan.dispatches.last().filter(|_| matches!(op, Op::Matmul(_))) else {
-            return self.flat(op.extent()).map(Buffer::new);
-        };
-        let ([width, height, count], product) = (dispatch.grid, dispatch.params.matmul()?);
+        let drawn = plan.dispatches.last().and_then(|last| Some((last.grid, last.params.matmul().ok()?)));
+        let Some(([width, height, count], product)) = drawn else { return self.flat(op.extent()).map(Buffer::new) };
         let (rows, columns) = match op.elements() {
             0 => (1, 0),
             _ => (u64::from(product.m) * u64::from(product.batch), product.n.into()),

@@ -56,7 +56,7 @@ impl Backend for WebGl2 {
                 Integers::refuse_in(problem)?;
                 plan::matmul::fragment(problem, &self.caps, &self.fragment)
             }
-            op => plan::operations::fragment(op, &self.caps),
+            op => plan::operations::fragment(op, &self.caps, &self.fragment),
         }
     }
 

@@ -17,7 +17,7 @@ const VERTICES: &str = include_str!(concat!(env!("OUT_DIR"), "/matmul-packed.ver
 const PATIENCE_MS: f64 = 30_000.0;
 
 /// Names of the textures that a kernel reads, by their units.
-const OF_PRODUCTS: &[(u32, &str)] = &[(0, "a"), (1, "b"), (2, "c"), (3, "bias")];
+const OF_PRODUCTS: &str = "a b c bias . . . . input_8 input_9 input_10 input_11 input_12";
 const ROWS: &str = "row_0 row_1 row_2 row_3 row_4 row_5 row_6 row_7";
 const INPUTS: &str = "input_0 input_1 input_2 input_3 input_4 input_5 input_6 input_7 input_8 input_9 input_10 input_11 input_12";
 
@@ -95,7 +95,7 @@ impl WebGl2 {
             None => self.commands.begin(VERTICES, &kernel.glsl()?),
         };
         let linked = linking.and_then(|linking| match kernel.id {
-            KernelId::MatmulPacked | KernelId::MatmulStrips => self.commands.link(linking, OF_PRODUCTS),
+            KernelId::MatmulPacked | KernelId::MatmulStrips => self.commands.link(linking, &named(OF_PRODUCTS)),
             KernelId::MatmulUnfold => self.commands.link(linking, &named(ROWS)),
             _ => self.commands.link(linking, &named(INPUTS)),
         });

@@ -133,10 +133,10 @@ impl WebGl2 {
                 continue;
             }
             let product = *dispatch.params.matmul()?;
-            // As packed.frag numbers them: those that every kernel is told, of which CUDA's own give way, and those that are for textures.
-            let mut params: Vec<u32> = bytemuck::cast_slice(bytemuck::bytes_of(&product)).to_vec();
-            params.resize(33, 0);
-            let mut matrices = [const { None }; 4];
+            // As packed.frag numbers them: those that every kernel is told, and those that are for textures.
+            let mut params: Vec<u32> = bytemuck::cast_slice(dispatch.params.bytes()).to_vec();
+            let mut matrices: Vec<_> = (0..if dispatch.kernel.source.is_some() { 13 } else { 4 }).map(|_| None).collect();
+            params.resize(65 + matrices.len() * 2, 0);
             for binding in dispatch.bindings.iter().filter(|binding| binding.slot != Slot::Scratch) {
                 let index = binding.index as usize;
                 let operand = operands.get(binding.slot.index() - Slot::A.index());
@@ -144,13 +144,13 @@ impl WebGl2 {
                     return Err(Error::internal("an operand is not on the GPU"));
                 };
                 let matrix = self.operand(buffer)?;
-                params[25 + index * 2..][..2].copy_from_slice(&matrix.log2_and_mask());
+                params[65 + index * 2..][..2].copy_from_slice(&matrix.log2_and_mask());
                 *place = Some(matrix);
             }
-            let samplers = matrices.each_ref().map(|matrix| matrix.as_ref().and_then(|matrix| matrix.texture()));
+            let samplers: Vec<_> = matrices.iter().map(|matrix| matrix.as_ref().and_then(|matrix| matrix.texture())).collect();
             let program = self.program(&dispatch.kernel)?;
             if index + 1 == plan.dispatches.len() {
-                params[24] = out.width;
+                params[64] = out.width;
                 let strips = scratch.as_ref().map(|scratch: &Pooled<Raw>| Strips {
                     buffer: &scratch.memory,
                     lines: out.height / product.m.div_ceil(out.count),
@@ -161,7 +161,7 @@ impl WebGl2 {
                 self.draw(&program, &params, &samplers, out, strips, product.k)?;
             } else {
                 let flat = self.flat(Extent { elements: plan.scratch_bytes / 4, dtype: DType::F32 })?;
-                params[24] = flat.width;
+                params[64] = flat.width;
                 self.draw(&program, &params, &samplers, &flat, None, 1)?;
                 // Any block that begins in it ends in the buffer.
                 let Matrix { width, height, .. } = flat;

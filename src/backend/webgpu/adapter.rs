@@ -337,6 +337,7 @@ fn describe(
         tuned: crate::plan::tuned::Tuned::NONE,
         // Natively the crate's own kernels do not.
         f16: cfg!(target_arch = "wasm32") && features.contains(wgpu::Features::SHADER_F16),
+        stores_f16: features.contains(wgpu::Features::SHADER_F16),
         // naga does without where a device has not got it.
         #[cfg(not(target_arch = "wasm32"))]
         packed_dot: true,

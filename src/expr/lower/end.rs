@@ -24,14 +24,16 @@ impl Operations {
         // Its inputs are made before it, and it is the last.
         let Source::Made(number) = self.source(&core)? else { return Ok(None) };
         let Some(Operation { op, sources }) = (number + 1 == self.list.len()).then(|| self.list.pop()).flatten() else { return Ok(None) };
+        // What is added to a product is a part of what follows here.
+        let core_inputs = if matches!(op, Op::Matmul(_)) { 2 } else { sources.len() };
         self.made.insert(Arc::as_ptr(&core), Source::Made(NOT_YET));
         match self.end(node, &core) {
             Ok(Values { problem: end, sources: others, .. }) => {
-                let fused = Fused { core: op.clone(), core_inputs: sources.len() as u8, end };
+                let fused = Fused { core: op.clone(), core_inputs: core_inputs as u8, end };
                 // Nothing but the first of what follows is the operation's result.
                 let is_apart = others.iter().skip(1).all(|source| !matches!(source, Source::Made(NOT_YET)));
                 if is_apart && plan::fused::takes(&fused, backend, &caps) {
-                    let sources = sources.into_iter().chain(others.into_iter().skip(1).map(Some)).collect();
+                    let sources = sources.into_iter().take(core_inputs).chain(others.into_iter().skip(1).map(Some)).collect();
                     return Ok(Some(self.add(Op::Fused(Arc::new(fused)), sources)));
                 }
             }
@@ -58,7 +60,9 @@ impl Operations {
                 match &input.what {
                     What::Apply(..) | What::Select(_) => left.push(input),
                     What::Cast(_) if input.dtype != DType::F16 => left.push(input),
-                    What::Whole(Op::Conv(_), _) | What::Reduce(..) | What::Normalize(..) if input.dtype == DType::F32 => found.push(input),
+                    What::Whole(Op::Conv(_), _) | What::Matmul(_) | What::Reduce(..) | What::Normalize(..) if input.dtype == DType::F32 => {
+                        found.push(input);
+                    }
                     _ => {}
                 }
             }

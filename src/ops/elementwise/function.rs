@@ -144,7 +144,7 @@ macro_rules! functions {
                     Self::Tan => f32::tan,
                     _ => return,
                 };
-                if let &[angles] = operands && !super::twin::are_near(angles) {
+                if let &[angles] = operands && !super::twin::all(angles, super::twin::is_near) {
                     super::twin::far(far, angles, out);
                 }
             }
@@ -159,8 +159,17 @@ macro_rules! functions {
                 use super::twin::vocabulary::*;
                 use super::twin;
                 let on = (kind, operands, out);
-                // What has vectors of its own.
+                // What has vectors of its own, or needs less where all operands are numbers as most are.
                 match (self, kind) {
+                    (Self::Exp, Kind::F32) if twin::all(operands[0], twin::has_plain_exp) => {
+                        return run!(one on, F32, Same, (a), { plain_exp(a) });
+                    }
+                    (Self::Log, Kind::F32) if twin::all(operands[0], twin::is_plain) => {
+                        return run!(one on, F32, Same, (a), { plain_log(a) });
+                    }
+                    (Self::Pow, Kind::F32) if twin::all(operands[0], twin::is_plain) && twin::all(operands[1], is_finite) => {
+                        return run!(one on, F32, Same, (a, b), { plain_power(a, b) });
+                    }
                     (Self::Tanh, Kind::F32) => return run!(one on, F32, Same, (a), { tanh(a) }),
                     (Self::Div, Kind::U32) => {
                         return run!(one on, U32, Same, (a, b), {

@@ -6,7 +6,7 @@
 mod math;
 
 #[cfg(not(target_arch = "wasm32"))]
-pub(super) use math::{are_near, far};
+pub(super) use math::{far, has_plain_exp, is_near, is_plain};
 
 use std::num::Wrapping;
 
@@ -130,6 +130,17 @@ pub(super) fn map<E: Expression<N>, const N: usize, T: Stored>(operands: &[&[u32
     }
 }
 
+/// Whether all numbers are of a kind, without a branch for each.
+#[cfg(not(target_arch = "wasm32"))]
+#[inline(always)]
+pub(super) fn all(numbers: &[u32], is: impl Fn(f32) -> bool) -> bool {
+    let mut all = true;
+    for &number in numbers {
+        all &= is(f32::from_bits(number));
+    }
+    all
+}
+
 #[cfg(not(target_arch = "wasm32"))]
 #[inline(always)]
 fn value<E: Expression<N>, const N: usize, T: Stored>(a: u32, b: u32) -> T {
@@ -149,7 +160,7 @@ pub(super) fn operands<T: Word, const N: usize>(a: u32, b: u32) -> [T; N] {
 /// What expressions may say.
 pub(super) mod vocabulary {
     #[cfg(not(target_arch = "wasm32"))]
-    pub(crate) use super::math::{acos, asin, atan, cos, exp, log, power, sin, tan, tanh};
+    pub(crate) use super::math::{acos, asin, atan, cos, exp, log, plain_exp, plain_log, plain_power, power, sin, tan, tanh};
     use super::{I32, U32};
 
     #[inline(always)]

@@ -43,6 +43,15 @@ impl Batch {
         u64::from(self.outer.count) * u64::from(self.inner.count)
     }
 
+    /// How many matrices A, B and C have of their own: what all items of a loop share counts once.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub fn matrices(&self) -> [u64; 3] {
+        let of = |step: fn(&Level) -> u64| -> u64 {
+            [self.outer, self.inner].iter().filter(|level| step(level) > 0).map(|level| u64::from(level.count)).product()
+        };
+        [of(|level| level.a), of(|level| level.b), of(|level| level.c)]
+    }
+
     /// Elements from the first item of A, B and C to the last.
     #[inline(never)]
     pub fn reaches(&self) -> [u64; 3] {

@@ -211,8 +211,7 @@ fn add_launch(problem: &Problem, launch: &Launch, caps: &Caps, multiprocessors: 
     plan.dispatches.push(Dispatch {
         kernel: Kernel { id: KernelId::MatmulSum, variant: String::new(), source: None, constants },
         params: Params { k: parts, lda: ldo, alpha: 1.0, ..params }.into(),
-        // Its arguments are parts, C, the bias and the result.
-        bindings: [scratch(0)].into_iter().chain(ends.into_iter().map(|binding| Binding { index: binding.index - 1, ..binding })).collect(),
+        bindings: [scratch(0)].into_iter().chain(ends).collect(),
         grid: [(items * m * (ldo / 4)).div_ceil(SUM_THREADS), 1, 1],
     });
     plan.scratch_bytes = plan.scratch_bytes.max(used_bytes + scratch_bytes);

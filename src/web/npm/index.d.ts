@@ -514,7 +514,7 @@ export class Expr {
   /**
    * The matrix product as NumPy's `matmul` has it: … × m × k and … × k × n give … × m × n, the dimensions before the last two are a batch
    * and are repeated to one another, and a single dimension is a vector. Both are of f32 or both of f16, sums in f32; or both are of
-   * i8 or u8, and the product is of i32. What transposes an operand's last two dimensions is read in place, and a factor, a bias and an activation after it cost no kernel of their own.
+   * i8 or u8, and the product is of i32. What transposes an operand's last two dimensions is read in place, and a factor, a bias and an activation after it cost no kernel of their own; nor does on GPUs what else is computed of each element of a product of f32.
    */
   matmul(b: Value): Expr;
 

@@ -1,4 +1,4 @@
-/** What follows a convolution, a reduction, softmax or a norm is computed in its kernel: no pass and no memory of its own. */
+/** What follows a product, a convolution, a reduction, softmax or a norm is computed in its kernel: no pass and no memory of its own. */
 import { every_call, wrap } from "./faults.mjs";
 import { assert, each, integers, is_slow } from "./tools.mjs";
 
@@ -9,8 +9,16 @@ async function put(gpu, seed, ...shape) {
   return gpu.tensor(noise(shape.reduce((x, y) => x * y, 1), seed), shape);
 }
 
-/** A name, what comes first of tensors, what follows it, and the drawings of both together where a GPU draws. */
+/** A name, what comes first of tensors, what follows it, the drawings of both together where a GPU draws, and bytes of textures that the first needs. */
 const CASES = {
+  product: [(t) => t.rows.matmul(t.others.transpose()), (x, t) => x.mul(0.5).sub(t.column).sigmoid().mul(x), 1],
+  "product of fours": [(t) => t.rows.transpose().matmul(t.others), (x, t) => x.add(t.row).abs().sqrt(), 1],
+  "product of odd rows": [(t) => t.odd.transpose().matmul(t.of_odd), (x, t) => x.less(0).select(t.odd.slice(0, 0, 1), x.mul(2)), 1],
+  "product in strips": [(t) => t.tall.matmul(t.long), (x, t) => x.mul(0.01).add(t.row).tanh(), 9, 64 * 2048 * 4],
+  "matrix by vector": [(t) => t.rows.matmul(t.row), (x, t) => x.mul(0.1).add(t.column).exp(), 1],
+  "vector by matrix": [(t) => t.column.matmul(t.rows), (x, t) => x.div(t.row.abs().add(1)).square(), 1],
+  "batch of products": [(t) => t.image.matmul(t.image.transpose([0, 1, 3, 2])), (x, t) => x.max(t.column).sub(0.5), 1],
+  "batch of products of fours": [(t) => t.wide.matmul(t.wide.transpose([0, 1, 3, 2])), (x, t) => x.min(t.channel.reshape([4])).tanh(), 1],
   conv: [(t) => t.image.conv(t.filters, PADDED), (x, t) => x.add(t.residual).relu(), 1],
   "conv of fours": [(t) => t.image.conv(t.fours, PADDED), (x, t) => x.mul(t.channel).sub(0.5).tanh(), 1],
   "conv of rows of fours": [(t) => t.wide.conv(t.filters, PADDED), (x, t) => x.add(t.of_wide).mul(x).sigmoid(), 1],
@@ -34,6 +42,8 @@ async function tensors_of(gpu, lazy) {
     fours: [4, 5, 3, 3],
     residual: [2, 3, 6, 7],
     channel: [4, 1, 1],
+    tall: [64, 2048],
+    long: [2048, 128],
     rows: [6, 128],
     others: [6, 128],
     row: [128],
@@ -53,7 +63,7 @@ async function tensors_of(gpu, lazy) {
 export default {
   "what follows is what it is by itself": async ({ gpu, backend, lapidary: { lazy } }) => {
     const { tensors, expressions } = await tensors_of(gpu, lazy);
-    await each(is_slow(gpu) ? { conv: CASES.conv, sum: CASES.sum } : CASES, async ([first, then, drawings]) => {
+    await each(is_slow(gpu) ? { product: CASES.product, conv: CASES.conv, sum: CASES.sum } : CASES, async ([first, then, drawings, scratch_bytes = 0]) => {
       const between = await gpu.evaluate(first(expressions));
       const last = await gpu.evaluate(then(lazy(between), expressions));
       const expected = await last.toArray();
@@ -83,7 +93,7 @@ export default {
       if (backend === "webgl2") {
         assert(calls.drawArrays === drawings, `${calls.drawArrays} drawings in place of ${drawings}`);
         // The result and, of rows, what is known of each: less than one more result would be, which is folded into a power of two of texels.
-        const most = 2 * 4 * expected.length + (drawings > 1 ? 4096 : 256);
+        const most = 2 * 4 * expected.length + (drawings > 1 ? 4096 : 256) + scratch_bytes;
         assert(bytes <= most, `${bytes} bytes of textures for ${expected.length} elements`);
       }
       for (const tensor of [between, last, fused]) tensor.dispose();

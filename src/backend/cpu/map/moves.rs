@@ -11,15 +11,16 @@ use bytemuck::Pod;
 use super::{Elements, Map};
 use crate::backend::cpu::reduce::each;
 use crate::backend::cpu::simd;
+use crate::backend::cpu::simd::turned::{Turned, turn};
 use crate::ops::elementwise::Step;
 use crate::ops::map::MOST_DIMENSIONS;
 
 /// Elements of a share.
 const SHARE: usize = 1 << 16;
-/// Side of the squares: a line of the cache of the smallest words, and some of others.
-const SIDE: usize = 16;
-/// Elements up to which an input is in a cache that is near.
-const CACHED: usize = 1 << 16;
+/// Side of the squares: some lines of the cache.
+const SIDE: usize = 64;
+/// Sides from which squares pay.
+const LEAST_SIDE: usize = 8;
 /// Elements from which a share of work on another thread pays.
 const MANY: usize = 1 << 17;
 
@@ -66,7 +67,7 @@ impl Map<'_> {
         }
     }
 
-    fn move_words<T: Square>(&self, out: &mut [T], threads: usize, streams: bool, number: impl Fn(u32) -> T + Sync) {
+    fn move_words<T: Turned>(&self, out: &mut [T], threads: usize, streams: bool, number: impl Fn(u32) -> T + Sync) {
         let out = &mut out[..self.elements()];
         if let Some(across) = self.across() {
             return self.turn(across, out, threads);
@@ -176,12 +177,12 @@ impl Map<'_> {
             return None;
         }
         (0..last)
-            .find(|&dimension| self.stride(0, dimension) == 1 && self.size(dimension) >= SIDE / 2)
-            .filter(|_| self.size(last) >= SIDE / 2)
+            .find(|&dimension| self.stride(0, dimension) == 1 && self.size(dimension) >= LEAST_SIDE)
+            .filter(|_| self.size(last) >= LEAST_SIDE)
     }
 
     /// Transposes, square by square, where the input's neighbours lie along that dimension of the result.
-    fn turn<T: Square>(&self, across: usize, out: &mut [T], threads: usize) {
+    fn turn<T: Turned>(&self, across: usize, out: &mut [T], threads: usize) {
         let values: &[T] = bytemuck::cast_slice(self.inputs[0].bytes);
         let last = self.rank - 1;
         let (row, apart) = (self.size(last), self.stride(0, last) as usize);
@@ -193,15 +194,7 @@ impl Map<'_> {
             let wide = out.len() / step;
             for at in (0..step).step_by(row) {
                 let place = self.place(0, &coordinates) as usize;
-                for first in (0..row).step_by(SIDE) {
-                    let high = SIDE.min(row - first);
-                    // What the next strip reads: no processor foresees lines that are so far apart.
-                    for line in first..if values.len() > CACHED { first + high } else { first } {
-                        simd::prefetch(values, place + line * apart + 2 * SIDE - 1);
-                    }
-                    let from = &values[place + first * apart..];
-                    T::turn(from, apart, &mut out[at + first..], step, [high, wide]);
-                }
+                turn(&values[place..], apart, &mut out[at..], step, [row, wide]);
                 coordinates[last] = row;
                 // The dimensions in between.
                 for dimension in (across + 1..=last).rev() {
@@ -220,42 +213,6 @@ impl Map<'_> {
             each(out, plane, threads, |plane_at, out| {
                 out.chunks_mut(SIDE * step).enumerate().for_each(|(number, out)| strip(plane_at, number, out));
             });
-        }
-    }
-}
-
-/// Elements of a size that squares are turned of.
-trait Square: Pod + Send + Sync {
-    /// Writes a square of up to so many rows and columns: `to[j, i] = from[i, j]`, rows of either so far apart.
-    #[inline(always)]
-    fn turn(from: &[Self], apart: usize, to: &mut [Self], step: usize, [rows, columns]: [usize; 2]) {
-        for j in 0..columns {
-            let to = &mut to[j * step..][..rows];
-            to.iter_mut().zip(from[j..].iter().step_by(apart)).for_each(|(to, from)| *to = *from);
-        }
-    }
-}
-
-impl Square for u8 {}
-impl Square for u16 {}
-impl Square for u32 {
-    #[inline(always)]
-    fn turn(from: &[Self], apart: usize, to: &mut [Self], step: usize, [rows, columns]: [usize; 2]) {
-        let [whole_rows, whole_columns] = [rows, columns].map(|side| side / 8 * 8);
-        for (j, i) in (0..whole_columns).step_by(8).flat_map(|j| (0..whole_rows).step_by(8).map(move |i| (j, i))) {
-            for (j, i) in [(j, i), (j, i + 4), (j + 4, i), (j + 4, i + 4)] {
-                let row = |more: usize| from[(i + more) * apart + j..].first_chunk::<4>().copied().unwrap_or_default();
-                let turned = simd::turned([row(0), row(1), row(2), row(3)]);
-                for (more, column) in turned.iter().enumerate() {
-                    to[(j + more) * step + i..][..4].copy_from_slice(column);
-                }
-            }
-        }
-        for i in 0..rows {
-            let done = if i < whole_rows { whole_columns } else { 0 };
-            for j in done..columns {
-                to[j * step + i] = from[i * apart + j];
-            }
         }
     }
 }

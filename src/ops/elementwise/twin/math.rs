@@ -21,33 +21,68 @@ macro_rules! polynomial {
     }};
 }
 
+/// The same by pairs, each of two neighbours: half as many steps wait for one another.
+macro_rules! polynomial_by_pairs {
+    ($x:expr, $(($high:expr, $low:expr)),+) => {{
+        let square = $x * $x;
+        polynomial!(square, $($x.mul_add($high, $low)),+)
+    }};
+}
+
+/// eˣ − 1 without the powers of two in eˣ, and how many those are, in the lowest bits.
 #[inline(always)]
-pub(crate) fn exp(x: f32) -> f32 {
-    // Beyond these the result is ∞ or 0 in any case; NaN is on neither side.
-    let most = if x > 89.0 { 89.0 } else { x };
-    let x = if most < -104.0 { -104.0 } else { most };
+fn exponential(x: f32) -> (f32, u32) {
     let sum = x.mul_add(std::f32::consts::LOG2_E, MAGIC);
-    let exponent = sum.to_bits().wrapping_sub(MAGIC.to_bits()).cast_signed();
     let n = sum - MAGIC;
     // n · ln 2, in two parts of which the first is exact.
     let r = n.mul_add(2.121_944_4e-4, n.mul_add(-0.693_359_4, x));
     let p = polynomial!(r, 1.987_569_1e-4f32, 1.398_2e-3, 8.333_452e-3, 4.166_58e-2, 1.666_666_5e-1, 0.5);
-    let y = (p * r).mul_add(r, r) + 1.0;
-    // In two steps, since the power alone may be out of range. Of NaN the bits are of no power, and it stays one by whatever it is multiplied.
-    let half = exponent >> 1;
-    y * power_of_two(half) * power_of_two(exponent - half)
+    ((p * r).mul_add(r, r), sum.to_bits())
 }
 
 #[inline(always)]
-pub(crate) fn log(x: f32) -> f32 {
-    let is_subnormal = x < f32::MIN_POSITIVE;
-    let scaled = if is_subnormal { x * 8_388_608.0 } else { x };
-    // As a power of two by a number from √½ up to and without √2, whose bits are above those of √½ by less than those of an exponent.
-    let bits = scaled.to_bits();
+pub(crate) fn exp(x: f32) -> f32 {
+    // Beyond these the result is ∞ or 0 in any case; NaN is on neither side.
+    let most = if x > 89.0 { 89.0 } else { x };
+    let (less, powers) = exponential(if most < -104.0 { -104.0 } else { most });
+    let exponent = powers.wrapping_sub(MAGIC.to_bits()).cast_signed();
+    // In two steps, since the power alone may be out of range. Of NaN the bits are of no power, and it stays one by whatever it is multiplied.
+    let half = exponent >> 1;
+    (less + 1.0) * power_of_two(half) * power_of_two(exponent - half)
+}
+
+/// The same bits where they are those of a normal number in any case.
+#[inline(always)]
+pub(crate) fn plain_exp(x: f32) -> f32 {
+    let (less, powers) = exponential(x);
+    f32::from_bits((less + 1.0).to_bits().wrapping_add(powers << 23))
+}
+
+/// Whether [`plain_exp`] may be asked.
+#[inline(always)]
+pub(in crate::ops::elementwise) fn has_plain_exp(x: f32) -> bool {
+    x.abs() < 86.0
+}
+
+/// Whether a number is normal and above 0.
+#[inline(always)]
+pub(in crate::ops::elementwise) fn is_plain(x: f32) -> bool {
+    x.to_bits().wrapping_sub(f32::MIN_POSITIVE.to_bits()) < f32::INFINITY.to_bits() - f32::MIN_POSITIVE.to_bits()
+}
+
+/// A number that is plain as a power of two by a number from √½ up to and without √2: that number less 1, and which power.
+#[inline(always)]
+fn parts(x: f32) -> (f32, i32) {
+    let bits = x.to_bits();
+    // Its bits are above those of √½ by less than those of an exponent.
     let above = bits.wrapping_sub(std::f32::consts::FRAC_1_SQRT_2.to_bits()).cast_signed() >> 23;
-    let e = (above - if is_subnormal { 23 } else { 0 }) as f32;
-    let m = f32::from_bits(bits.wrapping_sub(above.cast_unsigned() << 23)) - 1.0;
-    let z = m * m;
+    (f32::from_bits(bits.wrapping_sub(above.cast_unsigned() << 23)) - 1.0, above)
+}
+
+/// The logarithm of a number with such parts.
+#[inline(always)]
+fn logarithm((m, e): (f32, i32)) -> f32 {
+    let (z, e) = (m * m, e as f32);
     let p = polynomial!(
         m,
         7.037_683_6e-2f32,
@@ -61,10 +96,29 @@ pub(crate) fn log(x: f32) -> f32 {
         3.333_333e-1
     );
     let y = z.mul_add(-0.5, (p * m).mul_add(z, -2.121_944_4e-4 * e));
-    let y = e.mul_add(0.693_359_4, m + y);
+    e.mul_add(0.693_359_4, m + y)
+}
+
+/// A number that has a logarithm as one that is plain, by so many powers of two.
+#[inline(always)]
+fn scaled(x: f32) -> (f32, i32) {
+    if x < f32::MIN_POSITIVE { (x * 8_388_608.0, 23) } else { (x, 0) }
+}
+
+#[inline(always)]
+pub(crate) fn log(x: f32) -> f32 {
+    let (scaled, powers) = scaled(x);
+    let (m, e) = parts(scaled);
+    let y = logarithm((m, e - powers));
     let y = if x == 0.0 { f32::NEG_INFINITY } else { y };
     let y = if x == f32::INFINITY { x } else { y };
     if x >= 0.0 { y } else { f32::NAN }
+}
+
+/// The same bits of what is plain.
+#[inline(always)]
+pub(crate) fn plain_log(x: f32) -> f32 {
+    logarithm(parts(x))
 }
 
 /// By e^(−2|a|) − 1, which is exact near zero too.
@@ -72,43 +126,67 @@ pub(crate) fn log(x: f32) -> f32 {
 pub(crate) fn tanh(a: f32) -> f32 {
     let x = -2.0 * a.abs();
     // Beyond it the result is 1 in any case; NaN is on neither side.
-    let x = if x < -20.0 { -20.0 } else { x };
-    let sum = x.mul_add(std::f32::consts::LOG2_E, MAGIC);
-    let n = sum - MAGIC;
-    let r = n.mul_add(2.121_944_4e-4, n.mul_add(-0.693_359_4, x));
-    let p = polynomial!(r, 1.987_569_1e-4f32, 1.398_2e-3, 8.333_452e-3, 4.166_58e-2, 1.666_666_5e-1, 0.5);
+    let (less, powers) = exponential(if x < -20.0 { -20.0 } else { x });
     // The same bits as those of 1 with n in its exponent.
-    let power = f32::from_bits((sum.to_bits() << 23).wrapping_add(1f32.to_bits()));
-    let less = power.mul_add((p * r).mul_add(r, r), power - 1.0);
+    let power = f32::from_bits((powers << 23).wrapping_add(1f32.to_bits()));
+    let less = power.mul_add(less, power - 1.0);
     (less / (less + 2.0)).copysign(a)
 }
 
-/// aᵇ of a ≥ 0, as 2 to the power of b · log₂ a, in double precision, since an error of the exponent counts as often as it is large.
+/// log₂ of a number with such parts, to 2⁻³⁵ of itself. It and what follows are in double precision, since an error of an exponent counts as
+/// often as it is large; the coefficients are those of the least error, found by Remez' algorithm.
 #[inline(always)]
-pub(crate) fn power(a: f32, b: f32) -> f32 {
+fn binary_logarithm((m, e): (f32, i32)) -> f64 {
+    let m = f64::from(m);
+    let p = polynomial_by_pairs!(
+        m,
+        (0.0, 0.077_370_572_562_295_43_f64),
+        (-0.142_839_460_557_245_24, 0.144_748_412_533_996_87),
+        (-0.143_156_423_251_311_87, 0.158_769_801_838_735_99),
+        (-0.180_300_605_086_597_93, 0.206_175_359_716_876_73),
+        (-0.240_453_165_426_201_85, 0.288_537_293_457_361_4),
+        (-0.360_673_674_830_948_14, 0.480_898_361_395_681_76),
+        (-0.721_347_520_868_741_2, 1.442_695_040_868_705)
+    );
+    p.mul_add(m, f64::from(e))
+}
+
+/// 2ʸ.
+#[inline(always)]
+fn binary_power(y: f64) -> f32 {
     const MAGIC: f64 = 6_755_399_441_055_744.0;
-    let bits = f64::from(a).to_bits();
-    let m = f64::from_bits(bits & 0x000f_ffff_ffff_ffff | 0x3ff0_0000_0000_0000);
-    let is_high = m > std::f64::consts::SQRT_2;
-    let m = if is_high { 0.5 * m } else { m };
-    let e = f64::from((bits >> 52) as i32 - 1023 + i32::from(is_high));
-    // ln m = 2 artanh t, whose series ends where it is too small for 36 bits.
-    let t = (m - 1.0) / (m + 1.0);
-    let z = t * t;
-    let p = polynomial!(z, 1.0f64 / 11.0, 1.0 / 9.0, 1.0 / 7.0, 0.2, 1.0 / 3.0);
-    let logarithm = (p * z).mul_add(t, t).mul_add(2.0 * std::f64::consts::LOG2_E, e);
-    let logarithm = if a == 0.0 { f64::NEG_INFINITY } else { logarithm };
-    let logarithm = if a == f32::INFINITY { f64::INFINITY } else { logarithm };
     // Beyond these the result is ∞ or 0 in any case; NaN is on neither side.
-    let y = f64::from(b) * logarithm;
     let y = if y > 130.0 { 130.0 } else { y };
     let y = if y < -160.0 { -160.0 } else { y };
     let sum = y + MAGIC;
-    let r = (y - (sum - MAGIC)) * std::f64::consts::LN_2;
-    let p = polynomial!(r, 1.0f64 / 5040.0, 1.0 / 720.0, 1.0 / 120.0, 1.0 / 24.0, 1.0 / 6.0, 0.5, 1.0, 1.0);
-    let power = f64::from_bits(p.to_bits().wrapping_add(sum.to_bits() << 52)) as f32;
-    let power = if a == 1.0 { 1.0 } else { power };
+    let r = y - (sum - MAGIC);
+    let p = polynomial_by_pairs!(
+        r,
+        (0.0, 1.546_973_499_873_719_6e-4_f64),
+        (1.339_086_685_201_134_3e-3, 9.618_030_771_174_92e-3),
+        (5.550_357_105_500_746e-2, 2.402_265_108_421_171_3e-1),
+        (6.931_471_880_289_528e-1, 1.0)
+    );
+    f64::from_bits(p.to_bits().wrapping_add(sum.to_bits() << 52)) as f32
+}
+
+/// aᵇ of a ≥ 0, as 2 to the power of b · log₂ a.
+#[inline(always)]
+pub(crate) fn power(a: f32, b: f32) -> f32 {
+    let (scaled, powers) = scaled(a);
+    let (m, e) = parts(scaled);
+    let logarithm = binary_logarithm((m, e - powers));
+    let logarithm = if a == 0.0 { f64::NEG_INFINITY } else { logarithm };
+    let logarithm = if a == f32::INFINITY { f64::INFINITY } else { logarithm };
+    let y = f64::from(b) * logarithm;
+    let power = if a == 1.0 { 1.0 } else { binary_power(y) };
     if a.is_nan() || y.is_nan() && a != 1.0 { f32::NAN } else { power }
+}
+
+/// The same bits of a that is plain and b that is finite.
+#[inline(always)]
+pub(crate) fn plain_power(a: f32, b: f32) -> f32 {
+    binary_power(f64::from(b) * binary_logarithm(parts(a)))
 }
 
 /// The largest angle whose quarter turns are counted exactly enough; beyond it the C library is asked, one number at a time.
@@ -200,10 +278,10 @@ pub(crate) fn atan(x: f32) -> f32 {
     (if is_large { std::f32::consts::FRAC_PI_2 - y } else { y }).copysign(x)
 }
 
-/// Whether all of these angles are small enough for the functions above, or are none.
+/// Whether an angle is small enough for the functions above, or none.
 #[inline(always)]
-pub(in crate::ops::elementwise) fn are_near(angles: &[u32]) -> bool {
-    !angles.iter().fold(false, |far, &angle| far | (f32::from_bits(angle).abs() >= MOST_ANGLE))
+pub(in crate::ops::elementwise) fn is_near(angle: f32) -> bool {
+    !(angle.abs() >= MOST_ANGLE)
 }
 
 /// A function of the angles that are not, one after the other; the others' stay, so that each is the same whatever is beside it.
@@ -212,7 +290,7 @@ pub(in crate::ops::elementwise) fn are_near(angles: &[u32]) -> bool {
 pub(in crate::ops::elementwise) fn far(f: fn(f32) -> f32, angles: &[u32], out: &mut [u32]) {
     for (out, &angle) in out.iter_mut().zip(angles) {
         let angle = f32::from_bits(angle);
-        if angle.abs() >= MOST_ANGLE {
+        if !is_near(angle) {
             *out = f(angle).to_bits();
         }
     }
@@ -257,17 +335,22 @@ mod tests {
             let wide = f64::from(x);
             assert!(units(exp(x), wide.exp()) <= 2.0, "exp({x}) is {}", exp(x));
             assert!(units(log(x), wide.ln()) <= 2.0, "log({x}) is {}", log(x));
+            assert!(!has_plain_exp(x) || plain_exp(x).to_bits() == exp(x).to_bits(), "exp({x})");
+            assert!(!is_plain(x) || plain_log(x).to_bits() == log(x).to_bits(), "log({x})");
             assert!(units(tanh(x), wide.tanh()) <= 4.0, "tanh({x}) is {}", tanh(x));
             for y in [x, 0.5, -2.0, 3.1, 1.0 / 3.0, 1e-3, f32::INFINITY, f32::NEG_INFINITY, f32::NAN] {
                 // The C library's power is right to a fraction of a unit of double precision.
                 let (base, exact) = (x.abs(), f64::from(x.abs()).powf(y.into()));
                 // Only a zeroth power is not asked for: the table knows it.
                 assert!(y == 0.0 || units(power(base, y), exact) <= 1.0, "{base} to the power of {y} is {}", power(base, y));
+                if is_plain(base) && y.is_finite() {
+                    assert_eq!(plain_power(base, y).to_bits(), power(base, y).to_bits(), "{base} to the power of {y}");
+                }
             }
             for (name, got, exact) in [("asin", asin(x), wide.asin()), ("acos", acos(x), wide.acos()), ("atan", atan(x), wide.atan())] {
                 assert!(units(got, exact) <= 4.0, "{name}({x}) is {got}, not {exact}");
             }
-            if x.abs() >= MOST_ANGLE {
+            if !is_near(x) {
                 continue;
             }
             // Its poles are near no number of f32.
