@@ -1,13 +1,13 @@
 // What of a result is past the whole tiles of tiled.wgsl, a few rows or columns: blocks of 4 x 4 elements, first those beside the tiles, then
 // those below. A workgroup computes EDGE_BLOCKS of them: its invocations share the terms of each, and one adds up what they found.
 //
-//   EDGES    the first rows of workgroups are these; otherwise tiles cover the result.
+//   EDGES    the last rows of workgroups are these; otherwise tiles cover the result.
 //   EDGE_M   the tiles leave rows; EDGE_N: they leave columns.
 
 //# if EDGES
 var<workgroup> edge_sums: array<vec4<f32>, THREADS>;
 
-// Terms from first to last of so many-th blocks.
+// The blocks of the workgroup with that number, of the terms from first to last.
 fn edges(z: u32, first: u32, last: u32, group: u32, thread: u32) {
   let rows = params.m - EDGE_M * (params.m % TILE_M);
   let columns = params.n - EDGE_N * (params.n % TILE_N);

@@ -28,8 +28,7 @@
 //               padded by one vec4 against bank conflicts.
 //   *_VEC4      elements are fetched four at a time; B_FOURS is B_VEC4, or 1 with WINDOW. Where rows start anywhere they are fetched
 //               one by one, neighbours by neighbouring invocations: so one access brings a whole line, as four do of four apart.
-//
-//   EDGES       the first rows of workgroups compute what is past whole tiles instead: edges.wgsl.
+//   EDGES       the last rows of workgroups compute what is past whole tiles instead: edges.wgsl.
 //
 // The template's lines begin with //#; kernels/template.rs expands them.
 
@@ -106,15 +105,13 @@ fn main(
   let last = params.k;
 //# end
 //# if EDGES
-  let before = groups.y - (params.m - EDGE_M * (params.m % TILE_M) + TILE_M - 1u) / TILE_M;
-  if (group.y < before) {
-    edges(group.z, first, last, group.y * groups.x + group.x, thread);
+  let tiles_m = (params.m - EDGE_M * (params.m % TILE_M) + TILE_M - 1u) / TILE_M;
+  if (group.y >= tiles_m) {
+    edges(group.z, first, last, (group.y - tiles_m) * groups.x + group.x, thread);
     return;
   }
-  let row0 = (group.y - before) * TILE_M;
-//# else
-  let row0 = group.y * TILE_M;
 //# end
+  let row0 = group.y * TILE_M;
   let column0 = group.x * TILE_N;
   let lane = thread % 32u;
   let warp = thread / 32u;

@@ -187,14 +187,7 @@ pub(super) fn tiled(problem: &Problem, params: Params, operands: [Binding; 2], c
 
 /// The same where a term takes more effort than one of a product of matrices, which is worth more parts of k, or where the kernel `cuts` nothing
 /// off that is past whole tiles.
-pub(super) fn tiled_with(
-    problem: &Problem,
-    params: Params,
-    operands: [Binding; 2],
-    effort: f64,
-    cuts: bool,
-    caps: &Caps,
-) -> Result<Step> {
+pub(super) fn tiled_with(problem: &Problem, params: Params, operands: [Binding; 2], effort: f64, cuts: bool, caps: &Caps) -> Result<Step> {
     let (_, tile, parts, cover) = Tile::choose([params.m, params.k, params.n], params.batch, effort, cuts, caps)?;
     // Sums of f16 are of one step.
     let half = caps.f16 && problem.precision == Precision::F16;
@@ -233,18 +226,9 @@ pub(super) fn tiled_with(
     }
     let kernel = Kernel {
         id: KernelId::MatmulTiled,
-        variant: format!("{}{}x{}x{k}{}", if half { "f16 " } else { "" }, tile.m, tile.n, if cover.blocks > 0 { " and blocks" } else { "" }),
+        variant: format!("{}{}x{}x{k}", if half { "f16 " } else { "" }, tile.m, tile.n),
         source: None,
         constants,
     };
-    Ok(Step {
-        before: Vec::new(),
-        before_bytes: 0,
-        kernel,
-        params,
-        operands,
-        grid: cover.grid(),
-        parts,
-        k_step: k,
-    })
+    Ok(Step { before: Vec::new(), before_bytes: 0, kernel, params, operands, grid: cover.grid(), parts, k_step: k })
 }
