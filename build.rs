@@ -82,6 +82,8 @@ const SHADERS: &[&str] = &[
     "matmul/sum.wgsl",
     "matmul/direct.wgsl",
     "matmul/vector.wgsl",
+    "matmul/block.wgsl",
+    "matmul/edges.wgsl",
     "matmul/packed.vert",
     "matmul/packed.frag",
     "matmul/strips.frag",

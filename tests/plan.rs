@@ -157,8 +157,9 @@ fn plans_are_as_written_down() {
         ("split-batch", compute(&split(batch(plain(256, 300, 256), [2, 3], 0b10_001)), &BROWSER)),
         ("split-small", compute(&split(plain(128, 4096, 128)), &BROWSER)),
         ("edges", compute(&plain(2049, 2049, 2049), &LARGE)),
-        ("edges-turned", compute(&Problem { bias: true, ..problem(257, 800, 8193, true, true, true, 1) }, &LARGE)),
-        ("edges-tall", compute(&problem(8200, 1000, 257, false, true, false, 0), &LARGE)),
+        ("edges-turned", compute(&problem(1412, 400, 1409, true, true, true, 1), &LARGE)),
+        ("edges-wide", compute(&problem(97, 400, 16_385, false, true, false, 0), &LARGE)),
+        ("edges-parts", compute(&Problem { bias: true, ..plain(1025, 1030, 1027) }, &LARGE)),
         ("batch", compute(&batch(plain(256, 256, 256), [1, 64], 0), &LARGE)),
         ("batch-shared-b", compute(&batch(plain(64, 256, 256), [1, 64], 0b10_000), &LARGE)),
         ("batch-long-k", compute(&batch(plain(32, 4096, 20), [2, 3], 0b10_001), &LARGE)),
@@ -366,12 +367,17 @@ proptest! {
             prop_assert!(z == p.batch || dispatch.kernel.constant("PARTS") == 1 && z % p.batch == 0);
             prop_assert_eq!(dispatch.kernel.constant("BATCHED"), u32::from(p.batch > 1));
             if dispatch.kernel.id == KernelId::MatmulVector {
-                let (across, along) = if dispatch.kernel.constant("COLUMN") == 1 { (p.n, p.m) } else { (p.m, p.n) };
-                prop_assert!(across == 1 && x * dispatch.kernel.constant("GROUPS") * 4 >= along);
+                prop_assert!(p.m == 1 && x * dispatch.kernel.constant("GROUPS") * 4 >= p.n);
                 continue;
             }
-            let (tile_m, tile_n) = (dispatch.kernel.constant("TILE_M"), dispatch.kernel.constant("TILE_N"));
-            prop_assert!(x * tile_n >= p.n && y * tile_m >= p.m);
+            let [tile_m, tile_n, edges, edge_m, edge_n] =
+                ["TILE_M", "TILE_N", "EDGES", "EDGE_M", "EDGE_N"].map(|name| dispatch.kernel.constant(name));
+            // What whole tiles leave is of blocks.
+            let (rows, columns) = (edge_m * (p.m % tile_m), edge_n * (p.n % tile_n));
+            let blocks = (p.m - rows).div_ceil(4) * columns.div_ceil(4) + rows.div_ceil(4) * p.n.div_ceil(4);
+            prop_assert!(x * tile_n + columns >= p.n && edges == u32::from(rows + columns > 0));
+            let below = y.checked_sub((p.m - rows).div_ceil(tile_m));
+            prop_assert!(below.is_some_and(|below| edges == 0 && below == 0 || below * x * dispatch.kernel.constant("EDGE_BLOCKS") >= blocks));
             // Loads of four need starts and strides that are multiples of four.
             let of_a = [p.a_start, p.lda, p.a_outer, p.a_inner];
             for (vec4, numbers) in [("A_VEC4", of_a), ("B_VEC4", [p.b_start, p.ldb, p.b_outer, p.b_inner])] {

@@ -28,6 +28,7 @@
 //               padded by one vec4 against bank conflicts.
 //   *_VEC4      elements are fetched four at a time; B_FOURS is B_VEC4, or 1 with WINDOW. Where rows start anywhere they are fetched
 //               one by one, neighbours by neighbouring invocations: so one access brings a whole line, as four do of four apart.
+//   EDGES       the last rows of workgroups compute what is past whole tiles instead: edges.wgsl.
 //
 // The template's lines begin with //#; kernels/template.rs expands them.
 
@@ -89,8 +90,27 @@ fn b_edge(at: u32, k: u32, end: u32) -> Number {
 //# end
 
 @compute @workgroup_size(THREADS_N, THREADS_M)
-fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
+fn main(
+  @builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) thread: u32,
+//# if EDGES
+  @builtin(num_workgroups) groups: vec3<u32>,
+//# end
+) {
   let part = begin(group.z);
+//# if PARTS
+  let first = part * params.k_part;
+  let last = min(params.k, first + params.k_part);
+//# else
+  let first = 0u;
+  let last = params.k;
+//# end
+//# if EDGES
+  let tiles_m = (params.m - EDGE_M * (params.m % TILE_M) + TILE_M - 1u) / TILE_M;
+  if (group.y >= tiles_m) {
+    edges(group.z, first, last, (group.y - tiles_m) * groups.x + group.x, thread);
+    return;
+  }
+//# end
   let row0 = group.y * TILE_M;
   let column0 = group.x * TILE_N;
   let lane = thread % 32u;
@@ -184,13 +204,6 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
 //# end
 //# end
 
-//# if PARTS
-  let first = part * params.k_part;
-  let last = min(params.k, first + params.k_part);
-//# else
-  let first = 0u;
-  let last = params.k;
-//# end
   var k0 = first;
 //# for i in A_LOADS
 //# if A_VEC4

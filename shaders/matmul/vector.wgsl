@@ -1,6 +1,6 @@
 // y = alpha * M * x + beta * c with sums in f32: a product of which one side is a single row or column. M is read once.
 //
-// M has a row for each element of y and params.k columns; y is a row to store.wgsl, or with COLUMN a column. A workgroup is GROUPS
+// M has params.n rows, one for each element of y, and params.k columns; y is a matrix of one row to store.wgsl. A workgroup is GROUPS
 // groups of LANES invocations. A group has four neighbouring elements of y, its lanes share the columns, and their sums are added up
 // in workgroup memory.
 //
@@ -13,12 +13,6 @@
 //   PARTS       as in tiled.wgsl.
 //
 // What is outside counts as zero by selection, never by multiplication, so that a NaN there cannot spread.
-
-//# if COLUMN
-fn elements() -> u32 { return params.m; }
-//# else
-fn elements() -> u32 { return params.n; }
-//# end
 
 var<workgroup> sums: array<vec4<f32>, GROUPS * LANES>;
 
@@ -72,7 +66,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   var sum = vec4<f32>();
 //# if ALONG
   // A group past the end repeats the last row; nobody stores what it finds.
-  let end = elements() - 1u;
+  let end = params.n - 1u;
   for (var column = first + lane * 4u; column < last; column += LANES * 4u) {
     let along = x_line(column, last);
 //# for r in 4
@@ -85,7 +79,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
 //# for r in 4
     let line_$r = min(line + $ru, last - 1u);
     let i_$r = b_start() + line_$r * params.ldb;
-    let a_$r = select(vec4<f32>(), a_line(line_$r, row, elements()), line + $ru < last);
+    let a_$r = select(vec4<f32>(), a_line(line_$r, row, params.n), line + $ru < last);
 //# if B_VEC4
     let x_$r = select(0.0, b_four(i_$r / 4u)[i_$r % 4u], line + $ru < last);
 //# else
@@ -103,14 +97,5 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     workgroupBarrier();
     if (lane < half) { sums[at] += sums[at + half]; }
   }
-  if (lane == 0u) {
-    let sums_of_all = sums[at];
-//# if COLUMN
-//# for r in 4
-    store(group.z, row + $ru, 0u, vec4<f32>(sums_of_all[$r], 0.0, 0.0, 0.0));
-//# end
-//# else
-    store(group.z, 0u, row, sums_of_all);
-//# end
-  }
+  if (lane == 0u) { store(group.z, 0u, row, sums[at]); }
 }

@@ -213,10 +213,12 @@ impl KernelId {
         const FRAGMENT_WINDOW: &str = include_str!(concat!(env!("OUT_DIR"), "/conv-window.frag"));
         const FRAGMENT_FOLD: &str = include_str!(concat!(env!("OUT_DIR"), "/reduce-fold.frag"));
         const TILED: &str = include_str!(concat!(env!("OUT_DIR"), "/matmul-tiled.wgsl"));
+        const BLOCK: &str = include_str!(concat!(env!("OUT_DIR"), "/matmul-block.wgsl"));
+        const EDGES: &str = include_str!(concat!(env!("OUT_DIR"), "/matmul-edges.wgsl"));
         const WINDOW: &str = include_str!(concat!(env!("OUT_DIR"), "/conv-window.wgsl"));
         match self {
-            Self::MatmulTiled => &[ACTIVATE, PARAMS, STORE, LOAD, TILED],
-            Self::MatmulDirect => &[ACTIVATE, PARAMS, STORE, LOAD, include_str!(concat!(env!("OUT_DIR"), "/matmul-direct.wgsl"))],
+            Self::MatmulTiled => &[ACTIVATE, PARAMS, STORE, LOAD, BLOCK, EDGES, TILED],
+            Self::MatmulDirect => &[ACTIVATE, PARAMS, STORE, LOAD, BLOCK, include_str!(concat!(env!("OUT_DIR"), "/matmul-direct.wgsl"))],
             Self::ConvTiled => &[ACTIVATE, PARAMS, STORE, LOAD, WINDOW, TILED],
             Self::ConvDirect => &[ACTIVATE, PARAMS, STORE, LOAD, WINDOW, include_str!(concat!(env!("OUT_DIR"), "/conv-direct.wgsl"))],
             Self::ConvWinogradFilters => &[WORDS, WINOGRAD, include_str!(concat!(env!("OUT_DIR"), "/conv-winograd_filters.wgsl"))],

@@ -7,7 +7,6 @@ mod copy;
 #[cfg(not(target_arch = "wasm32"))]
 mod cuda;
 mod direct;
-#[cfg(not(target_arch = "wasm32"))]
 mod edges;
 mod fragment;
 #[cfg(feature = "webgpu")]

@@ -212,13 +212,14 @@ pub fn split() -> Vec<Case> {
     cases
 }
 
-/// A little more than whole tiles, and large enough that what is more is computed apart.
+/// A little more than whole tiles, and large enough that tiles leave it to blocks: `tests/plan.rs` has the plans of these sizes.
 #[cfg(not(target_arch = "wasm32"))]
 #[allow(dead_code, reason = "not every test that has the list has these")]
 pub fn edges() -> Vec<Case> {
-    let tall = Case { m: 4097, k: 400, n: 512, transpose_a: true, padding: [1, 2, 3], beta: 2.0, bias: true, ..PLAIN };
     let wide = Case { m: 97, k: 400, n: 16_385, transpose_b: true, values: Values::IllScaled, ..PLAIN };
-    vec![Case { activation: Some(Activation::Relu), ..tall }, wide]
+    let turned = Case { m: 1412, k: 400, n: 1409, transpose_a: true, transpose_b: true, padding: [1, 2, 3], beta: 2.0, ..PLAIN };
+    let parts = Case { m: 1025, k: 1030, n: 1027, bias: true, activation: Some(Activation::Relu), ..PLAIN };
+    vec![wide, turned, parts]
 }
 
 /// What comes after the sum: in each kernel that can be the last, and each function.

@@ -18,7 +18,11 @@ pub fn stand_in(plan: &Plan, caps: &Caps) -> Option<Plan> {
     let work = [params.k, params.n, params.batch].into_iter().fold(u64::from(params.m), |all, side| all.saturating_mul(side.into()));
     let grid = [params.n.div_ceil(TILE), params.m.div_ceil(TILE), dispatch.grid[2]];
     let fits = grid.iter().all(|&groups| groups <= caps.max_workgroups_per_dimension);
-    if dispatch.kernel.id != KernelId::MatmulTiled || dispatch.kernel.constant("PARTS") == 1 || work > MULTIPLICATIONS || !fits {
+    if dispatch.kernel.id != KernelId::MatmulTiled
+        || ["PARTS", "EDGES"].iter().any(|name| dispatch.kernel.constant(name) == 1)
+        || work > MULTIPLICATIONS
+        || !fits
+    {
         return None;
     }
     // How operands are read, and what becomes of sums; the tile's shape comes before.
@@ -28,8 +32,6 @@ pub fn stand_in(plan: &Plan, caps: &Caps) -> Option<Plan> {
     if let Some((_, half)) = constants.iter_mut().find(|(name, _)| *name == "HALF") {
         *half = 0;
     }
-    let lines = dispatch.kernel.constant("B_VEC4") == 1 && dispatch.kernel.constant("B_SCATTER") == 0;
-    constants.push(("B_LINES", u32::from(lines)));
     let kernel = Kernel { id: KernelId::MatmulDirect, variant: String::new(), source: dispatch.kernel.source.clone(), constants };
     Some(Plan::of(Dispatch { kernel, grid, ..dispatch.clone() }))
 }

@@ -1,78 +1,71 @@
-//! Products whose sides are a little more than whole tiles. The device computes tiles in rounds, so a row past the last whole tile can cost as
-//! much as a hundred; where that is more than the launches take, what is past it is computed as strips of its own.
+//! What of a result whole tiles cover. The device computes tiles in rounds, so a row past the last whole tile can cost as much as a hundred:
+//! few of them are left to workgroups of the same launch that share out blocks of 4 x 4 elements, `shaders/matmul/edges.wgsl`.
 //!
 //! ```text
 //! ┌───────────┬─┐
-//! │           │ │  columns: one is a product of a matrix by a vector
+//! │           │ │  blocks beside the tiles
 //! │   tiles   │ │
 //! ├───────────┴─┤
-//! └─────────────┘  rows, across all columns
+//! └─────────────┘  blocks below, across all columns
 //! ```
 
-use super::parts::Piece;
 use super::tile::Tile;
-use super::{Params, vector};
-use crate::dtype::DType;
 use crate::info::Caps;
-use crate::ops::matmul::{Precision, Problem};
 
-/// What sides may be cut down to: multiples of the tiles' sides.
-const SIDES: [u32; 3] = [128, 64, 32];
+/// The most rows or columns that tiles leave.
+const MOST: u32 = 16;
 
-/// The most rows or columns that a strip is worth.
-const MOST: u32 = 48;
+/// Terms of a block that an invocation fetches at once: it waits for little else.
+pub(super) const TERMS: u32 = 4;
 
-/// What another launch costs, in the measure of the tiled kernel.
-const LAUNCH: f64 = 7e5;
+/// Elements of a tile for each block of a workgroup, which is as large: it takes no longer than the tile then.
+const AREA: u32 = 512;
 
-/// A product that takes less is left alone: it could save no more than the launches take.
-const LEAST: f64 = 4e6;
+/// What workgroups of blocks cost, and what each block does for each term, in multiplications of the first tile. Measured on an NVIDIA H200, but
+/// that the former counts for more than they take: of small products, those that are cut were not always quicker.
+const LAUNCH: f64 = 1.3e8;
+const BLOCK: f64 = 96.0;
 
-/// What is saved should be so much of all, since the measures are of one device.
-const GAIN: f64 = 0.04;
-
-/// The pieces in which these rows and columns are computed, tiles first. `k` terms are summed up at once.
-pub(super) fn pieces(problem: &Problem, [rows, columns]: Piece, k: u32, caps: &Caps) -> impl Iterator<Item = Piece> + use<> {
-    let [m, n] = cut(problem, [rows.end - rows.start, k, columns.end - columns.start], caps);
-    let (row, column) = (rows.start + m, columns.start + n);
-    let pieces = [[rows.start..row, columns.start..column], [row..rows.end, columns.clone()], [rows.start..row, column..columns.end]];
-    pieces.into_iter().filter(|piece| piece.iter().all(|side| !side.is_empty()))
+/// Tiles and blocks that make up a result.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Cover {
+    /// Along m and along n.
+    pub(super) tiles: [u32; 2],
+    /// Rows and columns past them.
+    pub(super) past: [u32; 2],
+    pub(super) blocks: u64,
+    /// Blocks of a workgroup.
+    pub(super) in_workgroup: u32,
 }
 
-/// The rows and columns that are left to tiles.
-fn cut(problem: &Problem, [m, k, n]: [u32; 3], caps: &Caps) -> [u32; 2] {
-    // Items of a batch lie behind one another only if they are whole; results of f16 whose rows start anywhere would be rounded strip by strip,
-    // by matrix units strips took longer than they saved, and those of integers would have no kernel of their own.
-    let is_plain = [problem.dtype, problem.result] == [DType::F32; 2] && problem.precision == Precision::F32 && problem.integers.is_none();
-    let whole = if is_plain && problem.batch.count() == 1 { time(problem, [m, k, n], caps) } else { 0.0 };
-    if whole < LEAST {
-        return [m, n];
-    }
-    let inner = |side: u32| {
-        let multiples = SIDES.map(|of| side / of * of);
-        let is_new = move |i: usize| multiples[i] > 0 && side - multiples[i] <= MOST && !multiples[..i].contains(&multiples[i]);
-        let strips = (0..SIDES.len()).filter(move |&i| is_new(i) && multiples[i] < side).map(move |i| multiples[i]);
-        [side].into_iter().chain(strips)
-    };
-    let strip = |shape: [u32; 3]| if shape[0].min(shape[2]) > 0 { time(problem, shape, caps) + LAUNCH } else { 0.0 };
-    let mut best = (whole * (1.0 - GAIN), [m, n]);
-    for (rows, columns) in inner(m).flat_map(|rows| inner(n).map(move |columns| (rows, columns))) {
-        let strips = f64::from(u8::from(rows < m)) + f64::from(u8::from(columns < n));
-        let tiles = time(problem, [rows, k, columns], caps);
-        // Most are out of the question before the strips are looked at.
-        if strips == 0.0 || tiles + strips * LAUNCH >= best.0 {
-            continue;
-        }
-        let all = tiles + strip([m - rows, k, n]) + strip([rows, k, n - columns]);
-        if all < best.0 {
-            best = (all, [rows, columns]);
+impl Cover {
+    /// Of a result by tiles of that size, which leave what is past them where that is little and they are to be `cut`.
+    pub(super) fn of([m, n]: [u32; 2], tile: &Tile, cut: bool) -> Self {
+        let past = |side: u32, tile: u32| if cut && side > tile && side % tile <= MOST { side % tile } else { 0 };
+        let [rows, columns] = [past(m, tile.m), past(n, tile.n)];
+        let blocks = |rows: u32, columns: u32| u64::from(rows.div_ceil(4)) * u64::from(columns.div_ceil(4));
+        Self {
+            tiles: [(m - rows).div_ceil(tile.m), (n - columns).div_ceil(tile.n)],
+            past: [rows, columns],
+            blocks: blocks(m - rows, columns) + blocks(rows, n),
+            in_workgroup: 1 << (tile.m * tile.n / AREA).ilog2(),
         }
     }
-    best.1
-}
 
-/// The time that a piece takes, in the measure of the tiled kernel: by whichever kernel computes it.
-fn time(problem: &Problem, [m, k, n]: [u32; 3], caps: &Caps) -> f64 {
-    let params = Params { m, k, n, batch: 1, inner: 1, ..Params::default() };
-    vector::time(problem, &params, caps).or_else(|| Tile::choose([m, k, n], 1, 1.0, caps).ok().map(|(time, ..)| time)).unwrap_or_default()
+    /// Workgroups in x and y: those of blocks come last, where multiprocessors are left over.
+    pub(super) fn grid(&self) -> [u32; 2] {
+        let [tiles_m, tiles_n] = self.tiles;
+        let edges = self.blocks.div_ceil(self.in_workgroup.into()).div_ceil(tiles_n.max(1).into());
+        [tiles_n, tiles_m.saturating_add(u32::try_from(edges).unwrap_or(u32::MAX))]
+    }
+
+    /// What its blocks cost, in multiplications of the first tile.
+    pub(super) fn cost(&self, k: u32) -> f64 {
+        if self.blocks == 0 { 0.0 } else { LAUNCH + BLOCK * self.blocks as f64 * f64::from(k) }
+    }
+
+    /// Whether its grid may be launched; without blocks it is cut to that by `Split`.
+    pub(super) fn fits(&self, caps: &Caps) -> bool {
+        self.blocks == 0 || self.grid()[1] <= caps.max_workgroups_per_dimension
+    }
 }

@@ -2,7 +2,7 @@
 //! never split for speed: it would take a kernel of its own to add the parts up.
 
 use super::step::Step;
-use super::tile::tiled;
+use super::tile::tiled_with;
 use super::{Params, packed};
 use crate::dtype::DType;
 use crate::error::Result;
@@ -12,7 +12,8 @@ use crate::ops::matmul::{Integers, Problem};
 use crate::plan::Binding;
 
 /// What the kernel is not told of a tile: it has one stage, and loops.
-const LEFT_OUT: [&str; 8] = ["B_FOURS", "STAGES", "SINGLE", "LOOPS", "UNROLL", "OPERANDS_F16", "HALF", "WINDOW"];
+const LEFT_OUT: [&str; 11] =
+    ["B_FOURS", "B_LINES", "STAGES", "SINGLE", "LOOPS", "UNROLL", "OPERANDS_F16", "HALF", "WINDOW", "EDGES", "BLOCK_TERMS"];
 
 /// The launch of `shaders/matmul/int8.wgsl`. On the web it is in the part of the package that is for such products.
 #[inline(never)]
@@ -20,7 +21,7 @@ pub(super) fn step(problem: &Problem, integers: &Integers, params: Params, opera
     // Room for the items of a batch, and none for parts.
     let whole = Caps { max_workgroups_per_dimension: params.batch, ..caps.clone() };
     let words = Params { k: params.k.div_ceil(4), ..params };
-    let mut step = tiled(problem, words, operands, &whole)?;
+    let mut step = tiled_with(problem, words, operands, 1.0, false, &whole)?;
     // Words are multiplied by words of the same signs: of two, an operand of u8 becomes one of i8, and all of it less by 128.
     let signed = integers.dtypes.contains(&DType::I8);
     let flips = integers.dtypes.map(|dtype| signed && dtype == DType::U8);

@@ -1,17 +1,11 @@
 //! The parts of a product that is too large for one dispatch: for a binding, for the workgroups of a grid, or for the items of a batch.
 
-use std::ops::Range;
-
 use super::batch::{self, Launch};
 use super::cooperative;
-#[cfg(not(target_arch = "wasm32"))]
-use super::edges::pieces;
 use super::int8;
 use super::split;
 use super::step::{End, Step};
-#[cfg(not(target_arch = "wasm32"))]
-use super::tile::aligned;
-use super::tile::{TILES, tiled};
+use super::tile::{TILES, aligned, tiled};
 use super::{Params, result, vector, whole};
 use crate::dtype::DType;
 use crate::error::Result;
@@ -75,34 +69,15 @@ impl Split {
     pub(super) fn dispatch(&self, problem: &Problem, items: &Launch, caps: &Caps, plan: &mut Plan) -> Result<()> {
         for m0 in (0..problem.m).step_by(self.m as usize) {
             for n0 in (0..problem.n).step_by(self.n as usize) {
-                let part = [m0..problem.m.min(m0.saturating_add(self.m)), n0..problem.n.min(n0.saturating_add(self.n))];
-                for piece in pieces(problem, part, self.k.min(problem.k), caps) {
-                    self.sum_up(problem, &piece, items, caps, plan)?;
+                // A sum of no terms still has to be written.
+                for k0 in (0..problem.k.max(1)).step_by(self.k as usize) {
+                    let (m, k, n) = (self.m.min(problem.m - m0), self.k.min(problem.k - k0), self.n.min(problem.n - n0));
+                    Part { m0, k0, n0, m, k, n, items }.dispatch(problem, caps, plan)?;
                 }
             }
         }
         Ok(())
     }
-
-    /// Adds what computes a piece of the result: all its sums before those of another.
-    fn sum_up(&self, problem: &Problem, [rows, columns]: &Piece, items: &Launch, caps: &Caps, plan: &mut Plan) -> Result<()> {
-        let (m, n) = (rows.end - rows.start, columns.end - columns.start);
-        // A sum of no terms still has to be written.
-        for k0 in (0..problem.k.max(1)).step_by(self.k as usize) {
-            let k = self.k.min(problem.k - k0);
-            Part { m0: rows.start, k0, n0: columns.start, m, k, n, items }.dispatch(problem, caps, plan)?;
-        }
-        Ok(())
-    }
-}
-
-/// Rows and columns of the result.
-pub(super) type Piece = [Range<u32>; 2];
-
-/// On the web all is one piece: what cuts it would be 2 KB of the package.
-#[cfg(target_arch = "wasm32")]
-fn pieces(_: &Problem, part: Piece, _: u32, _: &Caps) -> [Piece; 1] {
-    [part]
 }
 
 /// Half as much, in whole tiles where that is possible.
@@ -174,12 +149,7 @@ pub(super) fn matrix_step(problem: &Problem, params: Params, operands: [Binding;
     {
         return Ok(step);
     }
-    // On the web what copies operands first would be 1 KB of the package.
-    #[cfg(not(target_arch = "wasm32"))]
-    if whole {
-        return aligned(problem, params, operands, caps);
-    }
-    tiled(problem, params, operands, caps)
+    if whole { aligned(problem, params, operands, caps) } else { tiled(problem, params, operands, caps) }
 }
 
 /// The same by matrix units alone. On the web it leads into a part of the package that devices with such units load.

@@ -1,7 +1,7 @@
 //! Products of matrices that lie in the scratch with their results.
 
 use super::step::{End, Step};
-use super::tile::tiled;
+use super::tile::tiled_with;
 use super::{Params, whole};
 use crate::dtype::DType;
 use crate::error::Result;
@@ -24,7 +24,7 @@ pub(in crate::plan) fn shared(
     let problem = Matmul::new(rows, terms, columns).check([DType::F32; 2], rows * terms, terms * columns)?;
     let params = Params { a_start, b_start, out_start, batch: items, inner: items, a_inner: m * k, b_inner: k * n, ..whole(&problem) };
     let out = Binding { index: 2, ..scratch };
-    let mut step = Step { parts: 1, ..tiled(&problem, params, [out; 2], caps)? };
+    let mut step = Step { parts: 1, ..tiled_with(&problem, params, [out; 2], 1.0, false, caps)? };
     step.kernel.id = KernelId::ConvWinogradProduct;
     let end = End { out, added: [None; 2], bias_step: 0, bias_rows: false, dtype: DType::F32, is_first: true, is_last: true };
     let before = plan.dispatches.len();

@@ -1,10 +1,9 @@
 //! The shapes of the register-tiled kernel, what each costs, and the launch of the cheapest.
 
-#[cfg(not(target_arch = "wasm32"))]
 use super::copy::{Copies, Reads};
+use super::edges::{self, Cover};
 use super::step::{SUM_THREADS, Step};
 use super::{Params, operands_f16, vec4};
-#[cfg(not(target_arch = "wasm32"))]
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::info::Caps;
@@ -68,21 +67,18 @@ const SUM_ELEMENT: f64 = 0.15;
 /// What it costs to fetch an operand's elements one by one, in parts of the time that it takes otherwise; and what a copy costs, in the measure of
 /// the adding up. Measured as the speeds above, but that a copy's launch counts for more than it takes: near where both are as quick, products
 /// without a copy were quicker.
-#[cfg(not(target_arch = "wasm32"))]
 const SCATTERED: f64 = 0.08;
-#[cfg(not(target_arch = "wasm32"))]
 const COPY_LAUNCH: f64 = 1.7e6;
-#[cfg(not(target_arch = "wasm32"))]
 const COPY_ELEMENT: f64 = 0.45;
 
 impl Tile {
-    fn threads(&self) -> u32 {
+    pub(super) fn threads(&self) -> u32 {
         self.threads_m * self.threads_n
     }
 
-    /// Both slices of every stage, each row padded by a vec4 at most.
+    /// Both slices of every stage, each row padded by a vec4 at most; and sums of blocks at the edges.
     fn workgroup_bytes(&self) -> u32 {
-        self.stages * self.k * (self.m / 4 + 1 + self.n / 4 + 1) * 16
+        (self.stages * self.k * (self.m / 4 + 1 + self.n / 4 + 1) + self.threads()) * 16
     }
 
     fn fits(&self, caps: &Caps) -> bool {
@@ -99,32 +95,36 @@ impl Tile {
     }
 
     /// The time of so many products in arbitrary units, their k in so many parts: the workgroups of the busiest multiprocessor, times a tile's
-    /// work, over its speed; and the adding up. A term takes so much more effort than one of a product.
-    fn cost(&self, [m, k, n]: [u32; 3], items: u32, parts: u32, effort: f64) -> f64 {
-        let workgroups = u64::from(m.div_ceil(self.m)) * u64::from(n.div_ceil(self.n)) * u64::from(items) * u64::from(parts);
+    /// work, over its speed; what is left of whole tiles; and the adding up. A term takes so much more effort than one of a product.
+    fn cost(&self, [m, k, n]: [u32; 3], items: u32, parts: u32, effort: f64, cover: &Cover) -> f64 {
+        let [tiles_m, tiles_n] = cover.tiles.map(u64::from);
+        let workgroups = tiles_m * tiles_n * u64::from(items) * u64::from(parts);
         let rounds = (workgroups.div_ceil(MULTIPROCESSORS) as f64).max(self.fill);
         let work = rounds * f64::from(self.m * self.n) * f64::from(k.max(1).div_ceil(parts)) / self.speed * effort;
+        let work = work + cover.cost(k) * f64::from(items) / MULTIPROCESSORS as f64;
         let moved = f64::from(2 * parts + 1) * f64::from(m) * f64::from(n) * f64::from(items);
         if parts > 1 { work + SUM_LAUNCH + SUM_ELEMENT * moved } else { work }
     }
 
-    /// The cheapest tile with what it costs, and how many parts it takes k in.
-    pub(super) fn choose(shape: [u32; 3], items: u32, effort: f64, caps: &Caps) -> Result<(f64, Self, u32)> {
+    /// The cheapest tile, how many parts it takes k in, and what of the result it covers: where `cuts`, whole tiles may leave the rest.
+    fn choose(shape: [u32; 3], items: u32, effort: f64, cuts: bool, caps: &Caps) -> Result<(f64, Self, u32, Cover)> {
         let [m, k, n] = shape;
         // What a part does should be worth its end.
         let splits = |tile: &Self, parts: u32| k / parts >= 2 * tile.k && has_room([m, n], items, parts, caps);
-        let mut best: Option<(f64, Self, u32)> = None;
+        let mut best: Option<(f64, Self, u32, Cover)> = None;
         for (at, tile) in TILES.into_iter().enumerate() {
             if !Self::is_candidate(at, [m, n], caps) {
                 continue;
             }
-            let mut parts = 1;
-            while parts == 1 || parts <= MOST_PARTS && splits(&tile, parts) {
-                let cost = tile.cost(shape, items, parts, effort);
-                if best.is_none_or(|(least, ..)| cost < least) {
-                    best = Some((cost, tile, parts));
+            for cover in [false, true].map(|cut| Cover::of([m, n], &tile, cut && cuts)) {
+                let mut parts = 1;
+                while parts == 1 || parts <= MOST_PARTS && splits(&tile, parts) {
+                    let cost = tile.cost(shape, items, parts, effort, &cover);
+                    if cover.fits(caps) && best.is_none_or(|(least, ..)| cost < least) {
+                        best = Some((cost, tile, parts, cover));
+                    }
+                    parts += 1;
                 }
-                parts += 1;
             }
         }
         best.ok_or(Box::new(Error::LimitExceeded {
@@ -150,10 +150,9 @@ pub(super) fn scratch_bytes([m, n]: [u32; 2], items: u32, parts: u32) -> u64 {
 
 /// The launch of the register-tiled kernel for a product that no other one adds to, and before it copies of operands whose rows start anywhere,
 /// if it is worth them: of those that are stored with k down their columns, since the others are turned element by element in any case.
-#[cfg(not(target_arch = "wasm32"))]
 pub(super) fn aligned(problem: &Problem, mut params: Params, mut operands: [Binding; 2], caps: &Caps) -> Result<Step> {
     let Params { m, k, n, batch, .. } = params;
-    let (cost, _, parts) = Tile::choose([m, k, n], batch, 1.0, caps)?;
+    let (cost, _, parts, _) = Tile::choose([m, k, n], batch, 1.0, true, caps)?;
     let mut copies = Copies::default();
     // WebGPU allows no kernel to read one part of a buffer, the copies, and write another, sums that wait for others or for being rounded.
     if parts == 1 && [problem.dtype, problem.result] == [DType::F32; 2] {
@@ -183,17 +182,18 @@ fn vec4s(params: &Params) -> [u32; 2] {
 
 /// The launch of the register-tiled kernel.
 pub(super) fn tiled(problem: &Problem, params: Params, operands: [Binding; 2], caps: &Caps) -> Result<Step> {
-    tiled_with(problem, params, operands, 1.0, caps)
+    tiled_with(problem, params, operands, 1.0, true, caps)
 }
 
-/// The same where a term takes more effort than one of a product of matrices, which is worth more parts of k.
-pub(super) fn tiled_with(problem: &Problem, params: Params, operands: [Binding; 2], effort: f64, caps: &Caps) -> Result<Step> {
-    let (_, tile, parts) = Tile::choose([params.m, params.k, params.n], params.batch, effort, caps)?;
+/// The same where a term takes more effort than one of a product of matrices, which is worth more parts of k, or where the kernel `cuts` nothing
+/// off that is past whole tiles.
+pub(super) fn tiled_with(problem: &Problem, params: Params, operands: [Binding; 2], effort: f64, cuts: bool, caps: &Caps) -> Result<Step> {
+    let (_, tile, parts, cover) = Tile::choose([params.m, params.k, params.n], params.batch, effort, cuts, caps)?;
     // Sums of f16 are of one step.
     let half = caps.f16 && problem.precision == Precision::F16;
     let (k, unroll) = if half { (HALF_K, if tile.unroll == tile.k { HALF_K } else { tile.unroll }) } else { (tile.k, tile.unroll) };
     let [a_vec4, b_vec4] = vec4s(&params);
-    let constants = vec![
+    let mut constants = vec![
         ("TILE_M", tile.m),
         ("TILE_N", tile.n),
         ("TILE_K", k),
@@ -211,26 +211,24 @@ pub(super) fn tiled_with(problem: &Problem, params: Params, operands: [Binding; 
         ("A_VEC4", a_vec4),
         ("B_VEC4", b_vec4),
         ("B_FOURS", b_vec4),
+        ("B_LINES", b_vec4 & u32::from(!problem.transpose_b)),
         ("A_SCATTER", u32::from(!problem.transpose_a)),
         ("B_SCATTER", u32::from(problem.transpose_b)),
         ("OPERANDS_F16", operands_f16(problem)),
         ("HALF", u32::from(half)),
         ("WINDOW", 0),
+        ("EDGES", u32::from(cover.blocks > 0)),
+        ("BLOCK_TERMS", if cover.blocks > 0 { edges::TERMS } else { 1 }),
     ];
+    if cover.blocks > 0 {
+        let [rows, columns] = cover.past.map(|past| u32::from(past > 0));
+        constants.extend([("EDGE_M", rows), ("EDGE_N", columns), ("EDGE_BLOCKS", cover.in_workgroup)]);
+    }
     let kernel = Kernel {
         id: KernelId::MatmulTiled,
         variant: format!("{}{}x{}x{k}", if half { "f16 " } else { "" }, tile.m, tile.n),
         source: None,
         constants,
     };
-    Ok(Step {
-        before: Vec::new(),
-        before_bytes: 0,
-        kernel,
-        params,
-        operands,
-        grid: [params.n.div_ceil(tile.n), params.m.div_ceil(tile.m)],
-        parts,
-        k_step: k,
-    })
+    Ok(Step { before: Vec::new(), before_bytes: 0, kernel, params, operands, grid: cover.grid(), parts, k_step: k })
 }

@@ -18,36 +18,11 @@ const BUSY_WORKGROUPS: u64 = 1024;
 /// The least of k that is worth a part of its own.
 const LEAST_PART: u32 = 512;
 
-/// The same for a strip beside a larger product, for which the adding up of parts would take longer than the reading.
-const BUSY_STRIP: u64 = 128;
-
-/// What such a launch costs, and what each element of the matrix does, in the measure of the tiled kernel.
-#[cfg(not(target_arch = "wasm32"))]
-const LAUNCH: f64 = 1.3e6;
-#[cfg(not(target_arch = "wasm32"))]
-const ELEMENT: f64 = 0.48;
-
-/// Whether there is such a launch.
-fn takes(problem: &Problem, params: &Params, caps: &Caps) -> bool {
-    problem.integers.is_none()
-        && params.m.min(params.n) == 1
-        && params.k > 0
-        && problem.reads_operands()
-        && caps.max_workgroup_invocations >= THREADS
-}
-
-/// The time of such a product in the measure of the tiled kernel.
-#[cfg(not(target_arch = "wasm32"))]
-pub(super) fn time(problem: &Problem, params: &Params, caps: &Caps) -> Option<f64> {
-    takes(problem, params, caps).then(|| LAUNCH + ELEMENT * f64::from(params.k) * f64::from(params.m.max(params.n)))
-}
-
 /// The launch for such a product; None for any other.
 pub(super) fn step(problem: &Problem, params: Params, [a, b]: [Binding; 2], caps: &Caps) -> Option<Step> {
-    if !takes(problem, &params, caps) {
+    if problem.integers.is_some() || params.k == 0 || !problem.reads_operands() || caps.max_workgroup_invocations < THREADS {
         return None;
     }
-    let is_strip = params.m < problem.m.min(2) || params.n < problem.n.min(2);
     let Params { m, n, lda, ldb, a_start, b_start, .. } = params;
     let at = |binding: Binding, index| Binding { index, ..binding };
     let turned = Params { a_outer: params.b_outer, b_outer: params.a_outer, a_inner: params.b_inner, b_inner: params.a_inner, ..params };
@@ -55,34 +30,26 @@ pub(super) fn step(problem: &Problem, params: Params, [a, b]: [Binding; 2], caps
     let (along, matrix, vector, elements, params) = if m == 1 {
         let vector_step = if problem.transpose_a { lda } else { 1 };
         (problem.transpose_b, (at(b, 0), b_start, ldb), (at(a, 1), a_start, vector_step), n, turned)
-    } else {
+    } else if problem.n == 1 && problem.c.is_none_or(|c| c.stride == 1) {
         let vector_step = if problem.transpose_b { 1 } else { ldb };
         (!problem.transpose_a, (a, a_start, lda), (b, b_start, vector_step), m, params)
+    } else {
+        return None;
     };
-    // A result of one column is as good as a row, unless it is part of a larger one or C's rows lie apart.
-    let is_row = m == 1 || problem.n == 1 && problem.c.is_none_or(|c| c.stride == 1);
-    let params = if is_row { Params { m: 1, n: elements, ldo: elements, ..params } } else { params };
     let (matrix, a_start, lda) = matrix;
     let (vector, b_start, ldb) = vector;
     // Lanes that share a line read neighbours, so a long line is worth many; lines side by side are read by as many groups.
-    let mut lanes = if along {
-        (params.k / 16).next_power_of_two().clamp(4, THREADS)
-    } else if is_strip {
-        32
-    } else {
-        8
-    };
+    let mut lanes = if along { (params.k / 16).next_power_of_two().clamp(4, THREADS) } else { 8 };
     let workgroups = |lanes: u32| elements.div_ceil(4 * (THREADS / lanes));
     while workgroups(lanes) > caps.max_workgroups_per_dimension && lanes > 1 {
         lanes /= 2;
     }
-    let busy = if is_strip { BUSY_STRIP } else { BUSY_WORKGROUPS };
     let mut parts = 1;
     let all = |each: u32| u64::from(each) * u64::from(params.batch);
     let most = u64::from(caps.max_workgroups_per_dimension);
     let small = all(elements.div_ceil(16)) <= most;
     while small
-        && all(workgroups(lanes) * parts) < busy
+        && all(workgroups(lanes) * parts) < BUSY_WORKGROUPS
         && params.k / (2 * parts) >= LEAST_PART
         && 2 * parts <= MOST_PARTS
         && all(2 * parts) <= most
@@ -96,7 +63,6 @@ pub(super) fn step(problem: &Problem, params: Params, [a, b]: [Binding; 2], caps
         ("LANES", lanes),
         ("GROUPS", THREADS / lanes),
         ("ALONG", u32::from(along)),
-        ("COLUMN", u32::from(!is_row)),
         ("A_VEC4", vec4(&[a_start, lda, params.a_outer, params.a_inner])),
         ("B_VEC4", u32::from(ldb == 1) & vec4(&[b_start, params.b_outer, params.b_inner])),
     ];
@@ -105,7 +71,7 @@ pub(super) fn step(problem: &Problem, params: Params, [a, b]: [Binding; 2], caps
         before: Vec::new(),
         before_bytes: 0,
         kernel: Kernel { id: KernelId::MatmulVector, variant, source: None, constants },
-        params: Params { lda, ldb, a_start, b_start, ..params },
+        params: Params { m: 1, n: elements, lda, ldb, ldo: elements, a_start, b_start, ..params },
         operands: [matrix, vector],
         grid: [workgroups(lanes), 1],
         parts,

@@ -68,7 +68,7 @@ pub(in crate::plan) fn windowed(problem: &Problem, windows: &[Window; 2], caps: 
         let step = if windows.iter().all(Window::is_plain) && problem.m >= FEW {
             matrix_step(problem, params, [a, b], false, caps)?
         } else {
-            let mut step = tiled_with(problem, params, [a, b], EFFORT, caps)?;
+            let mut step = tiled_with(problem, params, [a, b], EFFORT, false, caps)?;
             if problem.m < FEW {
                 direct(&mut step, caps)
             } else {
