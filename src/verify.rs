@@ -18,7 +18,7 @@
 //!
 //! With [`Precision::F16x3`] it is γ_{2k+12+r}, as told there: each product is off by up to 12·u, and sums of matrix units may be cut off.
 //!
-//! And with [`Precision::F16`] 16·2⁻¹¹ / (1 − 16·2⁻¹¹) more, and k·2⁻¹⁴.
+//! And with [`Precision::F16`], n = [`F16_TERMS`], n·2⁻¹¹ / (1 − n·2⁻¹¹) more, and k·2⁻¹⁴.
 //!
 //! Operands of f16 count as they are, since f32 holds each of them, and so does each product of two. A result of f16 is rounded once
 //! more, which moves it by 2⁻¹⁰ of itself at most, or by the smallest normal number where it is smaller than that: WGSL leaves open which
@@ -30,7 +30,7 @@
 use crate::call::Operand;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::ops::matmul::{Activation, Matmul, Precision, Problem};
+use crate::ops::matmul::{Activation, F16_TERMS, Matmul, Precision, Problem};
 
 /// Unit roundoff of f32.
 const UNIT: f64 = 1.0 / (1u64 << 24) as f64;
@@ -69,9 +69,12 @@ impl Tolerance {
             DType::F16 => (1.0 / 1024.0, 1.0 / 16384.0, 65504.0),
             _ => (0.0, 0.0, f64::from(f32::MAX)),
         };
-        // Sums of 16 products in f16, and what of each product is too small for it.
+        // Sums of so many products in f16, and what of each product is too small for it.
         let (relative, absolute) = match problem.precision {
-            Precision::F16 => (gamma(roundings) + 16.0 / (2048.0 - 16.0), absolute + k as f64 / 16384.0),
+            Precision::F16 => {
+                let terms = f64::from(F16_TERMS);
+                (gamma(roundings) + terms / (2048.0 - terms), absolute + k as f64 / 16384.0)
+            }
             _ => (gamma(roundings), absolute),
         };
         Self { relative, absolute, activation: problem.activation, rounding, smallest, largest }

@@ -23,9 +23,10 @@
 //   STAGES      how many steps' slices workgroup memory holds, 1 or 2; SINGLE is 1 for one.
 //   LOOPS       the innermost loop has UNROLL steps of k in its body; otherwise there is none, and UNROLL is TILE_K. Two stages
 //               want the latter: with a loop they were slower than one.
-//   HALF        products are summed up in f16 within a step of k, and steps in f32.
+//   HALF        products are summed up in f16 within a step of k, and steps in f32. Each element of A lies twice in a word: where it does,
+//               NVIDIA's compiler multiplies two elements of B by it in one instruction, and otherwise one by one.
 //   *_SCATTER   the operand is stored with k along its rows: its vec4s are turned when they go to workgroup memory, into rows
-//               padded by one vec4 against bank conflicts.
+//               padded by one vec4 against bank conflicts. Steps of 32 in f16 are fetched by 8 of k, or k's distance would meet few banks.
 //   *_VEC4      elements are fetched four at a time; B_FOURS is B_VEC4, or 1 with WINDOW. Where rows start anywhere they are fetched
 //               one by one, neighbours by neighbouring invocations: so one access brings a whole line, as four do of four apart.
 //   EDGES       the last rows of workgroups compute what is past whole tiles instead: edges.wgsl.
@@ -34,7 +35,14 @@
 
 const A_STRIDE = TILE_M / 4u + A_SCATTER;
 const B_STRIDE = TILE_N / 4u + B_SCATTER;
-var<workgroup> a_tile: array<array<array<vec4<Number>, A_STRIDE>, TILE_K>, STAGES>;
+//# if HALF
+alias Element = vec2<f16>;
+alias Four = array<Element, 4>;
+//# else
+alias Element = f32;
+alias Four = vec4<f32>;
+//# end
+var<workgroup> a_tile: array<array<array<Four, A_STRIDE>, TILE_K>, STAGES>;
 var<workgroup> b_tile: array<array<array<vec4<Number>, B_STRIDE>, TILE_K>, STAGES>;
 
 // From one element that an invocation fetches to the next, where they are fetched one by one.
@@ -154,8 +162,13 @@ fn main(
 //# for i in A_LOADS
 //# if A_VEC4
 //# if A_SCATTER
+//# if HALF
+  let a_k_$i = (thread + $iu * THREADS) / (TILE_M * 2u) * 8u + thread % 2u * 4u;
+  let a_across_$i = (thread + $iu * THREADS) / 2u % TILE_M;
+//# else
   let a_k_$i = (thread + $iu * THREADS) % (TILE_K / 4u) * 4u;
   let a_across_$i = (thread + $iu * THREADS) / (TILE_K / 4u);
+//# end
   let a_base_$i = a_start() + min(row0 + a_across_$i, params.m - 1u) * params.lda + a_k_$i;
 //# else
   let a_k_$i = (thread + $iu * THREADS) / (TILE_M / 4u);
@@ -183,8 +196,13 @@ fn main(
 //# for i in B_LOADS
 //# if B_FOURS
 //# if B_SCATTER
+//# if HALF
+  let b_k_$i = (thread + $iu * THREADS) / (TILE_N * 2u) * 8u + thread % 2u * 4u;
+  let b_across_$i = (thread + $iu * THREADS) / 2u % TILE_N;
+//# else
   let b_k_$i = (thread + $iu * THREADS) % (TILE_K / 4u) * 4u;
   let b_across_$i = (thread + $iu * THREADS) / (TILE_K / 4u);
+//# end
   let b_base_$i = b_start() + min(column0 + b_across_$i, params.n - 1u) * params.ldb + b_k_$i;
 //# else
   let b_k_$i = (thread + $iu * THREADS) / (TILE_N / 4u);
@@ -231,16 +249,20 @@ fn main(
 //# if A_VEC4
 //# if A_SCATTER
 //# for r in 4
-  a_tile[0][a_k_$i + $ru][a_across_$i / 4u][a_across_$i % 4u] = a_next_$i[$r];
+  a_tile[0][a_k_$i + $ru][a_across_$i / 4u][a_across_$i % 4u] = Element(a_next_$i[$r]);
 //# end
 //# else
+//# if HALF
+  a_tile[0][a_k_$i][a_across_$i / 4u] = Four(a_next_$i.xx, a_next_$i.yy, a_next_$i.zz, a_next_$i.ww);
+//# else
   a_tile[0][a_k_$i][a_across_$i / 4u] = a_next_$i;
+//# end
 //# end
 //# else
 //# for r in 4
   {
     let across = a_across + ($iu * 4u + $ru) * A_ACROSS_APART;
-    a_tile[0][a_k + ($iu * 4u + $ru) * A_K_APART][across / 4u][across % 4u] = a_next_$i_$r;
+    a_tile[0][a_k + ($iu * 4u + $ru) * A_K_APART][across / 4u][across % 4u] = Element(a_next_$i_$r);
   }
 //# end
 //# end
@@ -319,7 +341,9 @@ fn main(
 //# for i in A_GROUPS
 //# for r in 4
 //# for j in B_GROUPS
-    var part_$s_$i_$r_$j = vec4<f16>();
+//# for h in 2
+    var part_$i_$r_$j_$h = vec2<f16>();
+//# end
 //# end
 //# end
 //# end
@@ -342,7 +366,8 @@ fn main(
 //# for r in 4
 //# for j in B_GROUPS
 //# if HALF
-        part_$s_$i_$r_$j = fma(vec4<f16>(a_$i[$r]), b_$j, part_$s_$i_$r_$j);
+        part_$i_$r_$j_0 = fma(a_$i[$r], b_$j.xy, part_$i_$r_$j_0);
+        part_$i_$r_$j_1 = fma(a_$i[$r], b_$j.zw, part_$i_$r_$j_1);
 //# else
         sum_$i_$r_$j = fma(vec4<f32>(a_$i[$r]), b_$j, sum_$i_$r_$j);
 //# end
@@ -356,7 +381,7 @@ fn main(
 //# for i in A_GROUPS
 //# for r in 4
 //# for j in B_GROUPS
-    sum_$i_$r_$j += vec4<f32>(part_$s_$i_$r_$j);
+    sum_$i_$r_$j += vec4<f32>(vec4<f16>(part_$i_$r_$j_0, part_$i_$r_$j_1));
 //# end
 //# end
 //# end
@@ -369,16 +394,20 @@ fn main(
 //# if A_VEC4
 //# if A_SCATTER
 //# for r in 4
-    a_tile[($su + 1u) % STAGES][a_k_$i + $ru][a_across_$i / 4u][a_across_$i % 4u] = a_next_$i[$r];
+    a_tile[($su + 1u) % STAGES][a_k_$i + $ru][a_across_$i / 4u][a_across_$i % 4u] = Element(a_next_$i[$r]);
 //# end
 //# else
+//# if HALF
+    a_tile[($su + 1u) % STAGES][a_k_$i][a_across_$i / 4u] = Four(a_next_$i.xx, a_next_$i.yy, a_next_$i.zz, a_next_$i.ww);
+//# else
     a_tile[($su + 1u) % STAGES][a_k_$i][a_across_$i / 4u] = a_next_$i;
+//# end
 //# end
 //# else
 //# for r in 4
     {
       let across = a_across + ($iu * 4u + $ru) * A_ACROSS_APART;
-      a_tile[($su + 1u) % STAGES][a_k + ($iu * 4u + $ru) * A_K_APART][across / 4u][across % 4u] = a_next_$i_$r;
+      a_tile[($su + 1u) % STAGES][a_k + ($iu * 4u + $ru) * A_K_APART][across / 4u][across % 4u] = Element(a_next_$i_$r);
     }
 //# end
 //# end

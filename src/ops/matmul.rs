@@ -11,6 +11,7 @@ mod stored;
 pub use activation::Activation;
 pub use batch::{Batch, Level};
 pub use integers::Integers;
+pub(crate) use precision::F16_TERMS;
 pub use precision::Precision;
 pub use stored::Stored;
 

@@ -3,6 +3,9 @@
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 
+/// How many products are summed up in f16 where [`Precision::F16`] is.
+pub(crate) const F16_TERMS: u32 = 32;
+
 /// How products are computed and summed up. With u = 2⁻²⁴, the unit roundoff of f32:
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
@@ -25,11 +28,10 @@ pub enum Precision {
     /// After Ootomo and Yokota, "Recovering single precision accuracy from Tensor Cores while surpassing the FP32 theoretical peak performance"
     /// (2022).
     F16x3,
-    /// f16 operands in f16, where the device computes in it and has no matrix units, which are faster and sum up in f32: up to 16 products are
-    /// summed up in f16, and those sums in f32. It is for GPUs that do two of f16 in the time of one of f32, and where the compiler finds the
-    /// pairs: in Chromium on an NVIDIA H200 it takes longer than f32 (`scripts/bench-peers --gpu --only f16_computed`). With v = 2⁻¹¹, the unit
-    /// roundoff of f16, an element is within (γ_k + 16·v / (1 − 16·v))·(|A||B|) + k·2⁻¹⁴ of the exact one. A sum of 16 products past 65,504, the
-    /// largest number of f16, becomes infinite.
+    /// f16 operands in f16, where the device computes in it and has no matrix units, which are faster and sum up in f32: up to 32 products are
+    /// summed up in f16, and those sums in f32. It is for GPUs that do two of f16 in the time of one of f32; `scripts/bench-peers --gpu --only
+    /// f16_computed` measures what that is worth. With v = 2⁻¹¹, the unit roundoff of f16, an element is within
+    /// (γ_k + 32·v / (1 − 32·v))·(|A||B|) + k·2⁻¹⁴ of the exact one. A sum of 32 products past 65,504, the largest number of f16, becomes infinite.
     F16,
 }
 

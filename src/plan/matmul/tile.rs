@@ -8,7 +8,7 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::info::Caps;
 use crate::kernels::{Kernel, KernelId};
-use crate::ops::matmul::{Precision, Problem};
+use crate::ops::matmul::{F16_TERMS, Precision, Problem};
 use crate::plan::Binding;
 
 /// A shape of the register-tiled kernel.
@@ -56,9 +56,6 @@ pub(crate) fn tiles() -> Vec<String> {
 /// The most parts of k.
 pub(super) const MOST_PARTS: u32 = 64;
 
-/// Steps of k that are summed up in f16, where that is asked for.
-const HALF_K: u32 = 16;
-
 /// What adding up the parts of a split k costs, in multiplications of a multiprocessor with the first tile: another launch, and for each element
 /// written or read. Measured as the speeds above.
 const SUM_LAUNCH: f64 = 5e5;
@@ -76,22 +73,27 @@ impl Tile {
         self.threads_m * self.threads_n
     }
 
-    /// Both slices of every stage, each row padded by a vec4 at most; and sums of blocks at the edges.
-    fn workgroup_bytes(&self) -> u32 {
-        (self.stages * self.k * (self.m / 4 + 1 + self.n / 4 + 1) + self.threads()) * 16
+    /// The same for sums in f16, each of one step, whose single stage takes about the memory of two in f32.
+    fn in_f16(self) -> Self {
+        Self { k: F16_TERMS, stages: 1, unroll: if self.unroll == self.k { F16_TERMS } else { self.unroll }, ..self }
     }
 
-    fn fits(&self, caps: &Caps) -> bool {
-        self.threads() <= caps.max_workgroup_invocations && self.workgroup_bytes() <= caps.max_workgroup_bytes
+    /// Both slices of every stage, each row padded by a vec4 at most; and sums of blocks at the edges. In f16 A's elements are there twice, and
+    /// B's half as large.
+    fn workgroup_bytes(&self, half: bool) -> u32 {
+        let b_bytes = if half { 8 } else { 16 };
+        self.stages * self.k * ((self.m / 4 + 1) * 16 + (self.n / 4 + 1) * b_bytes) + self.threads() * 16
     }
 
-    /// Whether a tile is to be looked at: the one that was tuned for such a result, if there is one, else all that fit.
-    fn is_candidate(at: usize, [m, n]: [u32; 2], caps: &Caps) -> bool {
-        let fits = |at: usize| TILES.get(at).is_some_and(|tile| tile.fits(caps));
-        if let Some(tuned) = caps.tuned.tile(m, n).filter(|&tuned| fits(tuned)) {
-            return at == tuned;
-        }
-        fits(at)
+    fn fits(&self, half: bool, caps: &Caps) -> bool {
+        self.threads() <= caps.max_workgroup_invocations && self.workgroup_bytes(half) <= caps.max_workgroup_bytes
+    }
+
+    /// The tiles to be looked at: the one that was tuned for such a result, if there is one, else all that fit.
+    fn candidates([m, n]: [u32; 2], half: bool, caps: &Caps) -> impl Iterator<Item = Self> {
+        let tiles = TILES.map(|tile| Some(if half { tile.in_f16() } else { tile }).filter(|tile| tile.fits(half, caps)));
+        let tuned = caps.tuned.tile(m, n).filter(|&at| tiles.get(at).is_some_and(Option::is_some));
+        tiles.into_iter().enumerate().filter(move |&(at, _)| tuned.is_none_or(|tuned| at == tuned)).filter_map(|(_, tile)| tile)
     }
 
     /// The time of so many products in arbitrary units, their k in so many parts: the workgroups of the busiest multiprocessor, times a tile's
@@ -106,16 +108,14 @@ impl Tile {
         if parts > 1 { work + SUM_LAUNCH + SUM_ELEMENT * moved } else { work }
     }
 
-    /// The cheapest tile, how many parts it takes k in, and what of the result it covers: where `cuts`, whole tiles may leave the rest.
-    fn choose(shape: [u32; 3], items: u32, effort: f64, cuts: bool, caps: &Caps) -> Result<(f64, Self, u32, Cover)> {
+    /// The cheapest tile, how many parts it takes k in, and what of the result it covers: where `cuts`, whole tiles may leave the rest. `half` for
+    /// sums in f16.
+    fn choose(shape: [u32; 3], items: u32, effort: f64, [cuts, half]: [bool; 2], caps: &Caps) -> Result<(f64, Self, u32, Cover)> {
         let [m, k, n] = shape;
         // What a part does should be worth its end.
         let splits = |tile: &Self, parts: u32| k / parts >= 2 * tile.k && has_room([m, n], items, parts, caps);
         let mut best: Option<(f64, Self, u32, Cover)> = None;
-        for (at, tile) in TILES.into_iter().enumerate() {
-            if !Self::is_candidate(at, [m, n], caps) {
-                continue;
-            }
+        for tile in Self::candidates([m, n], half, caps) {
             for cover in [false, true].map(|cut| Cover::of([m, n], &tile, cut && cuts)) {
                 let mut parts = 1;
                 while parts == 1 || parts <= MOST_PARTS && splits(&tile, parts) {
@@ -129,7 +129,7 @@ impl Tile {
         }
         best.ok_or(Box::new(Error::LimitExceeded {
             what: "the workgroup memory in bytes that the smallest kernel needs",
-            requested: u64::from(TILES[TILES.len() - 1].workgroup_bytes()),
+            requested: u64::from(TILES[TILES.len() - 1].workgroup_bytes(false)),
             max: u64::from(caps.max_workgroup_bytes),
         }))
     }
@@ -152,7 +152,7 @@ pub(super) fn scratch_bytes([m, n]: [u32; 2], items: u32, parts: u32) -> u64 {
 /// if it is worth them: of those that are stored with k down their columns, since the others are turned element by element in any case.
 pub(super) fn aligned(problem: &Problem, mut params: Params, mut operands: [Binding; 2], caps: &Caps) -> Result<Step> {
     let Params { m, k, n, batch, .. } = params;
-    let (cost, _, parts, _) = Tile::choose([m, k, n], batch, 1.0, true, caps)?;
+    let (cost, _, parts, _) = Tile::choose([m, k, n], batch, 1.0, [true, false], caps)?;
     let mut copies = Copies::default();
     // WebGPU allows no kernel to read one part of a buffer, the copies, and write another, sums that wait for others or for being rounded.
     if parts == 1 && [problem.dtype, problem.result] == [DType::F32; 2] {
@@ -188,10 +188,9 @@ pub(super) fn tiled(problem: &Problem, params: Params, operands: [Binding; 2], c
 /// The same where a term takes more effort than one of a product of matrices, which is worth more parts of k, or where the kernel `cuts` nothing
 /// off that is past whole tiles.
 pub(super) fn tiled_with(problem: &Problem, params: Params, operands: [Binding; 2], effort: f64, cuts: bool, caps: &Caps) -> Result<Step> {
-    let (_, tile, parts, cover) = Tile::choose([params.m, params.k, params.n], params.batch, effort, cuts, caps)?;
-    // Sums of f16 are of one step.
     let half = caps.f16 && problem.precision == Precision::F16;
-    let (k, unroll) = if half { (HALF_K, if tile.unroll == tile.k { HALF_K } else { tile.unroll }) } else { (tile.k, tile.unroll) };
+    let (_, tile, parts, cover) = Tile::choose([params.m, params.k, params.n], params.batch, effort, [cuts, half], caps)?;
+    let k = tile.k;
     let [a_vec4, b_vec4] = vec4s(&params);
     let mut constants = vec![
         ("TILE_M", tile.m),
@@ -202,8 +201,8 @@ pub(super) fn tiled_with(problem: &Problem, params: Params, operands: [Binding; 
         ("THREADS", tile.threads()),
         ("STAGES", tile.stages),
         ("SINGLE", u32::from(tile.stages == 1)),
-        ("LOOPS", u32::from(unroll < k)),
-        ("UNROLL", unroll),
+        ("LOOPS", u32::from(tile.unroll < k)),
+        ("UNROLL", tile.unroll),
         ("A_GROUPS", tile.m / 4 / tile.threads_m),
         ("B_GROUPS", tile.n / 4 / tile.threads_n),
         ("A_LOADS", tile.m * k / 4 / tile.threads()),

@@ -178,8 +178,8 @@ export interface MatmulOptions {
    * f32 on the GPU's matrix units: faster for large products, its mean error smaller than f32's as measured, and within
    * γ₂ₖ₊₁₂·(|A||B|) + k·2⁻⁴⁸·max|row of A|·max|column of B|. What an infinite operand reaches is infinite or NaN. It takes the feature
    * `subgroup-matrix` of {@link DeviceInfo.features}, which is experimental in Chromium; elsewhere it is an `invalid_option`. `"f16"` lets f16
-   * operands be multiplied and summed up in f16, sixteen products at a time, where the device has `shader-f16` and no matrix units:
-   * faster on GPUs that do two of f16 in the time of one of f32, within (γₖ + 2⁻⁶)·(|A||B|) + k·2⁻¹⁴, and infinite where sixteen products sum up past 65504.
+   * operands be multiplied and summed up in f16, 32 products at a time, where the device has `shader-f16` and no matrix units:
+   * faster on GPUs that do two of f16 in the time of one of f32, within (γₖ + 2⁻⁵)·(|A||B|) + k·2⁻¹⁴, and infinite where 32 products sum up past 65504.
    */
   precision?: "f32" | "f16x3" | "f16";
   /** Elements from one stored row of A to the next; default: its columns, and then the length must be exact. */
