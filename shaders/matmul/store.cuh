@@ -110,6 +110,10 @@ static __device__ void store(
 #endif
 ) {
     float4 v = make_float4(params.alpha * sum.x, params.alpha * sum.y, params.alpha * sum.z, params.alpha * sum.w);
+#if END
+    // Without C what follows may be bound in its place.
+    if (!READS_C) c = nullptr;
+#endif
     if (c) {
         const size_t at = start(params, item, params.c_outer, params.c_inner) + params.c_start + size_t(row) * params.ldc + column;
         const float4 added =

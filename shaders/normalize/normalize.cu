@@ -15,8 +15,6 @@ static __device__ __forceinline__ u32 place(const Words &words, const Coordinate
 // The values of a row are all there, and so its largest is known before there is any power. Of f16 nobody sees what a quick one lacks, nor of a
 // sum whose largest term is 1.
 static __device__ __forceinline__ f32 power(f32 v) { return OUT_F16 || LOGARITHMS ? quick_exp(v) : expf(v); }
-static __device__ __forceinline__ f32 larger(f32 a, f32 b) { return fmaxf(a, b); }
-static __device__ __forceinline__ f32 added(f32 a, f32 b) { return a + b; }
 #endif
 
 static __device__ __forceinline__ f32 proportion(const Fold &fold, f32 v, const Measure &m) {
@@ -71,7 +69,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) normalize(
             most = fmaxf(most, v[u].x[l]);
         }
     }
-    most = of_row(most, larger, slot, lane);
+    most = of_row(most, [](f32 a, f32 b) { return fmaxf(a, b); }, slot, lane);
     f32 sum = 0.0f;
 #pragma unroll
     for (u32 u = 0; u < HELD; u++) {
@@ -83,7 +81,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) normalize(
         v[u] = {x[0], x[1], x[2], x[3]};
 #endif
     }
-    const Fold::State state = {most, of_row(sum, added, slot, lane)};
+    const Fold::State state = {most, of_row(sum, [](f32 a, f32 b) { return a + b; }, slot, lane)};
 #else
 #if LAYER
     fold.pivot = fold.value(along(words, c, 0).c, index);

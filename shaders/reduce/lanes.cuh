@@ -1,5 +1,5 @@
-// What the lanes of a row make of what each of them has, in the same order at every run. All threads of a block ask for it, and at each place
-// where it is asked for the block has memory of its own.
+// What the lanes of a row make of what each of them has, in the same order at every run. All threads of a block ask for it, and for each type of
+// `join`, of which every lambda is another, the block has memory of its own: two of one type would write what others still read.
 
 #if !COLUMNS
 // Lanes of a row that are neighbours in a warp.
