@@ -26,7 +26,7 @@
 //   HALF        products are summed up in f16 within a step of k, and steps in f32. Each element of A lies twice in a word: where it does,
 //               NVIDIA's compiler multiplies two elements of B by it in one instruction, and otherwise one by one.
 //   *_SCATTER   the operand is stored with k along its rows: its vec4s are turned when they go to workgroup memory, into rows
-//               padded by one vec4 against bank conflicts. Steps of 32 in f16 are fetched by 8 of k, or k's distance would meet few banks.
+//               padded by one vec4 against bank conflicts.
 //   *_VEC4      elements are fetched four at a time; B_FOURS is B_VEC4, or 1 with WINDOW. Where rows start anywhere they are fetched
 //               one by one, neighbours by neighbouring invocations: so one access brings a whole line, as four do of four apart.
 //   EDGES       the last rows of workgroups compute what is past whole tiles instead: edges.wgsl.
@@ -162,13 +162,8 @@ fn main(
 //# for i in A_LOADS
 //# if A_VEC4
 //# if A_SCATTER
-//# if HALF
-  let a_k_$i = (thread + $iu * THREADS) / (TILE_M * 2u) * 8u + thread % 2u * 4u;
-  let a_across_$i = (thread + $iu * THREADS) / 2u % TILE_M;
-//# else
   let a_k_$i = (thread + $iu * THREADS) % (TILE_K / 4u) * 4u;
   let a_across_$i = (thread + $iu * THREADS) / (TILE_K / 4u);
-//# end
   let a_base_$i = a_start() + min(row0 + a_across_$i, params.m - 1u) * params.lda + a_k_$i;
 //# else
   let a_k_$i = (thread + $iu * THREADS) / (TILE_M / 4u);
@@ -196,13 +191,8 @@ fn main(
 //# for i in B_LOADS
 //# if B_FOURS
 //# if B_SCATTER
-//# if HALF
-  let b_k_$i = (thread + $iu * THREADS) / (TILE_N * 2u) * 8u + thread % 2u * 4u;
-  let b_across_$i = (thread + $iu * THREADS) / 2u % TILE_N;
-//# else
   let b_k_$i = (thread + $iu * THREADS) % (TILE_K / 4u) * 4u;
   let b_across_$i = (thread + $iu * THREADS) / (TILE_K / 4u);
-//# end
   let b_base_$i = b_start() + min(column0 + b_across_$i, params.n - 1u) * params.ldb + b_k_$i;
 //# else
   let b_k_$i = (thread + $iu * THREADS) / (TILE_N / 4u);
