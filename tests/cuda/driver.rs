@@ -518,7 +518,7 @@ pub unsafe extern "C" fn cuLaunchKernel(
         }
         let elements = |p: Params| (0..p.m).flat_map(move |i| (0..p.n).map(move |j| [i, j]));
         let Some((tile, layout)) = unsafe { &*function }.strip_prefix("matmul/tiled ").and_then(|variant| variant.split_once(' ')) else {
-            let ([parts, c, bias, out], p) = ([0, 1, 2, 3].map(address), params(4));
+            let ([parts, c, bias, out], p) = ([0, 2, 3, 4].map(address), params(5));
             if (p.batch * p.m * p.lda / 4).div_ceil(threads) != blocks {
                 return 1;
             }
