@@ -295,11 +295,13 @@ impl Cuda {
     /// Puts a product of the library into the stream.
     pub(super) fn launch_cublaslt(&self, algorithm: &Algorithm, dispatch: &Dispatch, addresses: &Addresses) -> Result<()> {
         let library = self.cublaslt.as_ref().ok_or_else(|| Error::internal("a plan for cuBLASLt, which is not there"))?;
-        let at = |slot| {
-            let offset_bytes = dispatch.bindings.iter().find(|binding| binding.slot == slot).map_or(0, |binding| binding.offset_bytes);
-            std::ptr::with_exposed_provenance_mut::<c_void>((addresses.of(slot) + offset_bytes) as usize)
-        };
-        let [a, b, c, out] = [Slot::A, Slot::B, Slot::C, Slot::Out].map(at);
+        let pointer = |address| std::ptr::with_exposed_provenance_mut::<c_void>(address as usize);
+        // A, B and C by their places: the filters of a convolution are A, and its second operand.
+        let [a, b, c] = [0, 1, 2].map(|index| {
+            let binding = dispatch.bindings.iter().find(|binding| binding.index == index);
+            pointer(binding.map_or(0, |binding| addresses.of(binding.slot) + binding.offset_bytes))
+        });
+        let out = pointer(addresses.of(Slot::Out));
         let &matmul::Params { alpha, beta, .. } = dispatch.params.matmul()?;
         let beta = if c.is_null() { 0.0 } else { beta };
         let c = if c.is_null() { out } else { c };
