@@ -1,8 +1,8 @@
 // The CPU's threads. The thread that calls does its share; the others are workers, each with a kernel of its own, started from the text of
 // `walker`, so that no file of theirs has to be found by a bundler or allowed by another origin.
 //
-// Where the page is isolated, operands and result lie in memory that all share, and each thread takes unit after unit until none is left: the
-// thread that calls in turns of the event loop.
+// Where the page is isolated, operands and result lie in memory that all share, and each thread takes unit after unit until none is left: of a
+// product behind others, the thread that calls in a turn of the event loop.
 // Elsewhere each worker is sent copies of what its share of the rows or columns needs, and sends its share of the result back.
 //
 // A worker counts once it has answered, so nothing ever waits for one that never starts. If one fails, all end, and the caller computes alone.
@@ -45,14 +45,6 @@ function shared_array(length) {
   return array;
 }
 
-/** Waits for a turn of the event loop. */
-const turn = () =>
-  new Promise((resolve) => {
-    const { port1, port2 } = new MessageChannel();
-    port1.onmessage = () => resolve(port1.close());
-    port2.postMessage(0);
-  });
-
 /** What a worker does. */
 function serve(walker) {
   let thread;
@@ -91,6 +83,7 @@ class Crew {
   fault = "";
   /** When this thread's shares of products that lie in shared memory are done. */
   shares = Promise.resolve();
+  channel = new MessageChannel();
 
   constructor(module, sizes, most, own, kernel_bytes) {
     Object.assign(this, { module, sizes, most, own, kernel_bytes });
@@ -150,6 +143,16 @@ class Crew {
   hear(data) {
     this.jobs.get(data.id)?.(data);
     this.wait();
+  }
+
+  /** Waits for a turn of the event loop. */
+  turn() {
+    const { port1, port2 } = this.channel;
+    return new Promise((resolve) => {
+      // Node does not end while anyone listens.
+      port1.onmessage = () => resolve((port1.onmessage = null));
+      port2.postMessage(0);
+    });
   }
 
   /** Waits for workers that fail to answer, or have nothing to do. */
@@ -237,14 +240,17 @@ class Crew {
         for (let at = 0; at < whole; firsts.push(at)) at = Math.min(whole, at + Math.ceil(Math.max(least, (whole - at) / threads / 2) / panel) * panel);
         const units = { counter: new Int32Array(new SharedArrayBuffer(4)), by_columns, firsts };
         for (const worker of team) worker.postMessage({ id, job, units });
-        // Before this thread's share the page hears what is done, and asks for more: so the workers always have something to do.
         const compute = () => {
           run(job, units);
           this.hear({ id });
         };
-        this.shares = this.shares.then(turn).then(compute).catch((error) => this.fail(error.message));
+        const follows = this.jobs.size > 0;
         left++;
-        return done(() => left > 1 || to === out || out.set(to));
+        const shares = done(() => left > 1 || to === out || out.set(to));
+        // Of a queue of products the page hears in between what is done, and asks for more: so the workers always have something to do.
+        if (follows) this.shares = this.shares.then(() => this.turn()).then(compute).catch((error) => this.fail(error.message));
+        else compute();
+        return shares;
       }
       const panel = items ? 1 : 8;
       const first = (thread) => Math.min(Math.ceil((whole * thread) / threads / panel) * panel, whole);
