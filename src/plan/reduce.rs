@@ -273,8 +273,8 @@ impl Shape {
         constants.extend([
             ("RANK", rank),
             ("KEPT", kept),
-            ("REDUCED", rank - kept),
-            ("FLAT", u32::from(rank - kept == 1)),
+            ("ROWS_INNER", kept.saturating_sub(1)),
+            ("VALUES_INNER", rank - kept - 1),
             ("QUAD", self.is_quad.into()),
             ("BLOCKS", self.blocks),
             ("FOURS", self.fours),
