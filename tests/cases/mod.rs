@@ -409,19 +409,25 @@ impl Case {
 
     /// Computes and judges it: the reason if it is wrong.
     pub async fn check(&self, gpu: &Gpu) -> Result<(), String> {
+        self.check_on(&[gpu]).await
+    }
+
+    /// The same on one after the other, for which the exact result is computed once.
+    pub async fn check_on(&self, gpus: &[&Gpu]) -> Result<(), String> {
         let inputs = self.inputs();
         let op = self.op(&inputs);
         let said = |error: Box<lapidary::Error>| format!("{self}: {error}");
-        let result = self.compute(gpu, &inputs, &op).await.map_err(said)?;
         let reference = Reference::new(&inputs.a, &inputs.b, &inputs.c, &op).map_err(said)?;
-        let verdict = reference.check(&result).map_err(said)?;
-        // Whole numbers past 2048 are not all f16s.
-        let is_whole = self.values == Values::Whole && matches!(self.activation, None | Some(Activation::Relu));
-        let exact = !is_whole || self.result != DType::F32 || verdict.max_abs_error == 0.0;
-        if verdict.is_right() && exact && verdict.elements == (self.shape().iter().product::<usize>() * self.m * self.n) as u64 {
-            Ok(())
-        } else {
-            Err(format!("{self}: {verdict:?}"))
+        for gpu in gpus {
+            let verdict = reference.check(&self.compute(gpu, &inputs, &op).await.map_err(said)?).map_err(said)?;
+            // Whole numbers past 2048 are not all f16s.
+            let is_whole = self.values == Values::Whole && matches!(self.activation, None | Some(Activation::Relu));
+            let exact = !is_whole || self.result != DType::F32 || verdict.max_abs_error == 0.0;
+            let elements = (self.shape().iter().product::<usize>() * self.m * self.n) as u64;
+            if !verdict.is_right() || !exact || verdict.elements != elements {
+                return Err(format!("{self} on {:?}: {verdict:?}", gpu.info().map(|info| info.backend)));
+            }
         }
+        Ok(())
     }
 }
