@@ -7,6 +7,7 @@ use super::pipeline::{Checks, Shader};
 use super::*;
 use crate::Error;
 use crate::backend::device::{Device, Opened};
+use crate::backend::limited;
 use crate::call::Call;
 use crate::dtype::{DType, Extent};
 use crate::gpu::Gpu;
@@ -70,32 +71,21 @@ pub(super) fn gpu((device, info): (Vulkan, DeviceInfo)) -> Gpu {
     Gpu::with(Options::only(BackendId::Vulkan), Opened { device: Device::Vulkan(device), info })
 }
 
-/// Limits far below the device's: every operand is split, k too, and the parts make up the product.
+/// A device that is said to have less room.
+fn limited_device(limit: fn(&mut Caps)) -> Option<Opened> {
+    let (mut device, info) = device()?;
+    limit(&mut device.caps);
+    Some(Opened { device: Device::Vulkan(device), info })
+}
+
 #[test]
-fn a_product_in_many_parts_is_right() {
-    let Some((mut device, info)) = device() else { return };
-    device.caps.max_binding_bytes = 8192;
-    device.caps.max_workgroups_per_dimension = 3;
-    let opened = Opened { device: Device::Vulkan(device), info };
-    let (m, k, n) = (130, 170, 75);
-    let (a, b, c) = (whole(m * k), whole(k * n), whole(m * n));
-    let mut accumulates = false;
-    for (transpose_a, transpose_b) in [(false, false), (true, false), (false, true), (true, true)] {
-        let op = Matmul::new(m as u64, k as u64, n as u64).transpose_a(transpose_a).transpose_b(transpose_b).plus(2.0, &c);
-        let call = Call::new(&op, (&a).into(), (&b).into()).unwrap();
-        let started = call.start(&opened, How { download: call.op.extent(), ..ONCE }).unwrap();
-        assert!(started.plan.dispatches.len() > 10, "{}", started.plan);
-        accumulates |= started.plan.dispatches.iter().any(|dispatch| dispatch.kernel.constant("ACCUMULATES") == 1);
-        let data = pollster::block_on(opened.device.finish(started.running)).unwrap().data.unwrap().into_vec();
-        for (at, &value) in data.iter().enumerate() {
-            let (i, j) = (at / n, at % n);
-            let x = |p: usize| if transpose_a { a[p * m + i] } else { a[i * k + p] };
-            let y = |p: usize| if transpose_b { b[j * k + p] } else { b[p * n + j] };
-            let exact = (0..k).map(|p| x(p) * y(p)).sum::<f32>() + 2.0 * c[at];
-            assert_eq!(value, exact, "{i},{j} transposed {transpose_a},{transpose_b}");
-        }
-    }
-    assert!(accumulates, "no product was split over k");
+fn products_in_many_parts_are_right() {
+    limited::products_in_many_parts_are_right(limited_device);
+}
+
+#[test]
+fn products_of_copies_are_right() {
+    limited::products_of_copies_are_right(limited_device);
 }
 
 /// Operands of several pieces, and one that ends in the middle of a piece.

@@ -199,7 +199,7 @@ impl Backend for WebGpu {
 mod tests {
     use super::*;
     use crate::backend::device::{Device, Opened};
-    use crate::call::Call;
+    use crate::backend::limited;
     use crate::dtype::DType;
     use crate::ops::matmul::Matmul;
     use crate::options::Options;
@@ -286,37 +286,24 @@ mod tests {
         }
     }
 
-    /// Limits far below the device's: every operand is split, k too, and the parts make up the product.
-    #[test]
-    fn a_product_in_many_parts_is_right() {
-        let Some((mut device, info)) = webgpu() else { return };
-        device.caps.max_binding_bytes = 8192;
-        device.caps.max_workgroups_per_dimension = 3;
-        let opened = Opened { device: Device::WebGpu(device), info };
-        let (m, k, n) = (130, 170, 75);
-        let values = |count: usize| (0..count).map(|i| (i * 7 % 11) as f32 - 5.0).collect::<Vec<_>>();
-        let (a, b, c) = (values(m * k), values(k * n), values(m * n));
-        let mut accumulates = false;
-        for (transpose_a, transpose_b) in [(false, false), (true, false), (false, true), (true, true)] {
-            let op = Matmul::new(m as u64, k as u64, n as u64).transpose_a(transpose_a).transpose_b(transpose_b).plus(2.0, &c);
-            let call = Call::new(&op, (&a).into(), (&b).into()).unwrap();
-            let how = How { repeats: 1, timed: false, download: call.op.extent() };
-            let started = call.start(&opened, how).unwrap();
-            assert!(started.plan.dispatches.len() > 10, "{}", started.plan);
-            accumulates |= started.plan.dispatches.iter().any(|dispatch| dispatch.kernel.constant("ACCUMULATES") == 1);
-            let data = pollster::block_on(opened.device.finish(started.running)).unwrap().data.unwrap().into_vec();
-            for (at, &value) in data.iter().enumerate() {
-                let (i, j) = (at / n, at % n);
-                let x = |p: usize| if transpose_a { a[p * m + i] } else { a[i * k + p] };
-                let y = |p: usize| if transpose_b { b[j * k + p] } else { b[p * n + j] };
-                let exact = (0..k).map(|p| x(p) * y(p)).sum::<f32>() + 2.0 * c[at];
-                assert_eq!(value, exact, "{i},{j} transposed {transpose_a},{transpose_b}");
-            }
-        }
-        assert!(accumulates, "no product was split over k");
+    /// A device that is said to have less room.
+    fn limited_device(limit: fn(&mut Caps)) -> Option<Opened> {
+        let (mut device, info) = webgpu()?;
+        limit(&mut device.caps);
+        Some(Opened { device: Device::WebGpu(device), info })
     }
 
-    /// The same of reductions: rows are cut and their values too, and what the parts gave is joined.
+    #[test]
+    fn products_in_many_parts_are_right() {
+        limited::products_in_many_parts_are_right(limited_device);
+    }
+
+    #[test]
+    fn products_of_copies_are_right() {
+        limited::products_of_copies_are_right(limited_device);
+    }
+
+    /// Reductions too: rows are cut and their values too, and what the parts gave is joined.
     #[test]
     fn a_reduction_in_many_parts_is_right() {
         use crate::ops::elementwise::{Kind, Program, Step};

@@ -64,8 +64,8 @@ impl Cover {
         if self.blocks == 0 { 0.0 } else { LAUNCH + BLOCK * self.blocks as f64 * f64::from(k) }
     }
 
-    /// Whether its grid may be launched; without blocks it is cut to that by `Split`.
+    /// Whether its grid may be launched. Without blocks it is cut to that by `Split`.
     pub(super) fn fits(&self, caps: &Caps) -> bool {
-        self.blocks == 0 || self.grid()[1] <= caps.max_workgroups_per_dimension
+        self.grid()[1] <= caps.max_workgroups_per_dimension
     }
 }

@@ -108,20 +108,21 @@ impl Tile {
         if parts > 1 { work + SUM_LAUNCH + SUM_ELEMENT * moved } else { work }
     }
 
-    /// The cheapest tile, how many parts it takes k in, and what of the result it covers: where `cuts`, whole tiles may leave the rest. `half` for
-    /// sums in f16.
-    fn choose(shape: [u32; 3], items: u32, effort: f64, [cuts, half]: [bool; 2], caps: &Caps) -> Result<(f64, Self, u32, Cover)> {
-        let [m, k, n] = shape;
+    /// The cheapest way to a product, a term of which takes so much effort; where the kernel `cuts`, whole tiles may leave the rest.
+    fn choose(problem: &Problem, params: &Params, effort: f64, cuts: bool, caps: &Caps) -> Result<Choice> {
+        let Params { m, k, n, batch, .. } = *params;
+        let half = caps.f16 && problem.precision == Precision::F16;
         // What a part does should be worth its end.
-        let splits = |tile: &Self, parts: u32| k / parts >= 2 * tile.k && has_room([m, n], items, parts, caps);
-        let mut best: Option<(f64, Self, u32, Cover)> = None;
+        let splits = |tile: &Self, parts: u32| k / parts >= 2 * tile.k && has_room([m, n], batch, parts, caps);
+        let mut best: Option<Choice> = None;
         for tile in Self::candidates([m, n], half, caps) {
-            for cover in [false, true].map(|cut| Cover::of([m, n], &tile, cut && cuts)) {
+            let cut = Some(Cover::of([m, n], &tile, cuts)).filter(|cover| cover.blocks > 0 && cover.fits(caps));
+            for cover in [Some(Cover::of([m, n], &tile, false)), cut].into_iter().flatten() {
                 let mut parts = 1;
                 while parts == 1 || parts <= MOST_PARTS && splits(&tile, parts) {
-                    let cost = tile.cost(shape, items, parts, effort, &cover);
-                    if cover.fits(caps) && best.is_none_or(|(least, ..)| cost < least) {
-                        best = Some((cost, tile, parts, cover));
+                    let cost = tile.cost([m, k, n], batch, parts, effort, &cover);
+                    if best.is_none_or(|best| cost < best.cost) {
+                        best = Some(Choice { cost, tile, parts, cover, half });
                     }
                     parts += 1;
                 }
@@ -133,6 +134,18 @@ impl Tile {
             max: u64::from(caps.max_workgroup_bytes),
         }))
     }
+}
+
+/// How the tiled kernel computes a product.
+#[derive(Clone, Copy)]
+struct Choice {
+    cost: f64,
+    tile: Tile,
+    /// Parts that k is taken in.
+    parts: u32,
+    cover: Cover,
+    /// With sums in f16.
+    half: bool,
 }
 
 /// Whether so many parts of results can be found room for, and be added up in one launch.
@@ -151,14 +164,14 @@ pub(super) fn scratch_bytes([m, n]: [u32; 2], items: u32, parts: u32) -> u64 {
 /// The launch of the register-tiled kernel for a product that no other one adds to, and before it copies of operands whose rows start anywhere,
 /// if it is worth them: of those that are stored with k down their columns, since the others are turned element by element in any case.
 pub(super) fn aligned(problem: &Problem, mut params: Params, mut operands: [Binding; 2], caps: &Caps) -> Result<Step> {
-    let Params { m, k, n, batch, .. } = params;
-    let (cost, _, parts, _) = Tile::choose([m, k, n], batch, 1.0, [true, false], caps)?;
+    let Params { m, k, n, .. } = params;
+    let choice = Tile::choose(problem, &params, 1.0, true, caps)?;
     let mut copies = Copies::default();
     // WebGPU allows no kernel to read one part of a buffer, the copies, and write another, sums that wait for others or for being rounded.
-    if parts == 1 && [problem.dtype, problem.result] == [DType::F32; 2] {
+    if choice.parts == 1 && [problem.dtype, problem.result] == [DType::F32; 2] {
         let [a_vec4, b_vec4] = vec4s(&params);
         let mut consider = |operand: &mut Binding, mut reads: Reads<'_>, size: [u32; 2]| {
-            if cost * SCATTERED > COPY_LAUNCH + COPY_ELEMENT * reads.elements(size) as f64 {
+            if choice.cost * SCATTERED > COPY_LAUNCH + COPY_ELEMENT * reads.elements(size) as f64 {
                 copies.add(operand, &mut reads, size, DType::F32, caps);
             }
         };
@@ -170,7 +183,7 @@ pub(super) fn aligned(problem: &Problem, mut params: Params, mut operands: [Bind
             consider(b, Reads::b(&mut params), [k, n]);
         }
     }
-    let step = tiled(problem, params, operands, caps)?;
+    let step = chosen(problem, params, operands, choice);
     Ok(Step { before: copies.dispatches, before_bytes: copies.bytes.next_multiple_of(caps.binding_alignment_bytes), ..step })
 }
 
@@ -188,8 +201,11 @@ pub(super) fn tiled(problem: &Problem, params: Params, operands: [Binding; 2], c
 /// The same where a term takes more effort than one of a product of matrices, which is worth more parts of k, or where the kernel `cuts` nothing
 /// off that is past whole tiles.
 pub(super) fn tiled_with(problem: &Problem, params: Params, operands: [Binding; 2], effort: f64, cuts: bool, caps: &Caps) -> Result<Step> {
-    let half = caps.f16 && problem.precision == Precision::F16;
-    let (_, tile, parts, cover) = Tile::choose([params.m, params.k, params.n], params.batch, effort, [cuts, half], caps)?;
+    Ok(chosen(problem, params, operands, Tile::choose(problem, &params, effort, cuts, caps)?))
+}
+
+/// The launch of what was chosen.
+fn chosen(problem: &Problem, params: Params, operands: [Binding; 2], Choice { tile, parts, cover, half, .. }: Choice) -> Step {
     let k = tile.k;
     let [a_vec4, b_vec4] = vec4s(&params);
     let mut constants = vec![
@@ -229,5 +245,5 @@ pub(super) fn tiled_with(problem: &Problem, params: Params, operands: [Binding; 
         source: None,
         constants,
     };
-    Ok(Step { before: Vec::new(), before_bytes: 0, kernel, params, operands, grid: cover.grid(), parts, k_step: k })
+    Step { before: Vec::new(), before_bytes: 0, kernel, params, operands, grid: cover.grid(), parts, k_step: k }
 }
