@@ -69,7 +69,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) normalize(
             most = fmaxf(most, v[u].x[l]);
         }
     }
-    most = of_row(most, [](f32 a, f32 b) { return fmaxf(a, b); }, slot, lane);
+    most = of_row(most, [](f32 a, f32 b) { return fmaxf(a, b); }, slot, lane, true);
     f32 sum = 0.0f;
 #pragma unroll
     for (u32 u = 0; u < HELD; u++) {
@@ -81,7 +81,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) normalize(
         v[u] = {x[0], x[1], x[2], x[3]};
 #endif
     }
-    const Fold::State state = {most, of_row(sum, [](f32 a, f32 b) { return a + b; }, slot, lane)};
+    const Fold::State state = {most, of_row(sum, [](f32 a, f32 b) { return a + b; }, slot, lane, true)};
 #else
 #if LAYER
     fold.pivot = fold.value(along(words, c, 0).c, index);
@@ -106,7 +106,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) normalize(
         }
 #endif
     }
-    state = of_row(state, [&](const Fold::State &a, const Fold::State &b) { return fold.join(a, b); }, slot, lane);
+    state = of_row(state, [&](const Fold::State &a, const Fold::State &b) { return fold.join(a, b); }, slot, lane, true);
 #endif
     const Measure m = measure(fold, state);
     const auto put = [&](const Coordinates &at, f32 x) {

@@ -8,6 +8,7 @@
 //
 //   LANES, ROWS, COLUMNS, QUAD   as in reduce.wgsl
 //   HELD     fours of values that a lane has       EXACT   all of them are there
+//   VALUES   where those are not read as fours, how many of them a lane has: those behind are read as the last of these, at no cost
 //   LAYER, RMS, LOGARITHMS, POWERS   what is made of them, the last a softmax
 //   SCALE, BIAS              there is one
 //   STAGED   short rows change hands before they are written, so that neighbours write neighbours: the words that this takes
@@ -122,7 +123,7 @@ fn main(
 //# else
   let i_$u = $uu * LANES * 4u + lane;
 //# for l in 4
-  let r_$u_$l = min(i_$u + $lu * LANES, count - 1u);
+  let r_$u_$l = min(lane + min($uu * 4u + $lu, VALUES - 1u) * LANES, count - 1u);
 //# end
   let v_$u = vec4<f32>(
 //# for l in 4

@@ -1,5 +1,6 @@
-// What the lanes of a row make of what each of them has, in the same order at every run. All threads of a block ask for it, and for each type of
-// `join`, of which every lambda is another, the block has memory of its own: two of one type would write what others still read.
+// What the lanes of a row make of what each of them has, in the same order at every run, for its first lane or for all. All threads of a block ask
+// for it, and for each type of `join`, of which every lambda is another, the block has memory of its own: two of one type would write what others
+// still read.
 
 #if !COLUMNS
 // Lanes of a row that are neighbours in a warp.
@@ -16,17 +17,18 @@ static __device__ __forceinline__ T moved(const T &mine, F shuffle) {
 }
 
 template <typename T, typename F>
-static __device__ __forceinline__ T first_of(T mine, F join, u32 lanes) {
+static __device__ __forceinline__ T first_of(T mine, F join, u32 lanes, bool for_all) {
 #pragma unroll
     for (u32 step = lanes / 2; step > 0; step /= 2) {
         mine = join(mine, moved(mine, [&](u32 word) { return __shfl_down_sync(0xffffffffu, word, step, lanes); }));
     }
+    if (!for_all) return mine;
     return moved(mine, [&](u32 word) { return __shfl_sync(0xffffffffu, word, 0, lanes); });
 }
 #endif
 
 template <typename T, typename F>
-static __device__ __forceinline__ T of_row(T mine, F join, u32 slot, u32 lane) {
+static __device__ __forceinline__ T of_row(T mine, F join, u32 slot, u32 lane, bool for_all) {
 #if COLUMNS
     __shared__ T all[THREADS];
     all[lane * ROWS + slot] = mine;
@@ -37,12 +39,12 @@ static __device__ __forceinline__ T of_row(T mine, F join, u32 slot, u32 lane) {
     __syncthreads();
     return all[slot];
 #else
-    mine = first_of(mine, join, NEAR);
+    mine = first_of(mine, join, NEAR, for_all && LANES == NEAR);
 #if LANES > 32
     __shared__ T all[THREADS / 32];
     if (lane % 32 == 0) all[slot * (LANES / 32) + lane / 32] = mine;
     __syncthreads();
-    mine = first_of(all[slot * (LANES / 32) + lane % (LANES / 32)], join, LANES / 32);
+    mine = first_of(all[slot * (LANES / 32) + lane % (LANES / 32)], join, LANES / 32, for_all);
 #endif
     return mine;
 #endif

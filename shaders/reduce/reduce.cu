@@ -68,7 +68,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) reduce(
             }
         }
     }
-    state = of_row(state, [&](const Fold::State &a, const Fold::State &b) { return fold.join(a, b); }, slot, lane);
+    state = of_row(state, [&](const Fold::State &a, const Fold::State &b) { return fold.join(a, b); }, slot, lane, false);
     if (lane == 0 && row < words.word[0]) {
 #if PARTIAL
         static_cast<Fold::State *>(out)[row * words.word[5] + words.word[6] + blockIdx.z] = state;

@@ -12,6 +12,7 @@
 //   COLUMNS  neighbours are of different rows, which lie beside one another in memory
 //   QUAD     four neighbours of a row are read at once      BLOCKS  as many are under way
 //   LOOPS    rows may have blocks of them                   FOURS   what is left of a row, at most
+//   VALUES   the same of a lane: those behind are read as the last of these, at no cost
 //   PARTIAL  writes states                   END   what follows is computed of the result: map/end.wgsl
 
 //# if PARTIAL
@@ -87,7 +88,7 @@ fn main(
 //# else
     let i_$u = i + $uu * LANES * 4u + lane;
 //# for l in 4
-    let r_$u_$l = min(i_$u + $lu * LANES, end - 1u);
+    let r_$u_$l = min(i + lane + min($uu * 4u + $lu, VALUES - 1u) * LANES, end - 1u);
 //# end
     let v_$u = vec4<Value>(
 //# for l in 4
