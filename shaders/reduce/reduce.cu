@@ -46,21 +46,24 @@ extern "C" __global__ void __launch_bounds__(THREADS) reduce(
 #endif
             from[u / 4][u % 4] = place + at;
         }
-        if (LOOPS && i + LANES * BLOCKS * 16 <= end) {
 #pragma unroll
-            for (u32 b = 0; b < BLOCKS; b++) state = fold.more(state, v[b], from[b], STEP);
-            continue;
-        }
+        for (u32 b = 0; b < BLOCKS; b++) {
+            if (b * 16 + 15 < VALUES && from[b][3] - place + 3 * STEP < end) {
+                state = fold.more(state, v[b], from[b], STEP);
+                continue;
+            }
 #pragma unroll
-        for (u32 u = 0; u < FOURS; u++) {
-            const Four<Fold::Value> &some = v[u / 4][u % 4];
-            const u32 at = from[u / 4][u % 4];
-            if (IS_HELD(u, 3) && at - place + 3 * STEP < end) {
-                state = fold.join(state, fold.quad(some, at, STEP));
-            } else if (!QUAD) {
+            for (u32 u = 0; u < 4 && b * 4 + u < FOURS; u++) {
+                const u32 at = from[b][u];
+                if (IS_HELD(b * 4 + u, 3) && at - place + 3 * STEP < end) {
+                    state = fold.join(state, fold.quad(v[b][u], at, STEP));
+                } else if (!QUAD) {
 #pragma unroll
-                for (u32 x = 0; x < 4; x++) {
-                    if (IS_HELD(u, x) && at - place + x * LANES < end) state = fold.join(state, fold.lift(some.x[x], at + x * LANES));
+                    for (u32 x = 0; x < 4; x++) {
+                        if (IS_HELD(b * 4 + u, x) && at - place + x * LANES < end) {
+                            state = fold.join(state, fold.lift(v[b][u].x[x], at + x * LANES));
+                        }
+                    }
                 }
             }
         }

@@ -18,14 +18,11 @@ static __device__ __forceinline__ Coordinates coordinates(const Words &words, u3
 }
 
 static __device__ __forceinline__ Coordinates along(const Words &words, Coordinates at, u32 i) {
-#if FLAT
-    at.c[RANK - 1] = i;
-#else
 #pragma unroll
-    for (u32 d = RANK; d > KEPT; d--) {
+    for (u32 d = RANK; d > KEPT + 1; d--) {
         at.c[d - 1] = i % words.word[SIZES + d - 1];
         i /= words.word[SIZES + d - 1];
     }
-#endif
+    at.c[KEPT] = i;
     return at;
 }

@@ -9,7 +9,7 @@ use super::lanes::{
 #[cfg(not(target_arch = "wasm32"))]
 use super::lanes::{NearSquares, places};
 #[cfg(not(target_arch = "wasm32"))]
-use super::simd::Sought;
+use super::simd::sought::Sought;
 use crate::dtype::DType;
 use crate::ops::reduce::Fold;
 

@@ -1,7 +1,8 @@
 // The CPU's threads. The thread that calls does its share; the others are workers, each with a kernel of its own, started from the text of
 // `walker`, so that no file of theirs has to be found by a bundler or allowed by another origin.
 //
-// Where the page is isolated, operands and result lie in memory that all share, and each thread takes unit after unit until none is left.
+// Where the page is isolated, operands and result lie in memory that all share, and each thread takes unit after unit until none is left: the
+// thread that calls in turns of the event loop.
 // Elsewhere each worker is sent copies of what its share of the rows or columns needs, and sends its share of the result back.
 //
 // A worker counts once it has answered, so nothing ever waits for one that never starts. If one fails, all end, and the caller computes alone.
@@ -44,6 +45,14 @@ function shared_array(length) {
   return array;
 }
 
+/** Waits for a turn of the event loop. */
+const turn = () =>
+  new Promise((resolve) => {
+    const { port1, port2 } = new MessageChannel();
+    port1.onmessage = () => resolve(port1.close());
+    port2.postMessage(0);
+  });
+
 /** What a worker does. */
 function serve(walker) {
   let thread;
@@ -80,6 +89,8 @@ class Crew {
   jobs = new Map();
   last = 0;
   fault = "";
+  /** When this thread's shares of products that lie in shared memory are done. */
+  shares = Promise.resolve();
 
   constructor(module, sizes, most, own, kernel_bytes) {
     Object.assign(this, { module, sizes, most, own, kernel_bytes });
@@ -123,8 +134,7 @@ class Crew {
       this.workers.push(worker);
       worker.onmessage = ({ data }) => {
         worker.ready = true;
-        this.jobs.get(data.id)?.(data);
-        this.wait();
+        this.hear(data);
       };
       worker.onerror = worker.onmessageerror = (event) => {
         event.preventDefault?.();
@@ -134,6 +144,12 @@ class Crew {
     } catch (error) {
       this.fail(error.message);
     }
+  }
+
+  /** A share of a job is done, or a worker has started. */
+  hear(data) {
+    this.jobs.get(data.id)?.(data);
+    this.wait();
   }
 
   /** Waits for workers that fail to answer, or have nothing to do. */
@@ -174,8 +190,8 @@ class Crew {
   }
 
   /**
-   * Computes with so many threads, this one's share before it returns: a promise whether all went well. What follows in a benchmark goes on
-   * alone if need be, since only its time counts.
+   * Computes with so many threads: a promise whether all went well. Operands that may change have been copied when it returns. What follows in
+   * a benchmark goes on alone if need be, since only its time counts.
    */
   async share(job, threads, repeats) {
     let went_well = await this.once(job, threads);
@@ -221,9 +237,14 @@ class Crew {
         for (let at = 0; at < whole; firsts.push(at)) at = Math.min(whole, at + Math.ceil(Math.max(least, (whole - at) / threads / 2) / panel) * panel);
         const units = { counter: new Int32Array(new SharedArrayBuffer(4)), by_columns, firsts };
         for (const worker of team) worker.postMessage({ id, job, units });
-        const shares = done(() => left > 1 || to === out || out.set(to));
-        run(job, units);
-        return shares;
+        // Before this thread's share the page hears what is done, and asks for more: so the workers always have something to do.
+        const compute = () => {
+          run(job, units);
+          this.hear({ id });
+        };
+        this.shares = this.shares.then(turn).then(compute).catch((error) => this.fail(error.message));
+        left++;
+        return done(() => left > 1 || to === out || out.set(to));
       }
       const panel = items ? 1 : 8;
       const first = (thread) => Math.min(Math.ceil((whole * thread) / threads / panel) * panel, whole);

@@ -1,5 +1,5 @@
-//! Products that several threads compute. The calling thread does its share in [`submit`](crate::backend::Backend::submit); what is left for
-//! [`finish`](crate::backend::Backend::finish) is to wait for the others.
+//! Products that several threads compute. [`submit`](crate::backend::Backend::submit) shares them out, and where memory is not shared does the
+//! calling thread's share; what is left for [`finish`](crate::backend::Backend::finish) is to wait until all is done.
 
 use std::sync::{Arc, OnceLock};
 
@@ -42,7 +42,7 @@ pub(crate) struct Underway {
 }
 
 impl Engine {
-    /// Begins a product with so many threads, and does this one's share.
+    /// Begins a product with so many threads.
     pub(crate) fn share(
         &self,
         job: &Job,
