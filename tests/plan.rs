@@ -159,7 +159,7 @@ fn plans_are_as_written_down() {
         ("edges", compute(&plain(2049, 2049, 2049), &LARGE)),
         ("edges-turned", compute(&problem(1412, 400, 1409, true, true, true, 1), &LARGE)),
         ("edges-wide", compute(&problem(97, 400, 16_385, false, true, false, 0), &LARGE)),
-        ("edges-parts", compute(&Problem { bias: true, ..plain(1025, 1030, 1027) }, &LARGE)),
+        ("edges-parts", compute(&Problem { bias: true, ..plain(769, 1030, 899) }, &LARGE)),
         ("batch", compute(&batch(plain(256, 256, 256), [1, 64], 0), &LARGE)),
         ("batch-shared-b", compute(&batch(plain(64, 256, 256), [1, 64], 0b10_000), &LARGE)),
         ("batch-long-k", compute(&batch(plain(32, 4096, 20), [2, 3], 0b10_001), &LARGE)),

@@ -21,10 +21,10 @@ pub(super) const TERMS: u32 = 4;
 /// Elements of a tile for each block of a workgroup, which is as large: it takes no longer than the tile then.
 const AREA: u32 = 512;
 
-/// What workgroups of blocks cost, and what each block does for each term, in multiplications of the first tile. Measured on an NVIDIA H200, but
-/// that the former counts for more than they take: of small products, those that are cut were not always quicker.
-const LAUNCH: f64 = 1.3e8;
-const BLOCK: f64 = 96.0;
+/// What workgroups of blocks cost for each part of k, and what each block does for each term, in multiplications of the first tile. Measured on an
+/// NVIDIA H200: of 513 with one row of blocks it is worth them and of 520 with two it is not, and for 1025 one part was best of those tried.
+const LAUNCH: f64 = 7.1e7;
+const BLOCK: f64 = 75.0;
 
 /// Tiles and blocks that make up a result.
 #[derive(Debug, Clone, Copy)]
@@ -60,8 +60,8 @@ impl Cover {
     }
 
     /// What its blocks cost, in multiplications of the first tile.
-    pub(super) fn cost(&self, k: u32) -> f64 {
-        if self.blocks == 0 { 0.0 } else { LAUNCH + BLOCK * self.blocks as f64 * f64::from(k) }
+    pub(super) fn cost(&self, k: u32, parts: u32) -> f64 {
+        if self.blocks == 0 { 0.0 } else { LAUNCH * f64::from(parts) + BLOCK * self.blocks as f64 * f64::from(k) }
     }
 
     /// Whether its grid may be launched. Without blocks it is cut to that by `Split`.

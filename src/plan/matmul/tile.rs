@@ -103,7 +103,7 @@ impl Tile {
         let workgroups = tiles_m * tiles_n * u64::from(items) * u64::from(parts);
         let rounds = (workgroups.div_ceil(MULTIPROCESSORS) as f64).max(self.fill);
         let work = rounds * f64::from(self.m * self.n) * f64::from(k.max(1).div_ceil(parts)) / self.speed * effort;
-        let work = work + cover.cost(k) * f64::from(items) / MULTIPROCESSORS as f64;
+        let work = work + cover.cost(k, parts) * f64::from(items) / MULTIPROCESSORS as f64;
         let moved = f64::from(2 * parts + 1) * f64::from(m) * f64::from(n) * f64::from(items);
         if parts > 1 { work + SUM_LAUNCH + SUM_ELEMENT * moved } else { work }
     }
