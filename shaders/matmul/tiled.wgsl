@@ -8,10 +8,9 @@
 // the present one is multiplied, which hides the latency of global memory, and with two STAGES go to the other half of workgroup
 // memory, so that a step has one barrier.
 //
-// A row or a column outside the result repeats the last one, or is of whatever the operand has, and what comes of it is not stored. The
-// first step has what is left of whole ones, and what is past it counts as zero by selection, never by multiplication, so that a NaN
-// there cannot spread. All others are fetched unchecked, and the loop has nothing else to keep registers for: where it had both, sums in
-// f16 were a tenth slower on an NVIDIA H200.
+// A row or a column outside the result repeats the last one, or is of whatever the operand has, and what comes of it is not stored. At
+// the end of k what is outside counts as zero by selection, never by multiplication, so that a NaN there cannot spread; before it all is
+// fetched unchecked.
 //
 //   binding  name    stored as
 //   0        a       m x k (A_SCATTER = 1) or k x m (A_SCATTER = 0)
@@ -28,9 +27,8 @@
 //               NVIDIA's compiler multiplies two elements of B by it in one instruction, and otherwise one by one.
 //   *_SCATTER   the operand is stored with k along its rows: its vec4s are turned when they go to workgroup memory, into rows
 //               padded by one vec4 against bank conflicts.
-//   *_VEC4      elements are fetched four at a time, and where they are neighbours in k, k is a multiple of 4; B_FOURS is B_VEC4, or 1
-//               with WINDOW. Where rows start anywhere elements are fetched one by one, neighbours by neighbouring invocations: so one
-//               access brings a whole line, as four do of four apart.
+//   *_VEC4      elements are fetched four at a time; B_FOURS is B_VEC4, or 1 with WINDOW. Where rows start anywhere they are fetched
+//               one by one, neighbours by neighbouring invocations: so one access brings a whole line, as four do of four apart.
 //   EDGES       the last rows of workgroups compute what is past whole tiles instead: edges.wgsl.
 //
 // The template's lines begin with //#; kernels/template.rs expands them.
@@ -67,7 +65,11 @@ const B_ACROSS_APART = 0u;
 //# if A_VEC4
 fn a_edge(at: u32, k: u32, end: u32) -> vec4<Number> {
   if (k >= end) { return vec4<Number>(); }
+//# if A_SCATTER
+  return select(vec4<Number>(), a_four(at / 4u), vec4<u32>(k, k + 1u, k + 2u, k + 3u) < vec4<u32>(end));
+//# else
   return a_four(at / 4u);
+//# end
 }
 //# else
 fn a_edge(at: u32, k: u32, end: u32) -> Number {
@@ -81,7 +83,11 @@ fn a_edge(at: u32, k: u32, end: u32) -> Number {
 //# if B_VEC4
 fn b_edge(at: u32, k: u32, end: u32) -> vec4<Number> {
   if (k >= end) { return vec4<Number>(); }
+//# if B_SCATTER
+  return select(vec4<Number>(), b_four(at / 4u), vec4<u32>(k, k + 1u, k + 2u, k + 3u) < vec4<u32>(end));
+//# else
   return b_four(at / 4u);
+//# end
 }
 //# else
 fn b_edge(at: u32, k: u32, end: u32) -> Number {
@@ -206,27 +212,26 @@ fn main(
 //# end
 //# end
 
-  // What is left of whole steps comes first, up to here.
-  let head = last - (max(last - first, 1u) - 1u) / TILE_K * TILE_K;
+  var k0 = first;
 //# for i in A_LOADS
 //# if A_VEC4
-  var a_next_$i = a_edge(a_base_$i + first * a_step, first + a_k_$i, head);
+  var a_next_$i = a_edge(a_base_$i + k0 * a_step, k0 + a_k_$i, last);
 //# else
 //# for r in 4
-  var a_next_$i_$r = a_edge(min(a_base + ($iu * 4u + $ru) * a_apart + first * a_step, a_last), first + a_k + ($iu * 4u + $ru) * A_K_APART, head);
+  var a_next_$i_$r = a_edge(min(a_base + ($iu * 4u + $ru) * a_apart + k0 * a_step, a_last), k0 + a_k + ($iu * 4u + $ru) * A_K_APART, last);
 //# end
 //# end
 //# end
 //# for i in B_LOADS
 //# if B_FOURS
 //# if WINDOW
-  var b_next_$i = seen_edge(corner, first + b_k_$i, head);
+  var b_next_$i = seen_edge(corner, k0 + b_k_$i, last);
 //# else
-  var b_next_$i = b_edge(b_base_$i + first * b_step, first + b_k_$i, head);
+  var b_next_$i = b_edge(b_base_$i + k0 * b_step, k0 + b_k_$i, last);
 //# end
 //# else
 //# for r in 4
-  var b_next_$i_$r = b_edge(min(b_base + ($iu * 4u + $ru) * b_apart + first * b_step, b_last), first + b_k + ($iu * 4u + $ru) * B_K_APART, head);
+  var b_next_$i_$r = b_edge(min(b_base + ($iu * 4u + $ru) * b_apart + k0 * b_step, b_last), k0 + b_k + ($iu * 4u + $ru) * B_K_APART, last);
 //# end
 //# end
 //# end
@@ -271,11 +276,11 @@ fn main(
 //# end
 //# end
   workgroupBarrier();
-  var k0 = head;
   loop {
 //# for s in STAGES
+    k0 += TILE_K;
     // One branch round all: with one in each fetch, their latencies added up.
-    if (k0 < last) {
+    if (k0 + TILE_K <= last) {
 //# for i in A_LOADS
 //# if A_VEC4
       a_next_$i = a_four((a_base_$i + k0 * a_step) / 4u);
@@ -295,6 +300,29 @@ fn main(
 //# else
 //# for r in 4
       b_next_$i_$r = b_at(min(b_base + ($iu * 4u + $ru) * b_apart + k0 * b_step, b_last));
+//# end
+//# end
+//# end
+    } else if (k0 < last) {
+//# for i in A_LOADS
+//# if A_VEC4
+      a_next_$i = a_edge(a_base_$i + k0 * a_step, k0 + a_k_$i, last);
+//# else
+//# for r in 4
+      a_next_$i_$r = a_edge(min(a_base + ($iu * 4u + $ru) * a_apart + k0 * a_step, a_last), k0 + a_k + ($iu * 4u + $ru) * A_K_APART, last);
+//# end
+//# end
+//# end
+//# for i in B_LOADS
+//# if B_FOURS
+//# if WINDOW
+      b_next_$i = seen_edge(corner, k0 + b_k_$i, last);
+//# else
+      b_next_$i = b_edge(b_base_$i + k0 * b_step, k0 + b_k_$i, last);
+//# end
+//# else
+//# for r in 4
+      b_next_$i_$r = b_edge(min(b_base + ($iu * 4u + $ru) * b_apart + k0 * b_step, b_last), k0 + b_k + ($iu * 4u + $ru) * B_K_APART, last);
 //# end
 //# end
 //# end
@@ -349,7 +377,6 @@ fn main(
 //# end
 //# end
     if (k0 >= last) { break; }
-    k0 += TILE_K;
 //# if SINGLE
     workgroupBarrier();
 //# end

@@ -20,8 +20,7 @@ const LEFT_OUT: [&str; 11] =
 pub(super) fn step(problem: &Problem, integers: &Integers, params: Params, operands: [Binding; 2], caps: &Caps) -> Result<Step> {
     // Room for the items of a batch, and none for parts.
     let whole = Caps { max_workgroups_per_dimension: params.batch, ..caps.clone() };
-    // Of whole fours, as if k were of whole ones: this kernel looks at its end itself.
-    let words = Params { k: params.k.div_ceil(16) * 4, ..params };
+    let words = Params { k: params.k.div_ceil(4), ..params };
     let mut step = tiled_with(problem, words, operands, 1.0, false, &whole)?;
     // Words are multiplied by words of the same signs: of two, an operand of u8 becomes one of i8, and all of it less by 128.
     let signed = integers.dtypes.contains(&DType::I8);

@@ -169,7 +169,7 @@ pub(super) fn aligned(problem: &Problem, mut params: Params, mut operands: [Bind
     let mut copies = Copies::default();
     // WebGPU allows no kernel to read one part of a buffer, the copies, and write another, sums that wait for others or for being rounded.
     if choice.parts == 1 && [problem.dtype, problem.result] == [DType::F32; 2] {
-        let [a_vec4, b_vec4] = vec4s(problem, &params);
+        let [a_vec4, b_vec4] = vec4s(&params);
         let mut consider = |operand: &mut Binding, mut reads: Reads<'_>, size: [u32; 2]| {
             if choice.cost * SCATTERED > COPY_LAUNCH + COPY_ELEMENT * reads.elements(size) as f64 {
                 copies.add(operand, &mut reads, size, DType::F32, caps);
@@ -187,12 +187,10 @@ pub(super) fn aligned(problem: &Problem, mut params: Params, mut operands: [Bind
     Ok(Step { before: copies.dispatches, before_bytes: copies.bytes.next_multiple_of(caps.binding_alignment_bytes), ..step })
 }
 
-/// Whether four elements of A and of B can be fetched at once. Where they are neighbours in k, the kernel's steps begin at fours only if k has
-/// whole ones.
-fn vec4s(problem: &Problem, params: &Params) -> [u32; 2] {
-    let Params { k, a_start, lda, a_outer, a_inner, b_start, ldb, b_outer, b_inner, .. } = *params;
-    let [a_k, b_k] = [!problem.transpose_a, problem.transpose_b].map(|along| if along { k } else { 0 });
-    [vec4(&[a_start, lda, a_outer, a_inner, a_k]), vec4(&[b_start, ldb, b_outer, b_inner, b_k])]
+/// Whether four elements of A and of B can be fetched at once.
+fn vec4s(params: &Params) -> [u32; 2] {
+    let Params { a_start, lda, a_outer, a_inner, b_start, ldb, b_outer, b_inner, .. } = *params;
+    [vec4(&[a_start, lda, a_outer, a_inner]), vec4(&[b_start, ldb, b_outer, b_inner])]
 }
 
 /// The launch of the register-tiled kernel.
@@ -209,7 +207,7 @@ pub(super) fn tiled_with(problem: &Problem, params: Params, operands: [Binding; 
 /// The launch of what was chosen.
 fn chosen(problem: &Problem, params: Params, operands: [Binding; 2], Choice { tile, parts, cover, half, .. }: Choice) -> Step {
     let k = tile.k;
-    let [a_vec4, b_vec4] = vec4s(problem, &params);
+    let [a_vec4, b_vec4] = vec4s(&params);
     let mut constants = vec![
         ("TILE_M", tile.m),
         ("TILE_N", tile.n),
