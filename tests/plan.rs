@@ -356,8 +356,9 @@ proptest! {
             let p = params(dispatch);
             prop_assert!(x.max(y).max(z) <= caps.max_workgroups_per_dimension);
             if dispatch.kernel.id == KernelId::MatmulCopy {
-                let of_all = u64::from(p.batch) * u64::from(p.m) * u64::from(p.ldo);
-                prop_assert!(p.ldo.is_multiple_of(8) && p.ldo >= p.n && dispatch.bindings[1].size_bytes >= of_all * 4, "{}", plan);
+                let [rows, columns] = if dispatch.kernel.constant("TURNED") == 1 { [p.n, p.m] } else { [p.m, p.n] };
+                let of_all = u64::from(p.batch) * u64::from(rows) * u64::from(p.ldo);
+                prop_assert!(p.ldo.is_multiple_of(8) && p.ldo >= columns && dispatch.bindings[1].size_bytes >= of_all * 4, "{}", plan);
                 continue;
             }
             if dispatch.kernel.id == KernelId::MatmulSum {

@@ -93,6 +93,11 @@ fn finished(o: u32, row: u32, column: u32, sum: vec4<f32>) -> vec4<f32> {
 // them. What lies outside is dropped.
 fn store(z: u32, row: u32, column: u32, sum: vec4<f32>) {
   if (row >= params.m || column >= params.n) { return; }
+  store_inside(z, row, column, sum);
+}
+
+// The same of four elements the first of which lies inside.
+fn store_inside(z: u32, row: u32, column: u32, sum: vec4<f32>) {
 //# if GROUPED
   let o = params.out_start + params.places[z].w + row * params.ldo + column;
 //# else

@@ -30,6 +30,8 @@
 //   *_VEC4      elements are fetched four at a time; B_FOURS is B_VEC4, or 1 with WINDOW. Where rows start anywhere they are fetched
 //               one by one, neighbours by neighbouring invocations: so one access brings a whole line, as four do of four apart.
 //   EDGES       the last rows of workgroups compute what is past whole tiles instead: edges.wgsl.
+//   INSIDE      the last tiles start so far before the end that all of each lies in the result: what two of them share, both compute, alike,
+//               and neither tests what it fetches and stores. In f16, where that is quicker.
 //
 // The template's lines begin with //#; kernels/template.rs expands them.
 
@@ -119,8 +121,13 @@ fn main(
     return;
   }
 //# end
+//# if INSIDE
+  let row0 = min(group.y * TILE_M, params.m - TILE_M);
+  let column0 = min(group.x * TILE_N, params.n - TILE_N);
+//# else
   let row0 = group.y * TILE_M;
   let column0 = group.x * TILE_N;
+//# end
   let lane = thread % 32u;
   let warp = thread / 32u;
   let tx = warp / (THREADS_M / 4u) * 8u + lane % 8u;
@@ -164,11 +171,19 @@ fn main(
 //# if A_SCATTER
   let a_k_$i = (thread + $iu * THREADS) % (TILE_K / 4u) * 4u;
   let a_across_$i = (thread + $iu * THREADS) / (TILE_K / 4u);
+//# if INSIDE
+  let a_base_$i = a_start() + (row0 + a_across_$i) * params.lda + a_k_$i;
+//# else
   let a_base_$i = a_start() + min(row0 + a_across_$i, params.m - 1u) * params.lda + a_k_$i;
+//# end
 //# else
   let a_k_$i = (thread + $iu * THREADS) / (TILE_M / 4u);
   let a_across_$i = (thread + $iu * THREADS) % (TILE_M / 4u) * 4u;
+//# if INSIDE
+  let a_base_$i = a_start() + a_k_$i * params.lda + row0 + a_across_$i;
+//# else
   let a_base_$i = a_start() + a_k_$i * params.lda + min(row0 + a_across_$i, (params.m - 1u) / 4u * 4u);
+//# end
 //# end
 //# end
 //# end
@@ -193,13 +208,21 @@ fn main(
 //# if B_SCATTER
   let b_k_$i = (thread + $iu * THREADS) % (TILE_K / 4u) * 4u;
   let b_across_$i = (thread + $iu * THREADS) / (TILE_K / 4u);
+//# if INSIDE
+  let b_base_$i = b_start() + (column0 + b_across_$i) * params.ldb + b_k_$i;
+//# else
   let b_base_$i = b_start() + min(column0 + b_across_$i, params.n - 1u) * params.ldb + b_k_$i;
+//# end
 //# else
   let b_k_$i = (thread + $iu * THREADS) / (TILE_N / 4u);
   let b_across_$i = (thread + $iu * THREADS) % (TILE_N / 4u) * 4u;
 //# if WINDOW
 //# else
+//# if INSIDE
+  let b_base_$i = b_start() + b_k_$i * params.ldb + column0 + b_across_$i;
+//# else
   let b_base_$i = b_start() + b_k_$i * params.ldb + min(column0 + b_across_$i, (params.n - 1u) / 4u * 4u);
+//# end
 //# end
 //# end
 //# end
@@ -426,7 +449,11 @@ fn main(
 //# for i in A_GROUPS
 //# for r in 4
 //# for j in B_GROUPS
+//# if INSIDE
+  store_inside(group.z, row0 + ($iu * THREADS_M + ty) * 4u + $ru, column0 + ($ju * THREADS_N + tx) * 4u, sum_$i_$r_$j);
+//# else
   store(group.z, row0 + ($iu * THREADS_M + ty) * 4u + $ru, column0 + ($ju * THREADS_N + tx) * 4u, sum_$i_$r_$j);
+//# end
 //# end
 //# end
 //# end

@@ -5,17 +5,32 @@ use super::{Backend, How};
 use crate::call::Call;
 use crate::info::Caps;
 use crate::kernels::KernelId;
-use crate::ops::matmul::Matmul;
+use crate::ops::matmul::{Matmul, Precision};
 use crate::plan::Dispatch;
+use crate::plan::tuned::Tuned;
+use half::f16;
 
-/// The launches of such a product's four forms, which are of whole numbers and so have one right result.
-fn launches_of_right_products(opened: &Opened, [m, k, n]: [usize; 3]) -> Vec<Dispatch> {
+/// Whether A is transposed, and whether B is.
+const FORMS: [(bool, bool); 4] = [(false, false), (true, false), (false, true), (true, true)];
+
+/// The launches of such a product's four forms, plus a matrix, which are of whole numbers and so have one right result.
+fn launches_of_right_products(opened: &Opened, sides: [usize; 3]) -> Vec<Dispatch> {
+    launches_of_right(opened, sides, &FORMS, 2.0, Precision::F32)
+}
+
+/// The same of some forms, and of operands of f16 where the product is computed in f16, the matrix so many times.
+fn launches_of_right(opened: &Opened, [m, k, n]: [usize; 3], forms: &[(bool, bool)], beta: f32, precision: Precision) -> Vec<Dispatch> {
     let values = |count: usize| (0..count).map(|i| (i * 7 % 11) as f32 - 5.0).collect::<Vec<_>>();
     let (a, b, c) = (values(m * k), values(k * n), values(m * n));
+    let [a_f16, b_f16] = [&a, &b].map(|values| values.iter().map(|&value| f16::from_f32(value)).collect::<Vec<_>>());
     let mut launches = Vec::new();
-    for (transpose_a, transpose_b) in [(false, false), (true, false), (false, true), (true, true)] {
-        let op = Matmul::new(m as u64, k as u64, n as u64).transpose_a(transpose_a).transpose_b(transpose_b).plus(2.0, &c);
-        let call = Call::new(&op, (&a).into(), (&b).into()).unwrap();
+    for &(transpose_a, transpose_b) in forms {
+        let op = Matmul::new(m as u64, k as u64, n as u64).transpose_a(transpose_a).transpose_b(transpose_b).precision(precision);
+        let op = if beta != 0.0 { op.plus(beta, &c) } else { op };
+        let call = match precision {
+            Precision::F16 => Call::new(&op, (&a_f16).into(), (&b_f16).into()).unwrap(),
+            _ => Call::new(&op, (&a).into(), (&b).into()).unwrap(),
+        };
         let how = How { repeats: 1, timed: false, download: call.op.extent() };
         let started = call.start(opened, how).unwrap();
         launches.extend(started.plan.dispatches);
@@ -24,7 +39,7 @@ fn launches_of_right_products(opened: &Opened, [m, k, n]: [usize; 3]) -> Vec<Dis
             let (i, j) = (at / n, at % n);
             let x = |p: usize| if transpose_a { a[p * m + i] } else { a[i * k + p] };
             let y = |p: usize| if transpose_b { b[j * k + p] } else { b[p * n + j] };
-            let exact = (0..k).map(|p| x(p) * y(p)).sum::<f32>() + 2.0 * c[at];
+            let exact = (0..k).map(|p| x(p) * y(p)).sum::<f32>() + beta * c[at];
             assert_eq!(value, exact, "{i},{j} transposed {transpose_a},{transpose_b}");
         }
     }
@@ -42,8 +57,44 @@ pub(super) fn products_in_many_parts_are_right(open: impl FnOnce(fn(&mut Caps)) 
 /// With one workgroup k is one part however long it is, which is worth a copy of each operand whose rows start anywhere and are not along k.
 pub(super) fn products_of_copies_are_right(open: impl FnOnce(fn(&mut Caps)) -> Option<Opened>) {
     use KernelId::{MatmulCopy as Copy, MatmulTiled as Tiled};
-    let Some(opened) = open(|caps| caps.max_workgroups_per_dimension = 1) else { return };
-    let launches = launches_of_right_products(&opened, [31, 9001, 29]);
-    let ids: Vec<_> = launches.iter().map(|launch| launch.kernel.id).collect();
-    assert_eq!(ids, [Copy, Tiled, Copy, Copy, Tiled, Tiled, Copy, Tiled]);
+    let Some(opened) = open(|caps| (caps.max_workgroups_per_dimension, caps.f16) = (1, caps.stores_f16)) else { return };
+    let copied = |launches: Vec<Dispatch>| launches.iter().map(|launch| launch.kernel.id).collect::<Vec<_>>();
+    let ids = [Copy, Tiled, Copy, Copy, Tiled, Tiled, Copy, Tiled];
+    assert_eq!(copied(launches_of_right_products(&opened, [31, 9001, 29])), ids);
+    if opened.info.caps.stores_f16 {
+        assert_eq!(copied(launches_of_right(&opened, [31, 12_001, 29], &FORMS, 0.0, Precision::F16)), ids);
+    }
+}
+
+/// The same by a tile for which what is stored with k along its rows is turned.
+pub(super) fn products_of_turned_copies_are_right(open: impl FnOnce(fn(&mut Caps)) -> Option<Opened>) {
+    let limit = |caps: &mut Caps| {
+        (caps.max_workgroups_per_dimension, caps.f16) = (1, caps.stores_f16);
+        caps.tuned = (0..Tuned::CLASSES).fold(Tuned::NONE, |tuned, class| tuned.with(class, Some(4)));
+    };
+    let Some(opened) = open(limit) else { return };
+    let turned = |launches: Vec<Dispatch>| launches.iter().map(|launch| launch.kernel.constant("TURNED")).collect::<Vec<_>>();
+    let expected = [1, 0, 0, 1, 1, 0, 1, 0];
+    assert_eq!(turned(launches_of_right_products(&opened, [32, 9001, 32])), expected);
+    if opened.info.caps.stores_f16 {
+        assert_eq!(turned(launches_of_right(&opened, [32, 9001, 32], &FORMS, 0.0, Precision::F16)), expected);
+    }
+}
+
+/// Tiles in f16 start so that all of each lies in the result: two of them overlap, or they leave blocks.
+pub(super) fn products_of_tiles_that_overlap_are_right(open: impl FnOnce(fn(&mut Caps)) -> Option<Opened>) {
+    // All are of the tile of 64 x 128.
+    let limit = |caps: &mut Caps| {
+        caps.tuned = (0..Tuned::CLASSES).fold(Tuned::NONE, |tuned, class| tuned.with(class, Some(1)));
+        caps.f16 = caps.stores_f16;
+    };
+    let Some(opened) = open(limit) else { return };
+    if !opened.info.caps.stores_f16 {
+        eprintln!("skipped: {} has no f16", opened.info.backend);
+        return;
+    }
+    for sides in [[100, 70, 200], [132, 40, 260]] {
+        let launches = launches_of_right(&opened, sides, &[(true, false)], 0.0, Precision::F16);
+        assert_eq!(launches[0].kernel.constant("INSIDE"), 1, "{sides:?}");
+    }
 }

@@ -252,7 +252,7 @@ impl KernelId {
             Self::ReduceMergeFragment => &[FRAGMENT_FOLD, include_str!(concat!(env!("OUT_DIR"), "/reduce-merge.frag"))],
             Self::Pool => &[include_str!(concat!(env!("OUT_DIR"), "/pool-pool.wgsl"))],
             Self::MatmulCpu | Self::MapCpu | Self::ReduceCpu | Self::ConvCpu | Self::PoolCpu | Self::FftCpu | Self::NormalizeCpu => &[],
-            Self::MatmulCopy => &[ACTIVATE, PARAMS, STORE, include_str!(concat!(env!("OUT_DIR"), "/matmul-copy.wgsl"))],
+            Self::MatmulCopy => &[PARAMS, include_str!(concat!(env!("OUT_DIR"), "/matmul-copy.wgsl"))],
             #[cfg(not(target_arch = "wasm32"))]
             Self::MatmulCublasLt | Self::MapInterpreted | Self::ReducePlain | Self::NormalizePlain | Self::FftPlain | Self::ConvSum => &[],
             #[cfg(not(target_arch = "wasm32"))]

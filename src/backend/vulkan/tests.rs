@@ -88,6 +88,16 @@ fn products_of_copies_are_right() {
     limited::products_of_copies_are_right(limited_device);
 }
 
+#[test]
+fn products_of_turned_copies_are_right() {
+    limited::products_of_turned_copies_are_right(limited_device);
+}
+
+#[test]
+fn products_of_tiles_that_overlap_are_right() {
+    limited::products_of_tiles_that_overlap_are_right(limited_device);
+}
+
 /// Operands of several pieces, and one that ends in the middle of a piece.
 #[test]
 fn what_goes_to_the_device_comes_back() {

@@ -303,6 +303,16 @@ mod tests {
         limited::products_of_copies_are_right(limited_device);
     }
 
+    #[test]
+    fn products_of_turned_copies_are_right() {
+        limited::products_of_turned_copies_are_right(limited_device);
+    }
+
+    #[test]
+    fn products_of_tiles_that_overlap_are_right() {
+        limited::products_of_tiles_that_overlap_are_right(limited_device);
+    }
+
     /// Reductions too: rows are cut and their values too, and what the parts gave is joined.
     #[test]
     fn a_reduction_in_many_parts_is_right() {

@@ -154,8 +154,8 @@ pub(super) fn step(problem: &Problem, params: Params, operands: [Binding; 2], wh
         let in_order = |swap: bool, x: u32, y: u32| if swap { [y, x] } else { [x, y] };
         let [a, b] = &mut operands;
         let mut consider = |operand: &mut Binding, mut reads: Reads<'_>, size: [u32; 2]| {
-            if !reads.are_aligned() && cost * SCATTERED > COPY_LAUNCH + COPY_ELEMENT * 2.0 * reads.elements(size) as f64 {
-                copies.add(operand, &mut reads, size, DType::F16, caps);
+            if !reads.are_aligned() && cost * SCATTERED > COPY_LAUNCH + COPY_ELEMENT * 2.0 * reads.elements(size, false) as f64 {
+                copies.add(operand, &mut reads, size, DType::F16, false, caps);
             }
         };
         consider(a, Reads::a(&mut params), in_order(problem.transpose_a, m, k));

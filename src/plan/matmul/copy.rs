@@ -1,5 +1,5 @@
-//! Copies of operands whose rows start anywhere, into rows that start where kernels read several elements at once, eight of f16 for matrix
-//! units: the launch that makes one, and how what comes after reads it.
+//! Copies of operands into rows that start where kernels read several elements at once, eight of f16 for matrix units, or turned on the way: the
+//! launch that makes one, and how what comes after reads it.
 
 use super::Params;
 pub(super) use super::cooperative::VECTOR;
@@ -12,8 +12,13 @@ use crate::plan::{Binding, Dispatch, Slot};
 /// Threads of a block of `shaders/matmul/copy.cu`, or invocations of a workgroup of `copy.wgsl`.
 pub(super) const THREADS: u32 = 64;
 
+/// Elements of what a block copies at a time, and of the squares of `copy.wgsl`; rows of one that an invocation reads.
+pub(super) const BLOCK: u32 = 4 * THREADS;
+const SQUARE: u32 = 32 * 32;
+const ROWS: u32 = SQUARE / THREADS;
+
 /// The most workgroups that copy an operand in WGSL: enough for large GPUs.
-const MOST_WORKGROUPS: u32 = 4096;
+const MOST_WORKGROUPS: u32 = 1 << 14;
 
 /// How a launch reads an operand: elements from row to row and from item to item of its batch, and to the first.
 pub(super) struct Reads<'p> {
@@ -41,14 +46,21 @@ impl<'p> Reads<'p> {
     }
 
     /// Elements of a copy of so many rows and columns of each item.
-    pub(super) fn elements(&self, [rows, columns]: [u32; 2]) -> u64 {
-        u64::from(self.own_items()[0]) * u64::from(rows) * u64::from(columns).next_multiple_of(VECTOR.into())
+    pub(super) fn elements(&self, size: [u32; 2], turned: bool) -> u64 {
+        let [rows, stride] = rows_apart(size, turned);
+        u64::from(self.own_items()[0]) * rows * stride
     }
 
     /// Items to copy: what all of them share is copied once.
     fn own_items(&self) -> [u32; 2] {
         if *self.outer == 0 && *self.inner == 0 { [1, 1] } else { self.items }
     }
+}
+
+/// Rows of a copy, and elements from one to the next.
+fn rows_apart([rows, columns]: [u32; 2], turned: bool) -> [u64; 2] {
+    let (rows, columns) = if turned { (columns, rows) } else { (rows, columns) };
+    [rows.into(), u64::from(columns).next_multiple_of(VECTOR.into())]
 }
 
 /// Copies in WGSL that come before a launch, and the bytes of the scratch that they take.
@@ -59,30 +71,39 @@ pub(super) struct Copies {
 }
 
 impl Copies {
-    /// Has an operand copied that is `size` as stored, if there is room.
-    pub(super) fn add(&mut self, operand: &mut Binding, reads: &mut Reads<'_>, size: [u32; 2], dtype: DType, caps: &Caps) {
-        if reads.elements(size) * dtype.bytes() > caps.max_binding_bytes {
-            return;
+    /// Has an operand copied that is `size` as stored, if there is room, and tells whether there is.
+    pub(super) fn add(
+        &mut self,
+        operand: &mut Binding,
+        reads: &mut Reads<'_>,
+        size: [u32; 2],
+        dtype: DType,
+        turned: bool,
+        caps: &Caps,
+    ) -> bool {
+        if reads.elements(size, turned) * dtype.bytes() > caps.max_binding_bytes {
+            return false;
         }
-        let stores =
-            ["READS_C", "ACCUMULATES", "READS_BIAS", "BIAS_STEP", "BIAS_ROWS", "ACTIVATION", "PARTS", "WORDS"].map(|name| (name, 0));
         let is_f16 = u32::from(dtype == DType::F16);
         let copy = Copy {
             from: *operand,
             size,
+            turned,
             dtype,
             index: 2,
             offset_bytes: self.bytes.next_multiple_of(caps.binding_alignment_bytes),
             max_bytes: caps.max_buffer_bytes,
-            constants: stores.into_iter().chain([("BATCHED", 1), ("RESULT_F16", is_f16), ("OUT_VEC4", 1)]).collect(),
+            constants: vec![("ROWS", ROWS), ("BATCHED", 1), ("BIAS_ROWS", 0), ("HALF", is_f16), ("TURNED", u32::from(turned))],
+            workgroup: SQUARE,
             most_workgroups: MOST_WORKGROUPS.min(caps.max_workgroups_per_dimension),
         };
         // One that is too large is not made.
-        let Ok(dispatch) = copy.dispatch(reads) else { return };
+        let Ok(dispatch) = copy.dispatch(reads) else { return false };
         let kept = dispatch.bindings[1];
         self.bytes = kept.offset_bytes + kept.size_bytes;
         *operand = Binding { index: operand.index, ..kept };
         self.dispatches.push(dispatch);
+        true
     }
 }
 
@@ -92,6 +113,8 @@ pub(super) struct Copy {
     pub(super) from: Binding,
     /// Rows and columns of each item, as stored.
     pub(super) size: [u32; 2],
+    /// Whether its rows become columns.
+    pub(super) turned: bool,
     /// Of the copy's elements.
     pub(super) dtype: DType,
     /// The kernel's place for the copy, and where in the scratch that starts.
@@ -101,7 +124,8 @@ pub(super) struct Copy {
     pub(super) max_bytes: u64,
     /// Constants of the kernel beside the number of threads.
     pub(super) constants: Vec<(&'static str, u32)>,
-    /// The most workgroups: each invocation copies until nothing is left.
+    /// Elements that a workgroup copies at a time, and the most workgroups: each goes on until nothing is left.
+    pub(super) workgroup: u32,
     pub(super) most_workgroups: u32,
 }
 
@@ -111,10 +135,9 @@ impl Copy {
     /// # Errors
     /// [`Error::LimitExceeded`] for a copy too large.
     pub(super) fn dispatch(self, reads: &mut Reads<'_>) -> Result<Dispatch> {
-        let Self { from, size, dtype, index, offset_bytes, max_bytes, constants, most_workgroups } = self;
-        let ([rows, columns], [batch, inner]) = (size, reads.own_items());
-        let stride = u64::from(columns).next_multiple_of(VECTOR.into());
-        let (item, elements) = (u64::from(rows) * stride, reads.elements(size));
+        let Self { from, size, turned, dtype, index, offset_bytes, max_bytes, constants, workgroup, most_workgroups } = self;
+        let ([rows, columns], [batch, inner], [copied, stride]) = (size, reads.own_items(), rows_apart(size, turned));
+        let (item, elements) = (copied * stride, reads.elements(size, turned));
         let size_bytes = (elements * dtype.bytes()).next_multiple_of(256);
         let (requested, max) = (offset_bytes + size_bytes, max_bytes.min(u64::from(u32::MAX) * dtype.bytes()));
         if requested > max {
@@ -148,7 +171,7 @@ impl Copy {
             },
             params: params.into(),
             bindings: vec![Binding { index: 0, ..from }, Binding { slot: Slot::Scratch, index, offset_bytes, size_bytes }],
-            grid: [(elements / 4).div_ceil(THREADS.into()).clamp(1, most_workgroups.into()) as u32, 1, 1],
+            grid: [elements.div_ceil(workgroup.into()).clamp(1, most_workgroups.into()) as u32, 1, 1],
         })
     }
 }

@@ -3,7 +3,7 @@
 //! would be at work.
 
 use super::batch::Launch;
-use super::copy::{Copy, Reads, VECTOR};
+use super::copy::{self, Copy, Reads, VECTOR};
 use super::tile::scratch_bytes;
 use super::{Params, batch, constants_of_layout, whole, within_buffers};
 use crate::dtype::DType;
@@ -160,11 +160,13 @@ fn add_launch(problem: &Problem, launch: &Launch, caps: &Caps, multiprocessors: 
             let copy = Copy {
                 from: Binding { slot, index: 0, offset_bytes: 0, size_bytes: 16 },
                 size: [stored.rows, stored.columns],
+                turned: false,
                 dtype: kept,
                 index: 1,
                 offset_bytes: used_bytes,
                 max_bytes: caps.max_buffer_bytes,
                 constants: Vec::new(),
+                workgroup: copy::BLOCK,
                 most_workgroups: MOST_COPY_BLOCKS,
             };
             let copy = copy.dispatch(&mut reads)?;

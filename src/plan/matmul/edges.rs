@@ -9,6 +9,7 @@
 //! └─────────────┘  blocks below, across all columns
 //! ```
 
+use super::Params;
 use super::tile::Tile;
 use crate::info::Caps;
 
@@ -50,6 +51,14 @@ impl Cover {
             blocks: blocks(m - rows, columns) + blocks(rows, n),
             in_workgroup: 1 << (tile.m * tile.n / AREA).ilog2(),
         }
+    }
+
+    /// Whether tiles may start so far before the end that all of each lies in the result: where four rows or four columns are fetched at once, as
+    /// is said, they start at multiples of four.
+    pub(super) fn may_overlap(&self, tile: &Tile, params: &Params, fours: [u32; 2]) -> bool {
+        let fits =
+            |side: u32, tile: u32, past: u32, fours: u32| side >= tile && (past > 0 || side % tile == 0 || fours == 0 || side % 4 == 0);
+        fits(params.m, tile.m, self.past[0], fours[0]) && fits(params.n, tile.n, self.past[1], fours[1])
     }
 
     /// Workgroups in x and y: those of blocks come last, where multiprocessors are left over.

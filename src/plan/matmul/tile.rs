@@ -23,21 +23,24 @@ pub(super) struct Tile {
     stages: u32,
     /// Steps of k in the body of the innermost loop.
     unroll: u32,
-    /// Multiplications a second of a GPU full of workgroups, relative to the first tile.
+    /// Multiplications a second of a GPU full of workgroups, relative to the first tile; and in f16.
     speed: f64,
+    speed_f16: f64,
+    /// Whether it is quicker where A is stored with k down its columns, to which a copy may turn it.
+    turns: bool,
     /// Workgroups at once that it takes to keep one multiprocessor busy: with fewer the time is the same.
     fill: f64,
 }
 
 /// Speeds and fills are measured on an NVIDIA H200.
 pub(super) const TILES: [Tile; 6] = [
-    Tile { m: 128, n: 128, k: 8, threads_m: 16, threads_n: 16, stages: 2, unroll: 8, speed: 1.0, fill: 1.1 },
-    Tile { m: 64, n: 128, k: 8, threads_m: 8, threads_n: 16, stages: 2, unroll: 8, speed: 0.86, fill: 1.15 },
-    Tile { m: 96, n: 96, k: 8, threads_m: 8, threads_n: 24, stages: 2, unroll: 8, speed: 0.83, fill: 1.3 },
-    Tile { m: 64, n: 64, k: 16, threads_m: 8, threads_n: 16, stages: 2, unroll: 16, speed: 0.76, fill: 1.07 },
-    Tile { m: 32, n: 64, k: 16, threads_m: 8, threads_n: 16, stages: 2, unroll: 16, speed: 0.61, fill: 1.15 },
+    Tile { m: 128, n: 128, k: 8, threads_m: 16, threads_n: 16, stages: 2, unroll: 8, speed: 1.0, speed_f16: 1.15, turns: true, fill: 1.1 },
+    Tile { m: 64, n: 128, k: 8, threads_m: 8, threads_n: 16, stages: 2, unroll: 8, speed: 0.86, speed_f16: 1.32, turns: true, fill: 1.15 },
+    Tile { m: 96, n: 96, k: 8, threads_m: 8, threads_n: 24, stages: 2, unroll: 8, speed: 0.83, speed_f16: 1.13, turns: false, fill: 1.3 },
+    Tile { m: 64, n: 64, k: 16, threads_m: 8, threads_n: 16, stages: 2, unroll: 16, speed: 0.76, speed_f16: 1.05, turns: true, fill: 1.07 },
+    Tile { m: 32, n: 64, k: 16, threads_m: 8, threads_n: 16, stages: 2, unroll: 16, speed: 0.61, speed_f16: 0.97, turns: true, fill: 1.15 },
     // For what fits a few workgroups: little slower there, and sooner compiled, which counts where a CPU emulates the GPU.
-    Tile { m: 32, n: 32, k: 16, threads_m: 8, threads_n: 8, stages: 1, unroll: 1, speed: 0.53, fill: 1.5 },
+    Tile { m: 32, n: 32, k: 16, threads_m: 8, threads_n: 8, stages: 1, unroll: 1, speed: 0.53, speed_f16: 0.7, turns: false, fill: 1.5 },
 ];
 
 /// Invocations of the smallest kernel's workgroup.
@@ -61,10 +64,12 @@ pub(super) const MOST_PARTS: u32 = 64;
 const SUM_LAUNCH: f64 = 5e5;
 const SUM_ELEMENT: f64 = 0.15;
 
-/// What it costs to fetch an operand's elements one by one, in parts of the time that it takes otherwise; and what a copy costs, in the measure of
-/// the adding up. Measured as the speeds above, but that a copy's launch counts for more than it takes: near where both are as quick, products
-/// without a copy were quicker.
+/// What it costs to fetch an operand's elements one by one, or to turn what is stored with k along its rows, in f32 or in f16, in parts of the
+/// time that a product takes otherwise; and what a copy costs, in the measure of the adding up. Measured as the speeds above, but that a copy's
+/// launch counts for more than it takes: near where both are as quick, products without a copy were quicker.
 const SCATTERED: f64 = 0.08;
+const TURNED: f64 = 0.035;
+const TURNED_F16: f64 = 0.14;
 const COPY_LAUNCH: f64 = 1.7e6;
 const COPY_ELEMENT: f64 = 0.45;
 
@@ -75,7 +80,8 @@ impl Tile {
 
     /// The same for sums in f16, each of one step, whose single stage takes about the memory of two in f32.
     fn in_f16(self) -> Self {
-        Self { k: F16_TERMS, stages: 1, unroll: if self.unroll == self.k { F16_TERMS } else { self.unroll }, ..self }
+        let unroll = if self.unroll == self.k { F16_TERMS } else { self.unroll };
+        Self { k: F16_TERMS, stages: 1, unroll, speed: self.speed_f16, ..self }
     }
 
     /// Both slices of every stage, each row padded by a vec4 at most; and sums of blocks at the edges. In f16 A's elements are there twice, and
@@ -148,11 +154,14 @@ struct Choice {
     half: bool,
 }
 
+/// The most room for parts of results, or for a copy of an operand.
+const MOST_SCRATCH_BYTES: u64 = 1 << 28;
+
 /// Whether so many parts of results can be found room for, and be added up in one launch.
 pub(super) fn has_room(sides: [u32; 2], items: u32, parts: u32, caps: &Caps) -> bool {
     let most = u64::from(caps.max_workgroups_per_dimension);
     u64::from(parts) * u64::from(items) <= most
-        && scratch_bytes(sides, items, parts) <= caps.max_binding_bytes.min(1 << 28)
+        && scratch_bytes(sides, items, parts) <= caps.max_binding_bytes.min(MOST_SCRATCH_BYTES)
         && (scratch_bytes(sides, items, 1) / 16).div_ceil(SUM_THREADS.into()) <= most
 }
 
@@ -161,29 +170,35 @@ pub(super) fn scratch_bytes([m, n]: [u32; 2], items: u32, parts: u32) -> u64 {
     u64::from(parts).saturating_mul(u64::from(items) * u64::from(m)).saturating_mul(u64::from(n).next_multiple_of(4) * 4)
 }
 
-/// The launch of the register-tiled kernel for a product that no other one adds to, and before it copies of operands whose rows start anywhere,
-/// if it is worth them: of those that are stored with k down their columns, since the others are turned element by element in any case.
+/// The launch of the register-tiled kernel for a product that no other one adds to, and before it copies of its operands, if it is worth them: of
+/// one whose rows start anywhere, or that is stored with k along its rows, which a copy turns.
 pub(super) fn aligned(problem: &Problem, mut params: Params, mut operands: [Binding; 2], caps: &Caps) -> Result<Step> {
     let Params { m, k, n, .. } = params;
     let choice = Tile::choose(problem, &params, 1.0, true, caps)?;
-    let mut copies = Copies::default();
+    let (mut copies, mut problem) = (Copies::default(), *problem);
+    let dtype = if choice.half { DType::F16 } else { DType::F32 };
+    let waits = choice.parts > 1 || problem.result == DType::F16 && vec4(&[params.out_start, params.ldo, n]) == 0;
     // WebGPU allows no kernel to read one part of a buffer, the copies, and write another, sums that wait for others or for being rounded.
-    if choice.parts == 1 && [problem.dtype, problem.result] == [DType::F32; 2] {
-        let [a_vec4, b_vec4] = vec4s(&params);
-        let mut consider = |operand: &mut Binding, mut reads: Reads<'_>, size: [u32; 2]| {
-            if choice.cost * SCATTERED > COPY_LAUNCH + COPY_ELEMENT * reads.elements(size) as f64 {
-                copies.add(operand, &mut reads, size, DType::F32, caps);
-            }
+    if !waits && problem.dtype == dtype {
+        let vec4s = vec4s(&params);
+        let mut consider = |operand: &mut Binding, is_vec4: u32, turned: bool, mut reads: Reads<'_>, size: [u32; 2]| {
+            let scattered = if is_vec4 == 0 { SCATTERED } else { 0.0 };
+            let turning = if choice.half { TURNED_F16 } else { TURNED };
+            let gain = choice.cost * if turned { scattered + turning } else { scattered };
+            let elements = reads.elements(size, turned);
+            gain > COPY_LAUNCH + COPY_ELEMENT * elements as f64
+                && elements * dtype.bytes() <= MOST_SCRATCH_BYTES
+                && copies.add(operand, &mut reads, size, dtype, turned, caps)
         };
         let [a, b] = &mut operands;
-        if a_vec4 == 0 && problem.transpose_a {
-            consider(a, Reads::a(&mut params), [k, m]);
-        }
-        if b_vec4 == 0 && !problem.transpose_b {
-            consider(b, Reads::b(&mut params), [k, n]);
-        }
+        let (turns_a, turns_b) = (!problem.transpose_a, problem.transpose_b);
+        let may_turn = |turned: bool| !turned || choice.tile.turns;
+        let a_size = if turns_a { [m, k] } else { [k, m] };
+        let b_size = if turns_b { [n, k] } else { [k, n] };
+        problem.transpose_a |= may_turn(turns_a) && consider(a, vec4s[0], turns_a, Reads::a(&mut params), a_size);
+        problem.transpose_b &= !(may_turn(turns_b) && consider(b, vec4s[1], turns_b, Reads::b(&mut params), b_size));
     }
-    let step = chosen(problem, params, operands, choice);
+    let step = chosen(&problem, params, operands, choice, true);
     Ok(Step { before: copies.dispatches, before_bytes: copies.bytes.next_multiple_of(caps.binding_alignment_bytes), ..step })
 }
 
@@ -201,13 +216,16 @@ pub(super) fn tiled(problem: &Problem, params: Params, operands: [Binding; 2], c
 /// The same where a term takes more effort than one of a product of matrices, which is worth more parts of k, or where the kernel `cuts` nothing
 /// off that is past whole tiles.
 pub(super) fn tiled_with(problem: &Problem, params: Params, operands: [Binding; 2], effort: f64, cuts: bool, caps: &Caps) -> Result<Step> {
-    Ok(chosen(problem, params, operands, Tile::choose(problem, &params, effort, cuts, caps)?))
+    Ok(chosen(problem, params, operands, Tile::choose(problem, &params, effort, cuts, caps)?, false))
 }
 
-/// The launch of what was chosen.
-fn chosen(problem: &Problem, params: Params, operands: [Binding; 2], Choice { tile, parts, cover, half, .. }: Choice) -> Step {
+/// The launch of what was chosen, of a product that is `whole` or is added to what others left.
+fn chosen(problem: &Problem, params: Params, operands: [Binding; 2], Choice { tile, parts, cover, half, .. }: Choice, whole: bool) -> Step {
     let k = tile.k;
     let [a_vec4, b_vec4] = vec4s(&params);
+    // Where two tiles share rows or columns, each of them writes what it has computed of them: so there may be nothing to add.
+    let may_overlap = whole && problem.c.is_none() && cover.may_overlap(&tile, &params, [a_vec4, b_vec4]);
+    let is_inside = half && tile.turns && problem.transpose_a && may_overlap;
     let mut constants = vec![
         ("TILE_M", tile.m),
         ("TILE_N", tile.n),
@@ -234,6 +252,7 @@ fn chosen(problem: &Problem, params: Params, operands: [Binding; 2], Choice { ti
         ("WINDOW", 0),
         ("EDGES", u32::from(cover.blocks > 0)),
         ("BLOCK_TERMS", if cover.blocks > 0 { edges::TERMS } else { 1 }),
+        ("INSIDE", u32::from(is_inside)),
     ];
     if cover.blocks > 0 {
         let [rows, columns] = cover.past.map(|past| u32::from(past > 0));
