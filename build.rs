@@ -113,6 +113,8 @@ fn main() {
             // Only the inner kernel's own loops are worth unrolling, and their vectors are written by hand.
             .args(["-Cno-vectorize-loops", "-Cllvm-args=--unroll-runtime=false"])
             .args(["-Cllvm-args=--unroll-allow-partial=false", "-Cllvm-args=--unroll-threshold=150"])
+            // In the order of the source, in which the inner kernel needs the fewest registers.
+            .arg("-Cllvm-args=--pre-RA-sched=source")
             // The blocks are static; the stack holds little.
             .args(["-Clink-arg=-zstack-size=16384", &format!("-Ctarget-feature={features}")])
             .arg("-o")

@@ -3,6 +3,10 @@
 
 use std::ops::Range;
 
+#[cfg(all(feature = "simd", not(target_arch = "wasm32")))]
+use super::product::Product;
+#[cfg(all(feature = "simd", not(target_arch = "wasm32")))]
+use super::scalar::Matrix;
 use crate::ops::conv::Problem;
 use crate::ops::window::Window;
 
@@ -17,7 +21,10 @@ pub(super) struct Conv<'a> {
 
 /// Elements of what windows see that are in memory at once: they are to stay in the cache.
 #[cfg(all(feature = "simd", not(target_arch = "wasm32")))]
-const SEEN_ELEMENTS: usize = 1 << 18;
+const SEEN_ELEMENTS: usize = 1 << 16;
+/// Positions of a block at least.
+#[cfg(all(feature = "simd", not(target_arch = "wasm32")))]
+const LEAST_POSITIONS: usize = 64;
 
 /// Filters below which a product does not pay.
 #[cfg(all(feature = "simd", not(target_arch = "wasm32")))]
@@ -121,30 +128,22 @@ impl Conv<'_> {
         }
     }
 
-    /// All filters of an item, by products.
+    /// All filters of an item, by products on so many threads.
     #[cfg(all(feature = "simd", not(target_arch = "wasm32")))]
-    pub(super) fn by_products(
-        &self,
-        item: usize,
-        out: &mut [f32],
-        product: impl Fn([usize; 3], &[f32], (&[f32], usize), (&mut [f32], usize)),
-    ) {
+    pub(super) fn by_products(&self, item: usize, out: &mut [f32], threads: usize) {
         let (image, filters) = self.operands(item);
         let Problem { filters: m, .. } = self.problem;
         let (positions, k, m) = (self.problem.positions() as usize, self.problem.terms() as usize, m as usize);
         if self.problem.filters < FEW {
             return self.direct(item, out);
         }
+        let (sizes, filters) = ([m, k, positions], Matrix::new(filters, k, false));
         if self.problem.windows.iter().all(Window::is_plain) {
-            product([m, k, positions], filters, (image, positions), (&mut *out, positions));
+            let product = Product { sizes, a: filters, b: Matrix::new(image, positions, false), alpha: 1.0, beta: None };
+            product.compute(out, positions, threads);
         } else {
-            let block = (SEEN_ELEMENTS / k.max(1)).max(64).min(positions);
-            let mut seen = vec![0.0; block * k];
-            for first in (0..positions).step_by(block.max(1)) {
-                let count = block.min(positions - first);
-                self.see(image, first..first + count, &mut seen[..count * k]);
-                product([m, k, count], filters, (&seen, count), (&mut out[first..], positions));
-            }
+            let block = (SEEN_ELEMENTS / k.max(1)).next_multiple_of(LEAST_POSITIONS).min(positions);
+            Product::by_columns(sizes, filters, out, block.max(1), threads, |positions, seen| self.see(image, positions, seen));
         }
         for (filter, out) in out.chunks_exact_mut(positions.max(1)).enumerate() {
             self.finish(item, filter, out);

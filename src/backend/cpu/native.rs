@@ -152,13 +152,7 @@ impl Engine {
             let (_, threads) = self.resources();
             // Few items share the threads one after the other.
             let [at_once, of_item] = if out.len() / item_elements < threads { [1, threads] } else { [threads, 1] };
-            each(out, item_elements, at_once, |item, out| {
-                conv.by_products(item, out, |sizes, a, (b, ldb), (c, ldc)| {
-                    let (a, b) = (Matrix::new(a, sizes[1], false), Matrix::new(b, ldb, false));
-                    Product { sizes, a, b, alpha: 1.0, beta: None }.compute(c, ldc, of_item);
-                });
-            });
-            return;
+            return each(out, item_elements, at_once, |item, out| conv.by_products(item, out, of_item));
         }
         out.chunks_exact_mut(item_elements).enumerate().for_each(|(item, out)| conv.direct(item, out));
     }

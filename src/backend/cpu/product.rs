@@ -10,6 +10,9 @@
 //! The crate adds up each element in an order that depends on k, and on whether the result is very small: blocks are not, and so the results are
 //! the same bits however C is cut.
 
+use std::cell::Cell;
+use std::ops::Range;
+
 use super::crew::{each, share};
 use super::scalar::Matrix;
 use super::simd::turned::turn;
@@ -34,6 +37,26 @@ const PACK: usize = 2;
 const BEGIN: usize = 20_000;
 /// Rows of B that are made of its columns at once.
 const TURNED_ROWS: usize = 32;
+/// Elements of what a thread keeps for the next product: to ask the system for as many takes long.
+const KEPT: usize = 1 << 20;
+
+thread_local! {
+    /// What B is made of before it is multiplied.
+    static ROOM: Cell<Vec<f32>> = const { Cell::new(Vec::new()) };
+}
+
+/// Does something with room for so many elements, whatever was in them.
+fn with_room<R>(elements: usize, run: impl FnOnce(&mut [f32]) -> R) -> R {
+    let mut room = ROOM.take();
+    if room.len() < elements {
+        room.resize(elements, 0.0);
+    }
+    let result = run(&mut room[..elements]);
+    if room.len() <= KEPT {
+        ROOM.set(room);
+    }
+    result
+}
 
 /// C ← α·A·B + β·C of m × k by k × n.
 pub(super) struct Product<'a> {
@@ -49,6 +72,12 @@ pub(super) struct Product<'a> {
 struct Out {
     start: *mut f32,
     stride: usize,
+}
+
+impl Out {
+    fn at(&self, element: usize) -> *mut f32 {
+        self.start.wrapping_add(element)
+    }
 }
 
 // SAFETY: blocks do not overlap, and C is borrowed alone for as long as they are written.
@@ -69,21 +98,56 @@ impl Product<'_> {
         self.by_rows(threads, |product| product.compute_cut(c, stride, Cut::of(product.sizes, threads), threads));
     }
 
+    /// C ← A·B of m × k by k × n, so many columns at a time, of which `see` gives B row by row, each time on one thread.
+    pub(super) fn by_columns(
+        [m, k, n]: [usize; 3],
+        a: Matrix<'_>,
+        c: &mut [f32],
+        width: usize,
+        threads: usize,
+        see: impl Fn(Range<usize>, &mut [f32]) + Sync,
+    ) {
+        assert!(m * n <= c.len(), "a product of {m} x {k} x {n} past its result");
+        let threads = if m * k * n < MANY { 1 } else { threads };
+        let out = Out { start: c.as_mut_ptr(), stride: n };
+        share(threads, n.div_ceil(width), m * k * n >= LONG, |number| {
+            let columns = number * width..((number + 1) * width).min(n);
+            with_room(k * columns.len(), |seen| {
+                see(columns.clone(), seen);
+                let product =
+                    Product { sizes: [m, k, columns.len()], a, b: Matrix::new(seen, columns.len(), false), alpha: 1.0, beta: None };
+                product.check((m - 1) * n + columns.len(), n);
+                // SAFETY: the operands were checked just now, and C with its columns before. No other block has these.
+                unsafe { product.block(&Out { start: out.at(columns.start), stride: n }, Cut::NONE, 0) };
+            });
+        });
+    }
+
     /// Does something with the same product, of which B lies row by row: of columns the crate packs one number after the other.
     fn by_rows(&self, threads: usize, run: impl FnOnce(&Product<'_>)) {
         let ([m, k, n], Matrix { values, row_stride, column_stride }) = (self.sizes, self.b);
         if m < 2 || n < 2 || row_stride != 1 || k < 2 {
             return run(self);
         }
-        let mut rows = vec![0.0; k * n];
-        each(&mut rows, TURNED_ROWS * n, threads, |number, rows| {
-            let (columns, depth) = (bytemuck::cast_slice(&values[number * TURNED_ROWS..]), rows.len() / n);
-            turn(columns, column_stride, bytemuck::cast_slice_mut::<_, u32>(rows), n, [n, depth]);
+        with_room(k * n, |rows| {
+            each(rows, TURNED_ROWS * n, threads, |number, rows| {
+                let (columns, depth) = (bytemuck::cast_slice(&values[number * TURNED_ROWS..]), rows.len() / n);
+                turn(columns, column_stride, bytemuck::cast_slice_mut::<_, u32>(rows), n, [n, depth]);
+            });
+            run(&Product { b: Matrix::new(rows, n, false), ..*self });
         });
-        run(&Product { b: Matrix::new(&rows, n, false), ..*self });
     }
 
     fn compute_cut(&self, c: &mut [f32], stride: usize, cut: Cut, threads: usize) {
+        let [m, k, n] = self.sizes;
+        self.check(c.len(), stride);
+        let out = Out { start: c.as_mut_ptr(), stride };
+        // SAFETY: the operands and C reach as far, as was checked just now, and no two blocks have an element of C in common.
+        share(threads, cut.rows * cut.columns, m * k * n >= LONG, |number| unsafe { self.block(&out, cut, number) });
+    }
+
+    /// Panics unless operands and a C of so many elements reach as far as the sizes and strides say.
+    fn check(&self, c_elements: usize, stride: usize) {
         let [m, k, n] = self.sizes;
         let reach = |rows: usize, columns: usize, row_stride: usize, column_stride: usize| match (rows, columns) {
             (0, _) | (_, 0) => 0,
@@ -93,23 +157,22 @@ impl Product<'_> {
         assert!(
             reach(m, k, a.row_stride, a.column_stride) <= a.values.len()
                 && reach(k, n, b.row_stride, b.column_stride) <= b.values.len()
-                && reach(m, n, stride, 1) <= c.len()
+                && reach(m, n, stride, 1) <= c_elements
                 && (m < 2 || stride >= n),
             "a product of {m} x {k} x {n} past its operands"
         );
-        let out = Out { start: c.as_mut_ptr(), stride };
-        share(threads, cut.rows * cut.columns, m * k * n >= LONG, |number| self.block(&out, cut, number));
     }
 
-    fn block(&self, out: &Out, cut: Cut, number: usize) {
+    /// # Safety
+    /// The operands and C reach as far as the sizes and strides say, and nobody else has this block of C.
+    unsafe fn block(&self, out: &Out, cut: Cut, number: usize) {
         let [m, k, n] = self.sizes;
         let (a, b) = (self.a, self.b);
         let ([i, i_end], [j, j_end]) = (part(m, cut.rows, number % cut.rows, ROWS), part(n, cut.columns, number / cut.rows, COLUMNS));
         if i == i_end || j == j_end {
             return;
         }
-        // SAFETY: the operands and C reach as far as the sizes and strides say, which `compute_cut` has checked, and the block lies within them. No
-        // other block has these elements of C. Without β they are not read. Strides fit isize because slices do.
+        // SAFETY: the caller's promise, and the block lies within them. Without β C is not read. Strides fit isize because slices do.
         unsafe {
             gemm::gemm(
                 i_end - i,
@@ -192,7 +255,7 @@ mod tests {
                 let b = Matrix::new(&b, if turn_b { k } else { n }, turn_b);
                 let product = Product { sizes: [m, k, n], a, b, alpha: 0.5, beta: reads.then_some(2.0) };
                 let mut whole = numbers(m * n, 40_503);
-                product.compute(&mut whole, n, 1);
+                product.by_rows(1, |product| product.compute_cut(&mut whole, n, Cut::NONE, 1));
                 for threads in [2, 16, 61] {
                     let cut = Cut::of([m, k, n], threads);
                     let mut found = numbers(m * n, 40_503);

@@ -14,6 +14,8 @@ const MANY: usize = 1 << 17;
 const SHARE: usize = 1 << 12;
 /// Columns that are summed beside one another: as long a row as the system reads ahead.
 const COLUMNS: usize = 4096;
+/// Columns up to which fewer sums are enough.
+const FEW_COLUMNS: usize = 256;
 /// Rows that are added at once.
 const ROWS: usize = 4;
 
@@ -85,7 +87,8 @@ impl pulp::WithSimd for Part<'_> {
         if product.is_of_rows {
             product.rows(simd, first, out);
         } else {
-            product.columns(first, out);
+            // Sums that are not there need not be set to 0.
+            if out.len() <= FEW_COLUMNS { product.columns::<FEW_COLUMNS>(first, out) } else { product.columns::<COLUMNS>(first, out) }
         }
     }
 }
@@ -100,8 +103,8 @@ impl Product<'_> {
     }
 
     #[inline(always)]
-    fn columns(&self, first: usize, out: &mut [f32]) {
-        let (mut sums, width) = ([0.0f32; COLUMNS], out.len());
+    fn columns<const N: usize>(&self, first: usize, out: &mut [f32]) {
+        let (mut sums, width) = ([0.0f32; N], out.len());
         let sums = &mut sums[..width];
         let row = |number: usize| &self.matrix[number * self.stride + first..][..width];
         let (blocks, rest) = self.vector.as_chunks::<ROWS>();

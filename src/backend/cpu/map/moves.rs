@@ -21,6 +21,10 @@ const SHARE: usize = 1 << 16;
 const SIDE: usize = 64;
 /// Sides from which squares pay.
 const LEAST_SIDE: usize = 8;
+/// Elements of the longest row that is short.
+const SHORT_ROW: usize = 64;
+/// Bytes of a line of the cache.
+const LINE_BYTES: usize = 64;
 /// Elements from which a share of work on another thread pays.
 const MANY: usize = 1 << 17;
 
@@ -192,9 +196,9 @@ impl Map<'_> {
         let strip = |plane_at: usize, number: usize, out: &mut [T]| {
             let mut coordinates = self.coordinates(plane_at * plane + number * SIDE * step);
             let wide = out.len() / step;
+            let mut place = self.place(0, &coordinates) as usize;
             for at in (0..step).step_by(row) {
-                let place = self.place(0, &coordinates) as usize;
-                turn(&values[place..], apart, &mut out[at..], step, [row, wide]);
+                let here = place;
                 coordinates[last] = row;
                 // The dimensions in between.
                 for dimension in (across + 1..=last).rev() {
@@ -205,6 +209,14 @@ impl Map<'_> {
                         }
                     }
                 }
+                place = self.place(0, &coordinates) as usize;
+                // Lines of short rows, which are done with before the processor foresees what comes after them.
+                if at + row < step && row <= SHORT_ROW {
+                    for line in (0..row).flat_map(|at| values[place + at * apart..][..wide].chunks(LINE_BYTES / size_of::<T>())) {
+                        simd::prefetch(&line[0]);
+                    }
+                }
+                turn(&values[here..], apart, &mut out[at..], step, [row, wide]);
             }
         };
         if plane == out.len() {

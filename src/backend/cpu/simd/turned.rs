@@ -60,6 +60,8 @@ turned! {
 
 /// Rows of which lines stay in the cache until all columns have been read.
 const TILE: usize = 64;
+/// Bytes of a line of the cache.
+const LINE_BYTES: usize = 64;
 
 /// Turns so many rows and columns: `to[j, i] = from[i, j]`, rows of either so far apart.
 pub(in crate::backend::cpu) fn turn<T: Turned>(from: &[T], apart: usize, to: &mut [T], step: usize, [rows, columns]: [usize; 2]) {
@@ -67,19 +69,26 @@ pub(in crate::backend::cpu) fn turn<T: Turned>(from: &[T], apart: usize, to: &mu
         return;
     }
     assert!((rows - 1) * apart + columns <= from.len() && (columns - 1) * step + rows <= to.len(), "a square past its ends");
-    let [whole_rows, whole_columns] = [rows, columns].map(|side| side / T::SIDE * T::SIDE);
-    for first in (0..whole_rows).step_by(TILE) {
-        for j in (0..whole_columns).step_by(T::SIDE) {
-            for i in (first..whole_rows.min(first + TILE)).step_by(T::SIDE) {
-                // SAFETY: all whole squares lie within both, as was checked just now.
-                unsafe { T::turn_square(from.as_ptr().add(i * apart + j), apart, to.as_mut_ptr().add(j * step + i), step) };
+    if rows < T::SIDE || columns < T::SIDE {
+        for i in 0..rows {
+            for j in 0..columns {
+                to[j * step + i] = from[i * apart + j];
             }
         }
+        return;
     }
-    for i in 0..rows {
-        let done = if i < whole_rows { whole_columns } else { 0 };
-        for j in done..columns {
-            to[j * step + i] = from[i * apart + j];
+    // Of few rows all of a line is turned at once; of more what is written lies together rather.
+    let line = if rows < TILE { LINE_BYTES / size_of::<T>() } else { T::SIDE };
+    for first in (0..rows).step_by(TILE) {
+        for block in (0..columns).step_by(line) {
+            for i in (first..rows.min(first + TILE)).step_by(T::SIDE) {
+                for j in (block..columns.min(block + line)).step_by(T::SIDE) {
+                    // What is left of whole squares is in one with some before it, which are turned once more.
+                    let (i, j) = (i.min(rows - T::SIDE), j.min(columns - T::SIDE));
+                    // SAFETY: all squares lie within both, as was checked just now.
+                    unsafe { T::turn_square(from.as_ptr().add(i * apart + j), apart, to.as_mut_ptr().add(j * step + i), step) };
+                }
+            }
         }
     }
 }

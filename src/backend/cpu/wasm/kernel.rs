@@ -24,9 +24,12 @@ use sizes::{BLOCK, DEPTH, EXACT, PANEL as NR, PANELS};
 
 /// Columns of A at a time: so much of a panel of B and of `MR` rows of A stays in the first cache.
 const KC: usize = 256;
-/// Rows of C that the inner kernel holds, and two vectors of columns: so that the sums, two vectors of B and an element of each row of A fit
-/// the 16 registers of x86. V8 may load all that a turn of the loop needs before it multiplies, hence no larger tile and no unrolling.
-const MR: usize = 4;
+/// Rows of C that the inner kernel holds, and two vectors of columns: so that the sums, two vectors of B and an element of A fit the 15
+/// registers that V8 has on x86. `build.rs` has the compiler keep to the order in which a turn of the loop is written here, since with all of its
+/// loads first more would be needed; hence no unrolling either. Without a fused multiply-add products take a register too.
+const MR: usize = if cfg!(target_feature = "relaxed-simd") { 6 } else { 4 };
+/// Rows of a smaller tile, for what is left of larger ones.
+const FEW_ROWS: usize = 4;
 
 static mut A: [f32; BLOCK + MR * DEPTH] = [0.0; BLOCK + MR * DEPTH];
 static mut B: [f32; PANELS + NR * DEPTH] = [0.0; PANELS + NR * DEPTH];
@@ -94,27 +97,30 @@ unsafe extern "C" fn multiply(m: usize, k: usize, n: usize, packed: bool, adds: 
         let adds = adds || p > 0;
         for j in (0..n).step_by(width) {
             let (b, ldb) = if packed { (j / NR * NR * k + p * NR + j % NR, NR) } else { (p * n + j, n) };
-            for i in (0..m).step_by(MR) {
+            let mut i = 0;
+            while i < m {
                 let at = (i * n + j) * size;
-                let (rows, columns) = (MR.min(m - i), width.min(n - j));
+                let high = if exact || matches!(m - i, 0..=FEW_ROWS | 7..=8) { FEW_ROWS } else { MR };
+                let (rows, columns) = (high.min(m - i), width.min(n - j));
                 // SAFETY: one thread; the caller keeps to blocks that fit, and the arrays have room for the rest of a tile behind them.
                 unsafe {
                     let (a, b) = ((&raw const A).cast::<f32>().add(i * k + p), (&raw const B).cast::<f32>().add(b));
                     let c = if exact { block(4) } else { block(2) }.add(at);
-                    let inside = rows == MR && columns == width;
+                    let inside = rows == high && columns == width;
                     let (to, ldc) = if inside { (c, n) } else { (edge.0.as_mut_ptr(), width) };
                     if !inside && adds {
                         copy_rows(c, n * size, to, width * size, rows, columns * size);
                     }
-                    if exact {
-                        tile::<F64x2>(a, k, b, ldb, depth, to.cast(), ldc, adds);
-                    } else {
-                        tile::<F32x4>(a, k, b, ldb, depth, to.cast(), ldc, adds);
+                    match (exact, high) {
+                        (true, _) => tile::<F64x2, FEW_ROWS>(a, k, b, ldb, depth, to.cast(), ldc, adds),
+                        (false, MR) => tile::<F32x4, MR>(a, k, b, ldb, depth, to.cast(), ldc, adds),
+                        (false, _) => tile::<F32x4, FEW_ROWS>(a, k, b, ldb, depth, to.cast(), ldc, adds),
                     }
                     if !inside {
                         copy_rows(to, width * size, c, n * size, rows, columns * size);
                     }
                 }
+                i += high;
             }
         }
         p += depth;
@@ -157,27 +163,27 @@ unsafe fn copy_rows(from: *const u8, from_stride: usize, to: *mut u8, to_stride:
     }
 }
 
-/// The inner kernel: C ← A·B or C += A·B for `MR` rows and two vectors of columns. A function of its own, since engines compile again, and
+/// The inner kernel: C ← A·B or C += A·B for `M` rows and two vectors of columns. A function of its own, since engines compile again, and
 /// better, what is called often.
 ///
 /// # Safety
-/// `MR` rows of A, `k` rows of B and the tile of C are there.
+/// `M` rows of A, `k` rows of B and the tile of C are there.
 #[inline(never)]
 #[allow(clippy::too_many_arguments, reason = "each in a register")]
-unsafe fn tile<V: Lanes>(a: *const f32, lda: usize, b: *const f32, ldb: usize, k: usize, c: *mut V::Element, ldc: usize, adds: bool) {
-    let mut sums = [[V::zero(); 2]; MR];
+unsafe fn tile<V: Lanes, const M: usize>(a: *const f32, lda: usize, b: *const f32, ldb: usize, k: usize, c: *mut V::Element, ldc: usize, adds: bool) {
+    let mut sums = [[V::zero(); 2]; M];
     // SAFETY: the caller's promise.
     unsafe {
         for p in 0..k {
             let row = [V::load(b.add(p * ldb)), V::load(b.add(p * ldb + V::LANES))];
-            for i in 0..MR {
+            for i in 0..M {
                 let x = V::broadcast(a.add(i * lda + p));
                 for j in 0..2 {
                     sums[i][j] = V::multiply_add(x, row[j], sums[i][j]);
                 }
             }
         }
-        for i in 0..MR {
+        for i in 0..M {
             for j in 0..2 {
                 sums[i][j].store(c.add(i * ldc + j * V::LANES), adds);
             }

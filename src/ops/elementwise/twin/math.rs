@@ -21,12 +21,11 @@ macro_rules! polynomial {
     }};
 }
 
-/// The same by pairs, each of two neighbours: half as many steps wait for one another.
-macro_rules! polynomial_by_pairs {
-    ($x:expr, $(($high:expr, $low:expr)),+) => {{
-        let square = $x * $x;
-        polynomial!(square, $($x.mul_add($high, $low)),+)
-    }};
+/// c₀ + c₁·x + c₂·x² + c₃·x³, from the last coefficient on, by pairs of neighbours: half as many steps wait for one another (Estrin's scheme).
+macro_rules! cubic {
+    ($x:expr, $square:expr, $c3:expr, $c2:expr, $c1:expr, $c0:expr) => {
+        $square.mul_add($x.mul_add($c3, $c2), $x.mul_add($c1, $c0))
+    };
 }
 
 /// eˣ − 1 without the powers of two in eˣ, and how many those are, in the lowest bits.
@@ -36,8 +35,10 @@ fn exponential(x: f32) -> (f32, u32) {
     let n = sum - MAGIC;
     // n · ln 2, in two parts of which the first is exact.
     let r = n.mul_add(2.121_944_4e-4, n.mul_add(-0.693_359_4, x));
-    let p = polynomial!(r, 1.987_569_1e-4f32, 1.398_2e-3, 8.333_452e-3, 4.166_58e-2, 1.666_666_5e-1, 0.5);
-    ((p * r).mul_add(r, r), sum.to_bits())
+    let square = r * r;
+    let high = r.mul_add(1.987_569_1e-4, 1.398_2e-3);
+    let p = (square * square).mul_add(high, cubic!(r, square, 8.333_452e-3f32, 4.166_58e-2, 1.666_666_5e-1, 0.5));
+    (p.mul_add(square, r), sum.to_bits())
 }
 
 #[inline(always)]
@@ -138,16 +139,13 @@ pub(crate) fn tanh(a: f32) -> f32 {
 #[inline(always)]
 fn binary_logarithm((m, e): (f32, i32)) -> f64 {
     let m = f64::from(m);
-    let p = polynomial_by_pairs!(
-        m,
-        (0.0, 0.077_370_572_562_295_43_f64),
-        (-0.142_839_460_557_245_24, 0.144_748_412_533_996_87),
-        (-0.143_156_423_251_311_87, 0.158_769_801_838_735_99),
-        (-0.180_300_605_086_597_93, 0.206_175_359_716_876_73),
-        (-0.240_453_165_426_201_85, 0.288_537_293_457_361_4),
-        (-0.360_673_674_830_948_14, 0.480_898_361_395_681_76),
-        (-0.721_347_520_868_741_2, 1.442_695_040_868_705)
-    );
+    let square = m * m;
+    let fourth = square * square;
+    let high =
+        cubic!(m, square, -0.142_839_460_557_245_24_f64, 0.144_748_412_533_996_87, -0.143_156_423_251_311_87, 0.158_769_801_838_735_99);
+    let middle = cubic!(m, square, -0.180_300_605_086_597_93, 0.206_175_359_716_876_73, -0.240_453_165_426_201_85, 0.288_537_293_457_361_4);
+    let low = cubic!(m, square, -0.360_673_674_830_948_14, 0.480_898_361_395_681_76, -0.721_347_520_868_741_2, 1.442_695_040_868_705);
+    let p = (fourth * fourth).mul_add(fourth.mul_add(0.077_370_572_562_295_43, high), fourth.mul_add(middle, low));
     p.mul_add(m, f64::from(e))
 }
 
@@ -160,13 +158,10 @@ fn binary_power(y: f64) -> f32 {
     let y = if y < -160.0 { -160.0 } else { y };
     let sum = y + MAGIC;
     let r = y - (sum - MAGIC);
-    let p = polynomial_by_pairs!(
-        r,
-        (0.0, 1.546_973_499_873_719_6e-4_f64),
-        (1.339_086_685_201_134_3e-3, 9.618_030_771_174_92e-3),
-        (5.550_357_105_500_746e-2, 2.402_265_108_421_171_3e-1),
-        (6.931_471_880_289_528e-1, 1.0)
-    );
+    let square = r * r;
+    let high = square.mul_add(1.546_973_499_873_719_6e-4, r.mul_add(1.339_086_685_201_134_3e-3, 9.618_030_771_174_92e-3));
+    let low = cubic!(r, square, 5.550_357_105_500_746e-2_f64, 2.402_265_108_421_171_3e-1, 6.931_471_880_289_528e-1, 1.0);
+    let p = (square * square).mul_add(high, low);
     f64::from_bits(p.to_bits().wrapping_add(sum.to_bits() << 52)) as f32
 }
 
@@ -263,18 +258,10 @@ pub(crate) fn atan(x: f32) -> f32 {
     let is_large = a > 1.0;
     let r = if is_large { 1.0 / a } else { a };
     let z = r * r;
-    let p = polynomial!(
-        z,
-        2.823_639e-3f32,
-        -1.595_690_3e-2,
-        4.250_499e-2,
-        -7.489_009e-2,
-        1.063_479_3e-1,
-        -1.420_273_6e-1,
-        1.999_269_6e-1,
-        -3.333_310_2e-1
-    );
-    let y = (p * z).mul_add(r, r);
+    let square = z * z;
+    let high = cubic!(z, square, 2.823_639e-3f32, -1.595_690_3e-2, 4.250_499e-2, -7.489_009e-2);
+    let low = cubic!(z, square, 1.063_479_3e-1f32, -1.420_273_6e-1, 1.999_269_6e-1, -3.333_310_2e-1);
+    let y = (square * square).mul_add(high, low).mul_add(z * r, r);
     (if is_large { std::f32::consts::FRAC_PI_2 - y } else { y }).copysign(x)
 }
 
