@@ -88,6 +88,7 @@ pub fn plans() -> Vec<(&'static str, Result<Plan>)> {
         ("transposed-narrow", plan::map::compute(&values(&[8, 3, 3136], &[3136 * 3, 1, 3]), &LARGE)),
         ("softmax", plan::normalize::compute(&rows(Form::Softmax, 4096), &LARGE)),
         ("softmax-short", plan::normalize::compute(&rows(Form::Softmax, 10), &LARGE)),
+        ("layer-norm-short", plan::normalize::compute(&rows(Form::LayerNorm, 33), &LARGE)),
         ("layer-norm-odd", plan::normalize::compute(&rows(Form::LayerNorm, 1001), &DEFAULTS)),
         ("conv", conv([8, 1, 64, 64], window(56, 3, 1, 1), DType::F32)),
         ("conv-plain", conv([8, 1, 64, 256], window(56, 1, 1, 0), DType::F32)),
