@@ -51,7 +51,7 @@ pub enum KernelId {
     Map,
     /// `shaders/map/turned.wgsl`: the same where inputs are transposed.
     MapTurned,
-    /// The same of f16 by words of two.
+    /// `shaders/map/pairs.wgsl`: the same of f16 by words of two.
     MapPairs,
     /// `shaders/map/interpreted.cu`: any elementwise program, read step by step, where CUDA's compiler is missing.
     #[cfg(not(target_arch = "wasm32"))]
