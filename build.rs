@@ -42,6 +42,7 @@ const SHADERS: &[&str] = &[
     "map/input.wgsl",
     "map/map.wgsl",
     "map/turned.wgsl",
+    "map/pairs.wgsl",
     "reduce/fold.wgsl",
     "reduce/row.wgsl",
     "reduce/reduce.wgsl",

@@ -212,6 +212,71 @@ fn sizes(gpu: &Gpu) -> Vec<(String, Alike, Expr)> {
     cases
 }
 
+/// Transpositions of f16, whose words are of two elements: sizes and places that are odd and even, tiles that are full and those that are not.
+fn halves(gpu: &Gpu) -> Vec<(String, Alike, Expr)> {
+    let mut cases = Vec::new();
+    let mut add = |name: String, expr: Expr| cases.push((name, Alike::Exactly, expr));
+    // All of them are numbers of f16.
+    let numbers = |shape: &[u64]| Expr::from(gpu.evaluate_blocking(&Expr::index(shape).modulo(2039).cast(DType::F16)).unwrap());
+    let shapes: [&[u64]; 22] = [
+        &[1200, 2],
+        &[2, 1201],
+        &[1201, 3],
+        &[3, 1200],
+        &[3, 1201],
+        &[513, 10],
+        &[512, 10],
+        &[10, 769],
+        &[10, 768],
+        &[15, 1023],
+        &[1023, 15],
+        &[16, 17],
+        &[62, 63],
+        &[63, 62],
+        &[65, 125],
+        &[125, 127],
+        &[64, 190],
+        &[187, 249],
+        &[3, 61, 67],
+        &[2, 600, 5],
+        &[3, 5, 601],
+        &[2, 3, 33, 35],
+    ];
+    for shape in shapes {
+        let a = numbers(shape);
+        let rank = shape.len() as i64;
+        let mut last = (0..rank).collect::<Vec<_>>();
+        last.swap(shape.len() - 1, shape.len() - 2);
+        let turned = |a: &Expr| a.transpose(Some(&last));
+        add(format!("transpose {shape:?}"), a.transpose(None));
+        add(format!("transpose last {shape:?}"), turned(&a));
+        add(format!("transpose and more {shape:?}"), turned(&a).mul(0.5).add(1.0).relu());
+        add(format!("transpose sum {shape:?}"), turned(&a).add(turned(&a.flip(None))));
+        add(format!("transpose index {shape:?}"), turned(&a).cast(DType::F32).add(1.0).cast(DType::F16));
+        // From other places on, and with gaps.
+        let part = a.slice(rank - 1, 1, i64::MAX, 1);
+        add(format!("transpose columns {shape:?}"), turned(&part));
+        add(format!("transpose rows {shape:?}"), turned(&a.slice(0, 1, i64::MAX, 1)));
+        add(format!("transpose flipped {shape:?}"), turned(&a.flip(None)));
+    }
+    cases
+}
+
+#[test]
+fn halves_on_cuda() {
+    compare(BackendId::Cuda, halves);
+}
+
+#[test]
+fn halves_on_vulkan() {
+    compare(BackendId::Vulkan, halves);
+}
+
+#[test]
+fn halves_on_webgpu() {
+    compare(BackendId::WebGpu, halves);
+}
+
 #[test]
 fn functions_on_cuda() {
     compare(BackendId::Cuda, |gpu| functions(gpu, false));

@@ -12,6 +12,7 @@
 //   LAYER, RMS, LOGARITHMS, POWERS   what is made of them, the last a softmax
 //   SCALE, BIAS              there is one
 //   STAGED   short rows change hands before they are written, so that neighbours write neighbours: the words that this takes
+//   FLAT     and before they are folded, since all of COUNT values lie behind one another, as the result's do
 //   OUT_F16  elements are of f16, in fours
 //   END      what follows is computed of the result: map/end.wgsl
 
@@ -92,6 +93,15 @@ fn put(at: array<u32, RANK>, x: f32) {
 var<workgroup> staged: array<f32, STAGED>;
 //# end
 
+//# if FLAT
+// The coordinates of a value that is told by its number among those of all rows.
+fn flat(i: u32) -> array<u32, RANK> {
+  var at: array<u32, RANK>;
+  at[RANK - 1u] = i;
+  return at;
+}
+//# end
+
 @compute @workgroup_size(THREADS)
 fn main(
   @builtin(workgroup_id) group: vec3<u32>,
@@ -110,10 +120,26 @@ fn main(
   // What is not there is read as the last that is, and not written.
   let read = min(row, word(0u) - 1u);
   let c = coordinates(read);
+//# if FLAT
+  const count = COUNT;
+//# for s in VALUES
+  let k_$s = $su * THREADS + local;
+  let f_$s = min(first * COUNT + k_$s, word(0u) * COUNT - 1u);
+  let x_$s = value(flat(f_$s), word(1u) + f_$s);
+//# end
+//# for s in VALUES
+  if (k_$s < ROWS * COUNT) { staged[k_$s] = x_$s; }
+//# end
+  workgroupBarrier();
+//# if LAYER
+  pivot = staged[slot * COUNT];
+//# end
+//# else
   let count = word(2u);
   let index = word(1u) + read * count;
 //# if LAYER
   pivot = value(along(c, 0u), index);
+//# end
 //# end
 //# for u in HELD
 //# if QUAD
@@ -127,7 +153,11 @@ fn main(
 //# end
   let v_$u = vec4<f32>(
 //# for l in 4
+//# if FLAT
+    staged[slot * COUNT + r_$u_$l],
+//# else
     value(along(c, r_$u_$l), index + r_$u_$l),
+//# end
 //# end
   );
 //# end
@@ -193,7 +223,11 @@ fn main(
   let m = measure(states[slot * LANES]);
 //# end
 //# if STAGED
+//# if FLAT
+  const pitch = COUNT;
+//# else
   let pitch = count | 1u;
+//# end
 //# else
   if (row >= word(0u)) { return; }
 //# end
@@ -239,11 +273,22 @@ fn main(
 //# end
 //# if STAGED
   workgroupBarrier();
+//# if FLAT
+  let there = min(ROWS, word(0u) - min(first, word(0u))) * COUNT;
+//# for s in VALUES
+//# if SCALE
+  if (k_$s < there) { put(along(coordinates(first + k_$s / COUNT), k_$s % COUNT), staged[k_$s]); }
+//# else
+  if (k_$s < there) { put(flat(first * COUNT + k_$s), staged[k_$s]); }
+//# end
+//# end
+//# else
   // An invocation has one place in a row, and some rows; one that is left over has none.
   let apart = THREADS / count;
   let i = local % count;
   for (var r = select(ROWS, local / count, local < apart * count); r < ROWS && first + r < word(0u); r += apart) {
     put(along(coordinates(first + r), i), staged[r * pitch + i]);
   }
+//# end
 //# end
 }

@@ -51,6 +51,8 @@ pub enum KernelId {
     Map,
     /// `shaders/map/turned.wgsl`: the same where inputs are transposed.
     MapTurned,
+    /// `shaders/map/pairs.wgsl`: the same of f16 by words of two.
+    MapPairs,
     /// `shaders/map/interpreted.cu`: any elementwise program, read step by step, where CUDA's compiler is missing.
     #[cfg(not(target_arch = "wasm32"))]
     MapInterpreted,
@@ -145,6 +147,7 @@ impl KernelId {
             Self::MatmulCublasLt => "matmul/cublaslt",
             Self::Map => "map",
             Self::MapTurned => "map/turned",
+            Self::MapPairs => "map/pairs",
             #[cfg(not(target_arch = "wasm32"))]
             Self::MapInterpreted => "map/interpreted",
             Self::MapFragment => "map/fragment",
@@ -238,6 +241,7 @@ impl KernelId {
             Self::MatmulUnfold => &[include_str!(concat!(env!("OUT_DIR"), "/matmul-unfold.frag"))],
             Self::Map => &[include_str!(concat!(env!("OUT_DIR"), "/map-map.wgsl"))],
             Self::MapTurned => &[include_str!(concat!(env!("OUT_DIR"), "/map-turned.wgsl"))],
+            Self::MapPairs => &[include_str!(concat!(env!("OUT_DIR"), "/map-pairs.wgsl"))],
             Self::Fft => &[include_str!(concat!(env!("OUT_DIR"), "/fft-fft.wgsl"))],
             Self::MapFragment => &[include_str!(concat!(env!("OUT_DIR"), "/map-map.frag"))],
             Self::Normalize => &[FOLD, ROW, include_str!(concat!(env!("OUT_DIR"), "/normalize-normalize.wgsl"))],

@@ -43,6 +43,13 @@ pub fn values(shape: &[u32], strides: &[i64]) -> map::Problem {
     map::Problem { shape: shape.to_vec(), inputs: vec![view], program: program.into(), scalars: Vec::new(), dtype: DType::F32 }
 }
 
+/// The same of f16.
+pub fn halves(shape: &[u32], strides: &[i64]) -> map::Problem {
+    let mut problem = values(shape, strides);
+    (problem.inputs[0].dtype, problem.dtype) = (DType::F16, DType::F16);
+    problem
+}
+
 pub fn reduce(fold: Fold, kept: usize, values: map::Problem) -> reduce::Problem {
     reduce::Problem { values, kept, fold, divisor: 4096.0 }
 }
@@ -86,8 +93,12 @@ pub fn plans() -> Vec<(&'static str, Result<Plan>)> {
         ("reduce-columns", plan::reduce::compute(&reduce(Fold::ArgMax, 1, values(&[300, 70_000], &[1, 300])), &LARGE)),
         ("transposed", plan::map::compute(&values(&[8, 3136, 64], &[3136 * 64, 1, 3136]), &LARGE)),
         ("transposed-narrow", plan::map::compute(&values(&[8, 3, 3136], &[3136 * 3, 1, 3]), &LARGE)),
+        ("transposed-pairs", plan::map::compute(&halves(&[3001, 1001], &[1, 3001]), &LARGE)),
+        ("transposed-pairs-narrow", plan::map::compute(&halves(&[10, 70_001], &[1, 10]), &LARGE)),
+        ("transposed-pairs-tall", plan::map::compute(&halves(&[70_001, 10], &[1, 70_001]), &LARGE)),
         ("softmax", plan::normalize::compute(&rows(Form::Softmax, 4096), &LARGE)),
         ("softmax-short", plan::normalize::compute(&rows(Form::Softmax, 10), &LARGE)),
+        ("layer-norm-short", plan::normalize::compute(&rows(Form::LayerNorm, 33), &LARGE)),
         ("layer-norm-odd", plan::normalize::compute(&rows(Form::LayerNorm, 1001), &DEFAULTS)),
         ("conv", conv([8, 1, 64, 64], window(56, 3, 1, 1), DType::F32)),
         ("conv-plain", conv([8, 1, 64, 256], window(56, 1, 1, 0), DType::F32)),

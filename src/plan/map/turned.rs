@@ -20,13 +20,13 @@ use crate::ops::map::{MOST_INPUTS, Problem, View};
 use crate::plan::{Binding, Dispatch, Slot, Words};
 
 /// Elements of a tile's side, and invocations and bytes of a workgroup.
-const SIDE: u32 = 64;
-const THREADS: u32 = 256;
-const WORKGROUP_BYTES: u32 = SIDE * SIDE * 4;
+pub(super) const SIDE: u32 = 64;
+pub(super) const THREADS: u32 = 256;
+pub(super) const WORKGROUP_BYTES: u32 = SIDE * SIDE * 4;
 
 /// Sizes below which most of a square tile would be empty, and elements of a long one with which workgroups are worth their while.
-const LEAST: u32 = 16;
-const LEAST_NARROW: u32 = 1024;
+pub(super) const LEAST: u32 = 16;
+pub(super) const LEAST_NARROW: u32 = 1024;
 
 const NAMES: [&str; MOST_INPUTS] = ["TURNED_0", "TURNED_1", "TURNED_2", "TURNED_3", "TURNED_4", "TURNED_5"];
 
@@ -56,14 +56,6 @@ impl Turned {
         (count(dimension) > 0 && is_full && is_whole).then_some(Self { dimension, narrow })
     }
 
-    /// The turned dimension before the last.
-    fn ordered<T: Clone>(&self, all: &[T]) -> Vec<T> {
-        let mut all = all.to_vec();
-        let end = all.len().saturating_sub(1);
-        all[self.dimension..end].rotate_left(1);
-        all
-    }
-
     /// The launch for a part of the outermost dimension.
     pub(super) fn dispatch(&self, problem: &Problem, [first, end]: [u32; 2], caps: &Caps) -> Result<Dispatch> {
         let rank = problem.shape.len();
@@ -76,8 +68,9 @@ impl Turned {
         for dimension in (1..rank).rev() {
             strides[dimension - 1] = strides[dimension] * shape[dimension];
         }
-        let views: Vec<_> = problem.inputs.iter().map(|input| View { strides: self.ordered(&input.strides), ..input.clone() }).collect();
-        let (sizes, ranges) = (self.ordered(&shape), self.ordered(&ranges(problem, [first, end])));
+        let views: Vec<_> =
+            problem.inputs.iter().map(|input| View { strides: ordered(&input.strides, self.dimension), ..input.clone() }).collect();
+        let (sizes, ranges) = (ordered(&shape, self.dimension), ordered(&ranges(problem, [first, end]), self.dimension));
         let mut words = Words::default();
         words.push(count as u32)?;
         words.push(before as u32)?;
@@ -99,7 +92,7 @@ impl Turned {
         }
         let are_halves = self.narrow.is_none() && readings.iter().all(|reading| !reading.is_turned || reading.dtype == DType::F16);
         let out_at = words.length();
-        self.ordered(&strides).iter().chain(self.narrow.iter().flatten()).try_for_each(|&word| words.push(word))?;
+        ordered(&strides, self.dimension).iter().chain(self.narrow.iter().flatten()).try_for_each(|&word| words.push(word))?;
         let scalars_at = words.length();
         problem.scalars.iter().try_for_each(|&scalar| words.push(scalar))?;
         let bytes = problem.dtype.bytes();
@@ -145,8 +138,16 @@ fn sides(size: u32, last: u32) -> [u32; 2] {
     if size < last { [size, long(size)] } else { [long(last), last] }
 }
 
+/// The turned dimension before the last.
+pub(super) fn ordered<T: Clone>(all: &[T], dimension: usize) -> Vec<T> {
+    let mut all = all.to_vec();
+    let end = all.len().saturating_sub(1);
+    all[dimension..end].rotate_left(1);
+    all
+}
+
 /// Whether an input's neighbours lie along a dimension and not along the last.
-fn is_turned(input: &View, dimension: usize) -> bool {
+pub(super) fn is_turned(input: &View, dimension: usize) -> bool {
     let is_near = |stride: Option<&i64>| stride.is_some_and(|stride| stride.abs() == 1);
     is_near(input.strides.get(dimension)) && input.strides.last().is_some_and(|stride| stride.unsigned_abs() > 1)
 }
