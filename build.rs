@@ -60,6 +60,7 @@ const SHADERS: &[&str] = &[
     "fft/fft.cu",
     "map/turns.cuh",
     "map/turned.cu",
+    "map/pairs.cu",
     "reduce/fold.cuh",
     "reduce/reduce.cu",
     "reduce/merge.cu",

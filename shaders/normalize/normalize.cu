@@ -25,6 +25,15 @@ static __device__ __forceinline__ f32 proportion(const Fold &fold, f32 v, const 
 #endif
 }
 
+#if FLAT
+// The coordinates of a value that is told by its number among those of all rows.
+static __device__ __forceinline__ Coordinates flat(u32 i) {
+    Coordinates at = {};
+    at.c[RANK - 1] = i;
+    return at;
+}
+#endif
+
 extern "C" __global__ void __launch_bounds__(THREADS) normalize(
     const void *in_0, const void *in_1, const void *in_2, const void *, const void *in_4, const void *in_5, const void *in_6,
     void *__restrict__ out, const Words words
@@ -40,7 +49,25 @@ extern "C" __global__ void __launch_bounds__(THREADS) normalize(
     // What is not there is read as the last that is, and not written.
     const u32 read = min(row, words.word[0] - 1);
     const Coordinates c = coordinates(words, read);
-    const u32 count = words.word[2], index = words.word[1] + read * count;
+#if STAGED
+    __shared__ f32 staged[STAGED];
+#endif
+#if FLAT
+    constexpr u32 count = COUNT, pitch = COUNT;
+    f32 flats[VALUES];
+#pragma unroll
+    for (u32 s = 0; s < VALUES; s++) {
+        const u32 at = min(first * COUNT + s * THREADS + local, words.word[0] * COUNT - 1);
+        flats[s] = fold.value(flat(at).c, words.word[1] + at);
+    }
+#pragma unroll
+    for (u32 s = 0; s < VALUES; s++) {
+        if (s * THREADS + local < ROWS * COUNT) staged[s * THREADS + local] = flats[s];
+    }
+    __syncthreads();
+#else
+    const u32 count = words.word[2], index = words.word[1] + read * count, pitch = count | 1;
+#endif
     Four<f32> v[HELD];
     u32 from[HELD];
 #pragma unroll
@@ -54,7 +81,11 @@ extern "C" __global__ void __launch_bounds__(THREADS) normalize(
 #pragma unroll
         for (u32 l = 0; l < 4; l++) {
             const u32 at = EXACT ? from[u] + l * LANES : min(from[u] + l * LANES, count - 1);
+#if FLAT
+            v[u].x[l] = IS_HELD(u, l) ? staged[slot * COUNT + at] : 0.0f;
+#else
             v[u].x[l] = IS_HELD(u, l) ? fold.value(along(words, c, at).c, index + at) : 0.0f;
+#endif
         }
 #endif
     }
@@ -83,7 +114,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) normalize(
     }
     const Fold::State state = {most, of_row(sum, [](f32 a, f32 b) { return a + b; }, slot, lane, true)};
 #else
-#if LAYER
+#if LAYER && FLAT
+    fold.pivot = staged[slot * COUNT];
+#elif LAYER
     fold.pivot = fold.value(along(words, c, 0).c, index);
 #endif
     Fold::State state = fold.empty();
@@ -123,8 +156,10 @@ extern "C" __global__ void __launch_bounds__(THREADS) normalize(
         static_cast<f32 *>(out)[to] = x;
     };
 #if STAGED
-    __shared__ f32 staged[STAGED];
-    const u32 pitch = count | 1;
+#if FLAT
+    // What a lane reads in place of what is not there is another's.
+    __syncthreads();
+#endif
 #pragma unroll
     for (u32 u = 0; u < HELD; u++) {
 #pragma unroll
@@ -134,10 +169,19 @@ extern "C" __global__ void __launch_bounds__(THREADS) normalize(
         }
     }
     __syncthreads();
+#if FLAT
+    const u32 there = min(ROWS, words.word[0] - min(first, words.word[0])) * COUNT;
+#pragma unroll
+    for (u32 s = 0; s < VALUES; s++) {
+        const u32 at = s * THREADS + local;
+        if (at < there) put(SCALE ? along(words, coordinates(words, first + at / COUNT), at % COUNT) : flat(first * COUNT + at), staged[at]);
+    }
+#else
     const Turns turns(count);
     for (u32 r = turns.first; r < ROWS && first + r < words.word[0]; r += turns.apart) {
         put(along(words, coordinates(words, first + r), turns.i), staged[r * pitch + turns.i]);
     }
+#endif
 #else
     if (row >= words.word[0]) return;
 #pragma unroll

@@ -330,6 +330,7 @@ impl Kernel {
         const MAP: &str = include_str!(concat!(env!("OUT_DIR"), "/map-map.cu"));
         const TURNS: &str = include_str!(concat!(env!("OUT_DIR"), "/map-turns.cuh"));
         const TURNED: &str = include_str!(concat!(env!("OUT_DIR"), "/map-turned.cu"));
+        const PAIRS: &str = include_str!(concat!(env!("OUT_DIR"), "/map-pairs.cu"));
         const FFT: &str = include_str!(concat!(env!("OUT_DIR"), "/fft-fft.cu"));
         const FOLD: &str = include_str!(concat!(env!("OUT_DIR"), "/reduce-fold.cuh"));
         const REDUCE: &str = include_str!(concat!(env!("OUT_DIR"), "/reduce-reduce.cu"));
@@ -351,6 +352,7 @@ impl Kernel {
             KernelId::Map => &[MAP],
             KernelId::Fft => &[FFT],
             KernelId::MapTurned => &[TURNS, TURNED],
+            KernelId::MapPairs => &[PAIRS],
             KernelId::Reduce => &[FOLD, ROW, LANES, REDUCE],
             KernelId::Normalize => &[FOLD, ROW, LANES, TURNS, MEASURE, NORMALIZE],
             KernelId::ReduceMerge => &[FOLD, MERGE],
@@ -387,9 +389,9 @@ impl Kernel {
     /// Whether CUDA's compiler makes it at its first use.
     #[cfg(all(feature = "cuda", any(target_os = "linux", target_os = "windows")))]
     pub(crate) fn is_compiled_late(&self) -> bool {
-        use KernelId::{Fft, Map, MapTurned, Normalize, Reduce, ReduceMerge};
+        use KernelId::{Fft, Map, MapPairs, MapTurned, Normalize, Reduce, ReduceMerge};
         let is_ended = self.source.as_ref().is_some_and(|generated| generated.end.is_some());
-        is_ended || matches!(self.id, Map | MapTurned | Reduce | ReduceMerge | Normalize | Fft)
+        is_ended || matches!(self.id, Map | MapTurned | MapPairs | Reduce | ReduceMerge | Normalize | Fft)
     }
 
     /// The variant's PTX.

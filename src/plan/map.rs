@@ -62,7 +62,7 @@ pub fn compute(problem: &Problem, caps: &Caps) -> Result<Plan> {
     let read = |input: &View| if input.strides.last() == Some(&0) { 0 } else { input.dtype.bytes() };
     let bytes = u64::from(QUAD) * (problem.inputs.iter().map(read).sum::<u64>() + problem.dtype.bytes());
     let quads = if problem.program.steps.len() > MOST_SHORT_STEPS { 1 } else { (64 / bytes).clamp(2, 4) as u32 };
-    turned_or_not(problem, caps, quads, true)
+    turned_or_not(problem, caps, quads)
 }
 
 /// A plan for CUDA whose kernels are generated: a thread has several fours under way at once, the fewer the more it computes of them.
@@ -72,14 +72,13 @@ pub fn cuda(problem: &Problem, caps: &Caps) -> Result<Plan> {
         ..=MOST_SHORT_STEPS => 4 / (problem.inputs.len() as u32).clamp(1, 4),
         _ => 1,
     };
-    turned_or_not(problem, caps, quads, false)
+    turned_or_not(problem, caps, quads)
 }
 
-/// By tiles where inputs are transposed, of words of two where that is asked for and will do; else one invocation after the other.
-fn turned_or_not(problem: &Problem, caps: &Caps, quads: u32, by_twos: bool) -> Result<Plan> {
+/// By tiles where inputs are transposed, of words of two where that will do; else one invocation after the other.
+fn turned_or_not(problem: &Problem, caps: &Caps, quads: u32) -> Result<Plan> {
     let parts = parts(problem, caps)?;
-    let pairs = by_twos.then(|| pairs::Pairs::of(problem, parts.len(), caps)).flatten();
-    let dispatches = if let Some(pairs) = pairs {
+    let dispatches = if let Some(pairs) = pairs::Pairs::of(problem, parts.len(), caps) {
         parts.into_iter().map(|part| pairs.dispatch(problem, part, caps)).collect::<Result<_>>()?
     } else if let Some(turned) = turned::Turned::of(problem, caps) {
         parts.into_iter().map(|part| turned.dispatch(problem, part, caps)).collect::<Result<_>>()?

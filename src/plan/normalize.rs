@@ -198,9 +198,9 @@ fn dispatch(problem: &Problem, rows: [u32; 2], caps: &Caps, short_fours: u64) ->
         _ => most,
     });
     // They do so before they are folded as well, where all of them lie behind one another: read by their own lanes, softmax of rows of 33 moved
-    // 45 % of what a copy does through wgpu on an NVIDIA H200, and so 63. Of CUDA's lanes that is not known.
+    // 45 % of what a copy does through wgpu on an NVIDIA H200, and so 63.
     let lie_flat = rank == 2 && kept == 1 && values.inputs.iter().chain([&problem.out]).all(|view| is_flat(view, count));
-    let is_flat = is_staged && lie_flat && short_fours > 0 && !problem.is_in_fours();
+    let is_flat = is_staged && lie_flat && !problem.is_in_fours();
     let held = count.div_ceil(u64::from(lanes * QUAD)) as u32;
     let each = if is_quad { held * QUAD } else { count.div_ceil(lanes.into()) as u32 };
     let mut words = Words::default();

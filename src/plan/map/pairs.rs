@@ -1,4 +1,4 @@
-//! Plans for transpositions of f16 whose sizes or places are no multiples of four, as `shaders/map/pairs.wgsl` has them: two
+//! Plans for transpositions of f16 whose sizes or places are no multiples of four, as `shaders/map/pairs.wgsl` and its twin for CUDA have them: two
 //! elements are a word, and words are what is read and written. Element by element, those of n x 10 moved 36 % of what a copy does on an NVIDIA H200
 //! through Vulkan and 27 % through wgpu, and so 73 and 49.
 //!
