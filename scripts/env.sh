@@ -17,7 +17,6 @@ on_ci() { [ "${CI:-}" = true ]; }
 
 # The CLI writes the glue that the crate's own wasm-bindgen expects, so their versions must be equal.
 WASM_PACK_VERSION=0.15.1
-CARGO_HACK_VERSION=0.6.46
 WASM_BINDGEN_VERSION=
 if [ -f "$ROOT/Cargo.lock" ]; then
     WASM_BINDGEN_VERSION=$(awk '
@@ -26,7 +25,6 @@ if [ -f "$ROOT/Cargo.lock" ]; then
 fi
 
 PATH=$TOOLS/wasm-bindgen-$WASM_BINDGEN_VERSION/bin:$TOOLS/wasm-pack-$WASM_PACK_VERSION/bin:$PATH
-PATH=$TOOLS/cargo-hack-$CARGO_HACK_VERSION/bin:$PATH
 PATH=$ROOT/scripts/node_modules/.bin:$PATH
 export PATH
 

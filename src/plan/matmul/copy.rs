@@ -12,8 +12,11 @@ use crate::plan::{Binding, Dispatch, Slot};
 /// Threads of a block of `shaders/matmul/copy.cu`, or invocations of a workgroup of `copy.wgsl`.
 pub(super) const THREADS: u32 = 64;
 
-/// Elements of what a block copies at a time, and of the squares of `copy.wgsl`; rows of one that an invocation reads.
+/// Elements that a block of `copy.cu` copies at a time.
+#[cfg(not(target_arch = "wasm32"))]
 pub(super) const BLOCK: u32 = 4 * THREADS;
+
+/// Elements of the squares of `copy.wgsl`, and rows of one that an invocation reads.
 const SQUARE: u32 = 32 * 32;
 const ROWS: u32 = SQUARE / THREADS;
 

@@ -56,8 +56,9 @@ impl Cover {
     /// Whether tiles may start so far before the end that all of each lies in the result: where four rows or four columns are fetched at once, as
     /// is said, they start at multiples of four.
     pub(super) fn may_overlap(&self, tile: &Tile, params: &Params, fours: [u32; 2]) -> bool {
-        let fits =
-            |side: u32, tile: u32, past: u32, fours: u32| side >= tile && (past > 0 || side.is_multiple_of(tile) || fours == 0 || side.is_multiple_of(4));
+        let fits = |side: u32, tile: u32, past: u32, fours: u32| {
+            side >= tile && (past > 0 || side.is_multiple_of(tile) || fours == 0 || side.is_multiple_of(4))
+        };
         fits(params.m, tile.m, self.past[0], fours[0]) && fits(params.n, tile.n, self.past[1], fours[1])
     }
 
