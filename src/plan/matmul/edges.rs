@@ -19,12 +19,12 @@ const MOST: u32 = 16;
 /// Terms of a block that an invocation fetches at once: it waits for little else.
 pub(super) const TERMS: u32 = 4;
 
-/// Elements of a tile for each block of a workgroup, which is as large: it takes no longer than the tile then.
-const AREA: u32 = 512;
+/// Invocations that share a block: with fewer they go on when the tiles are done, and with more they take too much of what tiles fetch by.
+const SHARING: u32 = 16;
 
 /// What workgroups of blocks cost for each part of k, and what each block does for each term, in multiplications of the first tile. Measured on an
 /// NVIDIA H200: of 513 with one row of blocks it is worth them and of 520 with two it is not, and for 1025 one part was best of those tried.
-const LAUNCH: f64 = 7.1e7;
+const LAUNCH: f64 = 1.04e8;
 const BLOCK: f64 = 75.0;
 
 /// Tiles and blocks that make up a result.
@@ -49,7 +49,7 @@ impl Cover {
             tiles: [(m - rows).div_ceil(tile.m), (n - columns).div_ceil(tile.n)],
             past: [rows, columns],
             blocks: blocks(m - rows, columns) + blocks(rows, n),
-            in_workgroup: 1 << (tile.m * tile.n / AREA).ilog2(),
+            in_workgroup: tile.threads() / SHARING,
         }
     }
 

@@ -26,21 +26,100 @@ pub(super) struct Tile {
     /// Multiplications a second of a GPU full of workgroups, relative to the first tile; and in f16.
     speed: f64,
     speed_f16: f64,
-    /// Whether it is quicker where A is stored with k down its columns, to which a copy may turn it.
+    /// Whether it is quicker where A is stored with k down its columns, to which a copy may turn it; and in f16.
     turns: bool,
+    turns_f16: bool,
     /// Workgroups at once that it takes to keep one multiprocessor busy: with fewer the time is the same.
     fill: f64,
 }
 
 /// Speeds and fills are measured on an NVIDIA H200.
 pub(super) const TILES: [Tile; 6] = [
-    Tile { m: 128, n: 128, k: 8, threads_m: 16, threads_n: 16, stages: 2, unroll: 8, speed: 1.0, speed_f16: 1.15, turns: true, fill: 1.1 },
-    Tile { m: 64, n: 128, k: 8, threads_m: 8, threads_n: 16, stages: 2, unroll: 8, speed: 0.86, speed_f16: 1.32, turns: true, fill: 1.15 },
-    Tile { m: 96, n: 96, k: 8, threads_m: 8, threads_n: 24, stages: 2, unroll: 8, speed: 0.83, speed_f16: 1.13, turns: false, fill: 1.3 },
-    Tile { m: 64, n: 64, k: 16, threads_m: 8, threads_n: 16, stages: 2, unroll: 16, speed: 0.76, speed_f16: 1.05, turns: true, fill: 1.07 },
-    Tile { m: 32, n: 64, k: 16, threads_m: 8, threads_n: 16, stages: 2, unroll: 16, speed: 0.61, speed_f16: 0.97, turns: true, fill: 1.15 },
+    Tile {
+        m: 128,
+        n: 128,
+        k: 8,
+        threads_m: 16,
+        threads_n: 16,
+        stages: 2,
+        unroll: 8,
+        speed: 1.0,
+        speed_f16: 1.15,
+        turns: true,
+        turns_f16: true,
+        fill: 1.1,
+    },
+    Tile {
+        m: 64,
+        n: 128,
+        k: 8,
+        threads_m: 8,
+        threads_n: 16,
+        stages: 2,
+        unroll: 8,
+        speed: 0.86,
+        speed_f16: 1.32,
+        turns: true,
+        turns_f16: true,
+        fill: 1.15,
+    },
+    Tile {
+        m: 96,
+        n: 96,
+        k: 8,
+        threads_m: 8,
+        threads_n: 24,
+        stages: 2,
+        unroll: 8,
+        speed: 0.83,
+        speed_f16: 1.13,
+        turns: true,
+        turns_f16: false,
+        fill: 1.3,
+    },
+    Tile {
+        m: 64,
+        n: 64,
+        k: 16,
+        threads_m: 8,
+        threads_n: 16,
+        stages: 2,
+        unroll: 16,
+        speed: 0.76,
+        speed_f16: 1.05,
+        turns: true,
+        turns_f16: true,
+        fill: 1.07,
+    },
+    Tile {
+        m: 32,
+        n: 64,
+        k: 16,
+        threads_m: 8,
+        threads_n: 16,
+        stages: 2,
+        unroll: 16,
+        speed: 0.61,
+        speed_f16: 0.97,
+        turns: true,
+        turns_f16: true,
+        fill: 1.15,
+    },
     // For what fits a few workgroups: little slower there, and sooner compiled, which counts where a CPU emulates the GPU.
-    Tile { m: 32, n: 32, k: 16, threads_m: 8, threads_n: 8, stages: 1, unroll: 1, speed: 0.53, speed_f16: 0.7, turns: false, fill: 1.5 },
+    Tile {
+        m: 32,
+        n: 32,
+        k: 16,
+        threads_m: 8,
+        threads_n: 8,
+        stages: 1,
+        unroll: 1,
+        speed: 0.53,
+        speed_f16: 0.7,
+        turns: false,
+        turns_f16: false,
+        fill: 1.5,
+    },
 ];
 
 /// Invocations of the smallest kernel's workgroup.
@@ -81,7 +160,7 @@ impl Tile {
     /// The same for sums in f16, each of one step, whose single stage takes about the memory of two in f32.
     fn in_f16(self) -> Self {
         let unroll = if self.unroll == self.k { F16_TERMS } else { self.unroll };
-        Self { k: F16_TERMS, stages: 1, unroll, speed: self.speed_f16, ..self }
+        Self { k: F16_TERMS, stages: 1, unroll, speed: self.speed_f16, turns: self.turns_f16, ..self }
     }
 
     /// Both slices of every stage, each row padded by a vec4 at most; and sums of blocks at the edges. In f16 A's elements are there twice, and
@@ -107,9 +186,10 @@ impl Tile {
     fn cost(&self, [m, k, n]: [u32; 3], items: u32, parts: u32, effort: f64, cover: &Cover) -> f64 {
         let [tiles_m, tiles_n] = cover.tiles.map(u64::from);
         let workgroups = tiles_m * tiles_n * u64::from(items) * u64::from(parts);
-        let rounds = (workgroups.div_ceil(MULTIPROCESSORS) as f64).max(self.fill);
-        let work = rounds * f64::from(self.m * self.n) * f64::from(k.max(1).div_ceil(parts)) / self.speed * effort;
-        let work = work + cover.cost(k, parts) * f64::from(items) / MULTIPROCESSORS as f64;
+        let work = f64::from(self.m * self.n) * f64::from(k.max(1).div_ceil(parts)) / self.speed * effort;
+        // What is past whole tiles is done beside them where they leave something of a multiprocessor.
+        let past = cover.cost(k, parts) * f64::from(items) / MULTIPROCESSORS as f64;
+        let work = (workgroups.div_ceil(MULTIPROCESSORS) as f64 * work + past).max(self.fill * work);
         let moved = f64::from(2 * parts + 1) * f64::from(m) * f64::from(n) * f64::from(items);
         if parts > 1 { work + SUM_LAUNCH + SUM_ELEMENT * moved } else { work }
     }
