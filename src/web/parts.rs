@@ -29,7 +29,7 @@ pub(crate) enum Part {
 }
 
 impl Part {
-    const fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Operations => "operations",
             Self::Cpu => "cpu",
@@ -58,6 +58,12 @@ thread_local! {
 #[wasm_bindgen]
 pub fn set_loader(loader: Loader) {
     LOADER.set(Some(loader));
+}
+
+/// Hands the function that loads parts to others that call it; None where the module is whole.
+#[cfg(feature = "webgpu")]
+pub(crate) fn with_loader(then: impl FnOnce(Option<&Loader>)) {
+    LOADER.with_borrow(|loader| then(loader.as_ref()));
 }
 
 /// Loads a part, unless it is there. It fails with an `Error` that says why.

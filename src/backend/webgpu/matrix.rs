@@ -6,19 +6,21 @@ use wasm_bindgen::prelude::*;
 
 use crate::dtype::DType;
 use crate::info::{Dialect, MatrixUnit};
+use crate::web::parts::{self, Loader, Part};
 
 #[wasm_bindgen(module = "/src/backend/webgpu/matrix.js")]
 extern "C" {
-    fn ask_for_matrix_units();
+    fn ask_for_matrix_units(load: Option<&Loader>, part: &str);
     #[wasm_bindgen(js_name = matrix_unit)]
     fn subgroup_of_unit(device: &JsValue) -> u32;
     /// Whether WGSL has functions for packed 8-bit integers here, which wgpu does not ask either.
     pub(super) fn has_packed_dot() -> bool;
 }
 
-/// Has the request for a device that is made next ask for matrix units too.
+/// Has the request for a device that is made next ask for matrix units too. Where the adapter has them, what multiplies by them is loaded while
+/// the browser makes the device.
 pub(super) fn ask() {
-    ask_for_matrix_units();
+    parts::with_loader(|loader| ask_for_matrix_units(loader, Part::Matrix.name()));
 }
 
 /// The unit that kernels can use, if the device came with one.
