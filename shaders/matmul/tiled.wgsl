@@ -31,7 +31,7 @@
 //               one by one, neighbours by neighbouring invocations: so one access brings a whole line, as four do of four apart.
 //   EDGES       the last rows of workgroups compute what is past whole tiles instead: edges.wgsl.
 //   INSIDE      the last tiles start so far before the end that all of each lies in the result: what two of them share, both compute, alike,
-//               and neither tests what it fetches and stores. In f16, where that is quicker.
+//               and neither tests what it fetches and stores. Where that is quicker: in f16, and beside blocks.
 //
 // The template's lines begin with //#; kernels/template.rs expands them.
 
