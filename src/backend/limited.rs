@@ -57,7 +57,12 @@ pub(super) fn products_in_many_parts_are_right(open: impl FnOnce(fn(&mut Caps)) 
 /// With one workgroup k is one part however long it is, which is worth a copy of each operand whose rows start anywhere and are not along k.
 pub(super) fn products_of_copies_are_right(open: impl FnOnce(fn(&mut Caps)) -> Option<Opened>) {
     use KernelId::{MatmulCopy as Copy, MatmulTiled as Tiled};
-    let Some(opened) = open(|caps| (caps.max_workgroups_per_dimension, caps.f16) = (1, caps.stores_f16)) else { return };
+    let limit = |caps: &mut Caps| {
+        (caps.max_workgroups_per_dimension, caps.f16) = (1, caps.stores_f16);
+        // Those of the smallest tile, for which nothing is turned.
+        caps.max_workgroup_invocations = 64;
+    };
+    let Some(opened) = open(limit) else { return };
     let copied = |launches: Vec<Dispatch>| launches.iter().map(|launch| launch.kernel.id).collect::<Vec<_>>();
     let ids = [Copy, Tiled, Copy, Copy, Tiled, Tiled, Copy, Tiled];
     assert_eq!(copied(launches_of_right_products(&opened, [31, 9001, 29])), ids);

@@ -29,20 +29,21 @@ pub(super) struct Tile {
     /// Whether it is quicker where A is stored with k down its columns, to which a copy may turn it; and in f16.
     turns: bool,
     turns_f16: bool,
-    /// Workgroups at once that it takes to keep one multiprocessor busy: with fewer the time is the same.
+    /// Workgroups at once that it takes to keep one multiprocessor busy: with fewer the time is the same; and in f16.
     fill: f64,
+    fill_f16: f64,
 }
 
 /// Speeds and fills are measured on an NVIDIA H200.
 #[rustfmt::skip]
 pub(super) const TILES: [Tile; 6] = [
-    Tile { m: 128, n: 128, k: 8, threads_m: 16, threads_n: 16, stages: 2, unroll: 8, speed: 1.0, speed_f16: 1.15, turns: true, turns_f16: true, fill: 1.1 },
-    Tile { m: 64, n: 128, k: 8, threads_m: 8, threads_n: 16, stages: 2, unroll: 8, speed: 0.86, speed_f16: 1.32, turns: true, turns_f16: true, fill: 1.15 },
-    Tile { m: 96, n: 96, k: 8, threads_m: 8, threads_n: 24, stages: 2, unroll: 8, speed: 0.83, speed_f16: 1.13, turns: true, turns_f16: false, fill: 1.3 },
-    Tile { m: 64, n: 64, k: 16, threads_m: 8, threads_n: 16, stages: 2, unroll: 16, speed: 0.76, speed_f16: 1.22, turns: true, turns_f16: true, fill: 1.07 },
-    Tile { m: 32, n: 64, k: 16, threads_m: 8, threads_n: 16, stages: 2, unroll: 16, speed: 0.61, speed_f16: 1.0, turns: true, turns_f16: true, fill: 1.15 },
+    Tile { m: 128, n: 128, k: 8, threads_m: 16, threads_n: 16, stages: 2, unroll: 8, speed: 1.0, speed_f16: 1.19, turns: true, turns_f16: true, fill: 1.1, fill_f16: 1.0 },
+    Tile { m: 64, n: 128, k: 8, threads_m: 8, threads_n: 16, stages: 2, unroll: 8, speed: 0.86, speed_f16: 1.32, turns: true, turns_f16: true, fill: 1.15, fill_f16: 1.4 },
+    Tile { m: 96, n: 96, k: 8, threads_m: 8, threads_n: 24, stages: 2, unroll: 8, speed: 0.83, speed_f16: 1.17, turns: true, turns_f16: false, fill: 1.3, fill_f16: 1.37 },
+    Tile { m: 64, n: 64, k: 16, threads_m: 8, threads_n: 16, stages: 2, unroll: 16, speed: 0.76, speed_f16: 1.17, turns: true, turns_f16: true, fill: 1.07, fill_f16: 1.55 },
+    Tile { m: 32, n: 64, k: 16, threads_m: 8, threads_n: 16, stages: 2, unroll: 16, speed: 0.61, speed_f16: 0.97, turns: true, turns_f16: true, fill: 1.15, fill_f16: 2.0 },
     // For what fits a few workgroups: little slower there, and sooner compiled, which counts where a CPU emulates the GPU.
-    Tile { m: 32, n: 32, k: 16, threads_m: 8, threads_n: 8, stages: 1, unroll: 1, speed: 0.53, speed_f16: 0.7, turns: false, turns_f16: false, fill: 1.5 },
+    Tile { m: 32, n: 32, k: 16, threads_m: 8, threads_n: 8, stages: 1, unroll: 1, speed: 0.53, speed_f16: 0.69, turns: false, turns_f16: false, fill: 1.5, fill_f16: 3.3 },
 ];
 
 /// Invocations of the smallest kernel's workgroup.
@@ -62,8 +63,9 @@ pub(crate) fn tiles() -> Vec<String> {
 pub(super) const MOST_PARTS: u32 = 64;
 
 /// What adding up the parts of a split k costs, in multiplications of a multiprocessor with the first tile: another launch, and for each element
-/// written or read. Measured as the speeds above.
+/// written or read. Measured as the speeds above. In f16 the parts' beginnings and ends count, too.
 const SUM_LAUNCH: f64 = 5e5;
+const SUM_LAUNCH_F16: f64 = 1e6;
 const SUM_ELEMENT: f64 = 0.15;
 
 /// What it costs to fetch an operand's elements one by one, or to turn what is stored with k along its rows, in f32 or in f16, in parts of the
@@ -83,7 +85,7 @@ impl Tile {
     /// The same for sums in f16, each of one step, whose single stage takes about the memory of two in f32.
     fn in_f16(self) -> Self {
         let unroll = if self.unroll == self.k { F16_TERMS } else { self.unroll };
-        Self { k: F16_TERMS, stages: 1, unroll, speed: self.speed_f16, turns: self.turns_f16, ..self }
+        Self { k: F16_TERMS, stages: 1, unroll, speed: self.speed_f16, turns: self.turns_f16, fill: self.fill_f16, ..self }
     }
 
     /// Both slices of every stage, each row padded by a vec4 at most; and sums of blocks at the edges. In f16 A's elements are there twice, and
@@ -106,7 +108,7 @@ impl Tile {
 
     /// The time of so many products in arbitrary units, their k in so many parts: the workgroups of the busiest multiprocessor, times a tile's
     /// work, over its speed; what is left of whole tiles; and the adding up. A term takes so much more effort than one of a product.
-    fn cost(&self, [m, k, n]: [u32; 3], items: u32, parts: u32, effort: f64, cover: &Cover) -> f64 {
+    fn cost(&self, [m, k, n]: [u32; 3], items: u32, parts: u32, effort: f64, half: bool, cover: &Cover) -> f64 {
         let [tiles_m, tiles_n] = cover.tiles.map(u64::from);
         let workgroups = tiles_m * tiles_n * u64::from(items) * u64::from(parts);
         let work = f64::from(self.m * self.n) * f64::from(k.max(1).div_ceil(parts)) / self.speed * effort;
@@ -114,7 +116,8 @@ impl Tile {
         let past = cover.cost(k, parts) * f64::from(items) / MULTIPROCESSORS as f64;
         let work = (workgroups.div_ceil(MULTIPROCESSORS) as f64 * work + past).max(self.fill * work);
         let moved = f64::from(2 * parts + 1) * f64::from(m) * f64::from(n) * f64::from(items);
-        if parts > 1 { work + SUM_LAUNCH + SUM_ELEMENT * moved } else { work }
+        let launch = if half { SUM_LAUNCH_F16 } else { SUM_LAUNCH };
+        if parts > 1 { work + launch + SUM_ELEMENT * moved } else { work }
     }
 
     /// The cheapest way to a product, a term of which takes so much effort; where the kernel `cuts`, whole tiles may leave the rest.
@@ -129,7 +132,7 @@ impl Tile {
             for cover in [Some(Cover::of([m, n], &tile, false)), cut].into_iter().flatten() {
                 let mut parts = 1;
                 while parts == 1 || parts <= MOST_PARTS && splits(&tile, parts) {
-                    let cost = tile.cost([m, k, n], batch, parts, effort, &cover);
+                    let cost = tile.cost([m, k, n], batch, parts, effort, half, &cover);
                     if best.is_none_or(|best| cost < best.cost) {
                         best = Some(Choice { cost, tile, parts, cover, half });
                     }
