@@ -102,4 +102,7 @@ pub(super) fn products_of_tiles_that_overlap_are_right(open: impl FnOnce(fn(&mut
         let launches = launches_of_right(&opened, sides, &FORMS, 0.0, Precision::F16);
         assert!(launches.iter().all(|launch| launch.kernel.constant("INSIDE") == 1), "{sides:?}");
     }
+    // Parts are stored by fours, whatever is fetched.
+    let parts = launches_of_right(&opened, [100, 3000, 233], &FORMS[..1], 0.0, Precision::F16);
+    assert!(parts.iter().any(|launch| launch.kernel.constant("PARTS") == 1 && launch.kernel.constant("INSIDE") == 0));
 }

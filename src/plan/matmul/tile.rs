@@ -229,8 +229,9 @@ pub(super) fn tiled_with(problem: &Problem, params: Params, operands: [Binding; 
 fn chosen(problem: &Problem, params: Params, operands: [Binding; 2], Choice { tile, parts, cover, half, .. }: Choice, whole: bool) -> Step {
     let k = tile.k;
     let [a_vec4, b_vec4] = vec4s(&params);
-    // Where two tiles share rows or columns, each of them writes what it has computed of them: so there may be nothing to add.
-    let may_overlap = whole && problem.c.is_none() && cover.may_overlap(&tile, &params, [a_vec4, b_vec4]);
+    // Where two tiles share rows or columns, each of them writes what it has computed of them: so there may be nothing to add. Parts are stored by
+    // fours.
+    let may_overlap = whole && problem.c.is_none() && cover.may_overlap(&tile, &params, [a_vec4, b_vec4 | u32::from(parts > 1)]);
     let is_inside = may_overlap && (half || cover.blocks > 0);
     let mut constants = vec![
         ("TILE_M", tile.m),
