@@ -1,7 +1,7 @@
 // C = alpha * op(A) * op(B) + beta * C with sums in f32, straight from memory: an invocation computes 4 x 4 elements and shares nothing.
 //
 // It is short, so that it is compiled in a fraction of a tiled kernel's time, and computes what is asked for before that one is there.
-// Terms are added in the same order, so that the result is the same.
+// Terms are added in the same order, those of each of a tile's SLICES by themselves, so that the result is the same.
 //
 //   binding  name    stored as
 //   0        a       m x k (A_SCATTER = 1) or k x m (A_SCATTER = 0)
@@ -14,7 +14,13 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(global_invocation_id) 
   let row = invocation.y * 4u;
   let column = invocation.x * 4u;
   if (row >= params.m || column >= params.n) { return; }
-  let sums = block(row, column, 0u, params.k, 1u);
+  var sums = block(row, column, 0u, params.k, SLICES);
+  for (var slice = 1u; slice < SLICES; slice++) {
+    let more = block(row, column, slice, params.k, SLICES);
+//# for r in 4
+    sums[$r] += more[$r];
+//# end
+  }
 //# for r in 4
   store(group.z, row + $ru, column, sums[$r]);
 //# end

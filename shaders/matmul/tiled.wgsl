@@ -6,7 +6,8 @@
 // neighbouring vec4s. Of each 32 invocations in a row, a warp of most GPUs, 4 lie along m and 8 along n, so that what they read
 // together is 4 and 8 vec4s, which one access to workgroup memory gives. The next step's slices are fetched into registers before
 // the present one is multiplied, which hides the latency of global memory, and with two STAGES go to the other half of workgroup
-// memory, so that a step has one barrier.
+// memory, so that a step has one barrier. In a small tile, so many invocations would own so little that they read more than they multiply:
+// there, SLICES of them own the same elements, each takes one of so many terms, and in the end they exchange what they have.
 //
 // A row or a column outside the result repeats the last one, or is of whatever the operand has, and what comes of it is not stored. At
 // the end of k what is outside counts as zero by selection, never by multiplication, so that a NaN there cannot spread; before it all is
@@ -21,8 +22,9 @@
 //   PARTS       k is split: part p sums the terms from p * k_part on, and sum.wgsl adds the parts up. Of the matrices in out, the first
 //               are part 0 of each item of a batch, then come parts 1, and so on.
 //   STAGES      how many steps' slices workgroup memory holds, 1 or 2; SINGLE is 1 for one.
-//   LOOPS       the innermost loop has UNROLL steps of k in its body; otherwise there is none, and UNROLL is TILE_K. Two stages
-//               want the latter: with a loop they were slower than one.
+//   LOOPS       the innermost loop has UNROLL steps of k in its body; otherwise there is none, and UNROLL is all that a slice takes of
+//               TILE_K. Two stages want the latter: with a loop they were slower than one.
+//   SLICES      how many share the terms of an element: slice s takes those of k mod SLICES = s. SLICED is 1 for more than one.
 //   HALF        products are summed up in f16 within a step of k, and steps in f32. Each element of A lies twice in a word: where it does,
 //               NVIDIA's compiler multiplies two elements of B by it in one instruction, and otherwise one by one.
 //   *_SCATTER   the operand is stored with k along its rows: its vec4s are turned when they go to workgroup memory, into rows
@@ -46,6 +48,19 @@ alias Four = vec4<f32>;
 //# end
 var<workgroup> a_tile: array<array<array<Four, A_STRIDE>, TILE_K>, STAGES>;
 var<workgroup> b_tile: array<array<array<vec4<Number>, B_STRIDE>, TILE_K>, STAGES>;
+//# if SLICED
+const SLICE_THREADS = THREADS / SLICES;
+
+// Four sums of an invocation, of which there is room for four times as many: in f32 in the place of what is done with.
+//# if HALF
+var<workgroup> slice_sums: array<vec4<f32>, 4u * THREADS>;
+fn exchange(i: u32, v: vec4<f32>) { slice_sums[i] = v; }
+fn exchanged(i: u32) -> vec4<f32> { return slice_sums[i]; }
+//# else
+fn exchange(i: u32, v: vec4<f32>) { b_tile[i / B_STRIDE / TILE_K][i / B_STRIDE % TILE_K][i % B_STRIDE] = v; }
+fn exchanged(i: u32) -> vec4<f32> { return b_tile[i / B_STRIDE / TILE_K][i / B_STRIDE % TILE_K][i % B_STRIDE]; }
+//# end
+//# end
 
 // From one element that an invocation fetches to the next, where they are fetched one by one.
 //# if A_SCATTER
@@ -99,7 +114,7 @@ fn b_edge(at: u32, k: u32, end: u32) -> Number {
 //# end
 //# end
 
-@compute @workgroup_size(THREADS_N, THREADS_M)
+@compute @workgroup_size(THREADS_N, THREADS_M, SLICES)
 fn main(
   @builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) thread: u32,
 //# if EDGES
@@ -128,8 +143,15 @@ fn main(
   let row0 = group.y * TILE_M;
   let column0 = group.x * TILE_N;
 //# end
-  let lane = thread % 32u;
-  let warp = thread / 32u;
+//# if SLICED
+  let slice = thread / SLICE_THREADS;
+  let own = thread % SLICE_THREADS;
+//# else
+  const slice = 0u;
+  let own = thread;
+//# end
+  let lane = own % 32u;
+  let warp = own / 32u;
   let tx = warp / (THREADS_M / 4u) * 8u + lane % 8u;
   let ty = warp % (THREADS_M / 4u) * 4u + lane / 8u;
 
@@ -362,7 +384,7 @@ fn main(
 //# end
 //# end
 //# if LOOPS
-    for (var kk = 0u; kk < TILE_K; kk += UNROLL) {
+    for (var kk = 0u; kk < TILE_K / SLICES; kk += UNROLL) {
 //# else
     {
       const kk = 0u;
@@ -370,10 +392,10 @@ fn main(
 //# for u in UNROLL
       {
 //# for i in A_GROUPS
-        let a_$i = a_tile[$s][kk + $uu][$iu * THREADS_M + ty];
+        let a_$i = a_tile[$s][(kk + $uu) * SLICES + slice][$iu * THREADS_M + ty];
 //# end
 //# for j in B_GROUPS
-        let b_$j = b_tile[$s][kk + $uu][$ju * THREADS_N + tx];
+        let b_$j = b_tile[$s][(kk + $uu) * SLICES + slice][$ju * THREADS_N + tx];
 //# end
 //# for i in A_GROUPS
 //# for r in 4
@@ -446,6 +468,29 @@ fn main(
     workgroupBarrier();
 //# end
   }
+//# if SLICED
+  // Each slice adds up, and stores, one row of four or two.
+//# for i in A_GROUPS
+//# for j in B_GROUPS
+  workgroupBarrier();
+//# for r in 4
+  exchange($ru * THREADS + thread, sum_$i_$r_$j);
+//# end
+  workgroupBarrier();
+//# for r in 4
+  if ($ru % SLICES == slice) {
+    var sum = exchanged($ru * THREADS + own);
+    for (var s = 1u; s < SLICES; s++) { sum += exchanged($ru * THREADS + s * SLICE_THREADS + own); }
+//# if INSIDE
+    store_inside(group.z, row0 + ($iu * THREADS_M + ty) * 4u + $ru, column0 + ($ju * THREADS_N + tx) * 4u, sum);
+//# else
+    store(group.z, row0 + ($iu * THREADS_M + ty) * 4u + $ru, column0 + ($ju * THREADS_N + tx) * 4u, sum);
+//# end
+  }
+//# end
+//# end
+//# end
+//# else
 //# for i in A_GROUPS
 //# for r in 4
 //# for j in B_GROUPS
@@ -453,6 +498,7 @@ fn main(
   store_inside(group.z, row0 + ($iu * THREADS_M + ty) * 4u + $ru, column0 + ($ju * THREADS_N + tx) * 4u, sum_$i_$r_$j);
 //# else
   store(group.z, row0 + ($iu * THREADS_M + ty) * 4u + $ru, column0 + ($ju * THREADS_N + tx) * 4u, sum_$i_$r_$j);
+//# end
 //# end
 //# end
 //# end

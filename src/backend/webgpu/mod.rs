@@ -265,7 +265,7 @@ mod tests {
     #[test]
     fn a_stand_in_has_the_same_result() {
         let Some((device, _)) = webgpu() else { return };
-        for (m, k, n) in [(36, 20, 44), (35, 19, 37), (1024, 70, 33), (3, 0, 2)] {
+        for (m, k, n) in [(36, 20, 44), (35, 19, 37), (1024, 70, 33), (3, 0, 2), (200, 301, 190)] {
             let values = |count: usize| (0..count).map(|i| (i as f32 * 0.37).sin()).collect::<Vec<_>>();
             let (a, b, c) = (values(m * k), values(k * n), values(m * n));
             let put = |values: &Vec<f32>| device.upload(&values.into()).unwrap();
@@ -275,6 +275,7 @@ mod tests {
                 let op = Op::Matmul(op.check([DType::F32; 2], a.len() as u64, b.len() as u64).unwrap());
                 let plan = device.plan(&op).unwrap();
                 let stand_in = plan::matmul::stand_in(&plan, &device.caps).expect("one stage");
+                assert_eq!(stand_in.dispatches[0].kernel.constant("SLICES") > 1, k > 300);
                 let result = |plan: &Plan| {
                     let out = device.allocate(plan, &op).unwrap();
                     let bound: Vec<_> = operands.iter().map(|buffer| Some(Bound::Buffer(buffer))).collect();
@@ -306,6 +307,11 @@ mod tests {
     #[test]
     fn products_of_turned_copies_are_right() {
         limited::products_of_turned_copies_are_right(limited_device);
+    }
+
+    #[test]
+    fn products_of_slices_are_right() {
+        limited::products_of_slices_are_right(limited_device);
     }
 
     #[test]

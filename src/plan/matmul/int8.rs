@@ -12,8 +12,22 @@ use crate::ops::matmul::{Integers, Problem};
 use crate::plan::Binding;
 
 /// What the kernel is not told of a tile: it has one stage, and loops.
-const LEFT_OUT: [&str; 12] =
-    ["B_FOURS", "B_LINES", "STAGES", "SINGLE", "LOOPS", "UNROLL", "OPERANDS_F16", "HALF", "WINDOW", "EDGES", "BLOCK_TERMS", "INSIDE"];
+const LEFT_OUT: [&str; 14] = [
+    "B_FOURS",
+    "B_LINES",
+    "STAGES",
+    "SINGLE",
+    "LOOPS",
+    "UNROLL",
+    "OPERANDS_F16",
+    "HALF",
+    "WINDOW",
+    "EDGES",
+    "BLOCK_TERMS",
+    "INSIDE",
+    "SLICED",
+    "SLICES",
+];
 
 /// The launch of `shaders/matmul/int8.wgsl`. On the web it is in the part of the package that is for such products.
 #[inline(never)]

@@ -19,6 +19,8 @@ pub(super) struct Tile {
     k: u32,
     threads_m: u32,
     threads_n: u32,
+    /// Invocations that own the same elements, each of which takes one of so many terms.
+    slices: u32,
     /// Steps of k in workgroup memory.
     stages: u32,
     /// Steps of k in the body of the innermost loop.
@@ -29,21 +31,25 @@ pub(super) struct Tile {
     /// Whether it is quicker where A is stored with k down its columns, to which a copy may turn it; and in f16.
     turns: bool,
     turns_f16: bool,
+    /// What it costs to fetch an operand's elements one by one, in parts of the time that a product takes otherwise.
+    scattered: f64,
     /// Workgroups at once that it takes to keep one multiprocessor busy: with fewer the time is the same; and in f16.
     fill: f64,
     fill_f16: f64,
 }
 
-/// Speeds and fills are measured on an NVIDIA H200.
+/// Speeds and fills are measured on an NVIDIA H200, as the rest is that is reckoned here.
 #[rustfmt::skip]
-pub(super) const TILES: [Tile; 6] = [
-    Tile { m: 128, n: 128, k: 8, threads_m: 16, threads_n: 16, stages: 2, unroll: 8, speed: 1.0, speed_f16: 1.19, turns: true, turns_f16: true, fill: 1.1, fill_f16: 1.0 },
-    Tile { m: 64, n: 128, k: 8, threads_m: 8, threads_n: 16, stages: 2, unroll: 8, speed: 0.86, speed_f16: 1.32, turns: true, turns_f16: true, fill: 1.15, fill_f16: 1.4 },
-    Tile { m: 96, n: 96, k: 8, threads_m: 8, threads_n: 24, stages: 2, unroll: 8, speed: 0.83, speed_f16: 1.17, turns: true, turns_f16: false, fill: 1.3, fill_f16: 1.37 },
-    Tile { m: 64, n: 64, k: 16, threads_m: 8, threads_n: 16, stages: 2, unroll: 16, speed: 0.76, speed_f16: 1.17, turns: true, turns_f16: true, fill: 1.07, fill_f16: 1.55 },
-    Tile { m: 32, n: 64, k: 16, threads_m: 8, threads_n: 16, stages: 2, unroll: 16, speed: 0.61, speed_f16: 0.97, turns: true, turns_f16: true, fill: 1.15, fill_f16: 2.0 },
+pub(super) const TILES: [Tile; 8] = [
+    Tile { m: 128, n: 128, k: 8, threads_m: 16, threads_n: 16, slices: 1, stages: 2, unroll: 8, speed: 1.0, speed_f16: 1.19, turns: true, turns_f16: true, scattered: 0.08, fill: 1.1, fill_f16: 1.0 },
+    Tile { m: 64, n: 128, k: 8, threads_m: 8, threads_n: 16, slices: 1, stages: 2, unroll: 8, speed: 0.86, speed_f16: 1.32, turns: true, turns_f16: true, scattered: 0.08, fill: 1.15, fill_f16: 1.4 },
+    Tile { m: 96, n: 96, k: 8, threads_m: 8, threads_n: 24, slices: 1, stages: 2, unroll: 8, speed: 0.83, speed_f16: 1.17, turns: true, turns_f16: false, scattered: 0.08, fill: 1.3, fill_f16: 1.37 },
+    Tile { m: 64, n: 128, k: 16, threads_m: 8, threads_n: 16, slices: 2, stages: 2, unroll: 8, speed: 0.87, speed_f16: 1.18, turns: true, turns_f16: true, scattered: 0.1, fill: 1.0, fill_f16: 1.16 },
+    Tile { m: 64, n: 64, k: 16, threads_m: 8, threads_n: 8, slices: 2, stages: 2, unroll: 8, speed: 0.82, speed_f16: 1.17, turns: true, turns_f16: true, scattered: 0.035, fill: 1.15, fill_f16: 1.53 },
+    Tile { m: 32, n: 64, k: 32, threads_m: 4, threads_n: 8, slices: 4, stages: 2, unroll: 8, speed: 0.75, speed_f16: 0.94, turns: true, turns_f16: true, scattered: 0.08, fill: 1.2, fill_f16: 1.45 },
+    Tile { m: 32, n: 32, k: 32, threads_m: 4, threads_n: 8, slices: 4, stages: 2, unroll: 8, speed: 0.61, speed_f16: 0.6, turns: false, turns_f16: false, scattered: 0.04, fill: 1.0, fill_f16: 1.0 },
     // For what fits a few workgroups: little slower there, and sooner compiled, which counts where a CPU emulates the GPU.
-    Tile { m: 32, n: 32, k: 16, threads_m: 8, threads_n: 8, stages: 1, unroll: 1, speed: 0.53, speed_f16: 0.69, turns: false, turns_f16: false, fill: 1.5, fill_f16: 3.3 },
+    Tile { m: 32, n: 32, k: 16, threads_m: 8, threads_n: 8, slices: 1, stages: 1, unroll: 1, speed: 0.53, speed_f16: 0.69, turns: false, turns_f16: false, scattered: 0.08, fill: 1.5, fill_f16: 3.3 },
 ];
 
 /// Invocations of the smallest kernel's workgroup.
@@ -68,10 +74,12 @@ const SUM_LAUNCH: f64 = 5e5;
 const SUM_LAUNCH_F16: f64 = 1e6;
 const SUM_ELEMENT: f64 = 0.15;
 
-/// What it costs to fetch an operand's elements one by one, or to turn what is stored with k along its rows, in f32 or in f16, in parts of the
-/// time that a product takes otherwise; and what a copy costs, in the measure of the adding up. Measured as the speeds above, but that a copy's
-/// launch counts for more than it takes: near where both are as quick, products without a copy were quicker.
-const SCATTERED: f64 = 0.08;
+/// What the exchange between slices costs, in the same measure.
+const EXCHANGE: f64 = 2.5e5;
+
+/// What it costs to turn what is stored with k along its rows, in f32 or in f16, in parts of the time that a product takes otherwise; and what a
+/// copy costs, in the measure of the adding up. Measured as the speeds above, but that a copy's launch counts for more than it takes: near where
+/// both are as quick, products without a copy were quicker.
 const TURNED: f64 = 0.035;
 const TURNED_F16: f64 = 0.14;
 const COPY_LAUNCH: f64 = 1.7e6;
@@ -79,20 +87,36 @@ const COPY_ELEMENT: f64 = 0.45;
 
 impl Tile {
     pub(super) fn threads(&self) -> u32 {
-        self.threads_m * self.threads_n
+        self.threads_m * self.threads_n * self.slices
     }
 
-    /// The same for sums in f16, each of one step, whose single stage takes about the memory of two in f32.
+    /// The same for sums in f16, each of a step's terms, whose single stage takes about the memory of two in f32. With slices a step is longer.
     fn in_f16(self) -> Self {
-        let unroll = if self.unroll == self.k { F16_TERMS } else { self.unroll };
-        Self { k: F16_TERMS, stages: 1, unroll, speed: self.speed_f16, turns: self.turns_f16, fill: self.fill_f16, ..self }
+        let Self { slices, .. } = self;
+        let k = if slices > 1 { 2 * F16_TERMS } else { F16_TERMS };
+        let unroll = if self.unroll * slices == self.k { k / slices } else { self.unroll };
+        Self { k, stages: 1, unroll, speed: self.speed_f16, turns: self.turns_f16, fill: self.fill_f16, ..self }
     }
 
-    /// Both slices of every stage, each row padded by a vec4 at most; and sums of blocks at the edges. In f16 A's elements are there twice, and
-    /// B's half as large.
+    /// The same for a kernel that knows no slices, if it is not among those anyway.
+    fn unsliced(self) -> Option<Self> {
+        match self.slices {
+            1 => Some(self),
+            // As many invocations own less each.
+            2 if self.threads() == 128 => Some(Self { threads_n: 2 * self.threads_n, slices: 1, unroll: self.k, ..self }),
+            4 if self.n == 64 => {
+                Some(Self { k: 16, threads_m: 2 * self.threads_m, threads_n: 2 * self.threads_n, slices: 1, unroll: 16, ..self })
+            }
+            _ => None,
+        }
+    }
+
+    /// Both slices of every stage, each row padded by a vec4 at most; and sums of blocks at the edges. In f16 A's elements are there twice and
+    /// B's half as large, and what slices exchange has no place there.
     fn workgroup_bytes(&self, half: bool) -> u32 {
         let b_bytes = if half { 8 } else { 16 };
-        self.stages * self.k * ((self.m / 4 + 1) * 16 + (self.n / 4 + 1) * b_bytes) + self.threads() * 16
+        let sums = if half && self.slices > 1 { 5 } else { 1 };
+        self.stages * self.k * ((self.m / 4 + 1) * 16 + (self.n / 4 + 1) * b_bytes) + self.threads() * sums * 16
     }
 
     fn fits(&self, half: bool, caps: &Caps) -> bool {
@@ -100,8 +124,11 @@ impl Tile {
     }
 
     /// The tiles to be looked at: the one that was tuned for such a result, if there is one, else all that fit.
-    fn candidates([m, n]: [u32; 2], half: bool, caps: &Caps) -> impl Iterator<Item = Self> {
-        let tiles = TILES.map(|tile| Some(if half { tile.in_f16() } else { tile }).filter(|tile| tile.fits(half, caps)));
+    fn candidates([m, n]: [u32; 2], half: bool, slices: bool, caps: &Caps) -> impl Iterator<Item = Self> {
+        let tiles = TILES.map(|tile| {
+            let tile = if slices { Some(tile) } else { tile.unsliced() };
+            tile.map(|tile| if half { tile.in_f16() } else { tile }).filter(|tile| tile.fits(half, caps))
+        });
         let tuned = caps.tuned.tile(m, n).filter(|&at| tiles.get(at).is_some_and(Option::is_some));
         tiles.into_iter().enumerate().filter(move |&(at, _)| tuned.is_none_or(|tuned| at == tuned)).filter_map(|(_, tile)| tile)
     }
@@ -115,6 +142,7 @@ impl Tile {
         // What is past whole tiles is done beside them where they leave something of a multiprocessor.
         let past = cover.cost(k, parts) * f64::from(items) / MULTIPROCESSORS as f64;
         let work = (workgroups.div_ceil(MULTIPROCESSORS) as f64 * work + past).max(self.fill * work);
+        let work = if self.slices > 1 { work + EXCHANGE } else { work };
         let moved = f64::from(2 * parts + 1) * f64::from(m) * f64::from(n) * f64::from(items);
         let launch = if half { SUM_LAUNCH_F16 } else { SUM_LAUNCH };
         if parts > 1 { work + launch + SUM_ELEMENT * moved } else { work }
@@ -124,14 +152,16 @@ impl Tile {
     fn choose(problem: &Problem, params: &Params, effort: f64, cuts: bool, caps: &Caps) -> Result<Choice> {
         let Params { m, k, n, batch, .. } = *params;
         let half = caps.f16 && problem.precision == Precision::F16;
+        let scattered = if cuts { vec4s(params).map(|is_vec4| f64::from(1 - is_vec4)).iter().sum() } else { 0.0 };
         // What a part does should be worth its end.
         let splits = |tile: &Self, parts: u32| k / parts >= 2 * tile.k && has_room([m, n], batch, parts, caps);
         let mut best: Option<Choice> = None;
-        for tile in Self::candidates([m, n], half, caps) {
+        for tile in Self::candidates([m, n], half, problem.integers.is_none(), caps) {
             let cut = Some(Cover::of([m, n], &tile, cuts)).filter(|cover| cover.blocks > 0 && cover.fits(caps));
             for cover in [Some(Cover::of([m, n], &tile, false)), cut].into_iter().flatten() {
                 let mut parts = 1;
                 while parts == 1 || parts <= MOST_PARTS && splits(&tile, parts) {
+                    let effort = effort * (1.0 + tile.scattered * scattered);
                     let cost = tile.cost([m, k, n], batch, parts, effort, half, &cover);
                     if best.is_none_or(|best| cost < best.cost) {
                         best = Some(Choice { cost, tile, parts, cover, half });
@@ -188,7 +218,7 @@ pub(super) fn aligned(problem: &Problem, mut params: Params, mut operands: [Bind
     if !waits && problem.dtype == dtype {
         let vec4s = vec4s(&params);
         let mut consider = |operand: &mut Binding, is_vec4: u32, turned: bool, mut reads: Reads<'_>, size: [u32; 2]| {
-            let scattered = if is_vec4 == 0 { SCATTERED } else { 0.0 };
+            let scattered = if is_vec4 == 0 { choice.tile.scattered } else { 0.0 };
             let turning = if choice.half { TURNED_F16 } else { TURNED };
             let gain = choice.cost * if turned { scattered + turning } else { scattered };
             let elements = reads.elements(size, turned);
@@ -240,15 +270,17 @@ fn chosen(problem: &Problem, params: Params, operands: [Binding; 2], Choice { ti
         ("THREADS_M", tile.threads_m),
         ("THREADS_N", tile.threads_n),
         ("THREADS", tile.threads()),
+        ("SLICED", u32::from(tile.slices > 1)),
         ("STAGES", tile.stages),
         ("SINGLE", u32::from(tile.stages == 1)),
-        ("LOOPS", u32::from(tile.unroll < k)),
+        ("LOOPS", u32::from(tile.unroll * tile.slices < k)),
         ("UNROLL", tile.unroll),
         ("A_GROUPS", tile.m / 4 / tile.threads_m),
         ("B_GROUPS", tile.n / 4 / tile.threads_n),
         ("A_LOADS", tile.m * k / 4 / tile.threads()),
         ("B_LOADS", tile.n * k / 4 / tile.threads()),
         ("A_VEC4", a_vec4),
+        ("SLICES", tile.slices),
         ("B_VEC4", b_vec4),
         ("B_FOURS", b_vec4),
         ("B_LINES", b_vec4 & u32::from(!problem.transpose_b)),
