@@ -19,7 +19,7 @@ pub(super) struct Tile {
     k: u32,
     threads_m: u32,
     threads_n: u32,
-    /// Invocations that own the same elements, each of which takes one of so many terms.
+    /// Invocations that own the same elements, each of which takes one of so many terms: in f32, since those of f16 were slower in Chromium.
     slices: u32,
     /// Steps of k in workgroup memory.
     stages: u32,
@@ -40,14 +40,16 @@ pub(super) struct Tile {
 
 /// Speeds and fills are measured on an NVIDIA H200, as the rest is that is reckoned here.
 #[rustfmt::skip]
-pub(super) const TILES: [Tile; 8] = [
+pub(super) const TILES: [Tile; 10] = [
     Tile { m: 128, n: 128, k: 8, threads_m: 16, threads_n: 16, slices: 1, stages: 2, unroll: 8, speed: 1.0, speed_f16: 1.19, turns: true, turns_f16: true, scattered: 0.08, fill: 1.1, fill_f16: 1.0 },
     Tile { m: 64, n: 128, k: 8, threads_m: 8, threads_n: 16, slices: 1, stages: 2, unroll: 8, speed: 0.86, speed_f16: 1.32, turns: true, turns_f16: true, scattered: 0.08, fill: 1.15, fill_f16: 1.4 },
     Tile { m: 96, n: 96, k: 8, threads_m: 8, threads_n: 24, slices: 1, stages: 2, unroll: 8, speed: 0.83, speed_f16: 1.17, turns: true, turns_f16: false, scattered: 0.08, fill: 1.3, fill_f16: 1.37 },
-    Tile { m: 64, n: 128, k: 16, threads_m: 8, threads_n: 16, slices: 2, stages: 2, unroll: 8, speed: 0.87, speed_f16: 1.18, turns: true, turns_f16: true, scattered: 0.1, fill: 1.0, fill_f16: 1.16 },
-    Tile { m: 64, n: 64, k: 16, threads_m: 8, threads_n: 8, slices: 2, stages: 2, unroll: 8, speed: 0.82, speed_f16: 1.17, turns: true, turns_f16: true, scattered: 0.035, fill: 1.15, fill_f16: 1.53 },
-    Tile { m: 32, n: 64, k: 32, threads_m: 4, threads_n: 8, slices: 4, stages: 2, unroll: 8, speed: 0.75, speed_f16: 0.94, turns: true, turns_f16: true, scattered: 0.08, fill: 1.2, fill_f16: 1.45 },
-    Tile { m: 32, n: 32, k: 32, threads_m: 4, threads_n: 8, slices: 4, stages: 2, unroll: 8, speed: 0.61, speed_f16: 0.6, turns: false, turns_f16: false, scattered: 0.04, fill: 1.0, fill_f16: 1.0 },
+    Tile { m: 64, n: 64, k: 16, threads_m: 8, threads_n: 16, slices: 1, stages: 2, unroll: 16, speed: 0.76, speed_f16: 1.17, turns: true, turns_f16: true, scattered: 0.08, fill: 1.07, fill_f16: 1.55 },
+    Tile { m: 32, n: 64, k: 16, threads_m: 8, threads_n: 16, slices: 1, stages: 2, unroll: 16, speed: 0.61, speed_f16: 0.97, turns: true, turns_f16: true, scattered: 0.08, fill: 1.15, fill_f16: 2.0 },
+    Tile { m: 64, n: 128, k: 16, threads_m: 8, threads_n: 16, slices: 2, stages: 2, unroll: 8, speed: 0.87, speed_f16: 0.0, turns: true, turns_f16: false, scattered: 0.1, fill: 1.0, fill_f16: 0.0 },
+    Tile { m: 64, n: 64, k: 16, threads_m: 8, threads_n: 8, slices: 2, stages: 2, unroll: 8, speed: 0.82, speed_f16: 0.0, turns: true, turns_f16: false, scattered: 0.035, fill: 1.15, fill_f16: 0.0 },
+    Tile { m: 32, n: 64, k: 32, threads_m: 4, threads_n: 8, slices: 4, stages: 2, unroll: 8, speed: 0.75, speed_f16: 0.0, turns: true, turns_f16: false, scattered: 0.08, fill: 1.2, fill_f16: 0.0 },
+    Tile { m: 32, n: 32, k: 32, threads_m: 4, threads_n: 8, slices: 4, stages: 2, unroll: 8, speed: 0.61, speed_f16: 0.0, turns: false, turns_f16: false, scattered: 0.04, fill: 1.0, fill_f16: 0.0 },
     // For what fits a few workgroups: little slower there, and sooner compiled, which counts where a CPU emulates the GPU.
     Tile { m: 32, n: 32, k: 16, threads_m: 8, threads_n: 8, slices: 1, stages: 1, unroll: 1, speed: 0.53, speed_f16: 0.69, turns: false, turns_f16: false, scattered: 0.08, fill: 1.5, fill_f16: 3.3 },
 ];
@@ -90,33 +92,17 @@ impl Tile {
         self.threads_m * self.threads_n * self.slices
     }
 
-    /// The same for sums in f16, each of a step's terms, whose single stage takes about the memory of two in f32. With slices a step is longer.
+    /// The same for sums in f16, each of one step, whose single stage takes about the memory of two in f32.
     fn in_f16(self) -> Self {
-        let Self { slices, .. } = self;
-        let k = if slices > 1 { 2 * F16_TERMS } else { F16_TERMS };
-        let unroll = if self.unroll * slices == self.k { k / slices } else { self.unroll };
-        Self { k, stages: 1, unroll, speed: self.speed_f16, turns: self.turns_f16, fill: self.fill_f16, ..self }
+        let unroll = if self.unroll == self.k { F16_TERMS } else { self.unroll };
+        Self { k: F16_TERMS, stages: 1, unroll, speed: self.speed_f16, turns: self.turns_f16, fill: self.fill_f16, ..self }
     }
 
-    /// The same for a kernel that knows no slices, if it is not among those anyway.
-    fn unsliced(self) -> Option<Self> {
-        match self.slices {
-            1 => Some(self),
-            // As many invocations own less each.
-            2 if self.threads() == 128 => Some(Self { threads_n: 2 * self.threads_n, slices: 1, unroll: self.k, ..self }),
-            4 if self.n == 64 => {
-                Some(Self { k: 16, threads_m: 2 * self.threads_m, threads_n: 2 * self.threads_n, slices: 1, unroll: 16, ..self })
-            }
-            _ => None,
-        }
-    }
-
-    /// Both slices of every stage, each row padded by a vec4 at most; and sums of blocks at the edges. In f16 A's elements are there twice and
-    /// B's half as large, and what slices exchange has no place there.
+    /// Both slices of every stage, each row padded by a vec4 at most; and sums of blocks at the edges. In f16 A's elements are there twice, and
+    /// B's half as large.
     fn workgroup_bytes(&self, half: bool) -> u32 {
         let b_bytes = if half { 8 } else { 16 };
-        let sums = if half && self.slices > 1 { 5 } else { 1 };
-        self.stages * self.k * ((self.m / 4 + 1) * 16 + (self.n / 4 + 1) * b_bytes) + self.threads() * sums * 16
+        self.stages * self.k * ((self.m / 4 + 1) * 16 + (self.n / 4 + 1) * b_bytes) + self.threads() * 16
     }
 
     fn fits(&self, half: bool, caps: &Caps) -> bool {
@@ -126,8 +112,8 @@ impl Tile {
     /// The tiles to be looked at: the one that was tuned for such a result, if there is one, else all that fit.
     fn candidates([m, n]: [u32; 2], half: bool, slices: bool, caps: &Caps) -> impl Iterator<Item = Self> {
         let tiles = TILES.map(|tile| {
-            let tile = if slices { Some(tile) } else { tile.unsliced() };
-            tile.map(|tile| if half { tile.in_f16() } else { tile }).filter(|tile| tile.fits(half, caps))
+            let is_known = tile.slices == 1 || slices && !half;
+            Some(if half { tile.in_f16() } else { tile }).filter(|tile| is_known && tile.fits(half, caps))
         });
         let tuned = caps.tuned.tile(m, n).filter(|&at| tiles.get(at).is_some_and(Option::is_some));
         tiles.into_iter().enumerate().filter(move |&(at, _)| tuned.is_none_or(|tuned| at == tuned)).filter_map(|(_, tile)| tile)
