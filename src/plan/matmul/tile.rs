@@ -26,16 +26,16 @@ pub(super) struct Tile {
     /// Steps of k in the body of the innermost loop.
     unroll: u32,
     /// Multiplications a second of a GPU full of workgroups, relative to the first tile; and in f16.
-    speed: f64,
-    speed_f16: f64,
+    speed: f32,
+    speed_f16: f32,
     /// Whether it is quicker where A is stored with k down its columns, to which a copy may turn it; and in f16.
     turns: bool,
     turns_f16: bool,
     /// What it costs to fetch an operand's elements one by one, in parts of the time that a product takes otherwise.
-    scattered: f64,
+    scattered: f32,
     /// Workgroups at once that it takes to keep one multiprocessor busy: with fewer the time is the same; and in f16.
-    fill: f64,
-    fill_f16: f64,
+    fill: f32,
+    fill_f16: f32,
 }
 
 /// Speeds and fills are measured on an NVIDIA H200, as the rest is that is reckoned here.
@@ -124,17 +124,18 @@ impl Tile {
     fn cost(&self, [m, k, n]: [u32; 3], items: u32, parts: u32, effort: f64, half: bool, cover: &Cover) -> f64 {
         let [tiles_m, tiles_n] = cover.tiles.map(u64::from);
         let workgroups = tiles_m * tiles_n * u64::from(items) * u64::from(parts);
-        let work = f64::from(self.m * self.n) * f64::from(k.max(1).div_ceil(parts)) / self.speed * effort;
+        let work = f64::from(self.m * self.n) * f64::from(k.max(1).div_ceil(parts)) / f64::from(self.speed) * effort;
         // What is past whole tiles is done beside them where they leave something of a multiprocessor.
         let past = cover.cost(k, parts) * f64::from(items) / MULTIPROCESSORS as f64;
-        let work = (workgroups.div_ceil(MULTIPROCESSORS) as f64 * work + past).max(self.fill * work);
+        let work = (workgroups.div_ceil(MULTIPROCESSORS) as f64 * work + past).max(f64::from(self.fill) * work);
         let work = if self.slices > 1 { work + EXCHANGE } else { work };
         let moved = f64::from(2 * parts + 1) * f64::from(m) * f64::from(n) * f64::from(items);
         let launch = if half { SUM_LAUNCH_F16 } else { SUM_LAUNCH };
         if parts > 1 { work + launch + SUM_ELEMENT * moved } else { work }
     }
 
-    /// The cheapest way to a product, a term of which takes so much effort; where the kernel `cuts`, whole tiles may leave the rest.
+    /// The cheapest way to a product, a term of which takes so much effort; where the kernel `cuts`, whole tiles may leave the rest, but for sliced
+    /// ones, which blocks beside them slow down.
     fn choose(problem: &Problem, params: &Params, effort: f64, cuts: bool, caps: &Caps) -> Result<Choice> {
         let Params { m, k, n, batch, .. } = *params;
         let half = caps.f16 && problem.precision == Precision::F16;
@@ -143,11 +144,11 @@ impl Tile {
         let splits = |tile: &Self, parts: u32| k / parts >= 2 * tile.k && has_room([m, n], batch, parts, caps);
         let mut best: Option<Choice> = None;
         for tile in Self::candidates([m, n], half, problem.integers.is_none(), caps) {
-            let cut = Some(Cover::of([m, n], &tile, cuts)).filter(|cover| cover.blocks > 0 && cover.fits(caps));
+            let cut = Some(Cover::of([m, n], &tile, cuts && tile.slices == 1)).filter(|cover| cover.blocks > 0 && cover.fits(caps));
             for cover in [Some(Cover::of([m, n], &tile, false)), cut].into_iter().flatten() {
                 let mut parts = 1;
                 while parts == 1 || parts <= MOST_PARTS && splits(&tile, parts) {
-                    let effort = effort * (1.0 + tile.scattered * scattered);
+                    let effort = effort * (1.0 + f64::from(tile.scattered) * scattered);
                     let cost = tile.cost([m, k, n], batch, parts, effort, half, &cover);
                     if best.is_none_or(|best| cost < best.cost) {
                         best = Some(Choice { cost, tile, parts, cover, half });
@@ -204,7 +205,7 @@ pub(super) fn aligned(problem: &Problem, mut params: Params, mut operands: [Bind
     if !waits && problem.dtype == dtype {
         let vec4s = vec4s(&params);
         let mut consider = |operand: &mut Binding, is_vec4: u32, turned: bool, mut reads: Reads<'_>, size: [u32; 2]| {
-            let scattered = if is_vec4 == 0 { choice.tile.scattered } else { 0.0 };
+            let scattered = if is_vec4 == 0 { f64::from(choice.tile.scattered) } else { 0.0 };
             let turning = if choice.half { TURNED_F16 } else { TURNED };
             let gain = choice.cost * if turned { scattered + turning } else { scattered };
             let elements = reads.elements(size, turned);
