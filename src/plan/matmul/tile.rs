@@ -31,7 +31,7 @@ pub(super) struct Tile {
     /// Whether it is quicker where A is stored with k down its columns, to which a copy may turn it; and in f16.
     turns: bool,
     turns_f16: bool,
-    /// What it costs to fetch an operand's elements one by one, in parts of the time that a product takes otherwise.
+    /// What it costs to fetch an operand's elements one by one beside what it costs other tiles, in parts of the time that a product takes.
     scattered: f32,
     /// Workgroups at once that it takes to keep one multiprocessor busy: with fewer the time is the same; and in f16.
     fill: f32,
@@ -41,17 +41,17 @@ pub(super) struct Tile {
 /// Speeds and fills are measured on an NVIDIA H200, as the rest is that is reckoned here.
 #[rustfmt::skip]
 pub(super) const TILES: [Tile; 10] = [
-    Tile { m: 128, n: 128, k: 8, threads_m: 16, threads_n: 16, slices: 1, stages: 2, unroll: 8, speed: 1.0, speed_f16: 1.19, turns: true, turns_f16: true, scattered: 0.08, fill: 1.1, fill_f16: 1.0 },
-    Tile { m: 64, n: 128, k: 8, threads_m: 8, threads_n: 16, slices: 1, stages: 2, unroll: 8, speed: 0.86, speed_f16: 1.32, turns: true, turns_f16: true, scattered: 0.08, fill: 1.15, fill_f16: 1.4 },
-    Tile { m: 96, n: 96, k: 8, threads_m: 8, threads_n: 24, slices: 1, stages: 2, unroll: 8, speed: 0.83, speed_f16: 1.17, turns: true, turns_f16: false, scattered: 0.08, fill: 1.3, fill_f16: 1.37 },
-    Tile { m: 64, n: 64, k: 16, threads_m: 8, threads_n: 16, slices: 1, stages: 2, unroll: 16, speed: 0.76, speed_f16: 1.17, turns: true, turns_f16: true, scattered: 0.08, fill: 1.07, fill_f16: 1.55 },
-    Tile { m: 32, n: 64, k: 16, threads_m: 8, threads_n: 16, slices: 1, stages: 2, unroll: 16, speed: 0.61, speed_f16: 0.97, turns: true, turns_f16: true, scattered: 0.08, fill: 1.15, fill_f16: 2.0 },
-    Tile { m: 64, n: 128, k: 16, threads_m: 8, threads_n: 16, slices: 2, stages: 2, unroll: 8, speed: 0.87, speed_f16: 0.0, turns: true, turns_f16: false, scattered: 0.1, fill: 1.0, fill_f16: 0.0 },
-    Tile { m: 64, n: 64, k: 16, threads_m: 8, threads_n: 8, slices: 2, stages: 2, unroll: 8, speed: 0.82, speed_f16: 0.0, turns: true, turns_f16: false, scattered: 0.035, fill: 1.15, fill_f16: 0.0 },
-    Tile { m: 32, n: 64, k: 32, threads_m: 4, threads_n: 8, slices: 4, stages: 2, unroll: 8, speed: 0.75, speed_f16: 0.0, turns: true, turns_f16: false, scattered: 0.08, fill: 1.2, fill_f16: 0.0 },
-    Tile { m: 32, n: 32, k: 32, threads_m: 4, threads_n: 8, slices: 4, stages: 2, unroll: 8, speed: 0.61, speed_f16: 0.0, turns: false, turns_f16: false, scattered: 0.04, fill: 1.0, fill_f16: 0.0 },
+    Tile { m: 128, n: 128, k: 8, threads_m: 16, threads_n: 16, slices: 1, stages: 2, unroll: 8, speed: 1.0, speed_f16: 1.19, turns: true, turns_f16: true, scattered: 0.0, fill: 1.1, fill_f16: 1.0 },
+    Tile { m: 64, n: 128, k: 8, threads_m: 8, threads_n: 16, slices: 1, stages: 2, unroll: 8, speed: 0.86, speed_f16: 1.32, turns: true, turns_f16: true, scattered: 0.0, fill: 1.15, fill_f16: 1.4 },
+    Tile { m: 96, n: 96, k: 8, threads_m: 8, threads_n: 24, slices: 1, stages: 2, unroll: 8, speed: 0.83, speed_f16: 1.17, turns: true, turns_f16: false, scattered: 0.0, fill: 1.3, fill_f16: 1.37 },
+    Tile { m: 64, n: 64, k: 16, threads_m: 8, threads_n: 16, slices: 1, stages: 2, unroll: 16, speed: 0.76, speed_f16: 1.17, turns: true, turns_f16: true, scattered: 0.0, fill: 1.07, fill_f16: 1.55 },
+    Tile { m: 32, n: 64, k: 16, threads_m: 8, threads_n: 16, slices: 1, stages: 2, unroll: 16, speed: 0.61, speed_f16: 0.97, turns: true, turns_f16: true, scattered: 0.0, fill: 1.15, fill_f16: 2.0 },
+    Tile { m: 64, n: 128, k: 16, threads_m: 8, threads_n: 16, slices: 2, stages: 2, unroll: 8, speed: 0.87, speed_f16: 0.0, turns: true, turns_f16: false, scattered: 0.05, fill: 1.0, fill_f16: 0.0 },
+    Tile { m: 64, n: 64, k: 16, threads_m: 8, threads_n: 8, slices: 2, stages: 2, unroll: 8, speed: 0.82, speed_f16: 0.0, turns: true, turns_f16: false, scattered: 0.0, fill: 1.15, fill_f16: 0.0 },
+    Tile { m: 32, n: 64, k: 32, threads_m: 4, threads_n: 8, slices: 4, stages: 2, unroll: 8, speed: 0.75, speed_f16: 0.0, turns: true, turns_f16: false, scattered: 0.0, fill: 1.2, fill_f16: 0.0 },
+    Tile { m: 32, n: 32, k: 32, threads_m: 4, threads_n: 8, slices: 4, stages: 2, unroll: 8, speed: 0.61, speed_f16: 0.0, turns: false, turns_f16: false, scattered: -0.04, fill: 1.0, fill_f16: 0.0 },
     // For what fits a few workgroups: little slower there, and sooner compiled, which counts where a CPU emulates the GPU.
-    Tile { m: 32, n: 32, k: 16, threads_m: 8, threads_n: 8, slices: 1, stages: 1, unroll: 1, speed: 0.53, speed_f16: 0.69, turns: false, turns_f16: false, scattered: 0.08, fill: 1.5, fill_f16: 3.3 },
+    Tile { m: 32, n: 32, k: 16, threads_m: 8, threads_n: 8, slices: 1, stages: 1, unroll: 1, speed: 0.53, speed_f16: 0.69, turns: false, turns_f16: false, scattered: 0.0, fill: 1.5, fill_f16: 3.3 },
 ];
 
 /// Invocations of the smallest kernel's workgroup.
@@ -72,16 +72,17 @@ pub(super) const MOST_PARTS: u32 = 64;
 
 /// What adding up the parts of a split k costs, in multiplications of a multiprocessor with the first tile: another launch, and for each element
 /// written or read. Measured as the speeds above. In f16 the parts' beginnings and ends count, too.
-const SUM_LAUNCH: f64 = 5e5;
+const SUM_LAUNCH: f64 = 5.5e5;
 const SUM_LAUNCH_F16: f64 = 1e6;
 const SUM_ELEMENT: f64 = 0.15;
 
 /// What the exchange between slices costs, in the same measure.
-const EXCHANGE: f64 = 2.5e5;
+const EXCHANGE: f64 = 1.2e5;
 
-/// What it costs to turn what is stored with k along its rows, in f32 or in f16, in parts of the time that a product takes otherwise; and what a
-/// copy costs, in the measure of the adding up. Measured as the speeds above, but that a copy's launch counts for more than it takes: near where
-/// both are as quick, products without a copy were quicker.
+/// What it costs to fetch an operand's elements one by one, or to turn what is stored with k along its rows, in f32 or in f16, in parts of the
+/// time that a product takes otherwise; and what a copy costs, in the measure of the adding up. Measured as the speeds above, but that a copy's
+/// launch counts for more than it takes: near where both are as quick, products without a copy were quicker.
+const SCATTERED: f64 = 0.08;
 const TURNED: f64 = 0.035;
 const TURNED_F16: f64 = 0.14;
 const COPY_LAUNCH: f64 = 1.7e6;
@@ -205,7 +206,7 @@ pub(super) fn aligned(problem: &Problem, mut params: Params, mut operands: [Bind
     if !waits && problem.dtype == dtype {
         let vec4s = vec4s(&params);
         let mut consider = |operand: &mut Binding, is_vec4: u32, turned: bool, mut reads: Reads<'_>, size: [u32; 2]| {
-            let scattered = if is_vec4 == 0 { f64::from(choice.tile.scattered) } else { 0.0 };
+            let scattered = if is_vec4 == 0 { SCATTERED } else { 0.0 };
             let turning = if choice.half { TURNED_F16 } else { TURNED };
             let gain = choice.cost * if turned { scattered + turning } else { scattered };
             let elements = reads.elements(size, turned);
