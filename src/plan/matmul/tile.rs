@@ -47,7 +47,7 @@ pub(super) const TILES: [Tile; 10] = [
     Tile { m: 64, n: 64, k: 16, threads_m: 8, threads_n: 16, slices: 1, stages: 2, unroll: 16, speed: 0.76, speed_f16: 1.17, turns: true, turns_f16: true, scattered: 0.0, fill: 1.07, fill_f16: 1.55 },
     Tile { m: 32, n: 64, k: 16, threads_m: 8, threads_n: 16, slices: 1, stages: 2, unroll: 16, speed: 0.61, speed_f16: 0.97, turns: true, turns_f16: true, scattered: 0.0, fill: 1.15, fill_f16: 2.0 },
     Tile { m: 64, n: 128, k: 16, threads_m: 8, threads_n: 16, slices: 2, stages: 2, unroll: 8, speed: 0.87, speed_f16: 0.0, turns: true, turns_f16: false, scattered: 0.05, fill: 1.0, fill_f16: 0.0 },
-    Tile { m: 64, n: 64, k: 16, threads_m: 8, threads_n: 8, slices: 2, stages: 2, unroll: 8, speed: 0.82, speed_f16: 0.0, turns: true, turns_f16: false, scattered: 0.0, fill: 1.15, fill_f16: 0.0 },
+    Tile { m: 64, n: 64, k: 16, threads_m: 8, threads_n: 8, slices: 2, stages: 2, unroll: 8, speed: 0.82, speed_f16: 0.0, turns: true, turns_f16: false, scattered: -0.02, fill: 1.15, fill_f16: 0.0 },
     Tile { m: 32, n: 64, k: 32, threads_m: 4, threads_n: 8, slices: 4, stages: 2, unroll: 8, speed: 0.75, speed_f16: 0.0, turns: true, turns_f16: false, scattered: 0.0, fill: 1.2, fill_f16: 0.0 },
     Tile { m: 32, n: 32, k: 32, threads_m: 4, threads_n: 8, slices: 4, stages: 2, unroll: 8, speed: 0.61, speed_f16: 0.0, turns: false, turns_f16: false, scattered: -0.04, fill: 1.0, fill_f16: 0.0 },
     // For what fits a few workgroups: little slower there, and sooner compiled, which counts where a CPU emulates the GPU.
@@ -61,10 +61,10 @@ pub(crate) const SMALLEST_WORKGROUP: u32 = 64;
 /// Multiprocessors assumed. No browser tells; large GPUs have 100 to 200, and smaller ones lose little by tiles smaller than they could take.
 const MULTIPROCESSORS: u64 = 128;
 
-/// The tiles that there are to choose from, by their sizes.
+/// The tiles that there are to choose from, by their names.
 #[cfg(any(feature = "webgpu", all(feature = "vulkan", not(target_arch = "wasm32"))))]
 pub(crate) fn tiles() -> Vec<String> {
-    TILES.iter().map(|tile| format!("{}x{}x{}", tile.m, tile.n, tile.k)).collect()
+    TILES.iter().map(Tile::name).collect()
 }
 
 /// The most parts of k.
@@ -72,12 +72,12 @@ pub(super) const MOST_PARTS: u32 = 64;
 
 /// What adding up the parts of a split k costs, in multiplications of a multiprocessor with the first tile: another launch, and for each element
 /// written or read. Measured as the speeds above. In f16 the parts' beginnings and ends count, too.
-const SUM_LAUNCH: f64 = 5.5e5;
+const SUM_LAUNCH: f64 = 5e5;
 const SUM_LAUNCH_F16: f64 = 1e6;
 const SUM_ELEMENT: f64 = 0.15;
 
 /// What the exchange between slices costs, in the same measure.
-const EXCHANGE: f64 = 1.2e5;
+const EXCHANGE: f64 = 2.5e5;
 
 /// What it costs to fetch an operand's elements one by one, or to turn what is stored with k along its rows, in f32 or in f16, in parts of the
 /// time that a product takes otherwise; and what a copy costs, in the measure of the adding up. Measured as the speeds above, but that a copy's
@@ -91,6 +91,13 @@ const COPY_ELEMENT: f64 = 0.45;
 impl Tile {
     pub(super) fn threads(&self) -> u32 {
         self.threads_m * self.threads_n * self.slices
+    }
+
+    /// Its size, and how many slices if there are some: `64x64x16/2`.
+    fn name(&self) -> String {
+        let Self { m, n, k, slices, .. } = *self;
+        let slices = if slices > 1 { format!("/{slices}") } else { String::new() };
+        format!("{m}x{n}x{k}{slices}")
     }
 
     /// The same for sums in f16, each of one step, whose single stage takes about the memory of two in f32.
@@ -287,9 +294,23 @@ fn chosen(problem: &Problem, params: Params, operands: [Binding; 2], Choice { ti
     }
     let kernel = Kernel {
         id: KernelId::MatmulTiled,
-        variant: format!("{}{}x{}x{k}", if half { "f16 " } else { "" }, tile.m, tile.n),
+        variant: format!("{}{}", if half { "f16 " } else { "" }, tile.name()),
         source: None,
         constants,
     };
     Step { before: Vec::new(), before_bytes: 0, kernel, params, operands, grid: cover.grid(), parts, k_step: k }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is kept of tuning names tiles.
+    #[test]
+    fn each_tile_has_a_name_of_its_own() {
+        let names = TILES.map(|tile| tile.name());
+        for (at, name) in names.iter().enumerate() {
+            assert!(!names[..at].contains(name), "{name}");
+        }
+    }
 }
