@@ -75,7 +75,8 @@ pub(super) fn products_of_copies_are_right(open: impl FnOnce(fn(&mut Caps)) -> O
 pub(super) fn products_of_turned_copies_are_right(open: impl FnOnce(fn(&mut Caps)) -> Option<Opened>) {
     let limit = |caps: &mut Caps| {
         (caps.max_workgroups_per_dimension, caps.f16) = (1, caps.stores_f16);
-        caps.tuned = (0..Tuned::CLASSES).fold(Tuned::NONE, |tuned, class| tuned.with(class, Some(4)));
+        tuned::<4>(caps);
+        caps.matrix_unit = None;
     };
     let Some(opened) = open(limit) else { return };
     let turned = |launches: Vec<Dispatch>| launches.iter().map(|launch| launch.kernel.constant("TURNED")).collect::<Vec<_>>();
@@ -90,8 +91,8 @@ pub(super) fn products_of_turned_copies_are_right(open: impl FnOnce(fn(&mut Caps
 pub(super) fn products_of_tiles_that_overlap_are_right(open: impl FnOnce(fn(&mut Caps)) -> Option<Opened>) {
     // All are of the tile of 64 x 128.
     let limit = |caps: &mut Caps| {
-        caps.tuned = (0..Tuned::CLASSES).fold(Tuned::NONE, |tuned, class| tuned.with(class, Some(1)));
-        caps.f16 = caps.stores_f16;
+        tuned::<1>(caps);
+        (caps.f16, caps.matrix_unit) = (caps.stores_f16, None);
     };
     let Some(opened) = open(limit) else { return };
     if !opened.info.caps.stores_f16 {
