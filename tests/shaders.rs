@@ -233,7 +233,7 @@ fn every_variant_validates() {
             | KernelId::CeilingCopy
             | KernelId::CeilingFma => [kernel.constant("THREADS"), 1, 1],
             KernelId::MatmulDirect => [8, 8, 1],
-            _ => [kernel.constant("THREADS_N"), kernel.constant("THREADS_M"), 1],
+            _ => [kernel.constant("THREADS_N"), kernel.constant("THREADS_M"), kernel.constant("SLICES").max(1)],
         };
         assert_eq!(entry.workgroup_size, threads);
         // C is bound if and only if it is read.

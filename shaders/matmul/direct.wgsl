@@ -14,11 +14,11 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(global_invocation_id) 
   let row = invocation.y * 4u;
   let column = invocation.x * 4u;
   if (row >= params.m || column >= params.n) { return; }
-  var sums = block(row, column, 0u, params.k, SLICES);
-  for (var slice = 1u; slice < SLICES; slice++) {
+  var sums: array<vec4<f32>, 4>;
+  for (var slice = 0u; slice < SLICES; slice++) {
     let more = block(row, column, slice, params.k, SLICES);
 //# for r in 4
-    sums[$r] += more[$r];
+    sums[$r] = select(sums[$r] + more[$r], more[$r], slice == 0u);
 //# end
   }
 //# for r in 4
