@@ -114,7 +114,7 @@ pub(super) fn products_of_slices_are_right(open: impl Fn(fn(&mut Caps)) -> Optio
     let limits: [fn(&mut Caps); 4] = [tuned::<FIRST>, tuned::<{ FIRST + 1 }>, tuned::<{ FIRST + 2 }>, tuned::<{ FIRST + 3 }>];
     for limit in limits {
         let Some(opened) = open(limit) else { return };
-        let launches = launches_of_right(&opened, [66, 103, 131], &FORMS, 2.0, Precision::F32);
+        let launches = launches_of_right(&opened, [66, 103, 131], &[FORMS[0], FORMS[3]], 2.0, Precision::F32);
         let mut tiled = launches.iter().filter(|launch| launch.kernel.id == KernelId::MatmulTiled);
         assert!(tiled.all(|launch| launch.kernel.constant("SLICED") == 1));
     }
