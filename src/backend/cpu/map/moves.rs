@@ -29,16 +29,19 @@ const LINE_BYTES: usize = 64;
 const MANY: usize = 1 << 17;
 
 /// Where a run of the result comes from.
+#[derive(Clone, Copy)]
 enum Run {
     Number(u32),
     Input { input: usize, place: u32, stride: u32 },
 }
 
-/// How far something goes on: up to where in the row, and if that is its end, for how many rows.
+/// How far something goes on: up to where in the row, and if that is its end, for how many rows that lie behind one another; and for how many rows
+/// it is so in each.
 #[derive(Clone, Copy)]
 struct Reach {
     end: usize,
     rows: usize,
+    alike: usize,
 }
 
 impl Map<'_> {
@@ -83,39 +86,28 @@ impl Map<'_> {
     fn rows<T: Pod>(&self, first: usize, mut out: &mut [T], streams: bool, number: impl Fn(u32) -> T) {
         let mut coordinates = self.coordinates(first);
         let last = self.rank.saturating_sub(1);
+        let row = self.row();
         while !out.is_empty() {
-            let (run, Reach { end, rows }) = self.run(self.source.program.last(), &coordinates);
+            let (run, Reach { end, rows, alike }) = self.run(self.source.program.last(), &coordinates);
             // What lies behind one another goes over several rows.
-            let is_whole = coordinates[last] == 0 && end == self.size(last);
+            let is_whole = coordinates[last] == 0 && end == row;
             let rows = if is_whole { rows.min(out.len() / end).max(1) } else { 1 };
-            let length = (end - coordinates[last] + (rows - 1) * end).min(out.len());
-            let (now, later) = out.split_at_mut(length);
-            match run {
-                Run::Number(word) => now.fill(number(word)),
-                Run::Input { input, place, stride } => {
-                    let values: &[T] = bytemuck::cast_slice(self.inputs[input].bytes);
-                    let place = place as usize;
-                    match stride.cast_signed() {
-                        1 if streams => simd::stream(&values[place..][..length], now),
-                        1 => now.copy_from_slice(&values[place..][..length]),
-                        0 => now.fill(values[place]),
-                        -1 => now.iter_mut().zip(values[..=place].iter().rev()).for_each(|(to, from)| *to = *from),
-                        stride @ 2.. => {
-                            now.iter_mut().zip(values[place..].iter().step_by(stride as usize)).for_each(|(to, from)| *to = *from)
-                        }
-                        stride => {
-                            let back = values[..=place].iter().rev().step_by(stride.unsigned_abs() as usize);
-                            now.iter_mut().zip(back).for_each(|(to, from)| *to = *from);
-                        }
-                    }
-                }
-            }
-            out = later;
-            if rows > 1 {
+            if rows == 1 && coordinates[last] == 0 && alike.min(out.len() / row) > 1 {
+                let rows = self.rows_alike(&coordinates, out, |run, to| self.write(run, to, streams, &number));
+                out = &mut out[rows * row..];
                 coordinates[last - 1] += rows - 1;
-                coordinates[last] = end;
+                coordinates[last] = row;
             } else {
-                coordinates[last] += length;
+                let length = (end - coordinates[last] + (rows - 1) * end).min(out.len());
+                let (now, later) = out.split_at_mut(length);
+                self.write(run, now, streams, &number);
+                out = later;
+                if rows > 1 {
+                    coordinates[last - 1] += rows - 1;
+                    coordinates[last] = end;
+                } else {
+                    coordinates[last] += length;
+                }
             }
             self.carry(&mut coordinates);
         }
@@ -124,15 +116,57 @@ impl Map<'_> {
         }
     }
 
+    /// Puts together the rows from this one on that are like it; gives how many those are.
+    fn rows_alike<T>(&self, coordinates: &[usize; MOST_DIMENSIONS], out: &mut [T], write: impl Fn(Run, &mut [T])) -> usize {
+        let (last, row) = (self.rank - 1, self.row());
+        let (mut runs, mut rows, mut at) = (Vec::new(), out.len() / row, *coordinates);
+        while at[last] < row {
+            let (run, Reach { end, alike, .. }) = self.run(self.source.program.last(), &at);
+            runs.push((run, at[last]..end));
+            rows = rows.min(alike);
+            at[last] = end;
+        }
+        for out in out[..rows * row].chunks_exact_mut(row) {
+            for (run, range) in &mut runs {
+                write(*run, &mut out[range.clone()]);
+                if let Run::Input { input, place, .. } = run {
+                    *place = place.wrapping_add(self.stride(*input, last - 1));
+                }
+            }
+        }
+        rows
+    }
+
+    /// Writes a run.
+    fn write<T: Pod>(&self, run: Run, to: &mut [T], streams: bool, number: impl Fn(u32) -> T) {
+        let (input, place, stride) = match run {
+            Run::Number(word) => return to.fill(number(word)),
+            Run::Input { input, place, stride } => (input, place as usize, stride.cast_signed()),
+        };
+        let values: &[T] = bytemuck::cast_slice(self.inputs[input].bytes);
+        match stride {
+            1 if streams => simd::stream(&values[place..][..to.len()], to),
+            1 => to.copy_from_slice(&values[place..][..to.len()]),
+            0 => to.fill(values[place]),
+            -1 => to.iter_mut().zip(values[..=place].iter().rev()).for_each(|(to, from)| *to = *from),
+            2.. => to.iter_mut().zip(values[place..].iter().step_by(stride as usize)).for_each(|(to, from)| *to = *from),
+            _ => {
+                let back = values[..=place].iter().rev().step_by(stride.unsigned_abs() as usize);
+                to.iter_mut().zip(back).for_each(|(to, from)| *to = *from);
+            }
+        }
+    }
+
     /// What a step gives at a place, and how far.
     fn run(&self, step: u8, coordinates: &[usize; MOST_DIMENSIONS]) -> (Run, Reach) {
         let last = self.rank.saturating_sub(1);
-        let everywhere = Reach { end: self.size(last), rows: self.rows_left(coordinates) };
+        let rows = self.rows_left(coordinates);
+        let everywhere = Reach { end: self.size(last), rows, alike: rows };
         match self.source.program.steps[usize::from(step)] {
             Step::Select([condition, no, yes]) => {
                 let (is_inside, here) = self.is_inside(condition, coordinates, everywhere);
                 let (run, of_run) = self.run(if is_inside { yes } else { no }, coordinates);
-                (run, Reach { end: here.end.min(of_run.end), rows: here.rows.min(of_run.rows) })
+                (run, Reach { end: here.end.min(of_run.end), rows: here.rows.min(of_run.rows), alike: here.alike.min(of_run.alike) })
             }
             Step::Input(input) => {
                 let input = usize::from(input);
@@ -166,7 +200,7 @@ impl Map<'_> {
             [start, end].into_iter().filter(|edge| *edge > row).min().map_or(everywhere.rows, |edge| (edge - row).min(everywhere.rows))
         };
         let Range { start, end } = self.bounds(input, last);
-        let here = Reach { rows, ..everywhere };
+        let here = Reach { rows, alike: rows, ..everywhere };
         if !self.has_row(input, coordinates) || at >= end {
             return (false, here);
         }
