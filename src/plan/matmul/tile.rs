@@ -143,7 +143,7 @@ impl Tile {
     }
 
     /// The cheapest way to a product, a term of which takes so much effort; where the kernel `cuts`, whole tiles may leave the rest, but for sliced
-    /// ones, which blocks beside them slow down.
+    /// ones, which blocks beside them slow down. Others know no slices, or were measured without them.
     fn choose(problem: &Problem, params: &Params, effort: f64, cuts: bool, caps: &Caps) -> Result<Choice> {
         let Params { m, k, n, batch, .. } = *params;
         let half = caps.f16 && problem.precision == Precision::F16;
@@ -151,7 +151,7 @@ impl Tile {
         // What a part does should be worth its end.
         let splits = |tile: &Self, parts: u32| k / parts >= 2 * tile.k && has_room([m, n], batch, parts, caps);
         let mut best: Option<Choice> = None;
-        for tile in Self::candidates([m, n], half, problem.integers.is_none(), caps) {
+        for tile in Self::candidates([m, n], half, cuts, caps) {
             let cut = Some(Cover::of([m, n], &tile, cuts && tile.slices == 1)).filter(|cover| cover.blocks > 0 && cover.fits(caps));
             for cover in [Some(Cover::of([m, n], &tile, false)), cut].into_iter().flatten() {
                 let mut parts = 1;
@@ -311,6 +311,14 @@ mod tests {
         let names = TILES.map(|tile| tile.name());
         for (at, name) in names.iter().enumerate() {
             assert!(!names[..at].contains(name), "{name}");
+        }
+    }
+
+    /// Slices exchange their sums where B was.
+    #[test]
+    fn what_slices_exchange_has_room() {
+        for tile in TILES.iter().filter(|tile| tile.slices > 1) {
+            assert!(tile.stages * tile.k * tile.n / 4 >= 4 * tile.threads(), "{}", tile.name());
         }
     }
 }
