@@ -475,11 +475,7 @@ fn main(
   if ($ru % SLICES == slice) {
     var sum = exchanged($ru * THREADS + own);
     for (var s = 1u; s < SLICES; s++) { sum += exchanged($ru * THREADS + s * SLICE_THREADS + own); }
-//# if INSIDE
-    store_inside(group.z, row0 + ($iu * THREADS_M + ty) * 4u + $ru, column0 + ($ju * THREADS_N + tx) * 4u, sum);
-//# else
     store(group.z, row0 + ($iu * THREADS_M + ty) * 4u + $ru, column0 + ($ju * THREADS_N + tx) * 4u, sum);
-//# end
   }
 //# end
 //# end

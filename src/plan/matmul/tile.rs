@@ -152,11 +152,11 @@ impl Tile {
         let splits = |tile: &Self, parts: u32| k / parts >= 2 * tile.k && has_room([m, n], batch, parts, caps);
         let mut best: Option<Choice> = None;
         for tile in Self::candidates([m, n], half, cuts, caps) {
+            let effort = effort * (1.0 + f64::from(tile.scattered) * scattered);
             let cut = Some(Cover::of([m, n], &tile, cuts && tile.slices == 1)).filter(|cover| cover.blocks > 0 && cover.fits(caps));
             for cover in [Some(Cover::of([m, n], &tile, false)), cut].into_iter().flatten() {
                 let mut parts = 1;
                 while parts == 1 || parts <= MOST_PARTS && splits(&tile, parts) {
-                    let effort = effort * (1.0 + f64::from(tile.scattered) * scattered);
                     let cost = tile.cost([m, k, n], batch, parts, effort, half, &cover);
                     if best.is_none_or(|best| cost < best.cost) {
                         best = Some(Choice { cost, tile, parts, cover, half });
