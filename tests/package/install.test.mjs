@@ -51,7 +51,7 @@ test("what is packed is what is needed", () => {
   const { names } = packed;
   const needed = [
     ...["expr.js", "index.d.ts", "index.js", "lapidary_core.js", "lapidary_core_bg.wasm", "node.js", "options.js", "package.json"],
-    ...["source.js", "parts.js", "encode.js", ...PARTS],
+    ...["source.js", "parts.js", "encode.js", "early.js", ...PARTS],
   ];
   assert.deepEqual(
     needed.filter((name) => !names.includes(name)),

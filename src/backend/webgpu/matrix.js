@@ -4,18 +4,22 @@ const FEATURES = ["subgroups", "chromium-experimental-subgroup-matrix"];
 
 /**
  * Adds what the units take to the next request for a device, if its adapter has all of it, and has the part for them
- * loaded meanwhile. wgpu makes that request before anything else can run, and with it the prototype is as it was.
+ * loaded meanwhile; then asks `make` for the device, which may have one. wgpu makes that request before anything else
+ * can run, and with it the prototype is as it was.
  */
-export function ask_for_matrix_units(load, part) {
+export function ask_for_matrix_units(load, part, make) {
   const adapters = globalThis.GPUAdapter?.prototype;
   const request = adapters?.requestDevice;
   if (!request) return;
   adapters.requestDevice = function (descriptor) {
     adapters.requestDevice = request;
-    if (![...FEATURES, "shader-f16"].every((name) => this.features.has(name))) return request.call(this, descriptor);
-    // Whoever needs it loads it again, and hears of a failure.
-    load?.(part)?.catch(() => {});
-    return request.call(this, { ...descriptor, requiredFeatures: [...descriptor.requiredFeatures, ...FEATURES] });
+    if ([...FEATURES, "shader-f16"].every((name) => this.features.has(name))) {
+      // Whoever needs it loads it again, and hears of a failure.
+      load?.(part)?.catch(() => {});
+      descriptor = { ...descriptor, requiredFeatures: [...descriptor.requiredFeatures, ...FEATURES] };
+    }
+    const ask = () => request.call(this, descriptor);
+    return make ? make(descriptor, ask) : ask();
   };
 }
 

@@ -2,6 +2,9 @@
 //! reads WGSL there, so that kernels may use what is experimental. `matrix.js` does the asking. Where the feature is gone, or its names have
 //! changed, there is no unit, and nothing else changes.
 
+use std::cell::RefCell;
+
+use js_sys::Function;
 use wasm_bindgen::prelude::*;
 
 use crate::dtype::DType;
@@ -10,17 +13,28 @@ use crate::web::parts::{self, Loader, Part};
 
 #[wasm_bindgen(module = "/src/backend/webgpu/matrix.js")]
 extern "C" {
-    fn ask_for_matrix_units(load: Option<&Loader>, part: &str);
+    fn ask_for_matrix_units(load: Option<&Loader>, part: &str, make: Option<&Function>);
     #[wasm_bindgen(js_name = matrix_unit)]
     fn subgroup_of_unit(device: &JsValue) -> u32;
     /// Whether WGSL has functions for packed 8-bit integers here, which wgpu does not ask either.
     pub(super) fn has_packed_dot() -> bool;
 }
 
+thread_local! {
+    /// The package's function that gives the device which it has had made, if that is what a descriptor asks for, or asks for another.
+    static MAKER: RefCell<Option<Function>> = const { RefCell::new(None) };
+}
+
+/// Has devices made by that function, of a descriptor and a function that asks the browser.
+#[wasm_bindgen]
+pub fn set_maker(maker: Function) {
+    MAKER.set(Some(maker));
+}
+
 /// Has the request for a device that is made next ask for matrix units too. Where the adapter has them, what multiplies by them is loaded while
 /// the browser makes the device.
 pub(super) fn ask() {
-    parts::with_loader(|loader| ask_for_matrix_units(loader, Part::Matrix.name()));
+    MAKER.with_borrow(|maker| parts::with_loader(|loader| ask_for_matrix_units(loader, Part::Matrix.name(), maker.as_ref())));
 }
 
 /// The unit that kernels can use, if the device came with one.

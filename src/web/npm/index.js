@@ -2,6 +2,7 @@
 // what they do is in Rust, which gets arguments that options.js has checked.
 
 import start, * as core from "./lapidary_core.js";
+import { ask_early, device_for, forget_early } from "./early.js";
 import { encode, set_tensor_number } from "./encode.js";
 import { array, can_give, fault, floats, is_buffer, is_bytes, product, shape as sides, whole } from "./options.js";
 import { to_benchmark, to_data, to_multiply, to_open, to_source, to_stop, to_target } from "./options.js";
@@ -20,6 +21,7 @@ function load() {
         "beside lapidary_core.js, and that a content security policy allows 'wasm-unsafe-eval'", cause);
     }
     core.set_loader(load_part);
+    core.set_maker(device_for);
     if (workers) core.set_worker(...workers);
     core.set_panic_handler((message) => {
       for (const reject of waiting) reject(fault("internal", `internal fault of lapidary, please report it: ${message}`));
@@ -28,12 +30,11 @@ function load() {
   return started;
 }
 
-/** Has the browser look for its GPU while the module loads: when Rust asks for it, it is found. Whatever goes wrong, Rust will say. */
-async function look_for_gpu(options) {
+/** Has the browser look for its GPU, and make a device of it, while the module loads. */
+function look_for_gpu(options) {
   const backend = options?.backend ?? "auto";
-  const powerPreference = options?.power_preference ?? "high-performance";
-  if (!started && (backend === "auto" || backend === "webgpu")) {
-    await globalThis.navigator?.gpu?.requestAdapter({ powerPreference });
+  if (!started && globalThis.navigator?.gpu && (backend === "auto" || backend === "webgpu")) {
+    ask_early(options?.power_preference ?? "high-performance");
   }
 }
 
@@ -211,11 +212,15 @@ export class Gpu {
   }
 
   static async open(options) {
-    look_for_gpu(options).catch(() => {});
-    await load();
-    const gpu = new Gpu(ours, await guarded(() => core.open(...to_open(options)), options?.signal, core.free_gpu));
-    if (gpu.info().backend.startsWith("web")) setTimeout(prepare_for_loss, 2000); // the page's first results come first
-    return gpu;
+    look_for_gpu(options);
+    try {
+      await load();
+      const gpu = new Gpu(ours, await guarded(() => core.open(...to_open(options)), options?.signal, core.free_gpu));
+      if (gpu.info().backend.startsWith("web")) setTimeout(prepare_for_loss, 2000); // the page's first results come first
+      return gpu;
+    } finally {
+      forget_early();
+    }
   }
 
   info() {

@@ -1,0 +1,64 @@
+/** The browser makes a device while the module loads; what is made and not taken is given back. */
+import { test } from "node:test";
+import { pages } from "./page.mjs";
+
+const { visit } = pages();
+
+test("the device that was made while the module loaded is the one that computes", () =>
+  visit(async ({ lapidary, watch, wrap, assert, problem, right, within }) => {
+    const seen = watch();
+    const made = Promise.withResolvers();
+    wrap(GPUAdapter.prototype, "requestDevice", (original) => {
+      return function (...args) {
+        const making = original.apply(this, args);
+        making.then(made.resolve);
+        return making;
+      };
+    });
+    wrap(globalThis, "fetch", (original) => async (...args) => {
+      await within(20_000, made.promise, "the device before the module");
+      return original(...args);
+    });
+    const gpu = await lapidary.Gpu.open({ backend: "webgpu" });
+    assert(gpu.device === seen.devices[0], "another device computes");
+    await right(gpu, problem(5, 6, 7));
+    // A second handle has its own.
+    const second = await lapidary.Gpu.open({ backend: "webgpu" });
+    assert(seen.asked === 2 && second.device === seen.devices[1], `${seen.asked} requests`);
+    gpu.free();
+    await right(second, problem(5, 6, 7));
+  }));
+
+test("a device with less than is asked for is given back, and one that cannot be made is asked for again", async () => {
+  const body = async ({ lapidary, watch, wrap, assert, problem, right, within }, fails) => {
+    const seen = watch();
+    const undo = wrap(GPUAdapter.prototype, "requestDevice", (original) => {
+      return function () {
+        undo();
+        return fails ? Promise.reject(new DOMException("none", "OperationError")) : original.call(this);
+      };
+    });
+    const gpu = await lapidary.Gpu.open({ backend: "webgpu" });
+    assert(seen.devices.length === (fails ? 1 : 2), `${seen.devices.length} devices`);
+    assert(gpu.device === seen.devices.at(-1), "the wrong device computes");
+    if (!fails) await within(10_000, seen.devices[0].lost, "the end of the device that does not suit");
+    await right(gpu, problem(5, 6, 7));
+  };
+  await visit(body, { argument: false });
+  await visit(body, { argument: true });
+});
+
+test("a device that nobody takes is given back", () =>
+  visit(
+    async ({ lapidary, watch, wrap, assert, rejects, problem, right, within }) => {
+      const seen = watch();
+      const undo = wrap(globalThis, "fetch", () => async () => Promise.reject(new TypeError("no network")));
+      await rejects("unavailable", () => lapidary.Gpu.open({ backend: "webgpu" }), /lapidary_core_bg\.wasm/);
+      undo();
+      // The module is there once the CPU has been asked for, which takes no GPU's device.
+      const cpu = await lapidary.Gpu.open({ backend: "simd" });
+      await right(cpu, problem(5, 6, 7));
+      assert(seen.asked === 1, `${seen.asked} requests`);
+      await within(10_000, seen.devices[0].lost, "the end of the device");
+    },
+  ));
