@@ -87,7 +87,7 @@ impl Folding {
             (Fold::Prod, DType::F32) => [product(float), 0.0, 0.0],
             (Fold::Prod, _) => [self.in_lanes::<Product, u32>(values).into(), 0.0, 0.0],
             (Fold::Max | Fold::Min, _) => [self.extreme(values), 0.0, 0.0],
-            (Fold::ArgMax | Fold::ArgMin, _) => self.located(self.extreme(values), values, first),
+            (Fold::ArgMax | Fold::ArgMin, _) => self.located(values, first),
             (Fold::Var | Fold::Std, _) => {
                 // Distances from about the mean, which say how far off it is.
                 let about = (f64::from(in_lanes::<Sum, f32>(float)) / count) as f32;
@@ -161,31 +161,36 @@ impl Folding {
         extreme::<J, T>(values)
     }
 
-    #[cfg(not(target_arch = "wasm32"))]
-    #[inline(always)]
-    fn place<T: Sought>(&self, values: &[T], of: T) -> usize {
-        let found = if self.has_vectors { of.first_in(values) } else { None };
-        found.unwrap_or_else(|| place(values, of))
-    }
-
-    #[cfg(target_arch = "wasm32")]
-    #[inline(always)]
-    fn place<T: Copy + PartialEq>(&self, values: &[T], of: T) -> usize {
-        place(values, of)
-    }
-
     /// Where the extreme of values is, the first of which is that of this number in its row.
     #[cfg_attr(debug_assertions, inline)]
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn located(&self, extreme: f64, values: &[u32], first: usize) -> State {
-        let float: &[f32] = bytemuck::cast_slice(values);
+    fn located(&self, values: &[u32], first: usize) -> State {
+        #[cfg(not(target_arch = "wasm32"))]
+        if self.has_vectors
+            && let Some((extreme, place)) = self.located_by_vectors(values)
+        {
+            return [extreme, (first + place) as f64, 1.0];
+        }
+        let (extreme, float) = (self.extreme(values), bytemuck::cast_slice::<u32, f32>(values));
         let place = match self.dtype {
-            DType::I32 => self.place(values, (extreme as i32).cast_unsigned()),
-            DType::U32 => self.place(values, extreme as u32),
+            DType::I32 => place(values, (extreme as i32).cast_unsigned()),
+            DType::U32 => place(values, extreme as u32),
             _ if extreme.is_nan() => float.iter().position(|value| value.is_nan()).unwrap_or_default(),
-            _ => self.place(float, extreme as f32),
+            _ => place(float, extreme as f32),
         };
         [extreme, (first + place) as f64, 1.0]
+    }
+
+    /// The extreme of values and where it is, by the widest vectors there are.
+    #[cfg(not(target_arch = "wasm32"))]
+    #[inline(always)]
+    fn located_by_vectors(&self, values: &[u32]) -> Option<(f64, usize)> {
+        let is_min = self.fold == Fold::ArgMin;
+        match self.dtype {
+            DType::I32 => i32::first_extreme_of(bytemuck::cast_slice(values), is_min).map(|(extreme, place)| (extreme.into(), place)),
+            DType::U32 => u32::first_extreme_of(values, is_min).map(|(extreme, place)| (extreme.into(), place)),
+            _ => f32::first_extreme_of(bytemuck::cast_slice(values), is_min).map(|(extreme, place)| (extreme.into(), place)),
+        }
     }
 
     /// Of values behind those of a state, the first of which is that of this number in its row.
@@ -196,7 +201,7 @@ impl Folding {
             // Its place is looked for only if it matters.
             let extreme = self.extreme(values);
             let stays = state[0].is_nan() || self.more_extreme(state[0], extreme) == state[0];
-            return if stays { state } else { self.located(extreme, values, first) };
+            return if stays { state } else { self.located(values, first) };
         }
         self.join(state, self.block(values, first))
     }
