@@ -389,6 +389,20 @@ proptest! {
     }
 }
 
+/// A large image has more positions than tiles can be counted along a grid.
+#[test]
+fn convolutions_of_large_images_keep_the_limits() {
+    for (filters, window) in
+        [(16, window(2048, 3, 1, 1)), (16, window(2900, 1, 1, 0)), (32, window(3000, 3, 1, 1)), (3, window(4096, 3, 1, 1))]
+    {
+        let problem = convolution([1, 1, 3, filters], window, DType::F32);
+        let plan = plan::conv::compute(&problem, &LARGE).unwrap();
+        for dispatch in &plan.dispatches {
+            assert!(dispatch.grid.iter().all(|&groups| groups <= LARGE.max_workgroups_per_dimension), "{plan}");
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, cases: 400, ..ProptestConfig::default() })]
 

@@ -1,11 +1,16 @@
 //! Products on devices said to have less room than they have: by what is planned for those, small ones run what otherwise only large ones do.
 
-use super::device::Opened;
-use super::{Backend, How};
+use super::device::{Device, Opened};
+use super::{Backend, Bound, How};
 use crate::call::Call;
-use crate::info::Caps;
+use crate::dtype::DType;
+use crate::info::{BackendId, Caps};
 use crate::kernels::KernelId;
+use crate::ops::Op;
+use crate::ops::conv::Problem as Conv;
 use crate::ops::matmul::{Matmul, Precision};
+use crate::ops::window::Window;
+use crate::options::Options;
 use crate::plan::Dispatch;
 use crate::plan::tuned::Tuned;
 use half::f16;
@@ -106,6 +111,43 @@ pub(super) fn products_of_tiles_that_overlap_are_right(open: impl FnOnce(fn(&mut
     // Parts are stored by fours, whatever is fetched.
     let parts = launches_of_right(&opened, [100, 3000, 233], &FORMS[..1], 0.0, Precision::F16);
     assert!(parts.iter().any(|launch| launch.kernel.constant("PARTS") == 1 && launch.kernel.constant("INSIDE") == 0));
+}
+
+/// With three workgroups a convolution's positions are computed in pieces: rows of them, and parts of a row that is longer.
+pub(super) fn convolutions_in_many_pieces_are_right(open: impl FnOnce(fn(&mut Caps)) -> Option<Opened>) {
+    let Some(opened) = open(|caps| caps.max_workgroups_per_dimension = 3) else { return };
+    let scalar = pollster::block_on(Device::open(BackendId::Scalar, &Options::default())).unwrap();
+    let window = |input: u32, taps: u32, stride: u32, dilation: u32, [before, after]: [u32; 2]| {
+        let extent = (taps - 1) * dilation + 1;
+        Window { input, taps, stride, dilation, before, after, steps: (before + input + after - extent) / stride + 1 }
+    };
+    for (windows, groups) in [
+        ([window(23, 3, 1, 1, [1, 1]), window(21, 3, 2, 1, [2, 0])], 2),
+        ([Window::ONE, window(301, 5, 1, 3, [4, 7])], 1),
+        ([window(5, 2, 2, 1, [0, 1]), window(150, 4, 1, 2, [3, 3])], 1),
+        // Each element is a window of its own.
+        ([window(17, 1, 1, 1, [0, 0]), window(19, 1, 1, 1, [0, 0])], 2),
+        ([Window::ONE, window(250, 1, 1, 1, [0, 0])], 1),
+    ] {
+        let conv = Conv { batch: 2, groups, channels: 3, filters: 17, windows, dtype: DType::F32, bias: true, activation: None };
+        let images = u64::from(conv.batch * groups * conv.channels) * conv.pixels();
+        let filters = u64::from(groups * conv.filters) * conv.terms();
+        let op = Op::Conv(conv);
+        let plan = opened.device.plan(&op).unwrap();
+        assert!(plan.dispatches.len() > 1, "{plan}");
+        assert!(plan.dispatches.iter().all(|launch| launch.grid.iter().all(|&groups| groups <= 3)), "{plan}");
+        let values = |count: u64| (0..count).map(|i| (i * 7 % 11) as f32 - 5.0).collect::<Vec<_>>();
+        let inputs = [values(images), values(filters), values((groups * conv.filters).into())];
+        let [got, expected] = [&opened.device, &scalar.device].map(|device| {
+            let buffers = inputs.each_ref().map(|values| device.upload(&values.into()).unwrap());
+            let plan = device.plan(&op).unwrap();
+            let out = device.allocate(&plan, &op).unwrap();
+            let bound = buffers.each_ref().map(|buffer| Some(Bound::Buffer(buffer)));
+            let running = device.submit(&plan, &bound, &out, How { repeats: 1, timed: false, download: op.extent() }).unwrap();
+            pollster::block_on(device.finish(running)).unwrap().data.unwrap().into_vec()
+        });
+        assert!(got == expected, "{windows:?}: {:?}", got.iter().zip(&expected).position(|(got, expected)| got != expected));
+    }
 }
 
 /// Tiles whose invocations take one of so many terms each, of results that they do not cover evenly.

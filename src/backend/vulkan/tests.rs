@@ -94,6 +94,11 @@ fn products_of_turned_copies_are_right() {
 }
 
 #[test]
+fn convolutions_in_many_pieces_are_right() {
+    limited::convolutions_in_many_pieces_are_right(limited_device);
+}
+
+#[test]
 fn products_of_slices_are_right() {
     limited::products_of_slices_are_right(limited_device);
 }

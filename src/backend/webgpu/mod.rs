@@ -310,6 +310,11 @@ mod tests {
     }
 
     #[test]
+    fn convolutions_in_many_pieces_are_right() {
+        limited::convolutions_in_many_pieces_are_right(limited_device);
+    }
+
+    #[test]
     fn products_of_slices_are_right() {
         limited::products_of_slices_are_right(limited_device);
     }

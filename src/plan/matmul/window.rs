@@ -1,9 +1,9 @@
 //! Products with what windows see of images: filters are A, an image is B, and nothing of the matrix that B stands for is in memory.
 
-use super::batch;
+use super::batch::{self, Launch};
 use super::parts::{matrix_step, window};
 use super::step::{End, Step};
-use super::tile::tiled_with;
+use super::tile::{TILES, tiled_with};
 use super::{Params, result, whole, within_buffers};
 use crate::error::Result;
 use crate::info::Caps;
@@ -30,15 +30,51 @@ pub(in crate::plan) fn windowed(problem: &Problem, windows: &[Window; 2], caps: 
     within_buffers(problem, caps)?;
     let mut plan = Plan::default();
     let (outer, inner) = fitting(problem, caps);
+    let pieces = pieces(problem, windows, caps);
     for items in batch::launches(&problem.batch, outer, inner) {
+        for piece in &pieces {
+            piece.dispatch(problem, windows, &items, caps, &mut plan)?;
+        }
+    }
+    Ok(plan)
+}
+
+/// Some of the positions of windows: whole rows of them, or a part of one row.
+struct Piece {
+    /// Along y and x.
+    first: [u32; 2],
+    steps: [u32; 2],
+}
+
+/// All positions, in pieces that a grid has workgroups for. The direct kernel lays out its grid as it likes.
+fn pieces(problem: &Problem, [y, x]: &[Window; 2], caps: &Caps) -> Vec<Piece> {
+    let most = TILES[TILES.len() - 1].n.saturating_mul(caps.max_workgroups_per_dimension).max(1);
+    if problem.m < FEW || problem.n <= most {
+        return vec![Piece { first: [0; 2], steps: [y.steps, x.steps] }];
+    }
+    let (rows, columns) = ((most / x.steps).max(1), most.min(x.steps));
+    let starts =
+        (0..y.steps).step_by(rows as usize).flat_map(|row| (0..x.steps).step_by(columns as usize).map(move |column| [row, column]));
+    let steps = |[row, column]: [u32; 2]| [rows.min(y.steps - row), columns.min(x.steps - column)];
+    starts.map(|first| Piece { first, steps: steps(first) }).collect()
+}
+
+impl Piece {
+    /// Adds what computes it of some items of a batch.
+    fn dispatch(&self, problem: &Problem, windows: &[Window; 2], items: &Launch, caps: &Caps, plan: &mut Plan) -> Result<()> {
+        let [y, x] = windows;
+        let &Self { first: [row, column], steps: [rows, columns] } = self;
+        let (at, n) = (row * x.steps + column, rows * columns);
+        let is_plain = windows.iter().all(Window::is_plain) && problem.m >= FEW;
         let batch = items.batch;
         let (starts, reaches) = (problem.batch.starts(items.first), batch.reaches());
         let [a_items, b_items] = [0, 1].map(|operand| (starts[operand], reaches[operand]));
         let of_result = u64::from(problem.m) * u64::from(problem.n);
+        let (b_at, b_columns) = if is_plain { (at, n) } else { (0, problem.b.columns) };
         let (a, a_start) = window(Slot::A, 0, (&problem.a, problem.dtype), a_items, (0, 0), (problem.m, problem.k), caps);
-        let (b, b_start) = window(Slot::B, 1, (&problem.b, problem.dtype), b_items, (0, 0), (problem.b.rows, problem.b.columns), caps);
+        let (b, b_start) = window(Slot::B, 1, (&problem.b, problem.dtype), b_items, (0, b_at), (problem.b.rows, b_columns), caps);
         let out_items = (items.first * of_result, (batch.count() - 1) * of_result);
-        let (out, out_start) = window(Slot::Out, 2, (&result(problem), problem.result), out_items, (0, 0), (problem.m, problem.n), caps);
+        let (out, out_start) = window(Slot::Out, 2, (&result(problem), problem.result), out_items, (0, at), (problem.m, n), caps);
         // Groups are the inner loop, and of all images the same.
         let groups = problem.batch.inner.count;
         let first_group = (items.first % u64::from(groups.max(1))) as u32 * problem.m;
@@ -51,8 +87,10 @@ pub(in crate::plan) fn windowed(problem: &Problem, windows: &[Window; 2], caps: 
         let at = if has_groups { first_group } else { 0 };
         let bias =
             problem.bias.then(|| window(Slot::BIAS, 5, (&all, crate::dtype::DType::F32), (0, 0), (0, at), (1, all.columns - at), caps));
-        let [y, x] = windows;
+        // What is before an image wraps round in the kernels, and so does what a piece begins behind.
+        let before = |window: &Window, first: u32| window.before.wrapping_sub(first * window.stride);
         let params = Params {
+            n,
             a_start,
             b_start,
             out_start,
@@ -60,12 +98,12 @@ pub(in crate::plan) fn windowed(problem: &Problem, windows: &[Window; 2], caps: 
             bias_inner: if has_groups { problem.m } else { 0 },
             height: y.input,
             width: x.input,
-            out_width: x.steps,
-            before_y: y.before,
-            before_x: x.before,
+            out_width: columns,
+            before_y: before(y, row),
+            before_x: before(x, column),
             ..whole(&Problem { batch, ..*problem })
         };
-        let step = if windows.iter().all(Window::is_plain) && problem.m >= FEW {
+        let step = if is_plain {
             matrix_step(problem, params, [a, b], false, caps)?
         } else {
             let mut step = tiled_with(problem, params, [a, b], EFFORT, false, caps)?;
@@ -80,13 +118,13 @@ pub(in crate::plan) fn windowed(problem: &Problem, windows: &[Window; 2], caps: 
         };
         let added = [None, bias.map(|(binding, _)| binding)];
         let before = plan.dispatches.len();
-        step.add_to(&mut plan, &End { out, added, bias_step: 0, bias_rows: true, dtype: problem.result, is_first: true, is_last: true });
+        step.add_to(plan, &End { out, added, bias_step: 0, bias_rows: true, dtype: problem.result, is_first: true, is_last: true });
         // The direct kernel counts items along x and y.
         for dispatch in plan.dispatches.iter_mut().skip(before).filter(|dispatch| dispatch.kernel.id == KernelId::ConvDirect) {
             dispatch.grid[2] = 1;
         }
+        Ok(())
     }
-    Ok(plan)
 }
 
 /// The constants of a window's shape.
