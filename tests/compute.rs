@@ -251,6 +251,57 @@ fn a_tensor_of_f16_is_whole_words_to_a_kernel() {
     }
 }
 
+#[test]
+fn a_tensor_of_bytes_is_bytes_to_a_kernel() {
+    let definition = KernelDefinition::new("add").bindings([Access::ReadWrite, Access::Read]).cpu(|_, [to, from]| {
+        to.write::<i8>().iter_mut().zip(from.read::<i8>()).for_each(|(to, from)| *to += from);
+    });
+    for gpu in all() {
+        let kernel = gpu.compile(&definition).unwrap();
+        for count in [1i8, 5, 8] {
+            let bytes: Vec<i8> = (0..count).map(|i| i * 9 - 20).collect();
+            let [x, y] = [(); 2].map(|()| gpu.tensor_blocking(&bytes, 1, bytes.len() as u64).unwrap());
+            gpu.stream().unwrap().launch(&kernel, [1; 3], [Argument::from(&x), (&y).into()], &()).unwrap();
+            // Of a product with 1, since bytes are given back as nothing else.
+            let one = gpu.tensor_blocking(&[1i8], 1, 1).unwrap();
+            let product = pollster::block_on(gpu.matmul_tensor(&one, &x, &Matmul::new(1, 1, bytes.len() as u64))).unwrap();
+            let expected: Vec<i32> = bytes.iter().map(|&byte| 2 * i32::from(byte)).collect();
+            assert_eq!(
+                pollster::block_on(product.to_host()).unwrap().into_typed::<i32>().unwrap(),
+                expected,
+                "{count} bytes on {}",
+                backend(&gpu)
+            );
+        }
+    }
+}
+
+/// A kernel, a twin that a tensor goes to the host and back for, and a product, of so much memory that its copies might go another way.
+#[test]
+fn a_twin_has_its_turn_between_kernels_and_products() {
+    let twin = KernelDefinition::new("negate").bindings([Access::ReadWrite]).cpu(|_, [x]| {
+        x.write::<f32>().iter_mut().for_each(|x| *x = -*x);
+    });
+    let side = 1024u64;
+    let count = (side * side) as usize;
+    for gpu in all() {
+        let (kernel, twin) = (gpu.compile(&saxpy()).unwrap(), gpu.compile(&twin).unwrap());
+        let stream = gpu.stream().unwrap();
+        let (ones, row) = (vec![1.0f32; count], gpu.tensor_blocking(&vec![1.0f32; side as usize], 1, side).unwrap());
+        for turn in 0..3 {
+            let (x, y) = (gpu.tensor_blocking(&ones, side, side).unwrap(), gpu.tensor_blocking(&ones, side, side).unwrap());
+            let launch =
+                || stream.launch(&kernel, [count as u32 / 64, 1, 1], [Argument::from(&x), (&y).into()], &Saxpy { n: count as u32, a: 2.0 });
+            launch().unwrap();
+            stream.launch(&twin, [1; 3], [&y], &()).unwrap();
+            let product = pollster::block_on(gpu.matmul_tensor(&row, &y, &Matmul::new(1, side, side))).unwrap();
+            launch().unwrap();
+            assert!(product.to_vec_blocking().unwrap() == vec![-3.0 * side as f32; side as usize], "{} in turn {turn}", backend(&gpu));
+            assert!(y.to_vec_blocking().unwrap() == vec![-1.0; count], "{} in turn {turn}", backend(&gpu));
+        }
+    }
+}
+
 /// WGSL that every device runs, and WGSL that some do: the others say what they lack.
 #[test]
 fn wgsl_may_use_what_the_device_has() {

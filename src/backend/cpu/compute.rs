@@ -103,7 +103,7 @@ fn words_of(extent: Extent, kept: &Kept) -> Result<Vec<u128>> {
     let values = kept.get().ok_or_else(|| Error::internal("a tensor without values"))?;
     let (mut words, values) = (zeroed_words(extent.bytes())?, HostSlice::from(&**values));
     let all: &mut [u8] = &mut bytemuck::cast_slice_mut(&mut words)[..extent.bytes() as usize];
-    if values.element_bytes() == 1 {
+    if extent.dtype == DType::Bool && values.element_bytes() == 1 {
         bytemuck::cast_slice_mut::<u8, u32>(all).iter_mut().zip(values.bytes()).for_each(|(word, &truth)| *word = truth.into());
     } else {
         all.copy_from_slice(values.bytes());

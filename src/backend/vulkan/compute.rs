@@ -23,6 +23,8 @@ use crate::info::Memory;
 pub(crate) struct Storage {
     pub buffer: Buffer,
     is_the_hosts: bool,
+    /// Whether it is a tensor's, which products and operations use too, in the queue of kernels and without a word here.
+    is_lent: bool,
     /// What the timeline reaches when it is done with that.
     pub used: AtomicU64,
     /// The same of the queue for copies.
@@ -52,7 +54,7 @@ pub(crate) struct Fetch {
 
 impl Storage {
     fn new(buffer: Buffer, is_the_hosts: bool) -> Self {
-        Self { buffer, is_the_hosts, used: AtomicU64::new(0), copied: AtomicU64::new(0) }
+        Self { buffer, is_the_hosts, is_lent: false, used: AtomicU64::new(0), copied: AtomicU64::new(0) }
     }
 
     fn handle(&self) -> vk::Buffer {
@@ -77,7 +79,7 @@ impl Compute for Vulkan {
     }
 
     fn adopt(&self, tensor: &Buffer) -> Result<Storage> {
-        Ok(Storage::new(tensor.clone(), false))
+        Ok(Storage { is_lent: true, ..Storage::new(tensor.clone(), false) })
     }
 
     fn compile(&self, definition: &KernelDefinition, signature: &Signature) -> Result<Program> {
@@ -107,7 +109,7 @@ impl Compute for Vulkan {
             })?;
             return to.buffer.0.write(at_bytes, bytes);
         }
-        let is_apart = self.is_apart(bytes.len() as u64);
+        let is_apart = self.is_apart(bytes.len() as u64) && !to.is_lent;
         at_once(bytes.chunks(PIECE_BYTES).enumerate(), |(index, piece)| {
             let staging = self.staging(piece.len() as u64)?;
             staging.0.write(0, piece)?;
@@ -123,7 +125,7 @@ impl Compute for Vulkan {
     }
 
     fn fetch(&self, lane: &Lane, from: &Storage, at_bytes: u64, bytes: u64) -> Result<Fetch> {
-        let is_apart = self.is_apart(bytes) && !from.is_the_hosts;
+        let is_apart = self.is_apart(bytes) && !from.is_the_hosts && !from.is_lent;
         let staging = self.host_copy(bytes)?;
         let _order = self.order();
         let mut recording = self.recording(lane, is_apart, 0, &[from])?;
@@ -141,7 +143,7 @@ impl Compute for Vulkan {
 
     fn copy(&self, lane: &Lane, (from, from_bytes): (&Storage, u64), (to, to_bytes): (&Storage, u64), bytes: u64) -> Result<()> {
         // Within the device kernels' queue is no slower, and what comes next need not wait for another.
-        let is_apart = self.is_apart(bytes) && from.is_the_hosts != to.is_the_hosts;
+        let is_apart = self.is_apart(bytes) && from.is_the_hosts != to.is_the_hosts && !from.is_lent && !to.is_lent;
         let region = vk::BufferCopy { src_offset: from_bytes, dst_offset: to_bytes, size: bytes };
         let _order = self.order();
         let recording = self.recording(lane, is_apart, 0, &[from, to])?;
