@@ -406,6 +406,43 @@ fn convolutions_of_large_images_keep_the_limits() {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, cases: 400, ..ProptestConfig::default() })]
 
+    /// Whatever is padded, how it is cut, and whatever is made of it: launches see of each input what there is of it, and no more than they may.
+    #[test]
+    fn padded_inputs_are_bound_where_they_are(
+        (height, width) in (1u32..600, 1u32..90), pads in [[0u32..900, 0u32..900], [0u32..40, 0u32..40]], is_f16: bool, steps in 1u32..4,
+        max_binding_bytes in 1u64 << 13..1 << 18, max_workgroups_per_dimension in 2u32..200, folds in proptest::option::of(0usize..2),
+    ) {
+        let caps = Caps { max_binding_bytes, max_workgroups_per_dimension, ..LARGE };
+        let [[top, below], [left, right]] = pads;
+        // Every so many columns of a matrix that is wider.
+        let row = i64::from(width * steps);
+        let view = View {
+            dtype: if is_f16 { DType::F16 } else { DType::F32 },
+            offset: -(i64::from(top) * row + i64::from(left * steps)),
+            strides: vec![row, steps.into()],
+            bounds: vec![[top, top + height], [left, left + width]],
+        };
+        let bytes = height as u64 * row as u64 * view.dtype.bytes();
+        let shape = vec![top + height + below, left + width + right];
+        let values = map::Problem { shape, inputs: vec![view], ..values(&[1, 1], &[1, 1]) };
+        let plan = match folds {
+            Some(kept) => plan::reduce::compute(&reduce(Fold::Sum, kept, values), &caps),
+            None => plan::map::compute(&values, &caps),
+        };
+        let plan = match plan {
+            Err(error) => {
+                prop_assert_eq!(error.code(), "limit_exceeded");
+                return Ok(());
+            }
+            Ok(plan) => plan,
+        };
+        for binding in plan.dispatches.iter().flat_map(|dispatch| &dispatch.bindings).filter(|binding| binding.slot == Slot::Input(0)) {
+            prop_assert_eq!(binding.offset_bytes % caps.binding_alignment_bytes, 0);
+            prop_assert!(binding.size_bytes <= caps.max_binding_bytes, "{binding:?}");
+            prop_assert!(binding.offset_bytes + binding.size_bytes <= bytes.next_multiple_of(16), "{binding:?} of {bytes} bytes");
+        }
+    }
+
     /// Whatever the shape and the type: no launch in a browser reads from a buffer that it writes to, which WebGPU refuses.
     #[test]
     fn no_launch_in_a_browser_reads_where_it_writes(

@@ -159,14 +159,24 @@ impl View {
         }
     }
 
-    /// The first and the last element that steps within those ranges, none of which is empty, lead to.
+    /// The first and the last element that steps within those ranges, none of which is empty, lead to; of ranges outside of the view's bounds those
+    /// next to them.
     pub fn reach(&self, ranges: &[[u32; 2]]) -> [i64; 2] {
         let mut reach = [self.offset; 2];
         for (dimension, (&[first, end], &stride)) in ranges.iter().zip(&self.strides).enumerate() {
             let [least, behind] = self.bounds.get(dimension).copied().unwrap_or([0, u32::MAX]);
-            let ends = [first.max(least), end.min(behind).max(1) - 1].map(|step| i64::from(step) * stride);
+            let ends = [first, end.max(1) - 1].map(|step| i64::from(step.min(behind.max(1) - 1).max(least)) * stride);
             reach = [reach[0] + ends[0].min(ends[1]), reach[1] + ends[0].max(ends[1])];
         }
         reach
+    }
+
+    /// The most elements that lie between and at the ends of so many steps along each dimension, wherever those begin.
+    pub fn most_span(&self, steps: impl IntoIterator<Item = u32>) -> u64 {
+        let along = |((dimension, steps), stride): ((usize, u32), &i64)| {
+            let inside = self.bounds.get(dimension).map_or(u32::MAX, |[least, behind]| behind - least);
+            u64::from(steps.min(inside).max(1) - 1) * stride.unsigned_abs()
+        };
+        steps.into_iter().enumerate().zip(&self.strides).map(along).sum::<u64>() + 1
     }
 }

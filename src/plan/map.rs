@@ -167,15 +167,12 @@ fn parts(problem: &Problem, caps: &Caps) -> Result<Vec<[u32; 2]>> {
     }
     let fits = |rows: u64| {
         let end = rows.min(outer.into()) as u32;
-        let span = |input: &View| {
-            let [first, last] = input.reach(&ranges(problem, [0, end]));
-            (((last - first) as u64 + 1) * input.dtype.bytes()).saturating_add(caps.binding_alignment_bytes.max(16))
-        };
+        let ranges = ranges(problem, [0, end]);
         let out = u64::from(end) * row * problem.dtype.bytes() + 16;
         let most = |input: &View| caps.max_binding_bytes.min(MOST_SPAN * input.dtype.bytes());
         u64::from(end) * row <= MOST_ELEMENTS
             && out <= caps.max_binding_bytes
-            && problem.inputs.iter().all(|input| span(input) <= most(input))
+            && problem.inputs.iter().all(|input| bound_bytes(input, &ranges, caps) <= most(input))
     };
     let mut rows = u64::from(outer).next_multiple_of(step);
     while !fits(rows) {
@@ -191,6 +188,12 @@ fn parts(problem: &Problem, caps: &Caps) -> Result<Vec<[u32; 2]>> {
         rows = (rows / 2).next_multiple_of(step);
     }
     Ok((0..outer).step_by(rows as usize).map(|first| [first, (u64::from(first) + rows).min(outer.into()) as u32]).collect())
+}
+
+/// The most bytes that have to be bound of an input to see of it what lies within ranges as long as those, wherever they begin.
+pub(super) fn bound_bytes(input: &View, ranges: &[[u32; 2]], caps: &Caps) -> u64 {
+    let span = input.most_span(ranges.iter().map(|[first, end]| end - first));
+    (span * input.dtype.bytes()).saturating_add(caps.binding_alignment_bytes.max(16))
 }
 
 /// The ranges of all dimensions, of which the first is cut.

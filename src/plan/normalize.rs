@@ -11,7 +11,7 @@ mod plain;
 
 use std::sync::Arc;
 
-use super::map::{self, OUT_BINDING, QUAD, THREADS};
+use super::map::{self, OUT_BINDING, QUAD, THREADS, bound_bytes};
 use super::reduce::{fold_constants, previous_power_of_two, state_words};
 use super::words::Words;
 use super::{Binding, Dispatch, Plan, Slot};
@@ -149,10 +149,7 @@ fn is_of_form(problem: &Problem) -> [Constant; 4] {
 /// The most bytes that a launch of some of the outermost rows sees of anything.
 fn largest(problem: &Problem, some: u32, caps: &Caps) -> Option<u64> {
     let ranges = ranges(problem, [0, some]);
-    let bytes = |view: &View| {
-        let [first, last] = view.reach(&ranges);
-        (((last - first) as u64 + 1) * view.dtype.bytes()).saturating_add(caps.binding_alignment_bytes.max(16))
-    };
+    let bytes = |view: &View| bound_bytes(view, &ranges, caps);
     problem.values.inputs.iter().chain(&problem.beside).chain([&problem.out]).map(bytes).max()
 }
 

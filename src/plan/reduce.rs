@@ -13,7 +13,7 @@ pub(in crate::plan) mod plain;
 
 use std::sync::Arc;
 
-use super::map::{self, OUT_BINDING, QUAD, THREADS};
+use super::map::{self, OUT_BINDING, QUAD, THREADS, bound_bytes};
 use super::words::Words;
 use super::{Binding, Dispatch, Plan, Slot};
 use crate::dtype::DType;
@@ -107,10 +107,7 @@ impl Cuts {
         let (mut some_rows, mut some_steps) = (u64::from(outer), u64::from(steps));
         loop {
             let ranges = ranges(problem, [0, some_rows as u32], [0, some_steps as u32]);
-            let span_bytes = |input: &View| {
-                let [first, last] = input.reach(&ranges);
-                (((last - first) as u64 + 1) * input.dtype.bytes()).saturating_add(caps.binding_alignment_bytes.max(16))
-            };
+            let span_bytes = |input: &View| bound_bytes(input, &ranges, caps);
             let largest = problem
                 .values
                 .inputs
