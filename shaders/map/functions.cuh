@@ -63,10 +63,11 @@ u32 d = select(b, u32(1), b == u32(0));
 return select(a % d, u32(0), b == u32(0));
 }
 static __device__ __forceinline__ f32 pow_f32(f32 a, f32 b) {
-f32 p = power(abs(a), b);
+f32 p = select(power(abs(a), b), 1.0f, abs(a) == 1.0f);
 f32 s = select(p, -p, is_negative(a) && floor(b) == b && floor(0.5f * b) != 0.5f * b);
-return select(select(s, nan_of(a), a < 0.0f && floor(b) != b && is_finite(b)), 1.0f, b
-== 0.0f || a == 1.0f);
+return select(select(select(s, nan_of(a), is_nan(a) ||
+(a < 0.0f && floor(b) != b && is_finite(b))), nan_of(b), is_nan(b)), 1.0f, b ==
+0.0f || a == 1.0f);
 }
 static __device__ __forceinline__ i32 pow_i32(i32 a, i32 b) {
 return power_i32(a, b);
@@ -158,12 +159,15 @@ return atan(a);
 static __device__ __forceinline__ f32 sinh_f32(f32 a) {
 f32 s = a * a;
 f32 e = exp(a);
-return select(0.5f * e - 0.5f / e, a + a * s *
-(0.16666667f + s * (0.008333334f + s * 0.0001984127f)), abs(a) < 0.5f);
+f32 h = exp(0.5f * abs(a));
+return select(select(0.5f * e - 0.5f / e, select(0.5f, -0.5f, a < 0.0f) * h * h, abs(a) >
+88.0f), a + a * s * (0.16666667f + s * (0.008333334f + s * 0.0001984127f)), abs(a)
+< 0.5f);
 }
 static __device__ __forceinline__ f32 cosh_f32(f32 a) {
 f32 e = exp(a);
-return 0.5f * e + 0.5f / e;
+f32 h = exp(0.5f * abs(a));
+return select(0.5f * e + 0.5f / e, 0.5f * h * h, abs(a) > 88.0f);
 }
 static __device__ __forceinline__ f32 tanh_f32(f32 a) {
 f32 s = a * a;
@@ -175,13 +179,13 @@ return select(select(t, -t, a < 0.0f), a + a * s *
 static __device__ __forceinline__ f32 asinh_f32(f32 a) {
 f32 m = abs(a);
 f32 s = a * a;
-f32 l = select(log(m + sqrt(s + 1.0f)), log(m) + 0.6931472f, m > 1.0e8f);
-return select(select(l, -l, a < 0.0f), a + a * s *
-(-0.16666667f + s * (0.075f - s * 0.044642857f)), m < 0.125f);
+f32 l = select(log_1p(m + s / (1.0f + sqrt(s + 1.0f))), log(m) + 0.6931472f, m > 1.0e8f);
+return select(select(l, -l, a < 0.0f), a, a == 0.0f);
 }
 static __device__ __forceinline__ f32 acosh_f32(f32 a) {
-return select(select(log(a + sqrt((a - 1.0f) * (a + 1.0f))), log(a) + 0.6931472f, a >
-1.0e8f), nan_of(a), a < 1.0f);
+f32 d = a - 1.0f;
+return select(select(log_1p(d + sqrt(d * (a + 1.0f))), log(a) + 0.6931472f, a > 1.0e8f),
+nan_of(a), a < 1.0f);
 }
 static __device__ __forceinline__ f32 atanh_f32(f32 a) {
 f32 s = a * a;
@@ -189,13 +193,16 @@ return select(0.5f * log((1.0f + a) / (1.0f - a)), a + a * s *
 (0.33333333f + s * (0.2f + s * 0.14285714f)), abs(a) < 0.125f);
 }
 static __device__ __forceinline__ f32 sigmoid_f32(f32 a) {
-return 1.0f * quick_reciprocal(1.0f + quick_exp(-a));
+f32 e = quick_exp(-abs(a));
+return select(1.0f, e, a < 0.0f) * quick_reciprocal(1.0f + e);
 }
 static __device__ __forceinline__ f32 silu_f32(f32 a) {
-return a * quick_reciprocal(1.0f + quick_exp(-a));
+f32 e = quick_exp(-abs(a));
+return a * select(1.0f, e, a < 0.0f) * quick_reciprocal(1.0f + e);
 }
 static __device__ __forceinline__ f32 gelu_tanh_f32(f32 a) {
-return a * quick_reciprocal(1.0f + quick_exp(-a * (1.5957691f + 0.071354816f * a * a)));
+f32 e = quick_exp(-abs(a) * (1.5957691f + 0.071354816f * a * a));
+return a * select(1.0f, e, a < 0.0f) * quick_reciprocal(1.0f + e);
 }
 static __device__ __forceinline__ f32 relu_f32(f32 a) {
 return select(select(a, 0.0f, a < 0.0f), a, is_nan(a));
@@ -204,9 +211,8 @@ static __device__ __forceinline__ i32 relu_i32(i32 a) {
 return select(a, i32(0), a < i32(0));
 }
 static __device__ __forceinline__ f32 softplus_f32(f32 a) {
-f32 e = quick_exp(-abs(a));
-return select(select(quick_log(1.0f + e), e - 0.5f * e * e, e < 0.001f), a +
-select(quick_log(1.0f + e), e - 0.5f * e * e, e < 0.001f), a > 0.0f);
+f32 l = log_1p(quick_exp(-abs(a)));
+return select(l, a + l, a > 0.0f);
 }
 static __device__ __forceinline__ f32 erf_f32(f32 a) {
 f32 s = a * a;
@@ -217,8 +223,13 @@ f32 r = 1.0f - t *
 (-0.28449672f + t * (1.4214138f + t * (-1.4531521f + t * 1.0614054f)))) * quick_exp(-s);
 return select(select(r, -r, a < 0.0f), a *
 (1.1283792f + s *
-(-0.37612638f + s * (0.11283792f + s * (-0.026866171f + s * 0.0052239776f)))), m <
-0.5f);
+(-0.37612639f + s *
+(0.11283792f + s *
+(-0.026866171f + s *
+(0.0052239776f + s *
+(-0.0008548327f + s *
+(0.00012055333f + s *
+(-1.492565ef-5 + s * (1.6462114ef-6 + s * -1.6365845ef-7))))))))), m < 1.0f);
 }
 static __device__ __forceinline__ f32 floor_f32(f32 a) {
 return floor(a);

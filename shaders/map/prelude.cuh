@@ -65,6 +65,8 @@ static __device__ __forceinline__ f32 quick_reciprocal(f32 a) {
     return r;
 }
 
+static __device__ __forceinline__ f32 log_1p(f32 a) { return log1pf(a); }
+
 // Long ones, of which one is enough.
 static __device__ __noinline__ f32 remainder(f32 a, f32 b) { return fmodf(a, b); }
 static __device__ __noinline__ f32 power(f32 a, f32 b) { return powf(a, b); }

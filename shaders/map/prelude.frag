@@ -26,6 +26,11 @@ f32 nan_of(f32 a) { return uintBitsToFloat(floatBitsToUint(a) | 0x7fc00000u); }
 // Of a division by infinity all remains, and not 0 times infinity.
 f32 remainder(f32 a, f32 b) { return is_finite(a) && floatBitsToUint(abs(b)) == 0x7f800000u ? a : a - b * trunc(a / b); }
 f32 power(f32 a, f32 b) { return pow(a, b); }
+f32 log_1p(f32 a) {
+  f32 z = a / (2.0 + a);
+  f32 q = z * z;
+  return a < 0.5 ? 2.0 * z * (1.0 + q * (0.33333333 + q * (0.2 + q * (0.14285714 + q * (0.11111111 + q * 0.09090909))))) : log(1.0 + a);
+}
 f32 round_even(f32 a) { return roundEven(a); }
 u32 shift_left(u32 a, u32 b) { return a << (b & 31u); }
 u32 shift_right(u32 a, u32 b) { return a >> (b & 31u); }

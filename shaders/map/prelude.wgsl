@@ -10,6 +10,12 @@ fn remainder(a: f32, b: f32) -> f32 {
   return select(a % b, a, is_finite(a) && (bitcast<u32>(b) & 0x7fffffffu) == 0x7f800000u);
 }
 fn power(a: f32, b: f32) -> f32 { return pow(a, b); }
+// ln(1 + a), for small a by the series of 2 artanh(a / (2 + a)).
+fn log_1p(a: f32) -> f32 {
+  let z = a / (2.0 + a);
+  let q = z * z;
+  return select(log(1.0 + a), 2.0 * z * (1.0 + q * (0.33333333 + q * (0.2 + q * (0.14285714 + q * (0.11111111 + q * 0.09090909))))), a < 0.5);
+}
 fn round_even(a: f32) -> f32 { return round(a); }
 fn shift_left(a: u32, b: u32) -> u32 { return a << (b & 31u); }
 fn shift_right(a: u32, b: u32) -> u32 { return a >> (b & 31u); }
@@ -28,12 +34,15 @@ fn power_i32(a: i32, b: i32) -> i32 {
   return bitcast<i32>(power_u32(bitcast<u32>(a), bitcast<u32>(b)));
 }
 
-// Two numbers as f16 in a word. What is too large is infinite, which pack2x16float leaves open.
+// Two numbers as f16 in a word. What is too large, from 65520 on, is infinite, which pack2x16float leaves open, and of NaN some make more than 16
+// bits.
 fn pack(v: vec2<f32>) -> u32 {
-  let large = abs(v) >= vec2<f32>(65520.0);
-  let signs = (bitcast<vec2<u32>>(v) >> vec2<u32>(16u)) & vec2<u32>(0x8000u);
-  let infinite = select(vec2<u32>(), signs | vec2<u32>(0x7c00u), large);
-  return pack2x16float(select(v, vec2<f32>(), large)) | infinite.x | (infinite.y << 16u);
+  let bits = bitcast<vec2<u32>>(v);
+  let size = bits & vec2<u32>(0x7fffffffu);
+  let large = size >= vec2<u32>(0x477ff000u);
+  let infinite = select(vec2<u32>(0x7c00u), vec2<u32>(0x7e00u), size > vec2<u32>(0x7f800000u));
+  let ends = select(vec2<u32>(), ((bits >> vec2<u32>(16u)) & vec2<u32>(0x8000u)) | infinite, large);
+  return pack2x16float(select(v, vec2<f32>(), large)) | ends.x | (ends.y << 16u);
 }
 
 fn f32_of_f32(a: f32) -> f32 { return a; }

@@ -254,8 +254,8 @@ functions! {
     /// aᵇ; of a negative a only for whole b, else NaN
     Pow "pow" (a, b) {
         [F32 => Same] {
-            select(select(s, nan_of(a), a < 0.0 && floor(b) != b && is_finite(b)), 1.0, b == 0.0 || a == 1.0);
-            p = power(abs(a), b);
+            select(select(select(s, nan_of(a), is_nan(a) || (a < 0.0 && floor(b) != b && is_finite(b))), nan_of(b), is_nan(b)), 1.0, b == 0.0 || a == 1.0);
+            p = select(power(abs(a), b), 1.0, abs(a) == 1.0);
             s = select(p, -p, is_negative(a) && floor(b) == b && floor(0.5 * b) != 0.5 * b)
         }
         [I32 => Same] { power_i32(a, b) }
@@ -307,14 +307,19 @@ functions! {
     Acos "acos" (a) { [F32 => Same] { acos(a) } }
     /// arctan a in radians
     Atan "atan" (a) { [F32 => Same] { atan(a) } }
-    /// (eᵃ − e⁻ᵃ) / 2, near zero by its series, where the difference would lose digits
+    /// (eᵃ − e⁻ᵃ) / 2, near zero by its series, where the difference would lose digits, and where eᵃ is too large by its root
     Sinh "sinh" (a) { [F32 => Same] {
-        select(0.5 * e - 0.5 / e, a + a * s * (0.16666667 + s * (0.008333334 + s * 0.0001984127)), abs(a) < 0.5);
+        select(select(0.5 * e - 0.5 / e, select(0.5, -0.5, a < 0.0) * h * h, abs(a) > 88.0), a + a * s * (0.16666667 + s * (0.008333334 + s * 0.0001984127)), abs(a) < 0.5);
         s = a * a;
-        e = exp(a)
+        e = exp(a);
+        h = exp(0.5 * abs(a))
     } }
-    /// (eᵃ + e⁻ᵃ) / 2
-    Cosh "cosh" (a) { [F32 => Same] { 0.5 * e + 0.5 / e; e = exp(a) } }
+    /// (eᵃ + e⁻ᵃ) / 2, where eᵃ is too large by its root
+    Cosh "cosh" (a) { [F32 => Same] {
+        select(0.5 * e + 0.5 / e, 0.5 * h * h, abs(a) > 88.0);
+        e = exp(a);
+        h = exp(0.5 * abs(a))
+    } }
     /// (eᵃ − e⁻ᵃ) / (eᵃ + e⁻ᵃ), near zero by its series
     Tanh "tanh" (a) { [F32 => Same] {
         select(select(t, -t, a < 0.0), a + a * s * (-0.33333333 + s * (0.13333333 - s * 0.053968254)), abs(a) < 0.125);
@@ -322,16 +327,17 @@ functions! {
         e = exp(-2.0 * abs(a));
         t = (1.0 - e) / (1.0 + e)
     } }
-    /// ln(a + √(a² + 1)), near zero by its series
+    /// ln(a + √(a² + 1))
     Asinh "asinh" (a) { [F32 => Same] {
-        select(select(l, -l, a < 0.0), a + a * s * (-0.16666667 + s * (0.075 - s * 0.044642857)), m < 0.125);
+        select(select(l, -l, a < 0.0), a, a == 0.0);
         m = abs(a);
         s = a * a;
-        l = select(log(m + sqrt(s + 1.0)), log(m) + 0.6931472, m > 1.0e8)
+        l = select(log_1p(m + s / (1.0 + sqrt(s + 1.0))), log(m) + 0.6931472, m > 1.0e8)
     } }
     /// ln(a + √(a² − 1))
     Acosh "acosh" (a) { [F32 => Same] {
-        select(select(log(a + sqrt((a - 1.0) * (a + 1.0))), log(a) + 0.6931472, a > 1.0e8), nan_of(a), a < 1.0)
+        select(select(log_1p(d + sqrt(d * (a + 1.0))), log(a) + 0.6931472, a > 1.0e8), nan_of(a), a < 1.0);
+        d = a - 1.0
     } }
     /// ln((1 + a) / (1 − a)) / 2, near zero by its series
     Atanh "atanh" (a) { [F32 => Same] {
@@ -339,24 +345,24 @@ functions! {
         s = a * a
     } }
     /// 1 / (1 + e⁻ᵃ)
-    Sigmoid "sigmoid" (a) { [F32 => Same] { 1.0 / (1.0 + exp(-a)) } }
+    Sigmoid "sigmoid" (a) { [F32 => Same] { select(1.0, e, a < 0.0) / (1.0 + e); e = exp(-abs(a)) } }
     /// a / (1 + e⁻ᵃ)
-    Silu "silu" (a) { [F32 => Same] { a / (1.0 + exp(-a)) } }
+    Silu "silu" (a) { [F32 => Same] { a * select(1.0, e, a < 0.0) / (1.0 + e); e = exp(-abs(a)) } }
     /// a / (1 + e⁻ᵗ) with t = a · (1.5957691 + 0.071354816 · a²)
-    GeluTanh "gelu_tanh" (a) { [F32 => Same] { a / (1.0 + exp(-a * (1.5957691 + 0.071354816 * a * a))) } }
+    GeluTanh "gelu_tanh" (a) { [F32 => Same] {
+        a * select(1.0, e, a < 0.0) / (1.0 + e);
+        e = exp(-abs(a) * (1.5957691 + 0.071354816 * a * a))
+    } }
     /// The larger of a and 0; NaN of NaN
     Relu "relu" (a) {
         [F32 => Same] { select(select(a, 0.0, a < 0.0), a, is_nan(a)) }
         [I32 => Same] { select(a, i32(0), a < i32(0)) }
     }
-    /// ln(1 + eᵃ), for small eᵃ by its series
-    Softplus "softplus" (a) { [F32 => Same] {
-        select(select(log(1.0 + e), e - 0.5 * e * e, e < 0.001), a + select(log(1.0 + e), e - 0.5 * e * e, e < 0.001), a > 0.0);
-        e = exp(-abs(a))
-    } }
-    /// (2 / √π) ∫₀ᵃ exp(−t²) dt (Abramowitz and Stegun, 7.1.5 near zero and 7.1.26 beyond; within 2·10⁻⁷)
+    /// ln(1 + eᵃ)
+    Softplus "softplus" (a) { [F32 => Same] { select(l, a + l, a > 0.0); l = log_1p(exp(-abs(a))) } }
+    /// (2 / √π) ∫₀ᵃ exp(−t²) dt (Abramowitz and Stegun, 7.1.5 up to 1 and 7.1.26 beyond; within 2·10⁻⁷)
     Erf "erf" (a) { [F32 => Same] {
-        select(select(r, -r, a < 0.0), a * (1.1283792 + s * (-0.37612638 + s * (0.11283792 + s * (-0.026866171 + s * 0.0052239776)))), m < 0.5);
+        select(select(r, -r, a < 0.0), a * (1.1283792 + s * (-0.37612639 + s * (0.11283792 + s * (-0.026866171 + s * (0.0052239776 + s * (-0.0008548327 + s * (0.00012055333 + s * (-1.492565e-5 + s * (1.6462114e-6 + s * -1.6365845e-7))))))))), m < 1.0);
         s = a * a;
         m = abs(a);
         t = 1.0 / (1.0 + 0.3275911 * m);

@@ -160,7 +160,7 @@ pub(super) fn operands<T: Word, const N: usize>(a: u32, b: u32) -> [T; N] {
 /// What expressions may say.
 pub(super) mod vocabulary {
     #[cfg(not(target_arch = "wasm32"))]
-    pub(crate) use super::math::{acos, asin, atan, cos, exp, log, plain_exp, plain_log, plain_power, power, sin, tan, tanh};
+    pub(crate) use super::math::{acos, asin, atan, cos, exp, log, log_1p, plain_exp, plain_log, plain_power, power, sin, tan, tanh};
     use super::{I32, U32};
 
     #[inline(always)]
@@ -277,6 +277,11 @@ pub(super) mod vocabulary {
         ($($function:ident),+) => {
             $( pub(crate) fn $function(a: f32) -> f32 { js_sys::Math::$function(a.into()) as f32 } )+
         };
+    }
+
+    #[cfg(target_arch = "wasm32")]
+    pub(crate) fn log_1p(a: f32) -> f32 {
+        js_sys::Math::log1p(a.into()) as f32
     }
 
     #[cfg(target_arch = "wasm32")]

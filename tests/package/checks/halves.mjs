@@ -322,5 +322,21 @@ export default {
     }
   },
 
+  "a NaN leaves its neighbours as they are": async ({ gpu, lapidary: { lazy } }) => {
+    needs_halves();
+    const data = [NaN, 5, 1, NaN, Infinity, NaN, NaN, -Infinity];
+    const x = await gpu.tensor(new Float16Array(data), [2, 4]);
+    for (const [what, expr, expected] of [
+      ["repeated", lazy(x).broadcastTo([2, 2, 4]), [...data, ...data]],
+      ["turned round", lazy(x).flip(1), [NaN, 1, 5, NaN, -Infinity, NaN, NaN, Infinity]],
+      ["a product", lazy(x).matmul(lazy(await gpu.tensor(new Float16Array([1, 0, 0, 0]), [4, 1]))), [NaN, NaN]],
+    ]) {
+      const made = await gpu.evaluate(expr.cast("f32"));
+      same(await made.toArray(), Float32Array.from(expected), what);
+      made.dispose();
+    }
+    x.dispose();
+  },
+
   ...Object.fromEntries(Object.entries(with_arrays).map(([name, check]) => [name, (context) => needs_halves() && check(context)])),
 };

@@ -122,6 +122,15 @@ pub(crate) fn plain_log(x: f32) -> f32 {
     logarithm(parts(x))
 }
 
+/// ln(1 + x), for small x by the series of 2 artanh(x / (2 + x)).
+#[inline(always)]
+pub(crate) fn log_1p(x: f32) -> f32 {
+    let z = x / (2.0 + x);
+    let q = z * z;
+    let series = polynomial!(q, 0.090_909_09f32, 0.111_111_11, 0.142_857_15, 0.2, 0.333_333_34, 1.0);
+    if x < 0.5 { 2.0 * z * series } else { log(1.0 + x) }
+}
+
 /// By e^(−2|a|) − 1, which is exact near zero too.
 #[inline(always)]
 pub(crate) fn tanh(a: f32) -> f32 {
