@@ -91,10 +91,11 @@ fn at_$i(c: array<u32, $rank>) -> u32 {
   return at;
 }
 //# if BOUNDED
+// Without a branch: of the many in a reduction SwiftShader's compiler comes to no end.
 fn is_inside_$i_at(c: array<u32, $rank>) -> bool {
   var inside = true;
 //# for d in RANK
-  inside = inside && c[$d] >= word($boundsu + $du) && c[$d] < word($boundsu + $ranku + $du);
+  inside = inside & (c[$d] >= word($boundsu + $du)) & (c[$d] < word($boundsu + $ranku + $du));
 //# end
   return inside;
 }

@@ -122,6 +122,13 @@ export default {
     x.dispose();
   },
 
+  "of what is padded": async ({ gpu, lapidary: { lazy } }) => {
+    const x = await gpu.tensor(new Float32Array(192).fill(1), [12, 16]);
+    await near(gpu, lazy(x).pad([[1, 1], [0, 2]]).sum(), [192], "sum");
+    await near(gpu, lazy(x).pad([[2, 1], [1, 0]], 2).amin(0), [2, ...Array(16).fill(1)], "amin");
+    x.dispose();
+  },
+
   "of nothing": async ({ gpu, lapidary: { lazy } }) => {
     const x = await gpu.tensor(new Float32Array(0), [0, 3]);
     await near(gpu, lazy(x).sum(0), [0, 0, 0], "sum");
