@@ -189,6 +189,43 @@ fn halves() {
     });
 }
 
+/// Rows of f16 whose values do not lie behind one another, and so neither do those of the result.
+#[test]
+fn halves_of_rows_that_are_apart() {
+    for (shape, axes) in [(&[2u64, 2, 4][..], &[0i64, 2][..]), (&[3, 5, 8], &[0, 2]), (&[2, 3, 2, 4], &[1, 3]), (&[2, 3, 4], &[1, 2])] {
+        let count: u64 = shape.iter().product();
+        let numbers: Vec<f32> = (0..count).map(|i| (i * 7 % 23) as f32 - 9.0).collect();
+        everywhere(|gpu, backend| {
+            let [x, h] =
+                [DType::F32, DType::F16].map(|dtype| Expr::from(gpu.evaluate_blocking(&tensor(gpu, &numbers, shape).cast(dtype)).unwrap()));
+            let forms: [fn(&Expr, &[i64]) -> Expr; 2] =
+                [|x, axes| x.layer_norm(axes, None, None, 1e-5), |x, axes| x.rms_norm(axes, None, 1e-5)];
+            for form in forms {
+                let expected: Vec<f64> = host::<f32>(gpu, &form(&x, axes)).into_iter().map(f64::from).collect();
+                let got = host::<f32>(gpu, &form(&h, axes).cast(DType::F32));
+                near(&got, &expected, 1e-3, &format!("{shape:?} along {axes:?} on {backend}"));
+            }
+        });
+    }
+}
+
+/// Squares of these are no numbers, or nothing; neither is the rows' length to be seen.
+#[test]
+fn large_and_small_numbers_in_rows_of_any_length() {
+    everywhere(|gpu, backend| {
+        for (number, count) in [(1e30f32, 1000u64), (1e30, 20_000), (1e-15, 1000), (1e-15, 20_000), (1e-30, 20_000)] {
+            let row = Expr::from(f64::from(number)).broadcast_to(&[2, count]);
+            let got = host::<f32>(gpu, &row.rms_norm(&[-1], None, 0.0));
+            near(&got, &vec![1.0; got.len()], 1e-5, &format!("{count} times {number} on {backend}"));
+        }
+        let rows = tensor(gpu, &[0.0f32, 3.0, f32::INFINITY, f32::NAN], &[4, 1]).broadcast_to(&[4, 20_000]);
+        let got = host::<f32>(gpu, &rows.rms_norm(&[1], None, 16.0));
+        assert_eq!(got[0], 0.0, "{backend}");
+        near(&got[20_000..20_001], &[0.6], 1e-6, backend.name());
+        assert!(got[40_000..].iter().all(|number| number.is_nan()), "{backend}");
+    });
+}
+
 #[test]
 fn numbers_that_are_none() {
     let (nan, inf) = (f32::NAN, f32::INFINITY);

@@ -80,13 +80,18 @@ impl<'a> Normalize<'a> {
         }
         let mut made = vec![0.0f32; elements];
         each(&mut made, together, threads, |share, made| self.rows(share * together, made));
-        if dtype == DType::F16 {
-            let out: &mut [f16] = bytemuck::cast_slice_mut(out);
-            out[..elements].convert_from_f32_slice(&made);
+        let places = self.own + self.beside;
+        if dtype == DType::F32 {
+            let out: &mut [u32] = bytemuck::cast_slice_mut(out);
+            self.map.each_place(places, bytemuck::cast_slice(&made), |place, value| out[place] = value);
             return;
         }
-        let out: &mut [u32] = bytemuck::cast_slice_mut(out);
-        self.map.each_place(self.own + self.beside, bytemuck::cast_slice(&made), |place, value| out[place] = value);
+        let out: &mut [f16] = bytemuck::cast_slice_mut(out);
+        if self.is_in_order() {
+            out[..elements].convert_from_f32_slice(&made);
+        } else {
+            self.map.each_place(places, bytemuck::cast_slice(&made), |place, value| out[place] = f16::from_f32(f32::from_bits(value)));
+        }
     }
 
     /// Rows from that with the value of this number on, by the widest vectors that the CPU has if that was asked for.
