@@ -141,6 +141,24 @@ fn long_transforms() {
     });
 }
 
+/// Of no numbers, whether they were uploaded or computed, as many zeros as are asked for.
+#[test]
+fn transforms_of_nothing() {
+    everywhere(|gpu, backend| {
+        let empty = |shape: &[i64]| expr(gpu, &[], shape);
+        let cases = [
+            empty(&[0]).mul(2.0).rfft(-1, Some(6)),
+            empty(&[3, 0, 2]).mul(2.0).ifft(-1, Some(4)),
+            empty(&[3, 0, 2]).irfft2(Some(6)),
+            empty(&[2, 0]).rfft(1, Some(5)) + 0.0,
+        ];
+        for case in cases {
+            let count: u64 = case.shape().unwrap().iter().product();
+            assert_eq!(values(gpu, &case), vec![0.0; count as usize], "{backend}: {:?}", case.shape());
+        }
+    });
+}
+
 #[test]
 fn what_is_wrong_is_told_with_the_numbers() {
     let gpu = Gpu::open_blocking(Options::only(BackendId::Scalar)).unwrap();

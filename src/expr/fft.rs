@@ -132,6 +132,11 @@ impl Expr {
             // One dimension of size 0 leaves the others free, and the result empty.
             let [outer, inner] = [&sizes[..axis], &sizes[axis + 1..]].map(elements);
             let [outer, inner] = if outer.saturating_mul(inner) == 0 { [0, 1] } else { [outer as u32, inner as u32] };
+            // Of nothing but the zeros that lack.
+            if input == 0 {
+                let zero = Arc::new(Node::new(Vec::new(), DType::F32, What::Number(0.0)));
+                return Ok(Node::new(shape, DType::F32, What::View(zero, Vec::new())));
+            }
             let problem = Problem { outer, length: n, inner, input: input as u32, inverse, reads, gives };
             Ok(Node::new(shape, DType::F32, What::Whole(Op::Fft(problem), vec![Arc::clone(node)])))
         })
