@@ -366,6 +366,82 @@ fn deep_expressions() {
 }
 
 /// A division by infinity leaves all of it.
+/// The CPU's functions against the same in double precision, where they are numbers that have all their digits.
+#[test]
+fn functions_lose_no_digits() {
+    let gpu = Gpu::open_blocking(Options::only(BackendId::Simd)).unwrap();
+    let near_one = (0..4000).map(|i| 1.0 + (i as f32 * 1e-3).exp2() * 1e-5);
+    let numbers = (0..40_000)
+        .map(|i| (i as f32 * 3e-3).exp2() * 1e-20)
+        .filter(|x| *x < 1e3)
+        .chain((0..4000).map(|i| i as f32 * 0.0225))
+        .chain(near_one);
+    let numbers: Vec<f32> = numbers.flat_map(|x| [x, -x]).collect();
+    let x = Expr::from(gpu.tensor_blocking(&numbers, 1, numbers.len() as u64).unwrap());
+    let log_1p = |x: f64| x.ln_1p();
+    let cases: [(&str, fn(&Expr) -> Expr, &dyn Fn(f64) -> f64); 9] = [
+        ("sinh", Expr::sinh, &f64::sinh),
+        ("cosh", Expr::cosh, &f64::cosh),
+        ("tanh", Expr::tanh, &f64::tanh),
+        ("asinh", Expr::asinh, &f64::asinh),
+        ("acosh", Expr::acosh, &f64::acosh),
+        ("sigmoid", Expr::sigmoid, &|x| 1.0 / (1.0 + (-x).exp())),
+        ("silu", Expr::silu, &|x| x / (1.0 + (-x).exp())),
+        ("gelu_tanh", Expr::gelu_tanh, &|x| x / (1.0 + (-x * (1.595_769_1 + 0.071_354_816 * x * x)).exp())),
+        ("softplus", Expr::softplus, &|x| x.max(0.0) + log_1p((-x.abs()).exp())),
+    ];
+    for (name, function, exact) in cases {
+        for (&x, got) in numbers.iter().zip(values(&gpu, &function(&x))) {
+            let expected = exact(x.into());
+            // What is made of a power that is nearly nothing has few digits, and gelu's power the error of its exponent.
+            let bound = if name == "gelu_tanh" { 3e-5 } else { 6e-7 };
+            let (is_small, is_none) = (expected.abs() < 1e-36, expected.is_nan() || expected.abs() > f32::MAX.into());
+            let is_right = if is_none { !got.is_finite() } else { (f64::from(got) - expected).abs() <= bound * expected.abs() };
+            assert!(is_right || is_small && got.abs() <= 2e-36, "{name}({x}) is {got}, not {expected}");
+        }
+    }
+    // By the series of the error function in double precision.
+    let erf = |x: f64| {
+        let (mut sum, mut term) = (x, x);
+        for n in 1..60 {
+            term *= -x * x / f64::from(n);
+            sum += term / f64::from(2 * n + 1);
+        }
+        sum * std::f64::consts::FRAC_2_SQRT_PI
+    };
+    for (&x, got) in numbers.iter().zip(values(&gpu, &x.erf())).filter(|(x, _)| x.abs() < 3.0) {
+        assert!((f64::from(got) - erf(x.into())).abs() <= 2e-7, "erf({x}) is {got}, not {}", erf(x.into()));
+    }
+}
+
+#[test]
+fn powers_that_are_no_number() {
+    everywhere(|gpu, backend| {
+        let bases = [-1.0f32, 1.0, -2.0, f32::NAN, f32::NAN, -1.0];
+        let exponents = [f32::NAN, f32::NAN, f32::NAN, 0.0, 1.0, f32::INFINITY];
+        let [a, b] = [bases, exponents].map(|values| Expr::from(gpu.tensor_blocking(&values, 1, 6).unwrap()));
+        let got = values(gpu, &a.pow(&b));
+        let expected = [f32::NAN, 1.0, f32::NAN, 1.0, f32::NAN, 1.0];
+        assert!(
+            got.iter().zip(expected).all(|(got, expected)| got == &expected || got.is_nan() && expected.is_nan()),
+            "{backend}: {got:?}"
+        );
+    });
+}
+
+/// One factor after the other, neither of which is too much.
+#[test]
+fn factors_behind_a_product_stay_apart_where_they_are_large() {
+    everywhere(|gpu, backend| {
+        let one = Expr::from(gpu.tensor_blocking(&[1.0f32], 1, 1).unwrap());
+        for (number, factor, expected) in [(1e-35f32, 1e30, 1e25f32), (1e35, 1e-30, 1e-25), (3.0, 2.0, 12.0)] {
+            let x = Expr::from(gpu.tensor_blocking(&[number], 1, 1).unwrap());
+            let got = values(gpu, &x.matmul(&one).mul(factor).mul(factor))[0];
+            assert!((got / expected - 1.0).abs() < 1e-5, "{number} on {backend} is {got}, not {expected}");
+        }
+    });
+}
+
 #[test]
 fn remainders_of_divisions_by_infinity() {
     everywhere(|gpu, backend| {

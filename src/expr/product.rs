@@ -9,7 +9,7 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::ops::Op;
 use crate::ops::elementwise::Function;
-use crate::ops::matmul::{Activation, MAX_ELEMENTS, Matmul, Stored};
+use crate::ops::matmul::{Activation, Matmul, Stored};
 
 impl Expr {
     /// The matrix product as NumPy's `matmul` has it: … × m × k and … × k × n give … × m × n, the dimensions before the last two are
@@ -93,7 +93,9 @@ impl Operations {
                 (Function::Mul, [x, y]) => {
                     let (x, factor) = if let What::Number(factor) = y.what { (x, factor) } else { (y, number(x)?) };
                     let product = self.inner(x).filter(Product::is_plain)?;
-                    Some(Product { alpha: product.alpha * factor, ..product })
+                    // Of two factors a product of neither may be too large, or too small, while that of one after the other is not.
+                    let alpha = product.alpha * factor;
+                    (product.alpha == 1.0 || (alpha as f32).is_normal()).then_some(Product { alpha, ..product })
                 }
                 (Function::Add, [x, y]) => self.sum(node, x, y).or_else(|| self.sum(node, y, x)),
                 _ => None,
@@ -189,7 +191,7 @@ fn stored(node: &Arc<Node>) -> Lies<'_> {
     // A single row is as far from the next as one likes.
     let step_of = |dimension: usize, least: u64| {
         let step = if node.shape[dimension] == 1 { Some(least) } else { u64::try_from(steps[dimension]).ok() };
-        step.filter(|step| *step >= least && *step <= MAX_ELEMENTS)
+        step.filter(|step| *step >= least && *step <= u32::MAX.into())
     };
     let is_dense = |dimension: usize| node.shape[dimension] == 1 || steps[dimension] == 1;
     let (transposed, stride) = match (step_of(0, columns), step_of(1, rows)) {
