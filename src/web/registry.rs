@@ -1,4 +1,4 @@
-//! Objects that JavaScript holds by number. A number is never used twice.
+//! Objects that JavaScript holds by number. A number is used again once all have been, some hours of a page that makes nothing else.
 
 use std::cell::{Cell, RefCell};
 
@@ -19,10 +19,17 @@ impl<T: Clone> Registry<T> {
 
     /// The number is never 0.
     pub(super) fn insert(&self, object: T) -> u32 {
-        let number = self.last.get() + 1;
-        self.last.set(number);
-        self.objects.borrow_mut().push((number, object));
-        number
+        let mut objects = self.objects.borrow_mut();
+        loop {
+            let number = self.last.get().wrapping_add(1);
+            self.last.set(number);
+            if number > 0
+                && let Err(at) = objects.binary_search_by_key(&number, |(number, _)| *number)
+            {
+                objects.insert(at, (number, object));
+                return number;
+            }
+        }
     }
 
     pub(super) fn get(&self, number: u32) -> Result<T> {

@@ -44,6 +44,16 @@ pub(super) fn plain(problem: &Problem, values: &[f32], out: &mut [f32]) {
     }
 }
 
+/// Bytes that [`plain`] takes beside its operands.
+#[cfg(target_arch = "wasm32")]
+pub(super) fn room_bytes(problem: &Problem) -> u64 {
+    let n = u64::from(problem.length);
+    let is_plain = factors(problem.length as usize).is_some();
+    // The roots and two lines; with a chirp it, its transform and its own line.
+    let numbers = if is_plain { 3 * n } else { 4 * (2 * n - 1).next_power_of_two() + 2 * n };
+    numbers * size_of::<Complex>() as u64
+}
+
 /// Writes a line of the result, of which an inverse's is given conjugated.
 pub(super) fn put(problem: &Problem, line: usize, out: &mut [f32], value: impl Fn(usize) -> [f32; 2]) {
     let along = problem.gives.stored(problem.length);

@@ -56,7 +56,8 @@ const listed = (list) => [list.length, ...list];
 /** What a convolution and a pool are told of their windows, and whether the last may reach over the edge. */
 function windows(told) {
   const is_same = SAME.indexOf(told.pads) + 1;
-  const lists = [told.strides ?? [], told.dilations ?? [], is_same > 0 ? [] : pairs("pads", told.pads ?? [])];
+  const { strides: apart = [], dilations: spread = [], pads: around = [] } = told;
+  const lists = [apart, spread, is_same > 0 ? [] : pairs("pads", around)];
   const [strides, dilations, pads] = lists.map((list, i) => listed(wholes(["strides", "dilations", "pads"][i], list)));
   return [is_same, ...strides, ...dilations, ...pads, Number(flag("ceil_mode", told.ceil_mode))];
 }

@@ -4,7 +4,7 @@
 import start, * as core from "./lapidary_core.js";
 import { ask_early, device_for, forget_early } from "./early.js";
 import { encode, set_tensor_number } from "./encode.js";
-import { array, can_give, fault, floats, is_buffer, is_bytes, product, shape as sides, whole } from "./options.js";
+import { array, can_give, fault, floats, get, is_buffer, is_bytes, product, shape as sides, whole } from "./options.js";
 import { to_benchmark, to_data, to_multiply, to_open, to_source, to_stop, to_target } from "./options.js";
 import { load_part, prepare_for_loss, set_core } from "./parts.js";
 import { read_file, workers } from "./source.js";
@@ -32,9 +32,9 @@ function load() {
 
 /** Has the browser look for its GPU, and make a device of it, while the module loads. */
 function look_for_gpu(options) {
-  const backend = options?.backend ?? "auto";
+  const backend = get(options, "backend") ?? "auto";
   if (!started && globalThis.navigator?.gpu && (backend === "auto" || backend === "webgpu")) {
-    ask_early(options?.power_preference ?? "high-performance");
+    ask_early(get(options, "power_preference") ?? "high-performance");
   }
 }
 
@@ -215,7 +215,7 @@ export class Gpu {
     look_for_gpu(options);
     try {
       await load();
-      const gpu = new Gpu(ours, await guarded(() => core.open(...to_open(options)), options?.signal, core.free_gpu));
+      const gpu = new Gpu(ours, await guarded(() => core.open(...to_open(options)), get(options, "signal"), core.free_gpu));
       if (gpu.info().backend.startsWith("web")) setTimeout(prepare_for_loss, 2000); // the page's first results come first
       return gpu;
     } finally {
@@ -232,6 +232,7 @@ export class Gpu {
   }
 
   async matmul(a, b, options) {
+    const signal = get(options, "signal");
     let begun, shape, dtype;
     try {
       const loading = load_for(a, b);
@@ -255,8 +256,8 @@ export class Gpu {
     }
     const discard = ({ data }) => data.tensor && core.free_tensor(data.tensor);
     // What is there already can still be aborted, until the caller hears of it.
-    const waits = options?.signal !== undefined || begun instanceof Promise;
-    const result = waits ? await guarded(() => begun, options?.signal, discard) : begun;
+    const waits = signal !== undefined || begun instanceof Promise;
+    const result = waits ? await guarded(() => begun, signal, discard) : begun;
     if (result.data.tensor) result.data = new Tensor(ours, result.data.tensor, shape, dtype, result.data.backend);
     return result.backend ? result : result.data;
   }
@@ -282,7 +283,7 @@ export class Gpu {
       await load_part("measure");
       return core.benchmark(this.#gpu, x, y, numbers, c, bias, samples, min_ms, signal);
     };
-    return guarded(call, options?.signal);
+    return guarded(call, get(options, "signal"));
   }
 
   tune(options) {
@@ -291,7 +292,7 @@ export class Gpu {
       await load_part("operations");
       return core.tune(this.#gpu, stop);
     };
-    return guarded(call, options?.signal);
+    return guarded(call, get(options, "signal"));
   }
 
   clear_tuning() {
@@ -405,7 +406,7 @@ export async function reference(a, b, options) {
     await load_part("measure");
     return core.reference(...values, numbers, c, bias, signal);
   };
-  return new Reference(ours, await guarded(call, options?.signal, core.free_reference));
+  return new Reference(ours, await guarded(call, get(options, "signal"), core.free_reference));
 }
 
 export async function random_matrix(length, seed) {

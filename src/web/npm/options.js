@@ -24,7 +24,7 @@ function describe(value) {
 }
 
 /** An object's property; undefined if it has none, or a getter throws. */
-function get(object, name) {
+export function get(object, name) {
   try {
     return object[name];
   } catch {
@@ -36,15 +36,15 @@ function get(object, name) {
 function typed_array(argument, value, classes, expected) {
   if (!ArrayBuffer.isView(value) || !classes.includes(get(value, Symbol.toStringTag))) throw invalid_type(argument, expected, describe(value));
   try {
-    // A detached array says that it is empty, but nothing can be made on its buffer any more.
-    if (value.length === 0) new Float32Array(value.buffer, 0, 0);
+    // One whose memory is gone says that it is empty, but refuses to be read.
+    if (value.length === 0) Float32Array.prototype.at.call(value, 0);
   } catch {
-    throw invalid_type(argument, expected, "detached: it was transferred elsewhere");
+    throw invalid_type(argument, expected, "detached: its memory was transferred elsewhere, or has shrunk");
   }
   const max = 2 ** 32 - 1;
-  if (value.length > max) {
+  if (value.byteLength > max) {
     const advice = "split the work, or use another backend";
-    throw fault("limit_exceeded", `the length of an array is ${value.length}, but at most ${max} can be done here; ${advice}`);
+    throw fault("limit_exceeded", `the size of an array in bytes is ${value.byteLength}, but at most ${max} can be done here; ${advice}`);
   }
   return value;
 }

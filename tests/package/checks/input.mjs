@@ -71,6 +71,18 @@ export default {
   "a detached array is not an empty one": ({ gpu }) =>
     rejects("invalid_type", () => gpu.matmul(detached(0), detached(6), { m: 2, k: 0, n: 2 }), /detached/),
 
+  "nor is one whose memory has shrunk": async ({ gpu }) => {
+    const memory = new ArrayBuffer(8, { maxByteLength: 8 });
+    const array = new Float32Array(memory, 0, 2);
+    memory.resize?.(4);
+    if (array.length === 0) await rejects("invalid_type", () => gpu.tensor(array, [0]), /detached|shrunk/);
+  },
+
+  "options whose reading fails": async ({ gpu }) => {
+    const options = (name) => Object.defineProperty({ ...sizes }, name, { enumerable: true, get: () => { throw new Error("not read"); } });
+    await each({ "signal": "signal", "alpha": "alpha" }, (name) => rejects("invalid_option", () => gpu.matmul(a, b, options(name)), /not read/));
+  },
+
   "m, k or n is not a whole number": ({ gpu }) =>
     each({ m: 0, k: 0, n: 0 }, (_, name) =>
       each(NOT_DIMENSIONS, (value) =>

@@ -119,6 +119,11 @@ export default {
     const a = await gpu.tensor(noise(24), [3, 4, 2]);
     const x = lazy(a);
     await value_of(gpu, x.slice(0, 0, 0).fft(), [0, 4, 2]);
+    near(await value_of(gpu, x.slice(1, 0, 0).mul(2).fft(1, 3), [3, 3, 2]), Array(18).fill(0), 1, "of no numbers");
+    // More than there is room for, or than is told in 32 bits.
+    const too_much = ["limit_exceeded", "out_of_memory"];
+    await rejects(too_much, () => gpu.evaluate(lazy(1).broadcastTo([4]).rfft(-1, 2 ** 28)), /\d{9}/);
+    await rejects(too_much, () => gpu.evaluate(lazy(1).broadcastTo([2 ** 30])), /\d{9}/);
     await rejects("invalid_dimension", () => gpu.evaluate(x.fft(2)), /\b2\b/, /-2 to 1/);
     await rejects("invalid_dimension", () => gpu.evaluate(x.reshape([6, 4]).fft()), /\[6, 4\]/, /last dimension is 2/);
     await rejects("invalid_dimension", () => gpu.evaluate(x.fft(0, 0)), /length of a transform is 0/);

@@ -100,6 +100,7 @@ export default {
     throws("invalid_type", () => x.conv(), /\bfilters\b/);
     throws("invalid_option", () => x.conv(f, { stride: 2 }), /stride/, /strides/);
     throws("invalid_type", () => x.conv(f, { strides: 2 }), /\bstrides\b/);
+    for (const name of ["strides", "dilations", "pads"]) throws("invalid_type", () => x.conv(f, { [name]: null }), new RegExp(`\\b${name}\\b`));
     throws("invalid_type", () => x.conv(f, { pads: [1, 1] }), /\bpads\b/, /same_upper/);
     throws("invalid_option", () => x.conv(f, { activation: "Relu" }), /relu/);
     throws("invalid_type", () => x.maxPool(2), /\bsizes\b/);

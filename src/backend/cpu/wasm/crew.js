@@ -204,6 +204,8 @@ class Crew {
 
   once(job, threads) {
     const team = this.workers.filter(({ ready }) => ready).slice(0, threads - 1);
+    // They have ended since they were counted.
+    if (team.length < threads - 1) return false;
     const { m, k, n, out } = job;
     const items = job.starts.length / 3;
     const by_columns = n > m;

@@ -265,8 +265,9 @@ impl Engine {
         if out.dtype() == DType::F16 {
             let mut wide = array(Extent { elements: out.len(), dtype: DType::F32 })?;
             self.matmul(params, kernel, operands, &mut wide)?;
-            fill(out, &wide.into_vec());
-            return Ok(());
+            let mut words = zeros(wide.len())?;
+            wide.f32().copy_to(bytemuck::cast_slice_mut(&mut words));
+            return fill(out, &words);
         }
         if out.len() > 0 {
             for item in 0..params.batch {
@@ -294,7 +295,7 @@ impl Engine {
 
     /// A reduction, of pieces of its operands in this module's memory.
     pub(super) fn reduce(&self, kernel: &Kernel, words: &[u32], inputs: &[Option<HostSlice<'_>>], out: &mut HostVec) -> Result<()> {
-        let mut result = vec![0; out.len() as usize];
+        let mut result = zeros(out.len())?;
         Reduce::new(kernel, words, elements(inputs))?.compute(&mut result, 1);
         out.bytes().copy_from(bytemuck::cast_slice(&result));
         Ok(())
@@ -305,7 +306,7 @@ impl Engine {
         let normalize = Normalize::new(kernel, words, elements(inputs))?;
         let (count, dtype, to) = (out.len() as usize, out.dtype(), out.bytes());
         if dtype != DType::F32 || !normalize.is_in_order() {
-            let mut result = vec![0u32; to.length().div_ceil(4) as usize];
+            let mut result = zeros(to.length().div_ceil(4).into())?;
             let result = &mut bytemuck::cast_slice_mut(&mut result)[..to.length() as usize];
             normalize.compute(result, dtype, 1);
             to.copy_from(result);
@@ -323,38 +324,31 @@ impl Engine {
 
     /// A Fourier transform, in this module's own memory.
     pub(super) fn fft(&self, words: &[u32], inputs: &[Option<HostSlice<'_>>], out: &mut HostVec) -> Result<()> {
-        let ([values, ..], mut result) = (widened(inputs), vec![0.0; out.len() as usize]);
-        fft::plain(&plan::fft::told(words)?, &values, &mut result);
-        fill(out, &result);
-        Ok(())
+        let problem = plan::fft::told(words)?;
+        let ([values, ..], mut result) = brought(inputs, out, fft::room_bytes(&problem))?;
+        fft::plain(&problem, &values, bytemuck::cast_slice_mut(&mut result));
+        fill(out, &result)
     }
 
     /// A convolution, in this module's own memory.
     pub(super) fn conv(&self, words: &[u32], inputs: &[Option<HostSlice<'_>>], out: &mut HostVec) -> Result<()> {
-        let [images, filters, bias] = widened(inputs);
+        let ([images, filters, bias], mut result) = brought(inputs, out, 0)?;
         let conv = Conv { problem: plan::conv::told(words, !bias.is_empty())?, images: &images, filters: &filters, bias: &bias };
-        let mut result = vec![0.0; out.len() as usize];
-        result.chunks_exact_mut(conv.item_elements()).enumerate().for_each(|(item, result)| conv.direct(item, result));
-        fill(out, &result);
-        Ok(())
+        let items = bytemuck::cast_slice_mut(&mut result).chunks_exact_mut(conv.item_elements());
+        items.enumerate().for_each(|(item, result)| conv.direct(item, result));
+        fill(out, &result)
     }
 
     /// A pool, in this module's own memory.
     pub(super) fn pool(&self, kernel: &Kernel, words: &[u32], inputs: &[Option<HostSlice<'_>>], out: &mut HostVec) -> Result<()> {
-        let [values, ..] = widened(inputs);
+        let ([values, ..], mut result) = brought(inputs, out, 0)?;
         let problem = plan::pool::told(kernel, words, out.dtype())?;
-        let mut result = vec![0u32; out.len() as usize];
         let planes = (problem.planes as usize).max(1);
         let (from, to) = (values.len() / planes, result.len() / planes);
         for (plane, result) in result.chunks_exact_mut(to).enumerate() {
             pool::plane(&problem, &values[plane * from..][..from], (plane * from) as u32, result);
         }
-        if out.dtype() == DType::F16 {
-            fill(out, bytemuck::cast_slice(&result))
-        } else {
-            out.bytes().copy_from(bytemuck::cast_slice(&result))
-        }
-        Ok(())
+        fill(out, &result)
     }
 
     /// One block of op(A)·op(B) in double precision and of |op(A)|·|op(B)|, into packed arrays of the whole.
@@ -370,6 +364,7 @@ impl Engine {
 
     /// Memory for what stays on the device: where other threads see it, if there may be any and the page is isolated.
     pub(super) fn kept(&self, extent: Extent) -> Result<HostVec> {
+        countable(extent.bytes())?;
         match extent.dtype {
             DType::F32 => self.crew.kept(extent.elements as f64).map_or_else(|| array(extent), |shared| Ok(shared.into())),
             _ => array(extent),
@@ -414,8 +409,15 @@ pub(crate) fn from(values: &Float32Array, start: u64) -> Float32Array {
     if start == 0 { values.clone() } else { values.subarray(start as u32, u32::MAX) }
 }
 
+/// Of typed arrays the bytes are counted in 32 bits here.
+fn countable(requested: u64) -> Result<()> {
+    let max = u32::MAX.into();
+    if requested > max { Err(Box::new(Error::LimitExceeded { what: "the size of an array in bytes", requested, max })) } else { Ok(()) }
+}
+
 /// A zeroed array of the page, or an error where the page has no room.
 pub(crate) fn new_array(elements: u64) -> Result<Float32Array> {
+    countable(elements.saturating_mul(4))?;
     let array = NewFloat32Array::new(elements as f64).map_err(|_| Error::OutOfMemory { bytes: elements * 4, place: "the host" })?;
     Ok(array.unchecked_into())
 }
@@ -437,28 +439,45 @@ pub(super) fn borrow(values: &HostVec) -> HostSlice<'static> {
     HostSlice::from(values.clone())
 }
 
-/// Three operands in f32 in this module's own memory, of which those that are not there are empty.
-fn widened(inputs: &[Option<HostSlice<'_>>]) -> [Vec<f32>; 3] {
-    [0, 1, 2].map(|at| {
-        let Some(Some(values)) = inputs.get(at) else { return Vec::new() };
-        let mut wide = vec![0.0; values.len() as usize];
-        let bytes = values.bytes().to_vec();
-        if values.dtype() == DType::F16 {
-            bytemuck::pod_collect_to_vec::<_, f16>(&bytes).convert_to_f32_slice(&mut wide);
-        } else {
-            bytemuck::cast_slice_mut(&mut wide).copy_from_slice(&bytes);
-        }
-        wide
-    })
+/// Makes room in this module's memory, which may have none: what is made there without asking ends the module.
+fn room_for<T>(count: u64) -> Result<Vec<T>> {
+    let mut room = Vec::new();
+    let fault = || Error::OutOfMemory { bytes: count.saturating_mul(size_of::<T>() as u64), place: "the host" };
+    room.try_reserve_exact(usize::try_from(count).map_err(|_| fault())?).map_err(|_| fault())?;
+    Ok(room)
 }
 
-/// Puts a result into the page's array, rounded if that is of f16.
-fn fill(out: &HostVec, result: &[f32]) {
+fn zeros(words: u64) -> Result<Vec<u32>> {
+    let mut zeros = room_for(words)?;
+    zeros.resize(words as usize, 0);
+    Ok(zeros)
+}
+
+/// Three operands in f32 in this module's own memory, of which those that are not there are empty, and the words of a result, beside which there
+/// is room for so many bytes.
+fn brought(inputs: &[Option<HostSlice<'_>>], out: &HostVec, more_bytes: u64) -> Result<([Vec<f32>; 3], Vec<u32>)> {
+    // Asked first, since it may be much; seen by nobody it would not be made.
+    drop(std::hint::black_box(room_for::<u8>(more_bytes)?));
+    let mut operands = [const { Vec::new() }; 3];
+    for (operand, values) in operands.iter_mut().zip(inputs) {
+        if let Some(values) = values {
+            let mut words = zeros(values.len())?;
+            values.widened().f32().copy_to(bytemuck::cast_slice_mut(&mut words));
+            *operand = bytemuck::cast_vec(words);
+        }
+    }
+    Ok((operands, zeros(out.len())?))
+}
+
+/// Puts the words of a result into the page's array, rounded if that is of f16.
+fn fill(out: &HostVec, result: &[u32]) -> Result<()> {
     if out.dtype() == DType::F16 {
-        let mut narrow = vec![f16::ZERO; result.len()];
-        narrow.convert_from_f32_slice(result);
+        let mut narrow = room_for::<f16>(result.len() as u64)?;
+        narrow.resize(result.len(), f16::ZERO);
+        narrow.convert_from_f32_slice(bytemuck::cast_slice(result));
         out.bytes().copy_from(bytemuck::cast_slice(&narrow));
     } else {
         out.bytes().copy_from(bytemuck::cast_slice(result));
     }
+    Ok(())
 }
