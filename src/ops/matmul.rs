@@ -444,7 +444,7 @@ impl Problem {
 
     /// Where the last item of an operand starts.
     fn reach(&self, operand: usize) -> u64 {
-        self.batch.first[operand] + self.batch.reaches()[operand]
+        self.batch.first[operand].saturating_add(self.batch.reaches()[operand])
     }
 }
 

@@ -113,9 +113,9 @@ impl Sliding {
 
     fn window(&self, input: u64, taps: u64, [stride, dilation]: [u64; 2], [before, after]: [u64; 2]) -> Result<Window> {
         let numbers = [("an input's size", input), ("a kernel's size", taps), ("a stride", stride), ("a dilation", dilation)];
-        for (name, value) in numbers.into_iter().chain([("a pad", before + 1), ("a pad", after + 1)]) {
-            if !(1..=MOST).contains(&value) {
-                let (least, value) = if name == "a pad" { (0, value - 1) } else { (1, value) };
+        let all = numbers.map(|(name, value)| (name, value, 1)).into_iter().chain([("a pad", before, 0), ("a pad", after, 0)]);
+        for (name, value, least) in all {
+            if !(least..=MOST).contains(&value) {
                 let expected = format!("a whole number from {least} to {MOST}");
                 return Err(Box::new(Error::InvalidDimension { name, value: value.to_string(), expected }));
             }

@@ -22,8 +22,8 @@ pub(super) const HOST_ACCESSES: Scope =
     (vk::PipelineStageFlags::HOST, vk::AccessFlags::from_raw(vk::AccessFlags::HOST_READ.as_raw() | vk::AccessFlags::HOST_WRITE.as_raw()));
 pub(super) const HOST_READS: Scope = (vk::PipelineStageFlags::HOST, vk::AccessFlags::HOST_READ);
 
-/// Storage buffers of a set of bindings at most, beside one uniform buffer.
-const STORAGE_BUFFERS: u32 = 4;
+/// Storage buffers of a set of bindings at most, beside one uniform buffer: those of a product are five, and of a fused one two inputs more.
+const STORAGE_BUFFERS: u32 = 8;
 
 /// A command buffer, used again and again.
 pub(super) struct Recorder {

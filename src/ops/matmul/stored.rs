@@ -1,6 +1,6 @@
 //! How a matrix lies in memory, and whether an array is long enough for it.
 
-use super::{MAX_ELEMENTS, within};
+use super::within;
 use crate::error::{Error, Result};
 
 /// A matrix stored by rows.
@@ -30,8 +30,10 @@ impl Stored {
 
     pub(super) fn new(argument: &'static str, stride_name: &'static str, rows: u32, columns: u32, stride: Option<u64>) -> Result<Self> {
         let stored = Self { rows, columns, stride: stride.unwrap_or(u64::from(columns)) };
-        if stored.stride < u64::from(columns) || stored.stride > MAX_ELEMENTS {
-            let expected = format!("a whole number from {columns}, the columns of {argument} as stored, to {MAX_ELEMENTS}");
+        // Kernels are told it in 32 bits.
+        let most = u32::MAX;
+        if stored.stride < u64::from(columns) || stored.stride > most.into() {
+            let expected = format!("a whole number from {columns}, the columns of {argument} as stored, to {most}");
             return Err(Box::new(Error::InvalidDimension { name: stride_name, value: stored.stride.to_string(), expected }));
         }
         Ok(stored)
