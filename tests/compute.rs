@@ -264,7 +264,14 @@ fn a_tensor_of_bytes_is_bytes_to_a_kernel() {
             gpu.stream().unwrap().launch(&kernel, [1; 3], [Argument::from(&x), (&y).into()], &()).unwrap();
             // Of a product with 1, since bytes are given back as nothing else.
             let one = gpu.tensor_blocking(&[1i8], 1, 1).unwrap();
-            let product = pollster::block_on(gpu.matmul_tensor(&one, &x, &Matmul::new(1, 1, bytes.len() as u64))).unwrap();
+            let product = match pollster::block_on(gpu.matmul_tensor(&one, &x, &Matmul::new(1, 1, bytes.len() as u64))) {
+                Ok(product) => product,
+                Err(error) => {
+                    assert!(backend(&gpu) == BackendId::Cuda && error.code() == "invalid_type", "{error}");
+                    eprintln!("skipped: CUDA multiplies no integers");
+                    continue;
+                }
+            };
             let expected: Vec<i32> = bytes.iter().map(|&byte| 2 * i32::from(byte)).collect();
             assert_eq!(
                 pollster::block_on(product.to_host()).unwrap().into_typed::<i32>().unwrap(),

@@ -389,6 +389,19 @@ proptest! {
     }
 }
 
+/// What a device's first product compiles serves the next ones, whichever tiles those have.
+#[test]
+fn stand_ins_are_one_kernel() {
+    let kernel = |sides: [u32; 3]| {
+        let [m, k, n] = sides;
+        stand_in(&compute(&problem(m, k, n, false, false, false, 0), &LARGE).unwrap(), &LARGE).unwrap().dispatches.remove(0).kernel
+    };
+    let first = kernel([36, 20, 44]);
+    for sides in [[64; 3], [256; 3], [512; 3], [1024; 3], [100, 300, 500], [1000; 3]] {
+        assert_eq!(kernel(sides), first, "{sides:?}");
+    }
+}
+
 /// A large image has more positions than tiles can be counted along a grid.
 #[test]
 fn convolutions_of_large_images_keep_the_limits() {

@@ -104,6 +104,14 @@ impl Params {
         }
     }
 
+    /// The same, to be changed; None if they are of something else.
+    pub(crate) fn matmul_mut(&mut self) -> Option<&mut matmul::Params> {
+        match self {
+            Self::Matmul(params) | Self::MatmulEnded(matmul::Ended { params, .. }) => Some(params),
+            _ => None,
+        }
+    }
+
     /// As the kernel gets them.
     pub fn bytes(&self) -> &[u8] {
         match self {

@@ -275,7 +275,7 @@ mod tests {
                 let op = Op::Matmul(op.check([DType::F32; 2], a.len() as u64, b.len() as u64).unwrap());
                 let plan = device.plan(&op).unwrap();
                 let stand_in = plan::matmul::stand_in(&plan, &device.caps).expect("one stage");
-                assert_eq!(stand_in.dispatches[0].kernel.constant("SLICES") > 1, k > 300);
+                assert_eq!(stand_in.dispatches[0].params.matmul().unwrap().k_part > 1, k > 300);
                 let result = |plan: &Plan| {
                     let out = device.allocate(plan, &op).unwrap();
                     let bound: Vec<_> = operands.iter().map(|buffer| Some(Bound::Buffer(buffer))).collect();

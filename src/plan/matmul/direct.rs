@@ -25,13 +25,17 @@ pub fn stand_in(plan: &Plan, caps: &Caps) -> Option<Plan> {
     {
         return None;
     }
+    let slices = dispatch.kernel.constant("SLICES");
     // How operands are read, and what becomes of sums; the tile's shape comes before.
     let (_, kept) = dispatch.kernel.constants.split_at(dispatch.kernel.constants.iter().position(|(name, _)| *name == "A_VEC4")?);
     let mut constants = kept.to_vec();
+    constants.retain(|(name, _)| *name != "SLICES");
     // It computes in f32, whatever the tiles do.
     if let Some((_, half)) = constants.iter_mut().find(|(name, _)| *name == "HALF") {
         *half = 0;
     }
     let kernel = Kernel { id: KernelId::MatmulDirect, variant: String::new(), source: dispatch.kernel.source.clone(), constants };
-    Some(Plan::of(Dispatch { kernel, grid, ..dispatch.clone() }))
+    let mut dispatch = Dispatch { kernel, grid, ..dispatch.clone() };
+    dispatch.params.matmul_mut()?.k_part = if slices > 1 { slices } else { 0 };
+    Some(Plan::of(dispatch))
 }

@@ -377,6 +377,8 @@ function copy(value) {
 
 export async function matmul(a, b, options) {
   if (ready && !pending()) return ready.matmul(a, b, options);
+  // While operands are copied.
+  if (!shared) look_for_gpu();
   const [x, y] = [copy(a), copy(b)];
   const z = options && typeof options === "object" ? { ...options } : options;
   for (const name of ["c", "bias"]) if (z?.[name]) z[name] = copy(z[name]);
@@ -384,6 +386,7 @@ export async function matmul(a, b, options) {
 }
 
 export async function tensor(data, shape, options) {
+  if (!shared) look_for_gpu();
   const values = ready && !pending() ? data : copy(data);
   return on_shared((gpu) => gpu.tensor(values, shape, options));
 }
