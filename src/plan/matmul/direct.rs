@@ -10,6 +10,18 @@ const TILE: u32 = 32;
 /// Multiplications that even slow GPUs do, in this way, in less time than a compiler takes.
 const MULTIPLICATIONS: u64 = 1 << 31;
 
+/// The same launch by a kernel of its own, which is quicker and compiled for no other tile.
+pub(super) fn with_own_slices(dispatch: &mut Dispatch) {
+    if let Some(params) = dispatch.params.matmul_mut() {
+        set(&mut dispatch.kernel.constants, "SLICES", params.k_part.max(1));
+    }
+}
+
+/// Gives one of the constants another value.
+fn set(constants: &mut [(&'static str, u32)], name: &str, value: u32) {
+    constants.iter_mut().filter(|(other, _)| *other == name).for_each(|(_, old)| *old = value);
+}
+
 /// A plan with the same result as this one, whose kernel is compiled sooner; None where there is no such kernel, or where it would take longer
 /// than the compiler.
 pub fn stand_in(plan: &Plan, caps: &Caps) -> Option<Plan> {
@@ -29,11 +41,9 @@ pub fn stand_in(plan: &Plan, caps: &Caps) -> Option<Plan> {
     // How operands are read, and what becomes of sums; the tile's shape comes before.
     let (_, kept) = dispatch.kernel.constants.split_at(dispatch.kernel.constants.iter().position(|(name, _)| *name == "A_VEC4")?);
     let mut constants = kept.to_vec();
-    constants.retain(|(name, _)| *name != "SLICES");
+    set(&mut constants, "SLICES", 0);
     // It computes in f32, whatever the tiles do.
-    if let Some((_, half)) = constants.iter_mut().find(|(name, _)| *name == "HALF") {
-        *half = 0;
-    }
+    set(&mut constants, "HALF", 0);
     let kernel = Kernel { id: KernelId::MatmulDirect, variant: String::new(), source: dispatch.kernel.source.clone(), constants };
     let mut dispatch = Dispatch { kernel, grid, ..dispatch.clone() };
     dispatch.params.matmul_mut()?.k_part = if slices > 1 { slices } else { 0 };

@@ -1,6 +1,6 @@
 //! One launch of many small products that differ in nothing but in where their matrices are: what a launch costs is more than what they do.
 
-use super::stand_in;
+use super::direct::{stand_in, with_own_slices};
 use crate::info::Caps;
 use crate::kernels::KernelId;
 use crate::ops::matmul::Problem;
@@ -29,8 +29,9 @@ pub fn group(problem: &Problem, plan: &mut Plan, caps: &Caps) -> bool {
     }
     if multiplications <= DIRECT
         && dispatch.kernel.constant("HALF") == 0
-        && let Some(direct) = stand_in(plan, caps)
+        && let Some(mut direct) = stand_in(plan, caps)
     {
+        direct.dispatches.iter_mut().for_each(with_own_slices);
         *plan = direct;
     }
     let constants = &mut plan.dispatches[0].kernel.constants;
