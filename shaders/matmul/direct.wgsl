@@ -3,7 +3,7 @@
 // It is short, so that it is compiled in a fraction of a tiled kernel's time, and computes what is asked for before that one is there.
 // Terms are added in the same order, those of each of a tile's slices by themselves, so that the result is the same.
 //
-//   SLICES   how many there are; 0 if it is told as k_part, or 0 there for one: then one kernel stands in for all tiles, but is slower
+//   SLICES   how many there are; 0 if it is told as k_part, or 0 there for one: then one kernel stands in for all tiles
 //
 //   binding  name    stored as
 //   0        a       m x k (A_SCATTER = 1) or k x m (A_SCATTER = 0)

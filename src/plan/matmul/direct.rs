@@ -10,7 +10,7 @@ const TILE: u32 = 32;
 /// Multiplications that even slow GPUs do, in this way, in less time than a compiler takes.
 const MULTIPLICATIONS: u64 = 1 << 31;
 
-/// The same launch by a kernel of its own, which is quicker and compiled for no other tile.
+/// The same launch by a kernel that knows how many slices there are, and serves no tiles of others.
 pub(super) fn with_own_slices(dispatch: &mut Dispatch) {
     if let Some(params) = dispatch.params.matmul_mut() {
         set(&mut dispatch.kernel.constants, "SLICES", params.k_part.max(1));
