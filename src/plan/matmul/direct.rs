@@ -10,13 +10,6 @@ const TILE: u32 = 32;
 /// Multiplications that even slow GPUs do, in this way, in less time than a compiler takes.
 const MULTIPLICATIONS: u64 = 1 << 31;
 
-/// The same launch by a kernel that knows how many slices there are, and serves no tiles of others.
-pub(super) fn with_own_slices(dispatch: &mut Dispatch) {
-    if let Some(params) = dispatch.params.matmul_mut() {
-        set(&mut dispatch.kernel.constants, "SLICES", params.k_part.max(1));
-    }
-}
-
 /// Gives one of the constants another value.
 fn set(constants: &mut [(&'static str, u32)], name: &str, value: u32) {
     constants.iter_mut().filter(|(other, _)| *other == name).for_each(|(_, old)| *old = value);

@@ -1,6 +1,6 @@
 //! One launch of many small products that differ in nothing but in where their matrices are: what a launch costs is more than what they do.
 
-use super::direct::{stand_in, with_own_slices};
+use super::stand_in;
 use crate::info::Caps;
 use crate::kernels::KernelId;
 use crate::ops::matmul::Problem;
@@ -29,15 +29,19 @@ pub fn group(problem: &Problem, plan: &mut Plan, caps: &Caps) -> bool {
     }
     if multiplications <= DIRECT
         && dispatch.kernel.constant("HALF") == 0
-        && let Some(mut direct) = stand_in(plan, caps)
+        && let Some(direct) = stand_in(plan, caps)
     {
-        direct.dispatches.iter_mut().for_each(with_own_slices);
         *plan = direct;
     }
-    let constants = &mut plan.dispatches[0].kernel.constants;
+    let dispatch = &mut plan.dispatches[0];
+    let slices = dispatch.params.matmul().map_or(1, |params| params.k_part.max(1));
+    let constants = &mut dispatch.kernel.constants;
     for (name, value) in &mut *constants {
-        if *name == "BATCHED" {
-            *value = 1;
+        match *name {
+            "BATCHED" => *value = 1,
+            // It serves no other tiles.
+            "SLICES" if *value == 0 => *value = slices,
+            _ => {}
         }
     }
     constants.push(("GROUPED", MOST));
