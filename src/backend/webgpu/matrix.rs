@@ -1,5 +1,5 @@
-//! The seam to Chromium's subgroup matrix: the one thing that is asked of the browser past wgpu, which neither requests the feature nor
-//! reads WGSL there, so that kernels may use what is experimental. `matrix.js` does the asking. Where the feature is gone, or its names have
+//! The seam to Chromium's subgroup matrix, which is asked of the browser past wgpu: that neither requests the feature nor reads WGSL there, so
+//! that kernels may use what is experimental. `matrix.js` does the asking, or takes the device that the package has had made early. Where the feature is gone, or its names have
 //! changed, there is no unit, and nothing else changes.
 
 use std::cell::RefCell;

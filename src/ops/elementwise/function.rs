@@ -416,19 +416,7 @@ functions! {
 
 #[cfg(test)]
 mod tests {
-    use super::{Function, Kind};
-
-    /// What prints them for CUDA marks each number as one of f32, and would do so within one.
-    #[test]
-    fn numbers_have_no_negative_exponents() {
-        for function in Function::ALL {
-            let Some((_, text)) = function.of(Kind::F32) else { continue };
-            for text in text.names.iter().map(|(_, value)| *value).chain([text.value]) {
-                let bytes = text.as_bytes();
-                assert!(!bytes.windows(3).any(|three| three[0].is_ascii_digit() && &three[1..] == b"e-"), "{}: {text}", function.name());
-            }
-        }
-    }
+    use super::Function;
 
     /// JavaScript names a function by its place in the table.
     #[test]

@@ -153,7 +153,13 @@ fn single(value: &str) -> String {
     while let Some(start) = rest.find(|c: char| c.is_ascii_digit()) {
         // A digit in a name is none of a number's.
         let in_name = rest[..start].ends_with(|c: char| c.is_ascii_alphabetic() || c == '_');
-        let length = rest[start..].find(|c: char| !(c.is_ascii_alphanumeric() || c == '.' || c == '_')).unwrap_or(rest.len() - start);
+        let mut before = ' ';
+        let is_behind = |c: char| {
+            let is_sign = c == '-' && before == 'e';
+            before = c;
+            !(c.is_ascii_alphanumeric() || c == '.' || c == '_' || is_sign)
+        };
+        let length = rest[start..].find(is_behind).unwrap_or(rest.len() - start);
         let number = &rest[start..start + length];
         out += &rest[..start + length];
         if !in_name {
@@ -171,6 +177,12 @@ fn single(value: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_of_single_precision_are_marked_behind_their_exponents() {
+        let marked = "a * (1.5e-5f + e) - log_1p(2.0e8f) - u32(4294967295u)";
+        assert_eq!(single("a * (1.5e-5 + e) - log_1p(2.0e8) - u32(4294967295)"), marked);
+    }
 
     #[test]
     fn numbers_of_cuda_are_of_single_precision() {
