@@ -5,6 +5,7 @@ use std::fmt;
 
 use crate::dtype::DType;
 use crate::error::Error;
+use crate::plan::Slot;
 use crate::plan::tuned::Tuned;
 
 /// What computes.
@@ -148,6 +149,8 @@ pub struct Caps {
     pub packed_dot: bool,
     /// The matrix units that kernels of the crate can use.
     pub matrix_unit: Option<MatrixUnit>,
+    /// Of which of a product's operands other forms are kept, so that what they cost does not count.
+    pub keeps: [bool; 2],
 }
 
 /// What multiplies small matrices in one instruction, a subgroup at a time.
@@ -183,6 +186,14 @@ pub enum Dialect {
 }
 
 impl Caps {
+    /// Where another form of an operand goes that is kept; None of one of which none is.
+    pub(crate) fn kept(&self, operand: Slot) -> Option<Slot> {
+        match operand {
+            Slot::Input(at @ 0..2) if self.keeps[usize::from(at)] => Some(Slot::Kept(at)),
+            _ => None,
+        }
+    }
+
     /// No limit at all: what the CPU has, and what a test starts from.
     pub const UNLIMITED: Self = Self {
         max_buffer_bytes: u64::MAX,
@@ -197,6 +208,7 @@ impl Caps {
         stores_f16: false,
         packed_dot: false,
         matrix_unit: None,
+        keeps: [false; 2],
     };
 
     /// The same with workgroups of at most so many invocations, but never fewer than the smallest kernel has.

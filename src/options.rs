@@ -68,7 +68,7 @@ pub struct Options {
     /// count in, so it does not go with [`Choice::Auto`].
     #[cfg(not(target_arch = "wasm32"))]
     pub adapter: Option<u32>,
-    /// Bytes of free device buffers kept for reuse.
+    /// Bytes of free device buffers kept for reuse. On wgpu half as much may also hold other forms of tensors that are multiplied again and again.
     pub pool_bytes: u64,
     /// Whether a maker's library may compute where one is installed (on CUDA cuBLASLt, and NVRTC, which compiles kernels for
     /// expressions). Without, kernels that come with this crate do.

@@ -37,6 +37,9 @@ const UNITS: Caps = Caps {
 /// One that computes in f16.
 const HALF: Caps = Caps { f16: true, ..LARGE };
 
+/// One that keeps forms of operands.
+const KEEPS: Caps = Caps { keeps: [true; 2], ..LARGE };
+
 /// And matrix units in Chromium.
 const BROWSER: Caps = Caps {
     matrix_unit: Some(MatrixUnit {
@@ -156,6 +159,9 @@ fn plans_are_as_written_down() {
         ("split-odd", compute(&split(problem(1001, 777, 999, true, true, true, 1)), &UNITS)),
         ("split-batch", compute(&split(batch(plain(256, 300, 256), [2, 3], 0b10_001)), &BROWSER)),
         ("split-small", compute(&split(plain(128, 4096, 128)), &BROWSER)),
+        ("kept", compute(&plain(513, 513, 513), &KEEPS)),
+        ("kept-parts", compute(&problem(128, 8190, 131, false, true, true, 0), &KEEPS)),
+        ("kept-split", compute(&split(plain(1001, 777, 999)), &Caps { keeps: [false, true], ..BROWSER })),
         ("edges", compute(&plain(2049, 2049, 2049), &LARGE)),
         ("edges-turned", compute(&problem(1412, 400, 1409, true, true, true, 1), &LARGE)),
         ("edges-wide", compute(&problem(97, 400, 16_385, false, true, false, 0), &LARGE)),
@@ -469,6 +475,39 @@ proptest! {
         for dispatch in &plan.dispatches {
             let written = dispatch.bindings.iter().filter(|binding| binding.index == 2).map(|binding| binding.slot).next();
             prop_assert!(dispatch.bindings.iter().all(|binding| binding.index == 2 || Some(binding.slot) != written), "{}", plan);
+        }
+    }
+
+    /// Whatever the shape and the type: a form that is kept is made by one launch, of its operand alone, before others read it, and what reads it
+    /// takes the same sums in the same order as without it.
+    #[test]
+    fn what_is_kept_of_operands_is_made_once(
+        (m, k, n) in prop_oneof![(1u32..3000, 1u32..3000, 1u32..3000), (1u32..200, 100u32..20_000, 1u32..200)],
+        transpose_a: bool, transpose_b: bool, (dtype, precision) in prop_oneof![
+            Just((DType::F32, Precision::F32)), Just((DType::F32, Precision::F16x3)), Just((DType::F16, Precision::F32)), Just((DType::F16, Precision::F16)),
+        ],
+        reads_c: bool, keeps: [bool; 2], loops in prop_oneof![Just([1, 1]), [1u32..3, 1u32..4]], shared: u8, small: bool,
+    ) {
+        let problem = batch(problem(m, k, n, transpose_a, transpose_b, reads_c, 0), loops, shared);
+        let problem = Problem { dtype, precision, ..problem };
+        let max_binding_bytes = if small { 1 << 22 } else { LARGE.max_binding_bytes };
+        let caps = Caps { max_binding_bytes, f16: true, ..BROWSER };
+        let (plan, without) = (compute(&problem, &Caps { keeps, ..caps.clone() }).unwrap(), compute(&problem, &caps).unwrap());
+        prop_assert_eq!(plan.kernel(), without.kernel(), "{}", plan);
+        for (at, slot) in [Slot::Kept(0), Slot::Kept(1)].into_iter().enumerate() {
+            let places: Vec<_> = plan
+                .dispatches
+                .iter()
+                .enumerate()
+                .flat_map(|(place, dispatch)| dispatch.bindings.iter().filter(|binding| binding.slot == slot).map(move |binding| (place, binding)))
+                .collect();
+            prop_assert!(keeps[at] || places.is_empty(), "{}", plan);
+            let Some((first, made)) = places.first() else { continue };
+            let maker = &plan.dispatches[*first];
+            prop_assert_eq!((made.index, maker.bindings.len(), maker.bindings[0].slot), (2, 2, Slot::Input(at as u8)), "{}", plan);
+            for (place, read) in &places[1..] {
+                prop_assert!(place > first && read.index != 2 && read.offset_bytes + read.size_bytes <= made.size_bytes, "{}", plan);
+            }
         }
     }
 

@@ -161,7 +161,8 @@ pub(crate) struct Finished {
 pub struct MemoryStats {
     /// Bytes of buffers that calls and tensors hold.
     pub used_bytes: u64,
-    /// Bytes of free buffers kept for reuse, and of what is free in those that small tensors share.
+    /// Bytes of free buffers kept for reuse, of what is free in those that small tensors share, and of the forms in which tensors that are
+    /// multiplied again and again are kept beside them.
     pub pooled_bytes: u64,
     /// The most that `used_bytes` has been.
     pub peak_bytes: u64,

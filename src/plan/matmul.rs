@@ -149,6 +149,9 @@ pub fn compute(problem: &Problem, caps: &Caps) -> Result<Plan> {
     within_buffers(problem, caps)?;
     split::check(problem, caps)?;
     let split = Split::choose(problem, caps);
+    // What several parts make of an operand would be several forms.
+    let without = Caps { keeps: [false; 2], ..caps.clone() };
+    let caps = if split.is_whole(problem) { caps } else { &without };
     let mut plan = Plan { dispatches: Vec::new(), scratch_bytes: 0 };
     for items in batch::launches(&problem.batch, split.outer, split.inner) {
         split.dispatch(problem, &items, caps, &mut plan)?;

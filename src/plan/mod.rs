@@ -23,6 +23,7 @@ use crate::error::Result;
 use crate::info::Caps;
 use crate::kernels::{Kernel, KernelId};
 use crate::ops::Op;
+use crate::ops::map::MOST_INPUTS;
 pub use words::Words;
 
 /// A plan for compute shaders.
@@ -42,6 +43,9 @@ pub enum Slot {
     Out,
     /// Room of the plan's own.
     Scratch,
+    /// Another form of an operand, counted from 0, which a launch of the plan makes of that operand alone: a device that has kept it from before
+    /// leaves that launch out.
+    Kept(u8),
 }
 
 impl Slot {
@@ -54,12 +58,13 @@ impl Slot {
     /// The fourth: of a product what is added to each row.
     pub const BIAS: Self = Self::Input(3);
 
-    /// The slot's place in a list of buffers: the result, the scratch, then the operands.
+    /// The slot's place in a list of buffers: the result, the scratch, then the operands, and their other forms.
     pub const fn index(self) -> usize {
         match self {
             Self::Out => 0,
             Self::Scratch => 1,
             Self::Input(input) => 2 + input as usize,
+            Self::Kept(operand) => 2 + MOST_INPUTS + operand as usize,
         }
     }
 }
@@ -71,6 +76,7 @@ impl fmt::Debug for Slot {
             Self::Out => f.write_str("Out"),
             Self::Scratch => f.write_str("Scratch"),
             Self::Input(input) => write!(f, "{}", char::from(b'A'.saturating_add(*input))),
+            Self::Kept(operand) => write!(f, "Kept {}", char::from(b'A'.saturating_add(*operand))),
         }
     }
 }

@@ -25,6 +25,7 @@ pub const DEFAULTS: Caps = Caps {
     stores_f16: false,
     packed_dot: true,
     matrix_unit: None,
+    keeps: [false; 2],
 };
 
 /// What a large GPU has.

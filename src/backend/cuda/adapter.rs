@@ -192,6 +192,7 @@ impl Found {
                 stores_f16: true,
                 packed_dot: false,
                 matrix_unit: (self.compute_capability >= UNITS_COMPUTE_CAPABILITY).then_some(UNIT),
+                keeps: [false; 2],
             },
             capabilities: self.capabilities()?,
             features: self.features()?,

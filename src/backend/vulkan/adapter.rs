@@ -331,6 +331,7 @@ impl Card {
             stores_f16: features.contains(&features::F16_NAME),
             packed_dot: features.contains(&features::PACKED_DOT),
             matrix_unit: self.matrix_unit(instance),
+            keeps: [false; 2],
         };
         if self.clock.is_some() {
             features.push("timestamp-query");

@@ -72,6 +72,7 @@ impl Vulkan {
         let find = |slot: Slot| match slot {
             Slot::Out => Ok(out),
             Slot::Scratch => Ok(&scratch),
+            Slot::Kept(_) => Err(Error::internal("a plan for a device that keeps forms of operands")),
             Slot::Input(input) => match operands.get(usize::from(input)) {
                 Some(Some(Bound::Buffer(buffer))) => Ok(*buffer),
                 Some(Some(Bound::Host(_))) => Err(Error::internal("a host operand reached the GPU")),

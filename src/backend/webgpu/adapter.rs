@@ -46,6 +46,7 @@ pub(crate) async fn open(options: &Options) -> Result<(WebGpu, DeviceInfo), Othe
         ..caps.with_workgroup_hint(options.workgroup_hint)
     };
     let pool = Pool::new(options.pool_bytes);
+    let forms = super::forms::All::new(&pool, options.pool_bytes);
     let slabs = Slabs::new(&device, &caps, &pool, options.pool_bytes);
     let device = WebGpu {
         caps,
@@ -53,6 +54,7 @@ pub(crate) async fn open(options: &Options) -> Result<(WebGpu, DeviceInfo), Othe
         pipelines: Pipelines::default(),
         pool,
         batches: Batches::new(&device, &queue, slabs),
+        forms,
         #[cfg(target_arch = "wasm32")]
         ring: super::ring::Ring::new(&device, options.pool_bytes),
         #[cfg(target_arch = "wasm32")]
@@ -344,6 +346,7 @@ fn describe(
         #[cfg(target_arch = "wasm32")]
         packed_dot: super::matrix::has_packed_dot(),
         matrix_unit: None,
+        keeps: [false; 2],
     };
     #[cfg(not(target_arch = "wasm32"))]
     let capabilities = super::compute::capabilities(&about, features, limits);

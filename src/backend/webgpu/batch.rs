@@ -13,6 +13,7 @@
 //! What somebody waits for is submitted by itself, after what is open: so a fault here is never a fault of those calls.
 
 mod group;
+mod recipe;
 
 use std::future::poll_fn;
 use std::sync::atomic::Ordering;
@@ -22,14 +23,14 @@ use std::task::{Context, Poll, Wake, Waker};
 use super::WebGpu;
 use super::buffer::{Buffer, PARAMS, Raw};
 use super::launch::{PARAMS_STRIDE_BYTES, ScopeFuture, Scopes, add_params, launch};
-use super::pipeline::Pipeline;
 use super::slab::Slabs;
 use crate::backend::Backend;
 use crate::error::{Error, Result};
 use crate::ops::Op;
-use crate::plan::matmul::group::group;
-use crate::plan::{Plan, Slot};
+use crate::ops::map::MOST_INPUTS;
+use crate::plan::Slot;
 use group::Group;
+use recipe::Recipe;
 
 /// The most launches in a batch: what a submission costs is little beside so many, and the device waits for no more than so many at the end.
 const LAUNCHES: usize = 128;
@@ -39,8 +40,6 @@ const FIRST_LAUNCHES: usize = 16;
 const MULTIPLICATIONS: u64 = 1 << 32;
 /// The most batches without a verdict. A loop that never lets the browser answer is made to wait then.
 const BATCHES: usize = 256;
-/// Operations that are known by their description; the oldest is forgotten first.
-const RECIPES: usize = 32;
 /// Launches whose parameters are on the device at once.
 const PARAMS_SLOTS: usize = 256;
 
@@ -56,15 +55,21 @@ impl Verdict {
         let _ = self.fault.set(error.clone());
     }
 
-    fn get(&self) -> Result<()> {
+    pub(super) fn get(&self) -> Result<()> {
         self.fault.get().map_or(Ok(()), |fault| Err(Box::new(fault.clone())))
     }
 }
 
-/// The bind groups of an operation's launches, and what tells them from others: the recipe, the scratch and the operands and where they start;
-/// the buffer of parameters and the place in it.
+/// What tells the bind groups of an operation's launches from others: the recipe, and the scratch, the operands, what is kept of them, and where
+/// they start.
+type Key = [u64; BUFFERS];
+
+/// The result, the scratch, the operands, and what is kept of two of them.
+const BUFFERS: usize = 2 + MOST_INPUTS + 2;
+
+/// The bind groups of an operation's launches, what tells them from others, and the buffer of parameters and the place in it.
 pub(super) struct Groups {
-    key: [u64; 8],
+    key: Key,
     params: (u32, usize),
     groups: Arc<Vec<wgpu::BindGroup>>,
 }
@@ -114,19 +119,6 @@ struct UnderWay {
     scopes: Vec<ScopeFuture>,
 }
 
-/// An operation's plan with all that it needs but the operands.
-struct Recipe {
-    id: u32,
-    op: Op,
-    plan: Plan,
-    pipelines: Vec<Pipeline>,
-    multiplications: u64,
-    /// Whether its plan is for groups.
-    joins: bool,
-    /// Where its parameters are, and in which filling of the buffer.
-    params: Mutex<Option<(u32, usize)>>,
-}
-
 /// The parameters of launches. They are written at the end of a batch, and over others only once those are submitted.
 #[derive(Default)]
 struct Params {
@@ -152,7 +144,7 @@ impl Wake for Readers {
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // Nothing that is locked here is left half done by a panic.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -330,7 +322,19 @@ impl WebGpu {
                 return Ok(None);
             }
         }
-        let recipe = self.recipe(state, op)?;
+        let keeps = self.keeps(op, operands);
+        let mut recipe = self.recipe(state, op, [false; 2])?;
+        let (mut found, mut done) = Default::default();
+        if keeps != [false; 2] && !recipe.joins {
+            let keeping = self.recipe(state, op, keeps)?;
+            // Until it is compiled, and where there is no room for what it keeps, the other serves.
+            if keeping.makers != [None; 2]
+                && self.is_ready(&keeping)?
+                && let Some(forms) = self.forms(operands, &keeping.plan, keeping.makers)
+            {
+                ((found, done), recipe) = (forms, keeping);
+            }
+        }
         let mut ids = [u32::MAX; 4];
         for (id, operand) in ids.iter_mut().zip(operands) {
             *id = operand.map_or(*id, |operand| operand.raw().id);
@@ -342,11 +346,17 @@ impl WebGpu {
         let scratch = if scratch_bytes > 0 { Some(self.storage(scratch_bytes)?) } else { None };
         // In the place of what the plan does not bind.
         let other = scratch.as_ref().unwrap_or(&out);
-        let mut buffers = [&out, other, other, other, other, other, other, other];
+        let mut buffers = [other; BUFFERS];
+        buffers[0] = &out;
         for (buffer, operand) in buffers[2..].iter_mut().zip(operands) {
             *buffer = operand.unwrap_or(other);
         }
-        let mut key = [u64::from(recipe.id); 8];
+        for (at, form) in found.iter().enumerate() {
+            if let Some(form) = form {
+                buffers[Slot::Kept(at as u8).index()] = &form.buffer;
+            }
+        }
+        let mut key = [u64::from(recipe.id); BUFFERS];
         for (at, buffer) in (1..).zip(&buffers[1..]) {
             // A group is told where its matrices are, but for a bias, which all of it share.
             let is_bound_there = !recipe.joins || at == Slot::BIAS.index() && operands[3].is_some();
@@ -363,13 +373,13 @@ impl WebGpu {
             let known = known.unwrap_or_else(|| Groups {
                 key,
                 params: place,
-                groups: Arc::new(self.groups(&recipe.plan, &recipe.pipelines, &buffers, params, at)),
+                groups: Arc::new(self.groups(&recipe.plan, recipe.pipelines(), &buffers, params, at)),
             });
             let open = self.opened(state);
             if recipe.joins {
                 open.group = Some(Group { key, recipe: Arc::clone(&recipe), groups: Arc::clone(&known.groups), places: Vec::new() });
             } else {
-                launch(&mut open.pass, &recipe.plan, &recipe.pipelines, &known.groups, open.recipe == recipe.id, None);
+                launch(&mut open.pass, &recipe.plan, recipe.pipelines(), &known.groups, open.recipe == recipe.id, &done, None);
                 open.recipe = recipe.id;
             }
             *lock(&out.raw().groups) = Some(known);
@@ -385,6 +395,12 @@ impl WebGpu {
         }
         open.launches += recipe.plan.dispatches.len();
         open.multiplications += recipe.multiplications;
+        for ((form, done), operand) in found.iter().zip(done).zip(operands) {
+            if let (Some(form), None, Some(operand)) = (form, done, operand) {
+                let _ = form.buffer.verdict.set(Arc::clone(&open.verdict));
+                operand.keep(form);
+            }
+        }
         let _ = out.verdict.set(Arc::clone(&open.verdict));
         if open.is_full(most) {
             self.batches.submit_open(state);
@@ -401,27 +417,6 @@ impl WebGpu {
             state.number += 1;
         }
         state.open.get_or_insert_with(|| Open::new(&self.device, state.number))
-    }
-
-    /// An operation's recipe, made at its first use.
-    fn recipe(&self, state: &mut State, op: &Op) -> Result<Arc<Recipe>> {
-        if let Some(recipe) = state.recipes.iter().rev().find(|recipe| recipe.op == *op) {
-            return Ok(Arc::clone(recipe));
-        }
-        let mut plan = self.plan(op)?;
-        let joins = match op {
-            Op::Matmul(problem) if self.batches.slabs.is_on() => group(problem, &mut plan, &self.caps),
-            _ => false,
-        };
-        let pipelines = self.pipelines(&plan)?;
-        if state.recipes.len() >= RECIPES {
-            state.recipes.remove(0);
-        }
-        state.recipe += 1;
-        let (op, multiplications) = (op.clone(), op.multiplications());
-        let recipe = Arc::new(Recipe { id: state.recipe, op, plan, pipelines, multiplications, joins, params: Mutex::default() });
-        state.recipes.push(Arc::clone(&recipe));
-        Ok(recipe)
     }
 
     /// Takes in what is known by now of the batches under way.

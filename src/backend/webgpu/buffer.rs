@@ -8,6 +8,7 @@ use js_sys::Uint8Array;
 
 use super::WebGpu;
 use super::batch::{Groups, Verdict};
+use super::forms::Forms;
 use super::slab::Slot;
 use crate::backend::pool::Pooled;
 use crate::error::{Error, Result};
@@ -67,11 +68,13 @@ pub(crate) struct Buffer {
     pub(super) place: Place,
     /// What will be known of the batch that computes the values. Never set if they were known to be right before anybody had them.
     pub(super) verdict: OnceLock<Arc<Verdict>>,
+    /// What is kept of it in other forms.
+    pub(super) forms: Arc<Mutex<Forms>>,
 }
 
 impl Buffer {
     pub(super) fn new(place: Place) -> Self {
-        Self { place, verdict: OnceLock::new() }
+        Self { place, verdict: OnceLock::new(), forms: Arc::default() }
     }
 
     /// What it is in.

@@ -153,6 +153,7 @@ impl Compute for WebGpu {
             pollster::block_on(self.settle(verdict))?;
         }
         self.batches.submit_users(tensor);
+        tensor.lend();
         Ok(Storage { raw: Arc::clone(tensor.raw()), start_bytes: tensor.at_bytes(), _owner: None })
     }
 

@@ -50,18 +50,23 @@ pub(super) fn most_params_bytes(dispatch: &Dispatch) -> usize {
     dispatch.params.bytes().len().next_multiple_of(16) + places
 }
 
-/// Launches a plan's kernels one after the other. `is_set` tells that the last launches were of the same pipelines. Of a plan for groups, `many`
-/// is how many products there are, and where in their buffer the parameters start.
+/// Launches a plan's kernels one after the other, but for those that are `done`. `is_set` tells that the last launches were of the same pipelines.
+/// Of a plan for groups, `many` is how many products there are, and where in their buffer the parameters start.
 pub(super) fn launch(
     pass: &mut wgpu::ComputePass<'_>,
     plan: &Plan,
     pipelines: &[Pipeline],
     groups: &[wgpu::BindGroup],
     is_set: bool,
+    done: &[Option<usize>],
     many: Option<(u32, u32)>,
 ) {
-    for ((dispatch, pipeline), group) in plan.dispatches.iter().zip(pipelines).zip(groups) {
-        if !is_set || pipelines.len() > 1 {
+    let is_one = pipelines.len() == 1 + done.iter().flatten().count();
+    for (at, ((dispatch, pipeline), group)) in plan.dispatches.iter().zip(pipelines).zip(groups).enumerate() {
+        if done.contains(&Some(at)) {
+            continue;
+        }
+        if !is_set || !is_one {
             pass.set_pipeline(&pipeline.pipeline);
         }
         pass.set_bind_group(0, group, many.as_ref().map_or(&[], |(_, at)| std::slice::from_ref(at)));

@@ -13,6 +13,7 @@ mod buffer;
 mod compute;
 #[cfg(target_arch = "wasm32")]
 mod external;
+mod forms;
 mod launch;
 #[cfg(target_arch = "wasm32")]
 mod matrix;
@@ -49,6 +50,7 @@ pub(crate) struct WebGpu {
     pool: super::pool::Pool<Arc<buffer::Raw>>,
     health: Arc<Health>,
     batches: Arc<batch::Batches>,
+    forms: Arc<forms::All>,
     #[cfg(target_arch = "wasm32")]
     ring: ring::Ring,
     /// What was tuned, before this device was opened or since.
@@ -109,6 +111,17 @@ impl WebGpu {
     pub(crate) fn set_tuned(&self, tuned: plan::tuned::Tuned) {
         self.tuned.set(tuned);
         self.batches.forget_recipes();
+    }
+}
+
+impl WebGpu {
+    /// The plan with forms of those operands kept.
+    fn plan_keeping(&self, op: &Op, keeps: [bool; 2]) -> Result<Plan> {
+        #[cfg(target_arch = "wasm32")]
+        let tuned = self.tuned.get();
+        #[cfg(not(target_arch = "wasm32"))]
+        let tuned = self.caps.tuned;
+        plan::compute(op, &Caps { tuned, keeps, ..self.caps.clone() })
     }
 }
 
@@ -188,6 +201,8 @@ impl Backend for WebGpu {
     }
 
     fn trim(&self) {
+        // They become free buffers.
+        self.forms.trim();
         self.pool.trim();
         self.batches.slabs.trim();
         #[cfg(target_arch = "wasm32")]

@@ -130,7 +130,7 @@ impl WebGpu {
             });
             let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor { label: None, timestamp_writes });
             for _ in 0..how.repeats {
-                launch(&mut pass, plan, &pipelines, &groups, false, None);
+                launch(&mut pass, plan, &pipelines, &groups, false, &[], None);
             }
         }
         if let (Some(queries), Some(ticks)) = (&queries, &ticks) {

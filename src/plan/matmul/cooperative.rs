@@ -4,7 +4,7 @@
 use super::Params;
 use super::copy::{Copies, Reads};
 use super::step::Step;
-use super::tile::has_room;
+use super::tile::{KEPT_USES, has_room};
 use crate::dtype::DType;
 use crate::info::{Caps, Dialect, MatrixUnit};
 use crate::kernels::{Kernel, KernelId};
@@ -149,12 +149,14 @@ pub(super) fn step(problem: &Problem, params: Params, operands: [Binding; 2], wh
     }
     let (cost, tile, parts) = best?;
     let (mut params, mut operands, mut copies) = (params, operands, Copies::default());
-    // Browsers allow no kernel to read one part of a buffer and write another.
-    if whole && (parts == 1 || unit.dialect != Dialect::Subgroup) {
+    if whole {
         let in_order = |swap: bool, x: u32, y: u32| if swap { [y, x] } else { [x, y] };
         let [a, b] = &mut operands;
         let mut consider = |operand: &mut Binding, mut reads: Reads<'_>, size: [u32; 2]| {
-            if !reads.are_aligned() && cost * SCATTERED > COPY_LAUNCH + COPY_ELEMENT * 2.0 * reads.elements(size, false) as f64 {
+            // Browsers allow no kernel to read one part of a buffer and write another. What is kept has a buffer of its own.
+            let may_wait = parts == 1 || unit.dialect != Dialect::Subgroup;
+            let uses = if caps.kept(operand.slot).is_some() { KEPT_USES } else { f64::from(u8::from(may_wait)) };
+            if !reads.are_aligned() && cost * SCATTERED * uses > COPY_LAUNCH + COPY_ELEMENT * 2.0 * reads.elements(size, false) as f64 {
                 copies.add(operand, &mut reads, size, DType::F16, false, caps);
             }
         };

@@ -66,7 +66,7 @@ fn rows_apart([rows, columns]: [u32; 2], turned: bool) -> [u64; 2] {
     [rows.into(), u64::from(columns).next_multiple_of(VECTOR.into())]
 }
 
-/// Copies in WGSL that come before a launch, and the bytes of the scratch that they take.
+/// Copies in WGSL that come before a launch, and the bytes of the scratch that they take: those that a device keeps have room of their own.
 #[derive(Default)]
 pub(super) struct Copies {
     pub(super) dispatches: Vec<Dispatch>,
@@ -88,13 +88,16 @@ impl Copies {
             return false;
         }
         let is_f16 = u32::from(dtype == DType::F16);
+        let slot = caps.kept(operand.slot).unwrap_or(Slot::Scratch);
+        let offset_bytes = if slot == Slot::Scratch { self.bytes.next_multiple_of(caps.binding_alignment_bytes) } else { 0 };
         let copy = Copy {
             from: *operand,
             size,
             turned,
             dtype,
+            slot,
             index: 2,
-            offset_bytes: self.bytes.next_multiple_of(caps.binding_alignment_bytes),
+            offset_bytes,
             max_bytes: caps.max_buffer_bytes,
             constants: vec![("ROWS", ROWS), ("BATCHED", 1), ("BIAS_ROWS", 0), ("HALF", is_f16), ("TURNED", u32::from(turned))],
             workgroup: SQUARE,
@@ -103,7 +106,9 @@ impl Copies {
         // One that is too large is not made.
         let Ok(dispatch) = copy.dispatch(reads) else { return false };
         let kept = dispatch.bindings[1];
-        self.bytes = kept.offset_bytes + kept.size_bytes;
+        if slot == Slot::Scratch {
+            self.bytes = kept.offset_bytes + kept.size_bytes;
+        }
         *operand = Binding { index: operand.index, ..kept };
         self.dispatches.push(dispatch);
         true
@@ -120,10 +125,11 @@ pub(super) struct Copy {
     pub(super) turned: bool,
     /// Of the copy's elements.
     pub(super) dtype: DType,
-    /// The kernel's place for the copy, and where in the scratch that starts.
+    /// Where the copy goes, at the kernel's place for it, and where in that it starts.
+    pub(super) slot: Slot,
     pub(super) index: u32,
     pub(super) offset_bytes: u64,
-    /// How far the scratch may go.
+    /// How far that may go.
     pub(super) max_bytes: u64,
     /// Constants of the kernel beside the number of threads.
     pub(super) constants: Vec<(&'static str, u32)>,
@@ -138,7 +144,7 @@ impl Copy {
     /// # Errors
     /// [`Error::LimitExceeded`] for a copy too large.
     pub(super) fn dispatch(self, reads: &mut Reads<'_>) -> Result<Dispatch> {
-        let Self { from, size, turned, dtype, index, offset_bytes, max_bytes, constants, workgroup, most_workgroups } = self;
+        let Self { from, size, turned, dtype, slot, index, offset_bytes, max_bytes, constants, workgroup, most_workgroups } = self;
         let ([rows, columns], [batch, inner], [copied, stride]) = (size, reads.own_items(), rows_apart(size, turned));
         let (item, elements) = (copied * stride, reads.elements(size, turned));
         let size_bytes = (elements * dtype.bytes()).next_multiple_of(256);
@@ -173,7 +179,7 @@ impl Copy {
                 constants: [("THREADS", THREADS)].into_iter().chain(constants).collect(),
             },
             params: params.into(),
-            bindings: vec![Binding { index: 0, ..from }, Binding { slot: Slot::Scratch, index, offset_bytes, size_bytes }],
+            bindings: vec![Binding { index: 0, ..from }, Binding { slot, index, offset_bytes, size_bytes }],
             grid: [elements.div_ceil(workgroup.into()).clamp(1, most_workgroups.into()) as u32, 1, 1],
         })
     }

@@ -158,6 +158,7 @@ fn add_launch(problem: &Problem, launch: &Launch, caps: &Caps, multiprocessors: 
                 continue;
             }
             let copy = Copy {
+                slot: Slot::Scratch,
                 from: Binding { slot, index: 0, offset_bytes: 0, size_bytes: 16 },
                 size: [stored.rows, stored.columns],
                 turned: false,

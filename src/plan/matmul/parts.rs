@@ -65,6 +65,13 @@ impl Split {
         }
     }
 
+    /// Whether that is all of it.
+    pub(super) fn is_whole(&self, problem: &Problem) -> bool {
+        let batch = &problem.batch;
+        let is_whole = self.m >= problem.m && self.k >= problem.k && self.n >= problem.n;
+        is_whole && self.outer >= batch.outer.count && self.inner >= batch.inner.count
+    }
+
     /// Adds what computes some items of a batch, in parts.
     pub(super) fn dispatch(&self, problem: &Problem, items: &Launch, caps: &Caps, plan: &mut Plan) -> Result<()> {
         for m0 in (0..problem.m).step_by(self.m as usize) {

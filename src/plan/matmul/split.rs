@@ -77,8 +77,12 @@ impl Source {
         let (outer, inner) = (items(self.outer), items(self.inner));
         let count = outer.checked_mul(inner)?;
         let size_bytes = item.checked_mul(count.into())?.checked_mul(DType::F16.bytes())?;
-        let binding = Binding { slot: Slot::Scratch, index: self.binding.index, offset_bytes: *offset_bytes, size_bytes };
-        *offset_bytes = (*offset_bytes + size_bytes).next_multiple_of(caps.binding_alignment_bytes.max(16));
+        let kept = caps.kept(self.binding.slot);
+        let (slot, start_bytes) = kept.map_or((Slot::Scratch, *offset_bytes), |slot| (slot, 0));
+        let binding = Binding { slot, index: self.binding.index, offset_bytes: start_bytes, size_bytes };
+        if kept.is_none() {
+            *offset_bytes = (*offset_bytes + size_bytes).next_multiple_of(caps.binding_alignment_bytes.max(16));
+        }
         if size_bytes > caps.max_binding_bytes || *offset_bytes > caps.max_buffer_bytes || count > caps.max_workgroups_per_dimension {
             return None;
         }

@@ -44,8 +44,8 @@ pub(super) const TILES: [Tile; 10] = [
     Tile { m: 128, n: 128, k: 8, threads_m: 16, threads_n: 16, slices: 1, stages: 2, unroll: 8, speed: 1.0, speed_f16: 1.19, turns: true, turns_f16: true, scattered: 0.0, fill: 1.1, fill_f16: 1.0 },
     Tile { m: 64, n: 128, k: 8, threads_m: 8, threads_n: 16, slices: 1, stages: 2, unroll: 8, speed: 0.86, speed_f16: 1.32, turns: true, turns_f16: true, scattered: 0.0, fill: 1.15, fill_f16: 1.4 },
     Tile { m: 96, n: 96, k: 8, threads_m: 8, threads_n: 24, slices: 1, stages: 2, unroll: 8, speed: 0.83, speed_f16: 1.17, turns: true, turns_f16: false, scattered: 0.0, fill: 1.3, fill_f16: 1.37 },
-    Tile { m: 64, n: 64, k: 16, threads_m: 8, threads_n: 16, slices: 1, stages: 2, unroll: 16, speed: 0.76, speed_f16: 1.17, turns: true, turns_f16: true, scattered: 0.0, fill: 1.07, fill_f16: 1.55 },
-    Tile { m: 32, n: 64, k: 16, threads_m: 8, threads_n: 16, slices: 1, stages: 2, unroll: 16, speed: 0.61, speed_f16: 0.97, turns: true, turns_f16: true, scattered: 0.0, fill: 1.15, fill_f16: 2.0 },
+    Tile { m: 64, n: 64, k: 16, threads_m: 8, threads_n: 16, slices: 1, stages: 2, unroll: 16, speed: 0.76, speed_f16: 1.17, turns: true, turns_f16: false, scattered: 0.0, fill: 1.07, fill_f16: 1.55 },
+    Tile { m: 32, n: 64, k: 16, threads_m: 8, threads_n: 16, slices: 1, stages: 2, unroll: 16, speed: 0.61, speed_f16: 0.97, turns: true, turns_f16: false, scattered: 0.0, fill: 1.15, fill_f16: 2.0 },
     Tile { m: 64, n: 128, k: 16, threads_m: 8, threads_n: 16, slices: 2, stages: 2, unroll: 8, speed: 0.87, speed_f16: 0.0, turns: true, turns_f16: false, scattered: 0.05, fill: 1.0, fill_f16: 0.0 },
     Tile { m: 64, n: 64, k: 16, threads_m: 8, threads_n: 8, slices: 2, stages: 2, unroll: 8, speed: 0.82, speed_f16: 0.0, turns: true, turns_f16: false, scattered: -0.02, fill: 1.15, fill_f16: 0.0 },
     Tile { m: 32, n: 64, k: 32, threads_m: 4, threads_n: 8, slices: 4, stages: 2, unroll: 8, speed: 0.75, speed_f16: 0.0, turns: true, turns_f16: false, scattered: 0.0, fill: 1.2, fill_f16: 0.0 },
@@ -87,6 +87,9 @@ const TURNED: f64 = 0.035;
 const TURNED_F16: f64 = 0.14;
 const COPY_LAUNCH: f64 = 1.7e6;
 const COPY_ELEMENT: f64 = 0.45;
+
+/// For how many products a copy that is kept is made.
+pub(super) const KEPT_USES: f64 = 64.0;
 
 impl Tile {
     pub(super) fn threads(&self) -> u32 {
@@ -202,32 +205,36 @@ pub(super) fn scratch_bytes([m, n]: [u32; 2], items: u32, parts: u32) -> u64 {
 }
 
 /// The launch of the register-tiled kernel for a product that no other one adds to, and before it copies of its operands, if it is worth them: of
-/// one whose rows start anywhere, or that is stored with k along its rows, which a copy turns.
+/// one whose rows start anywhere, or that is stored with k along its rows, which a copy turns. With what is kept of operands the kernel is chosen
+/// as without it, so that the sums are the same to the last bit.
 pub(super) fn aligned(problem: &Problem, mut params: Params, mut operands: [Binding; 2], caps: &Caps) -> Result<Step> {
     let Params { m, k, n, .. } = params;
     let choice = Tile::choose(problem, &params, 1.0, true, caps)?;
     let (mut copies, mut problem) = (Copies::default(), *problem);
     let dtype = if choice.half { DType::F16 } else { DType::F32 };
     let waits = choice.parts > 1 || problem.result == DType::F16 && vec4(&[params.out_start, params.ldo, n]) == 0;
-    // WebGPU allows no kernel to read one part of a buffer, the copies, and write another, sums that wait for others or for being rounded.
-    if !waits && problem.dtype == dtype {
+    if problem.dtype == dtype {
         let vec4s = vec4s(&params);
         let mut consider = |operand: &mut Binding, is_vec4: u32, turned: bool, mut reads: Reads<'_>, size: [u32; 2]| {
             let scattered = if is_vec4 == 0 { SCATTERED } else { 0.0 };
             let turning = if choice.half { TURNED_F16 } else { TURNED };
             let gain = choice.cost * if turned { scattered + turning } else { scattered };
             let elements = reads.elements(size, turned);
-            gain > COPY_LAUNCH + COPY_ELEMENT * elements as f64
+            // WebGPU allows no kernel to read one part of a buffer, the copies, and write another, sums that wait for others or for being
+            // rounded. What is kept has a buffer of its own.
+            let uses = if caps.kept(operand.slot).is_some() { KEPT_USES } else { f64::from(u8::from(!waits)) };
+            gain * uses > COPY_LAUNCH + COPY_ELEMENT * elements as f64
                 && elements * dtype.bytes() <= MOST_SCRATCH_BYTES
                 && copies.add(operand, &mut reads, size, dtype, turned, caps)
         };
         let [a, b] = &mut operands;
         let (turns_a, turns_b) = (!problem.transpose_a, problem.transpose_b);
-        let may_turn = |turned: bool| !turned || choice.tile.turns;
+        // For a tile that is none the quicker for it a copy stays as it stands.
+        let [turned_a, turned_b] = [turns_a, turns_b].map(|turns| turns && choice.tile.turns);
         let a_size = if turns_a { [m, k] } else { [k, m] };
         let b_size = if turns_b { [n, k] } else { [k, n] };
-        problem.transpose_a |= may_turn(turns_a) && consider(a, vec4s[0], turns_a, Reads::a(&mut params), a_size);
-        problem.transpose_b &= !(may_turn(turns_b) && consider(b, vec4s[1], turns_b, Reads::b(&mut params), b_size));
+        problem.transpose_a |= consider(a, vec4s[0], turned_a, Reads::a(&mut params), a_size) && turned_a;
+        problem.transpose_b &= !(consider(b, vec4s[1], turned_b, Reads::b(&mut params), b_size) && turned_b);
     }
     let step = chosen(&problem, params, operands, choice, true);
     Ok(Step { before: copies.dispatches, before_bytes: copies.bytes.next_multiple_of(caps.binding_alignment_bytes), ..step })

@@ -83,7 +83,10 @@ export interface InitOptions {
   backend?: "auto" | "cpu" | Backend;
   /** Which GPU of several. Default `"high-performance"`. */
   power_preference?: "high-performance" | "low-power";
-  /** Bytes of free device buffers kept for reuse. Default 536870912 (512 MiB). Up to a quarter, and 64 MiB, more is for large operands on their way. */
+  /**
+   * Bytes of free device buffers kept for reuse. Default 536870912 (512 MiB). Up to a quarter, and 64 MiB, more is for large operands on their
+   * way, and half as much as is said may hold the forms in which WebGPU keeps tensors that are multiplied again and again.
+   */
   pool_bytes?: number;
   /**
    * The most threads that the CPU computes on, 1 to 64. Default: as many as there are cores, up to 16. The others are workers, started when
@@ -306,8 +309,8 @@ export interface MemoryStats {
   /** Bytes of buffers that calls and tensors hold now. */
   used_bytes: number;
   /**
-   * Bytes of free buffers kept for reuse, of what is free in those that small tensors share, and of those through which large operands go to the
-   * device.
+   * Bytes of free buffers kept for reuse, of what is free in those that small tensors share, of those through which large operands go to the
+   * device, and of the forms in which tensors that are multiplied again and again are kept beside them.
    */
   pooled_bytes: number;
   /** The most that `used_bytes` has been. */

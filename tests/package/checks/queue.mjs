@@ -278,6 +278,34 @@ export default {
     assert(Object.entries(most).every(([name, bytes]) => after[name] <= bytes), JSON.stringify({ before, after }));
   },
 
+  "an operand that is multiplied again and again is kept in another form, which changes nothing": async ({ gpu, backend }) => {
+    if (backend !== "webgpu") skip("it is of WebGPU");
+    const [m, k, n] = [129, 203, 131];
+    const [x, y] = [integers(m * k, 3), integers(k * n, 4)];
+    const expected = product(x, y, { m, k, n });
+    const [a, b] = [await gpu.tensor(x, [m, k]), await gpu.tensor(y, [k, n])];
+    const before = gpu.memory();
+    /** How many launches it takes. */
+    const multiply = () =>
+      counted(GPUComputePassEncoder.prototype, "dispatchWorkgroups", async () => {
+        const c = await gpu.matmul(a, b, { keep: true });
+        same(await c.toArray(), expected);
+        c.dispose();
+      });
+    assert((await multiply()) === 1, "the first product is one launch");
+    // The kernel that reads the forms is compiled beside other work, some time.
+    const until_made = async () => {
+      while ((await multiply()) === 1) await sleep(10);
+    };
+    await within(30_000, until_made(), "a form of an operand");
+    for (let i = 0; i < 5; i++) assert((await multiply()) === 1, "it is made once");
+    const during = gpu.memory();
+    assert(during.used_bytes === before.used_bytes && during.buffers === before.buffers, JSON.stringify({ before, during }));
+    gpu.trim();
+    assert((await multiply()) > 1, "given back with free memory, it is made again");
+    for (const tensor of [a, b]) tensor.dispose();
+  },
+
   "many share a submission, and what nobody reads is submitted too": async ({ gpu, backend }) => {
     if (backend !== "webgpu") skip("it is of WebGPU");
     const a = await gpu.tensor(integers(N * N), SHAPE);

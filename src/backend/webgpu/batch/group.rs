@@ -11,7 +11,8 @@ use std::sync::Arc;
 
 use super::super::buffer::{Buffer, Place};
 use super::super::launch::{PARAMS_STRIDE_BYTES, launch};
-use super::{Recipe, State};
+use super::recipe::Recipe;
+use super::{Key, State};
 use crate::ops::Op;
 use crate::plan::Plan;
 use crate::plan::matmul::Params;
@@ -23,7 +24,7 @@ pub(super) const PARAMS_SLOTS: usize = (size_of::<Params>().next_multiple_of(16)
 /// Products that wait for others to join them.
 pub(super) struct Group {
     /// The recipe, and what is bound.
-    pub key: [u64; 8],
+    pub key: Key,
     pub recipe: Arc<Recipe>,
     pub groups: Arc<Vec<wgpu::BindGroup>>,
     /// Of each product where its matrices start in their buffers, in elements.
@@ -46,7 +47,7 @@ pub(super) fn places(op: &Op, plan: &Plan, buffers: &[&Buffer]) -> [u32; 4] {
 
 impl State {
     /// Whether a product of which this is bound may join the open group.
-    pub(super) fn may_join(&self, key: &[u64; 8]) -> bool {
+    pub(super) fn may_join(&self, key: &Key) -> bool {
         let group = self.open.as_ref().and_then(|open| open.group.as_ref());
         group.is_some_and(|group| group.key == *key && group.places.len() < MOST as usize)
     }
@@ -58,7 +59,7 @@ impl State {
         let plan = &recipe.plan;
         let at = self.params.add([plan.dispatches[0].params.bytes(), bytemuck::cast_slice(&places)]);
         let many = Some((places.len() as u32, at as u32));
-        launch(&mut open.pass, plan, &recipe.pipelines, &groups, open.recipe == recipe.id, many);
+        launch(&mut open.pass, plan, recipe.pipelines(), &groups, open.recipe == recipe.id, &[], many);
         open.recipe = recipe.id;
     }
 }
