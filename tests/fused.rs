@@ -176,3 +176,27 @@ fn what_others_need_too_is_written() {
         }
     });
 }
+
+#[test]
+fn what_follows_an_operation_without_elements_has_none() {
+    everywhere(|gpu, backend| {
+        let of = |shape: &[u64]| Expr::from(gpu.tensor_blocking(&[0.0f32; 0], 0, 1).unwrap().reshape(shape).unwrap());
+        let (none, planes) = (of(&[0, 4]), of(&[0, 1, 49, 2]));
+        let cases = [
+            ("sum", none.sum(Some(&[1]), false).relu()),
+            ("sum of nothing", of(&[3, 0]).sum(Some(&[0]), false).relu()),
+            ("variance", none.var(Some(&[1]), false, 0.0).add(1.0).sqrt()),
+            ("greatest", planes.amax(Some(&[2]), false).relu()),
+            ("norm", planes.norm_l1(Some(&[1, 3]), true).relu()),
+            ("softmax", none.softmax(1).mul(2.0)),
+            ("softmax of nothing", of(&[3, 0]).softmax(0).mul(2.0)),
+            ("layer norm", planes.layer_norm(&[2, 3], None, None, 1e-5).relu()),
+            ("product", none.matmul(noise(gpu, &[4, 5])).relu()),
+        ];
+        for (name, expr) in cases {
+            let got = gpu.evaluate_blocking(&expr).unwrap();
+            assert_eq!(got.shape(), expr.shape().unwrap(), "{name} on {backend}");
+            assert!(got.to_vec_blocking().unwrap().is_empty(), "{name} on {backend}");
+        }
+    });
+}

@@ -51,8 +51,12 @@ pub fn compute(problem: &Problem, caps: &Caps) -> Result<Plan> {
     if problem.values.shape.len() > MOST_DIMENSIONS || problem.values.inputs.len() > MOST_INPUTS {
         return Err(Error::internal("a kernel of more inputs or dimensions than there are"));
     }
-    let cuts = Cuts::of(problem, caps)?;
     let mut plan = Plan::default();
+    // What follows a reduction may ask for its plan even where there is nothing to compute.
+    if problem.rows() == 0 {
+        return Ok(plan);
+    }
+    let cuts = Cuts::of(problem, caps)?;
     for rows in &cuts.rows {
         let shape = Shape::of(problem, *rows, &cuts.steps, caps);
         for (steps, first_part) in cuts.steps.iter().zip(&shape.first_parts) {
