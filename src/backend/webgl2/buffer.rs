@@ -4,7 +4,7 @@
 //! stored. A result is as many textures as a kernel's blocks have rows, as `shaders/matmul/packed.frag` tells; it is put into an operand's
 //! form when it becomes one.
 
-use std::cell::{OnceCell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::ops::Range;
 use std::rc::Rc;
 
@@ -112,6 +112,8 @@ pub(super) struct Matrix {
     pub form: Form,
     /// What will be known of the commands that made it, and then of those that gave it its values.
     pub verdict: RefCell<Rc<Verdict>>,
+    /// Whether what draws it waits for its kernels: nothing may read it before.
+    pub waits: Cell<bool>,
 }
 
 impl Drop for Matrix {
@@ -196,6 +198,7 @@ impl WebGl2 {
             columns,
             form: Form::Float,
             verdict: self.asked(),
+            waits: Cell::default(),
         }))
     }
 
@@ -207,7 +210,18 @@ impl WebGl2 {
     fn flat_of(&self, elements: u64, form: Form) -> Result<Matrix> {
         let (width, height) = fold(elements.div_ceil(4), &self.caps)?;
         let raw = self.textures(1, [width, height], form)?;
-        Ok(Matrix { raw, count: 1, pitch: 0, width, height, rows: 1, columns: elements, form, verdict: self.asked() })
+        Ok(Matrix {
+            raw,
+            count: 1,
+            pitch: 0,
+            width,
+            height,
+            rows: 1,
+            columns: elements,
+            form,
+            verdict: self.asked(),
+            waits: Cell::default(),
+        })
     }
 
     /// The matrix in an operand's form.

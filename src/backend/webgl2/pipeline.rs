@@ -58,7 +58,12 @@ impl WebGl2 {
         Ok(all)
     }
 
-    /// Waits until it is, or until it is likelier that the browser forgot to say so: then whoever uses a program waits for it.
+    /// Whether a plan can be drawn at once. One whose operands wait for their kernels comes behind them, while its own begin to be compiled.
+    pub(super) fn can_draw(&self, plan: &Plan, operands: &[Option<&Buffer>]) -> Result<bool> {
+        Ok(self.is_compiled(plan, operands)? && operands.iter().flatten().all(|operand| !operand.matrix().waits.get()))
+    }
+
+    /// Waits until it is compiled, or until it is likelier that the browser forgot to say so: then whoever uses a program waits for it.
     pub(super) async fn compiled(&self, plan: &Plan, operands: &[Option<&Buffer>]) -> Result<()> {
         let clock = Stopwatch::start();
         while !self.is_compiled(plan, operands)? && clock.ms() < PATIENCE_MS {

@@ -46,13 +46,13 @@ pub(super) struct Queue {
 }
 
 impl WebGl2 {
-    /// Draws an operation, if its kernels are compiled; see [`Backend::queue`].
+    /// Draws an operation, if its kernels are compiled and its operands drawn; see [`Backend::queue`].
     pub(super) fn record(&self, op: &Op, operands: &[Option<&Buffer>]) -> Result<Option<Buffer>> {
         if !self.has_room() {
             return Ok(None);
         }
         let plan = self.planned(op)?;
-        if !self.is_compiled(&plan, operands)? {
+        if !self.can_draw(&plan, operands)? {
             return Ok(None);
         }
         let out = self.as_one(|| {

@@ -45,7 +45,7 @@ pub(crate) struct Running {
 }
 
 enum Work {
-    /// Not before its kernels are compiled.
+    /// Not before its kernels are compiled, and its operands drawn.
     Waiting {
         plan: Plan,
         operands: Vec<Option<Buffer>>,
@@ -80,9 +80,10 @@ impl WebGl2 {
             });
         }
         let out = out.matrix();
-        let work = if self.is_compiled(plan, &buffers)? {
+        let work = if self.can_draw(plan, &buffers)? {
             Work::Drawn(self.as_one(|| self.ask(plan, &buffers, out, how))?)
         } else {
+            out.waits.set(true);
             Work::Waiting { plan: plan.clone(), operands: buffers.into_iter().map(Option::<&_>::cloned).collect(), out }
         };
         Ok(Running { work, how })
@@ -112,6 +113,7 @@ impl WebGl2 {
         }
         out.fault()?;
         *out.verdict.borrow_mut() = self.verdict();
+        out.waits.set(false);
         Ok(())
     }
 

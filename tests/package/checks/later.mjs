@@ -31,26 +31,15 @@ export default {
 
   "a page goes on while shaders compile": async ({ lapidary: { Gpu, lazy }, backend }) => {
     if (backend !== "webgl2") skip("it is of WebGL2");
-    const { prototype } = WebGL2RenderingContext;
-    const COMPLETION_STATUS = 0x91b1;
     // A compiler that takes some turns for each program, of which no other question may be asked before.
     const asked = new Map();
     let early = 0;
-    const undos = [
-      wrap(prototype, "getExtension", (original) => {
-        return function (name) {
-          return name === "KHR_parallel_shader_compile" ? {} : original.call(this, name);
-        };
-      }),
-      wrap(prototype, "getProgramParameter", (original) => {
-        return function (program, name) {
-          const times = asked.get(program) ?? 0;
-          if (name !== COMPLETION_STATUS) early += times < 3;
-          else asked.set(program, times + 1);
-          return name === COMPLETION_STATUS ? times >= 2 : original.call(this, program, name);
-        };
-      }),
-    ];
+    const undo = compiling((program, is_completion) => {
+      const times = asked.get(program) ?? 0;
+      if (is_completion) asked.set(program, times + 1);
+      else early += times < 3;
+      return times >= 2;
+    });
     try {
       const own = await Gpu.open({ backend });
       const x = integers(N * N, 12);
@@ -69,7 +58,57 @@ export default {
       assert(kernel_ms >= 0 && asked.size >= 5 && early === 0, `${early} questions too early, of ${asked.size} programs`);
       own.free();
     } finally {
-      for (const undo of undos) undo();
+      undo();
+    }
+  },
+
+  "what is compiled waits for what is not": async ({ lapidary: { Gpu, lazy }, backend }) => {
+    if (backend !== "webgl2") skip("it is of WebGL2");
+    const begun = new Map();
+    let ms = 0;
+    const undo = compiling((program) => {
+      if (!begun.has(program)) begun.set(program, performance.now() + ms);
+      return performance.now() >= begun.get(program);
+    });
+    try {
+      const own = await Gpu.open({ backend });
+      const x = integers(N * N, 13);
+      const a = await own.tensor(x, SHAPE);
+      const values = async (expr) => (await own.evaluate(expr)).toArray();
+      const close = (got, expected, what) =>
+        assert(got.length === expected.length && got.every((value, i) => Math.abs(value - expected[i]) < 1e-4), `${what}: ${got}`);
+      // These are compiled at once, and what is asked for first from here on takes its time.
+      const sums = (x) => Float32Array.from({ length: N }, (_, i) => x.subarray(i * N, (i + 1) * N).reduce((sum, value) => sum + value));
+      close(await values(lazy(a).matmul(a).sum(1)), sums(product(x, x, SIZES)), "a sum behind a product");
+      ms = 300;
+      const known = begun.size;
+      close(await values(lazy(a).softmax().sum(1)), new Float32Array(N).fill(1), "a sum behind a softmax");
+      const squares = x.map((value) => value * value);
+      close(await values(lazy(a).square().matmul(a).sum(1)), sums(product(squares, x, SIZES)), "a sum behind a product of squares");
+      assert(begun.size > known, "nothing was compiled late");
+      own.free();
+    } finally {
+      undo();
     }
   },
 };
+
+/** Has WebGL say of programs whether they are made as `is_made` does, which is told whether that was the question. Gives what undoes it. */
+function compiling(is_made) {
+  const { prototype } = WebGL2RenderingContext;
+  const COMPLETION_STATUS = 0x91b1;
+  const undos = [
+    wrap(prototype, "getExtension", (original) => {
+      return function (name) {
+        return name === "KHR_parallel_shader_compile" ? {} : original.call(this, name);
+      };
+    }),
+    wrap(prototype, "getProgramParameter", (original) => {
+      return function (program, name) {
+        const answer = is_made(program, name === COMPLETION_STATUS);
+        return name === COMPLETION_STATUS ? answer : original.call(this, program, name);
+      };
+    }),
+  ];
+  return () => undos.forEach((undo) => undo());
+}
