@@ -165,12 +165,17 @@ pub fn free_tensor(tensor: u32) {
     TENSORS.with(|tensors| tensors.remove(tensor));
 }
 
-/// Lets go of a handle.
+/// Another number of a handle, which stays when the first is let go of: for calls that something has to be loaded for.
+#[wasm_bindgen]
+pub fn hold_gpu(gpu: u32) -> Result<u32, JsValue> {
+    let gpu = find_gpu(gpu)?;
+    Ok(GPUS.with(|gpus| gpus.insert(gpu)))
+}
+
+/// Lets go of a handle. It is not closed, since calls under way have it too and are to finish: its device goes with the last of them.
 #[wasm_bindgen]
 pub fn free_gpu(gpu: u32) {
-    if let Some(gpu) = GPUS.with(|gpus| gpus.remove(gpu)) {
-        gpu.close();
-    }
+    GPUS.with(|gpus| gpus.remove(gpu));
 }
 
 /// Times the kernel.

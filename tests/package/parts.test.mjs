@@ -59,6 +59,50 @@ test("a part is fetched once, when it is first needed, and tensors may be freed 
     assert(`${needed()}` === "core_bg,operations,int8", `fetched: ${fetched}`);
   }));
 
+test("a handle may be freed while parts load for its calls", () =>
+  visit(async ({ lapidary, assert, is_fault, rejects, same, settles, problem }) => {
+    const { Gpu, lazy } = lapidary;
+    const { a, b, options, expected } = problem(5, 6, 7);
+    const [x, y] = [Int8Array.from(a), Int8Array.from(b)];
+    const gpu = await Gpu.open({ backend: "simd" });
+    const tensor = await gpu.tensor(a, [5, 6]);
+    const calls = [
+      gpu.evaluate(lazy(tensor).add(1)).then((value) => value.toArray()),
+      gpu.matmul(x, y, options),
+      gpu.benchmark(a, b, { ...options, samples: 1, min_ms: 0 }),
+      gpu.clear_tuning(),
+      settles(gpu.tune()),
+    ];
+    gpu.free();
+    await rejects("disposed", () => gpu.matmul(x, y, options), /handle/);
+    await rejects("disposed", () => gpu.evaluate(lazy(tensor).add(1)), /handle/);
+    await rejects("disposed", () => gpu.benchmark(a, b, options), /handle/);
+    await rejects("disposed", () => gpu.clear_tuning(), /handle/);
+    const [value, sums, { backend }, cleared, tuned] = await Promise.all(calls);
+    same(value, a.map((value) => value + 1));
+    same(Float32Array.from(sums), expected);
+    assert(backend === "simd", `measured on ${backend}`);
+    assert(typeof cleared === "boolean", `cleared: ${cleared}`);
+    is_fault(tuned.error, "unavailable", /nothing to tune/);
+    tensor.dispose();
+  }));
+
+test("another device may be opened while parts load for calls on the one before", () =>
+  visit(async ({ lapidary, wrap, assert, same, sleep, problem }) => {
+    const { evaluate, init_gpu, lazy, matmul, tensor } = lapidary;
+    const { a, b, options, expected } = problem(5, 6, 7);
+    await init_gpu({ backend: "simd" });
+    wrap(globalThis, "fetch", (original) => async (...args) => {
+      if (/_(operations|int8)\.wasm/.test(args[0]?.url ?? args[0])) await sleep(300);
+      return original(...args);
+    });
+    const x = await tensor(a, [5, 6]);
+    const calls = [evaluate(lazy(x).add(1)), matmul(Int8Array.from(a), Int8Array.from(b), options)];
+    assert((await init_gpu({ backend: "scalar" })).backend === "scalar", "opened");
+    same(await (await calls[0]).toArray(), a.map((value) => value + 1));
+    same(Float32Array.from(await calls[1]), expected);
+  }));
+
 test("what cannot be loaded is told, and tried anew", () =>
   visit(async ({ lapidary, wrap, assert, rejects, problem, right }) => {
     const { lazy, evaluate, init_gpu, random_matrix } = lapidary;

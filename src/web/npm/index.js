@@ -197,6 +197,9 @@ const operand = (name, value) => Tensor.number_of(ours, value) ?? array(name, va
 /** Loads what products of 8-bit integers take, if these are such: a promise, or nothing where it is there. */
 const load_for = (a, b) => (is_bytes(a) && is_bytes(b) ? load_part("int8") : undefined);
 
+/** Loads what tunes. */
+const operations = () => [load_part("operations")];
+
 const shape_of = (value) => Tensor.shape_of(ours, value);
 
 /** Whether an operand as Rust takes it is a tensor, or left out. */
@@ -223,6 +226,17 @@ export class Gpu {
     }
   }
 
+  /** What `call` gives on this handle once what `load` begins is there; the handle may be freed meanwhile. */
+  async #after(load, call) {
+    const gpu = core.hold_gpu(this.#gpu);
+    try {
+      await Promise.all(load());
+      return call(gpu);
+    } finally {
+      core.free_gpu(gpu);
+    }
+  }
+
   info() {
     return core.info(this.#gpu);
   }
@@ -233,11 +247,13 @@ export class Gpu {
 
   async matmul(a, b, options) {
     const signal = get(options, "signal");
+    let gpu = this.#gpu;
     let begun, shape, dtype;
     try {
       const loading = load_for(a, b);
       if (loading) {
         [a, b] = [copy(a), copy(b)];
+        gpu = core.hold_gpu(gpu);
         await loading;
       }
       const [x, y] = [operand("a", a), operand("b", b)];
@@ -246,13 +262,15 @@ export class Gpu {
       ({ shape, dtype = is_bytes(a) ? "i32" : "f32" } = told);
       if (!keep) can_give(dtype);
       if (keep && !report && is_tensor(x) && is_tensor(y) && is_tensor(c) && is_tensor(bias)) {
-        const tensor = core.queue(this.#gpu, x, y, numbers, c, bias);
+        const tensor = core.queue(gpu, x, y, numbers, c, bias);
         // Its result is where its operands are.
         if (tensor !== 0) return new Tensor(ours, tensor, shape, dtype, a.backend);
       }
-      begun = core.matmul(this.#gpu, x, y, numbers, c, bias, report, keep);
+      begun = core.matmul(gpu, x, y, numbers, c, bias, report, keep);
     } catch (error) {
       begun = Promise.reject(error);
+    } finally {
+      if (gpu !== this.#gpu) core.free_gpu(gpu);
     }
     const discard = ({ data }) => data.tensor && core.free_tensor(data.tensor);
     // What is there already can still be aborted, until the caller hears of it.
@@ -279,9 +297,8 @@ export class Gpu {
     const call = async () => {
       const [x, y] = [operand("a", a), operand("b", b)];
       const { numbers, c, bias, signal, samples, min_ms } = to_benchmark(options, shape_of(a), shape_of(b), operand);
-      await load_for(a, b);
-      await load_part("measure");
-      return core.benchmark(this.#gpu, x, y, numbers, c, bias, samples, min_ms, signal);
+      const load = () => [load_for(a, b), load_part("measure")];
+      return this.#after(load, (gpu) => core.benchmark(gpu, x, y, numbers, c, bias, samples, min_ms, signal));
     };
     return guarded(call, get(options, "signal"));
   }
@@ -289,18 +306,13 @@ export class Gpu {
   tune(options) {
     const call = async () => {
       const stop = to_stop(options);
-      await load_part("operations");
-      return core.tune(this.#gpu, stop);
+      return this.#after(operations, (gpu) => core.tune(gpu, stop));
     };
     return guarded(call, get(options, "signal"));
   }
 
   clear_tuning() {
-    const call = async () => {
-      await load_part("operations");
-      return core.clear_tuning(this.#gpu);
-    };
-    return guarded(call);
+    return guarded(() => this.#after(operations, core.clear_tuning));
   }
 
   memory() {
