@@ -169,6 +169,33 @@ in_page("another backend while products are under way", async ({ lapidary, right
 });
 
 in_page(
+  "what cannot be opened does not concern the calls of others",
+  async ({ lapidary, assert, each, integers, rejects, right, problem, settles }) => {
+    const { evaluate, init_gpu, lazy } = lapidary;
+    await rejects("unavailable", () => init_gpu({ backend: "webgpu" }));
+    // Before anything is open there is nothing to go on with but what is opened next.
+    const failed = [settles(init_gpu({ backend: "webgpu" })), right(lapidary, problem(5, 6, 7)), init_gpu({ backend: "simd" })];
+    assert((await Promise.all(failed))[0].error.code === "unavailable", "nothing was opened");
+    const wrong = {
+      invalid_option: { backend: "nonsense" },
+      unavailable: { backend: "webgpu" },
+      aborted: { backend: "scalar", signal: AbortSignal.abort() },
+    };
+    await each(wrong, async (options, code) => {
+      const opening = settles(init_gpu(options));
+      const calls = [right(lapidary, problem(8, 9, 10)), lapidary.tensor(integers(4), [4]), evaluate(lazy(2).add(1)), init_gpu()];
+      const [, tensor, sum, info] = await Promise.all(calls);
+      assert(info.backend === "simd" && (await opening).error.code === code, `${info.backend}, ${(await opening).error}`);
+      for (const value of [tensor, sum]) value.dispose();
+    });
+    const bad = settles(init_gpu({ backend: "webgpu" }));
+    await right(lapidary, problem(9, 9, 9));
+    assert((await lapidary.device_info()).backend === "simd" && (await bad).error, "the one of before");
+  },
+  without_webgpu,
+);
+
+in_page(
   "an opening that is aborted leaves the device of before",
   async ({ lapidary, settles, is_fault, assert, right, problem, sleep }) => {
     await lapidary.init_gpu({ backend: "simd" });
@@ -180,7 +207,7 @@ in_page(
     const { error } = await pending;
     is_fault(error, "aborted");
     assert(error.cause === "stop", `${error.cause}`);
-    await settles(product);
+    await product;
     await right(lapidary, problem(8, 9, 10));
     assert((await lapidary.device_info()).backend === "simd", "the one of before");
   },

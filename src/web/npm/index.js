@@ -356,16 +356,24 @@ function use(options) {
   return opening;
 }
 
+/** The shared handle. What cannot be opened is told to whoever asked for it; others go on with what is open, or is being opened since. */
+function opened() {
+  return (shared ?? use()).catch((error) => {
+    if (shared) return opened();
+    throw error;
+  });
+}
+
 /** Calls on the shared handle: at once if it is open. */
 function on_shared(call) {
-  return ready && !pending() ? call(ready) : (shared ?? use()).then(call);
+  return ready && !pending() ? call(ready) : opened().then(call);
 }
 
 let opening_count = 0;
 const pending = () => opening_count > 0;
 
 export async function init_gpu(options) {
-  if (options === undefined && shared) return (await shared).info();
+  if (options === undefined && shared) return (await opened()).info();
   opening_count++;
   try {
     return (await use(options)).info();
