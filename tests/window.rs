@@ -337,6 +337,21 @@ fn what_is_not_a_number_is_the_largest() {
 }
 
 #[test]
+fn a_window_that_sees_nothing_has_the_first_place_of_its_plane() {
+    everywhere(|gpu, backend| {
+        let input = Expr::from(gpu.tensor_blocking(&[1.0f32, 5.0, 2.0, 8.0, 6.0, 7.0], 1, 6).unwrap()).reshape(&[1, 2, 3]);
+        // The fourth window's two elements are before the input and behind it.
+        let pool = Pool::new(&[2]).dilations(&[4]).pads(&[[4, 4]]);
+        let got = gpu.evaluate_blocking(&input.max_pool(&pool)).unwrap().to_vec_blocking().unwrap();
+        let none = f32::NEG_INFINITY;
+        assert_eq!(got, [1.0, 5.0, 2.0, none, 1.0, 5.0, 2.0, 8.0, 6.0, 7.0, none, 8.0, 6.0, 7.0], "{backend}");
+        let got = gpu.evaluate_blocking(&input.max_pool_indices(&pool)).unwrap();
+        let got = pollster::block_on(got.to_host()).unwrap().into_typed::<u32>().unwrap();
+        assert_eq!(got, [0, 1, 2, 0, 0, 1, 2, 3, 4, 5, 3, 3, 4, 5], "{backend}");
+    });
+}
+
+#[test]
 fn empty_batches_are_empty() {
     everywhere(|gpu, backend| {
         let input = Expr::from(gpu.tensor_blocking(&[0.0f32; 0], 0, 1).unwrap()).reshape(&[0, 2, 5, 5]);

@@ -51,7 +51,8 @@ static __device__ u32 value(const Told &told, const void *values, u32 index) {
     const u32 end_z = z.first_tap(start_z, z.input), end_y = y.first_tap(start_y, y.input), end_x = x.first_tap(start_x, x.input);
     const bool is_max = told.flags & MAX, is_f16 = told.flags & IS_F16;
     float found = is_max ? __uint_as_float(told.infinity) : 0.0f;
-    u32 place = 0;
+    // The first of the plane, if there is none.
+    u32 place = plane * z.input * y.input * x.input;
     bool is_first = true;
     for (u32 h = first_z; h < end_z; h++) {
         const u32 layer = plane * z.input + u32(start_z + int(h * z.dilation));

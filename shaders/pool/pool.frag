@@ -26,7 +26,8 @@ Output value(uint index) {
   uvec3 end = uvec3(first_tap(x, start.x, input_of(x)), first_tap(y, start.y, input_of(y)), first_tap(z, start.z, input_of(z)));
 //# if MAX
   f32 best = uintBitsToFloat(params[2]);
-  uint place = 0u;
+  // The first of the plane, if there is none.
+  uint place = plane * input_of(z) * input_of(y) * input_of(x);
   bool found = false;
 //# else
   f32 sum = 0.0;

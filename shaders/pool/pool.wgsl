@@ -64,7 +64,8 @@ fn value(index: u32, x: Window, y: Window, z: Window) -> f32 {
 //# if MAX
   // There is no way to write an infinity but as its bits.
   var best = bitcast<f32>(word(2u));
-  var place = 0u;
+  // The first of the plane, if there is none.
+  var place = plane * z.input * y.input * x.input;
   var found = false;
 //# else
   var sum = 0.0;

@@ -86,6 +86,9 @@ export default {
     const padded = lazy(x).averagePool(sizes, { ...options, count_include_pad: true });
     await gives(gpu, padded.mul(8), [2, 3, ...size], sums, "the means with the padding");
     const top = each_window(2, 3, [1, 1], (n, c) => Math.max(...data.slice((n * 3 + c) * 42, (n * 3 + c + 1) * 42)));
+    const nothing = lazy(x).slice(2, 0, 3).slice(3, 0, 1).maxPoolIndices([2, 1], { dilations: [4, 1], pads: [[4, 4], [0, 0]] });
+    const seen = each_window(2, 3, [7, 1], (n, c, [y]) => (n * 3 + c) * 3 + [0, 1, 2, 0, 0, 1, 2][y]);
+    await gives(gpu, nothing, [2, 3, 7, 1], seen, "where a window sees nothing");
     await gives(gpu, lazy(x).globalMaxPool(), [2, 3, 1, 1], top, "the largest of all");
     x.dispose();
   },
