@@ -213,11 +213,21 @@ fn halves_of_rows_that_are_apart() {
 #[test]
 fn large_and_small_numbers_in_rows_of_any_length() {
     everywhere(|gpu, backend| {
-        for (number, count) in [(1e30f32, 1000u64), (1e30, 20_000), (1e-15, 1000), (1e-15, 20_000), (1e-30, 20_000)] {
+        let cases = [(1e30f32, 1000u64), (1e30, 20_000), (1e-15, 1000), (1e-15, 20_000), (1e-30, 20_000), (3e38, 1000), (3e38, 20_000)];
+        for (number, count) in cases {
             let row = Expr::from(f64::from(number)).broadcast_to(&[2, count]);
-            let got = host::<f32>(gpu, &row.rms_norm(&[-1], None, 0.0));
-            near(&got, &vec![1.0; got.len()], 1e-5, &format!("{count} times {number} on {backend}"));
+            for (expr, axes) in [(&row, 1), (&row.transpose(None), 0)] {
+                let got = host::<f32>(gpu, &expr.rms_norm(&[axes], None, 0.0));
+                near(&got, &vec![1.0; got.len()], 1e-5, &format!("{count} times {number} along {axes} on {backend}"));
+            }
         }
+        // Beside the largest numbers others are what they are, and of those between epsilon is seen.
+        let row: Vec<f32> = (0..1000).map(|i| [f32::MAX, -1e38, 1e10, 0.0][i % 4]).collect();
+        let root = (row.iter().map(|&x| f64::from(x).powi(2)).sum::<f64>() / 1000.0).sqrt();
+        let expected: Vec<f64> = row.iter().map(|&x| f64::from(x) / root).collect();
+        near(&host(gpu, &tensor(gpu, &row, &[1000]).rms_norm(&[0], None, 1e-5)), &expected, 1e-6, &format!("largest on {backend}"));
+        let got = host::<f32>(gpu, &Expr::from(1e16).broadcast_to(&[100]).rms_norm(&[0], None, 1e32));
+        near(&got, &[0.5f64.sqrt(); 100], 1e-6, &format!("epsilon on {backend}"));
         let rows = tensor(gpu, &[0.0f32, 3.0, f32::INFINITY, f32::NAN], &[4, 1]).broadcast_to(&[4, 20_000]);
         let got = host::<f32>(gpu, &rows.rms_norm(&[1], None, 16.0));
         assert_eq!(got[0], 0.0, "{backend}");

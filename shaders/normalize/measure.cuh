@@ -1,6 +1,7 @@
 // What is made of a row's values once they are folded.
 
-// What each value of a row is told: of a softmax the pivot and a factor, or what is taken off; of a norm the mean and a factor.
+// What each value of a row is told: of a softmax the pivot and a factor, or what is taken off; of a norm the mean and a factor, or two
+// factors where there is no mean.
 struct Measure {
     f32 base, by;
 };
@@ -9,9 +10,10 @@ static __device__ __forceinline__ Measure measure(const Fold &fold, const Fold::
 #if LAYER
     return {s.mean, 1.0f / sqrtf(s.spread / fold.divisor() + __uint_as_float(fold.word(EPSILON)))};
 #elif RMS
-    // Squares of large numbers are beyond all numbers, and epsilon is nothing beside them.
-    const f32 root = fold.finish(s) / sqrtf(fold.divisor());
-    return {0.0f, 1.0f / (root < 1.0e18f ? sqrtf(root * root + __uint_as_float(fold.word(EPSILON))) : root)};
+    // As normalize.wgsl.
+    const f32 by = word_of(s.large) != 0 ? 0.25f : 1.0f;
+    const f32 root = fold.finish({s.large * 0.0625f, s.middle * by * by, s.small});
+    return {by, 1.0f / (root < 1.0e18f ? sqrtf(root * root + __uint_as_float(fold.word(EPSILON)) * by * by) : root)};
 #else
     // No number is in proportion to an infinity, to NaN, or to zeros alone.
     const bool is_some = is_finite(s.sum) && s.sum > 0.0f;
@@ -23,7 +25,7 @@ static __device__ __forceinline__ f32 made(const Fold &fold, f32 v, const Measur
 #if LAYER
     return ((v - fold.pivot) - m.base) * m.by;
 #elif RMS
-    return v * m.by;
+    return v * m.base * m.by;
 #elif LOGARITHMS
     return (v - m.base) - m.by;
 #else

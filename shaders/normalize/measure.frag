@@ -2,7 +2,7 @@
 // a row, and its texel what normalize.frag reads.
 //
 //   LAYER   the mean as its distance from a value, the factor, the value
-//   RMS     0, the factor
+//   RMS     two factors
 //   else    the pivot, and by what powers are multiplied, or with LOGARITHMS what is taken away
 
 uniform usampler2D input_0;
@@ -13,9 +13,10 @@ vec4 measure(State s) {
   return vec4(s.z, 1.0 / sqrt(s.y / divisor() + uintBitsToFloat(params[EPSILON])), s.w, 0.0);
 //# else
 //# if RMS
-  // Squares of large numbers are beyond all numbers, and epsilon is nothing beside them.
-  f32 root = finish(s) / sqrt(divisor());
-  return vec4(0.0, 1.0 / (root < 1.0e18 ? sqrt(root * root + uintBitsToFloat(params[EPSILON])) : root), 0.0, 0.0);
+  // As normalize.wgsl.
+  f32 by = bits_of(s.x) != 0u ? 0.25 : 1.0;
+  f32 root = finish(vec3(s.x * 0.0625, s.y * by * by, s.z));
+  return vec4(by, 1.0 / (root < 1.0e18 ? sqrt(root * root + uintBitsToFloat(params[EPSILON]) * by * by) : root), 0.0, 0.0);
 //# else
   // No number is in proportion to an infinity, to NaN, or to zeros alone.
   bool none = s.x <= 0x007fffffu || s.x >= 0xff800000u;

@@ -37,7 +37,7 @@ f32 made(f32 v, vec4 m) {
   return ((v - m.z) - m.x) * m.y;
 //# else
 //# if RMS
-  return v * m.y;
+  return v * m.x * m.y;
 //# else
 //# if LOGARITHMS
   return (v - m.x) - m.y;

@@ -36,7 +36,8 @@ fn place(c: array<u32, RANK>) -> u32 {
   return at;
 }
 
-// What each value of a row is told: of a softmax the pivot and what the powers are divided by, of a norm the mean and a factor.
+// What each value of a row is told: of a softmax the pivot and what the powers are divided by, of a norm the mean and a factor, or two
+// factors where there is no mean.
 struct Measure { base: f32, by: f32 }
 
 fn measure(s: State) -> Measure {
@@ -44,9 +45,11 @@ fn measure(s: State) -> Measure {
   return Measure(s.mean, 1.0 / sqrt(s.spread / divisor() + bitcast<f32>(word(EPSILON))));
 //# else
 //# if RMS
-  // Squares of large numbers are beyond all numbers, and epsilon is nothing beside them.
-  let root = finish(s) / sqrt(divisor());
-  return Measure(0.0, 1.0 / select(root, sqrt(root * root + bitcast<f32>(word(EPSILON))), root < 1.0e18));
+  // Squares of large numbers are beyond all numbers, and epsilon is nothing beside them. A factor for the largest would be nothing: they
+  // are taken by quarters.
+  let by = select(1.0, 0.25, bitcast<u32>(s.large) != 0u);
+  let root = finish(State(s.large * 0.0625, s.middle * by * by, s.small));
+  return Measure(by, 1.0 / select(root, sqrt(root * root + bitcast<f32>(word(EPSILON)) * by * by), root < 1.0e18));
 //# else
   // No number is in proportion to an infinity, to NaN, or to zeros alone.
   let none = is_beyond(s);
@@ -64,7 +67,7 @@ fn made(v: f32, m: Measure) -> f32 {
   return ((v - pivot) - m.base) * m.by;
 //# else
 //# if RMS
-  return v * m.by;
+  return v * m.base * m.by;
 //# else
   return (v - m.base) - m.by;
 //# end

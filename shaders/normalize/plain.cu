@@ -5,7 +5,7 @@
 //# variant softmax EXPONENTIAL=1 OF_F32=1 LOGARITHMS=0
 //# variant log_softmax EXPONENTIAL=1 OF_F32=1 LOGARITHMS=1
 //# variant layer_norm MOMENTS=1 OF_F32=1 LAYER=1 ROOT=0
-//# variant rms_norm NORM=1 OF_F32=1 GENERAL=1 RMS=1
+//# variant rms_norm NORM=1 OF_F32=1 GENERAL=1 RMS=1 DIVIDES=1
 
 #include "../map/prelude.cuh"
 

@@ -191,11 +191,12 @@ struct Fold : Source {
         return join(s, join(join(quad(v[0], 0, 0), quad(v[1], 0, 0)), join(quad(v[2], 0, 0), quad(v[3], 0, 0))));
     }
     __device__ __forceinline__ Output finish(State s) const {
-        if (word_of(s.large) != 0) return 7.5557864e22f * sqrtf(s.large + s.middle * 1.323489e-23f * 1.323489e-23f);
+        const f32 share = DIVIDES ? 1.0f / divisor() : 1.0f;
+        if (word_of(s.large) != 0) return 7.5557864e22f * sqrtf((s.large + s.middle * 1.323489e-23f * 1.323489e-23f) * share);
         const f32 middle = sqrtf(s.middle), small = 2.646978e-23f * sqrtf(s.small);
         const f32 larger = fmaxf(middle, small);
         const f32 ratio = fminf(middle, small) / (larger > 0.0f ? larger : 1.0f);
-        return larger * sqrtf(1.0f + ratio * ratio);
+        return larger * sqrtf((1.0f + ratio * ratio) * share);
     }
 #endif
 

@@ -138,12 +138,17 @@ State lift(f32 v, uint i) {
 }
 State join(State a, State b) { return a + b; }
 Output finish(State s) {
-  if (bits_of(s.x) != 0u) return 7.5557864e22 * sqrt(s.x + s.y * 1.323489e-23 * 1.323489e-23);
+//# if DIVIDES
+  f32 share = 1.0 / divisor();
+//# else
+  f32 share = 1.0;
+//# end
+  if (bits_of(s.x) != 0u) return 7.5557864e22 * sqrt((s.x + s.y * 1.323489e-23 * 1.323489e-23) * share);
   f32 middle = sqrt(s.y);
   f32 small = 2.646978e-23 * sqrt(s.z);
   f32 larger = max(middle, small);
   f32 ratio = min(middle, small) / (larger > 0.0 ? larger : 1.0);
-  return larger * sqrt(1.0 + ratio * ratio);
+  return larger * sqrt((1.0 + ratio * ratio) * share);
 }
 uvec4 stored(State s) { return uvec4(floatBitsToUint(s), 0u); }
 State loaded(uvec4 t) { return uintBitsToFloat(t.xyz); }

@@ -3,7 +3,8 @@
 //
 //   OF_F32, OF_I32   what values are, else u32
 //   SUM, PROD, EXTREME, ARG, MOMENTS, NORM, EXPONENTIAL   which of the folds below
-//   DIVIDES          the sum, by the divisor           ROOT   the square root of the variance
+//   DIVIDES          the sum, or of a norm that of squares, by the divisor
+//   ROOT             the square root of the variance
 //   SMALLEST         of extremes: the smallest
 //   GENERAL          there is nothing better for four than their states
 
@@ -158,12 +159,17 @@ fn lift(v: f32, i: u32) -> State {
 }
 fn join(a: State, b: State) -> State { return State(a.large + b.large, a.middle + b.middle, a.small + b.small); }
 fn finish(s: State) -> Output {
-  if (bitcast<u32>(s.large) != 0u) { return 7.5557864e22 * sqrt(s.large + s.middle * 1.323489e-23 * 1.323489e-23); }
+//# if DIVIDES
+  let share = 1.0 / divisor();
+//# else
+  let share = 1.0;
+//# end
+  if (bitcast<u32>(s.large) != 0u) { return 7.5557864e22 * sqrt((s.large + s.middle * 1.323489e-23 * 1.323489e-23) * share); }
   let middle = sqrt(s.middle);
   let small = 2.646978e-23 * sqrt(s.small);
   let larger = max(middle, small);
   let ratio = min(middle, small) / select(1.0, larger, larger > 0.0);
-  return larger * sqrt(1.0 + ratio * ratio);
+  return larger * sqrt((1.0 + ratio * ratio) * share);
 }
 //# end
 

@@ -16,7 +16,7 @@ impl Expr {
     /// eᵃ / Σ eᵃ along an axis, as if eᵃ were a number for every a. NaN along the axis where there is NaN or ∞, or nothing but −∞.
     #[must_use]
     pub fn softmax(&self, axis: i64) -> Self {
-        self.normalized(Form::Softmax, &[axis], &[], 0.0, &|a, axes, _| {
+        self.normalized(Form::Softmax, &[axis], &[], 0.0, &|a, axes| {
             let a = a - a.amax(Some(axes), true);
             (&a - a.log_sum_exp(Some(axes), true)).exp()
         })
@@ -25,7 +25,7 @@ impl Expr {
     /// a − ln Σ eᵃ along an axis, the logarithm of [`softmax`](Self::softmax), and more exact than that of its result.
     #[must_use]
     pub fn log_softmax(&self, axis: i64) -> Self {
-        self.normalized(Form::LogSoftmax, &[axis], &[], 0.0, &|a, axes, _| {
+        self.normalized(Form::LogSoftmax, &[axis], &[], 0.0, &|a, axes| {
             let a = a - a.amax(Some(axes), true);
             &a - a.log_sum_exp(Some(axes), true)
         })
@@ -41,7 +41,7 @@ impl Expr {
             (Some(scale), None) => vec![scale],
             (None, None) => Vec::new(),
         };
-        self.normalized(Form::LayerNorm, axes, &beside, epsilon, &|a, axes, _| {
+        self.normalized(Form::LayerNorm, axes, &beside, epsilon, &|a, axes| {
             let deviation = (a.var(Some(axes), true, 0.0) + epsilon).sqrt();
             (a - a.mean(Some(axes), true)) / deviation
         })
@@ -51,11 +51,13 @@ impl Expr {
     #[must_use]
     pub fn rms_norm(&self, axes: &[i64], scale: Option<&Self>, epsilon: f64) -> Self {
         let beside: Vec<_> = scale.into_iter().collect();
-        self.normalized(Form::RmsNorm, axes, &beside, epsilon, &|a, axes, count| {
+        self.normalized(Form::RmsNorm, axes, &beside, epsilon, &|a, axes| {
             // √(mean + epsilon) as the larger of two roots by what the smaller adds to it: squares may be too large, or nothing.
-            let [root, least] = [a.norm_l2(Some(axes), true) / (count as f64).sqrt(), Self::from(epsilon.sqrt())];
+            let [root, least] = [a.root_mean_square(Some(axes), true), Self::from(epsilon.sqrt())];
             let (larger, smaller) = (root.max(&least), root.min(&least));
-            a / (&larger * ((smaller / &larger).square() + 1.0).sqrt())
+            // GPUs divide by no number near the largest: what is large is taken by quarters.
+            let by = root.greater(1e18).select(0.25, 1.0);
+            a * &by / (by * &larger * ((smaller / &larger).square() + 1.0).sqrt())
         })
     }
 
@@ -88,7 +90,7 @@ impl Expr {
     }
 
     /// By one kernel where a row fits it, else by what `long` makes of it, of f32.
-    fn normalized(&self, form: Form, axes: &[i64], beside: &[&Self], epsilon: f64, long: &dyn Fn(&Self, &[i64], u64) -> Self) -> Self {
+    fn normalized(&self, form: Form, axes: &[i64], beside: &[&Self], epsilon: f64, long: &dyn Fn(&Self, &[i64]) -> Self) -> Self {
         let make = || {
             let node = self.node()?;
             let along = shape::axes(Some(axes), node.shape.len())?;
@@ -118,7 +120,7 @@ impl Expr {
             let last = node.shape.len().checked_sub(1).filter(|last| along.contains(last));
             let most = if last.is_some() { Problem::MOST_IN_ROW } else { Problem::MOST_IN_COLUMN };
             if count > most {
-                let made = long(&self.cast(DType::F32), axes, count);
+                let made = long(&self.cast(DType::F32), axes);
                 let made = match &inputs[..] {
                     [] => made,
                     [scale] => made * Self(Ok(Arc::clone(scale))).cast(DType::F32),

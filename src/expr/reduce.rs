@@ -88,6 +88,11 @@ impl Expr {
         self.float().reduced(Fold::Norm, axes, keep, 0.0)
     }
 
+    /// √(Σ a² / n) for n elements, which is a number even where the norm is none.
+    pub(super) fn root_mean_square(&self, axes: Option<&[i64]>, keep: bool) -> Self {
+        self.float().reduced(Fold::Rms, axes, keep, 0.0)
+    }
+
     /// ln Σ eᵃ, of integers and truths as f32; of no elements −∞. It is right wherever the result is a number, even where eᵃ is none.
     #[must_use]
     pub fn log_sum_exp(&self, axes: Option<&[i64]>, keep: bool) -> Self {
@@ -172,7 +177,7 @@ fn of_nothing(fold: Fold) -> Option<f64> {
     match fold {
         Fold::Sum | Fold::Norm => Some(0.0),
         Fold::Prod => Some(1.0),
-        Fold::Mean | Fold::Var | Fold::Std => Some(f64::NAN),
+        Fold::Mean | Fold::Var | Fold::Std | Fold::Rms => Some(f64::NAN),
         Fold::LogSumExp => Some(f64::NEG_INFINITY),
         Fold::Max | Fold::Min | Fold::ArgMax | Fold::ArgMin => None,
     }

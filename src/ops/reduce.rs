@@ -35,6 +35,8 @@ pub enum Fold {
     Norm,
     /// ln Σ eˣ, whose powers themselves may be beyond all numbers.
     LogSumExp,
+    /// The square root of the sum of squares by the divisor, which is a number even where the norm is beyond all numbers.
+    Rms,
 }
 
 impl Fold {
@@ -51,6 +53,7 @@ impl Fold {
         Self::Std,
         Self::Norm,
         Self::LogSumExp,
+        Self::Rms,
     ];
 
     /// The name in reports.
@@ -67,6 +70,7 @@ impl Fold {
             Self::Std => "std",
             Self::Norm => "norm",
             Self::LogSumExp => "log_sum_exp",
+            Self::Rms => "rms",
         }
     }
 
@@ -96,7 +100,7 @@ pub struct Problem {
     pub kept: usize,
     /// What is made of the values.
     pub fold: Fold,
-    /// By what a mean or a variance divides.
+    /// By what a mean, a variance or a root of a mean square divides.
     pub divisor: f32,
 }
 

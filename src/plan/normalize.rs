@@ -130,7 +130,7 @@ fn folded(form: Form) -> Fold {
     match form {
         Form::Softmax | Form::LogSoftmax => Fold::LogSumExp,
         Form::LayerNorm => Fold::Var,
-        Form::RmsNorm => Fold::Norm,
+        Form::RmsNorm => Fold::Rms,
     }
 }
 

@@ -339,14 +339,14 @@ pub(super) fn fold_constants(fold: Fold, dtype: DType) -> Vec<Constant> {
         ("OF_F32", u32::from(dtype == DType::F32)),
         ("OF_I32", u32::from(dtype == DType::I32)),
         ("SUM", is(&[Fold::Sum, Fold::Mean])),
-        ("DIVIDES", is(&[Fold::Mean])),
+        ("DIVIDES", is(&[Fold::Mean, Fold::Rms])),
         ("PROD", is(&[Fold::Prod])),
         ("EXTREME", is(&[Fold::Max, Fold::Min])),
         ("ARG", is(&[Fold::ArgMax, Fold::ArgMin])),
         ("SMALLEST", is(&[Fold::Min, Fold::ArgMin])),
         ("MOMENTS", moments),
         ("ROOT", is(&[Fold::Std])),
-        ("NORM", is(&[Fold::Norm])),
+        ("NORM", is(&[Fold::Norm, Fold::Rms])),
         ("EXPONENTIAL", exponential),
         ("KEYS", is(&[Fold::Max, Fold::Min, Fold::ArgMax, Fold::ArgMin, Fold::LogSumExp])),
         ("GENERAL", 1 - moments - exponential),
@@ -358,7 +358,7 @@ pub(super) fn state_words(fold: Fold) -> u64 {
     match fold {
         Fold::Sum | Fold::Mean | Fold::Prod | Fold::Max | Fold::Min => 1,
         Fold::ArgMax | Fold::ArgMin => 2,
-        Fold::Norm | Fold::LogSumExp => 3,
+        Fold::Norm | Fold::Rms | Fold::LogSumExp => 3,
         Fold::Var | Fold::Std => 4,
     }
 }

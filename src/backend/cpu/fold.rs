@@ -109,7 +109,7 @@ impl Folding {
                 let [off, squares] = [off, squares].map(|lanes| lanes.into_iter().map(f64::from).sum::<f64>());
                 [count, f64::from(about) + off / count, (squares - off * off / count).max(0.0)]
             }
-            (Fold::Norm, _) => [self.squares(float), 0.0, 0.0],
+            (Fold::Norm | Fold::Rms, _) => [self.squares(float), 0.0, 0.0],
             (Fold::LogSumExp, _) => {
                 let largest = self.extreme(values);
                 let pivot = pivot(largest) as f32;
@@ -211,7 +211,7 @@ impl Folding {
         match (self.fold, self.dtype) {
             (Fold::Sum | Fold::Mean, DType::I32 | DType::U32) => [(a[0] as u32).wrapping_add(b[0] as u32).into(), 0.0, 0.0],
             (Fold::Prod, DType::I32 | DType::U32) => [(a[0] as u32).wrapping_mul(b[0] as u32).into(), 0.0, 0.0],
-            (Fold::Sum | Fold::Mean | Fold::Norm, _) => [a[0] + b[0], 0.0, 0.0],
+            (Fold::Sum | Fold::Mean | Fold::Norm | Fold::Rms, _) => [a[0] + b[0], 0.0, 0.0],
             (Fold::Prod, _) => [a[0] * b[0], 0.0, 0.0],
             (Fold::Max | Fold::Min, _) => [self.more_extreme(a[0], b[0]), 0.0, 0.0],
             (Fold::ArgMax | Fold::ArgMin, _) => {
@@ -254,6 +254,7 @@ impl Folding {
             (Fold::Var, _) => float(state[2] / self.divisor),
             (Fold::Std, _) => float((state[2] / self.divisor).sqrt()),
             (Fold::Norm, _) => float(state[0].sqrt()),
+            (Fold::Rms, _) => float((state[0] / self.divisor).sqrt()),
             (Fold::LogSumExp, _) if state[0].is_finite() => float(state[0] + state[1].ln()),
             _ => float(state[0]),
         }
@@ -320,7 +321,7 @@ impl Folding {
             #[cfg(not(target_arch = "wasm32"))]
             (Fold::ArgMin, _) => self.put_places(states, places::<Smallest, _>(words()), first),
             #[cfg(not(target_arch = "wasm32"))]
-            (Fold::Norm, _) => {
+            (Fold::Norm | Fold::Rms, _) => {
                 for row in float() {
                     for (state, &value) in states.iter_mut().zip(row) {
                         state[0] += f64::from(value) * f64::from(value);

@@ -84,7 +84,7 @@ fn dispatch(
     [reads_states, writes_states]: [bool; 2],
 ) -> Result<Dispatch> {
     let parts = count.div_ceil(part).max(1);
-    let is_other = matches!(problem.fold, Fold::Min | Fold::ArgMin | Fold::Mean | Fold::Std);
+    let is_other = matches!(problem.fold, Fold::Min | Fold::ArgMin | Fold::Mean | Fold::Std | Fold::Rms);
     let mut words = Words::default();
     let head = [rows, 0, count, count, part, parts, 0, 0, problem.divisor.to_bits()];
     let flags = [lanes, writes_states.into(), reads_states.into(), is_other.into()];
@@ -106,7 +106,7 @@ fn variant(fold: Fold, dtype: DType) -> String {
         Fold::Max | Fold::Min => ("extreme", false),
         Fold::ArgMax | Fold::ArgMin => ("arg", false),
         Fold::Var | Fold::Std => ("moments", false),
-        Fold::Norm => ("norm", false),
+        Fold::Norm | Fold::Rms => ("norm", false),
         Fold::LogSumExp => ("exponential", false),
     };
     // Of integers that wrap around the bits are the same.

@@ -113,6 +113,11 @@ export default {
     const far = await gpu.tensor(Float32Array.from({ length: 64 }, (_, i) => 1e6 + (i % 2)), [64]);
     await near(gpu, lazy(far).layerNorm(0, { epsilon: 0 }), Array.from({ length: 64 }, (_, i) => (i % 2) * 2 - 1), "far from zero", 1e-5);
     await near(gpu, lazy(x).slice(0, 4, 5).rmsNorm(1), [1e30, 1e30, -1e30, 0].map((value) => value / (1e30 * Math.sqrt(3 / 4))), "large", 1e-5);
+    for (const count of is_slow(gpu) ? [1000] : [1000, 20000]) {
+      const row = await gpu.tensor(new Float32Array(count).fill(3e38), [count]);
+      await near(gpu, lazy(row).rmsNorm(0), new Array(count).fill(1), `${count} whose norm is none`, 1e-5);
+      row.dispose();
+    }
     for (const tensor of [x, far]) tensor.dispose();
   },
 
