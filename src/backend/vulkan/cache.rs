@@ -9,8 +9,9 @@
 //! not write. Files are replaced whole, by renaming. Nothing here is an error: without a cache a driver compiles again.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
 use std::{fs, io, process};
 
 use ash::vk;
@@ -22,6 +23,8 @@ const MAGIC: &[u8; 8] = b"lapidary";
 const HEADER_BYTES: usize = 24;
 /// More than any driver writes for the kernels of this crate.
 const MAX_BYTES: u64 = 64 << 20;
+/// The file is written anew after this many times as long as it took to write it last: however large it has become, that takes no more of the time.
+const PAUSE: u32 = 50;
 
 /// A cache of pipelines, and the file where it is kept.
 pub(super) struct Cache {
@@ -29,9 +32,20 @@ pub(super) struct Cache {
     /// None if there is no place for it.
     file: Option<PathBuf>,
     key: Key,
-    /// The hash of what the file holds.
-    saved: Mutex<u64>,
+    /// Whether there may be more in the cache than in the file.
+    has_more: AtomicBool,
+    saved: Mutex<Saved>,
     context: Arc<Context>,
+}
+
+/// What was saved.
+struct Saved {
+    /// The hash of what the file holds.
+    hash: u64,
+    /// When it may be written again.
+    due: Instant,
+    /// Whether the cache, which only grows, is past what a file may hold.
+    is_full: bool,
 }
 
 /// Whose pipelines they are.
@@ -88,40 +102,67 @@ impl Cache {
         let file = folder.map(|folder| folder.join(key.file_name()));
         let bytes = file.as_deref().and_then(read).unwrap_or_default();
         let data = key.unwrap(&bytes).unwrap_or_default();
-        let saved = Mutex::new(fnv1a(data));
+        let saved = Mutex::new(Saved { hash: fnv1a(data), due: Instant::now(), is_full: false });
         let create = |data| {
             let info = vk::PipelineCacheCreateInfo::default().initial_data(data);
             // SAFETY: this driver wrote the data, or there is none.
             unsafe { context.device.create_pipeline_cache(&info, None) }
         };
         let handle = context.check("vkCreatePipelineCache", create(data).or_else(|_| create(&[])))?;
-        Ok(Self { handle, file, key, saved, context: Arc::clone(context) })
+        Ok(Self { handle, file, key, has_more: AtomicBool::new(false), saved, context: Arc::clone(context) })
     }
 
     pub(super) fn handle(&self) -> vk::PipelineCache {
         self.handle
     }
 
-    /// Writes the file, if the driver has added to the cache.
-    pub(super) fn save(&self) {
-        let Some(file) = &self.file else { return };
-        // SAFETY: the cache is this device's.
-        let Ok(data) = (unsafe { self.context.device.get_pipeline_cache_data(self.handle) }) else { return };
-        let mut saved = self.saved.lock().unwrap_or_else(PoisonError::into_inner);
-        let hash = fnv1a(&data);
-        if hash == *saved {
+    /// Takes note of a pipeline that was made.
+    pub(super) fn added(&self) {
+        self.has_more.store(true, Ordering::Relaxed);
+        self.save_if_due();
+    }
+
+    /// Writes the file if there is more to write, and it was not written just before; what is left is written with the next of these calls, or in
+    /// the end.
+    pub(super) fn save_if_due(&self) {
+        if !self.has_more.load(Ordering::Relaxed) {
             return;
         }
-        // What cannot be written now is not tried again until there is more.
-        *saved = hash;
-        if let Some(bytes) = self.key.wrap(&data) {
-            let _ = replace(file, &bytes);
+        // Where another thread is at it, the next call will do.
+        if let Ok(mut saved) = self.saved.try_lock()
+            && Instant::now() >= saved.due
+        {
+            self.save(&mut saved);
         }
+    }
+
+    fn save(&self, saved: &mut Saved) {
+        // What is added from here on is seen by the next.
+        self.has_more.store(false, Ordering::Relaxed);
+        let Some(file) = self.file.as_ref().filter(|_| !saved.is_full) else { return };
+        let start = Instant::now();
+        // SAFETY: the cache is this device's.
+        let Ok(data) = (unsafe { self.context.device.get_pipeline_cache_data(self.handle) }) else { return };
+        let hash = fnv1a(&data);
+        if hash != saved.hash {
+            // What cannot be written now is not tried again until there is more.
+            saved.hash = hash;
+            match self.key.wrap(&data) {
+                Some(bytes) => _ = replace(file, &bytes),
+                None => saved.is_full = true,
+            }
+        }
+        saved.due = Instant::now() + start.elapsed() * PAUSE;
     }
 }
 
 impl Drop for Cache {
     fn drop(&mut self) {
+        if self.has_more.load(Ordering::Relaxed)
+            && let Ok(mut saved) = self.saved.try_lock()
+        {
+            self.save(&mut saved);
+        }
         // SAFETY: nothing is being compiled.
         unsafe { self.context.device.destroy_pipeline_cache(self.handle, None) };
     }
@@ -157,6 +198,12 @@ fn fnv1a(bytes: &[u8]) -> u64 {
 mod tests {
     use super::*;
 
+    use super::super::pipeline::Pipelines;
+    use super::super::tests::device;
+    use crate::backend::Backend;
+    use crate::call::Call;
+    use crate::ops::matmul::Matmul;
+
     const KEY: Key = Key { vendor: 0x10de, device: 0x2335, driver_version: 7, uuid: [9; 16] };
 
     /// What a driver could have written.
@@ -179,6 +226,35 @@ mod tests {
             assert_eq!(other.unwrap(&file), None);
             assert_ne!(other.file_name(), KEY.file_name());
         }
+    }
+
+    #[test]
+    fn what_is_not_saved_at_once_is_in_the_end() {
+        let Some((device, _)) = device() else { return };
+        let folder = std::env::temp_dir().join(format!("lapidary-cache-later-{}", process::id()));
+        let properties = vk::PhysicalDeviceProperties::default();
+        let kernels = [4, 8].map(|n| {
+            let values = vec![0.0f32; (n * n) as usize];
+            let call = Call::new(&Matmul::new(n, n, n), (&values).into(), (&values).into()).unwrap();
+            device.plan(&call.op).unwrap().dispatches[0].kernel.clone()
+        });
+        let open = || Cache::open(&device.context, &properties, Some(&folder)).unwrap();
+        let files = || fs::read_dir(&folder).map_or(0, Iterator::count);
+        let cache = open();
+        // As if it had taken long to write what there is.
+        cache.saved.lock().unwrap().due += std::time::Duration::from_secs(3600);
+        let pipelines = Pipelines::new(&device.context, cache);
+        for kernel in kernels.iter().chain(&kernels) {
+            pipelines.get(kernel).unwrap();
+        }
+        assert_eq!(files(), 0, "it is not written for each kernel");
+        drop(pipelines);
+        assert_eq!(files(), 1, "it is written in the end");
+        fs::remove_dir_all(&folder).unwrap();
+        let pipelines = Pipelines::new(&device.context, open());
+        pipelines.get(&kernels[0]).unwrap();
+        assert_eq!(files(), 1, "of one kernel it is written at once");
+        fs::remove_dir_all(folder).unwrap();
     }
 
     #[test]

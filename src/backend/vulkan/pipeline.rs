@@ -121,11 +121,17 @@ impl Pipelines {
     /// The kernel, compiled at its first use.
     pub(super) fn get(&self, kernel: &Kernel) -> Result<Arc<Pipeline>> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, pipeline)) = known.iter().find(|(variant, _)| variant == kernel) {
-            return Ok(Arc::clone(pipeline));
+        let found = known.iter().find(|(variant, _)| variant == kernel).map(|(_, pipeline)| Arc::clone(pipeline));
+        if let Some(pipeline) = found {
+            drop(known);
+            self.cache.save_if_due();
+            return Ok(pipeline);
         }
         let pipeline = self.made(&Shader::of(kernel, self.checks)?, "main")?;
         known.push((kernel.clone(), Arc::clone(&pipeline)));
+        // Others need not wait for the disk.
+        drop(known);
+        self.cache.added();
         Ok(pipeline)
     }
 
@@ -133,13 +139,13 @@ impl Pipelines {
     pub(super) fn make(&self, name: &str, wgsl: &str, entry: &str, checks: Checks) -> Result<Arc<Pipeline>> {
         // That the device has what it uses was seen when it was read.
         let wgsl = reflection::plain(wgsl);
-        self.made(&Shader::compile(name, &wgsl, entry, reflection::EVERYTHING, checks)?, entry)
+        let pipeline = self.made(&Shader::compile(name, &wgsl, entry, reflection::EVERYTHING, checks)?, entry)?;
+        self.cache.added();
+        Ok(pipeline)
     }
 
     fn made(&self, shader: &Shader, entry: &str) -> Result<Arc<Pipeline>> {
-        let pipeline = Arc::new(Pipeline::new(&self.context, shader, entry, self.cache.handle())?);
-        self.cache.save();
-        Ok(pipeline)
+        Pipeline::new(&self.context, shader, entry, self.cache.handle()).map(Arc::new)
     }
 }
 
