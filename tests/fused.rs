@@ -200,3 +200,24 @@ fn what_follows_an_operation_without_elements_has_none() {
         }
     });
 }
+
+/// The same bits however often, whatever a device keeps of the operands by then.
+#[test]
+fn what_follows_products_of_the_same_is_the_same() {
+    for backend in [BackendId::Simd, BackendId::Cuda, BackendId::Vulkan, BackendId::WebGpu] {
+        let Some(gpu) = open(Options::only(backend)) else { continue };
+        let [a, b, row] = [&[261, 263][..], &[263, 257], &[257]].map(|shape| noise(&gpu, shape));
+        let ended = a.matmul(&b).max(&row).exp();
+        let value = || gpu.evaluate_blocking(&ended).unwrap();
+        let bits = || pollster::block_on(value().to_host()).unwrap().into_vec().into_iter().map(f32::to_bits).collect::<Vec<_>>();
+        let expected = bits();
+        for round in 0..8 {
+            assert_eq!(bits(), expected, "round {round} on {backend}");
+        }
+        if backend == BackendId::WebGpu {
+            gpu.trim().unwrap();
+            let last = value();
+            assert!(gpu.memory().unwrap().pooled_bytes >= 257 * 263 * 4, "nothing is free but the forms of {last:?}'s operands");
+        }
+    }
+}

@@ -322,17 +322,21 @@ impl WebGpu {
                 return Ok(None);
             }
         }
-        let keeps = self.keeps(op, operands);
+        let mut keeps = self.keeps(op, operands);
         let mut recipe = self.recipe(state, op, [false; 2])?;
         let (mut found, mut done) = Default::default();
-        if keeps != [false; 2] && !recipe.joins {
+        while keeps != [false; 2] && !recipe.joins {
             let keeping = self.recipe(state, op, keeps)?;
-            // Until it is compiled, and where there is no room for what it keeps, the other serves.
-            if keeping.makers != [None; 2]
-                && self.is_ready(&keeping)?
-                && let Some(forms) = self.forms(operands, &keeping.plan, keeping.makers)
-            {
-                ((found, done), recipe) = (forms, keeping);
+            // Until it is compiled the other serves.
+            if keeping.makers == [None; 2] || !self.is_ready(&keeping)? {
+                break;
+            }
+            match self.forms(operands, &keeping.plan, keeping.makers) {
+                Ok(forms) => {
+                    ((found, done), recipe) = (forms, keeping);
+                    break;
+                }
+                Err(at) => keeps[at] = false,
             }
         }
         let mut ids = [u32::MAX; 4];

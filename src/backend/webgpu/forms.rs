@@ -140,7 +140,8 @@ impl Buffer {
 impl WebGpu {
     /// Of which operands of a product forms are to be kept. Counts its use.
     pub(super) fn keeps(&self, op: &Op, operands: &[Option<&Buffer>]) -> [bool; 2] {
-        if !matches!(op, Op::Matmul(_)) {
+        let core = if let Op::Fused(fused) = op { &fused.core } else { op };
+        if !matches!(core, Op::Matmul(_)) {
             return [false; 2];
         }
         [0, 1].map(|at| {
@@ -151,8 +152,8 @@ impl WebGpu {
         })
     }
 
-    /// The forms that a plan works with, and the launches that are done since those are there already; None where there is no room for them.
-    pub(super) fn forms(&self, operands: &[Option<&Buffer>], plan: &Plan, makers: [Option<usize>; 2]) -> Option<(Found, Done)> {
+    /// The forms that a plan works with, and the launches that are done since those are there already; or of which operand there is no room for one.
+    pub(super) fn forms(&self, operands: &[Option<&Buffer>], plan: &Plan, makers: [Option<usize>; 2]) -> Result<(Found, Done), usize> {
         let (mut found, mut done) = (Found::default(), Done::default());
         for at in 0..2 {
             let (Some(maker), Some(operand)) = (makers[at], operands.get(at).copied().flatten()) else { continue };
@@ -161,9 +162,9 @@ impl WebGpu {
             if known.is_some() {
                 done[at] = Some(maker);
             }
-            found[at] = Some(known.or_else(|| self.new_form(operand, dispatch))?);
+            found[at] = Some(known.or_else(|| self.new_form(operand, dispatch)).ok_or(at)?);
         }
-        Some((found, done))
+        Ok((found, done))
     }
 
     /// Room for what such a launch makes of an operand.
@@ -230,6 +231,35 @@ mod tests {
             }
         }
         assert_eq!((device.memory().used_bytes, device.memory().buffers, lock(&device.forms.state).bytes), (0, 0, 0));
+    }
+
+    /// Two tensors are multiplied in many ways, by turns: each has forms of two windows of it at most, and nothing takes one for another.
+    #[test]
+    fn forms_are_of_one_window_of_a_tensor() {
+        let Some((device, _)) = webgpu() else { return };
+        let side = 200u64;
+        let [x, y] = [1, 2].map(|seed| device.upload(&(&values(side * side, seed)).into()).unwrap());
+        let window = |offset, m, k, n| {
+            let op = Matmul::new(m, k, n).lda(side).ldb(side - 1).offset_a(offset).offset_b(2 * offset);
+            Op::Matmul(op.check([DType::F32; 2], side * side, side * side).unwrap())
+        };
+        let mut ops = Vec::new();
+        for (offset, m, k, n) in [(0, 130, 131, 129), (1, 130, 131, 129), (201, 150, 100, 67), (3, 130, 131, 129)] {
+            let op = window(offset, m, k, n);
+            let plan = device.plan(&op).unwrap();
+            let out = device.allocate(&plan, &op).unwrap();
+            let how = How { repeats: 1, timed: false, download: Extent::f32(0) };
+            let running = device.submit(&plan, &[Some(Bound::Buffer(&x)), Some(Bound::Buffer(&y))], &out, how).unwrap();
+            pollster::block_on(device.finish(running)).unwrap();
+            ops.push((op, bits(&device, &out, m * n), m * n));
+        }
+        for round in 0..6 {
+            for (at, (op, expected, elements)) in ops.iter().enumerate() {
+                let out = device.queue(op, &[Some(&x), Some(&y), None, None]).unwrap().unwrap();
+                assert_eq!(bits(&device, &out, *elements), *expected, "product {at} in round {round}");
+            }
+        }
+        assert_eq!((kept(&x), kept(&y)), (MOST, MOST));
     }
 
     /// Somebody may write to a tensor that is lent.

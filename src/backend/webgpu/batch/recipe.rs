@@ -12,7 +12,7 @@ use crate::plan::Plan;
 use crate::plan::matmul::group::group;
 
 /// Operations that are known by their description; the oldest is forgotten first.
-const RECIPES: usize = 32;
+const RECIPES: usize = 64;
 
 /// An operation's plan with all that it needs but the operands.
 pub(super) struct Recipe {
