@@ -12,6 +12,13 @@ pub(crate) mod device;
 #[cfg(all(test, any(feature = "vulkan", feature = "webgpu"), not(target_arch = "wasm32")))]
 mod limited;
 pub(crate) mod pool;
+#[cfg(any(
+    all(feature = "cuda", any(target_os = "linux", target_os = "windows")),
+    all(feature = "vulkan", not(target_arch = "wasm32")),
+    all(feature = "webgl2", target_arch = "wasm32"),
+    feature = "webgpu"
+))]
+pub(crate) mod recent;
 #[cfg(all(feature = "vulkan", not(target_arch = "wasm32")))]
 pub(crate) mod vulkan;
 #[cfg(all(feature = "webgl2", target_arch = "wasm32"))]

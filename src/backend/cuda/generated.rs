@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::pipeline::{Module, Refused};
 use super::{Cuda, nvrtc};
 use crate::backend::Backend;
+use crate::backend::recent::Recent;
 use crate::error::Result;
 use crate::info::Caps;
 use crate::kernels::Kernel;
@@ -16,9 +17,20 @@ use crate::plan::{self, Plan};
 /// What a reduction may see of a tensor at once, so that no number of an element in it overflows, not even of f16.
 const MOST_REDUCED_BYTES: u64 = 1 << 33;
 
-/// What was compiled so far; None for what the compiler refused, which it would again.
+/// What was compiled lately.
 #[derive(Default)]
-pub(super) struct Generated(Mutex<Vec<(Kernel, Option<Arc<Module>>)>>);
+pub(super) struct Generated(Mutex<Compiled>);
+
+#[derive(Default)]
+struct Compiled {
+    /// None for what the compiler refused, which it would again.
+    known: Recent<Option<Arc<Module>>>,
+    /// What others took the place of, and may be under way.
+    retired: Vec<Arc<Module>>,
+}
+
+/// Modules that go together, since the stream is waited for then.
+const RETIRED: usize = 32;
 
 impl Cuda {
     /// A plan of kernels that this machine can have: those that are compiled here are so before the plan is given.
@@ -87,8 +99,9 @@ impl Cuda {
     /// The kernel, compiled at its first use; None if there is no compiler, or it is too old, or refuses for another reason.
     pub(super) fn generated(&self, kernel: &Kernel) -> Result<Option<Arc<Module>>> {
         let Ok(compiler) = nvrtc::get() else { return Ok(None) };
-        let mut known = self.generated.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, module)) = known.iter().find(|(other, _)| other == kernel) {
+        let mut compiled_so_far = self.generated.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let Compiled { known, retired } = &mut *compiled_so_far;
+        if let Some(module) = known.get(kernel) {
             return Ok(module.clone());
         }
         let (name, source) = (kernel.id.entry()?, kernel.cuda()?);
@@ -98,7 +111,13 @@ impl Cuda {
             Ok(Err(Refused::Other(fault))) => return Err(self.judge(&fault)),
             Ok(Err(Refused::Image(..) | Refused::Entry)) | Err(_) => None,
         };
-        known.push((kernel.clone(), module.clone()));
+        retired.extend(known.keep(kernel.clone(), module.clone()).flatten());
+        if retired.len() >= RETIRED {
+            // What a call still has it is about to launch; all other launches are in the stream.
+            let unused: Vec<_> = retired.extract_if(.., |module| Arc::strong_count(module) == 1).collect();
+            self.stream.synchronize().map_err(|fault| self.judge(&fault))?;
+            drop(unused);
+        }
         Ok(module)
     }
 }

@@ -16,7 +16,7 @@ use crate::plan::{Binding, Dispatch};
 #[derive(Default)]
 pub(super) struct Kernels(Mutex<Vec<(String, Arc<Module>)>>);
 
-/// A module of one kernel, kept for the life of the device.
+/// A module of one kernel, which is kept while the stream runs it.
 pub(super) struct Module {
     module: CUmodule,
     function: CUfunction,

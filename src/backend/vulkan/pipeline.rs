@@ -1,4 +1,4 @@
-//! Compiled kernels, kept for the life of the device, and by a cache on disk beyond it.
+//! Compiled kernels: the latest are kept while the device lives, and by a cache on disk beyond it.
 
 use std::ffi::CString;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,13 +9,14 @@ use naga::valid::{Capabilities, ValidationFlags};
 
 use super::cache::Cache;
 use super::context::Context;
+use crate::backend::recent::Recent;
 use crate::compute::reflection;
 use crate::error::{Error, Result};
 use crate::kernels::Kernel;
 
-/// Pipelines by variant: a device uses a handful.
+/// Pipelines by variant. Those that go are held by whatever of them is under way.
 pub(super) struct Pipelines {
-    known: Mutex<Vec<(Kernel, Arc<Pipeline>)>>,
+    known: Mutex<Recent<Arc<Pipeline>>>,
     pub checks: Checks,
     cache: Cache,
     context: Arc<Context>,
@@ -121,16 +122,16 @@ impl Pipelines {
     /// The kernel, compiled at its first use.
     pub(super) fn get(&self, kernel: &Kernel) -> Result<Arc<Pipeline>> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let found = known.iter().find(|(variant, _)| variant == kernel).map(|(_, pipeline)| Arc::clone(pipeline));
-        if let Some(pipeline) = found {
+        if let Some(pipeline) = known.get(kernel).map(|known| Arc::clone(known)) {
             drop(known);
             self.cache.save_if_due();
             return Ok(pipeline);
         }
         let pipeline = self.made(&Shader::of(kernel, self.checks)?, "main")?;
-        known.push((kernel.clone(), Arc::clone(&pipeline)));
+        let oldest = known.keep(kernel.clone(), Arc::clone(&pipeline));
         // Others need not wait for the disk.
         drop(known);
+        drop(oldest);
         self.cache.added();
         Ok(pipeline)
     }
@@ -203,5 +204,40 @@ impl Drop for Pipeline {
             self.context.device.destroy_pipeline_layout(self.layout, None);
             self.context.device.destroy_descriptor_set_layout(self.bindings, None);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::device;
+    use crate::backend::recent::MOST;
+    use crate::backend::{Backend, Bound, How};
+    use crate::dtype::Extent;
+    use crate::host::HostSlice;
+    use crate::ops::matmul::Matmul;
+
+    #[test]
+    fn of_ever_new_kernels_the_latest_are_kept_and_what_is_under_way_stays() {
+        let Some((device, _)) = device() else { return };
+        let n = 256;
+        let values = vec![1.0f32; n * n];
+        let call = crate::call::Call::new(&Matmul::new(n as u64, n as u64, n as u64), (&values).into(), (&values).into()).unwrap();
+        let plan = device.plan(&call.op).unwrap();
+        let kernel = &plan.dispatches[0].kernel;
+        let a = device.upload(&HostSlice::from(&values)).unwrap();
+        let out = device.allocate(&plan, &call.op).unwrap();
+        let how = How { repeats: 20, timed: false, download: Extent::f32((n * n) as u64) };
+        let running = device.submit(&plan, &[Some(Bound::Buffer(&a)), Some(Bound::Buffer(&a)), None, None], &out, how).unwrap();
+        let pipeline = std::sync::Arc::downgrade(&device.pipelines.get(kernel).unwrap());
+        // The same under other names.
+        for number in 0..MOST + 9 {
+            let other = crate::kernels::Kernel { variant: format!("the {number}th"), ..kernel.clone() };
+            device.pipelines.get(&other).unwrap();
+        }
+        let done = pollster::block_on(device.finish(running)).unwrap().data.unwrap().into_vec();
+        assert!(done.iter().all(|sum| *sum == n as f32), "{}", done[0]);
+        pollster::block_on(device.synchronize()).unwrap();
+        assert_eq!(device.memory().buffers, 2);
+        assert!(pipeline.upgrade().is_none(), "it is not kept any more");
     }
 }

@@ -103,8 +103,8 @@ impl Vulkan {
                     recording.barrier(KERNEL_WRITES, KERNEL_ACCESSES)?;
                 }
                 let [x, y, z] = launch.dispatch.grid;
-                // SAFETY: the pipeline outlives the queue, the set is of its layout, and the grid within the limits that the plan was
-                // made for; the buffers are held below.
+                // SAFETY: the set is of the pipeline's layout, and the grid within the limits that the plan was made for; the pipelines
+                // and the buffers are held below.
                 unsafe {
                     device.cmd_bind_pipeline(commands, vk::PipelineBindPoint::COMPUTE, launch.pipeline.handle);
                     device.cmd_bind_descriptor_sets(commands, vk::PipelineBindPoint::COMPUTE, launch.pipeline.layout, 0, &[*set], &[]);
@@ -134,6 +134,9 @@ impl Vulkan {
         }
         for buffer in [params, scratch, out.clone()] {
             recording.hold(buffer.0 as _);
+        }
+        for launch in launches {
+            recording.hold(launch.pipeline as _);
         }
         let started = Stopwatch::start();
         let value = recording.submit()?;

@@ -208,7 +208,7 @@ impl Commands {
                 gl.delete_shader(shader);
             }
             if !linked {
-                gl.delete_program(key);
+                self.delete_program(key, &[]);
                 return Err(log);
             }
             self.use_program(key);
@@ -222,6 +222,15 @@ impl Commands {
                 gl.uniform_block_binding(key, index, block);
             }
             Ok(Program { key, params: gl.get_uniform_location(key, "params"), told: Cell::default() })
+        }
+    }
+
+    /// Deletes a program, and the shaders of one that is not linked.
+    pub(super) fn delete_program(&self, key: glow::Program, shaders: &[glow::Shader]) {
+        // SAFETY: the keys are given away.
+        unsafe {
+            shaders.iter().for_each(|&shader| self.gl.delete_shader(shader));
+            self.gl.delete_program(key);
         }
     }
 

@@ -1,4 +1,4 @@
-//! Compiled kernels, kept for the life of the context.
+//! Compiled kernels, of which the latest are kept while the context lives.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -6,6 +6,7 @@ use std::rc::Rc;
 use super::WebGl2;
 use super::buffer::{Buffer, Matrix};
 use super::commands::pause;
+use crate::backend::recent::Recent;
 use crate::clock::Stopwatch;
 use crate::error::{Error, Result};
 use crate::kernels::{Kernel, KernelId};
@@ -27,7 +28,7 @@ pub(super) struct Linking {
     pub shaders: Vec<glow::Shader>,
 }
 
-/// A compiled kernel, which goes with its context.
+/// A compiled kernel.
 pub(super) struct Program {
     pub key: glow::Program,
     /// The place of its parameters.
@@ -36,13 +37,15 @@ pub(super) struct Program {
     pub told: Cell<Box<[u32]>>,
 }
 
-/// Programs by kernel: a list, because a page uses few.
+/// Programs by kernel.
 #[derive(Default)]
-pub(super) struct Programs(RefCell<Vec<(Kernel, State)>>);
+pub(super) struct Programs(RefCell<Recent<State>>);
 
 enum State {
     Compiling(Linking),
     Compiled(Rc<Program>),
+    /// Whoever asks for it hears why.
+    Refused,
 }
 
 impl WebGl2 {
@@ -74,30 +77,38 @@ impl WebGl2 {
 
     fn has(&self, kernel: &Kernel) -> Result<bool> {
         let mut programs = self.programs.0.borrow_mut();
-        match programs.iter().rev().find(|(known, _)| known == kernel) {
-            Some((_, State::Compiled(_))) => Ok(true),
-            Some((_, State::Compiling(linking))) => Ok(self.commands.is_made(linking)),
+        match programs.get(kernel) {
+            Some(State::Compiled(_) | State::Refused) => Ok(true),
+            Some(State::Compiling(linking)) => Ok(self.commands.is_made(linking)),
             None => {
                 let linking = self.commands.begin(VERTICES, &kernel.glsl()?).map_err(|log| self.refused(&log))?;
                 let is_made = self.commands.is_made(&linking);
-                programs.push((kernel.clone(), State::Compiling(linking)));
+                self.forget(programs.keep(kernel.clone(), State::Compiling(linking)));
                 Ok(is_made)
             }
+        }
+    }
+
+    /// Deletes what others took the place of. WebGL itself keeps a program until the drawings are done that it was asked for.
+    fn forget(&self, gone: Option<State>) {
+        match gone {
+            Some(State::Compiled(program)) => self.commands.delete_program(program.key, &[]),
+            Some(State::Compiling(linking)) => self.commands.delete_program(linking.key, &linking.shaders),
+            Some(State::Refused) | None => {}
         }
     }
 
     /// The program, which is waited for if it is not compiled.
     pub(super) fn program(&self, kernel: &Kernel) -> Result<Rc<Program>> {
         let mut programs = self.programs.0.borrow_mut();
-        let known = programs.iter().position(|(known, _)| known == kernel);
-        let linking = match known.map(|index| programs.swap_remove(index)) {
-            Some((kernel, State::Compiled(program))) => {
-                // What is used again and again is found first.
-                programs.push((kernel, State::Compiled(Rc::clone(&program))));
-                return Ok(program);
-            }
-            Some((_, State::Compiling(linking))) => Ok(linking),
-            None => self.commands.begin(VERTICES, &kernel.glsl()?),
+        let known = match programs.get(kernel) {
+            Some(State::Compiled(program)) => return Ok(Rc::clone(program)),
+            Some(state) => std::mem::replace(state, State::Refused),
+            None => State::Refused,
+        };
+        let linking = match known {
+            State::Compiling(linking) => Ok(linking),
+            _ => self.commands.begin(VERTICES, &kernel.glsl()?),
         };
         let linked = linking.and_then(|linking| match kernel.id {
             KernelId::MatmulPacked | KernelId::MatmulStrips => self.commands.link(linking, &named(OF_PRODUCTS)),
@@ -105,7 +116,7 @@ impl WebGl2 {
             _ => self.commands.link(linking, &named(INPUTS)),
         });
         let program = Rc::new(linked.map_err(|log| self.refused(&log))?);
-        programs.push((kernel.clone(), State::Compiled(Rc::clone(&program))));
+        self.forget(programs.keep(kernel.clone(), State::Compiled(Rc::clone(&program))));
         Ok(program)
     }
 

@@ -1,4 +1,4 @@
-//! Compiled kernels, kept for the life of the device.
+//! Compiled kernels, of which the latest are kept while the device lives.
 //!
 //! wgpu compiles what is used at once, and all that follows waits for it. So in the browser a kernel that is wanted again and again is
 //! compiled beside other work by `ahead.js`, and another computes in its place until then; see [`Backend::plan_soon`](crate::backend::Backend::plan_soon).
@@ -8,13 +8,14 @@ use std::rc::Rc;
 use std::sync::{Mutex, PoisonError};
 
 use super::WebGpu;
+use crate::backend::recent::Recent;
 use crate::error::Result;
 use crate::kernels::Kernel;
 
-/// Pipelines by variant. A device uses a handful, and a hash map would cost the package more than it saves.
+/// Pipelines by variant. Those that go are held by whatever of them is under way.
 #[derive(Default)]
 pub(super) struct Pipelines {
-    known: Mutex<Vec<(Kernel, Pipeline)>>,
+    known: Mutex<Recent<Pipeline>>,
     #[cfg(target_arch = "wasm32")]
     ahead: Mutex<Vec<(Kernel, Rc<ahead::Ahead>)>>,
 }
@@ -43,7 +44,7 @@ impl WebGpu {
     /// The kernel, compiled at its first use.
     pub(super) fn pipeline(&self, kernel: &Kernel) -> Result<Pipeline> {
         let mut known = self.pipelines.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, pipeline)) = known.iter().find(|(variant, _)| variant == kernel) {
+        if let Some(pipeline) = known.get(kernel) {
             return Ok(pipeline.clone());
         }
         let code = kernel.wgsl()?;
@@ -80,7 +81,7 @@ impl WebGpu {
             cache: None,
         });
         let pipeline = Pipeline { bindings, pipeline };
-        known.push((kernel.clone(), pipeline.clone()));
+        drop(known.keep(kernel.clone(), pipeline.clone()));
         Ok(pipeline)
     }
 }
@@ -93,6 +94,7 @@ mod ahead {
     use wasm_bindgen_futures::{JsFuture, spawn_local};
 
     use super::*;
+    use crate::backend::recent::MOST;
 
     /// How often a kernel has to be wanted before it is compiled: what is computed a few times is done before, and three products are computed
     /// by a device at most to find out whether it is to be used.
@@ -114,12 +116,11 @@ mod ahead {
     impl WebGpu {
         /// Whether a kernel can be used at once. One that cannot is compiled, beside whatever else there is to do, if it is wanted often enough.
         pub(in super::super) fn is_compiled(&self, kernel: &Kernel) -> Result<bool> {
-            let is = |(variant, _): &(Kernel, _)| variant == kernel;
-            if self.pipelines.known.lock().unwrap_or_else(PoisonError::into_inner).iter().any(|(variant, _)| variant == kernel) {
+            if self.pipelines.known.lock().unwrap_or_else(PoisonError::into_inner).get(kernel).is_some() {
                 return Ok(true);
             }
             let mut all = self.pipelines.ahead.lock().unwrap_or_else(PoisonError::into_inner);
-            let ahead = match all.iter().position(is) {
+            let ahead = match all.iter().position(|(variant, _)| variant == kernel) {
                 Some(at) if all[at].1.made.get().is_some() => {
                     // Wgpu finds it made from here on.
                     self.pipeline(kernel)?;
@@ -128,6 +129,10 @@ mod ahead {
                 }
                 Some(at) => Rc::clone(&all[at].1),
                 None => {
+                    // Of so many most are not wanted any more, and those that are will be wanted again.
+                    if all.len() >= MOST {
+                        all.clear();
+                    }
                     all.push((kernel.clone(), Rc::default()));
                     return Ok(false);
                 }

@@ -1,5 +1,6 @@
 /** Memory comes back, and no more is taken than a product needs. */
-import { assert, integers, is_fault, is_slow, problem, right, same, settles, sleep } from "./tools.mjs";
+import { wrap } from "./faults.mjs";
+import { assert, integers, is_fault, is_slow, problem, right, same, settles, skip, sleep } from "./tools.mjs";
 
 /** What a handle holds once nothing is under way, which must be what it held before. */
 async function at_rest(gpu, before = { used_bytes: 0, buffers: 0 }) {
@@ -45,6 +46,42 @@ export default {
       after.peak_bytes === before.peak_bytes && after.pooled_bytes === before.pooled_bytes && after.wasm_bytes === before.wasm_bytes,
       JSON.stringify({ before, after }),
     );
+  },
+
+  "of ever new kernels the latest are kept": async ({ lapidary: { Gpu, lazy }, backend }) => {
+    if (backend !== "webgl2") skip("other backends do not tell the page of them");
+    const { prototype } = WebGL2RenderingContext;
+    const programs = new Set();
+    const counted = (name, count) =>
+      wrap(prototype, name, (original) => {
+        return function (program) {
+          const made = original.call(this, program);
+          count(program, made);
+          return made;
+        };
+      });
+    const undos = [counted("createProgram", (_, made) => programs.add(made)), counted("deleteProgram", (gone) => programs.delete(gone))];
+    try {
+      const gpu = await Gpu.open({ backend });
+      const a = await gpu.tensor(integers(9), [9]);
+      const values = async (expr) => {
+        const tensor = await gpu.evaluate(expr);
+        const data = await tensor.toArray();
+        tensor.dispose();
+        return data;
+      };
+      const functions = ["abs", "negative", "relu", "floor", "ceil", "round", "sign", "square", "sin", "cos", "exp", "tanh", "sigmoid", "atan", "erf", "silu"];
+      let made = 0;
+      for (const first of functions) {
+        for (const second of functions) made = Math.max(made, (await values(lazy(a)[first]().add(1)[second]()), programs.size));
+        same(await values(lazy(a).abs().negative()), integers(9).map((value) => -Math.abs(value)), `after ${first}`);
+      }
+      for (const first of functions.slice(0, 2)) for (const second of functions) await values(lazy(a)[first]().mul(2)[second]());
+      assert(made > 200 && programs.size <= 256, `${programs.size} programs, ${made} before`);
+      gpu.free();
+    } finally {
+      for (const undo of undos) undo();
+    }
   },
 
   "the pool keeps to its budget": async ({ lapidary: { Gpu }, backend, gpu }) => {
