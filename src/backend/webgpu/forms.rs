@@ -195,6 +195,15 @@ mod tests {
         values.into_iter().map(f32::to_bits).collect()
     }
 
+    /// No multiple of four.
+    const SIDE: u64 = 261;
+
+    /// A square matrix, and its product with itself.
+    fn squared(device: &WebGpu) -> (Op, Buffer) {
+        let op = Matmul::new(SIDE, SIDE, SIDE).check([DType::F32; 2], SIDE * SIDE, SIDE * SIDE);
+        (Op::Matmul(op.unwrap()), device.upload(&(&values(SIDE * SIDE, 1)).into()).unwrap())
+    }
+
     fn kept(buffer: &Buffer) -> usize {
         lock(&buffer.forms).kept.len()
     }
@@ -266,9 +275,7 @@ mod tests {
     #[test]
     fn what_is_lent_has_no_forms() {
         let Some((device, _)) = webgpu() else { return };
-        let side = 261;
-        let op = Op::Matmul(Matmul::new(side, side, side).check([DType::F32; 2], side * side, side * side).unwrap());
-        let a = device.upload(&(&values(side * side, 1)).into()).unwrap();
+        let (op, a) = squared(&device);
         let product = || drop(device.queue(&op, &[Some(&a), Some(&a), None, None]).unwrap());
         (0..=USES).for_each(|_| product());
         assert!(kept(&a) > 0);
@@ -282,9 +289,7 @@ mod tests {
     #[test]
     fn forms_have_room_only_for_so_much() {
         let Some((device, _)) = webgpu() else { return };
-        let side = 261;
-        let op = Op::Matmul(Matmul::new(side, side, side).check([DType::F32; 2], side * side, side * side).unwrap());
-        let a = device.upload(&(&values(side * side, 1)).into()).unwrap();
+        let (op, a) = squared(&device);
         lock(&device.forms.state).bytes = device.forms.most_bytes;
         for _ in 0..2 * USES {
             drop(device.queue(&op, &[Some(&a), Some(&a), None, None]).unwrap());
@@ -297,9 +302,7 @@ mod tests {
     #[test]
     fn forms_are_given_back_with_free_memory() {
         let Some((device, _)) = webgpu() else { return };
-        let side = 261;
-        let op = Op::Matmul(Matmul::new(side, side, side).check([DType::F32; 2], side * side, side * side).unwrap());
-        let a = device.upload(&(&values(side * side, 1)).into()).unwrap();
+        let (op, a) = squared(&device);
         let before = device.memory();
         for _ in 0..2 {
             (0..3 * USES).for_each(|_| drop(device.queue(&op, &[Some(&a), Some(&a), None, None]).unwrap()));
@@ -315,20 +318,19 @@ mod tests {
     #[test]
     fn forms_of_failed_batches_are_forgotten() {
         let Some((device, _)) = webgpu() else { return };
-        let side = 261;
-        let op = Op::Matmul(Matmul::new(side, side, side).check([DType::F32; 2], side * side, side * side).unwrap());
-        let [a, bad] = [1, 2].map(|seed| device.upload(&(&values(side * side, seed)).into()).unwrap());
+        let (op, a) = squared(&device);
+        let bad = device.upload(&(&values(SIDE * SIDE, 2)).into()).unwrap();
         let product = |x: &Buffer| device.queue(&op, &[Some(x), Some(&a), None, None]).unwrap().unwrap();
-        let expected = bits(&device, &product(&a), side * side);
+        let expected = bits(&device, &product(&a), SIDE * SIDE);
         product(&a);
         bad.raw().destroy();
         // The third use of B is in a batch that cannot be submitted.
         drop(product(&bad));
         let failed = product(&a);
         assert!(kept(&a) > 0);
-        assert!(pollster::block_on(device.download(&failed, Extent::f32(side * side))).is_err());
+        assert!(pollster::block_on(device.download(&failed, Extent::f32(SIDE * SIDE))).is_err());
         for _ in 0..3 {
-            assert_eq!(bits(&device, &product(&a), side * side), expected);
+            assert_eq!(bits(&device, &product(&a), SIDE * SIDE), expected);
         }
         assert!(kept(&a) > 0);
     }
