@@ -20,14 +20,13 @@ const MOST: usize = 2;
 /// The forms of a device.
 pub(super) struct All {
     pool: Pool<Arc<Raw>>,
-    /// How much they may take together.
-    most_bytes: u64,
     state: Mutex<State>,
 }
 
-#[derive(Default)]
 struct State {
     bytes: u64,
+    /// How much they may take together.
+    most_bytes: u64,
     /// Of which tensors there are some.
     owners: Vec<Weak<Mutex<Forms>>>,
 }
@@ -35,7 +34,13 @@ struct State {
 impl All {
     /// They may take half of what is kept free.
     pub(super) fn new(pool: &Pool<Arc<Raw>>, pool_bytes: u64) -> Arc<Self> {
-        Arc::new(Self { pool: pool.clone(), most_bytes: pool_bytes / 2, state: Mutex::default() })
+        Arc::new(Self { pool: pool.clone(), state: Mutex::new(State { bytes: 0, most_bytes: pool_bytes / 2, owners: Vec::new() }) })
+    }
+
+    /// Gives all of them back, and takes half as much from now on: the device has run out of memory.
+    pub(super) fn shrink(&self) {
+        lock(&self.state).most_bytes /= 2;
+        self.trim();
     }
 
     /// Gives all of them back.
@@ -170,7 +175,10 @@ impl WebGpu {
     /// Room for what such a launch makes of an operand.
     fn new_form(&self, operand: &Buffer, maker: &Dispatch) -> Option<Arc<Kept>> {
         let bytes = maker.bindings.iter().map(|binding| if binding.index == MADE { binding.size_bytes } else { 0 }).sum();
-        let has_room = lock(&self.forms.state).bytes + bytes <= self.forms.most_bytes && lock(&operand.forms).kept.len() < MOST;
+        let has_room = {
+            let State { bytes: taken, most_bytes, .. } = *lock(&self.forms.state);
+            taken + bytes <= most_bytes && lock(&operand.forms).kept.len() < MOST
+        };
         let buffer = if has_room { self.storage(bytes).ok()? } else { return None };
         let taken_bytes = buffer.raw().size();
         Some(Kept::new(maker, buffer, taken_bytes, &self.forms))
@@ -290,12 +298,28 @@ mod tests {
     fn forms_have_room_only_for_so_much() {
         let Some((device, _)) = webgpu() else { return };
         let (op, a) = squared(&device);
-        lock(&device.forms.state).bytes = device.forms.most_bytes;
+        let most_bytes = lock(&device.forms.state).most_bytes;
+        lock(&device.forms.state).bytes = most_bytes;
         for _ in 0..2 * USES {
             drop(device.queue(&op, &[Some(&a), Some(&a), None, None]).unwrap());
         }
         assert_eq!(kept(&a), 0);
         lock(&device.forms.state).bytes = 0;
+    }
+
+    /// Nor is there as much where the device has run out of memory.
+    #[test]
+    fn a_device_without_memory_makes_fewer() {
+        let Some((device, _)) = webgpu() else { return };
+        let (op, a) = squared(&device);
+        let multiply = || (0..2 * USES).for_each(|_| drop(device.queue(&op, &[Some(&a), Some(&a), None, None]).unwrap()));
+        multiply();
+        assert!(kept(&a) > 0);
+        lock(&device.forms.state).most_bytes = 2 * SIDE * SIDE * 4;
+        assert_eq!(device.out_of_memory().code(), "out_of_memory");
+        assert_eq!(kept(&a), 0);
+        multiply();
+        assert_eq!(kept(&a), 0);
     }
 
     /// They count as free memory, and are given back with it.

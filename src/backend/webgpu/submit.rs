@@ -229,7 +229,8 @@ impl WebGpu {
         }
     }
 
-    fn out_of_memory(&self) -> Box<Error> {
+    pub(super) fn out_of_memory(&self) -> Box<Error> {
+        self.forms.shrink();
         // What was not to be had may have been a slab.
         self.batches.slabs.retire();
         // In the browser what there is in use says most; natively it is told apart from what was asked for.
