@@ -466,12 +466,12 @@ proptest! {
     #[test]
     fn no_launch_in_a_browser_reads_where_it_writes(
         (m, k, n) in prop_oneof![(1u32..3000, 1u32..3000, 1u32..3000), (1u32..200, 100u32..20_000, 1u32..200)],
-        transpose_a: bool, transpose_b: bool, is_f16: bool, rounds: bool, loops in prop_oneof![Just([1, 1]), [1u32..3, 1u32..4]], shared: u8,
+        transpose_a: bool, transpose_b: bool, is_f16: bool, rounds: bool, loops in prop_oneof![Just([1, 1]), [1u32..3, 1u32..4]], shared: u8, keeps: [bool; 2],
     ) {
         let problem = batch(problem(m, k, n, transpose_a, transpose_b, false, 0), loops, shared);
         let (dtype, precision) = if is_f16 { (DType::F16, Precision::F32) } else { (DType::F32, Precision::F16x3) };
         let result = if rounds { DType::F16 } else { DType::F32 };
-        let plan = compute(&Problem { dtype, precision, result, ..problem }, &BROWSER).unwrap();
+        let plan = compute(&Problem { dtype, precision, result, ..problem }, &Caps { keeps, ..BROWSER }).unwrap();
         for dispatch in &plan.dispatches {
             let written = dispatch.bindings.iter().filter(|binding| binding.index == 2).map(|binding| binding.slot).next();
             prop_assert!(dispatch.bindings.iter().all(|binding| binding.index == 2 || Some(binding.slot) != written), "{}", plan);

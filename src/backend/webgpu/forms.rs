@@ -198,8 +198,8 @@ mod tests {
         (0..count).map(|i| ((i * 37 + seed * 11) % 101) as f32 / 50.0 - 1.0).collect()
     }
 
-    fn bits(device: &WebGpu, out: &Buffer, elements: u64) -> Vec<u32> {
-        let values = pollster::block_on(device.download(out, Extent::f32(elements))).unwrap().into_vec();
+    fn bits(device: &WebGpu, out: &Buffer, extent: Extent) -> Vec<u32> {
+        let values = pollster::block_on(device.download(out, extent)).unwrap().into_vec();
         values.into_iter().map(f32::to_bits).collect()
     }
 
@@ -221,26 +221,32 @@ mod tests {
     fn products_of_forms_are_those_without() {
         let Some((device, _)) = webgpu() else { return };
         for (m, k, n) in [(261u64, 263, 257), (129, 1027, 130), (200, 301, 190), (65, 4099, 67)] {
-            for (transpose_a, transpose_b, batch) in [(false, false, 1), (true, false, 1), (false, true, 1), (true, true, 3)] {
-                let [a, b] = [values(m * k, 1), values(k * n, 2)];
+            for (transpose_a, transpose_b, batch, shares, result) in [
+                (false, false, 1, true, DType::F32),
+                (true, false, 1, true, DType::F16),
+                (false, true, 2, false, DType::F32),
+                (true, true, 3, true, DType::F16),
+            ] {
+                let items = if shares { 1 } else { batch };
+                let [a, b] = [values(items * m * k, 1), values(items * k * n, 2)];
                 let bias = values(n, 3);
                 let op = Matmul::new(m, k, n).transpose_a(transpose_a).transpose_b(transpose_b).bias(&bias).activation(Activation::Relu);
-                // All of a batch share both.
-                let op = if batch > 1 { op.batch(batch).stride_a(0).stride_b(0) } else { op };
-                let op = Op::Matmul(op.check([DType::F32; 2], m * k, k * n).unwrap());
+                let op = op.result(result).batch(batch);
+                let op = if shares { op.stride_a(0).stride_b(0) } else { op };
+                let op = Op::Matmul(op.check([DType::F32; 2], items * m * k, items * k * n).unwrap());
                 let [x, y, z] = [&a, &b, &bias].map(|values| device.upload(&values.into()).unwrap());
                 let plan = device.plan(&op).unwrap();
                 let alone = device.allocate(&plan, &op).unwrap();
                 let operands = [Some(Bound::Buffer(&x)), Some(Bound::Buffer(&y)), None, Some(Bound::Buffer(&z))];
                 let running = device.submit(&plan, &operands, &alone, How { repeats: 1, timed: false, download: Extent::f32(0) }).unwrap();
                 pollster::block_on(device.finish(running)).unwrap();
-                let expected = bits(&device, &alone, batch * m * n);
+                let expected = bits(&device, &alone, op.extent());
                 let case = format!("{m} {k} {n} transposed {transpose_a},{transpose_b}");
                 // Another A each time has no form; then both have one.
                 for round in 0..12 {
                     let other = device.upload(&(&a).into()).unwrap();
                     let out = device.queue(&op, &[Some(if round < 6 { &other } else { &x }), Some(&y), None, Some(&z)]).unwrap().unwrap();
-                    assert_eq!(bits(&device, &out, batch * m * n), expected, "{case} in round {round}");
+                    assert_eq!(bits(&device, &out, op.extent()), expected, "{case} in round {round}");
                     assert_eq!(kept(&other), 0);
                 }
                 assert!(kept(&x) + kept(&y) > 0, "{case}: no form was made");
@@ -268,12 +274,13 @@ mod tests {
             let how = How { repeats: 1, timed: false, download: Extent::f32(0) };
             let running = device.submit(&plan, &[Some(Bound::Buffer(&x)), Some(Bound::Buffer(&y))], &out, how).unwrap();
             pollster::block_on(device.finish(running)).unwrap();
-            ops.push((op, bits(&device, &out, m * n), m * n));
+            let expected = bits(&device, &out, op.extent());
+            ops.push((op, expected));
         }
         for round in 0..6 {
-            for (at, (op, expected, elements)) in ops.iter().enumerate() {
+            for (at, (op, expected)) in ops.iter().enumerate() {
                 let out = device.queue(op, &[Some(&x), Some(&y), None, None]).unwrap().unwrap();
-                assert_eq!(bits(&device, &out, *elements), *expected, "product {at} in round {round}");
+                assert_eq!(bits(&device, &out, op.extent()), *expected, "product {at} in round {round}");
             }
         }
         assert_eq!((kept(&x), kept(&y)), (MOST, MOST));
@@ -345,7 +352,7 @@ mod tests {
         let (op, a) = squared(&device);
         let bad = device.upload(&(&values(SIDE * SIDE, 2)).into()).unwrap();
         let product = |x: &Buffer| device.queue(&op, &[Some(x), Some(&a), None, None]).unwrap().unwrap();
-        let expected = bits(&device, &product(&a), SIDE * SIDE);
+        let expected = bits(&device, &product(&a), op.extent());
         product(&a);
         bad.raw().destroy();
         // The third use of B is in a batch that cannot be submitted.
@@ -354,7 +361,7 @@ mod tests {
         assert!(kept(&a) > 0);
         assert!(pollster::block_on(device.download(&failed, Extent::f32(SIDE * SIDE))).is_err());
         for _ in 0..3 {
-            assert_eq!(bits(&device, &product(&a), SIDE * SIDE), expected);
+            assert_eq!(bits(&device, &product(&a), op.extent()), expected);
         }
         assert!(kept(&a) > 0);
     }
