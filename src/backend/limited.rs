@@ -80,7 +80,7 @@ pub(super) fn products_of_copies_are_right(open: impl FnOnce(fn(&mut Caps)) -> O
 pub(super) fn products_of_turned_copies_are_right(open: impl FnOnce(fn(&mut Caps)) -> Option<Opened>) {
     let limit = |caps: &mut Caps| {
         (caps.max_workgroups_per_dimension, caps.f16) = (1, caps.stores_f16);
-        tuned::<4>(caps);
+        tuned::<1>(caps);
         caps.matrix_unit = None;
     };
     let Some(opened) = open(limit) else { return };

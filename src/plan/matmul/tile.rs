@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::info::Caps;
 use crate::kernels::{Kernel, KernelId};
 use crate::ops::matmul::{F16_TERMS, Precision, Problem};
-use crate::plan::Binding;
+use crate::plan::{Binding, Slot};
 
 /// A shape of the register-tiled kernel.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -229,12 +229,14 @@ pub(super) fn aligned(problem: &Problem, mut params: Params, mut operands: [Bind
         };
         let [a, b] = &mut operands;
         let (turns_a, turns_b) = (!problem.transpose_a, problem.transpose_b);
-        // For a tile that is none the quicker for it a copy stays as it stands.
+        // For a tile that is none the quicker for it what is kept stays as it stands, and nothing else is copied.
         let [turned_a, turned_b] = [turns_a, turns_b].map(|turns| turns && choice.tile.turns);
+        let [may_a, may_b] =
+            [(Slot::A, turns_a), (Slot::B, turns_b)].map(|(slot, turns)| !turns || choice.tile.turns || caps.kept(slot).is_some());
         let a_size = if turns_a { [m, k] } else { [k, m] };
         let b_size = if turns_b { [n, k] } else { [k, n] };
-        problem.transpose_a |= consider(a, vec4s[0], turned_a, Reads::a(&mut params), a_size) && turned_a;
-        problem.transpose_b &= !(consider(b, vec4s[1], turned_b, Reads::b(&mut params), b_size) && turned_b);
+        problem.transpose_a |= may_a && consider(a, vec4s[0], turned_a, Reads::a(&mut params), a_size) && turned_a;
+        problem.transpose_b &= !(may_b && consider(b, vec4s[1], turned_b, Reads::b(&mut params), b_size) && turned_b);
     }
     let step = chosen(&problem, params, operands, choice, true);
     Ok(Step { before: copies.dispatches, before_bytes: copies.bytes.next_multiple_of(caps.binding_alignment_bytes), ..step })
