@@ -51,9 +51,15 @@ var<workgroup> b_tile: array<array<array<vec4<Number>, B_STRIDE>, TILE_K>, STAGE
 //# if SLICED
 const SLICE_THREADS = THREADS / SLICES;
 
+//# if HALF
+var<workgroup> sums: array<vec4<f32>, 4u * THREADS>;
+fn exchange(i: u32, v: vec4<f32>) { sums[i] = v; }
+fn exchanged(i: u32) -> vec4<f32> { return sums[i]; }
+//# else
 // Four sums of an invocation, in the place of what is done with: there is room for four times as many.
 fn exchange(i: u32, v: vec4<f32>) { b_tile[i / B_STRIDE / TILE_K][i / B_STRIDE % TILE_K][i % B_STRIDE] = v; }
 fn exchanged(i: u32) -> vec4<f32> { return b_tile[i / B_STRIDE / TILE_K][i / B_STRIDE % TILE_K][i % B_STRIDE]; }
+//# end
 //# end
 
 // From one element that an invocation fetches to the next, where they are fetched one by one.

@@ -19,13 +19,13 @@ pub(super) struct Tile {
     k: u32,
     threads_m: u32,
     threads_n: u32,
-    /// Invocations that own the same elements, each of which takes one of so many terms: in f32, since those of f16 were slower in Chromium.
+    /// Invocations that own the same elements, each of which takes one of so many terms.
     slices: u32,
     /// Steps of k in workgroup memory.
     stages: u32,
     /// Steps of k in the body of the innermost loop.
     unroll: u32,
-    /// Multiplications a second of a GPU full of workgroups, relative to the first tile; and in f16.
+    /// Multiplications a second of a GPU full of workgroups, relative to the first tile; and in f16, where 0 leaves it out: it was slower there.
     speed: f32,
     speed_f16: f32,
     /// Whether it is quicker where A is stored with k down its columns, to which a copy may turn it; and in f16.
@@ -40,16 +40,17 @@ pub(super) struct Tile {
 
 /// Speeds and fills are measured on an NVIDIA H200, as the rest is that is reckoned here.
 #[rustfmt::skip]
-pub(super) const TILES: [Tile; 10] = [
+pub(super) const TILES: [Tile; 11] = [
     Tile { m: 128, n: 128, k: 8, threads_m: 16, threads_n: 16, slices: 1, stages: 2, unroll: 8, speed: 1.0, speed_f16: 1.19, turns: true, turns_f16: true, scattered: 0.0, fill: 1.1, fill_f16: 1.0 },
     Tile { m: 64, n: 128, k: 8, threads_m: 8, threads_n: 16, slices: 1, stages: 2, unroll: 8, speed: 0.86, speed_f16: 1.32, turns: true, turns_f16: true, scattered: 0.0, fill: 1.15, fill_f16: 1.4 },
     Tile { m: 96, n: 96, k: 8, threads_m: 8, threads_n: 24, slices: 1, stages: 2, unroll: 8, speed: 0.83, speed_f16: 1.17, turns: true, turns_f16: false, scattered: 0.0, fill: 1.3, fill_f16: 1.37 },
     Tile { m: 64, n: 64, k: 16, threads_m: 8, threads_n: 16, slices: 1, stages: 2, unroll: 16, speed: 0.76, speed_f16: 1.17, turns: true, turns_f16: false, scattered: 0.0, fill: 1.07, fill_f16: 1.55 },
     Tile { m: 32, n: 64, k: 16, threads_m: 8, threads_n: 16, slices: 1, stages: 2, unroll: 16, speed: 0.61, speed_f16: 0.97, turns: true, turns_f16: false, scattered: 0.0, fill: 1.15, fill_f16: 2.0 },
     Tile { m: 64, n: 128, k: 16, threads_m: 8, threads_n: 16, slices: 2, stages: 2, unroll: 8, speed: 0.87, speed_f16: 0.0, turns: true, turns_f16: false, scattered: 0.05, fill: 1.0, fill_f16: 0.0 },
-    Tile { m: 64, n: 64, k: 16, threads_m: 8, threads_n: 8, slices: 2, stages: 2, unroll: 8, speed: 0.82, speed_f16: 0.0, turns: true, turns_f16: false, scattered: -0.02, fill: 1.15, fill_f16: 0.0 },
+    Tile { m: 64, n: 64, k: 16, threads_m: 8, threads_n: 8, slices: 2, stages: 2, unroll: 8, speed: 0.82, speed_f16: 1.25, turns: true, turns_f16: true, scattered: -0.02, fill: 1.15, fill_f16: 1.35 },
     Tile { m: 32, n: 64, k: 32, threads_m: 4, threads_n: 8, slices: 4, stages: 2, unroll: 8, speed: 0.75, speed_f16: 0.0, turns: true, turns_f16: false, scattered: 0.0, fill: 1.2, fill_f16: 0.0 },
     Tile { m: 32, n: 32, k: 32, threads_m: 4, threads_n: 8, slices: 4, stages: 2, unroll: 8, speed: 0.61, speed_f16: 0.0, turns: false, turns_f16: false, scattered: -0.04, fill: 1.0, fill_f16: 0.0 },
+    Tile { m: 32, n: 64, k: 16, threads_m: 4, threads_n: 8, slices: 4, stages: 2, unroll: 4, speed: 0.74, speed_f16: 0.0, turns: true, turns_f16: false, scattered: 0.0, fill: 1.2, fill_f16: 0.0 },
     // For what fits a few workgroups: little slower there, and sooner compiled, which counts where a CPU emulates the GPU.
     Tile { m: 32, n: 32, k: 16, threads_m: 8, threads_n: 8, slices: 1, stages: 1, unroll: 1, speed: 0.53, speed_f16: 0.69, turns: false, turns_f16: false, scattered: 0.0, fill: 1.5, fill_f16: 3.3 },
 ];
@@ -88,6 +89,9 @@ const TURNED_F16: f64 = 0.14;
 const COPY_LAUNCH: f64 = 1.7e6;
 const COPY_ELEMENT: f64 = 0.45;
 
+/// The most workgroup memory of a sliced tile that others find room beside, as Chromium's share of it on an NVIDIA H200 allows.
+const ROOM_BYTES: u32 = 16 << 10;
+
 /// For how many products a copy that is kept is made.
 pub(super) const KEPT_USES: f64 = 64.0;
 
@@ -105,15 +109,22 @@ impl Tile {
 
     /// The same for sums in f16, each of one step, whose single stage takes about the memory of two in f32.
     fn in_f16(self) -> Self {
-        let unroll = if self.unroll == self.k { F16_TERMS } else { self.unroll };
+        let unroll = if self.unroll * self.slices == self.k { F16_TERMS / self.slices } else { self.unroll };
         Self { k: F16_TERMS, stages: 1, unroll, speed: self.speed_f16, turns: self.turns_f16, fill: self.fill_f16, ..self }
     }
 
-    /// Both slices of every stage, each row padded by a vec4 at most; and sums of blocks at the edges. In f16 A's elements are there twice, and
-    /// B's half as large.
+    /// Both operands' steps of every stage, each row padded by a vec4 at most; and sums of blocks at the edges. In f16 A's elements are there
+    /// twice, B's are half as large, and slices exchange their sums elsewhere.
     fn workgroup_bytes(&self, half: bool) -> u32 {
         let b_bytes = if half { 8 } else { 16 };
-        self.stages * self.k * ((self.m / 4 + 1) * 16 + (self.n / 4 + 1) * b_bytes) + self.threads() * 16
+        let sums = if half && self.slices > 1 { 4 * self.threads() * 16 } else { 0 };
+        self.stages * self.k * ((self.m / 4 + 1) * 16 + (self.n / 4 + 1) * b_bytes) + self.threads() * 16 + sums
+    }
+
+    /// Whether blocks at the edges find room beside it on a multiprocessor, while those are computed: those of a tile that has most of its memory
+    /// wait until the tiles are done.
+    fn leaves_room(&self) -> bool {
+        self.slices == 1 || self.workgroup_bytes(false) <= ROOM_BYTES
     }
 
     fn fits(&self, half: bool, caps: &Caps) -> bool {
@@ -123,7 +134,7 @@ impl Tile {
     /// The tiles to be looked at: the one that was tuned for such a result, if there is one, else all that fit.
     fn candidates([m, n]: [u32; 2], half: bool, slices: bool, caps: &Caps) -> impl Iterator<Item = Self> {
         let tiles = TILES.map(|tile| {
-            let is_known = tile.slices == 1 || slices && !half;
+            let is_known = (tile.slices == 1 || slices) && (!half || tile.speed_f16 > 0.0);
             Some(if half { tile.in_f16() } else { tile }).filter(|tile| is_known && tile.fits(half, caps))
         });
         let tuned = caps.tuned.tile(m, n).filter(|&at| tiles.get(at).is_some_and(Option::is_some));
@@ -138,7 +149,10 @@ impl Tile {
         let work = f64::from(self.m * self.n) * f64::from(k.max(1).div_ceil(parts)) / f64::from(self.speed) * effort;
         // What is past whole tiles is done beside them where they leave something of a multiprocessor.
         let past = cover.cost(k, parts) * f64::from(items) / MULTIPROCESSORS as f64;
-        let work = (workgroups.div_ceil(MULTIPROCESSORS) as f64 * work + past).max(f64::from(self.fill) * work);
+        // A sliced tile's memory in f16 leaves room for two on a multiprocessor, and a third waits for both.
+        let at_once = if half && self.slices > 1 { 2 } else { 1 };
+        let rounds = workgroups.div_ceil(MULTIPROCESSORS * at_once) * at_once;
+        let work = (rounds as f64 * work + past).max(f64::from(self.fill) * work);
         let work = if self.slices > 1 { work + EXCHANGE } else { work };
         let moved = f64::from(2 * parts + 1) * f64::from(m) * f64::from(n) * f64::from(items);
         let launch = if half { SUM_LAUNCH_F16 } else { SUM_LAUNCH };
@@ -156,7 +170,7 @@ impl Tile {
         let mut best: Option<Choice> = None;
         for tile in Self::candidates([m, n], half, cuts, caps) {
             let effort = effort * (1.0 + f64::from(tile.scattered) * scattered);
-            let cut = Some(Cover::of([m, n], &tile, cuts && tile.slices == 1)).filter(|cover| cover.blocks > 0 && cover.fits(caps));
+            let cut = Some(Cover::of([m, n], &tile, cuts && tile.leaves_room())).filter(|cover| cover.blocks > 0 && cover.fits(caps));
             for cover in [Some(Cover::of([m, n], &tile, false)), cut].into_iter().flatten() {
                 let mut parts = 1;
                 while parts == 1 || parts <= MOST_PARTS && splits(&tile, parts) {
