@@ -150,15 +150,37 @@ pub(super) fn convolutions_in_many_pieces_are_right(open: impl FnOnce(fn(&mut Ca
     }
 }
 
-/// Tiles whose invocations take one of so many terms each, of results that they do not cover evenly.
+/// Tiles whose invocations take one of so many terms each, of results that they do not cover evenly, in f16 too, and beside blocks.
 pub(super) fn products_of_slices_are_right(open: impl Fn(fn(&mut Caps)) -> Option<Opened>) {
     const FIRST: u8 = 5;
-    let limits: [fn(&mut Caps); 4] = [tuned::<FIRST>, tuned::<{ FIRST + 1 }>, tuned::<{ FIRST + 2 }>, tuned::<{ FIRST + 3 }>];
+    const IN_F16: u8 = FIRST + 1;
+    const BESIDE_BLOCKS: u8 = FIRST + 4;
+    let limits: [fn(&mut Caps); 5] =
+        [tuned::<FIRST>, tuned::<{ FIRST + 1 }>, tuned::<{ FIRST + 2 }>, tuned::<{ FIRST + 3 }>, tuned::<BESIDE_BLOCKS>];
+    let all = |launches: &[Dispatch], name: &str| {
+        let mut tiled = launches.iter().filter(|launch| launch.kernel.id == KernelId::MatmulTiled).peekable();
+        tiled.peek().is_some() && tiled.all(|launch| launch.kernel.constant(name) == 1)
+    };
     for limit in limits {
         let Some(opened) = open(limit) else { return };
         let launches = launches_of_right(&opened, [66, 103, 131], &[FORMS[0], FORMS[3]], 2.0, Precision::F32);
-        let mut tiled = launches.iter().filter(|launch| launch.kernel.id == KernelId::MatmulTiled);
-        assert!(tiled.all(|launch| launch.kernel.constant("SLICED") == 1));
+        assert!(all(&launches, "SLICED"));
+    }
+    let Some(opened) = open(tuned::<BESIDE_BLOCKS>) else { return };
+    let launches = launches_of_right(&opened, [513, 330, 514], &FORMS[..1], 0.0, Precision::F32);
+    assert!(all(&launches, "SLICED") && all(&launches, "EDGES"));
+    let limit = |caps: &mut Caps| {
+        tuned::<IN_F16>(caps);
+        (caps.f16, caps.matrix_unit) = (caps.stores_f16, None);
+    };
+    let Some(opened) = open(limit) else { return };
+    if !opened.info.caps.stores_f16 {
+        eprintln!("skipped: {} has no f16", opened.info.backend);
+        return;
+    }
+    for sides in [[66, 103, 131], [100, 70, 200]] {
+        let launches = launches_of_right(&opened, sides, &FORMS, 0.0, Precision::F16);
+        assert!(all(&launches, "SLICED") && all(&launches, "HALF"), "{sides:?}");
     }
 }
 
