@@ -1,6 +1,7 @@
 // Sums of 4 x 4 elements of a product, straight from memory, by one invocation.
 //
 //   a, b     as in tiled.wgsl, read as load.wgsl tells
+//   A_LINES  A is stored with its columns behind one another, which start at multiples of 4 elements: four of a column are read at once.
 //   B_LINES  B's rows are stored as such and start at multiples of 4 elements: four of a row are read at once.
 //
 // A row or a column outside the result repeats the last one, and what comes of it is not stored.
@@ -33,7 +34,11 @@ fn block(row: u32, column: u32, first: u32, last: u32, apart: u32) -> array<vec4
     let i_$u = a_base + k_$u * a_step;
     let j_$u = b_base + k_$u * b_step;
     let inside_$u = k + $uu * apart < last;
+//# if A_LINES
+    let a_$u = select(vec4<Number>(), a_four(i_$u.x / 4u), inside_$u);
+//# else
     let a_$u = select(vec4<Number>(), vec4<Number>(a_at(i_$u.x), a_at(i_$u.y), a_at(i_$u.z), a_at(i_$u.w)), inside_$u);
+//# end
 //# if B_LINES
     let b_$u = select(vec4<Number>(), b_four(j_$u.x / 4u), inside_$u);
 //# else

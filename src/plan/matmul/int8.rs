@@ -12,7 +12,8 @@ use crate::ops::matmul::{Integers, Problem};
 use crate::plan::Binding;
 
 /// What the kernel is not told of a tile: it has one stage, and loops.
-const LEFT_OUT: [&str; 14] = [
+const LEFT_OUT: [&str; 15] = [
+    "A_LINES",
     "B_FOURS",
     "B_LINES",
     "STAGES",

@@ -301,6 +301,7 @@ fn chosen(problem: &Problem, params: Params, operands: [Binding; 2], Choice { ti
         ("SLICES", tile.slices),
         ("B_VEC4", b_vec4),
         ("B_FOURS", b_vec4),
+        ("A_LINES", a_vec4 & u32::from(problem.transpose_a)),
         ("B_LINES", b_vec4 & u32::from(!problem.transpose_b)),
         ("A_SCATTER", u32::from(!problem.transpose_a)),
         ("B_SCATTER", u32::from(problem.transpose_b)),
