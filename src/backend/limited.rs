@@ -11,8 +11,8 @@ use crate::ops::conv::Problem as Conv;
 use crate::ops::matmul::{Matmul, Precision};
 use crate::ops::window::Window;
 use crate::options::Options;
-use crate::plan::Dispatch;
 use crate::plan::tuned::Tuned;
+use crate::plan::{Dispatch, Plan};
 use half::f16;
 
 /// Whether A is transposed, and whether B is.
@@ -113,40 +113,72 @@ pub(super) fn products_of_tiles_that_overlap_are_right(open: impl FnOnce(fn(&mut
     assert!(parts.iter().any(|launch| launch.kernel.constant("PARTS") == 1 && launch.kernel.constant("INSIDE") == 0));
 }
 
+fn seen_by(input: u32, taps: u32, stride: u32, dilation: u32, [before, after]: [u32; 2]) -> Window {
+    let extent = (taps - 1) * dilation + 1;
+    Window { input, taps, stride, dilation, before, after, steps: (before + input + after - extent) / stride + 1 }
+}
+
+/// The plan of a convolution of two images of three channels a group, whose result is that of plain code.
+fn plan_of_right_convolution(opened: &Opened, windows: [Window; 2], groups: u32, filters: u32, dtype: DType) -> Plan {
+    let scalar = pollster::block_on(Device::open(BackendId::Scalar, &Options::default())).unwrap();
+    let conv = Conv { batch: 2, groups, channels: 3, filters, windows, dtype, bias: true, activation: None };
+    let images = u64::from(conv.batch * groups * conv.channels) * conv.pixels();
+    let weights = u64::from(groups * conv.filters) * conv.terms();
+    let op = Op::Conv(conv);
+    let values = |count: u64| (0..count).map(|i| (i * 7 % 11) as f32 - 5.0).collect::<Vec<_>>();
+    let inputs = [values(images), values(weights), values((groups * conv.filters).into())];
+    let [got, expected] = [&opened.device, &scalar.device].map(|device| {
+        let [images, weights, bias] = &inputs;
+        let upload = |values: &Vec<f32>| match dtype {
+            DType::F16 => device.upload(&(&values.iter().map(|&value| f16::from_f32(value)).collect::<Vec<_>>()).into()),
+            _ => device.upload(&values.into()),
+        };
+        let buffers = [upload(images), upload(weights), device.upload(&bias.into())].map(Result::unwrap);
+        let plan = device.plan(&op).unwrap();
+        let out = device.allocate(&plan, &op).unwrap();
+        let bound = buffers.each_ref().map(|buffer| Some(Bound::Buffer(buffer)));
+        let running = device.submit(&plan, &bound, &out, How { repeats: 1, timed: false, download: op.extent() }).unwrap();
+        pollster::block_on(device.finish(running)).unwrap().data.unwrap().into_vec()
+    });
+    assert!(got == expected, "{windows:?}: {:?}", got.iter().zip(&expected).position(|(got, expected)| got != expected));
+    opened.device.plan(&op).unwrap()
+}
+
 /// With three workgroups a convolution's positions are computed in pieces: rows of them, and parts of a row that is longer.
 pub(super) fn convolutions_in_many_pieces_are_right(open: impl FnOnce(fn(&mut Caps)) -> Option<Opened>) {
     let Some(opened) = open(|caps| caps.max_workgroups_per_dimension = 3) else { return };
-    let scalar = pollster::block_on(Device::open(BackendId::Scalar, &Options::default())).unwrap();
-    let window = |input: u32, taps: u32, stride: u32, dilation: u32, [before, after]: [u32; 2]| {
-        let extent = (taps - 1) * dilation + 1;
-        Window { input, taps, stride, dilation, before, after, steps: (before + input + after - extent) / stride + 1 }
-    };
     for (windows, groups) in [
-        ([window(23, 3, 1, 1, [1, 1]), window(21, 3, 2, 1, [2, 0])], 2),
-        ([Window::ONE, window(301, 5, 1, 3, [4, 7])], 1),
-        ([window(5, 2, 2, 1, [0, 1]), window(150, 4, 1, 2, [3, 3])], 1),
+        ([seen_by(23, 3, 1, 1, [1, 1]), seen_by(21, 3, 2, 1, [2, 0])], 2),
+        ([Window::ONE, seen_by(301, 5, 1, 3, [4, 7])], 1),
+        ([seen_by(5, 2, 2, 1, [0, 1]), seen_by(150, 4, 1, 2, [3, 3])], 1),
         // Each element is a window of its own.
-        ([window(17, 1, 1, 1, [0, 0]), window(19, 1, 1, 1, [0, 0])], 2),
-        ([Window::ONE, window(250, 1, 1, 1, [0, 0])], 1),
+        ([seen_by(17, 1, 1, 1, [0, 0]), seen_by(19, 1, 1, 1, [0, 0])], 2),
+        ([Window::ONE, seen_by(250, 1, 1, 1, [0, 0])], 1),
     ] {
-        let conv = Conv { batch: 2, groups, channels: 3, filters: 17, windows, dtype: DType::F32, bias: true, activation: None };
-        let images = u64::from(conv.batch * groups * conv.channels) * conv.pixels();
-        let filters = u64::from(groups * conv.filters) * conv.terms();
-        let op = Op::Conv(conv);
-        let plan = opened.device.plan(&op).unwrap();
+        let plan = plan_of_right_convolution(&opened, windows, groups, 17, DType::F32);
         assert!(plan.dispatches.len() > 1, "{plan}");
         assert!(plan.dispatches.iter().all(|launch| launch.grid.iter().all(|&groups| groups <= 3)), "{plan}");
-        let values = |count: u64| (0..count).map(|i| (i * 7 % 11) as f32 - 5.0).collect::<Vec<_>>();
-        let inputs = [values(images), values(filters), values((groups * conv.filters).into())];
-        let [got, expected] = [&opened.device, &scalar.device].map(|device| {
-            let buffers = inputs.each_ref().map(|values| device.upload(&values.into()).unwrap());
-            let plan = device.plan(&op).unwrap();
-            let out = device.allocate(&plan, &op).unwrap();
-            let bound = buffers.each_ref().map(|buffer| Some(Bound::Buffer(buffer)));
-            let running = device.submit(&plan, &bound, &out, How { repeats: 1, timed: false, download: op.extent() }).unwrap();
-            pollster::block_on(device.finish(running)).unwrap().data.unwrap().into_vec()
-        });
-        assert!(got == expected, "{windows:?}: {:?}", got.iter().zip(&expected).position(|(got, expected)| got != expected));
+    }
+}
+
+/// With bindings of 8192 bytes results of one image are computed some filters at a time, and of one filter some positions.
+pub(super) fn convolutions_past_a_binding_are_right(open: impl FnOnce(fn(&mut Caps)) -> Option<Opened>) {
+    const MOST_BYTES: u64 = 8192;
+    let Some(opened) = open(|caps| caps.max_binding_bytes = MOST_BYTES) else { return };
+    for (windows, groups, filters) in [
+        ([seen_by(23, 3, 1, 1, [1, 1]), seen_by(21, 3, 2, 1, [2, 0])], 2, 17),
+        ([Window::ONE, seen_by(301, 5, 1, 3, [4, 7])], 1, 35),
+        ([Window::ONE, seen_by(250, 1, 1, 1, [0, 0])], 1, 34),
+        // As few filters as are computed directly; and positions of one that are more than fit.
+        ([Window::ONE, seen_by(301, 5, 1, 3, [500, 500])], 1, 5),
+        ([seen_by(7, 2, 1, 1, [40, 40]), seen_by(31, 3, 1, 1, [10, 10])], 1, 18),
+        ([Window::ONE, seen_by(301, 5, 1, 3, [2000, 2000])], 2, 2),
+    ] {
+        for dtype in [DType::F32, DType::F16] {
+            let plan = plan_of_right_convolution(&opened, windows, groups, filters, dtype);
+            assert!(plan.dispatches.len() as u32 > 2 * groups, "{plan}");
+            assert!(plan.dispatches.iter().flat_map(|launch| &launch.bindings).all(|binding| binding.size_bytes <= MOST_BYTES), "{plan}");
+        }
     }
 }
 

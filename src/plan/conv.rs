@@ -27,7 +27,7 @@ pub fn compute(problem: &Problem, caps: &Caps) -> Result<Plan> {
         return winograd::winograd(problem, images, caps);
     }
     let product = product(problem)?;
-    for (rows, columns) in [(product.a.rows, product.a.columns), (product.b.rows, product.b.columns), (product.m, product.n)] {
+    for (rows, columns) in [(product.a.rows, product.a.columns), (product.b.rows, product.b.columns)] {
         let requested = u64::from(rows) * u64::from(columns) * 4 + caps.binding_alignment_bytes + 16;
         if requested > caps.max_binding_bytes.max(64) {
             let what = "bytes of a group's filters, or of what they are applied to in an image, that a kernel sees at once";

@@ -99,6 +99,11 @@ fn convolutions_in_many_pieces_are_right() {
 }
 
 #[test]
+fn convolutions_past_a_binding_are_right() {
+    limited::convolutions_past_a_binding_are_right(limited_device);
+}
+
+#[test]
 fn products_of_slices_are_right() {
     limited::products_of_slices_are_right(limited_device);
 }

@@ -330,6 +330,11 @@ mod tests {
     }
 
     #[test]
+    fn convolutions_past_a_binding_are_right() {
+        limited::convolutions_past_a_binding_are_right(limited_device);
+    }
+
+    #[test]
     fn products_of_slices_are_right() {
         limited::products_of_slices_are_right(limited_device);
     }

@@ -33,7 +33,11 @@ pub(in crate::plan) fn windowed(problem: &Problem, windows: &[Window; 2], caps: 
     let pieces = pieces(problem, windows, caps);
     for items in batch::launches(&problem.batch, outer, inner) {
         for piece in &pieces {
-            piece.dispatch(problem, windows, &items, caps, &mut plan)?;
+            let filters = piece.filters(problem, &items, caps);
+            for first in (0..problem.m).step_by(filters as usize) {
+                let rows = [first, filters.min(problem.m - first)];
+                piece.dispatch(problem, windows, rows, &items, caps, &mut plan)?;
+            }
         }
     }
     Ok(plan)
@@ -46,10 +50,16 @@ struct Piece {
     steps: [u32; 2],
 }
 
-/// All positions, in pieces that a grid has workgroups for. The direct kernel lays out its grid as it likes.
+/// Bytes that the data of a binding may have, wherever in it they begin.
+fn room_bytes(caps: &Caps) -> u64 {
+    caps.max_binding_bytes.saturating_sub(caps.binding_alignment_bytes + 16).max(64)
+}
+
+/// All positions, in pieces that a grid has workgroups for and whose results fit a binding. The direct kernel lays out its grid as it likes.
 fn pieces(problem: &Problem, [y, x]: &[Window; 2], caps: &Caps) -> Vec<Piece> {
-    let most = TILES[TILES.len() - 1].n.saturating_mul(caps.max_workgroups_per_dimension).max(1);
-    if problem.m < FEW || problem.n <= most {
+    let grid = if problem.m < FEW { u32::MAX } else { TILES[TILES.len() - 1].n.saturating_mul(caps.max_workgroups_per_dimension) };
+    let most = u32::try_from(room_bytes(caps) / 4).unwrap_or(u32::MAX).min(grid).max(1);
+    if problem.n <= most {
         return vec![Piece { first: [0; 2], steps: [y.steps, x.steps] }];
     }
     let (rows, columns) = ((most / x.steps).max(1), most.min(x.steps));
@@ -60,21 +70,40 @@ fn pieces(problem: &Problem, [y, x]: &[Window; 2], caps: &Caps) -> Vec<Piece> {
 }
 
 impl Piece {
-    /// Adds what computes it of some items of a batch.
-    fn dispatch(&self, problem: &Problem, windows: &[Window; 2], items: &Launch, caps: &Caps, plan: &mut Plan) -> Result<()> {
+    /// How many filters' results of these items fit a binding: all, or of one item some. Sums may be kept in f32 until they are rounded.
+    fn filters(&self, problem: &Problem, items: &Launch, caps: &Caps) -> u32 {
+        if items.batch.count() > 1 {
+            return problem.m.max(1);
+        }
+        let [rows, columns] = self.steps.map(u64::from);
+        let further = (room_bytes(caps) / 4).saturating_sub(rows * columns) / u64::from(problem.n.max(1));
+        u32::try_from(further + 1).unwrap_or(u32::MAX).min(problem.m).max(1)
+    }
+
+    /// Adds what computes it of so many filters, from one on, and of some items of a batch.
+    fn dispatch(
+        &self,
+        problem: &Problem,
+        windows: &[Window; 2],
+        [first_filter, m]: [u32; 2],
+        items: &Launch,
+        caps: &Caps,
+        plan: &mut Plan,
+    ) -> Result<()> {
         let [y, x] = windows;
+        let is_few = problem.m < FEW;
         let &Self { first: [row, column], steps: [rows, columns] } = self;
         let (at, n) = (row * x.steps + column, rows * columns);
-        let is_plain = windows.iter().all(Window::is_plain) && problem.m >= FEW;
+        let is_plain = windows.iter().all(Window::is_plain) && !is_few;
         let batch = items.batch;
         let (starts, reaches) = (problem.batch.starts(items.first), batch.reaches());
         let [a_items, b_items] = [0, 1].map(|operand| (starts[operand], reaches[operand]));
         let of_result = u64::from(problem.m) * u64::from(problem.n);
         let (b_at, b_columns) = if is_plain { (at, n) } else { (0, problem.b.columns) };
-        let (a, a_start) = window(Slot::A, 0, (&problem.a, problem.dtype), a_items, (0, 0), (problem.m, problem.k), caps);
+        let (a, a_start) = window(Slot::A, 0, (&problem.a, problem.dtype), a_items, (first_filter, 0), (m, problem.k), caps);
         let (b, b_start) = window(Slot::B, 1, (&problem.b, problem.dtype), b_items, (0, b_at), (problem.b.rows, b_columns), caps);
         let out_items = (items.first * of_result, (batch.count() - 1) * of_result);
-        let (out, out_start) = window(Slot::Out, 2, (&result(problem), problem.result), out_items, (0, at), (problem.m, n), caps);
+        let (out, out_start) = window(Slot::Out, 2, (&result(problem), problem.result), out_items, (first_filter, at), (m, n), caps);
         // Groups are the inner loop, and of all images the same.
         let groups = problem.batch.inner.count;
         let first_group = (items.first % u64::from(groups.max(1))) as u32 * problem.m;
@@ -84,7 +113,7 @@ impl Piece {
             columns: if has_groups { groups * problem.m } else { problem.m },
             stride: u64::from(groups) * u64::from(problem.m),
         };
-        let at = if has_groups { first_group } else { 0 };
+        let at = first_filter + if has_groups { first_group } else { 0 };
         let bias =
             problem.bias.then(|| window(Slot::BIAS, 5, (&all, crate::dtype::DType::F32), (0, 0), (0, at), (1, all.columns - at), caps));
         // What is before an image wraps round in the kernels, and so does what a piece begins behind.
@@ -101,13 +130,13 @@ impl Piece {
             out_width: columns,
             before_y: before(y, row),
             before_x: before(x, column),
-            ..whole(&Problem { batch, ..*problem })
+            ..whole(&Problem { batch, m, ..*problem })
         };
         let step = if is_plain {
-            matrix_step(problem, params, [a, b], false, caps)?
+            matrix_step(&Problem { m, ..*problem }, params, [a, b], false, caps)?
         } else {
             let mut step = tiled_with(problem, params, [a, b], EFFORT, false, caps)?;
-            if problem.m < FEW {
+            if is_few {
                 direct(&mut step, caps)
             } else {
                 step.kernel.id = KernelId::ConvTiled
@@ -165,7 +194,7 @@ fn fitting(problem: &Problem, caps: &Caps) -> (u32, u32) {
     } else {
         batch::fitting(&problem.batch, caps.max_workgroups_per_dimension)
     };
-    let room_bytes = caps.max_binding_bytes.saturating_sub(caps.binding_alignment_bytes + 16).max(64);
+    let room_bytes = room_bytes(caps);
     while outer * inner > 1 {
         let batch = batch::part(&problem.batch, outer, inner);
         let [_, b_reach, _] = batch.reaches();
