@@ -507,3 +507,51 @@ fn shapes_at_random_are_repeated_to_one_another() {
         }
     });
 }
+
+/// As NumPy has it: beside f16 a number is the nearest of f16.
+#[test]
+fn a_number_is_of_the_type_that_it_meets() {
+    everywhere(|gpu, backend| {
+        let a = [0.1, 0.25, -2.0].map(half::f16::from_f32);
+        let a = Expr::from(gpu.tensor_blocking(&a, 1, 3).unwrap());
+        let equal = gpu.evaluate_blocking(&a.equal(0.1)).unwrap();
+        let equal = pollster::block_on(equal.to_host()).unwrap().into_typed::<bool>().unwrap();
+        assert_eq!(equal, [true, false, false], "{backend}");
+        let tenth = half::f16::from_f32(0.1).to_f32();
+        assert_eq!(values(gpu, &a.add(0.1).cast(DType::F32)), [2.0 * tenth, 0.25 + tenth, tenth - 2.0], "{backend}");
+    });
+}
+
+/// Sizes beside one of 0 are multiplied as others are, where what lies along some dimensions is counted.
+#[test]
+fn sizes_beside_none_are_limited_too() {
+    let large = 1i64 << 31;
+    let of_shape = |shape: &[u64]| Expr::index(shape).cast(DType::F32);
+    for wrong in [
+        of_shape(&[0, 1 << 31, 1 << 31, 1 << 31]) + 1.0,
+        of_shape(&[0, 1 << 31, 4]).sum(Some(&[1, 2]), false),
+        of_shape(&[1 << 31, 1 << 31, 0]).softmax(-1),
+        of_shape(&[0]).reshape(&[large, large, 0]),
+    ] {
+        assert_eq!(wrong.shape().unwrap_err().code(), "limit_exceeded");
+    }
+    assert_eq!(of_shape(&[0]).reshape(&[0, i64::MAX]).shape().unwrap_err().code(), "invalid_dimension");
+    assert_eq!(of_shape(&[0, 1 << 16, 1 << 15]).sum(Some(&[1]), false).shape().unwrap(), [0, 1 << 15]);
+}
+
+/// Many parts are put together by halves: what is moved grows little faster than they do.
+#[test]
+fn many_parts_are_put_together() {
+    everywhere(|gpu, backend| {
+        let part = |i: usize| Expr::from(gpu.tensor_blocking(&vec![i as f32; 3 * (i % 4 + 1)], 3, i as u64 % 4 + 1).unwrap());
+        let parts: Vec<_> = (0..37).map(part).collect();
+        let row: Vec<f32> = (0..37).flat_map(|i| vec![i as f32; i % 4 + 1]).collect();
+        assert_eq!(values(gpu, &Expr::concat(&parts, 1)), row.repeat(3), "{backend}");
+    });
+    let gpu = Gpu::open_blocking(Options::only(BackendId::Simd)).unwrap();
+    let parts: Vec<_> = (0..200).map(|_| Expr::from(gpu.tensor_blocking(&[1.0f32; 1000], 1, 1000).unwrap())).collect();
+    let whole = gpu.evaluate_blocking(&Expr::concat(&parts, 0)).unwrap();
+    assert_eq!(whole.to_vec_blocking().unwrap(), [1.0; 200_000]);
+    let peak_bytes = gpu.memory().unwrap().peak_bytes;
+    assert!((1_600_000..16_000_000).contains(&peak_bytes), "{peak_bytes} bytes");
+}

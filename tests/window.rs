@@ -412,3 +412,33 @@ fn what_is_wrong_is_told_with_the_numbers() {
         "a pad is 2147483648, but it must be a whole number from 0 to 1073741824"
     );
 }
+
+#[test]
+fn a_bias_is_of_f32_or_of_the_type_of_the_input() {
+    let gpu = Gpu::open_blocking(Options::only(BackendId::Simd)).unwrap();
+    let [input, filters] = [[1, 1, 4], [1, 1, 2]].map(|shape| Expr::index(&shape));
+    let with =
+        |dtype: DType, bias: DType| input.cast(dtype).conv(filters.cast(dtype), &Conv::default().bias((Expr::index(&[1]) + 5).cast(bias)));
+    for (dtype, bias) in [(DType::F32, DType::I32), (DType::F32, DType::F16), (DType::F16, DType::Bool)] {
+        assert_eq!(gpu.evaluate_blocking(&with(dtype, bias)).unwrap_err().code(), "invalid_type", "{bias} beside {dtype}");
+    }
+    for (dtype, bias) in [(DType::F32, DType::F32), (DType::F16, DType::F32), (DType::F16, DType::F16)] {
+        let result = gpu.evaluate_blocking(&with(dtype, bias).cast(DType::F32)).unwrap();
+        assert_eq!(result.to_vec_blocking().unwrap(), [6.0, 7.0, 8.0], "{bias} beside {dtype}");
+    }
+}
+
+/// A mean adds up its lines, so that a large number takes the digits of its own line alone.
+#[test]
+fn a_mean_of_many_keeps_its_digits() {
+    everywhere(|gpu, backend| {
+        let (lines, columns) = (128, 128);
+        let mut values = vec![1.0f32; lines * columns];
+        values[0] = (1 << 24) as f32;
+        let exact = values.iter().map(|&value| f64::from(value)).sum::<f64>() / values.len() as f64;
+        let image = Expr::from(gpu.tensor_blocking(&values, lines as u64, columns as u64).unwrap()).reshape(&[1, 1, 128, 128]);
+        let mean = gpu.evaluate_blocking(&image.average_pool(&Pool::new(&[128, 128]))).unwrap().to_vec_blocking().unwrap();
+        let error = (f64::from(mean[0]) - exact).abs() / exact;
+        assert!(error < 1e-5, "{backend} {} is off by {error}", mean[0]);
+    });
+}

@@ -58,17 +58,19 @@ static __device__ u32 value(const Told &told, const void *values, u32 index) {
         const u32 layer = plane * z.input + u32(start_z + int(h * z.dilation));
         for (u32 i = first_y; i < end_y; i++) {
             const u32 row = (layer * y.input + u32(start_y + int(i * y.dilation))) * x.input;
+            float of_line = 0.0f;
             for (u32 j = first_x; j < end_x; j++) {
                 const u32 at = row + u32(start_x + int(j * x.dilation));
                 const float v = is_f16 ? widened(__ldg(static_cast<const unsigned short *>(values) + at)) : __ldg(static_cast<const float *>(values) + at);
                 if (!is_max) {
-                    found += v;
+                    of_line += v;
                 } else if (is_first || (!is_nan(found) && (is_nan(v) || v > found))) {
                     found = v;
                     place = at;
                     is_first = false;
                 }
             }
+            if (!is_max) found += of_line;
         }
     }
     if (told.flags & PLACE) return place + told.first;

@@ -36,6 +36,10 @@ Output value(uint index) {
     uint layer = plane * input_of(z) + uint(start.z + int(h * dilation_of(z)));
     for (uint i = first.y; i < end.y; i++) {
       uint line = (layer * input_of(y) + uint(start.y + int(i * dilation_of(y)))) * input_of(x);
+//# if MAX
+//# else
+      f32 of_line = 0.0;
+//# end
       for (uint j = first.x; j < end.x; j++) {
         uint at = line + uint(start.x + int(j * dilation_of(x)));
         f32 v = image_at(at);
@@ -46,9 +50,13 @@ Output value(uint index) {
           found = true;
         }
 //# else
-        sum += v;
+        of_line += v;
 //# end
       }
+//# if MAX
+//# else
+      sum += of_line;
+//# end
     }
   }
 //# if PLACE

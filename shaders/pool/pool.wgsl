@@ -74,6 +74,10 @@ fn value(index: u32, x: Window, y: Window, z: Window) -> f32 {
     let layer = plane * z.input + u32(start_z + i32(h * z.dilation));
     for (var i = first_y; i < end_y; i++) {
       let row = (layer * y.input + u32(start_y + i32(i * y.dilation))) * x.input;
+//# if MAX
+//# else
+      var line = 0.0;
+//# end
       for (var j = first_x; j < end_x; j++) {
         let at = row + u32(start_x + i32(j * x.dilation));
         let v = value_at(at);
@@ -84,9 +88,13 @@ fn value(index: u32, x: Window, y: Window, z: Window) -> f32 {
           found = true;
         }
 //# else
-        sum += v;
+        line += v;
 //# end
       }
+//# if MAX
+//# else
+      sum += line;
+//# end
     }
   }
 //# if PLACE

@@ -289,29 +289,24 @@ impl Expr {
             };
             let first = first.node()?;
             let axis = shape::axis(axis, first.shape.len())?;
-            let mut whole = Arc::clone(first);
+            let mut all = vec![Arc::clone(first)];
+            let mut shape = first.shape.clone();
             for part in others {
                 let part = part.node()?;
                 if part.dtype != first.dtype {
                     return Err(wrong_type("a part", of(first.dtype), part.dtype));
                 }
                 let fits = |(dimension, (a, b)): (usize, (&u64, &u64))| dimension == axis || a == b;
-                if part.shape.len() != whole.shape.len() || !part.shape.iter().zip(&whole.shape).enumerate().all(fits) {
+                if part.shape.len() != shape.len() || !part.shape.iter().zip(&shape).enumerate().all(fits) {
                     let expected = format!("as [{}] but along axis {axis}", joined(&first.shape, ", "));
                     let value = format!("[{}]", joined(&part.shape, ", "));
                     return Err(Box::new(Error::InvalidDimension { name: "the shape of a part", value, expected }));
                 }
-                let mut shape = whole.shape.clone();
-                let mut before = vec![0; shape.len()];
-                before[axis] = shape[axis];
                 shape[axis] = shape[axis].saturating_add(part.shape[axis]);
                 shape::check(&shape)?;
-                // What is there so far lies around the part, where it has elements.
-                let zero = Arc::new(Node::new(Vec::new(), first.dtype, What::Number(0.0)));
-                let so_far = Node::new(shape.clone(), first.dtype, What::Pad(whole, vec![0; shape.len()], zero));
-                whole = Arc::new(Node::new(shape, first.dtype, What::Pad(Arc::clone(part), before, Arc::new(so_far))));
+                all.push(Arc::clone(part));
             }
-            Ok(whole)
+            Ok(joint(&all, axis))
         };
         Self(make())
     }
@@ -343,7 +338,25 @@ fn alike(a: &Arc<Node>, b: &Arc<Node>) -> Result<[Arc<Node>; 2]> {
     }
 }
 
-/// A number beside elements of a type, which has to be one of them.
+/// Parts behind one another along an axis, by halves: each element is moved as often as there are halvings.
+fn joint(parts: &[Arc<Node>], axis: usize) -> Arc<Node> {
+    if let [part] = parts {
+        return Arc::clone(part);
+    }
+    let (first, last) = parts.split_at(parts.len() / 2);
+    let [first, last] = [first, last].map(|half| joint(half, axis));
+    let dtype = first.dtype;
+    let mut shape = first.shape.clone();
+    let mut before = vec![0; shape.len()];
+    before[axis] = shape[axis];
+    shape[axis] += last.shape[axis];
+    // The first half lies around the last one, where that has elements.
+    let zero = Arc::new(Node::new(Vec::new(), dtype, What::Number(0.0)));
+    let around = Node::new(shape.clone(), dtype, What::Pad(first, vec![0; shape.len()], zero));
+    Arc::new(Node::new(shape, dtype, What::Pad(last, before, Arc::new(around))))
+}
+
+/// A number beside elements of a type, which has to be one of them, or of floating-point numbers is rounded to one.
 pub(super) fn number(number: f64, dtype: DType) -> Result<Arc<Node>> {
     let fits = match Kind::from(dtype) {
         Kind::F32 => true,
@@ -352,6 +365,7 @@ pub(super) fn number(number: f64, dtype: DType) -> Result<Arc<Node>> {
         Kind::Bool => number == 0.0 || number == 1.0,
     };
     if fits {
+        let number = if dtype == DType::F16 { number_as(number, DType::F32, dtype) } else { number };
         return Ok(Arc::new(Node::new(Vec::new(), dtype, What::Number(number))));
     }
     let (option, expected) = ("a number".to_owned(), format!("beside a tensor of {dtype} it must be one of {dtype}; cast the tensor"));
@@ -434,7 +448,7 @@ pub(super) fn no_bytes(argument: &str, dtype: DType) -> Result<()> {
     Err(wrong_type(argument, "of f32, f16, i32, u32 or bool, since products alone take integers of 8 bits", dtype))
 }
 
-fn wrong_type(argument: &str, expected: &'static str, found: DType) -> Box<Error> {
+pub(super) fn wrong_type(argument: &str, expected: &'static str, found: DType) -> Box<Error> {
     Box::new(Error::InvalidType { argument: argument.to_owned(), expected, found: format!("of {found}") })
 }
 
@@ -454,7 +468,9 @@ fn resolved(shape: &[i64], node: &Node) -> Result<Vec<u64>> {
     if open == 1 && (known == 0 || !elements.is_multiple_of(known)) {
         return Err(fault());
     }
-    Ok(shape.iter().map(|&size| if size < 0 { elements / known } else { size.cast_unsigned() }).collect())
+    let shape: Vec<_> = shape.iter().map(|&size| if size < 0 { elements / known } else { size.cast_unsigned() }).collect();
+    shape::check(&shape)?;
+    Ok(shape)
 }
 
 macro_rules! operators {

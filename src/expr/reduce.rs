@@ -15,7 +15,8 @@ use crate::tensor::joined;
 /// Along `axes`, of which negative ones count from the end; along all if there are none given. With `keep` those axes stay, of size 1.
 ///
 /// Sums of floating-point elements are of f32, those of f16 rounded at the end. They are made in blocks and trees: with u = 2⁻²⁴ a sum of n
-/// elements is off by at most (n / 2²⁰ + 64) · u · Σ|a|, and the same from run to run. Of integers sums and products wrap around.
+/// elements is off by at most (n / 64 + 64) · u · Σ|a|, on a CPU by (n / 2²⁰ + 64) · u · Σ|a|, and the same from run to run. Of integers sums
+/// and products wrap around.
 impl Expr {
     /// Σ a; of no elements 0.
     #[must_use]

@@ -1,15 +1,15 @@
 //! Shapes as NumPy has them.
 
 use crate::error::{Error, Result};
-use crate::tensor::{elements, joined};
+use crate::tensor::joined;
 
 /// The most elements of a tensor: kernels count in 32 bits.
 pub(crate) const MOST_ELEMENTS: u64 = 1 << 32;
 
 /// Refuses a shape that no tensor can have.
 pub(crate) fn check(shape: &[u64]) -> Result<()> {
-    // One dimension of size 0 leaves the others free, and the product 0.
-    let requested = if shape.contains(&0) { 0 } else { elements(shape) };
+    // Beside a dimension of size 0 the others count all the same: what is there along some of them is multiplied, too.
+    let requested = shape.iter().fold(1u64, |product, &size| product.saturating_mul(size.max(1)));
     if let Some(size) = shape.iter().find(|size| **size >= MOST_ELEMENTS) {
         let expected = format!("at most {}", MOST_ELEMENTS - 1);
         return Err(Box::new(Error::InvalidDimension { name: "a dimension of the shape", value: size.to_string(), expected }));

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::lower::Operations;
+use super::methods::wrong_type;
 use super::node::{Node, What};
 use super::product::activation;
 use super::{Expr, shape};
@@ -147,10 +148,16 @@ impl Expr {
     #[must_use]
     pub fn conv(&self, filters: impl Into<Self>, how: &Conv) -> Self {
         let filters = filters.into();
-        let bias = how.bias.as_ref().map(|bias| bias.cast(DType::F32));
+        let bias = how.bias.as_ref().map(|bias| (bias, bias.cast(DType::F32)));
         let make = || {
             let (input, filters) = (self.node()?, filters.node()?);
-            let bias = bias.as_ref().map(Self::node).transpose()?;
+            if let Some((given, _)) = &bias {
+                let dtype = given.node()?.dtype;
+                if dtype != DType::F32 && dtype != input.dtype {
+                    return Err(wrong_type("the bias", "of f32 or of the input's type", dtype));
+                }
+            }
+            let bias = bias.as_ref().map(|(_, bias)| bias.node()).transpose()?;
             let (op, shape) = conv_of(input, filters, bias, how)?;
             let inputs = [Some(input), Some(filters), bias].into_iter().flatten().cloned().collect();
             Ok(Node::new(shape, input.dtype, What::Whole(Op::Conv(op), inputs)))

@@ -27,7 +27,7 @@ pub(super) fn plane(problem: &Problem, values: &[f32], first: u32, out: &mut [u3
                     if problem.kind == Kind::Max { best.to_bits() } else { first + at as u32 }
                 }
                 Kind::Mean | Kind::MeanPadded => {
-                    let sum: f32 = taps.map(|at| values[at]).sum();
+                    let sum: f64 = taps.map(|at| f64::from(values[at])).sum();
                     let count = |window: &Window, step: u32| match problem.kind {
                         Kind::MeanPadded => {
                             Window { before: 0, input: window.before + window.input + window.after, ..*window }.inside(step)
@@ -35,7 +35,7 @@ pub(super) fn plane(problem: &Problem, values: &[f32], first: u32, out: &mut [u3
                         _ => window.inside(step),
                     };
                     let elements = count(&z, step_z).len() * count(&y, step_y).len() * count(&x, step_x).len();
-                    (sum / elements as f32).to_bits()
+                    ((sum / elements as f64) as f32).to_bits()
                 }
             };
         }

@@ -309,14 +309,14 @@ functions! {
     Atan "atan" (a) { [F32 => Same] { atan(a) } }
     /// (eᵃ − e⁻ᵃ) / 2, near zero by its series, where the difference would lose digits, and where eᵃ is too large by its root
     Sinh "sinh" (a) { [F32 => Same] {
-        select(select(0.5 * e - 0.5 / e, select(0.5, -0.5, a < 0.0) * h * h, abs(a) > 88.0), a + a * s * (0.16666667 + s * (0.008333334 + s * 0.0001984127)), abs(a) < 0.5);
+        select(select(0.5 * e - 0.5 / e, select(0.5, -0.5, a < 0.0) * h * h, abs(a) > 87.0), a + a * s * (0.16666667 + s * (0.008333334 + s * 0.0001984127)), abs(a) < 0.5);
         s = a * a;
         e = exp(a);
         h = exp(0.5 * abs(a))
     } }
     /// (eᵃ + e⁻ᵃ) / 2, where eᵃ is too large by its root
     Cosh "cosh" (a) { [F32 => Same] {
-        select(0.5 * e + 0.5 / e, 0.5 * h * h, abs(a) > 88.0);
+        select(0.5 * e + 0.5 / e, 0.5 * h * h, abs(a) > 87.0);
         e = exp(a);
         h = exp(0.5 * abs(a))
     } }
