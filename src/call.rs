@@ -104,6 +104,11 @@ impl<'a> Call<'a> {
         !self.inputs.iter().flatten().any(|input| matches!(input, Operand::Tensor(_)))
     }
 
+    /// Whether an operand went with another device than this one, which may be sound.
+    pub(crate) fn is_left_by(&self, opened: &Opened) -> bool {
+        self.inputs.iter().flatten().any(|input| matches!(input, Operand::Tensor(tensor) if tensor.is_left_by(opened)))
+    }
+
     pub(crate) fn fingerprint(&self) -> u64 {
         self.inputs.iter().fold(0, |all, input| all.rotate_left(1) ^ input.as_ref().map_or(0, Operand::fingerprint))
     }

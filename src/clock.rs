@@ -28,6 +28,8 @@ extern "C" {
     fn now() -> f64;
     #[wasm_bindgen(js_name = setTimeout)]
     fn set_timeout(resolve: &js_sys::Function, ms: u32) -> wasm_bindgen::JsValue;
+    #[wasm_bindgen(js_name = clearTimeout)]
+    fn clear_timeout(timeout: &wasm_bindgen::JsValue);
 }
 
 #[cfg(target_arch = "wasm32")]
@@ -72,10 +74,15 @@ pub(crate) async fn sleep(ms: u32) {
 /// What the work gives, or None if that takes longer.
 #[cfg(target_arch = "wasm32")]
 pub(crate) async fn within<T>(ms: u32, work: impl Future<Output = T>) -> Option<T> {
-    let (mut work, mut alarm) = (std::pin::pin!(work), std::pin::pin!(sleep(ms)));
-    std::future::poll_fn(|context| match work.as_mut().poll(context) {
+    let mut timeout = wasm_bindgen::JsValue::UNDEFINED;
+    let promise = js_sys::Promise::new(&mut |resolve, _| timeout = set_timeout(&resolve, ms));
+    let (mut work, mut alarm) = (std::pin::pin!(work), std::pin::pin!(wasm_bindgen_futures::JsFuture::from(promise)));
+    let done = std::future::poll_fn(|context| match work.as_mut().poll(context) {
         Poll::Ready(done) => Poll::Ready(Some(done)),
-        Poll::Pending => alarm.as_mut().poll(context).map(|()| None),
+        Poll::Pending => alarm.as_mut().poll(context).map(|_| None),
     })
-    .await
+    .await;
+    // A process of Node's lives as long as it waits for something.
+    clear_timeout(&timeout);
+    done
 }

@@ -150,6 +150,7 @@ impl Pending<'_> {
                 Err(error) => error,
             };
             match *error {
+                Error::DeviceLost { .. } if opened.device.lost().is_none() && call.is_left_by(&opened) => return Err(error),
                 Error::DeviceLost { .. } => {
                     // If not this call, the next one is to find a device.
                     opened = gpu.reopen(&opened).await?;

@@ -158,6 +158,11 @@ impl Tensor {
         home.device.download(buffer, extent).await
     }
 
+    /// Whether it was left behind by a device that is lost, and that is not this one.
+    pub(crate) fn is_left_by(&self, opened: &Opened) -> bool {
+        !std::ptr::eq(&*self.values.home, opened) && self.values.home.device.lost().is_some()
+    }
+
     /// The memory, if it is on that device.
     pub(crate) fn buffer_on(&self, opened: &Opened) -> Result<&Buffer> {
         let Values { buffer, home, .. } = &*self.values;

@@ -32,6 +32,7 @@ impl Gpu {
                 opened.device.trim();
                 self.try_evaluate(expr, &opened).await
             }
+            Error::DeviceLost { .. } if opened.device.lost().is_none() && is_left_by(expr, &opened) => Err(error),
             // The tensors went with it, and the next call is to find a device.
             Error::DeviceLost { .. } => {
                 self.reopen(&opened).await?;
@@ -102,6 +103,14 @@ impl Gpu {
         self.profiler().add(crate::profile::Operation::of_step(op, &plan, opened, finished.as_ref(), clock.ms()));
         Ok(out)
     }
+}
+
+/// Whether a tensor of the expression went with another device than this one, which may be sound.
+fn is_left_by(expr: &Expr, opened: &Opened) -> bool {
+    let is_left = |source: &Source| matches!(source, Source::Tensor(tensor) if tensor.is_left_by(opened));
+    expr.node().and_then(|node| Operations::of(node, None)).is_ok_and(|(Operations { list, .. }, source)| {
+        is_left(&source) || list.iter().flat_map(|operation| operation.sources.iter().flatten()).any(is_left)
+    })
 }
 
 /// Queues an operation where the device has a queue, else submits it; gives the memory of its result.

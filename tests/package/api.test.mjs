@@ -1,4 +1,6 @@
 /** What the package does through its functions, on every backend in a page, and on the CPU in Node. */
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
 import { test } from "node:test";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -29,3 +31,14 @@ for (const backend of ["simd", "scalar"]) {
     await report(t, await run(Object.fromEntries(SUBJECTS.map((subject, i) => [subject, checks[i].default])), lapidary, backend));
   });
 }
+
+test("a process of Node's ends with its last call", () => {
+  const script = `import { Gpu } from ${JSON.stringify(pathToFileURL(join(PACKAGE, "node.js")))};
+    const gpu = await Gpu.open({ backend: "simd", threads: 1 });
+    console.log(await gpu.matmul(new Float32Array([1, 2]), new Float32Array([3, 4]), { m: 1, k: 2, n: 1 }));`;
+  const begun = performance.now();
+  const said = execFileSync(process.execPath, ["--input-type=module", "--eval", script], { encoding: "utf8", timeout: 60_000 });
+  assert.ok(said.length > 1, said);
+  const seconds = (performance.now() - begun) / 1000;
+  assert.ok(seconds < 15, `${seconds} s`);
+});

@@ -108,37 +108,50 @@ impl Buffer {
     /// From now on somebody else may write to it.
     #[cfg(not(target_arch = "wasm32"))]
     pub(super) fn lend(&self) {
-        let mut forms = lock(&self.forms);
-        forms.is_lent = true;
-        forms.kept.clear();
+        let kept = {
+            let mut forms = lock(&self.forms);
+            forms.is_lent = true;
+            std::mem::take(&mut forms.kept)
+        };
+        // What they hold is given back after they are let go.
+        drop(kept);
     }
 
     /// Keeps a form of it whose maker is on its way to the device.
     pub(super) fn keep(&self, form: &Arc<Kept>) {
-        let owners = &mut lock(&form.all.state).owners;
-        // Those that are gone make room.
-        let mut at = 0;
-        while at < owners.len() {
-            if owners[at].strong_count() > 0 {
-                at += 1;
-            } else {
-                owners.swap_remove(at);
+        {
+            let owners = &mut lock(&form.all.state).owners;
+            // Those that are gone make room.
+            let mut at = 0;
+            while at < owners.len() {
+                if owners[at].strong_count() > 0 {
+                    at += 1;
+                } else {
+                    owners.swap_remove(at);
+                }
             }
+            owners.push(Arc::downgrade(&self.forms));
         }
-        owners.push(Arc::downgrade(&self.forms));
-        lock(&self.forms).kept.push(Arc::clone(form));
+        let mut forms = lock(&self.forms);
+        // It may have been lent since it was asked.
+        if !forms.is_lent {
+            forms.kept.push(Arc::clone(form));
+        }
     }
 
     /// What such a launch made of it, if that is kept.
     fn form(&self, maker: &Dispatch) -> Option<Arc<Kept>> {
-        let kept = &mut lock(&self.forms).kept;
-        let at = kept.iter().position(|kept| kept.maker == *maker)?;
-        // What was computed in a batch that failed is nothing.
-        if kept[at].buffer.verdict.get().is_some_and(|verdict| verdict.get().is_err()) {
-            kept.swap_remove(at);
-            return None;
-        }
-        Some(Arc::clone(&kept[at]))
+        let failed = {
+            let kept = &mut lock(&self.forms).kept;
+            let at = kept.iter().position(|kept| kept.maker == *maker)?;
+            // What was computed in a batch that failed is nothing.
+            if kept[at].buffer.verdict.get().is_none_or(|verdict| verdict.get().is_ok()) {
+                return Some(Arc::clone(&kept[at]));
+            }
+            kept.swap_remove(at)
+        };
+        drop(failed);
+        None
     }
 }
 

@@ -48,7 +48,7 @@ const waiting = new Set();
 function guarded(call, signal, discard) {
   return new Promise((resolve, reject) => {
     // By what it can do, not by its class: it may come from another realm.
-    const listens = typeof signal?.addEventListener === "function";
+    const listens = [signal?.addEventListener, signal?.removeEventListener].every((method) => typeof method === "function");
     let aborted = false;
     const abort = () => {
       aborted = true;
@@ -64,8 +64,8 @@ function guarded(call, signal, discard) {
       else reject(error?.code ? error : fault("internal", `internal fault of lapidary, please report it: ${error}`, error));
     });
     waiting.add(reject);
-    if (listens) signal.addEventListener("abort", abort);
     try {
+      if (listens) signal.addEventListener("abort", abort);
       const succeed = settle((value) => (aborted ? discard?.(value) : resolve(value)));
       Promise.resolve(call()).then(succeed, fail);
     } catch (error) {
@@ -253,6 +253,7 @@ export class Gpu {
       const loading = load_for(a, b);
       if (loading) {
         [a, b] = [copy(a), copy(b)];
+        if (options && typeof options === "object") options = { ...options };
         gpu = core.hold_gpu(gpu);
         await loading;
       }
@@ -408,7 +409,8 @@ export async function matmul(a, b, options) {
 export async function tensor(data, shape, options) {
   if (!shared) look_for_gpu();
   const values = ready && !pending() ? data : copy(data);
-  return on_shared((gpu) => gpu.tensor(values, shape, options));
+  const sizes = Array.isArray(shape) ? [...shape] : shape;
+  return on_shared((gpu) => gpu.tensor(values, sizes, options));
 }
 
 export const evaluate = async (expr) => on_shared((gpu) => gpu.evaluate(expr));

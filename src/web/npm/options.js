@@ -105,7 +105,8 @@ function option(name, value, otherwise, is_right, expected) {
 
 const is_number = (value) => typeof value === "number";
 const is_flag = (value) => typeof value === "boolean";
-const is_signal = (value) => typeof get(value, "aborted") === "boolean";
+const is_signal = (value) =>
+  typeof get(value, "aborted") === "boolean" && typeof get(value, "addEventListener") === typeof get(value, "removeEventListener");
 export const number = (name, value, otherwise) => option(name, value, otherwise, is_number, "a number");
 export const flag = (name, value) => option(name, value, false, is_flag, "true or false");
 export const one_of = (name, value, names, expected) => option(name, value, names[0], (value) => names.includes(value), expected);

@@ -154,6 +154,12 @@ const general = {
     });
   },
 
+  "half a signal is none": async ({ gpu }) => {
+    const { a, b, options } = problem(4, 5, 6);
+    for (const signal of [{ aborted: false, addEventListener() {} }, { aborted: false, removeEventListener() {} }, {}, 1, "aborted"])
+      is_fault((await settles(gpu.matmul(a, b, { ...options, signal }))).error, ["invalid_option"]);
+  },
+
   "a signal that is aborted during the call rejects at once": async ({ gpu }) => {
     const { a, b, options } = problem(150, 150, 150);
     for (const more of [{}, { keep: true }, { report: true }]) {

@@ -36,6 +36,27 @@ export default {
     }
   },
 
+  "a tensor of before leaves the fresh device and its tensors alone": async ({ gpu, kill, lapidary: { lazy } }) => {
+    const x = integers(49);
+    const old = await gpu.tensor(x, [7, 7]);
+    kill();
+    await right(gpu, problem(5, 5, 5));
+    const fresh = await gpu.tensor(x, [7, 7]);
+    const { generation } = gpu.info();
+    const calls = [
+      () => gpu.matmul(old, old, {}),
+      () => gpu.matmul(x, x, { m: 7, k: 7, n: 7, beta: 1, c: old }),
+      () => gpu.matmul(old, old, { keep: true }),
+      () => gpu.evaluate(lazy(old).add(1)),
+      () => gpu.evaluate(lazy(fresh).add(old)),
+      () => old.toArray(),
+    ];
+    for (const call of calls) is_fault((await settles(call())).error, ["device_lost"]);
+    assert(gpu.info().generation === generation, `generation ${gpu.info().generation} after ${generation}`);
+    same(await fresh.toArray(), x);
+    for (const tensor of [old, fresh]) tensor.dispose();
+  },
+
   "tensors of before are lost, and say so": async ({ gpu, kill }) => {
     const x = integers(49);
     const [a, b] = [await gpu.tensor(x, [7, 7]), await gpu.matmul(x, x, { m: 7, k: 7, n: 7, keep: true })];
