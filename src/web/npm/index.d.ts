@@ -191,7 +191,7 @@ export interface MatmulOptions {
   ldb?: number;
   /** The same for `c`. The result itself is always packed. */
   ldc?: number;
-  /** Elements from the start of one A of a batch to the next; 0 if all products share one. Default: packed, and then the length must be exact. */
+  /** Elements from the start of one A of a batch to the next; 0 if all products share one. Default: packed, and then the length must be exact; where a batch has several dimensions, 0 or packed. */
   stride_a?: number;
   /** The same for B. */
   stride_b?: number;
@@ -261,7 +261,7 @@ export class Tensor<D extends DType = "f32"> {
    * well. Rejects as {@link Gpu.tensor} of a buffer does; the buffer needs the usage `COPY_DST`.
    */
   copyTo(buffer: DeviceBuffer, options?: { offset_bytes?: number }): Promise<void>;
-  /** Gives the memory back. Calls that already use it finish. Twice is harmless. */
+  /** Gives the memory back. Calls that already use it finish; a `benchmark` wants it until it resolves, and a call on a shared device that is still being opened until that is there. Twice is harmless. */
   dispose(): void;
   [Symbol.dispose](): void;
 }
@@ -473,7 +473,7 @@ export interface WindowOptions {
 export interface ConvOptions extends WindowOptions {
   /** The channels and the filters in so many parts, each filter for the channels of its part. Default 1. */
   groups?: number;
-  /** A number for each filter that is added. */
+  /** A vector of a number for each filter that is added, of f32 or of the input's type. */
   bias?: Value;
   /** Applied to each element in the end. Default `"none"`. */
   activation?: "none" | "relu" | "gelu" | "sigmoid" | "tanh" | "silu";
@@ -713,7 +713,7 @@ export class Expr {
    * The Fourier transform X[k] = Σ x[i] · exp(−2πi · i·k / n) along an axis of complex numbers, which are a last dimension of size 2 that is
    * not counted: axis −1, if none is given, is the one before it. Of `length` elements, what lacks being zeros and what is too much cut off.
    * Any length will do; the error is about 10⁻⁷ · log₂ n of the largest result. Of f32; `evaluate` rejects with `invalid_dimension` where the
-   * last dimension is not 2, the axis is not there or the length is 0, and with `limit_exceeded` past 2²⁷, on WebGL2 past 2²⁵.
+   * last dimension is not 2, the axis is not there or the length is 0, and with `limit_exceeded` past 2²⁷, on WebGL2 past 2²⁵, or on the CPU with `out_of_memory`.
    */
   fft(axis?: number, length?: number): Expr;
   /** The inverse of `fft`: x[i] = (1 / n) · Σ X[k] · exp(2πi · i·k / n). */
