@@ -161,13 +161,13 @@ f32 s = a * a;
 f32 e = exp(a);
 f32 h = exp(0.5f * abs(a));
 return select(select(0.5f * e - 0.5f / e, select(0.5f, -0.5f, a < 0.0f) * h * h, abs(a) >
-88.0f), a + a * s * (0.16666667f + s * (0.008333334f + s * 0.0001984127f)), abs(a)
+87.0f), a + a * s * (0.16666667f + s * (0.008333334f + s * 0.0001984127f)), abs(a)
 < 0.5f);
 }
 static __device__ __forceinline__ f32 cosh_f32(f32 a) {
 f32 e = exp(a);
 f32 h = exp(0.5f * abs(a));
-return select(0.5f * e + 0.5f / e, 0.5f * h * h, abs(a) > 88.0f);
+return select(0.5f * e + 0.5f / e, 0.5f * h * h, abs(a) > 87.0f);
 }
 static __device__ __forceinline__ f32 tanh_f32(f32 a) {
 f32 s = a * a;
