@@ -37,6 +37,7 @@ const SHADERS: &[&str] = &[
     "normalize/normalize.frag",
     "fft/fft.frag",
     "map/words.wgsl",
+    "map/pack.wgsl",
     "map/prelude.wgsl",
     "map/end.wgsl",
     "map/input.wgsl",

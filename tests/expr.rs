@@ -417,11 +417,12 @@ fn functions_lose_no_digits() {
 #[test]
 fn powers_that_are_no_number() {
     everywhere(|gpu, backend| {
-        let bases = [-1.0f32, 1.0, -2.0, f32::NAN, f32::NAN, -1.0];
-        let exponents = [f32::NAN, f32::NAN, f32::NAN, 0.0, 1.0, f32::INFINITY];
-        let [a, b] = [bases, exponents].map(|values| Expr::from(gpu.tensor_blocking(&values, 1, 6).unwrap()));
+        const LEAST: f32 = f32::NEG_INFINITY;
+        let bases = [-1.0f32, 1.0, -2.0, f32::NAN, f32::NAN, -1.0, LEAST, LEAST, LEAST, LEAST];
+        let exponents = [f32::NAN, f32::NAN, f32::NAN, 0.0, 1.0, f32::INFINITY, 0.5, -0.5, 3.0, f32::NAN];
+        let [a, b] = [bases, exponents].map(|values| Expr::from(gpu.tensor_blocking(&values, 1, 10).unwrap()));
         let got = values(gpu, &a.pow(&b));
-        let expected = [f32::NAN, 1.0, f32::NAN, 1.0, f32::NAN, 1.0];
+        let expected = [f32::NAN, 1.0, f32::NAN, 1.0, f32::NAN, 1.0, f32::INFINITY, 0.0, LEAST, f32::NAN];
         assert!(
             got.iter().zip(expected).all(|(got, expected)| got == &expected || got.is_nan() && expected.is_nan()),
             "{backend}: {got:?}"

@@ -106,6 +106,26 @@ fn every_shape_along_every_axis() {
     });
 }
 
+/// Neither a first value that is far from all others takes digits from them, nor one in their midst.
+#[test]
+fn layer_norms_of_rows_with_a_value_that_stands_out() {
+    everywhere(|gpu, backend| {
+        for (shape, axis) in [([2, 48], 1), ([2, 300], 1), ([3, 4096], 1), ([1, 40_000], 1), ([4096, 3], 0)] {
+            for place in [0, 2] {
+                let count = (shape[0] * shape[1]) as usize;
+                let mut values: Vec<f32> = (0..count).map(|i| ((i * 7919) % 1009) as f32 / 500.0 - 1.0).collect();
+                let along_rows = axis == 1;
+                for row in 0..if along_rows { shape[0] } else { shape[1] } {
+                    values[(if along_rows { row * shape[1] + place } else { place * shape[1] + row }) as usize] = 1e4;
+                }
+                let exact: Vec<_> = values.iter().map(|&x| f64::from(x)).collect();
+                let got = host(gpu, &tensor(gpu, &values, &shape).layer_norm(&[axis as i64], None, None, 1e-5));
+                near_by(1.0, &got, &along(&exact, &shape, axis, layer_norm), 16.0 * U, &format!("{backend} {shape:?} from {place}"));
+            }
+        }
+    });
+}
+
 #[test]
 fn scales_and_biases() {
     everywhere(|gpu, backend| {

@@ -66,8 +66,8 @@ static __device__ __forceinline__ f32 pow_f32(f32 a, f32 b) {
 f32 p = select(power(abs(a), b), 1.0f, abs(a) == 1.0f);
 f32 s = select(p, -p, is_negative(a) && floor(b) == b && floor(0.5f * b) != 0.5f * b);
 return select(select(select(s, nan_of(a), is_nan(a) ||
-(a < 0.0f && floor(b) != b && is_finite(b))), nan_of(b), is_nan(b)), 1.0f, b ==
-0.0f || a == 1.0f);
+(a < 0.0f && floor(b) != b && is_finite(a) && is_finite(b))), nan_of(b),
+is_nan(b)), 1.0f, b == 0.0f || a == 1.0f);
 }
 static __device__ __forceinline__ i32 pow_i32(i32 a, i32 b) {
 return power_i32(a, b);

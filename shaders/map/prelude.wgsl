@@ -34,17 +34,6 @@ fn power_i32(a: i32, b: i32) -> i32 {
   return bitcast<i32>(power_u32(bitcast<u32>(a), bitcast<u32>(b)));
 }
 
-// Two numbers as f16 in a word. What is too large, from 65520 on, is infinite, which pack2x16float leaves open, and of NaN some make more than 16
-// bits.
-fn pack(v: vec2<f32>) -> u32 {
-  let bits = bitcast<vec2<u32>>(v);
-  let size = bits & vec2<u32>(0x7fffffffu);
-  let large = size >= vec2<u32>(0x477ff000u);
-  let infinite = select(vec2<u32>(0x7c00u), vec2<u32>(0x7e00u), size > vec2<u32>(0x7f800000u));
-  let ends = select(vec2<u32>(), ((bits >> vec2<u32>(16u)) & vec2<u32>(0x8000u)) | infinite, large);
-  return pack2x16float(select(v, vec2<f32>(), large)) | ends.x | (ends.y << 16u);
-}
-
 fn f32_of_f32(a: f32) -> f32 { return a; }
 fn f32_of_i32(a: i32) -> f32 { return f32(a); }
 fn f32_of_u32(a: u32) -> f32 { return f32(a); }

@@ -26,6 +26,6 @@ fn main(@builtin(global_invocation_id) invocation: vec3<u32>, @builtin(num_workg
       begin(row / params.m);
       pair[half] = finished(at, row % params.m, column, vec4<f32>(sum, 0.0, 0.0, 0.0)).x;
     }
-    out[word] = pack2x16float(pair);
+    out[word] = pack(pair);
   }
 }

@@ -1,14 +1,14 @@
 // What is made of a row's values once they are folded.
 
-// What each value of a row is told: of a softmax the pivot and a factor, or what is taken off; of a norm the mean and a factor, or two
-// factors where there is no mean.
+// What each value of a row is told: of a softmax the pivot and a factor, or what is taken off; of a norm a value near the mean, a
+// factor, and the mean as its distance from that value, or two factors where there is no mean.
 struct Measure {
-    f32 base, by;
+    f32 base, by, rest;
 };
 
 static __device__ __forceinline__ Measure measure(const Fold &fold, const Fold::State &s) {
 #if LAYER
-    return {s.mean, 1.0f / sqrtf(s.spread / fold.divisor() + __uint_as_float(fold.word(EPSILON)))};
+    return {s.pivot, 1.0f / sqrtf(s.spread / fold.divisor() + __uint_as_float(fold.word(EPSILON))), s.mean};
 #elif RMS
     // As normalize.wgsl.
     const f32 by = word_of(s.large) != 0 ? 0.25f : 1.0f;
@@ -23,7 +23,7 @@ static __device__ __forceinline__ Measure measure(const Fold &fold, const Fold::
 
 static __device__ __forceinline__ f32 made(const Fold &fold, f32 v, const Measure &m) {
 #if LAYER
-    return ((v - fold.pivot) - m.base) * m.by;
+    return ((v - m.base) - m.rest) * m.by;
 #elif RMS
     return v * m.base * m.by;
 #elif LOGARITHMS

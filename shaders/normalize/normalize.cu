@@ -114,10 +114,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) normalize(
     }
     const Fold::State state = {most, of_row(sum, [](f32 a, f32 b) { return a + b; }, slot, lane, true)};
 #else
-#if LAYER && FLAT
-    fold.pivot = staged[slot * COUNT];
-#elif LAYER
-    fold.pivot = fold.value(along(words, c, 0).c, index);
+#if LAYER
+    // A lane's own, until that of the row is known.
+    fold.pivot = v[0].x[0];
 #endif
     Fold::State state = fold.empty();
 #pragma unroll

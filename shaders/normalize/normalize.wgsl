@@ -36,27 +36,27 @@ fn place(c: array<u32, RANK>) -> u32 {
   return at;
 }
 
-// What each value of a row is told: of a softmax the pivot and what the powers are divided by, of a norm the mean and a factor, or two
-// factors where there is no mean.
-struct Measure { base: f32, by: f32 }
+// What each value of a row is told: of a softmax the pivot and what the powers are divided by, of a norm a value near the mean, a factor, and
+// the mean as its distance from that value, or two factors where there is no mean.
+struct Measure { base: f32, by: f32, rest: f32 }
 
 fn measure(s: State) -> Measure {
 //# if LAYER
-  return Measure(s.mean, 1.0 / sqrt(s.spread / divisor() + bitcast<f32>(word(EPSILON))));
+  return Measure(s.pivot, 1.0 / sqrt(s.spread / divisor() + bitcast<f32>(word(EPSILON))), s.mean);
 //# else
 //# if RMS
   // Squares of large numbers are beyond all numbers, and epsilon is nothing beside them. A factor for the largest would be nothing: they
   // are taken by quarters.
   let by = select(1.0, 0.25, bitcast<u32>(s.large) != 0u);
   let root = finish(State(s.large * 0.0625, s.middle * by * by, s.small));
-  return Measure(by, 1.0 / select(root, sqrt(root * root + bitcast<f32>(word(EPSILON)) * by * by), root < 1.0e18));
+  return Measure(by, 1.0 / select(root, sqrt(root * root + bitcast<f32>(word(EPSILON)) * by * by), root < 1.0e18), 0.0);
 //# else
   // No number is in proportion to an infinity, to NaN, or to zeros alone.
   let none = is_beyond(s);
 //# if LOGARITHMS
-  return Measure(pivot(s.top), select(log(s.sum), nan_of(s.sum), none));
+  return Measure(pivot(s.top), select(log(s.sum), nan_of(s.sum), none), 0.0);
 //# else
-  return Measure(pivot(s.top), select(1.0 / s.sum, nan_of(s.sum), none));
+  return Measure(pivot(s.top), select(1.0 / s.sum, nan_of(s.sum), none), 0.0);
 //# end
 //# end
 //# end
@@ -64,7 +64,7 @@ fn measure(s: State) -> Measure {
 
 fn made(v: f32, m: Measure) -> f32 {
 //# if LAYER
-  return ((v - pivot) - m.base) * m.by;
+  return ((v - m.base) - m.rest) * m.by;
 //# else
 //# if RMS
   return v * m.base * m.by;
@@ -134,15 +134,9 @@ fn main(
   if (k_$s < ROWS * COUNT) { staged[k_$s] = x_$s; }
 //# end
   workgroupBarrier();
-//# if LAYER
-  pivot = staged[slot * COUNT];
-//# end
 //# else
   let count = word(2u);
   let index = word(1u) + read * count;
-//# if LAYER
-  pivot = value(along(c, 0u), index);
-//# end
 //# end
 //# for u in HELD
 //# if QUAD
@@ -189,6 +183,10 @@ fn main(
 //# end
   let state = State(top, (sum.x + sum.y) + (sum.z + sum.w), bits);
 //# else
+//# if LAYER
+  // An invocation's own, until that of the row is known.
+  pivot = v_0.x;
+//# end
   var state = empty();
 //# for u in HELD
 //# if EXACT
@@ -257,7 +255,7 @@ fn main(
     result = ended_four(place(at), result);
 //# end
 //# if OUT_F16
-    out[place(at) / 4u] = vec2<u32>(pack2x16float(result.xy), pack2x16float(result.zw));
+    out[place(at) / 4u] = vec2<u32>(pack(result.xy), pack(result.zw));
 //# else
     out[place(at) / 4u] = result;
 //# end

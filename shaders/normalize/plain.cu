@@ -32,7 +32,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) normalize(
     for (u32 row = blockIdx.x; row < words.word[0]; row += gridDim.x) {
         const f32 *values = in + size_t(row) * count;
 #if MOMENTS
-        fold.pivot = values[0];
+        fold.pivot = values[min(local, count - 1)];
 #endif
         Fold::State state = fold.empty();
         for (u32 i = local; i < count; i += THREADS) state = fold.join(state, fold.lift(values[i], i));

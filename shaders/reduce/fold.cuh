@@ -139,7 +139,11 @@ struct Fold : Source {
         const f32 count = a.count + b.count;
         const f32 share = __fdividef(b.count, count);
         const f32 distance = (b.mean - a.mean) + (b.pivot - a.pivot);
-        return {count, a.spread + b.spread + distance * (distance * (a.count * share)), a.mean + distance * share, a.pivot};
+        const f32 spread = a.spread + b.spread + distance * (distance * (a.count * share));
+        // As fold.wgsl: of two values the nearer is kept.
+        const f32 mean_a = a.mean + distance * share, mean_b = b.mean - distance * __fdividef(a.count, count);
+        const bool is_b = fabsf(mean_b) < fabsf(mean_a);
+        return {count, spread, is_b ? mean_b : mean_a, is_b ? b.pivot : a.pivot};
     }
     __device__ __forceinline__ State quad(const Four<f32> &v, u32, u32) const {
         const f32 x = v.x[0] - pivot, y = v.x[1] - pivot, z = v.x[2] - pivot, w = v.x[3] - pivot;

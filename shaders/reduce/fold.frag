@@ -114,7 +114,11 @@ State join(State a, State b) {
   f32 count = a.x + b.x;
   f32 share = b.x / count;
   f32 distance = (b.z - a.z) + (b.w - a.w);
-  return vec4(count, a.y + b.y + distance * (distance * (a.x * share)), a.z + distance * share, a.w);
+  f32 spread = a.y + b.y + distance * (distance * (a.x * share));
+  // As fold.wgsl: of two values the nearer is kept.
+  f32 mean_a = a.z + distance * share;
+  f32 mean_b = b.z - distance * (a.x / count);
+  return abs(mean_b) < abs(mean_a) ? vec4(count, spread, mean_b, b.w) : vec4(count, spread, mean_a, a.w);
 }
 //# if ROOT
 Output finish(State s) { return sqrt(s.y / divisor()); }

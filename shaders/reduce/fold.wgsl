@@ -116,7 +116,8 @@ fn behind(a: State, b: State) -> State { return join(a, b); }
 
 //# if MOMENTS
 // Chan, Golub and LeVeque (1983): how many, the sum of squared distances from their mean, and the mean itself as its distance from one
-// of the values, which is exact where all are far from zero and near one another.
+// of the values, which is exact where all are far from zero and near one another. Of two such values the nearer is kept, so that none that stands
+// out takes digits from the others.
 struct State { count: f32, spread: f32, mean: f32, pivot: f32 }
 alias Output = f32;
 var<private> pivot: f32;
@@ -127,7 +128,11 @@ fn join(a: State, b: State) -> State {
   let count = a.count + b.count;
   let share = b.count / count;
   let distance = (b.mean - a.mean) + (b.pivot - a.pivot);
-  return State(count, a.spread + b.spread + distance * (distance * (a.count * share)), a.mean + distance * share, a.pivot);
+  let spread = a.spread + b.spread + distance * (distance * (a.count * share));
+  let mean_a = a.mean + distance * share;
+  let mean_b = b.mean - distance * (a.count / count);
+  let is_b = abs(mean_b) < abs(mean_a);
+  return State(count, spread, select(mean_a, mean_b, is_b), select(a.pivot, b.pivot, is_b));
 }
 fn quad(v: vec4<f32>, i: u32, step: u32) -> State {
   let near = v - pivot;

@@ -52,7 +52,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) reduce(
     u32 i = blockIdx.z * words.word[4];
     const u32 end = min(i + words.word[4], words.word[2]);
 #if MOMENTS
-    if (!READS_STATES && i < end) fold.pivot = values[first + i];
+    if (!READS_STATES && i < end) fold.pivot = values[first + min(i + lane, end - 1)];
 #endif
     Fold::State state = fold.empty();
     if (READS_STATES) {

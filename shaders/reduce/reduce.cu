@@ -24,7 +24,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) reduce(
     u32 i = blockIdx.z * words.word[4];
     const u32 end = min(i + words.word[4], words.word[3]);
 #if MOMENTS
-    fold.pivot = fold.value(along(words, c, i).c, index + i);
+    const u32 sample = min(i + lane, end - 1);
+    fold.pivot = fold.value(along(words, c, sample).c, index + sample);
 #endif
     Fold::State state = fold.empty();
     // What is not there is read as the last that is, and left out.

@@ -33,11 +33,11 @@ void main() {
   uint index = row * params[2];
   uint i = number % params[5] * params[4];
   uint end = min(i + params[4], params[2]);
-//# if MOMENTS
-  pivot = i < end ? value(along(c, i), index + i) : 0.0;
-//# end
   State state = empty();
   while (i < end) {
+//# if MOMENTS
+    pivot = value(along(c, i), index + i);
+//# end
     // Sums of sums lose less than one long sum.
     State some = empty();
     for (uint stop = min(i + 64u, end); i < stop;) {

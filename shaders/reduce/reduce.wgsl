@@ -52,7 +52,8 @@ fn main(
   var i = group.z * word(4u);
   let end = min(i + word(4u), word(3u));
 //# if MOMENTS
-  pivot = value(along(c, i), index + i);
+  let sample = min(i + lane, end - 1u);
+  pivot = value(along(c, sample), index + sample);
 //# end
   var state = empty();
 //# if LOOPS

@@ -307,6 +307,7 @@ impl Kernel {
 
     /// The variant's WGSL.
     pub fn wgsl(&self) -> Result<String> {
+        const PACK: &str = include_str!(concat!(env!("OUT_DIR"), "/map-pack.wgsl"));
         let extensions = match self.id {
             KernelId::MatmulCooperative if self.constant("SUBGROUP") != 0 => {
                 // Its analysis takes a loop's counter for something that differs between invocations.
@@ -318,6 +319,9 @@ impl Kernel {
             _ => "",
         };
         let mut first = extensions.to_owned();
+        if self.source.is_some() || self.constant("RESULT_F16") != 0 || self.id == KernelId::Pool {
+            first += PACK;
+        }
         if let Some(generated) = &self.source {
             first += &generated.wgsl(&self.constants)?;
         }

@@ -251,10 +251,10 @@ functions! {
         }
         [U32 => Same] { select(a % d, u32(0), b == u32(0)); d = select(b, u32(1), b == u32(0)) }
     }
-    /// aᵇ; of a negative a only for whole b, else NaN
+    /// aᵇ; of a negative a that is finite only for whole b, else NaN
     Pow "pow" (a, b) {
         [F32 => Same] {
-            select(select(select(s, nan_of(a), is_nan(a) || (a < 0.0 && floor(b) != b && is_finite(b))), nan_of(b), is_nan(b)), 1.0, b == 0.0 || a == 1.0);
+            select(select(select(s, nan_of(a), is_nan(a) || (a < 0.0 && floor(b) != b && is_finite(a) && is_finite(b))), nan_of(b), is_nan(b)), 1.0, b == 0.0 || a == 1.0);
             p = select(power(abs(a), b), 1.0, abs(a) == 1.0);
             s = select(p, -p, is_negative(a) && floor(b) == b && floor(0.5 * b) != 0.5 * b)
         }

@@ -331,10 +331,19 @@ export default {
       ["repeated", lazy(x).broadcastTo([2, 2, 4]), [...data, ...data]],
       ["turned round", lazy(x).flip(1), [NaN, 1, 5, NaN, -Infinity, NaN, NaN, Infinity]],
       ["a product", lazy(x).matmul(lazy(await gpu.tensor(new Float16Array([1, 0, 0, 0]), [4, 1]))), [NaN, NaN]],
+      ["means", lazy(await gpu.tensor(new Float16Array([2, NaN, 4, 7, 1, 3, NaN, 5]), [1, 1, 8])).averagePool([1]), [2, NaN, 4, 7, 1, 3, NaN, 5]],
     ]) {
       const made = await gpu.evaluate(expr.cast("f32"));
       same(await made.toArray(), Float32Array.from(expected), what);
       made.dispose();
+    }
+    // In results that are fours of elements, and in those that are pairs.
+    for (const n of [1, 3, 4, 8, 68]) {
+      const factor = Float32Array.from({ length: 4 * n }, (_, i) => (i < n ? [1, NaN, 300, 3][i % 4] : 0));
+      const left = Float32Array.from({ length: 12 }, (_, i) => (i % 4 === 0 ? 300 : 0));
+      const expected = Array.from({ length: 3 * n }, (_, i) => [300, NaN, Infinity, 900][(i % n) % 4]);
+      const product = await gpu.matmul(new Float16Array(left), new Float16Array(factor), { m: 3, k: 4, n, result: "f16" });
+      same(new Float32Array(product), Float32Array.from(expected), `a result of f16 with ${n} columns`);
     }
     x.dispose();
   },
