@@ -45,20 +45,23 @@ impl Stopwatch {
 
 /// Acts once what is running now has come to its end, and what it promised with it.
 #[cfg(all(any(feature = "webgpu", feature = "webgl2"), target_arch = "wasm32"))]
-pub(crate) fn later(act: impl FnOnce() + 'static) {
+pub(crate) fn later(act: impl FnOnce() + 'static) -> bool {
     wasm_bindgen_futures::spawn_local(async {
         sleep(0).await;
         act();
     });
+    true
 }
 
-/// Acts soon. Natively nobody tells when the caller is done: a millisecond is time to record some hundred launches.
+/// Acts soon. Natively nobody tells when the caller is done: a millisecond is time to record some hundred launches. Whether it will: the system
+/// may have no thread to give.
 #[cfg(all(feature = "webgpu", not(target_arch = "wasm32")))]
-pub(crate) fn later(act: impl FnOnce() + Send + 'static) {
-    std::thread::spawn(|| {
+pub(crate) fn later(act: impl FnOnce() + Send + 'static) -> bool {
+    let soon = || {
         std::thread::sleep(std::time::Duration::from_millis(1));
         act();
-    });
+    };
+    std::thread::Builder::new().spawn(soon).is_ok()
 }
 
 /// Lets the page or the worker do what else there is for so long.

@@ -283,7 +283,10 @@ impl Gpu {
 
     /// Closes this handle and its clones. Calls under way finish; later ones get [`Error::Disposed`].
     pub fn close(&self) {
-        self.state().opened = None;
+        let opened = self.state().opened.take();
+        #[cfg(not(target_arch = "wasm32"))]
+        self.0.kernels.forget();
+        drop(opened);
     }
 
     /// The kernels that were defined by name.
@@ -333,7 +336,13 @@ impl Gpu {
 
     /// A device other than `lost`. Of all who ask at once one opens it, and the others wait.
     pub(crate) fn reopen<'a>(&'a self, lost: &'a Arc<Opened>) -> BoxFuture<'a, Result<Arc<Opened>>> {
-        Box::pin(self.replace(lost))
+        Box::pin(self.replace(lost, true))
+    }
+
+    /// The same for a caller that blocks its thread: whoever opens one already may be a task of that very thread, and is not waited for.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(crate) async fn reopen_alone(&self, lost: &Arc<Opened>) -> Result<Arc<Opened>> {
+        self.replace(lost, false).await
     }
 
     /// What is opened in place of a device that is lost.
@@ -350,8 +359,9 @@ impl Gpu {
         select::open(&self.0.options)
     }
 
-    async fn replace(&self, lost: &Arc<Opened>) -> Result<Arc<Opened>> {
+    async fn replace(&self, lost: &Arc<Opened>, waits: bool) -> Result<Arc<Opened>> {
         loop {
+            let mut own = None;
             let turn = {
                 let mut state = self.state();
                 match &state.opened {
@@ -360,13 +370,15 @@ impl Gpu {
                     Some(_) => {}
                 }
                 match &mut state.reopening {
-                    Some(waiting) => {
+                    Some(waiting) if waits => {
                         let (sender, receiver) = oneshot::channel();
                         waiting.push(sender);
                         Some(receiver)
                     }
+                    Some(_) => None,
                     None => {
                         state.reopening = Some(Vec::new());
+                        own = Some(Reopening(self));
                         None
                     }
                 }
@@ -376,17 +388,22 @@ impl Gpu {
                 let _ = turn.await;
                 continue;
             }
-            let turn = Reopening(self);
             let mut fresh = self.choose().await?;
             fresh.info.generation = lost.info.generation + 1;
-            let fresh = Arc::new(fresh);
+            let mut fresh = Arc::new(fresh);
             {
                 let mut state = self.state();
-                if state.opened.is_some() {
-                    state.opened = Some(Arc::clone(&fresh));
+                match &mut state.opened {
+                    Some(opened) if Arc::ptr_eq(opened, lost) => *opened = Arc::clone(&fresh),
+                    // Somebody who does not wait was quicker.
+                    Some(opened) => fresh = Arc::clone(opened),
+                    None => {}
                 }
             }
-            drop(turn);
+            // Kernels keep the device that they were compiled for.
+            #[cfg(not(target_arch = "wasm32"))]
+            self.0.kernels.forget();
+            drop(own);
             return Ok(fresh);
         }
     }

@@ -72,7 +72,7 @@ impl PendingTensor<'_> {
 #[cfg(not(target_arch = "wasm32"))]
 pub(crate) fn put(gpu: &Gpu, opened: &Arc<Opened>, values: &HostSlice<'_>, shape: &[u64]) -> Result<Put> {
     match put_once(gpu, opened, values, shape) {
-        Err(error) if matches!(*error, Error::OutOfMemory { .. }) && opened.device.memory().pooled_bytes > 0 => {
+        Err(error) if matches!(*error, Error::OutOfMemory { .. }) => {
             opened.device.trim();
             put_once(gpu, opened, values, shape)
         }

@@ -132,9 +132,13 @@ impl Gpu {
                 remedy: "use Memory::Device, which every backend has".to_owned(),
             }));
         }
+        let max = home.info.caps.max_buffer_bytes;
+        if bytes > max {
+            return Err(Box::new(Error::LimitExceeded { what: "the size of a buffer in bytes", requested: bytes, max }));
+        }
         let reserve = || home.device.reserve(memory, bytes);
         let storage = match reserve() {
-            Err(error) if matches!(*error, Error::OutOfMemory { .. }) && home.device.memory().pooled_bytes > 0 => {
+            Err(error) if matches!(*error, Error::OutOfMemory { .. }) => {
                 home.device.trim();
                 reserve()?
             }
@@ -146,7 +150,7 @@ impl Gpu {
     /// The device in use; a fresh one after a loss.
     pub(super) fn sound(&self) -> Result<Arc<Opened>> {
         let opened = self.current()?;
-        if opened.device.lost().is_none() { Ok(opened) } else { pollster::block_on(self.reopen(&opened)) }
+        if opened.device.lost().is_none() { Ok(opened) } else { pollster::block_on(self.reopen_alone(&opened)) }
     }
 }
 

@@ -11,6 +11,17 @@ use crate::gpu::Gpu;
 #[derive(Default)]
 pub(crate) struct Registry(Mutex<Vec<(KernelDefinition, Option<Kernel>)>>);
 
+impl Registry {
+    /// Lets go of what was compiled for a device that is no longer in use; the definitions stay.
+    pub(crate) fn forget(&self) {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let compiled: Vec<_> = known.iter_mut().filter_map(|(_, compiled)| compiled.take()).collect();
+        drop(known);
+        // With the last of them the device may go, which takes its time.
+        drop(compiled);
+    }
+}
+
 impl Gpu {
     /// Makes a kernel known by its name to this handle and its clones. A later definition of that name takes the place of an earlier one.
     pub fn define(&self, definition: KernelDefinition) {

@@ -70,7 +70,7 @@ pub(crate) fn by_speed(options: &Options, backends: &[BackendId]) -> Option<Vec<
     for Measurement { backend, key: of, best } in measured {
         let device = listed.iter().find(|device| device.backend == backend && key(backend, &device.name, &device.driver) == of);
         if let Some(device) = device {
-            results[usize::from(device.kind == DeviceKind::Cpu)].push((backend, best));
+            results[usize::from(device.kind == DeviceKind::Software)].push((backend, best));
         }
     }
     results.iter().find_map(|results| reordered(backends, results))

@@ -2,7 +2,7 @@
 
 use std::future::ready;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, TryLockError, TryLockResult};
 use std::time::Instant;
 
 use super::{Buffer, Cpu, Kept};
@@ -13,6 +13,15 @@ use crate::dtype::{DType, Extent};
 use crate::error::{Error, Result};
 use crate::host::HostSlice;
 use crate::info::{Capabilities, Memory};
+
+/// What a lock guards, unless a kernel that writes to it has it. A twin that panicked left numbers behind, as any other.
+fn alone<T>(locked: TryLockResult<T>) -> Result<T> {
+    match locked {
+        Ok(guard) => Ok(guard),
+        Err(TryLockError::Poisoned(poisoned)) => Ok(poisoned.into_inner()),
+        Err(TryLockError::WouldBlock) => Err(Error::internal("a buffer that a kernel writes to is bound twice")),
+    }
+}
 
 /// One call at a time: what a kernel sees does not change under it, and no two wait for each other's buffers.
 #[derive(Default)]
@@ -57,7 +66,6 @@ impl Cpu {
                 Storage::Tensor(extent, kept) => Some(RwLock::new(words_of(*extent, kept)?)),
             });
         }
-        let busy = || Error::internal("a buffer that a kernel writes to is bound twice");
         let (mut read, mut written) = (Vec::new(), Vec::new());
         for (at, ((storage, range, access), copy)) in parts.iter().zip(&copies).enumerate() {
             let words = match (storage, copy) {
@@ -66,8 +74,8 @@ impl Cpu {
                 (Storage::Tensor(..), None) => return Err(Error::internal("a tensor without its copy")),
             };
             match access {
-                Access::Read => read.push((at, range, words.try_read().map_err(|_| busy())?)),
-                Access::ReadWrite => written.push((at, range, words.try_write().map_err(|_| busy())?)),
+                Access::Read => read.push((at, range, alone(words.try_read())?)),
+                Access::ReadWrite => written.push((at, range, alone(words.try_write())?)),
             }
         }
         let part = |range: &Range<u64>| range.start as usize..range.end as usize;

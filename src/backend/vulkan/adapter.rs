@@ -13,6 +13,7 @@ use super::features;
 use super::instance::{Instance, NO_DRIVER_REMEDY, Off, version_text};
 use super::pipeline::Pipelines;
 use super::queue::Queue;
+use super::submit::PROOF_BYTES;
 use super::{Clock, Vulkan};
 use crate::backend::pool::Pool;
 use crate::devices::{AdapterInfo, no_such_adapter};
@@ -182,7 +183,10 @@ impl Card {
             _ => DeviceKind::Gpu,
         };
         let vk::PhysicalDevicePCIBusInfoPropertiesEXT { pci_domain, pci_bus, pci_device, pci_function, .. } = place;
-        let max_buffer_bytes = if sizes.max_buffer_size == 0 { heap_bytes } else { sizes.max_buffer_size.min(heap_bytes) };
+        let max_buffer_bytes = match sizes.max_buffer_size {
+            0 => heap_bytes,
+            most => most.saturating_sub(PROOF_BYTES).min(heap_bytes),
+        };
         Ok(Self {
             index,
             physical,

@@ -13,6 +13,7 @@ use gpu_allocator::{AllocationError, MemoryLocation};
 
 use super::Vulkan;
 use super::context::Context;
+use super::submit::PROOF_BYTES;
 use crate::backend::pool::Pooled;
 use crate::error::{Error, Result};
 
@@ -77,12 +78,11 @@ impl Vulkan {
     fn take(&self, usage: Use, bytes: u64) -> Result<Buffer> {
         // Kernels read whole vec4s; a buffer cannot be empty.
         let bytes = bytes.next_multiple_of(16).max(16);
-        if bytes > self.caps.max_buffer_bytes {
-            return Err(Box::new(Error::LimitExceeded {
-                what: "the size of a buffer in bytes",
-                requested: bytes,
-                max: self.caps.max_buffer_bytes,
-            }));
+        // Behind the largest there is there is room for the proof of its copy.
+        let beside = if matches!(usage, Use::Staging) { PROOF_BYTES } else { 0 };
+        let max = self.caps.max_buffer_bytes;
+        if bytes > max.saturating_add(beside) {
+            return Err(Box::new(Error::LimitExceeded { what: "the size of a buffer in bytes", requested: bytes, max }));
         }
         self.reap();
         let pool = if matches!(usage, Use::Staging) { &self.host_memory } else { &self.memory };

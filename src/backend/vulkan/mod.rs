@@ -63,6 +63,16 @@ pub(crate) struct Vulkan {
     context: Arc<Context>,
 }
 
+impl Drop for Vulkan {
+    /// Each queue may have been told to wait for the other one's semaphore, which goes with it: first both come to their end.
+    fn drop(&mut self) {
+        self.queue.wait();
+        if let Some(transfer) = &self.transfer {
+            transfer.wait();
+        }
+    }
+}
+
 impl Backend for Vulkan {
     type Buffer = Buffer;
     type Running = Running;

@@ -101,9 +101,14 @@ impl Shader {
             use_storage_input_output_16: false,
             ..Default::default()
         };
+        // Other entry points may use the same numbers for something else.
+        let used = module.entry_points.iter().position(|known| known.name == entry).map(|at| info.get_entry_point(at));
         let entry = naga::back::spv::PipelineOptions { shader_stage: naga::ShaderStage::Compute, entry_point: entry.to_owned() };
         let words = naga::back::spv::write_vec(&module, &info, &options, Some(&entry)).map_err(|error| fault(error.to_string()))?;
-        let bindings = module.global_variables.iter().filter_map(|(_, variable)| {
+        let bindings = module.global_variables.iter().filter_map(|(handle, variable)| {
+            if used.is_none_or(|used| used[handle].is_empty()) {
+                return None;
+            }
             let kind = match variable.space {
                 naga::AddressSpace::Uniform => vk::DescriptorType::UNIFORM_BUFFER,
                 _ => vk::DescriptorType::STORAGE_BUFFER,
@@ -168,7 +173,7 @@ impl Pipeline {
         };
         let bindings: Vec<_> = shader.bindings.iter().map(binding).collect();
         let info = vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings);
-        // SAFETY: the bindings are a valid shader's, so no two have one number.
+        // SAFETY: the bindings are those of one entry point of a valid shader, all in one group, so no two have one number.
         made.bindings = context.check("vkCreateDescriptorSetLayout", unsafe { device.create_descriptor_set_layout(&info, None) })?;
         let layouts = [made.bindings];
         let info = vk::PipelineLayoutCreateInfo::default().set_layouts(&layouts);

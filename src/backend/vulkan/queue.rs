@@ -152,6 +152,12 @@ impl Queue {
         self.context.check("vkGetSemaphoreCounterValue", counter)
     }
 
+    /// Waits until the GPU is done with all that was submitted.
+    pub(super) fn wait(&self) {
+        let submitted = self.state().submitted;
+        self.context.wait(self.timeline, submitted);
+    }
+
     /// Gives back what the GPU is done with.
     pub(super) fn reap(&self) {
         // A counter that cannot be had tells of a loss, which those who wait hear of.
@@ -181,8 +187,7 @@ impl Queue {
 
 impl Drop for Queue {
     fn drop(&mut self) {
-        let submitted = self.state.get_mut().unwrap_or_else(PoisonError::into_inner).submitted;
-        self.context.wait(self.timeline, submitted);
+        self.wait();
         self.requests = None;
         // The thread itself drops the queue if a waker that it called did.
         if let Some(attendant) = self.attendant.take().filter(|attendant| attendant.thread().id() != std::thread::current().id()) {

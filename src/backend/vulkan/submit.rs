@@ -302,6 +302,9 @@ impl Read for Words<'_> {
     }
 }
 
+/// What a copy's proof takes behind it, where buffers are of whole vec4s.
+pub(super) const PROOF_BYTES: u64 = 16;
+
 /// Where the proof of a copy of so many bytes lies.
 fn proof_at(bytes: u64) -> u64 {
     bytes.next_multiple_of(16)

@@ -504,3 +504,46 @@ fn what_does_not_fit_is_computed_in_parts() {
     }
     assert_eq!(gpu.memory().unwrap().used_bytes, 0);
 }
+
+/// A task that opens a fresh device cannot go on while its own thread waits for something.
+#[test]
+fn nobody_who_blocks_a_thread_waits_for_a_task_of_it() {
+    let Some((device, info)) = device() else { return };
+    let context = Arc::clone(&device.context);
+    let gpu = gpu((device, info));
+    assert!(is_right(&gpu, 16).unwrap());
+    context.lose("for a test".to_owned());
+    let a = whole(16);
+    let op = Matmul::new(4, 4, 4);
+    let mut task = Box::pin(gpu.matmul(&a, &a, &op));
+    let _ = task.as_mut().poll(&mut std::task::Context::from_waker(std::task::Waker::noop()));
+    // Another task of the same thread.
+    let buffer = gpu.allocate(64, crate::info::Memory::Device).unwrap();
+    pollster::block_on(task).unwrap();
+    // Both have the same device since.
+    buffer.write_blocking(0, &[1.0f32; 16]).unwrap();
+    assert!(is_right(&gpu, 16).unwrap() && gpu.allocate(64, crate::info::Memory::Device).unwrap().copy_from_blocking(&buffer).is_ok());
+}
+
+/// The proof of a copy lies behind it, where the largest buffer ends.
+#[test]
+fn what_is_as_large_as_a_buffer_may_be_is_read() {
+    let Some(opened) = limited_device(|caps| caps.max_buffer_bytes = 4096) else { return };
+    let gpu = Gpu::with(Options::only(BackendId::Vulkan), opened);
+    let tensor = gpu.tensor_blocking(&vec![1.0f32; 1024], 32, 32).unwrap();
+    assert_eq!(tensor.to_vec_blocking().unwrap(), [1.0; 1024]);
+    assert_eq!(gpu.tensor_blocking(&vec![1.0f32; 1028], 1, 1028).unwrap_err().code(), "limit_exceeded");
+}
+
+/// Kernels keep the device that they were compiled for, but not those that are known by a name.
+#[test]
+fn a_closed_handle_keeps_no_device() {
+    let Some(opened) = device() else { return };
+    let gpu = gpu(opened);
+    gpu.define(crate::compute::KernelDefinition::new("nothing").bindings([]).cpu(|_, []| {}));
+    drop(gpu.kernel("nothing").unwrap());
+    let opened = Arc::downgrade(&gpu.current().unwrap());
+    gpu.close();
+    assert!(opened.upgrade().is_none());
+    assert_eq!(gpu.kernel("nothing").unwrap_err().code(), "disposed");
+}

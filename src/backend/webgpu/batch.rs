@@ -198,13 +198,17 @@ impl Batches {
         if !std::mem::replace(&mut state.is_timed, true) {
             // A device that was dropped meanwhile has nobody who could read a result.
             let batches = Arc::downgrade(self);
-            crate::clock::later(move || {
+            let will = crate::clock::later(move || {
                 if let Some(batches) = batches.upgrade() {
                     let mut state = lock(&batches.state);
                     state.is_timed = false;
                     batches.submit_open(&mut state);
                 }
             });
+            if !will {
+                state.is_timed = false;
+                self.submit_open(state);
+            }
         }
     }
 }

@@ -95,6 +95,7 @@ impl WebGpu {
     /// A copy of some bytes in a buffer of its own.
     fn apart(&self, from: &wgpu::Buffer, from_bytes: u64, bytes: u64) -> Result<Buffer> {
         let apart = self.storage(bytes)?;
+        self.batches.submit_users(&apart);
         self.submit(|encoder| encoder.copy_buffer_to_buffer(from, from_bytes, apart.raw(), 0, bytes));
         Ok(apart)
     }
@@ -132,7 +133,10 @@ impl Compute for WebGpu {
     fn reserve(&self, _memory: Memory, bytes: u64) -> Result<Storage> {
         let mut reserved = None;
         let done = self.guarded(|| {
-            reserved = Some(self.storage(bytes)?);
+            let buffer = self.storage(bytes)?;
+            // It may be memory that is still to be written to by what is recorded.
+            self.batches.submit_users(&buffer);
+            reserved = Some(buffer);
             Ok(())
         });
         match (done, reserved) {

@@ -277,11 +277,15 @@ impl WebGpu {
         #[cfg(not(target_arch = "wasm32"))]
         {
             let (device, health) = (self.device.clone(), std::sync::Arc::clone(&self.health));
-            let attendant = std::thread::spawn(move || {
+            let poll = move || {
                 if let Err(error) = device.poll(wgpu::PollType::wait_indefinitely()) {
                     health.lose(error.to_string());
                 }
-            });
+            };
+            let Ok(attendant) = std::thread::Builder::new().spawn(poll.clone()) else {
+                // The system has no thread to give: this one waits.
+                return poll();
+            };
             let mut attendants = self.attendants.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
             attendants.retain(|attendant| !attendant.is_finished());
             attendants.push(attendant);
