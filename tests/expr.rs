@@ -149,6 +149,17 @@ fn random_numbers_are_the_same_everywhere_and_spread_as_they_should() {
     let mean = expected.iter().sum::<f32>() / 1e4;
     assert!((mean - 0.5).abs() < 0.01 && expected.iter().all(|x| (0.0..1.0).contains(x)), "{mean}");
     assert_ne!(values(&cpu, &Expr::random_uniform(&[100, 100], 8)), expected);
+    // Nor have others the same numbers in another order.
+    let sorted = |seed: u64| {
+        let mut bits = values(&cpu, &Expr::random_uniform(&[1 << 18], seed));
+        bits.sort_by(f32::total_cmp);
+        bits
+    };
+    let first = sorted(0);
+    for seed in [1, 184, 10_946, 17_711, 28_657, 1 << 32] {
+        let alike = sorted(seed).iter().zip(&first).filter(|(a, b)| a == b).count();
+        assert!(alike < 1 << 14, "{alike} of the numbers of {seed} are those of 0 when sorted");
+    }
     assert_eq!(expected.windows(2).filter(|pair| pair[0] == pair[1]).count(), 0);
 }
 
@@ -415,14 +426,30 @@ fn functions_lose_no_digits() {
 }
 
 #[test]
+fn angles_that_are_no_number_or_a_negative_zero() {
+    everywhere(|gpu, backend| {
+        let x = Expr::from(gpu.tensor_blocking(&[f32::NAN, -0.0f32, 0.0, f32::INFINITY], 1, 4).unwrap());
+        for (name, made) in [("atan", x.atan()), ("sin", x.sin()), ("tan", x.tan())] {
+            let got = values(gpu, &made);
+            assert!(got[0].is_nan(), "{name} of NaN on {backend}: {got:?}");
+            assert!(got[1] == 0.0 && got[2] == 0.0, "{name} of 0 on {backend}: {got:?}");
+            if !matches!(backend, BackendId::Vulkan | BackendId::WebGpu | BackendId::WebGl2) {
+                assert!(got[1].is_sign_negative() && got[2].is_sign_positive(), "{name} of -0 on {backend}: {got:?}");
+            }
+        }
+    });
+}
+
+#[test]
 fn powers_that_are_no_number() {
     everywhere(|gpu, backend| {
         const LEAST: f32 = f32::NEG_INFINITY;
-        let bases = [-1.0f32, 1.0, -2.0, f32::NAN, f32::NAN, -1.0, LEAST, LEAST, LEAST, LEAST];
-        let exponents = [f32::NAN, f32::NAN, f32::NAN, 0.0, 1.0, f32::INFINITY, 0.5, -0.5, 3.0, f32::NAN];
-        let [a, b] = [bases, exponents].map(|values| Expr::from(gpu.tensor_blocking(&values, 1, 10).unwrap()));
+        const MOST: f32 = f32::INFINITY;
+        let bases = [-1.0f32, 1.0, -2.0, f32::NAN, f32::NAN, -1.0, LEAST, LEAST, LEAST, LEAST, 0.0, 0.0, 0.0, -0.0, 0.0, MOST];
+        let exponents = [f32::NAN, f32::NAN, f32::NAN, 0.0, 1.0, MOST, 0.5, -0.5, 3.0, f32::NAN, -1.0, -0.5, LEAST, -1.0, 2.0, -2.0];
+        let [a, b] = [bases, exponents].map(|values| Expr::from(gpu.tensor_blocking(&values, 1, 16).unwrap()));
         let got = values(gpu, &a.pow(&b));
-        let expected = [f32::NAN, 1.0, f32::NAN, 1.0, f32::NAN, 1.0, f32::INFINITY, 0.0, LEAST, f32::NAN];
+        let expected = [f32::NAN, 1.0, f32::NAN, 1.0, f32::NAN, 1.0, MOST, 0.0, LEAST, f32::NAN, MOST, MOST, MOST, LEAST, 0.0, 0.0];
         assert!(
             got.iter().zip(expected).all(|(got, expected)| got == &expected || got.is_nan() && expected.is_nan()),
             "{backend}: {got:?}"

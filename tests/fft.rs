@@ -142,6 +142,21 @@ fn long_transforms() {
 }
 
 /// Of no numbers, whether they were uploaded or computed, as many zeros as are asked for.
+/// Nothing on the way is much larger than the result.
+#[test]
+fn transforms_of_large_numbers() {
+    everywhere(|gpu, backend| {
+        for (n, size) in [(1009, 1e35f32), (1024, 1e35), (10_007, 1e34), (5040, 1e34)] {
+            let x: Vec<f32> = random::matrix(2 * n, 3).into_iter().map(|x| x * size).collect();
+            let input = expr(gpu, &x, &[n as i64, 2]);
+            for inverse in [false, true] {
+                let got = values(gpu, &if inverse { input.ifft(-1, None) } else { input.fft(-1, None) });
+                check(&complex(&got), &exact(&complex(&x), inverse), n, &format!("{n} of {size} on {backend}"));
+            }
+        }
+    });
+}
+
 #[test]
 fn transforms_of_nothing() {
     everywhere(|gpu, backend| {

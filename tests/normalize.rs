@@ -106,6 +106,24 @@ fn every_shape_along_every_axis() {
     });
 }
 
+/// The mean's own last digits are not those of what is near to it, however long the rows.
+#[test]
+fn layer_norms_of_rows_far_from_zero() {
+    everywhere(|gpu, backend| {
+        for (shape, axis) in [([2, 300], 1), ([1, 16_385], 1), ([1, 65_537], 1), ([4096, 2], 0)] {
+            let count = (shape[0] * shape[1]) as u32;
+            let values: Vec<f32> = (0..count).map(|i| 1e6 + (i.wrapping_mul(0x9e37_79b9) >> 20) as f32 / 512.0).collect();
+            let exact: Vec<_> = values.iter().map(|&x| f64::from(x)).collect();
+            let got = host(gpu, &tensor(gpu, &values, &shape).layer_norm(&[axis as i64], None, None, 1e-5));
+            near_by(1.0, &got, &along(&exact, &shape, axis, layer_norm), 16.0 * U, &format!("{backend} {shape:?}"));
+        }
+        // The sum of squared distances is beyond all numbers.
+        let large: Vec<f32> = (0..5000).map(|i| if i % 2 == 0 { 1e18 } else { -1e18 }).collect();
+        let got: Vec<f32> = host(gpu, &tensor(gpu, &large, &[1, 5000]).layer_norm(&[1], None, None, 1e-5));
+        near(&got, &large.iter().map(|x| f64::from(x.signum())).collect::<Vec<_>>(), 16.0 * U, &format!("{backend} large"));
+    });
+}
+
 /// Neither a first value that is far from all others takes digits from them, nor one in their midst.
 #[test]
 fn layer_norms_of_rows_with_a_value_that_stands_out() {

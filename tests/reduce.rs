@@ -375,6 +375,35 @@ fn what_stands_out_in_long_rows() {
     });
 }
 
+/// Sums of such values, or of the squares of their distances, are beyond all numbers of f32.
+#[test]
+fn variances_of_large_numbers() {
+    everywhere(|gpu, backend| {
+        for (count, even, odd, expected) in [
+            (5000, 1e18f32, -1e18f32, 1e36f32),
+            (40_000, 1e17, -1e17, 1e34),
+            (4, 1e19, -1e19, 1e38),
+            (2, 2e38, 2e38, 0.0),
+            (400, 1e36, 1e36, 0.0),
+            (5000, 1e35, 1e35, 0.0),
+            (70_000, 1e33, 1e33, 0.0),
+        ] {
+            let values: Vec<f32> = (0..count).map(|i| if i % 2 == 0 { even } else { odd }).collect();
+            for (shape, axis) in [([1, count], 1), ([count, 1], 0)] {
+                let got = host::<f32>(gpu, &tensor(gpu, &values, &shape).var(Some(&[axis]), false, 0.0))[0];
+                assert!((got - expected).abs() <= 1e-5 * expected, "{backend} var of {count} {even} and {odd} along {axis}: {got}");
+            }
+            // As two columns.
+            let two: Vec<f32> = values.iter().flat_map(|&value| [value, value]).collect();
+            let got: Vec<f32> = host(gpu, &tensor(gpu, &two, &[count, 2]).var(Some(&[0]), false, 0.0));
+            assert!(
+                got.iter().all(|got| (got - expected).abs() <= 1e-5 * expected),
+                "{backend} columns of {count} {even} and {odd}: {got:?}"
+            );
+        }
+    });
+}
+
 #[test]
 fn of_nothing() {
     everywhere(|gpu, backend| {

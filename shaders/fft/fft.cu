@@ -71,7 +71,7 @@ static __device__ __forceinline__ float2 fetched(const Words &words, const void 
         v = static_cast<const float2 *>(from)[words.word[10] + (o * LENGTH + i) * columns + c];
     } else if (FLAGS & SOURCE_CHIRP) {
         const u32 far = min(at, words.word[4] - at);
-        if (far < words.word[8]) v = conjugate(chirp(words, far));
+        if (far < words.word[8]) v = __uint_as_float(words.word[7]) * conjugate(chirp(words, far));
     } else if (FLAGS & SOURCE_HALF) {
         const bool is_mirrored = at > words.word[8] / 2;
         const u32 mirrored = is_mirrored ? words.word[8] - at : at;

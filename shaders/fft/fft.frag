@@ -67,7 +67,7 @@ vec2 fetched(uint o, uint i, uint c) {
 //# end
 //# if SOURCE_CHIRP
   uint far = min(i, params[2] - i);
-  if (far < params[8]) v = conjugate(chirp(far));
+  if (far < params[8]) v = uintBitsToFloat(params[7]) * conjugate(chirp(far));
 //# end
 //# if SOURCE_CALLER
   uint at = i;

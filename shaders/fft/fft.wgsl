@@ -104,7 +104,7 @@ fn fetched(t: u32, i: u32) -> vec2<f32> {
 //# if SOURCE_CHIRP
   let far = min(at, word(4u) - at);
   var v = vec2<f32>();
-  if (far < word(8u)) { v = conjugate(chirp(far)); }
+  if (far < word(8u)) { v = bitcast<f32>(word(7u)) * conjugate(chirp(far)); }
 //# end
 //# if SOURCE_REAL
   var v = vec2<f32>();

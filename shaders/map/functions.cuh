@@ -154,7 +154,7 @@ static __device__ __forceinline__ f32 acos_f32(f32 a) {
 return acos(a);
 }
 static __device__ __forceinline__ f32 atan_f32(f32 a) {
-return atan(a);
+return arctangent(a);
 }
 static __device__ __forceinline__ f32 sinh_f32(f32 a) {
 f32 s = a * a;

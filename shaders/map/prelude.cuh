@@ -70,6 +70,7 @@ static __device__ __forceinline__ f32 log_1p(f32 a) { return log1pf(a); }
 // Long ones, of which one is enough.
 static __device__ __noinline__ f32 remainder(f32 a, f32 b) { return fmodf(a, b); }
 static __device__ __noinline__ f32 power(f32 a, f32 b) { return powf(a, b); }
+static __device__ __forceinline__ f32 arctangent(f32 a) { return atanf(a); }
 
 static __device__ __noinline__ u32 power_u32(u32 a, u32 b) {
     u32 result = 1;

@@ -8,7 +8,7 @@ struct Measure {
 
 static __device__ __forceinline__ Measure measure(const Fold &fold, const Fold::State &s) {
 #if LAYER
-    return {s.pivot, 1.0f / sqrtf(s.spread / fold.divisor() + __uint_as_float(fold.word(EPSILON))), s.mean};
+    return {s.pivot, 1.0f / sqrtf(s.spread * (s.count / fold.divisor()) + __uint_as_float(fold.word(EPSILON))), s.mean};
 #elif RMS
     // As normalize.wgsl.
     const f32 by = word_of(s.large) != 0 ? 0.25f : 1.0f;

@@ -10,7 +10,7 @@ out uvec4 texel;
 
 vec4 measure(State s) {
 //# if LAYER
-  return vec4(s.z, 1.0 / sqrt(s.y / divisor() + uintBitsToFloat(params[EPSILON])), s.w, 0.0);
+  return vec4(s.z, 1.0 / sqrt(s.y * (s.x / divisor()) + uintBitsToFloat(params[EPSILON])), s.w, 0.0);
 //# else
 //# if RMS
   // As normalize.wgsl.

@@ -42,7 +42,7 @@ struct Measure { base: f32, by: f32, rest: f32 }
 
 fn measure(s: State) -> Measure {
 //# if LAYER
-  return Measure(s.pivot, 1.0 / sqrt(s.spread / divisor() + bitcast<f32>(word(EPSILON))), s.mean);
+  return Measure(s.pivot, 1.0 / sqrt(s.spread * (s.count / divisor()) + bitcast<f32>(word(EPSILON))), s.mean);
 //# else
 //# if RMS
   // Squares of large numbers are beyond all numbers, and epsilon is nothing beside them. A factor for the largest would be nothing: they

@@ -137,18 +137,19 @@ struct Fold : Source {
     __device__ __forceinline__ State join(State a, State b) const {
         if (a.count == 0.0f) return b;
         const f32 count = a.count + b.count;
-        const f32 share = __fdividef(b.count, count);
+        const f32 share_a = __fdividef(a.count, count), share_b = __fdividef(b.count, count);
         const f32 distance = (b.mean - a.mean) + (b.pivot - a.pivot);
-        const f32 spread = a.spread + b.spread + distance * (distance * (a.count * share));
+        const f32 spread = a.spread * share_a + b.spread * share_b + (distance * share_a) * (distance * share_b);
         // As fold.wgsl: of two values the nearer is kept.
-        const f32 mean_a = a.mean + distance * share, mean_b = b.mean - distance * __fdividef(a.count, count);
+        const f32 mean_a = a.mean + distance * share_b, mean_b = b.mean - distance * share_a;
         const bool is_b = fabsf(mean_b) < fabsf(mean_a);
         return {count, spread, is_b ? mean_b : mean_a, is_b ? b.pivot : a.pivot};
     }
     __device__ __forceinline__ State quad(const Four<f32> &v, u32, u32) const {
         const f32 x = v.x[0] - pivot, y = v.x[1] - pivot, z = v.x[2] - pivot, w = v.x[3] - pivot;
         const f32 mean = 0.25f * ((x + y) + (z + w));
-        const f32 spread = ((x - mean) * (x - mean) + (y - mean) * (y - mean)) + ((z - mean) * (z - mean) + (w - mean) * (w - mean));
+        const f32 dx = 0.5f * (x - mean), dy = 0.5f * (y - mean), dz = 0.5f * (z - mean), dw = 0.5f * (w - mean);
+        const f32 spread = (dx * dx + dy * dy) + (dz * dz + dw * dw);
         return {4.0f, spread, mean, pivot};
     }
     __device__ __forceinline__ State more(State s, const Four<f32> (&v)[4], const u32 (&)[4], u32) const {
@@ -160,13 +161,14 @@ struct Fold : Source {
         const f32 mean = 0.0625f * ((sums[0] + sums[1]) + (sums[2] + sums[3]));
 #pragma unroll
         for (u32 u = 0; u < 4; u++) {
-            const f32 x = near[u * 4] - mean, y = near[u * 4 + 1] - mean, z = near[u * 4 + 2] - mean, w = near[u * 4 + 3] - mean;
+            const f32 x = 0.25f * (near[u * 4] - mean), y = 0.25f * (near[u * 4 + 1] - mean);
+            const f32 z = 0.25f * (near[u * 4 + 2] - mean), w = 0.25f * (near[u * 4 + 3] - mean);
             spreads[u] = (x * x + y * y) + (z * z + w * w);
         }
         return join(s, {16.0f, (spreads[0] + spreads[1]) + (spreads[2] + spreads[3]), mean, pivot});
     }
     __device__ __forceinline__ Output finish(State s) const {
-        const f32 variance = s.spread / divisor();
+        const f32 variance = s.spread * (s.count / divisor());
         return ROOT ? sqrtf(variance) : variance;
     }
 #endif

@@ -103,7 +103,7 @@ State loaded(uvec4 t) { return t.xy; }
 //# end
 
 //# if MOMENTS
-// How many, the sum of squared distances from their mean, and the mean as its distance from a value.
+// How many, the mean of squared distances from their mean, and the mean as its distance from a value.
 #define State vec4
 f32 pivot;
 State empty() { return vec4(0.0); }
@@ -112,18 +112,19 @@ State join(State a, State b) {
   if (a.x == 0.0) return b;
   if (b.x == 0.0) return a;
   f32 count = a.x + b.x;
-  f32 share = b.x / count;
+  f32 share_a = a.x / count;
+  f32 share_b = b.x / count;
   f32 distance = (b.z - a.z) + (b.w - a.w);
-  f32 spread = a.y + b.y + distance * (distance * (a.x * share));
+  f32 spread = a.y * share_a + b.y * share_b + (distance * share_a) * (distance * share_b);
   // As fold.wgsl: of two values the nearer is kept.
-  f32 mean_a = a.z + distance * share;
-  f32 mean_b = b.z - distance * (a.x / count);
+  f32 mean_a = a.z + distance * share_b;
+  f32 mean_b = b.z - distance * share_a;
   return abs(mean_b) < abs(mean_a) ? vec4(count, spread, mean_b, b.w) : vec4(count, spread, mean_a, a.w);
 }
 //# if ROOT
-Output finish(State s) { return sqrt(s.y / divisor()); }
+Output finish(State s) { return sqrt(s.y * (s.x / divisor())); }
 //# else
-Output finish(State s) { return s.y / divisor(); }
+Output finish(State s) { return s.y * (s.x / divisor()); }
 //# end
 uvec4 stored(State s) { return floatBitsToUint(s); }
 State loaded(uvec4 t) { return uintBitsToFloat(t); }

@@ -115,8 +115,8 @@ fn behind(a: State, b: State) -> State { return join(a, b); }
 //# end
 
 //# if MOMENTS
-// Chan, Golub and LeVeque (1983): how many, the sum of squared distances from their mean, and the mean itself as its distance from one
-// of the values, which is exact where all are far from zero and near one another. Of two such values the nearer is kept, so that none that stands
+// Chan, Golub and LeVeque (1983): how many, the mean of squared distances from their mean, since the sum may be beyond all numbers, and the mean
+// itself as its distance from one of the values, which is exact where all are far from zero and near one another. Of two such values the nearer is kept, so that none that stands
 // out takes digits from the others.
 struct State { count: f32, spread: f32, mean: f32, pivot: f32 }
 alias Output = f32;
@@ -126,25 +126,26 @@ fn lift(v: f32, i: u32) -> State { return State(1.0, 0.0, v - pivot, pivot); }
 fn join(a: State, b: State) -> State {
   if (a.count == 0.0) { return b; }
   let count = a.count + b.count;
-  let share = b.count / count;
+  let share_a = a.count / count;
+  let share_b = b.count / count;
   let distance = (b.mean - a.mean) + (b.pivot - a.pivot);
-  let spread = a.spread + b.spread + distance * (distance * (a.count * share));
-  let mean_a = a.mean + distance * share;
-  let mean_b = b.mean - distance * (a.count / count);
+  let spread = a.spread * share_a + b.spread * share_b + (distance * share_a) * (distance * share_b);
+  let mean_a = a.mean + distance * share_b;
+  let mean_b = b.mean - distance * share_a;
   let is_b = abs(mean_b) < abs(mean_a);
   return State(count, spread, select(mean_a, mean_b, is_b), select(a.pivot, b.pivot, is_b));
 }
 fn quad(v: vec4<f32>, i: u32, step: u32) -> State {
   let near = v - pivot;
   let mean = 0.25 * ((near.x + near.y) + (near.z + near.w));
-  let d = near - mean;
+  let d = 0.5 * (near - mean);
   let s = d * d;
   return State(4.0, (s.x + s.y) + (s.z + s.w), mean, pivot);
 }
 //# if ROOT
-fn finish(s: State) -> Output { return sqrt(s.spread / divisor()); }
+fn finish(s: State) -> Output { return sqrt(s.spread * (s.count / divisor())); }
 //# else
-fn finish(s: State) -> Output { return s.spread / divisor(); }
+fn finish(s: State) -> Output { return s.spread * (s.count / divisor()); }
 //# end
 //# end
 

@@ -5,11 +5,12 @@ use crate::dtype::DType;
 
 impl Expr {
     /// Random bits of a seed, as u32: the hash `lowbias32` (Wellons, "Prospecting for hash functions", 2018) of the element's number and
-    /// the seed's lower half, and again with its upper half. Not for secrets.
+    /// the seed's lower half, and again with both halves. Not for secrets.
     pub fn random_bits(shape: &[u64], seed: u64) -> Self {
         let (low, high) = (seed as u32, (seed >> 32) as u32);
-        // Seeds that are neighbours would only shift the sequence.
-        hash(&hash(&Self::index(shape).xor(low.wrapping_mul(0x9e37_79b9))).xor(high.wrapping_add(0x85eb_ca6b)))
+        // Neither of the two alone: seeds whose lower halves differ have the same numbers in another order after the first.
+        let both = lowbias32(low) ^ high.wrapping_add(0x85eb_ca6b);
+        hash(&hash(&Self::index(shape).xor(low.wrapping_mul(0x9e37_79b9))).xor(both))
     }
 
     /// Uniform random numbers from 0 up to and without 1, multiples of 2⁻²⁴.
@@ -32,4 +33,11 @@ fn hash(x: &Expr) -> Expr {
     let x = x.xor(x.shift_right(16u32)) * 0x7feb_352du32;
     let x = x.xor(x.shift_right(15u32)) * 0x846c_a68bu32;
     x.xor(x.shift_right(16u32))
+}
+
+/// The same of one number.
+fn lowbias32(x: u32) -> u32 {
+    let x = (x ^ x >> 16).wrapping_mul(0x7feb_352d);
+    let x = (x ^ x >> 15).wrapping_mul(0x846c_a68b);
+    x ^ x >> 16
 }

@@ -252,7 +252,7 @@ struct Transform<'a> {
     to: Place,
     /// Whether what it reads is multiplied by the chirp's spectrum.
     filtered: bool,
-    /// The factor of its result.
+    /// The factor of its result, or of the chirp that it reads.
     scale: f32,
 }
 
@@ -272,9 +272,11 @@ impl Part<'_> {
             return self.transform(&whole, plan);
         }
         let region = self.region();
-        let chirp = Transform { outer: 1, inner: 1, from: Place::Chirp, to: Place::Scratch(2 * region), ..whole };
+        // The way back adds up as many numbers as there are: so much less the chirp is, that nothing is larger on the way than the result.
+        let many = self.padded.next_power_of_two();
+        let chirp = Transform { outer: 1, inner: 1, from: Place::Chirp, to: Place::Scratch(2 * region), scale: 1.0 / many as f32, ..whole };
         let there = Transform { to: Place::Scratch(0), ..whole };
-        let back = Transform { from: Place::Scratch(0), filtered: true, scale: scale / self.padded as f32, ..whole };
+        let back = Transform { from: Place::Scratch(0), filtered: true, scale: scale * (many as f32 / self.padded as f32), ..whole };
         self.transform(&chirp, plan)?;
         self.transform(&there, plan)?;
         self.transform(&back, plan)

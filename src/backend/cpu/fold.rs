@@ -63,6 +63,14 @@ pub(super) fn exp(x: f32) -> f32 {
     if x < -87.3 { 0.0 } else { (fma(series * rest, rest, rest) + 1.0) * power }
 }
 
+/// How many, their mean and their squared distances from it, of values for whose squares single precision is not enough.
+fn moments(values: impl Iterator<Item = f32> + Clone) -> State {
+    let values = values.map(f64::from);
+    let count = values.clone().count() as f64;
+    let mean = values.clone().sum::<f64>() / count;
+    [count, mean, values.map(|value| (value - mean) * (value - mean)).sum()]
+}
+
 impl Folding {
     /// Of no values.
     pub(super) fn empty(&self) -> State {
@@ -107,6 +115,9 @@ impl Folding {
                     *square += distance * distance;
                 }
                 let [off, squares] = [off, squares].map(|lanes| lanes.into_iter().map(f64::from).sum::<f64>());
+                if !squares.is_finite() {
+                    return moments(float.iter().copied());
+                }
                 [count, f64::from(about) + off / count, (squares - off * off / count).max(0.0)]
             }
             (Fold::Norm | Fold::Rms, _) => [self.squares(float), 0.0, 0.0],
@@ -340,9 +351,15 @@ impl Folding {
                         *square += distance * distance;
                     }
                 }
-                for (((state, &about), &off), &squares) in states.iter_mut().zip(&abouts).zip(&off).zip(&squares) {
+                let known = abouts.iter().zip(&off).zip(&squares);
+                for (column, (state, ((&about, &off), &squares))) in states.iter_mut().zip(known).enumerate() {
                     let [about, off, squares] = [about, off, squares].map(f64::from);
-                    *state = self.join(*state, [count, about + off / count, (squares - off * off / count).max(0.0)]);
+                    let made = if squares.is_finite() {
+                        [count, about + off / count, (squares - off * off / count).max(0.0)]
+                    } else {
+                        moments(float().map(|row| row[column]))
+                    };
+                    *state = self.join(*state, made);
                 }
             }
             #[cfg(not(target_arch = "wasm32"))]

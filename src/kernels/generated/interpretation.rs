@@ -143,7 +143,7 @@ mod tests {
     /// Whether one copy of a function's code is enough, since it is long.
     fn is_long(function: Function, kind: Kind) -> bool {
         let text = Language::Cuda.function(function, kind);
-        let calls = [" / ", "exp(", "log(", "sqrt(", "sin(", "cos(", "tan(", "power", "remainder(", " % "];
+        let calls = [" / ", "exp(", "log(", "sqrt(", "sin(", "cos(", "tan(", "arctangent(", "power", "remainder(", " % "];
         calls.iter().any(|call| text.contains(call))
     }
 

@@ -306,7 +306,7 @@ functions! {
     /// arccos a in radians
     Acos "acos" (a) { [F32 => Same] { acos(a) } }
     /// arctan a in radians
-    Atan "atan" (a) { [F32 => Same] { atan(a) } }
+    Atan "atan" (a) { [F32 => Same] { arctangent(a) } }
     /// (eᵃ − e⁻ᵃ) / 2, near zero by its series, where the difference would lose digits, and where eᵃ is too large by its root
     Sinh "sinh" (a) { [F32 => Same] {
         select(select(0.5 * e - 0.5 / e, select(0.5, -0.5, a < 0.0) * h * h, abs(a) > 87.0), a + a * s * (0.16666667 + s * (0.008333334 + s * 0.0001984127)), abs(a) < 0.5);

@@ -160,7 +160,9 @@ pub(super) fn operands<T: Word, const N: usize>(a: u32, b: u32) -> [T; N] {
 /// What expressions may say.
 pub(super) mod vocabulary {
     #[cfg(not(target_arch = "wasm32"))]
-    pub(crate) use super::math::{acos, asin, atan, cos, exp, log, log_1p, plain_exp, plain_log, plain_power, power, sin, tan, tanh};
+    pub(crate) use super::math::{
+        acos, asin, atan as arctangent, cos, exp, log, log_1p, plain_exp, plain_log, plain_power, power, sin, tan, tanh,
+    };
     use super::{I32, U32};
 
     #[inline(always)]
@@ -285,7 +287,12 @@ pub(super) mod vocabulary {
     }
 
     #[cfg(target_arch = "wasm32")]
-    of_the_page!(exp, log, sin, cos, tan, asin, acos, atan);
+    pub(crate) fn arctangent(a: f32) -> f32 {
+        js_sys::Math::atan(a.into()) as f32
+    }
+
+    #[cfg(target_arch = "wasm32")]
+    of_the_page!(exp, log, sin, cos, tan, asin, acos);
 }
 
 #[cfg(all(test, not(target_arch = "wasm32")))]

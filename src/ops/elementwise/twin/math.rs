@@ -204,6 +204,8 @@ fn reduced(x: f32) -> (f32, f32, u32) {
     let r = n.mul_add(-7.549_79e-8, n.mul_add(-4.837_513e-4, n.mul_add(-1.570_312_5, x)));
     let z = r * r;
     let sine = (r * z).mul_add(polynomial!(z, -1.951_529_6e-4f32, 8.332_161e-3, -1.666_665_5e-1), r);
+    // Of -0 the sum has lost its sign.
+    let sine = if r == 0.0 { r } else { sine };
     let cosine = (z * z).mul_add(polynomial!(z, 2.443_315_7e-5f32, -1.388_731_6e-3, 4.166_664_6e-2), z.mul_add(-0.5, 1.0));
     (sine, cosine, sum.to_bits())
 }
