@@ -1,6 +1,6 @@
 //! How fast expressions move memory beside a copy of it, which nothing can exceed.
 //!
-//! `cargo run --release --example bandwidth -- [--backend NAME] [--own] [--mib N] [--only NAME[,NAME ...]]`; `--own` leaves makers' libraries
+//! `cargo run --profile native --example bandwidth -- [--backend NAME] [--own] [--mib N] [--only NAME[,NAME ...]]`; `--own` leaves makers' libraries
 //! out, `--only` all expressions that have none of these in their names.
 
 use std::time::Instant;

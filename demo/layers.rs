@@ -1,6 +1,6 @@
 //! How fast the convolutions of a ResNet-50 are, layer by layer, beside the product of two large matrices.
 //!
-//! `cargo run --release --example layers -- [--backend NAME] [--batch N] ...`
+//! `cargo run --profile native --example layers -- [--backend NAME] [--batch N] ...`
 
 use lapidary::{BackendId, Choice, Conv, DType, Expr, Gpu, Options};
 

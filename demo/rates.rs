@@ -1,6 +1,6 @@
 //! How fast products are with operands and result on the device, kernel by kernel, and whether they are right.
 //!
-//! `cargo run --release --example rates -- [--backend NAME] [--own] [--f16 | --f16x3 | --i8] [N | MxKxN] ...`; `--own` leaves makers'
+//! `cargo run --profile native --example rates -- [--backend NAME] [--own] [--f16 | --f16x3 | --i8] [N | MxKxN] ...`; `--own` leaves makers'
 //! libraries out. Operands are of f16 with `--f16` and 8-bit integers with `--i8`; with `--f16x3` those of f32 are taken apart into f16.
 
 use std::time::Instant;

@@ -28,6 +28,11 @@ PATH=$TOOLS/wasm-bindgen-$WASM_BINDGEN_VERSION/bin:$TOOLS/wasm-pack-$WASM_PACK_V
 PATH=$ROOT/scripts/node_modules/.bin:$PATH
 export PATH
 
+# Where cargo puts what it builds, which its own configuration may say too.
+target_folder() {
+    cargo metadata --no-deps --format-version 1 --manifest-path "$ROOT/Cargo.toml" | node -p 'JSON.parse(require("fs").readFileSync(0, "utf8")).target_directory'
+}
+
 # has_version TOOL VERSION: whether PATH has exactly that one.
 has_version() { have "$1" && [ "$("$1" --version 2>/dev/null | awk '{ print $2; exit }')" = "$2" ]; }
 

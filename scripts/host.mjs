@@ -67,7 +67,7 @@ async function body_of(request) {
 export async function serve(folder, port, on_row) {
   const server = createServer(async (request, response) => {
     if (request.method === "GET" || request.method === "HEAD") return send_file(folder, request, response);
-    const { pathname } = new URL(request.url, "http://localhost");
+    const [pathname] = request.url.split("?");
     if (request.method !== "POST" || pathname !== "/result" || !on_row) {
       return response.writeHead(405, HEADERS).end();
     }

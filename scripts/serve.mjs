@@ -16,6 +16,7 @@ const USAGE = `usage: scripts/serve.mjs [options]
   --backends LIST   with --headless: default webgpu,webgl2,simd,scalar
   --repeats N       with --headless: products timed for a row, default 3
   --timeout S       with --headless: seconds until it gives up, default 300
+  --check           only looks at the other options
 
 Exit status with --headless: 0 if the page finished, every result was right and every size
 has one; 1 if not.`;
@@ -39,6 +40,7 @@ function arguments_given() {
         backends: { type: "string", default: "webgpu,webgl2,simd,scalar" },
         repeats: { type: "string", default: "3" },
         timeout: { type: "string", default: "300" },
+        check: { type: "boolean", default: false },
       },
     }).values;
   } catch (error) {
@@ -136,7 +138,7 @@ class Table {
 }
 
 async function headless(options) {
-  if (!process.env.CHROME) die("CHROME names no browser: run scripts/setup --test, or set CHROME");
+  if (!process.env.CHROME) die("CHROME names no browser: run scripts/setup --browser, or set CHROME");
   const sizes = [...new Set(options.sizes.split(",").map(Number))];
 
   const table = new Table();
@@ -158,6 +160,7 @@ async function headless(options) {
 }
 
 const options = arguments_given();
+if (options.check) process.exit();
 options.folder = absolute(options.folder);
 if (!(await stat(join(options.folder, "index.html")).catch(() => null))) die(`there is no index.html in ${options.folder}`);
 if (options.headless) {

@@ -18,7 +18,7 @@
 //!
 //! With [`Precision::F16x3`] it is γ_{2k+12+r}, as told there: each product is off by up to 12·u, and sums of matrix units may be cut off.
 //!
-//! And with [`Precision::F16`], n = [`F16_TERMS`], n·2⁻¹¹ / (1 − n·2⁻¹¹) more, and k·2⁻¹⁴.
+//! And with [`Precision::F16`], n = 32, n·2⁻¹¹ / (1 − n·2⁻¹¹) more, and k·2⁻¹⁴.
 //!
 //! Operands of f16 count as they are, since f32 holds each of them, and so does each product of two. A result of f16 is rounded once
 //! more, which moves it by 2⁻¹⁰ of itself at most, or by the smallest normal number where it is smaller than that: WGSL leaves open which

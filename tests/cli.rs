@@ -158,6 +158,18 @@ fn a_bench_has_times_rates_and_a_verdict() {
     assert!(value["results"][0]["verdict"]["right"].is_null());
 }
 
+#[test]
+fn a_shape_that_does_not_fit_leaves_the_others_measured() {
+    let side = u32::MAX.to_string();
+    let shapes = format!("8x8x8,{side}x{side}x{side},4x4x4");
+    let output = run_with(&["bench", "--shapes", &shapes, "--backend", "simd", "--runs", "1", "--min-time", "0", "--json"], &[]);
+    assert_eq!(output.status.code(), Some(1));
+    let value: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let results = value["results"].as_array().unwrap();
+    assert!(results[1]["error"].as_str().unwrap().contains("more than memory holds"), "{value}");
+    assert!([0, 2].iter().all(|&at| results[at]["verdict"]["right"] == true), "{value}");
+}
+
 /// A folder of a test's own.
 fn folder(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cli").join(name);

@@ -29,7 +29,7 @@ impl Expr {
         self.transformed(axis, length, false, [Form::Complex; 2])
     }
 
-    /// The inverse of [`fft`](Self::fft): x[i] = (1 / n) · Σ X[k] · exp(2πi · i·k / n).
+    /// The inverse of [`fft`](Self::fft): x\[i\] = (1 / n) · Σ X\[k\] · exp(2πi · i·k / n).
     ///
     /// # Errors
     /// As those of [`fft`](Self::fft).

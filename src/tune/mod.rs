@@ -101,7 +101,7 @@ fn decide(trials: &[Trial]) -> Tuned {
 #[cfg(not(target_arch = "wasm32"))]
 impl Gpu {
     /// Measures the shapes of the tiled kernel on this device, which takes some seconds, and keeps what is faster than the defaults in the folder
-    /// of [`Options::pipeline_cache`], from where handles that are opened later take it. Where several backends were measured,
+    /// of [`pipeline_cache`](crate::Options::pipeline_cache), from where handles that are opened later take it. Where several backends were measured,
     /// [`Choice::Auto`](crate::Choice::Auto) tries them in the order of their speed. Given the times, the result is always the same.
     ///
     /// # Errors

@@ -26,6 +26,7 @@ function arguments_given() {
         gpu: { type: "boolean", default: false },
         json: TEXT,
         timeout: { ...TEXT, default: "900" },
+        check: { type: "boolean", default: false },
       },
     }).values;
   } catch (error) {
@@ -34,8 +35,9 @@ function arguments_given() {
 }
 
 const options = arguments_given();
-if (!process.env.CHROME) die("CHROME names no browser: run scripts/setup --test, or set CHROME");
 if (!(Number(options.timeout) > 0)) die(`--timeout ${options.timeout} is not a number of seconds`, 2);
+if (options.check) process.exit();
+if (!process.env.CHROME) die("CHROME names no browser: run scripts/setup --browser, or set CHROME");
 
 // A CPU that emulates a GPU takes minutes for what a GPU does in a blink.
 const sizes = options.sizes ?? (options.gpu ? "512,1024,2048,4096" : "64,128");

@@ -67,7 +67,15 @@ pub fn run(common: &Common, settings: &Bench) -> Result<(), Failure> {
     for &shape in &settings.shapes {
         let [m, k, n] = shape;
         progress.bar(rows.len(), count, &format!("the matrices of {m}x{k}x{n}"));
-        let inputs = Inputs::new(shape, settings)?;
+        let inputs = match Inputs::new(shape, settings) {
+            Ok(inputs) => inputs,
+            // Others have been measured, or will be.
+            Err(Failure::Failed(error)) => {
+                rows.extend(targets.iter().map(|target| target.row(shape, settings.dtype, Err(error.clone()))));
+                continue;
+            }
+            Err(failure) => return Err(failure),
+        };
         for target in &targets {
             progress.bar(rows.len(), count, &format!("{m}x{k}x{n} on {}", target.label()));
             rows.push(target.row(shape, settings.dtype, measure(&target.gpu, &inputs, settings).map_err(|error| error.to_string())));
