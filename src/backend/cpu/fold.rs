@@ -63,12 +63,21 @@ pub(super) fn exp(x: f32) -> f32 {
     if x < -87.3 { 0.0 } else { (fma(series * rest, rest, rest) + 1.0) * power }
 }
 
-/// How many, their mean and their squared distances from it, of values for whose squares single precision is not enough.
-fn moments(values: impl Iterator<Item = f32> + Clone) -> State {
-    let values = values.map(f64::from);
-    let count = values.clone().count() as f64;
-    let mean = values.clone().sum::<f64>() / count;
-    [count, mean, values.map(|value| (value - mean) * (value - mean)).sum()]
+/// How many, their mean and their squared distances from it, of so many columns of some rows, for whose squares single precision is not enough.
+#[inline(never)]
+fn moments(rows: &[&[u32]], first: usize, columns: usize) -> State {
+    let count = (rows.len() * columns) as f64;
+    let sum = |term: &dyn Fn(f64) -> f64| {
+        let mut sum = 0.0;
+        for row in rows {
+            for &word in &row[first..][..columns] {
+                sum += term(f32::from_bits(word).into());
+            }
+        }
+        sum
+    };
+    let mean = sum(&|value| value) / count;
+    [count, mean, sum(&|value| (value - mean) * (value - mean))]
 }
 
 impl Folding {
@@ -116,7 +125,7 @@ impl Folding {
                 }
                 let [off, squares] = [off, squares].map(|lanes| lanes.into_iter().map(f64::from).sum::<f64>());
                 if !squares.is_finite() {
-                    return moments(float.iter().copied());
+                    return moments(&[values], 0, values.len());
                 }
                 [count, f64::from(about) + off / count, (squares - off * off / count).max(0.0)]
             }
@@ -357,7 +366,7 @@ impl Folding {
                     let made = if squares.is_finite() {
                         [count, about + off / count, (squares - off * off / count).max(0.0)]
                     } else {
-                        moments(float().map(|row| row[column]))
+                        moments(values, column, 1)
                     };
                     *state = self.join(*state, made);
                 }
