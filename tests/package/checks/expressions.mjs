@@ -144,7 +144,7 @@ const RANDOM = [0, 1, 2].map((index) => {
     const z = Math.imul(y ^ (y >>> 15), 0x846ca68b);
     return (z ^ (z >>> 16)) >>> 0;
   };
-  return hash(hash(index ^ Math.imul(7, 0x9e3779b9)) ^ 0x85ebca6b);
+  return hash(hash(index ^ Math.imul(7, 0x9e3779b9)) ^ hash(7) ^ 0x85ebca6b);
 });
 
 export default {
