@@ -1,7 +1,7 @@
 /** The address holds the settings, both ways, and everything works without a mouse. */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { NO_GPU, launch, open, outcome, ready } from "./browser.mjs";
+import { NO_GPU, launch, measured, open, outcome, press_run, ready } from "./browser.mjs";
 import { serve } from "./server.mjs";
 
 let browser, server;
@@ -16,6 +16,11 @@ after(async () => {
 const chosen = (page) =>
   page.evaluate(() => [...document.querySelectorAll(".controls .choice")].filter((label) => label.control.checked).map((label) => label.textContent));
 
+const search = (page) => page.evaluate(() => location.search);
+/** What the page says of a run, from its first moment on; empty if there was none. */
+const said = (page) => page.locator(".progress p[aria-live]").innerText();
+const custom = (page) => page.getByRole("textbox", { name: "Custom size" });
+
 test("settings go from the address to the page and back", async () => {
   const { page, context } = await open(browser, `${server.url}?sizes=300,128&seed=42&repeats=9&backends=simd,webgpu`);
   assert.deepEqual(await chosen(page), ["128", "300", "WebGPU", "CPU, SIMD"]);
@@ -29,14 +34,14 @@ test("settings go from the address to the page and back", async () => {
   await page.getByLabel("Scalar above 512 too").check();
   await page.getByRole("textbox", { name: "Custom size" }).fill("77");
   await page.getByRole("button", { name: "Add 77" }).click();
-  const search = await page.evaluate(() => location.search);
-  assert.equal(search, "?sizes=77,128&seed=43&repeats=9&backends=webgpu,simd,scalar&scalar=all");
+  const query = await search(page);
+  assert.equal(query, "?sizes=77,128&seed=43&repeats=9&backends=webgpu,simd,scalar&scalar=all");
 
   await context.grantPermissions(["clipboard-read", "clipboard-write"]);
   await page.getByRole("button", { name: "Copy link" }).click();
   await page.getByRole("button", { name: "Copied" }).waitFor();
   const link = await page.evaluate(() => navigator.clipboard.readText());
-  assert.equal(link, server.url + search);
+  assert.equal(link, server.url + query);
 
   await page.goto(link);
   assert.deepEqual(await chosen(page), ["77", "128", "WebGPU", "CPU, SIMD", "CPU, scalar", "Scalar above 512 too"]);
@@ -57,14 +62,114 @@ test("what the address asks for in vain is named and ignored", async () => {
   await context.close();
 });
 
-test("a half-typed number neither changes the settings nor the address", async () => {
-  const { page, context } = await open(browser, `${server.url}?sizes=64&repeats=3`);
-  await page.getByLabel("Repeats").fill("1000");
-  assert.match(await page.locator(".field-wrong").innerText(), /from 1 to 100/);
-  assert.equal(await page.getByLabel("Repeats").getAttribute("aria-invalid"), "true");
-  assert.match(page.url(), /repeats=3/);
-  await page.getByLabel("Seed").focus();
-  assert.equal(await page.getByLabel("Repeats").inputValue(), "3");
+test("a number counts when it is all there: no part of it changes the settings or runs", async () => {
+  const { page, context, faults } = await open(browser, `${server.url}?sizes=16&seed=1&repeats=3&backends=simd`);
+  await ready(page);
+  const before = await search(page);
+  for (const [label, typed, range, last] of [["Repeats", "500", /from 1 to 100/, "50"], ["Seed", "99999999999", /from 0 to 4294967295/, "99"]]) {
+    const field = page.getByLabel(label);
+    await field.fill("");
+    await field.pressSequentially(typed);
+    assert.match(await page.locator(".field-wrong").innerText(), range);
+    assert.equal(await field.getAttribute("aria-invalid"), "true");
+    assert.equal(await search(page), before, `${label} while it is typed`);
+
+    // The browser refuses, and takes who asked to the field, from wherever that was.
+    await field.press("Enter");
+    assert.equal(await said(page), "");
+    await press_run(page);
+    assert.equal(await said(page), "");
+    assert.ok(await field.evaluate((input) => input === document.activeElement && input.matches(":invalid")), `the focus is in ${label}`);
+    assert.equal(await field.inputValue(), typed);
+    assert.equal(await search(page), before, `${label} after Enter and Run`);
+
+    await field.fill(last);
+    assert.equal(await page.locator(".field-wrong").count(), 0);
+    assert.equal(await search(page), before, `${label} before it is left`);
+    await field.blur();
+    assert.match(await search(page), new RegExp(`${label.toLowerCase()}=${last}\\b`));
+    await field.fill(label === "Repeats" ? "3" : "1");
+    await field.blur();
+    assert.equal(await search(page), before);
+  }
+  assert.deepEqual(faults, []);
+  await context.close();
+});
+
+test("Enter in a number field takes the number and runs with it, and so does a click on Run", async () => {
+  const { page, context } = await open(browser, `${server.url}?sizes=16&repeats=3&backends=simd`);
+  await ready(page);
+  const repeats = page.getByLabel("Repeats");
+  await repeats.fill("007");
+  await repeats.press("Enter");
+  assert.match(await outcome(page), /1 measured, all correct/);
+  await page.getByRole("table", { name: /, 7 repeats/ }).waitFor();
+  assert.match(await search(page), /repeats=7&/);
+  assert.equal(await repeats.inputValue(), "7");
+
+  await repeats.fill("8");
+  await press_run(page);
+  await page.getByRole("table", { name: /, 8 repeats/ }).waitFor();
+  await outcome(page);
+  await context.close();
+});
+
+test("Enter in either custom size adds it and does not run", async () => {
+  const { page, context } = await open(browser, `${server.url}?sizes=16&repeats=1&backends=simd`);
+  await ready(page);
+  await custom(page).fill("24");
+  await custom(page).press("Enter");
+  assert.match(await search(page), /sizes=16,24&/);
+  await page.getByRole("slider", { name: "Custom size" }).press("ArrowRight");
+  assert.equal(await custom(page).inputValue(), "25");
+  await page.getByRole("slider", { name: "Custom size" }).press("Enter");
+  assert.match(await search(page), /sizes=16,24,25&/);
+
+  await custom(page).fill("");
+  await custom(page).pressSequentially("5000");
+  const add = page.getByRole("button", { name: /^Add/ });
+  assert.equal(await add.innerText(), "Add");
+  assert.ok(await add.isDisabled(), "what is no size is not added");
+  await custom(page).press("Enter");
+  assert.match(await search(page), /sizes=16,24,25&/);
+  assert.equal(await custom(page).inputValue(), "5000");
+  await page.getByRole("slider", { name: "Custom size" }).press("ArrowLeft");
+  assert.equal(await custom(page).inputValue(), "499", "the slider stayed at the last size that was one");
+  assert.equal(await said(page), "");
+
+  await press_run(page);
+  await outcome(page);
+  await measured(page, [16, 24, 25], ["simd"]);
+  await context.close();
+});
+
+test("a run takes 16 sizes, however they are chosen", async () => {
+  const sizes = Array.from({ length: 15 }, (_, index) => index + 1);
+  const { page, context } = await open(browser, `${server.url}?sizes=${sizes}&repeats=1&backends=simd`);
+  await ready(page);
+  const choice = (size) => page.getByLabel(String(size), { exact: true });
+  const why = page.locator("#sizes-full");
+  assert.equal(await why.count(), 0);
+  await choice(128).check();
+  assert.match(await why.innerText(), /16 sizes at most/);
+  assert.ok(await choice(256).isDisabled());
+  assert.ok(await choice(128).isEnabled(), "what is chosen can be switched off");
+  await custom(page).fill("77");
+  await custom(page).press("Enter");
+  assert.ok(await page.getByRole("button", { name: "No more sizes" }).isDisabled());
+  assert.match(await search(page), new RegExp(`sizes=${sizes},128&`));
+  assert.equal(await said(page), "");
+
+  // The link is one that the page takes as it is.
+  await page.reload();
+  await ready(page);
+  assert.equal(await page.locator(".notice").count(), 0);
+  assert.ok(await choice(256).isDisabled());
+  await choice(1).uncheck();
+  assert.equal(await why.count(), 0);
+  await choice(256).check();
+  assert.ok(await choice(1).isDisabled());
+  assert.match(await search(page), new RegExp(`sizes=${sizes.slice(1)},128,256&`));
   await context.close();
 });
 

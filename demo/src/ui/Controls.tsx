@@ -1,10 +1,10 @@
 /** The settings. Each change goes into the address at once, so that the link in the address bar is always the run. */
-import { useState } from "react";
+import { useState, type KeyboardEvent } from "react";
 import { BACKENDS, BACKEND_LABELS, MAX_SIZE, PRESET_SIZES, SCALAR_MAX_SIZE, type Backend, type Settings } from "../bench/rows";
-import { MAX_REPEATS, MAX_SEED, MAX_SIZES } from "../bench/url";
+import { MAX_REPEATS, MAX_SEED, MAX_SIZES, whole } from "../bench/url";
 import { is_busy, type State } from "../state";
 import { CopyButton } from "./CopyButton";
-import { Choice, NumberField } from "./fields";
+import { Choice, NumberField, NumberInput } from "./fields";
 import { Progress } from "./Progress";
 
 interface Props {
@@ -23,6 +23,7 @@ export function Controls({ settings, on_change, state, on_run, on_stop }: Props)
 
   // A size that is switched off stays to be switched on again, and the focus stays with it.
   const [offered, set_offered] = useState<readonly number[]>([...PRESET_SIZES, ...settings.sizes]);
+  const full = settings.sizes.length >= MAX_SIZES;
   const toggle_size = (size: number, on: boolean) => {
     const others = settings.sizes.filter((other) => other !== size);
     on_change({ ...settings, sizes: on ? [...others, size].sort((x, y) => x - y) : others });
@@ -44,23 +45,26 @@ export function Controls({ settings, on_change, state, on_run, on_stop }: Props)
         <CopyButton text={() => location.href}>Copy link</CopyButton>
       </div>
 
-      <fieldset>
+      <fieldset aria-describedby={full ? "sizes-full" : undefined}>
         <legend>Sizes, n × n by n × n</legend>
         <div className="choices">
           {[...new Set(offered)]
             .sort((x, y) => x - y)
-            .map((size) => (
-              <Choice key={size} label={String(size)} checked={settings.sizes.includes(size)} disabled={busy} on_change={(on) => toggle_size(size, on)} />
-            ))}
+            .map((size) => {
+              const checked = settings.sizes.includes(size);
+              const disabled = busy || (full && !checked);
+              return <Choice key={size} label={String(size)} checked={checked} disabled={disabled} on_change={(on) => toggle_size(size, on)} />;
+            })}
         </div>
         <CustomSize
           disabled={busy}
-          full={settings.sizes.length >= MAX_SIZES}
+          full={full}
           on_add={(size) => {
             set_offered([...offered, size]);
             toggle_size(size, true);
           }}
         />
+        {full && <p id="sizes-full" className="muted">A run takes {MAX_SIZES} sizes at most. Switch one off to choose another.</p>}
       </fieldset>
 
       <fieldset>
@@ -108,21 +112,34 @@ export function Controls({ settings, on_change, state, on_run, on_stop }: Props)
 }
 
 function CustomSize({ disabled, full, on_add }: { disabled: boolean; full: boolean; on_add: (size: number) => void }) {
-  const [size, set_size] = useState(1000);
+  const [text, set_text] = useState("1000");
+  // The slider stays where it is while the text is no size.
+  const [slid, set_slid] = useState(1000);
+  const size = whole(text, 1, MAX_SIZE);
+  const type = (next: string) => {
+    set_text(next);
+    set_slid(whole(next, 1, MAX_SIZE) ?? slid);
+  };
+  // Enter would submit the form, which runs without this size.
+  const on_enter = (event: KeyboardEvent) => {
+    event.preventDefault();
+    if (size !== null && !full) on_add(size);
+  };
   return (
     <div className="custom">
       <input
         type="range"
         min={1}
         max={MAX_SIZE}
-        value={size}
+        value={slid}
         disabled={disabled}
         aria-label="Custom size"
-        onChange={({ target }) => set_size(Number(target.value))}
+        onChange={({ target }) => type(target.value)}
+        onKeyDown={(event) => event.key === "Enter" && on_enter(event)}
       />
-      <NumberField label="Custom size" value={size} min={1} max={MAX_SIZE} disabled={disabled} on_change={set_size} />
-      <button type="button" className="quiet" disabled={disabled || full} onClick={() => on_add(size)}>
-        {full ? "No more sizes" : `Add ${size}`}
+      <NumberInput label="Custom size" text={text} min={1} max={MAX_SIZE} disabled={disabled} on_type={type} on_enter={on_enter} />
+      <button type="button" className="quiet" disabled={disabled || full || size === null} onClick={() => size !== null && on_add(size)}>
+        {full ? "No more sizes" : `Add ${size ?? ""}`}
       </button>
     </div>
   );

@@ -1,6 +1,45 @@
 /** Form parts that keep what is typed until it makes sense, so that a half-typed number neither jumps nor runs. */
-import { useId, useState } from "react";
+import { useId, useState, type KeyboardEvent } from "react";
 import { whole } from "../bench/url";
+
+interface InputProps {
+  label: string;
+  text: string;
+  min: number;
+  max: number;
+  disabled: boolean;
+  on_type: (text: string) => void;
+  on_enter: (event: KeyboardEvent) => void;
+  on_leave?: () => void;
+}
+
+/** While the text is no number in range the browser does not submit the form, so nothing runs, and points here. */
+export function NumberInput({ label, text, min, max, disabled, on_type, on_enter, on_leave }: InputProps) {
+  const id = useId();
+  const wrong = whole(text, min, max) === null;
+  const hint = `A whole number from ${min} to ${max}`;
+  return (
+    <div className="field">
+      <label htmlFor={id}>{label}</label>
+      <input
+        ref={(input) => input?.setCustomValidity(wrong ? hint : "")}
+        id={id}
+        type="text"
+        inputMode="numeric"
+        autoComplete="off"
+        size={Math.max(5, String(max).length)}
+        value={text}
+        disabled={disabled}
+        aria-invalid={wrong}
+        aria-describedby={wrong ? `${id}-wrong` : undefined}
+        onChange={({ target }) => on_type(target.value)}
+        onKeyDown={(event) => event.key === "Enter" && on_enter(event)}
+        onBlur={on_leave}
+      />
+      {wrong && <span id={`${id}-wrong`} className="field-wrong">{hint}</span>}
+    </div>
+  );
+}
 
 interface NumberProps {
   label: string;
@@ -11,38 +50,19 @@ interface NumberProps {
   on_change: (value: number) => void;
 }
 
-export function NumberField({ label, value, min, max, disabled, on_change }: NumberProps) {
-  const id = useId();
+/**
+ * The number counts once Enter is pressed or the field is left: 50 on the way to 500 was never meant. What is wrong
+ * then stays to be put right, for with the old number back in its place a click on Run would run what was not asked for.
+ */
+export function NumberField({ value, on_change, ...about }: NumberProps) {
   const [typed, set_typed] = useState<string | null>(null);
-  const text = typed ?? String(value);
-  const wrong = whole(text, min, max) === null;
-  return (
-    <div className="field">
-      <label htmlFor={id}>{label}</label>
-      <input
-        id={id}
-        type="text"
-        inputMode="numeric"
-        autoComplete="off"
-        size={Math.max(5, String(max).length)}
-        value={text}
-        disabled={disabled}
-        aria-invalid={wrong}
-        aria-describedby={wrong ? `${id}-wrong` : undefined}
-        onChange={({ target }) => {
-          set_typed(target.value);
-          const number = whole(target.value, min, max);
-          if (number !== null) on_change(number);
-        }}
-        onBlur={() => set_typed(null)}
-      />
-      {wrong && (
-        <span id={`${id}-wrong`} className="field-wrong">
-          A whole number from {min} to {max}
-        </span>
-      )}
-    </div>
-  );
+  const commit = () => {
+    const number = typed === null ? null : whole(typed, about.min, about.max);
+    if (number === null) return;
+    set_typed(null);
+    on_change(number);
+  };
+  return <NumberInput {...about} text={typed ?? String(value)} on_type={set_typed} on_enter={commit} on_leave={commit} />;
 }
 
 interface ChoiceProps {
