@@ -157,6 +157,9 @@ test("Node", async () => {
 test("Vite and strict TypeScript, in the page and in a worker", async (t) => {
   const project = await install(packed, "app", FIXTURE);
   await t.test("tsc --noEmit", () => run(process.execPath, [tool("typescript", "bin/tsc"), "--noEmit"], { cwd: project }));
+  await t.test("tsc with a library that has Float16Array", () =>
+    run(process.execPath, [tool("typescript", "bin/tsc"), "--noEmit", "--lib", "ESNext,DOM"], { cwd: project }),
+  );
   await t.test("tsc with Node's resolution, and with `using`", async () => {
     await writeFile(
       join(project, "src/using.mts"),

@@ -42,7 +42,7 @@ export async function right(): Promise<void> {
   const chosen: Backend = (await device_info()).backend;
   const bytes: number | undefined = info.limits.max_buffer_bytes;
 
-  const product: MatmulOptions = { m: 1, k: 2, n: 3, transpose_a: true, alpha: 2, beta: 1, c: a, lda: 4, signal };
+  const product = { m: 1, k: 2, n: 3, transpose_a: true, alpha: 2, beta: 1, c: a, lda: 4, signal } satisfies MatmulOptions;
   const plain: Float32Array = await matmul(a, a, product);
   const report: MatmulReport = await matmul(a, a, { m: 1, k: 2, n: 3, report: true });
   const data: Float32Array = report.data;
@@ -52,7 +52,7 @@ export async function right(): Promise<void> {
   const both: MatmulReport<Tensor> = await matmul(kept, a, { n: 3, report: true, keep: true });
 
   const truths: Tensor<"bool"> = await tensor([true, false], [2], { dtype: "bool" });
-  const chosen_of: Expr = lazy(truths).select(kept, 2).slice(0, 0, 1).add(Expr.index([3]).cast("f32"));
+  const chosen_of: Expr<"f32"> = lazy(truths).select(kept, 2).slice(0, 0, 1).add(Expr.index([3]).cast("f32"));
   const bytes_of: Uint8Array = await (await evaluate<"bool">(lazy(await tensor(new Int32Array(2), [2])).less(3))).toArray();
   const computed: Tensor = await evaluate(Expr.concat([chosen_of, kept], -1));
 
