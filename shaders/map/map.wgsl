@@ -11,7 +11,7 @@
 
 //# if RESULT_F16
 @group(0) @binding(7) var<storage, read_write> out: array<vec2<u32>>;
-fn put(i: u32, v: vec4<Result>) { out[i] = vec2<u32>(pack(v.xy), pack(v.zw)); }
+fn put(i: u32, v: vec4<Result>) { out[i] = pack_four(v); }
 //# else
 //# if RESULT_BOOL
 @group(0) @binding(7) var<storage, read_write> out: array<vec4<u32>>;

@@ -8,3 +8,10 @@ fn pack(v: vec2<f32>) -> u32 {
   let ends = select(vec2<u32>(), ((bits >> vec2<u32>(16u)) & vec2<u32>(0x8000u)) | infinite, large);
   return pack2x16float(select(v, vec2<f32>(), large)) | ends.x | (ends.y << 16u);
 }
+
+// The same of four, with one look at all of them: what is large is rare.
+fn pack_four(v: vec4<f32>) -> vec2<u32> {
+  let size = bitcast<vec4<u32>>(v) & vec4<u32>(0x7fffffffu);
+  if (max(max(size.x, size.y), max(size.z, size.w)) < 0x477ff000u) { return vec2<u32>(pack2x16float(v.xy), pack2x16float(v.zw)); }
+  return vec2<u32>(pack(v.xy), pack(v.zw));
+}

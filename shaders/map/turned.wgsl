@@ -53,7 +53,10 @@ var<workgroup> tile: array<vec4<u32>, SIDE * FOURS>;
 //# if HALF
 alias Stored = f16;
 // Rounded as words of two are.
-fn stored(v: vec4<f32>) -> vec4<f16> { return vec4<f16>(vec4<f32>(unpack2x16float(pack(v.xy)), unpack2x16float(pack(v.zw)))); }
+fn stored(v: vec4<f32>) -> vec4<f16> {
+  let words = pack_four(v);
+  return vec4<f16>(vec4<f32>(unpack2x16float(words.x), unpack2x16float(words.y)));
+}
 //# else
 //# if RESULT_BOOL
 alias Stored = u32;
@@ -263,7 +266,7 @@ fn main(
 //# end
     );
 //# if PACKED
-    out[o_$u / 4u] = vec2<u32>(pack(v.xy), pack(v.zw));
+    out[o_$u / 4u] = pack_four(v);
 //# else
     let s = stored(v);
 //# if WHOLE

@@ -106,7 +106,7 @@ fn store_inside(z: u32, row: u32, column: u32, sum: vec4<f32>) {
   let v = finished(o, row, column, sum);
 //# if RESULT_F16
 //# if OUT_VEC4
-  out[o / 4u] = vec2<u32>(pack(v.xy), pack(v.zw));
+  out[o / 4u] = pack_four(v);
 //# else
   let rounded = vec4<f16>(v);
 //# for r in 4

@@ -255,7 +255,7 @@ fn main(
     result = ended_four(place(at), result);
 //# end
 //# if OUT_F16
-    out[place(at) / 4u] = vec2<u32>(pack(result.xy), pack(result.zw));
+    out[place(at) / 4u] = pack_four(result);
 //# else
     out[place(at) / 4u] = result;
 //# end

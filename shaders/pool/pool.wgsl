@@ -24,7 +24,7 @@ fn put(i: u32, v: vec4<u32>) { out[i] = v; }
 //# else
 //# if OPERANDS_F16
 @group(0) @binding(7) var<storage, read_write> out: array<vec2<u32>>;
-fn put(i: u32, v: vec4<f32>) { out[i] = vec2<u32>(pack(v.xy), pack(v.zw)); }
+fn put(i: u32, v: vec4<f32>) { out[i] = pack_four(v); }
 //# else
 @group(0) @binding(7) var<storage, read_write> out: array<vec4<f32>>;
 fn put(i: u32, v: vec4<f32>) { out[i] = v; }
