@@ -185,9 +185,9 @@ export default {
   },
 
   "powers": async ({ gpu, lapidary: { lazy } }) => {
-    const [a, b] = [[2, -2, -2, 0, 9, 1.5, -1.5, 4], [3, 3, 2, 0, 0.5, -2, 3, -0.5]];
+    const [a, b] = [[2, -2, -2, 0, 9, 1.5, -1.5, 4, 0, 0, -0, -Infinity], [3, 3, 2, 0, 0.5, -2, 3, -0.5, -1, -0.5, -3, 0.5]];
     const [x, y] = [await put(gpu, "f32", a), await put(gpu, "f32", b)];
-    await gives(gpu, lazy(x).pow(y), "f32", [8], a.map((a, i) => a ** b[i]), TOLERANCE);
+    await gives(gpu, lazy(x).pow(y), "f32", [12], a.map((a, i) => a ** b[i]), TOLERANCE);
     const [i, j] = [await put(gpu, "i32", [3, -3, 2, -1, 1, 7, 0, -2]), await put(gpu, "i32", [4, 3, -1, -5, -7, 0, 0, 31])];
     await gives(gpu, lazy(i).pow(j), "i32", [8], [81, -27, 0, -1, 1, 1, 1, -2147483648]);
     for (const tensor of [x, y, i, j]) tensor.dispose();
