@@ -153,6 +153,10 @@ for (const part of parts) {
     const segment = data.find(({ bytes }) => bytes.includes(text));
     if (!segment) return [];
     const at = segment.bytes.indexOf(text);
+    // A table of texts may name it, but no function that is there before the part is.
+    const place = `(i32.const ${segment.at + at})`;
+    const user = Array.from(functions).find(([user, { form }]) => form.includes(place) && !parts.some(({ own }) => own.has(user)));
+    if (user) die(`${user[0]} of the core has ${name}, which would be a text of ${part.name}`);
     segment.bytes.fill(0, at, at + text.length);
     return ` (data (i32.const ${segment.at + at}) "${escaped(text)}")`;
   });

@@ -4,7 +4,7 @@
 mod devices;
 
 use devices::open;
-use lapidary::{BackendId, Conv, DType, Expr, Gpu, Options};
+use lapidary::{BackendId, Conv, DType, Expr, Gpu, Options, Padding};
 
 /// Does it on every backend that fuses, with a profile.
 fn everywhere(test: impl Fn(&Gpu, BackendId)) {
@@ -220,4 +220,59 @@ fn what_follows_products_of_the_same_is_the_same() {
             assert!(gpu.memory().unwrap().pooled_bytes >= 257 * 263 * 4, "nothing is free but the forms of {last:?}'s operands");
         }
     }
+}
+
+/// Parts of what is joined or padded go into the kernel behind a product or a reduction, whole or not.
+#[test]
+fn whole_parts_of_what_is_joined_or_padded_end_a_kernel() {
+    everywhere(|gpu, backend| {
+        let of = |factor: f32| {
+            let values: Vec<f32> = (0..64).map(|i| (i % 7) as f32 * factor).collect();
+            Expr::from(gpu.tensor_blocking(&values, 8, 8).unwrap())
+        };
+        let [a, b] = [of(1.0), of(2.0)];
+        let both = Expr::concat(&[a.clone(), b.clone()], 1);
+        let padded = a.pad(&[[1, 1], [1, 1]], Padding::Constant(0.0));
+        for (what, part, alone) in [
+            ("the first part", both.slice(1, 0, 8, 1), a.clone()),
+            ("the second part", both.slice(1, 8, 16, 1), b.clone()),
+            ("what is padded", padded.slice(0, 1, 9, 1).slice(1, 1, 9, 1), a.clone()),
+        ] {
+            for (core, made) in [("product", a.matmul(&b)), ("softmax", a.softmax(-1)), ("sum", a.sum(Some(&[0]), true))] {
+                let [got, expected] =
+                    [&part, &alone].map(|beside| gpu.evaluate_blocking(&(&made * beside)).unwrap().to_vec_blocking().unwrap());
+                assert_eq!(got, expected, "{what} behind a {core} on {backend}");
+            }
+        }
+    });
+}
+
+/// What does not fit one kernel fits few, and what is made between them is gone when it is no longer needed.
+#[test]
+fn long_chains_take_few_kernels_and_little_memory() {
+    everywhere(|gpu, backend| {
+        let side = 64u64;
+        let x = Expr::from(gpu.tensor_blocking(&vec![1.0f32; (side * side) as usize], side, side).unwrap());
+        let mut chain = x.clone();
+        for _ in 0..128 {
+            chain = (chain + 1.0).sqrt();
+        }
+        gpu.clear_profile();
+        let got = gpu.evaluate_blocking(&chain).unwrap().to_vec_blocking().unwrap();
+        let kernels = gpu.profile().operations.iter().filter(|operation| operation.kernel.contains("sqrt")).count();
+        assert!(kernels <= 6, "{kernels} kernels on {backend}");
+        assert!(got.iter().all(|x| (x - 1.618_034).abs() < 1e-5), "{backend}: {}", got[0]);
+        let mut sum = x;
+        for number in 0..400 {
+            sum = sum + f64::from(number);
+        }
+        gpu.trim().unwrap();
+        let got = gpu.evaluate_blocking(&sum).unwrap().to_vec_blocking().unwrap();
+        // GPUs have what is under way until it is done.
+        let free = gpu.memory().unwrap().pooled_bytes;
+        assert!(backend != BackendId::Simd || free <= 4 * side * side * 4, "{free} bytes were used at once");
+        assert!(got.iter().all(|x| *x == 79_801.0), "{backend}: {}", got[0]);
+        // Neither does telling of it take long.
+        assert!(format!("{sum:?}").len() < 200);
+    });
 }

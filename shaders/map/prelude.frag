@@ -26,7 +26,7 @@ f32 nan_of(f32 a) { return uintBitsToFloat(floatBitsToUint(a) | 0x7fc00000u); }
 // Of a division by infinity all remains, and not 0 times infinity.
 f32 remainder(f32 a, f32 b) { return is_finite(a) && floatBitsToUint(abs(b)) == 0x7f800000u ? a : a - b * trunc(a / b); }
 // As prelude.wgsl.
-f32 power(f32 a, f32 b) { return a == 0.0 && b < 0.0 ? uintBitsToFloat(floatBitsToUint(a) | 0x7f800000u) : pow(a, b); }
+f32 power(f32 a, f32 b) { return a == 0.0 ? uintBitsToFloat(b < 0.0 ? 0x7f800000u : 0u) : pow(a, b); }
 f32 arctangent(f32 a) { return is_nan(a) ? a : atan(a); }
 f32 log_1p(f32 a) {
   f32 z = a / (2.0 + a);

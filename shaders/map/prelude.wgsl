@@ -9,8 +9,8 @@ fn nan_of(a: f32) -> f32 { return bitcast<f32>(bitcast<u32>(a) | 0x7fc00000u); }
 fn remainder(a: f32, b: f32) -> f32 {
   return select(a % b, a, is_finite(a) && (bitcast<u32>(b) & 0x7fffffffu) == 0x7f800000u);
 }
-// Of 0 some drivers know no power.
-fn power(a: f32, b: f32) -> f32 { return select(pow(a, b), bitcast<f32>(bitcast<u32>(a) | 0x7f800000u), a == 0.0 && b < 0.0); }
+// Of 0 some drivers know no power, and others that of a small number.
+fn power(a: f32, b: f32) -> f32 { return select(pow(a, b), bitcast<f32>(select(0u, 0x7f800000u, b < 0.0)), a == 0.0); }
 // Nor what NaN has.
 fn arctangent(a: f32) -> f32 { return select(atan(a), a, is_nan(a)); }
 // ln(1 + a), for small a by the series of 2 artanh(a / (2 + a)).

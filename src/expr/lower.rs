@@ -158,16 +158,32 @@ impl Operations {
         Ok(self.add(op, sources))
     }
 
+    /// Has what a value is made of computed before it as far as it must be for the rest to fit one kernel.
+    fn make_room(&mut self, node: &Arc<Node>) -> Result<()> {
+        if self.is_stored(node) {
+            return Ok(());
+        }
+        // On the way back from where it fits each level is asked anew: most of them do once what is below them is stored.
+        for input in node.inputs() {
+            if let Err(Refused::Full) = self.fused(input) {
+                self.make_room(input)?;
+            }
+        }
+        if let Err(Refused::Full) = self.fused(node) {
+            for input in node.inputs() {
+                if !matches!(input.what, What::Number(_) | What::Index) {
+                    self.source(input)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// An elementwise kernel for a value.
     fn map(&mut self, node: &Arc<Node>) -> Result<Source> {
         let (problem, sources) = match self.fused(node) {
             Err(Refused::Full) => {
-                // What it is made of first, and then there is room.
-                for input in node.inputs() {
-                    if !matches!(input.what, What::Number(_) | What::Index) {
-                        self.source(input)?;
-                    }
-                }
+                self.make_room(node)?;
                 self.fused(node)
             }
             fused => fused,

@@ -7,10 +7,9 @@ use crate::ops::Op;
 use crate::ops::elementwise::Function;
 use crate::ops::normalize::Form;
 use crate::ops::reduce::Fold;
-use crate::tensor::Tensor;
+use crate::tensor::{Tensor, joined};
 
 /// A value of a shape and a type.
-#[derive(Debug)]
 pub(crate) struct Node {
     pub shape: Vec<u64>,
     pub dtype: DType,
@@ -21,6 +20,13 @@ pub(crate) struct Node {
     /// How a CPU computes it, once that is known.
     #[cfg(not(target_arch = "wasm32"))]
     pub(super) prepared: super::prepared::Known,
+}
+
+/// Its parts may be many, and one of them in many places: none is told.
+impl std::fmt::Debug for Node {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} of [{}]", self.dtype, joined(&self.shape, ", "))
+    }
 }
 
 /// Where a value comes from.

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use super::lower::{Operation, Operations, Source};
 use super::node::Node;
+use super::run::Results;
 use crate::backend::device::Opened;
 use crate::backend::{Backend, Bound, How};
 use crate::dtype::Extent;
@@ -52,14 +53,14 @@ impl Gpu {
     /// Computes an expression on a CPU, which is done with each operation before the next.
     pub(super) async fn evaluate_prepared(&self, node: &Arc<Node>, opened: &Arc<Opened>) -> Result<Tensor> {
         let prepared = node.prepared.of(node, opened)?;
-        let mut made: Vec<Tensor> = Vec::with_capacity(prepared.steps.len());
+        let mut made = Results::of(prepared.steps.iter().map(|(operation, _)| operation), &prepared.source);
         for (Operation { op, sources }, plan) in &prepared.steps {
             let mut inputs = Vec::with_capacity(sources.len());
             for source in sources {
                 inputs.push(match source {
                     None => None,
                     Some(Source::Tensor(tensor)) => Some(Bound::Buffer(tensor.buffer_on(opened)?)),
-                    Some(Source::Made(number)) => Some(Bound::Buffer(made[*number].buffer_on(opened)?)),
+                    Some(Source::Made(number)) => Some(Bound::Buffer(made.get(*number)?.buffer_on(opened)?)),
                 });
             }
             let (device, extent) = (&opened.device, op.extent());
@@ -69,6 +70,7 @@ impl Gpu {
                 let running = device.submit(plan, &inputs, &out, how)?;
                 device.finish(running).await?;
             }
+            drop(inputs);
             made.push(self.watched(Tensor::new(vec![extent.elements], extent.dtype, out, Arc::clone(opened))));
         }
         let tensor = match &prepared.source {
@@ -76,7 +78,7 @@ impl Gpu {
                 tensor.buffer_on(opened)?;
                 tensor.clone()
             }
-            Source::Made(number) => made.swap_remove(*number),
+            Source::Made(number) => made.get(*number)?.clone(),
         };
         tensor.reshape(&node.shape)
     }

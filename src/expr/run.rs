@@ -17,7 +17,8 @@ impl Gpu {
     /// Computes an expression; its value stays on the device. What can be one kernel is one: see [`Expr`].
     ///
     /// WebGPU and WebGL2 only queue the operations: this resolves at once, and what is evaluated one after another shares a submission. What
-    /// the device finds wrong later is an error of whatever reads the tensor, or of whatever is computed from it.
+    /// the device finds wrong later is an error of whatever reads the tensor, or of whatever is computed from it. An expression that is a tensor,
+    /// or its elements in another shape, gives that tensor: memory that a kernel of one's own writes to is both's.
     ///
     /// # Errors
     /// What is wrong with the expression; a tensor of another device; limits and memory of the device; its loss, and the tensors with it.
@@ -52,7 +53,7 @@ impl Gpu {
         if let Some(reason) = opened.device.lost() {
             return Err(Box::new(Error::DeviceLost { reason }));
         }
-        let mut made: Vec<Tensor> = Vec::with_capacity(list.len());
+        let mut made = Results::of(list.iter(), &source);
         let mut running = Vec::with_capacity(list.len());
         for Operation { op, sources } in &list {
             let mut inputs = Vec::with_capacity(sources.len());
@@ -60,7 +61,7 @@ impl Gpu {
                 inputs.push(match source {
                     None => None,
                     Some(Source::Tensor(tensor)) => Some(tensor.buffer_on(opened)?),
-                    Some(Source::Made(number)) => Some(made[*number].buffer_on(opened)?),
+                    Some(Source::Made(number)) => Some(made.get(*number)?.buffer_on(opened)?),
                 });
             }
             #[cfg(not(target_arch = "wasm32"))]
@@ -86,7 +87,7 @@ impl Gpu {
                 tensor.buffer_on(opened)?;
                 tensor
             }
-            Source::Made(number) => made.swap_remove(number),
+            Source::Made(number) => made.get(number)?.clone(),
         };
         tensor.reshape(&node.shape)
     }
@@ -139,4 +140,45 @@ fn submit(opened: &Opened, op: &Op, inputs: &[Option<&Buffer>], timed: bool) -> 
     let how = How { repeats: 1, timed, download: Extent { elements: 0, ..op.extent() } };
     let running = device.submit(&plan, &operands, &out, how)?;
     Ok((plan, out, Some(running)))
+}
+
+/// Results of operations one after the other, each until the last that reads it is under way.
+pub(super) struct Results {
+    made: Vec<Option<Tensor>>,
+    /// Of each operation those whose results nobody reads behind it.
+    over: Vec<Vec<usize>>,
+}
+
+impl Results {
+    /// For operations of which that one gives what is asked for.
+    pub(super) fn of<'a>(list: impl Iterator<Item = &'a Operation>, asked: &Source) -> Self {
+        let mut last = Vec::new();
+        for (at, operation) in list.enumerate() {
+            last.push(at);
+            for source in operation.sources.iter().flatten() {
+                if let Source::Made(number) = source {
+                    last[*number] = at;
+                }
+            }
+        }
+        let mut over = vec![Vec::new(); last.len()];
+        for (number, at) in last.into_iter().enumerate() {
+            if !matches!(asked, Source::Made(asked) if *asked == number) {
+                over[at].push(number);
+            }
+        }
+        Self { made: Vec::with_capacity(over.len()), over }
+    }
+
+    pub(super) fn get(&self, number: usize) -> Result<&Tensor> {
+        self.made.get(number).and_then(Option::as_ref).ok_or_else(|| Error::internal("a result that is no longer there"))
+    }
+
+    /// The next operation's.
+    pub(super) fn push(&mut self, tensor: Tensor) {
+        self.made.push(Some(tensor));
+        for &number in self.over.get(self.made.len() - 1).into_iter().flatten() {
+            self.made[number] = None;
+        }
+    }
 }

@@ -177,8 +177,9 @@ fn parts(problem: &Problem, caps: &Caps) -> Result<Vec<[u32; 2]>> {
     let mut rows = u64::from(outer).next_multiple_of(step);
     while !fits(rows) {
         if rows <= step {
-            let requested =
-                problem.inputs.iter().map(|input| input.dtype.bytes()).max().unwrap_or(4).max(problem.dtype.bytes()) * row * step;
+            let ranges = ranges(problem, [0, rows.min(outer.into()) as u32]);
+            let seen = problem.inputs.iter().map(|input| bound_bytes(input, &ranges, caps)).max();
+            let requested = seen.unwrap_or_default().max(problem.dtype.bytes() * row * step);
             return Err(Box::new(Error::LimitExceeded {
                 what: "bytes of a tensor that a kernel sees at once",
                 requested,

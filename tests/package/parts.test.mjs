@@ -32,6 +32,23 @@ for (const [backend, parts, subjects] of [
   });
 }
 
+for (const backend of ["webgpu", "webgl2", "simd"]) {
+  test(`products with results of f16 on ${backend} need nothing of expressions`, async (t) => {
+    const body = async ({ lapidary, run }, backend) => {
+      const { assert, problem } = await import("/checks/tools.mjs");
+      const check = async ({ gpu }) => {
+        for (const [m, k, n] of [[2, 2, 2], [3, 5, 7], [64, 64, 64], [1, 40, 40], [40, 40, 1], [200, 200, 200], [16, 5000, 20]]) {
+          const { a, b, options, expected } = problem(m, k, n);
+          const found = await gpu.matmul(a, b, { ...options, result: "f16" });
+          assert(`${found}` === `${new Float16Array(expected)}`, `${m} × ${k} × ${n}`);
+        }
+      };
+      return run({ halves: { check } }, lapidary, backend);
+    };
+    await report(t, await without(["operations"], body, { argument: backend }));
+  });
+}
+
 test("a part is fetched once, when it is first needed, and tensors may be freed meanwhile", () =>
   visit(async ({ lapidary, wrap, assert, problem, right }) => {
     const fetched = [];

@@ -68,8 +68,10 @@ pub fn fragment(problem: &Problem, caps: &Caps, fragment: &FragmentCaps) -> Resu
     constants.extend(passes(problem.k));
     constants.extend([("BIAS_STEP", bias_step), ("ACTIVATION", Activation::number(problem.activation))]);
     constants.push(("RESULT_F16", u32::from(problem.result == DType::F16)));
+    // Blocks of fewer than four rows begin within texels of Aᵀ.
+    let within = problem.transpose_a && problem.m > rows && !rows.is_multiple_of(4);
     constants.extend([
-        ("A_VEC4", vec4_texels(&problem.a, [a_first, outer.a, inner.a])),
+        ("A_VEC4", if within { 0 } else { vec4_texels(&problem.a, [a_first, outer.a, inner.a]) }),
         ("B_VEC4", vec4_texels(&problem.b, [b_first, outer.b, inner.b])),
     ]);
     let params = Params { ldo: problem.n.div_ceil(4).saturating_mul(4), ..whole(problem) };

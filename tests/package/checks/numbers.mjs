@@ -150,6 +150,17 @@ export default {
     judge.free();
   },
 
+  "batches of matrices that are read transposed": async ({ gpu }) => {
+    for (const [m, lda, stride_a] of [[3, 3, 0], [3, 4, 4], [5, 8, 0], [6, 8, 8], [7, 12, 12], [9, 12, 24]]) {
+      const [k, n, batch] = [1 + Math.floor(stride_a / lda / 2), 3, 2];
+      const [a, b] = [integers(lda * k + stride_a), integers(batch * k * n, 2)];
+      const expected = [0, 1].flatMap((item) => [
+        ...product(a.subarray(item * stride_a), b.subarray(item * k * n), { m, k, n, lda, transpose_a: true }),
+      ]);
+      same(await gpu.matmul(a, b, { m, k, n, batch, lda, stride_a, transpose_a: true }), expected, `${m} rows, ${lda} apart, ${stride_a} to the next`);
+    }
+  },
+
   "batches of tensors, broadcast as NumPy does": async ({ gpu, backend }) => {
     const [x, y] = [integers(2 * 3 * 4 * 5, 1), integers(2 * 5 * 6, 2)];
     const [a, b] = [await gpu.tensor(x, [2, 3, 4, 5]), await gpu.tensor(y, [2, 1, 5, 6])];
