@@ -53,7 +53,8 @@ impl Gpu {
         if let Some(reason) = opened.device.lost() {
             return Err(Box::new(Error::DeviceLost { reason }));
         }
-        let mut made = Results::of(list.iter(), &source);
+        // GPUs are at work until the end, and what they work with stays.
+        let mut made = if opened.info.backend.is_gpu() { Results::kept(list.len()) } else { Results::of(list.iter(), &source) };
         let mut running = Vec::with_capacity(list.len());
         for Operation { op, sources } in &list {
             let mut inputs = Vec::with_capacity(sources.len());
@@ -168,6 +169,11 @@ impl Results {
             }
         }
         Self { made: Vec::with_capacity(over.len()), over }
+    }
+
+    /// Each until all are done.
+    pub(super) fn kept(count: usize) -> Self {
+        Self { made: Vec::with_capacity(count), over: Vec::new() }
     }
 
     pub(super) fn get(&self, number: usize) -> Result<&Tensor> {

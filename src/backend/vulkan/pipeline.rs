@@ -102,11 +102,12 @@ impl Shader {
             ..Default::default()
         };
         // Other entry points may use the same numbers for something else.
-        let used = module.entry_points.iter().position(|known| known.name == entry).map(|at| info.get_entry_point(at));
+        let several = module.entry_points.len() > 1;
+        let used = module.entry_points.iter().position(|known| several && known.name == entry).map(|at| info.get_entry_point(at));
         let entry = naga::back::spv::PipelineOptions { shader_stage: naga::ShaderStage::Compute, entry_point: entry.to_owned() };
         let words = naga::back::spv::write_vec(&module, &info, &options, Some(&entry)).map_err(|error| fault(error.to_string()))?;
         let bindings = module.global_variables.iter().filter_map(|(handle, variable)| {
-            if used.is_none_or(|used| used[handle].is_empty()) {
+            if used.is_some_and(|used| used[handle].is_empty()) {
                 return None;
             }
             let kind = match variable.space {
