@@ -132,12 +132,6 @@ impl Tensor {
         &self.values.buffer
     }
 
-    /// Whether both are of the same memory.
-    #[cfg(not(target_arch = "wasm32"))]
-    pub(crate) fn shares(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.values, &other.values)
-    }
-
     /// Copies the values back, row-major.
     ///
     /// # Errors

@@ -88,7 +88,7 @@ impl<'a> Argument<'a> {
     pub(super) fn shares(&self, other: &Self) -> bool {
         match (self.source, other.source) {
             (Source::Buffer(one), Source::Buffer(other)) => Arc::ptr_eq(&one.0, &other.0),
-            (Source::Tensor(one), Source::Tensor(other)) => one.shares(other),
+            (Source::Tensor(one), Source::Tensor(other)) => one.shares_memory_with(other),
             _ => false,
         }
     }

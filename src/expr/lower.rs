@@ -11,7 +11,9 @@ use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::Expr;
 use super::node::{Axis, Node, What};
+use crate::backend::device::Opened;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::info::{BackendId, Caps, DeviceInfo};
@@ -26,10 +28,10 @@ use kernel::{Kernel, repeated};
 const LANDING: u32 = 128;
 
 /// What an operation reads.
-#[derive(Clone)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Source {
-    /// A tensor of the caller's.
-    Tensor(Tensor),
+    /// One of the tensors that the expression is made of.
+    Tensor(usize),
     /// The result of an operation before it.
     Made(usize),
 }
@@ -45,6 +47,8 @@ pub(crate) struct Operation {
 #[derive(Default)]
 pub(crate) struct Operations {
     pub list: Vec<Operation>,
+    /// The tensors that they read; what shares memory is one.
+    pub tensors: Vec<Tensor>,
     made: FxHashMap<*const Node, Source>,
     /// Values that are computed by themselves, since operations apart from one another read them.
     apart: FxHashSet<*const Node>,
@@ -64,6 +68,26 @@ enum Refused {
 impl From<Box<Error>> for Refused {
     fn from(error: Box<Error>) -> Self {
         Self::Wrong(error)
+    }
+}
+
+/// An expression's operations for one device. What they read of the tensors that it is made of is their shapes and types, and which of them
+/// share memory: they may be computed of others.
+pub(crate) struct Lowered {
+    pub list: Vec<Operation>,
+    /// What gives the value.
+    pub source: Source,
+    /// The value's.
+    pub shape: Vec<u64>,
+}
+
+impl Lowered {
+    /// And the tensors, in the order of their numbers.
+    pub fn of(expr: &Expr, opened: &Opened) -> Result<(Self, Vec<Tensor>)> {
+        let node = expr.node()?;
+        let device = opened.device.fuses(opened.info.backend).then_some(&opened.info);
+        let (Operations { list, tensors, .. }, source) = Operations::of(node, device)?;
+        Ok((Self { list, source, shape: node.shape.clone() }, tensors))
     }
 }
 
@@ -101,11 +125,11 @@ impl Operations {
 
     /// Where a value is, row by row, once the operations so far are done.
     pub(super) fn source(&mut self, node: &Arc<Node>) -> Result<Source> {
-        if let Some(source) = self.made.get(&Arc::as_ptr(node)) {
-            return Ok(source.clone());
+        if let Some(&source) = self.made.get(&Arc::as_ptr(node)) {
+            return Ok(source);
         }
         let source = match &node.what {
-            What::Tensor(tensor) => return Ok(Source::Tensor(tensor.clone())),
+            What::Tensor(tensor) => self.tensor(tensor),
             What::Reshape(input) => self.source(input)?,
             What::Whole(op, inputs) => self.whole(op.clone(), inputs)?,
             What::Reduce(input, axes, fold, divisor) => self.reduction(input, axes, (*fold, *divisor))?,
@@ -119,8 +143,16 @@ impl Operations {
                 },
             },
         };
-        self.made.insert(Arc::as_ptr(node), source.clone());
+        self.made.insert(Arc::as_ptr(node), source);
         Ok(source)
+    }
+
+    fn tensor(&mut self, tensor: &Tensor) -> Source {
+        let known = self.tensors.iter().position(|known| known.shares_memory_with(tensor));
+        Source::Tensor(known.unwrap_or_else(|| {
+            self.tensors.push(tensor.clone());
+            self.tensors.len() - 1
+        }))
     }
 
     /// Counts what each value is used for, and marks those that have to be computed apart.

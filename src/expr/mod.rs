@@ -34,6 +34,8 @@ mod run;
 mod shape;
 mod window;
 
+#[cfg(target_arch = "wasm32")]
+pub(crate) use lower::Lowered;
 pub(crate) use node::{Node, What};
 pub use pad::Padding;
 pub use window::{Conv, Pool};

@@ -18,6 +18,7 @@ use crate::tensor::Tensor;
 struct Prepared {
     steps: Vec<(Operation, Plan)>,
     source: Source,
+    tensors: Vec<Tensor>,
 }
 
 /// What was found out for the device that the expression was last evaluated on.
@@ -38,12 +39,12 @@ impl Known {
         {
             return Ok(Arc::clone(prepared));
         }
-        let (Operations { list, .. }, source) = Operations::of(node, None)?;
+        let (Operations { list, tensors, .. }, source) = Operations::of(node, None)?;
         let plan = |operation: Operation| {
             let plan = if operation.op.elements() == 0 { Plan::default() } else { opened.device.plan(&operation.op)? };
             Ok((operation, plan))
         };
-        let prepared = Arc::new(Prepared { steps: list.into_iter().map(plan).collect::<Result<_>>()?, source });
+        let prepared = Arc::new(Prepared { steps: list.into_iter().map(plan).collect::<Result<_>>()?, source, tensors });
         *known = Some((Arc::downgrade(opened), Arc::clone(&prepared)));
         Ok(prepared)
     }
@@ -53,14 +54,13 @@ impl Gpu {
     /// Computes an expression on a CPU, which is done with each operation before the next.
     pub(super) async fn evaluate_prepared(&self, node: &Arc<Node>, opened: &Arc<Opened>) -> Result<Tensor> {
         let prepared = node.prepared.of(node, opened)?;
-        let mut made = Results::of(prepared.steps.iter().map(|(operation, _)| operation), &prepared.source);
+        let mut made = Results::of(prepared.steps.iter().map(|(operation, _)| operation), prepared.source);
         for (Operation { op, sources }, plan) in &prepared.steps {
             let mut inputs = Vec::with_capacity(sources.len());
             for source in sources {
                 inputs.push(match source {
                     None => None,
-                    Some(Source::Tensor(tensor)) => Some(Bound::Buffer(tensor.buffer_on(opened)?)),
-                    Some(Source::Made(number)) => Some(Bound::Buffer(made.get(*number)?.buffer_on(opened)?)),
+                    Some(source) => Some(Bound::Buffer(made.get(*source, &prepared.tensors)?.buffer_on(opened)?)),
                 });
             }
             let (device, extent) = (&opened.device, op.extent());
@@ -73,13 +73,6 @@ impl Gpu {
             drop(inputs);
             made.push(self.watched(Tensor::new(vec![extent.elements], extent.dtype, out, Arc::clone(opened))));
         }
-        let tensor = match &prepared.source {
-            Source::Tensor(tensor) => {
-                tensor.buffer_on(opened)?;
-                tensor.clone()
-            }
-            Source::Made(number) => made.get(*number)?.clone(),
-        };
-        tensor.reshape(&node.shape)
+        made.value(prepared.source, &prepared.tensors, &node.shape, opened)
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::Expr;
-use super::lower::{Operation, Operations, Source};
+use super::lower::{Lowered, Operation, Operations, Source};
 use crate::backend::device::{Buffer, Opened, Running};
 use crate::backend::{Backend, Bound, How};
 use crate::dtype::Extent;
@@ -44,25 +44,28 @@ impl Gpu {
     }
 
     async fn try_evaluate(&self, expr: &Expr, opened: &Arc<Opened>) -> Result<Tensor> {
-        let node = expr.node()?;
         #[cfg(not(target_arch = "wasm32"))]
         if !opened.info.backend.is_gpu() && !self.is_profiled() {
-            return self.evaluate_prepared(node, opened).await;
+            return self.evaluate_prepared(expr.node()?, opened).await;
         }
-        let (Operations { list, .. }, source) = Operations::of(node, opened.device.fuses(opened.info.backend).then_some(&opened.info))?;
+        let (lowered, tensors) = Lowered::of(expr, opened)?;
+        self.run(&lowered, &tensors, opened).await
+    }
+
+    /// Computes what an expression was lowered to, of these tensors.
+    pub(crate) async fn run(&self, Lowered { list, source, shape }: &Lowered, tensors: &[Tensor], opened: &Arc<Opened>) -> Result<Tensor> {
         if let Some(reason) = opened.device.lost() {
             return Err(Box::new(Error::DeviceLost { reason }));
         }
         // GPUs are at work until the end, and what they work with stays.
-        let mut made = if opened.info.backend.is_gpu() { Results::kept(list.len()) } else { Results::of(list.iter(), &source) };
+        let mut made = if opened.info.backend.is_gpu() { Results::kept(list.len()) } else { Results::of(list.iter(), *source) };
         let mut running = Vec::with_capacity(list.len());
-        for Operation { op, sources } in &list {
+        for Operation { op, sources } in list {
             let mut inputs = Vec::with_capacity(sources.len());
             for source in sources {
                 inputs.push(match source {
                     None => None,
-                    Some(Source::Tensor(tensor)) => Some(tensor.buffer_on(opened)?),
-                    Some(Source::Made(number)) => Some(made.get(*number)?.buffer_on(opened)?),
+                    Some(source) => Some(made.get(*source, tensors)?.buffer_on(opened)?),
                 });
             }
             #[cfg(not(target_arch = "wasm32"))]
@@ -83,14 +86,7 @@ impl Gpu {
         for running in running {
             opened.device.finish(running).await?;
         }
-        let tensor = match source {
-            Source::Tensor(tensor) => {
-                tensor.buffer_on(opened)?;
-                tensor
-            }
-            Source::Made(number) => made.get(number)?.clone(),
-        };
-        tensor.reshape(&node.shape)
+        made.value(*source, tensors, shape, opened)
     }
 
     /// Computes an operation by itself, and records what it took.
@@ -109,10 +105,8 @@ impl Gpu {
 
 /// Whether a tensor of the expression went with another device than this one, which may be sound.
 fn is_left_by(expr: &Expr, opened: &Opened) -> bool {
-    let is_left = |source: &Source| matches!(source, Source::Tensor(tensor) if tensor.is_left_by(opened));
-    expr.node().and_then(|node| Operations::of(node, None)).is_ok_and(|(Operations { list, .. }, source)| {
-        is_left(&source) || list.iter().flat_map(|operation| operation.sources.iter().flatten()).any(is_left)
-    })
+    let operations = expr.node().and_then(|node| Operations::of(node, None));
+    operations.is_ok_and(|(operations, _)| operations.tensors.iter().any(|tensor| tensor.is_left_by(opened)))
 }
 
 /// Queues an operation where the device has a queue, else submits it; gives the memory of its result.
@@ -152,7 +146,7 @@ pub(super) struct Results {
 
 impl Results {
     /// For operations of which that one gives what is asked for.
-    pub(super) fn of<'a>(list: impl Iterator<Item = &'a Operation>, asked: &Source) -> Self {
+    pub(super) fn of<'a>(list: impl Iterator<Item = &'a Operation>, asked: Source) -> Self {
         let mut last = Vec::new();
         for (at, operation) in list.enumerate() {
             last.push(at);
@@ -164,7 +158,7 @@ impl Results {
         }
         let mut over = vec![Vec::new(); last.len()];
         for (number, at) in last.into_iter().enumerate() {
-            if !matches!(asked, Source::Made(asked) if *asked == number) {
+            if asked != Source::Made(number) {
                 over[at].push(number);
             }
         }
@@ -176,8 +170,20 @@ impl Results {
         Self { made: Vec::with_capacity(count), over: Vec::new() }
     }
 
-    pub(super) fn get(&self, number: usize) -> Result<&Tensor> {
-        self.made.get(number).and_then(Option::as_ref).ok_or_else(|| Error::internal("a result that is no longer there"))
+    /// One of these results, or of the tensors that the expression is made of.
+    pub(super) fn get<'a>(&'a self, source: Source, tensors: &'a [Tensor]) -> Result<&'a Tensor> {
+        let found = match source {
+            Source::Tensor(number) => tensors.get(number),
+            Source::Made(number) => self.made.get(number).and_then(Option::as_ref),
+        };
+        found.ok_or_else(|| Error::internal("a value that is not there"))
+    }
+
+    /// The same in the shape of the expression.
+    pub(super) fn value(&self, source: Source, tensors: &[Tensor], shape: &[u64], opened: &Opened) -> Result<Tensor> {
+        let tensor = self.get(source, tensors)?;
+        tensor.buffer_on(opened)?;
+        tensor.reshape(shape)
     }
 
     /// The next operation's.

@@ -21,7 +21,7 @@ mod values {
         pub(super) type Device;
 
         pub(super) fn fault(code: &str, message: &str) -> JsValue;
-        pub(super) fn tensor(number: u32, shape: &[f64], dtype: &str, backend: &str) -> JsValue;
+        pub(super) fn tensor(number: u32, shape: &[f64], dtype: u32, backend: u32) -> JsValue;
         pub(super) fn plain(data: JsValue) -> JsValue;
         pub(super) fn report(
             data: JsValue, backend: &str, device: &str, software: bool, kernel: &str,
@@ -94,10 +94,10 @@ pub(super) fn report(report: Report<Output>, want: Want) -> JsValue {
     values::report(data, backend.name(), &device, software, &kernel, upload_ms, kernel_ms, download_ms, total_ms, clock, replayed)
 }
 
-/// A tensor that JavaScript holds from here on.
+/// A tensor that JavaScript holds from here on. It knows names by their places, since to tell a string takes as long as to queue an operation.
 pub(super) fn tensor(tensor: Tensor) -> JsValue {
     let shape: Vec<_> = tensor.shape().iter().map(|&size| size as f64).collect();
-    let (dtype, backend) = (tensor.dtype().name(), tensor.backend().name());
+    let (dtype, backend) = (tensor.dtype() as u32, tensor.backend() as u32);
     values::tensor(TENSORS.with(|tensors| tensors.insert(tensor)), &shape, dtype, backend)
 }
 

@@ -4,6 +4,8 @@
 //! code, number of inputs, their places among the parts before, number of numbers, the numbers
 //! ```
 
+mod known;
+
 use super::find_tensor;
 use crate::backend::BoxFuture;
 use crate::dtype::DType;
@@ -32,9 +34,17 @@ pub(super) fn tensors(mut code: &[f64]) -> Result<Vec<Tensor>, JsValue> {
 
 /// Leads into the part of the package: the value of an expression, which is that of its last part.
 #[inline(never)]
-pub(super) fn evaluate(gpu: Gpu, code: &[f64], tensors: Vec<Tensor>) -> BoxFuture<'static, Result<Tensor, JsValue>> {
-    let expr = decode(code, tensors);
-    Box::pin(async move { Ok(gpu.evaluate(&expr?).await?) })
+pub(super) fn evaluate(gpu: Gpu, code: Vec<f64>, tensors: Vec<Tensor>) -> BoxFuture<'static, Result<Tensor, JsValue>> {
+    Box::pin(async move {
+        let opened = gpu.current()?;
+        if let Some((lowered, tensors)) = known::lowered(&code, &tensors, &opened)
+            && let Ok(tensor) = gpu.run(&lowered, &tensors, &opened).await
+        {
+            return Ok(tensor);
+        }
+        // What is wrong is found out step by step, and what can be done about it is done.
+        Ok(gpu.evaluate(&decode(&code, tensors)?).await?)
+    })
 }
 
 fn decode(mut code: &[f64], tensors: Vec<Tensor>) -> Result<Expr, JsValue> {

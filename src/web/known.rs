@@ -27,14 +27,17 @@ thread_local! {
     static KNOWN: RefCell<Vec<Known>> = const { RefCell::new(Vec::new()) };
 }
 
+/// Whether these are the same numbers, NaN and −0 included.
+#[inline(never)]
+pub(super) fn is_same(one: &[f64], other: &[f64]) -> bool {
+    one.len() == other.len() && one.iter().zip(other).all(|(x, y)| x.to_bits() == y.to_bits())
+}
+
 /// The product that the numbers tell, of A, B, C and a bias.
 pub(super) fn call(numbers: &[f64], mut operands: [Option<Operand<'static>>; 4]) -> Result<Call<'static>, JsValue> {
     let about = operands.each_ref().map(|operand| operand.as_ref().map(|operand| (operand.dtype(), operand.elements())));
     KNOWN.with_borrow_mut(|all| {
-        let same = |known: &&Known| {
-            let mut pairs = known.numbers.iter().zip(numbers);
-            known.operands == about && known.numbers.len() == numbers.len() && pairs.all(|(x, y)| x.to_bits() == y.to_bits())
-        };
+        let same = |known: &&Known| known.operands == about && is_same(&known.numbers, numbers);
         if let Some(known) = all.iter().rev().find(same) {
             for (operand, reads) in operands.iter_mut().zip(known.reads) {
                 if !reads {

@@ -120,11 +120,8 @@ pub fn matmul(
     let call = Call::new(&product(numbers, optional(c)?, optional(bias)?)?, operand(a)?, operand(b)?)?;
     let pending = gpu.begin(call, want)?;
     let is_over = pending.is_over();
-    let mut report: BoxFuture<'static, _> = Box::pin(async move { Ok(convert::report(pending.finish().await?, want)) });
-    match is_over.then(|| report.as_mut().poll(&mut Context::from_waker(Waker::noop()))) {
-        Some(Poll::Ready(report)) => report,
-        _ => Ok(future_to_promise(report).into()),
-    }
+    let report: BoxFuture<'static, _> = Box::pin(async move { Ok(convert::report(pending.finish().await?, want)) });
+    if is_over { now_or_promise(report) } else { Ok(future_to_promise(report).into()) }
 }
 
 /// Puts an array on the device; `dtype` is a place in [`DType::ALL`].
@@ -135,13 +132,13 @@ pub fn tensor(gpu: u32, data: Object, dtype: usize, shape: &[f64]) -> Result<Pro
     Ok(promise(async move { Ok(convert::tensor(pending.finish().await?)) }))
 }
 
-/// Computes an expression.
+/// Computes an expression: a promise, unless the result is there already, as it is where operations are only queued.
 #[wasm_bindgen]
-pub fn evaluate(gpu: u32, code: Vec<f64>) -> Result<Promise, JsValue> {
+pub fn evaluate(gpu: u32, code: Vec<f64>) -> Result<JsValue, JsValue> {
     let (gpu, tensors) = (find_gpu(gpu)?, expr::tensors(&code)?);
-    Ok(promise(async move {
+    now_or_promise(Box::pin(async move {
         parts::load(Part::Operations).await?;
-        Ok(convert::tensor(expr::evaluate(gpu, &code, tensors).await?))
+        Ok(convert::tensor(expr::evaluate(gpu, code, tensors).await?))
     }))
 }
 
@@ -232,6 +229,14 @@ pub fn random_matrix(length: f64, seed: f64) -> Result<Float32Array, JsValue> {
 fn promise(future: impl Future<Output = Result<JsValue, JsValue>> + 'static) -> Promise {
     let future: BoxFuture<'static, _> = Box::pin(future);
     future_to_promise(future)
+}
+
+/// What the future gives if it does so at once, else a promise of it.
+fn now_or_promise(mut future: BoxFuture<'static, Result<JsValue, JsValue>>) -> Result<JsValue, JsValue> {
+    match future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(value) => value,
+        Poll::Pending => Ok(future_to_promise(future).into()),
+    }
 }
 
 fn find_gpu(gpu: u32) -> Result<Gpu, JsValue> {

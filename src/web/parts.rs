@@ -4,7 +4,7 @@
 //! A part is entered by its gates alone, functions that are not inlined. Whoever calls one has loaded its part before: Rust those below,
 //! and JavaScript those whose gates are exports, or products of 8-bit integers.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 
 use js_sys::Promise;
 use wasm_bindgen::prelude::*;
@@ -52,6 +52,8 @@ extern "C" {
 thread_local! {
     /// None where the module is whole.
     static LOADER: RefCell<Option<Loader>> = const { RefCell::new(None) };
+    /// A bit for each part that is there: to ask JavaScript takes as long as a small operation does.
+    static LOADED: Cell<u32> = const { Cell::new(0) };
 }
 
 /// Has parts loaded by that function.
@@ -69,10 +71,14 @@ pub(crate) fn with_loader(then: impl FnOnce(Option<&Loader>)) {
 /// Loads a part, unless it is there. It fails with an `Error` that says why.
 pub(crate) fn load(part: Part) -> BoxFuture<'static, Result<(), JsValue>> {
     Box::pin(async move {
-        match LOADER.with_borrow(|loader| loader.as_ref().and_then(|loader| loader.call(&JsValue::NULL, part.name()))) {
-            Some(loading) => JsFuture::from(loading).await.map(drop),
-            None => Ok(()),
+        if LOADED.get() >> part as u32 & 1 != 0 {
+            return Ok(());
         }
+        if let Some(loading) = LOADER.with_borrow(|loader| loader.as_ref().and_then(|loader| loader.call(&JsValue::NULL, part.name()))) {
+            JsFuture::from(loading).await?;
+        }
+        LOADED.set(LOADED.get() | 1 << part as u32);
+        Ok(())
     })
 }
 

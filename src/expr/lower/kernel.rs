@@ -173,12 +173,7 @@ impl Kernel {
 
     pub(super) fn input(&mut self, source: Source, view: View) -> Result<u8, Refused> {
         no_bytes("what a kernel copies or computes with", view.dtype)?;
-        let is_same = |known: &Source| match (known, &source) {
-            (Source::Tensor(known), Source::Tensor(source)) => known.shares_memory_with(source),
-            (Source::Made(known), Source::Made(source)) => known == source,
-            _ => false,
-        };
-        let known = (0..self.inputs.len()).find(|&input| self.inputs[input] == view && is_same(&self.sources[input]));
+        let known = (0..self.inputs.len()).find(|&input| self.inputs[input] == view && self.sources[input] == source);
         let input = known.unwrap_or(self.inputs.len());
         if known.is_none() {
             if input == MOST_INPUTS {

@@ -4,7 +4,7 @@
 import start, * as core from "./lapidary_core.js";
 import { ask_early, device_for, forget_early } from "./early.js";
 import { encode, set_tensor_number } from "./encode.js";
-import { array, can_give, fault, floats, get, is_buffer, is_bytes, product, shape as sides, whole } from "./options.js";
+import { BACKENDS, DTYPES, array, can_give, fault, floats, get, is_buffer, is_bytes, product, shape as sides, whole } from "./options.js";
 import { to_benchmark, to_data, to_multiply, to_open, to_source, to_stop, to_target } from "./options.js";
 import { load_part, prepare_for_loss, set_core } from "./parts.js";
 import { read_file, workers } from "./source.js";
@@ -158,7 +158,7 @@ export class Tensor {
 }
 
 /** A tensor as Rust gives it. */
-const made = ({ tensor, shape, dtype, backend }) => new Tensor(ours, tensor, shape, dtype, backend);
+const made = ({ tensor, shape, dtype, backend }) => new Tensor(ours, tensor, shape, DTYPES[dtype], BACKENDS[backend]);
 
 /** The same, once what multiplies it is there. */
 async function usable(tensor) {
@@ -277,7 +277,7 @@ export class Gpu {
     // What is there already can still be aborted, until the caller hears of it.
     const waits = signal !== undefined || begun instanceof Promise;
     const result = waits ? await guarded(() => begun, signal, discard) : begun;
-    if (result.data.tensor) result.data = new Tensor(ours, result.data.tensor, shape, dtype, result.data.backend);
+    if (result.data.tensor) result.data = new Tensor(ours, result.data.tensor, shape, dtype, BACKENDS[result.data.backend]);
     return result.backend ? result : result.data;
   }
 
@@ -290,8 +290,14 @@ export class Gpu {
     return guarded(call).then(made).then(usable);
   }
 
-  evaluate(expr) {
-    return guarded(() => core.evaluate(this.#gpu, encode(expr))).then(made);
+  async evaluate(expr) {
+    let begun;
+    try {
+      begun = core.evaluate(this.#gpu, encode(expr));
+    } catch (error) {
+      begun = Promise.reject(error);
+    }
+    return made(begun instanceof Promise ? await guarded(() => begun) : begun);
   }
 
   benchmark(a, b, options) {

@@ -122,7 +122,7 @@ function signal(value) {
 export function to_open(options) {
   const told = known(options, ["backend", "power_preference", "pool_bytes", "threads", "signal"]);
   signal(told.signal);
-  const backends = ["auto", "webgpu", "webgl2", "simd", "scalar", "cpu"];
+  const backends = ["auto", ...BACKENDS, "cpu"];
   return [
     one_of("backend", told.backend, backends, "auto, webgpu, webgl2, simd, scalar or cpu"),
     one_of("power_preference", told.power_preference, ["high-performance", "low-power"], "high-performance or low-power"),
@@ -153,6 +153,7 @@ const PRODUCT = [
 ];
 /** In the order of the numbers by which Rust knows them. */
 export const ACTIVATIONS = ["none", "relu", "gelu", "sigmoid", "tanh", "silu"];
+export const BACKENDS = ["webgpu", "webgl2", "simd", "scalar"];
 export const DTYPES = ["f32", "f16", "i32", "u32", "bool", "i8", "u8"];
 const RESULTS = DTYPES.slice(0, 3);
 const PRECISIONS = ["f32", "f16x3", "f16"];

@@ -289,6 +289,40 @@ export default {
     for (const tensor of [x, row, ...many]) tensor.dispose();
   },
 
+  "the same again, of other tensors, shapes, types and numbers": async ({ gpu, lapidary: { lazy } }) => {
+    const values = [[1, 2, 3, 4, 5, 6], [6, 4, 2, 0, -2, -4], [0, 10, 20, 30, 40, 50]];
+    const floats = await Promise.all(values.map((values) => put(gpu, "f32", values, [2, 3])));
+    const wholes = await Promise.all(values.map((values) => put(gpu, "i32", values, [2, 3])));
+    const turned = floats.map((tensor) => tensor.reshape([3, 2]));
+    const row = await put(gpu, "f32", [100, 200, 300], [3]);
+    const of = (x, y, number) => lazy(x).mul(2).sub(y).add(number);
+    const right = (x, y, number) => values[x].map((value, i) => value * 2 - values[y][i] + number);
+    for (let round = 0; round < 3; round++) {
+      for (const [x, y] of [[0, 1], [1, 0], [0, 0], [2, 1], [2, 2]]) {
+        const number = [1, 2, 1][round];
+        await gives(gpu, of(floats[x], floats[y], number), "f32", [2, 3], right(x, y, number));
+        await gives(gpu, of(turned[x], turned[y], number), "f32", [3, 2], right(x, y, number));
+        await gives(gpu, of(wholes[x], wholes[y], number), "i32", [2, 3], right(x, y, number));
+        // Of one memory in two shapes, and not.
+        const sum = values[x].map((value, i) => value + values[y][i]);
+        await gives(gpu, lazy(floats[x]).add(lazy(turned[y]).reshape([2, 3])), "f32", [2, 3], sum);
+      }
+      await gives(gpu, of(floats[0], row, 0), "f32", [2, 3], values[0].map((value, i) => value * 2 - 100 * (1 + (i % 3))));
+      // What is not a number, and a zero below none.
+      await gives(gpu, lazy(floats[0]).mul(NaN), "f32", [2, 3], new Array(6).fill(NaN));
+      await gives(gpu, lazy(floats[0]).mul(-0).reciprocal(), "f32", [2, 3], new Array(6).fill(-Infinity));
+      await gives(gpu, lazy(floats[0]).mul(0).reciprocal(), "f32", [2, 3], new Array(6).fill(Infinity));
+      for (const tensor of floats) await gives(gpu, lazy(tensor).reshape([6]), "f32", [6], values[floats.indexOf(tensor)]);
+      // More than are remembered, and one that is told by many numbers.
+      for (let i = 0; round < 2 && i < 70; i++) await gives(gpu, lazy(wholes[0]).add(i), "i32", [2, 3], values[0].map((value) => value + i));
+      let long = lazy(wholes[round]);
+      for (let i = 0; i < 100; i++) long = long.add(i);
+      await gives(gpu, long, "i32", [2, 3], values[round].map((value) => value + 4950));
+    }
+    for (const tensor of [...floats, ...wholes, ...turned, row]) tensor.dispose();
+    await rejects("disposed", () => gpu.evaluate(of(floats[0], floats[1], 1)), /tensor/);
+  },
+
   "sizes past a block, a piece and a line of texels": async ({ gpu, lapidary: { lazy } }) => {
     const [m, n] = is_slow(gpu) ? [131, 257] : [301, 517];
     const values = Float32Array.from({ length: m * n }, (_, i) => i);
