@@ -82,3 +82,20 @@ fn entry_points_may_use_the_same_numbers() {
         assert_eq!(buffer.read_blocking::<f32>(0, 16).unwrap(), [7.0; 16], "{:?}", buffer.backend());
     }
 }
+
+/// What the only entry point leaves out does not count, whatever its number and its group.
+#[test]
+fn what_an_entry_point_leaves_out_may_have_its_numbers() {
+    const SOURCE: &str = "
+        @group(0) @binding(0) var<storage, read_write> x: array<f32>;
+        @group(0) @binding(0) var<uniform> other: vec4f;
+        @group(1) @binding(0) var<uniform> another: f32;
+        @compute @workgroup_size(16) fn first(@builtin(global_invocation_id) id: vec3u) { x[id.x] += 1.0; }";
+    for gpu in all().into_iter().filter(|gpu| matches!(gpu.info().unwrap().backend, BackendId::Vulkan | BackendId::WebGpu)) {
+        let buffer = gpu.allocate(64, Memory::Device).unwrap();
+        buffer.write_blocking(0, &[3.0f32; 16]).unwrap();
+        let kernel = gpu.compile(&KernelDefinition::new("first").wgsl(SOURCE)).unwrap();
+        gpu.stream().unwrap().launch(&kernel, [1; 3], [&buffer], &()).unwrap();
+        assert_eq!(buffer.read_blocking::<f32>(0, 16).unwrap(), [4.0; 16], "{:?}", buffer.backend());
+    }
+}

@@ -74,11 +74,19 @@ impl Shader {
         let units = Capabilities::SUBGROUP | Capabilities::SHADER_FLOAT16 | Capabilities::COOPERATIVE_MATRIX;
         let mut capabilities = if lanes > 0 { units } else { Capabilities::empty() };
         capabilities.set(Capabilities::SHADER_FLOAT16, lanes > 0 || kernel.constant("HALF") > 0);
-        Ok(Self { lanes, ..Self::compile(kernel.id.name(), &kernel.wgsl()?, "main", capabilities, checks)? })
+        Ok(Self { lanes, ..Self::compile(kernel.id.name(), &kernel.wgsl()?, "main", capabilities, checks, true)? })
     }
 
-    /// Compiles an entry point of WGSL to SPIR-V, which may use these capabilities beside what every device has.
-    pub(super) fn compile(name: &str, wgsl: &str, entry: &str, capabilities: Capabilities, checks: Checks) -> Result<Self> {
+    /// Compiles an entry point of WGSL to SPIR-V, which may use these capabilities beside what every device has. Its layout has all that is
+    /// declared, which plans bind, or what it uses alone: what it leaves out may have the same numbers.
+    pub(super) fn compile(
+        name: &str,
+        wgsl: &str,
+        entry: &str,
+        capabilities: Capabilities,
+        checks: Checks,
+        binds_all: bool,
+    ) -> Result<Self> {
         // Every device packs and unpacks f16.
         let capabilities = capabilities | Capabilities::SHADER_FLOAT16_IN_FLOAT32;
         let fault = |what: String| Error::internal(format!("the kernel {name} does not compile: {what}"));
@@ -101,13 +109,11 @@ impl Shader {
             use_storage_input_output_16: false,
             ..Default::default()
         };
-        // Other entry points may use the same numbers for something else.
-        let several = module.entry_points.len() > 1;
-        let used = module.entry_points.iter().position(|known| several && known.name == entry).map(|at| info.get_entry_point(at));
+        let used = module.entry_points.iter().position(|known| known.name == entry).map(|at| info.get_entry_point(at));
         let entry = naga::back::spv::PipelineOptions { shader_stage: naga::ShaderStage::Compute, entry_point: entry.to_owned() };
         let words = naga::back::spv::write_vec(&module, &info, &options, Some(&entry)).map_err(|error| fault(error.to_string()))?;
         let bindings = module.global_variables.iter().filter_map(|(handle, variable)| {
-            if used.is_some_and(|used| used[handle].is_empty()) {
+            if !binds_all && used.is_none_or(|used| used[handle].is_empty()) {
                 return None;
             }
             let kind = match variable.space {
@@ -146,7 +152,7 @@ impl Pipelines {
     pub(super) fn make(&self, name: &str, wgsl: &str, entry: &str, checks: Checks) -> Result<Arc<Pipeline>> {
         // That the device has what it uses was seen when it was read.
         let wgsl = reflection::plain(wgsl);
-        let pipeline = self.made(&Shader::compile(name, &wgsl, entry, reflection::EVERYTHING, checks)?, entry)?;
+        let pipeline = self.made(&Shader::compile(name, &wgsl, entry, reflection::EVERYTHING, checks, false)?, entry)?;
         self.cache.added();
         Ok(pipeline)
     }
@@ -174,7 +180,8 @@ impl Pipeline {
         };
         let bindings: Vec<_> = shader.bindings.iter().map(binding).collect();
         let info = vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings);
-        // SAFETY: the bindings are those of one entry point of a valid shader, all in one group, so no two have one number.
+        // SAFETY: the bindings are those that one entry point of a valid shader uses, or those of a kernel of the crate, all in one group: no two
+        // have one number.
         made.bindings = context.check("vkCreateDescriptorSetLayout", unsafe { device.create_descriptor_set_layout(&info, None) })?;
         let layouts = [made.bindings];
         let info = vk::PipelineLayoutCreateInfo::default().set_layouts(&layouts);
