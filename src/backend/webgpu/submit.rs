@@ -101,6 +101,9 @@ impl WebGpu {
         let pipelines = self.pipelines(plan)?;
         // What a plan binds without reading still has to be a buffer.
         let scratch = self.storage(plan.scratch_bytes)?;
+        // Another thread may have recorded what reads that memory since, and let go of it.
+        #[cfg(not(target_arch = "wasm32"))]
+        self.batches.submit_users(&scratch);
         let mut buffers = vec![out, &scratch];
         for operand in operands {
             buffers.push(match operand {
@@ -348,4 +351,37 @@ fn copy(view: &wgpu::BufferView, data: &mut HostVec, _: u64, length: u64) {
 #[cfg(target_arch = "wasm32")]
 fn copy(view: &wgpu::BufferView, data: &mut HostVec, at: u64, length: u64) {
     data.bytes().set(&view.as_uint8array().subarray(0, length as u32), at as u32);
+}
+
+#[cfg(all(test, not(target_arch = "wasm32")))]
+mod tests {
+    use super::super::tests::webgpu;
+    use super::*;
+    use crate::backend::Backend;
+    use crate::dtype::DType;
+    use crate::ops::Op;
+    use crate::ops::matmul::Matmul;
+
+    /// What another thread records while a product is on its way may read memory that it then lets go of, and that is the product's scratch next.
+    #[test]
+    fn scratch_is_not_what_is_still_to_be_read() {
+        let Some((device, _)) = webgpu() else { return };
+        let product = |m: u64, k: u64, n: u64| Op::Matmul(Matmul::new(m, k, n).check([DType::F32; 2], m * k, k * n).unwrap());
+        let ones = |count: u64| device.upload(&(&vec![1.0f32; count as usize]).into()).unwrap();
+        let op = product(64, 8192, 64);
+        let plan = device.plan(&op).unwrap();
+        assert!(plan.scratch_bytes > 0, "{plan}");
+        let (a, b, out) = (ones(64 * 8192), ones(64 * 8192), device.allocate(&plan, &op).unwrap());
+        let (length, how) = (plan.scratch_bytes / 4, How { repeats: 1, timed: false, download: Extent::f32(0) });
+        let (sum, ones_of_length) = (product(1, length, 1), ones(length));
+        // What comes first is compiled. A batch is submitted by itself after a while, so that one round tells nothing.
+        for round in 0..20 {
+            let read = ones(length);
+            let queued = device.queue(&sum, &[Some(&ones_of_length), Some(&read), None, None]).unwrap().expect("there is a queue");
+            drop(read);
+            drop(device.encode(&plan, &[Some(Bound::Buffer(&a)), Some(Bound::Buffer(&b))], &out, how).unwrap());
+            let got = pollster::block_on(device.download(&queued, Extent::f32(1))).unwrap().into_vec();
+            assert_eq!(got, [length as f32], "round {round}");
+        }
+    }
 }
