@@ -48,9 +48,8 @@ pub(crate) fn list() -> Result<Vec<AdapterInfo>, OtherBackend> {
     list().map_err(off)
 }
 
-fn off((reason, remedy): Off) -> OtherBackend {
-    Instance::forget();
-    Context::forget_all();
+pub(super) fn off((reason, remedy): Off) -> OtherBackend {
+    Instance::forget_but(&Context::forget_lost());
     OtherBackend { backend: BackendId::Vulkan, standing: Standing::Off, reason, remedy: remedy.to_owned() }
 }
 

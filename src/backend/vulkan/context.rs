@@ -56,10 +56,15 @@ impl Context {
         Ok(context)
     }
 
-    /// Leaves all devices to the handles that have them.
-    pub(super) fn forget_all() {
-        let forgotten = std::mem::take(&mut *OPEN.lock().unwrap_or_else(PoisonError::into_inner));
-        drop(forgotten);
+    /// Leaves the lost devices to the handles that have them. The others stay, and so do their instances, which it gives: a device that is not in
+    /// the table goes with its last handle, while others compute.
+    pub(super) fn forget_lost() -> Vec<vk::Instance> {
+        let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+        let lost: Vec<_> = open.extract_if(.., |shared| shared.context.lost().is_some()).collect();
+        let kept = open.iter().map(|shared| shared.instance).collect();
+        drop(open);
+        drop(lost);
+        kept
     }
 
     /// A device of its own, with one queue of each of these families.
@@ -231,6 +236,20 @@ mod tests {
         let gpu = gpu(new);
         drop((old, also_new));
         are_right(&gpu, 1);
+    }
+
+    /// That one handle cannot be opened is no reason for the others' device to go.
+    #[test]
+    fn a_device_stays_when_another_cannot_be_opened() {
+        let Some(own) = instance() else { return };
+        let opened = || adapter::open(&Options::default()).unwrap();
+        let first = opened();
+        adapter::off(("for a test".to_owned(), ""));
+        assert!(Arc::ptr_eq(&first.0.context, &opened().0.context), "it is shared as before");
+        let (lost, _) = open(&own);
+        assert!(Context::forget_lost().contains(&own.raw.handle()));
+        lost.context.lose("for a test".to_owned());
+        assert!(!Context::forget_lost().contains(&own.raw.handle()), "what is lost is left to its handles");
     }
 
     #[test]

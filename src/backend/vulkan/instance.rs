@@ -57,9 +57,11 @@ impl Instance {
         Ok(instance)
     }
 
-    /// Has the next uses make fresh ones, which sees what has come or changed since.
-    pub(super) fn forget() {
-        let forgotten = std::mem::take(&mut *SHARED.lock().unwrap_or_else(PoisonError::into_inner));
+    /// Has the next uses make fresh ones, which sees what has come or changed since, but for these.
+    pub(super) fn forget_but(kept: &[vk::Instance]) {
+        let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+        let forgotten = shared.each_mut().map(|shared| shared.take_if(|instance| !kept.contains(&instance.raw.handle())));
+        drop(shared);
         drop(forgotten);
     }
 
