@@ -49,6 +49,8 @@ pub(crate) struct Storage {
     users: Mutex<Users>,
     /// The stream whose pool it is of.
     home: Arc<Stream>,
+    /// A tensor's, of which others know nothing but that the home stream uses it.
+    is_lent: bool,
 }
 
 struct Users {
@@ -110,6 +112,13 @@ impl Storage {
         }
     }
 
+    /// Has the home stream go on with it after all who use it.
+    fn take_home(&self) -> Result<(), Fault> {
+        self.before(&self.home, true)?;
+        self.after(&self.home, true);
+        Ok(())
+    }
+
     /// Blocks until nobody uses it any more.
     fn settle(&self) -> Result<(), Fault> {
         for rival in self.rivals(true) {
@@ -129,7 +138,7 @@ impl Storage {
 impl Drop for Storage {
     fn drop(&mut self) {
         // The pool may give it to whoever comes next in the home stream. After a fault nothing is under way.
-        let _ = self.before(&self.home, true);
+        let _ = self.take_home();
     }
 }
 
@@ -165,13 +174,13 @@ impl Cuda {
     /// Memory of the pool, which counts as written in its stream.
     fn hold(&self, memory: Memory, bytes: u64) -> Result<Storage> {
         let raw = if memory == Memory::Device { self.storage(bytes)?.0 } else { Arc::new(self.pinned(bytes)?) };
-        Ok(self.of_own_stream(raw, memory))
+        Ok(self.of_own_stream(raw, memory, false))
     }
 
     /// Memory that the device's own stream used last, and uses next once it is dropped.
-    fn of_own_stream(&self, raw: Arc<Pooled<Raw>>, memory: Memory) -> Storage {
+    fn of_own_stream(&self, raw: Arc<Pooled<Raw>>, memory: Memory, is_lent: bool) -> Storage {
         let users = Users { writer: Some(Arc::clone(&self.stream)), readers: Vec::new() };
-        Storage { raw, memory, users: Mutex::new(users), home: Arc::clone(&self.stream) }
+        Storage { raw, memory, users: Mutex::new(users), home: Arc::clone(&self.stream), is_lent }
     }
 
     /// Puts a copy into a stream.
@@ -227,7 +236,7 @@ impl Compute for Cuda {
     }
 
     fn adopt(&self, tensor: &Buffer) -> Result<Storage> {
-        Ok(self.of_own_stream(Arc::clone(&tensor.0), Memory::Device))
+        Ok(self.of_own_stream(Arc::clone(&tensor.0), Memory::Device, true))
     }
 
     fn compile(&self, definition: &KernelDefinition, signature: &Signature) -> Result<Program> {
@@ -333,7 +342,7 @@ impl Compute for Cuda {
         }
         program.runs_in(lane);
         let _current = lane.context.enter().map_err(judge)?;
-        self.with_room(|| {
+        let launched = self.with_room(|| {
             // SAFETY: the arguments are as many as the kernel takes and at least as large, by what `arguments::check` has seen, and are read
             // before the call returns. What the kernel does with them is its author's word: CUDA checks no bounds, and a fault ends the
             // context in an error.
@@ -353,7 +362,12 @@ impl Compute for Cuda {
                 )
             });
             launched.map_err(|fault| if fault.is_of_a_launch() { program.refused(launch.grid, &fault) } else { judge(fault) })
-        })
+        });
+        // Another thread may lend the same tensor to another stream next.
+        for bound in launch.buffers.iter().filter(|bound| bound.storage.is_lent) {
+            bound.storage.take_home().map_err(judge)?;
+        }
+        launched
     }
 
     fn mark(&self, lane: &Arc<Stream>) -> Result<Arc<Event>> {
