@@ -583,3 +583,15 @@ fn many_parts_are_put_together() {
     let peak_bytes = gpu.memory().unwrap().peak_bytes;
     assert!((1_600_000..16_000_000).contains(&peak_bytes), "{peak_bytes} bytes");
 }
+
+/// What nobody reads any more gives its memory to what is computed later. Vulkan's operations have theirs until the device is done with them.
+#[test]
+fn what_is_over_is_given_back() {
+    everywhere(|gpu, backend| {
+        let x = gpu.tensor_blocking(&vec![2.0f32; 1 << 18], 512, 512).unwrap();
+        let rounds = (0..40).fold(Expr::from(&x), |value, _| &value - value.mean(Some(&[0]), true) + 1.0);
+        assert_eq!(values(gpu, &rounds)[..2], [1.0, 1.0], "{backend}");
+        let peak_bytes = gpu.memory().unwrap().peak_bytes;
+        assert!(backend == BackendId::Vulkan || peak_bytes < 10 << 20, "{backend}: {peak_bytes} bytes");
+    });
+}

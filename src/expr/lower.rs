@@ -11,7 +11,6 @@ use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::Expr;
 use super::node::{Axis, Node, What};
 use crate::backend::device::Opened;
 use crate::dtype::DType;
@@ -79,15 +78,30 @@ pub(crate) struct Lowered {
     pub source: Source,
     /// The value's.
     pub shape: Vec<u64>,
+    /// Of each operation those whose results nobody reads behind it.
+    pub over: Vec<Vec<usize>>,
 }
 
 impl Lowered {
     /// And the tensors, in the order of their numbers.
-    pub fn of(expr: &Expr, opened: &Opened) -> Result<(Self, Vec<Tensor>)> {
-        let node = expr.node()?;
+    pub fn of(node: &Arc<Node>, opened: &Opened) -> Result<(Self, Vec<Tensor>)> {
         let device = opened.device.fuses(opened.info.backend).then_some(&opened.info);
         let (Operations { list, tensors, .. }, source) = Operations::of(node, device)?;
-        Ok((Self { list, source, shape: node.shape.clone() }, tensors))
+        let mut last: Vec<_> = (0..list.len()).collect();
+        for (at, operation) in list.iter().enumerate() {
+            for source in operation.sources.iter().flatten() {
+                if let Source::Made(number) = *source {
+                    last[number] = at;
+                }
+            }
+        }
+        let mut over = vec![Vec::new(); list.len()];
+        for (number, at) in last.into_iter().enumerate() {
+            if source != Source::Made(number) {
+                over[at].push(number);
+            }
+        }
+        Ok((Self { list, source, shape: node.shape.clone(), over }, tensors))
     }
 }
 

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use super::lower::{Operation, Operations, Source};
+use super::lower::{Lowered, Operation};
 use super::node::Node;
 use super::run::Results;
 use crate::backend::device::Opened;
@@ -14,11 +14,11 @@ use crate::gpu::Gpu;
 use crate::plan::Plan;
 use crate::tensor::Tensor;
 
-/// The operations of an expression with their plans, and which of them gives its value.
+/// The operations of an expression, its tensors, and the operations' plans.
 struct Prepared {
-    steps: Vec<(Operation, Plan)>,
-    source: Source,
+    lowered: Lowered,
     tensors: Vec<Tensor>,
+    plans: Vec<Plan>,
 }
 
 /// What was found out for the device that the expression was last evaluated on.
@@ -39,12 +39,12 @@ impl Known {
         {
             return Ok(Arc::clone(prepared));
         }
-        let (Operations { list, tensors, .. }, source) = Operations::of(node, None)?;
-        let plan = |operation: Operation| {
-            let plan = if operation.op.elements() == 0 { Plan::default() } else { opened.device.plan(&operation.op)? };
-            Ok((operation, plan))
+        let (lowered, tensors) = Lowered::of(node, opened)?;
+        let plan = |operation: &Operation| {
+            if operation.op.elements() == 0 { Ok(Plan::default()) } else { opened.device.plan(&operation.op) }
         };
-        let prepared = Arc::new(Prepared { steps: list.into_iter().map(plan).collect::<Result<_>>()?, source, tensors });
+        let plans = lowered.list.iter().map(plan).collect::<Result<_>>()?;
+        let prepared = Arc::new(Prepared { lowered, tensors, plans });
         *known = Some((Arc::downgrade(opened), Arc::clone(&prepared)));
         Ok(prepared)
     }
@@ -54,13 +54,13 @@ impl Gpu {
     /// Computes an expression on a CPU, which is done with each operation before the next.
     pub(super) async fn evaluate_prepared(&self, node: &Arc<Node>, opened: &Arc<Opened>) -> Result<Tensor> {
         let prepared = node.prepared.of(node, opened)?;
-        let mut made = Results::of(prepared.steps.iter().map(|(operation, _)| operation), prepared.source);
-        for (Operation { op, sources }, plan) in &prepared.steps {
+        let mut made = Results::new(&prepared.lowered, &prepared.tensors);
+        for (Operation { op, sources }, plan) in prepared.lowered.list.iter().zip(&prepared.plans) {
             let mut inputs = Vec::with_capacity(sources.len());
             for source in sources {
                 inputs.push(match source {
                     None => None,
-                    Some(source) => Some(Bound::Buffer(made.get(*source, &prepared.tensors)?.buffer_on(opened)?)),
+                    Some(source) => Some(Bound::Buffer(made.get(*source)?.buffer_on(opened)?)),
                 });
             }
             let (device, extent) = (&opened.device, op.extent());
@@ -73,6 +73,6 @@ impl Gpu {
             drop(inputs);
             made.push(self.watched(Tensor::new(vec![extent.elements], extent.dtype, out, Arc::clone(opened))));
         }
-        made.value(prepared.source, &prepared.tensors, &node.shape, opened)
+        made.value(opened)
     }
 }

@@ -48,24 +48,23 @@ impl Gpu {
         if !opened.info.backend.is_gpu() && !self.is_profiled() {
             return self.evaluate_prepared(expr.node()?, opened).await;
         }
-        let (lowered, tensors) = Lowered::of(expr, opened)?;
+        let (lowered, tensors) = Lowered::of(expr.node()?, opened)?;
         self.run(&lowered, &tensors, opened).await
     }
 
     /// Computes what an expression was lowered to, of these tensors.
-    pub(crate) async fn run(&self, Lowered { list, source, shape }: &Lowered, tensors: &[Tensor], opened: &Arc<Opened>) -> Result<Tensor> {
+    pub(crate) async fn run(&self, lowered: &Lowered, tensors: &[Tensor], opened: &Arc<Opened>) -> Result<Tensor> {
         if let Some(reason) = opened.device.lost() {
             return Err(Box::new(Error::DeviceLost { reason }));
         }
-        // GPUs are at work until the end, and what they work with stays.
-        let mut made = if opened.info.backend.is_gpu() { Results::kept(list.len()) } else { Results::of(list.iter(), *source) };
-        let mut running = Vec::with_capacity(list.len());
-        for Operation { op, sources } in list {
+        let mut made = Results::new(lowered, tensors);
+        let mut running = Vec::new();
+        for Operation { op, sources } in &lowered.list {
             let mut inputs = Vec::with_capacity(sources.len());
             for source in sources {
                 inputs.push(match source {
                     None => None,
-                    Some(source) => Some(made.get(*source, tensors)?.buffer_on(opened)?),
+                    Some(source) => Some(made.get(*source)?.buffer_on(opened)?),
                 });
             }
             #[cfg(not(target_arch = "wasm32"))]
@@ -86,7 +85,7 @@ impl Gpu {
         for running in running {
             opened.device.finish(running).await?;
         }
-        made.value(*source, tensors, shape, opened)
+        made.value(opened)
     }
 
     /// Computes an operation by itself, and records what it took.
@@ -138,59 +137,40 @@ fn submit(opened: &Opened, op: &Op, inputs: &[Option<&Buffer>], timed: bool) -> 
 }
 
 /// Results of operations one after the other, each until the last that reads it is under way.
-pub(super) struct Results {
+pub(super) struct Results<'a> {
+    of: &'a Lowered,
+    tensors: &'a [Tensor],
     made: Vec<Option<Tensor>>,
-    /// Of each operation those whose results nobody reads behind it.
-    over: Vec<Vec<usize>>,
 }
 
-impl Results {
-    /// For operations of which that one gives what is asked for.
-    pub(super) fn of<'a>(list: impl Iterator<Item = &'a Operation>, asked: Source) -> Self {
-        let mut last = Vec::new();
-        for (at, operation) in list.enumerate() {
-            last.push(at);
-            for source in operation.sources.iter().flatten() {
-                if let Source::Made(number) = source {
-                    last[*number] = at;
-                }
-            }
-        }
-        let mut over = vec![Vec::new(); last.len()];
-        for (number, at) in last.into_iter().enumerate() {
-            if asked != Source::Made(number) {
-                over[at].push(number);
-            }
-        }
-        Self { made: Vec::with_capacity(over.len()), over }
+impl<'a> Results<'a> {
+    /// Of an expression that is made of these tensors.
+    pub(super) fn new(of: &'a Lowered, tensors: &'a [Tensor]) -> Self {
+        Self { of, tensors, made: Vec::with_capacity(of.list.len()) }
     }
 
-    /// Each until all are done.
-    pub(super) fn kept(count: usize) -> Self {
-        Self { made: Vec::with_capacity(count), over: Vec::new() }
-    }
-
-    /// One of these results, or of the tensors that the expression is made of.
-    pub(super) fn get<'a>(&'a self, source: Source, tensors: &'a [Tensor]) -> Result<&'a Tensor> {
+    /// One of them, or of the tensors.
+    pub(super) fn get(&self, source: Source) -> Result<&Tensor> {
         let found = match source {
-            Source::Tensor(number) => tensors.get(number),
+            Source::Tensor(number) => self.tensors.get(number),
             Source::Made(number) => self.made.get(number).and_then(Option::as_ref),
         };
         found.ok_or_else(|| Error::internal("a value that is not there"))
     }
 
-    /// The same in the shape of the expression.
-    pub(super) fn value(&self, source: Source, tensors: &[Tensor], shape: &[u64], opened: &Opened) -> Result<Tensor> {
-        let tensor = self.get(source, tensors)?;
-        tensor.buffer_on(opened)?;
-        tensor.reshape(shape)
-    }
-
     /// The next operation's.
     pub(super) fn push(&mut self, tensor: Tensor) {
+        let over = self.of.over.get(self.made.len()).into_iter().flatten();
         self.made.push(Some(tensor));
-        for &number in self.over.get(self.made.len() - 1).into_iter().flatten() {
+        for &number in over {
             self.made[number] = None;
         }
+    }
+
+    /// The value of the expression, once all is under way.
+    pub(super) fn value(&self, opened: &Opened) -> Result<Tensor> {
+        let tensor = self.get(self.of.source)?;
+        tensor.buffer_on(opened)?;
+        tensor.reshape(&self.of.shape)
     }
 }

@@ -36,7 +36,7 @@ pub(super) fn lowered(code: &[f64], tensors: &[Tensor], opened: &Arc<Opened>) ->
         if let Some(Known { lowered, reads, .. }) = all.iter().rev().find(is_known) {
             return Some((Arc::clone(lowered), reads.iter().map(|&at| tensors[at].clone()).collect()));
         }
-        let (lowered, read) = Lowered::of(&decode(code, tensors.to_vec()).ok()?, opened).ok()?;
+        let (lowered, read) = Lowered::of(decode(code, tensors.to_vec()).ok()?.node().ok()?, opened).ok()?;
         let lowered = Arc::new(lowered);
         let reads = read.iter().map(|tensor| place(tensor, tensors)).collect::<Option<_>>()?;
         // What is of a device that is gone is of no use.
