@@ -65,7 +65,7 @@ pub(crate) struct Running {
     /// After the result's copy, if that is to be timed.
     copied: Option<driver::Event>,
     staging: Option<buffer::Staging>,
-    /// The plan's own room, held until the device is past it: to free it any earlier would wait.
+    /// The plan's own room if it is large, held until the device is past it: to free it any earlier would wait.
     scratch: Option<Buffer>,
 }
 

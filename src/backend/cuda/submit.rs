@@ -20,6 +20,9 @@ use crate::host::HostVec;
 use crate::kernels::{Interpretation, KernelId};
 use crate::plan::{Plan, Slot};
 
+/// The most room of a plan that goes back to the pool at once. It could be too much for the pool, and to free it would wait for the device.
+const POOLED_BYTES: u64 = 64 << 20;
+
 /// How long who waits looks itself.
 const PATIENCE: Duration = Duration::from_micros(50);
 
@@ -83,6 +86,8 @@ impl Cuda {
         let staging = if !how.download.is_empty() { Some(self.stage(out, how.download)?) } else { None };
         let copied = if how.timed && staging.is_some() { Some(Event::record(&self.stream, true).map_err(judge)?) } else { None };
         let done = Arc::new(Event::record(&self.stream, false).map_err(judge)?);
+        // What comes next in the stream may have it.
+        let scratch = scratch.filter(|_| plan.scratch_bytes > POOLED_BYTES);
         Ok(Running { done, clock: begin.zip(end), copied, staging, scratch })
     }
 
