@@ -97,6 +97,58 @@ in_page("bad input before the device is open", async ({ lapidary, each, rejects,
   await right(lapidary, problem(5, 5, 5));
 });
 
+in_page(
+  "tensors may be disposed of before it is known that another device cannot be opened",
+  async ({ lapidary, assert, each, integers, problem, same, settles }) => {
+    const { benchmark, evaluate, init_gpu, lazy, matmul, memory, tensor } = lapidary;
+    await init_gpu({ backend: "simd" });
+    const { a, b, options, expected } = problem(6, 7, 8, 1, { beta: 1, c: integers(48) });
+    const is = async (pending, values) => {
+      const tensor = await pending;
+      same(await tensor.toArray(), values);
+      tensor.dispose();
+    };
+    const calls = {
+      "a product": async (x, y, z) => same(await matmul(x, y, { beta: 1, c: z }), expected),
+      "an expression": (x) => is(evaluate(lazy(x).add(1)), a.map((value) => value + 1)),
+      "a tensor as an expression": (x) => is(evaluate(x), a),
+      "a benchmark": (x, y) => benchmark(x, y, { samples: 1, min_ms: 0 }),
+    };
+    const before = await memory();
+    await each(calls, async (call) => {
+      const tensors = await Promise.all([tensor(a, [6, 7]), tensor(b, [7, 8]), tensor(options.c, [6, 8])]);
+      const opening = settles(init_gpu({ backend: "webgpu" }));
+      const pending = call(...tensors);
+      for (const tensor of tensors) tensor.dispose();
+      await pending;
+      assert((await opening).error?.code === "unavailable", "another device was opened");
+    });
+    const after = await memory();
+    assert(after.used_bytes === before.used_bytes && after.buffers === before.buffers, JSON.stringify({ before, after }));
+  },
+  without_webgpu,
+);
+
+in_page("options are those of the call, and such as cannot be read are refused", async ({ lapidary, assert, integers, rejects, same }) => {
+  const [first, second, own] = [{ backend: "simd" }, { backend: "simd" }, { dtype: "i8" }];
+  const openings = [lapidary.Gpu.open(first), lapidary.init_gpu(second)];
+  first.backend = second.backend = "scalar";
+  const bytes = lapidary.tensor(Int8Array.of(1, -1), [2], own);
+  own.dtype = "u8";
+  const four = integers(4);
+  const unread = Object.defineProperty({ m: 2, k: 2, n: 2 }, "alpha", { enumerable: true, get: () => { throw new Error("not read"); } });
+  await Promise.all([
+    rejects("invalid_option", () => lapidary.matmul(four, four, unread), /not read/),
+    rejects("invalid_type", () => lapidary.matmul(four, four, [2, 2, 2]), /options/),
+    rejects("invalid_option", () => lapidary.tensor(four, [4], Object.defineProperties({}, Object.getOwnPropertyDescriptors(unread))), /\bm\b|not read/),
+  ]);
+  const inherited = lapidary.matmul(four, four, Object.create({ m: 2, k: 2, n: 2 }));
+  const [gpu, info] = await Promise.all(openings);
+  assert(gpu.info().backend === "simd" && info.backend === "simd", `${gpu.info().backend}, ${info.backend}`);
+  assert((await bytes).dtype === "i8", (await bytes).dtype);
+  same(await inherited, await lapidary.matmul(four, four, { m: 2, k: 2, n: 2 }));
+});
+
 in_page("options that are wrong open nothing and change nothing", async ({ lapidary, each, rejects, right, problem, assert }) => {
   await each({ backend: "cuda", power_preference: "most", pool_bytes: -1, size: 3 }, (value, name) =>
     rejects("invalid_option", () => lapidary.init_gpu({ [name]: value }), new RegExp(name)),

@@ -17,9 +17,9 @@ export function leaf(name, value) {
   return [0, tensor];
 }
 
-/** A value as numbers; expr.js, if it is there, puts its own in its place. */
-export let encode = (value) => {
-  const [code, number] = leaf("expr", value);
+/** A value as numbers, with what `hold` gives for its tensors; expr.js, if it is there, puts its own in its place. */
+export let encode = (value, hold = (value) => value) => {
+  const [code, number] = leaf("expr", hold(value));
   return [code, 0, 1, number];
 };
 

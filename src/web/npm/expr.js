@@ -1,7 +1,7 @@
 // Expressions: what is to be computed, told first and computed as a whole. One is a tree of the objects below and nothing else: there is
 // nothing to free. `encode` writes it as numbers, of which src/web/expr.rs makes the same in Rust; what is wrong with it is said there.
 
-import { leaf, set_encode } from "./encode.js";
+import { leaf, set_encode, tensor_number } from "./encode.js";
 import { ACTIVATIONS, DTYPES, fault, flag, invalid_type_of, known, number, one_of, place, whole, wholes } from "./options.js";
 
 /** Rust goes from part to part by calls within calls, for which a page's stack has room. */
@@ -108,15 +108,20 @@ export class Expr {
     return typeof value === "object" && value !== null && #code in value;
   }
 
-  /** The parts of an expression, each once and after those that it is made of: its code, its inputs by their places, its numbers. */
-  static encode(expr) {
+  /**
+   * The parts of an expression, each once and after those that it is made of: its code, its inputs by their places, its numbers; of tensors those of
+   * what `hold` gives for them.
+   */
+  static encode(expr, hold = (value) => value) {
     const places = new Map();
     const out = [];
     const visit = (expr) => {
       if (!places.has(expr)) {
-        const inputs = expr.#code === 0 ? [] : expr.#inputs.map(visit);
+        const is_tensor = expr.#code === 0;
+        const inputs = is_tensor ? [] : expr.#inputs.map(visit);
+        const numbers = is_tensor ? [tensor_number(hold(expr.#inputs[0]))] : expr.#numbers;
         places.set(expr, places.size);
-        out.push(expr.#code, inputs.length, ...inputs, expr.#numbers.length, ...expr.#numbers);
+        out.push(expr.#code, inputs.length, ...inputs, numbers.length, ...numbers);
       }
       return places.get(expr);
     };

@@ -270,7 +270,7 @@ export class Tensor<D extends DType = "f32"> {
    * well. Rejects as {@link Gpu.tensor} of a buffer does; the buffer needs the usage `COPY_DST`.
    */
   copyTo(buffer: DeviceBuffer, options?: { offset_bytes?: number }): Promise<void>;
-  /** Gives the memory back. Calls that already use it finish; a `benchmark` wants it until it resolves, and a call on a shared device that is still being opened until that is there. Twice is harmless. */
+  /** Gives the memory back. Calls that were given it finish. Twice is harmless. */
   dispose(): void;
   [Symbol.dispose](): void;
 }

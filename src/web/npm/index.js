@@ -202,6 +202,26 @@ const operations = () => [load_part("operations")];
 
 const shape_of = (value) => Tensor.shape_of(ours, value);
 
+/** What `call` gives, which begins later than the caller goes on: of tensors `hold` gives others, which nobody disposes of before it is done. */
+async function holding(call) {
+  const held = [];
+  const hold = (value) => {
+    const shape = shape_of(value);
+    if (shape === undefined) return value;
+    const own = Tensor.prototype.reshape.call(value, shape);
+    held.push(own);
+    return own;
+  };
+  try {
+    return await call(hold);
+  } finally {
+    for (const tensor of held) tensor.dispose();
+  }
+}
+
+/** Expressions that were encoded when they were told. */
+const codes = new WeakMap();
+
 /** Whether an operand as Rust takes it is a tensor, or left out. */
 const is_tensor = (value) => typeof value === "number" || value === undefined;
 
@@ -215,10 +235,13 @@ export class Gpu {
   }
 
   static async open(options) {
+    const signal = get(options, "signal");
+    const reading = guarded(() => to_open(options), signal);
     look_for_gpu(options);
     try {
-      await load();
-      const gpu = new Gpu(ours, await guarded(() => core.open(...to_open(options)), get(options, "signal"), core.free_gpu));
+      const [own] = await Promise.all([reading, load()]);
+      const call = () => (to_stop({ signal }), core.open(...own));
+      const gpu = new Gpu(ours, await guarded(call, signal, core.free_gpu));
       if (gpu.info().backend.startsWith("web")) setTimeout(prepare_for_loss, 2000); // the page's first results come first
       return gpu;
     } finally {
@@ -252,15 +275,14 @@ export class Gpu {
     try {
       const loading = load_for(a, b);
       if (loading) {
-        [a, b] = [copy(a), copy(b)];
-        if (options && typeof options === "object") options = { ...options };
+        [a, b, options] = [copy(a), copy(b), told(options)];
         gpu = core.hold_gpu(gpu);
         await loading;
       }
       const [x, y] = [operand("a", a), operand("b", b)];
-      const told = to_multiply(options, shape_of(a), shape_of(b), operand);
-      const { numbers, c, bias, report, keep } = told;
-      ({ shape, dtype = is_bytes(a) ? "i32" : "f32" } = told);
+      const found = to_multiply(options, shape_of(a), shape_of(b), operand);
+      const { numbers, c, bias, report, keep } = found;
+      ({ shape, dtype = is_bytes(a) ? "i32" : "f32" } = found);
       if (!keep) can_give(dtype);
       if (keep && !report && is_tensor(x) && is_tensor(y) && is_tensor(c) && is_tensor(bias)) {
         const tensor = core.queue(gpu, x, y, numbers, c, bias);
@@ -293,7 +315,7 @@ export class Gpu {
   async evaluate(expr) {
     let begun;
     try {
-      begun = core.evaluate(this.#gpu, encode(expr));
+      begun = core.evaluate(this.#gpu, codes.get(expr) ?? encode(expr));
     } catch (error) {
       begun = Promise.reject(error);
     }
@@ -301,13 +323,14 @@ export class Gpu {
   }
 
   benchmark(a, b, options) {
-    const call = async () => {
-      const [x, y] = [operand("a", a), operand("b", b)];
-      const { numbers, c, bias, signal, samples, min_ms } = to_benchmark(options, shape_of(a), shape_of(b), operand);
+    const call = (hold) => {
+      const own = (name, value) => operand(name, hold(value));
+      const [x, y] = [own("a", a), own("b", b)];
+      const { numbers, c, bias, signal, samples, min_ms } = to_benchmark(options, shape_of(a), shape_of(b), own);
       const load = () => [load_for(a, b), load_part("measure")];
       return this.#after(load, (gpu) => core.benchmark(gpu, x, y, numbers, c, bias, samples, min_ms, signal));
     };
-    return guarded(call, get(options, "signal"));
+    return guarded(() => holding(call), get(options, "signal"));
   }
 
   tune(options) {
@@ -348,10 +371,11 @@ let ready;
 
 function use(options) {
   const before = shared;
+  const own = told(options);
   const opening = (async () => {
     // One after another: of two calls the later has the last word.
     await before?.catch(() => {});
-    const gpu = await Gpu.open(options);
+    const gpu = await Gpu.open(own);
     ready?.free();
     return (ready = gpu);
   })();
@@ -402,26 +426,50 @@ function copy(value) {
   }
 }
 
+/** The same of options, of whose values `own` is what stays. */
+function told(options, own = copy) {
+  if (typeof options !== "object" || !options || Array.isArray(options)) return options;
+  const all = {};
+  try {
+    for (const name in options) all[name] = own(options[name]);
+  } catch {
+    return options;
+  }
+  return all;
+}
+
 export async function matmul(a, b, options) {
   if (ready && !pending()) return ready.matmul(a, b, options);
   // While operands are copied.
   if (!shared) look_for_gpu();
-  const [x, y] = [copy(a), copy(b)];
-  const z = options && typeof options === "object" ? { ...options } : options;
-  for (const name of ["c", "bias"]) if (z?.[name]) z[name] = copy(z[name]);
-  return on_shared((gpu) => gpu.matmul(x, y, z));
+  return holding((hold) => {
+    const own = (value) => hold(copy(value));
+    const [x, y, z] = [own(a), own(b), told(options, own)];
+    return on_shared((gpu) => gpu.matmul(x, y, z));
+  });
 }
 
 export async function tensor(data, shape, options) {
+  if (ready && !pending()) return ready.tensor(data, shape, options);
   if (!shared) look_for_gpu();
-  const values = ready && !pending() ? data : copy(data);
-  const sizes = Array.isArray(shape) ? [...shape] : shape;
-  return on_shared((gpu) => gpu.tensor(values, sizes, options));
+  const [values, sizes, own] = [copy(data), copy(shape), told(options)];
+  return on_shared((gpu) => gpu.tensor(values, sizes, own));
 }
 
-export const evaluate = async (expr) => on_shared((gpu) => gpu.evaluate(expr));
+export async function evaluate(expr) {
+  if (ready && !pending()) return ready.evaluate(expr);
+  return holding((hold) => {
+    const own = {};
+    codes.set(own, encode(expr, hold));
+    return on_shared((gpu) => gpu.evaluate(own));
+  });
+}
 
-export const benchmark = async (a, b, options) => on_shared((gpu) => gpu.benchmark(a, b, options));
+export const benchmark = async (a, b, options) =>
+  holding((hold) => {
+    const [x, y, z] = [hold(a), hold(b), told(options, hold)];
+    return on_shared((gpu) => gpu.benchmark(x, y, z));
+  });
 
 export const tune = async (options) => on_shared((gpu) => gpu.tune(options));
 

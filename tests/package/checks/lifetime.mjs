@@ -40,6 +40,14 @@ export default {
     await rejects("disposed", () => gpu.benchmark(tensor, tensor, {}), /tensor/);
   },
 
+  "what a benchmark was given it has to its end": async ({ gpu }) => {
+    const [a, bias] = [await gpu.tensor(integers(63), [7, 9]), await gpu.tensor(integers(7), [7])];
+    const pending = gpu.benchmark(a, a, { transpose_b: true, bias, samples: 2, min_ms: 0 });
+    for (const tensor of [a, bias]) tensor.dispose();
+    assert((await pending).samples_ms.length === 2, "two samples");
+    await rejects("disposed", () => gpu.benchmark(a, a, { transpose_b: true }), /tensor/);
+  },
+
   "a reference after free": async ({ lapidary: { reference } }) => {
     const { a, b, options, expected } = problem(3, 3, 3);
     const judge = await reference(a, b, options);
