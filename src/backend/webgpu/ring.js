@@ -13,12 +13,15 @@ export const open_ring = (device, most) => ({ device, most, made: 0, free: [], w
 /** Bytes of its buffers. */
 export const ring_bytes = ({ made }) => made * BYTES;
 
-function take(ring) {
-  if (ring.free.length > 0 || ring.made >= ring.most) return ring.free.pop();
+/** Has a buffer serve once it is mapped. After a loss, and where there was no memory for it, it is not, and there is no ring any more. */
+function map(ring, stage) {
+  stage.mapAsync(GPUMapMode.WRITE).then(() => ring.free.push(stage), () => Object.assign(ring, { made: 0, most: 0, free: [] }));
+}
+
+/** Makes as many buffers as are missing, for later writes: what is copied from one that there is no memory for is lost, and nobody hears of it. */
+function grow(ring, count) {
   const usage = GPUBufferUsage.MAP_WRITE | GPUBufferUsage.COPY_SRC;
-  const stage = ring.device.createBuffer({ size: BYTES, usage, mappedAtCreation: true });
-  ring.made += 1;
-  return stage;
+  for (; count > ring.free.length && ring.made < ring.most; count--, ring.made++) map(ring, ring.device.createBuffer({ size: BYTES, usage }));
 }
 
 /** Writes to a buffer's start as many bytes as there is room for; gives their number. The rest is for `writeBuffer`. */
@@ -27,19 +30,19 @@ export function write_by(ring, to, bytes) {
   if (++ring.writes < WORTH) return at;
   const { device } = ring;
   try {
-    for (let stage; at < bytes.length && (stage = take(ring)); ) {
+    grow(ring, Math.ceil(bytes.length / BYTES));
+    for (let stage; at < bytes.length && (stage = ring.free.pop()); ) {
       const piece = bytes.subarray(at, at + BYTES);
       new Uint8Array(stage.getMappedRange()).set(piece);
       stage.unmap();
       const encoder = device.createCommandEncoder();
       encoder.copyBufferToBuffer(stage, 0, to, at, piece.length);
       device.queue.submit([encoder.finish()]);
-      // After a loss it is not mapped again, and there is no ring any more.
-      stage.mapAsync(GPUMapMode.WRITE).then(() => ring.free.push(stage), () => Object.assign(ring, { made: 0, most: 0, free: [] }));
+      map(ring, stage);
       at += piece.length;
     }
   } catch {
-    // No room for a buffer, or the device is lost: what was not written is written as if there were no ring.
+    // The device is lost: what was not written is written as if there were no ring.
     ring.most = 0;
   }
   return at;

@@ -145,12 +145,17 @@ function run_out_of_textures_at(at) {
 export function run_out_at(at, backend = "webgpu") {
   if (backend === "webgl2") return run_out_of_textures_at(at);
   let calls = 0;
+  return refuse_buffers(() => ++calls >= at);
+}
+
+/** There is no memory on the GPU for new buffers that are to be refused. Gives what ends it. */
+export function refuse_buffers(is_refused) {
   return wrap(
     GPUDevice.prototype,
     "createBuffer",
     (original) =>
       function (descriptor) {
-        if (++calls < at) return original.call(this, descriptor);
+        if (!is_refused(descriptor)) return original.call(this, descriptor);
         const event = new GPUUncapturedErrorEvent("uncapturederror", { error: new GPUOutOfMemoryError("no memory is left") });
         this.dispatchEvent(event);
         // No usage at all is no valid one.

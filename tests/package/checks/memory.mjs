@@ -1,6 +1,6 @@
 /** Memory comes back, and no more is taken than a product needs. */
-import { wrap } from "./faults.mjs";
-import { assert, integers, is_fault, is_slow, problem, right, same, settles, skip, sleep } from "./tools.mjs";
+import { refuse_buffers, wrap } from "./faults.mjs";
+import { assert, integers, is_fault, is_slow, problem, product, right, same, settles, skip, sleep } from "./tools.mjs";
 
 /** What a handle holds once nothing is under way, which must be what it held before. */
 async function at_rest(gpu, before = { used_bytes: 0, buffers: 0 }) {
@@ -92,6 +92,27 @@ export default {
       assert(pooled_bytes <= pool_bytes, `${pooled_bytes} bytes pooled of ${pool_bytes}`);
       own.free();
     }
+  },
+
+  "large operands are written whatever room there is on their way": async ({ lapidary: { Gpu }, backend }) => {
+    if (backend !== "webgpu") skip("it is of WebGPU");
+    const own = await Gpu.open({ backend });
+    const options = { m: 1, k: 300, n: 300 };
+    let refused = 0;
+    const undo = refuse_buffers(({ usage }) => (usage & GPUBufferUsage.MAP_WRITE) !== 0 && ++refused > 0);
+    try {
+      for (let round = 0; round < 8; round++) {
+        const [a, b] = [integers(300, round), integers(300 * 300, 20 + round)];
+        same(await own.matmul(a, b, options), product(a, b, options), `product ${round}`);
+        const tensor = await own.tensor(b, [300, 300]);
+        same(await tensor.toArray(), b, `tensor ${round}`);
+        tensor.dispose();
+      }
+    } finally {
+      undo();
+    }
+    assert(refused > 0, "no room was asked for");
+    own.free();
   },
 
   "tensors count until they are freed": async ({ gpu }) => {
