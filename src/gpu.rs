@@ -224,6 +224,8 @@ impl Gpu {
         let fingerprint = values.fingerprint();
         #[cfg(not(target_arch = "wasm32"))]
         let clock = Stopwatch::start();
+        #[cfg(target_arch = "wasm32")]
+        let shortages = opened.device.shortages();
         let tensor = match put(self, &opened, &values, &shape) {
             // A fresh device will be opened.
             Err(error) if matches!(*error, Error::DeviceLost { .. }) => None,
@@ -238,13 +240,20 @@ impl Gpu {
             tensor,
             #[cfg(not(target_arch = "wasm32"))]
             clock,
+            #[cfg(target_arch = "wasm32")]
+            shortages,
         })
     }
 
     /// Queues a product of tensors whose result is kept, if there is nothing to wait for.
     pub(crate) fn queue(&self, call: &Call<'_>) -> Result<Option<Tensor>> {
         let opened = self.current()?;
-        let out = call.queue(&opened)?;
+        let out = match call.queue(&opened) {
+            // Whoever waits for it gives back what lies idle. In the browser it shows only later.
+            #[cfg(not(target_arch = "wasm32"))]
+            Err(error) if matches!(*error, Error::OutOfMemory { .. }) => None,
+            out => out?,
+        };
         Ok(out.map(|out| self.watched(Tensor::new(call.shape.clone(), call.op.extent().dtype, out, opened))))
     }
 

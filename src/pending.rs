@@ -33,6 +33,9 @@ pub(crate) struct PendingTensor<'a> {
     pub(crate) tensor: Option<Put>,
     #[cfg(not(target_arch = "wasm32"))]
     pub(crate) clock: Stopwatch,
+    /// How often there had been no memory before.
+    #[cfg(target_arch = "wasm32")]
+    pub(crate) shortages: u32,
 }
 
 /// A tensor whose values are on their way, with what tells the time of that where somebody profiles.
@@ -42,29 +45,49 @@ type Put = (Tensor, Option<Timer>);
 type Put = (Tensor,);
 
 impl PendingTensor<'_> {
-    /// Waits for the device's word; after a loss, puts the matrix on a fresh device.
+    /// Waits for the device's word; after a loss, puts the matrix on a fresh device. In the browser it shows only now that there was no memory:
+    /// then it is tried once more when what lies idle has been given back.
     pub(crate) async fn finish(self) -> Result<Tensor> {
-        let Self { gpu, opened, values, fingerprint, shape, tensor, .. } = self;
-        if let Some(put) = tensor {
-            match opened.device.synchronize().await {
-                Ok(()) => {
-                    #[cfg(not(target_arch = "wasm32"))]
-                    if gpu.is_profiled() {
-                        gpu.profiler().add(Operation::of_upload(&put.0, &opened.info, put.1, self.clock.ms()));
+        let Self { gpu, mut opened, values, fingerprint, shape, mut tensor, .. } = self;
+        #[cfg(target_arch = "wasm32")]
+        let mut shortages = self.shortages;
+        let mut again = false;
+        loop {
+            let fault = match tensor {
+                None => None,
+                Some(put) => {
+                    let settled = opened.device.synchronize().await;
+                    #[cfg(target_arch = "wasm32")]
+                    let settled = settled.and_then(|()| opened.device.check_memory(shortages));
+                    let Err(error) = settled else {
+                        #[cfg(not(target_arch = "wasm32"))]
+                        if gpu.is_profiled() && !again {
+                            gpu.profiler().add(Operation::of_upload(&put.0, &opened.info, put.1, self.clock.ms()));
+                        }
+                        return Ok(put.0);
+                    };
+                    match *error {
+                        Error::DeviceLost { .. } if !again => None,
+                        #[cfg(target_arch = "wasm32")]
+                        Error::OutOfMemory { .. } if !again => Some(error),
+                        _ => return Err(error),
                     }
-                    return Ok(put.0);
                 }
-                Err(error) if matches!(*error, Error::DeviceLost { .. }) => {}
-                Err(error) => return Err(error),
+            };
+            match &fault {
+                Some(_) => opened.device.trim(),
+                None => opened = gpu.reopen(&opened).await?,
             }
+            if values.fingerprint() != fingerprint {
+                return Err(fault.unwrap_or_else(changed_meanwhile));
+            }
+            again = true;
+            #[cfg(target_arch = "wasm32")]
+            {
+                shortages = opened.device.shortages();
+            }
+            tensor = Some(put(&gpu, &opened, &values, &shape)?);
         }
-        let opened = gpu.reopen(&opened).await?;
-        if values.fingerprint() != fingerprint {
-            return Err(changed_meanwhile());
-        }
-        let put = put(&gpu, &opened, &values, &shape)?;
-        opened.device.synchronize().await?;
-        Ok(put.0)
     }
 }
 
@@ -159,16 +182,18 @@ impl Pending<'_> {
                     }
                     lost = true;
                 }
-                // On the CPU it may be a worker that found no room: then none are left, and the next try is without.
+                // On the CPU it may be a worker that found no room: then none are left, and the next try is without. On a GPU who found out before has
+                // given back what lay idle.
                 #[cfg(target_arch = "wasm32")]
-                Error::OutOfMemory { .. } if !opened.info.backend.is_gpu() => opened.device.trim(),
+                Error::OutOfMemory { .. } => opened.device.trim(),
+                #[cfg(not(target_arch = "wasm32"))]
                 Error::OutOfMemory { .. } if opened.device.memory().pooled_bytes > 0 => opened.device.trim(),
                 #[cfg(not(target_arch = "wasm32"))]
                 Error::OutOfMemory { .. } => return split::in_parts(&gpu, &call, &opened, want, error).await,
                 _ => return Err(error),
             }
             if fingerprint != 0 && call.fingerprint() != fingerprint {
-                return Err(changed_meanwhile());
+                return Err(if lost { changed_meanwhile() } else { error });
             }
             started = start(&gpu, &call, &opened, want);
             again = true;

@@ -149,7 +149,13 @@ impl Tensor {
             profiler.add(Operation::of_download((self.rows(), self.columns()), *dtype, &home.info, ms, clock.ms()));
             return Ok(values);
         }
-        home.device.download(buffer, extent).await
+        let mut again = false;
+        loop {
+            match home.device.download(buffer, extent).await {
+                Err(error) if matches!(*error, Error::OutOfMemory { .. }) && !std::mem::replace(&mut again, true) => home.device.trim(),
+                downloaded => return downloaded,
+            }
+        }
     }
 
     /// Whether it was left behind by a device that is lost, and that is not this one.

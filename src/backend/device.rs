@@ -251,6 +251,29 @@ impl Device {
         let _ = info;
     }
 
+    /// How often there was no memory for what nobody waits for.
+    #[cfg(target_arch = "wasm32")]
+    pub(crate) fn shortages(&self) -> u32 {
+        match self {
+            #[cfg(feature = "webgpu")]
+            Self::WebGpu(device) => device.shortages(),
+            _ => 0,
+        }
+    }
+
+    /// An error if that was once more since.
+    #[cfg(target_arch = "wasm32")]
+    pub(crate) fn check_memory(&self, before: u32) -> Result<()> {
+        match self {
+            #[cfg(feature = "webgpu")]
+            Self::WebGpu(device) => device.check_memory(before),
+            _ => {
+                let _ = before;
+                Ok(())
+            }
+        }
+    }
+
     /// Whether kernels compute what follows an operation, too.
     pub(crate) fn fuses(&self, id: BackendId) -> bool {
         match self {

@@ -23,6 +23,8 @@ struct Inner<T> {
     /// Oldest first.
     free: Vec<Entry<T>>,
     budget_bytes: u64,
+    /// Counts how often buffers were retired.
+    turn: u32,
     stats: MemoryStats,
 }
 
@@ -35,7 +37,8 @@ struct Entry<T> {
 /// A buffer from the pool, which goes back when dropped.
 pub(crate) struct Pooled<T> {
     entry: Option<Entry<T>>,
-    is_sound: bool,
+    /// When it was taken; it serves again in the same turn. Never if it is not sound.
+    turn: u32,
     home: Arc<Mutex<Inner<T>>>,
 }
 
@@ -52,7 +55,7 @@ impl<T> Inner<T> {
 
 impl<T> Pool<T> {
     pub(crate) fn new(budget_bytes: u64) -> Self {
-        let inner = Inner { free: Vec::new(), budget_bytes, stats: MemoryStats::default() };
+        let inner = Inner { free: Vec::new(), budget_bytes, turn: 0, stats: MemoryStats::default() };
         Self { inner: Arc::new(Mutex::new(inner)) }
     }
 
@@ -89,8 +92,17 @@ impl<T> Pool<T> {
         inner.stats.used_bytes += entry.bytes;
         inner.stats.buffers += 1;
         inner.stats.peak_bytes = inner.stats.peak_bytes.max(inner.stats.used_bytes);
+        let turn = inner.turn;
         drop(inner);
-        Ok(Pooled { entry: Some(entry), is_sound: true, home: Arc::clone(&self.inner) })
+        Ok(Pooled { entry: Some(entry), turn, home: Arc::clone(&self.inner) })
+    }
+
+    /// Gives free buffers back, and has those in use never serve again: one of them may be what there was no memory for.
+    #[cfg(feature = "webgpu")]
+    pub(crate) fn retire(&self) {
+        let mut inner = lock(&self.inner);
+        inner.turn += 1;
+        inner.shrink_to(0);
     }
 
     pub(crate) fn stats(&self) -> MemoryStats {
@@ -118,7 +130,7 @@ impl<T> Pooled<T> {
     /// The buffer is not to serve again.
     #[cfg(any(feature = "webgpu", target_arch = "wasm32"))]
     pub(crate) fn discard(&mut self) {
-        self.is_sound = false;
+        self.turn = u32::MAX;
     }
 }
 
@@ -143,7 +155,7 @@ impl<T> Drop for Pooled<T> {
         let mut inner = lock(&self.home);
         inner.stats.used_bytes -= entry.bytes;
         inner.stats.buffers -= 1;
-        if !self.is_sound {
+        if self.turn != inner.turn {
             return;
         }
         inner.stats.pooled_bytes += entry.bytes;
@@ -176,6 +188,19 @@ mod tests {
         assert_eq!(*take(&pool, 1, 100), 100);
         assert_eq!(pool.stats().pooled_bytes, 200);
         assert_eq!(*take(&pool, 0, 50), 50, "more than an eighth would be idle");
+    }
+
+    #[cfg(feature = "webgpu")]
+    #[test]
+    fn what_is_retired_does_not_serve_again() {
+        let pool = Pool::new(1000);
+        let (kept, free) = (take(&pool, 0, 100), take(&pool, 0, 200));
+        drop(free);
+        pool.retire();
+        drop(kept);
+        assert_eq!((pool.stats().pooled_bytes, pool.stats().used_bytes), (0, 0));
+        drop(take(&pool, 0, 100));
+        assert_eq!(pool.stats().pooled_bytes, 100);
     }
 
     #[test]

@@ -88,7 +88,7 @@ impl Open {
             let health = Arc::clone(&health);
             move |error| {
                 if matches!(error, wgpu::Error::OutOfMemory { .. }) {
-                    health.note_out_of_memory(true);
+                    health.note_shortage();
                 }
             }
         }));

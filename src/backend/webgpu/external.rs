@@ -64,6 +64,8 @@ impl WebGpu {
         self.settled()?;
         match fault {
             Some(0.0) => Ok(()),
+            // It may be the copy that there was no memory for.
+            _ if self.health.was_short() => Err(self.out_of_memory()),
             Some(1.0) => Err(Box::new(Error::InvalidType {
                 argument: "the GPUBuffer".to_owned(),
                 expected: "one of the same device, which `device` of the handle gives",

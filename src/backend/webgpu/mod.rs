@@ -23,6 +23,7 @@ mod ring;
 mod slab;
 mod submit;
 
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 #[cfg(not(target_arch = "wasm32"))]
@@ -88,7 +89,8 @@ impl Drop for WebGpu {
 #[derive(Default)]
 struct Health {
     lost: Mutex<Option<String>>,
-    out_of_memory: Mutex<bool>,
+    /// How often there was no memory, so far as no error scope told: natively since somebody asked.
+    shortages: AtomicU32,
 }
 
 impl Health {
@@ -100,8 +102,15 @@ impl Health {
         self.lost.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn note_out_of_memory(&self, yes: bool) -> bool {
-        std::mem::replace(&mut *self.out_of_memory.lock().unwrap_or_else(PoisonError::into_inner), yes)
+    fn note_shortage(&self) {
+        self.shortages.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Whether there was no memory. In the browser what one call lacked others may lack at the same time, so that each is told.
+    fn was_short(&self) -> bool {
+        let shortages =
+            if cfg!(target_arch = "wasm32") { self.shortages.load(Ordering::Relaxed) } else { self.shortages.swap(0, Ordering::Relaxed) };
+        shortages > 0
     }
 }
 
@@ -111,6 +120,16 @@ impl WebGpu {
     pub(crate) fn set_tuned(&self, tuned: plan::tuned::Tuned) {
         self.tuned.set(tuned);
         self.batches.forget_recipes();
+    }
+
+    /// How often there was no memory for what nobody waits for.
+    pub(crate) fn shortages(&self) -> u32 {
+        self.health.shortages.load(Ordering::Relaxed)
+    }
+
+    /// An error if that was once more since.
+    pub(crate) fn check_memory(&self, before: u32) -> Result<()> {
+        if self.shortages() == before { Ok(()) } else { Err(self.out_of_memory()) }
     }
 }
 

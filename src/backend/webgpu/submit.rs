@@ -227,15 +227,17 @@ impl WebGpu {
     pub(super) fn settled(&self) -> Result<()> {
         match self.health.lost() {
             Some(reason) => Err(Box::new(Error::DeviceLost { reason })),
-            None if self.health.note_out_of_memory(false) => Err(self.out_of_memory()),
+            // In the browser whoever puts something there asks for itself.
+            None if cfg!(not(target_arch = "wasm32")) && self.health.was_short() => Err(self.out_of_memory()),
             None => Ok(()),
         }
     }
 
     pub(super) fn out_of_memory(&self) -> Box<Error> {
         self.forms.shrink();
-        // What was not to be had may have been a slab.
+        // What was not to be had may be a slab, or a buffer that somebody has.
         self.batches.slabs.retire();
+        self.pool.retire();
         // In the browser what there is in use says most; natively it is told apart from what was asked for.
         let bytes = if cfg!(target_arch = "wasm32") { self.pool.stats().used_bytes } else { 0 };
         Box::new(Error::OutOfMemory { bytes, place: "the GPU" })
@@ -248,7 +250,7 @@ impl WebGpu {
         }
         let Some(fault) = fault else { return Ok(()) };
         // A buffer that could not be had shows as a validation error where it is used.
-        let out_of_memory = self.health.note_out_of_memory(false) || matches!(fault, wgpu::Error::OutOfMemory { .. });
+        let out_of_memory = self.health.was_short() || matches!(fault, wgpu::Error::OutOfMemory { .. });
         Err(if out_of_memory { self.out_of_memory() } else { Error::internal(fault.to_string()) })
     }
 

@@ -298,6 +298,44 @@ export default {
     for (const tensor of [a, large, ones]) tensor.dispose();
   },
 
+  "memory that runs out for several calls at once": async ({ gpu, backend }) => {
+    if (backend !== "webgpu") skip("it is of WebGPU");
+    const side = 200;
+    const x = integers(side * side, 3);
+    const { a, b, options, expected } = problem(150, 4, 151);
+    const calls = () => [gpu.matmul(a, b, options), gpu.matmul(a, b, options), gpu.tensor(x, [side, side]), gpu.tensor(x, [side, side])];
+    const check = async (pending, what) => {
+      const ends = await within(20_000, Promise.all(pending.map(settles)), what);
+      for (const { value, error } of ends) {
+        assert(!error, `${what}: ${error?.code} ${error?.message}`);
+        same(value.toArray ? await value.toArray() : value, value.toArray ? x : expected, what);
+        value.dispose?.();
+      }
+    };
+    await check(calls(), "before");
+    // For the first tries alone.
+    gpu.trim();
+    let stop = run_out_at(1);
+    const pending = calls();
+    stop();
+    await check(pending, "with memory for the second tries");
+    // For all of them; nothing of what was not to be had serves later.
+    gpu.trim();
+    stop = run_out_at(1);
+    for (const { error } of await within(20_000, Promise.all(calls().map(settles)), "calls without memory")) is_fault(error, "out_of_memory");
+    stop();
+    await check(calls(), "with memory again");
+    // What cannot be read again is what there was no memory for.
+    gpu.trim();
+    stop = run_out_at(1);
+    const [changed, copy] = [a.slice(), x.slice()];
+    const changes = [gpu.matmul(changed, b, options), gpu.tensor(copy, [side, side])].map(settles);
+    stop();
+    for (const array of [changed, copy]) array.fill(1);
+    for (const { error } of await Promise.all(changes)) is_fault(error, "out_of_memory");
+    await check(calls(), "in the end");
+  },
+
   "operands changed meanwhile are noticed": async ({ gpu, kill }) => {
     const changes = {
       "all of a": ({ a }) => a.fill(1),
