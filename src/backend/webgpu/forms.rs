@@ -37,9 +37,14 @@ impl All {
         Arc::new(Self { pool: pool.clone(), state: Mutex::new(State { bytes: 0, most_bytes: pool_bytes / 2, owners: Vec::new() }) })
     }
 
-    /// Gives all of them back, and takes half as much from now on: the device has run out of memory.
+    /// Gives all of them back, and takes no more if there were any: the device has run out of memory, and what is queued fails by it.
     pub(super) fn shrink(&self) {
-        lock(&self.state).most_bytes /= 2;
+        {
+            let state = &mut *lock(&self.state);
+            if state.bytes > 0 {
+                state.most_bytes = 0;
+            }
+        }
         self.trim();
     }
 
