@@ -208,7 +208,7 @@ impl Reference {
                     Some(stored) => beta * f64::from(c[c_start + i * stored.stride as usize + j]),
                     None => 0.0,
                 };
-                let product = if k == 0 { 0.0 } else { alpha * sums[j] };
+                let product = alpha * sums[j];
                 let biased = bias.get(j).map_or(0.0, |&x| f64::from(x));
                 let magnitude = (alpha * magnitudes[j]).abs() + added.abs() + biased.abs();
                 let (exact, bound) = tolerance.finish(product + added + biased, magnitude);

@@ -286,6 +286,15 @@ fn products_of_nothing() {
         assert_eq!(values(gpu, &zeros(&[4, 2, 0]).matmul(zeros(&[4, 0, 3]))), [0.0; 24], "{backend}");
         assert_eq!(values(gpu, &zeros(&[4, 2, 0]).matmul(zeros(&[0, 3])).add(1.0)), [1.0; 24], "{backend}");
         assert_eq!(values(gpu, &zeros(&[0]).matmul(zeros(&[0]))), [0.0], "{backend}");
+        for factor in [f64::NAN, f64::INFINITY] {
+            let is_nan = |product: &Expr| values(gpu, product).iter().all(|value| value.is_nan());
+            assert!(is_nan(&(none() * factor)), "{backend}");
+            assert!(is_nan(&(none() * factor + &bias)), "{backend}");
+            assert!(
+                is_nan(&(zeros(&[2, 0]).cast(DType::F16).matmul(zeros(&[0, 3]).cast(DType::F16)) * factor).cast(DType::F32)),
+                "{backend}"
+            );
+        }
         assert_eq!(values(gpu, &none().cast(DType::F16).cast(DType::F32)), [0.0; 6], "{backend}");
         assert_eq!(values(gpu, &zeros(&[2, 0]).cast(DType::F16).matmul(zeros(&[0, 3]).cast(DType::F16)).cast(DType::F32)), [0.0; 6]);
         // CUDA has no kernel for integers of 8 bits.
@@ -483,6 +492,17 @@ fn remainders_of_divisions_by_infinity() {
         );
         assert_eq!(values(gpu, &a.rem(&b)), [5.0, -5.0, 5.0, -5.0, 0.0, 3.0], "{backend}");
         assert_eq!(values(gpu, &a.modulo(&b)), [5.0, f32::INFINITY, -f32::INFINITY, -5.0, 0.0, 3.0], "{backend}");
+    });
+}
+
+/// A factor scales sums, and not their terms, of which infinite ones would add up to no number.
+#[test]
+fn an_infinite_factor() {
+    everywhere(|gpu, backend| {
+        let of = |values: &[f32], rows| Expr::from(gpu.tensor_blocking(values, rows, values.len() as u64 / rows).unwrap());
+        let product = of(&[3.0, 1.0, -1.0, 2.0], 2).matmul(of(&[2.0, -1.0, -1.0, 4.0], 2)) * f64::INFINITY;
+        let infinity = f32::INFINITY;
+        assert_eq!(values(gpu, &product), [infinity, infinity, -infinity, infinity], "{backend}");
     });
 }
 

@@ -265,8 +265,7 @@ void main() {
 //# end
 
 //# for r in ROWS
-  // An empty sum stays 0 whatever alpha is.
-  row_$r = k == 0u ? sum_$r : alpha * sum_$r;
+  row_$r = alpha * sum_$r;
 //# if READS_C
   uint c_at_$r = start.z + (row + $ru) * ldc + column;
   uint c_texel_$r = c_at_$r >> 2u;

@@ -64,9 +64,7 @@ impl Operations {
         }
         let (a, b) = (a.node, b.node);
         let mut problem = op.check([left.dtype, right.dtype], a.elements(), b.elements())?;
-        if problem.k > 0 {
-            problem.alpha = product.alpha as f32;
-        }
+        problem.alpha = product.alpha as f32;
         problem.activation = product.activation;
         problem.bias = product.bias.is_some();
         if product.added.is_some() {

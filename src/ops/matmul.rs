@@ -344,9 +344,8 @@ impl<'c> Matmul<'c> {
         }
         // With alpha = 0 the product is empty: nothing of A and B is read, whatever it holds.
         let k = if self.alpha == 0.0 { 0 } else { k };
-        // And a sum of no terms is 0, whatever scales it.
-        let alpha = if k == 0 { 0.0 } else { self.alpha };
-        let (transpose_a, transpose_b, beta, precision, dtype) = (self.transpose_a, self.transpose_b, self.beta, self.precision, dtypes[0]);
+        let (transpose_a, transpose_b, precision, dtype) = (self.transpose_a, self.transpose_b, self.precision, dtypes[0]);
+        let (alpha, beta) = (self.alpha, self.beta);
         precision.check(dtype)?;
         let (c, bias, activation) = (Some(c).filter(|_| reads_c), self.bias.is_some(), self.activation);
         Ok(Problem { m, k, n, batch, dtype, integers, result, precision, transpose_a, transpose_b, alpha, beta, a, b, c, bias, activation })

@@ -148,7 +148,7 @@ pub fn check(reference: u32, result: Float32Array) -> Result<JsValue, JsValue> {
             let index = u64::from(start) + i as u64;
             let added = added(index);
             let biased = bias.as_ref().map_or(0.0, |bias| f64::from(bias.get_index((index % u64::from(problem.n)) as u32)));
-            let product = if problem.k == 0 { 0.0 } else { alpha * exact };
+            let product = alpha * exact;
             let magnitude = full * f64::from(magnitude) + added.abs() + biased.abs();
             let (exact, bound) = tolerance.finish(product + added + biased, magnitude);
             verdict.add(value, exact, bound, tolerance.largest);

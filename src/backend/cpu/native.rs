@@ -264,13 +264,12 @@ impl Engine {
             for (to, from) in out.chunks_exact_mut(n).zip(c.chunks(params.ldc as usize)) {
                 to.copy_from_slice(&from[..n]);
             }
-        } else if params.k == 0 {
-            out.fill(0.0);
         }
         let a = Matrix::new(a, params.lda as usize, kernel.constant("TRANSPOSE_A") != 0);
         let b = Matrix::new(b, params.ldb as usize, kernel.constant("TRANSPOSE_B") != 0);
+        // A sum of no terms is scaled too, and each sum as a whole: terms that are infinite would have none.
         #[cfg(feature = "simd")]
-        if self.simd {
+        if self.simd && params.k > 0 && !params.alpha.is_infinite() {
             let reads_c = kernel.constant("READS_C") != 0;
             if !vector::multiplied(params, [a, b], out, reads_c, threads) {
                 let sizes = [params.m, params.k, params.n].map(|size| size as usize);

@@ -117,9 +117,10 @@ impl Step {
             "WORDS" => (name, u32::from(rounds)),
             _ => (name, value),
         });
+        let (k, alpha) = if params.k > 0 { (parts, 1.0) } else { (0, params.alpha) };
         plan.dispatches.push(Dispatch {
             kernel: Kernel { id, variant: String::new(), source: None, constants: constants.collect() },
-            params: Params { k: if params.k > 0 { parts } else { 0 }, lda: ldo, alpha: 1.0, ..params }.into(),
+            params: Params { k, lda: ldo, alpha, ..params }.into(),
             bindings: [Some(scratch(0)), Some(end.out), c, bias].into_iter().flatten().collect(),
             grid: [workgroups, 1, 1],
         });
