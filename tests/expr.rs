@@ -506,6 +506,21 @@ fn an_infinite_factor() {
     });
 }
 
+/// Where nothing remains the 0 has a sign: of rem that of a, of modulo that of b.
+#[test]
+fn zeros_have_their_signs() {
+    everywhere(|gpu, backend| {
+        let [a, b] = [[4.0, -4.0, 4.0, -4.0, 0.0, -0.0], [2.0, 2.0, -2.0, -2.0, -3.0, 3.0]]
+            .map(|numbers: [f32; 6]| Expr::from(gpu.tensor_blocking(&numbers, 1, 6).unwrap()));
+        let signs = |value: Expr| values(gpu, &value).into_iter().map(|x| x == 0.0 && x.is_sign_negative()).collect::<Vec<_>>();
+        assert_eq!(signs(a.rem(&b)), [false, true, false, true, false, true], "{backend}");
+        assert_eq!(signs(a.modulo(&b)), [false, false, true, true, true, false], "{backend}");
+        let zeros = Expr::from(gpu.tensor_blocking(&[0.0f32, -0.0], 1, 2).unwrap());
+        assert_eq!(signs(zeros.sign()), [false, false], "{backend}");
+        assert_eq!([signs(zeros.atan()), signs(zeros.tanh())], [[false, true]; 2], "{backend}");
+    });
+}
+
 /// A step past the end leads nowhere, however long it is.
 #[test]
 fn a_long_step() {

@@ -50,7 +50,8 @@ return select(a % d, u32(0), b == u32(0));
 }
 static __device__ __forceinline__ f32 mod_f32(f32 a, f32 b) {
 f32 r = remainder(a, b);
-return select(r, r + b, r != 0.0f && (r < 0.0f) != (b < 0.0f));
+return select(select(r, r + b, (r < 0.0f) != (b < 0.0f)),
+select(0.0f, -0.0f, is_negative(b)), r == 0.0f);
 }
 static __device__ __forceinline__ i32 mod_i32(i32 a, i32 b) {
 i32 d = select(b, i32(1), b == i32(0) || b == i32(-1));
@@ -109,7 +110,7 @@ static __device__ __forceinline__ u32 abs_u32(u32 a) {
 return a;
 }
 static __device__ __forceinline__ f32 sign_f32(f32 a) {
-return select(select(a, -1.0f, a < 0.0f), 1.0f, a > 0.0f);
+return select(select(abs(a), -1.0f, a < 0.0f), 1.0f, a > 0.0f);
 }
 static __device__ __forceinline__ i32 sign_i32(i32 a) {
 return select(select(i32(0), i32(-1), a < i32(0)), i32(1), a > i32(0));
@@ -173,8 +174,8 @@ static __device__ __forceinline__ f32 tanh_f32(f32 a) {
 f32 s = a * a;
 f32 e = quick_exp(-2.0f * abs(a));
 f32 t = (1.0f - e) * quick_reciprocal(1.0f + e);
-return select(select(t, -t, a < 0.0f), a + a * s *
-(-0.33333333f + s * (0.13333333f - s * 0.053968254f)), abs(a) < 0.125f);
+return select(select(t, -t, a < 0.0f), a *
+(1.0f - s * (0.33333333f - s * (0.13333333f - s * 0.053968254f))), abs(a) < 0.125f);
 }
 static __device__ __forceinline__ f32 asinh_f32(f32 a) {
 f32 m = abs(a);

@@ -243,7 +243,10 @@ functions! {
     }
     /// a − b · floor(a / b), of b's sign; of integers 0 where b is 0
     Mod "mod" (a, b) {
-        [F32 => Same] { select(r, r + b, r != 0.0 && (r < 0.0) != (b < 0.0)); r = remainder(a, b) }
+        [F32 => Same] {
+            select(select(r, r + b, (r < 0.0) != (b < 0.0)), select(0.0, -0.0, is_negative(b)), r == 0.0);
+            r = remainder(a, b)
+        }
         [I32 => Same] {
             select(select(r, r + b, r != i32(0) && (r < i32(0)) != (b < i32(0))), i32(0), b == i32(0));
             d = select(b, i32(1), b == i32(0) || b == i32(-1));
@@ -281,7 +284,7 @@ functions! {
     }
     /// −1, 0 or 1, as a is negative, zero or positive; NaN of NaN
     Sign "sign" (a) {
-        [F32 => Same] { select(select(a, -1.0, a < 0.0), 1.0, a > 0.0) }
+        [F32 => Same] { select(select(abs(a), -1.0, a < 0.0), 1.0, a > 0.0) }
         [I32 => Same] { select(select(i32(0), i32(-1), a < i32(0)), i32(1), a > i32(0)) }
         [U32 => Same] { select(u32(0), u32(1), a > u32(0)) }
     }
@@ -322,7 +325,7 @@ functions! {
     } }
     /// (eᵃ − e⁻ᵃ) / (eᵃ + e⁻ᵃ), near zero by its series
     Tanh "tanh" (a) { [F32 => Same] {
-        select(select(t, -t, a < 0.0), a + a * s * (-0.33333333 + s * (0.13333333 - s * 0.053968254)), abs(a) < 0.125);
+        select(select(t, -t, a < 0.0), a * (1.0 - s * (0.33333333 - s * (0.13333333 - s * 0.053968254))), abs(a) < 0.125);
         s = a * a;
         e = exp(-2.0 * abs(a));
         t = (1.0 - e) / (1.0 + e)
