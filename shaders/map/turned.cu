@@ -68,9 +68,9 @@ static __device__ __forceinline__ Cell taken(const Cell *tile, u32 t, u32 n) {
 #endif
 
 static __device__ __forceinline__ u32 place(const Words &words, const Coordinates &at) {
-    u32 place = 0;
+    u32 place = words.word[OUT_AT];
 #pragma unroll
-    for (u32 d = 0; d < RANK; d++) place += at.c[d] * words.word[OUT_AT + d];
+    for (u32 d = 0; d < RANK; d++) place += at.c[d] * words.word[OUT_AT + 1 + d];
     return place;
 }
 
@@ -82,7 +82,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) map(
     const Source source = {in_0, in_1, in_2, in_4, in_5, in_6, words};
     const u32 turned = words.word[RANK], last = words.word[1 + RANK];
 #if NARROW
-    const u32 t_side = words.word[OUT_AT + RANK], l_side = words.word[OUT_AT + RANK + 1];
+    const u32 t_side = words.word[OUT_AT + RANK + 1], l_side = words.word[OUT_AT + RANK + 2];
 #else
     const u32 t_side = SIDE, l_side = SIDE;
 #endif

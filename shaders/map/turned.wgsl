@@ -114,9 +114,9 @@ fn taken(t: u32, n: u32) -> vec4<u32> {
 //# end
 
 fn place(c: array<u32, RANK>) -> u32 {
-  var at = 0u;
+  var at = word(OUT_AT);
 //# for d in RANK
-  at += c[$d] * word(OUT_AT + $du);
+  at += c[$d] * word(OUT_AT + 1u + $du);
 //# end
   return at;
 }
@@ -131,8 +131,8 @@ fn main(
   let last = word(1u + RANK);
   var rest = group.y * groups.x + group.x;
 //# if NARROW
-  let t_side = word(OUT_AT + RANK);
-  let l_side = word(OUT_AT + RANK + 1u);
+  let t_side = word(OUT_AT + RANK + 1u);
+  let l_side = word(OUT_AT + RANK + 2u);
 //# else
   let t_side = SIDE;
   let l_side = SIDE;

@@ -8,12 +8,15 @@ use crate::info::{BackendId, Caps};
 use crate::kernels::KernelId;
 use crate::ops::Op;
 use crate::ops::conv::Problem as Conv;
+use crate::ops::elementwise::{Function, Kind, Program, Step};
+use crate::ops::map::{self, View};
 use crate::ops::matmul::{Matmul, Precision};
 use crate::ops::window::Window;
 use crate::options::Options;
 use crate::plan::tuned::Tuned;
 use crate::plan::{Dispatch, Plan};
 use half::f16;
+use std::sync::Arc;
 
 /// Whether A is transposed, and whether B is.
 const FORMS: [(bool, bool); 4] = [(false, false), (true, false), (false, true), (true, true)];
@@ -178,6 +181,59 @@ pub(super) fn convolutions_past_a_binding_are_right(open: impl FnOnce(fn(&mut Ca
             let plan = plan_of_right_convolution(&opened, windows, groups, filters, dtype);
             assert!(plan.dispatches.len() as u32 > 2 * groups, "{plan}");
             assert!(plan.dispatches.iter().flat_map(|launch| &launch.bindings).all(|binding| binding.size_bytes <= MOST_BYTES), "{plan}");
+        }
+    }
+}
+
+/// With bindings of 8192 bytes what reads an input in another order than it writes is computed in boxes of the result.
+pub(super) fn transpositions_past_a_binding_are_right(open: impl FnOnce(fn(&mut Caps)) -> Option<Opened>) {
+    const MOST_BYTES: u64 = 8192;
+    let Some(opened) = open(|caps| caps.max_binding_bytes = MOST_BYTES) else { return };
+    let (input, number) = (Step::Input(0), Step::Cast(1, Kind::F32));
+    let numbered = vec![input, Step::Index, number, Step::Apply(Function::Add, [0, 2])];
+    for (shape, strides, dtype) in [
+        (vec![100, 150], vec![1, 100], DType::F32),
+        (vec![100, 152], vec![1, 100], DType::F16),
+        (vec![3000, 4], vec![1, 3000], DType::F32),
+        (vec![3, 5001], vec![1, 3], DType::F32),
+        (vec![5001, 3], vec![1, 5001], DType::F32),
+        (vec![23, 5, 67], vec![5, 1, 115], DType::Bool),
+        // Rows stay, in another order; and one row for all of a row too long for a binding.
+        (vec![40, 50, 12], vec![12, 480, 1], DType::F32),
+        (vec![50, 41, 7], vec![7, 350, 1], DType::F32),
+        (vec![3, 5001], vec![0, 1], DType::F32),
+    ] {
+        let count = shape.iter().product::<u32>() as usize;
+        let host: Vec<f32> = (0..count).map(|i| if dtype == DType::Bool { (i % 3 / 2) as f32 } else { (i * 7 % 2047) as f32 }).collect();
+        let a = match dtype {
+            DType::F16 => opened.device.upload(&(&host.iter().map(|&value| f16::from_f32(value)).collect::<Vec<_>>()).into()),
+            DType::Bool => opened.device.upload(&(&host.iter().map(|&value| value != 0.0).collect::<Vec<_>>()).into()),
+            _ => opened.device.upload(&(&host).into()),
+        };
+        let a = a.unwrap();
+        let is_numbered = dtype == DType::F32;
+        let program = Program { inputs: vec![dtype.into()], steps: if is_numbered { numbered.clone() } else { vec![input] } };
+        let view = View { dtype, offset: 0, strides: strides.clone(), bounds: Vec::new() };
+        let (inputs, program) = (vec![view], Arc::new(program));
+        let op = Op::Map(map::Problem { shape: shape.clone(), inputs, program, scalars: Vec::new(), dtype });
+        let plan = opened.device.plan(&op).unwrap();
+        assert!(plan.dispatches.len() > 4, "{plan}");
+        assert!(plan.dispatches.iter().flat_map(|launch| &launch.bindings).all(|binding| binding.size_bytes <= MOST_BYTES), "{plan}");
+        let out = opened.device.allocate(&plan, &op).unwrap();
+        let how = How { repeats: 1, timed: false, download: op.extent() };
+        let running = opened.device.submit(&plan, &[Some(Bound::Buffer(&a))], &out, how).unwrap();
+        let data = pollster::block_on(opened.device.finish(running)).unwrap().data.unwrap();
+        let got: Vec<f32> = match dtype {
+            DType::Bool => data.into_typed::<bool>().unwrap().into_iter().map(|value| f32::from(u8::from(value))).collect(),
+            _ => data.into_vec(),
+        };
+        for (at, &got) in got.iter().enumerate() {
+            let (mut rest, mut from) = (at, 0);
+            for (&size, &stride) in shape.iter().zip(&strides).rev() {
+                from += rest % size as usize * stride as usize;
+                rest /= size as usize;
+            }
+            assert_eq!(got, host[from] + if is_numbered { at as f32 } else { 0.0 }, "{shape:?} {strides:?} of {dtype} at {at}: {plan}");
         }
     }
 }

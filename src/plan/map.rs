@@ -77,15 +77,17 @@ pub fn cuda(problem: &Problem, caps: &Caps) -> Result<Plan> {
 
 /// By tiles where inputs are transposed, of words of two where that will do; else one invocation after the other.
 fn turned_or_not(problem: &Problem, caps: &Caps, quads: u32) -> Result<Plan> {
-    let parts = parts(problem, caps)?;
-    let dispatches = if let Some(pairs) = pairs::Pairs::of(problem, parts.len(), caps) {
-        parts.into_iter().map(|part| pairs.dispatch(problem, part, caps)).collect::<Result<_>>()?
-    } else if let Some(turned) = turned::Turned::of(problem, caps) {
-        parts.into_iter().map(|part| turned.dispatch(problem, part, caps)).collect::<Result<_>>()?
-    } else {
-        return launches(problem, caps, quads, true);
-    };
-    Ok(Plan { dispatches, scratch_bytes: 0 })
+    let (parts, mut plan) = (parts(problem, caps), Plan::default());
+    if let Ok(parts) = &parts
+        && let Some(pairs) = pairs::Pairs::of(problem, parts.len(), caps)
+    {
+        plan.dispatches = parts.iter().map(|part| pairs.dispatch(problem, *part, caps)).collect::<Result<_>>()?;
+        return Ok(plan);
+    }
+    match turned::Turned::of(problem, parts.is_err(), caps) {
+        Some(turned) if turned.launch(&mut turned.whole(), caps, &mut plan)? => Ok(plan),
+        _ => launches(problem, caps, quads, true),
+    }
 }
 
 /// A plan for CUDA without a compiler: a kernel that is there reads the program, step by step.

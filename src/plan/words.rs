@@ -35,6 +35,11 @@ impl Words {
         Ok(())
     }
 
+    /// Another word in the place of one.
+    pub(crate) fn set(&mut self, at: usize, word: u32) {
+        self.words[at] = word;
+    }
+
     /// Those of a list that has no more than fit.
     pub(crate) fn of(list: &[u32]) -> Self {
         let mut words = Self::default();

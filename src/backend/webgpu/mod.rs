@@ -354,6 +354,11 @@ mod tests {
     }
 
     #[test]
+    fn transpositions_past_a_binding_are_right() {
+        limited::transpositions_past_a_binding_are_right(limited_device);
+    }
+
+    #[test]
     fn products_of_slices_are_right() {
         limited::products_of_slices_are_right(limited_device);
     }

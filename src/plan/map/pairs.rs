@@ -3,22 +3,22 @@
 //! through Vulkan and 27 % through wgpu, and so 73 and 49.
 //!
 //! ```text
-//! elements, number of the first, sizes, offset and strides of the input, strides of the result, the turned dimension's before the last one's,
+//! elements, number of the first, sizes, offset and strides of the input and of the result, the turned dimension's before the last one's,
 //! sides of tiles along the last two
 //! scalars
 //! ```
 
 use std::sync::Arc;
 
-use super::turned::{LEAST, LEAST_NARROW, SIDE, THREADS, WORKGROUP_BYTES, is_turned, ordered};
-use super::{OUT_BINDING, QUAD, inputs, ranges, words};
+use super::turned::{LEAST, LEAST_NARROW, SIDE, THREADS, Told, WORKGROUP_BYTES, is_turned, ordered, views};
+use super::{QUAD, ranges, words};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::info::Caps;
 use crate::kernels::{Kernel, KernelId, Source};
 use crate::ops::elementwise::Step;
-use crate::ops::map::{Problem, View};
-use crate::plan::{Binding, Dispatch, Slot, Words};
+use crate::ops::map::Problem;
+use crate::plan::{Dispatch, Words};
 
 /// Elements that a workgroup's memory holds.
 const ROOM: u32 = 2 * SIDE * SIDE;
@@ -37,7 +37,7 @@ impl Pairs {
         let (&last, others) = problem.shape.split_last()?;
         let fits = caps.max_workgroup_invocations >= THREADS && caps.max_workgroup_bytes >= WORKGROUP_BYTES;
         let are_halves = input.dtype == DType::F16 && problem.dtype == DType::F16;
-        if !fits || !are_halves || !input.bounds.is_empty() || last < 2 || words(problem) + problem.shape.len() + 2 > Words::MOST {
+        if !fits || !are_halves || !input.bounds.is_empty() || last < 2 || words(problem) + problem.shape.len() + 3 > Words::MOST {
             return None;
         }
         let is_behind = |dimension: &usize| others[*dimension] > 1 && input.strides[*dimension] == 1 && is_turned(input, *dimension);
@@ -64,23 +64,9 @@ impl Pairs {
     /// The launch for a part of the outermost dimension.
     pub(super) fn dispatch(&self, problem: &Problem, [first, end]: [u32; 2], caps: &Caps) -> Result<Dispatch> {
         let rank = problem.shape.len();
-        let mut shape = problem.shape.clone();
-        let row = problem.elements() / u64::from(shape[0].max(1));
-        let (count, before) = (u64::from(end - first) * row, u64::from(first) * row);
-        shape[0] = end - first;
-        let mut strides = vec![1u32; rank];
-        for dimension in (1..rank).rev() {
-            strides[dimension - 1] = strides[dimension] * shape[dimension];
-        }
-        let order = |input: &View| View { strides: ordered(&input.strides, self.dimension), ..input.clone() };
-        let views: Vec<_> = problem.inputs.iter().map(order).collect();
-        let (sizes, ranges) = (ordered(&shape, self.dimension), ordered(&ranges(problem, [first, end]), self.dimension));
-        let mut words = Words::default();
-        words.push(count as u32)?;
-        words.push(before as u32)?;
-        sizes.iter().try_for_each(|&size| words.push(size))?;
-        let step_at = words.length() + rank as u32;
-        let (mut readings, mut bindings) = inputs(&views, &ranges, true, caps, &mut words)?;
+        let ranges = ordered(&ranges(problem, [first, end]), self.dimension);
+        let Told { mut words, sizes, mut readings, result, bindings } = Told::of(&views(problem, self.dimension), &ranges, caps)?;
+        let step_at = readings[0].at + rank as u32;
         readings.iter_mut().for_each(|reading| (reading.is_turned, reading.is_vec4) = (true, false));
         let (turned, last) = (sizes[rank - 2], sizes[rank - 1]);
         let (is_tall, is_odd) = (self.is_narrow && turned > last, !last.is_multiple_of(2));
@@ -91,12 +77,9 @@ impl Pairs {
             true => [turned, side(ROOM / turned - 4)],
             false => [SIDE, if is_odd { SIDE - 2 } else { SIDE }],
         };
-        let out_at = words.length();
-        ordered(&strides, self.dimension).iter().chain([&high, &wide]).try_for_each(|&word| words.push(word))?;
+        [high, wide].into_iter().try_for_each(|side| words.push(side))?;
         let scalars_at = words.length();
         problem.scalars.iter().try_for_each(|&scalar| words.push(scalar))?;
-        let (offset_bytes, size_bytes) = (before * DType::F16.bytes(), (count * DType::F16.bytes()).next_multiple_of(16));
-        bindings.push(Binding { slot: Slot::Out, index: OUT_BINDING, offset_bytes, size_bytes });
         let beside = (if is_tall { high } else { wide } / 2).clamp(1, THREADS);
         let constants = vec![
             ("THREADS", THREADS),
@@ -113,7 +96,7 @@ impl Pairs {
             ("HALVES", 1),
             ("WHOLE", 1),
             ("STEP_AT", step_at),
-            ("OUT_AT", out_at),
+            ("OUT_AT", result.at + 1),
             ("SCALARS", scalars_at),
         ];
         let source =

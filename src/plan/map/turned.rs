@@ -4,20 +4,20 @@
 //! ```text
 //! elements, number of the first,
 //! sizes, the turned dimension's before the last one's,
-//! for each input: offset, strides
-//! strides of the result, and the sides of tiles along the last two if one of those is short
+//! for each input and the result: offset, strides
+//! the sides of tiles along the last two if one of those is short
 //! scalars
 //! ```
 
 use std::sync::Arc;
 
-use super::{OUT_BINDING, QUAD, inputs, ranges, words};
+use super::{OUT_BINDING, QUAD, Reading, bound_bytes, inputs, ranges, words};
 use crate::dtype::DType;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::info::Caps;
 use crate::kernels::{Kernel, KernelId, Source};
 use crate::ops::map::{MOST_INPUTS, Problem, View};
-use crate::plan::{Binding, Dispatch, Slot, Words};
+use crate::plan::{Binding, Dispatch, Plan, Slot, Words};
 
 /// Elements of a tile's side, and invocations and bytes of a workgroup.
 pub(super) const SIDE: u32 = 64;
@@ -31,52 +31,74 @@ pub(super) const LEAST_NARROW: u32 = 1024;
 const NAMES: [&str; MOST_INPUTS] = ["TURNED_0", "TURNED_1", "TURNED_2", "TURNED_3", "TURNED_4", "TURNED_5"];
 
 /// Which dimension takes part beside the last.
-pub(super) struct Turned {
+pub(super) struct Turned<'a> {
+    problem: &'a Problem,
     dimension: usize,
     /// Elements of a tile's sides along it and along the last, if one of the two is short.
     narrow: Option<[u32; 2]>,
+    /// The inputs, and the result as one more, that dimension put before the last.
+    views: Vec<View>,
 }
 
-impl Turned {
+impl<'a> Turned<'a> {
     /// That along which most inputs have their neighbours, if there is one, and the kernel can do all else that is asked of it: results of
-    /// f16 whose rows are no whole fours are for devices that write them one by one.
-    pub(super) fn of(problem: &Problem, caps: &Caps) -> Option<Self> {
+    /// f16 whose rows are no whole fours are for devices that write them one by one. `any` if another will do, for want of other kernels.
+    pub(super) fn of(problem: &'a Problem, any: bool, caps: &Caps) -> Option<Self> {
         let (&last, others) = problem.shape.split_last()?;
         let fits = caps.max_workgroup_invocations >= THREADS && caps.max_workgroup_bytes >= WORKGROUP_BYTES;
         let is_there = problem.inputs.iter().all(|input| input.bounds.is_empty());
-        if !fits || !is_there || last < 2 || words(problem) + problem.shape.len() + 2 > Words::MOST {
+        if !fits || !is_there || last < 2 || others.contains(&0) || words(problem) + problem.shape.len() + 3 > Words::MOST {
             return None;
         }
         let count = |dimension: usize| problem.inputs.iter().filter(|input| is_turned(input, dimension)).count();
         let dimension = (0..others.len()).filter(|&dimension| others[dimension] > 1).max_by_key(|&dimension| count(dimension))?;
         let size = others[dimension];
-        let narrow = (last.min(size) < LEAST).then(|| sides(size, last));
+        let narrow = (!any && last.min(size) < LEAST).then(|| sides(size, last));
         let is_full = narrow.is_none_or(|[high, wide]| high.min(size) * wide.min(last) >= LEAST_NARROW && count(dimension) == 1);
         let is_whole = caps.stores_f16 || problem.dtype != DType::F16 || narrow.is_none() && last.is_multiple_of(QUAD);
-        (count(dimension) > 0 && is_full && is_whole).then_some(Self { dimension, narrow })
+        if count(dimension) == 0 && !any || !is_full || !is_whole {
+            return None;
+        }
+        Some(Self { problem, dimension, narrow, views: views(problem, dimension) })
     }
 
-    /// The launch for a part of the outermost dimension.
-    pub(super) fn dispatch(&self, problem: &Problem, [first, end]: [u32; 2], caps: &Caps) -> Result<Dispatch> {
-        let rank = problem.shape.len();
-        let outer = u64::from(problem.shape[0].max(1));
-        let row = problem.elements() / outer;
-        let (count, before) = (u64::from(end - first) * row, u64::from(first) * row);
-        let mut shape = problem.shape.clone();
-        shape[0] = end - first;
-        let mut strides = vec![1u32; rank];
-        for dimension in (1..rank).rev() {
-            strides[dimension - 1] = strides[dimension] * shape[dimension];
+    /// All of the result.
+    pub(super) fn whole(&self) -> Vec<[u32; 2]> {
+        ordered(&ranges(self.problem, [0, self.problem.shape[0]]), self.dimension)
+    }
+
+    /// Adds the launch for a box of the result, or those for its halves if what it sees has no room in a binding; false if there are none.
+    pub(super) fn launch(&self, ranges: &mut [[u32; 2]], caps: &Caps, plan: &mut Plan) -> Result<bool> {
+        let Some(view) = self.views.iter().find(|view| bound_bytes(view, ranges, caps) > caps.max_binding_bytes) else {
+            plan.dispatches.push(self.dispatch(ranges, caps)?);
+            return Ok(true);
+        };
+        // Halved is what reaches farthest, in whole tiles if it is longer than one.
+        let reach =
+            |&dimension: &usize| u64::from(ranges[dimension][1] - ranges[dimension][0] - 1) * view.strides[dimension].unsigned_abs();
+        let farthest = (0..ranges.len()).max_by_key(reach).unwrap_or(0);
+        let [first, end] = ranges[farthest];
+        let half = ((end - first) / 2).next_multiple_of(if end - first > SIDE { SIDE } else { 1 });
+        // Fours that are written at once are not cut.
+        if half == 0 || farthest + 1 == ranges.len() && half < QUAD && self.problem.dtype == DType::F16 && !caps.stores_f16 {
+            return Ok(false);
         }
-        let views: Vec<_> =
-            problem.inputs.iter().map(|input| View { strides: ordered(&input.strides, self.dimension), ..input.clone() }).collect();
-        let (sizes, ranges) = (ordered(&shape, self.dimension), ordered(&ranges(problem, [first, end]), self.dimension));
-        let mut words = Words::default();
-        words.push(count as u32)?;
-        words.push(before as u32)?;
-        sizes.iter().try_for_each(|&size| words.push(size))?;
-        let (mut readings, mut bindings) = inputs(&views, &ranges, true, caps, &mut words)?;
-        for (reading, view) in readings.iter_mut().zip(&views) {
+        for part in [[first, first + half], [first + half, end]] {
+            ranges[farthest] = part;
+            if !self.launch(ranges, caps, plan)? {
+                return Ok(false);
+            }
+        }
+        ranges[farthest] = [first, end];
+        Ok(true)
+    }
+
+    /// The launch for a box of the result.
+    fn dispatch(&self, ranges: &[[u32; 2]], caps: &Caps) -> Result<Dispatch> {
+        let problem = self.problem;
+        let rank = problem.shape.len();
+        let Told { mut words, sizes, mut readings, result, bindings } = Told::of(&self.views, ranges, caps)?;
+        for (reading, view) in readings.iter_mut().zip(&self.views) {
             if is_turned(view, rank - 2) {
                 let offset = words.get()[reading.at as usize].cast_signed();
                 let others = view.strides.iter().enumerate().filter(|(dimension, _)| *dimension != rank - 2);
@@ -85,19 +107,15 @@ impl Turned {
             }
         }
         // Fours are vectors where all of a kind are.
-        let is_whole = self.narrow.is_none() && sizes[rank - 1].is_multiple_of(QUAD);
+        let is_whole = self.narrow.is_none() && result.is_vec4 && sizes[rank - 1].is_multiple_of(QUAD);
         let is_aligned = self.narrow.is_none() && readings.iter().all(|reading| !reading.is_turned || reading.is_vec4);
         for reading in &mut readings {
             reading.is_vec4 &= if reading.is_turned { is_aligned } else { is_whole };
         }
         let are_halves = self.narrow.is_none() && readings.iter().all(|reading| !reading.is_turned || reading.dtype == DType::F16);
-        let out_at = words.length();
-        ordered(&strides, self.dimension).iter().chain(self.narrow.iter().flatten()).try_for_each(|&word| words.push(word))?;
+        self.narrow.iter().flatten().try_for_each(|&side| words.push(side))?;
         let scalars_at = words.length();
         problem.scalars.iter().try_for_each(|&scalar| words.push(scalar))?;
-        let bytes = problem.dtype.bytes();
-        let size_bytes = (count * bytes).next_multiple_of(16);
-        bindings.push(Binding { slot: Slot::Out, index: OUT_BINDING, offset_bytes: before * bytes, size_bytes });
         let is_half = problem.dtype == DType::F16;
         let mut constants = vec![
             ("THREADS", THREADS),
@@ -110,7 +128,7 @@ impl Turned {
             ("HALVES", are_halves.into()),
             ("QUAD", 0),
             ("INPUTS", readings.len() as u32),
-            ("OUT_AT", out_at),
+            ("OUT_AT", result.at),
             ("SCALARS", scalars_at),
             ("WHOLE", is_whole.into()),
             ("ALIGNED", is_aligned.into()),
@@ -129,6 +147,45 @@ impl Turned {
         let x = workgroups.min(caps.max_workgroups_per_dimension);
         Ok(Dispatch { kernel, params: words.into(), bindings, grid: [x, workgroups.div_ceil(x.max(1)), 1] })
     }
+}
+
+/// What a launch for a box of the result is told before all else.
+pub(super) struct Told {
+    pub words: Words,
+    pub sizes: Vec<u32>,
+    pub readings: Vec<Reading>,
+    pub result: Reading,
+    pub bindings: Vec<Binding>,
+}
+
+impl Told {
+    #[inline(never)]
+    pub(super) fn of(views: &[View], ranges: &[[u32; 2]], caps: &Caps) -> Result<Self> {
+        let sizes: Vec<_> = ranges.iter().map(|[first, end]| end - first).collect();
+        let mut words = Words::default();
+        words.push(sizes.iter().product())?;
+        words.push(0)?;
+        sizes.iter().try_for_each(|&size| words.push(size))?;
+        let (mut readings, mut bindings) = inputs(views, ranges, true, caps, &mut words)?;
+        let (Some(result), Some(out)) = (readings.pop(), bindings.last_mut()) else {
+            return Err(Error::internal("a result that is nowhere"));
+        };
+        (out.slot, out.index) = (Slot::Out, OUT_BINDING);
+        words.set(1, (out.offset_bytes / result.dtype.bytes()) as u32);
+        Ok(Self { words, sizes, readings, result, bindings })
+    }
+}
+
+/// The inputs, and the result as one more, that dimension put before the last.
+pub(super) fn views(problem: &Problem, dimension: usize) -> Vec<View> {
+    let mut strides = vec![1; problem.shape.len()];
+    for dimension in (1..strides.len()).rev() {
+        strides[dimension - 1] = strides[dimension] * i64::from(problem.shape[dimension]);
+    }
+    let mut views = problem.inputs.clone();
+    views.push(View { dtype: problem.dtype, offset: 0, strides, bounds: Vec::new() });
+    views.iter_mut().for_each(|view| view.strides = ordered(&view.strides, dimension));
+    views
 }
 
 /// The sides of a tile that has all of the shorter dimension, and of the other so many times a workgroup's elements that there is room for them
