@@ -254,7 +254,7 @@ fn a_tensor_of_f16_is_whole_words_to_a_kernel() {
 #[test]
 fn a_tensor_of_bytes_is_bytes_to_a_kernel() {
     let definition = KernelDefinition::new("add").bindings([Access::ReadWrite, Access::Read]).cpu(|_, [to, from]| {
-        to.write::<i8>().iter_mut().zip(from.read::<i8>()).for_each(|(to, from)| *to += from);
+        to.write::<i8>().iter_mut().zip(from.read::<i8>()).for_each(|(to, from)| *to = to.wrapping_add(*from));
     });
     for gpu in all() {
         let kernel = gpu.compile(&definition).unwrap();

@@ -50,8 +50,7 @@ return select(a % d, u32(0), b == u32(0));
 }
 static __device__ __forceinline__ f32 mod_f32(f32 a, f32 b) {
 f32 r = remainder(a, b);
-return select(select(r, r + b, (r < 0.0f) != (b < 0.0f)),
-select(0.0f, -0.0f, is_negative(b)), r == 0.0f);
+return select(select(r, r + b, (r < 0.0f) != (b < 0.0f)), zero_of(b), r == 0.0f);
 }
 static __device__ __forceinline__ i32 mod_i32(i32 a, i32 b) {
 i32 d = select(b, i32(1), b == i32(0) || b == i32(-1));

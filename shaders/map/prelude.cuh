@@ -41,6 +41,7 @@ static __device__ __forceinline__ bool is_nan(f32 a) { return (__float_as_uint(a
 static __device__ __forceinline__ bool is_finite(f32 a) { return (__float_as_uint(a) & 0x7f800000u) != 0x7f800000u; }
 static __device__ __forceinline__ bool is_negative(f32 a) { return __float_as_uint(a) >> 31 != 0; }
 static __device__ __forceinline__ f32 nan_of(f32 a) { return __uint_as_float(__float_as_uint(a) | 0x7fc00000u); }
+static __device__ __forceinline__ f32 zero_of(f32 a) { return __uint_as_float(__float_as_uint(a) & 0x80000000u); }
 static __device__ __forceinline__ f32 round_even(f32 a) { return rintf(a); }
 static __device__ __forceinline__ u32 shift_left(u32 a, u32 b) { return a << (b & 31); }
 static __device__ __forceinline__ u32 shift_right(u32 a, u32 b) { return a >> (b & 31); }

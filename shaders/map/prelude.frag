@@ -23,10 +23,11 @@ bool select(bool no, bool yes, bool condition) { return condition ? yes : no; }
 bool is_finite(f32 a) { return (floatBitsToUint(a) & 0x7f800000u) != 0x7f800000u; }
 bool is_negative(f32 a) { return floatBitsToUint(a) >> 31u != 0u; }
 f32 nan_of(f32 a) { return uintBitsToFloat(floatBitsToUint(a) | 0x7fc00000u); }
+f32 zero_of(f32 a) { return uintBitsToFloat(floatBitsToUint(a) & 0x80000000u); }
 // Of a division by infinity all remains, and not 0 times infinity; and 0 has the sign of a.
 f32 remainder(f32 a, f32 b) {
   f32 r = is_finite(a) && floatBitsToUint(abs(b)) == 0x7f800000u ? a : a - b * trunc(a / b);
-  return r == 0.0 ? uintBitsToFloat(floatBitsToUint(a) & 0x80000000u) : r;
+  return r == 0.0 ? zero_of(a) : r;
 }
 // As prelude.wgsl.
 f32 power(f32 a, f32 b) { return a == 0.0 ? uintBitsToFloat(b < 0.0 ? 0x7f800000u : 0u) : pow(a, b); }

@@ -5,10 +5,11 @@ fn is_nan(a: f32) -> bool { return (bitcast<u32>(a) & 0x7fffffffu) > 0x7f800000u
 fn is_finite(a: f32) -> bool { return (bitcast<u32>(a) & 0x7f800000u) != 0x7f800000u; }
 fn is_negative(a: f32) -> bool { return (bitcast<u32>(a) >> 31u) != 0u; }
 fn nan_of(a: f32) -> f32 { return bitcast<f32>(bitcast<u32>(a) | 0x7fc00000u); }
+fn zero_of(a: f32) -> f32 { return bitcast<f32>(bitcast<u32>(a) & 0x80000000u); }
 // Of a division by infinity all remains, and not 0 times infinity; and 0 has the sign of a.
 fn remainder(a: f32, b: f32) -> f32 {
   let r = select(a % b, a, is_finite(a) && (bitcast<u32>(b) & 0x7fffffffu) == 0x7f800000u);
-  return select(r, bitcast<f32>(bitcast<u32>(a) & 0x80000000u), r == 0.0);
+  return select(r, zero_of(a), r == 0.0);
 }
 // Of 0 some drivers know no power, and others that of a small number.
 fn power(a: f32, b: f32) -> f32 { return select(pow(a, b), bitcast<f32>(select(0u, 0x7f800000u, b < 0.0)), a == 0.0); }

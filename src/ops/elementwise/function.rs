@@ -244,7 +244,7 @@ functions! {
     /// a − b · floor(a / b), of b's sign; of integers 0 where b is 0
     Mod "mod" (a, b) {
         [F32 => Same] {
-            select(select(r, r + b, (r < 0.0) != (b < 0.0)), select(0.0, -0.0, is_negative(b)), r == 0.0);
+            select(select(r, r + b, (r < 0.0) != (b < 0.0)), zero_of(b), r == 0.0);
             r = remainder(a, b)
         }
         [I32 => Same] {

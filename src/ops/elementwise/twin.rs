@@ -196,6 +196,11 @@ pub(super) mod vocabulary {
     }
 
     #[inline(always)]
+    pub(crate) fn zero_of(a: f32) -> f32 {
+        f32::from_bits(a.to_bits() & 0x8000_0000)
+    }
+
+    #[inline(always)]
     pub(crate) fn nan_of(a: f32) -> f32 {
         f32::from_bits(a.to_bits() | 0x7fc0_0000)
     }

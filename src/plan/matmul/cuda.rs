@@ -234,7 +234,8 @@ fn launched(problem: &Problem, Launch { first, batch }: &Launch) -> Params {
 }
 
 /// A plan for cuBLASLt; None for what it does not take: sums of no terms, numbers past 31 bits, batches of two loops; nor is a bias or an
-/// activation left to it, since what is exact of the latter is not documented. Nor what it is slow at: rows of f16 that start at no
+/// activation left to it, since what is exact of the latter is not documented. Nor a factor that is not finite, with which it has been seen to
+/// multiply an operand before the sum. Nor what it is slow at: rows of f16 that start at no
 /// multiple of 8 elements, for which the kernel of this crate was nearly twice as fast on an NVIDIA H200, its copies included.
 pub fn cublaslt(problem: &Problem, caps: &Caps) -> Result<Option<Plan>> {
     let problem = &batch::merged(problem);
@@ -252,6 +253,7 @@ pub fn cublaslt(problem: &Problem, caps: &Caps) -> Result<Option<Plan>> {
     let misaligned = [problem.a.stride, problem.b.stride, inner.a, inner.b].iter().any(|step| !step.is_multiple_of(VECTOR.into()));
     if problem.elements() == 0
         || problem.k == 0
+        || !problem.alpha.is_finite()
         || problem.dtype == DType::F16 && misaligned
         || outer.count > 1
         || problem.bias
