@@ -46,12 +46,6 @@ enum Time {
     Host(Arc<OnceLock<Instant>>),
 }
 
-/// A copy under way.
-pub(crate) struct Fetch {
-    staging: Staging,
-    mapping: oneshot::Receiver<()>,
-}
-
 /// What an adapter has.
 pub(super) fn capabilities(about: &wgpu::AdapterInfo, features: wgpu::Features, limits: &wgpu::Limits) -> Capabilities {
     Capabilities {
@@ -128,7 +122,7 @@ impl Compute for WebGpu {
     type Program = Program;
     type Lane = ();
     type Mark = Mark;
-    type Fetch = Fetch;
+    type Fetch = Staging;
 
     fn reserve(&self, _memory: Memory, bytes: u64) -> Result<Storage> {
         let mut reserved = None;
@@ -201,18 +195,19 @@ impl Compute for WebGpu {
         })
     }
 
-    fn fetch(&self, _lane: &(), from: &Storage, at_bytes: u64, bytes: u64) -> Result<Fetch> {
+    fn fetch(&self, _lane: &(), from: &Storage, at_bytes: u64, bytes: u64) -> Result<Staging> {
         self.guarded(|| {
             let mut staging = self.staging(bytes.max(4))?;
             self.submit(|encoder| encoder.copy_buffer_to_buffer(&from.raw, from.start_bytes + at_bytes, &staging.buffer, 0, bytes));
-            Ok(Fetch { mapping: self.map(&mut staging), staging })
+            self.map(&mut staging);
+            Ok(staging)
         })
     }
 
-    fn fetched<'a>(&'a self, fetch: Fetch, out: &'a mut [u8]) -> BoxFuture<'a, Result<()>> {
+    fn fetched<'a>(&'a self, mut fetch: Staging, out: &'a mut [u8]) -> BoxFuture<'a, Result<()>> {
         Box::pin(async move {
-            self.mapped(fetch.mapping.await)?;
-            let view = fetch.staging.buffer.get_mapped_range(0..out.len() as u64).map_err(|_| self.unmapped())?;
+            self.mapped(&mut fetch).await?;
+            let view = fetch.buffer.get_mapped_range(0..out.len() as u64).map_err(|_| self.unmapped())?;
             out.copy_from_slice(&view);
             self.settled()
         })

@@ -33,18 +33,33 @@ pub(crate) struct Running {
 }
 
 /// A buffer that the host is about to read.
-pub(super) struct Staging {
-    pub buffer: Room,
+pub(crate) struct Staging {
+    pub(super) buffer: Room,
     bytes: u64,
-    is_asked_for: bool,
+    mapping: Mapping,
+}
+
+/// Whether the host may read a buffer.
+enum Mapping {
+    /// Nobody asked for it.
+    No,
+    /// What comes tells that it may.
+    Pending(oneshot::Receiver<()>),
+    Done,
 }
 
 impl Drop for Staging {
     fn drop(&mut self) {
-        // Mapped, or about to be, it could not serve again.
-        if self.is_asked_for {
-            self.buffer.unmap();
+        match self.mapping {
+            Mapping::No => return,
+            Mapping::Done => {}
+            // wgpu takes a map back only if nobody polls the device meanwhile: the buffer may be mapped later, and whoever had it then would
+            // read it too early.
+            Mapping::Pending(_) if cfg!(not(target_arch = "wasm32")) => self.buffer.discard(),
+            Mapping::Pending(_) => {}
         }
+        // Mapped, or about to be, it could not serve again.
+        self.buffer.unmap();
     }
 }
 
@@ -155,7 +170,7 @@ impl WebGpu {
     pub(super) fn staging(&self, bytes: u64) -> Result<Staging> {
         // Copies are of whole words.
         let bytes = bytes.next_multiple_of(4);
-        Ok(Staging { buffer: self.mappable(bytes)?, bytes, is_asked_for: false })
+        Ok(Staging { buffer: self.mappable(bytes)?, bytes, mapping: Mapping::No })
     }
 
     /// The same in pieces.
@@ -168,7 +183,7 @@ impl WebGpu {
     }
 
     pub(super) async fn complete(&self, running: Running) -> Result<Finished> {
-        let Running { queued, faults, started, download, mut staging, later, ticks, timed, _params } = running;
+        let Running { queued, faults, started, download, mut staging, later, mut ticks, timed, _params } = running;
         let mut kernel_ms = 0.0;
         if timed && ticks.is_none() {
             self.work_done().await;
@@ -181,10 +196,11 @@ impl WebGpu {
             self.queue.submit([encoder.finish()]);
         }
         // All maps are asked for before any is waited for.
-        let ticks = ticks.map(|mut ticks| (self.map(&mut ticks), ticks));
-        let pieces: Vec<_> = staging.into_iter().map(|mut piece| (self.map(&mut piece), piece)).collect();
+        for room in ticks.iter_mut().chain(&mut staging) {
+            self.map(room);
+        }
         // The device is busy meanwhile.
-        let mut data = if pieces.is_empty() { None } else { Some(room(download)?) };
+        let mut data = if staging.is_empty() { None } else { Some(room(download)?) };
         for verdict in queued {
             self.settle(&verdict).await?;
         }
@@ -192,13 +208,13 @@ impl WebGpu {
             self.judge(fault.await)?;
         }
         let device_clock = ticks.is_some();
-        if let Some((mapping, ticks)) = ticks {
-            self.mapped(mapping.await)?;
+        if let Some(mut ticks) = ticks {
+            self.mapped(&mut ticks).await?;
             kernel_ms = self.ticks_ms(&ticks)?;
         }
         let mut at = 0;
-        for (mapping, piece) in pieces {
-            self.mapped(mapping.await)?;
+        for mut piece in staging {
+            self.mapped(&mut piece).await?;
             if let Some(data) = &mut data {
                 self.read(&piece, data, at, download)?;
             }
@@ -254,9 +270,8 @@ impl WebGpu {
         Err(if out_of_memory { self.out_of_memory() } else { Error::internal(fault.to_string()) })
     }
 
-    /// Asks for the buffer's contents; what comes is sent if they can be read.
-    pub(super) fn map(&self, staging: &mut Staging) -> oneshot::Receiver<()> {
-        staging.is_asked_for = true;
+    /// Asks for the buffer's contents.
+    pub(super) fn map(&self, staging: &mut Staging) {
         let (sender, receiver) = oneshot::channel();
         staging.buffer.map_async(wgpu::MapMode::Read, 0..staging.bytes, move |mapped| {
             if mapped.is_ok() {
@@ -264,8 +279,8 @@ impl WebGpu {
                 let _ = sender.send(());
             }
         });
+        staging.mapping = Mapping::Pending(receiver);
         self.attend();
-        receiver
     }
 
     pub(super) async fn work_done(&self) {
@@ -297,9 +312,14 @@ impl WebGpu {
         }
     }
 
-    pub(super) fn mapped(&self, mapped: Result<(), oneshot::Canceled>) -> Result<()> {
-        // Nothing but a loss is left once the scopes are clean.
-        mapped.map_err(|_| self.unmapped())
+    /// Waits until what was asked for can be read.
+    pub(super) async fn mapped(&self, staging: &mut Staging) -> Result<()> {
+        if let Mapping::Pending(receiver) = &mut staging.mapping {
+            // Nothing but a loss is left once the scopes are clean.
+            receiver.await.map_err(|_| self.unmapped())?;
+            staging.mapping = Mapping::Done;
+        }
+        Ok(())
     }
 
     pub(super) fn unmapped(&self) -> Box<Error> {
@@ -384,6 +404,25 @@ mod tests {
             drop(device.encode(&plan, &[Some(Bound::Buffer(&a)), Some(Bound::Buffer(&b))], &out, how).unwrap());
             let got = pollster::block_on(device.download(&queued, Extent::f32(1))).unwrap().into_vec();
             assert_eq!(got, [length as f32], "round {round}");
+        }
+    }
+
+    /// Where the values of a read that was given up went is no place for the next one's until the device is done with it.
+    #[test]
+    fn reads_that_are_given_up_disturb_no_others() {
+        let Some((device, _)) = webgpu() else { return };
+        let (ones, twos) = ([1.0; 100], [2.0; 100]);
+        let [first, second] = [&ones, &twos].map(|values| device.upload(&values.into()).unwrap());
+        let extent = Extent::f32(100);
+        for round in 0..2000 {
+            let mut given_up = Box::pin(device.download(&first, extent));
+            let _ = given_up.as_mut().poll(&mut std::task::Context::from_waker(std::task::Waker::noop()));
+            // Another thread is about to map it.
+            let started = std::time::Instant::now();
+            while started.elapsed() < std::time::Duration::from_micros(round % 200) {}
+            drop(given_up);
+            let got = pollster::block_on(device.download(&second, extent)).map(crate::host::HostVec::into_vec);
+            assert_eq!(got, Ok(twos.into()), "round {round}");
         }
     }
 }
