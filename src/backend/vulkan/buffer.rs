@@ -91,14 +91,32 @@ impl Vulkan {
 
     /// Copies values to the device, to where that byte is; they may change as soon as this returns.
     pub(super) fn write(&self, buffer: &Buffer, at_bytes: u64, values: &[u8]) -> Result<()> {
-        at_once(values.chunks(PIECE_BYTES).enumerate(), |(index, piece)| {
-            let staging = self.staging(piece.len() as u64)?;
-            staging.0.write(0, piece)?;
-            self.queue.copy_soon(&staging, buffer, at_bytes + (index * PIECE_BYTES) as u64, piece.len() as u64);
+        self.send(values, |staging, start_bytes, bytes| {
+            self.queue.copy_soon(&staging, buffer, at_bytes + start_bytes, bytes);
             if values.len() > PIECE_BYTES {
                 self.queue.flush()?;
             }
             Ok(())
+        })
+    }
+
+    /// Copies values to the host's room for copies, piece by piece, and has each piece of so many bytes, from that byte on, copied from there.
+    pub(super) fn send(&self, values: &[u8], copy: impl Fn(Buffer, u64, u64) -> Result<()> + Sync) -> Result<()> {
+        let pieces = || values.chunks(PIECE_BYTES).enumerate();
+        let send = |(index, piece): (usize, &[u8])| {
+            let staging = self.staging(piece.len() as u64)?;
+            staging.0.write(0, piece)?;
+            copy(staging, (index * PIECE_BYTES) as u64, piece.len() as u64)
+        };
+        at_once(pieces(), send).or_else(|error| match *error {
+            // They are filled faster than the GPU copies them: one after another, then.
+            Error::OutOfMemory { .. } => pieces().try_for_each(|piece| {
+                self.wait();
+                self.reap();
+                self.host_memory.trim();
+                send(piece)
+            }),
+            _ => Err(error),
         })
     }
 }

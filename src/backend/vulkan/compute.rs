@@ -7,7 +7,7 @@ use std::time::Instant;
 use ash::vk;
 
 use super::Vulkan;
-use super::buffer::{Buffer, PIECE_BYTES, Raw, at_once};
+use super::buffer::{Buffer, Raw};
 use super::clock::Ticks;
 use super::pipeline::{Checks, Pipeline};
 use super::recorder::{COPY_WRITES, HOST_ACCESSES, KERNEL_WRITES};
@@ -110,11 +110,8 @@ impl Compute for Vulkan {
             return to.buffer.0.write(at_bytes, bytes);
         }
         let is_apart = self.is_apart(bytes.len() as u64) && !to.is_lent;
-        at_once(bytes.chunks(PIECE_BYTES).enumerate(), |(index, piece)| {
-            let staging = self.staging(piece.len() as u64)?;
-            staging.0.write(0, piece)?;
-            let at_bytes = at_bytes + (index * PIECE_BYTES) as u64;
-            let region = vk::BufferCopy { src_offset: 0, dst_offset: at_bytes, size: piece.len() as u64 };
+        self.send(bytes, |staging, start_bytes, size| {
+            let region = vk::BufferCopy { src_offset: 0, dst_offset: at_bytes + start_bytes, size };
             let _order = self.order();
             let mut recording = self.recording(lane, is_apart, 0, &[to])?;
             // SAFETY: the region lies in both buffers, which are held below.

@@ -96,6 +96,14 @@ impl Vulkan {
         }
     }
 
+    /// Waits until the GPU is done with all that was submitted.
+    pub(super) fn wait(&self) {
+        self.queue.wait();
+        if let Some(transfer) = &self.transfer {
+            transfer.wait();
+        }
+    }
+
     /// Gives back what the GPU is done with.
     pub(super) fn reap(&self) {
         self.queue.reap();
