@@ -1,6 +1,8 @@
 //! Natively a thread may wait: each async method again, blocking, and the handle that a process shares.
 
+use std::pin::pin;
 use std::sync::OnceLock;
+use std::task::{Context, Poll, Waker};
 
 use crate::call::Operand;
 use crate::error::Result;
@@ -25,13 +27,22 @@ pub fn default_gpu() -> Result<&'static Gpu> {
     Ok(SHARED.get_or_init(|| opened))
 }
 
+/// Waits for a future. What is ready at once, as CPUs' work is, is spared what a thread needs to wait.
+fn block_on<T>(future: impl Future<Output = T>) -> T {
+    let mut future = pin!(future);
+    match future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(value) => value,
+        Poll::Pending => pollster::block_on(future),
+    }
+}
+
 impl Gpu {
     /// [`open`](Self::open), blocking.
     ///
     /// # Errors
     /// As there.
     pub fn open_blocking(options: Options) -> Result<Self> {
-        pollster::block_on(Self::open(options))
+        block_on(Self::open(options))
     }
 
     /// [`select`](Self::select), blocking.
@@ -39,7 +50,7 @@ impl Gpu {
     /// # Errors
     /// As there.
     pub fn select_blocking(selector: &Selector) -> Result<Self> {
-        pollster::block_on(Self::select(selector))
+        block_on(Self::select(selector))
     }
 
     /// [`matmul`](Self::matmul), blocking.
@@ -47,7 +58,7 @@ impl Gpu {
     /// # Errors
     /// As there.
     pub fn matmul_blocking<'a, 'b>(&self, a: impl Into<Operand<'a>>, b: impl Into<Operand<'b>>, op: &Matmul<'_>) -> Result<Vec<f32>> {
-        pollster::block_on(self.matmul(a, b, op))
+        block_on(self.matmul(a, b, op))
     }
 
     /// [`matmul_report`](Self::matmul_report), blocking.
@@ -55,7 +66,7 @@ impl Gpu {
     /// # Errors
     /// As there.
     pub fn matmul_report_blocking<'a, 'b>(&self, a: impl Into<Operand<'a>>, b: impl Into<Operand<'b>>, op: &Matmul<'_>) -> Result<Report> {
-        pollster::block_on(self.matmul_report(a, b, op))
+        block_on(self.matmul_report(a, b, op))
     }
 
     /// [`evaluate`](Self::evaluate), blocking.
@@ -63,7 +74,7 @@ impl Gpu {
     /// # Errors
     /// As there.
     pub fn evaluate_blocking(&self, expr: &Expr) -> Result<Tensor> {
-        pollster::block_on(self.evaluate(expr))
+        block_on(self.evaluate(expr))
     }
 
     /// [`tensor`](Self::tensor), blocking.
@@ -71,7 +82,7 @@ impl Gpu {
     /// # Errors
     /// As there.
     pub fn tensor_blocking<'a>(&self, values: impl Into<HostSlice<'a>>, rows: u64, columns: u64) -> Result<Tensor> {
-        pollster::block_on(self.tensor(values, rows, columns))
+        block_on(self.tensor(values, rows, columns))
     }
 }
 
@@ -81,6 +92,6 @@ impl Tensor {
     /// # Errors
     /// As there.
     pub fn to_vec_blocking(&self) -> Result<Vec<f32>> {
-        Ok(pollster::block_on(self.to_host())?.into_vec())
+        Ok(block_on(self.to_host())?.into_vec())
     }
 }

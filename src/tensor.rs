@@ -61,7 +61,7 @@ pub(crate) fn joined(shape: &[u64], between: &str) -> String {
 }
 
 impl Tensor {
-    pub(crate) fn new(shape: Vec<u64>, dtype: DType, buffer: Buffer, home: Arc<Opened>) -> Self {
+    pub(crate) fn new(shape: impl Into<Arc<[u64]>>, dtype: DType, buffer: Buffer, home: Arc<Opened>) -> Self {
         let values = Values {
             dtype,
             buffer,

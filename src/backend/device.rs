@@ -224,6 +224,23 @@ impl Device {
         Ok(Opened { device, info })
     }
 
+    /// What an operation makes on a CPU, where it is there when this returns.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(crate) fn make(&self, plan: &Plan, extent: Extent, inputs: &[Option<&Buffer>]) -> Result<Buffer> {
+        #[allow(irrefutable_let_patterns, reason = "with one backend there is no other")]
+        let Self::Cpu(cpu) = self else { return Err(foreign()) };
+        let mut own = [None; MOST_INPUTS];
+        for (own, input) in own.iter_mut().zip(inputs) {
+            *own = match *input {
+                None => None,
+                Some(Buffer::Cpu(buffer)) => Some(buffer),
+                #[allow(unreachable_patterns, reason = "with one backend there is no other")]
+                Some(_) => return Err(foreign()),
+            };
+        }
+        cpu.make(plan, extent, &own[..inputs.len().min(MOST_INPUTS)]).map(Buffer::Cpu)
+    }
+
     /// The devices of that backend, none of them opened, or why there are none.
     #[cfg(not(target_arch = "wasm32"))]
     pub(crate) fn list(id: BackendId) -> Result<Vec<AdapterInfo>, OtherBackend> {

@@ -3,20 +3,21 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use super::lower::{Lowered, Operation};
+use super::lower::{Lowered, Operation, Source};
 use super::node::Node;
-use super::run::Results;
-use crate::backend::device::Opened;
-use crate::backend::{Backend, Bound, How};
-use crate::dtype::Extent;
-use crate::error::Result;
+use crate::backend::Backend;
+use crate::backend::device::{Buffer, Opened};
+use crate::error::{Error, Result};
 use crate::gpu::Gpu;
+use crate::ops::map::MOST_INPUTS;
 use crate::plan::Plan;
 use crate::tensor::Tensor;
 
 /// The operations of an expression, its tensors, and the operations' plans.
 struct Prepared {
     lowered: Lowered,
+    /// The value's.
+    shape: Arc<[u64]>,
     tensors: Vec<Tensor>,
     plans: Vec<Plan>,
 }
@@ -44,7 +45,7 @@ impl Known {
             if operation.op.elements() == 0 { Ok(Plan::default()) } else { opened.device.plan(&operation.op) }
         };
         let plans = lowered.list.iter().map(plan).collect::<Result<_>>()?;
-        let prepared = Arc::new(Prepared { lowered, tensors, plans });
+        let prepared = Arc::new(Prepared { shape: lowered.shape[..].into(), lowered, tensors, plans });
         *known = Some((Arc::downgrade(opened), Arc::clone(&prepared)));
         Ok(prepared)
     }
@@ -52,27 +53,32 @@ impl Known {
 
 impl Gpu {
     /// Computes an expression on a CPU, which is done with each operation before the next.
-    pub(super) async fn evaluate_prepared(&self, node: &Arc<Node>, opened: &Arc<Opened>) -> Result<Tensor> {
-        let prepared = node.prepared.of(node, opened)?;
-        let mut made = Results::new(&prepared.lowered, &prepared.tensors);
-        for (Operation { op, sources }, plan) in prepared.lowered.list.iter().zip(&prepared.plans) {
-            let mut inputs = Vec::with_capacity(sources.len());
-            for source in sources {
-                inputs.push(match source {
+    pub(super) fn evaluate_prepared(&self, node: &Arc<Node>, opened: &Arc<Opened>) -> Result<Tensor> {
+        let Prepared { lowered, shape, tensors, plans } = &*node.prepared.of(node, opened)?;
+        let mut made: Vec<Option<Buffer>> = Vec::with_capacity(plans.len());
+        for (at, (Operation { op, sources }, plan)) in lowered.list.iter().zip(plans).enumerate() {
+            let mut inputs = [None; MOST_INPUTS];
+            for (input, source) in inputs.iter_mut().zip(sources) {
+                *input = match *source {
                     None => None,
-                    Some(source) => Some(Bound::Buffer(made.get(*source)?.buffer_on(opened)?)),
-                });
+                    Some(Source::Tensor(number)) => Some(tensors[number].buffer_on(opened)?),
+                    Some(Source::Made(number)) => made[number].as_ref(),
+                };
             }
-            let (device, extent) = (&opened.device, op.extent());
-            let out = device.allocate(plan, op)?;
-            if extent.elements > 0 {
-                let how = How { repeats: 1, timed: false, download: Extent { elements: 0, ..extent } };
-                let running = device.submit(plan, &inputs, &out, how)?;
-                device.finish(running).await?;
+            made.push(Some(opened.device.make(plan, op.extent(), &inputs[..sources.len()])?));
+            for &number in &lowered.over[at] {
+                made[number] = None;
             }
-            drop(inputs);
-            made.push(self.watched(Tensor::new(vec![extent.elements], extent.dtype, out, Arc::clone(opened))));
         }
-        made.value(opened)
+        match lowered.source {
+            Source::Tensor(number) => {
+                tensors[number].buffer_on(opened)?;
+                tensors[number].reshape(shape)
+            }
+            Source::Made(number) => {
+                let buffer = made[number].take().ok_or_else(|| Error::internal("a value that is not there"))?;
+                Ok(self.watched(Tensor::new(Arc::clone(shape), lowered.list[number].op.extent().dtype, buffer, Arc::clone(opened))))
+            }
+        }
     }
 }

@@ -46,7 +46,7 @@ impl Gpu {
     async fn try_evaluate(&self, expr: &Expr, opened: &Arc<Opened>) -> Result<Tensor> {
         #[cfg(not(target_arch = "wasm32"))]
         if !opened.info.backend.is_gpu() && !self.is_profiled() {
-            return self.evaluate_prepared(expr.node()?, opened).await;
+            return self.evaluate_prepared(expr.node()?, opened);
         }
         let (lowered, tensors) = Lowered::of(expr.node()?, opened)?;
         self.run(&lowered, &tensors, opened).await

@@ -56,6 +56,8 @@ use crate::host::{HostSlice, HostVec};
 use crate::info::{BackendId, Caps, DeviceInfo, DeviceKind, OtherBackend};
 use crate::kernels::{Kernel, KernelId};
 use crate::ops::Op;
+#[cfg(not(target_arch = "wasm32"))]
+use crate::ops::map::MOST_INPUTS;
 use crate::options::Options;
 use crate::plan::{self, Params, Plan, Slot};
 #[cfg(target_arch = "wasm32")]
@@ -190,6 +192,26 @@ impl Cpu {
         }))
     }
 
+    /// What an operation makes of tensors: it is there when this returns.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(crate) fn make(&self, plan: &Plan, extent: Extent, inputs: &[Option<&Buffer>]) -> Result<Buffer> {
+        if extent.is_empty() {
+            return Ok(Buffer { extent, values: Arc::default() });
+        }
+        let [dispatch] = &plan.dispatches[..] else { return Err(Error::internal("a plan for the CPU in parts")) };
+        let mut held = [const { None }; MOST_INPUTS];
+        for (held, input) in held.iter_mut().zip(inputs) {
+            *held = input.map(Buffer::values).transpose()?;
+        }
+        let inputs = held.each_ref().map(|held| held.as_ref().map(view));
+        let mut kept = self.take(extent)?;
+        match &dispatch.params {
+            Params::Words(words) => self.operate(&dispatch.kernel, words.get(), &inputs, &mut kept)?,
+            params => self.engine.matmul(params.matmul()?, &dispatch.kernel, &of_product(&inputs), &mut kept)?,
+        }
+        Ok(Buffer { extent, values: Arc::new(kept.into()) })
+    }
+
     /// What is no product. On the web it is a part of the package that this leads into.
     #[inline(never)]
     fn operate(&self, kernel: &Kernel, words: &[u32], inputs: &[Option<HostSlice<'_>>], out: &mut HostVec) -> Result<()> {
@@ -269,8 +291,7 @@ impl Backend for Cpu {
             return self.run(out, how, stopwatch, |out| self.operate(&dispatch.kernel, words.get(), &inputs, out));
         }
         let params = dispatch.params.matmul()?;
-        let input = |slot: Slot| inputs.get(slot.index() - Slot::A.index()).and_then(Option::as_ref).map(engine::readable);
-        let inputs = [Slot::A, Slot::B, Slot::C, Slot::BIAS].map(input);
+        let inputs = of_product(&inputs);
         #[cfg(target_arch = "wasm32")]
         if dispatch.grid[0] > 1 {
             let mut held = [const { None }; 3];
@@ -340,6 +361,12 @@ fn host<'a>(operand: Option<&'a Bound<'_, Buffer>>, held: Option<&'a Held<'_>>) 
         Some(Bound::Host(values)) => Some(values.clone()),
         _ => held.map(view),
     }
+}
+
+/// Those of a product: A, B, C and the bias.
+fn of_product<'a>(inputs: &'a [Option<HostSlice<'_>>]) -> [Option<HostSlice<'a>>; 4] {
+    let input = |slot: Slot| inputs.get(slot.index() - Slot::A.index()).and_then(Option::as_ref).map(engine::readable);
+    [Slot::A, Slot::B, Slot::C, Slot::BIAS].map(input)
 }
 
 /// Values where they lie.
