@@ -93,7 +93,7 @@ impl Map<'_> {
             let is_whole = coordinates[last] == 0 && end == row;
             let rows = if is_whole { rows.min(out.len() / end).max(1) } else { 1 };
             if rows == 1 && coordinates[last] == 0 && alike.min(out.len() / row) > 1 {
-                let rows = self.rows_alike(&coordinates, out, |run, to| self.write(run, to, streams, &number));
+                let rows = self.rows_alike(&coordinates, out, streams, |run, to| self.write(run, to, streams, &number));
                 out = &mut out[rows * row..];
                 coordinates[last - 1] += rows - 1;
                 coordinates[last] = row;
@@ -117,7 +117,13 @@ impl Map<'_> {
     }
 
     /// Puts together the rows from this one on that are like it; gives how many those are.
-    fn rows_alike<T>(&self, coordinates: &[usize; MOST_DIMENSIONS], out: &mut [T], write: impl Fn(Run, &mut [T])) -> usize {
+    fn rows_alike<T: Pod>(
+        &self,
+        coordinates: &[usize; MOST_DIMENSIONS],
+        out: &mut [T],
+        streams: bool,
+        write: impl Fn(Run, &mut [T]),
+    ) -> usize {
         let (last, row) = (self.rank - 1, self.row());
         let (mut runs, mut rows, mut at) = (Vec::new(), out.len() / row, *coordinates);
         while at[last] < row {
@@ -126,7 +132,20 @@ impl Map<'_> {
             rows = rows.min(alike);
             at[last] = end;
         }
-        for out in out[..rows * row].chunks_exact_mut(row) {
+        let out = &mut out[..rows * row];
+        // Most rows lie in one input as they are: they need nothing but their places.
+        if let [(Run::Input { input, place, stride: 1 }, _)] = runs[..]
+            && !streams
+        {
+            let (values, apart): (&[T], _) = (bytemuck::cast_slice(self.inputs[input].bytes), self.stride(input, last - 1));
+            let mut place = place;
+            for out in out.chunks_exact_mut(row) {
+                out.copy_from_slice(&values[place as usize..][..row]);
+                place = place.wrapping_add(apart);
+            }
+            return rows;
+        }
+        for out in out.chunks_exact_mut(row) {
             for (run, range) in &mut runs {
                 write(*run, &mut out[range.clone()]);
                 if let Run::Input { input, place, .. } = run {
