@@ -18,6 +18,30 @@ use crate::plan::{Dispatch, Plan};
 use half::f16;
 use std::sync::Arc;
 
+/// All of it as tests of one backend, on the devices that `$open` opens.
+macro_rules! tests {
+    ($open:ident) => {
+        $crate::backend::limited::tests! {
+            $open:
+            products_in_many_parts_are_right
+            products_of_copies_are_right
+            products_of_turned_copies_are_right
+            convolutions_in_many_pieces_are_right
+            convolutions_past_a_binding_are_right
+            transpositions_past_a_binding_are_right
+            products_of_slices_are_right
+            products_of_tiles_that_overlap_are_right
+        }
+    };
+    ($open:ident: $($name:ident)+) => { $(
+        #[test]
+        fn $name() {
+            $crate::backend::limited::$name($open);
+        }
+    )+ };
+}
+pub(super) use tests;
+
 /// Whether A is transposed, and whether B is.
 const FORMS: [(bool, bool); 4] = [(false, false), (true, false), (false, true), (true, true)];
 

@@ -78,45 +78,7 @@ fn limited_device(limit: fn(&mut Caps)) -> Option<Opened> {
     Some(Opened { device: Device::Vulkan(device), info })
 }
 
-#[test]
-fn products_in_many_parts_are_right() {
-    limited::products_in_many_parts_are_right(limited_device);
-}
-
-#[test]
-fn products_of_copies_are_right() {
-    limited::products_of_copies_are_right(limited_device);
-}
-
-#[test]
-fn products_of_turned_copies_are_right() {
-    limited::products_of_turned_copies_are_right(limited_device);
-}
-
-#[test]
-fn convolutions_in_many_pieces_are_right() {
-    limited::convolutions_in_many_pieces_are_right(limited_device);
-}
-
-#[test]
-fn convolutions_past_a_binding_are_right() {
-    limited::convolutions_past_a_binding_are_right(limited_device);
-}
-
-#[test]
-fn transpositions_past_a_binding_are_right() {
-    limited::transpositions_past_a_binding_are_right(limited_device);
-}
-
-#[test]
-fn products_of_slices_are_right() {
-    limited::products_of_slices_are_right(limited_device);
-}
-
-#[test]
-fn products_of_tiles_that_overlap_are_right() {
-    limited::products_of_tiles_that_overlap_are_right(limited_device);
-}
+limited::tests!(limited_device);
 
 /// Operands of several pieces, and one that ends in the middle of a piece.
 #[test]

@@ -328,45 +328,7 @@ mod tests {
         Some(Opened { device: Device::WebGpu(device), info })
     }
 
-    #[test]
-    fn products_in_many_parts_are_right() {
-        limited::products_in_many_parts_are_right(limited_device);
-    }
-
-    #[test]
-    fn products_of_copies_are_right() {
-        limited::products_of_copies_are_right(limited_device);
-    }
-
-    #[test]
-    fn products_of_turned_copies_are_right() {
-        limited::products_of_turned_copies_are_right(limited_device);
-    }
-
-    #[test]
-    fn convolutions_in_many_pieces_are_right() {
-        limited::convolutions_in_many_pieces_are_right(limited_device);
-    }
-
-    #[test]
-    fn convolutions_past_a_binding_are_right() {
-        limited::convolutions_past_a_binding_are_right(limited_device);
-    }
-
-    #[test]
-    fn transpositions_past_a_binding_are_right() {
-        limited::transpositions_past_a_binding_are_right(limited_device);
-    }
-
-    #[test]
-    fn products_of_slices_are_right() {
-        limited::products_of_slices_are_right(limited_device);
-    }
-
-    #[test]
-    fn products_of_tiles_that_overlap_are_right() {
-        limited::products_of_tiles_that_overlap_are_right(limited_device);
-    }
+    limited::tests!(limited_device);
 
     /// Reductions too: rows are cut and their values too, and what the parts gave is joined.
     #[test]
