@@ -52,11 +52,15 @@ function guarded(call, signal, discard) {
     let aborted = false;
     const abort = () => {
       aborted = true;
-      reject(fault("aborted", "the call was aborted by its signal", signal.reason));
+      reject(fault("aborted", "the call was aborted by its signal", get(signal, "reason")));
     };
     const settle = (then) => (value) => {
       waiting.delete(reject);
-      if (listens) signal.removeEventListener("abort", abort);
+      try {
+        if (listens) signal.removeEventListener("abort", abort);
+      } catch {
+        // The call has come to its end all the same.
+      }
       then(value);
     };
     const fail = settle((error) => {

@@ -1,5 +1,5 @@
 /** Arrays of every kind of memory, when they are read, and what is left of them. */
-import { assert, each, integers, is_fault, problem, product, rejects, right, same, settles, sleep } from "./tools.mjs";
+import { assert, each, integers, is_fault, problem, product, rejects, right, same, settles, sleep, within } from "./tools.mjs";
 
 /** The same values in memory of another kind. */
 const KINDS = {
@@ -158,6 +158,21 @@ const general = {
     const { a, b, options } = problem(4, 5, 6);
     for (const signal of [{ aborted: false, addEventListener() {} }, { aborted: false, removeEventListener() {} }, {}, 1, "aborted"])
       is_fault((await settles(gpu.matmul(a, b, { ...options, signal }))).error, ["invalid_option"]);
+  },
+
+  "a signal that throws keeps no call from its end": async ({ gpu }) => {
+    const { a, b, options, expected } = problem(4, 5, 6);
+    const refuse = () => {
+      throw new Error("mine");
+    };
+    const signal = { aborted: false, addEventListener() {}, removeEventListener: refuse };
+    same(await within(5_000, gpu.matmul(a, b, { ...options, signal }), "a result"), expected);
+    await rejects("length_mismatch", () => gpu.matmul(a, a, { ...options, signal }));
+    let abort;
+    const sudden = { ...signal, addEventListener: (_, listener) => (abort = listener), get reason() { return refuse(); } };
+    const pending = settles(gpu.matmul(a, b, { ...options, signal: sudden }));
+    abort();
+    is_fault((await within(5_000, pending, "an end")).error, "aborted");
   },
 
   "a signal that is aborted during the call rejects at once": async ({ gpu }) => {
