@@ -65,7 +65,7 @@ function guarded(call, signal, discard) {
     };
     const fail = settle((error) => {
       if (error?.code === "aborted") abort();
-      else reject(error?.code ? error : fault("internal", `internal fault of lapidary, please report it: ${error}`, error));
+      else reject(error?.name === "LapidaryError" ? error : fault("internal", `internal fault of lapidary, please report it: ${error}`, error));
     });
     waiting.add(reject);
     try {

@@ -83,6 +83,14 @@ export default {
     await each({ "signal": "signal", "alpha": "alpha" }, (name) => rejects("invalid_option", () => gpu.matmul(a, b, options(name)), /not read/));
   },
 
+  "an error that is not the package's own has none of its codes": async ({ gpu }) => {
+    const errors = { "of Node's": Object.assign(new Error("mine"), { code: "ENOENT" }), "of the page's": new DOMException("mine", "InvalidStateError") };
+    await each(errors, (error) => {
+      const options = Object.create({ get m() { throw error; } });
+      return rejects("internal", () => gpu.matmul(a, b, options), /mine/);
+    });
+  },
+
   "m, k or n is not a whole number": ({ gpu }) =>
     each({ m: 0, k: 0, n: 0 }, (_, name) =>
       each(NOT_DIMENSIONS, (value) =>
