@@ -149,6 +149,20 @@ in_page("options are those of the call, and such as cannot be read are refused",
   same(await inherited, await lapidary.matmul(four, four, { m: 2, k: 2, n: 2 }));
 });
 
+in_page("a reference and tuning have what they were given", async ({ lapidary, assert, integers, problem, rejects }) => {
+  const { a, b, options, expected } = problem(60, 70, 80, 1, { beta: 1, c: integers(4800) });
+  const told = {};
+  const [judging, opening] = [lapidary.reference(a, b, options), lapidary.init_gpu({ backend: "simd" })];
+  const tuned = rejects("unavailable", () => lapidary.tune(told), /nothing to tune/);
+  Object.assign(options, { m: 50, k: 84, alpha: 2 });
+  told.samples = 3;
+  // Nobody has them any more.
+  for (const array of [a, b, options.c]) structuredClone(array.buffer, { transfer: [array.buffer] });
+  await Promise.all([opening, tuned]);
+  const verdict = (await judging).check(expected);
+  assert(verdict.ok, JSON.stringify(verdict));
+});
+
 in_page("options that are wrong open nothing and change nothing", async ({ lapidary, each, rejects, right, problem, assert }) => {
   await each({ backend: "cuda", power_preference: "most", pool_bytes: -1, size: 3 }, (value, name) =>
     rejects("invalid_option", () => lapidary.init_gpu({ [name]: value }), new RegExp(name)),

@@ -827,7 +827,7 @@ export function clear_tuning(): Promise<boolean>;
 
 /**
  * Computes the reference by which {@link Reference.check} judges results. On the CPU, in double precision: slow for large sizes. It lets
- * other work in between, so leave the operands unchanged until it resolves.
+ * other work in between.
  */
 export function reference(a: Float32Array | Halves, b: Float32Array | Halves, options: ReferenceOptions): Promise<Reference>;
 

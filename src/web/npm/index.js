@@ -475,17 +475,21 @@ export const benchmark = async (a, b, options) =>
     return on_shared((gpu) => gpu.benchmark(x, y, z));
   });
 
-export const tune = async (options) => on_shared((gpu) => gpu.tune(options));
+export async function tune(options) {
+  const own = told(options);
+  return on_shared((gpu) => gpu.tune(own));
+}
 
 export const clear_tuning = async () => on_shared((gpu) => gpu.clear_tuning());
 
 export const memory = async () => on_shared((gpu) => gpu.memory());
 
 export async function reference(a, b, options) {
-  await load();
   const call = async () => {
-    const values = [wide("a", a), wide("b", b)];
-    const { numbers, c, bias, signal } = product(options, undefined, undefined, wide);
+    // It reads them in pieces, and C with each check.
+    const values = [wide("a", copy(a)), wide("b", copy(b))];
+    const { numbers, c, bias, signal } = product(told(options), undefined, undefined, wide);
+    await load();
     await load_part("measure");
     return core.reference(...values, numbers, c, bias, signal);
   };
