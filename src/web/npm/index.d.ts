@@ -810,7 +810,7 @@ export function evaluate(expr: Expr<never> | number): Promise<Tensor>;
 /** Computes an expression on the shared device; its value stays there. */
 export function evaluate<D extends DType>(expr: Value<D>): Promise<Tensor<D>>;
 
-/** Times the kernel on the shared device, operands staying there. Leave them unchanged until it resolves. */
+/** Times the kernel on the shared device, operands staying there. */
 export function benchmark(a: Operand, b: Operand, options: BenchmarkOptions): Promise<Benchmark>;
 export function benchmark(a: Bytes, b: Bytes, options: BenchmarkOptions): Promise<Benchmark>;
 export function benchmark(a: Tensor<"i8" | "u8">, b: Tensor<"i8" | "u8">, options?: BenchmarkOptions): Promise<Benchmark>;

@@ -328,7 +328,7 @@ export class Gpu {
 
   benchmark(a, b, options) {
     const call = (hold) => {
-      const own = (name, value) => operand(name, hold(value));
+      const own = (name, value) => operand(name, hold(copy(value)));
       const [x, y] = [own("a", a), own("b", b)];
       const { numbers, c, bias, signal, samples, min_ms } = to_benchmark(options, shape_of(a), shape_of(b), own);
       const load = () => [load_for(a, b), load_part("measure")];
@@ -471,7 +471,8 @@ export async function evaluate(expr) {
 
 export const benchmark = async (a, b, options) =>
   holding((hold) => {
-    const [x, y, z] = [hold(a), hold(b), told(options, hold)];
+    const own = (value) => hold(copy(value));
+    const [x, y, z] = [own(a), own(b), told(options, own)];
     return on_shared((gpu) => gpu.benchmark(x, y, z));
   });
 

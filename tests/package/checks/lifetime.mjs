@@ -46,6 +46,12 @@ export default {
     for (const tensor of [a, bias]) tensor.dispose();
     assert((await pending).samples_ms.length === 2, "two samples");
     await rejects("disposed", () => gpu.benchmark(a, a, { transpose_b: true }), /tensor/);
+    const arrays = [integers(900), integers(900), integers(900)];
+    const [x, y, c] = arrays;
+    const timing = gpu.benchmark(x, y, { m: 30, k: 30, n: 30, beta: 1, c, samples: 2, min_ms: 0 });
+    // Nobody has them any more.
+    for (const { buffer } of arrays) structuredClone(buffer, { transfer: [buffer] });
+    assert((await within(20_000, timing, "a benchmark of arrays")).samples_ms.length === 2, "two samples of arrays");
   },
 
   "a reference after free": async ({ lapidary: { reference } }) => {
