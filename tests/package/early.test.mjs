@@ -48,6 +48,20 @@ test("a device with less than is asked for is given back, and one that cannot be
   await visit(body, { argument: true });
 });
 
+test("a device that is lost before it is taken is asked for again", () =>
+  visit(async ({ lapidary, watch, wrap, assert, problem, right }) => {
+    const seen = watch();
+    wrap(globalThis, "fetch", (original) => async (...args) => {
+      while (seen.devices.length === 0) await new Promise((resolve) => setTimeout(resolve, 5));
+      seen.devices[0].destroy();
+      await seen.devices[0].lost;
+      return original(...args);
+    });
+    const gpu = await lapidary.Gpu.open({ backend: "webgpu" });
+    assert(gpu.device === seen.devices[1], `${seen.devices.length} devices`);
+    await right(gpu, problem(5, 6, 7));
+  }));
+
 test("a device that nobody takes is given back", () =>
   visit(
     async ({ lapidary, watch, wrap, assert, rejects, problem, right, within }) => {

@@ -41,7 +41,9 @@ export async function device_for(descriptor, ask) {
   const making = early;
   early = undefined;
   const device = await making;
-  if (device && suits(device, descriptor)) return device;
+  // It may be lost by now.
+  const is_lost = device && (await Promise.race([device.lost, false]));
+  if (device && !is_lost && suits(device, descriptor)) return device;
   device?.destroy();
   return ask();
 }
