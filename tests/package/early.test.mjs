@@ -48,6 +48,32 @@ test("a device with less than is asked for is given back, and one that cannot be
   await visit(body, { argument: true });
 });
 
+test("a handle on the CPU leaves the device to the one that it is made for", () =>
+  visit(async ({ lapidary, watch, wrap, assert, problem, right }) => {
+    const seen = watch();
+    const opened = Promise.withResolvers();
+    // The GPU is slower than all else.
+    wrap(GPUAdapter.prototype, "requestDevice", (original) => {
+      return async function (...args) {
+        await opened.promise;
+        return original.apply(this, args);
+      };
+    });
+    wrap(GPU.prototype, "requestAdapter", (original) => {
+      let asked = 0;
+      return async function (...args) {
+        if (++asked === 2) await opened.promise;
+        return original.apply(this, args);
+      };
+    });
+    const opening = lapidary.Gpu.open({ backend: "webgpu" });
+    const cpu = await lapidary.Gpu.open({ backend: "simd" });
+    opened.resolve();
+    const gpu = await opening;
+    assert(seen.asked === 1 && gpu.device === seen.devices[0], `${seen.asked} requests`);
+    await Promise.all([cpu, gpu].map((each) => right(each, problem(5, 6, 7))));
+  }));
+
 test("a device that is lost before it is taken is asked for again", () =>
   visit(async ({ lapidary, watch, wrap, assert, problem, right }) => {
     const seen = watch();

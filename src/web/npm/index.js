@@ -30,12 +30,12 @@ function load() {
   return started;
 }
 
-/** Has the browser look for its GPU, and make a device of it, while the module loads. */
+/** Has the browser look for its GPU, and make a device of it, while the module loads. Gives whether these options may take that. */
 function look_for_gpu(options) {
   const backend = get(options, "backend") ?? "auto";
-  if (!started && globalThis.navigator?.gpu && (backend === "auto" || backend === "webgpu")) {
-    ask_early(get(options, "power_preference") ?? "high-performance");
-  }
+  const may_take = globalThis.navigator?.gpu && (backend === "auto" || backend === "webgpu");
+  if (may_take && !started) ask_early(get(options, "power_preference") ?? "high-performance");
+  return may_take;
 }
 
 /** Rejections of the calls under way, for the day that the module panics. */
@@ -241,7 +241,7 @@ export class Gpu {
   static async open(options) {
     const signal = get(options, "signal");
     const reading = guarded(() => to_open(options), signal);
-    look_for_gpu(options);
+    const may_take = look_for_gpu(options);
     try {
       const [own] = await Promise.all([reading, load()]);
       const call = () => (to_stop({ signal }), core.open(...own));
@@ -249,7 +249,7 @@ export class Gpu {
       if (gpu.info().backend.startsWith("web")) setTimeout(prepare_for_loss, 2000); // the page's first results come first
       return gpu;
     } finally {
-      forget_early();
+      if (may_take) forget_early();
     }
   }
 
