@@ -92,7 +92,6 @@ impl PendingTensor<'_> {
 }
 
 /// Out of memory, it is tried once more when what lies idle has been given back.
-#[cfg(not(target_arch = "wasm32"))]
 pub(crate) fn put(gpu: &Gpu, opened: &Arc<Opened>, values: &HostSlice<'_>, shape: &[u64]) -> Result<Put> {
     match put_once(gpu, opened, values, shape) {
         Err(error) if matches!(*error, Error::OutOfMemory { .. }) => {
@@ -110,7 +109,7 @@ fn put_once(gpu: &Gpu, opened: &Arc<Opened>, values: &HostSlice<'_>, shape: &[u6
 }
 
 #[cfg(target_arch = "wasm32")]
-pub(crate) fn put(_gpu: &Gpu, opened: &Arc<Opened>, values: &HostSlice<'_>, shape: &[u64]) -> Result<Put> {
+fn put_once(_gpu: &Gpu, opened: &Arc<Opened>, values: &HostSlice<'_>, shape: &[u64]) -> Result<Put> {
     Ok((Tensor::new(shape.to_vec(), values.dtype(), opened.device.keep(values)?, Arc::clone(opened)),))
 }
 

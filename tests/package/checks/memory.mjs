@@ -1,6 +1,6 @@
 /** Memory comes back, and no more is taken than a product needs. */
 import { refuse_buffers, wrap } from "./faults.mjs";
-import { assert, integers, is_fault, is_slow, problem, product, right, same, settles, skip, sleep } from "./tools.mjs";
+import { assert, integers, is_fault, is_slow, problem, product, rejects, right, same, settles, skip, sleep } from "./tools.mjs";
 
 /** What a handle holds once nothing is under way, which must be what it held before. */
 async function at_rest(gpu, before = { used_bytes: 0, buffers: 0 }) {
@@ -112,6 +112,33 @@ export default {
       undo();
     }
     assert(refused > 0, "no room was asked for");
+    own.free();
+  },
+
+  "a tensor that the page has no room for is tried again without what lies idle": async ({ lapidary: { Gpu }, backend }) => {
+    if (backend.startsWith("web")) skip("it is of the CPU");
+    const own = await Gpu.open({ backend });
+    (await own.tensor(integers(3000), [3000])).dispose();
+    const { Float32Array } = globalThis;
+    let refusals = 1;
+    const construct = (target, args, self) => {
+      if (args[0] === 2000 && refusals-- > 0) throw new RangeError("Array buffer allocation failed");
+      return Reflect.construct(target, args, self);
+    };
+    const values = integers(2000);
+    globalThis.Float32Array = new Proxy(Float32Array, { construct });
+    try {
+      assert(own.memory().pooled_bytes > 0, "nothing lies idle");
+      const tensor = await own.tensor(values, [2000]);
+      assert(own.memory().pooled_bytes === 0, "something lies idle still");
+      same(await tensor.toArray(), values);
+      tensor.dispose();
+      own.trim();
+      refusals = Infinity;
+      await rejects("out_of_memory", () => own.tensor(values, [2000]));
+    } finally {
+      globalThis.Float32Array = Float32Array;
+    }
     own.free();
   },
 
