@@ -20,6 +20,8 @@ extern "C" {
 /// A copy under way.
 pub(crate) struct Copying {
     copy: Promise,
+    /// How often there had been no memory before.
+    shortages: u32,
     /// What is to be known of the values, if they were queued.
     queued: Option<Arc<Verdict>>,
 }
@@ -32,10 +34,11 @@ impl WebGpu {
 
     /// A buffer with so many of the bytes of the page's, from one on.
     pub(crate) fn copy_from(&self, from: &JsValue, from_bytes: f64, bytes: u64) -> Result<(Buffer, Copying)> {
+        let shortages = self.shortages();
         let buffer = self.storage(bytes)?;
         self.batches.submit_users(&buffer);
         let copy = copy_between(&self.handle(), from, from_bytes, browsers(&buffer)?, 0.0, words(bytes));
-        Ok((buffer, Copying { copy, queued: None }))
+        Ok((buffer, Copying { copy, shortages, queued: None }))
     }
 
     /// The same once it is known that the copy went well.
@@ -52,11 +55,11 @@ impl WebGpu {
     pub(crate) fn copy_into(&self, buffer: &Buffer, to: &JsValue, to_bytes: f64, bytes: u64) -> Result<Copying> {
         self.batches.submit();
         let copy = copy_between(&self.handle(), browsers(buffer)?, buffer.at_bytes() as f64, to, to_bytes, words(bytes));
-        Ok(Copying { copy, queued: buffer.verdict.get().cloned() })
+        Ok(Copying { copy, shortages: self.shortages(), queued: buffer.verdict.get().cloned() })
     }
 
     /// Waits until it is known whether a copy went well.
-    pub(crate) async fn copied(&self, Copying { copy, queued }: Copying) -> Result<()> {
+    pub(crate) async fn copied(&self, Copying { copy, shortages, queued }: Copying) -> Result<()> {
         let fault = JsFuture::from(copy).await.ok().and_then(|fault| fault.as_f64());
         if let Some(verdict) = queued {
             self.settle(&verdict).await?;
@@ -65,7 +68,7 @@ impl WebGpu {
         match fault {
             Some(0.0) => Ok(()),
             // It may be the copy that there was no memory for.
-            _ if self.health.was_short() => Err(self.out_of_memory()),
+            _ if self.shortages() != shortages => Err(self.out_of_memory()),
             Some(1.0) => Err(Box::new(Error::InvalidType {
                 argument: "the GPUBuffer".to_owned(),
                 expected: "one of the same device, which `device` of the handle gives",

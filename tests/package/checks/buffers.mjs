@@ -1,5 +1,6 @@
 /** Buffers of the page's own: tensors from them and into them, and what cannot be one. */
-import { assert, each, integers, product, rejects, same, skip } from "./tools.mjs";
+import { run_out_at } from "./faults.mjs";
+import { assert, each, integers, is_fault, product, rejects, same, settles, skip } from "./tools.mjs";
 
 const SIZES = { m: 5, k: 7, n: 9 };
 
@@ -134,6 +135,25 @@ export default {
     other.free();
     tensor.dispose();
     await rejects("disposed", () => tensor.copyTo(good), /tensor/);
+    foreign.destroy();
+  }),
+
+  "what is wrong is told after memory ran out too": on_webgpu(async ({ lapidary: { Gpu } }) => {
+    const own = await Gpu.open({ backend: "webgpu" });
+    const foreign = await (await navigator.gpu.requestAdapter()).requestDevice();
+    const [good, gone, others] = [own.device, own.device, foreign].map((device) => buffer_of(device, integers(16)));
+    gone.destroy();
+    own.trim();
+    const stop = run_out_at(1);
+    const short = settles(own.tensor(good, [4, 4]));
+    stop();
+    is_fault((await short).error, "out_of_memory");
+    await rejects("invalid_type", () => own.tensor(others, [4, 4]), /same device/);
+    await rejects("disposed", () => own.tensor(gone, [4, 4]), /GPUBuffer/);
+    const tensor = await own.tensor(good, [4, 4]);
+    await rejects("invalid_type", () => tensor.copyTo(others), /same device/);
+    same(await tensor.toArray(), integers(16));
+    own.free();
     foreign.destroy();
   }),
 
