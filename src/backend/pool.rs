@@ -34,6 +34,12 @@ struct Entry<T> {
     buffer: T,
 }
 
+impl<T> Entry<T> {
+    fn fits(&self, kind: u32, bytes: u64) -> bool {
+        self.kind == kind && self.bytes >= bytes && self.bytes - bytes <= bytes / 8
+    }
+}
+
 /// A buffer from the pool, which goes back when dropped.
 pub(crate) struct Pooled<T> {
     entry: Option<Entry<T>>,
@@ -62,10 +68,9 @@ impl<T> Pool<T> {
     /// A free buffer of the kind and about the size, or one that `make` makes.
     pub(crate) fn take<E>(&self, kind: u32, bytes: u64, make: impl FnOnce() -> Result<T, E>) -> Result<Pooled<T>, E> {
         let mut inner = lock(&self.inner);
-        let fits = |entry: &Entry<T>| entry.kind == kind && entry.bytes >= bytes && entry.bytes - bytes <= bytes / 8;
         // The one that was used last, if it is just right: a queue of like products looks no further.
         let exact = inner.free.iter().rposition(|entry| entry.kind == kind && entry.bytes == bytes);
-        let smallest = || (0..inner.free.len()).filter(|&i| fits(&inner.free[i])).min_by_key(|&i| inner.free[i].bytes);
+        let smallest = || (0..inner.free.len()).filter(|&i| inner.free[i].fits(kind, bytes)).min_by_key(|&i| inner.free[i].bytes);
         let best = exact.or_else(smallest);
         let entry = match best {
             Some(index) => {
@@ -95,6 +100,12 @@ impl<T> Pool<T> {
         let turn = inner.turn;
         drop(inner);
         Ok(Pooled { entry: Some(entry), turn, home: Arc::clone(&self.inner) })
+    }
+
+    /// Whether no free buffer is of the kind and about the size.
+    #[cfg(all(feature = "webgpu", target_arch = "wasm32"))]
+    pub(crate) fn lacks(&self, kind: u32, bytes: u64) -> bool {
+        !lock(&self.inner).free.iter().any(|entry| entry.fits(kind, bytes))
     }
 
     /// Gives free buffers back, and has those in use never serve again: one of them may be what there was no memory for.

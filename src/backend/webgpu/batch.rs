@@ -328,6 +328,10 @@ impl WebGpu {
         }
         let mut keeps = self.keeps(op, operands);
         let mut recipe = self.recipe(state, op, [false; 2])?;
+        #[cfg(target_arch = "wasm32")]
+        if [op.extent().bytes(), recipe.plan.scratch_bytes].iter().any(|&bytes| self.may_lack(bytes)) {
+            return Ok(None);
+        }
         let (mut found, mut done) = Default::default();
         while keeps != [false; 2] && !recipe.joins {
             let keeping = self.recipe(state, op, keeps)?;

@@ -120,7 +120,17 @@ pub(super) const PARAMS: wgpu::BufferUsages = wgpu::BufferUsages::UNIFORM.union(
 #[cfg(target_arch = "wasm32")]
 const FLUSHED_BYTES: u32 = 1 << 20;
 
+/// From this size on a buffer that has to be made may lack the memory that others lie idle in.
+#[cfg(target_arch = "wasm32")]
+const LARGE_BYTES: u64 = 1 << 26;
+
 impl WebGpu {
+    /// Whether so much may have no room because of what lies idle. In the browser that shows only later: what is waited for is tried again then.
+    #[cfg(target_arch = "wasm32")]
+    pub(super) fn may_lack(&self, bytes: u64) -> bool {
+        bytes >= LARGE_BYTES && self.pool.stats().pooled_bytes >= LARGE_BYTES && self.pool.lacks(STORAGE.bits(), bytes)
+    }
+
     /// Room for a matrix, read and written by kernels.
     pub(super) fn storage(&self, bytes: u64) -> Result<Buffer> {
         Ok(Buffer::new(Place::Room(self.take(STORAGE, bytes)?)))

@@ -148,6 +148,23 @@ export function run_out_at(at, backend = "webgpu") {
   return refuse_buffers(() => ++calls >= at);
 }
 
+/** The GPU has so many bytes for buffers that are made from here on. Gives what ends it. */
+export function limit_memory(most) {
+  let used = 0;
+  const stop = refuse_buffers(({ size }) => used + size > most || ((used += size), false));
+  const undo = wrap(
+    GPUBuffer.prototype,
+    "destroy",
+    (original) =>
+      function () {
+        // What was refused has no usage.
+        if (this.usage) used -= this.size;
+        return original.call(this);
+      },
+  );
+  return () => (stop(), undo());
+}
+
 /** There is no memory on the GPU for new buffers that are to be refused. Gives what ends it. */
 export function refuse_buffers(is_refused) {
   return wrap(

@@ -1,5 +1,5 @@
 /** Memory comes back, and no more is taken than a product needs. */
-import { refuse_buffers, wrap } from "./faults.mjs";
+import { limit_memory, refuse_buffers, wrap } from "./faults.mjs";
 import { assert, integers, is_fault, is_slow, problem, product, rejects, right, same, settles, skip, sleep } from "./tools.mjs";
 
 /** What a handle holds once nothing is under way, which must be what it held before. */
@@ -113,6 +113,25 @@ export default {
     }
     assert(refused > 0, "no room was asked for");
     own.free();
+  },
+
+  "a large product that is kept finds the room that others lie idle in": async ({ lapidary: { Gpu }, backend }) => {
+    if (backend !== "webgpu") skip("it is of WebGPU");
+    const stop = limit_memory(180 * 2 ** 20);
+    try {
+      const own = await Gpu.open({ backend, pool_bytes: 2 ** 30 });
+      const side = 4480;
+      const [x, y] = [integers(side, 1), integers(side, 2)];
+      const [a, b] = [await own.tensor(x, [side, 1]), await own.tensor(y, [1, side])];
+      (await own.tensor(new Float32Array(2 ** 25), [2 ** 25])).dispose();
+      const idle = own.memory().pooled_bytes;
+      const kept = await own.matmul(a, b, { keep: true });
+      const got = await kept.toArray();
+      assert(idle >= 2 ** 27 && got.every((value, i) => value === x[Math.floor(i / side)] * y[i % side]), `${idle} bytes lay idle`);
+      own.free();
+    } finally {
+      stop();
+    }
   },
 
   "a tensor that the page has no room for is tried again without what lies idle": async ({ lapidary: { Gpu }, backend }) => {
