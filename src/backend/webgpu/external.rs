@@ -10,6 +10,7 @@ use wasm_bindgen_futures::JsFuture;
 use super::WebGpu;
 use super::batch::Verdict;
 use super::buffer::Buffer;
+use crate::backend::Backend;
 use crate::error::{Error, Result};
 
 #[wasm_bindgen(module = "/src/backend/webgpu/external.js")]
@@ -35,6 +36,10 @@ impl WebGpu {
     /// A buffer with so many of the bytes of the page's, from one on.
     pub(crate) fn copy_from(&self, from: &JsValue, from_bytes: f64, bytes: u64) -> Result<(Buffer, Copying)> {
         let shortages = self.shortages();
+        if self.may_lack(bytes) {
+            // It cannot be tried again: by then the page may have written there.
+            self.trim();
+        }
         let buffer = self.storage(bytes)?;
         self.batches.submit_users(&buffer);
         let copy = copy_between(&self.handle(), from, from_bytes, browsers(&buffer)?, 0.0, words(bytes));

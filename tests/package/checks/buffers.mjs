@@ -1,5 +1,5 @@
 /** Buffers of the page's own: tensors from them and into them, and what cannot be one. */
-import { run_out_at } from "./faults.mjs";
+import { limit_memory, run_out_at } from "./faults.mjs";
 import { assert, each, integers, is_fault, product, rejects, same, settles, skip } from "./tools.mjs";
 
 const SIZES = { m: 5, k: 7, n: 9 };
@@ -136,6 +136,23 @@ export default {
     tensor.dispose();
     await rejects("disposed", () => tensor.copyTo(good), /tensor/);
     foreign.destroy();
+  }),
+
+  "a large one finds the room that others lie idle in": on_webgpu(async ({ lapidary: { Gpu } }) => {
+    const stop = limit_memory(220 * 2 ** 20);
+    try {
+      const own = await Gpu.open({ backend: "webgpu", pool_bytes: 2 ** 30 });
+      const count = 20_000_000;
+      const usage = GPUBufferUsage.COPY_SRC | GPUBufferUsage.COPY_DST;
+      const buffer = own.device.createBuffer({ size: count * 4, usage });
+      own.device.queue.writeBuffer(buffer, 4 * (count - 9), integers(9));
+      (await own.tensor(new Float32Array(2 ** 25), [2 ** 25])).dispose();
+      const tensor = await own.tensor(buffer, [count]);
+      same((await tensor.toArray()).slice(-9), integers(9));
+      own.free();
+    } finally {
+      stop();
+    }
   }),
 
   "what is wrong is told after memory ran out too": on_webgpu(async ({ lapidary: { Gpu } }) => {
