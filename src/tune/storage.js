@@ -14,8 +14,11 @@ export async function read() {
   }
 }
 
+/** Longer than what is kept under a key ever is. */
+const MOST_LENGTH = 1000;
+
 /** What is kept under a key. */
-export const find = (all, key) => all[key];
+export const find = (all, key) => (all[key]?.length < MOST_LENGTH ? all[key] : undefined);
 
 /** Keeps the names of tiles under a key, or what is kept no more if all are empty; gives whether that could be done. */
 export async function keep(key, tiles) {

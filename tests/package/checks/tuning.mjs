@@ -86,6 +86,13 @@ export default {
     });
   }),
 
+  "what is far too long is not taken into the module's memory": on_webgpu(async ({ gpu, lapidary }) => {
+    await keep(JSON.stringify({ [await key_of(gpu)]: ",".repeat(3e7) }));
+    const before = gpu.memory().wasm_bytes;
+    const after = await fresh(lapidary, async (own) => own.memory().wasm_bytes);
+    assert(after < before + 1e7, `wasm_bytes went from ${before} to ${after}`);
+  }),
+
   "storage that is denied, full, or never answers": on_webgpu(async ({ lapidary }) => {
     const denied = () => Promise.reject(new DOMException("denied", "SecurityError"));
     const full = () => Promise.reject(new DOMException("full", "QuotaExceededError"));
