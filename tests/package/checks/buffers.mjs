@@ -139,7 +139,8 @@ export default {
   }),
 
   "a large one finds the room that others lie idle in": on_webgpu(async ({ lapidary: { Gpu } }) => {
-    const stop = limit_memory(220 * 2 ** 20);
+    // Enough for the page's buffer, the tensor and its way back, of 80 MB each, and not for what lies idle beside two of them.
+    const stop = limit_memory(250 * 2 ** 20);
     try {
       const own = await Gpu.open({ backend: "webgpu", pool_bytes: 2 ** 30 });
       const count = 20_000_000;

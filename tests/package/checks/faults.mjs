@@ -151,18 +151,35 @@ export function run_out_at(at, backend = "webgpu") {
 /** The GPU has so many bytes for buffers that are made from here on. Gives what ends it. */
 export function limit_memory(most) {
   let used = 0;
-  const stop = refuse_buffers(({ size }) => used + size > most || ((used += size), false));
-  const undo = wrap(
-    GPUBuffer.prototype,
-    "destroy",
-    (original) =>
-      function () {
-        // What was refused has no usage.
-        if (this.usage) used -= this.size;
-        return original.call(this);
-      },
-  );
-  return () => (stop(), undo());
+  const stop = refuse_buffers(({ size }) => used + size > most);
+  // What was there before does not count, whenever it goes.
+  const counted = new WeakSet();
+  const undos = [
+    wrap(
+      GPUDevice.prototype,
+      "createBuffer",
+      (original) =>
+        function (descriptor) {
+          const buffer = original.call(this, descriptor);
+          // What was refused has no usage.
+          if (buffer.usage) {
+            counted.add(buffer);
+            used += buffer.size;
+          }
+          return buffer;
+        },
+    ),
+    wrap(
+      GPUBuffer.prototype,
+      "destroy",
+      (original) =>
+        function () {
+          if (counted.delete(this)) used -= this.size;
+          return original.call(this);
+        },
+    ),
+  ];
+  return () => [...undos.reverse(), stop].forEach((undo) => undo());
 }
 
 /** There is no memory on the GPU for new buffers that are to be refused. Gives what ends it. */
