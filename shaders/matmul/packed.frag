@@ -1,4 +1,4 @@
-// C = alpha * op(A) * op(B) + beta * C in f32, by a fragment shader.
+// C = alpha * op(A) * op(B) + beta * C in f32, or (op(A) - a0) * (op(B) - b0) of 8-bit integers in i32, by a fragment shader.
 //
 // A fragment computes a block of ROWS x 4 elements of C, and each row of the block goes to a target of its own. The blocks, counted
 // row by row, lie in the targets line by line; so target r, read from its first texel on, is rows r, r + ROWS, r + 2 ROWS, … of C,
@@ -18,6 +18,9 @@
 //   ACTIVATION   as in store.wgsl.
 //   END          what follows is computed of the result: map/end.frag.
 //   RESULT_F16   elements are rounded to f16 in the end, and stored as f32.
+//   INT8         A and B are textures of bytes, of i8 where *_SIGNED is 1, and C one of words. Zero points are taken from them, so that 256
+//                products are summed up in f32 exactly: none is beyond 255 * 255, and 256 of those are less than 2^24. Such sums are added up
+//                in i32, modulo 2^32. Nothing but zero points is computed of it.
 //   *_VEC4       rows start at multiples of 4 elements. If not, four elements of a row lie in two texels and are joined. Where
 //                a row runs along k, the second of them is the next step's first, and is fetched once.
 //   ROWS         1 or 2 only if m is no more, or in a batch.
@@ -34,9 +37,17 @@
 layout(std140) uniform Block$i { vec4 strip_$i[VECS]; };
 //# end
 //# else
+//# if INT8
+uniform usampler2D a;
+//# else
 uniform sampler2D a;
 //# end
+//# end
+//# if INT8
+uniform usampler2D b;
+//# else
 uniform sampler2D b;
+//# end
 //# if READS_C
 uniform sampler2D c;
 //# end
@@ -63,6 +74,8 @@ uniform uint params[73];
 #define inner params[15]
 #define outer_steps uvec3(params[16], params[17], params[18])
 #define inner_steps uvec3(params[19], params[20], params[21])
+#define a_zero float(int(params[31] << 16u) >> 16)
+#define b_zero float(int(params[31]) >> 16)
 #define out_width params[64]
 #define a_log2 params[65]
 #define a_mask params[66]
@@ -74,14 +87,25 @@ uniform uint params[73];
 #define bias_mask params[72]
 
 //# for r in ROWS
+//# if INT8
+layout(location = $r) out uvec4 row_$r;
+//# else
 layout(location = $r) out vec4 row_$r;
 //# end
+//# end
 
+//# if INT8
+// What bytes stand for.
+vec4 numbers(uvec4 bytes, bool is_signed) { return is_signed ? vec4(ivec4(bytes << 24u) >> 24) : vec4(bytes); }
+vec4 a_texel(uint i) { return numbers(texelFetch(a, ivec2(i & a_mask, i >> a_log2), 0), A_SIGNED == 1) - a_zero; }
+vec4 b_texel(uint i) { return numbers(texelFetch(b, ivec2(i & b_mask, i >> b_log2), 0), B_SIGNED == 1) - b_zero; }
+//# else
 //# if BLOCKS
 //# else
 vec4 a_texel(uint i) { return texelFetch(a, ivec2(i & a_mask, i >> a_log2), 0); }
 //# end
 vec4 b_texel(uint i) { return texelFetch(b, ivec2(i & b_mask, i >> b_log2), 0); }
+//# end
 
 // Four elements of two neighbouring texels, from the one at `start` on.
 vec4 join(vec4 x, vec4 y, uint start) {
@@ -168,6 +192,9 @@ void main() {
 
 //# for r in ROWS
   vec4 sum_$r = vec4(0.0);
+//# if INT8
+  ivec4 total_$r = ivec4(0);
+//# end
 //# end
   uint k0 = 0u;
 //# for i in LOOPS
@@ -260,11 +287,22 @@ void main() {
 //# end
 //# end
 //# end
+//# if INT8
+    if ((k0 & 252u) == 252u) {
+//# for r in ROWS
+      total_$r += ivec4(sum_$r);
+      sum_$r = vec4(0.0);
+//# end
+    }
+//# end
   }
 //# end
 //# end
 
 //# for r in ROWS
+//# if INT8
+  row_$r = uvec4(total_$r + ivec4(sum_$r));
+//# else
   row_$r = alpha * sum_$r;
 //# if READS_C
   uint c_at_$r = start.z + (row + $ru) * ldc + column;
@@ -289,6 +327,7 @@ void main() {
 //# end
 //# if RESULT_F16
   row_$r = vec4(half_of(row_$r.x), half_of(row_$r.y), half_of(row_$r.z), half_of(row_$r.w));
+//# end
 //# end
 //# end
 }

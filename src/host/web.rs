@@ -60,12 +60,13 @@ impl HostSlice<'_> {
         self.array.bytes()
     }
 
-    /// The values as words, or those of f16 as their bits.
+    /// The values as words, those of f16 as their bits, and those of 8 bits as bytes.
     pub(crate) fn bits(&self) -> Object {
         let bytes = self.bytes();
         let (buffer, start, length) = (bytes.buffer(), bytes.byte_offset(), self.len() as u32);
         match self.dtype() {
             DType::F16 => Uint16Array::new_with_byte_offset_and_length(&buffer, start, length).into(),
+            DType::I8 | DType::U8 => bytes.into(),
             _ => Uint32Array::new_with_byte_offset_and_length(&buffer, start, length).into(),
         }
     }

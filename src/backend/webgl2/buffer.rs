@@ -16,7 +16,6 @@ use crate::dtype::{DType, Extent};
 use crate::error::{Error, Result};
 use crate::host::HostSlice;
 use crate::ops::Op;
-use crate::ops::matmul::Integers;
 use crate::plan::Plan;
 use crate::plan::matmul::fold;
 
@@ -35,6 +34,8 @@ pub(super) enum Form {
     Half,
     /// Four whole numbers or truths, as u32.
     Integer,
+    /// Four integers of 8 bits, as u8 whatever their signs. Values come there from the host alone.
+    Byte,
 }
 
 impl Form {
@@ -46,8 +47,26 @@ impl Form {
         }
     }
 
+    /// What the host's values of such elements are kept as.
+    fn of_host(dtype: DType) -> Self {
+        match dtype {
+            DType::F16 => Self::Half,
+            DType::I8 | DType::U8 => Self::Byte,
+            dtype => Self::of(dtype),
+        }
+    }
+
+    /// Whether it is read as words rather than numbers of f32.
+    pub(super) fn is_integer(self) -> bool {
+        matches!(self, Self::Integer | Self::Byte)
+    }
+
     fn texel_bytes(self) -> u64 {
-        if self == Self::Half { 8 } else { 16 }
+        match self {
+            Self::Byte => 4,
+            Self::Half => 8,
+            Self::Float | Self::Integer => 16,
+        }
     }
 }
 
@@ -170,9 +189,7 @@ impl Buffer {
 impl WebGl2 {
     /// Copies values to the device; they may change as soon as this returns.
     pub(super) fn store(&self, values: &HostSlice<'_>) -> Result<Buffer> {
-        Integers::refuse("data", values.dtype())?;
-        let form = if values.dtype() == DType::F16 { Form::Half } else { Form::of(values.dtype()) };
-        let matrix = self.flat_of(values.len(), form)?;
+        let matrix = self.flat_of(values.len(), Form::of_host(values.dtype()))?;
         let written = self.commands.write(matrix.raw.textures()?, matrix.width, &values.bits(), matrix.form);
         written.map_err(|_| Box::new(Error::OutOfMemory { bytes: matrix.columns * 4, place: "the host" }))?;
         Ok(Buffer::new(matrix))
@@ -187,7 +204,8 @@ impl WebGl2 {
             0 => (1, 0),
             _ => (u64::from(product.m) * u64::from(product.batch), product.n.into()),
         };
-        let raw = self.textures(count, [width, height], Form::Float)?;
+        let form = Form::of(op.extent().dtype);
+        let raw = self.textures(count, [width, height], form)?;
         Ok(Buffer::new(Matrix {
             raw,
             count,
@@ -196,7 +214,7 @@ impl WebGl2 {
             height,
             rows,
             columns,
-            form: Form::Float,
+            form,
             verdict: self.asked(),
             waits: Cell::default(),
         }))

@@ -264,6 +264,7 @@ impl Commands {
             Form::Float => glow::RGBA32F,
             Form::Half => glow::RGBA16F,
             Form::Integer => glow::RGBA32UI,
+            Form::Byte => glow::RGBA8UI,
         };
         // SAFETY: the keys are made here.
         let texture = |_| unsafe {
@@ -392,7 +393,7 @@ impl Commands {
         let gl = &self.gl;
         self.attach(targets);
         self.bind_staging(Some(staging));
-        let (format, element) = if form == Form::Integer { (glow::RGBA_INTEGER, glow::UNSIGNED_INT) } else { (glow::RGBA, glow::FLOAT) };
+        let (format, element) = if form.is_integer() { (glow::RGBA_INTEGER, glow::UNSIGNED_INT) } else { (glow::RGBA, glow::FLOAT) };
         // SAFETY: no key.
         unsafe {
             // A lost context has no textures.

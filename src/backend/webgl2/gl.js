@@ -23,11 +23,11 @@ export function close(gl) {
 }
 
 /**
- * Writes an array of words, or of the bits of f16, to the texture, from where it is: whole lines, whole texels, and what is left of a texel. `form` is a
- * place in `Form` of buffer.rs.
+ * Writes an array of words, of the bits of f16 or of bytes to the texture, from where it is: whole lines, whole texels, and what is left of a texel.
+ * `form` is a place in `Form` of buffer.rs.
  */
 export function write(gl, width, words, form) {
-  const Values = [Float32Array, Uint16Array, Uint32Array][form];
+  const Values = [Float32Array, Uint16Array, Uint32Array, Uint8Array][form];
   const values = new Values(words.buffer, words.byteOffset, words.length);
   const texels = Math.floor(values.length / 4);
   const lines = Math.floor(texels / width);
@@ -40,8 +40,12 @@ export function write(gl, width, words, form) {
 
 function put(gl, x, y, width, height, values, start) {
   if (!width || !height) return;
-  const type = { Float32Array: gl.FLOAT, Uint16Array: gl.HALF_FLOAT, Uint32Array: gl.UNSIGNED_INT }[values.constructor.name];
-  const format = [type === gl.UNSIGNED_INT ? gl.RGBA_INTEGER : gl.RGBA, type];
+  const format = {
+    Float32Array: [gl.RGBA, gl.FLOAT],
+    Uint16Array: [gl.RGBA, gl.HALF_FLOAT],
+    Uint32Array: [gl.RGBA_INTEGER, gl.UNSIGNED_INT],
+    Uint8Array: [gl.RGBA_INTEGER, gl.UNSIGNED_BYTE],
+  }[values.constructor.name];
   const send = (line, lines, from, at) => gl.texSubImage2D(gl.TEXTURE_2D, 0, x, y + line, width, lines, ...format, from, at);
   try {
     send(0, height, values, start);
@@ -87,12 +91,14 @@ function get(gl, to, at, length) {
  * Brings what was packed into the staging buffer into an array of rows * columns, where row i is in texture i mod `count`, padded to `pitch` elements, and
  * a texture holds `size`: so many elements, from element `first` of all textures on. Gives whether it could.
  */
-export function read(gl, out, rows, columns, count, pitch, size, first, length) {
+export function read(gl, floats, rows, columns, count, pitch, size, first, length) {
+  // As words, of which none is a NaN that a copy might change.
+  const out = new Uint32Array(floats.buffer, floats.byteOffset, floats.length);
   if (rows === 1 || (count === 1 && pitch === columns)) {
     const left = Math.min(length, out.length - first);
     return left === 0 || get(gl, out, first, left);
   }
-  const piece = new Float32Array(length);
+  const piece = new Uint32Array(length);
   if (!get(gl, piece, 0, length)) return false;
   for (let at = 0, next; at < length; at = next) {
     const index = Math.floor((first + at) / size);

@@ -24,7 +24,6 @@ use crate::error::Result;
 use crate::host::{HostSlice, HostVec};
 use crate::info::Caps;
 use crate::ops::Op;
-use crate::ops::matmul::Integers;
 use crate::plan::matmul::FragmentCaps;
 use crate::plan::{self, Plan};
 
@@ -53,7 +52,6 @@ impl Backend for WebGl2 {
         match op {
             Op::Matmul(problem) => {
                 problem.check_plain()?;
-                Integers::refuse_in(problem)?;
                 plan::matmul::fragment(problem, &self.caps, &self.fragment)
             }
             op => plan::operations::fragment(op, &self.caps, &self.fragment),

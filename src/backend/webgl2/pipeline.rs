@@ -132,7 +132,8 @@ impl WebGl2 {
 
 /// What puts a matrix into an operand's form.
 pub(super) fn unfolding(matrix: &Matrix) -> Kernel {
-    Kernel { id: KernelId::MatmulUnfold, variant: String::new(), source: None, constants: vec![("ROWS", matrix.count)] }
+    let constants = vec![("ROWS", matrix.count), ("INTEGER", u32::from(matrix.form.is_integer()))];
+    Kernel { id: KernelId::MatmulUnfold, variant: String::new(), source: None, constants }
 }
 
 fn named(names: &'static str) -> Vec<(u32, &'static str)> {

@@ -227,7 +227,8 @@ impl WebGl2 {
 
     /// A matrix of several textures put into one, as it would be stored.
     pub(super) fn unfold(&self, matrix: &Matrix) -> Result<Matrix> {
-        let flat = self.flat(Extent { elements: matrix.rows * matrix.columns, dtype: DType::F32 })?;
+        let dtype = if matrix.form.is_integer() { DType::U32 } else { DType::F32 };
+        let flat = self.flat(Extent { elements: matrix.rows * matrix.columns, dtype })?;
         let program = self.program(&unfolding(matrix))?;
         let samplers: Vec<_> = matrix.raw.textures()?.list.iter().copied().map(Some).collect();
         self.draw(&program, &[matrix.columns as u32, matrix.pitch, matrix.width, flat.width], &samplers, &flat, None, 1)?;
@@ -314,6 +315,8 @@ impl WebGl2 {
         let data = match reading {
             // Textures have what is of f16 in f32.
             Some(reading) if wanted.dtype.is_float() => Some(self.bring(&reading).await?.narrowed(wanted)?),
+            // Bytes come as words.
+            Some(reading) if wanted.dtype.is_byte() => Some(self.bring(&reading).await?.cast(DType::U32).narrowed(wanted)?),
             Some(reading) => Some(self.bring(&reading).await?.cast(wanted.dtype)),
             None => None,
         };

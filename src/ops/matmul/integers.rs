@@ -63,20 +63,16 @@ impl Integers {
     }
 }
 
-/// On backends without kernels for them.
-#[cfg(any(all(feature = "webgl2", target_arch = "wasm32"), all(feature = "cuda", any(target_os = "linux", target_os = "windows"))))]
+/// On the backend without kernels for them.
+#[cfg(all(feature = "cuda", any(target_os = "linux", target_os = "windows")))]
 impl Integers {
     /// Refuses a product of them.
     pub(crate) fn refuse_in(problem: &super::Problem) -> Result<()> {
-        Self::refuse("a", problem.dtype)
-    }
-
-    /// Refuses an operand of them.
-    pub(crate) fn refuse(argument: &str, dtype: DType) -> Result<()> {
+        let dtype = problem.dtype;
         if !dtype.is_byte() {
             return Ok(());
         }
         let expected = "of f32 or f16 on this backend, which has no kernel for integers of 8 bits, as Vulkan, WebGPU and the CPU have";
-        Err(Box::new(Error::InvalidType { argument: argument.to_owned(), expected, found: format!("of {dtype}") }))
+        Err(Box::new(Error::InvalidType { argument: "a".to_owned(), expected, found: format!("of {dtype}") }))
     }
 }

@@ -1,13 +1,13 @@
 //! Plans for fragment shaders.
 
 use super::strips::{self, FragmentCaps};
-use super::{Params, batch, constants_of_layout, whole};
+use super::{Params, batch, constants_of_layout, packed, whole};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::info::Caps;
 use crate::kernels::template::Constant;
 use crate::kernels::{Kernel, KernelId};
-use crate::ops::matmul::{Activation, Batch, Level, Problem, Stored};
+use crate::ops::matmul::{Activation, Batch, Integers, Level, Problem, Stored};
 use crate::plan::{Binding, Dispatch, Plan, Slot};
 
 /// A plan for fragment shaders: a texel of the target is a row of four elements, and the target has a layer for each row of a block.
@@ -68,13 +68,20 @@ pub fn fragment(problem: &Problem, caps: &Caps, fragment: &FragmentCaps) -> Resu
     constants.extend(passes(problem.k));
     constants.extend([("BIAS_STEP", bias_step), ("ACTIVATION", Activation::number(problem.activation))]);
     constants.push(("RESULT_F16", u32::from(problem.result == DType::F16)));
+    constants.push(("INT8", u32::from(problem.integers.is_some())));
+    let mut zero_points = 0;
+    if let Some(integers) = &problem.integers {
+        let [a, b] = integers.dtypes.map(|dtype| u32::from(dtype == DType::I8));
+        constants.extend([("A_SIGNED", a), ("B_SIGNED", b)]);
+        zero_points = packed(integers.zero_points);
+    }
     // Blocks of fewer than four rows begin within texels of Aᵀ.
     let within = problem.transpose_a && problem.m > rows && !rows.is_multiple_of(4);
     constants.extend([
         ("A_VEC4", if within { 0 } else { vec4_texels(&problem.a, [a_first, outer.a, inner.a]) }),
         ("B_VEC4", vec4_texels(&problem.b, [b_first, outer.b, inner.b])),
     ]);
-    let params = Params { ldo: problem.n.div_ceil(4).saturating_mul(4), ..whole(problem) };
+    let params = Params { ldo: problem.n.div_ceil(4).saturating_mul(4), zero_points, ..whole(problem) };
     let kernel = Kernel { id: KernelId::MatmulPacked, variant: format!("{rows}x4"), source: None, constants };
     Ok(Plan::of(Dispatch { kernel, params: params.into(), bindings, grid: [width, height, rows] }))
 }
@@ -97,11 +104,13 @@ pub(super) fn vec4_texels(stored: &Stored, steps: [u64; 3]) -> u32 {
 
 /// The product whose result is the transpose of this one's, where C is a packed column if it is read.
 fn transposed(problem: &Problem) -> Problem {
-    let &Problem { m, n, batch, transpose_a, transpose_b, a, b, c, .. } = problem;
+    let &Problem { m, n, batch, transpose_a, transpose_b, a, b, c, integers, .. } = problem;
     let turned = |level: Level| Level { a: level.b, b: level.a, ..level };
     let [a_first, b_first, c_first] = batch.first;
     let batch = Batch { first: [b_first, a_first, c_first], outer: turned(batch.outer), inner: turned(batch.inner) };
-    Problem { m: n, n: m, batch, transpose_a: !transpose_b, transpose_b: !transpose_a, a: b, b: a, c: c.map(column_as_row), ..*problem }
+    let [transpose_a, transpose_b] = [!transpose_b, !transpose_a];
+    let integers = integers.map(|Integers { dtypes: [x, y], zero_points: [x0, y0] }| Integers { dtypes: [y, x], zero_points: [y0, x0] });
+    Problem { m: n, n: m, batch, transpose_a, transpose_b, a: b, b: a, c: c.map(column_as_row), integers, ..*problem }
 }
 
 /// A packed column is stored as a row is.

@@ -51,7 +51,8 @@ pub(super) fn strips(problem: &Problem, bindings: &[Binding], caps: &Caps, fragm
     let step_bytes = ROWS * 16;
     let alignment_bytes = fragment.alignment_bytes.max(step_bytes);
     let block_bytes = fragment.block_bytes.min(MOST_BLOCK_BYTES) / alignment_bytes * alignment_bytes;
-    if fragment.targets < ROWS
+    if problem.integers.is_some()
+        || fragment.targets < ROWS
         || problem.batch.count() != 1
         || m < LEAST_ROWS
         || n < LEAST_COLUMNS
@@ -95,6 +96,7 @@ pub(super) fn strips(problem: &Problem, bindings: &[Binding], caps: &Caps, fragm
         ("BIAS_STEP", 1),
         ("ACTIVATION", Activation::number(problem.activation)),
         ("RESULT_F16", u32::from(problem.result == DType::F16)),
+        ("INT8", 0),
     ]);
     constants.extend(passes(k));
     let multiply = Dispatch {

@@ -50,7 +50,7 @@ export type Operand = Float32Array | Halves | Tensor<"f32" | "f16">;
 
 /**
  * A matrix of 8-bit integers to multiply by another, which may be of the other sign: their sums are of i32, exact modulo 2³², and nothing is done to
- * them in the end (no `alpha`, `beta`, `c`, `bias`, `activation` or `precision`). WebGL2 has no kernel for them (`invalid_type`).
+ * them in the end (no `alpha`, `beta`, `c`, `bias`, `activation` or `precision`).
  */
 export type Bytes = Int8Array | Uint8Array | Tensor<"i8" | "u8">;
 
