@@ -610,3 +610,14 @@ fn a_matrix_past_the_largest_buffer_is_refused_with_both_numbers() {
         assert_eq!(error.code(), "limit_exceeded");
     }
 }
+
+/// What lies in fours of f16 is cut between them for devices that write words alone.
+#[test]
+fn boxes_of_f16_are_whole_fours() {
+    let caps = Caps { max_binding_bytes: 8192, stores_f16: false, ..DEFAULTS };
+    for [high, wide] in [[400, 24], [400, 20], [300, 28], [100, 152], [1000, 12]] {
+        let plan = plan::map::compute(&problems::halves(&[high, wide], &[1, high.into()]), &caps).unwrap_or_else(|error| panic!("{high} x {wide}: {error}"));
+        assert!(plan.dispatches.len() > 1, "{high} x {wide} is not cut");
+        assert!(plan.dispatches.iter().all(|dispatch| dispatch.kernel.constant("HALF") == 0), "{high} x {wide}\n{plan}");
+    }
+}

@@ -73,16 +73,21 @@ impl<'a> Turned<'a> {
             plan.dispatches.push(self.dispatch(ranges, caps)?);
             return Ok(true);
         };
-        // Halved is what reaches farthest, in whole tiles if it is longer than one.
-        let reach =
-            |&dimension: &usize| u64::from(ranges[dimension][1] - ranges[dimension][0] - 1) * view.strides[dimension].unsigned_abs();
-        let farthest = (0..ranges.len()).max_by_key(reach).unwrap_or(0);
+        // Halved is what reaches farthest, in whole tiles if it is longer than one; fours that are written at once are not cut.
+        let length = |dimension: usize| ranges[dimension][1] - ranges[dimension][0];
+        let half = |dimension: usize| {
+            let is_in_fours = dimension + 1 == ranges.len() && self.problem.dtype == DType::F16 && !caps.stores_f16;
+            let unit = match length(dimension) {
+                length if length > SIDE => SIDE,
+                _ if is_in_fours => QUAD,
+                _ => 1,
+            };
+            Some((length(dimension) / 2).next_multiple_of(unit)).filter(|half| (1..length(dimension)).contains(half))
+        };
+        let reach = |dimension: usize| u64::from(length(dimension) - 1) * view.strides[dimension].unsigned_abs();
+        let halves = (0..ranges.len()).filter_map(|dimension| Some((dimension, half(dimension)?)));
+        let Some((farthest, half)) = halves.max_by_key(|(dimension, _)| reach(*dimension)) else { return Ok(false) };
         let [first, end] = ranges[farthest];
-        let half = ((end - first) / 2).next_multiple_of(if end - first > SIDE { SIDE } else { 1 });
-        // Fours that are written at once are not cut.
-        if half == 0 || farthest + 1 == ranges.len() && half < QUAD && self.problem.dtype == DType::F16 && !caps.stores_f16 {
-            return Ok(false);
-        }
         for part in [[first, first + half], [first + half, end]] {
             ranges[farthest] = part;
             if !self.launch(ranges, caps, plan)? {
