@@ -115,6 +115,87 @@ export default {
     own.free();
   },
 
+  "what was to be on the way to the GPU is given back where there is no room for more": async ({ lapidary: { Gpu }, backend }) => {
+    if (backend !== "webgpu") skip("it is of WebGPU");
+    const own = await Gpu.open({ backend });
+    const stages = new Set();
+    let [refuses, made] = [false, 0];
+    const is_stage = ({ usage }) => (usage & GPUBufferUsage.MAP_WRITE) !== 0;
+    const undos = [
+      refuse_buffers((descriptor) => is_stage(descriptor) && refuses),
+      wrap(
+        GPUDevice.prototype,
+        "createBuffer",
+        (original) =>
+          function (descriptor) {
+            const buffer = original.call(this, descriptor);
+            if (is_stage(descriptor)) stages.add((made++, buffer));
+            return buffer;
+          },
+      ),
+      wrap(
+        GPUBuffer.prototype,
+        "destroy",
+        (original) =>
+          function () {
+            stages.delete(this);
+            return original.call(this);
+          },
+      ),
+    ];
+    try {
+      const values = integers(300_000);
+      const put = async (sizes) => {
+        const tensor = await own.tensor(values.subarray(0, sizes), [sizes]);
+        same(await tensor.toArray(), values.subarray(0, sizes));
+        tensor.dispose();
+        await sleep(20);
+      };
+      // The third write makes one; a larger one makes more, and those that are there already lie idle meanwhile.
+      for (let i = 0; i < 4; i++) await put(100_000);
+      assert(stages.size > 0, "there is no ring");
+      refuses = true;
+      await put(300_000);
+      refuses = false;
+      assert(stages.size === 0, `${stages.size} buffers are left`);
+      own.trim();
+      const before = made;
+      await put(300_000);
+      assert(made === before, `${made - before} buffers were made after that`);
+    } finally {
+      undos.reverse().forEach((undo) => undo());
+    }
+    own.free();
+  },
+
+  "a product that the page has no room for is of what its operands were": async ({ lapidary: { Gpu }, backend }) => {
+    if (backend.startsWith("web")) skip("it is of the CPU");
+    const own = await Gpu.open({ backend, threads: 1 });
+    const { a, b, options, expected } = problem(20, 21, 22);
+    const { Float32Array } = globalThis;
+    let refusals = 1;
+    const construct = (target, args, self) => {
+      if (args[0] === 20 * 22 && refusals-- > 0) throw new RangeError("Array buffer allocation failed");
+      return Reflect.construct(target, args, self);
+    };
+    await right(own, problem(5, 6, 7));
+    own.trim();
+    globalThis.Float32Array = new Proxy(Float32Array, { construct });
+    try {
+      const pending = own.matmul(a, b, options);
+      const was_refused = refusals < 1;
+      a.fill(0);
+      same(await pending, expected);
+      assert(was_refused, "nothing was refused");
+      own.trim();
+      refusals = Infinity;
+      await rejects("out_of_memory", () => own.matmul(a, b, options));
+    } finally {
+      globalThis.Float32Array = Float32Array;
+    }
+    own.free();
+  },
+
   "a large product that is kept finds the room that others lie idle in": async ({ lapidary: { Gpu }, backend }) => {
     if (backend !== "webgpu") skip("it is of WebGPU");
     const stop = limit_memory(180 * 2 ** 20);
