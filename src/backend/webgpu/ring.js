@@ -15,7 +15,11 @@ export const ring_bytes = ({ made }) => made * BYTES;
 
 /** Has a buffer serve once it is mapped. After a loss, and where there was no memory for it, it is not, and there is no ring any more. */
 function map(ring, stage) {
-  stage.mapAsync(GPUMapMode.WRITE).then(() => ring.free.push(stage), () => Object.assign(ring, { made: 0, most: 0, free: [] }));
+  const serve = () => (ring.most > 0 ? ring.free.push(stage) : stage.destroy());
+  stage.mapAsync(GPUMapMode.WRITE).then(serve, () => {
+    ring.most = ring.made = 0;
+    for (const other of [stage, ...ring.free.splice(0)]) other.destroy();
+  });
 }
 
 /** Makes as many buffers as are missing, for later writes: what is copied from one that there is no memory for is lost, and nobody hears of it. */
