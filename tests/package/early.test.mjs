@@ -74,6 +74,16 @@ test("a handle on the CPU leaves the device to the one that it is made for", () 
     await Promise.all([cpu, gpu].map((each) => right(each, problem(5, 6, 7))));
   }));
 
+test("an opening that fails leaves the device to the one that it is made for", () =>
+  visit(async ({ lapidary, watch, assert, settles, problem, right }) => {
+    const seen = watch();
+    const opening = lapidary.Gpu.open({ backend: "webgpu" });
+    assert((await settles(lapidary.Gpu.open({ pool_bytes: -1 }))).error.code === "invalid_option", "it was opened");
+    const gpu = await opening;
+    assert(seen.asked === 1 && gpu.device === seen.devices[0], `${seen.asked} requests`);
+    await right(gpu, problem(5, 6, 7));
+  }));
+
 test("a device that is lost before it is taken is asked for again", () =>
   visit(async ({ lapidary, watch, wrap, assert, problem, right }) => {
     const seen = watch();

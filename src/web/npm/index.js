@@ -38,6 +38,9 @@ function look_for_gpu(options) {
   return may_take;
 }
 
+/** Openings under way that may take it. */
+let takers = 0;
+
 /** Rejections of the calls under way, for the day that the module panics. */
 const waiting = new Set();
 
@@ -242,6 +245,7 @@ export class Gpu {
     const signal = get(options, "signal");
     const reading = guarded(() => to_open(options), signal);
     const may_take = look_for_gpu(options);
+    if (may_take) takers++;
     try {
       const [own] = await Promise.all([reading, load()]);
       const call = () => (to_stop({ signal }), core.open(...own));
@@ -249,7 +253,7 @@ export class Gpu {
       if (gpu.info().backend.startsWith("web")) setTimeout(prepare_for_loss, 2000); // the page's first results come first
       return gpu;
     } finally {
-      if (may_take) forget_early();
+      if (may_take && --takers === 0) forget_early();
     }
   }
 
