@@ -261,6 +261,24 @@ in_page(
   without_webgpu,
 );
 
+in_page("options may be those of a class", async ({ lapidary, problem, same, rejects }) => {
+  const { a, b, expected, options } = problem(6, 7, 8);
+  class Sizes {
+    get m() { return options.m; }
+    get k() { return options.k; }
+    get n() { return options.n; }
+  }
+  await lapidary.init_gpu({ backend: "simd" });
+  for (const opening of [undefined, lapidary.init_gpu({ backend: "scalar" })]) {
+    same(await lapidary.matmul(a, b, new Sizes()), expected);
+    await opening;
+  }
+  const reference = await lapidary.reference(a, b, new Sizes());
+  reference.check(expected);
+  reference.free();
+  await rejects("invalid_option", () => lapidary.reference(a, b, Object.assign(new Sizes(), { size: 1 })), /size/);
+});
+
 in_page(
   "an opening that is aborted leaves the device of before",
   async ({ lapidary, settles, is_fault, assert, right, problem, sleep }) => {

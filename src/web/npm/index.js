@@ -4,7 +4,7 @@
 import start, * as core from "./lapidary_core.js";
 import { ask_early, device_for, forget_early } from "./early.js";
 import { encode, set_tensor_number } from "./encode.js";
-import { BACKENDS, DTYPES, array, can_give, fault, floats, get, is_buffer, is_bytes, product, shape as sides, whole } from "./options.js";
+import { BACKENDS, DTYPES, OPTIONS, array, can_give, fault, floats, get, is_buffer, is_bytes, product, shape as sides, whole } from "./options.js";
 import { to_benchmark, to_data, to_multiply, to_open, to_source, to_stop, to_target } from "./options.js";
 import { load_part, prepare_for_loss, set_core } from "./parts.js";
 import { read_file, workers } from "./source.js";
@@ -434,16 +434,17 @@ function copy(value) {
   }
 }
 
-/** The same of options, of whose values `own` is what stays. */
+/** The same of options, of whose values `own` is what stays. Those that a class has are found by their names alone, and stay inherited. */
 function told(options, own = copy) {
   if (typeof options !== "object" || !options || Array.isArray(options)) return options;
-  const all = {};
   try {
-    for (const name in options) all[name] = own(options[name]);
+    const own_names = Object.keys(options);
+    const of = (names) => Object.fromEntries(names.map((name) => [name, own(options[name])]));
+    const inherited = OPTIONS.filter((name) => !own_names.includes(name) && name in options);
+    return Object.assign(Object.create(of(inherited)), of(own_names));
   } catch {
     return options;
   }
-  return all;
 }
 
 export async function matmul(a, b, options) {

@@ -118,9 +118,11 @@ function signal(value) {
   return found;
 }
 
+const OPEN = ["backend", "power_preference", "pool_bytes", "threads", "signal"];
+
 /** How to open a device: backend, power preference, and bytes of the pool and threads if they are told. */
 export function to_open(options) {
-  const told = known(options, ["backend", "power_preference", "pool_bytes", "threads", "signal"]);
+  const told = known(options, OPEN);
   signal(told.signal);
   const backends = ["auto", ...BACKENDS, "cpu"];
   return [
@@ -251,6 +253,9 @@ export function to_multiply(options, shape_a, shape_b, operand) {
 }
 
 const BENCHMARK = [...PRODUCT, "samples", "min_ms"];
+
+/** All that any call may be told. */
+export const OPTIONS = [...OPEN, ...MULTIPLY, ...BENCHMARK, "dtype", "offset_bytes"];
 
 /** A product, the number of samples, and the shortest time. */
 export function to_benchmark(options, shape_a, shape_b, operand) {
