@@ -404,6 +404,10 @@ fn what_is_wrong_is_told_with_the_numbers() {
     );
     assert_eq!(text(of(&[4, 5]).global_max_pool()), "the input of a pool is [4, 5], but it must be of 3 to 5 dimensions");
     assert_eq!(
+        text(input.max_pool(&Pool::new(&[]))),
+        "the number of the kernel's sizes is 0, but it must be 2, one for each dimension that the window slides along"
+    );
+    assert_eq!(
         text(input.max_pool(&Pool::new(&[2, 2]).pads(&[[0, 2], [0, 0]]))),
         "a pad of a pool is 2, but it must be less than the window's extent, which is 2"
     );

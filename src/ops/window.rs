@@ -107,7 +107,9 @@ impl Sliding {
             Padding::Given(given) => each("the number of pairs of pads", given, rank, [0; 2])?,
             _ => vec![[0; 2]; rank],
         };
-        each("the number of the kernel's sizes", taps, rank, 1)?;
+        if taps.len() != rank {
+            return Err(wrong_number("the number of the kernel's sizes", taps.len(), rank));
+        }
         (0..rank).map(|at| self.window(input[at], taps[at], [strides[at], dilations[at]], given[at])).collect()
     }
 
@@ -154,11 +156,13 @@ fn each<T: Clone>(name: &'static str, given: &[T], rank: usize, usual: T) -> Res
     match given.len() {
         0 if rank > 0 => Ok(vec![usual; rank]),
         length if length == rank => Ok(given.to_vec()),
-        length => {
-            let (value, expected) = (length.to_string(), format!("{rank}, one for each dimension that the window slides along"));
-            Err(Box::new(Error::InvalidDimension { name, value, expected }))
-        }
+        length => Err(wrong_number(name, length, rank)),
     }
+}
+
+fn wrong_number(name: &'static str, length: usize, rank: usize) -> Box<Error> {
+    let (value, expected) = (length.to_string(), format!("{rank}, one for each dimension that the window slides along"));
+    Box::new(Error::InvalidDimension { name, value, expected })
 }
 
 /// Windows along so many dimensions, the first of size 1 where there are fewer.

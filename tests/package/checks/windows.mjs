@@ -100,6 +100,7 @@ export default {
     await rejects("invalid_dimension", () => gpu.evaluate(x.conv(f, { dilations: [2, 2] })), /\b5\b/, /\b4\b/);
     await rejects("invalid_type", () => gpu.evaluate(x.conv(f.cast("f16"))), /f16/);
     await rejects("invalid_dimension", () => gpu.evaluate(x.maxPool([5, 5])), /\b5\b/);
+    for (const name of ["maxPool", "averagePool"]) await rejects("invalid_dimension", () => gpu.evaluate(x[name]([])), /\b0\b/, /\b2\b/);
     throws("invalid_type", () => x.conv(), /\bfilters\b/);
     throws("invalid_option", () => x.conv(f, { stride: 2 }), /stride/, /strides/);
     throws("invalid_type", () => x.conv(f, { strides: 2 }), /\bstrides\b/);
