@@ -446,3 +446,14 @@ fn a_mean_of_many_keeps_its_digits() {
         assert!(error < 1e-5, "{backend} {} is off by {error}", mean[0]);
     });
 }
+
+/// The places of a window may be more than 32 bits count.
+#[test]
+fn a_mean_of_places_past_counting() {
+    everywhere(|gpu, backend| {
+        let one = Expr::from(gpu.tensor_blocking(&[1.0f32], 1, 1).unwrap()).reshape(&[1, 1, 1, 1]);
+        let pool = Pool::new(&[1 << 16, 1 << 16]).pads(&[[(1 << 16) - 1, 0], [(1 << 16) - 1, 0]]).count_include_pad(true);
+        let mean = gpu.evaluate_blocking(&one.average_pool(&pool)).unwrap().to_vec_blocking().unwrap();
+        assert_eq!(mean, [2.0f32.powi(-32)], "{backend}");
+    });
+}

@@ -79,7 +79,7 @@ static __device__ u32 value(const Told &told, const void *values, u32 index) {
     const u32 count_z = padded ? z.first_tap(start_z, z.input + z.after) : end_z - first_z;
     const u32 count_y = padded ? y.first_tap(start_y, y.input + y.after) : end_y - first_y;
     const u32 count_x = padded ? x.first_tap(start_x, x.input + x.after) : end_x - first_x;
-    return __float_as_uint(found / float(count_z * count_y * count_x));
+    return __float_as_uint(found / (float(count_z) * float(count_y) * float(count_x)));
 }
 
 extern "C" __global__ void __launch_bounds__(64) pool(

@@ -66,15 +66,15 @@ Output value(uint index) {
   return best;
 //# else
 //# if PADDED
-  uint count = first_tap(z, start.z, input_of(z) + after_of(z)) * first_tap(y, start.y, input_of(y) + after_of(y))
-    * first_tap(x, start.x, input_of(x) + after_of(x));
+  float count = f32(first_tap(z, start.z, input_of(z) + after_of(z))) * f32(first_tap(y, start.y, input_of(y) + after_of(y)))
+    * f32(first_tap(x, start.x, input_of(x) + after_of(x)));
 //# else
-  uint count = (end.z - first.z) * (end.y - first.y) * (end.x - first.x);
+  float count = f32(end.z - first.z) * f32(end.y - first.y) * f32(end.x - first.x);
 //# end
 //# if RESULT_F16
-  return half_of(sum / f32(count));
+  return half_of(sum / count);
 //# else
-  return sum / f32(count);
+  return sum / count;
 //# end
 //# end
 //# end

@@ -104,11 +104,11 @@ fn value(index: u32, x: Window, y: Window, z: Window) -> f32 {
   return best;
 //# else
 //# if PADDED
-  let count = first_tap(z, start_z, z.input + z.after) * first_tap(y, start_y, y.input + y.after) * first_tap(x, start_x, x.input + x.after);
+  let count = f32(first_tap(z, start_z, z.input + z.after)) * f32(first_tap(y, start_y, y.input + y.after)) * f32(first_tap(x, start_x, x.input + x.after));
 //# else
-  let count = (end_z - first_z) * (end_y - first_y) * (end_x - first_x);
+  let count = f32(end_z - first_z) * f32(end_y - first_y) * f32(end_x - first_x);
 //# end
-  return sum / f32(count);
+  return sum / count;
 //# end
 //# end
 }
