@@ -480,6 +480,18 @@ fn factors_behind_a_product_stay_apart_where_they_are_large() {
             assert!((got / expected - 1.0).abs() < 1e-5, "{number} on {backend} is {got}, not {expected}");
         }
     });
+        if matches!(backend, BackendId::Simd | BackendId::Scalar) {
+            // Of few terms, of vectors that do not lie in order, and of more.
+            for [m, k, n] in [[2, 1, 2], [3, 2, 4], [1, 5, 3], [4, 5, 1], [3, 5, 3]] {
+                let of = |number: f32, rows: u64, columns: u64| {
+                    let lies = gpu.tensor_blocking(&vec![number; (rows * columns) as usize], columns, rows).unwrap();
+                    Expr::from(lies).transpose(None)
+                };
+                let got = values(gpu, &of(1e30, m, k).matmul(of(1e-30, k, n)).mul(1e30));
+                let expected = k as f32 * 1e30;
+                assert!(got.iter().all(|got| (got / expected - 1.0).abs() < 1e-5), "{m} x {k} x {n} on {backend}: {got:?}");
+            }
+        }
 }
 
 #[test]

@@ -271,10 +271,18 @@ impl Engine {
         #[cfg(feature = "simd")]
         if self.simd && params.k > 0 && !params.alpha.is_infinite() {
             let reads_c = kernel.constant("READS_C") != 0;
-            if !vector::multiplied(params, [a, b], out, reads_c, threads) {
+            // Of few terms and of vectors the library scales an operand, whose product with the factor may be too large, or too small.
+            let is_early = params.alpha != 1.0 && (params.k <= 2 || params.m == 1 || params.n == 1);
+            let is_done = vector::multiplied(params, [a, b], out, reads_c, threads);
+            if !is_done && is_early && reads_c {
+                scalar::matmul(params, a, b, out);
+            } else if !is_done {
                 let sizes = [params.m, params.k, params.n].map(|size| size as usize);
                 let beta = reads_c.then_some(params.beta);
-                Product { sizes, a, b, alpha: params.alpha, beta }.compute(out, sizes[2], threads);
+                Product { sizes, a, b, alpha: if is_early { 1.0 } else { params.alpha }, beta }.compute(out, sizes[2], threads);
+                if is_early {
+                    out.iter_mut().for_each(|sum| *sum *= params.alpha);
+                }
             }
             return;
         }
