@@ -361,3 +361,14 @@ fn columns_are_the_same_on_any_number_of_threads() {
         }
     }
 }
+
+/// In f16 an epsilon of less than its least number would be none.
+#[test]
+fn a_small_epsilon_is_no_number_of_f16() {
+    everywhere(|gpu, backend| {
+        let of = |value: f32| tensor(gpu, &[value], &[1]).cast(DType::F16);
+        let x = of(3.0).reshape(&[1, 1]);
+        let normal = x.batch_norm(&of(1.0), &of(0.5), &of(3.0), &of(0.0), 1e-8);
+        assert_eq!(host::<f32>(gpu, &normal.cast(DType::F32)), [0.5], "{backend}");
+    });
+}

@@ -85,7 +85,12 @@ impl Expr {
                 let value = format!("[{}]", joined(shape, ", "));
                 Err(Box::new(Error::InvalidDimension { name: "the shape of a scale, bias, mean or variance", value, expected }))
             };
-            let deviation = (of_channels(variance)? + epsilon).sqrt();
+            let variance = of_channels(variance)?;
+            // As a number of f16 epsilon would be another, or none.
+            let deviation = match variance.dtype()? {
+                DType::F16 => (variance.cast(DType::F32) + epsilon).sqrt().cast(DType::F16),
+                _ => (variance + epsilon).sqrt(),
+            };
             Ok((self - of_channels(mean)?) / deviation * of_channels(scale)? + of_channels(bias)?)
         };
         make().unwrap_or_else(|error| Self(Err(error)))
