@@ -618,6 +618,10 @@ fn sizes_beside_none_are_limited_too() {
 #[test]
 fn many_parts_are_put_together() {
     everywhere(|gpu, backend| {
+    let gpu = Gpu::open_blocking(Options::only(BackendId::Scalar)).unwrap();
+    let tensor = |shape: &[u64]| Expr::from(gpu.tensor_blocking(&[0f32; 0], 0, 1).unwrap().reshape(shape).unwrap());
+    assert_eq!(tensor(&[0, 1 << 31, 1 << 31]).shape().unwrap_err().code(), "limit_exceeded");
+    assert_eq!(tensor(&[0, u64::MAX]).slice(1, 0, 1, 1).shape().unwrap_err().code(), "invalid_dimension");
         let part = |i: usize| Expr::from(gpu.tensor_blocking(&vec![i as f32; 3 * (i % 4 + 1)], 3, i as u64 % 4 + 1).unwrap());
         let parts: Vec<_> = (0..37).map(part).collect();
         let row: Vec<f32> = (0..37).flat_map(|i| vec![i as f32; i % 4 + 1]).collect();

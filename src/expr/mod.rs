@@ -95,7 +95,8 @@ impl Expr {
 
 impl From<&Tensor> for Expr {
     fn from(tensor: &Tensor) -> Self {
-        Self::new(Node::new(tensor.shape().to_vec(), tensor.dtype(), What::Tensor(tensor.clone())))
+        let make = |()| Arc::new(Node::new(tensor.shape().to_vec(), tensor.dtype(), What::Tensor(tensor.clone())));
+        Self(shape::check(tensor.shape()).map(make))
     }
 }
 
