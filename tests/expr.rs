@@ -376,6 +376,13 @@ fn deep_expressions() {
     assert_eq!(chain(20_000, &|x| x.add(1.0)), [20001.0, 20002.0, 20003.0, 20004.0]);
     assert_eq!(chain(20_001, &|x| x.transpose(None)), [1.0, 3.0, 2.0, 4.0]);
     assert_eq!(chain(5_000, &|x| x.reshape(&[4]).flip(None).reshape(&[2, 2])), [1.0, 2.0, 3.0, 4.0]);
+    let bytes = Expr::from(gpu.tensor_blocking(&[1i8, 2, 3, 4], 2, 2).unwrap());
+    let deep = |next: &dyn Fn(&Expr) -> Expr| (0..20_001).fold(bytes.clone(), |whole, _| next(&whole));
+    let sums = |operand: &Expr| gpu.evaluate_blocking(&operand.matmul(&bytes).cast(DType::F32)).unwrap().to_vec_blocking().unwrap();
+    assert_eq!(sums(&deep(&|x| x.reshape(&[4]).reshape(&[2, 2]))), [7.0, 10.0, 15.0, 22.0]);
+    assert_eq!(sums(&deep(&|x| x.transpose(None))), [10.0, 14.0, 14.0, 20.0]);
+    let copied = deep(&|x| x.flip(None).reshape(&[4]).reshape(&[2, 2]));
+    assert_eq!(gpu.evaluate_blocking(&copied.matmul(&bytes)).unwrap_err().code(), "invalid_type");
     assert_eq!(chain(1_000, &|x| x.matmul(x.sub(x)).add(x)), [1.0, 2.0, 3.0, 4.0]);
     assert_eq!(chain(1_000, &|x| x.sub(x.mean(None, true))).iter().sum::<f32>(), 0.0);
     assert_eq!(chain(1_000, &|x| x.softmax(-1)), [0.5; 4]);
@@ -473,13 +480,6 @@ fn factors_behind_a_product_stay_apart_where_they_are_large() {
         if matches!(backend, BackendId::Vulkan | BackendId::WebGpu) {
             return;
         }
-        let one = Expr::from(gpu.tensor_blocking(&[1.0f32], 1, 1).unwrap());
-        for (number, factor, expected) in [(1e-35f32, 1e30, 1e25f32), (1e35, 1e-30, 1e-25), (3.0, 2.0, 12.0)] {
-            let x = Expr::from(gpu.tensor_blocking(&[number], 1, 1).unwrap());
-            let got = values(gpu, &x.matmul(&one).mul(factor).mul(factor))[0];
-            assert!((got / expected - 1.0).abs() < 1e-5, "{number} on {backend} is {got}, not {expected}");
-        }
-    });
         if matches!(backend, BackendId::Simd | BackendId::Scalar) {
             // Of few terms, of vectors that do not lie in order, and of more.
             for [m, k, n] in [[2, 1, 2], [3, 2, 4], [1, 5, 3], [4, 5, 1], [3, 5, 3]] {
@@ -492,6 +492,13 @@ fn factors_behind_a_product_stay_apart_where_they_are_large() {
                 assert!(got.iter().all(|got| (got / expected - 1.0).abs() < 1e-5), "{m} x {k} x {n} on {backend}: {got:?}");
             }
         }
+        let one = Expr::from(gpu.tensor_blocking(&[1.0f32], 1, 1).unwrap());
+        for (number, factor, expected) in [(1e-35f32, 1e30, 1e25f32), (1e35, 1e-30, 1e-25), (3.0, 2.0, 12.0)] {
+            let x = Expr::from(gpu.tensor_blocking(&[number], 1, 1).unwrap());
+            let got = values(gpu, &x.matmul(&one).mul(factor).mul(factor))[0];
+            assert!((got / expected - 1.0).abs() < 1e-5, "{number} on {backend} is {got}, not {expected}");
+        }
+    });
 }
 
 #[test]
@@ -611,6 +618,10 @@ fn sizes_beside_none_are_limited_too() {
         assert_eq!(wrong.shape().unwrap_err().code(), "limit_exceeded");
     }
     assert_eq!(of_shape(&[0]).reshape(&[0, i64::MAX]).shape().unwrap_err().code(), "invalid_dimension");
+    let gpu = Gpu::open_blocking(Options::only(BackendId::Scalar)).unwrap();
+    let tensor = |shape: &[u64]| Expr::from(gpu.tensor_blocking(&[0f32; 0], 0, 1).unwrap().reshape(shape).unwrap());
+    assert_eq!(tensor(&[0, 1 << 31, 1 << 31]).shape().unwrap_err().code(), "limit_exceeded");
+    assert_eq!(tensor(&[0, u64::MAX]).slice(1, 0, 1, 1).shape().unwrap_err().code(), "invalid_dimension");
     assert_eq!(of_shape(&[0, 1 << 16, 1 << 15]).sum(Some(&[1]), false).shape().unwrap(), [0, 1 << 15]);
 }
 
@@ -618,10 +629,6 @@ fn sizes_beside_none_are_limited_too() {
 #[test]
 fn many_parts_are_put_together() {
     everywhere(|gpu, backend| {
-    let gpu = Gpu::open_blocking(Options::only(BackendId::Scalar)).unwrap();
-    let tensor = |shape: &[u64]| Expr::from(gpu.tensor_blocking(&[0f32; 0], 0, 1).unwrap().reshape(shape).unwrap());
-    assert_eq!(tensor(&[0, 1 << 31, 1 << 31]).shape().unwrap_err().code(), "limit_exceeded");
-    assert_eq!(tensor(&[0, u64::MAX]).slice(1, 0, 1, 1).shape().unwrap_err().code(), "invalid_dimension");
         let part = |i: usize| Expr::from(gpu.tensor_blocking(&vec![i as f32; 3 * (i % 4 + 1)], 3, i as u64 % 4 + 1).unwrap());
         let parts: Vec<_> = (0..37).map(part).collect();
         let row: Vec<f32> = (0..37).flat_map(|i| vec![i as f32; i % 4 + 1]).collect();

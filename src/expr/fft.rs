@@ -135,7 +135,7 @@ impl Expr {
             // Of nothing but the zeros that lack.
             if input == 0 {
                 let zero = Arc::new(Node::new(Vec::new(), DType::F32, What::Number(0.0)));
-                return Ok(Node::new(shape, DType::F32, What::View(zero, Vec::new())));
+                return Ok(Node::view(shape, &zero, Vec::new()));
             }
             let problem = Problem { outer, length: n, inner, input: input as u32, inverse, reads, gives };
             Ok(Node::new(shape, DType::F32, What::Whole(Op::Fft(problem), vec![Arc::clone(node)])))

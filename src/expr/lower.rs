@@ -128,8 +128,10 @@ impl Operations {
             if next.depth < LANDING || !seen.insert(Arc::as_ptr(next)) {
                 continue;
             }
-            if next.depth.is_multiple_of(LANDING) && !next.dtype.is_byte() {
-                landings.push(next);
+            if next.depth.is_multiple_of(LANDING) {
+                // Of what has both views and reshapes in turns something would have to be copied.
+                no_bytes("what is viewed and reshaped", next.dtype)?;
+                landings[(next.depth / LANDING) as usize].push(next);
             }
             left.extend(next.inputs());
         }

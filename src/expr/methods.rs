@@ -192,7 +192,8 @@ impl Expr {
     pub fn reshape(&self, shape: &[i64]) -> Self {
         self.then(|node| {
             let shape = resolved(shape, node)?;
-            Ok(Node::new(shape, node.dtype, What::Reshape(Arc::clone(node))))
+            let input = if let What::Reshape(input) = &node.what { input } else { node };
+            Ok(Node::new(shape, node.dtype, What::Reshape(Arc::clone(input))))
         })
     }
 
@@ -215,7 +216,7 @@ impl Expr {
             for (to, &from) in order.iter().enumerate() {
                 view[from] = Axis::along(to);
             }
-            Ok(Node::new(order.iter().map(|&from| node.shape[from]).collect(), node.dtype, What::View(Arc::clone(node), view)))
+            Ok(Node::view(order.iter().map(|&from| node.shape[from]).collect(), node, view))
         })
     }
 
@@ -233,7 +234,7 @@ impl Expr {
                 if size == shape[more + dimension] { Axis::along(more + dimension) } else { Axis::FIRST }
             };
             let view = node.shape.iter().enumerate().map(along).collect();
-            Ok(Node::new(shape.to_vec(), node.dtype, What::View(Arc::clone(node), view)))
+            Ok(Node::view(shape.to_vec(), node, view))
         })
     }
 
@@ -263,7 +264,7 @@ impl Expr {
             view[axis] = Axis { follows: Some(axis), start, step };
             let mut shape = node.shape.clone();
             shape[axis] = count as u64;
-            Ok(Node::new(shape, node.dtype, What::View(Arc::clone(node), view)))
+            Ok(Node::view(shape, node, view))
         })
     }
 
@@ -275,7 +276,7 @@ impl Expr {
             for axis in shape::axes(axes, node.shape.len())? {
                 view[axis] = Axis { follows: Some(axis), start: node.shape[axis] as i64 - 1, step: -1 };
             }
-            Ok(Node::new(node.shape.clone(), node.dtype, What::View(Arc::clone(node), view)))
+            Ok(Node::view(node.shape.clone(), node, view))
         })
     }
 

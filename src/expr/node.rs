@@ -44,7 +44,7 @@ pub(crate) enum What {
     Select([Arc<Node>; 3]),
     /// The same in the node's type.
     Cast(Arc<Node>),
-    /// Elements of a value: what the node's dimensions say of each of the value's.
+    /// Elements of a value that is no view itself: what the node's dimensions say of each of the value's.
     View(Arc<Node>, Vec<Axis>),
     /// The same elements in the node's shape.
     Reshape(Arc<Node>),
@@ -81,6 +81,15 @@ impl Node {
             depth,
             #[cfg(not(target_arch = "wasm32"))]
             prepared: super::prepared::Known::default(),
+    /// Elements of a value; of a view those of what it is a view of.
+    pub fn view(shape: Vec<u64>, of: &Arc<Self>, axes: Vec<Axis>) -> Self {
+        let (input, axes) = match &of.what {
+            What::View(input, inner) => (input, inner.iter().map(|axis| axis.of(&axes)).collect()),
+            _ => (of, axes),
+        };
+        Self::new(shape, of.dtype, What::View(Arc::clone(input), axes))
+    }
+
         }
     }
 

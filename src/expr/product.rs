@@ -165,10 +165,6 @@ fn stored(node: &Arc<Node>) -> Lies<'_> {
         }
     }
     let &[rows, columns] = &node.shape[..] else { return whole };
-    let (mut input, mut view) = (input, view.clone());
-    while let What::View(inner, of_inner) = &input.what {
-        (input, view) = (inner, of_inner.iter().map(|axis| axis.of(&view)).collect());
-    }
     // Of what would have to be computed first only that part may be needed.
     let is_there = match &input.what {
         What::Reshape(inner) => matches!(inner.what, What::Tensor(_)),

@@ -283,11 +283,11 @@ impl Kernel {
 }
 
 /// What a value is a view of, and the axes along which that is read.
-fn in_place(mut node: &Arc<Node>, mut axes: Vec<Axis>) -> (&Arc<Node>, Vec<Axis>) {
-    while let What::View(input, view) = &node.what {
-        (node, axes) = (input, view.iter().map(|axis| axis.of(&axes)).collect());
+fn in_place(node: &Arc<Node>, axes: Vec<Axis>) -> (&Arc<Node>, Vec<Axis>) {
+    match &node.what {
+        What::View(input, view) => (input, view.iter().map(|axis| axis.of(&axes)).collect()),
+        _ => (node, axes),
     }
-    (node, axes)
 }
 
 /// The axes of an operand that is repeated to the shape of what it goes into.
