@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::methods::no_bytes;
 use super::node::{Axis, Node, What};
 use crate::backend::device::Opened;
 use crate::dtype::DType;
@@ -23,7 +24,6 @@ use crate::tensor::Tensor;
 use kernel::{Kernel, repeated};
 
 /// Levels of an expression from one that is computed by itself to the next.
-#[cfg(not(target_arch = "wasm32"))]
 const LANDING: u32 = 128;
 
 /// What an operation reads.
@@ -111,18 +111,20 @@ impl Operations {
         let fuses = device.map(|device| (device.backend, device.caps.clone()));
         let mut operations = Self { fuses, ..Self::default() };
         operations.look_at(node);
-        #[cfg(not(target_arch = "wasm32"))]
         operations.prepare_deep(node)?;
         let source = operations.source(node)?;
         Ok((operations, source))
     }
 
     /// Has every so many levels of a deep expression computed by themselves, from the deepest on: what is found out by calls within calls ends
-    /// at them, or they would fill the stack. In JavaScript such an expression cannot be told.
-    #[cfg(not(target_arch = "wasm32"))]
+    /// at them, or they would fill the stack.
     fn prepare_deep(&mut self, node: &Arc<Node>) -> Result<()> {
+        if node.depth < LANDING {
+            return Ok(());
+        }
         let mut seen = FxHashSet::default();
-        let (mut left, mut landings) = (vec![node], Vec::new());
+        // By their depth, since each is made of those below.
+        let (mut left, mut landings) = (vec![node], vec![Vec::new(); (node.depth / LANDING) as usize + 1]);
         while let Some(next) = left.pop() {
             // What is not deep itself is made of nothing that is.
             if next.depth < LANDING || !seen.insert(Arc::as_ptr(next)) {
@@ -135,8 +137,7 @@ impl Operations {
             }
             left.extend(next.inputs());
         }
-        landings.sort_by_key(|landing| landing.depth);
-        landings.into_iter().try_for_each(|landing| self.source(landing).map(drop))
+        landings.into_iter().flatten().try_for_each(|landing| self.source(landing).map(drop))
     }
 
     /// Where a value is, row by row, once the operations so far are done.

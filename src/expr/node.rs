@@ -15,7 +15,6 @@ pub(crate) struct Node {
     pub dtype: DType,
     pub what: What,
     /// The most that are made of one another in it.
-    #[cfg(not(target_arch = "wasm32"))]
     pub depth: u32,
     /// How a CPU computes it, once that is known.
     #[cfg(not(target_arch = "wasm32"))]
@@ -71,16 +70,17 @@ pub(crate) struct Axis {
 
 impl Node {
     pub fn new(shape: Vec<u64>, dtype: DType, what: What) -> Self {
-        #[cfg(not(target_arch = "wasm32"))]
         let depth = what.inputs().into_iter().map(|input| input.depth).max().map_or(0, |most| most.saturating_add(1));
         Self {
             shape,
             dtype,
             what,
-            #[cfg(not(target_arch = "wasm32"))]
             depth,
             #[cfg(not(target_arch = "wasm32"))]
             prepared: super::prepared::Known::default(),
+        }
+    }
+
     /// Elements of a value; of a view those of what it is a view of.
     pub fn view(shape: Vec<u64>, of: &Arc<Self>, axes: Vec<Axis>) -> Self {
         let (input, axes) = match &of.what {
@@ -88,9 +88,6 @@ impl Node {
             _ => (of, axes),
         };
         Self::new(shape, of.dtype, What::View(Arc::clone(input), axes))
-    }
-
-        }
     }
 
     /// Elements of all of it.
@@ -119,7 +116,6 @@ impl What {
 }
 
 /// One that is deep would end by calls within calls, for which a stack has no room.
-#[cfg(not(target_arch = "wasm32"))]
 impl Drop for Node {
     fn drop(&mut self) {
         if self.depth < 64 {

@@ -4,9 +4,6 @@
 import { leaf, set_encode, tensor_number } from "./encode.js";
 import { ACTIVATIONS, DTYPES, fault, flag, invalid_type_of, known, number, one_of, place, whole, wholes } from "./options.js";
 
-/** Rust goes from part to part by calls within calls, for which a page's stack has room. */
-const MOST_DEPTH = 256;
-
 /** Along axes. */
 const REDUCTIONS = "sum mean prod amax amin argmax argmin normL1 normL2 logSumExp any all count".split(" ");
 
@@ -31,9 +28,6 @@ const FUNCTIONS = (
   "and+ or+ xor+ not shiftLeft+ shiftRight+"
 ).split(" ");
 const FIRST_FUNCTION = 64;
-
-/** Of which each part lies around the last. */
-const CONCAT = PARTS.indexOf("concat");
 
 /** What norms add to a variance if they are not told. */
 const EPSILON = 1e-5;
@@ -89,19 +83,12 @@ export class Expr {
   /** Expressions; of a tensor the Tensor, which is not to be collected before. */
   #inputs;
   #numbers;
-  #depth;
 
   constructor(key, code, inputs, numbers = []) {
     if (key !== ours) throw fault("invalid_type", "an Expr is not made by its constructor; use lazy");
-    const depths = inputs.map((input) => (Expr.is(input) ? input.#depth : 0));
     this.#code = code;
     this.#inputs = inputs;
     this.#numbers = numbers;
-    this.#depth = depths.reduce((most, depth) => Math.max(most, depth), 0) + (code === CONCAT ? inputs.length : 1);
-    if (this.#depth > MOST_DEPTH) {
-      const advice = "evaluate a part of it first";
-      throw fault("limit_exceeded", `the depth of an expression is ${this.#depth}, but at most ${MOST_DEPTH} can be done here; ${advice}`);
-    }
   }
 
   static is(value) {
@@ -115,17 +102,25 @@ export class Expr {
   static encode(expr, hold = (value) => value) {
     const places = new Map();
     const out = [];
-    const visit = (expr) => {
-      if (!places.has(expr)) {
-        const is_tensor = expr.#code === 0;
-        const inputs = is_tensor ? [] : expr.#inputs.map(visit);
-        const numbers = is_tensor ? [tensor_number(hold(expr.#inputs[0]))] : expr.#numbers;
-        places.set(expr, places.size);
-        out.push(expr.#code, inputs.length, ...inputs, numbers.length, ...numbers);
+    // Without calls within calls, for which a deep one leaves no room.
+    const left = [operand("expr", expr)];
+    while (left.length > 0) {
+      const next = left.at(-1);
+      const is_tensor = next.#code === 0;
+      const inputs = is_tensor || places.has(next) ? [] : next.#inputs;
+      const missing = inputs.filter((input) => !places.has(input));
+      if (missing.length > 0) {
+        for (const input of missing.reverse()) left.push(input);
+        continue;
       }
-      return places.get(expr);
-    };
-    visit(operand("expr", expr));
+      left.pop();
+      if (places.has(next)) continue;
+      const numbers = is_tensor ? [tensor_number(hold(next.#inputs[0]))] : next.#numbers;
+      places.set(next, places.size);
+      out.push(next.#code, inputs.length);
+      for (const input of inputs) out.push(places.get(input));
+      out.push(numbers.length, ...numbers);
+    }
     return out;
   }
 
