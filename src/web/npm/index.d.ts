@@ -210,9 +210,9 @@ export interface MatmulOptions {
   /** Give a {@link MatmulReport} in place of the bare data. */
   report?: boolean;
   /**
-   * Keep the result on the device and give a {@link Tensor}. On a GPU a product of tensors is then only queued: the promise resolves at once,
-   * and products that follow one another share a submission, at the latest when a result is read or the page's present task ends. What the
-   * GPU finds wrong later (`out_of_memory`, `device_lost`) is an error of what reads the tensor, or computes from it.
+   * Keep the result on the device and give a {@link Tensor}. On a GPU a product of tensors is then only queued: the promise resolves at once
+   * (on WebGPU one of 64 MiB or more is waited for while as much memory lies idle, which it may need), and products that follow one
+   * another share a submission, at the latest when a result is read or the page's present task ends. What the GPU finds wrong later (`out_of_memory`, `device_lost`) is an error of what reads the tensor, or computes from it.
    */
   keep?: boolean;
   /** Checked before the upload, before the kernel and before the result is given. Submitted work is not recalled. */
@@ -454,8 +454,8 @@ export function gpu_device(): Promise<Device | undefined>;
  * C = alpha · op(A) · op(B) + beta · C with sums in f32, row-major, for any m, k, n ≥ 0.
  *
  * On the CPU the product is computed before the call returns: use a worker for large ones. Elsewhere only the operands are read before that,
- * so they may be changed at once; only if the device is lost during the call are they read again, and a change that is noticed then ends the
- * call with `device_lost`.
+ * so they may be changed at once; only if the device is lost during the call, or has no memory before what lies idle is given back, are they read
+ * again, and a change that is noticed then ends the call with `device_lost` or `out_of_memory`.
  *
  * @throws {LapidaryError} `invalid_type`, `invalid_dimension`, `length_mismatch`, `invalid_option`, `limit_exceeded`, …
  */
