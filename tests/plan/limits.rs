@@ -1,0 +1,386 @@
+//! Properties of all plans: each computes its product exactly once, within what a device can do.
+
+use std::fmt::Write;
+
+use lapidary::kernels::KernelId;
+use lapidary::plan::matmul::Params;
+use lapidary::plan::{Dispatch, Slot};
+use proptest::prelude::*;
+
+use super::*;
+
+/// Which elements of the result a dispatch writes, and which terms it adds there, must tile the product exactly once.
+fn covers(problem: &Problem, plan: &Plan) -> Result<(), String> {
+    let mut work = 0u64;
+    let mut written = Vec::new();
+    for dispatch in plan.dispatches.iter().filter(|dispatch| dispatch.kernel.id != KernelId::MatmulCopy) {
+        let p = params(dispatch);
+        if dispatch.kernel.id == KernelId::MatmulSum {
+            // All terms of k are in its parts, which the launch before it wrote.
+            let start = first_element(dispatch, Slot::Out, p.out_start);
+            written.push((
+                start / u64::from(problem.n),
+                start % u64::from(problem.n),
+                p.batch * p.m,
+                p.n,
+                dispatch.kernel.constant("ACCUMULATES"),
+            ));
+            continue;
+        }
+        work += u64::from(p.batch) * u64::from(p.m) * u64::from(p.k.max(1)) * u64::from(p.n);
+        if dispatch.kernel.constant("PARTS") == 1 {
+            let parts = u64::from(dispatch.grid[2] / p.batch);
+            if !(parts >= 2 && (parts - 1) * u64::from(p.k_part) < p.k.into() && parts * u64::from(p.k_part) >= p.k.into()) {
+                return Err(format!("{parts} parts of {} are not {}", p.k_part, p.k));
+            }
+            continue;
+        }
+        let start = first_element(dispatch, Slot::Out, p.out_start);
+        written.push((
+            start / u64::from(problem.n),
+            start % u64::from(problem.n),
+            p.batch * p.m,
+            p.n,
+            dispatch.kernel.constant("ACCUMULATES"),
+        ));
+    }
+    let mut reason = String::new();
+    if work != problem.batch.count() * u64::from(problem.m) * u64::from(problem.k.max(1)) * u64::from(problem.n) {
+        let _ = write!(reason, "work {work}");
+    }
+    for &(row, column, m, n, accumulates) in &written {
+        let same = written.iter().filter(|other| (other.0, other.1) == (row, column)).collect::<Vec<_>>();
+        if same.iter().filter(|other| other.4 == 0).count() != 1 || same.iter().any(|other| (other.2, other.3) != (m, n)) {
+            let _ = write!(reason, "part at {row},{column} accumulates {accumulates}");
+        }
+    }
+    let first: Vec<_> = written.iter().filter(|part| part.4 == 0).collect();
+    for (i, &&(row, column, m, n, _)) in first.iter().enumerate() {
+        let meets = |&&(other_row, other_column, other_m, other_n, _): &&(u64, u64, u32, u32, u32)| {
+            let along = |x: u64, length: u32, y: u64, other: u32| x < y + u64::from(other) && y < x + u64::from(length);
+            along(row, m, other_row, other_m) && along(column, n, other_column, other_n)
+        };
+        if first[..i].iter().any(meets) {
+            let _ = write!(reason, "part at {row},{column} covers another");
+        }
+    }
+    let elements: u64 = first.iter().map(|part| u64::from(part.2) * u64::from(part.3)).sum();
+    if elements != problem.batch.count() * u64::from(problem.m) * u64::from(problem.n) {
+        let _ = write!(reason, "{elements} elements");
+    }
+    if reason.is_empty() { Ok(()) } else { Err(reason) }
+}
+
+fn params(dispatch: &Dispatch) -> Params {
+    *dispatch.params.matmul().expect("a product's")
+}
+
+fn first_element(dispatch: &Dispatch, slot: Slot, start: u32) -> u64 {
+    let binding = dispatch.bindings.iter().find(|binding| binding.slot == slot).expect("bound");
+    binding.offset_bytes / 4 + u64::from(start)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, cases: 400, ..ProptestConfig::default() })]
+
+    /// Whatever the shape and the limits: bindings are aligned, within the limit and within their matrix; grids are within the limit and
+    /// cover their part; the parts make up the product.
+    #[test]
+    fn every_plan_keeps_the_limits(
+        (m, k, n) in prop_oneof![
+            (1u32..700, 0u32..700, 1u32..700),
+            (1u32..70, 700u32..20_000, 1u32..70),
+            (Just(1), 0u32..20_000, 1u32..900),
+            (1u32..900, 0u32..20_000, Just(1)),
+            (700u32..4200, 500u32..4200, 700u32..4200),
+            (1u32..40, 60u32..66, 60u32..66).prop_map(|(more, x, y)| (x * 32 + more, y * 32, y * 32 + more % 3)),
+        ],
+        transpose_a: bool, transpose_b: bool, reads_c: bool, padding in 0u64..9,
+        max_binding_bytes in 1u64 << 16..1 << 22, max_workgroups_per_dimension in 8u32..200,
+        loops in prop_oneof![Just([1, 1]), [1u32..4, 1u32..9], [1u32..2, 1u32..40]], shared: u8,
+    ) {
+        // Those that are cut for the sake of tiles are large.
+        let caps = if m.min(n) < 700 { Caps { max_binding_bytes, max_workgroups_per_dimension, ..LARGE } } else { LARGE };
+        let problem = batch(problem(m, k, n, transpose_a, transpose_b, reads_c, padding), loops, shared);
+        let plan = compute(&problem, &caps).unwrap();
+        for dispatch in &plan.dispatches {
+            for binding in &dispatch.bindings {
+                prop_assert_eq!(binding.offset_bytes % caps.binding_alignment_bytes, 0);
+                prop_assert!(binding.size_bytes > 0 && binding.size_bytes <= caps.max_binding_bytes, "{binding:?}");
+                prop_assert_eq!(binding.size_bytes % 16, 0);
+                if binding.slot == Slot::Scratch {
+                    prop_assert!(binding.offset_bytes + binding.size_bytes <= plan.scratch_bytes);
+                    continue;
+                }
+                let span = match binding.slot {
+                    Slot::A => problem.a_span(),
+                    Slot::B => problem.b_span(),
+                    Slot::C => problem.c_span(),
+                    _ => problem.elements(),
+                };
+                if k > 0 || matches!(binding.slot, Slot::C | Slot::Out) {
+                    prop_assert!(binding.offset_bytes + binding.size_bytes <= (span * 4).next_multiple_of(16), "{binding:?} of {span}");
+                }
+            }
+            let [x, y, z] = dispatch.grid;
+            let p = params(dispatch);
+            prop_assert!(x.max(y).max(z) <= caps.max_workgroups_per_dimension);
+            if dispatch.kernel.id == KernelId::MatmulCopy {
+                let [rows, columns] = if dispatch.kernel.constant("TURNED") == 1 { [p.n, p.m] } else { [p.m, p.n] };
+                let of_all = u64::from(p.batch) * u64::from(rows) * u64::from(p.ldo);
+                prop_assert!(p.ldo.is_multiple_of(8) && p.ldo >= columns && dispatch.bindings[1].size_bytes >= of_all * 4, "{}", plan);
+                continue;
+            }
+            if dispatch.kernel.id == KernelId::MatmulSum {
+                prop_assert!(x * dispatch.kernel.constant("THREADS") * 4 >= p.batch * p.m * p.lda);
+                continue;
+            }
+            prop_assert!(z == p.batch || dispatch.kernel.constant("PARTS") == 1 && z % p.batch == 0);
+            prop_assert_eq!(dispatch.kernel.constant("BATCHED"), u32::from(p.batch > 1));
+            if dispatch.kernel.id == KernelId::MatmulVector {
+                prop_assert!(p.m == 1 && x * dispatch.kernel.constant("GROUPS") * 4 >= p.n);
+                continue;
+            }
+            let [tile_m, tile_n, edges, edge_m, edge_n] =
+                ["TILE_M", "TILE_N", "EDGES", "EDGE_M", "EDGE_N"].map(|name| dispatch.kernel.constant(name));
+            // What whole tiles leave is of blocks.
+            let (rows, columns) = (edge_m * (p.m % tile_m), edge_n * (p.n % tile_n));
+            let blocks = (p.m - rows).div_ceil(4) * columns.div_ceil(4) + rows.div_ceil(4) * p.n.div_ceil(4);
+            prop_assert!(x * tile_n + columns >= p.n && edges == u32::from(rows + columns > 0));
+            let below = y.checked_sub((p.m - rows).div_ceil(tile_m));
+            prop_assert!(below.is_some_and(|below| edges == 0 && below == 0 || below * x * dispatch.kernel.constant("EDGE_BLOCKS") >= blocks));
+            // Loads of four need starts and strides that are multiples of four.
+            let of_a = [p.a_start, p.lda, p.a_outer, p.a_inner];
+            for (vec4, numbers) in [("A_VEC4", of_a), ("B_VEC4", [p.b_start, p.ldb, p.b_outer, p.b_inner])] {
+                prop_assert!(dispatch.kernel.constant(vec4) == 0 || numbers.iter().all(|number| number % 4 == 0));
+            }
+        }
+        prop_assert_eq!(covers(&problem, &plan), Ok(()));
+    }
+}
+
+/// What a device's first product compiles serves the next ones, whichever tiles those have.
+#[test]
+fn stand_ins_are_one_kernel() {
+    let kernel = |sides: [u32; 3]| {
+        let [m, k, n] = sides;
+        stand_in(&compute(&problem(m, k, n, false, false, false, 0), &LARGE).unwrap(), &LARGE).unwrap().dispatches.remove(0).kernel
+    };
+    let first = kernel([36, 20, 44]);
+    for sides in [[64; 3], [256; 3], [512; 3], [1024; 3], [100, 300, 500], [1000; 3]] {
+        assert_eq!(kernel(sides), first, "{sides:?}");
+    }
+}
+
+/// A large image has more positions than tiles can be counted along a grid.
+#[test]
+fn convolutions_of_large_images_keep_the_limits() {
+    for (filters, window) in
+        [(16, window(2048, 3, 1, 1)), (16, window(2900, 1, 1, 0)), (32, window(3000, 3, 1, 1)), (3, window(4096, 3, 1, 1))]
+    {
+        let problem = convolution([1, 1, 3, filters], window, DType::F32);
+        let plan = plan::conv::compute(&problem, &LARGE).unwrap();
+        for dispatch in &plan.dispatches {
+            assert!(dispatch.grid.iter().all(|&groups| groups <= LARGE.max_workgroups_per_dimension), "{plan}");
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, cases: 400, ..ProptestConfig::default() })]
+
+    /// Whatever is padded, how it is cut, and whatever is made of it: launches see of each input what there is of it, and no more than they may.
+    #[test]
+    fn padded_inputs_are_bound_where_they_are(
+        (height, width) in (1u32..600, 1u32..90), pads in [[0u32..900, 0u32..900], [0u32..40, 0u32..40]], is_f16: bool, steps in 1u32..4,
+        max_binding_bytes in 1u64 << 13..1 << 18, max_workgroups_per_dimension in 2u32..200, folds in proptest::option::of(0usize..2),
+    ) {
+        let caps = Caps { max_binding_bytes, max_workgroups_per_dimension, ..LARGE };
+        let [[top, below], [left, right]] = pads;
+        // Every so many columns of a matrix that is wider.
+        let row = i64::from(width * steps);
+        let view = View {
+            dtype: if is_f16 { DType::F16 } else { DType::F32 },
+            offset: -(i64::from(top) * row + i64::from(left * steps)),
+            strides: vec![row, steps.into()],
+            bounds: vec![[top, top + height], [left, left + width]],
+        };
+        let bytes = height as u64 * row as u64 * view.dtype.bytes();
+        let shape = vec![top + height + below, left + width + right];
+        let values = map::Problem { shape, inputs: vec![view], ..values(&[1, 1], &[1, 1]) };
+        let plan = match folds {
+            Some(kept) => plan::reduce::compute(&reduce(Fold::Sum, kept, values), &caps),
+            None => plan::map::compute(&values, &caps),
+        };
+        let plan = match plan {
+            Err(error) => {
+                prop_assert_eq!(error.code(), "limit_exceeded");
+                return Ok(());
+            }
+            Ok(plan) => plan,
+        };
+        for binding in plan.dispatches.iter().flat_map(|dispatch| &dispatch.bindings).filter(|binding| binding.slot == Slot::Input(0)) {
+            prop_assert_eq!(binding.offset_bytes % caps.binding_alignment_bytes, 0);
+            prop_assert!(binding.size_bytes <= caps.max_binding_bytes, "{binding:?}");
+            prop_assert!(binding.offset_bytes + binding.size_bytes <= bytes.next_multiple_of(16), "{binding:?} of {bytes} bytes");
+        }
+    }
+
+    /// Whatever the shape and the type: no launch in a browser reads from a buffer that it writes to, which WebGPU refuses.
+    #[test]
+    fn no_launch_in_a_browser_reads_where_it_writes(
+        (m, k, n) in prop_oneof![(1u32..3000, 1u32..3000, 1u32..3000), (1u32..200, 100u32..20_000, 1u32..200)],
+        transpose_a: bool, transpose_b: bool, is_f16: bool, rounds: bool, loops in prop_oneof![Just([1, 1]), [1u32..3, 1u32..4]], shared: u8, keeps: [bool; 2],
+    ) {
+        let problem = batch(problem(m, k, n, transpose_a, transpose_b, false, 0), loops, shared);
+        let (dtype, precision) = if is_f16 { (DType::F16, Precision::F32) } else { (DType::F32, Precision::F16x3) };
+        let result = if rounds { DType::F16 } else { DType::F32 };
+        let plan = compute(&Problem { dtype, precision, result, ..problem }, &Caps { keeps, ..BROWSER }).unwrap();
+        for dispatch in &plan.dispatches {
+            let written = dispatch.bindings.iter().filter(|binding| binding.index == 2).map(|binding| binding.slot).next();
+            prop_assert!(dispatch.bindings.iter().all(|binding| binding.index == 2 || Some(binding.slot) != written), "{}", plan);
+        }
+    }
+
+    /// Whatever the shape and the type: a form that is kept is made by one launch, of its operand alone, before others read it, and what reads it
+    /// takes the same sums in the same order as without it.
+    #[test]
+    fn what_is_kept_of_operands_is_made_once(
+        (m, k, n) in prop_oneof![(1u32..3000, 1u32..3000, 1u32..3000), (1u32..200, 100u32..20_000, 1u32..200)],
+        transpose_a: bool, transpose_b: bool, (dtype, precision) in prop_oneof![
+            Just((DType::F32, Precision::F32)), Just((DType::F32, Precision::F16x3)), Just((DType::F16, Precision::F32)), Just((DType::F16, Precision::F16)),
+        ],
+        reads_c: bool, keeps: [bool; 2], loops in prop_oneof![Just([1, 1]), [1u32..3, 1u32..4]], shared: u8, small: bool,
+    ) {
+        let problem = batch(problem(m, k, n, transpose_a, transpose_b, reads_c, 0), loops, shared);
+        let problem = Problem { dtype, precision, ..problem };
+        let max_binding_bytes = if small { 1 << 22 } else { LARGE.max_binding_bytes };
+        let caps = Caps { max_binding_bytes, f16: true, ..BROWSER };
+        let (plan, without) = (compute(&problem, &Caps { keeps, ..caps.clone() }).unwrap(), compute(&problem, &caps).unwrap());
+        prop_assert_eq!(plan.kernel(), without.kernel(), "{}", plan);
+        if plan.dispatches.iter().any(|dispatch| dispatch.kernel.id == KernelId::MatmulSplit) {
+            // What f32 is split into is the same wherever it is.
+            let but_places = |plan: &Plan| -> Vec<_> {
+                let sizes = |dispatch: &Dispatch| dispatch.bindings.iter().map(|binding| (binding.index, binding.size_bytes)).collect::<Vec<_>>();
+                plan.dispatches.iter().map(|dispatch| (dispatch.kernel.clone(), dispatch.params, dispatch.grid, sizes(dispatch))).collect()
+            };
+            prop_assert_eq!(but_places(&plan), but_places(&without));
+        }
+        for (at, slot) in [Slot::Kept(0), Slot::Kept(1)].into_iter().enumerate() {
+            let places: Vec<_> = plan
+                .dispatches
+                .iter()
+                .enumerate()
+                .flat_map(|(place, dispatch)| dispatch.bindings.iter().filter(|binding| binding.slot == slot).map(move |binding| (place, binding)))
+                .collect();
+            prop_assert!(keeps[at] || places.is_empty(), "{}", plan);
+            let Some((first, made)) = places.first() else { continue };
+            let maker = &plan.dispatches[*first];
+            prop_assert_eq!((made.index, maker.bindings.len(), maker.bindings[0].slot), (2, 2, Slot::Input(at as u8)), "{}", plan);
+            for (place, read) in &places[1..] {
+                prop_assert!(place > first && read.index != 2 && read.offset_bytes + read.size_bytes <= made.size_bytes, "{}", plan);
+            }
+        }
+    }
+
+    /// Whatever the shape: the blocks cover the result, the parts of k make it up exactly, and modules of those variants are there, of as
+    /// many threads as the plan launches.
+    #[cfg(feature = "cuda")]
+    #[test]
+    fn every_plan_for_cuda_has_its_kernel(
+        (m, k, n) in prop_oneof![(1u32..5000, 0u32..100, 1u32..5000), (1u32..200, 100u32..200_000, 1u32..200)],
+        transpose_a: bool, transpose_b: bool, reads_c: bool, multiprocessors in 1u32..200, is_f16: bool, has_units: bool,
+    ) {
+        let problem = Problem { dtype: if is_f16 { DType::F16 } else { DType::F32 }, ..problem(m, k, n, transpose_a, transpose_b, reads_c, 0) };
+        let plan = cuda(&problem, if has_units { &UNITS } else { &LARGE }, multiprocessors).unwrap();
+        // Operands that the kernel cannot read are copied first, one after the other.
+        let copied = plan.dispatches.iter().take_while(|dispatch| dispatch.kernel.id == KernelId::MatmulCopy).count();
+        let (copies, launches) = plan.dispatches.split_at(copied);
+        let by_units = is_f16 && has_units;
+        let must_copy = |stored: Stored| k > 0 && if by_units { !stored.stride.is_multiple_of(8) } else { is_f16 };
+        let must_copy = [must_copy(problem.a), must_copy(problem.b)];
+        prop_assert_eq!(copied, must_copy.iter().filter(|&&must| must).count());
+        let mut end_bytes = 0;
+        for copy in copies {
+            let (p, to) = (params(copy), copy.bindings[1]);
+            prop_assert!(to.offset_bytes == end_bytes && p.ldo.is_multiple_of(8) && p.ldo >= p.n && u32::from(by_units) == p.result);
+            let element_bytes = if by_units { 2 } else { 4 };
+            prop_assert!(to.size_bytes >= u64::from(p.m) * u64::from(p.ldo) * element_bytes);
+            end_bytes += to.size_bytes;
+        }
+        let product = &launches[0];
+        prop_assert_eq!(product.kernel.id, if by_units { KernelId::MatmulCooperative } else { KernelId::MatmulTiled });
+        let (tile_m, tile_n) = (product.kernel.constant("TILE_M"), product.kernel.constant("TILE_N"));
+        prop_assert_eq!(&product.grid[..2], [m.div_ceil(tile_m) * n.div_ceil(tile_n), 1]);
+        let slots = |dispatch: &Dispatch| dispatch.bindings.iter().map(|binding| (binding.index, binding.slot)).collect::<Vec<_>>();
+        let slot = |must: bool, slot| if must { Slot::Scratch } else { slot };
+        let operands = if k > 0 { vec![(0, slot(must_copy[0], Slot::A)), (1, slot(must_copy[1], Slot::B))] } else { Vec::new() };
+        let c = |index: u32| reads_c.then_some((index, Slot::C));
+        match launches {
+            [_] => {
+                prop_assert_eq!((product.grid[2], params(product).k_part, plan.scratch_bytes), (1, 0, end_bytes));
+                prop_assert_eq!(slots(product), operands.into_iter().chain(c(2)).chain([(4, Slot::Out)]).collect::<Vec<_>>());
+            }
+            [_, sum] => {
+                let (parts, p, s) = (product.grid[2], params(product), params(sum));
+                // Whole steps but for the last one, and none of them empty.
+                prop_assert!(parts >= 2 && p.k_part % product.kernel.constant("TILE_K") == 0, "{}", plan);
+                prop_assert!((parts - 1) * p.k_part < k && parts * p.k_part >= k && p.k == k, "{}", plan);
+                prop_assert_eq!(slots(product), operands.into_iter().chain([(4, Slot::Scratch)]).collect::<Vec<_>>());
+                prop_assert_eq!(slots(sum), [(0, Slot::Scratch)].into_iter().chain(c(2)).chain([(4, Slot::Out)]).collect::<Vec<_>>());
+                prop_assert_eq!((s.m, s.k, s.n, s.lda, s.ldo), (m, parts, n, p.ldo, n));
+                prop_assert!(p.ldo % 4 == 0 && p.ldo >= n && plan.scratch_bytes >= end_bytes + u64::from(parts * m * p.ldo) * 4);
+                prop_assert_eq!((p.alpha, p.beta, s.alpha, s.beta), (problem.alpha, problem.beta, 1.0, problem.beta));
+                prop_assert!(sum.grid[0] * sum.kernel.constant("THREADS") * 4 >= m * p.ldo);
+            }
+            _ => panic!("{plan}"),
+        }
+        for Dispatch { kernel, .. } in &plan.dispatches {
+            let ptx = kernel.ptx().unwrap();
+            let threads = format!(".maxntid {}, 1, 1", kernel.constant("THREADS"));
+            prop_assert!(ptx.starts_with(".version 8.2") && ptx.contains(".entry matmul(") && ptx.contains(&threads), "{}", kernel);
+        }
+    }
+}
+
+#[test]
+fn what_cublaslt_does_not_take_is_left_to_the_kernel() {
+    let takes = |problem: &Problem| cublaslt(problem, &Caps::UNLIMITED).unwrap().is_some();
+    assert!(takes(&problem(3, 5, 7, false, false, false, 0)));
+    assert!(!takes(&problem(3, 0, 7, false, false, true, 0)), "a sum of no terms");
+    assert!(!takes(&problem(1 << 31, 1, 1, false, false, false, 0)), "past 31 bits");
+    assert!(
+        takes(&batch(problem(3, 5, 7, false, false, false, 0), [2, 3], 0b10_000)),
+        "B is shared in the inner of two loops, which is then rows"
+    );
+    assert!(!takes(&batch(problem(3, 5, 7, true, false, false, 0), [2, 3], 0b10_001)), "two loops");
+    assert!(!takes(&Problem { bias: true, ..problem(3, 5, 7, false, false, false, 0) }), "a bias");
+    assert!(!takes(&problem(0, 5, 7, false, false, false, 0)), "no result");
+    let empty = cuda(&problem(0, 5, 7, false, false, false, 0), &Caps::UNLIMITED, 132).unwrap();
+    assert_eq!((empty.dispatches.len(), empty.kernel().as_str()), (0, "none"));
+    let largest = cuda(&problem(u32::MAX, 1, 1, false, false, false, 0), &Caps::UNLIMITED, 132).unwrap();
+    assert_eq!(largest.dispatches[0].grid, [1 << 27, 1, 1]);
+}
+
+#[test]
+fn a_matrix_past_the_largest_buffer_is_refused_with_both_numbers() {
+    let error = compute(&problem(9000, 9000, 1, false, false, false, 0), &DEFAULTS).unwrap_err();
+    assert_eq!(error.code(), "limit_exceeded");
+    assert!(error.to_string().contains("324000000") && error.to_string().contains("268435456"), "{error}");
+    for (m, k, n, max_texture_size) in [(60_000, 3000, 1, 4096), (16_384, 0, 20_000, 16_384)] {
+        let error = fragment(&problem(m, k, n, false, false, false, 0), &Caps { max_texture_size, ..DEFAULTS }, &FRAGMENT).unwrap_err();
+        assert_eq!(error.code(), "limit_exceeded");
+    }
+}
+
+/// What lies in fours of f16 is cut between them for devices that write words alone.
+#[test]
+fn boxes_of_f16_are_whole_fours() {
+    let caps = Caps { max_binding_bytes: 8192, stores_f16: false, ..DEFAULTS };
+    for [high, wide] in [[400, 24], [400, 20], [300, 28], [100, 152], [1000, 12]] {
+        let plan = plan::map::compute(&problems::halves(&[high, wide], &[1, high.into()]), &caps)
+            .unwrap_or_else(|error| panic!("{high} x {wide}: {error}"));
+        assert!(plan.dispatches.len() > 1, "{high} x {wide} is not cut");
+        assert!(plan.dispatches.iter().all(|dispatch| dispatch.kernel.constant("HALF") == 0), "{high} x {wide}\n{plan}");
+    }
+}
