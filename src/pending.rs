@@ -155,6 +155,7 @@ impl Pending<'_> {
     #[cfg(target_arch = "wasm32")]
     pub(crate) fn is_over(&self) -> bool {
         matches!(&self.started, Ok(Some(Started { running: Running::Cpu(cpu::Running::Done(_)), .. })))
+            && self.opened.device.gives_at_once()
     }
 
     /// Waits for the result; after a loss, once more on a fresh device.
@@ -163,7 +164,13 @@ impl Pending<'_> {
         let (mut lost, mut again) = (false, false);
         loop {
             let error = match complete(&gpu, &call, &opened, started, &clock).await {
-                Ok(report) => return Ok(Report { replayed: lost, ..report }),
+                Ok(report) => {
+                    #[cfg(target_arch = "wasm32")]
+                    if let (true, Some(device)) = (want.timed, opened.device.name()) {
+                        return Ok(Report { replayed: lost, device, ..report });
+                    }
+                    return Ok(Report { replayed: lost, ..report });
+                }
                 #[cfg(not(target_arch = "wasm32"))]
                 Err(error) if again && matches!(*error, Error::OutOfMemory { .. }) => {
                     return split::in_parts(&gpu, &call, &opened, want, error).await;

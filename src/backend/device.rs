@@ -257,15 +257,28 @@ impl Device {
         }
     }
 
+    /// What it is called by now, if that may have changed: threads may have failed since it was opened.
+    #[cfg(target_arch = "wasm32")]
+    pub(crate) fn name(&self) -> Option<String> {
+        #[allow(irrefutable_let_patterns, reason = "with one backend there is no other")]
+        if let Self::Cpu(cpu) = self { Some(cpu.name()) } else { None }
+    }
+
     /// The device as it is now.
     pub(crate) fn update(&self, info: &mut DeviceInfo) {
         #[cfg(target_arch = "wasm32")]
-        #[allow(irrefutable_let_patterns, reason = "with one backend there is no other")]
-        if let Self::Cpu(cpu) = self {
-            info.name = cpu.name();
+        if let Some(name) = self.name() {
+            info.name = name;
         }
         #[cfg(not(target_arch = "wasm32"))]
         let _ = info;
+    }
+
+    /// Whether a product that is done may be given at once.
+    #[cfg(target_arch = "wasm32")]
+    pub(crate) fn gives_at_once(&self) -> bool {
+        #[allow(irrefutable_let_patterns, reason = "with one backend there is no other")]
+        if let Self::Cpu(cpu) = self { !cpu.is_short() } else { false }
     }
 
     /// How often there was no memory for what nobody waits for.

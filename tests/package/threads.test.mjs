@@ -130,8 +130,8 @@ async function goes_on_alone({ lapidary, assert, right, problem, sleep }, reason
     await sleep(50);
   }
   assert(new RegExp(reason).test(gpu.info().name), gpu.info().name);
-  const { kernel } = await gpu.matmul(one.a, one.b, { ...one.options, report: true });
-  assert(/^matmul\/cpu \w+$/.test(kernel), kernel);
+  const { kernel, device } = await gpu.matmul(one.a, one.b, { ...one.options, report: true });
+  assert(/^matmul\/cpu \w+$/.test(kernel) && device === gpu.info().name, `${kernel} on ${device}`);
   await right(gpu, problem(301, 300, 299), "the next one");
   gpu.free();
 }
@@ -164,6 +164,23 @@ for (const isolated of [true, false]) {
     const { setTimeout } = globalThis;
     globalThis.setTimeout = (then, ms) => setTimeout(then, Math.min(ms, 1000));
   });
+}
+
+for (const isolated of [true, false]) {
+  test(`products that follow one another at once have all threads, ${isolated ? "in" : "without"} isolation`, () =>
+    served({ isolated }, async ({ lapidary, assert, same, problem }) => {
+      const gpu = await lapidary.Gpu.open({ backend: "simd", threads: 2 });
+      const { a, b, options, expected } = problem(300, 301, 302);
+      const begun = performance.now();
+      // Nothing here waits for anything else than the products.
+      for (let by = ""; !/2 threads/.test(by); ) {
+        assert(performance.now() - begun < 20_000, `by ${by} after 20 s`);
+        const { data, kernel } = await gpu.matmul(a, b, { ...options, report: true });
+        same(data, expected);
+        by = kernel;
+      }
+      gpu.free();
+    }));
 }
 
 test("workers end when they are idle, and when the handle is freed", () =>

@@ -231,6 +231,12 @@ impl Cpu {
         self.engine.name()
     }
 
+    /// Whether whoever waits for a product that is done should let the page hear of threads.
+    #[cfg(target_arch = "wasm32")]
+    pub(crate) fn is_short(&self) -> bool {
+        self.engine.is_short()
+    }
+
     /// How fast it copies and computes at best.
     #[cfg(not(target_arch = "wasm32"))]
     pub(crate) fn ceilings(&self) -> crate::ceilings::Ceilings {
@@ -314,7 +320,11 @@ impl Backend for Cpu {
 
     async fn finish(&self, running: Running) -> Result<Finished> {
         match running {
-            Running::Done(finished) => Ok(finished),
+            Running::Done(finished) => {
+                #[cfg(target_arch = "wasm32")]
+                self.engine.hear().await;
+                Ok(finished)
+            }
             #[cfg(target_arch = "wasm32")]
             Running::Underway(underway) => underway.finish().await,
         }

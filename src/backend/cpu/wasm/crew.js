@@ -5,7 +5,9 @@
 // product behind others, the thread that calls in a turn of the event loop.
 // Elsewhere each worker is sent copies of what its share of the rows or columns needs, and sends its share of the result back.
 //
-// A worker counts once it has answered, so nothing ever waits for one that never starts. If one fails, all end, and the caller computes alone.
+// A worker counts once it has answered, so nothing ever waits for one that never starts; but the page has to hear of it, which it does not while
+// promise follows on promise: a product that would have had more threads ends in a turn of the event loop. If a worker fails, all end, and the
+// caller computes alone.
 import { walker } from "./walk.js";
 
 /** Workers that have nothing to do for so long end, and start anew when they are missed. */
@@ -84,6 +86,10 @@ class Crew {
   /** When this thread's shares of products that lie in shared memory are done. */
   shares = Promise.resolve();
   channel = new MessageChannel();
+  /** Who waits for a turn of the event loop. */
+  turns = [];
+  /** Whether the last product that was asked for should have had threads that have not answered yet. */
+  is_short = false;
 
   constructor(module, sizes, most, own, kernel_bytes) {
     Object.assign(this, { module, sizes, most, own, kernel_bytes });
@@ -99,6 +105,7 @@ class Crew {
    * what comes later. The products of a batch are shared out whole.
    */
   threads(m, k, n, items) {
+    this.is_short = false;
     const flops = 2 * m * k * n * items;
     if (flops < SHARED_FLOPS) return 1;
     // Where copies are sent, they should be computed with many times.
@@ -108,7 +115,9 @@ class Crew {
     const wanted = Math.min(this.most, Math.floor(flops / THREAD_FLOPS), most);
     while (this.workers.length < Math.min(wanted, this.most) - 1) this.hire();
     if (!has_shared_memory() && this.jobs.size >= QUEUED) return 1;
-    return Math.min(wanted, 1 + this.workers.filter(({ ready }) => ready).length);
+    const ready = 1 + this.workers.filter(({ ready }) => ready).length;
+    this.is_short = ready < Math.min(wanted, this.most);
+    return Math.min(wanted, ready);
   }
 
   /** Memory for what stays on the device: where all threads see it, or null where that is not to be had or not worth it. */
@@ -149,10 +158,20 @@ class Crew {
   turn() {
     const { port1, port2 } = this.channel;
     return new Promise((resolve) => {
-      // Node does not end while anyone listens.
-      port1.onmessage = () => resolve((port1.onmessage = null));
+      this.turns.push(resolve);
+      port1.onmessage = () => {
+        this.turns.shift()();
+        // Node does not end while anyone listens.
+        if (this.turns.length === 0) port1.onmessage = null;
+      };
       port2.postMessage(0);
     });
+  }
+
+  /** Lets the page hear of workers that were missed. */
+  catch_up() {
+    this.is_short = false;
+    return this.turn();
   }
 
   /** Waits for workers that fail to answer, or have nothing to do. */

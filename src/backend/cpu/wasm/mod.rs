@@ -17,6 +17,7 @@ pub(super) mod threads;
 
 use js_sys::{Float32Array, Float64Array, Object, Promise, Uint8Array, Uint32Array, WebAssembly};
 use wasm_bindgen::prelude::*;
+use wasm_bindgen_futures::JsFuture;
 
 use half::f16;
 use half::slice::HalfFloatSliceExt;
@@ -109,6 +110,10 @@ extern "C" {
     fn threads(this: &Crew, m: u32, k: u32, n: u32, items: u32) -> u32;
     #[wasm_bindgen(method)]
     fn kept(this: &Crew, length: f64) -> Option<Float32Array>;
+    #[wasm_bindgen(method, getter)]
+    fn is_short(this: &Crew) -> bool;
+    #[wasm_bindgen(method)]
+    fn catch_up(this: &Crew) -> Promise;
     #[wasm_bindgen(method)]
     fn compute(this: &Crew, job: &Job);
     #[wasm_bindgen(method)]
@@ -211,6 +216,19 @@ impl Engine {
                 self.crew.threads(problem.m, problem.k, problem.n, items)
             }
             _ => 1,
+        }
+    }
+
+    /// Whether the last product should have had threads that have not answered yet.
+    pub(super) fn is_short(&self) -> bool {
+        self.crew.is_short()
+    }
+
+    /// Lets the page hear of threads that are missed.
+    pub(super) async fn hear(&self) {
+        if self.is_short() {
+            // It only resolves.
+            let _ = JsFuture::from(self.crew.catch_up()).await;
         }
     }
 
