@@ -20,14 +20,20 @@ pub fn device(gpu: u32) -> Result<JsValue, JsValue> {
 /// A tensor of what a buffer holds from a byte on.
 #[wasm_bindgen]
 pub fn tensor_of_buffer(gpu: u32, buffer: &JsValue, offset_bytes: f64, dtype: usize, shape: &[f64]) -> Result<Promise, JsValue> {
-    let opened = find_gpu(gpu)?.current()?;
+    let gpu = find_gpu(gpu)?;
+    let opened = gpu.current()?;
     let dtype = *DType::ALL.get(dtype).ok_or_else(|| Error::internal("a type of another number"))?;
     let shape = sizes(shape);
     check_sizes(&shape)?;
     let bytes = Extent { elements: elements(&shape), dtype }.bytes();
     let copy = webgpu(&opened)?.copy_from(buffer, offset_bytes, bytes)?;
     Ok(promise(async move {
-        let copied = webgpu(&opened)?.copied_from(copy).await?;
+        let copied = webgpu(&opened)?.copied_from(copy).await;
+        if matches!(&copied, Err(error) if matches!(**error, Error::DeviceLost { .. })) {
+            // The page's next buffer is of another device.
+            gpu.reopen(&opened).await?;
+        }
+        let copied = copied?;
         Ok(convert::tensor(Tensor::new(shape, dtype, Buffer::WebGpu(copied), opened)))
     }))
 }

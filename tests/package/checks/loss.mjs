@@ -82,6 +82,12 @@ export default {
       tensor: async () => (await gpu.tensor(x, [5, 5])).dispose(),
       benchmark: () => gpu.benchmark(x, x, { m: 5, k: 5, n: 5, samples: 1, min_ms: 0 }),
       ...(!is_slow(gpu) && { keep: async () => (await gpu.matmul(x, x, { m: 5, k: 5, n: 5, keep: true })).dispose() }),
+      ...(gpu.device && {
+        buffer: async () => {
+          const buffer = gpu.device.createBuffer({ size: 64, usage: GPUBufferUsage.COPY_SRC | GPUBufferUsage.COPY_DST });
+          (await gpu.tensor(buffer, [4, 4])).dispose();
+        },
+      }),
     };
     await each(calls, async (call) => {
       kill();
