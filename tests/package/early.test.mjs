@@ -84,6 +84,37 @@ test("an opening that fails leaves the device to the one that it is made for", (
     await right(gpu, problem(5, 6, 7));
   }));
 
+test("a device that is made early is of the power preference that was asked for", async () => {
+  const body = async ({ lapidary, wrap, assert, problem, right }, is_aborted) => {
+    const preferences = new Map();
+    wrap(GPU.prototype, "requestAdapter", (original) => {
+      return async function (options) {
+        const adapter = await original.call(this, options);
+        preferences.set(adapter, options?.powerPreference);
+        return adapter;
+      };
+    });
+    wrap(GPUAdapter.prototype, "requestDevice", (original) => {
+      return async function (...args) {
+        const device = await original.apply(this, args);
+        preferences.set(device, preferences.get(this));
+        return device;
+      };
+    });
+    const { Gpu, matmul } = lapidary;
+    const { a, b, options } = problem(5, 6, 7);
+    const other = "low-power";
+    const [wanted, opening] = is_aborted
+      ? ["high-performance", Gpu.open({ power_preference: other, signal: AbortSignal.abort() }).catch(() => {})]
+      : [other, matmul(a, b, options)];
+    const gpu = await Gpu.open({ backend: "webgpu", power_preference: wanted });
+    assert(preferences.get(gpu.device) === wanted, `${preferences.get(gpu.device)} in place of ${wanted}`);
+    await opening;
+    await right(gpu, problem(5, 6, 7));
+  };
+  for (const is_aborted of [false, true]) await visit(body, { argument: is_aborted });
+});
+
 test("a device that is lost before it is taken is asked for again", () =>
   visit(async ({ lapidary, watch, wrap, assert, problem, right }) => {
     const seen = watch();

@@ -103,7 +103,8 @@ static OPEN: Mutex<Vec<(wgpu::AdapterInfo, bool, Open)>> = Mutex::new(Vec::new()
 
 /// A device of an adapter with all that is of use.
 #[cfg(target_arch = "wasm32")]
-async fn open_best(adapter: &wgpu::Adapter, _: &Options) -> Result<Open, wgpu::RequestDeviceError> {
+async fn open_best(adapter: &wgpu::Adapter, options: &Options) -> Result<Open, wgpu::RequestDeviceError> {
+    super::matrix::ask(options.power_preference);
     request_best(adapter).await.map(Open::new)
 }
 
@@ -162,8 +163,6 @@ const FEATURES: wgpu::Features = {
 
 /// A device with all that is of use.
 async fn request_best(adapter: &wgpu::Adapter) -> Result<(wgpu::Device, wgpu::Queue), wgpu::RequestDeviceError> {
-    #[cfg(target_arch = "wasm32")]
-    super::matrix::ask();
     request_device(adapter, adapter.features() & FEATURES, wanted_limits(&adapter.limits())).await
 }
 

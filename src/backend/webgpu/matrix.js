@@ -5,9 +5,9 @@ const FEATURES = ["subgroups", "chromium-experimental-subgroup-matrix"];
 /**
  * Adds what the units take to the next request for a device, if its adapter has all of it, and has the part for them
  * loaded meanwhile; then asks `make` for the device, which may have one. wgpu makes that request before anything else
- * can run, and with it the prototype is as it was.
+ * can run, and with it the prototype is as it was. `saves_power` tells by which preference the adapter was chosen.
  */
-export function ask_for_matrix_units(load, part, make) {
+export function ask_for_matrix_units(load, part, make, saves_power) {
   const adapters = globalThis.GPUAdapter?.prototype;
   const request = adapters?.requestDevice;
   if (!request) return;
@@ -19,7 +19,7 @@ export function ask_for_matrix_units(load, part, make) {
       descriptor = { ...descriptor, requiredFeatures: [...descriptor.requiredFeatures, ...FEATURES] };
     }
     const ask = () => request.call(this, descriptor);
-    return make ? make(descriptor, ask) : ask();
+    return make ? make(descriptor, ask, saves_power) : ask();
   };
 }
 

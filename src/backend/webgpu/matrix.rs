@@ -9,11 +9,12 @@ use wasm_bindgen::prelude::*;
 
 use crate::dtype::DType;
 use crate::info::{Dialect, MatrixUnit};
+use crate::options::PowerPreference;
 use crate::web::parts::{self, Loader, Part};
 
 #[wasm_bindgen(module = "/src/backend/webgpu/matrix.js")]
 extern "C" {
-    fn ask_for_matrix_units(load: Option<&Loader>, part: &str, make: Option<&Function>);
+    fn ask_for_matrix_units(load: Option<&Loader>, part: &str, make: Option<&Function>, saves_power: bool);
     #[wasm_bindgen(js_name = matrix_unit)]
     fn subgroup_of_unit(device: &JsValue) -> u32;
     /// Whether WGSL has functions for packed 8-bit integers here, which wgpu does not ask either.
@@ -33,8 +34,9 @@ pub fn set_maker(maker: Function) {
 
 /// Has the request for a device that is made next ask for matrix units too. Where the adapter has them, what multiplies by them is loaded while
 /// the browser makes the device.
-pub(super) fn ask() {
-    MAKER.with_borrow(|maker| parts::with_loader(|loader| ask_for_matrix_units(loader, Part::Matrix.name(), maker.as_ref())));
+pub(super) fn ask(power_preference: PowerPreference) {
+    let saves_power = power_preference == PowerPreference::LowPower;
+    MAKER.with_borrow(|maker| parts::with_loader(|loader| ask_for_matrix_units(loader, Part::Matrix.name(), maker.as_ref(), saves_power)));
 }
 
 /// The unit that kernels can use, if the device came with one.

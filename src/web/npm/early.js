@@ -16,6 +16,8 @@ const LIMITS = [
 
 /** A promise of a device, or of nothing if there is none; undefined once it has been taken. */
 let early;
+/** Whether it was asked for so as to save power. */
+let saves_power;
 
 async function request(powerPreference) {
   const adapter = await navigator.gpu.requestAdapter({ powerPreference });
@@ -28,7 +30,9 @@ async function request(powerPreference) {
 
 /** Has a device made. Whatever goes wrong, Rust will say when it asks for one. */
 export function ask_early(powerPreference) {
-  early ??= request(powerPreference).catch(() => {});
+  if (early) return;
+  saves_power = powerPreference === "low-power";
+  early = request(powerPreference).catch(() => {});
 }
 
 function suits({ features, limits }, { requiredFeatures, requiredLimits }) {
@@ -37,7 +41,9 @@ function suits({ features, limits }, { requiredFeatures, requiredLimits }) {
 }
 
 /** The device that was made, if it has all that a request asks for, or the one that `ask` gives. */
-export async function device_for(descriptor, ask) {
+export async function device_for(descriptor, ask, is_to_save_power) {
+  // It may be another GPU's.
+  if (is_to_save_power !== saves_power) return ask();
   const making = early;
   early = undefined;
   const device = await making;
