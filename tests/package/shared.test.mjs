@@ -261,6 +261,26 @@ in_page(
   without_webgpu,
 );
 
+in_page("an operand that there is no room to copy is told", async ({ lapidary, integers, rejects, wrap }) => {
+  const a = integers(36);
+  const undo = wrap(Object.getPrototypeOf(Float32Array.prototype), "slice", (original) => {
+    return function (...args) {
+      if (this === a) throw new RangeError("Array buffer allocation failed");
+      return original.apply(this, args);
+    };
+  });
+  const opening = lapidary.init_gpu({ backend: "simd" });
+  const sizes = { m: 6, k: 6, n: 6 };
+  const calls = [
+    () => lapidary.matmul(a, integers(36), sizes),
+    () => lapidary.matmul(integers(36), integers(36), { ...sizes, beta: 1, c: a }),
+    () => lapidary.reference(a, integers(36), sizes),
+  ];
+  for (const call of calls) await rejects("out_of_memory", call);
+  undo();
+  await opening;
+});
+
 in_page("options may be those of a class", async ({ lapidary, problem, same, rejects }) => {
   const { a, b, expected, options } = problem(6, 7, 8);
   class Sizes {

@@ -4,7 +4,7 @@
 import start, * as core from "./lapidary_core.js";
 import { ask_early, device_for, forget_early } from "./early.js";
 import { encode, set_tensor_number } from "./encode.js";
-import { BACKENDS, DTYPES, OPTIONS, array, can_give, fault, floats, get, is_buffer, is_bytes, product, shape as sides, whole } from "./options.js";
+import { BACKENDS, DTYPES, OPTIONS, array, can_give, fault, floats, get, is_buffer, is_bytes, no_room, product, shape as sides, whole } from "./options.js";
 import { to_benchmark, to_data, to_multiply, to_open, to_source, to_stop, to_target } from "./options.js";
 import { load_part, prepare_for_loss, set_core } from "./parts.js";
 import { read_file, workers } from "./source.js";
@@ -429,7 +429,8 @@ export const gpu_device = async () => on_shared((gpu) => gpu.device);
 function copy(value) {
   try {
     return ArrayBuffer.isView(value) || Array.isArray(value) ? value.slice() : value;
-  } catch {
+  } catch (error) {
+    if (error instanceof RangeError) throw no_room(error);
     return value;
   }
 }
@@ -442,7 +443,8 @@ function told(options, own = copy) {
     const of = (names) => Object.fromEntries(names.map((name) => [name, own(options[name])]));
     const inherited = OPTIONS.filter((name) => !own_names.includes(name) && name in options);
     return Object.assign(Object.create(of(inherited)), of(own_names));
-  } catch {
+  } catch (error) {
+    if (error?.code === "out_of_memory") throw error;
     return options;
   }
 }

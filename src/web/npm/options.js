@@ -9,6 +9,9 @@ export function fault(code, message, cause) {
   return error;
 }
 
+/** What an array is refused with that the page has no room for. */
+export const no_room = (cause) => fault("out_of_memory", "the page has no room for a copy of an operand; free what is not needed", cause);
+
 const invalid_type = (argument, expected, found) => fault("invalid_type", `${argument} must be ${expected}, but it is ${found}`);
 export const invalid_type_of = (argument, expected, value) => invalid_type(argument, expected, describe(value));
 const invalid_dimension = (name, value, expected) => fault("invalid_dimension", `${name} is ${value}, but it must be ${expected}`);
@@ -322,8 +325,13 @@ export function to_data(data, options) {
   const found = CLASSES.findIndex(([name]) => name !== undefined && ArrayBuffer.isView(data) && get(data, Symbol.toStringTag) === name);
   const type = told === undefined ? Math.max(found, 0) : place("dtype", told, DTYPES);
   if (type === 4) {
-    if (Array.isArray(data) && data.every(is_flag)) return [Uint32Array.from(data), type];
-    return [Uint32Array.from(typed_array("data", data, ["Uint8Array"], "a Uint8Array or an array of true and false"), Boolean), type];
+    const is_list = Array.isArray(data) && data.every(is_flag);
+    const truths = is_list ? data : typed_array("data", data, ["Uint8Array"], "a Uint8Array or an array of true and false");
+    try {
+      return [Uint32Array.from(truths, Boolean), type];
+    } catch (error) {
+      throw no_room(error);
+    }
   }
   const [first, second] = CLASSES[type];
   const expected = told === undefined ? "a Float32Array, a Float16Array, an Int32Array, a Uint32Array, an Int8Array, a Uint8Array or a GPUBuffer, or have a dtype" : `a ${first} for ${told}`;
