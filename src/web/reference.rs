@@ -94,7 +94,9 @@ async fn compute(
         ..Params::default()
     };
     let mut clock = crate::clock::Stopwatch::start();
-    for item in 0..problem.batch.count() {
+    // There may be no elements of very many.
+    let items = if elements == 0 { 0 } else { problem.batch.count() };
+    for item in 0..items {
         let [a_start, b_start, _] = problem.batch.starts(item);
         let job = reference_job(&from(a, a_start), &from(b, b_start), &params, [problem.transpose_a, problem.transpose_b]);
         let start = (item * u64::from(problem.m) * u64::from(problem.n)) as u32;

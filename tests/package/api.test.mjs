@@ -42,3 +42,19 @@ test("a process of Node's ends with its last call", () => {
   const seconds = (performance.now() - begun) / 1000;
   assert.ok(seconds < 15, `${seconds} s`);
 });
+
+test("the CPU holds no operand beyond its product", () => {
+  const script = `import { Gpu, reference } from ${JSON.stringify(pathToFileURL(join(PACKAGE, "node.js")))};
+    const gpu = await Gpu.open({ backend: "simd", threads: 1 });
+    let b = new Float32Array(64 * 64).fill(1);
+    await gpu.matmul(b, b, { m: 64, k: 64, n: 64 });
+    (await reference(b, b, { m: 64, k: 64, n: 64 })).free();
+    const held = new WeakRef(b);
+    b = undefined;
+    for (let turn = 0; turn < 20 && held.deref(); turn++) (await new Promise((resolve) => setTimeout(resolve, 10)), gc());
+    console.log(held.deref() ? "held" : "let go");
+    await reference(new Float32Array(), new Float32Array(), { m: 0, k: 0, n: 2 ** 32 - 1 });
+    console.log("nothing is done for nothing");`;
+  const said = execFileSync(process.execPath, ["--expose-gc", "--input-type=module", "--eval", script], { encoding: "utf8", timeout: 60_000 });
+  assert.equal(said, "let go\nnothing is done for nothing\n");
+});

@@ -146,21 +146,31 @@ export function walker(exports, sizes) {
 
   /** Computes a product or a batch: all of it, or unit by unit as much as the other threads that count with `counter` leave. */
   function run(job, { counter, by_columns, firsts } = {}) {
-    brought = {};
+    forget();
     const items = job.starts.length / 3;
-    if (!counter) return items ? multiply_items(job, 0, items) : multiply(job);
+    if (!counter) {
+      if (items) multiply_items(job, 0, items);
+      else multiply(job);
+      return forget();
+    }
     for (let unit; (unit = Atomics.add(counter, 0, 1)) < firsts.length - 1; ) {
       const [at, end] = firsts.slice(unit, unit + 2);
       if (items) multiply_items(job, at, end);
       else multiply(part(job, by_columns, at, end - at));
     }
+    forget();
+  }
+
+  /** B may be another by the next call, and its memory is not to be kept until then. */
+  function forget() {
+    brought = {};
   }
 
   /** One block of op(A)·op(B) in double precision and of |op(A)|·|op(B)|, into packed arrays of the whole. */
   function exact(job, i, j, m, n, sums, magnitudes) {
     for (let p = 0; p === 0 || p < job.k; p += job.depth) {
       const k = Math.min(job.depth, job.k - p);
-      brought = {};
+      forget();
       const packed = bring_b(job, p, j, k, n);
       bring_a(job, i, p, m, k);
       exports.multiply(m, k, n, packed, p > 0, true);
@@ -169,6 +179,7 @@ export function walker(exports, sizes) {
     }
     take(EXACT, sums, job.n, i, j, m, n);
     take(C, magnitudes, job.n, i, j, m, n);
+    forget();
   }
 
   return { run, part, pack, pack_items, multiply_items, exact, copy_rows };
