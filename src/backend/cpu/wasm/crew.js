@@ -82,6 +82,8 @@ class Crew {
   /** What is to be done with an answer, by the number of the job; without an answer it has failed. */
   jobs = new Map();
   last = 0;
+  /** How often workers have said something. */
+  heard = 0;
   fault = "";
   /** When this thread's shares of products that lie in shared memory are done. */
   shares = Promise.resolve();
@@ -150,6 +152,7 @@ class Crew {
 
   /** A share of a job is done, or a worker has started. */
   hear(data) {
+    this.heard++;
     this.jobs.get(data.id)?.(data);
     this.wait();
   }
@@ -178,9 +181,16 @@ class Crew {
   wait() {
     clearTimeout(this.timer);
     const patience_ms = Math.max(0, ...[...this.jobs.values()].map((answer) => answer.patience_ms));
-    this.timer = patience_ms ? setTimeout(() => this.fail("one did not answer"), patience_ms) : setTimeout(() => this.end(), IDLE_MS);
+    this.timer = patience_ms ? setTimeout(() => this.lose_patience(), patience_ms) : setTimeout(() => this.end(), IDLE_MS);
     // Node has an end to come to.
     this.timer.unref?.();
+  }
+
+  /** They have failed, unless this thread was so busy itself that it has not heard them. */
+  async lose_patience() {
+    const heard = this.heard;
+    await this.turn();
+    if (this.heard === heard && this.jobs.size > 0) this.fail("one did not answer");
   }
 
   fail(reason) {
