@@ -12,7 +12,7 @@
  * Matrices are row-major `Float32Array`s, or `Float16Array`s. Every promise rejects with a {@link LapidaryError}.
  */
 
-/** What computes. `cpu` stands for the faster CPU path that this engine has. */
+/** What computes. */
 export type Backend = "webgpu" | "webgl2" | "simd" | "scalar";
 
 /**
@@ -78,7 +78,7 @@ export interface LapidaryError extends Error {
 export interface InitOptions {
   /**
    * `"auto"` (default) takes the first of WebGPU, WebGL2, SIMD, scalar that works. A software GPU is taken only if it
-   * beats the CPU in a short measurement. A named backend is used or the call fails with `unavailable`.
+   * beats the CPU in a short measurement. `"cpu"` is the faster path on the CPU that this engine has. A named backend is used or the call fails with `unavailable`.
    */
   backend?: "auto" | "cpu" | Backend;
   /** Which GPU of several. Default `"high-performance"`. */
@@ -428,7 +428,7 @@ export class Gpu {
    * handle is opened on that adapter; what is kept there and is no such result is passed over.
    */
   tune(options?: { signal?: AbortSignal }): Promise<Tuning>;
-  /** Goes back to the defaults, and forgets what is kept; whether nothing is. */
+  /** Goes back to the defaults, and forgets what is kept; whether that is known to be gone: false without WebGPU, or without cache storage. */
   clear_tuning(): Promise<boolean>;
   memory(): MemoryStats;
   /** Gives free pooled buffers back to the device. */
