@@ -9,6 +9,18 @@ function number_of(bits) {
   return bits >> 15 ? -size : size;
 }
 
+/** An array's bytes. Rust counts in 32 bits, and it may begin farther on in its buffer. One that was detached says that it is empty. */
+export const bytes_of = (array) => (array.byteLength ? new Uint8Array(array.buffer, array.byteOffset, array.byteLength) : new Uint8Array());
+
+/** The same as words of as many bytes as its elements have. */
+export const bits_of = (array) => {
+  const Words = [, Uint8Array, Uint16Array, , Uint32Array][array.BYTES_PER_ELEMENT];
+  return array.byteLength ? new Words(array.buffer, array.byteOffset, array.length) : new Words();
+};
+
+/** Truths as JavaScript has them: bytes. */
+export const truths = (words) => new Uint8Array(words);
+
 export const put = (from, to) =>
   to.set(from instanceof Uint16Array && to instanceof Float32Array ? Float32Array.from(from, number_of) : from);
 

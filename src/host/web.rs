@@ -2,12 +2,12 @@
 
 use std::marker::PhantomData;
 
-use js_sys::{ArrayBuffer, Float32Array, Int8Array, Int32Array, Object, Uint8Array, Uint16Array, Uint32Array};
+use js_sys::{ArrayBuffer, Float32Array, Int8Array, Int32Array, Object, Uint8Array, Uint32Array};
 use wasm_bindgen::prelude::*;
 
 use crate::backend::cpu::wasm::new_array;
 use crate::dtype::{DType, Extent};
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// Row-major values that the caller holds: a `Float32Array`, or one of another type that is kept as the bytes that a device has.
 #[derive(Debug, Clone)]
@@ -43,16 +43,13 @@ impl HostSlice<'_> {
     }
 
     /// The values for devices that compute in f32 alone: those of f16 are widened, which changes none.
-    pub(crate) fn widened(&self) -> HostSlice<'static> {
-        let array = match self.dtype() {
-            DType::F16 => {
-                let wide = Float32Array::new_with_length(self.len() as u32);
-                put(&self.array.array, &wide);
-                wide.into()
-            }
-            _ => self.array.clone(),
-        };
-        array.into()
+    pub(crate) fn widened(&self) -> Result<HostSlice<'static>> {
+        if self.dtype() != DType::F16 {
+            return Ok(self.array.clone().into());
+        }
+        let wide = new_array(self.len())?;
+        put(&self.array.array, &wide);
+        Ok(wide.into())
     }
 
     /// The values as they lie in a device's memory.
@@ -62,18 +59,12 @@ impl HostSlice<'_> {
 
     /// The values as words, those of f16 as their bits, and those of 8 bits as bytes.
     pub(crate) fn bits(&self) -> Object {
-        let bytes = self.bytes();
-        let (buffer, start, length) = (bytes.buffer(), bytes.byte_offset(), self.len() as u32);
-        match self.dtype() {
-            DType::F16 => Uint16Array::new_with_byte_offset_and_length(&buffer, start, length).into(),
-            DType::I8 | DType::U8 => bytes.into(),
-            _ => Uint32Array::new_with_byte_offset_and_length(&buffer, start, length).into(),
-        }
+        bits_of(self.array())
     }
 
-    /// A copy of the values in f32, in this module's memory.
+    /// A copy of the values, which are of f32, in this module's memory.
     pub(crate) fn to_vec(&self) -> Vec<f32> {
-        self.widened().f32().to_vec()
+        self.f32().to_vec()
     }
 
     /// Tells a changed array from an unchanged one by its length and values spread over it: cheap, and meant for the rare
@@ -117,6 +108,10 @@ extern "C" {
     /// Puts the numbers of one array into another, which may be of another type; those of f16 may be told as bits, but for a `Float32Array` alone.
     fn put(from: &Object, to: &Object);
     fn place_of_type(array: &Object) -> usize;
+    fn bytes_of(array: &Object) -> Uint8Array;
+    fn bits_of(array: &Object) -> Object;
+    #[wasm_bindgen(catch)]
+    fn truths(words: &Object) -> std::result::Result<Object, JsValue>;
 }
 
 /// Row-major values that a call gives. `array` is a `Float32Array`, a `Float16Array`, an `Int32Array`, a `Uint32Array`, a `Uint32Array` of 0 and 1,
@@ -216,19 +211,17 @@ impl HostVec {
         Self::over(self.f32(), self.len() as u32, dtype)
     }
 
-    /// The array as JavaScript gets it: truths take a byte each there.
-    pub(crate) fn into_array(self) -> Object {
-        if self.dtype == DType::Bool { Uint8Array::new(&self.array).into() } else { self.array }
+    /// The array as JavaScript gets it: truths take a byte each there, for which the page may have no room.
+    pub(crate) fn into_array(self) -> Result<Object> {
+        if self.dtype != DType::Bool {
+            return Ok(self.array);
+        }
+        truths(&self.array).map_err(|_| Box::new(Error::OutOfMemory { bytes: self.len(), place: "the host" }))
     }
 
     /// The values as they lie in a device's memory.
     pub(crate) fn bytes(&self) -> Uint8Array {
-        let array: &Uint8Array = self.array.unchecked_ref();
-        // One that was detached meanwhile says that it is empty, but nothing can be made on its memory.
-        if array.byte_length() == 0 {
-            return Uint8Array::new_with_length(0);
-        }
-        Uint8Array::new_with_byte_offset_and_length(&array.buffer(), array.byte_offset(), array.byte_length())
+        bytes_of(&self.array)
     }
 
     /// The values, copied into this module's memory.

@@ -81,17 +81,17 @@ fn limits(caps: &Caps, out: &values::Device) {
     }
 }
 
-pub(super) fn report(report: Report<Output>, want: Want) -> JsValue {
+pub(super) fn report(report: Report<Output>, want: Want) -> Result<JsValue, JsValue> {
     let Report { data, backend, device, software, kernel, upload_ms, kernel_ms, download_ms, total_ms, device_clock, replayed } = report;
     let data = match data {
-        Output::Host(data) => data.into_array().into(),
+        Output::Host(data) => data.into_array()?.into(),
         Output::Tensor(data) => tensor(data),
     };
     if !want.timed {
-        return values::plain(data);
+        return Ok(values::plain(data));
     }
     let clock = if device_clock { "timestamp" } else { "wall" };
-    values::report(data, backend.name(), &device, software, &kernel, upload_ms, kernel_ms, download_ms, total_ms, clock, replayed)
+    Ok(values::report(data, backend.name(), &device, software, &kernel, upload_ms, kernel_ms, download_ms, total_ms, clock, replayed))
 }
 
 /// A tensor that JavaScript holds from here on. It knows names by their places, since to tell a string takes as long as to queue an operation.

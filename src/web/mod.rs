@@ -120,7 +120,7 @@ pub fn matmul(
     let call = Call::new(&product(numbers, optional(c)?, optional(bias)?)?, operand(a)?, operand(b)?)?;
     let pending = gpu.begin(call, want)?;
     let is_over = pending.is_over();
-    let report: BoxFuture<'static, _> = Box::pin(async move { Ok(convert::report(pending.finish().await?, want)) });
+    let report: BoxFuture<'static, _> = Box::pin(async move { convert::report(pending.finish().await?, want) });
     if is_over { now_or_promise(report) } else { Ok(future_to_promise(report).into()) }
 }
 
@@ -153,7 +153,7 @@ pub fn reshape(tensor: u32, shape: &[f64]) -> Result<u32, JsValue> {
 #[wasm_bindgen]
 pub fn tensor_to_array(tensor: u32) -> Result<Promise, JsValue> {
     let tensor = find_tensor(tensor)?;
-    Ok(promise(async move { Ok(tensor.to_host().await?.into_array().into()) }))
+    Ok(promise(async move { Ok(tensor.to_host().await?.into_array()?.into()) }))
 }
 
 /// Lets go of a tensor.

@@ -207,7 +207,7 @@ impl Cpu {
         let mut kept = self.take(extent)?;
         match &dispatch.params {
             Params::Words(words) => self.operate(&dispatch.kernel, words.get(), &inputs, &mut kept)?,
-            params => self.engine.matmul(params.matmul()?, &dispatch.kernel, &of_product(&inputs), &mut kept)?,
+            params => self.engine.matmul(params.matmul()?, &dispatch.kernel, &of_product(&inputs)?, &mut kept)?,
         }
         Ok(Buffer { extent, values: Arc::new(kept.into()) })
     }
@@ -275,7 +275,7 @@ impl Backend for Cpu {
 
     #[inline(never)]
     fn upload(&self, values: &HostSlice<'_>) -> Result<Buffer> {
-        let values = engine::readable(values);
+        let values = engine::readable(values)?;
         let extent = Extent { elements: values.len(), dtype: values.dtype() };
         let mut copy = self.take(extent)?;
         engine::copy(&values, &mut copy);
@@ -297,7 +297,7 @@ impl Backend for Cpu {
             return self.run(out, how, stopwatch, |out| self.operate(&dispatch.kernel, words.get(), &inputs, out));
         }
         let params = dispatch.params.matmul()?;
-        let inputs = of_product(&inputs);
+        let inputs = of_product(&inputs)?;
         #[cfg(target_arch = "wasm32")]
         if dispatch.grid[0] > 1 {
             let mut held = [const { None }; 3];
@@ -312,7 +312,7 @@ impl Backend for Cpu {
                 wasm::threads::Target::Host(engine::array(how.download)?)
             };
             let job = self.engine.shared_job(params, &dispatch.kernel, &inputs, target.array());
-            let after = engine::After::new(params, inputs[3].as_ref());
+            let after = engine::After::new(params, inputs[3].as_ref())?;
             return Ok(Running::Underway(self.engine.share(&job, dispatch.grid[0], how.repeats, (target, held), after, stopwatch)));
         }
         self.run(out, how, stopwatch, |out| self.engine.matmul(params, &dispatch.kernel, &inputs, out))
@@ -374,9 +374,9 @@ fn host<'a>(operand: Option<&'a Bound<'_, Buffer>>, held: Option<&'a Held<'_>>) 
 }
 
 /// Those of a product: A, B, C and the bias.
-fn of_product<'a>(inputs: &'a [Option<HostSlice<'_>>]) -> [Option<HostSlice<'a>>; 4] {
-    let input = |slot: Slot| inputs.get(slot.index() - Slot::A.index()).and_then(Option::as_ref).map(engine::readable);
-    [Slot::A, Slot::B, Slot::C, Slot::BIAS].map(input)
+fn of_product<'a>(inputs: &'a [Option<HostSlice<'_>>]) -> Result<[Option<HostSlice<'a>>; 4]> {
+    let input = |slot: Slot| inputs.get(slot.index() - Slot::A.index()).and_then(Option::as_ref).map(engine::readable).transpose();
+    Ok([input(Slot::A)?, input(Slot::B)?, input(Slot::C)?, input(Slot::BIAS)?])
 }
 
 /// Values where they lie.

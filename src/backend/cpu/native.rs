@@ -334,8 +334,9 @@ pub(super) fn copy(from: &HostSlice<'_>, to: &mut HostVec) {
 }
 
 /// The values as kernels read them, who widen f16 themselves.
-pub(super) fn readable<'a>(values: &HostSlice<'a>) -> HostSlice<'a> {
-    values.clone()
+#[expect(clippy::unnecessary_wraps, reason = "in the browser there may be no room")]
+pub(super) fn readable<'a>(values: &HostSlice<'a>) -> Result<HostSlice<'a>> {
+    Ok(values.clone())
 }
 
 pub(super) fn borrow(values: &HostVec) -> HostSlice<'_> {

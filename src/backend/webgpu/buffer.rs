@@ -216,15 +216,17 @@ impl WebGpu {
             return Err(Error::internal("wgpu runs on something other than WebGPU"));
         };
         let mut bytes = values.bytes();
-        if !bytes.length().is_multiple_of(4) {
-            // Writes are of whole words, and the buffer has room for one.
-            let words = Uint8Array::new_with_length(bytes.length().next_multiple_of(4));
-            words.set(&bytes, 0);
-            bytes = words;
-        }
-        let length = bytes.length();
+        // Writes are of whole words, and the buffer has room for one.
+        let length = bytes.length() / 4 * 4;
         // What the ring takes is larger than a slot.
         let at = buffer.at_bytes() as u32;
+        if length < bytes.length() {
+            let word = Uint8Array::new_with_length(4);
+            word.set(&bytes.subarray(length, bytes.length()), 0);
+            let written = queue.write_buffer_with_u32_and_buffer_source(to, at + length, &word);
+            written.map_err(|_| Error::internal("the queue refused an operand"))?;
+            bytes = bytes.subarray(0, length);
+        }
         let written = self.ring.write(to, &bytes);
         if written == length {
             return Ok(());

@@ -1,5 +1,5 @@
 /** Arrays of every kind of memory, when they are read, and what is left of them. */
-import { assert, each, integers, is_fault, problem, product, rejects, right, same, settles, sleep, within } from "./tools.mjs";
+import { assert, each, integers, is_fault, problem, product, rejects, right, same, settles, skip, sleep, within } from "./tools.mjs";
 
 /** The same values in memory of another kind. */
 const KINDS = {
@@ -197,6 +197,29 @@ const general = {
     const { error } = await settles(gpu.matmul(a, b, { ...options, signal: controller.signal }));
     is_fault(error, "aborted");
     assert(error.cause.name === "AbortError", `cause is ${error.cause}`);
+  },
+
+  "operands that begin far into their buffer": async ({ gpu, backend }) => {
+    let buffer;
+    try {
+      buffer = new ArrayBuffer(2 ** 32 + 8192);
+    } catch {
+      skip("this engine has no buffers of more than 4 GiB");
+    }
+    const far = (Type, values, at) => {
+      const view = new Type(buffer, 2 ** 32 + at, values.length);
+      view.set(values);
+      return view;
+    };
+    const { a, b, options, expected } = problem(6, 7, 8);
+    const [x, y] = [far(Float32Array, a, 0), far(Float32Array, b, 1024)];
+    same(await gpu.matmul(x, y, options), expected);
+    const tensor = await gpu.tensor(x, [6, 7]);
+    same(await tensor.toArray(), a);
+    tensor.dispose();
+    const bytes = far(Int8Array, [1, -2, 3, 4, 5], 4096);
+    const sums = await gpu.matmul(bytes, bytes, { m: 1, k: 5, n: 1 });
+    assert(`${sums}` === "55", `${sums} on ${backend}`);
   },
 
   "opening that is aborted on the way": async ({ lapidary: { Gpu }, backend }) => {

@@ -196,6 +196,33 @@ export default {
     own.free();
   },
 
+  "what there is no room for in the page is told": async ({ gpu, backend }) => {
+    const truths = await gpu.tensor(new Uint8Array(3001).fill(1), [3001], { dtype: "bool" });
+    const [x, y] = [new Int8Array(50 * 61).fill(1), new Int8Array(61 * 52).fill(1)];
+    const bytes = { m: 50, k: 61, n: 52 };
+    await gpu.matmul(x, y, bytes);
+    const before = gpu.memory();
+    /** With no room for copies of so many elements. */
+    const without = async (name, count, call) => {
+      const Own = globalThis[name];
+      const size = (value) => (typeof value === "number" ? value : value?.length);
+      const construct = (target, args, self) => {
+        if (size(args[0]) === count && !(args[0] instanceof ArrayBuffer)) throw new RangeError("Array buffer allocation failed");
+        return Reflect.construct(target, args, self);
+      };
+      globalThis[name] = new Proxy(Own, { construct });
+      try {
+        return await Promise.race([settles(call()), sleep(5000).then(() => ({ error: { code: "no end" } }))]);
+      } finally {
+        globalThis[name] = Own;
+      }
+    };
+    is_fault((await without("Uint8Array", 3001, () => truths.toArray())).error, "out_of_memory");
+    if (!backend.startsWith("web")) is_fault((await without("Float32Array", 50 * 61, () => gpu.matmul(x, y, bytes))).error, "out_of_memory");
+    await at_rest(gpu, before);
+    truths.dispose();
+  },
+
   "a large product that is kept finds the room that others lie idle in": async ({ lapidary: { Gpu }, backend }) => {
     if (backend !== "webgpu") skip("it is of WebGPU");
     const stop = limit_memory(180 * 2 ** 20);

@@ -94,7 +94,8 @@ extern "C" {
         starts: Option<Uint32Array>,
     ) -> Job;
     fn finish(values: &Float32Array, columns: u32, bias: Option<&Float32Array>, activation: u32);
-    fn counted_from(zero_point: i32, values: &Object) -> Float32Array;
+    #[wasm_bindgen(catch)]
+    fn counted_from(zero_point: i32, values: &Object) -> Result<Float32Array, JsValue>;
     fn add(to: &Object, start: f64, from: &Float32Array);
 }
 
@@ -257,7 +258,11 @@ impl Engine {
         out.bytes().fill(0, 0, u32::MAX);
         let [Some(a), Some(b), ..] = operands else { return Ok(()) };
         let zero_points = [params.zero_points as i16, (params.zero_points >> 16) as i16];
-        let [a, b] = [(a, zero_points[0]), (b, zero_points[1])].map(|(values, zero_point)| counted_from(zero_point.into(), values.array()));
+        let counted = |values: &HostSlice<'_>, zero_point: i16| {
+            let fault = |_| Box::new(Error::OutOfMemory { bytes: values.len() * 4, place: "the host" });
+            counted_from(zero_point.into(), values.array()).map_err(fault)
+        };
+        let (a, b) = (counted(a, zero_points[0])?, counted(b, zero_points[1])?);
         let [transpose_a, transpose_b, _] = flags(kernel);
         let elements = u64::from(params.m) * u64::from(params.n);
         let sums = new_array(elements)?;
@@ -291,7 +296,7 @@ impl Engine {
             for item in 0..params.batch {
                 self.crew.compute(&self.job(params, kernel, operands, out, item));
             }
-            After::new(params, operands[3].as_ref()).apply(out);
+            After::new(params, operands[3].as_ref())?.apply(out);
         }
         Ok(())
     }
@@ -404,9 +409,13 @@ pub(crate) struct After {
 
 impl After {
     /// The bias is copied, since the end may come after the caller has gone on.
-    pub(super) fn new(params: &Params, bias: Option<&HostSlice<'_>>) -> Self {
-        let bias = bias.map(|values| values.f32().slice(0, values.len() as u32));
-        Self { columns: params.n, bias, activation: params.activation }
+    pub(super) fn new(params: &Params, bias: Option<&HostSlice<'_>>) -> Result<Self> {
+        let copied = |values: &HostSlice<'_>| {
+            let copy = new_array(values.len())?;
+            copy.set(values.f32(), 0);
+            Ok::<_, Box<Error>>(copy)
+        };
+        Ok(Self { columns: params.n, bias: bias.map(copied).transpose()?, activation: params.activation })
     }
 
     fn apply(&self, out: &HostVec) {
@@ -449,7 +458,7 @@ pub(super) fn copy(from: &HostSlice<'_>, to: &mut HostVec) {
 }
 
 /// The values as kernels read them: in f32.
-pub(super) fn readable<'a>(values: &HostSlice<'a>) -> HostSlice<'a> {
+pub(super) fn readable<'a>(values: &HostSlice<'a>) -> Result<HostSlice<'a>> {
     values.widened()
 }
 
@@ -480,7 +489,7 @@ fn brought(inputs: &[Option<HostSlice<'_>>], out: &HostVec, more_bytes: u64) -> 
     for (operand, values) in operands.iter_mut().zip(inputs) {
         if let Some(values) = values {
             let mut words = zeros(values.len())?;
-            values.widened().f32().copy_to(bytemuck::cast_slice_mut(&mut words));
+            values.widened()?.f32().copy_to(bytemuck::cast_slice_mut(&mut words));
             *operand = bytemuck::cast_vec(words);
         }
     }
