@@ -348,6 +348,30 @@ fn a_reader_that_goes_away_is_no_fault() {
     assert_eq!((output.status.code(), text(&output.stderr).as_str()), (Some(0), ""));
 }
 
+#[test]
+#[cfg(unix)]
+fn a_reader_that_goes_away_takes_no_file_with_it() {
+    let folder = folder("unread");
+    let files = ["bench.json", "trace.json"].map(|name| folder.join(name));
+    for file in &files {
+        let _ = std::fs::remove_file(file);
+    }
+    let [export, trace] = files.each_ref().map(|file| file.to_str().unwrap());
+    for form in [&["--json"][..], &[]] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_lapidary"));
+        command.args(SMALL_BENCH).args(["--backend", "simd", "--export", export, "--trace", trace]).args(form);
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        drop(child.stdout.take());
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{form:?}: {}", text(&output.stderr));
+        for file in &files {
+            let written = std::fs::read(file).unwrap_or_else(|error| panic!("{form:?}: {}: {error}", file.display()));
+            serde_json::from_slice::<Value>(&written).expect("JSON");
+            std::fs::remove_file(file).unwrap();
+        }
+    }
+}
+
 /// A `.npy` file as NumPy writes it.
 fn npy(descr: &str, fortran_order: &str, shape: &str, data: &[u8]) -> Vec<u8> {
     let header = format!("{{'descr': '{descr}', 'fortran_order': {fortran_order}, 'shape': {shape}, }}");

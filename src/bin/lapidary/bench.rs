@@ -1,6 +1,7 @@
 //! `lapidary bench`: how fast products are, device by device and shape by shape.
 
 use std::fs;
+use std::path::Path;
 
 use lapidary::{BackendId, Ceilings, Choice, DType, Gpu, Matmul, Options, Profile};
 use serde_json::{Value, json};
@@ -86,32 +87,31 @@ pub fn run(common: &Common, settings: &Bench) -> Result<(), Failure> {
     }
     drop(progress);
     let about = settings_json(settings);
-    // First what is asked for on stdout: a file that cannot be written must not lose it.
-    if common.json {
-        output::print_json("bench", export::fields(&rows, &about))?;
-    } else {
-        output::print(&text(&targets, &rows))?;
-    }
-    if let Some((path, format)) = &settings.export {
-        export::write(path, *format, &rows, &about)?;
-        output::note(&format!("written to {}", path.display()));
-    }
-    if let Some(path) = &settings.trace {
-        let mut profile = Profile::default();
-        for target in &targets {
-            let Profile { operations, left_out, .. } = target.gpu.profile();
-            profile.operations.extend(operations);
-            profile.left_out += left_out;
-        }
-        fs::write(path, profile.to_trace()).map_err(|error| Failure::file(path, error))?;
-        output::note(&format!("written to {}", path.display()));
-    }
+    // Each whatever becomes of the others: a file that cannot be written must not lose what is printed, nor a reader that goes away a file.
+    let printed =
+        if common.json { output::print_json("bench", export::fields(&rows, &about)) } else { output::print(&text(&targets, &rows)) };
+    let exported = settings.export.as_ref().map_or(Ok(()), |(path, format)| export::write(path, *format, &rows, &about));
+    let traced = settings.trace.as_ref().map_or(Ok(()), |path| write_trace(path, &targets));
+    exported.and(traced).and(printed)?;
     let wrong = rows.iter().filter(|row| row.measured.as_ref().is_ok_and(|measured| !measured.judgement.is_right())).count();
     let failed = rows.iter().filter(|row| row.measured.is_err()).count();
     match (wrong, failed) {
         (0, 0) => Ok(()),
         _ => Err(Failure::Failed(format!("{wrong} results are wrong, {failed} products failed"))),
     }
+}
+
+/// Writes what the products took, of all devices.
+fn write_trace(path: &Path, targets: &[Target]) -> Result<(), Failure> {
+    let mut profile = Profile::default();
+    for target in targets {
+        let Profile { operations, left_out, .. } = target.gpu.profile();
+        profile.operations.extend(operations);
+        profile.left_out += left_out;
+    }
+    fs::write(path, profile.to_trace()).map_err(|error| Failure::file(path, error))?;
+    output::note(&format!("written to {}", path.display()));
+    Ok(())
 }
 
 /// Opens what is to be measured.

@@ -37,7 +37,9 @@ pub fn write(path: &Path, format: Format, rows: &[Row], settings: &Value) -> Res
         Format::Csv => csv(rows),
         Format::Markdown => markdown(rows),
     };
-    fs::write(path, text).map_err(|error| Failure::file(path, error))
+    fs::write(path, text).map_err(|error| Failure::file(path, error))?;
+    output::note(&format!("written to {}", path.display()));
+    Ok(())
 }
 
 /// All that is known, for JSON.
