@@ -192,9 +192,6 @@ fn a_bench_is_exported_in_three_formats() {
     let markdown = export("bench.md");
     assert!(markdown.starts_with("| backend | ") && markdown.lines().count() == 4, "{markdown}");
     refused(2, &["bench", "--export", "bench.txt"]);
-    let nowhere = folder.join("no/such/folder.csv");
-    let output = run(&[&SMALL_BENCH[..], &["--backend", "simd", "--export", nowhere.to_str().unwrap()]].concat());
-    assert!(output.status.code() == Some(1) && !output.stdout.is_empty(), "what was measured is still printed");
 }
 
 #[test]
@@ -205,9 +202,6 @@ fn a_trace_holds_every_product() {
     let events = value["traceEvents"].as_array().unwrap();
     let count = |name: &str| events.iter().filter(|event| event["name"] == name && event["ph"] == "X").count();
     assert_eq!((count("matmul 33x17x65"), count("matmul 8x8x8"), count("kernel")), (4, 4, 8));
-    let nowhere = folder("trace").join("no/such/folder.json");
-    let output = run(&[&SMALL_BENCH[..], &["--backend", "simd", "--trace", nowhere.to_str().unwrap()]].concat());
-    assert!(output.status.code() == Some(1) && !output.stdout.is_empty(), "what was measured is still printed");
 }
 
 #[test]
@@ -372,6 +366,39 @@ fn a_reader_that_goes_away_takes_no_file_with_it() {
     }
 }
 
+#[test]
+fn a_file_that_cannot_be_written_is_told_before_anything_is_computed() {
+    let folder = folder("nowhere");
+    let file = |name: &str| folder.join(name).to_str().unwrap().to_owned();
+    let [csv, json, npy, missing] = ["no/such/a.csv", "no/such/a.json", "no/such/a.npy", "missing.npy"].map(file);
+    for (option, file) in [("--export", &csv), ("--trace", &json)] {
+        assert!(refused(1, &[&SMALL_BENCH[..], &["--backend", "simd", option, file]].concat()).contains(file.as_str()));
+    }
+    // There are no operands to compute with.
+    for out in [&npy, &file(""), &file("c.npy/")] {
+        assert!(refused(1, &["matmul", &missing, &missing, "-o", out]).contains(out.as_str()));
+    }
+    assert!(refused(1, &["matmul", &missing, &missing, "-o", ""]).contains("lapidary: : "));
+    assert!(refused(1, &["matmul", &missing, &missing, "-o", &file("c.npy"), "--trace", &json]).contains(json.as_str()));
+    assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 0, "nothing is left of what was tried");
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn what_was_measured_is_printed_though_its_files_find_no_room() {
+    let folder = folder("full");
+    let [export, trace] = ["bench.csv", "trace.json"].map(|name| folder.join(name));
+    for file in [&export, &trace] {
+        let _ = std::fs::remove_file(file);
+        std::os::unix::fs::symlink("/dev/full", file).unwrap();
+    }
+    for (option, file) in [("--export", export), ("--trace", trace)] {
+        let output = run(&[&SMALL_BENCH[..], &["--backend", "simd", option, file.to_str().unwrap()]].concat());
+        assert!(output.status.code() == Some(1) && !output.stdout.is_empty(), "{option}: {}", text(&output.stderr));
+        assert!(file.is_symlink());
+    }
+}
+
 /// A `.npy` file as NumPy writes it.
 fn npy(descr: &str, fortran_order: &str, shape: &str, data: &[u8]) -> Vec<u8> {
     let header = format!("{{'descr': '{descr}', 'fortran_order': {fortran_order}, 'shape': {shape}, }}");
@@ -410,6 +437,61 @@ fn files_of_every_type_and_order_are_multiplied() {
         let values: Vec<u8> = [4.0f32, 5.0, 10.0, 11.0].iter().flat_map(|x| x.to_le_bytes()).collect();
         assert_eq!(std::fs::read(c).unwrap(), npy("<f4", "False", "(2, 2)", &values));
     }
+}
+
+/// Even if it is an operand of the product.
+#[test]
+#[cfg(unix)]
+fn a_file_that_cannot_be_written_whole_stays_as_it_was() {
+    let folder = folder("whole");
+    let a = folder.join("a.npy");
+    let ones: Vec<u8> = [1.0f32; 1024].iter().flat_map(|x| x.to_le_bytes()).collect();
+    let operand = npy("<f4", "False", "(32, 32)", &ones);
+    std::fs::write(&a, &operand).unwrap();
+    // No file may be longer than a block, of 512 or of 1024 bytes; 25 is SIGXFSZ, which ends a process that writes more.
+    let script = "trap '' 25; ulimit -f 1; exec \"$0\" matmul \"$1\" \"$1\" -o \"$1\" --backend scalar";
+    let output = Command::new("sh").args(["-c", script, env!("CARGO_BIN_EXE_lapidary")]).arg(&a).output().unwrap();
+    let said = text(&output.stderr);
+    assert!(output.status.code() == Some(1) && said.contains("a.npy: "), "{said}");
+    assert!(std::fs::read(&a).unwrap() == operand, "the operand is lost");
+    assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1, "nothing is left of what was tried");
+    let a = a.to_str().unwrap();
+    printed(&["matmul", a, a, "-o", a, "--backend", "scalar"]);
+    assert!(std::fs::read(a).unwrap().ends_with(&32.0f32.to_le_bytes()), "where there is room it is the product");
+}
+
+#[test]
+#[cfg(unix)]
+fn a_product_goes_through_links_and_pipes_and_keeps_the_mode_of_what_it_replaces() {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    let folder = folder("links");
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(folder.join("below")).unwrap();
+    let file = |name: &str| folder.join(name).to_str().unwrap().to_owned();
+    let (a, link, below) = (file("a.npy"), file("link.npy"), file("below/c.npy"));
+    let whole = npy("<f4", "False", "(2, 2)", &[0; 16]);
+    std::fs::write(&a, &whole).unwrap();
+    symlink("below/more.npy", &link).unwrap();
+    symlink("c.npy", file("below/more.npy")).unwrap();
+    let multiply = |out: &str| run(&["matmul", &a, &a, "-o", out, "--backend", "scalar"]);
+    for mode in [None, Some(0o600)] {
+        if let Some(mode) = mode {
+            std::fs::write(&below, "before").unwrap();
+            std::fs::set_permissions(&below, std::fs::Permissions::from_mode(mode)).unwrap();
+        }
+        let output = multiply(&link);
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        assert!(Path::new(&link).is_symlink() && std::fs::read(&below).unwrap() == whole);
+        let now = std::fs::metadata(&below).unwrap().permissions().mode() & 0o777;
+        assert!(mode.is_none_or(|mode| mode == now), "{now:o}");
+    }
+    assert_eq!(multiply("/dev/stdout").stdout, whole);
+    // The file is the one that is held open, not another of its name.
+    let held = std::fs::File::options().read(true).write(true).create(true).truncate(true).open(file("held.npy")).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_lapidary"));
+    command.args(["matmul", &a, &a, "-o", "/dev/stdout", "--backend", "scalar"]).stdout(held.try_clone().unwrap());
+    assert!(command.stderr(Stdio::null()).status().unwrap().success());
+    assert_eq!(held.metadata().unwrap().len(), whole.len() as u64);
 }
 
 #[test]

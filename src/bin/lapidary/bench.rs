@@ -1,12 +1,12 @@
 //! `lapidary bench`: how fast products are, device by device and shape by shape.
 
-use std::fs;
-use std::path::Path;
+use std::io::Write;
 
 use lapidary::{BackendId, Ceilings, Choice, DType, Gpu, Matmul, Options, Profile};
 use serde_json::{Value, json};
 
 use crate::arguments::{Bench, Common};
+use crate::destination::Destination;
 use crate::export;
 use crate::failure::Failure;
 use crate::judge::Extent;
@@ -56,6 +56,8 @@ impl Row {
 }
 
 pub fn run(common: &Common, settings: &Bench) -> Result<(), Failure> {
+    let export = settings.export.as_ref().map(|(path, format)| Destination::new(path).map(|file| (file, *format))).transpose()?;
+    let trace = settings.trace.as_deref().map(Destination::new).transpose()?;
     let mut targets = targets(common, settings)?;
     let progress = Progress::new();
     for target in &mut targets {
@@ -80,7 +82,7 @@ pub fn run(common: &Common, settings: &Bench) -> Result<(), Failure> {
         for target in &targets {
             progress.bar(rows.len(), count, &format!("{m}x{k}x{n} on {}", target.label()));
             rows.push(target.row(shape, settings.dtype, measure(&target.gpu, &inputs, settings).map_err(|error| error.to_string())));
-            if settings.trace.is_some() {
+            if trace.is_some() {
                 target.profile(&inputs, settings.runs);
             }
         }
@@ -90,8 +92,8 @@ pub fn run(common: &Common, settings: &Bench) -> Result<(), Failure> {
     // Each whatever becomes of the others: a file that cannot be written must not lose what is printed, nor a reader that goes away a file.
     let printed =
         if common.json { output::print_json("bench", export::fields(&rows, &about)) } else { output::print(&text(&targets, &rows)) };
-    let exported = settings.export.as_ref().map_or(Ok(()), |(path, format)| export::write(path, *format, &rows, &about));
-    let traced = settings.trace.as_ref().map_or(Ok(()), |path| write_trace(path, &targets));
+    let exported = export.as_ref().map_or(Ok(()), |(file, format)| export::write(file, *format, &rows, &about));
+    let traced = trace.as_ref().map_or(Ok(()), |file| write_trace(file, &targets));
     exported.and(traced).and(printed)?;
     let wrong = rows.iter().filter(|row| row.measured.as_ref().is_ok_and(|measured| !measured.judgement.is_right())).count();
     let failed = rows.iter().filter(|row| row.measured.is_err()).count();
@@ -102,15 +104,15 @@ pub fn run(common: &Common, settings: &Bench) -> Result<(), Failure> {
 }
 
 /// Writes what the products took, of all devices.
-fn write_trace(path: &Path, targets: &[Target]) -> Result<(), Failure> {
+fn write_trace(file: &Destination, targets: &[Target]) -> Result<(), Failure> {
     let mut profile = Profile::default();
     for target in targets {
         let Profile { operations, left_out, .. } = target.gpu.profile();
         profile.operations.extend(operations);
         profile.left_out += left_out;
     }
-    fs::write(path, profile.to_trace()).map_err(|error| Failure::file(path, error))?;
-    output::note(&format!("written to {}", path.display()));
+    file.write(|out| out.write_all(profile.to_trace().as_bytes()))?;
+    output::note(&format!("written to {}", file.path.display()));
     Ok(())
 }
 

@@ -1,12 +1,13 @@
 //! Measurements as files: JSON, CSV and Markdown.
 
-use std::fmt::Write;
-use std::fs;
+use std::fmt::Write as _;
+use std::io::Write as _;
 use std::path::Path;
 
 use serde_json::{Value, json};
 
 use crate::bench::Row;
+use crate::destination::Destination;
 use crate::failure::Failure;
 use crate::measure::{Measured, Times, gflops};
 use crate::output;
@@ -31,14 +32,14 @@ impl Format {
 }
 
 /// Writes the rows to a file.
-pub fn write(path: &Path, format: Format, rows: &[Row], settings: &Value) -> Result<(), Failure> {
+pub fn write(file: &Destination, format: Format, rows: &[Row], settings: &Value) -> Result<(), Failure> {
     let text = match format {
         Format::Json => output::json_text("bench", fields(rows, settings)),
         Format::Csv => csv(rows),
         Format::Markdown => markdown(rows),
     };
-    fs::write(path, text).map_err(|error| Failure::file(path, error))?;
-    output::note(&format!("written to {}", path.display()));
+    file.write(|out| out.write_all(text.as_bytes()))?;
+    output::note(&format!("written to {}", file.path.display()));
     Ok(())
 }
 

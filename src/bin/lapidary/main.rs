@@ -5,6 +5,7 @@
 
 mod arguments;
 mod bench;
+mod destination;
 mod export;
 mod failure;
 mod judge;

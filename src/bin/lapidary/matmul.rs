@@ -1,19 +1,21 @@
 //! `lapidary matmul`: the product of two files.
 
-use std::fs::File;
-use std::io::BufWriter;
+use std::io::Write;
 use std::path::Path;
 
 use lapidary::{Gpu, Matmul, Options};
 use serde_json::json;
 
 use crate::arguments::{Common, Files};
+use crate::destination::Destination;
 use crate::failure::Failure;
 use crate::npy::{self, Matrix};
 use crate::output;
 use crate::status::{describe, standing};
 
 pub fn run(common: &Common, files: &Files) -> Result<(), Failure> {
+    let out = Destination::new(&files.out)?;
+    let trace = files.trace.as_deref().map(Destination::new).transpose()?;
     let read = |name: &str, path: &Path| {
         let matrix = npy::read(path).map_err(|fault| Failure::file(path, fault))?;
         if matrix.dtype.bytes > 4 {
@@ -27,17 +29,16 @@ pub fn run(common: &Common, files: &Files) -> Result<(), Failure> {
         let sides = format!("A is {m} × {k} and B is {} × {n}", b.rows);
         return Err(Failure::Failed(format!("{sides}, but A must have as many columns as B has rows")));
     }
-    let profiles = files.profile || files.trace.is_some();
+    let profiles = files.profile || trace.is_some();
     let gpu = Gpu::open_blocking(Options { profile: profiles || common.options.profile, ..common.options.clone() })?;
     // A matrix by columns is its transpose by rows.
     let op = Matmul::new(m, k, n).transpose_a(a.by_columns).transpose_b(b.by_columns);
     let report = gpu.matmul_report_blocking(&a.values, &b.values, &op)?;
     // After the product: a recovery may have changed the device.
     let info = gpu.info()?;
-    let written = File::create(&files.out).and_then(|file| npy::write(&mut BufWriter::new(file), m, n, &report.data));
-    written.map_err(|error| Failure::file(&files.out, error))?;
-    if let Some(path) = &files.trace {
-        std::fs::write(path, gpu.profile().to_trace()).map_err(|error| Failure::file(path, error))?;
+    out.write(|out| npy::write(out, m, n, &report.data))?;
+    if let Some(trace) = &trace {
+        trace.write(|out| out.write_all(gpu.profile().to_trace().as_bytes()))?;
     }
     if !common.json {
         if files.profile {
