@@ -182,15 +182,17 @@ fn a_bench_is_exported_in_three_formats() {
     let folder = folder("export");
     let export = |name: &str| {
         let path = folder.join(name);
-        printed(&[&SMALL_BENCH[..], &["--backend", "simd", "--export", path.to_str().unwrap()]].concat());
+        printed(&[&SMALL_BENCH[..], &["--backend", "simd", "--dtype", "f16", "--export", path.to_str().unwrap()]].concat());
         std::fs::read_to_string(path).unwrap()
     };
     let value: Value = serde_json::from_str(&export("bench.json")).unwrap();
     assert_eq!((&value["schema"], value["results"].as_array().unwrap().len()), (&1.into(), 2));
     let csv = export("bench.csv");
-    assert!(csv.starts_with("backend,adapter,device,m,k,n,kernel,resident_ms,") && csv.lines().count() == 3, "{csv}");
+    assert!(csv.starts_with("backend,adapter,device,m,k,n,dtype,kernel,resident_ms,") && csv.lines().count() == 3, "{csv}");
+    assert!(csv.lines().skip(1).all(|line| line.contains(",65,f16,") || line.contains(",8,f16,")), "{csv}");
     let markdown = export("bench.md");
     assert!(markdown.starts_with("| backend | ") && markdown.lines().count() == 4, "{markdown}");
+    assert!(markdown.lines().skip(2).all(|line| line.contains(" | f16 | ")), "{markdown}");
     refused(2, &["bench", "--export", "bench.txt"]);
 }
 

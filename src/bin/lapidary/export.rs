@@ -88,8 +88,8 @@ fn row_json(row: &Row) -> Value {
 }
 
 /// A row's cells: what all formats of text have.
-fn cells(row: &Row) -> [String; 14] {
-    let Row { backend, adapter, device, standing, shape: [m, k, n], measured, .. } = row;
+fn cells(row: &Row) -> [String; 15] {
+    let Row { backend, adapter, device, standing, shape: [m, k, n], dtype, measured, .. } = row;
     let adapter = adapter.map_or_else(String::new, |adapter| adapter.to_string());
     let (kernel, numbers, verdict) = match measured {
         Err(error) => (String::new(), Default::default(), error.clone()),
@@ -111,6 +111,7 @@ fn cells(row: &Row) -> [String; 14] {
         m.to_string(),
         k.to_string(),
         n.to_string(),
+        dtype.name().to_owned(),
         kernel,
         resident_ms,
         resident_gflops,
@@ -122,13 +123,14 @@ fn cells(row: &Row) -> [String; 14] {
     ]
 }
 
-const HEADINGS: [&str; 14] = [
+const HEADINGS: [&str; 15] = [
     "backend",
     "adapter",
     "device",
     "m",
     "k",
     "n",
+    "dtype",
     "kernel",
     "resident_ms",
     "resident_gflops",
@@ -179,10 +181,12 @@ mod tests {
             measured: Err("too large, by far".to_owned()),
         };
         assert!(
-            csv(std::slice::from_ref(&failed)).ends_with("simd,0,\"a | \"\"CPU\"\" (fallback)\",1,2,3,,,,,,,,\"too large, by far\"\r\n")
+            csv(std::slice::from_ref(&failed))
+                .ends_with("simd,0,\"a | \"\"CPU\"\" (fallback)\",1,2,3,f32,,,,,,,,\"too large, by far\"\r\n")
         );
         assert!(
-            markdown(&[failed]).ends_with("| simd | 0 | a \\| \"CPU\" (fallback) | 1 | 2 | 3 |  |  |  |  |  |  |  | too large, by far |\n")
+            markdown(&[failed])
+                .ends_with("| simd | 0 | a \\| \"CPU\" (fallback) | 1 | 2 | 3 | f32 |  |  |  |  |  |  |  | too large, by far |\n")
         );
     }
 }
