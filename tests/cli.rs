@@ -258,6 +258,22 @@ fn a_wrong_command_line_ends_with_2() {
     ] {
         refused(2, &[&["bench"], wrong].concat());
     }
+    for (option, value, said) in [
+        ("--warmup", "-1", "--warmup is -1, but it must be a whole number from 0 to 4294967295"),
+        ("--seed", "1.5", "--seed is 1.5, but it must be a whole number from 0 to 18446744073709551615"),
+        ("--adapter", "x", "--adapter is x, but it must be a whole number from 0 to 4294967295"),
+        ("--runs", "x", "--runs is x, but it must be a whole number from 1 to 1000"),
+        ("--runs", "1001", "--runs is 1001, but it must be a whole number from 1 to 1000"),
+        ("--runs", "", "--runs is empty, but it must be a whole number from 1 to 1000"),
+        ("--min-time", "NaN", "--min-time is NaN, but it must be a number from 0 to 60000"),
+        ("--sizes", "5,", "--sizes has an empty entry, but each must be a whole number from 0 to 18446744073709551615"),
+        ("--sizes", "5,x", "--sizes has x, but each must be a whole number from 0 to 18446744073709551615"),
+        ("--shapes", "5x5", "--shapes has 5x5, but each must be MxKxN, of whole numbers from 0 to 18446744073709551615"),
+        ("--backend", "simd,", "--backend has an empty entry, but each must be a name"),
+    ] {
+        let refusal = refused(2, &["bench", option, value]);
+        assert!(refusal.contains(&format!("lapidary: {said}\n")), "{refusal}");
+    }
     assert!(refused(2, &["bench", "--clear"]).contains("--clear"));
     assert!(refused(2, &["devices", "--profile"]).contains("--profile"));
     assert!(refused(2, &["devices", "--trace", "a.json"]).contains("--trace"));

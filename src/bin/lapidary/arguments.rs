@@ -1,5 +1,6 @@
 //! The command line, read strictly: what a command does not know is refused by name.
 
+use std::fmt::Display;
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -143,17 +144,23 @@ pub fn parse() -> Result<Command, Failure> {
             Long("version") | Short('V') => return Ok(Command::Print(format!("lapidary {}\n", env!("CARGO_PKG_VERSION")))),
             Long("json") => given.json = true,
             Long("backend") => given.backend = Some(parser.value()?.string()?),
-            Long("adapter") => given.adapter = Some(parser.value()?.parse()?),
+            Long("adapter") => given.adapter = Some(whole(&mut parser, "--adapter", 0, u32::MAX)?),
             Long("power-preference") => given.power_preference = Some(parser.value()?.string()?),
             Long("sizes") if command == Some("bench") => {
-                let sizes: Vec<u64> = list(&parser.value()?.string()?, "--sizes", |size| size.parse().ok())?;
+                let kind = format!("a whole number from 0 to {}", u64::MAX);
+                let sizes: Vec<u64> = list(&parser.value()?.string()?, "--sizes", &kind, |size| size.parse().ok())?;
                 given.shapes.extend(sizes.into_iter().map(|n| [n; 3]));
             }
-            Long("shapes") if command == Some("bench") => given.shapes.extend(list(&parser.value()?.string()?, "--shapes", shape)?),
-            Long("warmup") if command == Some("bench") => given.warmup = Some(parser.value()?.parse()?),
-            Long("runs") if command == Some("bench") => given.runs = Some(within(&mut parser, "--runs", 1, 1000)?),
-            Long("min-time") if command == Some("bench") => given.min_ms = Some(within(&mut parser, "--min-time", 0.0, 60_000.0)?),
-            Long("seed") if command == Some("bench") => given.seed = Some(parser.value()?.parse()?),
+            Long("shapes") if command == Some("bench") => {
+                let kind = format!("MxKxN, of whole numbers from 0 to {}", u64::MAX);
+                given.shapes.extend(list(&parser.value()?.string()?, "--shapes", &kind, shape)?);
+            }
+            Long("warmup") if command == Some("bench") => given.warmup = Some(whole(&mut parser, "--warmup", 0, u32::MAX)?),
+            Long("runs") if command == Some("bench") => given.runs = Some(whole(&mut parser, "--runs", 1, 1000)?),
+            Long("min-time") if command == Some("bench") => {
+                given.min_ms = Some(within(&mut parser, "--min-time", "a number", 0.0, 60_000.0)?)
+            }
+            Long("seed") if command == Some("bench") => given.seed = Some(whole(&mut parser, "--seed", 0, u64::MAX)?),
             Long("dtype") if command == Some("bench") => given.dtype = Some(dtype(&parser.value()?.string()?)?),
             Long("verify") if command == Some("bench") => given.verify = Some(extent(&parser.value()?.string()?)?),
             Long("export") if command == Some("bench") => given.export = Some(export(parser.value()?.into())?),
@@ -185,6 +192,9 @@ impl Given {
                 match Choice::from_name(name) {
                     Some(choice) => backends.push(choice),
                     None if several && name == "all" => all = true,
+                    None if name.is_empty() => {
+                        return Err(Failure::Usage("--backend has an empty entry, but each must be a name".to_owned()));
+                    }
                     None => return Err(Failure::Usage(format!("there is no backend {name}"))),
                 }
             }
@@ -242,21 +252,26 @@ impl Given {
 }
 
 /// Values parted by commas.
-fn list<T>(text: &str, option: &str, read: impl Fn(&str) -> Option<T>) -> Result<Vec<T>, Failure> {
-    text.split(',').map(|part| read(part).ok_or_else(|| Failure::Usage(format!("{option} cannot have {part}")))).collect()
+fn list<T>(text: &str, option: &str, kind: &str, read: impl Fn(&str) -> Option<T>) -> Result<Vec<T>, Failure> {
+    let wrong = |part: &str| {
+        let part = if part.is_empty() { "an empty entry" } else { part };
+        Failure::Usage(format!("{option} has {part}, but each must be {kind}"))
+    };
+    text.split(',').map(|part| read(part).ok_or_else(|| wrong(part))).collect()
 }
 
-/// A number from `least` to `most`.
-fn within<T>(parser: &mut Parser, option: &str, least: T, most: T) -> Result<T, Failure>
-where
-    T: FromStr + PartialOrd + std::fmt::Display,
-    T::Err: Into<Box<dyn std::error::Error + Send + Sync + 'static>>,
-{
-    let value: T = parser.value()?.parse()?;
-    if (&least..=&most).contains(&&value) {
-        return Ok(value);
-    }
-    Err(Failure::Usage(format!("{option} is {value}, but it must be from {least} to {most}")))
+/// A number of a kind from `least` to `most`.
+fn within<T: FromStr + PartialOrd + Display>(parser: &mut Parser, option: &str, kind: &str, least: T, most: T) -> Result<T, Failure> {
+    let text = parser.value()?.string()?;
+    let value = text.parse().ok().filter(|value| (&least..=&most).contains(&value));
+    value.ok_or_else(|| {
+        let text = if text.is_empty() { "empty" } else { &text };
+        Failure::Usage(format!("{option} is {text}, but it must be {kind} from {least} to {most}"))
+    })
+}
+
+fn whole<T: FromStr + PartialOrd + Display>(parser: &mut Parser, option: &str, least: T, most: T) -> Result<T, Failure> {
+    within(parser, option, "a whole number", least, most)
 }
 
 fn shape(text: &str) -> Option<[u64; 3]> {
