@@ -116,6 +116,19 @@ fn the_default_is_told_with_its_reason() {
     assert_eq!(value["gpus"] == 0, standing == "fallback", "{value}");
 }
 
+/// On one processor, where there is a tool to be on one.
+#[test]
+#[cfg(target_os = "linux")]
+fn one_thread_is_told_as_one() {
+    let arguments = ["-c", "0", env!("CARGO_BIN_EXE_lapidary"), "summary", "--backend", "cpu"];
+    let Some(output) = Command::new("taskset").args(arguments).output().ok().filter(|output| output.status.success()) else {
+        eprintln!("skipped: taskset cannot be used");
+        return;
+    };
+    let said = text(&output.stdout);
+    assert!(said.contains(", 1 thread, ") && !said.contains(" 1 GPUs"), "{said}");
+}
+
 /// Also of every GPU backend that there is; one that is missing is said by name, and a failure if it is required.
 #[test]
 fn every_device_passes_its_self_test() {
@@ -168,6 +181,10 @@ fn a_shape_that_does_not_fit_leaves_the_others_measured() {
     let results = value["results"].as_array().unwrap();
     assert!(results[1]["error"].as_str().unwrap().contains("more than memory holds"), "{value}");
     assert!([0, 2].iter().all(|&at| results[at]["verdict"]["right"] == true), "{value}");
+    assert!(text(&output.stderr).ends_with("lapidary: 1 product failed\n"), "{}", text(&output.stderr));
+    let shapes = [&shapes; 2].map(String::as_str).join(",");
+    let said = text(&run(&["bench", "--shapes", &shapes, "--backend", "simd", "--runs", "1", "--min-time", "0"]).stderr);
+    assert!(said.ends_with("lapidary: 2 products failed\n"), "{said}");
 }
 
 /// A folder of a test's own.

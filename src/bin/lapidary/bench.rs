@@ -11,7 +11,7 @@ use crate::export;
 use crate::failure::Failure;
 use crate::judge::Extent;
 use crate::measure::{Inputs, Measured, gflops, measure};
-use crate::output::{self, Progress};
+use crate::output::{self, Progress, counted};
 use crate::status::{describe, standing};
 use crate::table::{Align, Table, WIDTH, wrap};
 
@@ -97,10 +97,14 @@ pub fn run(common: &Common, settings: &Bench) -> Result<(), Failure> {
     exported.and(traced).and(printed)?;
     let wrong = rows.iter().filter(|row| row.measured.as_ref().is_ok_and(|measured| !measured.judgement.is_right())).count();
     let failed = rows.iter().filter(|row| row.measured.is_err()).count();
-    match (wrong, failed) {
-        (0, 0) => Ok(()),
-        _ => Err(Failure::Failed(format!("{wrong} results are wrong, {failed} products failed"))),
+    let mut faults = Vec::new();
+    if wrong > 0 {
+        faults.push(format!("{} {} wrong", counted(wrong, "result"), if wrong == 1 { "is" } else { "are" }));
     }
+    if failed > 0 {
+        faults.push(format!("{} failed", counted(failed, "product")));
+    }
+    if faults.is_empty() { Ok(()) } else { Err(Failure::Failed(faults.join(", "))) }
 }
 
 /// Writes what the products took, of all devices.

@@ -39,6 +39,11 @@ pub fn note(text: &str) {
     let _ = writeln!(io::stderr(), "{text}");
 }
 
+/// So many things, e.g. `1 thread` or `2 threads`.
+pub fn counted(count: usize, thing: &str) -> String {
+    format!("{count} {thing}{}", if count == 1 { "" } else { "s" })
+}
+
 /// Columns of a whole bar.
 const BAR: usize = 20;
 

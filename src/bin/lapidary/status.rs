@@ -10,7 +10,7 @@ use crate::arguments::Common;
 use crate::failure::Failure;
 use crate::judge::{Extent, Judge};
 use crate::listing;
-use crate::output::{self, Progress};
+use crate::output::{self, Progress, counted};
 use crate::table::{Align, Table, WIDTH, wrap};
 
 /// Whether a device is one, or the CPU in its place.
@@ -90,8 +90,9 @@ pub fn summary(common: &Common) -> Result<(), Failure> {
         return output::print_json("summary", fields);
     }
     let platform = format!("{} {}", std::env::consts::OS, std::env::consts::ARCH);
+    let (threads, gpus) = (counted(threads, "thread"), counted(gpus, "GPU"));
     let text = [
-        lines(&format!("lapidary {} on {platform}, {threads} threads, {} GPUs", env!("CARGO_PKG_VERSION"), gpus)),
+        lines(&format!("lapidary {} on {platform}, {threads}, {gpus}", env!("CARGO_PKG_VERSION"))),
         lines(&format!("default: {}", describe(&info))),
         lines(&format!("on: {}", on.join(", "))),
         if off.is_empty() { String::new() } else { lines(&format!("off: {}; `lapidary backends` says why", off.join(", "))) },
@@ -188,5 +189,9 @@ pub fn status(common: &Common) -> Result<(), Failure> {
     } else {
         output::print(&format!("lapidary {}\n\n{}", env!("CARGO_PKG_VERSION"), table.text()))?;
     }
-    if failed == 0 { Ok(()) } else { Err(Failure::Failed(format!("{failed} devices failed their self-test"))) }
+    match failed {
+        0 => Ok(()),
+        1 => Err(Failure::Failed("1 device failed its self-test".to_owned())),
+        _ => Err(Failure::Failed(format!("{failed} devices failed their self-tests"))),
+    }
 }
