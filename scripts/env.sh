@@ -2,6 +2,8 @@
 # Nothing in here may run slowly, since every script pays for it.
 # shellcheck shell=bash disable=SC2034
 
+# With it cd may go elsewhere, and says where it went.
+unset CDPATH
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 TOOLS=${LAPIDARY_TOOLS:-${XDG_CACHE_HOME:-$HOME/.cache}/lapidary}
 
