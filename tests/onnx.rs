@@ -38,11 +38,21 @@ const SCOPE: &str = "MatMul MatMulInteger Gemm \
     Softmax LogSoftmax BatchNormalization LayerNormalization RMSNormalization Conv MaxPool AveragePool GlobalAveragePool GlobalMaxPool DFT \
     Transpose Slice Concat Pad Reshape Flatten Squeeze Unsqueeze Expand Split Constant Shape Size";
 
+/// Of ONNX, as in `scripts/onnx`.
+const VERSION: &str = "1.22.0";
+
+/// There are some 1,700 cases: where there are fewer than these, most were lost.
+const FEWEST: usize = 1000;
+
 /// Where the cases are: `LAPIDARY_ONNX_CASES`, else where `scripts/onnx` has put them.
 fn folder() -> Option<PathBuf> {
     let named = std::env::var_os("LAPIDARY_ONNX_CASES").map(PathBuf::from);
-    let folder = named.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("target/onnx-cases"));
+    let is_named = named.is_some();
+    let folder = named.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("target/onnx-cases-{VERSION}")));
     if folder.is_dir() {
+        // A folder of one's own may hold what one likes.
+        let count = std::fs::read_dir(&folder).expect("a folder can be read").count();
+        assert!(is_named || count >= FEWEST, "there are only {count} cases in {}: remove it and run scripts/onnx", folder.display());
         return Some(folder);
     }
     assert!(std::env::var_os("LAPIDARY_REQUIRE").is_none(), "there are no cases in {}: run scripts/onnx", folder.display());
