@@ -1,8 +1,8 @@
 //! What expressions take on the CPU, for `scripts/bench-numpy`, which times NumPy beside it.
 //!
 //! `beside_numpy THREADS ELEMENTS`, 0 for all threads: each line that it reads is a number and the name of a case; it computes the case so often,
-//! and answers with the milliseconds of each time. For none it answers with the sum of the result's magnitudes, each by a weight that its
-//! place has.
+//! and answers with the milliseconds of each time. For none it answers with the sum of the result's magnitudes and that of its values, each by
+//! a weight that its place has.
 
 use std::io::BufRead;
 use std::time::Instant;
@@ -195,12 +195,13 @@ fn cases(gpu: &Gpu, sizes: &Sizes) -> Result<Vec<(&'static str, Expr)>, Failure>
     ])
 }
 
-/// The sum of the magnitudes of a case's values, each by its weight.
-fn weighed(gpu: &Gpu, case: &Expr) -> Result<f64, Failure> {
+/// The sum of the magnitudes of a case's values and that of the values themselves, each by its weight.
+fn weighed(gpu: &Gpu, case: &Expr) -> Result<(f64, f64), Failure> {
     let tensor = gpu.evaluate_blocking(&case.cast(DType::F32))?;
     let values = pollster::block_on(tensor.to_host())?.into_typed::<f32>()?;
     let weight = |place: usize| f64::from((place as u32).wrapping_mul(2_654_435_761)) / 4_294_967_296.0 + 0.5;
-    Ok(values.iter().enumerate().map(|(place, &value)| f64::from(value).abs() * weight(place)).sum())
+    let parts = || values.iter().enumerate().map(|(place, &value)| f64::from(value) * weight(place));
+    Ok((parts().map(f64::abs).sum(), parts().sum()))
 }
 
 fn main() -> Result<(), Failure> {
@@ -219,7 +220,8 @@ fn main() -> Result<(), Failure> {
             continue;
         };
         if repeats == 0 {
-            println!("{}", weighed(&gpu, expr)?);
+            let (magnitudes, values) = weighed(&gpu, expr)?;
+            println!("{magnitudes} {values}");
             continue;
         }
         let start = Instant::now();
