@@ -5,7 +5,7 @@
 import { copier } from "./copy.js";
 import { operands } from "./data.js";
 import { load } from "./libraries/index.js";
-import { judge as judge_operation, prepare } from "./operations.js";
+import { judge as judge_of_operation, prepare } from "./operations.js";
 import { patiently, race } from "./race.js";
 import { median, row_of, shape_of } from "./rows.js";
 
@@ -34,9 +34,20 @@ async function open_all(frame) {
 
 /** The judge comes late, since it brings lapidary along, and a first result is to be one from nothing. */
 async function referee_of(job) {
-  if (job.operation) return judge_operation(job);
-  const { judge } = await import("./verdict.js");
-  return judge(job, job.a, job.b);
+  if (job.operation) return judge_of_operation(job);
+  const { judge: judge_of_product } = await import("./verdict.js");
+  return judge_of_product(job, job.a, job.b);
+}
+
+/** Judges the last of `count` products that are queued as in the race. What was once wrong stays so. */
+async function judge(entrant, referee, count) {
+  if (entrant.error) return;
+  try {
+    const verdict = referee.verdict(await patiently(entrant.result(count)));
+    if (entrant.verdict?.ok ?? true) entrant.verdict = verdict;
+  } catch (error) {
+    entrant.error = error;
+  }
 }
 
 /** An entrant of the race: ready to run, its result judged. */
@@ -50,20 +61,18 @@ async function enter({ library, error, resident, multiply, operation }, job, ref
     } else {
       Object.assign(entrant, await patiently((job.operation ? operation : resident)(job)));
     }
-    entrant.verdict = referee.verdict(await patiently(entrant.result()));
   } catch (error) {
     entrant.error = error;
   }
+  await judge(entrant, referee);
   return entrant;
 }
 
-/** lapidary once more, by a job of its own. */
+/** lapidary once more, by a job and a referee of its own. */
 async function enter_beside(library, shape) {
   const job = { ...shape, ...operands(shape) };
   const referee = await referee_of(job);
-  const entrant = await enter(library, job, referee);
-  referee.free();
-  return { ...entrant, library: "beside", job: shape };
+  return { ...(await enter(library, job, referee)), library: "beside", job: shape, referee };
 }
 
 /** What lapidary's own benchmark says of the kernel alone, or null. */
@@ -98,10 +107,12 @@ async function measure(frame, libraries, { measure, beside, ...shape }) {
   for (const library of beside ? libraries.slice(0, 1) : libraries) entrants.push(await enter(library, job, referee));
   if (beside?.what) entrants.push(await enter_beside(libraries[0], { measure, ...shape, ...beside.job }));
   const plain = entrants[0].plain && referee.verdict(await patiently(entrants[0].plain()));
-  referee.free();
   await race(entrants, { samples, min_ms, by_slope: job.count === undefined, count: job.count }, (library) =>
     tell({ progress: `${where}, ${library}` }),
   );
+  // Once more, since those products count that were computed one after the other, by all that a library keeps of earlier ones.
+  for (const entrant of entrants) await judge(entrant, entrant.referee ?? referee, job.count);
+  for (const each of [referee, ...entrants.map((entrant) => entrant.referee)]) each?.free();
   const row = row_of(job, backend, entrants);
   if (beside) Object.assign(row, { beside: beside.what, least: beside.least });
   if (plain) row.plain_error = plain.max_abs_error;

@@ -1,7 +1,7 @@
 /**
- * Who is faster. The entrants take turns, A B C A B C, so that what changes with time, clocks and heat, changes for all. By slope, a sample
- * is the difference between runs of d and 3 d products over 2 d, so that what a run costs besides, its last wait above all, drops out;
- * d is such that the difference is `min_ms` or more. Else a sample is one whole run of `count`.
+ * Who is faster. The entrants take turns, A B C B C A, so that what changes with time, clocks and heat, changes for all, and none has the
+ * best place in every round. By slope, a sample is the difference between runs of d and 3 d products over 2 d, so that what a run costs
+ * besides, its last wait above all, drops out; d is such that the difference is `min_ms` or more. Else a sample is one whole run of `count`.
  */
 
 /** The most products in the shorter run. */
@@ -53,12 +53,11 @@ async function sample(entrant, { by_slope, count }) {
 
 /** Gives each entrant `samples_ms` a product, or `error`: then it has dropped out, and its samples do not count. */
 export async function race(entrants, { samples, min_ms, by_slope, count = 1 }, progress) {
-  const running = () => entrants.filter(({ error }) => !error);
   const attempt = async (entrant, step) => {
     progress(entrant.library);
     await step().catch((error) => (entrant.error = error));
   };
-  for (const entrant of running()) {
+  for (const entrant of entrants.filter(({ error }) => !error)) {
     await attempt(entrant, async () => {
       await time(entrant, count); // compiles what is not compiled
       entrant.repeats = by_slope ? await products_in(entrant, min_ms) : count;
@@ -67,7 +66,9 @@ export async function race(entrants, { samples, min_ms, by_slope, count = 1 }, p
   }
   const begun = performance.now();
   for (let round = 0; round < samples && (round < 2 || performance.now() - begun < BUDGET_MS); round++) {
-    for (const entrant of running()) {
+    const begins = round % entrants.length;
+    for (const entrant of [...entrants.slice(begins), ...entrants.slice(0, begins)]) {
+      if (entrant.error) continue;
       await attempt(entrant, async () => entrant.samples_ms.push(await sample(entrant, { by_slope, count })));
     }
   }

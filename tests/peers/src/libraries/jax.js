@@ -59,12 +59,13 @@ export async function open(backend) {
   async function of_arrays(compute, arrays) {
     const inputs = await blockUntilReady(arrays);
     const once = () => compute(...inputs.map(({ ref }) => ref));
+    const queue = async (count, wait) => {
+      for (let i = 1; i < count; i++) await send(once());
+      return wait(once());
+    };
     return {
-      run: async (count) => {
-        for (let i = 1; i < count; i++) await send(once());
-        await done(once());
-      },
-      result: () => once().data(),
+      run: (count) => queue(count, done),
+      result: (count = 1) => queue(count, (last) => last.data()),
       free: () => inputs.forEach((input) => input.dispose()),
     };
   }

@@ -17,9 +17,9 @@ const OPERATIONS = {
   fft: ([x]) => x.fft(0),
 };
 
-/** A run: tensors are asked for by `send`, a few at a time; `wait` for the last of them waits for all. */
+/** A run: tensors are asked for by `send`, a few at a time; `wait` for the last of them waits for all, and what it gives is given. */
 function runner(most, send, wait) {
-  return async (count) => {
+  return async (count = 1) => {
     const flying = [];
     for (let i = 0; i < count; i++) {
       if (flying.length === most) (await flying.shift()).dispose();
@@ -27,8 +27,9 @@ function runner(most, send, wait) {
     }
     const sent = await Promise.all(flying);
     // A tensor is given before it is computed: what waits is a result on the host that needs the last of them.
-    await wait(sent.at(-1));
+    const last = await wait(sent.at(-1));
     for (const tensor of sent) tensor.dispose();
+    return last;
   };
 }
 
@@ -86,12 +87,14 @@ export async function open(backend, threads) {
     for (const { values, shape } of job.inputs) tensors.push(await gpu.tensor(values, shape));
     const expr = OPERATIONS[job.operation](tensors.map(lazy), job);
     const elements = job.result.reduce((x, y) => x * y, 1);
-    const run = runner(most_in_flight(elements), () => gpu.evaluate(expr), (tensor) => read_one(gpu, tensor));
+    const runs = (wait) => runner(most_in_flight(elements), () => gpu.evaluate(expr), wait);
+    const run = runs((tensor) => read_one(gpu, tensor));
+    const result = runs((tensor) => tensor.toArray());
     const free = () => {
       for (const tensor of tensors) tensor.dispose();
       gpu.trim();
     };
-    return { run, result: () => read(gpu, expr), free };
+    return { run, result, free };
   }
 
   async function resident(job) {
@@ -101,22 +104,21 @@ export async function open(backend, threads) {
     const put = (values, ...sides) => gpu.tensor(typed(values), batch > 1 ? [batch, ...sides] : sides);
     const [x, y] = [await put(a, m, k), await put(b, k, n)];
     const ones = await gpu.tensor(new Float32Array(m).fill(1), [1, m]);
-    const send = () => gpu.matmul(x, y, { precision, keep: true });
-    const run = runner(QUEUED, send, (product) => (dtype === "i8" ? read_one(gpu, product) : gpu.matmul(ones, product, {})));
+    const runs = (options, wait) => runner(QUEUED, () => gpu.matmul(x, y, { ...options, keep: true }), wait);
+    const run = runs({ precision }, (product) => (dtype === "i8" ? read_one(gpu, product) : gpu.matmul(ones, product, {})));
 
-    async function result(options = { precision }) {
-      const product = await gpu.matmul(x, y, { ...options, keep: true });
+    async function values_of(product) {
       const values = await product.toArray();
-      product.dispose();
       return dtype === "i8" ? new Float32Array(values) : values;
     }
+    const result = runs({ precision }, values_of);
 
     const free = () => {
       for (const tensor of [x, y, ones]) tensor.dispose();
       gpu.trim();
     };
     const alone = async () => (await gpu.benchmark(x, y, { precision, samples: 3 })).gflops;
-    return { run, result, free, alone, plain: precision === "f16x3" && (() => result({})) };
+    return { run, result, free, alone, plain: precision === "f16x3" && runs({}, values_of) };
   }
 
   const close = () => others.tuned?.clear_tuning();

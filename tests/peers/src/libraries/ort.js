@@ -88,13 +88,17 @@ async function resident_on_gpu(ort, session, inputs, shape) {
     return values;
   }
 
-  async function run(count) {
+  async function send(count) {
     for (let i = 0; i < count; i++) await session.run(feeds, { C });
+  }
+
+  async function run(count) {
+    await send(count);
     await device.queue.onSubmittedWorkDone();
   }
 
-  async function result() {
-    await session.run(feeds, { C });
+  async function result(count = 1) {
+    await send(count);
     return read(buffers.at(-1));
   }
 
@@ -103,13 +107,12 @@ async function resident_on_gpu(ort, session, inputs, shape) {
 
 async function resident_on_cpu(ort, session, inputs) {
   const feeds = Object.fromEntries(inputs.map(({ values, shape }, i) => [INPUTS[i], new ort.Tensor("float32", values, shape)]));
-  return {
-    run: async (count) => {
-      for (let i = 0; i < count; i++) await session.run(feeds);
-    },
-    result: async () => (await session.run(feeds)).C.data,
-    free: () => session.release(),
-  };
+  async function result(count = 1) {
+    let out;
+    for (let i = 0; i < count; i++) out = await session.run(feeds);
+    return out.C.data;
+  }
+  return { run: result, result, free: () => session.release() };
 }
 
 export async function open(backend, threads) {

@@ -81,23 +81,26 @@ export async function open(backend, threads) {
   function of_tensors(compute, tensors, for_host = (out) => out) {
     const once = () => tf.tidy(compute);
 
-    async function run(count) {
+    async function queue(count, wait) {
       let out;
       for (let i = 0; i < count; i++) {
         out?.dispose();
         out = once();
       }
-      await wait_for(out);
+      const last = await wait(out);
       out.dispose();
+      return last;
     }
 
-    async function result() {
-      const out = tf.tidy(() => for_host(compute()));
-      const values = await out.data();
-      out.dispose();
+    async function values_of(out) {
+      const given = tf.tidy(() => for_host(out));
+      const values = await given.data();
+      if (given !== out) given.dispose();
       return values;
     }
 
+    const run = (count) => queue(count, wait_for);
+    const result = (count = 1) => queue(count, values_of);
     return { run, result, free: () => tf.dispose(tensors) };
   }
 
