@@ -33,6 +33,9 @@ const HEADERS = {
 
 const LARGEST_ROW_BYTES = 1 << 20;
 
+/** A timer that is to take longer goes off at once. */
+const LONGEST_MS = 2 ** 31 - 1;
+
 async function send_file(folder, request, response) {
   let path;
   try {
@@ -133,7 +136,7 @@ export async function run_page({ folder, port = 0, query, gpu, timeout_s, hear }
   });
   const { browser, gone } = await open_browser(address + query, gpu);
   gone.then(() => end("exit"));
-  const timer = setTimeout(() => end("timeout"), timeout_s * 1000);
+  const timer = setTimeout(() => end("timeout"), Math.min(timeout_s * 1000, LONGEST_MS));
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.once(signal, () => end(signal));
 
   const how = await ended;

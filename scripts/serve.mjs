@@ -21,6 +21,15 @@ const USAGE = `usage: scripts/serve.mjs [options]
 Exit status with --headless: 0 if the page finished, every result was right and every size
 has one; 1 if not.`;
 
+/** What only --headless takes, as it is by default. */
+const OF_HEADLESS = { sizes: "128,256,512", backends: "webgpu,webgl2,simd,scalar", repeats: "3", timeout: "300" };
+
+// What the page takes, in demo/src/bench: it is in TypeScript, and may not be built yet. A test compares them.
+const BACKENDS = ["webgpu", "webgl2", "simd", "scalar"];
+const [MAX_SIZE, MAX_SIZES, MAX_REPEATS] = [4096, 16, 100];
+
+const is_whole = (text, most) => /^\d{1,10}$/.test(text) && Number(text) >= 1 && Number(text) <= most;
+
 function die(message, status = 1) {
   console.error(`serve: ${message}`);
   process.exit(status);
@@ -33,13 +42,10 @@ function arguments_given() {
       options: {
         help: { type: "boolean", short: "h", default: false },
         headless: { type: "boolean", default: false },
-        gpu: { type: "boolean", default: false },
+        gpu: { type: "boolean" },
         folder: { type: "string", default: join(dirname(fileURLToPath(import.meta.url)), "..", "demo", "dist") },
         port: { type: "string" },
-        sizes: { type: "string", default: "128,256,512" },
-        backends: { type: "string", default: "webgpu,webgl2,simd,scalar" },
-        repeats: { type: "string", default: "3" },
-        timeout: { type: "string", default: "300" },
+        ...Object.fromEntries(Object.keys(OF_HEADLESS).map((name) => [name, { type: "string" }])),
         check: { type: "boolean", default: false },
       },
     }).values;
@@ -52,11 +58,18 @@ function arguments_given() {
   }
   const port = Number(values.port ?? (values.headless ? 0 : 4173));
   if (!Number.isInteger(port) || port < 0 || port > 65535) die(`--port ${values.port} is not a port`, 2);
-  if (!/^\d+(,\d+)*$/.test(values.sizes)) die(`--sizes ${values.sizes} is not a list such as 128,256`, 2);
-  if (!/^\w+(,\w+)*$/.test(values.backends)) die(`--backends ${values.backends} is not a list such as webgpu,simd`, 2);
-  if (!/^[1-9]\d*$/.test(values.repeats)) die(`--repeats ${values.repeats} is not a whole number above 0`, 2);
-  if (!(Number(values.timeout) > 0)) die(`--timeout ${values.timeout} is not a number of seconds`, 2);
-  return { ...values, port };
+  const lost = values.headless ? undefined : ["gpu", ...Object.keys(OF_HEADLESS)].find((name) => values[name] !== undefined);
+  if (lost) die(`--${lost} does nothing without --headless`, 2);
+  const options = { ...OF_HEADLESS, ...values, port };
+  const { sizes, backends, repeats, timeout } = options;
+  const listed = sizes.split(",");
+  if (!listed.every((size) => is_whole(size, MAX_SIZE))) die(`--sizes ${sizes} is not a list such as 128,256, of sizes from 1 to ${MAX_SIZE}`, 2);
+  if (new Set(listed.map(Number)).size > MAX_SIZES) die(`--sizes are more than ${MAX_SIZES}`, 2);
+  const unknown = backends.split(",").find((backend) => !BACKENDS.includes(backend));
+  if (unknown !== undefined) die(`--backends: “${unknown}” is none of ${BACKENDS.join(", ")}`, 2);
+  if (!is_whole(repeats, MAX_REPEATS)) die(`--repeats ${repeats} is not a whole number from 1 to ${MAX_REPEATS}`, 2);
+  if (!(Number(timeout) > 0)) die(`--timeout ${timeout} is not a number of seconds`, 2);
+  return options;
 }
 
 const figures = (value) => {

@@ -1,6 +1,8 @@
 /** The address holds the settings, both ways, and everything works without a mouse. */
 import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
 import { after, before, test } from "node:test";
+import { fileURLToPath } from "node:url";
 import { NO_GPU, launch, measured, open, outcome, press_run, ready } from "./browser.mjs";
 import { serve } from "./server.mjs";
 
@@ -60,6 +62,44 @@ test("what the address asks for in vain is named and ignored", async () => {
   await page.getByRole("button", { name: "Dismiss" }).click();
   assert.equal(await page.locator(".notice").count(), 0);
   await context.close();
+});
+
+test("scripts/demo refuses what the page would leave out, and takes the rest", async () => {
+  const many = (count) => Array.from({ length: count }, (_, index) => index + 1).join();
+  const given = [
+    ["sizes", ["1", "4096", "64,128", many(16)], ["0", "4097", "99999999", "64,x", many(17)]],
+    ["backends", ["webgpu,webgl2,simd,scalar", "simd"], ["webgpux", "simd,cuda"]],
+    ["repeats", ["1", "100"], ["0", "101", "x"]],
+  ];
+  const serve_script = fileURLToPath(new URL("../../scripts/serve.mjs", import.meta.url));
+  const script = (...rest) => spawnSync(process.execPath, [serve_script, "--check", ...rest], { encoding: "utf8" });
+  const { page, context } = await open(browser, server.url);
+  for (const [name, taken, refused] of given) {
+    for (const value of [...taken, ...refused]) {
+      await page.goto(`${server.url}?${name}=${value}`);
+      const { status, stderr } = script("--headless", `--${name}`, value);
+      assert.equal(status, refused.includes(value) ? 2 : 0, `${name}=${value}: ${stderr}`);
+      if (status !== 0) assert.ok(stderr.includes(`--${name}`), stderr);
+      assert.equal(await page.locator("[data-notice=parameters]").count(), refused.includes(value) ? 1 : 0, `${name}=${value} on the page`);
+    }
+  }
+  await context.close();
+  for (const rest of [["--gpu"], ["--sizes", "64"], ["--backends", "simd"]]) {
+    const { status, stderr } = script(...rest);
+    assert.equal(status, 2);
+    assert.match(stderr, new RegExp(`${rest[0]} does nothing without --headless`));
+  }
+});
+
+test("the bench of peers refuses what its page would leave out", () => {
+  const run = fileURLToPath(new URL("../peers/run.mjs", import.meta.url));
+  const script = (...rest) => spawnSync(process.execPath, [run, "--check", ...rest], { encoding: "utf8" });
+  assert.equal(script("--sizes", "64", "--only", "resident,queue", "--samples", "2", "--min-ms", "5").status, 0);
+  for (const [name, value] of [["only", "residnet"], ["sizes", "foo"], ["samples", "x"], ["min-ms", "0"], ["json", "/nope/x"], ["timeout", "0"]]) {
+    const { status, stderr } = script(`--${name}`, value);
+    assert.equal(status, 2, `${name}=${value}`);
+    assert.ok(stderr.includes(`--${name}`), stderr);
+  }
 });
 
 test("a number counts when it is all there: no part of it changes the settings or runs", async () => {
