@@ -45,7 +45,9 @@ export function App({ query }: { query: Query }) {
     devices: state.devices,
     rows: state.rows,
     warnings: found,
-    stopped: state.outcome?.stopped ?? false,
+    stopped: state.outcome?.stopped ?? state.failure !== null,
+    failure: state.failure,
+    ended: state.ended,
   };
   const screen = state.fault && state.fault.stage !== "run" ? state.fault : null;
 

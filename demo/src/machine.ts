@@ -3,7 +3,7 @@
  * same origin, in order, the last one with `"done": true`. Nothing is posted without that parameter.
  */
 import { header } from "./bench/export";
-import { is_failed, is_measured, is_skipped, type DeviceInfo, type Row } from "./bench/rows";
+import { is_failed, is_measured, is_skipped, type DeviceInfo, type Failure, type Row } from "./bench/rows";
 import type { Query } from "./bench/url";
 import { warnings } from "./bench/warnings";
 import type { FromWorker } from "./compute/messages";
@@ -33,15 +33,16 @@ export class Machine {
       this.#post(message.row);
     } else if (message.kind === "failed") {
       this.#post({ stage: message.stage, error: message.error });
-      this.#finish(true, null, { stage: message.stage, error: message.error });
+      this.#finish(true, null, message.error, { stage: message.stage, error: message.error });
     } else if (message.kind === "finished") {
-      this.#finish(message.stopped, message.seconds, {});
+      this.#finish(message.stopped, message.seconds, null, {});
     }
   }
 
   /** The last record counts the others, so that a reader knows whether all arrived. */
-  #finish(stopped: boolean, seconds: number | null, more: object): void {
+  #finish(stopped: boolean, seconds: number | null, failure: Failure | null, more: object): void {
     this.#done = true;
+    const now = new Date();
     const rows = this.#rows;
     const measured = rows.filter(is_measured);
     const summary = {
@@ -49,8 +50,10 @@ export class Machine {
         settings: this.#query.settings,
         devices: this.#devices,
         stopped,
+        failure,
+        ended: now.toISOString(),
         warnings: warnings(rows, this.#devices, this.#was_hidden, globalThis.crossOriginIsolated),
-      }),
+      }, now),
       ignored: this.#query.ignored,
       seconds,
       rows: rows.length,

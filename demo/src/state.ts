@@ -14,6 +14,10 @@ export interface State {
   ran: Settings | null;
   step: Step | null;
   outcome: { stopped: boolean; seconds: number } | null;
+  /** What ended the run that the rows are of, which `fault` says no longer once somebody has started afresh. */
+  failure: Failure | null;
+  /** When that run ended, in ISO 8601. */
+  ended: string | null;
   /** The tab was in the background at some time of the run. */
   was_hidden: boolean;
 }
@@ -23,6 +27,8 @@ export type Action =
   | { kind: "restarted" }
   | { kind: "started"; settings: Settings; hidden: boolean }
   | { kind: "stopping" }
+  /** The run is about to end, as the next message says. */
+  | { kind: "ended"; at: string }
   | { kind: "hidden" };
 
 export const INITIAL: State = {
@@ -34,6 +40,8 @@ export const INITIAL: State = {
   ran: null,
   step: null,
   outcome: null,
+  failure: null,
+  ended: null,
   was_hidden: false,
 };
 
@@ -51,6 +59,8 @@ export function reduce(state: State, action: Action): State {
       return { ...INITIAL, phase: "running", chosen: state.chosen, ran: action.settings, was_hidden: action.hidden };
     case "stopping":
       return { ...state, phase: "stopping" };
+    case "ended":
+      return is_busy(state) ? { ...state, ended: action.at } : state;
     case "hidden":
       return { ...state, was_hidden: true };
     case "device":
@@ -62,6 +72,12 @@ export function reduce(state: State, action: Action): State {
     case "finished":
       return { ...state, phase: "idle", step: null, outcome: { stopped: action.stopped, seconds: action.seconds } };
     case "failed":
-      return { ...state, phase: "idle", step: null, fault: { stage: action.stage, error: action.error } };
+      return {
+        ...state,
+        phase: "idle",
+        step: null,
+        fault: { stage: action.stage, error: action.error },
+        failure: is_busy(state) ? action.error : state.failure,
+      };
   }
 }

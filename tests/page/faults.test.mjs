@@ -117,9 +117,23 @@ test("a run that fails as a whole keeps its rows", async () => {
     await press_run(page);
     assert.match(await page.locator(".fault[data-stage=run]").innerText(), /The run failed[\s\S]*out_of_memory: no more[\s\S]*What to do/);
     assert.match(await row(page, 8, "simd").innerText(), /✓ correct/);
+
+    await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
+    const exported = async () => {
+      await page.getByRole("button", { name: "Copy JSON" }).click();
+      await page.getByRole("button", { name: "Copied" }).waitFor();
+      return JSON.parse(await page.evaluate(() => navigator.clipboard.readText()));
+    };
+    const json = await exported();
+    assert.deepEqual([json.failure, json.stopped, json.rows.length], [{ code: "out_of_memory", message: "no more" }, true, 1]);
+    assert.ok(json.ended <= json.created);
+
     await page.getByRole("button", { name: "Start afresh" }).click();
     await ready(page);
     assert.equal(await page.locator(".fault").count(), 0);
+    await page.getByRole("button", { name: "Copy JSON" }).waitFor();
+    const later = await exported();
+    assert.deepEqual([later.failure, later.ended], [json.failure, json.ended], "the rows are still of the run that failed");
   });
 });
 

@@ -53,7 +53,7 @@ test("devices, rows and a summary are posted in order", async () => {
   assert.equal(summary.schema, 1);
   assert.deepEqual([summary.rows, summary.measured, summary.wrong, summary.skipped, summary.errors], [6, 6, 0, 0, 0]);
   assert.deepEqual([summary.posted, summary.lost], [records.length - 1, 0]);
-  assert.equal(summary.stopped, false);
+  assert.deepEqual([summary.stopped, summary.failure, summary.ended], [false, null, summary.created]);
   assert.deepEqual(summary.ignored, ["“bad” is not a parameter of this page."]);
   assert.ok(summary.warnings.some(({ id, what, remedy }) => id === "software" && what && remedy));
   assert.equal(summary.settings.seed, 9);
@@ -80,4 +80,5 @@ test("a failure is posted too, and then done", async () => {
   assert.match(records[0].error.message, /./);
   assert.equal(records[1].done, true);
   assert.equal(records[1].error.code, records[0].error.code);
+  assert.deepEqual(records[1].failure, records[0].error);
 });

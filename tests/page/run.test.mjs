@@ -50,6 +50,8 @@ test("the exported files hold what the page shows, with every sample", async () 
 
   const json = JSON.parse(await saved("Download JSON"));
   assert.equal(json.schema, 1);
+  assert.deepEqual([json.stopped, json.failure], [false, null]);
+  assert.ok(json.ended <= json.created && Date.now() - Date.parse(json.ended) < 3_600_000);
   assert.match(json.user_agent, /Chrome/);
   assert.deepEqual(json.settings, { sizes: [24, 96], seed: 5, repeats: 3, backends: ["webgpu", "webgl2", "simd", "scalar"], scalar_all: false });
   assert.deepEqual(json.devices.map(({ backend }) => backend).sort(), ["scalar", "simd", "webgl2", "webgpu"]);

@@ -1,6 +1,6 @@
 /** Results as files: JSON with every raw sample, CSV for spreadsheets, and the device as Markdown for bug reports. */
 import { bytes, count } from "./format";
-import { BACKEND_LABELS, in_reading_order, is_failed, is_skipped, type DeviceInfo, type Row, type Settings } from "./rows";
+import { BACKEND_LABELS, in_reading_order, is_failed, is_skipped, type DeviceInfo, type Failure, type Row, type Settings } from "./rows";
 import type { Warning } from "./warnings";
 
 /** Raised when a field changes its meaning or goes; a new field does not raise it. */
@@ -11,7 +11,12 @@ export interface Results {
   devices: DeviceInfo[];
   rows: Row[];
   warnings: Warning[];
+  /** The run did not come to its end, since somebody stopped it or since it failed. */
   stopped: boolean;
+  /** What ended the run, if that was a failure. */
+  failure: Failure | null;
+  /** When the run ended, in ISO 8601; a file may be made of it much later. */
+  ended: string | null;
 }
 
 /** The part that is the same in the exported file and at the end of machine mode. */
@@ -20,10 +25,12 @@ export function header(results: Omit<Results, "rows">, now: Date = new Date()) {
     schema: SCHEMA,
     lapidary: __LAPIDARY_VERSION__,
     created: now.toISOString(),
+    ended: results.ended,
     user_agent: navigator.userAgent,
     cross_origin_isolated: globalThis.crossOriginIsolated === true,
     settings: results.settings,
     stopped: results.stopped,
+    failure: results.failure,
     warnings: results.warnings,
     devices: results.devices,
   };

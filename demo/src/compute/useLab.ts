@@ -42,6 +42,7 @@ export function useLab(query: Query): Lab {
     first.current = machine ? "run" : "probe";
     const lab = new ComputeClient((message) => {
       machine?.hear(message);
+      if (message.kind === "finished" || message.kind === "failed") dispatch({ kind: "ended", at: new Date().toISOString() });
       dispatch(message);
       if (message.kind !== "ready") return;
       if (first.current === "run") run(query.settings);
