@@ -154,6 +154,29 @@ test("Enter in a number field takes the number and runs with it, and so does a c
   await context.close();
 });
 
+test("Enter in a field leaves the focus there, where nothing can be changed during the run", async () => {
+  const { page, context } = await open(browser, `${server.url}?sizes=512&repeats=100&backends=scalar`);
+  await ready(page);
+  const before = await search(page);
+  for (const field of [page.getByLabel("Repeats"), page.getByLabel("Seed"), page.getByLabel("CPU, scalar")]) {
+    const stays = () => field.evaluate((input) => input === document.activeElement);
+    await field.press("Enter");
+    await page.locator("progress").waitFor();
+    assert.ok(await stays(), "the focus during the run");
+    assert.ok(await field.isDisabled());
+    const value = await field.inputValue();
+    await field.press("7");
+    await field.press("Space");
+    assert.equal(await field.inputValue(), value);
+    assert.equal(await search(page), before);
+    await page.keyboard.press("Escape");
+    await outcome(page);
+    assert.ok(await stays(), "the focus after the run");
+    assert.ok(await field.isEnabled());
+  }
+  await context.close();
+});
+
 test("Enter in either custom size adds it and does not run", async () => {
   const { page, context } = await open(browser, `${server.url}?sizes=16&repeats=1&backends=simd`);
   await ready(page);

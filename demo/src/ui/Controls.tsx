@@ -123,7 +123,7 @@ function CustomSize({ disabled, full, on_add }: { disabled: boolean; full: boole
   // Enter would submit the form, which runs without this size.
   const on_enter = (event: KeyboardEvent) => {
     event.preventDefault();
-    if (size !== null && !full) on_add(size);
+    if (size !== null && !full && !disabled) on_add(size);
   };
   return (
     <div className="custom">

@@ -1,4 +1,7 @@
-/** Form parts that keep what is typed until it makes sense, so that a half-typed number neither jumps nor runs. */
+/**
+ * Form parts that keep what is typed until it makes sense, so that a half-typed number neither jumps nor runs. What is disabled during a run
+ * is so by aria-disabled, since Enter in any of these starts one: `disabled` would throw the focus away.
+ */
 import { useId, useState, type KeyboardEvent } from "react";
 import { whole } from "../bench/url";
 
@@ -29,7 +32,8 @@ export function NumberInput({ label, text, min, max, disabled, on_type, on_enter
         autoComplete="off"
         size={Math.max(5, String(max).length)}
         value={text}
-        disabled={disabled}
+        readOnly={disabled}
+        aria-disabled={disabled}
         aria-invalid={wrong}
         aria-describedby={wrong ? `${id}-wrong` : undefined}
         onChange={({ target }) => on_type(target.value)}
@@ -76,7 +80,7 @@ interface ChoiceProps {
 export function Choice({ label, checked, disabled, on_change }: ChoiceProps) {
   return (
     <label className="choice">
-      <input type="checkbox" checked={checked} disabled={disabled} onChange={({ target }) => on_change(target.checked)} />
+      <input type="checkbox" checked={checked} aria-disabled={disabled} onChange={({ target }) => !disabled && on_change(target.checked)} />
       {label}
     </label>
   );
