@@ -110,6 +110,18 @@ test("a wrong result has no speed, says where it is wrong, and an error has its 
   });
 });
 
+test("small numbers keep three digits, and none is in powers of ten", async () => {
+  const rows = `[row("simd", { median_ms: 0.0015, mad_ms: 7e-10, min_ms: 0.9996, max_ms: 999.6, gflops: 4.0e-5 })]`;
+  await visit({ worker: stub(rows, `{ kind: "finished", stopped: false, seconds: 1 }`) }, "", async (page) => {
+    await ready(page);
+    await press_run(page);
+    await outcome(page);
+    const cells = await row(page, 8, "simd").locator("td").allInnerTexts();
+    assert.match(cells[1], /^0\.00150 ± 0 ms\s+1\.00 to 1,000 ms$/);
+    assert.equal(cells[2], "0.0000400");
+  });
+});
+
 test("a run that fails as a whole keeps its rows", async () => {
   const end = `{ kind: "failed", stage: "run", error: { code: "out_of_memory", message: "no more" } }`;
   await visit({ worker: stub(`[row("simd")]`, end) }, "", async (page) => {

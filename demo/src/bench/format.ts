@@ -1,17 +1,17 @@
 /** Numbers for people: three digits that count, the unit beside them. Files hold the full numbers. */
 
 const whole_number = new Intl.NumberFormat("en");
+const three_digits = new Intl.NumberFormat("en", { minimumSignificantDigits: 3, maximumSignificantDigits: 3 });
 
-/** Three significant digits, never in powers of ten. */
+/** Less than this is what a clock's rounding leaves. */
+const LEAST = 1e-8;
+
+/** Three significant digits or the whole number, never in powers of ten. */
 export function digits(value: number): string {
   if (!Number.isFinite(value)) return "–";
   const size = Math.abs(value);
-  if (size >= 1000) return whole_number.format(Math.round(value));
-  if (size >= 100) return value.toFixed(0);
-  if (size >= 10) return value.toFixed(1);
-  if (size >= 1) return value.toFixed(2);
-  if (size >= 0.001 || size === 0) return value.toFixed(size === 0 ? 0 : 3);
-  return value.toExponential(1);
+  if (size < LEAST) return "0";
+  return size >= 1000 ? whole_number.format(Math.round(value)) : three_digits.format(value);
 }
 
 export const count = (value: number): string => whole_number.format(value);
