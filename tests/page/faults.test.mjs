@@ -71,7 +71,7 @@ test("a worker that cannot be loaded", async () => {
   await visit({ deny: /worker-[^/]*\.js$/ }, "", async (page, server) => {
     const screen = page.locator(".fault[data-stage=worker]");
     await screen.waitFor();
-    assert.match(await screen.innerText(), /did not start[\s\S]*Reload the page/);
+    assert.match(await screen.innerText(), /did not start[\s\S]*Reload the page[\s\S]*worker-src 'self' blob:/);
     server.allow_all();
     await page.getByRole("button", { name: "Try again" }).click();
     await ready(page);

@@ -91,6 +91,7 @@ test("320 px wide on touch: nothing scrolls sideways but the table, and targets 
       .filter(({ box }) => box.height < 44 || box.width < 44 || box.left < 0 || box.right > 320)
       .map(({ text, box }) => `${text} ${box.width} × ${box.height}`));
   assert.deepEqual(small, []);
+  assert.ok(await page.locator("kbd").isHidden(), "no key is named");
   await context.close();
 });
 

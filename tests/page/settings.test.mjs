@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { after, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { NO_GPU, launch, measured, open, outcome, press_run, ready } from "./browser.mjs";
+import { NO_GPU, launch, measured, open, outcome, press_run, ready, row } from "./browser.mjs";
 import { serve } from "./server.mjs";
 
 let browser, server;
@@ -174,6 +174,16 @@ test("Enter in a field leaves the focus there, where nothing can be changed duri
     assert.ok(await stays(), "the focus after the run");
     assert.ok(await field.isEnabled());
   }
+  await context.close();
+});
+
+test("one of a thing has no s", async () => {
+  const { page, context } = await open(browser, `${server.url}?sizes=1&repeats=1&backends=simd`);
+  await ready(page);
+  await press_run(page);
+  await outcome(page);
+  await page.getByRole("table", { name: /, 1 repeat after/ }).waitFor();
+  assert.match(await row(page, 1, "simd").innerText(), /\b1 element,/);
   await context.close();
 });
 

@@ -15,6 +15,8 @@ export function digits(value: number): string {
 }
 
 export const count = (value: number): string => whole_number.format(value);
+/** A count of things by their name, which takes an s where there are more or fewer than one. */
+export const counted = (value: number, thing: string): string => `${count(value)} ${thing}${value === 1 ? "" : "s"}`;
 export const ms = (value: number): string => `${digits(value)} ms`;
 export const times = (value: number): string => `${digits(value)}×`;
 export const percent = (share: number): string => `${Math.round(share * 100)} %`;

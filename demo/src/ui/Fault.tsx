@@ -11,7 +11,7 @@ const SCREENS: Record<Shown["stage"], { title: string; steps: string[]; retry?: 
     steps: [
       "Reload the page: it may have been updated while it was open.",
       "Open it over http or https. Browsers start no worker from a file on disk.",
-      "If you host it: deliver the files in assets/ unchanged, as JavaScript, and allow worker-src 'self' in the content security policy.",
+      "If you host it: deliver the files in assets/ unchanged, as JavaScript, and allow worker-src 'self' blob: in the content security policy.",
     ],
   },
   wasm: {

@@ -1,5 +1,5 @@
 /** Every number of the run as text: what the chart shows, for eyes, screen readers and the clipboard alike. */
-import { count, digits, ms, times } from "../bench/format";
+import { count, counted, digits, ms, times } from "../bench/format";
 import {
   BACKEND_LABELS,
   in_reading_order,
@@ -18,7 +18,7 @@ export function Table({ rows, settings }: { rows: readonly Row[]; settings: Sett
     <div className="table-scroll" role="region" aria-label="Table of results, scrolls sideways" tabIndex={0}>
       <table>
         <caption>
-          <span>Times of one product, {settings.repeats} repeats after a warm-up, seed {settings.seed}</span>
+          <span>Times of one product, {counted(settings.repeats, "repeat")} after a warm-up, seed {settings.seed}</span>
         </caption>
         <thead>
           <tr>
@@ -96,7 +96,7 @@ function Judged({ verdict }: { verdict: Verdict }) {
   if (verdict.ok) {
     return (
       <span className="ok">
-        ✓ correct <small>{count(verdict.elements)} elements,</small> <small>error ≤ {digits(verdict.worst_ratio)} of bound</small>
+        ✓ correct <small>{counted(verdict.elements, "element")},</small> <small>error ≤ {digits(verdict.worst_ratio)} of bound</small>
       </span>
     );
   }
@@ -104,7 +104,7 @@ function Judged({ verdict }: { verdict: Verdict }) {
     <span className="wrong">
       ✗ wrong{" "}
       <small>
-        {count(verdict.wrong)} of {count(verdict.elements)} elements; worst {digits(verdict.worst_ratio)} times its bound at row{" "}
+        {count(verdict.wrong)} of {counted(verdict.elements, "element")}; worst {digits(verdict.worst_ratio)} times its bound at row{" "}
         {verdict.row}, column {verdict.column}: {nine(verdict.value)}, expected {nine(verdict.expected)} ± {verdict.bound.toExponential(1)}
       </small>
     </span>
