@@ -3,7 +3,8 @@ import type { DeviceInfo, Failure, Row, Settings, Step } from "./bench/rows";
 import type { FromWorker, Stage } from "./compute/messages";
 
 export interface State {
-  phase: "loading" | "idle" | "running" | "stopping";
+  /** "unanswered" is a device that is still asked for, but has been for long. */
+  phase: "loading" | "unanswered" | "idle" | "running" | "stopping";
   fault: { stage: Stage; error: Failure } | null;
   /** The device that the package chooses by itself. */
   chosen: DeviceInfo | null;
@@ -25,6 +26,7 @@ export interface State {
 export type Action =
   | FromWorker
   | { kind: "restarted" }
+  | { kind: "unanswered" }
   | { kind: "started"; settings: Settings; hidden: boolean }
   | { kind: "stopping" }
   /** The run is about to end, as the next message says. */
@@ -51,6 +53,8 @@ export function reduce(state: State, action: Action): State {
   switch (action.kind) {
     case "restarted":
       return { ...state, phase: "loading", fault: null, chosen: null };
+    case "unanswered":
+      return { ...state, phase: "unanswered" };
     case "ready":
       return state;
     case "chosen":

@@ -149,6 +149,25 @@ test("a run that fails as a whole keeps its rows", async () => {
   });
 });
 
+test("a device that never answers: after a while a run needs not wait for it", async () => {
+  const worker = stub(`[row("simd")]`, `{ kind: "finished", stopped: false, seconds: 1 }`).replace(`kind: "chosen", device`, `kind: "ready"`);
+  await visit({ worker }, "", async (page) => {
+    await page.clock.install();
+    await page.reload();
+    const run = page.getByRole("button", { name: "Run", exact: true });
+    const why = page.locator("#run-why");
+    await page.clock.fastForward(9_000);
+    assert.equal(await why.innerText(), "Opening the device…");
+    assert.ok(await run.isDisabled());
+    await page.clock.fastForward(2_000);
+    assert.match(await why.innerText(), /has not answered/);
+    assert.ok(await run.isEnabled());
+    await run.click();
+    assert.match(await outcome(page), /1 measured, all correct/);
+    assert.equal(await why.innerText(), "");
+  });
+});
+
 test("a tab that was in the background is told", async () => {
   const worker = stub("[]", `{ kind: "step", step: { done: 0, total: 1, fraction: 0.5, size: 8, backend: "simd", doing: "sample 1 of 1" } }`)
     .replace('postMessage({ kind: "ready" });', `setTimeout(() => postMessage({ kind: "row", row: row("simd") }), 700); setTimeout(() => postMessage({ kind: "finished", stopped: false, seconds: 1 }), 900); postMessage({ kind: "ready" });`);

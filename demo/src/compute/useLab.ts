@@ -6,6 +6,9 @@ import { Machine } from "../machine";
 import { INITIAL, is_busy, reduce, type State } from "../state";
 import { ComputeClient } from "./client";
 
+/** Some browsers never say whether there is a GPU. After so long nobody need wait for that. */
+const PATIENCE_MS = 10_000;
+
 export interface Lab {
   state: State;
   run(settings: Settings): void;
@@ -20,8 +23,19 @@ export function useLab(query: Query): Lab {
   /** What a fresh worker does first; after a stop that had to end the worker, nothing. */
   const first = useRef<"probe" | "run" | "nothing">("probe");
 
+  const { phase } = state;
+  const unanswered = useRef(false);
+  useEffect(() => {
+    unanswered.current = phase === "unanswered";
+    if (phase !== "loading") return;
+    const timer = setTimeout(() => dispatch({ kind: "unanswered" }), PATIENCE_MS);
+    return () => clearTimeout(timer);
+  }, [phase]);
+
   const run = useCallback((settings: Settings) => {
     first.current = "nothing";
+    // An answer that comes after all would come in the middle of the run: a fresh worker was never asked.
+    if (unanswered.current) client.current?.start();
     dispatch({ kind: "started", settings, hidden: document.hidden });
     client.current?.run(settings);
   }, []);

@@ -7,6 +7,12 @@ import { CopyButton } from "./CopyButton";
 import { Choice, NumberField, NumberInput } from "./fields";
 import { Progress } from "./Progress";
 
+/** What is said beside Run while the page asks for a device. */
+const WAITS: Partial<Record<State["phase"], string>> = {
+  loading: "Opening the device…",
+  unanswered: "The device has not answered. Run opens devices of its own, and may work all the same.",
+};
+
 interface Props {
   settings: Settings;
   on_change: (settings: Settings) => void;
@@ -19,7 +25,7 @@ export function Controls({ settings, on_change, state, on_run, on_stop }: Props)
   const { phase } = state;
   const busy = is_busy(state);
   const missing = settings.sizes.length === 0 ? "Choose a size first." : settings.backends.length === 0 ? "Choose a backend first." : null;
-  const can_run = phase === "idle" && !missing;
+  const can_run = (phase === "idle" || phase === "unanswered") && !missing;
 
   // A size that is switched off stays to be switched on again, and the focus stays with it.
   const [offered, set_offered] = useState<readonly number[]>([...PRESET_SIZES, ...settings.sizes]);
@@ -104,7 +110,7 @@ export function Controls({ settings, on_change, state, on_run, on_stop }: Props)
         <button type="button" onClick={() => phase === "running" && on_stop()} aria-disabled={phase !== "running"}>
           {phase === "stopping" ? "Stopping…" : "Stop"} <kbd>Esc</kbd>
         </button>
-        <span id="run-why" className="muted">{missing ?? (phase === "loading" ? "Opening the device…" : "")}</span>
+        <span id="run-why" className="muted">{missing ?? WAITS[phase] ?? ""}</span>
       </div>
       <Progress state={state} />
     </form>
