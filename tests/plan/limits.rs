@@ -172,6 +172,53 @@ fn stand_ins_are_one_kernel() {
     }
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, cases: 400, ..ProptestConfig::default() })]
+
+    /// Results of f16 may stand in scratch until they are rounded, in rows of whole fours: it has room for them, and tiles that overlap begin
+    /// at fours.
+    #[test]
+    fn what_is_to_be_rounded_keeps_the_limits(
+        (m, k, n) in prop_oneof![
+            (1u32..700, 0u32..700, 1u32..700),
+            (400u32..2000, 200u32..1000, 400u32..2000),
+            (700u32..200_000, 1u32..9, 1u32..20),
+        ],
+        transpose_a: bool, transpose_b: bool, max_binding_bytes in 1u64 << 16..1 << 23, computes_f16: bool,
+        loops in prop_oneof![Just([1, 1]), [1u32..4, 1u32..9]], shared: u8,
+    ) {
+        let caps = Caps { max_binding_bytes, ..if computes_f16 { HALF } else { LARGE } };
+        let problem = batch(problem(m, k, n, transpose_a, transpose_b, false, 0), loops, shared);
+        let half = Problem { dtype: DType::F16, precision: Precision::F16, ..problem };
+        let problem = Problem { result: DType::F16, ..if computes_f16 { half } else { problem } };
+        let plan = compute(&problem, &caps).unwrap();
+        for dispatch in &plan.dispatches {
+            for binding in &dispatch.bindings {
+                prop_assert!(binding.size_bytes <= caps.max_binding_bytes, "{binding:?} of {max_binding_bytes}");
+            }
+            let [inside, out_vec4, tile_n, edge_n] = ["INSIDE", "OUT_VEC4", "TILE_N", "EDGE_N"].map(|name| dispatch.kernel.constant(name));
+            if inside == 1 && out_vec4 == 1 && edge_n == 0 {
+                let n = params(dispatch).n;
+                prop_assert!(n.is_multiple_of(4) || n.is_multiple_of(tile_n), "{}", plan);
+            }
+        }
+    }
+}
+
+/// The same of convolutions.
+#[test]
+fn convolutions_that_are_to_be_rounded_keep_the_limits() {
+    for (sizes, window) in
+        [([65_535, 1, 1, 500], window(1, 1, 1, 0)), ([30_000, 1, 4, 120], window(3, 1, 1, 0)), ([3, 1, 4, 60], window(801, 3, 1, 1))]
+    {
+        let plan = plan::conv::compute(&convolution(sizes, window, DType::F16), &DEFAULTS).unwrap();
+        let bindings = plan.dispatches.iter().flat_map(|dispatch| &dispatch.bindings);
+        for binding in bindings {
+            assert!(binding.size_bytes <= DEFAULTS.max_binding_bytes, "{sizes:?}: {binding:?}");
+        }
+    }
+}
+
 /// A large image has more positions than tiles can be counted along a grid.
 #[test]
 fn convolutions_of_large_images_keep_the_limits() {

@@ -35,7 +35,7 @@ impl Split {
         // A binding starts at the alignment before its first element, and its length is rounded up to a vec4.
         let room_bytes = caps.max_binding_bytes.saturating_sub(caps.binding_alignment_bytes + 16).max(64);
         let room_bytes = split::room_bytes(problem, room_bytes, caps);
-        // Sums may be kept in f32 until they are rounded.
+        // Sums may be kept in f32 until they are rounded, in rows of whole fours.
         let (operand_room, result_room) = (room_bytes / problem.dtype.bytes(), room_bytes / 4);
         loop {
             let Self { m, k, n, .. } = split;
@@ -48,7 +48,8 @@ impl Split {
             let a_is = reads && span(a_reach, a_rows, a_columns, problem.a.stride) > operand_room;
             let b_is = reads && span(b_reach, b_rows, b_columns, problem.b.stride) > operand_room;
             let c_is = problem.c.is_some_and(|c| span(c_reach, m, n, c.stride) > result_room);
-            let out_is = span(launch.count().saturating_sub(1) * u64::from(m) * u64::from(n), m, n, problem.n.into()) > result_room;
+            let out_is = span(launch.count().saturating_sub(1) * u64::from(m) * u64::from(n), m, n, problem.n.into()) > result_room
+                || launch.count() * u64::from(m) * padded(problem, n.into()) > result_room;
             // Fewer rows make a range shorter by whole strides; fewer columns help only in a single row.
             if launch.count() > 1 && (a_is || b_is || c_is || out_is) {
                 let level = if split.outer > 1 { &mut split.outer } else { &mut split.inner };
@@ -85,6 +86,11 @@ impl Split {
         }
         Ok(())
     }
+}
+
+/// What a row of the result takes where it may be kept in f32 until it is rounded.
+pub(super) fn padded(problem: &Problem, columns: u64) -> u64 {
+    if problem.result == DType::F16 { columns.next_multiple_of(4) } else { columns }
 }
 
 /// Half as much, in whole tiles where that is possible.

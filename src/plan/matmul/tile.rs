@@ -226,7 +226,7 @@ pub(super) fn aligned(problem: &Problem, mut params: Params, mut operands: [Bind
     let choice = Tile::choose(problem, &params, 1.0, true, caps)?;
     let (mut copies, mut problem) = (Copies::default(), *problem);
     let dtype = if choice.half { DType::F16 } else { DType::F32 };
-    let waits = choice.parts > 1 || problem.result == DType::F16 && vec4(&[params.out_start, params.ldo, n]) == 0;
+    let waits = waits(&problem, &params, choice.parts);
     if problem.dtype == dtype {
         let vec4s = vec4s(&params);
         let mut consider = |operand: &mut Binding, is_vec4: u32, turned: bool, mut reads: Reads<'_>, size: [u32; 2]| {
@@ -256,6 +256,11 @@ pub(super) fn aligned(problem: &Problem, mut params: Params, mut operands: [Bind
     Ok(Step { before: copies.dispatches, before_bytes: copies.bytes.next_multiple_of(caps.binding_alignment_bytes), ..step })
 }
 
+/// Whether sums stand in scratch first, by fours: where they wait for others, or for being rounded to rows that start anywhere.
+fn waits(problem: &Problem, params: &Params, parts: u32) -> bool {
+    parts > 1 || problem.result == DType::F16 && vec4(&[params.out_start, params.ldo, params.n]) == 0
+}
+
 /// Whether four elements of A and of B can be fetched at once.
 fn vec4s(params: &Params) -> [u32; 2] {
     let Params { a_start, lda, a_outer, a_inner, b_start, ldb, b_outer, b_inner, .. } = *params;
@@ -277,9 +282,10 @@ pub(super) fn tiled_with(problem: &Problem, params: Params, operands: [Binding; 
 fn chosen(problem: &Problem, params: Params, operands: [Binding; 2], Choice { tile, parts, cover, half, .. }: Choice, whole: bool) -> Step {
     let k = tile.k;
     let [a_vec4, b_vec4] = vec4s(&params);
-    // Where two tiles share rows or columns, each of them writes what it has computed of them: so there may be nothing to add. Parts are stored by
-    // fours.
-    let may_overlap = whole && problem.c.is_none() && cover.may_overlap(&tile, &params, [a_vec4, b_vec4 | u32::from(parts > 1)]);
+    // Where two tiles share rows or columns, each of them writes what it has computed of them: so there may be nothing to add. What stands in
+    // scratch is stored by fours.
+    let fours = [a_vec4, b_vec4 | u32::from(waits(problem, &params, parts))];
+    let may_overlap = whole && problem.c.is_none() && cover.may_overlap(&tile, &params, fours);
     let is_inside = may_overlap && (half || cover.blocks > 0);
     let mut constants = vec![
         ("TILE_M", tile.m),

@@ -1,7 +1,7 @@
 //! Products with what windows see of images: filters are A, an image is B, and nothing of the matrix that B stands for is in memory.
 
 use super::batch::{self, Launch};
-use super::parts::{matrix_step, window};
+use super::parts::{matrix_step, padded, window};
 use super::step::{End, Step};
 use super::tile::{TILES, tiled_with};
 use super::{Params, result, whole, within_buffers};
@@ -58,7 +58,8 @@ fn room_bytes(caps: &Caps) -> u64 {
 /// All positions, in pieces that a grid has workgroups for and whose results fit a binding. The direct kernel lays out its grid as it likes.
 fn pieces(problem: &Problem, [y, x]: &[Window; 2], caps: &Caps) -> Vec<Piece> {
     let grid = if problem.m < FEW { u32::MAX } else { TILES[TILES.len() - 1].n.saturating_mul(caps.max_workgroups_per_dimension) };
-    let most = u32::try_from(room_bytes(caps) / 4).unwrap_or(u32::MAX).min(grid).max(1);
+    // In whole fours, of which rows that are kept to be rounded are.
+    let most = u32::try_from(room_bytes(caps) / 16 * 4).unwrap_or(u32::MAX).min(grid).max(1);
     if problem.n <= most {
         return vec![Piece { first: [0; 2], steps: [y.steps, x.steps] }];
     }
@@ -77,7 +78,8 @@ impl Piece {
         }
         let [rows, columns] = self.steps.map(u64::from);
         let further = (room_bytes(caps) / 4).saturating_sub(rows * columns) / u64::from(problem.n.max(1));
-        u32::try_from(further + 1).unwrap_or(u32::MAX).min(problem.m).max(1)
+        let kept = room_bytes(caps) / 4 / padded(problem, rows * columns).max(1);
+        u32::try_from(kept.min(further + 1)).unwrap_or(u32::MAX).min(problem.m).max(1)
     }
 
     /// Adds what computes it of so many filters, from one on, and of some items of a batch.
@@ -200,7 +202,7 @@ fn fitting(problem: &Problem, caps: &Caps) -> (u32, u32) {
         let [_, b_reach, _] = batch.reaches();
         let b_bytes = (b_reach + problem.b.span()) * problem.dtype.bytes();
         // Sums may be kept in f32 until they are rounded.
-        let out_bytes = batch.count() * u64::from(problem.m) * u64::from(problem.n) * 4;
+        let out_bytes = batch.count() * u64::from(problem.m) * padded(problem, problem.n.into()) * 4;
         if b_bytes.max(out_bytes) <= room_bytes {
             break;
         }
