@@ -86,7 +86,19 @@ impl Vulkan {
         }
         self.reap();
         let pool = if matches!(usage, Use::Staging) { &self.host_memory } else { &self.memory };
-        pool.take(usage as u32, bytes, || Raw::new(&self.context, usage, bytes)).map(|buffer| Buffer(Arc::new(buffer)))
+        let make = || pool.take(usage as u32, bytes, || Raw::new(&self.context, usage, bytes));
+        let made = make().or_else(|error| match *error {
+            // What submissions hold is let go of when they are done.
+            Error::OutOfMemory { .. } if matches!(usage, Use::Storage | Use::Visible) => {
+                self.wait();
+                self.reap();
+                self.memory.trim();
+                self.host_memory.trim();
+                make()
+            }
+            _ => Err(error),
+        });
+        made.map(|buffer| Buffer(Arc::new(buffer)))
     }
 
     /// Copies values to the device, to where that byte is; they may change as soon as this returns.

@@ -421,6 +421,13 @@ fn what_does_not_fit_is_computed_in_parts() {
         .map(gpu)
     };
     let Some(gpu) = open() else { return };
+    // Of a chain each result is let go of when the next one is done: those of all together do not fit.
+    let start = gpu.tensor_blocking(&vec![1.0f32; 4 << 20], 2048, 2048).unwrap();
+    let chain = (0..20).fold(crate::Expr::from(&start), |whole, _| whole.softmax(-1));
+    let last = gpu.evaluate_blocking(&chain).unwrap();
+    assert_eq!(last.to_vec_blocking().unwrap()[77], 1.0 / 2048.0);
+    drop((gpu, start, chain, last));
+    let Some(gpu) = open() else { return };
     // The result alone has 64 MiB, and the host needs as much to read it.
     let (m, k, n) = (4096, 3, 4096);
     let (a, b, c) = (whole(m * k), whole(k * n), whole(m * n));
