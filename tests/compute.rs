@@ -328,6 +328,9 @@ fn wgsl_may_use_what_the_device_has() {
             out[i.x] = u32(subgroupAdd(1u) == size) + subgroupMax(i.x) - subgroupMin(i.x);
         }}"
     );
+    let subgroups_of_f16 = format!(
+        "enable f16; enable subgroups;\n{out} fn main(@builtin(global_invocation_id) i: vec3u) {{ out[i.x] = u32(subgroupAdd(f16(1))); }}"
+    );
     for gpu in all() {
         let info = gpu.info().unwrap();
         if !matches!(info.backend, BackendId::Vulkan | BackendId::WebGpu) {
@@ -352,6 +355,9 @@ fn wgsl_may_use_what_the_device_has() {
             ("shader-f64", &f64, |i, _| i * 16_777_217),
             ("subgroups", &subgroups, |_, size| size),
         ];
+        if ["shader-f16", "subgroups"].iter().all(|feature| info.features.contains(feature)) {
+            assert_eq!(run(&subgroups_of_f16).unwrap(), [size; 64], "{} subgroups of f16", info.backend);
+        }
         for (feature, source, expected) in cases {
             if info.features.contains(&feature) {
                 assert_eq!(run(source).unwrap(), (0..64).map(|i| expected(i, size)).collect::<Vec<_>>(), "{} {feature}", info.backend);

@@ -241,6 +241,7 @@ impl Card {
         let mut memory = vk::PhysicalDeviceVulkanMemoryModelFeatures::default().vulkan_memory_model(true);
         let mut sizes = vk::PhysicalDeviceSubgroupSizeControlFeatures::default().subgroup_size_control(true).compute_full_subgroups(true);
         let mut matrices = vk::PhysicalDeviceCooperativeMatrixFeaturesKHR::default().cooperative_matrix(true);
+        let mut subgroups = vk::PhysicalDeviceShaderSubgroupExtendedTypesFeatures::default().shader_subgroup_extended_types(true);
         // And that for 8-bit integers.
         let mut dots = vk::PhysicalDeviceShaderIntegerDotProductFeatures::default().shader_integer_dot_product(true);
         let mut extensions = Vec::new();
@@ -253,6 +254,9 @@ impl Card {
         }
         if features.contains(&features::F16_NAME) {
             info = info.push_next(&mut f16).push_next(&mut storage);
+            if features.contains(&features::SUBGROUPS_NAME) {
+                info = info.push_next(&mut subgroups);
+            }
         }
         // Of which f16 is a part.
         if self.matrix_unit(instance).is_some() {

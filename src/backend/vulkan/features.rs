@@ -60,6 +60,9 @@ const SUBGROUP_FUNCTIONS: vk::SubgroupFeatureFlags = vk::SubgroupFeatureFlags::f
 pub(super) const F16_NAME: &str = "shader-f16";
 pub(super) const F64_NAME: &str = "shader-f64";
 
+/// The name of WGSL's functions of subgroups.
+pub(super) const SUBGROUPS_NAME: &str = "subgroups";
+
 /// The name of products of packed 8-bit integers.
 pub(super) const PACKED_DOT: &str = "integer-dot-product";
 
@@ -71,7 +74,9 @@ pub(super) fn read(instance: &Instance, physical: vk::PhysicalDevice, has: impl 
     let mut dot = vk::PhysicalDeviceShaderIntegerDotProductFeatures::default();
     let mut matrices = vk::PhysicalDeviceCooperativeMatrixFeaturesKHR::default();
     let mut subgroups = vk::PhysicalDeviceSubgroupProperties::default();
+    let mut extended = vk::PhysicalDeviceShaderSubgroupExtendedTypesFeatures::default();
     let mut asked = vk::PhysicalDeviceFeatures2::default().push_next(&mut half).push_next(&mut small).push_next(&mut bytes);
+    asked = asked.push_next(&mut extended);
     if has(khr::shader_integer_dot_product::NAME) {
         asked = asked.push_next(&mut dot);
     }
@@ -93,13 +98,16 @@ pub(super) fn read(instance: &Instance, physical: vk::PhysicalDevice, has: impl 
     };
     let yes = |flag: vk::Bool32| flag == vk::TRUE;
     let in_memory = yes(half.storage_buffer16_bit_access) && yes(half.uniform_and_storage_buffer16_bit_access);
-    add(yes(small.shader_float16) && in_memory, F16_NAME);
+    let has_f16 = yes(small.shader_float16) && in_memory;
+    add(has_f16, F16_NAME);
     add(yes(small.shader_int8) && yes(bytes.storage_buffer8_bit_access), "shader-i8");
     add(yes(doubles), F64_NAME);
     add(yes(dot.shader_integer_dot_product), PACKED_DOT);
     let computes = subgroups.supported_stages.contains(vk::ShaderStageFlags::COMPUTE);
     let operations = subgroups.supported_operations;
-    add(computes && operations.contains(SUBGROUP_FUNCTIONS), "subgroups");
+    // Those of f16 are a feature of their own.
+    let of_all_types = !has_f16 || yes(extended.shader_subgroup_extended_types);
+    add(computes && operations.contains(SUBGROUP_FUNCTIONS) && of_all_types, SUBGROUPS_NAME);
     add(computes && operations.contains(vk::SubgroupFeatureFlags::ARITHMETIC), "subgroup-arithmetic");
     add(computes && operations.contains(vk::SubgroupFeatureFlags::SHUFFLE), "subgroup-shuffle");
     add(computes, subgroup_size(subgroups.subgroup_size));
