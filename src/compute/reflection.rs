@@ -10,6 +10,9 @@ use super::kernel::{Binding, Params, Signature};
 use crate::error::{Error, Result};
 use crate::info::DeviceInfo;
 
+/// As many numbers as WebGPU has for bindings: drivers have been seen to make a table of them.
+const MOST_BINDINGS: u32 = 1000;
+
 /// What WGSL can use where a device has the feature of that name, and only there.
 const OPTIONAL: [(&str, Capabilities); 3] = [
     ("shader-f16", Capabilities::SHADER_FLOAT16),
@@ -83,6 +86,13 @@ pub(super) fn read(definition: &KernelDefinition, source: &str, device: Option<&
         let Some(place) = &variable.binding else { continue };
         if place.group != 0 {
             return Err(Box::new(fault(format!("{name} is in group {}, but all bindings have to be in group 0", place.group))));
+        }
+        if place.binding >= MOST_BINDINGS {
+            return Err(Box::new(fault(format!(
+                "{name} is at binding {}, but bindings are numbered from 0 to {}",
+                place.binding,
+                MOST_BINDINGS - 1
+            ))));
         }
         match variable.space {
             AddressSpace::Storage { access } => {

@@ -107,6 +107,11 @@ fn what_does_not_compile_is_told_with_its_line() {
             said(gpu.compile(&KernelDefinition::new("k").wgsl(two).entry("c")), "compile", &["no @compute function c", "a, b"]);
             let elsewhere = "@group(1) @binding(0) var<storage> x: array<u32>; @compute @workgroup_size(1) fn a() { _ = x[0]; }";
             said(compile(elsewhere), "compile", &["x is in group 1"]);
+            for far in ["1000", "4294967295"] {
+                let source =
+                    format!("@group(0) @binding({far}) var<storage> x: array<u32>; @compute @workgroup_size(1) fn a() {{ _ = x[0]; }}");
+                said(compile(&source), "compile", &["x is at binding", far, "0 to 999"]);
+            }
             said(compile("override n: u32; @compute @workgroup_size(1) fn a() { _ = n; }"), "compile", &["const"]);
             let large = "@compute @workgroup_size(4096, 4096) fn a() {}";
             said(compile(large), "limit_exceeded", &["4096"]);
