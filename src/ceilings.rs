@@ -49,7 +49,10 @@ impl Gpu {
     /// # Errors
     /// As [`tensor`](Self::tensor) and [`matmul`](Self::matmul).
     pub async fn ceilings(&self) -> Result<Ceilings> {
-        let opened = self.current()?;
+        let mut opened = self.current()?;
+        if opened.device.lost().is_some() {
+            opened = self.reopen(&opened).await?;
+        }
         let key = key(&opened.info);
         let known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner).iter().find(|(other, _)| *other == key).map(|(_, known)| *known);
         if let Some(known) = known {

@@ -73,7 +73,8 @@ pub(crate) fn by_speed(options: &Options, backends: &[BackendId]) -> Option<Vec<
             results[usize::from(device.kind == DeviceKind::Software)].push((backend, best));
         }
     }
-    results.iter().find_map(|results| reordered(backends, results))
+    // Those that a CPU emulates count where there are no others.
+    reordered(backends, results.iter().find(|results| !results.is_empty())?)
 }
 
 /// What a file says of its device's speed.

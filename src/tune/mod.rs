@@ -107,7 +107,10 @@ impl Gpu {
     /// # Errors
     /// [`Error::Unavailable`] on the CPU, which has nothing to choose; those of products.
     pub async fn tune(&self) -> Result<Tuning> {
-        let opened = self.current()?;
+        let mut opened = self.current()?;
+        if opened.device.lost().is_some() {
+            opened = self.reopen(&opened).await?;
+        }
         let (trials, best) = measure(self, &opened, async || Ok(())).await?;
         let (tuned, tiles) = (decide(&trials), opened.device.tiles());
         let kept = file::path(self.options(), &opened.info).filter(|file| {
