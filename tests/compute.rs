@@ -311,6 +311,26 @@ fn a_twin_has_its_turn_between_kernels_and_products() {
     }
 }
 
+/// What two threads write to one buffer is there as one of them wrote it.
+#[test]
+fn writes_of_threads_are_not_mixed() {
+    for gpu in all() {
+        for &memory in gpu.info().unwrap().capabilities.memories {
+            let buffer = gpu.allocate(16 << 20, memory).unwrap();
+            for round in 0..6u8 {
+                std::thread::scope(|scope| {
+                    for number in [2 * round, 2 * round + 1] {
+                        let buffer = &buffer;
+                        scope.spawn(move || buffer.write_blocking(0, &vec![number; 16 << 20]).unwrap());
+                    }
+                });
+                let values = buffer.read_blocking::<u64>(0, 2 << 20).unwrap();
+                assert!(values.iter().all(|&value| value == values[0]), "{} {memory:?}", backend(&gpu));
+            }
+        }
+    }
+}
+
 /// WGSL that every device runs, and WGSL that some do: the others say what they lack.
 #[test]
 fn wgsl_may_use_what_the_device_has() {

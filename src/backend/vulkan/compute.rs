@@ -1,7 +1,7 @@
 //! Kernels of the caller's: one submission a call, each behind a barrier against all before it, so that streams share the queues.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
 use ash::vk;
@@ -29,6 +29,8 @@ pub(crate) struct Storage {
     pub used: AtomicU64,
     /// The same of the queue for copies.
     pub copied: AtomicU64,
+    /// Held while values go there in pieces.
+    writing: Mutex<()>,
 }
 
 /// A kernel.
@@ -54,7 +56,7 @@ pub(crate) struct Fetch {
 
 impl Storage {
     fn new(buffer: Buffer, is_the_hosts: bool) -> Self {
-        Self { buffer, is_the_hosts, is_lent: false, used: AtomicU64::new(0), copied: AtomicU64::new(0) }
+        Self { buffer, is_the_hosts, is_lent: false, used: AtomicU64::new(0), copied: AtomicU64::new(0), writing: Mutex::default() }
     }
 
     fn handle(&self) -> vk::Buffer {
@@ -102,13 +104,22 @@ impl Compute for Vulkan {
 
     fn store(&self, lane: &Lane, to: &Storage, at_bytes: u64, bytes: &[u8]) -> Result<()> {
         if to.is_the_hosts {
-            // It is written where it lies, once the device is done with it.
-            pollster::block_on(async {
-                self.reached(to.used.load(Ordering::Acquire), false).await?;
-                self.reached(to.copied.load(Ordering::Acquire), true).await
-            })?;
-            return to.buffer.0.write(at_bytes, bytes);
+            // It is written where it lies, once the device is done with it. What other threads ask of it meanwhile comes before or after.
+            let uses = || [&to.used, &to.copied].map(|value| value.load(Ordering::Acquire));
+            loop {
+                let [used, copied] = uses();
+                pollster::block_on(async {
+                    self.reached(used, false).await?;
+                    self.reached(copied, true).await
+                })?;
+                let _order = self.order();
+                if uses() == [used, copied] {
+                    return to.buffer.0.write(at_bytes, bytes);
+                }
+            }
         }
+        // Its pieces are not mixed with those of another thread.
+        let _writing = to.writing.lock().unwrap_or_else(PoisonError::into_inner);
         let is_apart = self.is_apart(bytes.len() as u64) && !to.is_lent;
         self.send(bytes, |staging, start_bytes, size| {
             let region = vk::BufferCopy { src_offset: 0, dst_offset: at_bytes + start_bytes, size };
