@@ -148,12 +148,8 @@ export function run_out_at(at, backend = "webgpu") {
   return refuse_buffers(() => ++calls >= at);
 }
 
-/** The GPU has so many bytes for buffers that are made from here on. Gives what ends it. */
-export function limit_memory(most) {
-  let used = 0;
-  const stop = refuse_buffers(({ size }) => used + size > most);
-  // What was there before does not count, whenever it goes.
-  const counted = new WeakSet();
+/** Tells of each buffer that is made from here on, and of each that is destroyed. Gives what ends it. */
+export function watch_buffers(made, gone) {
   const undos = [
     wrap(
       GPUDevice.prototype,
@@ -161,11 +157,7 @@ export function limit_memory(most) {
       (original) =>
         function (descriptor) {
           const buffer = original.call(this, descriptor);
-          // What was refused has no usage.
-          if (buffer.usage) {
-            counted.add(buffer);
-            used += buffer.size;
-          }
+          made(buffer, descriptor);
           return buffer;
         },
     ),
@@ -174,12 +166,30 @@ export function limit_memory(most) {
       "destroy",
       (original) =>
         function () {
-          if (counted.delete(this)) used -= this.size;
+          gone(this);
           return original.call(this);
         },
     ),
   ];
-  return () => [...undos.reverse(), stop].forEach((undo) => undo());
+  return () => undos.forEach((undo) => undo());
+}
+
+/** The GPU has so many bytes for buffers that are made from here on. Gives what ends it. */
+export function limit_memory(most) {
+  let used = 0;
+  const stop = refuse_buffers(({ size }) => used + size > most);
+  // What was there before does not count, whenever it goes; nor does what was refused, which has no usage.
+  const counted = new WeakSet();
+  const made = (buffer) => {
+    if (!buffer.usage) return;
+    counted.add(buffer);
+    used += buffer.size;
+  };
+  const gone = (buffer) => {
+    if (counted.delete(buffer)) used -= buffer.size;
+  };
+  const unwatch = watch_buffers(made, gone);
+  return () => (unwatch(), stop());
 }
 
 /** There is no memory on the GPU for new buffers that are to be refused. Gives what ends it. */

@@ -1,5 +1,5 @@
 /** Memory comes back, and no more is taken than a product needs. */
-import { limit_memory, refuse_buffers, wrap } from "./faults.mjs";
+import { limit_memory, refuse_buffers, watch_buffers, wrap } from "./faults.mjs";
 import { assert, integers, is_fault, is_slow, problem, product, rejects, right, same, settles, skip, sleep } from "./tools.mjs";
 
 /** What a handle holds once nothing is under way, which must be what it held before. */
@@ -121,28 +121,13 @@ export default {
     const stages = new Set();
     let [refuses, made] = [false, 0];
     const is_stage = ({ usage }) => (usage & GPUBufferUsage.MAP_WRITE) !== 0;
-    const undos = [
-      refuse_buffers((descriptor) => is_stage(descriptor) && refuses),
-      wrap(
-        GPUDevice.prototype,
-        "createBuffer",
-        (original) =>
-          function (descriptor) {
-            const buffer = original.call(this, descriptor);
-            if (is_stage(descriptor)) stages.add((made++, buffer));
-            return buffer;
-          },
-      ),
-      wrap(
-        GPUBuffer.prototype,
-        "destroy",
-        (original) =>
-          function () {
-            stages.delete(this);
-            return original.call(this);
-          },
-      ),
-    ];
+    const stop = refuse_buffers((descriptor) => is_stage(descriptor) && refuses);
+    const is_made = (buffer, descriptor) => {
+      if (!is_stage(descriptor)) return;
+      made++;
+      stages.add(buffer);
+    };
+    const unwatch = watch_buffers(is_made, (buffer) => stages.delete(buffer));
     try {
       const values = integers(300_000);
       const put = async (sizes) => {
@@ -163,7 +148,8 @@ export default {
       await put(300_000);
       assert(made === before, `${made - before} buffers were made after that`);
     } finally {
-      undos.reverse().forEach((undo) => undo());
+      unwatch();
+      stop();
     }
     own.free();
   },
