@@ -172,6 +172,34 @@ fn stand_ins_are_one_kernel() {
     }
 }
 
+/// Results of convolutions that are to be rounded have room, too.
+#[test]
+fn convolutions_that_are_to_be_rounded_keep_the_limits() {
+    for (sizes, window) in
+        [([65_535, 1, 1, 500], window(1, 1, 1, 0)), ([30_000, 1, 4, 120], window(3, 1, 1, 0)), ([3, 1, 4, 60], window(801, 3, 1, 1))]
+    {
+        let plan = plan::conv::compute(&convolution(sizes, window, DType::F16), &DEFAULTS).unwrap();
+        let bindings = plan.dispatches.iter().flat_map(|dispatch| &dispatch.bindings);
+        for binding in bindings {
+            assert!(binding.size_bytes <= DEFAULTS.max_binding_bytes, "{sizes:?}: {binding:?}");
+        }
+    }
+}
+
+/// A large image has more positions than tiles can be counted along a grid.
+#[test]
+fn convolutions_of_large_images_keep_the_limits() {
+    for (filters, window) in
+        [(16, window(2048, 3, 1, 1)), (16, window(2900, 1, 1, 0)), (32, window(3000, 3, 1, 1)), (3, window(4096, 3, 1, 1))]
+    {
+        let problem = convolution([1, 1, 3, filters], window, DType::F32);
+        let plan = plan::conv::compute(&problem, &LARGE).unwrap();
+        for dispatch in &plan.dispatches {
+            assert!(dispatch.grid.iter().all(|&groups| groups <= LARGE.max_workgroups_per_dimension), "{plan}");
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, cases: 400, ..ProptestConfig::default() })]
 
@@ -203,38 +231,6 @@ proptest! {
             }
         }
     }
-}
-
-/// The same of convolutions.
-#[test]
-fn convolutions_that_are_to_be_rounded_keep_the_limits() {
-    for (sizes, window) in
-        [([65_535, 1, 1, 500], window(1, 1, 1, 0)), ([30_000, 1, 4, 120], window(3, 1, 1, 0)), ([3, 1, 4, 60], window(801, 3, 1, 1))]
-    {
-        let plan = plan::conv::compute(&convolution(sizes, window, DType::F16), &DEFAULTS).unwrap();
-        let bindings = plan.dispatches.iter().flat_map(|dispatch| &dispatch.bindings);
-        for binding in bindings {
-            assert!(binding.size_bytes <= DEFAULTS.max_binding_bytes, "{sizes:?}: {binding:?}");
-        }
-    }
-}
-
-/// A large image has more positions than tiles can be counted along a grid.
-#[test]
-fn convolutions_of_large_images_keep_the_limits() {
-    for (filters, window) in
-        [(16, window(2048, 3, 1, 1)), (16, window(2900, 1, 1, 0)), (32, window(3000, 3, 1, 1)), (3, window(4096, 3, 1, 1))]
-    {
-        let problem = convolution([1, 1, 3, filters], window, DType::F32);
-        let plan = plan::conv::compute(&problem, &LARGE).unwrap();
-        for dispatch in &plan.dispatches {
-            assert!(dispatch.grid.iter().all(|&groups| groups <= LARGE.max_workgroups_per_dimension), "{plan}");
-        }
-    }
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, cases: 400, ..ProptestConfig::default() })]
 
     /// Whatever is padded, how it is cut, and whatever is made of it: launches see of each input what there is of it, and no more than they may.
     #[test]
