@@ -264,20 +264,21 @@ impl Gpu {
         let want = Want { timed: want.timed || self.is_profiled(), ..want };
         #[cfg_attr(not(target_arch = "wasm32"), expect(unused_mut, reason = "natively nobody changes an operand meanwhile"))]
         let mut started = start(self, &call, &opened, want);
-        let is_short = |started: &Result<_>| matches!(started, Err(error) if matches!(**error, Error::OutOfMemory { .. }));
         #[cfg(target_arch = "wasm32")]
-        if is_short(&started) && opened.device.reads_host_memory() {
+        if matches!(&started, Err(error) if matches!(**error, Error::OutOfMemory { .. })) && opened.device.reads_host_memory() {
             // Once this returns the page may change what it reads.
             opened.device.trim();
             started = start(self, &call, &opened, want);
-            if is_short(&started) {
-                started.as_ref().map_err(Clone::clone)?;
-            }
         }
         let fingerprint = if may_read_again(&started, &opened) { call.fingerprint() } else { 0 };
         if let Err(error) = &started {
-            // Both may go away: a lost device by a fresh one, a full one by giving back what the pool holds.
-            if !matches!(**error, Error::DeviceLost { .. }) && !is_short(&started) {
+            // Both may go away: a lost device by a fresh one, a full one by giving back what the pool holds, which in the browser a CPU has done.
+            let may_go = match **error {
+                Error::DeviceLost { .. } => true,
+                Error::OutOfMemory { .. } => cfg!(not(target_arch = "wasm32")) || !opened.device.reads_host_memory(),
+                _ => false,
+            };
+            if !may_go {
                 return Err(error.clone());
             }
         }
