@@ -43,7 +43,7 @@ pub(super) struct Tile {
 pub(super) const TILES: [Tile; 11] = [
     Tile { m: 128, n: 128, k: 8, threads_m: 16, threads_n: 16, slices: 1, stages: 2, unroll: 8, speed: 1.0, speed_f16: 1.19, turns: true, turns_f16: true, scattered: 0.0, fill: 1.1, fill_f16: 1.0 },
     Tile { m: 64, n: 128, k: 8, threads_m: 8, threads_n: 16, slices: 1, stages: 2, unroll: 8, speed: 0.86, speed_f16: 1.32, turns: true, turns_f16: true, scattered: 0.0, fill: 1.15, fill_f16: 1.4 },
-    Tile { m: 96, n: 96, k: 8, threads_m: 8, threads_n: 24, slices: 1, stages: 2, unroll: 8, speed: 0.83, speed_f16: 1.17, turns: true, turns_f16: false, scattered: 0.0, fill: 1.3, fill_f16: 1.37 },
+    Tile { m: 96, n: 96, k: 8, threads_m: 8, threads_n: 24, slices: 1, stages: 2, unroll: 8, speed: 0.83, speed_f16: 1.17, turns: true, turns_f16: true, scattered: 0.0, fill: 1.3, fill_f16: 1.37 },
     Tile { m: 64, n: 64, k: 16, threads_m: 8, threads_n: 16, slices: 1, stages: 2, unroll: 16, speed: 0.76, speed_f16: 1.17, turns: true, turns_f16: false, scattered: 0.0, fill: 1.07, fill_f16: 1.55 },
     Tile { m: 32, n: 64, k: 16, threads_m: 8, threads_n: 16, slices: 1, stages: 2, unroll: 16, speed: 0.61, speed_f16: 0.97, turns: true, turns_f16: false, scattered: 0.0, fill: 1.15, fill_f16: 2.0 },
     Tile { m: 64, n: 128, k: 16, threads_m: 8, threads_n: 16, slices: 2, stages: 2, unroll: 8, speed: 0.87, speed_f16: 0.0, turns: true, turns_f16: false, scattered: 0.05, fill: 1.0, fill_f16: 0.0 },
