@@ -69,7 +69,11 @@ class Nvrtc:
     def compile(self, path, source, definitions):
         program = ctypes.c_void_p()
         named = re.search(r"^//# arch (\S+)$", source, re.MULTILINE)
-        options = [*OPTIONS, f"--gpu-architecture={named[1] if named else OLDEST}", f"--include-path={path.parent}"]
+        # A shape may be for newer GPUs than the others of its file.
+        newer = [text.removeprefix("arch=") for text in definitions if text.startswith("arch=")]
+        definitions = [text for text in definitions if not text.startswith("arch=")]
+        architecture = newer[0] if newer else named[1] if named else OLDEST
+        options = [*OPTIONS, f"--gpu-architecture={architecture}", f"--include-path={path.parent}"]
         self.library.nvrtcCreateProgram(ctypes.byref(program), source.encode(), path.name.encode(), 0, None, None)
         options = [option.encode() for option in options + [f"-D{definition}" for definition in definitions]]
         failed = self.library.nvrtcCompileProgram(program, len(options), (ctypes.c_char_p * len(options))(*options))

@@ -182,12 +182,6 @@ fn cases() -> Vec<Case> {
 #[test]
 fn every_case() {
     everywhere(|gpu, backend| {
-        // What is missing there is said by an error that names what is not.
-        if backend == BackendId::Cuda {
-            let error = Case { size: [2; 3], ..PLAIN }.fault(gpu).expect("CUDA has no kernel for it");
-            assert!(error.contains("no kernel for integers of 8 bits, as Vulkan, WebGPU and the CPU have"), "{error}");
-            return println!("skipped on {backend}: {error}");
-        }
         let faults: Vec<_> = cases().iter().filter_map(|case| case.fault(gpu)).collect();
         assert!(faults.is_empty(), "{backend}, {} wrong:\n{}", faults.len(), faults.join("\n"));
     });
@@ -197,9 +191,6 @@ fn every_case() {
 #[test]
 fn sums_wrap_around() {
     everywhere(|gpu, backend| {
-        if backend == BackendId::Cuda {
-            return;
-        }
         for (value, k) in [(127i8, 140_000usize), (-128, 140_000)] {
             let values = vec![value; k];
             let op = Matmul::new(1, k as u64, 1);
@@ -212,9 +203,6 @@ fn sums_wrap_around() {
 #[test]
 fn in_expressions() {
     everywhere(|gpu, backend| {
-        if backend == BackendId::Cuda {
-            return;
-        }
         let (a, b) =
             (gpu.tensor_blocking(&[1i8, -2, 3, 4, -5, 6], 2, 3).unwrap(), gpu.tensor_blocking(&[1u8, 2, 3, 4, 5, 255], 3, 2).unwrap());
         let typed = |expr: &Expr| pollster::block_on(gpu.evaluate_blocking(expr).unwrap().to_host()).unwrap();

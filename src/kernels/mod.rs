@@ -34,7 +34,7 @@ pub enum KernelId {
     MatmulSplit,
     /// `shaders/matmul/round.wgsl`: the sum of parts, rounded to f16, where rows of the result share words.
     MatmulRound,
-    /// `shaders/matmul/int8.wgsl`: the register-tiled product of 8-bit integers.
+    /// `shaders/matmul/int8.wgsl`, and `int8.cu` for CUDA: the register-tiled product of 8-bit integers.
     MatmulInt8,
     /// `shaders/matmul/packed.frag`: the product by fragment shader, up to eight rows a pass.
     MatmulPacked,

@@ -75,7 +75,8 @@ pub struct Params {
     pub c_inner: u32,
     pub bias_start: u32,
     pub activation: u32,
-    /// For CUDA alone, whose kernels are told at run time what WGSL needs to know before: 0 for a result of f32, 1 for one of f16.
+    /// For CUDA alone, whose kernels are told at run time what WGSL needs to know before: 0 for a result of f32, 1 for one of f16; of 8-bit
+    /// integers how operands are stored, by the bits of `shaders/matmul/int8.cu`.
     pub result: u32,
     /// The rest is for windows (`shaders/conv`).
     pub bias_inner: u32,

@@ -384,6 +384,22 @@ proptest! {
             prop_assert!(ptx.starts_with(".version 8.2") && ptx.contains(".entry matmul(") && ptx.contains(&threads), "{}", kernel);
         }
     }
+
+    /// The same of 8-bit integers, whose k is never split.
+    #[cfg(feature = "cuda")]
+    #[test]
+    fn every_plan_for_cuda_of_integers_has_its_kernel(
+        m in 1u32..5000, k in 0u32..5000, n in 1u32..5000, transpose_a: bool, transpose_b: bool, multiprocessors in 1u32..200, has_units: bool,
+    ) {
+        let problem = integers(problem(m, k, n, transpose_a, transpose_b, false, 0), [7, -3]);
+        let plan = cuda(&problem, if has_units { &UNITS } else { &LARGE }, multiprocessors).unwrap();
+        let [product] = &plan.dispatches[..] else { panic!("{plan}") };
+        let constant = |name| product.kernel.constant(name);
+        prop_assert_eq!(product.grid, [m.div_ceil(constant("TILE_M")) * n.div_ceil(constant("TILE_N")), 1, 1]);
+        let ptx = product.kernel.ptx().unwrap();
+        let threads = format!(".maxntid {}, 1, 1", constant("THREADS"));
+        prop_assert!(ptx.contains(".entry matmul(") && ptx.contains(&threads) && ptx.contains("mma.sync") == has_units, "{}", product.kernel);
+    }
 }
 
 #[test]

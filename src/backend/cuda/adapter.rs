@@ -17,7 +17,10 @@ use crate::plan::tuned::Tuned;
 /// The oldest GPUs that the kernels are compiled for.
 const OLDEST_COMPUTE_CAPABILITY: (i32, i32) = (5, 2);
 
-/// The oldest GPUs with matrix units that `shaders/matmul/cooperative.cu` can use, and what these are.
+/// The oldest GPUs that multiply packed integers of 8 bits.
+const PACKED_COMPUTE_CAPABILITY: (i32, i32) = (6, 1);
+
+/// The oldest GPUs with matrix units that `shaders/matmul/cooperative.cu` and `int8.cu` can use, and what these are.
 const UNITS_COMPUTE_CAPABILITY: (i32, i32) = (8, 0);
 const UNIT: MatrixUnit =
     MatrixUnit { m: 16, n: 8, k: 16, operands: DType::F16, sums: DType::F32, subgroup_size: 32, dialect: Dialect::Ptx };
@@ -150,7 +153,7 @@ impl Found {
             compute_capability: Some((major.cast_unsigned(), minor.cast_unsigned())),
             f16: (major, minor) >= (5, 3),
             f64: true,
-            int8: (major, minor) >= (6, 1),
+            int8: (major, minor) >= PACKED_COMPUTE_CAPABILITY,
             atomics: if major >= 6 { &["i32", "u32", "u64", "f32", "f64"] } else { &["i32", "u32", "u64", "f32"] },
             matrix_units: major >= 7,
             concurrent_streams: true,
@@ -190,7 +193,7 @@ impl Found {
                 tuned: Tuned::NONE,
                 f16: false,
                 stores_f16: true,
-                packed_dot: false,
+                packed_dot: self.compute_capability >= PACKED_COMPUTE_CAPABILITY,
                 matrix_unit: (self.compute_capability >= UNITS_COMPUTE_CAPABILITY).then_some(UNIT),
                 keeps: [false; 2],
             },

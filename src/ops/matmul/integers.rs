@@ -63,16 +63,15 @@ impl Integers {
     }
 }
 
-/// On the backend without kernels for them.
 #[cfg(all(feature = "cuda", any(target_os = "linux", target_os = "windows")))]
 impl Integers {
-    /// Refuses a product of them.
-    pub(crate) fn refuse_in(problem: &super::Problem) -> Result<()> {
+    /// Refuses a product of them where CUDA has no kernel for it.
+    pub(crate) fn refuse_in(problem: &super::Problem, caps: &crate::info::Caps) -> Result<()> {
         let dtype = problem.dtype;
-        if !dtype.is_byte() {
+        if !dtype.is_byte() || caps.packed_dot {
             return Ok(());
         }
-        let expected = "of f32 or f16 on this backend, which has no kernel for integers of 8 bits, as Vulkan, WebGPU and the CPU have";
+        let expected = "of f32 or f16 on this GPU: CUDA multiplies integers of 8 bits from compute capability 6.1 on, and Vulkan, WebGPU and the CPU do";
         Err(Box::new(Error::InvalidType { argument: "a".to_owned(), expected, found: format!("of {dtype}") }))
     }
 }

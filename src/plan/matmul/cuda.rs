@@ -1,6 +1,8 @@
-//! Plans for CUDA: NVIDIA's library for what it takes, else the kernel for matrix units of `shaders/matmul/cooperative.cu` for f16, else
-//! the register-tiled one of `shaders/matmul/tiled.cu`, to which f16 is copied as f32. None is split for the sake of limits: addresses are of 64 bits, and one row of blocks may be longer than any result. The kernel's k is, where few blocks
+//! Plans for CUDA: NVIDIA's library for what it takes, else the kernel for matrix units of `shaders/matmul/cooperative.cu` for f16, that of
+//! `shaders/matmul/int8.cu` for 8-bit integers, else the register-tiled one of `shaders/matmul/tiled.cu`, to which f16 is copied as f32. None is split for the sake of limits: addresses are of 64 bits, and one row of blocks may be longer than any result. The kernel's k is, where few blocks
 //! would be at work.
+
+mod int8;
 
 use super::batch::Launch;
 use super::copy::{self, Copy, Reads, VECTOR};
@@ -135,7 +137,10 @@ pub fn cuda(problem: &Problem, caps: &Caps, multiprocessors: u32) -> Result<Plan
     }
     let (outer, inner) = batch::fitting(&problem.batch, MOST_LAYERS);
     for launch in batch::launches(&problem.batch, outer, inner) {
-        add_launch(problem, &launch, caps, multiprocessors, &mut plan)?;
+        match &problem.integers {
+            Some(integers) => int8::add_launch(problem, integers, &launch, caps, multiprocessors, &mut plan),
+            None => add_launch(problem, &launch, caps, multiprocessors, &mut plan)?,
+        }
     }
     Ok(plan)
 }

@@ -1,0 +1,342 @@
+// C = (op(A) - zero of A) * (op(B) - zero of B) of 8-bit integers, in 32 bits and exact modulo 2^32; the CUDA twin of int8.wgsl.
+//
+// A block computes a TILE_M x TILE_N tile of C, walking k in steps of TILE_K. Each step's slices of A and B lie in shared memory as words of four
+// elements of k, with k outermost. Shared memory has two buffers: the next step's slices are fetched into registers before the present one is
+// multiplied, and go to the other buffer after it, so that one barrier a step is enough. What a thread fetches at once is a block of four lines of the
+// tile by four elements of k: where k runs along stored rows it is a word of each of four rows, and where it runs across them a word of each of
+// four, turned.
+//
+//   UNITS   matrix units multiply, pieces of 16 x 8 sums by 32 elements of k, of which a warp has ROWS x COLUMNS. Otherwise one instruction
+//           multiplies two words, and a thread owns ROWS x COLUMNS sums in blocks of four, as in tiled.cu.
+//
+// With z and y for the zero points of A and B, C is the sum of a b - z * sum of b - y * sum of a + k z y. What is multiplied is of i8: an operand of
+// u8 becomes one, whose elements and zero point are less by 128.
+//
+// A line outside the result repeats the last one, and what comes of it is not stored. At the end of k what is outside is zero.
+//
+// How operands are stored is told at run time: those branches are the same for all threads. scripts/ptx compiles each of these into int8.ptx:
+//# arch compute_61
+//# variant 64x64x64 TILE_M=64 TILE_N=64 TILE_K=64 UNITS=0 WARPS_M=2 WARPS_N=2 ROWS=8 COLUMNS=4
+//# variant 128x128x64 TILE_M=128 TILE_N=128 TILE_K=64 UNITS=1 WARPS_M=2 WARPS_N=4 ROWS=4 COLUMNS=4 arch=compute_80
+//# variant 64x64x128 TILE_M=64 TILE_N=64 TILE_K=128 UNITS=1 WARPS_M=2 WARPS_N=2 ROWS=2 COLUMNS=4 arch=compute_80
+
+#define THREADS (WARPS_M * WARPS_N * 32)
+// Words of k in a slice, and where the next ones begin: eight lines of four of them lie in as many banks as there are.
+#define WORDS (TILE_K / 4)
+#define A_STRIDE (TILE_M + 8)
+#define B_STRIDE (TILE_N + 8)
+// Tiles of so many rows run side by side, so that what they read of B is still in the L2 cache.
+#define BAND 8u
+
+static_assert(TILE_M % 32 == 0 && TILE_N % 32 == 0 && TILE_K % 32 == 0, "whole pieces, and no two lines in a bank");
+static_assert(TILE_M * WORDS / 4 % THREADS == 0 && TILE_N * WORDS / 4 % THREADS == 0, "every thread fetches as much");
+#if UNITS
+static_assert(TILE_M == WARPS_M * ROWS * 16 && TILE_N == WARPS_N * COLUMNS * 8, "the tile is shared out evenly");
+#else
+#define THREADS_M (TILE_M / ROWS)
+#define THREADS_N (TILE_N / COLUMNS)
+static_assert(THREADS == THREADS_M * THREADS_N && THREADS_N % 8 == 0 && THREADS_M % 4 == 0, "the tile is shared out evenly");
+#endif
+
+// src/plan/matmul.rs has the same.
+struct Params {
+    unsigned m, k, n;
+    unsigned lda, ldb, ldc, ldo;
+    unsigned a_start, b_start, c_start, out_start;
+    float alpha, beta;
+    unsigned k_part;
+    unsigned batch, inner;
+    unsigned a_outer, b_outer, c_outer;
+    unsigned a_inner, b_inner, c_inner;
+    unsigned bias_start, activation;
+    // Of operands, these bits.
+    unsigned result;
+    unsigned bias_inner, height, width, out_width, before_y, before_x;
+    // A's in the low half, B's in the high one.
+    unsigned zero_points;
+};
+
+// It is of u8.
+#define UNSIGNED_A 1u
+#define UNSIGNED_B 2u
+// It is stored with k along its rows: A m x k, B n x k; else k x m and k x n.
+#define ALONG_K_A 4u
+#define ALONG_K_B 8u
+
+static __device__ size_t start(const Params &params, unsigned item, unsigned outer, unsigned inner) {
+    return size_t(item / params.inner) * outer + size_t(item % params.inner) * inner;
+}
+
+// Four elements from one on, of which so many are wanted; the others are whatever is there. No word is read that has none of them.
+static __device__ unsigned four_at(const unsigned *words, size_t at, unsigned wanted) {
+    const unsigned low = words[at / 4];
+    const unsigned high = at % 4 == 0 ? low : words[(at + wanted - 1) / 4];
+    return __funnelshift_r(low, high, at % 4 * 8);
+}
+
+static __device__ unsigned least(unsigned x, unsigned y) { return x < y ? x : y; }
+
+// The columns of four by four elements, whose rows these words are.
+static __device__ uint4 turned(uint4 rows) {
+    const unsigned xy_low = __byte_perm(rows.x, rows.y, 0x5140), zw_low = __byte_perm(rows.z, rows.w, 0x5140);
+    const unsigned xy_high = __byte_perm(rows.x, rows.y, 0x7362), zw_high = __byte_perm(rows.z, rows.w, 0x7362);
+    return make_uint4(
+        __byte_perm(xy_low, zw_low, 0x5410), __byte_perm(xy_low, zw_low, 0x7632), __byte_perm(xy_high, zw_high, 0x5410),
+        __byte_perm(xy_high, zw_high, 0x7632)
+    );
+}
+
+// A thread's share of an operand's slices.
+template <int TILE>
+struct Slice {
+    static const int LOADS = TILE * WORDS / 4 / THREADS;
+
+    const bool along_k;
+    uint4 block[LOADS];
+
+    // Which word of k block i is of, and which four lines: neighbours fetch neighbouring words.
+    __device__ unsigned word(int i) const {
+        const unsigned at = threadIdx.x + i * THREADS;
+        return along_k ? at % WORDS : at / (TILE / 4);
+    }
+    __device__ unsigned four(int i) const {
+        const unsigned at = threadIdx.x + i * THREADS;
+        return along_k ? at / WORDS : at % (TILE / 4);
+    }
+
+    // Of the `side` lines those from side0 on, and of `end` elements of k those from k0 on.
+    __device__ void
+    fetch(const unsigned *words, size_t first, size_t stride, unsigned side0, unsigned side, unsigned k0, unsigned end, unsigned flip) {
+#pragma unroll
+        for (int i = 0; i < LOADS; i++) {
+            const unsigned k = k0 + word(i) * 4, line = side0 + four(i) * 4;
+            block[i] = make_uint4(0, 0, 0, 0);
+            if (k >= end) {
+                continue;
+            }
+            const unsigned left = least(4, end - k);
+            if (along_k) {
+                const size_t from = first + k;
+                block[i].x = four_at(words, from + least(line, side - 1) * stride, left);
+                block[i].y = four_at(words, from + least(line + 1, side - 1) * stride, left);
+                block[i].z = four_at(words, from + least(line + 2, side - 1) * stride, left);
+                block[i].w = four_at(words, from + least(line + 3, side - 1) * stride, left);
+            } else {
+                const unsigned column = least(line, (side - 1) / 4 * 4), wanted = least(4, side - column);
+                const size_t from = first + column;
+                block[i] = turned(make_uint4(
+                    four_at(words, from + k * stride, wanted), four_at(words, from + least(k + 1, end - 1) * stride, wanted),
+                    four_at(words, from + least(k + 2, end - 1) * stride, wanted), four_at(words, from + least(k + 3, end - 1) * stride, wanted)
+                ));
+            }
+            const unsigned inside = left == 4 ? ~0u : (1u << left * 8) - 1;
+            block[i].x = (block[i].x ^ flip) & inside, block[i].y = (block[i].y ^ flip) & inside;
+            block[i].z = (block[i].z ^ flip) & inside, block[i].w = (block[i].w ^ flip) & inside;
+        }
+    }
+
+    __device__ void put(unsigned *slice, unsigned stride) const {
+#pragma unroll
+        for (int i = 0; i < LOADS; i++) {
+            *reinterpret_cast<uint4 *>(slice + word(i) * stride + four(i) * 4) = block[i];
+        }
+    }
+};
+
+#define ONES 0x01010101u
+
+#if UNITS
+static __device__ void multiply(unsigned (&sum)[4], const unsigned (&a)[4], unsigned b0, unsigned b1) {
+    asm volatile("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+                 : "+r"(sum[0]), "+r"(sum[1]), "+r"(sum[2]), "+r"(sum[3])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+
+// The sums of a thread: of each piece two of row lane / 4 and two of the row eight further on, from column lane % 4 * 2 on.
+struct Sums {
+    unsigned of[ROWS][COLUMNS][4], a[ROWS][4], b[COLUMNS][4];
+
+    static __device__ unsigned row(int i, int v) { return (threadIdx.x / 32 / WARPS_N * ROWS + i) * 16 + threadIdx.x % 32 / 4 + v / 2 * 8; }
+    static __device__ unsigned column(int j) { return (threadIdx.x / 32 % WARPS_N * COLUMNS + j) * 8 + threadIdx.x % 4 * 2; }
+
+    __device__ void add(const unsigned *a_slice, const unsigned *b_slice, bool sums_a, bool sums_b) {
+        const unsigned lane = threadIdx.x % 32;
+#pragma unroll
+        for (int p = 0; p < WORDS; p += 8) {
+            unsigned x[ROWS][4], y[COLUMNS][2];
+            const unsigned *from = a_slice + (p + lane % 4) * A_STRIDE;
+#pragma unroll
+            for (int i = 0; i < ROWS; i++) {
+                x[i][0] = from[row(i, 0)], x[i][1] = from[row(i, 2)];
+                x[i][2] = from[4 * A_STRIDE + row(i, 0)], x[i][3] = from[4 * A_STRIDE + row(i, 2)];
+            }
+            from = b_slice + (p + lane % 4) * B_STRIDE + (threadIdx.x / 32 % WARPS_N * COLUMNS) * 8 + lane / 4;
+#pragma unroll
+            for (int j = 0; j < COLUMNS; j++) {
+                y[j][0] = from[j * 8], y[j][1] = from[4 * B_STRIDE + j * 8];
+            }
+#pragma unroll
+            for (int i = 0; i < ROWS; i++) {
+#pragma unroll
+                for (int j = 0; j < COLUMNS; j++) {
+                    multiply(of[i][j], x[i], y[j][0], y[j][1]);
+                }
+            }
+            if (sums_a) {
+#pragma unroll
+                for (int i = 0; i < ROWS; i++) {
+                    multiply(a[i], x[i], ONES, ONES);
+                }
+            }
+            if (sums_b) {
+                const unsigned ones[4] = {ONES, ONES, ONES, ONES};
+#pragma unroll
+                for (int j = 0; j < COLUMNS; j++) {
+                    multiply(b[j], ones, y[j][0], y[j][1]);
+                }
+            }
+        }
+    }
+
+    // Each pair of sums that lie side by side, and where.
+    template <typename F>
+    __device__ void each(unsigned a_zero, unsigned b_zero, unsigned k, F put) const {
+#pragma unroll
+        for (int i = 0; i < ROWS; i++) {
+#pragma unroll
+            for (int j = 0; j < COLUMNS; j++) {
+#pragma unroll
+                for (int v = 0; v < 4; v += 2) {
+                    const unsigned rest = b_zero * (a[i][v] - k * a_zero);
+                    put(row(i, v), column(j), of[i][j][v] - a_zero * b[j][v] - rest, of[i][j][v + 1] - a_zero * b[j][v + 1] - rest);
+                }
+            }
+        }
+    }
+};
+#else
+static __device__ unsigned product(unsigned x, unsigned y, unsigned sum) {
+    unsigned to;
+    asm("dp4a.s32.s32 %0, %1, %2, %3;" : "=r"(to) : "r"(x), "r"(y), "r"(sum));
+    return to;
+}
+
+// The sums of a thread, in blocks of four rows by four columns, THREADS_M * 4 rows and THREADS_N * 4 columns apart.
+struct Sums {
+    unsigned of[ROWS][COLUMNS], a[ROWS], b[COLUMNS];
+
+    static __device__ unsigned row(int i) {
+        const unsigned ty = threadIdx.x / 32 % (THREADS_M / 4) * 4 + threadIdx.x % 32 / 8;
+        return (i / 4 * THREADS_M + ty) * 4 + i % 4;
+    }
+    static __device__ unsigned column(int j) {
+        const unsigned tx = threadIdx.x / 32 / (THREADS_M / 4) * 8 + threadIdx.x % 8;
+        return (j / 4 * THREADS_N + tx) * 4 + j % 4;
+    }
+
+    __device__ void add(const unsigned *a_slice, const unsigned *b_slice, bool sums_a, bool sums_b) {
+#pragma unroll 2
+        for (int p = 0; p < WORDS; p++) {
+            __align__(16) unsigned x[ROWS], y[COLUMNS];
+#pragma unroll
+            for (int i = 0; i < ROWS; i += 4) {
+                *reinterpret_cast<uint4 *>(x + i) = *reinterpret_cast<const uint4 *>(a_slice + p * A_STRIDE + row(i));
+            }
+#pragma unroll
+            for (int j = 0; j < COLUMNS; j += 4) {
+                *reinterpret_cast<uint4 *>(y + j) = *reinterpret_cast<const uint4 *>(b_slice + p * B_STRIDE + column(j));
+            }
+#pragma unroll
+            for (int i = 0; i < ROWS; i++) {
+#pragma unroll
+                for (int j = 0; j < COLUMNS; j++) {
+                    of[i][j] = product(x[i], y[j], of[i][j]);
+                }
+            }
+            if (sums_a) {
+#pragma unroll
+                for (int i = 0; i < ROWS; i++) {
+                    a[i] = product(x[i], ONES, a[i]);
+                }
+            }
+            if (sums_b) {
+#pragma unroll
+                for (int j = 0; j < COLUMNS; j++) {
+                    b[j] = product(y[j], ONES, b[j]);
+                }
+            }
+        }
+    }
+
+    template <typename F>
+    __device__ void each(unsigned a_zero, unsigned b_zero, unsigned k, F put) const {
+#pragma unroll
+        for (int i = 0; i < ROWS; i++) {
+            const unsigned rest = b_zero * (a[i] - k * a_zero);
+#pragma unroll
+            for (int j = 0; j < COLUMNS; j += 2) {
+                put(row(i), column(j), of[i][j] - a_zero * b[j] - rest, of[i][j + 1] - a_zero * b[j + 1] - rest);
+            }
+        }
+    }
+};
+#endif
+
+extern "C" __global__ void __launch_bounds__(THREADS) matmul(
+    const unsigned *__restrict__ a, const unsigned *__restrict__ b, const void *, const float *, unsigned *__restrict__ out, const Params params
+) {
+    __shared__ __align__(16) unsigned a_slices[2][WORDS * A_STRIDE], b_slices[2][WORDS * B_STRIDE];
+
+    const unsigned tiles_m = (params.m - 1) / TILE_M + 1, tiles_n = (params.n - 1) / TILE_N + 1;
+    const unsigned band = blockIdx.x / (BAND * tiles_n), in_band = blockIdx.x % (BAND * tiles_n);
+    const unsigned band_m = least(tiles_m - band * BAND, BAND);
+    const unsigned row0 = (band * BAND + in_band % band_m) * TILE_M, column0 = in_band / band_m * TILE_N;
+
+    const unsigned item = blockIdx.z;
+    const size_t a_first = params.a_start + start(params, item, params.a_outer, params.a_inner);
+    const size_t b_first = params.b_start + start(params, item, params.b_outer, params.b_inner);
+    const unsigned flip_a = params.result & UNSIGNED_A ? 0x80808080u : 0, flip_b = params.result & UNSIGNED_B ? 0x80808080u : 0;
+    const unsigned a_zero = int(params.zero_points << 16) >> 16, b_zero = int(params.zero_points) >> 16;
+
+    Slice<TILE_M> a_slice = {(params.result & ALONG_K_A) != 0};
+    Slice<TILE_N> b_slice = {(params.result & ALONG_K_B) != 0};
+    const auto fetch = [&](unsigned k0) {
+        a_slice.fetch(a, a_first, params.lda, row0, params.m, k0, params.k, flip_a);
+        b_slice.fetch(b, b_first, params.ldb, column0, params.n, k0, params.k, flip_b);
+    };
+    const auto put = [&](unsigned buffer) {
+        a_slice.put(a_slices[buffer], A_STRIDE);
+        b_slice.put(b_slices[buffer], B_STRIDE);
+    };
+
+    Sums sums = {};
+    const unsigned steps = (params.k + TILE_K - 1) / TILE_K;
+#pragma unroll 1
+    for (unsigned step = 0; step <= steps; step++) {
+        if (step < steps) {
+            fetch(step * TILE_K);
+        }
+        if (step > 0) {
+            sums.add(a_slices[(step - 1) % 2], b_slices[(step - 1) % 2], b_zero != 0, a_zero != 0);
+        }
+        if (step < steps) {
+            put(step % 2);
+            __syncthreads();
+        }
+    }
+
+    const bool aligned = params.ldo % 2 == 0 && params.out_start % 2 == 0;
+    sums.each(a_zero, b_zero, params.k, [&](unsigned row, unsigned column, unsigned x, unsigned y) {
+        row += row0, column += column0;
+        if (row >= params.m || column >= params.n) {
+            return;
+        }
+        unsigned *to = out + (size_t(item) * params.m + row) * params.ldo + params.out_start + column;
+        if (aligned && column + 1 < params.n) {
+            *reinterpret_cast<uint2 *>(to) = make_uint2(x, y);
+        } else {
+            to[0] = x;
+            if (column + 1 < params.n) to[1] = y;
+        }
+    });
+}
