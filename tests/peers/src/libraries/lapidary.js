@@ -1,6 +1,6 @@
 import { Gpu, device_info, lazy, matmul } from "lapidary";
 
-/** Results that are held at a time: few of products, and of what GPUs queue, which are given at once; elsewhere as many as these bytes are. */
+/** Results that are held at a time: few of what GPUs queue, which are given at once, and no more than these bytes are: new memory is not measured. */
 const QUEUED = 8;
 const IN_FLIGHT_BYTES = 2 ** 28;
 
@@ -70,7 +70,11 @@ export async function open(backend, threads) {
     return handle ? (others[handle] ??= await HANDLES[handle](options)) : first;
   }
 
-  const most_in_flight = (elements) => (backend.startsWith("webg") ? QUEUED : Math.max(2, Math.floor(IN_FLIGHT_BYTES / (4 * elements))));
+  /** Of results of so many elements. */
+  function most_in_flight(elements) {
+    const fitting = Math.max(2, Math.floor(IN_FLIGHT_BYTES / (4 * elements)));
+    return backend.startsWith("webg") ? Math.min(QUEUED, fitting) : fitting;
+  }
 
   async function read(gpu, value) {
     const tensor = await gpu.evaluate(value);
@@ -104,7 +108,8 @@ export async function open(backend, threads) {
     const put = (values, ...sides) => gpu.tensor(typed(values), batch > 1 ? [batch, ...sides] : sides);
     const [x, y] = [await put(a, m, k), await put(b, k, n)];
     const ones = await gpu.tensor(new Float32Array(m).fill(1), [1, m]);
-    const runs = (options, wait) => runner(QUEUED, () => gpu.matmul(x, y, { ...options, keep: true }), wait);
+    const most = Math.min(QUEUED, most_in_flight(batch * m * n));
+    const runs = (options, wait) => runner(most, () => gpu.matmul(x, y, { ...options, keep: true }), wait);
     const run = runs({ precision }, (product) => (dtype === "i8" ? read_one(gpu, product) : gpu.matmul(ones, product, {})));
 
     async function values_of(product) {
