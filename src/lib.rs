@@ -93,3 +93,8 @@ pub use selector::{Refused, Selector};
 pub use tensor::Tensor;
 #[cfg(not(target_arch = "wasm32"))]
 pub use tune::{Trial, Tuning};
+
+/// The README's programs, which compile.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
