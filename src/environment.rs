@@ -33,7 +33,8 @@ impl Options {
 
     fn from_variables(variable: impl Fn(&str) -> Option<OsString>) -> Result<Self> {
         let mut options = Self::default();
-        let read = |name: &'static str| variable(name).filter(|value| !value.is_empty()).map(|value| value.to_string_lossy().into_owned());
+        let set = |name: &str| variable(name).filter(|value| !value.is_empty());
+        let read = |name: &'static str| set(name).map(|value| value.to_string_lossy().into_owned());
         if let Some(value) = read("LAPIDARY_BACKEND") {
             options.backend = Choice::from_name(&value).ok_or_else(|| invalid("LAPIDARY_BACKEND", &value, &Choice::expected()))?;
         }
@@ -54,8 +55,8 @@ impl Options {
         if let Some(value) = read("LAPIDARY_VALIDATION") {
             options.validation = switch("LAPIDARY_VALIDATION", &value)?;
         }
-        if let Some(value) = read("LAPIDARY_PIPELINE_CACHE") {
-            options.pipeline_cache = PipelineCache::from_name(&value);
+        if let Some(value) = set("LAPIDARY_PIPELINE_CACHE") {
+            options.pipeline_cache = PipelineCache::from_name(value);
         }
         if let Some(value) = read("LAPIDARY_WORKGROUP_HINT") {
             options.workgroup_hint = Some(count("LAPIDARY_WORKGROUP_HINT", &value)?);
@@ -92,11 +93,12 @@ fn switch(variable: &str, value: &str) -> Result<bool> {
 
 impl PipelineCache {
     /// `on`, `off`, or else the folder of that path.
-    pub fn from_name(name: &str) -> Self {
-        match name {
-            "on" => Self::On,
-            "off" => Self::Off,
-            path => Self::Folder(path.into()),
+    pub fn from_name(name: impl Into<OsString>) -> Self {
+        let name = name.into();
+        match name.to_str() {
+            Some("on") => Self::On,
+            Some("off") => Self::Off,
+            _ => Self::Folder(name.into()),
         }
     }
 }
@@ -166,6 +168,12 @@ mod tests {
         };
         assert_eq!(options, Ok(expected));
         assert_eq!(["on", "off"].map(PipelineCache::from_name), [PipelineCache::On, PipelineCache::Off]);
+        #[cfg(unix)]
+        {
+            let name: OsString = std::os::unix::ffi::OsStringExt::from_vec(b"/cache/\xff".to_vec());
+            let options = Options::from_variables(|variable| (variable == "LAPIDARY_PIPELINE_CACHE").then(|| name.clone()));
+            assert_eq!(options.map(|options| options.pipeline_cache), Ok(PipelineCache::Folder(name.into())));
+        }
         assert_eq!(from(&[("LAPIDARY_BACKEND", "cpu")]).map(|options| options.backend), Ok(Choice::Cpu));
     }
 
