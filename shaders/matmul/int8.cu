@@ -310,7 +310,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) matmul(
     };
 
     Sums sums = {};
-    const unsigned steps = (params.k + TILE_K - 1) / TILE_K;
+    const unsigned steps = params.k / TILE_K + (params.k % TILE_K != 0);
 #pragma unroll 1
     for (unsigned step = 0; step <= steps; step++) {
         if (step < steps) {

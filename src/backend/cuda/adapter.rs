@@ -221,7 +221,6 @@ fn assemble(context: Arc<Context>, found: &Found, driver_version: i32, options: 
         }
     };
     let cuda = Cuda {
-        waiter: Default::default(),
         turn: Default::default(),
         pieces: Default::default(),
         pool: Pool::new(options.pool_bytes),

@@ -119,6 +119,11 @@ impl Storage {
         Ok(())
     }
 
+    /// What is lent goes home after each use: another thread may lend the same tensor to another stream next.
+    fn end_loan(&self) -> Result<(), Fault> {
+        if self.is_lent { self.take_home() } else { Ok(()) }
+    }
+
     /// Blocks until nobody uses it any more.
     fn settle(&self) -> Result<(), Fault> {
         for rival in self.rivals(true) {
@@ -137,8 +142,13 @@ impl Storage {
 
 impl Drop for Storage {
     fn drop(&mut self) {
-        // The pool may give it to whoever comes next in the home stream. After a fault nothing is under way.
-        let _ = self.take_home();
+        // The pool may give it to whoever comes next in the home stream.
+        if self.take_home().is_err() {
+            // After a fault of the device nothing is under way; where there only was no room for an event, something may be.
+            for rival in self.rivals(true) {
+                let _ = rival.synchronize();
+            }
+        }
     }
 }
 
@@ -181,6 +191,12 @@ impl Cuda {
     fn of_own_stream(&self, raw: Arc<Pooled<Raw>>, memory: Memory, is_lent: bool) -> Storage {
         let users = Users { writer: Some(Arc::clone(&self.stream)), readers: Vec::new() };
         Storage { raw, memory, users: Mutex::new(users), home: Arc::clone(&self.stream), is_lent }
+    }
+
+    /// Held while a stream has a tensor that is lent to it: calls put nothing into the tensor's own stream between what the other one waits for there
+    /// and what waits for the other. Taken before the order.
+    fn turn_of(&self, lent: bool) -> Option<MutexGuard<'_, ()>> {
+        lent.then(|| self.turn.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Puts a copy into a stream.
@@ -278,6 +294,7 @@ impl Compute for Cuda {
 
     fn store(&self, lane: &Arc<Stream>, to: &Storage, at_bytes: u64, bytes: &[u8]) -> Result<()> {
         let judge = |fault: Fault| self.judge(&fault);
+        let _turn = self.turn_of(to.is_lent);
         let _order = self.order.lock();
         if to.memory != Memory::Device {
             // It is written where it lies.
@@ -287,19 +304,23 @@ impl Compute for Cuda {
         }
         to.before(lane, true).map_err(judge)?;
         to.after(lane, true);
-        self.send_all(lane, to.raw.kernel_address() + at_bytes, bytes)
+        let sent = self.send_all(lane, to.raw.kernel_address() + at_bytes, bytes);
+        to.end_loan().map_err(judge)?;
+        sent
     }
 
     fn fetch(&self, lane: &Arc<Stream>, from: &Storage, at_bytes: u64, bytes: u64) -> Result<Fetch> {
         let staging = self.hold(Memory::Pinned, bytes)?;
         let done = {
+            let _turn = self.turn_of(from.is_lent);
             let _order = self.order.lock();
             let copied = from.before(lane, false).and_then(|()| staging.before(lane, true)).and_then(|()| {
                 from.after(lane, false);
                 staging.after(lane, true);
                 Self::copy_async(lane, from.raw.kernel_address() + at_bytes, staging.raw.kernel_address(), bytes)
             });
-            copied.and_then(|()| Event::record(lane, false)).map_err(|fault| self.judge(&fault))?
+            let copied = copied.and_then(|()| Event::record(lane, false));
+            from.end_loan().and(copied).map_err(|fault| self.judge(&fault))?
         };
         Ok(Fetch { staging, done: Arc::new(done) })
     }
@@ -333,6 +354,7 @@ impl Compute for Cuda {
             arguments.push(launch.params.as_ptr().cast_mut().cast());
         }
         let ([x, y, z], [block_x, block_y, block_z]) = (launch.grid, program.block);
+        let _turn = self.turn_of(launch.buffers.iter().any(|bound| bound.storage.is_lent));
         let _order = self.order.lock();
         for bound in &launch.buffers {
             bound.storage.before(lane, bound.is_written).map_err(judge)?;
@@ -363,9 +385,8 @@ impl Compute for Cuda {
             });
             launched.map_err(|fault| if fault.is_of_a_launch() { program.refused(launch.grid, &fault) } else { judge(fault) })
         });
-        // Another thread may lend the same tensor to another stream next.
-        for bound in launch.buffers.iter().filter(|bound| bound.storage.is_lent) {
-            bound.storage.take_home().map_err(judge)?;
+        for bound in &launch.buffers {
+            bound.storage.end_loan().map_err(judge)?;
         }
         launched
     }

@@ -18,7 +18,7 @@ use super::driver::{Context, Stream};
 use super::load;
 use super::submit::Addresses;
 use crate::error::{Error, Result};
-use crate::plan::{Dispatch, Slot, matmul};
+use crate::plan::{Dispatch, matmul};
 
 /// What NVIDIA recommends for Hopper; earlier GPUs gain nothing by it.
 const WORKSPACE_BYTES: u64 = 32 << 20;
@@ -130,7 +130,8 @@ impl CublasLt {
         if let Some((_, algorithm)) = shapes.iter().rev().find(|(known, _)| *known == shape) {
             return algorithm.clone();
         }
-        let algorithm = self.find(&shape).ok().map(Arc::new);
+        // What it failed at once it may not fail at again.
+        let algorithm = self.find(&shape).ok()?.map(Arc::new);
         if shapes.len() >= MOST_SHAPES {
             shapes.pop_front();
         }
@@ -138,7 +139,8 @@ impl CublasLt {
         algorithm
     }
 
-    fn find(&self, shape: &Shape) -> Result<Algorithm, String> {
+    /// None if it has none.
+    fn find(&self, shape: &Shape) -> Result<Option<Algorithm>, String> {
         let _current = self.context.enter().map_err(|fault| fault.to_string())?;
         let product = Product::new(shape)?;
         let layouts = shape.layouts()?;
@@ -157,12 +159,12 @@ impl CublasLt {
         let status = unsafe {
             sys::cublasLtMatmulAlgoGetHeuristic(self.handle, product.0, a.0, b.0, c.0, d.0, preference.0, 1, &raw mut found, &raw mut count)
         };
-        check("cublasLtMatmulAlgoGetHeuristic", status)?;
-        if count < 1 {
-            return Err("cublasLtMatmulAlgoGetHeuristic: no algorithm".to_owned());
+        if status == cublasStatus_t::CUBLAS_STATUS_NOT_SUPPORTED || count < 1 && status == cublasStatus_t::CUBLAS_STATUS_SUCCESS {
+            return Ok(None);
         }
+        check("cublasLtMatmulAlgoGetHeuristic", status)?;
         check("cublasLtMatmulAlgoGetHeuristic", found.state)?;
-        Ok(Algorithm { algorithm: found.algo, workspace_bytes: found.workspaceSize, product, layouts })
+        Ok(Some(Algorithm { algorithm: found.algo, workspace_bytes: found.workspaceSize, product, layouts }))
     }
 }
 
@@ -296,12 +298,11 @@ impl Cuda {
     pub(super) fn launch_cublaslt(&self, algorithm: &Algorithm, dispatch: &Dispatch, addresses: &Addresses) -> Result<()> {
         let library = self.cublaslt.as_ref().ok_or_else(|| Error::internal("a plan for cuBLASLt, which is not there"))?;
         let pointer = |address| std::ptr::with_exposed_provenance_mut::<c_void>(address as usize);
-        // A, B and C by their places: the filters of a convolution are A, and its second operand.
-        let [a, b, c] = [0, 1, 2].map(|index| {
+        // By their places: the filters of a convolution are A, and its second operand; a result that something follows is in the scratch.
+        let [a, b, c, out] = [0, 1, 2, 4].map(|index| {
             let binding = dispatch.bindings.iter().find(|binding| binding.index == index);
             pointer(binding.map_or(0, |binding| addresses.of(binding.slot) + binding.offset_bytes))
         });
-        let out = pointer(addresses.of(Slot::Out));
         let &matmul::Params { alpha, beta, .. } = dispatch.params.matmul()?;
         let beta = if c.is_null() { 0.0 } else { beta };
         let c = if c.is_null() { out } else { c };

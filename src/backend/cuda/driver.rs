@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use cudarc::driver::sys::{self, CUcontext, CUdevice, CUevent, CUresult, CUstream};
 
+use super::waiter::Waiter;
 use crate::error::{Error, Result};
 
 /// A call that the driver refused.
@@ -188,6 +189,7 @@ impl Drop for Current<'_> {
 pub(crate) struct Stream {
     raw: CUstream,
     pub(super) context: Arc<Context>,
+    waiter: Arc<Waiter>,
 }
 
 // SAFETY: as for the context.
@@ -205,7 +207,7 @@ impl Stream {
             // SAFETY: the context is current, and the driver writes one handle.
             check("cuStreamCreate", unsafe { sys::cuStreamCreate(&raw mut raw, flags) })?;
         }
-        Ok(Self { raw, context })
+        Ok(Self { raw, context, waiter: Arc::default() })
     }
 
     pub(super) fn raw(&self) -> CUstream {
@@ -247,6 +249,8 @@ impl Drop for Stream {
 pub(crate) struct Event {
     raw: CUevent,
     context: Arc<Context>,
+    /// Who waits for what is in its stream.
+    pub(super) waiter: Arc<Waiter>,
 }
 
 // SAFETY: as for the context.
@@ -263,7 +267,7 @@ impl Event {
         let mut raw = std::ptr::null_mut();
         // SAFETY: the context is current, and the driver writes one handle.
         check("cuEventCreate", unsafe { sys::cuEventCreate(&raw mut raw, flags) })?;
-        let event = Self { raw, context: Arc::clone(&stream.context) };
+        let event = Self { raw, context: Arc::clone(&stream.context), waiter: Arc::clone(&stream.waiter) };
         // SAFETY: event and stream are of the current context.
         check("cuEventRecord", unsafe { sys::cuEventRecord(event.raw, stream.raw) })?;
         Ok(event)

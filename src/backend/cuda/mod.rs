@@ -14,6 +14,7 @@ mod load;
 mod nvrtc;
 mod pipeline;
 mod submit;
+mod waiter;
 
 use std::sync::{Arc, Mutex};
 
@@ -30,7 +31,6 @@ use crate::plan::{self, Plan};
 
 /// An open device. The stream comes last: what is dropped before it waits for what is in it.
 pub(crate) struct Cuda {
-    waiter: submit::Waiter,
     /// Held while a call puts its work into the stream.
     turn: Mutex<()>,
     pieces: buffer::Pieces,

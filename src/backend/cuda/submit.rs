@@ -1,10 +1,9 @@
 //! Runs plans: a product's kernels, the events that time them and the copy of its result go into the stream together.
 //!
-//! Who waits looks a short while itself, since most products are done at once. Then one thread of the device, asleep in the driver, waits
+//! Who waits looks a short while itself, since most products are done at once. Then a thread of the stream, asleep in the driver, waits
 //! for all: a callback of the driver would not do, because after a fault it never comes.
 
-use std::sync::mpsc::{self, Sender};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use cudarc::driver::sys::CUdeviceptr;
@@ -25,37 +24,6 @@ const POOLED_BYTES: u64 = 64 << 20;
 
 /// How long who waits looks itself.
 const PATIENCE: Duration = Duration::from_micros(50);
-
-/// The thread that waits, started when there is something to wait for. It ends with the device.
-#[derive(Default)]
-pub(super) struct Waiter(Mutex<Option<Sender<Wait>>>);
-
-struct Wait {
-    event: Arc<Event>,
-    done: oneshot::Sender<Result<(), Fault>>,
-}
-
-impl Waiter {
-    /// Has the event waited for. Gives it back if no thread can be had.
-    fn wait(&self, event: Arc<Event>) -> Result<oneshot::Receiver<Result<(), Fault>>, Arc<Event>> {
-        let mut sender = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if sender.is_none() {
-            let (new, waits) = mpsc::channel::<Wait>();
-            let body = move || {
-                for Wait { event, done } in waits {
-                    // Nobody listens if the call was dropped.
-                    let _ = done.send(event.wait());
-                }
-            };
-            *sender = std::thread::Builder::new().name("lapidary-cuda".to_owned()).spawn(body).ok().map(|_| new);
-        }
-        let (done, receiver) = oneshot::channel();
-        match sender.as_ref().map(|sender| sender.send(Wait { event: Arc::clone(&event), done })) {
-            Some(Ok(())) => Ok(receiver),
-            _ => Err(event),
-        }
-    }
-}
 
 impl Cuda {
     pub(super) fn start(&self, plan: &Plan, operands: &[Option<Bound<'_, Buffer>>], out: &Buffer, how: How) -> Result<Running> {
@@ -154,7 +122,7 @@ impl Cuda {
     }
 
     async fn sleep(&self, event: Arc<Event>) -> Result<(), Fault> {
-        match self.waiter.wait(Arc::clone(&event)) {
+        match Arc::clone(&event.waiter).wait(Arc::clone(&event)) {
             Ok(receiver) => match receiver.await {
                 Ok(waited) => waited,
                 // The thread is gone.
