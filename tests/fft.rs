@@ -120,6 +120,21 @@ fn transforms_along_any_axis_and_of_any_part() {
         assert!(odd.iter().zip(&x).all(|(a, b)| (a - b).abs() < 1e-6), "{backend}");
         let short = values(gpu, &expr(gpu, &[4.0, 0.0, 1.0, 2.0], &[2, 2]).irfft(0, Some(4)));
         assert!(short.iter().zip([1.5, 0.0, 0.5, 2.0]).all(|(a, b): (&f32, f32)| (a - b).abs() < 1e-6), "{backend}: {short:?}");
+        // What is its own mirror image is real, and what else stands there is not seen, however large.
+        for length in [4u64, 5, 6, 37, 74] {
+            let count = length / 2 + 1;
+            let mut half: Vec<f32> = (0..2 * count).map(|i| (i * 7 % 5) as f32 - 2.0).collect();
+            let mut inverse = |im: f32| {
+                for place in std::iter::once(1).chain((length % 2 == 0).then_some(length as usize + 1)) {
+                    half[place] = im;
+                }
+                values(gpu, &expr(gpu, &half, &[count as i64, 2]).irfft(0, Some(length)))
+            };
+            let right = inverse(0.0);
+            for im in [f32::NAN, f32::INFINITY, 1e20] {
+                assert_eq!(inverse(im), right, "{length} with {im} on {backend}");
+            }
+        }
         let all = values(gpu, &expr(gpu, &[1.0, 2.0, 3.0], &[3]).fft_of_real(0, None));
         let root = 0.866_025_4;
         assert!(all.iter().zip([6.0, 0.0, -1.5, root, -1.5, -root]).all(|(a, b): (&f32, f32)| (a - b).abs() < 1e-6), "{backend}: {all:?}");

@@ -317,6 +317,17 @@ fn numbers_that_are_none() {
         near(one(&[1.0, 2.0, 3.0, 4.0]).var(None, false, 1.0), 5.0 / 3.0);
         assert!(host::<f32>(gpu, &one(&[1.0]).var(None, false, 1.0))[0].is_nan(), "{backend}");
         near(one(&[1e30, 1e30]).var(None, false, 0.0), 0.0);
+        // A single value that is no number, or infinite, has no spread.
+        let single = tensor(gpu, &[f32::NAN, f32::INFINITY, f32::NEG_INFINITY, 1.0], &[4, 1]);
+        for spread in [single.var(Some(&[1]), false, 0.0), single.std(Some(&[1]), false, 0.0), single.var(Some(&[]), false, 0.0).reshape(&[4])] {
+            let got = host::<f32>(gpu, &spread);
+            assert!(got[..3].iter().all(|x| x.is_nan()) && got[3] == 0.0, "{backend}: {got:?}");
+        }
+        // Sums and means of nothing but -0 are +0, if no driver takes 0 + x for x.
+        let zeros = tensor(gpu, &[-0.0; 6], &[2, 3]);
+        for sum in [zeros.sum(Some(&[0]), false), zeros.mean(Some(&[0]), false), zeros.sum(Some(&[1]), false)] {
+            assert!(backend.is_gpu() || host::<f32>(gpu, &sum).iter().all(|x| x.to_bits() == 0), "{backend}");
+        }
     });
 }
 

@@ -78,6 +78,8 @@ static __device__ __forceinline__ float2 fetched(const Words &words, const void 
         if (at < words.word[8] && mirrored < words.word[5]) {
             v = static_cast<const float2 *>(from)[(size_t(o) * words.word[5] + mirrored) * inner + c % inner];
             if (is_mirrored) v = conjugate(v);
+            // What is its own mirror image is real, whatever stands there.
+            if (mirrored == 0 || 2 * mirrored == words.word[8]) v.y = 0.0f;
         }
     } else if (at < words.word[5]) {
         const size_t element = (size_t(o) * words.word[5] + at) * inner + c % inner;

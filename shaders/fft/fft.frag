@@ -85,6 +85,8 @@ vec2 fetched(uint o, uint i, uint c) {
   }
 //# if SOURCE_HALF
   if (is_mirrored) v = conjugate(v);
+  // What is its own mirror image is real, whatever stands there.
+  if (at == 0u || 2u * at == params[8]) v.y = 0.0;
 //# end
 //# end
 //# if CONJUGATE_IN

@@ -118,6 +118,8 @@ fn fetched(t: u32, i: u32) -> vec2<f32> {
   if (at < word(8u) && mirrored < word(5u)) {
     v = source[(o * word(5u) + mirrored) * inner + c % inner];
     if (is_mirrored) { v = conjugate(v); }
+    // What is its own mirror image is real, whatever stands there.
+    if (mirrored == 0u || 2u * mirrored == word(8u)) { v.y = 0.0; }
   }
 //# else
   if (CUT_IN == 0u || at < word(5u)) { v = source[(o * word(5u) + at) * inner + c % inner]; }

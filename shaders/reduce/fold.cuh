@@ -133,7 +133,7 @@ struct Fold : Source {
     typedef f32 Output;
     f32 pivot;
     __device__ __forceinline__ State empty() const { return {0.0f, 0.0f, 0.0f, 0.0f}; }
-    __device__ __forceinline__ State lift(f32 v, u32) const { return {1.0f, 0.0f, v - pivot, pivot}; }
+    __device__ __forceinline__ State lift(f32 v, u32) const { return {1.0f, is_finite(v) ? 0.0f : nan_of(v), v - pivot, pivot}; }
     __device__ __forceinline__ State join(State a, State b) const {
         if (a.count == 0.0f) return b;
         const f32 count = a.count + b.count;

@@ -107,7 +107,7 @@ State loaded(uvec4 t) { return t.xy; }
 #define State vec4
 f32 pivot;
 State empty() { return vec4(0.0); }
-State lift(f32 v, uint i) { return vec4(1.0, 0.0, v - pivot, pivot); }
+State lift(f32 v, uint i) { return vec4(1.0, is_finite(v) ? 0.0 : nan_of(v), v - pivot, pivot); }
 State join(State a, State b) {
   if (a.x == 0.0) return b;
   if (b.x == 0.0) return a;

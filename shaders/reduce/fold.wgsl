@@ -122,7 +122,8 @@ struct State { count: f32, spread: f32, mean: f32, pivot: f32 }
 alias Output = f32;
 var<private> pivot: f32;
 fn empty() -> State { return State(); }
-fn lift(v: f32, i: u32) -> State { return State(1.0, 0.0, v - pivot, pivot); }
+// One that is no number, or infinite, has no spread: said by bits, since it may be all there is.
+fn lift(v: f32, i: u32) -> State { return State(1.0, select(nan_of(v), 0.0, is_finite(v)), v - pivot, pivot); }
 fn join(a: State, b: State) -> State {
   if (a.count == 0.0) { return b; }
   let count = a.count + b.count;

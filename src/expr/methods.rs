@@ -381,21 +381,18 @@ fn number_as(number: f64, from: DType, to: DType) -> f64 {
         (_, Kind::I32) => (number as i32).into(),
         (_, Kind::U32) => (number as u32).into(),
         (_, Kind::Bool) => f64::from(u8::from(number != 0.0)),
-        (_, Kind::F32) => {
-            let value = number as f32;
-            let rounded = if to == DType::F16 { rounded_to_f16(value) } else { value };
-            rounded.into()
-        }
+        (_, Kind::F32) if to == DType::F16 => rounded_to_f16(number),
+        (_, Kind::F32) => f64::from(number as f32),
     }
 }
 
 /// The nearest number that an f16 can hold, of two the even one.
-fn rounded_to_f16(value: f32) -> f32 {
+fn rounded_to_f16(value: f64) -> f64 {
     if value.abs() >= 65520.0 {
-        return value * f32::INFINITY;
+        return value * f64::INFINITY;
     }
     // Behind so large a number there is no room for digits that an f16 does not have, down to the last digit of its least normal number.
-    let large = f32::from_bits((value.to_bits() & 0x7f80_0000).max(113 << 23)) * 12288.0;
+    let large = f64::from_bits((value.to_bits() & (0x7ff << 52)).max(1009 << 52)) * (1.5 * (1u64 << 42) as f64);
     (value + large - large).copysign(value)
 }
 

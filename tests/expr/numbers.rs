@@ -228,5 +228,9 @@ fn a_number_is_of_the_type_that_it_meets() {
         assert_eq!(equal, [true, false, false], "{backend}");
         let tenth = half::f16::from_f32(0.1).to_f32();
         assert_eq!(values(gpu, &a.add(0.1).cast(DType::F32)), [2.0 * tenth, 0.25 + tenth, tenth - 2.0], "{backend}");
+        // Rounded once: as an f32 it would be half way between two numbers of f16.
+        let zeros = Expr::from(gpu.tensor_blocking(&[half::f16::ZERO; 1], 1, 1).unwrap());
+        let number = 1.0 + 2f64.powi(-11) + 2f64.powi(-40);
+        assert_eq!(values(gpu, &zeros.add(number).cast(DType::F32)), [1.0 + 2f32.powi(-10)], "{backend}");
     });
 }

@@ -20,6 +20,8 @@ pub(super) fn read(problem: &Problem, values: &[f32], line: usize, at: u32) -> [
     let place = place(problem, line, problem.input, from);
     let [re, im] = match problem.reads {
         Form::Real => [values[place], 0.0],
+        // What is its own mirror image is real, whatever stands there.
+        Form::Half if from == 0 || 2 * from == problem.length => [values[2 * place], 0.0],
         _ => [values[2 * place], values[2 * place + 1]],
     };
     [re, if is_mirrored == problem.inverse { im } else { -im }]

@@ -27,7 +27,8 @@ pub(super) fn plane(problem: &Problem, values: &[f32], first: u32, out: &mut [u3
                     if problem.kind == Kind::Max { best.to_bits() } else { first + at as u32 }
                 }
                 Kind::Mean | Kind::MeanPadded => {
-                    let sum: f64 = taps.map(|at| f64::from(values[at])).sum();
+                    // From +0 on: a mean of nothing but −0 is +0.
+                    let sum = taps.fold(0.0, |sum, at| sum + f64::from(values[at]));
                     let count = |window: &Window, step: u32| match problem.kind {
                         Kind::MeanPadded => {
                             Window { before: 0, input: window.before + window.input + window.after, ..*window }.inside(step)

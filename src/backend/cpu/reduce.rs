@@ -220,9 +220,9 @@ impl<'a> Reduce<'a> {
         let (mut buffer, mut registers) = (Vec::new(), Registers::default());
         let rows = self.rows(columns, [0, self.count], &mut buffer, &mut registers);
         let mut sums = over_rows::<Sum, f32>(rows.iter().map(|row| bytemuck::cast_slice(row)));
-        if self.folding.fold == Fold::Mean {
-            sums.iter_mut().for_each(|sum| *sum = (f64::from(*sum) / self.folding.divisor) as f32);
-        }
+        let divisor = if self.folding.fold == Fold::Mean { self.folding.divisor } else { 1.0 };
+        // A sum of nothing but −0 is +0.
+        sums.iter_mut().for_each(|sum| *sum = (f64::from(*sum + 0.0) / divisor) as f32);
         bytemuck::cast_vec(sums)
     }
 
