@@ -17,6 +17,7 @@ mod web;
 use std::fs;
 #[cfg(not(target_arch = "wasm32"))]
 use std::path::PathBuf;
+use std::sync::Arc;
 
 #[cfg(not(target_arch = "wasm32"))]
 pub(crate) use file::by_speed;
@@ -146,12 +147,13 @@ async fn matrix(_: &Gpu, opened: &Opened, side: u64, seed: u64) -> Result<Buffer
 
 /// The same, made there: this module's memory would stay as large as it once was.
 #[cfg(target_arch = "wasm32")]
-async fn matrix(gpu: &Gpu, _: &Opened, side: u64, seed: u64) -> Result<crate::tensor::Tensor> {
-    gpu.evaluate(&crate::expr::Expr::random_uniform(&[side, side], seed)).await
+async fn matrix(gpu: &Gpu, opened: &Arc<Opened>, side: u64, seed: u64) -> Result<crate::tensor::Tensor> {
+    let (lowered, tensors) = crate::expr::Lowered::of(crate::expr::Expr::random_uniform(&[side, side], seed).node()?, opened)?;
+    gpu.run(&lowered, &tensors, opened).await
 }
 
 /// The times of all tiles, and the fastest of each class, a maker's library included; `between` is awaited before each run.
-async fn measure(gpu: &Gpu, opened: &Opened, between: impl AsyncFn() -> Result<()>) -> Result<(Vec<Trial>, Best)> {
+async fn measure(gpu: &Gpu, opened: &Arc<Opened>, between: impl AsyncFn() -> Result<()>) -> Result<(Vec<Trial>, Best)> {
     let (device, info) = (&opened.device, &opened.info);
     let tiles = device.tiles().len() as u8;
     if tiles == 0 {

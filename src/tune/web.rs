@@ -60,7 +60,10 @@ async fn kept(info: &DeviceInfo, tuned: &Tuned, tiles: &[String]) -> bool {
 impl Gpu {
     /// Measures, takes what is faster than the defaults from now on, and keeps it; tells the trials, what was decided, and whether it is kept.
     pub(crate) async fn tune(&self, between: impl AsyncFn() -> Result<()>) -> Result<(Vec<Trial>, Tuned, bool)> {
-        let opened = self.current()?;
+        let mut opened = self.current()?;
+        if opened.device.lost().is_some() {
+            opened = self.reopen(&opened).await?;
+        }
         let (trials, _) = measure(self, &opened, between).await?;
         let tuned = decide(&trials);
         Ok((trials, tuned, take(&opened, tuned).await))

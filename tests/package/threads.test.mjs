@@ -167,6 +167,45 @@ for (const isolated of [true, false]) {
 }
 
 for (const isolated of [true, false]) {
+  test(`a worker that never answers is missed beside one that does, ${isolated ? "in" : "without"} isolation`, () =>
+    served(
+      { isolated },
+      async ({ lapidary, assert, right, same, problem, sleep }) => {
+        const gpu = await lapidary.Gpu.open({ backend: "simd", threads: 3 });
+        const { a, b, options, expected } = problem(300, 301, 302);
+        for (let turn = 0; globalThis.alive < 2; turn++) {
+          assert(turn < 200, "no second worker in 10 s");
+          await right(gpu, problem(300, 301, 302));
+          await sleep(50);
+        }
+        // What the other one answers goes on all the while.
+        const products = [];
+        for (let turn = 0; !/one did not answer/.test(gpu.info().name); turn++) {
+          assert(turn < 200, `${gpu.info().name} after 6 s`);
+          products.push(gpu.matmul(a, b, options));
+          await sleep(30);
+        }
+        for (const product of products) same(await product, expected);
+        gpu.free();
+      },
+      {
+        prepare: () => {
+          globalThis.alive = 0;
+          const Own = globalThis.Worker;
+          globalThis.Worker = class extends Own {
+            postMessage(message, ...more) {
+              this.number ??= ++globalThis.alive;
+              if (!message.job || this.number !== 2) super.postMessage(message, ...more);
+            }
+          };
+          const { setTimeout } = globalThis;
+          globalThis.setTimeout = (then, ms) => setTimeout(then, Math.min(ms, 1000));
+        },
+      },
+    ));
+}
+
+for (const isolated of [true, false]) {
   test(`products that follow one another at once have all threads, ${isolated ? "in" : "without"} isolation`, () =>
     served({ isolated }, async ({ lapidary, assert, same, problem }) => {
       const gpu = await lapidary.Gpu.open({ backend: "simd", threads: 2 });

@@ -311,9 +311,6 @@ impl UnderWay {
 impl WebGpu {
     /// Records an operation; see [`Backend::queue`].
     pub(super) fn record(&self, op: &Op, operands: &[Option<&Buffer>]) -> Result<Option<Buffer>> {
-        for verdict in operands.iter().flatten().filter_map(|buffer| buffer.verdict.get()) {
-            verdict.get()?;
-        }
         // What is bound without being read would be bound in the result's place, where nothing else is there.
         if !op.reads_operands() {
             return Ok(None);
@@ -325,6 +322,10 @@ impl WebGpu {
             if state.under_way.len() >= BATCHES {
                 return Ok(None);
             }
+        }
+        // What is known by now of what they were computed in.
+        for verdict in operands.iter().flatten().filter_map(|buffer| buffer.verdict.get()) {
+            verdict.get()?;
         }
         let mut keeps = self.keeps(op, operands);
         let mut recipe = self.recipe(state, op, [false; 2])?;

@@ -28,6 +28,7 @@ impl Scopes {
         Self([wgpu::ErrorFilter::OutOfMemory, wgpu::ErrorFilter::Validation].map(|filter| device.push_error_scope(filter)))
     }
 
+    /// What was caught of faults, and last what there was no memory for.
     pub(super) fn close(self) -> Vec<ScopeFuture> {
         let [outer, inner] = self.0;
         // They close in the reverse order.

@@ -183,17 +183,22 @@ impl WebGpu {
     }
 
     pub(super) async fn complete(&self, running: Running) -> Result<Finished> {
-        let Running { queued, faults, started, download, mut staging, later, mut ticks, timed, _params } = running;
+        let Running { queued, mut faults, started, download, mut staging, later, mut ticks, timed, _params } = running;
         let mut kernel_ms = 0.0;
         if timed && ticks.is_none() {
             self.work_done().await;
             kernel_ms = started.ms();
         }
         if let Some((from, at_bytes)) = later {
-            staging = self.pieces(download.bytes())?;
-            let mut encoder = self.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
-            fill(&staging, &mut encoder, &from, at_bytes);
-            self.queue.submit([encoder.finish()]);
+            let scopes = Scopes::open(&self.device);
+            let pieces = self.pieces(download.bytes());
+            if let Ok(pieces) = &pieces {
+                let mut encoder = self.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+                fill(pieces, &mut encoder, &from, at_bytes);
+                self.queue.submit([encoder.finish()]);
+            }
+            faults.extend(scopes.close());
+            staging = pieces?;
         }
         // All maps are asked for before any is waited for.
         for room in ticks.iter_mut().chain(&mut staging) {
@@ -204,7 +209,8 @@ impl WebGpu {
         for verdict in queued {
             self.settle(&verdict).await?;
         }
-        for fault in faults {
+        // The last of them caught what there was no memory for, by which others failed.
+        while let Some(fault) = faults.pop() {
             self.judge(fault.await)?;
         }
         let device_clock = ticks.is_some();

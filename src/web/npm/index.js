@@ -4,7 +4,7 @@
 import start, * as core from "./lapidary_core.js";
 import { ask_early, device_for, forget_early } from "./early.js";
 import { encode, set_tensor_number } from "./encode.js";
-import { BACKENDS, DTYPES, OPTIONS, array, can_give, fault, floats, get, is_buffer, is_bytes, no_room, product, shape as sides, whole } from "./options.js";
+import { BACKENDS, DTYPES, OPTIONS, array, can_give, fault, floats, get, is_buffer, is_bytes, no_room, product, shape as sides, text_of, whole } from "./options.js";
 import { to_benchmark, to_data, to_multiply, to_open, to_source, to_stop, to_target } from "./options.js";
 import { load_part, prepare_for_loss, set_core } from "./parts.js";
 import { read_file, workers } from "./source.js";
@@ -67,8 +67,9 @@ function guarded(call, signal, discard) {
       then(value);
     };
     const fail = settle((error) => {
-      if (error?.code === "aborted") abort();
-      else reject(error?.name === "LapidaryError" ? error : fault("internal", `internal fault of lapidary, please report it: ${error}`, error));
+      if (get(error, "code") === "aborted") abort();
+      else if (get(error, "name") === "LapidaryError") reject(error);
+      else reject(fault("internal", `internal fault of lapidary, please report it: ${text_of(error)}`, error));
     });
     waiting.add(reject);
     try {

@@ -35,6 +35,15 @@ export function get(object, name) {
   }
 }
 
+/** What was thrown, as text: not everything can be made one. */
+export function text_of(error) {
+  try {
+    return `${error}`;
+  } catch {
+    return typeof error;
+  }
+}
+
 /** Of its class by name, whatever its realm, not detached, and not longer than Rust can count. */
 function typed_array(argument, value, classes, expected) {
   if (!ArrayBuffer.isView(value) || !classes.includes(get(value, Symbol.toStringTag))) throw invalid_type(argument, expected, describe(value));
@@ -93,7 +102,7 @@ export function known(options, names) {
     try {
       options[key];
     } catch (cause) {
-      throw invalid_option(key, "unreadable", `it must have a value; reading it threw ${cause}`);
+      throw invalid_option(key, "unreadable", `it must have a value; reading it threw ${text_of(cause)}`);
     }
   }
   return options;
@@ -182,7 +191,7 @@ function side(shape, which, is_row) {
 }
 
 const NO_ZEROS = Object.freeze([0, 0]);
-const are_zeros = (value) => Array.isArray(value) && value.length === 2 && value.every((zero) => Number.isInteger(zero) && Math.abs(zero) < 256);
+const are_zeros = (value) => Array.isArray(value) && value.length === 2 && [...value].every((zero) => Number.isInteger(zero) && Math.abs(zero) < 256);
 
 const NO_BATCH = Object.freeze([]);
 const batch_of = (shape) => (shape.length > 2 ? shape.slice(0, -2) : NO_BATCH);
@@ -325,7 +334,8 @@ export function to_data(data, options) {
   const found = CLASSES.findIndex(([name]) => name !== undefined && ArrayBuffer.isView(data) && get(data, Symbol.toStringTag) === name);
   const type = told === undefined ? Math.max(found, 0) : place("dtype", told, DTYPES);
   if (type === 4) {
-    const is_list = Array.isArray(data) && data.every(is_flag);
+    // Holes are not passed over.
+    const is_list = Array.isArray(data) && Array.from(data).every(is_flag);
     const truths = is_list ? data : typed_array("data", data, ["Uint8Array"], "a Uint8Array or an array of true and false");
     try {
       return [Uint32Array.from(truths, Boolean), type];

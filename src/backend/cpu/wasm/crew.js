@@ -152,7 +152,7 @@ class Crew {
 
   /** A share of a job is done, or a worker has started. */
   hear(data) {
-    this.heard++;
+    if (data.id === this.waited) this.heard++;
     this.jobs.get(data.id)?.(data);
     this.wait();
   }
@@ -179,18 +179,23 @@ class Crew {
 
   /** Waits for workers that fail to answer, or have nothing to do. */
   wait() {
+    const [oldest, answer] = this.jobs.entries().next().value ?? [];
+    // What is answered of later jobs gives the oldest no more time.
+    if (answer && oldest === this.waited) return;
+    this.waited = oldest;
     clearTimeout(this.timer);
-    const patience_ms = Math.max(0, ...[...this.jobs.values()].map((answer) => answer.patience_ms));
-    this.timer = patience_ms ? setTimeout(() => this.lose_patience(), patience_ms) : setTimeout(() => this.end(), IDLE_MS);
+    this.timer = answer ? setTimeout(() => this.lose_patience(), answer.patience_ms) : setTimeout(() => this.end(), IDLE_MS);
     // Node has an end to come to.
     this.timer.unref?.();
   }
 
   /** They have failed, unless this thread was so busy itself that it has not heard them. */
   async lose_patience() {
-    const heard = this.heard;
+    const { heard, waited } = this;
     await this.turn();
-    if (this.heard === heard && this.jobs.size > 0) this.fail("one did not answer");
+    if (this.heard === heard && this.jobs.has(waited)) return this.fail("one did not answer");
+    if (this.waited === waited) this.waited = undefined;
+    this.wait();
   }
 
   fail(reason) {
@@ -250,7 +255,8 @@ class Crew {
           this.jobs.delete(id);
           resolve(!!data);
         };
-        answer.patience_ms = PATIENCE_MS + (2 * m * k * n * Math.max(items, 1)) / 1e6;
+        // Timers count in 31 bits.
+        answer.patience_ms = Math.min(PATIENCE_MS + (2 * m * k * n * Math.max(items, 1)) / 1e6, 2 ** 31 - 1);
         this.jobs.set(id, answer);
       });
     try {
