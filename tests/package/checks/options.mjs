@@ -22,6 +22,23 @@ export default {
     same(await gpu.matmul(a, b, Object.assign(Object.create(null), sizes)), problem(2, 3, 4).expected);
   },
 
+  "options that throw what is no text": ({ gpu }) =>
+    each({ "a symbol": Symbol("x"), "an object without a prototype": Object.create(null) }, async (thrown) => {
+      const own = {
+        get m() {
+          throw thrown;
+        },
+      };
+      await rejects("invalid_option", () => gpu.matmul(a, b, own), /\bm\b.*threw (symbol|object)/);
+      // Of a class it is read later.
+      await rejects("internal", () => gpu.matmul(a, b, Object.create(own)), /report it: (symbol|object)/);
+    }),
+
+  "holes are no values": async ({ gpu }) => {
+    await rejects("invalid_type", () => gpu.tensor([true, , true, true], [2, 2], { dtype: "bool" }), /\bdata\b/);
+    await rejects("invalid_option", () => gpu.matmul(new Int8Array(6), new Int8Array(12), { ...sizes, zero_points: Array(2) }), /zero_points/);
+  },
+
   "options of a wrong type": ({ gpu }) =>
     each(
       {
