@@ -22,10 +22,17 @@ function map(ring, stage) {
   });
 }
 
-/** Makes as many buffers as are missing, for later writes: what is copied from one that there is no memory for is lost, and nobody hears of it. */
+/**
+ * Makes as many buffers as are missing, for later writes: what is copied from one that there is no memory for is lost, and nobody hears of it. Nor
+ * is that a shortage of those whose uploads are under way: by `map` the ring knows.
+ */
 function grow(ring, count) {
+  const { device, free, most } = ring;
+  if (count <= free.length || ring.made >= most) return;
   const usage = GPUBufferUsage.MAP_WRITE | GPUBufferUsage.COPY_SRC;
-  for (; count > ring.free.length && ring.made < ring.most; count--, ring.made++) map(ring, ring.device.createBuffer({ size: BYTES, usage }));
+  device.pushErrorScope("out-of-memory");
+  for (; count > free.length && ring.made < most; count--, ring.made++) map(ring, device.createBuffer({ size: BYTES, usage }));
+  device.popErrorScope().catch(() => {});
 }
 
 /** Writes to a buffer's start as many bytes as there is room for; gives their number. The rest is for `writeBuffer`. */
