@@ -319,7 +319,9 @@ fn numbers_that_are_none() {
         near(one(&[1e30, 1e30]).var(None, false, 0.0), 0.0);
         // A single value that is no number, or infinite, has no spread.
         let single = tensor(gpu, &[f32::NAN, f32::INFINITY, f32::NEG_INFINITY, 1.0], &[4, 1]);
-        for spread in [single.var(Some(&[1]), false, 0.0), single.std(Some(&[1]), false, 0.0), single.var(Some(&[]), false, 0.0).reshape(&[4])] {
+        for spread in
+            [single.var(Some(&[1]), false, 0.0), single.std(Some(&[1]), false, 0.0), single.var(Some(&[]), false, 0.0).reshape(&[4])]
+        {
             let got = host::<f32>(gpu, &spread);
             assert!(got[..3].iter().all(|x| x.is_nan()) && got[3] == 0.0, "{backend}: {got:?}");
         }
