@@ -70,6 +70,7 @@ const SHADERS: &[&str] = &[
     "reduce/lanes.cuh",
     "normalize/measure.cuh",
     "normalize/normalize.cu",
+    "matmul/params.cuh",
     "matmul/store.cuh",
     "matmul/tiled.cu",
     "matmul/sum.cu",

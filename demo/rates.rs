@@ -1,7 +1,8 @@
 //! How fast products are with operands and result on the device, kernel by kernel, and whether they are right.
 //!
-//! `cargo run --profile native --example rates -- [--backend NAME] [--own] [--f16 | --f16x3 | --i8] [N | MxKxN] ...`; `--own` leaves makers'
-//! libraries out. Operands are of f16 with `--f16` and 8-bit integers with `--i8`; with `--f16x3` those of f32 are taken apart into f16.
+//! `cargo run --profile native --example rates -- [--backend NAME] [--own] [--f16 | --f16x3 | --i8] [--nt | --tn | --tt] [N | MxKxN] ...`;
+//! `--own` leaves makers' libraries out. Operands are of f16 with `--f16` and 8-bit integers with `--i8`; with `--f16x3` those of f32 are taken
+//! apart into f16. Those with a t are stored transposed: with `--nt` B is.
 
 use std::time::Instant;
 
@@ -25,7 +26,7 @@ enum Kind {
 
 fn main() -> Result<(), Failure> {
     let start = Instant::now();
-    let (mut backend, mut own, mut kind, mut shapes) = (Choice::Auto, false, Kind::F32, Vec::new());
+    let (mut backend, mut own, mut kind, mut transposed, mut shapes) = (Choice::Auto, false, Kind::F32, [false; 2], Vec::new());
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
@@ -33,6 +34,9 @@ fn main() -> Result<(), Failure> {
             "--f16" => kind = Kind::F16,
             "--f16x3" => kind = Kind::F16x3,
             "--i8" => kind = Kind::I8,
+            "--nt" => transposed = [false, true],
+            "--tn" => transposed = [true, false],
+            "--tt" => transposed = [true; 2],
             "--backend" => {
                 let name = arguments.next().unwrap_or_default();
                 backend = Choice::Only(BackendId::from_name(&name).ok_or_else(|| format!("there is no backend {name}"))?);
@@ -60,7 +64,7 @@ fn main() -> Result<(), Failure> {
     let mut all_right = true;
     for [m, k, n] in shapes {
         for gpu in &handles {
-            all_right &= rate(gpu, [m, k, n], kind)?;
+            all_right &= rate(gpu, [m, k, n], kind, transposed)?;
         }
     }
     if all_right { Ok(()) } else { Err("a result is wrong".into()) }
@@ -76,24 +80,37 @@ fn parse(shape: &str) -> Result<[usize; 3], Failure> {
 }
 
 /// What is not f32 is judged by its values as f32.
-fn rate(gpu: &Gpu, shape: [usize; 3], kind: Kind) -> Result<bool, Failure> {
+fn rate(gpu: &Gpu, shape: [usize; 3], kind: Kind, transposed: [bool; 2]) -> Result<bool, Failure> {
     let [m, k, n] = shape;
-    let op = Matmul::new(m as u64, k as u64, n as u64);
-    let (a, b) = (random::matrix(m * k, 1), random::matrix(k * n, 2));
+    let op = Matmul::new(m as u64, k as u64, n as u64).transpose_a(transposed[0]).transpose_b(transposed[1]);
+    let operands = [random::matrix(m * k, 1), random::matrix(k * n, 2)];
+    let sizes = [[m, k], [k, n]];
+    let stored = |which: usize| {
+        let values = &operands[which];
+        if transposed[which] { turned(values, sizes[which]) } else { values.clone() }
+    };
+    let [a, b] = &operands;
     match kind {
         Kind::F32 | Kind::F16x3 => {
             let op = if kind == Kind::F16x3 { op.precision(Precision::F16x3) } else { op };
-            timed(gpu, shape, &op, (&a).into(), (&b).into(), |c| is_right(&a, &b, c, shape))
+            timed(gpu, shape, &op, (&stored(0)).into(), (&stored(1)).into(), |c| is_right(a, b, c, shape))
         }
         Kind::F16 => {
-            let [a, b] = [a, b].map(|values| values.into_iter().map(f16::from_f32).collect::<Vec<_>>());
-            timed(gpu, shape, &op, (&a).into(), (&b).into(), |c| is_right(&wide(&a), &wide(&b), c, shape))
+            let [a, b, stored_a, stored_b] =
+                [a, b, &stored(0), &stored(1)].map(|values| values.iter().map(|&x| f16::from_f32(x)).collect::<Vec<_>>());
+            timed(gpu, shape, &op, (&stored_a).into(), (&stored_b).into(), |c| is_right(&wide(&a), &wide(&b), c, shape))
         }
         Kind::I8 => {
-            let [a, b] = [a, b].map(|values| values.into_iter().map(|x| (x * 128.0) as i8).collect::<Vec<_>>());
-            timed(gpu, shape, &op, (&a).into(), (&b).into(), |c| is_right(&wide(&a), &wide(&b), c, shape))
+            let [a, b, stored_a, stored_b] =
+                [a, b, &stored(0), &stored(1)].map(|values| values.iter().map(|x| (x * 128.0) as i8).collect::<Vec<_>>());
+            timed(gpu, shape, &op, (&stored_a).into(), (&stored_b).into(), |c| is_right(&wide(&a), &wide(&b), c, shape))
         }
     }
+}
+
+/// A matrix of so many rows and columns by columns.
+fn turned(values: &[f32], [rows, columns]: [usize; 2]) -> Vec<f32> {
+    (0..columns * rows).map(|at| values[at % rows * columns + at / rows]).collect()
 }
 
 fn wide<T: Copy + Into<f32>>(values: &[T]) -> Vec<f32> {

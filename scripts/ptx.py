@@ -24,8 +24,10 @@ def fnv1a(data):
     return value
 
 
-def kernel_name(path):
-    """The kernel's name in reports: its path, or its folder's if it is the only one there."""
+def kernel_name(path, source):
+    """The kernel's name in reports: what the source says, else its path, or its folder's if it is the only one there."""
+    if told := re.search(r"^//# kernel (\S+)$", source, re.MULTILINE):
+        return told[1]
     return path.stem if path.stem == path.parent.name else f"{path.parent.name}/{path.stem}"
 
 
@@ -100,7 +102,7 @@ def main():
         parts = included(path) + [path]
         value = fnv1a(b"".join(part.read_bytes() for part in parts))
         text = f"// scripts/ptx made this from {' and '.join(part.name for part in parts)}, fnv1a {value:016x}\n"
-        for name, definitions in variants(kernel_name(path), source):
+        for name, definitions in variants(kernel_name(path, source), source):
             text += f"//# {name}\n{stripped(nvrtc.compile(path, source, definitions))}"
         ptx = path.with_suffix(".ptx")
         ptx.write_text(text)

@@ -154,6 +154,9 @@ fn cases() -> Vec<Case> {
         [77, 300, 1],
         [3, 4099, 6],
         [130, 40, 131],
+        [64, 37, 96],
+        [144, 208, 272],
+        [48, 20_000, 32],
     ];
     for (at, size) in sizes.into_iter().enumerate() {
         for bits in 0..4 {
@@ -164,7 +167,8 @@ fn cases() -> Vec<Case> {
                 let signed = [types & 1 == 0, types & 2 == 0];
                 let zeros = signed.map(|signed| if signed { -128 } else { 255 });
                 let zero_points = [[0; 2], zeros, [zeros[0], 0], [0, 3]][(at + 2 * turn + bits / 2) % 4];
-                let (padding, before) = [([0; 2], [0; 2]), ([4, 8], [8, 4]), ([1, 2], [3, 5])][(at + bits + turn) % 3];
+                let (padding, before) =
+                    [([0; 2], [0; 2]), ([4, 8], [8, 4]), ([1, 2], [3, 5]), ([16, 32], [32, 48])][(at + bits + turn) % 4];
                 cases.push(Case { size, signed, transposed, zero_points, padding, before, ..PLAIN });
             }
         }

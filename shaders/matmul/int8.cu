@@ -6,66 +6,34 @@
 // tile by four elements of k: where k runs along stored rows it is a word of each of four rows, and where it runs across them a word of each of
 // four, turned.
 //
-//   UNITS   matrix units multiply, pieces of 16 x 8 sums by 32 elements of k, of which a warp has ROWS x COLUMNS. Otherwise one instruction
-//           multiplies two words, and a thread owns ROWS x COLUMNS sums in blocks of four, as in tiled.cu.
+// One instruction multiplies two words, and a thread owns ROWS x COLUMNS sums in blocks of four, as in tiled.cu.
 //
 // With z and y for the zero points of A and B, C is the sum of a b - z * sum of b - y * sum of a + k z y. What is multiplied is of i8: an operand of
 // u8 becomes one, whose elements and zero point are less by 128.
 //
 // A line outside the result repeats the last one, and what comes of it is not stored. At the end of k what is outside is zero.
 //
-// How operands are stored is told at run time: those branches are the same for all threads. scripts/ptx compiles each of these into int8.ptx:
+// How operands are stored is told at run time: those branches are the same for all threads. With params.k_part as in tiled.cu: what the parts are
+// added up by is int8_sum.cu.
+//
 //# arch compute_61
-//# variant 64x64x64 TILE_M=64 TILE_N=64 TILE_K=64 UNITS=0 WARPS_M=2 WARPS_N=2 ROWS=8 COLUMNS=4
-//# variant 128x128x64 TILE_M=128 TILE_N=128 TILE_K=64 UNITS=1 WARPS_M=2 WARPS_N=4 ROWS=4 COLUMNS=4 arch=compute_80
-//# variant 64x64x128 TILE_M=64 TILE_N=64 TILE_K=128 UNITS=1 WARPS_M=2 WARPS_N=2 ROWS=2 COLUMNS=4 arch=compute_80
+//# variant 64x64x64 TILE_M=64 TILE_N=64 TILE_K=64 WARPS_M=2 WARPS_N=2 ROWS=8 COLUMNS=4
+
+#include "params.cuh"
+#include "block.cuh"
+#include "int8.cuh"
 
 #define THREADS (WARPS_M * WARPS_N * 32)
 // Words of k in a slice, and where the next ones begin: eight lines of four of them lie in as many banks as there are.
 #define WORDS (TILE_K / 4)
 #define A_STRIDE (TILE_M + 8)
 #define B_STRIDE (TILE_N + 8)
-// Tiles of so many rows run side by side, so that what they read of B is still in the L2 cache.
-#define BAND 8u
 
 static_assert(TILE_M % 32 == 0 && TILE_N % 32 == 0 && TILE_K % 32 == 0, "whole pieces, and no two lines in a bank");
 static_assert(TILE_M * WORDS / 4 % THREADS == 0 && TILE_N * WORDS / 4 % THREADS == 0, "every thread fetches as much");
-#if UNITS
-static_assert(TILE_M == WARPS_M * ROWS * 16 && TILE_N == WARPS_N * COLUMNS * 8, "the tile is shared out evenly");
-#else
 #define THREADS_M (TILE_M / ROWS)
 #define THREADS_N (TILE_N / COLUMNS)
 static_assert(THREADS == THREADS_M * THREADS_N && THREADS_N % 8 == 0 && THREADS_M % 4 == 0, "the tile is shared out evenly");
-#endif
-
-// src/plan/matmul.rs has the same.
-struct Params {
-    unsigned m, k, n;
-    unsigned lda, ldb, ldc, ldo;
-    unsigned a_start, b_start, c_start, out_start;
-    float alpha, beta;
-    unsigned k_part;
-    unsigned batch, inner;
-    unsigned a_outer, b_outer, c_outer;
-    unsigned a_inner, b_inner, c_inner;
-    unsigned bias_start, activation;
-    // Of operands, these bits.
-    unsigned result;
-    unsigned bias_inner, height, width, out_width, before_y, before_x;
-    // A's in the low half, B's in the high one.
-    unsigned zero_points;
-};
-
-// It is of u8.
-#define UNSIGNED_A 1u
-#define UNSIGNED_B 2u
-// It is stored with k along its rows: A m x k, B n x k; else k x m and k x n.
-#define ALONG_K_A 4u
-#define ALONG_K_B 8u
-
-static __device__ size_t start(const Params &params, unsigned item, unsigned outer, unsigned inner) {
-    return size_t(item / params.inner) * outer + size_t(item % params.inner) * inner;
-}
 
 // Four elements from one on, of which so many are wanted; the others are whatever is there. No word is read that has none of them.
 static __device__ unsigned four_at(const unsigned *words, size_t at, unsigned wanted) {
@@ -73,8 +41,6 @@ static __device__ unsigned four_at(const unsigned *words, size_t at, unsigned wa
     const unsigned high = at % 4 == 0 ? low : words[(at + wanted - 1) / 4];
     return __funnelshift_r(low, high, at % 4 * 8);
 }
-
-static __device__ unsigned least(unsigned x, unsigned y) { return x < y ? x : y; }
 
 // The columns of four by four elements, whose rows these words are.
 static __device__ uint4 turned(uint4 rows) {
@@ -143,78 +109,6 @@ struct Slice {
     }
 };
 
-#define ONES 0x01010101u
-
-#if UNITS
-static __device__ void multiply(unsigned (&sum)[4], const unsigned (&a)[4], unsigned b0, unsigned b1) {
-    asm volatile("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-                 : "+r"(sum[0]), "+r"(sum[1]), "+r"(sum[2]), "+r"(sum[3])
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-}
-
-// The sums of a thread: of each piece two of row lane / 4 and two of the row eight further on, from column lane % 4 * 2 on.
-struct Sums {
-    unsigned of[ROWS][COLUMNS][4], a[ROWS][4], b[COLUMNS][4];
-
-    static __device__ unsigned row(int i, int v) { return (threadIdx.x / 32 / WARPS_N * ROWS + i) * 16 + threadIdx.x % 32 / 4 + v / 2 * 8; }
-    static __device__ unsigned column(int j) { return (threadIdx.x / 32 % WARPS_N * COLUMNS + j) * 8 + threadIdx.x % 4 * 2; }
-
-    __device__ void add(const unsigned *a_slice, const unsigned *b_slice, bool sums_a, bool sums_b) {
-        const unsigned lane = threadIdx.x % 32;
-#pragma unroll
-        for (int p = 0; p < WORDS; p += 8) {
-            unsigned x[ROWS][4], y[COLUMNS][2];
-            const unsigned *from = a_slice + (p + lane % 4) * A_STRIDE;
-#pragma unroll
-            for (int i = 0; i < ROWS; i++) {
-                x[i][0] = from[row(i, 0)], x[i][1] = from[row(i, 2)];
-                x[i][2] = from[4 * A_STRIDE + row(i, 0)], x[i][3] = from[4 * A_STRIDE + row(i, 2)];
-            }
-            from = b_slice + (p + lane % 4) * B_STRIDE + (threadIdx.x / 32 % WARPS_N * COLUMNS) * 8 + lane / 4;
-#pragma unroll
-            for (int j = 0; j < COLUMNS; j++) {
-                y[j][0] = from[j * 8], y[j][1] = from[4 * B_STRIDE + j * 8];
-            }
-#pragma unroll
-            for (int i = 0; i < ROWS; i++) {
-#pragma unroll
-                for (int j = 0; j < COLUMNS; j++) {
-                    multiply(of[i][j], x[i], y[j][0], y[j][1]);
-                }
-            }
-            if (sums_a) {
-#pragma unroll
-                for (int i = 0; i < ROWS; i++) {
-                    multiply(a[i], x[i], ONES, ONES);
-                }
-            }
-            if (sums_b) {
-                const unsigned ones[4] = {ONES, ONES, ONES, ONES};
-#pragma unroll
-                for (int j = 0; j < COLUMNS; j++) {
-                    multiply(b[j], ones, y[j][0], y[j][1]);
-                }
-            }
-        }
-    }
-
-    // Each pair of sums that lie side by side, and where.
-    template <typename F>
-    __device__ void each(unsigned a_zero, unsigned b_zero, unsigned k, F put) const {
-#pragma unroll
-        for (int i = 0; i < ROWS; i++) {
-#pragma unroll
-            for (int j = 0; j < COLUMNS; j++) {
-#pragma unroll
-                for (int v = 0; v < 4; v += 2) {
-                    const unsigned rest = b_zero * (a[i][v] - k * a_zero);
-                    put(row(i, v), column(j), of[i][j][v] - a_zero * b[j][v] - rest, of[i][j][v + 1] - a_zero * b[j][v + 1] - rest);
-                }
-            }
-        }
-    }
-};
-#else
 static __device__ unsigned product(unsigned x, unsigned y, unsigned sum) {
     unsigned to;
     asm("dp4a.s32.s32 %0, %1, %2, %3;" : "=r"(to) : "r"(x), "r"(y), "r"(sum));
@@ -267,42 +161,24 @@ struct Sums {
             }
         }
     }
-
-    template <typename F>
-    __device__ void each(unsigned a_zero, unsigned b_zero, unsigned k, F put) const {
-#pragma unroll
-        for (int i = 0; i < ROWS; i++) {
-            const unsigned rest = b_zero * (a[i] - k * a_zero);
-#pragma unroll
-            for (int j = 0; j < COLUMNS; j += 2) {
-                put(row(i), column(j), of[i][j] - a_zero * b[j] - rest, of[i][j + 1] - a_zero * b[j + 1] - rest);
-            }
-        }
-    }
 };
-#endif
 
 extern "C" __global__ void __launch_bounds__(THREADS) matmul(
     const unsigned *__restrict__ a, const unsigned *__restrict__ b, const void *, const float *, unsigned *__restrict__ out, const Params params
 ) {
     __shared__ __align__(16) unsigned a_slices[2][WORDS * A_STRIDE], b_slices[2][WORDS * B_STRIDE];
 
-    const unsigned tiles_m = (params.m - 1) / TILE_M + 1, tiles_n = (params.n - 1) / TILE_N + 1;
-    const unsigned band = blockIdx.x / (BAND * tiles_n), in_band = blockIdx.x % (BAND * tiles_n);
-    const unsigned band_m = least(tiles_m - band * BAND, BAND);
-    const unsigned row0 = (band * BAND + in_band % band_m) * TILE_M, column0 = in_band / band_m * TILE_N;
-
-    const unsigned item = blockIdx.z;
-    const size_t a_first = params.a_start + start(params, item, params.a_outer, params.a_inner);
-    const size_t b_first = params.b_start + start(params, item, params.b_outer, params.b_inner);
-    const unsigned flip_a = params.result & UNSIGNED_A ? 0x80808080u : 0, flip_b = params.result & UNSIGNED_B ? 0x80808080u : 0;
-    const unsigned a_zero = int(params.zero_points << 16) >> 16, b_zero = int(params.zero_points) >> 16;
+    const Block block(params);
+    const Zeros zeros(params);
+    const size_t a_first = params.a_start + start(params, block.item, params.a_outer, params.a_inner);
+    const size_t b_first = params.b_start + start(params, block.item, params.b_outer, params.b_inner);
 
     Slice<TILE_M> a_slice = {(params.result & ALONG_K_A) != 0};
     Slice<TILE_N> b_slice = {(params.result & ALONG_K_B) != 0};
+    const unsigned end = block.k0 + block.k, steps = block.steps();
     const auto fetch = [&](unsigned k0) {
-        a_slice.fetch(a, a_first, params.lda, row0, params.m, k0, params.k, flip_a);
-        b_slice.fetch(b, b_first, params.ldb, column0, params.n, k0, params.k, flip_b);
+        a_slice.fetch(a, a_first, params.lda, block.row0, params.m, k0, end, zeros.flip_a);
+        b_slice.fetch(b, b_first, params.ldb, block.column0, params.n, k0, end, zeros.flip_b);
     };
     const auto put = [&](unsigned buffer) {
         a_slice.put(a_slices[buffer], A_STRIDE);
@@ -310,14 +186,13 @@ extern "C" __global__ void __launch_bounds__(THREADS) matmul(
     };
 
     Sums sums = {};
-    const unsigned steps = params.k / TILE_K + (params.k % TILE_K != 0);
 #pragma unroll 1
     for (unsigned step = 0; step <= steps; step++) {
         if (step < steps) {
-            fetch(step * TILE_K);
+            fetch(block.k0 + step * TILE_K);
         }
         if (step > 0) {
-            sums.add(a_slices[(step - 1) % 2], b_slices[(step - 1) % 2], b_zero != 0, a_zero != 0);
+            sums.add(a_slices[(step - 1) % 2], b_slices[(step - 1) % 2], zeros.b != 0, zeros.a != 0);
         }
         if (step < steps) {
             put(step % 2);
@@ -325,18 +200,19 @@ extern "C" __global__ void __launch_bounds__(THREADS) matmul(
         }
     }
 
-    const bool aligned = params.ldo % 2 == 0 && params.out_start % 2 == 0;
-    sums.each(a_zero, b_zero, params.k, [&](unsigned row, unsigned column, unsigned x, unsigned y) {
-        row += row0, column += column0;
-        if (row >= params.m || column >= params.n) {
-            return;
+    out += params.out_start + size_t(blockIdx.z) * params.m * params.ldo;
+#pragma unroll
+    for (int i = 0; i < ROWS; i++) {
+        const unsigned row = block.row0 + sums.row(i);
+        if (row >= params.m) {
+            continue;
         }
-        unsigned *to = out + (size_t(item) * params.m + row) * params.ldo + params.out_start + column;
-        if (aligned && column + 1 < params.n) {
-            *reinterpret_cast<uint2 *>(to) = make_uint2(x, y);
-        } else {
-            to[0] = x;
-            if (column + 1 < params.n) to[1] = y;
+        const unsigned of_row = zeros.rest(block.k, block.k) - zeros.b * sums.a[i];
+#pragma unroll
+        for (int j = 0; j < COLUMNS; j += 2) {
+            const unsigned column = block.column0 + sums.column(j);
+            const unsigned x = sums.of[i][j] + of_row - zeros.a * sums.b[j], y = sums.of[i][j + 1] + of_row - zeros.a * sums.b[j + 1];
+            put_two(out + size_t(row) * params.ldo, column, params.n, x, y);
         }
-    });
+    }
 }

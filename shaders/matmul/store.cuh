@@ -1,23 +1,7 @@
-// How a product's sums become its result, for kernels that end in it: the kernel's parameters and `store`; the CUDA twin of store.wgsl.
+// How a product's sums become its result, for kernels that end in it; the CUDA twin of store.wgsl.
 // tiled.cu and sum.cu are compiled at run time behind what is generated where something is computed of the result.
 
-// src/plan/matmul.rs has the same.
-struct Params {
-    unsigned m, k, n;
-    unsigned lda, ldb, ldc, ldo;
-    unsigned a_start, b_start, c_start, out_start;
-    float alpha, beta;
-    unsigned k_part;
-    unsigned batch, inner;
-    unsigned a_outer, b_outer, c_outer;
-    unsigned a_inner, b_inner, c_inner;
-    unsigned bias_start, activation;
-    unsigned result;
-#if END
-    // All of them, and the words of what follows.
-    unsigned more[39];
-#endif
-};
+#include "params.cuh"
 
 #if END
 static_assert(sizeof(Params) == sizeof(Words), "the words of what follows are behind these");
@@ -32,11 +16,6 @@ static_assert(sizeof(Params) == sizeof(Words), "the words of what follows are be
 // What params.result may be: what C and the result are of.
 #define F32 0
 #define F16 1
-
-// Where an item of a batch starts in an operand of those strides.
-static __device__ size_t start(const Params &params, unsigned item, unsigned outer, unsigned inner) {
-    return size_t(item / params.inner) * outer + size_t(item % params.inner) * inner;
-}
 
 // The function of a number in src/ops/matmul/activation.rs.
 static __device__ float activate(unsigned activation, float x) {

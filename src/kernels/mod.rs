@@ -34,7 +34,7 @@ pub enum KernelId {
     MatmulSplit,
     /// `shaders/matmul/round.wgsl`: the sum of parts, rounded to f16, where rows of the result share words.
     MatmulRound,
-    /// `shaders/matmul/int8.wgsl`, and `int8.cu` for CUDA: the register-tiled product of 8-bit integers.
+    /// `shaders/matmul/int8.wgsl`, and `int8.cu` and its likes for CUDA: products of 8-bit integers, with the copies and sums round them.
     MatmulInt8,
     /// `shaders/matmul/packed.frag`: the product by fragment shader, up to eight rows a pass.
     MatmulPacked,
@@ -347,12 +347,13 @@ impl Kernel {
         const TILED: &str = include_str!(concat!(env!("OUT_DIR"), "/conv-tiled.cu"));
         const DIRECT: &str = include_str!(concat!(env!("OUT_DIR"), "/conv-direct.cu"));
         const SUM: &str = include_str!(concat!(env!("OUT_DIR"), "/conv-sum.cu"));
+        const PARAMS: &str = include_str!(concat!(env!("OUT_DIR"), "/matmul-params.cuh"));
         const STORE: &str = include_str!(concat!(env!("OUT_DIR"), "/matmul-store.cuh"));
         const PRODUCT: &str = include_str!(concat!(env!("OUT_DIR"), "/matmul-tiled.cu"));
         const PRODUCT_SUM: &str = include_str!(concat!(env!("OUT_DIR"), "/matmul-sum.cu"));
         let templates: &[&str] = match self.id {
-            KernelId::MatmulTiled => &[STORE, PRODUCT],
-            KernelId::MatmulSum => &[STORE, PRODUCT_SUM],
+            KernelId::MatmulTiled => &[PARAMS, STORE, PRODUCT],
+            KernelId::MatmulSum => &[PARAMS, STORE, PRODUCT_SUM],
             KernelId::Map => &[MAP],
             KernelId::Fft => &[FFT],
             KernelId::MapTurned => &[TURNS, TURNED],

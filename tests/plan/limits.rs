@@ -389,16 +389,34 @@ proptest! {
     #[cfg(feature = "cuda")]
     #[test]
     fn every_plan_for_cuda_of_integers_has_its_kernel(
-        m in 1u32..5000, k in 0u32..5000, n in 1u32..5000, transpose_a: bool, transpose_b: bool, multiprocessors in 1u32..200, has_units: bool,
+        sizes in [1u32..5000, 0u32..5000, 1u32..5000], aligned: bool, transpose_a: bool, transpose_b: bool, multiprocessors in 1u32..200,
+        has_units: bool,
     ) {
+        let [m, k, n] = if aligned { sizes.map(|size| size.next_multiple_of(16)) } else { sizes };
         let problem = integers(problem(m, k, n, transpose_a, transpose_b, false, 0), [7, -3]);
         let plan = cuda(&problem, if has_units { &UNITS } else { &LARGE }, multiprocessors).unwrap();
-        let [product] = &plan.dispatches[..] else { panic!("{plan}") };
-        let constant = |name| product.kernel.constant(name);
-        prop_assert_eq!(product.grid, [m.div_ceil(constant("TILE_M")) * n.div_ceil(constant("TILE_N")), 1, 1]);
-        let ptx = product.kernel.ptx().unwrap();
-        let threads = format!(".maxntid {}, 1, 1", constant("THREADS"));
-        prop_assert!(ptx.contains(".entry matmul(") && ptx.contains(&threads) && ptx.contains("mma.sync") == has_units, "{}", product.kernel);
+        let mut products = 0;
+        for dispatch in &plan.dispatches {
+            let constant = |name| dispatch.kernel.constant(name);
+            let ptx = dispatch.kernel.ptx().unwrap();
+            let threads = format!(".maxntid {}, 1, 1", constant("THREADS"));
+            prop_assert!(ptx.contains(".entry matmul(") && ptx.contains(&threads), "{}", dispatch.kernel);
+            if constant("TILE_M") == 0 {
+                continue;
+            }
+            products += 1;
+            let parts = dispatch.grid[2];
+            prop_assert_eq!(dispatch.grid, [m.div_ceil(constant("TILE_M")) * n.div_ceil(constant("TILE_N")), 1, parts]);
+            prop_assert_eq!(parts > 1, plan.dispatches.last().unwrap().kernel.to_string() == "matmul/int8 sum", "{}", plan);
+            // They read rows that start at multiples of 16.
+            let [a_row, b_row] = [if transpose_a { m } else { k }, if transpose_b { k } else { n }];
+            let is_aligned = a_row % 16 == 0 && b_row % 16 == 0;
+            let by_units = ptx.contains("mma.sync");
+            prop_assert!(has_units || !by_units, "{}", plan);
+            prop_assert!(by_units || !has_units || !is_aligned, "{}", plan);
+            prop_assert!(plan.dispatches.len() == 1 || by_units || parts > 1, "{}", plan);
+        }
+        prop_assert_eq!(products, 1, "{}", plan);
     }
 }
 

@@ -20,7 +20,7 @@ const OLDEST_COMPUTE_CAPABILITY: (i32, i32) = (5, 2);
 /// The oldest GPUs that multiply packed integers of 8 bits.
 const PACKED_COMPUTE_CAPABILITY: (i32, i32) = (6, 1);
 
-/// The oldest GPUs with matrix units that `shaders/matmul/cooperative.cu` and `int8.cu` can use, and what these are.
+/// The oldest GPUs with matrix units that `shaders/matmul/cooperative.cu` and `int8_units.cu` can use, and what these are.
 const UNITS_COMPUTE_CAPABILITY: (i32, i32) = (8, 0);
 const UNIT: MatrixUnit =
     MatrixUnit { m: 16, n: 8, k: 16, operands: DType::F16, sums: DType::F32, subgroup_size: 32, dialect: Dialect::Ptx };

@@ -156,7 +156,9 @@ pub(super) fn step(problem: &Problem, params: Params, operands: [Binding; 2], wh
             // Browsers allow no kernel to read one part of a buffer and write another. What is kept has a buffer of its own.
             let may_wait = parts == 1 || unit.dialect != Dialect::Subgroup;
             let uses = if caps.kept(operand.slot).is_some() { KEPT_USES } else { f64::from(u8::from(may_wait)) };
-            if !reads.are_aligned() && cost * SCATTERED * uses > COPY_LAUNCH + COPY_ELEMENT * 2.0 * reads.elements(size, false) as f64 {
+            if !reads.are_aligned(DType::F16)
+                && cost * SCATTERED * uses > COPY_LAUNCH + COPY_ELEMENT * 2.0 * reads.elements(size, false, DType::F16) as f64
+            {
                 copies.add(operand, &mut reads, size, DType::F16, false, caps);
             }
         };

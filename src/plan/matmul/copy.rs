@@ -7,6 +7,8 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::info::Caps;
 use crate::kernels::{Kernel, KernelId};
+#[cfg(not(target_arch = "wasm32"))]
+use crate::plan::Plan;
 use crate::plan::{Binding, Dispatch, Slot};
 
 /// Threads of a block of `shaders/matmul/copy.cu`, or invocations of a workgroup of `copy.wgsl`.
@@ -44,13 +46,13 @@ impl<'p> Reads<'p> {
         Self { stride: ldb, start: b_start, outer: b_outer, inner: b_inner, items: [*batch, *inner] }
     }
 
-    pub(super) fn are_aligned(&self) -> bool {
-        [&*self.stride, self.start, self.outer, self.inner].into_iter().all(|number| number.is_multiple_of(VECTOR))
+    pub(super) fn are_aligned(&self, dtype: DType) -> bool {
+        [&*self.stride, self.start, self.outer, self.inner].into_iter().all(|number| number.is_multiple_of(vector(dtype)))
     }
 
     /// Elements of a copy of so many rows and columns of each item.
-    pub(super) fn elements(&self, size: [u32; 2], turned: bool) -> u64 {
-        let [rows, stride] = rows_apart(size, turned);
+    pub(super) fn elements(&self, size: [u32; 2], turned: bool, dtype: DType) -> u64 {
+        let [rows, stride] = rows_apart(size, turned, dtype);
         u64::from(self.own_items()[0]) * rows * stride
     }
 
@@ -60,10 +62,15 @@ impl<'p> Reads<'p> {
     }
 }
 
+/// Elements that such kernels read at once.
+fn vector(dtype: DType) -> u32 {
+    if dtype.bytes() == 1 { 16 } else { VECTOR }
+}
+
 /// Rows of a copy, and elements from one to the next.
-fn rows_apart([rows, columns]: [u32; 2], turned: bool) -> [u64; 2] {
+fn rows_apart([rows, columns]: [u32; 2], turned: bool, dtype: DType) -> [u64; 2] {
     let (rows, columns) = if turned { (columns, rows) } else { (rows, columns) };
-    [rows.into(), u64::from(columns).next_multiple_of(VECTOR.into())]
+    [rows.into(), u64::from(columns).next_multiple_of(vector(dtype).into())]
 }
 
 /// Copies in WGSL that come before a launch, and the bytes of the scratch that they take: those that a device keeps have room of their own.
@@ -84,13 +91,14 @@ impl Copies {
         turned: bool,
         caps: &Caps,
     ) -> bool {
-        if reads.elements(size, turned) * dtype.bytes() > caps.max_binding_bytes {
+        if reads.elements(size, turned, dtype) * dtype.bytes() > caps.max_binding_bytes {
             return false;
         }
         let is_f16 = u32::from(dtype == DType::F16);
         let slot = caps.kept(operand.slot).unwrap_or(Slot::Scratch);
         let offset_bytes = if slot == Slot::Scratch { self.bytes.next_multiple_of(caps.binding_alignment_bytes) } else { 0 };
         let copy = Copy {
+            kernel: (KernelId::MatmulCopy, ""),
             from: *operand,
             size,
             turned,
@@ -117,6 +125,8 @@ impl Copies {
 
 /// A copy to be made.
 pub(super) struct Copy {
+    /// By which kernel.
+    pub(super) kernel: (KernelId, &'static str),
     /// What is read, at the kernel's first place.
     pub(super) from: Binding,
     /// Rows and columns of each item, as stored.
@@ -139,18 +149,44 @@ pub(super) struct Copy {
 }
 
 impl Copy {
+    /// Adds the launch to a plan for CUDA, has the product's matrices read the copy, and tells the bytes of it.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(super) fn add_to(self, plan: &mut Plan, matrices: &mut [Binding], mut reads: Reads<'_>) -> Result<u64> {
+        let slot = self.from.slot;
+        let dispatch = self.dispatch(&mut reads)?;
+        let copy = dispatch.bindings[1];
+        for binding in matrices.iter_mut().filter(|binding| binding.slot == slot) {
+            *binding = Binding { index: binding.index, ..copy };
+        }
+        plan.dispatches.push(dispatch);
+        Ok(copy.size_bytes)
+    }
+
     /// The launch, whose second binding is the copy; it is what is read from then on.
     ///
     /// # Errors
     /// [`Error::LimitExceeded`] for a copy too large.
     pub(super) fn dispatch(self, reads: &mut Reads<'_>) -> Result<Dispatch> {
-        let Self { from, size, turned, dtype, slot, index, offset_bytes, max_bytes, constants, workgroup, most_workgroups } = self;
-        let ([rows, columns], [batch, inner], [copied, stride]) = (size, reads.own_items(), rows_apart(size, turned));
-        let (item, elements) = (copied * stride, reads.elements(size, turned));
+        let Self {
+            kernel: (id, variant),
+            from,
+            size,
+            turned,
+            dtype,
+            slot,
+            index,
+            offset_bytes,
+            max_bytes,
+            constants,
+            workgroup,
+            most_workgroups,
+        } = self;
+        let ([rows, columns], [batch, inner], [copied, stride]) = (size, reads.own_items(), rows_apart(size, turned, dtype));
+        let (item, elements) = (copied * stride, reads.elements(size, turned, dtype));
         let size_bytes = (elements * dtype.bytes()).next_multiple_of(256);
         let (requested, max) = (offset_bytes + size_bytes, max_bytes.min(u64::from(u32::MAX) * dtype.bytes()));
         if requested > max {
-            let what = "the size in bytes of copies of operands whose rows start at no multiple of 8 elements";
+            let what = "the size in bytes of copies of operands whose rows start at no multiple of 16 bytes";
             return Err(Box::new(Error::LimitExceeded { what, requested, max }));
         }
         let params = Params {
@@ -173,8 +209,8 @@ impl Copy {
         }
         Ok(Dispatch {
             kernel: Kernel {
-                id: KernelId::MatmulCopy,
-                variant: String::new(),
+                id,
+                variant: variant.to_owned(),
                 source: None,
                 constants: [("THREADS", THREADS)].into_iter().chain(constants).collect(),
             },

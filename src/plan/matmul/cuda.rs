@@ -1,6 +1,7 @@
-//! Plans for CUDA: NVIDIA's library for what it takes, else the kernel for matrix units of `shaders/matmul/cooperative.cu` for f16, that of
-//! `shaders/matmul/int8.cu` for 8-bit integers, else the register-tiled one of `shaders/matmul/tiled.cu`, to which f16 is copied as f32. None is split for the sake of limits: addresses are of 64 bits, and one row of blocks may be longer than any result. The kernel's k is, where few blocks
-//! would be at work.
+//! Plans for CUDA: NVIDIA's library for what it takes, else the kernel for matrix units of `shaders/matmul/cooperative.cu` for f16, those of
+//! `shaders/matmul/int8.cu` and `int8_units.cu` for 8-bit integers, else the register-tiled one of `shaders/matmul/tiled.cu`, to which f16 is
+//! copied as f32. None is split for the sake of limits: addresses are of 64 bits, and one row of blocks may be longer than any result. The
+//! kernel's k is, where few blocks would be at work.
 
 mod int8;
 
@@ -71,6 +72,9 @@ const SUM_THREADS: u32 = 64;
 /// What the library may assume that matrices start at multiples of.
 const LIBRARY_ALIGNMENT_BYTES: u64 = 256;
 
+/// What a launch takes that copies an operand there.
+const COPY_LAUNCH_NS: f64 = 4000.0;
+
 /// The most blocks that copy an operand.
 const MOST_COPY_BLOCKS: u32 = 1 << 16;
 
@@ -138,7 +142,7 @@ pub fn cuda(problem: &Problem, caps: &Caps, multiprocessors: u32) -> Result<Plan
     let (outer, inner) = batch::fitting(&problem.batch, MOST_LAYERS);
     for launch in batch::launches(&problem.batch, outer, inner) {
         match &problem.integers {
-            Some(integers) => int8::add_launch(problem, integers, &launch, caps, multiprocessors, &mut plan),
+            Some(integers) => int8::add_launch(problem, integers, &launch, caps, multiprocessors, &mut plan)?,
             None => add_launch(problem, &launch, caps, multiprocessors, &mut plan)?,
         }
     }
@@ -156,13 +160,13 @@ fn add_launch(problem: &Problem, launch: &Launch, caps: &Caps, multiprocessors: 
     if problem.dtype != DType::F32 && problem.reads_operands() {
         let kept = if by_units { DType::F16 } else { DType::F32 };
         for slot in [Slot::A, Slot::B] {
-            let (stored, mut reads) =
-                if slot == Slot::A { (&problem.a, Reads::a(&mut params)) } else { (&problem.b, Reads::b(&mut params)) };
+            let (stored, reads) = if slot == Slot::A { (&problem.a, Reads::a(&mut params)) } else { (&problem.b, Reads::b(&mut params)) };
             // What the kernel for matrix units reads at once has to lie at its multiples; the other one reads no f16.
-            if by_units && reads.are_aligned() {
+            if by_units && reads.are_aligned(kept) {
                 continue;
             }
             let copy = Copy {
+                kernel: (KernelId::MatmulCopy, ""),
                 slot: Slot::Scratch,
                 from: Binding { slot, index: 0, offset_bytes: 0, size_bytes: 16 },
                 size: [stored.rows, stored.columns],
@@ -175,13 +179,7 @@ fn add_launch(problem: &Problem, launch: &Launch, caps: &Caps, multiprocessors: 
                 workgroup: copy::BLOCK,
                 most_workgroups: MOST_COPY_BLOCKS,
             };
-            let copy = copy.dispatch(&mut reads)?;
-            used_bytes += copy.bindings[1].size_bytes;
-            matrices
-                .iter_mut()
-                .filter(|binding| binding.slot == slot)
-                .for_each(|binding| *binding = Binding { index: binding.index, ..copy.bindings[1] });
-            plan.dispatches.push(copy);
+            used_bytes += copy.add_to(plan, &mut matrices, reads)?;
         }
     }
     plan.scratch_bytes = plan.scratch_bytes.max(used_bytes);
@@ -189,9 +187,7 @@ fn add_launch(problem: &Problem, launch: &Launch, caps: &Caps, multiprocessors: 
     let (tile, parts) = Tile::choose(tiles, [m, k, n], items, caps, multiprocessors);
     let mut constants = vec![("TILE_M", tile.m), ("TILE_N", tile.n), ("TILE_K", tile.k), ("THREADS", tile.threads)];
     constants.extend(constants_of_layout(problem));
-    let letter = |transposed| if transposed { 't' } else { 'n' };
-    let layout = [letter(problem.transpose_a), letter(problem.transpose_b)];
-    let variant = format!("{}x{}x{} {}{}", tile.m, tile.n, tile.k, layout[0], layout[1]);
+    let variant = format!("{}x{}x{} {}", tile.m, tile.n, tile.k, layout(problem));
     let mut kernel = Kernel { id, variant, source: None, constants };
     // At most 2³² elements in tiles of 32 × 32, or in a single row or column of 2²⁷ of them.
     let blocks = tile.blocks(m, n) as u32;
@@ -279,6 +275,11 @@ pub fn cublaslt(problem: &Problem, caps: &Caps) -> Result<Option<Plan>> {
         }
     }
     Ok(Some(Plan::of(Dispatch { kernel, params: whole(problem).into(), bindings, grid: [1; 3] })))
+}
+
+/// How operands are stored, as `scripts/ptx` names it.
+fn layout(problem: &Problem) -> String {
+    [problem.transpose_a, problem.transpose_b].map(|transposed| if transposed { 't' } else { 'n' }).into_iter().collect()
 }
 
 /// Whole operands, at the places of a kernel's arguments.

@@ -233,7 +233,7 @@ pub(super) fn aligned(problem: &Problem, mut params: Params, mut operands: [Bind
             let scattered = if is_vec4 == 0 { SCATTERED } else { 0.0 };
             let turning = if choice.half { TURNED_F16 } else { TURNED };
             let gain = choice.cost * if turned { scattered + turning } else { scattered };
-            let elements = reads.elements(size, turned);
+            let elements = reads.elements(size, turned, dtype);
             // WebGPU allows no kernel to read one part of a buffer, the copies, and write another, sums that wait for others or for being
             // rounded. What is kept has a buffer of its own.
             let uses = if caps.kept(operand.slot).is_some() { KEPT_USES } else { f64::from(u8::from(!waits)) };

@@ -1,48 +1,139 @@
-//! The launch for products of 8-bit integers, `shaders/matmul/int8.cu`: by matrix units from compute capability 8.0 on, before that by packed
-//! products. Their k is not split, as elsewhere.
+//! Launches for products of 8-bit integers: by matrix units, `shaders/matmul/int8_units.cu`, from compute capability 8.0 on, with copies of what these
+//! cannot read; by packed products, `shaders/matmul/int8.cu`, on older GPUs and where the copies would take longer.
 
-use super::{Tile, bindings, launched};
+use super::{COPY_LAUNCH_NS, MOST_COPY_BLOCKS, Tile, bindings, launched, layout};
 use crate::dtype::DType;
+use crate::error::Result;
 use crate::info::Caps;
 use crate::kernels::{Kernel, KernelId};
 use crate::ops::matmul::{Integers, Problem};
 use crate::plan::matmul::batch::Launch;
-use crate::plan::matmul::packed;
-use crate::plan::{Dispatch, Plan};
+use crate::plan::matmul::copy::{self, Copy, Reads};
+use crate::plan::matmul::tile::scratch_bytes;
+use crate::plan::matmul::{Params, packed};
+use crate::plan::{Binding, Dispatch, Plan, Slot};
 
 /// By matrix units, as measured on an NVIDIA H200 from 512³ to 4096³.
 const TILES: [Tile; 2] = [
-    Tile { m: 128, n: 128, k: 64, threads: 256, alone_ns: 31.0, shared_ns: 33.6, resident: 1 },
-    Tile { m: 64, n: 64, k: 128, threads: 128, alone_ns: 19.0, shared_ns: 13.5, resident: 4 },
+    Tile { m: 128, n: 128, k: 64, threads: 128, alone_ns: 10.2, shared_ns: 7.4, resident: 2 },
+    Tile { m: 64, n: 64, k: 64, threads: 128, alone_ns: 5.3, shared_ns: 3.3, resident: 5 },
 ];
 
 /// By packed products, as measured there.
 const PACKED_TILES: [Tile; 1] = [Tile { m: 64, n: 64, k: 64, threads: 128, alone_ns: 28.8, shared_ns: 14.5, resident: 4 }];
 
-/// Bits of what the kernel is told of its operands.
+/// Bits of what the kernels are told of their operands, as `shaders/matmul/int8.cuh` has them.
 const UNSIGNED: [u32; 2] = [1, 2];
 const ALONG_K: [u32; 2] = [4, 8];
 
-/// Adds the launch for some items of a batch.
-pub(super) fn add_launch(problem: &Problem, integers: &Integers, launch: &Launch, caps: &Caps, multiprocessors: u32, plan: &mut Plan) {
+/// Threads of a block of `shaders/matmul/int8_sum.cu`, and bytes that one of `int8_copy.cu` copies at a time.
+const SUM_THREADS: u32 = 256;
+const COPY_BLOCK: u32 = 16 * copy::THREADS;
+
+/// What reading and writing a byte of a copy takes on an NVIDIA H200.
+const COPY_BYTE_NS: f64 = 0.001;
+
+/// Adds the launches for some items of a batch.
+pub(super) fn add_launch(
+    problem: &Problem,
+    integers: &Integers,
+    launch: &Launch,
+    caps: &Caps,
+    multiprocessors: u32,
+    plan: &mut Plan,
+) -> Result<()> {
     let &Problem { m, k, n, .. } = problem;
-    let tiles = if caps.matrix_unit.is_some() { &TILES[..] } else { &PACKED_TILES };
-    let mut params = launched(problem, launch);
-    // Without room for parts there are none.
-    let (tile, _) = Tile::choose(tiles, [m, k, n], params.batch, &Caps { max_buffer_bytes: 0, ..caps.clone() }, multiprocessors);
+    let mut params = told(problem, integers, launched(problem, launch));
+    let shape = [m, k, n];
+    let choose = |tiles: &[Tile]| {
+        let (tile, parts) = Tile::choose(tiles, shape, params.batch, caps, multiprocessors);
+        (tile, parts, tile.cost_ns(shape, params.batch, parts, multiprocessors))
+    };
+    let mut matrices = bindings(problem);
+    let mut used_bytes = 0;
+    let (mut tile, mut parts, cost_ns) = choose(&PACKED_TILES);
+    let mut variant = format!("{}x{}x{}", tile.m, tile.n, tile.k);
+    if caps.matrix_unit.is_some() {
+        let (of_units, parts_of_units, mut units_ns) = choose(&TILES);
+        let copied: Vec<_> = [(Slot::A, problem.a), (Slot::B, problem.b)]
+            .into_iter()
+            .filter(|(slot, _)| problem.reads_operands() && !reads(*slot, &mut params).are_aligned(DType::I8))
+            .collect();
+        for (slot, stored) in &copied {
+            let bytes = reads(*slot, &mut params).elements([stored.rows, stored.columns], false, DType::I8);
+            units_ns += COPY_LAUNCH_NS + COPY_BYTE_NS * bytes as f64;
+        }
+        if copied.is_empty() || units_ns < cost_ns {
+            for (slot, stored) in copied {
+                let copy = Copy {
+                    kernel: (KernelId::MatmulInt8, "copy"),
+                    slot: Slot::Scratch,
+                    from: Binding { slot, index: 0, offset_bytes: 0, size_bytes: 16 },
+                    size: [stored.rows, stored.columns],
+                    turned: false,
+                    dtype: DType::I8,
+                    index: 1,
+                    offset_bytes: used_bytes,
+                    max_bytes: caps.max_buffer_bytes,
+                    constants: Vec::new(),
+                    workgroup: COPY_BLOCK,
+                    most_workgroups: MOST_COPY_BLOCKS,
+                };
+                used_bytes += copy.add_to(plan, &mut matrices, reads(slot, &mut params))?;
+            }
+            (tile, parts) = (of_units, parts_of_units);
+            variant = format!("{}x{}x{} {}", tile.m, tile.n, tile.k, layout(problem));
+        }
+    }
+    let kernel = |variant: String, constants| Kernel { id: KernelId::MatmulInt8, variant, source: None, constants };
+    let constants = vec![("TILE_M", tile.m), ("TILE_N", tile.n), ("TILE_K", tile.k), ("THREADS", tile.threads)];
+    let k_part = k.div_ceil(parts).next_multiple_of(tile.k);
+    let parts = if parts > 1 { k.div_ceil(k_part) } else { 1 };
+    let mut dispatch = Dispatch {
+        kernel: kernel(variant, constants),
+        params: params.into(),
+        bindings: matrices,
+        grid: [tile.blocks(m, n) as u32, 1, params.batch * parts],
+    };
+    if parts == 1 {
+        plan.dispatches.push(dispatch);
+        plan.scratch_bytes = plan.scratch_bytes.max(used_bytes);
+        return Ok(());
+    }
+    let scratch_bytes = scratch_bytes([m, n], params.batch, parts);
+    let scratch = |index| Binding { slot: Slot::Scratch, index, offset_bytes: used_bytes, size_bytes: scratch_bytes };
+    dispatch.params = Params { out_start: 0, k_part, ..params }.into();
+    let mut ends = Vec::new();
+    for binding in dispatch.bindings.iter_mut().filter(|binding| binding.slot == Slot::Out) {
+        ends.push(Binding { index: 1, ..*binding });
+        *binding = scratch(binding.index);
+    }
+    plan.dispatches.push(dispatch);
+    plan.dispatches.push(Dispatch {
+        kernel: kernel("sum".to_owned(), vec![("THREADS", SUM_THREADS)]),
+        params: Params { k: parts, ..params }.into(),
+        bindings: [scratch(0)].into_iter().chain(ends).collect(),
+        grid: [(params.batch * m * n).div_ceil(SUM_THREADS), 1, 1],
+    });
+    plan.scratch_bytes = plan.scratch_bytes.max(used_bytes + scratch_bytes);
+    Ok(())
+}
+
+/// Parameters that tell how operands are stored and what their zero points are as i8.
+fn told(problem: &Problem, integers: &Integers, params: Params) -> Params {
     let along_k = [!problem.transpose_a, problem.transpose_b];
-    let mut zero_points = integers.zero_points;
+    let (mut result, mut zero_points) = (0, integers.zero_points);
     for at in [0, 1] {
         if integers.dtypes[at] == DType::U8 {
-            params.result |= UNSIGNED[at];
+            result |= UNSIGNED[at];
             zero_points[at] -= 128;
         }
-        params.result |= if along_k[at] { ALONG_K[at] } else { 0 };
+        result |= if along_k[at] { ALONG_K[at] } else { 0 };
     }
-    params.zero_points = packed(zero_points);
-    let Tile { m: tile_m, n: tile_n, k: tile_k, threads, .. } = tile;
-    let constants = vec![("TILE_M", tile_m), ("TILE_N", tile_n), ("TILE_K", tile_k), ("THREADS", threads)];
-    let kernel = Kernel { id: KernelId::MatmulInt8, variant: format!("{tile_m}x{tile_n}x{tile_k}"), source: None, constants };
-    let grid = [tile.blocks(m, n) as u32, 1, params.batch];
-    plan.dispatches.push(Dispatch { kernel, params: params.into(), bindings: bindings(problem), grid });
+    Params { result, zero_points: packed(zero_points), ..params }
+}
+
+/// How a launch reads an operand.
+fn reads(slot: Slot, params: &mut Params) -> Reads<'_> {
+    if slot == Slot::A { Reads::a(params) } else { Reads::b(params) }
 }
