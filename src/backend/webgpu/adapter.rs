@@ -83,7 +83,11 @@ impl Open {
             let health = Arc::clone(&health);
             move |_, message| health.lose(if message.is_empty() { "the driver gave no reason".to_owned() } else { message })
         });
-        // Without a handler wgpu panics. What an error scope does not catch is remembered for the call that fails by it.
+        // What an error scope does not catch is remembered for the call that fails by it.
+        #[cfg(target_arch = "wasm32")]
+        super::external::note_shortages(&device, &health);
+        // Without a handler wgpu panics.
+        #[cfg(not(target_arch = "wasm32"))]
         device.on_uncaptured_error(Arc::new({
             let health = Arc::clone(&health);
             move |error| {

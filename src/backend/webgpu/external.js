@@ -1,4 +1,5 @@
-// Buffers of the page's own, of which wgpu takes none: their bytes are copied on the GPU, in the order of the queue.
+// What wgpu does not do with a device: copies between its buffers and the page's own, on the GPU and in the order of the queue, and listening to
+// all its errors.
 
 /**
  * Copies bytes between buffers. A promise of what kept that from being done: 0 for nothing, 1 for a buffer of another device, 2 for one that is
@@ -17,4 +18,11 @@ export async function copy_between(device, from, from_bytes, to, to_bytes, bytes
   // Of a lost device both may be refused; that it is lost it says itself.
   const [foreign, gone] = await Promise.all([encoded, submitted]).catch(() => []);
   return foreign ? 1 : gone ? 2 : 0;
+}
+
+/** Calls `note` whenever the device lacks memory and no error scope is told. Any other fault shows in the call that it is of. */
+export function on_shortage(device, note) {
+  device.onuncapturederror = ({ error }) => {
+    if (error instanceof GPUOutOfMemoryError) note();
+  };
 }

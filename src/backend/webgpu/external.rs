@@ -7,15 +7,26 @@ use js_sys::Promise;
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
 
-use super::WebGpu;
 use super::batch::Verdict;
 use super::buffer::Buffer;
+use super::{Health, WebGpu};
 use crate::backend::Backend;
 use crate::error::{Error, Result};
 
 #[wasm_bindgen(module = "/src/backend/webgpu/external.js")]
 extern "C" {
     fn copy_between(device: &JsValue, from: &JsValue, from_bytes: f64, to: &JsValue, to_bytes: f64, bytes: f64) -> Promise;
+    fn on_shortage(device: &JsValue, note: &JsValue);
+}
+
+/// Has shortages that no error scope is told remembered. wgpu's own listener panics at an error of a kind that it does not know, such as one inside
+/// the driver.
+pub(super) fn note_shortages(device: &wgpu::Device, health: &Arc<Health>) {
+    let health = Arc::clone(health);
+    let note = Closure::<dyn Fn()>::new(move || health.note_shortage());
+    if let Some(device) = device.as_webgpu() {
+        on_shortage(device, &note.into_js_value());
+    }
 }
 
 /// A copy under way.

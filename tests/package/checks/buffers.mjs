@@ -43,6 +43,12 @@ async function elsewhere(gpu) {
 const on_webgpu = (check) => (context) => (context.backend === "webgpu" ? check(context) : elsewhere(context.gpu));
 
 export default {
+  "an error inside the driver that no scope is told stops nothing": on_webgpu(async ({ gpu }) => {
+    const error = new GPUInternalError("of the driver");
+    gpu.device.dispatchEvent(new GPUUncapturedErrorEvent("uncapturederror", { error }));
+    const [x, y] = [integers(35, 1), integers(63, 2)];
+    same(await gpu.matmul(x, y, { m: 5, k: 7, n: 9 }), product(x, y, SIZES), "a product after it");
+  }),
   "a product of what buffers hold, into a buffer": on_webgpu(async ({ gpu }) => {
     const { device } = gpu;
     assert(device instanceof GPUDevice, "the device");
