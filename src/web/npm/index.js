@@ -4,7 +4,7 @@
 import start, * as core from "./lapidary_core.js";
 import { ask_early, device_for, forget_early } from "./early.js";
 import { encode, set_tensor_number } from "./encode.js";
-import { BACKENDS, DTYPES, OPTIONS, array, can_give, fault, floats, get, is_buffer, is_bytes, no_room, product, shape as sides, text_of, whole } from "./options.js";
+import { BACKENDS, DTYPES, OPTIONS, array, can_give, fault, floats, get, is_buffer, is_bytes, no_room, plain, product, shape as sides, text_of, whole } from "./options.js";
 import { to_benchmark, to_data, to_multiply, to_open, to_source, to_stop, to_target } from "./options.js";
 import { load_part, prepare_for_loss, set_core } from "./parts.js";
 import { read_file, workers } from "./source.js";
@@ -40,6 +40,13 @@ function look_for_gpu(options) {
 
 /** Openings under way that may take it. */
 let takers = 0;
+
+/** A promise of a failure, which the caller hears of unless another one comes before it. */
+function failed(error) {
+  const promise = Promise.reject(error);
+  promise.catch(() => {});
+  return promise;
+}
 
 /** Rejections of the calls under way, for the day that the module panics. */
 const waiting = new Set();
@@ -179,7 +186,10 @@ set_tensor_number((value) => Tensor.number_of(ours, value));
 export { Expr, lazy } from "./expr.js";
 
 /** An array in f32, which holds every f16. */
-const wide = (name, value) => (floats(name, value).BYTES_PER_ELEMENT < 4 ? new Float32Array(value) : value);
+const wide = (name, value) => {
+  const own = floats(name, value);
+  return own.BYTES_PER_ELEMENT < 4 ? new Float32Array(own) : own;
+};
 
 export class Reference {
   #reference;
@@ -300,7 +310,7 @@ export class Gpu {
       }
       begun = core.matmul(gpu, x, y, numbers, c, bias, report, keep);
     } catch (error) {
-      begun = Promise.reject(error);
+      begun = failed(error);
     } finally {
       if (gpu !== this.#gpu) core.free_gpu(gpu);
     }
@@ -326,7 +336,7 @@ export class Gpu {
     try {
       begun = core.evaluate(this.#gpu, codes.get(expr) ?? encode(expr));
     } catch (error) {
-      begun = Promise.reject(error);
+      begun = failed(error);
     }
     return made(begun instanceof Promise ? await guarded(() => begun) : begun);
   }
@@ -429,7 +439,7 @@ export const gpu_device = async () => on_shared((gpu) => gpu.device);
 /** The caller may change an operand before the device is open. What cannot be copied is left to the checks to refuse. */
 function copy(value) {
   try {
-    return ArrayBuffer.isView(value) || Array.isArray(value) ? value.slice() : value;
+    return ArrayBuffer.isView(value) || Array.isArray(value) ? plain(value).slice() : value;
   } catch (error) {
     if (error instanceof RangeError) throw no_room(error);
     return value;

@@ -12,7 +12,8 @@ parentPort.on("message", (data) => self.onmessage({ data }));
 
 /** A worker of a script's text. It keeps the process alive only while there is something to wait for. */
 function make_worker(text) {
-  const worker = new Worker(PRELUDE + text, { eval: true });
+  // Without what the process was started with: the script is no module, and preloads are for the main thread.
+  const worker = new Worker(PRELUDE + text, { eval: true, execArgv: [] });
   let awaited = 0;
   const own = {
     postMessage(data, transfer) {

@@ -44,7 +44,17 @@ export function text_of(error) {
   }
 }
 
-/** Of its class by name, whatever its realm, not detached, and not longer than Rust can count. */
+/**
+ * A typed array as one of its engine's own class, over the same memory: a class made of that, such as Node's `Buffer`, may have its own way of
+ * making parts and copies. Anything else is given back as it is.
+ */
+export function plain(value) {
+  const own = globalThis[get(value, Symbol.toStringTag)];
+  if (!ArrayBuffer.isView(value) || !own?.BYTES_PER_ELEMENT || Object.getPrototypeOf(value) === own.prototype) return value;
+  return new own(value.buffer, value.byteOffset, value.length);
+}
+
+/** Of its class by name, whatever its realm, not detached, and not longer than Rust can count; as `plain` gives it. */
 function typed_array(argument, value, classes, expected) {
   if (!ArrayBuffer.isView(value) || !classes.includes(get(value, Symbol.toStringTag))) throw invalid_type(argument, expected, describe(value));
   try {
@@ -58,7 +68,7 @@ function typed_array(argument, value, classes, expected) {
     const advice = "split the work, or use another backend";
     throw fault("limit_exceeded", `the size of an array in bytes is ${value.byteLength}, but at most ${max} can be done here; ${advice}`);
   }
-  return value;
+  return plain(value);
 }
 
 /** An operand of a product, but for a `Float16Array` in older engines, which do not have it. */

@@ -42,8 +42,9 @@ async function load(name) {
     await WebAssembly.instantiate(await bytes_of(name), { "": core });
     loading[name] = null;
   } catch (cause) {
-    // The next call tries anew.
+    // The next call that needs it tries anew, and others do without.
     loading[name] = undefined;
+    asked.delete(name);
     throw fault("unavailable", `lapidary_${name}.wasm, a part of lapidary, could not be loaded (${cause}); check that the page is online, and ` +
       "that it is served beside lapidary_core_bg.wasm", cause);
   }
@@ -53,7 +54,9 @@ async function load(name) {
 export function load_part(name) {
   if (!("$0" in core)) return;
   asked.add(name);
-  const both = asked.has("operations") ? WITH_OPERATIONS.filter((backend) => asked.has(backend)) : [];
+  // A backend's share of the operations is for who asks for one of the two.
+  const is_of = (backend) => asked.has(backend) && (name === "operations" || name === backend);
+  const both = asked.has("operations") ? WITH_OPERATIONS.filter(is_of) : [];
   const found = all_of([name, ...both.map((backend) => `operations_${backend}`)]);
   if (is_prepared) prepare_for_loss();
   return found;

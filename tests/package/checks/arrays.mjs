@@ -15,6 +15,17 @@ const KINDS = {
   "a window of shared memory": (values) => into(new SharedArrayBuffer(values.byteLength + 64), values, [20, values.length]),
   "a WebAssembly memory": (values) => into(new WebAssembly.Memory({ initial: 1 }).buffer, values, [64, values.length]),
   "a subclass": (values) => new (class Mine extends Float32Array {})(values),
+  "a subclass that is constructed otherwise": (values) => {
+    class Column extends Float32Array {
+      constructor(rows, columns) {
+        super(rows * columns);
+      }
+    }
+    const column = new Column(values.length, 1);
+    column.set(values);
+    return column;
+  },
+  "a subclass whose parts are of another class": (values) => new (class extends Float32Array { static [Symbol.species] = Float64Array; })(values),
   "with properties of its own": (values) => Object.assign(values.slice(), { name: "A", shape: [1, 2] }),
 };
 
@@ -65,6 +76,10 @@ const general = {
       const { a, b, options, expected } = problem(9, 13, 6, 2, { beta: 2, c: integers(54) });
       const c = make(options.c);
       same(await gpu.matmul(make(a), make(b), { ...options, c }), expected);
+      const behind = (values, offset) => make(Float32Array.from({ length: offset + values.length }, (_, i) => values[i - offset] ?? NaN));
+      const sizes = { m: 9, k: 13, n: 6 };
+      const windows = { ...sizes, lda: 13, ldb: 6, offset_a: 5, offset_b: 7 };
+      same(await gpu.matmul(behind(a, 5), behind(b, 7), windows), product(a, b, sizes), "windows");
       const tensor = await gpu.tensor(make(a), [9, 13]);
       same(await tensor.toArray(), a, "the tensor");
       tensor.dispose();
@@ -94,6 +109,18 @@ const general = {
     structuredClone(moved.buffer, { transfer: [moved.buffer] });
     same(await resized, other.expected, "with a resized operand");
     same(await transferred, other.expected, "with a transferred operand");
+  },
+
+  "bytes of a class whose slices are views may be changed right after the call": async ({ gpu }) => {
+    class Views extends Uint8Array {
+      slice(...range) {
+        return this.subarray(...range);
+      }
+    }
+    const [a, b] = [Views.of(1, 2, 3, 4), Views.of(5, 6, 7, 8)];
+    const pending = gpu.matmul(a, b, { m: 2, k: 2, n: 2 });
+    for (const bytes of [a, b]) bytes.fill(0);
+    assert(`${await pending}` === "19,22,43,50", "what was changed later was multiplied");
   },
 
   "a tensor has the values of the call": async ({ gpu }) => {
