@@ -28,7 +28,7 @@ pub fn compute(problem: &Problem, caps: &Caps) -> Result<Plan> {
     }
     let product = product(problem)?;
     for (rows, columns) in [(product.a.rows, product.a.columns), (product.b.rows, product.b.columns)] {
-        let requested = u64::from(rows) * u64::from(columns) * 4 + caps.binding_alignment_bytes + 16;
+        let requested = u64::from(rows) * u64::from(columns) * problem.dtype.bytes() + caps.binding_alignment_bytes + 16;
         if requested > caps.max_binding_bytes.max(64) {
             let what = "bytes of a group's filters, or of what they are applied to in an image, that a kernel sees at once";
             return Err(Box::new(Error::LimitExceeded { what, requested, max: caps.max_binding_bytes }));
@@ -58,7 +58,8 @@ fn product(problem: &Problem) -> Result<Product> {
         return Err(Box::new(Error::LimitExceeded { what, requested, max: u64::from(u32::MAX) - 1 }));
     }
     let weights = u64::from(filters) * u64::from(k);
-    let plain = Matmul::new(filters.into(), k.into(), n.into()).result(dtype).check([dtype; 2], weights, u64::from(k) * u64::from(n))?;
+    // B as such is nowhere: what is stored of it is the images.
+    let plain = Matmul::new(filters.into(), k.into(), 1).result(dtype).check([dtype; 2], weights, k.into())?;
     let images = u64::from(channels) * u64::from(pixels);
     let per_image = Level { count: batch, a: 0, b: images * u64::from(groups), c: 0 };
     let batch = if groups == 1 {
@@ -67,7 +68,7 @@ fn product(problem: &Problem) -> Result<Product> {
         Batch { outer: per_image, inner: Level { count: groups, a: weights, b: images, c: 0 }, ..Batch::ONE }
     };
     let b = Stored { rows: channels, columns: pixels, stride: pixels.into() };
-    Ok(Product { batch, b, bias: problem.bias, activation: problem.activation, ..plain })
+    Ok(Product { n, batch, b, bias: problem.bias, activation: problem.activation, ..plain })
 }
 
 /// The only launch on a CPU, which is told all in words.

@@ -186,6 +186,20 @@ fn convolutions_that_are_to_be_rounded_keep_the_limits() {
     }
 }
 
+/// What a large filter sees of a large image may be more than a matrix has elements: it lies nowhere.
+#[test]
+fn convolutions_are_not_limited_by_a_matrix_that_is_not_there() {
+    let problem = convolution([1, 1, 1, 1], window(8192, 9, 1, 4), DType::F32);
+    let [here, there] = [plan::conv::compute(&problem, &Caps::UNLIMITED), plan::conv::cuda(&problem, &Caps::UNLIMITED, 132, |_| Ok(None))];
+    for plan in [here, there] {
+        assert!(!plan.unwrap().dispatches.is_empty());
+    }
+    // Of f16 an image takes half.
+    let halved = convolution([1, 1, 32, 16], window(2048, 1, 1, 0), DType::F16);
+    let caps = Caps { max_binding_bytes: (1 << 28) + 4096, ..DEFAULTS };
+    assert!(plan::conv::compute(&halved, &caps).is_ok());
+}
+
 /// A large image has more positions than tiles can be counted along a grid.
 #[test]
 fn convolutions_of_large_images_keep_the_limits() {
