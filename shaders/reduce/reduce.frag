@@ -32,7 +32,8 @@ void main() {
   uint c[RANK] = coordinates(row);
   uint index = row * params[2];
   uint i = number % params[5] * params[4];
-  uint end = min(i + params[4], params[2]);
+  // A row may be so long that what is behind it has no number.
+  uint end = i + min(params[4], params[2] - i);
   State state = empty();
   while (i < end) {
 //# if MOMENTS
@@ -40,7 +41,7 @@ void main() {
 //# end
     // Sums of sums lose less than one long sum.
     State some = empty();
-    for (uint stop = min(i + 64u, end); i < stop;) {
+    for (uint stop = i + min(64u, end - i); i < stop;) {
 //# if QUAD
       Results v = four(along(c, i), index + i);
       some = join(some, join(join(lift(v.x, i), lift(v.y, i + 1u)), join(lift(v.z, i + 2u), lift(v.w, i + 3u))));
