@@ -18,6 +18,10 @@ pub(super) const THREADS: u32 = 64;
 #[cfg(not(target_arch = "wasm32"))]
 pub(super) const BLOCK: u32 = 4 * THREADS;
 
+/// Bytes that a block of `int8_copy.cu` copies at a time.
+#[cfg(not(target_arch = "wasm32"))]
+pub(super) const BLOCK_BYTES: u32 = 16 * THREADS;
+
 /// Elements of the squares of `copy.wgsl`, and rows of one that an invocation reads.
 const SQUARE: u32 = 32 * 32;
 const ROWS: u32 = SQUARE / THREADS;

@@ -160,26 +160,12 @@ fn add_launch(problem: &Problem, launch: &Launch, caps: &Caps, multiprocessors: 
     if problem.dtype != DType::F32 && problem.reads_operands() {
         let kept = if by_units { DType::F16 } else { DType::F32 };
         for slot in [Slot::A, Slot::B] {
-            let (stored, reads) = if slot == Slot::A { (&problem.a, Reads::a(&mut params)) } else { (&problem.b, Reads::b(&mut params)) };
             // What the kernel for matrix units reads at once has to lie at its multiples; the other one reads no f16.
-            if by_units && reads.are_aligned(kept) {
+            if by_units && reads(slot, &mut params).are_aligned(kept) {
                 continue;
             }
-            let copy = Copy {
-                kernel: (KernelId::MatmulCopy, ""),
-                slot: Slot::Scratch,
-                from: Binding { slot, index: 0, offset_bytes: 0, size_bytes: 16 },
-                size: [stored.rows, stored.columns],
-                turned: false,
-                dtype: kept,
-                index: 1,
-                offset_bytes: used_bytes,
-                max_bytes: caps.max_buffer_bytes,
-                constants: Vec::new(),
-                workgroup: copy::BLOCK,
-                most_workgroups: MOST_COPY_BLOCKS,
-            };
-            used_bytes += copy.add_to(plan, &mut matrices, reads)?;
+            let copy = copy_of(problem, slot, kept, used_bytes, caps);
+            used_bytes += copy.add_to(plan, &mut matrices, reads(slot, &mut params))?;
         }
     }
     plan.scratch_bytes = plan.scratch_bytes.max(used_bytes);
@@ -275,6 +261,39 @@ pub fn cublaslt(problem: &Problem, caps: &Caps) -> Result<Option<Plan>> {
         }
     }
     Ok(Some(Plan::of(Dispatch { kernel, params: whole(problem).into(), bindings, grid: [1; 3] })))
+}
+
+/// How a launch reads an operand.
+fn reads(slot: Slot, params: &mut Params) -> Reads<'_> {
+    if slot == Slot::A { Reads::a(params) } else { Reads::b(params) }
+}
+
+/// Rows and columns of an operand, as stored.
+fn stored(problem: &Problem, slot: Slot) -> [u32; 2] {
+    let stored = if slot == Slot::A { &problem.a } else { &problem.b };
+    [stored.rows, stored.columns]
+}
+
+/// A copy of an operand in such elements, which begins so many bytes into the scratch.
+fn copy_of(problem: &Problem, slot: Slot, dtype: DType, offset_bytes: u64, caps: &Caps) -> Copy {
+    let (kernel, workgroup) = match dtype {
+        DType::I8 => ((KernelId::MatmulInt8, "copy"), copy::BLOCK_BYTES),
+        _ => ((KernelId::MatmulCopy, ""), copy::BLOCK),
+    };
+    Copy {
+        kernel,
+        slot: Slot::Scratch,
+        from: Binding { slot, index: 0, offset_bytes: 0, size_bytes: 16 },
+        size: stored(problem, slot),
+        turned: false,
+        dtype,
+        index: 1,
+        offset_bytes,
+        max_bytes: caps.max_buffer_bytes,
+        constants: Vec::new(),
+        workgroup,
+        most_workgroups: MOST_COPY_BLOCKS,
+    }
 }
 
 /// How operands are stored, as `scripts/ptx` names it.

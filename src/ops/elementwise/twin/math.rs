@@ -153,9 +153,9 @@ pub(crate) fn tanh(a: f32) -> f32 {
     (less / (less + 2.0)).copysign(a)
 }
 
-/// log₂ of a number with such parts from ⅔ on, to 2⁻³⁰ of itself, as a sum of two, since an error of an exponent counts as often as it is large. Each
-/// step of the scheme (Horner's) but the first ones, whose terms are small, keeps what it rounds off, as Dekker has it; the coefficients are
-/// those of the least error, found by Remez' algorithm.
+/// log₂ of a number with such parts from ⅔ on, as a sum of two, since an error of an exponent counts as often as it is large. Each step of the
+/// scheme (Horner's) but the first ones, whose terms are small, keeps what it rounds off, as Dekker has it; the coefficients are those of the
+/// least error, found by Remez' algorithm.
 #[inline(always)]
 fn binary_logarithm((m, e): (f32, i32)) -> [f32; 2] {
     let (square, e) = (m * m, e as f32);

@@ -1,19 +1,18 @@
-//! Launches for products of 8-bit integers: by matrix units, `shaders/matmul/int8_units.cu`, from compute capability 8.0 on, with copies of what these
-//! cannot read; by packed products, `shaders/matmul/int8.cu`, on older GPUs and where the copies would take longer.
+//! Launches for products of 8-bit integers: by matrix units, `shaders/matmul/int8_units.cu`, from compute capability 8.0 on, with copies of what
+//! these cannot read; by packed products, `shaders/matmul/int8.cu`, on older GPUs and where the copies would take longer.
 
-use super::{COPY_LAUNCH_NS, MOST_COPY_BLOCKS, Tile, bindings, launched, layout};
+use super::{COPY_LAUNCH_NS, Tile, bindings, copy_of, launched, layout, reads, stored};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::info::Caps;
 use crate::kernels::{Kernel, KernelId};
 use crate::ops::matmul::{Integers, Problem};
 use crate::plan::matmul::batch::Launch;
-use crate::plan::matmul::copy::{self, Copy, Reads};
 use crate::plan::matmul::tile::scratch_bytes;
 use crate::plan::matmul::{Params, packed};
 use crate::plan::{Binding, Dispatch, Plan, Slot};
 
-/// By matrix units, as measured on an NVIDIA H200 from 512³ to 4096³.
+/// By matrix units, as measured on an NVIDIA H200 from 512³ to 8192³.
 const TILES: [Tile; 2] = [
     Tile { m: 128, n: 128, k: 64, threads: 128, alone_ns: 10.2, shared_ns: 7.4, resident: 2 },
     Tile { m: 64, n: 64, k: 64, threads: 128, alone_ns: 5.3, shared_ns: 3.3, resident: 5 },
@@ -26,9 +25,8 @@ const PACKED_TILES: [Tile; 1] = [Tile { m: 64, n: 64, k: 64, threads: 128, alone
 const UNSIGNED: [u32; 2] = [1, 2];
 const ALONG_K: [u32; 2] = [4, 8];
 
-/// Threads of a block of `shaders/matmul/int8_sum.cu`, and bytes that one of `int8_copy.cu` copies at a time.
+/// Threads of a block of `shaders/matmul/int8_sum.cu`.
 const SUM_THREADS: u32 = 256;
-const COPY_BLOCK: u32 = 16 * copy::THREADS;
 
 /// What reading and writing a byte of a copy takes on an NVIDIA H200.
 const COPY_BYTE_NS: f64 = 0.001;
@@ -55,30 +53,17 @@ pub(super) fn add_launch(
     let mut variant = format!("{}x{}x{}", tile.m, tile.n, tile.k);
     if caps.matrix_unit.is_some() {
         let (of_units, parts_of_units, mut units_ns) = choose(&TILES);
-        let copied: Vec<_> = [(Slot::A, problem.a), (Slot::B, problem.b)]
+        let copied: Vec<_> = [Slot::A, Slot::B]
             .into_iter()
-            .filter(|(slot, _)| problem.reads_operands() && !reads(*slot, &mut params).are_aligned(DType::I8))
+            .filter(|&slot| problem.reads_operands() && !reads(slot, &mut params).are_aligned(DType::I8))
             .collect();
-        for (slot, stored) in &copied {
-            let bytes = reads(*slot, &mut params).elements([stored.rows, stored.columns], false, DType::I8);
+        for &slot in &copied {
+            let bytes = reads(slot, &mut params).elements(stored(problem, slot), false, DType::I8);
             units_ns += COPY_LAUNCH_NS + COPY_BYTE_NS * bytes as f64;
         }
         if copied.is_empty() || units_ns < cost_ns {
-            for (slot, stored) in copied {
-                let copy = Copy {
-                    kernel: (KernelId::MatmulInt8, "copy"),
-                    slot: Slot::Scratch,
-                    from: Binding { slot, index: 0, offset_bytes: 0, size_bytes: 16 },
-                    size: [stored.rows, stored.columns],
-                    turned: false,
-                    dtype: DType::I8,
-                    index: 1,
-                    offset_bytes: used_bytes,
-                    max_bytes: caps.max_buffer_bytes,
-                    constants: Vec::new(),
-                    workgroup: COPY_BLOCK,
-                    most_workgroups: MOST_COPY_BLOCKS,
-                };
+            for slot in copied {
+                let copy = copy_of(problem, slot, DType::I8, used_bytes, caps);
                 used_bytes += copy.add_to(plan, &mut matrices, reads(slot, &mut params))?;
             }
             (tile, parts) = (of_units, parts_of_units);
@@ -131,9 +116,4 @@ fn told(problem: &Problem, integers: &Integers, params: Params) -> Params {
         result |= if along_k[at] { ALONG_K[at] } else { 0 };
     }
     Params { result, zero_points: packed(zero_points), ..params }
-}
-
-/// How a launch reads an operand.
-fn reads(slot: Slot, params: &mut Params) -> Reads<'_> {
-    if slot == Slot::A { Reads::a(params) } else { Reads::b(params) }
 }
