@@ -3,6 +3,15 @@
 #[cfg(target_arch = "wasm32")]
 use std::task::Poll;
 
+#[cfg(target_arch = "wasm32")]
+use js_sys::{Function, Promise};
+#[cfg(target_arch = "wasm32")]
+use wasm_bindgen::JsValue;
+#[cfg(target_arch = "wasm32")]
+use wasm_bindgen::prelude::wasm_bindgen;
+#[cfg(target_arch = "wasm32")]
+use wasm_bindgen_futures::JsFuture;
+
 #[cfg(not(target_arch = "wasm32"))]
 pub(crate) struct Stopwatch(std::time::Instant);
 
@@ -22,14 +31,30 @@ pub(crate) struct Stopwatch(f64);
 
 // The same in a page, a worker and Node.
 #[cfg(target_arch = "wasm32")]
-#[wasm_bindgen::prelude::wasm_bindgen]
+#[wasm_bindgen]
 extern "C" {
     #[wasm_bindgen(js_namespace = performance)]
     fn now() -> f64;
     #[wasm_bindgen(js_name = setTimeout)]
-    fn set_timeout(resolve: &js_sys::Function, ms: u32) -> wasm_bindgen::JsValue;
+    fn set_timeout(resolve: &Function, ms: u32) -> JsValue;
     #[wasm_bindgen(js_name = clearTimeout)]
-    fn clear_timeout(timeout: &wasm_bindgen::JsValue);
+    fn clear_timeout(timeout: &JsValue);
+
+    type MessageChannel;
+    #[wasm_bindgen(constructor)]
+    fn new() -> MessageChannel;
+    #[wasm_bindgen(method, getter)]
+    fn port1(this: &MessageChannel) -> MessagePort;
+    #[wasm_bindgen(method, getter)]
+    fn port2(this: &MessageChannel) -> MessagePort;
+
+    type MessagePort;
+    #[wasm_bindgen(method, setter)]
+    fn set_onmessage(this: &MessagePort, resolve: &Function);
+    #[wasm_bindgen(method, js_name = postMessage)]
+    fn post_message(this: &MessagePort, message: &JsValue);
+    #[wasm_bindgen(method)]
+    fn close(this: &MessagePort);
 }
 
 #[cfg(target_arch = "wasm32")]
@@ -47,7 +72,7 @@ impl Stopwatch {
 #[cfg(all(any(feature = "webgpu", feature = "webgl2"), target_arch = "wasm32"))]
 pub(crate) fn later(act: impl FnOnce() + 'static) -> bool {
     wasm_bindgen_futures::spawn_local(async {
-        sleep(0).await;
+        turn().await;
         act();
     });
     true
@@ -64,22 +89,27 @@ pub(crate) fn later(act: impl FnOnce() + Send + 'static) -> bool {
     std::thread::Builder::new().spawn(soon).is_ok()
 }
 
-/// Lets the page or the worker do what else there is for so long.
+/// Lets the page or the worker do what else there is. By a message, since a hidden page's timers wait for a second, or a minute.
 #[cfg(target_arch = "wasm32")]
-pub(crate) async fn sleep(ms: u32) {
-    let promise = js_sys::Promise::new(&mut |resolve, _| {
-        set_timeout(&resolve, ms);
+pub(crate) async fn turn() {
+    let channel = MessageChannel::new();
+    let heard = channel.port1();
+    let promise = Promise::new(&mut |resolve, _| {
+        heard.set_onmessage(&resolve);
+        channel.port2().post_message(&JsValue::NULL);
     });
     // It only resolves.
-    let _ = wasm_bindgen_futures::JsFuture::from(promise).await;
+    let _ = JsFuture::from(promise).await;
+    // A process of Node's lives as long as a port is open.
+    heard.close();
 }
 
 /// What the work gives, or None if that takes longer.
 #[cfg(target_arch = "wasm32")]
 pub(crate) async fn within<T>(ms: u32, work: impl Future<Output = T>) -> Option<T> {
-    let mut timeout = wasm_bindgen::JsValue::UNDEFINED;
-    let promise = js_sys::Promise::new(&mut |resolve, _| timeout = set_timeout(&resolve, ms));
-    let (mut work, mut alarm) = (std::pin::pin!(work), std::pin::pin!(wasm_bindgen_futures::JsFuture::from(promise)));
+    let mut timeout = JsValue::UNDEFINED;
+    let promise = Promise::new(&mut |resolve, _| timeout = set_timeout(&resolve, ms));
+    let (mut work, mut alarm) = (std::pin::pin!(work), std::pin::pin!(JsFuture::from(promise)));
     let done = std::future::poll_fn(|context| match work.as_mut().poll(context) {
         Poll::Ready(done) => Poll::Ready(Some(done)),
         Poll::Pending => alarm.as_mut().poll(context).map(|_| None),

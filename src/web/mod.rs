@@ -309,6 +309,6 @@ fn product(numbers: &[f64], c: Option<Operand<'static>>, bias: Option<Operand<'s
 
 /// Lets the page or the worker do what else there is, such as hearing of an abort; an error if the signal is aborted then.
 async fn turn(signal: &Option<Signal>) -> Result<()> {
-    crate::clock::sleep(0).await;
+    crate::clock::turn().await;
     if signal.as_ref().is_some_and(|signal| signal.aborted().unwrap_or(false)) { Err(Box::new(Error::Aborted)) } else { Ok(()) }
 }

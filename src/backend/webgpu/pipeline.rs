@@ -148,7 +148,7 @@ mod ahead {
             let Some(device) = self.device.as_webgpu().cloned() else { return };
             spawn_local(async move {
                 // What called is to be on its way first: the browser reads the source before all that is sent after it.
-                crate::clock::sleep(0).await;
+                crate::clock::turn().await;
                 let kinds = |(binding, ty)| match ty {
                     wgpu::BufferBindingType::Uniform => [binding, 0],
                     wgpu::BufferBindingType::Storage { read_only: true } => [binding, 1],

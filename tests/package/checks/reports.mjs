@@ -105,6 +105,31 @@ export default {
     }
   },
 
+  "a hidden page's calls wait for none of its timers, which come late": async ({ gpu, lapidary: { reference } }) => {
+    const { a, b, options, expected } = problem(300, 400, 500);
+    const { document, setTimeout } = globalThis;
+    const hidden = document && Object.getOwnPropertyDescriptor(Document.prototype, "hidden");
+    const waits = [];
+    globalThis.setTimeout = (act, ms, ...rest) => {
+      waits.push(ms);
+      return setTimeout(act, ms, ...rest);
+    };
+    if (hidden) Object.defineProperty(document, "hidden", { configurable: true, get: () => true });
+    try {
+      const exact = await reference(a, b, options);
+      const { data } = await gpu.matmul(a, b, { ...options, report: true });
+      const { samples_ms } = await gpu.benchmark(a, b, { ...options, samples: 2, min_ms: 1 });
+      same(data, expected);
+      assert(exact.check(data).ok && samples_ms.length === 2, `${samples_ms.length} samples`);
+      exact.free();
+    } finally {
+      globalThis.setTimeout = setTimeout;
+      if (hidden) delete document.hidden;
+    }
+    // Others are of workers that may not answer.
+    assert(!waits.some((ms) => ms <= 16), `timers: ${waits.join()}`);
+  },
+
   "random matrices are the same for the same seed": async ({ lapidary: { random_matrix } }) => {
     const [x, y, z] = [await random_matrix(70_000, 5), await random_matrix(70_000, 5), await random_matrix(70_000, 6)];
     same(x, y);
