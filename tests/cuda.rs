@@ -11,7 +11,7 @@ use std::process::Command;
 use std::sync::OnceLock;
 
 use lapidary::compute::{Access, Buffer, Kernel, KernelDefinition, Language, Memory};
-use lapidary::{BackendId, Error, Gpu, Matmul, Options, Result, Selector, Standing, random};
+use lapidary::{BackendId, Error, Expr, Gpu, Matmul, Options, Result, Selector, Standing, random};
 
 const CHILD: &str = "STAND_IN_CHILD";
 
@@ -433,6 +433,20 @@ fn what_is_dropped_is_kept_until_streams_are_past_it() {
         drop((stream, out));
         let stats = gpu.memory().unwrap();
         assert_eq!((stats.used_bytes, stats.buffers), (0, 0));
+    });
+}
+
+#[test]
+fn an_expression_without_tensors_is_computed_on_the_device_that_takes_over() {
+    let name = "an_expression_without_tensors_is_computed_on_the_device_that_takes_over";
+    with_driver(name, stand_in(), &[("STAND_IN_FAULT_AT", "2")], || {
+        let gpu = Gpu::open_blocking(Options { vendor_libraries: false, ..Options::default() }).unwrap();
+        assert_eq!(gpu.info().unwrap().backend, BackendId::Cuda);
+        let bits = gpu.evaluate_blocking(&Expr::random_bits(&[100], 7)).unwrap();
+        assert!(gpu.info().unwrap().backend != BackendId::Cuda);
+        let cpu = Gpu::open_blocking(Options::only(BackendId::Scalar)).unwrap();
+        let expected = cpu.evaluate_blocking(&Expr::random_bits(&[100], 7)).unwrap();
+        assert_eq!(pollster::block_on(bits.to_host()).unwrap(), pollster::block_on(expected.to_host()).unwrap());
     });
 }
 

@@ -21,7 +21,7 @@ impl Gpu {
     /// or its elements in another shape, gives that tensor: memory that a kernel of one's own writes to is both's.
     ///
     /// # Errors
-    /// What is wrong with the expression; a tensor of another device; limits and memory of the device; its loss, and the tensors with it.
+    /// What is wrong with the expression; a tensor of another device; limits and memory of the device; its loss, if tensors went with it.
     pub async fn evaluate(&self, expr: &Expr) -> Result<Tensor> {
         let opened = self.current()?;
         let error = match self.try_evaluate(expr, &opened).await {
@@ -33,11 +33,16 @@ impl Gpu {
                 opened.device.trim();
                 self.try_evaluate(expr, &opened).await
             }
-            Error::DeviceLost { .. } if opened.device.lost().is_none() && is_left_by(expr, &opened) => Err(error),
-            // The tensors went with it, and the next call is to find a device.
             Error::DeviceLost { .. } => {
-                self.reopen(&opened).await?;
-                Err(error)
+                let (operations, _) = Operations::of(expr.node()?, None)?;
+                // One that went with another device than this one, which may be sound.
+                let is_left = operations.tensors.iter().any(|tensor| tensor.is_left_by(&opened));
+                if is_left && opened.device.lost().is_none() {
+                    return Err(error);
+                }
+                let fresh = self.reopen(&opened).await?;
+                // The tensors went with the device; what is made of none is computed on the fresh one.
+                if operations.tensors.is_empty() { self.try_evaluate(expr, &fresh).await } else { Err(error) }
             }
             _ => Err(error),
         }
@@ -100,12 +105,6 @@ impl Gpu {
         self.profiler().add(crate::profile::Operation::of_step(op, &plan, opened, finished.as_ref(), clock.ms()));
         Ok(out)
     }
-}
-
-/// Whether a tensor of the expression went with another device than this one, which may be sound.
-fn is_left_by(expr: &Expr, opened: &Opened) -> bool {
-    let operations = expr.node().and_then(|node| Operations::of(node, None));
-    operations.is_ok_and(|(operations, _)| operations.tensors.iter().any(|tensor| tensor.is_left_by(opened)))
 }
 
 /// Queues an operation where the device has a queue, else submits it; gives the memory of its result.
