@@ -89,6 +89,17 @@ impl Language {
             _ => balanced(step),
         }
     }
+
+    /// The lengths of the steps of transforms of such a length, the inner lines of which are neighbours, with so many elements to a workgroup.
+    fn steps(self, padded: u32, inner: u32, elements: u32) -> Result<Vec<u32>> {
+        let steps = match self {
+            Self::Glsl => fragment::factors(padded),
+            // A lone step reads neighbours if they are its own.
+            Self::Wgsl if inner == 1 && padded <= elements => factors(padded, elements),
+            _ => factors(padded, ELEMENTS),
+        };
+        steps.ok_or_else(|| Error::internal("a length of transforms with other factors"))
+    }
 }
 
 /// A plan for compute shaders.
@@ -113,9 +124,14 @@ fn planned(problem: &Problem, caps: &Caps, language: Language) -> Result<Plan> {
     };
     let is_smooth = factors(n, ELEMENTS).is_some();
     let padded = if is_smooth { n } else { (2 * n - 1).next_power_of_two() };
-    let outer = lines(problem, padded, !is_smooth, caps)?;
+    let steps = language.steps(padded, problem.inner, elements)?;
+    // Those of a chirp are read and written more often than once.
+    let regions = if is_smooth { (steps.len() - 1).min(2) as u32 } else { 2 };
+    let outer = lines(problem, padded, regions, caps)?;
     for first in (0..problem.outer).step_by(outer as usize) {
-        Part { problem, padded, first, outer: outer.min(problem.outer - first), caps, elements, language }.add_to(&mut plan)?;
+        let part =
+            Part { problem, padded, steps: &steps, regions, first, outer: outer.min(problem.outer - first), caps, elements, language };
+        part.add_to(&mut plan)?;
     }
     Ok(plan)
 }
@@ -197,18 +213,18 @@ fn divided(mut rest: u32, factors: &[u32]) -> Vec<u32> {
     found
 }
 
-/// How many of the outer lines a launch takes.
-fn lines(problem: &Problem, padded: u32, is_chirped: bool, caps: &Caps) -> Result<u32> {
-    let per_line = u64::from(problem.inner) * u64::from(padded) * 8;
-    // Two regions between launches, and the chirp's spectrum.
-    let bytes = |outer: u32| 2 * u64::from(outer) * per_line + if is_chirped { u64::from(padded) * 8 } else { 0 };
+/// How many of the outer lines a launch takes, with so many regions of the scratch between launches.
+fn lines(problem: &Problem, padded: u32, regions: u32, caps: &Caps) -> Result<u32> {
+    let &Problem { inner, length, input, reads, gives, .. } = problem;
+    let per_line = |along: u32, parts: u64| u64::from(inner) * u64::from(along) * parts * 4;
+    let chirp = if padded == length { 0 } else { u64::from(padded) * 8 };
+    let (scratch, caller) =
+        (per_line(padded, 2 * u64::from(regions)), per_line(input, reads.parts()).max(per_line(gives.stored(length), gives.parts())));
+    // Of the largest binding.
+    let bytes = |outer: u32| (u64::from(outer) * scratch + chirp).max(u64::from(outer) * caller);
     let most = caps.max_binding_bytes.min(caps.max_buffer_bytes);
     let mut outer = problem.outer;
-    let input = u64::from(problem.inner) * u64::from(problem.input) * problem.reads.parts() * 4;
-    let fits = |outer: u32| {
-        let transforms = u64::from(outer) * u64::from(problem.inner) * u64::from(padded);
-        bytes(outer).max(u64::from(outer) * input) <= most && transforms < 1 << 31
-    };
+    let fits = |outer: u32| bytes(outer) <= most && u64::from(outer) * u64::from(inner) * u64::from(padded) < 1 << 31;
     while !fits(outer) {
         if outer <= LINES {
             let what = "bytes of transforms that a kernel sees at once";
@@ -222,8 +238,11 @@ fn lines(problem: &Problem, padded: u32, is_chirped: bool, caps: &Caps) -> Resul
 /// Some lines of a transform.
 struct Part<'a> {
     problem: &'a Problem,
-    /// The length of what is computed.
+    /// The length of what is computed, and its steps.
     padded: u32,
+    steps: &'a [u32],
+    /// Of the scratch.
+    regions: u32,
     first: u32,
     outer: u32,
     caps: &'a Caps,
@@ -244,8 +263,7 @@ enum Place {
 }
 
 /// A transform of the plan's.
-struct Transform<'a> {
-    steps: &'a [u32],
+struct Transform {
     outer: u32,
     inner: u32,
     from: Place,
@@ -260,14 +278,7 @@ impl Part<'_> {
     fn add_to(&self, plan: &mut Plan) -> Result<()> {
         let &Problem { inner, length, inverse, .. } = self.problem;
         let scale = if inverse { 1.0 / length as f32 } else { 1.0 };
-        let steps = match self.language {
-            Language::Glsl => fragment::factors(self.padded),
-            // A lone step reads neighbours if they are its own.
-            Language::Wgsl if inner == 1 && self.padded <= self.elements => factors(self.padded, self.elements),
-            _ => factors(self.padded, ELEMENTS),
-        };
-        let steps = &*steps.ok_or_else(|| Error::internal("a length of transforms with other factors"))?;
-        let whole = Transform { steps, outer: self.outer, inner, from: Place::Caller, to: Place::Caller, filtered: false, scale };
+        let whole = Transform { outer: self.outer, inner, from: Place::Caller, to: Place::Caller, filtered: false, scale };
         if self.padded == length {
             return self.transform(&whole, plan);
         }
@@ -288,18 +299,23 @@ impl Part<'_> {
     }
 
     /// Adds the steps of a transform. Between them it writes to one region of the scratch and the other in turn.
-    fn transform(&self, transform: &Transform<'_>, plan: &mut Plan) -> Result<()> {
+    fn transform(&self, transform: &Transform, plan: &mut Plan) -> Result<()> {
         let region = self.region();
         let mut from = transform.from;
         let mut before = 1;
-        for (number, &step) in transform.steps.iter().enumerate() {
-            let is_last = number + 1 == transform.steps.len();
+        for (number, &step) in self.steps.iter().enumerate() {
+            let is_last = number + 1 == self.steps.len();
             let to = if is_last {
                 transform.to
             } else {
-                // No step writes where it reads: what begins in the first region goes on to the second, and what ends there comes from it.
-                let left = transform.steps.len() - 1 - number;
-                let is_second = if transform.to == Place::Scratch(0) { left % 2 == 1 } else { number % 2 == 0 };
+                // No step writes where it reads: what begins in the first region goes on to the second, and what ends there comes from it. Else
+                // the first is the first, and a second there need not be.
+                let left = self.steps.len() - 1 - number;
+                let is_second = match (transform.from, transform.to) {
+                    (_, Place::Scratch(0)) => left % 2 == 1,
+                    (Place::Scratch(_), _) => number % 2 == 0,
+                    _ => number % 2 == 1,
+                };
                 Place::Scratch(if is_second { region } else { 0 })
             };
             let add = if self.language == Language::Glsl { Self::drawing } else { Self::step };
@@ -309,7 +325,7 @@ impl Part<'_> {
         Ok(())
     }
 
-    fn step(&self, transform: &Transform<'_>, (step, before): (u32, u32), (from, to): (Place, Place), plan: &mut Plan) -> Result<()> {
+    fn step(&self, transform: &Transform, (step, before): (u32, u32), (from, to): (Place, Place), plan: &mut Plan) -> Result<()> {
         let &Problem { length, input, reads, gives, inverse, .. } = self.problem;
         let &Transform { outer, inner, filtered, scale, .. } = transform;
         let (is_first, is_chirped) = (before == 1, self.padded != length);
@@ -393,7 +409,9 @@ impl Part<'_> {
             bind(Slot::Out, 2, bytes(results, gives));
         }
         if matches!(from, Place::Scratch(_)) || !writes_caller {
-            let size_bytes = (u64::from(self.region()) * 16 + if is_chirped { u64::from(self.padded) * 8 } else { 0 }).next_multiple_of(16);
+            let size_bytes = (u64::from(self.regions) * u64::from(self.region()) * 8
+                + if is_chirped { u64::from(self.padded) * 8 } else { 0 })
+            .next_multiple_of(16);
             bindings.push(Binding { slot: Slot::Scratch, index: 4, offset_bytes: 0, size_bytes });
             plan.scratch_bytes = plan.scratch_bytes.max(size_bytes);
         }
@@ -424,15 +442,19 @@ mod tests {
 
     #[test]
     fn no_step_reads_where_it_writes() {
-        for length in [11, 1 << 12, 1 << 21, 2011, 1_000_003] {
+        for length in [11, 1 << 9, 1 << 12, 1 << 21, 2011, 1_000_003] {
             let problem = Problem { outer: 2, length, inner: 3, input: length, inverse: true, reads: Form::Complex, gives: Form::Complex };
             let plan = compute(&problem, &Caps::UNLIMITED).unwrap();
+            // A region less than there are steps, of those that are not made by a chirp.
+            let regions = factors(length, ELEMENTS).map(|steps| 2.min(steps.len() as u64 - 1));
+            assert!(regions.is_none_or(|regions| plan.scratch_bytes == regions * 8 * problem.lines() * u64::from(length)), "{plan}");
             let mut last = None;
             for Dispatch { kernel, params, .. } in &plan.dispatches {
                 let Params::Words(words) = params else { panic!("of words") };
                 let [from, to] = [10, 11].map(|word| words.get()[word]);
                 let (reads, writes) = (kernel.constant("SOURCE_SCRATCH") > 0, kernel.constant("TARGET_SCRATCH") > 0);
                 assert!(!reads || !writes || from != to, "{plan}");
+                assert!(!writes || u64::from(to) * 8 < plan.scratch_bytes, "{plan}");
                 // What is read was written last, but for the chirp's spectrum.
                 assert!(!reads || last == Some(from), "{plan}");
                 last = writes.then_some(to);

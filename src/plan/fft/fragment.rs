@@ -41,7 +41,9 @@ pub fn fragment(problem: &Problem, caps: &Caps) -> Result<Plan> {
         let what = "the number of complex numbers of a transform on this backend";
         return Err(Box::new(Error::LimitExceeded { what, requested, max: MOST_NUMBERS }));
     }
-    Part { problem, padded, first: 0, outer: problem.outer, caps, elements: 0, language: Language::Glsl }.add_to(&mut plan)?;
+    let language = Language::Glsl;
+    let steps = &language.steps(padded, problem.inner, 0)?;
+    Part { problem, padded, steps, regions: 2, first: 0, outer: problem.outer, caps, elements: 0, language }.add_to(&mut plan)?;
     Ok(plan)
 }
 
@@ -65,7 +67,7 @@ impl Part<'_> {
     /// The drawing of a step.
     pub(super) fn drawing(
         &self,
-        transform: &Transform<'_>,
+        transform: &Transform,
         (step, before): (u32, u32),
         (from, to): (Place, Place),
         plan: &mut Plan,
