@@ -49,10 +49,12 @@ extern "C" __global__ void __launch_bounds__(THREADS) conv(
     const u32 pixels = told.y.input * told.x.input, terms = told.channels * told.y.taps * told.x.taps;
     const u32 k_first = part * told.part, k_end = min(k_first + told.part, terms);
 
-    // The column that this thread fetches: where its window begins. What is before an image wraps round, and so counts as far behind it.
+    // The column that this thread fetches: where its window begins. What is before an image wraps round, and so counts as far behind it; among the
+    // elements of an image, which are fewer than 2^32, it comes back by what is added.
     const u32 column = min(column0 + thread % TILE_N, columns - 1), image = column / positions, position = column % positions;
     const u32 y0 = position / told.x.steps * told.y.stride - told.y.before, x0 = position % told.x.steps * told.x.stride - told.x.before;
-    const size_t first = size_t(image * told.groups + group) * told.channels * pixels + int(y0) * int(told.x.input) + int(x0);
+    const size_t first = size_t(image * told.groups + group) * told.channels * pixels;
+    const u32 begin = y0 * told.x.input + x0;
     const size_t first_filter = size_t(group) * told.filters * terms;
 
     float a_fetched[A_LOADS], b_fetched[B_LOADS];
@@ -66,7 +68,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) conv(
         for (u32 i = 0; i < B_LOADS; i++) {
             const Tap t = tap[thread / TILE_N + i * (THREADS / TILE_N)];
             const bool inside = y0 + t.y < told.y.input && x0 + t.x < told.x.input;
-            b_fetched[i] = inside ? element(told, in_0, first + t.at) : 0.0f;
+            b_fetched[i] = inside ? element(told, in_0, first + (begin + t.at)) : 0.0f;
         }
     };
     const auto keep = [&](float *a, float *b) {
