@@ -227,6 +227,57 @@ fn what_comes_before_and_after_is_part_of_it() {
     });
 }
 
+/// However they are put together, some of them are beyond all numbers where that of those in front never is.
+#[test]
+fn products_whose_parts_are_beyond_all_numbers() {
+    everywhere(|gpu, backend| {
+        let power = |exponent: i32| 2f32.powi(exponent);
+        for period in [2, 3, 8, 32, 100] {
+            // As many large ones as small ones, each as far behind the one that it goes with.
+            let values = |count: usize| {
+                (0..count).map(move |i| {
+                    if i % period == 0 {
+                        power(100)
+                    } else if i % period == 1 {
+                        power(-100)
+                    } else {
+                        1.0
+                    }
+                })
+            };
+            for count in [period, 16 * period, 4800 * period] {
+                let values: Vec<f32> = values(count).collect();
+                assert_eq!(
+                    host::<f32>(gpu, &tensor(gpu, &values, &[count as u64]).prod(None, false)),
+                    [1.0],
+                    "{backend}: {count} by {period}"
+                );
+            }
+            let values: Vec<f32> = values(16 * period).flat_map(|value| [value; 40]).collect();
+            let columns = tensor(gpu, &values, &[16 * period as u64, 40]).prod(Some(&[0]), false);
+            assert_eq!(host::<f32>(gpu, &columns), [1.0; 40], "{backend}: columns by {period}");
+        }
+        // A number below all normal ones, which a GPU may take for zero.
+        let small = host::<f32>(gpu, &tensor(gpu, &[f32::from_bits(1 << 9), power(100), power(40), 3.0], &[4]).prod(None, false));
+        assert!(small == [3.0] || small == [0.0] && gpu.info().unwrap().backend.is_gpu(), "{backend}: {small:?}");
+        let rows = [
+            [1e30, 1e30, -1.0, 1.0, f32::NEG_INFINITY],
+            [1e-30, -1e-30, 1.0, 1.0, -0.0],
+            [f32::INFINITY, 0.0, 1.0, 1.0, f32::NAN],
+            [f32::INFINITY, -1e-30, 1e-30, 1e-30, f32::NEG_INFINITY],
+            [0.0, 1e30, 1e30, -1.0, -0.0],
+            [f32::NAN, 1e30, 1e30, 1e30, f32::NAN],
+            [f32::MAX, f32::MIN_POSITIVE, 1.0, -1.0, -f32::MAX * f32::MIN_POSITIVE],
+        ];
+        let values: Vec<f32> = rows.iter().flat_map(|row| row[..4].to_vec()).collect();
+        let found = host::<f32>(gpu, &tensor(gpu, &values, &[rows.len() as u64, 4]).prod(Some(&[1]), false));
+        for (found, [factors @ .., expected]) in found.iter().zip(rows) {
+            let is_right = found.to_bits() == expected.to_bits() || found.is_nan() && expected.is_nan();
+            assert!(is_right, "{backend}: {found}, not {expected}, of {factors:?}");
+        }
+    });
+}
+
 #[test]
 fn types() {
     everywhere(|gpu, backend| {

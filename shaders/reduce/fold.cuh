@@ -59,7 +59,42 @@ struct Fold : Source {
 #endif
 #endif
 
-#if PROD
+#if PROD && OF_F32
+    struct State {
+        f32 part;
+        int power;
+    };
+    typedef f32 Output;
+    __device__ __forceinline__ static State parted(f32 v, int power) {
+        const u32 bits = word_of(v), exponent = bits >> 23 & 255;
+        if (exponent - 1 >= 254) return {v, power};
+        return {__uint_as_float((bits & 0x807fffffu) | 0x3f800000u), power + int(exponent) - 127};
+    }
+    __device__ __forceinline__ State empty() const { return {1.0f, 0}; }
+    __device__ __forceinline__ State lift(f32 v, u32) const {
+        if ((word_of(v) & 0x7f800000u) != 0) return parted(v, 0);
+        return parted(copysignf(f32(word_of(v) & 0x7fffffu), v), -149);
+    }
+    __device__ __forceinline__ State join(State a, State b) const {
+        return parted(a.part * b.part, min(max(a.power + b.power, -(1 << 29)), 1 << 29));
+    }
+    __device__ __forceinline__ State quad(const Four<f32> &v, u32, u32) const {
+        u32 least = 0x7fffffffu, most = 0;
+#pragma unroll
+        for (u32 e = 0; e < 4; e++) {
+            const u32 size = word_of(v.x[e]) & 0x7fffffffu;
+            least = min(least, size);
+            most = max(most, size);
+        }
+        if (least >= 0x30000000u && most < 0x4f000000u) return parted((v.x[0] * v.x[1]) * (v.x[2] * v.x[3]), 0);
+        return join(join(lift(v.x[0], 0), lift(v.x[1], 0)), join(lift(v.x[2], 0), lift(v.x[3], 0)));
+    }
+    __device__ __forceinline__ static f32 power_of_two(int power) { return __uint_as_float(u32(power + 127) << 23); }
+    __device__ __forceinline__ Output finish(State s) const {
+        const int power = min(max(s.power, -160), 254);
+        return s.part * power_of_two(power >> 1) * power_of_two(power - (power >> 1));
+    }
+#elif PROD
     typedef Value State;
     typedef Value Output;
     __device__ __forceinline__ State empty() const { return Value(1); }

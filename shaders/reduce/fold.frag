@@ -72,6 +72,32 @@ State loaded(uvec4 t) { return of_bits(t.x); }
 //# end
 
 //# if PROD
+//# if OF_F32
+// A number from 1 up to 2, and by which power of two: a product of some may be beyond all numbers where that of all is not.
+#define State vec2
+const f32 MOST_POWER = 8388608.0;
+State parted(f32 v, f32 power) {
+  uint exponent = (bits_of(v) >> 23u) & 255u;
+  if (exponent - 1u >= 254u) return vec2(v, power);
+  return vec2(of_bits((bits_of(v) & 0x807fffffu) | 0x3f800000u), power + f32(exponent) - 127.0);
+}
+State empty() { return vec2(1.0, 0.0); }
+State lift(f32 v, uint i) {
+  if ((bits_of(v) & 0x7f800000u) != 0u) return parted(v, 0.0);
+  // What is below all normal numbers is a whole number of the least.
+  f32 whole = f32(bits_of(v) & 0x7fffffu);
+  return parted(bits_of(v) >> 31u != 0u ? -whole : whole, -149.0);
+}
+State join(State a, State b) { return parted(a.x * b.x, clamp(a.y + b.y, -MOST_POWER, MOST_POWER)); }
+f32 power_of_two(int power) { return of_bits(uint(power + 127) << 23u); }
+// In two steps, since the power alone may be beyond all numbers.
+Output finish(State s) {
+  int power = int(clamp(s.y, -160.0, 254.0));
+  return s.x * power_of_two(power >> 1) * power_of_two(power - (power >> 1));
+}
+uvec4 stored(State s) { return uvec4(floatBitsToUint(s), 0u, 0u); }
+State loaded(uvec4 t) { return uintBitsToFloat(t.xy); }
+//# else
 #define State Value
 State empty() { return Value(1); }
 State lift(Value v, uint i) { return v; }
@@ -79,6 +105,7 @@ State join(State a, State b) { return a * b; }
 Output finish(State s) { return s; }
 uvec4 stored(State s) { return uvec4(bits_of(s), 0u, 0u, 0u); }
 State loaded(uvec4 t) { return of_bits(t.x); }
+//# end
 //# end
 
 //# if EXTREME

@@ -78,12 +78,50 @@ fn finish(s: State) -> Output { return s; }
 //# end
 
 //# if PROD
-alias State = Value;
 alias Output = Value;
+//# if OF_F32
+// A number from 1 up to 2 by a power of two: a product of some may be beyond all numbers where that of all is not. Of zero, infinities and NaN
+// the power says nothing.
+struct State { part: f32, power: i32 }
+// Beyond it nothing comes back.
+const MOST_POWER = 1 << 29u;
+fn parted(v: f32, power: i32) -> State {
+  let bits = bitcast<u32>(v);
+  let exponent = (bits >> 23u) & 255u;
+  let is_plain = exponent - 1u < 254u;
+  let part = bitcast<f32>((bits & 0x807fffffu) | 0x3f800000u);
+  return State(select(v, part, is_plain), select(power, power + i32(exponent) - 127, is_plain));
+}
+fn empty() -> State { return State(1.0, 0); }
+fn lift(v: f32, i: u32) -> State {
+  let bits = bitcast<u32>(v);
+  // What is below all normal numbers is a whole number of the least.
+  let whole = f32(bits & 0x7fffffu);
+  let is_small = (bits & 0x7f800000u) == 0u;
+  return parted(select(v, select(whole, -whole, (bits >> 31u) != 0u), is_small), select(0, -149, is_small));
+}
+fn join(a: State, b: State) -> State { return parted(a.part * b.part, clamp(a.power + b.power, -MOST_POWER, MOST_POWER)); }
+fn quad(v: vec4<f32>, i: u32, step: u32) -> State {
+  let sizes = bitcast<vec4<u32>>(v) & vec4<u32>(0x7fffffffu);
+  let least = min(min(sizes.x, sizes.y), min(sizes.z, sizes.w));
+  let most = max(max(sizes.x, sizes.y), max(sizes.z, sizes.w));
+  // From 2^-31 up to 2^31: no product of four is beyond all numbers.
+  if (least >= 0x30000000u && most < 0x4f000000u) { return parted((v.x * v.y) * (v.z * v.w), 0); }
+  return join(join(lift(v.x, i), lift(v.y, i)), join(lift(v.z, i), lift(v.w, i)));
+}
+fn power_of_two(power: i32) -> f32 { return bitcast<f32>(u32(power + 127) << 23u); }
+// In two steps, since the power alone may be beyond all numbers.
+fn finish(s: State) -> Output {
+  let power = clamp(s.power, -160, 254);
+  return s.part * power_of_two(power >> 1u) * power_of_two(power - (power >> 1u));
+}
+//# else
+alias State = Value;
 fn empty() -> State { return Value(1); }
 fn lift(v: Value, i: u32) -> State { return v; }
 fn join(a: State, b: State) -> State { return a * b; }
 fn finish(s: State) -> Output { return s; }
+//# end
 //# end
 
 //# if EXTREME

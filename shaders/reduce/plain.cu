@@ -4,7 +4,7 @@
 // scripts/ptx compiles each of these folds into plain.ptx:
 //# variant sum_f32 SUM=1 OF_F32=1 GENERAL=1
 //# variant sum_u32 SUM=1 GENERAL=1
-//# variant prod_f32 PROD=1 OF_F32=1 GENERAL=1
+//# variant prod_f32 PROD=1 OF_F32=1
 //# variant prod_u32 PROD=1 GENERAL=1
 //# variant extreme_f32 EXTREME=1 KEYS=1 OF_F32=1 GENERAL=1
 //# variant extreme_i32 EXTREME=1 KEYS=1 OF_I32=1 GENERAL=1

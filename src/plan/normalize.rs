@@ -180,7 +180,7 @@ fn dispatch(problem: &Problem, rows: [u32; 2], caps: &Caps, short_fours: u64) ->
     // Short rows change hands in workgroup memory, if there is room for them.
     let is_short = !is_in_columns && count <= if problem.is_in_fours() { short_fours } else { u64::from(threads / 2) };
     let staged = threads / lanes(SHORT) * ((count as u32).next_multiple_of(lanes(SHORT)) | 1);
-    let workgroup_words = u64::from(staged) + u64::from(threads) * state_words(folded(problem.form));
+    let workgroup_words = u64::from(staged) + u64::from(threads) * state_words(folded(problem.form), DType::F32);
     let is_staged = is_short && problem.out.dtype == DType::F32 && 4 * workgroup_words <= caps.max_workgroup_bytes.into();
     let is_quad = problem.is_in_fours() && !is_staged;
     if problem.out.dtype == DType::F16 && !is_quad {

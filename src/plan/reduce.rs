@@ -63,7 +63,7 @@ pub fn compute(problem: &Problem, caps: &Caps) -> Result<Plan> {
             plan.dispatches.push(shape.dispatch(problem, [*rows, *steps], *first_part, caps)?);
         }
         if shape.parts > 1 {
-            plan.scratch_bytes = plan.scratch_bytes.max(shape.scratch_bytes(problem.fold, caps)?);
+            plan.scratch_bytes = plan.scratch_bytes.max(shape.scratch_bytes(problem, caps)?);
             plan.dispatches.push(shape.merge(problem, *rows, caps)?);
         }
     }
@@ -119,7 +119,7 @@ impl Cuts {
                 .max_by_key(|input| span_bytes(input))
                 .filter(|input| span_bytes(input) > caps.max_binding_bytes);
             let some_parts = u64::from(steps).div_ceil(some_steps);
-            let words = if some_parts > 1 { some_parts * state_words(problem.fold) } else { 1 };
+            let words = if some_parts > 1 { some_parts * state_words(problem.fold, problem.values.dtype) } else { 1 };
             let result_bytes = some_rows * row_elements * 4 * words + 16;
             let result_is = result_bytes.saturating_add(caps.binding_alignment_bytes.max(16)) > caps.max_binding_bytes;
             let values_are = some_steps * step_values > MOST_VALUES;
@@ -224,8 +224,8 @@ impl Shape {
         Self { rows, rows_of_group, lanes, threads, is_in_columns, blocks, fours, part: part as u32, parts, first_parts, is_quad }
     }
 
-    fn scratch_bytes(&self, fold: Fold, caps: &Caps) -> Result<u64> {
-        let bytes = (self.rows * u64::from(self.parts) * 4 * state_words(fold)).next_multiple_of(16);
+    fn scratch_bytes(&self, problem: &Problem, caps: &Caps) -> Result<u64> {
+        let bytes = (self.rows * u64::from(self.parts) * 4 * state_words(problem.fold, problem.values.dtype)).next_multiple_of(16);
         if bytes <= caps.max_binding_bytes {
             return Ok(bytes);
         }
@@ -277,7 +277,7 @@ impl Shape {
         let scalars_at = words.length();
         values.scalars.iter().try_for_each(|&scalar| words.push(scalar))?;
         bindings.push(if is_partial {
-            Binding { slot: Slot::Scratch, index: OUT_BINDING, offset_bytes: 0, size_bytes: self.scratch_bytes(problem.fold, caps)? }
+            Binding { slot: Slot::Scratch, index: OUT_BINDING, offset_bytes: 0, size_bytes: self.scratch_bytes(problem, caps)? }
         } else {
             out
         });
@@ -311,7 +311,7 @@ impl Shape {
         // The program of the values is not of this kernel.
         constants.push(("SCALARS", 0));
         let (out, out_place, _) = self.out(problem, rows, caps);
-        let parts = Binding { slot: Slot::Scratch, index: 0, offset_bytes: 0, size_bytes: self.scratch_bytes(problem.fold, caps)? };
+        let parts = Binding { slot: Slot::Scratch, index: 0, offset_bytes: 0, size_bytes: self.scratch_bytes(problem, caps)? };
         let bindings = vec![parts, out];
         let kernel = Kernel { id: KernelId::ReduceMerge, variant: problem.fold.name().to_owned(), constants, source: None };
         let params = self.words(problem, self.parts, [0, out_place, 0])?.into();
@@ -335,6 +335,7 @@ impl Shape {
 pub(super) fn fold_constants(fold: Fold, dtype: DType) -> Vec<Constant> {
     let is = |folds: &[Fold]| u32::from(folds.contains(&fold));
     let (moments, exponential) = (is(&[Fold::Var, Fold::Std]), is(&[Fold::LogSumExp]));
+    let knows_four = moments + exponential + if dtype == DType::F32 { is(&[Fold::Prod]) } else { 0 };
     vec![
         ("OF_F32", u32::from(dtype == DType::F32)),
         ("OF_I32", u32::from(dtype == DType::I32)),
@@ -349,13 +350,14 @@ pub(super) fn fold_constants(fold: Fold, dtype: DType) -> Vec<Constant> {
         ("NORM", is(&[Fold::Norm, Fold::Rms])),
         ("EXPONENTIAL", exponential),
         ("KEYS", is(&[Fold::Max, Fold::Min, Fold::ArgMax, Fold::ArgMin, Fold::LogSumExp])),
-        ("GENERAL", 1 - moments - exponential),
+        ("GENERAL", 1 - knows_four),
     ]
 }
 
 /// Words of what `fold.wgsl` keeps of values.
-pub(super) fn state_words(fold: Fold) -> u64 {
+pub(super) fn state_words(fold: Fold, dtype: DType) -> u64 {
     match fold {
+        Fold::Prod if dtype == DType::F32 => 2,
         Fold::Sum | Fold::Mean | Fold::Prod | Fold::Max | Fold::Min => 1,
         Fold::ArgMax | Fold::ArgMin => 2,
         Fold::Norm | Fold::Rms | Fold::LogSumExp => 3,

@@ -42,7 +42,7 @@ pub fn plain(problem: &Problem, caps: &Caps) -> Result<Plan> {
         plan.dispatches.push(dispatch(problem, [rows, count, part, lanes], [values, out], [false, false])?);
         return Ok(plan);
     }
-    let size_bytes = (u64::from(rows) * u64::from(parts) * 4 * state_words(problem.fold)).next_multiple_of(16);
+    let size_bytes = (u64::from(rows) * u64::from(parts) * 4 * state_words(problem.fold, problem.values.dtype)).next_multiple_of(16);
     let states = Binding { slot: Slot::Scratch, index: 7, offset_bytes: plan.scratch_bytes.next_multiple_of(ALIGNMENT_BYTES), size_bytes };
     plan.scratch_bytes = states.offset_bytes + size_bytes;
     plan.dispatches.push(dispatch(problem, [rows, count, part, lanes], [values, states], [false, true])?);
