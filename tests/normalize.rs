@@ -251,7 +251,17 @@ fn halves_of_rows_that_are_apart() {
 #[test]
 fn large_and_small_numbers_in_rows_of_any_length() {
     everywhere(|gpu, backend| {
-        let cases = [(1e30f32, 1000u64), (1e30, 20_000), (1e-15, 1000), (1e-15, 20_000), (1e-30, 20_000), (3e38, 1000), (3e38, 20_000)];
+        let cases = [
+            (1e30f32, 1000u64),
+            (1e30, 20_000),
+            (1e-15, 1000),
+            (1e-15, 20_000),
+            (1e-25, 1000),
+            (1e-30, 1000),
+            (1e-30, 20_000),
+            (3e38, 1000),
+            (3e38, 20_000),
+        ];
         for (number, count) in cases {
             let row = Expr::from(f64::from(number)).broadcast_to(&[2, count]);
             for (expr, axes) in [(&row, 1), (&row.transpose(None), 0)] {

@@ -13,7 +13,7 @@ static __device__ __forceinline__ Measure measure(const Fold &fold, const Fold::
     // As normalize.wgsl.
     const f32 by = word_of(s.large) != 0 ? 0.25f : 1.0f;
     const f32 root = fold.finish({s.large * 0.0625f, s.middle * by * by, s.small});
-    return {by, 1.0f / (root < 1.0e18f ? sqrtf(root * root + __uint_as_float(fold.word(EPSILON)) * by * by) : root)};
+    return {by, 1.0f / (root < 1.0e18f ? fmaxf(root, sqrtf(root * root + __uint_as_float(fold.word(EPSILON)) * by * by)) : root)};
 #else
     // No number is in proportion to an infinity, to NaN, or to zeros alone.
     const bool is_some = is_finite(s.sum) && s.sum > 0.0f;

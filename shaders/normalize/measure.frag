@@ -16,7 +16,7 @@ vec4 measure(State s) {
   // As normalize.wgsl.
   f32 by = bits_of(s.x) != 0u ? 0.25 : 1.0;
   f32 root = finish(vec3(s.x * 0.0625, s.y * by * by, s.z));
-  return vec4(by, 1.0 / (root < 1.0e18 ? sqrt(root * root + uintBitsToFloat(params[EPSILON]) * by * by) : root), 0.0, 0.0);
+  return vec4(by, 1.0 / (root < 1.0e18 ? max(root, sqrt(root * root + uintBitsToFloat(params[EPSILON]) * by * by)) : root), 0.0, 0.0);
 //# else
   // No number is in proportion to an infinity, to NaN, or to zeros alone.
   bool none = s.x <= 0x007fffffu || s.x >= 0xff800000u;

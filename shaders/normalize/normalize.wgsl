@@ -49,7 +49,7 @@ fn measure(s: State) -> Measure {
   // are taken by quarters.
   let by = select(1.0, 0.25, bitcast<u32>(s.large) != 0u);
   let root = finish(State(s.large * 0.0625, s.middle * by * by, s.small));
-  return Measure(by, 1.0 / select(root, sqrt(root * root + bitcast<f32>(word(EPSILON)) * by * by), root < 1.0e18), 0.0);
+  return Measure(by, 1.0 / select(root, max(root, sqrt(root * root + bitcast<f32>(word(EPSILON)) * by * by)), root < 1.0e18), 0.0);
 //# else
   // No number is in proportion to an infinity, to NaN, or to zeros alone.
   let none = is_beyond(s);
