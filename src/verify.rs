@@ -169,7 +169,14 @@ impl Reference {
     /// # Errors
     /// As [`Gpu::matmul`](crate::Gpu::matmul) for what is wrong with the dimensions and lengths.
     pub fn new(a: &[f32], b: &[f32], c: &[f32], op: &Matmul<'_>) -> Result<Self> {
-        let problem = op.check([DType::F32; 2], a.len() as u64, b.len() as u64)?;
+        // The precision says nothing of what matrices are stored in here.
+        let plain = op.clone().precision(Precision::default());
+        let problem = Problem { precision: op.precision, ..plain.check([DType::F32; 2], a.len() as u64, b.len() as u64)? };
+        let (length, expected) = (c.len() as u64, if problem.elements() > 0 { problem.c_span() } else { 0 });
+        if length < expected {
+            let formula = "at least what the product reads of C".to_owned();
+            return Err(Box::new(Error::LengthMismatch { argument: "c", length, expected, formula }));
+        }
         let (m, k, n) = (problem.m as usize, problem.k as usize, problem.n as usize);
         let step = |stride: u64, transposed: bool| if transposed { (1, stride as usize) } else { (stride as usize, 1) };
         let (a_row, a_column) = step(problem.a.stride, problem.transpose_a);
@@ -238,5 +245,26 @@ impl Reference {
             verdict.add(value, exact, bound, self.largest);
         }
         Ok(verdict)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reference_is_of_what_is_said_and_given() {
+        let (a, b) = ([0.5; 6], [2.0; 6]);
+        let halves = Reference::new(&a, &b, &[], &Matmul::new(2, 3, 2).precision(Precision::F16)).unwrap();
+        let plain = Reference::new(&a, &b, &[], &Matmul::new(2, 3, 2)).unwrap();
+        assert_eq!(halves.exact, plain.exact);
+        assert!(halves.bounds[0] > 100.0 * plain.bounds[0], "{:?} beside {:?}", halves.bounds, plain.bounds);
+        let c = [1.0; 4];
+        let op = Matmul::new(2, 3, 2).plus(1.0, &c);
+        assert!(matches!(
+            *Reference::new(&a, &b, &c[..3], &op).unwrap_err(),
+            Error::LengthMismatch { argument: "c", length: 3, expected: 4, .. }
+        ));
+        assert_eq!(Reference::new(&a, &b, &c, &op).unwrap().exact, [4.0; 4]);
     }
 }
