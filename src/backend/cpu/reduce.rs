@@ -6,15 +6,15 @@
 #[cfg(all(feature = "simd", not(target_arch = "wasm32")))]
 use super::crew;
 use super::fold::{Folding, State};
-use super::lanes::{Sum, over_rows};
+use super::lanes::{LANES, Sum, over_rows};
 use super::map::{Elements, Map, Registers};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::kernels::Kernel;
 use crate::ops::reduce::Fold;
 
-/// Values of a block.
-pub(super) const BLOCK: usize = 4096;
+/// Values of a block: a lane adds up 64 of them.
+pub(super) const BLOCK: usize = 64 * LANES;
 /// Columns that are folded beside one another, so many rows at a time: of rows as long as the system reads ahead.
 const COLUMNS: usize = if cfg!(target_arch = "wasm32") { 1024 } else { 4096 };
 const HEIGHT: usize = if cfg!(target_arch = "wasm32") { 16 } else { 64 };
@@ -80,8 +80,9 @@ impl<'a> Reduce<'a> {
         let threads = if self.rows * self.count > 2 * SHARE { threads } else { 1 };
         let states = |at: usize| {
             let (first, number) = (at / parts * together, at % parts);
-            let rows = [first, (first + together).min(self.rows)];
-            self.states(rows, [number * part, ((number + 1) * part).min(self.count)])
+            // Ends of almost 2³² would be beyond what counts them in the browser.
+            let (rows, begin) = (together.min(self.rows - first), number * part);
+            self.states([first, first + rows], [begin, begin + part.min(self.count - begin)])
         };
         if parts == 1 {
             each(out, together, threads, |number, out| self.finish(states(number), out));

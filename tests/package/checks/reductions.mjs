@@ -111,6 +111,11 @@ export default {
     await near(gpu, lazy(x).mean(), [tenth], "mean", 1e-6);
     await near(gpu, lazy(x).var(), [0], "var", 1e-9);
     x.dispose();
+    // One beside which others are lost, within the bound that is documented.
+    const ones = await gpu.evaluate(lazy(1).broadcastTo([4095]).pad([[1, 0]], 2 ** 24));
+    const lanes = gpu.info().backend.startsWith("web") ? 4096 / 64 + 64 : 64;
+    await near(gpu, lazy(ones).sum(), [2 ** 24 + 4095], "sum beside a large one", (lanes + 1) * 2 ** -24);
+    ones.dispose();
   },
 
   "numbers that are none, and large ones": async ({ gpu, lapidary: { lazy } }) => {
