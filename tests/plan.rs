@@ -209,6 +209,19 @@ fn what_is_long_or_in_parts_has_no_stand_in() {
     assert!(!has(&plain(512, 512, 512), &Caps { max_workgroups_per_dimension: 15, ..LARGE }), "more workgroups than there may be");
 }
 
+/// Four at once are read only where they lie in the input's memory, which is given out in fours.
+#[test]
+fn nothing_is_read_behind_an_input() {
+    for (count, offset, is_quad) in [(1023, 0, true), (1023, 4, true), (1023, 1, false), (1021, 3, false), (1020, 1, true)] {
+        let mut problem = values(&[count], &[1]);
+        problem.inputs[0].offset = offset;
+        for plan in [plan::map::compute(&problem, &LARGE), plan::map::cuda(&problem, &LARGE)] {
+            let plan = plan.unwrap();
+            assert_eq!(plan.dispatches[0].kernel.constant("QUAD"), u32::from(is_quad), "{count} from {offset} on: {plan}");
+        }
+    }
+}
+
 #[test]
 fn plans_of_operations_are_as_written_down() {
     let all = || values(&[1 << 26], &[1]);

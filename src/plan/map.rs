@@ -286,9 +286,14 @@ fn dispatch(problem: &Problem, [first, end]: [u32; 2], caps: &Caps, quads: u32, 
     if let Some(outer) = shape.first_mut() {
         *outer = end - first;
     }
-    // Four neighbours of the result lie in one row. The last four of a single row may be less, where what is behind them can be read.
+    // Four neighbours of the result lie in one row. The last four of a single row may be less, where what is behind them can be read: memory is
+    // given out in fours.
     let ends_in_four = shape.last().copied().unwrap_or(1).is_multiple_of(QUAD);
-    let is_padded = |input: &View| matches!(input.strides.last(), None | Some(0 | 1));
+    let is_padded = |input: &View| match input.strides.last() {
+        None | Some(0) => true,
+        Some(1) => (input.offset + i64::from(first)) % i64::from(QUAD) == 0,
+        _ => false,
+    };
     let in_rows = ends_in_four || rank <= 1 && problem.inputs.iter().all(is_padded);
     // What has no element everywhere is read where all four have one, as one vector.
     let in_fours = |input: &View| {
