@@ -22,6 +22,8 @@ use crate::ops::window::Window;
 
 /// Invocations of a workgroup.
 const THREADS: u32 = 64;
+/// The most results of a launch, which are counted in 32 bits, those of the last workgroup that are not there included.
+const MOST: u64 = (1 << 32) - 4 * THREADS as u64;
 
 /// Planes of a launch are such a multiple, so that it begins at a multiple of every alignment of bindings, wherever a plane does.
 const PLANES: u32 = 128;
@@ -39,10 +41,14 @@ pub fn compute(problem: &Problem, caps: &Caps) -> Result<Plan> {
     let bytes =
         |planes: u32| (u64::from(planes) * inputs * problem.dtype.bytes()).max(u64::from(planes) * results * problem.result().bytes()) + 16;
     let mut planes = problem.planes;
-    while bytes(planes) > caps.max_binding_bytes || u64::from(planes) * results > 1 << 31 {
+    while bytes(planes) > caps.max_binding_bytes || u64::from(planes) * results > MOST {
         if planes <= PLANES {
-            let what = "bytes of 128 channels that a kernel sees at once";
-            return Err(Box::new(Error::LimitExceeded { what, requested: bytes(planes), max: caps.max_binding_bytes }));
+            let (what, requested, max) = if bytes(planes) > caps.max_binding_bytes {
+                ("bytes of 128 channels that a kernel sees at once", bytes(planes), caps.max_binding_bytes)
+            } else {
+                ("the results of 128 channels", u64::from(planes) * results, MOST)
+            };
+            return Err(Box::new(Error::LimitExceeded { what, requested, max }));
         }
         planes = (planes / 2).next_multiple_of(PLANES);
     }
