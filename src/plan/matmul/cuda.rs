@@ -221,9 +221,10 @@ fn launched(problem: &Problem, Launch { first, batch }: &Launch) -> Params {
 }
 
 /// A plan for cuBLASLt; None for what it does not take: sums of no terms, numbers past 31 bits, batches of two loops; nor is a bias or an
-/// activation left to it, since what is exact of the latter is not documented. Nor a factor that is not finite, with which it has been seen to
-/// multiply an operand before the sum. Nor what it is slow at: rows of f16 that start at no
-/// multiple of 8 elements, for which the kernel of this crate was nearly twice as fast on an NVIDIA H200, its copies included.
+/// activation left to it, since what is exact of the latter is not documented. Nor factors of f32 other than 1 and -1: it has been seen to
+/// multiply an operand with them before the sum, which is then infinite, or nothing, where the result is not; nor of f16 those that are not finite,
+/// and 0, with which NaN is none. Nor what it is slow at: rows of f16 that start at no multiple of 8 elements, for which the kernel of this crate
+/// was nearly twice as fast on an NVIDIA H200, its copies included.
 pub fn cublaslt(problem: &Problem, caps: &Caps) -> Result<Option<Plan>> {
     let problem = &batch::merged(problem);
     within_buffers(problem, caps)?;
@@ -238,9 +239,13 @@ pub fn cublaslt(problem: &Problem, caps: &Caps) -> Result<Option<Plan>> {
         _ => return Ok(None),
     };
     let misaligned = [problem.a.stride, problem.b.stride, inner.a, inner.b].iter().any(|step| !step.is_multiple_of(VECTOR.into()));
+    let takes_factor = match problem.dtype {
+        DType::F32 => problem.alpha.abs() == 1.0,
+        _ => problem.alpha.is_finite() && problem.alpha != 0.0,
+    };
     if problem.elements() == 0
         || problem.k == 0
-        || !problem.alpha.is_finite()
+        || !takes_factor
         || problem.dtype == DType::F16 && misaligned
         || outer.count > 1
         || problem.bias
