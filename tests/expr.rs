@@ -5,7 +5,7 @@ mod devices;
 mod numbers;
 
 use devices::everywhere;
-use lapidary::{BackendId, DType, Expr, Gpu, Options, Padding, random};
+use lapidary::{BackendId, DType, Expr, Gpu, Matmul, Options, Padding, random};
 
 fn values(gpu: &Gpu, expr: &Expr) -> Vec<f32> {
     gpu.evaluate_blocking(expr).unwrap().to_vec_blocking().unwrap()
@@ -303,6 +303,57 @@ fn products_of_nothing() {
 }
 
 /// As long a chain as one likes is found out, computed and let go without filling the stack.
+/// A factor by which an operand would be beyond all numbers, or nothing, where the sum's product with it is neither.
+#[test]
+fn a_factor_is_of_the_sum() {
+    everywhere(|gpu, backend| {
+        for [m, k, n] in [[4, 64, 64], [2, 3, 5], [1, 4096, 40], [300, 40, 1], [128, 128, 128]] {
+            for (factor, x, y) in [(1e30f32, 1e10f32, 1e-30f32), (1e-30, 1e-20, 1e30), (1e30, 1e-30, 1e10)] {
+                let (a, b) = (vec![x; (m * k) as usize], vec![y; (k * n) as usize]);
+                let expected = f64::from(factor) * f64::from(x) * f64::from(y) * k as f64;
+                let got = gpu.matmul_blocking(&a, &b, &Matmul::new(m, k, n).alpha(factor)).unwrap();
+                let is_near = |&got: &f32| (f64::from(got) / expected - 1.0).abs() < 1e-4;
+                assert!(got.iter().all(is_near), "{backend}: {m}x{k}x{n} by {factor}: {} for {expected}", got[0]);
+            }
+            // What is none stays so where nothing is left of the rest.
+            let none = Expr::from(f64::INFINITY).broadcast_to(&[m, k]).matmul(Expr::from(1.0).broadcast_to(&[k, n])) * 0.0;
+            assert!(values(gpu, &none).iter().all(|value| value.is_nan()), "{backend}: {m}x{k}x{n}");
+        }
+    });
+}
+
+/// What kernels take is asked of the device's own plans, not of those that it would have without a hint.
+#[test]
+fn what_follows_is_taken_by_kernels_of_any_workgroup() {
+    for backend in [BackendId::Cuda, BackendId::Vulkan, BackendId::WebGpu] {
+        for hint in [64, 128] {
+            let options = Options { workgroup_hint: Some(hint), vendor_libraries: false, ..Options::only(backend) };
+            let Some(gpu) = devices::open(options) else { continue };
+            for count in [2049, 4097, 8192] {
+                let ones = gpu.tensor_blocking(&vec![1.0; 4 * count], 4, count as u64).unwrap();
+                let doubled = Expr::from(&ones).sum(Some(&[1]), false) * 2.0;
+                assert_eq!(values(&gpu, &doubled), [2.0 * count as f32; 4], "{backend} with {hint}");
+            }
+        }
+    }
+}
+
+/// Where the last four of a row have to do without what is behind it.
+#[test]
+fn differences_of_neighbours() {
+    everywhere(|gpu, backend| {
+        for count in [4u64, 64, 1 << 19] {
+            let x: Vec<f32> = (0..count).map(|i| (i * i % 1009) as f32).collect();
+            let t = Expr::from(&gpu.tensor_blocking(&x, 1, count).unwrap().reshape(&[count]).unwrap());
+            for step in [1, 3] {
+                let e = t.slice(0, step, i64::MAX, 1) - t.slice(0, 0, -step, 1);
+                let expected: Vec<f32> = x.windows(step as usize + 1).map(|pair| pair[step as usize] - pair[0]).collect();
+                assert_eq!(values(gpu, &e), expected, "{backend}: {count} by {step}");
+            }
+        }
+    });
+}
+
 #[test]
 fn deep_expressions() {
     let gpu = Gpu::open_blocking(Options::only(BackendId::Simd)).unwrap();

@@ -16,7 +16,7 @@ use crate::devices::{AdapterInfo, no_such_adapter};
 use crate::dtype::Extent;
 use crate::error::{Error, Result};
 use crate::host::{HostSlice, HostVec};
-use crate::info::{BackendId, DeviceInfo, OtherBackend};
+use crate::info::{BackendId, Caps, DeviceInfo, OtherBackend};
 use crate::ops::Op;
 use crate::ops::map::MOST_INPUTS;
 use crate::options::Options;
@@ -304,12 +304,17 @@ impl Device {
         }
     }
 
-    /// Whether kernels compute what follows an operation, too.
-    pub(crate) fn fuses(&self, id: BackendId) -> bool {
+    /// What kernels are planned by that compute what follows an operation, too: more than the device's description may say, such as what was
+    /// tuned. None if there are no such kernels.
+    pub(crate) fn fuses(&self, info: &DeviceInfo) -> Option<Caps> {
         match self {
             #[cfg(all(feature = "cuda", any(target_os = "linux", target_os = "windows")))]
-            Self::Cuda(device) => device.fuses(),
-            _ => id.fuses(),
+            Self::Cuda(device) => device.fuses().then(|| info.caps.clone()),
+            #[cfg(all(feature = "vulkan", not(target_arch = "wasm32")))]
+            Self::Vulkan(device) => Some(device.planned_by()),
+            #[cfg(feature = "webgpu")]
+            Self::WebGpu(device) => Some(device.planned_by()),
+            _ => info.backend.fuses().then(|| info.caps.clone()),
         }
     }
 

@@ -16,7 +16,7 @@ use super::node::{Axis, Node, What};
 use crate::backend::device::Opened;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::info::{BackendId, Caps, DeviceInfo};
+use crate::info::{BackendId, Caps};
 use crate::ops::Op;
 use crate::ops::elementwise::Kind;
 use crate::ops::map::{MOST_DIMENSIONS, MOST_INPUTS, Problem, View};
@@ -53,7 +53,7 @@ pub(crate) struct Operations {
     apart: FxHashSet<*const Node>,
     /// How many others are made of each.
     uses: FxHashMap<*const Node, usize>,
-    /// A device whose kernels take what follows them: what it is, and its capabilities.
+    /// A device whose kernels take what follows them: what it is, and what they are planned by.
     fuses: Option<(BackendId, Caps)>,
 }
 
@@ -85,8 +85,8 @@ pub(crate) struct Lowered {
 impl Lowered {
     /// And the tensors, in the order of their numbers.
     pub fn of(node: &Arc<Node>, opened: &Opened) -> Result<(Self, Vec<Tensor>)> {
-        let device = opened.device.fuses(opened.info.backend).then_some(&opened.info);
-        let (Operations { list, tensors, .. }, source) = Operations::of(node, device)?;
+        let fuses = opened.device.fuses(&opened.info).map(|caps| (opened.info.backend, caps));
+        let (Operations { list, tensors, .. }, source) = Operations::of(node, fuses)?;
         let mut last: Vec<_> = (0..list.len()).collect();
         for (at, operation) in list.iter().enumerate() {
             for source in operation.sources.iter().flatten() {
@@ -106,9 +106,8 @@ impl Lowered {
 }
 
 impl Operations {
-    /// Those of an expression, and which of them gives its value; for this device, if its kernels take what follows them.
-    pub fn of(node: &Arc<Node>, device: Option<&DeviceInfo>) -> Result<(Self, Source)> {
-        let fuses = device.map(|device| (device.backend, device.caps.clone()));
+    /// Those of an expression, and which of them gives its value; for such a device, if its kernels take what follows them.
+    pub fn of(node: &Arc<Node>, fuses: Option<(BackendId, Caps)>) -> Result<(Self, Source)> {
         let mut operations = Self { fuses, ..Self::default() };
         operations.look_at(node);
         operations.prepare_deep(node)?;

@@ -73,6 +73,13 @@ impl Drop for Vulkan {
     }
 }
 
+impl Vulkan {
+    /// What plans are made by.
+    pub(crate) fn planned_by(&self) -> Caps {
+        self.caps.clone()
+    }
+}
+
 impl Backend for Vulkan {
     type Buffer = Buffer;
     type Running = Running;

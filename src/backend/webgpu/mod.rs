@@ -57,6 +57,9 @@ pub(crate) struct WebGpu {
     /// What was tuned, before this device was opened or since.
     #[cfg(target_arch = "wasm32")]
     tuned: std::cell::Cell<plan::tuned::Tuned>,
+    /// Whether the page computes on the device too.
+    #[cfg(target_arch = "wasm32")]
+    is_pages: std::cell::Cell<bool>,
     /// Threads in which the device calls back.
     #[cfg(not(target_arch = "wasm32"))]
     attendants: Mutex<Vec<std::thread::JoinHandle<()>>>,
@@ -80,8 +83,12 @@ impl Drop for WebGpu {
 #[cfg(target_arch = "wasm32")]
 impl Drop for WebGpu {
     fn drop(&mut self) {
-        // In the browser the collector would free it, some time.
-        self.device.destroy();
+        if self.is_pages.get() {
+            // It may be drawing with it; the collector frees it, some time.
+            self.trim();
+        } else {
+            self.device.destroy();
+        }
     }
 }
 
@@ -136,11 +143,16 @@ impl WebGpu {
 impl WebGpu {
     /// The plan with forms of those operands kept.
     fn plan_keeping(&self, op: &Op, keeps: [bool; 2]) -> Result<Plan> {
+        plan::compute(op, &Caps { keeps, ..self.planned_by() })
+    }
+
+    /// What plans are made by.
+    pub(crate) fn planned_by(&self) -> Caps {
         #[cfg(target_arch = "wasm32")]
         let tuned = self.tuned.get();
         #[cfg(not(target_arch = "wasm32"))]
         let tuned = self.caps.tuned;
-        plan::compute(op, &Caps { tuned, keeps, ..self.caps.clone() })
+        Caps { tuned, ..self.caps.clone() }
     }
 }
 
@@ -148,14 +160,8 @@ impl Backend for WebGpu {
     type Buffer = Buffer;
     type Running = Running;
 
-    #[cfg(not(target_arch = "wasm32"))]
     fn plan(&self, op: &Op) -> Result<Plan> {
-        plan::compute(op, &self.caps)
-    }
-
-    #[cfg(target_arch = "wasm32")]
-    fn plan(&self, op: &Op) -> Result<Plan> {
-        self.plan_tuned(op, self.tuned.get())
+        plan::compute(op, &self.planned_by())
     }
 
     #[cfg(target_arch = "wasm32")]
