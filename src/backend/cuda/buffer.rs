@@ -17,8 +17,8 @@ use crate::error::{Error, Result};
 use crate::host::{HostSlice, HostVec, Read};
 
 /// The largest piece of an operand under way at once, and how many there may be.
-const PIECE_BYTES: usize = 8 << 20;
-const PIECES: usize = 4;
+pub(super) const PIECE_BYTES: usize = 8 << 20;
+pub(super) const PIECES: usize = 4;
 /// Where so much is copied, several threads do it: one does not fill the bus.
 const SHARE_BYTES: usize = 2 << 20;
 const MOST_THREADS: usize = 4;

@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cudarc::driver::sys::{self, CUdeviceptr, CUfunction_attribute};
 
-use super::buffer::{Buffer, Raw};
+use super::buffer::{Buffer, PIECE_BYTES, PIECES, Raw};
 use super::driver::{Event, Fault, Stream, check, text};
 use super::nvrtc::Compiled;
 use super::pipeline::{Module, Refused};
@@ -124,11 +124,14 @@ impl Storage {
         if self.is_lent { self.take_home() } else { Ok(()) }
     }
 
+    /// Blocks until those who use it now are done.
+    fn wait_for_users(&self) -> Result<(), Fault> {
+        self.rivals(true).iter().try_for_each(|rival| Event::record(rival, false)?.wait())
+    }
+
     /// Blocks until nobody uses it any more.
     fn settle(&self) -> Result<(), Fault> {
-        for rival in self.rivals(true) {
-            Event::record(&rival, false)?.wait()?;
-        }
+        self.wait_for_users()?;
         self.forget_users();
         Ok(())
     }
@@ -294,6 +297,10 @@ impl Compute for Cuda {
 
     fn store(&self, lane: &Arc<Stream>, to: &Storage, at_bytes: u64, bytes: &[u8]) -> Result<()> {
         let judge = |fault: Fault| self.judge(&fault);
+        // Whoever waits for the device has first done so while others may go on; what they ask of it meanwhile is seldom much.
+        if to.memory != Memory::Device || bytes.len() > PIECES * PIECE_BYTES {
+            to.wait_for_users().and_then(|()| Event::record(lane, false)?.wait()).map_err(judge)?;
+        }
         let _turn = self.turn_of(to.is_lent);
         let _order = self.order.lock();
         if to.memory != Memory::Device {

@@ -105,18 +105,18 @@ impl Compute for Vulkan {
     fn store(&self, lane: &Lane, to: &Storage, at_bytes: u64, bytes: &[u8]) -> Result<()> {
         if to.is_the_hosts {
             // It is written where it lies, once the device is done with it. What other threads ask of it meanwhile comes before or after.
-            let uses = || [&to.used, &to.copied].map(|value| value.load(Ordering::Acquire));
-            loop {
-                let [used, copied] = uses();
+            let wait = || {
+                let [used, copied] = [&to.used, &to.copied].map(|value| value.load(Ordering::Acquire));
                 pollster::block_on(async {
                     self.reached(used, false).await?;
                     self.reached(copied, true).await
-                })?;
-                let _order = self.order();
-                if uses() == [used, copied] {
-                    return to.buffer.0.write(at_bytes, bytes);
-                }
-            }
+                })
+            };
+            wait()?;
+            // They may have asked for more, and would go on to: for the rest they wait.
+            let _order = self.order();
+            wait()?;
+            return to.buffer.0.write(at_bytes, bytes);
         }
         // Its pieces are not mixed with those of another thread.
         let _writing = to.writing.lock().unwrap_or_else(PoisonError::into_inner);
