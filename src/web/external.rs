@@ -14,7 +14,7 @@ use crate::tensor::{Tensor, check_sizes, elements};
 #[wasm_bindgen]
 pub fn device(gpu: u32) -> Result<JsValue, JsValue> {
     let opened = find_gpu(gpu)?.current()?;
-    Ok(webgpu(&opened).map_or(JsValue::UNDEFINED, WebGpu::handle))
+    Ok(webgpu(&opened).map_or(JsValue::UNDEFINED, WebGpu::lent))
 }
 
 /// A tensor of what a buffer holds from a byte on.

@@ -59,6 +59,8 @@ pub(crate) async fn open(options: &Options) -> Result<(WebGpu, DeviceInfo), Othe
         ring: super::ring::Ring::new(&device, options.pool_bytes),
         #[cfg(target_arch = "wasm32")]
         tuned: std::cell::Cell::new(kept.find(&info, &crate::plan::matmul::tiles()).await),
+        #[cfg(target_arch = "wasm32")]
+        is_pages: std::cell::Cell::new(false),
         #[cfg(not(target_arch = "wasm32"))]
         attendants: Default::default(),
         device,
@@ -396,14 +398,19 @@ mod web {
     /// Whether this engine has WebGPU at all: reason and remedy if not.
     pub(super) fn check() -> Result<(), (&'static str, &'static str)> {
         let global = js_sys::global();
-        if get(&get(&global, "navigator"), "gpu").is_object() {
+        let is_there = get(&get(&global, "navigator"), "gpu").is_object();
+        // By which wgpu finds it.
+        let is_pages = ["Window", "WorkerGlobalScope"].iter().any(|name| !get(&global, name).is_undefined());
+        if is_there && is_pages {
             Ok(())
+        } else if is_there {
+            Err(("WebGPU is reached from pages and their workers only", "compute in a page, or natively with the Rust crate"))
         } else if get(&global, "isSecureContext").is_falsy() && !get(&global, "location").is_undefined() {
             Err(("browsers offer WebGPU to secure pages only", "serve the page over https or from localhost"))
         } else {
             Err((
                 "this engine has no WebGPU (navigator.gpu is missing)",
-                "use a browser that has it: Chrome 127, Edge 127, Safari 26, Firefox 141",
+                "use a browser that has it: Chrome 127, Edge 127, Safari 26, Firefox 141 on Windows",
             ))
         }
     }

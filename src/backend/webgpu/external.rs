@@ -39,8 +39,13 @@ pub(crate) struct Copying {
 }
 
 impl WebGpu {
-    /// The browser's device.
-    pub(crate) fn handle(&self) -> JsValue {
+    /// The browser's device, for the page, whose own it is from now on too.
+    pub(crate) fn lent(&self) -> JsValue {
+        self.is_pages.set(true);
+        self.handle()
+    }
+
+    fn handle(&self) -> JsValue {
         self.device.as_webgpu().map_or(JsValue::UNDEFINED, |device| device.clone().into())
     }
 

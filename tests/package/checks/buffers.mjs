@@ -1,6 +1,6 @@
 /** Buffers of the page's own: tensors from them and into them, and what cannot be one. */
 import { limit_memory, run_out_at } from "./faults.mjs";
-import { assert, each, integers, is_fault, product, rejects, same, settles, skip } from "./tools.mjs";
+import { assert, each, integers, is_fault, product, rejects, same, settles, skip, sleep } from "./tools.mjs";
 
 const SIZES = { m: 5, k: 7, n: 9 };
 
@@ -142,6 +142,21 @@ export default {
     tensor.dispose();
     await rejects("disposed", () => tensor.copyTo(good), /tensor/);
     foreign.destroy();
+  }),
+
+  "a device that the page asked for does not end with its handle": on_webgpu(async ({ lapidary: { Gpu } }) => {
+    const own = await Gpu.open({ backend: "webgpu" });
+    const { device } = own;
+    const tensor = await own.tensor(integers(16), [4, 4]);
+    const buffer = device.createBuffer({ size: 64, usage: GPUBufferUsage.COPY_DST | GPUBufferUsage.MAP_READ });
+    const copied = tensor.copyTo(buffer);
+    tensor.dispose();
+    await copied;
+    own.free();
+    assert(!(await Promise.race([device.lost, sleep(200)])), "the device is lost");
+    await buffer.mapAsync(GPUMapMode.READ);
+    same(new Float32Array(buffer.getMappedRange().slice()), integers(16));
+    device.destroy();
   }),
 
   "a large one finds the room that others lie idle in": on_webgpu(async ({ lapidary: { Gpu } }) => {
