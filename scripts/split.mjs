@@ -10,7 +10,10 @@
 // A part gets the functions that only its gates lead to, and with them those of its rooms that are only called by their address. What two
 // parts need is the core's, unless they come `after` the same one, or one after the other: then it is that one's, and called through the table, as
 // gates are.
+// The memory goes by a name that the whole text gives: a part of another build does not find it.
+//
 // A gate that is called before its part is there traps: Rust loads the part first (src/web/parts.rs).
+import { createHash } from "node:crypto";
 import { existsSync, readFileSync, readdirSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -32,7 +35,9 @@ const all_names_in = (text) => [...text.matchAll(new RegExp(NAME, "g"))].map(([n
 const plain = (name) => name.replace(/^\$"?|"$/g, "").replace(/\[[0-9a-f]{12,16}\]/g, "");
 
 // The module's forms by kind. Each begins on a line of its own, behind one space.
-const [head, ...all_forms] = readFileSync(wat_path, "utf8").replace(/\n\)\s*$/, "").split(/\n(?= \()/);
+const wat = readFileSync(wat_path, "utf8");
+const build = `$${createHash("sha256").update(wat).digest("hex").slice(0, 12)}`;
+const [head, ...all_forms] = wat.replace(/\n\)\s*$/, "").split(/\n(?= \()/);
 const forms = { type: [], import: [], global: [], memory: [], data: [], table: [], elem: [], export: [], func: [] };
 for (const form of all_forms) (forms[form.match(/^ \((\w+)/)[1]] ?? die(`what to do with ${form.slice(0, 40)}…?`)).push(form);
 if (!head.startsWith("(module") || forms.elem.length !== 1 || forms.memory.length !== 1) die(`${wat_path} is not laid out as this script knows it`);
@@ -180,7 +185,7 @@ for (const { name, own, foreign, data } of parts) {
   const filled = slots.filter((slot) => own.has(slot));
   write(name, [
     ...forms.type,
-    ` (import "" "memory" ${forms.memory[0].trim()})`,
+    ` (import "" "${build}" ${forms.memory[0].trim()})`,
     ...tables.map((form) => ` (import "" "${lend("table", name_in(form))}" ${form.trim()})`),
     ...globals.map((form) => {
       const [, name, type] = form.match(/^ \(global (\S+) (\(mut \w+\)|\w+)/);
@@ -203,6 +208,7 @@ write("core", [
   ...tables,
   ` (elem (table ${table_name}) (i32.const ${first_slot}) func ${slots.map((slot) => (core.has(slot) || imports.has(slot) ? slot : "$absent")).join(" ")})`,
   ...forms.export,
+  ` (export "${build}" (memory ${name_in(forms.memory[0])}))`,
   ...Array.from(lent, ([name, { kind, short }]) => ` (export "${short}" (${kind} ${name}))`),
   " (func $absent (unreachable))",
   ...Array.from(gates, stand_in),

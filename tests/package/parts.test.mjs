@@ -120,6 +120,23 @@ test("another device may be opened while parts load for calls on the one before"
     same(Float32Array.from(await calls[1]), expected);
   }));
 
+test("a part of another build is none of this one's", () =>
+  visit(async ({ lapidary, wrap, assert, rejects }) => {
+    const undo = wrap(globalThis, "fetch", (original) => async (...args) => {
+      const response = await original(...args);
+      if (!/_measure\.wasm/.test(response.url)) return response;
+      const bytes = new Uint8Array(await response.arrayBuffer());
+      const at = new TextDecoder("latin1").decode(bytes).search(/\$[0-9a-f]{12}/);
+      if (at < 0) throw new Error("a part names its build");
+      bytes[at + 1] = bytes[at + 1] === 48 ? 49 : 48;
+      return new Response(bytes, response);
+    });
+    await lapidary.init_gpu({ backend: "webgpu" });
+    await rejects("unavailable", () => lapidary.random_matrix(4, 1), /lapidary_measure\.wasm/, /of the same build/);
+    undo();
+    assert((await lapidary.random_matrix(4, 1)).length === 4, "a random matrix");
+  }));
+
 test("what cannot be loaded is told, and tried anew", () =>
   visit(async ({ lapidary, wrap, assert, rejects, problem, right }) => {
     const { lazy, evaluate, init_gpu, random_matrix } = lapidary;

@@ -46,7 +46,7 @@ async function load(name) {
     loading[name] = undefined;
     asked.delete(name);
     throw fault("unavailable", `lapidary_${name}.wasm, a part of lapidary, could not be loaded (${cause}); check that the page is online, and ` +
-      "that it is served beside lapidary_core_bg.wasm", cause);
+      "that it is served beside lapidary_core_bg.wasm, both of the same build: one of before is still there in a page that was not loaded again", cause);
   }
 }
 
