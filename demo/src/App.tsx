@@ -1,5 +1,5 @@
 /** The page: settings and device above, results below. It only arranges; each part is in ui/. */
-import { useEffect, useState } from "react";
+import { useEffect, useRef, useState } from "react";
 import type { Settings } from "./bench/rows";
 import { to_query, type Query } from "./bench/url";
 import { warnings } from "./bench/warnings";
@@ -23,6 +23,13 @@ export function App({ query }: { query: Query }) {
   const busy = is_busy(state);
   const running = state.phase === "running";
   useTitle(state);
+
+  // Buttons that go away when they are pressed leave the focus here, where it was.
+  const main = useRef<HTMLElement>(null);
+  const leaving = (act: () => void) => () => {
+    main.current?.focus({ preventScroll: true });
+    act();
+  };
 
   useEffect(() => {
     if (!running) return;
@@ -54,13 +61,13 @@ export function App({ query }: { query: Query }) {
   return (
     <>
       <Header />
-      <main>
-        <IgnoredParameters ignored={ignored} on_dismiss={() => set_ignored([])} />
+      <main ref={main} tabIndex={-1}>
+        <IgnoredParameters ignored={ignored} on_dismiss={leaving(() => set_ignored([]))} />
         {screen ? (
-          <Fault fault={screen} on_retry={retry} />
+          <Fault fault={screen} on_retry={leaving(retry)} />
         ) : (
           <>
-            {state.fault && <Fault fault={state.fault} on_retry={retry} />}
+            {state.fault && <Fault fault={state.fault} on_retry={leaving(retry)} />}
             <div className="top">
               <Controls
                 settings={settings}

@@ -47,6 +47,7 @@ test("a .wasm file that is not there: the screen says what to do, and trying aga
     await page.getByRole("button", { name: "Try again" }).click();
     await ready(page);
     assert.equal(await page.locator(".fault").count(), 0);
+    assert.equal(await page.evaluate(() => document.activeElement.localName), "main", "the focus stays in the page");
   });
 });
 

@@ -61,6 +61,7 @@ test("what the address asks for in vain is named and ignored", async () => {
   assert.equal(await page.getByLabel("Repeats").inputValue(), "5");
   await page.getByRole("button", { name: "Dismiss" }).click();
   assert.equal(await page.locator(".notice").count(), 0);
+  assert.equal(await page.evaluate(() => document.activeElement.localName), "main", "the focus stays in the page");
   await context.close();
 });
 

@@ -126,10 +126,12 @@ function CustomSize({ disabled, full, on_add }: { disabled: boolean; full: boole
     set_text(next);
     set_slid(whole(next, 1, MAX_SIZE) ?? slid);
   };
+  const can_add = size !== null && !full && !disabled;
+  const add = () => can_add && on_add(size);
   // Enter would submit the form, which runs without this size.
   const on_enter = (event: KeyboardEvent) => {
     event.preventDefault();
-    if (size !== null && !full && !disabled) on_add(size);
+    add();
   };
   return (
     <div className="custom">
@@ -144,7 +146,7 @@ function CustomSize({ disabled, full, on_add }: { disabled: boolean; full: boole
         onKeyDown={(event) => event.key === "Enter" && on_enter(event)}
       />
       <NumberInput label="Custom size" text={text} min={1} max={MAX_SIZE} disabled={disabled} on_type={type} on_enter={on_enter} />
-      <button type="button" className="quiet" disabled={disabled || full || size === null} onClick={() => size !== null && on_add(size)}>
+      <button type="button" className="quiet" aria-disabled={!can_add} onClick={add}>
         {full ? "No more sizes" : `Add ${size ?? ""}`}
       </button>
     </div>
