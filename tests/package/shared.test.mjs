@@ -129,6 +129,62 @@ in_page(
   without_webgpu,
 );
 
+in_page(
+  "an opening that waits for another is aborted at once, and the others keep their order",
+  async ({ lapidary, assert, is_fault, right, problem, settles, within }) => {
+    const [aborting, again] = [new AbortController(), new AbortController()];
+    const first = settles(lapidary.init_gpu());
+    const aborted = settles(lapidary.init_gpu({ backend: "simd", signal: aborting.signal }));
+    const last = settles(lapidary.init_gpu({ backend: "scalar" }));
+    const at_once = settles(lapidary.init_gpu({ backend: "simd", signal: AbortSignal.abort() }));
+    const newest = settles(lapidary.init_gpu({ backend: "simd", signal: again.signal }));
+    aborting.abort();
+    again.abort();
+    for (const call of [aborted, at_once, newest]) is_fault((await within(10_000, call, "the abort")).error, ["aborted"]);
+    const product = settles(right(lapidary, problem(5, 6, 7)));
+    globalThis.release();
+    const ends = await Promise.all([first, last, product]);
+    assert(ends.every(({ error }) => !error), JSON.stringify(ends));
+    assert(ends[1].value.backend === "scalar" && (await lapidary.device_info()).backend === "scalar", "the last word");
+  },
+  {
+    prepare: () => {
+      const released = new Promise((resolve) => (globalThis.release = resolve));
+      const { requestAdapter } = GPU.prototype;
+      GPU.prototype.requestAdapter = async function (...options) {
+        await released;
+        return requestAdapter.apply(this, options);
+      };
+    },
+  },
+);
+
+in_page("an abort waits for nothing that is loaded or opened", async ({ lapidary, is_fault, right, problem, each, settles, within, wrap }) => {
+  let release;
+  const released = new Promise((resolve) => (release = resolve));
+  const undo = wrap(globalThis, "fetch", (original) => async (...args) => (await released, original(...args)));
+  const { a, b, options } = problem(5, 6, 7);
+  await each(
+    {
+      "a product": (signal) => lapidary.matmul(a, b, { ...options, signal }),
+      "a benchmark": (signal) => lapidary.benchmark(a, b, { ...options, signal }),
+      "tuning": (signal) => lapidary.tune({ signal }),
+      "a reference": (signal) => lapidary.reference(a, b, { ...options, signal }),
+      "a handle": (signal) => lapidary.Gpu.open({ signal }),
+      "the shared handle": (signal) => lapidary.init_gpu({ signal }),
+    },
+    async (call) => {
+      const controller = new AbortController();
+      const pending = settles(call(controller.signal));
+      controller.abort();
+      is_fault((await within(5_000, pending, "the abort")).error, ["aborted"]);
+    },
+  );
+  release();
+  undo();
+  await right(lapidary, problem(5, 6, 7));
+}, without_webgpu);
+
 in_page("options are those of the call, and such as cannot be read are refused", async ({ lapidary, assert, integers, rejects, same }) => {
   const [first, second, own] = [{ backend: "simd" }, { backend: "simd" }, { dtype: "i8" }];
   const openings = [lapidary.Gpu.open(first), lapidary.init_gpu(second)];

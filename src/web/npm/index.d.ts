@@ -373,7 +373,10 @@ export class Gpu {
   private constructor();
   static open(options?: InitOptions): Promise<Gpu>;
   info(): DeviceInfo;
-  /** The device that computes, for buffers of one's own; undefined unless the backend is WebGPU. After a loss it is another one. */
+  /**
+   * The device that computes, for buffers of one's own; undefined unless the backend is WebGPU. After a loss it is another one. Once it was asked
+   * for, it is the page's too, and does not end with the handle.
+   */
   readonly device: Device | undefined;
   matmul(a: Operand, b: Operand, options: MatmulOptions & Bare & { result?: "f32" }): Promise<Float32Array>;
   matmul(a: Operand, b: Operand, options: MatmulOptions & Bare & { result: "f16" }): Promise<Halves>;

@@ -188,7 +188,11 @@ export { Expr, lazy } from "./expr.js";
 /** An array in f32, which holds every f16. */
 const wide = (name, value) => {
   const own = floats(name, value);
-  return own.BYTES_PER_ELEMENT < 4 ? new Float32Array(own) : own;
+  try {
+    return own.BYTES_PER_ELEMENT < 4 ? new Float32Array(own) : own;
+  } catch (error) {
+    throw no_room(error);
+  }
 };
 
 export class Reference {
@@ -258,7 +262,7 @@ export class Gpu {
     const may_take = look_for_gpu(options);
     if (may_take) takers++;
     try {
-      const [own] = await Promise.all([reading, load()]);
+      const [own] = await Promise.all([reading, guarded(load, signal)]);
       const call = () => (to_stop({ signal }), core.open(...own));
       const gpu = new Gpu(ours, await guarded(call, signal, core.free_gpu));
       if (gpu.info().backend.startsWith("web")) setTimeout(prepare_for_loss, 2000); // the page's first results come first
@@ -296,7 +300,7 @@ export class Gpu {
       if (loading) {
         [a, b, options] = [copy(a), copy(b), told(options)];
         gpu = core.hold_gpu(gpu);
-        await loading;
+        await guarded(() => loading, signal);
       }
       const [x, y] = [operand("a", a), operand("b", b)];
       const found = to_multiply(options, shape_of(a), shape_of(b), operand);
@@ -388,20 +392,27 @@ let shared;
 /** The same once it is open, so that calls start before they return. */
 let ready;
 
+/** What is being opened, in the order of the calls. */
+const openings = new Set();
+
 function use(options) {
-  const before = shared;
+  const before = [...openings];
   const own = told(options);
+  const signal = get(own, "signal");
   const opening = (async () => {
-    // One after another: of two calls the later has the last word.
-    await before?.catch(() => {});
+    // One after another: of two calls the later has the last word. An abort waits for none.
+    await guarded(() => (to_stop({ signal }), Promise.allSettled(before)), signal);
     const gpu = await Gpu.open(own);
     ready?.free();
     return (ready = gpu);
   })();
   shared = opening;
-  opening.catch(() => {
-    // The next call tries anew, or goes on with what was open before.
-    if (shared === opening) shared = ready && Promise.resolve(ready);
+  openings.add(opening);
+  const over = () => openings.delete(opening);
+  opening.then(over, () => {
+    over();
+    // The next call goes on with what is being opened still, or with what was open before, or tries anew.
+    if (shared === opening) shared = [...openings].at(-1) ?? (ready && Promise.resolve(ready));
   });
   return opening;
 }
@@ -464,11 +475,12 @@ export async function matmul(a, b, options) {
   if (ready && !pending()) return ready.matmul(a, b, options);
   // While operands are copied.
   if (!shared) look_for_gpu();
-  return holding((hold) => {
+  const call = (hold) => {
     const own = (value) => hold(copy(value));
     const [x, y, z] = [own(a), own(b), told(options, own)];
     return on_shared((gpu) => gpu.matmul(x, y, z));
-  });
+  };
+  return guarded(() => holding(call), get(options, "signal"));
 }
 
 export async function tensor(data, shape, options) {
@@ -487,16 +499,18 @@ export async function evaluate(expr) {
   });
 }
 
-export const benchmark = async (a, b, options) =>
-  holding((hold) => {
+export async function benchmark(a, b, options) {
+  const call = (hold) => {
     const own = (value) => hold(copy(value));
     const [x, y, z] = [own(a), own(b), told(options, own)];
     return on_shared((gpu) => gpu.benchmark(x, y, z));
-  });
+  };
+  return guarded(() => holding(call), get(options, "signal"));
+}
 
 export async function tune(options) {
   const own = told(options);
-  return on_shared((gpu) => gpu.tune(own));
+  return guarded(() => on_shared((gpu) => gpu.tune(own)), get(own, "signal"));
 }
 
 export const clear_tuning = async () => on_shared((gpu) => gpu.clear_tuning());
