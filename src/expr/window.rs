@@ -144,7 +144,8 @@ impl Expr {
     ///
     /// # Errors
     /// When it is evaluated: [`Error::InvalidType`] unless both are of f32 or both of f16; [`Error::InvalidDimension`] if the shapes do not go
-    /// together or a kernel is larger than its input with the padding; [`Error::LimitExceeded`] past 2³⁰ along a dimension.
+    /// together, a kernel is larger than its input with the padding, or a size, stride, dilation or pad is past 2³⁰; [`Error::LimitExceeded`] if an
+    /// input's size with its padding is.
     #[must_use]
     pub fn conv(&self, filters: impl Into<Self>, how: &Conv) -> Self {
         let filters = filters.into();

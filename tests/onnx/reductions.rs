@@ -25,7 +25,9 @@ impl Call<'_> {
         let (sizes, rank) = (self.sizes(0)?, self.rank(0)?);
         let is_reduced = |axis: i64| axes.is_none_or(|axes| axes.iter().any(|given| given.rem_euclid(rank) == axis));
         // ONNX has an extreme of nothing, this crate an error.
-        if self.node.operator.contains('M') && (0..rank).any(|axis| is_reduced(axis) && sizes[axis as usize] == 0) {
+        if matches!(self.node.operator.as_str(), "ReduceMax" | "ReduceMin")
+            && (0..rank).any(|axis| is_reduced(axis) && sizes[axis as usize] == 0)
+        {
             let none = if self.node.operator == "ReduceMax" { f64::NEG_INFINITY } else { f64::INFINITY };
             let kept = |axis: &i64| keep || !is_reduced(*axis);
             let size = |axis: i64| if is_reduced(axis) { 1 } else { sizes[axis as usize].cast_unsigned() };
