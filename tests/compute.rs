@@ -470,8 +470,12 @@ fn what_a_device_can_do_is_told() {
 
 #[test]
 fn threads_share_a_device() {
-    for gpu in all() {
-        let kernel = gpu.compile(&saxpy()).unwrap();
+    // A twin on copies would lose what another thread has computed meanwhile.
+    let twin = KernelDefinition::new("add").bindings([Access::Read, Access::ReadWrite]).params_bytes(8).cpu(|_, [x, y]| {
+        x.read::<f32>().iter().zip(y.write::<f32>()).for_each(|(x, y)| *y += x);
+    });
+    for (gpu, definition) in all().into_iter().flat_map(|gpu| [(gpu.clone(), saxpy()), (gpu, twin.clone())]) {
+        let kernel = gpu.compile(&definition).unwrap();
         let y = buffer(&gpu, &vec![0.0; 1 << 14]);
         std::thread::scope(|scope| {
             for thread in 0..4 {

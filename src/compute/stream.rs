@@ -1,7 +1,7 @@
 //! Work for a device, in order: copies, launches, and the places in between that can be waited for and timed.
 
 use std::marker::PhantomData;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use bytemuck::Pod;
 
@@ -284,6 +284,9 @@ impl Stream {
             }
             return cpu.with_values(&parts, |values| twin.run(&run, values));
         }
+        // One after the other: between one's copies and its results another's would be lost.
+        static TURN: Mutex<()> = Mutex::new(());
+        let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
         let mut copies = Vec::with_capacity(arguments.len());
         let shared = device.shared_lane()?;
         for (argument, storage) in arguments.iter().zip(&lent) {
