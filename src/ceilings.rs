@@ -33,11 +33,11 @@ const COPY_BYTES_OF_SOFTWARE: u64 = 16 << 20;
 const FMA: (u32, u32) = (4096, 128);
 const FMA_OF_SOFTWARE: (u32, u32) = (32, 16);
 
-/// Which device, and how many threads the CPU's name tells.
-type Key = (BackendId, String, String);
+/// Which device, by what wgpu reaches it, which its architecture tells, and how many threads the CPU's name tells.
+type Key = (BackendId, String, String, String);
 
 fn key(info: &DeviceInfo) -> Key {
-    (info.backend, info.name.clone(), info.pci_address.clone())
+    (info.backend, info.name.clone(), info.architecture.clone(), info.pci_address.clone())
 }
 
 static KNOWN: Mutex<Vec<(Key, Ceilings)>> = Mutex::new(Vec::new());
