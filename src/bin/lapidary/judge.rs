@@ -39,7 +39,8 @@ pub struct Judgement {
 impl Judge {
     pub fn new(a: &[f32], b: &[f32], shape: [u64; 3], extent: Extent) -> Result<Self> {
         let [m, k, n] = shape;
-        let steps = m.saturating_mul(k).saturating_mul(n);
+        // Rows without elements take their time, too.
+        let steps = m.saturating_mul(k.max(1)).saturating_mul(n.max(1));
         let rows = match extent {
             Extent::None => 0,
             Extent::All => m,

@@ -72,7 +72,7 @@ pub fn summary(common: &Common) -> Result<(), Failure> {
     let info = Gpu::open_blocking(common.options.clone())?.info()?;
     let devices = listing::find(common.options.backend);
     let gpus = gpus(&devices);
-    let mut on: Vec<_> = devices.found.iter().map(|device| device.backend.name()).collect();
+    let mut on: Vec<_> = devices.found.iter().filter(|device| device.fault.is_none()).map(|device| device.backend.name()).collect();
     on.dedup();
     let off: Vec<_> = devices.off.iter().map(|off| off.backend.name()).collect();
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
