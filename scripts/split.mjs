@@ -14,7 +14,7 @@
 //
 // A gate that is called before its part is there traps: Rust loads the part first (src/web/parts.rs).
 import { createHash } from "node:crypto";
-import { existsSync, readFileSync, readdirSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, readdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
@@ -148,7 +148,10 @@ const data = forms.data.map((form) => {
   const [, name, at, text] = form.match(/^ \(data (\S+) \(i32\.const (\d+)\) "((?:[^"\\]|\\.)*)"\)$/) ?? die("data is laid out otherwise");
   return { name, at: Number(at), bytes: bytes_of(text) };
 });
-const [text_folder] = text_folders.filter((path) => existsSync(path) && readdirSync(path).length > 0).sort((a, b) => statSync(b).mtimeMs - statSync(a).mtimeMs);
+// Builds with other features have folders too, and texts that are written otherwise.
+const has = (text) => data.some(({ bytes }) => bytes.includes(text));
+const texts_of = (path) => (existsSync(path) ? readdirSync(path) : []).filter((name) => has(readFileSync(join(path, name)))).length;
+const [text_folder] = text_folders.map((path) => ({ path, texts: texts_of(path) })).filter(({ texts }) => texts > 0).sort((a, b) => b.texts - a.texts).map(({ path }) => path);
 for (const part of parts) {
   const names = readdirSync(text_folder ?? die("no folder of shaders was named")).filter((name) => new RegExp(part.texts).test(name));
   const shared = names.find((name) => parts.some((other) => other !== part && new RegExp(other.texts).test(name)));
