@@ -259,7 +259,13 @@ impl WebGl2 {
     }
 
     fn textures(&self, count: u32, [width, height]: [u32; 2], form: Form) -> Result<Pooled<Raw>> {
-        let bytes = u64::from(count) * u64::from(width) * u64::from(height) * form.texel_bytes();
+        let of_one = u64::from(width) * u64::from(height) * form.texel_bytes();
+        let max = u64::from(u32::MAX);
+        if of_one > max {
+            // Browsers count them in 32 bits.
+            return Err(Box::new(Error::LimitExceeded { what: "the size of a texture in bytes", requested: of_one, max }));
+        }
+        let bytes = u64::from(count) * of_one;
         // One that has more lines serves as well.
         let kind = (form as u32) << 29 | width << 4 | count;
         self.take(kind, bytes, &|| self.commands.textures(count, [width, height], form))
