@@ -161,7 +161,11 @@ impl Backend for WebGpu {
     type Running = Running;
 
     fn plan(&self, op: &Op) -> Result<Plan> {
-        plan::compute(op, &self.planned_by())
+        #[cfg(target_arch = "wasm32")]
+        let caps = &self.planned_by();
+        #[cfg(not(target_arch = "wasm32"))]
+        let caps = &self.caps;
+        plan::compute(op, caps)
     }
 
     #[cfg(target_arch = "wasm32")]

@@ -471,16 +471,21 @@ function told(options, own = copy) {
   }
 }
 
+/** A call of that name on the shared handle, of operands as they are now; an abort does not wait for it to be open. */
+function of_operands(name, a, b, options) {
+  const call = (hold) => {
+    const own = (value) => hold(copy(value));
+    const [x, y, z] = [own(a), own(b), told(options, own)];
+    return on_shared((gpu) => gpu[name](x, y, z));
+  };
+  return guarded(() => holding(call), get(options, "signal"));
+}
+
 export async function matmul(a, b, options) {
   if (ready && !pending()) return ready.matmul(a, b, options);
   // While operands are copied.
   if (!shared) look_for_gpu();
-  const call = (hold) => {
-    const own = (value) => hold(copy(value));
-    const [x, y, z] = [own(a), own(b), told(options, own)];
-    return on_shared((gpu) => gpu.matmul(x, y, z));
-  };
-  return guarded(() => holding(call), get(options, "signal"));
+  return of_operands("matmul", a, b, options);
 }
 
 export async function tensor(data, shape, options) {
@@ -499,14 +504,7 @@ export async function evaluate(expr) {
   });
 }
 
-export async function benchmark(a, b, options) {
-  const call = (hold) => {
-    const own = (value) => hold(copy(value));
-    const [x, y, z] = [own(a), own(b), told(options, own)];
-    return on_shared((gpu) => gpu.benchmark(x, y, z));
-  };
-  return guarded(() => holding(call), get(options, "signal"));
-}
+export const benchmark = async (a, b, options) => of_operands("benchmark", a, b, options);
 
 export async function tune(options) {
   const own = told(options);
