@@ -11,6 +11,7 @@ use crate::devices::AdapterInfo;
 #[cfg(not(target_arch = "wasm32"))]
 use crate::info::vendor;
 use crate::info::{BackendId, Caps, DeviceInfo, DeviceKind, OtherBackend, is_software_name};
+use crate::ops::map::MOST_INPUTS;
 use crate::options::{Options, PowerPreference};
 #[cfg(target_arch = "wasm32")]
 use crate::web::parts::{self, Part};
@@ -256,8 +257,11 @@ pub(crate) fn list() -> Result<Vec<AdapterInfo>, OtherBackend> {
     let describe = |(index, adapter): (u32, wgpu::Adapter)| {
         let computes = adapter.get_downlevel_capabilities().flags.contains(wgpu::DownlevelFlags::COMPUTE_SHADERS);
         let about = adapter.get_info();
+        let buffers = adapter.limits().max_storage_buffers_per_shader_stage;
         let fault = if !computes {
             Some("it has no compute shaders".to_owned())
+        } else if buffers < STORAGE_BUFFERS {
+            Some(format!("its kernels have {buffers} buffers at most, where {STORAGE_BUFFERS} are needed"))
         } else if about.backend == wgpu::Backend::Gl {
             // Beside another driver of the same card OpenGL's may list an adapter that then gives no device.
             pollster::block_on(request_best(&adapter)).err().map(|error| format!("it gives no device ({error})"))
@@ -294,11 +298,11 @@ fn wanted_limits(adapter: &wgpu::Limits) -> wgpu::Limits {
         max_compute_workgroups_per_dimension: adapter.max_compute_workgroups_per_dimension,
         #[cfg(target_arch = "wasm32")]
         max_storage_buffers_per_shader_stage: adapter.max_storage_buffers_per_shader_stage.min(STORAGE_BUFFERS),
-        // The caller's own kernels may have more of these than the crate's.
+        // The caller's own kernels may have more of these than the crate's, which an adapter has to have.
         #[cfg(not(target_arch = "wasm32"))]
         max_compute_workgroup_size_z: adapter.max_compute_workgroup_size_z,
         #[cfg(not(target_arch = "wasm32"))]
-        max_storage_buffers_per_shader_stage: adapter.max_storage_buffers_per_shader_stage,
+        max_storage_buffers_per_shader_stage: adapter.max_storage_buffers_per_shader_stage.max(STORAGE_BUFFERS),
         ..wgpu::Limits::downlevel_defaults()
     }
 }
@@ -308,8 +312,8 @@ fn least_limits() -> wgpu::Limits {
     wgpu::Limits { max_storage_buffers_per_shader_stage: STORAGE_BUFFERS, ..wgpu::Limits::downlevel_defaults() }
 }
 
-/// A kernel has five at most: A, B, C, a bias and the result. WebGPU gives eight everywhere.
-const STORAGE_BUFFERS: u32 = 5;
+/// A kernel's inputs and its result. WebGPU gives eight everywhere.
+const STORAGE_BUFFERS: u32 = MOST_INPUTS as u32 + 1;
 
 /// The maker, and what wgpu goes through, which it does not tell of the chip's family.
 #[cfg(not(target_arch = "wasm32"))]

@@ -192,6 +192,24 @@ impl WebGpu {
         Ok(buffer)
     }
 
+    /// Has whole words written, of which no more than two pieces wait for the device at a time: each takes as much of the host's memory as it is
+    /// large, and where there is no more of it wgpu gives the device up.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(super) fn send(&self, to: &wgpu::Buffer, mut at: u64, words: &[u8]) {
+        const PIECE_BYTES: usize = 1 << 26;
+        let mut before = None;
+        for piece in words.chunks(PIECE_BYTES) {
+            self.queue.write_buffer(to, at, piece);
+            at += piece.len() as u64;
+            if words.len() > PIECE_BYTES
+                && let Some(submission_index) = before.replace(self.queue.submit([]))
+            {
+                let until = wgpu::PollType::Wait { submission_index: Some(submission_index), timeout: None };
+                super::attend::poll(&self.health, || self.device.poll(until));
+            }
+        }
+    }
+
     /// Copies values to the device.
     #[cfg(not(target_arch = "wasm32"))]
     fn write(&self, buffer: &Buffer, values: &HostSlice<'_>) -> Result<()> {
@@ -199,7 +217,7 @@ impl WebGpu {
         // Writes are of whole words, and the buffer has room for one.
         let (words, rest) = values.bytes().split_at(values.bytes().len() / 4 * 4);
         let at = buffer.at_bytes();
-        self.queue.write_buffer(buffer.raw(), at, words);
+        self.send(buffer.raw(), at, words);
         if !rest.is_empty() {
             let mut word = [0; 4];
             word[..rest.len()].copy_from_slice(rest);
@@ -247,5 +265,27 @@ impl WebGpu {
             written.map_err(|_| Error::internal("the queue refused an operand"))?;
         }
         Ok(())
+    }
+}
+
+#[cfg(all(test, not(target_arch = "wasm32")))]
+mod tests {
+    use super::super::tests::webgpu;
+    use crate::backend::Backend;
+    use crate::dtype::{DType, Extent};
+
+    /// What is sent in pieces arrives whole, and what was sent before it does too.
+    #[test]
+    fn a_large_upload_arrives() {
+        let Some((device, _)) = webgpu() else { return };
+        const COUNT: u32 = 40_000_003;
+        let values: Vec<half::f16> = (0..COUNT * 2 + 1).map(|i| half::f16::from_bits((i % 30_011) as u16)).collect();
+        let small = device.upload(&(&values[..5]).into()).unwrap();
+        let large = device.upload(&(&values[..]).into()).unwrap();
+        for (buffer, count) in [(&small, 5), (&large, values.len())] {
+            let extent = Extent { elements: count as u64, dtype: DType::F16 };
+            let got = pollster::block_on(device.download(buffer, extent)).unwrap().into_f16();
+            assert!(got == values[..count], "{count} values");
+        }
     }
 }

@@ -8,6 +8,7 @@ use std::time::Instant;
 use futures_channel::oneshot;
 
 use super::WebGpu;
+use super::attend;
 use super::buffer::{Buffer, Raw};
 use super::launch::Scopes;
 use super::pipeline::Pipeline;
@@ -36,14 +37,17 @@ pub(crate) struct Program {
 /// A place in the queue.
 pub(crate) struct Mark {
     submission: wgpu::SubmissionIndex,
-    time: Time,
+    /// When the device said that it was there.
+    told: Arc<OnceLock<Instant>>,
+    /// The device's own clock, if it has one.
+    clock: Option<Clock>,
 }
 
-enum Time {
-    /// Of the device's clock, to be mapped.
-    Ticks { room: wgpu::Buffer, ticks: OnceLock<u64> },
-    /// Of the host's clock, when the device said that it was there.
-    Host(Arc<OnceLock<Instant>>),
+/// What the device's clock showed.
+struct Clock {
+    /// Mapped when the device has said that it was there.
+    room: wgpu::Buffer,
+    ticks: OnceLock<u64>,
 }
 
 /// What an adapter has.
@@ -111,10 +115,20 @@ impl WebGpu {
             encoder.resolve_query_set(&queries, 0..1, &resolved, 0);
             encoder.copy_buffer_to_buffer(&resolved, 0, &mapped, 0, 8);
         });
+        let (told, tell) = telling();
         // What comes of it shows when it is read.
-        mapped.map_async(wgpu::MapMode::Read, .., |_| {});
-        Mark { submission, time: Time::Ticks { room: mapped, ticks: OnceLock::new() } }
+        mapped.map_async(wgpu::MapMode::Read, .., |_| tell());
+        Mark { submission, told, clock: Some(Clock { room: mapped, ticks: OnceLock::new() }) }
     }
+}
+
+/// The time at which what is told here is called.
+fn telling() -> (Arc<OnceLock<Instant>>, impl FnOnce() + Send + 'static) {
+    let told = Arc::new(OnceLock::new());
+    let tell = Arc::clone(&told);
+    (told, move || {
+        tell.get_or_init(Instant::now);
+    })
 }
 
 impl Compute for WebGpu {
@@ -190,7 +204,7 @@ impl Compute for WebGpu {
 
     fn store(&self, _lane: &(), to: &Storage, at_bytes: u64, bytes: &[u8]) -> Result<()> {
         self.guarded(|| {
-            self.queue.write_buffer(&to.raw, to.start_bytes + at_bytes, bytes);
+            self.send(&to.raw, to.start_bytes + at_bytes, bytes);
             Ok(())
         })
     }
@@ -269,13 +283,15 @@ impl Compute for WebGpu {
                 return Ok(self.mark_ticks());
             }
             let submission = self.submit(|_| {});
-            let time = Arc::new(OnceLock::new());
-            let reached = Arc::clone(&time);
+            let (told, tell) = telling();
+            let (sender, done) = oneshot::channel();
             self.queue.on_submitted_work_done(move || {
-                let _ = reached.set(Instant::now());
+                tell();
+                let _ = sender.send(());
             });
-            self.attend();
-            Ok(Mark { submission, time: Time::Host(time) })
+            // The time counts, whether or not somebody waits for it.
+            drop(self.attend(done));
+            Ok(Mark { submission, told, clock: None })
         })
     }
 
@@ -285,50 +301,45 @@ impl Compute for WebGpu {
     }
 
     fn reached<'a>(&'a self, mark: &'a Mark) -> BoxFuture<'a, Result<()>> {
-        let (sender, receiver) = oneshot::channel();
-        let (device, submission) = (self.device.clone(), mark.submission.clone());
+        let (sender, told) = oneshot::channel();
+        let (device, health, submission, reached) =
+            (self.device.clone(), Arc::clone(&self.health), mark.submission.clone(), Arc::clone(&mark.told));
         let wait = move || {
-            let waited = device.poll(wgpu::PollType::Wait { submission_index: Some(submission), timeout: None });
-            let _ = sender.send(waited.map_err(|error| error.to_string()));
+            attend::poll(&health, || device.poll(wgpu::PollType::Wait { submission_index: Some(submission), timeout: None }));
+            if health.lost().is_none() {
+                // Polled by two threads at a time, the device may call back in the other one, later.
+                reached.wait();
+            }
+            let _ = sender.send(());
         };
         let waiter = std::thread::Builder::new().spawn(wait);
         Box::pin(async move {
             waiter.map_err(|error| Error::internal(format!("no thread could be started ({error})")))?;
-            match receiver.await {
-                Ok(Ok(_)) => {}
-                Ok(Err(fault)) => self.health.lose(fault),
-                Err(oneshot::Canceled) => return Err(Error::internal("the thread that waits for the GPU is gone")),
-            }
+            told.await.map_err(|_| Error::internal("the thread that waits for the GPU is gone"))?;
             self.settled()
         })
     }
 
     fn elapsed_ms(&self, from: &Mark, to: &Mark) -> Result<f64> {
-        match (&from.time, &to.time) {
-            (Time::Ticks { .. }, Time::Ticks { .. }) => {
-                let (from, to) = (self.ticks(from)?, self.ticks(to)?);
-                let ticks = if to >= from { (to - from) as f64 } else { -((from - to) as f64) };
-                Ok(ticks * f64::from(self.timestamp_period_ns.unwrap_or(1.0)) / 1e6)
-            }
-            (Time::Host(from), Time::Host(to)) => {
-                let time = |time: &OnceLock<Instant>| time.get().copied().ok_or_else(|| Error::internal("an event without a time"));
-                let (from, to) = (time(from)?, time(to)?);
-                Ok(if to >= from { (to - from).as_secs_f64() * 1e3 } else { (from - to).as_secs_f64() * -1e3 })
-            }
-            _ => Err(Error::internal("events of two clocks")),
+        if let (Some(from), Some(to)) = (&from.clock, &to.clock) {
+            let (from, to) = (self.ticks(from)?, self.ticks(to)?);
+            let ticks = if to >= from { (to - from) as f64 } else { -((from - to) as f64) };
+            return Ok(ticks * f64::from(self.timestamp_period_ns.unwrap_or(1.0)) / 1e6);
         }
+        let time = |mark: &Mark| mark.told.get().copied().ok_or_else(|| Error::internal("an event without a time"));
+        let (from, to) = (time(from)?, time(to)?);
+        Ok(if to >= from { (to - from).as_secs_f64() * 1e3 } else { (from - to).as_secs_f64() * -1e3 })
     }
 }
 
 impl WebGpu {
     /// The clock at a mark that is reached.
-    fn ticks(&self, mark: &Mark) -> Result<u64> {
-        let Time::Ticks { room, ticks } = &mark.time else { return Err(Error::internal("an event without ticks")) };
-        if let Some(ticks) = ticks.get() {
+    fn ticks(&self, clock: &Clock) -> Result<u64> {
+        if let Some(ticks) = clock.ticks.get() {
             return Ok(*ticks);
         }
-        let view = room.get_mapped_range(..).map_err(|_| self.unmapped())?;
+        let view = clock.room.get_mapped_range(..).map_err(|_| self.unmapped())?;
         let read = <[u8; 8]>::try_from(&view[..]).map_or(0, u64::from_le_bytes);
-        Ok(*ticks.get_or_init(|| read))
+        Ok(*clock.ticks.get_or_init(|| read))
     }
 }

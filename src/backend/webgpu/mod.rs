@@ -7,6 +7,7 @@
 //! share too.
 
 mod adapter;
+mod attend;
 mod batch;
 mod buffer;
 #[cfg(not(target_arch = "wasm32"))]

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use futures_channel::oneshot;
 
 use super::WebGpu;
+use super::attend::Notice;
 use super::batch::Verdict;
 use super::buffer::{Buffer, Room};
 use super::launch::{PARAMS_STRIDE_BYTES, ScopeFuture, Scopes, add_params, launch};
@@ -44,7 +45,7 @@ enum Mapping {
     /// Nobody asked for it.
     No,
     /// What comes tells that it may.
-    Pending(oneshot::Receiver<()>),
+    Pending(Notice),
     Done,
 }
 
@@ -285,8 +286,7 @@ impl WebGpu {
                 let _ = sender.send(());
             }
         });
-        staging.mapping = Mapping::Pending(receiver);
-        self.attend();
+        staging.mapping = Mapping::Pending(self.attend(receiver));
     }
 
     pub(super) async fn work_done(&self) {
@@ -294,35 +294,16 @@ impl WebGpu {
         self.queue.on_submitted_work_done(move || {
             let _ = sender.send(());
         });
-        self.attend();
-        let _ = receiver.await;
-    }
-
-    /// Natively callbacks come only while somebody polls the device.
-    pub(super) fn attend(&self) {
-        #[cfg(not(target_arch = "wasm32"))]
-        {
-            let (device, health) = (self.device.clone(), std::sync::Arc::clone(&self.health));
-            let poll = move || {
-                if let Err(error) = device.poll(wgpu::PollType::wait_indefinitely()) {
-                    health.lose(error.to_string());
-                }
-            };
-            let Ok(attendant) = std::thread::Builder::new().spawn(poll.clone()) else {
-                // The system has no thread to give: this one waits.
-                return poll();
-            };
-            let mut attendants = self.attendants.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-            attendants.retain(|attendant| !attendant.is_finished());
-            attendants.push(attendant);
-        }
+        self.attend(receiver).came().await;
     }
 
     /// Waits until what was asked for can be read.
     pub(super) async fn mapped(&self, staging: &mut Staging) -> Result<()> {
-        if let Mapping::Pending(receiver) = &mut staging.mapping {
+        if let Mapping::Pending(notice) = &mut staging.mapping {
             // Nothing but a loss is left once the scopes are clean.
-            receiver.await.map_err(|_| self.unmapped())?;
+            if !notice.came().await {
+                return Err(self.unmapped());
+            }
             staging.mapping = Mapping::Done;
         }
         Ok(())

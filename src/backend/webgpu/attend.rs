@@ -1,0 +1,147 @@
+//! What waits for the device's callbacks. Natively they come only while somebody polls the device: threads that do.
+
+#[cfg(not(target_arch = "wasm32"))]
+use std::future::poll_fn;
+#[cfg(not(target_arch = "wasm32"))]
+use std::panic::{AssertUnwindSafe, catch_unwind};
+#[cfg(not(target_arch = "wasm32"))]
+use std::pin::Pin;
+#[cfg(not(target_arch = "wasm32"))]
+use std::sync::{Arc, PoisonError};
+#[cfg(not(target_arch = "wasm32"))]
+use std::task::Poll;
+
+use futures_channel::oneshot;
+
+#[cfg(not(target_arch = "wasm32"))]
+use super::Health;
+use super::WebGpu;
+
+/// What a callback is to tell, and natively who sees to it that it comes.
+pub(super) struct Notice {
+    told: oneshot::Receiver<()>,
+    /// Ends when the device has been polled.
+    #[cfg(not(target_arch = "wasm32"))]
+    attended: Option<oneshot::Receiver<()>>,
+    #[cfg(not(target_arch = "wasm32"))]
+    health: Arc<Health>,
+}
+
+#[cfg(target_arch = "wasm32")]
+impl Notice {
+    /// Whether it came.
+    pub(super) async fn came(&mut self) -> bool {
+        (&mut self.told).await.is_ok()
+    }
+}
+
+#[cfg(target_arch = "wasm32")]
+impl WebGpu {
+    /// The browser calls back by itself.
+    pub(super) fn attend(&self, told: oneshot::Receiver<()>) -> Notice {
+        Notice { told }
+    }
+}
+
+#[cfg(not(target_arch = "wasm32"))]
+type Polled = Result<wgpu::PollStatus, wgpu::PollError>;
+
+#[cfg(not(target_arch = "wasm32"))]
+impl Notice {
+    /// Whether it came. It never does once the device is lost.
+    pub(super) async fn came(&mut self) -> bool {
+        poll_fn(|context| {
+            if let Poll::Ready(told) = Pin::new(&mut self.told).poll(context) {
+                return Poll::Ready(told.is_ok());
+            }
+            if let Some(attended) = &mut self.attended
+                && Pin::new(attended).poll(context).is_ready()
+            {
+                self.attended = None;
+            }
+            // Polled by two threads at a time, the device may call back in the other one, later.
+            if self.attended.is_none() && self.health.lost().is_some() { Poll::Ready(false) } else { Poll::Pending }
+        })
+        .await
+    }
+}
+
+/// Polls the device. Where its driver loses it meanwhile wgpu panics, and calls nobody back.
+#[cfg(not(target_arch = "wasm32"))]
+pub(super) fn poll(health: &Health, poll: impl FnOnce() -> Polled) {
+    match catch_unwind(AssertUnwindSafe(poll)) {
+        Ok(Ok(_)) => {}
+        Ok(Err(error)) => health.lose(error.to_string()),
+        Err(panic) => {
+            let message = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
+            health.lose(message.unwrap_or("the driver gave no reason").to_owned());
+        }
+    }
+}
+
+#[cfg(not(target_arch = "wasm32"))]
+impl WebGpu {
+    /// Has the device polled until what was submitted is done; what it tells meanwhile is to be waited for.
+    pub(super) fn attend(&self, told: oneshot::Receiver<()>) -> Notice {
+        let device = self.device.clone();
+        self.attend_by(told, move || device.poll(wgpu::PollType::wait_indefinitely()))
+    }
+
+    fn attend_by(&self, told: oneshot::Receiver<()>, wait: impl Fn() -> Polled + Clone + Send + 'static) -> Notice {
+        let health = Arc::clone(&self.health);
+        let (ends, attended) = oneshot::channel();
+        let work = {
+            let (wait, health) = (wait.clone(), Arc::clone(&health));
+            move || {
+                poll(&health, wait);
+                // Whoever waited may be gone.
+                let _ = ends.send(());
+            }
+        };
+        let Ok(attendant) = std::thread::Builder::new().spawn(work) else {
+            // The system has no thread to give: this one waits.
+            poll(&health, wait);
+            return Notice { told, attended: None, health };
+        };
+        let mut attendants = self.attendants.lock().unwrap_or_else(PoisonError::into_inner);
+        attendants.retain(|attendant| !attendant.is_finished());
+        attendants.push(attendant);
+        Notice { told, attended: Some(attended), health }
+    }
+}
+
+#[cfg(all(test, not(target_arch = "wasm32")))]
+mod tests {
+    use super::super::tests::webgpu;
+    use super::*;
+    use crate::backend::Backend;
+
+    /// Whoever waits for a device that its driver loses is told so, and so is whoever comes later.
+    #[test]
+    fn a_loss_while_the_device_is_polled_ends_all_waiting() {
+        let Some((mut device, _)) = webgpu() else { return };
+        // The device itself is there still, and others share it.
+        device.health = Arc::default();
+        let (sender, told) = oneshot::channel();
+        let mut notice = device.attend_by(told, || panic!("parent device is lost"));
+        assert!(!pollster::block_on(notice.came()));
+        assert_eq!(device.lost().as_deref(), Some("parent device is lost"));
+        drop(sender);
+        let error = pollster::block_on(device.synchronize()).unwrap_err();
+        assert_eq!(error.code(), "device_lost", "{error}");
+    }
+
+    /// A call that another thread makes, later, counts.
+    #[test]
+    fn a_notice_outlasts_its_own_attendant() {
+        let Some((device, _)) = webgpu() else { return };
+        let (sender, told) = oneshot::channel();
+        let mut notice = device.attend_by(told, || Ok(wgpu::PollStatus::QueueEmpty));
+        let other = std::thread::spawn(move || {
+            std::thread::sleep(std::time::Duration::from_millis(20));
+            sender.send(())
+        });
+        assert!(pollster::block_on(notice.came()));
+        assert_eq!(other.join().unwrap(), Ok(()));
+    }
+}
