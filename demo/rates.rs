@@ -1,8 +1,8 @@
 //! How fast products are with operands and result on the device, kernel by kernel, and whether they are right.
 //!
-//! `cargo run --profile native --example rates -- [--backend NAME] [--own] [--f16 | --f16x3 | --i8] [--nt | --tn | --tt] [N | MxKxN] ...`;
-//! `--own` leaves makers' libraries out. Operands are of f16 with `--f16` and 8-bit integers with `--i8`; with `--f16x3` those of f32 are taken
-//! apart into f16. Those with a t are stored transposed: with `--nt` B is.
+//! `cargo run --profile native --example rates -- [--backend NAME] [--own] [--f16 | --f16x3 | --i8] [--nt | --tn | --tt] [--alpha X]
+//! [--bias] [N | MxKxN] ...`; `--own` leaves makers' libraries out. Operands are of f16 with `--f16` and 8-bit integers with `--i8`; with `--f16x3`
+//! those of f32 are taken apart into f16. Those with a t are stored transposed: with `--nt` B is. Products are multiplied by X, and a bias is added.
 
 use std::time::Instant;
 
@@ -24,19 +24,30 @@ enum Kind {
     I8,
 }
 
+/// What is computed of every shape.
+struct Form {
+    kind: Kind,
+    transposed: [bool; 2],
+    alpha: f32,
+    bias: bool,
+}
+
 fn main() -> Result<(), Failure> {
     let start = Instant::now();
-    let (mut backend, mut own, mut kind, mut transposed, mut shapes) = (Choice::Auto, false, Kind::F32, [false; 2], Vec::new());
+    let (mut backend, mut own, mut shapes) = (Choice::Auto, false, Vec::new());
+    let mut form = Form { kind: Kind::F32, transposed: [false; 2], alpha: 1.0, bias: false };
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
             "--own" => own = true,
-            "--f16" => kind = Kind::F16,
-            "--f16x3" => kind = Kind::F16x3,
-            "--i8" => kind = Kind::I8,
-            "--nt" => transposed = [false, true],
-            "--tn" => transposed = [true, false],
-            "--tt" => transposed = [true; 2],
+            "--f16" => form.kind = Kind::F16,
+            "--f16x3" => form.kind = Kind::F16x3,
+            "--i8" => form.kind = Kind::I8,
+            "--nt" => form.transposed = [false, true],
+            "--tn" => form.transposed = [true, false],
+            "--tt" => form.transposed = [true; 2],
+            "--alpha" => form.alpha = arguments.next().unwrap_or_default().parse().map_err(|error| format!("--alpha: {error}"))?,
+            "--bias" => form.bias = true,
             "--backend" => {
                 let name = arguments.next().unwrap_or_default();
                 backend = Choice::Only(BackendId::from_name(&name).ok_or_else(|| format!("there is no backend {name}"))?);
@@ -56,7 +67,13 @@ fn main() -> Result<(), Failure> {
     let info = gpu.info()?;
     println!("{} {} ({}), {}", info.backend, info.name, info.architecture, info.features.join(", "));
     println!("opened {opened_ms:.0} ms, first product (512) done {first_ms:.0} ms after the start\n");
-    println!("{:>16} {:>10} {:>12} {:>12}  kernel", "m x k x n", "ms", if kind == Kind::I8 { "GOP/s" } else { "GFLOP/s" }, "end to end");
+    println!(
+        "{:>16} {:>10} {:>12} {:>12}  kernel",
+        "m x k x n",
+        "ms",
+        if form.kind == Kind::I8 { "GOP/s" } else { "GFLOP/s" },
+        "end to end"
+    );
     let mut handles = vec![gpu];
     if !own && info.features.contains(&"cublaslt") {
         handles.push(Gpu::open_blocking(Options { vendor_libraries: false, ..options })?);
@@ -64,7 +81,7 @@ fn main() -> Result<(), Failure> {
     let mut all_right = true;
     for [m, k, n] in shapes {
         for gpu in &handles {
-            all_right &= rate(gpu, [m, k, n], kind, transposed)?;
+            all_right &= rate(gpu, [m, k, n], &form)?;
         }
     }
     if all_right { Ok(()) } else { Err("a result is wrong".into()) }
@@ -80,9 +97,15 @@ fn parse(shape: &str) -> Result<[usize; 3], Failure> {
 }
 
 /// What is not f32 is judged by its values as f32.
-fn rate(gpu: &Gpu, shape: [usize; 3], kind: Kind, transposed: [bool; 2]) -> Result<bool, Failure> {
+fn rate(gpu: &Gpu, shape: [usize; 3], &Form { kind, transposed, alpha, bias }: &Form) -> Result<bool, Failure> {
     let [m, k, n] = shape;
-    let op = Matmul::new(m as u64, k as u64, n as u64).transpose_a(transposed[0]).transpose_b(transposed[1]);
+    let bias = if bias { random::matrix(n, 3) } else { Vec::new() };
+    let ended = |m: usize| {
+        let op = Matmul::new(m as u64, k as u64, n as u64).alpha(alpha);
+        if bias.is_empty() { op } else { op.bias(&bias) }
+    };
+    let op = ended(m).transpose_a(transposed[0]).transpose_b(transposed[1]);
+    let judge = |a: &[f32], b: &[f32], c: &[f32]| is_right(a, b, c, shape, ended);
     let operands = [random::matrix(m * k, 1), random::matrix(k * n, 2)];
     let sizes = [[m, k], [k, n]];
     let stored = |which: usize| {
@@ -93,17 +116,17 @@ fn rate(gpu: &Gpu, shape: [usize; 3], kind: Kind, transposed: [bool; 2]) -> Resu
     match kind {
         Kind::F32 | Kind::F16x3 => {
             let op = if kind == Kind::F16x3 { op.precision(Precision::F16x3) } else { op };
-            timed(gpu, shape, &op, (&stored(0)).into(), (&stored(1)).into(), |c| is_right(a, b, c, shape))
+            timed(gpu, shape, &op, (&stored(0)).into(), (&stored(1)).into(), |c| judge(a, b, c))
         }
         Kind::F16 => {
             let [a, b, stored_a, stored_b] =
                 [a, b, &stored(0), &stored(1)].map(|values| values.iter().map(|&x| f16::from_f32(x)).collect::<Vec<_>>());
-            timed(gpu, shape, &op, (&stored_a).into(), (&stored_b).into(), |c| is_right(&wide(&a), &wide(&b), c, shape))
+            timed(gpu, shape, &op, (&stored_a).into(), (&stored_b).into(), |c| judge(&wide(&a), &wide(&b), c))
         }
         Kind::I8 => {
             let [a, b, stored_a, stored_b] =
                 [a, b, &stored(0), &stored(1)].map(|values| values.iter().map(|x| (x * 128.0) as i8).collect::<Vec<_>>());
-            timed(gpu, shape, &op, (&stored_a).into(), (&stored_b).into(), |c| is_right(&wide(&a), &wide(&b), c, shape))
+            timed(gpu, shape, &op, (&stored_a).into(), (&stored_b).into(), |c| judge(&wide(&a), &wide(&b), c))
         }
     }
 }
@@ -144,11 +167,11 @@ fn timed(
 }
 
 /// Judges rows spread over the result, the last one among them.
-fn is_right(a: &[f32], b: &[f32], c: &[f32], [m, k, n]: [usize; 3]) -> Result<bool, Failure> {
+fn is_right<'c>(a: &[f32], b: &[f32], c: &[f32], [m, k, n]: [usize; 3], of_rows: impl Fn(usize) -> Matmul<'c>) -> Result<bool, Failure> {
     let judged = m.min(JUDGED_ROWS);
     let rows = |matrix: &[f32], columns: usize| -> Vec<f32> {
         (1..=judged).map(|i| i * m / judged - 1).flat_map(|row| matrix[row * columns..][..columns].to_vec()).collect()
     };
-    let reference = Reference::new(&rows(a, k), b, &[], &Matmul::new(judged as u64, k as u64, n as u64))?;
+    let reference = Reference::new(&rows(a, k), b, &[], &of_rows(judged))?;
     Ok(reference.check(&rows(c, n))?.is_right())
 }

@@ -139,11 +139,21 @@ fn plans_are_as_written_down() {
         ("cuda-small", cuda(&plain(1024, 1024, 1024), &LARGE, 132)),
         ("cuda-odd", cuda(&problem(100, 33, 75, true, false, true, 1), &LARGE, 132)),
         ("cuda-long-k", cuda(&problem(128, 8192, 130, false, true, true, 0), &LARGE, 132)),
-        ("cublaslt", cublaslt(&problem(100, 33, 75, false, true, true, 1), &LARGE).map(|plan| plan.expect("it takes that"))),
+        ("cublaslt", cublaslt(&problem(100, 33, 75, false, true, true, 1), &LARGE, 132).map(|plan| plan.expect("it takes that"))),
         ("cuda-f16", cuda(&f16(DType::F32, plain(4096, 4096, 4096)), &UNITS, 132)),
         ("cuda-f16-copied", cuda(&f16(DType::F16, problem(100, 3300, 75, true, false, true, 1)), &UNITS, 132)),
         ("cuda-f16-widened", cuda(&f16(DType::F16, plain(300, 200, 100)), &LARGE, 132)),
-        ("cublaslt-f16", cublaslt(&f16(DType::F32, plain(512, 512, 512)), &LARGE).map(|plan| plan.expect("it takes that"))),
+        ("cublaslt-f16", cublaslt(&f16(DType::F32, plain(512, 512, 512)), &LARGE, 132).map(|plan| plan.expect("it takes that"))),
+        (
+            "cublaslt-ended",
+            cublaslt(&Problem { bias: true, ..f16(DType::F16, problem(2000, 8000, 1009, true, true, true, 8)) }, &UNITS, 132)
+                .map(|plan| plan.expect("it takes that")),
+        ),
+        (
+            "cublaslt-scaled",
+            cublaslt(&Problem { alpha: 0.5, ..batch(problem(512, 1000, 1009, false, false, true, 0), [1, 9], 0b10_000) }, &LARGE, 132)
+                .map(|plan| plan.expect("it takes that")),
+        ),
         ("row", compute(&problem(1, 4096, 4096, false, false, false, 0), &LARGE)),
         ("column", compute(&problem(4096, 300, 1, false, false, true, 0), &LARGE)),
         ("f16", compute(&f16(DType::F32, problem(100, 33, 75, true, true, true, 1)), &LARGE)),

@@ -436,7 +436,7 @@ proptest! {
 
 #[test]
 fn what_cublaslt_does_not_take_is_left_to_the_kernel() {
-    let takes = |problem: &Problem| cublaslt(problem, &Caps::UNLIMITED).unwrap().is_some();
+    let takes = |problem: &Problem| cublaslt(problem, &Caps::UNLIMITED, 132).unwrap().is_some();
     assert!(takes(&problem(3, 5, 7, false, false, false, 0)));
     assert!(!takes(&problem(3, 0, 7, false, false, true, 0)), "a sum of no terms");
     assert!(!takes(&problem(1 << 31, 1, 1, false, false, false, 0)), "past 31 bits");
@@ -445,7 +445,9 @@ fn what_cublaslt_does_not_take_is_left_to_the_kernel() {
         "B is shared in the inner of two loops, which is then rows"
     );
     assert!(!takes(&batch(problem(3, 5, 7, true, false, false, 0), [2, 3], 0b10_001)), "two loops");
-    assert!(!takes(&Problem { bias: true, ..problem(3, 5, 7, false, false, false, 0) }), "a bias");
+    assert!(!takes(&Problem { bias: true, ..problem(3, 5, 7, false, false, false, 0) }), "too small for a launch that adds a bias");
+    assert!(takes(&Problem { bias: true, ..problem(3000, 5000, 7000, false, false, false, 0) }), "a bias");
+    assert!(!takes(&Problem { bias: true, ..problem(30_000, 5000, 7000, false, false, false, 0) }), "too large for the sums' own room");
     assert!(!takes(&problem(0, 5, 7, false, false, false, 0)), "no result");
     let empty = cuda(&problem(0, 5, 7, false, false, false, 0), &Caps::UNLIMITED, 132).unwrap();
     assert_eq!((empty.dispatches.len(), empty.kernel().as_str()), (0, "none"));

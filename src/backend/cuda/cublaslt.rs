@@ -194,7 +194,7 @@ impl Shape {
         let (b_rows, b_columns) = swap(self.transpose_b, (self.k, self.n));
         let layout = |of, rows, columns, stride, step: u64| Layout::new(of, rows, columns, stride)?.of_batch(self.batch, step);
         let [a_step, b_step, c_step] = self.steps.map(u64::from);
-        let out = || layout(self.result, self.n, self.m, self.ldo, u64::from(self.m) * u64::from(self.n));
+        let out = || layout(self.result, self.n, self.m, self.ldo, u64::from(self.m) * u64::from(self.ldo));
         let c = if self.reads_c { layout(self.result, self.n, self.m, self.ldc, c_step)? } else { out()? };
         let a = layout(self.operands, a_columns, a_rows, self.lda, a_step)?;
         Ok([layout(self.operands, b_columns, b_rows, self.ldb, b_step)?, a, c, out()?])

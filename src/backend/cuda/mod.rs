@@ -86,8 +86,9 @@ impl Cuda {
     /// A plan for NVIDIA's library, if it is there and takes such a product.
     fn plan_library(&self, problem: &matmul::Problem) -> Result<Option<Plan>> {
         let Some(library) = &self.cublaslt else { return Ok(None) };
-        let plan = plan::matmul::cublaslt(problem, &self.caps)?;
-        Ok(plan.filter(|plan| plan.dispatches.iter().all(|dispatch| library.algorithm(dispatch).is_some())))
+        let plan = plan::matmul::cublaslt(problem, &self.caps, self.multiprocessors)?;
+        // The product is the first.
+        Ok(plan.filter(|plan| plan.dispatches.first().is_some_and(|product| library.algorithm(product).is_some())))
     }
 }
 

@@ -72,6 +72,10 @@ const SUM_THREADS: u32 = 64;
 /// What the library may assume that matrices start at multiples of.
 const LIBRARY_ALIGNMENT_BYTES: u64 = 256;
 
+/// What of the time of this crate's kernels the library saves on that GPU, of f32 and of f16, at least where products are large.
+const LIBRARY_SAVES: f64 = 0.15;
+const LIBRARY_SAVES_F16: f64 = 0.4;
+
 /// What a launch takes that copies an operand there.
 const COPY_LAUNCH_NS: f64 = 4000.0;
 
@@ -152,8 +156,8 @@ pub fn cuda(problem: &Problem, caps: &Caps, multiprocessors: u32) -> Result<Plan
 /// Adds what computes some items of a batch.
 fn add_launch(problem: &Problem, launch: &Launch, caps: &Caps, multiprocessors: u32, plan: &mut Plan) -> Result<()> {
     let &Problem { m, k, n, .. } = problem;
-    let by_units = caps.matrix_unit.is_some_and(|unit| (unit.operands, unit.sums) == (problem.dtype, DType::F32));
-    let (id, tiles) = if by_units { (KernelId::MatmulCooperative, &COOPERATIVE_TILES[..]) } else { (KernelId::MatmulTiled, &TILES[..]) };
+    let (id, tiles) = tiles_for(problem, caps);
+    let by_units = id == KernelId::MatmulCooperative;
     let mut params = Params { result: u32::from(problem.result != DType::F32), ..launched(problem, launch) };
     let mut matrices = bindings(problem);
     let mut used_bytes = 0;
@@ -196,14 +200,7 @@ fn add_launch(problem: &Problem, launch: &Launch, caps: &Caps, multiprocessors: 
         bindings: operands.into_iter().chain([scratch(4)]).collect(),
         grid: [blocks, 1, parts * items],
     });
-    let reads = [("READS_C", u32::from(problem.c.is_some())), ("READS_BIAS", u32::from(problem.bias))];
-    let constants = [("THREADS", SUM_THREADS)].into_iter().chain(reads).collect();
-    plan.dispatches.push(Dispatch {
-        kernel: Kernel { id: KernelId::MatmulSum, variant: String::new(), source: None, constants },
-        params: Params { k: parts, lda: ldo, alpha: 1.0, ..params }.into(),
-        bindings: [scratch(0)].into_iter().chain(ends).collect(),
-        grid: [(items * m * (ldo / 4)).div_ceil(SUM_THREADS), 1, 1],
-    });
+    plan.dispatches.push(sum(problem, Params { alpha: 1.0, ..params }, parts, scratch(0), ends));
     plan.scratch_bytes = plan.scratch_bytes.max(used_bytes + scratch_bytes);
     Ok(())
 }
@@ -220,52 +217,103 @@ fn launched(problem: &Problem, Launch { first, batch }: &Launch) -> Params {
     }
 }
 
-/// A plan for cuBLASLt; None for what it does not take: sums of no terms, numbers past 31 bits, batches of two loops; nor is a bias or an
-/// activation left to it, since what is exact of the latter is not documented. Nor factors of f32 other than 1 and -1: it has been seen to
-/// multiply an operand with them before the sum, which is then infinite, or nothing, where the result is not; nor of f16 those that are not finite,
-/// and 0, with which NaN is none. Nor what it is slow at: rows of f16 that start at no multiple of 8 elements, for which the kernel of this crate
-/// was nearly twice as fast on an NVIDIA H200, its copies included.
-pub fn cublaslt(problem: &Problem, caps: &Caps) -> Result<Option<Plan>> {
+/// A plan for cuBLASLt; None for what it does not take: sums of no terms, numbers past 31 bits, batches of two loops. Nor what it is slow at: rows
+/// of f16 that start at no multiple of 8 elements, for which the kernel of this crate was nearly twice as fast on an NVIDIA H200, its copies
+/// included. What is not left to it a second launch does, where both are quicker than a kernel of this crate on a GPU of so many
+/// multiprocessors: a bias and an activation, since what is exact of the latter is not documented; factors of f32 other than 1 and -1, with which
+/// it has been seen to multiply an operand before the sum, which is then infinite, or nothing, where the result is not; and of f16 those that are
+/// not finite, and 0, with which NaN is none.
+pub fn cublaslt(problem: &Problem, caps: &Caps, multiprocessors: u32) -> Result<Option<Plan>> {
     let problem = &batch::merged(problem);
     within_buffers(problem, caps)?;
     let Batch { outer, inner, first } = problem.batch;
     let strides = [problem.a.stride, problem.b.stride, problem.c.map_or(0, |c| c.stride), inner.a, inner.b, inner.c];
     let sizes = [problem.m, problem.k, problem.n, inner.count].map(u64::from);
     let largest = strides.into_iter().chain(sizes).max().unwrap_or(0);
-    let variant = match (problem.dtype, problem.result) {
-        (DType::F32, DType::F32) => "f32",
-        (DType::F16, DType::F32) => "f16 to f32",
-        (DType::F16, DType::F16) => "f16",
-        _ => return Ok(None),
-    };
+    if !matches!((problem.dtype, problem.result), (DType::F32, DType::F32) | (DType::F16, DType::F32 | DType::F16)) {
+        return Ok(None);
+    }
     let misaligned = [problem.a.stride, problem.b.stride, inner.a, inner.b].iter().any(|step| !step.is_multiple_of(VECTOR.into()));
-    let takes_factor = match problem.dtype {
-        DType::F32 => problem.alpha.abs() == 1.0,
-        _ => problem.alpha.is_finite() && problem.alpha != 0.0,
-    };
     if problem.elements() == 0
         || problem.k == 0
-        || !takes_factor
         || problem.dtype == DType::F16 && misaligned
         || outer.count > 1
-        || problem.bias
-        || problem.activation.is_some()
         || first.iter().any(|first| !(first * problem.dtype.bytes()).is_multiple_of(LIBRARY_ALIGNMENT_BYTES))
         || largest > u64::from(i32::MAX.cast_unsigned())
     {
         return Ok(None);
     }
-    let mut constants = constants_of_layout(problem);
-    constants.extend([("OPERANDS_F16", u32::from(problem.dtype != DType::F32)), ("RESULT_F16", u32::from(problem.result != DType::F32))]);
-    let kernel = Kernel { id: KernelId::MatmulCublasLt, variant: variant.to_owned(), source: None, constants };
     let mut bindings = bindings(problem);
     for (binding, (first, dtype)) in bindings.iter_mut().zip(first.into_iter().zip([problem.dtype, problem.dtype, problem.result])) {
-        if binding.slot != Slot::Out {
+        if !matches!(binding.slot, Slot::Out | Slot::BIAS) {
             binding.offset_bytes = first * dtype.bytes();
             binding.size_bytes -= binding.offset_bytes;
         }
     }
-    Ok(Some(Plan::of(Dispatch { kernel, params: whole(problem).into(), bindings, grid: [1; 3] })))
+    let takes_factor = match problem.dtype {
+        DType::F32 => problem.alpha.abs() == 1.0,
+        _ => problem.alpha.is_finite() && problem.alpha != 0.0,
+    };
+    if takes_factor && !problem.bias && problem.activation.is_none() {
+        return Ok(Some(Plan::of(library(problem, problem.result, whole(problem), bindings))));
+    }
+    if !is_worth_an_end(problem, caps, multiprocessors) {
+        return Ok(None);
+    }
+    let params = whole(problem);
+    let scratch =
+        |index| Binding { slot: Slot::Scratch, index, offset_bytes: 0, size_bytes: scratch_bytes([params.m, params.n], params.batch, 1) };
+    let (mut operands, ends): (Vec<_>, Vec<_>) = bindings.into_iter().partition(|binding| matches!(binding.slot, Slot::A | Slot::B));
+    operands.push(scratch(4));
+    let plain = Params { ldo: params.n.next_multiple_of(4), alpha: 1.0, beta: 0.0, activation: 0, ..params };
+    let product = library(&Problem { c: None, bias: false, ..*problem }, DType::F32, plain, operands);
+    let params = Params { result: u32::from(problem.result != DType::F32), ..params };
+    let dispatches = vec![product, sum(problem, params, 1, scratch(0), ends)];
+    Ok(Some(Plan { dispatches, scratch_bytes: scratch(0).size_bytes }))
+}
+
+/// A product of the library.
+fn library(problem: &Problem, result: DType, params: Params, bindings: Vec<Binding>) -> Dispatch {
+    let mut constants = constants_of_layout(problem);
+    constants.extend([("OPERANDS_F16", u32::from(problem.dtype != DType::F32)), ("RESULT_F16", u32::from(result != DType::F32))]);
+    let variant = match (problem.dtype, result) {
+        (DType::F32, _) => "f32",
+        (_, DType::F32) => "f16 to f32",
+        _ => "f16",
+    };
+    let kernel = Kernel { id: KernelId::MatmulCublasLt, variant: variant.to_owned(), source: None, constants };
+    Dispatch { kernel, params: params.into(), bindings, grid: [1; 3] }
+}
+
+/// Whether the library with a launch after it is quicker than a kernel of this crate: what it saves of that one's time, and what the launch takes.
+fn is_worth_an_end(problem: &Problem, caps: &Caps, multiprocessors: u32) -> bool {
+    let Params { m, k, n, batch, .. } = whole(problem);
+    let bytes = scratch_bytes([m, n], batch, 1);
+    let (_, tiles) = tiles_for(problem, caps);
+    let saved = if problem.dtype == DType::F32 { LIBRARY_SAVES } else { LIBRARY_SAVES_F16 };
+    let (tile, parts) = Tile::choose(tiles, [m, k, n], batch, caps, multiprocessors);
+    let own_ns = tile.cost_ns([m, k, n], batch, parts, multiprocessors);
+    let end_ns = SUM_LAUNCH_NS + SUM_PART_NS + SUM_ELEMENT_NS * 3.0 * f64::from(m) * f64::from(n) * f64::from(batch);
+    bytes <= caps.max_buffer_bytes.min(MOST_SCRATCH_BYTES) && saved * own_ns > end_ns
+}
+
+/// The launch that adds up so many parts of sums, to which `ends` are added, and where it writes the result.
+fn sum(problem: &Problem, params: Params, parts: u32, sums: Binding, ends: Vec<Binding>) -> Dispatch {
+    let reads = [("READS_C", u32::from(problem.c.is_some())), ("READS_BIAS", u32::from(problem.bias))];
+    let constants = [("THREADS", SUM_THREADS)].into_iter().chain(reads).collect();
+    let lda = params.n.next_multiple_of(4);
+    Dispatch {
+        kernel: Kernel { id: KernelId::MatmulSum, variant: String::new(), source: None, constants },
+        params: Params { k: parts, lda, ..params }.into(),
+        bindings: [sums].into_iter().chain(ends).collect(),
+        grid: [(params.batch * params.m * (lda / 4)).div_ceil(SUM_THREADS), 1, 1],
+    }
+}
+
+/// The kernel of this crate for operands of other than 8-bit integers, and its tiles.
+fn tiles_for(problem: &Problem, caps: &Caps) -> (KernelId, &'static [Tile]) {
+    let by_units = caps.matrix_unit.is_some_and(|unit| (unit.operands, unit.sums) == (problem.dtype, DType::F32));
+    if by_units { (KernelId::MatmulCooperative, &COOPERATIVE_TILES) } else { (KernelId::MatmulTiled, &TILES) }
 }
 
 /// How a launch reads an operand.
