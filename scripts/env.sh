@@ -44,6 +44,21 @@ has_target() {
 }
 has_wasm_target() { has_target wasm32-unknown-unknown; }
 
+has_pip() { have python3 && python3 -m pip --version >/dev/null 2>&1; }
+
+# pip_install FOLDER PACKAGE...: packages of Python's, without what they depend on; the folder is there as a whole or not at all.
+pip_install() {
+    local folder=$1 part
+    shift
+    has_pip || die "Python's pip is missing: install Python 3.8 or later with it (on Debian and Ubuntu: python3-pip)."
+    step "pip install $*"
+    mkdir -p "${folder%/*}"
+    part=$(mktemp -d "$folder.XXXXXX")
+    python3 -m pip install --quiet --no-deps --target "$part" "$@" || { rm -rf "$part"; die "pip could not install them"; }
+    rm -rf "$folder"
+    mv "$part" "$folder"
+}
+
 # first COMMAND-OR-PATH...: the path of the first that can be run.
 first() {
     local name

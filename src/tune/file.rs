@@ -21,20 +21,20 @@ pub(super) fn path(options: &Options, info: &DeviceInfo) -> Option<PathBuf> {
     Some(options.pipeline_cache.folder()?.join(format!("tuned-{}-{through}{name}.json", info.backend)))
 }
 
-/// What tells whether a file is of this very device, driver and version.
-fn key(backend: BackendId, name: &str, driver: &str) -> Value {
-    json!([SCHEMA, env!("CARGO_PKG_VERSION"), backend.name(), name, driver])
+/// What tells whether a file is of this very device, driver and version, and of tiles as large as the options allow.
+fn key(backend: BackendId, name: &str, driver: &str, options: &Options) -> Value {
+    json!([SCHEMA, env!("CARGO_PKG_VERSION"), backend.name(), name, driver, options.workgroup_hint])
 }
 
 /// The file's text. Tiles stand in it by their sizes, as `tiles` has them.
-pub(super) fn write(tuned: &Tuned, best: &Best, tiles: &[String], info: &DeviceInfo) -> String {
-    format!("{:#}\n", json!({ "key": key(info.backend, &info.name, &info.driver), "tiles": tuned.names(tiles), "ms": best }))
+pub(super) fn write(tuned: &Tuned, best: &Best, tiles: &[String], info: &DeviceInfo, options: &Options) -> String {
+    format!("{:#}\n", json!({ "key": key(info.backend, &info.name, &info.driver, options), "tiles": tuned.names(tiles), "ms": best }))
 }
 
 #[cfg(any(test, feature = "vulkan", feature = "webgpu", all(feature = "cuda", any(target_os = "linux", target_os = "windows"))))]
-pub(super) fn read(text: &str, tiles: &[String], info: &DeviceInfo) -> Option<Tuned> {
+pub(super) fn read(text: &str, tiles: &[String], info: &DeviceInfo, options: &Options) -> Option<Tuned> {
     let value: Value = serde_json::from_str(text).ok()?;
-    if value["key"] != key(info.backend, &info.name, &info.driver) {
+    if value["key"] != key(info.backend, &info.name, &info.driver, options) {
         return None;
     }
     let kept = value["tiles"].as_array()?;
@@ -46,7 +46,7 @@ pub(super) fn read(text: &str, tiles: &[String], info: &DeviceInfo) -> Option<Tu
 #[cfg(any(feature = "vulkan", feature = "webgpu", all(feature = "cuda", any(target_os = "linux", target_os = "windows"))))]
 pub(crate) fn load(options: &Options, info: &DeviceInfo, tiles: &[String]) -> Tuned {
     let text = path(options, info).and_then(|file| fs::read_to_string(file).ok());
-    text.and_then(|text| read(&text, tiles, info)).unwrap_or_default()
+    text.and_then(|text| read(&text, tiles, info, options)).unwrap_or_default()
 }
 
 /// The backends with those that were tuned in the order of their speed, each in one of their places; None where fewer than two were. Emulated
@@ -68,7 +68,7 @@ pub(crate) fn by_speed(options: &Options, backends: &[BackendId]) -> Option<Vec<
     let listed: Vec<_> = backends.iter().flat_map(|&backend| devices_of(backend).found).filter(|device| device.fault.is_none()).collect();
     let mut results = [Vec::new(), Vec::new()];
     for Measurement { backend, key: of, best } in measured {
-        let device = listed.iter().find(|device| device.backend == backend && key(backend, &device.name, &device.driver) == of);
+        let device = listed.iter().find(|device| device.backend == backend && key(backend, &device.name, &device.driver, options) == of);
         if let Some(device) = device {
             results[usize::from(device.kind == DeviceKind::Software)].push((backend, best));
         }
@@ -124,27 +124,30 @@ mod tests {
 
     #[test]
     fn only_a_whole_file_of_the_same_device_is_read() {
-        let (info, tiles) = (info(), tiles(&["8x8x8", "16x8x8", "16x16x8"]));
+        let (info, tiles, options) = (info(), tiles(&["8x8x8", "16x8x8", "16x16x8"]), Options::default());
+        let hinted = Options { workgroup_hint: Some(64), ..Options::default() };
         let tuned = Tuned::NONE.with(2, Some(2)).with(7, Some(0));
-        let text = write(&tuned, &[Some(0.25); Tuned::CLASSES], &tiles, &info);
-        assert_eq!(read(&text, &tiles, &info), Some(tuned));
-        assert_eq!(read(&text, &tiles, &DeviceInfo { driver: "another".to_owned(), ..info.clone() }), None);
-        assert_eq!(read(&text, &tiles, &DeviceInfo { name: "another".to_owned(), ..info.clone() }), None);
-        assert_eq!(read(&text.replace(env!("CARGO_PKG_VERSION"), "0.0.0"), &tiles, &info), None);
+        let text = write(&tuned, &[Some(0.25); Tuned::CLASSES], &tiles, &info, &options);
+        assert_eq!(read(&text, &tiles, &info, &options), Some(tuned));
+        assert_eq!(read(&text, &tiles, &info, &hinted), None);
+        assert_eq!(read(&text, &tiles, &DeviceInfo { driver: "another".to_owned(), ..info.clone() }, &options), None);
+        assert_eq!(read(&text, &tiles, &DeviceInfo { name: "another".to_owned(), ..info.clone() }, &options), None);
+        assert_eq!(read(&text.replace(env!("CARGO_PKG_VERSION"), "0.0.0"), &tiles, &info, &options), None);
         for (at, _) in text.char_indices().skip(1).step_by(7) {
-            assert!(read(&text[..at.min(text.len() - 3)], &tiles, &info).is_none(), "cut at {at}");
+            assert!(read(&text[..at.min(text.len() - 3)], &tiles, &info, &options).is_none(), "cut at {at}");
         }
         for (was, is) in [("\"16x16x8\"", "2"), ("null,", ""), ("tiles", "tile")] {
-            assert_eq!(read(&text.replacen(was, is, 1), &tiles, &info), None, "{was} as {is}");
+            assert_eq!(read(&text.replacen(was, is, 1), &tiles, &info, &options), None, "{was} as {is}");
         }
     }
 
     #[test]
     fn a_tile_is_found_by_its_size_wherever_it_stands() {
-        let info = info();
-        let text = write(&Tuned::NONE.with(2, Some(1)).with(3, Some(0)), &[None; Tuned::CLASSES], &tiles(&["8x8x8", "16x8x8"]), &info);
+        let (info, options) = (info(), Options::default());
+        let text =
+            write(&Tuned::NONE.with(2, Some(1)).with(3, Some(0)), &[None; Tuned::CLASSES], &tiles(&["8x8x8", "16x8x8"]), &info, &options);
         let changed = tiles(&["16x8x8", "32x8x8"]);
-        assert_eq!(read(&text, &changed, &info), Some(Tuned::NONE.with(2, Some(0))), "the other one is gone");
+        assert_eq!(read(&text, &changed, &info, &options), Some(Tuned::NONE.with(2, Some(0))), "the other one is gone");
     }
 
     #[test]
@@ -182,9 +185,10 @@ mod tests {
             if let Ok(opened) = pollster::block_on(Device::open(id, &options)) {
                 let info = &opened.info;
                 let best = [Some(1.0 / (turn + 1) as f64); Tuned::CLASSES];
-                fs::write(path(&options, info).unwrap(), write(&Tuned::NONE, &best, &[], info)).unwrap();
+                fs::write(path(&options, info).unwrap(), write(&Tuned::NONE, &best, &[], info, &options)).unwrap();
                 let absent = DeviceInfo { name: "absent".to_owned(), ..info.clone() };
-                fs::write(path(&options, &absent).unwrap(), write(&Tuned::NONE, &[Some(1e-9); Tuned::CLASSES], &[], &absent)).unwrap();
+                fs::write(path(&options, &absent).unwrap(), write(&Tuned::NONE, &[Some(1e-9); Tuned::CLASSES], &[], &absent, &options))
+                    .unwrap();
                 found.push((id, info.is_software()));
             }
         }

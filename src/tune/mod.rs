@@ -16,6 +16,8 @@ mod web;
 #[cfg(not(target_arch = "wasm32"))]
 use std::fs;
 #[cfg(not(target_arch = "wasm32"))]
+use std::io;
+#[cfg(not(target_arch = "wasm32"))]
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -116,7 +118,8 @@ impl Gpu {
         let (tuned, tiles) = (decide(&trials), opened.device.tiles());
         let kept = file::path(self.options(), &opened.info).filter(|file| {
             let folder = file.parent().map(fs::create_dir_all);
-            folder.is_some_and(|made| made.is_ok()) && fs::write(file, file::write(&tuned, &best, &tiles, &opened.info)).is_ok()
+            let text = file::write(&tuned, &best, &tiles, &opened.info, self.options());
+            folder.is_some_and(|made| made.is_ok()) && fs::write(file, text).is_ok()
         });
         Ok(Tuning { trials, tuned, file: kept })
     }
@@ -132,10 +135,18 @@ impl Gpu {
     /// Forgets what tuning has found for this device; gives the file that was removed, if there was one.
     ///
     /// # Errors
-    /// [`Error::Disposed`] after [`close`](Self::close).
+    /// [`Error::Disposed`] after [`close`](Self::close); [`Error::InvalidArgument`] if the file is there and cannot be removed.
     pub fn clear_tuning(&self) -> Result<Option<PathBuf>> {
-        let file = file::path(self.options(), &self.current()?.info);
-        Ok(file.filter(|file| fs::remove_file(file).is_ok()))
+        let Some(file) = file::path(self.options(), &self.current()?.info) else { return Ok(None) };
+        match fs::remove_file(&file) {
+            Ok(()) => Ok(Some(file)),
+            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(None),
+            Err(error) => Err(Box::new(Error::InvalidArgument {
+                what: "the file that tuning was kept in".to_owned(),
+                found: file.display().to_string(),
+                expected: format!("it cannot be removed ({error})"),
+            })),
+        }
     }
 }
 
@@ -188,8 +199,13 @@ async fn measure(gpu: &Gpu, opened: &Arc<Opened>, between: impl AsyncFn() -> Res
             Ok::<_, Box<Error>>(samples_ms[samples_ms.len() / 2])
         };
         let mut fastest_ms = f64::INFINITY;
+        let default = device.plan_tuned(&op, Tuned::NONE)?;
         for tile in std::iter::once(None).chain((0..tiles).map(Some)) {
             let plan = device.plan_tuned(&op, Tuned::NONE.with(class, tile))?;
+            // It has no room on this device, or it is what the planner chooses anyway.
+            if tile.is_some() && plan == default {
+                continue;
+            }
             let ms = time_ms(&plan).await?;
             fastest_ms = fastest_ms.min(ms);
             trials.push(Trial { class, tile, kernel: plan.kernel(), ms });
@@ -264,7 +280,7 @@ mod tests {
             let mut kernels = Vec::new();
             // Every tile in turn, one that is not there, and a file that is none.
             let tiles = gpu.current().unwrap().device.tiles();
-            let write = |tuned: &Tuned, tiles: &[String]| file::write(tuned, &[None; Tuned::CLASSES], tiles, &info);
+            let write = |tuned: &Tuned, tiles: &[String]| file::write(tuned, &[None; Tuned::CLASSES], tiles, &info, &options);
             for tile in 0..tiles.len() as u8 {
                 fs::write(&path, write(&Tuned::NONE.with(1, Some(tile)), &tiles)).unwrap();
                 kernels.push(kernel(&Gpu::open_blocking(options.clone()).unwrap(), 128));
@@ -278,6 +294,9 @@ mod tests {
                 assert_eq!(kernel(&Gpu::open_blocking(options.clone()).unwrap(), 128), kernel(&gpu, 128), "{backend}");
             }
             assert_eq!((gpu.clear_tuning().unwrap(), path.exists(), gpu.clear_tuning().unwrap()), (Some(path.clone()), false, None));
+            fs::create_dir(&path).unwrap();
+            let error = gpu.clear_tuning().unwrap_err();
+            assert!(error.to_string().contains(path.to_str().unwrap()), "{backend}: {error}");
         }
         let _ = fs::remove_dir_all(folder);
     }

@@ -51,6 +51,9 @@ pub fn run(common: &Common, clear: bool) -> Result<(), Failure> {
         table.row([Tuned::side(default.class).to_string(), format!("{:.4}", default.ms), format!("{:.4}", best.ms), gain, best.kernel]);
     }
     output::print(&format!("{}\n\n{}", wrap(&describe(&info), WIDTH).join("\n"), table.text()))?;
+    if info.features.contains(&"cublaslt") {
+        output::note("these are for what NVIDIA's library does not take; it goes on multiplying the rest");
+    }
     match file {
         Some(file) => output::note(&format!("kept in {file}; `lapidary tune --clear` forgets it")),
         None => output::note("not kept: there is no folder for it"),
