@@ -136,7 +136,7 @@ fn main() -> Result<(), Failure> {
         gpu.clear_profile();
         let start = Instant::now();
         match gpu.evaluate_blocking(&expr) {
-            Err(error) if error.code() == "unavailable" || error.code() == "unsupported" => {
+            Err(error) if matches!(error.code(), "unavailable" | "limit_exceeded" | "out_of_memory") => {
                 println!("{name:>22} {error}");
                 continue;
             }

@@ -101,7 +101,8 @@ fn rate(gpu: &Gpu, shape: [usize; 3], &Form { kind, transposed, alpha, bias }: &
     let [m, k, n] = shape;
     let bias = if bias { random::matrix(n, 3) } else { Vec::new() };
     let ended = |m: usize| {
-        let op = Matmul::new(m as u64, k as u64, n as u64).alpha(alpha);
+        let precision = if kind == Kind::F16x3 { Precision::F16x3 } else { Precision::F32 };
+        let op = Matmul::new(m as u64, k as u64, n as u64).alpha(alpha).precision(precision);
         if bias.is_empty() { op } else { op.bias(&bias) }
     };
     let op = ended(m).transpose_a(transposed[0]).transpose_b(transposed[1]);
@@ -114,10 +115,7 @@ fn rate(gpu: &Gpu, shape: [usize; 3], &Form { kind, transposed, alpha, bias }: &
     };
     let [a, b] = &operands;
     match kind {
-        Kind::F32 | Kind::F16x3 => {
-            let op = if kind == Kind::F16x3 { op.precision(Precision::F16x3) } else { op };
-            timed(gpu, shape, &op, (&stored(0)).into(), (&stored(1)).into(), |c| judge(a, b, c))
-        }
+        Kind::F32 | Kind::F16x3 => timed(gpu, shape, &op, (&stored(0)).into(), (&stored(1)).into(), |c| judge(a, b, c)),
         Kind::F16 => {
             let [a, b, stored_a, stored_b] =
                 [a, b, &stored(0), &stored(1)].map(|values| values.iter().map(|&x| f16::from_f32(x)).collect::<Vec<_>>());

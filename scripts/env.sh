@@ -86,8 +86,11 @@ find_swiftshader() {
 
 # Mesa's Vulkan driver for the CPU: its file for the loader, or nothing.
 find_lavapipe() {
-    local icd
-    for icd in /usr/share/vulkan/icd.d/lvp_icd*.json /etc/vulkan/icd.d/lvp_icd*.json; do
-        if [ -f "$icd" ]; then echo "$icd"; return; fi
+    local folder name
+    for folder in /usr/share/vulkan/icd.d /etc/vulkan/icd.d; do
+        # Those of other machines' code may stand beside it.
+        for name in "lvp_icd.$(uname -m).json" lvp_icd.json; do
+            if [ -f "$folder/$name" ]; then echo "$folder/$name"; return; fi
+        done
     done
 }

@@ -117,8 +117,7 @@ mod tests {
             Ok(gpu) => Some(gpu),
             Err(error) => {
                 assert!(matches!(*error, Error::Unavailable { .. }), "{error}");
-                let required = std::env::var("LAPIDARY_REQUIRE").unwrap_or_default();
-                assert!(required.split(',').all(|name| name != backend.name()), "required: {error}");
+                assert!(!crate::environment::is_required(backend.name()), "required: {error}");
                 eprintln!("skipped {backend}: {error}");
                 None
             }

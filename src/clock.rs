@@ -26,6 +26,12 @@ impl Stopwatch {
     }
 }
 
+/// Milliseconds from one to the other, less than 0 if it was before.
+#[cfg(not(target_arch = "wasm32"))]
+pub(crate) fn signed_ms(from: std::time::Instant, to: std::time::Instant) -> f64 {
+    if to >= from { (to - from).as_secs_f64() * 1e3 } else { (from - to).as_secs_f64() * -1e3 }
+}
+
 #[cfg(target_arch = "wasm32")]
 pub(crate) struct Stopwatch(f64);
 

@@ -4,7 +4,7 @@
 //! place on the PCI bus; where neither is known, as of OpenGL's devices, nobody can tell, and the entry counts as a card of its own.
 
 use crate::backend::device::Device;
-use crate::info::{BackendId, Capabilities, DeviceInfo, DeviceKind, OtherBackend, Standing};
+use crate::info::{BackendId, BackendState, Capabilities, DeviceInfo, DeviceKind, OtherBackend};
 
 /// A device as a backend lists it. What only an open device tells is not here: its limits, and a maker's libraries among its features.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -154,7 +154,7 @@ pub fn devices_of(backend: BackendId) -> Devices {
 pub(crate) fn no_such_adapter(backend: BackendId, index: u32, count: usize) -> OtherBackend {
     OtherBackend {
         backend,
-        standing: Standing::Off,
+        state: BackendState::Off,
         reason: format!("there is no adapter {index}: adapters are counted from 0, and it has {count}"),
         remedy: "choose one that devices() lists".to_owned(),
     }

@@ -213,13 +213,14 @@ impl Gpu {
     /// # Errors
     /// [`Error::LengthMismatch`] if there are not rows · columns values; limits and memory of the device.
     pub async fn tensor(&self, values: impl Into<HostSlice<'_>>, rows: u64, columns: u64) -> Result<Tensor> {
-        self.begin_tensor(values.into(), vec![rows, columns])?.finish().await
+        let shape = vec![rows, columns];
+        check_sizes(&shape)?;
+        self.begin_tensor(values.into(), shape)?.finish().await
     }
 
-    /// The part of [`tensor`](Self::tensor) that reads the values.
+    /// The part of [`tensor`](Self::tensor) that reads the values. What only a product reads may have a dimension that no array has.
     pub(crate) fn begin_tensor<'a>(&self, values: HostSlice<'a>, shape: Vec<u64>) -> Result<PendingTensor<'a>> {
         let opened = self.current()?;
-        check_sizes(&shape)?;
         check_length("data", values.len(), &shape)?;
         let fingerprint = values.fingerprint();
         #[cfg(not(target_arch = "wasm32"))]

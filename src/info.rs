@@ -198,7 +198,7 @@ impl Caps {
     pub const UNLIMITED: Self = Self {
         max_buffer_bytes: u64::MAX,
         max_binding_bytes: u64::MAX,
-        binding_alignment_bytes: 4,
+        binding_alignment_bytes: 16,
         max_workgroups_per_dimension: u32::MAX,
         max_workgroup_invocations: u32::MAX,
         max_workgroup_bytes: u32::MAX,
@@ -314,7 +314,7 @@ impl Capabilities {
 
 /// Whether a backend that is not in use could be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Standing {
+pub enum BackendState {
     /// It works; another was preferred.
     Available,
     /// It cannot be used here.
@@ -323,7 +323,7 @@ pub enum Standing {
     Untried,
 }
 
-impl Standing {
+impl BackendState {
     /// The name that JavaScript sees.
     pub const fn name(self) -> &'static str {
         match self {
@@ -340,7 +340,7 @@ pub struct OtherBackend {
     /// Which.
     pub backend: BackendId,
     /// Whether it could be used.
-    pub standing: Standing,
+    pub state: BackendState,
     /// What is missing, or why another was preferred.
     pub reason: String,
     /// What would turn it on; empty if nothing would.
@@ -348,13 +348,13 @@ pub struct OtherBackend {
 }
 
 impl OtherBackend {
-    pub(crate) fn new(backend: BackendId, standing: Standing, reason: &str, remedy: &str) -> Self {
-        Self { backend, standing, reason: reason.to_owned(), remedy: remedy.to_owned() }
+    pub(crate) fn new(backend: BackendId, state: BackendState, reason: &str, remedy: &str) -> Self {
+        Self { backend, state, reason: reason.to_owned(), remedy: remedy.to_owned() }
     }
 
     /// One that cannot be used here.
     pub(crate) fn off(backend: BackendId, reason: &str, remedy: &str) -> Self {
-        Self::new(backend, Standing::Off, reason, remedy)
+        Self::new(backend, BackendState::Off, reason, remedy)
     }
 }
 

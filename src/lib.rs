@@ -79,7 +79,7 @@ pub use gpu::{Gpu, Report};
 #[cfg(not(target_arch = "wasm32"))]
 pub use host::Element;
 pub use host::{HostSlice, HostVec};
-pub use info::{BackendId, Caps, DeviceInfo, DeviceKind, OtherBackend, Standing};
+pub use info::{BackendId, BackendState, Caps, DeviceInfo, DeviceKind, OtherBackend};
 #[cfg(not(target_arch = "wasm32"))]
 pub use info::{Capabilities, Dialect, MatrixUnit};
 pub use ops::matmul::{Activation, Matmul, Precision};

@@ -6,7 +6,7 @@ use crate::call::Call;
 use crate::clock::Stopwatch;
 use crate::error::{Error, Result};
 use crate::host::HostSlice;
-use crate::info::{BackendId, OtherBackend, Standing};
+use crate::info::{BackendId, BackendState, OtherBackend};
 use crate::ops::matmul::Matmul;
 use crate::options::{Choice, Options};
 
@@ -64,11 +64,11 @@ async fn choose(options: &Options) -> Result<Opened> {
             let (own, others_own) = ((gflops * 1e3) as u64, (plain * 1e3) as u64);
             let figures = format!("software GPU: {own} MFLOP/s against {others_own} of {} at {RACE}³", rival.info.backend);
             if gflops <= *plain {
-                others.push(OtherBackend::new(id, Standing::Available, &figures, ""));
+                others.push(OtherBackend::new(id, BackendState::Available, &figures, ""));
                 continue;
             }
             figures
-        } else if others.iter().any(|other| other.standing == Standing::Available) {
+        } else if others.iter().any(|other| other.state == BackendState::Available) {
             "faster here than a GPU emulated by the CPU".to_owned()
         } else if measured {
             "the first that works, in the order that tuning found".to_owned()
@@ -86,7 +86,7 @@ fn settle(mut opened: Opened, reason: String, mut others: Vec<OtherBackend>, aut
     for &id in BackendId::ALL {
         if id != opened.info.backend && others.iter().all(|other| other.backend != id) {
             let why = if auto { "is preferred" } else { "was asked for" };
-            others.push(OtherBackend::new(id, Standing::Untried, &format!("{} {why}", opened.info.backend), ""));
+            others.push(OtherBackend::new(id, BackendState::Untried, &format!("{} {why}", opened.info.backend), ""));
         }
     }
     (opened.info.reason, opened.info.others) = (reason, others);

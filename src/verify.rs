@@ -167,7 +167,7 @@ impl Reference {
     /// the result is made of has to be said.
     ///
     /// # Errors
-    /// As [`Gpu::matmul`](crate::Gpu::matmul) for what is wrong with the dimensions and lengths.
+    /// As [`Gpu::matmul`](crate::Gpu::matmul) for what is wrong with the dimensions and lengths; [`Error::OutOfMemory`] on the host.
     pub fn new(a: &[f32], b: &[f32], c: &[f32], op: &Matmul<'_>) -> Result<Self> {
         // The precision says nothing of what matrices are stored in here.
         let plain = op.clone().precision(Precision::default());
@@ -192,7 +192,13 @@ impl Reference {
             }
         };
         let elements = problem.elements() as usize;
-        let mut reference = Self { exact: Vec::with_capacity(elements), bounds: Vec::with_capacity(elements), largest: tolerance.largest };
+        let room = || {
+            let mut room: Vec<f64> = Vec::new();
+            let bytes = (elements as u64).saturating_mul(size_of::<f64>() as u64);
+            room.try_reserve_exact(elements).map_err(|_| Error::OutOfMemory { bytes, place: "the host" })?;
+            Ok::<_, Box<Error>>(room)
+        };
+        let mut reference = Self { exact: room()?, bounds: room()?, largest: tolerance.largest };
         let (sums, magnitudes) = (&mut vec![0.0f64; n][..], &mut vec![0.0f64; n][..]);
         let rows = (0..problem.batch.count()).flat_map(|item| (0..m).map(move |i| (item, i)));
         for (item, i) in rows {

@@ -6,7 +6,7 @@ mod devices;
 
 use devices::all;
 use half::f16;
-use lapidary::{Activation, BackendId, Choice, DType, DeviceInfo, DeviceKind, Error, Gpu, Matmul, Options, Selector, Standing, random};
+use lapidary::{Activation, BackendId, BackendState, Choice, DType, DeviceInfo, DeviceKind, Error, Gpu, Matmul, Options, Selector, random};
 
 fn cpu() -> Gpu {
     Gpu::open_blocking(Options::only(BackendId::Simd)).expect("the CPU is always there")
@@ -276,7 +276,7 @@ fn every_backend_is_listed_and_what_is_listed_opens_by_its_index() {
         let own: Vec<_> = devices.found.iter().filter(|device| device.backend == backend).collect();
         let off = devices.off.iter().find(|off| off.backend == backend);
         assert_eq!(own.is_empty(), off.is_some(), "{backend}");
-        assert!(off.is_none_or(|off| off.standing == Standing::Off && !off.reason.is_empty()), "{backend}");
+        assert!(off.is_none_or(|off| off.state == BackendState::Off && !off.reason.is_empty()), "{backend}");
         assert_eq!(lapidary::devices_of(backend).found.len(), own.len());
         for (index, device) in (0u32..).zip(&own) {
             assert_eq!(device.index, index, "{backend}");
@@ -326,7 +326,7 @@ fn cuda_without_a_driver_says_so_and_auto_goes_on() {
             assert!(!reason.is_empty() && (!remedy.is_empty() || cfg!(target_os = "macos")), "{reason}; {remedy}");
             let info = Gpu::open_blocking(Options::default()).unwrap().info().unwrap();
             let other = info.others.iter().find(|other| other.backend == BackendId::Cuda).expect("it was tried");
-            assert_eq!((other.standing, &other.reason), (Standing::Off, &reason));
+            assert_eq!((other.state, &other.reason), (BackendState::Off, &reason));
         }
     }
 }
@@ -337,10 +337,10 @@ fn auto_prefers_a_software_gpu_only_if_it_is_faster() {
     let info = gpu.info().unwrap();
     let place = |backend| BackendId::ALL.iter().position(|&id| id == backend);
     for other in info.others.iter().filter(|other| other.backend.is_gpu()) {
-        match other.standing {
+        match other.state {
             // It was there, it was software, and it lost the race.
-            Standing::Available => assert!(other.reason.contains("MFLOP/s"), "{}", other.reason),
-            Standing::Untried => assert!(place(other.backend) > place(info.backend), "{} passed over", other.backend),
+            BackendState::Available => assert!(other.reason.contains("MFLOP/s"), "{}", other.reason),
+            BackendState::Untried => assert!(place(other.backend) > place(info.backend), "{} passed over", other.backend),
             _ => assert!(!other.reason.is_empty()),
         }
     }

@@ -9,6 +9,8 @@ mod devices;
 #[path = "compute/refused.rs"]
 mod refused;
 
+use std::sync::{Arc, Mutex};
+
 use devices::all;
 use lapidary::compute::{Access, Argument, Buffer, Kernel, KernelDefinition, Language, Memory, Stream};
 use lapidary::{BackendId, DeviceKind, Error, Gpu, Matmul, Result};
@@ -183,6 +185,26 @@ fn a_twin_stands_in_where_there_is_no_source() {
         let values = y.read_blocking::<f32>(0, 1000).unwrap();
         let expected = |i: usize| if (256..768).contains(&i) { 1.0 - if i == 256 { 100.0 } else { (i - 256) as f32 } } else { 0.0 };
         assert_eq!((0..1000).find(|&i| values[i] != expected(i)), None, "{kernel:?}");
+    }
+}
+
+/// A twin that calls the device that waits for it would wait for itself.
+#[test]
+fn a_twin_that_calls_back_is_told_so() {
+    for gpu in all() {
+        let said = Arc::new(Mutex::new(Vec::new()));
+        let other = gpu.compile(&KernelDefinition::new("nothing").bindings([Access::Read]).cpu(|_, [_]| {})).unwrap();
+        let (x, stream) = (buffer(&gpu, &[1.0; 64]), gpu.stream().unwrap());
+        let twin = KernelDefinition::new("again").bindings([Access::Read]).cpu({
+            let (said, x, stream) = (Arc::clone(&said), x.clone(), stream.clone());
+            move |_, [_]| said.lock().unwrap().push(stream.launch(&other, [1; 3], [&x], &()).map_err(|error| error.code()))
+        });
+        let twin = gpu.compile(&twin).unwrap();
+        for _ in 0..2 {
+            stream.launch(&twin, [1; 3], [&x], &()).unwrap();
+        }
+        assert_eq!(*said.lock().unwrap(), [Err("invalid_argument"); 2], "{}", backend(&gpu));
+        assert_eq!(x.read_blocking::<f32>(0, 64).unwrap(), [1.0; 64]);
     }
 }
 

@@ -11,7 +11,7 @@ use std::process::Command;
 use std::sync::OnceLock;
 
 use lapidary::compute::{Access, Buffer, Kernel, KernelDefinition, Language, Memory};
-use lapidary::{BackendId, Error, Expr, Gpu, Matmul, Options, Result, Selector, Standing, random};
+use lapidary::{BackendId, BackendState, Error, Expr, Gpu, Matmul, Options, Result, Selector, random};
 
 const CHILD: &str = "STAND_IN_CHILD";
 
@@ -149,7 +149,7 @@ fn after_a_fatal_fault_the_next_backend_takes_over() {
         assert!(report.replayed && report.backend != BackendId::Cuda);
         let others = gpu.info().unwrap().others;
         let cuda = others.iter().find(|other| other.backend == BackendId::Cuda).unwrap();
-        assert!(cuda.standing == Standing::Off && cuda.reason.contains("CUDA_ERROR_ILLEGAL_ADDRESS"), "{cuda:?}");
+        assert!(cuda.state == BackendState::Off && cuda.reason.contains("CUDA_ERROR_ILLEGAL_ADDRESS"), "{cuda:?}");
         let again = gpu.matmul_report_blocking(&values, &values, &op).unwrap();
         assert!(!again.replayed && again.backend == report.backend, "the fault is of one call only");
     });

@@ -3,7 +3,7 @@
 
 mod devices;
 
-use devices::open;
+use devices::{is_required, open};
 use lapidary::{BackendId, Conv, DType, Expr, Gpu, Options, Padding};
 
 /// Does it on every backend that fuses, with a profile.
@@ -13,11 +13,6 @@ fn everywhere(test: impl Fn(&Gpu, BackendId)) {
             test(&gpu, backend);
         }
     }
-}
-
-/// Whether what is missing is a failure.
-fn is_required(name: &str) -> bool {
-    std::env::var("LAPIDARY_REQUIRE").is_ok_and(|required| required.split(',').any(|other| other == name))
 }
 
 /// A tensor of numbers between -1 and 1 in no order.

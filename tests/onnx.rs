@@ -55,8 +55,7 @@ fn folder() -> Option<PathBuf> {
         assert!(is_named || count >= FEWEST, "there are only {count} cases in {}: remove it and run scripts/onnx", folder.display());
         return Some(folder);
     }
-    let required = std::env::var("LAPIDARY_REQUIRE").unwrap_or_default();
-    assert!(required.split(',').all(|name| name != "onnx"), "there are no cases in {}: run scripts/onnx", folder.display());
+    assert!(!devices::is_required("onnx"), "there are no cases in {}: run scripts/onnx", folder.display());
     eprintln!("skipped: there are no cases in {}: run scripts/onnx", folder.display());
     None
 }
@@ -211,6 +210,7 @@ fn every_case_on(backend: BackendId, vendor_libraries: bool) {
     let skipped: usize = skipped.values().map(Vec::len).sum();
     println!("{passed} passed, {} failed, {skipped} skipped", failed.len());
     assert!(failed.is_empty(), "{} cases failed on {backend}", failed.len());
+    assert!(passed > 0 || skipped == 0 && only.is_empty(), "no case passed on {backend}");
 }
 
 macro_rules! backends {

@@ -5,7 +5,7 @@ mod devices;
 
 use std::path::{Path, PathBuf};
 
-use devices::open;
+use devices::{is_required, open};
 use lapidary::{BackendId, Error, Gpu, Matmul, Options, PipelineCache, random};
 
 /// A product of whole numbers, which has one right result, and the kernel that computed it.
@@ -64,7 +64,8 @@ fn a_validated_device_computes_without_a_complaint() {
         let Err(error) = Gpu::open_blocking(Options { validation: true, ..Options::only(backend) }).map(|gpu| product(&gpu, 70)) else {
             continue;
         };
-        assert!(matches!(*error, Error::Unavailable { .. }), "{error}");
+        let Error::Unavailable { reason, .. } = &*error else { panic!("{error}") };
+        assert!(reason.contains("validation") || !is_required(backend.name()), "required: {error}");
         eprintln!("skipped {backend}: {error}");
     }
 }

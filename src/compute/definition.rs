@@ -112,7 +112,9 @@ impl KernelDefinition {
         self
     }
 
-    /// The twin on the CPU: called once a launch, for the whole grid, with the buffers in the order of their bindings.
+    /// The twin on the CPU: called once a launch, for the whole grid, with the buffers in the order of their bindings. The device waits for it:
+    /// it has to keep from calling the device's buffers and streams, which is an error on its own thread. In place of a kernel on a GPU it works
+    /// on copies: what others write to a buffer meanwhile that it writes too is lost.
     pub fn cpu<const N: usize>(mut self, twin: impl Fn(&Run<'_>, [Values<'_>; N]) + Send + Sync + 'static) -> Self {
         self.cpu = Some(Twin::new(twin));
         self

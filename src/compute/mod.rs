@@ -60,7 +60,7 @@ pub use kernel::Kernel;
 pub(crate) use kernel::Signature;
 pub(crate) use registry::Registry;
 pub use stream::{Event, Reading, Stream};
-pub(crate) use twin::Part;
+pub(crate) use twin::{Part, outside};
 pub use twin::{Run, Values};
 
 pub use crate::info::{Capabilities, Memory};

@@ -67,7 +67,8 @@ impl Stream {
     /// Writes values into a buffer from that byte on. They are read before this returns.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for a range outside of the buffer or a buffer of another device; the device's loss.
+    /// [`Error::InvalidArgument`] for a range outside of the buffer, one that does not start and end at a multiple of 4 bytes, or a buffer of
+    /// another device; the device's loss.
     pub fn write<T: Pod>(&self, to: &Buffer, offset_bytes: u64, values: &[T]) -> Result<()> {
         let bytes: &[u8] = bytemuck::cast_slice(values);
         to.at_home(&self.0.home)?;
@@ -235,7 +236,7 @@ impl Stream {
             };
             argument.check(&self.0.home)?;
             let (range, bytes) = (&argument.range, argument.bytes());
-            let alignment = info.caps.binding_alignment_bytes.max(16);
+            let alignment = info.caps.binding_alignment_bytes;
             if argument.is_pinned() {
                 return Err(invalid(&what, "in pinned memory", "kernels need device or host-visible memory: copy it there"));
             }
@@ -284,6 +285,7 @@ impl Stream {
             }
             return cpu.with_values(&parts, |values| twin.run(&run, values));
         }
+        super::twin::outside()?;
         // One after the other: between one's copies and its results another's would be lost.
         static TURN: Mutex<()> = Mutex::new(());
         let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);

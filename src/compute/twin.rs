@@ -1,8 +1,11 @@
 //! What a kernel's twin on the CPU sees of a launch.
 
+use std::cell::Cell;
 use std::sync::Arc;
 
 use bytemuck::Pod;
+
+use crate::error::{Error, Result};
 
 /// A launch, to be done on the CPU at once.
 pub struct Run<'a> {
@@ -68,6 +71,32 @@ impl<'a> Values<'a> {
     }
 }
 
+thread_local! {
+    /// Whether a twin runs on this thread.
+    static RUNS: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Refuses what a twin asks of a device that waits for it.
+pub(crate) fn outside() -> Result<()> {
+    if !RUNS.get() {
+        return Ok(());
+    }
+    Err(Box::new(Error::InvalidArgument {
+        what: "a call".to_owned(),
+        found: "made by a kernel's twin on the CPU".to_owned(),
+        expected: "the device waits for the twin, which has what it needs in its arguments: call when it has returned".to_owned(),
+    }))
+}
+
+/// Ends what a twin's run began, however it ends.
+struct Ends;
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        RUNS.set(false);
+    }
+}
+
 type Body = dyn Fn(&Run<'_>, Vec<Values<'_>>) + Send + Sync;
 
 /// A twin of some number of buffers.
@@ -90,6 +119,8 @@ impl Twin {
     }
 
     pub(super) fn run(&self, run: &Run<'_>, values: Vec<Values<'_>>) {
+        RUNS.set(true);
+        let _ends = Ends;
         (self.run)(run, values);
     }
 }

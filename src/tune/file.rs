@@ -18,7 +18,8 @@ pub(super) fn path(options: &Options, info: &DeviceInfo) -> Option<PathBuf> {
     let name: String = info.name.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' }).take(60).collect();
     // wgpu sees a card through several interfaces.
     let through = if info.architecture.is_empty() { String::new() } else { format!("{}-", info.architecture) };
-    Some(options.pipeline_cache.folder()?.join(format!("tuned-{}-{through}{name}.json", info.backend)))
+    let hint = options.workgroup_hint.map(|most| format!("-at-most-{most}")).unwrap_or_default();
+    Some(options.pipeline_cache.folder()?.join(format!("tuned-{}-{through}{name}{hint}.json", info.backend)))
 }
 
 /// What tells whether a file is of this very device, driver and version, and of tiles as large as the options allow.
@@ -182,7 +183,9 @@ mod tests {
         let gpus: Vec<_> = BackendId::ALL.iter().copied().filter(|id| id.is_gpu()).collect();
         let mut found = Vec::new();
         for (turn, &id) in gpus.iter().enumerate() {
-            if let Ok(opened) = pollster::block_on(Device::open(id, &options)) {
+            let opened = pollster::block_on(Device::open(id, &options));
+            assert!(opened.is_ok() || !crate::environment::is_required(id.name()), "required: {id}");
+            if let Ok(opened) = opened {
                 let info = &opened.info;
                 let best = [Some(1.0 / (turn + 1) as f64); Tuned::CLASSES];
                 fs::write(path(&options, info).unwrap(), write(&Tuned::NONE, &best, &[], info, &options)).unwrap();

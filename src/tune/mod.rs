@@ -88,6 +88,8 @@ pub struct Tuning {
     pub tuned: Tuned,
     /// Where it is kept; None if the options name no place, or it could not be written.
     pub file: Option<PathBuf>,
+    /// Why it could not be.
+    pub fault: Option<String>,
 }
 
 /// The tiles that win by enough over what the planner chooses: the fastest of each class, the first of equals.
@@ -104,7 +106,7 @@ fn decide(trials: &[Trial]) -> Tuned {
 #[cfg(not(target_arch = "wasm32"))]
 impl Gpu {
     /// Measures the shapes of the tiled kernel on this device, which takes some seconds, and keeps what is faster than the defaults in the folder
-    /// of [`pipeline_cache`](crate::Options::pipeline_cache), from where handles that are opened later take it. Where several backends were measured,
+    /// of [`pipeline_cache`](crate::Options::pipeline_cache), from where handles that are opened later take it, and none that is open. Where several backends were measured,
     /// [`Choice::Auto`](crate::Choice::Auto) tries them in the order of their speed. Given the times, the result is always the same.
     ///
     /// # Errors
@@ -116,12 +118,14 @@ impl Gpu {
         }
         let (trials, best) = measure(self, &opened, async || Ok(())).await?;
         let (tuned, tiles) = (decide(&trials), opened.device.tiles());
-        let kept = file::path(self.options(), &opened.info).filter(|file| {
-            let folder = file.parent().map(fs::create_dir_all);
+        let (mut file, mut fault) = (file::path(self.options(), &opened.info), None);
+        if let Some(path) = &file {
             let text = file::write(&tuned, &best, &tiles, &opened.info, self.options());
-            folder.is_some_and(|made| made.is_ok()) && fs::write(file, text).is_ok()
-        });
-        Ok(Tuning { trials, tuned, file: kept })
+            let kept = path.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| fs::write(path, text));
+            fault = kept.err().map(|error| format!("{} could not be written ({error})", path.display()));
+        }
+        file = file.filter(|_| fault.is_none());
+        Ok(Tuning { trials, tuned, file, fault })
     }
 
     /// [`tune`](Self::tune), blocking.
@@ -199,16 +203,16 @@ async fn measure(gpu: &Gpu, opened: &Arc<Opened>, between: impl AsyncFn() -> Res
             Ok::<_, Box<Error>>(samples_ms[samples_ms.len() / 2])
         };
         let mut fastest_ms = f64::INFINITY;
-        let default = device.plan_tuned(&op, Tuned::NONE)?;
         for tile in std::iter::once(None).chain((0..tiles).map(Some)) {
             let plan = device.plan_tuned(&op, Tuned::NONE.with(class, tile))?;
-            // It has no room on this device, or it is what the planner chooses anyway.
-            if tile.is_some() && plan == default {
+            let kernel = plan.kernel();
+            // A tile that has no room on this device, or that the planner chooses anyway.
+            if trials.iter().any(|trial| trial.class == class && trial.kernel == kernel) {
                 continue;
             }
             let ms = time_ms(&plan).await?;
             fastest_ms = fastest_ms.min(ms);
-            trials.push(Trial { class, tile, kernel: plan.kernel(), ms });
+            trials.push(Trial { class, tile, kernel, ms });
         }
         let usual = device.plan(&op)?;
         if trials.iter().all(|trial| trial.kernel != usual.kernel()) {
@@ -261,8 +265,7 @@ mod tests {
             let gpu = match Gpu::open_blocking(options.clone()) {
                 Ok(gpu) => gpu,
                 Err(error) => {
-                    let required = std::env::var("LAPIDARY_REQUIRE").unwrap_or_default();
-                    assert!(required.split(',').all(|name| name != backend.name()), "required: {error}");
+                    assert!(!crate::environment::is_required(backend.name()), "required: {error}");
                     eprintln!("skipped {backend}: {error}");
                     continue;
                 }

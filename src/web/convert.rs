@@ -59,7 +59,7 @@ pub(super) fn device_info(info: &DeviceInfo) -> JsValue {
         values::add_feature(&out, feature);
     }
     for other in &info.others {
-        values::add_other(&out, other.backend.name(), other.standing.name(), &other.reason, &other.remedy);
+        values::add_other(&out, other.backend.name(), other.state.name(), &other.reason, &other.remedy);
     }
     out.into()
 }

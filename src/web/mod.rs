@@ -34,7 +34,7 @@ use crate::info::BackendId;
 use crate::ops::matmul::{Activation, Matmul, Precision};
 use crate::options::{Choice, Options, PowerPreference};
 use crate::random;
-use crate::tensor::Tensor;
+use crate::tensor::{Tensor, check_sizes};
 use parts::Part;
 use registry::Registry;
 
@@ -128,7 +128,9 @@ pub fn matmul(
 #[wasm_bindgen]
 pub fn tensor(gpu: u32, data: Object, dtype: usize, shape: &[f64]) -> Result<Promise, JsValue> {
     let dtype = *DType::ALL.get(dtype).ok_or_else(|| Error::internal("a type of another number"))?;
-    let pending = find_gpu(gpu)?.begin_tensor(HostVec::new(data, dtype).into(), sizes(shape))?;
+    let shape = sizes(shape);
+    check_sizes(&shape)?;
+    let pending = find_gpu(gpu)?.begin_tensor(HostVec::new(data, dtype).into(), shape)?;
     Ok(promise(async move { Ok(convert::tensor(pending.finish().await?)) }))
 }
 

@@ -175,7 +175,6 @@ pub fn all() -> Vec<Case> {
     add(61, 6, 4501, &|case| case.bias = true);
     add(5, 0, 7, &|case| case.beta = 1.5);
     add(64, 0, 128, &|case| case.beta = 1.5);
-    // Long sums for a small result, whose parts are added up where k is split.
     // Large enough for the largest tiles. Software GPUs take many seconds to compile each of them: once, and only natively.
     #[cfg(not(target_arch = "wasm32"))]
     {

@@ -5,6 +5,11 @@
 
 use lapidary::{BackendId, Choice, Error, Gpu, Options};
 
+/// Whether what is missing is a failure.
+pub fn is_required(name: &str) -> bool {
+    std::env::var("LAPIDARY_REQUIRE").is_ok_and(|required| required.split(',').any(|other| other == name))
+}
+
 /// A handle; None if its backend is not there.
 pub fn open(options: Options) -> Option<Gpu> {
     let choice = options.backend;
@@ -16,8 +21,7 @@ pub fn open(options: Options) -> Option<Gpu> {
         }
         Err(error) => {
             let Error::Unavailable { backend, .. } = &*error else { panic!("{error}") };
-            let required = std::env::var("LAPIDARY_REQUIRE").unwrap_or_default();
-            assert!(required.split(',').all(|name| name != backend.name()), "required: {error}");
+            assert!(!is_required(backend.name()), "required: {error}");
             eprintln!("skipped {backend}: {error}");
             None
         }

@@ -129,7 +129,9 @@ impl<'a> Call<'a> {
         let (a, b) = (a?, b?);
         let op = Matmul::of(a.shape(), b.shape())?.zero_points(zero_points[0], zero_points[1]);
         match pollster::block_on(self.gpu.matmul_tensor(&a, &b, &op)) {
-            Err(error) if error.to_string().contains("no kernel for integers of 8 bits") => Err(Refused::Unsupported(error.to_string())),
+            Err(error) if !self.gpu.info()?.caps.packed_dot && error.code() == "invalid_type" => {
+                Err(Refused::Unsupported(error.to_string()))
+            }
             product => Ok(Expr::from(&product?)),
         }
     }

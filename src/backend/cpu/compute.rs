@@ -2,13 +2,14 @@
 
 use std::future::ready;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError, RwLock, TryLockError, TryLockResult};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, TryLockError, TryLockResult};
 use std::time::Instant;
 
 use super::{Buffer, Cpu, Kept};
 use crate::backend::BoxFuture;
 use crate::backend::compute::{Compute, Launch};
-use crate::compute::{Access, KernelDefinition, Part, Signature, Values};
+use crate::clock::signed_ms;
+use crate::compute::{Access, KernelDefinition, Part, Signature, Values, outside};
 use crate::dtype::{DType, Extent};
 use crate::error::{Error, Result};
 use crate::host::HostSlice;
@@ -26,6 +27,14 @@ fn alone<T>(locked: TryLockResult<T>) -> Result<T> {
 /// One call at a time: what a kernel sees does not change under it, and no two wait for each other's buffers.
 #[derive(Default)]
 pub(super) struct Turn(Mutex<()>);
+
+impl Turn {
+    /// Waits for it; an error where a twin on this thread has it.
+    fn take(&self) -> Result<MutexGuard<'_, ()>> {
+        outside()?;
+        Ok(self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
 
 /// Memory. Locked for a moment only, by who has the turn.
 pub(crate) enum Storage {
@@ -58,7 +67,7 @@ pub(super) fn capabilities() -> Capabilities {
 impl Cpu {
     /// Calls a twin with parts of buffers, those that are read shared and those that are written alone.
     pub(crate) fn with_values(&self, parts: &[(&Storage, Range<u64>, Access)], run: impl FnOnce(Vec<Values<'_>>)) -> Result<()> {
-        let _turn = self.turn.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let _turn = self.turn.take()?;
         let mut copies = Vec::new();
         for (storage, ..) in parts {
             copies.push(match storage {
@@ -184,13 +193,13 @@ impl Compute for Cpu {
     }
 
     fn store(&self, _lane: &(), to: &Storage, at_bytes: u64, bytes: &[u8]) -> Result<()> {
-        let _turn = self.turn.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let _turn = self.turn.take()?;
         to.write(at_bytes, bytes)
     }
 
     fn fetch(&self, _lane: &(), from: &Storage, at_bytes: u64, bytes: u64) -> Result<Vec<u8>> {
         let mut out = bytes_of(bytes)?;
-        let _turn = self.turn.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let _turn = self.turn.take()?;
         from.read(at_bytes, &mut out)?;
         Ok(out)
     }
@@ -202,7 +211,7 @@ impl Compute for Cpu {
 
     fn copy(&self, _lane: &(), (from, from_bytes): (&Storage, u64), (to, to_bytes): (&Storage, u64), bytes: u64) -> Result<()> {
         let mut copy = bytes_of(bytes)?;
-        let _turn = self.turn.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let _turn = self.turn.take()?;
         from.read(from_bytes, &mut copy)?;
         to.write(to_bytes, &copy)
     }
@@ -226,9 +235,4 @@ impl Compute for Cpu {
     fn elapsed_ms(&self, from: &Instant, to: &Instant) -> Result<f64> {
         Ok(signed_ms(*from, *to))
     }
-}
-
-/// Milliseconds from one to the other, less than 0 if it was before.
-fn signed_ms(from: Instant, to: Instant) -> f64 {
-    if to >= from { (to - from).as_secs_f64() * 1e3 } else { (from - to).as_secs_f64() * -1e3 }
 }

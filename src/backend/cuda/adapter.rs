@@ -10,7 +10,7 @@ use super::{Cuda, load};
 use crate::backend::pool::Pool;
 use crate::devices::{AdapterInfo, no_such_adapter};
 use crate::dtype::DType;
-use crate::info::{BackendId, Capabilities, Caps, DeviceInfo, DeviceKind, Dialect, MatrixUnit, Memory, OtherBackend, Standing};
+use crate::info::{BackendId, BackendState, Capabilities, Caps, DeviceInfo, DeviceKind, Dialect, MatrixUnit, Memory, OtherBackend};
 use crate::options::{Options, PowerPreference};
 use crate::plan::tuned::Tuned;
 
@@ -99,7 +99,7 @@ pub(crate) fn list() -> Result<Vec<AdapterInfo>, OtherBackend> {
 }
 
 fn off(reason: String, remedy: &str) -> OtherBackend {
-    OtherBackend { backend: BackendId::Cuda, standing: Standing::Off, reason, remedy: remedy.to_owned() }
+    OtherBackend { backend: BackendId::Cuda, state: BackendState::Off, reason, remedy: remedy.to_owned() }
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "it stands where an error is passed on")]

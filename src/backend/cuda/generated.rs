@@ -285,8 +285,7 @@ mod tests {
         let compiler = match nvrtc::get() {
             Ok(compiler) => compiler,
             Err(missing) => {
-                let required = std::env::var("LAPIDARY_REQUIRE").unwrap_or_default();
-                assert!(required.split(',').all(|name| name != "nvrtc"), "required: {}", missing.reason);
+                assert!(!crate::environment::is_required("nvrtc"), "required: {}", missing.reason);
                 return println!("skipped without NVRTC: {}", missing.reason);
             }
         };

@@ -18,7 +18,7 @@ use super::{Clock, Vulkan};
 use crate::backend::pool::Pool;
 use crate::devices::{AdapterInfo, no_such_adapter};
 use crate::info::{
-    BackendId, Capabilities, Caps, DeviceInfo, DeviceKind, MatrixUnit, Memory, OtherBackend, Standing, is_software_name, vendor,
+    BackendId, BackendState, Capabilities, Caps, DeviceInfo, DeviceKind, MatrixUnit, Memory, OtherBackend, is_software_name, vendor,
 };
 use crate::options::{Options, PowerPreference};
 use crate::plan::tuned::Tuned;
@@ -50,7 +50,7 @@ pub(crate) fn list() -> Result<Vec<AdapterInfo>, OtherBackend> {
 
 pub(super) fn off((reason, remedy): Off) -> OtherBackend {
     Instance::forget_but(&Context::forget_lost());
-    OtherBackend { backend: BackendId::Vulkan, standing: Standing::Off, reason, remedy: remedy.to_owned() }
+    OtherBackend { backend: BackendId::Vulkan, state: BackendState::Off, reason, remedy: remedy.to_owned() }
 }
 
 fn no_device() -> Off {

@@ -15,6 +15,7 @@ use super::submit::{HostCopy, range};
 use super::transfer::Lane;
 use crate::backend::BoxFuture;
 use crate::backend::compute::{Compute, Launch};
+use crate::clock::signed_ms;
 use crate::compute::{KernelDefinition, Signature};
 use crate::error::{Error, Result};
 use crate::info::Memory;
@@ -235,7 +236,6 @@ impl Compute for Vulkan {
             return to.ms_since(from)?.ok_or_else(|| Error::internal("an event that was reached has no time"));
         }
         let seen = |mark: &Mark| mark.seen.get().copied().ok_or_else(|| Error::internal("an event that nobody waited for"));
-        let (from, to) = (seen(from)?, seen(to)?);
-        Ok(if to >= from { (to - from).as_secs_f64() * 1e3 } else { (from - to).as_secs_f64() * -1e3 })
+        Ok(signed_ms(seen(from)?, seen(to)?))
     }
 }

@@ -176,7 +176,7 @@ mod tests {
         match Instance::new(all_validated()) {
             Ok(instance) => Some(Arc::new(instance)),
             Err((reason, _)) => {
-                assert!(!std::env::var("LAPIDARY_REQUIRE").unwrap_or_default().contains("vulkan"), "required: {reason}");
+                assert!(!crate::environment::is_required("vulkan"), "required: {reason}");
                 eprintln!("skipped vulkan: {reason}");
                 None
             }

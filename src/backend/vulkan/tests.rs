@@ -33,7 +33,7 @@ fn altered(alter: impl Fn(ash::Device) -> ash::Device) -> Option<(Vulkan, Device
     match made {
         Ok(opened) => Some(opened),
         Err((reason, _)) => {
-            assert!(!std::env::var("LAPIDARY_REQUIRE").unwrap_or_default().contains("vulkan"), "required: {reason}");
+            assert!(!crate::environment::is_required("vulkan"), "required: {reason}");
             eprintln!("skipped vulkan: {reason}");
             None
         }

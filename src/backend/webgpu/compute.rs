@@ -15,6 +15,7 @@ use super::pipeline::Pipeline;
 use super::submit::Staging;
 use crate::backend::BoxFuture;
 use crate::backend::compute::{Bound, Compute, Launch};
+use crate::clock::signed_ms;
 use crate::compute::{KernelDefinition, Signature, reflection};
 use crate::error::{Error, Result};
 use crate::info::{Capabilities, DeviceKind, Memory};
@@ -327,8 +328,7 @@ impl Compute for WebGpu {
             return Ok(ticks * f64::from(self.timestamp_period_ns.unwrap_or(1.0)) / 1e6);
         }
         let time = |mark: &Mark| mark.told.get().copied().ok_or_else(|| Error::internal("an event without a time"));
-        let (from, to) = (time(from)?, time(to)?);
-        Ok(if to >= from { (to - from).as_secs_f64() * 1e3 } else { (from - to).as_secs_f64() * -1e3 })
+        Ok(signed_ms(time(from)?, time(to)?))
     }
 }
 

@@ -254,7 +254,7 @@ mod tests {
     pub(super) fn webgpu() -> Option<(WebGpu, crate::info::DeviceInfo)> {
         let opened = pollster::block_on(open(&Options::default())).ok();
         if opened.is_none() {
-            assert!(!std::env::var("LAPIDARY_REQUIRE").unwrap_or_default().contains("webgpu"), "required");
+            assert!(!crate::environment::is_required("webgpu"), "required");
             eprintln!("skipped webgpu: no adapter");
         }
         opened

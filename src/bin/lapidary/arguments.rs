@@ -207,7 +207,7 @@ impl Given {
             // An index is of the backend that it came with.
             options.adapter = None;
         }
-        if self.adapter.is_some() && (all || self.command.as_deref() == Some("backends")) {
+        if self.adapter.is_some() && (all || backends.len() > 1 || self.command.as_deref() == Some("backends")) {
             return Err(Failure::Usage("--adapter is of one backend, but all are asked for".to_owned()));
         }
         options.adapter = self.adapter.or(options.adapter);

@@ -28,7 +28,7 @@ fn opened_json(info: &DeviceInfo) -> Value {
     let others = info.others.iter().map(|other| {
         json!({
             "backend": other.backend.name(),
-            "standing": other.standing.name(),
+            "state": other.state.name(),
             "reason": other.reason,
             "remedy": other.remedy,
         })
@@ -57,7 +57,7 @@ pub fn default(common: &Common) -> Result<(), Failure> {
     text += "\n";
     let mut table = Table::new(&[("other", Align::Left), ("state", Align::Left), ("why", Align::Left)]);
     for other in &info.others {
-        table.row([other.backend.to_string(), other.standing.name().to_owned(), listing::reason_and_remedy(other)]);
+        table.row([other.backend.to_string(), other.state.name().to_owned(), listing::reason_and_remedy(other)]);
     }
     text += &table.text();
     output::print(&text)

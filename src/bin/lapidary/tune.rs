@@ -22,7 +22,7 @@ pub fn run(common: &Common, clear: bool) -> Result<(), Failure> {
     }
     let progress = Progress::new();
     progress.show(&format!("measuring the tiles of {} {}", info.backend, info.name));
-    let Tuning { trials, tuned, file, .. } = gpu.tune_blocking()?;
+    let Tuning { trials, tuned, file, fault, .. } = gpu.tune_blocking()?;
     drop(progress);
     let classes: Vec<_> = trials.iter().filter(|trial| trial.tile.is_none()).collect();
     // What later handles will run: the tuned tile, or the planner's own choice.
@@ -35,7 +35,7 @@ pub fn run(common: &Common, clear: bool) -> Result<(), Failure> {
         let trials = trials.iter().map(|Trial { class, tile, kernel, ms, .. }| {
             json!({ "size": Tuned::side(*class), "tile": tile, "kernel": kernel, "ms": ms, "is_tuned": tile.is_some() && tuned.tiles()[*class] == *tile })
         });
-        let fields = json!({ "backend": info.backend.name(), "device": info.name, "file": file, "trials": trials.collect::<Vec<_>>() });
+        let fields = json!({ "backend": info.backend.name(), "device": info.name, "file": file, "fault": fault, "trials": trials.collect::<Vec<_>>() });
         return output::print_json("tune", fields);
     }
     let mut table = Table::new(&[
@@ -56,7 +56,7 @@ pub fn run(common: &Common, clear: bool) -> Result<(), Failure> {
     }
     match file {
         Some(file) => output::note(&format!("kept in {file}; `lapidary tune --clear` forgets it")),
-        None => output::note("not kept: there is no folder for it"),
+        None => output::note(&format!("not kept: {}", fault.as_deref().unwrap_or("there is no folder for it"))),
     }
     Ok(())
 }

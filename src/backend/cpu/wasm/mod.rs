@@ -59,7 +59,7 @@ const SIMD: &[Level] = &[level!("fma", &["simd128", "relaxed-simd"]), level!("si
 const SIMD: &[Level] = &[];
 
 /// What would turn a missing path on.
-pub(super) const REMEDY: &str = "use a browser that has it: Chrome 91, Edge 91, Firefox 89, Safari 16.4";
+pub(super) const REMEDY: &str = "use a browser that has it: Chrome 96, Edge 96, Firefox 90, Safari 16.4";
 
 /// A block of B is narrow enough for so many rows of A and C to go with it: fewer would not be worth bringing it.
 const ROWS: u32 = 128;
