@@ -45,7 +45,8 @@ pub(crate) fn check_length(argument: &'static str, length: u64, shape: &[u64]) -
     if length == expected {
         return Ok(());
     }
-    Err(Box::new(Error::LengthMismatch { argument, length, expected, formula: joined(shape, " · ") }))
+    let formula = if shape.is_empty() { "a single number".to_owned() } else { joined(shape, " · ") };
+    Err(Box::new(Error::LengthMismatch { argument, length, expected, formula }))
 }
 
 /// The sizes with something between them.
@@ -175,7 +176,7 @@ impl Tensor {
             }
             None => Box::new(Error::InvalidType {
                 argument: "a tensor".to_owned(),
-                expected: "one of the same device",
+                expected: "one of the device that is in use, to which its values have to be given anew",
                 found: "one of another".to_owned(),
             }),
         })

@@ -133,7 +133,7 @@ impl Verdict {
         let error = (f64::from(value) - expected).abs();
         let ratio = if value.is_nan() || expected.is_nan() {
             if value.is_nan() && expected.is_nan() { 0.0 } else { f64::INFINITY }
-        } else if error == 0.0 || f64::from(value) == expected || bound.is_infinite() || bound.is_nan() {
+        } else if error == 0.0 || f64::from(value) == expected {
             0.0
         } else if expected.is_infinite() {
             f64::INFINITY
@@ -257,6 +257,15 @@ impl Reference {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_infinite_is_nothing_else() {
+        let (a, b) = ([f32::INFINITY, 2.0, 1e38, 1e38], [3.0, 1e38, 4.0, 1e38]);
+        let reference = Reference::new(&a, &b, &[], &Matmul::new(2, 2, 2)).unwrap();
+        let wrong = |result: [f32; 4]| reference.check(&result).unwrap().wrong;
+        assert_eq!(wrong([f32::INFINITY; 4]), 0);
+        assert_eq!(wrong([5.0, f32::NEG_INFINITY, f32::NAN, 0.0]), 4);
+    }
 
     #[test]
     fn a_reference_is_of_what_is_said_and_given() {

@@ -115,13 +115,14 @@ fn a_product_of_parts_of_matrices() {
         let turned = x.transpose(None);
         // Each with where its element in row i and column j is.
         type At = fn(usize, usize) -> usize;
-        let parts: [(Expr, At); 6] = [
+        let parts: [(Expr, At); 7] = [
             (x.slice(0, 1, 5, 1).slice(1, 3, 7, 1), |i, j| (i + 1) * 8 + j + 3),
             (turned.slice(0, 2, 6, 1).slice(1, 1, 5, 1), |i, j| (j + 1) * 8 + i + 2),
             (x.slice(0, 0, 6, 2).slice(1, 4, 8, 1).pad(&[[0, 1], [0, 0]], lapidary::Padding::Edge), |i, j| i.min(2) * 16 + j + 4),
             (x.reshape(&[4, 12]).slice(1, 5, 9, 1), |i, j| i * 12 + j + 5),
             (x.slice(0, 0, 4, 1).slice(1, 0, 8, 2), |i, j| i * 8 + 2 * j),
             (x.slice(0, 0, 4, 1).slice(1, 0, 4, 1).flip(None), |i, j| (3 - i) * 8 + 3 - j),
+            (x.add(0.0).slice(0, 0, 4, 1).slice(1, 0, 4, 1).transpose(None), |i, j| j * 8 + i),
         ];
         for (n, (a, a_at)) in parts.iter().enumerate() {
             for (m, (b, b_at)) in parts.iter().enumerate() {
@@ -134,6 +135,46 @@ fn a_product_of_parts_of_matrices() {
         let sum = |n: usize, of: &dyn Fn(usize) -> f32| (0..n).map(of).sum::<f32>();
         assert_eq!(values(gpu, &row.matmul(x.transpose(None).slice(1, 2, 3, 1))), [sum(8, &|k| host[24 + k] * host[16 + k])], "{backend}");
         assert_eq!(values(gpu, &column.transpose(None).matmul(&column)), [sum(6, &|k| host[k * 8 + 5].powi(2))], "{backend}");
+        // The first rows of each item, turned.
+        let items = x.reshape(&[2, 3, 8]);
+        let product = items.slice(1, 2, 3, 1).matmul(items.slice(1, 0, 2, 1).transpose(Some(&[0, 2, 1])));
+        let expected =
+            [(0, 0), (0, 1), (1, 0), (1, 1)].map(|(item, j)| sum(8, &|k| host[item * 24 + 16 + k] * host[item * 24 + j * 8 + k]));
+        assert_eq!(values(gpu, &product), expected, "{backend}");
+        let none = x.slice(0, 0, 0, 1);
+        assert_eq!(values(gpu, &none.transpose(None).matmul(&none)), [0.0; 64], "{backend}");
+    });
+}
+
+/// Each operand is repeated along other dimensions of the batch than the other one, in turns.
+#[test]
+fn a_product_of_batches_that_are_repeated_in_turns() {
+    everywhere(|gpu, backend| {
+        let host: Vec<f32> = (0..96).map(|i| (i * 7 % 11) as f32 - 5.0).collect();
+        let x = Expr::from(&gpu.tensor_blocking(&host, 12, 8).unwrap()).reshape(&[-1]);
+        let a = x.slice(0, 0, 24, 1).reshape(&[2, 1, 2, 1, 2, 3]);
+        let b = x.slice(0, 24, 96, 1).reshape(&[1, 3, 2, 2, 3, 2]);
+        let at = |i: usize, j: usize, l: usize, o: usize, m: usize, n: usize| {
+            (0..3).map(|k| host[((i * 2 + l) * 2 + m) * 3 + k] * host[24 + (((j * 2 + l) * 2 + o) * 3 + k) * 2 + n]).sum::<f32>()
+        };
+        let expected: Vec<f32> = (0..96).map(|e| at(e / 48, e / 16 % 3, e / 8 % 2, e / 4 % 2, e / 2 % 2, e % 2)).collect();
+        let product = a.matmul(&b);
+        assert_eq!((product.shape().unwrap(), values(gpu, &product)), (&[2, 3, 2, 2, 2, 2][..], expected), "{backend}");
+        let halves = |x: &Expr| Expr::from(gpu.evaluate_blocking(&x.abs().cast(DType::F16)).unwrap());
+        let (a, b) = (halves(&a), halves(&b));
+        let of_floats = values(gpu, &a.cast(DType::F32).matmul(b.cast(DType::F32)));
+        assert_eq!(values(gpu, &a.matmul(&b).cast(DType::F32)), of_floats, "{backend}");
+    });
+}
+
+/// Numbers between are of f32, as they are of all functions of f16.
+#[test]
+fn a_gelu_of_f16_is_that_of_f32_rounded() {
+    everywhere(|gpu, backend| {
+        let x = Expr::index(&[2000]).cast(DType::F32).mul(0.004).sub(4.1).cast(DType::F16);
+        let x = Expr::from(gpu.evaluate_blocking(&x).unwrap());
+        let rounded = x.cast(DType::F32).gelu().cast(DType::F16).cast(DType::F32);
+        assert_eq!(values(gpu, &x.gelu().cast(DType::F32)), values(gpu, &rounded), "{backend}");
     });
 }
 

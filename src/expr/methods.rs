@@ -147,6 +147,10 @@ impl Expr {
     /// a · (1 + erf(a / √2)) / 2, the GELU as it is defined.
     #[must_use]
     pub fn gelu(&self) -> Self {
+        if self.dtype() == Ok(DType::F16) {
+            // What is between is no value of f16.
+            return self.cast(DType::F32).gelu().cast(DType::F16);
+        }
         (self * std::f64::consts::FRAC_1_SQRT_2).erf().add(1.0).mul(0.5).mul(self)
     }
 

@@ -42,10 +42,10 @@ impl Expr {
             (None, None) => Vec::new(),
         };
         self.normalized(Form::LayerNorm, axes, &beside, epsilon, &|a, axes| {
-            let deviation = (a.var(Some(axes), true, 0.0) + epsilon).sqrt();
             // The mean as its distance from about it: where all are far from zero, its own last digits would be theirs.
             let near = a - sampled(a, axes).mean(Some(axes), true);
-            (&near - near.mean(Some(axes), true)) / deviation
+            let centered = &near - near.mean(Some(axes), true);
+            over(&centered, &centered.root_mean_square(Some(axes), true), epsilon)
         })
     }
 
@@ -53,14 +53,7 @@ impl Expr {
     #[must_use]
     pub fn rms_norm(&self, axes: &[i64], scale: Option<&Self>, epsilon: f64) -> Self {
         let beside: Vec<_> = scale.into_iter().collect();
-        self.normalized(Form::RmsNorm, axes, &beside, epsilon, &|a, axes| {
-            // √(mean + epsilon) as the larger of two roots by what the smaller adds to it: squares may be too large, or nothing.
-            let [root, least] = [a.root_mean_square(Some(axes), true), Self::from(epsilon.sqrt())];
-            let (larger, smaller) = (root.max(&least), root.min(&least));
-            // GPUs divide by no number near the largest: what is large is taken by quarters.
-            let by = root.greater(1e18).select(0.25, 1.0);
-            a * &by / (by * &larger * ((smaller / &larger).square() + 1.0).sqrt())
-        })
+        self.normalized(Form::RmsNorm, axes, &beside, epsilon, &|a, axes| over(a, &a.root_mean_square(Some(axes), true), epsilon))
     }
 
     /// (a − mean) / √(variance + epsilon) · scale + bias with what was found of each channel before: vectors of as many numbers as dimension 1
@@ -168,6 +161,15 @@ impl Operations {
             return Ok(self.add(Op::Normalize(problem), sources.into_iter().map(Some).collect()));
         }
     }
+}
+
+/// Values over √(root² + epsilon), as the larger of two roots by what the smaller adds to it: squares may be too large, or nothing.
+fn over(values: &Expr, root: &Expr, epsilon: f64) -> Expr {
+    let least = Expr::from(epsilon.sqrt());
+    let (larger, smaller) = (root.max(&least), root.min(&least));
+    // GPUs divide by no number near the largest: what is large is taken by quarters.
+    let by = root.greater(1e18).select(0.25, 1.0);
+    values * &by / (by * &larger * ((smaller / &larger).square() + 1.0).sqrt())
 }
 
 /// Some values of each row along the axes, which are told as they are counted.

@@ -28,13 +28,28 @@ impl Expr {
                 let expected = "of the type of a, f32 or f16, or both of i8 or u8; cast one of them";
                 return Err(Box::new(Error::InvalidType { argument: "b".to_owned(), expected, found }));
             }
-            let shape = Matmul::of(&a.shape, &b.shape)?.shape()?;
+            let op = Matmul::of(&a.shape, &b.shape)?;
+            let shape = op.shape()?;
             shape::check(&shape)?;
             let dtype = if are_bytes { DType::I32 } else { a.dtype };
-            Ok(Node::new(shape, dtype, What::Matmul([Arc::clone(a), Arc::clone(b)])))
+            // Of batches that are repeated in more ways than a kernel knows there are copies.
+            let is_known = op.check([a.dtype, b.dtype], a.elements(), b.elements()).is_ok();
+            let [a, b] = if is_known { [Arc::clone(a), Arc::clone(b)] } else { [repeated(a, &shape)?, repeated(b, &shape)?] };
+            Ok(Node::new(shape, dtype, What::Matmul([a, b])))
         };
         Self(make().map(Arc::new))
     }
+}
+
+/// An operand of a product of that shape once for each item of its batch.
+fn repeated(operand: &Arc<Node>, shape: &[u64]) -> Result<Arc<Node>> {
+    let [.., rows, columns] = operand.shape[..] else { return Ok(Arc::clone(operand)) };
+    let mut items = shape[..shape.len().saturating_sub(2)].to_vec();
+    items.extend([rows, columns]);
+    if items == operand.shape {
+        return Ok(Arc::clone(operand));
+    }
+    Expr(Ok(Arc::clone(operand))).broadcast_to(&items).node().cloned()
 }
 
 /// A product and what is done to it.
@@ -160,7 +175,10 @@ fn stored(node: &Arc<Node>) -> Lies<'_> {
     if let [outer @ .., rows, columns] = &view[..] {
         let rank = node.shape.len();
         let same = outer.iter().enumerate().all(|(dimension, axis)| *axis == Axis::along(dimension));
-        if same && input.shape.len() == rank && *rows == Axis::along(rank - 1) && *columns == Axis::along(rank - 2) {
+        // A part from the beginning on is seen by the same axes.
+        let mut turned = node.shape.clone();
+        turned.swap(rank - 2, rank - 1);
+        if same && input.shape == turned && *rows == Axis::along(rank - 1) && *columns == Axis::along(rank - 2) {
             whole = Lies { node: input, transposed: true, window: None };
         }
     }

@@ -450,6 +450,7 @@ impl Problem {
 /// The fault of a matrix whose elements are of another type than its fellows ask for.
 pub(crate) fn not_of_type(argument: &str, expected: DType, found: DType) -> Box<Error> {
     let expected = match expected {
+        DType::F32 if argument == "bias" => "of f32, as sums are",
         DType::F32 => "of f32, as the result or the other operand is",
         DType::F16 => "of f16, as the result or the other operand is",
         DType::I8 | DType::U8 => "of i8 or u8, as the other operand is",

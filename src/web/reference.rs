@@ -8,7 +8,7 @@ use wasm_bindgen::prelude::*;
 use super::registry::Registry;
 use super::{Signal, convert, optional, product, promise, turn};
 use crate::backend::cpu;
-use crate::backend::cpu::wasm::{from, new_array, reference_job};
+use crate::backend::cpu::wasm::{from, reference_job};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::info::BackendId;
@@ -23,7 +23,7 @@ const PIECE: u32 = 1 << 16;
 struct Reference {
     problem: Problem,
     exact: Float64Array,
-    magnitude: Float32Array,
+    magnitude: Float64Array,
     c: Option<Float32Array>,
     bias: Option<Float32Array>,
 }
@@ -53,6 +53,10 @@ pub fn reference(
     let mut op = product(numbers, optional(c.clone())?, optional(bias.clone())?)?;
     // The package has widened C too.
     let (result, precision) = (op.result.take().unwrap_or(DType::F32), std::mem::take(&mut op.precision));
+    if !result.is_float() {
+        let (argument, found) = ("the result".to_owned(), format!("of {result}"));
+        return Err(Box::new(Error::InvalidType { argument, expected: "of f32 or f16, which can be judged", found }).into());
+    }
     let problem = Problem { result, precision, ..op.check([DType::F32; 2], a.length().into(), b.length().into())? };
     // The package has seen to it that they are arrays.
     let [c, bias] = [(problem.c.is_some(), c), (problem.bias, bias)].map(|(read, values)| read.then(|| values.unchecked_into()));
@@ -76,10 +80,12 @@ async fn compute(
     signal: &Option<Signal>,
 ) -> Result<Reference> {
     let elements = problem.elements();
-    let magnitude = new_array(elements)?;
-    let exact =
-        NewFloat64Array::new(elements as f64).map_err(|_| Box::new(Error::OutOfMemory { bytes: elements * 8, place: "the host" }))?;
-    let exact: Float64Array = exact.unchecked_into();
+    let doubles = || {
+        let made = NewFloat64Array::new(elements as f64);
+        let made = made.map_err(|_| Box::new(Error::OutOfMemory { bytes: elements * 8, place: "the host" }))?;
+        Ok::<Float64Array, Box<Error>>(made.unchecked_into())
+    };
+    let (exact, magnitude) = (doubles()?, doubles()?);
     let options = Options { threads: Some(1), ..Options::default() };
     let (cpu, _) = match cpu::open(BackendId::Simd, &options).await {
         Ok(opened) => opened,
@@ -151,7 +157,7 @@ pub fn check(reference: u32, result: Float32Array) -> Result<JsValue, JsValue> {
             let added = added(index);
             let biased = bias.as_ref().map_or(0.0, |bias| f64::from(bias.get_index((index % u64::from(problem.n)) as u32)));
             let product = alpha * exact;
-            let magnitude = full * f64::from(magnitude) + added.abs() + biased.abs();
+            let magnitude = full * magnitude + added.abs() + biased.abs();
             let (exact, bound) = tolerance.finish(product + added + biased, magnitude);
             verdict.add(value, exact, bound, tolerance.largest);
         }

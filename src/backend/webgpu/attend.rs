@@ -1,10 +1,8 @@
 //! What waits for the device's callbacks. Natively they come only while somebody polls the device: threads that do.
 
-#[cfg(not(target_arch = "wasm32"))]
 use std::future::poll_fn;
 #[cfg(not(target_arch = "wasm32"))]
 use std::panic::{AssertUnwindSafe, catch_unwind};
-#[cfg(not(target_arch = "wasm32"))]
 use std::pin::Pin;
 #[cfg(not(target_arch = "wasm32"))]
 use std::sync::{Arc, PoisonError};
@@ -30,8 +28,8 @@ pub(super) struct Notice {
 #[cfg(target_arch = "wasm32")]
 impl Notice {
     /// Whether it came.
-    pub(super) async fn came(&mut self) -> bool {
-        (&mut self.told).await.is_ok()
+    pub(super) fn came(&mut self) -> impl Future<Output = bool> {
+        poll_fn(|context| Pin::new(&mut self.told).poll(context).map(|told| told.is_ok()))
     }
 }
 

@@ -61,10 +61,11 @@ const SAME = ["same_upper", "same_lower"];
 const WINDOWS = ["strides", "dilations", "pads"];
 
 function pairs(name, value) {
-  if (!Array.isArray(value) || value.some((pair) => !Array.isArray(pair) || pair.length !== 2)) {
+  // What is left out of an array counts as undefined.
+  if (!Array.isArray(value) || Array.from(value).some((pair) => !Array.isArray(pair) || pair.length !== 2)) {
     throw invalid_type_of(name, `an array of pairs, [before, behind] for each dimension${name === "pads" ? `, or ${SAME.join(" or ")}` : ""}`, value);
   }
-  return value.flat();
+  return value.flatMap((pair) => Array.from(pair));
 }
 
 const random = (name, shape, seed) => part(name, [], [whole("seed", seed), ...wholes("shape", shape)]);

@@ -31,15 +31,18 @@ export type Device = Known<"GPUDevice", object>;
 /** WebGPU's `GPUBuffer`, where they know it. */
 export type DeviceBuffer = Known<"GPUBuffer", { readonly size: number; readonly usage: number }>;
 
+/** What an array's class makes: from TypeScript 5.7 on one that is known to be over an `ArrayBuffer`, as results are. */
+type Made<Class extends { of(...values: number[]): unknown }> = ReturnType<Class["of"]>;
+
 /** What values of a type are in; truths are 0 or 1. */
 export type ArrayOf<D extends DType> = {
-  f32: Float32Array;
+  f32: Made<Float32ArrayConstructor>;
   f16: Halves;
-  i32: Int32Array;
-  u32: Uint32Array;
-  bool: Uint8Array;
-  i8: Int8Array;
-  u8: Uint8Array;
+  i32: Made<Int32ArrayConstructor>;
+  u32: Made<Uint32ArrayConstructor>;
+  bool: Made<Uint8ArrayConstructor>;
+  i8: Made<Int8ArrayConstructor>;
+  u8: Made<Uint8ArrayConstructor>;
 }[D];
 
 /**
@@ -150,7 +153,10 @@ export interface MatmulOptions {
   k?: number;
   /** Columns of op(B) and of the result. Not needed if `b` is a {@link Tensor}. */
   n?: number;
-  /** How many products, or the batch's dimensions, where an operand is an array: its matrices lie one behind the other. */
+  /**
+   * How many products, or the batch's dimensions, where an operand is an array: its matrices lie one behind the other. Dimensions beside one another
+   * that A and B repeat alike are a group, and there may be two of them; an {@link Expr} has as many as one likes.
+   */
   batch?: number | readonly number[];
   /** A is stored k × m. */
   transpose_a?: boolean;
@@ -220,7 +226,7 @@ export interface MatmulOptions {
 }
 
 /** A result and how it came about. */
-export interface MatmulReport<Data = Float32Array> {
+export interface MatmulReport<Data = ArrayOf<"f32">> {
   data: Data;
   backend: Backend;
   /** The adapter's name. */
@@ -249,7 +255,10 @@ type KeptAndReported = { report: true; keep: true };
 /** What a product gives, by its options: an array, a tensor, or a report of one of them. */
 export type Product<D extends DType = DType> = ArrayOf<D> | Tensor<D> | MatmulReport<ArrayOf<D> | Tensor<D>>;
 
-/** An array on the device, row-major: a matrix, or a batch of them. Free it when done, or declare it with `using`. */
+/**
+ * An array on the device, row-major: a matrix, or a batch of them. Free it when done, or declare it with `using`. Calls on another handle's device
+ * refuse it (`invalid_type`), those on the shared one too where `init_gpu` has opened another meanwhile; its values can still be read.
+ */
 export class Tensor<D extends DType = "f32"> {
   private constructor();
   /** The sizes of all dimensions. */
@@ -378,7 +387,7 @@ export class Gpu {
    * for, it is the page's too, and does not end with the handle.
    */
   readonly device: Device | undefined;
-  matmul(a: Operand, b: Operand, options: MatmulOptions & Bare & { result?: "f32" }): Promise<Float32Array>;
+  matmul(a: Operand, b: Operand, options: MatmulOptions & Bare & { result?: "f32" }): Promise<ArrayOf<"f32">>;
   matmul(a: Operand, b: Operand, options: MatmulOptions & Bare & { result: "f16" }): Promise<Halves>;
   matmul(a: Operand, b: Operand, options: MatmulOptions & Kept & { result?: "f32" }): Promise<Tensor>;
   matmul(a: Operand, b: Operand, options: MatmulOptions & Kept & { result: "f16" }): Promise<Tensor<"f16">>;
@@ -386,11 +395,11 @@ export class Gpu {
   matmul(a: Operand, b: Operand, options: MatmulOptions & Reported & { result: "f16" }): Promise<MatmulReport<Halves>>;
   matmul(a: Operand, b: Operand, options: MatmulOptions & KeptAndReported & { result?: "f32" }): Promise<MatmulReport<Tensor>>;
   matmul(a: Operand, b: Operand, options: MatmulOptions & KeptAndReported & { result: "f16" }): Promise<MatmulReport<Tensor<"f16">>>;
-  matmul(a: Tensor<"f32" | "f16">, b: Tensor<"f32" | "f16">, options?: undefined): Promise<Float32Array>;
-  matmul(a: Tensor<"i8" | "u8">, b: Tensor<"i8" | "u8">, options?: undefined): Promise<Int32Array>;
-  matmul(a: Bytes, b: Bytes, options: MatmulOptions & Bare & { result?: "i32" }): Promise<Int32Array>;
+  matmul(a: Tensor<"f32" | "f16">, b: Tensor<"f32" | "f16">, options?: undefined): Promise<ArrayOf<"f32">>;
+  matmul(a: Tensor<"i8" | "u8">, b: Tensor<"i8" | "u8">, options?: undefined): Promise<ArrayOf<"i32">>;
+  matmul(a: Bytes, b: Bytes, options: MatmulOptions & Bare & { result?: "i32" }): Promise<ArrayOf<"i32">>;
   matmul(a: Bytes, b: Bytes, options: MatmulOptions & Kept & { result?: "i32" }): Promise<Tensor<"i32">>;
-  matmul(a: Bytes, b: Bytes, options: MatmulOptions & Reported & { result?: "i32" }): Promise<MatmulReport<Int32Array>>;
+  matmul(a: Bytes, b: Bytes, options: MatmulOptions & Reported & { result?: "i32" }): Promise<MatmulReport<ArrayOf<"i32">>>;
   matmul(a: Bytes, b: Bytes, options: MatmulOptions & KeptAndReported & { result?: "i32" }): Promise<MatmulReport<Tensor<"i32">>>;
   matmul(a: Bytes, b: Bytes, options: MatmulOptions): Promise<Product<"i32">>;
   matmul(a: Operand, b: Operand, options: MatmulOptions): Promise<Product<"f32" | "f16">>;
@@ -442,8 +451,8 @@ export class Gpu {
 }
 
 /**
- * Opens the shared device, or gives the one that is open. With options, the next calls use a device opened with them.
- * Calls made before it has resolved wait for it.
+ * Opens the shared device, or gives the one that is open. With options, the next calls use a device opened with them, and know no tensors of the one
+ * before: whoever shares the page does better with {@link Gpu.open}. Calls made before it has resolved wait for it.
  */
 export function init_gpu(options?: InitOptions): Promise<DeviceInfo>;
 
@@ -462,7 +471,7 @@ export function gpu_device(): Promise<Device | undefined>;
  *
  * @throws {LapidaryError} `invalid_type`, `invalid_dimension`, `length_mismatch`, `invalid_option`, `limit_exceeded`, …
  */
-export function matmul(a: Operand, b: Operand, options: MatmulOptions & Bare & { result?: "f32" }): Promise<Float32Array>;
+export function matmul(a: Operand, b: Operand, options: MatmulOptions & Bare & { result?: "f32" }): Promise<ArrayOf<"f32">>;
 export function matmul(a: Operand, b: Operand, options: MatmulOptions & Bare & { result: "f16" }): Promise<Halves>;
 export function matmul(a: Operand, b: Operand, options: MatmulOptions & Kept & { result?: "f32" }): Promise<Tensor>;
 export function matmul(a: Operand, b: Operand, options: MatmulOptions & Kept & { result: "f16" }): Promise<Tensor<"f16">>;
@@ -470,11 +479,11 @@ export function matmul(a: Operand, b: Operand, options: MatmulOptions & Reported
 export function matmul(a: Operand, b: Operand, options: MatmulOptions & Reported & { result: "f16" }): Promise<MatmulReport<Halves>>;
 export function matmul(a: Operand, b: Operand, options: MatmulOptions & KeptAndReported & { result?: "f32" }): Promise<MatmulReport<Tensor>>;
 export function matmul(a: Operand, b: Operand, options: MatmulOptions & KeptAndReported & { result: "f16" }): Promise<MatmulReport<Tensor<"f16">>>;
-export function matmul(a: Tensor<"f32" | "f16">, b: Tensor<"f32" | "f16">, options?: undefined): Promise<Float32Array>;
-export function matmul(a: Tensor<"i8" | "u8">, b: Tensor<"i8" | "u8">, options?: undefined): Promise<Int32Array>;
-export function matmul(a: Bytes, b: Bytes, options: MatmulOptions & Bare & { result?: "i32" }): Promise<Int32Array>;
+export function matmul(a: Tensor<"f32" | "f16">, b: Tensor<"f32" | "f16">, options?: undefined): Promise<ArrayOf<"f32">>;
+export function matmul(a: Tensor<"i8" | "u8">, b: Tensor<"i8" | "u8">, options?: undefined): Promise<ArrayOf<"i32">>;
+export function matmul(a: Bytes, b: Bytes, options: MatmulOptions & Bare & { result?: "i32" }): Promise<ArrayOf<"i32">>;
 export function matmul(a: Bytes, b: Bytes, options: MatmulOptions & Kept & { result?: "i32" }): Promise<Tensor<"i32">>;
-export function matmul(a: Bytes, b: Bytes, options: MatmulOptions & Reported & { result?: "i32" }): Promise<MatmulReport<Int32Array>>;
+export function matmul(a: Bytes, b: Bytes, options: MatmulOptions & Reported & { result?: "i32" }): Promise<MatmulReport<ArrayOf<"i32">>>;
 export function matmul(a: Bytes, b: Bytes, options: MatmulOptions & KeptAndReported & { result?: "i32" }): Promise<MatmulReport<Tensor<"i32">>>;
 export function matmul(a: Bytes, b: Bytes, options: MatmulOptions): Promise<Product<"i32">>;
 export function matmul(a: Operand, b: Operand, options: MatmulOptions): Promise<Product<"f32" | "f16">>;
@@ -545,7 +554,8 @@ export type Axes = number | readonly number[];
  * repeated. Operands of a function are of one type. What is wrong with shapes and types is an error of `evaluate`; an argument that is
  * none is thrown at once.
  *
- * `D` is the type of the elements, as far as it is known: `never` where all are numbers, which take any, and {@link DType} of an `Expr` of which
+ * `D` is the type of the elements, as far as it is known: `never` where all are numbers, of which one takes the type that it meets and what is
+ * computed of several is of f32; and {@link DType} of an `Expr` of which
  * nothing is said. Say it where that is too little: `let sum: Expr<"f32"> = lazy(0)`, `evaluate(y as Expr<"f32">)`.
  */
 export class Expr<D extends DType = DType> {
@@ -835,4 +845,4 @@ export function clear_tuning(): Promise<boolean>;
 export function reference(a: Float32Array | Halves, b: Float32Array | Halves, options: ReferenceOptions): Promise<Reference>;
 
 /** A matrix of `length` uniform values in [−1, 1) from a seed: the same on every machine. */
-export function random_matrix(length: number, seed: number): Promise<Float32Array>;
+export function random_matrix(length: number, seed: number): Promise<ArrayOf<"f32">>;

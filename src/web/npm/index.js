@@ -293,9 +293,9 @@ export class Gpu {
 
   async matmul(a, b, options) {
     const signal = get(options, "signal");
-    let gpu = this.#gpu;
-    let begun, shape, dtype;
+    let gpu, queued, begun, shape, dtype;
     try {
+      gpu = this.#gpu;
       const loading = load_for(a, b);
       if (loading) {
         [a, b, options] = [copy(a), copy(b), told(options)];
@@ -310,18 +310,19 @@ export class Gpu {
       if (keep && !report && is_tensor(x) && is_tensor(y) && is_tensor(c) && is_tensor(bias)) {
         const tensor = core.queue(gpu, x, y, numbers, c, bias);
         // Its result is where its operands are.
-        if (tensor !== 0) return new Tensor(ours, tensor, shape, dtype, a.backend);
+        if (tensor !== 0) queued = new Tensor(ours, tensor, shape, dtype, a.backend);
       }
-      begun = core.matmul(gpu, x, y, numbers, c, bias, report, keep);
+      begun = queued ?? core.matmul(gpu, x, y, numbers, c, bias, report, keep);
     } catch (error) {
       begun = failed(error);
     } finally {
-      if (gpu !== this.#gpu) core.free_gpu(gpu);
+      if (#gpu in Object(this) && gpu !== this.#gpu) core.free_gpu(gpu);
     }
-    const discard = ({ data }) => data.tensor && core.free_tensor(data.tensor);
+    const discard = ({ data }) => (queued ? queued.dispose() : data.tensor && core.free_tensor(data.tensor));
     // What is there already can still be aborted, until the caller hears of it.
     const waits = signal !== undefined || begun instanceof Promise;
     const result = waits ? await guarded(() => begun, signal, discard) : begun;
+    if (queued) return queued;
     if (result.data.tensor) result.data = new Tensor(ours, result.data.tensor, shape, dtype, BACKENDS[result.data.backend]);
     return result.backend ? result : result.data;
   }
@@ -464,7 +465,8 @@ function told(options, own = copy) {
     const own_names = Object.keys(options);
     const of = (names) => Object.fromEntries(names.map((name) => [name, own(options[name])]));
     const inherited = OPTIONS.filter((name) => !own_names.includes(name) && name in options);
-    return Object.assign(Object.create(of(inherited)), of(own_names));
+    // One of the names may be that by which `assign` would set the prototype.
+    return Object.setPrototypeOf(of(own_names), of(inherited));
   } catch (error) {
     if (error?.code === "out_of_memory") throw error;
     return options;

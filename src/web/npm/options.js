@@ -223,7 +223,7 @@ export function product(options, shape_a, shape_b, operand, names = PRODUCT) {
   const told = known(options, names);
   const stop = signal(told.signal);
   // A window of a tensor is told as one of an array would be, but its rows are as far apart as the tensor's.
-  let { lda, ldb } = told;
+  let { lda, ldb, ldc } = told;
   if (told.offset_a !== undefined) [lda, shape_a] = [lda ?? shape_a?.at(-1), undefined];
   if (told.offset_b !== undefined) [ldb, shape_b] = [ldb ?? shape_b?.at(-1), undefined];
   const transpose_a = flag("transpose_a", told.transpose_a);
@@ -250,7 +250,8 @@ export function product(options, shape_a, shape_b, operand, names = PRODUCT) {
   if (shape_a?.length === 1) shape.splice(batch.length, 1);
   lda = stride("lda", lda);
   ldb = stride("ldb", ldb);
-  const ldc = stride("ldc", told.ldc);
+  if (told.offset_c !== undefined) ldc ??= told.c?.shape?.at(-1);
+  ldc = stride("ldc", ldc);
   const stride_a = stride("stride_a", told.stride_a);
   const stride_b = stride("stride_b", told.stride_b);
   const stride_c = stride("stride_c", told.stride_c);

@@ -216,6 +216,18 @@ const general = {
     }
   },
 
+  "a kept product of tensors that is aborted at once": async ({ gpu }) => {
+    const one = await gpu.tensor(Float32Array.of(2), [1, 1]);
+    const before = gpu.memory();
+    const controller = new AbortController();
+    const pending = settles(gpu.matmul(one, one, { keep: true, signal: controller.signal }));
+    controller.abort();
+    is_fault((await pending).error, "aborted");
+    const after = gpu.memory();
+    assert(after.used_bytes === before.used_bytes, `${after.used_bytes} bytes are used, not ${before.used_bytes}`);
+    one.dispose();
+  },
+
   "a signal aborted after the result, and one without a reason": async ({ gpu }) => {
     const { a, b, options, expected } = problem(4, 4, 4);
     const controller = new AbortController();

@@ -8,7 +8,25 @@ function padded(values, rows, columns, stride, tail = 0) {
   return out;
 }
 
+/** What only a wrong judge takes for right, in double precision and beyond single. */
+const BEYOND = [
+  { a: [Infinity, 2], b: [3, 4], wrong: [5, 0, -Infinity, NaN], right: [Infinity] },
+  { a: [1e20, 1e20], b: [1e20, 1e20], wrong: [5, -Infinity, 3e38], right: [Infinity] },
+  { a: [1e38, 1e38], b: [1e38, 1], wrong: [1, 1e38], right: [Infinity] },
+  { a: [1e30, 1e30, 1], b: [1e30, -1e30, 1], wrong: [NaN], right: [1, 0] },
+];
+
 export default {
+  "what is beyond all numbers is judged as well": async ({ lapidary }) => {
+    for (const { a, b, wrong, right } of BEYOND) {
+      const judge = await lapidary.reference(Float32Array.from(a), Float32Array.from(b), { m: 1, k: a.length, n: 1 });
+      const taken = (values) => values.filter((value) => judge.check(Float32Array.of(value)).ok);
+      assert(taken(wrong).length === 0, `${taken(wrong)} is taken for ${a} · ${b}`);
+      assert(taken(right).length === right.length, `only ${taken(right)} is taken for ${a} · ${b}`);
+      judge.free();
+    }
+  },
+
   "no rows, no columns, nothing to sum": async ({ gpu }) => {
     for (const [m, k, n] of [
       [0, 3, 4],

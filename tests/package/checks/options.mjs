@@ -11,6 +11,21 @@ export default {
       rejects("invalid_option", () => gpu.matmul(a, b, { ...sizes, [name]: value }), new RegExp(`\\b${name}\\b`), /transpose_a/),
     ),
 
+  "an option by the name of the prototype": async ({ gpu, lapidary }) => {
+    const told = (more) => JSON.parse(`{"m":2,"k":3,"n":4,"__proto__":${more}}`);
+    // What the first call on the shared handle is given is kept until it is open.
+    for (let i = 0; i < 2; i++) {
+      await rejects("invalid_option", () => lapidary.matmul(a, b, told('{"alpha":5}')), /__proto__/);
+      await rejects("invalid_option", () => gpu.matmul(a, b, told('{"alpha":5}')), /__proto__/);
+    }
+    await rejects("invalid_option", () => lapidary.init_gpu(JSON.parse('{"__proto__":{"backend":"scalar"}}')), /__proto__/);
+  },
+
+  "a method without its handle": ({ gpu }) => {
+    const { matmul } = gpu;
+    return rejects("internal", () => matmul(a, b, sizes));
+  },
+
   "options that are no object": ({ gpu }) =>
     each({ "a number": 5, "a string": "m=2", "null": null, "a boolean": true, "a BigInt": 1n, "a function": () => sizes }, (options) =>
       rejects("invalid_type", () => gpu.matmul(a, b, options), /\boptions\b/),
@@ -36,6 +51,7 @@ export default {
 
   "holes are no values": async ({ gpu }) => {
     await rejects("invalid_type", () => gpu.tensor([true, , true, true], [2, 2], { dtype: "bool" }), /\bdata\b/);
+    await rejects("length_mismatch", () => gpu.tensor(Float32Array.of(1, 2), []), /a single number/);
     await rejects("invalid_option", () => gpu.matmul(new Int8Array(6), new Int8Array(12), { ...sizes, zero_points: Array(2) }), /zero_points/);
   },
 
@@ -151,6 +167,7 @@ export default {
   "a reference of wrong input, and a result of wrong length": async ({ lapidary }) => {
     await rejects("invalid_type", () => lapidary.reference([], b, sizes), /\ba\b/);
     await rejects("length_mismatch", () => lapidary.reference(a, a, sizes), /\b12\b/);
+    await rejects("invalid_type", () => lapidary.reference(a, b, { ...sizes, result: "i32" }), /\bi32\b/);
     await rejects("invalid_option", () => lapidary.reference(a, b, { ...sizes, seed: 1 }), /\bseed\b/);
     await rejects("invalid_dimension", () => lapidary.reference(a, b), /\bm\b/);
     const reference = await lapidary.reference(a, b, sizes);

@@ -100,6 +100,7 @@ export default {
     const options = { m, k, n, transpose_a: true, offset_a: 23, beta: 2, c: x, offset_c: 41, ldc: 20 };
     const expected = product(x.subarray(23), y, { ...options, lda: 20, c: x.subarray(41) });
     same(await gpu.matmul(a, y, { ...options, ldb: n }), expected, "transposed, of a tensor and an array");
+    same(await gpu.matmul(a, y, { ...options, ldb: n, c: a, ldc: undefined }), expected, "with a window of a tensor added");
     const batch = { m: 3, k: 4, n: 9, batch: 2, offset_a: 21, lda: 20, stride_a: 60, stride_b: 36 };
     const items = [0, 1].map((item) => product(x.subarray(21 + 60 * item), y.subarray(36 * item), { ...batch, lda: 20 }));
     same(await gpu.matmul(a, b, { ...batch, offset_b: 0 }), Float32Array.of(...items[0], ...items[1]), "a batch");

@@ -120,7 +120,7 @@ extern "C" {
     #[wasm_bindgen(method)]
     fn share(this: &Crew, job: &Job, threads: u32, repeats: u32) -> Promise;
     #[wasm_bindgen(method)]
-    fn exact(this: &Crew, job: &Job, i: u32, j: u32, m: u32, n: u32, sums: &Float64Array, magnitudes: &Float32Array);
+    fn exact(this: &Crew, job: &Job, i: u32, j: u32, m: u32, n: u32, sums: &Float64Array, magnitudes: &Float64Array);
     #[wasm_bindgen(method)]
     fn free(this: &Crew);
 
@@ -375,7 +375,7 @@ impl Engine {
     }
 
     /// One block of op(A)·op(B) in double precision and of |op(A)|·|op(B)|, into packed arrays of the whole.
-    pub(crate) fn reference_block(&self, job: &Job, (i, j, m, n): (u32, u32, u32, u32), exact: &Float64Array, magnitude: &Float32Array) {
+    pub(crate) fn reference_block(&self, job: &Job, (i, j, m, n): (u32, u32, u32, u32), exact: &Float64Array, magnitude: &Float64Array) {
         self.crew.exact(job, i, j, m, n, exact, magnitude);
     }
 

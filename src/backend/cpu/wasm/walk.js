@@ -168,17 +168,21 @@ export function walker(exports, sizes) {
 
   /** One block of op(A)·op(B) in double precision and of |op(A)|·|op(B)|, into packed arrays of the whole. */
   function exact(job, i, j, m, n, sums, magnitudes) {
-    for (let p = 0; p === 0 || p < job.k; p += job.depth) {
-      const k = Math.min(job.depth, job.k - p);
-      forget();
-      const packed = bring_b(job, p, j, k, n);
-      bring_a(job, i, p, m, k);
-      exports.multiply(m, k, n, packed, p > 0, true);
-      exports.absolute();
-      exports.multiply(m, k, n, packed, p > 0, false);
+    // The latter in single precision, which is quick; once more where they are beyond it.
+    for (const again of [false, true]) {
+      if (again && !C.subarray(0, m * n).includes(Infinity)) break;
+      for (let p = 0; p === 0 || p < job.k; p += job.depth) {
+        const k = Math.min(job.depth, job.k - p);
+        forget();
+        const packed = bring_b(job, p, j, k, n);
+        bring_a(job, i, p, m, k);
+        if (!again) exports.multiply(m, k, n, packed, p > 0, true);
+        exports.absolute();
+        exports.multiply(m, k, n, packed, p > 0, again);
+      }
+      if (!again) take(EXACT, sums, job.n, i, j, m, n);
+      take(again ? EXACT : C, magnitudes, job.n, i, j, m, n);
     }
-    take(EXACT, sums, job.n, i, j, m, n);
-    take(C, magnitudes, job.n, i, j, m, n);
     forget();
   }
 
