@@ -176,7 +176,7 @@ impl Tensor {
             }
             None => Box::new(Error::InvalidType {
                 argument: "a tensor".to_owned(),
-                expected: "one of the device that is in use, to which its values have to be given anew",
+                expected: "one of the same device; give that its values anew",
                 found: "one of another".to_owned(),
             }),
         })

@@ -137,7 +137,7 @@ impl Verdict {
             0.0
         } else if expected.is_infinite() {
             f64::INFINITY
-        } else if value.is_infinite() && expected.abs() + bound > largest {
+        } else if value.is_infinite() && f64::from(value.signum()) * expected + bound > largest {
             // The exact value is more than the result can hold: overflow is right.
             0.0
         } else {

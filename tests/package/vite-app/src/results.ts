@@ -39,8 +39,8 @@ const sizes = { m: 1, k: 1, n: 1 };
 
 export function products(gpu: Gpu): void {
   for (const multiply of [matmul, gpu.matmul.bind(gpu)] as [typeof matmul, Gpu["matmul"]]) {
-    gives<Float32Array>()(multiply(a, a, sizes));
-    gives<Float32Array>()(multiply(a, y, { ...sizes, report: false, keep: false, result: "f32" }));
+    gives<Float32Array<ArrayBuffer>>()(multiply(a, a, sizes));
+    gives<Float32Array<ArrayBuffer>>()(multiply(a, y, { ...sizes, report: false, keep: false, result: "f32" }));
     gives<Halves>()(multiply(halves, halves, { ...sizes, result: "f16" }));
     gives<Tensor>()(multiply(a, a, { ...sizes, keep: true }));
     gives<Tensor<"f16">>()(multiply(a, a, { ...sizes, keep: true, result: "f16" }));
@@ -48,15 +48,15 @@ export function products(gpu: Gpu): void {
     gives<MatmulReport<Halves>>()(multiply(a, a, { ...sizes, report: true, result: "f16" }));
     gives<MatmulReport<Tensor>>()(multiply(a, a, { ...sizes, report: true, keep: true }));
     gives<MatmulReport<Tensor<"f16">>>()(multiply(a, a, { ...sizes, report: true, keep: true, result: "f16" }));
-    gives<Int32Array>()(multiply(bytes, unsigned, { ...sizes, result: "i32" }));
+    gives<Int32Array<ArrayBuffer>>()(multiply(bytes, unsigned, { ...sizes, result: "i32" }));
     gives<Tensor<"i32">>()(multiply(bytes, bytes, { ...sizes, keep: true }));
-    gives<MatmulReport<Int32Array>>()(multiply(bytes, bytes, { ...sizes, report: true }));
+    gives<MatmulReport<Int32Array<ArrayBuffer>>>()(multiply(bytes, bytes, { ...sizes, report: true }));
     gives<MatmulReport<Tensor<"i32">>>()(multiply(bytes, bytes, { ...sizes, report: true, keep: true }));
 
     // Tensors know their sizes.
-    gives<Float32Array>()(multiply(x, x));
-    gives<Float32Array>()(multiply(x, y.reshape([1, 1]), {}));
-    gives<Int32Array>()(multiply(signed, unsigned));
+    gives<Float32Array<ArrayBuffer>>()(multiply(x, x));
+    gives<Float32Array<ArrayBuffer>>()(multiply(x, y.reshape([1, 1]), {}));
+    gives<Int32Array<ArrayBuffer>>()(multiply(signed, unsigned));
 
     // What the options' type leaves open, the result's does too.
     const reported = { ...sizes, report: true };
@@ -118,7 +118,8 @@ export function values(gpu: Gpu): void {
     for (const part of [x, x]) sum = sum.add(part);
     gives<Tensor>()(compute(sum));
   }
-  gives<Float32Array | Halves | Int32Array | Uint32Array | Uint8Array | Int8Array>()((x as Tensor<DType>).toArray());
+  type Over = ArrayBuffer;
+  gives<Float32Array<Over> | Halves | Int32Array<Over> | Uint32Array<Over> | Uint8Array<Over> | Int8Array<Over>>()((x as Tensor<DType>).toArray());
   gives<Tensor>()(tensor(buffer, [1], { offset_bytes: 4 }));
   gives<Tensor<"i8">>()(tensor(buffer, [1], { dtype: "i8" }));
 }
