@@ -134,7 +134,8 @@ class Crew {
 
   hire() {
     try {
-      const worker = make(`(${serve})(${walker})`);
+      // Bundlers that keep the names of functions have them given by a helper of that name.
+      const worker = make(`var __name=(f)=>f;(${serve})(${walker})`);
       this.workers.push(worker);
       worker.onmessage = ({ data }) => {
         worker.ready = true;
