@@ -137,6 +137,8 @@ impl Verdict {
             0.0
         } else if expected.is_infinite() {
             f64::INFINITY
+        } else if !bound.is_finite() {
+            0.0
         } else if value.is_infinite() && f64::from(value.signum()) * expected + bound > largest {
             // The exact value is more than the result can hold: overflow is right.
             0.0

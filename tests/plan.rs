@@ -154,6 +154,19 @@ fn plans_are_as_written_down() {
             cublaslt(&Problem { alpha: 0.5, ..batch(problem(512, 1000, 1009, false, false, true, 0), [1, 9], 0b10_000) }, &LARGE, 132)
                 .map(|plan| plan.expect("it takes that")),
         ),
+        (
+            "cublaslt-window",
+            cublaslt(
+                &Problem {
+                    alpha: 0.5,
+                    batch: Batch { first: [64, 128, 192], ..Batch::ONE },
+                    ..problem(2048, 2048, 2048, false, false, true, 0)
+                },
+                &LARGE,
+                132,
+            )
+            .map(|plan| plan.expect("it takes that")),
+        ),
         ("row", compute(&problem(1, 4096, 4096, false, false, false, 0), &LARGE)),
         ("column", compute(&problem(4096, 300, 1, false, false, true, 0), &LARGE)),
         ("f16", compute(&f16(DType::F32, problem(100, 33, 75, true, true, true, 1)), &LARGE)),

@@ -33,8 +33,12 @@ impl Expr {
             shape::check(&shape)?;
             let dtype = if are_bytes { DType::I32 } else { a.dtype };
             // Of batches that are repeated in more ways than a kernel knows there are copies.
-            let is_known = op.check([a.dtype, b.dtype], a.elements(), b.elements()).is_ok();
-            let [a, b] = if is_known { [Arc::clone(a), Arc::clone(b)] } else { [repeated(a, &shape)?, repeated(b, &shape)?] };
+            let [a, b] = match op.check([a.dtype, b.dtype], a.elements(), b.elements()) {
+                Ok(_) => [Arc::clone(a), Arc::clone(b)],
+                // Nothing copies bytes.
+                Err(error) if are_bytes => return Err(error),
+                Err(_) => [repeated(a, &shape)?, repeated(b, &shape)?],
+            };
             Ok(Node::new(shape, dtype, What::Matmul([a, b])))
         };
         Self(make().map(Arc::new))

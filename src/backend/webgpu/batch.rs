@@ -38,6 +38,8 @@ const LAUNCHES: usize = 128;
 const FIRST_LAUNCHES: usize = 16;
 /// Multiplications after which a batch is submitted: slow GPUs do them in some 20 ms.
 const MULTIPLICATIONS: u64 = 1 << 32;
+/// As many are one on matrix units, which do them the faster: a submission costs the browser more than a few products of 1024³ there.
+const ON_UNITS: u64 = 8;
 /// The most batches without a verdict. A loop that never lets the browser answer is made to wait then.
 const BATCHES: usize = 256;
 /// Launches whose parameters are on the device at once.

@@ -267,7 +267,8 @@ pub fn cublaslt(problem: &Problem, caps: &Caps, multiprocessors: u32) -> Result<
     operands.push(scratch(4));
     let plain = Params { ldo: params.n.next_multiple_of(4), alpha: 1.0, beta: 0.0, activation: 0, ..params };
     let product = library(&Problem { c: None, bias: false, ..*problem }, DType::F32, plain, operands);
-    let params = Params { result: u32::from(problem.result != DType::F32), ..params };
+    // C is bound from its first element on.
+    let params = Params { result: u32::from(problem.result != DType::F32), c_start: 0, ..params };
     let dispatches = vec![product, sum(problem, params, 1, scratch(0), ends)];
     Ok(Some(Plan { dispatches, scratch_bytes: scratch(0).size_bytes }))
 }

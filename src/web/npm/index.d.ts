@@ -155,7 +155,7 @@ export interface MatmulOptions {
   n?: number;
   /**
    * How many products, or the batch's dimensions, where an operand is an array: its matrices lie one behind the other. Dimensions beside one another
-   * that A and B repeat alike are a group, and there may be two of them; an {@link Expr} has as many as one likes.
+   * that A and B repeat alike are a group, and there may be two of them; an {@link Expr} of other than 8-bit integers has as many as one likes.
    */
   batch?: number | readonly number[];
   /** A is stored k × m. */

@@ -167,6 +167,14 @@ impl Map<'_> {
             1 if streams => simd::stream(&values[place..][..to.len()], to),
             1 => to.copy_from_slice(&values[place..][..to.len()]),
             0 => to.fill(values[place]),
+            // Two values may be so far apart that the sign is not to be told.
+            _ if stride.unsigned_abs() >= 1 << 30 => {
+                let mut place = place as u32;
+                for to in to {
+                    *to = values[place as usize];
+                    place = place.wrapping_add(stride.cast_unsigned());
+                }
+            }
             -1 => to.iter_mut().zip(values[..=place].iter().rev()).for_each(|(to, from)| *to = *from),
             2.. => to.iter_mut().zip(values[place..].iter().step_by(stride as usize)).for_each(|(to, from)| *to = *from),
             _ => {

@@ -134,8 +134,9 @@ class Crew {
 
   hire() {
     try {
-      // Bundlers that keep the names of functions have them given by a helper of that name.
-      const worker = make(`var __name=(f)=>f;(${serve})(${walker})`);
+      // Bundlers that keep functions' names have them given by a helper, which workers have not got; nothing else here is called like it.
+      const helper = /([\w$]+)\([\w$]+, ?"/.exec(walker)?.[1] ?? "__name";
+      const worker = make(`var ${helper}=(f)=>f;(${serve})(${walker})`);
       this.workers.push(worker);
       worker.onmessage = ({ data }) => {
         worker.ready = true;

@@ -5,8 +5,9 @@ use std::sync::{Arc, Mutex, OnceLock};
 use super::super::WebGpu;
 use super::super::forms::makers;
 use super::super::pipeline::Pipeline;
-use super::State;
+use super::{ON_UNITS, State};
 use crate::error::Result;
+use crate::kernels::KernelId;
 use crate::ops::Op;
 use crate::plan::Plan;
 use crate::plan::matmul::group::group;
@@ -58,7 +59,8 @@ impl WebGpu {
             state.recipes.remove(0);
         }
         state.recipe += 1;
-        let (op, multiplications) = (op.clone(), op.multiplications());
+        let on_units = plan.dispatches.iter().any(|dispatch| dispatch.kernel.id == KernelId::MatmulCooperative);
+        let (op, multiplications) = (op.clone(), op.multiplications() / if on_units { ON_UNITS } else { 1 });
         let recipe =
             Arc::new(Recipe { id: state.recipe, op, keeps, plan, makers, pipelines, multiplications, joins, params: Mutex::default() });
         state.recipes.push(Arc::clone(&recipe));
