@@ -54,7 +54,7 @@ pub(crate) async fn open(options: &Options) -> Result<(WebGpu, DeviceInfo), Othe
         timestamp_period_ns,
         pipelines: Pipelines::default(),
         pool,
-        batches: Batches::new(&device, &queue, slabs),
+        batches: Batches::new(&device, &queue, slabs, info.is_software()),
         forms,
         #[cfg(target_arch = "wasm32")]
         ring: super::ring::Ring::new(&device, options.pool_bytes),
