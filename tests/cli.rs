@@ -1,9 +1,12 @@
 //! The built command line: what it prints, what it refuses, and how it exits.
 #![cfg(not(target_arch = "wasm32"))]
 
+mod devices;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
+use devices::is_required;
 use serde_json::Value;
 
 /// Runs it with nothing of its environment variables but these.
@@ -127,11 +130,6 @@ fn one_thread_is_told_as_one() {
     };
     let said = text(&output.stdout);
     assert!(said.contains(", 1 thread, ") && !said.contains(" 1 GPUs"), "{said}");
-}
-
-/// Whether what is missing is a failure.
-fn is_required(name: &str) -> bool {
-    std::env::var("LAPIDARY_REQUIRE").is_ok_and(|required| required.split(',').any(|other| other == name))
 }
 
 /// Also of every GPU backend that there is; one that is missing is said by name, and a failure if it is required.

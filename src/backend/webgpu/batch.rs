@@ -37,10 +37,10 @@ const LAUNCHES: u64 = 128;
 /// Multiplications after which a batch is submitted, as many as one product of 2600³ has: slow GPUs do them in tens of milliseconds. With a quarter
 /// of them products of 1024³ took an NVIDIA H200 5 % longer, since a submission takes the browser some 200 µs.
 const MULTIPLICATIONS: u64 = 1 << 34;
-/// By how much less of both is enough when the device may be idle: it is to begin soon.
-const FIRST: [u64; 2] = [8, 4];
 /// The same where a CPU emulates the GPU.
 const SOFTWARE_MULTIPLICATIONS: u64 = 1 << 32;
+/// What those launches and multiplications are divided by when the device may be idle: it is to begin soon.
+const FIRST: [u64; 2] = [8, 4];
 /// As many are one on matrix units, which do them the faster: a submission costs the browser more than a few products of 1024³ there.
 const ON_UNITS: u64 = 8;
 /// The most batches without a verdict. A loop that never lets the browser answer is made to wait then.
