@@ -4,8 +4,12 @@ use super::reduce::each;
 use super::scalar::Matrix;
 use crate::plan::matmul::Params;
 
-/// Vectors of sums that are under way at once.
-const SUMS: usize = 4;
+/// Rows that are multiplied at once, by a part of the vector that is loaded once: so many streams of memory are read ahead.
+const ROWS: usize = 4;
+/// Vectors of sums that are under way of each.
+const SUMS: usize = 2;
+/// Rows that are added at once: where rows lie apart by a power of two, more would drive one another out of the cache.
+const ADDED: usize = 8;
 /// Elements of a row from which it is worth it, and columns of which shares are multiples: some vectors of any width.
 const LANES: usize = 64;
 /// Numbers from which other threads pay.
@@ -16,8 +20,6 @@ const SHARE: usize = 1 << 12;
 const COLUMNS: usize = 4096;
 /// Columns up to which fewer sums are enough.
 const FEW_COLUMNS: usize = 256;
-/// Rows that are added at once.
-const ROWS: usize = 4;
 
 /// A matrix that lies row by row, a vector, and whether elements of the result are its rows with it or the sum of its rows by it.
 struct Product<'a> {
@@ -51,28 +53,62 @@ pub(super) fn multiplied(params: &Params, [a, b]: [Matrix<'_>; 2], out: &mut [f3
     // Each thread has a part at least: of rows as many as are a share, of columns as long ones as there can be.
     let threads = if m * k * n > MANY { threads } else { 1 };
     let of_thread = (m * n).div_ceil(threads);
-    let share = if is_of_rows { (SHARE / k).clamp(1, of_thread) } else { of_thread.next_multiple_of(LANES).min(COLUMNS) };
+    let share = if is_of_rows {
+        (SHARE / k).next_multiple_of(ROWS).max(ROWS).min(of_thread)
+    } else {
+        of_thread.next_multiple_of(LANES).min(COLUMNS)
+    };
     each(out, share, threads, |number, out| pulp::Arch::new().dispatch(Part(&product, number * share, out)));
     true
 }
 
-/// The sum of products of as many numbers, in an order that depends on nothing else.
+/// The sums of each row's products with as many numbers, in an order that depends on nothing but how many those are.
 #[inline(always)]
-fn dot<S: pulp::Simd>(simd: S, values: &[f32], by: &[f32]) -> f32 {
-    let mut sums = [simd.splat_f32s(0.0); SUMS];
-    let ((values, rest), (by, by_rest)) = (S::as_simd_f32s(values), S::as_simd_f32s(by));
-    let ((blocks, few), (by_blocks, by_few)) = (values.as_chunks::<SUMS>(), by.as_chunks::<SUMS>());
-    for (block, by) in blocks.iter().zip(by_blocks) {
-        for ((sum, &value), &by) in sums.iter_mut().zip(block).zip(by) {
-            *sum = simd.mul_add_f32s(value, by, *sum);
+fn dots<S: pulp::Simd, const N: usize>(simd: S, rows: [&[f32]; N], by: &[f32]) -> [f32; N] {
+    let (by, by_rest) = S::as_simd_f32s(by);
+    let (by_blocks, by_few) = by.as_chunks::<SUMS>();
+    let mut sums = [[simd.splat_f32s(0.0); SUMS]; N];
+    let blocks = rows.map(|row| &S::as_simd_f32s(row).0.as_chunks::<SUMS>().0[..by_blocks.len()]);
+    for (at, by) in by_blocks.iter().enumerate() {
+        for (sums, blocks) in sums.iter_mut().zip(blocks) {
+            for ((sum, &value), &by) in sums.iter_mut().zip(&blocks[at]).zip(by) {
+                *sum = simd.mul_add_f32s(value, by, *sum);
+            }
         }
     }
-    let mut last = simd.mul_f32s(simd.partial_load_f32s(rest), simd.partial_load_f32s(by_rest));
-    for (&value, &by) in few.iter().zip(by_few) {
-        last = simd.mul_add_f32s(value, by, last);
+    let mut all = [0.0; N];
+    for ((all, [a, b]), row) in all.iter_mut().zip(sums).zip(rows) {
+        let (row, rest) = S::as_simd_f32s(row);
+        let mut last = simd.mul_f32s(simd.partial_load_f32s(rest), simd.partial_load_f32s(by_rest));
+        for (&value, &by) in row.as_chunks::<SUMS>().1.iter().zip(by_few) {
+            last = simd.mul_add_f32s(value, by, last);
+        }
+        *all = simd.reduce_sum_f32s(simd.add_f32s(simd.add_f32s(a, b), last));
     }
-    let [a, b, c, d] = sums;
-    simd.reduce_sum_f32s(simd.add_f32s(simd.add_f32s(simd.add_f32s(a, b), simd.add_f32s(c, d)), last))
+    all
+}
+
+/// sums ← sums + Σ by·row, each row as long as those.
+#[inline(always)]
+fn add<S: pulp::Simd, const N: usize>(simd: S, sums: &mut [f32], rows: [&[f32]; N], by: &[f32; N]) {
+    let (sums, last) = S::as_mut_simd_f32s(sums);
+    let (mut all_by, mut blocks, mut rests) = ([simd.splat_f32s(0.0); N], [&[][..]; N], [&[][..]; N]);
+    for number in 0..N {
+        let (block, rest) = S::as_simd_f32s(rows[number]);
+        (all_by[number], blocks[number], rests[number]) = (simd.splat_f32s(by[number]), &block[..sums.len()], rest);
+    }
+    for (at, sum) in sums.iter_mut().enumerate() {
+        let mut all = *sum;
+        for (&by, block) in all_by.iter().zip(blocks) {
+            all = simd.mul_add_f32s(block[at], by, all);
+        }
+        *sum = all;
+    }
+    let mut all = simd.partial_load_f32s(last);
+    for (by, rest) in all_by.into_iter().zip(rests) {
+        all = simd.mul_add_f32s(simd.partial_load_f32s(rest), by, all);
+    }
+    simd.partial_store_f32s(last, all);
 }
 
 /// Some elements of the result, from one on.
@@ -88,7 +124,11 @@ impl pulp::WithSimd for Part<'_> {
             product.rows(simd, first, out);
         } else {
             // Sums that are not there need not be set to 0.
-            if out.len() <= FEW_COLUMNS { product.columns::<FEW_COLUMNS>(first, out) } else { product.columns::<COLUMNS>(first, out) }
+            if out.len() <= FEW_COLUMNS {
+                product.columns::<S, FEW_COLUMNS>(simd, first, out)
+            } else {
+                product.columns::<S, COLUMNS>(simd, first, out)
+            }
         }
     }
 }
@@ -96,28 +136,34 @@ impl pulp::WithSimd for Part<'_> {
 impl Product<'_> {
     #[inline(always)]
     fn rows<S: pulp::Simd>(&self, simd: S, first: usize, out: &mut [f32]) {
-        let k = self.vector.len();
-        for (row, out) in (first..).zip(out) {
-            self.put(dot(simd, &self.matrix[row * self.stride..][..k], self.vector), out);
+        let row = |number: usize| &self.matrix[number * self.stride..][..self.vector.len()];
+        let (blocks, rest) = out.as_chunks_mut::<ROWS>();
+        let after = first + blocks.len() * ROWS;
+        for (at, out) in (first..).step_by(ROWS).zip(blocks) {
+            let sums = dots(simd, [row(at), row(at + 1), row(at + 2), row(at + 3)], self.vector);
+            sums.iter().zip(out).for_each(|(&sum, out)| self.put(sum, out));
+        }
+        for (number, out) in (after..).zip(rest) {
+            let [sum] = dots(simd, [row(number)], self.vector);
+            self.put(sum, out);
         }
     }
 
     #[inline(always)]
-    fn columns<const N: usize>(&self, first: usize, out: &mut [f32]) {
+    fn columns<S: pulp::Simd, const N: usize>(&self, simd: S, first: usize, out: &mut [f32]) {
         let (mut sums, width) = ([0.0f32; N], out.len());
         let sums = &mut sums[..width];
         let row = |number: usize| &self.matrix[number * self.stride + first..][..width];
-        let (blocks, rest) = self.vector.as_chunks::<ROWS>();
-        for (number, &[x, y, z, w]) in blocks.iter().enumerate() {
-            let at = number * ROWS;
-            for ((((sum, a), b), c), d) in sums.iter_mut().zip(row(at)).zip(row(at + 1)).zip(row(at + 2)).zip(row(at + 3)) {
-                *sum = d.mul_add(w, c.mul_add(z, b.mul_add(y, a.mul_add(x, *sum))));
+        let (blocks, rest) = self.vector.as_chunks::<ADDED>();
+        for (number, by) in blocks.iter().enumerate() {
+            let mut rows: [&[f32]; ADDED] = [&[]; ADDED];
+            for (at, rows) in rows.iter_mut().enumerate() {
+                *rows = row(number * ADDED + at);
             }
+            add(simd, sums, rows, by);
         }
-        for (number, &by) in (blocks.len() * ROWS..).zip(rest) {
-            for (sum, value) in sums.iter_mut().zip(row(number)) {
-                *sum = value.mul_add(by, *sum);
-            }
+        for (number, by) in (blocks.len() * ADDED..).zip(rest) {
+            add(simd, sums, [row(number)], &[*by]);
         }
         for (&sum, out) in sums.iter().zip(out) {
             self.put(sum, out);
