@@ -98,31 +98,30 @@ impl Conv<'_> {
     fn see(&self, image: &[f32], positions: Range<usize>, out: &mut [f32]) {
         let Problem { windows: [y, x], .. } = self.problem;
         let (pixels, steps) = (self.problem.pixels() as usize, x.steps as usize);
+        let begin = ((positions.start / steps) as u32, (positions.start % steps) as u32);
         let mut rows = out.chunks_exact_mut(positions.len());
         for channel in image.chunks_exact(pixels) {
             for (i, j) in (0..y.taps).flat_map(|i| (0..x.taps).map(move |j| (i, j))) {
-                let Some(row) = rows.next() else { return };
-                let inside = steps_inside(&x, j);
-                let mut at = positions.start;
-                let mut rest = row;
+                let Some(mut rest) = rows.next() else { return };
+                let (inside, inside_y) = (steps_inside(&x, j), steps_inside(&y, i));
+                let (mut step, mut first) = begin;
                 while !rest.is_empty() {
-                    let (step, first) = (at / steps, at % steps);
-                    let (now, later) = rest.split_at_mut((steps - first).min(rest.len()));
-                    let (first, end) = (first as u32, (first + now.len()) as u32);
-                    (at, rest) = (at + now.len(), later);
-                    now.fill(0.0);
-                    let overlap = inside.start.max(first)..inside.end.min(end);
-                    if overlap.is_empty() || !y.inside(step as u32).contains(&i) {
-                        continue;
-                    }
-                    let from = &channel[y.place(step as u32, i) * x.input as usize..][..x.input as usize];
-                    let from = &from[x_place(&x, &overlap, j)..];
-                    let to = &mut now[(overlap.start - first) as usize..(overlap.end - first) as usize];
-                    if x.stride == 1 {
-                        to.copy_from_slice(&from[..to.len()]);
+                    let (now, later) = rest.split_at_mut(rest.len().min((x.steps - first) as usize));
+                    let seen = inside.start.max(first)..inside.end.min(first + now.len() as u32);
+                    if seen.is_empty() || !inside_y.contains(&step) {
+                        now.fill(0.0);
                     } else {
-                        to.iter_mut().zip(from.iter().step_by(x.stride as usize)).for_each(|(to, from)| *to = *from);
+                        let from = &channel[y.place(step, i) * x.input as usize..][..x.input as usize];
+                        let (before, now) = now.split_at_mut((seen.start - first) as usize);
+                        let (now, behind) = now.split_at_mut(seen.len());
+                        copy(now, &from[x.place(seen.start, j)..], x.stride as usize);
+                        // Most see no padding.
+                        if before.len() + behind.len() > 0 {
+                            before.fill(0.0);
+                            behind.fill(0.0);
+                        }
                     }
+                    (step, first, rest) = (step + 1, 0, later);
                 }
             }
         }
@@ -148,6 +147,16 @@ impl Conv<'_> {
         for (filter, out) in out.chunks_exact_mut(positions.max(1)).enumerate() {
             self.finish(item, filter, out);
         }
+    }
+}
+
+/// Copies as many elements as are asked for, so far apart.
+#[cfg(all(feature = "simd", not(target_arch = "wasm32")))]
+fn copy(to: &mut [f32], from: &[f32], stride: usize) {
+    if stride == 1 {
+        to.copy_from_slice(&from[..to.len()]);
+    } else {
+        to.iter_mut().zip(from.iter().step_by(stride)).for_each(|(to, from)| *to = *from);
     }
 }
 
