@@ -133,7 +133,7 @@ impl PowerPreference {
 /// Whether tests may not pass over that backend, or what else has such a name.
 #[cfg(test)]
 pub(crate) fn is_required(name: &str) -> bool {
-    std::env::var("LAPIDARY_REQUIRE").is_ok_and(|names| names.split(',').any(|other| other == name))
+    std::env::var("LAPIDARY_REQUIRE").is_ok_and(|names| names.split(',').any(|other| other.trim() == name))
 }
 
 #[cfg(test)]

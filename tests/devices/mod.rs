@@ -7,7 +7,14 @@ use lapidary::{BackendId, Choice, Error, Gpu, Options};
 
 /// Whether what is missing is a failure.
 pub fn is_required(name: &str) -> bool {
-    std::env::var("LAPIDARY_REQUIRE").is_ok_and(|required| required.split(',').any(|other| other == name))
+    let required = std::env::var("LAPIDARY_REQUIRE").unwrap_or_default();
+    let mut names = required.split(',').map(str::trim).filter(|name| !name.is_empty());
+    names.any(|other| {
+        // What is mistyped would require nothing.
+        let is_known = ["nvrtc", "onnx"].contains(&other) || BackendId::ALL.iter().any(|backend| backend.name() == other);
+        assert!(is_known, "LAPIDARY_REQUIRE has {other:?}, which is no backend");
+        other == name
+    })
 }
 
 /// A handle; None if its backend is not there.

@@ -15,6 +15,8 @@ in_page(
     await right(lapidary, problem(9, 10, 11));
     const info = await lapidary.device_info();
     assert(info.generation === 1 && info.others.length === 3, JSON.stringify(info));
+    // With LAPIDARY_GPU=1 it is a GPU, and nobody has looked at what is behind it.
+    if (info.backend === "webgpu") return assert(!info.software, JSON.stringify(info));
     for (const { state, reason, backend } of info.others.filter(({ backend }) => backend.startsWith("web"))) {
       assert(state === "available" && /software GPU: \d+ MFLOP\/s against \d+/.test(reason), `${backend} ${state}: ${reason}`);
     }

@@ -35,21 +35,24 @@ export async function run(settings: Settings, listener: Listener, signal: AbortS
 
   try {
     for (const size of settings.sizes) {
-      const inputs = new Inputs(size, settings.seed);
+      const inputs = new Inputs(size, settings.seed, signal);
       let baseline: MeasuredRow | null = null;
-      for (const backend of backends) {
-        signal.throwIfAborted();
-        const step = (doing: string, share: number) =>
-          listener.step({ done, total, fraction: (done + share) / total, size, backend, doing });
-        const row = await one(size, backend, settings, handles, inputs, step, signal);
-        if (is_measured(row)) {
-          if (is_cpu(backend) && row.verdict.ok) baseline ??= row;
-          set_speedup(row, baseline);
+      try {
+        for (const backend of backends) {
+          signal.throwIfAborted();
+          const step = (doing: string, share: number) =>
+            listener.step({ done, total, fraction: (done + share) / total, size, backend, doing });
+          const row = await one(size, backend, settings, handles, inputs, step, signal);
+          if (is_measured(row)) {
+            if (is_cpu(backend) && row.verdict.ok) baseline ??= row;
+            set_speedup(row, baseline);
+          }
+          done += 1;
+          listener.row(row);
         }
-        done += 1;
-        listener.row(row);
+      } finally {
+        inputs.free();
       }
-      inputs.free();
     }
   } finally {
     await handles.free();
@@ -120,12 +123,14 @@ class Handles {
 class Inputs {
   readonly #size: number;
   readonly #seed: number;
+  readonly #signal: AbortSignal;
   #operands: Promise<Operands> | null = null;
   #reference: Promise<Reference> | null = null;
 
-  constructor(size: number, seed: number) {
+  constructor(size: number, seed: number, signal: AbortSignal) {
     this.#size = size;
     this.#seed = seed;
+    this.#signal = signal;
   }
 
   operands(): Promise<Operands> {
@@ -139,7 +144,7 @@ class Inputs {
 
   reference(): Promise<Reference> {
     return (this.#reference ??= this.operands().then(({ a, b }) =>
-      reference(a, b, { m: this.#size, k: this.#size, n: this.#size }),
+      reference(a, b, { m: this.#size, k: this.#size, n: this.#size, signal: this.#signal }),
     ));
   }
 

@@ -71,7 +71,8 @@ fn lines(text: &str) -> String {
 pub fn summary(common: &Common) -> Result<(), Failure> {
     let info = Gpu::open_blocking(common.options.clone())?.info()?;
     let devices = listing::find(common.options.backend);
-    let gpus = gpus(&devices);
+    // Where a backend is asked for, nobody has looked for the cards of the others.
+    let gpus = matches!(common.options.backend, Choice::Auto).then(|| gpus(&devices));
     let mut on: Vec<_> = devices.found.iter().filter(|device| device.fault.is_none()).map(|device| device.backend.name()).collect();
     on.dedup();
     let off: Vec<_> = devices.off.iter().map(|off| off.backend.name()).collect();
@@ -90,9 +91,10 @@ pub fn summary(common: &Common) -> Result<(), Failure> {
         return output::print_json("summary", fields);
     }
     let platform = format!("{} {}", std::env::consts::OS, std::env::consts::ARCH);
-    let (threads, gpus) = (counted(threads, "thread"), counted(gpus, "GPU"));
+    let threads = counted(threads, "thread");
+    let gpus = gpus.map_or_else(String::new, |gpus| format!(", {}", counted(gpus, "GPU")));
     let text = [
-        lines(&format!("lapidary {} on {platform}, {threads}, {gpus}", env!("CARGO_PKG_VERSION"))),
+        lines(&format!("lapidary {} on {platform}, {threads}{gpus}", env!("CARGO_PKG_VERSION"))),
         lines(&format!("default: {}", describe(&info))),
         lines(&format!("on: {}", on.join(", "))),
         if off.is_empty() { String::new() } else { lines(&format!("off: {}; `lapidary backends` says why", off.join(", "))) },
@@ -184,13 +186,13 @@ pub fn status(common: &Common) -> Result<(), Failure> {
         list.push(entry);
     }
     drop(progress);
-    if common.json {
-        output::print_json("status", json!({ "version": env!("CARGO_PKG_VERSION"), "devices": list }))?;
+    let printed = if common.json {
+        output::print_json("status", json!({ "version": env!("CARGO_PKG_VERSION"), "devices": list }))
     } else {
-        output::print(&format!("lapidary {}\n\n{}", env!("CARGO_PKG_VERSION"), table.text()))?;
-    }
+        output::print(&format!("lapidary {}\n\n{}", env!("CARGO_PKG_VERSION"), table.text()))
+    };
     match failed {
-        0 => Ok(()),
+        0 => printed,
         1 => Err(Failure::Failed("1 device failed its self-test".to_owned())),
         _ => Err(Failure::Failed(format!("{failed} devices failed their self-tests"))),
     }
