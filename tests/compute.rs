@@ -8,6 +8,8 @@ mod cuda;
 mod devices;
 #[path = "compute/refused.rs"]
 mod refused;
+#[path = "compute/wgsl.rs"]
+mod wgsl;
 
 use std::sync::{Arc, Mutex};
 
@@ -348,64 +350,6 @@ fn writes_of_threads_are_not_mixed() {
                 });
                 let values = buffer.read_blocking::<u64>(0, 2 << 20).unwrap();
                 assert!(values.iter().all(|&value| value == values[0]), "{} {memory:?}", backend(&gpu));
-            }
-        }
-    }
-}
-
-/// WGSL that every device runs, and WGSL that some do: the others say what they lack.
-#[test]
-fn wgsl_may_use_what_the_device_has() {
-    let out = "@group(0) @binding(0) var<storage, read_write> out: array<u32>; @compute @workgroup_size(64)";
-    let packs = format!(
-        "@group(0) @binding(1) var<storage> halves: array<u32>; {out} fn main(@builtin(local_invocation_index) i: u32) {{
-            let two = unpack2x16float(halves[0]);
-            if i == 0 {{ out[0] = u32(two.x + two.y); out[1] = pack2x16float(vec2f(1, 2)); out[2] = bitcast<u32>(quantizeToF16(0.1)); }}
-        }}"
-    );
-    let f16 = format!("enable f16; {out} fn main(@builtin(global_invocation_id) i: vec3u) {{ out[i.x] = u32(f16(i.x) * 2.5h); }}");
-    let f64 = format!("{out} fn main(@builtin(global_invocation_id) i: vec3u) {{ out[i.x] = u32(f64(i.x) * 16777217.0lf); }}");
-    let subgroups = format!(
-        "enable subgroups;\n{out} fn main(@builtin(global_invocation_id) i: vec3u, @builtin(subgroup_size) size: u32) {{
-            out[i.x] = u32(subgroupAdd(1u) == size) + subgroupMax(i.x) - subgroupMin(i.x);
-        }}"
-    );
-    let subgroups_of_f16 = format!(
-        "enable f16; enable subgroups;\n{out} fn main(@builtin(global_invocation_id) i: vec3u) {{ out[i.x] = u32(subgroupAdd(f16(1))); }}"
-    );
-    for gpu in all() {
-        let info = gpu.info().unwrap();
-        if !matches!(info.backend, BackendId::Vulkan | BackendId::WebGpu) {
-            continue;
-        }
-        let (room, stream) = (gpu.allocate(256, Memory::Device).unwrap(), gpu.stream().unwrap());
-        let definition = |source: &str| KernelDefinition::new("k").wgsl(source);
-        let halves = gpu.tensor_blocking(&[3.0, 4.0].map(half::f16::from_f32).to_vec(), 1, 2).unwrap();
-        let kernel = gpu.compile(&definition(&packs)).unwrap();
-        stream.launch(&kernel, [1; 3], [Argument::from(&room), (&halves).into()], &()).unwrap();
-        let tenth = half::f16::from_f32(0.1).to_f32().to_bits();
-        assert_eq!(room.read_blocking::<u32>(0, 3).unwrap(), [7, 0x4000_3c00, tenth], "{}", info.backend);
-        let run = |source: &str| {
-            let kernel = gpu.compile(&definition(source))?;
-            stream.launch(&kernel, [1; 3], [&room], &())?;
-            room.read_blocking::<u32>(0, 64)
-        };
-        type Expected = fn(u32, u32) -> u32;
-        let size = info.capabilities.subgroup_size.unwrap_or(1);
-        let cases: [(&str, &str, Expected); 3] = [
-            ("shader-f16", &f16, |i, _| i * 5 / 2),
-            ("shader-f64", &f64, |i, _| i * 16_777_217),
-            ("subgroups", &subgroups, |_, size| size),
-        ];
-        if ["shader-f16", "subgroups"].iter().all(|feature| info.features.contains(feature)) {
-            assert_eq!(run(&subgroups_of_f16).unwrap(), [size; 64], "{} subgroups of f16", info.backend);
-        }
-        for (feature, source, expected) in cases {
-            if info.features.contains(&feature) {
-                assert_eq!(run(source).unwrap(), (0..64).map(|i| expected(i, size)).collect::<Vec<_>>(), "{} {feature}", info.backend);
-            } else {
-                eprintln!("{} has no {feature}", info.backend);
-                said(run(source), "unavailable", &["the kernel k uses", feature, &info.name]);
             }
         }
     }

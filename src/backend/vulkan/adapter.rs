@@ -263,6 +263,10 @@ impl Card {
             extensions.push(khr::cooperative_matrix::NAME.as_ptr());
             info = info.push_next(&mut memory).push_next(&mut sizes).push_next(&mut matrices);
         }
+        // A device that has it, such as one over Metal, is to be told that its gaps are known of.
+        if has(&self.extensions, khr::portability_subset::NAME) {
+            extensions.push(khr::portability_subset::NAME.as_ptr());
+        }
         let info = info.enabled_extension_names(&extensions);
         // SAFETY: what the info points at lives until the call returns.
         unsafe { instance.raw.create_device(self.physical, &info, None) }.map_err(|result| format!("gives no device ({result})"))
@@ -302,7 +306,7 @@ impl Card {
             queue: Queue::new(&context, self.family).map_err(failed)?,
             transfer: self.copies_family.map(|family| Queue::new(&context, family)).transpose().map_err(failed)?,
             order: Mutex::default(),
-            pipelines: Pipelines::new(&context, cache),
+            pipelines: Pipelines::new(&context, cache, info.caps.packed_dot),
             memory: Pool::new(options.pool_bytes),
             host_memory: Pool::new(options.pool_bytes.min(super::HOST_POOL_BYTES)),
             caps: Caps {
@@ -321,7 +325,7 @@ impl Card {
 
     fn describe(&self, instance: &Instance) -> DeviceInfo {
         let limits = &self.properties.limits;
-        let [groups_x, groups_y, _] = limits.max_compute_work_group_count;
+        let [groups_x, groups_y, groups_z] = limits.max_compute_work_group_count;
         let [size_x, size_y, _] = limits.max_compute_work_group_size;
         let mut features = features::read(instance, self.physical, |extension| has(&self.extensions, extension));
         let caps = Caps {
@@ -329,7 +333,7 @@ impl Card {
             // Ranges are of whole vec4s.
             max_binding_bytes: u64::from(limits.max_storage_buffer_range) / 16 * 16,
             binding_alignment_bytes: limits.min_storage_buffer_offset_alignment.max(256),
-            max_workgroups_per_dimension: groups_x.min(groups_y),
+            max_workgroups_per_dimension: groups_x.min(groups_y).min(groups_z),
             max_workgroup_invocations: limits.max_compute_work_group_invocations.min(size_x).min(size_y),
             max_workgroup_bytes: limits.max_compute_shared_memory_size,
             max_texture_size: u32::MAX,

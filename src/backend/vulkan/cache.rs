@@ -243,7 +243,7 @@ mod tests {
         let cache = open();
         // As if it had taken long to write what there is.
         cache.saved.lock().unwrap().due += std::time::Duration::from_secs(3600);
-        let pipelines = Pipelines::new(&device.context, cache);
+        let pipelines = Pipelines::new(&device.context, cache, false);
         for kernel in kernels.iter().chain(&kernels) {
             pipelines.get(kernel).unwrap();
         }
@@ -251,7 +251,7 @@ mod tests {
         drop(pipelines);
         assert_eq!(files(), 1, "it is written in the end");
         fs::remove_dir_all(&folder).unwrap();
-        let pipelines = Pipelines::new(&device.context, open());
+        let pipelines = Pipelines::new(&device.context, open(), false);
         pipelines.get(&kernels[0]).unwrap();
         assert_eq!(files(), 1, "of one kernel it is written at once");
         fs::remove_dir_all(folder).unwrap();

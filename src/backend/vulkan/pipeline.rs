@@ -4,6 +4,7 @@ use std::ffi::CString;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ash::vk;
+use naga::back::spv::Capability;
 use naga::proc::{BoundsCheckPolicies, BoundsCheckPolicy};
 use naga::valid::{Capabilities, ValidationFlags};
 
@@ -18,6 +19,8 @@ use crate::kernels::Kernel;
 pub(super) struct Pipelines {
     known: Mutex<Recent<Arc<Pipeline>>>,
     pub checks: Checks,
+    /// Whether the device multiplies four integers of a word at once.
+    packed_dot: bool,
     cache: Cache,
     context: Arc<Context>,
 }
@@ -52,6 +55,41 @@ impl Checks {
     pub const ALL: Self = Self { bounds: true, zeroes: true, loops: true, divisions: true };
 }
 
+/// What a shader may use beside what every device has.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Uses {
+    pub capabilities: Capabilities,
+    pub packed_dot: bool,
+}
+
+impl Uses {
+    /// The same as SPIR-V has it. Without a list naga takes whatever makes a shader short, such as bytes, which no device here is asked for.
+    fn spirv(self) -> naga::FastHashSet<Capability> {
+        use Capability as Of;
+        let with = |capability, these: &'static [Capability]| if self.capabilities.contains(capability) { these } else { &[] };
+        let groups = [
+            &[Of::Shader, Of::Matrix][..],
+            with(Capabilities::SHADER_FLOAT16, &[Of::Float16, Of::StorageBuffer16BitAccess, Of::UniformAndStorageBuffer16BitAccess]),
+            with(Capabilities::FLOAT64, &[Of::Float64]),
+            with(
+                Capabilities::SUBGROUP,
+                &[
+                    Of::GroupNonUniform,
+                    Of::GroupNonUniformVote,
+                    Of::GroupNonUniformArithmetic,
+                    Of::GroupNonUniformBallot,
+                    Of::GroupNonUniformShuffle,
+                    Of::GroupNonUniformShuffleRelative,
+                    Of::GroupNonUniformQuad,
+                ],
+            ),
+            with(Capabilities::COOPERATIVE_MATRIX, &[Of::CooperativeMatrixKHR, Of::VulkanMemoryModel]),
+            if self.packed_dot { &[Of::DotProduct, Of::DotProductInput4x8BitPacked] } else { &[] },
+        ];
+        groups.into_iter().flatten().copied().collect()
+    }
+}
+
 /// A shader as the driver takes it.
 pub(super) struct Shader {
     words: Vec<u32>,
@@ -74,21 +112,15 @@ impl Shader {
         let units = Capabilities::SUBGROUP | Capabilities::SHADER_FLOAT16 | Capabilities::COOPERATIVE_MATRIX;
         let mut capabilities = if lanes > 0 { units } else { Capabilities::empty() };
         capabilities.set(Capabilities::SHADER_FLOAT16, lanes > 0 || kernel.constant("HALF") > 0);
-        Ok(Self { lanes, ..Self::compile(kernel.id.name(), &kernel.wgsl()?, "main", capabilities, checks, true)? })
+        let uses = Uses { capabilities, packed_dot: kernel.constant("PACKED") > 0 };
+        Ok(Self { lanes, ..Self::compile(kernel.id.name(), &kernel.wgsl()?, "main", uses, checks, true)? })
     }
 
-    /// Compiles an entry point of WGSL to SPIR-V, which may use these capabilities beside what every device has. Its layout has all that is
-    /// declared, which plans bind, or what it uses alone: what it leaves out may have the same numbers.
-    pub(super) fn compile(
-        name: &str,
-        wgsl: &str,
-        entry: &str,
-        capabilities: Capabilities,
-        checks: Checks,
-        binds_all: bool,
-    ) -> Result<Self> {
+    /// Compiles an entry point of WGSL to SPIR-V. Its layout has all that is declared, which plans bind, or what it uses alone: what it leaves
+    /// out may have the same numbers.
+    pub(super) fn compile(name: &str, wgsl: &str, entry: &str, uses: Uses, checks: Checks, binds_all: bool) -> Result<Self> {
         // Every device packs and unpacks f16.
-        let capabilities = capabilities | Capabilities::SHADER_FLOAT16_IN_FLOAT32;
+        let capabilities = uses.capabilities | Capabilities::SHADER_FLOAT16_IN_FLOAT32;
         let fault = |what: String| Error::internal(format!("the kernel {name} does not compile: {what}"));
         let module = naga::front::wgsl::parse_str(wgsl).map_err(|error| fault(error.emit_to_string(wgsl)))?;
         // naga takes what any variable holds for something that differs between invocations, a loop's counter too, and so would allow no matrix
@@ -107,6 +139,7 @@ impl Shader {
             force_loop_bounding: checks.loops,
             emit_int_div_checks: checks.divisions,
             use_storage_input_output_16: false,
+            capabilities: Some(uses.spirv()),
             ..Default::default()
         };
         let used = module.entry_points.iter().position(|known| known.name == entry).map(|at| info.get_entry_point(at));
@@ -127,8 +160,8 @@ impl Shader {
 }
 
 impl Pipelines {
-    pub(super) fn new(context: &Arc<Context>, cache: Cache) -> Self {
-        Self { known: Mutex::default(), checks: Checks::TRUSTED, cache, context: Arc::clone(context) }
+    pub(super) fn new(context: &Arc<Context>, cache: Cache, packed_dot: bool) -> Self {
+        Self { known: Mutex::default(), checks: Checks::TRUSTED, packed_dot, cache, context: Arc::clone(context) }
     }
 
     /// The kernel, compiled at its first use.
@@ -152,7 +185,8 @@ impl Pipelines {
     pub(super) fn make(&self, name: &str, wgsl: &str, entry: &str, checks: Checks) -> Result<Arc<Pipeline>> {
         // That the device has what it uses was seen when it was read.
         let wgsl = reflection::plain(wgsl);
-        let pipeline = self.made(&Shader::compile(name, &wgsl, entry, reflection::EVERYTHING, checks, false)?, entry)?;
+        let uses = Uses { capabilities: reflection::EVERYTHING, packed_dot: self.packed_dot };
+        let pipeline = self.made(&Shader::compile(name, &wgsl, entry, uses, checks, false)?, entry)?;
         self.cache.added();
         Ok(pipeline)
     }

@@ -202,7 +202,7 @@ impl Drop for Queue {
     }
 }
 
-/// Waits for the lowest value asked for, tells who asked, and so on until the queue goes.
+/// Waits for the next value, tells who asked for it or a lower one, and so on until the queue goes: who asks meanwhile is heard after each.
 fn attend(device: &ash::Device, timeline: vk::Semaphore, inbox: &mpsc::Receiver<Request>) {
     let mut requests: Vec<Request> = Vec::new();
     loop {
@@ -213,18 +213,33 @@ fn attend(device: &ash::Device, timeline: vk::Semaphore, inbox: &mpsc::Receiver<
             }
         }
         requests.extend(inbox.try_iter());
-        let lowest = (0..requests.len()).min_by_key(|&i| requests[i].value).unwrap_or(0);
-        let Request { value, reached } = requests.swap_remove(lowest);
-        // Its call was dropped, and with the last of them maybe the timeline.
-        if reached.is_canceled() {
+        // Their calls were dropped, and with the last of them maybe the timeline.
+        requests.retain(|request| !request.reached.is_canceled());
+        if requests.is_empty() {
             continue;
         }
-        let (semaphores, values) = ([timeline], [value]);
+        // SAFETY: somebody waits, so there is a queue, which destroys the semaphore after this thread has ended.
+        let counter = unsafe { device.get_semaphore_counter_value(timeline) };
+        let is_over = |request: &mut Request| counter.is_err() || counter.is_ok_and(|counter| request.value <= counter);
+        let mut told = false;
+        for Request { reached, .. } in requests.extract_if(.., is_over) {
+            told = true;
+            // The receiver is gone if the call was dropped meanwhile.
+            let _ = reached.send(counter.map(|_| ()));
+        }
+        let Ok(counter) = counter else { continue };
+        // Whoever was told may have dropped the queue, in this thread too.
+        if told {
+            continue;
+        }
+        let (semaphores, values) = ([timeline], [counter + 1]);
         let info = vk::SemaphoreWaitInfo::default().semaphores(&semaphores).values(&values);
-        // SAFETY: the queue destroys the semaphore after this thread has ended.
-        let waited = unsafe { device.wait_semaphores(&info, u64::MAX) };
-        // The receiver is gone if the call was dropped meanwhile.
-        let _ = reached.send(waited);
+        // SAFETY: as above.
+        if let Err(fault) = unsafe { device.wait_semaphores(&info, u64::MAX) } {
+            for Request { reached, .. } in requests.drain(..) {
+                let _ = reached.send(Err(fault));
+            }
+        }
     }
 }
 

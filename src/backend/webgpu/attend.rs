@@ -64,11 +64,24 @@ impl Notice {
     }
 }
 
-/// Polls the device. Where its driver loses it meanwhile wgpu panics, and calls nobody back.
+/// How a device is polled until what was submitted is done, or as much of it as is named: a moment at a time, since on OpenGL others have to
+/// wait meanwhile, and wgpu has no patience with that.
 #[cfg(not(target_arch = "wasm32"))]
-pub(super) fn poll(health: &Health, poll: impl FnOnce() -> Polled) {
-    match catch_unwind(AssertUnwindSafe(poll)) {
-        Ok(Ok(_)) => {}
+pub(super) fn until(submission_index: Option<wgpu::SubmissionIndex>) -> wgpu::PollType {
+    wgpu::PollType::Wait { submission_index, timeout: Some(std::time::Duration::from_millis(200)) }
+}
+
+/// Polls the device, again where it takes long. Where its driver loses it meanwhile wgpu panics, and calls nobody back.
+#[cfg(not(target_arch = "wasm32"))]
+pub(super) fn poll(health: &Health, poll: impl Fn() -> Polled) {
+    let mut polled = Ok(Err(wgpu::PollError::Timeout));
+    while let Ok(Err(wgpu::PollError::Timeout)) = polled
+        && health.lost().is_none()
+    {
+        polled = catch_unwind(AssertUnwindSafe(&poll));
+    }
+    match polled {
+        Ok(Ok(_) | Err(wgpu::PollError::Timeout)) => {}
         Ok(Err(error)) => health.lose(error.to_string()),
         Err(panic) => {
             let message = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
@@ -82,7 +95,7 @@ impl WebGpu {
     /// Has the device polled until what was submitted is done; what it tells meanwhile is to be waited for.
     pub(super) fn attend(&self, told: oneshot::Receiver<()>) -> Notice {
         let device = self.device.clone();
-        self.attend_by(told, move || device.poll(wgpu::PollType::wait_indefinitely()))
+        self.attend_by(told, move || device.poll(until(None)))
     }
 
     fn attend_by(&self, told: oneshot::Receiver<()>, wait: impl Fn() -> Polled + Clone + Send + 'static) -> Notice {
@@ -101,10 +114,15 @@ impl WebGpu {
             poll(&health, wait);
             return Notice { told, attended: None, health };
         };
+        self.outlive(attendant);
+        Notice { told, attended: Some(attended), health }
+    }
+
+    /// Has a thread end before the device goes.
+    pub(super) fn outlive(&self, attendant: std::thread::JoinHandle<()>) {
         let mut attendants = self.attendants.lock().unwrap_or_else(PoisonError::into_inner);
         attendants.retain(|attendant| !attendant.is_finished());
         attendants.push(attendant);
-        Notice { told, attended: Some(attended), health }
     }
 }
 
@@ -127,6 +145,24 @@ mod tests {
         drop(sender);
         let error = pollster::block_on(device.synchronize()).unwrap_err();
         assert_eq!(error.code(), "device_lost", "{error}");
+    }
+
+    /// OpenGL gives up waiting for what takes long.
+    #[test]
+    fn what_takes_long_is_no_loss() {
+        let Some((device, _)) = webgpu() else { return };
+        let (sender, told) = oneshot::channel();
+        let polls = Arc::new(std::sync::atomic::AtomicU32::new(0));
+        let sender = Arc::new(std::sync::Mutex::new(Some(sender)));
+        let mut notice = device.attend_by(told, move || {
+            if polls.fetch_add(1, std::sync::atomic::Ordering::Relaxed) < 3 {
+                return Err(wgpu::PollError::Timeout);
+            }
+            let _ = sender.lock().unwrap().take().map(|sender| sender.send(()));
+            Ok(wgpu::PollStatus::QueueEmpty)
+        });
+        assert!(pollster::block_on(notice.came()));
+        assert_eq!(device.lost(), None);
     }
 
     /// A call that another thread makes, later, counts.

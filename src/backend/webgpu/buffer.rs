@@ -7,6 +7,8 @@ use std::sync::{Arc, Mutex, OnceLock};
 use js_sys::Uint8Array;
 
 use super::WebGpu;
+#[cfg(not(target_arch = "wasm32"))]
+use super::attend;
 use super::batch::{Groups, Verdict};
 use super::forms::Forms;
 use super::slab::Slot;
@@ -204,8 +206,7 @@ impl WebGpu {
             if words.len() > PIECE_BYTES
                 && let Some(submission_index) = before.replace(self.queue.submit([]))
             {
-                let until = wgpu::PollType::Wait { submission_index: Some(submission_index), timeout: None };
-                super::attend::poll(&self.health, || self.device.poll(until));
+                attend::poll(&self.health, || self.device.poll(attend::until(Some(submission_index.clone()))));
             }
         }
     }

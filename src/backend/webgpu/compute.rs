@@ -306,14 +306,14 @@ impl Compute for WebGpu {
         let (device, health, submission, reached) =
             (self.device.clone(), Arc::clone(&self.health), mark.submission.clone(), Arc::clone(&mark.told));
         let wait = move || {
-            attend::poll(&health, || device.poll(wgpu::PollType::Wait { submission_index: Some(submission), timeout: None }));
+            attend::poll(&health, || device.poll(attend::until(Some(submission.clone()))));
             if health.lost().is_none() {
                 // Polled by two threads at a time, the device may call back in the other one, later.
                 reached.wait();
             }
             let _ = sender.send(());
         };
-        let waiter = std::thread::Builder::new().spawn(wait);
+        let waiter = std::thread::Builder::new().spawn(wait).map(|waiter| self.outlive(waiter));
         Box::pin(async move {
             waiter.map_err(|error| Error::internal(format!("no thread could be started ({error})")))?;
             told.await.map_err(|_| Error::internal("the thread that waits for the GPU is gone"))?;
