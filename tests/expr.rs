@@ -347,7 +347,7 @@ fn products_of_nothing() {
 #[test]
 fn a_factor_is_of_the_sum() {
     everywhere(|gpu, backend| {
-        for [m, k, n] in [[4, 64, 64], [2, 3, 5], [1, 4096, 40], [300, 40, 1], [128, 128, 128]] {
+        for [m, k, n] in [[4, 64, 64], [2, 3, 5], [1, 4096, 40], [300, 40, 1], [128, 128, 128], [2, 1024, 2]] {
             for (factor, x, y) in [(1e30f32, 1e10f32, 1e-30f32), (1e-30, 1e-20, 1e30), (1e30, 1e-30, 1e10)] {
                 let (a, b) = (vec![x; (m * k) as usize], vec![y; (k * n) as usize]);
                 let expected = f64::from(factor) * f64::from(x) * f64::from(y) * k as f64;
@@ -355,6 +355,14 @@ fn a_factor_is_of_the_sum() {
                 let is_near = |&got: &f32| (f64::from(got) / expected - 1.0).abs() < 1e-4;
                 assert!(got.iter().all(is_near), "{backend}: {m}x{k}x{n} by {factor}: {} for {expected}", got[0]);
             }
+            // Halves of a sum that cancel out, and would not if each were scaled; beside a matrix too.
+            let (a, signs) = (vec![2f32.powi(30); (m * k) as usize], |i: u64| if i < k / 2 { 1.0 } else { -1.0 });
+            let b: Vec<f32> = (0..k * n).map(|i| if k % 2 == 0 { signs(i / n) } else { 0.0 }).collect();
+            let large = Matmul::new(m, k, n).alpha(2f32.powi(95));
+            assert!(gpu.matmul_blocking(&a, &b, &large).unwrap().iter().all(|&x| x == 0.0), "{backend}: {m}x{k}x{n}");
+            let c: Vec<f32> = (0..m * n).map(|i| i as f32).collect();
+            let halved: Vec<f32> = c.iter().map(|x| x * 0.5).collect();
+            assert_eq!(gpu.matmul_blocking(&a, &b, &large.plus(0.5, &c)).unwrap(), halved, "{backend}: {m}x{k}x{n}");
             // What is none stays so where nothing is left of the rest.
             let none = Expr::from(f64::INFINITY).broadcast_to(&[m, k]).matmul(Expr::from(1.0).broadcast_to(&[k, n])) * 0.0;
             assert!(values(gpu, &none).iter().all(|value| value.is_nan()), "{backend}: {m}x{k}x{n}");
@@ -414,6 +422,18 @@ fn deep_expressions() {
     assert_eq!(chain(1_000, &|x| x.sub(x.mean(None, true))).iter().sum::<f32>(), 0.0);
     assert_eq!(chain(1_000, &|x| x.softmax(-1)), [0.5; 4]);
     assert_eq!(chain(1_000, &|x| x.pad(&[[1, 0], [0, 0]], Padding::Constant(9.0)).slice(0, 1, 3, 1)), [1.0, 2.0, 3.0, 4.0]);
+    // A sum of which each term is made of the one before it.
+    let (terms, _) = (0..20_000).fold((x.clone(), x.clone()), |(sum, term), _| {
+        let term = term.add(2.0).mul(0.5);
+        (sum.add(&term), term)
+    });
+    assert!(values(&gpu, &terms)[0] > 39_990.0);
+    // As many ways to one number as there are subsets of its shifts.
+    let shifted = (0..18).fold(Expr::number(1.0).broadcast_to(&[1 << 19]), |whole, level| {
+        let (size, shift) = ((1 << 19) - (1 << level) + 1, 1 << level);
+        whole.slice(0, 0, size - shift, 1).add(whole.slice(0, shift, size, 1))
+    });
+    assert_eq!(values(&gpu, &shifted)[0], 262_144.0);
     let parts: Vec<_> = (0..1000).map(|i| x.add(f64::from(i))).collect();
     let whole = values(&gpu, &Expr::concat(&parts, 0));
     assert!(whole.iter().enumerate().all(|(at, &value)| value == (at / 4 + at % 4 + 1) as f32), "{whole:?}");

@@ -257,6 +257,12 @@ fn products_whose_parts_are_beyond_all_numbers() {
             let columns = tensor(gpu, &values, &[16 * period as u64, 40]).prod(Some(&[0]), false);
             assert_eq!(host::<f32>(gpu, &columns), [1.0; 40], "{backend}: columns by {period}");
         }
+        // Parts that no double holds, of a product that an f32 does, or nearly.
+        for (first, second, expected) in [(0.85, 1.2, 1.6843e35), (1.2, 0.85, 1.6843e35), (1.2, 0.8, 0.0), (0.8, 1.3, f32::INFINITY)] {
+            let values: Vec<f32> = (0..8192).map(|i| if i < 4096 { first } else { second }).collect();
+            let found = host::<f32>(gpu, &tensor(gpu, &values, &[8192]).prod(None, false))[0];
+            assert!(found == expected || (found / expected - 1.0).abs() < 1e-2, "{backend}: {first} and {second}: {found}");
+        }
         // A number below all normal ones, which a GPU may take for zero.
         let small = host::<f32>(gpu, &tensor(gpu, &[f32::from_bits(1 << 9), power(100), power(40), 3.0], &[4]).prod(None, false));
         assert!(small == [3.0] || small == [0.0] && gpu.info().unwrap().backend.is_gpu(), "{backend}: {small:?}");

@@ -370,14 +370,14 @@ pub(super) fn number(number: f64, dtype: DType) -> Result<Arc<Node>> {
         Kind::Bool => number == 0.0 || number == 1.0,
     };
     if fits {
-        let number = if dtype == DType::F16 { number_as(number, DType::F32, dtype) } else { number };
+        let number = if dtype == DType::F16 { rounded_to_f16(number) } else { number };
         return Ok(Arc::new(Node::new(Vec::new(), dtype, What::Number(number))));
     }
     let (option, expected) = ("a number".to_owned(), format!("beside a tensor of {dtype} it must be one of {dtype}; cast the tensor"));
     Err(Box::new(Error::InvalidOption { option, value: text(number), expected }))
 }
 
-/// A number of a type as another type has it, as the elements of a tensor are cast.
+/// A number of a type as another type has it, as the elements of a tensor are cast; but that f32 has all digits of what the caller wrote.
 fn number_as(number: f64, from: DType, to: DType) -> f64 {
     match (Kind::from(from), Kind::from(to)) {
         (Kind::U32, Kind::I32) => (number as u32).cast_signed().into(),

@@ -138,10 +138,10 @@ impl Conv<'_> {
         }
         let (sizes, filters) = ([m, k, positions], Matrix::new(filters, k, false));
         if self.problem.windows.iter().all(Window::is_plain) {
-            let product = Product { sizes, a: filters, b: Matrix::new(image, positions, false), alpha: 1.0, beta: None };
+            let product = Product { sizes, a: filters, b: Matrix::new(image, positions, false), beta: None };
             product.compute(out, positions, threads);
         } else {
-            let block = (SEEN_ELEMENTS / k.max(1)).next_multiple_of(LEAST_POSITIONS).min(positions);
+            let block = (SEEN_ELEMENTS / k.max(1)).max(1).next_multiple_of(LEAST_POSITIONS).min(positions);
             Product::by_columns(sizes, filters, out, block.max(1), threads, |positions, seen| self.see(image, positions, seen));
         }
         for (filter, out) in out.chunks_exact_mut(positions.max(1)).enumerate() {

@@ -3,9 +3,7 @@
 
 #[cfg(all(feature = "simd", not(target_arch = "wasm32")))]
 use super::lanes::apart;
-use super::lanes::{
-    Join, LANES, Largest, Product, Smallest, Squares, Sum, extreme, extremes, in_lanes, over_rows, place, product, with_rows,
-};
+use super::lanes::{Join, LANES, Largest, Product, Smallest, Squares, Sum, extreme, extremes, in_lanes, over_rows, place, with_rows};
 #[cfg(not(target_arch = "wasm32"))]
 use super::lanes::{NearSquares, places};
 #[cfg(not(target_arch = "wasm32"))]
@@ -16,7 +14,8 @@ use crate::ops::reduce::Fold;
 /// What is kept of values, in double precision, which holds every value of 32 bits as it is:
 ///
 /// ```text
-/// sum, product   it                    extreme   it                     place of an extreme   it, its place, 1 if there is one
+/// sum            it                    extreme   it                     place of an extreme   it, its place, 1 if there is one
+/// product        of floats a number from 1 up to 2 and a power of two (of 0, ∞ and NaN any); of integers it
 /// variance       how many, their mean, the sum of squared distances from it
 /// norm           the sum of squares    ln Σ eˣ   the largest value, the sum of powers by it
 /// ```
@@ -80,6 +79,37 @@ fn moments(rows: &[&[u32]], first: usize, columns: usize) -> State {
     [count, mean, sum(&|value| (value - mean) * (value - mean))]
 }
 
+/// The state of a product that is that number times that power of two.
+fn parted(value: f64, power: f64) -> State {
+    const EXPONENT: u64 = 0x7ff << 52;
+    if !value.is_normal() {
+        return [value, power, 0.0];
+    }
+    let bits = value.to_bits();
+    let exponent = ((bits & EXPONENT) >> 52) as f64 - 1023.0;
+    [f64::from_bits(bits & !EXPONENT | 1f64.to_bits()), power + exponent, 0.0]
+}
+
+/// The product of all, part by part where a part of it may be beyond all numbers.
+#[inline(always)]
+fn product(values: &[f32]) -> State {
+    let in_any_order = in_lanes::<Product, f32>(values);
+    if in_any_order.is_normal() { parted(in_any_order, 0.0) } else { product_in_parts(values) }
+}
+
+#[inline(never)]
+fn product_in_parts(values: &[f32]) -> State {
+    values.iter().fold([1.0, 0.0, 0.0], |[part, power, _], &value| parted(part * f64::from(value), power))
+}
+
+/// The number that such a state stands for, as near as a double is: in two steps, since the power alone may be beyond all numbers.
+fn whole([part, power, _]: State) -> f64 {
+    // Beyond it all are 0 or ∞.
+    let power = power.clamp(-2000.0, 2000.0) as i32;
+    let times = |exponent: i32| f64::from_bits(((exponent + 1023) as u64) << 52);
+    part * times(power / 2) * times(power - power / 2)
+}
+
 impl Folding {
     /// Of no values.
     pub(super) fn empty(&self) -> State {
@@ -101,7 +131,7 @@ impl Folding {
         match (self.fold, self.dtype) {
             (Fold::Sum | Fold::Mean, DType::F32) => [self.in_lanes::<Sum, f32>(float).into(), 0.0, 0.0],
             (Fold::Sum | Fold::Mean, _) => [self.in_lanes::<Sum, u32>(values).into(), 0.0, 0.0],
-            (Fold::Prod, DType::F32) => [product(float), 0.0, 0.0],
+            (Fold::Prod, DType::F32) => product(float),
             (Fold::Prod, _) => [self.in_lanes::<Product, u32>(values).into(), 0.0, 0.0],
             (Fold::Max | Fold::Min, _) => [self.extreme(values), 0.0, 0.0],
             (Fold::ArgMax | Fold::ArgMin, _) => self.located(values, first),
@@ -232,7 +262,7 @@ impl Folding {
             (Fold::Sum | Fold::Mean, DType::I32 | DType::U32) => [(a[0] as u32).wrapping_add(b[0] as u32).into(), 0.0, 0.0],
             (Fold::Prod, DType::I32 | DType::U32) => [(a[0] as u32).wrapping_mul(b[0] as u32).into(), 0.0, 0.0],
             (Fold::Sum | Fold::Mean | Fold::Norm | Fold::Rms, _) => [a[0] + b[0], 0.0, 0.0],
-            (Fold::Prod, _) => [a[0] * b[0], 0.0, 0.0],
+            (Fold::Prod, _) => parted(a[0] * b[0], a[1] + b[1]),
             (Fold::Max | Fold::Min, _) => [self.more_extreme(a[0], b[0]), 0.0, 0.0],
             (Fold::ArgMax | Fold::ArgMin, _) => {
                 // The first one stays where both are alike.
@@ -258,7 +288,7 @@ impl Folding {
         let all = out.iter_mut().zip(states);
         match (self.fold, self.dtype) {
             // There may be as many as there are values.
-            (Fold::Sum | Fold::Max | Fold::Min | Fold::Prod, DType::F32) => all.for_each(|(out, state)| *out = (state[0] as f32).to_bits()),
+            (Fold::Sum | Fold::Max | Fold::Min, DType::F32) => all.for_each(|(out, state)| *out = (state[0] as f32).to_bits()),
             _ => all.for_each(|(out, state)| *out = self.finish(*state)),
         }
     }
@@ -270,6 +300,7 @@ impl Folding {
             (Fold::ArgMax | Fold::ArgMin, _) => state[1] as u32,
             (Fold::Sum | Fold::Prod | Fold::Max | Fold::Min, DType::U32) | (Fold::Sum | Fold::Prod, DType::I32) => state[0] as u32,
             (Fold::Max | Fold::Min, DType::I32) => (state[0] as i32).cast_unsigned(),
+            (Fold::Prod, _) => float(whole(state)),
             (Fold::Mean, _) => float(state[0] / self.divisor),
             (Fold::Var, _) => float(state[2] / self.divisor),
             (Fold::Std, _) => float((state[2] / self.divisor).sqrt()),

@@ -148,13 +148,6 @@ fn ended<J: Join<T>, T: Copy, const N: usize>(mut lanes: [J::Lane; N], rest: &[T
     lanes[0]
 }
 
-/// The product of all. In lanes parts of it may be beyond all numbers where the whole is not: then it is taken in order.
-#[inline(always)]
-pub(super) fn product(values: &[f32]) -> f64 {
-    let in_any_order = in_lanes::<Product, f32>(values);
-    if in_any_order.is_normal() { in_any_order } else { values.iter().fold(1.0, |product, &value| product * f64::from(value)) }
-}
-
 /// The extreme of some, of which there is one at least, and whether one of them is NaN: an instruction finds the larger of two, but not where
 /// one of them is NaN.
 #[inline(always)]

@@ -267,22 +267,23 @@ impl Engine {
         }
         let a = Matrix::new(a, params.lda as usize, kernel.constant("TRANSPOSE_A") != 0);
         let b = Matrix::new(b, params.ldb as usize, kernel.constant("TRANSPOSE_B") != 0);
-        // A sum of no terms is scaled too, and each sum as a whole: terms that are infinite would have none.
         #[cfg(feature = "simd")]
-        if self.simd && params.k > 0 && !params.alpha.is_infinite() {
+        if self.simd && params.k > 0 {
             let reads_c = kernel.constant("READS_C") != 0;
-            // Of few terms and of vectors the library scales an operand, whose product with the factor may be too large, or too small.
-            let is_early = params.alpha != 1.0 && (params.k <= 2 || params.m == 1 || params.n == 1);
-            let is_done = vector::multiplied(params, [a, b], out, reads_c, threads);
-            if !is_done && is_early && reads_c {
-                scalar::matmul(params, a, b, out);
-            } else if !is_done {
-                let sizes = [params.m, params.k, params.n].map(|size| size as usize);
-                let beta = reads_c.then_some(params.beta);
-                Product { sizes, a, b, alpha: if is_early { 1.0 } else { params.alpha }, beta }.compute(out, sizes[2], threads);
-                if is_early {
-                    out.iter_mut().for_each(|sum| *sum *= params.alpha);
+            if vector::multiplied(params, [a, b], out, reads_c, threads) {
+                return;
+            }
+            let sizes = [params.m, params.k, params.n].map(|size| size as usize);
+            // The library would scale parts of a sum, or an operand, which may be too large then, or too small, where the sum is not.
+            let scales = params.alpha != 1.0;
+            let beta = if reads_c { params.beta } else { 0.0 };
+            Product { sizes, a, b, beta: (reads_c && !scales).then_some(beta) }.compute(out, sizes[2], threads);
+            if scales && beta != 0.0 {
+                for (sums, c) in out.chunks_exact_mut(sizes[2]).zip(c.chunks(params.ldc as usize)) {
+                    sums.iter_mut().zip(c).for_each(|(sum, c)| *sum = params.alpha * *sum + beta * c);
                 }
+            } else if scales {
+                out.iter_mut().for_each(|sum| *sum *= params.alpha);
             }
             return;
         }

@@ -58,12 +58,11 @@ fn with_room<R>(elements: usize, run: impl FnOnce(&mut [f32]) -> R) -> R {
     result
 }
 
-/// C ← α·A·B + β·C of m × k by k × n.
+/// C ← A·B + β·C of m × k by k × n.
 pub(super) struct Product<'a> {
     pub sizes: [usize; 3],
     pub a: Matrix<'a>,
     pub b: Matrix<'a>,
-    pub alpha: f32,
     /// Without it C is not read.
     pub beta: Option<f32>,
 }
@@ -114,8 +113,7 @@ impl Product<'_> {
             let columns = number * width..((number + 1) * width).min(n);
             with_room(k * columns.len(), |seen| {
                 see(columns.clone(), seen);
-                let product =
-                    Product { sizes: [m, k, columns.len()], a, b: Matrix::new(seen, columns.len(), false), alpha: 1.0, beta: None };
+                let product = Product { sizes: [m, k, columns.len()], a, b: Matrix::new(seen, columns.len(), false), beta: None };
                 product.check((m - 1) * n + columns.len(), n);
                 // SAFETY: the operands were checked just now, and C with its columns before. No other block has these.
                 unsafe { product.block(&Out { start: out.at(columns.start), stride: n }, Cut::NONE, 0) };
@@ -189,7 +187,7 @@ impl Product<'_> {
                 b.column_stride as isize,
                 b.row_stride as isize,
                 self.beta.unwrap_or(0.0),
-                self.alpha,
+                1.0,
                 false,
                 false,
                 false,
@@ -253,7 +251,7 @@ mod tests {
                 let (a, b) = (numbers(m * k, 2_654_435_761), numbers(k * n, 1_640_531_527));
                 let a = Matrix::new(&a, if turn_a { m } else { k }, turn_a);
                 let b = Matrix::new(&b, if turn_b { k } else { n }, turn_b);
-                let product = Product { sizes: [m, k, n], a, b, alpha: 0.5, beta: reads.then_some(2.0) };
+                let product = Product { sizes: [m, k, n], a, b, beta: reads.then_some(2.0) };
                 let mut whole = numbers(m * n, 40_503);
                 product.by_rows(1, |product| product.compute_cut(&mut whole, n, Cut::NONE, 1));
                 for threads in [2, 16, 61] {
@@ -289,7 +287,7 @@ mod tests {
     #[should_panic(expected = "past its operands")]
     fn operands_that_are_too_short_are_found() {
         let (a, b) = ([0.0; 5], [0.0; 6]);
-        let product = Product { sizes: [2, 3, 2], a: Matrix::new(&a, 3, false), b: Matrix::new(&b, 2, false), alpha: 1.0, beta: None };
+        let product = Product { sizes: [2, 3, 2], a: Matrix::new(&a, 3, false), b: Matrix::new(&b, 2, false), beta: None };
         product.compute(&mut [0.0; 4], 2, 1);
     }
 }

@@ -8,7 +8,7 @@ use half::f16;
 use half::slice::HalfFloatSliceExt;
 
 /// Copies past the cache: what is written is not read into it before, as other stores have it. For results that are larger than it. Who is done
-/// calls [`end`].
+/// calls [`end_stream`].
 #[cfg(target_arch = "x86_64")]
 pub(super) fn stream<T: Pod>(from: &[T], to: &mut [T]) {
     use std::arch::x86_64::{__m128i, _mm_stream_si128};

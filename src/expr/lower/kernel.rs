@@ -16,6 +16,9 @@ use crate::plan::{self, Words};
 /// The most scalars of a kernel.
 const MOST_SCALARS: usize = 16;
 
+/// The most values of a kernel and ways to read them: many more than it has steps.
+const MOST_KNOWN: usize = 4096;
+
 /// A kernel in the making.
 pub(super) struct Kernel {
     shape: Vec<u32>,
@@ -80,6 +83,10 @@ impl Kernel {
         let key = (Arc::as_ptr(node), axes.to_vec());
         if let Some(&step) = self.known.get(&key) {
             return Ok(step);
+        }
+        // The same value along as many axes as there are ways to it takes no step more, but time.
+        if self.known.len() >= MOST_KNOWN {
+            return Err(Refused::Full);
         }
         let step = self.found(operations, node, axes, is_result)?;
         self.known.insert(key, step);

@@ -196,11 +196,12 @@ fn add_launch(problem: &Problem, launch: &Launch, caps: &Caps, multiprocessors: 
     kernel.constants.retain(|(name, _)| !matches!(*name, "READS_C" | "READS_BIAS"));
     plan.dispatches.push(Dispatch {
         kernel,
-        params: Params { ldo, out_start: 0, k_part, activation: 0, result: 0, ..params }.into(),
+        // The whole is scaled: a part may be too large then, or too small, where that is not.
+        params: Params { ldo, out_start: 0, k_part, activation: 0, result: 0, alpha: 1.0, ..params }.into(),
         bindings: operands.into_iter().chain([scratch(4)]).collect(),
         grid: [blocks, 1, parts * items],
     });
-    plan.dispatches.push(sum(problem, Params { alpha: 1.0, ..params }, parts, scratch(0), ends));
+    plan.dispatches.push(sum(problem, params, parts, scratch(0), ends));
     plan.scratch_bytes = plan.scratch_bytes.max(used_bytes + scratch_bytes);
     Ok(())
 }

@@ -97,7 +97,8 @@ impl Step {
             kernel.finish(kept, has_tile && accumulates == 0);
             plan.dispatches.push(Dispatch {
                 kernel,
-                params: Params { ldo, out_start: 0, k_part, bias_start: 0, activation: 0, ..params }.into(),
+                // The whole is scaled: a part may be too large then, or too small, where that is not.
+                params: Params { ldo, out_start: 0, k_part, bias_start: 0, activation: 0, alpha: 1.0, ..params }.into(),
                 bindings: vec![a, b, scratch(2)],
                 grid: [x, y, parts * params.batch],
             });
@@ -117,10 +118,10 @@ impl Step {
             "WORDS" => (name, u32::from(rounds)),
             _ => (name, value),
         });
-        let (k, alpha) = if params.k > 0 { (parts, 1.0) } else { (0, params.alpha) };
+        let k = if params.k > 0 { parts } else { 0 };
         plan.dispatches.push(Dispatch {
             kernel: Kernel { id, variant: String::new(), source: None, constants: constants.collect() },
-            params: Params { k, lda: ldo, alpha, ..params }.into(),
+            params: Params { k, lda: ldo, ..params }.into(),
             bindings: [Some(scratch(0)), Some(end.out), c, bias].into_iter().flatten().collect(),
             grid: [workgroups, 1, 1],
         });
