@@ -250,8 +250,7 @@ impl Gpu {
     pub(crate) fn queue(&self, call: &Call<'_>) -> Result<Option<Tensor>> {
         let opened = self.current()?;
         let out = match call.queue(&opened) {
-            // Whoever waits for it gives back what lies idle. In the browser it shows only later.
-            #[cfg(not(target_arch = "wasm32"))]
+            // Whoever waits for it gives back what lies idle.
             Err(error) if matches!(*error, Error::OutOfMemory { .. }) => None,
             out => out?,
         };

@@ -112,6 +112,17 @@ fn two_gpus_are_listed_and_chosen_by_index() {
     });
 }
 
+/// A GPU that another process has for itself leaves the others; asked for by its index it says why.
+#[test]
+fn a_gpu_that_cannot_be_opened_leaves_the_others() {
+    let settings = [("STAND_IN_DEVICES", "2"), ("STAND_IN_PROHIBITED", "0")];
+    with_driver("a_gpu_that_cannot_be_opened_leaves_the_others", stand_in(), &settings, || {
+        assert_eq!(Gpu::open_blocking(own_kernels()).unwrap().info().unwrap().pci_address, "0000:5e:00.0");
+        let error = Gpu::open_blocking(Options { adapter: Some(0), ..own_kernels() }).err().unwrap();
+        assert!(error.to_string().contains("cuDevicePrimaryCtxRetain"), "{error}");
+    });
+}
+
 #[test]
 fn an_operand_larger_than_all_pieces_arrives_whole() {
     with_driver("an_operand_larger_than_all_pieces_arrives_whole", stand_in(), &[], || {
@@ -386,6 +397,21 @@ fn streams_that_share_memory_wait_for_each_other() {
             }
             assert_eq!((b.read_blocking::<f32>(0, 64).unwrap(), c.read_blocking::<f32>(0, 64).unwrap()), (vec![5.0; 64], vec![1.0; 64]));
         }
+    });
+}
+
+/// A stream goes when it is dropped, even if a kernel and a buffer that it used stay.
+#[test]
+fn streams_come_and_go_while_what_they_used_stays() {
+    with_driver("streams_come_and_go_while_what_they_used_stays", stand_in(), &[("STAND_IN_STREAMS", "8")], || {
+        let gpu = Gpu::open_blocking(own_kernels()).unwrap();
+        let (kernel, read, written) = (saxpy(&gpu), filled(&gpu, Memory::Device, 1.0), filled(&gpu, Memory::Device, 0.0));
+        for _ in 0..100 {
+            let stream = gpu.stream().unwrap();
+            stream.launch(&kernel, [1; 3], [&read, &written], &PLAIN).unwrap();
+            stream.synchronize_blocking().unwrap();
+        }
+        assert_eq!(written.read_blocking::<f32>(0, 64).unwrap(), [100.0; 64]);
     });
 }
 

@@ -221,6 +221,23 @@ fn what_is_added_to_or_rounded_later_ends_in_no_kernel() {
     }
 }
 
+/// Of 2³² elements and more there is no copy: what reads operands where they lie takes them, and the library rows of any length.
+#[test]
+fn a_product_is_not_refused_for_a_copy_that_it_can_do_without() {
+    let caps = Caps { max_buffer_bytes: 1 << 40, ..UNITS };
+    let large = problem(65_537, 65_535, 1024, false, false, false, 0);
+    let plan = cuda(&integers(large, [0, 0]), &caps, 132).expect("within limits");
+    assert!(
+        plan.dispatches.iter().all(|dispatch| dispatch.kernel.id.name().contains("int8") && !dispatch.kernel.variant.contains("copy")),
+        "{plan}"
+    );
+    let large = Problem { dtype: DType::F16, ..large };
+    assert!(cuda(&large, &caps, 132).is_err());
+    assert!(cublaslt(&large, &caps, 132).expect("within limits").is_some());
+    let smaller = Problem { dtype: DType::F16, ..problem(6553, 65_535, 1024, false, false, false, 0) };
+    assert!(cublaslt(&smaller, &caps, 132).expect("within limits").is_none());
+}
+
 #[test]
 fn what_is_long_or_in_parts_has_no_stand_in() {
     let has = |problem: &Problem, caps: &Caps| stand_in(&compute(problem, caps).expect("within limits"), caps).is_some();

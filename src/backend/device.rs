@@ -98,6 +98,10 @@ macro_rules! backends {
             }
 
             fn queue(&self, op: &Op, operands: &[Option<&Buffer>]) -> Result<Option<Buffer>> {
+                // With what follows an operation on textures there may be more: they are submitted.
+                if operands.len() > MOST_INPUTS {
+                    return Ok(None);
+                }
                 match self {
                     $( $(#[$cfg])? Self::$name(device) => {
                         let mut own = [None; MOST_INPUTS];
@@ -109,7 +113,7 @@ macro_rules! backends {
                                 Some(_) => return Err(foreign()),
                             };
                         }
-                        Ok(device.queue(op, &own[..operands.len().min(MOST_INPUTS)])?.map(Buffer::$name))
+                        Ok(device.queue(op, &own[..operands.len()])?.map(Buffer::$name))
                     } )+
                 }
             }
@@ -287,6 +291,8 @@ impl Device {
         match self {
             #[cfg(feature = "webgpu")]
             Self::WebGpu(device) => device.shortages(),
+            #[cfg(feature = "webgl2")]
+            Self::WebGl2(device) => device.shortages(),
             _ => 0,
         }
     }
@@ -297,6 +303,8 @@ impl Device {
         match self {
             #[cfg(feature = "webgpu")]
             Self::WebGpu(device) => device.check_memory(before),
+            #[cfg(feature = "webgl2")]
+            Self::WebGl2(device) => device.check_memory(before),
             _ => {
                 let _ = before;
                 Ok(())

@@ -121,22 +121,24 @@ impl Operations {
         if node.depth < LANDING {
             return Ok(());
         }
-        let (mut seen, mut left, mut deep) = (FxHashSet::default(), vec![node], Vec::new());
+        let mut seen = FxHashSet::default();
+        // By their depth, since each is made of those below.
+        let (mut left, mut deep) = (vec![node], vec![Vec::new(); (node.depth - LANDING) as usize + 1]);
         while let Some(next) = left.pop() {
             // What is not deep itself is made of nothing that is.
             if next.depth >= LANDING && seen.insert(Arc::as_ptr(next)) {
-                deep.push(next);
+                deep[(next.depth - LANDING) as usize].push(next);
                 left.extend(next.inputs());
             }
         }
-        // By their depth, since each is made of those below.
-        deep.sort_by_key(|node| node.depth);
         // How far each is above what is computed by itself.
         let mut levels = FxHashMap::default();
-        for node in deep {
-            let below = node.inputs().into_iter().map(|input| levels.get(&Arc::as_ptr(input)).copied().unwrap_or(input.depth));
-            let mut level = below.max().unwrap_or(0) + 1;
-            if level >= LANDING {
+        for node in deep.into_iter().flatten() {
+            let mut level = 0;
+            for input in node.inputs() {
+                level = level.max(levels.get(&Arc::as_ptr(input)).copied().unwrap_or(input.depth as usize) + 1);
+            }
+            if level >= LANDING as usize {
                 // Of what has both views and reshapes in turns something would have to be copied.
                 no_bytes("what is viewed and reshaped", node.dtype)?;
                 self.source(node)?;

@@ -121,7 +121,7 @@ impl Op {
             Self::Matmul(problem) => problem.multiplications(),
             Self::Map(problem) => problem.elements(),
             Self::Conv(problem) => problem.multiplications(),
-            Self::Pool(problem) => problem.elements(),
+            Self::Pool(problem) => problem.seen(),
             Self::Fft(problem) => problem.multiplications(),
             Self::Reduce(problem) => problem.values.elements(),
             Self::Normalize(problem) => problem.values.elements(),

@@ -40,6 +40,11 @@ impl Problem {
         self.windows.iter().fold(self.planes.into(), |elements, window| elements * u64::from(window.input))
     }
 
+    /// Elements that windows see, all together.
+    pub fn seen(&self) -> u64 {
+        self.windows.iter().fold(self.elements(), |seen, window| seen.saturating_mul(window.taps.into()))
+    }
+
     /// What the result's elements are.
     pub fn result(&self) -> DType {
         if self.kind == Kind::MaxPlace { DType::U32 } else { self.dtype }

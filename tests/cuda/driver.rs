@@ -5,8 +5,9 @@
 //! not go on: memory that is given back or changed too early, and streams that should wait for one another and do not, show as a wrong
 //! result. Every call that needs a current context fails without one.
 //!
-//! With `--cfg newer` it has what drivers have since CUDA 12.4. Environment variables: `STAND_IN_DEVICES`, `STAND_IN_VERSION`, `STAND_IN_MEMORY_BYTES`, `STAND_IN_OWN_BYTES`, what a module or a
-//! stream needs, and `STAND_IN_FAULT_AT`, the launch that ends the context.
+//! With `--cfg newer` it has what drivers have since CUDA 12.4. Environment variables: `STAND_IN_DEVICES`, `STAND_IN_VERSION`,
+//! `STAND_IN_MEMORY_BYTES`, `STAND_IN_OWN_BYTES`, what a module or a stream needs, `STAND_IN_STREAMS`, how many there may be at once,
+//! `STAND_IN_PROHIBITED`, the GPU that no process may use, and `STAND_IN_FAULT_AT`, the launch that ends the context.
 #![allow(non_snake_case, clippy::missing_safety_doc, clippy::undocumented_unsafe_blocks, clippy::too_many_arguments)]
 
 use std::cell::RefCell;
@@ -20,6 +21,7 @@ type Code = c_int;
 type Work = Box<dyn FnOnce() + Send>;
 
 const OUT_OF_MEMORY: Code = 2;
+const DEVICE_UNAVAILABLE: Code = 46;
 const INVALID_CONTEXT: Code = 201;
 const INVALID_PTX: Code = 218;
 const NOT_FOUND: Code = 500;
@@ -172,8 +174,10 @@ pub unsafe extern "C" fn cuDeviceGetAttribute(value: *mut c_int, attribute: c_in
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuDevicePrimaryCtxRetain(context: *mut usize, _device: c_int) -> Code {
-    unsafe { give(context, 1) }
+pub unsafe extern "C" fn cuDevicePrimaryCtxRetain(context: *mut usize, device: c_int) -> Code {
+    // Which no device is numbered as.
+    const NONE: u64 = 99;
+    if setting("STAND_IN_PROHIBITED", NONE) == device as u64 { DEVICE_UNAVAILABLE } else { unsafe { give(context, 1) } }
 }
 
 #[unsafe(no_mangle)]
@@ -198,11 +202,21 @@ pub unsafe extern "C" fn cuCtxPopCurrent_v2(context: *mut usize) -> Code {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuStreamCreate(stream: *mut usize, _flags: c_uint) -> Code {
     static LAST: AtomicU64 = AtomicU64::new(0);
-    in_context(|| if has_room() { unsafe { give(stream, LAST.fetch_add(1, SeqCst) as usize + 1) } } else { OUT_OF_MEMORY })
+    in_context(|| {
+        if !has_room() || STREAMS.load(SeqCst) >= setting("STAND_IN_STREAMS", u64::MAX) {
+            return OUT_OF_MEMORY;
+        }
+        STREAMS.fetch_add(1, SeqCst);
+        unsafe { give(stream, LAST.fetch_add(1, SeqCst) as usize + 1) }
+    })
 }
+
+/// Those that there are.
+static STREAMS: AtomicU64 = AtomicU64::new(0);
 
 #[unsafe(no_mangle)]
 pub extern "C" fn cuStreamDestroy_v2(stream: usize) -> Code {
+    STREAMS.fetch_sub(1, SeqCst);
     in_context(|| drain(stream, || false))
 }
 
@@ -218,7 +232,8 @@ pub unsafe extern "C" fn cuStreamWaitEvent(stream: usize, event: *const Event, _
 
 #[unsafe(no_mangle)]
 pub extern "C" fn cuStreamQuery(stream: usize) -> Code {
-    in_context(|| drain(stream, || false))
+    let is_empty = |queues: &HashMap<usize, VecDeque<Entry>>| queues.get(&stream).is_none_or(VecDeque::is_empty);
+    in_context(|| if QUEUES.lock().unwrap().as_ref().is_none_or(is_empty) { 0 } else { NOT_READY })
 }
 
 /// Where it is, and when it was reached.

@@ -75,12 +75,16 @@ pub(crate) fn open(options: &Options) -> Result<(Cuda, DeviceInfo), OtherBackend
             Err(refusal) => refused = refused.or(Some(refusal)),
         }
     }
-    let Some(best) = choose(&usable, options.power_preference) else {
-        return Err(refused.unwrap_or_else(no_gpu));
-    };
-    let context = Context::retain(best.device, best.ordinal).map_err(failed)?;
-    let opened = assemble(context, best, driver_version, options);
-    opened.map_err(failed)
+    // One that cannot be opened, as where another process has all of its memory, leaves the others.
+    let mut fault = None;
+    while let Some(best) = choose(&usable, options.power_preference).cloned() {
+        match Context::retain(best.device, best.ordinal).and_then(|context| assemble(context, &best, driver_version, options)) {
+            Ok(opened) => return Ok(opened),
+            Err(failure) => fault = fault.or(Some(failed(failure))),
+        }
+        usable.retain(|found| *found != best);
+    }
+    Err(fault.or(refused).unwrap_or_else(no_gpu))
 }
 
 /// The GPUs as the driver counts them, or why there are none.

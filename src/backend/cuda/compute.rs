@@ -108,6 +108,8 @@ impl Storage {
             users.readers.clear();
             users.writer = Some(Arc::clone(stream));
         } else if !users.writer.as_ref().is_some_and(is) && !users.readers.iter().any(is) {
+            // Those that are done with it need not be waited for, and may go.
+            users.readers.retain(|reader| !reader.is_idle());
             users.readers.push(Arc::clone(stream));
         }
     }
@@ -169,6 +171,7 @@ impl Program {
     fn runs_in(&self, stream: &Arc<Stream>) {
         let mut streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
         if !streams.iter().any(|known| Arc::ptr_eq(known, stream)) {
+            streams.retain(|known| !known.is_idle());
             streams.push(Arc::clone(stream));
         }
     }

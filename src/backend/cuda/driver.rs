@@ -6,6 +6,7 @@
 use std::ffi::{CStr, c_void};
 use std::fmt;
 use std::marker::PhantomData;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cudarc::driver::sys::{self, CUcontext, CUdevice, CUevent, CUresult, CUstream};
@@ -230,10 +231,18 @@ impl Stream {
 
     /// A fault of what is in it, so far as the device has got.
     pub(super) fn fault(&self) -> Option<Fault> {
-        let _current = self.context.enter().ok()?;
+        self.state().err().filter(|fault| !fault.is(CUresult::CUDA_ERROR_NOT_READY))
+    }
+
+    /// Whether all that was put into it is done.
+    pub(super) fn is_idle(&self) -> bool {
+        self.state().is_ok()
+    }
+
+    fn state(&self) -> Result<(), Fault> {
+        let _current = self.context.enter()?;
         // SAFETY: the context is current and the stream is its own.
-        let state = check("cuStreamQuery", unsafe { sys::cuStreamQuery(self.raw) });
-        state.err().filter(|fault| !fault.is(CUresult::CUDA_ERROR_NOT_READY))
+        check("cuStreamQuery", unsafe { sys::cuStreamQuery(self.raw) })
     }
 }
 
@@ -251,7 +260,11 @@ pub(crate) struct Event {
     context: Arc<Context>,
     /// Who waits for what is in its stream.
     pub(super) waiter: Arc<Waiter>,
+    /// How many were recorded before it: of one stream it is done after those.
+    pub(super) number: u64,
 }
+
+static EVENTS: AtomicU64 = AtomicU64::new(0);
 
 // SAFETY: as for the context.
 unsafe impl Send for Event {}
@@ -267,9 +280,10 @@ impl Event {
         let mut raw = std::ptr::null_mut();
         // SAFETY: the context is current, and the driver writes one handle.
         check("cuEventCreate", unsafe { sys::cuEventCreate(&raw mut raw, flags) })?;
-        let event = Self { raw, context: Arc::clone(&stream.context), waiter: Arc::clone(&stream.waiter) };
+        let mut event = Self { raw, context: Arc::clone(&stream.context), waiter: Arc::clone(&stream.waiter), number: 0 };
         // SAFETY: event and stream are of the current context.
         check("cuEventRecord", unsafe { sys::cuEventRecord(event.raw, stream.raw) })?;
+        event.number = EVENTS.fetch_add(1, Ordering::Relaxed);
         Ok(event)
     }
 

@@ -43,10 +43,20 @@ impl WebGl2 {
 
     /// What some work gives, unless a look in the middle of it found a fault: that may be of what the work had asked for by then.
     pub(super) fn as_one<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<T> {
-        let before = self.found.0.borrow().0;
+        let before = self.shortages();
         let done = work()?;
+        self.check_memory(before).map(|()| done)
+    }
+
+    /// How often a look found a fault.
+    pub(crate) fn shortages(&self) -> u32 {
+        self.found.0.borrow().0
+    }
+
+    /// The last of them, if there was one since: of whom it is nobody knows.
+    pub(crate) fn check_memory(&self, before: u32) -> Result<()> {
         let (now, last) = &*self.found.0.borrow();
-        if *now == before { Ok(done) } else { last.clone().map(|()| done) }
+        if *now == before { Ok(()) } else { last.clone() }
     }
 
     /// An error if WebGL has one to tell, of this command or one before it. `bytes` is what was asked for.
@@ -63,7 +73,7 @@ impl WebGl2 {
         if found.is_err() {
             // Memory that was not to be had may lie in the pool, which may be at work just now.
             self.is_pool_sound.set(false);
-            let now = self.found.0.borrow().0 + 1;
+            let now = self.shortages() + 1;
             *self.found.0.borrow_mut() = (now, found.clone());
         }
         found

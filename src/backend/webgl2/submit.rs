@@ -219,7 +219,7 @@ impl WebGl2 {
                 params[4].saturating_mul(512)
             }
             KernelId::FftFragment => params[4].saturating_mul(8),
-            KernelId::PoolFragment => params[5].saturating_mul(params[12]),
+            KernelId::PoolFragment => [4, 11, 18].into_iter().fold(1, |over: u32, taps| over.saturating_mul(params[taps])),
             _ => 1,
         };
         self.draw(&program, &params, &samplers, out, None, steps.saturating_mul(over.max(1)))
@@ -312,15 +312,19 @@ impl WebGl2 {
             verdict = self.verdict();
             self.commands.fence().passed().await;
         }
-        let data = match reading {
-            // Textures have what is of f16 in f32.
-            Some(reading) if wanted.dtype.is_float() => Some(self.bring(&reading).await?.narrowed(wanted)?),
-            // Bytes come as words.
-            Some(reading) if wanted.dtype.is_byte() => Some(self.bring(&reading).await?.cast(DType::U32).narrowed(wanted)?),
-            Some(reading) => Some(self.bring(&reading).await?.cast(wanted.dtype)),
+        let brought = match reading {
+            Some(reading) => Some(self.bring(&reading).await),
             None => None,
         };
+        // What had no memory could not be read, and is no loss.
         self.judge(&verdict)?;
+        let data = match brought.transpose()? {
+            // Textures have what is of f16 in f32.
+            Some(data) if wanted.dtype.is_float() => Some(data.narrowed(wanted)?),
+            // Bytes come as words.
+            Some(data) if wanted.dtype.is_byte() => Some(data.cast(DType::U32).narrowed(wanted)?),
+            data => data.map(|data| data.cast(wanted.dtype)),
+        };
         Ok(Finished { data, kernel_ms: if timed { ms } else { 0.0 }, device_clock: false })
     }
 

@@ -220,7 +220,7 @@ fn launched(problem: &Problem, Launch { first, batch }: &Launch) -> Params {
 
 /// A plan for cuBLASLt; None for what it does not take: sums of no terms, numbers past 31 bits, batches of two loops. Nor what it is slow at: rows
 /// of f16 that start at no multiple of 8 elements, for which the kernel of this crate was nearly twice as fast on an NVIDIA H200, its copies
-/// included. What is not left to it a second launch does, where both are quicker than a kernel of this crate on a GPU of so many
+/// included, unless those are too large. What is not left to it a second launch does, where both are quicker than a kernel of this crate on a GPU of so many
 /// multiprocessors: a bias and an activation, since what is exact of the latter is not documented; factors of f32 other than 1 and -1, with which
 /// it has been seen to multiply an operand before the sum, which is then infinite, or nothing, where the result is not; and of f16 those that are
 /// not finite, and 0, with which NaN is none.
@@ -237,7 +237,7 @@ pub fn cublaslt(problem: &Problem, caps: &Caps, multiprocessors: u32) -> Result<
     let misaligned = [problem.a.stride, problem.b.stride, inner.a, inner.b].iter().any(|step| !step.is_multiple_of(VECTOR.into()));
     if problem.elements() == 0
         || problem.k == 0
-        || problem.dtype == DType::F16 && misaligned
+        || problem.dtype == DType::F16 && misaligned && cuda(problem, caps, multiprocessors).is_ok()
         || outer.count > 1
         || first.iter().any(|first| !(first * problem.dtype.bytes()).is_multiple_of(LIBRARY_ALIGNMENT_BYTES))
         || largest > u64::from(i32::MAX.cast_unsigned())

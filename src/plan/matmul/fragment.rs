@@ -59,7 +59,7 @@ pub fn fragment(problem: &Problem, caps: &Caps, fragment: &FragmentCaps) -> Resu
     let all_rows = u64::from(problem.m) * problem.batch.count();
     let (width, height) = fold(all_rows.div_ceil(rows.into()) * u64::from(problem.n.div_ceil(4)), caps)?;
     let Batch { outer, inner, first: [a_first, b_first, _] } = problem.batch;
-    let (bytes, max) = (u64::from(width) * u64::from(height) * u64::from(rows) * 16, MOST_BUFFER_BYTES);
+    let (bytes, max) = (u64::from(width) * u64::from(height) * u64::from(rows) * 16, MOST_RESULT_BYTES);
     if bytes > max {
         return Err(Box::new(Error::LimitExceeded { what: "the size in bytes of a result of WebGL2", requested: bytes, max }));
     }
@@ -88,6 +88,9 @@ pub fn fragment(problem: &Problem, caps: &Caps, fragment: &FragmentCaps) -> Resu
 
 /// Elements of a result from which on blocks of eight rows are enough of them to keep a large GPU busy.
 const LARGE_RESULT: u64 = 1 << 18;
+
+/// Of a result: places in its textures are counted in 32 bits.
+const MOST_RESULT_BYTES: u64 = u32::MAX as u64;
 
 /// Browsers give a buffer no more than this.
 pub(super) const MOST_BUFFER_BYTES: u64 = (1 << 30) - 1;

@@ -100,4 +100,32 @@ export default {
     });
     for (const tensor of tensors) tensor.dispose();
   },
+
+  "what follows reads as many tensors as it has room for, each time its own": async ({ gpu, lapidary: { lazy } }) => {
+    const { tensors, expressions } = await tensors_of(gpu, lazy);
+    const { rows, others, image, filters } = expressions;
+    for (const [core, shape] of [
+      [rows.matmul(others.transpose()), [6, 6]],
+      [image.conv(filters, PADDED), [2, 3, 6, 7]],
+    ]) {
+      const beside = [];
+      for (let seed = 30; seed < 40; seed++) beside.push(await put(gpu, seed, ...shape));
+      // The same kernels, the second time compiled ahead, with other tensors.
+      for (const order of [[0, 1, 2, 3, 4], [5, 6, 7, 8, 9]]) {
+        const [a, b, c, d, e] = order.map((at) => lazy(beside[at]));
+        const then = (x) => x.mul(a).add(b.mul(c)).add(d.mul(e));
+        const first = await gpu.evaluate(core);
+        const last = await gpu.evaluate(then(lazy(first)));
+        const whole = await gpu.evaluate(then(core));
+        const [expected, got] = [await last.toArray(), await whole.toArray()];
+        got.forEach((value, i) => {
+          const right = expected[i];
+          assert(Math.abs(value - right) <= 1e-5 * Math.max(Math.abs(right), 1), `${order}: element ${i} is ${value}, not ${right}`);
+        });
+        for (const tensor of [first, last, whole]) tensor.dispose();
+      }
+      for (const tensor of beside) tensor.dispose();
+    }
+    for (const tensor of tensors) tensor.dispose();
+  },
 };

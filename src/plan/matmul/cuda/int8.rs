@@ -3,7 +3,7 @@
 
 use super::{COPY_LAUNCH_NS, Tile, bindings, copy_of, launched, layout, reads, stored};
 use crate::dtype::DType;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::info::Caps;
 use crate::kernels::{Kernel, KernelId};
 use crate::ops::matmul::{Integers, Problem};
@@ -62,12 +62,20 @@ pub(super) fn add_launch(
             units_ns += COPY_LAUNCH_NS + COPY_BYTE_NS * bytes as f64;
         }
         if copied.is_empty() || units_ns < cost_ns {
-            for slot in copied {
+            let (read_in_place, count) = ((params, matrices.clone()), plan.dispatches.len());
+            let copied = copied.into_iter().try_for_each(|slot| {
                 let copy = copy_of(problem, slot, DType::I8, used_bytes, caps);
                 used_bytes += copy.add_to(plan, &mut matrices, reads(slot, &mut params))?;
+                Ok::<_, Box<Error>>(())
+            });
+            if copied.is_ok() {
+                (tile, parts) = (of_units, parts_of_units);
+                variant = format!("{}x{}x{} {}", tile.m, tile.n, tile.k, layout(problem));
+            } else {
+                // A copy that is too large is not made: the others read operands where they lie.
+                ((params, matrices), used_bytes) = (read_in_place, 0);
+                plan.dispatches.truncate(count);
             }
-            (tile, parts) = (of_units, parts_of_units);
-            variant = format!("{}x{}x{} {}", tile.m, tile.n, tile.k, layout(problem));
         }
     }
     let kernel = |variant: String, constants| Kernel { id: KernelId::MatmulInt8, variant, source: None, constants };
