@@ -121,18 +121,17 @@ impl Operations {
         if node.depth < LANDING {
             return Ok(());
         }
-        let mut seen = FxHashSet::default();
+        // How far each is above what is computed by itself.
+        let mut levels = FxHashMap::default();
         // By their depth, since each is made of those below.
         let (mut left, mut deep) = (vec![node], vec![Vec::new(); (node.depth - LANDING) as usize + 1]);
         while let Some(next) = left.pop() {
             // What is not deep itself is made of nothing that is.
-            if next.depth >= LANDING && seen.insert(Arc::as_ptr(next)) {
+            if next.depth >= LANDING && levels.insert(Arc::as_ptr(next), 0).is_none() {
                 deep[(next.depth - LANDING) as usize].push(next);
                 left.extend(next.inputs());
             }
         }
-        // How far each is above what is computed by itself.
-        let mut levels = FxHashMap::default();
         for node in deep.into_iter().flatten() {
             let mut level = 0;
             for input in node.inputs() {
