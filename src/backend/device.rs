@@ -312,8 +312,8 @@ impl Device {
         }
     }
 
-    /// What kernels are planned by that compute what follows an operation, too: more than the device's description may say, such as what was
-    /// tuned. None if there are no such kernels.
+    /// What kernels are planned by that compute what follows an operation, too: where plans depend on what was tuned, more than the device's
+    /// description says. None if there are no such kernels.
     pub(crate) fn fuses(&self, info: &DeviceInfo) -> Option<Caps> {
         match self {
             #[cfg(all(feature = "cuda", any(target_os = "linux", target_os = "windows")))]

@@ -97,7 +97,7 @@ pub fn interpreted(problem: &Problem, caps: &Caps) -> Result<Plan> {
     for Dispatch { kernel, grid: [x, y, _], .. } in &mut plan.dispatches {
         let Some(source) = &kernel.source else { continue };
         let slots = crate::kernels::Interpretation::of(source, &kernel.constants)?.slots.max(1);
-        // As many threads as there is room for what they keep.
+        // As many threads as there is room for what they keep: a warp at least, which copies the words, since no program keeps more than that.
         let mut threads = INTERPRETED_THREADS;
         while threads * slots * SLOT_BYTES > INTERPRETED_BYTES {
             threads /= 2;
