@@ -6,7 +6,7 @@ mod devices;
 use std::fmt;
 
 use devices::everywhere;
-use lapidary::{Activation, BackendId, DType, Error, Expr, Gpu, HostSlice, Matmul, Options, Precision, random};
+use lapidary::{Activation, BackendId, DType, Error, Expr, Gpu, HostSlice, Matmul, Options, Padding, Precision, random};
 
 /// A product to try, both operands possibly windows of something larger.
 #[derive(Debug, Clone, Copy)]
@@ -223,6 +223,9 @@ fn in_expressions() {
             let text = refused(&expr);
             assert!(text.contains(expected) || text.contains("of f32, f16, i32 or u32"), "{text}");
         }
+        // Of padding alone, which reads nothing.
+        let padded = a.pad(&[[9, 0], [0, 0]], Padding::Constant(1.0)).slice(0, 0, 9, 1);
+        assert!(refused(&padded).contains("what is copied or computed must be of f32"), "{backend}");
         assert!(refused(&Expr::from(1.0).cast(DType::I8)).contains("the result of cast must be of f32"), "{backend}");
         assert!(
             refused(&a.matmul(Expr::from(&gpu.tensor_blocking(&[1.0f32; 6], 3, 2).unwrap()))).contains("both of i8 or u8"),

@@ -363,6 +363,8 @@ fn numbers_that_are_none() {
             assert!((got - expected).abs() <= 4e-6 * expected.abs(), "{backend}: {got} {expected}");
         };
         near(one(&[3e30, 4e30]).norm_l2(None, false), 5e30);
+        // So many that the sum of their squares is beyond all numbers, though each is not.
+        near(Expr::number(4e15).broadcast_to(&[1 << 25]).norm_l2(None, false), 2.317_047_4e19);
         near(one(&[3e-30, 4e-30, 0.0]).norm_l2(None, false), 5e-30);
         near(one(&[3e-20, 4e-20, 1e-25]).norm_l2(None, false), 5e-20);
         near(one(&[1e3, 1e3]).log_sum_exp(None, false), 1_000.693_1);

@@ -216,8 +216,8 @@ struct Fold : Source {
     __device__ __forceinline__ State empty() const { return {0.0f, 0.0f, 0.0f}; }
     __device__ __forceinline__ State lift(f32 v, u32) const {
         const u32 size = word_of(v) & 0x7fffffffu;
-        const bool is_large = size > 0x59800000u, is_small = size < 0x20000000u;
-        const f32 s = v * (is_large ? 1.323489e-23f : is_small ? 3.7778932e22f : 1.0f);
+        const bool is_large = size > 0x57000000u, is_small = size < 0x20000000u;
+        const f32 s = v * (is_large ? 2.0679515e-25f : is_small ? 3.7778932e22f : 1.0f);
         const f32 square = s * s;
         return {is_large ? square : 0.0f, is_large || is_small ? 0.0f : square, is_small ? square : 0.0f};
     }
@@ -233,7 +233,7 @@ struct Fold : Source {
     }
     __device__ __forceinline__ Output finish(State s) const {
         const f32 share = DIVIDES ? 1.0f / divisor() : 1.0f;
-        if (word_of(s.large) != 0) return 7.5557864e22f * sqrtf((s.large + s.middle * 1.323489e-23f * 1.323489e-23f) * share);
+        if (word_of(s.large) != 0) return 4.8357033e24f * sqrtf((s.large + s.middle * 2.0679515e-25f * 2.0679515e-25f) * share);
         const f32 middle = sqrtf(s.middle), small = 2.646978e-23f * sqrtf(s.small);
         const f32 larger = fmaxf(middle, small);
         const f32 ratio = fminf(middle, small) / (larger > 0.0f ? larger : 1.0f);

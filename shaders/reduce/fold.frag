@@ -163,9 +163,9 @@ State loaded(uvec4 t) { return uintBitsToFloat(t); }
 State empty() { return vec3(0.0); }
 State lift(f32 v, uint i) {
   uint size = bits_of(v) & 0x7fffffffu;
-  bool is_large = size > 0x59800000u;
+  bool is_large = size > 0x57000000u;
   bool is_small = size < 0x20000000u;
-  f32 s = v * (is_large ? 1.323489e-23 : (is_small ? 3.7778932e22 : 1.0));
+  f32 s = v * (is_large ? 2.0679515e-25 : (is_small ? 3.7778932e22 : 1.0));
   return is_large ? vec3(s * s, 0.0, 0.0) : (is_small ? vec3(0.0, 0.0, s * s) : vec3(0.0, s * s, 0.0));
 }
 State join(State a, State b) { return a + b; }
@@ -175,7 +175,7 @@ Output finish(State s) {
 //# else
   f32 share = 1.0;
 //# end
-  if (bits_of(s.x) != 0u) return 7.5557864e22 * sqrt((s.x + s.y * 1.323489e-23 * 1.323489e-23) * share);
+  if (bits_of(s.x) != 0u) return 4.8357033e24 * sqrt((s.x + s.y * 2.0679515e-25 * 2.0679515e-25) * share);
   f32 middle = sqrt(s.y);
   f32 small = 2.646978e-23 * sqrt(s.z);
   f32 larger = max(middle, small);

@@ -189,16 +189,16 @@ fn finish(s: State) -> Output { return s.spread * (s.count / divisor()); }
 //# end
 
 //# if NORM
-// Blue (1978), with the bounds of LAPACK's snrm2: squares of large numbers by 2^-76, of small ones by 2^75, and of those between.
+// Blue (1978): squares of large numbers by 2^-82, of small ones by 2^75, and of those between, so that each may be a sum of 2^32.
 struct State { large: f32, middle: f32, small: f32 }
 alias Output = f32;
 fn empty() -> State { return State(0.0, 0.0, 0.0); }
 fn lift(v: f32, i: u32) -> State {
   // By bits, so that NaN is a large number whatever a compiler makes of comparisons.
   let size = bitcast<u32>(v) & 0x7fffffffu;
-  let is_large = size > 0x59800000u;
+  let is_large = size > 0x57000000u;
   let is_small = size < 0x20000000u;
-  let s = v * select(select(1.0, 3.7778932e22, is_small), 1.323489e-23, is_large);
+  let s = v * select(select(1.0, 3.7778932e22, is_small), 2.0679515e-25, is_large);
   let square = s * s;
   return State(select(0.0, square, is_large), select(square, 0.0, is_large || is_small), select(0.0, square, is_small));
 }
@@ -209,7 +209,7 @@ fn finish(s: State) -> Output {
 //# else
   let share = 1.0;
 //# end
-  if (bitcast<u32>(s.large) != 0u) { return 7.5557864e22 * sqrt((s.large + s.middle * 1.323489e-23 * 1.323489e-23) * share); }
+  if (bitcast<u32>(s.large) != 0u) { return 4.8357033e24 * sqrt((s.large + s.middle * 2.0679515e-25 * 2.0679515e-25) * share); }
   let middle = sqrt(s.middle);
   let small = 2.646978e-23 * sqrt(s.small);
   let larger = max(middle, small);

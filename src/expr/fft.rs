@@ -23,7 +23,7 @@ impl Expr {
     ///
     /// # Errors
     /// When it is evaluated: [`Error::InvalidType`] unless it is of f32; [`Error::InvalidDimension`] if the last dimension is not 2, for an axis
-    /// that is not there and for a length of 0; [`Error::LimitExceeded`] past 2²⁷ on a GPU, on WebGL2 past 2²⁵.
+    /// that is not there and for a length of 0 or above 2³¹ − 2; [`Error::LimitExceeded`] past 2²⁷ on a GPU, on WebGL2 past 2²⁵.
     #[must_use]
     pub fn fft(&self, axis: i64, length: Option<u64>) -> Self {
         self.transformed(axis, length, false, [Form::Complex; 2])

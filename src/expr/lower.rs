@@ -281,10 +281,12 @@ impl Operations {
             self.source(node)?;
             found = fused(self);
         }
-        found.map_err(|refused| too_many_dimensions(refused, rank))
+        // Where none is last, one of size 1 stands for it.
+        found.map_err(|refused| too_many_dimensions(refused, rank + usize::from(last.is_empty())))
     }
 
     fn fused(&mut self, node: &Arc<Node>) -> Result<(Problem, Vec<Source>), Refused> {
+        no_bytes("what is copied or computed", node.dtype)?;
         let mut kernel = Kernel::over(&node.shape);
         let axes: Vec<_> = (0..node.shape.len()).map(Axis::along).collect();
         let value = kernel.value(self, node, &axes, true)?;

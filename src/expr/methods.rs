@@ -36,7 +36,7 @@ functions! { unary
     negative: Neg,
     /// |a|.
     abs: Abs,
-    /// −1, 0 or 1, as a is negative, zero or positive.
+    /// −1, 0 or 1, as a is negative, zero or positive; NaN of NaN.
     sign: Sign,
     /// a · a.
     square: Square,
@@ -113,7 +113,7 @@ functions! { binary
     rem: Rem,
     /// a − b · floor(a / b), of b's sign; of integers 0 where b is 0.
     modulo: Mod,
-    /// aᵇ; of a negative a only for whole b, else NaN.
+    /// aᵇ; of a negative a only for whole b, else NaN. Of integers with a negative b 0, unless a is 1 or −1.
     pow: Pow,
     /// The smaller of both; NaN if one of them is.
     min: Min,

@@ -19,7 +19,7 @@ impl Expr {
     }
 
     /// Normally distributed random numbers of mean 0 and variance 1, by the transformation of Box and Muller ("A note on the generation of random
-    /// normal deviates", 1958): √(−2 ln u) · cos 2πv.
+    /// normal deviates", 1958): √(−2 ln u) · cos 2π(v − ½).
     pub fn random_normal(shape: &[u64], seed: u64) -> Self {
         // From above 0 up to 1, since 0 has no logarithm.
         let u = Self::random_uniform(shape, seed) + 1.0 / f64::from(1u32 << 24);

@@ -169,6 +169,7 @@ in_page("an abort waits for nothing that is loaded or opened", async ({ lapidary
   await each(
     {
       "a product": (signal) => lapidary.matmul(a, b, { ...options, signal }),
+      "a product of bytes": (signal) => lapidary.matmul(Int8Array.of(1), Int8Array.of(1), { m: 1, k: 1, n: 1, signal }),
       "a benchmark": (signal) => lapidary.benchmark(a, b, { ...options, signal }),
       "tuning": (signal) => lapidary.tune({ signal }),
       "a reference": (signal) => lapidary.reference(a, b, { ...options, signal }),
@@ -180,6 +181,7 @@ in_page("an abort waits for nothing that is loaded or opened", async ({ lapidary
       const pending = settles(call(controller.signal));
       controller.abort();
       is_fault((await within(5_000, pending, "the abort")).error, ["aborted"]);
+      is_fault((await within(5_000, settles(call(AbortSignal.abort())), "what was aborted before")).error, ["aborted"]);
     },
   );
   release();

@@ -22,7 +22,8 @@ export async function copy_between(device, from, from_bytes, to, to_bytes, bytes
 
 /** Calls `note` whenever the device lacks memory and no error scope is told. Any other fault shows in the call that it is of. */
 export function on_shortage(device, note) {
-  device.onuncapturederror = ({ error }) => {
+  // Not by its attribute, which is the page's to set.
+  device.addEventListener("uncapturederror", ({ error }) => {
     if (error instanceof GPUOutOfMemoryError) note();
-  };
+  });
 }

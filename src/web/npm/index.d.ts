@@ -592,7 +592,7 @@ export class Expr<D extends DType = DType> {
   rem<E extends DType = never>(b: Value<E>): Expr<D | E>;
   /** a − b · floor(a / b), of b's sign; of integers 0 where b is 0. */
   modulo<E extends DType = never>(b: Value<E>): Expr<D | E>;
-  /** aᵇ; of a negative a only for whole b, else NaN. */
+  /** aᵇ; of a negative a only for whole b, else NaN. Of integers with a negative b 0, unless a is 1 or −1. */
   pow<E extends DType = never>(b: Value<E>): Expr<D | E>;
   /** The smaller of both; NaN if one of them is. */
   min<E extends DType = never>(b: Value<E>): Expr<D | E>;
@@ -605,7 +605,7 @@ export class Expr<D extends DType = DType> {
   negative(): Expr<D>;
   /** |a|. */
   abs(): Expr<D>;
-  /** −1, 0 or 1, as a is negative, zero or positive. */
+  /** −1, 0 or 1, as a is negative, zero or positive; NaN of NaN. */
   sign(): Expr<D>;
   /** a · a. */
   square(): Expr<D>;

@@ -80,6 +80,8 @@ function guarded(call, signal, discard) {
     });
     waiting.add(reject);
     try {
+      // Of what was aborted before no event tells.
+      if (listens && signal.aborted) return fail({ code: "aborted" });
       if (listens) signal.addEventListener("abort", abort);
       const succeed = settle((value) => (aborted ? discard?.(value) : resolve(value)));
       Promise.resolve(call()).then(succeed, fail);
@@ -298,6 +300,8 @@ export class Gpu {
       gpu = this.#gpu;
       const loading = load_for(a, b);
       if (loading) {
+        // Whatever else is wrong is told in its place.
+        loading.catch(() => {});
         [a, b, options] = [copy(a), copy(b), told(options)];
         gpu = core.hold_gpu(gpu);
         await guarded(() => loading, signal);

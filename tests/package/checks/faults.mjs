@@ -201,6 +201,8 @@ export function refuse_buffers(is_refused) {
       function (descriptor) {
         if (!is_refused(descriptor)) return original.call(this, descriptor);
         const event = new GPUUncapturedErrorEvent("uncapturederror", { error: new GPUOutOfMemoryError("no memory is left") });
+        // The page may hear of it too.
+        this.onuncapturederror = () => {};
         this.dispatchEvent(event);
         // No usage at all is no valid one.
         return original.call(this, { ...descriptor, usage: 0 });
