@@ -259,7 +259,10 @@ impl Engine {
 
     /// One product of a batch.
     fn product(&self, params: &Params, kernel: &Kernel, [a, b, c]: [&[f32]; 3], out: &mut [f32], threads: usize) {
-        if kernel.constant("READS_C") != 0 {
+        let reads_c = kernel.constant("READS_C") != 0;
+        // Beside sums that are scaled C is added behind them, but by vectors.
+        let adds_later = self.simd && params.k > 0 && params.alpha != 1.0 && params.m > 1 && params.n > 1;
+        if reads_c && !adds_later {
             let n = params.n as usize;
             for (to, from) in out.chunks_exact_mut(n).zip(c.chunks(params.ldc as usize)) {
                 to.copy_from_slice(&from[..n]);
@@ -269,7 +272,6 @@ impl Engine {
         let b = Matrix::new(b, params.ldb as usize, kernel.constant("TRANSPOSE_B") != 0);
         #[cfg(feature = "simd")]
         if self.simd && params.k > 0 {
-            let reads_c = kernel.constant("READS_C") != 0;
             if vector::multiplied(params, [a, b], out, reads_c, threads) {
                 return;
             }
