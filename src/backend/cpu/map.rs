@@ -18,6 +18,8 @@ pub(super) use places::Elements;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::kernels::{Kernel, Source};
+#[cfg(all(feature = "simd", not(target_arch = "wasm32")))]
+use crate::ops::elementwise::Function;
 #[cfg(not(target_arch = "wasm32"))]
 use crate::ops::elementwise::Program;
 use crate::ops::elementwise::{Kind, Step};
@@ -379,6 +381,13 @@ impl<'a> Map<'a> {
             }
             Step::Apply(function, operands) => {
                 let registers = [register(operands[0]), register(operands[1])];
+                #[cfg(all(feature = "simd", not(target_arch = "wasm32")))]
+                if self.simd
+                    && (function, program.kind(operands[0])) == (Function::Pow, Kind::F32)
+                    && super::simd::power::powers(registers[0], registers[1], out)
+                {
+                    return;
+                }
                 function.apply(program.kind(operands[0]), &registers[..function.arity()], out);
             }
             Step::Select([condition, no, yes]) => {
