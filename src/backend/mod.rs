@@ -9,6 +9,8 @@ pub(crate) mod cpu;
 #[cfg(all(feature = "cuda", any(target_os = "linux", target_os = "windows")))]
 pub(crate) mod cuda;
 pub(crate) mod device;
+#[cfg(all(any(feature = "vulkan", feature = "webgpu"), not(target_arch = "wasm32")))]
+mod exit;
 #[cfg(all(test, any(feature = "vulkan", feature = "webgpu"), not(target_arch = "wasm32")))]
 mod limited;
 pub(crate) mod pool;

@@ -81,6 +81,8 @@ pub(super) struct Card {
     extensions: Vec<vk::ExtensionProperties>,
     kind: DeviceKind,
     driver: String,
+    /// Whether it is NVIDIA's own.
+    is_nvidias: bool,
     uuid: [u8; vk::UUID_SIZE],
     pci_address: String,
     family: u32,
@@ -194,6 +196,7 @@ impl Card {
             extensions,
             kind,
             driver: [text(makers.driver_name_as_c_str()), text(makers.driver_info_as_c_str())].join(" ").trim().to_owned(),
+            is_nvidias: makers.driver_id == vk::DriverId::NVIDIA_PROPRIETARY,
             uuid: ids.device_uuid,
             pci_address: if has_place {
                 format!("{pci_domain:04x}:{pci_bus:02x}:{pci_device:02x}.{pci_function:x}")
@@ -287,7 +290,8 @@ impl Card {
         match allocator {
             Ok(allocator) => {
                 let families = self.families().collect();
-                Ok(Arc::new(Context::new(Arc::clone(instance), device, families, allocator, self.max_allocation_bytes)))
+                let instance = Arc::clone(instance);
+                Ok(Arc::new(Context::new(instance, device, families, allocator, self.max_allocation_bytes, self.is_nvidias)))
             }
             Err(error) => {
                 // SAFETY: nothing was made from it.

@@ -23,6 +23,8 @@ pub(super) struct Context {
     /// None only while the device goes.
     allocator: Mutex<Option<Allocator>>,
     lost: Mutex<Option<String>>,
+    /// Whether it is destroyed only when the process ends.
+    stays: bool,
     /// Dropped last.
     instance: Arc<Instance>,
 }
@@ -36,6 +38,9 @@ struct Shared {
 
 /// Those that are not lost. They stay when the last handle goes.
 static OPEN: Mutex<Vec<Shared>> = Mutex::new(Vec::new());
+
+/// Those that nobody has any more and that stay, with their instances.
+static LEFT: Mutex<Vec<(ash::Device, Arc<Instance>)>> = Mutex::new(Vec::new());
 
 impl Context {
     /// The device as others have it open or left it, or one that `make` makes, which others share from then on.
@@ -67,19 +72,24 @@ impl Context {
         kept
     }
 
-    /// A device of its own, with one queue of each of these families.
+    /// A device of its own, with one queue of each of these families, that is destroyed when nobody has it any more, or, if it
+    /// stays, when the process ends.
     pub(super) fn new(
         instance: Arc<Instance>,
         device: ash::Device,
         families: Vec<u32>,
         allocator: Allocator,
         max_allocation_bytes: u64,
+        stays: bool,
     ) -> Self {
         // SAFETY: the device was made with one queue of each family.
         let queue = |&family: &u32| Mutex::new(unsafe { device.get_device_queue(family, 0) });
         let queues = families.iter().map(queue).collect();
         let (allocator, lost) = (Mutex::new(Some(allocator)), Mutex::new(None));
-        Self { device, families, queues, max_allocation_bytes, allocator, lost, instance }
+        if stays {
+            crate::backend::exit::at_exit(destroy_all);
+        }
+        Self { device, families, queues, max_allocation_bytes, allocator, lost, stays, instance }
     }
 
     pub(super) fn allocator(&self) -> MutexGuard<'_, Option<Allocator>> {
@@ -152,9 +162,30 @@ impl Context {
     }
 }
 
+/// Destroys the devices that nobody uses, when the process ends: NVIDIA's driver has threads for each, which otherwise may be under way still when
+/// their code is unloaded.
+extern "C" fn destroy_all() {
+    // A process that is opening one ends without.
+    let Ok(mut open) = OPEN.try_lock() else { return };
+    open.extract_if(.., |shared| shared.context.stays && Arc::strong_count(&shared.context) == 1).for_each(drop);
+    // Nobody opens one any more.
+    std::mem::forget(open);
+    for (device, instance) in LEFT.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+        // SAFETY: whatever was made from it is gone.
+        unsafe { device.destroy_device(None) };
+        // Its last one would unload the driver.
+        std::mem::forget(instance);
+    }
+}
+
 impl Drop for Context {
     fn drop(&mut self) {
         drop(self.allocator().take());
+        if self.stays {
+            let left = (self.device.clone(), Arc::clone(&self.instance));
+            LEFT.lock().unwrap_or_else(PoisonError::into_inner).push(left);
+            return;
+        }
         // SAFETY: whatever was made from the device held this context, and is gone.
         unsafe { self.device.destroy_device(None) };
     }

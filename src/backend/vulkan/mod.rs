@@ -5,9 +5,11 @@
 //! So nothing is freed too early, whatever a caller drops.
 //!
 //! Handles of one physical device share one VkDevice in a process, its queue and its memory ([`Context::shared`]); pools, pipelines and the
-//! timeline are each handle's own. It stays when the last handle goes, with a block of memory at most: NVIDIA's driver (580) locks up now and then
-//! where a VkDevice is destroyed while others compute or threads end, be they wgpu's; the one waits for the loader, the others for a mutex inside
-//! of the driver. And it takes about 100 ms to make one.
+//! timeline are each handle's own. It stays when the last handle goes, with a block of memory at most: it takes about 100 ms to make one.
+//!
+//! NVIDIA's driver (580) locks up now and then where a VkDevice is destroyed while others compute or threads end, be they wgpu's; the one waits
+//! for the loader, the others for a mutex inside of the driver. So there none is destroyed before the process ends: of a lost one the memory is
+//! given back.
 
 mod adapter;
 mod buffer;

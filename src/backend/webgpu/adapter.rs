@@ -106,7 +106,30 @@ impl Open {
 /// Devices that handles share natively, and that stay when the last handle goes: those of Vulkan, whose drivers may lock up where one is destroyed
 /// while others compute (see `backend/vulkan`).
 #[cfg(not(target_arch = "wasm32"))]
-static OPEN: Mutex<Vec<(wgpu::AdapterInfo, bool, Open)>> = Mutex::new(Vec::new());
+static OPEN: Mutex<Shared> = Mutex::new(Shared { open: Vec::new(), lost: Vec::new() });
+
+#[cfg(not(target_arch = "wasm32"))]
+struct Shared {
+    /// Each with its adapter, and whether it is validated.
+    open: Vec<(wgpu::AdapterInfo, bool, Open)>,
+    /// NVIDIA's that were lost, which stay until the process ends.
+    lost: Vec<Open>,
+}
+
+/// Lets go of NVIDIA's devices when the process ends (see `backend/vulkan`).
+#[cfg(not(target_arch = "wasm32"))]
+extern "C" fn drop_all() {
+    // A process that is opening one ends without.
+    let Ok(mut shared) = OPEN.try_lock() else { return };
+    let Shared { open, lost } = &mut *shared;
+    let nvidias = open.extract_if(.., |(about, ..)| about.driver == NVIDIA).map(|(.., open)| open).chain(lost.drain(..));
+    // wgpu may miss what this thread has taken apart already.
+    let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| nvidias.for_each(drop)));
+}
+
+/// How wgpu names NVIDIA's own driver of Vulkan's.
+#[cfg(not(target_arch = "wasm32"))]
+const NVIDIA: &str = "NVIDIA";
 
 /// A device of an adapter with all that is of use.
 #[cfg(target_arch = "wasm32")]
@@ -125,14 +148,19 @@ async fn open_best(adapter: &wgpu::Adapter, options: &Options) -> Result<Open, w
         return request_best(adapter).await.map(Open::new);
     }
     let mut shared = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
-    shared.retain(|(.., open)| open.health.lost().is_none());
-    if let Some((.., open)) = shared.iter().find(|(of, validated, _)| *of == about && *validated == options.validation) {
+    let Shared { open, lost } = &mut *shared;
+    let gone = open.extract_if(.., |(.., open)| open.health.lost().is_some());
+    lost.extend(gone.filter(|(of, ..)| of.driver == NVIDIA).map(|(.., open)| open));
+    if let Some((.., open)) = open.iter().find(|(of, validated, _)| *of == about && *validated == options.validation) {
         return Ok(open.clone());
     }
     // Natively the answer is there at once.
-    let open = pollster::block_on(request_best(adapter)).map(Open::new)?;
-    shared.push((about, options.validation, open.clone()));
-    Ok(open)
+    let made = pollster::block_on(request_best(adapter)).map(Open::new)?;
+    if about.driver == NVIDIA {
+        crate::backend::exit::at_exit(drop_all);
+    }
+    open.push((about, options.validation, made.clone()));
+    Ok(made)
 }
 
 /// An adapter and a device of it.
