@@ -76,23 +76,22 @@ impl Stopwatch {
 
 /// Acts once what is running now has come to its end, and what it promised with it.
 #[cfg(all(any(feature = "webgpu", feature = "webgl2"), target_arch = "wasm32"))]
-pub(crate) fn later(act: impl FnOnce() + 'static) -> bool {
+pub(crate) fn later(act: impl FnOnce() + 'static) {
     wasm_bindgen_futures::spawn_local(async {
         turn().await;
         act();
     });
-    true
 }
 
-/// Acts soon. Natively nobody tells when the caller is done: a millisecond is time to record some hundred launches. Whether it will: the system
-/// may have no thread to give.
+/// Acts soon, in a thread. Natively nobody tells when the caller is done: a millisecond is time to record some hundred launches. None if the system
+/// has no thread to give.
 #[cfg(all(feature = "webgpu", not(target_arch = "wasm32")))]
-pub(crate) fn later(act: impl FnOnce() + Send + 'static) -> bool {
+pub(crate) fn later(act: impl FnOnce() + Send + 'static) -> Option<std::thread::JoinHandle<()>> {
     let soon = || {
         std::thread::sleep(std::time::Duration::from_millis(1));
         act();
     };
-    std::thread::Builder::new().spawn(soon).is_ok()
+    std::thread::Builder::new().spawn(soon).ok()
 }
 
 /// Lets the page or the worker do what else there is. By a message, since a hidden page's timers wait for a second, or a minute.

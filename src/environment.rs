@@ -133,7 +133,14 @@ impl PowerPreference {
 /// Whether tests may not pass over that backend, or what else has such a name.
 #[cfg(test)]
 pub(crate) fn is_required(name: &str) -> bool {
-    std::env::var("LAPIDARY_REQUIRE").is_ok_and(|names| names.split(',').any(|other| other.trim() == name))
+    let required = std::env::var("LAPIDARY_REQUIRE").unwrap_or_default();
+    let mut names = required.split(',').map(str::trim).filter(|name| !name.is_empty());
+    names.any(|other| {
+        // What is mistyped would require nothing.
+        let is_known = ["nvrtc", "onnx"].contains(&other) || BackendId::ALL.iter().any(|backend| backend.name() == other);
+        assert!(is_known, "LAPIDARY_REQUIRE has {other:?}, which is no backend");
+        other == name
+    })
 }
 
 #[cfg(test)]

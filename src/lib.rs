@@ -21,7 +21,7 @@
 //! # Ok(()) }
 //! ```
 //!
-//! Everything is async on every target; natively the `_blocking` methods wait.
+//! What waits for a device is async on every target; natively the `_blocking` methods wait.
 
 mod backend;
 mod benchmark;

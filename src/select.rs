@@ -50,9 +50,8 @@ async fn choose(options: &Options) -> Result<Opened> {
         let reason = if auto && opened.info.is_software() {
             // A CPU that emulates a GPU may be slower than the CPU used plainly.
             if cpu.is_none() {
-                cpu = Some(fastest_cpu(options).await?);
+                cpu = fastest_cpu(options).await.ok();
             }
-            let Some((rival, plain)) = &cpu else { continue };
             let gflops = match race(&opened).await {
                 Ok(gflops) => gflops,
                 Err(error) => {
@@ -60,14 +59,19 @@ async fn choose(options: &Options) -> Result<Opened> {
                     continue;
                 }
             };
-            // In whole MFLOP/s: printing fractions would bring kilobytes of code along.
-            let (own, others_own) = ((gflops * 1e3) as u64, (plain * 1e3) as u64);
-            let figures = format!("software GPU: {own} MFLOP/s against {others_own} of {} at {RACE}³", rival.info.backend);
-            if gflops <= *plain {
-                others.push(OtherBackend::new(id, BackendState::Available, &figures, ""));
-                continue;
+            match &cpu {
+                None => "the CPU could not be used plainly".to_owned(),
+                Some((rival, plain)) => {
+                    // In whole MFLOP/s: printing fractions would bring kilobytes of code along.
+                    let (own, others_own) = ((gflops * 1e3) as u64, (plain * 1e3) as u64);
+                    let figures = format!("software GPU: {own} MFLOP/s against {others_own} of {} at {RACE}³", rival.info.backend);
+                    if gflops <= *plain {
+                        others.push(OtherBackend::new(id, BackendState::Available, &figures, ""));
+                        continue;
+                    }
+                    figures
+                }
             }
-            figures
         } else if others.iter().any(|other| other.state == BackendState::Available) {
             "faster here than a GPU emulated by the CPU".to_owned()
         } else if measured {

@@ -143,20 +143,31 @@ impl Tensor {
             return Err(Box::new(Error::DeviceLost { reason }));
         }
         let extent = Extent { elements: elements(&self.shape), dtype: *dtype };
-        #[cfg(not(target_arch = "wasm32"))]
-        if let Some(profiler) = self.values.profiler.as_ref().filter(|profiler| profiler.is_on()) {
-            let clock = crate::clock::Stopwatch::start();
-            let (values, ms) = home.device.download_timed(buffer, extent).await?;
-            profiler.add(Operation::of_download((self.rows(), self.columns()), *dtype, &home.info, ms, clock.ms()));
-            return Ok(values);
-        }
         let mut again = false;
         loop {
-            match home.device.download(buffer, extent).await {
+            match self.download(buffer, extent).await {
                 Err(error) if matches!(*error, Error::OutOfMemory { .. }) && !std::mem::replace(&mut again, true) => home.device.trim(),
                 downloaded => return downloaded,
             }
         }
+    }
+
+    #[cfg(target_arch = "wasm32")]
+    async fn download(&self, buffer: &Buffer, extent: Extent) -> Result<HostVec> {
+        self.values.home.device.download(buffer, extent).await
+    }
+
+    /// As the device does it, and timed where somebody profiles.
+    #[cfg(not(target_arch = "wasm32"))]
+    async fn download(&self, buffer: &Buffer, extent: Extent) -> Result<HostVec> {
+        let home = &self.values.home;
+        let Some(profiler) = self.values.profiler.as_ref().filter(|profiler| profiler.is_on()) else {
+            return home.device.download(buffer, extent).await;
+        };
+        let clock = crate::clock::Stopwatch::start();
+        let (values, ms) = home.device.download_timed(buffer, extent).await?;
+        profiler.add(Operation::of_download((self.rows(), self.columns()), extent.dtype, &home.info, ms, clock.ms()));
+        Ok(values)
     }
 
     /// Whether it was left behind by a device that is lost, and that is not this one.

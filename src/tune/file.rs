@@ -19,12 +19,13 @@ pub(super) fn path(options: &Options, info: &DeviceInfo) -> Option<PathBuf> {
     // wgpu sees a card through several interfaces.
     let through = if info.architecture.is_empty() { String::new() } else { format!("{}-", info.architecture) };
     let hint = options.workgroup_hint.map(|most| format!("-at-most-{most}")).unwrap_or_default();
-    Some(options.pipeline_cache.folder()?.join(format!("tuned-{}-{through}{name}{hint}.json", info.backend)))
+    let own = if options.vendor_libraries { "" } else { "-own" };
+    Some(options.pipeline_cache.folder()?.join(format!("tuned-{}-{through}{name}{hint}{own}.json", info.backend)))
 }
 
-/// What tells whether a file is of this very device, driver and version, and of tiles as large as the options allow.
+/// What tells whether a file is of this very device, driver and version, and of the kernels that the options allow.
 fn key(backend: BackendId, name: &str, driver: &str, options: &Options) -> Value {
-    json!([SCHEMA, env!("CARGO_PKG_VERSION"), backend.name(), name, driver, options.workgroup_hint])
+    json!([SCHEMA, env!("CARGO_PKG_VERSION"), backend.name(), name, driver, options.workgroup_hint, options.vendor_libraries])
 }
 
 /// The file's text. Tiles stand in it by their sizes, as `tiles` has them.

@@ -13,6 +13,7 @@
 //! What somebody waits for is submitted by itself, after what is open: so a fault here is never a fault of those calls.
 
 mod group;
+mod params;
 mod recipe;
 
 use std::future::poll_fn;
@@ -21,7 +22,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 
 use super::WebGpu;
-use super::buffer::{Buffer, PARAMS, Raw};
+use super::buffer::{Buffer, Raw};
 use super::launch::{PARAMS_STRIDE_BYTES, ScopeFuture, Scopes, add_params, launch};
 use super::slab::Slabs;
 use crate::backend::Backend;
@@ -30,6 +31,7 @@ use crate::ops::Op;
 use crate::ops::map::MOST_INPUTS;
 use crate::plan::Slot;
 use group::Group;
+use params::Params;
 use recipe::Recipe;
 
 /// The most launches in a batch: what a submission costs is little beside so many, and the device waits for no more than so many at the end.
@@ -45,8 +47,6 @@ const FIRST: [u64; 2] = [8, 4];
 const ON_UNITS: u64 = 8;
 /// The most batches without a verdict. A loop that never lets the browser answer is made to wait then.
 const BATCHES: usize = 256;
-/// Launches whose parameters are on the device at once.
-const PARAMS_SLOTS: usize = 256;
 
 /// What there is to know of a batch.
 pub(super) struct Verdict {
@@ -102,6 +102,9 @@ struct State {
     params: Params,
     /// Whether the end of the task is waited for.
     is_timed: bool,
+    /// The last thread that did.
+    #[cfg(not(target_arch = "wasm32"))]
+    timer: Option<std::thread::JoinHandle<()>>,
 }
 
 /// A batch that launches are recorded into.
@@ -125,28 +128,15 @@ struct UnderWay {
     scopes: Vec<ScopeFuture>,
 }
 
-/// The parameters of launches. They are written at the end of a batch, and over others only once those are submitted.
-#[derive(Default)]
-struct Params {
-    buffer: Option<Arc<Raw>>,
-    slots: usize,
-    /// What the buffer has to hold.
-    bytes: Vec<u8>,
-    /// How much of it was written.
-    written: usize,
-    /// Counts the fillings.
-    filling: u32,
-}
-
 /// Who waits for verdicts. All are woken, since a future wakes only who polled it last, and that one may be gone.
 #[derive(Default)]
 struct Readers(Mutex<Vec<Waker>>);
 
 impl Wake for Readers {
     fn wake(self: Arc<Self>) {
-        for waker in std::mem::take(&mut *lock(&self.0)) {
-            waker.wake();
-        }
+        // A waker may poll at once, which asks for the lock.
+        let wakers = std::mem::take(&mut *lock(&self.0));
+        wakers.into_iter().for_each(Waker::wake);
     }
 }
 
@@ -202,21 +192,34 @@ impl Batches {
 
     /// Submits what is recorded once the caller is done.
     fn submit_later(self: &Arc<Self>, state: &mut State) {
-        if !std::mem::replace(&mut state.is_timed, true) {
-            // A device that was dropped meanwhile has nobody who could read a result.
-            let batches = Arc::downgrade(self);
-            let will = crate::clock::later(move || {
-                if let Some(batches) = batches.upgrade() {
-                    let mut state = lock(&batches.state);
-                    state.is_timed = false;
-                    batches.submit_open(&mut state);
-                }
-            });
-            if !will {
+        if std::mem::replace(&mut state.is_timed, true) {
+            return;
+        }
+        // A device that was dropped meanwhile has nobody who could read a result.
+        let batches = Arc::downgrade(self);
+        let submit = move || {
+            if let Some(batches) = batches.upgrade() {
+                let mut state = lock(&batches.state);
+                state.is_timed = false;
+                batches.submit_open(&mut state);
+            }
+        };
+        #[cfg(target_arch = "wasm32")]
+        crate::clock::later(submit);
+        #[cfg(not(target_arch = "wasm32"))]
+        match crate::clock::later(submit) {
+            None => {
                 state.is_timed = false;
                 self.submit_open(state);
             }
+            timer => state.timer = timer,
         }
+    }
+
+    /// The thread that submits what is recorded, if there was one.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(super) fn take_timer(&self) -> Option<std::thread::JoinHandle<()>> {
+        lock(&self.state).timer.take()
     }
 }
 
@@ -244,39 +247,6 @@ impl State {
         add_params(&mut params.bytes, &recipe.plan);
         *known = Some((params.filling, at));
         at
-    }
-}
-
-impl Params {
-    /// Empties the buffer, and makes one that has room for so many launches if it has not.
-    fn clear(&mut self, count: usize, device: &wgpu::Device) {
-        self.bytes.clear();
-        self.written = 0;
-        self.filling += 1;
-        if self.buffer.is_none() || self.slots < count {
-            self.slots = count.max(PARAMS_SLOTS);
-            self.buffer = Some(Arc::new(Raw::new(device, (self.slots * PARAMS_STRIDE_BYTES) as u64, PARAMS)));
-        }
-    }
-
-    /// Adds what one launch is told, in pieces that start at multiples of 16 bytes; gives where.
-    fn add(&mut self, pieces: [&[u8]; 2]) -> usize {
-        let at = self.bytes.len();
-        for piece in pieces {
-            self.bytes.extend_from_slice(piece);
-            self.bytes.resize(self.bytes.len().next_multiple_of(16), 0);
-        }
-        self.bytes.resize(self.bytes.len().next_multiple_of(PARAMS_STRIDE_BYTES), 0);
-        at
-    }
-
-    fn write(&mut self, queue: &wgpu::Queue) {
-        if let Some(buffer) = &self.buffer
-            && self.written < self.bytes.len()
-        {
-            queue.write_buffer(buffer, self.written as u64, &self.bytes[self.written..]);
-            self.written = self.bytes.len();
-        }
     }
 }
 
@@ -459,7 +429,7 @@ impl WebGpu {
             // Nobody will get what it would compute, and what failed may have been the buffer of parameters.
             state.open = None;
             self.batches.slabs.end_batch(state.number);
-            state.params = Params { filling: state.params.filling + 1, ..Params::default() };
+            state.params.renew();
             // Memory that was not to be had may lie in the pool as a buffer.
             self.trim();
         }

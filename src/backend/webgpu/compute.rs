@@ -3,7 +3,7 @@
 //! Natively wgpu tells at once what an error scope caught, so that every call ends in its own error.
 
 use std::sync::{Arc, OnceLock};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use futures_channel::oneshot;
 
@@ -306,10 +306,13 @@ impl Compute for WebGpu {
         let (device, health, submission, reached) =
             (self.device.clone(), Arc::clone(&self.health), mark.submission.clone(), Arc::clone(&mark.told));
         let wait = move || {
-            attend::poll(&health, || device.poll(attend::until(Some(submission.clone()))));
-            if health.lost().is_none() {
-                // Polled by two threads at a time, the device may call back in the other one, later.
-                reached.wait();
+            loop {
+                attend::poll(&health, || device.poll(attend::until(Some(submission.clone()))));
+                if reached.get().is_some() || health.lost().is_some() {
+                    break;
+                }
+                // Polled by two threads at a time, the device calls back in the other one, soon.
+                std::thread::sleep(Duration::from_millis(1));
             }
             let _ = sender.send(());
         };

@@ -72,7 +72,7 @@ impl Drop for WebGpu {
         // Threads that attend to the device hold it. If one of them were the last, it would take the driver apart while the process, of which
         // nobody keeps the end waiting, takes itself apart too.
         let attendants = std::mem::take(self.attendants.get_mut().unwrap_or_else(PoisonError::into_inner));
-        for attendant in attendants {
+        for attendant in attendants.into_iter().chain(self.batches.take_timer()) {
             // A waker that one of them called may have dropped this.
             if attendant.thread().id() != std::thread::current().id() {
                 let _ = attendant.join();
