@@ -7,6 +7,7 @@ import { homedir } from "node:os";
 import { dirname, join } from "node:path";
 import { after, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
+import webpack from "webpack";
 import { SOFTWARE_GPU, launch, open } from "../page/browser.mjs";
 import { install, node, pack, run } from "./install.mjs";
 import { BACKENDS } from "./page.mjs";
@@ -50,7 +51,7 @@ async function look(options, path, body, argument) {
 test("what is packed is what is needed", () => {
   const { names } = packed;
   const needed = [
-    ...["expr.js", "index.d.ts", "index.js", "lapidary_core.js", "lapidary_core_bg.wasm", "node.js", "options.js", "package.json"],
+    ...["expr.d.ts", "expr.js", "index.d.ts", "index.js", "lapidary_core.js", "lapidary_core_bg.wasm", "node.js", "options.js", "package.json"],
     ...["source.js", "parts.js", "encode.js", "early.js", ...PARTS],
   ];
   assert.deepEqual(
@@ -196,6 +197,40 @@ test("Vite and strict TypeScript, in the page and in a worker", async (t) => {
       });
     }
   }
+});
+
+/** Gives what it computes, by one thread and then by the others too, and on what. */
+const USE = `
+  import { device_info, evaluate, lazy, matmul } from "lapidary";
+  const identity = Float32Array.from({ length: 256 * 256 }, (_, i) => +(i % 257 === 0));
+  for (let turn = 0; turn < 5; turn++) await matmul(identity, identity, { m: 256, k: 256, n: 256 });
+  const [three] = await (await evaluate(lazy(1).add(2).reshape([1]))).toArray();
+  const c = await matmul(Float32Array.of(1, 2, 3, 4, 5, 6), Float32Array.of(1, 0, 0, 1, 1, 1), { m: 2, k: 3, n: 2 });
+  export const result = [(await device_info()).backend, three, ...c].join();
+`;
+
+test("Deno, which may read files and nothing else", async () => {
+  const project = await install(packed, "deno");
+  await writeFile(join(project, "use.mjs"), `${USE}\nconsole.log(result);`);
+  const deno = join(ROOT, "tests/node_modules/.bin", process.platform === "win32" ? "deno.cmd" : "deno");
+  assert.equal((await run(deno, ["run", "--no-prompt", "--allow-read", "use.mjs"], { cwd: project })).trim(), "simd,3,4,5,10,11");
+});
+
+test("webpack", async () => {
+  const project = await install(packed, "webpack");
+  await writeFile(join(project, "use.mjs"), `${USE}\nglobalThis.result = result;`);
+  const path = join(project, "dist");
+  const bundled = await new Promise((resolve, reject) => {
+    webpack({ mode: "production", context: project, entry: "./use.mjs", output: { path } }, (error, stats) => (error ? reject(error) : resolve(stats)));
+  });
+  assert.equal(bundled.hasErrors(), false, bundled.toString("errors-only"));
+  const html = '<!doctype html><meta charset="utf-8"><title>webpack</title><link rel="icon" href="data:,"><script src="main.js"></script>';
+  await writeFile(join(path, "index.html"), html);
+  const result = await look({ mounts: { "/deep/folder/": path } }, "deep/folder/", async () => {
+    while (globalThis.result === undefined) await new Promise((resolve) => setTimeout(resolve, 10));
+    return globalThis.result;
+  });
+  assert.match(result, /,3,4,5,10,11$/);
 });
 
 test("a script without a bundler", async () => {
