@@ -333,13 +333,16 @@ impl Expr {
     }
 }
 
-/// Both, where a number has taken the other's type.
+/// Both, where a number has taken the other's type; beside another number one keeps that which it was cast to.
 fn alike(a: &Arc<Node>, b: &Arc<Node>) -> Result<[Arc<Node>; 2]> {
+    let wrong = || wrong_type("the second operand", of(a.dtype), b.dtype);
     match (&a.what, &b.what) {
+        (&What::Number(value), What::Number(_)) if a.dtype == DType::F32 => Ok([number(value, b.dtype)?, Arc::clone(b)]),
+        (What::Number(_), What::Number(_)) if ![a.dtype, DType::F32].contains(&b.dtype) => Err(wrong()),
         (_, &What::Number(value)) => Ok([Arc::clone(a), number(value, a.dtype)?]),
         (&What::Number(value), _) => Ok([number(value, b.dtype)?, Arc::clone(b)]),
         _ if a.dtype == b.dtype => Ok([Arc::clone(a), Arc::clone(b)]),
-        _ => Err(wrong_type("the second operand", of(a.dtype), b.dtype)),
+        _ => Err(wrong()),
     }
 }
 

@@ -66,6 +66,15 @@ fn a_number_is_cast_as_an_element_is() {
     let whole = Expr::from(gpu.tensor_blocking(&[1i32, 2], 1, 2).unwrap());
     let sum = Expr::number(1.5).cast(DType::I32).add(&whole);
     assert_eq!(values(&gpu, &sum.cast(DType::F32)), [2.0, 3.0]);
+    // Beside another number it keeps its type, whichever comes first.
+    let three = Expr::number(3.7).cast(DType::I32);
+    for sum in [three.add(2), Expr::number(2.0).add(&three)] {
+        assert_eq!(values(&gpu, &sum.add(&whole).cast(DType::F32)), [6.0, 7.0]);
+    }
+    for sum in [three.add(2.5), Expr::number(2.5).add(&three)] {
+        assert_eq!(gpu.evaluate_blocking(&sum).unwrap_err().code(), "invalid_option");
+    }
+    assert_eq!(gpu.evaluate_blocking(&three.add(&Expr::number(1.0).cast(DType::U32))).unwrap_err().code(), "invalid_type");
     assert_eq!(values(&gpu, &Expr::number(16_777_217.0).cast(DType::I32).sub(16_777_216).cast(DType::F32).reshape(&[1])), [1.0], "exactly");
 }
 
