@@ -112,8 +112,11 @@ pub(crate) async fn turn() {
 /// What the work gives, or None if that takes longer.
 #[cfg(target_arch = "wasm32")]
 pub(crate) async fn within<T>(ms: u32, work: impl Future<Output = T>) -> Option<T> {
-    let mut timeout = JsValue::UNDEFINED;
-    let promise = Promise::new(&mut |resolve, _| timeout = set_timeout(&resolve, ms));
+    let (mut timeout, mut over) = (JsValue::UNDEFINED, None);
+    let promise = Promise::new(&mut |resolve, _| {
+        timeout = set_timeout(&resolve, ms);
+        over = Some(resolve);
+    });
     let (mut work, mut alarm) = (std::pin::pin!(work), std::pin::pin!(JsFuture::from(promise)));
     let done = std::future::poll_fn(|context| match work.as_mut().poll(context) {
         Poll::Ready(done) => Poll::Ready(Some(done)),
@@ -122,5 +125,7 @@ pub(crate) async fn within<T>(ms: u32, work: impl Future<Output = T>) -> Option<
     .await;
     // A process of Node's lives as long as it waits for something.
     clear_timeout(&timeout);
+    // What waits for a promise is kept until it is resolved.
+    over.map(|resolve| resolve.call0(&JsValue::UNDEFINED));
     done
 }

@@ -21,8 +21,10 @@ export const bits_of = (array) => {
 /** Truths as JavaScript has them: bytes. */
 export const truths = (words) => new Uint8Array(words);
 
-export const put = (from, to) =>
-  to.set(from instanceof Uint16Array && to instanceof Float32Array ? Float32Array.from(from, number_of) : from);
+export function put(from, to) {
+  if (!(from instanceof Uint16Array && to instanceof Float32Array)) return to.set(from);
+  for (let i = 0; i < from.length; i++) to[i] = number_of(from[i]);
+}
 
 /** The place of an operand's type among Rust's. */
 export const place_of_type = (array) => [, 5 + array[Symbol.toStringTag].startsWith("Uint"), 1][array.BYTES_PER_ELEMENT] ?? 0;

@@ -78,7 +78,7 @@ pub struct Matmul<'c> {
     pub(crate) zero_points: [i32; 2],
     told: batch::Told,
     /// A or B is a vector, whose dimension the result has not.
-    vectors: [bool; 2],
+    pub(crate) vectors: [bool; 2],
 }
 
 impl<'c> Matmul<'c> {

@@ -290,6 +290,8 @@ fn product(numbers: &[f64], c: Option<Operand<'static>>, bias: Option<Operand<'s
         precision,
         a_zero,
         b_zero,
+        is_row,
+        is_column,
         rank_a,
         ref batches @ ..,
     ] = numbers
@@ -306,6 +308,7 @@ fn product(numbers: &[f64], c: Option<Operand<'static>>, bias: Option<Operand<'s
     op.zero_points = [a_zero as i32, b_zero as i32];
     op.precision = Precision::ALL.get(precision as usize).copied().unwrap_or_default();
     (op.lda, op.ldb, op.ldc) = (stride(lda), stride(ldb), stride(ldc));
+    op.vectors = [is_row, is_column].map(|is_vector| is_vector != 0.0);
     Ok(op.batches(sizes(batch_a), sizes(batch_b), [stride_a, stride_b, stride_c].map(stride), [offset_a, offset_b, offset_c].map(stride)))
 }
 

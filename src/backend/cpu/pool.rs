@@ -3,6 +3,12 @@
 use crate::ops::pool::{Kind, Problem};
 use crate::ops::window::Window;
 
+/// What [`plane`] needs beside values and result.
+#[cfg(target_arch = "wasm32")]
+pub(super) fn room_bytes(problem: &Problem) -> u64 {
+    u64::from(problem.windows[2].steps) * size_of::<std::ops::Range<u32>>() as u64
+}
+
 /// One plane of the result as words, from its plane of the input, whose first element has that number.
 pub(super) fn plane(problem: &Problem, values: &[f32], first: u32, out: &mut [u32]) {
     let [z, y, x] = problem.windows;

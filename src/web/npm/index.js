@@ -4,8 +4,8 @@
 import start, * as core from "./lapidary_core.js";
 import { ask_early, device_for, forget_early } from "./early.js";
 import { encode, set_tensor_number } from "./encode.js";
-import { BACKENDS, DTYPES, OPTIONS, array, can_give, fault, floats, get, is_buffer, is_bytes, no_room, plain, product, shape as sides, text_of, whole } from "./options.js";
-import { to_benchmark, to_data, to_multiply, to_open, to_source, to_stop, to_target } from "./options.js";
+import { BACKENDS, DTYPES, OPTIONS, array, can_give, fault, floats, get, is_buffer, is_bytes, is_list, no_room, plain, product, shape as sides } from "./options.js";
+import { text_of, to_benchmark, to_data, to_multiply, to_open, to_source, to_stop, to_target, unreadable, whole } from "./options.js";
 import { load_part, prepare_for_loss, set_core } from "./parts.js";
 import { read_file, workers } from "./source.js";
 
@@ -58,7 +58,7 @@ const waiting = new Set();
 function guarded(call, signal, discard) {
   return new Promise((resolve, reject) => {
     // By what it can do, not by its class: it may come from another realm.
-    const listens = [signal?.addEventListener, signal?.removeEventListener].every((method) => typeof method === "function");
+    const listens = ["addEventListener", "removeEventListener"].every((name) => typeof get(signal, name) === "function");
     let aborted = false;
     const abort = () => {
       aborted = true;
@@ -83,6 +83,10 @@ function guarded(call, signal, discard) {
       // Of what was aborted before no event tells.
       if (listens && signal.aborted) return fail({ code: "aborted" });
       if (listens) signal.addEventListener("abort", abort);
+    } catch (error) {
+      return fail(unreadable("signal", error));
+    }
+    try {
       const succeed = settle((value) => (aborted ? discard?.(value) : resolve(value)));
       Promise.resolve(call()).then(succeed, fail);
     } catch (error) {
@@ -179,7 +183,12 @@ const made = ({ tensor, shape, dtype, backend }) => new Tensor(ours, tensor, sha
 
 /** The same, once what multiplies it is there. */
 async function usable(tensor) {
-  if (is_bytes(tensor)) await load_part("int8");
+  try {
+    if (is_bytes(tensor)) await load_part("int8");
+  } catch (error) {
+    tensor.dispose();
+    throw error;
+  }
   return tensor;
 }
 
@@ -455,7 +464,7 @@ export const gpu_device = async () => on_shared((gpu) => gpu.device);
 /** The caller may change an operand before the device is open. What cannot be copied is left to the checks to refuse. */
 function copy(value) {
   try {
-    return ArrayBuffer.isView(value) || Array.isArray(value) ? plain(value).slice() : value;
+    return ArrayBuffer.isView(value) || is_list(value) ? plain(value).slice() : value;
   } catch (error) {
     if (error instanceof RangeError) throw no_room(error);
     return value;
@@ -464,7 +473,7 @@ function copy(value) {
 
 /** The same of options, of whose values `own` is what stays. Those that a class has are found by their names alone, and stay inherited. */
 function told(options, own = copy) {
-  if (typeof options !== "object" || !options || Array.isArray(options)) return options;
+  if (typeof options !== "object" || !options || is_list(options)) return options;
   try {
     const own_names = Object.keys(options);
     const of = (names) => Object.fromEntries(names.map((name) => [name, own(options[name])]));

@@ -17,6 +17,9 @@ export const invalid_type_of = (argument, expected, value) => invalid_type(argum
 const invalid_dimension = (name, value, expected) => fault("invalid_dimension", `${name} is ${value}, but it must be ${expected}`);
 const invalid_option = (name, value, expected) => fault("invalid_option", `${name} is ${value}, but ${expected}`);
 
+/** What is refused because reading it threw. */
+export const unreadable = (name, cause) => invalid_option(name, "unreadable", `it must have a value; reading it threw ${text_of(cause)}`);
+
 /** What a value is, for a message. */
 function describe(value) {
   if (typeof value === "number") return `the number ${value}`;
@@ -79,7 +82,16 @@ export const array = (argument, value) =>
 export const floats = (argument, value) => typed_array(argument, value, ["Float32Array", "Float16Array"], "a Float32Array or a Float16Array");
 
 /** Whether it is an array or a tensor of 8-bit integers. */
-export const is_bytes = (value) => value?.BYTES_PER_ELEMENT === 1 || value?.dtype === "i8" || value?.dtype === "u8";
+export const is_bytes = (value) => get(value, "BYTES_PER_ELEMENT") === 1 || ["i8", "u8"].includes(get(value, "dtype"));
+
+/** Whether it is an array; a proxy that cannot be asked is none. */
+export function is_list(value) {
+  try {
+    return Array.isArray(value);
+  } catch {
+    return false;
+  }
+}
 
 const is_whole = (value) => Number.isSafeInteger(value) && value >= 0;
 
@@ -96,9 +108,16 @@ const MOST_DIMENSIONS = 256;
 
 /** An array of them, one or two for each dimension. */
 export function wholes(name, value, is_signed) {
-  if (!Array.isArray(value)) throw invalid_type(name, "an array of whole numbers", describe(value));
-  if (value.length > MOST_DIMENSIONS) throw invalid_dimension(name, `of length ${value.length}`, `of at most ${MOST_DIMENSIONS}`);
-  return Array.from(value, (size) => whole(name, size, is_signed));
+  if (!is_list(value)) throw invalid_type(name, "an array of whole numbers", describe(value));
+  let sizes;
+  try {
+    sizes = Array.from({ length: Math.min(value.length, MOST_DIMENSIONS + 1) }, (_, i) => value[i]);
+  } catch (cause) {
+    throw unreadable(name, cause);
+  }
+  if (sizes.length > MOST_DIMENSIONS) throw invalid_dimension(name, `of length ${value.length}`, `of at most ${MOST_DIMENSIONS}`);
+  for (const size of sizes) whole(name, size, is_signed);
+  return sizes;
 }
 
 const NONE = Object.freeze({});
@@ -106,14 +125,17 @@ const NONE = Object.freeze({});
 /** An option object whose names are all known; undefined counts as empty. */
 export function known(options, names) {
   if (options === undefined) return NONE;
-  if (typeof options !== "object" || options === null || Array.isArray(options)) throw invalid_type("options", "an object", describe(options));
-  for (const key of Object.keys(options)) {
-    if (!names.includes(key)) throw invalid_option(key, "not an option", `the options are ${names.join(", ")}`);
-    try {
-      options[key];
-    } catch (cause) {
-      throw invalid_option(key, "unreadable", `it must have a value; reading it threw ${text_of(cause)}`);
-    }
+  if (typeof options !== "object" || options === null || is_list(options)) throw invalid_type("options", "an object", describe(options));
+  let name = "the object of options";
+  try {
+    const keys = Object.keys(options);
+    const unknown = keys.find((key) => !names.includes(key));
+    if (unknown !== undefined) throw invalid_option(unknown, "not an option", `the options are ${names.join(", ")}`);
+    // Those of a class are not its own.
+    const is_plain = [Object.prototype, null].includes(Object.getPrototypeOf(options));
+    for (name of is_plain ? keys : names) options[name];
+  } catch (cause) {
+    throw get(cause, "name") === "LapidaryError" ? cause : unreadable(name, cause);
   }
   return options;
 }
@@ -121,7 +143,13 @@ export function known(options, names) {
 /** An option's value if it is as `is_right` wants it, or `otherwise` if it is left out. */
 function option(name, value, otherwise, is_right, expected) {
   if (value === undefined) return otherwise;
-  if (!is_right(value)) throw invalid_option(name, describe(value), `it must be ${expected}`);
+  let right;
+  try {
+    right = is_right(value);
+  } catch (cause) {
+    throw unreadable(name, cause);
+  }
+  if (!right) throw invalid_option(name, describe(value), `it must be ${expected}`);
   return value;
 }
 
@@ -240,14 +268,15 @@ export function product(options, shape_a, shape_b, operand, names = PRODUCT) {
   const precision = place("precision", told.precision, PRECISIONS);
   const [a_zero, b_zero] = option("zero_points", told.zero_points, NO_ZEROS, are_zeros, "two whole numbers");
   let of_arrays = NO_BATCH;
-  if (told.batch !== undefined) of_arrays = wholes("batch", Array.isArray(told.batch) ? told.batch : [told.batch]);
+  if (told.batch !== undefined) of_arrays = wholes("batch", is_list(told.batch) ? told.batch : [told.batch]);
   const batch_a = shape_a === undefined ? of_arrays : batch_of(shape_a);
   const batch_b = shape_b === undefined ? of_arrays : batch_of(shape_b);
   const batch = broadcast(batch_a, batch_b);
   if (told.batch !== undefined && `${batch}` !== `${of_arrays}`) throw invalid_dimension("batch", `${of_arrays}`, `[${batch}], as the tensors' shapes say`);
   const shape = batch.length === 0 ? [m, n] : [...batch, m, n];
-  if (shape_b?.length === 1) shape.pop();
-  if (shape_a?.length === 1) shape.splice(batch.length, 1);
+  const [is_row, is_column] = [shape_a?.length === 1, shape_b?.length === 1];
+  if (is_column) shape.pop();
+  if (is_row) shape.splice(batch.length, 1);
   lda = stride("lda", lda);
   ldb = stride("ldb", ldb);
   if (told.offset_c !== undefined) ldc ??= told.c?.shape?.at(-1);
@@ -261,7 +290,7 @@ export function product(options, shape_a, shape_b, operand, names = PRODUCT) {
   const numbers = [
     m, k, n, +transpose_a, +transpose_b, alpha, beta,
     lda, ldb, ldc, stride_a, stride_b, stride_c, offset_a, offset_b, offset_c,
-    activation, result, precision, a_zero, b_zero, batch_a.length,
+    activation, result, precision, a_zero, b_zero, +is_row, +is_column, batch_a.length,
   ];
   if (batch.length > 0) numbers.push(...batch_a, ...batch_b);
   return { numbers, c, bias, signal: stop, shape, dtype: told.result };
@@ -346,10 +375,13 @@ export function to_data(data, options) {
   const type = told === undefined ? Math.max(found, 0) : place("dtype", told, DTYPES);
   if (type === 4) {
     // Holes are not passed over.
-    const is_list = Array.isArray(data) && Array.from(data).every(is_flag);
-    const truths = is_list ? data : typed_array("data", data, ["Uint8Array"], "a Uint8Array or an array of true and false");
+    const are_flags = is_list(data) && Array.from(data).every(is_flag);
+    const truths = are_flags ? data : typed_array("data", data, ["Uint8Array"], "a Uint8Array or an array of true and false");
     try {
-      return [Uint32Array.from(truths, Boolean), type];
+      // By `from` with a function, engines make a list first, which they may not have the room for.
+      const words = new Uint32Array(truths.length);
+      for (let i = 0; i < words.length; i++) words[i] = +Boolean(truths[i]);
+      return [words, type];
     } catch (error) {
       throw no_room(error);
     }

@@ -349,6 +349,22 @@ export default {
     for (const tensor of [x, y, product, turned, again]) tensor.dispose();
   },
 
+  "a product with a vector that stays has the shape that it says": async ({ gpu, lapidary: { lazy } }) => {
+    const matrix = await put(gpu, "f32", [1, 2, 3, 4], [2, 2]);
+    const vector = await put(gpu, "f32", [1, 2], [2]);
+    const batch = await put(gpu, "f32", [1, 2, 3, 4, 5, 6, 7, 8], [2, 2, 2]);
+    const products = [[matrix, vector, [2], [5, 11]], [vector, matrix, [2], [7, 10]], [vector, vector, [], [5]], [vector, batch, [2, 2], [7, 10, 19, 22]]];
+    for (const [a, b, shape, values] of products) {
+      for (const report of [false, true]) {
+        const given = await gpu.matmul(a, b, { keep: true, report });
+        const product = report ? given.data : given;
+        await gives(gpu, lazy(product).add(lazy(product)), "f32", shape, values.map((value) => 2 * value));
+        product.dispose();
+      }
+    }
+    for (const tensor of [matrix, vector, batch]) tensor.dispose();
+  },
+
   "nothing in, nothing out": async ({ gpu, lapidary: { lazy, Expr } }) => {
     const x = await gpu.tensor(new Float32Array(0), [0, 3]);
     await gives(gpu, lazy(x).add(1), "f32", [0, 3], []);

@@ -87,7 +87,7 @@ export default {
     const errors = { "of Node's": Object.assign(new Error("mine"), { code: "ENOENT" }), "of the page's": new DOMException("mine", "InvalidStateError") };
     await each(errors, (error) => {
       const options = Object.create({ get m() { throw error; } });
-      return rejects("internal", () => gpu.matmul(a, b, options), /mine/);
+      return rejects("invalid_option", () => gpu.matmul(a, b, options), /mine/);
     });
   },
 

@@ -19,6 +19,8 @@ const QUEUED = 4;
 
 /** Products of fewer operations are done before another thread has heard of them. */
 const SHARED_FLOPS = 32e6;
+/** The most products of a batch that is shared: where each begins is written down. */
+const SHARED_ITEMS = 1 << 22;
 /** Rows and columns that a shared product has at least, so that it computes much more than it reads. */
 const SHARED_SIDE = 64;
 /** What a thread computes at least, and of how many rows or columns. */
@@ -87,8 +89,9 @@ class Crew {
   fault = "";
   /** When this thread's shares of products that lie in shared memory are done. */
   shares = Promise.resolve();
-  channel = new MessageChannel();
-  /** Who waits for a turn of the event loop. */
+  /** What a turn of the event loop is told by, while anyone waits for one. */
+  channel;
+  /** Who waits. */
   turns = [];
   /** Whether the last product that was asked for should have had threads that have not answered yet. */
   is_short = false;
@@ -109,7 +112,7 @@ class Crew {
   threads(m, k, n, items) {
     this.is_short = false;
     const flops = 2 * m * k * n * items;
-    if (flops < SHARED_FLOPS) return 1;
+    if (flops < SHARED_FLOPS || items > SHARED_ITEMS) return 1;
     // Where copies are sent, they should be computed with many times.
     const least = has_shared_memory() && items > 1 ? 1 : SHARED_SIDE;
     if (Math.min(m, n) < least) return 1;
@@ -161,13 +164,15 @@ class Crew {
 
   /** Waits for a turn of the event loop. */
   turn() {
-    const { port1, port2 } = this.channel;
+    const { port1, port2 } = (this.channel ??= new MessageChannel());
     return new Promise((resolve) => {
       this.turns.push(resolve);
       port1.onmessage = () => {
         this.turns.shift()();
-        // Node does not end while anyone listens.
-        if (this.turns.length === 0) port1.onmessage = null;
+        if (this.turns.length > 0) return;
+        // Node does not end while a port is open.
+        port1.close();
+        this.channel = undefined;
       };
       port2.postMessage(0);
     });

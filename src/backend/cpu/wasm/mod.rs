@@ -330,6 +330,7 @@ impl Engine {
         let (count, dtype, to) = (out.len() as usize, out.dtype(), out.bytes());
         if dtype != DType::F32 || !normalize.is_in_order() {
             let mut result = zeros(to.length().div_ceil(4).into())?;
+            has_room(out.len() * 4)?;
             let result = &mut bytemuck::cast_slice_mut(&mut result)[..to.length() as usize];
             normalize.compute(result, dtype, 1);
             to.copy_from(result);
@@ -364,8 +365,8 @@ impl Engine {
 
     /// A pool, in this module's own memory.
     pub(super) fn pool(&self, kernel: &Kernel, words: &[u32], inputs: &[Option<HostSlice<'_>>], out: &mut HostVec) -> Result<()> {
-        let ([values, ..], mut result) = brought(inputs, out, 0)?;
         let problem = plan::pool::told(kernel, words, out.dtype())?;
+        let ([values, ..], mut result) = brought(inputs, out, pool::room_bytes(&problem))?;
         let planes = (problem.planes as usize).max(1);
         let (from, to) = (values.len() / planes, result.len() / planes);
         for (plane, result) in result.chunks_exact_mut(to).enumerate() {
@@ -474,6 +475,13 @@ fn room_for<T>(count: u64) -> Result<Vec<T>> {
     Ok(room)
 }
 
+/// Whether there is room for so many bytes more, which then are made without asking.
+fn has_room(bytes: u64) -> Result<()> {
+    // Seen by nobody it would not be asked for.
+    drop(std::hint::black_box(room_for::<u8>(bytes)?));
+    Ok(())
+}
+
 fn zeros(words: u64) -> Result<Vec<u32>> {
     let mut zeros = room_for(words)?;
     zeros.resize(words as usize, 0);
@@ -483,8 +491,6 @@ fn zeros(words: u64) -> Result<Vec<u32>> {
 /// Three operands in f32 in this module's own memory, of which those that are not there are empty, and the words of a result, beside which there
 /// is room for so many bytes.
 fn brought(inputs: &[Option<HostSlice<'_>>], out: &HostVec, more_bytes: u64) -> Result<([Vec<f32>; 3], Vec<u32>)> {
-    // Asked first, since it may be much; seen by nobody it would not be made.
-    drop(std::hint::black_box(room_for::<u8>(more_bytes)?));
     let mut operands = [const { Vec::new() }; 3];
     for (operand, values) in operands.iter_mut().zip(inputs) {
         if let Some(values) = values {
@@ -493,7 +499,9 @@ fn brought(inputs: &[Option<HostSlice<'_>>], out: &HostVec, more_bytes: u64) -> 
             *operand = bytemuck::cast_vec(words);
         }
     }
-    Ok((operands, zeros(out.len())?))
+    let result = zeros(out.len())?;
+    has_room(more_bytes)?;
+    Ok((operands, result))
 }
 
 /// Puts the words of a result into the page's array, rounded if that is of f16.
