@@ -1,7 +1,7 @@
-//! How a CPU computes an expression, kept with it: to find that out takes longer than small operations do.
+//! How a device computes an expression, kept with it: to find that out takes longer than small operations do.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use super::lower::{Lowered, Operation, Source};
 use super::node::Node;
@@ -14,12 +14,26 @@ use crate::plan::Plan;
 use crate::tensor::Tensor;
 
 /// The operations of an expression, its tensors, and the operations' plans.
-struct Prepared {
-    lowered: Lowered,
+pub(super) struct Prepared {
+    pub lowered: Lowered,
     /// The value's.
     shape: Arc<[u64]>,
-    tensors: Vec<Tensor>,
-    plans: Vec<Plan>,
+    pub tensors: Vec<Tensor>,
+    /// Those that were asked for: a device that has a queue knows plans of its own.
+    plans: Vec<OnceLock<Plan>>,
+}
+
+impl Prepared {
+    /// The plan of the operation of that number.
+    pub(super) fn plan(&self, at: usize, opened: &Opened) -> Result<&Plan> {
+        let plan = &self.plans[at];
+        if let Some(plan) = plan.get() {
+            return Ok(plan);
+        }
+        let op = &self.lowered.list[at].op;
+        let made = if op.elements() == 0 { Plan::default() } else { opened.device.plan(op)? };
+        Ok(plan.get_or_init(|| made))
+    }
 }
 
 /// What was found out for the device that the expression was last evaluated on.
@@ -33,7 +47,7 @@ impl fmt::Debug for Known {
 }
 
 impl Known {
-    fn of(&self, node: &Arc<Node>, opened: &Arc<Opened>) -> Result<Arc<Prepared>> {
+    pub(super) fn of(&self, node: &Arc<Node>, opened: &Arc<Opened>) -> Result<Arc<Prepared>> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((home, prepared)) = &*known
             && Weak::as_ptr(home) == Arc::as_ptr(opened)
@@ -41,10 +55,7 @@ impl Known {
             return Ok(Arc::clone(prepared));
         }
         let (lowered, tensors) = Lowered::of(node, opened)?;
-        let plan = |operation: &Operation| {
-            if operation.op.elements() == 0 { Ok(Plan::default()) } else { opened.device.plan(&operation.op) }
-        };
-        let plans = lowered.list.iter().map(plan).collect::<Result<_>>()?;
+        let plans = lowered.list.iter().map(|_| OnceLock::new()).collect();
         let prepared = Arc::new(Prepared { shape: lowered.shape[..].into(), lowered, tensors, plans });
         *known = Some((Arc::downgrade(opened), Arc::clone(&prepared)));
         Ok(prepared)
@@ -54,9 +65,10 @@ impl Known {
 impl Gpu {
     /// Computes an expression on a CPU, which is done with each operation before the next.
     pub(super) fn evaluate_prepared(&self, node: &Arc<Node>, opened: &Arc<Opened>) -> Result<Tensor> {
-        let Prepared { lowered, shape, tensors, plans } = &*node.prepared.of(node, opened)?;
-        let mut made: Vec<Option<Buffer>> = Vec::with_capacity(plans.len());
-        for (at, (Operation { op, sources }, plan)) in lowered.list.iter().zip(plans).enumerate() {
+        let prepared = node.prepared.of(node, opened)?;
+        let Prepared { lowered, shape, tensors, .. } = &*prepared;
+        let mut made: Vec<Option<Buffer>> = Vec::with_capacity(lowered.list.len());
+        for (at, Operation { op, sources }) in lowered.list.iter().enumerate() {
             let mut inputs = [None; MOST_INPUTS];
             for (input, source) in inputs.iter_mut().zip(sources) {
                 *input = match *source {
@@ -65,7 +77,7 @@ impl Gpu {
                     Some(Source::Made(number)) => made[number].as_ref(),
                 };
             }
-            made.push(Some(opened.device.make(plan, op.extent(), &inputs[..sources.len()])?));
+            made.push(Some(opened.device.make(prepared.plan(at, opened)?, op.extent(), &inputs[..sources.len()])?));
             for &number in &lowered.over[at] {
                 made[number] = None;
             }

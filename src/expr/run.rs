@@ -1,5 +1,6 @@
 //! The computing of expressions.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::Expr;
@@ -49,22 +50,44 @@ impl Gpu {
     }
 
     async fn try_evaluate(&self, expr: &Expr, opened: &Arc<Opened>) -> Result<Tensor> {
+        let node = expr.node()?;
         #[cfg(not(target_arch = "wasm32"))]
-        if !opened.info.backend.is_gpu() && !self.is_profiled() {
-            return self.evaluate_prepared(expr.node()?, opened);
+        {
+            if !opened.info.backend.is_gpu() && !self.is_profiled() {
+                return self.evaluate_prepared(node, opened);
+            }
+            let prepared = node.prepared.of(node, opened)?;
+            let plan = |at, _: &Op| prepared.plan(at, opened).map(Cow::Borrowed);
+            self.run_by(&prepared.lowered, &prepared.tensors, opened, plan).await
         }
-        let (lowered, tensors) = Lowered::of(expr.node()?, opened)?;
-        self.run(&lowered, &tensors, opened).await
+        #[cfg(target_arch = "wasm32")]
+        {
+            let (lowered, tensors) = Lowered::of(node, opened)?;
+            self.run(&lowered, &tensors, opened).await
+        }
     }
 
     /// Computes what an expression was lowered to, of these tensors.
+    #[cfg(target_arch = "wasm32")]
     pub(crate) async fn run(&self, lowered: &Lowered, tensors: &[Tensor], opened: &Arc<Opened>) -> Result<Tensor> {
+        self.run_by(lowered, tensors, opened, |_, op| opened.device.plan(op).map(Cow::Owned)).await
+    }
+
+    /// The same by plans, which are asked for by the operation and its number.
+    async fn run_by<'p>(
+        &self,
+        lowered: &Lowered,
+        tensors: &[Tensor],
+        opened: &Arc<Opened>,
+        plan: impl Fn(usize, &Op) -> Result<Cow<'p, Plan>>,
+    ) -> Result<Tensor> {
         if let Some(reason) = opened.device.lost() {
             return Err(Box::new(Error::DeviceLost { reason }));
         }
         let mut made = Results::new(lowered, tensors);
         let mut running = Vec::new();
-        for Operation { op, sources } in &lowered.list {
+        for (at, Operation { op, sources }) in lowered.list.iter().enumerate() {
+            let plan = || plan(at, op);
             let mut inputs = Vec::with_capacity(sources.len());
             for source in sources {
                 inputs.push(match source {
@@ -73,10 +96,13 @@ impl Gpu {
                 });
             }
             #[cfg(not(target_arch = "wasm32"))]
-            let buffer =
-                if self.is_profiled() { self.profiled(opened, op, &inputs).await? } else { start(opened, op, &inputs, &mut running)? };
+            let buffer = if self.is_profiled() {
+                self.profiled(opened, op, plan, &inputs).await?
+            } else {
+                start(opened, op, plan, &inputs, &mut running)?
+            };
             #[cfg(target_arch = "wasm32")]
-            let buffer = start(opened, op, &inputs, &mut running)?;
+            let buffer = start(opened, op, plan, &inputs, &mut running)?;
             // On a CPU other threads may be at it, and nobody waits for them but here.
             if !opened.info.backend.is_gpu() {
                 for running in running.drain(..) {
@@ -95,9 +121,15 @@ impl Gpu {
 
     /// Computes an operation by itself, and records what it took.
     #[cfg(not(target_arch = "wasm32"))]
-    async fn profiled(&self, opened: &Opened, op: &Op, inputs: &[Option<&Buffer>]) -> Result<Buffer> {
+    async fn profiled<'p>(
+        &self,
+        opened: &Opened,
+        op: &Op,
+        plan: impl FnOnce() -> Result<Cow<'p, Plan>>,
+        inputs: &[Option<&Buffer>],
+    ) -> Result<Buffer> {
         let clock = crate::clock::Stopwatch::start();
-        let (plan, out, running) = submit(opened, op, inputs, true)?;
+        let (plan, out, running) = submit(opened, op, plan, inputs, true)?;
         let finished = match running {
             Some(running) => Some(opened.device.finish(running).await?),
             None => None,
@@ -108,26 +140,38 @@ impl Gpu {
 }
 
 /// Queues an operation where the device has a queue, else submits it; gives the memory of its result.
-fn start(opened: &Opened, op: &Op, inputs: &[Option<&Buffer>], running: &mut Vec<Running>) -> Result<Buffer> {
+fn start<'p>(
+    opened: &Opened,
+    op: &Op,
+    plan: impl FnOnce() -> Result<Cow<'p, Plan>>,
+    inputs: &[Option<&Buffer>],
+    running: &mut Vec<Running>,
+) -> Result<Buffer> {
     if op.elements() > 0
         && let Some(out) = opened.device.queue(op, inputs)?
     {
         return Ok(out);
     }
-    let (_, out, submitted) = submit(opened, op, inputs, false)?;
+    let (_, out, submitted) = submit(opened, op, plan, inputs, false)?;
     running.extend(submitted);
     Ok(out)
 }
 
 /// The same with the plan, and what runs unless there is nothing to compute.
-fn submit(opened: &Opened, op: &Op, inputs: &[Option<&Buffer>], timed: bool) -> Result<(Plan, Buffer, Option<Running>)> {
+fn submit<'p>(
+    opened: &Opened,
+    op: &Op,
+    plan: impl FnOnce() -> Result<Cow<'p, Plan>>,
+    inputs: &[Option<&Buffer>],
+    timed: bool,
+) -> Result<(Cow<'p, Plan>, Buffer, Option<Running>)> {
     let device = &opened.device;
     if op.elements() == 0 {
-        let plan = Plan::default();
+        let plan = Cow::Owned(Plan::default());
         let out = device.allocate(&plan, op)?;
         return Ok((plan, out, None));
     }
-    let plan = device.plan(op)?;
+    let plan = plan()?;
     let out = device.allocate(&plan, op)?;
     let operands: Vec<_> = inputs.iter().map(|input| input.map(Bound::Buffer)).collect();
     let how = How { repeats: 1, timed, download: Extent { elements: 0, ..op.extent() } };

@@ -74,7 +74,7 @@ fn a_number_is_cast_as_an_element_is() {
     for sum in [three.add(2.5), Expr::number(2.5).add(&three)] {
         assert_eq!(gpu.evaluate_blocking(&sum).unwrap_err().code(), "invalid_option");
     }
-    assert_eq!(gpu.evaluate_blocking(&three.add(&Expr::number(1.0).cast(DType::U32))).unwrap_err().code(), "invalid_type");
+    assert_eq!(gpu.evaluate_blocking(&three.add(Expr::number(1.0).cast(DType::U32))).unwrap_err().code(), "invalid_type");
     assert_eq!(values(&gpu, &Expr::number(16_777_217.0).cast(DType::I32).sub(16_777_216).cast(DType::F32).reshape(&[1])), [1.0], "exactly");
 }
 
