@@ -269,9 +269,11 @@ fn large_and_small_numbers_in_rows_of_any_length() {
                 near(&got, &vec![1.0; got.len()], 1e-5, &format!("{count} times {number} along {axes} on {backend}"));
             }
         }
-        for (number, count) in [(1e20f32, 1000u64), (1e38, 1000), (1e20, 20_000), (1e30, 20_000), (1e-15, 20_000)] {
+        let mut cases = vec![(1e20f32, 1000u64), (1e38, 1000), (1e20, 20_000), (1e30, 20_000), (1e-15, 20_000)];
+        cases.extend([(1e-22, 1000), (1e-25, 2), (1e-25, 1000), (1e-25, 20_000)]);
+        for (number, count) in cases {
             // On GPUs a kernel for whole rows has squares in single precision.
-            if backend.is_gpu() && count < 10_000 {
+            if backend.is_gpu() && (count < 10_000 || number < 1e-20) {
                 continue;
             }
             let signs = Expr::index(&[2, count]).rem(2u32).cast(DType::F32).mul(2.0).sub(1.0);
@@ -282,6 +284,13 @@ fn large_and_small_numbers_in_rows_of_any_length() {
                     &expr.layer_norm(&[axes], None, None, 0.0).mul(if axes == 1 { signs.clone() } else { signs.transpose(None) }),
                 );
                 near(&got, &vec![1.0; got.len()], 1e-5, &format!("{count} of {number} and less along {axes} on {backend}"));
+            }
+        }
+        // What they are multiplied by is no number of f32 then.
+        if !backend.is_gpu() {
+            let row = tensor(gpu, &[1e-40f32, -1e-40, 1e-40, -1e-40], &[4]);
+            for got in [row.rms_norm(&[0], None, 0.0), row.layer_norm(&[0], None, None, 0.0)] {
+                near(&host(gpu, &got), &[1.0, -1.0, 1.0, -1.0], 1e-6, &format!("least on {backend}"));
             }
         }
         // Beside the largest numbers others are what they are, and of those between epsilon is seen.

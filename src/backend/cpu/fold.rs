@@ -62,6 +62,12 @@ pub(super) fn exp(x: f32) -> f32 {
     if x < -87.3 { 0.0 } else { (fma(series * rest, rest, rest) + 1.0) * power }
 }
 
+/// Whether a sum of squares is one: neither beyond all numbers, nor of what was too small to be numbers, which is nothing beside this.
+#[inline(always)]
+fn are_squares(sum: f64) -> bool {
+    (1e-28..f64::INFINITY).contains(&sum)
+}
+
 /// How many, their mean and their squared distances from it, of so many columns of some rows, for whose squares single precision is not enough.
 #[inline(never)]
 fn moments(rows: &[&[u32]], first: usize, columns: usize) -> State {
@@ -75,6 +81,12 @@ fn moments(rows: &[&[u32]], first: usize, columns: usize) -> State {
         }
         sum
     };
+    let one = rows[0][first];
+    let are_alike = rows.iter().all(|row| row[first..][..columns].iter().all(|&word| word == one));
+    // Beside none that is not a number.
+    if are_alike && f32::from_bits(one).is_finite() {
+        return [count, f32::from_bits(one).into(), 0.0];
+    }
     let mean = sum(&|value| value) / count;
     [count, mean, sum(&|value| (value - mean) * (value - mean))]
 }
@@ -154,7 +166,7 @@ impl Folding {
                     *square += distance * distance;
                 }
                 let [off, squares] = [off, squares].map(|lanes| lanes.into_iter().map(f64::from).sum::<f64>());
-                if !squares.is_finite() {
+                if !are_squares(squares) {
                     return moments(&[values], 0, values.len());
                 }
                 [count, f64::from(about) + off / count, (squares - off * off / count).max(0.0)]
@@ -394,7 +406,7 @@ impl Folding {
                 let known = abouts.iter().zip(&off).zip(&squares);
                 for (column, (state, ((&about, &off), &squares))) in states.iter_mut().zip(known).enumerate() {
                     let [about, off, squares] = [about, off, squares].map(f64::from);
-                    let made = if squares.is_finite() {
+                    let made = if are_squares(squares) {
                         [count, about + off / count, (squares - off * off / count).max(0.0)]
                     } else {
                         moments(values, column, 1)

@@ -159,7 +159,12 @@ impl<'a> Normalize<'a> {
             }
             Form::LayerNorm => {
                 let [count, mean, spread] = folded(row, Fold::Var);
-                let by = (1.0 / (spread / count + self.epsilon).sqrt()) as f32;
+                let by = 1.0 / (spread / count + self.epsilon).sqrt();
+                if is_beyond(by) {
+                    row.iter_mut().for_each(|value| *value = ((f64::from(*value) - mean) * by) as f32);
+                    return;
+                }
+                let by = by as f32;
                 // The mean in two parts, since it is more exact than a number of f32.
                 let from = mean as f32;
                 let rest = (mean - f64::from(from)) as f32;
@@ -169,13 +174,24 @@ impl<'a> Normalize<'a> {
             }
             Form::RmsNorm => {
                 let [squares, ..] = folded(row, Fold::Norm);
-                let by = (1.0 / (squares / self.count as f64 + self.epsilon).sqrt()) as f32;
+                let by = 1.0 / (squares / self.count as f64 + self.epsilon).sqrt();
+                if is_beyond(by) {
+                    row.iter_mut().for_each(|value| *value = (f64::from(*value) * by) as f32);
+                    return;
+                }
+                let by = by as f32;
                 for value in row {
                     *value *= by;
                 }
             }
         }
     }
+}
+
+/// Whether a factor is a number, but none of f32.
+#[inline(always)]
+fn is_beyond(by: f64) -> bool {
+    by > f32::MAX.into() && by < f64::INFINITY
 }
 
 #[inline(always)]

@@ -64,11 +64,13 @@ impl Notice {
     }
 }
 
-/// How a device is polled until what was submitted is done, or as much of it as is named: a moment at a time, since on OpenGL others have to
-/// wait meanwhile, and wgpu has no patience with that.
+/// How a device is polled until what was submitted is done, or as much of it as is named. On OpenGL a moment at a time, since others have to wait
+/// meanwhile, and wgpu has no patience with that. Elsewhere as long as it takes: where a wait has come to its end too early, and another thread's
+/// poll has found all done by then, wgpu panics.
 #[cfg(not(target_arch = "wasm32"))]
-pub(super) fn until(submission_index: Option<wgpu::SubmissionIndex>) -> wgpu::PollType {
-    wgpu::PollType::Wait { submission_index, timeout: Some(std::time::Duration::from_millis(200)) }
+pub(super) fn until(device: &wgpu::Device, submission_index: Option<wgpu::SubmissionIndex>) -> wgpu::PollType {
+    let is_gl = device.adapter_info().backend == wgpu::Backend::Gl;
+    wgpu::PollType::Wait { submission_index, timeout: is_gl.then_some(std::time::Duration::from_millis(200)) }
 }
 
 /// Polls the device, again where it takes long. Where its driver loses it meanwhile wgpu panics, and calls nobody back.
@@ -95,7 +97,7 @@ impl WebGpu {
     /// Has the device polled until what was submitted is done; what it tells meanwhile is to be waited for.
     pub(super) fn attend(&self, told: oneshot::Receiver<()>) -> Notice {
         let device = self.device.clone();
-        self.attend_by(told, move || device.poll(until(None)))
+        self.attend_by(told, move || device.poll(until(&device, None)))
     }
 
     fn attend_by(&self, told: oneshot::Receiver<()>, wait: impl Fn() -> Polled + Clone + Send + 'static) -> Notice {

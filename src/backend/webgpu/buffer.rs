@@ -206,7 +206,7 @@ impl WebGpu {
             if words.len() > PIECE_BYTES
                 && let Some(submission_index) = before.replace(self.queue.submit([]))
             {
-                attend::poll(&self.health, || self.device.poll(attend::until(Some(submission_index.clone()))));
+                attend::poll(&self.health, || self.device.poll(attend::until(&self.device, Some(submission_index.clone()))));
             }
         }
     }

@@ -307,7 +307,7 @@ impl Compute for WebGpu {
             (self.device.clone(), Arc::clone(&self.health), mark.submission.clone(), Arc::clone(&mark.told));
         let wait = move || {
             loop {
-                attend::poll(&health, || device.poll(attend::until(Some(submission.clone()))));
+                attend::poll(&health, || device.poll(attend::until(&device, Some(submission.clone()))));
                 if reached.get().is_some() || health.lost().is_some() {
                     break;
                 }
