@@ -91,12 +91,13 @@ export default {
   "sums as operands of other operations": async ({ gpu, lapidary: { lazy } }) => {
     const [m, k, n] = [7, 20, 6];
     const [a, b] = [bytes(Int8Array, m * k, 7), bytes(Int8Array, k * n, 8)];
-    const sums = await gpu.matmul(await gpu.tensor(a, [m, k]), await gpu.tensor(b, [k, n]), { keep: true });
+    const [x, y] = [await gpu.tensor(a, [m, k]), await gpu.tensor(b, [k, n])];
+    const sums = await gpu.matmul(x, y, { keep: true });
     const next = await gpu.evaluate(lazy(sums).negative().transpose());
     const expected = product(a, b, { m, k, n });
     same(await next.toArray(), Int32Array.from({ length: m * n }, (_, i) => -expected[(i % m) * n + Math.floor(i / m)]), "negative, transposed");
     same(await sums.toArray(), expected, "the sums");
-    for (const tensor of [sums, next]) tensor.dispose();
+    for (const tensor of [x, y, sums, next]) tensor.dispose();
   },
 
   "tensors know their types": async ({ gpu }) => {
