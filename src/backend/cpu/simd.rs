@@ -1,5 +1,6 @@
 //! Vector instructions that a compiler does not find by itself; on processors without them the same in plain code.
 
+#[cfg(feature = "simd")]
 pub(super) mod power;
 pub(super) mod sought;
 pub(super) mod turned;

@@ -3,7 +3,7 @@
 /// aᵇ of numbers as words, as many as `out` has of each, or one for all; false if the CPU has no such vectors.
 #[inline]
 pub(in crate::backend::cpu) fn powers(bases: &[u32], exponents: &[u32], out: &mut [u32]) -> bool {
-    #[cfg(all(feature = "simd", target_arch = "x86_64"))]
+    #[cfg(target_arch = "x86_64")]
     if std::arch::is_x86_feature_detected!("avx512f") && std::arch::is_x86_feature_detected!("avx512dq") {
         // SAFETY: the CPU has the instructions.
         unsafe { sixteens::powers(bases, exponents, out) };
@@ -13,7 +13,7 @@ pub(in crate::backend::cpu) fn powers(bases: &[u32], exponents: &[u32], out: &mu
     false
 }
 
-#[cfg(all(feature = "simd", target_arch = "x86_64"))]
+#[cfg(target_arch = "x86_64")]
 mod sixteens {
     use std::arch::x86_64::{
         __m512, __mmask16, _CMP_EQ_OQ, _CMP_NEQ_OQ, _CMP_NLE_UQ, _MM_FROUND_NO_EXC, _MM_FROUND_TO_NEG_INF, _MM_MANT_NORM_1_2,
