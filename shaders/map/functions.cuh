@@ -30,7 +30,7 @@ static __device__ __forceinline__ f32 div_f32(f32 a, f32 b) {
 return a / b;
 }
 static __device__ __forceinline__ i32 div_i32(i32 a, i32 b) {
-i32 d = select(b, i32(1), b == i32(0) || b == i32(-1));
+i32 d = select(b, i32(1), either(b == i32(0), b == i32(-1)));
 return select(select(a / d, -a, b == i32(-1)), i32(0), b == i32(0));
 }
 static __device__ __forceinline__ u32 div_u32(u32 a, u32 b) {
@@ -41,7 +41,7 @@ static __device__ __forceinline__ f32 rem_f32(f32 a, f32 b) {
 return remainder(a, b);
 }
 static __device__ __forceinline__ i32 rem_i32(i32 a, i32 b) {
-i32 d = select(b, i32(1), b == i32(0) || b == i32(-1));
+i32 d = select(b, i32(1), either(b == i32(0), b == i32(-1)));
 return select(a - a / d * d, i32(0), b == i32(0));
 }
 static __device__ __forceinline__ u32 rem_u32(u32 a, u32 b) {
@@ -53,10 +53,10 @@ f32 r = remainder(a, b);
 return select(select(r, r + b, (r < 0.0f) != (b < 0.0f)), zero_of(b), r == 0.0f);
 }
 static __device__ __forceinline__ i32 mod_i32(i32 a, i32 b) {
-i32 d = select(b, i32(1), b == i32(0) || b == i32(-1));
+i32 d = select(b, i32(1), either(b == i32(0), b == i32(-1)));
 i32 r = a - a / d * d;
-return select(select(r, r + b, r != i32(0) && (r < i32(0)) != (b < i32(0))), i32(0),
-b == i32(0));
+return select(select(r, r + b, both(r != i32(0), (r < i32(0)) != (b < i32(0)))),
+i32(0), b == i32(0));
 }
 static __device__ __forceinline__ u32 mod_u32(u32 a, u32 b) {
 u32 d = select(b, u32(1), b == u32(0));
@@ -64,10 +64,12 @@ return select(a % d, u32(0), b == u32(0));
 }
 static __device__ __forceinline__ f32 pow_f32(f32 a, f32 b) {
 f32 p = select(power(abs(a), b), 1.0f, abs(a) == 1.0f);
-f32 s = select(p, -p, is_negative(a) && floor(b) == b && floor(0.5f * b) != 0.5f * b);
-return select(select(select(s, nan_of(a), is_nan(a) ||
-(a < 0.0f && floor(b) != b && is_finite(a) && is_finite(b))), nan_of(b),
-is_nan(b)), 1.0f, b == 0.0f || a == 1.0f);
+f32 s = select(p, -p,
+both(both(is_negative(a), floor(b) == b), floor(0.5f * b) != 0.5f * b));
+return select(select(select(s, nan_of(a),
+either(is_nan(a),
+both(both(a < 0.0f, floor(b) != b), both(is_finite(a), is_finite(b))))),
+nan_of(b), is_nan(b)), 1.0f, either(b == 0.0f, a == 1.0f));
 }
 static __device__ __forceinline__ i32 pow_i32(i32 a, i32 b) {
 return power_i32(a, b);
@@ -76,7 +78,7 @@ static __device__ __forceinline__ u32 pow_u32(u32 a, u32 b) {
 return power_u32(a, b);
 }
 static __device__ __forceinline__ f32 min_f32(f32 a, f32 b) {
-return select(select(b, a, a < b), a + b, is_nan(a) || is_nan(b));
+return select(select(b, a, a < b), a + b, either(is_nan(a), is_nan(b)));
 }
 static __device__ __forceinline__ i32 min_i32(i32 a, i32 b) {
 return select(b, a, a < b);
@@ -85,7 +87,7 @@ static __device__ __forceinline__ u32 min_u32(u32 a, u32 b) {
 return select(b, a, a < b);
 }
 static __device__ __forceinline__ f32 max_f32(f32 a, f32 b) {
-return select(select(b, a, a > b), a + b, is_nan(a) || is_nan(b));
+return select(select(b, a, a > b), a + b, either(is_nan(a), is_nan(b)));
 }
 static __device__ __forceinline__ i32 max_i32(i32 a, i32 b) {
 return select(b, a, a > b);
@@ -308,7 +310,7 @@ static __device__ __forceinline__ bool is_nan_f32(f32 a) {
 return is_nan(a);
 }
 static __device__ __forceinline__ bool is_inf_f32(f32 a) {
-return !is_nan(a) && !is_finite(a);
+return both(!is_nan(a), !is_finite(a));
 }
 static __device__ __forceinline__ i32 and_i32(i32 a, i32 b) {
 return a & b;
@@ -317,7 +319,7 @@ static __device__ __forceinline__ u32 and_u32(u32 a, u32 b) {
 return a & b;
 }
 static __device__ __forceinline__ bool and_bool(bool a, bool b) {
-return a && b;
+return both(a, b);
 }
 static __device__ __forceinline__ i32 or_i32(i32 a, i32 b) {
 return a | b;
@@ -326,7 +328,7 @@ static __device__ __forceinline__ u32 or_u32(u32 a, u32 b) {
 return a | b;
 }
 static __device__ __forceinline__ bool or_bool(bool a, bool b) {
-return a || b;
+return either(a, b);
 }
 static __device__ __forceinline__ i32 xor_i32(i32 a, i32 b) {
 return a ^ b;

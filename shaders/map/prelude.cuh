@@ -37,6 +37,8 @@ static __device__ __forceinline__ i32 operator%(i32 a, i32 b) { return i32(b.v =
 template <typename T>
 static __device__ __forceinline__ T select(T no, T yes, bool condition) { return condition ? yes : no; }
 
+static __device__ __forceinline__ bool both(bool a, bool b) { return a && b; }
+static __device__ __forceinline__ bool either(bool a, bool b) { return a || b; }
 static __device__ __forceinline__ bool is_nan(f32 a) { return (__float_as_uint(a) & 0x7fffffffu) > 0x7f800000u; }
 static __device__ __forceinline__ bool is_finite(f32 a) { return (__float_as_uint(a) & 0x7f800000u) != 0x7f800000u; }
 static __device__ __forceinline__ bool is_negative(f32 a) { return __float_as_uint(a) >> 31 != 0; }

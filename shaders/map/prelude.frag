@@ -20,6 +20,8 @@ i32 select(i32 no, i32 yes, bool condition) { return condition ? yes : no; }
 u32 select(u32 no, u32 yes, bool condition) { return condition ? yes : no; }
 bool select(bool no, bool yes, bool condition) { return condition ? yes : no; }
 
+bool both(bool a, bool b) { return a && b; }
+bool either(bool a, bool b) { return a || b; }
 bool is_finite(f32 a) { return (floatBitsToUint(a) & 0x7f800000u) != 0x7f800000u; }
 bool is_negative(f32 a) { return floatBitsToUint(a) >> 31u != 0u; }
 f32 nan_of(f32 a) { return uintBitsToFloat(floatBitsToUint(a) | 0x7fc00000u); }

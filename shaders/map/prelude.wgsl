@@ -1,6 +1,9 @@
 // What generated programs are made of; the same names are in prelude.cuh and prelude.glsl. Numbers are honest as far as the hardware
 // is: what is not a number is told by its bits, since WGSL lets a compiler take comparisons for granted.
 
+// Without a branch, as && and || would have.
+fn both(a: bool, b: bool) -> bool { return a & b; }
+fn either(a: bool, b: bool) -> bool { return a | b; }
 fn is_nan(a: f32) -> bool { return (bitcast<u32>(a) & 0x7fffffffu) > 0x7f800000u; }
 fn is_finite(a: f32) -> bool { return (bitcast<u32>(a) & 0x7f800000u) != 0x7f800000u; }
 fn is_negative(a: f32) -> bool { return (bitcast<u32>(a) >> 31u) != 0u; }
@@ -8,13 +11,13 @@ fn nan_of(a: f32) -> f32 { return bitcast<f32>(bitcast<u32>(a) | 0x7fc00000u); }
 fn zero_of(a: f32) -> f32 { return bitcast<f32>(bitcast<u32>(a) & 0x80000000u); }
 // Of a division by infinity all remains, and not 0 times infinity; and 0 has the sign of a.
 fn remainder(a: f32, b: f32) -> f32 {
-  let r = select(a % b, a, is_finite(a) && (bitcast<u32>(b) & 0x7fffffffu) == 0x7f800000u);
+  let r = select(a % b, a, both(is_finite(a), (bitcast<u32>(b) & 0x7fffffffu) == 0x7f800000u));
   return select(r, zero_of(a), r == 0.0);
 }
 // Of 0 some drivers know no power, and others that of a small number.
 fn power(a: f32, b: f32) -> f32 { return select(pow(a, b), bitcast<f32>(select(0u, 0x7f800000u, b < 0.0)), a == 0.0); }
 // Nor what NaN has, nor the sign of 0.
-fn arctangent(a: f32) -> f32 { return select(atan(a), a, is_nan(a) || a == 0.0); }
+fn arctangent(a: f32) -> f32 { return select(atan(a), a, either(is_nan(a), a == 0.0)); }
 // ln(1 + a), for small a by the series of 2 artanh(a / (2 + a)).
 fn log_1p(a: f32) -> f32 {
   let z = a / (2.0 + a);

@@ -139,7 +139,7 @@ alias Output = u32;
 fn empty() -> State { return State(0u, 0xffffffffu); }
 fn lift(v: Value, i: u32) -> State { return State(key(v), i); }
 fn join(a: State, b: State) -> State {
-  let is_b = b.key > a.key || (b.key == a.key && b.place < a.place);
+  let is_b = (b.key > a.key) | ((b.key == a.key) & (b.place < a.place));
   return State(select(a.key, b.key, is_b), select(a.place, b.place, is_b));
 }
 // The same where all of the first come before all of the second.
@@ -200,7 +200,7 @@ fn lift(v: f32, i: u32) -> State {
   let is_small = size < 0x20000000u;
   let s = v * select(select(1.0, 3.7778932e22, is_small), 2.0679515e-25, is_large);
   let square = s * s;
-  return State(select(0.0, square, is_large), select(square, 0.0, is_large || is_small), select(0.0, square, is_small));
+  return State(select(0.0, square, is_large), select(square, 0.0, is_large | is_small), select(0.0, square, is_small));
 }
 fn join(a: State, b: State) -> State { return State(a.large + b.large, a.middle + b.middle, a.small + b.small); }
 fn finish(s: State) -> Output {

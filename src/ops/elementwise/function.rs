@@ -2,8 +2,10 @@
 //! of the CPU's twin.
 //!
 //! That works because an expression uses only what WGSL, GLSL, CUDA C++ and Rust write alike: arithmetic, comparisons, names for what occurs
-//! twice, and calls of a few functions that the prelude of each language has under the same name: `select(no, yes, condition)`, `f32(x)`,
-//! `bits(x)`, … (`shaders/map/prelude.*`, and [`twin`](super::twin) for Rust). A new function is a row here and nothing else.
+//! twice, and calls of a few functions that the prelude of each language has under the same name: `select(no, yes, condition)`, `both(a, b)`,
+//! `either(a, b)`, … (`shaders/map/prelude.*`, and [`twin`](super::twin) for Rust). `&&` and `||` are not among them: in WGSL each is a
+//! branch, and with one in each of a kernel's copies of an expression, a minute can pass until it is compiled. A new function is a row here and
+//! nothing else.
 //!
 //! ```text
 //! /// what it computes
@@ -179,7 +181,7 @@ macro_rules! functions {
                     (Self::Div, Kind::I32) => {
                         return run!(one on, I32, Same, (a, b), {
                             select(select(quotient_i32(a, d), -a, b == i32(-1)), i32(0), b == i32(0));
-                            d = select(b, i32(1), b == i32(0) || b == i32(-1))
+                            d = select(b, i32(1), either(b == i32(0), b == i32(-1)))
                         });
                     }
                     _ => {}
@@ -231,14 +233,14 @@ functions! {
         [F32 => Same] { a / b }
         [I32 => Same] {
             select(select(a / d, -a, b == i32(-1)), i32(0), b == i32(0));
-            d = select(b, i32(1), b == i32(0) || b == i32(-1))
+            d = select(b, i32(1), either(b == i32(0), b == i32(-1)))
         }
         [U32 => Same] { select(a / d, u32(0), b == u32(0)); d = select(b, u32(1), b == u32(0)) }
     }
     /// a − b · trunc(a / b), of a's sign; of integers 0 where b is 0, and not by %, which GLSL leaves open for negative ones
     Rem "rem" (a, b) {
         [F32 => Same] { remainder(a, b) }
-        [I32 => Same] { select(a - a / d * d, i32(0), b == i32(0)); d = select(b, i32(1), b == i32(0) || b == i32(-1)) }
+        [I32 => Same] { select(a - a / d * d, i32(0), b == i32(0)); d = select(b, i32(1), either(b == i32(0), b == i32(-1))) }
         [U32 => Same] { select(a % d, u32(0), b == u32(0)); d = select(b, u32(1), b == u32(0)) }
     }
     /// a − b · floor(a / b), of b's sign; of integers 0 where b is 0
@@ -248,8 +250,8 @@ functions! {
             r = remainder(a, b)
         }
         [I32 => Same] {
-            select(select(r, r + b, r != i32(0) && (r < i32(0)) != (b < i32(0))), i32(0), b == i32(0));
-            d = select(b, i32(1), b == i32(0) || b == i32(-1));
+            select(select(r, r + b, both(r != i32(0), (r < i32(0)) != (b < i32(0)))), i32(0), b == i32(0));
+            d = select(b, i32(1), either(b == i32(0), b == i32(-1)));
             r = a - a / d * d
         }
         [U32 => Same] { select(a % d, u32(0), b == u32(0)); d = select(b, u32(1), b == u32(0)) }
@@ -257,21 +259,21 @@ functions! {
     /// aᵇ; of a negative a that is finite only for whole b, else NaN
     Pow "pow" (a, b) {
         [F32 => Same] {
-            select(select(select(s, nan_of(a), is_nan(a) || (a < 0.0 && floor(b) != b && is_finite(a) && is_finite(b))), nan_of(b), is_nan(b)), 1.0, b == 0.0 || a == 1.0);
+            select(select(select(s, nan_of(a), either(is_nan(a), both(both(a < 0.0, floor(b) != b), both(is_finite(a), is_finite(b))))), nan_of(b), is_nan(b)), 1.0, either(b == 0.0, a == 1.0));
             p = select(power(abs(a), b), 1.0, abs(a) == 1.0);
-            s = select(p, -p, is_negative(a) && floor(b) == b && floor(0.5 * b) != 0.5 * b)
+            s = select(p, -p, both(both(is_negative(a), floor(b) == b), floor(0.5 * b) != 0.5 * b))
         }
         [I32 => Same] { power_i32(a, b) }
         [U32 => Same] { power_u32(a, b) }
     }
     /// The smaller; NaN if one of them is
     Min "min" (a, b) {
-        [F32 => Same] { select(select(b, a, a < b), a + b, is_nan(a) || is_nan(b)) }
+        [F32 => Same] { select(select(b, a, a < b), a + b, either(is_nan(a), is_nan(b))) }
         [I32 U32 => Same] { select(b, a, a < b) }
     }
     /// The larger; NaN if one of them is
     Max "max" (a, b) {
-        [F32 => Same] { select(select(b, a, a > b), a + b, is_nan(a) || is_nan(b)) }
+        [F32 => Same] { select(select(b, a, a > b), a + b, either(is_nan(a), is_nan(b))) }
         [I32 U32 => Same] { select(b, a, a > b) }
     }
     /// −a
@@ -398,11 +400,11 @@ functions! {
     /// Whether a is not a number
     IsNan "is_nan" (a) { [F32 => Bool] { is_nan(a) } }
     /// Whether a is ∞ or −∞
-    IsInf "is_inf" (a) { [F32 => Bool] { !is_nan(a) && !is_finite(a) } }
+    IsInf "is_inf" (a) { [F32 => Bool] { both(!is_nan(a), !is_finite(a)) } }
     /// Both; of integers bit by bit
-    And "and" (a, b) { [Bool => Same] { a && b } [I32 U32 => Same] { a & b } }
+    And "and" (a, b) { [Bool => Same] { both(a, b) } [I32 U32 => Same] { a & b } }
     /// At least one; of integers bit by bit
-    Or "or" (a, b) { [Bool => Same] { a || b } [I32 U32 => Same] { a | b } }
+    Or "or" (a, b) { [Bool => Same] { either(a, b) } [I32 U32 => Same] { a | b } }
     /// One and not the other; of integers bit by bit
     Xor "xor" (a, b) { [Bool => Same] { a != b } [I32 U32 => Same] { a ^ b } }
     /// The opposite; of integers bit by bit

@@ -190,6 +190,16 @@ mod tests {
     }
 
     #[test]
+    fn functions_have_no_branches() {
+        for &function in Function::ALL {
+            for kind in [Kind::F32, Kind::I32, Kind::U32, Kind::Bool] {
+                let text = Language::Wgsl.function(function, kind);
+                assert!(!text.contains("&&") && !text.contains("||"), "{text}");
+            }
+        }
+    }
+
+    #[test]
     fn a_program_is_a_function() {
         let steps =
             vec![Step::Input(0), Step::Scalar(0, Kind::F32), Step::Apply(Function::Mul, [0, 1]), Step::Apply(Function::Relu, [2, 2])];

@@ -171,6 +171,16 @@ pub(super) mod vocabulary {
     }
 
     #[inline(always)]
+    pub(crate) fn both(a: bool, b: bool) -> bool {
+        a & b
+    }
+
+    #[inline(always)]
+    pub(crate) fn either(a: bool, b: bool) -> bool {
+        a | b
+    }
+
+    #[inline(always)]
     pub(crate) fn i32(value: i32) -> I32 {
         std::num::Wrapping(value)
     }

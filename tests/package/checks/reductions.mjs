@@ -127,6 +127,17 @@ export default {
     x.dispose();
   },
 
+  // In every copy of an unrolled loop: with a branch in each they once took minutes to compile, at the end of which the device was lost.
+  "of long rows of functions with conditions": async ({ gpu, lapidary: { lazy } }) => {
+    const data = Float32Array.from({ length: 2 * 4096 }, (_, i) => (i % 7) - 3);
+    const sums = (of) => [0, 4096].map((start) => sum([...data.subarray(start, start + 4096)].map(of)));
+    const x = await gpu.tensor(data, [2, 4096]);
+    await near(gpu, lazy(x).clamp(-2, 2).amax(1), [2, 2], "amax of clamp", 0);
+    await near(gpu, lazy(x).pow(2).sum(1), sums((value) => value ** 2), "sum of powers", 1e-6);
+    await near(gpu, lazy(x).cast("i32").div(2).sum(1), sums((value) => Math.trunc(value / 2)), "sum of quotients", 0);
+    x.dispose();
+  },
+
   "of what is padded": async ({ gpu, lapidary: { lazy } }) => {
     const x = await gpu.tensor(new Float32Array(192).fill(1), [12, 16]);
     await near(gpu, lazy(x).pad([[1, 1], [0, 2]]).sum(), [192], "sum");
