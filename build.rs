@@ -73,6 +73,7 @@ const SHADERS: &[&str] = &[
     "matmul/params.cuh",
     "matmul/store.cuh",
     "matmul/tiled.cu",
+    "matmul/direct.cu",
     "matmul/sum.cu",
     "matmul/params.wgsl",
     "matmul/store.wgsl",

@@ -1,8 +1,9 @@
 //! How fast products are with operands and result on the device, kernel by kernel, and whether they are right.
 //!
 //! `cargo run --profile native --example rates -- [--backend NAME] [--own] [--f16 | --f16x3 | --i8] [--nt | --tn | --tt] [--alpha X]
-//! [--bias] [N | MxKxN] ...`; `--own` leaves makers' libraries out. Operands are of f16 with `--f16` and 8-bit integers with `--i8`; with `--f16x3`
-//! those of f32 are taken apart into f16. Those with a t are stored transposed: with `--nt` B is. Products are multiplied by X, and a bias is added.
+//! [--bias] [--batch COUNT] [N | MxKxN] ...`; `--own` leaves makers' libraries out. Operands are of f16 with `--f16` and 8-bit integers with `--i8`; with `--f16x3`
+//! those of f32 are taken apart into f16. Those with a t are stored transposed: with `--nt` B is. Products are multiplied by X, and a bias is added;
+//! with `--batch` each is of so many, one behind the other.
 
 use std::time::Instant;
 
@@ -30,12 +31,13 @@ struct Form {
     transposed: [bool; 2],
     alpha: f32,
     bias: bool,
+    batch: usize,
 }
 
 fn main() -> Result<(), Failure> {
     let start = Instant::now();
     let (mut backend, mut own, mut shapes) = (Choice::Auto, false, Vec::new());
-    let mut form = Form { kind: Kind::F32, transposed: [false; 2], alpha: 1.0, bias: false };
+    let mut form = Form { kind: Kind::F32, transposed: [false; 2], alpha: 1.0, bias: false, batch: 1 };
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
@@ -48,6 +50,7 @@ fn main() -> Result<(), Failure> {
             "--tt" => form.transposed = [true; 2],
             "--alpha" => form.alpha = arguments.next().unwrap_or_default().parse().map_err(|error| format!("--alpha: {error}"))?,
             "--bias" => form.bias = true,
+            "--batch" => form.batch = arguments.next().unwrap_or_default().parse().map_err(|error| format!("--batch: {error}"))?,
             "--backend" => {
                 let name = arguments.next().unwrap_or_default();
                 backend = Choice::Only(BackendId::from_name(&name).ok_or_else(|| format!("there is no backend {name}"))?);
@@ -97,7 +100,7 @@ fn parse(shape: &str) -> Result<[usize; 3], Failure> {
 }
 
 /// What is not f32 is judged by its values as f32.
-fn rate(gpu: &Gpu, shape: [usize; 3], &Form { kind, transposed, alpha, bias }: &Form) -> Result<bool, Failure> {
+fn rate(gpu: &Gpu, shape: [usize; 3], &Form { kind, transposed, alpha, bias, batch }: &Form) -> Result<bool, Failure> {
     let [m, k, n] = shape;
     let bias = if bias { random::matrix(n, 3) } else { Vec::new() };
     let ended = |m: usize| {
@@ -106,27 +109,34 @@ fn rate(gpu: &Gpu, shape: [usize; 3], &Form { kind, transposed, alpha, bias }: &
         if bias.is_empty() { op } else { op.bias(&bias) }
     };
     let op = ended(m).transpose_a(transposed[0]).transpose_b(transposed[1]);
-    let judge = |a: &[f32], b: &[f32], c: &[f32]| is_right(a, b, c, shape, ended);
-    let operands = [random::matrix(m * k, 1), random::matrix(k * n, 2)];
+    let op = if batch > 1 { op.batch(batch as u64) } else { op };
+    // Of a batch the last item.
+    let judge = |a: &[f32], b: &[f32], c: &[f32]| is_right(last(a, m * k), last(b, k * n), last(c, m * n), shape, ended);
+    let operands = [random::matrix(batch * m * k, 1), random::matrix(batch * k * n, 2)];
     let sizes = [[m, k], [k, n]];
+    let size = |which: usize| sizes[which][0] * sizes[which][1];
     let stored = |which: usize| {
         let values = &operands[which];
-        if transposed[which] { turned(values, sizes[which]) } else { values.clone() }
+        if transposed[which] { values.chunks(size(which)).flat_map(|item| turned(item, sizes[which])).collect() } else { values.clone() }
     };
     let [a, b] = &operands;
     match kind {
-        Kind::F32 | Kind::F16x3 => timed(gpu, shape, &op, (&stored(0)).into(), (&stored(1)).into(), |c| judge(a, b, c)),
+        Kind::F32 | Kind::F16x3 => timed(gpu, (batch, shape), &op, (&stored(0)).into(), (&stored(1)).into(), |c| judge(a, b, c)),
         Kind::F16 => {
             let [a, b, stored_a, stored_b] =
                 [a, b, &stored(0), &stored(1)].map(|values| values.iter().map(|&x| f16::from_f32(x)).collect::<Vec<_>>());
-            timed(gpu, shape, &op, (&stored_a).into(), (&stored_b).into(), |c| judge(&wide(&a), &wide(&b), c))
+            timed(gpu, (batch, shape), &op, (&stored_a).into(), (&stored_b).into(), |c| judge(&wide(&a), &wide(&b), c))
         }
         Kind::I8 => {
             let [a, b, stored_a, stored_b] =
                 [a, b, &stored(0), &stored(1)].map(|values| values.iter().map(|x| (x * 128.0) as i8).collect::<Vec<_>>());
-            timed(gpu, shape, &op, (&stored_a).into(), (&stored_b).into(), |c| judge(&wide(&a), &wide(&b), c))
+            timed(gpu, (batch, shape), &op, (&stored_a).into(), (&stored_b).into(), |c| judge(&wide(&a), &wide(&b), c))
         }
     }
+}
+
+fn last(values: &[f32], count: usize) -> &[f32] {
+    &values[values.len() - count..]
 }
 
 /// A matrix of so many rows and columns by columns.
@@ -140,7 +150,7 @@ fn wide<T: Copy + Into<f32>>(values: &[T]) -> Vec<f32> {
 
 fn timed(
     gpu: &Gpu,
-    [m, k, n]: [usize; 3],
+    (batch, [m, k, n]): (usize, [usize; 3]),
     op: &Matmul<'_>,
     a: Operand<'_>,
     b: Operand<'_>,
@@ -150,7 +160,7 @@ fn timed(
     gpu.matmul_blocking(a.clone(), b.clone(), op)?;
     let report = gpu.matmul_report_blocking(a.clone(), b.clone(), op)?;
     let kernel = pollster::block_on(gpu.benchmark(a, b, op, 7, 40.0))?;
-    let gflops = |ms: f64| 2.0 * (m * k * n) as f64 / ms / 1e6;
+    let gflops = |ms: f64| 2.0 * (batch * m * k * n) as f64 / ms / 1e6;
     let right = is_right(&report.data)?;
     println!(
         "{:>16} {:>10.4} {:>12.0} {:>12.0}  {}{}",

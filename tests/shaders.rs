@@ -232,6 +232,7 @@ fn every_variant_validates() {
             | KernelId::MatmulSplit
             | KernelId::CeilingCopy
             | KernelId::CeilingFma => [kernel.constant("THREADS"), 1, 1],
+            KernelId::MatmulDirect if kernel.constant("MANY") == 1 => [64, 1, 1],
             KernelId::MatmulDirect => [8, 8, 1],
             _ => [kernel.constant("THREADS_N"), kernel.constant("THREADS_M"), kernel.constant("SLICES").max(1)],
         };

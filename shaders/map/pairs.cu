@@ -40,7 +40,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) map(
     // The same for all threads, and so no barrier is left out by some.
     if (rest > 0) return;
     c.c[RANK - 2] = t0;
-    const auto both = [&](u32 a, u32 b) { return u32(halves[a]) | u32(halves[b]) << 16; };
+    const auto pair_of = [&](u32 a, u32 b) { return u32(halves[a]) | u32(halves[b]) << 16; };
     const auto put = [&](u32 o, u32 v) {
 #if !RAW
         const Four<Result> x = source.all(words.word[1] + o, source.words_as_0(make_uint2(v, v)));
@@ -75,7 +75,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) map(
     for (u32 e = local * 2; e < length * last; e += THREADS * 2) {
         const bool ends = l + 1 == last;
         const u32 n_l = ends ? 0 : l + 1, n_t = t + ends;
-        put(o + e, both(l * pitch * 2 + t + ((begin + l * step) & 1), n_l * pitch * 2 + n_t + ((begin + n_l * step) & 1)));
+        put(o + e, pair_of(l * pitch * 2 + t + ((begin + l * step) & 1), n_l * pitch * 2 + n_t + ((begin + n_l * step) & 1)));
         t += t_step;
         l += l_step;
         if (l >= last) {
@@ -121,7 +121,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) map(
             // Before the first element of all there is none.
             if (l0 + j < phase || l0 + j - phase >= last) continue;
             const u32 l = l0 + j - phase, h = begin % 2 + (l - first) * turned + y;
-            put_of_row(o - phase, l, both(h, h + turned));
+            put_of_row(o - phase, l, pair_of(h, h + turned));
         }
     }
 #else
@@ -153,7 +153,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) map(
         if (t0 + t >= turned || near * 2 >= l_side || l0 + near * 2 < phase || l0 + near * 2 - phase >= last) continue;
         const u32 l = l0 + near * 2 - phase, i = l - first;
         const u32 a = i * PITCH * 2 + t + ((begin + i * step) & 1), b = (i + 1) * PITCH * 2 + t + ((begin + (i + 1) * step) & 1);
-        put_of_row(o - phase, l, both(a, b));
+        put_of_row(o - phase, l, pair_of(a, b));
     }
 #endif
 #endif

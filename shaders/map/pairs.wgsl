@@ -25,7 +25,7 @@ var<workgroup> tile: array<u32, SIDE * PITCH>;
 @group(0) @binding(7) var<storage, read_write> out: array<u32>;
 
 fn half_of(h: u32) -> u32 { return tile[h / 2u] >> (h % 2u * 16u); }
-fn both(a: u32, b: u32) -> u32 { return (half_of(a) & 0xffffu) | (half_of(b) << 16u); }
+fn pair_of(a: u32, b: u32) -> u32 { return (half_of(a) & 0xffffu) | (half_of(b) << 16u); }
 
 fn place(c: array<u32, RANK>) -> u32 {
   var at = 0u;
@@ -120,7 +120,7 @@ fn main(
     let ends = l + 1u == last;
     let n_l = select(l + 1u, 0u, ends);
     let n_t = select(t, t + 1u, ends);
-    put(o + e, both(l * pitch * 2u + t + ((begin + l * step) & 1u), n_l * pitch * 2u + n_t + ((begin + n_l * step) & 1u)));
+    put(o + e, pair_of(l * pitch * 2u + t + ((begin + l * step) & 1u), n_l * pitch * 2u + n_t + ((begin + n_l * step) & 1u)));
     t += t_step;
     l += l_step;
     if (l >= last) {
@@ -164,7 +164,7 @@ fn main(
       if (l0 + j >= phase && l0 + j - phase < last) {
         let l = l0 + j - phase;
         let h = (begin & 1u) + (l - first) * turned + y;
-        put_of_row(o - phase, l, last, both(h, h + turned));
+        put_of_row(o - phase, l, last, pair_of(h, h + turned));
       }
       o += BESIDE * o_step;
     }
@@ -207,7 +207,7 @@ fn main(
     let i = l_$u - first;
     let a = i * PITCH * 2u + t_$u + ((begin + i * step) & 1u);
     let b = (i + 1u) * PITCH * 2u + t_$u + ((begin + (i + 1u) * step) & 1u);
-    put_of_row(o_$u - phase_$u, l_$u, last, both(a, b));
+    put_of_row(o_$u - phase_$u, l_$u, last, pair_of(a, b));
   }
 //# end
 //# end

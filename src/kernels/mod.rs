@@ -350,10 +350,12 @@ impl Kernel {
         const PARAMS: &str = include_str!(concat!(env!("OUT_DIR"), "/matmul-params.cuh"));
         const STORE: &str = include_str!(concat!(env!("OUT_DIR"), "/matmul-store.cuh"));
         const PRODUCT: &str = include_str!(concat!(env!("OUT_DIR"), "/matmul-tiled.cu"));
+        const PRODUCT_DIRECT: &str = include_str!(concat!(env!("OUT_DIR"), "/matmul-direct.cu"));
         const PRODUCT_SUM: &str = include_str!(concat!(env!("OUT_DIR"), "/matmul-sum.cu"));
         let templates: &[&str] = match self.id {
             KernelId::MatmulTiled => &[PARAMS, STORE, PRODUCT],
             KernelId::MatmulSum => &[PARAMS, STORE, PRODUCT_SUM],
+            KernelId::MatmulDirect => &[PARAMS, STORE, PRODUCT_DIRECT],
             KernelId::Map => &[MAP],
             KernelId::Fft => &[FFT],
             KernelId::MapTurned => &[TURNS, TURNED],
@@ -375,8 +377,8 @@ impl Kernel {
             None if self.id == KernelId::Fft => String::new(),
             None => Source::cuda_of_none(),
         };
-        use KernelId::{ConvDirect, ConvSum, ConvTiled, MatmulSum, MatmulTiled};
-        if matches!(self.id, ConvTiled | ConvDirect | ConvSum | MatmulTiled | MatmulSum) {
+        use KernelId::{ConvDirect, ConvSum, ConvTiled, MatmulDirect, MatmulSum, MatmulTiled};
+        if matches!(self.id, ConvTiled | ConvDirect | ConvSum | MatmulTiled | MatmulDirect | MatmulSum) {
             // Those are whole files, whose variants scripts/ptx knows, and what they include is there. A shape's line says what else it is.
             let shape = self.variant.split(' ').next().unwrap_or_default();
             let said = templates.iter().flat_map(|file| file.lines()).find_map(|line| line.strip_prefix("//# shape ")?.strip_prefix(shape));
@@ -439,7 +441,8 @@ impl Kernel {
         source.push_str(generated);
         let mut constants = self.constants.clone();
         constants.push(("END", self.source.as_ref().map_or(0, |generated| u32::from(generated.end.is_some()))));
-        constants.push(("GROUPED", self.constant("GROUPED")));
+        // What few kernels are told.
+        constants.extend(["GROUPED", "MANY", "A_TERMS", "B_TERMS"].map(|name| (name, self.constant(name))));
         for template in self.id.templates() {
             source = template::expand(template, &constants, source)?;
         }

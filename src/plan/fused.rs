@@ -196,9 +196,12 @@ fn add_to(dispatch: &mut Dispatch, fused: &Fused, caps: &Caps) -> Result<()> {
         KernelId::Reduce => is_whole("PARTIAL"),
         #[cfg(not(target_arch = "wasm32"))]
         KernelId::ConvSum => true,
-        KernelId::ConvTiled | KernelId::ConvDirect | KernelId::MatmulTiled | KernelId::MatmulVector | KernelId::MatmulSum => {
-            is_whole("ACCUMULATES") && is_whole("PARTS") && is_whole("RESULT_F16")
-        }
+        KernelId::ConvTiled
+        | KernelId::ConvDirect
+        | KernelId::MatmulDirect
+        | KernelId::MatmulTiled
+        | KernelId::MatmulVector
+        | KernelId::MatmulSum => is_whole("ACCUMULATES") && is_whole("PARTS") && is_whole("RESULT_F16"),
         _ => false,
     };
     let mut words = words_of(&dispatch.params)?;

@@ -14,6 +14,7 @@ pub mod group;
 mod int8;
 mod parts;
 mod shared;
+mod small;
 mod split;
 mod step;
 mod strips;

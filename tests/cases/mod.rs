@@ -267,7 +267,15 @@ fn batches(add: &mut impl FnMut(usize, usize, usize, &dyn Fn(&mut Case))) {
     }
     add(64, 64, 64, &|case| *case = Case { batch: [&[9], &[9]], values: Values::Uniform, ..*case });
     add(200, 20, 150, &|case| *case = Case { batch: [&[40], &[40]], values: Values::Uniform, ..*case });
-    add(2, 3, 2, &|case| case.batch = [&[700], &[700]]);
+    // So small and so many that they share workgroups.
+    for (i, (m, k, n)) in [(2, 3, 2), (4, 8, 12), (5, 7, 9), (8, 12, 4), (1, 4, 3), (9, 6, 1)].into_iter().enumerate() {
+        add(m, k, n, &|case| {
+            case.batch = [&[1000], &[1000]];
+            layouts[i % 4](case);
+        });
+    }
+    let gaps = [Some(4), Some(0), Some(1)];
+    add(6, 5, 7, &|case| *case = Case { batch: [&[1100], &[1100]], gaps, activation: Some(Activation::Relu), bias: true, ..*case });
 }
 
 /// What a test feeds a product, with NaN wherever it has no business.

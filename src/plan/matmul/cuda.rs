@@ -1,6 +1,6 @@
 //! Plans for CUDA: NVIDIA's library for what it takes, else the kernel for matrix units of `shaders/matmul/cooperative.cu` for f16, those of
 //! `shaders/matmul/int8.cu` and `int8_units.cu` for 8-bit integers, else the register-tiled one of `shaders/matmul/tiled.cu`, to which f16 is
-//! copied as f32. None is split for the sake of limits: addresses are of 64 bits, and one row of blocks may be longer than any result. The
+//! copied as f32; and that of `direct.cu` for what would leave tiles idle. None is split for the sake of limits: addresses are of 64 bits, and one row of blocks may be longer than any result. The
 //! kernel's k is, where few blocks would be at work.
 
 mod int8;
@@ -8,7 +8,7 @@ mod int8;
 use super::batch::Launch;
 use super::copy::{self, Copy, Reads, VECTOR};
 use super::tile::scratch_bytes;
-use super::{Params, batch, constants_of_layout, whole, within_buffers};
+use super::{Params, batch, constants_of_layout, operands_f16, small, whole, within_buffers};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::info::Caps;
@@ -143,10 +143,12 @@ pub fn cuda(problem: &Problem, caps: &Caps, multiprocessors: u32) -> Result<Plan
     if problem.elements() == 0 {
         return Ok(plan);
     }
-    let (outer, inner) = batch::fitting(&problem.batch, MOST_LAYERS);
+    let small = small_items(problem, caps, multiprocessors);
+    let (outer, inner) = batch::fitting(&problem.batch, small.unwrap_or(MOST_LAYERS));
     for launch in batch::launches(&problem.batch, outer, inner) {
         match &problem.integers {
             Some(integers) => int8::add_launch(problem, integers, &launch, caps, multiprocessors, &mut plan)?,
+            None if small.is_some() => plan.dispatches.push(direct(problem, &launch)),
             None => add_launch(problem, &launch, caps, multiprocessors, &mut plan)?,
         }
     }
@@ -206,6 +208,27 @@ fn add_launch(problem: &Problem, launch: &Launch, caps: &Caps, multiprocessors: 
     Ok(())
 }
 
+/// The most items of a launch of `direct.cu`, if it is for these.
+fn small_items(problem: &Problem, caps: &Caps, multiprocessors: u32) -> Option<u32> {
+    let params = whole(problem);
+    let shape = [params.m, params.k, params.n];
+    let (_, tiles) = tiles_for(problem, caps);
+    let (tile, parts) = Tile::choose(tiles, shape, params.batch, caps, multiprocessors);
+    small::most_items_on_cuda(problem, &params, tile.cost_ns(shape, params.batch, parts, multiprocessors))
+}
+
+/// That launch.
+fn direct(problem: &Problem, launch: &Launch) -> Dispatch {
+    let params = Params { result: u32::from(problem.result != DType::F32), ..launched(problem, launch) };
+    let (threads, grid) = small::grid_on_cuda(&params);
+    let operands_f16 = operands_f16(problem);
+    let mut constants = vec![("THREADS", threads), ("OPERANDS_F16", operands_f16)];
+    constants.extend(constants_of_layout(problem));
+    let variant = format!("{}-{}", if operands_f16 == 1 { "f16" } else { "f32" }, layout(problem));
+    let kernel = Kernel { id: KernelId::MatmulDirect, variant, source: None, constants };
+    Dispatch { kernel, params: params.into(), bindings: bindings(problem), grid }
+}
+
 /// The parameters of a launch, whose operands and result are bound whole.
 fn launched(problem: &Problem, Launch { first, batch }: &Launch) -> Params {
     let [a_start, b_start, c_start] = problem.batch.starts(*first).map(|start| start as u32);
@@ -220,7 +243,7 @@ fn launched(problem: &Problem, Launch { first, batch }: &Launch) -> Params {
 
 /// A plan for cuBLASLt; None for what it does not take: sums of no terms, numbers past 31 bits, batches of two loops. Nor what it is slow at: rows
 /// of f16 that start at no multiple of 8 elements, for which the kernel of this crate was nearly twice as fast on an NVIDIA H200, its copies
-/// included, unless those are too large. What is not left to it a second launch does, where both are quicker than a kernel of this crate on a GPU of so many
+/// included, unless those are too large; and products that leave tiles idle, for which it took eight times as long. What is not left to it a second launch does, where both are quicker than a kernel of this crate on a GPU of so many
 /// multiprocessors: a bias and an activation, since what is exact of the latter is not documented; factors of f32 other than 1 and -1, with which
 /// it has been seen to multiply an operand before the sum, which is then infinite, or nothing, where the result is not; and of f16 those that are
 /// not finite, and 0, with which NaN is none.
@@ -238,6 +261,7 @@ pub fn cublaslt(problem: &Problem, caps: &Caps, multiprocessors: u32) -> Result<
     if problem.elements() == 0
         || problem.k == 0
         || problem.dtype == DType::F16 && misaligned && cuda(problem, caps, multiprocessors).is_ok()
+        || small_items(problem, caps, multiprocessors).is_some()
         || outer.count > 1
         || first.iter().any(|first| !(first * problem.dtype.bytes()).is_multiple_of(LIBRARY_ALIGNMENT_BYTES))
         || largest > u64::from(i32::MAX.cast_unsigned())

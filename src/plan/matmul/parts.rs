@@ -3,6 +3,7 @@
 use super::batch::{self, Launch};
 use super::cooperative;
 use super::int8;
+use super::small;
 use super::split;
 use super::step::{End, Step};
 use super::tile::{TILES, aligned, tiled};
@@ -22,6 +23,8 @@ pub(super) struct Split {
     m: u32,
     k: u32,
     n: u32,
+    /// They are products whose blocks a launch takes one behind the other.
+    are_small: bool,
 }
 
 impl Split {
@@ -30,8 +33,10 @@ impl Split {
         let most = |tile: u32| u32::try_from(u64::from(tile) * u64::from(caps.max_workgroups_per_dimension)).unwrap_or(u32::MAX);
         let (m, n) = (problem.m.min(most(smallest.m)).max(1), problem.n.min(most(smallest.n)).max(1));
         let whole = m >= problem.m && n >= problem.n;
-        let (outer, inner) = if whole { batch::fitting(&problem.batch, caps.max_workgroups_per_dimension) } else { (1, 1) };
-        let mut split = Self { outer, inner, m, k: problem.k.max(1), n };
+        let small = small::most_items(problem, &super::whole(problem), caps);
+        let most_items = small.unwrap_or(caps.max_workgroups_per_dimension);
+        let (outer, inner) = if whole { batch::fitting(&problem.batch, most_items) } else { (1, 1) };
+        let mut split = Self { outer, inner, m, k: problem.k.max(1), n, are_small: small.is_some() };
         // A binding starts at the alignment before its first element, and its length is rounded up to a vec4.
         let room_bytes = caps.max_binding_bytes.saturating_sub(caps.binding_alignment_bytes + 16).max(64);
         let room_bytes = split::room_bytes(problem, room_bytes, caps);
@@ -80,7 +85,7 @@ impl Split {
                 // A sum of no terms still has to be written.
                 for k0 in (0..problem.k.max(1)).step_by(self.k as usize) {
                     let (m, k, n) = (self.m.min(problem.m - m0), self.k.min(problem.k - k0), self.n.min(problem.n - n0));
-                    Part { m0, k0, n0, m, k, n, items }.dispatch(problem, caps, plan)?;
+                    Part { m0, k0, n0, m, k, n, items, are_small: self.are_small }.dispatch(problem, caps, plan)?;
                 }
             }
         }
@@ -107,6 +112,7 @@ pub(super) struct Part<'a> {
     k: u32,
     n: u32,
     items: &'a Launch,
+    are_small: bool,
 }
 
 impl Part<'_> {
@@ -139,6 +145,7 @@ impl Part<'_> {
         let bias_start = bias.map_or(0, |(_, start)| start);
         let params = Params { bias_start, activation: if is_last { params.activation } else { 0 }, ..params };
         let step = match vector::step(problem, params, [a, b], caps) {
+            _ if self.are_small => small::step(problem, params, [a, b]),
             Some(step) => step,
             None => matrix_step(problem, params, [a, b], is_first && is_last, caps)?,
         };

@@ -51,6 +51,8 @@ impl Step {
         plan.dispatches.extend(before);
         plan.scratch_bytes = plan.scratch_bytes.max(before_bytes);
         let [c, bias] = end.added;
+        // What takes all items one behind the other has no layers.
+        let layers = if kernel.constant("MANY") == 1 { 1 } else { params.batch };
         let out_vec4 = vec4(&[params.out_start, params.ldo, params.n]);
         // One that lies inside the result; a result smaller than what matrix units store at once is no room for them to begin with.
         let has_tile = params.m >= kernel.constant("TILE_M") && params.n >= kernel.constant("TILE_N");
@@ -79,7 +81,7 @@ impl Step {
             let plain = end.is_first && end.added == [None; 2] && params.activation == 0 && !narrow;
             kernel.finish(stores, plain && has_tile && vec4(&[params.out_start, params.ldo]) == 1);
             let bindings = [Some(a), Some(b), Some(end.out), c, bias].into_iter().flatten().collect();
-            plan.dispatches.push(Dispatch { kernel, params: params.into(), bindings, grid: [x, y, params.batch] });
+            plan.dispatches.push(Dispatch { kernel, params: params.into(), bindings, grid: [x, y, layers] });
             return;
         }
         let k_part = if parts > 1 { params.k.div_ceil(parts).next_multiple_of(k_step) } else { 0 };
@@ -100,7 +102,7 @@ impl Step {
                 // The whole is scaled: a part may be too large then, or too small, where that is not.
                 params: Params { ldo, out_start: 0, k_part, bias_start: 0, activation: 0, alpha: 1.0, ..params }.into(),
                 bindings: vec![a, b, scratch(2)],
-                grid: [x, y, parts * params.batch],
+                grid: [x, y, parts * layers],
             });
         }
         if rounds && !end.is_last {

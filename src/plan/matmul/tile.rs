@@ -77,8 +77,12 @@ const SUM_LAUNCH: f64 = 5e5;
 const SUM_LAUNCH_F16: f64 = 1e6;
 const SUM_ELEMENT: f64 = 0.15;
 
-/// What the exchange between slices costs, in the same measure.
+/// What the exchange between slices costs, in the same measure: of a few workgroups, and of each of many on a multiprocessor.
 const EXCHANGE: f64 = 2.5e5;
+const EXCHANGE_OF_MANY: f64 = 4e4;
+
+/// And the beginning and the end of each workgroup.
+const START: f64 = 6e3;
 
 /// What it costs to fetch an operand's elements one by one, or to turn what is stored with k along its rows, in f32 or in f16, in parts of the
 /// time that a product takes otherwise; and what a copy costs, in the measure of the adding up. Measured as the speeds above, but that a copy's
@@ -146,14 +150,14 @@ impl Tile {
     fn cost(&self, [m, k, n]: [u32; 3], items: u32, parts: u32, effort: f64, half: bool, cover: &Cover) -> f64 {
         let [tiles_m, tiles_n] = cover.tiles.map(u64::from);
         let workgroups = tiles_m * tiles_n * u64::from(items) * u64::from(parts);
-        let work = f64::from(self.m * self.n) * f64::from(k.max(1).div_ceil(parts)) / f64::from(self.speed) * effort;
+        let work = f64::from(self.m * self.n) * f64::from(k.div_ceil(parts).max(self.k)) / f64::from(self.speed) * effort + START;
         // What is past whole tiles is done beside them where they leave something of a multiprocessor.
         let past = cover.cost(k, parts) * f64::from(items) / MULTIPROCESSORS as f64;
         // A sliced tile's memory in f16 leaves room for two on a multiprocessor, and a third waits for both.
         let at_once = if half && self.slices > 1 { 2 } else { 1 };
         let rounds = workgroups.div_ceil(MULTIPROCESSORS * at_once) * at_once;
         let work = (rounds as f64 * work + past).max(f64::from(self.fill) * work);
-        let work = if self.slices > 1 { work + EXCHANGE } else { work };
+        let work = if self.slices > 1 { work + EXCHANGE.max(EXCHANGE_OF_MANY * rounds as f64) } else { work };
         let moved = f64::from(2 * parts + 1) * f64::from(m) * f64::from(n) * f64::from(items);
         let launch = if half { SUM_LAUNCH_F16 } else { SUM_LAUNCH };
         if parts > 1 { work + launch + SUM_ELEMENT * moved } else { work }
@@ -188,6 +192,11 @@ impl Tile {
             max: u64::from(caps.max_workgroup_bytes),
         }))
     }
+}
+
+/// What the cheapest way costs that has no copies; None if there is none.
+pub(super) fn least_cost(problem: &Problem, params: &Params, caps: &Caps) -> Option<f64> {
+    Some(Tile::choose(problem, params, 1.0, true, caps).ok()?.cost)
 }
 
 /// How the tiled kernel computes a product.
