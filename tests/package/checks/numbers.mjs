@@ -168,6 +168,21 @@ export default {
     judge.free();
   },
 
+  // With a workgroup for each, those that a CPU emulates took minutes.
+  "a hundred thousand tiny products, and one with a hundred thousand rows": async ({ gpu }) => {
+    for (const [m, k, n] of [[2, 3, 2], [4, 4, 1]]) {
+      const batch = 100_000;
+      const [a, b] = [integers(batch * m * k, 1), integers(batch * k * n, 2)];
+      const expected = new Float32Array(batch * m * n);
+      for (let item = 0; item < batch; item++) {
+        expected.set(product(a.subarray(item * m * k), b.subarray(item * k * n), { m, k, n }), item * m * n);
+      }
+      same(await gpu.matmul(a, b, { m, k, n, batch }), expected, `${m}x${k}x${n}`);
+    }
+    const [a, b] = [integers(400_000, 1), integers(12, 2)];
+    same(await gpu.matmul(a, b, { m: 100_000, k: 4, n: 3 }), product(a, b, { m: 100_000, k: 4, n: 3 }), "tall");
+  },
+
   "batches of matrices that are read transposed": async ({ gpu }) => {
     for (const [m, lda, stride_a] of [[3, 3, 0], [3, 4, 4], [5, 8, 0], [6, 8, 8], [7, 12, 12], [9, 12, 24]]) {
       const [k, n, batch] = [1 + Math.floor(stride_a / lda / 2), 3, 2];
