@@ -75,6 +75,9 @@ fn cases(gpu: &Gpu, sizes: &Sizes) -> Result<Vec<(&'static str, Expr)>, Failure>
     let kernel = first(&b, &[1, 1, 3, 3])?;
     let batch = (rows * columns / 1024).min(1000);
     let (bx, by) = (first(&a, &[batch, 32, 32])?, first(&b, &[batch, 32, 32])?);
+    let of = |side: u64| (batch * 1024) / (side * side);
+    let (bx_4, by_4) = (first(&a, &[of(4), 4, 4])?, first(&b, &[of(4), 4, 4])?);
+    let (points, turn) = (first(&a, &[of(2), 4])?, first(&b, &[4, 3])?);
     let (small, other) = (first(&a, &[16, 16])?, first(&b, &[16, 16])?);
     let real_picture = kept(picture.slice(2, 0, 1, 1).reshape(&[image as i64, image as i64]))?;
     let pool = Pool::new(&[2, 2]).strides(&[2, 2]);
@@ -175,6 +178,8 @@ fn cases(gpu: &Gpu, sizes: &Sizes) -> Result<Vec<(&'static str, Expr)>, Failure>
         ("matmul transposed", x.matmul(y.transpose(None))),
         ("matmul of 16", small.matmul(&other)),
         ("batch of 32", bx.matmul(&by)),
+        ("batch of 4", bx_4.matmul(&by_4)),
+        ("points by 4x3", points.matmul(&turn)),
         ("matrix by vector", a.matmul(&vector)),
         ("vector by matrix", tall.matmul(&a)),
         ("conv1d", long.conv(&taps, &Conv::default())),

@@ -51,6 +51,8 @@ def cases(elements):
     kernel = b.reshape(-1)[:9].copy().reshape(3, 3)
     batch = min(elements // 1024, 1000)
     bx, by = (matrix.reshape(-1)[: batch * 1024].reshape(batch, 32, 32) for matrix in (a, b))
+    bx_4, by_4 = bx.reshape(-1, 4, 4), by.reshape(-1, 4, 4)
+    points, turn = bx.reshape(-1, 4), by.reshape(-1)[:12].reshape(4, 3)
     small, other = a.reshape(-1)[:256].reshape(16, 16).copy(), b.reshape(-1)[:256].reshape(16, 16).copy()
 
     def softmax(values, axis):
@@ -164,6 +166,8 @@ def cases(elements):
         "matmul transposed": lambda: x @ y.T,
         "matmul of 16": lambda: small @ other,
         "batch of 32": lambda: bx @ by,
+        "batch of 4": lambda: bx_4 @ by_4,
+        "points by 4x3": lambda: points @ turn,
         "matrix by vector": lambda: a @ vector,
         "vector by matrix": lambda: tall @ a,
         "conv1d (NumPy)": lambda: np.convolve(real, taps[::-1], "valid"),
@@ -189,7 +193,7 @@ def cases(elements):
 
 
 # What NumPy has its BLAS compute, on all threads unless it is told otherwise.
-PRODUCTS = ("matmul", "batch", "matrix by", "vector by", "conv2d")
+PRODUCTS = ("matmul", "batch", "points", "matrix by", "vector by", "conv2d")
 
 # For so long its threads keep their cores busy after a product, in case there is another.
 BUSY_S = 0.2

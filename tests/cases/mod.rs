@@ -274,6 +274,11 @@ fn batches(add: &mut impl FnMut(usize, usize, usize, &dyn Fn(&mut Case))) {
             layouts[i % 4](case);
         });
     }
+    for (m, k, n) in [(1100, 4, 3), (601, 7, 4), (3, 5, 2500), (16, 9, 11)] {
+        for layout in layouts {
+            add(m, k, n, &|case| layout(case));
+        }
+    }
     let gaps = [Some(4), Some(0), Some(1)];
     add(6, 5, 7, &|case| *case = Case { batch: [&[1100], &[1100]], gaps, activation: Some(Activation::Relu), bias: true, ..*case });
 }

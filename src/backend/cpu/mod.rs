@@ -27,6 +27,8 @@ mod scalar;
 #[cfg(not(target_arch = "wasm32"))]
 mod simd;
 #[cfg(all(feature = "simd", not(target_arch = "wasm32")))]
+mod small;
+#[cfg(all(feature = "simd", not(target_arch = "wasm32")))]
 mod transform;
 #[cfg(all(feature = "simd", not(target_arch = "wasm32")))]
 mod vector;

@@ -18,6 +18,8 @@ use super::reduce::Reduce;
 use super::scalar::{self, Matrix};
 use super::simd;
 #[cfg(feature = "simd")]
+use super::small;
+#[cfg(feature = "simd")]
 use super::transform::Transforms;
 #[cfg(feature = "simd")]
 use super::vector;
@@ -39,6 +41,12 @@ const MANY_ELEMENTS: usize = 1 << 16;
 /// Multiplications of a batch from which they do.
 #[cfg(feature = "simd")]
 const MANY_PRODUCTS: usize = 1 << 21;
+/// How many of them take as long as a small product, or a row of one.
+#[cfg(feature = "simd")]
+const OF_SMALL: usize = 256;
+/// Rows of a share of a tall product.
+#[cfg(feature = "simd")]
+const SHARE_ROWS: usize = 512;
 /// Bytes of a result above which it is written past the cache, which would not hold it.
 const STREAM_BYTES: usize = 24 << 20;
 
@@ -243,6 +251,10 @@ impl Engine {
     /// All products of a batch.
     fn products(&self, params: &Params, kernel: &Kernel, [a, b, c, bias]: [&[f32]; 4], out: &mut [f32]) {
         let item_elements = params.m as usize * params.n as usize;
+        #[cfg(feature = "simd")]
+        if self.simd && small::takes(params, kernel.constant("TRANSPOSE_A") != 0) {
+            return self.small_products(params, kernel, [a, b, c, bias], out);
+        }
         let one = |(item, out): (usize, &mut [f32]), threads: usize| {
             let [a_start, b_start, c_start] = params.starts(item as u32);
             self.product(params, kernel, [from(a, a_start), from(b, b_start), from(c, c_start)], out, threads);
@@ -255,6 +267,29 @@ impl Engine {
             return each(out, item_elements, threads, |item, out| one((item, out), 1));
         }
         out.chunks_exact_mut(item_elements).enumerate().for_each(|item| one(item, threads));
+    }
+
+    /// The same of small ones.
+    #[cfg(feature = "simd")]
+    fn small_products(&self, params: &Params, kernel: &Kernel, [a, b, c, bias]: [&[f32]; 4], out: &mut [f32]) {
+        let (m, n) = (params.m as usize, params.n as usize);
+        let [reads_c, turns_a, turns_b] = ["READS_C", "TRANSPOSE_A", "TRANSPOSE_B"].map(|name| kernel.constant(name) != 0);
+        let rows_of = |item: u32, row: usize, out: &mut [f32]| {
+            let [a_start, b_start, c_start] = params.starts(item);
+            let a = Matrix::new(from(a, a_start), params.lda as usize, turns_a);
+            let a = Matrix { values: &a.values[row * a.row_stride..], ..a };
+            let b = Matrix::new(from(b, b_start), params.ldb as usize, turns_b);
+            let c = reads_c.then(|| &from(c, c_start)[row * params.ldc as usize..]);
+            small::multiply(params, [a, b], c, out);
+            scalar::finish(params, bias, out);
+        };
+        let (_, threads) = self.resources();
+        if params.batch == 1 {
+            let threads = if m * OF_SMALL > MANY_PRODUCTS { threads } else { 1 };
+            return each(out, SHARE_ROWS * n, threads, |share, out| rows_of(0, share * SHARE_ROWS, out));
+        }
+        let threads = if out.len() * params.k as usize + params.batch as usize * OF_SMALL > MANY_PRODUCTS { threads } else { 1 };
+        each(out, m * n, threads, |item, out| rows_of(item as u32, 0, out));
     }
 
     /// One product of a batch.
