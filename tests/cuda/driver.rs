@@ -29,7 +29,11 @@ const NOT_READY: Code = 600;
 const ILLEGAL_ADDRESS: Code = 700;
 
 /// The modules that there are, to know by its text which variant is loaded.
-const MODULES: &str = concat!(include_str!(concat!(env!("STAND_IN_PTX"), "/tiled.ptx")), include_str!(concat!(env!("STAND_IN_PTX"), "/sum.ptx")));
+const MODULES: &str = concat!(
+    include_str!(concat!(env!("STAND_IN_PTX"), "/tiled.ptx")),
+    include_str!(concat!(env!("STAND_IN_PTX"), "/direct.ptx")),
+    include_str!(concat!(env!("STAND_IN_PTX"), "/sum.ptx"))
+);
 
 static FAULT: AtomicI32 = AtomicI32::new(0);
 static LAUNCHES: AtomicU64 = AtomicU64::new(0);
@@ -532,7 +536,10 @@ pub unsafe extern "C" fn cuLaunchKernel(
             });
         }
         let elements = |p: Params| (0..p.m).flat_map(move |i| (0..p.n).map(move |j| [i, j]));
-        let Some((tile, layout)) = unsafe { &*function }.strip_prefix("matmul/tiled ").and_then(|variant| variant.split_once(' ')) else {
+        // The blocks of all items of a batch lie one behind the other.
+        let direct = unsafe { &*function }.strip_prefix("matmul/direct f32-").map(|layout| ("4x4", layout));
+        let tiled = unsafe { &*function }.strip_prefix("matmul/tiled ").and_then(|variant| variant.split_once(' '));
+        let Some((tile, layout)) = direct.or(tiled) else {
             let ([parts, c, bias, out], p) = ([0, 2, 3, 4].map(address), params(5));
             if (p.batch * p.m * p.lda / 4).div_ceil(threads) != blocks {
                 return 1;
@@ -546,7 +553,15 @@ pub unsafe extern "C" fn cuLaunchKernel(
         };
         let ([a, b, c, bias, out], p) = ([0, 1, 2, 3, 4].map(address), params(5));
         let sides: Vec<u32> = tile.split('x').map(|side| side.parse().unwrap()).collect();
-        if p.m.div_ceil(sides[0]) * p.n.div_ceil(sides[1]) != blocks || (p.k_part == 0) != (layers == p.batch) {
+        let tiles = p.m.div_ceil(sides[0]) * p.n.div_ceil(sides[1]);
+        let layers = if direct.is_none() {
+            layers
+        } else if layers == 1 && blocks == (tiles * p.batch).div_ceil(threads) {
+            p.batch
+        } else {
+            return 1;
+        };
+        if direct.is_none() && tiles != blocks || (p.k_part == 0) != (layers == p.batch) {
             return 1;
         }
         let (transpose_a, transpose_b) = (layout.starts_with('t'), layout.ends_with('t'));
