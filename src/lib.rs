@@ -40,6 +40,8 @@ mod dtype;
 mod environment;
 mod error;
 mod expr;
+#[cfg(not(target_arch = "wasm32"))]
+mod files;
 mod gpu;
 mod host;
 mod info;

@@ -121,7 +121,7 @@ impl Gpu {
         let (mut file, mut fault) = (file::path(self.options(), &opened.info), None);
         if let Some(path) = &file {
             let text = file::write(&tuned, &best, &tiles, &opened.info, self.options());
-            let kept = path.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| fs::write(path, text));
+            let kept = crate::files::replace(path, text.as_bytes());
             fault = kept.err().map(|error| format!("{} could not be written ({error})", path.display()));
         }
         file = file.filter(|_| fault.is_none());

@@ -8,16 +8,17 @@
 //! A file that is not just so, or whose data another driver wrote, counts as none, since not every driver survives data that it did
 //! not write. Files are replaced whole, by renaming. Nothing here is an error: without a cache a driver compiles again.
 
+use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
-use std::{fs, io, process};
 
 use ash::vk;
 
 use super::context::Context;
 use crate::error::Result;
+use crate::files::replace;
 
 const MAGIC: &[u8; 8] = b"lapidary";
 const HEADER_BYTES: usize = 24;
@@ -175,20 +176,6 @@ fn read(file: &Path) -> Option<Vec<u8>> {
     fs::read(file).ok()
 }
 
-/// Writes a file under a name of its own and gives it the right one then: nobody ever reads half of it.
-fn replace(file: &Path, bytes: &[u8]) -> io::Result<()> {
-    static COUNT: AtomicU64 = AtomicU64::new(0);
-    if let Some(folder) = file.parent() {
-        fs::create_dir_all(folder)?;
-    }
-    let draft = file.with_extension(format!("{}-{}.tmp", process::id(), COUNT.fetch_add(1, Ordering::Relaxed)));
-    let written = fs::write(&draft, bytes).and_then(|()| fs::rename(&draft, file));
-    if written.is_err() {
-        let _ = fs::remove_file(&draft);
-    }
-    written
-}
-
 /// The hash of Fowler, Noll and Vo, 64 bits: enough to notice what a crash or a disk did to a file.
 fn fnv1a(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3))
@@ -231,7 +218,7 @@ mod tests {
     #[test]
     fn what_is_not_saved_at_once_is_in_the_end() {
         let Some((device, _)) = device() else { return };
-        let folder = std::env::temp_dir().join(format!("lapidary-cache-later-{}", process::id()));
+        let folder = std::env::temp_dir().join(format!("lapidary-cache-later-{}", std::process::id()));
         let properties = vk::PhysicalDeviceProperties::default();
         let kernels = [4, 8].map(|n| {
             let values = vec![0.0f32; (n * n) as usize];
@@ -254,19 +241,6 @@ mod tests {
         let pipelines = Pipelines::new(&device.context, open(), false);
         pipelines.get(&kernels[0]).unwrap();
         assert_eq!(files(), 1, "of one kernel it is written at once");
-        fs::remove_dir_all(folder).unwrap();
-    }
-
-    #[test]
-    fn a_file_is_replaced_whole_and_leaves_nothing_beside_it() {
-        let folder = std::env::temp_dir().join(format!("lapidary-cache-{}", process::id()));
-        let file = folder.join("below").join("file.bin");
-        for bytes in [b"first".as_slice(), b"second"] {
-            replace(&file, bytes).unwrap();
-            assert_eq!(read(&file).unwrap(), bytes);
-        }
-        assert_eq!(fs::read_dir(file.parent().unwrap()).unwrap().count(), 1);
-        assert!(replace(&file.join("a file is no folder"), b"x").is_err());
         fs::remove_dir_all(folder).unwrap();
     }
 }
