@@ -66,7 +66,7 @@ fn cases(gpu: &Gpu) -> Vec<Case> {
 fn products(gpu: &Gpu) -> Vec<Case> {
     let of = |shape: &[u64]| noise(gpu, shape);
     let mut cases = Vec::new();
-    // By tiles, by tiles of fours, in parts that are added up, vectors along and across, and with strips beside whole tiles.
+    // By tiles, by tiles of fours, in parts that are added up, vectors along and across, with strips beside whole tiles, and straight from memory.
     for (name, [m, k, n]) in [
         ("product", [33, 20, 17]),
         ("product of fours", [64, 36, 40]),
@@ -76,6 +76,8 @@ fn products(gpu: &Gpu) -> Vec<Case> {
         ("row", [1, 200, 84]),
         ("column", [85, 200, 1]),
         ("product with strips", [1025, 250, 1027]),
+        ("product of few terms", [60_001, 4, 7]),
+        ("product of few terms, of fours", [40_000, 5, 8]),
     ] {
         let (read, result) = (m * k + k * n, m * n);
         // One of them stored the other way, and a NaN in a row of its own.
@@ -102,6 +104,8 @@ fn products(gpu: &Gpu) -> Vec<Case> {
         ("batch with shared operands", vec![4, 1, 9, 20], vec![1, 3, 20, 7]),
         ("batch of many terms", vec![2, 10, 4000], vec![2, 4000, 9]),
         ("batch of vectors", vec![3, 50, 70], vec![3, 70, 1]),
+        ("batch of tiny products", vec![9000, 3, 4], vec![9000, 4, 5]),
+        ("batch of tiny products, of fours", vec![3, 3000, 4, 3], vec![3, 3000, 3, 8]),
     ] {
         let product = of(&a).matmul(of(&b));
         let shape = product.shape().unwrap().to_vec();

@@ -1,6 +1,7 @@
 //! Plans for CUDA: NVIDIA's library for what it takes, else the kernel for matrix units of `shaders/matmul/cooperative.cu` for f16, those of
 //! `shaders/matmul/int8.cu` and `int8_units.cu` for 8-bit integers, else the register-tiled one of `shaders/matmul/tiled.cu`, to which f16 is
-//! copied as f32; and that of `direct.cu` for what would leave tiles idle. None is split for the sake of limits: addresses are of 64 bits, and one row of blocks may be longer than any result. The
+//! copied as f32; and that of `direct.cu` for what would leave tiles idle. None is split for the sake of limits: addresses are of 64 bits, and one
+//! row of blocks may be longer than any result. The
 //! kernel's k is, where few blocks would be at work.
 
 mod int8;
@@ -212,9 +213,11 @@ fn add_launch(problem: &Problem, launch: &Launch, caps: &Caps, multiprocessors: 
 fn small_items(problem: &Problem, caps: &Caps, multiprocessors: u32) -> Option<u32> {
     let params = whole(problem);
     let shape = [params.m, params.k, params.n];
-    let (_, tiles) = tiles_for(problem, caps);
-    let (tile, parts) = Tile::choose(tiles, shape, params.batch, caps, multiprocessors);
-    small::most_items_on_cuda(problem, &params, tile.cost_ns(shape, params.batch, parts, multiprocessors))
+    small::most_items_on_cuda(problem, &params, || {
+        let (_, tiles) = tiles_for(problem, caps);
+        let (tile, parts) = Tile::choose(tiles, shape, params.batch, caps, multiprocessors);
+        tile.cost_ns(shape, params.batch, parts, multiprocessors)
+    })
 }
 
 /// That launch.
@@ -243,7 +246,8 @@ fn launched(problem: &Problem, Launch { first, batch }: &Launch) -> Params {
 
 /// A plan for cuBLASLt; None for what it does not take: sums of no terms, numbers past 31 bits, batches of two loops. Nor what it is slow at: rows
 /// of f16 that start at no multiple of 8 elements, for which the kernel of this crate was nearly twice as fast on an NVIDIA H200, its copies
-/// included, unless those are too large; and products that leave tiles idle, for which it took eight times as long. What is not left to it a second launch does, where both are quicker than a kernel of this crate on a GPU of so many
+/// included, unless those are too large; and products that leave tiles idle, for which it took up to ten times as long
+/// on an NVIDIA H100. What is not left to it a second launch does, where both are quicker than a kernel of this crate on a GPU of so many
 /// multiprocessors: a bias and an activation, since what is exact of the latter is not documented; factors of f32 other than 1 and -1, with which
 /// it has been seen to multiply an operand before the sum, which is then infinite, or nothing, where the result is not; and of f16 those that are
 /// not finite, and 0, with which NaN is none.
