@@ -10,12 +10,16 @@
 //! `STAND_IN_PROHIBITED`, the GPU that no process may use, and `STAND_IN_FAULT_AT`, the launch that ends the context.
 #![allow(non_snake_case, clippy::missing_safety_doc, clippy::undocumented_unsafe_blocks, clippy::too_many_arguments)]
 
+mod params;
+
 use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::sync::atomic::{AtomicI32, AtomicU64, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
+
+use params::{Params, at};
 
 type Code = c_int;
 type Work = Box<dyn FnOnce() + Send>;
@@ -440,63 +444,6 @@ pub extern "C" fn cuFuncSetAttribute(_function: *const String, _attribute: c_int
 pub unsafe extern "C" fn cuModuleUnload(module: *mut String) -> Code {
     drop(unsafe { Box::from_raw(module) });
     0
-}
-
-/// As the kernel has it.
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct Params {
-    m: u32,
-    k: u32,
-    n: u32,
-    lda: u32,
-    ldb: u32,
-    ldc: u32,
-    ldo: u32,
-    starts: [u32; 4],
-    alpha: f32,
-    beta: f32,
-    k_part: u32,
-    batch: u32,
-    inner: u32,
-    outer_steps: [u32; 3],
-    inner_steps: [u32; 3],
-    bias_start: u32,
-    activation: u32,
-}
-
-fn at(base: u64, row: u32, column: u32, stride: u32) -> *mut f32 {
-    (base as *mut f32).wrapping_add(row as usize * stride as usize + column as usize)
-}
-
-fn activate(activation: u32, x: f32) -> f32 {
-    let sigmoid = |x: f32| 1.0 / (1.0 + (-x).exp());
-    match activation {
-        0 => x,
-        1 if x < 0.0 => 0.0,
-        1 => x,
-        2 => x * sigmoid(2.0 * (2.0 / std::f32::consts::PI).sqrt() * (x + 0.044_715 * x * x * x)),
-        3 => sigmoid(x),
-        4 => x.tanh(),
-        _ => x * sigmoid(x),
-    }
-}
-
-impl Params {
-    /// Where operand `which` of an item starts, its address being that of the first launch's first.
-    fn start(&self, address: u64, which: usize, item: u32) -> u64 {
-        let steps = [(item / self.inner, self.outer_steps[which]), (item % self.inner, self.inner_steps[which])];
-        let elements = steps.iter().map(|&(count, step)| u64::from(count) * u64::from(step)).sum::<u64>() + u64::from(self.starts[which]);
-        if address == 0 { 0 } else { address + 4 * elements }
-    }
-
-    /// Puts an element into the `layer`th of the matrices in out.
-    unsafe fn store(&self, [c, bias, out]: [u64; 3], layer: u32, [i, j]: [u32; 2], sum: f32) {
-        let (c, out) = (self.start(c, 2, layer % self.batch), out + 4 * u64::from(self.starts[3]));
-        let added = if c == 0 { 0.0 } else { self.beta * unsafe { *at(c, i, j, self.ldc) } };
-        let biased = if bias == 0 { 0.0 } else { unsafe { *at(bias, 0, self.bias_start + j, 0) } };
-        unsafe { *at(out, layer * self.m + i, j, self.ldo) = activate(self.activation, self.alpha * sum + added + biased) };
-    }
 }
 
 #[unsafe(no_mangle)]
