@@ -120,3 +120,22 @@ fn a_vector_times_a_matrix() {
         }
     }
 }
+
+/// Rows that lie across an input's are turned some at a time: whatever the sides, and wherever blocks and shares begin.
+#[test]
+fn what_is_computed_of_what_lies_across() {
+    let gpu = Gpu::open_blocking(Options::only(BackendId::Simd)).unwrap();
+    let shapes: [&[u64]; 7] = [&[100, 100], &[9, 300], &[300, 11], &[8, 17_000], &[17_000, 8], &[700, 500], &[5, 40, 60]];
+    for shape in shapes {
+        let x = Expr::from(gpu.evaluate_blocking(&Expr::index(shape).cast(DType::F32)).unwrap());
+        let (rows, columns) = (shape[shape.len() - 2], shape[shape.len() - 1]);
+        let turned = x.transpose(Some(if shape.len() == 2 { &[1, 0] } else { &[0, 2, 1] }));
+        let found = evaluated(&gpu, &turned.add(Expr::index(turned.shape().unwrap()).cast(DType::F32))).into_vec();
+        let plane = rows * columns;
+        for (at, found) in (0u64..).zip(found) {
+            let (first, within) = (at / plane * plane, at % plane);
+            let from = first + within % rows * columns + within / rows;
+            assert_eq!(found, (from + at) as f32, "element {at} of {shape:?} turned");
+        }
+    }
+}

@@ -255,11 +255,28 @@ impl Folding {
         }
     }
 
+    /// Where the extreme of each of some rows of so many values is, where it is asked for and there are vectors to find it by.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(super) fn places(&self, rows: &[u32], count: usize) -> Option<Vec<u32>> {
+        if !self.has_vectors || !matches!(self.fold, Fold::ArgMax | Fold::ArgMin) {
+            return None;
+        }
+        let is_min = self.fold == Fold::ArgMin;
+        match self.dtype {
+            DType::I32 => i32::places_in_rows(bytemuck::cast_slice(rows), count, is_min),
+            DType::U32 => u32::places_in_rows(rows, count, is_min),
+            _ => f32::places_in_rows(bytemuck::cast_slice(rows), count, is_min),
+        }
+    }
+
     /// Of values behind those of a state, the first of which is that of this number in its row.
     #[cfg_attr(debug_assertions, inline)]
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn add(&self, state: State, values: &[u32], first: usize) -> State {
-        if matches!(self.fold, Fold::ArgMax | Fold::ArgMin) && state[2] > 0.0 {
+        if matches!(self.fold, Fold::ArgMax | Fold::ArgMin) {
+            if state[2] == 0.0 {
+                return self.located(values, first);
+            }
             // Its place is looked for only if it matters.
             let extreme = self.extreme(values);
             let stays = state[0].is_nan() || self.more_extreme(state[0], extreme) == state[0];
@@ -326,6 +343,11 @@ impl Folding {
     /// Whether it is the same however values are put together.
     pub(super) fn is_exact(&self) -> bool {
         matches!((self.fold, self.dtype), (Fold::Max | Fold::Min, _) | (Fold::Sum | Fold::Prod, DType::I32 | DType::U32))
+    }
+
+    /// Whether it is the same however rows are cut.
+    pub(super) fn joins_exactly(&self) -> bool {
+        self.is_exact() || matches!(self.fold, Fold::ArgMax | Fold::ArgMin)
     }
 
     /// Whether words hold what is known of values until all are folded.

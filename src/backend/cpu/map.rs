@@ -6,6 +6,9 @@ mod moves;
 #[cfg(not(target_arch = "wasm32"))]
 mod places;
 
+#[cfg(not(target_arch = "wasm32"))]
+use std::ops::Range;
+
 use half::f16;
 #[cfg(target_arch = "wasm32")]
 use half::slice::HalfFloatSliceExt;
@@ -50,7 +53,7 @@ extern "C" {
 }
 
 /// Where a step's values of a block are.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 enum Value<'a> {
     /// In an input, or in what the kernel is told.
     Lying(&'a [u32]),
@@ -59,6 +62,9 @@ enum Value<'a> {
     Whole(&'a [u32]),
     /// In the register of that number.
     Register(usize),
+    /// Rows of an input that lies across them, from one element on up to another, in the register of that number.
+    #[cfg(not(target_arch = "wasm32"))]
+    Turned(usize, Range<usize>),
 }
 
 /// What the steps of one program give, so far as it needs room: inputs may be read where they lie.
@@ -230,10 +236,23 @@ impl<'a> Map<'a> {
                 }
                 let (before, after) = registers.split_at_mut(step);
                 let Some(register) = after.first_mut() else { return };
+                #[cfg(not(target_arch = "wasm32"))]
+                if !is_written
+                    && let Step::Input(input) = *what
+                    && self.lies_across(input.into())
+                {
+                    if !matches!(&values[step], Value::Turned(_, of) if of.start <= first && first + count <= of.end) {
+                        let of = self.turn_rows(input.into(), [first, first + count, begin + elements], register);
+                        values[step] = Value::Turned(step, of);
+                    }
+                    continue;
+                }
                 let operand = |operand: usize| match values[operand] {
                     Value::Lying(words) => words,
                     #[cfg(not(target_arch = "wasm32"))]
                     Value::Whole(words) => &words[first - begin..][..count],
+                    #[cfg(not(target_arch = "wasm32"))]
+                    Value::Turned(number, ref of) => &bytemuck::cast_slice(&before[number])[first - of.start..][..count],
                     Value::Register(number) => &bytemuck::cast_slice(&before[number])[..count],
                 };
                 #[cfg(not(target_arch = "wasm32"))]
@@ -264,6 +283,8 @@ impl<'a> Map<'a> {
                     Value::Lying(words) => words,
                     #[cfg(not(target_arch = "wasm32"))]
                     Value::Whole(words) => &words[first - begin..][..count],
+                    #[cfg(not(target_arch = "wasm32"))]
+                    Value::Turned(number, ref of) => &bytemuck::cast_slice(&registers[number])[first - of.start..][..count],
                     Value::Register(number) => &bytemuck::cast_slice(&registers[number])[..count],
                 };
                 self.put(made, out);
@@ -282,7 +303,7 @@ impl<'a> Map<'a> {
         let _ = step;
         match what {
             Step::Input(input) => self.lying(usize::from(input), first, count).map(Value::Lying),
-            Step::Cast(of, to) if keeps_words(self.source.program.kind(of), to) => Some(values[usize::from(of)]),
+            Step::Cast(of, to) if keeps_words(self.source.program.kind(of), to) => Some(values[usize::from(of)].clone()),
             #[cfg(not(target_arch = "wasm32"))]
             Step::Scalar(scalar, _) if self.repeated >> step & 1 == 0 => {
                 Some(Value::Lying(&self.words[self.scalars + usize::from(scalar)..][..1]))

@@ -1,7 +1,7 @@
 //! Reductions on the CPU: blocks of values, as the elementwise twin computes them, become states, which are joined in order.
 //!
 //! Blocks are folded in lanes, which the compiler turns into vector instructions, and states are of double precision. How values are cut
-//! depends on the shape alone, so that the result is the same on any number of threads.
+//! depends on the shape alone where it matters, so that the result is the same on any number of threads.
 
 #[cfg(all(feature = "simd", not(target_arch = "wasm32")))]
 use super::crew;
@@ -71,13 +71,14 @@ impl<'a> Reduce<'a> {
         let out = &mut out[..self.rows];
         // As many rows as make a share, of columns as many as are folded beside one another.
         let together = if self.is_in_columns { self.columns() } else { (SHARE / self.count).clamp(1, self.rows) };
+        let threads = if self.rows * self.count > 2 * SHARE { threads } else { 1 };
         let part = match self.rows.div_ceil(together) {
             MANY.. => self.count,
+            _ if threads == 1 && self.folding.joins_exactly() => self.count,
             _ if self.is_in_columns => self.count.div_ceil(PARTS).max(4 * SHARE / together).next_multiple_of(HEIGHT),
             _ => (SHARE / together).max(1),
         };
         let parts = self.count.div_ceil(part);
-        let threads = if self.rows * self.count > 2 * SHARE { threads } else { 1 };
         let states = |at: usize| {
             let (first, number) = (at / parts * together, at % parts);
             // Ends of almost 2³² would be beyond what counts them in the browser.
@@ -142,6 +143,13 @@ impl<'a> Reduce<'a> {
     fn folded(&self, [first, end]: [usize; 2], [begin, behind]: [usize; 2]) -> Folded {
         if self.is_in_columns {
             return self.fold_columns([first, end], [begin, behind]);
+        }
+        #[cfg(not(target_arch = "wasm32"))]
+        if [begin, behind] == [0, self.count]
+            && let Some(rows) = self.map.stored(first * self.count, (end - first) * self.count)
+            && let Some(places) = self.folding.places(rows, self.count)
+        {
+            return Folded::Words(places);
         }
         let mut states = vec![self.folding.empty(); end - first];
         let (mut buffer, mut registers) = (Vec::new(), Registers::default());

@@ -21,6 +21,10 @@ pub(super) fn takes(params: &Params, turns_a: bool) -> bool {
 
 /// out ← α·op(A)·op(B) + β·C, or as many rows of it as there are in `out`. Without C it is not read. The sums run over k in order.
 pub(super) fn multiply(params: &Params, [a, b]: [Matrix<'_>; 2], c: Option<&[f32]>, out: &mut [f32]) {
+    #[cfg(target_arch = "x86_64")]
+    if c.is_none() && fours::multiply(params, [a, b], out) {
+        return;
+    }
     pulp::Arch::new().dispatch(Product { params, a, b, c, out });
 }
 
@@ -95,7 +99,7 @@ fn sums<S: pulp::Simd, const N: usize, const WIDTH: usize, const R: usize>(
         for p in 0..k {
             let of_b = row_of::<N, WIDTH>(b, p);
             for (sums, row) in sums.iter_mut().zip(rows) {
-                add::<S, WIDTH>(sums, row[p], &of_b);
+                add_row::<S, WIDTH>(sums, row[p], &of_b);
             }
         }
     } else {
@@ -103,7 +107,7 @@ fn sums<S: pulp::Simd, const N: usize, const WIDTH: usize, const R: usize>(
             let of_b = row_of::<N, WIDTH>(b, p);
             let column = &a.values[p * a.column_stride + row * a.row_stride..];
             for (i, sums) in sums.iter_mut().enumerate() {
-                add::<S, WIDTH>(sums, column[i * a.row_stride], &of_b);
+                add_row::<S, WIDTH>(sums, column[i * a.row_stride], &of_b);
             }
         }
     }
@@ -124,9 +128,108 @@ fn row_of<const N: usize, const WIDTH: usize>(b: Matrix<'_>, p: usize) -> [f32; 
 }
 
 #[inline(always)]
-fn add<S: pulp::Simd, const WIDTH: usize>(sums: &mut [f32; WIDTH], x: f32, row: &[f32; WIDTH]) {
+fn add_row<S: pulp::Simd, const WIDTH: usize>(sums: &mut [f32; WIDTH], x: f32, row: &[f32; WIDTH]) {
     for (sum, y) in sums.iter_mut().zip(row) {
-        // Without the instruction a library would be called for each.
-        *sum = if S::IS_SCALAR { x * y + *sum } else { x.mul_add(*y, *sum) };
+        *sum = add::<S>(*sum, x, *y);
+    }
+}
+
+/// A sum with a product.
+#[inline(always)]
+fn add<S: pulp::Simd>(sum: f32, x: f32, y: f32) -> f32 {
+    // Without the instruction a library would be called.
+    if S::IS_SCALAR { x * y + sum } else { x.mul_add(y, sum) }
+}
+
+/// Four rows at a time of two to four terms and columns, in one vector: all rows of A lie behind one another, and so do those of the result.
+#[cfg(target_arch = "x86_64")]
+mod fours {
+    use std::arch::x86_64::{
+        _mm512_fmadd_ps, _mm512_loadu_si512, _mm512_mask_storeu_ps, _mm512_maskz_loadu_ps, _mm512_mul_ps, _mm512_permutexvar_ps,
+        _mm512_set1_ps, _mm512_setzero_ps,
+    };
+
+    use super::{Matrix, Params, row_of};
+
+    const ROWS: usize = 4;
+    const WIDTH: usize = 4;
+    const LANES: usize = ROWS * WIDTH;
+
+    /// So many of the lowest lanes.
+    fn lowest(lanes: usize) -> u16 {
+        ((1u32 << lanes) - 1) as u16
+    }
+
+    /// out ← α·A·B; false if it is no such product, or the CPU has no such vectors.
+    pub(super) fn multiply(params: &Params, [a, b]: [Matrix<'_>; 2], out: &mut [f32]) -> bool {
+        if a.column_stride != 1 || a.row_stride != params.k as usize || !std::arch::is_x86_feature_detected!("avx512f") {
+            return false;
+        }
+        macro_rules! of {
+            ($($n:literal $k:literal)+) => {
+                match (params.n, params.k) {
+                    // SAFETY: the CPU has the instructions.
+                    $(($n, $k) => unsafe { rows::<$n, $k>(params.alpha, a.values, b, out) },)+
+                    _ => return false,
+                }
+            };
+        }
+        of!(2 2 2 3 2 4 3 2 3 3 3 4 4 2 4 3 4 4);
+        true
+    }
+
+    /// The same of K terms and N columns.
+    #[target_feature(enable = "avx512f")]
+    fn rows<const N: usize, const K: usize>(alpha: f32, a: &[f32], b: Matrix<'_>, out: &mut [f32]) {
+        const { assert!(N <= WIDTH && K <= WIDTH) };
+        let lanes = |number: &dyn Fn(usize) -> usize| {
+            let numbers: [u32; LANES] = std::array::from_fn(|lane| number(lane) as u32);
+            // SAFETY: the array is as long as a vector.
+            unsafe { _mm512_loadu_si512(numbers.as_ptr().cast()) }
+        };
+        // Sums have WIDTH lanes to a row: where each finds its term, and where the result finds its sum.
+        let terms: [_; K] = std::array::from_fn(|p| lanes(&|lane| lane / WIDTH * K + p));
+        let packed = lanes(&|lane| lane / N * WIDTH + lane % N);
+        let of_b: [_; K] = std::array::from_fn(|p| {
+            let row = row_of::<N, WIDTH>(b, p);
+            let all: [f32; LANES] = std::array::from_fn(|lane| row[lane % WIDTH]);
+            // SAFETY: as above.
+            unsafe { _mm512_maskz_loadu_ps(u16::MAX, all.as_ptr()) }
+        });
+        let alpha = _mm512_set1_ps(alpha);
+        for (out, a) in out.chunks_mut(ROWS * N).zip(a.chunks(ROWS * K)) {
+            let rows = (out.len() / N).min(a.len() / K);
+            // SAFETY: no lane is read or written beyond these rows.
+            let values = unsafe { _mm512_maskz_loadu_ps(lowest(rows * K), a.as_ptr()) };
+            let mut sums = _mm512_setzero_ps();
+            for (terms, of_b) in terms.iter().zip(of_b) {
+                sums = _mm512_fmadd_ps(_mm512_permutexvar_ps(*terms, values), of_b, sums);
+            }
+            let scaled = _mm512_permutexvar_ps(packed, _mm512_mul_ps(alpha, sums));
+            // SAFETY: as above.
+            unsafe { _mm512_mask_storeu_ps(out.as_mut_ptr(), lowest(rows * N), scaled) };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Rows in one vector have the bits of those that are taken one by one, which a turned A's are.
+    #[test]
+    fn rows_have_the_same_bits_however_they_are_taken() {
+        let numbers = |count: usize| -> Vec<f32> { (0..count).map(|at| (at as f32 * 0.7).sin()).collect() };
+        for (m, k, n) in (1..10).flat_map(|m| (1..6).flat_map(move |k| (1..6).map(move |n| (m, k, n)))) {
+            let (a, b) = (numbers(m * k), numbers(k * n));
+            let turned: Vec<f32> = (0..m * k).map(|at| a[at % m * k + at / m]).collect();
+            let [m_32, k_32, n_32] = [m, k, n].map(|size| size as u32);
+            let params = Params { m: m_32, k: k_32, n: n_32, ldc: n_32, batch: 1, alpha: 1.5, ..Params::default() };
+            let (mut together, mut alone) = (vec![0.0; m * n + 1], vec![0.0; m * n + 1]);
+            let b = Matrix::new(&b, n, false);
+            multiply(&params, [Matrix::new(&a, k, false), b], None, &mut together[..m * n]);
+            multiply(&params, [Matrix::new(&turned, m, true), b], None, &mut alone[..m * n]);
+            assert_eq!(together, alone, "{m} x {k} x {n}");
+        }
     }
 }

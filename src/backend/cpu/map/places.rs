@@ -4,12 +4,18 @@ use std::ops::Range;
 
 use half::f16;
 
-use super::Map;
+use super::{LINE, Line, Map};
 use crate::backend::cpu::simd;
+use crate::backend::cpu::simd::turned::turn;
 use crate::host::HostSlice;
 use crate::ops::elementwise::Step;
 use crate::ops::map::MOST_DIMENSIONS;
 use crate::plan::map::Reading;
+
+/// Sides from which it pays to turn rows.
+const LEAST_SIDE: usize = 8;
+/// Elements of a row of which as many as lie in a line of the cache are no more than the second cache holds.
+const LONGEST_ROW: usize = 1 << 14;
 
 /// An input's elements in memory.
 #[derive(Clone, Copy)]
@@ -66,6 +72,42 @@ impl<'a> Map<'a> {
             row *= self.size(dimension);
         }
         words.get(start as usize + first..)?.get(..count)
+    }
+
+    /// Whether what lies beside one another in the result's columns does so in an input, and not what does in its rows: such rows are turned some
+    /// at a time, which reads a line of the cache once.
+    pub(super) fn lies_across(&self, input: usize) -> bool {
+        let [Some(last), Some(across)] = [1, 2].map(|from_end| self.rank.checked_sub(from_end)) else { return false };
+        let sides = [last, across].map(|dimension| self.size(dimension));
+        self.inputs[input].size == 4
+            && !self.source.inputs[input].is_bounded
+            && self.stride(input, across) == 1
+            // Not from the end to the beginning.
+            && self.stride(input, last).cast_signed() > 1
+            && sides.iter().all(|&side| side >= LEAST_SIDE)
+            && self.size(last) <= LONGEST_ROW
+    }
+
+    /// Turns the rows of an input that some elements are in, and some more up to an end; gives from which element up to which those are.
+    pub(super) fn turn_rows(&self, input: usize, [first, behind, end]: [usize; 3], register: &mut Vec<Line>) -> Range<usize> {
+        let (row, plane) = (self.row(), self.size(self.rank - 2));
+        let apart = self.stride(input, self.rank - 1) as usize;
+        let words: &[u32] = bytemuck::cast_slice(self.inputs[input].bytes);
+        let begin = first / row;
+        let some = (behind.div_ceil(row) - begin).next_multiple_of(LINE);
+        let rows = begin..(begin + some).min(end.div_ceil(row));
+        register.resize(register.len().max((rows.len() * row).div_ceil(LINE)), bytemuck::Zeroable::zeroed());
+        let mut out: &mut [u32] = bytemuck::cast_slice_mut(register);
+        let mut at = rows.start;
+        while at < rows.end {
+            // Up to where the next rows lie elsewhere.
+            let together = (plane - at % plane).min(rows.end - at);
+            let place = self.place(input, &self.coordinates(at * row)) as usize;
+            turn(&words[place..], apart, out, row, [row, together]);
+            out = &mut out[together * row..];
+            at += together;
+        }
+        rows.start * row..rows.end * row
     }
 
     /// Where an input has elements.

@@ -6,6 +6,27 @@ pub(in crate::backend::cpu) trait Sought: Copy + PartialEq {
     fn extreme_of(values: &[Self], is_min: bool) -> Option<(Self, bool)>;
     /// The smallest or the largest and where it is first, or the first NaN if there is one; none as above.
     fn first_extreme_of(values: &[Self], is_min: bool) -> Option<(Self, usize)>;
+    /// The latter's place in each of some rows of so many; none as above.
+    fn places_in_rows(rows: &[Self], count: usize, is_min: bool) -> Option<Vec<u32>>;
+}
+
+/// What a function of the extreme gives by the widest vectors; none if the CPU has none.
+macro_rules! by_vectors {
+    ($is_min:ident, $smallest:ident, $largest:ident, $function:ident($($value:expr),+)) => {{
+        #[cfg(all(feature = "simd", target_arch = "x86_64"))]
+        {
+            if std::arch::is_x86_feature_detected!("avx512f") {
+                // SAFETY: the CPU has the instructions.
+                return unsafe { if $is_min { sixteens::$smallest::$function($($value),+) } else { sixteens::$largest::$function($($value),+) } };
+            }
+            if std::arch::is_x86_feature_detected!("avx2") {
+                // SAFETY: the CPU has the instructions.
+                return unsafe { if $is_min { eights::$smallest::$function($($value),+) } else { eights::$largest::$function($($value),+) } };
+            }
+        }
+        let _ = ($is_min, $($value),+);
+        None
+    }};
 }
 
 macro_rules! sought {
@@ -13,36 +34,16 @@ macro_rules! sought {
         impl Sought for $word {
             #[inline]
             fn extreme_of(values: &[Self], is_min: bool) -> Option<(Self, bool)> {
-                #[cfg(all(feature = "simd", target_arch = "x86_64"))]
-                {
-                    if std::arch::is_x86_feature_detected!("avx512f") {
-                        // SAFETY: the CPU has the instructions.
-                        return unsafe { if is_min { sixteens::$smallest::extreme(values) } else { sixteens::$largest::extreme(values) } };
-                    }
-                    if std::arch::is_x86_feature_detected!("avx2") {
-                        // SAFETY: the CPU has the instructions.
-                        return unsafe { if is_min { eights::$smallest::extreme(values) } else { eights::$largest::extreme(values) } };
-                    }
-                }
-                let _ = (values, is_min);
-                None
+                by_vectors!(is_min, $smallest, $largest, extreme(values))
             }
 
             #[inline]
             fn first_extreme_of(values: &[Self], is_min: bool) -> Option<(Self, usize)> {
-                #[cfg(all(feature = "simd", target_arch = "x86_64"))]
-                {
-                    if std::arch::is_x86_feature_detected!("avx512f") {
-                        // SAFETY: the CPU has the instructions.
-                        return unsafe { if is_min { sixteens::$smallest::first(values) } else { sixteens::$largest::first(values) } };
-                    }
-                    if std::arch::is_x86_feature_detected!("avx2") {
-                        // SAFETY: the CPU has the instructions.
-                        return unsafe { if is_min { eights::$smallest::first(values) } else { eights::$largest::first(values) } };
-                    }
-                }
-                let _ = (values, is_min);
-                None
+                by_vectors!(is_min, $smallest, $largest, first(values))
+            }
+
+            fn places_in_rows(rows: &[Self], count: usize, is_min: bool) -> Option<Vec<u32>> {
+                by_vectors!(is_min, $smallest, $largest, places(rows, count))
             }
         }
     )+ };
@@ -156,6 +157,12 @@ macro_rules! extremes {
                 }
                 let place = few.iter().position(|&value| value == best)?;
                 Some((best, values.len() - few.len() + place))
+            }
+
+            /// Where that is in each row of so many.
+            #[target_feature(enable = $feature)]
+            pub(in super::super) fn places(rows: &[$word], count: usize) -> Option<Vec<u32>> {
+                rows.chunks_exact(count).map(|row| first(row).map(|(_, place)| place as u32)).collect()
             }
 
             /// The first NaN, of which there is none before that place, and where it is.
