@@ -203,7 +203,7 @@ fn cases(gpu: &Gpu, sizes: &Sizes) -> Result<Vec<(&'static str, Expr)>, Failure>
 /// The sum of the magnitudes of a case's values and that of the values themselves, each by its weight.
 fn weighed(gpu: &Gpu, case: &Expr) -> Result<(f64, f64), Failure> {
     let tensor = gpu.evaluate_blocking(&case.cast(DType::F32))?;
-    let values = pollster::block_on(tensor.to_host())?.into_typed::<f32>()?;
+    let values = tensor.to_host_blocking()?.into_typed::<f32>()?;
     let weight = |place: usize| f64::from((place as u32).wrapping_mul(2_654_435_761)) / 4_294_967_296.0 + 0.5;
     let parts = || values.iter().enumerate().map(|(place, &value)| f64::from(value) * weight(place));
     Ok((parts().map(f64::abs).sum(), parts().sum()))

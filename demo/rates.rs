@@ -159,7 +159,7 @@ fn timed(
     // The first call compiles.
     gpu.matmul_blocking(a.clone(), b.clone(), op)?;
     let report = gpu.matmul_report_blocking(a.clone(), b.clone(), op)?;
-    let kernel = pollster::block_on(gpu.benchmark(a, b, op, 7, 40.0))?;
+    let kernel = gpu.benchmark_blocking(a, b, op, 7, 40.0)?;
     let gflops = |ms: f64| 2.0 * (batch * m * k * n) as f64 / ms / 1e6;
     let right = is_right(&report.data)?;
     println!(

@@ -4,11 +4,12 @@ use std::pin::pin;
 use std::sync::OnceLock;
 use std::task::{Context, Poll, Waker};
 
+use crate::benchmark::Benchmark;
 use crate::call::Operand;
 use crate::error::Result;
 use crate::expr::Expr;
 use crate::gpu::{Gpu, Report};
-use crate::host::HostSlice;
+use crate::host::{HostSlice, HostVec};
 use crate::ops::matmul::Matmul;
 use crate::options::Options;
 use crate::selector::Selector;
@@ -69,6 +70,37 @@ impl Gpu {
         block_on(self.matmul_report(a, b, op))
     }
 
+    /// [`matmul_values`](Self::matmul_values), blocking.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn matmul_values_blocking<'a, 'b>(&self, a: impl Into<Operand<'a>>, b: impl Into<Operand<'b>>, op: &Matmul<'_>) -> Result<HostVec> {
+        block_on(self.matmul_values(a, b, op))
+    }
+
+    /// [`matmul_tensor`](Self::matmul_tensor), blocking.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn matmul_tensor_blocking<'a, 'b>(&self, a: impl Into<Operand<'a>>, b: impl Into<Operand<'b>>, op: &Matmul<'_>) -> Result<Tensor> {
+        block_on(self.matmul_tensor(a, b, op))
+    }
+
+    /// [`benchmark`](Self::benchmark), blocking.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn benchmark_blocking<'a, 'b>(
+        &self,
+        a: impl Into<Operand<'a>>,
+        b: impl Into<Operand<'b>>,
+        op: &Matmul<'_>,
+        samples: u32,
+        min_ms: f64,
+    ) -> Result<Benchmark> {
+        block_on(self.benchmark(a, b, op, samples, min_ms))
+    }
+
     /// [`evaluate`](Self::evaluate), blocking.
     ///
     /// # Errors
@@ -91,7 +123,15 @@ impl Tensor {
     ///
     /// # Errors
     /// As there.
+    pub fn to_host_blocking(&self) -> Result<HostVec> {
+        block_on(self.to_host())
+    }
+
+    /// The same as f32, blocking.
+    ///
+    /// # Errors
+    /// As [`to_host`](Self::to_host).
     pub fn to_vec_blocking(&self) -> Result<Vec<f32>> {
-        Ok(block_on(self.to_host())?.into_vec())
+        Ok(self.to_host_blocking()?.into_vec())
     }
 }

@@ -38,7 +38,7 @@ pub struct Selector {
     pub features: Vec<String>,
     /// Whether the CPU may compute, itself or behind a GPU that it emulates.
     pub allow_cpu: bool,
-    /// The rest of how the device is opened; the backend and the adapter are the selector's choice.
+    /// The rest of how the device is opened. The backend and the adapter are the selector's choice: options that choose one are refused.
     pub options: Options,
 }
 
@@ -175,8 +175,16 @@ impl Gpu {
     /// Opens the best device that has what the selector asks for. What fails when it is opened is passed over like what lacks something.
     ///
     /// # Errors
-    /// [`Error::NoDevice`] with all that was looked at, and why each was refused.
+    /// [`Error::NoDevice`] with all that was looked at, and why each was refused; [`Error::InvalidOption`] if the selector's options choose a
+    /// backend or an adapter themselves.
     pub async fn select(selector: &Selector) -> Result<Self> {
+        let Options { backend, adapter, .. } = &selector.options;
+        let chosen =
+            [("backend", format!("{backend:?}"), *backend != Choice::Auto), ("adapter", format!("{adapter:?}"), adapter.is_some())];
+        if let Some((option, value, _)) = chosen.into_iter().find(|(.., is_chosen)| *is_chosen) {
+            let expected = "a selector chooses it, by its `backends` and what else it asks for".to_owned();
+            return Err(Box::new(Error::InvalidOption { option: option.to_owned(), value, expected }));
+        }
         let (options, opened) = selector.open().await?;
         Ok(Self::selected(options, opened, selector.clone()))
     }

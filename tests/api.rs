@@ -52,9 +52,9 @@ fn types_are_kept_and_those_that_do_not_match_are_named() {
 
     let a = gpu.tensor_blocking(&narrow, 2, 2).unwrap();
     assert_eq!(a.dtype(), DType::F16);
-    let out = pollster::block_on(gpu.matmul_tensor(&a, &a, &op.clone().result(DType::F16))).unwrap();
+    let out = gpu.matmul_tensor_blocking(&a, &a, &op.clone().result(DType::F16)).unwrap();
     assert_eq!(out.dtype(), DType::F16);
-    let values = pollster::block_on(out.to_host()).unwrap();
+    let values = out.to_host_blocking().unwrap();
     assert_eq!((values.dtype(), values.len()), (DType::F16, 4));
     assert_eq!(values.into_f16(), half(&[0.5; 4]));
     // 2 · 200² is past what f16 holds, and 2049 between two of its numbers.
@@ -93,8 +93,8 @@ fn tensors_serve_many_products_and_give_their_memory_back() {
         let x = gpu.tensor_blocking(&random::matrix(9, 1), 3, 3).unwrap();
         let y = gpu.tensor_blocking(&identity, 3, 3).unwrap();
         let op = Matmul::new(3, 3, 3);
-        let once = pollster::block_on(gpu.matmul_tensor(&x, &y, &op)).unwrap();
-        let z = pollster::block_on(gpu.matmul_tensor(&once, &y, &op)).unwrap();
+        let once = gpu.matmul_tensor_blocking(&x, &y, &op).unwrap();
+        let z = gpu.matmul_tensor_blocking(&once, &y, &op).unwrap();
         assert_eq!(z.to_vec_blocking().unwrap(), random::matrix(9, 1));
         assert_eq!(gpu.matmul_blocking(&x, &identity, &op).unwrap(), random::matrix(9, 1));
         assert!(gpu.memory().unwrap().used_bytes > 0);
@@ -118,7 +118,7 @@ fn products_that_nobody_waits_for_are_right_in_any_order() {
         let shifted = |rows: usize| (0..N * N).map(|i| values[(i / N + rows) % N * N + i % N]).collect::<Vec<_>>();
         let step = gpu.tensor_blocking(&shift(N), N as u64, N as u64).unwrap();
         let first = gpu.tensor_blocking(&values, N as u64, N as u64).unwrap();
-        let kept = |x: &lapidary::Tensor, op: &Matmul<'_>| pollster::block_on(gpu.matmul_tensor(&step, x, op)).unwrap();
+        let kept = |x: &lapidary::Tensor, op: &Matmul<'_>| gpu.matmul_tensor_blocking(&step, x, op).unwrap();
         let mut chain = vec![kept(&first, &op)];
         for i in 0..600 {
             chain.push(kept(&chain[i], &op));
@@ -147,11 +147,11 @@ fn ten_thousand_rounds_end_where_they_began() {
         let a = gpu.tensor_blocking(&shift(9), 9, 9).unwrap();
         let one = gpu.memory().unwrap();
         for round in 0..10_000 {
-            let kept = pollster::block_on(gpu.matmul_tensor(&a, &a, &op)).unwrap();
+            let kept = gpu.matmul_tensor_blocking(&a, &a, &op).unwrap();
             assert_eq!(gpu.memory().unwrap().buffers, one.buffers + 1, "in round {round}");
             drop(kept);
         }
-        let kept: Vec<_> = (0..500).map(|_| pollster::block_on(gpu.matmul_tensor(&a, &a, &op)).unwrap()).collect();
+        let kept: Vec<_> = (0..500).map(|_| gpu.matmul_tensor_blocking(&a, &a, &op).unwrap()).collect();
         let live = gpu.memory().unwrap();
         assert_eq!(live.buffers, one.buffers + 500);
         assert_eq!(live.used_bytes - one.used_bytes, 500 * (one.used_bytes - before.used_bytes));
@@ -170,7 +170,7 @@ fn queued_products_in_parts_take_turns() {
         let a = gpu.tensor_blocking(&x, m as u64, k as u64).unwrap();
         let b = gpu.tensor_blocking(&y, k as u64, n as u64).unwrap();
         let op = |alpha: f32| Matmul::new(m as u64, k as u64, n as u64).alpha(alpha);
-        let kept: Vec<_> = (0..9).map(|i| pollster::block_on(gpu.matmul_tensor(&a, &b, &op(i as f32))).unwrap()).collect();
+        let kept: Vec<_> = (0..9).map(|i| gpu.matmul_tensor_blocking(&a, &b, &op(i as f32)).unwrap()).collect();
         let exact = |i: usize| (0..k).map(|p| x[i / n * k + p] * y[p * n + i % n]).sum::<f32>();
         let expected: Vec<f32> = (0..m * n).map(exact).collect();
         for (alpha, tensor) in kept.iter().enumerate() {
@@ -192,7 +192,7 @@ fn threads_share_a_queue() {
                     let values = random::matrix(81, thread);
                     let mut last = gpu.tensor_blocking(&values, 9, 9).unwrap();
                     for turn in 1..=180 {
-                        last = pollster::block_on(gpu.matmul_tensor(step, &last, &op)).unwrap();
+                        last = gpu.matmul_tensor_blocking(step, &last, &op).unwrap();
                         if turn % 45 == 0 {
                             assert_eq!(last.to_vec_blocking().unwrap(), values, "thread {thread}, turn {turn}");
                         }
@@ -309,9 +309,13 @@ fn a_selector_takes_hardware_or_says_what_each_device_lacks() {
     }
     let any = Selector { allow_cpu: true, backends: vec![BackendId::WebGl2, BackendId::Simd], ..Selector::default() };
     assert_eq!(Gpu::select_blocking(&any).unwrap().info().unwrap().backend, BackendId::Simd);
-    let impossible = Selector { features: vec!["warp drive".to_owned()], ..any };
+    let impossible = Selector { features: vec!["warp drive".to_owned()], ..any.clone() };
     let error = Gpu::select_blocking(&impossible).err().unwrap();
     assert!(error.code() == "no_device" && error.to_string().contains("it lacks warp drive"), "{error}");
+    for options in [Options::only(BackendId::Simd), Options { adapter: Some(0), ..Options::default() }] {
+        let both = Selector { options, ..any.clone() };
+        assert_eq!(Gpu::select_blocking(&both).err().unwrap().code(), "invalid_option", "{both:?}");
+    }
     let nothing = Selector { backends: Vec::new(), ..Selector::default() };
     assert_eq!(Gpu::select_blocking(&nothing).err().unwrap().to_string(), "no device fits: no backend was to be looked at");
 }
@@ -350,7 +354,7 @@ fn auto_prefers_a_software_gpu_only_if_it_is_faster() {
 fn a_benchmark_gives_times() {
     let gpu = cpu();
     let values = random::matrix(64 * 64, 1);
-    let done = pollster::block_on(gpu.benchmark(&values, &values, &Matmul::new(64, 64, 64), 5, 5.0)).unwrap();
+    let done = gpu.benchmark_blocking(&values, &values, &Matmul::new(64, 64, 64), 5, 5.0).unwrap();
     assert_eq!((done.samples_ms.len(), done.backend), (5, BackendId::Simd));
     // What holds up the shorter of two runs makes a sample of nothing, but not five times over.
     assert!(done.samples_ms.iter().any(|&ms| ms > 0.0), "{:?}", done.samples_ms);
@@ -372,7 +376,7 @@ fn batches_have_the_shapes_that_numpy_gives_them() {
         let a = gpu.tensor_blocking(&values, 6, 20).unwrap().reshape(&[2, 3, 4, 5]).unwrap();
         assert_eq!((a.shape(), a.rows(), a.columns()), (&[2, 3, 4, 5][..], 24, 5));
         let x = gpu.tensor_blocking(&[1.0, 2.0, 3.0, 4.0, 5.0], 5, 1).unwrap().reshape(&[5]).unwrap();
-        let kept = pollster::block_on(gpu.matmul_tensor(&a, &x, &Matmul::of(a.shape(), x.shape()).unwrap())).unwrap();
+        let kept = gpu.matmul_tensor_blocking(&a, &x, &Matmul::of(a.shape(), x.shape()).unwrap()).unwrap();
         assert_eq!(kept.shape(), [2, 3, 4]);
         let expected = gpu.matmul_blocking(&values, &x, &Matmul::new(24, 5, 1)).unwrap();
         assert_eq!(kept.to_vec_blocking().unwrap(), expected);
@@ -418,8 +422,8 @@ fn a_bias_and_an_activation_follow_the_sum() {
         let of = |values: &[f32], columns: u64| gpu.tensor_blocking(values, values.len() as u64 / columns, columns).unwrap();
         let (x, y, c, bias) = (of(&a, 2), of(&b, 2), of(&[10.0, 0.0, 0.0, 0.0], 2), of(&[-2.0, 3.0], 2));
         let op = Matmul::new(2, 2, 2).plus(1.0, &c).bias(&bias).activation(Activation::Relu);
-        let kept = pollster::block_on(gpu.matmul_tensor(&x, &y, &op)).unwrap();
-        let again = pollster::block_on(gpu.matmul_tensor(&kept, &y, &op)).unwrap();
+        let kept = gpu.matmul_tensor_blocking(&x, &y, &op).unwrap();
+        let again = gpu.matmul_tensor_blocking(&kept, &y, &op).unwrap();
         assert_eq!(kept.to_vec_blocking().unwrap(), [9.0, 5.0, 0.0, 0.0]);
         assert_eq!(again.to_vec_blocking().unwrap(), [17.0, 8.0, 0.0, 3.0]);
         let error = gpu.matmul_blocking(&a, &b, &Matmul::new(2, 2, 2).bias(&[1.0])).unwrap_err();

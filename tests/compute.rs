@@ -225,14 +225,14 @@ fn tensors_are_read_and_written_where_they_are() {
             streams[turn % 2].launch(&kernel, [n as u32 / 64, 1, 1], [from, to], &Saxpy { n: n as u32, a: 2.0 }).unwrap();
         };
         // x becomes 1 + 2·64, a product's result 64, and what clones and other shapes see is that.
-        let product = pollster::block_on(gpu.matmul_tensor(&x, &x, &op)).unwrap();
+        let product = gpu.matmul_tensor_blocking(&x, &x, &op).unwrap();
         let clone = product.reshape(&[n as u64]).unwrap();
         for turn in 0..3 {
             launch(turn, Argument::from(&product), Argument::from(&x));
         }
         assert!(x.to_vec_blocking().unwrap() == vec![1.0 + 3.0 * 128.0; n], "{name}");
         // A product after it reads what was written, and one before it did not.
-        let after = pollster::block_on(gpu.matmul_tensor(&x, &y, &op)).unwrap();
+        let after = gpu.matmul_tensor_blocking(&x, &y, &op).unwrap();
         let own = buffer(&gpu, &ones);
         launch(0, Argument::from(&own), Argument::from(&product));
         launch(1, Argument::from(&product), Argument::from(&own));
@@ -290,7 +290,7 @@ fn a_tensor_of_bytes_is_bytes_to_a_kernel() {
             gpu.stream().unwrap().launch(&kernel, [1; 3], [Argument::from(&x), (&y).into()], &()).unwrap();
             // Of a product with 1, since bytes are given back as nothing else.
             let one = gpu.tensor_blocking(&[1i8], 1, 1).unwrap();
-            let product = match pollster::block_on(gpu.matmul_tensor(&one, &x, &Matmul::new(1, 1, bytes.len() as u64))) {
+            let product = match gpu.matmul_tensor_blocking(&one, &x, &Matmul::new(1, 1, bytes.len() as u64)) {
                 Ok(product) => product,
                 Err(error) => {
                     assert!(backend(&gpu) == BackendId::Cuda && error.code() == "invalid_type", "{error}");
@@ -299,12 +299,7 @@ fn a_tensor_of_bytes_is_bytes_to_a_kernel() {
                 }
             };
             let expected: Vec<i32> = bytes.iter().map(|&byte| 2 * i32::from(byte)).collect();
-            assert_eq!(
-                pollster::block_on(product.to_host()).unwrap().into_typed::<i32>().unwrap(),
-                expected,
-                "{count} bytes on {}",
-                backend(&gpu)
-            );
+            assert_eq!(product.to_host_blocking().unwrap().into_typed::<i32>().unwrap(), expected, "{count} bytes on {}", backend(&gpu));
         }
     }
 }
@@ -327,7 +322,7 @@ fn a_twin_has_its_turn_between_kernels_and_products() {
                 || stream.launch(&kernel, [count as u32 / 64, 1, 1], [Argument::from(&x), (&y).into()], &Saxpy { n: count as u32, a: 2.0 });
             launch().unwrap();
             stream.launch(&twin, [1; 3], [&y], &()).unwrap();
-            let product = pollster::block_on(gpu.matmul_tensor(&row, &y, &Matmul::new(1, side, side))).unwrap();
+            let product = gpu.matmul_tensor_blocking(&row, &y, &Matmul::new(1, side, side)).unwrap();
             launch().unwrap();
             assert!(product.to_vec_blocking().unwrap() == vec![-3.0 * side as f32; side as usize], "{} in turn {turn}", backend(&gpu));
             assert!(y.to_vec_blocking().unwrap() == vec![-1.0; count], "{} in turn {turn}", backend(&gpu));

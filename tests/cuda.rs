@@ -472,7 +472,7 @@ fn an_expression_without_tensors_is_computed_on_the_device_that_takes_over() {
         assert!(gpu.info().unwrap().backend != BackendId::Cuda);
         let cpu = Gpu::open_blocking(Options::only(BackendId::Scalar)).unwrap();
         let expected = cpu.evaluate_blocking(&Expr::random_bits(&[100], 7)).unwrap();
-        assert_eq!(pollster::block_on(bits.to_host()).unwrap(), pollster::block_on(expected.to_host()).unwrap());
+        assert_eq!(bits.to_host_blocking().unwrap(), expected.to_host_blocking().unwrap());
     });
 }
 

@@ -44,7 +44,7 @@ fn chains() {
         let less = Expr::from(&ta).less(&tb);
         assert_eq!(less.dtype().unwrap(), DType::Bool);
         let got = gpu.evaluate_blocking(&less).unwrap();
-        let got = pollster::block_on(got.to_host()).unwrap().into_typed::<bool>().unwrap();
+        let got = got.to_host_blocking().unwrap().into_typed::<bool>().unwrap();
         assert_eq!(got, (0..42).map(|i| a[i] < b[i % 7]).collect::<Vec<_>>(), "{backend}");
         let r = (Expr::from(&ta).reshape(&[7, -1]) + 1.0).reshape(&[42]);
         assert_eq!(values(gpu, &r), a.iter().map(|a| a + 1.0).collect::<Vec<_>>(), "{backend}");

@@ -208,7 +208,7 @@ fn what_follows_products_of_the_same_is_the_same() {
         let [a, b, row] = [&[261, 263][..], &[263, 257], &[257]].map(|shape| noise(&gpu, shape));
         let ended = a.matmul(&b).max(&row).exp();
         let value = || gpu.evaluate_blocking(&ended).unwrap();
-        let bits = || pollster::block_on(value().to_host()).unwrap().into_vec().into_iter().map(f32::to_bits).collect::<Vec<_>>();
+        let bits = || value().to_host_blocking().unwrap().into_vec().into_iter().map(f32::to_bits).collect::<Vec<_>>();
         let expected = bits();
         for round in 0..8 {
             assert_eq!(bits(), expected, "round {round} on {backend}");

@@ -198,7 +198,7 @@ fn sums_wrap_around() {
         for (value, k) in [(127i8, 140_000usize), (-128, 140_000)] {
             let values = vec![value; k];
             let op = Matmul::new(1, k as u64, 1);
-            let found = pollster::block_on(gpu.matmul_values(&values, &values, &op)).unwrap().into_typed::<i32>().unwrap();
+            let found = gpu.matmul_values_blocking(&values, &values, &op).unwrap().into_typed::<i32>().unwrap();
             assert_eq!(found, [(i64::from(value) * i64::from(value) * k as i64) as i32], "{backend}");
         }
     });
@@ -209,7 +209,7 @@ fn in_expressions() {
     everywhere(|gpu, backend| {
         let (a, b) =
             (gpu.tensor_blocking(&[1i8, -2, 3, 4, -5, 6], 2, 3).unwrap(), gpu.tensor_blocking(&[1u8, 2, 3, 4, 5, 255], 3, 2).unwrap());
-        let typed = |expr: &Expr| pollster::block_on(gpu.evaluate_blocking(expr).unwrap().to_host()).unwrap();
+        let typed = |expr: &Expr| gpu.evaluate_blocking(expr).unwrap().to_host_blocking().unwrap();
         let (a, b) = (Expr::from(&a), Expr::from(&b));
         assert_eq!(typed(&a.matmul(&b)).into_typed::<i32>().unwrap(), [10, 759, 19, 1518]);
         assert_eq!(typed(&b.transpose(None).matmul(a.transpose(None))).into_typed::<i32>().unwrap(), [10, 19, 759, 1518]);
@@ -239,7 +239,7 @@ fn what_they_do_not_have_is_refused() {
     let gpu = Gpu::open_blocking(Options::only(BackendId::Scalar)).expect("the CPU is always there");
     let (a, b) = ([1i8; 6], [1u8; 6]);
     let plain = || Matmul::new(2, 3, 2);
-    let text = |op: &Matmul<'_>| pollster::block_on(gpu.matmul_values(&a, &b, op)).expect_err("it is refused").to_string();
+    let text = |op: &Matmul<'_>| gpu.matmul_values_blocking(&a, &b, op).expect_err("it is refused").to_string();
     let ends = "a product of 8-bit integers ends in its sums of i32; leave the option out";
     let bias = [1.0f32; 2];
     for (option, op) in [
@@ -259,9 +259,8 @@ fn what_they_do_not_have_is_refused() {
     );
     assert_eq!(text(&plain().zero_points(0, -1)), "the zero point of b (zero_points) is -1, but b is of u8, whose numbers are 0 to 255");
     assert_eq!(text(&Matmul::new(2, 3, 3)), "b has 6 elements, but 3 · 3 = 9 are needed");
-    let of = |a: HostSlice<'_>, b: HostSlice<'_>, op: &Matmul<'_>| {
-        pollster::block_on(gpu.matmul_values(a, b, op)).expect_err("it is refused").to_string()
-    };
+    let of =
+        |a: HostSlice<'_>, b: HostSlice<'_>, op: &Matmul<'_>| gpu.matmul_values_blocking(a, b, op).expect_err("it is refused").to_string();
     assert_eq!(of((&a).into(), (&[1.0f32; 6]).into(), &plain()), "b must be of i8 or u8, as the other operand is, but it is of f32");
     assert_eq!(
         of((&[1.0f32; 6]).into(), (&b).into(), &plain()),

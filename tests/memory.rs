@@ -15,7 +15,7 @@ fn what_was_let_go_is_not_written_to_under_the_next_owner() {
     const SIDE: u64 = 300;
     for gpu in all() {
         let one = gpu.tensor_blocking(&vec![1.0f32; (SIDE * SIDE) as usize], SIDE, SIDE).unwrap();
-        let product = || pollster::block_on(gpu.matmul_tensor(&one, &one, &Matmul::new(SIDE, SIDE, SIDE))).unwrap();
+        let product = || gpu.matmul_tensor_blocking(&one, &one, &Matmul::new(SIDE, SIDE, SIDE)).unwrap();
         product().to_vec_blocking().unwrap();
         for _ in 0..4 {
             drop(product());

@@ -4,7 +4,7 @@ use half::f16;
 use lapidary::{BackendId, DType, Expr, Gpu, HostVec, Options, Padding};
 
 fn evaluated(gpu: &Gpu, expr: &Expr) -> HostVec {
-    pollster::block_on(gpu.evaluate_blocking(expr).unwrap().to_host()).unwrap()
+    gpu.evaluate_blocking(expr).unwrap().to_host_blocking().unwrap()
 }
 
 /// The same values by a kernel that computes.
@@ -83,7 +83,7 @@ fn truths_and_halves_come_as_they_went() {
         let gpu = Gpu::open_blocking(Options::only(backend)).unwrap();
         let truths: Vec<bool> = (0..1000).map(|i| i * i % 7 < 3).collect();
         let tensor = gpu.tensor_blocking(&truths, 10, 100).unwrap();
-        assert_eq!(pollster::block_on(tensor.to_host()).unwrap().into_typed::<bool>().unwrap(), truths, "{backend}");
+        assert_eq!(tensor.to_host_blocking().unwrap().into_typed::<bool>().unwrap(), truths, "{backend}");
         let turned = evaluated(&gpu, &Expr::from(&tensor).transpose(None)).into_typed::<bool>().unwrap();
         assert!(turned.iter().enumerate().all(|(at, &truth)| truth == truths[at % 10 * 100 + at / 10]), "{backend}");
         let count = evaluated(&gpu, &Expr::from(&tensor).count(None, false)).into_typed::<u32>().unwrap();

@@ -10,7 +10,7 @@ use lapidary::{BackendId, DType, Element, Expr, Gpu, Options, Padding};
 const U: f64 = 1.0 / (1 << 24) as f64;
 
 fn host<T: Element>(gpu: &Gpu, expr: &Expr) -> Vec<T> {
-    pollster::block_on(gpu.evaluate_blocking(expr).unwrap().to_host()).unwrap().into_typed::<T>().unwrap()
+    gpu.evaluate_blocking(expr).unwrap().to_host_blocking().unwrap().into_typed::<T>().unwrap()
 }
 
 fn tensor<T: Element>(gpu: &Gpu, values: &[T], shape: &[u64]) -> Expr {

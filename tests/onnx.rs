@@ -160,7 +160,7 @@ fn compare(gpu: &Gpu, expr: &Expr, shape: &[u64], expected: &Data, (what, is_tra
     if tensor.shape() != shape {
         return Err(Refused::Failed(format!("{what} has the shape {:?}, not {shape:?}", tensor.shape())));
     }
-    let got = pollster::block_on(tensor.to_host())?;
+    let got = tensor.to_host_blocking()?;
     let dtype = got.dtype();
     let is_float = dtype.is_float();
     let expected: Vec<f64> = match expected {

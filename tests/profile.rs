@@ -22,7 +22,7 @@ fn every_part_of_an_operation_has_its_time_and_its_bytes() {
         let op = Matmul::new(m as u64, k as u64, n as u64);
         let expected = gpu.matmul_blocking(&a, &b, &op).unwrap();
         let tensor = gpu.tensor_blocking(&a, m as u64, k as u64).unwrap();
-        let kept = pollster::block_on(gpu.matmul_tensor(&tensor, &b, &op)).unwrap();
+        let kept = gpu.matmul_tensor_blocking(&tensor, &b, &op).unwrap();
         assert_eq!(kept.to_vec_blocking().unwrap(), expected);
         let profile = gpu.profile();
         let names: Vec<_> = profile.operations.iter().map(|operation| (operation.name, operation.size.as_str())).collect();

@@ -39,7 +39,7 @@ fn words(gpu: &Gpu, expr: &Expr) -> (DType, Vec<u32>) {
         value = gpu.evaluate_blocking(&Expr::from(value).cast(DType::F32)).unwrap();
     }
     let dtype = value.dtype();
-    let host = pollster::block_on(value.to_host()).unwrap();
+    let host = value.to_host_blocking().unwrap();
     let words = match dtype {
         DType::I32 => host.into_typed::<i32>().unwrap().into_iter().map(i32::cast_unsigned).collect(),
         DType::U32 => host.into_typed::<u32>().unwrap(),

@@ -225,7 +225,7 @@ fn pools() {
                     assert!(got.iter().zip(expected).all(fits), "{name} {number} of {dtype} on {backend}: {got:?} {expected:?}");
                 }
                 let got = gpu.evaluate_blocking(&input.max_pool_indices(&pool)).unwrap();
-                let got = pollster::block_on(got.to_host()).unwrap().into_typed::<u32>().unwrap();
+                let got = got.to_host_blocking().unwrap().into_typed::<u32>().unwrap();
                 assert_eq!(got, places, "{number} of {dtype} on {backend}");
             }
         }
@@ -331,7 +331,7 @@ fn what_is_not_a_number_is_the_largest() {
         assert!(got[0].is_nan() && got[1].is_nan(), "{backend}: {got:?}");
         assert_eq!(got[2..], [f32::INFINITY, -1.0, -1.0, f32::NEG_INFINITY], "{backend}");
         let got = gpu.evaluate_blocking(&input.max_pool_indices(&Pool::new(&[2]))).unwrap();
-        let got = pollster::block_on(got.to_host()).unwrap().into_typed::<u32>().unwrap();
+        let got = got.to_host_blocking().unwrap().into_typed::<u32>().unwrap();
         assert_eq!(got, [1, 1, 2, 4, 4, 5], "{backend}");
     });
 }
@@ -346,7 +346,7 @@ fn a_window_that_sees_nothing_has_the_first_place_of_its_plane() {
         let none = f32::NEG_INFINITY;
         assert_eq!(got, [1.0, 5.0, 2.0, none, 1.0, 5.0, 2.0, 8.0, 6.0, 7.0, none, 8.0, 6.0, 7.0], "{backend}");
         let got = gpu.evaluate_blocking(&input.max_pool_indices(&pool)).unwrap();
-        let got = pollster::block_on(got.to_host()).unwrap().into_typed::<u32>().unwrap();
+        let got = got.to_host_blocking().unwrap().into_typed::<u32>().unwrap();
         assert_eq!(got, [0, 1, 2, 0, 0, 1, 2, 3, 4, 5, 3, 3, 4, 5], "{backend}");
     });
 }

@@ -238,7 +238,7 @@ impl<'c> Matmul<'c> {
     /// # use lapidary::{Gpu, Matmul, Options};
     /// # let gpu = Gpu::open_blocking(Options::default())?;
     /// let (a, b) = ([130u8, 126], [3i8, -4]); // 2 and −2 from 128, 1 × 2; 2 × 1
-    /// let c = pollster::block_on(gpu.matmul_values(&a, &b, &Matmul::new(1, 2, 1).zero_points(128, 0)))?;
+    /// let c = gpu.matmul_values_blocking(&a, &b, &Matmul::new(1, 2, 1).zero_points(128, 0))?;
     /// assert_eq!(c.into_typed::<i32>()?, [14]);
     /// # Ok(()) }
     /// ```

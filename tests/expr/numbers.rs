@@ -7,8 +7,7 @@ fn what_is_no_number_differs_from_itself() {
     everywhere(|gpu, backend| {
         let a = gpu.tensor_blocking(&[f32::NAN, 1.0, f32::INFINITY, -0.0], 1, 4).unwrap();
         let b = gpu.tensor_blocking(&[f32::NAN, f32::NAN, f32::INFINITY, 0.0], 1, 4).unwrap();
-        let truths =
-            |expr: Expr| pollster::block_on(gpu.evaluate_blocking(&expr).unwrap().to_host()).unwrap().into_typed::<bool>().unwrap();
+        let truths = |expr: Expr| gpu.evaluate_blocking(&expr).unwrap().to_host_blocking().unwrap().into_typed::<bool>().unwrap();
         let a = Expr::from(&a);
         assert_eq!(truths(a.not_equal(&b)), [true, true, false, false], "{backend}");
         assert_eq!(truths(a.equal(&b)), [false, false, true, true], "{backend}");
@@ -233,7 +232,7 @@ fn a_number_is_of_the_type_that_it_meets() {
         let a = [0.1, 0.25, -2.0].map(half::f16::from_f32);
         let a = Expr::from(gpu.tensor_blocking(&a, 1, 3).unwrap());
         let equal = gpu.evaluate_blocking(&a.equal(0.1)).unwrap();
-        let equal = pollster::block_on(equal.to_host()).unwrap().into_typed::<bool>().unwrap();
+        let equal = equal.to_host_blocking().unwrap().into_typed::<bool>().unwrap();
         assert_eq!(equal, [true, false, false], "{backend}");
         let tenth = half::f16::from_f32(0.1).to_f32();
         assert_eq!(values(gpu, &a.add(0.1).cast(DType::F32)), [2.0 * tenth, 0.25 + tenth, tenth - 2.0], "{backend}");

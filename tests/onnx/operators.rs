@@ -122,13 +122,13 @@ impl<'a> Call<'a> {
         let [a, b] = [self.expr(0)?, self.expr(1)?].map(|operand| self.gpu.evaluate_blocking(&operand));
         let mut zero_points = [0; 2];
         for (at, zero_point) in zero_points.iter_mut().enumerate().filter(|(at, _)| self.has(2 + at)) {
-            let values = pollster::block_on(self.gpu.evaluate_blocking(&self.expr(2 + at)?)?.to_host())?.into_vec();
+            let values = self.gpu.evaluate_blocking(&self.expr(2 + at)?)?.to_host_blocking()?.into_vec();
             let [value] = values[..] else { return Err(Refused::Unsupported("a zero point for each row or column".to_owned())) };
             *zero_point = value as i32;
         }
         let (a, b) = (a?, b?);
         let op = Matmul::of(a.shape(), b.shape())?.zero_points(zero_points[0], zero_points[1]);
-        match pollster::block_on(self.gpu.matmul_tensor(&a, &b, &op)) {
+        match self.gpu.matmul_tensor_blocking(&a, &b, &op) {
             Err(error) if !self.gpu.info()?.caps.packed_dot && error.code() == "invalid_type" => {
                 Err(Refused::Unsupported(error.to_string()))
             }

@@ -446,7 +446,7 @@ fn what_does_not_fit_is_computed_in_parts() {
     // A tensor is whole or not at all. On a device of its own, since the allocator keeps a block that is empty.
     drop(gpu);
     let Some(gpu) = open() else { return };
-    let kept = pollster::block_on(gpu.matmul_tensor(&a, &b, &Matmul::new(m as u64, k as u64, n as u64)));
+    let kept = gpu.matmul_tensor_blocking(&a, &b, &Matmul::new(m as u64, k as u64, n as u64));
     assert!(kept.is_ok_and(|kept| kept.rows() == m as u64), "without C it fits");
     // What the device may still work on is not yet idle.
     pollster::block_on(gpu.current().unwrap().device.synchronize()).unwrap();

@@ -80,7 +80,7 @@ pub fn measure(gpu: &Gpu, inputs: &Inputs, settings: &Bench) -> lapidary::Result
         end_to_end.push(start.elapsed().as_secs_f64() * 1e3);
     }
     let judgement = judge.judge(&last)?;
-    let resident = pollster::block_on(gpu.benchmark(a, b, &op, settings.runs, settings.min_ms))?;
+    let resident = gpu.benchmark_blocking(a, b, &op, settings.runs, settings.min_ms)?;
     Ok(Measured { kernel: resident.kernel.clone(), resident: Times(resident.samples_ms), end_to_end: Times(end_to_end), judgement })
 }
 
