@@ -1,5 +1,6 @@
 //! Expressions on every backend that is there, against the same in f64.
 
+mod bounds;
 mod devices;
 #[path = "expr/numbers.rs"]
 mod numbers;
@@ -36,11 +37,9 @@ fn chains() {
             .collect();
         assert_eq!(values(gpu, &p), expected, "{backend}");
         let c = Expr::concat(&[Expr::from(&ta), Expr::from(&ta).exp(), Expr::from(&tb)], 0);
-        let mut expected = a.clone();
-        expected.extend(a.iter().map(|a| a.exp()));
-        expected.extend(&b);
-        let got = values(gpu, &c);
-        assert!(got.iter().zip(&expected).all(|(a, b)| (a - b).abs() <= 1e-6 * b.abs()), "{backend} {got:?}");
+        let wide = |values: &[f32]| values.iter().map(|&value| f64::from(value)).collect::<Vec<_>>();
+        let expected = [wide(&a), wide(&a).into_iter().map(f64::exp).collect(), wide(&b)].concat();
+        bounds::function(DType::F32, false).check(&values(gpu, &c), &expected, backend.name());
         let less = Expr::from(&ta).less(&tb);
         assert_eq!(less.dtype().unwrap(), DType::Bool);
         let got = gpu.evaluate_blocking(&less).unwrap();
@@ -352,7 +351,7 @@ fn a_factor_is_of_the_sum() {
                 let (a, b) = (vec![x; (m * k) as usize], vec![y; (k * n) as usize]);
                 let expected = f64::from(factor) * f64::from(x) * f64::from(y) * k as f64;
                 let got = gpu.matmul_blocking(&a, &b, &Matmul::new(m, k, n).alpha(factor)).unwrap();
-                let is_near = |&got: &f32| (f64::from(got) / expected - 1.0).abs() < 1e-4;
+                let is_near = |&got: &f32| (f64::from(got) - expected).abs() <= bounds::product(k as usize + 3, expected);
                 assert!(got.iter().all(is_near), "{backend}: {m}x{k}x{n} by {factor}: {} for {expected}", got[0]);
             }
             // Halves of a sum that cancel out, and would not if each were scaled; beside a matrix too.

@@ -1,13 +1,12 @@
 //! Softmax and norms on every backend that is there, against the same in f64.
 
+mod bounds;
 mod devices;
 
+use bounds::{FEW, HALF, LAYER_NORM, LOG_SOFTMAX, RMS_NORM, SOFTMAX};
 use devices::everywhere;
 use half::f16;
 use lapidary::{BackendId, DType, Element, Expr, Gpu, Options, Padding};
-
-/// Half of the distance from 1 to the next f32.
-const U: f64 = 1.0 / (1 << 24) as f64;
 
 fn host<T: Element>(gpu: &Gpu, expr: &Expr) -> Vec<T> {
     gpu.evaluate_blocking(expr).unwrap().to_host_blocking().unwrap().into_typed::<T>().unwrap()
@@ -55,19 +54,6 @@ fn rms_norm(row: &[f64]) -> Vec<f64> {
     row.iter().map(|x| x / (mean + 1e-5).sqrt()).collect()
 }
 
-/// `floor` is what numbers near zero are measured by.
-fn near_by(floor: f64, got: &[f32], expected: &[f64], bound: f64, what: &str) {
-    assert_eq!(got.len(), expected.len(), "{what}");
-    for (place, (got, expected)) in got.iter().zip(expected).enumerate() {
-        let off = (f64::from(*got) - expected).abs();
-        assert!(off <= bound * (expected.abs() + floor), "{what} at {place}: {got} is {off} off {expected}");
-    }
-}
-
-fn near(got: &[f32], expected: &[f64], bound: f64, what: &str) {
-    near_by(0.01, got, expected, bound, what);
-}
-
 #[test]
 fn every_shape_along_every_axis() {
     // The last ones are longer than what one kernel takes, as rows and as columns.
@@ -95,12 +81,12 @@ fn every_shape_along_every_axis() {
             let (exact, input) = (values.iter().map(|&x| f64::from(x)).collect::<Vec<_>>(), tensor(gpu, &values, shape));
             for &axis in *axes {
                 let (what, at) = (|name: &str| format!("{backend} {name} {shape:?} {axis}"), axis as i64);
-                near(&host(gpu, &input.softmax(at)), &along(&exact, shape, axis, softmax), 64.0 * U, &what("softmax"));
+                SOFTMAX.check(&host(gpu, &input.softmax(at)), &along(&exact, shape, axis, softmax), &what("softmax"));
                 let logarithms = along(&exact, shape, axis, log_softmax);
-                near_by(1.0, &host(gpu, &input.log_softmax(at)), &logarithms, 16.0 * U, &what("log_softmax"));
+                LOG_SOFTMAX.check(&host(gpu, &input.log_softmax(at)), &logarithms, &what("log_softmax"));
                 let normal = along(&exact, shape, axis, layer_norm);
-                near_by(1.0, &host(gpu, &input.layer_norm(&[at], None, None, 1e-5)), &normal, 32.0 * U, &what("layer_norm"));
-                near(&host(gpu, &input.rms_norm(&[at], None, 1e-5)), &along(&exact, shape, axis, rms_norm), 64.0 * U, &what("rms_norm"));
+                LAYER_NORM.check(&host(gpu, &input.layer_norm(&[at], None, None, 1e-5)), &normal, &what("layer_norm"));
+                RMS_NORM.check(&host(gpu, &input.rms_norm(&[at], None, 1e-5)), &along(&exact, shape, axis, rms_norm), &what("rms_norm"));
             }
         }
     });
@@ -115,12 +101,12 @@ fn layer_norms_of_rows_far_from_zero() {
             let values: Vec<f32> = (0..count).map(|i| 1e6 + (i.wrapping_mul(0x9e37_79b9) >> 20) as f32 / 512.0).collect();
             let exact: Vec<_> = values.iter().map(|&x| f64::from(x)).collect();
             let got = host(gpu, &tensor(gpu, &values, &shape).layer_norm(&[axis as i64], None, None, 1e-5));
-            near_by(1.0, &got, &along(&exact, &shape, axis, layer_norm), 16.0 * U, &format!("{backend} {shape:?}"));
+            LAYER_NORM.check(&got, &along(&exact, &shape, axis, layer_norm), &format!("{backend} {shape:?}"));
         }
         // The sum of squared distances is beyond all numbers.
         let large: Vec<f32> = (0..5000).map(|i| if i % 2 == 0 { 1e18 } else { -1e18 }).collect();
         let got: Vec<f32> = host(gpu, &tensor(gpu, &large, &[1, 5000]).layer_norm(&[1], None, None, 1e-5));
-        near(&got, &large.iter().map(|x| f64::from(x.signum())).collect::<Vec<_>>(), 16.0 * U, &format!("{backend} large"));
+        LAYER_NORM.check(&got, &large.iter().map(|x| f64::from(x.signum())).collect::<Vec<_>>(), &format!("{backend} large"));
     });
 }
 
@@ -138,7 +124,7 @@ fn layer_norms_of_rows_with_a_value_that_stands_out() {
                 }
                 let exact: Vec<_> = values.iter().map(|&x| f64::from(x)).collect();
                 let got = host(gpu, &tensor(gpu, &values, &shape).layer_norm(&[axis as i64], None, None, 1e-5));
-                near_by(1.0, &got, &along(&exact, &shape, axis, layer_norm), 16.0 * U, &format!("{backend} {shape:?} from {place}"));
+                LAYER_NORM.check(&got, &along(&exact, &shape, axis, layer_norm), &format!("{backend} {shape:?} from {place}"));
             }
         }
     });
@@ -157,12 +143,14 @@ fn scales_and_biases() {
         let normal = along(&exact, &[6, 24], 1, layer_norm);
         let of = |f: &dyn Fn(usize, f64) -> f64| normal.iter().enumerate().map(|(i, &x)| f(i % columns, x)).collect::<Vec<_>>();
         let (scale, bias) = (|c: usize| f64::from(scale[c]), |c: usize| f64::from(bias[c]));
+        // Of distances of up to two, times so much, what is left of a bias of as much.
+        let ended = LAYER_NORM.scaled(3.0 * columns as f64);
         let both = of(&|c, x| x * scale(c) + bias(c));
-        near(&host(gpu, &a.layer_norm(&[-1], Some(&s), Some(&b), 1e-5)), &both, 1e-4, &format!("{backend} both"));
-        near(&host(gpu, &a.layer_norm(&[1], Some(&s), None, 1e-5)), &of(&|c, x| x * scale(c)), 1e-4, &format!("{backend} scale"));
-        near(&host(gpu, &a.layer_norm(&[1], None, Some(&b), 1e-5)), &of(&|c, x| x + bias(c)), 1e-4, &format!("{backend} bias"));
+        ended.check(&host(gpu, &a.layer_norm(&[-1], Some(&s), Some(&b), 1e-5)), &both, &format!("{backend} both"));
+        ended.check(&host(gpu, &a.layer_norm(&[1], Some(&s), None, 1e-5)), &of(&|c, x| x * scale(c)), &format!("{backend} scale"));
+        ended.check(&host(gpu, &a.layer_norm(&[1], None, Some(&b), 1e-5)), &of(&|c, x| x + bias(c)), &format!("{backend} bias"));
         let e = a.layer_norm(&[1], Some(&Expr::number(2.0)), None, 1e-5).relu() + 1.0;
-        near(&host(gpu, &e), &of(&|_, x| (2.0 * x).max(0.0) + 1.0), 1e-4, &format!("{backend} number"));
+        ended.check(&host(gpu, &e), &of(&|_, x| (2.0 * x).max(0.0) + 1.0), &format!("{backend} number"));
         // The same of short rows that are no whole fours.
         let n = 11;
         let short = tensor(gpu, &values[..n * 13], &[13, n as u64]);
@@ -173,25 +161,24 @@ fn scales_and_biases() {
             .map(|(i, x)| (x * scale(i % n) + bias(i % n)).max(0.0) + 1.0)
             .collect();
         let e = short.layer_norm(&[1], Some(&s_short), Some(&b_short), 1e-5).relu() + 1.0;
-        near(&host(gpu, &e), &expected, 1e-4, &format!("{backend} short rows"));
+        ended.check(&host(gpu, &e), &expected, &format!("{backend} short rows"));
         // Along two axes, of a view, with a scale of all of it.
         let t = a.reshape(&[6, 4, 6]).transpose(Some(&[2, 0, 1]));
         let order = |i: usize| i / 24 + i % 4 * 6 + i / 4 % 6 * 24;
         let view: Vec<f64> = (0..144).map(|i| exact[order(i)]).collect();
         let expected: Vec<f64> = along(&view, &[6, 24], 1, layer_norm).iter().enumerate().map(|(i, x)| x * scale(i % 24)).collect();
-        near(&host(gpu, &t.layer_norm(&[1, 2], Some(&s.reshape(&[6, 4])), None, 1e-5)), &expected, 1e-4, &format!("{backend} view"));
+        ended.check(&host(gpu, &t.layer_norm(&[1, 2], Some(&s.reshape(&[6, 4])), None, 1e-5)), &expected, &format!("{backend} view"));
         // What comes before is fused, and what is padded is read within its bounds.
         let padded = (&a * 2.0).pad(&[[0, 0], [0, 4]], Padding::Constant(0.0));
         let wide: Vec<f64> = (0..6 * 28).map(|i| if i % 28 < 24 { 2.0 * exact[i / 28 * 24 + i % 28] } else { 0.0 }).collect();
-        near(&host(gpu, &padded.softmax(1)), &along(&wide, &[6, 28], 1, softmax), 64.0 * U, &format!("{backend} padded"));
-        near(
+        SOFTMAX.check(&host(gpu, &padded.softmax(1)), &along(&wide, &[6, 28], 1, softmax), &format!("{backend} padded"));
+        SOFTMAX.check(
             &host(gpu, &padded.transpose(None).softmax(1).transpose(None)),
             &along(&wide, &[6, 28], 0, softmax),
-            64.0 * U,
             &format!("{backend} padded columns"),
         );
         let rms: Vec<f64> = along(&exact, &[6, 24], 1, rms_norm).iter().enumerate().map(|(i, x)| x * scale(i % 24)).collect();
-        near(&host(gpu, &a.rms_norm(&[1], Some(&s), 1e-5)), &rms, 1e-4, &format!("{backend} rms"));
+        RMS_NORM.scaled(24.0).check(&host(gpu, &a.rms_norm(&[1], Some(&s), 1e-5)), &rms, &format!("{backend} rms"));
         // Of two images of three channels.
         let x = a.reshape(&[2, 3, 4, 6]);
         let channel = |values: [f32; 3]| tensor(gpu, &values, &[3]);
@@ -203,7 +190,7 @@ fn scales_and_biases() {
                 (exact[i] - [1.0, 2.0, 4.0][c]) / [0.5, 1.0, 3.0][c] * [1.0, 2.0, 3.0][c] + [0.5, 0.0, -1.0][c]
             })
             .collect();
-        near(&host(gpu, &e), &expected, 16.0 * U, &format!("{backend} batch"));
+        FEW.scaled(3.0).check(&host(gpu, &e), &expected, &format!("{backend} batch"));
     });
 }
 
@@ -219,10 +206,10 @@ fn halves() {
             let e = a.softmax(axis as i64);
             assert_eq!(e.dtype().unwrap(), DType::F16);
             let got: Vec<f32> = host::<f16>(gpu, &e).iter().map(|x| x.to_f32()).collect();
-            near(&got, &expected, 1e-3, &format!("{backend} {columns} {axis}"));
+            HALF.check(&got, &expected, &format!("{backend} {columns} {axis}"));
             let e = a.pad(&[[0, 0], [0, 4]], Padding::Constant(-100.0)).softmax(1).slice(1, 0, columns as i64, 1);
             let got: Vec<f32> = host::<f16>(gpu, &e).iter().map(|x| x.to_f32()).collect();
-            near(&got, &along(&exact, &[6, columns as u64], 1, softmax), 1e-3, &format!("{backend} padded {columns}"));
+            HALF.check(&got, &along(&exact, &[6, columns as u64], 1, softmax), &format!("{backend} padded {columns}"));
         }
     });
 }
@@ -241,7 +228,7 @@ fn halves_of_rows_that_are_apart() {
             for form in forms {
                 let expected: Vec<f64> = host::<f32>(gpu, &form(&x, axes)).into_iter().map(f64::from).collect();
                 let got = host::<f32>(gpu, &form(&h, axes).cast(DType::F32));
-                near(&got, &expected, 1e-3, &format!("{shape:?} along {axes:?} on {backend}"));
+                HALF.check(&got, &expected, &format!("{shape:?} along {axes:?} on {backend}"));
             }
         });
     }
@@ -266,7 +253,7 @@ fn large_and_small_numbers_in_rows_of_any_length() {
             let row = Expr::from(f64::from(number)).broadcast_to(&[2, count]);
             for (expr, axes) in [(&row, 1), (&row.transpose(None), 0)] {
                 let got = host::<f32>(gpu, &expr.rms_norm(&[axes], None, 0.0));
-                near(&got, &vec![1.0; got.len()], 1e-5, &format!("{count} times {number} along {axes} on {backend}"));
+                RMS_NORM.check(&got, &vec![1.0; got.len()], &format!("{count} times {number} along {axes} on {backend}"));
             }
         }
         let mut cases = vec![(1e20f32, 1000u64), (1e38, 1000), (1e20, 20_000), (1e30, 20_000), (1e-15, 20_000)];
@@ -283,27 +270,27 @@ fn large_and_small_numbers_in_rows_of_any_length() {
                     gpu,
                     &expr.layer_norm(&[axes], None, None, 0.0).mul(if axes == 1 { signs.clone() } else { signs.transpose(None) }),
                 );
-                near(&got, &vec![1.0; got.len()], 1e-5, &format!("{count} of {number} and less along {axes} on {backend}"));
+                LAYER_NORM.check(&got, &vec![1.0; got.len()], &format!("{count} of {number} and less along {axes} on {backend}"));
             }
         }
         // What they are multiplied by is no number of f32 then.
         if !backend.is_gpu() {
             let row = tensor(gpu, &[1e-40f32, -1e-40, 1e-40, -1e-40], &[4]);
             for got in [row.rms_norm(&[0], None, 0.0), row.layer_norm(&[0], None, None, 0.0)] {
-                near(&host(gpu, &got), &[1.0, -1.0, 1.0, -1.0], 1e-6, &format!("least on {backend}"));
+                FEW.check(&host(gpu, &got), &[1.0, -1.0, 1.0, -1.0], &format!("least on {backend}"));
             }
         }
         // Beside the largest numbers others are what they are, and of those between epsilon is seen.
         let row: Vec<f32> = (0..1000).map(|i| [f32::MAX, -1e38, 1e10, 0.0][i % 4]).collect();
         let root = (row.iter().map(|&x| f64::from(x).powi(2)).sum::<f64>() / 1000.0).sqrt();
         let expected: Vec<f64> = row.iter().map(|&x| f64::from(x) / root).collect();
-        near(&host(gpu, &tensor(gpu, &row, &[1000]).rms_norm(&[0], None, 1e-5)), &expected, 1e-6, &format!("largest on {backend}"));
+        FEW.check(&host(gpu, &tensor(gpu, &row, &[1000]).rms_norm(&[0], None, 1e-5)), &expected, &format!("largest on {backend}"));
         let got = host::<f32>(gpu, &Expr::from(1e16).broadcast_to(&[100]).rms_norm(&[0], None, 1e32));
-        near(&got, &[0.5f64.sqrt(); 100], 1e-6, &format!("epsilon on {backend}"));
+        FEW.check(&got, &[0.5f64.sqrt(); 100], &format!("epsilon on {backend}"));
         let rows = tensor(gpu, &[0.0f32, 3.0, f32::INFINITY, f32::NAN], &[4, 1]).broadcast_to(&[4, 20_000]);
         let got = host::<f32>(gpu, &rows.rms_norm(&[1], None, 16.0));
         assert_eq!(got[0], 0.0, "{backend}");
-        near(&got[20_000..20_001], &[0.6], 1e-6, backend.name());
+        FEW.check(&got[20_000..20_001], &[0.6], backend.name());
         assert!(got[40_000..].iter().all(|number| number.is_nan()), "{backend}");
     });
 }
@@ -326,15 +313,15 @@ fn numbers_that_are_none() {
             [(a.softmax(1), "rows"), (a.transpose(None).softmax(0).transpose(None), "columns"), (a.log_softmax(1).exp(), "logarithms")]
         {
             let got: Vec<f32> = host(gpu, &e);
-            let alike = |(a, b): (&f32, &f32)| (a - b).abs() < 1e-6 || (a.is_nan() && b.is_nan());
+            let alike = |(&a, &b): (&f32, &f32)| SOFTMAX.holds(a.into(), b.into()) || (a.is_nan() && b.is_nan());
             assert!(got.iter().zip(&expected).all(alike), "{backend} {name}: {got:?}");
         }
         // Far from zero, and large.
         let far: Vec<f32> = (0..64).map(|i| 1e6 + (i % 2) as f32).collect();
         let got: Vec<f32> = host(gpu, &tensor(gpu, &far, &[64]).layer_norm(&[0], None, None, 0.0));
-        assert!(got.iter().enumerate().all(|(i, x)| (x - if i % 2 == 0 { -1.0 } else { 1.0 }).abs() < 1e-5), "{backend}: {got:?}");
+        LAYER_NORM.check(&got, &[-1.0, 1.0].repeat(32), &format!("{backend} far from zero"));
         let got: Vec<f32> = host(gpu, &tensor(gpu, &[1e30f32, -1e30, 1e30, 1e30], &[4]).rms_norm(&[0], None, 1e-5));
-        assert!(got.iter().all(|x| (x.abs() - 1.0).abs() < 1e-5), "{backend}: {got:?}");
+        RMS_NORM.check(&got, &[1.0, -1.0, 1.0, 1.0], &format!("{backend} large"));
         assert_eq!(host::<f32>(gpu, &tensor::<f32>(gpu, &[], &[3, 0]).softmax(1)), [0.0; 0], "{backend}");
         assert_eq!(host::<f32>(gpu, &tensor::<f32>(gpu, &[], &[0, 3]).layer_norm(&[1], None, None, 0.0)), [0.0; 0], "{backend}");
     });
@@ -390,8 +377,8 @@ fn columns_are_the_same_on_any_number_of_threads() {
     for (got, expected) in alone.iter().zip(&expected) {
         for (place, (got, expected)) in got.iter().zip(expected).enumerate() {
             let is_none = matches!(place % columns, 7 | 8);
-            let off = (f64::from(*got) - expected).abs();
-            assert!(if is_none { got.is_nan() } else { off <= 64.0 * U * (expected.abs() + 0.01) }, "{place}: {got} is not {expected}");
+            let is_right = if is_none { got.is_nan() } else { SOFTMAX.holds(f64::from(*got), *expected) };
+            assert!(is_right, "{place}: {got} is not {expected}");
         }
     }
 }

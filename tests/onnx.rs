@@ -10,6 +10,7 @@
 //! Cases of operators that are not among those of [`SCOPE`] are not looked at.
 #![cfg(not(target_arch = "wasm32"))]
 
+mod bounds;
 mod devices;
 #[path = "onnx/format.rs"]
 mod format;
@@ -171,9 +172,9 @@ fn compare(gpu: &Gpu, expr: &Expr, shape: &[u64], expected: &Data, (what, is_tra
     };
     let largest = if is_transform { expected.iter().fold(1.0f64, |largest, value| largest.max(value.abs())) } else { 1.0 };
     for (at, (got, expected)) in wide(got).into_iter().zip(expected).enumerate() {
-        let bound = if is_float { 1e-7 * largest + 1e-3 * expected.abs() } else { 0.0 };
+        let bound = if is_float { bounds::onnx(largest) } else { bounds::EXACT };
         let same = got == expected || (got.is_nan() && expected.is_nan());
-        if !same && ((got - expected).abs() > bound || !got.is_finite() || !expected.is_finite()) {
+        if !same && (!bound.holds(got, expected) || !got.is_finite() || !expected.is_finite()) {
             return Err(Refused::Failed(format!("{what} is {got} at {at}, not {expected}")));
         }
     }

@@ -1,13 +1,12 @@
 //! Reductions on every backend that is there, against the same in f64.
 
+mod bounds;
 mod devices;
 
+use bounds::U;
 use devices::everywhere;
 use half::f16;
 use lapidary::{BackendId, DType, Element, Expr, Gpu, Options, Padding, random};
-
-/// Half of the distance from 1 to the next f32.
-const U: f64 = 1.0 / (1 << 24) as f64;
 
 fn host<T: Element>(gpu: &Gpu, expr: &Expr) -> Vec<T> {
     gpu.evaluate_blocking(expr).unwrap().to_host_blocking().unwrap().into_typed::<T>().unwrap()
@@ -49,44 +48,31 @@ fn spread(x: &[f64]) -> f64 {
     x.iter().map(|x| (x - mean).powi(2)).sum()
 }
 
-/// The bound that the documentation gives.
-fn bound(x: &[f64]) -> f64 {
-    (x.len() as f64 / f64::from(1 << 20) + 64.0) * U * x.iter().map(|x| x.abs()).sum::<f64>()
-}
-
 const CASES: &[Case] = &[
-    ("sum", |e, axes| e.sum(Some(axes), false), sum, bound),
-    ("mean", |e, axes| e.mean(Some(axes), false), mean, |x| (bound(x) + 4.0 * U * sum(x).abs()) / x.len() as f64),
+    ("sum", |e, axes| e.sum(Some(axes), false), sum, bounds::sum),
+    ("mean", |e, axes| e.mean(Some(axes), false), mean, bounds::mean),
     ("amax", |e, axes| e.amax(Some(axes), false), |x| x.iter().copied().fold(f64::NEG_INFINITY, f64::max), |_| 0.0),
     ("amin", |e, axes| e.amin(Some(axes), false), |x| x.iter().copied().fold(f64::INFINITY, f64::min), |_| 0.0),
-    (
-        "var",
-        |e, axes| e.var(Some(axes), false, 0.0),
-        |x| spread(x) / x.len() as f64,
-        |x| {
-            let scale = spread(x) + x.len() as f64 * (U * mean(x)).powi(2);
-            256.0 * U * scale / x.len() as f64
-        },
-    ),
+    ("var", |e, axes| e.var(Some(axes), false, 0.0), |x| spread(x) / x.len() as f64, |x| bounds::variance(x.len(), mean(x), spread(x))),
     (
         "std",
         |e, axes| e.std(Some(axes), false, 0.0),
         |x| (spread(x) / x.len() as f64).sqrt(),
-        |x| 256.0 * U * (spread(x) / x.len() as f64).sqrt() + U * mean(x).abs(),
+        |x| bounds::deviation(x.len(), mean(x), spread(x)),
     ),
-    ("norm_l1", |e, axes| e.norm_l1(Some(axes), false), |x| x.iter().map(|x| x.abs()).sum(), bound),
+    ("norm_l1", |e, axes| e.norm_l1(Some(axes), false), |x| x.iter().map(|x| x.abs()).sum(), bounds::sum),
     (
         "norm_l2",
         |e, axes| e.norm_l2(Some(axes), false),
         |x| x.iter().map(|x| x * x).sum::<f64>().sqrt(),
-        |x| 128.0 * U * x.iter().map(|x| x * x).sum::<f64>().sqrt(),
+        |x| bounds::NORM.relative * x.iter().map(|x| x * x).sum::<f64>().sqrt(),
     ),
-    ("log_sum_exp", |e, axes| e.log_sum_exp(Some(axes), false), |x| x.iter().map(|x| x.exp()).sum::<f64>().ln(), |_| 256.0 * U),
+    ("log_sum_exp", |e, axes| e.log_sum_exp(Some(axes), false), |x| x.iter().map(|x| x.exp()).sum::<f64>().ln(), |_| bounds::LOG_SUM_EXP),
     (
         "prod",
         |e, axes| (e * 0.01 + 1.0).prod(Some(axes), false),
         |x| x.iter().map(|x| 0.01 * x + 1.0).product(),
-        |x| 4.0 * U * x.len() as f64 * x.iter().map(|x| 0.01 * x + 1.0).product::<f64>(),
+        |x| bounds::product(4 * x.len(), x.iter().map(|x| 0.01 * x + 1.0).product()),
     ),
 ];
 
@@ -201,16 +187,17 @@ fn what_comes_before_and_after_is_part_of_it() {
         // Of a view, of a function, kept, and more after it.
         let e = (a.transpose(None) * 2.0 + b.reshape(&[8, 1])).sum(Some(&[0]), true).sqrt();
         assert_eq!(e.shape().unwrap(), [1, 6]);
-        let expected: Vec<f32> = (0..6).map(|r| (0..8).map(|c| at(r, c) * 2.0 + (c + 1) as f32).sum::<f32>().sqrt()).collect();
+        let expected: Vec<f64> = (0..6).map(|r| (0..8).map(|c| f64::from(at(r, c)) * 2.0 + (c + 1) as f64).sum::<f64>().sqrt()).collect();
         let got = host::<f32>(gpu, &e);
-        assert!(got.iter().zip(&expected).all(|(a, b)| (a - b).abs() < 1e-5 * b), "{backend}: {got:?} {expected:?}");
+        bounds::FEW.check(&got, &expected, backend.name());
         // What was padded and cut.
         let e = a.pad(&[[1, 1], [0, 3]], Padding::Constant(1.0)).slice(1, 2, 11, 2).sum(Some(&[1]), false);
         let row = |r: usize| (2..11).step_by(2).map(|c| if (1..7).contains(&r) && c < 8 { at(r - 1, c) } else { 1.0 }).sum::<f32>();
         assert_eq!(host::<f32>(gpu, &e), (0..8).map(row).collect::<Vec<_>>(), "{backend}");
         // A reduction of what a reduction goes into.
         let e = (&a - a.mean(Some(&[1]), true)).square().mean(Some(&[1]), false) - a.var(Some(&[1]), false, 0.0);
-        assert!(host::<f32>(gpu, &e).iter().all(|x| x.abs() < 1e-4), "{backend}");
+        // Squares are up to 64.
+        bounds::FEW.scaled(64.0).check(&host(gpu, &e), &[0.0; 6], backend.name());
         // Numbers of elements, whatever the order in which they are folded.
         let index = Expr::index(&[40, 30]);
         assert_eq!(
@@ -262,9 +249,7 @@ fn products_whose_parts_are_beyond_all_numbers() {
             let values: Vec<f32> = (0..8192).map(|i| if i < 4096 { first } else { second }).collect();
             let found = host::<f32>(gpu, &tensor(gpu, &values, &[8192]).prod(None, false))[0];
             let expected = (f64::from(first) * f64::from(second)).powi(4096);
-            // Each factor is rounded off once (Higham 2002, lemma 3.1).
-            let bound = 8192.0 * f64::from(f32::EPSILON / 2.0) * expected;
-            let is_near = (f64::from(found) - expected).abs() <= bound;
+            let is_near = (f64::from(found) - expected).abs() <= bounds::product(8192, expected);
             assert!(found == expected as f32 || is_near, "{backend}: {first} and {second}: {found}, not {expected}");
         }
         // A number below all normal ones, which a GPU may take for zero.
@@ -299,9 +284,8 @@ fn types() {
         assert_eq!(host::<i32>(gpu, &i.amax(None, false)), [i32::MAX], "{backend}");
         assert_eq!(host::<i32>(gpu, &i.amin(Some(&[0]), false)), [i32::MIN, 1, -7], "{backend}");
         assert_eq!(host::<u32>(gpu, &i.argmin(None, false)), [3], "{backend}");
-        // GPUs may be off by two or three units in the last place when they divide.
         let mean = host::<f32>(gpu, &tensor(gpu, &[1i32, 2, 4], &[3]).mean(None, false))[0];
-        assert!((mean - 7.0 / 3.0).abs() < 1e-6, "{backend}: {mean}");
+        assert!(bounds::FEW.holds(mean.into(), 7.0 / 3.0), "{backend}: {mean}");
         let u = tensor(gpu, &[u32::MAX, 2, 0, 5], &[2, 2]);
         assert_eq!(host::<u32>(gpu, &u.sum(Some(&[1]), false)), [1, 5], "{backend}");
         assert_eq!(host::<u32>(gpu, &u.amax(Some(&[0]), false)), [u32::MAX, 5], "{backend}");
@@ -312,7 +296,7 @@ fn types() {
         assert_eq!(host::<bool>(gpu, &t.all(Some(&[0]), false)), [false, false, false], "{backend}");
         assert_eq!(host::<u32>(gpu, &t.count(None, false)), [2], "{backend}");
         let mean = host::<f32>(gpu, &t.mean(None, false))[0];
-        assert!((mean - 1.0 / 3.0).abs() < 1e-6, "{backend}: {mean}");
+        assert!(bounds::FEW.holds(mean.into(), 1.0 / 3.0), "{backend}: {mean}");
         assert_eq!(host::<bool>(gpu, &tensor(gpu, &[1.0f32, f32::NAN], &[2]).all(None, false)), [true], "{backend}");
         // Of f16 the sum is wide and the result is rounded.
         let halves: Vec<f16> = (0..4100).map(|i| f16::from_f32(if i % 2 == 0 { 16.0 } else { 0.5 })).collect();
@@ -358,13 +342,13 @@ fn numbers_that_are_none() {
             );
             let norms: Vec<f32> = host(gpu, &e.norm_l2(axes, false));
             same(norms[..4].iter().copied().chain([0.0, norms[5], 0.0]).collect(), [nan, inf, inf, 0.0, 0.0, nan, 0.0], "norm");
-            assert!((norms[4] / 12.845_233 - 1.0).abs() < 1e-6, "{backend}: {}", norms[4]);
-            assert!((norms[6] / 3.162_277_6e38 - 1.0).abs() < 1e-6, "{backend}: {}", norms[6]);
+            assert!(bounds::NORM.holds(norms[4].into(), 165f64.sqrt()), "{backend}: {}", norms[4]);
+            assert!(bounds::NORM.holds(norms[6].into(), 1e77f64.sqrt()), "{backend}: {}", norms[6]);
         }
         let one = |values: &[f32]| tensor(gpu, values, &[values.len() as u64]);
         let near = |e: Expr, expected: f32| {
             let got = host::<f32>(gpu, &e)[0];
-            assert!((got - expected).abs() <= 4e-6 * expected.abs(), "{backend}: {got} {expected}");
+            assert!(bounds::NORM.holds(got.into(), expected.into()), "{backend}: {got} {expected}");
         };
         near(one(&[3e30, 4e30]).norm_l2(None, false), 5e30);
         // So many that the sum of their squares is beyond all numbers, though each is not.
@@ -444,7 +428,7 @@ fn what_stands_out_in_long_rows() {
                         }
                     });
                     let got = host::<f32>(gpu, &tensor(gpu, &row.collect::<Vec<_>>(), &[count as u64]).norm_l2(None, false))[0];
-                    assert!((got - 5.0 * scale).abs() <= 4e-6 * 5.0 * scale, "{backend} {count} {number}: {got}");
+                    assert!(bounds::NORM.holds(got.into(), 5.0 * f64::from(scale)), "{backend} {count} {number}: {got}");
                 }
             }
         }
@@ -460,7 +444,7 @@ fn variances_of_large_numbers() {
             let values: Vec<f32> = (0..count).map(|i| if i % 2 == 0 { number } else { -number }).collect();
             for shape in [[1, count], [count, 1]].into_iter().filter(|_| !backend.is_gpu()) {
                 let got = host::<f32>(gpu, &tensor(gpu, &values, &shape).std(Some(&[i64::from(shape[0] == 1)]), false, 0.0))[0];
-                assert!((got - number).abs() <= 1e-6 * number, "{backend} std of {shape:?} of {number}: {got}");
+                assert!(bounds::VARIANCE.holds(got.into(), number.into()), "{backend} std of {shape:?} of {number}: {got}");
             }
         }
         for (count, even, odd, expected) in [
@@ -475,13 +459,16 @@ fn variances_of_large_numbers() {
             let values: Vec<f32> = (0..count).map(|i| if i % 2 == 0 { even } else { odd }).collect();
             for (shape, axis) in [([1, count], 1), ([count, 1], 0)] {
                 let got = host::<f32>(gpu, &tensor(gpu, &values, &shape).var(Some(&[axis]), false, 0.0))[0];
-                assert!((got - expected).abs() <= 1e-5 * expected, "{backend} var of {count} {even} and {odd} along {axis}: {got}");
+                assert!(
+                    bounds::VARIANCE.holds(got.into(), expected.into()),
+                    "{backend} var of {count} {even} and {odd} along {axis}: {got}"
+                );
             }
             // As two columns.
             let two: Vec<f32> = values.iter().flat_map(|&value| [value, value]).collect();
             let got: Vec<f32> = host(gpu, &tensor(gpu, &two, &[count, 2]).var(Some(&[0]), false, 0.0));
             assert!(
-                got.iter().all(|got| (got - expected).abs() <= 1e-5 * expected),
+                got.iter().all(|&got| bounds::VARIANCE.holds(got.into(), expected.into())),
                 "{backend} columns of {count} {even} and {odd}: {got:?}"
             );
         }

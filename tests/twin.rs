@@ -1,6 +1,7 @@
 //! Expressions on GPUs against the CPU's twin: every function for every type that it takes, and every way in which inputs are read.
 #![cfg(not(target_arch = "wasm32"))]
 
+mod bounds;
 mod devices;
 
 use devices::open;
@@ -51,16 +52,15 @@ fn words(gpu: &Gpu, expr: &Expr) -> (DType, Vec<u32>) {
 
 fn is_alike(dtype: DType, alike: Alike, [a, b]: [u32; 2]) -> bool {
     let [x, y] = [a, b].map(f32::from_bits);
+    let [wide_x, wide_y] = [x, y].map(f64::from);
     if a == b || !dtype.is_float() {
         return a == b;
     }
-    let (relative, absolute) = match alike {
-        Alike::Exactly => (0.0, 0.0),
-        Alike::Nearly if dtype == DType::F16 => (2e-3, 1e-7),
-        Alike::Nearly => (1e-5, 1e-6),
-        Alike::Roughly => (1e-3, 1e-3),
+    let bound = match alike {
+        Alike::Exactly => bounds::EXACT,
+        Alike::Nearly | Alike::Roughly => bounds::function(dtype, alike == Alike::Roughly),
     };
-    (x.is_nan() && y.is_nan()) || x == y || (x - y).abs() <= absolute + relative * y.abs()
+    (x.is_nan() && y.is_nan()) || bound.holds(wide_x, wide_y)
 }
 
 /// Compares what a list of expressions gives on each handle with what it gives on the CPU.

@@ -3,8 +3,10 @@
 //! `scripts/test web` runs this in headless Chrome; WebGPU and WebGL2 are real ones there, in software.
 #![cfg(target_arch = "wasm32")]
 
+mod bounds;
 mod cases;
 
+use bounds::Bound;
 use lapidary::{BackendId, Error, Expr, Gpu, Matmul, Options, random};
 use wasm_bindgen_test::{wasm_bindgen_test, wasm_bindgen_test_configure};
 
@@ -104,29 +106,30 @@ async fn norms_and_transforms() {
             let x = Expr::from(&tensor);
             let gpu = &gpu;
             let got = |expr: Expr| async move { gpu.evaluate(&expr).await.unwrap().to_host().await.unwrap().into_vec() };
-            let near = |got: &[f32], exact: &dyn Fn(usize) -> f64, bound: f64| {
-                assert_eq!(got.len(), 2 * n);
-                for (place, got) in got.iter().enumerate() {
-                    let off = (f64::from(*got) - exact(place)).abs();
-                    assert!(off <= bound, "{backend} of {n} at {place}: {got} is {off} off {}", exact(place));
-                }
+            let near = |got: &[f32], exact: &dyn Fn(usize) -> f64, bound: Bound| {
+                bound.check(got, &(0..2 * n).map(exact).collect::<Vec<_>>(), &format!("{backend} of {n}"));
             };
             let value = |place: usize| f64::from(values[place]);
             let column = |place: usize| (0..n).map(move |row| value(2 * row + place % 2));
             let softmax = |place: usize| value(place).exp() / column(place).map(f64::exp).sum::<f64>();
-            near(&got(x.softmax(0)).await, &softmax, 1e-6);
+            near(&got(x.softmax(0)).await, &softmax, bounds::SOFTMAX);
             let root = |place: usize| (column(place).map(|x| x * x).sum::<f64>() / n as f64 + 1e-5).sqrt();
-            near(&got(x.rms_norm(&[0], None, 1e-5)).await, &|place| value(place) / root(place), 1e-5);
+            near(&got(x.rms_norm(&[0], None, 1e-5)).await, &|place| value(place) / root(place), bounds::RMS_NORM);
             let sum = |place: usize| {
                 let term = |i: usize| {
                     let (sin, cos) = (std::f64::consts::TAU * ((i * (place / 2)) % n) as f64 / n as f64).sin_cos();
                     let (re, im) = (value(2 * i), value(2 * i + 1));
-                    if place % 2 == 0 { re * cos + im * sin } else { im * cos - re * sin }
+                    if place.is_multiple_of(2) { re * cos + im * sin } else { im * cos - re * sin }
                 };
                 (0..n).map(term).sum()
             };
-            near(&got(x.fft(-1, None)).await, &sum, 1e-5);
-            near(&got(x.fft(-1, None).ifft(-1, None)).await, &value, 2e-6);
+            // No element is further off than all together.
+            let of = |exact: &dyn Fn(usize) -> f64, n: usize| {
+                let length = (0..values.len()).map(|place| exact(place).powi(2)).sum::<f64>().sqrt();
+                Bound { relative: 0.0, absolute: bounds::fft(n) * length }
+            };
+            near(&got(x.fft(-1, None)).await, &sum, of(&sum, n));
+            near(&got(x.fft(-1, None).ifft(-1, None)).await, &value, of(&value, n * n));
         }
     }
 }
