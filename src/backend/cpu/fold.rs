@@ -1,13 +1,13 @@
 //! How the CPU folds values: the twin of `shaders/reduce/fold.wgsl`. Loops are inlined into what is compiled for the instructions that the
 //! CPU has (`reduce.rs`); not where nothing is optimized, since the variables of all folds at once would be more than a thread's stack.
 
+mod extremes;
+
 #[cfg(all(feature = "simd", not(target_arch = "wasm32")))]
 use super::lanes::apart;
-use super::lanes::{Join, LANES, Largest, Product, Smallest, Squares, Sum, extreme, extremes, in_lanes, over_rows, place, with_rows};
+use super::lanes::{Join, LANES, Largest, Product, Smallest, Squares, Sum, extremes, in_lanes, over_rows, with_rows};
 #[cfg(not(target_arch = "wasm32"))]
 use super::lanes::{NearSquares, places};
-#[cfg(not(target_arch = "wasm32"))]
-use super::simd::sought::Sought;
 use crate::dtype::DType;
 use crate::ops::reduce::Fold;
 
@@ -214,61 +214,6 @@ impl Folding {
         in_lanes::<J, T>(values)
     }
 
-    #[inline(always)]
-    fn extreme_by<J: Join<T, Lane = T>, T: Copy + PartialEq>(&self, values: &[T]) -> (T, bool) {
-        #[cfg(all(feature = "simd", not(target_arch = "wasm32")))]
-        if self.has_vectors && values.len() >= apart::LONG {
-            return apart::extreme::<J, T>(values);
-        }
-        extreme::<J, T>(values)
-    }
-
-    /// Where the extreme of values is, the first of which is that of this number in its row.
-    #[cfg_attr(debug_assertions, inline)]
-    #[cfg_attr(not(debug_assertions), inline(always))]
-    fn located(&self, values: &[u32], first: usize) -> State {
-        #[cfg(not(target_arch = "wasm32"))]
-        if self.has_vectors
-            && let Some((extreme, place)) = self.located_by_vectors(values)
-        {
-            return [extreme, (first + place) as f64, 1.0];
-        }
-        let (extreme, float) = (self.extreme(values), bytemuck::cast_slice::<u32, f32>(values));
-        let place = match self.dtype {
-            DType::I32 => place(values, (extreme as i32).cast_unsigned()),
-            DType::U32 => place(values, extreme as u32),
-            _ if extreme.is_nan() => float.iter().position(|value| value.is_nan()).unwrap_or_default(),
-            _ => place(float, extreme as f32),
-        };
-        [extreme, (first + place) as f64, 1.0]
-    }
-
-    /// The extreme of values and where it is, by the widest vectors there are.
-    #[cfg(not(target_arch = "wasm32"))]
-    #[inline(always)]
-    fn located_by_vectors(&self, values: &[u32]) -> Option<(f64, usize)> {
-        let is_min = self.fold == Fold::ArgMin;
-        match self.dtype {
-            DType::I32 => i32::first_extreme_of(bytemuck::cast_slice(values), is_min).map(|(extreme, place)| (extreme.into(), place)),
-            DType::U32 => u32::first_extreme_of(values, is_min).map(|(extreme, place)| (extreme.into(), place)),
-            _ => f32::first_extreme_of(bytemuck::cast_slice(values), is_min).map(|(extreme, place)| (extreme.into(), place)),
-        }
-    }
-
-    /// Where the extreme of each of some rows of so many values is, where it is asked for and there are vectors to find it by.
-    #[cfg(not(target_arch = "wasm32"))]
-    pub(super) fn places(&self, rows: &[u32], count: usize) -> Option<Vec<u32>> {
-        if !self.has_vectors || !matches!(self.fold, Fold::ArgMax | Fold::ArgMin) {
-            return None;
-        }
-        let is_min = self.fold == Fold::ArgMin;
-        match self.dtype {
-            DType::I32 => i32::places_in_rows(bytemuck::cast_slice(rows), count, is_min),
-            DType::U32 => u32::places_in_rows(rows, count, is_min),
-            _ => f32::places_in_rows(bytemuck::cast_slice(rows), count, is_min),
-        }
-    }
-
     /// Of values behind those of a state, the first of which is that of this number in its row.
     #[cfg_attr(debug_assertions, inline)]
     #[cfg_attr(not(debug_assertions), inline(always))]
@@ -286,6 +231,7 @@ impl Folding {
     }
 
     /// Of two, the first of values before the second's.
+    #[cfg_attr(not(any(debug_assertions, target_arch = "wasm32")), inline(always))]
     pub(super) fn join(&self, a: State, b: State) -> State {
         match (self.fold, self.dtype) {
             (Fold::Sum | Fold::Mean, DType::I32 | DType::U32) => [(a[0] as u32).wrapping_add(b[0] as u32).into(), 0.0, 0.0],
@@ -458,60 +404,6 @@ impl Folding {
                         *state = self.join(*state, self.block(std::slice::from_ref(value), first + number));
                     }
                 }
-            }
-        }
-    }
-
-    /// Joins each state with an extreme, and the row in which it is.
-    #[cfg(not(target_arch = "wasm32"))]
-    #[inline(always)]
-    fn put_places<T: Copy + Into<f64>>(&self, states: &mut [State], (values, places): (Vec<T>, Vec<u32>), first: usize) {
-        for ((state, &value), &place) in states.iter_mut().zip(&values).zip(&places) {
-            *state = self.join(*state, [value.into(), (first + place as usize) as f64, 1.0]);
-        }
-    }
-
-    #[inline(always)]
-    fn more_extreme(&self, a: f64, b: f64) -> f64 {
-        let is_b = if matches!(self.fold, Fold::Min | Fold::ArgMin) { b < a } else { b > a };
-        if !a.is_nan() && (is_b || b.is_nan()) { b } else { a }
-    }
-
-    /// The extreme of values, by the widest vectors there are.
-    #[cfg(not(target_arch = "wasm32"))]
-    #[inline(always)]
-    fn extreme_by_vectors(&self, values: &[u32], is_min: bool) -> Option<f64> {
-        match self.dtype {
-            DType::I32 => i32::extreme_of(bytemuck::cast_slice(values), is_min).map(|(extreme, _)| extreme.into()),
-            DType::U32 => u32::extreme_of(values, is_min).map(|(extreme, _)| extreme.into()),
-            _ => f32::extreme_of(bytemuck::cast_slice(values), is_min)
-                .map(|(extreme, has_nan)| if has_nan { f64::NAN } else { extreme.into() }),
-        }
-    }
-
-    /// The extreme of values, of which there is one at least.
-    #[cfg_attr(debug_assertions, inline)]
-    #[cfg_attr(not(debug_assertions), inline(always))]
-    fn extreme(&self, values: &[u32]) -> f64 {
-        let is_min = matches!(self.fold, Fold::Min | Fold::ArgMin);
-        #[cfg(not(target_arch = "wasm32"))]
-        if self.has_vectors
-            && let Some(extreme) = self.extreme_by_vectors(values, is_min)
-        {
-            return extreme;
-        }
-        match self.dtype {
-            DType::I32 => {
-                let values: &[i32] = bytemuck::cast_slice(values);
-                if is_min { self.extreme_by::<Smallest, _>(values).0.into() } else { self.extreme_by::<Largest, _>(values).0.into() }
-            }
-            DType::U32 if is_min => self.extreme_by::<Smallest, _>(values).0.into(),
-            DType::U32 => self.extreme_by::<Largest, _>(values).0.into(),
-            _ => {
-                let values: &[f32] = bytemuck::cast_slice(values);
-                let (extreme, has_nan) =
-                    if is_min { self.extreme_by::<Smallest, _>(values) } else { self.extreme_by::<Largest, _>(values) };
-                if has_nan { f64::NAN } else { extreme.into() }
             }
         }
     }

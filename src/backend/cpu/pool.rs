@@ -14,37 +14,76 @@ pub(super) fn plane(problem: &Problem, values: &[f32], first: u32, out: &mut [u3
     let [z, y, x] = problem.windows;
     let (height, width) = (y.input as usize, x.input as usize);
     let columns: Vec<_> = (0..x.steps).map(|step| x.inside(step)).collect();
-    let steps = (0..z.steps).flat_map(|step_z| (0..y.steps).map(move |step_y| (step_z, step_y)));
-    for ((step_z, step_y), row) in steps.zip(out.chunks_exact_mut(x.steps as usize)) {
-        let (layers, rows) = (z.inside(step_z), y.inside(step_y));
-        let lines = layers.flat_map(|h| rows.clone().map(move |i| (z.place(step_z, h) * height + y.place(step_y, i)) * width));
-        for ((step_x, columns), out) in (0..x.steps).zip(&columns).zip(row) {
-            let taps = lines.clone().flat_map(|line| columns.clone().map(move |j| line + x.place(step_x, j)));
-            *out = match problem.kind {
-                Kind::Max | Kind::MaxPlace => {
-                    let mut best: Option<(usize, f32)> = None;
-                    for at in taps {
-                        let value = values[at];
-                        if best.is_none_or(|(_, best)| !best.is_nan() && (value.is_nan() || value > best)) {
-                            best = Some((at, value));
-                        }
-                    }
-                    let (at, best) = best.unwrap_or((0, f32::NEG_INFINITY));
-                    if problem.kind == Kind::Max { best.to_bits() } else { first + at as u32 }
+    let mut lines = Vec::new();
+    let mut rows = out.chunks_exact_mut(x.steps as usize);
+    for step_z in 0..z.steps {
+        let layers = z.inside(step_z);
+        for (step_y, row) in (0..y.steps).zip(&mut rows) {
+            let inside = y.inside(step_y);
+            lines.clear();
+            for layer in layers.clone() {
+                let layer = z.place(step_z, layer) * height;
+                lines.extend(inside.clone().map(|line| (layer + y.place(step_y, line)) * width));
+            }
+            let counted = |window: &Window, step: u32, inside: usize| match problem.kind {
+                Kind::MeanPadded => {
+                    let padded = window.before + window.input + window.after;
+                    Window { before: 0, input: padded, ..*window }.inside(step).len()
                 }
-                Kind::Mean | Kind::MeanPadded => {
-                    // From +0 on: a mean of nothing but −0 is +0.
-                    let sum = taps.fold(0.0, |sum, at| sum + f64::from(values[at]));
-                    let count = |window: &Window, step: u32| match problem.kind {
-                        Kind::MeanPadded => {
-                            Window { before: 0, input: window.before + window.input + window.after, ..*window }.inside(step)
-                        }
-                        _ => window.inside(step),
-                    };
-                    let elements = count(&z, step_z).len() * count(&y, step_y).len() * count(&x, step_x).len();
-                    ((sum / elements as f64) as f32).to_bits()
-                }
+                _ => inside,
             };
+            let of_lines = counted(&z, step_z, layers.len()) * counted(&y, step_y, inside.len());
+            for ((step_x, columns), out) in (0..x.steps).zip(&columns).zip(row) {
+                let taps = Taps {
+                    values,
+                    lines: &lines,
+                    first: if columns.is_empty() { 0 } else { x.place(step_x, columns.start) },
+                    count: columns.len(),
+                    apart: x.dilation,
+                };
+                *out = match problem.kind {
+                    Kind::Max | Kind::MaxPlace => {
+                        let mut best: Option<(usize, f32)> = None;
+                        taps.each(|at, value| {
+                            if best.is_none_or(|(_, best)| !best.is_nan() && (value.is_nan() || value > best)) {
+                                best = Some((at, value));
+                            }
+                        });
+                        let (at, best) = best.unwrap_or((0, f32::NEG_INFINITY));
+                        if problem.kind == Kind::Max { best.to_bits() } else { first + at as u32 }
+                    }
+                    Kind::Mean | Kind::MeanPadded => {
+                        // From +0 on: a mean of nothing but −0 is +0.
+                        let mut sum = 0.0;
+                        taps.each(|_, value| sum += f64::from(value));
+                        let elements = of_lines * counted(&x, step_x, columns.len());
+                        ((sum / elements as f64) as f32).to_bits()
+                    }
+                };
+            }
+        }
+    }
+}
+
+/// What a window sees of a plane: of each line so many elements, so far apart.
+struct Taps<'a> {
+    values: &'a [f32],
+    lines: &'a [usize],
+    first: usize,
+    count: usize,
+    apart: u32,
+}
+
+impl Taps<'_> {
+    /// Does something with each, and where it is.
+    #[inline(always)]
+    fn each(&self, mut run: impl FnMut(usize, f32)) {
+        for line in self.lines {
+            let mut at = line + self.first;
+            for _ in 0..self.count {
+                run(at, self.values[at]);
+                at += self.apart as usize;
+            }
         }
     }
 }
