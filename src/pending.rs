@@ -173,7 +173,8 @@ impl Pending<'_> {
                 }
                 #[cfg(not(target_arch = "wasm32"))]
                 Err(error) if again && matches!(*error, Error::OutOfMemory { .. }) => {
-                    return split::in_parts(&gpu, &call, &opened, want, error).await;
+                    let report = split::in_parts(&gpu, &call, &opened, want, error).await?;
+                    return Ok(Report { replayed: lost || report.replayed, ..report });
                 }
                 Err(error) if again => return Err(error),
                 Err(error) => error,

@@ -1,7 +1,7 @@
 //! A product that the device has not the memory for, computed in parts of its result: items of a batch, then rows and columns of one.
 //!
 //! Only what a part reads of A and B is on the device at a time, so a part takes less than the whole in every way. Operands are read
-//! again for each, which is possible where they are on the host.
+//! again for each, which is possible where they are on the host; and so a part during which the device is lost is computed by a fresh one.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -63,22 +63,34 @@ pub(crate) async fn in_parts(gpu: &Gpu, call: &Call<'_>, opened: &Arc<Opened>, w
     let mut left: Vec<Block> = halves.into_iter().rev().collect();
     let mut result = HostVec::zeros(call.op.extent())?;
     let mut all: Option<Report<()>> = None;
-    let mut parts = 0;
+    let (mut opened, mut parts, mut replayed) = (Arc::clone(opened), 0, false);
     while let Some(block) = left.pop() {
         let Some(part) = call.part(block.items.clone(), block.rows.clone(), block.columns.clone()) else { return Err(error) };
         // What the last attempt had is given back first.
-        opened.device.synchronize().await?;
-        opened.device.trim();
-        let done = complete(gpu, &part, opened, start(gpu, &part, opened, want), &Stopwatch::start()).await;
+        let done = match opened.device.synchronize().await {
+            Ok(()) => {
+                opened.device.trim();
+                complete(gpu, &part, &opened, start(gpu, &part, &opened, want), &Stopwatch::start()).await
+            }
+            Err(error) => Err(error),
+        };
         let report = match done {
             Err(failed) if matches!(*failed, Error::OutOfMemory { .. }) => {
                 left.extend(block.halves(inner).ok_or(failed)?.into_iter().rev());
                 continue;
             }
+            Err(failed) if matches!(*failed, Error::DeviceLost { .. }) => {
+                opened = gpu.reopen(&opened).await?;
+                // Once, as a whole product is.
+                if std::mem::replace(&mut replayed, true) {
+                    return Err(failed);
+                }
+                left.push(block);
+                continue;
+            }
             done => done?,
         };
         parts += 1;
-        let (upload_ms, kernel_ms, download_ms) = (report.upload_ms, report.kernel_ms, report.download_ms);
         let report = report.map(|data| {
             if let Output::Host(values) = data {
                 result.paste(&values, n, block.items.start * m + u64::from(block.rows.start), block.columns.clone());
@@ -87,15 +99,15 @@ pub(crate) async fn in_parts(gpu: &Gpu, call: &Call<'_>, opened: &Arc<Opened>, w
         all = Some(match all {
             None => report,
             Some(all) => Report {
-                upload_ms: all.upload_ms + upload_ms,
-                kernel_ms: all.kernel_ms + kernel_ms,
-                download_ms: all.download_ms + download_ms,
-                ..all
+                upload_ms: all.upload_ms + report.upload_ms,
+                kernel_ms: all.kernel_ms + report.kernel_ms,
+                download_ms: all.download_ms + report.download_ms,
+                ..report
             },
         });
     }
     let report = all.ok_or(error)?;
-    Ok(Report { kernel: format!("{}, in {parts} parts for want of memory", report.kernel), total_ms: clock.ms(), ..report }
+    Ok(Report { kernel: format!("{}, in {parts} parts for want of memory", report.kernel), total_ms: clock.ms(), replayed, ..report }
         .map(|()| Output::Host(result)))
 }
 

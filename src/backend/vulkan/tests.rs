@@ -1,5 +1,7 @@
 //! What the whole backend must do on a real driver, and on one that fails.
 
+mod parts;
+
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::instance::Instance;
@@ -372,111 +374,6 @@ fn only_matrices_of_floats(words: &[u32]) {
         }
         at += (words[at] >> 16) as usize;
     }
-}
-
-/// A device of little memory, which counts what it gave and what it got back.
-#[test]
-fn what_does_not_fit_is_computed_in_parts() {
-    use std::collections::HashMap;
-    use std::sync::{Mutex, OnceLock};
-
-    use ash::vk;
-
-    // For 64 MiB, and a block of 16 for each of three sorts of memory, where they are not one.
-    const ROOM_BYTES: u64 = 116 << 20;
-    static REAL: OnceLock<(vk::PFN_vkAllocateMemory, vk::PFN_vkFreeMemory)> = OnceLock::new();
-    static GIVEN: Mutex<Option<HashMap<vk::DeviceMemory, u64>>> = Mutex::new(None);
-    unsafe extern "system" fn allocate(
-        device: vk::Device,
-        info: *const vk::MemoryAllocateInfo<'_>,
-        callbacks: *const vk::AllocationCallbacks<'_>,
-        memory: *mut vk::DeviceMemory,
-    ) -> vk::Result {
-        let mut given = GIVEN.lock().unwrap();
-        let given = given.get_or_insert_default();
-        // SAFETY: the caller's arguments.
-        unsafe {
-            let bytes = (*info).allocation_size;
-            if given.values().sum::<u64>() + bytes > ROOM_BYTES {
-                return vk::Result::ERROR_OUT_OF_DEVICE_MEMORY;
-            }
-            let result = REAL.get().expect("set before a device is used").0(device, info, callbacks, memory);
-            given.insert(*memory, bytes);
-            result
-        }
-    }
-    unsafe extern "system" fn free(device: vk::Device, memory: vk::DeviceMemory, callbacks: *const vk::AllocationCallbacks<'_>) {
-        GIVEN.lock().unwrap().get_or_insert_default().remove(&memory);
-        // SAFETY: the caller's arguments.
-        unsafe { REAL.get().expect("set before a device is used").1(device, memory, callbacks) };
-    }
-    let open = || {
-        altered(|device| {
-            let table = device.fp_v1_0();
-            REAL.get_or_init(|| (table.allocate_memory, table.free_memory));
-            let table = ash::DeviceFnV1_0 { allocate_memory: allocate, free_memory: free, ..table.clone() };
-            let (v1_1, v1_2, v1_3) = (device.fp_v1_1().clone(), device.fp_v1_2().clone(), device.fp_v1_3().clone());
-            ash::Device::from_parts_1_3(device.handle(), table, v1_1, v1_2, v1_3)
-        })
-        .map(gpu)
-    };
-    let Some(gpu) = open() else { return };
-    // Of a chain each result is let go of when the next one is done: those of all together do not fit.
-    let start = gpu.tensor_blocking(&vec![1.0f32; 4 << 20], 2048, 2048).unwrap();
-    let chain = (0..20).fold(crate::Expr::from(&start), |whole, _| whole.softmax(-1));
-    let last = gpu.evaluate_blocking(&chain).unwrap();
-    assert_eq!(last.to_vec_blocking().unwrap()[77], 1.0 / 2048.0);
-    drop((gpu, start, chain, last));
-    let Some(gpu) = open() else { return };
-    // The result alone has 64 MiB, and the host needs as much to read it.
-    let (m, k, n) = (4096, 3, 4096);
-    let (a, b, c) = (whole(m * k), whole(k * n), whole(m * n));
-    for (transpose_a, transpose_b) in [(false, false), (true, true)] {
-        let op = Matmul::new(m as u64, k as u64, n as u64).transpose_a(transpose_a).transpose_b(transpose_b).plus(2.0, &c);
-        let report = gpu.matmul_report_blocking(&a, &b, &op).unwrap();
-        assert!(report.kernel.contains(" parts for want of memory"), "{}", report.kernel);
-        let (from_a, from_b) = (&a[..], &b[..]);
-        let x = |i: usize, p: usize| if transpose_a { from_a[p * m + i] } else { from_a[i * k + p] };
-        let y = |p: usize, j: usize| if transpose_b { from_b[j * k + p] } else { from_b[p * n + j] };
-        // Many elements for a test, which is not optimised: no iterator for each.
-        let (data, c) = (&report.data[..], &c[..]);
-        let exact = |i: usize, j: usize| x(i, 0) * y(0, j) + x(i, 1) * y(1, j) + x(i, 2) * y(2, j) + 2.0 * c[i * n + j];
-        assert_eq!((data.len(), (0..m * n).find(|&at| data[at] != exact(at / n, at % n))), (m * n, None));
-    }
-    // A tensor is whole or not at all. On a device of its own, since the allocator keeps a block that is empty.
-    drop(gpu);
-    let Some(gpu) = open() else { return };
-    let kept = gpu.matmul_tensor_blocking(&a, &b, &Matmul::new(m as u64, k as u64, n as u64));
-    assert!(kept.is_ok_and(|kept| kept.rows() == m as u64), "without C it fits");
-    // What the device may still work on is not yet idle.
-    pollster::block_on(gpu.current().unwrap().device.synchronize()).unwrap();
-    // There is no room beside what lies idle, however few the pieces of the upload, so that is given back.
-    let pooled_bytes = gpu.memory().unwrap().pooled_bytes;
-    assert!(pooled_bytes >= 64 << 20, "{pooled_bytes} bytes");
-    gpu.tensor_blocking(&vec![0.0; 52 << 18], 52, 1 << 18).unwrap();
-    let largest = GIVEN.lock().unwrap().as_ref().unwrap().values().max().copied();
-    assert!(largest < Some(64 << 20), "{largest:?} bytes, {:?}", gpu.memory().unwrap());
-    let error = gpu.tensor_blocking(&vec![0.0; 30 << 20], 30, 1 << 20).unwrap_err();
-    assert_eq!(*error, Error::OutOfMemory { bytes: 120 << 20, place: "the GPU" });
-    // Batches of one loop and of two, of which the last shares B between the turns of the inner one.
-    let (m, k, n) = (512, 3, 1024);
-    for (outer, inner, shared) in [(1, 40, false), (5, 9, true), (2, 20, true)] {
-        let items = outer * inner;
-        let of_b = |item: usize| if shared { item / inner } else { item };
-        let (a, b, c) = (whole(items * m * k), whole((of_b(items - 1) + 1) * k * n), whole(items * m * n));
-        let shape = |inner: usize, rows: usize, columns: usize| [outer, inner, rows, columns].map(|size| size as u64);
-        let op = Matmul::of(&shape(inner, m, k), &shape(if shared { 1 } else { inner }, k, n)).unwrap().plus(2.0, &c);
-        let report = gpu.matmul_report_blocking(&a, &b, &op).unwrap();
-        assert!(report.kernel.contains(" parts for want of memory"), "{}", report.kernel);
-        let (data, a, b, c) = (&report.data[..], &a[..], &b[..], &c[..]);
-        let exact = |at: usize| {
-            let (item, i, j) = (at / (m * n), at / n % m, at % n);
-            let (x, y) = (&a[(item * m + i) * k..], &b[of_b(item) * k * n + j..]);
-            x[0] * y[0] + x[1] * y[n] + x[2] * y[2 * n] + 2.0 * c[at]
-        };
-        assert_eq!((data.len(), (0..items * m * n).find(|&at| data[at] != exact(at))), (items * m * n, None));
-    }
-    assert_eq!(gpu.memory().unwrap().used_bytes, 0);
 }
 
 /// A task that opens a fresh device cannot go on while its own thread waits for something.
