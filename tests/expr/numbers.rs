@@ -241,3 +241,24 @@ fn a_number_is_of_the_type_that_it_meets() {
         assert_eq!(values(gpu, &zeros.add(number).cast(DType::F32)), [1.0 + 2f32.powi(-10)], "{backend}");
     });
 }
+
+/// Parts of what is counted are counted themselves: of so many numbers nobody has room for all.
+#[test]
+fn parts_of_what_is_counted() {
+    everywhere(|gpu, backend| {
+        let numbers = |expr: &Expr| gpu.evaluate_blocking(expr).unwrap().to_host_blocking().unwrap().into_typed::<u32>().unwrap();
+        let many = Expr::index(&[1 << 15, 1 << 16]);
+        let (row, size) = (1u32 << 16, 1i64 << 15);
+        let rows = many.slice(0, 20_000, 20_002, 1);
+        assert_eq!(numbers(&rows), (20_000 * row..20_002 * row).collect::<Vec<_>>(), "{backend}");
+        let back = many.reshape(&[-1]).slice(0, 1_000_000_000, 999_999_000, -7);
+        assert_eq!(numbers(&back), (0..143).map(|i| 1_000_000_000 - 7 * i).collect::<Vec<_>>(), "{backend}");
+        let column = many.slice(0, size - 100, size, 1).slice(1, 77, 78, 1);
+        assert_eq!(numbers(&column), (0..100).map(|i| ((1 << 15) - 100 + i) * row + 77).collect::<Vec<_>>(), "{backend}");
+        assert_eq!(numbers(&many.slice(0, 3, 4, 1).slice(1, 5, 6, 1).broadcast_to(&[4, 5])), [3 * row + 5; 20], "{backend}");
+        let random = |from: i64| Expr::random_uniform(&[1 << 20], 5).slice(0, from, from + 1000, 1);
+        let all = gpu.evaluate_blocking(&Expr::random_uniform(&[1 << 20], 5)).unwrap().to_vec_blocking().unwrap();
+        let part = gpu.evaluate_blocking(&random(700_001)).unwrap().to_vec_blocking().unwrap();
+        assert_eq!(part, all[700_001..701_001], "{backend}");
+    });
+}

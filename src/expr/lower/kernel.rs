@@ -9,7 +9,7 @@ use super::super::node::{Axis, Node, What};
 use super::super::shape;
 use super::{Operations, Refused, Source, Values};
 use crate::dtype::DType;
-use crate::ops::elementwise::{Kind, Program, Step};
+use crate::ops::elementwise::{Function, Kind, Program, Step};
 use crate::ops::map::{MOST_DIMENSIONS, MOST_INPUTS, Problem, View};
 use crate::plan::{self, Words};
 
@@ -209,7 +209,9 @@ impl Kernel {
         match &node.what {
             What::Number(value) => self.scalar(*value, node.dtype),
             What::Reshape(input) if !is_made => self.linear(operations, input, place),
-            What::Index if !is_made && place.offset == 0 && place.strides == self.rows() => self.add(Step::Index),
+            What::Index if !is_made && self.step_of_rows(place).is_some() => {
+                self.counted(self.step_of_rows(place).unwrap_or(1), place.offset)
+            }
             // A function of values that are all stored in the same order.
             What::Apply(function, inputs) if !is_made && inputs.iter().all(|input| input.shape == node.shape || input.elements() == 1) => {
                 let mut operands = [0; 2];
@@ -231,6 +233,25 @@ impl Kernel {
                 self.input(source, View { dtype: node.dtype, ..place.clone() })
             }
         }
+    }
+
+    /// How far apart a place's elements are, where that is the same from each to the next.
+    fn step_of_rows(&self, place: &View) -> Option<i64> {
+        let several = || self.rows().into_iter().zip(&place.strides).zip(&self.shape).filter(|(_, size)| **size > 1);
+        let step = several().last().map_or(1, |((_, stride), _)| *stride);
+        several().all(|((row, stride), _)| *stride == row * step).then_some(step)
+    }
+
+    /// The number of each element times a step, and an offset; modulo 2³², as all places are.
+    fn counted(&mut self, step: i64, offset: i64) -> Result<u8, Refused> {
+        let mut value = self.add(Step::Index)?;
+        for (function, number, neutral) in [(Function::Mul, step, 1), (Function::Add, offset, 0)] {
+            if number != neutral {
+                let number = self.scalar(f64::from(number as u32), DType::U32)?;
+                value = self.add(Step::Apply(function, [value, number]))?;
+            }
+        }
+        Ok(value)
     }
 
     /// The kernel's own order, row by row.
