@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use lapidary::kernels::KernelId;
+use lapidary::kernels::{Kernel, KernelId};
 use lapidary::plan::matmul::Params;
 use lapidary::plan::{Dispatch, Slot};
 use proptest::prelude::*;
@@ -355,11 +355,32 @@ proptest! {
     #[cfg(feature = "cuda")]
     #[test]
     fn every_plan_for_cuda_has_its_kernel(
-        (m, k, n) in prop_oneof![(1u32..5000, 0u32..100, 1u32..5000), (1u32..200, 100u32..200_000, 1u32..200)],
+        (m, k, n) in prop_oneof![
+            (1u32..5000, 0u32..100, 1u32..5000),
+            (1u32..200, 100u32..200_000, 1u32..200),
+            (1u32..40, 0u32..40, 1u32..5000),
+        ],
         transpose_a: bool, transpose_b: bool, reads_c: bool, multiprocessors in 1u32..200, is_f16: bool, has_units: bool,
     ) {
         let problem = Problem { dtype: if is_f16 { DType::F16 } else { DType::F32 }, ..problem(m, k, n, transpose_a, transpose_b, reads_c, 0) };
         let plan = cuda(&problem, if has_units { &UNITS } else { &LARGE }, multiprocessors).unwrap();
+        let slots = |dispatch: &Dispatch| dispatch.bindings.iter().map(|binding| (binding.index, binding.slot)).collect::<Vec<_>>();
+        let c = |index: u32| reads_c.then_some((index, Slot::C));
+        let has_ptx = |kernel: &Kernel| {
+            let ptx = kernel.ptx().unwrap();
+            let threads = format!(".maxntid {}, 1, 1", kernel.constant("THREADS"));
+            ptx.starts_with(".version 8.2") && ptx.contains(".entry matmul(") && ptx.contains(&threads)
+        };
+        // What is so small or thin that threads take blocks of 4 x 4 is neither copied nor split.
+        if let [product] = &plan.dispatches[..]
+            && product.kernel.id == KernelId::MatmulDirect
+        {
+            prop_assert!((2..=32).contains(&m.min(n)) && (1..=32).contains(&k) && plan.scratch_bytes == 0, "{}", plan);
+            prop_assert_eq!(slots(product), [(0, Slot::A), (1, Slot::B)].into_iter().chain(c(2)).chain([(4, Slot::Out)]).collect::<Vec<_>>());
+            prop_assert!(product.grid[0] * product.kernel.constant("THREADS") >= m.div_ceil(4) * n.div_ceil(4), "{}", plan);
+            prop_assert!(has_ptx(&product.kernel), "{}", product.kernel);
+            return Ok(());
+        }
         // Operands that the kernel cannot read are copied first, one after the other.
         let copied = plan.dispatches.iter().take_while(|dispatch| dispatch.kernel.id == KernelId::MatmulCopy).count();
         let (copies, launches) = plan.dispatches.split_at(copied);
@@ -379,10 +400,8 @@ proptest! {
         prop_assert_eq!(product.kernel.id, if by_units { KernelId::MatmulCooperative } else { KernelId::MatmulTiled });
         let (tile_m, tile_n) = (product.kernel.constant("TILE_M"), product.kernel.constant("TILE_N"));
         prop_assert_eq!(&product.grid[..2], [m.div_ceil(tile_m) * n.div_ceil(tile_n), 1]);
-        let slots = |dispatch: &Dispatch| dispatch.bindings.iter().map(|binding| (binding.index, binding.slot)).collect::<Vec<_>>();
         let slot = |must: bool, slot| if must { Slot::Scratch } else { slot };
         let operands = if k > 0 { vec![(0, slot(must_copy[0], Slot::A)), (1, slot(must_copy[1], Slot::B))] } else { Vec::new() };
-        let c = |index: u32| reads_c.then_some((index, Slot::C));
         match launches {
             [_] => {
                 prop_assert_eq!((product.grid[2], params(product).k_part, plan.scratch_bytes), (1, 0, end_bytes));
@@ -403,9 +422,7 @@ proptest! {
             _ => panic!("{plan}"),
         }
         for Dispatch { kernel, .. } in &plan.dispatches {
-            let ptx = kernel.ptx().unwrap();
-            let threads = format!(".maxntid {}, 1, 1", kernel.constant("THREADS"));
-            prop_assert!(ptx.starts_with(".version 8.2") && ptx.contains(".entry matmul(") && ptx.contains(&threads), "{}", kernel);
+            prop_assert!(has_ptx(kernel), "{}", kernel);
         }
     }
 

@@ -206,12 +206,12 @@ impl Kernel {
 
     fn linear_anew(&mut self, operations: &mut Operations, node: &Arc<Node>, place: &View) -> Result<u8, Refused> {
         let is_made = operations.made.contains_key(&Arc::as_ptr(node)) || operations.apart.contains(&Arc::as_ptr(node));
+        if let (What::Index, false, Some(step)) = (&node.what, is_made, self.step_of_rows(place)) {
+            return self.counted(step, place.offset);
+        }
         match &node.what {
             What::Number(value) => self.scalar(*value, node.dtype),
             What::Reshape(input) if !is_made => self.linear(operations, input, place),
-            What::Index if !is_made && self.step_of_rows(place).is_some() => {
-                self.counted(self.step_of_rows(place).unwrap_or(1), place.offset)
-            }
             // A function of values that are all stored in the same order.
             What::Apply(function, inputs) if !is_made && inputs.iter().all(|input| input.shape == node.shape || input.elements() == 1) => {
                 let mut operands = [0; 2];
@@ -237,9 +237,14 @@ impl Kernel {
 
     /// How far apart a place's elements are, where that is the same from each to the next.
     fn step_of_rows(&self, place: &View) -> Option<i64> {
-        let several = || self.rows().into_iter().zip(&place.strides).zip(&self.shape).filter(|(_, size)| **size > 1);
-        let step = several().last().map_or(1, |((_, stride), _)| *stride);
-        several().all(|((row, stride), _)| *stride == row * step).then_some(step)
+        let (mut row, mut step) = (1, None);
+        for (&size, &stride) in self.shape.iter().zip(&place.strides).rev() {
+            if size > 1 && stride != row * *step.get_or_insert(stride) {
+                return None;
+            }
+            row *= i64::from(size);
+        }
+        Some(step.unwrap_or(1))
     }
 
     /// The number of each element times a step, and an offset; modulo 2³², as all places are.
