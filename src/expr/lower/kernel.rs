@@ -259,11 +259,6 @@ impl Kernel {
         Ok(value)
     }
 
-    /// The kernel's own order, row by row.
-    pub(super) fn rows(&self) -> Vec<i64> {
-        shape::strides(&self.shape.iter().map(|&size| size.into()).collect::<Vec<_>>())
-    }
-
     /// A value where it is, and what is around it elsewhere.
     fn pad(
         &mut self,
