@@ -119,9 +119,9 @@ fn transforms_along_any_axis_and_of_any_part() {
         bounds::FEW.check(&back, &wide[..63], &format!("a plane and back on {backend}"));
         // Odd lengths have to be said, and what is not there of half a spectrum is zero.
         let odd = values(gpu, &expr(gpu, &x[..15], &[15]).rfft(0, None).irfft(0, Some(15)));
-        bounds::FEW.check(&odd, &wide[..15], &format!("an odd length on {backend}"));
+        bounds::ABOUT_ONE.check(&odd, &wide[..15], &format!("an odd length on {backend}"));
         let short = values(gpu, &expr(gpu, &[4.0, 0.0, 1.0, 2.0], &[2, 2]).irfft(0, Some(4)));
-        bounds::FEW.check(&short, &[1.5, 0.0, 0.5, 2.0], &format!("half a spectrum on {backend}"));
+        bounds::ABOUT_ONE.check(&short, &[1.5, 0.0, 0.5, 2.0], &format!("half a spectrum on {backend}"));
         // What is its own mirror image is real, and what else stands there is not seen, however large.
         for length in [4u64, 5, 6, 37, 74] {
             let count = length / 2 + 1;
@@ -139,7 +139,7 @@ fn transforms_along_any_axis_and_of_any_part() {
         }
         let all = values(gpu, &expr(gpu, &[1.0, 2.0, 3.0], &[3]).fft_of_real(0, None));
         let root = 0.75f64.sqrt();
-        bounds::FEW.check(&all, &[6.0, 0.0, -1.5, root, -1.5, -root], &format!("three on {backend}"));
+        bounds::ABOUT_ONE.check(&all, &[6.0, 0.0, -1.5, root, -1.5, -root], &format!("three on {backend}"));
     });
 }
 

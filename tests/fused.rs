@@ -169,11 +169,11 @@ fn what_others_need_too_is_written() {
         let total = conv.add(1.0).relu().sub(conv.sum(None, false));
         let values = |expr: &Expr| gpu.evaluate_blocking(expr).unwrap().to_vec_blocking().unwrap();
         let plain = values(&conv);
-        let terms: Vec<f64> = plain.iter().map(|&value| value.into()).collect();
-        let (sum, bound) = (terms.iter().sum::<f64>(), bounds::FEW.scaled(bounds::sum(&terms) / bounds::FEW.absolute + 1.0));
+        let sum: f64 = plain.iter().map(|&value| f64::from(value)).sum();
         for (got, value) in values(&total).iter().zip(plain) {
             let expected = f64::from((value + 1.0).max(0.0)) - sum;
-            assert!(bound.holds(f64::from(*got), expected), "{backend}: {got} instead of {expected}");
+            // A sum of some hundreds.
+            assert!(bounds::ABOUT_ONE.scaled(1000.0).holds(f64::from(*got), expected), "{backend}: {got} instead of {expected}");
         }
     });
 }

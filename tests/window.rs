@@ -232,7 +232,7 @@ fn pools() {
         let means = values(&input.global_average_pool());
         for (channel, (got, values)) in values(&input.global_max_pool()).iter().zip(images.values.chunks(20)).enumerate() {
             assert_eq!(f64::from(*got), values.iter().fold(f64::NEG_INFINITY, |a, b| a.max(*b)));
-            assert!(bounds::FEW.holds(means[channel].into(), values.iter().sum::<f64>() / 20.0), "{backend}");
+            assert!(bounds::ABOUT_ONE.holds(means[channel].into(), values.iter().sum::<f64>() / 20.0), "{backend}");
         }
     });
 }

@@ -149,9 +149,8 @@ mod fours {
         _mm512_set1_ps, _mm512_setzero_ps,
     };
 
-    use super::{Matrix, Params, row_of};
+    use super::{Matrix, Params, ROWS, row_of};
 
-    const ROWS: usize = 4;
     const WIDTH: usize = 4;
     const LANES: usize = ROWS * WIDTH;
 
