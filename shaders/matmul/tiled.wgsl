@@ -24,11 +24,13 @@
 //   STAGES      how many steps' slices workgroup memory holds, 1 or 2; SINGLE is 1 for one.
 //   LOOPS       the innermost loop has UNROLL steps of k in its body; otherwise there is none, and UNROLL is all that a slice takes of
 //               TILE_K. Two stages want the latter: with a loop they were slower than one.
-//   SLICES      how many share the terms of an element: slice s takes those of k mod SLICES = s. SLICED is 1 for more than one.
+//   SLICES      how many share the terms of an element: slice s takes those of k mod SLICES = s. SLICED is 1 for more than one. In the end
+//               each adds up SLICE_ROWS of the four rows of a block.
 //   HALF        products are summed up in f16 within a step of k, and steps in f32. Each element of A lies twice in a word: where it does,
 //               NVIDIA's compiler multiplies two elements of B by it in one instruction, and otherwise one by one.
 //   *_SCATTER   the operand is stored with k along its rows: its vec4s are turned when they go to workgroup memory, into rows
-//               padded by one vec4 against bank conflicts.
+//               padded by one vec4 against bank conflicts. Neighbours fetch ROW_FOURS of them from one row and the next ones from
+//               other rows: more of one row would go to the same bank, and fewer would leave part of what memory gives at once.
 //   *_VEC4      elements are fetched four at a time; B_FOURS is B_VEC4, or 1 with WINDOW. Where rows start anywhere they are fetched
 //               one by one, neighbours by neighbouring invocations: so one access brings a whole line, as four do of four apart.
 //   EDGES       the last rows of workgroups compute what is past whole tiles instead: edges.wgsl.
@@ -191,8 +193,8 @@ fn main(
 //# for i in A_LOADS
 //# if A_VEC4
 //# if A_SCATTER
-  let a_k_$i = (thread + $iu * THREADS) % (TILE_K / 4u) * 4u;
-  let a_across_$i = (thread + $iu * THREADS) / (TILE_K / 4u);
+  let a_k_$i = ((thread + $iu * THREADS) % ROW_FOURS + (thread + $iu * THREADS) / (ROW_FOURS * TILE_M) * ROW_FOURS) * 4u;
+  let a_across_$i = (thread + $iu * THREADS) / ROW_FOURS % TILE_M;
 //# if INSIDE
   let a_base_$i = a_start() + (row0 + a_across_$i) * params.lda + a_k_$i;
 //# else
@@ -228,8 +230,8 @@ fn main(
 //# for i in B_LOADS
 //# if B_FOURS
 //# if B_SCATTER
-  let b_k_$i = (thread + $iu * THREADS) % (TILE_K / 4u) * 4u;
-  let b_across_$i = (thread + $iu * THREADS) / (TILE_K / 4u);
+  let b_k_$i = ((thread + $iu * THREADS) % ROW_FOURS + (thread + $iu * THREADS) / (ROW_FOURS * TILE_N) * ROW_FOURS) * 4u;
+  let b_across_$i = (thread + $iu * THREADS) / ROW_FOURS % TILE_N;
 //# if INSIDE
   let b_base_$i = b_start() + (column0 + b_across_$i) * params.ldb + b_k_$i;
 //# else
@@ -469,7 +471,7 @@ fn main(
 //# end
   }
 //# if SLICED
-  // Each slice adds up, and stores, one row of four or two.
+  // Each slice adds up, and stores, one row of four or two. With a test in each of four rows small products took a tenth longer.
 //# for i in A_GROUPS
 //# for j in B_GROUPS
   workgroupBarrier();
@@ -477,11 +479,12 @@ fn main(
   exchange($ru * THREADS + thread, sum_$i_$r_$j);
 //# end
   workgroupBarrier();
-//# for r in 4
-  if ($ru % SLICES == slice) {
-    var sum = exchanged($ru * THREADS + own);
-    for (var s = 1u; s < SLICES; s++) { sum += exchanged($ru * THREADS + s * SLICE_THREADS + own); }
-    store(group.z, row0 + ($iu * THREADS_M + ty) * 4u + $ru, column0 + ($ju * THREADS_N + tx) * 4u, sum);
+//# for h in SLICE_ROWS
+  {
+    let r = slice + $hu * SLICES;
+    var sum = exchanged(r * THREADS + own);
+    for (var s = 1u; s < SLICES; s++) { sum += exchanged(r * THREADS + s * SLICE_THREADS + own); }
+    store(group.z, row0 + ($iu * THREADS_M + ty) * 4u + r, column0 + ($ju * THREADS_N + tx) * 4u, sum);
   }
 //# end
 //# end

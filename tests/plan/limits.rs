@@ -231,13 +231,14 @@ proptest! {
     /// at fours.
     #[test]
     fn what_is_to_be_rounded_keeps_the_limits(
-        (m, k, n) in prop_oneof![
-            (1u32..700, 0u32..700, 1u32..700),
-            (400u32..2000, 200u32..1000, 400u32..2000),
-            (700u32..200_000, 1u32..9, 1u32..20),
+        // The larger a product, the larger the least limit: there are as many launches as the cube of what a limit cuts a side into.
+        ((m, k, n), max_binding_bytes) in prop_oneof![
+            ((1u32..300, 0u32..300, 1u32..300), 1u64 << 16..1 << 21),
+            ((1u32..700, 0u32..700, 1u32..700), 1u64 << 18..1 << 23),
+            ((400u32..2000, 200u32..1000, 400u32..2000), 1u64 << 20..1 << 23),
+            ((700u32..200_000, 1u32..9, 1u32..20), 1u64 << 16..1 << 23),
         ],
-        transpose_a: bool, transpose_b: bool, max_binding_bytes in 1u64 << 16..1 << 23, computes_f16: bool,
-        loops in prop_oneof![Just([1, 1]), [1u32..4, 1u32..9]], shared: u8,
+        transpose_a: bool, transpose_b: bool, computes_f16: bool, loops in prop_oneof![Just([1, 1]), [1u32..4, 1u32..9]], shared: u8,
     ) {
         let caps = Caps { max_binding_bytes, ..if computes_f16 { HALF } else { LARGE } };
         let problem = batch(problem(m, k, n, transpose_a, transpose_b, false, 0), loops, shared);

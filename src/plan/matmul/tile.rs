@@ -49,7 +49,7 @@ pub(super) const TILES: [Tile; 11] = [
     Tile { m: 64, n: 128, k: 16, threads_m: 8, threads_n: 16, slices: 2, stages: 2, unroll: 8, speed: 0.87, speed_f16: 0.0, turns: true, turns_f16: false, scattered: 0.05, fill: 1.0, fill_f16: 0.0 },
     Tile { m: 64, n: 64, k: 16, threads_m: 8, threads_n: 8, slices: 2, stages: 2, unroll: 8, speed: 0.82, speed_f16: 1.25, turns: true, turns_f16: true, scattered: -0.02, fill: 1.15, fill_f16: 1.35 },
     Tile { m: 32, n: 64, k: 32, threads_m: 4, threads_n: 8, slices: 4, stages: 2, unroll: 8, speed: 0.75, speed_f16: 0.0, turns: true, turns_f16: false, scattered: 0.0, fill: 1.2, fill_f16: 0.0 },
-    Tile { m: 32, n: 32, k: 32, threads_m: 4, threads_n: 8, slices: 4, stages: 2, unroll: 8, speed: 0.61, speed_f16: 0.0, turns: false, turns_f16: false, scattered: -0.04, fill: 1.0, fill_f16: 0.0 },
+    Tile { m: 32, n: 32, k: 32, threads_m: 4, threads_n: 8, slices: 4, stages: 2, unroll: 8, speed: 0.61, speed_f16: 0.78, turns: false, turns_f16: true, scattered: -0.04, fill: 1.0, fill_f16: 1.2 },
     Tile { m: 32, n: 64, k: 16, threads_m: 4, threads_n: 8, slices: 4, stages: 2, unroll: 4, speed: 0.74, speed_f16: 0.0, turns: true, turns_f16: false, scattered: 0.0, fill: 1.2, fill_f16: 0.0 },
     // For what fits a few workgroups: little slower there, and sooner compiled, which counts where a CPU emulates the GPU.
     Tile { m: 32, n: 32, k: 16, threads_m: 8, threads_n: 8, slices: 1, stages: 1, unroll: 1, speed: 0.53, speed_f16: 0.69, turns: false, turns_f16: false, scattered: 0.0, fill: 1.5, fill_f16: 3.3 },
@@ -58,6 +58,10 @@ pub(super) const TILES: [Tile; 11] = [
 /// Invocations of the smallest kernel's workgroup.
 #[cfg(not(target_arch = "wasm32"))]
 pub(crate) const SMALLEST_WORKGROUP: u32 = 64;
+
+/// Fours of k that neighbours fetch from one row of an operand that is stored with k along its rows: 16 and 8 of them from one row, as wide tiles
+/// in f16 have, kept each other waiting for banks of workgroup memory, and such tiles were up to a third slower.
+const ROW_FOURS: u32 = 4;
 
 /// Multiprocessors assumed. No browser tells; large GPUs have 100 to 200, and smaller ones lose little by tiles smaller than they could take.
 const MULTIPROCESSORS: u64 = 128;
@@ -89,7 +93,7 @@ const START: f64 = 6e3;
 /// launch counts for more than it takes: near where both are as quick, products without a copy were quicker.
 const SCATTERED: f64 = 0.08;
 const TURNED: f64 = 0.035;
-const TURNED_F16: f64 = 0.14;
+const TURNED_F16: f64 = 0.08;
 const COPY_LAUNCH: f64 = 1.7e6;
 const COPY_ELEMENT: f64 = 0.45;
 
@@ -111,10 +115,12 @@ impl Tile {
         format!("{m}x{n}x{k}{slices}")
     }
 
-    /// The same for sums in f16, each of one step, whose single stage takes about the memory of two in f32.
+    /// The same for sums in f16, each of one step, whose single stage takes about the memory of two in f32. Four slices sum up half as many terms
+    /// each: with fewer, adding the sums up counted for more than the sums.
     fn in_f16(self) -> Self {
-        let unroll = if self.unroll * self.slices == self.k { F16_TERMS / self.slices } else { self.unroll };
-        Self { k: F16_TERMS, stages: 1, unroll, speed: self.speed_f16, turns: self.turns_f16, fill: self.fill_f16, ..self }
+        let k = F16_TERMS.max(F16_TERMS / 2 * self.slices);
+        let unroll = if self.unroll * self.slices == self.k { k / self.slices } else { self.unroll };
+        Self { k, stages: 1, unroll, speed: self.speed_f16, turns: self.turns_f16, fill: self.fill_f16, ..self }
     }
 
     /// Both operands' steps of every stage, each row padded by a vec4 at most; and sums of blocks at the edges. In f16 A's elements are there
@@ -304,6 +310,7 @@ fn chosen(problem: &Problem, params: Params, operands: [Binding; 2], Choice { ti
         ("THREADS_N", tile.threads_n),
         ("THREADS", tile.threads()),
         ("SLICED", u32::from(tile.slices > 1)),
+        ("SLICE_ROWS", 4 / tile.slices),
         ("STAGES", tile.stages),
         ("SINGLE", u32::from(tile.stages == 1)),
         ("LOOPS", u32::from(tile.unroll * tile.slices < k)),
@@ -312,6 +319,7 @@ fn chosen(problem: &Problem, params: Params, operands: [Binding; 2], Choice { ti
         ("B_GROUPS", tile.n / 4 / tile.threads_n),
         ("A_LOADS", tile.m * k / 4 / tile.threads()),
         ("B_LOADS", tile.n * k / 4 / tile.threads()),
+        ("ROW_FOURS", (k / 4).min(ROW_FOURS)),
         ("A_VEC4", a_vec4),
         ("SLICES", tile.slices),
         ("B_VEC4", b_vec4),
