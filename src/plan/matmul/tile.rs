@@ -47,8 +47,8 @@ pub(super) const TILES: [Tile; 11] = [
     Tile { m: 64, n: 64, k: 16, threads_m: 8, threads_n: 16, slices: 1, stages: 2, unroll: 16, speed: 0.76, speed_f16: 1.17, turns: true, turns_f16: false, scattered: 0.0, fill: 1.07, fill_f16: 1.55 },
     Tile { m: 32, n: 64, k: 16, threads_m: 8, threads_n: 16, slices: 1, stages: 2, unroll: 16, speed: 0.61, speed_f16: 0.97, turns: true, turns_f16: false, scattered: 0.0, fill: 1.15, fill_f16: 2.0 },
     Tile { m: 64, n: 128, k: 16, threads_m: 8, threads_n: 16, slices: 2, stages: 2, unroll: 8, speed: 0.87, speed_f16: 0.0, turns: true, turns_f16: false, scattered: 0.05, fill: 1.0, fill_f16: 0.0 },
-    Tile { m: 64, n: 64, k: 16, threads_m: 8, threads_n: 8, slices: 2, stages: 2, unroll: 8, speed: 0.82, speed_f16: 1.25, turns: true, turns_f16: true, scattered: -0.02, fill: 1.15, fill_f16: 1.35 },
-    Tile { m: 32, n: 64, k: 32, threads_m: 4, threads_n: 8, slices: 4, stages: 2, unroll: 8, speed: 0.75, speed_f16: 0.0, turns: true, turns_f16: false, scattered: 0.0, fill: 1.2, fill_f16: 0.0 },
+    Tile { m: 64, n: 64, k: 16, threads_m: 8, threads_n: 8, slices: 2, stages: 2, unroll: 8, speed: 0.82, speed_f16: 1.25, turns: true, turns_f16: true, scattered: -0.02, fill: 1.15, fill_f16: 1.15 },
+    Tile { m: 32, n: 64, k: 32, threads_m: 4, threads_n: 8, slices: 4, stages: 2, unroll: 8, speed: 0.72, speed_f16: 0.0, turns: true, turns_f16: false, scattered: 0.0, fill: 1.06, fill_f16: 0.0 },
     Tile { m: 32, n: 32, k: 32, threads_m: 4, threads_n: 8, slices: 4, stages: 2, unroll: 8, speed: 0.61, speed_f16: 0.78, turns: false, turns_f16: true, scattered: -0.04, fill: 1.0, fill_f16: 1.2 },
     Tile { m: 32, n: 64, k: 16, threads_m: 4, threads_n: 8, slices: 4, stages: 2, unroll: 4, speed: 0.74, speed_f16: 0.0, turns: true, turns_f16: false, scattered: 0.0, fill: 1.2, fill_f16: 0.0 },
     // For what fits a few workgroups: little slower there, and sooner compiled, which counts where a CPU emulates the GPU.
@@ -82,7 +82,7 @@ const SUM_LAUNCH_F16: f64 = 1e6;
 const SUM_ELEMENT: f64 = 0.15;
 
 /// What the exchange between slices costs, in the same measure: of a few workgroups, and of each of many on a multiprocessor.
-const EXCHANGE: f64 = 2.5e5;
+const EXCHANGE: f64 = 1.7e5;
 const EXCHANGE_OF_MANY: f64 = 4e4;
 
 /// And the beginning and the end of each workgroup.
@@ -160,7 +160,7 @@ impl Tile {
         // What is past whole tiles is done beside them where they leave something of a multiprocessor.
         let past = cover.cost(k, parts) * f64::from(items) / MULTIPROCESSORS as f64;
         // A sliced tile's memory in f16 leaves room for two on a multiprocessor, and a third waits for both.
-        let at_once = if half && self.slices > 1 { 2 } else { 1 };
+        let at_once = if half && self.slices > 1 && workgroups > MULTIPROCESSORS { 2 } else { 1 };
         let rounds = workgroups.div_ceil(MULTIPROCESSORS * at_once) * at_once;
         let work = (rounds as f64 * work + past).max(f64::from(self.fill) * work);
         let work = if self.slices > 1 { work + EXCHANGE.max(EXCHANGE_OF_MANY * rounds as f64) } else { work };
