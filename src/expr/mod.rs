@@ -24,6 +24,7 @@ mod lower;
 mod methods;
 mod node;
 mod normalize;
+mod number;
 mod pad;
 #[cfg(not(target_arch = "wasm32"))]
 mod prepared;

@@ -192,5 +192,5 @@ fn check_epsilon(epsilon: f64) -> Result<()> {
         return Ok(());
     }
     let (option, expected) = ("epsilon".to_owned(), "it must be a number from 0 on".to_owned());
-    Err(Box::new(Error::InvalidOption { option, value: super::methods::text(epsilon), expected }))
+    Err(Box::new(Error::InvalidOption { option, value: super::number::text(epsilon), expected }))
 }

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::methods::number;
 use super::node::{Node, What};
+use super::number::number;
 use super::{Expr, shape};
 use crate::error::{Error, Result};
 

@@ -138,7 +138,7 @@ impl Expr {
             }
             if !(correction.is_finite() && correction >= 0.0) {
                 let (option, expected) = ("the correction".to_owned(), "it must be a number from 0 on".to_owned());
-                return Err(Box::new(Error::InvalidOption { option, value: super::methods::text(correction), expected }));
+                return Err(Box::new(Error::InvalidOption { option, value: super::number::text(correction), expected }));
             }
             let count: u64 = axes.iter().map(|&axis| node.shape[axis]).product();
             let is_kept = |dimension: &usize| !axes.contains(dimension);

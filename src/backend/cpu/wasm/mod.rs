@@ -12,15 +12,13 @@
 //! Each element of C is summed in the same order whatever the number of threads, since they share rows or columns and never k: the bits are
 //! the same.
 
+mod arrays;
 mod sizes;
 pub(super) mod threads;
 
 use js_sys::{Float32Array, Float64Array, Object, Promise, Uint8Array, Uint32Array, WebAssembly};
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
-
-use half::f16;
-use half::slice::HalfFloatSliceExt;
 
 use super::conv::Conv;
 use super::map::{Elements, Map};
@@ -35,6 +33,9 @@ use crate::ops::matmul::Problem;
 use crate::options::Options;
 use crate::plan;
 use crate::plan::matmul::Params;
+pub(super) use arrays::{array, borrow, copy, readable};
+use arrays::{brought, countable, fill, has_room, zeros};
+pub(crate) use arrays::{from, new_array};
 use sizes::{BLOCK, DEPTH, EXACT, PANEL, PANELS};
 
 /// The kernel compiled for some instructions.
@@ -128,14 +129,6 @@ extern "C" {
     pub(crate) fn memory_bytes() -> f64;
     /// How workers are made where the page's own way is not to be had, and how many threads there are at most.
     pub(crate) fn set_worker(make: &js_sys::Function, most: u32);
-}
-
-#[wasm_bindgen]
-extern "C" {
-    #[wasm_bindgen(js_name = Float32Array)]
-    type NewFloat32Array;
-    #[wasm_bindgen(constructor, catch, js_class = "Float32Array")]
-    fn new(length: f64) -> Result<NewFloat32Array, JsValue>;
 }
 
 /// A started kernel.
@@ -430,89 +423,4 @@ impl After {
 pub(crate) fn reference_job(a: &Float32Array, b: &Float32Array, params: &Params, transposed: [bool; 2]) -> Job {
     let none = Float32Array::new_with_length(0);
     job_of(params, [transposed[0], transposed[1], false], [a, b, &none], &none, Some((BLOCK / EXACT[0]) as u32), None)
-}
-
-/// An array from an element on; what is not read is empty, wherever it would start. A view costs as much as a small product.
-pub(crate) fn from(values: &Float32Array, start: u64) -> Float32Array {
-    if start == 0 { values.clone() } else { values.subarray(start as u32, u32::MAX) }
-}
-
-/// Of typed arrays the bytes are counted in 32 bits here.
-fn countable(requested: u64) -> Result<()> {
-    let max = u32::MAX.into();
-    if requested > max { Err(Box::new(Error::LimitExceeded { what: "the size of an array in bytes", requested, max })) } else { Ok(()) }
-}
-
-/// A zeroed array of the page, or an error where the page has no room.
-pub(crate) fn new_array(elements: u64) -> Result<Float32Array> {
-    countable(elements.saturating_mul(4))?;
-    let array = NewFloat32Array::new(elements as f64).map_err(|_| Error::OutOfMemory { bytes: elements * 4, place: "the host" })?;
-    Ok(array.unchecked_into())
-}
-
-pub(super) fn array(extent: Extent) -> Result<HostVec> {
-    HostVec::zeros(extent)
-}
-
-pub(super) fn copy(from: &HostSlice<'_>, to: &mut HostVec) {
-    to.fill_from(from);
-}
-
-/// The values as kernels read them: in f32.
-pub(super) fn readable<'a>(values: &HostSlice<'a>) -> Result<HostSlice<'a>> {
-    values.widened()
-}
-
-pub(super) fn borrow(values: &HostVec) -> HostSlice<'static> {
-    HostSlice::from(values.clone())
-}
-
-/// Makes room in this module's memory, which may have none: what is made there without asking ends the module.
-fn room_for<T>(count: u64) -> Result<Vec<T>> {
-    let mut room = Vec::new();
-    let fault = || Error::OutOfMemory { bytes: count.saturating_mul(size_of::<T>() as u64), place: "the host" };
-    room.try_reserve_exact(usize::try_from(count).map_err(|_| fault())?).map_err(|_| fault())?;
-    Ok(room)
-}
-
-/// Whether there is room for so many bytes more, which then are made without asking.
-fn has_room(bytes: u64) -> Result<()> {
-    // Seen by nobody it would not be asked for.
-    drop(std::hint::black_box(room_for::<u8>(bytes)?));
-    Ok(())
-}
-
-fn zeros(words: u64) -> Result<Vec<u32>> {
-    let mut zeros = room_for(words)?;
-    zeros.resize(words as usize, 0);
-    Ok(zeros)
-}
-
-/// Three operands in f32 in this module's own memory, of which those that are not there are empty, and the words of a result, beside which there
-/// is room for so many bytes.
-fn brought(inputs: &[Option<HostSlice<'_>>], out: &HostVec, more_bytes: u64) -> Result<([Vec<f32>; 3], Vec<u32>)> {
-    let mut operands = [const { Vec::new() }; 3];
-    for (operand, values) in operands.iter_mut().zip(inputs) {
-        if let Some(values) = values {
-            let mut words = zeros(values.len())?;
-            values.widened()?.f32().copy_to(bytemuck::cast_slice_mut(&mut words));
-            *operand = bytemuck::cast_vec(words);
-        }
-    }
-    let result = zeros(out.len())?;
-    has_room(more_bytes)?;
-    Ok((operands, result))
-}
-
-/// Puts the words of a result into the page's array, rounded if that is of f16.
-fn fill(out: &HostVec, result: &[u32]) -> Result<()> {
-    if out.dtype() == DType::F16 {
-        let mut narrow = room_for::<f16>(result.len() as u64)?;
-        narrow.resize(result.len(), f16::ZERO);
-        narrow.convert_from_f32_slice(bytemuck::cast_slice(result));
-        out.bytes().copy_from(bytemuck::cast_slice(&narrow));
-    } else {
-        out.bytes().copy_from(bytemuck::cast_slice(result));
-    }
-    Ok(())
 }
