@@ -10,6 +10,7 @@
 //! `STAND_IN_PROHIBITED`, the GPU that no process may use, and `STAND_IN_FAULT_AT`, the launch that ends the context.
 #![allow(non_snake_case, clippy::missing_safety_doc, clippy::undocumented_unsafe_blocks, clippy::too_many_arguments)]
 
+mod memory;
 mod params;
 
 use std::cell::RefCell;
@@ -19,6 +20,7 @@ use std::sync::atomic::{AtomicI32, AtomicU64, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
+use memory::has_room;
 use params::{Params, at};
 
 type Code = c_int;
@@ -43,7 +45,6 @@ static FAULT: AtomicI32 = AtomicI32::new(0);
 static LAUNCHES: AtomicU64 = AtomicU64::new(0);
 /// By stream.
 static QUEUES: Mutex<Option<HashMap<usize, VecDeque<Entry>>>> = Mutex::new(None);
-static MEMORY: Mutex<Option<HashMap<u64, Vec<u128>>>> = Mutex::new(None);
 
 thread_local! { static CONTEXTS: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) }; }
 
@@ -305,69 +306,6 @@ pub unsafe extern "C" fn cuEventElapsedTime(ms: *mut f32, from: *const Event, to
         (Some(from), Some(to)) => unsafe { give(ms, (to - from).as_secs_f32() * 1e3) },
         _ => NOT_READY,
     })
-}
-
-/// Filled with what is no number, so that what is read before it is written shows.
-fn allocate(bytes: usize) -> Option<u64> {
-    let mut memory = MEMORY.lock().unwrap();
-    let blocks = memory.get_or_insert_default();
-    let used: usize = blocks.values().map(|block| block.len() * 16).sum();
-    if (used + bytes) as u64 > setting("STAND_IN_MEMORY_BYTES", 1 << 30) {
-        return None;
-    }
-    let block = vec![u128::MAX; bytes.div_ceil(16)];
-    let address = block.as_ptr() as u64;
-    blocks.insert(address, block);
-    Some(address)
-}
-
-/// Whether there is what the driver needs for a module or a stream.
-fn has_room() -> bool {
-    allocate(setting("STAND_IN_OWN_BYTES", 0) as usize).is_some_and(|address| free(address) == 0)
-}
-
-fn free(address: u64) -> Code {
-    let block = MEMORY.lock().unwrap().as_mut().and_then(|blocks| blocks.remove(&address));
-    if block.is_some() { 0 } else { 1 }
-}
-
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuMemAlloc_v2(to: *mut u64, bytes: usize) -> Code {
-    in_context(|| allocate(bytes).map_or(OUT_OF_MEMORY, |address| unsafe { give(to, address) }))
-}
-
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuMemAllocHost_v2(to: *mut u64, bytes: usize) -> Code {
-    unsafe { cuMemAlloc_v2(to, bytes) }
-}
-
-#[unsafe(no_mangle)]
-pub extern "C" fn cuMemFree_v2(address: u64) -> Code {
-    in_context(|| free(address))
-}
-
-#[unsafe(no_mangle)]
-pub extern "C" fn cuMemFreeHost(address: u64) -> Code {
-    in_context(|| free(address))
-}
-
-fn copy(to: u64, from: u64, bytes: usize, stream: usize) -> Code {
-    in_context(|| push(stream, move || unsafe { std::ptr::copy_nonoverlapping(from as *const u8, to as *mut u8, bytes) }))
-}
-
-#[unsafe(no_mangle)]
-pub extern "C" fn cuMemcpyHtoDAsync_v2(to: u64, from: u64, bytes: usize, stream: usize) -> Code {
-    copy(to, from, bytes, stream)
-}
-
-#[unsafe(no_mangle)]
-pub extern "C" fn cuMemcpyAsync(to: u64, from: u64, bytes: usize, stream: usize) -> Code {
-    copy(to, from, bytes, stream)
-}
-
-#[unsafe(no_mangle)]
-pub extern "C" fn cuMemcpyDtoHAsync_v2(to: u64, from: u64, bytes: usize, stream: usize) -> Code {
-    copy(to, from, bytes, stream)
 }
 
 /// The kernel in a cubin, which is an ELF file: what the name of its section of code says.
