@@ -78,9 +78,7 @@ pub use dtype::DType;
 pub use error::{Error, Result};
 pub use expr::{Conv, Expr, Padding, Pool};
 pub use gpu::{Gpu, Report};
-#[cfg(not(target_arch = "wasm32"))]
-pub use host::Element;
-pub use host::{HostSlice, HostVec};
+pub use host::{Element, HostSlice, HostVec};
 pub use info::{BackendId, BackendState, Caps, DeviceInfo, DeviceKind, OtherBackend};
 #[cfg(not(target_arch = "wasm32"))]
 pub use info::{Capabilities, Dialect, MatrixUnit};

@@ -164,5 +164,5 @@ async fn compute(opened: &Opened, a: &[f32], b: &[f32], op: &Matmul<'_>) -> Resu
     let call = Call::new(op, HostSlice::from(a).into(), HostSlice::from(b).into())?;
     let started = call.start(opened, How { repeats: 1, timed: false, download: call.op.extent() })?;
     let finished = opened.device.finish(started.running).await?;
-    finished.data.map(crate::host::HostVec::into_vec).ok_or_else(|| Error::internal("no result"))
+    finished.data.and_then(<f32 as crate::host::Element>::vec).ok_or_else(|| Error::internal("no result"))
 }

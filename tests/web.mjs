@@ -8,13 +8,17 @@
 // good, and Chrome opens six when a page has many modules: what comes on the last two may wait for ever.
 // Here one request is under way at a time, on a connection that is closed after it.
 import { spawn } from "node:child_process";
+import { existsSync, readFileSync, readdirSync } from "node:fs";
 import { request } from "node:http";
+import { join, relative, sep } from "node:path";
 import { createInterface } from "node:readline";
 import { setTimeout as delay } from "node:timers/promises";
 import { launch } from "./page/browser.mjs";
 
 const LIMIT_MS = 900_000;
 const SERVED = /available at (http:\S+)/;
+/** Where scripts/onnx puts ONNX's cases. */
+const CASES = new URL("../target/onnx-cases-1.22.0", import.meta.url).pathname;
 
 const [wasm, ...options] = process.argv.slice(2);
 if (!wasm || wasm.startsWith("-")) {
@@ -57,6 +61,22 @@ function get(url) {
   });
 }
 
+/** ONNX's cases as web.rs reads them. Where there are none, it may pass them over unless they are required. */
+function cases() {
+  if (!existsSync(CASES)) return { status: process.env.LAPIDARY_REQUIRE?.split(",").includes("onnx") ? 500 : 404 };
+  const files = readdirSync(CASES, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
+  const with_length = (bytes) => {
+    const length = Buffer.alloc(4);
+    length.writeUInt32LE(bytes.length);
+    return [length, bytes];
+  };
+  const parts = files.flatMap(({ parentPath, name }) => {
+    const path = join(parentPath, name);
+    return [...with_length(Buffer.from(relative(CASES, path).replaceAll(sep, "/"))), ...with_length(readFileSync(path))];
+  });
+  return { status: 200, body: Buffer.concat(parts) };
+}
+
 /** Prints what the tests say until they are done. */
 async function run(page, url) {
   await page.goto(url);
@@ -80,11 +100,14 @@ async function main() {
   try {
     const page = await browser.newPage();
     page.on("pageerror", (error) => console.log(String(error)));
+    page.on("console", (message) => message.text().startsWith("ONNX's cases ") && console.log(message.text()));
     let last = Promise.resolve();
     await page.route(`${url}/**`, (route) => {
       last = last.then(async () => route.fulfill(await get(route.request().url()))).catch(() => route.abort());
       return last;
     });
+    // What is routed last is looked at first.
+    await page.route(`${url}/onnx-cases`, (route) => route.fulfill(cases()));
     const crashed = new Promise((resolve) => page.on("crash", resolve));
     const late = delay(LIMIT_MS, undefined, { ref: false });
     const passed = await Promise.race([

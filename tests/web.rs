@@ -5,10 +5,18 @@
 
 mod bounds;
 mod cases;
+#[path = "onnx/mod.rs"]
+mod onnx;
+
+use std::collections::BTreeMap;
 
 use bounds::Bound;
-use lapidary::{BackendId, Error, Expr, Gpu, Matmul, Options, random};
-use wasm_bindgen_test::{wasm_bindgen_test, wasm_bindgen_test_configure};
+use half::f16;
+use js_sys::{ArrayBuffer, Uint8Array};
+use lapidary::{BackendId, DType, Element, Error, Expr, Gpu, HostVec, Matmul, Options, random};
+use onnx::{Case, Report, Set};
+use wasm_bindgen::prelude::*;
+use wasm_bindgen_test::{console_log, wasm_bindgen_test, wasm_bindgen_test_configure};
 
 wasm_bindgen_test_configure!(run_in_browser);
 
@@ -46,6 +54,75 @@ async fn every_case_on_simd() {
 #[wasm_bindgen_test]
 async fn every_case_on_scalar() {
     every_case_on(BackendId::Scalar).await;
+}
+
+#[wasm_bindgen]
+extern "C" {
+    type Response;
+    #[wasm_bindgen(catch)]
+    async fn fetch(url: &str) -> Result<Response, JsValue>;
+    #[wasm_bindgen(method, getter)]
+    fn status(this: &Response) -> u16;
+    #[wasm_bindgen(method, catch, js_name = arrayBuffer)]
+    async fn array_buffer(this: &Response) -> Result<ArrayBuffer, JsValue>;
+}
+
+/// ONNX's cases, all of whose files `web.mjs` gives in one: each a path and a content, both behind their length in bytes. None if it has none.
+async fn cases_of_onnx() -> Option<Vec<Case>> {
+    let response = fetch("/onnx-cases").await.expect("the page's server answers");
+    if response.status() == 404 {
+        return None;
+    }
+    assert_eq!(response.status(), 200, "the cases are required, and web.mjs has none: run scripts/onnx");
+    let bytes = Uint8Array::new(&response.array_buffer().await.expect("the cases arrive")).to_vec();
+    let mut rest = &bytes[..];
+    let mut next = || {
+        let (length, behind) = rest.split_first_chunk()?;
+        let (content, behind) = behind.split_at(u32::from_le_bytes(*length) as usize);
+        rest = behind;
+        Some(content)
+    };
+    let mut files = BTreeMap::<String, (Vec<u8>, BTreeMap<String, Set>)>::new();
+    while let (Some(path), Some(content)) = (next(), next()) {
+        let path = std::str::from_utf8(path).expect("a path is text");
+        let (model, sets) = files.entry(path.split('/').next().expect("a case").to_owned()).or_default();
+        match path.split('/').collect::<Vec<_>>()[..] {
+            [_, "model.onnx"] => *model = content.to_vec(),
+            [_, set, file] => drop(sets.entry(set.to_owned()).or_default().insert(file.to_owned(), content.to_vec())),
+            _ => {}
+        }
+    }
+    Some(files.into_iter().filter_map(|(name, (model, sets))| Case::new(name, &model, sets.into_values().collect())).collect())
+}
+
+/// What SwiftShader has a number for, as the README says: the logarithm of 0.
+const LOGARITHMS_OF_0: [&str; 2] = ["test_reduce_log_sum_empty_set", "test_reduce_log_sum_empty_set_expanded"];
+
+async fn every_case_of_onnx_on(backend: BackendId) {
+    let Some(cases) = cases_of_onnx().await else { return console_log!("ONNX's cases are skipped on {backend}: run scripts/onnx") };
+    let gpu = open(backend).await;
+    let is_software = gpu.info().expect("an open handle").is_software();
+    let (left_out, cases): (Vec<_>, Vec<_>) = cases.into_iter().partition(|case| is_software && LOGARITHMS_OF_0.contains(&case.name()));
+    let report = Report::of(&gpu, &cases).await;
+    // These words are what web.mjs prints of all that is said.
+    console_log!("ONNX's cases on {backend}, but for {} where SwiftShader has a logarithm of 0\n{report}", left_out.len());
+    assert!(report.failed.is_empty(), "{} failed on {backend}:\n{}", report.failed.len(), report.failed.join("\n"));
+    assert!(report.passed > 0, "no case passed on {backend}");
+}
+
+#[wasm_bindgen_test]
+async fn every_case_of_onnx_on_webgpu() {
+    every_case_of_onnx_on(BackendId::WebGpu).await;
+}
+
+#[wasm_bindgen_test]
+async fn every_case_of_onnx_on_webgl2() {
+    every_case_of_onnx_on(BackendId::WebGl2).await;
+}
+
+#[wasm_bindgen_test]
+async fn every_case_of_onnx_on_simd() {
+    every_case_of_onnx_on(BackendId::Simd).await;
 }
 
 /// What this browser is known to have is what runs.
@@ -92,6 +169,34 @@ async fn expressions() {
         let row_sum = |row: usize| values[row * 7..][..7].iter().sum::<f32>();
         let expected: Vec<f32> = (0..7).map(|column| (0..6).map(|row| right(row, column) * row_sum(row)).sum()).collect();
         assert_eq!(gpu.evaluate(&sums).await.unwrap().to_host().await.unwrap().into_vec(), expected, "{backend}");
+    }
+}
+
+/// Each type goes to a device and comes back as it was, and its numbers are those of f32.
+#[wasm_bindgen_test]
+async fn elements_of_every_type() {
+    async fn there_and_back<E: Element + Copy + PartialEq + std::fmt::Debug>(gpu: &Gpu, values: &[E], numbers: &[f32]) {
+        let what = format!("{} on {}", E::DTYPE, gpu.info().unwrap().backend);
+        let tensor = gpu.tensor(values, 1, values.len() as u64).await.unwrap();
+        let host = tensor.to_host().await.unwrap();
+        assert_eq!((tensor.dtype(), host.dtype(), host.len()), (E::DTYPE, E::DTYPE, values.len() as u64), "{what}");
+        assert_eq!(host, HostVec::from(values.to_vec()), "{what}");
+        assert_eq!(host.clone().into_vec(), numbers, "{what}");
+        assert_eq!(host.clone().into_f16(), numbers.iter().copied().map(f16::from_f32).collect::<Vec<_>>(), "{what}");
+        let other = if E::DTYPE == DType::Bool { host.clone().into_typed::<u32>().err() } else { host.clone().into_typed::<bool>().err() };
+        assert_eq!(other.expect("of another type").code(), "invalid_type", "{what}");
+        assert_eq!(host.into_typed::<E>().unwrap(), values, "{what}");
+    }
+    for &backend in BackendId::ALL {
+        let gpu = open(backend).await;
+        there_and_back(&gpu, &[1.5f32, -0.0, f32::INFINITY], &[1.5, -0.0, f32::INFINITY]).await;
+        there_and_back(&gpu, &[1.5, -2.0, 65504.0].map(f16::from_f32), &[1.5, -2.0, 65504.0]).await;
+        there_and_back(&gpu, &[i32::MIN, -1, 7], &[-2_147_483_648.0, -1.0, 7.0]).await;
+        there_and_back(&gpu, &[u32::MAX, 0, 7], &[4_294_967_296.0, 0.0, 7.0]).await;
+        there_and_back(&gpu, &[true, false, true], &[1.0, 0.0, 1.0]).await;
+        there_and_back(&gpu, &[-128i8, 0, 127], &[-128.0, 0.0, 127.0]).await;
+        there_and_back(&gpu, &[255u8, 0, 127], &[255.0, 0.0, 127.0]).await;
+        there_and_back::<i32>(&gpu, &[], &[]).await;
     }
 }
 

@@ -7,6 +7,7 @@ use half::f16;
 use half::slice::HalfFloatSliceExt;
 use half::vec::HalfFloatVecExt;
 
+use super::element::{Element, sealed};
 use crate::dtype::{DType, Extent};
 use crate::error::{Error, Result};
 
@@ -28,20 +29,6 @@ enum Slice<'a> {
     Bytes(&'a [u8]),
 }
 
-/// What a tensor on the host may be made of.
-pub trait Element: sealed::Sealed + Sized {
-    /// What a device calls it.
-    const DTYPE: DType;
-    #[doc(hidden)]
-    fn slice(values: &[Self]) -> HostSlice<'_>;
-    #[doc(hidden)]
-    fn vec(values: HostVec) -> Option<Vec<Self>>;
-}
-
-mod sealed {
-    pub trait Sealed {}
-}
-
 macro_rules! elements {
     ($($name:ident: $element:ty),+) => { $(
         impl sealed::Sealed for $element {}
@@ -52,14 +39,12 @@ macro_rules! elements {
                 HostSlice(Slice::$name(values))
             }
 
+            fn owned(values: Vec<Self>) -> HostVec {
+                HostVec(Values::$name(values))
+            }
+
             fn vec(values: HostVec) -> Option<Vec<Self>> {
                 if let Values::$name(values) = values.0 { Some(values) } else { None }
-            }
-        }
-
-        impl From<Vec<$element>> for HostVec {
-            fn from(values: Vec<$element>) -> Self {
-                Self(Values::$name(values))
             }
         }
     )+ };
@@ -75,14 +60,12 @@ impl Element for bool {
         HostSlice(Slice::Bool(values.iter().map(|&value| u32::from(value)).collect()))
     }
 
+    fn owned(values: Vec<Self>) -> HostVec {
+        HostVec(Values::Bool(values.into_iter().map(u32::from).collect()))
+    }
+
     fn vec(values: HostVec) -> Option<Vec<Self>> {
         if let Values::Bool(values) = values.0 { Some(values.into_iter().map(|word| word != 0).collect()) } else { None }
-    }
-}
-
-impl From<Vec<bool>> for HostVec {
-    fn from(values: Vec<bool>) -> Self {
-        Self(Values::Bool(values.into_iter().map(u32::from).collect()))
     }
 }
 
@@ -190,24 +173,6 @@ fn room<T>(extent: Extent) -> Result<Vec<T>> {
 fn zeros<T: bytemuck::Zeroable>(extent: Extent) -> Result<Vec<T>> {
     let full = |()| Error::OutOfMemory { bytes: extent.bytes(), place: "the host" };
     Ok(bytemuck::allocation::try_zeroed_vec(extent.elements as usize).map_err(full)?)
-}
-
-impl<'a, E: Element> From<&'a [E]> for HostSlice<'a> {
-    fn from(values: &'a [E]) -> Self {
-        E::slice(values)
-    }
-}
-
-impl<'a, E: Element, const N: usize> From<&'a [E; N]> for HostSlice<'a> {
-    fn from(values: &'a [E; N]) -> Self {
-        E::slice(values)
-    }
-}
-
-impl<'a, E: Element> From<&'a Vec<E>> for HostSlice<'a> {
-    fn from(values: &'a Vec<E>) -> Self {
-        E::slice(values)
-    }
 }
 
 impl<'a> From<&'a HostVec> for HostSlice<'a> {
@@ -347,16 +312,6 @@ impl HostVec {
             (Values::I32(matrix), Values::I32(block)) => paste(matrix, block, stride, row, &columns),
             _ => {}
         }
-    }
-
-    /// The values, if they are of that type: costs nothing then, but for bool.
-    ///
-    /// # Errors
-    /// [`Error::InvalidType`] if they are of another.
-    pub fn into_typed<E: Element>(self) -> Result<Vec<E>> {
-        let found = self.dtype();
-        let fault = || Error::InvalidType { argument: "the result".to_owned(), expected: E::DTYPE.name(), found: found.to_string() };
-        E::vec(self).ok_or_else(|| Box::new(fault()))
     }
 
     /// The values in f32: costs nothing if that is what they are. It changes none of f16, and rounds integers; true is 1.

@@ -2,14 +2,18 @@
 
 use std::marker::PhantomData;
 
-use js_sys::{ArrayBuffer, Float32Array, Int8Array, Int32Array, Object, Uint8Array, Uint32Array};
+use half::f16;
+use half::vec::HalfFloatVecExt;
+use js_sys::{ArrayBuffer, Float32Array, Int8Array, Int32Array, Object, Uint8Array, Uint16Array, Uint32Array};
 use wasm_bindgen::prelude::*;
 
+use super::element::{Element, sealed};
 use crate::backend::cpu::wasm::new_array;
 use crate::dtype::{DType, Extent};
 use crate::error::{Error, Result};
 
-/// Row-major values that the caller holds: a `Float32Array`, or one of another type that is kept as the bytes that a device has.
+/// Row-major values that the caller holds: a slice, an array or a vector of f32, [`half::f16`], i32, u32, bool, i8 or u8, which is copied, or a
+/// `Float32Array`, which is not.
 #[derive(Debug, Clone)]
 pub struct HostSlice<'a> {
     array: HostVec,
@@ -94,10 +98,71 @@ impl From<Float32Array> for HostSlice<'static> {
     }
 }
 
-impl<'a, T: AsRef<[f32]> + ?Sized> From<&'a T> for HostSlice<'a> {
-    /// Copies: a slice of this module's memory would move when the memory grows.
-    fn from(values: &'a T) -> Self {
-        Self { array: Float32Array::from(values.as_ref()).into(), lifetime: PhantomData }
+impl From<&HostVec> for HostSlice<'static> {
+    fn from(values: &HostVec) -> Self {
+        values.clone().into()
+    }
+}
+
+/// Slices are copied: one of this module's memory would move when the memory grows.
+macro_rules! elements {
+    ($($name:ident: $element:ty as $array:ty),+) => { $(
+        impl sealed::Sealed for $element {}
+        impl Element for $element {
+            const DTYPE: DType = DType::$name;
+
+            fn slice(values: &[Self]) -> HostSlice<'_> {
+                HostVec::new(<$array>::from(values).into(), Self::DTYPE).into()
+            }
+
+            fn owned(values: Vec<Self>) -> HostVec {
+                HostVec::new(<$array>::from(&values[..]).into(), Self::DTYPE)
+            }
+
+            fn vec(values: HostVec) -> Option<Vec<Self>> {
+                (values.dtype == Self::DTYPE).then(|| values.array.unchecked_ref::<$array>().to_vec())
+            }
+        }
+    )+ };
+}
+
+elements!(F32: f32 as Float32Array, I32: i32 as Int32Array, U32: u32 as Uint32Array, I8: i8 as Int8Array, U8: u8 as Uint8Array);
+
+impl sealed::Sealed for f16 {}
+impl Element for f16 {
+    const DTYPE: DType = DType::F16;
+
+    fn slice(values: &[Self]) -> HostSlice<'_> {
+        let bits = Uint16Array::from(bytemuck::cast_slice::<_, u16>(values));
+        HostVec::new(halves(&bits.buffer(), values.len() as u32), Self::DTYPE).into()
+    }
+
+    fn owned(values: Vec<Self>) -> HostVec {
+        Self::slice(&values).array
+    }
+
+    fn vec(values: HostVec) -> Option<Vec<Self>> {
+        let bits = || bits_of(&values.array).unchecked_into::<Uint16Array>().to_vec();
+        (values.dtype == Self::DTYPE).then(|| bytemuck::cast_vec(bits()))
+    }
+}
+
+impl sealed::Sealed for bool {}
+impl Element for bool {
+    const DTYPE: DType = DType::Bool;
+
+    fn slice(values: &[Self]) -> HostSlice<'_> {
+        let words: Vec<u32> = values.iter().map(|&value| value.into()).collect();
+        HostVec::new(Uint32Array::from(&words[..]).into(), Self::DTYPE).into()
+    }
+
+    fn owned(values: Vec<Self>) -> HostVec {
+        Self::slice(&values).array
+    }
+
+    fn vec(values: HostVec) -> Option<Vec<Self>> {
+        let words = || values.array.unchecked_ref::<Uint32Array>().to_vec();
+        (values.dtype == Self::DTYPE).then(|| words().into_iter().map(|word| word != 0).collect())
     }
 }
 
@@ -120,6 +185,18 @@ extern "C" {
 pub struct HostVec {
     array: Object,
     dtype: DType,
+}
+
+/// Of the same type, and the same numbers.
+impl PartialEq for HostVec {
+    fn eq(&self, other: &Self) -> bool {
+        self.dtype == other.dtype
+            && match self.dtype {
+                DType::F32 => self.f32().to_vec() == other.f32().to_vec(),
+                DType::F16 => f16::vec(self.clone()) == f16::vec(other.clone()),
+                _ => self.bytes().to_vec() == other.bytes().to_vec(),
+            }
+    }
 }
 
 impl From<Float32Array> for HostVec {
@@ -181,8 +258,13 @@ impl HostVec {
     }
 
     /// Length in elements.
-    pub(crate) fn len(&self) -> u64 {
+    pub fn len(&self) -> u64 {
         u64::from(self.bytes_length()) / self.dtype.bytes()
+    }
+
+    /// Whether there is nothing in it.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
     }
 
     fn bytes_length(&self) -> u32 {
@@ -191,7 +273,7 @@ impl HostVec {
     }
 
     /// What the elements are.
-    pub(crate) fn dtype(&self) -> DType {
+    pub fn dtype(&self) -> DType {
         self.dtype
     }
 
@@ -224,8 +306,27 @@ impl HostVec {
         bytes_of(&self.array)
     }
 
-    /// The values, copied into this module's memory.
+    /// The values in f32, copied into this module's memory. It changes none of f16, and rounds integers; true is 1.
     pub fn into_vec(self) -> Vec<f32> {
-        self.f32().to_vec()
+        fn typed<E: Element>(values: HostVec, to_f32: impl Fn(E) -> f32) -> Vec<f32> {
+            E::vec(values).unwrap_or_default().into_iter().map(to_f32).collect()
+        }
+        match self.dtype {
+            DType::F32 => self.f32().to_vec(),
+            DType::F16 => typed(self, f16::to_f32),
+            DType::I32 => typed(self, |value: i32| value as f32),
+            DType::U32 => typed(self, |value: u32| value as f32),
+            DType::Bool => typed(self, |value: bool| u8::from(value).into()),
+            DType::I8 => typed(self, <f32 as From<i8>>::from),
+            DType::U8 => typed(self, <f32 as From<u8>>::from),
+        }
+    }
+
+    /// The values in f16: those of other types are rounded to the nearest, of two to the even one.
+    pub fn into_f16(self) -> Vec<f16> {
+        match self.dtype {
+            DType::F16 => f16::vec(self).unwrap_or_default(),
+            _ => Vec::from_f32_slice(&self.into_vec()),
+        }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use lapidary::{DType, Expr, Gpu, HostVec, Matmul, Padding};
 
-use crate::format::{Attribute, Data, Node, dtype_of};
+use super::format::{Attribute, Data, Node, dtype_of};
 
 /// A value of a graph.
 #[derive(Clone)]
@@ -97,7 +97,7 @@ impl<'a> Call<'a> {
     }
 
     /// The node's results.
-    pub fn run(&self) -> Result<Vec<Value>, Refused> {
+    pub async fn run(&self) -> Result<Vec<Value>, Refused> {
         if let Some(values) = self.places()? {
             return Ok(vec![values]);
         }
@@ -109,7 +109,8 @@ impl<'a> Call<'a> {
             return Ok(vec![Value::Expr(self.expr(0)?.max_pool(&pool)), Value::Expr(self.indices(&pool)?)]);
         }
         let several = match self.node.operator.as_str() {
-            "MatMulInteger" => vec![self.integers()?],
+            "MatMulInteger" => vec![self.integers().await?],
+            "Constant" => vec![self.constant().await?],
             "BatchNormalization" => self.batch_norm()?,
             "LayerNormalization" | "RMSNormalization" => self.layer_norm()?,
             _ => vec![self.one()?],
@@ -118,17 +119,16 @@ impl<'a> Call<'a> {
     }
 
     /// A product of 8-bit integers, whose zero points are numbers of their own.
-    fn integers(&self) -> Result<Expr, Refused> {
-        let [a, b] = [self.expr(0)?, self.expr(1)?].map(|operand| self.gpu.evaluate_blocking(&operand));
+    async fn integers(&self) -> Result<Expr, Refused> {
+        let (a, b) = (self.gpu.evaluate(&self.expr(0)?).await?, self.gpu.evaluate(&self.expr(1)?).await?);
         let mut zero_points = [0; 2];
         for (at, zero_point) in zero_points.iter_mut().enumerate().filter(|(at, _)| self.has(2 + at)) {
-            let values = self.gpu.evaluate_blocking(&self.expr(2 + at)?)?.to_host_blocking()?.into_vec();
+            let values = self.gpu.evaluate(&self.expr(2 + at)?).await?.to_host().await?.into_vec();
             let [value] = values[..] else { return Err(Refused::Unsupported("a zero point for each row or column".to_owned())) };
             *zero_point = value as i32;
         }
-        let (a, b) = (a?, b?);
         let op = Matmul::of(a.shape(), b.shape())?.zero_points(zero_points[0], zero_points[1]);
-        match self.gpu.matmul_tensor_blocking(&a, &b, &op) {
+        match self.gpu.matmul_tensor(&a, &b, &op).await {
             Err(error) if !self.gpu.info()?.caps.packed_dot && error.code() == "invalid_type" => {
                 Err(Refused::Unsupported(error.to_string()))
             }
@@ -381,7 +381,6 @@ impl<'a> Call<'a> {
                 let both: Vec<_> = (0..rank).map(|axis| if at(&own, axis) == 1 { at(&wanted, axis) } else { at(&own, axis) }).collect();
                 Ok(x()?.broadcast_to(&both))
             }
-            "Constant" => self.constant(),
             "Softmax" => Ok(x()?.softmax(self.int("axis", -1))),
             "LogSoftmax" => Ok(x()?.log_softmax(self.int("axis", -1))),
             "ArgMax" | "ArgMin" => self.place(),
@@ -401,7 +400,7 @@ impl<'a> Call<'a> {
         }
     }
 
-    fn constant(&self) -> Result<Expr, Refused> {
+    async fn constant(&self) -> Result<Expr, Refused> {
         let (shape, values): (_, HostVec) = match (self.attribute("value"), self.attribute("value_float"), self.attribute("value_floats")) {
             (Some(Attribute { tensor: Some(tensor), .. }), ..) => match tensor.data().map_err(Refused::Unsupported)? {
                 Data::Values(values) => (tensor.shape(), values),
@@ -411,7 +410,7 @@ impl<'a> Call<'a> {
             (.., Some(some)) => (vec![some.floats.len() as u64], some.floats.clone().into()),
             _ => return Err(Refused::Unsupported("a constant that is no tensor".to_owned())),
         };
-        Ok(Expr::from(&self.gpu.tensor_blocking(&values, 1, values.len())?.reshape(&shape)?))
+        Ok(Expr::from(&self.gpu.tensor(&values, 1, values.len()).await?.reshape(&shape)?))
     }
 
     fn pad(&self) -> Result<Expr, Refused> {

@@ -2,7 +2,7 @@
 
 use lapidary::{DType, Expr};
 
-use crate::operators::{Call, Refused};
+use super::operators::{Call, Refused};
 
 impl Call<'_> {
     pub fn place(&self) -> Result<Expr, Refused> {

@@ -2,7 +2,7 @@
 
 use lapidary::{Conv, Expr, Pool};
 
-use crate::operators::{Call, Refused};
+use super::operators::{Call, Refused};
 
 impl Call<'_> {
     /// An attribute of a number for each dimension that a window slides along.

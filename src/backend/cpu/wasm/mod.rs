@@ -276,7 +276,7 @@ impl Engine {
     /// Computes in this thread.
     pub(super) fn matmul(&self, params: &Params, kernel: &Kernel, operands: &[Option<HostSlice<'_>>; 4], out: &mut HostVec) -> Result<()> {
         if out.dtype() == DType::I32 {
-            return if out.len() > 0 { self.integers(params, kernel, operands, out) } else { Ok(()) };
+            return if !out.is_empty() { self.integers(params, kernel, operands, out) } else { Ok(()) };
         }
         if out.dtype() == DType::F16 {
             let mut wide = array(Extent { elements: out.len(), dtype: DType::F32 })?;
@@ -285,7 +285,7 @@ impl Engine {
             wide.f32().copy_to(bytemuck::cast_slice_mut(&mut words));
             return fill(out, &words);
         }
-        if out.len() > 0 {
+        if !out.is_empty() {
             for item in 0..params.batch {
                 self.crew.compute(&self.job(params, kernel, operands, out, item));
             }
