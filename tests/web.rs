@@ -7,6 +7,8 @@ mod bounds;
 mod cases;
 #[path = "onnx/mod.rs"]
 mod onnx;
+#[path = "trials/mod.rs"]
+mod trials;
 
 use std::collections::BTreeMap;
 
@@ -169,6 +171,16 @@ async fn expressions() {
         let row_sum = |row: usize| values[row * 7..][..7].iter().sum::<f32>();
         let expected: Vec<f32> = (0..7).map(|column| (0..6).map(|row| right(row, column) * row_sum(row)).sum()).collect();
         assert_eq!(gpu.evaluate(&sums).await.unwrap().to_host().await.unwrap().into_vec(), expected, "{backend}");
+    }
+}
+
+/// As many as `LAPIDARY_TRIALS` said when this was compiled.
+#[wasm_bindgen_test]
+async fn expressions_at_random() {
+    let count = option_env!("LAPIDARY_TRIALS").map_or(20, |count| count.parse().expect("a number"));
+    let by_steps = trials::by_steps(count).await;
+    for backend in [BackendId::WebGpu, BackendId::WebGl2, BackendId::Simd] {
+        trials::check(&open(backend).await, &by_steps).await;
     }
 }
 
