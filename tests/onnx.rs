@@ -53,14 +53,14 @@ fn cases() -> Vec<Case> {
         Case::new(name_of(&path), &model, entries(&path).filter(|path| path.is_dir()).map(set).collect())
     };
     let mut cases: Vec<_> = entries(&folder).filter_map(case).collect();
-    cases.sort_by(|a, b| a.name().cmp(b.name()));
+    cases.sort_by(|a, b| a.name.cmp(&b.name));
     cases
 }
 
 fn every_case_on(backend: BackendId, vendor_libraries: bool) {
     let Some(gpu) = devices::open(Options { vendor_libraries, ..Options::only(backend) }) else { return };
     let only = std::env::var("LAPIDARY_ONNX_ONLY").unwrap_or_default();
-    let cases: Vec<_> = cases().into_iter().filter(|case| case.name().contains(&only)).collect();
+    let cases: Vec<_> = cases().into_iter().filter(|case| case.name.contains(&only)).collect();
     let report = pollster::block_on(Report::of(&gpu, &cases));
     println!("on {backend}\n{report}");
     assert!(report.failed.is_empty(), "{} cases failed on {backend}", report.failed.len());

@@ -135,10 +135,10 @@ static __device__ __forceinline__ f32 sqrt_f32(f32 a) {
 return sqrt(a);
 }
 static __device__ __forceinline__ f32 exp_f32(f32 a) {
-return exp(a);
+return exponential(a);
 }
 static __device__ __forceinline__ f32 log_f32(f32 a) {
-return log(a);
+return logarithm(a);
 }
 static __device__ __forceinline__ f32 sin_f32(f32 a) {
 return sin(a);
@@ -160,15 +160,15 @@ return arctangent(a);
 }
 static __device__ __forceinline__ f32 sinh_f32(f32 a) {
 f32 s = a * a;
-f32 e = exp(a);
-f32 h = exp(0.5f * abs(a));
+f32 e = exponential(a);
+f32 h = exponential(0.5f * abs(a));
 return select(select(0.5f * e - 0.5f / e, select(0.5f, -0.5f, a < 0.0f) * h * h, abs(a) >
 87.0f), a + a * s * (0.16666667f + s * (0.008333334f + s * 0.0001984127f)), abs(a)
 < 0.5f);
 }
 static __device__ __forceinline__ f32 cosh_f32(f32 a) {
-f32 e = exp(a);
-f32 h = exp(0.5f * abs(a));
+f32 e = exponential(a);
+f32 h = exponential(0.5f * abs(a));
 return select(0.5f * e + 0.5f / e, 0.5f * h * h, abs(a) > 87.0f);
 }
 static __device__ __forceinline__ f32 tanh_f32(f32 a) {
@@ -181,17 +181,18 @@ return select(select(t, -t, a < 0.0f), a *
 static __device__ __forceinline__ f32 asinh_f32(f32 a) {
 f32 m = abs(a);
 f32 s = a * a;
-f32 l = select(log_1p(m + s / (1.0f + sqrt(s + 1.0f))), log(m) + 0.6931472f, m > 1.0e8f);
+f32 l = select(log_1p(m + s / (1.0f + sqrt(s + 1.0f))), logarithm(m) + 0.6931472f, m >
+1.0e8f);
 return select(select(l, -l, a < 0.0f), a, a == 0.0f);
 }
 static __device__ __forceinline__ f32 acosh_f32(f32 a) {
 f32 d = a - 1.0f;
-return select(select(log_1p(d + sqrt(d * (a + 1.0f))), log(a) + 0.6931472f, a > 1.0e8f),
-nan_of(a), a < 1.0f);
+return select(select(log_1p(d + sqrt(d * (a + 1.0f))), logarithm(a) + 0.6931472f, a >
+1.0e8f), nan_of(a), a < 1.0f);
 }
 static __device__ __forceinline__ f32 atanh_f32(f32 a) {
 f32 s = a * a;
-return select(0.5f * log((1.0f + a) / (1.0f - a)), a + a * s *
+return select(0.5f * logarithm((1.0f + a) / (1.0f - a)), a + a * s *
 (0.33333333f + s * (0.2f + s * 0.14285714f)), abs(a) < 0.125f);
 }
 static __device__ __forceinline__ f32 sigmoid_f32(f32 a) {
@@ -222,7 +223,8 @@ f32 m = abs(a);
 f32 t = 1.0f * quick_reciprocal(1.0f + 0.3275911f * m);
 f32 r = 1.0f - t *
 (0.2548296f + t *
-(-0.28449672f + t * (1.4214138f + t * (-1.4531521f + t * 1.0614054f)))) * quick_exp(-s);
+(-0.28449672f + t * (1.4214138f + t * (-1.4531521f + t * 1.0614054f)))) *
+quick_exp(-s);
 return select(select(r, -r, a < 0.0f), a *
 (1.1283792f + s *
 (-0.37612639f + s *
@@ -397,8 +399,8 @@ static __device__ __forceinline__ uint4 apply(u32 code, uint4 a, uint4 b) {
         case 82: return each(square_u32, a, b);
         case 84: return in_turns(reciprocal_f32, a, b);
         case 88: return in_turns(sqrt_f32, a, b);
-        case 92: return in_turns(exp_f32, a, b);
-        case 96: return in_turns(log_f32, a, b);
+        case 92: return each(exp_f32, a, b);
+        case 96: return each(log_f32, a, b);
         case 100: return in_turns(sin_f32, a, b);
         case 104: return in_turns(cos_f32, a, b);
         case 108: return in_turns(tan_f32, a, b);

@@ -68,6 +68,8 @@ static __device__ __forceinline__ f32 quick_reciprocal(f32 a) {
     return r;
 }
 
+static __device__ __forceinline__ f32 exponential(f32 a) { return expf(a); }
+static __device__ __forceinline__ f32 logarithm(f32 a) { return logf(a); }
 static __device__ __forceinline__ f32 log_1p(f32 a) { return log1pf(a); }
 
 // Long ones, of which one is enough.

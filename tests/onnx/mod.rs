@@ -36,7 +36,7 @@ const SCOPE: &str = "MatMul MatMulInteger Gemm \
 pub type Set = HashMap<String, Vec<u8>>;
 
 pub struct Case {
-    name: String,
+    pub name: String,
     graph: Graph,
     sets: Vec<Set>,
 }
@@ -57,10 +57,6 @@ impl Case {
         let graph = Model::decode(model).expect("a model of ONNX").graph?;
         let is_known = graph.nodes.iter().all(|node| SCOPE.split_whitespace().any(|operator| operator == node.operator));
         is_known.then_some(Self { name, graph, sets })
-    }
-
-    pub fn name(&self) -> &str {
-        &self.name
     }
 
     fn read(&self, set: &Set, file: &str) -> Result<Option<(Vec<u64>, Data)>, Refused> {

@@ -297,9 +297,9 @@ functions! {
     /// √a
     Sqrt "sqrt" (a) { [F32 => Same] { sqrt(a) } }
     /// eᵃ
-    Exp "exp" (a) { [F32 => Same] { exp(a) } }
+    Exp "exp" (a) { [F32 => Same] { exponential(a) } }
     /// ln a
-    Log "log" (a) { [F32 => Same] { log(a) } }
+    Log "log" (a) { [F32 => Same] { logarithm(a) } }
     /// sin a, a in radians
     Sin "sin" (a) { [F32 => Same] { sin(a) } }
     /// cos a, a in radians
@@ -316,20 +316,20 @@ functions! {
     Sinh "sinh" (a) { [F32 => Same] {
         select(select(0.5 * e - 0.5 / e, select(0.5, -0.5, a < 0.0) * h * h, abs(a) > 87.0), a + a * s * (0.16666667 + s * (0.008333334 + s * 0.0001984127)), abs(a) < 0.5);
         s = a * a;
-        e = exp(a);
-        h = exp(0.5 * abs(a))
+        e = exponential(a);
+        h = exponential(0.5 * abs(a))
     } }
     /// (eᵃ + e⁻ᵃ) / 2, where eᵃ is too large by its root
     Cosh "cosh" (a) { [F32 => Same] {
         select(0.5 * e + 0.5 / e, 0.5 * h * h, abs(a) > 87.0);
-        e = exp(a);
-        h = exp(0.5 * abs(a))
+        e = exponential(a);
+        h = exponential(0.5 * abs(a))
     } }
     /// (eᵃ − e⁻ᵃ) / (eᵃ + e⁻ᵃ), near zero by its series
     Tanh "tanh" (a) { [F32 => Same] {
         select(select(t, -t, a < 0.0), a * (1.0 - s * (0.33333333 - s * (0.13333333 - s * 0.053968254))), abs(a) < 0.125);
         s = a * a;
-        e = exp(-2.0 * abs(a));
+        e = exponential(-2.0 * abs(a));
         t = (1.0 - e) / (1.0 + e)
     } }
     /// ln(a + √(a² + 1))
@@ -337,26 +337,26 @@ functions! {
         select(select(l, -l, a < 0.0), a, a == 0.0);
         m = abs(a);
         s = a * a;
-        l = select(log_1p(m + s / (1.0 + sqrt(s + 1.0))), log(m) + 0.6931472, m > 1.0e8)
+        l = select(log_1p(m + s / (1.0 + sqrt(s + 1.0))), logarithm(m) + 0.6931472, m > 1.0e8)
     } }
     /// ln(a + √(a² − 1))
     Acosh "acosh" (a) { [F32 => Same] {
-        select(select(log_1p(d + sqrt(d * (a + 1.0))), log(a) + 0.6931472, a > 1.0e8), nan_of(a), a < 1.0);
+        select(select(log_1p(d + sqrt(d * (a + 1.0))), logarithm(a) + 0.6931472, a > 1.0e8), nan_of(a), a < 1.0);
         d = a - 1.0
     } }
     /// ln((1 + a) / (1 − a)) / 2, near zero by its series
     Atanh "atanh" (a) { [F32 => Same] {
-        select(0.5 * log((1.0 + a) / (1.0 - a)), a + a * s * (0.33333333 + s * (0.2 + s * 0.14285714)), abs(a) < 0.125);
+        select(0.5 * logarithm((1.0 + a) / (1.0 - a)), a + a * s * (0.33333333 + s * (0.2 + s * 0.14285714)), abs(a) < 0.125);
         s = a * a
     } }
     /// 1 / (1 + e⁻ᵃ)
-    Sigmoid "sigmoid" (a) { [F32 => Same] { select(1.0, e, a < 0.0) / (1.0 + e); e = exp(-abs(a)) } }
+    Sigmoid "sigmoid" (a) { [F32 => Same] { select(1.0, e, a < 0.0) / (1.0 + e); e = exponential(-abs(a)) } }
     /// a / (1 + e⁻ᵃ)
-    Silu "silu" (a) { [F32 => Same] { a * select(1.0, e, a < 0.0) / (1.0 + e); e = exp(-abs(a)) } }
+    Silu "silu" (a) { [F32 => Same] { a * select(1.0, e, a < 0.0) / (1.0 + e); e = exponential(-abs(a)) } }
     /// a / (1 + e⁻ᵗ) with t = a · (1.5957691 + 0.071354816 · a²)
     GeluTanh "gelu_tanh" (a) { [F32 => Same] {
         a * select(1.0, e, a < 0.0) / (1.0 + e);
-        e = exp(-abs(a) * (1.5957691 + 0.071354816 * a * a))
+        e = exponential(-abs(a) * (1.5957691 + 0.071354816 * a * a))
     } }
     /// The larger of a and 0; NaN of NaN
     Relu "relu" (a) {
@@ -364,14 +364,14 @@ functions! {
         [I32 => Same] { select(a, i32(0), a < i32(0)) }
     }
     /// ln(1 + eᵃ)
-    Softplus "softplus" (a) { [F32 => Same] { select(l, a + l, a > 0.0); l = log_1p(exp(-abs(a))) } }
+    Softplus "softplus" (a) { [F32 => Same] { select(l, a + l, a > 0.0); l = log_1p(exponential(-abs(a))) } }
     /// (2 / √π) ∫₀ᵃ exp(−t²) dt (Abramowitz and Stegun, 7.1.5 up to 1 and 7.1.26 beyond; within 2·10⁻⁷)
     Erf "erf" (a) { [F32 => Same] {
         select(select(r, -r, a < 0.0), a * (1.1283792 + s * (-0.37612639 + s * (0.11283792 + s * (-0.026866171 + s * (0.0052239776 + s * (-0.0008548327 + s * (0.00012055333 + s * (-0.00001492565 + s * (0.0000016462114 + s * -0.00000016365845))))))))), m < 1.0);
         s = a * a;
         m = abs(a);
         t = 1.0 / (1.0 + 0.3275911 * m);
-        r = 1.0 - t * (0.2548296 + t * (-0.28449672 + t * (1.4214138 + t * (-1.4531521 + t * 1.0614054)))) * exp(-s)
+        r = 1.0 - t * (0.2548296 + t * (-0.28449672 + t * (1.4214138 + t * (-1.4531521 + t * 1.0614054)))) * exponential(-s)
     } }
     /// The largest whole number that is not above a
     Floor "floor" (a) { [F32 => Same] { floor(a) } }

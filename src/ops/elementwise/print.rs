@@ -92,7 +92,7 @@ impl Language {
         if self != Self::Cuda || !matches!(function, Erf | GeluTanh | Sigmoid | Silu | Softplus | Tanh) {
             return value.to_owned();
         }
-        value.replace("exp(", "quick_exp(").replace("log(", "quick_log(").replace(" / (", " * quick_reciprocal(")
+        value.replace("exponential(", "quick_exp(").replace("logarithm(", "quick_log(").replace(" / (", " * quick_reciprocal(")
     }
 
     /// The functions that programs call.

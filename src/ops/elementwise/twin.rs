@@ -161,7 +161,8 @@ pub(super) fn operands<T: Word, const N: usize>(a: u32, b: u32) -> [T; N] {
 pub(super) mod vocabulary {
     #[cfg(not(target_arch = "wasm32"))]
     pub(crate) use super::math::{
-        acos, asin, atan as arctangent, cos, exp, log, log_1p, plain_exp, plain_log, plain_power, power, sin, tan, tanh,
+        acos, asin, atan as arctangent, cos, exp as exponential, log as logarithm, log_1p, plain_exp, plain_log, plain_power, power, sin,
+        tan, tanh,
     };
     use super::{I32, U32};
 
@@ -307,7 +308,17 @@ pub(super) mod vocabulary {
     }
 
     #[cfg(target_arch = "wasm32")]
-    of_the_page!(exp, log, sin, cos, tan, asin, acos);
+    pub(crate) fn exponential(a: f32) -> f32 {
+        js_sys::Math::exp(a.into()) as f32
+    }
+
+    #[cfg(target_arch = "wasm32")]
+    pub(crate) fn logarithm(a: f32) -> f32 {
+        js_sys::Math::log(a.into()) as f32
+    }
+
+    #[cfg(target_arch = "wasm32")]
+    of_the_page!(sin, cos, tan, asin, acos);
 }
 
 #[cfg(all(test, not(target_arch = "wasm32")))]
