@@ -112,7 +112,7 @@ struct Slices {
         a_slices.start(a, lda, block.k0, block.row0, params.m);
         b_slices.start(b, ldb, block.k0, block.column0, params.n);
         const unsigned steps = block.steps();
-    unsigned left = block.k;
+        unsigned left = block.k;
         // The group of copies that belongs to a step is made in any case, so that they can be counted.
         const auto fetch = [&](unsigned step) {
             if (step < steps) {
