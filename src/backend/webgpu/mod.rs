@@ -332,6 +332,52 @@ mod tests {
         }
     }
 
+    /// Every tile that computes in f16, as they do in browsers: of whole numbers whose sums f16 holds the result is exact.
+    #[test]
+    fn products_computed_in_f16_are_right() {
+        use crate::ops::matmul::Precision;
+        let Some((mut device, _)) = webgpu() else { return };
+        if !device.caps.stores_f16 {
+            return eprintln!("skipped f16: {} has none", device.device.adapter_info().name);
+        }
+        device.caps.f16 = true;
+        let whole = |count: usize, seed: usize| {
+            (0..count).map(|i| half::f16::from_f32(((i * 7919 + seed) % 13 % 4) as f32 - 1.0)).collect::<Vec<_>>()
+        };
+        let mut kernels = std::collections::BTreeSet::new();
+        for tile in 0..device.tiles().len() {
+            let tuned = (0..plan::tuned::Tuned::CLASSES).fold(plan::tuned::Tuned::NONE, |tuned, class| tuned.with(class, Some(tile as u8)));
+            for ([m, k, n], transpose_a, transpose_b) in
+                [([70, 100, 68], false, false), ([128, 96, 128], false, true), ([67, 33, 131], true, false)]
+            {
+                let (a, b) = (whole(m * k, 1), whole(k * n, 5));
+                let op =
+                    Matmul::new(m as u64, k as u64, n as u64).transpose_a(transpose_a).transpose_b(transpose_b).precision(Precision::F16);
+                let op = Op::Matmul(op.check([DType::F16; 2], a.len() as u64, b.len() as u64).unwrap());
+                let plan = device.plan_tuned(&op, tuned).unwrap();
+                // Some tiles are of f32 alone.
+                if !kernels.insert((m, plan.dispatches[0].kernel.variant.clone())) {
+                    continue;
+                }
+                let operands = [device.upload(&(&a).into()).unwrap(), device.upload(&(&b).into()).unwrap()];
+                let bound: Vec<_> = operands.iter().map(|buffer| Some(Bound::Buffer(buffer))).collect();
+                let out = device.allocate(&plan, &op).unwrap();
+                let running = device.submit(&plan, &bound, &out, How { repeats: 1, timed: false, download: op.extent() }).unwrap();
+                let got = pollster::block_on(device.finish(running)).unwrap().data.unwrap().into_vec();
+                for (at, got) in got.into_iter().enumerate() {
+                    let (i, j) = (at / n, at % n);
+                    let term = |t: usize| {
+                        let (a, b) =
+                            (a[if transpose_a { t * m + i } else { i * k + t }], b[if transpose_b { j * k + t } else { t * n + j }]);
+                        a.to_f32() * b.to_f32()
+                    };
+                    assert_eq!(got, (0..k).map(term).sum::<f32>(), "{i}, {j} of {plan}");
+                }
+            }
+        }
+        assert!(kernels.len() > 3 * 5 && kernels.iter().all(|(_, variant)| variant.starts_with("f16 ")), "{kernels:?}");
+    }
+
     /// A device that is said to have less room.
     fn limited_device(limit: fn(&mut Caps)) -> Option<Opened> {
         let (mut device, info) = webgpu()?;
