@@ -13,12 +13,13 @@ import { request } from "node:http";
 import { join, relative, sep } from "node:path";
 import { createInterface } from "node:readline";
 import { setTimeout as delay } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
 import { launch } from "./page/browser.mjs";
 
 const LIMIT_MS = 900_000;
 const SERVED = /available at (http:\S+)/;
 /** Where scripts/onnx puts ONNX's cases. */
-const CASES = new URL("../target/onnx-cases-1.22.0", import.meta.url).pathname;
+const CASES = fileURLToPath(new URL("../target/onnx-cases-1.22.0", import.meta.url));
 
 const [wasm, ...options] = process.argv.slice(2);
 if (!wasm || wasm.startsWith("-")) {
