@@ -471,7 +471,7 @@ fn main(
 //# end
   }
 //# if SLICED
-  // Each slice adds up, and stores, one row of four or two. With a test in each of four rows small products took a tenth longer.
+  // Each slice adds up, and stores, one row of four or two, and tests for none whether it is its own, which took longer.
 //# for i in A_GROUPS
 //# for j in B_GROUPS
   workgroupBarrier();

@@ -292,33 +292,23 @@ pub(super) mod vocabulary {
     /// The page has these in double precision, and the package need not bring them.
     #[cfg(target_arch = "wasm32")]
     macro_rules! of_the_page {
-        ($($function:ident),+) => {
-            $( pub(crate) fn $function(a: f32) -> f32 { js_sys::Math::$function(a.into()) as f32 } )+
+        ($($function:ident = $theirs:ident),+) => {
+            $( pub(crate) fn $function(a: f32) -> f32 { js_sys::Math::$theirs(a.into()) as f32 } )+
         };
     }
 
     #[cfg(target_arch = "wasm32")]
-    pub(crate) fn log_1p(a: f32) -> f32 {
-        js_sys::Math::log1p(a.into()) as f32
-    }
-
-    #[cfg(target_arch = "wasm32")]
-    pub(crate) fn arctangent(a: f32) -> f32 {
-        js_sys::Math::atan(a.into()) as f32
-    }
-
-    #[cfg(target_arch = "wasm32")]
-    pub(crate) fn exponential(a: f32) -> f32 {
-        js_sys::Math::exp(a.into()) as f32
-    }
-
-    #[cfg(target_arch = "wasm32")]
-    pub(crate) fn logarithm(a: f32) -> f32 {
-        js_sys::Math::log(a.into()) as f32
-    }
-
-    #[cfg(target_arch = "wasm32")]
-    of_the_page!(sin, cos, tan, asin, acos);
+    of_the_page!(
+        exponential = exp,
+        logarithm = log,
+        log_1p = log1p,
+        sin = sin,
+        cos = cos,
+        tan = tan,
+        asin = asin,
+        acos = acos,
+        arctangent = atan
+    );
 }
 
 #[cfg(all(test, not(target_arch = "wasm32")))]

@@ -59,8 +59,8 @@ pub(super) const TILES: [Tile; 11] = [
 #[cfg(not(target_arch = "wasm32"))]
 pub(crate) const SMALLEST_WORKGROUP: u32 = 64;
 
-/// Fours of k that neighbours fetch from one row of an operand that is stored with k along its rows: 16 and 8 of them from one row, as wide tiles
-/// in f16 have, kept each other waiting for banks of workgroup memory, and such tiles were up to a third slower.
+/// Fours of k that neighbours fetch from one row of an operand that is stored with k along its rows: 16 and 8 of them from one row, as steps in f16
+/// have, kept each other waiting for banks of workgroup memory.
 const ROW_FOURS: u32 = 4;
 
 /// Multiprocessors assumed. No browser tells; large GPUs have 100 to 200, and smaller ones lose little by tiles smaller than they could take.
