@@ -15,7 +15,7 @@ const ON = {
 const THREADS = { wasm: [1, 2] };
 
 const FIRST_SIZE = 512;
-const FIRST_ROUNDS = 3;
+const FIRST_ROUNDS = 7;
 const BATCH = { count: 64, size: 256 };
 const QUEUE = { count: 1000, size: 64 };
 /** A matrix of 1 GiB for a vector is far larger than what GPUs cache; beside smaller products it is smaller. */
