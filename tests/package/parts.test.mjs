@@ -2,6 +2,7 @@
 import { test } from "node:test";
 import { pages, report } from "./page.mjs";
 import { serve } from "./server.mjs";
+import { SPARING, check } from "./subjects.mjs";
 
 const { visit } = pages();
 
@@ -15,20 +16,9 @@ async function without(parts, body, { expected = /404/, ...more } = {}) {
   }
 }
 
-for (const [backend, parts, subjects] of [
-  ["webgpu", ["operations", "webgl2"], ["numbers", "queue", "lifetime"]],
-  ["webgl2", ["operations", "matrix"], ["numbers", "queue"]],
-  ["simd", ["operations", "matrix", "webgl2"], ["numbers", "queue"]],
-  ["webgpu", ["operations_cpu", "operations_webgl2", "webgl2"], ["norms"]],
-  ["webgl2", ["operations_cpu", "matrix"], ["expressions", "reductions", "norms", "transforms", "windows"]],
-  ["simd", ["operations_webgl2", "matrix", "webgl2"], ["expressions", "reductions", "norms", "transforms", "windows"]],
-]) {
+for (const [backend, parts, subjects] of SPARING) {
   test(`${subjects.join(" and ")} on ${backend} need no other parts`, async (t) => {
-    const body = async ({ lapidary, run }, [subjects, backend]) => {
-      const checks = await Promise.all(subjects.map((subject) => import(`/checks/${subject}.mjs`)));
-      return run(Object.fromEntries(subjects.map((subject, i) => [subject, checks[i].default])), lapidary, backend);
-    };
-    await report(t, await without(parts, body, { argument: [subjects, backend] }));
+    await report(t, await check((...visited) => without(parts, ...visited), subjects, backend));
   });
 }
 
