@@ -16,6 +16,8 @@ have() { command -v "$1" >/dev/null 2>&1; }
 usage() { awk 'NR == 1 { next } !/^#/ { exit } { sub(/^# ?/, ""); print }' "$0"; }
 
 on_ci() { [ "${CI:-}" = true ]; }
+# What is built once need not be prepared for being built again.
+if on_ci; then export CARGO_INCREMENTAL=${CARGO_INCREMENTAL:-0}; fi
 
 # The CLI writes the glue that the crate's own wasm-bindgen expects, so their versions must be equal.
 WASM_PACK_VERSION=0.15.1
