@@ -1,47 +1,78 @@
-// y = alpha * M * x + beta * c with sums in f32: a product of which one side is a single row or column. M is read once.
+// Y = alpha * M * X + beta * C with sums in f32: a product of which one side is a few rows or columns, TURNS * TURN at most, which are the
+// vectors of X and Y here. M is read once.
 //
-// M has params.n rows, one for each element of y, and params.k columns; y is a matrix of one row to store.wgsl. A workgroup is GROUPS
-// groups of LANES invocations. A group has four neighbouring elements of y, its lanes share the columns, and their sums are added up
-// in workgroup memory.
+// M has a row for each element of a vector of Y, and params.k columns. A workgroup is GROUPS groups of LANES invocations. A group has four
+// neighbouring elements of each vector, its lanes share the columns, and their sums are added up in workgroup memory, TURN vectors at a time.
 //
 //   binding  name    stored as
 //   0        a       M: by rows (ALONG = 1), neighbours being neighbouring columns, or by columns (ALONG = 0); lines lda apart
-//   1        b       x, k elements, ldb apart; neighbours if B_VEC4
+//   1        b       X, k elements of each vector: neighbours being of one vector (X_ALONG = 1), the vectors ldb apart, or of one column
+//                    of M (X_ALONG = 0), what is for the next ldb further
 //            read as load.wgsl tells, and those of store.wgsl
 //
 //   ALONG       lines of M are rows of it; otherwise they are columns.
+//   X_FOURS     fours of neighbouring vectors can be read: X_ALONG is 0, and TURN is 4.
+//   TALL        the vectors are columns of the result; otherwise they are rows of it.
 //   PARTS       as in tiled.wgsl.
 //
 // What is outside counts as zero by selection, never by multiplication, so that a NaN there cannot spread.
 
-var<workgroup> sums: array<vec4<f32>, GROUPS * LANES>;
+var<workgroup> sums: array<vec4<f32>, THREADS * TURN>;
 
-// Four elements of a line from one on, zero from the end of the line on.
+//# if TALL
+fn elements() -> u32 { return params.m; }
+fn vectors() -> u32 { return params.n; }
+//# else
+fn elements() -> u32 { return params.n; }
+fn vectors() -> u32 { return params.m; }
+//# end
+
+// Four elements of a line from one on, of which the first is inside, zero from the end of the line on. All are loaded, since loads that wait
+// for a choice wait for one another.
 fn a_line(line: u32, start: u32, end: u32) -> vec4<f32> {
-  let i = a_start() + line * params.lda + start;
+  let i = a_start() + line * params.lda;
+  let inside = vec4<u32>(start, start + 1u, start + 2u, start + 3u) < vec4<u32>(end);
 //# if A_VEC4
-  if (start >= end) { return vec4<f32>(); }
-  return select(vec4<f32>(), a_four(i / 4u), vec4<u32>(start, start + 1u, start + 2u, start + 3u) < vec4<u32>(end));
+  return select(vec4<f32>(), a_four((i + start) / 4u), inside);
 //# else
   var v = vec4<f32>();
 //# for r in 4
-  if (start + $ru < end) { v[$r] = a_at(i + $ru); }
+  v[$r] = a_at(i + min(start + $ru, end - 1u));
 //# end
-  return v;
+  return select(vec4<f32>(), v, inside);
 //# end
 }
 
-//# if ALONG
-fn x_line(start: u32, end: u32) -> vec4<f32> {
+// What four columns of M from one on are multiplied by for a vector, zero from the end on; past the last vector that is repeated, which nobody
+// stores.
+fn x_columns(vector: u32, start: u32, end: u32) -> vec4<f32> {
+  let inside = vec4<u32>(start, start + 1u, start + 2u, start + 3u) < vec4<u32>(end);
+  let x = min(vector, vectors() - 1u);
+//# if X_ALONG
+  let i = b_start() + x * params.ldb;
 //# if B_VEC4
-  return select(vec4<f32>(), b_four((b_start() + start) / 4u), vec4<u32>(start, start + 1u, start + 2u, start + 3u) < vec4<u32>(end));
+  return select(vec4<f32>(), b_four((i + start) / 4u), inside);
 //# else
   var v = vec4<f32>();
 //# for r in 4
-  if (start + $ru < end) { v[$r] = b_at(b_start() + (start + $ru) * params.ldb); }
+  v[$r] = b_at(i + min(start + $ru, end - 1u));
 //# end
-  return v;
+  return select(vec4<f32>(), v, inside);
 //# end
+//# else
+  let i = b_start() + x;
+  var v = vec4<f32>();
+//# for r in 4
+  v[$r] = b_at(i + min(start + $ru, end - 1u) * params.ldb);
+//# end
+  return select(vec4<f32>(), v, inside);
+//# end
+}
+
+//# if X_FOURS
+// What a column of M is multiplied by for four vectors from one on.
+fn x_vectors(vector: u32, column: u32, end: u32) -> vec4<f32> {
+  return select(vec4<f32>(), b_four((b_start() + min(column, end - 1u) * params.ldb + vector) / 4u), column < end);
 }
 //# end
 
@@ -63,39 +94,89 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   let first = 0u;
   let last = params.k;
 //# end
-  var sum = vec4<f32>();
+//# for t in TURNS
+//# for s in TURN
+  var sum_$t_$s = vec4<f32>();
+//# end
+//# end
+  // Past the end the last rows are repeated; nobody stores what is found there.
+  let end = elements() - 1u;
 //# if ALONG
-  // A group past the end repeats the last row; nobody stores what it finds.
-  let end = params.n - 1u;
-  for (var column = first + lane * 4u; column < last; column += LANES * 4u) {
-    let along = x_line(column, last);
-//# for r in 4
-    sum[$r] += dot(a_line(min(row + $ru, end), column, last), along);
-//# end
-  }
 //# else
+  let start = min(row, end / 4u * 4u);
+//# end
   // Four lines at once, so that several loads are under way.
-  for (var line = first + lane * 4u; line < last; line += LANES * 4u) {
+  for (var column = first + lane * 4u; column < last; column += LANES * 4u) {
 //# for r in 4
-    let line_$r = min(line + $ru, last - 1u);
-    let i_$r = b_start() + line_$r * params.ldb;
-    let a_$r = select(vec4<f32>(), a_line(line_$r, row, params.n), line + $ru < last);
-//# if B_VEC4
-    let x_$r = select(0.0, b_four(i_$r / 4u)[i_$r % 4u], line + $ru < last);
+//# if ALONG
+    let a_$r = a_line(min(row + $ru, end), column, last);
 //# else
-    let x_$r = select(0.0, b_at(i_$r), line + $ru < last);
+    let a_$r = select(vec4<f32>(), a_line(min(column + $ru, last - 1u), start, elements()), column + $ru < last);
 //# end
 //# end
+//# if X_FOURS
 //# for r in 4
-    sum = fma(a_$r, vec4<f32>(x_$r), sum);
+//# if ALONG
+    let column_$r = vec4<f32>(a_0[$r], a_1[$r], a_2[$r], a_3[$r]);
+//# else
+    let column_$r = a_$r;
+//# end
+//# for t in TURNS
+    let x_$t_$r = x_vectors($tu * TURN, column + $ru, last);
+//# end
+//# end
+//# for t in TURNS
+//# for s in TURN
+//# for r in 4
+    sum_$t_$s = fma(column_$r, vec4<f32>(x_$t_$r[$s]), sum_$t_$s);
+//# end
+//# end
+//# end
+//# else
+//# for t in TURNS
+//# for s in TURN
+    let x_$t_$s = x_columns($tu * TURN + $su, column, last);
+//# if ALONG
+    sum_$t_$s += vec4<f32>(dot(a_0, x_$t_$s), dot(a_1, x_$t_$s), dot(a_2, x_$t_$s), dot(a_3, x_$t_$s));
+//# else
+//# for r in 4
+    sum_$t_$s = fma(a_$r, vec4<f32>(x_$t_$s[$r]), sum_$t_$s);
+//# end
+//# end
+//# end
+//# end
 //# end
   }
-//# end
   let at = mine * LANES + lane;
-  sums[at] = sum;
+//# for t in TURNS
+  workgroupBarrier();
+//# for s in TURN
+  sums[$su * THREADS + at] = sum_$t_$s;
+//# end
   for (var half = LANES / 2u; half > 0u; half /= 2u) {
     workgroupBarrier();
-    if (lane < half) { sums[at] += sums[at + half]; }
+    if (lane < half) {
+//# for s in TURN
+      sums[$su * THREADS + at] += sums[$su * THREADS + at + half];
+//# end
+    }
   }
-  if (lane == 0u) { store(group.z, 0u, row, sums[at]); }
+  if (lane == 0u) {
+//# if TALL
+    var turned: array<vec4<f32>, 4>;
+//# for s in TURN
+//# for r in 4
+    turned[$r][$s] = sums[$su * THREADS + at][$r];
+//# end
+//# end
+//# for r in 4
+    store(group.z, row + $ru, $tu * TURN, turned[$r]);
+//# end
+//# else
+//# for s in TURN
+    store(group.z, $tu * TURN + $su, row, sums[$su * THREADS + at]);
+//# end
+//# end
+  }
+//# end
 }

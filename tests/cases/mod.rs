@@ -155,6 +155,18 @@ pub fn all() -> Vec<Case> {
             }
         }
     }
+    // A few rows or columns of a matrix that is large enough to be read once for all of them.
+    let of_few: &[_] = &[(3, 1030, 261), (131, 4100, 8), (2, 1030, 259), (7, 600, 448)];
+    for (i, &(m, k, n)) in if cfg!(target_arch = "wasm32") { &of_few[..2] } else { of_few }.iter().enumerate() {
+        for bits in 0..4 {
+            let (transpose_a, transpose_b) = (bits & 1 == 1, bits & 2 == 2);
+            add(m, k, n, &|case| *case = Case { transpose_a, transpose_b, values: Values::IllScaled, ..*case });
+            let padding = [[4, 8, 12], [1, 2, 3]][(i + bits) % 2];
+            let batch: [&[usize]; 2] = if (i + bits) % 4 < 2 { [&[2, 1], &[3]] } else { PLAIN.batch };
+            add(m, k, n, &|case| *case = Case { transpose_a, transpose_b, padding, batch, beta: 2.0, alpha: 0.5, ..*case });
+        }
+        add(m, k, n, &|case| *case = Case { bias: true, activation: Some(Activation::Relu), ..*case });
+    }
     // Wide enough for WebGL2 to draw strips of eight rows, which a strip ends with or does not, with A in one uniform block or in several, where a browser
     // is; and large without being wide.
     let of_strips: &[_] = if cfg!(target_arch = "wasm32") { &[(64, 2051, 128), (67, 2004, 131)] } else { &[(64, 31, 128), (67, 36, 131)] };

@@ -148,7 +148,14 @@ proptest! {
             prop_assert!(z == p.batch || dispatch.kernel.constant("PARTS") == 1 && z % p.batch == 0);
             prop_assert_eq!(dispatch.kernel.constant("BATCHED"), u32::from(p.batch > 1));
             if dispatch.kernel.id == KernelId::MatmulVector {
-                prop_assert!(p.m == 1 && x * dispatch.kernel.constant("GROUPS") * 4 >= p.n);
+                let [vectors, elements] = if dispatch.kernel.constant("TALL") == 1 { [p.n, p.m] } else { [p.m, p.n] };
+                let [turn, turns, groups] = ["TURN", "TURNS", "GROUPS"].map(|name| dispatch.kernel.constant(name));
+                prop_assert!(turn * turns >= vectors && x * groups * 4 >= elements);
+                // One vector alone has no other ldb further.
+                let of_b = [p.b_start, p.b_outer, p.b_inner, if vectors > 1 { p.ldb } else { 0 }];
+                for (vec4, numbers) in [("A_VEC4", [p.a_start, p.lda, p.a_outer, p.a_inner]), ("B_VEC4", of_b)] {
+                    prop_assert!(dispatch.kernel.constant(vec4) == 0 || numbers.iter().all(|number| number % 4 == 0));
+                }
                 continue;
             }
             let [tile_m, tile_n, edges, edge_m, edge_n] =

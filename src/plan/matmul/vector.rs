@@ -1,5 +1,5 @@
-//! Products of which one side is a single row or column. They read each element of the matrix once, so what counts is how evenly the
-//! reading is spread over the device.
+//! Products of which one side is a few rows or columns, called vectors here. They read each element of the matrix once, so what counts is
+//! how evenly the reading is spread over the device.
 
 use super::step::Step;
 use super::tile::MOST_PARTS;
@@ -15,8 +15,16 @@ const THREADS: u32 = 128;
 /// Workgroups that keep a large GPU's memory busy.
 const BUSY_WORKGROUPS: u64 = 1024;
 
-/// The least of k that is worth a part of its own.
+/// The least of k that is worth a part of its own, and of each lane.
 const LEAST_PART: u32 = 512;
+const LEAST_OF_A_LANE: u32 = 32;
+
+/// The most vectors for which the kernel is quicker than tiles, where lines of the matrix lie along k and where they lie across it, and how many
+/// elements the matrix has then, and lines for each of them.
+const MOST_ALONG: u32 = 8;
+const MOST_ACROSS: u32 = 4;
+const LEAST_MATRIX: u64 = 1 << 18;
+const LEAST_LINES: u32 = 16;
 
 /// The launch for such a product; None for any other.
 pub(super) fn step(problem: &Problem, params: Params, [a, b]: [Binding; 2], caps: &Caps) -> Option<Step> {
@@ -26,36 +34,55 @@ pub(super) fn step(problem: &Problem, params: Params, [a, b]: [Binding; 2], caps
     let Params { m, n, lda, ldb, a_start, b_start, .. } = params;
     let at = |binding: Binding, index| Binding { index, ..binding };
     let turned = Params { a_outer: params.b_outer, b_outer: params.a_outer, a_inner: params.b_inner, b_inner: params.a_inner, ..params };
-    // The matrix, with a line for each element of the result or one for each step of k; and the vector.
-    let (along, matrix, vector, elements, params) = if m == 1 {
-        let vector_step = if problem.transpose_a { lda } else { 1 };
-        (problem.transpose_b, (at(b, 0), b_start, ldb), (at(a, 1), a_start, vector_step), n, turned)
+    let is_worth_it = |vectors: u32, elements: u32, along| {
+        vectors <= if along { MOST_ALONG } else { MOST_ACROSS }
+            && elements >= LEAST_LINES * vectors
+            && u64::from(elements) * u64::from(params.k) >= LEAST_MATRIX
+            && elements.div_ceil(4 * THREADS) <= caps.max_workgroups_per_dimension
+    };
+    // The matrix, with a line for each element of the result or one for each step of k; and the vectors, with a line for each or one for each
+    // step of k.
+    let (tall, along, matrix, x_along, x, params) = if m == 1 || m <= n && is_worth_it(m, n, problem.transpose_b) {
+        (false, problem.transpose_b, (at(b, 0), b_start, ldb), !problem.transpose_a, (at(a, 1), a_start, lda), turned)
     } else if problem.n == 1 && problem.c.is_none_or(|c| c.stride == 1) {
-        let vector_step = if problem.transpose_b { 1 } else { ldb };
-        (!problem.transpose_a, (a, a_start, lda), (b, b_start, vector_step), m, params)
+        // It lies in memory as a row does.
+        let row = Params { m: 1, n: m, ldo: m, ..params };
+        (false, !problem.transpose_a, (a, a_start, lda), problem.transpose_b, (b, b_start, ldb), row)
+    } else if is_worth_it(n, m, !problem.transpose_a) {
+        (true, !problem.transpose_a, (a, a_start, lda), problem.transpose_b, (b, b_start, ldb), params)
     } else {
         return None;
     };
     let (matrix, a_start, lda) = matrix;
-    let (vector, b_start, ldb) = vector;
-    // Lanes that share a line read neighbours, so a long line is worth many; lines side by side are read by as many groups.
-    let mut lanes = if along { (params.k / 16).next_power_of_two().clamp(4, THREADS) } else { 8 };
+    let (x, b_start, ldb) = x;
+    let (vectors, elements) = if tall { (params.n, params.m) } else { (params.m, params.n) };
+    // Of a vector alone that lies across rows of one element the elements are neighbours all the same.
+    let x_along = x_along || vectors == 1 && ldb == 1;
+    let turn = vectors.next_power_of_two().min(4);
+    let turns = vectors.div_ceil(turn);
     let workgroups = |lanes: u32| elements.div_ceil(4 * (THREADS / lanes));
+    let all = |each: u32| u64::from(each) * u64::from(params.batch);
+    // Lanes that share a line read neighbours, so a long line is worth many; lines side by side are read by as many groups, which are to be
+    // neighbours too, unless there are few of them.
+    let mut lanes = if along { (params.k / 16).next_power_of_two().clamp(4, THREADS) } else { 8 };
+    while !along && lanes < 32 && all(workgroups(lanes)) < BUSY_WORKGROUPS / 2 && params.k >= LEAST_OF_A_LANE * lanes {
+        lanes *= 2;
+    }
     while workgroups(lanes) > caps.max_workgroups_per_dimension && lanes > 1 {
         lanes /= 2;
     }
     let mut parts = 1;
-    let all = |each: u32| u64::from(each) * u64::from(params.batch);
     let most = u64::from(caps.max_workgroups_per_dimension);
     let small = all(elements.div_ceil(16)) <= most;
     while small
         && all(workgroups(lanes) * parts) < BUSY_WORKGROUPS
-        && params.k / (2 * parts) >= LEAST_PART
+        && params.k / (2 * parts) >= LEAST_PART.max(LEAST_OF_A_LANE * lanes)
         && 2 * parts <= MOST_PARTS
         && all(2 * parts) <= most
     {
         parts *= 2;
     }
+    let b_vec4 = vec4(&[b_start, params.b_outer, params.b_inner]) & u32::from(vectors == 1 && x_along || ldb.is_multiple_of(4));
     let constants = vec![
         ("THREADS", THREADS),
         ("OPERANDS_F16", super::operands_f16(problem)),
@@ -64,15 +91,21 @@ pub(super) fn step(problem: &Problem, params: Params, [a, b]: [Binding; 2], caps
         ("GROUPS", THREADS / lanes),
         ("ALONG", u32::from(along)),
         ("A_VEC4", vec4(&[a_start, lda, params.a_outer, params.a_inner])),
-        ("B_VEC4", u32::from(ldb == 1) & vec4(&[b_start, params.b_outer, params.b_inner])),
+        ("B_VEC4", b_vec4 & u32::from(x_along || turn == 4)),
+        ("X_ALONG", u32::from(x_along)),
+        ("X_FOURS", b_vec4 & u32::from(!x_along && turn == 4)),
+        ("TURN", turn),
+        ("TURNS", turns),
+        ("TALL", u32::from(tall)),
     ];
-    let variant = format!("{} lanes {}", lanes, if along { "along" } else { "across" });
+    let several = if vectors > 1 { format!("{} vectors ", turn * turns) } else { String::new() };
+    let variant = format!("{several}{lanes} lanes {}", if along { "along" } else { "across" });
     Some(Step {
         before: Vec::new(),
         before_bytes: 0,
         kernel: Kernel { id: KernelId::MatmulVector, variant, source: None, constants },
-        params: Params { m: 1, n: elements, lda, ldb, ldo: elements, a_start, b_start, ..params },
-        operands: [matrix, vector],
+        params: Params { lda, ldb, a_start, b_start, ..params },
+        operands: [matrix, x],
         grid: [workgroups(lanes), 1],
         parts,
         k_step: 4 * lanes,
