@@ -20,11 +20,12 @@ const LEAST_PART: u32 = 512;
 const LEAST_OF_A_LANE: u32 = 32;
 
 /// The most vectors for which the kernel is quicker than tiles, where lines of the matrix lie along k and where they lie across it, and how many
-/// elements the matrix has then, and lines for each of them.
+/// elements the matrix has then, lines for each of them, and terms.
 const MOST_ALONG: u32 = 8;
 const MOST_ACROSS: u32 = 4;
 const LEAST_MATRIX: u64 = 1 << 18;
 const LEAST_LINES: u32 = 16;
+const LEAST_TERMS: u32 = 128;
 
 /// The launch for such a product; None for any other.
 pub(super) fn step(problem: &Problem, params: Params, [a, b]: [Binding; 2], caps: &Caps) -> Option<Step> {
@@ -37,6 +38,7 @@ pub(super) fn step(problem: &Problem, params: Params, [a, b]: [Binding; 2], caps
     let is_worth_it = |vectors: u32, elements: u32, along| {
         vectors <= if along { MOST_ALONG } else { MOST_ACROSS }
             && elements >= LEAST_LINES * vectors
+            && params.k >= LEAST_TERMS
             && u64::from(elements) * u64::from(params.k) >= LEAST_MATRIX
             && elements.div_ceil(4 * THREADS) <= caps.max_workgroups_per_dimension
     };
