@@ -146,7 +146,7 @@ pub fn all() -> Vec<Case> {
     }
     add(5000, 1, 3, &|case| case.transpose_a = true);
     // A row or a column, of which there is one kernel for each layout, and a k that is split.
-    for (m, k, n) in [(1, 77, 130), (130, 77, 1), (1, 4100, 37), (37, 4100, 1), (9, 4100, 11)] {
+    for (m, k, n) in [(1, 77, 130), (130, 77, 1), (1, 8300, 37), (37, 8300, 1), (9, 4100, 11)] {
         for bits in 0..4 {
             let (transpose_a, transpose_b) = (bits & 1 == 1, bits & 2 == 2);
             add(m, k, n, &|case| *case = Case { transpose_a, transpose_b, ..*case });
@@ -156,7 +156,7 @@ pub fn all() -> Vec<Case> {
         }
     }
     // A few rows or columns of a matrix that is large enough to be read once for all of them.
-    let of_few: &[_] = &[(3, 1030, 261), (131, 4100, 8), (2, 1030, 259), (7, 600, 448)];
+    let of_few: &[_] = &[(3, 1030, 261), (131, 8300, 8), (2, 1030, 259), (7, 600, 448)];
     for (i, &(m, k, n)) in if cfg!(target_arch = "wasm32") { &of_few[..2] } else { of_few }.iter().enumerate() {
         for bits in 0..4 {
             let (transpose_a, transpose_b) = (bits & 1 == 1, bits & 2 == 2);
