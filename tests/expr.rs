@@ -361,3 +361,37 @@ fn what_is_over_is_given_back() {
         assert!(backend == BackendId::Vulkan || peak_bytes < 10 << 20, "{backend}: {peak_bytes} bytes");
     });
 }
+
+/// One expression has several handles after one another, and again: each keeps how it computes it, or finds it out anew.
+#[test]
+fn an_expression_on_several_handles() {
+    let e = (Expr::index(&[3, 40]).cast(DType::F32) * 0.5).relu().sum(Some(&[1]), false) - 1.0;
+    let handles: Vec<_> =
+        [BackendId::Simd, BackendId::Scalar, BackendId::Simd].map(|id| Gpu::open_blocking(Options::only(id)).unwrap()).into();
+    for turn in [0, 0, 1, 1, 2, 1, 0, 2] {
+        let tensor = handles[turn].evaluate_blocking(&e).unwrap();
+        assert_eq!(
+            (tensor.backend(), tensor.to_vec_blocking().unwrap()),
+            (handles[turn].info().unwrap().backend, vec![389.0, 1189.0, 1989.0])
+        );
+    }
+}
+
+/// Programs of one thread have the same memory for what is between their steps, in whatever order they come.
+#[test]
+fn programs_after_one_another() {
+    let gpu = Gpu::open_blocking(Options::only(BackendId::Simd)).unwrap();
+    let x = Expr::from(gpu.tensor_blocking(&[-1.0f32; 5000], 5, 1000).unwrap());
+    let steps = [
+        (x.exp() * 2.0 + 1.0, (-1.0f32).exp() * 2.0 + 1.0),
+        (x.less(0.0).select(3.0, &x) + &x, 2.0),
+        (x.greater(0.0).select(3.0, 4.0) - &x, 5.0),
+        ((x.abs() + 1.0) * (x.abs() + 2.0) / 4.0, 1.5),
+    ];
+    for turn in 0..24 {
+        let (expr, expected) = &steps[turn * 7 / 3 % steps.len()];
+        // Longer and shorter ones in turns.
+        let part = if turn % 2 == 0 { expr.clone() } else { expr.slice(1, 0, 100, 1) };
+        assert!(values(&gpu, &part).iter().all(|value| (value - expected).abs() < 1e-6), "turn {turn}");
+    }
+}

@@ -1,5 +1,6 @@
 //! How a device computes an expression, kept with it: to find that out takes longer than small operations do.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
@@ -24,6 +25,12 @@ pub(super) struct Prepared {
 }
 
 impl Prepared {
+    fn of(node: &Arc<Node>, opened: &Arc<Opened>) -> Result<Found> {
+        let (lowered, tensors) = Lowered::of(node, opened)?;
+        let plans = lowered.list.iter().map(|_| OnceLock::new()).collect();
+        Ok((Arc::downgrade(opened), Arc::new(Self { shape: lowered.shape[..].into(), lowered, tensors, plans })))
+    }
+
     /// The plan of the operation of that number.
     pub(super) fn plan(&self, at: usize, opened: &Opened) -> Result<&Plan> {
         let plan = &self.plans[at];
@@ -36,9 +43,15 @@ impl Prepared {
     }
 }
 
-/// What was found out for the device that the expression was last evaluated on.
+/// How one device computes it.
+type Found = (Weak<Opened>, Arc<Prepared>);
+
+/// What was found out for the first device that the expression was evaluated on, which takes no lock to read, and for the last of any others.
 #[derive(Default)]
-pub(super) struct Known(Mutex<Option<(Weak<Opened>, Arc<Prepared>)>>);
+pub(super) struct Known {
+    first: OnceLock<Found>,
+    other: Mutex<Option<Found>>,
+}
 
 impl fmt::Debug for Known {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -47,18 +60,24 @@ impl fmt::Debug for Known {
 }
 
 impl Known {
-    pub(super) fn of(&self, node: &Arc<Node>, opened: &Arc<Opened>) -> Result<Arc<Prepared>> {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((home, prepared)) = &*known
-            && Weak::as_ptr(home) == Arc::as_ptr(opened)
-        {
-            return Ok(Arc::clone(prepared));
+    pub(super) fn of(&self, node: &Arc<Node>, opened: &Arc<Opened>) -> Result<Cow<'_, Arc<Prepared>>> {
+        let is_of = |(home, _): &Found| Weak::as_ptr(home) == Arc::as_ptr(opened);
+        let first = match self.first.get() {
+            Some(first) => first,
+            None => {
+                let found = Prepared::of(node, opened)?;
+                self.first.get_or_init(|| found)
+            }
+        };
+        if is_of(first) {
+            return Ok(Cow::Borrowed(&first.1));
         }
-        let (lowered, tensors) = Lowered::of(node, opened)?;
-        let plans = lowered.list.iter().map(|_| OnceLock::new()).collect();
-        let prepared = Arc::new(Prepared { shape: lowered.shape[..].into(), lowered, tensors, plans });
-        *known = Some((Arc::downgrade(opened), Arc::clone(&prepared)));
-        Ok(prepared)
+        let mut other = self.other.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = match other.take().filter(is_of) {
+            Some(found) => found,
+            None => Prepared::of(node, opened)?,
+        };
+        Ok(Cow::Owned(Arc::clone(&other.insert(found).1)))
     }
 }
 
@@ -66,8 +85,13 @@ impl Gpu {
     /// Computes an expression on a CPU, which is done with each operation before the next.
     pub(super) fn evaluate_prepared(&self, node: &Arc<Node>, opened: &Arc<Opened>) -> Result<Tensor> {
         let prepared = node.prepared.of(node, opened)?;
-        let Prepared { lowered, shape, tensors, .. } = &*prepared;
-        let mut made: Vec<Option<Buffer>> = Vec::with_capacity(lowered.list.len());
+        let Prepared { lowered, shape, tensors, .. } = &**prepared;
+        let value = |number: usize, buffer| {
+            let dtype = lowered.list[number].op.extent().dtype;
+            Ok(self.watched(Tensor::new(Arc::clone(shape), dtype, buffer, Arc::clone(opened))))
+        };
+        // None for the last, which is mostly the only one, and the value.
+        let mut made: Vec<Option<Buffer>> = Vec::with_capacity(lowered.list.len().saturating_sub(1));
         for (at, Operation { op, sources }) in lowered.list.iter().enumerate() {
             let mut inputs = [None; MOST_INPUTS];
             for (input, source) in inputs.iter_mut().zip(sources) {
@@ -77,7 +101,11 @@ impl Gpu {
                     Some(Source::Made(number)) => made[number].as_ref(),
                 };
             }
-            made.push(Some(opened.device.make(prepared.plan(at, opened)?, op.extent(), &inputs[..sources.len()])?));
+            let buffer = opened.device.make(prepared.plan(at, opened)?, op.extent(), &inputs[..sources.len()])?;
+            if at + 1 == lowered.list.len() && lowered.source == Source::Made(at) {
+                return value(at, buffer);
+            }
+            made.push(Some(buffer));
             for &number in &lowered.over[at] {
                 made[number] = None;
             }
@@ -87,10 +115,7 @@ impl Gpu {
                 tensors[number].buffer_on(opened)?;
                 tensors[number].reshape(shape)
             }
-            Source::Made(number) => {
-                let buffer = made[number].take().ok_or_else(|| Error::internal("a value that is not there"))?;
-                Ok(self.watched(Tensor::new(Arc::clone(shape), lowered.list[number].op.extent().dtype, buffer, Arc::clone(opened))))
-            }
+            Source::Made(number) => value(number, made[number].take().ok_or_else(|| Error::internal("a value that is not there"))?),
         }
     }
 }

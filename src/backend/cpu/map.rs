@@ -7,6 +7,7 @@ mod moves;
 mod places;
 mod step;
 
+use std::cell::Cell;
 #[cfg(not(target_arch = "wasm32"))]
 use std::ops::Range;
 
@@ -29,6 +30,8 @@ use crate::ops::elementwise::{Kind, Step};
 const BLOCK: usize = if cfg!(target_arch = "wasm32") { 2048 } else { 4096 };
 /// Words of a line of the cache, which the widest vectors are as long as: what begins at such a line is written without touching a second one.
 const LINE: usize = if cfg!(target_arch = "wasm32") { 1 } else { 16 };
+/// Lines of registers that a thread keeps for the next program.
+const MOST_KEPT: usize = (256 << 10) / size_of::<Line>();
 /// Elements of all values of a block: they are to stay in the nearest cache.
 #[cfg(not(target_arch = "wasm32"))]
 const BLOCK_VALUES: usize = 8 << 10;
@@ -67,7 +70,16 @@ enum Value<'a> {
 
 /// What the steps of one program give, so far as it needs room: inputs may be read where they lie.
 #[derive(Default)]
-pub(super) struct Registers(Vec<Vec<Line>>);
+pub(super) struct Registers {
+    lines: Vec<Vec<Line>>,
+    /// Of each step one bit: whether its values are there, which those of numbers are for good.
+    made: u128,
+}
+
+thread_local! {
+    /// Those of the last program that the thread ran, for the next one: new memory has to be cleared.
+    static LAST: Cell<Registers> = Cell::default();
+}
 
 /// Words that begin where a line of the cache does.
 #[cfg(not(target_arch = "wasm32"))]
@@ -168,13 +180,17 @@ impl<'a> Map<'a> {
     }
 
     #[cfg(target_arch = "wasm32")]
-    fn lying(&self, _input: usize, _first: usize, _count: usize) -> Option<&'a [u32]> {
+    pub(super) fn lying(&self, _input: usize, _first: usize, _count: usize) -> Option<&'a [u32]> {
         None
     }
 
     /// Computes the elements from `first` on, as many as there is room for, by the widest vectors that the CPU has if that was asked for.
     pub(super) fn compute(&self, first: usize, out: &mut [u8]) {
-        self.compute_with(&mut Registers::default(), first, out);
+        let mut registers = Registers { made: 0, ..LAST.take() };
+        self.compute_with(&mut registers, first, out);
+        if registers.lines.iter().map(Vec::len).sum::<usize>() <= MOST_KEPT {
+            LAST.set(registers);
+        }
     }
 
     /// The same with room that calls after one another share.
@@ -198,9 +214,9 @@ impl<'a> Map<'a> {
     }
 
     #[inline(always)]
-    fn blocks(&self, Registers(registers): &mut Registers, first: usize, out: &mut [u8]) {
+    fn blocks(&self, Registers { lines: registers, made }: &mut Registers, first: usize, out: &mut [u8]) {
         let Some(steps) = self.source.program.steps.get(..=self.last) else { return };
-        registers.resize(steps.len(), Vec::new());
+        registers.resize(registers.len().max(steps.len()), Vec::new());
         let mut values = vec![Value::Register(0); steps.len()];
         let (is_direct, makes_truths) = (self.writes_words(), self.makes_truths());
         #[cfg(not(target_arch = "wasm32"))]
@@ -262,9 +278,10 @@ impl<'a> Map<'a> {
                     function.apply_to_truths(self.source.program.kind(operands[0]), &registers[..function.arity()], out);
                     continue;
                 }
-                let is_new = register.is_empty();
-                if is_new && !is_written {
-                    register.resize(most / LINE, bytemuck::Zeroable::zeroed());
+                let is_new = *made >> step & 1 == 0 || register.len() < most / LINE;
+                if !is_written {
+                    register.resize(register.len().max(most / LINE), bytemuck::Zeroable::zeroed());
+                    *made |= 1 << step;
                 }
                 let to = match *what {
                     _ if is_written => bytemuck::cast_slice_mut(&mut *out),

@@ -117,14 +117,20 @@ impl<'a> Normalize<'a> {
     #[inline(always)]
     fn each_row(&self, first: usize, out: &mut [f32]) {
         let mut registers = Registers::default();
-        let mut beside = vec![0; if self.beside > 0 { self.count } else { 0 }];
+        let mut room = Vec::new();
         for (number, row) in out.chunks_exact_mut(self.count).enumerate() {
             let at = first + number * self.count;
             self.map.compute_with(&mut registers, at, bytemuck::cast_slice_mut(row));
             self.proportion(row);
             for input in 0..self.beside {
-                self.map.read(self.own + input, at, &mut beside);
-                let beside: &[f32] = bytemuck::cast_slice(&beside);
+                let beside: &[f32] = bytemuck::cast_slice(match self.map.lying(self.own + input, at, self.count) {
+                    Some(words) => words,
+                    None => {
+                        room.resize(self.count, 0);
+                        self.map.read(self.own + input, at, &mut room);
+                        &room
+                    }
+                });
                 if input == 0 {
                     row.iter_mut().zip(beside).for_each(|(value, scale)| *value *= scale);
                 } else {

@@ -44,7 +44,7 @@ impl<'a> Map<'a> {
     }
 
     /// The words of an input that belong to elements, if they lie in that order, one behind the other.
-    pub(super) fn lying(&self, input: usize, first: usize, count: usize) -> Option<&'a [u32]> {
+    pub(in crate::backend::cpu) fn lying(&self, input: usize, first: usize, count: usize) -> Option<&'a [u32]> {
         let Reading { at, is_bounded: false, .. } = self.source.inputs[input] else { return None };
         let Elements { bytes, size: 4 } = self.inputs[input] else { return None };
         if count == 0 {
