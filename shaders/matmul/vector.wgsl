@@ -1,8 +1,8 @@
 // Y = alpha * M * X + beta * C with sums in f32: a product of which one side is a few rows or columns, TURNS * TURN at most, which are the
 // vectors of X and Y here. M is read once.
 //
-// M has a row for each element of a vector of Y, and params.k columns. A workgroup is GROUPS groups of LANES invocations. A group has four
-// neighbouring elements of each vector, its lanes share the columns, and their sums are added up in workgroup memory, TURN vectors at a time.
+// M has a row for each element of a vector of Y, and params.k columns. A workgroup is GROUPS groups of LANES invocations. A group has FOURS fours
+// of neighbouring elements of each vector, its lanes share the columns, and their sums are added up in workgroup memory, TURN vectors at a time.
 //
 //   binding  name    stored as
 //   0        a       M: by rows (ALONG = 1), neighbours being neighbouring columns, or by columns (ALONG = 0); lines lda apart
@@ -86,7 +86,9 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   let lane = thread / GROUPS;
 //# end
   let part = begin(group.z);
-  let row = (group.x * GROUPS + mine) * 4u;
+//# for f in FOURS
+  let row_$f = ((group.x * FOURS + $fu) * GROUPS + mine) * 4u;
+//# end
 //# if PARTS
   let first = part * params.k_part;
   let last = min(params.k, first + params.k_part);
@@ -94,41 +96,51 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   let first = 0u;
   let last = params.k;
 //# end
+//# for f in FOURS
 //# for t in TURNS
 //# for s in TURN
-  var sum_$t_$s = vec4<f32>();
+  var sum_$f_$t_$s = vec4<f32>();
+//# end
 //# end
 //# end
   // Past the end the last rows are repeated; nobody stores what is found there.
   let end = elements() - 1u;
 //# if ALONG
 //# else
-  let start = min(row, end / 4u * 4u);
+//# for f in FOURS
+  let start_$f = min(row_$f, end / 4u * 4u);
+//# end
 //# end
   // Four lines at once, so that several loads are under way.
   for (var column = first + lane * 4u; column < last; column += LANES * 4u) {
+//# for f in FOURS
 //# for r in 4
 //# if ALONG
-    let a_$r = a_line(min(row + $ru, end), column, last);
+    let a_$f_$r = a_line(min(row_$f + $ru, end), column, last);
 //# else
-    let a_$r = select(vec4<f32>(), a_line(min(column + $ru, last - 1u), start, elements()), column + $ru < last);
+    let a_$f_$r = select(vec4<f32>(), a_line(min(column + $ru, last - 1u), start_$f, elements()), column + $ru < last);
+//# end
 //# end
 //# end
 //# if X_FOURS
 //# for r in 4
-//# if ALONG
-    let column_$r = vec4<f32>(a_0[$r], a_1[$r], a_2[$r], a_3[$r]);
-//# else
-    let column_$r = a_$r;
-//# end
 //# for t in TURNS
     let x_$t_$r = x_vectors($tu * TURN, column + $ru, last);
+//# end
+//# end
+//# for f in FOURS
+//# for r in 4
+//# if ALONG
+    let column_$f_$r = vec4<f32>(a_$f_0[$r], a_$f_1[$r], a_$f_2[$r], a_$f_3[$r]);
+//# else
+    let column_$f_$r = a_$f_$r;
 //# end
 //# end
 //# for t in TURNS
 //# for s in TURN
 //# for r in 4
-    sum_$t_$s = fma(column_$r, vec4<f32>(x_$t_$r[$s]), sum_$t_$s);
+    sum_$f_$t_$s = fma(column_$f_$r, vec4<f32>(x_$t_$r[$s]), sum_$f_$t_$s);
+//# end
 //# end
 //# end
 //# end
@@ -136,11 +148,13 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
 //# for t in TURNS
 //# for s in TURN
     let x_$t_$s = x_columns($tu * TURN + $su, column, last);
+//# for f in FOURS
 //# if ALONG
-    sum_$t_$s += vec4<f32>(dot(a_0, x_$t_$s), dot(a_1, x_$t_$s), dot(a_2, x_$t_$s), dot(a_3, x_$t_$s));
+    sum_$f_$t_$s += vec4<f32>(dot(a_$f_0, x_$t_$s), dot(a_$f_1, x_$t_$s), dot(a_$f_2, x_$t_$s), dot(a_$f_3, x_$t_$s));
 //# else
 //# for r in 4
-    sum_$t_$s = fma(a_$r, vec4<f32>(x_$t_$s[$r]), sum_$t_$s);
+    sum_$f_$t_$s = fma(a_$f_$r, vec4<f32>(x_$t_$s[$r]), sum_$f_$t_$s);
+//# end
 //# end
 //# end
 //# end
@@ -148,10 +162,11 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
 //# end
   }
   let at = mine * LANES + lane;
+//# for f in FOURS
 //# for t in TURNS
   workgroupBarrier();
 //# for s in TURN
-  sums[$su * THREADS + at] = sum_$t_$s;
+  sums[$su * THREADS + at] = sum_$f_$t_$s;
 //# end
   for (var half = LANES / 2u; half > 0u; half /= 2u) {
     workgroupBarrier();
@@ -170,13 +185,14 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
 //# end
 //# end
 //# for r in 4
-    store(group.z, row + $ru, $tu * TURN, turned[$r]);
+    store(group.z, row_$f + $ru, $tu * TURN, turned[$r]);
 //# end
 //# else
 //# for s in TURN
-    store(group.z, $tu * TURN + $su, row, sums[$su * THREADS + at]);
+    store(group.z, $tu * TURN + $su, row_$f, sums[$su * THREADS + at]);
 //# end
 //# end
   }
+//# end
 //# end
 }

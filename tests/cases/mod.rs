@@ -193,6 +193,12 @@ pub fn all() -> Vec<Case> {
         add(1534, 9, 1530, &|_| ());
         add(1022, 10, 2046, &|case| *case = Case { transpose_a: true, transpose_b: true, padding: [2, 2, 2], beta: 2.0, ..*case });
         add(2042, 11, 2044, &|_| ());
+        // A matrix so large that more than four rows or columns are read with it where its lines lie across k, and that its lines are taken by eights
+        // where they lie along it.
+        add(6, 2050, 2052, &|case| case.values = Values::IllScaled);
+        add(2052, 2049, 5, &|case| *case = Case { transpose_a: true, beta: 2.0, ..*case });
+        add(4098, 4097, 8, &|case| *case = Case { beta: 2.0, bias: true, ..*case });
+        add(7, 4096, 4100, &|case| *case = Case { transpose_b: true, values: Values::IllScaled, ..*case });
     }
     add(33, 2100, 70, &|case| *case = Case { padding: [4, 8, 12], beta: 2.0, alpha: -1.0, ..*case });
     add(70, 2100, 33, &|case| *case = Case { transpose_a: true, transpose_b: true, padding: [1, 2, 3], beta: 2.0, ..*case });
