@@ -171,6 +171,8 @@ fn plans_are_as_written_down() {
         ("column", compute(&problem(4096, 300, 1, false, false, true, 0), &LARGE)),
         ("few-rows", compute(&problem(3, 4096, 1000, true, true, false, 0), &LARGE)),
         ("few-columns", compute(&problem(1000, 1030, 8, false, false, true, 0), &LARGE)),
+        ("rows-from-memory", compute(&problem(16, 4096, 4096, false, false, false, 0), &LARGE)),
+        ("columns-from-memory", compute(&problem(4096, 4096, 16, false, false, false, 0), &LARGE)),
         ("few-rows-across", compute(&problem(5, 4096, 1030, false, false, false, 0), &LARGE)),
         ("few-columns-by-eights", compute(&problem(4100, 4096, 7, false, false, false, 0), &LARGE)),
         ("f16", compute(&f16(DType::F32, problem(100, 33, 75, true, true, true, 1)), &LARGE)),

@@ -7,6 +7,7 @@ mod moves;
 mod places;
 mod step;
 
+#[cfg(not(target_arch = "wasm32"))]
 use std::cell::Cell;
 #[cfg(not(target_arch = "wasm32"))]
 use std::ops::Range;
@@ -31,6 +32,7 @@ const BLOCK: usize = if cfg!(target_arch = "wasm32") { 2048 } else { 4096 };
 /// Words of a line of the cache, which the widest vectors are as long as: what begins at such a line is written without touching a second one.
 const LINE: usize = if cfg!(target_arch = "wasm32") { 1 } else { 16 };
 /// Lines of registers that a thread keeps for the next program.
+#[cfg(not(target_arch = "wasm32"))]
 const MOST_KEPT: usize = (256 << 10) / size_of::<Line>();
 /// Elements of all values of a block: they are to stay in the nearest cache.
 #[cfg(not(target_arch = "wasm32"))]
@@ -76,6 +78,7 @@ pub(super) struct Registers {
     made: u128,
 }
 
+#[cfg(not(target_arch = "wasm32"))]
 thread_local! {
     /// Those of the last program that the thread ran, for the next one: new memory has to be cleared.
     static LAST: Cell<Registers> = Cell::default();
@@ -186,8 +189,12 @@ impl<'a> Map<'a> {
 
     /// Computes the elements from `first` on, as many as there is room for, by the widest vectors that the CPU has if that was asked for.
     pub(super) fn compute(&self, first: usize, out: &mut [u8]) {
+        #[cfg(target_arch = "wasm32")]
+        let mut registers = Registers::default();
+        #[cfg(not(target_arch = "wasm32"))]
         let mut registers = Registers { made: 0, ..LAST.take() };
         self.compute_with(&mut registers, first, out);
+        #[cfg(not(target_arch = "wasm32"))]
         if registers.lines.iter().map(Vec::len).sum::<usize>() <= MOST_KEPT {
             LAST.set(registers);
         }

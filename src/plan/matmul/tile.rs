@@ -100,6 +100,12 @@ const COPY_ELEMENT: f64 = 0.45;
 /// The most workgroup memory of a sliced tile that others find room beside, as Chromium's share of it on an NVIDIA H200 allows.
 const ROOM_BYTES: u32 = 16 << 10;
 
+/// What a step of k waits for an operand that comes from memory, in the measure of the adding up, where each slice takes eight terms of it or more;
+/// and from how many elements on an operand comes from there. Measured as the speeds above, of products of 9 to 64 rows or columns.
+const MEMORY_WAIT: f64 = 1.2e5;
+const SLICE_TERMS: f64 = 8.0;
+const FROM_MEMORY: u64 = 1 << 23;
+
 /// For how many products a copy that is kept is made.
 pub(super) const KEPT_USES: f64 = 64.0;
 
@@ -135,6 +141,17 @@ impl Tile {
     /// wait until the tiles are done.
     fn leaves_room(&self) -> bool {
         self.slices == 1 || self.workgroup_bytes(false) <= ROOM_BYTES
+    }
+
+    /// The same where the larger operand has so many elements: if they come from memory, it takes as many workgroups at once as have something to do
+    /// while one waits.
+    fn reading(self, elements: u64) -> Self {
+        if elements < FROM_MEMORY {
+            return self;
+        }
+        let step = f64::from(self.m * self.n * self.k) / f64::from(self.speed);
+        let wait = MEMORY_WAIT * (SLICE_TERMS * f64::from(self.slices) / f64::from(self.k)).max(1.0);
+        Self { fill: self.fill.max((wait / step) as f32), ..self }
     }
 
     fn fits(&self, half: bool, caps: &Caps) -> bool {
@@ -180,11 +197,12 @@ impl Tile {
         let mut best: Option<Choice> = None;
         for tile in Self::candidates([m, n], half, cuts, caps) {
             let effort = effort * (1.0 + f64::from(tile.scattered) * scattered);
+            let reading = if cuts && !half { tile.reading(u64::from(m.max(n)) * u64::from(k)) } else { tile };
             let cut = Some(Cover::of([m, n], &tile, cuts && tile.leaves_room())).filter(|cover| cover.blocks > 0 && cover.fits(caps));
             for cover in [Some(Cover::of([m, n], &tile, false)), cut].into_iter().flatten() {
                 let mut parts = 1;
                 while parts == 1 || parts <= MOST_PARTS && splits(&tile, parts) {
-                    let cost = tile.cost([m, k, n], batch, parts, effort, half, &cover);
+                    let cost = reading.cost([m, k, n], batch, parts, effort, half, &cover);
                     if best.is_none_or(|best| cost < best.cost) {
                         best = Some(Choice { cost, tile, parts, cover, half });
                     }
