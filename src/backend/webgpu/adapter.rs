@@ -122,9 +122,11 @@ extern "C" fn drop_all() {
     // A process that is opening one ends without.
     let Ok(mut shared) = OPEN.try_lock() else { return };
     let Shared { open, lost } = &mut *shared;
-    let nvidias = open.extract_if(.., |(about, ..)| about.driver == NVIDIA).map(|(.., open)| open).chain(lost.drain(..));
-    // wgpu may miss what this thread has taken apart already.
-    let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| nvidias.for_each(drop)));
+    let nvidias: Vec<_> = open.extract_if(.., |(about, ..)| about.driver == NVIDIA).map(|(.., open)| open).chain(lost.drain(..)).collect();
+    // By another thread: wgpu needs what this one has taken apart already.
+    if let Ok(dropping) = std::thread::Builder::new().spawn(move || drop(nvidias)) {
+        let _ = dropping.join();
+    }
 }
 
 /// How wgpu names NVIDIA's own driver of Vulkan's.
