@@ -4,7 +4,7 @@ use crate::backend::{Backend, How};
 use crate::call::{Call, Operand};
 use crate::clock::Stopwatch;
 use crate::dtype::Extent;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::gpu::Gpu;
 use crate::info::BackendId;
 use crate::ops::matmul::Matmul;
@@ -157,9 +157,17 @@ impl Gpu {
         let [a, b] = operands;
         let call = Call::new(op, a, b)?;
         let nothing = Extent { elements: 0, ..call.op.extent() };
-        let run = async |repeats| {
+        let once = async |repeats| {
             let started = call.start(&opened, How { repeats, timed: true, download: nothing })?;
             opened.device.finish(started.running).await.map(drop)
+        };
+        let run = async |repeats| match once(repeats).await {
+            // As products do it: with what was kept for others, and without threads that failed.
+            Err(error) if matches!(*error, Error::OutOfMemory { .. }) => {
+                opened.device.trim();
+                once(repeats).await
+            }
+            done => done,
         };
         let (samples_ms, dispatches) = slopes(samples, min_ms, between, run).await?;
         Ok(Benchmark { backend: opened.info.backend, kernel, samples_ms, dispatches })

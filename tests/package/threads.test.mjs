@@ -120,13 +120,14 @@ for (const isolated of [true, false]) {
   });
 }
 
-/** Multiplies until the device says that workers failed; every result must be right. */
-async function goes_on_alone({ lapidary, assert, right, problem, sleep }, reason) {
+/** Multiplies, or measures that, until the device says that workers failed; every result must be right. */
+async function goes_on_alone({ lapidary, assert, right, problem, sleep }, [reason, measures]) {
   const gpu = await lapidary.Gpu.open({ backend: "simd", threads: 2 });
   const one = problem(300, 301, 302);
   for (let turn = 0; gpu.info().name === "CPU, 2 threads"; turn++) {
     assert(turn < 200, "no worker failed in 10 s");
-    await right(gpu, one);
+    if (measures) assert((await gpu.benchmark(one.a, one.b, { ...one.options, samples: 1, min_ms: 1 })).gflops > 0, "a speed");
+    else await right(gpu, one);
     await sleep(50);
   }
   assert(new RegExp(reason).test(gpu.info().name), gpu.info().name);
@@ -138,8 +139,10 @@ async function goes_on_alone({ lapidary, assert, right, problem, sleep }, reason
 
 for (const isolated of [true, false]) {
   const where = isolated ? "in" : "without";
-  const fails = (name, reason, prepare, more) =>
-    test(`${name}, ${where} isolation`, () => served({ isolated, ...more }, goes_on_alone, { argument: reason, prepare, expected: more?.expected }));
+  const fails = (name, reason, prepare, more) => {
+    const argument = [reason, more?.measures];
+    test(`${name}, ${where} isolation`, () => served({ isolated, ...more }, goes_on_alone, { argument, prepare, expected: more?.expected }));
+  };
 
   fails("no workers at all", "one thread, .*Worker", () => delete globalThis.Worker);
 
@@ -148,12 +151,14 @@ for (const isolated of [true, false]) {
     expected: /Content Security Policy/,
   });
 
-  fails("a worker that fails at its first product", "no room for it", () => {
+  const no_room = () => {
     const Own = globalThis.Blob;
     globalThis.Blob = function ([text]) {
       return new Own([text.replace("thread.run(", "{ throw new Error('no room for it') }; thread.run(")]);
     };
-  }, { expected: /no room for it/ });
+  };
+  fails("a worker that fails at its first product", "no room for it", no_room, { expected: /no room for it/ });
+  fails("a worker that fails while that is measured", "no room for it", no_room, { expected: /no room for it/, measures: true });
 
   fails("a worker that never answers", "did not answer", () => {
     const Own = globalThis.Blob;
