@@ -48,6 +48,8 @@ mod info;
 pub mod kernels;
 pub mod ops;
 mod options;
+#[cfg(not(target_arch = "wasm32"))]
+mod out_of_core;
 mod pending;
 pub mod plan;
 #[cfg(not(target_arch = "wasm32"))]
@@ -56,8 +58,6 @@ pub mod random;
 mod select;
 #[cfg(not(target_arch = "wasm32"))]
 mod selector;
-#[cfg(not(target_arch = "wasm32"))]
-mod split;
 mod tensor;
 #[cfg(any(feature = "webgpu", not(target_arch = "wasm32")))]
 mod tune;

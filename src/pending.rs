@@ -17,9 +17,9 @@ use crate::error::{Error, Result};
 use crate::gpu::{Gpu, Output, Report, Want};
 use crate::host::{HostSlice, HostVec};
 #[cfg(not(target_arch = "wasm32"))]
-use crate::profile::{Clocks, Operation};
+use crate::out_of_core;
 #[cfg(not(target_arch = "wasm32"))]
-use crate::split;
+use crate::profile::{Clocks, Operation};
 use crate::tensor::Tensor;
 
 /// A matrix on its way to the device.
@@ -173,7 +173,7 @@ impl Pending<'_> {
                 }
                 #[cfg(not(target_arch = "wasm32"))]
                 Err(error) if again && matches!(*error, Error::OutOfMemory { .. }) => {
-                    let report = split::in_parts(&gpu, &call, &opened, want, error).await?;
+                    let report = out_of_core::in_parts(&gpu, &call, &opened, want, error).await?;
                     return Ok(Report { replayed: lost || report.replayed, ..report });
                 }
                 Err(error) if again => return Err(error),
@@ -196,7 +196,7 @@ impl Pending<'_> {
                 #[cfg(not(target_arch = "wasm32"))]
                 Error::OutOfMemory { .. } if opened.device.memory().pooled_bytes > 0 => opened.device.trim(),
                 #[cfg(not(target_arch = "wasm32"))]
-                Error::OutOfMemory { .. } => return split::in_parts(&gpu, &call, &opened, want, error).await,
+                Error::OutOfMemory { .. } => return out_of_core::in_parts(&gpu, &call, &opened, want, error).await,
                 _ => return Err(error),
             }
             if fingerprint != 0 && call.fingerprint() != fingerprint {

@@ -45,7 +45,7 @@ use crate::error::{Error, Result};
 use crate::info::Caps;
 use crate::kernels::{Kernel, KernelId};
 use crate::ops::matmul::{Activation, Problem, Stored};
-use parts::Split;
+use parts::PartSize;
 
 /// What a product's kernel is told at run time; the layout is that of `Params` in `shaders/matmul/store.wgsl`.
 #[repr(C)]
@@ -150,13 +150,13 @@ pub fn compute(problem: &Problem, caps: &Caps) -> Result<Plan> {
     let problem = &batch::merged(problem);
     within_buffers(problem, caps)?;
     split::check(problem, caps)?;
-    let split = Split::choose(problem, caps);
+    let part = PartSize::choose(problem, caps);
     // What several parts make of an operand would be several forms.
     let without = Caps { keeps: [false; 2], ..caps.clone() };
-    let caps = if split.is_whole(problem) { caps } else { &without };
+    let caps = if part.is_whole(problem) { caps } else { &without };
     let mut plan = Plan { dispatches: Vec::new(), scratch_bytes: 0 };
-    for items in batch::launches(&problem.batch, split.outer, split.inner) {
-        split.dispatch(problem, &items, caps, &mut plan)?;
+    for items in batch::launches(&problem.batch, part.outer, part.inner) {
+        part.dispatch(problem, &items, caps, &mut plan)?;
     }
     Ok(plan)
 }

@@ -74,7 +74,7 @@ impl Cover {
         if self.blocks == 0 { 0.0 } else { LAUNCH * f64::from(parts) + BLOCK * self.blocks as f64 * f64::from(k) }
     }
 
-    /// Whether its grid may be launched. Without blocks it is cut to that by `Split`.
+    /// Whether its grid may be launched. Without blocks it is cut to that by `PartSize`.
     pub(super) fn fits(&self, caps: &Caps) -> bool {
         self.grid()[1] <= caps.max_workgroups_per_dimension
     }

@@ -16,7 +16,7 @@ use crate::plan::{Binding, Plan, Slot};
 
 /// The largest parts that a dispatch can do.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Split {
+pub(super) struct PartSize {
     /// Items of each loop of a batch. More than one only if their products are whole.
     pub(super) outer: u32,
     pub(super) inner: u32,
@@ -27,7 +27,7 @@ pub(super) struct Split {
     are_small: bool,
 }
 
-impl Split {
+impl PartSize {
     pub(super) fn choose(problem: &Problem, caps: &Caps) -> Self {
         let smallest = TILES[TILES.len() - 1];
         let most = |tile: u32| u32::try_from(u64::from(tile) * u64::from(caps.max_workgroups_per_dimension)).unwrap_or(u32::MAX);
@@ -36,15 +36,15 @@ impl Split {
         let small = small::most_items(problem, &super::whole(problem), caps);
         let most_items = small.unwrap_or(caps.max_workgroups_per_dimension);
         let (outer, inner) = if whole { batch::fitting(&problem.batch, most_items) } else { (1, 1) };
-        let mut split = Self { outer, inner, m, k: problem.k.max(1), n, are_small: small.is_some() };
+        let mut part = Self { outer, inner, m, k: problem.k.max(1), n, are_small: small.is_some() };
         // A binding starts at the alignment before its first element, and its length is rounded up to a vec4.
         let room_bytes = caps.max_binding_bytes.saturating_sub(caps.binding_alignment_bytes + 16).max(64);
         let room_bytes = split::room_bytes(problem, room_bytes, caps);
         // Sums may be kept in f32 until they are rounded, in rows of whole fours.
         let (operand_room, result_room) = (room_bytes / problem.dtype.bytes(), room_bytes / 4);
         loop {
-            let Self { m, k, n, .. } = split;
-            let launch = batch::part(&problem.batch, split.outer, split.inner);
+            let Self { m, k, n, .. } = part;
+            let launch = batch::part(&problem.batch, part.outer, part.inner);
             let span = |reach: u64, rows: u32, columns: u32, stride: u64| reach + u64::from(rows - 1) * stride + u64::from(columns);
             let (a_rows, a_columns) = if problem.transpose_a { (k, m) } else { (m, k) };
             let (b_rows, b_columns) = if problem.transpose_b { (n, k) } else { (k, n) };
@@ -57,16 +57,16 @@ impl Split {
                 || launch.count() * u64::from(m) * padded(problem, n.into()) > result_room;
             // Fewer rows make a range shorter by whole strides; fewer columns help only in a single row.
             if launch.count() > 1 && (a_is || b_is || c_is || out_is) {
-                let level = if split.outer > 1 { &mut split.outer } else { &mut split.inner };
+                let level = if part.outer > 1 { &mut part.outer } else { &mut part.inner };
                 *level = level.div_ceil(2);
             } else if a_is {
-                halve(if (a_rows > 1) != problem.transpose_a { &mut split.m } else { &mut split.k });
+                halve(if (a_rows > 1) != problem.transpose_a { &mut part.m } else { &mut part.k });
             } else if b_is {
-                halve(if (b_rows > 1) != problem.transpose_b { &mut split.k } else { &mut split.n });
+                halve(if (b_rows > 1) != problem.transpose_b { &mut part.k } else { &mut part.n });
             } else if c_is || out_is {
-                halve(if m > 1 { &mut split.m } else { &mut split.n });
+                halve(if m > 1 { &mut part.m } else { &mut part.n });
             } else {
-                return split;
+                return part;
             }
         }
     }
