@@ -192,11 +192,12 @@ impl<'a> Map<'a> {
         #[cfg(target_arch = "wasm32")]
         let mut registers = Registers::default();
         #[cfg(not(target_arch = "wasm32"))]
-        let mut registers = Registers { made: 0, ..LAST.take() };
+        let mut registers = Registers { made: 0, ..LAST.try_with(Cell::take).unwrap_or_default() };
         self.compute_with(&mut registers, first, out);
         #[cfg(not(target_arch = "wasm32"))]
         if registers.lines.iter().map(Vec::len).sum::<usize>() <= MOST_KEPT {
-            LAST.set(registers);
+            // A thread that ends keeps nothing.
+            let _ = LAST.try_with(|last| last.set(registers));
         }
     }
 
