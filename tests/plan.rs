@@ -138,6 +138,7 @@ fn plans_are_as_written_down() {
         ("cuda", cuda(&plain(4096, 4096, 4096), &LARGE, 132)),
         ("cuda-small", cuda(&plain(1024, 1024, 1024), &LARGE, 132)),
         ("cuda-odd", cuda(&problem(100, 33, 75, true, false, true, 1), &LARGE, 132)),
+        ("cuda-rows-from-memory", cuda(&plain(16, 4096, 4096), &LARGE, 132)),
         ("cuda-long-k", cuda(&problem(128, 8192, 130, false, true, true, 0), &LARGE, 132)),
         ("cublaslt", cublaslt(&problem(100, 33, 75, false, true, true, 1), &LARGE, 132).map(|plan| plan.expect("it takes that"))),
         ("cuda-f16", cuda(&f16(DType::F32, plain(4096, 4096, 4096)), &UNITS, 132)),

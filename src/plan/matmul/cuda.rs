@@ -8,7 +8,7 @@ mod int8;
 
 use super::batch::Launch;
 use super::copy::{self, Copy, Reads, VECTOR};
-use super::tile::scratch_bytes;
+use super::tile::{FROM_MEMORY, scratch_bytes};
 use super::{Params, batch, constants_of_layout, operands_f16, small, whole, within_buffers};
 use crate::dtype::DType;
 use crate::error::Result;
@@ -59,6 +59,11 @@ const COOPERATIVE_TILES: [Tile; 2] = [
 
 /// The most parts of k.
 const MOST_PARTS: u32 = 256;
+
+/// How many times as long a block waits that reads for a few rows or columns what lies in memory, and how many those are, as measured on an
+/// NVIDIA H100.
+const READING: f64 = 1.8;
+const FEW: u32 = 64;
 
 /// What adding up the parts of a split k takes on that GPU, as measured there through WebGPU: another launch, and for each element that is
 /// written or read.
@@ -118,14 +123,17 @@ impl Tile {
         let mut least_ns = f64::INFINITY;
         let fits = |tile: &Self| tile.threads <= caps.max_workgroup_invocations;
         // What is tuned is the register-tiled kernel.
-        let tuned = caps.tuned.tile(m, n).filter(|_| tiles == TILES).and_then(|at| tiles.get(at)).filter(|tile| fits(tile));
+        let is_tiled = tiles == TILES;
+        let waits = is_tiled && m.min(n) <= FEW && u64::from(m.max(n)) * u64::from(k) >= FROM_MEMORY;
+        let tuned = caps.tuned.tile(m, n).filter(|_| is_tiled).and_then(|at| tiles.get(at)).filter(|tile| fits(tile));
         for tile in tuned.map_or(tiles, std::slice::from_ref).iter().copied() {
             if !fits(&tile) {
                 continue;
             }
+            let timed = if waits { Self { alone_ns: READING * tile.alone_ns, ..tile } } else { tile };
             let mut parts = 1;
             while parts == 1 || parts <= MOST_PARTS && splits(&tile, parts) {
-                let cost_ns = tile.cost_ns(shape, items, parts, multiprocessors);
+                let cost_ns = timed.cost_ns(shape, items, parts, multiprocessors);
                 if cost_ns < least_ns {
                     (best, least_ns) = ((tile, parts), cost_ns);
                 }
