@@ -143,7 +143,7 @@ impl Tile {
         self.slices == 1 || self.workgroup_bytes(false) <= ROOM_BYTES
     }
 
-    /// The same where the larger operand has so many elements: if they come from memory, it takes as many workgroups at once as have something to do
+    /// This tile where the larger operand has so many elements: if they come from memory, it takes as many workgroups at once as have something to do
     /// while one waits.
     fn reading(self, elements: u64) -> Self {
         if elements < FROM_MEMORY {
