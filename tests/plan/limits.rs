@@ -149,8 +149,8 @@ proptest! {
             prop_assert_eq!(dispatch.kernel.constant("BATCHED"), u32::from(p.batch > 1));
             if dispatch.kernel.id == KernelId::MatmulVector {
                 let [vectors, elements] = if dispatch.kernel.constant("TALL") == 1 { [p.n, p.m] } else { [p.m, p.n] };
-                let [turn, turns, groups] = ["TURN", "TURNS", "GROUPS"].map(|name| dispatch.kernel.constant(name));
-                prop_assert!(turn * turns >= vectors && x * groups * 4 >= elements);
+                let [turn, turns, groups, fours] = ["TURN", "TURNS", "GROUPS", "FOURS"].map(|name| dispatch.kernel.constant(name));
+                prop_assert!(turn * turns >= vectors && x * groups * fours * 4 >= elements);
                 // One vector alone has no other ldb further.
                 let of_b = [p.b_start, p.b_outer, p.b_inner, if vectors > 1 { p.ldb } else { 0 }];
                 for (vec4, numbers) in [("A_VEC4", [p.a_start, p.lda, p.a_outer, p.a_inner]), ("B_VEC4", of_b)] {

@@ -64,7 +64,7 @@ pub(crate) const SMALLEST_WORKGROUP: u32 = 64;
 const ROW_FOURS: u32 = 4;
 
 /// Multiprocessors assumed. No browser tells; large GPUs have 100 to 200, and smaller ones lose little by tiles smaller than they could take.
-const MULTIPROCESSORS: u64 = 128;
+pub(super) const MULTIPROCESSORS: u64 = 128;
 
 /// The tiles that there are to choose from, by their names.
 #[cfg(any(feature = "webgpu", all(feature = "vulkan", not(target_arch = "wasm32"))))]

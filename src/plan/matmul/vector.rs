@@ -2,7 +2,7 @@
 //! how evenly the reading is spread over the device.
 
 use super::step::Step;
-use super::tile::MOST_PARTS;
+use super::tile::{MOST_PARTS, MULTIPROCESSORS};
 use super::{Params, vec4};
 use crate::info::Caps;
 use crate::kernels::{Kernel, KernelId};
@@ -12,9 +12,8 @@ use crate::plan::Binding;
 /// Invocations in a workgroup.
 const THREADS: u32 = 128;
 
-/// Workgroups that keep a large GPU's memory busy, where they have one or two vectors and where they have more; and its multiprocessors.
+/// Workgroups that keep a large GPU's memory busy, where they have one or two vectors and where they have more.
 const BUSY_WORKGROUPS: [u64; 2] = [1024, 512];
-const MULTIPROCESSORS: u64 = 128;
 
 /// The least of k that is worth a part of its own, and of each lane.
 const LEAST_PART: u32 = 512;
