@@ -144,7 +144,7 @@ impl Gpu {
         }
         // Refuses what is wrong before anything is sent.
         let [a, b] = operands.clone();
-        let kernel = opened.device.plan(&Call::new(op, a, b)?.op)?.kernel();
+        let mut kernel = opened.device.plan(&Call::new(op, a, b)?.op)?.kernel();
         for operand in &mut operands {
             // Host operands go to the device once, as they are stored.
             if let Operand::Host(values) = operand
@@ -157,19 +157,18 @@ impl Gpu {
         let [a, b] = operands;
         let call = Call::new(op, a, b)?;
         let nothing = Extent { elements: 0, ..call.op.extent() };
-        let once = async |repeats| {
+        let run = async |repeats| {
             let started = call.start(&opened, How { repeats, timed: true, download: nothing })?;
             opened.device.finish(started.running).await.map(drop)
         };
-        let run = async |repeats| match once(repeats).await {
-            // As products do it: with what was kept for others, and without threads that failed.
-            Err(error) if matches!(*error, Error::OutOfMemory { .. }) => {
-                opened.device.trim();
-                once(repeats).await
-            }
-            done => done,
-        };
-        let (samples_ms, dispatches) = slopes(samples, min_ms, between, run).await?;
+        let mut measured = slopes(samples, min_ms, &between, &run).await;
+        if matches!(&measured, Err(error) if matches!(**error, Error::OutOfMemory { .. })) {
+            // As products do it: with what was kept for others, and without threads that failed. All is measured anew, by what computes now.
+            opened.device.trim();
+            kernel = opened.device.plan(&call.op)?.kernel();
+            measured = slopes(samples, min_ms, &between, &run).await;
+        }
+        let (samples_ms, dispatches) = measured?;
         Ok(Benchmark { backend: opened.info.backend, kernel, samples_ms, dispatches })
     }
 }
