@@ -85,7 +85,7 @@ fn every_case_on_cuda_by_own_kernels() {
     let options = Options { vendor_libraries: false, ..Options::only(BackendId::Cuda) };
     if let Some(gpu) = open(options.clone()) {
         let report = gpu.matmul_report_blocking(&[2.0], &[3.0], &Matmul::new(1, 1, 1)).expect("a small product");
-        assert_eq!(report.kernel, "matmul/tiled 32x32x16 nn");
+        assert_eq!(report.kernel, "matmul/vector f32-along-1");
         let ones = vec![1.0; 1 << 15];
         let long = gpu.matmul_report_blocking(&ones, &ones, &Matmul::new(1, 1 << 15, 1)).expect("a small product");
         assert!(long.kernel.contains(", k in ") && *long.data == [32_768.0], "{}", long.kernel);

@@ -76,6 +76,7 @@ fn products(gpu: &Gpu) -> Vec<Case> {
         ("product in parts", [40, 256, 24]),
         ("row", [1, 200, 84]),
         ("column", [85, 200, 1]),
+        ("few rows", [5, 601, 1000]),
         ("product with strips", [1025, 250, 1027]),
         ("product of few terms", [60_001, 4, 7]),
         ("product of few terms, of fours", [40_000, 5, 8]),

@@ -1,4 +1,4 @@
-//! Plans, on a machine without a GPU: golden text for typical ones, and in `limits` properties of all.
+//! Plans, on a machine without a GPU: golden text for typical ones, and properties of all, in `limits` and for CUDA in `of_cuda`.
 #![cfg(not(target_arch = "wasm32"))]
 
 use std::path::Path;
@@ -17,6 +17,9 @@ use problems::{DEFAULTS, LARGE, convolution, pooling, reduce, rows, transform, v
 
 #[path = "plan/limits.rs"]
 mod limits;
+#[cfg(feature = "cuda")]
+#[path = "plan/cuda.rs"]
+mod of_cuda;
 mod problems;
 
 /// And one with matrix units.
@@ -139,6 +142,9 @@ fn plans_are_as_written_down() {
         ("cuda-small", cuda(&plain(1024, 1024, 1024), &LARGE, 132)),
         ("cuda-odd", cuda(&problem(100, 33, 75, true, false, true, 1), &LARGE, 132)),
         ("cuda-rows-from-memory", cuda(&plain(16, 4096, 4096), &LARGE, 132)),
+        ("cuda-column", cuda(&Problem { bias: true, ..problem(300, 40_000, 1, false, false, true, 1) }, &LARGE, 132)),
+        ("cuda-few-rows", cuda(&plain(8, 4096, 11_008), &LARGE, 132)),
+        ("cuda-few-columns", cuda(&f16(DType::F16, batch(problem(2048, 513, 3, true, true, false, 0), [1, 3], 0)), &UNITS, 132)),
         ("cuda-long-k", cuda(&problem(128, 8192, 130, false, true, true, 0), &LARGE, 132)),
         ("cublaslt", cublaslt(&problem(100, 33, 75, false, true, true, 1), &LARGE, 132).map(|plan| plan.expect("it takes that"))),
         ("cuda-f16", cuda(&f16(DType::F32, plain(4096, 4096, 4096)), &UNITS, 132)),
@@ -228,6 +234,7 @@ fn what_is_added_to_or_rounded_later_ends_in_no_kernel() {
     assert!(!ends(Problem { result: DType::F16, ..plain(100, 33, 75) }, &LARGE), "rows that share words are rounded when they are whole");
     assert!(!ends(Problem { dtype: DType::F16, ..plain(4096, 4096, 4096) }, &UNITS), "matrix units store what they sum up");
     assert!(plan::fused::cuda(&ended(plain(64, 64, 64)), &LARGE, 132).is_ok());
+    assert!(plan::fused::cuda(&ended(plain(4, 4096, 1000)), &LARGE, 132).is_ok(), "it is slower with a few rows");
     for problem in [plain(64, 4096, 64), plain(4096, 64, 4096)] {
         assert!(plan::fused::cuda(&ended(problem), &LARGE, 132).is_err(), "a library is faster");
     }
@@ -285,6 +292,7 @@ fn plans_of_operations_are_as_written_down() {
         ("ended-long-k", plan::fused::compute(&ended(plain(128, 8192, 130)), &LARGE)),
         ("ended-row", plan::fused::compute(&ended(plain(1, 300, 4096)), &LARGE)),
         ("ended-cuda", plan::fused::cuda(&ended(plain(1024, 64, 1024)), &LARGE, 132)),
+        ("ended-cuda-few-rows", plan::fused::cuda(&ended(plain(4, 4096, 1000)), &LARGE, 132)),
         ("ended-cuda-parts", plan::fused::cuda(&ended(plain(100, 256, 75)), &LARGE, 132)),
         ("ended-drawn", drawn(plain(100, 33, 75))),
         ("ended-drawn-strips", drawn(plain(512, 512, 512))),

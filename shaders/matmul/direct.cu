@@ -19,29 +19,12 @@
 //# variant f16-tt OPERANDS_F16=1 TRANSPOSE_A=1 TRANSPOSE_B=1
 
 #include "store.cuh"
+#include "fours.cuh"
 
 #ifndef THREADS
 #define THREADS 64
 #endif
 #define TERMS 4
-
-#if OPERANDS_F16
-typedef Half Element;
-#else
-typedef float Element;
-#endif
-
-static __device__ unsigned least(unsigned x, unsigned y) { return x < y ? x : y; }
-
-static __device__ void read_four(float (&to)[4], const float *from) {
-    const float4 v = *reinterpret_cast<const float4 *>(from);
-    to[0] = v.x, to[1] = v.y, to[2] = v.z, to[3] = v.w;
-}
-
-static __device__ void read_four(float (&to)[4], const Half *from) {
-    const ushort4 v = *reinterpret_cast<const ushort4 *>(from);
-    to[0] = widened(Half{v.x}), to[1] = widened(Half{v.y}), to[2] = widened(Half{v.z}), to[3] = widened(Half{v.w});
-}
 
 // Four rows of A, or four columns of B, from one on: with ALONG their terms lie side by side, else they do.
 template <bool ALONG>
@@ -80,10 +63,6 @@ struct Lines {
         }
     }
 };
-
-static __device__ bool are_fours(unsigned start, unsigned stride, unsigned outer, unsigned inner) {
-    return ((start | stride | outer | inner) & 3) == 0;
-}
 
 extern "C" __global__ void __launch_bounds__(THREADS) matmul(
     const Element *__restrict__ a, const Element *__restrict__ b, const void *__restrict__ c, const float *__restrict__ bias,

@@ -12,7 +12,9 @@ struct Params {
     unsigned a_inner, b_inner, c_inner;
     unsigned bias_start, activation;
     unsigned result;
-    unsigned bias_inner, height, width, out_width, before_y, before_x;
+    unsigned bias_inner;
+    // Of vector.cu alone; windows have other things there.
+    unsigned x_element, x_vector, out_width, lanes, tall;
     // Of 8-bit integers: A's in the low half, B's in the high one.
     unsigned zero_points;
 #if END

@@ -22,7 +22,7 @@ pub enum KernelId {
     MatmulTiled,
     /// `shaders/matmul/direct.wgsl`: the product straight from memory, which is soon compiled.
     MatmulDirect,
-    /// `shaders/matmul/vector.wgsl`: the product with a single row or column.
+    /// `shaders/matmul/vector.wgsl`, and `vector.cu` for CUDA: the product with a few rows or columns.
     MatmulVector,
     /// `shaders/matmul/sum.wgsl`, and `sum.cu` for CUDA: the sum of the parts of a product that was split over k.
     MatmulSum,
@@ -350,12 +350,15 @@ impl Kernel {
         const PARAMS: &str = include_str!(concat!(env!("OUT_DIR"), "/matmul-params.cuh"));
         const STORE: &str = include_str!(concat!(env!("OUT_DIR"), "/matmul-store.cuh"));
         const PRODUCT: &str = include_str!(concat!(env!("OUT_DIR"), "/matmul-tiled.cu"));
+        const FOURS: &str = include_str!(concat!(env!("OUT_DIR"), "/matmul-fours.cuh"));
         const PRODUCT_DIRECT: &str = include_str!(concat!(env!("OUT_DIR"), "/matmul-direct.cu"));
+        const PRODUCT_VECTOR: &str = include_str!(concat!(env!("OUT_DIR"), "/matmul-vector.cu"));
         const PRODUCT_SUM: &str = include_str!(concat!(env!("OUT_DIR"), "/matmul-sum.cu"));
         let templates: &[&str] = match self.id {
             KernelId::MatmulTiled => &[PARAMS, STORE, PRODUCT],
             KernelId::MatmulSum => &[PARAMS, STORE, PRODUCT_SUM],
-            KernelId::MatmulDirect => &[PARAMS, STORE, PRODUCT_DIRECT],
+            KernelId::MatmulDirect => &[PARAMS, STORE, FOURS, PRODUCT_DIRECT],
+            KernelId::MatmulVector => &[PARAMS, STORE, FOURS, PRODUCT_VECTOR],
             KernelId::Map => &[MAP],
             KernelId::Fft => &[FFT],
             KernelId::MapTurned => &[TURNS, TURNED],
@@ -377,8 +380,8 @@ impl Kernel {
             None if self.id == KernelId::Fft => String::new(),
             None => Source::cuda_of_none(),
         };
-        use KernelId::{ConvDirect, ConvSum, ConvTiled, MatmulDirect, MatmulSum, MatmulTiled};
-        if matches!(self.id, ConvTiled | ConvDirect | ConvSum | MatmulTiled | MatmulDirect | MatmulSum) {
+        use KernelId::{ConvDirect, ConvSum, ConvTiled, MatmulDirect, MatmulSum, MatmulTiled, MatmulVector};
+        if matches!(self.id, ConvTiled | ConvDirect | ConvSum | MatmulTiled | MatmulDirect | MatmulVector | MatmulSum) {
             // Those are whole files, whose variants scripts/ptx knows, and what they include is there. A shape's line says what else it is.
             let shape = self.variant.split(' ').next().unwrap_or_default();
             let said = templates.iter().flat_map(|file| file.lines()).find_map(|line| line.strip_prefix("//# shape ")?.strip_prefix(shape));

@@ -1,6 +1,6 @@
 //! What `scripts/ptx` has compiled, one module for each variant, so that a driver compiles those alone that run.
 
-const FILES: [&str; 19] = [
+const FILES: [&str; 20] = [
     include_str!("../../shaders/map/interpreted.ptx"),
     include_str!("../../shaders/conv/tiled.ptx"),
     include_str!("../../shaders/conv/direct.ptx"),
@@ -16,6 +16,7 @@ const FILES: [&str; 19] = [
     include_str!("../../shaders/matmul/int8_copy.ptx"),
     include_str!("../../shaders/matmul/int8_sum.ptx"),
     include_str!("../../shaders/matmul/direct.ptx"),
+    include_str!("../../shaders/matmul/vector.ptx"),
     include_str!("../../shaders/matmul/sum.ptx"),
     include_str!("../../shaders/matmul/copy.ptx"),
     include_str!("../../shaders/ceiling/copy.ptx"),

@@ -28,7 +28,7 @@ pub(crate) const UNITS: [u32; 5] = [8, 9, 10, 11, 12];
 
 /// The most terms and elements of a product on CUDA, where NVIDIA's library multiplies and a kernel for what follows reads and writes all again.
 /// On an NVIDIA H200 those took by its clock 1.2 to 2.8 times as long for up to 1024 x 1024 elements of 64 to 1024 terms, and 0.9 times for
-/// 4096 x 4096 of any.
+/// 4096 x 4096 of any. With a few rows or columns the library is slower.
 #[cfg(not(target_arch = "wasm32"))]
 const MOST_TERMS: u32 = 256;
 #[cfg(not(target_arch = "wasm32"))]
@@ -66,7 +66,7 @@ pub fn cuda(fused: &Fused, caps: &Caps, multiprocessors: u32) -> Result<Plan> {
         _ if !is_of_kind(fused) => return Err(refused()),
         // Libraries compute nothing more.
         Op::Conv(problem) => conv::cuda(problem, caps, multiprocessors, |_| Ok(None))?,
-        Op::Matmul(problem) if problem.k <= MOST_TERMS && problem.elements() <= MOST_ELEMENTS => {
+        Op::Matmul(problem) if problem.k <= MOST_TERMS && problem.elements() <= MOST_ELEMENTS || matmul::is_of_vectors(problem, caps) => {
             with_room(matmul::cuda(problem, caps, multiprocessors)?)
         }
         Op::Reduce(problem) => reduce::compute(problem, caps)?,

@@ -28,7 +28,7 @@ use std::fmt;
 #[cfg(any(target_os = "linux", target_os = "windows"))]
 pub(crate) use cuda::tiles as cuda_tiles;
 #[cfg(not(target_arch = "wasm32"))]
-pub use cuda::{cublaslt, cuda};
+pub use cuda::{cublaslt, cuda, is_of_vectors};
 pub use direct::stand_in;
 pub use fragment::{fold, fragment};
 pub(super) use shared::shared;
@@ -79,7 +79,8 @@ pub struct Params {
     /// For CUDA alone, whose kernels are told at run time what WGSL needs to know before: 0 for a result of f32, 1 for one of f16; of 8-bit
     /// integers how operands are stored, by the bits of `shaders/matmul/int8.cu`.
     pub result: u32,
-    /// The rest is for windows (`shaders/conv`).
+    /// The rest is for windows (`shaders/conv`), of which `out_width` is not 0. Otherwise `shaders/matmul/vector.cu` is told in `height` and `width`
+    /// how far apart a vector's elements and the vectors are, in `before_y` how many lanes share a line, and in `before_x` whether they are columns.
     pub bias_inner: u32,
     pub height: u32,
     pub width: u32,
@@ -137,6 +138,10 @@ impl fmt::Display for Params {
         let Self { zero_points, bias_inner, height, width, out_width, before_y, before_x, .. } = self;
         if *zero_points > 0 {
             write!(f, " zero points {},{}", *zero_points as i16, (*zero_points >> 16) as i16)?;
+        }
+        if *out_width == 0 && *before_y > 0 {
+            let lie = if *before_x > 0 { "columns" } else { "rows" };
+            write!(f, " {before_y} lanes for {lie} {width} apart of elements {height} apart")?;
         }
         if *out_width > 0 {
             write!(f, " windows {out_width} a row of {height}x{width} from -{before_y},-{before_x} bias stride {bias_inner}")?;

@@ -155,6 +155,7 @@ pub fn all() -> Vec<Case> {
             }
         }
     }
+    add(301, 520, 1, &|case| *case = Case { bias: true, activation: Some(Activation::Relu), beta: 2.0, ..*case });
     // A few rows or columns of a matrix that is large enough to be read once for all of them.
     let of_few: &[_] = &[(3, 1030, 261), (131, 8300, 8), (2, 1030, 259), (7, 600, 448)];
     for (i, &(m, k, n)) in if cfg!(target_arch = "wasm32") { &of_few[..2] } else { of_few }.iter().enumerate() {

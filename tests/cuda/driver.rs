@@ -38,6 +38,7 @@ const ILLEGAL_ADDRESS: Code = 700;
 const MODULES: &str = concat!(
     include_str!(concat!(env!("STAND_IN_PTX"), "/tiled.ptx")),
     include_str!(concat!(env!("STAND_IN_PTX"), "/direct.ptx")),
+    include_str!(concat!(env!("STAND_IN_PTX"), "/vector.ptx")),
     include_str!(concat!(env!("STAND_IN_PTX"), "/sum.ptx"))
 );
 
@@ -420,6 +421,29 @@ pub unsafe extern "C" fn cuLaunchKernel(
                 unsafe { *(total as *mut u32) += sum };
             });
         }
+        let vector = unsafe { &*function }.strip_prefix("matmul/vector f32-").and_then(|variant| variant.split_once('-'));
+        if let Some((lies, most)) = vector {
+            let ([a, b, c, bias, out], p) = ([0, 1, 2, 3, 4].map(address), params(5));
+            let (lines, vectors) = if p.tall == 1 { (p.m, p.n) } else { (p.n, p.m) };
+            let is_whole = threads.is_multiple_of(p.lanes) && blocks == lines.div_ceil(4 * (threads / p.lanes));
+            if !is_whole || vectors > most.parse().unwrap() || (p.k_part == 0) != (layers == p.batch) {
+                return 1;
+            }
+            let along = lies == "along";
+            return push(stream, move || {
+                for layer in 0..layers {
+                    let (a, b) = (p.start(a, 0, layer % p.batch), p.start(b, 1, layer % p.batch));
+                    for (line, vector) in (0..lines).flat_map(|line| (0..vectors).map(move |vector| (line, vector))) {
+                        let term = |q: u32| unsafe {
+                            let x = if along { at(a, line, q, p.lda) } else { at(a, q, line, p.lda) };
+                            *x * *at(b, vector, q * p.x_element, p.x_vector)
+                        };
+                        let place = if p.tall == 1 { [line, vector] } else { [vector, line] };
+                        unsafe { p.store([c, bias, out], layer, place, p.terms(layer).map(term).sum()) };
+                    }
+                }
+            });
+        }
         let elements = |p: Params| (0..p.m).flat_map(move |i| (0..p.n).map(move |j| [i, j]));
         // The blocks of all items of a batch lie one behind the other.
         let direct = unsafe { &*function }.strip_prefix("matmul/direct f32-").map(|layout| ("4x4", layout));
@@ -452,16 +476,14 @@ pub unsafe extern "C" fn cuLaunchKernel(
         let (transpose_a, transpose_b) = (layout.starts_with('t'), layout.ends_with('t'));
         push(stream, move || {
             for layer in 0..layers {
-                let from = layer / p.batch * p.k_part;
                 let (a, b) = (p.start(a, 0, layer % p.batch), p.start(b, 1, layer % p.batch));
-                let to = if p.k_part == 0 { p.k } else { p.k.min(from + p.k_part) };
                 for [i, j] in elements(p) {
                     let term = |q: u32| unsafe {
                         let x = if transpose_a { at(a, q, i, p.lda) } else { at(a, i, q, p.lda) };
                         let y = if transpose_b { at(b, j, q, p.ldb) } else { at(b, q, j, p.ldb) };
                         *x * *y
                     };
-                    unsafe { p.store([c, bias, out], layer, [i, j], (from..to).map(term).sum()) };
+                    unsafe { p.store([c, bias, out], layer, [i, j], p.terms(layer).map(term).sum()) };
                 }
             }
         })

@@ -1,5 +1,7 @@
 //! What the stand-in's kernels are told of a product, and what they do with a sum.
 
+use std::ops::Range;
+
 /// As the kernel has it.
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -21,6 +23,13 @@ pub struct Params {
     pub inner_steps: [u32; 3],
     pub bias_start: u32,
     pub activation: u32,
+    pub result: u32,
+    pub bias_inner: u32,
+    pub x_element: u32,
+    pub x_vector: u32,
+    pub out_width: u32,
+    pub lanes: u32,
+    pub tall: u32,
 }
 
 /// Where an element of a matrix is.
@@ -47,6 +56,12 @@ impl Params {
         let steps = [(item / self.inner, self.outer_steps[which]), (item % self.inner, self.inner_steps[which])];
         let elements = steps.iter().map(|&(count, step)| u64::from(count) * u64::from(step)).sum::<u64>() + u64::from(self.starts[which]);
         if address == 0 { 0 } else { address + 4 * elements }
+    }
+
+    /// The terms of a layer's sums.
+    pub fn terms(&self, layer: u32) -> Range<u32> {
+        let from = layer / self.batch * self.k_part;
+        from..if self.k_part == 0 { self.k } else { self.k.min(from + self.k_part) }
     }
 
     /// Puts an element into the `layer`th of the matrices in out.

@@ -83,6 +83,14 @@ impl Cuda {
         }
     }
 
+    /// A plan for what is a product alone, if that is quicker than what else computes it.
+    fn plan_product(&self, problem: &matmul::Problem) -> Result<Option<Plan>> {
+        if plan::matmul::is_of_vectors(problem, &self.caps) {
+            return plan::matmul::cuda(problem, &self.caps, self.multiprocessors).map(Some);
+        }
+        self.plan_library(problem)
+    }
+
     /// A plan for NVIDIA's library, if it is there and takes such a product.
     fn plan_library(&self, problem: &matmul::Problem) -> Result<Option<Plan>> {
         let Some(library) = &self.cublaslt else { return Ok(None) };
@@ -102,7 +110,7 @@ impl Backend for Cuda {
             Op::Map(problem) => self.plan_map(problem),
             Op::Reduce(problem) => self.plan_reduce(problem),
             Op::Normalize(problem) => self.plan_normalize(problem),
-            Op::Conv(problem) => plan::conv::cuda(problem, &self.caps, self.multiprocessors, |product| self.plan_library(product)),
+            Op::Conv(problem) => plan::conv::cuda(problem, &self.caps, self.multiprocessors, |product| self.plan_product(product)),
             Op::Pool(problem) => plan::pool::cuda(problem, &self.caps),
             Op::Fft(problem) => self.plan_fft(problem),
             Op::Fused(fused) => self.plan_fused(fused),

@@ -1,10 +1,11 @@
 //! Plans for CUDA: NVIDIA's library for what it takes, else the kernel for matrix units of `shaders/matmul/cooperative.cu` for f16, those of
 //! `shaders/matmul/int8.cu` and `int8_units.cu` for 8-bit integers, else the register-tiled one of `shaders/matmul/tiled.cu`, to which f16 is
-//! copied as f32; and that of `direct.cu` for what would leave tiles idle. None is split for the sake of limits: addresses are of 64 bits, and one
-//! row of blocks may be longer than any result. The
-//! kernel's k is, where few blocks would be at work.
+//! copied as f32. What would leave tiles idle is for others: for `vector.cu` where one side is a few rows or columns, and for `direct.cu`. None is
+//! split for the sake of limits: addresses are of 64 bits, and one row of blocks may be longer than any result. The kernel's k is, where few
+//! blocks would be at work.
 
 mod int8;
+mod vector;
 
 use super::batch::Launch;
 use super::copy::{self, Copy, Reads, VECTOR};
@@ -164,8 +165,17 @@ pub fn cuda(problem: &Problem, caps: &Caps, multiprocessors: u32) -> Result<Plan
     Ok(plan)
 }
 
+/// Whether a product has so few rows or columns that a kernel of this crate is quicker than NVIDIA's library.
+pub fn is_of_vectors(problem: &Problem, caps: &Caps) -> bool {
+    vector::is_quicker(&batch::merged(problem), caps)
+}
+
 /// Adds what computes some items of a batch.
 fn add_launch(problem: &Problem, launch: &Launch, caps: &Caps, multiprocessors: u32, plan: &mut Plan) -> Result<()> {
+    if let Some(product) = vector::product(problem, launch, caps, multiprocessors) {
+        product.add_to(problem, plan);
+        return Ok(());
+    }
     let &Problem { m, k, n, .. } = problem;
     let (id, tiles) = tiles_for(problem, caps);
     let by_units = id == KernelId::MatmulCooperative;
@@ -183,38 +193,59 @@ fn add_launch(problem: &Problem, launch: &Launch, caps: &Caps, multiprocessors: 
             used_bytes += copy.add_to(plan, &mut matrices, reads(slot, &mut params))?;
         }
     }
-    plan.scratch_bytes = plan.scratch_bytes.max(used_bytes);
-    let items = params.batch;
-    let (tile, parts) = Tile::choose(tiles, [m, k, n], items, caps, multiprocessors);
+    let (tile, parts) = Tile::choose(tiles, [m, k, n], params.batch, caps, multiprocessors);
     let mut constants = vec![("TILE_M", tile.m), ("TILE_N", tile.n), ("TILE_K", tile.k), ("THREADS", tile.threads)];
     constants.extend(constants_of_layout(problem));
     let variant = format!("{}x{}x{} {}", tile.m, tile.n, tile.k, layout(problem));
-    let mut kernel = Kernel { id, variant, source: None, constants };
+    let kernel = Kernel { id, variant, source: None, constants };
     // At most 2³² elements in tiles of 32 × 32, or in a single row or column of 2²⁷ of them.
     let blocks = tile.blocks(m, n) as u32;
-    if parts == 1 {
-        plan.dispatches.push(Dispatch { kernel, params: params.into(), bindings: matrices, grid: [blocks, 1, items] });
-        return Ok(());
-    }
-    // Whole steps of the kernel, so that only the last part has an edge.
-    let k_part = k.div_ceil(parts).next_multiple_of(tile.k);
-    let parts = k.div_ceil(k_part);
-    let ldo = n.next_multiple_of(4);
-    let scratch_bytes = scratch_bytes([m, n], items, parts);
-    let scratch = |index| Binding { slot: Slot::Scratch, index, offset_bytes: used_bytes, size_bytes: scratch_bytes };
-    let (operands, ends): (Vec<_>, Vec<_>) = matrices.into_iter().partition(|binding| binding.index < 2);
-    // C and the bias are for the sum to add.
-    kernel.constants.retain(|(name, _)| !matches!(*name, "READS_C" | "READS_BIAS"));
-    plan.dispatches.push(Dispatch {
-        kernel,
-        // The whole is scaled: a part may be too large then, or too small, where that is not.
-        params: Params { ldo, out_start: 0, k_part, activation: 0, result: 0, alpha: 1.0, ..params }.into(),
-        bindings: operands.into_iter().chain([scratch(4)]).collect(),
-        grid: [blocks, 1, parts * items],
-    });
-    plan.dispatches.push(sum(problem, params, parts, scratch(0), ends));
-    plan.scratch_bytes = plan.scratch_bytes.max(used_bytes + scratch_bytes);
+    Product { kernel, params, matrices, blocks, parts, k_step: tile.k, used_bytes }.add_to(problem, plan);
     Ok(())
+}
+
+/// A launch that computes sums, of which it is not said yet whether they are whole.
+struct Product {
+    kernel: Kernel,
+    params: Params,
+    matrices: Vec<Binding>,
+    /// Of each item, or of each part of one.
+    blocks: u32,
+    parts: u32,
+    /// Steps of k that the kernel takes at once: only the last part has an edge.
+    k_step: u32,
+    /// What is taken of the scratch.
+    used_bytes: u64,
+}
+
+impl Product {
+    /// Adds it, and what adds its parts up.
+    fn add_to(self, problem: &Problem, plan: &mut Plan) {
+        let Self { mut kernel, params, matrices, blocks, parts, k_step, used_bytes } = self;
+        let Params { m, k, n, batch, .. } = params;
+        plan.scratch_bytes = plan.scratch_bytes.max(used_bytes);
+        if parts == 1 {
+            plan.dispatches.push(Dispatch { kernel, params: params.into(), bindings: matrices, grid: [blocks, 1, batch] });
+            return;
+        }
+        let k_part = k.div_ceil(parts).next_multiple_of(k_step);
+        let parts = k.div_ceil(k_part);
+        let ldo = n.next_multiple_of(4);
+        let scratch_bytes = scratch_bytes([m, n], batch, parts);
+        let scratch = |index| Binding { slot: Slot::Scratch, index, offset_bytes: used_bytes, size_bytes: scratch_bytes };
+        let (operands, ends): (Vec<_>, Vec<_>) = matrices.into_iter().partition(|binding| binding.index < 2);
+        // C and the bias are for the sum to add.
+        kernel.constants.retain(|(name, _)| !matches!(*name, "READS_C" | "READS_BIAS"));
+        plan.dispatches.push(Dispatch {
+            kernel,
+            // The whole is scaled: a part may be too large then, or too small, where that is not.
+            params: Params { ldo, out_start: 0, k_part, activation: 0, result: 0, alpha: 1.0, ..params }.into(),
+            bindings: operands.into_iter().chain([scratch(4)]).collect(),
+            grid: [blocks, 1, parts * batch],
+        });
+        plan.dispatches.push(sum(problem, params, parts, scratch(0), ends));
+        plan.scratch_bytes = plan.scratch_bytes.max(used_bytes + scratch_bytes);
+    }
 }
 
 /// The most items of a launch of `direct.cu`, if it is for these.
@@ -274,6 +305,7 @@ pub fn cublaslt(problem: &Problem, caps: &Caps, multiprocessors: u32) -> Result<
         || problem.k == 0
         || problem.dtype == DType::F16 && misaligned && cuda(problem, caps, multiprocessors).is_ok()
         || small_items(problem, caps, multiprocessors).is_some()
+        || vector::is_quicker(problem, caps)
         || outer.count > 1
         || first.iter().any(|first| !(first * problem.dtype.bytes()).is_multiple_of(LIBRARY_ALIGNMENT_BYTES))
         || largest > u64::from(i32::MAX.cast_unsigned())
