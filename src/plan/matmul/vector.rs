@@ -2,28 +2,37 @@
 //! how evenly the reading is spread over the device.
 
 use super::step::Step;
-use super::tile::{MOST_PARTS, MULTIPROCESSORS};
+use super::tile::MULTIPROCESSORS;
 use super::{Params, vec4};
 use crate::info::Caps;
 use crate::kernels::{Kernel, KernelId};
 use crate::ops::matmul::Problem;
 use crate::plan::Binding;
 
-/// Invocations in a workgroup.
-const THREADS: u32 = 128;
+/// Invocations in a workgroup; and where lines lie across k and a device has room for so many, which read more of neighbouring lines then.
+pub(super) const THREADS: u32 = 128;
+pub(super) const THREADS_ACROSS: u32 = 256;
 
-/// Workgroups that keep a large GPU's memory busy, where they have one or two vectors and where they have more.
-const BUSY_WORKGROUPS: [u64; 2] = [1024, 512];
+/// Workgroups of eight lines for each group of lanes that are enough.
+const ENOUGH_BY_EIGHTS: u32 = 512;
 
-/// The least of k that is worth a part of its own, and of each lane.
+/// The least of k of each lane; and where it is taken in parts, of each and of a part, for the launch that adds the parts up.
+const LEAST_OF_A_LANE: u32 = 16;
+const LEAST_OF_A_LANE_IN_PARTS: u32 = 32;
 const LEAST_PART: u32 = 512;
-const LEAST_OF_A_LANE: u32 = 32;
+
+/// The most parts of k.
+const MOST_PARTS: u32 = 128;
+
+/// Elements of a matrix from which on that launch takes little of the time, and the least of a part of such a one.
+const LARGE: u64 = 1 << 25;
+const LARGE_PART: u32 = 4096;
 
 /// The most vectors for which the kernel is quicker than tiles, how many elements the matrix has then, and how many where its lines lie across k
 /// and there are more vectors than four; lines for each vector, and terms.
 const MOST_VECTORS: u32 = 8;
 const LEAST_MATRIX: u64 = 1 << 18;
-const LEAST_MATRIX_ACROSS: u64 = 1 << 22;
+const LEAST_MATRIX_ACROSS: u64 = 1 << 21;
 const LEAST_LINES: u32 = 16;
 const LEAST_TERMS: u32 = 128;
 
@@ -91,7 +100,6 @@ impl Vectors {
     }
 
     /// Elements of the matrix.
-    #[cfg(not(target_arch = "wasm32"))]
     pub(super) fn matrix(&self) -> u64 {
         u64::from(self.elements) * u64::from(self.params.k)
     }
@@ -102,64 +110,80 @@ impl Vectors {
         [turn, self.vectors.div_ceil(turn)]
     }
 
-    /// Lanes that share a line, fours of lines that they take, and parts of k, for WebGPU and Vulkan.
-    fn spread(&self, caps: &Caps) -> [u32; 3] {
-        let &Self { params: Params { k, batch, .. }, along, vectors, elements, .. } = self;
-        let all = |each: u32| u64::from(each) * u64::from(batch);
-        let busy = BUSY_WORKGROUPS[usize::from(vectors > 2)];
-        // Lanes that share a line read neighbours, so a long line is worth many; lines side by side are read by as many groups, which are to be
-        // neighbours too, unless there are few of them.
-        let mut lanes = if along { (k / 16).next_power_of_two().clamp(4, THREADS) } else { 8 };
-        // Where a lane takes steps enough two fours of lines halve how often the vectors are read, which counts where there are many.
-        let reads_less = along && vectors > 4 && k >= LEAST_OF_A_LANE * lanes && all(elements.div_ceil(8 * (THREADS / lanes))) >= busy;
-        let fours = if reads_less { 2 } else { 1 };
-        let workgroups = |lanes: u32| self.workgroups(lanes, fours);
-        while !along && lanes < 32 && all(workgroups(lanes)) < BUSY_WORKGROUPS[1] && k >= LEAST_OF_A_LANE * lanes {
+    /// The most lanes that share a line of which so many threads of a group take no less than pays: those read neighbours, so a long line is worth
+    /// many.
+    pub(super) fn most_lanes(&self, threads: u32) -> u32 {
+        (self.params.k / LEAST_OF_A_LANE).next_power_of_two().clamp(4, threads)
+    }
+
+    /// How the matrix is read in groups of so many threads, with so many fours of lines for as many lanes as share them, between these two, in grids
+    /// of at most so many groups and layers.
+    pub(super) fn spread(&self, threads: u32, fours: u32, [least, most]: [u32; 2], grid: [u32; 2], multiprocessors: u32) -> Spread {
+        let Params { k, batch, .. } = self.params;
+        let groups = |lanes: u32| self.elements.div_ceil(4 * fours * (threads / lanes));
+        // For a quarter of the multiprocessors.
+        let busy = |groups: u32| batch.saturating_mul(groups) / (multiprocessors / 4).max(1);
+        // With few lanes a group has many lines that share what they are multiplied by, and across k it reads many side by side; but there are to be
+        // groups enough.
+        let mut lanes = least;
+        while lanes < most && busy(groups(lanes)) < 6 {
             lanes *= 2;
         }
-        while workgroups(lanes) > caps.max_workgroups_per_dimension && lanes > 1 {
+        while groups(lanes) > grid[0] && lanes > 1 {
             lanes /= 2;
         }
+        // With few vectors the threads of a group are few for how much each waits for memory.
+        let is_long = !self.along && self.vectors <= 2 && self.matrix() >= LARGE;
         let mut parts = 1;
-        let most = u64::from(caps.max_workgroups_per_dimension);
-        let small = all(elements.div_ceil(16)) <= most;
-        // Twice as many parts pay where that comes nearer to a busy GPU, and lanes still have terms enough for the launch that adds the parts up:
-        // fewer where multiprocessors are idle, more where each term goes into many sums.
-        while small && 2 * parts <= MOST_PARTS && all(2 * parts) <= most {
-            let now = all(workgroups(lanes) * parts);
-            let least = match (along, vectors) {
-                (false, _) if now < MULTIPROCESSORS => LEAST_OF_A_LANE / 4 * 3,
-                (false, 3..) => LEAST_OF_A_LANE / 2 * 3,
-                _ => LEAST_OF_A_LANE,
-            };
-            if 3 * now >= 2 * busy || k / (2 * parts) < LEAST_PART.max(least * lanes) {
+        while 2 * parts <= MOST_PARTS && batch.saturating_mul(2 * parts) <= grid[1] {
+            let (now, part) = (busy(groups(lanes) * parts), k / (2 * parts));
+            // The launch is there once there are parts.
+            let pays = now < if parts > 1 { 8 } else { 3 } || is_long && part >= LARGE_PART && now < 16;
+            if !pays || part < LEAST_PART.max(LEAST_OF_A_LANE_IN_PARTS * lanes) {
                 break;
             }
             parts *= 2;
         }
-        [lanes, fours, parts]
+        Spread { groups: groups(lanes), lanes, parts }
     }
+}
 
-    /// Workgroups that share the lines then.
-    fn workgroups(&self, lanes: u32, fours: u32) -> u32 {
-        self.elements.div_ceil(4 * fours * (THREADS / lanes))
-    }
+/// How a product's matrix is read.
+pub(super) struct Spread {
+    /// Groups of threads, for each item of a batch and each part of k.
+    pub(super) groups: u32,
+    /// Lanes that share a line.
+    pub(super) lanes: u32,
+    /// Parts of k.
+    pub(super) parts: u32,
 }
 
 /// The launch for such a product; None for any other.
 pub(super) fn step(problem: &Problem, params: Params, [a, b]: [Binding; 2], caps: &Caps) -> Option<Step> {
     let product = Vectors::of(problem, params, caps).filter(|_| caps.max_workgroup_invocations >= THREADS)?;
-    let [lanes, fours, parts] = product.spread(caps);
     let [turn, turns] = product.turns();
-    let Vectors { params, swaps, tall, along, x_along, vectors, .. } = product;
+    let Vectors { params, swaps, tall, along, x_along, vectors, elements, .. } = product;
+    let has_room = caps.max_workgroup_invocations >= THREADS_ACROSS;
+    // Lanes for fewer steps would leave a large group too many lines.
+    let threads = if !along && has_room && params.k > LEAST_OF_A_LANE * THREADS_ACROSS / 8 { THREADS_ACROSS } else { THREADS };
+    let most = product.most_lanes(if along { threads } else { threads / 4 });
+    // Where a lane takes steps enough two fours of lines halve how often the vectors are read, which counts where there are many.
+    let by_eights = params.batch.saturating_mul(elements.div_ceil(8 * (threads / most)));
+    let reads_less = along && vectors > 4 && params.k >= LEAST_OF_A_LANE_IN_PARTS * most && by_eights >= ENOUGH_BY_EIGHTS;
+    let fours = if reads_less { 2 } else { 1 };
+    let least = if along { most } else { most.min(8) };
+    // Half as many threads are half as much.
+    let halves = if !along && threads == THREADS { 2 } else { 1 };
+    let Spread { groups, lanes, parts } =
+        product.spread(threads, fours, [least, most], [caps.max_workgroups_per_dimension; 2], halves * MULTIPROCESSORS as u32);
     let b_vec4 =
         vec4(&[params.b_start, params.b_outer, params.b_inner]) & u32::from(vectors == 1 && x_along || params.ldb.is_multiple_of(4));
     let constants = vec![
-        ("THREADS", THREADS),
+        ("THREADS", threads),
         ("OPERANDS_F16", super::operands_f16(problem)),
         ("HALF", 0),
         ("LANES", lanes),
-        ("GROUPS", THREADS / lanes),
+        ("GROUPS", threads / lanes),
         ("ALONG", u32::from(along)),
         ("A_VEC4", vec4(&[params.a_start, params.lda, params.a_outer, params.a_inner])),
         ("B_VEC4", b_vec4 & u32::from(x_along || turn == 4)),
@@ -172,14 +196,13 @@ pub(super) fn step(problem: &Problem, params: Params, [a, b]: [Binding; 2], caps
     ];
     let several = if vectors > 1 { format!("{} vectors ", turn * turns) } else { String::new() };
     let variant = format!("{several}{lanes} lanes {}", if along { "along" } else { "across" });
-    let grid = [product.workgroups(lanes, fours), 1];
     Some(Step {
         before: Vec::new(),
         before_bytes: 0,
         kernel: Kernel { id: KernelId::MatmulVector, variant, source: None, constants },
         params,
         operands: if swaps { [Binding { index: 0, ..b }, Binding { index: 1, ..a }] } else { [a, b] },
-        grid,
+        grid: [groups, 1],
         parts,
         k_step: 4 * lanes,
     })

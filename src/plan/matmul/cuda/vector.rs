@@ -1,7 +1,7 @@
 //! The launch of `shaders/matmul/vector.cu` for products of which one side is a few rows or columns. Its sizes are those that were quickest on an
 //! NVIDIA H100.
 
-use super::{MOST_LAYERS, MOST_PARTS, Product, bindings, launched, tiles_for};
+use super::{MOST_LAYERS, Product, bindings, launched, tiles_for};
 use crate::dtype::DType;
 use crate::info::Caps;
 use crate::kernels::{Kernel, KernelId};
@@ -9,19 +9,10 @@ use crate::ops::matmul::Problem;
 use crate::plan::Binding;
 use crate::plan::matmul::batch::Launch;
 use crate::plan::matmul::tile::FROM_MEMORY;
-use crate::plan::matmul::vector::Vectors;
+use crate::plan::matmul::vector::{Spread, THREADS, THREADS_ACROSS, Vectors};
 use crate::plan::matmul::{Params, operands_f16, whole};
 
-/// Threads of a block; and of one that has few sums, where lines lie across k.
-const THREADS: u32 = 128;
-const THREADS_ACROSS: u32 = 256;
-
-/// The least steps of k of a lane, and in parts of k that pay for the launch that adds them up.
-const LEAST_OF_A_LANE: u32 = 16;
-const LEAST_PART: u32 = 512;
-const LEAST_OF_A_LANE_IN_PARTS: u32 = 32;
-
-/// What lanes that read a line side by side read of it at once, at least.
+/// What lanes read of a line at once at least, where there are more vectors than four: those are shared by the lines of a block.
 const LINE_BYTES: u32 = 512;
 
 /// Elements of a matrix of f16 from which on the library's matrix units are quicker; and this crate's, where lines lie across k and there are more
@@ -34,7 +25,7 @@ pub(super) fn product(problem: &Problem, launch: &Launch, caps: &Caps, multiproc
     let told = Params { result: u32::from(problem.result != DType::F32), ..launched(problem, launch) };
     let product = Vectors::of(problem, told, caps)?;
     let [turn, turns] = product.turns();
-    let Vectors { swaps, along, x_along, vectors, elements, .. } = product;
+    let Vectors { swaps, along, x_along, vectors, .. } = product;
     // What has a bias for each column cannot be taken for a row.
     let is_column = problem.bias && problem.n == 1;
     let params = if is_column { Params { m: told.m, n: told.n, ldo: told.ldo, ..product.params } } else { product.params };
@@ -45,30 +36,14 @@ pub(super) fn product(problem: &Problem, launch: &Launch, caps: &Caps, multiproc
     if is_left || caps.max_workgroup_invocations < threads {
         return None;
     }
-    // What is shared of a block are the vectors: with more of them it is to have more lines, while there are blocks enough.
     let line = LINE_BYTES / (4 * problem.dtype.bytes() as u32);
-    let most = (params.k / LEAST_OF_A_LANE).next_power_of_two();
-    let (least, most) = if along {
-        let most = most.clamp(4, threads);
-        (if vectors > 4 { most.min(line) } else { most }, most)
-    } else {
-        let most = most.clamp(4, threads / 4);
-        (most.min(8), most)
+    let most = product.most_lanes(if along { threads } else { threads / 4 });
+    let least = match (along, vectors) {
+        (false, _) => most.min(8),
+        (true, ..=4) => most,
+        _ => most.min(line),
     };
-    let blocks = |lanes: u32| elements.div_ceil(4 * (threads / lanes));
-    let all = |each: u32| u64::from(each) * u64::from(params.batch);
-    let mut lanes = least;
-    while lanes < most && 2 * all(blocks(lanes)) < 3 * u64::from(multiprocessors) {
-        lanes *= 2;
-    }
-    let mut parts = 1;
-    while 4 * all(blocks(lanes) * parts) < 3 * u64::from(multiprocessors)
-        && params.k / (2 * parts) >= LEAST_PART.max(LEAST_OF_A_LANE_IN_PARTS * lanes)
-        && 2 * parts <= MOST_PARTS
-        && all(2 * parts) <= MOST_LAYERS.into()
-    {
-        parts *= 2;
-    }
+    let Spread { groups, lanes, parts } = product.spread(threads, 1, [least, most], [u32::MAX, MOST_LAYERS], multiprocessors);
     let [x_element, x_vector] = if x_along { [1, params.ldb] } else { [params.ldb, 1] };
     let operands_f16 = operands_f16(problem);
     let constants = vec![
@@ -89,7 +64,7 @@ pub(super) fn product(problem: &Problem, launch: &Launch, caps: &Caps, multiproc
         kernel: Kernel { id: KernelId::MatmulVector, variant, source: None, constants },
         params: Params { height: x_element, width: x_vector, before_y: lanes, before_x: u32::from(tall), ..params },
         matrices: matrices.collect(),
-        blocks: blocks(lanes),
+        blocks: groups,
         parts,
         k_step: 4 * lanes,
         used_bytes: 0,
