@@ -104,6 +104,12 @@ impl Vectors {
         u64::from(self.elements) * u64::from(self.params.k)
     }
 
+    /// The same of all items of a batch.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(super) fn matrices(&self) -> u64 {
+        self.matrix().saturating_mul(self.params.batch.into())
+    }
+
     /// By how many vectors sums are added up at a time, and how often: some of the last are perhaps nobody's.
     pub(super) fn turns(&self) -> [u32; 2] {
         let turn = self.vectors.next_power_of_two().min(4);

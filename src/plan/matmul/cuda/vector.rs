@@ -15,10 +15,12 @@ use crate::plan::matmul::{Params, operands_f16, whole};
 /// What lanes read of a line at once at least, where there are more vectors than four: those are shared by the lines of a block.
 const LINE_BYTES: u32 = 512;
 
-/// Elements of a matrix of f16 from which on the library's matrix units are quicker; and this crate's, where lines lie across k and there are more
-/// vectors than four.
+/// Elements of all matrices of f16 from which on the library's matrix units are quicker, but with one or two vectors along k of so many steps; and
+/// from which on this crate's are with more than four, but along k of so many.
 const LIBRARY_F16: u64 = 1 << 22;
-const UNITS_ACROSS: u64 = 1 << 25;
+const LONG: u32 = 512;
+const UNITS_F16: u64 = 1 << 25;
+const LONG_BY_UNITS: u32 = 2048;
 
 /// For some items of a batch; None for other products.
 pub(super) fn product(problem: &Problem, launch: &Launch, caps: &Caps, multiprocessors: u32) -> Option<Product> {
@@ -32,7 +34,7 @@ pub(super) fn product(problem: &Problem, launch: &Launch, caps: &Caps, multiproc
     let tall = product.tall || is_column;
     let threads = if along || vectors > 4 { THREADS } else { THREADS_ACROSS };
     let by_units = tiles_for(problem, caps).0 == KernelId::MatmulCooperative;
-    let is_left = by_units && !along && vectors > 4 && product.matrix() >= UNITS_ACROSS;
+    let is_left = by_units && vectors > 4 && product.matrices() >= UNITS_F16 && !(along && told.k >= LONG_BY_UNITS);
     if is_left || caps.max_workgroup_invocations < threads {
         return None;
     }
@@ -77,6 +79,6 @@ pub(super) fn is_quicker(problem: &Problem, caps: &Caps) -> bool {
     let Vectors { along, vectors, .. } = product;
     match problem.dtype {
         DType::F32 => along || vectors > 1 || product.matrix() < FROM_MEMORY,
-        _ => along && vectors <= 2 || product.matrix() < LIBRARY_F16,
+        _ => along && vectors <= 2 && problem.k >= LONG || product.matrices() < LIBRARY_F16,
     }
 }
