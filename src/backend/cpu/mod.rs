@@ -7,6 +7,8 @@ mod compute;
 mod conv;
 #[cfg(all(feature = "simd", not(target_arch = "wasm32")))]
 mod crew;
+#[cfg(all(feature = "simd", not(target_arch = "wasm32")))]
+mod few;
 mod fft;
 mod fold;
 #[cfg(not(target_arch = "wasm32"))]

@@ -5,6 +5,8 @@ use std::borrow::Cow;
 use super::conv::Conv;
 #[cfg(feature = "simd")]
 use super::crew::{each, each_with};
+#[cfg(feature = "simd")]
+use super::few;
 use super::fft;
 use super::int8;
 #[cfg(feature = "simd")]
@@ -314,7 +316,10 @@ impl Engine {
             // The library would scale parts of a sum, or an operand, which may be too large then, or too small, where the sum is not.
             let scales = params.alpha != 1.0;
             let beta = if reads_c { params.beta } else { 0.0 };
-            Product { sizes, a, b, beta: (reads_c && !scales).then_some(beta) }.compute(out, sizes[2], threads);
+            let in_sums = (reads_c && !scales).then_some(beta);
+            if !few::multiplied(sizes, [a, b], in_sums, out, threads) {
+                Product { sizes, a, b, beta: in_sums }.compute(out, sizes[2], threads);
+            }
             if scales && beta != 0.0 {
                 for (sums, c) in out.chunks_exact_mut(sizes[2]).zip(c.chunks(params.ldc as usize)) {
                     sums.iter_mut().zip(c).for_each(|(sum, c)| *sum = params.alpha * *sum + beta * c);

@@ -18,7 +18,7 @@ use super::scalar::Matrix;
 use super::simd::turned::turn;
 
 /// Multiplications from which other threads pay: to hand blocks over takes some microseconds.
-const MANY: usize = 1 << 21;
+pub(super) const MANY: usize = 1 << 21;
 /// Multiplications from which it pays to wake them.
 const LONG: usize = 1 << 22;
 /// Rows and columns of which blocks are multiples: what the crate's kernels compute at once.
@@ -41,12 +41,12 @@ const TURNED_ROWS: usize = 32;
 const KEPT: usize = 1 << 20;
 
 thread_local! {
-    /// What B is made of before it is multiplied.
+    /// What operands are made of before they are multiplied.
     static ROOM: Cell<Vec<f32>> = const { Cell::new(Vec::new()) };
 }
 
 /// Does something with room for so many elements, whatever was in them.
-fn with_room<R>(elements: usize, run: impl FnOnce(&mut [f32]) -> R) -> R {
+pub(super) fn with_room<R>(elements: usize, run: impl FnOnce(&mut [f32]) -> R) -> R {
     let mut room = ROOM.take();
     if room.len() < elements {
         room.resize(elements, 0.0);
