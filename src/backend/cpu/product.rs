@@ -13,7 +13,7 @@
 use std::cell::Cell;
 use std::ops::Range;
 
-use super::crew::{each, share};
+use super::crew::share;
 use super::scalar::Matrix;
 use super::simd::turned::turn;
 
@@ -35,7 +35,8 @@ const DEPTH: usize = 512;
 const PACK: usize = 2;
 /// What it costs to begin with a block, the same.
 const BEGIN: usize = 20_000;
-/// Rows of B that are made of its columns at once.
+/// Columns of B that are made rows for a block, about, and elements of each at once.
+const TURNED_COLUMNS: usize = 128;
 const TURNED_ROWS: usize = 32;
 /// Elements of what a thread keeps for the next product: to ask the system for as many takes long.
 const KEPT: usize = 1 << 20;
@@ -94,7 +95,10 @@ impl Product<'_> {
     pub(super) fn compute(&self, c: &mut [f32], stride: usize, threads: usize) {
         let [m, k, n] = self.sizes;
         let threads = if m * k * n < MANY { 1 } else { threads };
-        self.by_rows(threads, |product| product.compute_cut(c, stride, Cut::of(product.sizes, threads), threads));
+        if self.b.row_stride == 1 && m > 1 && k > 1 && n > 1 {
+            return self.by_turned_columns(c, stride, threads);
+        }
+        self.compute_cut(c, stride, Cut::of(self.sizes, threads), threads);
     }
 
     /// C ← A·B of m × k by k × n, so many columns at a time, of which `see` gives B row by row, each time on one thread.
@@ -121,18 +125,29 @@ impl Product<'_> {
         });
     }
 
-    /// Does something with the same product, of which B lies row by row: of columns the crate packs one number after the other.
-    fn by_rows(&self, threads: usize, run: impl FnOnce(&Product<'_>)) {
-        let ([m, k, n], Matrix { values, row_stride, column_stride }) = (self.sizes, self.b);
-        if m < 2 || n < 2 || row_stride != 1 || k < 2 {
-            return run(self);
-        }
-        with_room(k * n, |rows| {
-            each(rows, TURNED_ROWS * n, threads, |number, rows| {
-                let (columns, depth) = (bytemuck::cast_slice(&values[number * TURNED_ROWS..]), rows.len() / n);
-                turn(columns, column_stride, bytemuck::cast_slice_mut::<_, u32>(rows), n, [n, depth]);
+    /// The same where B lies column by column, of which the crate would pack one number after the other: so many columns at a time are turned into
+    /// rows by whoever multiplies with them, while they are in the cache. C is cut into rows too where there are few columns for the threads.
+    fn by_turned_columns(&self, c: &mut [f32], stride: usize, threads: usize) {
+        let ([m, k, n], Matrix { values, column_stride, .. }) = (self.sizes, self.b);
+        self.check(c.len(), stride);
+        let out = Out { start: c.as_mut_ptr(), stride };
+        let width = n.div_ceil(n.div_ceil(TURNED_COLUMNS)).next_multiple_of(COLUMNS);
+        let blocks = n.div_ceil(width);
+        // Blocks that are as the whole is to the crate, however wide.
+        let most = m / (FEW + 2 * ROWS);
+        let cut = Cut { rows: if threads > 1 { (2 * threads).div_ceil(blocks).min(most).max(1) } else { 1 }, columns: 1 };
+        share(threads, blocks * cut.rows, m * k * n >= LONG, |number| {
+            let first = number / cut.rows * width;
+            let count = width.min(n - first);
+            with_room(k * count, |rows| {
+                for (at, rows) in rows.chunks_mut(TURNED_ROWS * count).enumerate() {
+                    let (columns, depth) = (&values[first * column_stride + at * TURNED_ROWS..], rows.len() / count);
+                    turn(bytemuck::cast_slice(columns), column_stride, bytemuck::cast_slice_mut::<_, u32>(rows), count, [count, depth]);
+                }
+                let product = Product { sizes: [m, k, count], b: Matrix::new(rows, count, false), ..*self };
+                // SAFETY: the operands and C were checked before, and no other block has these columns and rows.
+                unsafe { product.block(&Out { start: out.at(first), stride }, cut, number % cut.rows) };
             });
-            run(&Product { b: Matrix::new(rows, n, false), ..*self });
         });
     }
 
@@ -252,13 +267,18 @@ mod tests {
                 let a = Matrix::new(&a, if turn_a { m } else { k }, turn_a);
                 let b = Matrix::new(&b, if turn_b { k } else { n }, turn_b);
                 let product = Product { sizes: [m, k, n], a, b, beta: reads.then_some(2.0) };
-                let mut whole = numbers(m * n, 40_503);
-                product.by_rows(1, |product| product.compute_cut(&mut whole, n, Cut::NONE, 1));
-                for threads in [2, 16, 61] {
-                    let cut = Cut::of([m, k, n], threads);
+                let computed = |threads: usize| {
                     let mut found = numbers(m * n, 40_503);
-                    product.by_rows(2, |product| product.compute_cut(&mut found, n, cut, 2));
-                    assert!(found == whole, "{m} x {k} x {n}, turned: {turn_a} and {turn_b}, by {cut:?}");
+                    if turn_b {
+                        product.by_turned_columns(&mut found, n, threads);
+                    } else {
+                        product.compute_cut(&mut found, n, Cut::of([m, k, n], threads), threads.min(2));
+                    }
+                    found
+                };
+                let whole = computed(1);
+                for threads in [2, 16, 61] {
+                    assert!(computed(threads) == whole, "{m} x {k} x {n}, turned: {turn_a} and {turn_b}, for {threads} threads");
                 }
             }
         }
