@@ -2,6 +2,11 @@
 
 use std::borrow::Cow;
 
+#[cfg(feature = "simd")]
+use half::f16;
+#[cfg(feature = "simd")]
+use half::slice::HalfFloatSliceExt as _;
+
 use super::conv::Conv;
 #[cfg(feature = "simd")]
 use super::crew::{each, each_with};
@@ -115,12 +120,27 @@ impl Engine {
             return Ok(());
         }
         // What is not f32 is widened, which changes no value, and the result is rounded once.
-        let operands = operands.each_ref().map(|operand| operand.as_ref().map_or(Cow::Borrowed(&[][..]), HostSlice::widened));
+        let read = |at: usize| operands[at].as_ref().map_or(Ok(Cow::Borrowed(&[][..])), |values| self.widened(values));
+        let operands = [read(0)?, read(1)?, read(2)?, read(3)?];
         let operands = operands.each_ref().map(|values| &**values);
         if out.is_empty() || params.m == 0 || params.n == 0 {
             return Ok(());
         }
         wide(out, |out| self.products(params, kernel, operands, out))
+    }
+
+    /// Values in f32, which holds each of f16: many are widened by all threads, into large pages.
+    fn widened<'a>(&self, values: &HostSlice<'a>) -> Result<Cow<'a, [f32]>> {
+        #[cfg(feature = "simd")]
+        if self.simd && values.dtype() == DType::F16 && values.bytes().len() > MANY_ELEMENTS * size_of::<f16>() {
+            let halves: &[f16] = bytemuck::cast_slice(values.bytes());
+            let mut wide = array(Extent::f32(halves.len() as u64))?.into_vec();
+            each(&mut wide, SHARE_ELEMENTS, self.resources().1, |share, wide| {
+                halves[share * SHARE_ELEMENTS..][..wide.len()].convert_to_f32_slice(wide);
+            });
+            return Ok(Cow::Owned(wide));
+        }
+        Ok(values.widened())
     }
 
     /// An elementwise operation.

@@ -24,6 +24,13 @@ const LEAST_PART: u32 = 512;
 /// The most parts of k.
 const MOST_PARTS: u32 = 128;
 
+/// How many groups of threads a quarter of the multiprocessors has where there are enough of them; and fewer than how many where parts of k pay:
+/// at first, once that launch is there, and where it takes little of the time.
+const ENOUGH: u32 = 6;
+const FEW: u32 = 3;
+const FEW_IN_PARTS: u32 = 8;
+const FEW_OF_LARGE: u32 = 16;
+
 /// Elements of a matrix from which on that launch takes little of the time, and the least of a part of such a one.
 const LARGE: u64 = 1 << 25;
 const LARGE_PART: u32 = 4096;
@@ -127,12 +134,11 @@ impl Vectors {
     pub(super) fn spread(&self, threads: u32, fours: u32, [least, most]: [u32; 2], grid: [u32; 2], multiprocessors: u32) -> Spread {
         let Params { k, batch, .. } = self.params;
         let groups = |lanes: u32| self.elements.div_ceil(4 * fours * (threads / lanes));
-        // For a quarter of the multiprocessors.
         let busy = |groups: u32| batch.saturating_mul(groups) / (multiprocessors / 4).max(1);
         // With few lanes a group has many lines that share what they are multiplied by, and across k it reads many side by side; but there are to be
         // groups enough.
         let mut lanes = least;
-        while lanes < most && busy(groups(lanes)) < 6 {
+        while lanes < most && busy(groups(lanes)) < ENOUGH {
             lanes *= 2;
         }
         while groups(lanes) > grid[0] && lanes > 1 {
@@ -143,8 +149,7 @@ impl Vectors {
         let mut parts = 1;
         while 2 * parts <= MOST_PARTS && batch.saturating_mul(2 * parts) <= grid[1] {
             let (now, part) = (busy(groups(lanes) * parts), k / (2 * parts));
-            // The launch is there once there are parts.
-            let pays = now < if parts > 1 { 8 } else { 3 } || is_long && part >= LARGE_PART && now < 16;
+            let pays = now < if parts > 1 { FEW_IN_PARTS } else { FEW } || is_long && part >= LARGE_PART && now < FEW_OF_LARGE;
             if !pays || part < LEAST_PART.max(LEAST_OF_A_LANE_IN_PARTS * lanes) {
                 break;
             }
@@ -178,7 +183,7 @@ pub(super) fn step(problem: &Problem, params: Params, [a, b]: [Binding; 2], caps
     let reads_less = along && vectors > 4 && params.k >= LEAST_OF_A_LANE_IN_PARTS * most && by_eights >= ENOUGH_BY_EIGHTS;
     let fours = if reads_less { 2 } else { 1 };
     let least = if along { most } else { most.min(8) };
-    // Half as many threads are half as much.
+    // Half as many threads keep half as much busy.
     let halves = if !along && threads == THREADS { 2 } else { 1 };
     let Spread { groups, lanes, parts } =
         product.spread(threads, fours, [least, most], [caps.max_workgroups_per_dimension; 2], halves * MULTIPROCESSORS as u32);
