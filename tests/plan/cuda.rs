@@ -174,6 +174,8 @@ fn what_cublaslt_does_not_take_is_left_to_the_kernel() {
     assert!(!takes(&problem(1, 1024, 1024, false, false, false, 0)) && takes(&problem(1, 4096, 4096, false, false, false, 0)), "a row");
     assert!(takes(&Problem { dtype: DType::F16, ..problem(8, 4096, 4096, false, true, false, 0) }), "matrix units");
     assert!(!takes(&problem(0, 5, 7, false, false, false, 0)), "no result");
+    let long = cuda(&problem(1, 3_000_000_000, 1, false, false, false, 0), &Caps::UNLIMITED, 132).unwrap();
+    assert_eq!(long.dispatches[0].kernel.id, KernelId::MatmulTiled, "steps past 32 bits");
     let empty = cuda(&problem(0, 5, 7, false, false, false, 0), &Caps::UNLIMITED, 132).unwrap();
     assert_eq!((empty.dispatches.len(), empty.kernel().as_str()), (0, "none"));
     let largest = cuda(&problem(u32::MAX, 1, 1, false, false, false, 0), &Caps::UNLIMITED, 132).unwrap();

@@ -63,7 +63,8 @@ pub(super) struct Vectors {
 impl Vectors {
     /// None for any other product.
     pub(super) fn of(problem: &Problem, params: Params, caps: &Caps) -> Option<Self> {
-        if problem.integers.is_some() || params.k == 0 || !problem.reads_operands() {
+        // Steps of k are counted past its end.
+        if problem.integers.is_some() || params.k == 0 || params.k > u32::MAX / 2 || !problem.reads_operands() {
             return None;
         }
         let Params { m, n, lda, ldb, a_start, b_start, .. } = params;
