@@ -142,7 +142,8 @@ impl Conv<'_> {
             product.compute(out, positions, threads);
         } else {
             let block = (SEEN_ELEMENTS / k.max(1)).max(1).next_multiple_of(LEAST_POSITIONS).min(positions);
-            Product::by_columns(sizes, filters, out, block.max(1), threads, |positions, seen| self.see(image, positions, seen));
+            let product = Product { sizes, a: filters, b: Matrix::new(&[], 0, false), beta: None };
+            product.by_columns(out, positions, block.max(1), 1, threads, |positions, seen| self.see(image, positions, seen));
         }
         for (filter, out) in out.chunks_exact_mut(positions.max(1)).enumerate() {
             self.finish(item, filter, out);

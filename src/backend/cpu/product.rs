@@ -101,26 +101,30 @@ impl Product<'_> {
         self.compute_cut(c, stride, Cut::of(self.sizes, threads), threads);
     }
 
-    /// C ← A·B of m × k by k × n, so many columns at a time, of which `see` gives B row by row, each time on one thread.
+    /// The same with a B that `see` gives row by row, so many columns at a time and each time on one thread, whatever B is here. Blocks have all rows, or
+    /// so many parts of them.
     pub(super) fn by_columns(
-        [m, k, n]: [usize; 3],
-        a: Matrix<'_>,
+        &self,
         c: &mut [f32],
+        stride: usize,
         width: usize,
+        rows: usize,
         threads: usize,
         see: impl Fn(Range<usize>, &mut [f32]) + Sync,
     ) {
-        assert!(m * n <= c.len(), "a product of {m} x {k} x {n} past its result");
+        let [m, k, n] = self.sizes;
+        assert!((m - 1) * stride + n <= c.len(), "a product of {m} x {k} x {n} past its result");
         let threads = if m * k * n < MANY { 1 } else { threads };
-        let out = Out { start: c.as_mut_ptr(), stride: n };
-        share(threads, n.div_ceil(width), m * k * n >= LONG, |number| {
-            let columns = number * width..((number + 1) * width).min(n);
+        let (out, cut) = (Out { start: c.as_mut_ptr(), stride }, Cut { rows, columns: 1 });
+        share(threads, n.div_ceil(width) * rows, m * k * n >= LONG, |number| {
+            let first = number / rows * width;
+            let columns = first..(first + width).min(n);
             with_room(k * columns.len(), |seen| {
                 see(columns.clone(), seen);
-                let product = Product { sizes: [m, k, columns.len()], a, b: Matrix::new(seen, columns.len(), false), beta: None };
-                product.check((m - 1) * n + columns.len(), n);
-                // SAFETY: the operands were checked just now, and C with its columns before. No other block has these.
-                unsafe { product.block(&Out { start: out.at(columns.start), stride: n }, Cut::NONE, 0) };
+                let product = Product { sizes: [m, k, columns.len()], b: Matrix::new(seen, columns.len(), false), ..*self };
+                product.check((m - 1) * stride + columns.len(), stride);
+                // SAFETY: the operands were checked just now, and C with its columns before. No other block has these rows of them.
+                unsafe { product.block(&Out { start: out.at(first), stride }, cut, number % rows) };
             });
         });
     }
@@ -128,26 +132,18 @@ impl Product<'_> {
     /// The same where B lies column by column, of which the crate would pack one number after the other: so many columns at a time are turned into
     /// rows by whoever multiplies with them, while they are in the cache. C is cut into rows too where there are few columns for the threads.
     fn by_turned_columns(&self, c: &mut [f32], stride: usize, threads: usize) {
-        let ([m, k, n], Matrix { values, column_stride, .. }) = (self.sizes, self.b);
+        let ([m, _, n], Matrix { values, column_stride, .. }) = (self.sizes, self.b);
         self.check(c.len(), stride);
-        let out = Out { start: c.as_mut_ptr(), stride };
         let width = n.div_ceil(n.div_ceil(TURNED_COLUMNS)).next_multiple_of(COLUMNS);
-        let blocks = n.div_ceil(width);
         // Blocks that are as the whole is to the crate, however wide.
         let most = m / (FEW + 2 * ROWS);
-        let cut = Cut { rows: if threads > 1 { (2 * threads).div_ceil(blocks).min(most).max(1) } else { 1 }, columns: 1 };
-        share(threads, blocks * cut.rows, m * k * n >= LONG, |number| {
-            let first = number / cut.rows * width;
-            let count = width.min(n - first);
-            with_room(k * count, |rows| {
-                for (at, rows) in rows.chunks_mut(TURNED_ROWS * count).enumerate() {
-                    let (columns, depth) = (&values[first * column_stride + at * TURNED_ROWS..], rows.len() / count);
-                    turn(bytemuck::cast_slice(columns), column_stride, bytemuck::cast_slice_mut::<_, u32>(rows), count, [count, depth]);
-                }
-                let product = Product { sizes: [m, k, count], b: Matrix::new(rows, count, false), ..*self };
-                // SAFETY: the operands and C were checked before, and no other block has these columns and rows.
-                unsafe { product.block(&Out { start: out.at(first), stride }, cut, number % cut.rows) };
-            });
+        let parts = if threads > 1 { (2 * threads).div_ceil(n.div_ceil(width)).min(most).max(1) } else { 1 };
+        self.by_columns(c, stride, width, parts, threads, |columns, rows| {
+            let count = columns.len();
+            for (at, rows) in rows.chunks_mut(TURNED_ROWS * count).enumerate() {
+                let (columns, depth) = (&values[columns.start * column_stride + at * TURNED_ROWS..], rows.len() / count);
+                turn(bytemuck::cast_slice(columns), column_stride, bytemuck::cast_slice_mut::<_, u32>(rows), count, [count, depth]);
+            }
         });
     }
 
