@@ -56,8 +56,12 @@ pub(super) fn each_with<T: Send, S>(
     start: impl Fn() -> S + Sync,
     run: impl Fn(&mut S, usize, &mut [T]) + Sync,
 ) {
+    if threads < 2 {
+        let mut state = start();
+        return items.chunks_mut(size).enumerate().for_each(|(number, items)| run(&mut state, number, items));
+    }
     let pieces = items.len().div_ceil(size);
-    let together = pieces.div_ceil(threads.max(1) * PARTS).max(1);
+    let together = pieces.div_ceil(threads * PARTS).max(1);
     let parts: Vec<_> = items.chunks_mut(together * size).map(Mutex::new).collect();
     share(threads, parts.len(), true, |part| {
         let (mut items, mut state) = (parts[part].lock().unwrap_or_else(PoisonError::into_inner), start());

@@ -1,7 +1,8 @@
 //! Products of a matrix with a few vectors, natively: rows of the one with columns of the other where the matrix lies along what is summed, which a
 //! packed product would first have to turn. Each of its lines is read once.
 
-use super::crew::each;
+use super::crew::each_with;
+use super::number::Number;
 use super::product::{self, with_room};
 use super::scalar::Matrix;
 
@@ -16,86 +17,113 @@ const LINES: [usize; 2] = [4, 2];
 /// Multiplications of the fewest lines that a thread takes at once: few, so that all end together.
 const SHARE: usize = 1 << 14;
 
-/// out ← A·B + β·out where one of them is a few vectors and the other lies as it is to; else false, and nothing is done.
-pub(super) fn multiplied([m, k, n]: [usize; 3], [a, b]: [Matrix<'_>; 2], beta: Option<f32>, out: &mut [f32], threads: usize) -> bool {
-    let is_worth_it = |count: usize, most: usize, lines: usize| {
-        (2..=most).contains(&count) && k >= LEAST && lines >= 4 * count && lines * k >= LEAST_ELEMENTS
-    };
-    // Lines of the matrix; and the vectors by element and by vector. An element of the result is so far from the next line's and the next vector's.
-    let (matrix, stride, lines, x, steps, count, places) = if is_worth_it(m, MOST_ROWS, n) && b.row_stride == 1 {
-        (b.values, b.column_stride, n, a.values, [a.column_stride, a.row_stride], m, [1, n])
-    } else if is_worth_it(n, MOST_COLUMNS, m) && a.column_stride == 1 {
-        (a.values, a.row_stride, m, b.values, [b.row_stride, b.column_stride], n, [n, 1])
-    } else {
-        return false;
-    };
-    with_room(count * (k + lines), |room| {
-        let (vectors, sums) = room.split_at_mut(count * k);
-        for (number, vector) in vectors.chunks_exact_mut(k).enumerate() {
-            vector.iter_mut().enumerate().for_each(|(at, value)| *value = x[number * steps[1] + at * steps[0]]);
-        }
-        let few = Few { matrix, stride, vectors, count };
-        let share = (SHARE / (count * k)).next_multiple_of(LINES[0]).max(LINES[0]);
-        let threads = if m * k * n < product::MANY { 1 } else { threads };
-        each(sums, share * count, threads, |number, sums| pulp::Arch::new().dispatch(Part(&few, number * share, sums)));
-        let put = |sum: f32, out: &mut f32| *out = sum + beta.map_or(0.0, |beta| beta * *out);
-        for (line, sums) in sums.chunks_exact(count).enumerate() {
-            sums.iter().enumerate().for_each(|(vector, &sum)| put(sum, &mut out[line * places[0] + vector * places[1]]));
-        }
-    });
-    true
-}
-
-/// A matrix line by line, and vectors one behind the other.
-struct Few<'a> {
-    matrix: &'a [f32],
+/// A matrix line by line, and vectors, of which element and vector are so far apart. An element of the result is so far from the next line's and the next
+/// vector's.
+pub(super) struct Product<'a, T> {
+    matrix: &'a [T],
     stride: usize,
-    vectors: &'a [f32],
+    lines: usize,
+    vectors: &'a [T],
+    steps: [usize; 2],
+    k: usize,
     count: usize,
+    places: [usize; 2],
 }
 
-/// The sums of some lines, from one on, by line and by vector.
-struct Part<'a>(&'a Few<'a>, usize, &'a mut [f32]);
+impl<'a, T: Number> Product<'a, T> {
+    /// A·B of such sizes where one of them is a few vectors and the other lies as it is to.
+    pub(super) fn of([m, k, n]: [usize; 3], [a, b]: [Matrix<'a, T>; 2]) -> Option<Self> {
+        let is_worth_it = |count: usize, most: usize, lines: usize| {
+            (2..=most).contains(&count) && k >= LEAST && lines >= 4 * count && lines * k >= LEAST_ELEMENTS
+        };
+        if is_worth_it(m, MOST_ROWS, n) && b.row_stride == 1 {
+            let steps = [a.column_stride, a.row_stride];
+            Some(Self { matrix: b.values, stride: b.column_stride, lines: n, vectors: a.values, steps, k, count: m, places: [1, n] })
+        } else if is_worth_it(n, MOST_COLUMNS, m) && a.column_stride == 1 {
+            let steps = [b.row_stride, b.column_stride];
+            Some(Self { matrix: a.values, stride: a.row_stride, lines: m, vectors: b.values, steps, k, count: n, places: [n, 1] })
+        } else {
+            None
+        }
+    }
 
-impl pulp::WithSimd for Part<'_> {
+    /// out ← A·B + β·out, on so many threads at most. Without β what was there is not read.
+    pub(super) fn compute(&self, beta: Option<f32>, out: &mut [f32], threads: usize) {
+        let &Self { lines, k, count, steps, places, .. } = self;
+        with_room(count * (k + lines), |room| {
+            let (vectors, sums) = room.split_at_mut(count * k);
+            for (number, vector) in vectors.chunks_exact_mut(k).enumerate() {
+                vector.iter_mut().enumerate().for_each(|(at, value)| *value = self.vectors[number * steps[1] + at * steps[0]].into());
+            }
+            let share = (SHARE / (count * k)).next_multiple_of(LINES[0]).max(LINES[0]);
+            let threads = if count * k * lines < product::MANY { 1 } else { threads };
+            each_with(sums, share * count, threads, Vec::new, |room, number, sums| {
+                pulp::Arch::new().dispatch(Part { product: self, vectors, first: number * share, room, sums });
+            });
+            let put = |sum: f32, out: &mut f32| *out = sum + beta.map_or(0.0, |beta| beta * *out);
+            for (line, sums) in sums.chunks_exact(count).enumerate() {
+                sums.iter().enumerate().for_each(|(vector, &sum)| put(sum, &mut out[line * places[0] + vector * places[1]]));
+            }
+        });
+    }
+}
+
+/// The sums of some lines, from one on, by line and by vector: vectors lie in f32 one behind the other, and there is room for what is made wide.
+struct Part<'a, T> {
+    product: &'a Product<'a, T>,
+    vectors: &'a [f32],
+    first: usize,
+    room: &'a mut Vec<f32>,
+    sums: &'a mut [f32],
+}
+
+impl<T: Number> pulp::WithSimd for Part<'_, T> {
     type Output = ();
 
     #[inline(always)]
     fn with_simd<S: pulp::Simd>(self, simd: S) {
-        let Self(few, first, sums) = self;
-        let mut line = first;
-        for sums in sums.chunks_mut(LINES[0] * few.count) {
-            if sums.len() == LINES[0] * few.count {
-                few.lines(simd, line, sums);
+        let Self { product: &Product { matrix, stride, k, count, .. }, vectors, first, room, sums } = self;
+        let line = |number: usize| &matrix[number * stride..][..k];
+        let vectors = Vectors { all: vectors, k, count };
+        for (sums, at) in sums.chunks_mut(LINES[0] * count).zip((first..).step_by(LINES[0])) {
+            if sums.len() == LINES[0] * count {
+                let lines = T::read([line(at), line(at + 1), line(at + 2), line(at + 3)], room);
+                vectors.by_lines(simd, lines, sums);
             } else {
-                sums.chunks_exact_mut(few.count).zip(line..).for_each(|(sums, line)| few.sums::<S, 1, 1>(simd, line, 0, few.count, sums));
+                for (sums, at) in sums.chunks_exact_mut(count).zip(at..) {
+                    vectors.by::<S, 1, 1>(simd, T::read([line(at)], room), [0, count], sums);
+                }
             }
-            line += LINES[0];
         }
     }
 }
 
-impl Few<'_> {
-    /// Of so many lines: while they are in the first cache, four vectors at a time and what is left.
+/// So many vectors, one behind the other.
+struct Vectors<'a> {
+    all: &'a [f32],
+    k: usize,
+    count: usize,
+}
+
+impl Vectors<'_> {
+    /// Their sums with so many lines: while these are in the first cache, four vectors at a time and what is left.
     #[inline(always)]
-    fn lines<S: pulp::Simd>(&self, simd: S, line: usize, sums: &mut [f32]) {
+    fn by_lines<S: pulp::Simd>(&self, simd: S, lines: [&[f32]; LINES[0]], sums: &mut [f32]) {
         let of_fours = self.count / 4 * 4;
-        for (at, sums) in sums.chunks_exact_mut(LINES[1] * self.count).enumerate() {
-            self.sums::<S, 2, 4>(simd, line + at * LINES[1], 0, of_fours, sums);
+        for (pair, sums) in lines.as_chunks::<{ LINES[1] }>().0.iter().zip(sums.chunks_exact_mut(LINES[1] * self.count)) {
+            self.by::<S, 2, 4>(simd, *pair, [0, of_fours], sums);
         }
         let left = self.count - of_fours;
         let of_pairs = of_fours + left / 2 * 2;
-        self.sums::<S, 4, 2>(simd, line, of_fours, of_pairs, sums);
-        self.sums::<S, 4, 1>(simd, line, of_pairs, self.count, sums);
+        self.by::<S, 4, 2>(simd, lines, [of_fours, of_pairs], sums);
+        self.by::<S, 4, 1>(simd, lines, [of_pairs, self.count], sums);
     }
 
     /// Those of N lines with the vectors from one to another, M at a time: in an order that depends on nothing but how long a line is.
     #[inline(always)]
-    fn sums<S: pulp::Simd, const N: usize, const M: usize>(&self, simd: S, line: usize, from: usize, to: usize, sums: &mut [f32]) {
-        let k = self.vectors.len() / self.count;
-        let lines: [&[f32]; N] = std::array::from_fn(|at| &self.matrix[(line + at) * self.stride..][..k]);
+    fn by<S: pulp::Simd, const N: usize, const M: usize>(&self, simd: S, lines: [&[f32]; N], [from, to]: [usize; 2], sums: &mut [f32]) {
         for first in (from..to).step_by(M) {
-            let vectors: [&[f32]; M] = std::array::from_fn(|at| &self.vectors[(first + at) * k..][..k]);
+            let vectors: [&[f32]; M] = std::array::from_fn(|at| &self.all[(first + at) * self.k..][..self.k]);
             let found = dots(simd, lines, vectors);
             for (sums, found) in sums.chunks_exact_mut(self.count).zip(found) {
                 sums[first..first + M].copy_from_slice(&found);
@@ -132,27 +160,37 @@ fn dots<S: pulp::Simd, const N: usize, const M: usize>(simd: S, lines: [&[f32]; 
 
 #[cfg(test)]
 mod tests {
+    use half::f16;
+
     use super::*;
 
+    fn computed<T: Number>(sizes: [usize; 3], operands: [Matrix<'_, T>; 2], beta: Option<f32>, c: &[f32], threads: usize) -> Vec<f32> {
+        let mut out = c.to_vec();
+        Product::of(sizes, operands).expect("a product of a few vectors").compute(beta, &mut out, threads);
+        out
+    }
+
     #[test]
-    fn sums_are_right_and_the_same_bits_on_any_threads() {
-        let number = |at: usize| ((at as u32).wrapping_mul(2_654_435_761) >> 8) as f32 / (1 << 23) as f32 - 1.0;
-        let numbers = |count: usize| (0..count).map(number).collect::<Vec<_>>();
+    fn sums_are_right_and_the_same_bits_on_any_threads_and_from_halves() {
+        let numbers = |count: usize| {
+            let halves: Vec<_> = (0..count as u64).map(|at| f16::from_f32(crate::random::element(count as u64, at))).collect();
+            let wide: Vec<f32> = halves.iter().map(|half| half.to_f32()).collect();
+            (halves, wide)
+        };
         for (case, [m, k, n]) in
             [[2, 260, 131], [3, 301, 997], [7, 2050, 1030], [24, 256, 200], [130, 259, 5], [611, 1024, 12]].into_iter().enumerate()
         {
             let (turns, gap, beta) = (case % 2 == 1, case, (case % 3 == 0).then_some(2.0));
             let is_wide = m < n;
             let (a_stride, b_stride) = (if is_wide && turns { m } else { k } + gap, if is_wide || turns { k } else { n } + gap);
-            let (a, b, c) = (numbers((m.max(k)) * a_stride), numbers(n.max(k) * b_stride), numbers(m * n));
+            let [(a_halves, a), (b_halves, b), (_, c)] = [m.max(k) * a_stride, n.max(k) * b_stride, m * n].map(numbers);
             let operands = [Matrix::new(&a, a_stride, is_wide && turns), Matrix::new(&b, b_stride, is_wide || turns)];
-            let computed = |threads: usize| {
-                let mut out = c.clone();
-                assert!(multiplied([m, k, n], operands, beta, &mut out, threads), "{m} x {k} x {n}");
-                out
-            };
-            let found = computed(1);
-            assert!([2, 16].iter().all(|&threads| computed(threads) == found), "{m} x {k} x {n}");
+            let halves = [Matrix::new(&a_halves, a_stride, is_wide && turns), Matrix::new(&b_halves, b_stride, is_wide || turns)];
+            let found = computed([m, k, n], operands, beta, &c, 1);
+            for threads in [1, 2, 16] {
+                assert!(computed([m, k, n], operands, beta, &c, threads) == found, "{m} x {k} x {n}");
+                assert!(computed([m, k, n], halves, beta, &c, threads) == found, "{m} x {k} x {n} of halves");
+            }
             for (at, found) in found.into_iter().enumerate() {
                 let [i, j] = [at / n, at % n];
                 let term = |p: usize| {
@@ -168,10 +206,9 @@ mod tests {
 
     #[test]
     fn what_lies_otherwise_is_left() {
-        let (a, b) = (vec![1.0; 4 * 512], vec![1.0; 512 * 512]);
-        let is_taken = |m: usize, turned: bool| {
-            multiplied([m, 512, 512], [Matrix::new(&a, 512, false), Matrix::new(&b, 512, turned)], None, &mut vec![0.0; m * 512], 1)
-        };
+        let (a, b) = (vec![1.0f32; 4 * 512], vec![1.0; 512 * 512]);
+        let is_taken =
+            |m: usize, turned: bool| Product::of([m, 512, 512], [Matrix::new(&a, 512, false), Matrix::new(&b, 512, turned)]).is_some();
         assert!(is_taken(4, true) && !is_taken(4, false) && !is_taken(1, true));
     }
 }

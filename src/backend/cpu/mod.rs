@@ -20,6 +20,8 @@ mod map;
 #[cfg(not(target_arch = "wasm32"))]
 mod native;
 mod normalize;
+#[cfg(all(feature = "simd", not(target_arch = "wasm32")))]
+mod number;
 mod pool;
 #[cfg(all(feature = "simd", not(target_arch = "wasm32")))]
 mod product;

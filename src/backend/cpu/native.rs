@@ -4,8 +4,6 @@ use std::borrow::Cow;
 
 #[cfg(feature = "simd")]
 use half::f16;
-#[cfg(feature = "simd")]
-use half::slice::HalfFloatSliceExt as _;
 
 use super::conv::Conv;
 #[cfg(feature = "simd")]
@@ -18,6 +16,8 @@ use super::int8;
 use super::map::Registers;
 use super::map::{Elements, Map};
 use super::normalize::Normalize;
+#[cfg(feature = "simd")]
+use super::number::Number;
 use super::pool;
 #[cfg(feature = "simd")]
 use super::product::Product;
@@ -119,14 +119,39 @@ impl Engine {
             self.integers(params, kernel, operands, bytemuck::cast_slice_mut(out.bytes_mut()));
             return Ok(());
         }
-        // What is not f32 is widened, which changes no value, and the result is rounded once.
-        let read = |at: usize| operands[at].as_ref().map_or(Ok(Cow::Borrowed(&[][..])), |values| self.widened(values));
-        let operands = [read(0)?, read(1)?, read(2)?, read(3)?];
-        let operands = operands.each_ref().map(|values| &**values);
         if out.is_empty() || params.m == 0 || params.n == 0 {
             return Ok(());
         }
-        wide(out, |out| self.products(params, kernel, operands, out))
+        // What is not f32 is widened, which changes no value, and the result is rounded once.
+        let read = |at: usize| operands[at].as_ref().map_or(Ok(Cow::Borrowed(&[][..])), |values| self.widened(values));
+        let [c, bias] = [read(2)?, read(3)?];
+        #[cfg(feature = "simd")]
+        if let Some([a, b]) = self.halves_in_lines(params, kernel, operands) {
+            return wide(out, |out| {
+                self.each_item(params, out, |[a_start, b_start, c_start], out, threads| {
+                    self.product_by_vectors(params, kernel, [from(a, a_start), from(b, b_start)], from(&c, c_start), out, threads);
+                    scalar::finish(params, &bias, out);
+                });
+            });
+        }
+        let [a, b] = [read(0)?, read(1)?];
+        wide(out, |out| self.products(params, kernel, [&a, &b, &c, &bias], out))
+    }
+
+    /// Operands of f16, where it takes less time to widen them as they are multiplied: each of a few vectors by a matrix is read once.
+    #[cfg(feature = "simd")]
+    fn halves_in_lines<'a>(&self, params: &Params, kernel: &Kernel, operands: &'a [Option<HostSlice<'_>>; 4]) -> Option<[&'a [f16]; 2]> {
+        let [Some(a), Some(b), ..] = operands else { return None };
+        if !self.simd
+            || [a, b].iter().any(|values| values.dtype() != DType::F16)
+            || small::takes(params, kernel.constant("TRANSPOSE_A") != 0)
+        {
+            return None;
+        }
+        let halves = [a, b].map(|values| bytemuck::cast_slice(values.bytes()));
+        let (sizes, matrices) = ([params.m, params.k, params.n].map(|size| size as usize), matrices(params, kernel, halves));
+        let is_taken = vector::Product::of(sizes, matrices).is_some() || few::Product::of(sizes, matrices).is_some();
+        is_taken.then_some(halves)
     }
 
     /// Values in f32, which holds each of f16: many are widened by all threads, into large pages.
@@ -136,7 +161,7 @@ impl Engine {
             let halves: &[f16] = bytemuck::cast_slice(values.bytes());
             let mut wide = array(Extent::f32(halves.len() as u64))?.into_vec();
             each(&mut wide, SHARE_ELEMENTS, self.resources().1, |share, wide| {
-                halves[share * SHARE_ELEMENTS..][..wide.len()].convert_to_f32_slice(wide);
+                simd::widen(&halves[share * SHARE_ELEMENTS..][..wide.len()], wide);
             });
             return Ok(Cow::Owned(wide));
         }
@@ -272,16 +297,20 @@ impl Engine {
 
     /// All products of a batch.
     fn products(&self, params: &Params, kernel: &Kernel, [a, b, c, bias]: [&[f32]; 4], out: &mut [f32]) {
-        let item_elements = params.m as usize * params.n as usize;
         #[cfg(feature = "simd")]
         if self.simd && small::takes(params, kernel.constant("TRANSPOSE_A") != 0) {
             return self.small_products(params, kernel, [a, b, c, bias], out);
         }
-        let one = |(item, out): (usize, &mut [f32]), threads: usize| {
-            let [a_start, b_start, c_start] = params.starts(item as u32);
+        self.each_item(params, out, |[a_start, b_start, c_start], out, threads| {
             self.product(params, kernel, [from(a, a_start), from(b, b_start), from(c, c_start)], out, threads);
             scalar::finish(params, bias, out);
-        };
+        });
+    }
+
+    /// Computes each product of a batch, by where its operands begin and on how many threads.
+    fn each_item(&self, params: &Params, out: &mut [f32], compute: impl Fn([u64; 3], &mut [f32], usize) + Sync) {
+        let item_elements = params.m as usize * params.n as usize;
+        let one = |(item, out): (usize, &mut [f32]), threads: usize| compute(params.starts(item as u32), out, threads);
         let (_, threads) = self.resources();
         // Each thread takes some items after one another, where there are enough for all.
         #[cfg(feature = "simd")]
@@ -316,42 +345,72 @@ impl Engine {
 
     /// One product of a batch.
     fn product(&self, params: &Params, kernel: &Kernel, [a, b, c]: [&[f32]; 3], out: &mut [f32], threads: usize) {
-        let reads_c = kernel.constant("READS_C") != 0;
-        // Beside sums that are scaled C is added behind them, but by vectors.
-        let adds_later = self.simd && params.k > 0 && params.alpha != 1.0 && params.m > 1 && params.n > 1;
-        if reads_c && !adds_later {
-            let n = params.n as usize;
-            for (to, from) in out.chunks_exact_mut(n).zip(c.chunks(params.ldc as usize)) {
-                to.copy_from_slice(&from[..n]);
-            }
-        }
-        let a = Matrix::new(a, params.lda as usize, kernel.constant("TRANSPOSE_A") != 0);
-        let b = Matrix::new(b, params.ldb as usize, kernel.constant("TRANSPOSE_B") != 0);
         #[cfg(feature = "simd")]
         if self.simd && params.k > 0 {
-            if vector::multiplied(params, [a, b], out, reads_c, threads) {
-                return;
-            }
-            let sizes = [params.m, params.k, params.n].map(|size| size as usize);
-            // The library would scale parts of a sum, or an operand, which may be too large then, or too small, where the sum is not.
-            let scales = params.alpha != 1.0;
-            let beta = if reads_c { params.beta } else { 0.0 };
-            let in_sums = (reads_c && !scales).then_some(beta);
-            if !few::multiplied(sizes, [a, b], in_sums, out, threads) {
-                Product { sizes, a, b, beta: in_sums }.compute(out, sizes[2], threads);
-            }
-            if scales && beta != 0.0 {
-                for (sums, c) in out.chunks_exact_mut(sizes[2]).zip(c.chunks(params.ldc as usize)) {
-                    sums.iter_mut().zip(c).for_each(|(sum, c)| *sum = params.alpha * *sum + beta * c);
-                }
-            } else if scales {
-                out.iter_mut().for_each(|sum| *sum *= params.alpha);
-            }
-            return;
+            return self.product_by_vectors(params, kernel, [a, b], c, out, threads);
         }
-        #[cfg(not(feature = "simd"))]
         let _ = threads;
+        if kernel.constant("READS_C") != 0 {
+            take(params, c, out);
+        }
+        let [a, b] = matrices(params, kernel, [a, b]);
         scalar::matmul(params, a, b, out);
+    }
+
+    /// The same by vector instructions, of numbers that are widened where they are multiplied; k is not 0.
+    #[cfg(feature = "simd")]
+    fn product_by_vectors<T: Number>(
+        &self,
+        params: &Params,
+        kernel: &Kernel,
+        operands: [&[T]; 2],
+        c: &[f32],
+        out: &mut [f32],
+        threads: usize,
+    ) {
+        let (sizes, operands) = ([params.m, params.k, params.n].map(|size| size as usize), matrices(params, kernel, operands));
+        let reads_c = kernel.constant("READS_C") != 0;
+        let beta = if reads_c { params.beta } else { 0.0 };
+        if let Some(product) = vector::Product::of(sizes, operands) {
+            if reads_c {
+                take(params, c, out);
+            }
+            return product.compute(params.alpha, beta, out, threads);
+        }
+        // The library would scale parts of a sum, or an operand, which may be too large then, or too small, where the sum is not: C is added behind.
+        let scales = params.alpha != 1.0;
+        let in_sums = (reads_c && !scales).then_some(beta);
+        if in_sums.is_some() {
+            take(params, c, out);
+        }
+        if let Some(product) = few::Product::of(sizes, operands) {
+            product.compute(in_sums, out, threads);
+        } else {
+            let wide = operands.map(|operand| T::all(operand.values));
+            let [a, b] = [0, 1].map(|at| operands[at].of(&wide[at]));
+            Product { sizes, a, b, beta: in_sums }.compute(out, sizes[2], threads);
+        }
+        if scales && beta != 0.0 {
+            for (sums, c) in out.chunks_exact_mut(sizes[2]).zip(c.chunks(params.ldc as usize)) {
+                sums.iter_mut().zip(c).for_each(|(sum, c)| *sum = params.alpha * *sum + beta * c);
+            }
+        } else if scales {
+            out.iter_mut().for_each(|sum| *sum *= params.alpha);
+        }
+    }
+}
+
+/// Both operands of a product.
+fn matrices<'a, T>(params: &Params, kernel: &Kernel, [a, b]: [&'a [T]; 2]) -> [Matrix<'a, T>; 2] {
+    let is_turned = |name: &str| kernel.constant(name) != 0;
+    [Matrix::new(a, params.lda as usize, is_turned("TRANSPOSE_A")), Matrix::new(b, params.ldb as usize, is_turned("TRANSPOSE_B"))]
+}
+
+/// Puts C where its product is to be added.
+fn take(params: &Params, c: &[f32], out: &mut [f32]) {
+    let n = params.n as usize;
+    for (to, from) in out.chunks_exact_mut(n).zip(c.chunks(params.ldc as usize)) {
+        to.copy_from_slice(&from[..n]);
     }
 }
 
@@ -375,7 +434,7 @@ fn wide(out: &mut HostVec, compute: impl FnOnce(&mut [f32])) -> Result<()> {
 }
 
 /// The values from one on; what is not read is empty, wherever it would start.
-fn from(values: &[f32], start: u64) -> &[f32] {
+fn from<T>(values: &[T], start: u64) -> &[T] {
     values.get(start as usize..).unwrap_or_default()
 }
 

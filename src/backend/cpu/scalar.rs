@@ -5,16 +5,22 @@ use crate::plan::matmul::Params;
 
 /// op(X) of a matrix stored by rows: element (i, j) is at i · `row_stride` + j · `column_stride`.
 #[derive(Clone, Copy)]
-pub(super) struct Matrix<'a> {
-    pub values: &'a [f32],
+pub(super) struct Matrix<'a, T = f32> {
+    pub values: &'a [T],
     pub row_stride: usize,
     pub column_stride: usize,
 }
 
-impl<'a> Matrix<'a> {
-    pub(super) fn new(values: &'a [f32], stride: usize, transposed: bool) -> Self {
+impl<'a, T> Matrix<'a, T> {
+    pub(super) fn new(values: &'a [T], stride: usize, transposed: bool) -> Self {
         let (row_stride, column_stride) = if transposed { (1, stride) } else { (stride, 1) };
         Self { values, row_stride, column_stride }
+    }
+
+    /// One of other values that lie as these.
+    #[cfg(feature = "simd")]
+    pub(super) fn of<U>(self, values: &[U]) -> Matrix<'_, U> {
+        Matrix { values, row_stride: self.row_stride, column_stride: self.column_stride }
     }
 }
 
