@@ -57,6 +57,7 @@ pub(super) use vectors::packed;
 mod vectors {
     use super::Lines;
     use crate::backend::cpu::crew::each;
+    use crate::backend::cpu::simd::turned::turn;
 
     /// Rows and columns of a tile of C, whose sums are 12 vectors of 8.
     const MR: usize = 6;
@@ -66,6 +67,8 @@ mod vectors {
     const NC: usize = 1024;
     /// Rows of a block of A.
     const MC: usize = 16 * MR;
+    /// Words of a line that are turned at once: a line of the cache.
+    const WORDS: usize = 16;
     /// Products of fewer multiplications stay on one thread, which costs some microseconds to wake.
     const ALONE: usize = 64 * 64 * 64;
 
@@ -205,10 +208,8 @@ mod vectors {
             let mut packed = Self { words: vec![[0; N]; words * panels], excess: vec![[0; N]; panels] };
             let panel = |(panel, (words, excess)): (usize, (&mut [[u32; N]], &mut [i32; N]))| {
                 let at = first + panel * N;
-                form.pack(from, [at, N.min(first + lines - at)], [p0, k], words);
-                if form.depth == 4 {
-                    form.add_up(words, k, excess);
-                }
+                let lines = [at, N.min(first + lines - at)];
+                pulp::Arch::new().dispatch(Panel { form, from, lines, part: [p0, k], words, excess });
             };
             if threads > 1 && panels > 1 {
                 let together = panels.div_ceil(threads);
@@ -228,74 +229,101 @@ mod vectors {
         }
     }
 
-    impl Form {
-        /// A word of some elements of a line, zero from the end on.
-        fn word(&self, bytes: [u8; 4], from: &Lines<'_>, left: usize) -> u32 {
-            if self.depth == 4 {
-                let kept = if left < 4 { (1 << (8 * left)) - 1 } else { u32::MAX };
-                return (u32::from_le_bytes(bytes) ^ (u32::from(self.mask) * 0x0101_0101)) & kept;
+    /// What packs a panel: lines from one on, fewer than `N` only at the end, and of each some elements from one on.
+    struct Panel<'a, 'b, const N: usize> {
+        form: Form,
+        from: &'a Lines<'b>,
+        lines: [usize; 2],
+        part: [usize; 2],
+        words: &'a mut [[u32; N]],
+        excess: &'a mut [i32; N],
+    }
+
+    impl<const N: usize> pulp::WithSimd for Panel<'_, '_, N> {
+        type Output = ();
+
+        #[inline(always)]
+        fn with_simd<S: pulp::Simd>(self, _: S) {
+            let Self { form, from, lines, part, words, excess } = self;
+            if form.depth == 4 {
+                form.pack::<4, N>(from, lines, part, words);
+                form.add_up(words, part[1], excess);
+            } else {
+                form.pack::<2, N>(from, lines, part, words);
             }
-            let value = |at: usize| if at < left { (i16::from(bytes[at] ^ from.flip) - from.bias).cast_unsigned() } else { 0 };
-            u32::from(value(0)) | u32::from(value(1)) << 16
+        }
+    }
+
+    impl Form {
+        /// A word of `D` elements of a line.
+        #[inline(always)]
+        fn word<const D: usize>(&self, bytes: [u8; D], from: &Lines<'_>) -> u32 {
+            if D == 4 {
+                return bytes.iter().rev().fold(0, |word, &byte| word << 8 | u32::from(byte ^ self.mask));
+            }
+            bytes.iter().rev().fold(0, |word, &byte| word << 16 | u32::from((i16::from(byte ^ from.flip) - from.bias).cast_unsigned()))
         }
 
-        /// A panel: lines from one on, fewer than `N` only at the end.
-        fn pack<const N: usize>(&self, from: &Lines<'_>, [first, lines]: [usize; 2], [p0, k]: [usize; 2], words: &mut [[u32; N]]) {
-            let depth = self.depth;
-            let whole = k / depth;
+        /// Words of `D` elements of so many lines from one on, zero from the end on.
+        #[inline(always)]
+        fn pack<const D: usize, const N: usize>(
+            &self,
+            from: &Lines<'_>,
+            [first, lines]: [usize; 2],
+            [p0, k]: [usize; 2],
+            words: &mut [[u32; N]],
+        ) {
+            let whole = k / D;
+            let start = |line: usize, p: usize| (first + line) * from.line_stride + (p0 + p) * from.k_stride;
             if from.k_stride == 1 {
-                for line in 0..lines {
-                    let bytes = &from.bytes[(first + line) * from.line_stride + p0..][..k];
-                    if depth == 4 {
-                        for (word, bytes) in words.iter_mut().zip(bytes.as_chunks::<4>().0) {
-                            word[line] = self.word(*bytes, from, 4);
-                        }
-                    } else {
-                        for (word, &[x, y]) in words.iter_mut().zip(bytes.as_chunks::<2>().0) {
-                            word[line] = self.word([x, y, 0, 0], from, 2);
+                let mut block = [[0; WORDS]; N];
+                for (at, words) in words[..whole].chunks_mut(WORDS).enumerate() {
+                    let count = words.len();
+                    for (line, block) in block.iter_mut().enumerate().take(lines) {
+                        let bytes = &from.bytes[start(line, at * WORDS * D)..][..count * D];
+                        for (word, bytes) in block.iter_mut().zip(bytes.as_chunks::<D>().0) {
+                            *word = self.word(*bytes, from);
                         }
                     }
+                    turn(block.as_flattened(), WORDS, words.as_flattened_mut(), N, [lines, count]);
                 }
             } else {
-                let line_of = |p: usize| &from.bytes[(p0 + p) * from.k_stride + first * from.line_stride..];
                 for (at, word) in words.iter_mut().enumerate().take(whole) {
-                    let rows = [0, 1, 2, 3].map(|p| line_of(at * depth + p.min(depth - 1)));
+                    let rows: [&[u8]; D] = std::array::from_fn(|p| &from.bytes[start(0, at * D + p)..][..lines]);
                     if lines == N {
-                        let rows: [&[u8; N]; 4] = rows.map(|row| row.first_chunk().expect("the operand reaches as far as its lines"));
+                        let rows: [&[u8; N]; D] = rows.map(|row| row.first_chunk().expect("as many as there are lines"));
                         for (line, word) in word.iter_mut().enumerate() {
-                            *word = self.word(rows.map(|row| row[line]), from, depth);
+                            *word = self.word(rows.map(|row| row[line]), from);
                         }
                     } else {
                         for (line, word) in word.iter_mut().enumerate().take(lines) {
-                            *word = self.word(rows.map(|row| row[line]), from, depth);
+                            *word = self.word(rows.map(|row| row[line]), from);
                         }
                     }
                 }
             }
-            let left = k % depth;
+            let left = k % D;
             if left > 0 {
                 for (line, word) in words[whole].iter_mut().enumerate().take(lines) {
-                    let at = (first + line) * from.line_stride + (p0 + whole * depth) * from.k_stride;
-                    let bytes = [0, 1, 2, 3].map(|p| if p < left { from.bytes[at + p * from.k_stride] } else { 0 });
-                    *word = self.word(bytes, from, left);
+                    let bytes: [u8; D] = std::array::from_fn(|p| if p < left { from.bytes[start(line, whole * D + p)] } else { 0 });
+                    let kept = (1u32 << (32 / D * left)) - 1;
+                    *word = self.word(bytes, from) & kept;
                 }
             }
         }
 
         /// What the sums are too large by, for the zero points that words of four keep.
+        #[inline(always)]
         fn add_up<const N: usize>(&self, words: &[[u32; N]], k: usize, excess: &mut [i32; N]) {
             if self.other == 0 {
                 return;
             }
             let mut sums = [0i32; N];
             for word in words {
-                for (sum, word) in sums.iter_mut().zip(word) {
-                    let bytes = word.to_le_bytes();
-                    *sum += if self.is_signed {
-                        bytes.iter().map(|&byte| i32::from(byte.cast_signed())).sum::<i32>()
-                    } else {
-                        bytes.iter().map(|&byte| i32::from(byte)).sum()
-                    };
+                for (sum, &word) in sums.iter_mut().zip(word) {
+                    let byte = |at: u32| (word >> (8 * at)) as u8;
+                    let value = |at: u32| if self.is_signed { i32::from(byte(at).cast_signed()) } else { i32::from(byte(at)) };
+                    *sum += value(0) + value(1) + value(2) + value(3);
                 }
             }
             *excess = sums.map(|sum| self.other * (sum - k as i32 * self.less));
