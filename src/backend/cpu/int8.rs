@@ -51,6 +51,8 @@ pub(super) fn plain([m, k, n]: [usize; 3], a: Lines<'_>, b: Lines<'_>, out: &mut
 }
 
 #[cfg(feature = "simd")]
+mod few;
+#[cfg(feature = "simd")]
 pub(super) use vectors::packed;
 
 #[cfg(feature = "simd")]
@@ -155,7 +157,9 @@ mod vectors {
 
     /// out ← op(A)·op(B), modulo 2³², on so many threads at most.
     pub(in super::super) fn packed([m, k, n]: [usize; 3], a: Lines<'_>, b: Lines<'_>, out: &mut [i32], threads: usize) {
-        with_unit(Unit::best(), [m, k, n], a, b, out, threads);
+        if !super::few::multiplied([m, k, n], [a, b], out, threads) {
+            with_unit(Unit::best(), [m, k, n], a, b, out, threads);
+        }
     }
 
     fn with_unit(unit: Unit, [m, k, n]: [usize; 3], a: Lines<'_>, b: Lines<'_>, out: &mut [i32], threads: usize) {
@@ -391,19 +395,8 @@ mod vectors {
 
     #[cfg(test)]
     mod tests {
-        use super::super::plain;
+        use super::super::{plain, tests::bytes};
         use super::*;
-
-        /// Bytes of all sizes, the extremes among them.
-        fn bytes(count: usize, seed: u64) -> Vec<u8> {
-            let byte = |i: u64| match i % 5 {
-                0 => 0x80,
-                1 => 0x7f,
-                2 => 0xff,
-                _ => (crate::random::element(seed, i) * 128.0) as i8 as u8,
-            };
-            (0..count as u64).map(byte).collect()
-        }
 
         #[test]
         fn every_unit_gives_what_the_plain_loops_give() {
@@ -437,5 +430,19 @@ mod vectors {
                 }
             }
         }
+    }
+}
+
+#[cfg(all(test, feature = "simd"))]
+mod tests {
+    /// Bytes of all sizes, the extremes among them.
+    pub(super) fn bytes(count: usize, seed: u64) -> Vec<u8> {
+        let byte = |i: u64| match i % 5 {
+            0 => 0x80,
+            1 => 0x7f,
+            2 => 0xff,
+            _ => (crate::random::element(seed, i) * 128.0) as i8 as u8,
+        };
+        (0..count as u64).map(byte).collect()
     }
 }
