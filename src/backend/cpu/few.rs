@@ -12,8 +12,10 @@ const MOST_COLUMNS: usize = 12;
 /// The least numbers of a line, and of all of them.
 const LEAST: usize = 256;
 const LEAST_ELEMENTS: usize = 1 << 15;
-/// Lines that are taken at once with two vectors and with four.
-const LINES: [usize; 2] = [4, 2];
+/// Lines that are taken at once.
+const LINES: usize = 4;
+/// Numbers of vectors that leave lines some room in the first cache.
+const CACHED: usize = 6 << 10;
 /// Multiplications of the fewest lines that a thread takes at once: few, so that all end together.
 const SHARE: usize = 1 << 14;
 
@@ -55,7 +57,7 @@ impl<'a, T: Number> Product<'a, T> {
             for (number, vector) in vectors.chunks_exact_mut(k).enumerate() {
                 vector.iter_mut().enumerate().for_each(|(at, value)| *value = self.vectors[number * steps[1] + at * steps[0]].into());
             }
-            let share = (SHARE / (count * k)).next_multiple_of(LINES[0]).max(LINES[0]);
+            let share = (SHARE / (count * k)).next_multiple_of(LINES).max(LINES);
             let threads = if count * k * lines < product::MANY { 1 } else { threads };
             each_with(sums, share * count, threads, Vec::new, |room, number, sums| {
                 pulp::Arch::new().dispatch(Part { product: self, vectors, first: number * share, room, sums });
@@ -85,8 +87,8 @@ impl<T: Number> pulp::WithSimd for Part<'_, T> {
         let Self { product: &Product { matrix, stride, k, count, .. }, vectors, first, room, sums } = self;
         let line = |number: usize| &matrix[number * stride..][..k];
         let vectors = Vectors { all: vectors, k, count };
-        for (sums, at) in sums.chunks_mut(LINES[0] * count).zip((first..).step_by(LINES[0])) {
-            if sums.len() == LINES[0] * count {
+        for (sums, at) in sums.chunks_mut(LINES * count).zip((first..).step_by(LINES)) {
+            if sums.len() == LINES * count {
                 let lines = T::read([line(at), line(at + 1), line(at + 2), line(at + 3)], room);
                 vectors.by_lines(simd, lines, sums);
             } else {
@@ -106,17 +108,19 @@ struct Vectors<'a> {
 }
 
 impl Vectors<'_> {
-    /// Their sums with so many lines: while these are in the first cache, four vectors at a time and what is left.
+    /// Their sums with so many lines, while these are in the first cache: by four vectors and two lines where the vectors are in it too, else by three
+    /// and four, for which they are read half as often.
     #[inline(always)]
-    fn by_lines<S: pulp::Simd>(&self, simd: S, lines: [&[f32]; LINES[0]], sums: &mut [f32]) {
-        let of_fours = self.count / 4 * 4;
-        for (pair, sums) in lines.as_chunks::<{ LINES[1] }>().0.iter().zip(sums.chunks_exact_mut(LINES[1] * self.count)) {
+    fn by_lines<S: pulp::Simd>(&self, simd: S, lines: [&[f32]; LINES], sums: &mut [f32]) {
+        let of_fours = if self.all.len() <= CACHED { self.count / 4 * 4 } else { 0 };
+        for (pair, sums) in lines.as_chunks::<2>().0.iter().zip(sums.chunks_exact_mut(2 * self.count)) {
             self.by::<S, 2, 4>(simd, *pair, [0, of_fours], sums);
         }
-        let left = self.count - of_fours;
-        let of_pairs = of_fours + left / 2 * 2;
-        self.by::<S, 4, 2>(simd, lines, [of_fours, of_pairs], sums);
-        self.by::<S, 4, 1>(simd, lines, [of_pairs, self.count], sums);
+        let of_threes = of_fours + (self.count - of_fours) / 3 * 3;
+        self.by::<S, LINES, 3>(simd, lines, [of_fours, of_threes], sums);
+        let of_pairs = of_threes + (self.count - of_threes) / 2 * 2;
+        self.by::<S, LINES, 2>(simd, lines, [of_threes, of_pairs], sums);
+        self.by::<S, LINES, 1>(simd, lines, [of_pairs, self.count], sums);
     }
 
     /// Those of N lines with the vectors from one to another, M at a time: in an order that depends on nothing but how long a line is.
