@@ -301,6 +301,8 @@ fn plans_of_operations_are_as_written_down() {
         ("int8-cuda-packed", cuda(&integers(problem(50, 301, 21, true, true, false, 3), [7, -3]), &LARGE, 132)),
         ("int8-fragment", fragment(&integers(problem(500, 300, 200, false, false, false, 0), [0, 0]), &DEFAULTS, &FRAGMENT)),
         ("int8-fragment-column", fragment(&integers(problem(50, 301, 1, true, true, false, 3), [7, -3]), &DEFAULTS, &FRAGMENT)),
+        ("int8-row", compute(&integers(problem(1, 4096, 4096, false, false, false, 0), [3, 0]), &LARGE)),
+        ("int8-few-columns", compute(&integers(problem(5000, 1001, 5, false, false, false, 0), [7, -3]), &LARGE)),
         ("int8-odd", compute(&integers(problem(50, 301, 21, true, true, false, 3), [7, -3]), &DEFAULTS)),
         ("reduce-cuda-plain", plan::reduce::plain(&reduce(Fold::Var, 0, all()), &LARGE)),
         ("reduce-cuda-plain-columns", plan::reduce::plain(&reduce(Fold::Mean, 1, values(&[300, 70_000], &[1, 300])), &LARGE)),

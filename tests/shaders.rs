@@ -123,37 +123,38 @@ fn kernels() -> Vec<Kernel> {
             }
         }
     }
-    // Of 8-bit integers by tiles of two sizes, with packed words and without: of all that can differ, whatever three do.
-    for bits in (0..512u32).filter(|bits| bits.count_ones() % 4 == 0) {
+    // Of 8-bit integers by tiles of two sizes and by vectors, with packed words and without: of all that can differ, whatever three do.
+    let sizes = [[30, 70, 31, 0], [300, 70, 260, 1], [1, 300, 601, 0], [601, 300, 1, 1], [5, 8000, 300, 0], [3000, 800, 3, 1]];
+    for (bits, sizes) in (0..256u32).filter(|bits| bits.count_ones() % 4 < 2).flat_map(|bits| sizes.map(|sizes| (bits << 1, sizes))) {
         let yes = |bit: u32| bits >> bit & 1 == 1;
-        let (m, n, odd) = if yes(0) { (300, 260, 1) } else { (30, 31, 0) };
+        let [m, k, n, odd] = sizes;
         let signed = [yes(1), yes(2)];
         let stored = |swap: bool, rows: u32, columns: u32| {
             let (rows, columns) = if swap { (columns, rows) } else { (rows, columns) };
-            Stored { rows, columns, stride: u64::from(columns.next_multiple_of(4)) + odd }
+            Stored { rows, columns, stride: u64::from(columns.next_multiple_of(4)) + u64::from(odd) }
         };
         let dtypes = signed.map(|signed| if signed { DType::I8 } else { DType::U8 });
-        let level = Level { count: 3, a: 1 << 16, b: 1 << 16, c: 0 };
+        let level = Level { count: 3, a: 1 << 23, b: 1 << 23, c: 0 };
         let problem = Problem {
             dtype: dtypes[0],
             integers: Some(Integers { dtypes, zero_points: [i32::from(yes(3)), i32::from(yes(4))] }),
             result: DType::I32,
             precision: Precision::F32,
             m,
-            k: 70,
+            k,
             n,
             batch: if yes(5) { Batch { inner: level, ..Batch::ONE } } else { Batch::ONE },
             transpose_a: yes(6),
             transpose_b: yes(7),
             alpha: 1.0,
             beta: 0.0,
-            a: stored(yes(6), m, 70),
-            b: stored(yes(7), 70, n),
+            a: stored(yes(6), m, k),
+            b: stored(yes(7), k, n),
             c: None,
             bias: false,
             activation: None,
         };
-        let max_binding_bytes = if yes(5) { 1 << 28 } else { 4096 };
+        let max_binding_bytes = if yes(5) || k > 70 { 1 << 28 } else { 4096 };
         let caps = Caps { binding_alignment_bytes: 256, packed_dot: yes(8), max_binding_bytes, ..Caps::UNLIMITED };
         add(compute(&problem, &caps).expect("within limits").dispatches);
     }
@@ -226,6 +227,7 @@ fn every_variant_validates() {
         let threads = match kernel.id {
             KernelId::MatmulSum
             | KernelId::MatmulVector
+            | KernelId::MatmulInt8Vector
             | KernelId::MatmulRound
             | KernelId::MatmulCooperative
             | KernelId::MatmulCopy
@@ -309,6 +311,7 @@ fn accumulators_have_constant_indices() {
         KernelId::MatmulRound,
         KernelId::MatmulCooperative,
         KernelId::MatmulInt8,
+        KernelId::MatmulInt8Vector,
     ] {
         assert!(VARIANTS.iter().any(|variant| variant.kernel.id == id), "{id:?}");
     }

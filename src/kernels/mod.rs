@@ -36,6 +36,8 @@ pub enum KernelId {
     MatmulRound,
     /// `shaders/matmul/int8.wgsl`, and `int8.cu` and its likes for CUDA: products of 8-bit integers, with the copies and sums round them.
     MatmulInt8,
+    /// `shaders/matmul/int8_vector.wgsl`: those with a few rows or columns.
+    MatmulInt8Vector,
     /// `shaders/matmul/packed.frag`: the product by fragment shader, up to eight rows a pass.
     MatmulPacked,
     /// `shaders/matmul/strips.frag`: puts A into the form in which the last reads it from uniform blocks.
@@ -138,6 +140,7 @@ impl KernelId {
             Self::MatmulSplit => "matmul/split",
             Self::MatmulRound => "matmul/round",
             Self::MatmulInt8 => "matmul/int8",
+            Self::MatmulInt8Vector => "matmul/int8 vector",
             Self::MatmulCopy => "matmul/copy",
             Self::MatmulPacked => "matmul/packed",
             Self::MatmulStrips => "matmul/strips",
@@ -215,6 +218,7 @@ impl KernelId {
         const FOLD: &str = include_str!(concat!(env!("OUT_DIR"), "/reduce-fold.wgsl"));
         const FRAGMENT_WINDOW: &str = include_str!(concat!(env!("OUT_DIR"), "/conv-window.frag"));
         const FRAGMENT_FOLD: &str = include_str!(concat!(env!("OUT_DIR"), "/reduce-fold.frag"));
+        const INT8_WORDS: &str = include_str!(concat!(env!("OUT_DIR"), "/matmul-int8_words.wgsl"));
         const TILED: &str = include_str!(concat!(env!("OUT_DIR"), "/matmul-tiled.wgsl"));
         const BLOCK: &str = include_str!(concat!(env!("OUT_DIR"), "/matmul-block.wgsl"));
         const EDGES: &str = include_str!(concat!(env!("OUT_DIR"), "/matmul-edges.wgsl"));
@@ -235,7 +239,8 @@ impl KernelId {
             Self::MatmulSplit => &[ACTIVATE, PARAMS, STORE, include_str!(concat!(env!("OUT_DIR"), "/matmul-split.wgsl"))],
             Self::MatmulCooperative => &[ACTIVATE, PARAMS, STORE, include_str!(concat!(env!("OUT_DIR"), "/matmul-cooperative.wgsl"))],
             Self::MatmulRound => &[ACTIVATE, PARAMS, STORE, include_str!(concat!(env!("OUT_DIR"), "/matmul-round.wgsl"))],
-            Self::MatmulInt8 => &[PARAMS, include_str!(concat!(env!("OUT_DIR"), "/matmul-int8.wgsl"))],
+            Self::MatmulInt8 => &[PARAMS, INT8_WORDS, include_str!(concat!(env!("OUT_DIR"), "/matmul-int8.wgsl"))],
+            Self::MatmulInt8Vector => &[PARAMS, INT8_WORDS, include_str!(concat!(env!("OUT_DIR"), "/matmul-int8_vector.wgsl"))],
             Self::MatmulPacked => &[include_str!(concat!(env!("OUT_DIR"), "/matmul-packed.frag"))],
             Self::MatmulStrips => &[include_str!(concat!(env!("OUT_DIR"), "/matmul-strips.frag"))],
             Self::MatmulUnfold => &[include_str!(concat!(env!("OUT_DIR"), "/matmul-unfold.frag"))],

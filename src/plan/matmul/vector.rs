@@ -35,11 +35,12 @@ const FEW_OF_LARGE: u32 = 16;
 const LARGE: u64 = 1 << 25;
 const LARGE_PART: u32 = 4096;
 
-/// The most vectors for which the kernel is quicker than tiles, how many elements the matrix has then, and how many where its lines lie across k
-/// and there are more vectors than four; lines for each vector, and terms.
+/// The most vectors for which the kernel is quicker than tiles, how many elements the matrix has then, how many where its lines lie across k and
+/// there are more vectors than four, and how many of 8 bits; lines for each vector, and terms.
 const MOST_VECTORS: u32 = 8;
 const LEAST_MATRIX: u64 = 1 << 18;
 const LEAST_MATRIX_ACROSS: u64 = 1 << 21;
+const LEAST_MATRIX_OF_BYTES: u64 = 1 << 16;
 const LEAST_LINES: u32 = 16;
 const LEAST_TERMS: u32 = 128;
 
@@ -61,10 +62,10 @@ pub(super) struct Vectors {
 }
 
 impl Vectors {
-    /// None for any other product.
+    /// None for any other product, whatever its elements are.
     pub(super) fn of(problem: &Problem, params: Params, caps: &Caps) -> Option<Self> {
         // Steps of k are counted past its end.
-        if problem.integers.is_some() || params.k == 0 || params.k > u32::MAX / 2 || !problem.reads_operands() {
+        if params.k == 0 || params.k > u32::MAX / 2 || !problem.reads_operands() {
             return None;
         }
         let Params { m, n, lda, ldb, a_start, b_start, .. } = params;
@@ -80,7 +81,11 @@ impl Vectors {
             ..params
         };
         let is_worth_it = |vectors: u32, elements: u32, along| {
-            let least = if along || vectors <= 4 { LEAST_MATRIX } else { LEAST_MATRIX_ACROSS };
+            let least = match problem.integers {
+                Some(_) => LEAST_MATRIX_OF_BYTES,
+                None if along || vectors <= 4 => LEAST_MATRIX,
+                None => LEAST_MATRIX_ACROSS,
+            };
             vectors <= MOST_VECTORS
                 && elements >= LEAST_LINES * vectors
                 && params.k >= LEAST_TERMS
@@ -122,6 +127,32 @@ impl Vectors {
     pub(super) fn turns(&self) -> [u32; 2] {
         let turn = self.vectors.next_power_of_two().min(4);
         [turn, self.vectors.div_ceil(turn)]
+    }
+
+    /// Whether lines of the matrix start at multiples of four elements, and whether vectors do, or what is multiplied by one step of k.
+    pub(super) fn vec4s(&self) -> [u32; 2] {
+        let Params { lda, ldb, a_start, a_outer, a_inner, b_start, b_outer, b_inner, .. } = self.params;
+        let has_one = self.vectors == 1 && self.x_along;
+        [vec4(&[a_start, lda, a_outer, a_inner]), vec4(&[b_start, b_outer, b_inner]) & u32::from(has_one || ldb.is_multiple_of(4))]
+    }
+
+    /// Threads of a group.
+    pub(super) fn threads(&self, caps: &Caps) -> u32 {
+        let has_room = caps.max_workgroup_invocations >= THREADS_ACROSS;
+        // Lanes for fewer steps would leave a large group too many lines.
+        if !self.along && has_room && self.params.k > LEAST_OF_A_LANE * THREADS_ACROSS / 8 { THREADS_ACROSS } else { THREADS }
+    }
+
+    /// What reports call a kernel for it.
+    pub(super) fn variant(&self, lanes: u32) -> String {
+        let [turn, turns] = self.turns();
+        let several = if self.vectors > 1 { format!("{} vectors ", turn * turns) } else { String::new() };
+        format!("{several}{lanes} lanes {}", if self.along { "along" } else { "across" })
+    }
+
+    /// The matrix before the vectors.
+    pub(super) fn ordered(&self, [a, b]: [Binding; 2]) -> [Binding; 2] {
+        if self.swaps { [Binding { index: 0, ..b }, Binding { index: 1, ..a }] } else { [a, b] }
     }
 
     /// The most lanes that share a line of which so many threads of a group take no less than pays: those read neighbours, so a long line is worth
@@ -170,14 +201,15 @@ pub(super) struct Spread {
     pub(super) parts: u32,
 }
 
-/// The launch for such a product; None for any other.
-pub(super) fn step(problem: &Problem, params: Params, [a, b]: [Binding; 2], caps: &Caps) -> Option<Step> {
-    let product = Vectors::of(problem, params, caps).filter(|_| caps.max_workgroup_invocations >= THREADS)?;
+/// The launch for such a product of floating-point numbers; None for any other.
+pub(super) fn step(problem: &Problem, params: Params, operands: [Binding; 2], caps: &Caps) -> Option<Step> {
+    if problem.integers.is_some() || caps.max_workgroup_invocations < THREADS {
+        return None;
+    }
+    let product = Vectors::of(problem, params, caps)?;
     let [turn, turns] = product.turns();
-    let Vectors { params, swaps, tall, along, x_along, vectors, elements, .. } = product;
-    let has_room = caps.max_workgroup_invocations >= THREADS_ACROSS;
-    // Lanes for fewer steps would leave a large group too many lines.
-    let threads = if !along && has_room && params.k > LEAST_OF_A_LANE * THREADS_ACROSS / 8 { THREADS_ACROSS } else { THREADS };
+    let Vectors { params, tall, along, x_along, vectors, elements, .. } = product;
+    let threads = product.threads(caps);
     let most = product.most_lanes(if along { threads } else { threads / 4 });
     // Where a lane takes steps enough two fours of lines halve how often the vectors are read, which counts where there are many.
     let by_eights = params.batch.saturating_mul(elements.div_ceil(8 * (threads / most)));
@@ -188,8 +220,7 @@ pub(super) fn step(problem: &Problem, params: Params, [a, b]: [Binding; 2], caps
     let halves = if !along && threads == THREADS { 2 } else { 1 };
     let Spread { groups, lanes, parts } =
         product.spread(threads, fours, [least, most], [caps.max_workgroups_per_dimension; 2], halves * MULTIPROCESSORS as u32);
-    let b_vec4 =
-        vec4(&[params.b_start, params.b_outer, params.b_inner]) & u32::from(vectors == 1 && x_along || params.ldb.is_multiple_of(4));
+    let [a_vec4, b_vec4] = product.vec4s();
     let constants = vec![
         ("THREADS", threads),
         ("OPERANDS_F16", super::operands_f16(problem)),
@@ -197,7 +228,7 @@ pub(super) fn step(problem: &Problem, params: Params, [a, b]: [Binding; 2], caps
         ("LANES", lanes),
         ("GROUPS", threads / lanes),
         ("ALONG", u32::from(along)),
-        ("A_VEC4", vec4(&[params.a_start, params.lda, params.a_outer, params.a_inner])),
+        ("A_VEC4", a_vec4),
         ("B_VEC4", b_vec4 & u32::from(x_along || turn == 4)),
         ("X_ALONG", u32::from(x_along)),
         ("X_FOURS", b_vec4 & u32::from(!x_along && turn == 4)),
@@ -206,14 +237,13 @@ pub(super) fn step(problem: &Problem, params: Params, [a, b]: [Binding; 2], caps
         ("TALL", u32::from(tall)),
         ("FOURS", fours),
     ];
-    let several = if vectors > 1 { format!("{} vectors ", turn * turns) } else { String::new() };
-    let variant = format!("{several}{lanes} lanes {}", if along { "along" } else { "across" });
+    let variant = product.variant(lanes);
     Some(Step {
         before: Vec::new(),
         before_bytes: 0,
         kernel: Kernel { id: KernelId::MatmulVector, variant, source: None, constants },
         params,
-        operands: if swaps { [Binding { index: 0, ..b }, Binding { index: 1, ..a }] } else { [a, b] },
+        operands: product.ordered(operands),
         grid: [groups, 1],
         parts,
         k_step: 4 * lanes,

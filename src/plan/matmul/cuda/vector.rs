@@ -75,7 +75,7 @@ pub(super) fn product(problem: &Problem, launch: &Launch, caps: &Caps, multiproc
 
 /// Whether it is quicker than NVIDIA's library.
 pub(super) fn is_quicker(problem: &Problem, caps: &Caps) -> bool {
-    let Some(product) = Vectors::of(problem, whole(problem), caps) else { return false };
+    let Some(product) = Vectors::of(problem, whole(problem), caps).filter(|_| problem.integers.is_none()) else { return false };
     let Vectors { along, vectors, .. } = product;
     match problem.dtype {
         DType::F32 => along || vectors > 1 || product.matrix() < FROM_MEMORY,
