@@ -298,6 +298,7 @@ fn plans_of_operations_are_as_written_down() {
         ("ended-drawn-strips", drawn(plain(512, 512, 512))),
         ("int8", compute(&integers(problem(500, 300, 200, false, false, false, 0), [0, 0]), &LARGE)),
         ("int8-cuda", cuda(&integers(problem(500, 300, 200, false, false, false, 0), [0, 0]), &UNITS, 132)),
+        ("int8-cuda-row", cuda(&integers(problem(1, 4096, 4096, false, true, false, 0), [3, 0]), &UNITS, 132)),
         ("int8-cuda-packed", cuda(&integers(problem(50, 301, 21, true, true, false, 3), [7, -3]), &LARGE, 132)),
         ("int8-fragment", fragment(&integers(problem(500, 300, 200, false, false, false, 0), [0, 0]), &DEFAULTS, &FRAGMENT)),
         ("int8-fragment-column", fragment(&integers(problem(50, 301, 1, true, true, false, 3), [7, -3]), &DEFAULTS, &FRAGMENT)),

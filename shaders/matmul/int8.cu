@@ -22,6 +22,7 @@
 #include "params.cuh"
 #include "block.cuh"
 #include "int8.cuh"
+#include "int8_words.cuh"
 
 #define THREADS (WARPS_M * WARPS_N * 32)
 // Words of k in a slice, and where the next ones begin: eight lines of four of them lie in as many banks as there are.
@@ -34,23 +35,6 @@ static_assert(TILE_M * WORDS / 4 % THREADS == 0 && TILE_N * WORDS / 4 % THREADS 
 #define THREADS_M (TILE_M / ROWS)
 #define THREADS_N (TILE_N / COLUMNS)
 static_assert(THREADS == THREADS_M * THREADS_N && THREADS_N % 8 == 0 && THREADS_M % 4 == 0, "the tile is shared out evenly");
-
-// Four elements from one on, of which so many are wanted; the others are whatever is there. No word is read that has none of them.
-static __device__ unsigned four_at(const unsigned *words, size_t at, unsigned wanted) {
-    const unsigned low = words[at / 4];
-    const unsigned high = at % 4 == 0 ? low : words[(at + wanted - 1) / 4];
-    return __funnelshift_r(low, high, at % 4 * 8);
-}
-
-// The columns of four by four elements, whose rows these words are.
-static __device__ uint4 turned(uint4 rows) {
-    const unsigned xy_low = __byte_perm(rows.x, rows.y, 0x5140), zw_low = __byte_perm(rows.z, rows.w, 0x5140);
-    const unsigned xy_high = __byte_perm(rows.x, rows.y, 0x7362), zw_high = __byte_perm(rows.z, rows.w, 0x7362);
-    return make_uint4(
-        __byte_perm(xy_low, zw_low, 0x5410), __byte_perm(xy_low, zw_low, 0x7632), __byte_perm(xy_high, zw_high, 0x5410),
-        __byte_perm(xy_high, zw_high, 0x7632)
-    );
-}
 
 // A thread's share of an operand's slices.
 template <int TILE>
@@ -75,29 +59,7 @@ struct Slice {
     fetch(const unsigned *words, size_t first, size_t stride, unsigned side0, unsigned side, unsigned k0, unsigned end, unsigned flip) {
 #pragma unroll
         for (int i = 0; i < LOADS; i++) {
-            const unsigned k = k0 + word(i) * 4, line = side0 + four(i) * 4;
-            block[i] = make_uint4(0, 0, 0, 0);
-            if (k >= end) {
-                continue;
-            }
-            const unsigned left = least(4, end - k);
-            if (along_k) {
-                const size_t from = first + k;
-                block[i].x = four_at(words, from + least(line, side - 1) * stride, left);
-                block[i].y = four_at(words, from + least(line + 1, side - 1) * stride, left);
-                block[i].z = four_at(words, from + least(line + 2, side - 1) * stride, left);
-                block[i].w = four_at(words, from + least(line + 3, side - 1) * stride, left);
-            } else {
-                const unsigned column = least(line, (side - 1) / 4 * 4), wanted = least(4, side - column);
-                const size_t from = first + column;
-                block[i] = turned(make_uint4(
-                    four_at(words, from + k * stride, wanted), four_at(words, from + least(k + 1, end - 1) * stride, wanted),
-                    four_at(words, from + least(k + 2, end - 1) * stride, wanted), four_at(words, from + least(k + 3, end - 1) * stride, wanted)
-                ));
-            }
-            const unsigned inside = left == 4 ? ~0u : (1u << left * 8) - 1;
-            block[i].x = (block[i].x ^ flip) & inside, block[i].y = (block[i].y ^ flip) & inside;
-            block[i].z = (block[i].z ^ flip) & inside, block[i].w = (block[i].w ^ flip) & inside;
+            block[i] = four_by_four(words, first, stride, along_k, side0 + four(i) * 4, side, k0 + word(i) * 4, end, flip);
         }
     }
 
@@ -108,12 +70,6 @@ struct Slice {
         }
     }
 };
-
-static __device__ unsigned product(unsigned x, unsigned y, unsigned sum) {
-    unsigned to;
-    asm("dp4a.s32.s32 %0, %1, %2, %3;" : "=r"(to) : "r"(x), "r"(y), "r"(sum));
-    return to;
-}
 
 // The sums of a thread, in blocks of four rows by four columns, THREADS_M * 4 rows and THREADS_N * 4 columns apart.
 struct Sums {

@@ -36,7 +36,7 @@ pub enum KernelId {
     MatmulRound,
     /// `shaders/matmul/int8.wgsl`, and `int8.cu` and its likes for CUDA: products of 8-bit integers, with the copies and sums round them.
     MatmulInt8,
-    /// `shaders/matmul/int8_vector.wgsl`: those with a few rows or columns.
+    /// `shaders/matmul/int8_vector.wgsl`, and `int8_vector.cu` for CUDA: those with a few rows or columns.
     MatmulInt8Vector,
     /// `shaders/matmul/packed.frag`: the product by fragment shader, up to eight rows a pass.
     MatmulPacked,
@@ -140,7 +140,7 @@ impl KernelId {
             Self::MatmulSplit => "matmul/split",
             Self::MatmulRound => "matmul/round",
             Self::MatmulInt8 => "matmul/int8",
-            Self::MatmulInt8Vector => "matmul/int8 vector",
+            Self::MatmulInt8Vector => "matmul/int8_vector",
             Self::MatmulCopy => "matmul/copy",
             Self::MatmulPacked => "matmul/packed",
             Self::MatmulStrips => "matmul/strips",

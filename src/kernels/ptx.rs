@@ -1,6 +1,6 @@
 //! What `scripts/ptx` has compiled, one module for each variant, so that a driver compiles those alone that run.
 
-const FILES: [&str; 20] = [
+const FILES: [&str; 21] = [
     include_str!("../../shaders/map/interpreted.ptx"),
     include_str!("../../shaders/conv/tiled.ptx"),
     include_str!("../../shaders/conv/direct.ptx"),
@@ -13,6 +13,7 @@ const FILES: [&str; 20] = [
     include_str!("../../shaders/matmul/cooperative.ptx"),
     include_str!("../../shaders/matmul/int8.ptx"),
     include_str!("../../shaders/matmul/int8_units.ptx"),
+    include_str!("../../shaders/matmul/int8_vector.ptx"),
     include_str!("../../shaders/matmul/int8_copy.ptx"),
     include_str!("../../shaders/matmul/int8_sum.ptx"),
     include_str!("../../shaders/matmul/direct.ptx"),

@@ -137,6 +137,18 @@ proptest! {
             let ptx = dispatch.kernel.ptx().unwrap();
             let threads = format!(".maxntid {}, 1, 1", constant("THREADS"));
             prop_assert!(ptx.contains(".entry matmul(") && ptx.contains(&threads), "{}", dispatch.kernel);
+            if dispatch.kernel.id == KernelId::MatmulInt8Vector {
+                products += 1;
+                let (p, of_b) = (params(dispatch), dispatch.bindings[0].index == 1);
+                let (vectors, lines) = if p.before_x == 1 { (p.n, p.m) } else { (p.m, p.n) };
+                prop_assert!([(m, n), (1, m)].contains(&(p.m, p.n)) && p.k == k && plan.dispatches.len() == 1, "{}", plan);
+                prop_assert!(vectors <= constant("VECTORS") && constant("THREADS").is_multiple_of(p.before_y), "{}", plan);
+                prop_assert_eq!(dispatch.grid, [lines.div_ceil(4 * (constant("THREADS") / p.before_y)), 1, 1]);
+                // A is of u8, and its zero point that of i8 then.
+                let told = if of_b { (2, [-3i16, 7 - 128]) } else { (1, [7 - 128, -3]) };
+                prop_assert_eq!((p.result & 3, [p.zero_points as i16, (p.zero_points >> 16) as i16]), told, "{}", plan);
+                continue;
+            }
             if constant("TILE_M") == 0 {
                 continue;
             }

@@ -32,10 +32,7 @@ const LEFT_OUT: [&str; 15] = [
 ];
 
 /// Blocks of four by four elements that an invocation of `shaders/matmul/int8_vector.wgsl` has under way.
-const AT_ONCE: u32 = 4;
-
-/// The most lanes that share lines which lie across k: neighbours read a sector of memory.
-const MOST_LANES_ACROSS: u32 = 32;
+const AT_ONCE: u32 = 2;
 
 /// The launch for a product, or a part of one. On the web it is in the part of the package that is for such products.
 #[inline(never)]
@@ -85,7 +82,7 @@ fn by_vectors(product: &Vectors, operands: [Binding; 2], caps: &Caps) -> Step {
     let &Vectors { params, along, x_along, tall, .. } = product;
     let ([turn, turns], [a_vec4, b_vec4]) = (product.turns(), product.vec4s());
     let threads = product.threads(caps);
-    let most = if along { product.most_lanes(threads) } else { product.most_lanes(MOST_LANES_ACROSS) };
+    let most = product.most_lanes(if along { threads } else { threads / 4 });
     let least = if along { most } else { most.min(8) };
     // k is not taken in parts.
     let grid = [caps.max_workgroups_per_dimension, 1];

@@ -155,6 +155,15 @@ impl Vectors {
         if self.swaps { [Binding { index: 0, ..b }, Binding { index: 1, ..a }] } else { [a, b] }
     }
 
+    /// The same of all that is bound.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(super) fn all_ordered(&self, mut bindings: Vec<Binding>) -> Vec<Binding> {
+        for binding in bindings.iter_mut().filter(|binding| self.swaps && binding.index < 2) {
+            binding.index = 1 - binding.index;
+        }
+        bindings
+    }
+
     /// The most lanes that share a line of which so many threads of a group take no less than pays: those read neighbours, so a long line is worth
     /// many.
     pub(super) fn most_lanes(&self, threads: u32) -> u32 {

@@ -1,5 +1,6 @@
-//! Launches for products of 8-bit integers: by matrix units, `shaders/matmul/int8_units.cu`, from compute capability 8.0 on, with copies of what
-//! these cannot read; by packed products, `shaders/matmul/int8.cu`, on older GPUs and where the copies would take longer.
+//! Launches for products of 8-bit integers: with a few rows or columns by `shaders/matmul/int8_vector.cu`; else by matrix units,
+//! `shaders/matmul/int8_units.cu`, from compute capability 8.0 on, with copies of what these cannot read; by packed products,
+//! `shaders/matmul/int8.cu`, on older GPUs and where the copies would take longer.
 
 use super::{COPY_LAUNCH_NS, Tile, bindings, copy_of, launched, layout, reads, stored};
 use crate::dtype::DType;
@@ -9,6 +10,7 @@ use crate::kernels::{Kernel, KernelId};
 use crate::ops::matmul::{Integers, Problem};
 use crate::plan::matmul::batch::Launch;
 use crate::plan::matmul::tile::scratch_bytes;
+use crate::plan::matmul::vector::{self, Spread, Vectors};
 use crate::plan::matmul::{Params, packed};
 use crate::plan::{Binding, Dispatch, Plan, Slot};
 
@@ -40,6 +42,10 @@ pub(super) fn add_launch(
     multiprocessors: u32,
     plan: &mut Plan,
 ) -> Result<()> {
+    if let Some(dispatch) = by_vectors(problem, integers, launch, caps, multiprocessors) {
+        plan.dispatches.push(dispatch);
+        return Ok(());
+    }
     let &Problem { m, k, n, .. } = problem;
     let mut params = told(problem, integers, launched(problem, launch));
     let shape = [m, k, n];
@@ -110,6 +116,32 @@ pub(super) fn add_launch(
     });
     plan.scratch_bytes = plan.scratch_bytes.max(used_bytes + scratch_bytes);
     Ok(())
+}
+
+/// The launch of `shaders/matmul/int8_vector.cu`; None for other products.
+fn by_vectors(problem: &Problem, integers: &Integers, launch: &Launch, caps: &Caps, multiprocessors: u32) -> Option<Dispatch> {
+    let told = told(problem, integers, launched(problem, launch));
+    let product = Vectors::of(problem, told, caps)?;
+    let Vectors { swaps, tall, along, x_along, .. } = product;
+    let [turn, turns] = product.turns();
+    let threads = if along { vector::THREADS } else { vector::THREADS_ACROSS };
+    let most = product.most_lanes(if along { threads } else { threads / 4 });
+    // k is not taken in parts.
+    let Spread { groups, lanes, .. } =
+        product.spread(threads, 1, [if along { most } else { most.min(8) }, most], [u32::MAX, 1], multiprocessors);
+    let place = |at: usize| if swaps { 1 - at } else { at };
+    let unsigned = [0, 1].map(|at| if integers.dtypes[at] == DType::U8 { UNSIGNED[place(at)] } else { 0 });
+    let result = unsigned[0] | unsigned[1] | if x_along { ALONG_K[1] } else { 0 };
+    let zero_points = if swaps { told.zero_points.rotate_left(16) } else { told.zero_points };
+    let params = Params { result, zero_points, before_y: lanes, before_x: u32::from(tall), ..product.params };
+    let constants = vec![("THREADS", threads), ("ALONG", u32::from(along)), ("VECTORS", turn * turns)];
+    let variant = format!("{}-{}", if along { "along" } else { "across" }, turn * turns);
+    Some(Dispatch {
+        kernel: Kernel { id: KernelId::MatmulInt8Vector, variant, source: None, constants },
+        params: params.into(),
+        bindings: product.all_ordered(bindings(problem)),
+        grid: [groups, 1, params.batch],
+    })
 }
 
 /// Parameters that tell how operands are stored and what their zero points are as i8.

@@ -6,7 +6,6 @@ use crate::dtype::DType;
 use crate::info::Caps;
 use crate::kernels::{Kernel, KernelId};
 use crate::ops::matmul::Problem;
-use crate::plan::Binding;
 use crate::plan::matmul::batch::Launch;
 use crate::plan::matmul::tile::FROM_MEMORY;
 use crate::plan::matmul::vector::{Spread, THREADS, THREADS_ACROSS, Vectors};
@@ -27,7 +26,7 @@ pub(super) fn product(problem: &Problem, launch: &Launch, caps: &Caps, multiproc
     let told = Params { result: u32::from(problem.result != DType::F32), ..launched(problem, launch) };
     let product = Vectors::of(problem, told, caps)?;
     let [turn, turns] = product.turns();
-    let Vectors { swaps, along, x_along, vectors, .. } = product;
+    let Vectors { along, x_along, vectors, .. } = product;
     // What has a bias for each column cannot be taken for a row.
     let is_column = problem.bias && problem.n == 1;
     let params = if is_column { Params { m: told.m, n: told.n, ldo: told.ldo, ..product.params } } else { product.params };
@@ -58,14 +57,10 @@ pub(super) fn product(problem: &Problem, launch: &Launch, caps: &Caps, multiproc
     ];
     let (operands, lies) = (if operands_f16 == 1 { "f16" } else { "f32" }, if along { "along" } else { "across" });
     let variant = format!("{operands}-{lies}-{}", turn * turns);
-    let matrices = bindings(problem).into_iter().map(|binding| match binding.index {
-        index @ (0 | 1) if swaps => Binding { index: 1 - index, ..binding },
-        _ => binding,
-    });
     Some(Product {
         kernel: Kernel { id: KernelId::MatmulVector, variant, source: None, constants },
         params: Params { height: x_element, width: x_vector, before_y: lanes, before_x: u32::from(tall), ..params },
-        matrices: matrices.collect(),
+        matrices: product.all_ordered(bindings(problem)),
         blocks: groups,
         parts,
         k_step: 4 * lanes,
