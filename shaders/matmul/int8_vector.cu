@@ -28,6 +28,7 @@
 // Vectors whose sums are added up at once, and how often that is done.
 #define TURN (VECTORS < 4 ? VECTORS : 4)
 #define TURNS (VECTORS / TURN)
+#define AT_ONCE 2
 
 // Four steps of k of each vector from one on. The last vector is repeated.
 static __device__ void read_vectors(
@@ -88,15 +89,31 @@ extern "C" __global__ void __launch_bounds__(THREADS) matmul(
     const bool are_words = ((params.a_start | params.lda | params.a_outer | params.a_inner) & 3) == 0;
     if (are_words && line + 4 <= lines) {
         const unsigned *const from = a + (a_first + (ALONG ? line * stride : line)) / 4;
-#pragma unroll 2
+        const auto block = [&](unsigned k) {
+            const unsigned *const words = from + (ALONG ? k / 4 : k * (stride / 4));
+            const uint4 lines = make_uint4(words[0], words[stride / 4], words[stride / 2], words[stride / 4 * 3]);
+            const uint4 four = ALONG ? lines : turned(lines);
+            return make_uint4(four.x ^ zeros.flip_a, four.y ^ zeros.flip_a, four.z ^ zeros.flip_a, four.w ^ zeros.flip_a);
+        };
+        // So many blocks are under way at once.
+#pragma unroll 1
+        for (; at_k + (AT_ONCE - 1) * step + 4 <= k; at_k += AT_ONCE * step) {
+            uint4 blocks[AT_ONCE];
+            unsigned x[AT_ONCE][VECTORS];
+#pragma unroll
+            for (unsigned i = 0; i < AT_ONCE; i++) blocks[i] = block(at_k + i * step);
+#pragma unroll
+            for (unsigned i = 0; i < AT_ONCE; i++) {
+                read_vectors(x[i], b, b_first, params.ldb, x_along, vectors, at_k + i * step, k, zeros.flip_b);
+            }
+#pragma unroll
+            for (unsigned i = 0; i < AT_ONCE; i++) sums.add(blocks[i], x[i], zeros);
+        }
+#pragma unroll 1
         for (; at_k + 4 <= k; at_k += step) {
-            const unsigned *const words = from + (ALONG ? at_k / 4 : at_k * (stride / 4));
-            uint4 block = make_uint4(words[0], words[stride / 4], words[stride / 2], words[stride / 4 * 3]);
-            if (!ALONG) block = turned(block);
-            block = make_uint4(block.x ^ zeros.flip_a, block.y ^ zeros.flip_a, block.z ^ zeros.flip_a, block.w ^ zeros.flip_a);
             unsigned x[VECTORS];
             read_vectors(x, b, b_first, params.ldb, x_along, vectors, at_k, k, zeros.flip_b);
-            sums.add(block, x, zeros);
+            sums.add(block(at_k), x, zeros);
         }
     }
     // What is past the last line is nobody's.

@@ -30,6 +30,11 @@ const ALONG_K: [u32; 2] = [4, 8];
 /// Threads of a block of `shaders/matmul/int8_sum.cu`.
 const SUM_THREADS: u32 = 256;
 
+/// The most vectors with which `shaders/matmul/int8_vector.cu` is quicker than matrix units that need no copies, and how many elements all matrices
+/// have then, as measured on an NVIDIA H100.
+const MOST_VECTORS: u32 = 4;
+const LEAST_MATRIX: u64 = 1 << 18;
+
 /// What reading and writing a byte of a copy takes on an NVIDIA H200.
 const COPY_BYTE_NS: f64 = 0.001;
 
@@ -59,10 +64,7 @@ pub(super) fn add_launch(
     let mut variant = format!("{}x{}x{}", tile.m, tile.n, tile.k);
     if caps.matrix_unit.is_some() {
         let (of_units, parts_of_units, mut units_ns) = choose(&TILES);
-        let copied: Vec<_> = [Slot::A, Slot::B]
-            .into_iter()
-            .filter(|&slot| problem.reads_operands() && !reads(slot, &mut params).are_aligned(DType::I8))
-            .collect();
+        let copied = copied(problem, params);
         for &slot in &copied {
             let bytes = reads(slot, &mut params).elements(stored(problem, slot), false, DType::I8);
             units_ns += COPY_LAUNCH_NS + COPY_BYTE_NS * bytes as f64;
@@ -122,7 +124,11 @@ pub(super) fn add_launch(
 fn by_vectors(problem: &Problem, integers: &Integers, launch: &Launch, caps: &Caps, multiprocessors: u32) -> Option<Dispatch> {
     let told = told(problem, integers, launched(problem, launch));
     let product = Vectors::of(problem, told, caps)?;
-    let Vectors { swaps, tall, along, x_along, .. } = product;
+    let Vectors { swaps, tall, along, x_along, vectors, .. } = product;
+    let is_left = caps.matrix_unit.is_some() && (vectors > MOST_VECTORS || product.matrices() < LEAST_MATRIX);
+    if is_left && copied(problem, told).is_empty() {
+        return None;
+    }
     let [turn, turns] = product.turns();
     let threads = if along { vector::THREADS } else { vector::THREADS_ACROSS };
     let most = product.most_lanes(if along { threads } else { threads / 4 });
@@ -142,6 +148,11 @@ fn by_vectors(problem: &Problem, integers: &Integers, launch: &Launch, caps: &Ca
         bindings: product.all_ordered(bindings(problem)),
         grid: [groups, 1, params.batch],
     })
+}
+
+/// The operands that matrix units cannot read where they lie.
+fn copied(problem: &Problem, mut params: Params) -> Vec<Slot> {
+    [Slot::A, Slot::B].into_iter().filter(|&slot| problem.reads_operands() && !reads(slot, &mut params).are_aligned(DType::I8)).collect()
 }
 
 /// Parameters that tell how operands are stored and what their zero points are as i8.
