@@ -70,13 +70,15 @@ export default {
   },
 
   "rows, columns and many of both": async ({ gpu }) => {
-    const sizes = [[1, 40, 9], [9, 40, 1], [1, 40, 1], [2, 3, 70], [70, 3, 2], is_slow(gpu) ? [40, 5, 44] : [513, 5, 515]];
+    const few = [[3, 260, 257], [257, 260, 6]];
+    const sizes = [[1, 40, 9], [9, 40, 1], [1, 40, 1], [2, 3, 70], [70, 3, 2], ...few, is_slow(gpu) ? [40, 5, 44] : [513, 5, 515]];
     for (const [m, k, n] of sizes) {
       const [a, b] = [bytes(Int8Array, m * k, 3), bytes(Uint8Array, k * n, 4)];
-      for (const transpose_a of [false, true]) {
-        const options = { m, k, n, transpose_a, zero_points: [-3, 7] };
-        same(await gpu.matmul(a, b, options), product(a, b, options), `${m} × ${k} × ${n} ${transpose_a}`);
-      }
+      for (const transpose_a of [false, true])
+        for (const transpose_b of [false, true]) {
+          const options = { m, k, n, transpose_a, transpose_b, zero_points: [-3, 7] };
+          same(await gpu.matmul(a, b, options), product(a, b, options), `${m} × ${k} × ${n} ${transpose_a} ${transpose_b}`);
+        }
     }
   },
 
