@@ -45,6 +45,9 @@ const SHARE_ELEMENTS: usize = 1 << 14;
 /// Elements from which other threads pay: to wake one takes some microseconds.
 #[cfg(feature = "simd")]
 const MANY_ELEMENTS: usize = 1 << 16;
+/// Rows up to which a matrix of f16 that they are multiplied by is widened in parts, each time anew.
+#[cfg(feature = "simd")]
+const FEW_ROWS: usize = 256;
 /// Multiplications of a batch from which they do.
 #[cfg(feature = "simd")]
 const MANY_PRODUCTS: usize = 1 << 21;
@@ -138,7 +141,7 @@ impl Engine {
         wide(out, |out| self.products(params, kernel, [&a, &b, &c, &bias], out))
     }
 
-    /// Operands of f16, where it takes less time to widen them as they are multiplied: each of a few vectors by a matrix is read once.
+    /// Operands of f16, where it takes less time to widen them as they are multiplied: a matrix by a few rows or columns is read once.
     #[cfg(feature = "simd")]
     fn halves_in_lines<'a>(&self, params: &Params, kernel: &Kernel, operands: &'a [Option<HostSlice<'_>>; 4]) -> Option<[&'a [f16]; 2]> {
         let [Some(a), Some(b), ..] = operands else { return None };
@@ -150,7 +153,9 @@ impl Engine {
         }
         let halves = [a, b].map(|values| bytemuck::cast_slice(values.bytes()));
         let (sizes, matrices) = ([params.m, params.k, params.n].map(|size| size as usize), matrices(params, kernel, halves));
-        let is_taken = vector::Product::of(sizes, matrices).is_some() || few::Product::of(sizes, matrices).is_some();
+        let [m, k, n] = sizes;
+        let has_few_rows = (2..=FEW_ROWS).contains(&m) && k > 1 && n > 1 && m * k * n >= MANY_PRODUCTS;
+        let is_taken = has_few_rows || vector::Product::of(sizes, matrices).is_some() || few::Product::of(sizes, matrices).is_some();
         is_taken.then_some(halves)
     }
 
@@ -386,9 +391,13 @@ impl Engine {
         if let Some(product) = few::Product::of(sizes, operands) {
             product.compute(in_sums, out, threads);
         } else {
-            let wide = operands.map(|operand| T::all(operand.values));
-            let [a, b] = [0, 1].map(|at| operands[at].of(&wide[at]));
-            Product { sizes, a, b, beta: in_sums }.compute(out, sizes[2], threads);
+            let [a, b] = operands;
+            let wide = T::all(a.values);
+            let product = Product { sizes, a: a.of(&wide), b: Matrix::new(&[], 0, false), beta: in_sums };
+            match T::plain(b.values) {
+                Some(values) => Product { b: b.of(values), ..product }.compute(out, sizes[2], threads),
+                None => product.compute_with(b, out, sizes[2], threads),
+            }
         }
         if scales && beta != 0.0 {
             for (sums, c) in out.chunks_exact_mut(sizes[2]).zip(c.chunks(params.ldc as usize)) {

@@ -1,10 +1,10 @@
-//! What matrices are read from line by line, natively: f32 as it lies, and f16, which is made wide a few lines at a time, while they are in a cache.
+//! What operands are read from, natively: f32 as it lies, and f16, some of which is made wide at a time, while it is in a cache.
 
 use std::borrow::Cow;
 
 use half::f16;
-use half::slice::HalfFloatSliceExt as _;
 
+use super::simd::turned::turn;
 use super::simd::widen;
 
 /// A number of an operand.
@@ -15,8 +15,24 @@ pub(super) trait Number: Copy + Into<f32> + Sync {
     /// The same lines in f32, in that room where it is needed.
     fn read<'a, const N: usize>(lines: [&'a [Self]; N], room: &'a mut Vec<f32>) -> [&'a [f32]; N];
 
+    /// Puts as many numbers into f32.
+    fn widen(from: &[Self], to: &mut [f32]);
+
+    /// So many lines of so many numbers, lines so far apart, as columns of rows in f32, by way of that room.
+    fn turn(from: &[Self], apart: usize, to: &mut [f32], size: [usize; 2], room: &mut Vec<Self>);
+
+    /// The same where they are of f32 as they lie.
+    fn plain(values: &[Self]) -> Option<&[f32]>;
+
     /// All of them in f32.
-    fn all(values: &[Self]) -> Cow<'_, [f32]>;
+    fn all(values: &[Self]) -> Cow<'_, [f32]> {
+        let wide = || {
+            let mut wide = vec![0.0; values.len()];
+            Self::widen(values, &mut wide);
+            Cow::Owned(wide)
+        };
+        Self::plain(values).map_or_else(wide, Cow::Borrowed)
+    }
 }
 
 impl Number for f32 {
@@ -27,8 +43,16 @@ impl Number for f32 {
         lines
     }
 
-    fn all(values: &[Self]) -> Cow<'_, [f32]> {
-        Cow::Borrowed(values)
+    fn widen(from: &[Self], to: &mut [f32]) {
+        to.copy_from_slice(from);
+    }
+
+    fn turn(from: &[Self], apart: usize, to: &mut [f32], size: [usize; 2], _: &mut Vec<Self>) {
+        turn(bytemuck::cast_slice(from), apart, bytemuck::cast_slice_mut::<_, u32>(to), size[0], size);
+    }
+
+    fn plain(values: &[Self]) -> Option<&[f32]> {
+        Some(values)
     }
 }
 
@@ -49,7 +73,17 @@ impl Number for f16 {
         })
     }
 
-    fn all(values: &[Self]) -> Cow<'_, [f32]> {
-        Cow::Owned(values.to_f32_vec())
+    fn widen(from: &[Self], to: &mut [f32]) {
+        widen(from, to);
+    }
+
+    fn turn(from: &[Self], apart: usize, to: &mut [f32], size: [usize; 2], room: &mut Vec<Self>) {
+        room.resize(to.len(), f16::ZERO);
+        turn(bytemuck::cast_slice(from), apart, bytemuck::cast_slice_mut::<_, u16>(room), size[0], size);
+        widen(room, to);
+    }
+
+    fn plain(_: &[Self]) -> Option<&[f32]> {
+        None
     }
 }

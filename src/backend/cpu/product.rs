@@ -14,8 +14,8 @@ use std::cell::Cell;
 use std::ops::Range;
 
 use super::crew::share;
+use super::number::Number;
 use super::scalar::Matrix;
-use super::simd::turned::turn;
 
 /// Multiplications from which other threads pay: to hand blocks over takes some microseconds.
 pub(super) const MANY: usize = 1 << 21;
@@ -35,8 +35,8 @@ const DEPTH: usize = 512;
 const PACK: usize = 2;
 /// What it costs to begin with a block, the same.
 const BEGIN: usize = 20_000;
-/// Columns of B that are made rows for a block, about, and elements of each at once.
-const TURNED_COLUMNS: usize = 128;
+/// Columns of B that are made rows for a block, about; and where they lie otherwise, elements of each at once.
+const SEEN_COLUMNS: usize = 128;
 const TURNED_ROWS: usize = 32;
 /// Elements of what a thread keeps for the next product: to ask the system for as many takes long.
 const KEPT: usize = 1 << 20;
@@ -96,7 +96,9 @@ impl Product<'_> {
         let [m, k, n] = self.sizes;
         let threads = if m * k * n < MANY { 1 } else { threads };
         if self.b.row_stride == 1 && m > 1 && k > 1 && n > 1 {
-            return self.by_turned_columns(c, stride, threads);
+            // The crate would pack one number after the other.
+            self.check(c.len(), stride);
+            return self.compute_with(self.b, c, stride, threads);
         }
         self.compute_cut(c, stride, Cut::of(self.sizes, threads), threads);
     }
@@ -129,20 +131,27 @@ impl Product<'_> {
         });
     }
 
-    /// The same where B lies column by column, of which the crate would pack one number after the other: so many columns at a time are turned into
-    /// rows by whoever multiplies with them, while they are in the cache. C is cut into rows too where there are few columns for the threads.
-    fn by_turned_columns(&self, c: &mut [f32], stride: usize, threads: usize) {
-        let ([m, _, n], Matrix { values, column_stride, .. }) = (self.sizes, self.b);
-        self.check(c.len(), stride);
-        let width = n.div_ceil(n.div_ceil(TURNED_COLUMNS)).next_multiple_of(COLUMNS);
+    /// The same with another B than is here, of any numbers: so many columns at a time are made rows in f32 by whoever multiplies with them, while they
+    /// are in the cache. C is cut into rows too where there are few columns for the threads.
+    pub(super) fn compute_with<T: Number>(&self, b: Matrix<'_, T>, c: &mut [f32], stride: usize, threads: usize) {
+        let [m, _, n] = self.sizes;
+        let width = n.div_ceil(n.div_ceil(SEEN_COLUMNS)).next_multiple_of(COLUMNS);
         // Blocks that are as the whole is to the crate, however wide.
         let most = m / (FEW + 2 * ROWS);
         let parts = if threads > 1 { (2 * threads).div_ceil(n.div_ceil(width)).min(most).max(1) } else { 1 };
         self.by_columns(c, stride, width, parts, threads, |columns, rows| {
             let count = columns.len();
+            if b.column_stride == 1 {
+                for (at, row) in rows.chunks_exact_mut(count).enumerate() {
+                    T::widen(&b.values[at * b.row_stride..][columns.clone()], row);
+                }
+                return;
+            }
+            let mut room = Vec::new();
             for (at, rows) in rows.chunks_mut(TURNED_ROWS * count).enumerate() {
-                let (columns, depth) = (&values[columns.start * column_stride + at * TURNED_ROWS..], rows.len() / count);
-                turn(bytemuck::cast_slice(columns), column_stride, bytemuck::cast_slice_mut::<_, u32>(rows), count, [count, depth]);
+                let lines = &b.values[columns.start * b.column_stride + at * TURNED_ROWS..];
+                let depth = rows.len() / count;
+                T::turn(lines, b.column_stride, rows, [count, depth], &mut room);
             }
         });
     }
@@ -266,7 +275,7 @@ mod tests {
                 let computed = |threads: usize| {
                     let mut found = numbers(m * n, 40_503);
                     if turn_b {
-                        product.by_turned_columns(&mut found, n, threads);
+                        product.compute_with(b, &mut found, n, threads);
                     } else {
                         product.compute_cut(&mut found, n, Cut::of([m, k, n], threads), threads.min(2));
                     }
@@ -277,6 +286,25 @@ mod tests {
                     assert!(computed(threads) == whole, "{m} x {k} x {n}, turned: {turn_a} and {turn_b}, for {threads} threads");
                 }
             }
+        }
+    }
+
+    #[test]
+    fn halves_are_multiplied_as_what_they_are_in_f32() {
+        for ([m, k, n], turned) in
+            [[2, 100, 300], [130, 67, 129], [7, 33, 16]].into_iter().flat_map(|sizes| [(sizes, false), (sizes, true)])
+        {
+            let (a, stride) = (numbers(m * k, 40_503), if turned { k + 3 } else { n + 3 });
+            let halves: Vec<_> = numbers(k.max(n) * stride, 1_640_531_527).into_iter().map(half::f16::from_f32).collect();
+            let wide: Vec<_> = halves.iter().map(|half| half.to_f32()).collect();
+            let product = Product { sizes: [m, k, n], a: Matrix::new(&a, k, false), b: Matrix::new(&wide, stride, turned), beta: None };
+            let (mut expected, mut found) = (vec![0.0; m * n], vec![0.0; m * n]);
+            product.compute_with(product.b, &mut expected, n, 1);
+            product.compute_with(Matrix::new(&halves, stride, turned), &mut found, n, 3);
+            assert!(found == expected, "{m} x {k} x {n}, turned: {turned}");
+            product.compute(&mut expected, n, 1);
+            let is_near = |(x, y): (&f32, &f32)| (x - y).abs() <= 1e-6 * k as f32;
+            assert!(found.iter().zip(&expected).all(is_near), "{m} x {k} x {n}, turned: {turned}");
         }
     }
 
