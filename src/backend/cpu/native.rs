@@ -154,7 +154,7 @@ impl Engine {
         let halves = [a, b].map(|values| bytemuck::cast_slice(values.bytes()));
         let (sizes, matrices) = ([params.m, params.k, params.n].map(|size| size as usize), matrices(params, kernel, halves));
         let [m, k, n] = sizes;
-        let has_few_rows = (2..=FEW_ROWS).contains(&m) && k > 1 && n > 1 && m * k * n >= MANY_PRODUCTS;
+        let has_few_rows = (2..=FEW_ROWS).contains(&m) && m < n && k > 1 && m * k * n >= MANY_PRODUCTS;
         let is_taken = has_few_rows || vector::Product::of(sizes, matrices).is_some() || few::Product::of(sizes, matrices).is_some();
         is_taken.then_some(halves)
     }

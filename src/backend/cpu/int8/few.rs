@@ -42,14 +42,23 @@ pub(in super::super) fn multiplied([m, k, n]: [usize; 3], [a, b]: [Lines<'_>; 2]
     let product = Product { matrix, vectors, k, count };
     let threads = if lines * k < MANY { 1 } else { threads };
     let share = if matrix.k_stride == 1 { (SHARE / k).max(1) } else { lines.div_ceil(threads).next_multiple_of(LANES).min(BESIDE) };
-    let mut sums = vec![0i32; lines * count];
-    each_with(&mut sums, share * count, threads, Vec::new, |room, number, sums| {
-        pulp::Arch::new().dispatch(Part { product: &product, first: number * share, room, sums });
-    });
+    let compute = |sums: &mut [i32]| {
+        sums.fill(0);
+        each_with(sums, share * count, threads, Vec::new, |room, number, sums| {
+            pulp::Arch::new().dispatch(Part { product: &product, first: number * share, room, sums });
+        });
+    };
+    if count == 1 {
+        compute(out);
+        return true;
+    }
+    let mut sums = vec![0; lines * count];
+    compute(&mut sums);
     for (number, sums) in sums.chunks(share * count).enumerate() {
-        let width = sums.len() / count;
-        for (at, &sum) in sums.iter().enumerate() {
-            out[(number * share + at % width) * places[0] + at / width * places[1]] = sum;
+        for (vector, sums) in sums.chunks_exact(sums.len() / count).enumerate() {
+            for (line, &sum) in (number * share..).zip(sums) {
+                out[line * places[0] + vector * places[1]] = sum;
+            }
         }
     }
     true
