@@ -8,6 +8,7 @@
 //   b                X: k elements of each vector: neighbours being of one vector (ALONG_K_B), the vectors params.ldb apart, or of one column of M,
 //                    what is for the next params.ldb further
 //   params.tall      the vectors are columns of the result; otherwise they are rows of it
+//   params.k_part    as in int8.cu
 //
 // What is multiplied is of i8, as in int8.cu.
 //
@@ -79,55 +80,57 @@ extern "C" __global__ void __launch_bounds__(THREADS) matmul(
     // Lanes beside one another read what lies there: words of a line, or lines.
     const unsigned lane = ALONG ? threadIdx.x % lanes : threadIdx.x / groups, group = ALONG ? threadIdx.x / lanes : threadIdx.x % groups;
     const unsigned line = (blockIdx.x * groups + group) * 4, lines = params.tall ? params.m : params.n;
-    const unsigned vectors = params.tall ? params.n : params.m, k = params.k, step = lanes * 4;
-    const size_t stride = params.lda, a_first = params.a_start + start(params, blockIdx.z, params.a_outer, params.a_inner);
-    const size_t b_first = params.b_start + start(params, blockIdx.z, params.b_outer, params.b_inner);
+    const unsigned vectors = params.tall ? params.n : params.m, step = lanes * 4;
+    const unsigned item = blockIdx.z % params.batch, first = blockIdx.z / params.batch * params.k_part;
+    const unsigned last = params.k_part > 0 ? min(params.k, first + params.k_part) : params.k;
+    const size_t stride = params.lda, a_first = params.a_start + start(params, item, params.a_outer, params.a_inner);
+    const size_t b_first = params.b_start + start(params, item, params.b_outer, params.b_inner);
     const bool x_along = (params.result & ALONG_K_B) != 0;
 
     Sums sums = {};
-    unsigned at_k = lane * 4;
+    unsigned k = first + lane * 4;
     const bool are_words = ((params.a_start | params.lda | params.a_outer | params.a_inner) & 3) == 0;
     if (are_words && line + 4 <= lines) {
         const unsigned *const from = a + (a_first + (ALONG ? line * stride : line)) / 4;
-        const auto block = [&](unsigned k) {
-            const unsigned *const words = from + (ALONG ? k / 4 : k * (stride / 4));
+        const auto block = [&](unsigned at) {
+            const unsigned *const words = from + (ALONG ? at / 4 : at * (stride / 4));
             const uint4 lines = make_uint4(words[0], words[stride / 4], words[stride / 2], words[stride / 4 * 3]);
             const uint4 four = ALONG ? lines : turned(lines);
             return make_uint4(four.x ^ zeros.flip_a, four.y ^ zeros.flip_a, four.z ^ zeros.flip_a, four.w ^ zeros.flip_a);
         };
         // So many blocks are under way at once.
 #pragma unroll 1
-        for (; at_k + (AT_ONCE - 1) * step + 4 <= k; at_k += AT_ONCE * step) {
+        for (; k + (AT_ONCE - 1) * step + 4 <= last; k += AT_ONCE * step) {
             uint4 blocks[AT_ONCE];
             unsigned x[AT_ONCE][VECTORS];
 #pragma unroll
-            for (unsigned i = 0; i < AT_ONCE; i++) blocks[i] = block(at_k + i * step);
+            for (unsigned i = 0; i < AT_ONCE; i++) blocks[i] = block(k + i * step);
 #pragma unroll
             for (unsigned i = 0; i < AT_ONCE; i++) {
-                read_vectors(x[i], b, b_first, params.ldb, x_along, vectors, at_k + i * step, k, zeros.flip_b);
+                read_vectors(x[i], b, b_first, params.ldb, x_along, vectors, k + i * step, last, zeros.flip_b);
             }
 #pragma unroll
             for (unsigned i = 0; i < AT_ONCE; i++) sums.add(blocks[i], x[i], zeros);
         }
 #pragma unroll 1
-        for (; at_k + 4 <= k; at_k += step) {
+        for (; k + 4 <= last; k += step) {
             unsigned x[VECTORS];
-            read_vectors(x, b, b_first, params.ldb, x_along, vectors, at_k, k, zeros.flip_b);
-            sums.add(block(at_k), x, zeros);
+            read_vectors(x, b, b_first, params.ldb, x_along, vectors, k, last, zeros.flip_b);
+            sums.add(block(k), x, zeros);
         }
     }
     // What is past the last line is nobody's.
     if (line < lines) {
 #pragma unroll 1
-        for (; at_k < k; at_k += step) {
+        for (; k < last; k += step) {
             unsigned x[VECTORS];
-            read_vectors(x, b, b_first, params.ldb, x_along, vectors, at_k, k, zeros.flip_b);
-            sums.add(four_by_four(a, a_first, stride, ALONG, line, lines, at_k, k, zeros.flip_a), x, zeros);
+            read_vectors(x, b, b_first, params.ldb, x_along, vectors, k, last, zeros.flip_b);
+            sums.add(four_by_four(a, a_first, stride, ALONG, line, lines, k, last, zeros.flip_a), x, zeros);
         }
     }
 
     __shared__ uint4 shared[TURN][THREADS];
-    const unsigned at = group * lanes + lane, rest = zeros.rest(k, k);
+    const unsigned at = group * lanes + lane, rest = zeros.rest(last - first, last - first);
     out += params.out_start + size_t(blockIdx.z) * params.m * params.ldo;
 #pragma unroll 1
     for (unsigned turn = 0; turn < TURNS; turn++) {

@@ -122,7 +122,7 @@ proptest! {
         }
     }
 
-    /// The same of 8-bit integers, whose k is never split.
+    /// The same of 8-bit integers.
     #[test]
     fn every_plan_for_cuda_of_integers_has_its_kernel(
         sizes in [1u32..5000, 0u32..5000, 1u32..5000], aligned: bool, transpose_a: bool, transpose_b: bool, multiprocessors in 1u32..200,
@@ -141,9 +141,14 @@ proptest! {
                 products += 1;
                 let (p, of_b) = (params(dispatch), dispatch.bindings[0].index == 1);
                 let (vectors, lines) = if p.before_x == 1 { (p.n, p.m) } else { (p.m, p.n) };
-                prop_assert!([(m, n), (1, m)].contains(&(p.m, p.n)) && p.k == k && plan.dispatches.len() == 1, "{}", plan);
+                prop_assert!([(m, n), (1, m)].contains(&(p.m, p.n)) && p.k == k, "{}", plan);
                 prop_assert!(vectors <= constant("VECTORS") && constant("THREADS").is_multiple_of(p.before_y), "{}", plan);
-                prop_assert_eq!(dispatch.grid, [lines.div_ceil(4 * (constant("THREADS") / p.before_y)), 1, 1]);
+                prop_assert_eq!(&dispatch.grid[..2], [lines.div_ceil(4 * (constant("THREADS") / p.before_y)), 1]);
+                // Whole steps but for the last one, and none of them empty.
+                let parts = dispatch.grid[2];
+                prop_assert_eq!((parts > 1, parts > 1), (p.k_part > 0, plan.dispatches.len() == 2), "{}", plan);
+                let are_whole = p.k_part % (4 * p.before_y) == 0 && (parts - 1) * p.k_part < k && parts * p.k_part >= k;
+                prop_assert!(parts == 1 || are_whole && plan.scratch_bytes >= u64::from(parts * m * n) * 4, "{}", plan);
                 // A is of u8, and its zero point that of i8 then.
                 let told = if of_b { (2, [-3i16, 7 - 128]) } else { (1, [7 - 128, -3]) };
                 prop_assert_eq!((p.result & 3, [p.zero_points as i16, (p.zero_points >> 16) as i16]), told, "{}", plan);

@@ -2,7 +2,7 @@
 //! `shaders/matmul/int8_units.cu`, from compute capability 8.0 on, with copies of what these cannot read; by packed products,
 //! `shaders/matmul/int8.cu`, on older GPUs and where the copies would take longer.
 
-use super::{COPY_LAUNCH_NS, Tile, bindings, copy_of, launched, layout, reads, stored};
+use super::{COPY_LAUNCH_NS, MOST_LAYERS, Product, Tile, bindings, copy_of, launched, layout, reads, stored};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::info::Caps;
@@ -47,8 +47,8 @@ pub(super) fn add_launch(
     multiprocessors: u32,
     plan: &mut Plan,
 ) -> Result<()> {
-    if let Some(dispatch) = by_vectors(problem, integers, launch, caps, multiprocessors) {
-        plan.dispatches.push(dispatch);
+    if let Some(product) = by_vectors(problem, integers, launch, caps, multiprocessors) {
+        product.add_integers_to(plan);
         return Ok(());
     }
     let &Problem { m, k, n, .. } = problem;
@@ -86,42 +86,47 @@ pub(super) fn add_launch(
             }
         }
     }
-    let kernel = |variant: String, constants| Kernel { id: KernelId::MatmulInt8, variant, source: None, constants };
     let constants = vec![("TILE_M", tile.m), ("TILE_N", tile.n), ("TILE_K", tile.k), ("THREADS", tile.threads)];
-    let k_part = k.div_ceil(parts).next_multiple_of(tile.k);
-    let parts = if parts > 1 { k.div_ceil(k_part) } else { 1 };
-    let mut dispatch = Dispatch {
-        kernel: kernel(variant, constants),
-        params: params.into(),
-        bindings: matrices,
-        grid: [tile.blocks(m, n) as u32, 1, params.batch * parts],
-    };
-    if parts == 1 {
-        plan.dispatches.push(dispatch);
-        plan.scratch_bytes = plan.scratch_bytes.max(used_bytes);
-        return Ok(());
-    }
-    let scratch_bytes = scratch_bytes([m, n], params.batch, parts);
-    let scratch = |index| Binding { slot: Slot::Scratch, index, offset_bytes: used_bytes, size_bytes: scratch_bytes };
-    dispatch.params = Params { out_start: 0, k_part, ..params }.into();
-    let mut ends = Vec::new();
-    for binding in dispatch.bindings.iter_mut().filter(|binding| binding.slot == Slot::Out) {
-        ends.push(Binding { index: 1, ..*binding });
-        *binding = scratch(binding.index);
-    }
-    plan.dispatches.push(dispatch);
-    plan.dispatches.push(Dispatch {
-        kernel: kernel("sum".to_owned(), vec![("THREADS", SUM_THREADS)]),
-        params: Params { k: parts, ..params }.into(),
-        bindings: [scratch(0)].into_iter().chain(ends).collect(),
-        grid: [(params.batch * m * n).div_ceil(SUM_THREADS), 1, 1],
-    });
-    plan.scratch_bytes = plan.scratch_bytes.max(used_bytes + scratch_bytes);
+    let kernel = Kernel { id: KernelId::MatmulInt8, variant, source: None, constants };
+    Product { kernel, params, matrices, blocks: tile.blocks(m, n) as u32, parts, k_step: tile.k, used_bytes }.add_integers_to(plan);
     Ok(())
 }
 
+impl Product {
+    /// Adds the launch, and where k is split one that adds up the parts.
+    fn add_integers_to(self, plan: &mut Plan) {
+        let Self { kernel, params, matrices, blocks, parts, k_step, used_bytes } = self;
+        let Params { m, k, n, batch, .. } = params;
+        let k_part = k.div_ceil(parts).next_multiple_of(k_step);
+        let parts = if parts > 1 { k.div_ceil(k_part) } else { 1 };
+        let mut dispatch = Dispatch { kernel, params: params.into(), bindings: matrices, grid: [blocks, 1, batch * parts] };
+        if parts == 1 {
+            plan.dispatches.push(dispatch);
+            plan.scratch_bytes = plan.scratch_bytes.max(used_bytes);
+            return;
+        }
+        let scratch_bytes = scratch_bytes([m, n], batch, parts);
+        let scratch = |index| Binding { slot: Slot::Scratch, index, offset_bytes: used_bytes, size_bytes: scratch_bytes };
+        dispatch.params = Params { out_start: 0, k_part, ..params }.into();
+        let mut ends = Vec::new();
+        for binding in dispatch.bindings.iter_mut().filter(|binding| binding.slot == Slot::Out) {
+            ends.push(Binding { index: 1, ..*binding });
+            *binding = scratch(binding.index);
+        }
+        plan.dispatches.push(dispatch);
+        let constants = vec![("THREADS", SUM_THREADS)];
+        plan.dispatches.push(Dispatch {
+            kernel: Kernel { id: KernelId::MatmulInt8, variant: "sum".to_owned(), source: None, constants },
+            params: Params { k: parts, ..params }.into(),
+            bindings: [scratch(0)].into_iter().chain(ends).collect(),
+            grid: [(batch * m * n).div_ceil(SUM_THREADS), 1, 1],
+        });
+        plan.scratch_bytes = plan.scratch_bytes.max(used_bytes + scratch_bytes);
+    }
+}
+
 /// The launch of `shaders/matmul/int8_vector.cu`; None for other products.
-fn by_vectors(problem: &Problem, integers: &Integers, launch: &Launch, caps: &Caps, multiprocessors: u32) -> Option<Dispatch> {
+fn by_vectors(problem: &Problem, integers: &Integers, launch: &Launch, caps: &Caps, multiprocessors: u32) -> Option<Product> {
     let told = told(problem, integers, launched(problem, launch));
     let product = Vectors::of(problem, told, caps)?;
     let Vectors { swaps, tall, along, x_along, vectors, .. } = product;
@@ -132,9 +137,8 @@ fn by_vectors(problem: &Problem, integers: &Integers, launch: &Launch, caps: &Ca
     let [turn, turns] = product.turns();
     let threads = if along { vector::THREADS } else { vector::THREADS_ACROSS };
     let most = product.most_lanes(if along { threads } else { threads / 4 });
-    // k is not taken in parts.
-    let Spread { groups, lanes, .. } =
-        product.spread(threads, 1, [if along { most } else { most.min(8) }, most], [u32::MAX, 1], multiprocessors);
+    let least = if along { most } else { most.min(8) };
+    let Spread { groups, lanes, parts } = product.spread(threads, 1, [least, most], [u32::MAX, MOST_LAYERS], multiprocessors);
     let place = |at: usize| if swaps { 1 - at } else { at };
     let unsigned = [0, 1].map(|at| if integers.dtypes[at] == DType::U8 { UNSIGNED[place(at)] } else { 0 });
     let result = unsigned[0] | unsigned[1] | if x_along { ALONG_K[1] } else { 0 };
@@ -142,11 +146,14 @@ fn by_vectors(problem: &Problem, integers: &Integers, launch: &Launch, caps: &Ca
     let params = Params { result, zero_points, before_y: lanes, before_x: u32::from(tall), ..product.params };
     let constants = vec![("THREADS", threads), ("ALONG", u32::from(along)), ("VECTORS", turn * turns)];
     let variant = format!("{}-{}", if along { "along" } else { "across" }, turn * turns);
-    Some(Dispatch {
+    Some(Product {
         kernel: Kernel { id: KernelId::MatmulInt8Vector, variant, source: None, constants },
-        params: params.into(),
-        bindings: product.all_ordered(bindings(problem)),
-        grid: [groups, 1, params.batch],
+        params,
+        matrices: product.all_ordered(bindings(problem)),
+        blocks: groups,
+        parts,
+        k_step: 4 * lanes,
+        used_bytes: 0,
     })
 }
 
