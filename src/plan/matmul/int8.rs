@@ -82,11 +82,10 @@ fn by_vectors(product: &Vectors, operands: [Binding; 2], caps: &Caps) -> Step {
     let &Vectors { params, along, x_along, tall, .. } = product;
     let ([turn, turns], [a_vec4, b_vec4]) = (product.turns(), product.vec4s());
     let threads = product.threads(caps);
-    let most = product.most_lanes(if along { threads } else { threads / 4 });
-    let least = if along { most } else { most.min(8) };
+    let lanes = product.lanes(threads);
     // k is not taken in parts.
     let grid = [caps.max_workgroups_per_dimension, 1];
-    let Spread { groups, lanes, .. } = product.spread(threads, 1, [least, most], grid, MULTIPROCESSORS as u32);
+    let Spread { groups, lanes, .. } = product.spread(threads, 1, lanes, grid, MULTIPROCESSORS as u32);
     let constants = vec![
         ("THREADS", threads),
         ("LANES", lanes),

@@ -164,10 +164,12 @@ impl Vectors {
         bindings
     }
 
-    /// The most lanes that share a line of which so many threads of a group take no less than pays: those read neighbours, so a long line is worth
-    /// many.
-    pub(super) fn most_lanes(&self, threads: u32) -> u32 {
-        (self.params.k / LEAST_OF_A_LANE).next_power_of_two().clamp(4, threads)
+    /// The fewest and the most lanes that share a line, in groups of so many threads, of which no less of k than pays is left to each: along it those
+    /// read neighbours, so a long line is worth many.
+    pub(super) fn lanes(&self, threads: u32) -> [u32; 2] {
+        let room = if self.along { threads } else { threads / 4 };
+        let most = (self.params.k / LEAST_OF_A_LANE).next_power_of_two().max(4).min(room);
+        [if self.along { most } else { most.min(8) }, most]
     }
 
     /// How the matrix is read in groups of so many threads, with so many fours of lines for as many lanes as share them, between these two, in grids
@@ -219,12 +221,11 @@ pub(super) fn step(problem: &Problem, params: Params, operands: [Binding; 2], ca
     let [turn, turns] = product.turns();
     let Vectors { params, tall, along, x_along, vectors, elements, .. } = product;
     let threads = product.threads(caps);
-    let most = product.most_lanes(if along { threads } else { threads / 4 });
+    let [least, most] = product.lanes(threads);
     // Where a lane takes steps enough two fours of lines halve how often the vectors are read, which counts where there are many.
     let by_eights = params.batch.saturating_mul(elements.div_ceil(8 * (threads / most)));
     let reads_less = along && vectors > 4 && params.k >= LEAST_OF_A_LANE_IN_PARTS * most && by_eights >= ENOUGH_BY_EIGHTS;
     let fours = if reads_less { 2 } else { 1 };
-    let least = if along { most } else { most.min(8) };
     // Half as many threads keep half as much busy.
     let halves = if !along && threads == THREADS { 2 } else { 1 };
     let Spread { groups, lanes, parts } =

@@ -136,9 +136,8 @@ fn by_vectors(problem: &Problem, integers: &Integers, launch: &Launch, caps: &Ca
     }
     let [turn, turns] = product.turns();
     let threads = if along { vector::THREADS } else { vector::THREADS_ACROSS };
-    let most = product.most_lanes(if along { threads } else { threads / 4 });
-    let least = if along { most } else { most.min(8) };
-    let Spread { groups, lanes, parts } = product.spread(threads, 1, [least, most], [u32::MAX, MOST_LAYERS], multiprocessors);
+    let lanes = product.lanes(threads);
+    let Spread { groups, lanes, parts } = product.spread(threads, 1, lanes, [u32::MAX, MOST_LAYERS], multiprocessors);
     let place = |at: usize| if swaps { 1 - at } else { at };
     let unsigned = [0, 1].map(|at| if integers.dtypes[at] == DType::U8 { UNSIGNED[place(at)] } else { 0 });
     let result = unsigned[0] | unsigned[1] | if x_along { ALONG_K[1] } else { 0 };

@@ -38,12 +38,8 @@ pub(super) fn product(problem: &Problem, launch: &Launch, caps: &Caps, multiproc
         return None;
     }
     let line = LINE_BYTES / (4 * problem.dtype.bytes() as u32);
-    let most = product.most_lanes(if along { threads } else { threads / 4 });
-    let least = match (along, vectors) {
-        (false, _) => most.min(8),
-        (true, ..=4) => most,
-        _ => most.min(line),
-    };
+    let [least, most] = product.lanes(threads);
+    let least = if along && vectors > 4 { most.min(line) } else { least };
     let Spread { groups, lanes, parts } = product.spread(threads, 1, [least, most], [u32::MAX, MOST_LAYERS], multiprocessors);
     let [x_element, x_vector] = if x_along { [1, params.ldb] } else { [params.ldb, 1] };
     let operands_f16 = operands_f16(problem);
