@@ -19,6 +19,8 @@ use std::sync::{Mutex, OnceLock, PoisonError, RwLock, TryLockError};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
+use super::cores;
+
 /// For so long a thread that has worked looks out for more.
 const LOOKOUT: Duration = Duration::from_micros(60);
 /// For so long a caller looks out for the end of what others are still at.
@@ -29,6 +31,9 @@ const LOOKS: usize = 64;
 const OFTEN_US: u64 = 100;
 /// Callers that share work out at once; any more compute alone.
 const PLACES: usize = 8;
+/// A thread that has left its caller's core stays where it is for so long: moving takes some microseconds, and where all cores are busy there may
+/// be none that is better.
+const SETTLED: Duration = Duration::from_millis(1);
 /// Parts of items that each thread takes, if there are as many: so many more than one that all end at about the same time.
 const PARTS: usize = 4;
 
@@ -73,12 +78,22 @@ pub(super) fn each_with<T: Send, S>(
 struct Crew {
     workers: Vec<Worker>,
     places: [Place; PLACES],
-    /// How often work was shared out.
-    calls: Apart<AtomicUsize>,
-    /// When it last was, in microseconds from the start on.
+    calls: Apart<Calls>,
+    /// When work was last shared out, in microseconds from the start on.
     last_us: AtomicU64,
     start: Instant,
 }
+
+/// What a thread that looks out for work looks at.
+struct Calls {
+    /// How often work was shared out.
+    count: AtomicUsize,
+    /// On which core that was last.
+    core: AtomicUsize,
+}
+
+/// The core of a caller that does not know it.
+const NO_CORE: usize = usize::MAX;
 
 struct Worker {
     thread: Thread,
@@ -123,7 +138,7 @@ impl Crew {
         Self {
             workers: (0..workers).map_while(start).collect(),
             places: Default::default(),
-            calls: Apart::default(),
+            calls: Apart(Calls { count: AtomicUsize::new(0), core: AtomicUsize::new(NO_CORE) }),
             last_us: AtomicU64::new(0),
             start: Instant::now(),
         }
@@ -160,7 +175,8 @@ impl Crew {
                 *free = Some(work);
                 drop(free);
                 place.threads.0.store(threads, Ordering::Release);
-                self.calls.0.fetch_add(1, Ordering::SeqCst);
+                self.calls.0.core.store(cores::current().unwrap_or(NO_CORE), Ordering::Relaxed);
+                self.calls.0.count.fetch_add(1, Ordering::SeqCst);
                 if wakes {
                     self.rouse(at, 0, threads);
                 }
@@ -195,15 +211,20 @@ impl Crew {
     /// What a thread does all its life.
     fn work(&self, number: usize) {
         let Some(Worker { state: Apart(state), .. }) = self.workers.get(number) else { return };
-        let mut seen = 0;
+        let (mut seen, mut moved) = (0, None::<Instant>);
         loop {
             let mut since = Instant::now();
             while since.elapsed() < LOOKOUT {
                 for _ in 0..LOOKS {
-                    let calls = self.calls.0.load(Ordering::SeqCst);
+                    let calls = self.calls.0.count.load(Ordering::SeqCst);
                     if calls != seen {
                         seen = calls;
                         state.store(WORKING, Ordering::SeqCst);
+                        let core = self.calls.0.core.load(Ordering::Relaxed);
+                        if cores::current() == Some(core) && moved.is_none_or(|at| at.elapsed() > SETTLED) {
+                            cores::leave(core);
+                            moved = Some(Instant::now());
+                        }
                         if self.visit(number) {
                             since = Instant::now();
                         }
@@ -215,7 +236,7 @@ impl Crew {
             }
             // Who shares work out either sees that this thread sleeps, or is seen by it.
             state.store(ASLEEP, Ordering::SeqCst);
-            while state.load(Ordering::SeqCst) == ASLEEP && self.calls.0.load(Ordering::SeqCst) == seen {
+            while state.load(Ordering::SeqCst) == ASLEEP && self.calls.0.count.load(Ordering::SeqCst) == seen {
                 thread::park();
             }
             state.store(LOOKING, Ordering::SeqCst);

@@ -6,6 +6,8 @@ mod ceiling;
 mod compute;
 mod conv;
 #[cfg(all(feature = "simd", not(target_arch = "wasm32")))]
+mod cores;
+#[cfg(all(feature = "simd", not(target_arch = "wasm32")))]
 mod crew;
 #[cfg(all(feature = "simd", not(target_arch = "wasm32")))]
 mod few;
