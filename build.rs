@@ -1,5 +1,5 @@
 //! Strips the shaders of comments, which every visitor would download. For wasm also compiles `src/backend/cpu/wasm/kernel.rs` into
-//! small modules of its own, one for each level of SIMD, which the main module embeds.
+//! small modules of its own, one for each level of SIMD, and `vectors.rs` beside it into one more, which the main module embeds.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -7,6 +7,9 @@ use std::{env, fs};
 
 const KERNEL: &str = "src/backend/cpu/wasm/kernel.rs";
 const KERNEL_SIZES: &str = "src/backend/cpu/wasm/sizes.rs";
+/// Loops over values, and what they share with the crate.
+const VECTORS: &str = "src/backend/cpu/wasm/vectors.rs";
+const VECTORS_SOURCES: [&str; 3] = ["src/dtype.rs", "src/ops/elementwise", "src/backend/cpu/lanes.rs"];
 /// Name, target features, and how to optimize: engines without SIMD are rare, and the download is everybody's.
 const LEVELS: [(&str, &str, &str); 3] =
     [("scalar", "", "-Copt-level=s"), ("simd", "+simd128", "-Copt-level=2"), ("fma", "+simd128,+relaxed-simd", "-Copt-level=2")];
@@ -103,7 +106,11 @@ fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-changed={KERNEL}");
     println!("cargo::rerun-if-changed={KERNEL_SIZES}");
+    println!("cargo::rerun-if-changed={VECTORS}");
+    VECTORS_SOURCES.iter().for_each(|source| println!("cargo::rerun-if-changed={source}"));
     println!("cargo::rerun-if-changed=shaders");
+    // Where functions of numbers are the page's: not in the modules that are compiled below.
+    println!("cargo::rustc-check-cfg=cfg(of_the_page)");
     let out = PathBuf::from(env::var("OUT_DIR").expect("cargo sets OUT_DIR"));
     for shader in SHADERS {
         let source = fs::read_to_string(Path::new("shaders").join(shader)).expect("a shader is a file");
@@ -112,26 +119,34 @@ fn main() {
     if env::var("CARGO_CFG_TARGET_ARCH").as_deref() != Ok("wasm32") {
         return;
     }
+    println!("cargo::rustc-cfg=of_the_page");
     // The stack lies below the data, whose addresses then take a byte less than above the usual 1 MiB. Running over it still traps.
     println!("cargo::rustc-link-arg-cdylib=-zstack-size=524288");
     let rustc = env::var("RUSTC").expect("cargo sets RUSTC");
-    for (name, features, optimize) in LEVELS {
+    let compile = |source: &str, name: &str, features: &str, options: &[&str]| {
         let status = Command::new(&rustc)
-            .args([KERNEL, "--crate-type=cdylib", "--crate-name=kernel", "--edition=2024", "--target=wasm32-unknown-unknown"])
-            .args([optimize, "-Cpanic=abort", "-Ccodegen-units=1", "-Cstrip=symbols", "-Clto=fat"])
-            // Only the inner kernel's own loops are worth unrolling, and their vectors are written by hand.
-            .args(["-Cno-vectorize-loops", "-Cllvm-args=--unroll-runtime=false"])
-            .args(["-Cllvm-args=--unroll-allow-partial=false", "-Cllvm-args=--unroll-threshold=150"])
-            // In the order of the source, in which the inner kernel needs the fewest registers.
-            .arg("-Cllvm-args=--pre-RA-sched=source")
-            // The blocks are static; the stack holds little.
-            .args(["-Clink-arg=-zstack-size=16384", &format!("-Ctarget-feature={features}")])
+            .args([source, "--crate-type=cdylib", &format!("--crate-name={name}"), "--edition=2024", "--target=wasm32-unknown-unknown"])
+            .args(["-Cpanic=abort", "-Ccodegen-units=1", "-Cstrip=symbols", "-Clto=fat", "-Cllvm-args=--unroll-runtime=false"])
+            .arg(format!("-Ctarget-feature={features}"))
+            .args(options)
             .arg("-o")
             .arg(out.join(format!("{name}.wasm")))
             .status()
             .expect("rustc starts");
-        assert!(status.success(), "the {name} kernel does not compile");
+        assert!(status.success(), "{source} does not compile for {name}");
+    };
+    for (name, features, optimize) in LEVELS {
+        // Only the inner kernel's own loops are worth unrolling, and their vectors are written by hand.
+        let loops = ["-Cno-vectorize-loops", "-Cllvm-args=--unroll-allow-partial=false", "-Cllvm-args=--unroll-threshold=150"];
+        // In the order of the source, in which the inner kernel needs the fewest registers.
+        let order = "-Cllvm-args=--pre-RA-sched=source";
+        // The blocks are static; the stack holds little.
+        compile(KERNEL, name, features, &[&loops[..], &[optimize, order, "-Clink-arg=-zstack-size=16384"]].concat());
     }
+    // One vector at a time: more are hardly faster, and larger. Nothing is static, and the stack is at the bottom of the main module's.
+    let one = "-Cllvm-args=-force-vector-interleave=1";
+    let memory = ["-Clink-arg=--import-memory", "-Clink-arg=-zstack-size=4096"];
+    compile(VECTORS, "vectors", "+simd128", &[&["-Copt-level=3", one], &memory[..]].concat());
 }
 
 /// Without comments, indentation and empty lines; the template's own lines, `//# …`, stay.

@@ -5,9 +5,11 @@ mod extremes;
 
 #[cfg(all(feature = "simd", not(target_arch = "wasm32")))]
 use super::lanes::apart;
-use super::lanes::{Join, LANES, Largest, Product, Smallest, Squares, Sum, extremes, in_lanes, over_rows, with_rows};
+use super::lanes::{Join, Largest, Product, Smallest, Squares, Sum, distances, exponentials, extremes, in_lanes, over_rows, with_rows};
 #[cfg(not(target_arch = "wasm32"))]
-use super::lanes::{NearSquares, places};
+use super::lanes::{NearSquares, exp, places};
+#[cfg(target_arch = "wasm32")]
+use super::wasm::vectorized;
 use crate::dtype::DType;
 use crate::ops::reduce::Fold;
 
@@ -21,45 +23,18 @@ use crate::ops::reduce::Fold;
 /// ```
 pub(super) type State = [f64; 3];
 
-/// Sums of powers that are under way at once.
-const SUMS: usize = 16;
-
 /// A fold of values of a type.
 pub(super) struct Folding {
     pub fold: Fold,
     pub dtype: DType,
     pub divisor: f64,
-    /// Whether long loops are compiled by themselves for the widest vectors that the CPU has.
-    #[cfg(not(target_arch = "wasm32"))]
+    /// Whether long loops are compiled by themselves for the widest vectors that the CPU has; in the browser in a module of their own.
     pub has_vectors: bool,
 }
 
 /// The nearest finite number, from which distances are finite or −∞.
 pub(super) fn pivot(largest: f64) -> f64 {
     largest.clamp(f32::MIN.into(), f32::MAX.into())
-}
-
-/// a·b + c, rounded once where there is an instruction for it; in the browser there is none.
-#[inline(always)]
-fn fma(a: f32, b: f32, c: f32) -> f32 {
-    if cfg!(target_arch = "wasm32") { a * b + c } else { a.mul_add(b, c) }
-}
-
-/// eˣ for x up to 88, 0 below −87.3: without a call, so that it is a vector instruction after the other (Cephes' `expf`; within 2 ulp).
-#[inline(always)]
-pub(super) fn exp(x: f32) -> f32 {
-    // What is added and subtracted again leaves a whole number, which also stands in the lowest bits.
-    const MAGIC: f32 = 12_582_912.0;
-    let within = x.clamp(-87.3, 88.0);
-    let shifted = fma(within, std::f32::consts::LOG2_E, MAGIC);
-    let whole = shifted - MAGIC;
-    let rest = fma(whole, 2.121_944_4e-4, fma(whole, -0.693_359_4, within));
-    let mut series = 1.987_569_1e-4;
-    for factor in [1.398_2e-3, 8.333_452e-3, 4.166_579_6e-2, 1.666_666_5e-1, 0.5] {
-        series = fma(series, rest, factor);
-    }
-    let power = f32::from_bits(shifted.to_bits().wrapping_sub(MAGIC.to_bits()).wrapping_add(127) << 23);
-    if x < -87.3 { 0.0 } else { (fma(series * rest, rest, rest) + 1.0) * power }
 }
 
 /// Whether a sum of squares is one: neither beyond all numbers, nor of what was too small to be numbers, which is nothing beside this.
@@ -141,7 +116,7 @@ impl Folding {
         let float: &[f32] = bytemuck::cast_slice(values);
         let count = values.len() as f64;
         match (self.fold, self.dtype) {
-            (Fold::Sum | Fold::Mean, DType::F32) => [self.in_lanes::<Sum, f32>(float).into(), 0.0, 0.0],
+            (Fold::Sum | Fold::Mean, DType::F32) => [self.sum(float).into(), 0.0, 0.0],
             (Fold::Sum | Fold::Mean, _) => [self.in_lanes::<Sum, u32>(values).into(), 0.0, 0.0],
             (Fold::Prod, DType::F32) => product(float),
             (Fold::Prod, _) => [self.in_lanes::<Product, u32>(values).into(), 0.0, 0.0],
@@ -149,23 +124,8 @@ impl Folding {
             (Fold::ArgMax | Fold::ArgMin, _) => self.located(values, first),
             (Fold::Var | Fold::Std, _) => {
                 // Distances from about the mean, which say how far off it is.
-                let about = (f64::from(in_lanes::<Sum, f32>(float)) / count) as f32;
-                let mut off = [0.0f32; LANES];
-                let mut squares = [0.0f32; LANES];
-                let (blocks, rest) = float.as_chunks::<LANES>();
-                for block in blocks {
-                    for ((off, square), value) in off.iter_mut().zip(&mut squares).zip(block) {
-                        let distance = value - about;
-                        *off += distance;
-                        *square += distance * distance;
-                    }
-                }
-                for ((off, square), value) in off.iter_mut().zip(&mut squares).zip(rest) {
-                    let distance = value - about;
-                    *off += distance;
-                    *square += distance * distance;
-                }
-                let [off, squares] = [off, squares].map(|lanes| lanes.into_iter().map(f64::from).sum::<f64>());
+                let about = (f64::from(self.sum(float)) / count) as f32;
+                let [off, squares] = self.distances(float, about);
                 if !are_squares(squares) {
                     return moments(&[values], 0, values.len());
                 }
@@ -175,17 +135,7 @@ impl Folding {
             (Fold::LogSumExp, _) => {
                 let largest = self.extreme(values);
                 let pivot = pivot(largest) as f32;
-                let mut sums = [0.0f64; SUMS];
-                let (blocks, rest) = float.as_chunks::<SUMS>();
-                for block in blocks {
-                    for (sum, value) in sums.iter_mut().zip(block) {
-                        *sum += f64::from(exp(value - pivot));
-                    }
-                }
-                for (sum, value) in sums.iter_mut().zip(rest) {
-                    *sum += f64::from(exp(value - pivot));
-                }
-                [largest, sums.iter().sum(), 0.0]
+                [largest, self.exponentials(float, pivot), 0.0]
             }
         }
     }
@@ -202,7 +152,35 @@ impl Folding {
                 return sum.into();
             }
         }
+        #[cfg(target_arch = "wasm32")]
+        if self.has_vectors
+            && let Some(sum) = vectorized::squares(values)
+        {
+            return sum;
+        }
         in_lanes::<Squares, f32>(values)
+    }
+
+    #[inline(always)]
+    fn sum(&self, values: &[f32]) -> f32 {
+        #[cfg(target_arch = "wasm32")]
+        if self.has_vectors
+            && let Some(sum) = vectorized::sum(values)
+        {
+            return sum;
+        }
+        self.in_lanes::<Sum, f32>(values)
+    }
+
+    #[inline(always)]
+    fn exponentials(&self, values: &[f32], from: f32) -> f64 {
+        #[cfg(target_arch = "wasm32")]
+        if self.has_vectors
+            && let Some(sum) = vectorized::exponentials(values, from)
+        {
+            return sum;
+        }
+        exponentials(values, from)
     }
 
     #[inline(always)]
@@ -212,6 +190,21 @@ impl Folding {
             return apart::in_lanes::<J, T>(values);
         }
         in_lanes::<J, T>(values)
+    }
+
+    #[inline(always)]
+    fn distances(&self, values: &[f32], from: f32) -> [f64; 2] {
+        #[cfg(all(feature = "simd", not(target_arch = "wasm32")))]
+        if self.has_vectors && values.len() >= apart::LONG {
+            return apart::distances(values, from);
+        }
+        #[cfg(target_arch = "wasm32")]
+        if self.has_vectors
+            && let Some(sums) = vectorized::distances(values, from)
+        {
+            return sums;
+        }
+        distances(values, from)
     }
 
     /// Of values behind those of a state, the first of which is that of this number in its row.

@@ -111,7 +111,7 @@ pub(super) struct Map<'a> {
     /// Whether the result is written past the cache.
     #[cfg(not(target_arch = "wasm32"))]
     streams: bool,
-    #[cfg(all(feature = "simd", not(target_arch = "wasm32")))]
+    #[cfg(any(feature = "simd", target_arch = "wasm32"))]
     simd: bool,
 }
 
@@ -138,7 +138,7 @@ impl<'a> Map<'a> {
             repeated: repeated(program, last),
             #[cfg(not(target_arch = "wasm32"))]
             streams: false,
-            #[cfg(all(feature = "simd", not(target_arch = "wasm32")))]
+            #[cfg(any(feature = "simd", target_arch = "wasm32"))]
             simd: false,
         })
     }
@@ -150,13 +150,13 @@ impl<'a> Map<'a> {
     }
 
     /// The same by the widest vectors that the CPU has, or by plain ones.
-    #[cfg(all(feature = "simd", not(target_arch = "wasm32")))]
+    #[cfg(any(feature = "simd", target_arch = "wasm32"))]
     pub(super) fn with_vectors(self, simd: bool) -> Self {
         Self { simd, ..self }
     }
 
     /// Whether by the widest vectors.
-    #[cfg(all(feature = "simd", not(target_arch = "wasm32")))]
+    #[cfg(any(feature = "simd", target_arch = "wasm32"))]
     pub(super) fn has_vectors(&self) -> bool {
         self.simd
     }

@@ -6,9 +6,12 @@ mod columns;
 use half::f16;
 use half::slice::HalfFloatSliceExt;
 
-use super::fold::{Folding, State, exp, pivot};
+use super::fold::{Folding, State, pivot};
+use super::lanes::exp;
 use super::map::{Elements, Map, Registers};
 use super::reduce::{BLOCK, SHARE, each};
+#[cfg(target_arch = "wasm32")]
+use super::wasm::vectorized;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::kernels::Kernel;
@@ -49,7 +52,7 @@ impl<'a> Normalize<'a> {
     }
 
     /// The same by the widest vectors that the CPU has, or by plain ones.
-    #[cfg(all(feature = "simd", not(target_arch = "wasm32")))]
+    #[cfg(any(feature = "simd", target_arch = "wasm32"))]
     pub(super) fn with_vectors(self, simd: bool) -> Self {
         Self { map: self.map.with_vectors(simd), ..self }
     }
@@ -141,15 +144,52 @@ impl<'a> Normalize<'a> {
     }
 
     #[inline(always)]
+    fn folded(&self, row: &[f32], fold: Fold) -> State {
+        // Natively all of this is compiled for the vectors that the CPU has.
+        #[cfg(target_arch = "wasm32")]
+        let has_vectors = self.map.has_vectors();
+        #[cfg(not(target_arch = "wasm32"))]
+        let has_vectors = false;
+        let folding = Folding { fold, dtype: DType::F32, divisor: 1.0, has_vectors };
+        let mut state = folding.empty();
+        for values in row.chunks(BLOCK) {
+            state = folding.join(state, folding.block(bytemuck::cast_slice(values), 0));
+        }
+        state
+    }
+
+    /// Puts in the place of each value the power by how far it is above a number.
+    #[inline(always)]
+    fn powers(&self, row: &mut [f32], from: f32) {
+        #[cfg(target_arch = "wasm32")]
+        if self.map.has_vectors() && vectorized::powers(row, from).is_some() {
+            return;
+        }
+        for value in row {
+            *value = exp(*value - from);
+        }
+    }
+
+    /// Puts in the place of each value how far it is above a number in two parts, times a factor.
+    #[inline(always)]
+    fn scale(&self, row: &mut [f32], [from, rest]: [f32; 2], by: f32) {
+        #[cfg(target_arch = "wasm32")]
+        if self.map.has_vectors() && vectorized::scale(row, [from, rest], by).is_some() {
+            return;
+        }
+        for value in row {
+            *value = ((*value - from) - rest) * by;
+        }
+    }
+
+    #[inline(always)]
     fn proportion(&self, row: &mut [f32]) {
         match self.form {
             Form::Softmax => {
-                let [largest, ..] = folded(row, Fold::Max);
+                let [largest, ..] = self.folded(row, Fold::Max);
                 let about = pivot(largest) as f32;
-                for value in &mut *row {
-                    *value = exp(*value - about);
-                }
-                let [sum, ..] = folded(row, Fold::Sum);
+                self.powers(row, about);
+                let [sum, ..] = self.folded(row, Fold::Sum);
                 // No number is in proportion to an infinity, to NaN, or to zeros alone.
                 let by = if largest.is_finite() { (1.0 / sum) as f32 } else { f32::NAN };
                 for value in row {
@@ -157,14 +197,14 @@ impl<'a> Normalize<'a> {
                 }
             }
             Form::LogSoftmax => {
-                let [largest, sum, _] = folded(row, Fold::LogSumExp);
+                let [largest, sum, _] = self.folded(row, Fold::LogSumExp);
                 let (from, by) = (largest as f32, if largest.is_finite() { sum.ln() as f32 } else { f32::NAN });
                 for value in row {
                     *value = (*value - from) - by;
                 }
             }
             Form::LayerNorm => {
-                let [count, mean, spread] = folded(row, Fold::Var);
+                let [count, mean, spread] = self.folded(row, Fold::Var);
                 let by = 1.0 / (spread / count + self.epsilon).sqrt();
                 if is_beyond(by) {
                     row.iter_mut().for_each(|value| *value = ((f64::from(*value) - mean) * by) as f32);
@@ -174,12 +214,10 @@ impl<'a> Normalize<'a> {
                 // The mean in two parts, since it is more exact than a number of f32.
                 let from = mean as f32;
                 let rest = (mean - f64::from(from)) as f32;
-                for value in row {
-                    *value = ((*value - from) - rest) * by;
-                }
+                self.scale(row, [from, rest], by);
             }
             Form::RmsNorm => {
-                let [squares, ..] = folded(row, Fold::Norm);
+                let [squares, ..] = self.folded(row, Fold::Norm);
                 let by = 1.0 / (squares / self.count as f64 + self.epsilon).sqrt();
                 if is_beyond(by) {
                     row.iter_mut().for_each(|value| *value = (f64::from(*value) * by) as f32);
@@ -198,20 +236,4 @@ impl<'a> Normalize<'a> {
 #[inline(always)]
 fn is_beyond(by: f64) -> bool {
     by > f32::MAX.into() && by < f64::INFINITY
-}
-
-#[inline(always)]
-fn folded(row: &[f32], fold: Fold) -> State {
-    let folding = Folding {
-        fold,
-        dtype: DType::F32,
-        divisor: 1.0,
-        #[cfg(not(target_arch = "wasm32"))]
-        has_vectors: false,
-    };
-    let mut state = folding.empty();
-    for values in row.chunks(BLOCK) {
-        state = folding.join(state, folding.block(bytemuck::cast_slice(values), 0));
-    }
-    state
 }

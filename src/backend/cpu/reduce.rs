@@ -50,18 +50,12 @@ impl<'a> Reduce<'a> {
         let [rows, count, columns, fold] = ["ROWS", "COUNT", "COLUMNS", "FOLD"].map(|name| kernel.constant(name) as usize);
         let fold = *Fold::ALL.get(fold).ok_or_else(|| Error::internal("a reduction of no known kind"))?;
         let divisor = f32::from_bits(kernel.constant("DIVISOR")).into();
-        let folding = Folding {
-            fold,
-            dtype: map.result(),
-            divisor,
-            #[cfg(not(target_arch = "wasm32"))]
-            has_vectors: false,
-        };
+        let folding = Folding { fold, dtype: map.result(), divisor, has_vectors: false };
         Ok(Self { map, folding, rows, count, is_in_columns: columns != 0 })
     }
 
     /// The same by the widest vectors that the CPU has, or by plain ones.
-    #[cfg(all(feature = "simd", not(target_arch = "wasm32")))]
+    #[cfg(any(feature = "simd", target_arch = "wasm32"))]
     pub(super) fn with_vectors(self, simd: bool) -> Self {
         Self { map: self.map.with_vectors(simd), folding: Folding { has_vectors: simd, ..self.folding }, ..self }
     }
@@ -152,17 +146,19 @@ impl<'a> Reduce<'a> {
             return Folded::Words(places);
         }
         let mut states = vec![self.folding.empty(); end - first];
-        let (mut buffer, mut registers) = (Vec::new(), Registers::default());
+        let mut ahead = Ahead::default();
         // Short rows are not worth asking for one by one.
         let all = self.map.stored(first * self.count + begin, (end - first - 1) * self.count + behind - begin);
         // Where nothing is rounded, it is the same in longer blocks.
         let block = if all.is_some() && self.folding.is_exact() { SHARE } else { BLOCK };
+        // Whole rows lie one behind the other.
+        let last = if [begin, behind] == [0, self.count] { end * self.count } else { 0 };
         for (row, state) in (first..end).zip(&mut states) {
             for from in (begin..behind).step_by(block) {
                 let (at, count) = (row * self.count + from, block.min(behind - from));
                 let values = match all {
                     Some(all) => &all[at - first * self.count - begin..][..count],
-                    None => self.values(at, count, &mut buffer, &mut registers),
+                    None => self.values([at, at + count], last, &mut ahead),
                 };
                 *state = self.folding.add(*state, values, from);
             }
@@ -255,15 +251,28 @@ impl<'a> Reduce<'a> {
         })
     }
 
-    /// Values one behind the other: where they lie, if nothing is to be computed of them.
-    fn values<'b>(&'b self, first: usize, count: usize, buffer: &'b mut Vec<u32>, registers: &mut Registers) -> &'b [u32] {
-        if let Some(values) = self.map.stored(first, count) {
-            return values;
+    /// Values one behind the other: where they lie, if nothing is to be computed of them. What is, is computed a block at a time, as far as that
+    /// is before the last.
+    fn values<'b>(&'b self, [first, end]: [usize; 2], last: usize, ahead: &'b mut Ahead) -> &'b [u32] {
+        let Ahead { values, first: begin, registers } = ahead;
+        if !(*begin..*begin + values.len()).contains(&(end - 1)) {
+            if let Some(values) = self.map.stored(first, end - first) {
+                return values;
+            }
+            *begin = first;
+            values.resize((first + BLOCK).min(last).max(end) - first, 0);
+            self.map.compute_with(registers, first, bytemuck::cast_slice_mut(values));
         }
-        buffer.resize(count, 0);
-        self.map.compute_with(registers, first, bytemuck::cast_slice_mut(buffer));
-        buffer
+        &values[first - *begin..][..end - first]
     }
+}
+
+/// Values that were computed, from the first one on.
+#[derive(Default)]
+struct Ahead {
+    values: Vec<u32>,
+    first: usize,
+    registers: Registers,
 }
 
 /// Runs a function for each piece of so many items, given its number, on so many threads at most.

@@ -44,8 +44,8 @@ macro_rules! result {
     };
 }
 
-/// For each kind what the expression makes of words. Its loop is shared by all functions: one for each would be a third of the package.
-#[cfg(target_arch = "wasm32")]
+/// For each kind what the expression makes of words, where the page's functions are to be had (`build.rs`). Its loop is shared by all functions: one for each would be a third of the package.
+#[cfg(of_the_page)]
 macro_rules! words {
     ([$($kind:ident)+], $result:ident, $arguments:tt, $body:tt) => {
         &[$( (Kind::$kind, words!(one $kind, $result, $arguments, $body)) ),+]
@@ -62,7 +62,7 @@ macro_rules! words {
 }
 
 /// Runs the expression over words, once for each kind.
-#[cfg(not(target_arch = "wasm32"))]
+#[cfg(not(of_the_page))]
 macro_rules! run {
     ($on:expr, [$($kind:ident)+], $result:ident, $arguments:tt, $body:tt) => {
         $( if $on.0 == Kind::$kind { run!(one $on, $kind, $result, $arguments, $body); } )+
@@ -109,7 +109,7 @@ macro_rules! functions {
 
         impl Function {
             /// All of them.
-            #[cfg(any(target_arch = "wasm32", test))]
+            #[cfg(any(of_the_page, test))]
             pub const ALL: &[Self] = &[$( Self::$function ),+];
 
             /// The name in Rust, in JavaScript and in reports.
@@ -135,7 +135,7 @@ macro_rules! functions {
             }
 
             /// Applies it to words of operands of a kind that it takes, each as many as `out` has, one of two also a single one for all.
-            #[cfg(not(target_arch = "wasm32"))]
+            #[cfg(not(of_the_page))]
             #[cfg_attr(debug_assertions, inline)]
             #[cfg_attr(not(debug_assertions), inline(always))]
             pub(crate) fn apply(self, kind: Kind, operands: &[&[u32]], out: &mut [u32]) {
@@ -151,12 +151,12 @@ macro_rules! functions {
                 }
             }
 
-            /// The same of angles that are not too large.
-            #[cfg(not(target_arch = "wasm32"))]
+            /// The same of angles that are not too large, [`is_near`](super::twin::is_near) as they are called.
+            #[cfg(not(of_the_page))]
             #[allow(clippy::approx_constant, clippy::excessive_precision, clippy::float_cmp, clippy::nonminimal_bool, reason = "expressions are as in every language")]
             #[cfg_attr(debug_assertions, inline)]
             #[cfg_attr(not(debug_assertions), inline(always))]
-            fn apply_near(self, kind: Kind, operands: &[&[u32]], out: &mut [u32]) {
+            pub(crate) fn apply_near(self, kind: Kind, operands: &[&[u32]], out: &mut [u32]) {
                 #[allow(clippy::wildcard_imports, reason = "the vocabulary of the expressions")]
                 use super::twin::vocabulary::*;
                 use super::twin;
@@ -190,7 +190,7 @@ macro_rules! functions {
             }
 
             /// The same of one that gives truths, each written as a byte.
-            #[cfg(not(target_arch = "wasm32"))]
+            #[cfg(not(of_the_page))]
             #[allow(clippy::float_cmp, clippy::nonminimal_bool, reason = "expressions are as in every language")]
             #[cfg_attr(debug_assertions, inline)]
             #[cfg_attr(not(debug_assertions), inline(always))]
@@ -203,7 +203,7 @@ macro_rules! functions {
             }
 
             /// The same in the browser.
-            #[cfg(target_arch = "wasm32")]
+            #[cfg(of_the_page)]
             #[allow(clippy::approx_constant, clippy::excessive_precision, clippy::float_cmp, clippy::nonminimal_bool, reason = "expressions are as in every language")]
             pub(crate) fn apply(self, kind: Kind, operands: &[&[u32]], out: &mut [u32]) {
                 #[allow(clippy::wildcard_imports, reason = "the vocabulary of the expressions")]

@@ -2,11 +2,13 @@
 //!
 //! All of it is inlined into the loop over a block, which is compiled for the instructions that the CPU has (`backend/cpu/map.rs`).
 
-#[cfg(not(target_arch = "wasm32"))]
+#[cfg(not(of_the_page))]
 mod math;
 
-#[cfg(not(target_arch = "wasm32"))]
-pub(super) use math::{far, has_plain_exp, is_near, is_plain};
+#[cfg(not(of_the_page))]
+pub(crate) use math::is_near;
+#[cfg(not(of_the_page))]
+pub(super) use math::{far, has_plain_exp, is_plain};
 
 use std::num::Wrapping;
 
@@ -70,7 +72,7 @@ impl Word for Bool {
 }
 
 /// A function of some values: a trait, since a closure may be left out of the loop, and then it is compiled for any CPU, one number at a time.
-#[cfg(not(target_arch = "wasm32"))]
+#[cfg(not(of_the_page))]
 pub(super) trait Expression<const N: usize> {
     type Operand: Word;
     type Value: Word;
@@ -78,12 +80,12 @@ pub(super) trait Expression<const N: usize> {
 }
 
 /// What a value is stored as: a word, or a byte of a truth.
-#[cfg(not(target_arch = "wasm32"))]
+#[cfg(not(of_the_page))]
 pub(super) trait Stored {
     fn of(word: u32) -> Self;
 }
 
-#[cfg(not(target_arch = "wasm32"))]
+#[cfg(not(of_the_page))]
 impl Stored for u32 {
     #[inline(always)]
     fn of(word: u32) -> Self {
@@ -91,7 +93,7 @@ impl Stored for u32 {
     }
 }
 
-#[cfg(not(target_arch = "wasm32"))]
+#[cfg(not(of_the_page))]
 impl Stored for u8 {
     #[inline(always)]
     fn of(word: u32) -> Self {
@@ -101,7 +103,7 @@ impl Stored for u8 {
 
 /// Each element of the result from the words of the operands at its place, or from the only one. Without optimization the variables of all
 /// functions at once would be more than a thread's stack.
-#[cfg(not(target_arch = "wasm32"))]
+#[cfg(not(of_the_page))]
 #[cfg_attr(debug_assertions, inline)]
 #[cfg_attr(not(debug_assertions), inline(always))]
 pub(super) fn map<E: Expression<N>, const N: usize, T: Stored>(operands: &[&[u32]], out: &mut [T]) {
@@ -131,9 +133,9 @@ pub(super) fn map<E: Expression<N>, const N: usize, T: Stored>(operands: &[&[u32
 }
 
 /// Whether all numbers are of a kind, without a branch for each.
-#[cfg(not(target_arch = "wasm32"))]
+#[cfg(not(of_the_page))]
 #[inline(always)]
-pub(super) fn all(numbers: &[u32], is: impl Fn(f32) -> bool) -> bool {
+pub(crate) fn all(numbers: &[u32], is: impl Fn(f32) -> bool) -> bool {
     let mut all = true;
     for &number in numbers {
         all &= is(f32::from_bits(number));
@@ -141,7 +143,7 @@ pub(super) fn all(numbers: &[u32], is: impl Fn(f32) -> bool) -> bool {
     all
 }
 
-#[cfg(not(target_arch = "wasm32"))]
+#[cfg(not(of_the_page))]
 #[inline(always)]
 fn value<E: Expression<N>, const N: usize, T: Stored>(a: u32, b: u32) -> T {
     let mut both = [E::Operand::of(a); N];
@@ -150,7 +152,7 @@ fn value<E: Expression<N>, const N: usize, T: Stored>(a: u32, b: u32) -> T {
 }
 
 /// The operands of a function of one or two.
-#[cfg(target_arch = "wasm32")]
+#[cfg(of_the_page)]
 pub(super) fn operands<T: Word, const N: usize>(a: u32, b: u32) -> [T; N] {
     let mut both = [T::of(a); N];
     both[N - 1] = T::of(b);
@@ -159,7 +161,7 @@ pub(super) fn operands<T: Word, const N: usize>(a: u32, b: u32) -> [T; N] {
 
 /// What expressions may say.
 pub(super) mod vocabulary {
-    #[cfg(not(target_arch = "wasm32"))]
+    #[cfg(not(of_the_page))]
     pub(crate) use super::math::{
         acos, asin, atan as arctangent, cos, exp as exponential, log as logarithm, log_1p, plain_exp, plain_log, plain_power, power, sin,
         tan, tanh,
@@ -222,7 +224,7 @@ pub(super) mod vocabulary {
     }
 
     /// The page's `Math` takes 1 to an infinite power for no number.
-    #[cfg(target_arch = "wasm32")]
+    #[cfg(of_the_page)]
     pub(crate) fn power(a: f32, b: f32) -> f32 {
         if a == 1.0 { 1.0 } else { js_sys::Math::pow(a.into(), b.into()) as f32 }
     }
@@ -239,14 +241,14 @@ pub(super) mod vocabulary {
     }
 
     /// a / b without the fraction, of any b but 0.
-    #[cfg(not(target_arch = "wasm32"))]
+    #[cfg(not(of_the_page))]
     #[inline(always)]
     pub(crate) fn quotient_i32(a: I32, b: I32) -> I32 {
         i32(quotient(a.0.into(), b.0.into()).cast_signed())
     }
 
     /// The same of unsigned integers.
-    #[cfg(not(target_arch = "wasm32"))]
+    #[cfg(not(of_the_page))]
     #[inline(always)]
     pub(crate) fn quotient_u32(a: U32, b: U32) -> U32 {
         u32(quotient(a.0.into(), b.0.into()))
@@ -254,7 +256,7 @@ pub(super) mod vocabulary {
 
     /// By a division of double precision, of which there are vectors. It is exact: what is not whole is farther from the next whole number
     /// than it is rounded by.
-    #[cfg(not(target_arch = "wasm32"))]
+    #[cfg(not(of_the_page))]
     #[inline(always)]
     fn quotient(a: f64, b: f64) -> u32 {
         // With this the whole number is in the lowest bits.
@@ -290,14 +292,14 @@ pub(super) mod vocabulary {
 
     methods!(abs = abs, sqrt = sqrt, floor = floor, ceil = ceil, trunc = trunc);
     /// The page has these in double precision, and the package need not bring them.
-    #[cfg(target_arch = "wasm32")]
+    #[cfg(of_the_page)]
     macro_rules! of_the_page {
         ($($function:ident = $theirs:ident),+) => {
             $( pub(crate) fn $function(a: f32) -> f32 { js_sys::Math::$theirs(a.into()) as f32 } )+
         };
     }
 
-    #[cfg(target_arch = "wasm32")]
+    #[cfg(of_the_page)]
     of_the_page!(
         exponential = exp,
         logarithm = log,
@@ -311,7 +313,7 @@ pub(super) mod vocabulary {
     );
 }
 
-#[cfg(all(test, not(target_arch = "wasm32")))]
+#[cfg(all(test, not(of_the_page)))]
 mod tests {
     use super::vocabulary::{i32, quotient_i32, quotient_u32, u32};
 

@@ -6,6 +6,8 @@ use super::{Folding, State};
 use crate::backend::cpu::lanes::{Join, Largest, Smallest, extreme, place};
 #[cfg(not(target_arch = "wasm32"))]
 use crate::backend::cpu::simd::sought::Sought;
+#[cfg(target_arch = "wasm32")]
+use crate::backend::cpu::wasm::vectorized;
 use crate::dtype::DType;
 use crate::ops::reduce::Fold;
 
@@ -102,6 +104,13 @@ impl Folding {
             && let Some(extreme) = self.extreme_by_vectors(values, is_min)
         {
             return extreme;
+        }
+        #[cfg(target_arch = "wasm32")]
+        if self.has_vectors
+            && self.dtype == DType::F32
+            && let Some(extreme) = vectorized::extreme(bytemuck::cast_slice(values), is_min)
+        {
+            return extreme.into();
         }
         match self.dtype {
             DType::I32 => {

@@ -30,6 +30,22 @@ impl<J: Join<T, Lane = T>, T: Copy + PartialEq> pulp::WithSimd for Extreme<'_, J
     }
 }
 
+struct Distances<'a>(&'a [f32], f32);
+
+impl pulp::WithSimd for Distances<'_> {
+    type Output = [f64; 2];
+
+    #[inline(always)]
+    fn with_simd<S: pulp::Simd>(self, _: S) -> [f64; 2] {
+        super::distances(self.0, self.1)
+    }
+}
+
+/// The sums of distances from a number and of their squares.
+pub(in crate::backend::cpu) fn distances(values: &[f32], from: f32) -> [f64; 2] {
+    pulp::Arch::new().dispatch(Distances(values, from))
+}
+
 /// Folds values in lanes, and then the lanes.
 pub(in crate::backend::cpu) fn in_lanes<J: Join<T>, T: Copy>(values: &[T]) -> J::Lane {
     pulp::Arch::new().dispatch(InLanes::<J, T>(values, PhantomData))

@@ -7,6 +7,8 @@ use half::slice::HalfFloatSliceExt;
 use super::Map;
 #[cfg(not(target_arch = "wasm32"))]
 use crate::backend::cpu::simd;
+#[cfg(target_arch = "wasm32")]
+use crate::backend::cpu::wasm::vectorized;
 #[cfg(all(feature = "simd", not(target_arch = "wasm32")))]
 use crate::ops::elementwise::Function;
 use crate::ops::elementwise::{Kind, Step};
@@ -53,6 +55,10 @@ impl Map<'_> {
                     && (function, program.kind(operands[0])) == (Function::Pow, Kind::F32)
                     && simd::power::powers(registers[0], registers[1], out)
                 {
+                    return;
+                }
+                #[cfg(target_arch = "wasm32")]
+                if self.simd && vectorized::applies(function, program.kind(operands[0]), &registers[..function.arity()], out) {
                     return;
                 }
                 function.apply(program.kind(operands[0]), &registers[..function.arity()], out);

@@ -5,8 +5,8 @@
 //! plane   count x columns   cut into parts of some lines each, which are folded and then joined in order, whatever the threads are
 //! ```
 
-use super::super::fold::{exp, pivot};
-use super::super::lanes::{Largest, extremes};
+use super::super::fold::pivot;
+use super::super::lanes::{Largest, exp, extremes};
 use super::super::map::Registers;
 use super::super::reduce::{SHARE, each};
 use super::Normalize;

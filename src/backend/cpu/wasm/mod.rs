@@ -15,6 +15,7 @@
 mod arrays;
 mod sizes;
 pub(super) mod threads;
+pub(super) mod vectorized;
 
 use js_sys::{Float32Array, Float64Array, Object, Promise, Uint8Array, Uint32Array, WebAssembly};
 use wasm_bindgen::prelude::*;
@@ -294,10 +295,15 @@ impl Engine {
         Ok(())
     }
 
+    /// Whether values are computed by vectors where the engine has them.
+    fn has_vectors(&self) -> bool {
+        !self.level.features.is_empty()
+    }
+
     /// An elementwise operation: pieces of the result are made in this module's memory.
     pub(super) fn map(&self, kernel: &Kernel, words: &[u32], inputs: &[Option<HostSlice<'_>>], out: &mut HostVec) -> Result<()> {
         const PIECE: usize = 1 << 15;
-        let map = Map::new(kernel, words, elements(inputs))?;
+        let map = Map::new(kernel, words, elements(inputs))?.with_vectors(self.has_vectors());
         let (elements, bytes, to) = (map.elements(), out.dtype().bytes() as usize, out.bytes());
         let mut piece = vec![0u32; (PIECE.min(elements) * bytes).div_ceil(4)];
         for first in (0..elements).step_by(PIECE) {
@@ -312,14 +318,15 @@ impl Engine {
     /// A reduction, of pieces of its operands in this module's memory.
     pub(super) fn reduce(&self, kernel: &Kernel, words: &[u32], inputs: &[Option<HostSlice<'_>>], out: &mut HostVec) -> Result<()> {
         let mut result = zeros(out.len())?;
-        Reduce::new(kernel, words, elements(inputs))?.compute(&mut result, 1);
+        let reduce = Reduce::new(kernel, words, elements(inputs))?.with_vectors(self.has_vectors());
+        reduce.compute(&mut result, 1);
         out.bytes().copy_from(bytemuck::cast_slice(&result));
         Ok(())
     }
 
     /// Softmax or a norm: some rows after the others, in this module's memory.
     pub(super) fn normalize(&self, kernel: &Kernel, words: &[u32], inputs: &[Option<HostSlice<'_>>], out: &mut HostVec) -> Result<()> {
-        let normalize = Normalize::new(kernel, words, elements(inputs))?;
+        let normalize = Normalize::new(kernel, words, elements(inputs))?.with_vectors(self.has_vectors());
         let (count, dtype, to) = (out.len() as usize, out.dtype(), out.bytes());
         if dtype != DType::F32 || !normalize.is_in_order() {
             let mut result = zeros(to.length().div_ceil(4).into())?;

@@ -5,6 +5,18 @@
 
 use std::f32::consts::{FRAC_1_SQRT_2, LOG2_E};
 
+/// a·b + c, rounded once where there is an instruction for it, which WebAssembly without relaxed SIMD lacks.
+trait Fused {
+    fn fused(self, b: Self, c: Self) -> Self;
+}
+
+impl Fused for f32 {
+    #[inline(always)]
+    fn fused(self, b: Self, c: Self) -> Self {
+        if cfg!(target_arch = "wasm32") { self * b + c } else { self.mul_add(b, c) }
+    }
+}
+
 /// Added to a number and taken away again, this leaves the nearest whole one, which is also in the lowest bits of the sum.
 const MAGIC: f32 = 12_582_912.0;
 
@@ -18,7 +30,7 @@ fn power_of_two(exponent: i32) -> f32 {
 macro_rules! polynomial {
     ($x:expr, $last:expr $(, $before:expr)*) => {{
         let sum = $last;
-        $( let sum = $x.mul_add(sum, $before); )*
+        $( let sum = $x.fused(sum, $before); )*
         sum
     }};
 }
@@ -26,21 +38,21 @@ macro_rules! polynomial {
 /// c₀ + c₁·x + c₂·x² + c₃·x³, from the last coefficient on, by pairs of neighbours: half as many steps wait for one another (Estrin's scheme).
 macro_rules! cubic {
     ($x:expr, $square:expr, $c3:expr, $c2:expr, $c1:expr, $c0:expr) => {
-        $square.mul_add($x.mul_add($c3, $c2), $x.mul_add($c1, $c0))
+        $square.fused($x.fused($c3, $c2), $x.fused($c1, $c0))
     };
 }
 
 /// eˣ − 1 without the powers of two in eˣ, and how many those are, in the lowest bits.
 #[inline(always)]
 fn exponential(x: f32) -> (f32, u32) {
-    let sum = x.mul_add(LOG2_E, MAGIC);
+    let sum = x.fused(LOG2_E, MAGIC);
     let n = sum - MAGIC;
     // n · ln 2, in two parts of which the first is exact.
-    let r = n.mul_add(2.121_944_4e-4, n.mul_add(-0.693_359_4, x));
+    let r = n.fused(2.121_944_4e-4, n.fused(-0.693_359_4, x));
     let square = r * r;
-    let high = r.mul_add(1.987_569_1e-4, 1.398_2e-3);
-    let p = (square * square).mul_add(high, cubic!(r, square, 8.333_452e-3f32, 4.166_58e-2, 1.666_666_5e-1, 0.5));
-    (p.mul_add(square, r), sum.to_bits())
+    let high = r.fused(1.987_569_1e-4, 1.398_2e-3);
+    let p = (square * square).fused(high, cubic!(r, square, 8.333_452e-3f32, 4.166_58e-2, 1.666_666_5e-1, 0.5));
+    (p.fused(square, r), sum.to_bits())
 }
 
 /// A number times 2 to the power of a whole number from −252 to 254, in two steps, since the power alone may be out of range.
@@ -106,8 +118,8 @@ fn logarithm((m, e): (f32, i32)) -> f32 {
         -2.499_999_4e-1,
         3.333_333e-1
     );
-    let y = z.mul_add(-0.5, (p * m).mul_add(z, -2.121_944_4e-4 * e));
-    e.mul_add(0.693_359_4, m + y)
+    let y = z.fused(-0.5, (p * m).fused(z, -2.121_944_4e-4 * e));
+    e.fused(0.693_359_4, m + y)
 }
 
 /// A number that has a logarithm as one that is plain, by so many powers of two.
@@ -147,15 +159,15 @@ pub(crate) fn log_1p(x: f32) -> f32 {
 pub(crate) fn tanh(a: f32) -> f32 {
     // Beyond it the result is 1 in any case; NaN is on neither side.
     let x = if a.abs() > 10.0 { 10.0 } else { a.abs() };
-    let sum = x.mul_add(-2.0 * LOG2_E, MAGIC);
+    let sum = x.fused(-2.0 * LOG2_E, MAGIC);
     let n = sum - MAGIC;
-    let s = n.mul_add(-1.060_972_2e-4, n.mul_add(0.346_679_7, x));
+    let s = n.fused(-1.060_972_2e-4, n.fused(0.346_679_7, x));
     let square = s * s;
     let low = cubic!(s, square, 0.133_867_07f32, -0.333_337_63, 0.666_661_7, -0.999_999_94);
-    let less = (square * square).mul_add(-0.044_423_964, low).mul_add(square, s);
+    let less = (square * square).fused(-0.044_423_964, low).fused(square, s);
     // The same bits as those of 1 with n in its exponent.
     let power = f32::from_bits((sum.to_bits() << 23).wrapping_add(1f32.to_bits()));
-    let half = power.mul_add(less, power.mul_add(-0.5, 0.5));
+    let half = power.fused(less, power.fused(-0.5, 0.5));
     (half / (1.0 - half)).copysign(a)
 }
 
@@ -166,17 +178,17 @@ pub(crate) fn tanh(a: f32) -> f32 {
 fn binary_logarithm((m, e): (f32, i32)) -> [f32; 2] {
     let (square, e) = (m * m, e as f32);
     let fourth = square * square;
-    let highest = m.mul_add(0.157_541_72, -0.166_105_12);
+    let highest = m.fused(0.157_541_72, -0.166_105_12);
     let higher = cubic!(m, square, 0.123_562_84f32, -0.137_461_16, 0.160_891_22, -0.180_806_06);
     let high = cubic!(m, square, 0.206_075_98f32, -0.240_433_66, 0.288_539_44, -0.360_673_96);
-    let mut sum = [fourth.mul_add(fourth.mul_add(highest, higher), high), 0.0];
+    let mut sum = [fourth.fused(fourth.fused(highest, higher), high), 0.0];
     for [coefficient, rest] in [[0.480_898_35f32, -6.515_421e-9], [-0.721_347_5, -8.754_67e-9], [LOG2_E, 1.926_299_7e-8]] {
-        let high = m.mul_add(sum[0], coefficient);
+        let high = m.fused(sum[0], coefficient);
         // What is taken away is close enough that nothing is lost.
-        sum = [high, m.mul_add(sum[0], coefficient - high) + m.mul_add(sum[1], rest)];
+        sum = [high, m.fused(sum[0], coefficient - high) + m.fused(sum[1], rest)];
     }
     let product = m * sum[0];
-    let rest = m.mul_add(sum[1], m.mul_add(sum[0], -product));
+    let rest = m.fused(sum[1], m.fused(sum[0], -product));
     let high = e + product;
     [high, (e - high) + product + rest]
 }
@@ -187,9 +199,9 @@ fn binary_power([y, rest]: [f32; 2]) -> f32 {
     let sum = y + MAGIC;
     let r = (y - (sum - MAGIC)) + rest;
     let square = r * r;
-    let high = r.mul_add(1.535_336_2e-4, 1.339_887_4e-3);
+    let high = r.fused(1.535_336_2e-4, 1.339_887_4e-3);
     let low = cubic!(r, square, 9.618_437e-3f32, 5.550_332_5e-2, 2.402_264_8e-1, 6.931_472e-1);
-    let p = (square * square).mul_add(high, low).mul_add(r, 1.0);
+    let p = (square * square).fused(high, low).fused(r, 1.0);
     let power = scaled_back(p, sum.to_bits().wrapping_sub(MAGIC.to_bits()).cast_signed());
     // Beyond these what was counted is nothing; NaN is on neither side.
     let power = if y > 130.0 { f32::INFINITY } else { power };
@@ -200,7 +212,7 @@ fn binary_power([y, rest]: [f32; 2]) -> f32 {
 #[inline(always)]
 fn times(x: f32, [high, rest]: [f32; 2]) -> [f32; 2] {
     let product = x * high;
-    [product, x.mul_add(rest, x.mul_add(high, -product))]
+    [product, x.fused(rest, x.fused(high, -product))]
 }
 
 /// aᵇ of a ≥ 0, as 2 to the power of b · log₂ a.
@@ -228,14 +240,14 @@ const MOST_ANGLE: f32 = 8192.0;
 /// The sine and the cosine of what is left of an angle without its nearest quarter turns, and how many those are, in the lowest bits.
 #[inline(always)]
 fn reduced(x: f32) -> (f32, f32, u32) {
-    let sum = x.mul_add(std::f32::consts::FRAC_2_PI, MAGIC);
+    let sum = x.fused(std::f32::consts::FRAC_2_PI, MAGIC);
     let n = sum - MAGIC;
-    let r = n.mul_add(-7.549_79e-8, n.mul_add(-4.837_513e-4, n.mul_add(-1.570_312_5, x)));
+    let r = n.fused(-7.549_79e-8, n.fused(-4.837_513e-4, n.fused(-1.570_312_5, x)));
     let z = r * r;
-    let sine = (r * z).mul_add(polynomial!(z, -1.951_529_6e-4f32, 8.332_161e-3, -1.666_665_5e-1), r);
+    let sine = (r * z).fused(polynomial!(z, -1.951_529_6e-4f32, 8.332_161e-3, -1.666_665_5e-1), r);
     // Of -0 the sum has lost its sign.
     let sine = if r == 0.0 { r } else { sine };
-    let cosine = (z * z).mul_add(polynomial!(z, 2.443_315_7e-5f32, -1.388_731_6e-3, 4.166_664_6e-2), z.mul_add(-0.5, 1.0));
+    let cosine = (z * z).fused(polynomial!(z, 2.443_315_7e-5f32, -1.388_731_6e-3, 4.166_664_6e-2), z.fused(-0.5, 1.0));
     (sine, cosine, sum.to_bits())
 }
 
@@ -270,7 +282,7 @@ pub(crate) fn tan(x: f32) -> f32 {
 fn small_asin(x: f32) -> f32 {
     let z = x * x;
     let p = polynomial!(z, 4.216_32e-2_f32, 2.418_131e-2, 4.547_002_6e-2, 7.495_300_3e-2, 1.666_675_2e-1);
-    (p * z).mul_add(x, x)
+    (p * z).fused(x, x)
 }
 
 #[inline(always)]
@@ -279,7 +291,7 @@ pub(crate) fn asin(x: f32) -> f32 {
     // Near 1 by half the angle. Beyond it there is no root, and the result is NaN.
     let is_large = a > 0.5;
     let y = small_asin(if is_large { (0.5 * (1.0 - a)).sqrt() } else { a });
-    (if is_large { y.mul_add(-2.0, std::f32::consts::FRAC_PI_2) } else { y }).copysign(x)
+    (if is_large { y.fused(-2.0, std::f32::consts::FRAC_PI_2) } else { y }).copysign(x)
 }
 
 #[inline(always)]
@@ -287,7 +299,7 @@ pub(crate) fn acos(x: f32) -> f32 {
     let a = x.abs();
     let is_large = a > 0.5;
     let y = small_asin(if is_large { (0.5 * (1.0 - a)).sqrt() } else { a });
-    let near = if x > 0.0 { 2.0 * y } else { y.mul_add(-2.0, std::f32::consts::PI) };
+    let near = if x > 0.0 { 2.0 * y } else { y.fused(-2.0, std::f32::consts::PI) };
     if is_large { near } else { std::f32::consts::FRAC_PI_2 - y.copysign(x) }
 }
 
@@ -301,13 +313,13 @@ pub(crate) fn atan(x: f32) -> f32 {
     let square = z * z;
     let high = cubic!(z, square, 2.823_639e-3f32, -1.595_690_3e-2, 4.250_499e-2, -7.489_009e-2);
     let low = cubic!(z, square, 1.063_479_3e-1f32, -1.420_273_6e-1, 1.999_269_6e-1, -3.333_310_2e-1);
-    let y = (square * square).mul_add(high, low).mul_add(z * r, r);
+    let y = (square * square).fused(high, low).fused(z * r, r);
     (if is_large { std::f32::consts::FRAC_PI_2 - y } else { y }).copysign(x)
 }
 
 /// Whether an angle is small enough for the functions above, or none.
 #[inline(always)]
-pub(in crate::ops::elementwise) fn is_near(angle: f32) -> bool {
+pub(crate) fn is_near(angle: f32) -> bool {
     let is_far = angle.abs() >= MOST_ANGLE;
     !is_far
 }
