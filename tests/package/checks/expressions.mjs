@@ -170,6 +170,37 @@ export default {
     });
   },
 
+  "numbers of every size by vectors as one by one": async ({ gpu, lapidary: { Gpu, lazy } }) => {
+    if (gpu.info().backend !== "simd") skip("of the paths the CPU with SIMD computes by vectors of its own");
+    const sizes = Array.from({ length: 3000 }, (_, i) => (i % 2 ? -1 : 1) * 2 ** (((i * 37) % 2801) / 10 - 150));
+    const values = [0, -0, NaN, Infinity, -Infinity, 1, -1, 88.72, 88.73, -87.4, -103.9, -104.1, 8191.9, 1e-45, 3.4028235e38, ...sizes];
+    const plain = await Gpu.open({ backend: "scalar" });
+    const of = async (gpu) => {
+      const x = lazy(await put(gpu, "f32", values));
+      const y = lazy(await put(gpu, "f32", values.toReversed()));
+      const results = {};
+      for (const name of [...Object.keys(OF_ONE), "isNan"]) results[name] = (await value_of(gpu, x[name]())).data;
+      for (const name of Object.keys(OF_TWO)) results[name] = (await value_of(gpu, x[name](y))).data;
+      for (const name of ["sum", "amax", "amin", "var"]) {
+        // Of what is finite; of what is not by itself, since it would be all there is to see.
+        for (const part of [x.slice(0, 5, 14), x.slice(0, 15, values.length).mul(1e-20), x]) (results[name] ??= []).push(...(await value_of(gpu, part[name]())).data);
+      }
+      for (const name of ["softmax", "logSoftmax", "layerNorm", "rmsNorm"]) results[name] = (await value_of(gpu, x.slice(0, 5, 14)[name](0))).data;
+      return results;
+    };
+    const [got, right] = [await of(gpu), await of(plain)];
+    for (const [name, results] of Object.entries(right)) {
+      results.forEach((right, i) => {
+        const value = got[name][i];
+        const near = Math.abs(value - right) <= 2e-6 * Math.abs(right) + (TRIGONOMETRIC.includes(name) ? 3e-7 : 1e-42);
+        assert(Object.is(value, right) || near, `${name}(${values[i]}) is ${value}, not ${right}`);
+      });
+    }
+    // The page's functions are of double precision: not all bits are the same, unless it was they that computed.
+    assert(got.exp.some((value, i) => !Object.is(value, right.exp[i])), "there are no vectors here");
+    plain.free();
+  },
+
   "functions of two numbers of each type": async (subject) => {
     const { gpu, lapidary } = subject;
     for (const [dtype, [a, b]] of Object.entries(PAIRS)) {
