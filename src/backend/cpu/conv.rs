@@ -27,7 +27,7 @@ const SEEN_ELEMENTS: usize = 1 << 16;
 const LEAST_POSITIONS: usize = 64;
 
 /// Filters below which a product does not pay.
-#[cfg(all(feature = "simd", not(target_arch = "wasm32")))]
+#[cfg(any(feature = "simd", target_arch = "wasm32"))]
 const FEW: u32 = 4;
 
 impl Conv<'_> {
@@ -37,7 +37,7 @@ impl Conv<'_> {
     }
 
     /// The images that an item reads, channel by channel, and its filters.
-    fn operands(&self, item: usize) -> (&[f32], &[f32]) {
+    pub(super) fn operands(&self, item: usize) -> (&[f32], &[f32]) {
         let (pixels, groups) = (self.problem.pixels() as usize, self.problem.groups as usize);
         let (image, filters) = (self.problem.channels as usize * pixels, self.problem.filters as usize * self.problem.terms() as usize);
         (&self.images[item * image..][..image], &self.filters[item % groups * filters..][..filters])
@@ -51,6 +51,14 @@ impl Conv<'_> {
         }
         if let Some(activation) = self.problem.activation {
             out.iter_mut().for_each(|x| *x = activation.apply(f64::from(*x)) as f32);
+        }
+    }
+
+    /// The same of all of them.
+    #[cfg(any(feature = "simd", target_arch = "wasm32"))]
+    pub(super) fn finish_all(&self, item: usize, out: &mut [f32]) {
+        for (filter, out) in out.chunks_exact_mut((self.problem.positions() as usize).max(1)).enumerate() {
+            self.finish(item, filter, out);
         }
     }
 
@@ -93,9 +101,16 @@ impl Conv<'_> {
         }
     }
 
-    /// What windows at some positions see of an image, a row for each term.
-    #[cfg(all(feature = "simd", not(target_arch = "wasm32")))]
-    fn see(&self, image: &[f32], positions: Range<usize>, out: &mut [f32]) {
+    /// Whether products pay: filters, of which there are enough, by what windows see.
+    #[cfg(any(feature = "simd", target_arch = "wasm32"))]
+    pub(super) fn pays_by_products(&self) -> bool {
+        self.problem.filters >= FEW
+    }
+
+    /// What windows at some positions see of an item, a row for each term.
+    #[cfg(any(feature = "simd", target_arch = "wasm32"))]
+    pub(super) fn see(&self, item: usize, positions: Range<usize>, out: &mut [f32]) {
+        let (image, _) = self.operands(item);
         let Problem { windows: [y, x], .. } = self.problem;
         let (pixels, steps) = (self.problem.pixels() as usize, x.steps as usize);
         let begin = ((positions.start / steps) as u32, (positions.start % steps) as u32);
@@ -133,7 +148,7 @@ impl Conv<'_> {
         let (image, filters) = self.operands(item);
         let Problem { filters: m, .. } = self.problem;
         let (positions, k, m) = (self.problem.positions() as usize, self.problem.terms() as usize, m as usize);
-        if self.problem.filters < FEW {
+        if !self.pays_by_products() {
             return self.direct(item, out);
         }
         let (sizes, filters) = ([m, k, positions], Matrix::new(filters, k, false));
@@ -143,16 +158,14 @@ impl Conv<'_> {
         } else {
             let block = (SEEN_ELEMENTS / k.max(1)).max(1).next_multiple_of(LEAST_POSITIONS).min(positions);
             let product = Product { sizes, a: filters, b: Matrix::new(&[], 0, false), beta: None };
-            product.by_columns(out, positions, block.max(1), 1, threads, |positions, seen| self.see(image, positions, seen));
+            product.by_columns(out, positions, block.max(1), 1, threads, |positions, seen| self.see(item, positions, seen));
         }
-        for (filter, out) in out.chunks_exact_mut(positions.max(1)).enumerate() {
-            self.finish(item, filter, out);
-        }
+        self.finish_all(item, out);
     }
 }
 
 /// Copies as many elements as are asked for, so far apart.
-#[cfg(all(feature = "simd", not(target_arch = "wasm32")))]
+#[cfg(any(feature = "simd", target_arch = "wasm32"))]
 fn copy(to: &mut [f32], from: &[f32], stride: usize) {
     if stride == 1 {
         to.copy_from_slice(&from[..to.len()]);

@@ -77,13 +77,7 @@ fn parted(value: f64, power: f64) -> State {
     [f64::from_bits(bits & !EXPONENT | 1f64.to_bits()), power + exponent, 0.0]
 }
 
-/// The product of all, part by part where a part of it may be beyond all numbers.
-#[inline(always)]
-fn product(values: &[f32]) -> State {
-    let in_any_order = in_lanes::<Product, f32>(values);
-    if in_any_order.is_normal() { parted(in_any_order, 0.0) } else { product_in_parts(values) }
-}
-
+/// The product of all, part by part.
 #[inline(never)]
 fn product_in_parts(values: &[f32]) -> State {
     values.iter().fold([1.0, 0.0, 0.0], |[part, power, _], &value| parted(part * f64::from(value), power))
@@ -118,7 +112,7 @@ impl Folding {
         match (self.fold, self.dtype) {
             (Fold::Sum | Fold::Mean, DType::F32) => [self.sum(float).into(), 0.0, 0.0],
             (Fold::Sum | Fold::Mean, _) => [self.in_lanes::<Sum, u32>(values).into(), 0.0, 0.0],
-            (Fold::Prod, DType::F32) => product(float),
+            (Fold::Prod, DType::F32) => self.product(float),
             (Fold::Prod, _) => [self.in_lanes::<Product, u32>(values).into(), 0.0, 0.0],
             (Fold::Max | Fold::Min, _) => [self.extreme(values), 0.0, 0.0],
             (Fold::ArgMax | Fold::ArgMin, _) => self.located(values, first),
@@ -159,6 +153,17 @@ impl Folding {
             return sum;
         }
         in_lanes::<Squares, f32>(values)
+    }
+
+    /// The product of all, part by part where a part of it may be beyond all numbers.
+    #[inline(always)]
+    fn product(&self, values: &[f32]) -> State {
+        #[cfg(target_arch = "wasm32")]
+        let by_vectors = if self.has_vectors { vectorized::product(values) } else { None };
+        #[cfg(not(target_arch = "wasm32"))]
+        let by_vectors = None;
+        let in_any_order = by_vectors.unwrap_or_else(|| in_lanes::<Product, f32>(values));
+        if in_any_order.is_normal() { parted(in_any_order, 0.0) } else { product_in_parts(values) }
     }
 
     #[inline(always)]

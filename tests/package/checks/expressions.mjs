@@ -181,7 +181,7 @@ export default {
       const results = {};
       for (const name of [...Object.keys(OF_ONE), "isNan"]) results[name] = (await value_of(gpu, x[name]())).data;
       for (const name of Object.keys(OF_TWO)) results[name] = (await value_of(gpu, x[name](y))).data;
-      for (const name of ["sum", "amax", "amin", "var"]) {
+      for (const name of ["sum", "prod", "amax", "amin", "var"]) {
         // Of what is finite; of what is not by itself, since it would be all there is to see.
         for (const part of [x.slice(0, 5, 14), x.slice(0, 15, values.length).mul(1e-20), x]) (results[name] ??= []).push(...(await value_of(gpu, part[name]())).data);
       }

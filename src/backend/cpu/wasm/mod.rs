@@ -359,8 +359,40 @@ impl Engine {
         let ([images, filters, bias], mut result) = brought(inputs, out, 0)?;
         let conv = Conv { problem: plan::conv::told(words, !bias.is_empty())?, images: &images, filters: &filters, bias: &bias };
         let items = bytemuck::cast_slice_mut(&mut result).chunks_exact_mut(conv.item_elements());
-        items.enumerate().for_each(|(item, result)| conv.direct(item, result));
+        for (item, result) in items.enumerate() {
+            if self.has_vectors() && conv.pays_by_products() {
+                self.convolve(&conv, item, result)?;
+            } else {
+                conv.direct(item, result);
+            }
+        }
         fill(out, &result)
+    }
+
+    /// One group of one image by products with what windows see, of some positions after the others.
+    fn convolve(&self, conv: &Conv<'_>, item: usize, out: &mut [f32]) -> Result<()> {
+        /// Elements of what windows see that are in memory at once.
+        const SEEN: u32 = 1 << 18;
+        // All of it is in this module's memory.
+        let (m, [k, positions]) = (conv.problem.filters, [conv.problem.terms(), conv.problem.positions()].map(|count| count as u32));
+        let (_, weights) = conv.operands(item);
+        let block = (SEEN / k.max(1)).max(PANEL as u32).min(positions);
+        let mut seen: Vec<f32> = bytemuck::cast_vec(zeros(u64::from(k) * u64::from(block))?);
+        let [filters, b, made] = [[m, k], [k, block], [m, block]].map(|[rows, columns]| new_array(u64::from(rows) * u64::from(columns)));
+        let (filters, b, made) = (filters?, b?, made?);
+        filters.copy_from(weights);
+        for (first, n) in parts(positions, block) {
+            let seen = &mut seen[..(k * n) as usize];
+            conv.see(item, first as usize..(first + n) as usize, seen);
+            b.subarray(0, k * n).copy_from(seen);
+            let params = Params { m, k, n, lda: k, ldb: n, ldc: n, alpha: 1.0, batch: 1, ..Params::default() };
+            self.crew.compute(&job_of(&params, [false; 3], [&filters, &b, &self.none], &made.subarray(0, m * n), None, None));
+            for (filter, out) in (0..m).zip(out.chunks_exact_mut((positions as usize).max(1))) {
+                made.subarray(filter * n, (filter + 1) * n).copy_to(&mut out[first as usize..][..n as usize]);
+            }
+        }
+        conv.finish_all(item, out);
+        Ok(())
     }
 
     /// A pool, in this module's own memory.

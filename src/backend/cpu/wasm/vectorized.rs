@@ -31,6 +31,8 @@ extern "C" {
     #[wasm_bindgen(method)]
     fn sum(this: &Vectors, values: *const f32, count: usize) -> f32;
     #[wasm_bindgen(method)]
+    fn product(this: &Vectors, values: *const f32, count: usize) -> f64;
+    #[wasm_bindgen(method)]
     fn squares(this: &Vectors, values: *const f32, count: usize) -> f64;
     #[wasm_bindgen(method)]
     fn distances(this: &Vectors, values: *const f32, count: usize, from: f32, sums: *mut f64);
@@ -76,6 +78,11 @@ pub(in crate::backend::cpu) fn applies(function: Function, kind: Kind, operands:
 /// The sum of values.
 pub(in crate::backend::cpu) fn sum(values: &[f32]) -> Option<f32> {
     with(|vectors| vectors.sum(values.as_ptr(), values.len()))
+}
+
+/// Their product in double precision.
+pub(in crate::backend::cpu) fn product(values: &[f32]) -> Option<f64> {
+    with(|vectors| vectors.product(values.as_ptr(), values.len()))
 }
 
 /// The sum of their squares.

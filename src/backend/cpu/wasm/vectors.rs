@@ -17,7 +17,7 @@ mod ops {
 
 use std::slice::{from_raw_parts, from_raw_parts_mut};
 
-use lanes::{Largest, Smallest, Squares, Sum};
+use lanes::{Largest, Product, Smallest, Squares, Sum};
 use ops::elementwise::{Function, Kind, twin};
 
 /// Applies functions of these kinds where they are those that are asked for; whether it was one of them.
@@ -63,6 +63,16 @@ unsafe extern "C" fn apply(function: u32, kind: u32, a: *const u32, a_count: usi
 unsafe extern "C" fn sum(values: *const f32, count: usize) -> f32 {
     // SAFETY: as the caller says.
     lanes::in_lanes::<Sum, f32>(unsafe { from_raw_parts(values, count) })
+}
+
+/// Their product in double precision.
+///
+/// # Safety
+/// They lie in memory.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn product(values: *const f32, count: usize) -> f64 {
+    // SAFETY: as the caller says.
+    lanes::in_lanes::<Product, f32>(unsafe { from_raw_parts(values, count) })
 }
 
 /// The sum of their squares.
