@@ -158,12 +158,19 @@ impl Folding {
     /// The product of all, part by part where a part of it may be beyond all numbers.
     #[inline(always)]
     fn product(&self, values: &[f32]) -> State {
-        #[cfg(target_arch = "wasm32")]
-        let by_vectors = if self.has_vectors { vectorized::product(values) } else { None };
-        #[cfg(not(target_arch = "wasm32"))]
-        let by_vectors = None;
-        let in_any_order = by_vectors.unwrap_or_else(|| in_lanes::<Product, f32>(values));
+        let in_any_order = self.product_in_any_order(values);
         if in_any_order.is_normal() { parted(in_any_order, 0.0) } else { product_in_parts(values) }
+    }
+
+    #[inline(always)]
+    fn product_in_any_order(&self, values: &[f32]) -> f64 {
+        #[cfg(target_arch = "wasm32")]
+        if self.has_vectors
+            && let Some(product) = vectorized::product(values)
+        {
+            return product;
+        }
+        in_lanes::<Product, f32>(values)
     }
 
     #[inline(always)]

@@ -8,7 +8,7 @@ import { LIBRARIES, MEASURES } from "./settings.js";
 const ON = {
   webgpu: { libraries: LIBRARIES, measures: MEASURES.filter((measure) => measure !== "first"), largest: Infinity },
   webgl2: { libraries: ["lapidary", "tfjs", "jax"], measures: ["resident"], largest: 2048 },
-  wasm: { libraries: LIBRARIES, measures: ["resident"], largest: 1024 },
+  wasm: { libraries: LIBRARIES, measures: ["resident", "operations", "conv", "fft"], largest: 1024 },
 };
 
 /** The CPU is measured on one thread, as in a page without cross-origin isolation, and on two, as many as every machine has. */
