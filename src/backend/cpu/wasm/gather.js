@@ -8,6 +8,10 @@ export function gather(elements, words, rank, at, is_bounded, first, out) {
   const stride = (d) => words[at + 1 + d] | 0;
   const begin = (d) => (is_bounded ? words[at + 1 + rank + d] : 0);
   const end = (d) => (is_bounded ? words[at + 1 + rank * 2 + d] : size(d));
+  // Where all of them lie one behind the other there are no rows.
+  let is_dense = elements && !is_bounded;
+  for (let d = last, row = 1; d >= 0; row *= size(d--)) is_dense &&= size(d) === 1 || stride(d) === row;
+  if (is_dense) return out.set(elements.subarray(words[at] + first, words[at] + first + out.length));
   const place = [];
   for (let d = last, rest = first; d >= 0; d--) {
     place[d] = rest % size(d);
