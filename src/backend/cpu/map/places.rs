@@ -117,6 +117,21 @@ impl<'a> Map<'a> {
 
     /// Elements of an input as words; 0 where it has none.
     pub(in crate::backend::cpu) fn read(&self, input: usize, first: usize, out: &mut [u32]) {
+        let row = self.row();
+        // What is the same in each row is read once.
+        let is_repeated =
+            !self.source.inputs[input].is_bounded && (0..self.rank.saturating_sub(1)).all(|dimension| self.stride(input, dimension) == 0);
+        let own = if is_repeated { row.min(out.len()) } else { out.len() };
+        self.read_rows(input, first, &mut out[..own]);
+        let mut known = own;
+        while known < out.len() {
+            let more = known.min(out.len() - known);
+            out.copy_within(..more, known);
+            known += more;
+        }
+    }
+
+    fn read_rows(&self, input: usize, first: usize, out: &mut [u32]) {
         let stride = self.stride(input, self.rank.saturating_sub(1));
         let Elements { bytes, size } = self.inputs[input];
         match size {

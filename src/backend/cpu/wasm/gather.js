@@ -3,15 +3,27 @@
  * none. Without `elements` it is 1 where there is one.
  */
 export function gather(elements, words, rank, at, is_bounded, first, out) {
+  // Where all of them lie one behind the other there are no rows, and what is the same in each of many short ones is brought once.
+  const row = words[1 + rank];
+  let is_dense = elements && !is_bounded;
+  let is_repeated = is_dense && row * 64 < out.length;
+  for (let d = rank - 1, behind = 1; d >= 0; behind *= words[2 + d--]) {
+    const stride = words[at + 1 + d];
+    is_dense &&= words[2 + d] === 1 || stride === behind;
+    is_repeated &&= d === rank - 1 || stride === 0;
+  }
+  if (is_dense) return out.set(elements.subarray(words[at] + first, words[at] + first + out.length));
+  gather_rows(elements, words, rank, at, is_bounded, first, is_repeated ? out.subarray(0, row) : out);
+  if (is_repeated) for (let known = row; known < out.length; known *= 2) out.copyWithin(known, 0, Math.min(known, out.length - known));
+}
+
+/** The same row by row. */
+function gather_rows(elements, words, rank, at, is_bounded, first, out) {
   const last = rank - 1;
   const size = (d) => words[2 + d];
   const stride = (d) => words[at + 1 + d] | 0;
   const begin = (d) => (is_bounded ? words[at + 1 + rank + d] : 0);
   const end = (d) => (is_bounded ? words[at + 1 + rank * 2 + d] : size(d));
-  // Where all of them lie one behind the other there are no rows.
-  let is_dense = elements && !is_bounded;
-  for (let d = last, row = 1; d >= 0; row *= size(d--)) is_dense &&= size(d) === 1 || stride(d) === row;
-  if (is_dense) return out.set(elements.subarray(words[at] + first, words[at] + first + out.length));
   const place = [];
   for (let d = last, rest = first; d >= 0; d--) {
     place[d] = rest % size(d);

@@ -1,6 +1,6 @@
 import { Gpu, device_info, lazy, matmul } from "lapidary";
 
-/** Results that are held at a time: few of what GPUs queue, which are given at once, and no more than these bytes are: new memory is not measured. */
+/** Results that are held at a time: few, as what is queued is given at once, and no more than these bytes are: new memory is not measured. */
 const QUEUED = 8;
 const IN_FLIGHT_BYTES = 2 ** 28;
 
@@ -72,8 +72,7 @@ export async function open(backend, threads) {
 
   /** Of results of so many elements. */
   function most_in_flight(elements) {
-    const fitting = Math.max(2, Math.floor(IN_FLIGHT_BYTES / (4 * elements)));
-    return backend.startsWith("webg") ? Math.min(QUEUED, fitting) : fitting;
+    return Math.min(QUEUED, Math.max(2, Math.floor(IN_FLIGHT_BYTES / (4 * elements))));
   }
 
   async function read(gpu, value) {
@@ -108,8 +107,7 @@ export async function open(backend, threads) {
     const put = (values, ...sides) => gpu.tensor(typed(values), batch > 1 ? [batch, ...sides] : sides);
     const [x, y] = [await put(a, m, k), await put(b, k, n)];
     const ones = await gpu.tensor(new Float32Array(m).fill(1), [1, m]);
-    const most = Math.min(QUEUED, most_in_flight(batch * m * n));
-    const runs = (options, wait) => runner(most, () => gpu.matmul(x, y, { ...options, keep: true }), wait);
+    const runs = (options, wait) => runner(most_in_flight(batch * m * n), () => gpu.matmul(x, y, { ...options, keep: true }), wait);
     const run = runs({ precision }, (product) => (dtype === "i8" ? read_one(gpu, product) : gpu.matmul(ones, product, {})));
 
     async function values_of(product) {
