@@ -134,11 +134,7 @@ impl<'a> Normalize<'a> {
                         &room
                     }
                 });
-                if input == 0 {
-                    row.iter_mut().zip(beside).for_each(|(value, scale)| *value *= scale);
-                } else {
-                    row.iter_mut().zip(beside).for_each(|(value, bias)| *value += bias);
-                }
+                if input == 0 { self.multiply(row, beside) } else { self.add(row, beside) }
             }
         }
     }
@@ -182,6 +178,26 @@ impl<'a> Normalize<'a> {
         }
     }
 
+    /// Multiplies each value by a factor of its own.
+    #[inline(always)]
+    fn multiply(&self, row: &mut [f32], factors: &[f32]) {
+        #[cfg(target_arch = "wasm32")]
+        if self.map.has_vectors() && vectorized::multiply(row, factors).is_some() {
+            return;
+        }
+        row.iter_mut().zip(factors).for_each(|(value, factor)| *value *= factor);
+    }
+
+    /// Adds to each value a term of its own.
+    #[inline(always)]
+    fn add(&self, row: &mut [f32], terms: &[f32]) {
+        #[cfg(target_arch = "wasm32")]
+        if self.map.has_vectors() && vectorized::add(row, terms).is_some() {
+            return;
+        }
+        row.iter_mut().zip(terms).for_each(|(value, term)| *value += term);
+    }
+
     #[inline(always)]
     fn proportion(&self, row: &mut [f32]) {
         match self.form {
@@ -192,16 +208,12 @@ impl<'a> Normalize<'a> {
                 let [sum, ..] = self.folded(row, Fold::Sum);
                 // No number is in proportion to an infinity, to NaN, or to zeros alone.
                 let by = if largest.is_finite() { (1.0 / sum) as f32 } else { f32::NAN };
-                for value in row {
-                    *value *= by;
-                }
+                self.scale(row, [0.0; 2], by);
             }
             Form::LogSoftmax => {
                 let [largest, sum, _] = self.folded(row, Fold::LogSumExp);
                 let (from, by) = (largest as f32, if largest.is_finite() { sum.ln() as f32 } else { f32::NAN });
-                for value in row {
-                    *value = (*value - from) - by;
-                }
+                self.scale(row, [from, by], 1.0);
             }
             Form::LayerNorm => {
                 let [count, mean, spread] = self.folded(row, Fold::Var);
@@ -223,10 +235,7 @@ impl<'a> Normalize<'a> {
                     row.iter_mut().for_each(|value| *value = (f64::from(*value) * by) as f32);
                     return;
                 }
-                let by = by as f32;
-                for value in row {
-                    *value *= by;
-                }
+                self.scale(row, [0.0; 2], by as f32);
             }
         }
     }
