@@ -49,13 +49,16 @@ pub(crate) struct Pooled<T> {
 }
 
 impl<T> Inner<T> {
-    /// Gives free buffers back, the longest unused first, until the rest are so many bytes at most.
-    fn shrink_to(&mut self, bytes: u64) {
+    /// Takes out free buffers, the longest unused first, until the rest are so many bytes at most. They are to be dropped when nobody is kept from
+    /// the pool: a backend may wait for its device then.
+    fn shrink_to(&mut self, bytes: u64) -> Vec<Entry<T>> {
         // What others have counted as idle is not here to be given back.
-        while self.stats.pooled_bytes > bytes && !self.free.is_empty() {
-            let oldest = self.free.remove(0);
-            self.stats.pooled_bytes -= oldest.bytes;
+        let mut count = 0;
+        while self.stats.pooled_bytes > bytes && count < self.free.len() {
+            self.stats.pooled_bytes -= self.free[count].bytes;
+            count += 1;
         }
+        self.free.drain(..count).collect()
     }
 }
 
@@ -85,8 +88,11 @@ impl<T> Pool<T> {
             None => {
                 // What lies idle makes room first.
                 let room = inner.budget_bytes.saturating_sub(inner.stats.used_bytes + bytes);
-                inner.shrink_to(room);
+                let idle = inner.shrink_to(room);
+                drop(inner);
+                drop(idle);
                 let buffer = make()?;
+                inner = lock(&self.inner);
                 #[cfg(not(target_arch = "wasm32"))]
                 {
                     inner.stats.misses += 1;
@@ -113,7 +119,9 @@ impl<T> Pool<T> {
     pub(crate) fn retire(&self) {
         let mut inner = lock(&self.inner);
         inner.turn += 1;
-        inner.shrink_to(0);
+        let idle = inner.shrink_to(0);
+        drop(inner);
+        drop(idle);
     }
 
     pub(crate) fn stats(&self) -> MemoryStats {
@@ -121,7 +129,8 @@ impl<T> Pool<T> {
     }
 
     pub(crate) fn trim(&self) {
-        lock(&self.inner).shrink_to(0);
+        let idle = lock(&self.inner).shrink_to(0);
+        drop(idle);
     }
 
     /// Counts memory that is not the pool's: by how much the bytes in use, those that are idle, and the buffers in use have changed. Gives
@@ -172,7 +181,9 @@ impl<T> Drop for Pooled<T> {
         inner.stats.pooled_bytes += entry.bytes;
         inner.free.push(entry);
         let budget_bytes = inner.budget_bytes;
-        inner.shrink_to(budget_bytes);
+        let idle = inner.shrink_to(budget_bytes);
+        drop(inner);
+        drop(idle);
     }
 }
 
