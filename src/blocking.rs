@@ -1,5 +1,6 @@
 //! Natively a thread may wait: each async method again, blocking, and the handle that a process shares.
 
+use std::cell::Cell;
 use std::pin::pin;
 use std::sync::OnceLock;
 use std::task::{Context, Poll, Waker};
@@ -15,7 +16,7 @@ use crate::options::Options;
 use crate::selector::Selector;
 use crate::tensor::Tensor;
 
-/// The handle that the process shares, opened with default options at its first use.
+/// The handle that the process shares, opened with default options at its first use. Once anybody has [closed](Gpu::close) it, it stays closed.
 ///
 /// # Errors
 /// As [`Gpu::open`]; the next call tries again.
@@ -28,8 +29,27 @@ pub fn default_gpu() -> Result<&'static Gpu> {
     Ok(SHARED.get_or_init(|| opened))
 }
 
+thread_local! {
+    static IS_BLOCKED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether this thread waits for the future that asks, so that no other task of it goes on meanwhile.
+pub(crate) fn is_blocked() -> bool {
+    IS_BLOCKED.get()
+}
+
 /// Waits for a future. What is ready at once, as CPUs' work is, is spared what a thread needs to wait.
-fn block_on<T>(future: impl Future<Output = T>) -> T {
+pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
+    /// Puts back what was before, also if the future panics.
+    struct Before(bool);
+
+    impl Drop for Before {
+        fn drop(&mut self) {
+            IS_BLOCKED.set(self.0);
+        }
+    }
+
+    let _before = Before(IS_BLOCKED.replace(true));
     let mut future = pin!(future);
     match future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(value) => value,

@@ -72,7 +72,7 @@ impl Gpu {
     /// # Errors
     /// As there.
     pub fn ceilings_blocking(&self) -> Result<Ceilings> {
-        pollster::block_on(self.ceilings())
+        crate::blocking::block_on(self.ceilings())
     }
 }
 

@@ -6,6 +6,8 @@ use futures_channel::oneshot;
 
 use crate::backend::device::Opened;
 use crate::backend::{Backend, BoxFuture, MemoryStats};
+#[cfg(not(target_arch = "wasm32"))]
+use crate::blocking::is_blocked;
 use crate::call::{Call, Operand};
 use crate::clock::Stopwatch;
 use crate::dtype::DType;
@@ -355,15 +357,10 @@ impl Gpu {
         self.state().opened.clone().ok_or(Box::new(Error::Disposed { what: "handle" }))
     }
 
-    /// A device other than `lost`. Of all who ask at once one opens it, and the others wait.
+    /// A device other than `lost`. Of all who ask at once one opens it, and the others wait; but not a caller that blocks its thread, since whoever
+    /// opens one already may be a task of that very thread.
     pub(crate) fn reopen<'a>(&'a self, lost: &'a Arc<Opened>) -> BoxFuture<'a, Result<Arc<Opened>>> {
-        Box::pin(self.replace(lost, true))
-    }
-
-    /// The same for a caller that blocks its thread: whoever opens one already may be a task of that very thread, and is not waited for.
-    #[cfg(not(target_arch = "wasm32"))]
-    pub(crate) async fn reopen_alone(&self, lost: &Arc<Opened>) -> Result<Arc<Opened>> {
-        self.replace(lost, false).await
+        Box::pin(self.replace(lost))
     }
 
     /// What is opened in place of a device that is lost.
@@ -380,7 +377,7 @@ impl Gpu {
         select::open(&self.0.options)
     }
 
-    async fn replace(&self, lost: &Arc<Opened>, waits: bool) -> Result<Arc<Opened>> {
+    async fn replace(&self, lost: &Arc<Opened>) -> Result<Arc<Opened>> {
         loop {
             let mut own = None;
             let turn = {
@@ -391,7 +388,7 @@ impl Gpu {
                     Some(_) => {}
                 }
                 match &mut state.reopening {
-                    Some(waiting) if waits => {
+                    Some(waiting) if !is_blocked() => {
                         let (sender, receiver) = oneshot::channel();
                         waiting.push(sender);
                         Some(receiver)
@@ -418,7 +415,7 @@ impl Gpu {
                     Some(opened) if Arc::ptr_eq(opened, lost) => *opened = Arc::clone(&fresh),
                     // Somebody who does not wait was quicker.
                     Some(opened) => fresh = Arc::clone(opened),
-                    None => {}
+                    None => return Err(Box::new(Error::Disposed { what: "handle" })),
                 }
             }
             // Kernels keep the device that they were compiled for.
@@ -428,6 +425,12 @@ impl Gpu {
             return Ok(fresh);
         }
     }
+}
+
+/// No thread of the page is.
+#[cfg(target_arch = "wasm32")]
+const fn is_blocked() -> bool {
+    false
 }
 
 /// The turn of who opens a fresh device; its end, however it comes, wakes the others.

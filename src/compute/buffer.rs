@@ -9,6 +9,7 @@ use super::stream::Stream;
 use crate::backend::Backend;
 use crate::backend::compute::{Compute, Storage};
 use crate::backend::device::Opened;
+use crate::blocking::block_on;
 use crate::error::{Error, Result};
 use crate::gpu::Gpu;
 use crate::info::{BackendId, Memory};
@@ -150,7 +151,7 @@ impl Gpu {
     /// The device in use; a fresh one after a loss.
     pub(super) fn sound(&self) -> Result<Arc<Opened>> {
         let opened = self.current()?;
-        if opened.device.lost().is_none() { Ok(opened) } else { pollster::block_on(self.reopen_alone(&opened)) }
+        if opened.device.lost().is_none() { Ok(opened) } else { block_on(self.reopen(&opened)) }
     }
 }
 
@@ -190,7 +191,7 @@ impl Buffer {
     /// # Errors
     /// As there.
     pub fn write_blocking<T: Pod>(&self, offset_bytes: u64, values: &[T]) -> Result<()> {
-        pollster::block_on(self.write(offset_bytes, values))
+        block_on(self.write(offset_bytes, values))
     }
 
     /// Reads so many values from that byte on.
@@ -206,7 +207,7 @@ impl Buffer {
     /// # Errors
     /// As there.
     pub fn read_blocking<T: Pod>(&self, offset_bytes: u64, count: usize) -> Result<Vec<T>> {
-        pollster::block_on(self.read(offset_bytes, count))
+        block_on(self.read(offset_bytes, count))
     }
 
     /// Copies all of another buffer of the same device to the start of this one, and waits until it is there.
@@ -224,7 +225,7 @@ impl Buffer {
     /// # Errors
     /// As there.
     pub fn copy_from_blocking(&self, from: &Self) -> Result<()> {
-        pollster::block_on(self.copy_from(from))
+        block_on(self.copy_from(from))
     }
 
     /// Refuses a buffer of another device than that of a stream.

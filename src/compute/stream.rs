@@ -12,6 +12,7 @@ use super::twin::{Part, Run, Twin, Values};
 use crate::backend::Backend;
 use crate::backend::compute::{Bound, Compute, Fetch, Lane, Launch, Mark};
 use crate::backend::device::{Device, Opened};
+use crate::blocking::block_on;
 use crate::clock::Stopwatch;
 use crate::error::{Error, Result};
 use crate::gpu::Gpu;
@@ -209,7 +210,7 @@ impl Stream {
     /// # Errors
     /// As there.
     pub fn synchronize_blocking(&self) -> Result<()> {
-        pollster::block_on(self.synchronize())
+        block_on(self.synchronize())
     }
 
     fn sound(&self) -> Result<()> {
@@ -295,7 +296,7 @@ impl Stream {
             // From an address that suits every number.
             let mut copy = zeroed::<u128>(argument.bytes().div_ceil(16) as usize)?;
             let fetch = device.fetch(&shared, storage, argument.range.start, argument.bytes())?;
-            pollster::block_on(device.fetched(fetch, &mut bytemuck::cast_slice_mut(&mut copy)[..argument.bytes() as usize]))?;
+            block_on(device.fetched(fetch, &mut bytemuck::cast_slice_mut(&mut copy)[..argument.bytes() as usize]))?;
             copies.push(copy);
         }
         let mut values = Vec::with_capacity(copies.len());
@@ -328,7 +329,7 @@ impl Event {
     /// # Errors
     /// As there.
     pub fn reached_blocking(&self) -> Result<()> {
-        pollster::block_on(self.reached())
+        block_on(self.reached())
     }
 
     /// Milliseconds of the device's clock from an earlier event of the same device to this one, once both are reached; of the host's
@@ -350,7 +351,7 @@ impl Event {
     /// # Errors
     /// As there.
     pub fn elapsed_ms_since_blocking(&self, earlier: &Self) -> Result<f64> {
-        pollster::block_on(self.elapsed_ms_since(earlier))
+        block_on(self.elapsed_ms_since(earlier))
     }
 }
 
@@ -372,7 +373,7 @@ impl<T: Pod> Reading<T> {
     /// # Errors
     /// As there.
     pub fn finish_blocking(self) -> Result<Vec<T>> {
-        pollster::block_on(self.finish())
+        block_on(self.finish())
     }
 }
 

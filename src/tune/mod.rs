@@ -133,7 +133,7 @@ impl Gpu {
     /// # Errors
     /// As there.
     pub fn tune_blocking(&self) -> Result<Tuning> {
-        pollster::block_on(self.tune())
+        crate::blocking::block_on(self.tune())
     }
 
     /// Forgets what tuning has found for this device; gives the file that was removed, if there was one.

@@ -389,6 +389,7 @@ fn nobody_who_blocks_a_thread_waits_for_a_task_of_it() {
     let mut task = Box::pin(gpu.matmul(&a, &a, &op));
     let first = task.as_mut().poll(&mut std::task::Context::from_waker(std::task::Waker::noop()));
     // Another task of the same thread.
+    assert!(is_right(&gpu, 16).unwrap());
     let buffer = gpu.allocate(64, crate::info::Memory::Device).unwrap();
     if first.is_pending() {
         pollster::block_on(task).unwrap();
