@@ -43,6 +43,9 @@ const EACH: u32 = 16;
 /// The longest transform: angles are counted in 32 bits, in eighths.
 const MOST: u32 = 1 << 27;
 
+/// The most complex numbers of a launch, which kernels count in 32 bits.
+const MOST_NUMBERS: u64 = (1 << 31) - 1;
+
 /// Lines of a launch are such a multiple where there are several launches, so that each begins at a multiple of every alignment of bindings.
 const LINES: u32 = 64;
 
@@ -224,11 +227,15 @@ fn lines(problem: &Problem, padded: u32, regions: u32, caps: &Caps) -> Result<u3
     let bytes = |outer: u32| (u64::from(outer) * scratch + chirp).max(u64::from(outer) * caller);
     let most = caps.max_binding_bytes.min(caps.max_buffer_bytes);
     let mut outer = problem.outer;
-    let fits = |outer: u32| bytes(outer) <= most && u64::from(outer) * u64::from(inner) * u64::from(padded) < 1 << 31;
-    while !fits(outer) {
+    let numbers = |outer: u32| u64::from(outer) * u64::from(inner) * u64::from(padded);
+    while bytes(outer) > most || numbers(outer) > MOST_NUMBERS {
         if outer <= LINES {
-            let what = "bytes of transforms that a kernel sees at once";
-            return Err(Box::new(Error::LimitExceeded { what, requested: bytes(outer), max: most }));
+            let (what, requested, max) = if bytes(outer) > most {
+                ("bytes of transforms that a kernel sees at once", bytes(outer), most)
+            } else {
+                ("complex numbers of transforms at once", numbers(outer), MOST_NUMBERS)
+            };
+            return Err(Box::new(Error::LimitExceeded { what, requested, max }));
         }
         outer = (outer / 2).next_multiple_of(LINES);
     }

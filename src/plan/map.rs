@@ -167,10 +167,11 @@ fn parts(problem: &Problem, caps: &Caps) -> Result<Vec<[u32; 2]>> {
     while !(row * step).is_multiple_of(PART_ELEMENTS) {
         step *= 2;
     }
+    let out_bytes = |rows: u64| rows.min(outer.into()) * row * problem.dtype.bytes() + 16;
     let fits = |rows: u64| {
         let end = rows.min(outer.into()) as u32;
         let ranges = ranges(problem, [0, end]);
-        let out = u64::from(end) * row * problem.dtype.bytes() + 16;
+        let out = out_bytes(rows);
         let most = |input: &View| caps.max_binding_bytes.min(MOST_SPAN * input.dtype.bytes());
         u64::from(end) * row <= MOST_ELEMENTS
             && out <= caps.max_binding_bytes
@@ -179,14 +180,16 @@ fn parts(problem: &Problem, caps: &Caps) -> Result<Vec<[u32; 2]>> {
     let mut rows = u64::from(outer).next_multiple_of(step);
     while !fits(rows) {
         if rows <= step {
-            let ranges = ranges(problem, [0, rows.min(outer.into()) as u32]);
-            let seen = problem.inputs.iter().map(|input| bound_bytes(input, &ranges, caps)).max();
-            let requested = seen.unwrap_or_default().max(problem.dtype.bytes() * row * step);
-            return Err(Box::new(Error::LimitExceeded {
-                what: "bytes of a tensor that a kernel sees at once",
-                requested,
-                max: caps.max_binding_bytes,
-            }));
+            let rows = rows.min(outer.into());
+            let (what, requested, max) = if rows * row > MOST_ELEMENTS {
+                ("elements that a kernel computes at once", rows * row, MOST_ELEMENTS)
+            } else {
+                let ranges = ranges(problem, [0, rows as u32]);
+                let seen = problem.inputs.iter().map(|input| bound_bytes(input, &ranges, caps)).max();
+                let seen = seen.unwrap_or_default().max(out_bytes(rows));
+                ("bytes of a tensor that a kernel sees at once", seen, caps.max_binding_bytes)
+            };
+            return Err(Box::new(Error::LimitExceeded { what, requested, max }));
         }
         rows = (rows / 2).next_multiple_of(step);
     }
