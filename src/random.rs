@@ -12,8 +12,8 @@ pub fn element(seed: u64, index: u64) -> f32 {
 
 /// Fills a part of the sequence of a seed, from element `start` on.
 pub fn fill(seed: u64, start: u64, values: &mut [f32]) {
-    for (index, value) in (start..).zip(values) {
-        *value = element(seed, index);
+    for (index, value) in values.iter_mut().enumerate() {
+        *value = element(seed, start.wrapping_add(index as u64));
     }
 }
 
@@ -37,5 +37,7 @@ mod tests {
         let mut part = [0.0; 50];
         fill(1, 50, &mut part);
         assert_eq!(matrix(100, 1)[50..], part);
+        fill(1, u64::MAX, &mut part);
+        assert_eq!(part[1..], matrix(49, 1), "behind the last element comes the first");
     }
 }
