@@ -144,7 +144,7 @@ fn functions(gpu: &Gpu, is_tame: bool) -> Vec<(String, Alike, Expr)> {
     for &dtype in DType::COMPUTED {
         let first = cases.len();
         let [a, b] = [1, 2].map(|seed| Expr::from(gpu.evaluate_blocking(&values(gpu, dtype, seed, 1003, is_tame)).unwrap()));
-        let exact = named!(negative abs sign square relu floor ceil round trunc is_nan is_inf not);
+        let exact = named!(negative abs sign square relu floor ceil round trunc round_to_f16 is_nan is_inf not);
         let near = named!(reciprocal sqrt exp log sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh sigmoid softplus erf gelu gelu_tanh silu);
         for (alike, (name, function)) in exact.into_iter().map(|f| (Exactly, f)).chain(near.into_iter().map(|f| (Nearly, f))) {
             let alike = if is_tame && ["asin", "acos", "tan"].contains(&name) { Alike::Roughly } else { alike };
@@ -163,7 +163,7 @@ fn functions(gpu: &Gpu, is_tame: bool) -> Vec<(String, Alike, Expr)> {
         }
         cases.retain(|(_, _, expr)| expr.dtype().is_ok());
         let taken = match dtype {
-            DType::F32 | DType::F16 => 53,
+            DType::F32 | DType::F16 => 54,
             DType::Bool => 11,
             _ => 29,
         };

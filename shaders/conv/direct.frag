@@ -39,7 +39,7 @@ f32 finished(uint index, f32 sum, f32 bias) {
   return ended(index, activate(sum + bias));
 //# else
 //# if RESULT_F16
-  return half_of(activate(sum + bias));
+  return nearest_f16(activate(sum + bias));
 //# else
   return activate(sum + bias);
 //# end

@@ -248,6 +248,9 @@ return round_even(a);
 static __device__ __forceinline__ f32 trunc_f32(f32 a) {
 return trunc(a);
 }
+static __device__ __forceinline__ f32 round_to_f16_f32(f32 a) {
+return nearest_f16(a);
+}
 static __device__ __forceinline__ bool equal_f32(f32 a, f32 b) {
 return a == b;
 }
@@ -424,42 +427,43 @@ static __device__ __forceinline__ uint4 apply(u32 code, uint4 a, uint4 b) {
         case 176: return each(ceil_f32, a, b);
         case 180: return each(round_f32, a, b);
         case 184: return each(trunc_f32, a, b);
-        case 188: return each(equal_f32, a, b);
-        case 189: return each(equal_i32, a, b);
-        case 190: return each(equal_u32, a, b);
-        case 191: return each(equal_bool, a, b);
-        case 192: return each(not_equal_f32, a, b);
-        case 193: return each(not_equal_i32, a, b);
-        case 194: return each(not_equal_u32, a, b);
-        case 195: return each(not_equal_bool, a, b);
-        case 196: return each(less_f32, a, b);
-        case 197: return each(less_i32, a, b);
-        case 198: return each(less_u32, a, b);
-        case 200: return each(less_equal_f32, a, b);
-        case 201: return each(less_equal_i32, a, b);
-        case 202: return each(less_equal_u32, a, b);
-        case 204: return each(greater_f32, a, b);
-        case 205: return each(greater_i32, a, b);
-        case 206: return each(greater_u32, a, b);
-        case 208: return each(greater_equal_f32, a, b);
-        case 209: return each(greater_equal_i32, a, b);
-        case 210: return each(greater_equal_u32, a, b);
-        case 212: return each(is_nan_f32, a, b);
-        case 216: return each(is_inf_f32, a, b);
-        case 221: return each(and_i32, a, b);
-        case 222: return each(and_u32, a, b);
-        case 223: return each(and_bool, a, b);
-        case 225: return each(or_i32, a, b);
-        case 226: return each(or_u32, a, b);
-        case 227: return each(or_bool, a, b);
-        case 229: return each(xor_i32, a, b);
-        case 230: return each(xor_u32, a, b);
-        case 231: return each(xor_bool, a, b);
-        case 233: return each(not_i32, a, b);
-        case 234: return each(not_u32, a, b);
-        case 235: return each(not_bool, a, b);
-        case 238: return each(shift_left_u32, a, b);
-        case 242: return each(shift_right_u32, a, b);
+        case 188: return each(round_to_f16_f32, a, b);
+        case 192: return each(equal_f32, a, b);
+        case 193: return each(equal_i32, a, b);
+        case 194: return each(equal_u32, a, b);
+        case 195: return each(equal_bool, a, b);
+        case 196: return each(not_equal_f32, a, b);
+        case 197: return each(not_equal_i32, a, b);
+        case 198: return each(not_equal_u32, a, b);
+        case 199: return each(not_equal_bool, a, b);
+        case 200: return each(less_f32, a, b);
+        case 201: return each(less_i32, a, b);
+        case 202: return each(less_u32, a, b);
+        case 204: return each(less_equal_f32, a, b);
+        case 205: return each(less_equal_i32, a, b);
+        case 206: return each(less_equal_u32, a, b);
+        case 208: return each(greater_f32, a, b);
+        case 209: return each(greater_i32, a, b);
+        case 210: return each(greater_u32, a, b);
+        case 212: return each(greater_equal_f32, a, b);
+        case 213: return each(greater_equal_i32, a, b);
+        case 214: return each(greater_equal_u32, a, b);
+        case 216: return each(is_nan_f32, a, b);
+        case 220: return each(is_inf_f32, a, b);
+        case 225: return each(and_i32, a, b);
+        case 226: return each(and_u32, a, b);
+        case 227: return each(and_bool, a, b);
+        case 229: return each(or_i32, a, b);
+        case 230: return each(or_u32, a, b);
+        case 231: return each(or_bool, a, b);
+        case 233: return each(xor_i32, a, b);
+        case 234: return each(xor_u32, a, b);
+        case 235: return each(xor_bool, a, b);
+        case 237: return each(not_i32, a, b);
+        case 238: return each(not_u32, a, b);
+        case 239: return each(not_bool, a, b);
+        case 242: return each(shift_left_u32, a, b);
+        case 246: return each(shift_right_u32, a, b);
         default: return a;
     }
 }

@@ -7,7 +7,7 @@ precision highp usampler2D;
 
 bool is_nan(float a) { return (floatBitsToUint(a) & 0x7fffffffu) > 0x7f800000u; }
 // To the nearest of f16, of two the even one, by its bits: of the language's own way the rounding is left open.
-float half_of(float a) {
+float nearest_f16(float a) {
   if (is_nan(a)) return a;
   uint bits = floatBitsToUint(a);
   float size = abs(a);

@@ -6,7 +6,7 @@
 out Texel texel;
 
 //# if RESULT_F16
-Texel texel_of(Results v) { return Texel(half_of(v.x), half_of(v.y), half_of(v.z), half_of(v.w)); }
+Texel texel_of(Results v) { return Texel(nearest_f16(v.x), nearest_f16(v.y), nearest_f16(v.z), nearest_f16(v.w)); }
 //# else
 Texel texel_of(Results v) { return Texel(v); }
 //# end

@@ -138,6 +138,8 @@ static __device__ __forceinline__ u32 rounded(f32 a) {
     return bits;
 }
 
+static __device__ __forceinline__ f32 nearest_f16(f32 a) { return widened(rounded(a)); }
+
 // Four neighbours.
 template <typename T>
 struct Four {

@@ -28,6 +28,16 @@ fn log_1p(a: f32) -> f32 {
   return select(logarithm(1.0 + a), 2.0 * z * (1.0 + q * (0.33333333 + q * (0.2 + q * (0.14285714 + q * (0.11111111 + q * 0.09090909))))), a < 0.5);
 }
 fn round_even(a: f32) -> f32 { return round(a); }
+// To the nearest of f16, of two the even one, by its bits: of the language's own way the rounding is left open.
+fn nearest_f16(a: f32) -> f32 {
+  let bits = bitcast<u32>(a);
+  let size = bits & 0x7fffffffu;
+  let rounded = bitcast<f32>((bits + 0xfffu + ((bits >> 13u) & 1u)) & 0xffffe000u);
+  // Below the least normal one they are multiples of 2^-24.
+  let tiny = round(a * 16777216.0) / 16777216.0;
+  let large = bitcast<f32>((bits & 0x80000000u) | 0x7f800000u);
+  return select(select(select(rounded, tiny, size < 0x38800000u), large, size >= 0x477ff000u), a, size > 0x7f800000u);
+}
 fn shift_left(a: u32, b: u32) -> u32 { return a << (b & 31u); }
 fn shift_right(a: u32, b: u32) -> u32 { return a >> (b & 31u); }
 fn power_u32(a: u32, b: u32) -> u32 {

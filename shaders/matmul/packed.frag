@@ -326,7 +326,7 @@ void main() {
   row_$r = ended_four(place + $ru * n, row_$r);
 //# end
 //# if RESULT_F16
-  row_$r = vec4(half_of(row_$r.x), half_of(row_$r.y), half_of(row_$r.z), half_of(row_$r.w));
+  row_$r = vec4(nearest_f16(row_$r.x), nearest_f16(row_$r.y), nearest_f16(row_$r.z), nearest_f16(row_$r.w));
 //# end
 //# end
 //# end

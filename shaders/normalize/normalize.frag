@@ -91,6 +91,6 @@ void main() {
   texel = vec4(result(first), result(min(first + 1u, last)), result(min(first + 2u, last)), result(min(first + 3u, last)));
 //# end
 //# if RESULT_F16
-  texel = vec4(half_of(texel.x), half_of(texel.y), half_of(texel.z), half_of(texel.w));
+  texel = vec4(nearest_f16(texel.x), nearest_f16(texel.y), nearest_f16(texel.z), nearest_f16(texel.w));
 //# end
 }

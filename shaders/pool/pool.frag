@@ -72,7 +72,7 @@ Output value(uint index) {
   float count = f32(end.z - first.z) * f32(end.y - first.y) * f32(end.x - first.x);
 //# end
 //# if RESULT_F16
-  return half_of(sum / count);
+  return nearest_f16(sum / count);
 //# else
   return sum / count;
 //# end

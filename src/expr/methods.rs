@@ -93,6 +93,8 @@ functions! { unary
     round: Round,
     /// a without its fraction.
     trunc: Trunc,
+    /// The nearest number that an f16 can hold, of two the even one; infinite from 65520 on.
+    round_to_f16: RoundToF16,
     /// Whether a is not a number.
     is_nan: IsNan,
     /// Whether a is ∞ or −∞.

@@ -63,14 +63,14 @@ impl Expr {
         self.reduced(Fold::ArgMin, axes, keep, 0.0)
     }
 
-    /// The variance Σ (a − mean)² / (n − correction), of integers and truths as f32; NaN where n is 0. It comes from one reading by the
+    /// The variance Σ (a − mean)² / max(n − correction, 0), of integers and truths as f32; NaN where n is 0. It comes from one reading by the
     /// formulas of Chan, Golub and LeVeque (1983), which lose nothing where the mean is large. A correction of 1 gives that of a sample.
     #[must_use]
     pub fn var(&self, axes: Option<&[i64]>, keep: bool, correction: f64) -> Self {
         self.float().reduced(Fold::Var, axes, keep, correction)
     }
 
-    /// The standard deviation √Σ (a − mean)² / (n − correction), as [`var`](Self::var).
+    /// The standard deviation √(Σ (a − mean)² / max(n − correction, 0)), as [`var`](Self::var).
     #[must_use]
     pub fn std(&self, axes: Option<&[i64]>, keep: bool, correction: f64) -> Self {
         self.float().reduced(Fold::Std, axes, keep, correction)
@@ -127,7 +127,10 @@ impl Expr {
     }
 
     fn reduced(&self, fold: Fold, axes: Option<&[i64]>, keep: bool, correction: f64) -> Self {
-        let Ok(node) = self.node() else { return self.clone() };
+        // Of two that f16 does not tell apart the first is the largest.
+        let is_placed = matches!(fold, Fold::ArgMax | Fold::ArgMin) && self.dtype() == Ok(DType::F16);
+        let values = if is_placed { &self.round_to_f16() } else { self };
+        let Ok(node) = values.node() else { return self.clone() };
         let make = || {
             let axes = shape::axes(axes, node.shape.len())?;
             let dtype = if node.dtype == DType::F16 { DType::F32 } else { node.dtype };

@@ -234,7 +234,8 @@ fn a_number_is_of_the_type_that_it_meets() {
         let equal = equal.to_host_blocking().unwrap().into_typed::<bool>().unwrap();
         assert_eq!(equal, [true, false, false], "{backend}");
         let tenth = half::f16::from_f32(0.1).to_f32();
-        assert_eq!(values(gpu, &a.add(0.1).cast(DType::F32)), [2.0 * tenth, 0.25 + tenth, tenth - 2.0], "{backend}");
+        let sums = [2.0 * tenth, 0.25 + tenth, tenth - 2.0].map(|sum| half::f16::from_f32(sum).to_f32());
+        assert_eq!(values(gpu, &a.add(0.1).cast(DType::F32)), sums, "{backend}");
         // Rounded once: as an f32 it would be half way between two numbers of f16.
         let zeros = Expr::from(gpu.tensor_blocking(&[half::f16::ZERO; 1], 1, 1).unwrap());
         let number = 1.0 + 2f64.powi(-11) + 2f64.powi(-40);
@@ -260,5 +261,51 @@ fn parts_of_what_is_counted() {
         let all = gpu.evaluate_blocking(&Expr::random_uniform(&[1 << 20], 5)).unwrap().to_vec_blocking().unwrap();
         let part = gpu.evaluate_blocking(&random(700_001)).unwrap().to_vec_blocking().unwrap();
         assert_eq!(part, all[700_001..701_001], "{backend}");
+    });
+}
+
+/// Functions of f16 are computed in f32 and rounded once; what is told of what they give is told of what an f16 holds of it, as it would be if it had
+/// been stored.
+#[test]
+fn what_is_told_of_f16_is_told_of_what_it_holds() {
+    everywhere(|gpu, backend| {
+        let f16 = |values: &[f32]| {
+            let values: Vec<_> = values.iter().map(|&value| half::f16::from_f32(value)).collect();
+            Expr::from(gpu.tensor_blocking(&values, 1, values.len() as u64).unwrap())
+        };
+        let sum = f16(&[1.0, 60000.0, 2048.0, 1.0, -2.0, 3.0]) + f16(&[2f32.powi(-12), 60000.0, -0.25, 2f32.powi(-11), f32::NAN, 0.5]);
+        let stored = Expr::from(gpu.evaluate_blocking(&sum).unwrap());
+        let told = |sum: &Expr| {
+            let reshaped = sum.reshape(&[2, 3]).transpose(None).reshape(&[6]);
+            let chosen = sum.less(2.0).select(sum, -sum).max(f16(&[1.5]));
+            let both = sum.cast(DType::F32).mul(0.3).cast(DType::F16).cast(DType::F32).sub(1.0);
+            vec![
+                sum.cast(DType::F32),
+                sum.equal(1.0).cast(DType::F32),
+                sum.less_equal(sum.cast(DType::F32).cast(DType::F16)).cast(DType::F32),
+                sum.is_inf().cast(DType::F32),
+                sum.is_nan().cast(DType::F32),
+                sum.floor().cast(DType::F32),
+                sum.rem(1.0).cast(DType::F32),
+                sum.sub(1.0).abs().cast(DType::U32).cast(DType::F32),
+                reshaped.greater(1.0).cast(DType::F32),
+                chosen.cast(DType::F32),
+                both.cast(DType::F32),
+                sum.slice(1, 2, 4, 1).argmax(Some(&[1]), false).cast(DType::F32),
+                sum.slice(1, 0, 2, 1).argmin(Some(&[1]), false).cast(DType::F32),
+            ]
+        };
+        for (number, (fused, stored)) in told(&sum).iter().zip(&told(&stored)).enumerate() {
+            let [fused, stored] = [fused, stored].map(|expr| values(gpu, expr));
+            let same = |(a, b): (&f32, &f32)| a == b || a.is_nan() && b.is_nan();
+            assert!(fused.iter().zip(&stored).all(same), "{backend}, {number}: {fused:?}, not {stored:?}");
+        }
+        assert_eq!(values(gpu, &told(&sum)[0])[..4], [1.0, f32::INFINITY, 2048.0, 1.0], "{backend}");
+        // Of what f16 has alike the first is the largest.
+        let alike = f16(&[1.0, 1.0]) + f16(&[2f32.powi(-13), 2f32.powi(-12)]);
+        assert_eq!(values(gpu, &alike.argmax(Some(&[1]), false).cast(DType::F32)), [0.0], "{backend}");
+        let rounded = Expr::from(gpu.tensor_blocking(&[1e-8f32, 3e-8, 65519.0, -65520.0, 2049.0, 2051.0], 1, 6).unwrap()).round_to_f16();
+        let expected = [0.0, 2f32.powi(-24), 65504.0, f32::NEG_INFINITY, 2048.0, 2052.0];
+        assert_eq!(values(gpu, &rounded), expected, "{backend}");
     });
 }

@@ -58,8 +58,7 @@ impl Operations {
                     continue;
                 }
                 match &input.what {
-                    What::Apply(..) | What::Select(_) => left.push(input),
-                    What::Cast(_) if input.dtype != DType::F16 => left.push(input),
+                    What::Apply(..) | What::Select(_) | What::Cast(_) => left.push(input),
                     What::Whole(Op::Conv(_), _) | What::Matmul(_) | What::Reduce(..) | What::Normalize(..) if input.dtype == DType::F32 => {
                         found.push(input);
                     }

@@ -110,10 +110,7 @@ impl Kernel {
                 for (operand, input) in operands.iter_mut().zip(inputs) {
                     *operand = self.value(operations, input, &repeated(axes, &node.shape, &input.shape), false)?;
                 }
-                if inputs.len() == 1 {
-                    operands[1] = operands[0];
-                }
-                self.add(Step::Apply(*function, operands))
+                self.apply(*function, operands, inputs)
             }
             What::Select(inputs) => {
                 let mut operands = [0; 3];
@@ -123,11 +120,9 @@ impl Kernel {
                 let [condition, yes, no] = operands;
                 self.add(Step::Select([condition, no, yes]))
             }
-            // It rounds, and so is written.
-            What::Cast(_) if node.dtype == DType::F16 && !is_result => self.stored(operations, node, axes),
             What::Cast(input) => {
                 let operand = self.value(operations, input, axes, false)?;
-                self.cast(operand, node.dtype)
+                self.cast(operand, input.dtype, node.dtype, is_result)
             }
             What::View(input, view) => {
                 let axes: Vec<_> = view.iter().map(|axis| axis.of(axes)).collect();
@@ -142,9 +137,51 @@ impl Kernel {
         }
     }
 
-    fn cast(&mut self, operand: u8, dtype: DType) -> Result<u8, Refused> {
-        let kind = Kind::from(dtype);
-        if self.program.kind(operand) == kind { Ok(operand) } else { self.add(Step::Cast(operand, kind)) }
+    /// A function of values, of which there is one or two. What tells them apart by more than their sizes sees those that their type has.
+    fn apply(&mut self, function: Function, mut operands: [u8; 2], of: &[Arc<Node>]) -> Result<u8, Refused> {
+        let is_f16 = of.iter().all(|operand| operand.dtype == DType::F16);
+        if of.len() == 1 {
+            operands[1] = operands[0];
+        }
+        if is_f16 && jumps(function) {
+            for operand in &mut operands {
+                *operand = self.rounded(*operand)?;
+            }
+        }
+        if is_f16 && function == Function::RoundToF16 { Ok(operands[0]) } else { self.add(Step::Apply(function, operands)) }
+    }
+
+    /// A value of one type as another. What is written as f16 is rounded there.
+    fn cast(&mut self, mut operand: u8, from: DType, to: DType, is_result: bool) -> Result<u8, Refused> {
+        if from == DType::F16 && to != DType::F16 {
+            operand = self.rounded(operand)?;
+        }
+        let kind = Kind::from(to);
+        if self.program.kind(operand) != kind {
+            operand = self.add(Step::Cast(operand, kind))?;
+        }
+        if to != DType::F16 || is_result || [DType::F16, DType::Bool].contains(&from) {
+            return Ok(operand);
+        }
+        self.add(Step::Apply(Function::RoundToF16, [operand; 2]))
+    }
+
+    /// A value of f16, which is computed in f32, as an f16 holds it.
+    fn rounded(&mut self, value: u8) -> Result<u8, Refused> {
+        // Of each step one bit.
+        let mut rounded = 0u128;
+        for (number, step) in self.program.steps.iter().enumerate().take(usize::from(value) + 1) {
+            let has = |operand: u8| rounded >> operand & 1 == 1;
+            let is_rounded = match *step {
+                Step::Input(_) | Step::Scalar(..) => true,
+                Step::Select([_, no, yes]) => has(no) && has(yes),
+                Step::Apply(function, [a, b]) => function == Function::RoundToF16 || has(a) && has(b) && keeps_f16(function),
+                Step::Cast(of, _) => self.program.kind(of) == Kind::Bool,
+                _ => false,
+            };
+            rounded |= u128::from(is_rounded) << number;
+        }
+        if rounded >> value & 1 == 1 { Ok(value) } else { self.add(Step::Apply(Function::RoundToF16, [value; 2])) }
     }
 
     fn scalar(&mut self, value: f64, dtype: DType) -> Result<u8, Refused> {
@@ -219,14 +256,11 @@ impl Kernel {
                     let first = View { offset: 0, strides: vec![0; place.strides.len()], ..place.clone() };
                     *operand = self.linear(operations, input, if input.elements() == 1 { &first } else { place })?;
                 }
-                if inputs.len() == 1 {
-                    operands[1] = operands[0];
-                }
-                self.add(Step::Apply(*function, operands))
+                self.apply(*function, operands, inputs)
             }
-            What::Cast(input) if !is_made && node.dtype != DType::F16 => {
+            What::Cast(input) if !is_made => {
                 let operand = self.linear(operations, input, place)?;
-                self.cast(operand, node.dtype)
+                self.cast(operand, input.dtype, node.dtype, false)
             }
             _ => {
                 let source = operations.source(node)?;
@@ -308,6 +342,20 @@ impl Kernel {
         };
         self.add(Step::Select([inside, around, value]))
     }
+}
+
+/// Whether a function of numbers that lie close to one another may give others that do not.
+fn jumps(function: Function) -> bool {
+    use Function::{Ceil, Floor, IsInf, Mod, Rem, Round, RoundToF16, Sign, Trunc};
+    use Function::{Equal, Greater, GreaterEqual, Less, LessEqual, NotEqual};
+    matches!(function, Ceil | Floor | Mod | Rem | Round | RoundToF16 | Sign | Trunc | IsInf)
+        || matches!(function, Equal | Greater | GreaterEqual | Less | LessEqual | NotEqual)
+}
+
+/// Whether a function of numbers of f16 gives such a number.
+fn keeps_f16(function: Function) -> bool {
+    use Function::{Abs, Ceil, Floor, Max, Min, Neg, Relu, Round, Sign, Trunc};
+    matches!(function, Abs | Ceil | Floor | Max | Min | Neg | Relu | Round | Sign | Trunc)
 }
 
 /// What a value is a view of, and the axes along which that is read.

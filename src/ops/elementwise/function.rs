@@ -381,6 +381,8 @@ functions! {
     Round "round" (a) { [F32 => Same] { round_even(a) } }
     /// a without its fraction
     Trunc "trunc" (a) { [F32 => Same] { trunc(a) } }
+    /// The nearest number that an f16 can hold, of two the even one; ∞ from 65520 on
+    RoundToF16 "round_to_f16" (a) { [F32 => Same] { nearest_f16(a) } }
     /// Whether a = b
     Equal "equal" (a, b) { [F32 I32 U32 Bool => Bool] { a == b } }
     /// Whether a ≠ b

@@ -275,6 +275,18 @@ pub(super) mod vocabulary {
     }
 
     #[inline(always)]
+    pub(crate) fn nearest_f16(a: f32) -> f32 {
+        let bits = a.to_bits();
+        let size = bits & 0x7fff_ffff;
+        let rounded = f32::from_bits((bits + 0xfff + (bits >> 13 & 1)) & 0xffff_e000);
+        // Below the least normal one they are multiples of 2⁻²⁴.
+        let tiny = round_even(a * 16_777_216.0) / 16_777_216.0;
+        let of_number =
+            select(select(rounded, tiny, size < 0x3880_0000), f32::from_bits(bits & 0x8000_0000 | 0x7f80_0000), size >= 0x477f_f000);
+        select(of_number, a, size > 0x7f80_0000)
+    }
+
+    #[inline(always)]
     pub(crate) fn shift_left(a: U32, b: U32) -> U32 {
         u32(a.0.wrapping_shl(b.0))
     }

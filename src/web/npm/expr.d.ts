@@ -161,6 +161,8 @@ export class Expr<D extends DType = DType> {
   round(): Expr<D>;
   /** a without its fraction. */
   trunc(): Expr<D>;
+  /** The nearest number that an f16 can hold, of two the even one; infinite from 65520 on. */
+  roundToF16(): Expr<D>;
 
   /** Whether a = b. */
   equal(b: Value): Expr<"bool">;
@@ -216,7 +218,7 @@ export class Expr<D extends DType = DType> {
   argmax(axes?: Axes, keep?: boolean): Expr<"u32">;
   /** Where the smallest is, as `argmax`. */
   argmin(axes?: Axes, keep?: boolean): Expr<"u32">;
-  /** Σ (a − mean)² / (n − correction); a correction of 1 gives that of a sample. Default 0. */
+  /** Σ (a − mean)² / max(n − correction, 0); a correction of 1 gives that of a sample. Default 0. */
   var(axes?: Axes, keep?: boolean, correction?: number): Expr<Float<D>>;
   /** The square root of `var`. */
   std(axes?: Axes, keep?: boolean, correction?: number): Expr<Float<D>>;

@@ -24,7 +24,7 @@ const PARTS = (
 /** In the order of the table in src/ops/elementwise/function.rs, behind the others; those with a plus have a second operand. */
 const FUNCTIONS = (
   "add+ sub+ mul+ div+ rem+ modulo+ pow+ min+ max+ negative abs sign square reciprocal sqrt exp log sin cos tan asin acos atan sinh cosh tanh " +
-  "asinh acosh atanh sigmoid silu geluTanh relu softplus erf floor ceil round trunc equal+ notEqual+ less+ lessEqual+ greater+ greaterEqual+ isNan isInf " +
+  "asinh acosh atanh sigmoid silu geluTanh relu softplus erf floor ceil round trunc roundToF16 equal+ notEqual+ less+ lessEqual+ greater+ greaterEqual+ isNan isInf " +
   "and+ or+ xor+ not shiftLeft+ shiftRight+"
 ).split(" ");
 const FIRST_FUNCTION = 64;

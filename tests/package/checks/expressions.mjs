@@ -52,6 +52,11 @@ const erf = (x) => {
 };
 const sigmoid = (x) => 1 / (1 + Math.exp(-x));
 const even = (x) => (Math.abs(x % 1) === 0.5 ? 2 * Math.round(x / 2) : Math.round(x));
+/** The nearest number of f16 that is not too large for it. */
+const toF16 = (x) => {
+  const digit = 2 ** (Math.max(Math.floor(Math.log2(Math.abs(x))), -14) - 10);
+  return even(x / digit) * digit;
+};
 const floored = (a, b) => a - b * Math.floor(a / b);
 
 /** Each with the range that it is tried in, and what it is. */
@@ -87,6 +92,7 @@ const OF_ONE = {
   ceil: [9, Math.ceil],
   round: [9, even],
   trunc: [9, Math.trunc],
+  roundToF16: [9, toF16],
 };
 
 const OF_TWO = {

@@ -48,7 +48,7 @@ unsafe extern "C" fn apply(function: u32, kind: u32, a: *const u32, a_count: usi
     }
     apply! { function, kind, operands, out;
         F32: Add Sub Mul Div Min Max Neg Abs Sign Square Reciprocal Sqrt Exp Log Sin Cos Atan Tanh Sigmoid Silu GeluTanh Relu Softplus Erf
-            Floor Ceil Round Trunc Equal NotEqual Less LessEqual Greater GreaterEqual IsNan;
+            Floor Ceil Round Trunc RoundToF16 Equal NotEqual Less LessEqual Greater GreaterEqual IsNan;
         I32: Add Sub Mul Min Max Neg Abs Equal Less Greater;
         U32: Add Sub Mul;
         Bool: And Or Not;
