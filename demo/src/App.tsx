@@ -76,7 +76,7 @@ export function App({ query }: { query: Query }) {
                 on_run={() => run(settings)}
                 on_stop={stop}
               />
-              <DeviceCard device={device} opened={state.devices} />
+              <DeviceCard device={device} opened={state.devices} asking={state.phase === "loading" || state.phase === "unanswered"} />
             </div>
             <Warnings warnings={busy ? [] : found} />
             {results && state.rows.length > 0 && (

@@ -58,7 +58,8 @@ impl<T> Inner<T> {
             self.stats.pooled_bytes -= self.free[count].bytes;
             count += 1;
         }
-        self.free.drain(..count).collect()
+        let kept = self.free.split_off(count);
+        std::mem::replace(&mut self.free, kept)
     }
 }
 

@@ -62,7 +62,8 @@ export function parse_query(search: string): Query {
         ignored.push(`${quoted(key)} is not a parameter of this page.`);
     }
   }
-  return { settings, headless, ignored };
+  // The same thing may be wrong twice.
+  return { settings, headless, ignored: [...new Set(ignored)] };
 }
 
 function number(name: string, value: string, min: number, max: number, ignored: string[]): number | null {

@@ -11,6 +11,7 @@ export class ComputeClient {
   readonly #hear: (message: FromWorker) => void;
   #worker: Worker | null = null;
   #began_ms = 0;
+  #is_running = false;
   #grace: ReturnType<typeof setTimeout> | undefined;
 
   constructor(hear: (message: FromWorker) => void) {
@@ -32,7 +33,7 @@ export class ComputeClient {
     this.#worker = worker;
     worker.onmessage = ({ data }: MessageEvent<FromWorker>) => {
       if (this.#worker !== worker) return;
-      if (data.kind === "finished" || data.kind === "failed") clearTimeout(this.#grace);
+      if (data.kind === "finished" || data.kind === "failed") this.#end_run();
       this.#hear(data);
     };
     worker.onerror = (event) => {
@@ -44,9 +45,16 @@ export class ComputeClient {
     };
   }
 
+  /** A worker that has run is one that did start. */
   #fail(message: string): void {
+    const stage = this.#is_running ? "run" : "worker";
     this.dispose();
-    this.#hear({ kind: "failed", stage: "worker", error: { code: "internal", message } });
+    this.#hear({ kind: "failed", stage, error: { code: "internal", message } });
+  }
+
+  #end_run(): void {
+    clearTimeout(this.#grace);
+    this.#is_running = false;
   }
 
   probe(): void {
@@ -55,6 +63,7 @@ export class ComputeClient {
 
   run(settings: Settings): void {
     this.#began_ms = performance.now();
+    this.#is_running = true;
     this.#send({ kind: "run", settings });
   }
 
@@ -68,7 +77,7 @@ export class ComputeClient {
   }
 
   dispose(): void {
-    clearTimeout(this.#grace);
+    this.#end_run();
     this.#worker?.terminate();
     this.#worker = null;
   }

@@ -1,6 +1,6 @@
 /** Which device the package chose and why, and why each other backend is not in use: half of what a bug report needs. */
 import { KIND_LABELS, UNDISCLOSED, device_markdown, limit_lines } from "../bench/export";
-import { BACKEND_LABELS, adapter_name, type DeviceInfo } from "../bench/rows";
+import { BACKENDS, BACKEND_LABELS, adapter_name, type DeviceInfo } from "../bench/rows";
 import { CopyButton } from "./CopyButton";
 
 const STATES: Record<DeviceInfo["others"][number]["state"], string> = {
@@ -9,20 +9,29 @@ const STATES: Record<DeviceInfo["others"][number]["state"], string> = {
   untried: "not tried",
 };
 
+/** A reason that may begin with a backend's name, which has its own spelling. */
+const spelled = (reason: string): string => {
+  const named = BACKENDS.find((backend) => reason.startsWith(`${backend} `));
+  return named ? BACKEND_LABELS[named] + reason.slice(named.length) : reason;
+};
+
 interface Props {
   device: DeviceInfo | null;
   /** Opened by the run: what is known of them beyond the chosen device's own account. */
   opened: readonly DeviceInfo[];
+  /** Whether the browser is still asked for one. */
+  asking: boolean;
 }
 
-export function DeviceCard({ device, opened }: Props) {
+export function DeviceCard({ device, opened, asking }: Props) {
+  const missing = asking ? "Loading the WebAssembly module and asking the browser for a device…" : "No device has been opened. A run opens those that are chosen.";
   return (
-    <section className="card device" aria-labelledby="device" aria-busy={device === null}>
+    <section className="card device" aria-labelledby="device" aria-busy={device === null && asking}>
       <div className="card-head">
         <h2 id="device">Device</h2>
         {device && <CopyButton text={() => device_markdown(device)}>Copy as Markdown</CopyButton>}
       </div>
-      {device ? <Details device={device} opened={opened} /> : <p className="muted">Loading the WebAssembly module and asking the browser for a device…</p>}
+      {device ? <Details device={device} opened={opened} /> : <p className="muted">{missing}</p>}
     </section>
   );
 }
@@ -51,7 +60,7 @@ function Details({ device, opened }: { device: DeviceInfo; opened: readonly Devi
           </>
         )}
         <dt>Why this one</dt>
-        <dd className="sentence">{device.reason}</dd>
+        <dd className="sentence">{spelled(device.reason)}</dd>
         <dt>Features</dt>
         <dd>{device.features.join(", ") || "none"}</dd>
         {limits.length > 0 && (
@@ -83,7 +92,7 @@ function Details({ device, opened }: { device: DeviceInfo; opened: readonly Devi
             <li key={other.backend}>
               <strong>{BACKEND_LABELS[other.backend]}</strong> <span className="badge">{found ? "opened for the run" : STATES[other.state]}</span>
               {found && <span className="why">{`${adapter_name(found) || `Name ${UNDISCLOSED}`}: ${KIND_LABELS[found.kind]}.`}</span>}
-              {!(found && other.state === "untried") && <span className="why">{other.reason}</span>}
+              {!(found && other.state === "untried") && <span className="why sentence">{spelled(other.reason)}</span>}
               {other.remedy && <span className="why">What would turn it on: {other.remedy}</span>}
             </li>
           );

@@ -8,7 +8,7 @@ export type Value<D extends DType = DType> = Values<D> | number;
 /** The same where a number by itself has too few dimensions. */
 export type Values<D extends DType = DType> = Expr<D> | Tensor<D>;
 
-/** How a window goes over the last dimensions of N × C × W or N × C × H × W: a number for each of them. */
+/** How a window goes over the last dimensions of N × C × W, of N × C × H × W or, in pools, of N × C × D × H × W: a number for each of them. */
 export interface WindowOptions {
   /** From one window to the next. Default: 1 each. */
   strides?: readonly number[];

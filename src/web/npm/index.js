@@ -316,7 +316,7 @@ export class Gpu {
         await guarded(() => loading, signal);
       }
       const [x, y] = [operand("a", a), operand("b", b)];
-      const found = to_multiply(options, shape_of(a), shape_of(b), operand);
+      const found = to_multiply(options, shape_of(a), shape_of(b), operand, shape_of);
       const { numbers, c, bias, report, keep } = found;
       ({ shape, dtype = is_bytes(a) ? "i32" : "f32" } = found);
       if (!keep) can_give(dtype);
@@ -363,7 +363,7 @@ export class Gpu {
     const call = (hold) => {
       const own = (name, value) => operand(name, hold(copy(value)));
       const [x, y] = [own("a", a), own("b", b)];
-      const { numbers, c, bias, signal, samples, min_ms } = to_benchmark(options, shape_of(a), shape_of(b), own);
+      const { numbers, c, bias, signal, samples, min_ms } = to_benchmark(options, shape_of(a), shape_of(b), own, shape_of);
       const load = () => [load_for(a, b), load_part("measure")];
       return this.#after(load, (gpu) => core.benchmark(gpu, x, y, numbers, c, bias, samples, min_ms, signal));
     };
@@ -534,7 +534,7 @@ export async function reference(a, b, options) {
   const call = async () => {
     // It reads them in pieces, and C with each check.
     const values = [wide("a", copy(a)), wide("b", copy(b))];
-    const { numbers, c, bias, signal } = product(told(options), undefined, undefined, wide);
+    const { numbers, c, bias, signal } = product(told(options), undefined, undefined, wide, shape_of);
     await load();
     await load_part("measure");
     return core.reference(...values, numbers, c, bias, signal);

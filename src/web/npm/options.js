@@ -133,6 +133,8 @@ export function known(options, names) {
     if (unknown !== undefined) throw invalid_option(unknown, "not an option", `the options are ${names.join(", ")}`);
     // Those of a class are not its own.
     const is_plain = [Object.prototype, null].includes(Object.getPrototypeOf(options));
+    // A signal, a map or a promise in the place of options would count as none.
+    if (!is_plain && Object.prototype.toString.call(options) !== "[object Object]") throw invalid_type("options", "an object", describe(options));
     for (name of is_plain ? keys : names) options[name];
   } catch (cause) {
     throw get(cause, "name") === "LapidaryError" ? cause : unreadable(name, cause);
@@ -244,10 +246,10 @@ function broadcast(a, b) {
 
 /**
  * A product as Rust takes it: numbers in the order of `product` in src/web/mod.rs, what is added, and the signal; and its result's shape.
- * `shape_a` and `shape_b` are undefined for what is no tensor. `operand` makes of an array or a tensor what Rust takes. Queues call this a
+ * `shape_a` and `shape_b` are undefined for what is no tensor, as what `shape_of` gives is. `operand` makes of an array or a tensor what Rust takes. Queues call this a
  * hundred thousand times a second: it makes few objects, and reads each option by its name, which engines do fastest.
  */
-export function product(options, shape_a, shape_b, operand, names = PRODUCT) {
+export function product(options, shape_a, shape_b, operand, shape_of, names = PRODUCT) {
   const told = known(options, names);
   const stop = signal(told.signal);
   // A window of a tensor is told as one of an array would be, but its rows are as far apart as the tensor's.
@@ -279,7 +281,7 @@ export function product(options, shape_a, shape_b, operand, names = PRODUCT) {
   if (is_row) shape.splice(batch.length, 1);
   lda = stride("lda", lda);
   ldb = stride("ldb", ldb);
-  if (told.offset_c !== undefined) ldc ??= told.c?.shape?.at(-1);
+  if (told.offset_c !== undefined) ldc ??= shape_of(told.c)?.at(-1);
   ldc = stride("ldc", ldc);
   const stride_a = stride("stride_a", told.stride_a);
   const stride_b = stride("stride_b", told.stride_b);
@@ -299,8 +301,8 @@ export function product(options, shape_a, shape_b, operand, names = PRODUCT) {
 const MULTIPLY = [...PRODUCT, "report", "keep"];
 
 /** A product, and how its result is wanted. */
-export function to_multiply(options, shape_a, shape_b, operand) {
-  const { numbers, c, bias, shape, dtype } = product(options, shape_a, shape_b, operand, MULTIPLY);
+export function to_multiply(options, shape_a, shape_b, operand, shape_of) {
+  const { numbers, c, bias, shape, dtype } = product(options, shape_a, shape_b, operand, shape_of, MULTIPLY);
   return { numbers, c, bias, shape, dtype, report: flag("report", options?.report), keep: flag("keep", options?.keep) };
 }
 
@@ -310,8 +312,8 @@ const BENCHMARK = [...PRODUCT, "samples", "min_ms"];
 export const OPTIONS = [...OPEN, ...MULTIPLY, ...BENCHMARK, "dtype", "offset_bytes"];
 
 /** A product, the number of samples, and the shortest time. */
-export function to_benchmark(options, shape_a, shape_b, operand) {
-  const told = product(options, shape_a, shape_b, operand, BENCHMARK);
+export function to_benchmark(options, shape_a, shape_b, operand, shape_of) {
+  const told = product(options, shape_a, shape_b, operand, shape_of, BENCHMARK);
   const samples = number("samples", options?.samples, 5);
   if (!(Number.isInteger(samples) && samples >= 1 && samples <= 1000)) {
     throw invalid_option("samples", describe(samples), "it must be a whole number from 1 to 1000");

@@ -80,6 +80,9 @@ const general = {
       const sizes = { m: 9, k: 13, n: 6 };
       const windows = { ...sizes, lda: 13, ldb: 6, offset_a: 5, offset_b: 7 };
       same(await gpu.matmul(behind(a, 5), behind(b, 7), windows), product(a, b, sizes), "windows");
+      // What a page writes on an array of its own is none of the product's.
+      const own = Object.assign(behind(options.c, 3), { shape: [5, 20] });
+      same(await gpu.matmul(make(a), make(b), { ...options, c: own, offset_c: 3 }), expected, "a window of what is added");
       const tensor = await gpu.tensor(make(a), [9, 13]);
       same(await tensor.toArray(), a, "the tensor");
       tensor.dispose();

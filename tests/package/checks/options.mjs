@@ -27,7 +27,7 @@ export default {
   },
 
   "options that are no object": ({ gpu }) =>
-    each({ "a number": 5, "a string": "m=2", "null": null, "a boolean": true, "a BigInt": 1n, "a function": () => sizes }, (options) =>
+    each({ "a number": 5, "a string": "m=2", "null": null, "a boolean": true, "a BigInt": 1n, "a function": () => sizes, "a map": new Map(), "a signal": AbortSignal.abort(), "a promise": Promise.resolve(sizes) }, (options) =>
       rejects("invalid_type", () => gpu.matmul(a, b, options), /\boptions\b/),
     ),
 
