@@ -58,8 +58,7 @@ export function reduce(state: State, action: Action): State {
     case "ready":
       return state;
     case "chosen":
-      // A run may have begun meanwhile.
-      return { ...state, phase: is_busy(state) ? state.phase : "idle", chosen: action.device };
+      return { ...state, phase: "idle", chosen: action.device };
     case "started":
       return { ...INITIAL, phase: "running", chosen: state.chosen, ran: action.settings, was_hidden: action.hidden };
     case "stopping":

@@ -111,6 +111,26 @@ test("a wrong result has no speed, says where it is wrong, and an error has its 
   });
 });
 
+test("a worker that dies in a run has failed that run, and what it had measured stays", async () => {
+  const dying = stub(`[row("simd")]`, "").replace("postMessage();", `setTimeout(() => { throw new Error("out of room"); });`);
+  await visit({ worker: dying }, "", async (page) => {
+    await ready(page);
+    await press_run(page);
+    assert.match(await page.locator(".fault[data-stage=run]").innerText(), /The run failed[\s\S]*out of room[\s\S]*may have run out of memory/);
+    assert.match(await row(page, 8, "simd").innerText(), /✓ correct/);
+  });
+});
+
+test("a device that never answers: after a run without one the card no longer says that it is asked for", async () => {
+  const silent = stub("[]", `{ kind: "finished", stopped: false, seconds: 1 }`).replace(`data.kind === "probe"`, "false");
+  await visit({ worker: silent }, "", async (page) => {
+    await page.getByText("The device has not answered").waitFor({ timeout: 20_000 });
+    assert.match(await page.locator(".device[aria-busy=true]").innerText(), /asking the browser for a device/);
+    await press_run(page);
+    assert.match(await page.locator(".device[aria-busy=false]").innerText(), /No device has been opened/);
+  });
+});
+
 test("small numbers keep three digits, and none is in powers of ten", async () => {
   const rows = `[row("simd", { median_ms: 0.0015, mad_ms: 7e-10, min_ms: 0.9996, max_ms: 999.6, gflops: 4.0e-5 })]`;
   await visit({ worker: stub(rows, `{ kind: "finished", stopped: false, seconds: 1 }`) }, "", async (page) => {

@@ -134,7 +134,11 @@ impl<'a> Normalize<'a> {
                         &room
                     }
                 });
-                if input == 0 { self.multiply(row, beside) } else { self.add(row, beside) }
+                if input == 0 {
+                    row.iter_mut().zip(beside).for_each(|(value, scale)| *value *= scale);
+                } else {
+                    row.iter_mut().zip(beside).for_each(|(value, bias)| *value += bias);
+                }
             }
         }
     }
@@ -176,26 +180,6 @@ impl<'a> Normalize<'a> {
         for value in row {
             *value = ((*value - from) - rest) * by;
         }
-    }
-
-    /// Multiplies each value by a factor of its own.
-    #[inline(always)]
-    fn multiply(&self, row: &mut [f32], factors: &[f32]) {
-        #[cfg(target_arch = "wasm32")]
-        if self.map.has_vectors() && vectorized::multiply(row, factors).is_some() {
-            return;
-        }
-        row.iter_mut().zip(factors).for_each(|(value, factor)| *value *= factor);
-    }
-
-    /// Adds to each value a term of its own.
-    #[inline(always)]
-    fn add(&self, row: &mut [f32], terms: &[f32]) {
-        #[cfg(target_arch = "wasm32")]
-        if self.map.has_vectors() && vectorized::add(row, terms).is_some() {
-            return;
-        }
-        row.iter_mut().zip(terms).for_each(|(value, term)| *value += term);
     }
 
     #[inline(always)]

@@ -44,10 +44,6 @@ extern "C" {
     fn powers(this: &Vectors, values: *mut f32, count: usize, from: f32);
     #[wasm_bindgen(method)]
     fn scale(this: &Vectors, values: *mut f32, count: usize, from: f32, rest: f32, by: f32);
-    #[wasm_bindgen(method)]
-    fn multiply(this: &Vectors, values: *mut f32, factors: *const f32, count: usize);
-    #[wasm_bindgen(method)]
-    fn add(this: &Vectors, values: *mut f32, terms: *const f32, count: usize);
 }
 
 thread_local! {
@@ -119,16 +115,4 @@ pub(in crate::backend::cpu) fn powers(values: &mut [f32], from: f32) -> Option<(
 /// Puts in the place of each value how far it is above a number in two parts, times a factor.
 pub(in crate::backend::cpu) fn scale(values: &mut [f32], [from, rest]: [f32; 2], by: f32) -> Option<()> {
     with(|vectors| vectors.scale(values.as_mut_ptr(), values.len(), from, rest, by))
-}
-
-/// Multiplies each value by a factor of its own.
-pub(in crate::backend::cpu) fn multiply(values: &mut [f32], factors: &[f32]) -> Option<()> {
-    let count = values.len().min(factors.len());
-    with(|vectors| vectors.multiply(values.as_mut_ptr(), factors.as_ptr(), count))
-}
-
-/// Adds to each value a term of its own.
-pub(in crate::backend::cpu) fn add(values: &mut [f32], terms: &[f32]) -> Option<()> {
-    let count = values.len().min(terms.len());
-    with(|vectors| vectors.add(values.as_mut_ptr(), terms.as_ptr(), count))
 }

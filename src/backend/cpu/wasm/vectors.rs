@@ -140,25 +140,3 @@ unsafe extern "C" fn scale(values: *mut f32, count: usize, from: f32, rest: f32,
         *value = ((*value - from) - rest) * by;
     }
 }
-
-/// Multiplies each value by a factor of its own.
-///
-/// # Safety
-/// They lie in memory, the values nowhere among the factors.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn multiply(values: *mut f32, factors: *const f32, count: usize) {
-    // SAFETY: as the caller says.
-    let (values, factors) = unsafe { (from_raw_parts_mut(values, count), from_raw_parts(factors, count)) };
-    values.iter_mut().zip(factors).for_each(|(value, factor)| *value *= factor);
-}
-
-/// Adds to each value a term of its own.
-///
-/// # Safety
-/// They lie in memory, the values nowhere among the terms.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn add(values: *mut f32, terms: *const f32, count: usize) {
-    // SAFETY: as the caller says.
-    let (values, terms) = unsafe { (from_raw_parts_mut(values, count), from_raw_parts(terms, count)) };
-    values.iter_mut().zip(terms).for_each(|(value, term)| *value += term);
-}
