@@ -51,12 +51,13 @@ test("settings go from the address to the page and back", async () => {
 });
 
 test("what the address asks for in vain is named and ignored", async () => {
-  const query = "?sizes=64,0,abc,5000&seed=-1&repeats=1.5&backends=simd,cuda&colour=red&scalar=maybe&seed=3";
+  const query = "?sizes=64,0,abc,0,5000&seed=-1&repeats=1.5&backends=simd,cuda&colour=red&scalar=maybe&seed=3";
   const { page, context } = await open(browser, server.url + query);
   const notice = await page.locator("[data-notice=parameters]").innerText();
   for (const named of ["“0”", "“abc”", "“5000”", "seed: “-1”", "repeats: “1.5”", "“cuda”", "“colour”", "scalar: “maybe”", "“seed” is given twice"]) {
     assert.ok(notice.includes(named), `${named} in: ${notice}`);
   }
+  assert.equal(notice.split("“0”").length, 2, "it is named once");
   assert.deepEqual(await chosen(page), ["64", "CPU, SIMD"]);
   assert.equal(await page.getByLabel("Repeats").inputValue(), "5");
   await page.getByRole("button", { name: "Dismiss" }).click();
