@@ -307,5 +307,8 @@ fn what_is_told_of_f16_is_told_of_what_it_holds() {
         let rounded = Expr::from(gpu.tensor_blocking(&[1e-8f32, 3e-8, 65519.0, -65520.0, 2049.0, 2051.0], 1, 6).unwrap()).round_to_f16();
         let expected = [0.0, 2f32.powi(-24), 65504.0, f32::NEG_INFINITY, 2048.0, 2052.0];
         assert_eq!(values(gpu, &rounded), expected, "{backend}");
+        // By its bits the last of all numbers.
+        let last = Expr::from(gpu.tensor_blocking(&[f32::from_bits(u32::MAX)], 1, 1).unwrap()).round_to_f16();
+        assert!(values(gpu, &last)[0].is_nan(), "{backend}");
     });
 }

@@ -278,7 +278,7 @@ pub(super) mod vocabulary {
     pub(crate) fn nearest_f16(a: f32) -> f32 {
         let bits = a.to_bits();
         let size = bits & 0x7fff_ffff;
-        let rounded = f32::from_bits((bits + 0xfff + (bits >> 13 & 1)) & 0xffff_e000);
+        let rounded = f32::from_bits(bits.wrapping_add(0xfff + (bits >> 13 & 1)) & 0xffff_e000);
         // Below the least normal one they are multiples of 2⁻²⁴.
         let tiny = round_even(a * 16_777_216.0) / 16_777_216.0;
         let of_number =

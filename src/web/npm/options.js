@@ -246,8 +246,8 @@ function broadcast(a, b) {
 
 /**
  * A product as Rust takes it: numbers in the order of `product` in src/web/mod.rs, what is added, and the signal; and its result's shape.
- * `shape_a` and `shape_b` are undefined for what is no tensor, as what `shape_of` gives is. `operand` makes of an array or a tensor what Rust takes. Queues call this a
- * hundred thousand times a second: it makes few objects, and reads each option by its name, which engines do fastest.
+ * `shape_a` and `shape_b` are undefined for what is no tensor, as what `shape_of` gives is. `operand` makes of an array or a tensor what Rust
+ * takes. Queues call this a hundred thousand times a second: it makes few objects, and reads each option by its name, which engines do fastest.
  */
 export function product(options, shape_a, shape_b, operand, shape_of, names = PRODUCT) {
   const told = known(options, names);
