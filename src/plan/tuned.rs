@@ -40,6 +40,12 @@ impl Tuned {
         self.tiles[Self::class(m, n)?].map(usize::from)
     }
 
+    /// Whether half a tile or more lies past a result of that size: it is not worth trying, nor its compilation.
+    pub(crate) fn is_idle(tile: [u32; 2], result: [u32; 2]) -> bool {
+        let elements = |[m, n]: [u32; 2]| u64::from(m) * u64::from(n);
+        elements(tile) / 2 >= elements(result)
+    }
+
     /// The same with a tile for a class.
     pub fn with(mut self, class: usize, tile: Option<u8>) -> Self {
         if let Some(place) = self.tiles.get_mut(class) {
@@ -84,5 +90,11 @@ mod tests {
         assert_eq!((Tuned::class(1, 4096), Tuned::class(31, 31), Tuned::class(0, 0)), (None, None, None));
         assert_eq!(Tuned::class(40, 40), Some(0));
         assert_eq!(Tuned::class(u32::MAX, u32::MAX), Some(CLASSES - 1));
+    }
+
+    #[test]
+    fn a_tile_of_which_half_is_past_the_result_is_idle() {
+        assert!(Tuned::is_idle([128, 64], [64, 64]) && Tuned::is_idle([96, 96], [64, 64]) && Tuned::is_idle([32, 32], [0, 7]));
+        assert!(!Tuned::is_idle([128, 64], [64, 65]) && !Tuned::is_idle([128, 128], [u32::MAX, u32::MAX]));
     }
 }

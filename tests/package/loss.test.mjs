@@ -21,7 +21,7 @@ for (const backend of ["webgpu", "webgl2"]) {
             const start = performance.now();
             let end = { fault: null };
             try {
-              await tools.within(60_000, check({ lapidary, gpu, backend, seen, kill: () => lose(seen, backend) }), "the check");
+              await tools.within(tools.PATIENCE_MS, check({ lapidary, gpu, backend, seen, kill: () => lose(seen, backend) }), "the check");
               await tools.within(30_000, tools.right(gpu, tools.problem(6, 7, 9), "the next call"), "the next call");
             } catch (error) {
               end = tools.ended(error);

@@ -16,6 +16,7 @@ use crate::error::Result;
 use crate::info::Caps;
 use crate::kernels::{Kernel, KernelId};
 use crate::ops::matmul::{Batch, Problem};
+use crate::plan::tuned::Tuned;
 use crate::plan::{Binding, Dispatch, Plan, Slot};
 
 /// A shape of the kernel, compiled by `scripts/ptx`. Its times are of an NVIDIA H200, from products of 256³ to 4096³ whose operands lay on
@@ -126,7 +127,8 @@ impl Tile {
         // What is tuned is the register-tiled kernel.
         let is_tiled = tiles == TILES;
         let waits = is_tiled && m.min(n) <= FEW && u64::from(m.max(n)) * u64::from(k) >= FROM_MEMORY;
-        let tuned = caps.tuned.tile(m, n).filter(|_| is_tiled).and_then(|at| tiles.get(at)).filter(|tile| fits(tile));
+        let tuned = caps.tuned.tile(m, n).filter(|_| is_tiled).and_then(|at| tiles.get(at));
+        let tuned = tuned.filter(|tile| fits(tile) && !Tuned::is_idle([tile.m, tile.n], [m, n]));
         for tile in tuned.map_or(tiles, std::slice::from_ref).iter().copied() {
             if !fits(&tile) {
                 continue;

@@ -9,6 +9,7 @@ use crate::error::{Error, Result};
 use crate::info::Caps;
 use crate::kernels::{Kernel, KernelId};
 use crate::ops::matmul::{F16_TERMS, Precision, Problem};
+use crate::plan::tuned::Tuned;
 use crate::plan::{Binding, Slot};
 
 /// A shape of the register-tiled kernel.
@@ -158,13 +159,14 @@ impl Tile {
         self.threads() <= caps.max_workgroup_invocations && self.workgroup_bytes(half) <= caps.max_workgroup_bytes
     }
 
-    /// The tiles to be looked at: the one that was tuned for such a result, if there is one, else all that fit.
+    /// The tiles to be looked at: the one that was tuned for such a result, if there is one that fits, else all that do.
     fn candidates([m, n]: [u32; 2], half: bool, slices: bool, caps: &Caps) -> impl Iterator<Item = Self> {
         let tiles = TILES.map(|tile| {
             let is_known = (tile.slices == 1 || slices) && (!half || tile.speed_f16 > 0.0);
             Some(if half { tile.in_f16() } else { tile }).filter(|tile| is_known && tile.fits(half, caps))
         });
-        let tuned = caps.tuned.tile(m, n).filter(|&at| tiles.get(at).is_some_and(Option::is_some));
+        let fits = |tile: &Self| !Tuned::is_idle([tile.m, tile.n], [m, n]);
+        let tuned = caps.tuned.tile(m, n).filter(|&at| tiles.get(at).is_some_and(|tile| tile.as_ref().is_some_and(fits)));
         tiles.into_iter().enumerate().filter(move |&(at, _)| tuned.is_none_or(|tuned| at == tuned)).filter_map(|(_, tile)| tile)
     }
 
