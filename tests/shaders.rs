@@ -57,7 +57,7 @@ fn kernels() -> Vec<Kernel> {
         ),
         (
             Caps { binding_alignment_bytes: 256, matrix_unit: Some(UNIT), ..Caps::UNLIMITED },
-            [[511; 3], [1024; 3], [2049; 3], [4096; 3], [128, 8192, 128], [300, 200, 3], [300, 200, 4], [300, 200, 5]],
+            [[1023; 3], [1024; 3], [2049; 3], [4096; 3], [128, 8192, 128], [300, 200, 3], [300, 200, 4], [300, 200, 5]],
         ),
         (
             Caps { binding_alignment_bytes: 256, f16: true, ..Caps::UNLIMITED },
@@ -87,7 +87,7 @@ fn kernels() -> Vec<Kernel> {
                     continue;
                 }
                 let split = caps.matrix_unit.is_some() && !yes(5);
-                if split && (![511, 4096].contains(&m) || batch != Batch::ONE) {
+                if split && (![1023, 4096].contains(&m) || batch != Batch::ONE) {
                     continue;
                 }
                 let stored = |rows: u32, columns: u32, odd: bool| Stored { rows, columns, stride: u64::from(columns) + u64::from(odd) };

@@ -215,7 +215,7 @@ pub fn all() -> Vec<Case> {
 pub fn split() -> Vec<Case> {
     let mut cases = Vec::new();
     let plain = Case { precision: Precision::F16x3, ..PLAIN };
-    for (m, k, n) in [(512, 256, 512), (513, 261, 517), (1100, 300, 1030), (2048, 260, 1024)] {
+    for (m, k, n) in [(704, 512, 704), (961, 517, 1021), (1250, 600, 1270), (2048, 516, 1024)] {
         for bits in 0..4 {
             let case = Case { m, k, n, transpose_a: bits & 1 == 1, transpose_b: bits & 2 == 2, ..plain };
             cases.extend([Values::Whole, Values::Uniform, Values::IllScaled].map(|values| Case { values, ..case }));
@@ -225,7 +225,7 @@ pub fn split() -> Vec<Case> {
     }
     let shapes: [[&'static [usize]; 2]; 4] = [[&[6], &[6]], [&[6], &[]], [&[2, 3], &[2, 1]], [&[2, 1], &[3]]];
     for (batch, transpose_a) in shapes.into_iter().flat_map(|batch| [(batch, false), (batch, true)]) {
-        cases.push(Case { m: 190, k: 297, n: 260, batch, transpose_a, ..plain });
+        cases.push(Case { m: 250, k: 553, n: 320, batch, transpose_a, ..plain });
     }
     cases
 }

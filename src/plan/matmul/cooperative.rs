@@ -50,6 +50,11 @@ pub(super) const SPLIT_TILES: [Tile; 2] = [
 /// as one that f32 rounds at each step.
 const FLUSHED_K: u32 = 128;
 
+/// The same for a shorter k, which plain kernels take in up to four slices and several parts, whose sums are closer than one in a row: half as many, at a tenth of
+/// the speed.
+const SHORT_K: u32 = 2048;
+const FLUSHED_OF_SHORT: u32 = 64;
+
 /// What the kernel is written for.
 const SIDE: u32 = 16;
 
@@ -57,7 +62,7 @@ const SIDE: u32 = 16;
 pub(super) const VECTOR: u32 = 8;
 
 /// Workgroups assumed to run at once, as for the tiled kernel.
-const PARALLEL_WORKGROUPS: u64 = 128;
+pub(super) const PARALLEL_WORKGROUPS: u64 = 128;
 
 /// What adding up the parts of a split k costs, in multiplications of a workgroup of the first tile: another launch, and for each element
 /// written or read.
@@ -183,7 +188,7 @@ pub(super) fn launch(problem: &Problem, params: Params, operands: [Binding; 2], 
         ("SUBGROUP", u32::from(unit.dialect == Dialect::Subgroup)),
         ("TERMS", tile.terms),
         ("SPLIT", u32::from(tile.terms > 1)),
-        ("FLUSH", FLUSHED_K / tile.k),
+        ("FLUSH", if tile.terms > 1 && params.k < SHORT_K { FLUSHED_OF_SHORT } else { FLUSHED_K } / tile.k),
         ("TILE_M", tile.m),
         ("TILE_N", tile.n),
         ("TILE_K", tile.k),

@@ -188,7 +188,7 @@ export interface MatmulOptions {
   zero_points?: readonly [number, number];
   /**
    * How products are computed. Default `"f32"`. `"f16x3"` takes each f32 operand apart into two terms of f16, of whose products it adds three up in
-   * f32 on the GPU's matrix units: faster for large products, its mean error smaller than f32's as measured, and within
+   * f32 on the GPU's matrix units: faster for large products, its mean error smaller than f32's where terms have both signs, and within
    * γ₂ₖ₊₁₂·(|A||B|) + k·2⁻⁴⁸·max|row of A|·max|column of B|. What an infinite operand reaches is infinite or NaN. It takes the feature
    * `subgroup-matrix` of {@link DeviceInfo.features}, which is experimental in Chromium; elsewhere it is an `invalid_option`. `"f16"` lets f16
    * operands be multiplied and summed up in f16, 32 products at a time, where the device has `shader-f16` and no matrix units:
