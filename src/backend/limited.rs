@@ -103,19 +103,19 @@ pub(super) fn products_of_copies_are_right(open: impl FnOnce(fn(&mut Caps)) -> O
     }
 }
 
-/// The same by a tile for which what is stored with k along its rows is turned.
+/// The same with three workgroups, by a tile for which what is stored with k along its rows is turned, and of which less than half is past the result.
 pub(super) fn products_of_turned_copies_are_right(open: impl FnOnce(fn(&mut Caps)) -> Option<Opened>) {
     let limit = |caps: &mut Caps| {
-        (caps.max_workgroups_per_dimension, caps.f16) = (1, caps.stores_f16);
+        (caps.max_workgroups_per_dimension, caps.f16) = (3, caps.stores_f16);
         tuned::<1>(caps);
         caps.matrix_unit = None;
     };
     let Some(opened) = open(limit) else { return };
     let turned = |launches: Vec<Dispatch>| launches.iter().map(|launch| launch.kernel.constant("TURNED")).collect::<Vec<_>>();
     let expected = [1, 0, 0, 1, 1, 0, 1, 0];
-    assert_eq!(turned(launches_of_right_products(&opened, [32, 9001, 32])), expected);
+    assert_eq!(turned(launches_of_right_products(&opened, [64, 9001, 68])), expected);
     if opened.info.caps.stores_f16 {
-        assert_eq!(turned(launches_of_right(&opened, [32, 9001, 32], &FORMS, 0.0, Precision::F16)), expected);
+        assert_eq!(turned(launches_of_right(&opened, [64, 9001, 68], &FORMS, 0.0, Precision::F16)), expected);
     }
 }
 

@@ -5,7 +5,7 @@
 //! B ──split──► h, l, exponents of B's columns ──┴─► h·h + (h·l + l·h)/2048 by matrix units ──► C
 //! ```
 //!
-//! Where that would not pay, or leaves no room, the plain kernels compute in f32, which is never less exact.
+//! Where that would not pay, or leaves no room, the plain kernels compute in f32.
 
 use super::step::Step;
 use super::{Params, cooperative, vec4};
@@ -27,7 +27,7 @@ const VECTOR: u64 = 8;
 /// device idle, are faster in f32, and those of 1024³, 1280³ and more in two terms.
 const PLAIN: f64 = 1.45;
 
-/// For a shorter k the splitting does not pay, and the error of matrix units that cut off could be a little above that of plain f32.
+/// For a shorter k the splitting does not pay, and the error of matrix units that cut off is above that of plain f32 in slices.
 const LEAST_K: u32 = 512;
 
 fn is_asked_for(problem: &Problem) -> bool {
