@@ -6,8 +6,10 @@ use half::f16;
 use lapidary::random;
 use lapidary::verify::gamma;
 
-/// Terms that a matrix unit adds up at once, and those between two times that f32 takes over.
+/// Terms that a matrix unit adds up at once.
 const STEP: usize = 16;
+
+/// Those between two times that f32 takes over.
 fn flushed(k: usize) -> usize {
     if k < 2048 { 64 } else { 128 }
 }

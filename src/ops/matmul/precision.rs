@@ -21,10 +21,10 @@ pub enum Precision {
     /// γ_{2k+12}·(|A||B|)ᵢⱼ + k·2⁻⁴⁸·max(aᵢ)·max(bⱼ)
     /// ```
     ///
-    /// of the exact one: matrix units may cut off where f32 rounds, and sums that they make are short and added up in f32. Measured with terms of
-    /// both signs, the error is smaller than f32's in the mean of squares; with all of one sign, where what is cut off adds up, it is smaller than that of
-    /// f32 added up in one go, and up to 2.2 times that of f32 added up in parts. A product that f32 computes as fast is computed in f32. What an infinite
-    /// operand reaches is infinite or NaN.
+    /// of the exact one: matrix units may cut off where f32 rounds, and sums that they make are short and added up in f32. With terms of both signs
+    /// the error is smaller than f32's in the mean of squares, as the package's tests measure where there are such units; with all of one sign
+    /// what is cut off adds up, and it can be larger than that of f32 added up in several parts. A product that should be as fast in f32 is
+    /// computed in f32. What an infinite operand reaches is infinite or NaN.
     ///
     /// After Ootomo and Yokota, "Recovering single precision accuracy from Tensor Cores while surpassing the FP32 theoretical peak performance"
     /// (2022).

@@ -50,7 +50,7 @@ pub(super) const SPLIT_TILES: [Tile; 2] = [
 /// as one that f32 rounds at each step.
 const FLUSHED_K: u32 = 128;
 
-/// The same for a shorter k, which plain kernels take in up to four slices and several parts, whose sums are closer than one in a row: half as many, at a tenth of
+/// The same for a k shorter than this, which plain kernels take in slices and parts, whose sums are closer than one in a row: half as many, which costs a tenth of
 /// the speed.
 const SHORT_K: u32 = 2048;
 const FLUSHED_OF_SHORT: u32 = 64;
@@ -184,11 +184,12 @@ pub(super) fn launch(problem: &Problem, params: Params, operands: [Binding; 2], 
     let ((_, a_line), (_, b_line)) = (lines(problem.transpose_a, tile.m), lines(!problem.transpose_b, tile.n));
     let ((a_own_lines, a_own_line), (b_own_lines, b_own_line)) = (lines(problem.transpose_a, own_m), lines(!problem.transpose_b, own_n));
     let vec8 = |numbers: [u32; 4]| u32::from(numbers.iter().all(|number| number.is_multiple_of(VECTOR)));
+    let flushed_k = if tile.terms > 1 && params.k < SHORT_K { FLUSHED_OF_SHORT } else { FLUSHED_K };
     let constants = vec![
         ("SUBGROUP", u32::from(unit.dialect == Dialect::Subgroup)),
         ("TERMS", tile.terms),
         ("SPLIT", u32::from(tile.terms > 1)),
-        ("FLUSH", if tile.terms > 1 && params.k < SHORT_K { FLUSHED_OF_SHORT } else { FLUSHED_K } / tile.k),
+        ("FLUSH", flushed_k / tile.k),
         ("TILE_M", tile.m),
         ("TILE_N", tile.n),
         ("TILE_K", tile.k),

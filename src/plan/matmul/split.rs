@@ -22,9 +22,9 @@ const THREADS: u32 = 256;
 /// Elements of f16 that are read at once: rows are padded to as many, and an exponent has as much room.
 const VECTOR: u64 = 8;
 
-/// What the plain kernels take, in the measure of a tile's cost, for as many multiplications as a workgroup does if all share them evenly, which they do:
-/// plain kernels take k in parts. Measured on an NVIDIA H100 in Chromium: products of 768³, 896³ and 512x4096x512, for which these tiles leave a good part of the
-/// device idle, are faster in f32, and those of 1024³, 1280³ and more in two terms.
+/// What the plain kernels take for a multiplication of a workgroup's share, in the measure of a tile's cost: they take k in parts, so that all workgroups have as
+/// much to do. By `scripts/bench-peers --gpu --only f16x3,resident` on an NVIDIA H100: products of 768³, 896³ and 512x4096x512, for which these tiles leave a good
+/// part of the device idle, are faster in f32, and those of 1024³, 1280³ and 2048³ in two terms.
 const PLAIN: f64 = 1.45;
 
 /// For a shorter k the splitting does not pay, and the error of matrix units that cut off is above that of plain f32 in slices.

@@ -159,14 +159,14 @@ impl Tile {
         self.threads() <= caps.max_workgroup_invocations && self.workgroup_bytes(half) <= caps.max_workgroup_bytes
     }
 
-    /// The tiles to be looked at: the one that was tuned for such a result, if there is one that fits, else all that do.
+    /// The tiles to be looked at: the one that was tuned for such a result, if there is one that is of use, else all that fit.
     fn candidates([m, n]: [u32; 2], half: bool, slices: bool, caps: &Caps) -> impl Iterator<Item = Self> {
         let tiles = TILES.map(|tile| {
             let is_known = (tile.slices == 1 || slices) && (!half || tile.speed_f16 > 0.0);
             Some(if half { tile.in_f16() } else { tile }).filter(|tile| is_known && tile.fits(half, caps))
         });
-        let fits = |tile: &Self| !Tuned::is_idle([tile.m, tile.n], [m, n]);
-        let tuned = caps.tuned.tile(m, n).filter(|&at| tiles.get(at).is_some_and(|tile| tile.as_ref().is_some_and(fits)));
+        let is_of_use = |tile: Self| !Tuned::is_idle([tile.m, tile.n], [m, n]);
+        let tuned = caps.tuned.tile(m, n).filter(|&at| tiles.get(at).copied().flatten().is_some_and(is_of_use));
         tiles.into_iter().enumerate().filter(move |&(at, _)| tuned.is_none_or(|tuned| at == tuned)).filter_map(|(_, tile)| tile)
     }
 

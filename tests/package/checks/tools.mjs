@@ -140,7 +140,7 @@ async function released(gpu, before) {
   assert(used_bytes <= before, `the check leaves ${used_bytes - before} bytes in use`);
 }
 
-/** How long a check may take before it counts as one that never ends. Tuning compiles kernels for half a minute where GPU and machine are slow. */
+/** How long a check may take before it counts as one that never ends. Tuning compiles kernels for a minute where GPU and machine are slow. */
 export const PATIENCE_MS = 180_000;
 
 /**
