@@ -82,6 +82,22 @@ fn every_case_is_right_and_every_byte_given_back() {
     });
 }
 
+/// Of products in two terms the stand-in computes in f32, from operands that lie as both terms would.
+#[test]
+fn both_terms_lie_where_they_belong() {
+    with_driver("both_terms_lie_where_they_belong", stand_in(), &[], || {
+        let gpu = Gpu::open_blocking(own_kernels()).unwrap();
+        for case in cases::split_small() {
+            pollster::block_on(case.check(&gpu)).unwrap();
+            let [m, k, n, items] = [case.m, case.k, case.n, case.batch[0].iter().product()];
+            let (a, b) = (vec![1.0; items * m * k], vec![1.0; items * k * n]);
+            let op = Matmul::new(m as u64, k as u64, n as u64).batch(items as u64).precision(case.precision);
+            let report = gpu.matmul_report_blocking(&a, &b, &op).unwrap();
+            assert!(report.kernel.starts_with("matmul/cooperative f16x3-"), "{case}: {}", report.kernel);
+        }
+    });
+}
+
 #[test]
 fn without_cublaslt_a_note_says_what_would_help() {
     let folder = make("without-cublaslt", &[]);

@@ -14,19 +14,7 @@
 using Element = unsigned short;
 
 #include "slices.cuh"
-
-// Of a warp's sums: pieces of 16 rows and of 8 columns.
-#define ROWS (TILE_M / WARPS_M / 16)
-#define COLUMNS (TILE_N / WARPS_N / 8)
-
-static_assert(TILE_K % 16 == 0 && ROWS >= 1 && COLUMNS % 2 == 0, "whole matrices");
-static_assert(STAGES * SLICE_BYTES >= WARPS_M * 16 * TILE_N * 4, "what is stored at a time fits where the slices were");
-
-static __device__ void multiply(float (&sum)[4], const unsigned (&a)[4], unsigned b0, unsigned b1) {
-    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-                 : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-}
+#include "pieces.cuh"
 
 extern "C" __global__ void __launch_bounds__(THREADS) matmul(
     const Element *__restrict__ a, const Element *__restrict__ b, const void *__restrict__ c, const float *__restrict__ bias,
@@ -74,28 +62,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) matmul(
     };
     walk(block, a, b, params, static_cast<unsigned>(__cvta_generic_to_shared(shared)), add);
 
-    // Sums go out through shared memory, 16 rows of each warp at a time, as in tiled.cu.
-    float *const staged = reinterpret_cast<float *>(shared);
-    const unsigned rows = params.m - block.row0, columns = params.n - block.column0;
-    const unsigned columns_stored = params.k_part > 0 ? params.ldo - block.column0 : columns;
-#pragma unroll
-    for (int i = 0; i < ROWS; i++) {
-        __syncthreads();
-#pragma unroll
-        for (int j = 0; j < COLUMNS; j++) {
-            const unsigned row = warp / WARPS_N * 16 + lane / 4, column = own_n + j * 8 + lane % 4 * 2;
-            const float *v = sum[i][j];
-            *reinterpret_cast<float2 *>(staged + row * TILE_N + column) = make_float2(v[0], v[1]);
-            *reinterpret_cast<float2 *>(staged + (row + 8) * TILE_N + column) = make_float2(v[2], v[3]);
-        }
-        __syncthreads();
-#pragma unroll 1
-        for (unsigned at = threadIdx.x * 4; at < WARPS_M * 16 * TILE_N; at += THREADS * 4) {
-            const unsigned row = at / TILE_N / 16 * (ROWS * 16) + i * 16 + at / TILE_N % 16, column = at % TILE_N;
-            if (row < rows && column < columns) {
-                const float4 v = *reinterpret_cast<const float4 *>(staged + at);
-                store(params, c, bias, out, blockIdx.z, block.item, block.row0 + row, block.column0 + column, columns_stored - column, v);
-            }
-        }
-    }
+    const unsigned columns_stored = params.k_part > 0 ? params.ldo : params.n;
+    store_pieces(sum, block, params, reinterpret_cast<float *>(shared), [&](unsigned row, unsigned column, float4 v) {
+        store(params, c, bias, out, blockIdx.z, block.item, row, column, columns_stored - column, v);
+    });
 }

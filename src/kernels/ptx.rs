@@ -1,6 +1,6 @@
 //! What `scripts/ptx` has compiled, one module for each variant, so that a driver compiles those alone that run.
 
-const FILES: [&str; 21] = [
+const FILES: [&str; 23] = [
     include_str!("../../shaders/map/interpreted.ptx"),
     include_str!("../../shaders/conv/tiled.ptx"),
     include_str!("../../shaders/conv/direct.ptx"),
@@ -11,6 +11,8 @@ const FILES: [&str; 21] = [
     include_str!("../../shaders/normalize/plain.ptx"),
     include_str!("../../shaders/matmul/tiled.ptx"),
     include_str!("../../shaders/matmul/cooperative.ptx"),
+    include_str!("../../shaders/matmul/split.ptx"),
+    include_str!("../../shaders/matmul/split_units.ptx"),
     include_str!("../../shaders/matmul/int8.ptx"),
     include_str!("../../shaders/matmul/int8_units.ptx"),
     include_str!("../../shaders/matmul/int8_vector.ptx"),

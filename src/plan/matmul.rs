@@ -154,7 +154,7 @@ impl fmt::Display for Params {
 pub fn compute(problem: &Problem, caps: &Caps) -> Result<Plan> {
     let problem = &batch::merged(problem);
     within_buffers(problem, caps)?;
-    split::check(problem, caps)?;
+    split::check(problem, cooperative::unit(caps))?;
     let part = PartSize::choose(problem, caps);
     // What several parts make of an operand would be several forms.
     let without = Caps { keeps: [false; 2], ..caps.clone() };

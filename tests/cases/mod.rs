@@ -223,10 +223,26 @@ pub fn split() -> Vec<Case> {
             cases.push(Case { bias: true, activation: Some(Activation::Relu), result: DType::F16, ..case });
         }
     }
-    let shapes: [[&'static [usize]; 2]; 4] = [[&[6], &[6]], [&[6], &[]], [&[2, 3], &[2, 1]], [&[2, 1], &[3]]];
-    for (batch, transpose_a) in shapes.into_iter().flat_map(|batch| [(batch, false), (batch, true)]) {
+    for (batch, transpose_a) in SPLIT_BATCHES.into_iter().flat_map(|batch| [(batch, false), (batch, true)]) {
         cases.push(Case { m: 250, k: 553, n: 320, batch, transpose_a, ..plain });
     }
+    cases
+}
+
+/// With an item for each of A and B, one B for all, and items of one that several of the other share.
+#[cfg(not(target_arch = "wasm32"))]
+const SPLIT_BATCHES: [[&[usize]; 2]; 4] = [[&[6], &[6]], [&[6], &[]], [&[2, 3], &[2, 1]], [&[2, 1], &[3]]];
+
+/// Products in two terms for a GPU of few multiprocessors, which matrix units take of this size there.
+#[cfg(not(target_arch = "wasm32"))]
+#[allow(dead_code, reason = "not every test that has the list has these")]
+pub fn split_small() -> Vec<Case> {
+    let plain = Case { precision: Precision::F16x3, m: 250, k: 261, n: 300, ..PLAIN };
+    let layouts = (0..4).map(|bits| Case { transpose_a: bits & 1 == 1, transpose_b: bits & 2 == 2, ..plain });
+    let mut cases: Vec<_> = layouts.clone().map(|case| Case { values: Values::IllScaled, ..case }).collect();
+    cases.extend(layouts.map(|case| Case { padding: [1, 2, 3], before: [5, 6, 7], beta: 2.0, alpha: -0.5, bias: true, ..case }));
+    cases.push(Case { m: 130, k: 5000, n: 140, transpose_a: true, values: Values::Uniform, ..plain });
+    cases.extend(SPLIT_BATCHES.map(|batch| Case { m: 130, k: 257, n: 140, batch, ..plain }));
     cases
 }
 

@@ -39,6 +39,8 @@ const MODULES: &str = concat!(
     include_str!(concat!(env!("STAND_IN_PTX"), "/tiled.ptx")),
     include_str!(concat!(env!("STAND_IN_PTX"), "/direct.ptx")),
     include_str!(concat!(env!("STAND_IN_PTX"), "/vector.ptx")),
+    include_str!(concat!(env!("STAND_IN_PTX"), "/split.ptx")),
+    include_str!(concat!(env!("STAND_IN_PTX"), "/split_units.ptx")),
     include_str!(concat!(env!("STAND_IN_PTX"), "/sum.ptx"))
 );
 
@@ -444,11 +446,29 @@ pub unsafe extern "C" fn cuLaunchKernel(
                 }
             });
         }
+        if let Some(lies) = unsafe { &*function }.strip_prefix("matmul/split ") {
+            let ([from, out], p, along) = ([0, 1].map(address), params(2), lies == "along");
+            let ([lines, k], in_block) = if along { ([p.m, p.n], threads / p.lanes) } else { ([p.n, p.m], p.lanes) };
+            if blocks != lines.div_ceil(in_block) || layers != p.batch || p.ldo != (2 * k.next_multiple_of(8) + 8).next_multiple_of(64) {
+                return 1;
+            }
+            return push(stream, move || {
+                for (item, line) in (0..layers).flat_map(|item| (0..lines).map(move |line| (item, line))) {
+                    let from = p.start(from, 0, item);
+                    for q in 0..k.next_multiple_of(8) {
+                        let x = if along { at(from, line, q, p.lda) } else { at(from, q, line, p.lda) };
+                        // An f32 takes the place of both its terms.
+                        unsafe { *at(out, item * lines + line, q, p.ldo / 2) = if q < k { *x } else { 0.0 } };
+                    }
+                }
+            });
+        }
         let elements = |p: Params| (0..p.m).flat_map(move |i| (0..p.n).map(move |j| [i, j]));
         // The blocks of all items of a batch lie one behind the other.
         let direct = unsafe { &*function }.strip_prefix("matmul/direct f32-").map(|layout| ("4x4", layout));
         let tiled = unsafe { &*function }.strip_prefix("matmul/tiled ").and_then(|variant| variant.split_once(' '));
-        let Some((tile, layout)) = direct.or(tiled) else {
+        let in_terms = unsafe { &*function }.strip_prefix("matmul/cooperative f16x3-").map(|tile| (tile, "nt"));
+        let Some((tile, layout)) = direct.or(tiled).or(in_terms) else {
             let ([parts, c, bias, out], p) = ([0, 2, 3, 4].map(address), params(5));
             if (p.batch * p.m * p.lda / 4).div_ceil(threads) != blocks {
                 return 1;
@@ -461,6 +481,7 @@ pub unsafe extern "C" fn cuLaunchKernel(
             });
         };
         let ([a, b, c, bias, out], p) = ([0, 1, 2, 3, 4].map(address), params(5));
+        let p = if in_terms.is_some() { p.of_pairs() } else { p };
         let sides: Vec<u32> = tile.split('x').map(|side| side.parse().unwrap()).collect();
         let tiles = p.m.div_ceil(sides[0]) * p.n.div_ceil(sides[1]);
         let layers = if direct.is_none() {

@@ -58,6 +58,20 @@ impl Params {
         if address == 0 { 0 } else { address + 4 * elements }
     }
 
+    /// The same where two elements of f16 in A and B are one of f32.
+    pub fn of_pairs(self) -> Self {
+        let halved = |[a, b, c]: [u32; 3]| [a / 2, b / 2, c];
+        Self {
+            k: self.k / 2,
+            k_part: self.k_part / 2,
+            lda: self.lda / 2,
+            ldb: self.ldb / 2,
+            outer_steps: halved(self.outer_steps),
+            inner_steps: halved(self.inner_steps),
+            ..self
+        }
+    }
+
     /// The terms of a layer's sums.
     pub fn terms(&self, layer: u32) -> Range<u32> {
         let from = layer / self.batch * self.k_part;

@@ -122,6 +122,57 @@ proptest! {
         }
     }
 
+    /// The same in two terms of f16: each operand is split once into rows of its own, which blocks cover, and the product walks along both terms.
+    #[test]
+    fn every_plan_for_cuda_in_two_terms_has_its_kernels(
+        (m, k, n) in prop_oneof![(400u32..5000, 400u32..3000, 400u32..5000), (1u32..400, 2000u32..200_000, 1u32..400)],
+        transpose_a: bool, transpose_b: bool, reads_c: bool, multiprocessors in 1u32..200, loops in prop_oneof![Just([1, 1]), [1u32..3, 1u32..4]],
+        shared: u8,
+    ) {
+        let plain = batch(problem(m, k, n, transpose_a, transpose_b, reads_c, 1), loops, shared);
+        let problem = Problem { precision: Precision::F16x3, ..plain };
+        let plan = cuda(&problem, &UNITS, multiprocessors).unwrap();
+        let library = cublaslt(&problem, &UNITS, multiprocessors).unwrap();
+        let [a, b, product, sum @ ..] = &plan.dispatches[..] else {
+            prop_assert!(plan == cuda(&plain, &UNITS, multiprocessors).unwrap() && library == cublaslt(&plain, &UNITS, multiprocessors).unwrap());
+            return Ok(());
+        };
+        if a.kernel.id != KernelId::MatmulSplit {
+            prop_assert_eq!(&plan, &cuda(&plain, &UNITS, multiprocessors).unwrap());
+            return Ok(());
+        }
+        prop_assert_eq!(library, None);
+        let p = params(product);
+        let mut end_bytes = 0;
+        for (split, [along, is_b]) in [(a, [!transpose_a, false]), (b, [transpose_b, true])] {
+            let (s, to) = (params(split), split.bindings[1]);
+            let (lines, of_k) = if along { (s.m, s.n) } else { (s.n, s.m) };
+            prop_assert_eq!(&split.kernel.variant, if along { "along" } else { "across" });
+            prop_assert_eq!((of_k, s.ldo, s.ldo), (k, (2 * k.next_multiple_of(8) + 8).next_multiple_of(64), if is_b { p.ldb } else { p.lda }));
+            let in_block = if along { split.kernel.constant("THREADS") / s.before_y } else { s.before_y };
+            prop_assert!(s.before_y.is_power_of_two() && split.grid == [lines.div_ceil(in_block), 1, s.batch], "{}", plan);
+            prop_assert!(to.slot == Slot::Scratch && to.offset_bytes == end_bytes && end_bytes % 256 == 0, "{}", plan);
+            prop_assert!(to.size_bytes >= 2 * u64::from(s.batch) * u64::from(lines) * u64::from(s.ldo), "{}", plan);
+            // Where the product's last item starts is the last that was split.
+            let last = [p.starts(p.batch - 1)[usize::from(is_b)], u64::from(s.batch - 1) * u64::from(lines) * u64::from(s.ldo)];
+            prop_assert_eq!(last[0], last[1], "{}", plan);
+            prop_assert_eq!(product.bindings[usize::from(is_b)], lapidary::plan::Binding { index: u32::from(is_b), ..to });
+            end_bytes += to.size_bytes;
+        }
+        let constant = |name| product.kernel.constant(name);
+        let blocks = p.m.div_ceil(constant("TILE_M")) * p.n.div_ceil(constant("TILE_N"));
+        prop_assert_eq!((product.kernel.id, p.k, &product.grid[..2]), (KernelId::MatmulCooperative, 2 * k.next_multiple_of(8), &[blocks, 1][..]));
+        if let [sum] = sum {
+            let parts = product.grid[2] / p.batch;
+            prop_assert!(p.k_part.is_multiple_of(2 * constant("TILE_K")) && (parts - 1) * p.k_part < p.k && parts * p.k_part >= p.k, "{}", plan);
+            prop_assert!(sum.kernel.id == KernelId::MatmulSum && params(sum).k == parts, "{}", plan);
+            prop_assert!(plan.scratch_bytes >= end_bytes + u64::from(product.grid[2] * p.m * p.ldo) * 4);
+        } else {
+            prop_assert!(sum.is_empty() && p.k_part == 0 && product.grid[2] == p.batch && plan.scratch_bytes == end_bytes, "{}", plan);
+        }
+        prop_assert!(plan.dispatches.iter().all(|dispatch| has_ptx(&dispatch.kernel)), "{}", plan);
+    }
+
     /// The same of 8-bit integers.
     #[test]
     fn every_plan_for_cuda_of_integers_has_its_kernel(

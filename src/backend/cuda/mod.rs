@@ -75,7 +75,6 @@ impl Cuda {
     }
 
     fn plan_matmul(&self, problem: &matmul::Problem) -> Result<Plan> {
-        problem.check_plain()?;
         matmul::Integers::refuse_in(problem, &self.caps)?;
         match self.plan_library(problem)? {
             Some(plan) => Ok(plan),

@@ -22,9 +22,10 @@ pub enum Precision {
     /// ```
     ///
     /// of the exact one: matrix units may cut off where f32 rounds, and sums that they make are short and added up in f32. With terms of both signs
-    /// the error is smaller than f32's in the mean of squares, as the package's tests measure where there are such units; with all of one sign
-    /// what is cut off adds up, and it can be larger than that of f32 added up in several parts. A product that should be as fast in f32 is
-    /// computed in f32. What an infinite operand reaches is infinite or NaN.
+    /// the error is smaller than f32's in the mean of squares; with all of one sign what is cut off adds up, and on Vulkan and WebGPU it can be larger
+    /// than that of f32 added up in several parts. On CUDA, whose sums by units are of 16 terms, it is smaller then too. Tests measure that where there
+    /// are such units: `cargo test --test conformance two_terms -- --nocapture`, and the package's in a browser. A product that should be as fast in f32
+    /// is computed in f32. What an infinite operand reaches is infinite or NaN.
     ///
     /// After Ootomo and Yokota, "Recovering single precision accuracy from Tensor Cores while surpassing the FP32 theoretical peak performance"
     /// (2022).
@@ -52,8 +53,8 @@ impl Precision {
     /// The fault of a product that asks for this where it is not to be had, and why it is not.
     pub(crate) fn not_here(self, why: &str) -> Box<Error> {
         let expected = format!(
-            "{why}; it takes matrix units for f16, which WebGPU has in Chromium with --enable-unsafe-webgpu, and Vulkan with \
-             VK_KHR_cooperative_matrix; leave the option out for plain f32"
+            "{why}; it takes matrix units for f16, which WebGPU has in Chromium with --enable-unsafe-webgpu, Vulkan with \
+             VK_KHR_cooperative_matrix, and CUDA from compute capability 8.0 on; leave the option out for plain f32"
         );
         Box::new(Error::InvalidOption { option: "precision".to_owned(), value: self.name().to_owned(), expected })
     }

@@ -1,10 +1,11 @@
-//! Plans for CUDA: NVIDIA's library for what it takes, else the kernel for matrix units of `shaders/matmul/cooperative.cu` for f16, those of
-//! `shaders/matmul/int8.cu` and `int8_units.cu` for 8-bit integers, else the register-tiled one of `shaders/matmul/tiled.cu`, to which f16 is
-//! copied as f32. What would leave tiles idle is for others: for `vector.cu` where one side is a few rows or columns, and for `direct.cu`. None is
+//! Plans for CUDA: NVIDIA's library for what it takes, else the kernel for matrix units of `shaders/matmul/cooperative.cu` for f16, that of
+//! `split_units.cu` for f32 in two terms of f16, those of `int8.cu` and `int8_units.cu` for 8-bit integers, else the register-tiled one of `tiled.cu`,
+//! to which f16 is copied as f32. What would leave tiles idle is for others: for `vector.cu` where one side is a few rows or columns, and for `direct.cu`. None is
 //! split for the sake of limits: addresses are of 64 bits, and one row of blocks may be longer than any result. The kernel's k is, where few
 //! blocks would be at work.
 
 mod int8;
+mod split;
 mod vector;
 
 use super::batch::Launch;
@@ -151,6 +152,7 @@ impl Tile {
 pub fn cuda(problem: &Problem, caps: &Caps, multiprocessors: u32) -> Result<Plan> {
     let problem = &batch::merged(problem);
     within_buffers(problem, caps)?;
+    super::split::check(problem, caps.matrix_unit)?;
     let mut plan = Plan { dispatches: Vec::new(), scratch_bytes: 0 };
     if problem.elements() == 0 {
         return Ok(plan);
@@ -175,6 +177,11 @@ pub fn is_of_vectors(problem: &Problem, caps: &Caps) -> bool {
 /// Adds what computes some items of a batch.
 fn add_launch(problem: &Problem, launch: &Launch, caps: &Caps, multiprocessors: u32, plan: &mut Plan) -> Result<()> {
     if let Some(product) = vector::product(problem, launch, caps, multiprocessors) {
+        product.add_to(problem, plan);
+        return Ok(());
+    }
+    if let Some((before, product)) = split::product(problem, launch, caps, multiprocessors) {
+        plan.dispatches.extend(before);
         product.add_to(problem, plan);
         return Ok(());
     }
@@ -295,6 +302,7 @@ fn launched(problem: &Problem, Launch { first, batch }: &Launch) -> Params {
 pub fn cublaslt(problem: &Problem, caps: &Caps, multiprocessors: u32) -> Result<Option<Plan>> {
     let problem = &batch::merged(problem);
     within_buffers(problem, caps)?;
+    super::split::check(problem, caps.matrix_unit)?;
     let Batch { outer, inner, first } = problem.batch;
     let strides = [problem.a.stride, problem.b.stride, problem.c.map_or(0, |c| c.stride), inner.a, inner.b, inner.c];
     let sizes = [problem.m, problem.k, problem.n, inner.count].map(u64::from);
@@ -308,6 +316,7 @@ pub fn cublaslt(problem: &Problem, caps: &Caps, multiprocessors: u32) -> Result<
         || problem.dtype == DType::F16 && misaligned && cuda(problem, caps, multiprocessors).is_ok()
         || small_items(problem, caps, multiprocessors).is_some()
         || vector::is_quicker(problem, caps)
+        || split::takes(problem, &Launch { first: 0, batch: problem.batch }, caps, multiprocessors)
         || outer.count > 1
         || first.iter().any(|first| !(first * problem.dtype.bytes()).is_multiple_of(LIBRARY_ALIGNMENT_BYTES))
         || largest > u64::from(i32::MAX.cast_unsigned())

@@ -11,7 +11,7 @@ use super::step::Step;
 use super::{Params, cooperative, vec4};
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::info::Caps;
+use crate::info::{Caps, MatrixUnit};
 use crate::kernels::{Kernel, KernelId};
 use crate::ops::matmul::{Precision, Problem};
 use crate::plan::{Binding, Dispatch, Slot};
@@ -30,13 +30,13 @@ const PLAIN: f64 = 1.45;
 /// For a shorter k the splitting does not pay, and the error of matrix units that cut off is above that of plain f32 in slices.
 const LEAST_K: u32 = 512;
 
-fn is_asked_for(problem: &Problem) -> bool {
+pub(super) fn is_asked_for(problem: &Problem) -> bool {
     problem.precision == Precision::F16x3
 }
 
-/// Refuses a precision that the device does not have.
-pub(super) fn check(problem: &Problem, caps: &Caps) -> Result<()> {
-    if !is_asked_for(problem) || cooperative::unit(caps).is_some() {
+/// Refuses a precision that the device does not have, whose matrix units are told if they are what the kernels are written for.
+pub(super) fn check(problem: &Problem, unit: Option<MatrixUnit>) -> Result<()> {
+    if !is_asked_for(problem) || unit.is_some() {
         return Ok(());
     }
     Err(problem.precision.not_here("this device has no matrix units that the crate can use"))
