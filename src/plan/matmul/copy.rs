@@ -26,6 +26,10 @@ pub(super) const BLOCK_BYTES: u32 = 16 * THREADS;
 const SQUARE: u32 = 32 * 32;
 const ROWS: u32 = SQUARE / THREADS;
 
+/// Bytes of a line of a GPU's cache, and from how many of them on a row may end with an unused part of one.
+const LINE_BYTES: u64 = 128;
+const MOST_WASTED: u64 = 8;
+
 /// The most workgroups that copy an operand in WGSL: enough for large GPUs.
 const MOST_WORKGROUPS: u32 = 1 << 14;
 
@@ -71,10 +75,18 @@ fn vector(dtype: DType) -> u32 {
     if dtype.bytes() == 1 { 16 } else { VECTOR }
 }
 
+/// Elements from one row of so many columns to the next, where it is for the crate to say: whole lines of a GPU's cache, if those are not much more. A part
+/// of a row that is read at once would else lie in one line more.
+pub(super) fn stride(columns: u32, dtype: DType) -> u64 {
+    let line = LINE_BYTES / dtype.bytes();
+    let columns = u64::from(columns);
+    columns.next_multiple_of(if columns >= MOST_WASTED * line { line } else { vector(dtype).into() })
+}
+
 /// Rows of a copy, and elements from one to the next.
 fn rows_apart([rows, columns]: [u32; 2], turned: bool, dtype: DType) -> [u64; 2] {
     let (rows, columns) = if turned { (columns, rows) } else { (rows, columns) };
-    [rows.into(), u64::from(columns).next_multiple_of(vector(dtype).into())]
+    [rows.into(), stride(columns, dtype)]
 }
 
 /// Copies in WGSL that come before a launch, and the bytes of the scratch that they take: those that a device keeps have room of their own.

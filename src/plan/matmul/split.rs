@@ -8,7 +8,7 @@
 //! Where that would not pay, or leaves no room, the plain kernels compute in f32.
 
 use super::step::Step;
-use super::{Params, cooperative, vec4};
+use super::{Params, cooperative, copy, vec4};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::info::{Caps, MatrixUnit};
@@ -73,7 +73,7 @@ impl Source {
     /// Adds the launch that splits it into what lies behind `offset_bytes` of the scratch. None where it is too large for that.
     fn split(&self, before: &mut Vec<Dispatch>, offset_bytes: &mut u64, caps: &Caps) -> Option<Terms> {
         let lines = if self.along { self.rows } else { self.columns };
-        let stride = u64::from(self.columns).next_multiple_of(VECTOR);
+        let stride = copy::stride(self.columns, DType::F16);
         let item = 2 * u64::from(self.rows) * stride + VECTOR * u64::from(lines);
         let items = |(step, count): (u32, u32)| if step == 0 { 1 } else { count };
         let (outer, inner) = (items(self.outer), items(self.inner));
