@@ -215,12 +215,15 @@ pub fn all() -> Vec<Case> {
 pub fn split() -> Vec<Case> {
     let mut cases = Vec::new();
     let plain = Case { precision: Precision::F16x3, ..PLAIN };
-    for (m, k, n) in [(704, 512, 704), (961, 517, 1021), (1250, 600, 1270), (2048, 516, 1024)] {
+    for (i, (m, k, n)) in [(704, 512, 704), (961, 517, 1021), (1250, 600, 1270), (2048, 516, 1024)].into_iter().enumerate() {
         for bits in 0..4 {
             let case = Case { m, k, n, transpose_a: bits & 1 == 1, transpose_b: bits & 2 == 2, ..plain };
-            cases.extend([Values::Whole, Values::Uniform, Values::IllScaled].map(|values| Case { values, ..case }));
-            cases.extend([[4, 8, 12], [1, 2, 3]].map(|padding| Case { padding, beta: 2.0, alpha: -0.5, ..case }));
-            cases.push(Case { bias: true, activation: Some(Activation::Relu), result: DType::F16, ..case });
+            let strided = [[4, 8, 12], [1, 2, 3]].map(|padding| Case { padding, beta: 2.0, alpha: -0.5, ..case });
+            let valued = [Values::Whole, Values::Uniform, Values::IllScaled].map(|values| Case { values, ..case });
+            let ended = Case { bias: true, activation: Some(Activation::Relu), result: DType::F16, ..case };
+            // Their exact values are what takes the time: of each size and layout two.
+            let all = [strided[0], valued[0], strided[1], valued[2], ended, valued[1]];
+            cases.extend_from_slice(&all[(i + bits) % 3 * 2..][..2]);
         }
     }
     for (batch, transpose_a) in SPLIT_BATCHES.into_iter().flat_map(|batch| [(batch, false), (batch, true)]) {

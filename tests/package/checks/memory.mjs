@@ -40,11 +40,18 @@ export default {
     const start = gpu.memory();
     await right(gpu, one);
     const before = await at_rest(gpu, start);
-    for (let i = 0; i < 200; i++) same(await gpu.matmul(one.a, one.b, one.options), one.expected);
-    const after = await at_rest(gpu, start);
+    const more = async () => {
+      for (let i = 0; i < 200; i++) same(await gpu.matmul(one.a, one.b, one.options), one.expected);
+      return at_rest(gpu, start);
+    };
+    // The heap of the module grows by pages of 64 KiB, of which what several calls have under way may take one more.
+    const [after, later] = [await more(), await more()];
     assert(
-      after.peak_bytes === before.peak_bytes && after.pooled_bytes === before.pooled_bytes && after.wasm_bytes === before.wasm_bytes,
-      JSON.stringify({ before, after }),
+      after.peak_bytes === before.peak_bytes &&
+        after.pooled_bytes === before.pooled_bytes &&
+        after.wasm_bytes <= before.wasm_bytes + 65536 &&
+        later.wasm_bytes === after.wasm_bytes,
+      JSON.stringify({ before, after, later }),
     );
   },
 
