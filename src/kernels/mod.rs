@@ -28,9 +28,10 @@ pub enum KernelId {
     MatmulSum,
     /// `shaders/matmul/copy.wgsl`, and `copy.cu` for CUDA: an operand in rows or in a type that a kernel can read.
     MatmulCopy,
-    /// `shaders/matmul/cooperative.wgsl`, and `cooperative.cu` for CUDA: the product of f16 by a GPU's matrix units.
+    /// `shaders/matmul/cooperative.wgsl`, and `cooperative.cu` and `split_units.cu` for CUDA: the product of f16, or of two terms of it, by a GPU's
+    /// matrix units.
     MatmulCooperative,
-    /// `shaders/matmul/split.wgsl`: an operand of f32 in two terms of f16.
+    /// `shaders/matmul/split.wgsl`, and `split.cu` for CUDA: an operand of f32 in two terms of f16.
     MatmulSplit,
     /// `shaders/matmul/round.wgsl`: the sum of parts, rounded to f16, where rows of the result share words.
     MatmulRound,

@@ -1,8 +1,8 @@
 //! Plans for CUDA: NVIDIA's library for what it takes, else the kernel for matrix units of `shaders/matmul/cooperative.cu` for f16, that of
-//! `split_units.cu` for f32 in two terms of f16, those of `int8.cu` and `int8_units.cu` for 8-bit integers, else the register-tiled one of `tiled.cu`,
-//! to which f16 is copied as f32. What would leave tiles idle is for others: for `vector.cu` where one side is a few rows or columns, and for `direct.cu`. None is
-//! split for the sake of limits: addresses are of 64 bits, and one row of blocks may be longer than any result. The kernel's k is, where few
-//! blocks would be at work.
+//! `split_units.cu` for f32 in two terms of f16, those of `int8.cu` and `int8_units.cu` for 8-bit integers, else the register-tiled one of
+//! `tiled.cu`, to which f16 is copied as f32. What would leave tiles idle is for others: for `vector.cu` where one side is a few rows or columns, and
+//! for `direct.cu`. None is split for the sake of limits: addresses are of 64 bits, and one row of blocks may be longer than any result. The kernel's
+//! k is, where few blocks would be at work.
 
 mod int8;
 mod split;

@@ -1,5 +1,6 @@
-//! Products of f32 in two terms of f16 each on CUDA, [`F16x3`](crate::Precision::F16x3): a launch of `shaders/matmul/split.cu` for each operand, which takes it apart
-//! into lines along k, and one of `split_units.cu`, which multiplies these. Where that would not pay, or leaves no room, plain f32 is what computes.
+//! Products of f32 in two terms of f16 each on CUDA, [`F16x3`](crate::Precision::F16x3): a launch of `shaders/matmul/split.cu` for each operand, which
+//! takes it apart into lines along k, and one of `split_units.cu`, which multiplies these. Where that would not pay, or leaves no room, plain f32 is
+//! what computes.
 
 use super::{LIBRARY_SAVES, Product, TILES, Tile, bindings, launched};
 use crate::dtype::DType;
@@ -32,8 +33,8 @@ const LEAST_K: u32 = 128;
 const SPLIT_LAUNCH_NS: f64 = 2500.0;
 const SPLIT_ELEMENT_NS: [f64; 2] = [0.0033, 0.0055];
 
-/// Threads of a block of `split.cu` for rows and for columns, of which that has so many, and the most and the fewest threads that share a row, each of
-/// which sees so many elements of it.
+/// Threads of a block of `split.cu` for rows and for columns; how many columns it has; and the fewest and the most threads that share a row, each for
+/// so many elements of it.
 const THREADS: [u32; 2] = [256, 512];
 const COLUMNS: u32 = 8;
 const LANES: [u32; 2] = [8, THREADS[0]];
