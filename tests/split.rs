@@ -1,5 +1,5 @@
-//! What taking f32 apart into two terms of f16 costs in exactness: a twin of `shaders/matmul/split.wgsl` and of the sums in
-//! `cooperative.wgsl`, with matrix units as bad as they come, that cut off at each step of 16.
+//! What taking f32 apart into two terms of f16 costs in exactness: a twin of `shaders/matmul/split.wgsl` and of the sums in `cooperative.wgsl` and in
+//! CUDA's `split_units.cu`, with matrix units as bad as they come, that cut off at each step of 16.
 #![cfg(not(target_arch = "wasm32"))]
 
 use half::f16;
@@ -47,10 +47,9 @@ fn cut_off(x: f64) -> f32 {
     if f64::from(near).abs() <= x.abs() { near } else { f32::from_bits(near.to_bits() - 1) }
 }
 
-/// A row times a column as the kernel has it.
-fn by_matrix_units(a: &Split, b: &Split) -> f64 {
+/// A row times a column as a kernel has it, which sums up so many terms by units before f32 takes over.
+fn by_matrix_units(a: &Split, b: &Split, flushed: usize) -> f64 {
     let (mut total, mut sum, mut low) = (0.0f32, 0.0f32, 0.0f32);
-    let flushed = flushed(a.terms.len());
     for (step, (a, b)) in a.terms.chunks(STEP).zip(b.terms.chunks(STEP)).enumerate() {
         if step > 0 && step % (flushed / STEP) == 0 {
             total += std::mem::take(&mut sum);
@@ -80,7 +79,7 @@ fn lines(count: usize, k: usize, seed: u64, value: fn(f32, usize) -> f32) -> Vec
 }
 
 /// The roots of the mean squares of the errors, in two terms and plain with so many slices; and no error is past the bound that [`lapidary::Precision`] tells.
-fn errors(k: usize, slices: usize, value: fn(f32, usize) -> f32) -> (f64, f64) {
+fn errors(k: usize, flushed: usize, slices: usize, value: fn(f32, usize) -> f32) -> (f64, f64) {
     const LINES: usize = 24;
     let (a, b) = (lines(LINES, k, 1, value), lines(LINES, k, 2, value));
     let (split_a, split_b): (Vec<_>, Vec<_>) = (a.iter().map(|a| split(a)).collect(), b.iter().map(|b| split(b)).collect());
@@ -89,7 +88,7 @@ fn errors(k: usize, slices: usize, value: fn(f32, usize) -> f32) -> (f64, f64) {
         for j in 0..LINES {
             let product = |p: usize| f64::from(a[i][p]) * f64::from(b[j][p]);
             let (exact, magnitude) = (0..k).fold((0.0, 0.0), |(sum, all), p| (sum + product(p), all + product(p).abs()));
-            let error = by_matrix_units(&split_a[i], &split_b[j]) - exact;
+            let error = by_matrix_units(&split_a[i], &split_b[j], flushed) - exact;
             let most = |line: &[f32]| line.iter().fold(0.0, |most: f64, &x| most.max(f64::from(x).abs()));
             let bound = gamma(2 * k as u64 + 12) * magnitude + k as f64 * 2f64.powi(-48) * most(&a[i]) * most(&b[j]);
             assert!(error.abs() <= bound, "k {k}, {i},{j}: {error:e} past {bound:e}");
@@ -107,7 +106,19 @@ fn two_terms_are_no_less_exact_than_f32() {
     for k in [512, 700, 1000, 1024, 2047, 2048, 4096, 10_000] {
         let kinds = [("of both signs", 4, (|x, _| x) as fn(f32, usize) -> f32), ("positive", 2, |x, _| x.abs())];
         for (name, slices, value) in kinds {
-            let (split, plain) = errors(k, slices, value);
+            let (split, plain) = errors(k, flushed(k), slices, value);
+            assert!(split <= plain, "k {k}, {name}: {split:e}, but plain f32 {plain:e}");
+        }
+    }
+}
+
+/// On CUDA f32 takes over at each step, and plain f32 adds up k in a row: `two_terms` of `conformance.rs` finds the same ratios on a GPU. A k of 128 is the
+/// shortest that is split.
+#[test]
+fn on_cuda_two_terms_are_no_less_exact_whatever_the_signs() {
+    for k in [128, 200, 256, 512, 1000, 4096, 10_000] {
+        for (name, value) in [("of both signs", (|x, _| x) as fn(f32, usize) -> f32), ("positive", |x, _| x.abs())] {
+            let (split, plain) = errors(k, STEP, 1, value);
             assert!(split <= plain, "k {k}, {name}: {split:e}, but plain f32 {plain:e}");
         }
     }
@@ -117,11 +128,11 @@ fn two_terms_are_no_less_exact_than_f32() {
 #[test]
 fn the_bound_holds_for_any_magnitudes() {
     for k in [64, 1000] {
-        errors(k, 1, |x, p| x * 2f32.powi((p * 7 % 61) as i32 - 30));
-        errors(k, 1, |x, p| x * 2f32.powi((p * 5 % 240) as i32 - 120));
-        errors(k, 1, |x, _| x * 2f32.powi(-140));
-        errors(k, 1, |x, _| x * 2f32.powi(126));
-        errors(k, 1, |x, p| if p == 3 { x } else { 0.0 });
+        errors(k, flushed(k), 1, |x, p| x * 2f32.powi((p * 7 % 61) as i32 - 30));
+        errors(k, flushed(k), 1, |x, p| x * 2f32.powi((p * 5 % 240) as i32 - 120));
+        errors(k, flushed(k), 1, |x, _| x * 2f32.powi(-140));
+        errors(k, flushed(k), 1, |x, _| x * 2f32.powi(126));
+        errors(k, flushed(k), 1, |x, p| if p == 3 { x } else { 0.0 });
     }
 }
 
