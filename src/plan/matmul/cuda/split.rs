@@ -23,7 +23,7 @@ const SPLIT_TILES: [Tile; 3] = [
 /// Elements as they are stored for each of k.
 const TERMS: u32 = 2;
 
-/// What lines start at multiples of, elements of f16: on that GPU products were up to half as fast again as where they did at those of 16 bytes.
+/// What lines start at multiples of, elements of f16: those of a line of the cache, of which a slice's part would else lie in one more.
 const LINE: u64 = 64;
 
 /// For a shorter k the splitting does not pay.
