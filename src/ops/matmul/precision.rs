@@ -52,9 +52,14 @@ impl Precision {
 
     /// The fault of a product that asks for this where it is not to be had, and why it is not.
     pub(crate) fn not_here(self, why: &str) -> Box<Error> {
+        // A page has no other backend with such units.
+        let native = if cfg!(target_arch = "wasm32") {
+            ""
+        } else {
+            ", Vulkan with VK_KHR_cooperative_matrix, and CUDA from compute capability 8.0 on"
+        };
         let expected = format!(
-            "{why}; it takes matrix units for f16, which WebGPU has in Chromium with --enable-unsafe-webgpu, Vulkan with \
-             VK_KHR_cooperative_matrix, and CUDA from compute capability 8.0 on; leave the option out for plain f32"
+            "{why}; it takes matrix units for f16, which WebGPU has in Chromium with --enable-unsafe-webgpu{native}; leave the option out for plain f32"
         );
         Box::new(Error::InvalidOption { option: "precision".to_owned(), value: self.name().to_owned(), expected })
     }

@@ -48,17 +48,17 @@ pub(super) fn room_bytes(problem: &Problem, room_bytes: u64, caps: &Caps) -> u64
 }
 
 /// An operand as it is stored, and where its items start.
-struct Source {
-    binding: Binding,
-    rows: u32,
-    columns: u32,
-    stride: u32,
-    start: u32,
-    /// Elements from one item to the next in the outer and the inner loop, and how many there are; 0 where all share one.
-    outer: (u32, u32),
-    inner: (u32, u32),
+pub(super) struct Source {
+    pub(super) binding: Binding,
+    pub(super) rows: u32,
+    pub(super) columns: u32,
+    pub(super) stride: u32,
+    pub(super) start: u32,
+    /// Elements from one item to the next in the outer and the inner loop, and how many there are: 0 and 1 where all share one.
+    pub(super) outer: (u32, u32),
+    pub(super) inner: (u32, u32),
     /// k is along its rows.
-    along: bool,
+    pub(super) along: bool,
 }
 
 /// The same once it is split.
@@ -70,14 +70,43 @@ struct Terms {
 }
 
 impl Source {
+    /// Both operands of such a product.
+    pub(super) fn both(problem: &Problem, params: &Params, [a, b]: [Binding; 2]) -> [Self; 2] {
+        let Params { m, k, n, batch, inner, .. } = *params;
+        let of_loop = |step: u32, count: u32| if step == 0 || count <= 1 { (0, 1) } else { (step, count) };
+        let source = |binding, start, stride, turned: bool, (rows, columns), along, steps: (u32, u32)| Self {
+            binding,
+            rows: if turned { columns } else { rows },
+            columns: if turned { rows } else { columns },
+            stride,
+            start,
+            outer: of_loop(steps.0, batch / inner.max(1)),
+            inner: of_loop(steps.1, inner),
+            along,
+        };
+        [
+            source(a, params.a_start, params.lda, problem.transpose_a, (m, k), !problem.transpose_a, (params.a_outer, params.a_inner)),
+            source(b, params.b_start, params.ldb, problem.transpose_b, (k, n), problem.transpose_b, (params.b_outer, params.b_inner)),
+        ]
+    }
+
+    /// Rows or columns along k.
+    pub(super) fn lines(&self) -> u32 {
+        if self.along { self.rows } else { self.columns }
+    }
+
+    /// Elements from one item to the next in the outer and the inner loop where each has so many.
+    pub(super) fn steps(&self, item: u32) -> [u32; 2] {
+        let step = |(step, _): (u32, u32), items: u32| if step == 0 { 0 } else { item * items };
+        [step(self.outer, self.inner.1), step(self.inner, 1)]
+    }
+
     /// Adds the launch that splits it into what lies behind `offset_bytes` of the scratch. None where it is too large for that.
     fn split(&self, before: &mut Vec<Dispatch>, offset_bytes: &mut u64, caps: &Caps) -> Option<Terms> {
-        let lines = if self.along { self.rows } else { self.columns };
+        let lines = self.lines();
         let stride = copy::stride(self.columns, DType::F16);
         let item = 2 * u64::from(self.rows) * stride + VECTOR * u64::from(lines);
-        let items = |(step, count): (u32, u32)| if step == 0 { 1 } else { count };
-        let (outer, inner) = (items(self.outer), items(self.inner));
-        let count = outer.checked_mul(inner)?;
+        let count = self.outer.1.checked_mul(self.inner.1)?;
         let size_bytes = item.checked_mul(count.into())?.checked_mul(DType::F16.bytes())?;
         let kept = caps.kept(self.binding.slot);
         let (slot, start_bytes) = kept.map_or((Slot::Scratch, *offset_bytes), |slot| (slot, 0));
@@ -91,8 +120,7 @@ impl Source {
         let lanes = if self.along { (self.columns / 16).next_power_of_two().clamp(8, THREADS) } else { THREADS / 4 };
         let groups = THREADS / lanes;
         let in_workgroup = if self.along { groups } else { 4 * groups };
-        let of_item = |(step, count): (u32, u32)| if step == 0 { (0, 1) } else { (step, count) };
-        let ((outer_step, _), (inner_step, inner_count)) = (of_item(self.outer), of_item(self.inner));
+        let ((outer_step, _), (inner_step, inner_count)) = (self.outer, self.inner);
         let params = Params {
             m: self.rows,
             n: self.columns,
@@ -129,15 +157,14 @@ impl Source {
             bindings: vec![Binding { index: 0, ..self.binding }, Binding { index: 2, ..binding }],
             grid: [lines.div_ceil(in_workgroup).min(caps.max_workgroups_per_dimension), 1, count],
         });
-        let item = item as u32;
-        let step = |(step, _): (u32, u32), items: u32| if step == 0 { 0 } else { item * items };
-        Some(Terms { binding, stride: stride as u32, outer: step(self.outer, inner), inner: step(self.inner, 1) })
+        let [outer, inner] = self.steps(item as u32);
+        Some(Terms { binding, stride: stride as u32, outer, inner })
     }
 }
 
 /// The launches for such a product; None where nobody asked for one, or plain f32 is better.
-pub(super) fn step(problem: &Problem, params: Params, [a, b]: [Binding; 2], caps: &Caps) -> Option<Step> {
-    let Params { m, k, n, batch, inner, .. } = params;
+pub(super) fn step(problem: &Problem, params: Params, operands: [Binding; 2], caps: &Caps) -> Option<Step> {
+    let Params { m, k, n, batch, .. } = params;
     let in_parts = k < problem.k && problem.result != DType::F32;
     if !is_asked_for(problem) || k < LEAST_K || in_parts {
         return None;
@@ -150,20 +177,8 @@ pub(super) fn step(problem: &Problem, params: Params, [a, b]: [Binding; 2], caps
         .map(|tile| (tile.cost([m, k, n], batch, 1), tile))
         .filter(|(cost, _)| *cost < plain)
         .min_by(|(x, _), (y, _)| x.total_cmp(y))?;
-    let counts = (batch / inner.max(1), inner);
-    let source = |binding, start, stride, turned: bool, (rows, columns), along, steps: (u32, u32)| Source {
-        binding,
-        rows: if turned { columns } else { rows },
-        columns: if turned { rows } else { columns },
-        stride,
-        start,
-        outer: (if counts.0 > 1 { steps.0 } else { 0 }, counts.0),
-        inner: (if counts.1 > 1 { steps.1 } else { 0 }, counts.1),
-        along,
-    };
     let (mut before, mut bytes) = (Vec::new(), 0);
-    let of_a = source(a, params.a_start, params.lda, problem.transpose_a, (m, k), !problem.transpose_a, (params.a_outer, params.a_inner));
-    let of_b = source(b, params.b_start, params.ldb, problem.transpose_b, (k, n), problem.transpose_b, (params.b_outer, params.b_inner));
+    let [of_a, of_b] = Source::both(problem, &params, operands);
     let a = of_a.split(&mut before, &mut bytes, caps)?;
     let b = of_b.split(&mut before, &mut bytes, caps)?;
     let params = Params {

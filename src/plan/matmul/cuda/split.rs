@@ -9,7 +9,7 @@ use crate::kernels::{Kernel, KernelId};
 use crate::ops::matmul::Problem;
 use crate::plan::matmul::batch::Launch;
 use crate::plan::matmul::cooperative::VECTOR;
-use crate::plan::matmul::split::is_asked_for;
+use crate::plan::matmul::split::{Source, is_asked_for};
 use crate::plan::matmul::{Params, constants_of_layout};
 use crate::plan::{Binding, Dispatch, Slot};
 
@@ -40,33 +40,25 @@ const COLUMNS: u32 = 8;
 const LANES: [u32; 2] = [8, THREADS[0]];
 const LANE: u32 = 32;
 
-/// An operand, as it is stored and once it is split.
-struct Operand {
-    from: Binding,
-    /// Rows or columns along k, and k.
-    lines: u32,
-    k: u32,
-    /// Whether they are rows.
-    along: bool,
-    stride: u32,
-    start: u32,
-    /// Elements from one item to the next in the outer and the inner loop, and how many there are; 0 and 1 where all share one.
-    outer: (u32, u32),
-    inner: (u32, u32),
-}
+/// An operand to split.
+struct Operand(Source);
 
 impl Operand {
+    fn k(&self) -> u32 {
+        if self.0.along { self.0.columns } else { self.0.rows }
+    }
+
     fn items(&self) -> u64 {
-        u64::from(self.outer.1) * u64::from(self.inner.1)
+        u64::from(self.0.outer.1) * u64::from(self.0.inner.1)
     }
 
     /// Of f16, from one line to the next once it is split: with its exponent.
     fn apart(&self) -> u64 {
-        (u64::from(TERMS) * u64::from(self.k).next_multiple_of(VECTOR.into()) + u64::from(VECTOR)).next_multiple_of(LINE)
+        (u64::from(TERMS) * u64::from(self.k()).next_multiple_of(VECTOR.into()) + u64::from(VECTOR)).next_multiple_of(LINE)
     }
 
     fn item(&self) -> u64 {
-        u64::from(self.lines) * self.apart()
+        u64::from(self.0.lines()) * self.apart()
     }
 
     fn bytes(&self) -> u64 {
@@ -75,20 +67,19 @@ impl Operand {
 
     /// What splitting it takes.
     fn split_ns(&self) -> f64 {
-        let elements = self.items() as f64 * f64::from(self.lines) * f64::from(self.k);
-        SPLIT_LAUNCH_NS + SPLIT_ELEMENT_NS[usize::from(!self.along)] * elements
+        let elements = self.items() as f64 * f64::from(self.0.rows) * f64::from(self.0.columns);
+        SPLIT_LAUNCH_NS + SPLIT_ELEMENT_NS[usize::from(!self.0.along)] * elements
     }
 
     /// The launch that splits it into what begins so many bytes into the scratch.
     fn split(&self, offset_bytes: u64) -> Dispatch {
-        let &Self { from, lines, k, along, stride, start, outer, inner } = self;
+        let &Self(Source { binding, rows, columns, stride, start, outer, inner, along }) = self;
         let threads = THREADS[usize::from(!along)];
-        let lanes = if along { (k / LANE).next_power_of_two().clamp(LANES[0], LANES[1]) } else { COLUMNS };
+        let lanes = if along { (columns / LANE).next_power_of_two().clamp(LANES[0], LANES[1]) } else { COLUMNS };
         let in_block = if along { threads / lanes } else { lanes };
-        let [m, n] = if along { [lines, k] } else { [k, lines] };
         let params = Params {
-            m,
-            n,
+            m: rows,
+            n: columns,
             lda: stride,
             ldo: self.apart() as u32,
             a_start: start,
@@ -104,41 +95,21 @@ impl Operand {
         Dispatch {
             kernel: Kernel { id: KernelId::MatmulSplit, variant: variant.to_owned(), source: None, constants: vec![("THREADS", threads)] },
             params: params.into(),
-            bindings: vec![Binding { index: 0, ..from }, to],
-            grid: [lines.div_ceil(in_block), 1, params.batch],
+            bindings: vec![Binding { index: 0, ..binding }, to],
+            grid: [self.0.lines().div_ceil(in_block), 1, params.batch],
         }
     }
 }
 
-/// Both operands of some items of a batch.
-fn operands(problem: &Problem, params: &Params) -> Option<[Operand; 2]> {
-    let counts = (params.batch / params.inner.max(1), params.inner);
-    let of_loop = |step: u32, count: u32| if step == 0 { (0, 1) } else { (step, count) };
-    let bound = bindings(problem);
-    let find = |slot: Slot| bound.iter().copied().find(|binding| binding.slot == slot);
-    let operand = |from, lines, along, stride, start, steps: (u32, u32)| Operand {
-        from,
-        lines,
-        k: params.k,
-        along,
-        stride,
-        start,
-        outer: of_loop(steps.0, counts.0),
-        inner: of_loop(steps.1, counts.1),
-    };
-    let Params { m, n, lda, ldb, a_start, b_start, a_outer, a_inner, b_outer, b_inner, .. } = *params;
-    Some([
-        operand(find(Slot::A)?, m, !problem.transpose_a, lda, a_start, (a_outer, a_inner)),
-        operand(find(Slot::B)?, n, problem.transpose_b, ldb, b_start, (b_outer, b_inner)),
-    ])
-}
-
-/// The tile of such a product, and the parts of its k; None where nobody asked for one, plain f32 is as fast, or there is no room for the terms.
-fn choose(problem: &Problem, params: &Params, caps: &Caps, multiprocessors: u32) -> Option<([Operand; 2], Tile, u32)> {
+/// What such a launch is told of its operands, these, its tile, and the parts of its k; None where nobody asked for one, plain f32 is as fast, or there is no room for the terms.
+fn choose(problem: &Problem, launch: &Launch, caps: &Caps, multiprocessors: u32) -> Option<(Params, [Operand; 2], Tile, u32)> {
     if !is_asked_for(problem) || problem.k < LEAST_K {
         return None;
     }
-    let operands = operands(problem, params)?;
+    let params = launched(problem, launch);
+    let bound = bindings(problem);
+    let find = |slot: Slot| bound.iter().copied().find(|binding| binding.slot == slot);
+    let operands = Source::both(problem, &params, [find(Slot::A)?, find(Slot::B)?]).map(Operand);
     let fits = |operand: &Operand| operand.items() * operand.item() <= u32::MAX.into();
     let bytes: u64 = operands.iter().map(Operand::bytes).sum();
     if !operands.iter().all(fits) || bytes > caps.max_buffer_bytes / 2 {
@@ -151,18 +122,17 @@ fn choose(problem: &Problem, params: &Params, caps: &Caps, multiprocessors: u32)
     };
     let (ns, tile, parts) = cost_ns(&SPLIT_TILES);
     let split_ns: f64 = operands.iter().map(Operand::split_ns).sum();
-    (ns + split_ns < (1.0 - LIBRARY_SAVES) * cost_ns(&TILES).0).then_some((operands, tile, parts))
+    (ns + split_ns < (1.0 - LIBRARY_SAVES) * cost_ns(&TILES).0).then_some((params, operands, tile, parts))
 }
 
 /// Whether the first launch of a product is such a one.
 pub(super) fn takes(problem: &Problem, launch: &Launch, caps: &Caps, multiprocessors: u32) -> bool {
-    choose(problem, &launched(problem, launch), caps, multiprocessors).is_some()
+    choose(problem, launch, caps, multiprocessors).is_some()
 }
 
 /// For some items of a batch, with what comes before it; None for other products.
 pub(super) fn product(problem: &Problem, launch: &Launch, caps: &Caps, multiprocessors: u32) -> Option<([Dispatch; 2], Product)> {
-    let params = launched(problem, launch);
-    let ([a, b], tile, parts) = choose(problem, &params, caps, multiprocessors)?;
+    let (params, [a, b], tile, parts) = choose(problem, launch, caps, multiprocessors)?;
     let before = [a.split(0), b.split(a.bytes())];
     let mut matrices = bindings(problem);
     for (slot, split) in [Slot::A, Slot::B].into_iter().zip(&before) {
@@ -170,18 +140,17 @@ pub(super) fn product(problem: &Problem, launch: &Launch, caps: &Caps, multiproc
             *binding = Binding { index: binding.index, ..split.bindings[1] };
         }
     }
-    // From one item to the next: of the outer loop as many as the inner one has of its own.
-    let step = |(step, _): (u32, u32), items: u32, operand: &Operand| if step == 0 { 0 } else { operand.item() as u32 * items };
+    let [[a_outer, a_inner], [b_outer, b_inner]] = [&a, &b].map(|operand| operand.0.steps(operand.item() as u32));
     let params = Params {
         k: TERMS * params.k.next_multiple_of(VECTOR),
         lda: a.apart() as u32,
         ldb: b.apart() as u32,
         a_start: 0,
         b_start: 0,
-        a_outer: step(a.outer, a.inner.1, &a),
-        a_inner: step(a.inner, 1, &a),
-        b_outer: step(b.outer, b.inner.1, &b),
-        b_inner: step(b.inner, 1, &b),
+        a_outer,
+        a_inner,
+        b_outer,
+        b_inner,
         result: u32::from(problem.result != DType::F32),
         ..params
     };
