@@ -347,20 +347,34 @@ pub(super) fn with_rows<'a, J: Join<T, Lane = T>, T: Copy + 'a>(all: &mut [T], r
     }
 }
 
+/// The next row and those behind it, as many as are read at once: where there are no more, the last one again, which changes no extreme.
+#[cfg(not(target_arch = "wasm32"))]
+#[inline(always)]
+fn next_rows<'a, T>(rows: &mut impl Iterator<Item = &'a [T]>) -> Option<[&'a [T]; TOGETHER]> {
+    let mut last = rows.next()?;
+    let mut all = [last; TOGETHER];
+    for row in &mut all[1..] {
+        last = rows.next().unwrap_or(last);
+        *row = last;
+    }
+    Some(all)
+}
+
 /// The same of extremes; NaN where there is one, which stays, since no number is more than it.
 #[inline(always)]
 pub(super) fn extremes<'a, J: Join<f32, Lane = f32>>(all: &mut [f32], rows: impl ExactSizeIterator<Item = &'a [f32]>) {
     #[cfg(not(target_arch = "wasm32"))]
-    let mut rows = rows;
-    #[cfg(not(target_arch = "wasm32"))]
-    while rows.len() >= TOGETHER {
-        let [a, b, c, d] = [(); TOGETHER].map(|()| rows.next().unwrap_or_default());
-        for ((((all, &a), &b), &c), &d) in all.iter_mut().zip(a).zip(b).zip(c).zip(d) {
-            let is_nan = (a.is_nan() | b.is_nan()) | (c.is_nan() | d.is_nan());
-            let joined = J::join(*all, J::join(J::join(a, b), J::join(c, d)));
-            *all = if is_nan { f32::NAN } else { joined };
+    {
+        let mut rows = rows;
+        while let Some([a, b, c, d]) = next_rows(&mut rows) {
+            for ((((all, &a), &b), &c), &d) in all.iter_mut().zip(a).zip(b).zip(c).zip(d) {
+                let is_nan = (a.is_nan() | b.is_nan()) | (c.is_nan() | d.is_nan());
+                let joined = J::join(*all, J::join(J::join(a, b), J::join(c, d)));
+                *all = if is_nan { f32::NAN } else { joined };
+            }
         }
     }
+    #[cfg(target_arch = "wasm32")]
     for row in rows {
         for (all, &value) in all.iter_mut().zip(row) {
             *all = if value.is_nan() { value } else { J::join(*all, value) };
@@ -369,22 +383,30 @@ pub(super) fn extremes<'a, J: Join<f32, Lane = f32>>(all: &mut [f32], rows: impl
 }
 
 /// The extremes of rows, the first NaN before all numbers, and the number of the row that each is first in.
+///
+/// Some rows at a time, whose places stay in registers: of one alone they would be stored under a mask, which some CPUs do lane by lane.
 #[cfg(not(target_arch = "wasm32"))]
 #[expect(clippy::eq_op, reason = "only NaN differs from itself, and integers never do")]
 #[inline(always)]
 pub(super) fn places<'a, J: Join<T, Lane = T>, T: Copy + PartialEq + 'a>(mut rows: impl Iterator<Item = &'a [T]>) -> (Vec<T>, Vec<u32>) {
-    let mut best = rows.next().map_or_else(Vec::new, <[T]>::to_vec);
-    let mut places = vec![0u32; best.len()];
-    for (number, row) in (1u32..).zip(rows) {
-        for ((best, place), &value) in best.iter_mut().zip(&mut places).zip(row) {
-            // A number is as itself: what is not is NaN.
-            let [was_nan, is_nan] = [*best != *best, value != value];
-            let is_more = !was_nan & (is_nan | (J::join(*best, value) != *best));
-            *place = if is_more { number } else { *place };
-            *best = if is_more { value } else { *best };
+    let mut all = rows.next().map_or_else(Vec::new, <[T]>::to_vec);
+    let mut places = vec![0u32; all.len()];
+    let mut first = 1;
+    while let Some([a, b, c, d]) = next_rows(&mut rows) {
+        for (((((all, place), &a), &b), &c), &d) in all.iter_mut().zip(&mut places).zip(a).zip(b).zip(c).zip(d) {
+            let (mut best, mut best_place) = (*all, *place);
+            for (number, value) in (first..).zip([a, b, c, d]) {
+                // A number is as itself: what is not is NaN.
+                let [was_nan, is_nan] = [best != best, value != value];
+                let is_more = !was_nan & (is_nan | (J::join(best, value) != best));
+                best_place = if is_more { number } else { best_place };
+                best = if is_more { value } else { best };
+            }
+            (*all, *place) = (best, best_place);
         }
+        first += TOGETHER as u32;
     }
-    (best, places)
+    (all, places)
 }
 
 #[cfg(test)]
