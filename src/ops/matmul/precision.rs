@@ -21,11 +21,10 @@ pub enum Precision {
     /// γ_{2k+12}·(|A||B|)ᵢⱼ + k·2⁻⁴⁸·max(aᵢ)·max(bⱼ)
     /// ```
     ///
-    /// of the exact one: matrix units may cut off where f32 rounds, and sums that they make are short and added up in f32. With terms of both signs
-    /// the error is smaller than f32's in the mean of squares; with all of one sign what is cut off adds up, and on Vulkan and WebGPU it can be larger
-    /// than that of f32 added up in several parts. On CUDA, whose sums by units are of 16 terms, it is smaller then too. Tests measure that where there
-    /// are such units: `cargo test --test conformance two_terms -- --nocapture`, and the package's in a browser. A product that should be as fast in f32
-    /// is computed in f32. What an infinite operand reaches is infinite or NaN.
+    /// of the exact one: matrix units may cut off where f32 rounds, and sums that they make are short and added up in f32. In the mean of squares the
+    /// error is smaller than f32's, with terms of both signs and of one. Tests measure that where there are such units:
+    /// `cargo test --test conformance two_terms -- --nocapture`, and the package's in a browser. A product that should be as fast or closer in f32, which
+    /// may add up k in several parts, is computed in f32. What an infinite operand reaches is infinite or NaN.
     ///
     /// After Ootomo and Yokota, "Recovering single precision accuracy from Tensor Cores while surpassing the FP32 theoretical peak performance"
     /// (2022).

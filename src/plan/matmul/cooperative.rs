@@ -16,7 +16,7 @@ use crate::plan::Binding;
 pub(super) struct Tile {
     pub(super) m: u32,
     pub(super) n: u32,
-    k: u32,
+    pub(super) k: u32,
     subgroups_m: u32,
     subgroups_n: u32,
     /// Terms of each operand.
@@ -45,15 +45,6 @@ pub(super) const SPLIT_TILES: [Tile; 2] = [
     Tile { m: 128, n: 128, k: 32, subgroups_m: 2, subgroups_n: 4, terms: 2, speed: 1.0 },
     Tile { m: 64, n: 64, k: 64, subgroups_m: 2, subgroups_n: 2, terms: 2, speed: 0.85 },
 ];
-
-/// Terms of k that matrix units sum up before f32 takes over. A sum of so many, which they cut off at each step of 16, is about as far off
-/// as one that f32 rounds at each step.
-const FLUSHED_K: u32 = 128;
-
-/// The same for a k shorter than this, which plain kernels take in slices and parts, whose sums are closer than one in a row: half as many, which costs a tenth of
-/// the speed.
-const SHORT_K: u32 = 2048;
-const FLUSHED_OF_SHORT: u32 = 64;
 
 /// What the kernel is written for.
 const SIDE: u32 = 16;
@@ -171,12 +162,20 @@ pub(super) fn step(problem: &Problem, params: Params, operands: [Binding; 2], wh
         consider(b, Reads::b(&mut params), in_order(problem.transpose_b, k, n));
     }
     let before_bytes = copies.bytes.next_multiple_of(caps.binding_alignment_bytes);
-    let launch = launch(problem, params, operands, &tile, &unit, parts);
+    let launch = launch(problem, params, operands, &tile, &unit, parts, 1);
     Some(Step { before: copies.dispatches, before_bytes, ..launch })
 }
 
-/// The launch of the kernel in that shape.
-pub(super) fn launch(problem: &Problem, params: Params, operands: [Binding; 2], tile: &Tile, unit: &MatrixUnit, parts: u32) -> Step {
+/// The launch of the kernel in that shape, for so many parts of k; with two terms sums go on to f32 after so many steps.
+pub(super) fn launch(
+    problem: &Problem,
+    params: Params,
+    operands: [Binding; 2],
+    tile: &Tile,
+    unit: &MatrixUnit,
+    parts: u32,
+    flush: u32,
+) -> Step {
     let threads = tile.threads(unit);
     let (own_m, own_n) = (tile.m / tile.subgroups_m, tile.n / tile.subgroups_n);
     // Lines of a slice and their length, as stored; and of what a subgroup reads.
@@ -184,12 +183,11 @@ pub(super) fn launch(problem: &Problem, params: Params, operands: [Binding; 2], 
     let ((_, a_line), (_, b_line)) = (lines(problem.transpose_a, tile.m), lines(!problem.transpose_b, tile.n));
     let ((a_own_lines, a_own_line), (b_own_lines, b_own_line)) = (lines(problem.transpose_a, own_m), lines(!problem.transpose_b, own_n));
     let vec8 = |numbers: [u32; 4]| u32::from(numbers.iter().all(|number| number.is_multiple_of(VECTOR)));
-    let flushed_k = if tile.terms > 1 && params.k < SHORT_K { FLUSHED_OF_SHORT } else { FLUSHED_K };
     let constants = vec![
         ("SUBGROUP", u32::from(unit.dialect == Dialect::Subgroup)),
         ("TERMS", tile.terms),
         ("SPLIT", u32::from(tile.terms > 1)),
-        ("FLUSH", flushed_k / tile.k),
+        ("FLUSH", flush),
         ("TILE_M", tile.m),
         ("TILE_N", tile.n),
         ("TILE_K", tile.k),

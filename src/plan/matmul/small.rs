@@ -51,7 +51,7 @@ fn cost(problem: &Problem, params: &Params) -> Option<f64> {
 pub(super) fn most_items(problem: &Problem, params: &Params, caps: &Caps) -> Option<u32> {
     let cost = cost(problem, params)?;
     let invocations = u64::from(caps.max_workgroups_per_dimension) * u64::from(THREADS);
-    let is_cheaper = tile::least_cost(problem, params, caps).is_none_or(|of_tiles| cost < of_tiles);
+    let is_cheaper = tile::cheapest(problem, params, caps).is_none_or(|of_tiles| cost < of_tiles.cost);
     is_cheaper.then(|| (invocations / blocks(params.m, params.n)).min(u32::MAX.into()) as u32)
 }
 

@@ -220,21 +220,29 @@ impl Tile {
     }
 }
 
-/// What the cheapest way costs that has no copies; None if there is none.
-pub(super) fn least_cost(problem: &Problem, params: &Params, caps: &Caps) -> Option<f64> {
-    Some(Tile::choose(problem, params, 1.0, true, caps).ok()?.cost)
+/// The cheapest way that has no copies; None if there is none.
+#[inline(never)]
+pub(super) fn cheapest(problem: &Problem, params: &Params, caps: &Caps) -> Option<Choice> {
+    Tile::choose(problem, params, 1.0, true, caps).ok()
 }
 
 /// How the tiled kernel computes a product.
 #[derive(Clone, Copy)]
-struct Choice {
-    cost: f64,
+pub(super) struct Choice {
+    pub(super) cost: f64,
     tile: Tile,
     /// Parts that k is taken in.
     parts: u32,
     cover: Cover,
     /// With sums in f16.
     half: bool,
+}
+
+impl Choice {
+    /// Sums that an element of the result is added up of, each of them in a row.
+    pub(super) fn sums(&self) -> u32 {
+        self.tile.slices * self.parts
+    }
 }
 
 /// The most room for parts of results, or for a copy of an operand.
