@@ -268,9 +268,9 @@ fn kernels_for_matrix_units_compile() {
             let ids: Vec<_> = plan.dispatches.iter().map(|dispatch| dispatch.kernel.id).collect();
             let copies = if n > 2000 && n % 8 != 0 { 2 } else { 0 };
             assert!(ids[..copies].iter().all(|id| *id == KernelId::MatmulCopy) && ids[copies] == KernelId::MatmulCooperative, "{ids:?}");
-            let op = Matmul::new(2048, n + 512, n + 1000).transpose_a(transpose_a).transpose_b(transpose_b).precision(Precision::F16x3);
+            let op = Matmul::new(4096, n + 960, n + 3000).transpose_a(transpose_a).transpose_b(transpose_b).precision(Precision::F16x3);
             let plan =
-                crate::plan::matmul::compute(&op.check([DType::F32; 2], 2048 * (n + 512), (n + 512) * (n + 1000)).unwrap(), &caps).unwrap();
+                crate::plan::matmul::compute(&op.check([DType::F32; 2], 4096 * (n + 960), (n + 960) * (n + 3000)).unwrap(), &caps).unwrap();
             assert_eq!(plan.dispatches.len(), 3, "{plan}");
             for dispatch in &plan.dispatches {
                 only_matrices_of_floats(Shader::of(&dispatch.kernel, Checks::TRUSTED).unwrap().words());

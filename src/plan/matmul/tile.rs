@@ -32,6 +32,9 @@ pub(super) struct Tile {
     /// Whether it is quicker where A is stored with k down its columns, to which a copy may turn it; and in f16.
     turns: bool,
     turns_f16: bool,
+    /// Whether two workgroups at once are what a multiprocessor has memory for, of which one by itself does not keep it busy: a third waits for both. In
+    /// Chromium on an NVIDIA H100 the times of products with 1024 rows and up to 8192 columns went up by pairs.
+    is_in_pairs: bool,
     /// What it costs to fetch an operand's elements one by one beside what it costs other tiles, in parts of the time that a product takes.
     scattered: f32,
     /// Workgroups at once that it takes to keep one multiprocessor busy: with fewer the time is the same; and in f16.
@@ -42,18 +45,18 @@ pub(super) struct Tile {
 /// Speeds and fills are measured on an NVIDIA H200, as the rest is that is reckoned here.
 #[rustfmt::skip]
 pub(super) const TILES: [Tile; 11] = [
-    Tile { m: 128, n: 128, k: 8, threads_m: 16, threads_n: 16, slices: 1, stages: 2, unroll: 8, speed: 1.0, speed_f16: 1.19, turns: true, turns_f16: true, scattered: 0.0, fill: 1.1, fill_f16: 1.0 },
-    Tile { m: 64, n: 128, k: 8, threads_m: 8, threads_n: 16, slices: 1, stages: 2, unroll: 8, speed: 0.86, speed_f16: 1.32, turns: true, turns_f16: true, scattered: 0.0, fill: 1.15, fill_f16: 1.4 },
-    Tile { m: 96, n: 96, k: 8, threads_m: 8, threads_n: 24, slices: 1, stages: 2, unroll: 8, speed: 0.83, speed_f16: 1.17, turns: true, turns_f16: true, scattered: 0.0, fill: 1.3, fill_f16: 1.37 },
-    Tile { m: 64, n: 64, k: 16, threads_m: 8, threads_n: 16, slices: 1, stages: 2, unroll: 16, speed: 0.76, speed_f16: 1.17, turns: true, turns_f16: false, scattered: 0.0, fill: 1.07, fill_f16: 1.55 },
-    Tile { m: 32, n: 64, k: 16, threads_m: 8, threads_n: 16, slices: 1, stages: 2, unroll: 16, speed: 0.61, speed_f16: 0.97, turns: true, turns_f16: false, scattered: 0.0, fill: 1.15, fill_f16: 2.0 },
-    Tile { m: 64, n: 128, k: 16, threads_m: 8, threads_n: 16, slices: 2, stages: 2, unroll: 8, speed: 0.87, speed_f16: 0.0, turns: true, turns_f16: false, scattered: 0.05, fill: 1.0, fill_f16: 0.0 },
-    Tile { m: 64, n: 64, k: 16, threads_m: 8, threads_n: 8, slices: 2, stages: 2, unroll: 8, speed: 0.82, speed_f16: 1.25, turns: true, turns_f16: true, scattered: -0.02, fill: 1.15, fill_f16: 1.15 },
-    Tile { m: 32, n: 64, k: 32, threads_m: 4, threads_n: 8, slices: 4, stages: 2, unroll: 8, speed: 0.72, speed_f16: 0.0, turns: true, turns_f16: false, scattered: 0.0, fill: 1.06, fill_f16: 0.0 },
-    Tile { m: 32, n: 32, k: 32, threads_m: 4, threads_n: 8, slices: 4, stages: 2, unroll: 8, speed: 0.61, speed_f16: 0.78, turns: false, turns_f16: true, scattered: -0.04, fill: 1.0, fill_f16: 1.2 },
-    Tile { m: 32, n: 64, k: 16, threads_m: 4, threads_n: 8, slices: 4, stages: 2, unroll: 4, speed: 0.74, speed_f16: 0.0, turns: true, turns_f16: false, scattered: 0.0, fill: 1.2, fill_f16: 0.0 },
+    Tile { m: 128, n: 128, k: 8, threads_m: 16, threads_n: 16, slices: 1, stages: 2, unroll: 8, speed: 1.0, speed_f16: 1.19, turns: true, turns_f16: true, is_in_pairs: false, scattered: 0.0, fill: 1.1, fill_f16: 1.0 },
+    Tile { m: 64, n: 128, k: 8, threads_m: 8, threads_n: 16, slices: 1, stages: 2, unroll: 8, speed: 0.9, speed_f16: 1.32, turns: true, turns_f16: true, is_in_pairs: false, scattered: 0.0, fill: 1.15, fill_f16: 1.4 },
+    Tile { m: 96, n: 96, k: 8, threads_m: 8, threads_n: 24, slices: 1, stages: 2, unroll: 8, speed: 0.83, speed_f16: 1.17, turns: true, turns_f16: true, is_in_pairs: true, scattered: 0.0, fill: 1.3, fill_f16: 1.37 },
+    Tile { m: 64, n: 64, k: 16, threads_m: 8, threads_n: 16, slices: 1, stages: 2, unroll: 16, speed: 0.76, speed_f16: 1.17, turns: true, turns_f16: false, is_in_pairs: true, scattered: 0.0, fill: 1.07, fill_f16: 1.55 },
+    Tile { m: 32, n: 64, k: 16, threads_m: 8, threads_n: 16, slices: 1, stages: 2, unroll: 16, speed: 0.61, speed_f16: 0.97, turns: true, turns_f16: false, is_in_pairs: false, scattered: 0.0, fill: 1.15, fill_f16: 2.0 },
+    Tile { m: 64, n: 128, k: 16, threads_m: 8, threads_n: 16, slices: 2, stages: 2, unroll: 8, speed: 0.87, speed_f16: 0.0, turns: true, turns_f16: false, is_in_pairs: false, scattered: 0.05, fill: 1.0, fill_f16: 0.0 },
+    Tile { m: 64, n: 64, k: 16, threads_m: 8, threads_n: 8, slices: 2, stages: 2, unroll: 8, speed: 0.82, speed_f16: 1.25, turns: true, turns_f16: true, is_in_pairs: true, scattered: -0.02, fill: 1.15, fill_f16: 1.15 },
+    Tile { m: 32, n: 64, k: 32, threads_m: 4, threads_n: 8, slices: 4, stages: 2, unroll: 8, speed: 0.72, speed_f16: 0.0, turns: true, turns_f16: false, is_in_pairs: false, scattered: 0.0, fill: 1.06, fill_f16: 0.0 },
+    Tile { m: 32, n: 32, k: 32, threads_m: 4, threads_n: 8, slices: 4, stages: 2, unroll: 8, speed: 0.61, speed_f16: 0.78, turns: false, turns_f16: true, is_in_pairs: true, scattered: -0.04, fill: 1.0, fill_f16: 1.2 },
+    Tile { m: 32, n: 64, k: 16, threads_m: 4, threads_n: 8, slices: 4, stages: 2, unroll: 4, speed: 0.74, speed_f16: 0.0, turns: true, turns_f16: false, is_in_pairs: false, scattered: 0.0, fill: 1.2, fill_f16: 0.0 },
     // For what fits a few workgroups: little slower there, and sooner compiled, which counts where a CPU emulates the GPU.
-    Tile { m: 32, n: 32, k: 16, threads_m: 8, threads_n: 8, slices: 1, stages: 1, unroll: 1, speed: 0.53, speed_f16: 0.69, turns: false, turns_f16: false, scattered: 0.0, fill: 1.5, fill_f16: 3.3 },
+    Tile { m: 32, n: 32, k: 16, threads_m: 8, threads_n: 8, slices: 1, stages: 1, unroll: 1, speed: 0.53, speed_f16: 0.69, turns: false, turns_f16: false, is_in_pairs: false, scattered: 0.0, fill: 1.5, fill_f16: 3.3 },
 ];
 
 /// Invocations of the smallest kernel's workgroup.
@@ -178,8 +181,9 @@ impl Tile {
         let work = f64::from(self.m * self.n) * f64::from(k.div_ceil(parts).max(self.k)) / f64::from(self.speed) * effort + START;
         // What is past whole tiles is done beside them where they leave something of a multiprocessor.
         let past = cover.cost(k, parts) * f64::from(items) / MULTIPROCESSORS as f64;
-        // A sliced tile's memory in f16 leaves room for two on a multiprocessor, and a third waits for both.
-        let at_once = if half && self.slices > 1 && workgroups > MULTIPROCESSORS { 2 } else { 1 };
+        // In f16 that is so of sliced tiles.
+        let is_in_pairs = if half { self.slices > 1 } else { self.is_in_pairs };
+        let at_once = if is_in_pairs && workgroups > MULTIPROCESSORS { 2 } else { 1 };
         let rounds = workgroups.div_ceil(MULTIPROCESSORS * at_once) * at_once;
         let work = (rounds as f64 * work + past).max(f64::from(self.fill) * work);
         let work = if self.slices > 1 { work + EXCHANGE.max(EXCHANGE_OF_MANY * rounds as f64) } else { work };
@@ -386,6 +390,15 @@ mod tests {
         let names = TILES.map(|tile| tile.name());
         for (at, name) in names.iter().enumerate() {
             assert!(!names[..at].contains(name), "{name}");
+        }
+    }
+
+    /// A multiprocessor gives 48 KiB to workgroups, each of which has 1 KiB beside what it asks for, and 256 invocations keep it busy.
+    #[test]
+    fn in_pairs_is_what_two_have_room_for() {
+        for tile in TILES {
+            let at_once = (48 << 10) / (tile.workgroup_bytes(false) + (1 << 10));
+            assert_eq!(tile.is_in_pairs, at_once == 2 && tile.threads() < 256, "{}", tile.name());
         }
     }
 
