@@ -30,14 +30,14 @@ const PLAIN: f64 = 1.45;
 /// For a shorter k the splitting does not pay.
 const LEAST_K: u32 = 512;
 
-/// Terms of k that matrix units sum up before f32 takes over: half as many cost a tenth of the speed.
+/// Terms of k that matrix units sum up before f32 takes over: with half as many they are closer, and slower.
 const FLUSHED_K: u32 = 128;
 const FLUSHED_OF_FEW: u32 = 64;
 
 /// Units cut off at each step of 16 terms, which adds up where all terms are of one sign. Plain f32 rounds to the nearest, which adds up to √k beside k in
-/// one sum, and to less in several at once, as slices of a workgroup and parts of k are. So what counts is k over the square of those sums: by a page on
-/// an NVIDIA H100 the root mean square errors of all shapes, with terms of one sign, go by it, those of units that sum up 64 terms 0.34 of plain f32's at
-/// 1536, 0.89 at 256 and 1.9 at 51, and those of 128 terms 0.8 at 1536 and 2.2 at 256. From so many on 128 terms are close enough, and from so few 64.
+/// one sum, and to less in several at once, as slices of a workgroup and parts of k are. So what counts is k over the square of those sums: where it is so
+/// large 128 terms are close enough, or 64, and below neither are. `cargo test --test conformance two_terms -- --nocapture` prints how close, with shapes
+/// at the least of both among them.
 const MANY_TERMS: u32 = 1536;
 const FEW_TERMS: u32 = 240;
 

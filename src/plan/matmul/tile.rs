@@ -32,8 +32,8 @@ pub(super) struct Tile {
     /// Whether it is quicker where A is stored with k down its columns, to which a copy may turn it; and in f16.
     turns: bool,
     turns_f16: bool,
-    /// Whether two workgroups at once are what a multiprocessor has memory for, of which one by itself does not keep it busy: a third waits for both. In
-    /// Chromium on an NVIDIA H100 the times of products with 1024 rows and up to 8192 columns went up by pairs.
+    /// Whether two workgroups at once are what a multiprocessor has memory for, of which one by itself does not keep it busy: a third waits for both. A
+    /// test reckons it; here it would be downloaded with every page.
     is_in_pairs: bool,
     /// What it costs to fetch an operand's elements one by one beside what it costs other tiles, in parts of the time that a product takes.
     scattered: f32,
@@ -181,7 +181,7 @@ impl Tile {
         let work = f64::from(self.m * self.n) * f64::from(k.div_ceil(parts).max(self.k)) / f64::from(self.speed) * effort + START;
         // What is past whole tiles is done beside them where they leave something of a multiprocessor.
         let past = cover.cost(k, parts) * f64::from(items) / MULTIPROCESSORS as f64;
-        // In f16 that is so of sliced tiles.
+        // In f16 it is the sliced tiles of which a third workgroup waits for two.
         let is_in_pairs = if half { self.slices > 1 } else { self.is_in_pairs };
         let at_once = if is_in_pairs && workgroups > MULTIPROCESSORS { 2 } else { 1 };
         let rounds = workgroups.div_ceil(MULTIPROCESSORS * at_once) * at_once;
@@ -224,7 +224,7 @@ impl Tile {
     }
 }
 
-/// The cheapest way that has no copies; None if there is none.
+/// The cheapest way that has no copies; None if there is none. Compiled once, for all parts of the package.
 #[inline(never)]
 pub(super) fn cheapest(problem: &Problem, params: &Params, caps: &Caps) -> Option<Choice> {
     Tile::choose(problem, params, 1.0, true, caps).ok()
