@@ -143,6 +143,39 @@ fn transforms_along_any_axis_and_of_any_part() {
     });
 }
 
+/// So many numbers that the CPU has its threads share the columns, which it gathers some at a time.
+#[test]
+fn transforms_of_many_columns() {
+    everywhere(|gpu, backend| {
+        let [outer, n, inner] = [2, 230, 181];
+        let x = random::matrix(outer * n * inner * 2, 9);
+        let [reals, pairs] =
+            [1, 2].map(|parts| expr(gpu, &x[..outer * n * inner * parts], &[outer as i64, n as i64, inner as i64, parts as i64]));
+        let reals = reals.reshape(&[outer as i64, n as i64, inner as i64]);
+        let column = |values: &[Complex64], along: usize, o: usize, i: usize| -> Vec<_> {
+            (0..along).map(|at| values[(o * along + at) * inner + i]).collect()
+        };
+        for length in [n, 256, 201] {
+            let what = format!("{outer}x{n}x{inner} as {length} on {backend}");
+            let half = reals.rfft(1, Some(length as u64));
+            let found = [&pairs.fft(1, Some(length as u64)), &half].map(|expr| complex(&values(gpu, expr)));
+            let back: Vec<_> =
+                values(gpu, &half.irfft(1, Some(length as u64))).into_iter().map(|x| Complex64::from(f64::from(x))).collect();
+            let given = [complex(&x), x[..outer * n * inner].iter().map(|&x| Complex64::from(f64::from(x))).collect()];
+            for (o, i) in (0..outer).flat_map(|o| (0..inner).step_by(15).map(move |i| (o, i))) {
+                for ((found, given), along) in found.iter().zip(&given).zip([length, length / 2 + 1]) {
+                    let mut line = column(given, n, o, i);
+                    line.resize(length, Complex64::default());
+                    check(&column(found, along, o, i), &exact(&line, false)[..along], length, &what);
+                    if along < length {
+                        check(&column(&back, length, o, i), &line, length * length, &format!("{what} and back"));
+                    }
+                }
+            }
+        }
+    });
+}
+
 #[test]
 fn long_transforms() {
     everywhere(|gpu, backend| {

@@ -7,18 +7,21 @@ use realfft::{ComplexToReal, RealFftPlanner, RealToComplex};
 use rustfft::num_complex::Complex;
 use rustfft::{Fft, FftPlanner};
 
+use super::crew::{each, each_with};
 use super::fft;
-use super::reduce::each;
+use super::simd::turned::{Turned, turn};
 use crate::ops::fft::{Form, Problem};
 
-/// Numbers of a share of the work: some tens of microseconds.
-const SHARE: usize = 1 << 15;
+/// Numbers of a share of the work: some microseconds.
+const SHARE: usize = 1 << 13;
 /// Numbers from which other threads are worth waking.
 const MANY: usize = 1 << 16;
 /// Lines that are gathered at once.
 const TOGETHER: usize = 16;
 /// Numbers between them, without which those of lengths that are powers of two would share a few places of the cache.
 const GAP: usize = 16;
+/// Rows that are turned at once, which a line of the cache is made of.
+const ROWS: usize = 8;
 
 /// Transforms by length, which take long to make.
 pub(super) struct Transforms(Mutex<(FftPlanner<f32>, RealFftPlanner<f32>)>);
@@ -79,28 +82,32 @@ impl Lines<'_> {
             return;
         }
         let strips = inner.div_ceil(TOGETHER);
-        if threads == 1 || self.problem.outer as usize >= strips {
-            each(out, of_outer, threads, |outer, out| {
-                let mut strip = vec![0.0; TOGETHER * (self.lengths[1] + GAP)];
+        if threads == 1 || strips == 1 || self.problem.outer as usize >= 2 * threads {
+            return each_with(out, of_outer, threads, Strip::default, |strip, outer, out| {
                 for number in 0..strips {
-                    self.strip(outer, number, &mut strip);
-                    self.put(&strip, number, out);
-                }
-            });
-            return;
-        }
-        // Strips write between one another's numbers: they are put there once all are done.
-        let of_strip = TOGETHER * (self.lengths[1] + GAP);
-        let mut made = vec![0.0; strips * of_strip];
-        for (outer, out) in out.chunks_exact_mut(of_outer).enumerate() {
-            each(&mut made, of_strip, threads, |number, strip| self.strip(outer, number, strip));
-            let (row, rows) = (inner * self.parts[1], (SHARE / inner).max(1));
-            each(out, rows * row, threads, |share, out| {
-                for (number, strip) in made.chunks_exact(of_strip).enumerate() {
-                    self.put(&strip[share * rows * self.parts[1]..], number, out);
+                    self.strip(outer, number, strip);
+                    match self.parts[1] {
+                        1 => strip.put::<u32>(out, inner, number * TOGETHER),
+                        _ => strip.put::<[u32; 2]>(out, inner, number * TOGETHER),
+                    }
                 }
             });
         }
+        // Strips write between one another's numbers: each has its part of every row.
+        let mut parts: Vec<Vec<&mut [f32]>> = Vec::new();
+        for out in out.chunks_exact_mut(of_outer) {
+            let first = parts.len();
+            parts.resize_with(first + strips, || Vec::with_capacity(self.lengths[1] / self.parts[1]));
+            for row in out.chunks_exact_mut(inner * self.parts[1]) {
+                let of_row = row.chunks_mut(TOGETHER * self.parts[1]);
+                parts[first..].iter_mut().zip(of_row).for_each(|(part, of_row)| part.push(of_row));
+            }
+        }
+        each_with(&mut parts, 1, threads, Strip::default, |strip, at, parts| {
+            self.strip(at / strips, at % strips, strip);
+            let put = if self.parts[1] == 1 { Strip::put_apart::<u32> } else { Strip::put_apart::<[u32; 2]> };
+            parts.iter_mut().for_each(|parts| put(strip, parts));
+        });
     }
 
     /// The lines of outer elements from one on, each line behind the other in the result.
@@ -174,62 +181,78 @@ impl Lines<'_> {
         }
     }
 
-    /// Transforms the lines of a strip, one behind the other with gaps.
-    fn strip(&self, outer: usize, number: usize, out: &mut [f32]) {
-        let inner = self.problem.inner as usize;
+    /// Transforms the lines of a strip.
+    fn strip(&self, outer: usize, number: usize, strip: &mut Strip) {
+        let (inner, [length, of_line], parts) = (self.problem.inner as usize, self.lengths, self.parts[0]);
         let first = number * TOGETHER;
-        let count = TOGETHER.min(inner - first);
-        let ([length, of_line], parts) = (self.lengths, self.parts[0]);
-        let input = self.problem.input as usize;
-        let apart = length + GAP;
-        let mut lines = vec![0.0; count * apart];
-        // Rows of the input that are read, and their numbers in this strip.
-        let rows = &self.values[outer * input * inner * parts..][..input.min(length / parts) * inner * parts];
+        strip.begin(TOGETHER.min(inner - first), self.lengths);
+        // Rows of the input, of which those are read that the lines have.
+        let input = self.problem.input as usize * parts;
+        let (rows, there) = (&self.values[outer * input * inner..], length.min(input));
         match parts {
-            1 => turn_in::<1>(rows, inner, first, &mut lines, apart),
-            _ => turn_in::<2>(rows, inner, first, &mut lines, apart),
+            1 => strip.take::<u32>(&rows[..there * inner], inner, first),
+            _ => strip.take::<[u32; 2]>(&rows[..there * inner], inner, first),
         }
-        let mut scratch = Vec::new();
-        for (from, to) in lines.chunks_exact_mut(apart).zip(out.chunks_exact_mut(of_line + GAP)) {
-            self.line(&mut from[..length], &mut to[..of_line], &mut scratch);
+        let Strip { count, apart, lines, made, scratch } = strip;
+        for (from, to) in lines.chunks_exact_mut(apart[0]).zip(made.chunks_exact_mut(apart[1])).take(*count) {
+            from[there..length].fill(0.0);
+            self.line(&mut from[..length], &mut to[..of_line], scratch);
             self.finish(&mut to[..of_line]);
         }
     }
-
-    /// Puts the lines of a strip, from some element on, where they belong in rows of the result.
-    fn put(&self, strip: &[f32], number: usize, out: &mut [f32]) {
-        let (inner, first) = (self.problem.inner as usize, number * TOGETHER);
-        let (apart, parts) = (self.lengths[1] + GAP, self.parts[1]);
-        match parts {
-            1 => turn_out::<1>(strip, apart, out, inner, first),
-            _ => turn_out::<2>(strip, apart, out, inner, first),
-        }
-    }
 }
 
-/// Rows that are read or written at once: a line of the cache.
-const ROWS: usize = 8;
+/// Some neighbouring lines, one behind the other with gaps, before and after they are transformed.
+#[derive(Default)]
+struct Strip {
+    count: usize,
+    apart: [usize; 2],
+    lines: Vec<f32>,
+    made: Vec<f32>,
+    scratch: Vec<Complex<f32>>,
+}
 
-/// Puts columns of rows, from one on, into lines so far apart.
-fn turn_in<const PARTS: usize>(rows: &[f32], inner: usize, first: usize, lines: &mut [f32], apart: usize) {
-    for (block, rows) in rows.chunks(ROWS * inner * PARTS).enumerate() {
-        for (number, line) in lines.chunks_mut(apart).enumerate() {
-            let to = line[block * ROWS * PARTS..].as_chunks_mut::<PARTS>().0;
-            for (to, row) in to.iter_mut().zip(rows.chunks_exact(inner * PARTS)) {
-                to.copy_from_slice(&row[(first + number) * PARTS..][..PARTS]);
+impl Strip {
+    /// Makes room for so many lines.
+    fn begin(&mut self, count: usize, lengths: [usize; 2]) {
+        self.count = count;
+        self.apart = lengths.map(|length| length + GAP);
+        for (numbers, apart) in [&mut self.lines, &mut self.made].into_iter().zip(self.apart) {
+            numbers.resize(TOGETHER * apart, 0.0);
+        }
+    }
+
+    /// Takes columns of rows, from one on, as lines.
+    fn take<T: Turned>(&mut self, rows: &[f32], inner: usize, first: usize) {
+        let (rows, lines): (&[T], &mut [T]) = (bytemuck::cast_slice(rows), bytemuck::cast_slice_mut(&mut self.lines));
+        for (block, rows) in rows.chunks(ROWS * inner).enumerate() {
+            let size = [rows.len() / inner, self.count];
+            turn(&rows[first..], inner, &mut lines[block * ROWS..], apart_in::<T>(self.apart[0]), size);
+        }
+    }
+
+    /// Puts what was made into columns of rows, from one on.
+    fn put<T: Turned>(&self, out: &mut [f32], inner: usize, first: usize) {
+        let (made, out): (&[T], &mut [T]) = (bytemuck::cast_slice(&self.made), bytemuck::cast_slice_mut(out));
+        let size = [self.count, out.len() / inner];
+        turn(made, apart_in::<T>(self.apart[1]), &mut out[first..], inner, size);
+    }
+
+    /// Puts it into parts of rows that are wherever they are.
+    fn put_apart<T: Turned>(&self, parts: &mut [&mut [f32]]) {
+        let made: &[T] = bytemuck::cast_slice(&self.made);
+        for (block, parts) in parts.chunks_mut(ROWS).enumerate() {
+            let mut rows = [[T::zeroed(); TOGETHER]; ROWS];
+            let size = [self.count, parts.len()];
+            turn(&made[block * ROWS..], apart_in::<T>(self.apart[1]), rows.as_flattened_mut(), TOGETHER, size);
+            for (part, row) in parts.iter_mut().zip(&rows) {
+                bytemuck::cast_slice_mut(part).copy_from_slice(&row[..self.count]);
             }
         }
     }
 }
 
-/// Puts lines so far apart into columns of rows, from one on.
-fn turn_out<const PARTS: usize>(lines: &[f32], apart: usize, rows: &mut [f32], inner: usize, first: usize) {
-    for (block, rows) in rows.chunks_mut(ROWS * inner * PARTS).enumerate() {
-        for (number, line) in lines.chunks(apart).take(inner - first).enumerate() {
-            let from = line[block * ROWS * PARTS..].as_chunks::<PARTS>().0;
-            for (from, row) in from.iter().zip(rows.chunks_exact_mut(inner * PARTS)) {
-                row[(first + number) * PARTS..][..PARTS].copy_from_slice(from);
-            }
-        }
-    }
+/// How far numbers are apart, in elements.
+fn apart_in<T>(numbers: usize) -> usize {
+    numbers / (size_of::<T>() / size_of::<f32>())
 }

@@ -23,6 +23,8 @@ impl Turned for u8 {}
 impl Turned for u16 {}
 #[cfg(not(target_arch = "x86_64"))]
 impl Turned for u32 {}
+#[cfg(not(target_arch = "x86_64"))]
+impl Turned for [u32; 2] {}
 
 /// By rounds in which rows that are half a square apart are put between one another: as many of them as double to a side.
 #[cfg(target_arch = "x86_64")]
@@ -56,6 +58,7 @@ macro_rules! turned {
 turned! {
     u16: 8, 3, _mm_unpacklo_epi16, _mm_unpackhi_epi16;
     u32: 4, 2, _mm_unpacklo_epi32, _mm_unpackhi_epi32;
+    [u32; 2]: 2, 1, _mm_unpacklo_epi64, _mm_unpackhi_epi64;
 }
 
 /// Rows of which lines stay in the cache until all columns have been read.
@@ -104,16 +107,26 @@ mod tests {
         {
             let words: Vec<u32> = (0..(rows * apart) as u32).collect();
             let (halves, bytes): (Vec<_>, Vec<_>) = words.iter().map(|&word| (word as u16, word as u8)).unzip();
-            let (mut turned, mut turned_halves, mut turned_bytes) =
-                (vec![u32::MAX; columns * step], vec![u16::MAX; columns * step], vec![u8::MAX; columns * step]);
+            let pairs: Vec<_> = words.iter().map(|&word| [word, !word]).collect();
+            let (mut turned, mut turned_halves, mut turned_bytes, mut turned_pairs) = (
+                vec![u32::MAX; columns * step],
+                vec![u16::MAX; columns * step],
+                vec![u8::MAX; columns * step],
+                vec![[u32::MAX, 0]; columns * step],
+            );
             turn(&words, apart, &mut turned, step, [rows, columns]);
             turn(&halves, apart, &mut turned_halves, step, [rows, columns]);
             turn(&bytes, apart, &mut turned_bytes, step, [rows, columns]);
+            turn(&pairs, apart, &mut turned_pairs, step, [rows, columns]);
             for at in 0..columns * step {
                 let (j, i) = (at / step, at % step);
                 let expected = if i < rows { words[i * apart + j] } else { u32::MAX };
-                let found = (turned[at], turned_halves[at], turned_bytes[at]);
-                assert_eq!(found, (expected, expected as u16, expected as u8), "row {j}, column {i} of {rows} x {columns}");
+                let found = (turned[at], turned_halves[at], turned_bytes[at], turned_pairs[at]);
+                assert_eq!(
+                    found,
+                    (expected, expected as u16, expected as u8, [expected, !expected]),
+                    "row {j}, column {i} of {rows} x {columns}"
+                );
             }
         }
     }
