@@ -1,5 +1,8 @@
-//! Convolution on the CPU: rows of a result one tap at a time, or, where many filters read the same, a product with what windows see, some
-//! positions of it in memory at once.
+//! Convolution on the CPU: rows of a result one tap at a time, natively all taps of some neighbours at a time (`rows.rs`), or, where many filters
+//! read the same, a product with what windows see, some positions of it in memory at once.
+
+#[cfg(all(feature = "simd", not(target_arch = "wasm32")))]
+mod rows;
 
 use std::ops::Range;
 
@@ -149,7 +152,7 @@ impl Conv<'_> {
         let Problem { filters: m, .. } = self.problem;
         let (positions, k, m) = (self.problem.positions() as usize, self.problem.terms() as usize, m as usize);
         if !self.pays_by_products() {
-            return self.direct(item, out);
+            return self.by_rows(item, out, threads);
         }
         let (sizes, filters) = ([m, k, positions], Matrix::new(filters, k, false));
         if self.problem.windows.iter().all(Window::is_plain) {
