@@ -21,17 +21,18 @@ const LEAST: usize = 32;
 const MOST_LINES: u64 = 32;
 
 impl Conv<'_> {
-    /// All filters of an item, row by row, on so many threads.
+    /// All filters of an item, on so many threads.
     pub(super) fn by_rows(&self, item: usize, out: &mut [f32], threads: usize) {
         let Problem { windows: [y, x], channels, .. } = self.problem;
         let inside = (0..x.taps).map(|tap| steps_inside(&x, tap));
         let whole = inside.reduce(|whole, steps| whole.start.max(steps.start)..whole.end.min(steps.end)).unwrap_or_default();
         let whole = whole.start as usize..whole.end.max(whole.start) as usize;
         let (row, terms, lines) = (x.steps as usize, self.problem.terms() as usize, u64::from(channels) * u64::from(y.taps));
-        if x.stride > 1 || whole.len() < LEAST.max(row - row / 8) || lines > MOST_LINES {
-            return self.direct(item, out);
-        }
         let threads = if out.len() * terms > MANY { threads } else { 1 };
+        if x.stride > 1 || whole.len() < LEAST.max(row - row / 8) || lines > MOST_LINES {
+            let of_filter = (self.problem.positions() as usize).max(1);
+            return each(out, of_filter, threads, |filter, out| self.filter(item, filter, out));
+        }
         let (image, filters) = self.operands(item);
         let rows = Rows { conv: self, item, image, filters, whole };
         let arch = pulp::Arch::new();
@@ -192,6 +193,7 @@ mod tests {
             (2, 1, [Window::ONE, window(1000, 7, [1, 5], [9, 15])]),
             (3, 2, [window(57, 3, plain, [1, 1]), window(54, 3, plain, [1, 1])]),
             (1, 3, [window(9, 5, [1, 2], [4, 4]), window(200, 4, [1, 3], [7, 2])]),
+            (3, 40, [window(20, 3, plain, [1, 1]), window(70, 3, plain, [1, 1])]),
             (2, 2, [window(30, 3, [2, 1], [1, 1]), window(61, 3, [2, 1], [1, 1])]),
             (1, 1, [window(5, 5, plain, [4, 4]), window(5, 5, plain, [4, 4])]),
         ];
