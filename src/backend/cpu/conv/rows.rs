@@ -13,8 +13,10 @@ const SHARE: usize = 1 << 18;
 const LINE: usize = 128;
 /// Products from which other threads are worth waking.
 const MANY: usize = 1 << 20;
-/// Vectors of sums: as many as registers hold beside what is added, and where fewer neighbours are left.
-const VECTORS: [usize; 3] = [8, 4, 2];
+/// Vectors of sums at once: as many as registers hold beside what is added, or fewer where fewer neighbours are left.
+const MOST_VECTORS: usize = 8;
+const SOME_VECTORS: usize = 4;
+const FEW_VECTORS: usize = 2;
 /// Elements of a row with all their taps from which vectors pay, where they are most of it.
 const LEAST: usize = 32;
 /// Lines that the taps of an element see, of which more are too far apart to be in the first cache.
@@ -99,7 +101,7 @@ impl Row<'_> {
     #[inline(always)]
     fn compute<S: pulp::Simd>(&self, simd: S, first: usize, out: &mut [f32]) {
         let (x, whole, end) = (self.rows.conv.problem.windows[1], &self.rows.whole, first + out.len());
-        let [one, least] = [1, 2].map(|count| count * S::F32_LANES);
+        let least = FEW_VECTORS * S::F32_LANES;
         let whole = whole.start.clamp(first, end)..whole.end.clamp(first, end);
         let whole = if whole.len() >= least { whole } else { first..first };
         let (before, rest) = out.split_at_mut(whole.start - first);
@@ -109,17 +111,15 @@ impl Row<'_> {
         }
         let mut begin = 0;
         while begin < near.len() {
-            let left = (near.len() - begin) / one;
-            let count = VECTORS.into_iter().find(|count| *count <= left).unwrap_or_default().max(2);
+            let left = (near.len() - begin) / S::F32_LANES;
             // The last of them once more, where fewer are left.
             begin = begin.min(near.len() - least);
-            let (place, near) = (x.place((whole.start + begin) as u32, 0), &mut near[begin..][..count * one]);
-            match count {
-                8 => self.near::<S, 8>(simd, place, near),
-                4 => self.near::<S, 4>(simd, place, near),
-                _ => self.near::<S, 2>(simd, place, near),
-            }
-            begin += count * one;
+            let (place, near) = (x.place((whole.start + begin) as u32, 0), &mut near[begin..]);
+            begin += match left {
+                MOST_VECTORS.. => self.near::<S, MOST_VECTORS>(simd, place, near),
+                SOME_VECTORS.. => self.near::<S, SOME_VECTORS>(simd, place, near),
+                _ => self.near::<S, FEW_VECTORS>(simd, place, near),
+            };
         }
     }
 
@@ -138,9 +138,10 @@ impl Row<'_> {
         }
     }
 
-    /// Neighbours, as many as so many vectors hold, of whose taps the first along the row are from a place on, and none is past an end of it.
+    /// The first neighbours of some, as many as so many vectors hold, of whose taps the first along the row are from a place on, and none is past an end
+    /// of it. Gives how many they are.
     #[inline(always)]
-    fn near<S: pulp::Simd, const N: usize>(&self, simd: S, place: usize, out: &mut [f32]) {
+    fn near<S: pulp::Simd, const N: usize>(&self, simd: S, place: usize, out: &mut [f32]) -> usize {
         let dilation = self.rows.conv.problem.windows[1].dilation as usize;
         let mut sums = [simd.splat_f32s(0.0); N];
         self.each_line(|line, weights| {
@@ -152,7 +153,8 @@ impl Row<'_> {
                 }
             }
         });
-        S::as_mut_simd_f32s(out).0.copy_from_slice(&sums);
+        S::as_mut_simd_f32s(out).0[..N].copy_from_slice(&sums);
+        N * S::F32_LANES
     }
 
     /// One element, some of whose taps may be past an end of the row.
