@@ -4,13 +4,14 @@ import { execFileSync } from "node:child_process";
 import { test } from "node:test";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
-import { run } from "./checks/tools.mjs";
+import { run, without_collector } from "./checks/tools.mjs";
 import { report } from "./page.mjs";
 import { PACKAGE } from "./server.mjs";
 import { all_checks } from "./subjects.mjs";
 
 for (const backend of ["simd", "scalar"]) {
   test(`in Node on ${backend}`, async (t) => {
+    without_collector();
     const lapidary = await import(pathToFileURL(join(PACKAGE, "node.js")));
     await report(t, await run(await all_checks(), lapidary, backend));
   });
@@ -41,4 +42,16 @@ test("the CPU holds no operand beyond its product", () => {
     console.log("nothing is done for nothing");`;
   const said = execFileSync(process.execPath, ["--expose-gc", "--input-type=module", "--eval", script], { encoding: "utf8", timeout: 60_000 });
   assert.equal(said, "let go\nnothing is done for nothing\n");
+});
+
+test("what is forgotten is freed", () => {
+  const script = `import { Gpu, lazy } from ${JSON.stringify(pathToFileURL(join(PACKAGE, "node.js")))};
+    const gpu = await Gpu.open({ backend: "simd", threads: 1 });
+    const made = async () => gpu.evaluate(lazy(await gpu.tensor(new Float32Array(1000), [1000])).add(1));
+    await made();
+    const held = gpu.memory().used_bytes;
+    for (let turn = 0; turn < 20 && gpu.memory().used_bytes; turn++) (await new Promise((resolve) => setTimeout(resolve, 10)), gc());
+    console.log(held > 0, gpu.memory().used_bytes);`;
+  const said = execFileSync(process.execPath, ["--expose-gc", "--input-type=module", "--eval", script], { encoding: "utf8", timeout: 60_000 });
+  assert.equal(said, "true 0\n");
 });

@@ -1,4 +1,5 @@
 /** What is checked on every backend, and where. */
+import { without_collector } from "./checks/tools.mjs";
 
 /** What Chrome says of a buffer whose copy for the host was made for nothing, or had to be waited for. */
 const READBACK = /READ-usage buffer/;
@@ -37,5 +38,5 @@ export function check(visit, subjects, backend, options) {
     const checks = await Promise.all(subjects.map((subject) => import(`/checks/${subject}.mjs`)));
     return run(Object.fromEntries(subjects.map((subject, i) => [subject, checks[i].default])), lapidary, backend);
   };
-  return visit(body, { argument: [subjects, backend], refused: READBACK, ...options });
+  return visit(body, { argument: [subjects, backend], prepare: without_collector, refused: READBACK, ...options });
 }

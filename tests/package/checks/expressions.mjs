@@ -182,8 +182,8 @@ export default {
     const values = [0, -0, NaN, Infinity, -Infinity, 1, -1, 88.72, 88.73, -87.4, -103.9, -104.1, 8191.9, 1e-45, 3.4028235e38, ...sizes];
     const plain = await Gpu.open({ backend: "scalar" });
     const of = async (gpu) => {
-      const x = lazy(await put(gpu, "f32", values));
-      const y = lazy(await put(gpu, "f32", values.toReversed()));
+      const tensors = [await put(gpu, "f32", values), await put(gpu, "f32", values.toReversed())];
+      const [x, y] = tensors.map(lazy);
       const results = {};
       for (const name of [...Object.keys(OF_ONE), "isNan"]) results[name] = (await value_of(gpu, x[name]())).data;
       for (const name of Object.keys(OF_TWO)) results[name] = (await value_of(gpu, x[name](y))).data;
@@ -192,6 +192,7 @@ export default {
         for (const part of [x.slice(0, 5, 14), x.slice(0, 15, values.length).mul(1e-20), x]) (results[name] ??= []).push(...(await value_of(gpu, part[name]())).data);
       }
       for (const name of ["softmax", "logSoftmax", "layerNorm", "rmsNorm"]) results[name] = (await value_of(gpu, x.slice(0, 5, 14)[name](0))).data;
+      tensors.forEach((tensor) => tensor.dispose());
       return results;
     };
     const [got, right] = [await of(gpu), await of(plain)];
@@ -421,7 +422,7 @@ export default {
     await gives(gpu, lazy(a).reshape([0]).matmul(lazy(b).reshape([0])), "f32", [], [0]);
     if (backend !== "webgl2") {
       const bytes = await gpu.tensor(new Int8Array(0), [2, 0]);
-      await gives(gpu, lazy(bytes).matmul(bytes.reshape([0, 2])), "i32", [2, 2], [0, 0, 0, 0]);
+      await gives(gpu, lazy(bytes).matmul(lazy(bytes).reshape([0, 2])), "i32", [2, 2], [0, 0, 0, 0]);
       bytes.dispose();
     }
     await gives(gpu, lazy(b).matmul(lazy(x).transpose()), "f32", [0, 1], []);

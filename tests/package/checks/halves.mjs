@@ -330,11 +330,13 @@ export default {
     needs_halves();
     const data = [NaN, 5, 1, NaN, Infinity, NaN, NaN, -Infinity];
     const x = await gpu.tensor(new Float16Array(data), [2, 4]);
+    const first = await gpu.tensor(new Float16Array([1, 0, 0, 0]), [4, 1]);
+    const row = await gpu.tensor(new Float16Array([2, NaN, 4, 7, 1, 3, NaN, 5]), [1, 1, 8]);
     for (const [what, expr, expected] of [
       ["repeated", lazy(x).broadcastTo([2, 2, 4]), [...data, ...data]],
       ["turned round", lazy(x).flip(1), [NaN, 1, 5, NaN, -Infinity, NaN, NaN, Infinity]],
-      ["a product", lazy(x).matmul(lazy(await gpu.tensor(new Float16Array([1, 0, 0, 0]), [4, 1]))), [NaN, NaN]],
-      ["means", lazy(await gpu.tensor(new Float16Array([2, NaN, 4, 7, 1, 3, NaN, 5]), [1, 1, 8])).averagePool([1]), [2, NaN, 4, 7, 1, 3, NaN, 5]],
+      ["a product", lazy(x).matmul(first), [NaN, NaN]],
+      ["means", lazy(row).averagePool([1]), [2, NaN, 4, 7, 1, 3, NaN, 5]],
     ]) {
       const made = await gpu.evaluate(expr.cast("f32"));
       same(await made.toArray(), Float32Array.from(expected), what);
@@ -348,7 +350,7 @@ export default {
       const product = await gpu.matmul(new Float16Array(left), new Float16Array(factor), { m: 3, k: 4, n, result: "f16" });
       same(new Float32Array(product), Float32Array.from(expected), `a result of f16 with ${n} columns`);
     }
-    x.dispose();
+    for (const tensor of [x, first, row]) tensor.dispose();
   },
 
   ...Object.fromEntries(Object.entries(with_arrays).map(([name, check]) => [name, (context) => needs_halves() && check(context)])),
