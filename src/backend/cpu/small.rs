@@ -22,7 +22,7 @@ pub(super) fn takes(params: &Params, turns_a: bool) -> bool {
 /// out ← α·op(A)·op(B) + β·C, or as many rows of it as there are in `out`. Without C it is not read. The sums run over k in order.
 pub(super) fn multiply(params: &Params, [a, b]: [Matrix<'_>; 2], c: Option<&[f32]>, out: &mut [f32]) {
     #[cfg(target_arch = "x86_64")]
-    if c.is_none() && fours::multiply(params, [a, b], out) {
+    if c.is_none() && together::multiply(params, [a, b], out) {
         return;
     }
     pulp::Arch::new().dispatch(Product { params, a, b, c, out });
@@ -141,74 +141,107 @@ fn add<S: pulp::Simd>(sum: f32, x: f32, y: f32) -> f32 {
     if S::IS_SCALAR { x * y + sum } else { x.mul_add(y, sum) }
 }
 
-/// Four rows at a time of two to four terms and columns, in one vector: all rows of A lie behind one another, and so do those of the result.
+/// Some rows at a time of two to four terms and columns, in one vector: all rows of A lie behind one another, and so do those of the result.
 #[cfg(target_arch = "x86_64")]
-mod fours {
+mod together {
     use std::arch::x86_64::{
-        _mm512_fmadd_ps, _mm512_loadu_si512, _mm512_mask_storeu_ps, _mm512_maskz_loadu_ps, _mm512_mul_ps, _mm512_permutexvar_ps,
-        _mm512_set1_ps, _mm512_setzero_ps,
+        __m512, __m512i, _mm256_fmadd_ps, _mm256_loadu_ps, _mm256_loadu_si256, _mm256_mul_ps, _mm256_permutevar8x32_ps, _mm256_set1_ps,
+        _mm256_setzero_ps, _mm256_storeu_ps, _mm512_fmadd_ps, _mm512_loadu_ps, _mm512_loadu_si512, _mm512_mul_ps, _mm512_permutexvar_ps,
+        _mm512_set1_ps, _mm512_setzero_ps, _mm512_storeu_ps,
     };
 
-    use super::{Matrix, Params, ROWS, row_of};
+    use super::{Matrix, Params, row_of};
 
+    /// Lanes of a row's sums.
     const WIDTH: usize = 4;
-    const LANES: usize = ROWS * WIDTH;
-
-    /// So many of the lowest lanes.
-    fn lowest(lanes: usize) -> u16 {
-        ((1u32 << lanes) - 1) as u16
-    }
 
     /// out ← α·A·B; false if it is no such product, or the CPU has no such vectors.
     pub(super) fn multiply(params: &Params, [a, b]: [Matrix<'_>; 2], out: &mut [f32]) -> bool {
-        if a.column_stride != 1 || a.row_stride != params.k as usize || !std::arch::is_x86_feature_detected!("avx512f") {
+        if a.column_stride != 1 || a.row_stride != params.k as usize {
             return false;
         }
         macro_rules! of {
-            ($($n:literal $k:literal)+) => {
+            ($rows:ident: $($n:literal $k:literal)+) => {
                 match (params.n, params.k) {
-                    // SAFETY: the CPU has the instructions.
-                    $(($n, $k) => unsafe { rows::<$n, $k>(params.alpha, a.values, b, out) },)+
+                    // SAFETY: the CPU has the instructions, as is asked below.
+                    $(($n, $k) => unsafe { $rows::<$n, $k>(params.alpha, a.values, b, out) },)+
                     _ => return false,
                 }
             };
         }
-        of!(2 2 2 3 2 4 3 2 3 3 3 4 4 2 4 3 4 4);
+        if std::arch::is_x86_feature_detected!("avx512f") {
+            of!(sixteens: 2 2 2 3 2 4 3 2 3 3 3 4 4 2 4 3 4 4);
+        } else if std::arch::is_x86_feature_detected!("avx2") && std::arch::is_x86_feature_detected!("fma") {
+            of!(eights: 2 2 2 3 2 4 3 2 3 3 3 4 4 2 4 3 4 4);
+        } else {
+            return false;
+        }
         true
     }
 
-    /// The same of K terms and N columns.
-    #[target_feature(enable = "avx512f")]
-    fn rows<const N: usize, const K: usize>(alpha: f32, a: &[f32], b: Matrix<'_>, out: &mut [f32]) {
-        const { assert!(N <= WIDTH && K <= WIDTH) };
-        let lanes = |number: &dyn Fn(usize) -> usize| {
-            let numbers: [u32; LANES] = std::array::from_fn(|lane| number(lane) as u32);
-            // SAFETY: the array is as long as a vector.
-            unsafe { _mm512_loadu_si512(numbers.as_ptr().cast()) }
-        };
-        // Sums have WIDTH lanes to a row: where each finds its term, and where the result finds its sum.
-        let terms: [_; K] = std::array::from_fn(|p| lanes(&|lane| lane / WIDTH * K + p));
-        let packed = lanes(&|lane| lane / N * WIDTH + lane % N);
-        let of_b: [_; K] = std::array::from_fn(|p| {
-            let row = row_of::<N, WIDTH>(b, p);
-            let all: [f32; LANES] = std::array::from_fn(|lane| row[lane % WIDTH]);
-            // SAFETY: as above.
-            unsafe { _mm512_maskz_loadu_ps(u16::MAX, all.as_ptr()) }
-        });
-        let alpha = _mm512_set1_ps(alpha);
-        for (out, a) in out.chunks_mut(ROWS * N).zip(a.chunks(ROWS * K)) {
-            let rows = (out.len() / N).min(a.len() / K);
-            // SAFETY: no lane is read or written beyond these rows.
-            let values = unsafe { _mm512_maskz_loadu_ps(lowest(rows * K), a.as_ptr()) };
-            let mut sums = _mm512_setzero_ps();
-            for (terms, of_b) in terms.iter().zip(of_b) {
-                sums = _mm512_fmadd_ps(_mm512_permutexvar_ps(*terms, values), of_b, sums);
+    /// A function that computes the same of K terms and N columns by vectors of so many lanes.
+    macro_rules! rows {
+        (
+            $name:ident by $lanes:literal with $features:literal: $load:ident $load_numbers:ident $store:ident $zero:ident $splat:ident
+            $mul:ident $mul_add:ident $permute:ident
+        ) => {
+            #[target_feature(enable = $features)]
+            fn $name<const N: usize, const K: usize>(alpha: f32, a: &[f32], b: Matrix<'_>, out: &mut [f32]) {
+                const { assert!(N <= WIDTH && K <= WIDTH) };
+                const LANES: usize = $lanes;
+                const ROWS: usize = LANES / WIDTH;
+                let places = |place: &dyn Fn(usize) -> usize| {
+                    let numbers: [u32; LANES] = std::array::from_fn(|lane| place(lane) as u32);
+                    // SAFETY: the array is as long as a vector.
+                    unsafe { $load_numbers(numbers.as_ptr().cast()) }
+                };
+                // Where a row's sums find their term, and the result its sums.
+                let terms: [_; K] = std::array::from_fn(|p| places(&|lane| lane / WIDTH * K + p));
+                let packed = places(&|lane| (lane / N * WIDTH + lane % N) % LANES);
+                let of_b: [_; K] = std::array::from_fn(|p| {
+                    let row = row_of::<N, WIDTH>(b, p);
+                    let all: [f32; LANES] = std::array::from_fn(|lane| row[lane % WIDTH]);
+                    // SAFETY: as above.
+                    unsafe { $load(all.as_ptr()) }
+                });
+                let alpha = $splat(alpha);
+                let computed = |values: &[f32; LANES], to: &mut [f32; LANES]| {
+                    // SAFETY: both are as long as a vector.
+                    let values = unsafe { $load(values.as_ptr()) };
+                    let mut sums = $zero();
+                    for (terms, of_b) in terms.iter().zip(of_b) {
+                        sums = $mul_add($permute(values, *terms), of_b, sums);
+                    }
+                    // SAFETY: as above.
+                    unsafe { $store(to.as_mut_ptr(), $permute($mul(alpha, sums), packed)) };
+                };
+                for row in (0..(out.len() / N).min(a.len() / K)).step_by(ROWS) {
+                    let (a, out) = (&a[row * K..], &mut out[row * N..]);
+                    if let (Some(values), Some(to)) = (a.first_chunk(), out.first_chunk_mut()) {
+                        // What is too much in a vector belongs to rows that follow, which write over it.
+                        computed(values, to);
+                        continue;
+                    }
+                    let rows = (a.len() / K).min(out.len() / N).min(ROWS);
+                    let [mut values, mut found] = [[0.0; LANES]; 2];
+                    values[..rows * K].copy_from_slice(&a[..rows * K]);
+                    computed(&values, &mut found);
+                    out[..rows * N].copy_from_slice(&found[..rows * N]);
+                }
             }
-            let scaled = _mm512_permutexvar_ps(packed, _mm512_mul_ps(alpha, sums));
-            // SAFETY: as above.
-            unsafe { _mm512_mask_storeu_ps(out.as_mut_ptr(), lowest(rows * N), scaled) };
-        }
+        };
     }
+
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    fn permuted(values: __m512, places: __m512i) -> __m512 {
+        _mm512_permutexvar_ps(places, values)
+    }
+
+    rows!(eights by 8 with "avx2,fma": _mm256_loadu_ps _mm256_loadu_si256 _mm256_storeu_ps _mm256_setzero_ps _mm256_set1_ps
+        _mm256_mul_ps _mm256_fmadd_ps _mm256_permutevar8x32_ps);
+    rows!(sixteens by 16 with "avx512f": _mm512_loadu_ps _mm512_loadu_si512 _mm512_storeu_ps _mm512_setzero_ps _mm512_set1_ps
+        _mm512_mul_ps _mm512_fmadd_ps permuted);
 }
 
 #[cfg(test)]
@@ -219,7 +252,7 @@ mod tests {
     #[test]
     fn rows_have_the_same_bits_however_they_are_taken() {
         let numbers = |count: usize| -> Vec<f32> { (0..count).map(|at| (at as f32 * 0.7).sin()).collect() };
-        for (m, k, n) in (1..10).flat_map(|m| (1..6).flat_map(move |k| (1..6).map(move |n| (m, k, n)))) {
+        for (m, k, n) in (1..22).flat_map(|m| (1..6).flat_map(move |k| (1..6).map(move |n| (m, k, n)))) {
             let (a, b) = (numbers(m * k), numbers(k * n));
             let turned: Vec<f32> = (0..m * k).map(|at| a[at % m * k + at / m]).collect();
             let [m_32, k_32, n_32] = [m, k, n].map(|size| size as u32);
