@@ -3,7 +3,7 @@
 
 use super::crew::each_with;
 use super::number::Number;
-use super::product::{self, with_room};
+use super::product::with_room;
 use super::scalar::Matrix;
 
 /// The most vectors with which it is quicker: rows, for which a packed product would turn the other operand, and columns.
@@ -12,6 +12,8 @@ const MOST_COLUMNS: usize = 12;
 /// The least numbers of a line, and of all of them.
 const LEAST: usize = 256;
 const LEAST_ELEMENTS: usize = 1 << 15;
+/// Multiplications from which other threads pay: to wake one takes some microseconds.
+const MANY: usize = 1 << 21;
 /// Lines that are taken at once.
 const LINES: usize = 4;
 /// Numbers of vectors that leave lines some room in the first cache.
@@ -58,7 +60,7 @@ impl<'a, T: Number> Product<'a, T> {
                 vector.iter_mut().enumerate().for_each(|(at, value)| *value = self.vectors[number * steps[1] + at * steps[0]].into());
             }
             let share = (SHARE / (count * k)).next_multiple_of(LINES).max(LINES);
-            let threads = if count * k * lines < product::MANY { 1 } else { threads };
+            let threads = if count * k * lines < MANY { 1 } else { threads };
             each_with(sums, share * count, threads, Vec::new, |room, number, sums| {
                 pulp::Arch::new().dispatch(Part { product: self, vectors, first: number * share, room, sums });
             });

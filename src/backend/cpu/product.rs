@@ -17,8 +17,8 @@ use super::crew::share;
 use super::number::Number;
 use super::scalar::Matrix;
 
-/// Multiplications from which other threads pay: to hand blocks over takes some microseconds.
-pub(super) const MANY: usize = 1 << 21;
+/// Multiplications for which a thread pays that looks out for work: some microseconds of them.
+const EACH: usize = 1 << 17;
 /// Multiplications from which it pays to wake them.
 const LONG: usize = 1 << 22;
 /// Rows and columns of which blocks are multiples: what the crate's kernels compute at once.
@@ -94,7 +94,7 @@ impl Product<'_> {
     /// Computes C, whose rows are so far apart, on so many threads at most.
     pub(super) fn compute(&self, c: &mut [f32], stride: usize, threads: usize) {
         let [m, k, n] = self.sizes;
-        let threads = if m * k * n < MANY { 1 } else { threads };
+        let threads = threads.min(m * k * n / EACH).max(1);
         if self.b.row_stride == 1 && m > 1 && k > 1 && n > 1 {
             // The crate would pack one number after the other.
             self.check(c.len(), stride);
@@ -116,7 +116,7 @@ impl Product<'_> {
     ) {
         let [m, k, n] = self.sizes;
         assert!((m - 1) * stride + n <= c.len(), "a product of {m} x {k} x {n} past its result");
-        let threads = if m * k * n < MANY { 1 } else { threads };
+        let threads = threads.min(m * k * n / EACH).max(1);
         let (out, cut) = (Out { start: c.as_mut_ptr(), stride }, Cut { rows, columns: 1 });
         share(threads, n.div_ceil(width) * rows, m * k * n >= LONG, |number| {
             let first = number / rows * width;
@@ -134,10 +134,15 @@ impl Product<'_> {
     /// The same with another B than is here, of any numbers: so many columns at a time are made rows in f32 by whoever multiplies with them, while they
     /// are in the cache. C is cut into rows too where there are few columns for the threads.
     pub(super) fn compute_with<T: Number>(&self, b: Matrix<'_, T>, c: &mut [f32], stride: usize, threads: usize) {
-        let [m, _, n] = self.sizes;
-        let width = n.div_ceil(n.div_ceil(SEEN_COLUMNS)).next_multiple_of(COLUMNS);
+        let [m, k, n] = self.sizes;
+        let threads = threads.min(m * k * n / EACH).max(1);
         // Blocks that are as the whole is to the crate, however wide.
         let most = m / (FEW + 2 * ROWS);
+        let least = if most > 0 { threads.min(n / LEAST_COLUMNS) } else { 1 };
+        let mut width = n.div_ceil(n.div_ceil(SEEN_COLUMNS).max(least)).next_multiple_of(COLUMNS);
+        while width < n && (1..COLUMNS).contains(&(n % width)) {
+            width += COLUMNS;
+        }
         let parts = if threads > 1 { (2 * threads).div_ceil(n.div_ceil(width)).min(most).max(1) } else { 1 };
         self.by_columns(c, stride, width, parts, threads, |columns, rows| {
             let count = columns.len();
