@@ -39,11 +39,16 @@ impl Conv<'_> {
         self.problem.filters as usize * self.problem.positions() as usize
     }
 
-    /// The images that an item reads, channel by channel, and its filters.
-    pub(super) fn operands(&self, item: usize) -> (&[f32], &[f32]) {
-        let (pixels, groups) = (self.problem.pixels() as usize, self.problem.groups as usize);
-        let (image, filters) = (self.problem.channels as usize * pixels, self.problem.filters as usize * self.problem.terms() as usize);
-        (&self.images[item * image..][..image], &self.filters[item % groups * filters..][..filters])
+    /// The image that an item reads, channel by channel.
+    fn image(&self, item: usize) -> &[f32] {
+        let elements = self.problem.channels as usize * self.problem.pixels() as usize;
+        &self.images[item * elements..][..elements]
+    }
+
+    /// The same, and its filters.
+    fn operands(&self, item: usize) -> (&[f32], &[f32]) {
+        let elements = self.problem.filters as usize * self.problem.terms() as usize;
+        (self.image(item), &self.filters[item % self.problem.groups as usize * elements..][..elements])
     }
 
     /// Adds the bias of a filter of an item and applies the activation.
@@ -110,10 +115,16 @@ impl Conv<'_> {
         self.problem.filters >= FEW
     }
 
+    /// Whether windows see the image as it lies.
+    #[cfg(any(feature = "simd", target_arch = "wasm32"))]
+    pub(super) fn is_plain(&self) -> bool {
+        self.problem.windows.iter().all(Window::is_plain)
+    }
+
     /// What windows at some positions see of an item, a row for each term.
     #[cfg(any(feature = "simd", target_arch = "wasm32"))]
     pub(super) fn see(&self, item: usize, positions: Range<usize>, out: &mut [f32]) {
-        let (image, _) = self.operands(item);
+        let image = self.image(item);
         let Problem { windows: [y, x], .. } = self.problem;
         let (pixels, steps) = (self.problem.pixels() as usize, x.steps as usize);
         let begin = ((positions.start / steps) as u32, (positions.start % steps) as u32);
@@ -155,7 +166,7 @@ impl Conv<'_> {
             return self.by_rows(item, out, threads);
         }
         let (sizes, filters) = ([m, k, positions], Matrix::new(filters, k, false));
-        if self.problem.windows.iter().all(Window::is_plain) {
+        if self.is_plain() {
             let product = Product { sizes, a: filters, b: Matrix::new(image, positions, false), beta: None };
             product.compute(out, positions, threads);
         } else {

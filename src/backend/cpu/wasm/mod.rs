@@ -85,6 +85,7 @@ extern "C" {
         lda: u32,
         ldb: u32,
         ldc: u32,
+        ldo: u32,
         alpha: f32,
         beta: f32,
         transpose_a: bool,
@@ -170,13 +171,13 @@ fn job_of(
     depth: Option<u32>,
     starts: Option<Uint32Array>,
 ) -> Job {
-    let &Params { m, k, n, lda, ldb, ldc, alpha, beta, .. } = params;
+    let &Params { m, k, n, lda, ldb, ldc, ldo, alpha, beta, .. } = params;
     // Many rows share a block of B, and few are all there: then it may be as wide as the matrix, and is brought in one piece.
     let columns = fitting(BLOCK, m.clamp(1, ROWS));
     let depth = depth.unwrap_or((PANELS as u32 / n.clamp(1, columns).next_multiple_of(PANEL as u32)).min(DEPTH as u32));
     let rows = fitting(BLOCK, k.min(depth).max(1)).min(fitting(BLOCK, n.clamp(1, columns))).min(MOST_ROWS);
     let [a, b, c] = operands;
-    job(a, b, c, out, m, k, n, lda, ldb, ldc, alpha, beta, transpose_a, transpose_b, reads_c, columns, depth, rows, starts)
+    job(a, b, c, out, m, k, n, lda, ldb, ldc, ldo, alpha, beta, transpose_a, transpose_b, reads_c, columns, depth, rows, starts)
 }
 
 impl Engine {
@@ -354,44 +355,68 @@ impl Engine {
         fill(out, &result)
     }
 
-    /// A convolution, in this module's own memory.
+    /// A convolution: by products where they pay, else in this module's own memory.
     pub(super) fn conv(&self, words: &[u32], inputs: &[Option<HostSlice<'_>>], out: &mut HostVec) -> Result<()> {
-        let ([images, filters, bias], mut result) = brought(inputs, out, 0)?;
-        let conv = Conv { problem: plan::conv::told(words, !bias.is_empty())?, images: &images, filters: &filters, bias: &bias };
-        let items = bytemuck::cast_slice_mut(&mut result).chunks_exact_mut(conv.item_elements());
-        for (item, result) in items.enumerate() {
-            if self.has_vectors() && conv.pays_by_products() {
-                self.convolve(&conv, item, result)?;
+        let bias = inputs.get(2).and_then(Option::as_ref);
+        let conv = Conv { problem: plan::conv::told(words, bias.is_some())?, images: &[], filters: &[], bias: &[] };
+        let by_products = self.has_vectors() && conv.pays_by_products();
+        let is_whole = by_products && out.dtype() == DType::F32 && bias.is_none() && conv.problem.activation.is_none();
+        let made = if is_whole || !by_products { out.f32().clone() } else { new_array(out.len())? };
+        if by_products {
+            self.convolve(&conv, inputs, &made)?;
+        }
+        if is_whole {
+            return Ok(());
+        }
+        let bias = [None, None, bias.cloned()];
+        let ([images, filters, bias], mut result) = brought(if by_products { &bias } else { inputs }, out, 0)?;
+        let conv = Conv { images: &images, filters: &filters, bias: &bias, ..conv };
+        let values = bytemuck::cast_slice_mut(&mut result);
+        if by_products {
+            made.copy_to(values);
+        }
+        for (item, values) in values.chunks_exact_mut(conv.item_elements()).enumerate() {
+            if by_products {
+                conv.finish_all(item, values);
             } else {
-                conv.direct(item, result);
+                conv.direct(item, values);
             }
         }
         fill(out, &result)
     }
 
-    /// One group of one image by products with what windows see, of some positions after the others.
-    fn convolve(&self, conv: &Conv<'_>, item: usize, out: &mut [f32]) -> Result<()> {
+    /// Products of filters, where they lie, with what windows see: the images as they lie, or some positions after the others, in this module's memory.
+    fn convolve(&self, conv: &Conv<'_>, inputs: &[Option<HostSlice<'_>>], made: &Float32Array) -> Result<()> {
         /// Elements of what windows see that are in memory at once.
         const SEEN: u32 = 1 << 18;
-        // All of it is in this module's memory.
+        let [Some(images), Some(filters), ..] = inputs else { return Ok(()) };
+        let (images, filters) = (images.widened()?, filters.widened()?);
+        let is_plain = conv.is_plain();
         let (m, [k, positions]) = (conv.problem.filters, [conv.problem.terms(), conv.problem.positions()].map(|count| count as u32));
-        let (_, weights) = conv.operands(item);
-        let block = (SEEN / k.max(1)).max(PANEL as u32).min(positions);
-        let mut seen: Vec<f32> = bytemuck::cast_vec(zeros(u64::from(k) * u64::from(block))?);
-        let [filters, b, made] = [[m, k], [k, block], [m, block]].map(|[rows, columns]| new_array(u64::from(rows) * u64::from(columns)));
-        let (filters, b, made) = (filters?, b?, made?);
-        filters.copy_from(weights);
-        for (first, n) in parts(positions, block) {
-            let seen = &mut seen[..(k * n) as usize];
-            conv.see(item, first as usize..(first + n) as usize, seen);
-            b.subarray(0, k * n).copy_from(seen);
-            let params = Params { m, k, n, lda: k, ldb: n, ldc: n, alpha: 1.0, batch: 1, ..Params::default() };
-            self.crew.compute(&job_of(&params, [false; 3], [&filters, &b, &self.none], &made.subarray(0, m * n), None, None));
-            for (filter, out) in (0..m).zip(out.chunks_exact_mut((positions as usize).max(1))) {
-                made.subarray(filter * n, (filter + 1) * n).copy_to(&mut out[first as usize..][..n as usize]);
+        let block = if is_plain { positions } else { fitting(SEEN as usize, k.max(1)).min(positions) };
+        let mut seen: Vec<f32> = bytemuck::cast_vec(zeros(if is_plain { 0 } else { u64::from(k) * u64::from(block) })?);
+        let mut brought: Vec<f32> = bytemuck::cast_vec(zeros(if is_plain { 0 } else { images.len() })?);
+        if !is_plain {
+            images.f32().copy_to(&mut brought);
+        }
+        let conv = Conv { images: &brought, ..*conv };
+        let (image, of_filters, of_result) = [(k, positions), (m, k), (m, positions)].map(|(x, y)| u64::from(x) * u64::from(y)).into();
+        for item in 0..conv.problem.batch * conv.problem.groups {
+            let a = from(filters.f32(), u64::from(item % conv.problem.groups) * of_filters);
+            for (first, n) in parts(positions, block) {
+                let to = from(made, u64::from(item) * of_result + u64::from(first));
+                let b = if is_plain {
+                    from(images.f32(), u64::from(item) * image)
+                } else {
+                    let seen = &mut seen[..(k * n) as usize];
+                    conv.see(item as usize, first as usize..(first + n) as usize, seen);
+                    // SAFETY: it is read while this module's memory stays as it is: what computes is JavaScript and another module.
+                    unsafe { Float32Array::view(seen) }
+                };
+                let params = Params { m, k, n, lda: k, ldb: n, ldo: positions, alpha: 1.0, batch: 1, ..Params::default() };
+                self.crew.compute(&job_of(&params, [false; 3], [&a, &b, &self.none], &to, None, None));
             }
         }
-        conv.finish_all(item, out);
         Ok(())
     }
 

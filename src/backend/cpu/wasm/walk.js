@@ -190,8 +190,8 @@ export function walker(exports, sizes) {
 }
 
 /** A job for the whole of a product or a batch, which is packed. */
-export function job(a, b, c, out, m, k, n, lda, ldb, ldc, alpha, beta, transpose_a, transpose_b, reads_c, columns, depth, rows, starts = []) {
-  return { a, b, c, out, m, k, n, lda, ldb, ldc, ldo: n, alpha, beta, transpose_a, transpose_b, reads_c, columns, depth, rows, starts };
+export function job(a, b, c, out, m, k, n, lda, ldb, ldc, ldo, alpha, beta, transpose_a, transpose_b, reads_c, columns, depth, rows, starts = []) {
+  return { a, b, c, out, m, k, n, lda, ldb, ldc, ldo, alpha, beta, transpose_a, transpose_b, reads_c, columns, depth, rows, starts };
 }
 
 /** Bytes less their zero point, as numbers. */
