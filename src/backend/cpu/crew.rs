@@ -48,6 +48,17 @@ pub(super) fn share(threads: usize, blocks: usize, is_long: bool, run: impl Fn(u
     CREW.get_or_init(|| Crew::start(&CREW, cores() - 1)).share(threads, blocks, is_long, &run);
 }
 
+/// Runs what is short with how many of so many threads are at hand: all if such calls follow one another, so that others look out for more. Else the
+/// caller is alone, and need not cut what it computes.
+pub(super) fn short(threads: usize, run: impl FnOnce(usize)) {
+    static START: OnceLock<Instant> = OnceLock::new();
+    /// Until when a call follows the last one.
+    static UNTIL_US: AtomicU64 = AtomicU64::new(0);
+    let now_us = || START.get_or_init(Instant::now).elapsed().as_micros() as u64;
+    run(if now_us() < UNTIL_US.load(Ordering::Relaxed) { threads } else { 1 });
+    UNTIL_US.store(now_us() + OFTEN_US, Ordering::Relaxed);
+}
+
 /// Runs a function for each piece of so many items, given its number.
 pub(super) fn each<T: Send>(items: &mut [T], size: usize, threads: usize, run: impl Fn(usize, &mut [T]) + Sync) {
     each_with(items, size, threads, || (), |(), number, items| run(number, items));
@@ -369,6 +380,25 @@ mod tests {
         while crew.workers.iter().all(|worker| worker.state.0.load(Ordering::SeqCst) == ASLEEP) {
             assert!(Instant::now() < until, "calls for 20 s have woken nobody");
             crew.share(4, 4, false, &|_| ());
+        }
+    }
+
+    #[test]
+    fn threads_are_at_hand_when_calls_follow_one_another() {
+        let at_hand = || {
+            let mut found = 0;
+            short(3, |threads| found = threads);
+            found
+        };
+        let until = Instant::now() + Duration::from_secs(20);
+        for expected in [3, 1] {
+            // Other tests compute too.
+            while at_hand() != expected {
+                assert!(Instant::now() < until, "for 20 s there were never {expected}");
+                if expected == 1 {
+                    thread::sleep(Duration::from_micros(2 * OFTEN_US));
+                }
+            }
         }
     }
 

@@ -13,7 +13,7 @@
 use std::cell::Cell;
 use std::ops::Range;
 
-use super::crew::share;
+use super::crew::{share, short};
 use super::number::Number;
 use super::scalar::Matrix;
 
@@ -94,13 +94,12 @@ impl Product<'_> {
     /// Computes C, whose rows are so far apart, on so many threads at most.
     pub(super) fn compute(&self, c: &mut [f32], stride: usize, threads: usize) {
         let [m, k, n] = self.sizes;
-        let threads = threads.min(m * k * n / EACH).max(1);
         if self.b.row_stride == 1 && m > 1 && k > 1 && n > 1 {
             // The crate would pack one number after the other.
             self.check(c.len(), stride);
             return self.compute_with(self.b, c, stride, threads);
         }
-        self.compute_cut(c, stride, Cut::of(self.sizes, threads), threads);
+        self.with_threads(threads, |threads| self.compute_cut(c, stride, Cut::of(self.sizes, threads), threads));
     }
 
     /// The same with a B that `see` gives row by row, so many columns at a time and each time on one thread, whatever B is here. Blocks have all rows, or
@@ -134,8 +133,11 @@ impl Product<'_> {
     /// The same with another B than is here, of any numbers: so many columns at a time are made rows in f32 by whoever multiplies with them, while they
     /// are in the cache. C is cut into rows too where there are few columns for the threads.
     pub(super) fn compute_with<T: Number>(&self, b: Matrix<'_, T>, c: &mut [f32], stride: usize, threads: usize) {
-        let [m, k, n] = self.sizes;
-        let threads = threads.min(m * k * n / EACH).max(1);
+        self.with_threads(threads, |threads| self.compute_wide(b, c, stride, threads));
+    }
+
+    fn compute_wide<T: Number>(&self, b: Matrix<'_, T>, c: &mut [f32], stride: usize, threads: usize) {
+        let [m, _, n] = self.sizes;
         // Blocks that are as the whole is to the crate, however wide.
         let most = m / (FEW + 2 * ROWS);
         let least = if most > 0 { threads.min(n / LEAST_COLUMNS) } else { 1 };
@@ -159,6 +161,13 @@ impl Product<'_> {
                 T::turn(lines, b.column_stride, rows, [count, depth], &mut room);
             }
         });
+    }
+
+    /// Runs it with those that pay, of so many threads.
+    fn with_threads(&self, threads: usize, run: impl FnOnce(usize)) {
+        let [m, k, n] = self.sizes;
+        let most = threads.min(m * k * n / EACH).max(1);
+        if most > 1 && m * k * n < LONG { short(most, run) } else { run(most) }
     }
 
     fn compute_cut(&self, c: &mut [f32], stride: usize, cut: Cut, threads: usize) {
