@@ -37,6 +37,8 @@ mod small;
 #[cfg(all(feature = "simd", not(target_arch = "wasm32")))]
 mod transform;
 #[cfg(all(feature = "simd", not(target_arch = "wasm32")))]
+mod unpacked;
+#[cfg(all(feature = "simd", not(target_arch = "wasm32")))]
 mod vector;
 #[cfg(target_arch = "wasm32")]
 pub(crate) mod wasm;

@@ -1,4 +1,4 @@
-//! One product, natively: by the kernels of the `gemm` crate, each thread's blocks of C one after the other.
+//! One product, natively: by the kernels of the `gemm` crate, or where they lie if they are small, each thread's blocks of C one after the other.
 //!
 //! ```text
 //!                  B      columns of a block
@@ -16,6 +16,7 @@ use std::ops::Range;
 use super::crew::{share, short};
 use super::number::Number;
 use super::scalar::Matrix;
+use super::unpacked;
 
 /// Multiplications for which a thread pays that looks out for work: some microseconds of them.
 const EACH: usize = 1 << 17;
@@ -204,20 +205,26 @@ impl Product<'_> {
         if i == i_end || j == j_end {
             return;
         }
+        let sizes = [i_end - i, k, j_end - j];
         // SAFETY: the caller's promise, and the block lies within them. Without β C is not read. Strides fit isize because slices do.
         unsafe {
+            let start = out.start.add(i * out.stride + j);
+            let block = unpacked::Product { sizes, a: a.from(i, 0), b: b.from(0, j), out: start, stride: out.stride };
+            if self.beta.is_none() && block.compute() {
+                return;
+            }
             gemm::gemm(
                 i_end - i,
                 j_end - j,
                 k,
-                out.start.add(i * out.stride + j),
+                start,
                 1,
                 out.stride as isize,
                 self.beta.is_some(),
-                a.values.as_ptr().wrapping_add(i * a.row_stride),
+                block.a.values.as_ptr(),
                 a.column_stride as isize,
                 a.row_stride as isize,
-                b.values.as_ptr().wrapping_add(j * b.column_stride),
+                block.b.values.as_ptr(),
                 b.column_stride as isize,
                 b.row_stride as isize,
                 self.beta.unwrap_or(0.0),

@@ -17,6 +17,12 @@ impl<'a, T> Matrix<'a, T> {
         Self { values, row_stride, column_stride }
     }
 
+    /// What begins with that element.
+    #[cfg(feature = "simd")]
+    pub(super) fn from(self, row: usize, column: usize) -> Self {
+        Self { values: self.values.get(row * self.row_stride + column * self.column_stride..).unwrap_or_default(), ..self }
+    }
+
     /// One of other values that lie as these.
     #[cfg(feature = "simd")]
     pub(super) fn of<U>(self, values: &[U]) -> Matrix<'_, U> {

@@ -179,6 +179,34 @@ mod together {
         true
     }
 
+    /// Where lanes find what they are of: of N columns and K terms.
+    struct Places<const N: usize, const K: usize>;
+
+    impl<const N: usize, const K: usize> Places<N, K> {
+        /// A row's sums each of their terms.
+        const fn terms<const LANES: usize>() -> [[u32; LANES]; K] {
+            assert!(N <= WIDTH && K <= WIDTH);
+            let mut terms = [[0; LANES]; K];
+            let mut at = 0;
+            while at < K * LANES {
+                terms[at / LANES][at % LANES] = (at % LANES / WIDTH * K + at / LANES) as u32;
+                at += 1;
+            }
+            terms
+        }
+
+        /// The result its sums.
+        const fn packed<const LANES: usize>() -> [u32; LANES] {
+            let mut packed = [0; LANES];
+            let mut lane = 0;
+            while lane < LANES {
+                packed[lane] = ((lane / N * WIDTH + lane % N) % LANES) as u32;
+                lane += 1;
+            }
+            packed
+        }
+    }
+
     /// A function that computes the same of K terms and N columns by vectors of so many lanes.
     macro_rules! rows {
         (
@@ -187,17 +215,13 @@ mod together {
         ) => {
             #[target_feature(enable = $features)]
             fn $name<const N: usize, const K: usize>(alpha: f32, a: &[f32], b: Matrix<'_>, out: &mut [f32]) {
-                const { assert!(N <= WIDTH && K <= WIDTH) };
                 const LANES: usize = $lanes;
                 const ROWS: usize = LANES / WIDTH;
-                let places = |place: &dyn Fn(usize) -> usize| {
-                    let numbers: [u32; LANES] = std::array::from_fn(|lane| place(lane) as u32);
-                    // SAFETY: the array is as long as a vector.
-                    unsafe { $load_numbers(numbers.as_ptr().cast()) }
+                // SAFETY: each array is as long as a vector.
+                let (terms, packed) = unsafe {
+                    let load = |places: [u32; LANES]| $load_numbers(places.as_ptr().cast());
+                    (const { Places::<N, K>::terms::<LANES>() }.map(load), load(const { Places::<N, K>::packed() }))
                 };
-                // Where a row's sums find their term, and the result its sums.
-                let terms: [_; K] = std::array::from_fn(|p| places(&|lane| lane / WIDTH * K + p));
-                let packed = places(&|lane| (lane / N * WIDTH + lane % N) % LANES);
                 let of_b: [_; K] = std::array::from_fn(|p| {
                     let row = row_of::<N, WIDTH>(b, p);
                     let all: [f32; LANES] = std::array::from_fn(|lane| row[lane % WIDTH]);
