@@ -145,9 +145,11 @@ fn add<S: pulp::Simd>(sum: f32, x: f32, y: f32) -> f32 {
 #[cfg(target_arch = "x86_64")]
 mod together {
     use std::arch::x86_64::{
-        __m512, __m512i, _mm256_fmadd_ps, _mm256_loadu_ps, _mm256_loadu_si256, _mm256_mul_ps, _mm256_permutevar8x32_ps, _mm256_set1_ps,
-        _mm256_setzero_ps, _mm256_storeu_ps, _mm512_fmadd_ps, _mm512_loadu_ps, _mm512_loadu_si512, _mm512_mul_ps, _mm512_permutexvar_ps,
-        _mm512_set1_ps, _mm512_setzero_ps, _mm512_storeu_ps,
+        __m128, __m256, __m256i, __m512, __m512i, _mm_loadu_ps, _mm256_cmpgt_epi32, _mm256_fmadd_ps, _mm256_loadu_ps, _mm256_loadu_si256,
+        _mm256_maskload_ps, _mm256_maskstore_ps, _mm256_mul_ps, _mm256_permutevar8x32_ps, _mm256_set_m128, _mm256_set1_epi32,
+        _mm256_set1_ps, _mm256_setr_epi32, _mm256_setzero_ps, _mm256_storeu_ps, _mm512_broadcast_f32x4, _mm512_fmadd_ps, _mm512_loadu_ps,
+        _mm512_loadu_si512, _mm512_mask_storeu_ps, _mm512_maskz_loadu_ps, _mm512_mul_ps, _mm512_permutexvar_ps, _mm512_set1_ps,
+        _mm512_setzero_ps, _mm512_storeu_ps,
     };
 
     use super::{Matrix, Params, row_of};
@@ -155,26 +157,48 @@ mod together {
     /// Lanes of a row's sums.
     const WIDTH: usize = 4;
 
+    /// Lanes of vectors.
+    #[derive(Clone, Copy)]
+    pub(super) enum Width {
+        Eight,
+        Sixteen,
+    }
+
+    impl Width {
+        /// Those that the CPU has, the widest first.
+        pub(super) fn all() -> impl Iterator<Item = Self> {
+            let has_sixteen = std::arch::is_x86_feature_detected!("avx512f");
+            let has_eight = std::arch::is_x86_feature_detected!("avx2") && std::arch::is_x86_feature_detected!("fma");
+            [has_sixteen.then_some(Self::Sixteen), has_eight.then_some(Self::Eight)].into_iter().flatten()
+        }
+    }
+
     /// out ← α·A·B; false if it is no such product, or the CPU has no such vectors.
-    pub(super) fn multiply(params: &Params, [a, b]: [Matrix<'_>; 2], out: &mut [f32]) -> bool {
+    pub(super) fn multiply(params: &Params, operands: [Matrix<'_>; 2], out: &mut [f32]) -> bool {
+        // SAFETY: the CPU has them.
+        Width::all().next().is_some_and(|width| unsafe { multiply_by(width, params, operands, out) })
+    }
+
+    /// The same by vectors of so many lanes.
+    ///
+    /// # Safety
+    /// The CPU has them.
+    pub(super) unsafe fn multiply_by(width: Width, params: &Params, [a, b]: [Matrix<'_>; 2], out: &mut [f32]) -> bool {
         if a.column_stride != 1 || a.row_stride != params.k as usize {
             return false;
         }
         macro_rules! of {
             ($rows:ident: $($n:literal $k:literal)+) => {
                 match (params.n, params.k) {
-                    // SAFETY: the CPU has the instructions, as is asked below.
+                    // SAFETY: as the caller says.
                     $(($n, $k) => unsafe { $rows::<$n, $k>(params.alpha, a.values, b, out) },)+
                     _ => return false,
                 }
             };
         }
-        if std::arch::is_x86_feature_detected!("avx512f") {
-            of!(sixteens: 2 2 2 3 2 4 3 2 3 3 3 4 4 2 4 3 4 4);
-        } else if std::arch::is_x86_feature_detected!("avx2") && std::arch::is_x86_feature_detected!("fma") {
-            of!(eights: 2 2 2 3 2 4 3 2 3 3 3 4 4 2 4 3 4 4);
-        } else {
-            return false;
+        match width {
+            Width::Sixteen => of!(sixteens: 2 2 2 3 2 4 3 2 3 3 3 4 4 2 4 3 4 4),
+            Width::Eight => of!(eights: 2 2 2 3 2 4 3 2 3 3 3 4 4 2 4 3 4 4),
         }
         true
     }
@@ -211,46 +235,40 @@ mod together {
     macro_rules! rows {
         (
             $name:ident by $lanes:literal with $features:literal: $load:ident $load_numbers:ident $store:ident $zero:ident $splat:ident
-            $mul:ident $mul_add:ident $permute:ident
+            $mul:ident $mul_add:ident $permute:ident $repeat:ident $load_part:ident $store_part:ident
         ) => {
             #[target_feature(enable = $features)]
             fn $name<const N: usize, const K: usize>(alpha: f32, a: &[f32], b: Matrix<'_>, out: &mut [f32]) {
                 const LANES: usize = $lanes;
                 const ROWS: usize = LANES / WIDTH;
                 // SAFETY: each array is as long as a vector.
-                let (terms, packed) = unsafe {
-                    let load = |places: [u32; LANES]| $load_numbers(places.as_ptr().cast());
-                    (const { Places::<N, K>::terms::<LANES>() }.map(load), load(const { Places::<N, K>::packed() }))
-                };
-                let of_b: [_; K] = std::array::from_fn(|p| {
+                let load = |places: &[u32; LANES]| unsafe { $load_numbers(places.as_ptr().cast()) };
+                let packed = load(const { &Places::<N, K>::packed() });
+                let (mut terms, mut of_b) = ([packed; K], [$zero(); K]);
+                for p in 0..K {
+                    terms[p] = load(const { &Places::<N, K>::terms::<LANES>() }.get(p).unwrap_or(&[0; LANES]));
                     let row = row_of::<N, WIDTH>(b, p);
-                    let all: [f32; LANES] = std::array::from_fn(|lane| row[lane % WIDTH]);
-                    // SAFETY: as above.
-                    unsafe { $load(all.as_ptr()) }
-                });
+                    // SAFETY: the row is as long as such a vector.
+                    of_b[p] = $repeat(unsafe { _mm_loadu_ps(row.as_ptr()) });
+                }
                 let alpha = $splat(alpha);
-                let computed = |values: &[f32; LANES], to: &mut [f32; LANES]| {
-                    // SAFETY: both are as long as a vector.
-                    let values = unsafe { $load(values.as_ptr()) };
+                let computed = |values| {
                     let mut sums = $zero();
                     for (terms, of_b) in terms.iter().zip(of_b) {
                         sums = $mul_add($permute(values, *terms), of_b, sums);
                     }
-                    // SAFETY: as above.
-                    unsafe { $store(to.as_mut_ptr(), $permute($mul(alpha, sums), packed)) };
+                    $permute($mul(alpha, sums), packed)
                 };
                 for row in (0..(out.len() / N).min(a.len() / K)).step_by(ROWS) {
                     let (a, out) = (&a[row * K..], &mut out[row * N..]);
-                    if let (Some(values), Some(to)) = (a.first_chunk(), out.first_chunk_mut()) {
-                        // What is too much in a vector belongs to rows that follow, which write over it.
-                        computed(values, to);
-                        continue;
+                    // What is too much in a vector belongs to rows that follow, which write over it.
+                    if let (Some(values), Some(to)) = (a.first_chunk::<LANES>(), out.first_chunk_mut::<LANES>()) {
+                        // SAFETY: both are as long as a vector.
+                        unsafe { $store(to.as_mut_ptr(), computed($load(values.as_ptr()))) };
+                    } else {
+                        let rows = (a.len() / K).min(out.len() / N).min(ROWS);
+                        $store_part(&mut out[..rows * N], computed($load_part(&a[..rows * K])));
                     }
-                    let rows = (a.len() / K).min(out.len() / N).min(ROWS);
-                    let [mut values, mut found] = [[0.0; LANES]; 2];
-                    values[..rows * K].copy_from_slice(&a[..rows * K]);
-                    computed(&values, &mut found);
-                    out[..rows * N].copy_from_slice(&found[..rows * N]);
                 }
             }
         };
@@ -262,10 +280,56 @@ mod together {
         _mm512_permutexvar_ps(places, values)
     }
 
+    #[inline]
+    #[target_feature(enable = "avx")]
+    fn twice(row: __m128) -> __m256 {
+        _mm256_set_m128(row, row)
+    }
+
+    /// As many lanes as there are values.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn first_of_eight(count: usize) -> __m256i {
+        _mm256_cmpgt_epi32(_mm256_set1_epi32(count as i32), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7))
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn load_eight(values: &[f32]) -> __m256 {
+        // SAFETY: only lanes are read that there are values for.
+        unsafe { _mm256_maskload_ps(values.as_ptr(), first_of_eight(values.len())) }
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn store_eight(to: &mut [f32], values: __m256) {
+        // SAFETY: only lanes are written that there is room for.
+        unsafe { _mm256_maskstore_ps(to.as_mut_ptr(), first_of_eight(to.len()), values) };
+    }
+
+    /// The same of sixteen.
+    fn first_of_sixteen(count: usize) -> u16 {
+        ((1u32 << count.min(16)) - 1) as u16
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    fn load_sixteen(values: &[f32]) -> __m512 {
+        // SAFETY: only lanes are read that there are values for.
+        unsafe { _mm512_maskz_loadu_ps(first_of_sixteen(values.len()), values.as_ptr()) }
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    fn store_sixteen(to: &mut [f32], values: __m512) {
+        // SAFETY: only lanes are written that there is room for.
+        unsafe { _mm512_mask_storeu_ps(to.as_mut_ptr(), first_of_sixteen(to.len()), values) };
+    }
+
     rows!(eights by 8 with "avx2,fma": _mm256_loadu_ps _mm256_loadu_si256 _mm256_storeu_ps _mm256_setzero_ps _mm256_set1_ps
-        _mm256_mul_ps _mm256_fmadd_ps _mm256_permutevar8x32_ps);
+        _mm256_mul_ps _mm256_fmadd_ps _mm256_permutevar8x32_ps twice load_eight store_eight);
     rows!(sixteens by 16 with "avx512f": _mm512_loadu_ps _mm512_loadu_si512 _mm512_storeu_ps _mm512_setzero_ps _mm512_set1_ps
-        _mm512_mul_ps _mm512_fmadd_ps permuted);
+        _mm512_mul_ps _mm512_fmadd_ps permuted _mm512_broadcast_f32x4 load_sixteen store_sixteen);
 }
 
 #[cfg(test)]
@@ -281,11 +345,19 @@ mod tests {
             let turned: Vec<f32> = (0..m * k).map(|at| a[at % m * k + at / m]).collect();
             let [m_32, k_32, n_32] = [m, k, n].map(|size| size as u32);
             let params = Params { m: m_32, k: k_32, n: n_32, ldc: n_32, batch: 1, alpha: 1.5, ..Params::default() };
-            let (mut together, mut alone) = (vec![0.0; m * n + 1], vec![0.0; m * n + 1]);
+            let (mut all, mut alone) = (vec![0.0; m * n + 1], vec![0.0; m * n + 1]);
             let b = Matrix::new(&b, n, false);
-            multiply(&params, [Matrix::new(&a, k, false), b], None, &mut together[..m * n]);
+            multiply(&params, [Matrix::new(&a, k, false), b], None, &mut all[..m * n]);
             multiply(&params, [Matrix::new(&turned, m, true), b], None, &mut alone[..m * n]);
-            assert_eq!(together, alone, "{m} x {k} x {n}");
+            assert_eq!(all, alone, "{m} x {k} x {n}");
+            #[cfg(target_arch = "x86_64")]
+            for width in together::Width::all() {
+                let mut found = vec![0.0; m * n + 1];
+                // SAFETY: the CPU has vectors of that width.
+                if unsafe { together::multiply_by(width, &params, [Matrix::new(&a, k, false), b], &mut found[..m * n]) } {
+                    assert_eq!(found, alone, "{m} x {k} x {n}");
+                }
+            }
         }
     }
 }
