@@ -205,17 +205,17 @@ impl Product<'_> {
         if i == i_end || j == j_end {
             return;
         }
-        let sizes = [i_end - i, k, j_end - j];
+        let [rows, columns] = [i_end - i, j_end - j];
         // SAFETY: the caller's promise, and the block lies within them. Without β C is not read. Strides fit isize because slices do.
         unsafe {
             let start = out.start.add(i * out.stride + j);
-            let block = unpacked::Product { sizes, a: a.from(i, 0), b: b.from(0, j), out: start, stride: out.stride };
+            let block = unpacked::Product { sizes: [rows, k, columns], a: a.from(i, 0), b: b.from(0, j), out: start, stride: out.stride };
             if self.beta.is_none() && block.compute() {
                 return;
             }
             gemm::gemm(
-                i_end - i,
-                j_end - j,
+                rows,
+                columns,
                 k,
                 start,
                 1,
