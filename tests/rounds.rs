@@ -5,6 +5,8 @@
 mod devices;
 
 use std::sync::{Mutex, PoisonError};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use lapidary::{BackendId, Gpu, Matmul, Options, random};
 
@@ -19,6 +21,19 @@ fn held() -> [u64; 3] {
         line.split_whitespace().nth(1).and_then(|word| word.parse().ok()).expect("a number")
     };
     [field("VmRSS:"), field("Threads:"), std::fs::read_dir("/proc/self/fd").expect("Linux has it").count() as u64]
+}
+
+/// What is held once it is `wanted` of threads and files, else what is after two seconds: Linux still counts a thread for a moment after
+/// it has been joined.
+fn held_when_settled(wanted: [u64; 2]) -> [u64; 3] {
+    let began = Instant::now();
+    loop {
+        let now = held();
+        if now[1..] == wanted || began.elapsed() > Duration::from_secs(2) {
+            return now;
+        }
+        sleep(Duration::from_millis(10));
+    }
 }
 
 /// `LAPIDARY_ROUNDS` is how often, 200 times if it is not set.
@@ -38,11 +53,12 @@ fn many_devices_of(options: &Options, backend: BackendId) {
     for _ in 0..20 {
         round().expect("a product");
     }
+    sleep(Duration::from_millis(200));
     let before = held();
     for _ in 0..count {
         round().expect("a product");
     }
-    let after = held();
+    let after = held_when_settled([before[1], before[2]]);
     println!("{backend}, {count} rounds: from {before:?} to {after:?} (resident KiB, threads, files)");
     assert!(after[0] < before[0] + 16 * 1024, "memory from {before:?} to {after:?}");
     assert!(after[1..] == before[1..], "threads or files from {before:?} to {after:?}");
