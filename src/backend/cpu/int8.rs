@@ -59,7 +59,7 @@ pub(super) use vectors::packed;
 mod vectors {
     use super::Lines;
     use crate::backend::cpu::crew::each;
-    use crate::backend::cpu::simd::turned::turn;
+    use crate::backend::cpu::turned::turn;
 
     /// Rows and columns of a tile of C, whose sums are 12 vectors of 8.
     const MR: usize = 6;

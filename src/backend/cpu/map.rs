@@ -5,11 +5,10 @@
 mod moves;
 #[cfg(not(target_arch = "wasm32"))]
 mod places;
+mod runs;
 mod step;
 
-#[cfg(not(target_arch = "wasm32"))]
 use std::cell::Cell;
-#[cfg(not(target_arch = "wasm32"))]
 use std::ops::Range;
 
 #[cfg(target_arch = "wasm32")]
@@ -23,36 +22,36 @@ pub(super) use places::Elements;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::kernels::{Kernel, Source};
-#[cfg(not(target_arch = "wasm32"))]
 use crate::ops::elementwise::Program;
 use crate::ops::elementwise::{Kind, Step};
 
-/// The most elements of a block. In the browser each brings a call of JavaScript for each input.
-const BLOCK: usize = if cfg!(target_arch = "wasm32") { 2048 } else { 4096 };
+/// The fewest and the most elements of a block. In the browser each brings calls of JavaScript.
+const BLOCK: [usize; 2] = [if cfg!(target_arch = "wasm32") { 2048 } else { 512 }, 4096];
 /// Words of a line of the cache, which the widest vectors are as long as: what begins at such a line is written without touching a second one.
-const LINE: usize = if cfg!(target_arch = "wasm32") { 1 } else { 16 };
+const LINE: usize = 16;
 /// Lines of registers that a thread keeps for the next program.
-#[cfg(not(target_arch = "wasm32"))]
 const MOST_KEPT: usize = (256 << 10) / size_of::<Line>();
 /// Elements of all values of a block: they are to stay in the nearest cache.
-#[cfg(not(target_arch = "wasm32"))]
 const BLOCK_VALUES: usize = 8 << 10;
 /// The most elements of a block where they need no cache.
-#[cfg(not(target_arch = "wasm32"))]
 const LONG_BLOCK: usize = 1 << 14;
 /// Elements from which a row is a block of its own.
-#[cfg(not(target_arch = "wasm32"))]
-const LONG_ROW: usize = 128;
+const LONG_ROW: usize = if cfg!(target_arch = "wasm32") { 1024 } else { 128 };
 
-/// An input's elements in the page's memory: an array of words, or of the bits of f16, and which it is.
+/// An input's elements.
 #[cfg(target_arch = "wasm32")]
-pub(super) type Elements<'a> = (js_sys::Object, DType);
+pub(super) enum Elements<'a> {
+    /// In the page's memory: an array of words, or of the bits of f16, and which it is.
+    Page(js_sys::Object, DType),
+    /// Words in this module's memory.
+    Own(&'a [u32]),
+}
 
 #[cfg(target_arch = "wasm32")]
 #[wasm_bindgen(module = "/src/backend/cpu/wasm/gather.js")]
 extern "C" {
-    /// Elements of an input as words, 0 where it has none; of no input 1 where it has some.
-    fn gather(elements: Option<&js_sys::Object>, words: &[u32], rank: usize, at: u32, is_bounded: bool, first: usize, out: &mut [u32]);
+    /// Elements of an input as words, 0 where it has none.
+    fn gather(elements: &js_sys::Object, words: &[u32], rank: usize, at: u32, is_bounded: bool, first: usize, out: &mut [u32]);
 }
 
 /// Where a step's values of a block are.
@@ -61,12 +60,10 @@ enum Value<'a> {
     /// In an input, or in what the kernel is told.
     Lying(&'a [u32]),
     /// The same of all blocks.
-    #[cfg(not(target_arch = "wasm32"))]
     Whole(&'a [u32]),
     /// In the register of that number.
     Register(usize),
     /// Rows of an input that lies across them, from one element on up to another, in the register of that number.
-    #[cfg(not(target_arch = "wasm32"))]
     Turned(usize, Range<usize>),
 }
 
@@ -78,20 +75,15 @@ pub(super) struct Registers {
     made: u128,
 }
 
-#[cfg(not(target_arch = "wasm32"))]
 thread_local! {
     /// Those of the last program that the thread ran, for the next one: new memory has to be cleared.
     static LAST: Cell<Registers> = Cell::default();
 }
 
 /// Words that begin where a line of the cache does.
-#[cfg(not(target_arch = "wasm32"))]
 #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C, align(64))]
 struct Line([u32; LINE]);
-
-#[cfg(target_arch = "wasm32")]
-type Line = u32;
 
 /// A kernel with what it is told and what it reads.
 pub(super) struct Map<'a> {
@@ -106,7 +98,6 @@ pub(super) struct Map<'a> {
     /// Bytes of an element of the result.
     result_bytes: usize,
     /// Of each step one bit: whether it is a number that each element has beside it, and not once for all of a block.
-    #[cfg(not(target_arch = "wasm32"))]
     repeated: u128,
     /// Whether the result is written past the cache.
     #[cfg(not(target_arch = "wasm32"))]
@@ -134,7 +125,6 @@ impl<'a> Map<'a> {
             inputs,
             last,
             result_bytes: source.result.bytes() as usize,
-            #[cfg(not(target_arch = "wasm32"))]
             repeated: repeated(program, last),
             #[cfg(not(target_arch = "wasm32"))]
             streams: false,
@@ -176,25 +166,19 @@ impl<'a> Map<'a> {
         self.source.result
     }
 
-    /// Nothing lies in this module's memory.
+    /// An input's words where they are in this module's memory.
     #[cfg(target_arch = "wasm32")]
-    pub(super) fn stored(&self, _first: usize, _count: usize) -> Option<&[u32]> {
-        None
-    }
-
-    #[cfg(target_arch = "wasm32")]
-    pub(super) fn lying(&self, _input: usize, _first: usize, _count: usize) -> Option<&'a [u32]> {
-        None
+    fn words_of(&self, input: usize) -> Option<&'a [u32]> {
+        match self.inputs[input] {
+            Elements::Page(..) => None,
+            Elements::Own(words) => Some(words),
+        }
     }
 
     /// Computes the elements from `first` on, as many as there is room for, by the widest vectors that the CPU has if that was asked for.
     pub(super) fn compute(&self, first: usize, out: &mut [u8]) {
-        #[cfg(target_arch = "wasm32")]
-        let mut registers = Registers::default();
-        #[cfg(not(target_arch = "wasm32"))]
         let mut registers = Registers { made: 0, ..LAST.try_with(Cell::take).unwrap_or_default() };
         self.compute_with(&mut registers, first, out);
-        #[cfg(not(target_arch = "wasm32"))]
         if registers.lines.iter().map(Vec::len).sum::<usize>() <= MOST_KEPT {
             // A thread that ends keeps nothing.
             let _ = LAST.try_with(|last| last.set(registers));
@@ -224,12 +208,17 @@ impl<'a> Map<'a> {
     #[inline(always)]
     fn blocks(&self, Registers { lines: registers, made }: &mut Registers, first: usize, out: &mut [u8]) {
         let Some(steps) = self.source.program.steps.get(..=self.last) else { return };
+        // What is only turned is turned at once.
+        #[cfg(target_arch = "wasm32")]
+        if let ([Step::Input(input)], 4) = (steps, self.result_bytes)
+            && self.lies_across(usize::from(*input))
+        {
+            return self.read(usize::from(*input), first, bytemuck::cast_slice_mut(out));
+        }
         registers.resize(registers.len().max(steps.len()), Vec::new());
         let mut values = vec![Value::Register(0); steps.len()];
         let (is_direct, makes_truths) = (self.writes_words(), self.makes_truths());
-        #[cfg(not(target_arch = "wasm32"))]
         let (begin, elements) = (first, out.len() / self.result_bytes);
-        #[cfg(not(target_arch = "wasm32"))]
         for (value, step) in values.iter_mut().zip(steps) {
             if let Step::Input(input) = *step
                 && let Some(words) = self.lying(usize::from(input), first, elements)
@@ -237,10 +226,7 @@ impl<'a> Map<'a> {
                 *value = Value::Whole(words);
             }
         }
-        #[cfg(target_arch = "wasm32")]
-        let most = self.block();
         // Where nothing is put between inputs and the result, blocks need not stay in a cache.
-        #[cfg(not(target_arch = "wasm32"))]
         let most = if (is_direct || makes_truths) && !self.needs_room(&values) { LONG_BLOCK } else { self.block() };
         let (mut first, mut rest) = (first, out);
         while !rest.is_empty() {
@@ -248,7 +234,6 @@ impl<'a> Map<'a> {
             let (out, later) = rest.split_at_mut(count * self.result_bytes);
             for (step, what) in steps.iter().enumerate() {
                 let is_written = is_direct && step == self.last;
-                #[cfg(not(target_arch = "wasm32"))]
                 if !is_written && let Value::Whole(_) = values[step] {
                     continue;
                 }
@@ -258,7 +243,6 @@ impl<'a> Map<'a> {
                 }
                 let (before, after) = registers.split_at_mut(step);
                 let Some(register) = after.first_mut() else { return };
-                #[cfg(not(target_arch = "wasm32"))]
                 if !is_written
                     && let Step::Input(input) = *what
                     && self.lies_across(input.into())
@@ -271,9 +255,7 @@ impl<'a> Map<'a> {
                 }
                 let operand = |operand: usize| match values[operand] {
                     Value::Lying(words) => words,
-                    #[cfg(not(target_arch = "wasm32"))]
                     Value::Whole(words) => &words[first - begin..][..count],
-                    #[cfg(not(target_arch = "wasm32"))]
                     Value::Turned(number, ref of) => &bytemuck::cast_slice(&before[number])[first - of.start..][..count],
                     Value::Register(number) => &bytemuck::cast_slice(&before[number])[..count],
                 };
@@ -304,9 +286,7 @@ impl<'a> Map<'a> {
             if !is_direct && !makes_truths {
                 let made = match values[self.last] {
                     Value::Lying(words) => words,
-                    #[cfg(not(target_arch = "wasm32"))]
                     Value::Whole(words) => &words[first - begin..][..count],
-                    #[cfg(not(target_arch = "wasm32"))]
                     Value::Turned(number, ref of) => &bytemuck::cast_slice(&registers[number])[first - of.start..][..count],
                     Value::Register(number) => &bytemuck::cast_slice(&registers[number])[..count],
                 };
@@ -323,11 +303,9 @@ impl<'a> Map<'a> {
     /// What a step gives where it needs no room: input that lies in order, what a cast leaves as it is, or a number for all.
     #[inline(always)]
     fn elsewhere(&self, what: Step, step: usize, [first, count]: [usize; 2], values: &[Value<'a>]) -> Option<Value<'a>> {
-        let _ = step;
         match what {
             Step::Input(input) => self.lying(usize::from(input), first, count).map(Value::Lying),
             Step::Cast(of, to) if keeps_words(self.source.program.kind(of), to) => Some(values[usize::from(of)].clone()),
-            #[cfg(not(target_arch = "wasm32"))]
             Step::Scalar(scalar, _) if self.repeated >> step & 1 == 0 => {
                 Some(Value::Lying(&self.words[self.scalars + usize::from(scalar)..][..1]))
             }
@@ -336,7 +314,6 @@ impl<'a> Map<'a> {
     }
 
     /// Whether a step before the last gives values that have to be put somewhere.
-    #[cfg(not(target_arch = "wasm32"))]
     fn needs_room(&self, values: &[Value<'_>]) -> bool {
         let is_elsewhere = |(step, value): (usize, &Value<'_>)| match self.source.program.steps[step] {
             Step::Scalar(..) => self.repeated >> step & 1 == 0,
@@ -347,21 +324,14 @@ impl<'a> Map<'a> {
 
     /// Elements of a block, of which there are the fewer the more values there are of each. Numbers take no room.
     fn block(&self) -> usize {
-        #[cfg(not(target_arch = "wasm32"))]
-        {
-            let values = self.source.program.steps.iter().filter(|step| !matches!(step, Step::Scalar(..))).count();
-            (BLOCK_VALUES / values.max(1)).clamp(512, BLOCK) / 64 * 64
-        }
-        #[cfg(target_arch = "wasm32")]
-        BLOCK
+        let values = self.source.program.steps.iter().filter(|step| !matches!(step, Step::Scalar(..))).count();
+        let [least, most] = BLOCK;
+        (BLOCK_VALUES / values.max(1)).clamp(least, most) / 64 * 64
     }
 
     /// Elements of the result between the line of the cache before it and where it begins: blocks shorter by so many end where lines do.
-    fn beyond_line(&self, _out: &[u8]) -> usize {
-        #[cfg(not(target_arch = "wasm32"))]
-        return _out.as_ptr().addr() % size_of::<Line>() / self.result_bytes;
-        #[cfg(target_arch = "wasm32")]
-        0
+    fn beyond_line(&self, out: &[u8]) -> usize {
+        out.as_ptr().addr() % size_of::<Line>() / self.result_bytes
     }
 
     /// Whether the last step writes the result as it is.
@@ -379,12 +349,11 @@ impl<'a> Map<'a> {
     }
 
     /// Elements up to the end of a row. Within a long one inputs lie in order that do not from row to row; short ones go into one block.
-    fn to_end_of_row(&self, _first: usize) -> usize {
-        #[cfg(not(target_arch = "wasm32"))]
+    fn to_end_of_row(&self, first: usize) -> usize {
         if self.rank > 1
             && let row @ LONG_ROW.. = self.size(self.rank - 1)
         {
-            return row - _first % row;
+            return row - first % row;
         }
         usize::MAX
     }
@@ -421,27 +390,29 @@ impl<'a> Map<'a> {
 
     /// Elements of an input; 0 where it has none.
     #[cfg(target_arch = "wasm32")]
-    pub(super) fn read(&self, input: usize, first: usize, out: &mut [u32]) {
-        // What the caller gave in f16 is kept in f32 here.
-        let (elements, stored) = &self.inputs[input];
-        self.gather(Some(elements), input, first, out);
-        if *stored == DType::F16 {
-            for word in out {
-                *word = f16::from_bits(*word as u16).to_f32().to_bits();
+    fn read_rows(&self, input: usize, first: usize, out: &mut [u32]) {
+        match &self.inputs[input] {
+            Elements::Page(elements, stored) => {
+                let reading = &self.source.inputs[input];
+                gather(elements, self.words, self.rank, reading.at, reading.is_bounded, first, out);
+                // What the caller gave in f16 is kept in f32 here.
+                if *stored == DType::F16 {
+                    for word in out {
+                        *word = f16::from_bits(*word as u16).to_f32().to_bits();
+                    }
+                }
             }
+            Elements::Own(words) => match self.lying(input, first, out.len()) {
+                Some(lying) => out.copy_from_slice(lying),
+                None if self.lies_across(input) && [first, out.len()].iter().all(|count| count.is_multiple_of(self.row())) => {
+                    self.turn_rows_to(input, first / self.row(), out);
+                }
+                None => {
+                    let stride = self.stride(input, self.rank.saturating_sub(1));
+                    self.read_each(words, (input, stride), first, out, |&word| word, |from, to| to.copy_from_slice(from));
+                }
+            },
         }
-    }
-
-    /// Where an input has elements.
-    #[cfg(target_arch = "wasm32")]
-    fn inside(&self, input: usize, first: usize, out: &mut [u32]) {
-        self.gather(None, input, first, out);
-    }
-
-    #[cfg(target_arch = "wasm32")]
-    fn gather(&self, elements: Option<&js_sys::Object>, input: usize, first: usize, out: &mut [u32]) {
-        let reading = &self.source.inputs[input];
-        gather(elements, self.words, self.rank, reading.at, reading.is_bounded, first, out);
     }
 
     fn size(&self, dimension: usize) -> usize {
@@ -458,9 +429,12 @@ fn keeps_words(is: Kind, to: Kind) -> bool {
     is == to || is != Kind::F32 && matches!(to, Kind::I32 | Kind::U32)
 }
 
-/// Of each step one bit: whether it has to be there for each element where it is a number. A function of two takes a single one beside others.
-#[cfg(not(target_arch = "wasm32"))]
+/// Of each step one bit: whether it has to be there for each element where it is a number. A function of two takes a single one beside others, but
+/// not one by one, as the browser's plain path computes.
 fn repeated(program: &Program, last: usize) -> u128 {
+    if cfg!(target_arch = "wasm32") {
+        return u128::MAX;
+    }
     let is_number = |step: u8| matches!(program.steps[usize::from(step)], Step::Scalar(..));
     let asks = |step: &&Step| !matches!(step, Step::Apply(function, [a, b]) if function.arity() == 2 && !(is_number(*a) && is_number(*b)));
     let operands = program.steps.iter().filter(asks).flat_map(Step::operands);

@@ -36,6 +36,7 @@ mod simd;
 mod small;
 #[cfg(all(feature = "simd", not(target_arch = "wasm32")))]
 mod transform;
+mod turned;
 #[cfg(all(feature = "simd", not(target_arch = "wasm32")))]
 mod unpacked;
 #[cfg(all(feature = "simd", not(target_arch = "wasm32")))]
@@ -79,7 +80,7 @@ const POOL_BYTES: u64 = if cfg!(target_arch = "wasm32") { 64 << 20 } else { 256 
 /// A path on the CPU.
 pub(crate) struct Cpu {
     engine: engine::Engine,
-    pool: Pool<HostVec>,
+    pool: Pool<engine::Memory>,
     #[cfg(not(target_arch = "wasm32"))]
     turn: compute::Turn,
 }
@@ -92,13 +93,13 @@ pub(crate) struct Buffer {
 }
 
 #[cfg(target_arch = "wasm32")]
-type Kept = OnceLock<Pooled<HostVec>>;
+type Kept = OnceLock<Pooled<engine::Memory>>;
 
 /// A tensor's values while somebody reads them.
 #[cfg(not(target_arch = "wasm32"))]
-type Held<'a> = Arc<Pooled<HostVec>>;
+type Held<'a> = Arc<Pooled<engine::Memory>>;
 #[cfg(target_arch = "wasm32")]
-type Held<'a> = &'a Pooled<HostVec>;
+type Held<'a> = &'a Pooled<engine::Memory>;
 
 /// Work that is done already, unless other threads are at it.
 pub(crate) enum Running {
@@ -166,10 +167,15 @@ pub(crate) fn list(id: BackendId) -> Result<Vec<AdapterInfo>, OtherBackend> {
 
 impl Cpu {
     /// Memory of exactly so much, whatever the values are.
-    fn take(&self, extent: Extent) -> Result<Pooled<HostVec>> {
-        // The number and the type as its kind, since almost as many would not do, nor would others.
-        let kind = extent.elements as u32 ^ (extent.dtype as u32) << 29;
-        self.pool.take(kind, extent.bytes(), || self.engine.kept(extent))
+    fn take(&self, extent: Extent) -> Result<Pooled<engine::Memory>> {
+        self.pool.take(kind(extent), extent.bytes(), || self.engine.kept(extent))
+    }
+
+    /// The same where threads can write to it while other calls are made.
+    #[cfg(target_arch = "wasm32")]
+    fn take_lasting(&self, extent: Extent) -> Result<Pooled<engine::Memory>> {
+        // No size is that far from another and yet about as large.
+        self.pool.take(kind(extent) ^ 1 << 28, extent.bytes(), || self.engine.lasting(extent))
     }
 
     /// Computes into an array for the host, or into what stays here.
@@ -178,13 +184,13 @@ impl Cpu {
         out: &Buffer,
         how: How,
         stopwatch: Option<Stopwatch>,
-        mut compute: impl FnMut(&mut HostVec) -> Result<()>,
+        mut compute: impl FnMut(&mut engine::Memory) -> Result<()>,
     ) -> Result<Running> {
-        let mut compute = |out: &mut HostVec| (0..how.repeats).try_for_each(|_| compute(out));
+        let mut compute = |out: &mut engine::Memory| (0..how.repeats).try_for_each(|_| compute(out));
         let data = if !how.download.is_empty() {
             let mut given = engine::array(how.download)?;
             compute(&mut given)?;
-            Some(given)
+            engine::into_array(given)
         } else {
             let mut kept = self.take(out.extent)?;
             compute(&mut kept)?;
@@ -224,7 +230,7 @@ impl Cpu {
 
     /// What is no product. On the web it is a part of the package that this leads into.
     #[inline(never)]
-    fn operate(&self, kernel: &Kernel, words: &[u32], inputs: &[Option<HostSlice<'_>>], out: &mut HostVec) -> Result<()> {
+    fn operate(&self, kernel: &Kernel, words: &[u32], inputs: &[Option<engine::Operand<'_>>], out: &mut engine::Memory) -> Result<()> {
         match kernel.id {
             KernelId::NormalizeCpu => self.engine.normalize(kernel, words, inputs, out),
             KernelId::ConvCpu => self.engine.conv(words, inputs, out),
@@ -285,7 +291,7 @@ impl Backend for Cpu {
 
     #[inline(never)]
     fn upload(&self, values: &HostSlice<'_>) -> Result<Buffer> {
-        let values = engine::readable(values)?;
+        let values = engine::readable(&engine::given(values))?;
         let extent = Extent { elements: values.len(), dtype: values.dtype() };
         let mut copy = self.take(extent)?;
         engine::copy(&values, &mut copy);
@@ -316,13 +322,15 @@ impl Backend for Cpu {
                     *held = Some(Arc::clone(&buffer.values));
                 }
             }
-            let target = if how.download.is_empty() {
-                wasm::threads::Target::Kept(Arc::clone(&out.values), self.take(out.extent)?)
+            let mut target = if how.download.is_empty() {
+                wasm::threads::Target::Kept(Arc::clone(&out.values), self.take_lasting(out.extent)?)
             } else {
                 wasm::threads::Target::Host(engine::array(how.download)?)
             };
-            let job = self.engine.shared_job(params, &dispatch.kernel, &inputs, target.array());
             let after = engine::After::new(params, inputs[3].as_ref())?;
+            // What is done again is read again, after other calls.
+            let inputs = if how.repeats > 1 { engine::lasting_all(inputs)? } else { inputs };
+            let job = self.engine.shared_job(params, &dispatch.kernel, &inputs, target.memory());
             return Ok(Running::Underway(self.engine.share(&job, dispatch.grid[0], how.repeats, (target, held), after, stopwatch)));
         }
         self.run(out, how, stopwatch, |out| self.engine.matmul(params, &dispatch.kernel, &inputs, out))
@@ -347,7 +355,7 @@ impl Backend for Cpu {
         let mut copy = engine::array(extent)?;
         let values = buffer.values()?;
         engine::copy(&view(&values), &mut copy);
-        Ok(copy)
+        engine::into_array(copy).ok_or_else(|| Error::internal("a copy that stays here"))
     }
 
     async fn synchronize(&self) -> Result<()> {
@@ -367,6 +375,11 @@ impl Backend for Cpu {
     }
 }
 
+/// What is kept for reuse serves those of the same number and type: almost as many would not do.
+fn kind(extent: Extent) -> u32 {
+    extent.elements as u32 ^ (extent.dtype as u32) << 29
+}
+
 /// A tensor's values, for as long as they are read.
 fn held<'a>(operand: &'a Option<Bound<'_, Buffer>>) -> Result<Option<Held<'a>>> {
     match operand {
@@ -376,20 +389,20 @@ fn held<'a>(operand: &'a Option<Bound<'_, Buffer>>) -> Result<Option<Held<'a>>> 
 }
 
 /// An operand's values where they lie.
-fn host<'a>(operand: Option<&'a Bound<'_, Buffer>>, held: Option<&'a Held<'_>>) -> Option<HostSlice<'a>> {
+fn host<'a>(operand: Option<&'a Bound<'_, Buffer>>, held: Option<&'a Held<'_>>) -> Option<engine::Operand<'a>> {
     match operand {
-        Some(Bound::Host(values)) => Some(values.clone()),
+        Some(Bound::Host(values)) => Some(engine::given(values)),
         _ => held.map(view),
     }
 }
 
 /// Those of a product: A, B, C and the bias.
-fn of_product<'a>(inputs: &'a [Option<HostSlice<'_>>]) -> Result<[Option<HostSlice<'a>>; 4]> {
+fn of_product<'a>(inputs: &'a [Option<engine::Operand<'_>>]) -> Result<[Option<engine::Operand<'a>>; 4]> {
     let input = |slot: Slot| inputs.get(slot.index() - Slot::A.index()).and_then(Option::as_ref).map(engine::readable).transpose();
     Ok([input(Slot::A)?, input(Slot::B)?, input(Slot::C)?, input(Slot::BIAS)?])
 }
 
 /// Values where they lie.
-fn view<'a>(values: &'a Held<'_>) -> HostSlice<'a> {
+fn view<'a>(values: &'a Held<'_>) -> engine::Operand<'a> {
     engine::borrow(values)
 }

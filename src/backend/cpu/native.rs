@@ -454,6 +454,19 @@ fn lines<'a>(values: &'a HostSlice<'_>, start: u64, zero_point: i16, strides: [u
 }
 
 /// So many elements, all zero.
+/// A tensor's values, and what an operation reads.
+pub(super) type Memory = HostVec;
+pub(super) type Operand<'a> = HostSlice<'a>;
+
+pub(super) fn given<'a>(values: &HostSlice<'a>) -> Operand<'a> {
+    values.clone()
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "in the browser it may be no array")]
+pub(super) fn into_array(values: Memory) -> Option<HostVec> {
+    Some(values)
+}
+
 pub(super) fn array(extent: Extent) -> Result<HostVec> {
     let mut zeros = HostVec::zeros(extent)?;
     simd::in_large_pages(zeros.bytes_mut());

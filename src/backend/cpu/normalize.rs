@@ -134,6 +134,10 @@ impl<'a> Normalize<'a> {
                         &room
                     }
                 });
+                #[cfg(target_arch = "wasm32")]
+                if self.map.has_vectors() && vectorized::combine(row, beside, input > 0).is_some() {
+                    continue;
+                }
                 if input == 0 {
                     row.iter_mut().zip(beside).for_each(|(value, scale)| *value *= scale);
                 } else {

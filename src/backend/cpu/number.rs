@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use half::f16;
 
-use super::simd::turned::turn;
 use super::simd::widen;
+use super::turned::turn;
 
 /// A number of an operand.
 pub(super) trait Number: Copy + Into<f32> + Sync {

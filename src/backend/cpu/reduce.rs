@@ -8,6 +8,8 @@ use super::crew;
 use super::fold::{Folding, State};
 use super::lanes::{LANES, Sum, over_rows};
 use super::map::{Elements, Map, Registers};
+#[cfg(target_arch = "wasm32")]
+use super::wasm::vectorized;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::kernels::Kernel;
@@ -207,7 +209,7 @@ impl<'a> Reduce<'a> {
                     self.folding.columns_of_words(all, rest);
                 }
                 Folded::Sums(all) => {
-                    let of_rows = over_rows::<Sum, f32>(rows.iter().map(|row| bytemuck::cast_slice(row)));
+                    let of_rows = self.sum_of_rows(&rows);
                     for (all, &sum) in all.iter_mut().zip(&of_rows) {
                         *all += f64::from(sum);
                     }
@@ -216,6 +218,19 @@ impl<'a> Reduce<'a> {
             }
         }
         folded
+    }
+
+    /// Rows of f32 added up.
+    #[inline(always)]
+    fn sum_of_rows(&self, rows: &[&[u32]]) -> Vec<f32> {
+        #[cfg(target_arch = "wasm32")]
+        if let (true, [first, others @ ..]) = (self.map.has_vectors(), rows) {
+            let mut sums: Vec<f32> = bytemuck::allocation::pod_collect_to_vec(first);
+            if others.iter().all(|row| vectorized::combine(&mut sums, bytemuck::cast_slice(row), true).is_some()) {
+                return sums;
+            }
+        }
+        over_rows::<Sum, f32>(rows.iter().map(|row| bytemuck::cast_slice(row)))
     }
 
     /// The results of columns of so few values that their sums are taken in one go.

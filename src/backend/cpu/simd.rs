@@ -3,7 +3,6 @@
 #[cfg(feature = "simd")]
 pub(super) mod power;
 pub(super) mod sought;
-pub(super) mod turned;
 
 use bytemuck::Pod;
 use half::f16;

@@ -9,7 +9,7 @@ use rustfft::{Fft, FftPlanner};
 
 use super::crew::{each, each_with};
 use super::fft;
-use super::simd::turned::{Turned, turn};
+use super::turned::{Turned, turn};
 use crate::ops::fft::{Form, Problem};
 
 /// Numbers of a share of the work: some microseconds.

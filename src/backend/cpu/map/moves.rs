@@ -11,7 +11,7 @@ use bytemuck::Pod;
 use super::{Elements, Map};
 use crate::backend::cpu::reduce::each;
 use crate::backend::cpu::simd;
-use crate::backend::cpu::simd::turned::{Turned, turn};
+use crate::backend::cpu::turned::{Turned, turn};
 use crate::ops::elementwise::Step;
 use crate::ops::map::MOST_DIMENSIONS;
 

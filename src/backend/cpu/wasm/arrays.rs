@@ -1,10 +1,13 @@
 //! The page's arrays, which hold operands and results, and what of them is in this module's own memory.
 
+use std::borrow::Cow;
+
 use half::f16;
 use half::slice::HalfFloatSliceExt;
-use js_sys::Float32Array;
+use js_sys::{Float32Array, Uint32Array};
 use wasm_bindgen::prelude::*;
 
+use super::memory::{Memory, Operand, steady};
 use crate::dtype::{DType, Extent};
 use crate::error::{Error, Result};
 use crate::host::{HostSlice, HostVec};
@@ -35,21 +38,43 @@ pub(crate) fn new_array(elements: u64) -> Result<Float32Array> {
     Ok(array.unchecked_into())
 }
 
-pub(in super::super) fn array(extent: Extent) -> Result<HostVec> {
-    HostVec::zeros(extent)
+pub(in super::super) fn array(extent: Extent) -> Result<Memory> {
+    HostVec::zeros(extent).map(Memory::Page)
 }
 
-pub(in super::super) fn copy(from: &HostSlice<'_>, to: &mut HostVec) {
-    to.fill_from(from);
+pub(in super::super) fn into_array(values: Memory) -> Option<HostVec> {
+    match values {
+        Memory::Page(array) => Some(array),
+        Memory::Own(_) => None,
+    }
+}
+
+/// Between memories of the same type, but that f32 is rounded to f16.
+pub(in super::super) fn copy(from: &Operand<'_>, to: &mut Memory) {
+    match (from, to) {
+        (Operand::Own(from, _), Memory::Own(to)) => to.words_mut().copy_from_slice(from),
+        (Operand::Page(from), Memory::Own(to)) => from.bits().unchecked_ref::<Uint32Array>().copy_to(to.words_mut()),
+        (from, to) => {
+            let (from, mut to) = steady(|| (from.shown(), to.shown()));
+            to.fill_from(&from);
+        }
+    }
+}
+
+pub(in super::super) fn given<'a>(values: &HostSlice<'a>) -> Operand<'a> {
+    Operand::Page(values.clone())
 }
 
 /// The values as kernels read them: in f32.
-pub(in super::super) fn readable<'a>(values: &HostSlice<'a>) -> Result<HostSlice<'a>> {
-    values.widened()
+pub(in super::super) fn readable<'a>(values: &Operand<'a>) -> Result<Operand<'a>> {
+    Ok(match values {
+        Operand::Page(values) => Operand::Page(values.widened()?),
+        own => own.clone(),
+    })
 }
 
-pub(in super::super) fn borrow(values: &HostVec) -> HostSlice<'static> {
-    HostSlice::from(values.clone())
+pub(in super::super) fn borrow(values: &Memory) -> Operand<'_> {
+    values.operand()
 }
 
 /// Makes room in this module's memory, which may have none: what is made there without asking ends the module.
@@ -73,31 +98,40 @@ pub(super) fn zeros(words: u64) -> Result<Vec<u32>> {
     Ok(zeros)
 }
 
-/// Three operands in f32 in this module's own memory, of which those that are not there are empty, and the words of a result, beside which there
-/// is room for so many bytes.
-pub(super) fn brought(inputs: &[Option<HostSlice<'_>>], out: &HostVec, more_bytes: u64) -> Result<([Vec<f32>; 3], Vec<u32>)> {
-    let mut operands = [const { Vec::new() }; 3];
+/// Operands in f32, and words for a result.
+pub(super) type Brought<'a> = ([Cow<'a, [f32]>; 3], Vec<u32>);
+
+/// Three operands in f32 in this module's own memory, of which those that are not there are empty, and so many words for a result, beside
+/// which there is room for so many bytes.
+pub(super) fn brought<'a>(inputs: &[Option<Operand<'a>>], elements: u64, more_bytes: u64) -> Result<Brought<'a>> {
+    let mut operands: [Cow<'a, [f32]>; 3] = Default::default();
     for (operand, values) in operands.iter_mut().zip(inputs) {
-        if let Some(values) = values {
-            let mut words = zeros(values.len())?;
-            values.widened()?.f32().copy_to(bytemuck::cast_slice_mut(&mut words));
-            *operand = bytemuck::cast_vec(words);
-        }
+        *operand = match values {
+            None => continue,
+            Some(Operand::Own(words, _)) => Cow::Borrowed(bytemuck::cast_slice(words)),
+            Some(Operand::Page(values)) => {
+                let mut words = zeros(values.len())?;
+                values.widened()?.f32().copy_to(bytemuck::cast_slice_mut(&mut words));
+                Cow::Owned(bytemuck::cast_vec(words))
+            }
+        };
     }
-    let result = zeros(out.len())?;
+    let result = zeros(elements)?;
     has_room(more_bytes)?;
     Ok((operands, result))
 }
 
-/// Puts the words of a result into the page's array, rounded if that is of f16.
-pub(super) fn fill(out: &HostVec, result: &[u32]) -> Result<()> {
-    if out.dtype() == DType::F16 {
-        let mut narrow = room_for::<f16>(result.len() as u64)?;
-        narrow.resize(result.len(), f16::ZERO);
-        narrow.convert_from_f32_slice(bytemuck::cast_slice(result));
-        out.bytes().copy_from(bytemuck::cast_slice(&narrow));
-    } else {
-        out.bytes().copy_from(bytemuck::cast_slice(result));
+/// Puts the words of a result where it is to be, rounded if that is of f16.
+pub(super) fn fill(out: &mut Memory, result: &[u32]) -> Result<()> {
+    match out {
+        Memory::Own(own) => own.words_mut().copy_from_slice(result),
+        Memory::Page(array) if array.dtype() == DType::F16 => {
+            let mut narrow = room_for::<f16>(result.len() as u64)?;
+            narrow.resize(result.len(), f16::ZERO);
+            narrow.convert_from_f32_slice(bytemuck::cast_slice(result));
+            array.bytes().copy_from(bytemuck::cast_slice(&narrow));
+        }
+        Memory::Page(array) => array.bytes().copy_from(bytemuck::cast_slice(result)),
     }
     Ok(())
 }

@@ -1,20 +1,16 @@
 /**
  * Elements of an input for those of an elementwise result from `first` on, as src/plan/map.rs tells where they are: words, 0 where there is
- * none. Without `elements` it is 1 where there is one.
+ * none.
  */
 export function gather(elements, words, rank, at, is_bounded, first, out) {
-  // Where all of them lie one behind the other there are no rows, and what is the same in each of many short ones is brought once.
-  const row = words[1 + rank];
-  let is_dense = elements && !is_bounded;
-  let is_repeated = is_dense && row * 64 < out.length;
+  // Where all of them lie one behind the other there are no rows.
+  let is_dense = !is_bounded;
   for (let d = rank - 1, behind = 1; d >= 0; behind *= words[2 + d--]) {
     const stride = words[at + 1 + d];
     is_dense &&= words[2 + d] === 1 || stride === behind;
-    is_repeated &&= d === rank - 1 || stride === 0;
   }
   if (is_dense) return out.set(elements.subarray(words[at] + first, words[at] + first + out.length));
-  gather_rows(elements, words, rank, at, is_bounded, first, is_repeated ? out.subarray(0, row) : out);
-  if (is_repeated) for (let known = row; known < out.length; known *= 2) out.copyWithin(known, 0, Math.min(known, out.length - known));
+  gather_rows(elements, words, rank, at, is_bounded, first, out);
 }
 
 /** The same row by row. */
@@ -41,7 +37,7 @@ function gather_rows(elements, words, rank, at, is_bounded, first, out) {
     const stop = Math.min(to + edge - place[last], out.length);
     place[last] += stop - to;
     const step = stride(last);
-    if (!is_inside || !elements) out.fill(is_inside, to, stop);
+    if (!is_inside) out.fill(0, to, stop);
     else if (step === 0) out.fill(elements[from], to, stop);
     else if (step === 1 && stop - to > 16) out.set(elements.subarray(from, from + stop - to), to);
     else for (let i = to; i < stop; i++, from += step) out[i] = elements[from];

@@ -1,7 +1,8 @@
 //! The CPU in the browser: starts the best module of `kernel.rs` that the engine validates, decides how a product is cut into blocks, and
 //! into how many threads. `walk.js` walks the blocks, `crew.js` has the threads.
 //!
-//! Operands and results stay in the page's arrays; only blocks of them pass through a kernel's memory of about 6 MB.
+//! Operands and results of a product stay where they are, in the page's arrays or in this module's memory; only blocks of them pass through a
+//! kernel's memory of about 6 MB.
 //!
 //! ```text
 //! for each block of columns
@@ -13,6 +14,7 @@
 //! the same.
 
 mod arrays;
+mod memory;
 mod sizes;
 pub(super) mod threads;
 pub(super) mod vectorized;
@@ -28,15 +30,17 @@ use super::reduce::Reduce;
 use super::{fft, pool};
 use crate::dtype::{DType, Extent};
 use crate::error::{Error, Result};
-use crate::host::{HostSlice, HostVec};
+use crate::host::HostVec;
 use crate::kernels::Kernel;
 use crate::ops::matmul::Problem;
 use crate::options::Options;
 use crate::plan;
 use crate::plan::matmul::Params;
-pub(super) use arrays::{array, borrow, copy, readable};
+pub(super) use arrays::{array, borrow, copy, given, into_array, readable};
 use arrays::{brought, countable, fill, has_room, zeros};
 pub(crate) use arrays::{from, new_array};
+pub(super) use memory::{Memory, Operand};
+use memory::{Own, steady};
 use sizes::{BLOCK, DEPTH, EXACT, PANEL, PANELS};
 
 /// The kernel compiled for some instructions.
@@ -229,33 +233,41 @@ impl Engine {
     }
 
     /// All of a product or a batch.
-    pub(super) fn shared_job(&self, params: &Params, kernel: &Kernel, operands: &[Option<HostSlice<'_>>; 4], out: &HostVec) -> Job {
+    pub(super) fn shared_job(&self, params: &Params, kernel: &Kernel, operands: &[Option<Operand<'_>>; 4], out: &mut Memory) -> Job {
         if params.batch == 1 {
-            return self.job(params, kernel, operands, out, 0);
+            return steady(|| self.job(params, kernel, operands, out, 0));
         }
         let starts: Vec<u32> = (0..params.batch).flat_map(|item| params.starts(item).map(|start| start as u32)).collect();
-        let [a, b, c] = [0, 1, 2].map(|i| operands[i].as_ref().map_or(&self.none, HostSlice::f32));
-        job_of(params, flags(kernel), [a, b, c], out.f32(), None, Some(Uint32Array::from(&starts[..])))
+        steady(|| {
+            let [a, b, c] = self.shown(operands);
+            job_of(params, flags(kernel), [&a, &b, &c], out.shown().f32(), None, Some(Uint32Array::from(&starts[..])))
+        })
+    }
+
+    /// The arrays of A, B and C, to be read at once.
+    fn shown(&self, operands: &[Option<Operand<'_>>; 4]) -> [Float32Array; 3] {
+        [0, 1, 2].map(|i| operands[i].as_ref().map_or_else(|| self.none.clone(), |values| values.shown().f32().clone()))
     }
 
     /// One product of a batch.
-    pub(crate) fn job(&self, params: &Params, kernel: &Kernel, operands: &[Option<HostSlice<'_>>; 4], out: &HostVec, item: u32) -> Job {
+    fn job(&self, params: &Params, kernel: &Kernel, operands: &[Option<Operand<'_>>; 4], out: &mut Memory, item: u32) -> Job {
         let starts = params.starts(item);
-        let [a, b, c] = [0, 1, 2].map(|i| from(operands[i].as_ref().map_or(&self.none, HostSlice::f32), starts[i]));
-        let out = from(out.f32(), u64::from(item) * u64::from(params.m) * u64::from(params.n));
+        let operands = self.shown(operands);
+        let [a, b, c] = [0, 1, 2].map(|i| from(&operands[i], starts[i]));
+        let out = from(out.shown().f32(), u64::from(item) * u64::from(params.m) * u64::from(params.n));
         job_of(params, flags(kernel), [&a, &b, &c], &out, None, None)
     }
 
     /// Products of 8-bit integers, in this thread: by the kernel of f32, in which sums of so many terms are exact, and the sums in i32.
-    fn integers(&self, params: &Params, kernel: &Kernel, operands: &[Option<HostSlice<'_>>; 4], out: &HostVec) -> Result<()> {
+    fn integers(&self, params: &Params, kernel: &Kernel, operands: &[Option<Operand<'_>>; 4], out: &mut Memory) -> Result<()> {
         // 255² · 256 < 2²⁴.
         const EXACT_TERMS: u32 = 256;
-        out.bytes().fill(0, 0, u32::MAX);
+        out.shown().bytes().fill(0, 0, u32::MAX);
         let [Some(a), Some(b), ..] = operands else { return Ok(()) };
         let zero_points = [params.zero_points as i16, (params.zero_points >> 16) as i16];
-        let counted = |values: &HostSlice<'_>, zero_point: i16| {
+        let counted = |values: &Operand<'_>, zero_point: i16| {
             let fault = |_| Box::new(Error::OutOfMemory { bytes: values.len() * 4, place: "the host" });
-            counted_from(zero_point.into(), values.array()).map_err(fault)
+            counted_from(zero_point.into(), values.shown().array()).map_err(fault)
         };
         let (a, b) = (counted(a, zero_points[0])?, counted(b, zero_points[1])?);
         let [transpose_a, transpose_b, _] = flags(kernel);
@@ -269,29 +281,29 @@ impl Engine {
                 let b = from(&b, b_start + step(transpose_b, params.ldb));
                 let part = Params { k, ..*params };
                 self.crew.compute(&job_of(&part, [transpose_a, transpose_b, false], [&a, &b, &self.none], &sums, None, None));
-                add(out.array(), (u64::from(item) * elements) as f64, &sums);
+                add(out.shown().array(), (u64::from(item) * elements) as f64, &sums);
             }
         }
         Ok(())
     }
 
     /// Computes in this thread.
-    pub(super) fn matmul(&self, params: &Params, kernel: &Kernel, operands: &[Option<HostSlice<'_>>; 4], out: &mut HostVec) -> Result<()> {
+    pub(super) fn matmul(&self, params: &Params, kernel: &Kernel, operands: &[Option<Operand<'_>>; 4], out: &mut Memory) -> Result<()> {
         if out.dtype() == DType::I32 {
-            return if !out.is_empty() { self.integers(params, kernel, operands, out) } else { Ok(()) };
+            return if out.len() > 0 { self.integers(params, kernel, operands, out) } else { Ok(()) };
         }
         if out.dtype() == DType::F16 {
             let mut wide = array(Extent { elements: out.len(), dtype: DType::F32 })?;
             self.matmul(params, kernel, operands, &mut wide)?;
             let mut words = zeros(wide.len())?;
-            wide.f32().copy_to(bytemuck::cast_slice_mut(&mut words));
+            wide.shown().f32().copy_to(bytemuck::cast_slice_mut(&mut words));
             return fill(out, &words);
         }
-        if !out.is_empty() {
+        if out.len() > 0 {
             for item in 0..params.batch {
-                self.crew.compute(&self.job(params, kernel, operands, out, item));
+                self.crew.compute(&steady(|| self.job(params, kernel, operands, out, item)));
             }
-            After::new(params, operands[3].as_ref())?.apply(out);
+            After::new(params, operands[3].as_ref())?.apply(&out.shown());
         }
         Ok(())
     }
@@ -301,11 +313,18 @@ impl Engine {
         !self.level.features.is_empty()
     }
 
-    /// An elementwise operation: pieces of the result are made in this module's memory.
-    pub(super) fn map(&self, kernel: &Kernel, words: &[u32], inputs: &[Option<HostSlice<'_>>], out: &mut HostVec) -> Result<()> {
+    /// An elementwise operation: what stays in the page's memory is made here piece by piece.
+    pub(super) fn map(&self, kernel: &Kernel, words: &[u32], inputs: &[Option<Operand<'_>>], out: &mut Memory) -> Result<()> {
         const PIECE: usize = 1 << 15;
         let map = Map::new(kernel, words, elements(inputs))?.with_vectors(self.has_vectors());
-        let (elements, bytes, to) = (map.elements(), out.dtype().bytes() as usize, out.bytes());
+        let to = match out {
+            Memory::Page(array) => array.bytes(),
+            Memory::Own(own) => {
+                map.compute(0, bytemuck::cast_slice_mut(own.words_mut()));
+                return Ok(());
+            }
+        };
+        let (elements, bytes) = (map.elements(), out.dtype().bytes() as usize);
         let mut piece = vec![0u32; (PIECE.min(elements) * bytes).div_ceil(4)];
         for first in (0..elements).step_by(PIECE) {
             let end = elements.min(first + PIECE);
@@ -317,18 +336,25 @@ impl Engine {
     }
 
     /// A reduction, of pieces of its operands in this module's memory.
-    pub(super) fn reduce(&self, kernel: &Kernel, words: &[u32], inputs: &[Option<HostSlice<'_>>], out: &mut HostVec) -> Result<()> {
+    pub(super) fn reduce(&self, kernel: &Kernel, words: &[u32], inputs: &[Option<Operand<'_>>], out: &mut Memory) -> Result<()> {
         let mut result = zeros(out.len())?;
         let reduce = Reduce::new(kernel, words, elements(inputs))?.with_vectors(self.has_vectors());
         reduce.compute(&mut result, 1);
-        out.bytes().copy_from(bytemuck::cast_slice(&result));
-        Ok(())
+        fill(out, &result)
     }
 
     /// Softmax or a norm: some rows after the others, in this module's memory.
-    pub(super) fn normalize(&self, kernel: &Kernel, words: &[u32], inputs: &[Option<HostSlice<'_>>], out: &mut HostVec) -> Result<()> {
+    pub(super) fn normalize(&self, kernel: &Kernel, words: &[u32], inputs: &[Option<Operand<'_>>], out: &mut Memory) -> Result<()> {
         let normalize = Normalize::new(kernel, words, elements(inputs))?.with_vectors(self.has_vectors());
-        let (count, dtype, to) = (out.len() as usize, out.dtype(), out.bytes());
+        let to = match out {
+            Memory::Page(array) => array.bytes(),
+            Memory::Own(own) => {
+                has_room(if normalize.is_in_order() { 0 } else { own.words_mut().len() as u64 * 4 })?;
+                normalize.compute(bytemuck::cast_slice_mut(own.words_mut()), DType::F32, 1);
+                return Ok(());
+            }
+        };
+        let (count, dtype) = (out.len() as usize, out.dtype());
         if dtype != DType::F32 || !normalize.is_in_order() {
             let mut result = zeros(to.length().div_ceil(4).into())?;
             has_room(out.len() * 4)?;
@@ -348,32 +374,32 @@ impl Engine {
     }
 
     /// A Fourier transform, in this module's own memory.
-    pub(super) fn fft(&self, words: &[u32], inputs: &[Option<HostSlice<'_>>], out: &mut HostVec) -> Result<()> {
+    pub(super) fn fft(&self, words: &[u32], inputs: &[Option<Operand<'_>>], out: &mut Memory) -> Result<()> {
         let problem = plan::fft::told(words)?;
-        let ([values, ..], mut result) = brought(inputs, out, fft::room_bytes(&problem))?;
+        let ([values, ..], mut result) = brought(inputs, out.len(), fft::room_bytes(&problem))?;
         fft::plain(&problem, &values, bytemuck::cast_slice_mut(&mut result));
         fill(out, &result)
     }
 
     /// A convolution: by products where they pay, else in this module's own memory.
-    pub(super) fn conv(&self, words: &[u32], inputs: &[Option<HostSlice<'_>>], out: &mut HostVec) -> Result<()> {
+    pub(super) fn conv(&self, words: &[u32], inputs: &[Option<Operand<'_>>], out: &mut Memory) -> Result<()> {
         let bias = inputs.get(2).and_then(Option::as_ref);
         let conv = Conv { problem: plan::conv::told(words, bias.is_some())?, images: &[], filters: &[], bias: &[] };
         let by_products = self.has_vectors() && conv.pays_by_products();
         let is_whole = by_products && out.dtype() == DType::F32 && bias.is_none() && conv.problem.activation.is_none();
-        let made = if is_whole || !by_products { out.f32().clone() } else { new_array(out.len())? };
-        if by_products {
-            self.convolve(&conv, inputs, &made)?;
-        }
         if is_whole {
-            return Ok(());
+            return self.convolve(&conv, inputs, out);
+        }
+        let mut made = array(Extent { elements: if by_products { out.len() } else { 0 }, dtype: DType::F32 })?;
+        if by_products {
+            self.convolve(&conv, inputs, &mut made)?;
         }
         let bias = [None, None, bias.cloned()];
-        let ([images, filters, bias], mut result) = brought(if by_products { &bias } else { inputs }, out, 0)?;
+        let ([images, filters, bias], mut result) = brought(if by_products { &bias } else { inputs }, out.len(), 0)?;
         let conv = Conv { images: &images, filters: &filters, bias: &bias, ..conv };
         let values = bytemuck::cast_slice_mut(&mut result);
         if by_products {
-            made.copy_to(values);
+            made.shown().f32().copy_to(values);
         }
         for (item, values) in values.chunks_exact_mut(conv.item_elements()).enumerate() {
             if by_products {
@@ -386,44 +412,43 @@ impl Engine {
     }
 
     /// Products of filters, where they lie, with what windows see: the images as they lie, or some positions after the others, in this module's memory.
-    fn convolve(&self, conv: &Conv<'_>, inputs: &[Option<HostSlice<'_>>], made: &Float32Array) -> Result<()> {
+    fn convolve(&self, conv: &Conv<'_>, inputs: &[Option<Operand<'_>>], made: &mut Memory) -> Result<()> {
         /// Elements of what windows see that are in memory at once.
         const SEEN: u32 = 1 << 18;
         let [Some(images), Some(filters), ..] = inputs else { return Ok(()) };
-        let (images, filters) = (images.widened()?, filters.widened()?);
+        let (images, filters) = (readable(images)?, readable(filters)?);
         let is_plain = conv.is_plain();
         let (m, [k, positions]) = (conv.problem.filters, [conv.problem.terms(), conv.problem.positions()].map(|count| count as u32));
         let block = if is_plain { positions } else { fitting(SEEN as usize, k.max(1)).min(positions) };
-        let mut seen: Vec<f32> = bytemuck::cast_vec(zeros(if is_plain { 0 } else { u64::from(k) * u64::from(block) })?);
-        let mut brought: Vec<f32> = bytemuck::cast_vec(zeros(if is_plain { 0 } else { images.len() })?);
-        if !is_plain {
-            images.f32().copy_to(&mut brought);
-        }
+        let mut seen = zeros(if is_plain { 0 } else { u64::from(k) * u64::from(block) })?;
+        let ([brought, ..], _) = brought(if is_plain { &[] } else { &inputs[..1] }, 0, 0)?;
         let conv = Conv { images: &brought, ..*conv };
         let (image, of_filters, of_result) = [(k, positions), (m, k), (m, positions)].map(|(x, y)| u64::from(x) * u64::from(y)).into();
         for item in 0..conv.problem.batch * conv.problem.groups {
-            let a = from(filters.f32(), u64::from(item % conv.problem.groups) * of_filters);
             for (first, n) in parts(positions, block) {
-                let to = from(made, u64::from(item) * of_result + u64::from(first));
-                let b = if is_plain {
-                    from(images.f32(), u64::from(item) * image)
+                let (b, start) = if is_plain {
+                    (images.clone(), u64::from(item) * image)
                 } else {
                     let seen = &mut seen[..(k * n) as usize];
-                    conv.see(item as usize, first as usize..(first + n) as usize, seen);
-                    // SAFETY: it is read while this module's memory stays as it is: what computes is JavaScript and another module.
-                    unsafe { Float32Array::view(seen) }
+                    conv.see(item as usize, first as usize..(first + n) as usize, bytemuck::cast_slice_mut(seen));
+                    (Operand::Own(seen, DType::F32), 0)
                 };
                 let params = Params { m, k, n, lda: k, ldb: n, ldo: positions, alpha: 1.0, batch: 1, ..Params::default() };
-                self.crew.compute(&job_of(&params, [false; 3], [&a, &b, &self.none], &to, None, None));
+                self.crew.compute(&steady(|| {
+                    let a = from(filters.shown().f32(), u64::from(item % conv.problem.groups) * of_filters);
+                    let b = from(b.shown().f32(), start);
+                    let to = from(made.shown().f32(), u64::from(item) * of_result + u64::from(first));
+                    job_of(&params, [false; 3], [&a, &b, &self.none], &to, None, None)
+                }));
             }
         }
         Ok(())
     }
 
     /// A pool, in this module's own memory.
-    pub(super) fn pool(&self, kernel: &Kernel, words: &[u32], inputs: &[Option<HostSlice<'_>>], out: &mut HostVec) -> Result<()> {
+    pub(super) fn pool(&self, kernel: &Kernel, words: &[u32], inputs: &[Option<Operand<'_>>], out: &mut Memory) -> Result<()> {
         let problem = plan::pool::told(kernel, words, out.dtype())?;
-        let ([values, ..], mut result) = brought(inputs, out, pool::room_bytes(&problem))?;
+        let ([values, ..], mut result) = brought(inputs, out.len(), pool::room_bytes(&problem))?;
         let planes = (problem.planes as usize).max(1);
         let (from, to) = (values.len() / planes, result.len() / planes);
         for (plane, result) in result.chunks_exact_mut(to).enumerate() {
@@ -444,18 +469,44 @@ impl Engine {
     }
 
     /// Memory for what stays on the device: where other threads see it, if there may be any and the page is isolated.
-    pub(super) fn kept(&self, extent: Extent) -> Result<HostVec> {
-        countable(extent.bytes())?;
-        match extent.dtype {
-            DType::F32 => self.crew.kept(extent.elements as f64).map_or_else(|| array(extent), |shared| Ok(shared.into())),
-            _ => array(extent),
+    pub(super) fn kept(&self, extent: Extent) -> Result<Memory> {
+        if let Some(shared) = self.shared(extent) {
+            return Ok(shared);
         }
+        Own::new(extent).map_or_else(|| array(extent), |own| Ok(Memory::Own(own)))
+    }
+
+    /// The same that stays where it is while other calls are made.
+    pub(super) fn lasting(&self, extent: Extent) -> Result<Memory> {
+        self.shared(extent).map_or_else(|| array(extent), Ok)
+    }
+
+    fn shared(&self, extent: Extent) -> Option<Memory> {
+        let is_countable = extent.dtype == DType::F32 && countable(extent.bytes()).is_ok();
+        self.crew.kept(extent.elements as f64).filter(|_| is_countable).map(|shared| Memory::Page(shared.into()))
     }
 }
 
 /// What an elementwise program reads.
-fn elements<'a>(inputs: &[Option<HostSlice<'_>>]) -> Vec<Elements<'a>> {
-    inputs.iter().flatten().map(|values| (values.bits(), values.dtype())).collect()
+fn elements<'a>(inputs: &[Option<Operand<'a>>]) -> Vec<Elements<'a>> {
+    let of = |values: &Operand<'a>| match values {
+        Operand::Page(values) => Elements::Page(values.bits(), values.dtype()),
+        Operand::Own(words, _) => Elements::Own(words),
+    };
+    inputs.iter().flatten().map(of).collect()
+}
+
+/// What a product that is computed again and again reads, where it stays while other calls are made.
+pub(super) fn lasting_all(inputs: [Option<Operand<'_>>; 4]) -> Result<[Option<Operand<'_>>; 4]> {
+    let mut lasting = [const { None }; 4];
+    for (lasting, values) in lasting.iter_mut().zip(&inputs) {
+        if let Some(values) = values {
+            let mut copied = HostVec::zeros(Extent { elements: values.len(), dtype: values.dtype() })?;
+            copied.fill_from(&values.shown());
+            *lasting = Some(Operand::Page(copied.into()));
+        }
+    }
+    Ok(lasting)
 }
 
 /// What is done to a result in the end.
@@ -467,10 +518,10 @@ pub(crate) struct After {
 
 impl After {
     /// The bias is copied, since the end may come after the caller has gone on.
-    pub(super) fn new(params: &Params, bias: Option<&HostSlice<'_>>) -> Result<Self> {
-        let copied = |values: &HostSlice<'_>| {
+    pub(super) fn new(params: &Params, bias: Option<&Operand<'_>>) -> Result<Self> {
+        let copied = |values: &Operand<'_>| {
             let copy = new_array(values.len())?;
-            copy.set(values.f32(), 0);
+            copy.set(values.shown().f32(), 0);
             Ok::<_, Box<Error>>(copy)
         };
         Ok(Self { columns: params.n, bias: bias.map(copied).transpose()?, activation: params.activation })

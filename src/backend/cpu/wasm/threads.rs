@@ -6,28 +6,29 @@ use std::sync::{Arc, OnceLock};
 use js_sys::Promise;
 use wasm_bindgen_futures::{JsFuture, spawn_local};
 
+use super::arrays::into_array;
+use super::memory::Memory;
 use super::{After, Engine, Job};
 use crate::backend::Finished;
 use crate::backend::pool::Pooled;
 use crate::clock::Stopwatch;
 use crate::error::{Error, Result};
-use crate::host::HostVec;
 
 /// A tensor's values, once they are there.
-pub(crate) type Values = Arc<OnceLock<Pooled<HostVec>>>;
+pub(crate) type Values = Arc<OnceLock<Pooled<Memory>>>;
 
 /// Where a result goes.
 pub(crate) enum Target {
-    Host(HostVec),
-    /// What it is to be the values of, and their memory.
-    Kept(Values, Pooled<HostVec>),
+    Host(Memory),
+    /// What it is to be the values of, and their memory: the page's, since threads write to it while other calls are made.
+    Kept(Values, Pooled<Memory>),
 }
 
 impl Target {
-    pub(crate) fn array(&self) -> &HostVec {
+    pub(crate) fn memory(&mut self) -> &mut Memory {
         match self {
-            Self::Host(array) => array,
-            Self::Kept(_, array) => array,
+            Self::Host(memory) => memory,
+            Self::Kept(_, memory) => memory,
         }
     }
 }
@@ -68,9 +69,9 @@ impl Underway {
             }
             return Err(Box::new(Error::OutOfMemory { bytes: 0, place: "a worker" }));
         }
-        self.after.apply(target.array());
+        self.after.apply(&target.memory().shown());
         let data = match target {
-            Target::Host(array) => Some(array),
+            Target::Host(memory) => into_array(memory),
             Target::Kept(values, array) => {
                 // A second run of a benchmark gives the same values again.
                 let _ = values.set(array);

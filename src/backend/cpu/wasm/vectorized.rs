@@ -41,6 +41,8 @@ extern "C" {
     #[wasm_bindgen(method)]
     fn exponentials(this: &Vectors, values: *const f32, count: usize, from: f32) -> f64;
     #[wasm_bindgen(method)]
+    fn combine(this: &Vectors, values: *mut f32, others: *const f32, count: usize, adds: u32);
+    #[wasm_bindgen(method)]
     fn powers(this: &Vectors, values: *mut f32, count: usize, from: f32);
     #[wasm_bindgen(method)]
     fn scale(this: &Vectors, values: *mut f32, count: usize, from: f32, rest: f32, by: f32);
@@ -105,6 +107,12 @@ pub(in crate::backend::cpu) fn extreme(values: &[f32], is_min: bool) -> Option<f
 /// The sum of the powers by how far values are above a number.
 pub(in crate::backend::cpu) fn exponentials(values: &[f32], from: f32) -> Option<f64> {
     with(|vectors| vectors.exponentials(values.as_ptr(), values.len(), from))
+}
+
+/// Adds to values as many others, or multiplies them by those.
+pub(in crate::backend::cpu) fn combine(values: &mut [f32], others: &[f32], adds: bool) -> Option<()> {
+    let count = values.len().min(others.len());
+    with(|vectors| vectors.combine(values.as_mut_ptr(), others.as_ptr(), count, adds.into()))
 }
 
 /// Puts such a power in the place of each value.

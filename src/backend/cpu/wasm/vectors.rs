@@ -117,6 +117,21 @@ unsafe extern "C" fn exponentials(values: *const f32, count: usize, from: f32) -
     lanes::exponentials(unsafe { from_raw_parts(values, count) }, from)
 }
 
+/// Adds to values others, or multiplies them by others.
+///
+/// # Safety
+/// All lie in memory, apart from one another.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn combine(values: *mut f32, others: *const f32, count: usize, adds: bool) {
+    // SAFETY: as the caller says.
+    let all = unsafe { from_raw_parts_mut(values, count).iter_mut().zip(from_raw_parts(others, count)) };
+    if adds {
+        all.for_each(|(value, other)| *value += other);
+    } else {
+        all.for_each(|(value, other)| *value *= other);
+    }
+}
+
 /// Puts in the place of each value the power by how far it is above a number.
 ///
 /// # Safety

@@ -3,7 +3,7 @@
 use bytemuck::Pod;
 
 /// Elements of which squares are turned.
-pub(in crate::backend::cpu) trait Turned: Pod + Send + Sync {
+pub(super) trait Turned: Pod + Send + Sync {
     /// Side of the squares.
     const SIDE: usize = 1;
 
@@ -67,7 +67,7 @@ const TILE: usize = 64;
 const LINE_BYTES: usize = 64;
 
 /// Turns so many rows and columns: `to[j, i] = from[i, j]`, rows of either so far apart.
-pub(in crate::backend::cpu) fn turn<T: Turned>(from: &[T], apart: usize, to: &mut [T], step: usize, [rows, columns]: [usize; 2]) {
+pub(super) fn turn<T: Turned>(from: &[T], apart: usize, to: &mut [T], step: usize, [rows, columns]: [usize; 2]) {
     if rows == 0 || columns == 0 {
         return;
     }
