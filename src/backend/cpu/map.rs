@@ -22,8 +22,7 @@ pub(super) use places::Elements;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::kernels::{Kernel, Source};
-use crate::ops::elementwise::Program;
-use crate::ops::elementwise::{Kind, Step};
+use crate::ops::elementwise::{Kind, Program, Step};
 
 /// The fewest and the most elements of a block. In the browser each brings calls of JavaScript.
 const BLOCK: [usize; 2] = [if cfg!(target_arch = "wasm32") { 2048 } else { 512 }, 4096];

@@ -338,7 +338,7 @@ export interface MemoryStats {
   /** The most that `used_bytes` has been. */
   peak_bytes: number;
   buffers: number;
-  /** Bytes of the WebAssembly module's own memory, in which tensors of 32 bits lie on the CPU, up to 1 GiB of them. It only grows. */
+  /** Bytes of the WebAssembly module's own memory, in which tensors of 32 bits lie on the CPU unless threads share them, up to 1 GiB. It only grows. */
   wasm_bytes: number;
 }
 

@@ -73,10 +73,6 @@ pub(in super::super) fn readable<'a>(values: &Operand<'a>) -> Result<Operand<'a>
     })
 }
 
-pub(in super::super) fn borrow(values: &Memory) -> Operand<'_> {
-    values.operand()
-}
-
 /// Makes room in this module's memory, which may have none: what is made there without asking ends the module.
 pub(super) fn room_for<T>(count: u64) -> Result<Vec<T>> {
     let mut room = Vec::new();

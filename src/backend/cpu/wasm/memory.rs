@@ -76,12 +76,12 @@ impl Memory {
             Self::Own(Own { words, dtype }) => show(words.as_mut_ptr(), words.len(), *dtype),
         }
     }
+}
 
-    pub(in crate::backend::cpu) fn operand(&self) -> Operand<'_> {
-        match self {
-            Self::Page(array) => Operand::Page(array.into()),
-            Self::Own(own) => Operand::Own(&own.words, own.dtype),
-        }
+pub(in crate::backend::cpu) fn borrow(values: &Memory) -> Operand<'_> {
+    match values {
+        Memory::Page(array) => Operand::Page(array.into()),
+        Memory::Own(own) => Operand::Own(&own.words, own.dtype),
     }
 }
 
