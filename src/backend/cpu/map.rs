@@ -30,10 +30,12 @@ const BLOCK: [usize; 2] = [if cfg!(target_arch = "wasm32") { 2048 } else { 512 }
 const LINE: usize = 16;
 /// Lines of registers that a thread keeps for the next program.
 const MOST_KEPT: usize = (256 << 10) / size_of::<Line>();
-/// Elements of all values of a block: they are to stay in the nearest cache.
-const BLOCK_VALUES: usize = 8 << 10;
+/// Elements of all values of a block: they are to stay in the nearest cache, where what is read ahead has its place, too.
+const BLOCK_VALUES: usize = if cfg!(target_arch = "wasm32") { 8 << 10 } else { 6 << 10 };
 /// The most elements of a block where they need no cache.
 const LONG_BLOCK: usize = 1 << 14;
+/// Steps of programs that are short.
+const FEW_STEPS: usize = 16;
 /// Elements from which a row is a block of its own.
 const LONG_ROW: usize = if cfg!(target_arch = "wasm32") { 1024 } else { 128 };
 
@@ -56,10 +58,12 @@ extern "C" {
 /// Where a step's values of a block are.
 #[derive(Clone)]
 enum Value<'a> {
-    /// In an input, or in what the kernel is told.
+    /// In an input.
     Lying(&'a [u32]),
     /// The same of all blocks.
     Whole(&'a [u32]),
+    /// One for all elements, in what the kernel is told.
+    Number(&'a [u32]),
     /// In the register of that number.
     Register(usize),
     /// Rows of an input that lies across them, from one element on up to another, in the register of that number.
@@ -215,28 +219,42 @@ impl<'a> Map<'a> {
             return self.read(usize::from(*input), first, bytemuck::cast_slice_mut(out));
         }
         registers.resize(registers.len().max(steps.len()), Vec::new());
-        let mut values = vec![Value::Register(0); steps.len()];
+        // A short program's need no memory of their own: there may be as many calls as there are blocks.
+        let (mut few, mut many) = ([const { Value::Register(0) }; FEW_STEPS], Vec::new());
+        let values = few.get_mut(..steps.len()).unwrap_or_else(|| {
+            many.resize(steps.len(), Value::Register(0));
+            &mut many
+        });
         let (is_direct, makes_truths) = (self.writes_words(), self.makes_truths());
         let (begin, elements) = (first, out.len() / self.result_bytes);
-        for (value, step) in values.iter_mut().zip(steps) {
-            if let Step::Input(input) = *step
-                && let Some(words) = self.lying(usize::from(input), first, elements)
-            {
-                *value = Value::Whole(words);
-            }
+        for (at, (value, step)) in values.iter_mut().zip(steps).enumerate() {
+            *value = match *step {
+                Step::Input(input) => self.lying(usize::from(input), first, elements).map_or(Value::Register(0), Value::Whole),
+                Step::Scalar(scalar, _) if self.repeated >> at & 1 == 0 => {
+                    Value::Number(&self.words[self.scalars + usize::from(scalar)..][..1])
+                }
+                _ => continue,
+            };
         }
         // Where nothing is put between inputs and the result, blocks need not stay in a cache.
-        let most = if (is_direct || makes_truths) && !self.needs_room(&values) { LONG_BLOCK } else { self.block() };
+        let most = if (is_direct || makes_truths) && !self.needs_room(values) { LONG_BLOCK } else { self.block() };
+        // Rows are of no concern where all inputs lie in the order of the result.
+        let is_of_rows = !steps.iter().zip(&*values).all(|(step, value)| match step {
+            Step::Input(_) => matches!(value, Value::Whole(_)),
+            Step::Inside(_) => false,
+            _ => true,
+        });
         let (mut first, mut rest) = (first, out);
         while !rest.is_empty() {
-            let count = (rest.len() / self.result_bytes).min(most - self.beyond_line(rest)).min(self.to_end_of_row(first));
+            let to_end = if is_of_rows { self.to_end_of_row(first) } else { usize::MAX };
+            let count = (rest.len() / self.result_bytes).min(most - self.beyond_line(rest)).min(to_end);
             let (out, later) = rest.split_at_mut(count * self.result_bytes);
             for (step, what) in steps.iter().enumerate() {
                 let is_written = is_direct && step == self.last;
-                if !is_written && let Value::Whole(_) = values[step] {
+                if !is_written && let Value::Whole(_) | Value::Number(_) = values[step] {
                     continue;
                 }
-                if !is_written && let Some(elsewhere) = self.elsewhere(*what, step, [first, count], &values) {
+                if !is_written && let Some(elsewhere) = self.elsewhere(*what, [first, count], values) {
                     values[step] = elsewhere;
                     continue;
                 }
@@ -253,7 +271,7 @@ impl<'a> Map<'a> {
                     continue;
                 }
                 let operand = |operand: usize| match values[operand] {
-                    Value::Lying(words) => words,
+                    Value::Lying(words) | Value::Number(words) => words,
                     Value::Whole(words) => &words[first - begin..][..count],
                     Value::Turned(number, ref of) => &bytemuck::cast_slice(&before[number])[first - of.start..][..count],
                     Value::Register(number) => &bytemuck::cast_slice(&before[number])[..count],
@@ -284,7 +302,7 @@ impl<'a> Map<'a> {
             }
             if !is_direct && !makes_truths {
                 let made = match values[self.last] {
-                    Value::Lying(words) => words,
+                    Value::Lying(words) | Value::Number(words) => words,
                     Value::Whole(words) => &words[first - begin..][..count],
                     Value::Turned(number, ref of) => &bytemuck::cast_slice(&registers[number])[first - of.start..][..count],
                     Value::Register(number) => &bytemuck::cast_slice(&registers[number])[..count],
@@ -299,26 +317,19 @@ impl<'a> Map<'a> {
         }
     }
 
-    /// What a step gives where it needs no room: input that lies in order, what a cast leaves as it is, or a number for all.
+    /// What a step gives where it needs no room: input that lies in order, or what a cast leaves as it is.
     #[inline(always)]
-    fn elsewhere(&self, what: Step, step: usize, [first, count]: [usize; 2], values: &[Value<'a>]) -> Option<Value<'a>> {
+    fn elsewhere(&self, what: Step, [first, count]: [usize; 2], values: &[Value<'a>]) -> Option<Value<'a>> {
         match what {
             Step::Input(input) => self.lying(usize::from(input), first, count).map(Value::Lying),
             Step::Cast(of, to) if keeps_words(self.source.program.kind(of), to) => Some(values[usize::from(of)].clone()),
-            Step::Scalar(scalar, _) if self.repeated >> step & 1 == 0 => {
-                Some(Value::Lying(&self.words[self.scalars + usize::from(scalar)..][..1]))
-            }
             _ => None,
         }
     }
 
     /// Whether a step before the last gives values that have to be put somewhere.
     fn needs_room(&self, values: &[Value<'_>]) -> bool {
-        let is_elsewhere = |(step, value): (usize, &Value<'_>)| match self.source.program.steps[step] {
-            Step::Scalar(..) => self.repeated >> step & 1 == 0,
-            _ => matches!(value, Value::Whole(_)),
-        };
-        !values.iter().enumerate().take(self.last).all(is_elsewhere)
+        !values[..self.last].iter().all(|value| matches!(value, Value::Whole(_) | Value::Number(_)))
     }
 
     /// Elements of a block, of which there are the fewer the more values there are of each. Numbers take no room.
@@ -339,6 +350,13 @@ impl<'a> Map<'a> {
         return self.result_bytes == 4 && !self.streams;
         #[cfg(target_arch = "wasm32")]
         return self.result_bytes == 4;
+    }
+
+    /// Whether values are truths, which the last step can write as bytes.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(super) fn is_of_truths(&self) -> bool {
+        let Some(Step::Apply(..)) = self.source.program.steps.get(self.last) else { return false };
+        self.source.program.kind(self.last as u8) == Kind::Bool
     }
 
     /// Whether the last step writes truths as bytes.

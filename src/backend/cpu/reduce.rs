@@ -39,6 +39,9 @@ enum Folded {
 /// A kernel with what it is told and what it reads.
 pub(super) struct Reduce<'a> {
     map: Map<'a>,
+    /// The same values as bytes, where they are truths that are counted, many of each row.
+    #[cfg(not(target_arch = "wasm32"))]
+    truths: Option<Map<'a>>,
     folding: Folding,
     rows: usize,
     /// Values of each row.
@@ -48,18 +51,34 @@ pub(super) struct Reduce<'a> {
 
 impl<'a> Reduce<'a> {
     pub(super) fn new(kernel: &'a Kernel, words: &'a [u32], inputs: Vec<Elements<'a>>) -> Result<Self> {
+        #[cfg(not(target_arch = "wasm32"))]
+        let truths = Map::new(kernel, words, inputs.clone())?.writing(1, false);
         let map = Map::new(kernel, words, inputs)?;
         let [rows, count, columns, fold] = ["ROWS", "COUNT", "COLUMNS", "FOLD"].map(|name| kernel.constant(name) as usize);
         let fold = *Fold::ALL.get(fold).ok_or_else(|| Error::internal("a reduction of no known kind"))?;
         let divisor = f32::from_bits(kernel.constant("DIVISOR")).into();
         let folding = Folding { fold, dtype: map.result(), divisor, has_vectors: false };
-        Ok(Self { map, folding, rows, count, is_in_columns: columns != 0 })
+        Ok(Self {
+            map,
+            #[cfg(not(target_arch = "wasm32"))]
+            truths: Some(truths).filter(|truths| fold == Fold::Sum && count >= BLOCK && truths.is_of_truths()),
+            folding,
+            rows,
+            count,
+            is_in_columns: columns != 0,
+        })
     }
 
     /// The same by the widest vectors that the CPU has, or by plain ones.
     #[cfg(any(feature = "simd", target_arch = "wasm32"))]
     pub(super) fn with_vectors(self, simd: bool) -> Self {
-        Self { map: self.map.with_vectors(simd), folding: Folding { has_vectors: simd, ..self.folding }, ..self }
+        Self {
+            map: self.map.with_vectors(simd),
+            #[cfg(not(target_arch = "wasm32"))]
+            truths: self.truths.map(|truths| truths.with_vectors(simd)),
+            folding: Folding { has_vectors: simd, ..self.folding },
+            ..self
+        }
     }
 
     /// Computes all results, on so many threads at most.
@@ -147,6 +166,10 @@ impl<'a> Reduce<'a> {
         {
             return Folded::Words(places);
         }
+        #[cfg(not(target_arch = "wasm32"))]
+        if let Some(truths) = &self.truths {
+            return Folded::Words(self.counts(truths, [first, end], [begin, behind]));
+        }
         let mut states = vec![self.folding.empty(); end - first];
         let mut ahead = Ahead::default();
         // Short rows are not worth asking for one by one.
@@ -166,6 +189,31 @@ impl<'a> Reduce<'a> {
             }
         }
         Folded::States(states)
+    }
+
+    /// How many truths there are in each of some rows.
+    #[cfg(not(target_arch = "wasm32"))]
+    #[inline(always)]
+    fn counts(&self, truths: &Map<'_>, [first, end]: [usize; 2], [begin, behind]: [usize; 2]) -> Vec<u32> {
+        /// Counts at once, none of which a block is too long for.
+        const AT_ONCE: usize = 64;
+        const BLOCK: usize = AT_ONCE * u8::MAX as usize;
+        let (mut bytes, mut registers) = (vec![0; BLOCK.min(behind - begin)], Registers::default());
+        let mut count = |row: usize| {
+            let mut sum = 0;
+            for from in (begin..behind).step_by(BLOCK) {
+                let bytes = &mut bytes[..BLOCK.min(behind - from)];
+                truths.compute_with(&mut registers, row * self.count + from, bytes);
+                let (whole, rest) = bytes.as_chunks::<AT_ONCE>();
+                let mut counts = [0; AT_ONCE];
+                for truths in whole {
+                    counts.iter_mut().zip(truths).for_each(|(count, truth)| *count += truth);
+                }
+                sum += counts.iter().chain(rest).map(|&count| u32::from(count)).sum::<u32>();
+            }
+            sum
+        };
+        (first..end).map(&mut count).collect()
     }
 
     /// How many columns are folded beside one another: of those that do not lie behind one another as many as do.
