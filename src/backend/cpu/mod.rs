@@ -168,14 +168,20 @@ pub(crate) fn list(id: BackendId) -> Result<Vec<AdapterInfo>, OtherBackend> {
 impl Cpu {
     /// Memory of exactly so much, whatever the values are.
     fn take(&self, extent: Extent) -> Result<Pooled<engine::Memory>> {
-        self.pool.take(kind(extent), extent.bytes(), || self.engine.kept(extent))
+        #[cfg_attr(not(target_arch = "wasm32"), expect(unused_mut, reason = "natively values are in one place"))]
+        let mut taken = self.pool.take(kind(extent), extent.bytes(), || self.engine.kept(extent))?;
+        #[cfg(target_arch = "wasm32")]
+        taken.forget_copy();
+        Ok(taken)
     }
 
     /// The same where threads can write to it while other calls are made.
     #[cfg(target_arch = "wasm32")]
     fn take_lasting(&self, extent: Extent) -> Result<Pooled<engine::Memory>> {
         // No size is that far from another and yet about as large.
-        self.pool.take(kind(extent) ^ 1 << 28, extent.bytes(), || self.engine.lasting(extent))
+        let mut taken = self.pool.take(kind(extent) ^ 1 << 28, extent.bytes(), || self.engine.lasting(extent))?;
+        taken.forget_copy();
+        Ok(taken)
     }
 
     /// Computes into an array for the host, or into what stays here.
@@ -328,8 +334,7 @@ impl Backend for Cpu {
                 wasm::threads::Target::Host(engine::array(how.download)?)
             };
             let after = engine::After::new(params, inputs[3].as_ref())?;
-            // What is done again is read again, after other calls.
-            let inputs = if how.repeats > 1 { engine::lasting_all(inputs)? } else { inputs };
+            let inputs = self.engine.lasting_all(inputs, how.repeats > 1)?;
             let job = self.engine.shared_job(params, &dispatch.kernel, &inputs, target.memory());
             return Ok(Running::Underway(self.engine.share(&job, dispatch.grid[0], how.repeats, (target, held), after, stopwatch)));
         }

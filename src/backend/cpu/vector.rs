@@ -43,7 +43,7 @@ impl<'a, T: Number> Product<'a, T> {
             _ => return None,
         };
         // Short rows are as fast elsewhere.
-        let is_worth_it = k > 0 && step == 1 && (!is_of_rows || k >= 4 * LANES);
+        let is_worth_it = k > 0 && step == 1 && (!is_of_rows || k >= LANES);
         is_worth_it.then(|| Self { matrix, stride, vector: &vector[..k], is_of_rows })
     }
 

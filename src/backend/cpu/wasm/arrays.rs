@@ -7,7 +7,7 @@ use half::slice::HalfFloatSliceExt;
 use js_sys::{Float32Array, Uint32Array};
 use wasm_bindgen::prelude::*;
 
-use super::memory::{Memory, Operand, steady};
+use super::memory::{Memory, Operand, Place, steady};
 use crate::dtype::{DType, Extent};
 use crate::error::{Error, Result};
 use crate::host::{HostSlice, HostVec};
@@ -39,22 +39,22 @@ pub(crate) fn new_array(elements: u64) -> Result<Float32Array> {
 }
 
 pub(in super::super) fn array(extent: Extent) -> Result<Memory> {
-    HostVec::zeros(extent).map(Memory::Page)
+    HostVec::zeros(extent).map(|array| Memory::new(Place::Page(array)))
 }
 
 pub(in super::super) fn into_array(values: Memory) -> Option<HostVec> {
-    match values {
-        Memory::Page(array) => Some(array),
-        Memory::Own(_) => None,
+    match values.place {
+        Place::Page(array) => Some(array),
+        Place::Own(_) => None,
     }
 }
 
 /// Between memories of the same type, but that f32 is rounded to f16.
 pub(in super::super) fn copy(from: &Operand<'_>, to: &mut Memory) {
-    match (from, to) {
-        (Operand::Own(from, _), Memory::Own(to)) => to.words_mut().copy_from_slice(from),
-        (Operand::Page(from), Memory::Own(to)) => from.bits().unchecked_ref::<Uint32Array>().copy_to(to.words_mut()),
-        (from, to) => {
+    match (from, &mut to.place) {
+        (Operand::Own(from, ..), Place::Own(to)) => to.words_mut().copy_from_slice(from),
+        (Operand::Page(from, _), Place::Own(to)) => from.bits().unchecked_ref::<Uint32Array>().copy_to(to.words_mut()),
+        _ => {
             let (from, mut to) = steady(|| (from.shown(), to.shown()));
             to.fill_from(&from);
         }
@@ -62,13 +62,13 @@ pub(in super::super) fn copy(from: &Operand<'_>, to: &mut Memory) {
 }
 
 pub(in super::super) fn given<'a>(values: &HostSlice<'a>) -> Operand<'a> {
-    Operand::Page(values.clone())
+    Operand::Page(values.clone(), None)
 }
 
 /// The values as kernels read them: in f32.
 pub(in super::super) fn readable<'a>(values: &Operand<'a>) -> Result<Operand<'a>> {
     Ok(match values {
-        Operand::Page(values) => Operand::Page(values.widened()?),
+        Operand::Page(values, other) => Operand::Page(values.widened()?, other.filter(|_| values.dtype() != DType::F16)),
         own => own.clone(),
     })
 }
@@ -102,14 +102,13 @@ pub(super) type Brought<'a> = ([Cow<'a, [f32]>; 3], Vec<u32>);
 pub(super) fn brought<'a>(inputs: &[Option<Operand<'a>>], elements: u64, more_bytes: u64) -> Result<Brought<'a>> {
     let mut operands: [Cow<'a, [f32]>; 3] = Default::default();
     for (operand, values) in operands.iter_mut().zip(inputs) {
-        *operand = match values {
-            None => continue,
-            Some(Operand::Own(words, _)) => Cow::Borrowed(bytemuck::cast_slice(words)),
-            Some(Operand::Page(values)) => {
-                let mut words = zeros(values.len())?;
-                values.widened()?.f32().copy_to(bytemuck::cast_slice_mut(&mut words));
-                Cow::Owned(bytemuck::cast_vec(words))
-            }
+        let Some(values) = values else { continue };
+        *operand = if let Some(words) = values.words() {
+            Cow::Borrowed(bytemuck::cast_slice(words))
+        } else {
+            let mut words = zeros(values.len())?;
+            values.shown().widened()?.f32().copy_to(bytemuck::cast_slice_mut(&mut words));
+            Cow::Owned(bytemuck::cast_vec(words))
         };
     }
     let result = zeros(elements)?;
@@ -119,15 +118,15 @@ pub(super) fn brought<'a>(inputs: &[Option<Operand<'a>>], elements: u64, more_by
 
 /// Puts the words of a result where it is to be, rounded if that is of f16.
 pub(super) fn fill(out: &mut Memory, result: &[u32]) -> Result<()> {
-    match out {
-        Memory::Own(own) => own.words_mut().copy_from_slice(result),
-        Memory::Page(array) if array.dtype() == DType::F16 => {
+    match &mut out.place {
+        Place::Own(own) => own.words_mut().copy_from_slice(result),
+        Place::Page(array) if array.dtype() == DType::F16 => {
             let mut narrow = room_for::<f16>(result.len() as u64)?;
             narrow.resize(result.len(), f16::ZERO);
             narrow.convert_from_f32_slice(bytemuck::cast_slice(result));
             array.bytes().copy_from(bytemuck::cast_slice(&narrow));
         }
-        Memory::Page(array) => array.bytes().copy_from(bytemuck::cast_slice(result)),
+        Place::Page(array) => array.bytes().copy_from(bytemuck::cast_slice(result)),
     }
     Ok(())
 }

@@ -1,10 +1,12 @@
-//! Tensors' values: in this module's own memory, where operations read and write them as they lie, or in arrays of the page, where threads share
-//! them, where they have 16 bits or 8, and where there is no room for them here.
+//! Tensors' values: in this module's own memory, where operations read and write them as they lie, or in arrays of the page, where threads write
+//! them, where they have 16 bits or 8, and where there is no room for them here. What operations ask for in the one and products of several
+//! threads in the other is copied once.
 
 use core::arch::wasm32::memory_size;
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell};
 
 use js_sys::{Float32Array, Int32Array, Object, Uint32Array};
+use wasm_bindgen::JsCast;
 
 use super::arrays::{has_room, zeros};
 use crate::dtype::{DType, Extent};
@@ -20,7 +22,14 @@ thread_local! {
 }
 
 /// A tensor's values.
-pub(crate) enum Memory {
+pub(crate) struct Memory {
+    pub(super) place: Place,
+    /// The same in the other place, once somebody has asked for them there.
+    other: OnceCell<Place>,
+}
+
+/// Where values are.
+pub(crate) enum Place {
     Page(HostVec),
     Own(Own),
 }
@@ -55,63 +64,107 @@ impl Drop for Own {
 }
 
 impl Memory {
+    pub(super) fn new(place: Place) -> Self {
+        Self { place, other: OnceCell::new() }
+    }
+
     pub(super) fn dtype(&self) -> DType {
-        match self {
-            Self::Page(array) => array.dtype(),
-            Self::Own(own) => own.dtype,
+        match &self.place {
+            Place::Page(array) => array.dtype(),
+            Place::Own(own) => own.dtype,
         }
     }
 
     pub(super) fn len(&self) -> u64 {
-        match self {
-            Self::Page(array) => array.len(),
-            Self::Own(own) => own.words.len() as u64,
+        match &self.place {
+            Place::Page(array) => array.len(),
+            Place::Own(own) => own.words.len() as u64,
         }
     }
 
     /// An array to be written at once: it may show this module's memory.
     pub(super) fn shown(&mut self) -> HostVec {
-        match self {
-            Self::Page(array) => array.clone(),
-            Self::Own(Own { words, dtype }) => show(words.as_mut_ptr(), words.len(), *dtype),
+        match &mut self.place {
+            Place::Page(array) => array.clone(),
+            Place::Own(Own { words, dtype }) => show(words.as_mut_ptr(), words.len(), *dtype),
         }
+    }
+
+    /// Gives the copy in the other place back: other values are to come.
+    pub(in crate::backend::cpu) fn forget_copy(&mut self) {
+        self.other.take();
     }
 }
 
 pub(in crate::backend::cpu) fn borrow(values: &Memory) -> Operand<'_> {
-    match values {
-        Memory::Page(array) => Operand::Page(array.into()),
-        Memory::Own(own) => Operand::Own(&own.words, own.dtype),
+    let other = Some(&values.other);
+    match &values.place {
+        Place::Page(array) => Operand::Page(array.into(), other),
+        Place::Own(own) => Operand::Own(&own.words, own.dtype, other),
     }
 }
+
+/// Where a tensor's values are in the other place, or will be; None of what is no tensor's.
+type Other<'a> = Option<&'a OnceCell<Place>>;
 
 /// What an operation reads.
 #[derive(Clone)]
 pub(crate) enum Operand<'a> {
-    Page(HostSlice<'a>),
-    Own(&'a [u32], DType),
+    Page(HostSlice<'a>, Other<'a>),
+    Own(&'a [u32], DType, Other<'a>),
 }
 
-impl Operand<'_> {
+impl<'a> Operand<'a> {
     pub(in crate::backend::cpu) fn len(&self) -> u64 {
         match self {
-            Self::Page(values) => values.len(),
-            Self::Own(words, _) => words.len() as u64,
+            Self::Page(values, _) => values.len(),
+            Self::Own(words, ..) => words.len() as u64,
         }
     }
 
     pub(in crate::backend::cpu) fn dtype(&self) -> DType {
         match self {
-            Self::Page(values) => values.dtype(),
-            Self::Own(_, dtype) => *dtype,
+            Self::Page(values, _) => values.dtype(),
+            Self::Own(_, dtype, _) => *dtype,
         }
     }
 
     /// An array to be read at once: it may show this module's memory.
     pub(super) fn shown(&self) -> HostSlice<'static> {
         match self {
-            Self::Page(values) => HostVec::new(values.array().clone(), values.dtype()).into(),
-            Self::Own(words, dtype) => show(words.as_ptr().cast_mut(), words.len(), *dtype).into(),
+            Self::Page(values, _) => HostVec::new(values.array().clone(), values.dtype()).into(),
+            Self::Own(words, dtype, _) => show(words.as_ptr().cast_mut(), words.len(), *dtype).into(),
+        }
+    }
+
+    /// The words in this module's memory, to which a tensor's are copied once, if there is room for them.
+    pub(super) fn words(&self) -> Option<&'a [u32]> {
+        let (values, other) = match self {
+            Self::Own(words, ..) => return Some(words),
+            Self::Page(values, other) => (values, (*other)?),
+        };
+        if other.get().is_none() {
+            let mut own = Own::new(Extent { elements: values.len(), dtype: values.dtype() })?;
+            values.bits().unchecked_ref::<Uint32Array>().copy_to(own.words_mut());
+            let _ = other.set(Place::Own(own));
+        }
+        match other.get() {
+            Some(Place::Own(own)) => Some(&own.words),
+            _ => None,
+        }
+    }
+
+    /// The values in an array that is made for them once, if one can be; None where the page has them already.
+    pub(super) fn in_array(&self, make: impl FnOnce(Extent) -> Option<HostVec>) -> Option<Self> {
+        let Self::Own(words, dtype, Some(other)) = *self else { return None };
+        if other.get().is_none() {
+            let mut array = make(Extent { elements: words.len() as u64, dtype })?;
+            array.fill_from(&self.shown());
+            let _ = other.set(Place::Page(array));
+        }
+        match other.get() {
+            Some(Place::Page(array)) => Some(Self::Page(array.into(), None)),
+            _ => None,
         }
     }
 }

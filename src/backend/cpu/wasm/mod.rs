@@ -35,7 +35,7 @@ pub(super) use arrays::{array, copy, given, into_array, readable};
 use arrays::{countable, fill, zeros};
 pub(crate) use arrays::{from, new_array};
 pub(super) use memory::{Memory, Operand, borrow};
-use memory::{Own, steady};
+use memory::{Own, Place, steady};
 use sizes::{BLOCK, DEPTH, EXACT, PANEL, PANELS};
 
 /// The kernel compiled for some instructions.
@@ -314,35 +314,34 @@ impl Engine {
         parts(n, columns).flat_map(move |(j, n)| parts(m, rows).map(move |(i, m)| (i, j, m, n)))
     }
 
-    /// Memory for what stays on the device: where other threads see it, if there may be any and the page is isolated.
+    /// Memory for what stays on the device.
     pub(super) fn kept(&self, extent: Extent) -> Result<Memory> {
-        if let Some(shared) = self.shared(extent) {
-            return Ok(shared);
-        }
-        Own::new(extent).map_or_else(|| array(extent), |own| Ok(Memory::Own(own)))
+        Own::new(extent).map_or_else(|| self.lasting(extent), |own| Ok(Memory::new(Place::Own(own))))
     }
 
-    /// The same that stays where it is while other calls are made.
+    /// The same that stays where it is while other calls are made: where threads share it, if there may be any and the page is isolated.
     pub(super) fn lasting(&self, extent: Extent) -> Result<Memory> {
-        self.shared(extent).map_or_else(|| array(extent), Ok)
+        self.shared(extent).map_or_else(|| array(extent), |shared| Ok(Memory::new(Place::Page(shared))))
     }
 
-    fn shared(&self, extent: Extent) -> Option<Memory> {
+    fn shared(&self, extent: Extent) -> Option<HostVec> {
         let is_countable = extent.dtype == DType::F32 && countable(extent.bytes()).is_ok();
-        self.crew.kept(extent.elements as f64).filter(|_| is_countable).map(|shared| Memory::Page(shared.into()))
+        self.crew.kept(extent.elements as f64).filter(|_| is_countable).map(HostVec::from)
     }
-}
 
-/// What a product that is computed again and again reads, where it stays while other calls are made.
-pub(super) fn lasting_all(mut inputs: [Option<Operand<'_>>; 4]) -> Result<[Option<Operand<'_>>; 4]> {
-    for values in inputs.iter_mut().flatten() {
-        if let Operand::Own(_, dtype) = *values {
-            let mut copied = HostVec::zeros(Extent { elements: values.len(), dtype })?;
-            copied.fill_from(&values.shown());
-            *values = Operand::Page(copied.into());
+    /// What threads read: where they share it, if that can be, or where it stays while other calls are made, if it is to be read `again`.
+    pub(super) fn lasting_all<'a>(&self, mut inputs: [Option<Operand<'a>>; 4], again: bool) -> Result<[Option<Operand<'a>>; 4]> {
+        for values in inputs.iter_mut().flatten() {
+            if let Some(shared) = values.in_array(|extent| self.shared(extent)) {
+                *values = shared;
+            } else if let (Operand::Own(_, dtype, _), true) = (&*values, again) {
+                let mut copied = HostVec::zeros(Extent { elements: values.len(), dtype: *dtype })?;
+                copied.fill_from(&values.shown());
+                *values = Operand::Page(copied.into(), None);
+            }
         }
+        Ok(inputs)
     }
-    Ok(inputs)
 }
 
 /// What is done to a result in the end.

@@ -1,7 +1,7 @@
 //! What is no product, in this thread: in this module's memory, of operands and for results that lie there or are brought and taken piece by piece.
 
 use super::arrays::{array, brought, fill, from, has_room, readable, zeros};
-use super::memory::{Memory, Operand, steady};
+use super::memory::{Memory, Operand, Place, steady};
 use super::{Engine, fitting, job_of, parts};
 use crate::backend::cpu::conv::Conv;
 use crate::backend::cpu::map::{Elements, Map};
@@ -30,9 +30,9 @@ impl Engine {
     ) -> Result<()> {
         const PIECE: usize = 1 << 15;
         let map = Map::new(kernel, words, elements(inputs))?.with_vectors(self.has_vectors());
-        let to = match out {
-            Memory::Page(array) => array.bytes(),
-            Memory::Own(own) => {
+        let to = match &mut out.place {
+            Place::Page(array) => array.bytes(),
+            Place::Own(own) => {
                 map.compute(0, bytemuck::cast_slice_mut(own.words_mut()));
                 return Ok(());
             }
@@ -71,9 +71,9 @@ impl Engine {
         out: &mut Memory,
     ) -> Result<()> {
         let normalize = Normalize::new(kernel, words, elements(inputs))?.with_vectors(self.has_vectors());
-        let to = match out {
-            Memory::Page(array) => array.bytes(),
-            Memory::Own(own) => {
+        let to = match &mut out.place {
+            Place::Page(array) => array.bytes(),
+            Place::Own(own) => {
                 has_room(if normalize.is_in_order() { 0 } else { own.words_mut().len() as u64 * 4 })?;
                 normalize.compute(bytemuck::cast_slice_mut(own.words_mut()), DType::F32, 1);
                 return Ok(());
@@ -156,7 +156,7 @@ impl Engine {
                 } else {
                     let seen = &mut seen[..(k * n) as usize];
                     conv.see(item as usize, first as usize..(first + n) as usize, bytemuck::cast_slice_mut(seen));
-                    (Operand::Own(seen, DType::F32), 0)
+                    (Operand::Own(seen, DType::F32, None), 0)
                 };
                 let params = Params { m, k, n, lda: k, ldb: n, ldo: positions, alpha: 1.0, batch: 1, ..Params::default() };
                 self.crew.compute(&steady(|| {
@@ -192,8 +192,8 @@ impl Engine {
 /// What an elementwise program reads.
 fn elements<'a>(inputs: &[Option<Operand<'a>>]) -> Vec<Elements<'a>> {
     let of = |values: &Operand<'a>| match values {
-        Operand::Page(values) => Elements::Page(values.bits(), values.dtype()),
-        Operand::Own(words, _) => Elements::Own(words),
+        Operand::Page(page, _) => values.words().map_or_else(|| Elements::Page(page.bits(), page.dtype()), Elements::Own),
+        Operand::Own(words, ..) => Elements::Own(words),
     };
     inputs.iter().flatten().map(of).collect()
 }
