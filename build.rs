@@ -1,5 +1,5 @@
 //! Strips the shaders of comments, which every visitor would download. For wasm also compiles `src/backend/cpu/wasm/kernel.rs` into
-//! small modules of its own, one for each level of SIMD, and `vectors.rs` beside it into one more, which the main module embeds.
+//! small modules of its own, one for each level of SIMD, and `powers.rs` and `vectors.rs` beside it into more, which the main module embeds.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -7,6 +7,9 @@ use std::{env, fs};
 
 const KERNEL: &str = "src/backend/cpu/wasm/kernel.rs";
 const KERNEL_SIZES: &str = "src/backend/cpu/wasm/sizes.rs";
+/// Powers of e, for each level with SIMD.
+const POWERS: &str = "src/backend/cpu/wasm/powers.rs";
+const POWERS_LEVELS: [(&str, &str); 2] = [("powers", "+simd128"), ("powers_fma", "+simd128,+relaxed-simd")];
 /// Loops over values, and what they share with the crate.
 const VECTORS: &str = "src/backend/cpu/wasm/vectors.rs";
 const VECTORS_SOURCES: [&str; 3] = ["src/dtype.rs", "src/ops/elementwise", "src/backend/cpu/lanes.rs"];
@@ -106,6 +109,7 @@ fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-changed={KERNEL}");
     println!("cargo::rerun-if-changed={KERNEL_SIZES}");
+    println!("cargo::rerun-if-changed={POWERS}");
     println!("cargo::rerun-if-changed={VECTORS}");
     VECTORS_SOURCES.iter().for_each(|source| println!("cargo::rerun-if-changed={source}"));
     println!("cargo::rerun-if-changed=shaders");
@@ -147,6 +151,10 @@ fn main() {
     let one = "-Cllvm-args=-force-vector-interleave=1";
     let memory = ["-Clink-arg=--import-memory", "-Clink-arg=-zstack-size=4096"];
     compile(VECTORS, "vectors", "+simd128", &[&["-Copt-level=3", one], &memory[..]].concat());
+    for (name, features) in POWERS_LEVELS {
+        let order = "-Cllvm-args=--pre-RA-sched=source";
+        compile(POWERS, name, features, &[&["-Copt-level=2", order], &memory[..]].concat());
+    }
 }
 
 /// Without comments, indentation and empty lines; the template's own lines, `//# …`, stay.

@@ -195,17 +195,16 @@ fn fma(a: f32, b: f32, c: f32) -> f32 {
 /// eˣ for x up to 88, 0 below −87.3: without a call, so that it is a vector instruction after the other (Cephes' `expf`; within 2 ulp).
 #[inline(always)]
 pub(super) fn exp(x: f32) -> f32 {
-    // What is added and subtracted again leaves a whole number, which also stands in the lowest bits.
-    const MAGIC: f32 = 12_582_912.0;
-    let within = x.clamp(-87.3, 88.0);
-    let shifted = fma(within, std::f32::consts::LOG2_E, MAGIC);
+    // 1.5 · 2²³ + 127: added and subtracted again it leaves a whole number, which stands in the lowest bits as the exponent of its power of two.
+    const MAGIC: f32 = 12_583_039.0;
+    let shifted = fma(x, std::f32::consts::LOG2_E, MAGIC);
     let whole = shifted - MAGIC;
-    let rest = fma(whole, 2.121_944_4e-4, fma(whole, -0.693_359_4, within));
+    let rest = fma(whole, 2.121_944_4e-4, fma(whole, -0.693_359_4, x));
     let mut series = 1.987_569_1e-4;
     for factor in [1.398_2e-3, 8.333_452e-3, 4.166_579_6e-2, 1.666_666_5e-1, 0.5] {
         series = fma(series, rest, factor);
     }
-    let power = f32::from_bits(shifted.to_bits().wrapping_sub(MAGIC.to_bits()).wrapping_add(127) << 23);
+    let power = f32::from_bits(shifted.to_bits() << 23);
     if x < -87.3 { 0.0 } else { (fma(series * rest, rest, rest) + 1.0) * power }
 }
 

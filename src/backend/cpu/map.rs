@@ -24,20 +24,20 @@ use crate::error::{Error, Result};
 use crate::kernels::{Kernel, Source};
 use crate::ops::elementwise::{Kind, Program, Step};
 
-/// The fewest and the most elements of a block. In the browser each brings calls of JavaScript.
-const BLOCK: [usize; 2] = [if cfg!(target_arch = "wasm32") { 2048 } else { 512 }, 4096];
+/// The fewest and the most elements of a block.
+const BLOCK: [usize; 2] = [512, 4096];
 /// Words of a line of the cache, which the widest vectors are as long as: what begins at such a line is written without touching a second one.
 const LINE: usize = 16;
 /// Lines of registers that a thread keeps for the next program.
 const MOST_KEPT: usize = (256 << 10) / size_of::<Line>();
 /// Elements of all values of a block: they are to stay in the nearest cache, where what is read ahead has its place, too.
-const BLOCK_VALUES: usize = if cfg!(target_arch = "wasm32") { 8 << 10 } else { 6 << 10 };
+const BLOCK_VALUES: usize = 6 << 10;
 /// The most elements of a block where they need no cache.
 const LONG_BLOCK: usize = 1 << 14;
 /// Steps of programs that are short.
 const FEW_STEPS: usize = 16;
 /// Elements from which a row is a block of its own.
-const LONG_ROW: usize = if cfg!(target_arch = "wasm32") { 1024 } else { 128 };
+const LONG_ROW: usize = if cfg!(target_arch = "wasm32") { 256 } else { 128 };
 
 /// An input's elements.
 #[cfg(target_arch = "wasm32")]
@@ -446,12 +446,8 @@ fn keeps_words(is: Kind, to: Kind) -> bool {
     is == to || is != Kind::F32 && matches!(to, Kind::I32 | Kind::U32)
 }
 
-/// Of each step one bit: whether it has to be there for each element where it is a number. A function of two takes a single one beside others, but
-/// not one by one, as the browser's plain path computes.
+/// Of each step one bit: whether it has to be there for each element where it is a number. A function of two takes a single one beside others.
 fn repeated(program: &Program, last: usize) -> u128 {
-    if cfg!(target_arch = "wasm32") {
-        return u128::MAX;
-    }
     let is_number = |step: u8| matches!(program.steps[usize::from(step)], Step::Scalar(..));
     let asks = |step: &&Step| !matches!(step, Step::Apply(function, [a, b]) if function.arity() == 2 && !(is_number(*a) && is_number(*b)));
     let operands = program.steps.iter().filter(asks).flat_map(Step::operands);

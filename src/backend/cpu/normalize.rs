@@ -123,6 +123,17 @@ impl<'a> Normalize<'a> {
         let mut room = Vec::new();
         for (number, row) in out.chunks_exact_mut(self.count).enumerate() {
             let at = first + number * self.count;
+            #[cfg(target_arch = "wasm32")]
+            if self.map.has_vectors() && matches!(self.form, Form::Softmax) {
+                let values = self.map.stored(at, self.count).unwrap_or_else(|| {
+                    room.resize(self.count, 0);
+                    self.map.compute_with(&mut registers, at, bytemuck::cast_slice_mut(&mut room));
+                    &room
+                });
+                if vectorized::softmax(bytemuck::cast_slice(values), row).is_some() {
+                    continue;
+                }
+            }
             self.map.compute_with(&mut registers, at, bytemuck::cast_slice_mut(row));
             self.proportion(row);
             for input in 0..self.beside {
@@ -165,10 +176,6 @@ impl<'a> Normalize<'a> {
     /// Puts in the place of each value the power by how far it is above a number.
     #[inline(always)]
     fn powers(&self, row: &mut [f32], from: f32) {
-        #[cfg(target_arch = "wasm32")]
-        if self.map.has_vectors() && vectorized::powers(row, from).is_some() {
-            return;
-        }
         for value in row {
             *value = exp(*value - from);
         }

@@ -202,7 +202,7 @@ macro_rules! functions {
                 match self { $( Self::$function => { $( run!(truths on, [$($kind)+], $result, $arguments, $body); )+ } )+ }
             }
 
-            /// The same in the browser.
+            /// The same in the browser, one by one.
             #[cfg(of_the_page)]
             #[allow(clippy::approx_constant, clippy::excessive_precision, clippy::float_cmp, clippy::nonminimal_bool, reason = "expressions are as in every language")]
             pub(crate) fn apply(self, kind: Kind, operands: &[&[u32]], out: &mut [u32]) {
@@ -213,7 +213,7 @@ macro_rules! functions {
                     &[$( &[$( words!([$($kind)+], $result, $arguments, $body) ),+] ),+];
                 let known = WORDS[self as usize].iter().copied().flatten().find(|(of, _)| *of == kind);
                 let (Some((_, f)), [a, ..], [.., b]) = (known, operands, operands) else { return };
-                for ((out, &a), &b) in out.iter_mut().zip(*a).zip(*b) {
+                for ((out, &a), &b) in out.iter_mut().zip(a.iter().cycle()).zip(b.iter().cycle()) {
                     *out = f(a, b);
                 }
             }

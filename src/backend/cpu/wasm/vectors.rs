@@ -20,12 +20,21 @@ use std::slice::{from_raw_parts, from_raw_parts_mut};
 use lanes::{Largest, Product, Smallest, Squares, Sum};
 use ops::elementwise::{Function, Kind, twin};
 
-/// Applies functions of these kinds where they are those that are asked for; whether it was one of them.
+/// Applies functions of these kinds where they are those that are asked for; whether it was one of them. Each has a loop that is no part of another
+/// function: engines compile what is called often once more, which took them longer for all together than most pages compute.
 macro_rules! apply {
     ($function:ident, $kind:ident, $operands:ident, $out:ident; $($of:ident: $($name:ident)+;)+) => {{
         $( const $of: u32 = Kind::$of as u32; )+
         match ($function, $kind) {
-            $($( (function, $of) if function == Function::$name as u32 => Function::$name.apply_near(Kind::$of, $operands, $out), )+)+
+            $($(
+                (function, $of) if function == Function::$name as u32 => {
+                    #[inline(never)]
+                    fn run(operands: &[&[u32]], out: &mut [u32]) {
+                        Function::$name.apply_near(Kind::$of, operands, out);
+                    }
+                    run($operands, $out);
+                }
+            )+)+
             _ => return false,
         }
         true
@@ -107,16 +116,6 @@ unsafe extern "C" fn extreme(values: *const f32, count: usize, is_min: bool) -> 
     if has_nan { f32::NAN } else { extreme }
 }
 
-/// The sum of the powers by how far values are above a number.
-///
-/// # Safety
-/// They lie in memory.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn exponentials(values: *const f32, count: usize, from: f32) -> f64 {
-    // SAFETY: as the caller says.
-    lanes::exponentials(unsafe { from_raw_parts(values, count) }, from)
-}
-
 /// Adds to values others, or multiplies them by others.
 ///
 /// # Safety
@@ -129,18 +128,6 @@ unsafe extern "C" fn combine(values: *mut f32, others: *const f32, count: usize,
         all.for_each(|(value, other)| *value += other);
     } else {
         all.for_each(|(value, other)| *value *= other);
-    }
-}
-
-/// Puts in the place of each value the power by how far it is above a number.
-///
-/// # Safety
-/// They lie in memory.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn powers(values: *mut f32, count: usize, from: f32) {
-    // SAFETY: as the caller says.
-    for value in unsafe { from_raw_parts_mut(values, count) } {
-        *value = lanes::exp(*value - from);
     }
 }
 

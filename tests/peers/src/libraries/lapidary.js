@@ -1,7 +1,11 @@
 import { Gpu, device_info, lazy, matmul } from "lapidary";
 
-/** Results that are held at a time: few, as what is queued is given at once, and no more than these bytes are: new memory is not measured. */
+/**
+ * Results that are held at a time: few, as what is queued is given at once, and no more than these bytes are: new memory is not measured. The CPU
+ * is done with one when the next is asked for, and others write each result where the last one was.
+ */
 const QUEUED = 8;
+const QUEUED_ON_CPU = 2;
 const IN_FLIGHT_BYTES = 2 ** 28;
 
 const named = ({ backend, name, software }) => `${backend}${name && `, ${name}`}${software ? " (software)" : ""}`;
@@ -72,7 +76,7 @@ export async function open(backend, threads) {
 
   /** Of results of so many elements. */
   function most_in_flight(elements) {
-    return Math.min(QUEUED, Math.max(2, Math.floor(IN_FLIGHT_BYTES / (4 * elements))));
+    return Math.min(backend === "wasm" ? QUEUED_ON_CPU : QUEUED, Math.max(2, Math.floor(IN_FLIGHT_BYTES / (4 * elements))));
   }
 
   async function read(gpu, value) {
