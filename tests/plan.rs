@@ -202,6 +202,7 @@ fn plans_are_as_written_down() {
         ("kept-parts", compute(&problem(128, 8190, 131, false, true, true, 0), &KEEPS)),
         ("kept-split", compute(&split(plain(1401, 777, 1399)), &Caps { keeps: [false, true], ..BROWSER })),
         ("edges", compute(&plain(2049, 2049, 2049), &LARGE)),
+        ("edges-many", compute(&plain(1040, 1036, 1040), &LARGE)),
         ("edges-turned", compute(&problem(1412, 400, 1409, true, true, true, 1), &LARGE)),
         ("edges-wide", compute(&problem(97, 400, 16_385, false, true, false, 0), &LARGE)),
         ("edges-parts", compute(&Problem { bias: true, ..plain(769, 1030, 899) }, &LARGE)),

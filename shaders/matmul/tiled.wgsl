@@ -134,7 +134,7 @@ fn main(
 //# if EDGES
   let tiles_m = (params.m - EDGE_M * (params.m % TILE_M) + TILE_M - 1u) / TILE_M;
   if (group.y >= tiles_m) {
-    edges(group.z, first, last, (group.y - tiles_m) * groups.x + group.x, thread);
+    edges(group.z, first, last, (group.y - tiles_m) * groups.x + group.x, (groups.y - tiles_m) * groups.x, thread);
     return;
   }
 //# end

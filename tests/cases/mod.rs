@@ -257,7 +257,8 @@ pub fn edges() -> Vec<Case> {
     let turned = Case { m: 1412, k: 400, n: 1409, transpose_a: true, transpose_b: true, padding: [1, 2, 3], beta: 2.0, ..PLAIN };
     let parts = Case { m: 769, k: 1030, n: 899, bias: true, activation: Some(Activation::Relu), ..PLAIN };
     let rounded = Case { m: 1040, k: 673, n: 507, result: DType::F16, ..PLAIN };
-    vec![wide, turned, parts, rounded]
+    let many = Case { m: 1040, k: 1036, n: 1040, padding: [1, 2, 3], ..PLAIN };
+    vec![wide, turned, parts, rounded, many]
 }
 
 /// What comes after the sum: in each kernel that can be the last, and each function.

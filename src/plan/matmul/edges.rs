@@ -10,7 +10,7 @@
 //! ```
 
 use super::Params;
-use super::tile::Tile;
+use super::tile::{MULTIPROCESSORS, Tile};
 use crate::info::Caps;
 
 /// The most rows or columns that tiles leave.
@@ -22,9 +22,13 @@ pub(super) const TERMS: u32 = 4;
 /// Invocations that share a block: with fewer they go on when the tiles are done, and with more they take too much of what tiles fetch by.
 const SHARING: u32 = 16;
 
+/// Workgroups, where each multiprocessor has one tile at most: with as many as all multiprocessors have room for, an NVIDIA H200 puts two neighbours on
+/// one, and half of them have no tile. Products of 1032³ then took half as long again, and those of 1028³, which leave half as many blocks, did not.
+const SPREAD: u64 = 2 * MULTIPROCESSORS - 8;
+
 /// What workgroups of blocks cost for each part of k, and what each block does for each term, in multiplications of the first tile. Measured on an
-/// NVIDIA H200: of 513 with one row of blocks it is worth them and of 520 with two it is not, and for 1025 one part was best of those tried.
-const LAUNCH: f64 = 1.04e8;
+/// NVIDIA H200: of 524 with three rows of blocks it is worth them and of 528 with four it is not, and for 1025 one part was best of those tried.
+const LAUNCH: f64 = 9.8e7;
 const BLOCK: f64 = 75.0;
 
 /// Tiles and blocks that make up a result.
@@ -62,11 +66,18 @@ impl Cover {
         fits(params.m, tile.m, self.past[0], fours[0]) && fits(params.n, tile.n, self.past[1], fours[1])
     }
 
-    /// Workgroups in x and y: those of blocks come last, where multiprocessors are left over.
-    pub(super) fn grid(&self) -> [u32; 2] {
+    /// Workgroups in x and y of so many products, or parts of some: those of blocks come last, where multiprocessors are left over. They are so few
+    /// that tiles are spread, and go on to further blocks.
+    pub(super) fn grid(&self, items: u64) -> [u32; 2] {
         let [tiles_m, tiles_n] = self.tiles;
-        let edges = self.blocks.div_ceil(self.in_workgroup.into()).div_ceil(tiles_n.max(1).into());
-        [tiles_n, tiles_m.saturating_add(u32::try_from(edges).unwrap_or(u32::MAX))]
+        let (tiles, items) = (u64::from(tiles_m) * u64::from(tiles_n), items.max(1));
+        let mut edges = self.blocks.div_ceil(self.in_workgroup.into());
+        if tiles.saturating_mul(items) <= MULTIPROCESSORS {
+            let most = (SPREAD / items).saturating_sub(tiles).max(1);
+            edges = edges.div_ceil(edges.div_ceil(most).max(1));
+        }
+        let rows = edges.div_ceil(tiles_n.max(1).into());
+        [tiles_n, tiles_m.saturating_add(u32::try_from(rows).unwrap_or(u32::MAX))]
     }
 
     /// What its blocks cost, in multiplications of the first tile.
@@ -76,6 +87,6 @@ impl Cover {
 
     /// Whether its grid may be launched. Without blocks it is cut to that by `PartSize`.
     pub(super) fn fits(&self, caps: &Caps) -> bool {
-        self.grid()[1] <= caps.max_workgroups_per_dimension
+        self.grid(u64::MAX)[1] <= caps.max_workgroups_per_dimension
     }
 }

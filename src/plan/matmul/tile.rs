@@ -327,7 +327,7 @@ pub(super) fn tiled_with(problem: &Problem, params: Params, operands: [Binding; 
 
 /// The launch of what was chosen, of a product that is `whole` or is added to what others left.
 fn chosen(problem: &Problem, params: Params, operands: [Binding; 2], Choice { tile, parts, cover, half, .. }: Choice, whole: bool) -> Step {
-    let k = tile.k;
+    let (k, items) = (tile.k, u64::from(params.batch) * u64::from(parts));
     let [a_vec4, b_vec4] = vec4s(&params);
     // Where two tiles share rows or columns, each of them writes what it has computed of them: so there may be nothing to add. What stands in
     // scratch is stored by fours.
@@ -377,7 +377,7 @@ fn chosen(problem: &Problem, params: Params, operands: [Binding; 2], Choice { ti
         source: None,
         constants,
     };
-    Step { before: Vec::new(), before_bytes: 0, kernel, params, operands, grid: cover.grid(), parts, k_step: k }
+    Step { before: Vec::new(), before_bytes: 0, kernel, params, operands, grid: cover.grid(items), parts, k_step: k }
 }
 
 #[cfg(test)]
