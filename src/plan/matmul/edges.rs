@@ -28,7 +28,7 @@ const SPREAD: u64 = 2 * MULTIPROCESSORS - 8;
 
 /// What workgroups of blocks cost for each part of k, and what each block does for each term, in multiplications of the first tile. Measured on an
 /// NVIDIA H200: of 524 with three rows of blocks it is worth them and of 528 with four it is not, and for 1025 one part was best of those tried.
-const LAUNCH: f64 = 9.8e7;
+const LAUNCH: f64 = 1.08e8;
 const BLOCK: f64 = 75.0;
 
 /// Tiles and blocks that make up a result.
