@@ -192,7 +192,7 @@ fn plans_are_as_written_down() {
         ("subgroup-copied", compute(&f16(DType::F16, plain(2049, 2047, 2047)), &BROWSER)),
         ("split", compute(&split(plain(4096, 4096, 4096)), &BROWSER)),
         ("split-odd", compute(&split(problem(1401, 777, 1399, true, true, true, 1)), &UNITS)),
-        ("split-batch", compute(&split(batch(plain(480, 600, 256), [2, 3], 0b10_001)), &BROWSER)),
+        ("split-batch", compute(&split(batch(plain(640, 600, 512), [2, 3], 0b10_001)), &BROWSER)),
         ("split-small", compute(&split(plain(128, 4096, 128)), &BROWSER)),
         ("split-cuda", cuda(&split(plain(4096, 4096, 4096)), &UNITS, 132)),
         ("split-cuda-batch", cuda(&split(batch(problem(640, 1001, 512, true, false, true, 1), [2, 3], 0b10_001)), &UNITS, 132)),
