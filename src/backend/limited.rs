@@ -279,7 +279,7 @@ pub(super) fn products_of_slices_are_right(open: impl Fn(fn(&mut Caps)) -> Optio
         assert!(all(&launches, "SLICED"));
     }
     let Some(opened) = open(tuned::<BESIDE_BLOCKS>) else { return };
-    let launches = launches_of_right(&opened, [513, 330, 514], &FORMS[..1], 0.0, Precision::F32);
+    let launches = launches_of_right(&opened, [513, 520, 514], &FORMS[..1], 0.0, Precision::F32);
     assert!(all(&launches, "SLICED") && all(&launches, "EDGES"));
     let limit = |caps: &mut Caps| {
         tuned::<IN_F16>(caps);
