@@ -352,11 +352,12 @@ impl<'a> Map<'a> {
         return self.result_bytes == 4;
     }
 
-    /// Whether values are truths, which the last step can write as bytes.
+    /// The same that writes truths as bytes, if values are truths.
     #[cfg(not(target_arch = "wasm32"))]
-    pub(super) fn is_of_truths(&self) -> bool {
-        let Some(Step::Apply(..)) = self.source.program.steps.get(self.last) else { return false };
-        self.source.program.kind(self.last as u8) == Kind::Bool
+    pub(super) fn of_truths(&self) -> Option<Self> {
+        let Some(Step::Apply(..)) = self.source.program.steps.get(self.last) else { return None };
+        let is_of_truths = self.source.program.kind(self.last as u8) == Kind::Bool;
+        is_of_truths.then(|| Self { inputs: self.inputs.clone(), result_bytes: 1, streams: false, ..*self })
     }
 
     /// Whether the last step writes truths as bytes.

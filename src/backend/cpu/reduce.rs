@@ -51,17 +51,15 @@ pub(super) struct Reduce<'a> {
 
 impl<'a> Reduce<'a> {
     pub(super) fn new(kernel: &'a Kernel, words: &'a [u32], inputs: Vec<Elements<'a>>) -> Result<Self> {
-        #[cfg(not(target_arch = "wasm32"))]
-        let truths = Map::new(kernel, words, inputs.clone())?.writing(1, false);
         let map = Map::new(kernel, words, inputs)?;
         let [rows, count, columns, fold] = ["ROWS", "COUNT", "COLUMNS", "FOLD"].map(|name| kernel.constant(name) as usize);
         let fold = *Fold::ALL.get(fold).ok_or_else(|| Error::internal("a reduction of no known kind"))?;
         let divisor = f32::from_bits(kernel.constant("DIVISOR")).into();
         let folding = Folding { fold, dtype: map.result(), divisor, has_vectors: false };
         Ok(Self {
-            map,
             #[cfg(not(target_arch = "wasm32"))]
-            truths: Some(truths).filter(|truths| fold == Fold::Sum && count >= BLOCK && truths.is_of_truths()),
+            truths: if fold == Fold::Sum && count >= BLOCK { map.of_truths() } else { None },
+            map,
             folding,
             rows,
             count,
