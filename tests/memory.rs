@@ -5,9 +5,9 @@
 
 mod devices;
 
-use devices::all;
+use devices::{all, all_with};
 use lapidary::compute::{Access, KernelDefinition, Memory};
-use lapidary::{BackendId, Matmul};
+use lapidary::{BackendId, Expr, Matmul, Options};
 
 /// A product is still to be computed when its result is dropped, and its memory serves again.
 #[test]
@@ -97,5 +97,24 @@ fn what_an_entry_point_leaves_out_may_have_its_numbers() {
         let kernel = gpu.compile(&KernelDefinition::new("first").wgsl(SOURCE)).unwrap();
         gpu.stream().unwrap().launch(&kernel, [1; 3], [&buffer], &()).unwrap();
         assert_eq!(buffer.read_blocking::<f32>(0, 16).unwrap(), [4.0; 16], "{:?}", buffer.backend());
+    }
+}
+
+/// What is kept is no reason to make each result's buffer anew: making one takes longer than most operations.
+#[test]
+fn results_serve_again_beside_tensors_that_are_more_than_the_pool_may_keep() {
+    const ELEMENTS: u64 = 1 << 18;
+    for gpu in all_with(&Options { pool_bytes: 8 << 20, ..Options::default() }) {
+        let kept = [0; 10].map(|_| gpu.tensor_blocking(&vec![1.0f32; ELEMENTS as usize], 1, ELEMENTS).unwrap());
+        let step = || {
+            let results: Vec<_> = kept[..5].iter().map(|kept| gpu.evaluate_blocking(&(Expr::from(kept.clone()) + 1.0)).unwrap()).collect();
+            let sum = results.iter().cloned().map(Expr::from).reduce(|sum, result| sum + result).unwrap().sum(None, false);
+            gpu.evaluate_blocking(&sum).unwrap().to_vec_blocking().unwrap()
+        };
+        let made = [0; 4].map(|_| {
+            assert_eq!(step(), [(2 * 5 * ELEMENTS) as f32]);
+            gpu.memory().unwrap().misses
+        });
+        assert_eq!(made[1], made[3], "{:?}: {made:?}", gpu.info().unwrap().backend);
     }
 }

@@ -1,11 +1,16 @@
 //! Buffers kept for reuse: making one costs a trip to the driver, and WebGPU clears each new one.
 //!
-//! A free buffer serves again where at most an eighth of it would be idle. Free buffers are kept as far as the budget goes, and where a new one
-//! is made, as far as it goes for those in use and the free ones together; beyond it the longest unused are given back. `T` is a backend's own buffer; `kind` keeps apart buffers of different uses.
+//! A free buffer serves again where at most an eighth of it would be idle. Free buffers are kept as far as the budget goes; beyond it the longest
+//! unused are given back. Where a new one is made, the budget is for those in use too, but what was free for a short time alone stays then: beside
+//! tensors as large as the budget, what is computed again and again would else push out its own buffers. `T` is a backend's own buffer; `kind` keeps
+//! apart buffers of different uses.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::MemoryStats;
+
+/// Buffers taken, while a free one counts as needed again.
+const RECENT: u64 = 256;
 
 /// The free buffers of a device, and the count of those in use.
 pub(crate) struct Pool<T> {
@@ -25,12 +30,16 @@ struct Inner<T> {
     budget_bytes: u64,
     /// Counts how often buffers were retired.
     turn: u32,
+    /// Counts how often one was taken.
+    taken: u64,
     stats: MemoryStats,
 }
 
 struct Entry<T> {
     kind: u32,
     bytes: u64,
+    /// How many had been taken when it became free.
+    free_since: u64,
     buffer: T,
 }
 
@@ -52,9 +61,14 @@ impl<T> Inner<T> {
     /// Takes out free buffers, the longest unused first, until the rest are so many bytes at most. They are to be dropped when nobody is kept from
     /// the pool: a backend may wait for its device then.
     fn shrink_to(&mut self, bytes: u64) -> Vec<Entry<T>> {
+        self.shrink(bytes, u64::MAX)
+    }
+
+    /// The same of those that were free before so many were taken.
+    fn shrink(&mut self, bytes: u64, before: u64) -> Vec<Entry<T>> {
         // What others have counted as idle is not here to be given back.
         let mut count = 0;
-        while self.stats.pooled_bytes > bytes && count < self.free.len() {
+        while self.stats.pooled_bytes > bytes && self.free.get(count).is_some_and(|entry| entry.free_since < before) {
             self.stats.pooled_bytes -= self.free[count].bytes;
             count += 1;
         }
@@ -65,13 +79,14 @@ impl<T> Inner<T> {
 
 impl<T> Pool<T> {
     pub(crate) fn new(budget_bytes: u64) -> Self {
-        let inner = Inner { free: Vec::new(), budget_bytes, turn: 0, stats: MemoryStats::default() };
+        let inner = Inner { free: Vec::new(), budget_bytes, turn: 0, taken: 0, stats: MemoryStats::default() };
         Self { inner: Arc::new(Mutex::new(inner)) }
     }
 
     /// A free buffer of the kind and about the size, or one that `make` makes.
     pub(crate) fn take<E>(&self, kind: u32, bytes: u64, make: impl FnOnce() -> Result<T, E>) -> Result<Pooled<T>, E> {
         let mut inner = lock(&self.inner);
+        inner.taken += 1;
         // The one that was used last, if it is just right: a queue of like products looks no further.
         let exact = inner.free.iter().rposition(|entry| entry.kind == kind && entry.bytes == bytes);
         let smallest = || (0..inner.free.len()).filter(|&i| inner.free[i].fits(kind, bytes)).min_by_key(|&i| inner.free[i].bytes);
@@ -89,7 +104,8 @@ impl<T> Pool<T> {
             None => {
                 // What lies idle makes room first.
                 let room = inner.budget_bytes.saturating_sub(inner.stats.used_bytes + bytes);
-                let idle = inner.shrink_to(room);
+                let before = inner.taken.saturating_sub(RECENT);
+                let idle = inner.shrink(room, before);
                 drop(inner);
                 drop(idle);
                 let buffer = make()?;
@@ -98,7 +114,7 @@ impl<T> Pool<T> {
                 {
                     inner.stats.misses += 1;
                 }
-                Entry { kind, bytes, buffer }
+                Entry { kind, bytes, free_since: 0, buffer }
             }
         };
         inner.stats.used_bytes += entry.bytes;
@@ -172,7 +188,7 @@ impl<T> std::ops::DerefMut for Pooled<T> {
 
 impl<T> Drop for Pooled<T> {
     fn drop(&mut self) {
-        let Some(entry) = self.entry.take() else { return };
+        let Some(mut entry) = self.entry.take() else { return };
         let mut inner = lock(&self.home);
         inner.stats.used_bytes -= entry.bytes;
         inner.stats.buffers -= 1;
@@ -180,6 +196,7 @@ impl<T> Drop for Pooled<T> {
             return;
         }
         inner.stats.pooled_bytes += entry.bytes;
+        entry.free_since = inner.taken;
         inner.free.push(entry);
         let budget_bytes = inner.budget_bytes;
         let idle = inner.shrink_to(budget_bytes);
@@ -233,13 +250,27 @@ mod tests {
         assert_eq!(pool.stats(), MemoryStats { used_bytes: 200, pooled_bytes: 0, peak_bytes: 200, buffers: 2, hits: 0, misses: 2 });
         drop((x, y));
         assert_eq!(pool.stats().pooled_bytes, 100);
-        let large = take(&pool, 0, 120);
-        assert_eq!(pool.stats().pooled_bytes, 0, "idle buffers make room for new ones");
-        drop(large);
+        drop(take(&pool, 0, 120));
+        assert_eq!(pool.stats().pooled_bytes, 120, "the longest unused goes");
         pool.trim();
         assert_eq!(pool.stats(), MemoryStats { peak_bytes: 200, misses: 3, ..MemoryStats::default() });
         drop(take(&pool, 0, 10));
         drop(take(&pool, 0, 10));
         assert_eq!((pool.stats().hits, pool.stats().misses), (1, 4));
+    }
+
+    #[test]
+    fn what_is_long_unused_makes_room_for_new_buffers() {
+        let pool = Pool::new(150);
+        let kept = take(&pool, 0, 150);
+        drop(take(&pool, 0, 100));
+        for _ in 0..RECENT {
+            drop(take(&pool, 1, 10));
+        }
+        assert_eq!((pool.stats().pooled_bytes, pool.stats().misses), (110, 3), "new ones do not push out each other's buffers");
+        drop(take(&pool, 2, 20));
+        assert_eq!(pool.stats().pooled_bytes, 30);
+        drop(kept);
+        assert_eq!(pool.stats().pooled_bytes, 150, "and the budget holds");
     }
 }
