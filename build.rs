@@ -54,6 +54,7 @@ const SHADERS: &[&str] = &[
     "reduce/row.wgsl",
     "reduce/reduce.wgsl",
     "reduce/merge.wgsl",
+    "normalize/measure.wgsl",
     "normalize/normalize.wgsl",
     "map/prelude.cuh",
     "map/source.cuh",

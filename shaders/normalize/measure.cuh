@@ -8,7 +8,8 @@ struct Measure {
 
 static __device__ __forceinline__ Measure measure(const Fold &fold, const Fold::State &s) {
 #if LAYER
-    return {s.pivot, 1.0f / sqrtf(s.spread * (s.count / fold.divisor()) + __uint_as_float(fold.word(EPSILON))), s.mean};
+    const f32 scale = Fold::scale_of(s.count < 0.0f);
+    return {s.pivot, scale / sqrtf(fold.variance(s) + __uint_as_float(fold.word(EPSILON)) * scale * scale), s.mean};
 #elif RMS
     // As normalize.wgsl.
     const f32 by = word_of(s.large) != 0 ? 0.25f : 1.0f;

@@ -19,7 +19,7 @@ static __device__ __forceinline__ f32 power(f32 v) { return OUT_F16 || LOGARITHM
 
 static __device__ __forceinline__ f32 proportion(const Fold &fold, f32 v, const Measure &m) {
 #if EXPONENTIAL && !LOGARITHMS
-    return v * m.by;
+    return (MEASURED ? Fold::power_of(v, m.base) : v) * m.by;
 #else
     return made(fold, v, m);
 #endif
@@ -66,18 +66,19 @@ extern "C" __global__ void __launch_bounds__(THREADS) normalize(
     }
     __syncthreads();
 #else
-    const u32 count = words.word[2], index = words.word[1] + read * count, pitch = count | 1;
+    const u32 count = words.word[2], index = words.word[1] + read * words.word[MEASURED ? DIVISOR : 2], pitch = count | 1;
 #endif
+    const u32 begin = MEASURED ? blockIdx.z * LANES * HELD * 4 : 0;
     Four<f32> v[HELD];
     u32 from[HELD];
 #pragma unroll
     for (u32 u = 0; u < HELD; u++) {
 #if QUAD
-        from[u] = (u * LANES + lane) * 4;
+        from[u] = begin + (u * LANES + lane) * 4;
         const u32 at = EXACT ? from[u] : min(from[u], count - 4);
         v[u] = fold.four(along(words, c, at).c, index + at);
 #else
-        from[u] = u * LANES * 4 + lane;
+        from[u] = begin + u * LANES * 4 + lane;
 #pragma unroll
         for (u32 l = 0; l < 4; l++) {
             const u32 at = EXACT ? from[u] + l * LANES : min(from[u] + l * LANES, count - 1);
@@ -89,6 +90,10 @@ extern "C" __global__ void __launch_bounds__(THREADS) normalize(
         }
 #endif
     }
+#if MEASURED
+    const void *const bound[] = {in_0, in_1, in_2, nullptr, in_4, in_5, in_6};
+    const Measure m = static_cast<const Measure *>(bound[MEASURES])[read];
+#else
 #if EXPONENTIAL
     f32 most = __uint_as_float(0xff800000u);
 #pragma unroll
@@ -141,6 +146,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) normalize(
     state = of_row(state, [&](const Fold::State &a, const Fold::State &b) { return fold.join(a, b); }, slot, lane, true);
 #endif
     const Measure m = measure(fold, state);
+#endif
     const auto put = [&](const Coordinates &at, f32 x) {
 #if SCALE
         x *= fold.scale_one(at.c);

@@ -1,5 +1,6 @@
 // Rows put into proportion: each row is read once, its values kept in registers while its lanes fold them as reductions do
-// (shaders/reduce/fold.wgsl), and written once.
+// (shaders/reduce/fold.wgsl), and written once. Rows too long for that are read again here once it is known what they fold to, a part for
+// each workgroup.
 //
 //   binding  name     stored as
 //   0-2, 4-6 input_*  as input.wgsl says; the scale and the bias behind those of the values
@@ -15,6 +16,7 @@
 //   FLAT     and before they are folded, since all of COUNT values lie behind one another, as the result's do
 //   OUT_F16  elements are of f16, in fours
 //   END      what follows is computed of the result: map/end.wgsl
+//   MEASURED what a row's values are told is known: it is bound at MEASURES, and the third of the parameters is the values of all of a row
 
 //# if OUT_F16
 @group(0) @binding(7) var<storage, read_write> out: array<vec2<u32>>;
@@ -26,7 +28,11 @@
 //# end
 //# end
 
+//# if MEASURED
+@group(0) @binding($MEASURES) var<storage, read> measures: array<Measure>;
+//# else
 var<workgroup> states: array<State, THREADS>;
+//# end
 
 fn place(c: array<u32, RANK>) -> u32 {
   var at = word(OUT_AT);
@@ -34,32 +40,6 @@ fn place(c: array<u32, RANK>) -> u32 {
   at += c[$d] * word(OUT_AT + 1u + $du);
 //# end
   return at;
-}
-
-// What each value of a row is told: of a softmax the pivot and what the powers are divided by, of a norm a value near the mean, a factor, and
-// the mean as its distance from that value, or two factors where there is no mean.
-struct Measure { base: f32, by: f32, rest: f32 }
-
-fn measure(s: State) -> Measure {
-//# if LAYER
-  return Measure(s.pivot, 1.0 / sqrt(s.spread * (s.count / divisor()) + bitcast<f32>(word(EPSILON))), s.mean);
-//# else
-//# if RMS
-  // Squares of large numbers are beyond all numbers, and epsilon is nothing beside them. A factor for the largest would be nothing: they
-  // are taken by quarters.
-  let by = select(1.0, 0.25, bitcast<u32>(s.large) != 0u);
-  let root = finish(State(s.large * 0.0625, s.middle * by * by, s.small));
-  return Measure(by, 1.0 / select(root, max(root, sqrt(root * root + bitcast<f32>(word(EPSILON)) * by * by)), root < 1.0e18), 0.0);
-//# else
-  // No number is in proportion to an infinity, to NaN, or to zeros alone.
-  let none = is_beyond(s);
-//# if LOGARITHMS
-  return Measure(pivot(s.top), select(log(s.sum), nan_of(s.sum), none), 0.0);
-//# else
-  return Measure(pivot(s.top), select(1.0 / s.sum, nan_of(s.sum), none), 0.0);
-//# end
-//# end
-//# end
 }
 
 fn made(v: f32, m: Measure) -> f32 {
@@ -136,17 +116,26 @@ fn main(
   workgroupBarrier();
 //# else
   let count = word(2u);
+//# if MEASURED
+  let index = word(1u) + read * word(DIVISOR);
+//# else
   let index = word(1u) + read * count;
+//# end
+//# end
+//# if MEASURED
+  let begin = group.z * LANES * HELD * 4u;
+//# else
+  const begin = 0u;
 //# end
 //# for u in HELD
 //# if QUAD
-  let i_$u = ($uu * LANES + lane) * 4u;
+  let i_$u = begin + ($uu * LANES + lane) * 4u;
   let r_$u = min(i_$u, count - 4u);
   let v_$u = four(along(c, r_$u), index + r_$u);
 //# else
-  let i_$u = $uu * LANES * 4u + lane;
+  let i_$u = begin + $uu * LANES * 4u + lane;
 //# for l in 4
-  let r_$u_$l = min(lane + min($uu * 4u + $lu, VALUES - 1u) * LANES, count - 1u);
+  let r_$u_$l = min(begin + lane + min($uu * 4u + $lu, VALUES - 1u) * LANES, count - 1u);
 //# end
   let v_$u = vec4<f32>(
 //# for l in 4
@@ -159,6 +148,9 @@ fn main(
   );
 //# end
 //# end
+//# if MEASURED
+  let m = measures[read];
+//# else
 //# if EXPONENTIAL
   // All by one pivot, an invocation's own until that of the row is known: a power of each value, which is then in proportion to the others.
   var top = -LARGEST;
@@ -223,6 +215,7 @@ fn main(
 //# else
   let m = measure(states[slot * LANES]);
 //# end
+//# end
 //# if STAGED
 //# if FLAT
   const pitch = COUNT;
@@ -233,7 +226,14 @@ fn main(
   if (row >= word(0u)) { return; }
 //# end
 //# if POWERS
+//# if MEASURED
+//# for u in HELD
+  let p_$u = powers_of(v_$u, m.base);
+//# end
+  let by = m.by;
+//# else
   let by = power_of(own, m.base) * m.by;
+//# end
 //# end
 //# for u in HELD
 //# if POWERS

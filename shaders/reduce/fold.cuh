@@ -169,42 +169,67 @@ struct Fold : Source {
     f32 pivot;
     __device__ __forceinline__ State empty() const { return {0.0f, 0.0f, 0.0f, 0.0f}; }
     __device__ __forceinline__ State lift(f32 v, u32) const { return {1.0f, is_finite(v) ? 0.0f : nan_of(v), v - pivot, pivot}; }
+    // As fold.wgsl: what distances are multiplied by where one is far.
+    static constexpr f32 FAR = 1.1529215e18f;
+    __device__ __forceinline__ static f32 scale_of(bool is_far) { return is_far ? 5.421011e-20f : 1.0f; }
+    __device__ __forceinline__ static f32 spread_by(const State &s, f32 scale) {
+        const f32 more = s.count < 0.0f ? 1.0f : scale;
+        return s.spread * more * more;
+    }
     __device__ __forceinline__ State join(State a, State b) const {
         if (a.count == 0.0f) return b;
-        const f32 count = a.count + b.count;
-        const f32 share_a = __fdividef(a.count, count), share_b = __fdividef(b.count, count);
+        const f32 count = fabsf(a.count) + fabsf(b.count);
+        const f32 share_a = __fdividef(fabsf(a.count), count), share_b = __fdividef(fabsf(b.count), count);
         const f32 distance = (b.mean - a.mean) + (b.pivot - a.pivot);
-        const f32 spread = a.spread * share_a + b.spread * share_b + (distance * share_a) * (distance * share_b);
-        // As fold.wgsl: of two values the nearer is kept.
+        const bool is_far = fminf(a.count, b.count) < 0.0f || fabsf(distance) > FAR;
+        const f32 scale = scale_of(is_far), d = distance * scale;
+        const f32 spread = spread_by(a, scale) * share_a + spread_by(b, scale) * share_b + (d * share_a) * (d * share_b);
+        // Of two values the nearer is kept.
         const f32 mean_a = a.mean + distance * share_b, mean_b = b.mean - distance * share_a;
         const bool is_b = fabsf(mean_b) < fabsf(mean_a);
-        return {count, spread, is_b ? mean_b : mean_a, is_b ? b.pivot : a.pivot};
+        return {is_far ? -count : count, spread, is_b ? mean_b : mean_a, is_b ? b.pivot : a.pivot};
+    }
+    // So many distances from their mean, whose mean square has this as the root of its factor.
+    template <u32 LENGTH>
+    __device__ __forceinline__ State apart(f32 (&d)[LENGTH], f32 root, f32 mean) const {
+        f32 most = 0.0f, sums[LENGTH / 4];
+#pragma unroll
+        for (u32 e = 0; e < LENGTH; e++) most = fmaxf(most, fabsf(d[e]));
+        const bool is_far = most > FAR;
+        const f32 by = root * scale_of(is_far);
+#pragma unroll
+        for (u32 e = 0; e < LENGTH; e++) d[e] *= by;
+#pragma unroll
+        for (u32 u = 0; u < LENGTH / 4; u++) {
+            sums[u] = (d[u * 4] * d[u * 4] + d[u * 4 + 1] * d[u * 4 + 1]) + (d[u * 4 + 2] * d[u * 4 + 2] + d[u * 4 + 3] * d[u * 4 + 3]);
+        }
+        const f32 spread = LENGTH == 4 ? sums[0] : (sums[0] + sums[1 % (LENGTH / 4)]) + (sums[2 % (LENGTH / 4)] + sums[3 % (LENGTH / 4)]);
+        return {is_far ? -f32(LENGTH) : f32(LENGTH), spread, mean, pivot};
     }
     __device__ __forceinline__ State quad(const Four<f32> &v, u32, u32) const {
-        const f32 x = v.x[0] - pivot, y = v.x[1] - pivot, z = v.x[2] - pivot, w = v.x[3] - pivot;
-        const f32 mean = 0.25f * ((x + y) + (z + w));
-        const f32 dx = 0.5f * (x - mean), dy = 0.5f * (y - mean), dz = 0.5f * (z - mean), dw = 0.5f * (w - mean);
-        const f32 spread = (dx * dx + dy * dy) + (dz * dz + dw * dw);
-        return {4.0f, spread, mean, pivot};
+        f32 d[4];
+#pragma unroll
+        for (u32 e = 0; e < 4; e++) d[e] = v.x[e] - pivot;
+        const f32 mean = 0.25f * ((d[0] + d[1]) + (d[2] + d[3]));
+#pragma unroll
+        for (u32 e = 0; e < 4; e++) d[e] -= mean;
+        return apart(d, 0.5f, mean);
     }
     __device__ __forceinline__ State more(State s, const Four<f32> (&v)[4], const u32 (&)[4], u32) const {
-        f32 near[16], sums[4], spreads[4];
+        f32 d[16], sums[4];
 #pragma unroll
-        for (u32 e = 0; e < 16; e++) near[e] = v[e / 4].x[e % 4] - pivot;
+        for (u32 e = 0; e < 16; e++) d[e] = v[e / 4].x[e % 4] - pivot;
 #pragma unroll
-        for (u32 u = 0; u < 4; u++) sums[u] = (near[u * 4] + near[u * 4 + 1]) + (near[u * 4 + 2] + near[u * 4 + 3]);
+        for (u32 u = 0; u < 4; u++) sums[u] = (d[u * 4] + d[u * 4 + 1]) + (d[u * 4 + 2] + d[u * 4 + 3]);
         const f32 mean = 0.0625f * ((sums[0] + sums[1]) + (sums[2] + sums[3]));
 #pragma unroll
-        for (u32 u = 0; u < 4; u++) {
-            const f32 x = 0.25f * (near[u * 4] - mean), y = 0.25f * (near[u * 4 + 1] - mean);
-            const f32 z = 0.25f * (near[u * 4 + 2] - mean), w = 0.25f * (near[u * 4 + 3] - mean);
-            spreads[u] = (x * x + y * y) + (z * z + w * w);
-        }
-        return join(s, {16.0f, (spreads[0] + spreads[1]) + (spreads[2] + spreads[3]), mean, pivot});
+        for (u32 e = 0; e < 16; e++) d[e] -= mean;
+        return join(s, apart(d, 0.25f, mean));
     }
+    __device__ __forceinline__ f32 variance(const State &s) const { return s.spread * (fabsf(s.count) / divisor()); }
     __device__ __forceinline__ Output finish(State s) const {
-        const f32 variance = s.spread * (s.count / divisor());
-        return ROOT ? sqrtf(variance) : variance;
+        const f32 scale = scale_of(s.count < 0.0f);
+        return ROOT ? sqrtf(variance(s)) / scale : variance(s) / scale / scale;
     }
 #endif
 

@@ -154,37 +154,55 @@ fn behind(a: State, b: State) -> State { return join(a, b); }
 
 //# if MOMENTS
 // Chan, Golub and LeVeque (1983): how many, the mean of squared distances from their mean, since the sum may be beyond all numbers, and the mean
-// itself as its distance from one of the values, which is exact where all are far from zero and near one another. Of two such values the nearer is kept, so that none that stands
-// out takes digits from the others.
+// itself as its distance from one of the values, which is exact where all are far from zero and near one another. Of two such values the nearer is
+// kept, so that none that stands out takes digits from the others. Where a distance is beyond 2^60 the spread is 2^-128 of what it is, which else
+// may be beyond all numbers too, and the count is below zero.
 struct State { count: f32, spread: f32, mean: f32, pivot: f32 }
 alias Output = f32;
+const FAR = 1.1529215e18;
 var<private> pivot: f32;
 fn empty() -> State { return State(); }
 // One that is no number, or infinite, has no spread: said by bits, since it may be all there is.
 fn lift(v: f32, i: u32) -> State { return State(1.0, select(nan_of(v), 0.0, is_finite(v)), v - pivot, pivot); }
+// What distances are multiplied by: of the spread's root, and where it is one of any of them that is far.
+fn scale_of(is_far: bool) -> f32 { return select(1.0, 5.421011e-20, is_far); }
+fn spread_by(s: State, scale: f32) -> f32 {
+  let more = select(scale, 1.0, s.count < 0.0);
+  return s.spread * more * more;
+}
 fn join(a: State, b: State) -> State {
   if (a.count == 0.0) { return b; }
-  let count = a.count + b.count;
-  let share_a = a.count / count;
-  let share_b = b.count / count;
+  let count = abs(a.count) + abs(b.count);
+  let share_a = abs(a.count) / count;
+  let share_b = abs(b.count) / count;
   let distance = (b.mean - a.mean) + (b.pivot - a.pivot);
-  let spread = a.spread * share_a + b.spread * share_b + (distance * share_a) * (distance * share_b);
+  let is_far = min(a.count, b.count) < 0.0 || abs(distance) > FAR;
+  let scale = scale_of(is_far);
+  let d = distance * scale;
+  let spread = spread_by(a, scale) * share_a + spread_by(b, scale) * share_b + (d * share_a) * (d * share_b);
   let mean_a = a.mean + distance * share_b;
   let mean_b = b.mean - distance * share_a;
   let is_b = abs(mean_b) < abs(mean_a);
-  return State(count, spread, select(mean_a, mean_b, is_b), select(a.pivot, b.pivot, is_b));
+  return State(select(count, -count, is_far), spread, select(mean_a, mean_b, is_b), select(a.pivot, b.pivot, is_b));
 }
 fn quad(v: vec4<f32>, i: u32, step: u32) -> State {
   let near = v - pivot;
   let mean = 0.25 * ((near.x + near.y) + (near.z + near.w));
-  let d = 0.5 * (near - mean);
+  let apart = near - mean;
+  let size = abs(apart);
+  let is_far = max(max(size.x, size.y), max(size.z, size.w)) > FAR;
+  let d = apart * (0.5 * scale_of(is_far));
   let s = d * d;
-  return State(4.0, (s.x + s.y) + (s.z + s.w), mean, pivot);
+  return State(select(4.0, -4.0, is_far), (s.x + s.y) + (s.z + s.w), mean, pivot);
 }
+fn variance(s: State) -> f32 { return s.spread * (abs(s.count) / divisor()); }
 //# if ROOT
-fn finish(s: State) -> Output { return sqrt(s.spread * (s.count / divisor())); }
+fn finish(s: State) -> Output { return sqrt(variance(s)) / scale_of(s.count < 0.0); }
 //# else
-fn finish(s: State) -> Output { return s.spread * (s.count / divisor()); }
+fn finish(s: State) -> Output {
+  let scale = scale_of(s.count < 0.0);
+  return variance(s) / scale / scale;
+}
 //# end
 //# end
 

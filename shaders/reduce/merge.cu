@@ -19,5 +19,11 @@ extern "C" __global__ void __launch_bounds__(THREADS) reduce(
         __syncthreads();
         if (lane < step) states[local] = fold.join(states[local], states[local + step]);
     }
-    if (lane == 0 && row < words.word[0]) static_cast<Fold::Output *>(out)[row + words.word[6]] = fold.finish(states[local]);
+    if (lane == 0 && row < words.word[0]) {
+#if MEASURED
+        static_cast<Measure *>(out)[row] = measure(fold, states[local]);
+#else
+        static_cast<Fold::Output *>(out)[row + words.word[6]] = fold.finish(states[local]);
+#endif
+    }
 }

@@ -6,9 +6,16 @@
 //   7        out     a result for each row
 //
 //   LANES    invocations of a row            ROWS     rows of a workgroup
+//   MEASURED the results are what the values of a row are told: normalize/measure.wgsl
 
+//# if MEASURED
+// Both are of one buffer.
+@group(0) @binding(0) var<storage, read_write> parts: array<State>;
+@group(0) @binding(7) var<storage, read_write> out: array<Measure>;
+//# else
 @group(0) @binding(0) var<storage, read> parts: array<State>;
 @group(0) @binding(7) var<storage, read_write> out: array<Output>;
+//# end
 
 var<workgroup> states: array<State, THREADS>;
 
@@ -32,5 +39,11 @@ fn main(
     workgroupBarrier();
     if (lane < step) { states[local] = join(states[local], states[local + step]); }
   }
-  if (lane == 0u && row < word(0u)) { out[row + word(6u)] = finish(states[local]); }
+  if (lane == 0u && row < word(0u)) {
+//# if MEASURED
+    out[row] = measure(states[local]);
+//# else
+    out[row + word(6u)] = finish(states[local]);
+//# end
+  }
 }

@@ -11,6 +11,7 @@ use crate::ops::conv::Problem as Conv;
 use crate::ops::elementwise::{Function, Kind, Program, Step};
 use crate::ops::map::{self, View};
 use crate::ops::matmul::{Matmul, Precision};
+use crate::ops::normalize::{self, Form};
 use crate::ops::window::Window;
 use crate::options::Options;
 use crate::plan::tuned::Tuned;
@@ -29,6 +30,7 @@ macro_rules! tests {
             convolutions_in_many_pieces_are_right
             convolutions_past_a_binding_are_right
             transpositions_past_a_binding_are_right
+            rows_past_a_binding_are_right
             products_of_slices_are_right
             products_of_tiles_that_overlap_are_right
         }
@@ -205,6 +207,46 @@ pub(super) fn convolutions_past_a_binding_are_right(open: impl FnOnce(fn(&mut Ca
             let plan = plan_of_right_convolution(&opened, windows, groups, filters, dtype);
             assert!(plan.dispatches.len() as u32 > 2 * groups, "{plan}");
             assert!(plan.dispatches.iter().flat_map(|launch| &launch.bindings).all(|binding| binding.size_bytes <= MOST_BYTES), "{plan}");
+        }
+    }
+}
+
+/// With bindings of 16 KiB rows too long for one are put into proportion in pieces.
+pub(super) fn rows_past_a_binding_are_right(open: impl FnOnce(fn(&mut Caps)) -> Option<Opened>) {
+    const MOST_BYTES: u64 = 16_384;
+    let Some(opened) = open(|caps| caps.max_binding_bytes = MOST_BYTES) else { return };
+    let steps = vec![Step::Input(0), Step::Index, Step::Cast(1, Kind::F32), Step::Apply(Function::Add, [0, 2])];
+    let program = Arc::new(Program { inputs: vec![Kind::F32], steps });
+    for (form, rows, count, is_in_columns) in [
+        (Form::LayerNorm, 3, 20_000, false),
+        (Form::RmsNorm, 3, 20_001, false),
+        (Form::LayerNorm, 3, 5000, true),
+        (Form::RmsNorm, 16, 2500, true),
+    ] {
+        let strides = if is_in_columns { vec![1, i64::from(rows)] } else { vec![i64::from(count), 1] };
+        let view = View { dtype: DType::F32, offset: 0, strides: strides.clone(), bounds: Vec::new() };
+        let (shape, inputs, program) = (vec![rows, count], vec![view.clone()], Arc::clone(&program));
+        let values = map::Problem { shape, inputs, program, scalars: Vec::new(), dtype: DType::F32 };
+        let op = Op::Normalize(normalize::Problem { values, kept: 1, form, epsilon: 0.0, beside: Vec::new(), out: view });
+        let host: Vec<f32> = (0..rows * count).map(|i| (i * 7 % 2047) as f32).collect();
+        let a = opened.device.upload(&(&host).into()).unwrap();
+        let plan = opened.device.plan(&op).unwrap();
+        assert!(plan.dispatches.len() > 8, "{plan}");
+        assert!(plan.dispatches.iter().flat_map(|launch| &launch.bindings).all(|binding| binding.size_bytes <= MOST_BYTES), "{plan}");
+        let out = opened.device.allocate(&plan, &op).unwrap();
+        let how = How { repeats: 1, timed: false, download: op.extent() };
+        let running = opened.device.submit(&plan, &[Some(Bound::Buffer(&a))], &out, how).unwrap();
+        let got: Vec<f32> = pollster::block_on(opened.device.finish(running)).unwrap().data.unwrap().into_vec();
+        for row in 0..u64::from(rows) {
+            let place = |i: u64| (row as i64 * strides[0] + i as i64 * strides[1]) as usize;
+            let number = |i: u64| f64::from(host[place(i)]) + (row * u64::from(count) + i) as f64;
+            let mean_of = |what: &dyn Fn(f64) -> f64| (0..count.into()).map(|i| what(number(i))).sum::<f64>() / f64::from(count);
+            let mean = if form == Form::LayerNorm { mean_of(&|x| x) } else { 0.0 };
+            let root = mean_of(&|x| (x - mean).powi(2)).sqrt();
+            for i in 0..count.into() {
+                let (got, expected) = (f64::from(got[place(i)]), (number(i) - mean) / root);
+                assert!((got - expected).abs() < 1e-5, "{form:?} of {rows} x {count} at {row}, {i}: {got}, not {expected}: {plan}");
+            }
         }
     }
 }

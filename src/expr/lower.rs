@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::Expr;
 use super::methods::no_bytes;
 use super::node::{Axis, Node, What};
 use crate::backend::device::Opened;
@@ -53,6 +54,8 @@ pub(crate) struct Operations {
     apart: FxHashSet<*const Node>,
     /// How many others are made of each.
     uses: FxHashMap<*const Node, usize>,
+    /// Those that are no part of the expression: what is known of each is known by where it is.
+    more: Vec<Arc<Node>>,
     /// A device whose kernels take what follows them: what it is, and what they are planned by.
     fuses: Option<(BackendId, Caps)>,
 }
@@ -170,6 +173,19 @@ impl Operations {
         };
         self.made.insert(Arc::as_ptr(node), source);
         Ok(source)
+    }
+
+    /// The same of a value that is no part of the expression, but computes one.
+    pub(super) fn source_of(&mut self, expr: &Expr) -> Result<Source> {
+        let node = Arc::clone(expr.node()?);
+        self.look_at(&node);
+        self.more.push(Arc::clone(&node));
+        self.source(&node)
+    }
+
+    /// Whether the device folds rows of any length before it puts them into proportion.
+    pub(super) fn folds_long_rows(&self) -> bool {
+        self.fuses.as_ref().is_some_and(|(backend, _)| *backend != BackendId::WebGl2)
     }
 
     fn tensor(&mut self, tensor: &Tensor) -> Source {

@@ -8,6 +8,7 @@ use super::{Expr, shape};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::ops::Op;
+use crate::ops::map::MOST_INPUTS;
 use crate::ops::normalize::{Form, Problem};
 use crate::plan::normalize::MORE_WORDS;
 use crate::tensor::joined;
@@ -16,19 +17,13 @@ impl Expr {
     /// eᵃ / Σ eᵃ along an axis, as if eᵃ were a number for every a. NaN along the axis where there is NaN or ∞, or nothing but −∞.
     #[must_use]
     pub fn softmax(&self, axis: i64) -> Self {
-        self.normalized(Form::Softmax, &[axis], &[], 0.0, &|a, axes| {
-            let a = a - a.amax(Some(axes), true);
-            (&a - a.log_sum_exp(Some(axes), true)).exp()
-        })
+        self.normalized(Form::Softmax, &[axis], &[], 0.0)
     }
 
     /// a − ln Σ eᵃ along an axis, the logarithm of [`softmax`](Self::softmax), and more exact than that of its result.
     #[must_use]
     pub fn log_softmax(&self, axis: i64) -> Self {
-        self.normalized(Form::LogSoftmax, &[axis], &[], 0.0, &|a, axes| {
-            let a = a - a.amax(Some(axes), true);
-            &a - a.log_sum_exp(Some(axes), true)
-        })
+        self.normalized(Form::LogSoftmax, &[axis], &[], 0.0)
     }
 
     /// (a − mean) / √(variance + epsilon) · scale + bias, mean and variance along the axes; the scale and the bias are repeated to the shape of
@@ -41,19 +36,14 @@ impl Expr {
             (Some(scale), None) => vec![scale],
             (None, None) => Vec::new(),
         };
-        self.normalized(Form::LayerNorm, axes, &beside, epsilon, &|a, axes| {
-            // The mean as its distance from about it: where all are far from zero, its own last digits would be theirs.
-            let near = a - sampled(a, axes).mean(Some(axes), true);
-            let centered = &near - near.mean(Some(axes), true);
-            over(&centered, &centered.root_mean_square(Some(axes), true), epsilon)
-        })
+        self.normalized(Form::LayerNorm, axes, &beside, epsilon)
     }
 
     /// a / √(mean of a² + epsilon) · scale, the mean along the axes; the scale is repeated to the shape of a, and 1 if there is none given.
     #[must_use]
     pub fn rms_norm(&self, axes: &[i64], scale: Option<&Self>, epsilon: f64) -> Self {
         let beside: Vec<_> = scale.into_iter().collect();
-        self.normalized(Form::RmsNorm, axes, &beside, epsilon, &|a, axes| over(a, &a.root_mean_square(Some(axes), true), epsilon))
+        self.normalized(Form::RmsNorm, axes, &beside, epsilon)
     }
 
     /// (a − mean) / √(variance + epsilon) · scale + bias with what was found of each channel before: vectors of as many numbers as dimension 1
@@ -89,8 +79,7 @@ impl Expr {
         make().unwrap_or_else(|error| Self(Err(error)))
     }
 
-    /// By one kernel where a row fits it, else by what `long` makes of it, of f32.
-    fn normalized(&self, form: Form, axes: &[i64], beside: &[&Self], epsilon: f64, long: &dyn Fn(&Self, &[i64]) -> Self) -> Self {
+    fn normalized(&self, form: Form, axes: &[i64], beside: &[&Self], epsilon: f64) -> Self {
         let make = || {
             let node = self.node()?;
             let along = shape::axes(Some(axes), node.shape.len())?;
@@ -116,18 +105,7 @@ impl Expr {
                 }
                 inputs.push(Arc::clone(input));
             }
-            let count: u64 = along.iter().map(|&axis| node.shape[axis]).product();
             let last = node.shape.len().checked_sub(1).filter(|last| along.contains(last));
-            let most = if last.is_some() { Problem::MOST_IN_ROW } else { Problem::MOST_IN_COLUMN };
-            if count > most {
-                let made = long(&self.cast(DType::F32), axes);
-                let made = match &inputs[..] {
-                    [] => made,
-                    [scale] => made * Self(Ok(Arc::clone(scale))).cast(DType::F32),
-                    [scale, bias, ..] => made * Self(Ok(Arc::clone(scale))).cast(DType::F32) + Self(Ok(Arc::clone(bias))).cast(DType::F32),
-                };
-                return Ok(made.cast(node.dtype));
-            }
             // Of f16 whole words are written.
             let is_direct = node.dtype == DType::F32 || last.is_some_and(|last| node.shape[last].is_multiple_of(4));
             let what = What::Normalize(Arc::clone(node), along, form, epsilon as f32, inputs);
@@ -153,13 +131,54 @@ impl Operations {
             let Values { problem: values, kept, mut beside, sources } = self.values(input, axes, &seen, MORE_WORDS)?;
             let Some(out) = beside.pop() else { return Err(Error::internal("a result that is nowhere")) };
             let problem = Problem { values, kept, form, epsilon, beside, out };
-            if node.dtype == DType::F16 && !problem.is_in_fours() && !self.is_stored(input) {
-                // What is read here and there cannot be written in whole words; once it is in memory it can.
+            if problem.is_long() && !self.folds_long_rows() {
+                return self.by_reductions(node.dtype, input, axes, (form, epsilon), inputs);
+            }
+            // What is read here and there cannot be written in whole words, and long rows are told something more; once it is in memory there is room.
+            let is_full = problem.is_long() && sources.len() == MOST_INPUTS;
+            if (node.dtype == DType::F16 && !problem.is_in_fours() || is_full) && !self.is_stored(input) {
                 self.source(input)?;
                 continue;
             }
             return Ok(self.add(Op::Normalize(problem), sources.into_iter().map(Some).collect()));
         }
+    }
+
+    /// Rows along some dimensions by reductions in f32, and elementwise.
+    fn by_reductions(
+        &mut self,
+        dtype: DType,
+        input: &Arc<Node>,
+        axes: &[usize],
+        (form, epsilon): (Form, f32),
+        inputs: &[Arc<Node>],
+    ) -> Result<Source> {
+        let [a, beside @ ..] =
+            &*[input].into_iter().chain(inputs).map(|node| Expr(Ok(Arc::clone(node))).cast(DType::F32)).collect::<Vec<_>>()
+        else {
+            return Err(Error::internal("rows of nothing"));
+        };
+        let axes: Vec<_> = axes.iter().map(|&axis| axis as i64).collect();
+        let over_root = |values: &Expr| over(values, &values.root_mean_square(Some(&axes), true), epsilon.into());
+        let made = match form {
+            Form::Softmax | Form::LogSoftmax => {
+                let near = a - a.amax(Some(&axes), true);
+                let logarithms = &near - near.log_sum_exp(Some(&axes), true);
+                if form == Form::Softmax { logarithms.exp() } else { logarithms }
+            }
+            Form::LayerNorm => {
+                // The mean as its distance from about it: where all are far from zero, its own last digits would be theirs.
+                let near = a - sampled(a, &axes).mean(Some(&axes), true);
+                over_root(&(&near - near.mean(Some(&axes), true)))
+            }
+            Form::RmsNorm => over_root(a),
+        };
+        let made = match beside {
+            [] => made,
+            [scale] => made * scale,
+            [scale, bias, ..] => made * scale + bias,
+        };
+        self.source_of(&made.cast(dtype))
     }
 }
 

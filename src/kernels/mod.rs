@@ -112,7 +112,9 @@ pub enum KernelId {
     PoolCpu,
     /// `shaders/normalize/normalize.wgsl`: softmax and norms.
     Normalize,
-    /// `shaders/normalize/measure.frag`: what the values of each row are told, by fragment shader.
+    /// `shaders/reduce/merge.wgsl`: what the values of each row are told, of rows that were folded in parts.
+    NormalizeMerge,
+    /// `shaders/normalize/measure.frag`: the same by fragment shader.
     NormalizeMeasure,
     /// `shaders/normalize/normalize.frag`: the values in proportion, by fragment shader.
     NormalizeFragment,
@@ -182,6 +184,7 @@ impl KernelId {
             Self::PoolFragment => "pool/fragment",
             Self::PoolCpu => "pool/cpu",
             Self::Normalize => "normalize",
+            Self::NormalizeMerge => "normalize/merge",
             Self::NormalizeMeasure => "normalize/measure",
             Self::NormalizeFragment => "normalize/fragment",
             #[cfg(not(target_arch = "wasm32"))]
@@ -216,6 +219,8 @@ impl KernelId {
         const WORDS: &str = include_str!(concat!(env!("OUT_DIR"), "/map-words.wgsl"));
         const PRELUDE: &str = include_str!(concat!(env!("OUT_DIR"), "/map-prelude.wgsl"));
         const ROW: &str = include_str!(concat!(env!("OUT_DIR"), "/reduce-row.wgsl"));
+        const MEASURE: &str = include_str!(concat!(env!("OUT_DIR"), "/normalize-measure.wgsl"));
+        const MERGE: &str = include_str!(concat!(env!("OUT_DIR"), "/reduce-merge.wgsl"));
         const FOLD: &str = include_str!(concat!(env!("OUT_DIR"), "/reduce-fold.wgsl"));
         const FRAGMENT_WINDOW: &str = include_str!(concat!(env!("OUT_DIR"), "/conv-window.frag"));
         const FRAGMENT_FOLD: &str = include_str!(concat!(env!("OUT_DIR"), "/reduce-fold.frag"));
@@ -250,9 +255,10 @@ impl KernelId {
             Self::MapPairs => &[include_str!(concat!(env!("OUT_DIR"), "/map-pairs.wgsl"))],
             Self::Fft => &[include_str!(concat!(env!("OUT_DIR"), "/fft-fft.wgsl"))],
             Self::MapFragment => &[include_str!(concat!(env!("OUT_DIR"), "/map-map.frag"))],
-            Self::Normalize => &[FOLD, ROW, include_str!(concat!(env!("OUT_DIR"), "/normalize-normalize.wgsl"))],
+            Self::Normalize => &[FOLD, ROW, MEASURE, include_str!(concat!(env!("OUT_DIR"), "/normalize-normalize.wgsl"))],
             Self::Reduce => &[FOLD, ROW, include_str!(concat!(env!("OUT_DIR"), "/reduce-reduce.wgsl"))],
-            Self::ReduceMerge => &[WORDS, PRELUDE, FOLD, include_str!(concat!(env!("OUT_DIR"), "/reduce-merge.wgsl"))],
+            Self::NormalizeMerge => &[WORDS, PRELUDE, FOLD, MEASURE, MERGE],
+            Self::ReduceMerge => &[WORDS, PRELUDE, FOLD, MERGE],
             Self::ReduceFragment => &[FRAGMENT_FOLD, include_str!(concat!(env!("OUT_DIR"), "/reduce-reduce.frag"))],
             Self::ConvFragment => &[FRAGMENT_WINDOW, include_str!(concat!(env!("OUT_DIR"), "/conv-direct.frag"))],
             Self::PoolFragment => &[FRAGMENT_WINDOW, include_str!(concat!(env!("OUT_DIR"), "/pool-pool.frag"))],
@@ -372,6 +378,7 @@ impl Kernel {
             KernelId::Reduce => &[FOLD, ROW, LANES, REDUCE],
             KernelId::Normalize => &[FOLD, ROW, LANES, TURNS, MEASURE, NORMALIZE],
             KernelId::ReduceMerge => &[FOLD, MERGE],
+            KernelId::NormalizeMerge => &[FOLD, MEASURE, MERGE],
             KernelId::ConvTiled => &[TOLD, TILED],
             KernelId::ConvDirect => &[TOLD, DIRECT],
             KernelId::ConvSum => &[TOLD, SUM],
@@ -405,9 +412,9 @@ impl Kernel {
     /// Whether CUDA's compiler makes it at its first use.
     #[cfg(all(feature = "cuda", any(target_os = "linux", target_os = "windows")))]
     pub(crate) fn is_compiled_late(&self) -> bool {
-        use KernelId::{Fft, Map, MapPairs, MapTurned, Normalize, Reduce, ReduceMerge};
+        use KernelId::{Fft, Map, MapPairs, MapTurned, Normalize, NormalizeMerge, Reduce, ReduceMerge};
         let is_ended = self.source.as_ref().is_some_and(|generated| generated.end.is_some());
-        is_ended || matches!(self.id, Map | MapTurned | MapPairs | Reduce | ReduceMerge | Normalize | Fft)
+        is_ended || matches!(self.id, Map | MapTurned | MapPairs | Reduce | ReduceMerge | Normalize | NormalizeMerge | Fft)
     }
 
     /// The variant's PTX.
@@ -452,8 +459,10 @@ impl Kernel {
         constants.push(("END", self.source.as_ref().map_or(0, |generated| u32::from(generated.end.is_some()))));
         // What few kernels are told.
         constants.extend(["GROUPED", "MANY", "A_TERMS", "B_TERMS"].map(|name| (name, self.constant(name))));
+        // Bindings are read from the source, which has to have their numbers.
+        let bound = ["MEASURES"].map(|name| (name, self.constant(name)));
         for template in self.id.templates() {
-            source = template::expand(template, &constants, source)?;
+            source = template::expand_with(template, &constants, &bound, source)?;
         }
         Ok(source)
     }

@@ -57,9 +57,14 @@ pub struct Problem {
 
 impl Problem {
     /// The most values of a row whose neighbours lie beside one another: what the invocations of a workgroup keep in registers.
-    pub const MOST_IN_ROW: u64 = 256 * 64;
+    const MOST_IN_ROW: u64 = 256 * 64;
     /// The same of a row whose neighbours are those of other rows.
     pub const MOST_IN_COLUMN: u64 = 32 * 64;
+
+    /// Whether no workgroup keeps a row.
+    pub fn is_long(&self) -> bool {
+        self.count() > if self.is_in_columns() { Self::MOST_IN_COLUMN } else { Self::MOST_IN_ROW }
+    }
 
     /// Rows.
     pub fn rows(&self) -> u64 {

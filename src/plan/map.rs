@@ -50,7 +50,7 @@ const SLOT_BYTES: u32 = 16;
 const MOST_SHORT_STEPS: usize = 12;
 
 /// The bindings of the inputs and of the result, which may be told as one more: those of parameters lie between.
-const INPUT_BINDINGS: [u32; MOST_INPUTS + 1] = [0, 1, 2, 4, 5, 6, OUT_BINDING];
+pub(super) const INPUT_BINDINGS: [u32; MOST_INPUTS + 1] = [0, 1, 2, 4, 5, 6, OUT_BINDING];
 pub(crate) const OUT_BINDING: u32 = 7;
 /// Textures of the inputs of a fragment shader.
 pub(crate) const MOST_UNITS: u32 = MOST_INPUTS as u32;

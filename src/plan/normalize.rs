@@ -1,8 +1,11 @@
-//! Plans for softmax and the norms: `shaders/normalize`, a row for as many lanes as hold it.
+//! Plans for softmax and the norms: `shaders/normalize`, a row for as many lanes as hold it. Longer ones are folded first, as a reduction folds
+//! them, and read again.
 //!
 //! ```text
-//! rows, number of the first value, values of a row, divisor, epsilon, sizes, inputs, scale and bias as a map's inputs,
+//! rows, number of the first value, values of a row, divisor or values of all of it, epsilon, sizes, inputs, scale and bias as a map's inputs,
 //! the result as they are, scalars
+//!
+//! long rows:  reduce/reduce ─► states of parts ─ reduce/merge ─► what values are told ─ normalize/normalize ─► result
 //! ```
 
 mod fragment;
@@ -11,10 +14,10 @@ mod plain;
 
 use std::sync::Arc;
 
-use super::map::{self, OUT_BINDING, QUAD, THREADS, bound_bytes};
-use super::reduce::{fold_constants, previous_power_of_two, state_words};
+use super::map::{self, INPUT_BINDINGS, OUT_BINDING, QUAD, THREADS, bound_bytes};
+use super::reduce::{Folded, fold_constants, previous_power_of_two, state_words, states};
 use super::words::Words;
-use super::{Binding, Dispatch, Plan, Slot};
+use super::{Binding, Dispatch, Params, Plan, Slot};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::info::Caps;
@@ -54,8 +57,12 @@ pub fn cuda(problem: &Problem, caps: &Caps) -> Result<Plan> {
 
 /// Rows of whole fours change hands before they are written if they are no longer than that.
 fn launches(problem: &Problem, caps: &Caps, short_fours: u64) -> Result<Plan> {
-    if problem.values.shape.len() > MOST_DIMENSIONS || problem.values.inputs.len() + problem.beside.len() > MOST_INPUTS {
+    let inputs = problem.values.inputs.len() + problem.beside.len();
+    if problem.values.shape.len() > MOST_DIMENSIONS || inputs > MOST_INPUTS - usize::from(problem.is_long()) {
         return Err(Error::internal("a kernel of more inputs or dimensions than there are"));
+    }
+    if problem.is_long() && problem.rows() > 0 {
+        return long(problem, caps);
     }
     let outer = if problem.kept > 0 { problem.values.shape[0] } else { 1 };
     let mut some = outer;
@@ -68,9 +75,42 @@ fn launches(problem: &Problem, caps: &Caps, short_fours: u64) -> Result<Plan> {
     }
     let mut plan = Plan::default();
     for first in (0..outer).step_by(some.max(1) as usize) {
-        plan.dispatches.push(dispatch(problem, [first, (first + some).min(outer)], caps, short_fours)?);
+        let rows = [first, (first + some).min(outer)];
+        let shares = Shares::of(problem, rows, caps, short_fours);
+        plan.dispatches.push(dispatch(problem, [rows, steps(problem)], &shares, None, caps)?);
     }
     Ok(plan)
+}
+
+/// A plan for rows that no workgroup keeps.
+fn long(problem: &Problem, caps: &Caps) -> Result<Plan> {
+    /// Words that each value of a row is told.
+    const MEASURE_WORDS: u64 = 3;
+    let seen: Vec<_> = problem.beside.iter().chain([&problem.out]).cloned().collect();
+    states(&as_reduction(problem), &seen, caps, |Folded { rows, steps, mut merge }, plan| {
+        let count = rows_of(problem, rows);
+        let (Some(states), Params::Words(mut words)) = (merge.bindings.first().copied(), merge.params) else {
+            return Err(Error::internal("a reduction without states"));
+        };
+        let offset_bytes = states.size_bytes.next_multiple_of(caps.binding_alignment_bytes.max(16));
+        let size_bytes = (count * 4 * MEASURE_WORDS).next_multiple_of(16);
+        let measures = Binding { slot: Slot::Scratch, index: OUT_BINDING, offset_bytes, size_bytes };
+        plan.scratch_bytes = plan.scratch_bytes.max(offset_bytes + size_bytes);
+        merge.kernel.id = KernelId::NormalizeMerge;
+        merge.kernel.variant = problem.form.name().to_owned();
+        merge.kernel.constants.retain(|(name, _)| *name != "MEASURED");
+        merge.kernel.constants.extend(is_of_form(problem));
+        merge.kernel.constants.extend([("MEASURED", 1), ("EPSILON", words.length())]);
+        words.push(problem.epsilon.to_bits())?;
+        merge.params = words.into();
+        merge.bindings = vec![states, measures];
+        plan.dispatches.push(merge);
+        for steps in steps {
+            let shares = Shares::of_long(problem, [rows, steps], caps);
+            plan.dispatches.push(dispatch(problem, [rows, steps], &shares, Some(measures), caps)?);
+        }
+        Ok(())
+    })
 }
 
 /// The only launch on a CPU.
@@ -148,60 +188,120 @@ fn is_of_form(problem: &Problem) -> [Constant; 4] {
 
 /// The most bytes that a launch of some of the outermost rows sees of anything.
 fn largest(problem: &Problem, some: u32, caps: &Caps) -> Option<u64> {
-    let ranges = ranges(problem, [0, some]);
+    let ranges = ranges(problem, [[0, some], steps(problem)]);
     let bytes = |view: &View| bound_bytes(view, &ranges, caps);
     problem.values.inputs.iter().chain(&problem.beside).chain([&problem.out]).map(bytes).max()
 }
 
-/// The ranges of all dimensions, of which the first of those of rows is cut.
-fn ranges(problem: &Problem, rows: [u32; 2]) -> Vec<[u32; 2]> {
+/// All of the outermost dimension within rows.
+fn steps(problem: &Problem) -> [u32; 2] {
+    [0, problem.values.shape[problem.kept]]
+}
+
+/// The ranges of all dimensions, of which the first of those of rows is cut, and the first of those within them.
+fn ranges(problem: &Problem, [rows, steps]: [[u32; 2]; 2]) -> Vec<[u32; 2]> {
     let mut ranges: Vec<_> = problem.values.shape.iter().map(|&size| [0, size]).collect();
     if problem.kept > 0 {
         ranges[0] = rows;
     }
+    ranges[problem.kept] = steps;
     ranges
 }
 
-fn dispatch(problem: &Problem, rows: [u32; 2], caps: &Caps, short_fours: u64) -> Result<Dispatch> {
+/// How many rows those of the outermost dimension are.
+fn rows_of(problem: &Problem, [first, end]: [u32; 2]) -> u64 {
+    let outer = if problem.kept > 0 { u64::from(problem.values.shape[0]).max(1) } else { 1 };
+    u64::from(end - first) * (problem.rows() / outer)
+}
+
+/// Values that a lane has, where there are lanes enough: those of f16 are half the bytes, of which enough have to be under way.
+fn block(problem: &Problem) -> u64 {
+    let is_narrow = problem.values.inputs.iter().all(|input| input.dtype == DType::F16);
+    if is_narrow { 2 * BLOCK } else { BLOCK }
+}
+
+/// How rows and their values are shared out.
+struct Shares {
+    threads: u32,
+    lanes: u32,
+    /// Fours that a lane has, and values.
+    held: u32,
+    each: u32,
+    is_quad: bool,
+    /// The words of workgroup memory in which rows change hands, if they do; `is_flat` if they do so before they are folded as well.
+    staged: u32,
+    is_flat: bool,
+    is_exact: bool,
+}
+
+impl Shares {
+    /// Of rows that workgroups keep.
+    fn of(problem: &Problem, rows: [u32; 2], caps: &Caps, short_fours: u64) -> Self {
+        let values = &problem.values;
+        let (rows, count) = (rows_of(problem, rows), problem.count());
+        let is_in_columns = problem.is_in_columns();
+        // More invocations than usual hold long columns, so that enough neighbours are beside one another.
+        let is_long = is_in_columns && count > Problem::MOST_IN_COLUMN / 4;
+        let threads = previous_power_of_two((if is_long { 4 * THREADS } else { THREADS }).min(caps.max_workgroup_invocations));
+        // Neighbours in memory for neighbouring invocations, as long as the others hold a row.
+        let most_beside = if is_long { 8 } else { 32 };
+        let beside = if is_in_columns { rows.min(most_beside).next_power_of_two() as u32 } else { 1 };
+        let lanes = |block: u64| count.div_ceil(block).next_power_of_two().min(u64::from(threads / beside.min(threads))) as u32;
+        // Short rows change hands in workgroup memory, if there is room for them.
+        let is_short = !is_in_columns && count <= if problem.is_in_fours() { short_fours } else { u64::from(threads / 2) };
+        let staged = threads / lanes(SHORT) * ((count as u32).next_multiple_of(lanes(SHORT)) | 1);
+        let workgroup_words = u64::from(staged) + u64::from(threads) * state_words(folded(problem.form), DType::F32);
+        let is_staged = is_short && problem.out.dtype == DType::F32 && 4 * workgroup_words <= caps.max_workgroup_bytes.into();
+        let is_quad = problem.is_in_fours() && !is_staged;
+        let most = block(problem);
+        let lanes = lanes(match (is_staged, is_quad) {
+            (true, _) => SHORT,
+            (_, true) => (count.next_power_of_two() / LEAST_LANES).clamp(QUAD.into(), most),
+            _ => most,
+        });
+        // They do so before they are folded as well, where all of them lie behind one another: read by their own lanes, softmax of rows of 33 moved
+        // 45 % of what a copy does through wgpu on an NVIDIA H200, and so 63.
+        let lie_flat =
+            values.shape.len() == 2 && problem.kept == 1 && values.inputs.iter().chain([&problem.out]).all(|view| is_flat(view, count));
+        let is_flat = is_staged && lie_flat && !problem.is_in_fours();
+        let held = count.div_ceil(u64::from(lanes * QUAD)) as u32;
+        let each = if is_quad { held * QUAD } else { count.div_ceil(lanes.into()) as u32 };
+        let is_exact = u64::from(held * lanes * QUAD) == count;
+        Self { threads, lanes, held, each, is_quad, staged: if is_staged { staged } else { 0 }, is_flat, is_exact }
+    }
+
+    /// Of longer ones, of which a workgroup has a part.
+    fn of_long(problem: &Problem, [rows, steps]: [[u32; 2]; 2], caps: &Caps) -> Self {
+        let threads = previous_power_of_two(THREADS.min(caps.max_workgroup_invocations));
+        let beside = if problem.is_in_columns() { rows_of(problem, rows).min(32).next_power_of_two() as u32 } else { 1 };
+        let lanes = threads / beside.min(threads);
+        let count = problem.count() / u64::from(problem.values.shape[problem.kept]) * u64::from(steps[1] - steps[0]);
+        let mut each = block(problem);
+        while count.div_ceil(u64::from(lanes) * each) > caps.max_workgroups_per_dimension.into() {
+            each *= 2;
+        }
+        let (each, held) = (each as u32, each as u32 / QUAD);
+        let is_exact = count.is_multiple_of((held * lanes * QUAD).into());
+        Self { threads, lanes, held, each, is_quad: problem.is_in_fours(), staged: 0, is_flat: false, is_exact }
+    }
+}
+
+/// A launch for some rows; where `measures` has what their values are told, for some of their values.
+fn dispatch(problem: &Problem, [rows, steps]: [[u32; 2]; 2], shares: &Shares, measures: Option<Binding>, caps: &Caps) -> Result<Dispatch> {
     let values = &problem.values;
+    let Shares { threads, lanes, held, is_quad, is_flat, .. } = *shares;
     let (rank, kept) = (values.shape.len() as u32, problem.kept as u32);
-    let ranges = ranges(problem, rows);
-    let outer = if problem.kept > 0 { u64::from(values.shape[0]).max(1) } else { 1 };
-    let inner_rows = problem.rows() / outer;
-    let (rows, before, count) = (u64::from(rows[1] - rows[0]) * inner_rows, u64::from(rows[0]) * inner_rows, problem.count());
-    let is_in_columns = problem.is_in_columns();
-    // More invocations than usual hold long columns, so that enough neighbours are beside one another.
-    let is_long = is_in_columns && count > Problem::MOST_IN_COLUMN / 4;
-    let threads = previous_power_of_two((if is_long { 4 * THREADS } else { THREADS }).min(caps.max_workgroup_invocations));
-    // Neighbours in memory for neighbouring invocations, as long as the others hold a row.
-    let most_beside = if is_long { 8 } else { 32 };
-    let beside = if is_in_columns { rows.min(most_beside).next_power_of_two() as u32 } else { 1 };
-    let lanes = |block: u64| count.div_ceil(block).next_power_of_two().min(u64::from(threads / beside.min(threads))) as u32;
-    // Short rows change hands in workgroup memory, if there is room for them.
-    let is_short = !is_in_columns && count <= if problem.is_in_fours() { short_fours } else { u64::from(threads / 2) };
-    let staged = threads / lanes(SHORT) * ((count as u32).next_multiple_of(lanes(SHORT)) | 1);
-    let workgroup_words = u64::from(staged) + u64::from(threads) * state_words(folded(problem.form), DType::F32);
-    let is_staged = is_short && problem.out.dtype == DType::F32 && 4 * workgroup_words <= caps.max_workgroup_bytes.into();
-    let is_quad = problem.is_in_fours() && !is_staged;
+    let ranges = ranges(problem, [rows, steps]);
+    let (all, step_values) = (problem.count(), problem.count() / u64::from(values.shape[problem.kept].max(1)));
+    let count = u64::from(steps[1] - steps[0]) * step_values;
+    let before = rows_of(problem, [0, rows[0]]) * all + u64::from(steps[0]) * step_values;
+    let rows = rows_of(problem, rows);
     if problem.out.dtype == DType::F16 && !is_quad {
         return Err(Error::internal("rows of f16 that are not in fours"));
     }
-    // Values of f16 are half the bytes, of which enough have to be under way.
-    let is_narrow = values.inputs.iter().all(|input| input.dtype == DType::F16);
-    let most = if is_narrow { 2 * BLOCK } else { BLOCK };
-    let lanes = lanes(match (is_staged, is_quad) {
-        (true, _) => SHORT,
-        (_, true) => (count.next_power_of_two() / LEAST_LANES).clamp(QUAD.into(), most),
-        _ => most,
-    });
-    // They do so before they are folded as well, where all of them lie behind one another: read by their own lanes, softmax of rows of 33 moved
-    // 45 % of what a copy does through wgpu on an NVIDIA H200, and so 63.
-    let lie_flat = rank == 2 && kept == 1 && values.inputs.iter().chain([&problem.out]).all(|view| is_flat(view, count));
-    let is_flat = is_staged && lie_flat && !problem.is_in_fours();
-    let held = count.div_ceil(u64::from(lanes * QUAD)) as u32;
-    let each = if is_quad { held * QUAD } else { count.div_ceil(lanes.into()) as u32 };
     let mut words = Words::default();
-    let head = [rows as u32, (before * count) as u32, count as u32, (count as f32).to_bits(), problem.epsilon.to_bits()];
+    let divisor = if measures.is_some() { all as u32 } else { (count as f32).to_bits() };
+    let head = [rows as u32, before as u32, count as u32, divisor, problem.epsilon.to_bits()];
     head.into_iter().try_for_each(|word| words.push(word))?;
     ranges.iter().try_for_each(|[first, end]| words.push(end - first))?;
     let views: Vec<_> = values.inputs.iter().chain(&problem.beside).chain([&problem.out]).cloned().collect();
@@ -210,6 +310,9 @@ fn dispatch(problem: &Problem, rows: [u32; 2], caps: &Caps, short_fours: u64) ->
     values.scalars.iter().try_for_each(|&scalar| words.push(scalar))?;
     let (Some(out), Some(binding)) = (readings.pop(), bindings.last_mut()) else { return Err(Error::internal("a result that is nowhere")) };
     *binding = Binding { slot: Slot::Out, index: OUT_BINDING, ..*binding };
+    // Where one input more would be.
+    let measures_at = INPUT_BINDINGS[views.len() - 1];
+    bindings.extend(measures.map(|measures| Binding { index: measures_at, ..measures }));
     let beside = ["scale", "bias"].into_iter().zip(readings.split_off(values.inputs.len())).collect();
     let mut constants = fold_constants(folded(problem.form), DType::F32);
     constants.extend([
@@ -224,13 +327,15 @@ fn dispatch(problem: &Problem, rows: [u32; 2], caps: &Caps, short_fours: u64) ->
         ("ROWS_INNER", kept.saturating_sub(1)),
         ("VALUES_INNER", rank - kept - 1),
         ("QUAD", is_quad.into()),
-        ("COLUMNS", is_in_columns.into()),
+        ("COLUMNS", problem.is_in_columns().into()),
         ("HELD", held),
-        ("VALUES", each),
-        ("STAGED", if is_staged { staged } else { 0 }),
+        ("VALUES", shares.each),
+        ("STAGED", shares.staged),
         ("FLAT", is_flat.into()),
         ("COUNT", if is_flat { count as u32 } else { 0 }),
-        ("EXACT", u32::from(u64::from(held * lanes * QUAD) == count)),
+        ("EXACT", shares.is_exact.into()),
+        ("MEASURED", measures.is_some().into()),
+        ("MEASURES", if measures.is_some() { measures_at } else { 0 }),
         ("SCALE", u32::from(!problem.beside.is_empty())),
         ("BIAS", u32::from(problem.beside.len() > 1)),
         ("OUT_F16", u32::from(problem.out.dtype == DType::F16)),
@@ -243,7 +348,8 @@ fn dispatch(problem: &Problem, rows: [u32; 2], caps: &Caps, short_fours: u64) ->
     let kernel = Kernel { id: KernelId::Normalize, variant, constants, source: Some(Arc::new(source)) };
     let groups = rows.div_ceil(u64::from(threads / lanes)) as u32;
     let x = groups.min(caps.max_workgroups_per_dimension).max(1);
-    Ok(Dispatch { kernel, params: words.into(), bindings, grid: [x, groups.div_ceil(x), 1] })
+    let parts = if measures.is_some() { count.div_ceil(u64::from(lanes * held * QUAD)) as u32 } else { 1 };
+    Ok(Dispatch { kernel, params: words.into(), bindings, grid: [x, groups.div_ceil(x), parts] })
 }
 
 /// Whether rows of so many elements lie behind one another.

@@ -56,16 +56,37 @@ pub fn compute(problem: &Problem, caps: &Caps) -> Result<Plan> {
     if problem.rows() == 0 {
         return Ok(plan);
     }
-    let cuts = Cuts::of(problem, caps)?;
+    let cuts = Cuts::of(problem, &[], caps)?;
     for rows in &cuts.rows {
         let shape = Shape::of(problem, *rows, &cuts.steps, caps);
-        for (steps, first_part) in cuts.steps.iter().zip(&shape.first_parts) {
-            plan.dispatches.push(shape.dispatch(problem, [*rows, *steps], *first_part, caps)?);
-        }
-        if shape.parts > 1 {
-            plan.scratch_bytes = plan.scratch_bytes.max(shape.scratch_bytes(problem, caps)?);
+        shape.fold(problem, *rows, &cuts.steps, caps, &mut plan)?;
+        if shape.is_partial {
             plan.dispatches.push(shape.merge(problem, *rows, caps)?);
         }
+    }
+    Ok(plan)
+}
+
+/// What a kernel that reads the values again does after a reduction, for some rows at a time.
+pub(super) struct Folded {
+    /// The outermost of all rows that these are of.
+    pub rows: [u32; 2],
+    /// The parts of the outermost dimension within rows that a launch each can do.
+    pub steps: Vec<[u32; 2]>,
+    /// What joins the states of each row, whose results are to be bound from their first on.
+    pub merge: Dispatch,
+}
+
+/// The launches of a reduction up to the states of all parts of its rows, which begin the scratch; then what `rest` plans for those rows. Whatever is
+/// `seen` as well, in the order of the values, is in the limits of a launch.
+pub(super) fn states(problem: &Problem, seen: &[View], caps: &Caps, mut rest: impl FnMut(Folded, &mut Plan) -> Result<()>) -> Result<Plan> {
+    let mut plan = Plan::default();
+    let Cuts { rows, steps } = Cuts::of(problem, seen, caps)?;
+    for rows in rows {
+        let shape = Shape { is_partial: true, ..Shape::of(problem, rows, &steps, caps) };
+        shape.fold(problem, rows, &steps, caps, &mut plan)?;
+        let merge = shape.merge(problem, rows, caps)?;
+        rest(Folded { rows, steps: steps.clone(), merge }, &mut plan)?;
     }
     Ok(plan)
 }
@@ -102,7 +123,7 @@ struct Cuts {
 }
 
 impl Cuts {
-    fn of(problem: &Problem, caps: &Caps) -> Result<Self> {
+    fn of(problem: &Problem, seen: &[View], caps: &Caps) -> Result<Self> {
         let shape = &problem.values.shape;
         let [outer, steps] = [if problem.kept > 0 { shape[0] } else { 1 }, shape[problem.kept]].map(|size| size.max(1));
         let (row_elements, step_values) = (problem.rows() / u64::from(outer), problem.count() / u64::from(steps));
@@ -116,6 +137,7 @@ impl Cuts {
                 .values
                 .inputs
                 .iter()
+                .chain(seen)
                 .max_by_key(|input| span_bytes(input))
                 .filter(|input| span_bytes(input) > caps.max_binding_bytes);
             let some_parts = u64::from(steps).div_ceil(some_steps);
@@ -177,6 +199,8 @@ struct Shape {
     /// The first part of each launch.
     first_parts: Vec<u32>,
     is_quad: bool,
+    /// Whether states are written.
+    is_partial: bool,
 }
 
 impl Shape {
@@ -221,7 +245,19 @@ impl Shape {
         let first_parts = first_parts.collect();
         let inner = problem.values.shape.last().copied().unwrap_or(1);
         let is_quad = !is_in_columns && inner.is_multiple_of(QUAD) && problem.values.inputs.iter().all(|input| input.bounds.is_empty());
-        Self { rows, rows_of_group, lanes, threads, is_in_columns, blocks, fours, part: part as u32, parts, first_parts, is_quad }
+        let (part, is_partial) = (part as u32, parts > 1);
+        Self { rows, rows_of_group, lanes, threads, is_in_columns, blocks, fours, part, parts, first_parts, is_quad, is_partial }
+    }
+
+    /// Adds what folds the values of some rows.
+    fn fold(&self, problem: &Problem, rows: [u32; 2], steps: &[[u32; 2]], caps: &Caps, plan: &mut Plan) -> Result<()> {
+        for (steps, first_part) in steps.iter().zip(&self.first_parts) {
+            plan.dispatches.push(self.dispatch(problem, [rows, *steps], *first_part, caps)?);
+        }
+        if self.is_partial {
+            plan.scratch_bytes = plan.scratch_bytes.max(self.scratch_bytes(problem, caps)?);
+        }
+        Ok(())
     }
 
     fn scratch_bytes(&self, problem: &Problem, caps: &Caps) -> Result<u64> {
@@ -267,7 +303,7 @@ impl Shape {
         let size = |ranges: &[[u32; 2]]| ranges.iter().map(|[first, end]| u64::from(end - first)).product::<u64>();
         let count = size(&ranges[problem.kept..]) as u32;
         let place = u64::from(steps[0]) * (problem.count() / u64::from(values.shape[problem.kept].max(1)));
-        let is_partial = self.parts > 1;
+        let is_partial = self.is_partial;
         let (out, out_place, first_row) = self.out(problem, rows, caps);
         let index = first_row * problem.count() + place;
         let part = if is_partial { part } else { out_place };
@@ -309,7 +345,7 @@ impl Shape {
         let lanes = self.parts.next_power_of_two().min(self.threads);
         let mut constants = self.constants(problem, lanes);
         // The program of the values is not of this kernel.
-        constants.push(("SCALARS", 0));
+        constants.extend([("SCALARS", 0), ("MEASURED", 0)]);
         let (out, out_place, _) = self.out(problem, rows, caps);
         let parts = Binding { slot: Slot::Scratch, index: 0, offset_bytes: 0, size_bytes: self.scratch_bytes(problem, caps)? };
         let bindings = vec![parts, out];

@@ -99,6 +99,7 @@ pub fn plans() -> Vec<(&'static str, Result<Plan>)> {
         ("transposed-pairs-tall", plan::map::compute(&halves(&[70_001, 10], &[1, 70_001]), &LARGE)),
         ("softmax", plan::normalize::compute(&rows(Form::Softmax, 4096), &LARGE)),
         ("softmax-short", plan::normalize::compute(&rows(Form::Softmax, 10), &LARGE)),
+        ("softmax-long", plan::normalize::compute(&rows(Form::Softmax, 100_000), &LARGE)),
         ("layer-norm-short", plan::normalize::compute(&rows(Form::LayerNorm, 33), &LARGE)),
         ("layer-norm-odd", plan::normalize::compute(&rows(Form::LayerNorm, 1001), &DEFAULTS)),
         ("conv", conv([8, 1, 64, 64], window(56, 3, 1, 1), DType::F32)),

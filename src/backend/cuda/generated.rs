@@ -211,9 +211,16 @@ mod tests {
     fn rows() -> Vec<normalize::Problem> {
         let mut rows = Vec::new();
         for &form in normalize::Form::ALL {
-            for (dtype, count, strides) in
-                [(DType::F32, 4096, [4096, 1]), (DType::F16, 32, [32, 1]), (DType::F32, 33, [33, 1]), (DType::F32, 70, [1, 33])]
-            {
+            for (dtype, count, strides) in [
+                (DType::F32, 4096, [4096, 1]),
+                (DType::F16, 32, [32, 1]),
+                (DType::F32, 33, [33, 1]),
+                (DType::F32, 70, [1, 33]),
+                (DType::F32, 20_000, [20_000, 1]),
+                (DType::F16, 20_000, [20_000, 1]),
+                (DType::F32, 20_001, [20_001, 1]),
+                (DType::F32, 3000, [1, 33]),
+            ] {
                 let view = |dtype, strides: &[i64]| View { dtype, offset: 0, strides: strides.to_vec(), bounds: Vec::new() };
                 let program = Arc::new(Program { inputs: vec![Kind::F32], steps: vec![Step::Input(0)] });
                 let inputs = vec![view(dtype, &strides)];

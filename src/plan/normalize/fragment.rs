@@ -8,7 +8,7 @@
 
 use std::sync::Arc;
 
-use super::{as_reduction, is_of_form, ranges};
+use super::{as_reduction, is_of_form, ranges, steps};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::info::Caps;
@@ -68,7 +68,7 @@ fn results(problem: &Problem, measures: Binding, caps: &Caps) -> Result<Dispatch
     // Textures are read from their beginning.
     let whole = Caps { max_binding_bytes: u64::MAX, binding_alignment_bytes: u64::MAX, ..Caps::UNLIMITED };
     let outer = values.shape.first().copied().unwrap_or(1);
-    let (mut readings, mut bindings) = map::inputs(&views, &ranges(problem, [0, outer]), is_quad, &whole, &mut words)?;
+    let (mut readings, mut bindings) = map::inputs(&views, &ranges(problem, [[0, outer], steps(problem)]), is_quad, &whole, &mut words)?;
     let scalars_at = words.length();
     values.scalars.iter().try_for_each(|&scalar| words.push(scalar))?;
     let (Some(out), Some(binding)) = (readings.pop(), bindings.last_mut()) else { return Err(Error::internal("a result that is nowhere")) };
