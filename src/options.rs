@@ -101,7 +101,7 @@ impl Default for Options {
             power_preference: PowerPreference::HighPerformance,
             #[cfg(not(target_arch = "wasm32"))]
             adapter: None,
-            pool_bytes: 512 << 20,
+            pool_bytes: 1280 << 20,
             #[cfg(not(target_arch = "wasm32"))]
             vendor_libraries: true,
             #[cfg(not(target_arch = "wasm32"))]

@@ -1,7 +1,7 @@
 // Fourier transforms, or a step of longer ones (src/plan/fft.rs): a workgroup does BATCH of them at once, each of LENGTH elements, by the
 // self-sorting method of Stockham: PASSES of butterflies of RADIX elements. An invocation has about sixteen elements in registers, GROUPS
 // butterflies of them in each pass. The first pass reads what is transformed, the last one writes the result, and between two of them the
-// elements change hands in workgroup memory.
+// elements change hands in workgroup memory, as they do before the first and behind the last where their neighbours in memory are of others.
 //
 // A transform of n elements in steps of n1, n2, ...: the step of LENGTH, behind steps of L elements together, transforms elements that are
 // n / LENGTH apart. Transform j of them multiplies its element i by exp(-2 pi i * (j % L) * i / (L * LENGTH)) first, and its result k goes to
@@ -18,7 +18,9 @@
 //
 //   BEFORE   L      INNER, COLUMNS_OF_LINE  elements behind the dimension, and transforms of a line
 //   SPAN     elements that are a transform together when a pass begins
-//   KEPT     whether another pass follows
+//   READS    whether a pass reads workgroup memory, and KEPT whether it leaves there what it makes
+//   FILTERS  what a pass reads is multiplied by the chirp's transform: it is the first of the way back.
+//   STAGES   elements of an invocation that change hands before all passes (STAGED_IN) or behind them (STAGED_OUT)
 //   COLUMNS  neighbours in memory are of different transforms; otherwise a transform's elements are neighbours.
 //   RAGGED   the last workgroups have fewer transforms, or none.
 //   CUT_IN   elements behind the end of the input are zeros.
@@ -83,11 +85,13 @@ fn square(a: u32, m: u32) -> u32 {
   }
   return sum;
 }
-// exp(-pi i * a * a / n) of the transform's own length n.
-fn chirp(a: u32) -> vec2<f32> {
+// exp(-pi i * a * a / n) of the transform's own length n. It is made once, and read behind its spectrum.
+fn made_chirp(a: u32) -> vec2<f32> {
   let n = word(8u);
   return root(square(a, 2u * n), 2u * n);
 }
+fn chirp_place(a: u32) -> u32 { return word(12u) + word(4u) + a; }
+fn chirp(a: u32) -> vec2<f32> { return scratch[chirp_place(a)]; }
 //# end
 
 // Element i of transform t: of what is outer x LENGTH x columns.
@@ -104,7 +108,11 @@ fn fetched(t: u32, i: u32) -> vec2<f32> {
 //# if SOURCE_CHIRP
   let far = min(at, word(4u) - at);
   var v = vec2<f32>();
-  if (far < word(8u)) { v = bitcast<f32>(word(7u)) * conjugate(chirp(far)); }
+  if (far < word(8u)) {
+    let c = made_chirp(far);
+    if (far == at) { scratch[chirp_place(at)] = c; }
+    v = bitcast<f32>(word(7u)) * conjugate(c);
+  }
 //# end
 //# if SOURCE_REAL
   var v = vec2<f32>();
@@ -310,11 +318,14 @@ fn turn_$p(v: ptr<function, Values>, w: vec2<f32>) {
 
 fn load_$p(v: ptr<function, Values>, first: u32, e: u32) {
   let at = butterfly_$p(e);
-//# if $p
+//# if READS_$p
 //# for q in RADIX_$p
   (*v)[$q] = memory[place(at.x, at.y + $qu * APART_$p)];
+//# if FILTERS_$p
+  (*v)[$q] = conjugate(times((*v)[$q], scratch[word(12u) + at.y + $qu * APART_$p]));
 //# end
-  turn_$p(v, root(at.y % SPAN_$p, WHOLE_$p));
+//# end
+  if (SPAN_$p > 1u) { turn_$p(v, root(at.y % SPAN_$p, WHOLE_$p)); }
 //# else
   var t = first + at.x;
   if (RAGGED > 0u) { t = min(t, word(0u) - 1u); }
@@ -332,7 +343,7 @@ fn load_$p(v: ptr<function, Values>, first: u32, e: u32) {
   if (RADIX_$p == 7u) { dft_7(v); }
   if (RADIX_$p == 8u) { dft_8(v); }
   if (RADIX_$p == 16u) { dft_16(v); }
-//# if $p
+//# if READS_$p
 //# else
   if (BEFORE > 1u) {
     let w = root(column * at.y, BEFORE * LENGTH);
@@ -366,6 +377,16 @@ fn main(
   @builtin(local_invocation_index) local: u32,
 ) {
   let first = (group.y * groups.x + group.x) * BATCH;
+//# if STAGED_IN
+//# for s in STAGES
+  let i_$s = min(local + $su * THREADS, BATCH * LENGTH - 1u);
+  let x_$s = fetched(min(first + i_$s / LENGTH, word(0u) - 1u), i_$s % LENGTH);
+//# end
+//# for s in STAGES
+  memory[place(i_$s / LENGTH, i_$s % LENGTH)] = x_$s;
+//# end
+  workgroupBarrier();
+//# end
 //# for n in GROUPS
   var v_$n: Values;
   let e_$n = local + $nu * THREADS;
@@ -375,7 +396,7 @@ fn main(
   if (COUNT_$p % THREADS == 0u || e_$n < COUNT_$p) { load_$p(&v_$n, first, e_$n); }
 //# end
 //# if KEPT_$p
-//# if $p
+//# if READS_$p
   workgroupBarrier();
 //# end
 //# end
@@ -384,6 +405,14 @@ fn main(
 //# end
 //# if KEPT_$p
   workgroupBarrier();
+//# end
+//# end
+//# if STAGED_OUT
+//# for s in STAGES
+  let o_$s = local + $su * THREADS;
+  if (o_$s < BATCH * LENGTH && first + o_$s / LENGTH < word(0u)) {
+    put(first + o_$s / LENGTH, o_$s % LENGTH, memory[place(o_$s / LENGTH, o_$s % LENGTH)]);
+  }
 //# end
 //# end
 }

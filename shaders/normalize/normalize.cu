@@ -45,7 +45,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) normalize(
 #else
     const u32 slot = local / LANES, lane = local % LANES;
 #endif
-    const u32 first = (blockIdx.y * gridDim.x + blockIdx.x) * ROWS, row = first + slot;
+    const u32 number = blockIdx.y * gridDim.x + blockIdx.x;
+    // From the end on: what was read last is still in the cache.
+    const u32 first = (MEASURED ? gridDim.x * gridDim.y - 1 - number : number) * ROWS, row = first + slot;
     // What is not there is read as the last that is, and not written.
     const u32 read = min(row, words.word[0] - 1);
     const Coordinates c = coordinates(words, read);
@@ -68,7 +70,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) normalize(
 #else
     const u32 count = words.word[2], index = words.word[1] + read * words.word[MEASURED ? DIVISOR : 2], pitch = count | 1;
 #endif
-    const u32 begin = MEASURED ? blockIdx.z * LANES * HELD * 4 : 0;
+    const u32 begin = MEASURED ? (gridDim.z - 1 - blockIdx.z) * LANES * HELD * 4 : 0;
     Four<f32> v[HELD];
     u32 from[HELD];
 #pragma unroll

@@ -98,7 +98,12 @@ fn main(
   let slot = local / LANES;
   let lane = local % LANES;
 //# end
+//# if MEASURED
+  // From the end on: what was read last is still in the cache.
+  let first = (groups.x * groups.y - 1u - (group.y * groups.x + group.x)) * ROWS;
+//# else
   let first = (group.y * groups.x + group.x) * ROWS;
+//# end
   let row = first + slot;
   // What is not there is read as the last that is, and not written.
   let read = min(row, word(0u) - 1u);
@@ -123,7 +128,7 @@ fn main(
 //# end
 //# end
 //# if MEASURED
-  let begin = group.z * LANES * HELD * 4u;
+  let begin = (groups.z - 1u - group.z) * LANES * HELD * 4u;
 //# else
   const begin = 0u;
 //# end

@@ -30,7 +30,9 @@ struct Window {
     __device__ __forceinline__ int start(u32 i) const { return int(i * stride) - int(before); }
     // The first tap at or behind a place.
     __device__ __forceinline__ u32 first_tap(int start, u32 place) const {
-        return min((u32(max(int(place) - start, 0)) + dilation - 1) / dilation, taps);
+        const u32 far = max(int(place) - start, 0);
+        // As pool.wgsl.
+        return min(dilation == 1 ? far : (far + dilation - 1) / dilation, taps);
     }
 };
 
@@ -41,12 +43,31 @@ struct Told {
     u32 flags;
 };
 
+// The coordinates of an element of the result, and its plane.
+struct Place {
+    u32 x, y, z, plane;
+
+    __device__ __forceinline__ Place(const Told &told, u32 index) {
+        const u32 line = index / told.x.steps, layer = line / told.y.steps;
+        plane = layer / told.z.steps;
+        x = index - line * told.x.steps, y = line - layer * told.y.steps, z = layer - plane * told.z.steps;
+    }
+    __device__ __forceinline__ void advance(const Told &told) {
+        if (++x < told.x.steps) return;
+        x = 0;
+        if (++y < told.y.steps) return;
+        y = 0;
+        if (++z < told.z.steps) return;
+        z = 0;
+        plane++;
+    }
+};
+
 // The word of an element of the result.
-static __device__ u32 value(const Told &told, const void *values, u32 index) {
+static __device__ u32 value(const Told &told, const void *values, const Place &at) {
     const Window &z = told.z, &y = told.y, &x = told.x;
-    const u32 plane = index / (x.steps * y.steps * z.steps);
-    const int start_z = z.start(index / (x.steps * y.steps) % z.steps), start_y = y.start(index / x.steps % y.steps);
-    const int start_x = x.start(index % x.steps);
+    const u32 plane = at.plane;
+    const int start_z = z.start(at.z), start_y = y.start(at.y), start_x = x.start(at.x);
     const u32 first_z = z.first_tap(start_z, 0), first_y = y.first_tap(start_y, 0), first_x = x.first_tap(start_x, 0);
     const u32 end_z = z.first_tap(start_z, z.input), end_y = y.first_tap(start_y, y.input), end_x = x.first_tap(start_x, x.input);
     const bool is_max = told.flags & MAX, is_f16 = told.flags & IS_F16;
@@ -60,13 +81,13 @@ static __device__ u32 value(const Told &told, const void *values, u32 index) {
             const u32 row = (layer * y.input + u32(start_y + int(i * y.dilation))) * x.input;
             float of_line = 0.0f;
             for (u32 j = first_x; j < end_x; j++) {
-                const u32 at = row + u32(start_x + int(j * x.dilation));
-                const float v = is_f16 ? widened(__ldg(static_cast<const unsigned short *>(values) + at)) : __ldg(static_cast<const float *>(values) + at);
+                const u32 from = row + u32(start_x + int(j * x.dilation));
+                const float v = is_f16 ? widened(__ldg(static_cast<const unsigned short *>(values) + from)) : __ldg(static_cast<const float *>(values) + from);
                 if (!is_max) {
                     of_line += v;
                 } else if (is_first || (!is_nan(found) && (is_nan(v) || v > found))) {
                     found = v;
-                    place = at;
+                    place = from;
                     is_first = false;
                 }
             }
@@ -88,9 +109,12 @@ extern "C" __global__ void __launch_bounds__(64) pool(
     const u32 first = ((blockIdx.y * gridDim.x + blockIdx.x) * 64 + threadIdx.x) * 4;
     if (first >= told.elements) return;
     u32 v[4];
+    Place at(told, first);
 #pragma unroll 1
     for (u32 lane = 0; lane < 4; lane++) {
-        const u32 x = value(told, values, min(first + lane, told.elements - 1));
+        // Of what is not there the last is computed again.
+        if (lane > 0 && first + lane < told.elements) at.advance(told);
+        const u32 x = value(told, values, at);
         v[0] = v[1], v[1] = v[2], v[2] = v[3], v[3] = x;
     }
     if ((told.flags & (IS_F16 | PLACE)) == IS_F16) {

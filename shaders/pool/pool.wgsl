@@ -39,7 +39,26 @@ fn window(w: u32) -> Window {
 
 // The first tap at or behind a place.
 fn first_tap(w: Window, start: i32, place: u32) -> u32 {
-  return min((u32(max(i32(place) - start, 0)) + w.dilation - 1u) / w.dilation, w.taps);
+  let far = u32(max(i32(place) - start, 0));
+  // To divide takes longer than all else here, and most dilations are 1.
+  if (w.dilation == 1u) { return min(far, w.taps); }
+  return min((far + w.dilation - 1u) / w.dilation, w.taps);
+}
+
+// The coordinates of an element of the result, and its plane.
+fn coordinates(index: u32, x: Window, y: Window, z: Window) -> vec4<u32> {
+  let line = index / x.steps;
+  let layer = line / y.steps;
+  let plane = layer / z.steps;
+  return vec4<u32>(index - line * x.steps, line - layer * y.steps, layer - plane * z.steps, plane);
+}
+
+// Those of the next.
+fn next(c: vec4<u32>, x: Window, y: Window, z: Window) -> vec4<u32> {
+  if (c.x + 1u < x.steps) { return vec4<u32>(c.x + 1u, c.yzw); }
+  if (c.y + 1u < y.steps) { return vec4<u32>(0u, c.y + 1u, c.zw); }
+  if (c.z + 1u < z.steps) { return vec4<u32>(0u, 0u, c.z + 1u, c.w); }
+  return vec4<u32>(0u, 0u, 0u, c.w + 1u);
 }
 
 //# if MAX
@@ -47,14 +66,14 @@ fn is_nan(a: f32) -> bool { return (bitcast<u32>(a) & 0x7fffffffu) > 0x7f800000u
 //# end
 
 //# if PLACE
-fn value(index: u32, x: Window, y: Window, z: Window) -> u32 {
+fn value(c: vec4<u32>, x: Window, y: Window, z: Window) -> u32 {
 //# else
-fn value(index: u32, x: Window, y: Window, z: Window) -> f32 {
+fn value(c: vec4<u32>, x: Window, y: Window, z: Window) -> f32 {
 //# end
-  let plane = index / (x.steps * y.steps * z.steps);
-  let start_z = i32(index / (x.steps * y.steps) % z.steps * z.stride) - i32(z.before);
-  let start_y = i32(index / x.steps % y.steps * y.stride) - i32(y.before);
-  let start_x = i32(index % x.steps * x.stride) - i32(x.before);
+  let plane = c.w;
+  let start_z = i32(c.z * z.stride) - i32(z.before);
+  let start_y = i32(c.y * y.stride) - i32(y.before);
+  let start_x = i32(c.x * x.stride) - i32(x.before);
   let end_z = first_tap(z, start_z, z.input);
   let end_y = first_tap(y, start_y, y.input);
   let end_x = first_tap(x, start_x, x.input);
@@ -121,14 +140,17 @@ fn main(
 ) {
   let first = ((group.y * groups.x + group.x) * THREADS + local) * 4u;
   if (first >= word(0u)) { return; }
-  let last = word(0u) - 1u;
+  // Of what is not there the last is computed again.
+  let more = word(0u) - 1u - first;
   let z = window(3u);
   let y = window(10u);
   let x = window(17u);
-  put(first / 4u, vec4(
-    value(first, x, y, z),
-    value(min(first + 1u, last), x, y, z),
-    value(min(first + 2u, last), x, y, z),
-    value(min(first + 3u, last), x, y, z),
-  ));
+  let c = coordinates(first, x, y, z);
+  var d = c;
+  if (more > 0u) { d = next(c, x, y, z); }
+  var e = d;
+  if (more > 1u) { e = next(d, x, y, z); }
+  var f = e;
+  if (more > 2u) { f = next(e, x, y, z); }
+  put(first / 4u, vec4(value(c, x, y, z), value(d, x, y, z), value(e, x, y, z), value(f, x, y, z)));
 }

@@ -179,7 +179,7 @@ struct Fold : Source {
     __device__ __forceinline__ State join(State a, State b) const {
         if (a.count == 0.0f) return b;
         const f32 count = fabsf(a.count) + fabsf(b.count);
-        const f32 share_a = __fdividef(fabsf(a.count), count), share_b = __fdividef(fabsf(b.count), count);
+        const f32 by = 1.0f / count, share_a = fabsf(a.count) * by, share_b = fabsf(b.count) * by;
         const f32 distance = (b.mean - a.mean) + (b.pivot - a.pivot);
         const bool is_far = fminf(a.count, b.count) < 0.0f || fabsf(distance) > FAR;
         const f32 scale = scale_of(is_far), d = distance * scale;

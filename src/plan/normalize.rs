@@ -273,7 +273,7 @@ impl Shares {
     /// Of longer ones, of which a workgroup has a part.
     fn of_long(problem: &Problem, [rows, steps]: [[u32; 2]; 2], caps: &Caps) -> Self {
         let threads = previous_power_of_two(THREADS.min(caps.max_workgroup_invocations));
-        let beside = if problem.is_in_columns() { rows_of(problem, rows).min(32).next_power_of_two() as u32 } else { 1 };
+        let beside = if problem.is_in_columns() { rows_of(problem, rows).min(256).next_power_of_two() as u32 } else { 1 };
         let lanes = threads / beside.min(threads);
         let count = problem.count() / u64::from(problem.values.shape[problem.kept]) * u64::from(steps[1] - steps[0]);
         let mut each = block(problem);

@@ -43,7 +43,8 @@ pub fn fragment(problem: &Problem, caps: &Caps) -> Result<Plan> {
     }
     let language = Language::Glsl;
     let steps = &language.steps(padded, problem.inner, 0)?;
-    Part { problem, padded, steps, regions: 2, first: 0, outer: problem.outer, caps, elements: 0, language }.add_to(&mut plan)?;
+    Part { problem, padded, steps, regions: 2, first: 0, outer: problem.outer, caps, elements: 0, language, is_whole: false }
+        .add_to(&mut plan)?;
     Ok(plan)
 }
 

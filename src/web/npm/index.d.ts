@@ -91,7 +91,7 @@ export interface InitOptions {
   /** Which GPU of several. Default `"high-performance"`. */
   power_preference?: "high-performance" | "low-power";
   /**
-   * Bytes of free device buffers kept for reuse. Default 536870912 (512 MiB). Up to a quarter, and 64 MiB, more is for large operands on their
+   * Bytes of free device buffers kept for reuse. Default 1342177280 (1.25 GiB). Up to a quarter, and 64 MiB, more is for large operands on their
    * way, and half as much as is said may hold the forms in which WebGPU keeps tensors that are multiplied again and again.
    */
   pool_bytes?: number;
