@@ -24,8 +24,14 @@ extern "C" __global__ void __launch_bounds__(THREADS) reduce(
     u32 i = blockIdx.z * words.word[4];
     const u32 end = min(i + words.word[4], words.word[3]);
 #if MOMENTS
-    const u32 sample = min(i + lane, end - 1);
-    fold.pivot = fold.value(along(words, c, sample).c, index + sample);
+    // The middle one of three, so that it is none that stands out.
+    f32 some[3];
+#pragma unroll
+    for (u32 s = 0; s < 3; s++) {
+        const u32 at = min(i + lane + s * LANES, end - 1);
+        some[s] = fold.value(along(words, c, at).c, index + at);
+    }
+    fold.pivot = fmaxf(fminf(some[0], some[1]), fminf(fmaxf(some[0], some[1]), some[2]));
 #endif
     Fold::State state = fold.empty();
     // What is not there is read as the last that is, and left out.

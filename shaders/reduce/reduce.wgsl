@@ -52,8 +52,12 @@ fn main(
   var i = group.z * word(4u);
   let end = min(i + word(4u), word(3u));
 //# if MOMENTS
-  let sample = min(i + lane, end - 1u);
-  pivot = value(along(c, sample), index + sample);
+  // The middle one of three, so that it is none that stands out.
+//# for s in 3
+  let at_$s = min(i + lane + $su * LANES, end - 1u);
+  let s_$s = value(along(c, at_$s), index + at_$s);
+//# end
+  pivot = max(min(s_0, s_1), min(max(s_0, s_1), s_2));
 //# end
   var state = empty();
 //# if LOOPS
