@@ -315,6 +315,10 @@ mod tests {
         for plan in maps.chain(folds).chain(norms).chain(transforms).chain(ends) {
             for dispatch in plan.unwrap().dispatches.into_iter().filter(|dispatch| dispatch.kernel.is_compiled_late()) {
                 let source = dispatch.kernel.cuda().unwrap();
+                // By another name it would not be found, and others would stand in for it.
+                let entry = format!(" {}(", dispatch.kernel.id.op());
+                let mut bounds = source.split("__launch_bounds__").skip(1);
+                assert!(bounds.any(|kernel| kernel.split('\n').next().is_some_and(|line| line.contains(&entry))), "{}", dispatch.kernel);
                 let image = compiler.compile("kernel", &source, (9, 0));
                 image.unwrap_or_else(|log| panic!("{} {:?}\n{log}\n{source}", dispatch.kernel, dispatch.kernel.constants));
             }
