@@ -183,6 +183,11 @@ impl Operations {
         self.source(&node)
     }
 
+    /// The most invocations of a workgroup of kernels that take what follows them.
+    pub(super) fn invocations(&self) -> u32 {
+        self.fuses.as_ref().map_or(0, |(_, caps)| caps.max_workgroup_invocations)
+    }
+
     /// Whether the device folds rows of any length before it puts them into proportion.
     pub(super) fn folds_long_rows(&self) -> bool {
         self.fuses.as_ref().is_some_and(|(backend, _)| *backend != BackendId::WebGl2)

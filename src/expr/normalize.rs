@@ -131,11 +131,12 @@ impl Operations {
             let Values { problem: values, kept, mut beside, sources } = self.values(input, axes, &seen, MORE_WORDS)?;
             let Some(out) = beside.pop() else { return Err(Error::internal("a result that is nowhere")) };
             let problem = Problem { values, kept, form, epsilon, beside, out };
-            if problem.is_long() && !self.folds_long_rows() {
+            let is_long = problem.is_long(self.invocations());
+            if is_long && !self.folds_long_rows() {
                 return self.by_reductions(node.dtype, input, axes, (form, epsilon), inputs);
             }
             // What is read here and there cannot be written in whole words, and long rows are told something more; once it is in memory there is room.
-            let is_full = problem.is_long() && sources.len() == MOST_INPUTS;
+            let is_full = is_long && sources.len() == MOST_INPUTS;
             if (node.dtype == DType::F16 && !problem.is_in_fours() || is_full) && !self.is_stored(input) {
                 self.source(input)?;
                 continue;

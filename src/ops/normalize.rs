@@ -56,14 +56,18 @@ pub struct Problem {
 }
 
 impl Problem {
-    /// The most values of a row whose neighbours lie beside one another: what the invocations of a workgroup keep in registers.
-    const MOST_IN_ROW: u64 = 256 * 64;
+    /// The most values of a row whose neighbours lie beside one another: what the invocations of a workgroup of usual size keep in registers.
+    pub const MOST_IN_ROW: u64 = 256 * 64;
+    /// The same of as many invocations as a workgroup may have, of which each keeps fewer.
+    const MOST_OF_INVOCATION: u64 = 32;
+    const MOST_INVOCATIONS: u64 = 1024;
     /// The same of a row whose neighbours are those of other rows.
     pub const MOST_IN_COLUMN: u64 = 32 * 64;
 
-    /// Whether no workgroup keeps a row.
-    pub fn is_long(&self) -> bool {
-        self.count() > if self.is_in_columns() { Self::MOST_IN_COLUMN } else { Self::MOST_IN_ROW }
+    /// Whether no workgroup of so many invocations keeps a row.
+    pub fn is_long(&self, invocations: u32) -> bool {
+        let most_in_row = Self::MOST_IN_ROW.max(Self::MOST_OF_INVOCATION * Self::MOST_INVOCATIONS.min(invocations.into()));
+        self.count() > if self.is_in_columns() { Self::MOST_IN_COLUMN } else { most_in_row }
     }
 
     /// Rows.

@@ -58,10 +58,11 @@ pub fn cuda(problem: &Problem, caps: &Caps) -> Result<Plan> {
 /// Rows of whole fours change hands before they are written if they are no longer than that.
 fn launches(problem: &Problem, caps: &Caps, short_fours: u64) -> Result<Plan> {
     let inputs = problem.values.inputs.len() + problem.beside.len();
-    if problem.values.shape.len() > MOST_DIMENSIONS || inputs > MOST_INPUTS - usize::from(problem.is_long()) {
+    let is_long = problem.is_long(caps.max_workgroup_invocations);
+    if problem.values.shape.len() > MOST_DIMENSIONS || inputs > MOST_INPUTS - usize::from(is_long) {
         return Err(Error::internal("a kernel of more inputs or dimensions than there are"));
     }
-    if problem.is_long() && problem.rows() > 0 {
+    if is_long && problem.rows() > 0 {
         return long(problem, caps);
     }
     let outer = if problem.kept > 0 { problem.values.shape[0] } else { 1 };
@@ -240,8 +241,8 @@ impl Shares {
         let values = &problem.values;
         let (rows, count) = (rows_of(problem, rows), problem.count());
         let is_in_columns = problem.is_in_columns();
-        // More invocations than usual hold long columns, so that enough neighbours are beside one another.
-        let is_long = is_in_columns && count > Problem::MOST_IN_COLUMN / 4;
+        // More invocations than usual hold long rows, and long columns, so that enough neighbours are beside one another.
+        let is_long = count > if is_in_columns { Problem::MOST_IN_COLUMN / 4 } else { Problem::MOST_IN_ROW };
         let threads = previous_power_of_two((if is_long { 4 * THREADS } else { THREADS }).min(caps.max_workgroup_invocations));
         // Neighbours in memory for neighbouring invocations, as long as the others hold a row.
         let most_beside = if is_long { 8 } else { 32 };
