@@ -72,6 +72,7 @@ fn every_shape_along_every_axis() {
         (&[700, 3], &[1]),
         (&[2, 16_384], &[1]),
         (&[2, 20_001], &[1]),
+        (&[1, 70_001], &[1]),
         (&[3000, 5], &[0]),
     ];
     everywhere(|gpu, backend| {
@@ -96,7 +97,7 @@ fn every_shape_along_every_axis() {
 #[test]
 fn long_rows_of_many_inputs() {
     everywhere(|gpu, backend| {
-        for (shape, axis) in [([2u64, 20_001], 1), ([2, 20_000], 1), ([3000, 3], 0)] {
+        for (shape, axis) in [([2u64, 20_001], 1), ([2, 20_000], 1), ([1, 70_001], 1), ([1, 70_000], 1), ([3000, 3], 0)] {
             let count = (shape[0] * shape[1]) as usize;
             let made = |by: usize| (0..count).map(|i| (i * by % 1009) as f32 / 500.0 - 1.0).collect::<Vec<_>>();
             let inputs = [7919, 6101, 5003, 4001, 3001, 2003].map(made);
@@ -119,7 +120,7 @@ fn long_rows_of_many_inputs() {
 #[test]
 fn layer_norms_of_rows_far_from_zero() {
     everywhere(|gpu, backend| {
-        for (shape, axis) in [([2, 300], 1), ([1, 16_385], 1), ([1, 65_537], 1), ([4096, 2], 0)] {
+        for (shape, axis) in [([2, 300], 1), ([1, 16_385], 1), ([1, 65_537], 1), ([1, 200_000], 1), ([4096, 2], 0)] {
             let count = (shape[0] * shape[1]) as u32;
             let values: Vec<f32> = (0..count).map(|i| 1e6 + (i.wrapping_mul(0x9e37_79b9) >> 20) as f32 / 512.0).collect();
             let exact: Vec<_> = values.iter().map(|&x| f64::from(x)).collect();
@@ -137,7 +138,7 @@ fn layer_norms_of_rows_far_from_zero() {
 #[test]
 fn layer_norms_of_rows_with_a_value_that_stands_out() {
     everywhere(|gpu, backend| {
-        for (shape, axis) in [([2, 48], 1), ([2, 300], 1), ([3, 4096], 1), ([1, 40_000], 1), ([4096, 3], 0)] {
+        for (shape, axis) in [([2, 48], 1), ([2, 300], 1), ([3, 4096], 1), ([1, 40_000], 1), ([1, 100_000], 1), ([4096, 3], 0)] {
             for place in [0, 2] {
                 let count = (shape[0] * shape[1]) as usize;
                 let mut values: Vec<f32> = (0..count).map(|i| ((i * 7919) % 1009) as f32 / 500.0 - 1.0).collect();
@@ -277,6 +278,8 @@ fn large_and_small_numbers_in_rows_of_any_length() {
             (1e-30, 20_000),
             (3e38, 1000),
             (3e38, 20_000),
+            (1e30, 100_000),
+            (3e38, 100_000),
         ];
         for (number, count) in cases {
             let row = Expr::from(f64::from(number)).broadcast_to(&[2, count]);
@@ -286,7 +289,7 @@ fn large_and_small_numbers_in_rows_of_any_length() {
             }
         }
         let mut cases = vec![(1e20f32, 1000u64), (1e38, 1000), (1e20, 20_000), (1e30, 20_000), (1e-15, 20_000)];
-        cases.extend([(1e-22, 1000), (1e-25, 2), (1e-25, 1000), (1e-25, 20_000)]);
+        cases.extend([(1e-22, 1000), (1e-25, 2), (1e-25, 1000), (1e-25, 20_000), (1e20, 100_000), (1e30, 100_000)]);
         for (number, count) in cases {
             // On GPUs sums and squares are in single precision: squares of large numbers are told from others, those of small ones are not.
             if backend.is_gpu() && !(1e-20..=1e30).contains(&number) {

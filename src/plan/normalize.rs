@@ -68,6 +68,10 @@ fn launches(problem: &Problem, caps: &Caps, short_fours: u64) -> Result<Plan> {
     let outer = if problem.kept > 0 { problem.values.shape[0] } else { 1 };
     let mut some = outer;
     while let Some(bytes) = largest(problem, some, caps).filter(|bytes| *bytes > caps.max_binding_bytes) {
+        // Long rows are taken in pieces.
+        if some <= 1 && inputs < MOST_INPUTS {
+            return long(problem, caps);
+        }
         if some <= 1 {
             let what = "bytes of a tensor that a kernel sees at once";
             return Err(Box::new(Error::LimitExceeded { what, requested: bytes, max: caps.max_binding_bytes }));
