@@ -1,9 +1,10 @@
 //! Products on devices said to have less room than they have: by what is planned for those, small ones run what otherwise only large ones do.
 
-use super::device::{Device, Opened};
+use super::device::{Buffer, Device, Opened};
 use super::{Backend, Bound, How};
 use crate::call::Call;
 use crate::dtype::DType;
+use crate::host::HostVec;
 use crate::info::{BackendId, Caps};
 use crate::kernels::KernelId;
 use crate::ops::Op;
@@ -211,6 +212,17 @@ pub(super) fn convolutions_past_a_binding_are_right(open: impl FnOnce(fn(&mut Ca
     }
 }
 
+/// The plan of an operation of a single operand, none of whose bindings has more bytes than that, and the result.
+fn in_pieces(opened: &Opened, op: &Op, a: &Buffer, most_bytes: u64) -> (Plan, HostVec) {
+    let plan = opened.device.plan(op).unwrap();
+    assert!(plan.dispatches.iter().flat_map(|launch| &launch.bindings).all(|binding| binding.size_bytes <= most_bytes), "{plan}");
+    let out = opened.device.allocate(&plan, op).unwrap();
+    let how = How { repeats: 1, timed: false, download: op.extent() };
+    let running = opened.device.submit(&plan, &[Some(Bound::Buffer(a))], &out, how).unwrap();
+    let data = pollster::block_on(opened.device.finish(running)).unwrap().data.unwrap();
+    (plan, data)
+}
+
 /// With bindings of 16 KiB rows too long for one are put into proportion in pieces.
 pub(super) fn rows_past_a_binding_are_right(open: impl FnOnce(fn(&mut Caps)) -> Option<Opened>) {
     const MOST_BYTES: u64 = 16_384;
@@ -230,13 +242,9 @@ pub(super) fn rows_past_a_binding_are_right(open: impl FnOnce(fn(&mut Caps)) -> 
         let op = Op::Normalize(normalize::Problem { values, kept: 1, form, epsilon: 0.0, beside: Vec::new(), out: view });
         let host: Vec<f32> = (0..rows * count).map(|i| (i * 7 % 2047) as f32).collect();
         let a = opened.device.upload(&(&host).into()).unwrap();
-        let plan = opened.device.plan(&op).unwrap();
+        let (plan, data) = in_pieces(&opened, &op, &a, MOST_BYTES);
         assert!(plan.dispatches.len() > 8, "{plan}");
-        assert!(plan.dispatches.iter().flat_map(|launch| &launch.bindings).all(|binding| binding.size_bytes <= MOST_BYTES), "{plan}");
-        let out = opened.device.allocate(&plan, &op).unwrap();
-        let how = How { repeats: 1, timed: false, download: op.extent() };
-        let running = opened.device.submit(&plan, &[Some(Bound::Buffer(&a))], &out, how).unwrap();
-        let got: Vec<f32> = pollster::block_on(opened.device.finish(running)).unwrap().data.unwrap().into_vec();
+        let got: Vec<f32> = data.into_vec();
         for row in 0..u64::from(rows) {
             let place = |i: u64| (row as i64 * strides[0] + i as i64 * strides[1]) as usize;
             let number = |i: u64| f64::from(host[place(i)]) + (row * u64::from(count) + i) as f64;
@@ -282,13 +290,8 @@ pub(super) fn transpositions_past_a_binding_are_right(open: impl FnOnce(fn(&mut 
         let view = View { dtype, offset: 0, strides: strides.clone(), bounds: Vec::new() };
         let (inputs, program) = (vec![view], Arc::new(program));
         let op = Op::Map(map::Problem { shape: shape.clone(), inputs, program, scalars: Vec::new(), dtype });
-        let plan = opened.device.plan(&op).unwrap();
+        let (plan, data) = in_pieces(&opened, &op, &a, MOST_BYTES);
         assert!(plan.dispatches.len() > 4, "{plan}");
-        assert!(plan.dispatches.iter().flat_map(|launch| &launch.bindings).all(|binding| binding.size_bytes <= MOST_BYTES), "{plan}");
-        let out = opened.device.allocate(&plan, &op).unwrap();
-        let how = How { repeats: 1, timed: false, download: op.extent() };
-        let running = opened.device.submit(&plan, &[Some(Bound::Buffer(&a))], &out, how).unwrap();
-        let data = pollster::block_on(opened.device.finish(running)).unwrap().data.unwrap();
         let got: Vec<f32> = match dtype {
             DType::Bool => data.into_typed::<bool>().unwrap().into_iter().map(|value| f32::from(u8::from(value))).collect(),
             _ => data.into_vec(),

@@ -57,7 +57,7 @@ pub struct Problem {
 
 impl Problem {
     /// The most values of a row whose neighbours lie beside one another: what the invocations of a workgroup keep in registers. With 1024 of them some
-    /// are kept elsewhere, which on an NVIDIA H200 takes less than to read rows twice: .88 of it for 65536 values, and .66 for 32768.
+    /// are kept elsewhere, which on an NVIDIA H200 took less than to read rows twice.
     pub const MOST_IN_ROW: u64 = 256 * 64;
     const MOST_OF_INVOCATION: u64 = 64;
     const MOST_INVOCATIONS: u64 = 1024;

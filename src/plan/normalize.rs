@@ -103,7 +103,6 @@ fn long(problem: &Problem, caps: &Caps) -> Result<Plan> {
         plan.scratch_bytes = plan.scratch_bytes.max(offset_bytes + size_bytes);
         merge.kernel.id = KernelId::NormalizeMerge;
         merge.kernel.variant = problem.form.name().to_owned();
-        merge.kernel.constants.retain(|(name, _)| *name != "MEASURED");
         merge.kernel.constants.extend(is_of_form(problem));
         merge.kernel.constants.extend([("MEASURED", 1), ("EPSILON", words.length())]);
         words.push(problem.epsilon.to_bits())?;

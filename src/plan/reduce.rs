@@ -61,7 +61,7 @@ pub fn compute(problem: &Problem, caps: &Caps) -> Result<Plan> {
         let shape = Shape::of(problem, *rows, &cuts.steps, caps);
         shape.fold(problem, *rows, &cuts.steps, caps, &mut plan)?;
         if shape.is_partial {
-            plan.dispatches.push(shape.merge(problem, *rows, caps)?);
+            plan.dispatches.push(shape.merge(problem, *rows, &[("MEASURED", 0)], caps)?);
         }
     }
     Ok(plan)
@@ -85,7 +85,7 @@ pub(super) fn states(problem: &Problem, seen: &[View], caps: &Caps, mut rest: im
     for rows in rows {
         let shape = Shape { is_partial: true, ..Shape::of(problem, rows, &steps, caps) };
         shape.fold(problem, rows, &steps, caps, &mut plan)?;
-        let merge = shape.merge(problem, rows, caps)?;
+        let merge = shape.merge(problem, rows, &[], caps)?;
         rest(Folded { rows, steps: steps.clone(), merge }, &mut plan)?;
     }
     Ok(plan)
@@ -340,12 +340,13 @@ impl Shape {
         Ok(Dispatch { kernel, params: words.into(), bindings, grid })
     }
 
-    /// What joins the parts of each row.
-    fn merge(&self, problem: &Problem, rows: [u32; 2], caps: &Caps) -> Result<Dispatch> {
+    /// What joins the parts of each row; whoever asks says what is made of them.
+    fn merge(&self, problem: &Problem, rows: [u32; 2], made: &[Constant], caps: &Caps) -> Result<Dispatch> {
         let lanes = self.parts.next_power_of_two().min(self.threads);
         let mut constants = self.constants(problem, lanes);
         // The program of the values is not of this kernel.
-        constants.extend([("SCALARS", 0), ("MEASURED", 0)]);
+        constants.push(("SCALARS", 0));
+        constants.extend_from_slice(made);
         let (out, out_place, _) = self.out(problem, rows, caps);
         let parts = Binding { slot: Slot::Scratch, index: 0, offset_bytes: 0, size_bytes: self.scratch_bytes(problem, caps)? };
         let bindings = vec![parts, out];
