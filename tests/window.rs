@@ -237,6 +237,34 @@ fn pools() {
     });
 }
 
+/// Where there are many windows, GPUs read what several rows of them share once, which is no reason for another result.
+#[test]
+fn many_windows_give_what_few_give() {
+    for ([channels, height, width], dtype) in [([1760, 30, 19], DType::F32), ([940, 41, 52], DType::F16)] {
+        let images = Array::random(&[1, channels, height, width], 8);
+        let filters = Array::random(&[channels, 1, 3, 3], 9);
+        everywhere(|gpu, backend| {
+            let operands = [&images, &filters].map(|array| gpu.evaluate_blocking(&array.expr(gpu, dtype)).unwrap());
+            let of = |first: usize, end: usize, what: &str| {
+                let part = |at: usize, axis| Expr::from(operands[at].clone()).slice(axis, first as i64, end as i64, 1);
+                let pool = Pool::new(&[3, 3]).strides(&[2, 1]).pads(&[[1, 0], [1, 1]]);
+                let expr = match what {
+                    "conv" => part(0, 1).conv(part(1, 0), &Conv::default().pads(&[[1; 2]; 2]).groups((end - first) as u64)),
+                    "max" => part(0, 1).max_pool(&pool),
+                    _ => part(0, 1).average_pool(&pool),
+                };
+                gpu.evaluate_blocking(&expr.cast(DType::F32)).unwrap().to_vec_blocking().unwrap()
+            };
+            for what in ["conv", "max", "average"] {
+                let all = of(0, channels, what);
+                let (first, last) = (of(0, 5, what), of(channels - 3, channels, what));
+                assert_eq!(all[..first.len()], first, "{what} of {dtype} on {backend}");
+                assert_eq!(all[all.len() - last.len()..], last, "{what} of {dtype} on {backend}");
+            }
+        });
+    }
+}
+
 #[test]
 fn many_filters_of_three_by_three_are_within_the_bound_of_their_method() {
     // Three ways to lie: with edges, with fours, and with padding on one side alone.

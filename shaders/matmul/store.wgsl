@@ -97,7 +97,10 @@ fn store(z: u32, row: u32, column: u32, sum: vec4<f32>) {
 }
 
 // The same of four elements the first of which lies inside.
-fn store_inside(z: u32, row: u32, column: u32, sum: vec4<f32>) {
+fn store_inside(z: u32, row: u32, column: u32, sum: vec4<f32>) { store_until(params.n, z, row, column, sum); }
+
+// The same of those before the column `end`, which is a multiple of 4 where vec4s are stored.
+fn store_until(end: u32, z: u32, row: u32, column: u32, sum: vec4<f32>) {
 //# if GROUPED
   let o = params.out_start + params.places[z].w + row * params.ldo + column;
 //# else
@@ -110,7 +113,7 @@ fn store_inside(z: u32, row: u32, column: u32, sum: vec4<f32>) {
 //# else
   let rounded = vec4<f16>(v);
 //# for r in 4
-  if (column + $ru < params.n) { out[o + $ru] = rounded[$r]; }
+  if (column + $ru < end) { out[o + $ru] = rounded[$r]; }
 //# end
 //# end
 //# else
@@ -118,7 +121,7 @@ fn store_inside(z: u32, row: u32, column: u32, sum: vec4<f32>) {
   out[o / 4u] = v;
 //# else
 //# for r in 4
-  if (column + $ru < params.n) { out[o + $ru] = v[$r]; }
+  if (column + $ru < end) { out[o + $ru] = v[$r]; }
 //# end
 //# end
 //# end

@@ -68,6 +68,12 @@ impl Window {
     pub(crate) fn place(&self, step: u32, tap: u32) -> usize {
         (u64::from(step) * u64::from(self.stride) + u64::from(tap) * u64::from(self.dilation)) as usize - self.before as usize
     }
+
+    /// The elements from the first that the first of so many neighbouring windows sees to the last of the last one.
+    pub(crate) fn extent(&self, windows: u32) -> u32 {
+        let taps = self.taps.saturating_sub(1).saturating_mul(self.dilation);
+        self.stride.saturating_mul(windows - 1).saturating_add(taps).saturating_add(1)
+    }
 }
 
 /// What is around the input.

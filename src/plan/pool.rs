@@ -1,4 +1,5 @@
-//! Plans for pools: `shaders/pool`, each invocation four elements.
+//! Plans for pools: `shaders/pool`, each invocation four elements, or four neighbours each of several rows, of which what windows share is
+//! read and reckoned once.
 //!
 //! What the kernel is told is a row of words:
 //!
@@ -31,8 +32,21 @@ const PLANES: u32 = 128;
 /// The words before the windows.
 const HEAD: usize = 3;
 
+/// Of how many rows an invocation has four neighbours each, the most first; and the invocations that there are to be if it has more than one row,
+/// and the fours that a row of the result has for each of them, both as `matmul/window/direct.rs` has them.
+const LINES: [u32; 3] = [4, 2, 1];
+const ROOM: u64 = 1 << 17;
+const FOURS_OF_LINE: u32 = 4;
+
+/// The most elements of a row that it reads at once.
+const MOST_SEEN: u32 = 40;
+
 /// A plan for compute shaders.
 pub fn compute(problem: &Problem, caps: &Caps) -> Result<Plan> {
+    planned(problem, Block::of(problem), caps)
+}
+
+fn planned(problem: &Problem, block: Option<Block>, caps: &Caps) -> Result<Plan> {
     let mut plan = Plan::default();
     if problem.elements() == 0 {
         return Ok(plan);
@@ -66,22 +80,66 @@ pub fn compute(problem: &Problem, caps: &Caps) -> Result<Plan> {
             binding(Slot::A, 0, input, part.inputs(), problem.dtype),
             binding(Slot::Out, 7, before, part.elements(), problem.result()),
         ];
-        let workgroups = part.elements().div_ceil(u64::from(4 * THREADS)) as u32;
+        let invocations = block.as_ref().map_or_else(|| part.elements().div_ceil(4), |block| block.invocations(&part));
+        let workgroups = invocations.div_ceil(THREADS.into()) as u32;
         let x = workgroups.min(caps.max_workgroups_per_dimension);
-        plan.dispatches.push(Dispatch {
-            kernel: kernel(KernelId::Pool, problem, String::new()),
-            params: words(&part, input)?.into(),
-            bindings,
-            grid: [x, workgroups.div_ceil(x), 1],
-        });
+        let mut kernel = kernel(KernelId::Pool, problem, String::new());
+        kernel.variant = block.as_ref().map_or(String::new(), |block| format!("{} lines", block.lines));
+        kernel.constants.extend(constants(block.as_ref()));
+        plan.dispatches.push(Dispatch { kernel, params: words(&part, input)?.into(), bindings, grid: [x, workgroups.div_ceil(x), 1] });
     }
     Ok(plan)
+}
+
+/// What an invocation computes where it has neighbours in several rows.
+struct Block {
+    lines: u32,
+    y: Window,
+    x: Window,
+}
+
+impl Block {
+    /// None where there is nothing to share, or no way to store a part of four elements.
+    fn of(problem: &Problem) -> Option<Self> {
+        let [z, y, x] = problem.windows;
+        let overlap = y.stride < y.extent(1);
+        let block = |lines| Self { lines, y, x };
+        let fits = problem.kind != Kind::MaxPlace
+            && z.is_plain()
+            && x.extent(4) <= MOST_SEEN
+            && x.steps > 1
+            && (problem.dtype == DType::F32 || x.steps.is_multiple_of(4));
+        let most = if overlap { x.steps.div_ceil(4 * FOURS_OF_LINE) } else { 1 };
+        let lines = LINES.into_iter().find(|&lines| lines == 1 || lines <= most && block(lines).invocations(problem) >= ROOM)?;
+        fits.then(|| block(lines))
+    }
+
+    fn invocations(&self, problem: &Problem) -> u64 {
+        let planes = u64::from(problem.planes) * u64::from(problem.windows[0].steps);
+        planes * u64::from(self.y.steps.div_ceil(self.lines)) * u64::from(self.x.steps.div_ceil(4))
+    }
+}
+
+/// What `shaders/pool/pool.wgsl` is told of it.
+fn constants(block: Option<&Block>) -> [(&'static str, u32); 8] {
+    let is_vec4 = block.is_none_or(|block| block.x.steps.is_multiple_of(4));
+    let of_x = |number: fn(&Window) -> u32| block.map_or(0, |block| number(&block.x));
+    [
+        ("LINES", block.map_or(0, |block| block.lines)),
+        ("OUT_VEC4", is_vec4.into()),
+        ("SEEN_Y", block.map_or(0, |block| block.y.extent(block.lines))),
+        ("DILATION_Y", block.map_or(0, |block| block.y.dilation)),
+        ("SEEN_X", of_x(|x| x.extent(4))),
+        ("MORE_X", of_x(|x| x.taps - 1)),
+        ("STRIDE_X", of_x(|x| x.stride)),
+        ("DILATION_X", of_x(|x| x.dilation)),
+    ]
 }
 
 /// A plan for CUDA, whose kernel is one for all: it is told in one word more what elsewhere are constants.
 #[cfg(not(target_arch = "wasm32"))]
 pub fn cuda(problem: &Problem, caps: &Caps) -> Result<Plan> {
-    let mut plan = compute(problem, caps)?;
+    let mut plan = planned(problem, None, caps)?;
     for Dispatch { kernel, params, .. } in &mut plan.dispatches {
         let Params::Words(words) = params else { return Err(Error::internal("a pool of another operation's parameters")) };
         let flags = (0..).zip(["MAX", "PLACE", "PADDED", "OPERANDS_F16"]).map(|(bit, flag)| kernel.constant(flag) << bit).sum();

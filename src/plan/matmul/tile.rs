@@ -194,7 +194,7 @@ impl Tile {
 
     /// The cheapest way to a product, a term of which takes so much effort; where the kernel `cuts`, whole tiles may leave the rest, but for sliced
     /// ones, which blocks beside them slow down. Others know no slices, or were measured without them.
-    fn choose(problem: &Problem, params: &Params, effort: f64, cuts: bool, caps: &Caps) -> Result<Choice> {
+    pub(super) fn choose(problem: &Problem, params: &Params, effort: f64, cuts: bool, caps: &Caps) -> Result<Choice> {
         let Params { m, k, n, batch, .. } = *params;
         let half = caps.f16 && problem.precision == Precision::F16;
         let scattered = if cuts { vec4s(params).map(|is_vec4| f64::from(1 - is_vec4)).iter().sum() } else { 0.0 };

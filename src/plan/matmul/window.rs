@@ -1,36 +1,30 @@
 //! Products with what windows see of images: filters are A, an image is B, and nothing of the matrix that B stands for is in memory.
 
+mod direct;
+
 use super::batch::{self, Launch};
 use super::parts::{matrix_step, padded, window};
-use super::step::{End, Step};
+use super::step::End;
 use super::tile::{TILES, tiled_with};
 use super::{Params, result, whole, within_buffers};
 use crate::error::Result;
 use crate::info::Caps;
-use crate::kernels::{Kernel, KernelId};
+use crate::kernels::KernelId;
 use crate::ops::matmul::{Problem, Stored};
 use crate::ops::window::Window;
 use crate::plan::{Plan, Slot};
 
-/// Filters of a group below which each invocation computes all of them.
-const FEW: u32 = 16;
-
-/// Rows that an invocation of the direct kernel computes at once.
-const ROWS: u32 = 4;
-
 /// What a term costs beside one of a product, since four neighbours of an image are four readings: measured on an NVIDIA H200.
 const EFFORT: f64 = 1.7;
-
-/// Invocations of its workgroups.
-const THREADS: u32 = 64;
 
 /// A plan for a product whose B is what windows see of images, if they are windows of more than one element: A is m filters × k taps, the outer
 /// loop of the batch counts images, the inner one groups. Each row of the result has a number of the bias.
 pub(in crate::plan) fn windowed(problem: &Problem, windows: &[Window; 2], caps: &Caps) -> Result<Plan> {
     within_buffers(problem, caps)?;
     let mut plan = Plan::default();
-    let (outer, inner) = fitting(problem, caps);
-    let pieces = pieces(problem, windows, caps);
+    let is_direct = direct::is_cheaper(problem, windows, caps);
+    let (outer, inner) = fitting(problem, is_direct, caps);
+    let pieces = pieces(problem, windows, is_direct, caps);
     for items in batch::launches(&problem.batch, outer, inner) {
         for piece in &pieces {
             let filters = piece.filters(problem, &items, caps);
@@ -48,6 +42,8 @@ struct Piece {
     /// Along y and x.
     first: [u32; 2],
     steps: [u32; 2],
+    /// By the direct kernel.
+    is_direct: bool,
 }
 
 /// Bytes that the data of a binding may have, wherever in it they begin.
@@ -56,18 +52,18 @@ fn room_bytes(caps: &Caps) -> u64 {
 }
 
 /// All positions, in pieces that a grid has workgroups for and whose results fit a binding. The direct kernel lays out its grid as it likes.
-fn pieces(problem: &Problem, [y, x]: &[Window; 2], caps: &Caps) -> Vec<Piece> {
-    let grid = if problem.m < FEW { u32::MAX } else { TILES[TILES.len() - 1].n.saturating_mul(caps.max_workgroups_per_dimension) };
+fn pieces(problem: &Problem, [y, x]: &[Window; 2], is_direct: bool, caps: &Caps) -> Vec<Piece> {
+    let grid = if is_direct { u32::MAX } else { TILES[TILES.len() - 1].n.saturating_mul(caps.max_workgroups_per_dimension) };
     // In whole fours, of which rows that are kept to be rounded are.
     let most = u32::try_from(room_bytes(caps) / 16 * 4).unwrap_or(u32::MAX).min(grid).max(1);
     if problem.n <= most {
-        return vec![Piece { first: [0; 2], steps: [y.steps, x.steps] }];
+        return vec![Piece { first: [0; 2], steps: [y.steps, x.steps], is_direct }];
     }
     let (rows, columns) = ((most / x.steps).max(1), most.min(x.steps));
     let starts =
         (0..y.steps).step_by(rows as usize).flat_map(|row| (0..x.steps).step_by(columns as usize).map(move |column| [row, column]));
     let steps = |[row, column]: [u32; 2]| [rows.min(y.steps - row), columns.min(x.steps - column)];
-    starts.map(|first| Piece { first, steps: steps(first) }).collect()
+    starts.map(|first| Piece { first, steps: steps(first), is_direct }).collect()
 }
 
 impl Piece {
@@ -93,10 +89,9 @@ impl Piece {
         plan: &mut Plan,
     ) -> Result<()> {
         let [y, x] = windows;
-        let is_few = problem.m < FEW;
-        let &Self { first: [row, column], steps: [rows, columns] } = self;
+        let &Self { first: [row, column], steps: [rows, columns], is_direct } = self;
         let (at, n) = (row * x.steps + column, rows * columns);
-        let is_plain = windows.iter().all(Window::is_plain) && !is_few;
+        let is_plain = is_plain(windows) && !is_direct;
         let batch = items.batch;
         let (starts, reaches) = (problem.batch.starts(items.first), batch.reaches());
         let [a_items, b_items] = [0, 1].map(|operand| (starts[operand], reaches[operand]));
@@ -138,8 +133,8 @@ impl Piece {
             matrix_step(&Problem { m, ..*problem }, params, [a, b], false, caps)?
         } else {
             let mut step = tiled_with(problem, params, [a, b], EFFORT, false, caps)?;
-            if is_few {
-                direct(&mut step, caps)
+            if is_direct {
+                direct::direct(&mut step, windows, problem.result, caps)
             } else {
                 step.kernel.id = KernelId::ConvTiled
             }
@@ -153,9 +148,18 @@ impl Piece {
         // The direct kernel counts items along x and y.
         for dispatch in plan.dispatches.iter_mut().skip(before).filter(|dispatch| dispatch.kernel.id == KernelId::ConvDirect) {
             dispatch.grid[2] = 1;
+            // Fours of a row of positions begin anywhere in that of the product, then.
+            if dispatch.kernel.constant("LINES") > 0 && !columns.is_multiple_of(4) {
+                dispatch.kernel.constants.iter_mut().filter(|(name, _)| *name == "OUT_VEC4").for_each(|(_, value)| *value = 0);
+            }
         }
         Ok(())
     }
+}
+
+/// Whether each pixel is a window of its own.
+fn is_plain(windows: &[Window; 2]) -> bool {
+    windows.iter().all(Window::is_plain)
 }
 
 /// The constants of a window's shape.
@@ -174,22 +178,9 @@ fn constants([y, x]: &[Window; 2]) -> [(&'static str, u32); 10] {
     ]
 }
 
-/// Makes a launch one of the direct kernel.
-fn direct(step: &mut Step, caps: &Caps) {
-    let Params { m, n, batch, .. } = step.params;
-    let rows = ROWS.min(m);
-    let threads = u64::from(batch) * u64::from(m.div_ceil(rows)) * u64::from(n.div_ceil(4));
-    let workgroups = threads.div_ceil(u64::from(THREADS)) as u32;
-    let x = workgroups.min(caps.max_workgroups_per_dimension).max(1);
-    let f16 = step.kernel.constant("OPERANDS_F16");
-    let constants = vec![("THREADS", THREADS), ("ROWS", rows), ("A_VEC4", 0), ("OPERANDS_F16", f16), ("HALF", 0)];
-    step.kernel = Kernel { id: KernelId::ConvDirect, variant: format!("{rows} rows"), source: None, constants };
-    (step.grid, step.parts) = ([x, workgroups.div_ceil(x)], 1);
-}
-
 /// The most images and groups of a launch.
-fn fitting(problem: &Problem, caps: &Caps) -> (u32, u32) {
-    let (mut outer, mut inner) = if problem.m < FEW {
+fn fitting(problem: &Problem, is_direct: bool, caps: &Caps) -> (u32, u32) {
+    let (mut outer, mut inner) = if is_direct {
         // The direct kernel counts what it computes in 31 bits.
         let most = (1u64 << 31) / (u64::from(problem.m.max(1)) * u64::from(problem.n.max(1)).next_multiple_of(4)).max(1);
         batch::fitting(&problem.batch, most.clamp(1, u32::MAX.into()) as u32)
