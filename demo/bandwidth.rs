@@ -125,6 +125,8 @@ fn main() -> Result<(), Failure> {
         ("softmax, columns", a.reshape(&[-1, 256, 512]).softmax(1)),
         ("softmax, long columns", a.reshape(&[-1, 1024, 512]).softmax(1)),
         ("layer norm, columns", a.reshape(&[-1, 256, 512]).layer_norm(&[1], None, None, 1e-5)),
+        ("softmax, long rows", a.reshape(&[-1, 1 << 20]).softmax(1)),
+        ("layer norm, long rows", a.reshape(&[-1, 1 << 20]).layer_norm(&[1], None, None, 1e-5)),
         ("log softmax", a.log_softmax(1)),
         ("layer norm", a.layer_norm(&[1], Some(&row), Some(&row), 1e-5)),
         ("rms norm", a.rms_norm(&[1], Some(&row), 1e-5)),

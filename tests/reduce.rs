@@ -150,6 +150,41 @@ fn shapes_at_random_along_axes_at_random() {
 }
 
 /// Bit by bit, whatever else the device or the threads of the CPU were at.
+/// Neighbours in memory may be neighbours along any dimension of what is read, of those that stay and of those that are reduced.
+#[test]
+fn views_whose_neighbours_are_anywhere() {
+    let shape = [18, 5, 17, 33];
+    let values: Vec<f32> = (0..18 * 5 * 17 * 33).map(|i| ((i * 7919) % 1009) as f32 / 100.0 - 3.0).collect();
+    everywhere(|gpu, backend| {
+        let input = tensor(gpu, &values, &shape);
+        for order in [[3, 1, 0, 2], [1, 3, 2, 0], [3, 2, 1, 0], [2, 3, 0, 1]] {
+            let viewed = input.transpose(Some(&order));
+            let viewed_shape = order.map(|axis| shape[axis as usize]);
+            // The same in order, which is computed elsewhere.
+            let exact: Vec<f64> = host::<f32>(gpu, &viewed).into_iter().map(f64::from).collect();
+            for axes in [&[1][..], &[2], &[1, 3], &[0, 2], &[2, 3], &[0, 1, 3]] {
+                let groups = groups(&exact, &viewed_shape, &axes.iter().map(|&axis| axis as usize).collect::<Vec<_>>());
+                let place = |x: &[f64]| (1..x.len()).fold(0, |best, at| if x[at] > x[best] { at } else { best }) as u32;
+                let expected: Vec<u32> = groups.iter().map(|x| place(x)).collect();
+                assert_eq!(host::<u32>(gpu, &viewed.argmax(Some(axes), false)), expected, "{backend} argmax {order:?} {axes:?}");
+                // Alone, and with something before and behind it.
+                for (expr, of) in [
+                    (viewed.sum(Some(axes), false), sum as fn(&[f64]) -> f64),
+                    ((&viewed * 2.0).sum(Some(axes), false).sub(1.0), |x| 2.0 * sum(x) - 1.0),
+                ] {
+                    let got: Vec<f32> = host(gpu, &expr);
+                    assert_eq!(got.len(), groups.len(), "{backend} {order:?} {axes:?}");
+                    for (place, (got, group)) in got.iter().zip(&groups).enumerate() {
+                        let (expected, bound) = (of(group), 2.0 * bounds::sum(group) + U);
+                        let off = (f64::from(*got) - expected).abs();
+                        assert!(off <= bound + U * expected.abs(), "{backend} sum {order:?} {axes:?} at {place}: {got}, not {expected}");
+                    }
+                }
+            }
+        }
+    });
+}
+
 #[test]
 fn the_same_from_run_to_run() {
     everywhere(|gpu, backend| {

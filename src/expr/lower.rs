@@ -188,8 +188,8 @@ impl Operations {
         self.fuses.as_ref().map_or(0, |(_, caps)| caps.max_workgroup_invocations)
     }
 
-    /// Whether the device folds rows of any length before it puts them into proportion.
-    pub(super) fn folds_long_rows(&self) -> bool {
+    /// Whether kernels that take what follows them are of workgroups.
+    pub(super) fn has_workgroups(&self) -> bool {
         self.fuses.as_ref().is_some_and(|(backend, _)| *backend != BackendId::WebGl2)
     }
 

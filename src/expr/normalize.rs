@@ -132,7 +132,7 @@ impl Operations {
             let Some(out) = beside.pop() else { return Err(Error::internal("a result that is nowhere")) };
             let problem = Problem { values, kept, form, epsilon, beside, out };
             let is_long = problem.is_long(self.invocations());
-            if is_long && !self.folds_long_rows() {
+            if is_long && !self.has_workgroups() {
                 return self.by_reductions(node.dtype, input, axes, (form, epsilon), inputs);
             }
             // What is read here and there cannot be written in whole words, and long rows are told something more; once it is in memory there is room.

@@ -8,6 +8,8 @@ use super::{Expr, shape};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::ops::Op;
+use crate::ops::elementwise::{Program, Step};
+use crate::ops::map::{self, View};
 use crate::ops::reduce::{Fold, Problem};
 use crate::plan::reduce::MORE_WORDS;
 use crate::tensor::joined;
@@ -169,10 +171,23 @@ impl Expr {
 }
 
 impl Operations {
-    /// A kernel for a value reduced along some of its dimensions.
+    /// A kernel for a value reduced along some of its dimensions. On GPUs neighbours are read together, wherever they are among those that stay,
+    /// and what comes of it is put in order.
     pub(super) fn reduction(&mut self, input: &Arc<Node>, axes: &[usize], (fold, divisor): (Fold, f32)) -> Result<Source> {
         let Values { problem: values, kept, sources, .. } = self.values(input, axes, &Beside::default(), MORE_WORDS)?;
-        Ok(self.add(Op::Reduce(Problem { values, kept, fold, divisor }), sources.into_iter().map(Some).collect()))
+        let mut problem = Problem { values, kept, fold, divisor };
+        let moved = if self.has_workgroups() { problem.put_nearest_last() } else { None };
+        let (dtype, mut shape) = (problem.dtype(), problem.values.shape[..kept].to_vec());
+        let reduced = self.add(Op::Reduce(problem), sources.into_iter().map(Some).collect());
+        let Some(moved) = moved else { return Ok(reduced) };
+        let mut strides = shape::strides(&shape.iter().map(|&size| size.into()).collect::<Vec<_>>());
+        shape[moved..].rotate_right(1);
+        strides[moved..].rotate_right(1);
+        let view = View { dtype, offset: 0, strides, bounds: Vec::new() };
+        let program = Program { inputs: vec![dtype.into()], steps: vec![Step::Input(0)] };
+        let mut in_order = map::Problem { shape, inputs: vec![view], program: Arc::new(program), scalars: Vec::new(), dtype };
+        in_order.collapse(0);
+        Ok(self.add(Op::Map(in_order), vec![Some(reduced)]))
     }
 }
 

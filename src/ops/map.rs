@@ -112,14 +112,13 @@ impl Problem {
         }
     }
 
-    /// Puts a dimension behind those that follow it.
-    #[cfg(not(target_arch = "wasm32"))]
-    pub fn put_last(&mut self, dimension: usize) {
-        self.shape[dimension..].rotate_left(1);
+    /// Puts a dimension behind those that follow it up to `end`.
+    pub fn put_behind(&mut self, dimension: usize, end: usize) {
+        self.shape[dimension..end].rotate_left(1);
         for input in &mut self.inputs {
-            input.strides[dimension..].rotate_left(1);
+            input.strides[dimension..end].rotate_left(1);
             if !input.bounds.is_empty() {
-                input.bounds[dimension..].rotate_left(1);
+                input.bounds[dimension..end].rotate_left(1);
             }
         }
     }

@@ -130,7 +130,7 @@ pub fn cpu(problem: &Problem, variant: &str) -> Result<Plan> {
     let columns = columns(problem);
     #[cfg(not(target_arch = "wasm32"))]
     if columns > 0 {
-        values.put_last(problem.kept - 1);
+        values.put_behind(problem.kept - 1, values.shape.len());
     }
     let plan = map::cpu(&values, variant)?;
     let [Dispatch { kernel, params, mut bindings, grid }] =
