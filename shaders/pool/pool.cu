@@ -7,7 +7,7 @@ struct Words {
 };
 
 // src/plan/pool.rs has the same.
-enum Flag { MAX = 1, PLACE = 2, PADDED = 4, IS_F16 = 8 };
+enum Flag { MAX = 1, PLACE = 2, PADDED = 4, IS_F16 = 8, SLIDES = 16 };
 
 static __device__ __forceinline__ float widened(u32 bits) {
     float a;
@@ -63,6 +63,69 @@ struct Place {
     }
 };
 
+static __device__ __forceinline__ float element(const Told &told, const void *values, size_t at) {
+    if (told.flags & IS_F16) return widened(__ldg(static_cast<const unsigned short *>(values) + at));
+    return __ldg(static_cast<const float *>(values) + at);
+}
+
+// How many elements count that a window has along a dimension.
+static __device__ __forceinline__ float counted(const Told &told, const Window &w, u32 step) {
+    const int start = w.start(step);
+    return told.flags & PADDED ? w.first_tap(start, w.input + w.after) : w.first_tap(start, w.input) - w.first_tap(start, 0);
+}
+
+// The larger one, or the first that is not a number; or both together.
+static __device__ __forceinline__ float joined(bool is_max, float a, float b) {
+    if (!is_max) return a + b;
+    return !is_nan(a) && (is_nan(b) || b > a) ? b : a;
+}
+
+// Four neighbours of a row of the result, whose windows are TAPS wide and STRIDE apart: what they share is read once.
+template <u32 TAPS, u32 STRIDE>
+static __device__ __forceinline__ void slide(const Told &told, const void *values, void *out, u32 i) {
+    const Window &y = told.y, &x = told.x;
+    const u32 across = (x.steps + 3) / 4, line = i / across, plane = line / y.steps, step_x = i % across * 4, step_y = line % y.steps;
+    // What is before the input wraps round, and so counts as far behind it.
+    const u32 left = step_x * STRIDE - x.before, top = step_y * y.stride - y.before;
+    const bool is_max = told.flags & MAX;
+    const float none = is_max ? __uint_as_float(told.infinity) : 0.0f;
+    float v[4] = {none, none, none, none};
+    for (u32 ty = 0; ty < y.taps; ty++) {
+        const u32 row = top + ty * y.dilation;
+        if (row >= y.input) continue;
+        const size_t first = (size_t(plane) * y.input + row) * x.input;
+        float seen[3 * STRIDE + TAPS];
+#pragma unroll
+        for (u32 s = 0; s < 3 * STRIDE + TAPS; s++) seen[s] = left + s < x.input ? element(told, values, first + (left + s)) : none;
+#pragma unroll
+        for (u32 q = 0; q < 4; q++) {
+            float of_row = seen[q * STRIDE];
+#pragma unroll
+            for (u32 tx = 1; tx < TAPS; tx++) of_row = joined(is_max, of_row, seen[q * STRIDE + tx]);
+            v[q] = joined(is_max, v[q], of_row);
+        }
+    }
+    if (!is_max) {
+        const float of_column = counted(told, y, step_y);
+#pragma unroll
+        for (u32 q = 0; q < 4; q++) v[q] /= of_column * counted(told, x, step_x + q);
+    }
+    const size_t to = (size_t(plane) * y.steps + step_y) * x.steps + step_x;
+    // Those of f16 are whole fours.
+    if (x.steps % 4 == 0) {
+        if (told.flags & IS_F16) {
+            static_cast<uint2 *>(out)[to / 4] = make_uint2(rounded(v[0]) | rounded(v[1]) << 16, rounded(v[2]) | rounded(v[3]) << 16);
+        } else {
+            static_cast<float4 *>(out)[to / 4] = make_float4(v[0], v[1], v[2], v[3]);
+        }
+        return;
+    }
+#pragma unroll
+    for (u32 q = 0; q < 4; q++) {
+        if (step_x + q < x.steps) static_cast<float *>(out)[to + q] = v[q];
+    }
+}
+
 // The word of an element of the result.
 static __device__ u32 value(const Told &told, const void *values, const Place &at) {
     const Window &z = told.z, &y = told.y, &x = told.x;
@@ -70,7 +133,7 @@ static __device__ u32 value(const Told &told, const void *values, const Place &a
     const int start_z = z.start(at.z), start_y = y.start(at.y), start_x = x.start(at.x);
     const u32 first_z = z.first_tap(start_z, 0), first_y = y.first_tap(start_y, 0), first_x = x.first_tap(start_x, 0);
     const u32 end_z = z.first_tap(start_z, z.input), end_y = y.first_tap(start_y, y.input), end_x = x.first_tap(start_x, x.input);
-    const bool is_max = told.flags & MAX, is_f16 = told.flags & IS_F16;
+    const bool is_max = told.flags & MAX;
     float found = is_max ? __uint_as_float(told.infinity) : 0.0f;
     // The first of the plane, if there is none.
     u32 place = plane * z.input * y.input * x.input;
@@ -82,7 +145,7 @@ static __device__ u32 value(const Told &told, const void *values, const Place &a
             float of_line = 0.0f;
             for (u32 j = first_x; j < end_x; j++) {
                 const u32 from = row + u32(start_x + int(j * x.dilation));
-                const float v = is_f16 ? widened(__ldg(static_cast<const unsigned short *>(values) + from)) : __ldg(static_cast<const float *>(values) + from);
+                const float v = element(told, values, from);
                 if (!is_max) {
                     of_line += v;
                 } else if (is_first || (!is_nan(found) && (is_nan(v) || v > found))) {
@@ -106,7 +169,20 @@ static __device__ u32 value(const Told &told, const void *values, const Place &a
 extern "C" __global__ void __launch_bounds__(64) pool(
     const void *values, const void *, const void *, const void *, const void *, const void *, const void *, void *out, const Told told
 ) {
-    const u32 first = ((blockIdx.y * gridDim.x + blockIdx.x) * 64 + threadIdx.x) * 4;
+    const u32 i = (blockIdx.y * gridDim.x + blockIdx.x) * 64 + threadIdx.x;
+    if (told.flags & SLIDES) {
+        if (i >= told.elements / told.x.steps * ((told.x.steps + 3) / 4)) return;
+        // Which these are is known to src/plan/pool.rs as well.
+        switch (told.x.taps * 2 + told.x.stride) {
+            case 2 * 2 + 1: return slide<2, 1>(told, values, out, i);
+            case 2 * 2 + 2: return slide<2, 2>(told, values, out, i);
+            case 3 * 2 + 1: return slide<3, 1>(told, values, out, i);
+            case 3 * 2 + 2: return slide<3, 2>(told, values, out, i);
+            case 5 * 2 + 1: return slide<5, 1>(told, values, out, i);
+            case 5 * 2 + 2: return slide<5, 2>(told, values, out, i);
+        }
+    }
+    const u32 first = i * 4;
     if (first >= told.elements) return;
     u32 v[4];
     Place at(told, first);

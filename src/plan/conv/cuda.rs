@@ -12,12 +12,8 @@ use crate::ops::window::Window;
 use crate::plan::map::OUT_BINDING;
 use crate::plan::{Binding, Dispatch, Plan, Slot};
 
-/// Filters of a group below which each thread computes some of them.
-const FEW: u32 = 16;
-/// Of the kernel for few filters: threads of a block, and filters of a thread.
+/// Threads of a block of the kernel that reads windows where they are, and of that of tiles.
 const DIRECT_THREADS: u32 = 128;
-const DIRECT_FILTERS: u32 = 4;
-/// Of the other one.
 const THREADS: u32 = 256;
 /// Its tiles: filters, positions, and elements of k at a time; and of what a thread has, filters and positions.
 const TILES: [[u32; 5]; 3] = [[128, 128, 8, 8, 8], [64, 64, 16, 4, 4], [32, 128, 16, 4, 4]];
@@ -47,12 +43,12 @@ pub fn cuda(problem: &Problem, caps: &Caps, multiprocessors: u32, products: impl
     }
     let images = u64::from(batch) * u64::from(groups) * u64::from(channels) * problem.pixels();
     let weights = u64::from(groups) * u64::from(filters) * problem.terms();
-    let columns = u64::from(batch) * problem.positions();
+    let positions = u64::from(batch) * problem.positions();
     let most = u64::from(u32::MAX >> 1);
     // Its kernels count what a group sees of an image, and positions, in 32 bits.
     for (what, requested) in [
         ("the elements of a group's channels in an image", u64::from(channels) * problem.pixels()),
-        ("the positions of a filter in all images", columns),
+        ("the positions of a filter in all images", positions),
         ("the filters of all groups", u64::from(groups) * u64::from(filters)),
     ] {
         if requested > most {
@@ -65,27 +61,28 @@ pub fn cuda(problem: &Problem, caps: &Caps, multiprocessors: u32, products: impl
         offset_bytes: 0,
         size_bytes: (elements * dtype.bytes()).next_multiple_of(16).max(16),
     };
-    let is_direct = filters < FEW || groups > MOST_LAYERS;
+    let blocks = |[m, n, ..]: [u32; 5]| u64::from(filters.div_ceil(m)) * positions.div_ceil(n.into());
+    let tile = match TILES {
+        [large, ..] if filters > 64 && blocks(large) * u64::from(groups) >= u64::from(multiprocessors) => large,
+        [_, _, low] if filters <= 32 => low,
+        [_, small, _] => small,
+    };
+    let [m, n, k, rows, columns] = tile;
+    let parts = Parts::of(problem, [m, n, k], blocks(tile), multiprocessors);
+    let direct = Some(Direct::of(problem)).filter(|direct| groups > MOST_LAYERS || direct.is_quicker(problem, &parts, multiprocessors));
+    let parts = if direct.is_some() { Parts::whole(problem) } else { parts };
     let mut constants = vec![("BIAS", u32::from(problem.bias)), ("SCALARS", 0)];
-    let mut parts = Parts { count: 1, terms: problem.terms() as u32 };
-    let (id, variant, grid) = if is_direct {
-        let threads = u64::from(batch) * u64::from(groups) * u64::from(filters.div_ceil(DIRECT_FILTERS)) * problem.positions();
+    let (id, variant, grid) = if let Some(direct) = &direct {
         constants.push(("THREADS", DIRECT_THREADS));
-        (KernelId::ConvDirect, String::new(), [blocks_of(threads, caps)?, 1, 1])
+        (KernelId::ConvDirect, String::new(), [blocks_of(direct.threads(problem), caps)?, 1, 1])
     } else {
-        let blocks = |[m, n, ..]: [u32; 5]| u64::from(filters.div_ceil(m)) * columns.div_ceil(n.into());
-        let tile = match TILES {
-            [large, ..] if filters > 64 && blocks(large) * u64::from(groups) >= u64::from(multiprocessors) => large,
-            [_, _, low] if filters <= 32 => low,
-            [_, small, _] => small,
-        };
-        let [m, n, k, rows, columns] = tile;
-        parts = Parts::of(parts.terms, [m, n, k], [blocks(tile), groups.into()], problem.elements(), multiprocessors);
         constants.extend([("TILE_M", m), ("TILE_N", n), ("TILE_K", k), ("ROWS", rows), ("COLUMNS", columns), ("THREADS", THREADS)]);
         (KernelId::ConvTiled, format!("{m}x{n}x{k}"), [blocks(tile) as u32, 1, groups * parts.count])
     };
     let mut words = words(problem)?;
-    [u32::from(dtype == DType::F16), parts.count, parts.terms].into_iter().try_for_each(|word| words.push(word))?;
+    [u32::from(dtype == DType::F16), parts.count, parts.terms, direct.map_or(0, |direct| direct.columns)]
+        .into_iter()
+        .try_for_each(|word| words.push(word))?;
     let out = bind(Slot::Out, OUT_BINDING, problem.elements(), dtype);
     let bias = problem.bias.then(|| bind(Slot::Input(2), 2, u64::from(groups) * u64::from(filters), DType::F32));
     let mut bindings = vec![bind(Slot::Input(0), 0, images, dtype), bind(Slot::Input(1), 1, weights, dtype)];
@@ -115,11 +112,59 @@ fn blocks_of(threads: u64, caps: &Caps) -> Result<u32> {
     Ok(requested as u32)
 }
 
+/// How `shaders/conv/direct.cu` shares out what it computes.
+struct Direct {
+    /// Of a thread: filters, and neighbouring positions.
+    filters: u32,
+    columns: u32,
+}
+
+impl Direct {
+    const FILTERS: u32 = 4;
+    /// Neighbours where windows are so wide, and one or two apart, without gaps between their elements.
+    const COLUMNS: u32 = 4;
+    const WIDTHS: [u32; 3] = [3, 5, 7];
+    // Of an NVIDIA H200: the products that a multiprocessor does of neighbours and of single positions, and what a row of a channel's windows waits for
+    // memory, or a single element of them.
+    const PRODUCTS_PER_NS: f64 = 32.0;
+    const SINGLE_PER_NS: f64 = 7.6;
+    const ROW_NS: f64 = 500.0;
+    const SINGLE_NS: f64 = 170.0;
+
+    fn of(problem: &Problem) -> Self {
+        let [_, x] = problem.windows;
+        let are_usual = Self::WIDTHS.contains(&x.taps) && x.stride <= 2 && x.dilation == 1 && x.steps > 1;
+        let columns = if are_usual { Self::COLUMNS } else { 1 };
+        Self { filters: if are_usual && problem.filters == 1 { 1 } else { Self::FILTERS }, columns }
+    }
+
+    fn threads(&self, problem: &Problem) -> u64 {
+        let &Problem { batch, groups, filters, windows: [y, x], .. } = problem;
+        let fours = u64::from(y.steps) * u64::from(x.steps.div_ceil(self.columns));
+        u64::from(batch) * u64::from(groups) * u64::from(filters.div_ceil(Self::FILTERS)) * fours
+    }
+
+    /// Whether it takes less time than tiles, taken in those parts.
+    fn is_quicker(&self, problem: &Problem, parts: &Parts, multiprocessors: u32) -> bool {
+        let [y, x] = problem.windows;
+        let products = self.threads(problem) as f64 * f64::from(self.filters * self.columns) * problem.terms() as f64;
+        let rows = f64::from(problem.channels) * f64::from(y.taps);
+        let (per_ns, wait_ns) = if self.columns > 1 {
+            (Self::PRODUCTS_PER_NS, Self::ROW_NS)
+        } else {
+            (Self::SINGLE_PER_NS, Self::SINGLE_NS * f64::from(x.taps))
+        };
+        (products / (per_ns * f64::from(multiprocessors.max(1)))).max(rows * wait_ns) < parts.ns as f64
+    }
+}
+
 /// Sums in parts, so that a GPU is busy where there are few of them.
 struct Parts {
     count: u32,
     /// Of each part but the last.
     terms: u32,
+    /// How long it all takes.
+    ns: u64,
 }
 
 impl Parts {
@@ -133,21 +178,31 @@ impl Parts {
     /// The products of that step.
     const OF_STEP: u64 = 64 * 64 * 16;
 
-    /// What takes the least time for sums of so many terms, of which the blocks of a tile in each layer take some at a time.
-    fn of(terms: u32, [m, n, k]: [u32; 3], [blocks, layers]: [u64; 2], sums: u64, multiprocessors: u32) -> Self {
-        if multiprocessors == 0 {
-            return Self { count: 1, terms };
-        }
+    /// All of them at once.
+    fn whole(problem: &Problem) -> Self {
+        Self { count: 1, terms: problem.terms() as u32, ns: 0 }
+    }
+
+    /// What takes the least time on so many multiprocessors, where blocks of a tile, so many in each group, take some terms at a time. On none
+    /// nothing is in parts.
+    fn of(problem: &Problem, [m, n, k]: [u32; 3], blocks: u64, multiprocessors: u32) -> Self {
+        let (terms, layers, sums) = (problem.terms() as u32, u64::from(problem.groups), problem.elements());
         let steps = u64::from(terms.div_ceil(k));
         let time_ns = |part: u64| {
             let count = steps.div_ceil(part);
-            let beside = (blocks * layers * count).div_ceil(multiprocessors.into()).max(1) - 1;
+            let beside = (blocks * layers * count).div_ceil(multiprocessors.max(1).into()).max(1) - 1;
             let products = u64::from(m) * u64::from(n) * u64::from(k);
             let computed = part * (Self::STEP_NS + Self::BESIDE_NS * beside) * products / Self::OF_STEP;
             computed + if count > 1 { Self::KERNEL_NS + count * sums / Self::SUMS_PER_NS } else { 0 }
         };
-        let some = (1..=Self::MOST.min(steps).min(u64::from(MOST_LAYERS) / layers)).map(|count| steps.div_ceil(count));
-        let part = some.min_by_key(|&part| time_ns(part)).unwrap_or(steps) as u32;
-        if u64::from(part) < steps { Self { count: terms.div_ceil(part * k), terms: part * k } } else { Self { count: 1, terms } }
+        let most = if multiprocessors > 0 { Self::MOST.min(steps).min(u64::from(MOST_LAYERS) / layers) } else { 1 };
+        let part = (1..=most).map(|count| steps.div_ceil(count)).min_by_key(|&part| time_ns(part)).unwrap_or(steps);
+        let ns = time_ns(part);
+        let part = part as u32;
+        if u64::from(part) < steps {
+            Self { count: terms.div_ceil(part * k), terms: part * k, ns }
+        } else {
+            Self { ns, ..Self::whole(problem) }
+        }
     }
 }
