@@ -176,17 +176,18 @@ impl Operations {
     pub(super) fn reduction(&mut self, input: &Arc<Node>, axes: &[usize], (fold, divisor): (Fold, f32)) -> Result<Source> {
         let Values { problem: values, kept, sources, .. } = self.values(input, axes, &Beside::default(), MORE_WORDS)?;
         let mut problem = Problem { values, kept, fold, divisor };
+        let (shape, dtype) = (problem.values.shape[..kept].to_vec(), problem.dtype());
         let moved = if self.has_workgroups() { problem.put_nearest_last() } else { None };
-        let (dtype, mut shape) = (problem.dtype(), problem.values.shape[..kept].to_vec());
         let reduced = self.add(Op::Reduce(problem), sources.into_iter().map(Some).collect());
         let Some(moved) = moved else { return Ok(reduced) };
-        let mut strides = shape::strides(&shape.iter().map(|&size| size.into()).collect::<Vec<_>>());
-        shape[moved..].rotate_right(1);
-        strides[moved..].rotate_right(1);
+        let (mut strides, mut apart) = (vec![1; kept], i64::from(shape[moved]));
+        for dimension in (0..kept).rev().filter(|&dimension| dimension != moved) {
+            strides[dimension] = apart;
+            apart *= i64::from(shape[dimension]);
+        }
         let view = View { dtype, offset: 0, strides, bounds: Vec::new() };
         let program = Program { inputs: vec![dtype.into()], steps: vec![Step::Input(0)] };
-        let mut in_order = map::Problem { shape, inputs: vec![view], program: Arc::new(program), scalars: Vec::new(), dtype };
-        in_order.collapse(0);
+        let in_order = map::Problem { shape, inputs: vec![view], program: Arc::new(program), scalars: Vec::new(), dtype };
         Ok(self.add(Op::Map(in_order), vec![Some(reduced)]))
     }
 }

@@ -128,23 +128,21 @@ impl Problem {
         self.count() > 1 && self.values.inputs.iter().map(in_favour).sum::<i32>() > 0
     }
 
-    /// Puts the dimension along which most inputs have their neighbours behind the others that stay, or behind the others that are reduced, since
+    /// Puts the dimension along which the first input has its neighbours behind the others that stay, or behind the others that are reduced, since
     /// kernels read along the last ones. Gives the one that was put elsewhere of those that stay, if one was: that changes the result's order.
     pub fn put_nearest_last(&mut self) -> Option<usize> {
         /// Neighbours that are worth a result in another order.
         const LEAST: u32 = 16;
-        let (kept, rank) = (self.kept, self.values.shape.len());
-        let near = |dimension: usize| self.values.inputs.iter().filter(|input| input.strides[dimension].abs() == 1).count();
-        let nearest = (0..rank).filter(|&dimension| self.values.shape[dimension] >= LEAST).max_by_key(|&dimension| near(dimension))?;
-        let is_there = near(nearest) <= near(rank - 1).max(kept.checked_sub(1).map_or(0, near));
+        let (kept, values) = (self.kept, &mut self.values);
+        let nearest = values.inputs.first()?.strides.iter().rposition(|stride| stride.abs() == 1)?;
+        let end = if nearest < kept { kept } else { values.shape.len() };
         // Where there are several dimensions, places are counted in their order.
-        let is_placed = nearest >= kept && matches!(self.fold, Fold::ArgMax | Fold::ArgMin);
-        if is_there || is_placed || self.values.program.reads_index() {
+        let is_placed = end > kept && matches!(self.fold, Fold::ArgMax | Fold::ArgMin);
+        if nearest + 1 == end || values.shape[nearest] < LEAST || is_placed || values.program.reads_index() {
             return None;
         }
-        let end = if nearest < kept { kept } else { rank };
-        self.values.put_behind(nearest, end);
-        (nearest < kept).then_some(nearest)
+        values.put_behind(nearest, end);
+        (end == kept).then_some(nearest)
     }
 
     /// The least that kernels move: what is read of each input, and the result.
