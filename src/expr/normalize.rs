@@ -131,7 +131,7 @@ impl Operations {
             let Values { problem: values, kept, mut beside, sources } = self.values(input, axes, &seen, MORE_WORDS)?;
             let Some(out) = beside.pop() else { return Err(Error::internal("a result that is nowhere")) };
             let problem = Problem { values, kept, form, epsilon, beside, out };
-            let is_long = problem.is_long(self.invocations());
+            let is_long = problem.is_long(self.invocations(), self.has_workgroups());
             if is_long && !self.has_workgroups() {
                 return self.by_reductions(node.dtype, input, axes, (form, epsilon), inputs);
             }

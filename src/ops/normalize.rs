@@ -61,13 +61,17 @@ impl Problem {
     pub const MOST_IN_ROW: u64 = 256 * 64;
     const MOST_OF_INVOCATION: u64 = 64;
     const MOST_INVOCATIONS: u64 = 1024;
-    /// The same of a row whose neighbours are those of other rows.
+    /// The same of a row whose neighbours are those of other rows, as long as those are few; of more it takes less time to read rows twice.
     pub const MOST_IN_COLUMN: u64 = 32 * 64;
+    const MOST_AMONG_MANY: u64 = 16 * 64;
+    const MANY: u32 = 16;
 
-    /// Whether no workgroup of so many invocations keeps a row.
-    pub fn is_long(&self, invocations: u32) -> bool {
+    /// Whether no workgroup of so many invocations keeps a row, or none should since long ones are read `twice` and not by several operations.
+    pub fn is_long(&self, invocations: u32, twice: bool) -> bool {
         let most_in_row = Self::MOST_IN_ROW.max(Self::MOST_OF_INVOCATION * Self::MOST_INVOCATIONS.min(invocations.into()));
-        self.count() > if self.is_in_columns() { Self::MOST_IN_COLUMN } else { most_in_row }
+        let are_many = self.kept.checked_sub(1).is_some_and(|last| self.values.shape[last] > Self::MANY);
+        let most_in_column = if twice && are_many { Self::MOST_AMONG_MANY } else { Self::MOST_IN_COLUMN };
+        self.count() > if self.is_in_columns() { most_in_column } else { most_in_row }
     }
 
     /// Rows.

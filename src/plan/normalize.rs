@@ -58,7 +58,7 @@ pub fn cuda(problem: &Problem, caps: &Caps) -> Result<Plan> {
 /// Rows of whole fours change hands before they are written if they are no longer than that.
 fn launches(problem: &Problem, caps: &Caps, short_fours: u64) -> Result<Plan> {
     let inputs = problem.values.inputs.len() + problem.beside.len();
-    let is_long = problem.is_long(caps.max_workgroup_invocations);
+    let is_long = problem.is_long(caps.max_workgroup_invocations, true);
     if problem.values.shape.len() > MOST_DIMENSIONS || inputs > MOST_INPUTS - usize::from(is_long) {
         return Err(Error::internal("a kernel of more inputs or dimensions than there are"));
     }

@@ -55,6 +55,13 @@ pub fn reduce(fold: Fold, kept: usize, values: map::Problem) -> reduce::Problem 
     reduce::Problem { values, kept, fold, divisor: 4096.0 }
 }
 
+/// So many columns beside one another, of so many elements.
+pub fn columns(form: Form, count: u32, beside: u32) -> normalize::Problem {
+    let strides = [1, i64::from(beside)];
+    let out = View { dtype: DType::F32, offset: 0, strides: strides.to_vec(), bounds: Vec::new() };
+    normalize::Problem { values: values(&[beside, count], &strides), out, ..rows(form, count) }
+}
+
 /// Rows of so many elements.
 pub fn rows(form: Form, count: u32) -> normalize::Problem {
     let stride = i64::from(count);
@@ -100,6 +107,8 @@ pub fn plans() -> Vec<(&'static str, Result<Plan>)> {
         ("softmax", plan::normalize::compute(&rows(Form::Softmax, 4096), &LARGE)),
         ("softmax-short", plan::normalize::compute(&rows(Form::Softmax, 10), &LARGE)),
         ("softmax-long", plan::normalize::compute(&rows(Form::Softmax, 100_000), &LARGE)),
+        ("softmax-columns", plan::normalize::compute(&columns(Form::Softmax, 2000, 8192), &LARGE)),
+        ("softmax-few-columns", plan::normalize::compute(&columns(Form::Softmax, 2000, 8), &LARGE)),
         ("layer-norm-short", plan::normalize::compute(&rows(Form::LayerNorm, 33), &LARGE)),
         ("layer-norm-odd", plan::normalize::compute(&rows(Form::LayerNorm, 1001), &DEFAULTS)),
         ("conv", conv([8, 1, 64, 64], window(56, 3, 1, 1), DType::F32)),
