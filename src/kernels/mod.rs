@@ -347,7 +347,8 @@ impl Kernel {
         const TURNS: &str = include_str!(concat!(env!("OUT_DIR"), "/map-turns.cuh"));
         const TURNED: &str = include_str!(concat!(env!("OUT_DIR"), "/map-turned.cu"));
         const PAIRS: &str = include_str!(concat!(env!("OUT_DIR"), "/map-pairs.cu"));
-        const FFT: &str = include_str!(concat!(env!("OUT_DIR"), "/fft-fft.cu"));
+        const ROOTS: &str = include_str!(concat!(env!("OUT_DIR"), "/fft-roots.cuh"));
+        const STEPS: &str = include_str!(concat!(env!("OUT_DIR"), "/fft-steps.cu"));
         const FOLD: &str = include_str!(concat!(env!("OUT_DIR"), "/reduce-fold.cuh"));
         const REDUCE: &str = include_str!(concat!(env!("OUT_DIR"), "/reduce-reduce.cu"));
         const MERGE: &str = include_str!(concat!(env!("OUT_DIR"), "/reduce-merge.cu"));
@@ -372,7 +373,7 @@ impl Kernel {
             KernelId::MatmulDirect => &[PARAMS, STORE, FOURS, PRODUCT_DIRECT],
             KernelId::MatmulVector => &[PARAMS, STORE, FOURS, PRODUCT_VECTOR],
             KernelId::Map => &[MAP],
-            KernelId::Fft => &[FFT],
+            KernelId::Fft => &[ROOTS, STEPS],
             KernelId::MapTurned => &[TURNS, TURNED],
             KernelId::MapPairs => &[PAIRS],
             KernelId::Reduce => &[FOLD, ROW, LANES, REDUCE],

@@ -1,10 +1,10 @@
-//! Plans for CUDA: `shaders/fft/fft.cu`, compiled with a plan's constants where NVRTC is, else as it comes with the crate, which is told them.
+//! Plans for CUDA: `shaders/fft/steps.cu`, compiled with the constants of a plan for compute shaders, where NVRTC is, else `shaders/fft/fft.cu`, as it
+//! comes with the crate, which is told its own.
 
-use super::{Language, RADICES, planned};
+use super::{Language, RADICES, compute, planned};
 use crate::error::{Error, Result};
 use crate::info::Caps;
 use crate::kernels::KernelId;
-use crate::kernels::template::Constant;
 use crate::ops::fft::Problem;
 use crate::plan::{Binding, Dispatch, Params, Plan, Slot};
 
@@ -29,39 +29,30 @@ const FLAGS: [&str; 14] = [
 /// The most threads of a block.
 const THREADS: u32 = 256;
 
-/// Elements of a thread, at most: compiled with constants, and as the kernel comes with the crate.
-const EACH: u32 = 16;
-const EACH_PLAIN: u32 = 8;
+/// Elements of a thread, at most.
+const EACH: u32 = 8;
 
-/// A plan for CUDA whose kernels are generated.
+/// A plan for CUDA whose kernels are generated: those of compute shaders, bound to what they read, the scratch, and what they write, which may be
+/// the scratch.
 pub fn cuda(problem: &Problem, caps: &Caps) -> Result<Plan> {
-    plan(problem, caps, EACH, |kernel_id, constants, words| {
-        *kernel_id = KernelId::Fft;
-        // The same numbers in all launches of a shape.
-        let names = ["LINE", "INNER", "BEFORE"];
-        constants.extend(names.into_iter().zip(words.get().iter().skip(1).copied()));
-        constants.push(("EACH", EACH));
-        Ok(())
-    })
+    let mut plan = compute(problem, caps)?;
+    for Dispatch { bindings, .. } in &mut plan.dispatches {
+        let bound = |slot| bindings.iter().find(|binding| binding.slot == slot).copied();
+        let scratch = bound(Slot::Scratch);
+        *bindings = numbered([bound(Slot::A), scratch, bound(Slot::Out).or(scratch)]);
+    }
+    Ok(plan)
 }
 
-/// A plan for CUDA without a compiler: the kernel is told behind the words what else are constants.
-pub fn plain(problem: &Problem, caps: &Caps) -> Result<Plan> {
-    plan(problem, caps, EACH_PLAIN, |kernel_id, constants, words| {
-        *kernel_id = KernelId::FftPlain;
-        constants.drain(1..).try_for_each(|(_, value)| words.push(value))
-    })
+/// What is bound of these, in their order.
+fn numbered(bindings: [Option<Binding>; 3]) -> Vec<Binding> {
+    (0..).zip(bindings).filter_map(|(index, binding)| Some(Binding { index, ..binding? })).collect()
 }
 
-/// The launches with their constants: the threads, then what the kernel may be told instead. Each is bound to what it reads, the chirp's
+/// A plan for CUDA without a compiler: the kernel is told behind the words what else are constants. Each launch is bound to what it reads, the chirp's
 /// spectrum, and what it writes.
-fn plan(
-    problem: &Problem,
-    caps: &Caps,
-    each: u32,
-    finish: impl Fn(&mut KernelId, &mut Vec<Constant>, &mut crate::plan::Words) -> Result<()>,
-) -> Result<Plan> {
-    let mut plan = planned(problem, caps, Language::Cuda(THREADS * each))?;
+pub fn plain(problem: &Problem, caps: &Caps) -> Result<Plan> {
+    let mut plan = planned(problem, caps, Language::Cuda(THREADS * EACH))?;
     for Dispatch { kernel, params, bindings, .. } in &mut plan.dispatches {
         let Params::Words(words) = params else { return Err(Error::internal("a transform of another operation's parameters")) };
         let constant = |name: &str| kernel.constant(name);
@@ -74,12 +65,10 @@ fn plan(
         let reads = if constant("SOURCE_SCRATCH") > 0 { scratch } else { bound(Slot::A) };
         let filter = scratch.filter(|_| constant("FILTERED") > 0);
         let writes = if constant("TARGET_SCRATCH") > 0 { scratch } else { bound(Slot::Out) };
-        let numbered = (0..).zip([reads, filter, writes]);
-        *bindings = numbered.filter_map(|(index, binding)| Some(Binding { index, ..binding? })).collect();
-        let threads = (length * batch).div_ceil(each).next_power_of_two().clamp(32, THREADS);
-        kernel.constants =
-            vec![("THREADS", threads), ("LENGTH", length), ("BATCH", batch), ("FLAGS", flags), ("PASSES", passes), ("RADICES", radices)];
-        finish(&mut kernel.id, &mut kernel.constants, words)?;
+        *bindings = numbered([reads, filter, writes]);
+        let threads = (length * batch).div_ceil(EACH).next_power_of_two().clamp(32, THREADS);
+        (kernel.id, kernel.constants) = (KernelId::FftPlain, vec![("THREADS", threads)]);
+        [length, batch, flags, passes, radices].into_iter().try_for_each(|word| words.push(word))?;
     }
     Ok(plan)
 }
