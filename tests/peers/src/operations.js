@@ -115,24 +115,26 @@ const OPERATIONS = {
     },
   },
   conv: {
-    inputs: ({ batch, channels, side, filters, kernel }) => [[batch, channels, side, side], [filters, channels, kernel, kernel]],
+    inputs: ({ batch, channels, side, filters, kernel, groups }) => [[batch, channels, side, side], [filters, channels / groups, kernel, kernel]],
     result: (job) => [job.batch, job.filters, windows(job), windows(job)],
-    exact: ([x, w], { channels, side, filters, kernel, stride, padding }, [, , out]) => (place) => {
+    exact: ([x, w], { channels, side, filters, kernel, stride, padding, groups }, [, , out]) => (place) => {
+      const seen = channels / groups;
       const [column, row, plane] = [place % out, Math.floor(place / out) % out, Math.floor(place / out ** 2)];
       const [filter, image] = [plane % filters, Math.floor(plane / filters)];
+      const first = image * channels + Math.floor(filter / (filters / groups)) * seen;
       let [sum, size] = [0, 0];
-      for (let c = 0; c < channels; c++) {
+      for (let c = 0; c < seen; c++) {
         for (let i = 0; i < kernel; i++) {
           for (let j = 0; j < kernel; j++) {
             const [y, z] = [row * stride + i - padding, column * stride + j - padding];
             if (y < 0 || z < 0 || y >= side || z >= side) continue;
-            const product = x.values[((image * channels + c) * side + y) * side + z] * w.values[((filter * channels + c) * kernel + i) * kernel + j];
+            const product = x.values[((first + c) * side + y) * side + z] * w.values[((filter * seen + c) * kernel + i) * kernel + j];
             sum += product;
             size += Math.abs(product);
           }
         }
       }
-      return [sum, gamma(channels * kernel * kernel) * size];
+      return [sum, gamma(seen * kernel * kernel) * size];
     },
   },
   fft: {
@@ -163,8 +165,8 @@ export function bytes_of(job) {
 /** Multiplications and additions: of a convolution those of its definition, of a transform 5 n log₂ n, as is usual. */
 export function flops_of(job) {
   if (job.operation === "fft") return 5 * job.n * Math.log2(job.n);
-  const { batch, channels, filters, kernel } = job;
-  return 2 * batch * filters * windows(job) ** 2 * channels * kernel ** 2;
+  const { batch, channels, filters, kernel, groups } = job;
+  return (2 * batch * filters * windows(job) ** 2 * channels * kernel ** 2) / groups;
 }
 
 /** A judge of the results of one job, as that of products is in verdict.js. */

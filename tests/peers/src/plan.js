@@ -24,7 +24,7 @@ const VECTOR = { most: 16384, times: 4 };
 const BETWEEN = [1000, 1536, 3000];
 
 const OPERATIONS = ["add", "sum", "sum of rows", "softmax", "layer norm"];
-/** Of ResNet-50 (He et al., 2015), the layers that differ: channels, side, filters, kernel, stride. */
+/** Of ResNet-50 (He et al., 2015), the layers that differ: channels, side, filters, kernel, stride, and groups if there are more than one. */
 const RESNET_50 = [
   [3, 224, 64, 7, 2],
   [64, 56, 64, 1, 1],
@@ -38,9 +38,11 @@ const RESNET_50 = [
   [512, 7, 512, 3, 1],
   [2048, 7, 512, 1, 1],
 ];
+/** Of MobileNetV2 (Sandler et al., 2018) those that have a filter for each channel. */
+const MOBILENET_V2 = [[96, 112, 96, 3, 2, 96], [144, 56, 144, 3, 1, 144], [384, 14, 384, 3, 1, 384], [960, 7, 960, 3, 1, 960]];
 /** Below this size a CPU is at work, for which the layers of a network take minutes: these are for it, and so short a transform. */
 const LEAST_ON_GPU = 512;
-const SMALL_LAYERS = [[3, 24, 8, 7, 2], [16, 14, 16, 3, 1], [32, 14, 8, 1, 1]];
+const SMALL_LAYERS = [[3, 24, 8, 7, 2], [16, 14, 16, 3, 1], [32, 14, 8, 1, 1], [16, 14, 16, 3, 1, 16]];
 const TRANSFORM = 2 ** 20;
 const SMALL_TRANSFORM = 2 ** 10;
 
@@ -71,9 +73,11 @@ const JOBS = {
   queue: ({ sizes }) => [{ ...square(Math.min(QUEUE.size, Math.max(...sizes))), count: QUEUE.count }],
   operations: ({ sizes }) => OPERATIONS.map((operation) => ({ operation, m: Math.max(...sizes), n: Math.max(...sizes) })),
   conv: ({ sizes }) =>
-    (Math.max(...sizes) < LEAST_ON_GPU ? SMALL_LAYERS : RESNET_50).map(([channels, side, filters, kernel, stride]) => ({
-      operation: "conv", channels, side, filters, kernel, stride, padding: kernel >> 1,
-    })),
+    (Math.max(...sizes) < LEAST_ON_GPU ? SMALL_LAYERS : [...RESNET_50, ...MOBILENET_V2]).map(
+      ([channels, side, filters, kernel, stride, groups = 1]) => ({
+        operation: "conv", channels, side, filters, kernel, stride, groups, padding: kernel >> 1,
+      }),
+    ),
   fft: ({ sizes }) => [{ operation: "fft", n: Math.max(...sizes) < LEAST_ON_GPU ? SMALL_TRANSFORM : TRANSFORM }],
   f16: (settings) => JOBS.resident(settings).map((shape) => ({ ...shape, dtype: "f16" })),
   f16x3: (settings) => JOBS.resident(settings).map((shape) => ({ ...shape, precision: "f16x3" })),

@@ -31,8 +31,8 @@ function flops({ m, k, n, batch }) {
   return (2 * m * k * n * batch) / 1e6;
 }
 
-export function shape_of({ operation, m, k, n, batch, channels, side, filters, kernel, stride }) {
-  if (operation === "conv") return `${channels}·${side} ${kernel}x${kernel}${stride > 1 ? `/${stride}` : ""} ${filters}`;
+export function shape_of({ operation, m, k, n, batch, channels, side, filters, kernel, stride, groups }) {
+  if (operation === "conv") return `${channels}·${side} ${kernel}x${kernel}${stride > 1 ? `/${stride}` : ""} ${groups > 1 ? "each" : filters}`;
   if (operation) return operation;
   return `${batch > 1 ? `${batch}·` : ""}${m === k && k === n ? m : `${m}x${k}x${n}`}`;
 }

@@ -28,7 +28,7 @@ const TITLES = {
   f16: "Resident products of f16, the others' in f32,",
   f16x3: "Resident products in two terms of f16, the others' in f32,",
   operations: "Operations on square matrices",
-  conv: "Convolutions, layers of ResNet-50,",
+  conv: "Convolutions, layers of ResNet-50 and MobileNetV2,",
   fft: "Fourier transforms of complex numbers",
   neighbours: "lapidary beside the nearest of the sizes",
   tuned: "lapidary's defaults beside what tune() finds",

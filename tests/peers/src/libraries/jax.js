@@ -9,7 +9,8 @@ const OPERATIONS = {
   "sum of rows": () => (a) => numpy.sum(a, 1),
   softmax: () => (a) => nn.softmax(a, 1),
   "layer norm": ({ epsilon }) => (a, scale, bias) => nn.standardize(a, 1, { epsilon }).mul(scale).add(bias),
-  conv: ({ stride, padding }) => (x, filters) => lax.convGeneralDilated(x, filters, [stride, stride], [[padding, padding], [padding, padding]]),
+  conv: ({ stride, padding, groups }) => (x, filters) =>
+    lax.convGeneralDilated(x, filters, [stride, stride], [[padding, padding], [padding, padding]], { featureGroupCount: groups }),
   fft: () => (real, imag) => {
     const { real: x, imag: y } = numpy.fft.fft({ real, imag });
     return numpy.stack([x, y], 1);

@@ -17,7 +17,8 @@ const OPERATIONS = {
   "sum of rows": ([a]) => a.sum(1),
   softmax: ([a]) => a.softmax(1),
   "layer norm": ([a, scale, bias], { epsilon }) => a.layerNorm([1], { scale, bias, epsilon }),
-  conv: ([x, filters], { stride, padding }) => x.conv(filters, { strides: [stride, stride], pads: [[padding, padding], [padding, padding]] }),
+  conv: ([x, filters], { stride, padding, groups }) =>
+    x.conv(filters, { strides: [stride, stride], pads: [[padding, padding], [padding, padding]], groups }),
   fft: ([x]) => x.fft(0),
 };
 

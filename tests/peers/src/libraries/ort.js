@@ -7,9 +7,9 @@ const OPERATIONS = {
   "sum of rows": () => ["ReduceSum", { keepdims: 0 }, [1]],
   softmax: () => ["Softmax", { axis: 1 }],
   "layer norm": ({ epsilon }) => ["LayerNormalization", { axis: 1, epsilon }],
-  conv: ({ kernel, stride, padding }) => [
+  conv: ({ kernel, stride, padding, groups }) => [
     "Conv",
-    { kernel_shape: [kernel, kernel], strides: [stride, stride], pads: [padding, padding, padding, padding] },
+    { kernel_shape: [kernel, kernel], strides: [stride, stride], pads: [padding, padding, padding, padding], group: groups },
   ],
   fft: () => ["DFT", { axis: 1 }],
 };

@@ -14,14 +14,16 @@ const OPERATIONS = {
     const { mean, variance } = tf.moments(a, 1, true);
     return tf.add(tf.mul(tf.mul(tf.sub(a, mean), tf.rsqrt(tf.add(variance, epsilon))), scale), bias);
   },
-  conv: ([x, filters], { stride, padding }) => tf.conv2d(x, filters, stride, padding, "NHWC", 1, "floor"),
+  // Of groups it knows those of one channel each.
+  conv: ([x, filters], { stride, padding, groups }) =>
+    (groups > 1 ? tf.depthwiseConv2d : tf.conv2d)(x, filters, stride, padding, "NHWC", 1, "floor"),
   fft: ([x]) => tf.fft(x),
 };
 
 /** The inputs of an operation as it takes them, in their order. */
-function inputs_of({ operation, inputs }) {
+function inputs_of({ operation, inputs, groups }) {
   const given = inputs.map(({ values, shape }) => tensor(values, shape));
-  if (operation === "conv") return [tf.transpose(given[0], [0, 2, 3, 1]), tf.transpose(given[1], [2, 3, 1, 0])];
+  if (operation === "conv") return [tf.transpose(given[0], [0, 2, 3, 1]), tf.transpose(given[1], groups > 1 ? [2, 3, 0, 1] : [2, 3, 1, 0])];
   if (operation === "fft") return [tf.complex(...tf.unstack(given[0], 1))];
   return given;
 }
