@@ -210,6 +210,8 @@ fn plans_are_as_written_down() {
         ("batch-shared-b", compute(&batch(plain(64, 256, 256), [1, 64], 0b10_000), &LARGE)),
         ("batch-long-k", compute(&batch(plain(32, 4096, 20), [2, 3], 0b10_001), &LARGE)),
         ("batch-small", compute(&batch(problem(4, 8, 12, false, true, true, 0), [300, 900], 0), &BROWSER)),
+        ("batch-small-flat", compute(&batch(plain(8, 6, 5), [1, 9000], 0), &BROWSER)),
+        ("points", compute(&plain(10_000_000, 3, 3), &BROWSER)),
         ("batch-small-f16", compute(&f16(DType::F16, batch(plain(3, 5, 7), [1, 9000], 0)), &UNITS)),
         ("thin", compute(&problem(3_000_000, 4, 3, false, true, true, 0), &BROWSER)),
         ("batch-past-the-binding-limit", compute(&batch(plain(2048, 2048, 2048), [2, 5], 0), &DEFAULTS)),

@@ -189,6 +189,7 @@ fn reach_bytes(fused: &Fused, input: &crate::ops::map::View) -> u64 {
 
 /// Has a launch that writes the result compute what follows.
 fn add_to(dispatch: &mut Dispatch, fused: &Fused, caps: &Caps) -> Result<()> {
+    matmul::in_blocks(dispatch);
     let kernel = &mut dispatch.kernel;
     let is_whole = |name: &str| kernel.constant(name) == 0;
     let ends = match kernel.id {

@@ -32,6 +32,7 @@ pub use cuda::{cublaslt, cuda, is_of_vectors};
 pub use direct::stand_in;
 pub use fragment::{fold, fragment};
 pub(super) use shared::shared;
+pub(super) use small::in_blocks;
 pub use strips::{FragmentCaps, MOST_BLOCK_BYTES};
 #[cfg(not(target_arch = "wasm32"))]
 pub(crate) use tile::SMALLEST_WORKGROUP;

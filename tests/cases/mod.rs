@@ -186,6 +186,12 @@ pub fn all() -> Vec<Case> {
     add(65, 2048, 129, &|case| *case = Case { transpose_a: true, transpose_b: true, values: Values::Uniform, ..*case });
     add(61, 5, 4501, &|case| *case = Case { transpose_a: true, padding: [1, 2, 3], beta: 2.0, ..*case });
     add(61, 6, 4501, &|case| case.bias = true);
+    // Batches of small products, of which four rows are read at once or one element after the other.
+    for (m, k, n) in [(8, 6, 5), (10, 10, 4), (4, 3, 3), (5, 7, 6)] {
+        add(m, k, n, &|case| case.batch = [&[1100], &[1100]]);
+        let more = |case: Case| Case { bias: true, activation: Some(Activation::Relu), alpha: 0.5, ..case };
+        add(m, k, n, &|case| *case = Case { transpose_b: true, before: [4, 3, 0], batch: [&[1100], &[1100]], ..more(*case) });
+    }
     add(5, 0, 7, &|case| case.beta = 1.5);
     add(64, 0, 128, &|case| case.beta = 1.5);
     // Large enough for the largest tiles. Software GPUs take many seconds to compile each of them: once, and only natively.

@@ -34,6 +34,7 @@ pub fn stand_in(plan: &Plan, caps: &Caps) -> Option<Plan> {
     // How operands are read, and what becomes of sums; the tile's shape comes before.
     let (_, kept) = dispatch.kernel.constants.split_at(dispatch.kernel.constants.iter().position(|(name, _)| *name == "A_VEC4")?);
     let mut constants = kept.to_vec();
+    constants.extend([("FLAT", 0), ("FLAT_N", 0)]);
     set(&mut constants, "SLICES", 0);
     // It computes in f32, whatever the tiles do.
     set(&mut constants, "HALF", 0);

@@ -4,9 +4,10 @@
 use super::step::Step;
 use super::{Params, operands_f16, tile, vec4};
 use crate::info::Caps;
+use crate::kernels::template::Constant;
 use crate::kernels::{Kernel, KernelId};
 use crate::ops::matmul::Problem;
-use crate::plan::Binding;
+use crate::plan::{Binding, Dispatch};
 
 /// Rows and columns of a result that an invocation computes.
 const BLOCK: u32 = 4;
@@ -19,6 +20,9 @@ const THREADS: u32 = 64;
 
 /// Steps of k that are fetched at once.
 const TERMS: u32 = 4;
+
+/// The most elements of rows that lie behind one another, of A and of the result, all of which an invocation has of four rows.
+const MOST_FLAT: u32 = 16;
 
 /// What a step of k costs: all of a GPU for each block, and however few there are, since it waits for memory; the latter for each of what is
 /// fetched by fours or by ones. In the measure of the tiles' costs, measured on an NVIDIA H100.
@@ -71,13 +75,16 @@ pub(super) fn grid_on_cuda(&Params { m, n, batch, .. }: &Params) -> (u32, [u32; 
 
 /// The launch for such products.
 pub(super) fn step(problem: &Problem, params: Params, operands: [Binding; 2]) -> Step {
-    let Params { m, k, n, lda, ldb, a_start, b_start, a_outer, a_inner, b_outer, b_inner, batch, .. } = params;
-    let a_vec4 = vec4(&[a_start, lda, a_outer, a_inner]);
+    let Params { k, n, lda, ldb, a_start, b_start, a_outer, a_inner, b_outer, b_inner, .. } = params;
+    let [a_along, b_along] = [!problem.transpose_a, problem.transpose_b].map(u32::from);
+    let is_flat = is_flat(problem, &params);
+    let a_vec4 = vec4(&[a_start, if is_flat { 0 } else { lda }, a_outer, a_inner]);
     let b_vec4 = vec4(&[b_start, ldb, b_outer, b_inner]);
     let by_fours = u32::from(k.is_multiple_of(TERMS));
-    let [a_along, b_along] = [!problem.transpose_a, problem.transpose_b].map(u32::from);
     let constants = vec![
         ("MANY", 1),
+        ("FLAT", if is_flat { k } else { 0 }),
+        ("FLAT_N", if is_flat { n } else { 0 }),
         ("A_VEC4", a_vec4),
         ("SLICES", 1),
         ("B_VEC4", b_vec4),
@@ -92,15 +99,37 @@ pub(super) fn step(problem: &Problem, params: Params, operands: [Binding; 2]) ->
         ("WINDOW", 0),
         ("BLOCK_TERMS", k.min(TERMS)),
     ];
-    let workgroups = (blocks(m, n) * u64::from(batch)).div_ceil(THREADS.into()) as u32;
     Step {
         before: Vec::new(),
         before_bytes: 0,
         kernel: Kernel { id: KernelId::MatmulDirect, variant: "small".to_owned(), source: None, constants },
         params,
         operands,
-        grid: [workgroups, 1],
+        grid: [workgroups(&params, is_flat), 1],
         parts: 1,
         k_step: 1,
+    }
+}
+
+fn workgroups(&Params { m, n, batch, .. }: &Params, is_flat: bool) -> u32 {
+    let blocks = blocks(m, if is_flat { 1 } else { n });
+    (blocks * u64::from(batch)).div_ceil(THREADS.into()) as u32
+}
+
+/// Whether both A's rows and the result's lie behind one another, and the latter could not be written by fours one by one.
+fn is_flat(problem: &Problem, params: &Params) -> bool {
+    let &Params { m, k, n, lda, ldo, a_start, out_start, a_outer, a_inner, batch, .. } = params;
+    let starts = [a_start, a_outer, a_inner, out_start, if batch > 1 { m.wrapping_mul(n) } else { 0 }];
+    let is_whole = k == problem.k && problem.c.is_none() && !problem.transpose_a;
+    is_whole && lda == k && ldo == n && k.max(n) <= MOST_FLAT && !n.is_multiple_of(BLOCK) && vec4(&starts) == 1
+}
+
+/// Makes a launch one whose invocations have blocks, of which something more can be computed.
+pub(in crate::plan) fn in_blocks(dispatch: &mut Dispatch) {
+    let Ok(params) = dispatch.params.matmul() else { return };
+    if dispatch.kernel.constant("FLAT") > 0 {
+        dispatch.grid[0] = workgroups(params, false);
+        let not_flat = |(name, _): &&mut Constant| ["FLAT", "FLAT_N", "OUT_VEC4"].contains(name);
+        dispatch.kernel.constants.iter_mut().filter(not_flat).for_each(|(_, value)| *value = 0);
     }
 }
