@@ -119,7 +119,9 @@ fn workgroups(&Params { m, n, batch, .. }: &Params, is_flat: bool) -> u32 {
 /// Whether both A's rows and the result's lie behind one another, and the latter could not be written by fours one by one.
 fn is_flat(problem: &Problem, params: &Params) -> bool {
     let &Params { m, k, n, lda, ldo, a_start, out_start, a_outer, a_inner, batch, .. } = params;
-    let starts = [a_start, a_outer, a_inner, out_start, if batch > 1 { m.wrapping_mul(n) } else { 0 }];
+    // Behind all of the result there is room for a last vec4 that is not whole.
+    let is_all = m == problem.m && batch == 1 && problem.batch.count() == 1;
+    let starts = [a_start, a_outer, a_inner, out_start, if is_all { 0 } else { m.wrapping_mul(n) }];
     let is_whole = k == problem.k && problem.c.is_none() && !problem.transpose_a;
     is_whole && lda == k && ldo == n && k.max(n) <= MOST_FLAT && !n.is_multiple_of(BLOCK) && vec4(&starts) == 1
 }
