@@ -38,7 +38,7 @@ pub use strips::{FragmentCaps, MOST_BLOCK_BYTES};
 pub(crate) use tile::SMALLEST_WORKGROUP;
 #[cfg(any(feature = "webgpu", all(feature = "vulkan", not(target_arch = "wasm32"))))]
 pub(crate) use tile::tiles;
-pub(super) use window::windowed;
+pub(super) use window::{FOURS_OF_LINE, LINES, ROOM, windowed};
 
 use super::{Dispatch, Plan};
 use crate::dtype::DType;

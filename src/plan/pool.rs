@@ -11,7 +11,7 @@
 
 #[cfg(not(target_arch = "wasm32"))]
 use super::Params;
-use super::matmul::fold;
+use super::matmul::{FOURS_OF_LINE, LINES, ROOM, fold};
 use super::words::Words;
 use super::{Binding, Dispatch, Plan, Slot};
 use crate::dtype::DType;
@@ -31,12 +31,6 @@ const PLANES: u32 = 128;
 
 /// The words before the windows.
 const HEAD: usize = 3;
-
-/// Of how many rows an invocation has four neighbours each, the most first; and the invocations that there are to be if it has more than one row,
-/// and the fours that a row of the result has for each of them, both as `matmul/window/direct.rs` has them.
-const LINES: [u32; 3] = [4, 2, 1];
-const ROOM: u64 = 1 << 17;
-const FOURS_OF_LINE: u32 = 4;
 
 /// The most elements of a row that it reads at once.
 const MOST_SEEN: u32 = 40;

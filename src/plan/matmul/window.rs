@@ -2,6 +2,8 @@
 
 mod direct;
 
+pub(in crate::plan) use direct::{FOURS_OF_LINE, LINES, ROOM};
+
 use super::batch::{self, Launch};
 use super::parts::{matrix_step, padded, window};
 use super::step::End;

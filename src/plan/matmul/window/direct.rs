@@ -16,13 +16,13 @@ const FILTERS: u32 = 4;
 
 /// Rows of the result of which it has four neighbours each, the most first; all fours of all filters that it has, at most; and the invocations that
 /// there are to be if it has more than one row, which is as many as a large GPU has room for.
-const LINES: [u32; 3] = [4, 2, 1];
+pub(in crate::plan) const LINES: [u32; 3] = [4, 2, 1];
 const MOST_FOURS: u32 = 8;
-const ROOM: u64 = 1 << 17;
+pub(in crate::plan) const ROOM: u64 = 1 << 17;
 
 /// How many fours a row of the result has for each row of an invocation's, at least: where neighbours are in other rows for the most part, they
 /// read little that lies together.
-const FOURS_OF_LINE: u32 = 4;
+pub(in crate::plan) const FOURS_OF_LINE: u32 = 4;
 
 /// The most elements of a channel that it reads at once, and the most products of four elements that are written out for it.
 const MOST_SEEN: u32 = 160;
