@@ -179,7 +179,7 @@ struct Fold : Source {
     __device__ __forceinline__ State join(State a, State b) const {
         if (a.count == 0.0f) return b;
         const f32 count = fabsf(a.count) + fabsf(b.count);
-        const f32 by = 1.0f / count, share_a = fabsf(a.count) * by, share_b = fabsf(b.count) * by;
+        const f32 by = __fdividef(1.0f, count), share_a = fabsf(a.count) * by, share_b = fabsf(b.count) * by;
         const f32 distance = (b.mean - a.mean) + (b.pivot - a.pivot);
         const bool is_far = fminf(a.count, b.count) < 0.0f || fabsf(distance) > FAR;
         const f32 scale = scale_of(is_far), d = distance * scale;
@@ -189,43 +189,40 @@ struct Fold : Source {
         const bool is_b = fabsf(mean_b) < fabsf(mean_a);
         return {is_far ? -count : count, spread, is_b ? mean_b : mean_a, is_b ? b.pivot : a.pivot};
     }
-    // So many distances from their mean, whose mean square has this as the root of its factor.
+    // The mean of the squares of distances multiplied by a factor.
     template <u32 LENGTH>
-    __device__ __forceinline__ State apart(f32 (&d)[LENGTH], f32 root, f32 mean) const {
-        f32 most = 0.0f, sums[LENGTH / 4];
-#pragma unroll
-        for (u32 e = 0; e < LENGTH; e++) most = fmaxf(most, fabsf(d[e]));
-        const bool is_far = most > FAR;
-        const f32 by = root * scale_of(is_far);
-#pragma unroll
-        for (u32 e = 0; e < LENGTH; e++) d[e] *= by;
+    __device__ __forceinline__ static f32 mean_square(const f32 (&d)[LENGTH], f32 by) {
+        f32 sums[LENGTH / 4], sum = 0.0f;
 #pragma unroll
         for (u32 u = 0; u < LENGTH / 4; u++) {
-            sums[u] = (d[u * 4] * d[u * 4] + d[u * 4 + 1] * d[u * 4 + 1]) + (d[u * 4 + 2] * d[u * 4 + 2] + d[u * 4 + 3] * d[u * 4 + 3]);
+            f32 e[4];
+#pragma unroll
+            for (u32 x = 0; x < 4; x++) e[x] = d[u * 4 + x] * by;
+            sums[u] = (e[0] * e[0] + e[1] * e[1]) + (e[2] * e[2] + e[3] * e[3]);
         }
-        const f32 spread = LENGTH == 4 ? sums[0] : (sums[0] + sums[1 % (LENGTH / 4)]) + (sums[2 % (LENGTH / 4)] + sums[3 % (LENGTH / 4)]);
-        return {is_far ? -f32(LENGTH) : f32(LENGTH), spread, mean, pivot};
+#pragma unroll
+        for (u32 u = 0; u < LENGTH / 4; u += 2) sum += sums[u] + (u + 1 < LENGTH / 4 ? sums[u + 1] : 0.0f);
+        return sum * (1.0f / LENGTH);
     }
-    __device__ __forceinline__ State quad(const Four<f32> &v, u32, u32) const {
-        f32 d[4];
+    // All of these values, fours of which lie one behind the other.
+    template <u32 LENGTH>
+    __device__ __forceinline__ State of_all(const Four<f32> *v) const {
+        f32 d[LENGTH], sum = 0.0f;
 #pragma unroll
-        for (u32 e = 0; e < 4; e++) d[e] = v.x[e] - pivot;
-        const f32 mean = 0.25f * ((d[0] + d[1]) + (d[2] + d[3]));
+        for (u32 u = 0; u < LENGTH / 4; u++) {
 #pragma unroll
-        for (u32 e = 0; e < 4; e++) d[e] -= mean;
-        return apart(d, 0.5f, mean);
+            for (u32 x = 0; x < 4; x++) d[u * 4 + x] = v[u].x[x] - pivot;
+            sum += (d[u * 4] + d[u * 4 + 1]) + (d[u * 4 + 2] + d[u * 4 + 3]);
+        }
+        const f32 mean = sum * (1.0f / LENGTH);
+#pragma unroll
+        for (u32 e = 0; e < LENGTH; e++) d[e] -= mean;
+        const f32 spread = mean_square(d, 1.0f);
+        if (spread < FAR * FAR) return {f32(LENGTH), spread, mean, pivot};
+        return {-f32(LENGTH), mean_square(d, scale_of(true)), mean, pivot};
     }
-    __device__ __forceinline__ State more(State s, const Four<f32> (&v)[4], const u32 (&)[4], u32) const {
-        f32 d[16], sums[4];
-#pragma unroll
-        for (u32 e = 0; e < 16; e++) d[e] = v[e / 4].x[e % 4] - pivot;
-#pragma unroll
-        for (u32 u = 0; u < 4; u++) sums[u] = (d[u * 4] + d[u * 4 + 1]) + (d[u * 4 + 2] + d[u * 4 + 3]);
-        const f32 mean = 0.0625f * ((sums[0] + sums[1]) + (sums[2] + sums[3]));
-#pragma unroll
-        for (u32 e = 0; e < 16; e++) d[e] -= mean;
-        return join(s, apart(d, 0.25f, mean));
-    }
+    __device__ __forceinline__ State quad(const Four<f32> &v, u32, u32) const { return of_all<4>(&v); }
+    __device__ __forceinline__ State more(State s, const Four<f32> (&v)[4], const u32 (&)[4], u32) const { return join(s, of_all<16>(v)); }
     __device__ __forceinline__ f32 variance(const State &s) const { return s.spread * (fabsf(s.count) / divisor()); }
     __device__ __forceinline__ Output finish(State s) const {
         const f32 scale = scale_of(s.count < 0.0f);

@@ -53,6 +53,13 @@ extern "C" __global__ void __launch_bounds__(THREADS) reduce(
 #endif
             from[u / 4][u % 4] = place + at;
         }
+#if MOMENTS && BLOCKS == 2
+        // To join variances takes as long as to fold a block: both are one where all of them is there.
+        if (VALUES == 32 && from[1][3] - place + 3 * STEP < end) {
+            state = fold.join(state, fold.of_all<32>(v[0]));
+            continue;
+        }
+#endif
 #pragma unroll
         for (u32 b = 0; b < BLOCKS; b++) {
             if (b * 16 + 15 < VALUES && from[b][3] - place + 3 * STEP < end) {
