@@ -321,6 +321,7 @@ fn plans_of_operations_are_as_written_down() {
         ("conv-cuda-depthwise-f16", conv_cuda([8, 96, 1, 1], window(56, 3, 2, 1), DType::F16)),
         ("conv-cuda-parts", conv_cuda([1, 1, 512, 512], window(7, 3, 1, 1), DType::F32)),
         ("pool-cuda", plan::pool::cuda(&pooling(), &LARGE)),
+        ("pool-cuda-plain", plan::pool::plain(&pooling(), &LARGE)),
         ("fft-cuda", plan::fft::cuda(&transform(1, 1 << 20, 1), &LARGE)),
         ("fft-cuda-plain-prime", plan::fft::plain(&transform(2, 101, 1), &LARGE)),
         ("fft-drawn", plan::fft::fragment(&transform(4, 60, 32), &DEFAULTS)),

@@ -7,7 +7,8 @@
 static_assert(sizeof(Params) == sizeof(Words), "the words of what follows are behind these");
 // Where it reads, before the result in the kernel's parameters; and itself, which `store` takes last.
 #define OTHERS const void *in_4, const void *in_5, const void *in_6,
-#define SOURCE(in_0, in_1, in_2) , Source{in_0, in_1, in_2, in_4, in_5, in_6, reinterpret_cast<const Words &>(params)}
+#define SOURCE_OF(in_0, in_1, in_2) {in_0, in_1, in_2, in_4, in_5, in_6, reinterpret_cast<const Words &>(params)}
+#define SOURCE(in_0, in_1, in_2) , Source SOURCE_OF(in_0, in_1, in_2)
 #else
 #define OTHERS
 #define SOURCE(in_0, in_1, in_2)
@@ -79,20 +80,12 @@ static __device__ void put_some(T *to, bool aligned, unsigned left, float4 v) {
     }
 }
 
-// Puts four elements of a row from a column on into layer z of the result, which is an item of a batch or a part of one, or fewer where no
-// more are left of the row. C, of the batch's item of that number, and the bias, which is for a whole row, are read if there are any.
-static __device__ void store(
-    const Params &params, const void *c, const float *bias, void *out, unsigned z, unsigned item, unsigned row, unsigned column,
-    unsigned left, float4 sum
-#if END
-    , const Source &source
-#endif
+// What is made of the sums of four elements of a row from a column on, or fewer where no more are left of the row. C, of the batch's item of that
+// number, and the bias, which is for a whole row, are read if there are any.
+static __device__ float4 made(
+    const Params &params, const void *c, const float *bias, unsigned item, unsigned row, unsigned column, unsigned left, float4 sum
 ) {
     float4 v = make_float4(params.alpha * sum.x, params.alpha * sum.y, params.alpha * sum.z, params.alpha * sum.w);
-#if END
-    // Without C what follows may be bound in its place.
-    if (!READS_C) c = nullptr;
-#endif
     if (c) {
         const size_t at = start(params, item, params.c_outer, params.c_inner) + params.c_start + size_t(row) * params.ldc + column;
         const float4 added =
@@ -111,6 +104,22 @@ static __device__ void store(
             v = make_float4(v.y, v.z, v.w, activate(params.activation, v.x));
         }
     }
+    return v;
+}
+
+// Puts them into layer z of the result, which is an item of a batch or a part of one.
+static __device__ void store(
+    const Params &params, const void *c, const float *bias, void *out, unsigned z, unsigned item, unsigned row, unsigned column,
+    unsigned left, float4 sum
+#if END
+    , const Source &source
+#endif
+) {
+#if END
+    // Without C what follows may be bound in its place.
+    if (!READS_C) c = nullptr;
+#endif
+    float4 v = made(params, c, bias, item, row, column, left, sum);
     const size_t at = size_t(z) * params.m * params.ldo + params.out_start + size_t(row) * params.ldo + column;
 #if END
     const Four<f32> ended = source.ended_four(at, {v.x, v.y, v.z, v.w});

@@ -22,6 +22,9 @@ pub enum KernelId {
     MatmulTiled,
     /// `shaders/matmul/direct.wgsl`: the product straight from memory, which is soon compiled.
     MatmulDirect,
+    /// `shaders/matmul/rows.cu`: the product of few terms and columns, on CUDA.
+    #[cfg(not(target_arch = "wasm32"))]
+    MatmulRows,
     /// `shaders/matmul/vector.wgsl`, and `vector.cu` for CUDA: the product with a few rows or columns.
     MatmulVector,
     /// `shaders/matmul/sum.wgsl`, and `sum.cu` for CUDA: the sum of the parts of a product that was split over k.
@@ -104,7 +107,7 @@ pub enum KernelId {
     FftFragment,
     /// `backend/cpu/fft.rs`: the same on the CPU.
     FftCpu,
-    /// `shaders/pool/pool.wgsl`: the largest element of each window, or the mean.
+    /// `shaders/pool/pool.wgsl`, and `pool.cu` and `block.cu` for CUDA: the largest element of each window, or the mean.
     Pool,
     /// `shaders/pool/pool.frag`: the same by fragment shader.
     PoolFragment,
@@ -137,6 +140,8 @@ impl KernelId {
         match self {
             Self::MatmulTiled => "matmul/tiled",
             Self::MatmulDirect => "matmul/direct",
+            #[cfg(not(target_arch = "wasm32"))]
+            Self::MatmulRows => "matmul/rows",
             Self::MatmulVector => "matmul/vector",
             Self::MatmulSum => "matmul/sum",
             Self::MatmulCooperative => "matmul/cooperative",
@@ -270,7 +275,13 @@ impl KernelId {
             Self::MatmulCpu | Self::MapCpu | Self::ReduceCpu | Self::ConvCpu | Self::PoolCpu | Self::FftCpu | Self::NormalizeCpu => &[],
             Self::MatmulCopy => &[PARAMS, include_str!(concat!(env!("OUT_DIR"), "/matmul-copy.wgsl"))],
             #[cfg(not(target_arch = "wasm32"))]
-            Self::MatmulCublasLt | Self::MapInterpreted | Self::ReducePlain | Self::NormalizePlain | Self::FftPlain | Self::ConvSum => &[],
+            Self::MatmulRows
+            | Self::MatmulCublasLt
+            | Self::MapInterpreted
+            | Self::ReducePlain
+            | Self::NormalizePlain
+            | Self::FftPlain
+            | Self::ConvSum => &[],
             #[cfg(not(target_arch = "wasm32"))]
             Self::CeilingCopy => &[include_str!(concat!(env!("OUT_DIR"), "/ceiling-copy.wgsl"))],
             #[cfg(not(target_arch = "wasm32"))]
@@ -349,6 +360,8 @@ impl Kernel {
         const PAIRS: &str = include_str!(concat!(env!("OUT_DIR"), "/map-pairs.cu"));
         const ROOTS: &str = include_str!(concat!(env!("OUT_DIR"), "/fft-roots.cuh"));
         const STEPS: &str = include_str!(concat!(env!("OUT_DIR"), "/fft-steps.cu"));
+        const POOL_TOLD: &str = include_str!(concat!(env!("OUT_DIR"), "/pool-told.cuh"));
+        const POOL_BLOCK: &str = include_str!(concat!(env!("OUT_DIR"), "/pool-block.cu"));
         const FOLD: &str = include_str!(concat!(env!("OUT_DIR"), "/reduce-fold.cuh"));
         const REDUCE: &str = include_str!(concat!(env!("OUT_DIR"), "/reduce-reduce.cu"));
         const MERGE: &str = include_str!(concat!(env!("OUT_DIR"), "/reduce-merge.cu"));
@@ -365,15 +378,18 @@ impl Kernel {
         const PRODUCT: &str = include_str!(concat!(env!("OUT_DIR"), "/matmul-tiled.cu"));
         const FOURS: &str = include_str!(concat!(env!("OUT_DIR"), "/matmul-fours.cuh"));
         const PRODUCT_DIRECT: &str = include_str!(concat!(env!("OUT_DIR"), "/matmul-direct.cu"));
+        const PRODUCT_ROWS: &str = include_str!(concat!(env!("OUT_DIR"), "/matmul-rows.cu"));
         const PRODUCT_VECTOR: &str = include_str!(concat!(env!("OUT_DIR"), "/matmul-vector.cu"));
         const PRODUCT_SUM: &str = include_str!(concat!(env!("OUT_DIR"), "/matmul-sum.cu"));
         let templates: &[&str] = match self.id {
             KernelId::MatmulTiled => &[PARAMS, STORE, PRODUCT],
             KernelId::MatmulSum => &[PARAMS, STORE, PRODUCT_SUM],
             KernelId::MatmulDirect => &[PARAMS, STORE, FOURS, PRODUCT_DIRECT],
+            KernelId::MatmulRows => &[PARAMS, STORE, FOURS, PRODUCT_ROWS],
             KernelId::MatmulVector => &[PARAMS, STORE, FOURS, PRODUCT_VECTOR],
             KernelId::Map => &[MAP],
             KernelId::Fft => &[ROOTS, STEPS],
+            KernelId::Pool => &[POOL_TOLD, POOL_BLOCK],
             KernelId::MapTurned => &[TURNS, TURNED],
             KernelId::MapPairs => &[PAIRS],
             KernelId::Reduce => &[FOLD, ROW, LANES, REDUCE],
@@ -391,11 +407,11 @@ impl Kernel {
         }
         out += &match &self.source {
             Some(generated) => generated.cuda(&self.constants)?,
-            None if self.id == KernelId::Fft => String::new(),
+            None if matches!(self.id, KernelId::Fft | KernelId::Pool) => String::new(),
             None => Source::cuda_of_none(),
         };
-        use KernelId::{ConvDirect, ConvSum, ConvTiled, MatmulDirect, MatmulSum, MatmulTiled, MatmulVector};
-        if matches!(self.id, ConvTiled | ConvDirect | ConvSum | MatmulTiled | MatmulDirect | MatmulVector | MatmulSum) {
+        use KernelId::{ConvDirect, ConvSum, ConvTiled, MatmulDirect, MatmulRows, MatmulSum, MatmulTiled, MatmulVector};
+        if matches!(self.id, ConvTiled | ConvDirect | ConvSum | MatmulTiled | MatmulDirect | MatmulRows | MatmulVector | MatmulSum) {
             // Those are whole files, whose variants scripts/ptx knows, and what they include is there. A shape's line says what else it is.
             let shape = self.variant.split(' ').next().unwrap_or_default();
             let said = templates.iter().flat_map(|file| file.lines()).find_map(|line| line.strip_prefix("//# shape ")?.strip_prefix(shape));
@@ -415,7 +431,9 @@ impl Kernel {
     pub(crate) fn is_compiled_late(&self) -> bool {
         use KernelId::{Fft, Map, MapPairs, MapTurned, Normalize, NormalizeMerge, Reduce, ReduceMerge};
         let is_ended = self.source.as_ref().is_some_and(|generated| generated.end.is_some());
-        is_ended || matches!(self.id, Map | MapTurned | MapPairs | Reduce | ReduceMerge | Normalize | NormalizeMerge | Fft)
+        // Pools whose windows share nothing have a kernel that comes with the crate.
+        let is_block = self.id == KernelId::Pool && self.constant("LINES") > 0;
+        is_ended || is_block || matches!(self.id, Map | MapTurned | MapPairs | Reduce | ReduceMerge | Normalize | NormalizeMerge | Fft)
     }
 
     /// The variant's PTX.

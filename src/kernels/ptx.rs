@@ -1,6 +1,6 @@
 //! What `scripts/ptx` has compiled, one module for each variant, so that a driver compiles those alone that run.
 
-const FILES: [&str; 23] = [
+const FILES: [&str; 24] = [
     include_str!("../../shaders/map/interpreted.ptx"),
     include_str!("../../shaders/conv/tiled.ptx"),
     include_str!("../../shaders/conv/direct.ptx"),
@@ -19,6 +19,7 @@ const FILES: [&str; 23] = [
     include_str!("../../shaders/matmul/int8_copy.ptx"),
     include_str!("../../shaders/matmul/int8_sum.ptx"),
     include_str!("../../shaders/matmul/direct.ptx"),
+    include_str!("../../shaders/matmul/rows.ptx"),
     include_str!("../../shaders/matmul/vector.ptx"),
     include_str!("../../shaders/matmul/sum.ptx"),
     include_str!("../../shaders/matmul/copy.ptx"),

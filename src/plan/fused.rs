@@ -196,7 +196,7 @@ fn add_to(dispatch: &mut Dispatch, fused: &Fused, caps: &Caps) -> Result<()> {
         KernelId::Normalize | KernelId::ConvWinogradResult => true,
         KernelId::Reduce => is_whole("PARTIAL"),
         #[cfg(not(target_arch = "wasm32"))]
-        KernelId::ConvSum => true,
+        KernelId::ConvSum | KernelId::MatmulRows => true,
         KernelId::ConvTiled
         | KernelId::ConvDirect
         | KernelId::MatmulDirect
@@ -213,6 +213,8 @@ fn add_to(dispatch: &mut Dispatch, fused: &Fused, caps: &Caps) -> Result<()> {
     let writes_fours = match kernel.id {
         KernelId::Normalize => kernel.constant("QUAD") > 0,
         KernelId::Reduce => false,
+        #[cfg(not(target_arch = "wasm32"))]
+        KernelId::MatmulRows => false,
         _ => kernel.constant("OUT_VEC4") > 0,
     };
     told.is_quad &= writes_fours && out.offset_bytes.is_multiple_of(16);

@@ -130,19 +130,19 @@ fn constants(block: Option<&Block>) -> [(&'static str, u32); 8] {
     ]
 }
 
-/// A plan for CUDA, whose kernel is one for all: it is told in one word more what elsewhere are constants.
+/// A plan for CUDA with its compiler: that of compute shaders where windows share what they see.
 #[cfg(not(target_arch = "wasm32"))]
 pub fn cuda(problem: &Problem, caps: &Caps) -> Result<Plan> {
-    /// Windows so wide, and one or two apart, share what they see.
-    const WIDTHS: [u32; 3] = [2, 3, 5];
-    let block = Block::of(problem).filter(|Block { x, .. }| WIDTHS.contains(&x.taps) && x.stride <= 2 && x.dilation == 1);
-    let slides = block.is_some();
-    let mut plan = planned(problem, block.map(|block| Block { lines: 1, ..block }), caps)?;
+    if Block::of(problem).is_some() { compute(problem, caps) } else { plain(problem, caps) }
+}
+
+/// A plan for CUDA whose kernel is one for all, and comes with the crate: it is told in one word more what elsewhere are constants.
+#[cfg(not(target_arch = "wasm32"))]
+pub fn plain(problem: &Problem, caps: &Caps) -> Result<Plan> {
+    let mut plan = planned(problem, None, caps)?;
     for Dispatch { kernel, params, .. } in &mut plan.dispatches {
         let Params::Words(words) = params else { return Err(Error::internal("a pool of another operation's parameters")) };
-        let flags: u32 = (0..).zip(["MAX", "PLACE", "PADDED", "OPERANDS_F16"]).map(|(bit, flag)| kernel.constant(flag) << bit).sum();
-        kernel.variant.clear();
-        words.push(flags | u32::from(slides) << 4)?;
+        words.push((0..).zip(["MAX", "PLACE", "PADDED", "OPERANDS_F16"]).map(|(bit, flag)| kernel.constant(flag) << bit).sum())?;
         kernel.constants.retain(|(name, _)| *name == "THREADS");
     }
     Ok(plan)

@@ -198,6 +198,9 @@ pub fn all() -> Vec<Case> {
     #[cfg(not(target_arch = "wasm32"))]
     {
         add(1534, 9, 1530, &|_| ());
+        // More rows of few terms and columns than fill a GPU.
+        add(70_001, 10, 10, &|case| *case = Case { bias: true, activation: Some(Activation::Relu), alpha: 0.5, ..*case });
+        add(40_003, 32, 31, &|case| *case = Case { transpose_b: true, before: [1, 2, 3], ..*case });
         add(1022, 10, 2046, &|case| *case = Case { transpose_a: true, transpose_b: true, padding: [2, 2, 2], beta: 2.0, ..*case });
         add(2042, 11, 2044, &|_| ());
         // A matrix so large that more than four rows or columns are read with it where its lines lie across k, and that its lines are taken by eights

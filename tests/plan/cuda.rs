@@ -247,5 +247,8 @@ fn what_cublaslt_does_not_take_is_left_to_the_kernel() {
     let empty = cuda(&problem(0, 5, 7, false, false, false, 0), &Caps::UNLIMITED, 132).unwrap();
     assert_eq!((empty.dispatches.len(), empty.kernel().as_str()), (0, "none"));
     let largest = cuda(&problem(u32::MAX, 1, 1, false, false, false, 0), &Caps::UNLIMITED, 132).unwrap();
-    assert_eq!(largest.dispatches[0].grid, [1 << 25, 1, 1]);
+    assert_eq!(largest.dispatches[0].grid, [u32::MAX.div_ceil(3072), 1, 1]);
+    let points = cuda(&problem(100_000, 3, 3, false, true, false, 0), &Caps::UNLIMITED, 132).unwrap();
+    assert_eq!(points.kernel(), "matmul/rows f32-nt");
+    assert!(!takes(&problem(100_000, 3, 3, false, true, false, 0)), "few terms and columns");
 }

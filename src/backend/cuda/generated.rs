@@ -11,7 +11,7 @@ use crate::info::Caps;
 use crate::kernels::Kernel;
 use crate::ops::fused::Fused;
 use crate::ops::map::Problem;
-use crate::ops::{fft, normalize, reduce};
+use crate::ops::{fft, normalize, pool, reduce};
 use crate::plan::{self, Plan};
 
 /// What a reduction may see of a tensor at once, so that no number of an element in it overflows, not even of f16.
@@ -64,6 +64,14 @@ impl Cuda {
         match self.compiled(|| plan::fft::cuda(problem, &self.caps))? {
             Some(plan) => Ok(plan),
             None => plan::fft::plain(problem, &self.caps),
+        }
+    }
+
+    /// And of a pool.
+    pub(super) fn plan_pool(&self, problem: &pool::Problem) -> Result<Plan> {
+        match self.compiled(|| plan::pool::cuda(problem, &self.caps))? {
+            Some(plan) => Ok(plan),
+            None => plan::pool::plain(problem, &self.caps),
         }
     }
 
@@ -270,7 +278,7 @@ mod tests {
             add(Op::Conv(conv), vec![batch, groups * filters, 16, 16]);
         }
         // Tiles in fours and not, and sums in parts.
-        for [m, k, n] in [[1024, 64, 1024], [256, 64, 512], [100, 33, 75], [64, 256, 64]] {
+        for [m, k, n] in [[1024, 64, 1024], [256, 64, 512], [100, 33, 75], [64, 256, 64], [1000, 6, 5]] {
             let product = Matmul::new(m, k, n).check([DType::F32; 2], m * k, k * n).unwrap();
             add(Op::Matmul(product), vec![m as u32, n as u32]);
         }
@@ -311,9 +319,15 @@ mod tests {
             let forms = [(fft::Form::Complex, fft::Form::Complex), (fft::Form::Real, fft::Form::Half), (fft::Form::Half, fft::Form::Real)];
             forms.map(|(reads, gives)| plan::fft::cuda(&form(reads, gives), &caps))
         });
+        let window = |taps, stride| Window { input: 40, taps, stride, dilation: 1, before: 0, after: 0, steps: 40 / stride - 2 };
+        let pools = [(pool::Kind::Max, DType::F32, 2, 2), (pool::Kind::Mean, DType::F16, 3, 1), (pool::Kind::MeanPadded, DType::F32, 5, 3)];
+        let pools = pools.map(|(kind, dtype, taps, stride)| {
+            let windows = [Window::ONE, window(taps, stride), window(taps, stride)];
+            plan::pool::cuda(&pool::Problem { kind, planes: 256, windows, dtype }, &caps)
+        });
         let ended = ended();
         let ends = ended.iter().map(|fused| plan::fused::cuda(fused, &caps, 132));
-        for plan in maps.chain(folds).chain(norms).chain(transforms).chain(ends) {
+        for plan in maps.chain(folds).chain(norms).chain(transforms).chain(pools).chain(ends) {
             for dispatch in plan.unwrap().dispatches.into_iter().filter(|dispatch| dispatch.kernel.is_compiled_late()) {
                 let source = dispatch.kernel.cuda().unwrap();
                 // By another name it would not be found, and others would stand in for it.

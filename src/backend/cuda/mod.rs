@@ -110,7 +110,7 @@ impl Backend for Cuda {
             Op::Reduce(problem) => self.plan_reduce(problem),
             Op::Normalize(problem) => self.plan_normalize(problem),
             Op::Conv(problem) => plan::conv::cuda(problem, &self.caps, self.multiprocessors, |product| self.plan_product(product)),
-            Op::Pool(problem) => plan::pool::cuda(problem, &self.caps),
+            Op::Pool(problem) => self.plan_pool(problem),
             Op::Fft(problem) => self.plan_fft(problem),
             Op::Fused(fused) => self.plan_fused(fused),
         }

@@ -1,10 +1,11 @@
 //! Plans for CUDA: NVIDIA's library for what it takes, else the kernel for matrix units of `shaders/matmul/cooperative.cu` for f16, that of
 //! `split_units.cu` for f32 in two terms of f16, those of `int8.cu` and `int8_units.cu` for 8-bit integers, else the register-tiled one of
 //! `tiled.cu`, to which f16 is copied as f32. What would leave tiles idle is for others: for `vector.cu` where one side is a few rows or columns, and
-//! for `direct.cu`. None is split for the sake of limits: addresses are of 64 bits, and one row of blocks may be longer than any result. The kernel's
+//! for `rows.cu` and `direct.cu`. None is split for the sake of limits: addresses are of 64 bits, and one row of blocks may be longer than any result. The kernel's
 //! k is, where few blocks would be at work.
 
 mod int8;
+mod rows;
 mod split;
 mod vector;
 
@@ -160,6 +161,10 @@ pub fn cuda(problem: &Problem, caps: &Caps, multiprocessors: u32) -> Result<Plan
     let small = small_items(problem, caps, multiprocessors);
     let (outer, inner) = batch::fitting(&problem.batch, small.unwrap_or(MOST_LAYERS));
     for launch in batch::launches(&problem.batch, outer, inner) {
+        if let Some(dispatch) = rows::product(problem, &launch, multiprocessors) {
+            plan.dispatches.push(dispatch);
+            continue;
+        }
         match &problem.integers {
             Some(integers) => int8::add_launch(problem, integers, &launch, caps, multiprocessors, &mut plan)?,
             None if small.is_some() => plan.dispatches.push(direct(problem, &launch)),
@@ -171,7 +176,8 @@ pub fn cuda(problem: &Problem, caps: &Caps, multiprocessors: u32) -> Result<Plan
 
 /// Whether a product has so few rows or columns that a kernel of this crate is quicker than NVIDIA's library.
 pub fn is_of_vectors(problem: &Problem, caps: &Caps) -> bool {
-    vector::is_quicker(&batch::merged(problem), caps)
+    let problem = &batch::merged(problem);
+    rows::takes(problem) || vector::is_quicker(problem, caps)
 }
 
 /// Adds what computes some items of a batch.
@@ -315,6 +321,7 @@ pub fn cublaslt(problem: &Problem, caps: &Caps, multiprocessors: u32) -> Result<
         || problem.k == 0
         || problem.dtype == DType::F16 && misaligned && cuda(problem, caps, multiprocessors).is_ok()
         || small_items(problem, caps, multiprocessors).is_some()
+        || rows::takes(problem)
         || vector::is_quicker(problem, caps)
         || split::takes(problem, &Launch { first: 0, batch: problem.batch }, caps, multiprocessors)
         || outer.count > 1
