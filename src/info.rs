@@ -137,6 +137,8 @@ pub struct Caps {
     pub max_workgroup_invocations: u32,
     /// Workgroup memory in bytes.
     pub max_workgroup_bytes: u32,
+    /// The most workgroups that see one another's memory: 1 where none do.
+    pub max_cluster_workgroups: u32,
     /// The longest side of a texture in texels.
     pub max_texture_size: u32,
     /// What was measured to be fastest on this very device.
@@ -201,6 +203,7 @@ impl Caps {
         binding_alignment_bytes: 16,
         max_workgroups_per_dimension: u32::MAX,
         max_workgroup_invocations: u32::MAX,
+        max_cluster_workgroups: 1,
         max_workgroup_bytes: u32::MAX,
         max_texture_size: u32::MAX,
         tuned: Tuned::NONE,

@@ -1,8 +1,13 @@
 // As normalize.wgsl; compiled at run time, behind what is generated, fold.cuh, row.cuh, lanes.cuh, turns.cuh and measure.cuh.
 
+// Lanes of a row in all blocks of a cluster.
+#define ALL_LANES (LANES * CLUSTER)
 // From one value of four to the next, and whether any lane has the l-th of the u-th four.
-#define STEP (QUAD ? 1 : LANES)
+#define STEP (QUAD ? 1 : ALL_LANES)
 #define IS_HELD(u, l) (QUAD || (u) * 4 + (l) < VALUES)
+// Values that every lane has, and whether one has that one of them.
+#define FULL (EXACT ? HELD * 4 : QUAD ? HELD * 4 - 4 : VALUES - 1)
+#define IS_THERE(u, l) (IS_HELD(u, l) && ((u) * 4 + (l) < FULL || from[u] + (l) * STEP < count))
 
 static __device__ __forceinline__ u32 place(const Words &words, const Coordinates &at) {
     u32 place = words.word[OUT_AT];
@@ -34,7 +39,45 @@ static __device__ __forceinline__ Coordinates flat(u32 i) {
 }
 #endif
 
-extern "C" __global__ void __launch_bounds__(THREADS) normalize(
+#if LAYER && !MEASURED
+// The means of squares of distances, less than zero where those are so far that they are scaled, and of distances.
+struct Spread {
+    f32 square, distance;
+};
+
+static __device__ __forceinline__ Spread joined(Spread a, Spread b) {
+    const auto scaled = [](f32 x) { return fminf(x, -x * Fold::scale_of(true) * Fold::scale_of(true)); };
+    const bool is_far = a.square < 0.0f || b.square < 0.0f;
+    return {is_far ? scaled(a.square) + scaled(b.square) : a.square + b.square, a.distance + b.distance};
+}
+
+// A lane's share in them: of distances from the sum of both numbers, the squares scaled by the square of a third.
+static __device__ __forceinline__ Spread share(const Four<f32> (&v)[HELD], const u32 (&from)[HELD], u32 count, f32 base, f32 rest, f32 by) {
+    f32 squares[4] = {}, distances[4] = {};
+#pragma unroll
+    for (u32 u = 0; u < HELD; u++) {
+#pragma unroll
+        for (u32 l = 0; l < 4; l++) {
+            const f32 distance = IS_THERE(u, l) ? (v[u].x[l] - base) - rest : 0.0f;
+            squares[l] = fmaf(distance * by, distance * by, squares[l]);
+            distances[l] += distance;
+        }
+    }
+    const f32 one = 1.0f / f32(count);
+    return {((squares[0] + squares[1]) + (squares[2] + squares[3])) * one, ((distances[0] + distances[1]) + (distances[2] + distances[3])) * one};
+}
+#endif
+
+// A row is for one block, or for a cluster of blocks, of which 512 threads at least fit a multiprocessor.
+#if CLUSTER > 1
+#define OF_CLUSTER __cluster_dims__(CLUSTER, 1, 1)
+#define LEAST_BLOCKS (512 / THREADS)
+#else
+#define OF_CLUSTER
+#define LEAST_BLOCKS 1
+#endif
+
+extern "C" __global__ void OF_CLUSTER __launch_bounds__(THREADS, LEAST_BLOCKS) normalize(
     const void *in_0, const void *in_1, const void *in_2, const void *, const void *in_4, const void *in_5, const void *in_6,
     void *__restrict__ out, const Words words
 ) {
@@ -45,7 +88,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) normalize(
 #else
     const u32 slot = local / LANES, lane = local % LANES;
 #endif
-    const u32 number = blockIdx.y * gridDim.x + blockIdx.x;
+    const u32 number = (blockIdx.y * gridDim.x + blockIdx.x) / CLUSTER;
     // From the end on: what was read last is still in the cache.
     const u32 first = (MEASURED ? gridDim.x * gridDim.y - 1 - number : number) * ROWS, row = first + slot;
     // What is not there is read as the last that is, and not written.
@@ -71,19 +114,25 @@ extern "C" __global__ void __launch_bounds__(THREADS) normalize(
     const u32 count = words.word[2], index = words.word[1] + read * words.word[MEASURED ? DIVISOR : 2], pitch = count | 1;
 #endif
     const u32 begin = MEASURED ? (gridDim.z - 1 - blockIdx.z) * LANES * HELD * 4 : 0;
+    const u32 among = CLUSTER > 1 ? blockIdx.x % CLUSTER * LANES + lane : lane;
+#if LAYER && !MEASURED && !FLAT
+    const f32 some = fold.value(along(words, c, 0).c, index);
+#elif LAYER && !MEASURED
+    const f32 some = staged[slot * COUNT];
+#endif
     Four<f32> v[HELD];
     u32 from[HELD];
 #pragma unroll
     for (u32 u = 0; u < HELD; u++) {
 #if QUAD
-        from[u] = begin + (u * LANES + lane) * 4;
+        from[u] = begin + (u * ALL_LANES + among) * 4;
         const u32 at = EXACT ? from[u] : min(from[u], count - 4);
         v[u] = fold.four(along(words, c, at).c, index + at);
 #else
-        from[u] = begin + u * LANES * 4 + lane;
+        from[u] = begin + u * ALL_LANES * 4 + among;
 #pragma unroll
         for (u32 l = 0; l < 4; l++) {
-            const u32 at = EXACT ? from[u] + l * LANES : min(from[u] + l * LANES, count - 1);
+            const u32 at = EXACT ? from[u] + l * STEP : min(from[u] + l * STEP, count - 1);
 #if FLAT
             v[u].x[l] = IS_HELD(u, l) ? staged[slot * COUNT + at] : 0.0f;
 #else
@@ -120,30 +169,32 @@ extern "C" __global__ void __launch_bounds__(THREADS) normalize(
 #endif
     }
     const Fold::State state = {most, of_row(sum, [](f32 a, f32 b) { return a + b; }, slot, lane, true)};
+#elif LAYER
+    // The mean is told as its distance from a value of the row, and then as that from the number next to it. Where the value is far from all others,
+    // their distances from it have lost what they are from one another: the mean of those from the mean puts it right.
+    const f32 of_lane = share(v, from, count, some, 0.0f, 1.0f).distance;
+    const f32 mean = of_row(of_lane, [](f32 a, f32 b) { return a + b; }, slot, lane, true);
+    const f32 base = some + mean, rest = (some - base) + mean;
+    Spread spread = share(v, from, count, base, rest, 1.0f);
+    if (!(spread.square < Fold::FAR * Fold::FAR)) spread.square = -share(v, from, count, base, rest, Fold::scale_of(true)).square;
+    spread = of_row(spread, joined, slot, lane, true);
+    const Fold::State state = {copysignf(f32(count), spread.square), fabsf(spread.square), rest + spread.distance, base};
 #else
-#if LAYER
-    // A lane's own, until that of the row is known.
-    fold.pivot = v[0].x[0];
-#endif
     Fold::State state = fold.empty();
 #pragma unroll
-    for (u32 u = 0; u < HELD; u++) {
-#if EXACT
-        if (u % 4 == 0 && u + 4 <= HELD) {
-            state = fold.more(state, {v[u], v[u + 1], v[u + 2], v[u + 3]}, {from[u], from[u + 1], from[u + 2], from[u + 3]}, STEP);
-        } else if (u >= HELD / 4 * 4) {
-            state = fold.join(state, fold.quad(v[u], from[u], STEP));
-        }
-#else
-        if (IS_HELD(u, 3) && from[u] + 3 * STEP < count) {
+    for (u32 u = 0; u + 4 <= FULL / 4; u += 4) {
+        state = fold.more(state, {v[u], v[u + 1], v[u + 2], v[u + 3]}, {from[u], from[u + 1], from[u + 2], from[u + 3]}, STEP);
+    }
+#pragma unroll
+    for (u32 u = FULL / 16 * 4; u < HELD; u++) {
+        if (u * 4 + 4 <= FULL || (QUAD && from[u] < count)) {
             state = fold.join(state, fold.quad(v[u], from[u], STEP));
         } else if (!QUAD) {
 #pragma unroll
             for (u32 l = 0; l < 4; l++) {
-                if (IS_HELD(u, l) && from[u] + l * STEP < count) state = fold.join(state, fold.lift(v[u].x[l], from[u]));
+                if (IS_THERE(u, l)) state = fold.join(state, fold.lift(v[u].x[l], from[u] + l * STEP));
             }
         }
-#endif
     }
     state = of_row(state, [&](const Fold::State &a, const Fold::State &b) { return fold.join(a, b); }, slot, lane, true);
 #endif
@@ -171,7 +222,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) normalize(
     for (u32 u = 0; u < HELD; u++) {
 #pragma unroll
         for (u32 l = 0; l < 4; l++) {
-            const u32 i = from[u] + l * LANES;
+            const u32 i = from[u] + l * STEP;
             if (IS_HELD(u, l) && (EXACT || i < count)) staged[slot * pitch + i] = proportion(fold, v[u].x[l], m);
         }
     }
@@ -190,6 +241,10 @@ extern "C" __global__ void __launch_bounds__(THREADS) normalize(
     }
 #endif
 #else
+#if CLUSTER > 1
+    // What others read of this block is read by now, or will be before it ends.
+    meet();
+#endif
     if (row >= words.word[0]) return;
 #pragma unroll
     for (u32 u = 0; u < HELD; u++) {
@@ -223,7 +278,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) normalize(
 #else
 #pragma unroll
         for (u32 l = 0; l < 4; l++) {
-            const u32 i = from[u] + l * LANES;
+            const u32 i = from[u] + l * STEP;
             if (IS_HELD(u, l) && (EXACT || i < count)) put(along(words, c, i), proportion(fold, v[u].x[l], m));
         }
 #endif

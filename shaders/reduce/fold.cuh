@@ -179,7 +179,7 @@ struct Fold : Source {
     __device__ __forceinline__ State join(State a, State b) const {
         if (a.count == 0.0f) return b;
         const f32 count = fabsf(a.count) + fabsf(b.count);
-        const f32 by = __fdividef(1.0f, count), share_a = fabsf(a.count) * by, share_b = fabsf(b.count) * by;
+        const f32 by = 1.0f / count, share_a = fabsf(a.count) * by, share_b = fabsf(b.count) * by;
         const f32 distance = (b.mean - a.mean) + (b.pivot - a.pivot);
         const bool is_far = fminf(a.count, b.count) < 0.0f || fabsf(distance) > FAR;
         const f32 scale = scale_of(is_far), d = distance * scale;
@@ -192,29 +192,18 @@ struct Fold : Source {
     // The mean of the squares of distances multiplied by a factor.
     template <u32 LENGTH>
     __device__ __forceinline__ static f32 mean_square(const f32 (&d)[LENGTH], f32 by) {
-        f32 sums[LENGTH / 4], sum = 0.0f;
+        f32 sums[4] = {};
 #pragma unroll
-        for (u32 u = 0; u < LENGTH / 4; u++) {
-            f32 e[4];
-#pragma unroll
-            for (u32 x = 0; x < 4; x++) e[x] = d[u * 4 + x] * by;
-            sums[u] = (e[0] * e[0] + e[1] * e[1]) + (e[2] * e[2] + e[3] * e[3]);
-        }
-#pragma unroll
-        for (u32 u = 0; u < LENGTH / 4; u += 2) sum += sums[u] + (u + 1 < LENGTH / 4 ? sums[u + 1] : 0.0f);
-        return sum * (1.0f / LENGTH);
+        for (u32 e = 0; e < LENGTH; e++) sums[e % 4] = fmaf(d[e] * by, d[e] * by, sums[e % 4]);
+        return ((sums[0] + sums[1]) + (sums[2] + sums[3])) * (1.0f / LENGTH);
     }
-    // All of these values, fours of which lie one behind the other.
+    // So many values, of which fours lie one behind the other.
     template <u32 LENGTH>
     __device__ __forceinline__ State of_all(const Four<f32> *v) const {
-        f32 d[LENGTH], sum = 0.0f;
+        f32 d[LENGTH], sums[4] = {};
 #pragma unroll
-        for (u32 u = 0; u < LENGTH / 4; u++) {
-#pragma unroll
-            for (u32 x = 0; x < 4; x++) d[u * 4 + x] = v[u].x[x] - pivot;
-            sum += (d[u * 4] + d[u * 4 + 1]) + (d[u * 4 + 2] + d[u * 4 + 3]);
-        }
-        const f32 mean = sum * (1.0f / LENGTH);
+        for (u32 e = 0; e < LENGTH; e++) sums[e % 4] += d[e] = v[e / 4].x[e % 4] - pivot;
+        const f32 mean = ((sums[0] + sums[1]) + (sums[2] + sums[3])) * (1.0f / LENGTH);
 #pragma unroll
         for (u32 e = 0; e < LENGTH; e++) d[e] -= mean;
         const f32 spread = mean_square(d, 1.0f);

@@ -2,6 +2,11 @@
 // for it, and for each type of `join`, of which every lambda is another, the block has memory of its own: two of one type would write what others
 // still read.
 
+// Blocks of a row.
+#ifndef CLUSTER
+#define CLUSTER 1
+#endif
+
 #if !COLUMNS
 // Lanes of a row that are neighbours in a warp.
 #define NEAR (LANES < 32 ? LANES : 32)
@@ -27,6 +32,27 @@ static __device__ __forceinline__ T first_of(T mine, F join, u32 lanes, bool for
 }
 #endif
 
+#if CLUSTER > 1
+// The blocks of a row, which see one another's memory, wait for one another.
+static __device__ __forceinline__ void meet() { asm volatile("barrier.cluster.arrive;\nbarrier.cluster.wait;" ::: "memory"); }
+
+// What the blocks of a row make of what each of them has, in the same order in all. None may end before all have.
+template <typename T, typename F>
+static __device__ __forceinline__ T of_cluster(const T &mine, F join) {
+    __shared__ T of_block;
+    if (threadIdx.x == 0) of_block = mine;
+    meet();
+    u32 there;
+    asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(u32(__cvta_generic_to_shared(&of_block))), "r"(threadIdx.x % CLUSTER));
+    T other;
+#pragma unroll
+    for (u32 w = 0; w < sizeof(T) / 4; w++) {
+        asm volatile("ld.shared::cluster.u32 %0, [%1];" : "=r"(reinterpret_cast<u32 *>(&other)[w]) : "r"(there + w * 4));
+    }
+    return first_of(other, join, CLUSTER, true);
+}
+#endif
+
 template <typename T, typename F>
 static __device__ __forceinline__ T of_row(T mine, F join, u32 slot, u32 lane, bool for_all) {
 #if COLUMNS
@@ -45,6 +71,9 @@ static __device__ __forceinline__ T of_row(T mine, F join, u32 slot, u32 lane, b
     if (lane % 32 == 0) all[slot * (LANES / 32) + lane / 32] = mine;
     __syncthreads();
     mine = first_of(all[slot * (LANES / 32) + lane % (LANES / 32)], join, LANES / 32, for_all);
+#endif
+#if CLUSTER > 1
+    mine = of_cluster(mine, join);
 #endif
     return mine;
 #endif

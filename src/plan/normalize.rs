@@ -37,6 +37,11 @@ const BLOCK: u64 = 16;
 const SHORT: u64 = 24;
 /// Lanes that write vectors beside one another: with one alone, softmax of rows of 16 moved 2.6 TB/s on the same GPU, and with four 4.0.
 const LEAST_LANES: u64 = 4;
+/// The longest rows that a workgroup keeps by itself though clusters could, values that each of their lanes has, and the threads of a workgroup of
+/// one. On an NVIDIA H200 softmax of rows of 65536 moved 2.6 TB/s with a workgroup for a row, and with four 3.6.
+const ALONE: u64 = 1 << 15;
+const OF_CLUSTER: u64 = 64;
+const CLUSTER_THREADS: [u32; 2] = [256, 512];
 /// Where in the words the divisor is, epsilon, and the sizes.
 const DIVISOR: u32 = 3;
 const EPSILON: u32 = 4;
@@ -58,7 +63,7 @@ pub fn cuda(problem: &Problem, caps: &Caps) -> Result<Plan> {
 /// Rows of whole fours change hands before they are written if they are no longer than that.
 fn launches(problem: &Problem, caps: &Caps, short_fours: u64) -> Result<Plan> {
     let inputs = problem.values.inputs.len() + problem.beside.len();
-    let is_long = problem.is_long(caps.max_workgroup_invocations, true);
+    let is_long = problem.is_long(caps.max_workgroup_invocations, true) && cluster(problem, caps).is_none();
     if problem.values.shape.len() > MOST_DIMENSIONS || inputs > MOST_INPUTS - usize::from(is_long) {
         return Err(Error::internal("a kernel of more inputs or dimensions than there are"));
     }
@@ -218,6 +223,18 @@ fn rows_of(problem: &Problem, [first, end]: [u32; 2]) -> u64 {
     u64::from(end - first) * (problem.rows() / outer)
 }
 
+/// Threads and workgroups of a cluster that keeps a row, where there are such; None for shorter rows and for longer ones.
+fn cluster(problem: &Problem, caps: &Caps) -> Option<[u32; 2]> {
+    if problem.is_in_columns() || problem.count() <= ALONE {
+        return None;
+    }
+    let cluster = |threads: u32| [threads, problem.count().div_ceil(u64::from(threads) * OF_CLUSTER).next_power_of_two() as u32];
+    let fits = |[threads, workgroups]: &[u32; 2]| {
+        *threads <= caps.max_workgroup_invocations && (2..=caps.max_cluster_workgroups).contains(workgroups)
+    };
+    CLUSTER_THREADS.into_iter().map(cluster).find(fits)
+}
+
 /// Values that a lane has, where there are lanes enough: those of f16 are half the bytes, of which enough have to be under way.
 fn block(problem: &Problem) -> u64 {
     let is_narrow = problem.values.inputs.iter().all(|input| input.dtype == DType::F16);
@@ -236,6 +253,8 @@ struct Shares {
     staged: u32,
     is_flat: bool,
     is_exact: bool,
+    /// Workgroups of a row.
+    cluster: u32,
 }
 
 impl Shares {
@@ -243,6 +262,13 @@ impl Shares {
     fn of(problem: &Problem, rows: [u32; 2], caps: &Caps, short_fours: u64) -> Self {
         let values = &problem.values;
         let (rows, count) = (rows_of(problem, rows), problem.count());
+        if let Some([threads, cluster]) = self::cluster(problem, caps) {
+            let held = count.div_ceil(u64::from(threads * cluster * QUAD)) as u32;
+            let is_exact = u64::from(held * threads * cluster * QUAD) == count;
+            let is_quad = problem.is_in_fours();
+            let each = if is_quad { held * QUAD } else { count.div_ceil(u64::from(threads * cluster)) as u32 };
+            return Self { threads, lanes: threads, held, each, is_quad, staged: 0, is_flat: false, is_exact, cluster };
+        }
         let is_in_columns = problem.is_in_columns();
         // More invocations than usual hold long rows, and long columns, so that enough neighbours are beside one another.
         let is_long = count > if is_in_columns { Problem::MOST_IN_COLUMN / 4 } else { Problem::MOST_IN_ROW };
@@ -271,7 +297,7 @@ impl Shares {
         let held = count.div_ceil(u64::from(lanes * QUAD)) as u32;
         let each = if is_quad { held * QUAD } else { count.div_ceil(lanes.into()) as u32 };
         let is_exact = u64::from(held * lanes * QUAD) == count;
-        Self { threads, lanes, held, each, is_quad, staged: if is_staged { staged } else { 0 }, is_flat, is_exact }
+        Self { threads, lanes, held, each, is_quad, staged: if is_staged { staged } else { 0 }, is_flat, is_exact, cluster: 1 }
     }
 
     /// Of longer ones, of which a workgroup has a part.
@@ -286,7 +312,7 @@ impl Shares {
         }
         let (each, held) = (each as u32, each as u32 / QUAD);
         let is_exact = count.is_multiple_of((held * lanes * QUAD).into());
-        Self { threads, lanes, held, each, is_quad: problem.is_in_fours(), staged: 0, is_flat: false, is_exact }
+        Self { threads, lanes, held, each, is_quad: problem.is_in_fours(), staged: 0, is_flat: false, is_exact, cluster: 1 }
     }
 }
 
@@ -347,11 +373,13 @@ fn dispatch(problem: &Problem, [rows, steps]: [[u32; 2]; 2], shares: &Shares, me
         ("SCALARS", scalars_at),
     ]);
     constants.extend(is_of_form(problem));
+    constants.extend((shares.cluster > 1).then_some(("CLUSTER", shares.cluster)));
     let source = Source { program: Arc::clone(&values.program), inputs: readings, beside, result: problem.out.dtype, end: None };
     let variant = format!("{} {}", problem.form.name(), values.program);
     let kernel = Kernel { id: KernelId::Normalize, variant, constants, source: Some(Arc::new(source)) };
     let groups = rows.div_ceil(u64::from(threads / lanes)) as u32;
-    let x = groups.min(caps.max_workgroups_per_dimension).max(1);
+    let groups = groups * shares.cluster;
+    let x = groups.min(caps.max_workgroups_per_dimension / shares.cluster * shares.cluster).max(1);
     let parts = if measures.is_some() { count.div_ceil(u64::from(lanes * held * QUAD)) as u32 } else { 1 };
     Ok(Dispatch { kernel, params: words.into(), bindings, grid: [x, groups.div_ceil(x), parts] })
 }

@@ -19,6 +19,7 @@ pub const DEFAULTS: Caps = Caps {
     max_workgroups_per_dimension: 65_535,
     max_workgroup_invocations: 256,
     max_workgroup_bytes: 16_384,
+    max_cluster_workgroups: 1,
     max_texture_size: 4096,
     tuned: Tuned::NONE,
     f16: false,

@@ -22,6 +22,10 @@ const PACKED_COMPUTE_CAPABILITY: (i32, i32) = (6, 1);
 
 /// The oldest GPUs with matrix units that `shaders/matmul/cooperative.cu` and `int8_units.cu` can use, and what these are.
 const UNITS_COMPUTE_CAPABILITY: (i32, i32) = (8, 0);
+
+/// From which on blocks of a cluster see one another's memory, and how many of them there may be on every such GPU.
+pub(super) const CLUSTER_COMPUTE_CAPABILITY: (i32, i32) = (9, 0);
+const CLUSTER: u32 = 8;
 const UNIT: MatrixUnit =
     MatrixUnit { m: 16, n: 8, k: 16, operands: DType::F16, sums: DType::F32, subgroup_size: 32, dialect: Dialect::Ptx };
 
@@ -193,6 +197,7 @@ impl Found {
                 max_workgroups_per_dimension: i32::MAX as u32,
                 max_workgroup_invocations: most(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?,
                 max_workgroup_bytes: most(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK)?,
+                max_cluster_workgroups: if self.compute_capability >= CLUSTER_COMPUTE_CAPABILITY { CLUSTER } else { 1 },
                 max_texture_size: u32::MAX,
                 tuned: Tuned::NONE,
                 f16: false,

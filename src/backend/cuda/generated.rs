@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use super::adapter::CLUSTER_COMPUTE_CAPABILITY;
 use super::pipeline::{Module, Refused};
 use super::{Cuda, nvrtc};
 use crate::backend::Backend;
@@ -43,7 +44,7 @@ impl Cuda {
 
     /// The same of a reduction.
     pub(super) fn plan_reduce(&self, problem: &reduce::Problem) -> Result<Plan> {
-        let caps = Caps { max_binding_bytes: self.caps.max_binding_bytes.min(MOST_REDUCED_BYTES), ..self.caps.clone() };
+        let caps = self.caps_of_rows();
         match self.compiled(|| plan::reduce::compute(problem, &caps))? {
             Some(plan) => Ok(plan),
             None => plan::reduce::plain(problem, &self.caps),
@@ -52,7 +53,7 @@ impl Cuda {
 
     /// And of softmax and the norms.
     pub(super) fn plan_normalize(&self, problem: &normalize::Problem) -> Result<Plan> {
-        let caps = Caps { max_binding_bytes: self.caps.max_binding_bytes.min(MOST_REDUCED_BYTES), ..self.caps.clone() };
+        let caps = self.caps_of_rows();
         match self.compiled(|| plan::normalize::cuda(problem, &caps))? {
             Some(plan) => Ok(plan),
             None => plan::normalize::plain(problem, &self.caps),
@@ -77,11 +78,21 @@ impl Cuda {
 
     /// And of an operation with what follows it.
     pub(super) fn plan_fused(&self, fused: &Fused) -> Result<Plan> {
-        let caps = Caps { max_binding_bytes: self.caps.max_binding_bytes.min(MOST_REDUCED_BYTES), ..self.caps.clone() };
+        let caps = self.caps_of_rows();
         let ended = plan::fused::cuda(fused, &caps, self.multiprocessors);
         match ended.ok().map(|plan| self.compiled(|| Ok(plan))).transpose()?.flatten() {
             Some(plan) => Ok(plan),
             None => plan::fused::apart(fused, self.plan(&fused.core)?, &self.caps),
+        }
+    }
+
+    /// What plans for rows may assume: an old compiler knows no clusters.
+    fn caps_of_rows(&self) -> Caps {
+        let knows_clusters = nvrtc::get().is_ok_and(|compiler| compiler.knows(CLUSTER_COMPUTE_CAPABILITY));
+        Caps {
+            max_binding_bytes: self.caps.max_binding_bytes.min(MOST_REDUCED_BYTES),
+            max_cluster_workgroups: if knows_clusters { self.caps.max_cluster_workgroups } else { 1 },
+            ..self.caps.clone()
         }
     }
 
@@ -307,7 +318,7 @@ mod tests {
         };
         let start = Instant::now();
         let problems = problems();
-        let caps = Caps { max_workgroup_invocations: 1024, ..Caps::UNLIMITED };
+        let caps = Caps { max_workgroup_invocations: 1024, max_cluster_workgroups: 8, ..Caps::UNLIMITED };
         let maps = problems.iter().map(|problem| plan::map::cuda(problem, &caps));
         let reductions = reductions();
         let folds = reductions.iter().map(|problem| plan::reduce::compute(problem, &caps));

@@ -105,6 +105,11 @@ impl Nvrtc {
         Err(if said.is_null() { format!("NVRTC error {code}") } else { unsafe { CStr::from_ptr(said) }.to_string_lossy().into_owned() })
     }
 
+    /// Whether it makes use of what GPUs have from that compute capability on.
+    pub(super) fn knows(&self, (major, minor): (i32, i32)) -> bool {
+        self.architectures.last().is_some_and(|newest| *newest >= (10 * major + minor).cast_unsigned())
+    }
+
     /// Compiles for a GPU of that compute capability; or what the compiler says.
     pub(super) fn compile(&self, name: &str, source: &str, (major, minor): (u32, u32)) -> Result<Compiled, String> {
         let wanted = major * 10 + minor;

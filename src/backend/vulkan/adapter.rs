@@ -340,6 +340,7 @@ impl Card {
             max_workgroups_per_dimension: groups_x.min(groups_y).min(groups_z),
             max_workgroup_invocations: limits.max_compute_work_group_invocations.min(size_x).min(size_y),
             max_workgroup_bytes: limits.max_compute_shared_memory_size,
+            max_cluster_workgroups: 1,
             max_texture_size: u32::MAX,
             tuned: Tuned::NONE,
             f16: false,

@@ -374,6 +374,7 @@ fn describe(
         max_workgroups_per_dimension: limits.max_compute_workgroups_per_dimension,
         max_workgroup_invocations: limits.max_compute_invocations_per_workgroup.min(limits.max_compute_workgroup_size_x),
         max_workgroup_bytes: limits.max_compute_workgroup_storage_size,
+        max_cluster_workgroups: 1,
         max_texture_size: u32::MAX,
         tuned: crate::plan::tuned::Tuned::NONE,
         // Natively the crate's own kernels do not.
