@@ -225,7 +225,8 @@ fn rows_of(problem: &Problem, [first, end]: [u32; 2]) -> u64 {
 
 /// Threads and workgroups of a cluster that keeps a row, where there are such; None for shorter rows and for longer ones.
 fn cluster(problem: &Problem, caps: &Caps) -> Option<[u32; 2]> {
-    if problem.is_in_columns() || problem.count() <= ALONE {
+    // No shading language has any.
+    if cfg!(target_arch = "wasm32") || problem.is_in_columns() || problem.count() <= ALONE {
         return None;
     }
     let cluster = |threads: u32| [threads, problem.count().div_ceil(u64::from(threads) * OF_CLUSTER).next_power_of_two() as u32];
