@@ -1,5 +1,5 @@
-//! Plans for softmax and the norms: `shaders/normalize`, a row for as many lanes as hold it. Longer ones are folded first, as a reduction folds
-//! them, and read again.
+//! Plans for softmax and the norms: `shaders/normalize`, a row for as many lanes as hold it, on CUDA those of several workgroups if need be. Longer
+//! ones are folded first, as a reduction folds them, and read again.
 //!
 //! ```text
 //! rows, number of the first value, values of a row, divisor or values of all of it, epsilon, sizes, inputs, scale and bias as a map's inputs,
