@@ -38,6 +38,7 @@ const ILLEGAL_ADDRESS: Code = 700;
 const MODULES: &str = concat!(
     include_str!(concat!(env!("STAND_IN_PTX"), "/tiled.ptx")),
     include_str!(concat!(env!("STAND_IN_PTX"), "/direct.ptx")),
+    include_str!(concat!(env!("STAND_IN_PTX"), "/rows.ptx")),
     include_str!(concat!(env!("STAND_IN_PTX"), "/vector.ptx")),
     include_str!(concat!(env!("STAND_IN_PTX"), "/split.ptx")),
     include_str!(concat!(env!("STAND_IN_PTX"), "/split_units.ptx")),

@@ -54,6 +54,25 @@ pub unsafe fn work(function: &str, [blocks, layers, threads]: [c_uint; 3], argum
             }
         });
     }
+    if let Some(of_b) = function.strip_prefix("matmul/rows f32-n") {
+        let ([a, b, c, bias, out], p) = ([0, 1, 2, 3, 4].map(address), params(5));
+        // Rows of a block, which are whole fours and fit its shared memory.
+        let rows = p.k_part;
+        let pitch = |length: u32| if length.is_multiple_of(4) { ((length / 4) | 1) * 4 } else { length };
+        let fits = rows > 0 && rows.is_multiple_of(4) && rows * pitch(p.k).max(pitch(p.n)) <= 3072;
+        let lies_so = (p.lda, p.ldo, p.batch) == (p.k, p.n, 1) && (p.starts[0] | p.starts[3]).is_multiple_of(4);
+        if !fits || !lies_so || layers != 1 || threads != 128 || blocks != p.m.div_ceil(rows) {
+            return None;
+        }
+        let transpose_b = of_b == "t";
+        return later(move || {
+            let (a, b) = (p.start(a, 0, 0), p.start(b, 1, 0));
+            for [i, j] in (0..p.m).flat_map(|i| (0..p.n).map(move |j| [i, j])) {
+                let term = |q: u32| unsafe { *at(a, i, q, p.lda) * if transpose_b { *at(b, j, q, p.ldb) } else { *at(b, q, j, p.ldb) } };
+                unsafe { p.store([c, bias, out], 0, [i, j], (0..p.k).map(term).sum()) };
+            }
+        });
+    }
     if let Some(lies) = function.strip_prefix("matmul/split ") {
         let ([from, out], p, along) = ([0, 1].map(address), params(2), lies == "along");
         let ([lines, k], in_block) = if along { ([p.m, p.n], threads / p.lanes) } else { ([p.n, p.m], p.lanes) };
