@@ -3,6 +3,8 @@
 // From one value of four to the next, and whether any lane has the l-th of the u-th four.
 #define STEP (QUAD ? 1 : LANES)
 #define IS_HELD(u, l) (QUAD || (u) * 4 + (l) < VALUES)
+// Values that a lane has of all but the last of its fours, or of all but the last of its values.
+#define AT_ONCE (QUAD ? FOURS * 4 - 4 : VALUES - 1)
 
 extern "C" __global__ void __launch_bounds__(THREADS) reduce(
     const void *in_0, const void *in_1, const void *in_2, const void *, const void *in_4, const void *in_5, const void *in_6,
@@ -53,6 +55,17 @@ extern "C" __global__ void __launch_bounds__(THREADS) reduce(
 #endif
             from[u / 4][u % 4] = place + at;
         }
+#if MOMENTS && AT_ONCE > 0
+        // What all lanes have of the last values of a row is folded at once, and then the rest.
+        if (end - i < LANES * BLOCKS * 16 && end - i >= AT_ONCE * LANES) {
+            constexpr u32 u = AT_ONCE / 4, x = AT_ONCE % 4;
+            state = fold.join(state, fold.of_all<AT_ONCE>(v[0]));
+            if (from[u / 4][u % 4] - place + x * STEP < end) {
+                state = fold.join(state, QUAD ? fold.quad(v[u / 4][u % 4], 0, STEP) : fold.lift(v[u / 4][u % 4].x[x], 0));
+            }
+            continue;
+        }
+#endif
 #if MOMENTS && BLOCKS == 2
         // To join variances takes as long as to fold a block: both are one where all of them is there.
         if (VALUES == 32 && from[1][3] - place + 3 * STEP < end) {
