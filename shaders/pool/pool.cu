@@ -1,6 +1,7 @@
 // As pool.wgsl without LINES, of which block.cu is the twin. What there are constants is told at run time, in the word behind those that both have
 // (src/plan/pool.rs).
 
+#include "../map/prelude.cuh"
 #include "told.cuh"
 
 // src/plan/pool.rs has the same.
@@ -79,8 +80,7 @@ static __device__ u32 value(const Flagged &told, const void *values, const Place
 extern "C" __global__ void __launch_bounds__(64) pool(
     const void *values, const void *, const void *, const void *, const void *, const void *, const void *, void *out, const Flagged told
 ) {
-    const u32 i = (blockIdx.y * gridDim.x + blockIdx.x) * 64 + threadIdx.x;
-    const u32 first = i * 4;
+    const u32 first = ((blockIdx.y * gridDim.x + blockIdx.x) * 64 + threadIdx.x) * 4;
     if (first >= told.elements) return;
     u32 v[4];
     Place at(told, first);

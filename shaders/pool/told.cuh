@@ -1,20 +1,4 @@
-// What pool.cu and block.cu have in common: values, windows and what a kernel is told.
-
-typedef unsigned u32;
-
-static __device__ __forceinline__ float widened(u32 bits) {
-    float a;
-    asm("cvt.f32.f16 %0, %1;" : "=f"(a) : "h"((unsigned short)bits));
-    return a;
-}
-
-static __device__ __forceinline__ u32 rounded(float a) {
-    unsigned short bits;
-    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(a));
-    return bits;
-}
-
-static __device__ __forceinline__ bool is_nan(float a) { return (__float_as_uint(a) & 0x7fffffffu) > 0x7f800000u; }
+// What pool.cu and block.cu have in common, behind map/prelude.cuh: windows, and what a kernel is told.
 
 // A window along one dimension, as ops/window.rs has it.
 struct Window {

@@ -12,6 +12,7 @@ impl Kernel {
         const PAIRS: &str = include_str!(concat!(env!("OUT_DIR"), "/map-pairs.cu"));
         const ROOTS: &str = include_str!(concat!(env!("OUT_DIR"), "/fft-roots.cuh"));
         const STEPS: &str = include_str!(concat!(env!("OUT_DIR"), "/fft-steps.cu"));
+        const PRELUDE: &str = include_str!(concat!(env!("OUT_DIR"), "/map-prelude.cuh"));
         const POOL_TOLD: &str = include_str!(concat!(env!("OUT_DIR"), "/pool-told.cuh"));
         const POOL_BLOCK: &str = include_str!(concat!(env!("OUT_DIR"), "/pool-block.cu"));
         const FOLD: &str = include_str!(concat!(env!("OUT_DIR"), "/reduce-fold.cuh"));
@@ -41,7 +42,7 @@ impl Kernel {
             KernelId::MatmulVector => &[PARAMS, STORE, FOURS, PRODUCT_VECTOR],
             KernelId::Map => &[MAP],
             KernelId::Fft => &[ROOTS, STEPS],
-            KernelId::Pool => &[POOL_TOLD, POOL_BLOCK],
+            KernelId::Pool => &[PRELUDE, POOL_TOLD, POOL_BLOCK],
             KernelId::MapTurned => &[TURNS, TURNED],
             KernelId::MapPairs => &[PAIRS],
             KernelId::Reduce => &[FOLD, ROW, LANES, REDUCE],
