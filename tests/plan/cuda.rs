@@ -57,6 +57,7 @@ proptest! {
             (1u32..5000, 0u32..100, 1u32..5000),
             (1u32..200, 100u32..200_000, 1u32..200),
             (1u32..40, 0u32..40, 1u32..5000),
+            (4000u32..100_000, 1u32..40, 1u32..40),
         ],
         transpose_a: bool, transpose_b: bool, reads_c: bool, multiprocessors in 1u32..200, is_f16: bool, has_units: bool,
     ) {
@@ -74,6 +75,18 @@ proptest! {
             prop_assert!((2..=32).contains(&m.min(n)) && (1..=32).contains(&k) && plan.scratch_bytes == 0, "{}", plan);
             prop_assert_eq!(slots(product), [(0, Slot::A), (1, Slot::B)].into_iter().chain(c(2)).chain([(4, Slot::Out)]).collect::<Vec<_>>());
             prop_assert!(product.grid[0] * product.kernel.constant("THREADS") >= m.div_ceil(4) * n.div_ceil(4), "{}", plan);
+            prop_assert!(has_ptx(&product.kernel), "{}", product.kernel);
+            return Ok(());
+        }
+        // Many rows of few terms and columns lie as they are, and a block of some at once fits in what it keeps them in.
+        if let [product] = &plan.dispatches[..]
+            && product.kernel.id == KernelId::MatmulRows
+        {
+            let (p, rows) = (params(product), params(product).k_part);
+            prop_assert!(m >= 4096 && (1..=32).contains(&k) && (1..=32).contains(&n) && !transpose_a && !reads_c, "{}", plan);
+            prop_assert!((p.lda, p.ldo) == (k, n) && plan.scratch_bytes == 0, "{}", plan);
+            prop_assert!(rows.is_multiple_of(32) && rows * k.max(n) <= 3072 && product.grid == [m.div_ceil(rows), 1, 1], "{}", plan);
+            prop_assert_eq!(slots(product), [(0, Slot::A), (1, Slot::B), (4, Slot::Out)]);
             prop_assert!(has_ptx(&product.kernel), "{}", product.kernel);
             return Ok(());
         }

@@ -323,7 +323,7 @@ pub fn cublaslt(problem: &Problem, caps: &Caps, multiprocessors: u32) -> Result<
         || small_items(problem, caps, multiprocessors).is_some()
         || rows::takes(problem)
         || vector::is_quicker(problem, caps)
-        || split::takes(problem, &Launch { first: 0, batch: problem.batch }, caps, multiprocessors)
+        || !vector::takes(problem, caps) && split::takes(problem, &Launch { first: 0, batch: problem.batch }, caps, multiprocessors)
         || outer.count > 1
         || first.iter().any(|first| !(first * problem.dtype.bytes()).is_multiple_of(LIBRARY_ALIGNMENT_BYTES))
         || largest > u64::from(i32::MAX.cast_unsigned())

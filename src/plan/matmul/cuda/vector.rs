@@ -64,6 +64,11 @@ pub(super) fn product(problem: &Problem, launch: &Launch, caps: &Caps, multiproc
     })
 }
 
+/// Whether a product by itself is such a one.
+pub(super) fn takes(problem: &Problem, caps: &Caps) -> bool {
+    Vectors::of(problem, whole(problem), caps).is_some()
+}
+
 /// Whether it is quicker than NVIDIA's library.
 pub(super) fn is_quicker(problem: &Problem, caps: &Caps) -> bool {
     let Some(product) = Vectors::of(problem, whole(problem), caps).filter(|_| problem.integers.is_none()) else { return false };
