@@ -78,6 +78,7 @@ const SHADERS: &[&str] = &[
     "matmul/activate.wgsl",
     "reduce/row.cuh",
     "reduce/lanes.cuh",
+    "reduce/moments.cuh",
     "normalize/measure.cuh",
     "normalize/normalize.cu",
     "matmul/params.cuh",

@@ -313,6 +313,7 @@ fn plans_of_operations_are_as_written_down() {
         ("int8-row", compute(&integers(problem(1, 4096, 4096, false, false, false, 0), [3, 0]), &LARGE)),
         ("int8-few-columns", compute(&integers(problem(5000, 1001, 5, false, false, false, 0), [7, -3]), &LARGE)),
         ("int8-odd", compute(&integers(problem(50, 301, 21, true, true, false, 3), [7, -3]), &DEFAULTS)),
+        ("reduce-cuda-short-rows", plan::reduce::cuda(&reduce(Fold::Var, 1, values(&[1 << 20, 31], &[31, 1])), &LARGE)),
         ("reduce-cuda-plain", plan::reduce::plain(&reduce(Fold::Var, 0, all()), &LARGE)),
         ("reduce-cuda-plain-columns", plan::reduce::plain(&reduce(Fold::Mean, 1, values(&[300, 70_000], &[1, 300])), &LARGE)),
         ("softmax-cuda-clusters", plan::normalize::cuda(&rows(Form::Softmax, 100_002), &Caps { max_cluster_workgroups: 8, ..LARGE })),

@@ -30,44 +30,6 @@ static __device__ __forceinline__ f32 proportion(const Fold &fold, f32 v, const 
 #endif
 }
 
-#if FLAT
-// The coordinates of a value that is told by its number among those of all rows.
-static __device__ __forceinline__ Coordinates flat(u32 i) {
-    Coordinates at = {};
-    at.c[RANK - 1] = i;
-    return at;
-}
-#endif
-
-#if LAYER && !MEASURED
-// The means of squares of distances, less than zero where those are so far that they are scaled, and of distances.
-struct Spread {
-    f32 square, distance;
-};
-
-static __device__ __forceinline__ Spread joined(Spread a, Spread b) {
-    const auto scaled = [](f32 x) { return fminf(x, -x * Fold::scale_of(true) * Fold::scale_of(true)); };
-    const bool is_far = a.square < 0.0f || b.square < 0.0f;
-    return {is_far ? scaled(a.square) + scaled(b.square) : a.square + b.square, a.distance + b.distance};
-}
-
-// A lane's share in them: of distances from the sum of both numbers, the squares scaled by the square of a third.
-static __device__ __forceinline__ Spread share(const Four<f32> (&v)[HELD], const u32 (&from)[HELD], u32 count, f32 base, f32 rest, f32 by) {
-    f32 squares[4] = {}, distances[4] = {};
-#pragma unroll
-    for (u32 u = 0; u < HELD; u++) {
-#pragma unroll
-        for (u32 l = 0; l < 4; l++) {
-            const f32 distance = IS_THERE(u, l) ? (v[u].x[l] - base) - rest : 0.0f;
-            squares[l] = fmaf(distance * by, distance * by, squares[l]);
-            distances[l] += distance;
-        }
-    }
-    const f32 one = 1.0f / f32(count);
-    return {((squares[0] + squares[1]) + (squares[2] + squares[3])) * one, ((distances[0] + distances[1]) + (distances[2] + distances[3])) * one};
-}
-#endif
-
 // A row is for one block, or for a cluster of blocks, of which 512 threads at least fit a multiprocessor.
 #if CLUSTER > 1
 #define OF_CLUSTER __cluster_dims__(CLUSTER, 1, 1)
@@ -170,32 +132,20 @@ extern "C" __global__ void OF_CLUSTER __launch_bounds__(THREADS, LEAST_BLOCKS) n
     }
     const Fold::State state = {most, of_row(sum, [](f32 a, f32 b) { return a + b; }, slot, lane, true)};
 #elif LAYER
-    // The mean is told as its distance from a value of the row, and then as that from the number next to it. Where the value is far from all others,
-    // their distances from it have lost what they are from one another: the mean of those from the mean puts it right.
-    const f32 of_lane = share(v, from, count, some, 0.0f, 1.0f).distance;
-    const f32 mean = of_row(of_lane, [](f32 a, f32 b) { return a + b; }, slot, lane, true);
-    const f32 base = some + mean, rest = (some - base) + mean;
-    Spread spread = share(v, from, count, base, rest, 1.0f);
-    if (!(spread.square < Fold::FAR * Fold::FAR)) spread.square = -share(v, from, count, base, rest, Fold::scale_of(true)).square;
-    spread = of_row(spread, joined, slot, lane, true);
-    const Fold::State state = {copysignf(f32(count), spread.square), fabsf(spread.square), rest + spread.distance, base};
+    const Fold::State state =
+        moments_of_row(v, [&](u32 u, u32 l) { return IS_THERE(u, l); }, count, some, slot, lane, true);
 #else
     Fold::State state = fold.empty();
 #pragma unroll
-    for (u32 u = 0; u + 4 <= FULL / 4; u += 4) {
-        state = fold.more(state, {v[u], v[u + 1], v[u + 2], v[u + 3]}, {from[u], from[u + 1], from[u + 2], from[u + 3]}, STEP);
+    for (u32 u = 0; u < HELD; u++) {
+#pragma unroll
+        for (u32 l = 0; l < 4; l++) v[u].x[l] = IS_THERE(u, l) ? v[u].x[l] : Fold::left_out(v[u].x[l]);
     }
 #pragma unroll
-    for (u32 u = FULL / 16 * 4; u < HELD; u++) {
-        if (u * 4 + 4 <= FULL || (QUAD && from[u] < count)) {
-            state = fold.join(state, fold.quad(v[u], from[u], STEP));
-        } else if (!QUAD) {
-#pragma unroll
-            for (u32 l = 0; l < 4; l++) {
-                if (IS_THERE(u, l)) state = fold.join(state, fold.lift(v[u].x[l], from[u] + l * STEP));
-            }
-        }
-    }
+    for (u32 u = 0; u + 4 <= HELD; u += 4) state = fold.join(state, fold.of_all<16>(v + u, from + u, STEP));
+#if HELD % 4
+    state = fold.join(state, fold.of_all<HELD % 4 * 4>(v + HELD / 4 * 4, from + HELD / 4 * 4, STEP));
+#endif
     state = of_row(state, [&](const Fold::State &a, const Fold::State &b) { return fold.join(a, b); }, slot, lane, true);
 #endif
     const Measure m = measure(fold, state);

@@ -1,6 +1,7 @@
 // As fold.wgsl, in a type with what the kernel is told and reads. Here the hardware does with infinities and NaN what IEEE 754 says.
 //
-// `more` folds four fours that lie a step apart into what there is. What is no type is a word told at run time in plain.cu.
+// `of_all` is what so many values are by themselves, of which fours lie one behind the other and those of a four a step apart, and `more` folds four
+// such fours into what there is. What is no type is a word told at run time in plain.cu.
 
 #define KNOWS_NAN (KEYS && OF_F32 && __CUDA_ARCH__ >= 800)
 
@@ -78,16 +79,27 @@ struct Fold : Source {
     __device__ __forceinline__ State join(State a, State b) const {
         return parted(a.part * b.part, min(max(a.power + b.power, -(1 << 29)), 1 << 29));
     }
-    __device__ __forceinline__ State quad(const Four<f32> &v, u32, u32) const {
+    // Four factors that are neither large nor small have a product that is no special number.
+    template <u32 LENGTH>
+    __device__ __forceinline__ State of_all(const Four<f32> *v, const u32 *from, u32 step) const {
         u32 least = 0x7fffffffu, most = 0;
 #pragma unroll
-        for (u32 e = 0; e < 4; e++) {
-            const u32 size = word_of(v.x[e]) & 0x7fffffffu;
+        for (u32 e = 0; e < LENGTH; e++) {
+            const u32 size = word_of(v[e / 4].x[e % 4]) & 0x7fffffffu;
             least = min(least, size);
             most = max(most, size);
         }
-        if (least >= 0x30000000u && most < 0x4f000000u) return parted((v.x[0] * v.x[1]) * (v.x[2] * v.x[3]), 0);
-        return join(join(lift(v.x[0], 0), lift(v.x[1], 0)), join(lift(v.x[2], 0), lift(v.x[3], 0)));
+        if (least < 0x30000000u || most >= 0x4f000000u) return of_parts<LENGTH>(v, from, step);
+        State all = empty();
+#pragma unroll
+        for (u32 u = 0; u < LENGTH; u += 4) {
+            f32 factors[4];
+#pragma unroll
+            for (u32 e = 0; e < 4; e++) factors[e] = u + e < LENGTH ? v[u / 4].x[e] : 1.0f;
+            const State four = parted((factors[0] * factors[1]) * (factors[2] * factors[3]), 0);
+            all = {all.part * four.part, all.power + four.power};
+        }
+        return parted(all.part, all.power);
     }
     __device__ __forceinline__ static f32 power_of_two(int power) { return __uint_as_float(u32(power + 127) << 23); }
     __device__ __forceinline__ Output finish(State s) const {
@@ -143,19 +155,20 @@ struct Fold : Source {
     }
 #if KNOWS_NAN
     // The most extreme of all is known before it is looked for, the last places first.
-    __device__ __forceinline__ State more(State s, const Four<f32> (&v)[4], const u32 (&from)[4], u32 step) const {
+    template <u32 LENGTH>
+    __device__ __forceinline__ State of_all(const Four<f32> *v, const u32 *from, u32 step) const {
         f32 most = ranked(v[0].x[0]);
 #pragma unroll
-        for (u32 e = 1; e < 16; e++) most = larger(most, ranked(v[e / 4].x[e % 4]));
+        for (u32 e = 1; e < LENGTH; e++) most = larger(most, ranked(v[e / 4].x[e % 4]));
         u32 place = 0;
         if (most == most) {
 #pragma unroll
-            for (u32 e = 16; e > 0; e--) place = ranked(v[(e - 1) / 4].x[(e - 1) % 4]) == most ? from[(e - 1) / 4] + (e - 1) % 4 * step : place;
+            for (u32 e = LENGTH; e > 0; e--) place = ranked(v[(e - 1) / 4].x[(e - 1) % 4]) == most ? from[(e - 1) / 4] + (e - 1) % 4 * step : place;
         } else {
 #pragma unroll
-            for (u32 e = 16; e > 0; e--) place = is_nan(v[(e - 1) / 4].x[(e - 1) % 4]) ? from[(e - 1) / 4] + (e - 1) % 4 * step : place;
+            for (u32 e = LENGTH; e > 0; e--) place = is_nan(v[(e - 1) / 4].x[(e - 1) % 4]) ? from[(e - 1) / 4] + (e - 1) % 4 * step : place;
         }
-        return join(s, {key(ranked(most)), place});
+        return {key(ranked(most)), place};
     }
 #endif
     __device__ __forceinline__ Output finish(State s) const { return s.place; }
@@ -189,29 +202,33 @@ struct Fold : Source {
         const bool is_b = fabsf(mean_b) < fabsf(mean_a);
         return {is_far ? -count : count, spread, is_b ? mean_b : mean_a, is_b ? b.pivot : a.pivot};
     }
-    // The mean of the squares of distances multiplied by a factor.
-    template <u32 LENGTH>
-    __device__ __forceinline__ static f32 mean_square(const f32 (&d)[LENGTH], f32 by) {
-        f32 sums[4] = {};
-#pragma unroll
-        for (u32 e = 0; e < LENGTH; e++) sums[e % 4] = fmaf(d[e] * by, d[e] * by, sums[e % 4]);
-        return ((sums[0] + sums[1]) + (sums[2] + sums[3])) * (1.0f / LENGTH);
-    }
-    // So many values, of which fours lie one behind the other.
-    template <u32 LENGTH>
-    __device__ __forceinline__ State of_all(const Four<f32> *v) const {
+    // Of those that are before a place.
+    template <u32 LENGTH, bool IS_ALL = false>
+    __device__ __forceinline__ State of_some(const Four<f32> *v, const u32 *from, u32 step, u32 end) const {
+        const auto is_there = [&](u32 e) { return IS_ALL || from[e / 4] + e % 4 * step < end; };
+        u32 count = 0;
         f32 d[LENGTH], sums[4] = {};
 #pragma unroll
-        for (u32 e = 0; e < LENGTH; e++) sums[e % 4] += d[e] = v[e / 4].x[e % 4] - pivot;
-        const f32 mean = ((sums[0] + sums[1]) + (sums[2] + sums[3])) * (1.0f / LENGTH);
+        for (u32 e = 0; e < LENGTH; e++) {
+            count += is_there(e);
+            sums[e % 4] += d[e] = is_there(e) ? v[e / 4].x[e % 4] - pivot : 0.0f;
+        }
+        if (count == 0) return empty();
+        const f32 one = 1.0f / f32(count), mean = ((sums[0] + sums[1]) + (sums[2] + sums[3])) * one;
+        const auto mean_square = [&](f32 by) {
+            f32 squares[4] = {};
 #pragma unroll
-        for (u32 e = 0; e < LENGTH; e++) d[e] -= mean;
-        const f32 spread = mean_square(d, 1.0f);
-        if (spread < FAR * FAR) return {f32(LENGTH), spread, mean, pivot};
-        return {-f32(LENGTH), mean_square(d, scale_of(true)), mean, pivot};
+            for (u32 e = 0; e < LENGTH; e++) squares[e % 4] = fmaf(d[e] * by, d[e] * by, squares[e % 4]);
+            return ((squares[0] + squares[1]) + (squares[2] + squares[3])) * one;
+        };
+#pragma unroll
+        for (u32 e = 0; e < LENGTH; e++) d[e] = is_there(e) ? d[e] - mean : 0.0f;
+        const f32 spread = mean_square(1.0f);
+        if (spread < FAR * FAR) return {f32(count), spread, mean, pivot};
+        return {-f32(count), mean_square(scale_of(true)), mean, pivot};
     }
-    __device__ __forceinline__ State quad(const Four<f32> &v, u32, u32) const { return of_all<4>(&v); }
-    __device__ __forceinline__ State more(State s, const Four<f32> (&v)[4], const u32 (&)[4], u32) const { return join(s, of_all<16>(v)); }
+    template <u32 LENGTH>
+    __device__ __forceinline__ State of_all(const Four<f32> *v, const u32 *from, u32 step) const { return of_some<LENGTH, true>(v, from, step, 0); }
     __device__ __forceinline__ f32 variance(const State &s) const { return s.spread * (fabsf(s.count) / divisor()); }
     __device__ __forceinline__ Output finish(State s) const {
         const f32 scale = scale_of(s.count < 0.0f);
@@ -234,17 +251,19 @@ struct Fold : Source {
     }
     __device__ __forceinline__ State join(State a, State b) const { return {a.large + b.large, a.middle + b.middle, a.small + b.small}; }
     // Where the squares' sum is no small number and no large one, what is too small to have a square is nothing beside it.
-    __device__ __forceinline__ State more(State s, const Four<f32> (&v)[4], const u32 (&from)[4], u32 step) const {
-        f32 sums[4];
+    template <u32 LENGTH>
+    __device__ __forceinline__ State of_all(const Four<f32> *v, const u32 *from, u32 step) const {
+        f32 sums[4] = {};
 #pragma unroll
-        for (u32 u = 0; u < 4; u++) sums[u] = (v[u].x[0] * v[u].x[0] + v[u].x[1] * v[u].x[1]) + (v[u].x[2] * v[u].x[2] + v[u].x[3] * v[u].x[3]);
+        for (u32 e = 0; e < LENGTH; e++) sums[e % 4] = fmaf(v[e / 4].x[e % 4], v[e / 4].x[e % 4], sums[e % 4]);
         const f32 sum = (sums[0] + sums[1]) + (sums[2] + sums[3]);
-        if (sum >= 8.0779357e-28f && sum <= 1.2379401e27f) return {s.large, s.middle + sum, s.small};
-        return join(s, join(join(quad(v[0], 0, 0), quad(v[1], 0, 0)), join(quad(v[2], 0, 0), quad(v[3], 0, 0))));
+        if (sum >= 8.0779357e-28f && sum <= 1.2379401e27f) return {0.0f, sum, 0.0f};
+        return of_parts<LENGTH>(v, from, step);
     }
     __device__ __forceinline__ Output finish(State s) const {
         const f32 share = DIVIDES ? 1.0f / divisor() : 1.0f;
         if (word_of(s.large) != 0) return 4.8357033e24f * sqrtf((s.large + s.middle * 2.0679515e-25f * 2.0679515e-25f) * share);
+        if (word_of(s.small) == 0) return sqrtf(s.middle * share);
         const f32 middle = sqrtf(s.middle), small = 2.646978e-23f * sqrtf(s.small);
         const f32 larger = fmaxf(middle, small);
         const f32 ratio = fminf(middle, small) / (larger > 0.0f ? larger : 1.0f);
@@ -270,29 +289,49 @@ struct Fold : Source {
         const f32 p = pivot(most);
         return {most, a.sum * power_of(pivot(a.most), p) + b.sum * power_of(pivot(b.most), p)};
     }
-    __device__ __forceinline__ static f32 most_of(const Four<f32> &v) { return fmaxf(fmaxf(v.x[0], v.x[1]), fmaxf(v.x[2], v.x[3])); }
-    __device__ __forceinline__ static f32 terms_of(const Four<f32> &v, f32 p) {
-        return (term_of(v.x[0], p) + term_of(v.x[1], p)) + (term_of(v.x[2], p) + term_of(v.x[3], p));
-    }
-    __device__ __forceinline__ State quad(const Four<f32> &v, u32, u32) const { return {most_of(v), terms_of(v, pivot(most_of(v)))}; }
-    __device__ __forceinline__ State more(State s, const Four<f32> (&v)[4], const u32 (&)[4], u32) const {
-        const f32 most = fmaxf(s.most, fmaxf(fmaxf(most_of(v[0]), most_of(v[1])), fmaxf(most_of(v[2]), most_of(v[3]))));
+    template <u32 LENGTH>
+    __device__ __forceinline__ State of_all(const Four<f32> *v, const u32 *, u32) const {
+        f32 most = v[0].x[0], sums[4] = {};
+#pragma unroll
+        for (u32 e = 1; e < LENGTH; e++) most = fmaxf(most, v[e / 4].x[e % 4]);
         const f32 p = pivot(most);
-        const f32 sum = (terms_of(v[0], p) + terms_of(v[1], p)) + (terms_of(v[2], p) + terms_of(v[3], p));
-        return {most, s.sum * power_of(pivot(s.most), p) + sum};
+#pragma unroll
+        for (u32 e = 0; e < LENGTH; e++) sums[e % 4] += term_of(v[e / 4].x[e % 4], p);
+        return {most, (sums[0] + sums[1]) + (sums[2] + sums[3])};
     }
     __device__ __forceinline__ Output finish(State s) const { return pivot(s.most) + logf(s.sum); }
-#elif !MOMENTS && !NORM && !(ARG && KNOWS_NAN)
-    __device__ __forceinline__ State more(State s, const Four<Value> (&v)[4], const u32 (&from)[4], u32 step) const {
-        const State first = join(quad(v[0], from[0], step), quad(v[1], from[1], step));
-        const State second = join(quad(v[2], from[2], step), quad(v[3], from[3], step));
-        return join(s, join(first, second));
-    }
 #endif
 
-#if GENERAL
-    __device__ __forceinline__ State quad(const Four<Value> &v, u32 i, u32 step) const {
-        return join(join(lift(v.x[0], i), lift(v.x[1], i + step)), join(lift(v.x[2], i + 2 * step), lift(v.x[3], i + 3 * step)));
+    // The same of any fold, from pairs on.
+    template <u32 LENGTH, u32 FIRST = 0>
+    __device__ __forceinline__ State of_parts(const Four<Value> *v, const u32 *from, u32 step) const {
+        if constexpr (LENGTH == 1) {
+            return lift(v[FIRST / 4].x[FIRST % 4], from[FIRST / 4] + FIRST % 4 * step);
+        } else {
+            return join(of_parts<LENGTH / 2, FIRST>(v, from, step), of_parts<LENGTH - LENGTH / 2, FIRST + LENGTH / 2>(v, from, step));
+        }
+    }
+
+#if !(MOMENTS || NORM || EXPONENTIAL || (PROD && OF_F32) || (ARG && KNOWS_NAN))
+    template <u32 LENGTH>
+    __device__ __forceinline__ State of_all(const Four<Value> *v, const u32 *from, u32 step) const { return of_parts<LENGTH>(v, from, step); }
+#endif
+    __device__ __forceinline__ State more(State s, const Four<Value> (&v)[4], const u32 (&from)[4], u32 step) const {
+        return join(s, of_all<16>(v, from, step));
+    }
+
+#if !MOMENTS
+    // What stands for a value that is not there, in whose place a later one than all others of a row is told to be: of the two it is told again.
+    __device__ __forceinline__ static Value left_out(Value v) {
+#if SUM || NORM
+        return Value(0);
+#elif PROD
+        return Value(1);
+#elif EXPONENTIAL
+        return __uint_as_float(0xff800000u);
+#else
+        return v;
+#endif
     }
 #endif
 };

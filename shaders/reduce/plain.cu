@@ -2,18 +2,18 @@
 // merge.cu does it. A row has as many lanes as it is told, the rest as reduce.cu; what fold.cuh takes for constants is told too.
 //
 // scripts/ptx compiles each of these folds into plain.ptx:
-//# variant sum_f32 SUM=1 OF_F32=1 GENERAL=1
-//# variant sum_u32 SUM=1 GENERAL=1
+//# variant sum_f32 SUM=1 OF_F32=1
+//# variant sum_u32 SUM=1
 //# variant prod_f32 PROD=1 OF_F32=1
-//# variant prod_u32 PROD=1 GENERAL=1
-//# variant extreme_f32 EXTREME=1 KEYS=1 OF_F32=1 GENERAL=1
-//# variant extreme_i32 EXTREME=1 KEYS=1 OF_I32=1 GENERAL=1
-//# variant extreme_u32 EXTREME=1 KEYS=1 GENERAL=1
-//# variant arg_f32 ARG=1 KEYS=1 OF_F32=1 GENERAL=1
-//# variant arg_i32 ARG=1 KEYS=1 OF_I32=1 GENERAL=1
-//# variant arg_u32 ARG=1 KEYS=1 GENERAL=1
+//# variant prod_u32 PROD=1
+//# variant extreme_f32 EXTREME=1 KEYS=1 OF_F32=1
+//# variant extreme_i32 EXTREME=1 KEYS=1 OF_I32=1
+//# variant extreme_u32 EXTREME=1 KEYS=1
+//# variant arg_f32 ARG=1 KEYS=1 OF_F32=1
+//# variant arg_i32 ARG=1 KEYS=1 OF_I32=1
+//# variant arg_u32 ARG=1 KEYS=1
 //# variant moments_f32 MOMENTS=1 OF_F32=1
-//# variant norm_f32 NORM=1 OF_F32=1 GENERAL=1
+//# variant norm_f32 NORM=1 OF_F32=1
 //# variant exponential_f32 EXPONENTIAL=1 OF_F32=1
 
 #include "../map/prelude.cuh"

@@ -26,3 +26,12 @@ static __device__ __forceinline__ Coordinates along(const Words &words, Coordina
     at.c[KEPT] = i;
     return at;
 }
+
+#if FLAT
+// The coordinates of a value that is told by its number among those of all rows.
+static __device__ __forceinline__ Coordinates flat(u32 i) {
+    Coordinates at = {};
+    at.c[RANK - 1] = i;
+    return at;
+}
+#endif

@@ -20,6 +20,7 @@ impl Kernel {
         const MERGE: &str = include_str!(concat!(env!("OUT_DIR"), "/reduce-merge.cu"));
         const ROW: &str = include_str!(concat!(env!("OUT_DIR"), "/reduce-row.cuh"));
         const LANES: &str = include_str!(concat!(env!("OUT_DIR"), "/reduce-lanes.cuh"));
+        const MOMENTS: &str = include_str!(concat!(env!("OUT_DIR"), "/reduce-moments.cuh"));
         const MEASURE: &str = include_str!(concat!(env!("OUT_DIR"), "/normalize-measure.cuh"));
         const NORMALIZE: &str = include_str!(concat!(env!("OUT_DIR"), "/normalize-normalize.cu"));
         const TOLD: &str = include_str!(concat!(env!("OUT_DIR"), "/conv-told.cuh"));
@@ -45,8 +46,8 @@ impl Kernel {
             KernelId::Pool => &[PRELUDE, POOL_TOLD, POOL_BLOCK],
             KernelId::MapTurned => &[TURNS, TURNED],
             KernelId::MapPairs => &[PAIRS],
-            KernelId::Reduce => &[FOLD, ROW, LANES, REDUCE],
-            KernelId::Normalize => &[FOLD, ROW, LANES, TURNS, MEASURE, NORMALIZE],
+            KernelId::Reduce => &[FOLD, ROW, LANES, MOMENTS, REDUCE],
+            KernelId::Normalize => &[FOLD, ROW, LANES, MOMENTS, TURNS, MEASURE, NORMALIZE],
             KernelId::ReduceMerge => &[FOLD, MERGE],
             KernelId::NormalizeMerge => &[FOLD, MEASURE, MERGE],
             KernelId::ConvTiled => &[TOLD, TILED],

@@ -69,7 +69,7 @@ pub fn cuda(fused: &Fused, caps: &Caps, multiprocessors: u32) -> Result<Plan> {
         Op::Matmul(problem) if problem.k <= MOST_TERMS && problem.elements() <= MOST_ELEMENTS || matmul::is_of_vectors(problem, caps) => {
             with_room(matmul::cuda(problem, caps, multiprocessors)?)
         }
-        Op::Reduce(problem) => reduce::compute(problem, caps)?,
+        Op::Reduce(problem) => reduce::cuda(problem, caps)?,
         Op::Normalize(problem) => normalize::cuda(problem, caps)?,
         _ => return Err(refused()),
     };

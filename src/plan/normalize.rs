@@ -15,7 +15,7 @@ mod plain;
 use std::sync::Arc;
 
 use super::map::{self, INPUT_BINDINGS, OUT_BINDING, QUAD, THREADS, bound_bytes};
-use super::reduce::{Folded, fold_constants, previous_power_of_two, state_words, states};
+use super::reduce::{Folded, fold_constants, lies_flat, previous_power_of_two, state_words, states};
 use super::words::Words;
 use super::{Binding, Dispatch, Params, Plan, Slot};
 use crate::dtype::DType;
@@ -292,9 +292,7 @@ impl Shares {
         });
         // They do so before they are folded as well, where all of them lie behind one another: read by their own lanes, softmax of rows of 33 moved
         // 45 % of what a copy does through wgpu on an NVIDIA H200, and so 63.
-        let lie_flat =
-            values.shape.len() == 2 && problem.kept == 1 && values.inputs.iter().chain([&problem.out]).all(|view| is_flat(view, count));
-        let is_flat = is_staged && lie_flat && !problem.is_in_fours();
+        let is_flat = is_staged && !problem.is_in_fours() && lies_flat(values, problem.kept, [&problem.out]);
         let held = count.div_ceil(u64::from(lanes * QUAD)) as u32;
         let each = if is_quad { held * QUAD } else { count.div_ceil(lanes.into()) as u32 };
         let is_exact = u64::from(held * lanes * QUAD) == count;
@@ -383,9 +381,4 @@ fn dispatch(problem: &Problem, [rows, steps]: [[u32; 2]; 2], shares: &Shares, me
     let x = groups.min(caps.max_workgroups_per_dimension / shares.cluster * shares.cluster).max(1);
     let parts = if measures.is_some() { count.div_ceil(u64::from(lanes * held * QUAD)) as u32 } else { 1 };
     Ok(Dispatch { kernel, params: words.into(), bindings, grid: [x, groups.div_ceil(x), parts] })
-}
-
-/// Whether rows of so many elements lie behind one another.
-fn is_flat(view: &View, count: u64) -> bool {
-    view.bounds.is_empty() && (view.strides == [count as i64, 1] || view.strides == [0, 0])
 }

@@ -45,7 +45,7 @@ impl Cuda {
     /// The same of a reduction.
     pub(super) fn plan_reduce(&self, problem: &reduce::Problem) -> Result<Plan> {
         let caps = self.caps_of_rows();
-        match self.compiled(|| plan::reduce::compute(problem, &caps))? {
+        match self.compiled(|| plan::reduce::cuda(problem, &caps))? {
             Some(plan) => Ok(plan),
             None => plan::reduce::plain(problem, &self.caps),
         }
@@ -213,9 +213,10 @@ mod tests {
                     (vec![2, 1 << 20], vec![1 << 20, 1]),
                     (vec![33, 70], vec![1, 33]),
                     (vec![2, 3, 5], vec![1, 50, 5]),
+                    (vec![70, 33], vec![33, 1]),
                 ];
                 // Of integers the first will do.
-                for (shape, strides) in shapes.into_iter().take(if dtype == DType::F32 { 4 } else { 2 }) {
+                for (shape, strides) in shapes.into_iter().take(if dtype == DType::F32 { 5 } else { 2 }) {
                     let view = View { dtype, offset: 0, strides, bounds: Vec::new() };
                     let program = Arc::new(Program { inputs: vec![dtype.into()], steps: vec![Step::Input(0)] });
                     let values = Problem { shape, inputs: vec![view], program, scalars: Vec::new(), dtype };
@@ -321,7 +322,7 @@ mod tests {
         let caps = Caps { max_workgroup_invocations: 1024, max_cluster_workgroups: 8, ..Caps::UNLIMITED };
         let maps = problems.iter().map(|problem| plan::map::cuda(problem, &caps));
         let reductions = reductions();
-        let folds = reductions.iter().map(|problem| plan::reduce::compute(problem, &caps));
+        let folds = reductions.iter().map(|problem| plan::reduce::cuda(problem, &caps));
         let rows = rows();
         let norms = rows.iter().map(|problem| plan::normalize::cuda(problem, &caps));
         let lines = [(1, 1 << 20, 1), (4, 60, 32), (2, 101, 1), (1, 1029, 5), (3, 4, 1)];
