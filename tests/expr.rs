@@ -333,6 +333,22 @@ fn sizes_beside_none_are_limited_too() {
     assert_eq!(of_shape(&[0, 1 << 16, 1 << 15]).sum(Some(&[1]), false).shape().unwrap(), [0, 1 << 15]);
 }
 
+/// What has numbers of its own has none then, wherever the size of 0 is.
+#[test]
+fn numbers_of_none() {
+    everywhere(|gpu, backend| {
+        for shape in [&[0][..], &[0, 3], &[2, 0], &[4, 0, 3], &[2, 3, 0, 1]] {
+            let index = || Expr::index(shape);
+            for made in
+                [index().cast(DType::F32), index().cast(DType::F32) + 1.0, Expr::random_uniform(shape, 1), Expr::random_normal(shape, 1)]
+            {
+                let made = gpu.evaluate_blocking(&made).unwrap();
+                assert_eq!(made.shape(), shape, "{backend}");
+            }
+        }
+    });
+}
+
 /// Many parts are put together by halves: what is moved grows little faster than they do.
 #[test]
 fn many_parts_are_put_together() {

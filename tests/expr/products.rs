@@ -105,6 +105,16 @@ fn products_of_nothing() {
         assert_eq!(values(gpu, &zeros(&[4, 2, 0]).matmul(zeros(&[4, 0, 3]))), [0.0; 24], "{backend}");
         assert_eq!(values(gpu, &zeros(&[4, 2, 0]).matmul(zeros(&[0, 3])).add(1.0)), [1.0; 24], "{backend}");
         assert_eq!(values(gpu, &zeros(&[0]).matmul(zeros(&[0]))), [0.0], "{backend}");
+        for (batch, terms) in [(3, 1), (3, 4), (300, 1)] {
+            let (rows, columns) = (zeros(&[batch, 0, terms]), Expr::index(&[batch, terms, 3]).cast(DType::F32));
+            let kept = gpu.evaluate_blocking(&rows.matmul(&columns)).unwrap();
+            assert_eq!(kept.shape(), [batch, 0, 3], "{backend}");
+            let ended = gpu.evaluate_blocking(&rows.matmul(&columns).exp().transpose(None)).unwrap();
+            assert_eq!(ended.shape(), [3, 0, batch], "{backend}");
+            let turned =
+                gpu.evaluate_blocking(&columns.transpose(Some(&[0, 2, 1])).matmul(rows.transpose(Some(&[0, 2, 1]))).add(1.0)).unwrap();
+            assert_eq!(turned.shape(), [batch, 3, 0], "{backend}");
+        }
         for factor in [f64::NAN, f64::INFINITY] {
             let is_nan = |product: &Expr| values(gpu, product).iter().all(|value| value.is_nan());
             assert!(is_nan(&(none() * factor)), "{backend}");

@@ -271,6 +271,10 @@ impl Kernel {
 
     /// How far apart a place's elements are, where that is the same from each to the next.
     fn step_of_rows(&self, place: &View) -> Option<i64> {
+        // Of none they are as far apart as one likes.
+        if self.shape.contains(&0) {
+            return Some(1);
+        }
         let (mut row, mut step) = (1, None);
         for (&size, &stride) in self.shape.iter().zip(&place.strides).rev() {
             if size > 1 && stride != row * *step.get_or_insert(stride) {

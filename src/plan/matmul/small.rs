@@ -44,7 +44,7 @@ fn cost(problem: &Problem, params: &Params) -> Option<f64> {
     let are_small = batch > 1 && m.max(n) <= MOST;
     // Products with a vector have a kernel of their own.
     let is_thin = (2..=MOST).contains(&m.min(n)) && k <= MOST;
-    if !(are_small || is_thin) || k == 0 || problem.integers.is_some() || !problem.reads_operands() {
+    if !(are_small || is_thin) || m.min(k).min(n) == 0 || problem.integers.is_some() || !problem.reads_operands() {
         return None;
     }
     let wait = if k.is_multiple_of(TERMS) { WAIT } else { WAIT_BY_ONES };
