@@ -413,8 +413,10 @@ fn a_bias_and_an_activation_follow_the_sum() {
         assert_eq!(gpu.matmul_blocking(&a, &b, &op).unwrap(), [9.0, 5.0, -5.0, -1.0]);
         let op = op.activation(Activation::Relu);
         assert_eq!(gpu.matmul_blocking(&a, &b, &op).unwrap(), [9.0, 5.0, 0.0, 0.0]);
-        let nan = gpu.matmul_blocking(&[f32::NAN], &[1.0], &Matmul::new(1, 1, 1).activation(Activation::Relu)).unwrap();
-        assert!(nan[0].is_nan(), "{nan:?}");
+        for &activation in Activation::ALL {
+            let nan = gpu.matmul_blocking(&[f32::NAN], &[1.0], &Matmul::new(1, 1, 1).activation(activation)).unwrap();
+            assert!(nan[0].is_nan(), "{activation:?}: {nan:?}");
+        }
         let far = Matmul::new(1, 1, 1).activation(Activation::Sigmoid);
         assert_eq!(gpu.matmul_blocking(&[-1e30], &[1.0], &far).unwrap(), [0.0]);
         assert_eq!(gpu.matmul_blocking(&[1e30], &[1.0], &far).unwrap(), [1.0]);

@@ -22,7 +22,8 @@ f32 activate(f32 x) {
 #elif ACTIVATION == 2
   return x / (1.0 + exp(-x * (1.59576912 + 0.0713548163 * x * x)));
 #elif ACTIVATION == 3
-  return 1.0 / (1.0 + exp(-x));
+  // Of NaN some drivers know a power.
+  return is_nan(x) ? x : 1.0 / (1.0 + exp(-x));
 #elif ACTIVATION == 4
   f32 e = exp(-2.0 * abs(x));
   f32 s = x * x;

@@ -120,7 +120,8 @@ vec4 activate(vec4 x) {
 #elif ACTIVATION == 2
   return x / (1.0 + exp(-x * (1.59576912 + 0.0713548163 * x * x)));
 #elif ACTIVATION == 3
-  return 1.0 / (1.0 + exp(-x));
+  // Of NaN some drivers know a power.
+  return mix(1.0 / (1.0 + exp(-x)), x, greaterThan(floatBitsToUint(x) << 1u, uvec4(0xff000000u)));
 #elif ACTIVATION == 5
   return x / (1.0 + exp(-x));
 #else
