@@ -34,13 +34,15 @@ f32 remainder(f32 a, f32 b) {
 // As prelude.wgsl.
 f32 power(f32 a, f32 b) { return a == 0.0 ? uintBitsToFloat(b < 0.0 ? 0x7f800000u : 0u) : pow(a, b); }
 f32 exponential(f32 a) { return is_nan(a) ? a : exp(a); }
-f32 logarithm(f32 a) { return a > 0.0 ? log(a) : uintBitsToFloat(a == 0.0 ? 0xff800000u : 0x7fc00000u); }
-f32 arctangent(f32 a) { return is_nan(a) || a == 0.0 ? a : atan(a); }
-f32 log_1p(f32 a) {
-  f32 z = a / (2.0 + a);
+f32 logarithm_of(f32 a, f32 d) {
+  f32 z = d / (2.0 + d);
   f32 q = z * z;
-  return a < 0.5 ? 2.0 * z * (1.0 + q * (0.33333333 + q * (0.2 + q * (0.14285714 + q * (0.11111111 + q * 0.09090909))))) : logarithm(1.0 + a);
+  f32 near = 2.0 * z * (1.0 + q * (0.33333333 + q * (0.2 + q * (0.14285714 + q * (0.11111111 + q * 0.09090909)))));
+  return d > -0.3 && d < 0.5 ? near : a > 0.0 ? log(a) : uintBitsToFloat(a == 0.0 ? 0xff800000u : 0x7fc00000u);
 }
+f32 logarithm(f32 a) { return logarithm_of(a, a - 1.0); }
+f32 log_1p(f32 a) { return logarithm_of(1.0 + a, a); }
+f32 arctangent(f32 a) { return is_nan(a) || a == 0.0 ? a : atan(a); }
 f32 round_even(f32 a) { return roundEven(a); }
 u32 shift_left(u32 a, u32 b) { return a << (b & 31u); }
 u32 shift_right(u32 a, u32 b) { return a >> (b & 31u); }

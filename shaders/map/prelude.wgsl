@@ -18,15 +18,17 @@ fn remainder(a: f32, b: f32) -> f32 {
 fn power(a: f32, b: f32) -> f32 { return select(pow(a, b), bitcast<f32>(select(0u, 0x7f800000u, b < 0.0)), a == 0.0); }
 // Of NaN some have a number, and of what is not above 0 a logarithm.
 fn exponential(a: f32) -> f32 { return select(exp(a), a, is_nan(a)); }
-fn logarithm(a: f32) -> f32 { return select(bitcast<f32>(select(0x7fc00000u, 0xff800000u, a == 0.0)), log(a), a > 0.0); }
+// ln a, of which d is a - 1: near 1, where the language promises digits behind the point alone, by the series of 2 artanh(d / (2 + d)).
+fn logarithm_of(a: f32, d: f32) -> f32 {
+  let z = d / (2.0 + d);
+  let q = z * z;
+  let near = 2.0 * z * (1.0 + q * (0.33333333 + q * (0.2 + q * (0.14285714 + q * (0.11111111 + q * 0.09090909)))));
+  return select(select(bitcast<f32>(select(0x7fc00000u, 0xff800000u, a == 0.0)), log(a), a > 0.0), near, both(d > -0.3, d < 0.5));
+}
+fn logarithm(a: f32) -> f32 { return logarithm_of(a, a - 1.0); }
+fn log_1p(a: f32) -> f32 { return logarithm_of(1.0 + a, a); }
 // Nor do they know what NaN has, nor the sign of 0.
 fn arctangent(a: f32) -> f32 { return select(atan(a), a, either(is_nan(a), a == 0.0)); }
-// ln(1 + a), for small a by the series of 2 artanh(a / (2 + a)).
-fn log_1p(a: f32) -> f32 {
-  let z = a / (2.0 + a);
-  let q = z * z;
-  return select(logarithm(1.0 + a), 2.0 * z * (1.0 + q * (0.33333333 + q * (0.2 + q * (0.14285714 + q * (0.11111111 + q * 0.09090909))))), a < 0.5);
-}
 fn round_even(a: f32) -> f32 { return round(a); }
 // To the nearest of f16, of two the even one, by its bits: of the language's own way the rounding is left open.
 fn nearest_f16(a: f32) -> f32 {

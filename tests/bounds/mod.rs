@@ -104,6 +104,9 @@ pub fn norm(values: &[f64]) -> f64 {
     128.0 * U * values.iter().map(|value| value * value).sum::<f64>().sqrt()
 }
 
+/// A logarithm of what is between a half and 1.5: a quotient and eight operations, or where 2⁻²¹ is little beside it what is off by that.
+pub const LOG_NEAR_ONE: Bound = Bound::of(24.0, 0.0);
+
 /// The logarithm of a sum of exponentials of values of up to ten.
 pub const LOG_SUM_EXP: f64 = 256.0 * U;
 

@@ -198,6 +198,19 @@ fn remainders_of_divisions_by_infinity() {
     });
 }
 
+/// Near 1 a logarithm is nearly 0, and has all its digits nevertheless.
+#[test]
+fn logarithms_near_one() {
+    everywhere(|gpu, backend| {
+        let numbers: Vec<f32> = (-999..1000).map(|i| 1.0 + (i as f32 * 1e-3).powi(5) * 0.49).collect();
+        let x = Expr::from(gpu.tensor_blocking(&numbers, 1, numbers.len() as u64).unwrap());
+        for (&x, got) in numbers.iter().zip(values(gpu, &x.log())) {
+            let expected = f64::from(x).ln();
+            assert!(bounds::LOG_NEAR_ONE.holds(got.into(), expected), "log({x}) on {backend} is {got}, not {expected}");
+        }
+    });
+}
+
 /// A factor scales sums, and not their terms, of which infinite ones would add up to no number.
 #[test]
 fn an_infinite_factor() {
