@@ -2,7 +2,7 @@
 // nothing to free. `encode` writes it as numbers, of which src/web/expr.rs makes the same in Rust; what is wrong with it is said there.
 
 import { leaf, set_encode, tensor_number } from "./encode.js";
-import { ACTIVATIONS, DTYPES, fault, flag, invalid_type_of, known, number, one_of, place, whole, wholes } from "./options.js";
+import { ACTIVATIONS, COMPUTED, DTYPES, fault, flag, invalid_type_of, known, number, one_of, place, whole, wholes } from "./options.js";
 
 /** Along axes. */
 const REDUCTIONS = "sum mean prod amax amin argmax argmin normL1 normL2 logSumExp any all count".split(" ");
@@ -234,7 +234,7 @@ export class Expr {
   }
 
   cast(dtype) {
-    return part("cast", [this], [DTYPES.indexOf(one_of("dtype", dtype ?? null, DTYPES, DTYPES.join(", ")))]);
+    return part("cast", [this], [DTYPES.indexOf(one_of("dtype", dtype ?? null, DTYPES, COMPUTED.join(", ")))]);
   }
 
   reshape(shape) {

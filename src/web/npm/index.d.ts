@@ -387,8 +387,8 @@ export class Gpu {
   static open(options?: InitOptions): Promise<Gpu>;
   info(): DeviceInfo;
   /**
-   * The device that computes, for buffers of one's own; undefined unless the backend is WebGPU. After a loss it is another one. Once it was asked
-   * for, it is the page's too, and does not end with the handle.
+   * The device that computes, for buffers of one's own; undefined unless the backend is WebGPU. From the first call after a loss on it is another
+   * one. Once it was asked for, it is the page's too, and does not end with the handle.
    */
   readonly device: Device | undefined;
   matmul(a: Operand, b: Operand, options: MatmulOptions & Bare & { result?: "f32" }): Promise<ArrayOf<"f32">>;

@@ -5,7 +5,7 @@ import start, * as core from "./lapidary_core.js";
 import { ask_early, device_for, forget_early } from "./early.js";
 import { encode, set_tensor_number } from "./encode.js";
 import { BACKENDS, DTYPES, OPTIONS, array, can_give, fault, floats, get, is_buffer, is_bytes, is_list, no_room, plain, product, shape as sides } from "./options.js";
-import { text_of, to_benchmark, to_data, to_multiply, to_open, to_source, to_stop, to_target, unreadable, whole } from "./options.js";
+import { is_options, text_of, to_benchmark, to_data, to_multiply, to_open, to_source, to_stop, to_target, unreadable, whole } from "./options.js";
 import { load_part, prepare_for_loss, set_core } from "./parts.js";
 import { read_file, workers } from "./source.js";
 
@@ -473,8 +473,8 @@ function copy(value) {
 
 /** The same of options, of whose values `own` is what stays. Those that a class has are found by their names alone, and stay inherited. */
 function told(options, own = copy) {
-  if (typeof options !== "object" || !options || is_list(options)) return options;
   try {
+    if (!is_options(options)) return options;
     const own_names = Object.keys(options);
     const of = (names) => Object.fromEntries(names.map((name) => [name, own(options[name])]));
     const inherited = OPTIONS.filter((name) => !own_names.includes(name) && name in options);

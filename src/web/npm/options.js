@@ -66,12 +66,15 @@ function typed_array(argument, value, classes, expected) {
   } catch {
     throw invalid_type(argument, expected, "detached: its memory was transferred elsewhere, or has shrunk");
   }
-  const max = 2 ** 32 - 1;
-  if (value.byteLength > max) {
-    const advice = "split the work, or use another backend";
-    throw fault("limit_exceeded", `the size of an array in bytes is ${value.byteLength}, but at most ${max} can be done here; ${advice}`);
-  }
+  check_bytes(value.byteLength);
   return plain(value);
+}
+
+function check_bytes(bytes) {
+  const max = 2 ** 32 - 1;
+  if (bytes <= max) return;
+  const advice = "split the work, or use another backend";
+  throw fault("limit_exceeded", `the size of an array in bytes is ${bytes}, but at most ${max} can be done here; ${advice}`);
 }
 
 /** An operand of a product, but for a `Float16Array` in older engines, which do not have it. */
@@ -122,20 +125,25 @@ export function wholes(name, value, is_signed) {
 
 const NONE = Object.freeze({});
 
+const is_plain = (object) => [Object.prototype, null].includes(Object.getPrototypeOf(object));
+
+/** Whether it may be an object of options: a signal, a map or a promise in their place would count as one of none. */
+export function is_options(value) {
+  if (typeof value !== "object" || value === null || is_list(value)) return false;
+  return is_plain(value) || Object.prototype.toString.call(value) === "[object Object]";
+}
+
 /** An option object whose names are all known; undefined counts as empty. */
 export function known(options, names) {
   if (options === undefined) return NONE;
-  if (typeof options !== "object" || options === null || is_list(options)) throw invalid_type("options", "an object", describe(options));
   let name = "the object of options";
   try {
+    if (!is_options(options)) throw invalid_type("options", "an object", describe(options));
     const keys = Object.keys(options);
     const unknown = keys.find((key) => !names.includes(key));
     if (unknown !== undefined) throw invalid_option(unknown, "not an option", `the options are ${names.join(", ")}`);
     // Those of a class are not its own.
-    const is_plain = [Object.prototype, null].includes(Object.getPrototypeOf(options));
-    // A signal, a map or a promise in the place of options would count as none.
-    if (!is_plain && Object.prototype.toString.call(options) !== "[object Object]") throw invalid_type("options", "an object", describe(options));
-    for (name of is_plain ? keys : names) options[name];
+    for (name of is_plain(options) ? keys : names) options[name];
   } catch (cause) {
     throw get(cause, "name") === "LapidaryError" ? cause : unreadable(name, cause);
   }
@@ -210,6 +218,8 @@ export const ACTIVATIONS = ["none", "relu", "gelu", "sigmoid", "tanh", "silu"];
 export const BACKENDS = ["webgpu", "webgl2", "simd", "scalar"];
 export const DTYPES = ["f32", "f16", "i32", "u32", "bool", "i8", "u8"];
 const RESULTS = DTYPES.slice(0, 3);
+/** What anything but a product is computed of. */
+export const COMPUTED = DTYPES.slice(0, 5);
 const PRECISIONS = ["f32", "f16x3", "f16"];
 
 /** The place of a named option's value among those that it may have, of which the first is meant if it is left out. */
@@ -379,6 +389,7 @@ export function to_data(data, options) {
     // Holes are not passed over.
     const are_flags = is_list(data) && Array.from(data).every(is_flag);
     const truths = are_flags ? data : typed_array("data", data, ["Uint8Array"], "a Uint8Array or an array of true and false");
+    check_bytes(truths.length * Uint32Array.BYTES_PER_ELEMENT);
     try {
       // By `from` with a function, engines make a list first, which they may not have the room for.
       const words = new Uint32Array(truths.length);

@@ -99,7 +99,8 @@ export default {
         ),
     ),
 
-  "wrong options to open with": async ({ lapidary: { Gpu } }) => {
+  "wrong options to open with": async ({ lapidary }) => {
+    const { Gpu } = lapidary;
     const wrong = {
       backend: ["WebGPU", "cuda", "", 5, null],
       power_preference: ["high", "", 1, null],
@@ -111,9 +112,14 @@ export default {
     await each(wrong, (values, name) =>
       each({ ...values }, (value) => rejects("invalid_option", () => Gpu.open({ [name]: value }), new RegExp(`\\b${name}\\b`))),
     );
-    await each({ "a string": "webgpu", "null": null, "a number": 1 }, (options) =>
+    const objects = { "a map": new Map([["backend", "scalar"]]), "a signal": AbortSignal.abort(), "a promise": Promise.resolve({ backend: "scalar" }) };
+    await each({ "a string": "webgpu", "null": null, "a number": 1, ...objects }, (options) =>
       rejects("invalid_type", () => Gpu.open(options), /\boptions\b/),
     );
+    await each(objects, async (options) => {
+      await rejects("invalid_type", () => lapidary.init_gpu(options), /\boptions\b/);
+      await rejects("invalid_type", () => lapidary.tune(options), /\boptions\b/);
+    });
   },
 
   "a tensor of wrong data or shape": async ({ gpu }) => {
@@ -138,6 +144,8 @@ export default {
     await each({ "3 × 3": [3, 3], "2 × 2": [2, 2], "0 × 6": [0, 6] }, (shape) =>
       rejects("length_mismatch", () => gpu.tensor(a, shape), /\b6\b/, new RegExp(`\\b${shape[0] * shape[1]}\\b`)),
     );
+    // Each truth is a word.
+    await rejects("limit_exceeded", () => gpu.tensor(new Uint8Array(2 ** 30), [2 ** 30], { dtype: "bool" }), /\b4294967296\b/);
     await rejects("length_mismatch", () => gpu.tensor(a, Array(4).fill(2 ** 20)), /1048576 = more than 2\^63 are needed/);
     await each({ "65536": [65536, 65536], "the most": [2 ** 32 - 1, 2 ** 32 - 1] }, (shape) =>
       rejects(["length_mismatch", "limit_exceeded"], () => gpu.tensor(a, shape), /\d{10}/),
