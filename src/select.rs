@@ -40,6 +40,10 @@ async fn choose(options: &Options) -> Result<Opened> {
     let mut others: Vec<OtherBackend> = Vec::new();
     let mut cpu: Option<(Opened, f64)> = None;
     for &id in candidates {
+        // What was to race with a software GPU, and could not.
+        if others.iter().any(|other| other.backend == id) {
+            continue;
+        }
         let opened = match try_open(id, options).await {
             Ok(opened) => opened,
             Err(other) => {
@@ -50,7 +54,7 @@ async fn choose(options: &Options) -> Result<Opened> {
         let reason = if auto && opened.info.is_software() {
             // A CPU that emulates a GPU may be slower than the CPU used plainly.
             if cpu.is_none() {
-                cpu = fastest_cpu(options).await.ok();
+                cpu = fastest_cpu(options, &mut others).await;
             }
             let gflops = match race(&opened).await {
                 Ok(gflops) => gflops,
@@ -97,14 +101,18 @@ fn settle(mut opened: Opened, reason: String, mut others: Vec<OtherBackend>, aut
     opened
 }
 
-async fn fastest_cpu(options: &Options) -> Result<(Opened, f64)> {
-    let mut opened = try_open(BackendId::Simd, options).await;
-    if opened.is_err() {
-        opened = try_open(BackendId::Scalar, options).await;
+/// The faster of the CPU's backends that works, and how fast it is; what does not work is one of the others.
+async fn fastest_cpu(options: &Options, others: &mut Vec<OtherBackend>) -> Option<(Opened, f64)> {
+    for id in [BackendId::Simd, BackendId::Scalar] {
+        match try_open(id, options).await {
+            Ok(opened) => {
+                let gflops = race(&opened).await.ok()?;
+                return Some((opened, gflops));
+            }
+            Err(other) => others.push(other),
+        }
     }
-    let opened = opened?;
-    let gflops = race(&opened).await?;
-    Ok((opened, gflops))
+    None
 }
 
 /// Opens a backend and has it compute a small product: a driver that cannot do that right, or never answers, is not used.
