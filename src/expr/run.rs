@@ -84,6 +84,8 @@ impl Gpu {
         if let Some(reason) = opened.device.lost() {
             return Err(Box::new(Error::DeviceLost { reason }));
         }
+        // Before anything is queued.
+        tensors.iter().try_for_each(|tensor| tensor.buffer_on(opened).map(drop))?;
         let mut made = Results::new(lowered, tensors);
         let mut running = Vec::new();
         for (at, Operation { op, sources }) in lowered.list.iter().enumerate() {
