@@ -310,11 +310,11 @@ fn what_is_wrong_is_told_with_the_numbers() {
     let empty = tensor::<f32>(&gpu, &[], &[3, 0]);
     assert_eq!(
         text(empty.amax(Some(&[1]), false)),
-        "the shape is [3, 0], but it must be one with elements to reduce, since max of none there is not"
+        "the shape is [3, 0], but it must be one with at least one element to reduce: max has no value of none"
     );
     assert_eq!(
         text(empty.argmin(None, false)),
-        "the shape is [3, 0], but it must be one with elements to reduce, since argmin of none there is not"
+        "the shape is [3, 0], but it must be one with at least one element to reduce: argmin has no value of none"
     );
     assert_eq!(text(a.var(None, false, -1.0)), "the correction is -1, but it must be a number from 0 on");
     assert_eq!(text(a.var(None, false, f64::NAN)), "the correction is NaN, but it must be a number from 0 on");

@@ -266,6 +266,6 @@ fn astray(what: &str, at: &Opened, needed: &Opened) -> Box<Error> {
 /// Something of one device where another's is needed.
 pub(super) fn elsewhere(what: &str, at: &Opened, needed: &Opened) -> Box<Error> {
     let name = |opened: &Opened| format!("{} {}, opened as number {}", opened.info.backend, opened.info.name, opened.info.generation);
-    let found = format!("of another device ({})", name(at));
-    invalid(what, found, &format!("it has to be of the same handle's device ({})", name(needed)))
+    let found = format!("of another handle's device ({})", name(at));
+    invalid(what, found, &format!("it has to be of this handle's ({})", name(needed)))
 }

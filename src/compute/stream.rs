@@ -241,6 +241,13 @@ impl Stream {
             if argument.is_pinned() {
                 return Err(invalid(&what, "in pinned memory", "kernels need device or host-visible memory: copy it there"));
             }
+            if range.start > range.end {
+                return Err(invalid(
+                    &what,
+                    format!("bound from byte {} to {}", range.start, range.end),
+                    "its end has to be behind its start",
+                ));
+            }
             if !range.start.is_multiple_of(alignment) {
                 return Err(invalid(
                     &what,

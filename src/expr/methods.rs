@@ -414,7 +414,8 @@ fn resolved(shape: &[i64], node: &Node) -> Result<Vec<u64>> {
     let elements = node.elements();
     let text = || shape.iter().map(i64::to_string).collect::<Vec<_>>().join(", ");
     let fault = || {
-        let expected = format!("one of {elements} elements, as [{}] has; one size may be -1", joined(&node.shape, ", "));
+        let open = if elements > 0 { "one size may be -1" } else { "one size may be -1, but not beside a 0" };
+        let expected = format!("one of {elements} elements, as [{}] has; {open}", joined(&node.shape, ", "));
         Box::new(Error::InvalidDimension { name: "the shape", value: format!("[{}]", text()), expected })
     };
     let known: u64 = shape.iter().filter(|size| **size >= 0).fold(1, |product, &size| product.saturating_mul(size.cast_unsigned()));

@@ -155,7 +155,7 @@ impl Expr {
             } else {
                 let value = of_nothing(fold).ok_or_else(|| {
                     let value = format!("[{}]", joined(&node.shape, ", "));
-                    let expected = format!("one with elements to reduce, since {} of none there is not", fold.name());
+                    let expected = format!("one with at least one element to reduce: {} has no value of none", fold.name());
                     Box::new(Error::InvalidDimension { name: "the shape", value, expected })
                 })?;
                 Self::new(Node::new(Vec::new(), result, What::Number(value))).broadcast_to(&kept)

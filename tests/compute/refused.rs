@@ -79,14 +79,22 @@ fn what_is_of_another_device_is_refused() {
         for other in others.iter().filter(|other| backend(other) != backend(gpu)).chain([&second]) {
             let (foreign, event) = (buffer(other, &[0.0; 64]), other.stream().unwrap().record().unwrap());
             let name = backend(other).name();
-            said(stream.write(&foreign, 0, &[1.0f32]), "invalid_argument", &["a buffer is of another device", name, backend(gpu).name()]);
-            said(stream.launch(&kernel, [1; 3], [&own, &foreign], &Saxpy { n: 1, a: 1.0 }), "invalid_argument", &["another device"]);
-            said(stream.copy(&foreign, 0, &own, 0, 4), "invalid_argument", &["another device"]);
+            said(
+                stream.write(&foreign, 0, &[1.0f32]),
+                "invalid_argument",
+                &["a buffer is of another handle's device", name, backend(gpu).name()],
+            );
+            said(
+                stream.launch(&kernel, [1; 3], [&own, &foreign], &Saxpy { n: 1, a: 1.0 }),
+                "invalid_argument",
+                &["another handle's device"],
+            );
+            said(stream.copy(&foreign, 0, &own, 0, 4), "invalid_argument", &["another handle's device"]);
             let tensor = other.tensor_blocking(&[0.0f32; 64], 8, 8).unwrap();
             let arguments = [Argument::from(&own), Argument::from(&tensor)];
-            let parts = ["a tensor is of another device", name, backend(gpu).name()];
+            let parts = ["a tensor is of another handle's device", name, backend(gpu).name()];
             said(stream.launch(&kernel, [1; 3], arguments, &Saxpy { n: 1, a: 1.0 }), "invalid_argument", &parts);
-            said(stream.wait(&event), "invalid_argument", &["an event is of another device"]);
+            said(stream.wait(&event), "invalid_argument", &["an event is of another handle's device"]);
             let theirs = other.compile(&saxpy()).unwrap();
             said(stream.launch(&theirs, [1; 3], [&own, &own], &Saxpy { n: 1, a: 1.0 }), "invalid_argument", &["the kernel saxpy"]);
         }

@@ -24,7 +24,7 @@ impl Integers {
             return Ok(None);
         }
         let expected = "it is for operands of i8 or u8; leave the option out".to_owned();
-        Err(Box::new(Error::InvalidOption { option: "zero_points".to_owned(), value: "told".to_owned(), expected }))
+        Err(Box::new(Error::InvalidOption { option: "zero_points".to_owned(), value: "set".to_owned(), expected }))
     }
 
     /// The same of 8-bit integers. On the web it leads into a part of the package that who has such operands has loaded.
@@ -55,9 +55,9 @@ impl Integers {
             ("bias", op.bias.is_some()),
             ("activation", op.activation.is_some()),
         ];
-        if let Some((option, _)) = ends.into_iter().find(|(_, is_told)| *is_told) {
+        if let Some((option, _)) = ends.into_iter().find(|(_, is_set)| *is_set) {
             let expected = "a product of 8-bit integers ends in its sums of i32; leave the option out".to_owned();
-            return Err(Box::new(Error::InvalidOption { option: option.to_owned(), value: "told".to_owned(), expected }));
+            return Err(Box::new(Error::InvalidOption { option: option.to_owned(), value: "set".to_owned(), expected }));
         }
         Ok(Self { dtypes, zero_points })
     }
