@@ -5,11 +5,14 @@
 
 #[cfg(not(target_arch = "wasm32"))]
 pub(crate) mod compute;
+#[allow(unsafe_code, reason = "instructions of the CPU's")]
 pub(crate) mod cpu;
 #[cfg(all(feature = "cuda", any(target_os = "linux", target_os = "windows")))]
+#[allow(unsafe_code, reason = "the driver's C interface")]
 pub(crate) mod cuda;
 pub(crate) mod device;
 #[cfg(all(any(feature = "vulkan", feature = "webgpu"), not(target_arch = "wasm32")))]
+#[allow(unsafe_code, reason = "the C library's")]
 mod exit;
 #[cfg(all(test, any(feature = "vulkan", feature = "webgpu"), not(target_arch = "wasm32")))]
 mod limited;
@@ -22,6 +25,7 @@ pub(crate) mod pool;
 ))]
 pub(crate) mod recent;
 #[cfg(all(feature = "vulkan", not(target_arch = "wasm32")))]
+#[allow(unsafe_code, reason = "the driver's C interface")]
 pub(crate) mod vulkan;
 #[cfg(all(feature = "webgl2", target_arch = "wasm32"))]
 pub(crate) mod webgl2;

@@ -4,6 +4,7 @@
 
 mod adapter;
 mod buffer;
+#[allow(unsafe_code, reason = "glow's interface")]
 mod commands;
 mod faults;
 mod pipeline;
