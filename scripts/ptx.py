@@ -72,7 +72,7 @@ class Nvrtc:
         program = ctypes.c_void_p()
         named = re.search(r"^//# arch (\S+)$", source, re.MULTILINE)
         # A shape may be for newer GPUs than the others of its file.
-        newer = [text.removeprefix("arch=") for text in definitions if text.startswith("arch=")]
+        newer = [text[len("arch="):] for text in definitions if text.startswith("arch=")]
         definitions = [text for text in definitions if not text.startswith("arch=")]
         architecture = newer[0] if newer else named[1] if named else OLDEST
         options = [*OPTIONS, f"--gpu-architecture={architecture}", f"--include-path={path.parent}"]

@@ -1,4 +1,4 @@
-//! When a result counts as right: the one place of all tolerances.
+//! When a product counts as right: the one place of its tolerances. Those of the other operations are in `tests/bounds`.
 //!
 //! A sum of k products in floating point, in any order and with or without fused multiply-add, is within γ_k·Σ|a||b| of the exact sum, where
 //! γ_k = k·u / (1 − k·u) and u = 2⁻²⁴ for f32 (Higham, "Accuracy and Stability of Numerical Algorithms", 2nd ed., 2002, section
@@ -43,7 +43,7 @@ pub fn gamma(k: u64) -> f64 {
 
 /// How far an element may be off: `magnitude` is |α|·(|A||B|) + |β·C| there.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Tolerance {
+pub(crate) struct Tolerance {
     relative: f64,
     absolute: f64,
     activation: Option<Activation>,

@@ -57,76 +57,77 @@ pub enum KernelId {
     MatmulCublasLt,
     /// `shaders/map/map.wgsl`, and `map.cu` for CUDA: an elementwise program.
     Map,
-    /// `shaders/map/turned.wgsl`: the same where inputs are transposed.
+    /// `shaders/map/turned.wgsl`, and `turned.cu` for CUDA: an elementwise program some of whose inputs are transposed.
     MapTurned,
-    /// `shaders/map/pairs.wgsl`: the same of f16 by words of two.
+    /// `shaders/map/pairs.wgsl`, and `pairs.cu` for CUDA: an elementwise program over f16, by words of two.
     MapPairs,
     /// `shaders/map/interpreted.cu`: any elementwise program, read step by step, where CUDA's compiler is missing.
     #[cfg(not(target_arch = "wasm32"))]
     MapInterpreted,
-    /// `shaders/map/map.frag`: the same by fragment shader.
+    /// `shaders/map/map.frag`: an elementwise program by fragment shader.
     MapFragment,
-    /// `backend/cpu/map.rs`: the same on the CPU.
+    /// `backend/cpu/map.rs`: an elementwise program on the CPU.
     MapCpu,
-    /// `shaders/reduce/reduce.wgsl`: a reduction, or its parts.
+    /// `shaders/reduce/reduce.wgsl`, and `reduce.cu` for CUDA: a reduction, or its parts.
     Reduce,
-    /// `shaders/reduce/merge.wgsl`: the end of a reduction in parts.
+    /// `shaders/reduce/merge.wgsl`, and `merge.cu` for CUDA: the end of a reduction in parts.
     ReduceMerge,
     /// `shaders/reduce/plain.cu`: a reduction of rows one behind the other, where CUDA's compiler is missing.
     #[cfg(not(target_arch = "wasm32"))]
     ReducePlain,
     /// `shaders/reduce/reduce.frag`: the parts of a reduction by fragment shader.
     ReduceFragment,
-    /// `shaders/reduce/merge.frag`: the end of the same.
+    /// `shaders/reduce/merge.frag`: the end of a reduction in parts by fragment shader.
     ReduceMergeFragment,
     /// `backend/cpu/reduce.rs`: a reduction on the CPU.
     ReduceCpu,
-    /// `shaders/conv/window.wgsl` in `shaders/matmul/tiled.wgsl`: convolution as a product with what windows see.
+    /// `shaders/conv/window.wgsl` in `shaders/matmul/tiled.wgsl`, and `shaders/conv/tiled.cu` for CUDA: convolution as a product with what windows see.
     ConvTiled,
-    /// `shaders/conv/sum.cu`: the sum of the parts of one, on CUDA.
+    /// `shaders/conv/sum.cu`: the sum of the parts of a convolution, on CUDA.
     #[cfg(not(target_arch = "wasm32"))]
     ConvSum,
-    /// `shaders/conv/direct.wgsl`: convolution of few filters a group.
+    /// `shaders/conv/direct.wgsl`, and `direct.cu` for CUDA: convolution of few filters a group.
     ConvDirect,
     /// `shaders/conv/winograd_filters.wgsl`: the filters of a convolution by Winograd's method.
     ConvWinogradFilters,
-    /// `shaders/conv/winograd_images.wgsl`: the images of one.
+    /// `shaders/conv/winograd_images.wgsl`: the images of a convolution by Winograd's method.
     ConvWinogradImages,
-    /// `shaders/conv/winograd_product.wgsl` in `shaders/matmul/tiled.wgsl`: its products.
+    /// `shaders/conv/winograd_product.wgsl` in `shaders/matmul/tiled.wgsl`: the products of Winograd's method.
     ConvWinogradProduct,
-    /// `shaders/conv/winograd_result.wgsl`: its result.
+    /// `shaders/conv/winograd_result.wgsl`: the result of a convolution by Winograd's method.
     ConvWinogradResult,
-    /// `shaders/conv/direct.frag`: the same by fragment shader.
+    /// `shaders/conv/direct.frag`: convolution by fragment shader.
     ConvFragment,
-    /// `backend/cpu/conv.rs`: the same on the CPU.
+    /// `backend/cpu/conv.rs`: convolution on the CPU.
     ConvCpu,
-    /// `shaders/fft/fft.wgsl`, and `fft.cu` for CUDA: Fourier transforms, or a step of long ones.
+    /// `shaders/fft/fft.wgsl`, and `roots.cuh` and `steps.cu` for CUDA: Fourier transforms, or a step of long ones.
     Fft,
-    /// `shaders/fft/fft.cu` as it comes with the crate, where CUDA's compiler is missing.
+    /// `shaders/fft/fft.cu`: Fourier transforms where CUDA's compiler is missing.
     #[cfg(not(target_arch = "wasm32"))]
     FftPlain,
-    /// `shaders/fft/fft.frag`: a step of them by fragment shader.
+    /// `shaders/fft/fft.frag`: a step of Fourier transforms by fragment shader.
     FftFragment,
-    /// `backend/cpu/fft.rs`: the same on the CPU.
+    /// `backend/cpu/fft.rs`: Fourier transforms on the CPU.
     FftCpu,
     /// `shaders/pool/pool.wgsl`, and `pool.cu` and `block.cu` for CUDA: the largest element of each window, or the mean.
     Pool,
-    /// `shaders/pool/pool.frag`: the same by fragment shader.
+    /// `shaders/pool/pool.frag`: pooling by fragment shader.
     PoolFragment,
-    /// `backend/cpu/pool.rs`: the same on the CPU.
+    /// `backend/cpu/pool.rs`: pooling on the CPU.
     PoolCpu,
-    /// `shaders/normalize/normalize.wgsl`: softmax and norms.
+    /// `shaders/normalize/normalize.wgsl`, and `normalize.cu` for CUDA: softmax and norms.
     Normalize,
-    /// `shaders/reduce/merge.wgsl`: what the values of each row are told, of rows that were folded in parts.
+    /// `shaders/reduce/merge.wgsl`, and `merge.cu` for CUDA, with `shaders/normalize/measure.*`: what softmax and norms tell the values of each row, of
+    /// rows that were folded in parts.
     NormalizeMerge,
-    /// `shaders/normalize/measure.frag`: the same by fragment shader.
+    /// `shaders/normalize/measure.frag`: what softmax and norms tell the values of each row, by fragment shader.
     NormalizeMeasure,
-    /// `shaders/normalize/normalize.frag`: the values in proportion, by fragment shader.
+    /// `shaders/normalize/normalize.frag`: what softmax and norms make of the values, by fragment shader.
     NormalizeFragment,
-    /// `shaders/normalize/plain.cu`: the same of rows one behind the other, where CUDA's compiler is missing.
+    /// `shaders/normalize/plain.cu`: softmax and norms of rows one behind the other, where CUDA's compiler is missing.
     #[cfg(not(target_arch = "wasm32"))]
     NormalizePlain,
-    /// `backend/cpu/normalize.rs`: the same on the CPU.
+    /// `backend/cpu/normalize.rs`: softmax and norms on the CPU.
     NormalizeCpu,
     /// `shaders/ceiling/copy.wgsl`, and `copy.cu` for CUDA: how fast memory is.
     #[cfg(not(target_arch = "wasm32"))]
@@ -137,7 +138,7 @@ pub enum KernelId {
 }
 
 impl KernelId {
-    /// The name in reports: its path in `shaders/` without the ending.
+    /// The name in reports: the operation, and behind a stroke which of its kernels, which most have in common with the file in `shaders/`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::MatmulTiled => "matmul/tiled",
@@ -191,7 +192,7 @@ impl KernelId {
             Self::PoolFragment => "pool/fragment",
             Self::PoolCpu => "pool/cpu",
             Self::Normalize => "normalize",
-            Self::NormalizeMerge => "reduce/measure",
+            Self::NormalizeMerge => "normalize/merge",
             Self::NormalizeMeasure => "normalize/measure",
             Self::NormalizeFragment => "normalize/fragment",
             #[cfg(not(target_arch = "wasm32"))]

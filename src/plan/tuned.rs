@@ -1,6 +1,6 @@
 //! Which shape of the tiled kernel measured fastest on a device: data for the planner, from `Gpu::tune`.
 
-/// The largest class.
+/// How many classes there are.
 const CLASSES: usize = 8;
 
 /// log2 of the side of the square whose result is the first class.

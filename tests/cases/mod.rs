@@ -281,7 +281,7 @@ fn endings(add: &mut impl FnMut(usize, usize, usize, &dyn Fn(&mut Case))) {
         add(m, k, n, &|case| *case = Case { activation, values: Values::Uniform, batch: [&[2], &[]], bias: i % 2 == 0, ..*case });
     }
     // Sums near zero, near one, and far out, where an exponential overflows.
-    for activation in Activation::ALL.map(Some) {
+    for activation in Activation::ALL.iter().copied().map(Some) {
         for alpha in [0.01, 1.0, 40.0] {
             add(40, 5, 36, &|case| *case = Case { activation, alpha, values: Values::Uniform, ..*case });
         }

@@ -112,7 +112,7 @@ macro_rules! functions {
             #[cfg(any(of_the_page, test))]
             pub const ALL: &[Self] = &[$( Self::$function ),+];
 
-            /// The name in Rust, in JavaScript and in reports.
+            /// The name in reports and errors.
             pub const fn name(self) -> &'static str {
                 match self { $( Self::$function => $label, )+ }
             }

@@ -19,7 +19,7 @@ pub enum Activation {
 
 impl Activation {
     /// All of them.
-    pub const ALL: [Self; 5] = [Self::Relu, Self::Gelu, Self::Sigmoid, Self::Tanh, Self::Silu];
+    pub const ALL: &'static [Self] = &[Self::Relu, Self::Gelu, Self::Sigmoid, Self::Tanh, Self::Silu];
 
     /// The number by which kernels know it; 0 is none.
     pub(crate) const fn number(this: Option<Self>) -> u32 {
@@ -80,11 +80,11 @@ mod tests {
             let u = (2.0 / std::f64::consts::PI).sqrt() * (x + 0.044_715 * x.powi(3));
             let sigmoid = 1.0 / (1.0 + (-x).exp());
             let expected = [x.max(0.0), 0.5 * x * (1.0 + u.tanh()), sigmoid, x.tanh(), x * sigmoid];
-            for (activation, expected) in Activation::ALL.into_iter().zip(expected) {
+            for (activation, expected) in Activation::ALL.iter().copied().zip(expected) {
                 assert!((activation.apply(x) - expected).abs() <= 1e-14 * (1.0 + expected.abs()), "{activation:?} of {x}");
             }
         }
-        for (number, activation) in (1..).zip(Activation::ALL) {
+        for (number, activation) in (1..).zip(Activation::ALL.iter().copied()) {
             assert_eq!((Activation::of_number(number), Activation::number(Some(activation))), (Some(activation), number));
             assert!(activation.apply(f64::NAN).is_nan());
         }

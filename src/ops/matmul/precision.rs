@@ -38,7 +38,7 @@ pub enum Precision {
 
 impl Precision {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::F32, Self::F16x3, Self::F16];
+    pub const ALL: &'static [Self] = &[Self::F32, Self::F16x3, Self::F16];
 
     /// The name that options and reports use.
     pub const fn name(self) -> &'static str {
