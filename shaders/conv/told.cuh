@@ -2,6 +2,7 @@
 // one. Compiled at run time behind what is generated where something is computed of the result.
 
 #include "../map/prelude.cuh"
+#include "../matmul/activate.cuh"
 
 // src/ops/window.rs has the same.
 struct Window {
@@ -22,19 +23,6 @@ static __device__ __forceinline__ float element(const void *from, size_t at) {
 
 static __device__ __forceinline__ float element(const Told &told, const void *from, size_t at) {
     return told.is_f16 ? element<true>(from, at) : element<false>(from, at);
-}
-
-// The function of a number in src/ops/matmul/activation.rs.
-static __device__ float activate(u32 activation, float x) {
-    switch (activation) {
-        // A NaN is no less than zero, and stays.
-        case 1: return x < 0.0f ? 0.0f : x;
-        case 2: return x / (1.0f + expf(-x * (1.59576912f + 0.0713548163f * x * x)));
-        case 3: return 1.0f / (1.0f + expf(-x));
-        case 4: return tanhf(x);
-        case 5: return x / (1.0f + expf(-x));
-        default: return x;
-    }
 }
 
 static __device__ __forceinline__ const Told &told_by(const Words &words) { return reinterpret_cast<const Told &>(words); }

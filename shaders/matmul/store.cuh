@@ -2,6 +2,7 @@
 // tiled.cu and sum.cu are compiled at run time behind what is generated where something is computed of the result.
 
 #include "params.cuh"
+#include "activate.cuh"
 
 #if END
 static_assert(sizeof(Params) == sizeof(Words), "the words of what follows are behind these");
@@ -17,19 +18,6 @@ static_assert(sizeof(Params) == sizeof(Words), "the words of what follows are be
 // What params.result may be: what C and the result are of.
 #define F32 0
 #define F16 1
-
-// The function of a number in src/ops/matmul/activation.rs.
-static __device__ float activate(unsigned activation, float x) {
-    switch (activation) {
-        // A NaN is no less than zero, and stays.
-        case 1: return x < 0.0f ? 0.0f : x;
-        case 2: return x / (1.0f + expf(-x * (1.59576912f + 0.0713548163f * x * x)));
-        case 3: return 1.0f / (1.0f + expf(-x));
-        case 4: return tanhf(x);
-        case 5: return x / (1.0f + expf(-x));
-        default: return x;
-    }
-}
 
 // An f16, of which the compiler's headers are not to be had everywhere.
 struct Half {

@@ -28,6 +28,7 @@ impl Kernel {
         const DIRECT: &str = include_str!(concat!(env!("OUT_DIR"), "/conv-direct.cu"));
         const SUM: &str = include_str!(concat!(env!("OUT_DIR"), "/conv-sum.cu"));
         const PARAMS: &str = include_str!(concat!(env!("OUT_DIR"), "/matmul-params.cuh"));
+        const ACTIVATE: &str = include_str!(concat!(env!("OUT_DIR"), "/matmul-activate.cuh"));
         const STORE: &str = include_str!(concat!(env!("OUT_DIR"), "/matmul-store.cuh"));
         const PRODUCT: &str = include_str!(concat!(env!("OUT_DIR"), "/matmul-tiled.cu"));
         const FOURS: &str = include_str!(concat!(env!("OUT_DIR"), "/matmul-fours.cuh"));
@@ -36,11 +37,11 @@ impl Kernel {
         const PRODUCT_VECTOR: &str = include_str!(concat!(env!("OUT_DIR"), "/matmul-vector.cu"));
         const PRODUCT_SUM: &str = include_str!(concat!(env!("OUT_DIR"), "/matmul-sum.cu"));
         let templates: &[&str] = match self.id {
-            KernelId::MatmulTiled => &[PARAMS, STORE, PRODUCT],
-            KernelId::MatmulSum => &[PARAMS, STORE, PRODUCT_SUM],
-            KernelId::MatmulDirect => &[PARAMS, STORE, FOURS, PRODUCT_DIRECT],
-            KernelId::MatmulRows => &[PARAMS, STORE, FOURS, PRODUCT_ROWS],
-            KernelId::MatmulVector => &[PARAMS, STORE, FOURS, PRODUCT_VECTOR],
+            KernelId::MatmulTiled => &[PARAMS, ACTIVATE, STORE, PRODUCT],
+            KernelId::MatmulSum => &[PARAMS, ACTIVATE, STORE, PRODUCT_SUM],
+            KernelId::MatmulDirect => &[PARAMS, ACTIVATE, STORE, FOURS, PRODUCT_DIRECT],
+            KernelId::MatmulRows => &[PARAMS, ACTIVATE, STORE, FOURS, PRODUCT_ROWS],
+            KernelId::MatmulVector => &[PARAMS, ACTIVATE, STORE, FOURS, PRODUCT_VECTOR],
             KernelId::Map => &[MAP],
             KernelId::Fft => &[ROOTS, STEPS],
             KernelId::Pool => &[PRELUDE, POOL_TOLD, POOL_BLOCK],
@@ -50,9 +51,9 @@ impl Kernel {
             KernelId::Normalize => &[FOLD, ROW, LANES, MOMENTS, TURNS, MEASURE, NORMALIZE],
             KernelId::ReduceMerge => &[FOLD, MERGE],
             KernelId::NormalizeMerge => &[FOLD, MEASURE, MERGE],
-            KernelId::ConvTiled => &[TOLD, TILED],
-            KernelId::ConvDirect => &[TOLD, DIRECT],
-            KernelId::ConvSum => &[TOLD, SUM],
+            KernelId::ConvTiled => &[ACTIVATE, TOLD, TILED],
+            KernelId::ConvDirect => &[ACTIVATE, TOLD, DIRECT],
+            KernelId::ConvSum => &[ACTIVATE, TOLD, SUM],
             _ => return Err(Error::internal(format!("there is no CUDA C++ of {self}"))),
         };
         let mut out: String = self.constants.iter().map(|(name, value)| format!("#define {name} {value}\n")).collect();
