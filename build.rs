@@ -16,100 +16,8 @@ const VECTORS_SOURCES: [&str; 3] = ["src/dtype.rs", "src/ops/elementwise", "src/
 /// Name, target features, and how to optimize: engines without SIMD are rare, and the download is everybody's.
 const LEVELS: [(&str, &str, &str); 3] =
     [("scalar", "", "-Copt-level=s"), ("simd", "+simd128", "-Copt-level=2"), ("fma", "+simd128,+relaxed-simd", "-Copt-level=2")];
-const SHADERS: &[&str] = &[
-    "ceiling/copy.wgsl",
-    "ceiling/fma.wgsl",
-    "conv/window.wgsl",
-    "conv/direct.wgsl",
-    "conv/winograd.wgsl",
-    "conv/winograd_filters.wgsl",
-    "conv/winograd_images.wgsl",
-    "conv/winograd_product.wgsl",
-    "conv/winograd_result.wgsl",
-    "fft/fft.wgsl",
-    "pool/pool.wgsl",
-    "map/half.frag",
-    "map/prelude.frag",
-    "map/input.frag",
-    "map/end.frag",
-    "map/map.frag",
-    "conv/window.frag",
-    "conv/direct.frag",
-    "pool/pool.frag",
-    "reduce/fold.frag",
-    "reduce/reduce.frag",
-    "reduce/merge.frag",
-    "normalize/measure.frag",
-    "normalize/normalize.frag",
-    "fft/fft.frag",
-    "map/words.wgsl",
-    "map/pack.wgsl",
-    "map/prelude.wgsl",
-    "map/end.wgsl",
-    "map/input.wgsl",
-    "map/map.wgsl",
-    "map/turned.wgsl",
-    "map/pairs.wgsl",
-    "reduce/fold.wgsl",
-    "reduce/row.wgsl",
-    "reduce/reduce.wgsl",
-    "reduce/merge.wgsl",
-    "normalize/measure.wgsl",
-    "normalize/normalize.wgsl",
-    "map/prelude.cuh",
-    "map/source.cuh",
-    "map/input.cuh",
-    "map/end.cuh",
-    "conv/told.cuh",
-    "conv/tiled.cu",
-    "conv/direct.cu",
-    "conv/sum.cu",
-    "map/map.cu",
-    "fft/roots.cuh",
-    "fft/steps.cu",
-    "pool/told.cuh",
-    "pool/block.cu",
-    "map/turns.cuh",
-    "map/turned.cu",
-    "map/pairs.cu",
-    "reduce/fold.cuh",
-    "reduce/reduce.cu",
-    "reduce/merge.cu",
-    "matmul/activate.wgsl",
-    "reduce/row.cuh",
-    "reduce/lanes.cuh",
-    "reduce/moments.cuh",
-    "normalize/measure.cuh",
-    "normalize/normalize.cu",
-    "matmul/params.cuh",
-    "matmul/store.cuh",
-    "matmul/tiled.cu",
-    "matmul/fours.cuh",
-    "matmul/direct.cu",
-    "matmul/rows.cu",
-    "matmul/vector.cu",
-    "matmul/sum.cu",
-    "matmul/params.wgsl",
-    "matmul/store.wgsl",
-    "matmul/int8_words.wgsl",
-    "matmul/int8.wgsl",
-    "matmul/int8_vector.wgsl",
-    "matmul/load.wgsl",
-    "matmul/cooperative.wgsl",
-    "matmul/copy.wgsl",
-    "matmul/round.wgsl",
-    "matmul/split.wgsl",
-    "matmul/tiled.wgsl",
-    "matmul/sum.wgsl",
-    "matmul/direct.wgsl",
-    "matmul/vector.wgsl",
-    "matmul/block.wgsl",
-    "matmul/edges.wgsl",
-    "matmul/packed.vert",
-    "matmul/packed.frag",
-    "matmul/strips.frag",
-    "matmul/unfold.frag",
-];
+/// How the files end that the crate has the text of.
+const SHADERS: [&str; 5] = ["wgsl", "frag", "vert", "cu", "cuh"];
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
@@ -122,9 +30,13 @@ fn main() {
     // Where functions of numbers are the page's: not in the modules that are compiled below.
     println!("cargo::rustc-check-cfg=cfg(of_the_page)");
     let out = PathBuf::from(env::var("OUT_DIR").expect("cargo sets OUT_DIR"));
-    for shader in SHADERS {
-        let source = fs::read_to_string(Path::new("shaders").join(shader)).expect("a shader is a file");
-        fs::write(out.join(shader.replace('/', "-")), stripped(&source)).expect("OUT_DIR is writable");
+    let within = |folder: &Path| fs::read_dir(folder).into_iter().flatten().map(|entry| entry.expect("a folder can be read").path());
+    for folder in within(Path::new("shaders")) {
+        for shader in within(&folder).filter(|path| path.extension().is_some_and(|ending| SHADERS.iter().any(|known| ending == *known))) {
+            let source = fs::read_to_string(&shader).expect("a shader is a file");
+            let [folder, file] = [folder.file_name(), shader.file_name()].map(|name| name.expect("a name").to_string_lossy());
+            fs::write(out.join(format!("{folder}-{file}")), stripped(&source)).expect("OUT_DIR is writable");
+        }
     }
     if env::var("CARGO_CFG_TARGET_ARCH").as_deref() != Ok("wasm32") {
         return;
