@@ -41,6 +41,12 @@ pub fn gamma(k: u64) -> f64 {
     if ku < 1.0 { ku / (1.0 - ku) } else { f64::INFINITY }
 }
 
+/// By how much a sum of k magnitudes in f32 may be short of the exact one, as a factor.
+#[cfg(target_arch = "wasm32")]
+pub(crate) fn shortfall(k: u64) -> f64 {
+    1.0 / (1.0 - gamma(k).min(0.5))
+}
+
 /// How far an element may be off: `magnitude` is |α|·(|A||B|) + |β·C| there.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Tolerance {
@@ -80,8 +86,14 @@ impl Tolerance {
         Self { relative, absolute, activation: problem.activation, rounding, smallest, largest }
     }
 
-    /// An element, from what it is before its activation, and the largest error that counts as right.
-    pub(crate) fn finish(&self, before: f64, magnitude: f64) -> (f64, f64) {
+    /// An element, and the largest error that counts as right: from the sum of its products and that of their magnitudes, β·C and the bias.
+    pub(crate) fn element(&self, problem: &Problem, [sum, magnitude]: [f64; 2], added: f64, bias: f64) -> (f64, f64) {
+        let alpha = f64::from(problem.alpha);
+        self.finish(alpha * sum + added + bias, (alpha * magnitude).abs() + added.abs() + bias.abs())
+    }
+
+    /// The same from what it is before its activation.
+    fn finish(&self, before: f64, magnitude: f64) -> (f64, f64) {
         let (value, bound) = self.activated(before, magnitude);
         (value, bound + self.rounding * (value.abs() + bound) + self.smallest)
     }
@@ -183,7 +195,7 @@ impl Reference {
         let step = |stride: u64, transposed: bool| if transposed { (1, stride as usize) } else { (stride as usize, 1) };
         let (a_row, a_column) = step(problem.a.stride, problem.transpose_a);
         let (b_row, b_column) = step(problem.b.stride, problem.transpose_b);
-        let (alpha, beta) = (f64::from(problem.alpha), f64::from(problem.beta));
+        let beta = f64::from(problem.beta);
         let tolerance = Tolerance::of(&problem);
         let bias = match &op.bias {
             None => Vec::new(),
@@ -223,10 +235,8 @@ impl Reference {
                     Some(stored) => beta * f64::from(c[c_start + i * stored.stride as usize + j]),
                     None => 0.0,
                 };
-                let product = alpha * sums[j];
-                let biased = bias.get(j).map_or(0.0, |&x| f64::from(x));
-                let magnitude = (alpha * magnitudes[j]).abs() + added.abs() + biased.abs();
-                let (exact, bound) = tolerance.finish(product + added + biased, magnitude);
+                let bias = bias.get(j).map_or(0.0, |&x| f64::from(x));
+                let (exact, bound) = tolerance.element(&problem, [sums[j], magnitudes[j]], added, bias);
                 reference.exact.push(exact);
                 reference.bounds.push(bound);
             }

@@ -15,7 +15,7 @@ use crate::info::BackendId;
 use crate::ops::matmul::Problem;
 use crate::options::Options;
 use crate::plan::matmul::Params;
-use crate::verify::{Tolerance, Verdict, gamma};
+use crate::verify::{Tolerance, Verdict, shortfall};
 
 /// Elements judged at a time.
 const PIECE: u32 = 1 << 16;
@@ -135,9 +135,8 @@ pub fn check(reference: u32, result: Float32Array) -> Result<JsValue, JsValue> {
         .into());
     }
     let tolerance = Tolerance::of(problem);
-    let (alpha, beta) = (f64::from(problem.alpha), f64::from(problem.beta));
-    // The magnitudes were summed in f32 and may be short by that much.
-    let full = alpha.abs() / (1.0 - gamma(u64::from(problem.k)).min(0.5));
+    // The magnitudes were summed in f32.
+    let (beta, shortfall) = (f64::from(problem.beta), shortfall(problem.k.into()));
     let added = |index: u64| match (c, problem.c) {
         (Some(c), Some(stored)) => {
             let n = u64::from(problem.n);
@@ -154,11 +153,8 @@ pub fn check(reference: u32, result: Float32Array) -> Result<JsValue, JsValue> {
             (result.subarray(start, end).to_vec(), exact.subarray(start, end).to_vec(), magnitude.subarray(start, end).to_vec());
         for (i, ((value, exact), magnitude)) in values.into_iter().zip(exact).zip(magnitude).enumerate() {
             let index = u64::from(start) + i as u64;
-            let added = added(index);
-            let biased = bias.as_ref().map_or(0.0, |bias| f64::from(bias.get_index((index % u64::from(problem.n)) as u32)));
-            let product = alpha * exact;
-            let magnitude = full * magnitude + added.abs() + biased.abs();
-            let (exact, bound) = tolerance.finish(product + added + biased, magnitude);
+            let bias = bias.as_ref().map_or(0.0, |bias| f64::from(bias.get_index((index % u64::from(problem.n)) as u32)));
+            let (exact, bound) = tolerance.element(problem, [exact, shortfall * magnitude], added(index), bias);
             verdict.add(value, exact, bound, tolerance.largest);
         }
     }
