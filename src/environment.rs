@@ -104,44 +104,17 @@ impl PipelineCache {
 }
 
 impl Choice {
-    /// The choice of that name: `auto`, `cpu`, or a backend's.
-    pub fn from_name(name: &str) -> Option<Self> {
-        match name {
-            "auto" => Some(Self::Auto),
-            "cpu" => Some(Self::Cpu),
-            name => BackendId::from_name(name).map(Self::Only),
-        }
-    }
-
     fn expected() -> String {
         let names: Vec<_> = BackendId::ALL.iter().map(|backend| backend.name()).collect();
         format!("it must be auto, cpu, or one of {}", names.join(", "))
     }
 }
 
-impl PowerPreference {
-    /// The preference of that name: `high-performance` or `low-power`.
-    pub fn from_name(name: &str) -> Option<Self> {
-        match name {
-            "high-performance" => Some(Self::HighPerformance),
-            "low-power" => Some(Self::LowPower),
-            _ => None,
-        }
-    }
-}
-
-/// Whether tests may not pass over that backend, or what else has such a name.
 #[cfg(test)]
-pub(crate) fn is_required(name: &str) -> bool {
-    let required = std::env::var("LAPIDARY_REQUIRE").unwrap_or_default();
-    let mut names = required.split(',').map(str::trim).filter(|name| !name.is_empty());
-    names.any(|other| {
-        // What is mistyped would require nothing.
-        let is_known = ["nvrtc", "onnx"].contains(&other) || BackendId::ALL.iter().any(|backend| backend.name() == other);
-        assert!(is_known, "LAPIDARY_REQUIRE has {other:?}, which is no backend");
-        other == name
-    })
-}
+#[path = "../tests/devices/required.rs"]
+mod required;
+#[cfg(test)]
+pub(crate) use required::is_required;
 
 #[cfg(test)]
 mod tests {

@@ -23,6 +23,10 @@
 //!
 //! What waits for a device is async on every target; natively the `_blocking` methods wait.
 
+// What the crate's own tests share with those of `tests/` calls it by its name.
+#[cfg(test)]
+extern crate self as lapidary;
+
 mod backend;
 mod benchmark;
 #[cfg(not(target_arch = "wasm32"))]

@@ -22,6 +22,17 @@ pub enum Choice {
     Only(BackendId),
 }
 
+impl Choice {
+    /// The choice of that name: `auto`, `cpu`, or a backend's.
+    pub fn from_name(name: &str) -> Option<Self> {
+        match name {
+            "auto" => Some(Self::Auto),
+            "cpu" => Some(Self::Cpu),
+            name => BackendId::from_name(name).map(Self::Only),
+        }
+    }
+}
+
 /// Which GPU of several.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum PowerPreference {
@@ -30,6 +41,17 @@ pub enum PowerPreference {
     HighPerformance,
     /// The thriftiest.
     LowPower,
+}
+
+impl PowerPreference {
+    /// The preference of that name: `high-performance` or `low-power`.
+    pub fn from_name(name: &str) -> Option<Self> {
+        match name {
+            "high-performance" => Some(Self::HighPerformance),
+            "low-power" => Some(Self::LowPower),
+            _ => None,
+        }
+    }
 }
 
 /// Where what drivers compile is kept from one process to the next.

@@ -30,7 +30,6 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::gpu::{Gpu, Want};
 use crate::host::HostVec;
-use crate::info::BackendId;
 use crate::ops::matmul::{Activation, Matmul, Precision};
 use crate::options::{Choice, Options, PowerPreference};
 use crate::random;
@@ -72,12 +71,9 @@ pub fn set_worker(make: &js_sys::Function, most: u32) {
 /// Opens a device; gives the number of its handle.
 #[wasm_bindgen]
 pub fn open(backend: &str, power_preference: &str, pool_bytes: Option<f64>, threads: Option<u32>) -> Result<Promise, JsValue> {
-    let backend = match backend {
-        "auto" => Choice::Auto,
-        "cpu" => Choice::Cpu,
-        name => Choice::Only(BackendId::from_name(name).ok_or_else(|| Error::internal(name))?),
-    };
-    let power_preference = if power_preference == "low-power" { PowerPreference::LowPower } else { PowerPreference::HighPerformance };
+    // Whose names the package has seen to.
+    let backend = Choice::from_name(backend).ok_or_else(|| Error::internal(backend))?;
+    let power_preference = PowerPreference::from_name(power_preference).unwrap_or_default();
     let pool_bytes = pool_bytes.map_or(Options::default().pool_bytes, |bytes| bytes as u64);
     let options = Options { backend, power_preference, pool_bytes, threads };
     Ok(promise(async move {

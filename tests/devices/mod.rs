@@ -3,19 +3,10 @@
 //! A backend that is not there is skipped, which is said by name. `LAPIDARY_REQUIRE=webgpu,simd` makes that a failure.
 #![allow(dead_code, reason = "no test needs all of it")]
 
-use lapidary::{BackendId, Choice, Error, Gpu, Options};
+mod required;
 
-/// Whether what is missing is a failure.
-pub fn is_required(name: &str) -> bool {
-    let required = std::env::var("LAPIDARY_REQUIRE").unwrap_or_default();
-    let mut names = required.split(',').map(str::trim).filter(|name| !name.is_empty());
-    names.any(|other| {
-        // What is mistyped would require nothing.
-        let is_known = ["nvrtc", "onnx"].contains(&other) || BackendId::ALL.iter().any(|backend| backend.name() == other);
-        assert!(is_known, "LAPIDARY_REQUIRE has {other:?}, which is no backend");
-        other == name
-    })
-}
+use lapidary::{BackendId, Choice, Error, Gpu, Options};
+pub use required::is_required;
 
 /// A handle; None if its backend is not there.
 pub fn open(options: Options) -> Option<Gpu> {
