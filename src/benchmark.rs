@@ -32,14 +32,18 @@ pub struct Benchmark {
 impl Benchmark {
     /// The middle sample, or the mean of the two in the middle.
     pub fn median_ms(&self) -> f64 {
-        let samples = &self.samples_ms;
-        // The element below which so many others are; ties go by place.
-        let ranked = |rank: usize| {
-            let below = |i: usize| (0..samples.len()).filter(|&j| (samples[j], j) < (samples[i], i)).count();
-            (0..samples.len()).find(|&i| below(i) == rank).map_or(f64::NAN, |i| samples[i])
-        };
-        (ranked(samples.len().saturating_sub(1) / 2) + ranked(samples.len() / 2)) / 2.0
+        median(&self.samples_ms)
     }
+}
+
+/// The middle one, or the mean of the two in the middle; NaN of none. Without a sort, whose code every page that measures would download.
+pub(crate) fn median(samples: &[f64]) -> f64 {
+    // The element below which so many others are; ties go by place.
+    let ranked = |rank: usize| {
+        let below = |i: usize| (0..samples.len()).filter(|&j| (samples[j], j) < (samples[i], i)).count();
+        (0..samples.len()).find(|&i| below(i) == rank).map_or(f64::NAN, |i| samples[i])
+    };
+    (ranked(samples.len().saturating_sub(1) / 2) + ranked(samples.len() / 2)) / 2.0
 }
 
 /// Which run comes next, by what the last one took. A sample is the slope between d and 3 d products in one submission, so that what a
@@ -127,7 +131,7 @@ impl Gpu {
     /// what a submission costs drops out; d is such that the shorter run takes `min_ms`.
     ///
     /// # Errors
-    /// As [`matmul`](Self::matmul).
+    /// As [`matmul`](Self::matmul), and [`Error::InvalidOption`] for no samples, or a time that is none.
     pub async fn benchmark(
         &self,
         a: impl Into<Operand<'_>>,
@@ -136,6 +140,17 @@ impl Gpu {
         samples: u32,
         min_ms: f64,
     ) -> Result<Benchmark> {
+        // The package has seen to what JavaScript asks for.
+        #[cfg(not(target_arch = "wasm32"))]
+        for (option, value, is_right, expected) in [
+            ("samples", f64::from(samples), samples > 0, "at least one is taken"),
+            ("min_ms", min_ms, min_ms >= 0.0 && min_ms.is_finite(), "it must be a time in milliseconds"),
+        ] {
+            if !is_right {
+                let (option, value, expected) = (option.to_owned(), value.to_string(), expected.to_owned());
+                return Err(Box::new(Error::InvalidOption { option, value, expected }));
+            }
+        }
         self.benchmark_between([a.into(), b.into()], op, samples, min_ms, async || Ok(())).await
     }
 

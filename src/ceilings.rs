@@ -4,7 +4,7 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::backend::device::{Device, Opened};
 use crate::backend::{Backend, Bound, How};
-use crate::benchmark::slopes;
+use crate::benchmark::{median, slopes};
 use crate::dtype::Extent;
 use crate::error::Result;
 use crate::gpu::Gpu;
@@ -91,10 +91,8 @@ async fn measure(opened: &Opened) -> Result<Ceilings> {
             device.finish(running).await.map(drop)
         };
         let (samples_ms, _) = slopes(SAMPLES, MIN_MS, async || Ok(()), run).await?;
-        // The middle one: a slope may be too small as well as too large.
-        let mut samples_ms = samples_ms;
-        samples_ms.sort_by(f64::total_cmp);
-        Ok::<_, Box<crate::error::Error>>(samples_ms[samples_ms.len() / 2].max(1e-6))
+        // A slope may be too small as well as too large.
+        Ok::<_, Box<crate::error::Error>>(median(&samples_ms).max(1e-6))
     };
     let copy_ms = best_ms(&ceiling::copy(bytes, &info.caps)).await?;
     let (workgroups, steps) = if software { FMA_OF_SOFTWARE } else { FMA };

@@ -91,11 +91,10 @@ pub(crate) async fn in_parts(gpu: &Gpu, call: &Call<'_>, opened: &Arc<Opened>, w
             done => done?,
         };
         parts += 1;
-        let report = report.map(|data| {
-            if let Output::Host(values) = data {
-                result.paste(&values, n, block.items.start * m + u64::from(block.rows.start), block.columns.clone());
-            }
-        });
+        if let Output::Host(values) = &report.data {
+            result.paste(values, n, block.items.start * m + u64::from(block.rows.start), block.columns.clone())?;
+        }
+        let report = report.map(drop);
         all = Some(match all {
             None => report,
             Some(all) => Report {

@@ -354,6 +354,10 @@ fn auto_prefers_a_software_gpu_only_if_it_is_faster() {
 fn a_benchmark_gives_times() {
     let gpu = cpu();
     let values = random::matrix(64 * 64, 1);
+    for (samples, min_ms, option) in [(0, 5.0, "samples"), (5, -1.0, "min_ms"), (5, f64::NAN, "min_ms")] {
+        let error = gpu.benchmark_blocking(&values, &values, &Matmul::new(64, 64, 64), samples, min_ms).unwrap_err();
+        assert!(error.code() == "invalid_option" && error.to_string().contains(option), "{error}");
+    }
     let done = gpu.benchmark_blocking(&values, &values, &Matmul::new(64, 64, 64), 5, 5.0).unwrap();
     assert_eq!((done.samples_ms.len(), done.backend), (5, BackendId::Simd));
     // What holds up the shorter of two runs makes a sample of nothing, but not five times over.

@@ -299,7 +299,7 @@ impl HostVec {
 
     /// Puts a packed block of the same type over the rows from `row` on and those columns of this matrix, which has rows of `stride`
     /// elements.
-    pub(crate) fn paste(&mut self, block: &Self, stride: u64, row: u64, columns: Range<u32>) {
+    pub(crate) fn paste(&mut self, block: &Self, stride: u64, row: u64, columns: Range<u32>) -> Result<()> {
         fn paste<T: Copy>(matrix: &mut [T], block: &[T], stride: u64, row: u64, columns: &Range<u32>) {
             let rows = matrix.chunks_mut(stride as usize).skip(row as usize);
             for (to, from) in rows.zip(block.chunks(columns.len())) {
@@ -310,8 +310,9 @@ impl HostVec {
             (Values::F32(matrix), Values::F32(block)) => paste(matrix, block, stride, row, &columns),
             (Values::F16(matrix), Values::F16(block)) => paste(matrix, block, stride, row, &columns),
             (Values::I32(matrix), Values::I32(block)) => paste(matrix, block, stride, row, &columns),
-            _ => {}
+            _ => return Err(Error::internal("a block of another type than its matrix")),
         }
+        Ok(())
     }
 
     /// The values in f32: costs nothing if that is what they are. It changes none of f16, and rounds integers; true is 1.
