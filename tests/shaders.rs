@@ -247,6 +247,17 @@ fn every_variant_validates() {
     }
 }
 
+#[test]
+fn every_operation_validates() {
+    let operations = operations();
+    assert!(operations.len() > 64, "only {} of operations", operations.len());
+    for Variant { kernel, source } in &operations {
+        let module = naga::front::wgsl::parse_str(source).unwrap_or_else(|error| panic!("{kernel}: {}", error.emit_to_string(source)));
+        let mut validator = Validator::new(ValidationFlags::all(), Capabilities::SHADER_FLOAT16_IN_FLOAT32);
+        validator.validate(&module).unwrap_or_else(|error| panic!("{kernel} {:?}: {error:?}", kernel.constants));
+    }
+}
+
 /// The options are those of wgpu's Metal backend, and the slots those that it gives: buffers in the order of their bindings, then the
 /// lengths of those that have none in their type. Nothing here runs on Metal.
 #[test]
@@ -256,7 +267,6 @@ fn every_variant_translates_to_metal() {
     // The oldest and the newest that wgpu asks for on a Mac that it runs on.
     let versions = [(2, 0), (4, 0)];
     let operations = operations();
-    assert!(operations.len() > 64, "only {} of operations", operations.len());
     // Matrix units are used through Vulkan alone.
     let products = VARIANTS.iter().filter(|variant| variant.kernel.id != KernelId::MatmulCooperative);
     for Variant { kernel, source } in products.chain(&operations) {

@@ -192,7 +192,7 @@ impl KernelId {
             Self::PoolFragment => "pool/fragment",
             Self::PoolCpu => "pool/cpu",
             Self::Normalize => "normalize",
-            Self::NormalizeMerge => "normalize/merge",
+            Self::NormalizeMerge => "reduce/measure",
             Self::NormalizeMeasure => "normalize/measure",
             Self::NormalizeFragment => "normalize/fragment",
             #[cfg(not(target_arch = "wasm32"))]
