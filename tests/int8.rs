@@ -255,7 +255,7 @@ fn what_they_do_not_have_is_refused() {
         ("bias", plain().bias(&bias)),
         ("activation", plain().activation(Activation::Relu)),
     ] {
-        assert_eq!(text(&op), format!("{option} is told, but {ends}"));
+        assert_eq!(text(&op), format!("{option} is set, but {ends}"));
     }
     assert_eq!(text(&plain().result(DType::F32)), "the result must be of i32, as that of 8-bit integers is, but it is of f32");
     assert!(text(&plain().precision(Precision::F16x3)).contains("it is for operands of f32, and these are of i8"));
@@ -278,7 +278,7 @@ fn what_they_do_not_have_is_refused() {
     );
     let floats = [1.0f32; 6];
     let told = of((&floats).into(), (&floats).into(), &plain().zero_points(1, 0));
-    assert_eq!(told, "zero_points is told, but it is for operands of i8 or u8; leave the option out");
+    assert_eq!(told, "zero_points is set, but it is for operands of i8 or u8; leave the option out");
     let huge = of((&a).into(), (&b).into(), &Matmul::new(1 << 20, 1 << 20, 1 << 20));
     assert!(huge.contains("the number of elements of A is 1099511627776, but at most"), "{huge}");
 }
