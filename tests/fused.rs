@@ -161,6 +161,35 @@ fn costs_no_memory_traffic(cases: impl Fn(&Gpu) -> Vec<Case>) {
     });
 }
 
+/// Reductions of f16 are computed in f32 and rounded once, on CUDA by the kernel that reduces.
+#[test]
+fn reductions_of_f16_end_in_f16() {
+    everywhere(|gpu, backend| {
+        let a = Expr::from(gpu.evaluate_blocking(&noise(gpu, &[5000, 70]).cast(DType::F16)).unwrap());
+        let wide = Expr::from(gpu.evaluate_blocking(&a.cast(DType::F32)).unwrap());
+        type Make = fn(&Expr) -> Expr;
+        let cases: [(&str, Make); 4] = [
+            ("sum", |a| a.sum(Some(&[1]), false)),
+            ("greatest", |a| a.amax(Some(&[1]), false)),
+            ("variance along columns", |a| a.var(Some(&[0]), false, 0.0)),
+            ("mean of magnitudes", |a| a.abs().mean(Some(&[1]), false).mul(-2.0).add(8.0)),
+        ];
+        for (name, make) in cases {
+            gpu.clear_profile();
+            let got = gpu.evaluate_blocking(&make(&a)).unwrap();
+            let kernels: Vec<_> = gpu.profile().operations.into_iter().map(|operation| operation.kernel).collect();
+            assert_eq!(got.dtype(), DType::F16, "{name} on {backend}");
+            let is_one = backend == BackendId::Cuda && is_required("nvrtc") && !name.contains("columns");
+            assert!(!is_one || kernels.len() == 1, "{name} on {backend}: {kernels:?}");
+            let got = gpu.evaluate_blocking(&Expr::from(got).cast(DType::F32)).unwrap().to_vec_blocking().unwrap();
+            let expected = gpu.evaluate_blocking(&make(&wide)).unwrap().to_vec_blocking().unwrap();
+            for (got, expected) in got.iter().zip(&expected) {
+                assert!(bounds::HALF.holds(f64::from(*got), f64::from(*expected)), "{name} on {backend}: {got}, not {expected}");
+            }
+        }
+    });
+}
+
 #[test]
 fn what_others_need_too_is_written() {
     everywhere(|gpu, backend| {

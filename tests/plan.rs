@@ -113,6 +113,12 @@ fn ended(core: Problem) -> Fused {
     Fused { core: Op::Matmul(core), core_inputs: 2, end }
 }
 
+/// A reduction whose results are rounded to f16.
+fn rounded(core: lapidary::ops::reduce::Problem) -> Fused {
+    let values = problems::values(&core.values.shape[..core.kept], &[1]);
+    Fused { core: Op::Reduce(core), core_inputs: 1, end: map::Problem { dtype: DType::F16, ..values } }
+}
+
 /// Compares a plan with its file. `LAPIDARY_BLESS=1 cargo test --test plan` writes the files anew.
 fn written_down(name: &str, plan: &Plan) {
     let text = plan.to_string();
@@ -313,6 +319,7 @@ fn plans_of_operations_are_as_written_down() {
         ("int8-row", compute(&integers(problem(1, 4096, 4096, false, false, false, 0), [3, 0]), &LARGE)),
         ("int8-few-columns", compute(&integers(problem(5000, 1001, 5, false, false, false, 0), [7, -3]), &LARGE)),
         ("int8-odd", compute(&integers(problem(50, 301, 21, true, true, false, 3), [7, -3]), &DEFAULTS)),
+        ("reduce-cuda-rounded", plan::fused::cuda(&rounded(reduce(Fold::Sum, 1, values(&[4096, 1000], &[1000, 1]))), &LARGE, 132)),
         ("reduce-cuda-short-rows", plan::reduce::cuda(&reduce(Fold::Var, 1, values(&[1 << 20, 31], &[31, 1])), &LARGE)),
         ("reduce-cuda-plain", plan::reduce::plain(&reduce(Fold::Var, 0, all()), &LARGE)),
         ("reduce-cuda-plain-columns", plan::reduce::plain(&reduce(Fold::Mean, 1, values(&[300, 70_000], &[1, 300])), &LARGE)),

@@ -115,7 +115,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) reduce(
 #else
         const u32 to = row + words.word[6];
         const Fold::Output result = fold.finish(state);
-#if END
+#if END && RESULT_F16
+        static_cast<unsigned short *>(out)[to] = rounded(fold.ended(to, result));
+#elif END
         static_cast<f32 *>(out)[to] = fold.ended(to, result);
 #else
         static_cast<Fold::Output *>(out)[to] = result;

@@ -40,7 +40,7 @@ const MOST_ELEMENTS: u64 = 1 << 20;
 /// [`Error::Internal`] where there is none: [`takes`] tells.
 pub fn compute(fused: &Fused, caps: &Caps) -> Result<Plan> {
     let is_read_once = fused.end.inputs.iter().all(|input| reach_bytes(fused, input) <= caps.max_binding_bytes);
-    if !is_of_kind(fused) || !is_read_once {
+    if !is_of_kind(fused, DType::F32) || !is_read_once {
         return Err(refused());
     }
     ended(super::compute(&fused.core, caps)?, fused, caps)
@@ -62,18 +62,34 @@ fn ended(mut plan: Plan, fused: &Fused, caps: &Caps) -> Result<Plan> {
 /// [`Error::Internal`] where there is none: [`takes`] tells.
 #[cfg(not(target_arch = "wasm32"))]
 pub fn cuda(fused: &Fused, caps: &Caps, multiprocessors: u32) -> Result<Plan> {
+    // Neighbours of f16 share a word, which nothing but CUDA's kernels write halves of.
+    let is_rounded = matches!(fused.core, Op::Reduce(_)) && fused.end.dtype == DType::F16;
     let plan = match &fused.core {
-        _ if !is_of_kind(fused) => return Err(refused()),
+        _ if !is_of_kind(fused, if is_rounded { DType::F16 } else { DType::F32 }) => return Err(refused()),
         // Libraries compute nothing more.
         Op::Conv(problem) => conv::cuda(problem, caps, multiprocessors, |_| Ok(None))?,
         Op::Matmul(problem) if problem.k <= MOST_TERMS && problem.elements() <= MOST_ELEMENTS || matmul::is_of_vectors(problem, caps) => {
             with_room(matmul::cuda(problem, caps, multiprocessors)?)
         }
+        Op::Reduce(problem) if is_rounded => rounded(reduce::cuda(problem, caps)?)?,
         Op::Reduce(problem) => reduce::cuda(problem, caps)?,
         Op::Normalize(problem) => normalize::cuda(problem, caps)?,
         _ => return Err(refused()),
     };
     ended(plan, fused, caps)
+}
+
+/// A reduction's plan whose only kernel writes what follows in f16.
+#[cfg(not(target_arch = "wasm32"))]
+fn rounded(mut plan: Plan) -> Result<Plan> {
+    if let [dispatch] = &mut plan.dispatches[..]
+        && let Some(out) = dispatch.bindings.iter_mut().find(|binding| binding.slot == Slot::Out && binding.offset_bytes == 0)
+    {
+        out.size_bytes = (out.size_bytes / 2).next_multiple_of(16);
+        dispatch.kernel.constants.push(("RESULT_F16", 1));
+        return Ok(plan);
+    }
+    Err(refused())
 }
 
 /// A product's plan for CUDA whose last kernels take what follows: they have three pointers more, before the result's.
@@ -127,7 +143,7 @@ pub fn drawn(core: &Op, caps: &Caps) -> Result<Plan> {
 /// # Errors
 /// [`Error::Internal`] where there is none: [`takes`] tells.
 pub fn fragment(fused: &Fused, mut plan: Plan) -> Result<Plan> {
-    let Some(Dispatch { kernel, params, bindings, .. }) = plan.dispatches.last_mut().filter(|_| is_of_kind(fused)) else {
+    let Some(Dispatch { kernel, params, bindings, .. }) = plan.dispatches.last_mut().filter(|_| is_of_kind(fused, DType::F32)) else {
         return Err(refused());
     };
     let mut words = words_of(params)?;
@@ -159,7 +175,7 @@ pub fn takes(fused: &Fused, backend: BackendId, caps: &Caps) -> bool {
         BackendId::WebGl2 => match &fused.core {
             Op::Matmul(_) => {
                 let mut words = words_of(&matmul::Params::default().into());
-                is_of_kind(fused) && words.as_mut().is_ok_and(|words| tell_drawing(fused, words).is_ok())
+                is_of_kind(fused, DType::F32) && words.as_mut().is_ok_and(|words| tell_drawing(fused, words).is_ok())
             }
             core => drawn(core, caps).and_then(|plan| fragment(fused, plan)).is_ok(),
         },
@@ -170,10 +186,10 @@ pub fn takes(fused: &Fused, backend: BackendId, caps: &Caps) -> bool {
     }
 }
 
-/// Whether kernels that take what follows take this.
-fn is_of_kind(Fused { core, end, .. }: &Fused) -> bool {
+/// Whether kernels that take what follows, and write that type, take this.
+fn is_of_kind(Fused { core, end, .. }: &Fused, result: DType) -> bool {
     let is_unbounded = end.inputs.iter().all(|input| input.bounds.is_empty());
-    core.extent().dtype == DType::F32 && end.dtype == DType::F32 && is_unbounded && end.elements() <= u32::MAX.into()
+    core.extent().dtype == DType::F32 && end.dtype == result && is_unbounded && end.elements() <= u32::MAX.into()
 }
 
 fn refused() -> Box<Error> {

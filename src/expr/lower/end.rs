@@ -8,6 +8,7 @@ use super::kernel::Kernel;
 use super::{Operation, Operations, Refused, Source, Values};
 use crate::dtype::DType;
 use crate::error::Result;
+use crate::info::BackendId;
 use crate::ops::Op;
 use crate::ops::fused::Fused;
 use crate::ops::map::View;
@@ -16,10 +17,21 @@ use crate::plan;
 /// Stands for the result of an operation that is not in the list yet.
 const NOT_YET: usize = usize::MAX;
 
+/// Whether kernels of reductions round what follows to f16 as well: CUDA's.
+#[cfg(not(target_arch = "wasm32"))]
+fn rounds(backend: BackendId) -> bool {
+    backend == BackendId::Cuda
+}
+#[cfg(target_arch = "wasm32")]
+fn rounds(_: BackendId) -> bool {
+    false
+}
+
 impl Operations {
     /// One kernel for a value that is made element by element of an operation's result, if nobody else needs that.
     pub(super) fn ended(&mut self, node: &Arc<Node>) -> Result<Option<Source>> {
-        let Some((backend, caps)) = self.fuses.clone().filter(|_| node.dtype == DType::F32) else { return Ok(None) };
+        let takes = |backend| node.dtype == DType::F32 || node.dtype == DType::F16 && rounds(backend);
+        let Some((backend, caps)) = self.fuses.clone().filter(|(backend, _)| takes(*backend)) else { return Ok(None) };
         let Some(core) = self.core(node) else { return Ok(None) };
         // Its inputs are made before it, and it is the last.
         let Source::Made(number) = self.source(&core)? else { return Ok(None) };
