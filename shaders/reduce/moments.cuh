@@ -1,6 +1,31 @@
 // The variance of a row whose lanes have all of its values at once: nothing is joined, which takes longer than to read a row.
 
 #if MOMENTS
+#if COARSE
+// Values of f16 are no nearer to one another than sums of f32 tell apart, and no further apart than squares.
+template <u32 LENGTH, typename F>
+static __device__ __forceinline__ Fold::State moments_of_row(const Four<f32> (&v)[LENGTH], F is_there, u32 count, f32, u32 slot, u32 lane, bool for_all) {
+    f32 sums[4] = {}, squares[4] = {};
+#pragma unroll
+    for (u32 u = 0; u < LENGTH; u++) {
+#pragma unroll
+        for (u32 l = 0; l < 4; l++) sums[l] += is_there(u, l) ? v[u].x[l] : 0.0f;
+    }
+    // Divided, that of equal values is one of them.
+    const f32 sum = of_row((sums[0] + sums[1]) + (sums[2] + sums[3]), [](f32 a, f32 b) { return a + b; }, slot, lane, true);
+    const f32 mean = sum / f32(count);
+#pragma unroll
+    for (u32 u = 0; u < LENGTH; u++) {
+#pragma unroll
+        for (u32 l = 0; l < 4; l++) {
+            const f32 distance = is_there(u, l) ? v[u].x[l] - mean : 0.0f;
+            squares[l] = fmaf(distance, distance, squares[l]);
+        }
+    }
+    const f32 square = of_row((squares[0] + squares[1]) + (squares[2] + squares[3]), [](f32 a, f32 b) { return a + b; }, slot, lane, for_all);
+    return {f32(count), square / f32(count), 0.0f, mean};
+}
+#else
 // The means of squares of distances, less than zero where those are so far that they are scaled, and of distances.
 struct Spread {
     f32 square, distance;
@@ -41,4 +66,5 @@ static __device__ __forceinline__ Fold::State moments_of_row(const Four<f32> (&v
     spread = of_row(spread, joined, slot, lane, for_all);
     return {copysignf(f32(count), spread.square), fabsf(spread.square), rest + spread.distance, base};
 }
+#endif
 #endif

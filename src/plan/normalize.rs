@@ -15,7 +15,7 @@ mod plain;
 use std::sync::Arc;
 
 use super::map::{self, INPUT_BINDINGS, OUT_BINDING, QUAD, THREADS, bound_bytes};
-use super::reduce::{Folded, fold_constants, lies_flat, previous_power_of_two, state_words, states};
+use super::reduce::{Folded, are_coarse, fold_constants, lies_flat, previous_power_of_two, state_words, states};
 use super::words::Words;
 use super::{Binding, Dispatch, Params, Plan, Slot};
 use crate::dtype::DType;
@@ -373,6 +373,7 @@ fn dispatch(problem: &Problem, [rows, steps]: [[u32; 2]; 2], shares: &Shares, me
     ]);
     constants.extend(is_of_form(problem));
     constants.extend((shares.cluster > 1).then_some(("CLUSTER", shares.cluster)));
+    constants.extend(are_coarse(values).then_some(("COARSE", 1)));
     let source = Source { program: Arc::clone(&values.program), inputs: readings, beside, result: problem.out.dtype, end: None };
     let variant = format!("{} {}", problem.form.name(), values.program);
     let kernel = Kernel { id: KernelId::Normalize, variant, constants, source: Some(Arc::new(source)) };

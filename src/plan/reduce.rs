@@ -22,6 +22,7 @@ use crate::info::Caps;
 use crate::kernels::template::Constant;
 use crate::kernels::{Kernel, KernelId, Source};
 use crate::ops;
+use crate::ops::elementwise::Step;
 use crate::ops::map::{MOST_DIMENSIONS, MOST_INPUTS, View};
 use crate::ops::reduce::{Fold, Problem};
 pub use fragment::fragment;
@@ -366,6 +367,7 @@ impl Shape {
             ("PARTIAL", is_partial.into()),
             ("SCALARS", scalars_at),
         ]);
+        constants.extend((self.is_at_once && are_coarse(values)).then_some(("COARSE", 1)));
         constants.extend(self.is_flat.then_some([("FLAT", 1), ("COUNT", count)]).into_iter().flatten());
         let source = Source { program: Arc::clone(&values.program), inputs: readings, beside: Vec::new(), result: values.dtype, end: None };
         let variant = format!("{} {}", problem.fold.name(), values.program);
@@ -434,6 +436,11 @@ pub(super) fn state_words(fold: Fold, dtype: DType) -> u64 {
         Fold::Norm | Fold::Rms | Fold::LogSumExp => 3,
         Fold::Var | Fold::Std => 4,
     }
+}
+
+/// Whether values are those of f16 as they are stored.
+pub(super) fn are_coarse(values: &ops::map::Problem) -> bool {
+    values.inputs.iter().all(|input| input.dtype == DType::F16) && matches!(values.program.steps[..], [Step::Input(_)])
 }
 
 /// Whether the rows of all inputs, and of what is seen beside them, lie behind one another.
