@@ -132,8 +132,7 @@ extern "C" __global__ void OF_CLUSTER __launch_bounds__(THREADS, LEAST_BLOCKS) n
     }
     const Fold::State state = {most, of_row(sum, [](f32 a, f32 b) { return a + b; }, slot, lane, true)};
 #elif LAYER
-    const Fold::State state =
-        moments_of_row(v, [&](u32 u, u32 l) { return IS_THERE(u, l); }, count, some, slot, lane, true);
+    const Fold::State state = moments_of_row(v, [&](u32 u, u32 l) { return IS_THERE(u, l); }, count, some, slot, lane, true);
 #else
     Fold::State state = fold.empty();
 #pragma unroll
