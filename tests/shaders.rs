@@ -53,19 +53,19 @@ fn kernels() -> Vec<Kernel> {
     for (caps, sizes) in [
         (
             Caps { binding_alignment_bytes: 256, ..Caps::UNLIMITED },
-            [[64; 3], [512; 3], [1024; 3], [2049; 3], [4096; 3], [128, 8192, 128], [1, 5000, 300], [300, 200, 1]],
+            [[64; 3], [512; 3], [1024; 3], [2049; 3], [4096; 3], [128, 8192, 128], [1, 5000, 300], [300, 200, 1], [5000, 9, 30]],
         ),
         (
             Caps { binding_alignment_bytes: 256, matrix_unit: Some(UNIT), ..Caps::UNLIMITED },
-            [[1023; 3], [1024; 3], [2049; 3], [4096; 3], [128, 8192, 128], [300, 200, 3], [300, 200, 4], [300, 200, 5]],
+            [[1023; 3], [1024; 3], [2049; 3], [4096; 3], [128, 8192, 128], [300, 200, 3], [300, 200, 4], [300, 200, 5], [5000, 10, 6]],
         ),
         (
             Caps { binding_alignment_bytes: 256, f16: true, ..Caps::UNLIMITED },
-            [[64; 3], [96; 3], [300, 200, 100], [512; 3], [1024; 3], [2048; 3], [2049; 3], [4096; 3]],
+            [[64; 3], [96; 3], [300, 200, 100], [512; 3], [1024; 3], [2048; 3], [2049; 3], [4096; 3], [5000, 8, 20]],
         ),
         (
             Caps { binding_alignment_bytes: 256, ..small_bindings },
-            [[64; 3], [96; 3], [128; 3], [160; 3], [32, 4096, 32], [33, 4096, 129], [1, 9000, 7], [7, 9000, 1]],
+            [[64; 3], [96; 3], [128; 3], [160; 3], [32, 4096, 32], [33, 4096, 129], [1, 9000, 7], [7, 9000, 1], [9000, 3, 2]],
         ),
     ] {
         let level = |count| Level { count, a: 1 << 10, b: 1 << 12, c: 1 << 14 };
@@ -234,6 +234,7 @@ fn every_variant_validates() {
             | KernelId::MatmulSplit
             | KernelId::CeilingCopy
             | KernelId::CeilingFma => [kernel.constant("THREADS"), 1, 1],
+            KernelId::MatmulRows => [64, 1, 1],
             KernelId::MatmulDirect if kernel.constant("MANY") == 1 => [64, 1, 1],
             KernelId::MatmulDirect => [8, 8, 1],
             _ => [kernel.constant("THREADS_N"), kernel.constant("THREADS_M"), kernel.constant("SLICES").max(1)],

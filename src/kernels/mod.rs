@@ -24,8 +24,7 @@ pub enum KernelId {
     MatmulTiled,
     /// `shaders/matmul/direct.wgsl`: the product straight from memory, which is soon compiled.
     MatmulDirect,
-    /// `shaders/matmul/rows.cu`: the product of few terms and columns, on CUDA.
-    #[cfg(not(target_arch = "wasm32"))]
+    /// `shaders/matmul/rows.wgsl`, and `rows.cu` for CUDA: the product of few terms and columns.
     MatmulRows,
     /// `shaders/matmul/vector.wgsl`, and `vector.cu` for CUDA: the product with a few rows or columns.
     MatmulVector,
@@ -143,7 +142,6 @@ impl KernelId {
         match self {
             Self::MatmulTiled => "matmul/tiled",
             Self::MatmulDirect => "matmul/direct",
-            #[cfg(not(target_arch = "wasm32"))]
             Self::MatmulRows => "matmul/rows",
             Self::MatmulVector => "matmul/vector",
             Self::MatmulSum => "matmul/sum",
@@ -248,6 +246,7 @@ impl KernelId {
                 &[ACTIVATE, PARAMS, STORE, include_str!(concat!(env!("OUT_DIR"), "/conv-winograd_product.wgsl")), TILED]
             }
             Self::ConvWinogradResult => &[WORDS, ACTIVATE, WINOGRAD, include_str!(concat!(env!("OUT_DIR"), "/conv-winograd_result.wgsl"))],
+            Self::MatmulRows => &[ACTIVATE, PARAMS, STORE, LOAD, include_str!(concat!(env!("OUT_DIR"), "/matmul-rows.wgsl"))],
             Self::MatmulVector => &[ACTIVATE, PARAMS, STORE, LOAD, include_str!(concat!(env!("OUT_DIR"), "/matmul-vector.wgsl"))],
             Self::MatmulSum => &[ACTIVATE, PARAMS, STORE, include_str!(concat!(env!("OUT_DIR"), "/matmul-sum.wgsl"))],
             Self::MatmulSplit => &[ACTIVATE, PARAMS, STORE, include_str!(concat!(env!("OUT_DIR"), "/matmul-split.wgsl"))],
@@ -278,8 +277,7 @@ impl KernelId {
             Self::MatmulCpu | Self::MapCpu | Self::ReduceCpu | Self::ConvCpu | Self::PoolCpu | Self::FftCpu | Self::NormalizeCpu => &[],
             Self::MatmulCopy => &[PARAMS, include_str!(concat!(env!("OUT_DIR"), "/matmul-copy.wgsl"))],
             #[cfg(not(target_arch = "wasm32"))]
-            Self::MatmulRows
-            | Self::MatmulCublasLt
+            Self::MatmulCublasLt
             | Self::MapInterpreted
             | Self::ReducePlain
             | Self::NormalizePlain

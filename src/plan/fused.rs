@@ -212,10 +212,11 @@ fn add_to(dispatch: &mut Dispatch, fused: &Fused, caps: &Caps) -> Result<()> {
         KernelId::Normalize | KernelId::ConvWinogradResult => true,
         KernelId::Reduce => is_whole("PARTIAL"),
         #[cfg(not(target_arch = "wasm32"))]
-        KernelId::ConvSum | KernelId::MatmulRows => true,
+        KernelId::ConvSum => true,
         KernelId::ConvTiled
         | KernelId::ConvDirect
         | KernelId::MatmulDirect
+        | KernelId::MatmulRows
         | KernelId::MatmulTiled
         | KernelId::MatmulVector
         | KernelId::MatmulSum => is_whole("ACCUMULATES") && is_whole("PARTS") && is_whole("RESULT_F16"),
@@ -228,9 +229,7 @@ fn add_to(dispatch: &mut Dispatch, fused: &Fused, caps: &Caps) -> Result<()> {
     // Four at once where the kernel writes four from a multiple of four on.
     let writes_fours = match kernel.id {
         KernelId::Normalize => kernel.constant("QUAD") > 0,
-        KernelId::Reduce => false,
-        #[cfg(not(target_arch = "wasm32"))]
-        KernelId::MatmulRows => false,
+        KernelId::Reduce | KernelId::MatmulRows => false,
         _ => kernel.constant("OUT_VEC4") > 0,
     };
     told.is_quad &= writes_fours && out.offset_bytes.is_multiple_of(16);

@@ -13,6 +13,7 @@ mod fragment;
 pub mod group;
 mod int8;
 mod parts;
+mod rows;
 mod shared;
 mod small;
 mod split;

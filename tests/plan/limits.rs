@@ -100,6 +100,7 @@ proptest! {
                 prop_oneof![Just([1, 1]), [1u32..4, 1u32..9], [1u32..2, 1u32..40]],
             ),
             1 => ((1u32..33, 1u32..40, 1u32..33), [1u32..3, 300u32..2000]),
+            1 => ((4000u32..40_000, 1u32..36, 1u32..36), prop_oneof![Just([1, 1]), [1u32..2, 1u32..4]]),
         ],
         transpose_a: bool, transpose_b: bool, reads_c: bool, padding in 0u64..9,
         max_binding_bytes in 1u64 << 16..1 << 22, max_workgroups_per_dimension in 8u32..200,
@@ -145,6 +146,12 @@ proptest! {
                 // Rows that lie flat have an invocation for all of their columns.
                 let across = if dispatch.kernel.constant("FLAT") > 0 { 1 } else { p.n.div_ceil(4) };
                 prop_assert!(u64::from(x) * 64 >= u64::from(p.m.div_ceil(4) * across) * u64::from(p.batch) && y == 1 && z == 1);
+                continue;
+            }
+            if dispatch.kernel.id == KernelId::MatmulRows {
+                prop_assert!(x * dispatch.kernel.constant("ROWS") >= p.m && y == 1 && z == 1);
+                prop_assert!((p.k, p.n) == (p.lda, p.ldo) && p.a_start % 4 == 0 && p.out_start % 4 == 0);
+                prop_assert!(p.m == problem.m || p.m * p.n % 4 == 0);
                 continue;
             }
             prop_assert!(z == p.batch || dispatch.kernel.constant("PARTS") == 1 && z % p.batch == 0);

@@ -3,6 +3,7 @@
 use super::batch::{self, Launch};
 use super::cooperative;
 use super::int8;
+use super::rows;
 use super::small;
 use super::split;
 use super::step::{End, Step};
@@ -144,10 +145,14 @@ impl Part<'_> {
         let bias = (problem.bias && is_last).then(|| window(Slot::BIAS, 5, (&row, DType::F32), (0, 0), (0, self.n0), (1, self.n), caps));
         let bias_start = bias.map_or(0, |(_, start)| start);
         let params = Params { bias_start, activation: if is_last { params.activation } else { 0 }, ..params };
-        let step = match vector::step(problem, params, [a, b], caps) {
-            _ if self.are_small => small::step(problem, params, [a, b]),
-            Some(step) => step,
-            None => matrix_step(problem, params, [a, b], is_first && is_last, caps)?,
+        let step = if let Some(step) = rows::step(problem, params, [a, b]) {
+            step
+        } else if self.are_small {
+            small::step(problem, params, [a, b])
+        } else if let Some(step) = vector::step(problem, params, [a, b], caps) {
+            step
+        } else {
+            matrix_step(problem, params, [a, b], is_first && is_last, caps)?
         };
         let added = [c, bias].map(|window| window.map(|(binding, _)| binding));
         step.add_to(

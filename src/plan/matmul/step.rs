@@ -53,7 +53,8 @@ impl Step {
         let [c, bias] = end.added;
         // What takes all items one behind the other has no layers.
         let layers = if kernel.constant("MANY") == 1 { 1 } else { params.batch };
-        let out_vec4 = vec4(&[params.out_start, params.ldo, params.n]) | u32::from(kernel.constant("FLAT") > 0);
+        let is_flat = kernel.constant("FLAT") > 0 || kernel.id == KernelId::MatmulRows;
+        let out_vec4 = vec4(&[params.out_start, params.ldo, params.n]) | u32::from(is_flat);
         // One that lies inside the result; a result smaller than what matrix units store at once is no room for them to begin with.
         let has_tile = params.m >= kernel.constant("TILE_M") && params.n >= kernel.constant("TILE_N");
         let narrow = end.dtype == DType::F16;

@@ -7,10 +7,7 @@ use crate::kernels::{Kernel, KernelId};
 use crate::ops::matmul::Problem;
 use crate::plan::Dispatch;
 use crate::plan::matmul::batch::Launch;
-use crate::plan::matmul::{Params, operands_f16, vec4, whole};
-
-/// The most terms and columns.
-const MOST: u32 = 32;
+use crate::plan::matmul::{Params, operands_f16, rows, whole};
 
 /// The most elements of B where both are multiples of 4: with 32 x 32 the register-tiled kernel took four fifths of the time on an NVIDIA H200.
 const MOST_IN_FOURS: u32 = 24 * 24;
@@ -19,9 +16,8 @@ const MOST_IN_FOURS: u32 = 24 * 24;
 const ROOM: u32 = 3072;
 const THREADS: u32 = 128;
 
-/// Rows of a block are such a multiple; with fewer in all than that others are as quick.
+/// Rows of a block are such a multiple.
 const ROWS: u32 = 32;
-const LEAST_ROWS: u32 = 4096;
 
 /// Blocks of a multiprocessor, if there are rows enough.
 const BLOCKS: u32 = 8;
@@ -46,13 +42,11 @@ pub(super) fn product(problem: &Problem, launch: &Launch, multiprocessors: u32) 
 
 /// How many rows a block takes; None for other products.
 fn rows_of_block(problem: &Problem, params: &Params, multiprocessors: u32) -> Option<u32> {
-    let &Params { m, k, n, lda, ldo, batch, a_start, out_start, .. } = params;
-    let is_plain = !problem.transpose_a && problem.c.is_none() && problem.integers.is_none() && problem.reads_operands();
-    let are_few = (1..=MOST).contains(&k) && (1..=MOST).contains(&n);
+    let &Params { m, k, n, .. } = params;
     // What lies in whole fours others read as well, and matrix units take f16 as it is.
     let are_fours = k.is_multiple_of(4) && n.is_multiple_of(4);
     let is_others = are_fours && if problem.dtype == DType::F16 { k.is_multiple_of(8) } else { k * n > MOST_IN_FOURS };
-    if !is_plain || !are_few || is_others || batch > 1 || m < LEAST_ROWS || (lda, ldo) != (k, n) || vec4(&[a_start, out_start]) == 0 {
+    if is_others || !rows::lie_behind(problem, params) {
         return None;
     }
     // As the kernel has them in shared memory.
