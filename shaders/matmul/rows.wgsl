@@ -32,14 +32,15 @@ var<workgroup> rows: array<Kept, ROOM>;
 var<workgroup> columns: array<vec4<f32>, K * COLUMNS>;
 
 @compute @workgroup_size(64)
-fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) local: u32) {
-  let first = group.x * ROWS;
+fn main(
+  @builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) local: u32
+) {
   _ = begin(0u);
   // All that an invocation reads is under way at once. What is behind the last row is not written.
   let last = (a_start() + params.m * K - 1u) / 4u;
-  let from_a = (a_start() + first * K) / 4u + local;
+  var from_a = (a_start() + group.x * ROWS * K) / 4u + local;
 //# for u in LOADS
-  let four_$u = a_four(min(from_a + $u * 64u, last));
+  var four_$u = a_four(min(from_a + $u * 64u, last));
 //# end
   let along = select(params.ldb, 1u, B_SCATTER > 0u);
   let across = select(1u, params.ldb, B_SCATTER > 0u);
@@ -48,69 +49,77 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     let of_b = min(i % COLUMNS * 4u + vec4<u32>(0u, 1u, 2u, 3u), vec4<u32>(N - 1u)) * across;
     columns[i] = vec4<f32>(b_at(from_b + of_b.x), b_at(from_b + of_b.y), b_at(from_b + of_b.z), b_at(from_b + of_b.w));
   }
+  for (var first = group.x * ROWS; first < params.m; first += groups.x * ROWS) {
 //# for u in LOADS
-  if (local + $u * 64u < ROWS * K / 4u) {
+    if (local + $u * 64u < ROWS * K / 4u) {
 //# for p in OF_FOUR
-    let at_$u_$p = (local + $u * 64u) * OF_FOUR + $pu;
-    rows[at_$u_$p / OF_A * (OF_A | 1u) + at_$u_$p % OF_A] = kept(four_$u, $pu);
+      let at_$u_$p = (local + $u * 64u) * OF_FOUR + $pu;
+      rows[at_$u_$p / OF_A * (OF_A | 1u) + at_$u_$p % OF_A] = kept(four_$u, $pu);
 //# end
-  }
+    }
 //# end
-  workgroupBarrier();
-  let row = local % (ROWS / EACH);
-  let column = local / (ROWS / EACH) * OF_EACH;
+    workgroupBarrier();
+    // The next ones, while these are computed with.
+    from_a += groups.x * ROWS * K / 4u;
+//# for u in LOADS
+    four_$u = a_four(min(from_a + $u * 64u, last));
+//# end
+    let row = local % (ROWS / EACH);
+    let column = local / (ROWS / EACH) * OF_EACH;
 //# for r in EACH
 //# for c in OF_EACH
-  var sum_$r_$c = vec4<f32>();
+    var sum_$r_$c = vec4<f32>();
 //# end
 //# end
-  for (var t = 0u; t < OF_A; t++) {
+    for (var t = 0u; t < OF_A; t++) {
 //# for r in EACH
-    let of_a_$r = rows[($r * ROWS / EACH + row) * (OF_A | 1u) + t];
+      let of_a_$r = rows[($r * ROWS / EACH + row) * (OF_A | 1u) + t];
 //# end
 //# for e in BY
 //# for c in OF_EACH
-    let of_b_$e_$c = columns[(t * BY + $eu) * COLUMNS + min(column + $cu, COLUMNS - 1u)];
+      let of_b_$e_$c = columns[(t * BY + $eu) * COLUMNS + min(column + $cu, COLUMNS - 1u)];
 //# for r in EACH
 //# if SINGLE
-    sum_$r_$c = fma(vec4<f32>(of_a_$r), of_b_$e_$c, sum_$r_$c);
+      sum_$r_$c = fma(vec4<f32>(of_a_$r), of_b_$e_$c, sum_$r_$c);
 //# else
-    sum_$r_$c = fma(vec4<f32>(of_a_$r[$e]), of_b_$e_$c, sum_$r_$c);
+      sum_$r_$c = fma(vec4<f32>(of_a_$r[$e]), of_b_$e_$c, sum_$r_$c);
 //# end
 //# end
 //# end
 //# end
-  }
-  workgroupBarrier();
+    }
+    workgroupBarrier();
 //# for c in OF_EACH
-  let column_$c = column + $cu;
+    let column_$c = column + $cu;
 //# for r in EACH
-  let row_$r_$c = $r * ROWS / EACH + row;
-  let v_$r_$c = finished(params.out_start + (first + row_$r_$c) * N + column_$c * 4u, first + row_$r_$c, column_$c * 4u, sum_$r_$c);
+    let row_$r_$c = $r * ROWS / EACH + row;
+    let v_$r_$c = finished(params.out_start + (first + row_$r_$c) * N + column_$c * 4u, first + row_$r_$c, column_$c * 4u, sum_$r_$c);
 //# for p in OF_FOUR
-  if (column_$c * OF_FOUR + $pu < OF_OUT) { rows[row_$r_$c * (OF_OUT | 1u) + column_$c * OF_FOUR + $pu] = kept(v_$r_$c, $pu); }
+    if (column_$c * OF_FOUR + $pu < OF_OUT) { rows[row_$r_$c * (OF_OUT | 1u) + column_$c * OF_FOUR + $pu] = kept(v_$r_$c, $pu); }
 //# end
 //# end
 //# end
-  workgroupBarrier();
-  let end = min(params.m - first, ROWS) * N;
+    workgroupBarrier();
+    let end = min(params.m - first, ROWS) * N;
 //# for u in STORES
-  if ((local + $u * 64u) * 4u < end) {
-    let at = (local + $u * 64u) * OF_FOUR;
+    if ((local + $u * 64u) * 4u < end) {
+      let at = (local + $u * 64u) * OF_FOUR;
 //# for p in OF_FOUR
-    let part_$p = rows[(at + $pu) / OF_OUT * (OF_OUT | 1u) + (at + $pu) % OF_OUT];
+      let part_$p = rows[(at + $pu) / OF_OUT * (OF_OUT | 1u) + (at + $pu) % OF_OUT];
 //# end
-    let v = vec4<f32>(
+      let v = vec4<f32>(
 //# for p in OF_FOUR
-      part_$p,
+        part_$p,
 //# end
-    );
-    let to = (params.out_start + first * N) / 4u + local + $u * 64u;
+      );
+      let to = (params.out_start + first * N) / 4u + local + $u * 64u;
 //# if RESULT_F16
-    out[to] = pack_four(v);
+      out[to] = pack_four(v);
 //# else
-    out[to] = v;
+      out[to] = v;
 //# end
+    }
+//# end
+    workgroupBarrier();
   }
-//# end
 }

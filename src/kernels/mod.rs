@@ -277,12 +277,7 @@ impl KernelId {
             Self::MatmulCpu | Self::MapCpu | Self::ReduceCpu | Self::ConvCpu | Self::PoolCpu | Self::FftCpu | Self::NormalizeCpu => &[],
             Self::MatmulCopy => &[PARAMS, include_str!(concat!(env!("OUT_DIR"), "/matmul-copy.wgsl"))],
             #[cfg(not(target_arch = "wasm32"))]
-            Self::MatmulCublasLt
-            | Self::MapInterpreted
-            | Self::ReducePlain
-            | Self::NormalizePlain
-            | Self::FftPlain
-            | Self::ConvSum => &[],
+            Self::MatmulCublasLt | Self::MapInterpreted | Self::ReducePlain | Self::NormalizePlain | Self::FftPlain | Self::ConvSum => &[],
             #[cfg(not(target_arch = "wasm32"))]
             Self::CeilingCopy => &[include_str!(concat!(env!("OUT_DIR"), "/ceiling-copy.wgsl"))],
             #[cfg(not(target_arch = "wasm32"))]

@@ -20,8 +20,13 @@ const THREADS: u32 = 64;
 const ROWS: [u32; 3] = [256, 128, 64];
 const MOST_BYTES: u32 = 6 << 10;
 
+/// So many times a workgroup takes its rows at most, where there are more than so many workgroups: the next are on their way while it computes with
+/// some, and B is fetched once.
+const TIMES: u32 = 8;
+const ENOUGH: u32 = 1024;
+
 /// The most elements of B where both terms and columns are of fours: tiles read those as well, and more often what they have read.
-const MOST_IN_FOURS: u32 = 24 * 16;
+const MOST_IN_FOURS: u32 = 20 * 20;
 
 /// Whether it is such a product, whose rows lie behind one another, A's and the result's, from multiples of 4 elements on.
 pub(super) fn lie_behind(problem: &Problem, params: &Params) -> bool {
@@ -50,6 +55,7 @@ pub(super) fn step(problem: &Problem, params: Params, operands: [Binding; 2]) ->
     // Of neighbours in a row each has other columns.
     let each = [4, 2].into_iter().find(|each| THREADS * each / rows <= columns).unwrap_or(1);
     let fours = |length: u32| (rows * length / 4).div_ceil(THREADS);
+    let workgroups = m.div_ceil(rows);
     let constants = vec![
         ("K", k),
         ("N", n),
@@ -79,7 +85,7 @@ pub(super) fn step(problem: &Problem, params: Params, operands: [Binding; 2]) ->
         kernel: Kernel { id: KernelId::MatmulRows, variant: String::new(), source: None, constants },
         params,
         operands,
-        grid: [m.div_ceil(rows), 1],
+        grid: [workgroups.div_ceil((workgroups / ENOUGH).clamp(1, TIMES)), 1],
         parts: 1,
         k_step: 1,
     })
