@@ -150,8 +150,8 @@ proptest! {
             }
             if dispatch.kernel.id == KernelId::MatmulRows {
                 prop_assert!(x > 0 && y == 1 && z == 1);
-                prop_assert!((p.k, p.n) == (p.lda, p.ldo) && p.a_start % 4 == 0 && p.out_start % 4 == 0);
-                prop_assert!(p.m == problem.m || p.m * p.n % 4 == 0);
+                prop_assert!((p.k, p.n) == (p.lda, p.ldo) && p.a_start.is_multiple_of(4) && p.out_start.is_multiple_of(4));
+                prop_assert!(p.m == problem.m || (p.m * p.n).is_multiple_of(4));
                 continue;
             }
             prop_assert!(z == p.batch || dispatch.kernel.constant("PARTS") == 1 && z % p.batch == 0);
