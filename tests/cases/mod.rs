@@ -195,8 +195,7 @@ pub fn all() -> Vec<Case> {
     // Rows of few terms and columns, which a workgroup takes by ones, by twos and by fours.
     for (m, k, n) in [(4099, 3, 5), (4100, 10, 6), (4097, 16, 15), (4111, 20, 28), (4096, 1, 32), (4101, 31, 1)] {
         add(m, k, n, &|case| case.before = [4, 1, 0]);
-        let of_f16 = |case: Case| Case { dtype: DType::F16, result: DType::F16, transpose_b: true, ..case };
-        add(m, k, n, &|case| *case = Case { bias: true, activation: Some(Activation::Relu), alpha: 0.5, ..of_f16(*case) });
+        add(m, k, n, &|case| *case = Case { transpose_b: true, bias: true, activation: Some(Activation::Relu), alpha: 0.5, ..*case });
     }
     add(5, 0, 7, &|case| case.beta = 1.5);
     add(64, 0, 128, &|case| case.beta = 1.5);
