@@ -49,6 +49,8 @@ fn main(
     let of_b = min(i % COLUMNS * 4u + vec4<u32>(0u, 1u, 2u, 3u), vec4<u32>(N - 1u)) * across;
     columns[i] = vec4<f32>(b_at(from_b + of_b.x), b_at(from_b + of_b.y), b_at(from_b + of_b.z), b_at(from_b + of_b.w));
   }
+  let row = local % (ROWS / EACH);
+  let column = local / (ROWS / EACH) * OF_EACH;
   for (var first = group.x * ROWS; first < params.m; first += groups.x * ROWS) {
 //# for u in LOADS
     if (local + $u * 64u < ROWS * K / 4u) {
@@ -64,8 +66,6 @@ fn main(
 //# for u in LOADS
     four_$u = a_four(min(from_a + $u * 64u, last));
 //# end
-    let row = local % (ROWS / EACH);
-    let column = local / (ROWS / EACH) * OF_EACH;
 //# for r in EACH
 //# for c in OF_EACH
     var sum_$r_$c = vec4<f32>();
