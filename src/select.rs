@@ -59,7 +59,7 @@ async fn choose(options: &Options) -> Result<Opened> {
             let gflops = match race(&opened).await {
                 Ok(gflops) => gflops,
                 Err(error) => {
-                    others.push(OtherBackend::off(id, &format!("it failed at a small product ({error})"), ""));
+                    others.push(failed_race(id, &error));
                     continue;
                 }
             };
@@ -104,15 +104,24 @@ fn settle(mut opened: Opened, reason: String, mut others: Vec<OtherBackend>, aut
 /// The faster of the CPU's backends that works, and how fast it is; what does not work is one of the others.
 async fn fastest_cpu(options: &Options, others: &mut Vec<OtherBackend>) -> Option<(Opened, f64)> {
     for id in [BackendId::Simd, BackendId::Scalar] {
+        // It was to race before.
+        if others.iter().any(|other| other.backend == id) {
+            continue;
+        }
         match try_open(id, options).await {
-            Ok(opened) => {
-                let gflops = race(&opened).await.ok()?;
-                return Some((opened, gflops));
-            }
+            Ok(opened) => match race(&opened).await {
+                Ok(gflops) => return Some((opened, gflops)),
+                Err(error) => others.push(failed_race(id, &error)),
+            },
             Err(other) => others.push(other),
         }
     }
     None
+}
+
+/// What did not come to the end of a race.
+fn failed_race(id: BackendId, error: &Error) -> OtherBackend {
+    OtherBackend::off(id, &format!("it failed at a small product ({error})"), "")
 }
 
 /// Opens a backend and has it compute a small product: a driver that cannot do that right, or never answers, is not used.

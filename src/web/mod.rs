@@ -13,16 +13,14 @@ mod expr;
 mod external;
 mod known;
 pub(crate) mod parts;
+mod promise;
 mod reference;
 mod registry;
 #[cfg(feature = "webgpu")]
 mod tune;
 
-use std::task::{Context, Poll, Waker};
-
 use js_sys::{Float32Array, Object, Promise};
 use wasm_bindgen::prelude::*;
-use wasm_bindgen_futures::future_to_promise;
 
 use crate::backend::BoxFuture;
 use crate::call::{Call, Operand};
@@ -35,6 +33,7 @@ use crate::options::{Choice, Options, PowerPreference};
 use crate::random;
 use crate::tensor::{Tensor, check_sizes};
 use parts::Part;
+use promise::{now_or_promise, promise, promise_of};
 use registry::Registry;
 
 thread_local! {
@@ -117,7 +116,7 @@ pub fn matmul(
     let pending = gpu.begin(call, want)?;
     let is_over = pending.is_over();
     let report: BoxFuture<'static, _> = Box::pin(async move { convert::report(pending.finish().await?, want) });
-    if is_over { now_or_promise(report) } else { Ok(future_to_promise(report).into()) }
+    if is_over { now_or_promise(report) } else { Ok(promise_of(report).into()) }
 }
 
 /// Puts an array on the device; `dtype` is a place in [`DType::ALL`].
@@ -221,20 +220,6 @@ pub fn random_matrix(length: f64, seed: f64) -> Result<Float32Array, JsValue> {
         out.subarray(start as u32, start as u32 + part.len() as u32).copy_from(part);
     }
     Ok(out)
-}
-
-/// A promise of what the future gives. Boxed, so that the machinery is compiled once.
-fn promise(future: impl Future<Output = Result<JsValue, JsValue>> + 'static) -> Promise {
-    let future: BoxFuture<'static, _> = Box::pin(future);
-    future_to_promise(future)
-}
-
-/// What the future gives if it does so at once, else a promise of it.
-fn now_or_promise(mut future: BoxFuture<'static, Result<JsValue, JsValue>>) -> Result<JsValue, JsValue> {
-    match future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
-        Poll::Ready(value) => value,
-        Poll::Pending => Ok(future_to_promise(future).into()),
-    }
 }
 
 fn find_gpu(gpu: u32) -> Result<Gpu, JsValue> {

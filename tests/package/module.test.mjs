@@ -115,3 +115,19 @@ test("nothing happens before the first call, and nothing is sent elsewhere", asy
   );
   assert.ok(!requests.some((name) => name.endsWith(".wasm")), "importing fetches no module");
 });
+
+test("calls under way end when the module is left in the midst of one", () =>
+  visit(
+    async ({ lapidary, wrap, settles, within, is_fault, right, problem }) => {
+      const gpu = await lapidary.Gpu.open({ backend: "webgpu" });
+      const tensor = await gpu.tensor(new Float32Array(4), [2, 2]);
+      const undo = wrap(GPUBuffer.prototype, "mapAsync", () => () => {
+        throw new Error("thrown by a page's own method");
+      });
+      const downloads = [tensor.toArray(), tensor.toArray()].map((download, i) => settles(within(10_000, download, `download ${i}`)));
+      for (const { error } of await Promise.all(downloads)) is_fault(error, ["internal"], /thrown by a page's own method/);
+      undo();
+      await right(gpu, problem(5, 6, 7));
+    },
+    { expected: /thrown by a page's own method/ },
+  ));

@@ -23,9 +23,9 @@ function load() {
     core.set_loader(load_part);
     core.set_maker(device_for);
     if (workers) core.set_worker(...workers);
-    core.set_panic_handler((message) => {
-      for (const reject of waiting) reject(fault("internal", `internal fault of lapidary, please report it: ${message}`));
-    });
+    core.set_panic_handler(end_all);
+    // What is no panic, such as a stack that overflows, is heard of once whatever called the module has ended too.
+    globalThis.addEventListener?.("error", ({ message }) => queueMicrotask(() => core.was_left() && end_all(message)));
   })();
   return started;
 }
@@ -48,8 +48,15 @@ function failed(error) {
   return promise;
 }
 
-/** Rejections of the calls under way, for the day that the module panics. */
+/** Rejections of the calls under way, for the day that the module fails. */
 const waiting = new Set();
+
+/** Ends them: nothing else would, once the module was left in its midst. */
+function end_all(message) {
+  for (const reject of waiting) reject(internal(message));
+}
+
+const internal = (message, cause) => fault("internal", `internal fault of lapidary, please report it: ${message}`, cause);
 
 /**
  * What `call` gives. It is called at once, so that it reads its arguments before the caller goes on; an abort rejects at once too, and
@@ -76,7 +83,7 @@ function guarded(call, signal, discard) {
     const fail = settle((error) => {
       if (get(error, "code") === "aborted") abort();
       else if (get(error, "name") === "LapidaryError") reject(error);
-      else reject(fault("internal", `internal fault of lapidary, please report it: ${text_of(error)}`, error));
+      else reject(internal(text_of(error), error));
     });
     waiting.add(reject);
     try {
