@@ -4,6 +4,8 @@ mod bounds;
 mod devices;
 #[path = "reduce/extremes.rs"]
 mod extremes;
+#[path = "reduce/rows.rs"]
+mod rows;
 
 use bounds::U;
 use devices::everywhere;

@@ -8,7 +8,7 @@
 //   7        out      elements, or four of them where QUAD is
 //
 //   LANES, ROWS, COLUMNS, QUAD   as in reduce.wgsl
-//   HELD     fours of values that a lane has       EXACT   all of them are there
+//   HELD     fours of values that a lane has       EXACT   all of them are there       WHOLE   so many of them are for every lane
 //   VALUES   where those are not read as fours, how many of them a lane has: those behind are read as the last of these, at no cost
 //   LAYER, RMS, LOGARITHMS, POWERS   what is made of them, the last a softmax
 //   SCALE, BIAS              there is one
@@ -30,8 +30,6 @@
 
 //# if MEASURED
 @group(0) @binding($MEASURES) var<storage, read> measures: array<Measure>;
-//# else
-var<workgroup> states: array<State, THREADS>;
 //# end
 
 fn place(c: array<u32, RANK>) -> u32 {
@@ -74,15 +72,6 @@ fn put(at: array<u32, RANK>, x: f32) {
 //# if STAGED
 // Rows begin an odd number of words apart, most of them in banks of their own.
 var<workgroup> staged: array<f32, STAGED>;
-//# end
-
-//# if FLAT
-// The coordinates of a value that is told by its number among those of all rows.
-fn flat(i: u32) -> array<u32, RANK> {
-  var at: array<u32, RANK>;
-  at[RANK - 1u] = i;
-  return at;
-}
 //# end
 
 @compute @workgroup_size(THREADS)
@@ -180,40 +169,32 @@ fn main(
 //# end
   let state = State(top, (sum.x + sum.y) + (sum.z + sum.w), bits);
 //# else
+//# for u in HELD
+//# if QUAD
+  let is_$u = vec4<bool>($uu < WHOLE || i_$u < count);
+//# else
+  let is_$u = vec4<bool>($uu < WHOLE) | (i_$u + LANES * vec4<u32>(0u, 1u, 2u, 3u) < vec4<u32>(count));
+//# end
+//# end
 //# if LAYER
+//# if PIVOT
   // An invocation's own, until that of the row is known.
   pivot = v_0.x;
 //# end
+  let state = moments(
+//# for u in HELD
+    v_$u,
+    is_$u,
+//# end
+  );
+//# else
   var state = empty();
 //# for u in HELD
-//# if EXACT
-  state = join(state, quad(v_$u, i_$u, 1u));
-//# else
-//# if QUAD
-  if (i_$u < count) { state = join(state, quad(v_$u, i_$u, 1u)); }
-//# else
-  if (i_$u + 3u * LANES < count) {
-    state = join(state, quad(v_$u, i_$u, LANES));
-  } else {
-//# for l in 4
-    if (i_$u + $lu * LANES < count) { state = join(state, lift(v_$u[$l], i_$u)); }
-//# end
-  }
+  state = join(state, quad(select(left_out(v_$u), v_$u, is_$u), i_$u, 1u));
 //# end
 //# end
 //# end
-//# end
-  states[local] = state;
-  for (var step = LANES / 2u; step > 0u; step /= 2u) {
-    workgroupBarrier();
-    if (lane < step) {
-//# if COLUMNS
-      states[local] = join(states[local], states[local + step * ROWS]);
-//# else
-      states[local] = join(states[local], states[local + step]);
-//# end
-    }
-  }
+  join_lanes(state, local, lane);
   workgroupBarrier();
 //# if COLUMNS
   let m = measure(states[slot]);

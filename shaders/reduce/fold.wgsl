@@ -1,12 +1,15 @@
 // What is kept of the values that were folded so far: `empty` of none, `lift` of one, which is the i-th, `quad` of four that lie a
 // step apart, `block` of four times four, and `join` of two such, the first of which came before the second. `finish` is what the result holds.
+// `left_out` stands for values that are not there, in whose place the last of a row was read; of variances moments.wgsl leaves them out.
 //
 //   OF_F32, OF_I32   what values are, else u32
 //   SUM, PROD, EXTREME, ARG, MOMENTS, NORM, EXPONENTIAL   which of the folds below
 //   DIVIDES          the sum, or of a norm that of squares, by the divisor
 //   ROOT             the square root of the variance
 //   SMALLEST         of extremes: the smallest
-//   GENERAL          there is nothing better for four than their states
+//   COARSE           values are those of f16, no nearer to one another than sums of f32 tell apart, and no further apart than squares
+//   EXTREME_OF_F32   the most extreme of f32
+//   GENERAL, GENERAL_BLOCK   there is nothing better for four, or for four times four, than their states
 
 //# if OF_F32
 alias Value = f32;
@@ -64,6 +67,21 @@ fn value_of(key: u32) -> Value {
 }
 //# end
 
+//# if EXTREME_OF_F32
+// The most extreme of four where none is NaN, and the largest of their bits without signs, which tell of NaN whatever a compiler makes of a maximum.
+fn extreme(v: vec4<f32>) -> f32 {
+//# if SMALLEST
+  return min(min(v.x, v.y), min(v.z, v.w));
+//# else
+  return max(max(v.x, v.y), max(v.z, v.w));
+//# end
+}
+fn has_nan(v: vec4<f32>) -> bool {
+  let bits = bitcast<vec4<u32>>(v) & vec4<u32>(0x7fffffffu);
+  return max(max(bits.x, bits.y), max(bits.z, bits.w)) > 0x7f800000u;
+}
+//# end
+
 //# if SUM
 alias State = Value;
 alias Output = Value;
@@ -75,10 +93,12 @@ fn finish(s: State) -> Output { return s / divisor(); }
 //# else
 fn finish(s: State) -> Output { return s; }
 //# end
+fn left_out(v: vec4<Value>) -> vec4<Value> { return vec4<Value>(); }
 //# end
 
 //# if PROD
 alias Output = Value;
+fn left_out(v: vec4<Value>) -> vec4<Value> { return vec4<Value>(Value(1)); }
 //# if OF_F32
 // A number from 1 up to 2 by a power of two: a product of some may be beyond all numbers where that of all is not. Of zero, infinities and NaN
 // the power says nothing.
@@ -131,6 +151,10 @@ fn empty() -> State { return 0u; }
 fn lift(v: Value, i: u32) -> State { return key(v); }
 fn join(a: State, b: State) -> State { return max(a, b); }
 fn finish(s: State) -> Output { return value_of(s); }
+//# if EXTREME_OF_F32
+fn quad(v: vec4<f32>, i: u32, step: u32) -> State { return select(key(extreme(v)), 0xffffffffu, has_nan(v)); }
+//# end
+fn left_out(v: vec4<Value>) -> vec4<Value> { return v; }
 //# end
 
 //# if ARG
@@ -148,6 +172,17 @@ fn behind(a: State, b: State) -> State {
   return State(select(a.key, b.key, is_b), select(a.place, b.place, is_b));
 }
 fn finish(s: State) -> Output { return s.place; }
+//# if EXTREME_OF_F32
+fn quad(v: vec4<f32>, i: u32, step: u32) -> State {
+  let most = extreme(v);
+  let keys = vec4<bool>(is_nan(v.x), is_nan(v.y), is_nan(v.z), is_nan(v.w));
+  let is_first = select(v == vec4<f32>(most), keys, has_nan(v));
+  let behind = select(select(select(3u, 2u, is_first.z), 1u, is_first.y), 0u, is_first.x);
+  return State(select(key(most), 0xffffffffu, has_nan(v)), i + behind * step);
+}
+//# end
+// It is told once more, in a later place.
+fn left_out(v: vec4<Value>) -> vec4<Value> { return v; }
 //# else
 fn behind(a: State, b: State) -> State { return join(a, b); }
 //# end
@@ -195,6 +230,28 @@ fn quad(v: vec4<f32>, i: u32, step: u32) -> State {
   let s = d * d;
   return State(select(4.0, -4.0, is_far), (s.x + s.y) + (s.z + s.w), mean, pivot);
 }
+// As one, which is less than to join four.
+fn block(a: vec4<f32>, b: vec4<f32>, c: vec4<f32>, d: vec4<f32>, i: vec4<u32>, step: u32) -> State {
+//# if COARSE
+  let sums = ((a + b) + (c + d)) * 0.0625;
+  let mean = (sums.x + sums.y) + (sums.z + sums.w);
+  let squares = (((a - mean) * (a - mean) + (b - mean) * (b - mean)) + ((c - mean) * (c - mean) + (d - mean) * (d - mean))) * 0.0625;
+  return State(16.0, (squares.x + squares.y) + (squares.z + squares.w), mean, 0.0);
+//# else
+  // Each by its share, since their sum may be beyond all numbers.
+  let means = ((a - pivot) * 0.0625 + (b - pivot) * 0.0625) + ((c - pivot) * 0.0625 + (d - pivot) * 0.0625);
+  let mean = (means.x + means.y) + (means.z + means.w);
+  let w = (a - pivot) - mean;
+  let x = (b - pivot) - mean;
+  let y = (c - pivot) - mean;
+  let z = (d - pivot) - mean;
+  let size = max(max(abs(w), abs(x)), max(abs(y), abs(z)));
+  let is_far = max(max(size.x, size.y), max(size.z, size.w)) > FAR;
+  let scale = 0.25 * scale_of(is_far);
+  let squares = ((w * scale) * (w * scale) + (x * scale) * (x * scale)) + ((y * scale) * (y * scale) + (z * scale) * (z * scale));
+  return State(select(16.0, -16.0, is_far), (squares.x + squares.y) + (squares.z + squares.w), mean, pivot);
+//# end
+}
 fn variance(s: State) -> f32 { return s.spread * (abs(s.count) / divisor()); }
 //# if ROOT
 fn finish(s: State) -> Output { return sqrt(variance(s)) / scale_of(s.count < 0.0); }
@@ -221,6 +278,7 @@ fn lift(v: f32, i: u32) -> State {
   return State(select(0.0, square, is_large), select(square, 0.0, is_large | is_small), select(0.0, square, is_small));
 }
 fn join(a: State, b: State) -> State { return State(a.large + b.large, a.middle + b.middle, a.small + b.small); }
+fn left_out(v: vec4<f32>) -> vec4<f32> { return vec4<f32>(); }
 fn finish(s: State) -> Output {
 //# if DIVIDES
   let share = 1.0 / divisor();
@@ -271,6 +329,8 @@ fn block(a: vec4<f32>, b: vec4<f32>, c: vec4<f32>, d: vec4<f32>, i: vec4<u32>, s
   let bits = max(max(magnitude(a), magnitude(b)), max(magnitude(c), magnitude(d)));
   return State(top, (s.x + s.y) + (s.z + s.w), largest_bits(bits));
 }
+// -infinity, which no constant may say.
+fn left_out(v: vec4<f32>) -> vec4<f32> { return vec4<f32>(bitcast<f32>(0xff800000u | (word(0u) & 0u))); }
 // Of values among which is NaN or infinity, or of nothing but -infinity, there is no sum in proportion.
 fn is_beyond(s: State) -> bool { return s.bits > INFINITY || bitcast<u32>(s.top) == INFINITY || bitcast<u32>(s.sum) == 0u; }
 fn finish(s: State) -> Output {
@@ -280,7 +340,9 @@ fn finish(s: State) -> Output {
   if (bitcast<u32>(s.sum) == 0u) { return bitcast<f32>(0xff800000u | (s.bits >> 31u)); }
   return s.top + log(s.sum);
 }
-//# else
+//# end
+
+//# if GENERAL_BLOCK
 fn block(a: vec4<Value>, b: vec4<Value>, c: vec4<Value>, d: vec4<Value>, i: vec4<u32>, step: u32) -> State {
   return behind(behind(quad(a, i.x, step), quad(b, i.y, step)), behind(quad(c, i.z, step), quad(d, i.w, step)));
 }

@@ -17,8 +17,6 @@
 @group(0) @binding(7) var<storage, read_write> out: array<Output>;
 //# end
 
-var<workgroup> states: array<State, THREADS>;
-
 @compute @workgroup_size(THREADS)
 fn main(
   @builtin(workgroup_id) group: vec3<u32>,
@@ -34,11 +32,7 @@ fn main(
       state = join(state, parts[row * count + i]);
     }
   }
-  states[local] = state;
-  for (var step = LANES / 2u; step > 0u; step /= 2u) {
-    workgroupBarrier();
-    if (lane < step) { states[local] = join(states[local], states[local + step]); }
-  }
+  join_lanes(state, local, lane);
   if (lane == 0u && row < word(0u)) {
 //# if MEASURED
     out[row] = measure(states[local]);

@@ -11,7 +11,10 @@
 //   LANES    invocations of a row            ROWS     rows of a workgroup
 //   COLUMNS  neighbours are of different rows, which lie beside one another in memory
 //   QUAD     four neighbours of a row are read at once      BLOCKS  as many are under way
+//   FLAT     rows lie behind one another, and the fours of which they are read begin before them: of those that are not all theirs each lane has
+//            SINGLES values at most
 //   LOOPS    rows may have blocks of them                   FOURS   what is left of a row, at most
+//   WHOLE    of these that all lanes have
 //   VALUES   the same of a lane: those behind are read as the last of these, at no cost
 //   PARTIAL  writes states                   END   what follows is computed of the result: map/end.wgsl
 
@@ -27,8 +30,6 @@ const STEP = 1u;
 //# else
 const STEP = LANES;
 //# end
-
-var<workgroup> states: array<State, THREADS>;
 
 @compute @workgroup_size(THREADS)
 fn main(
@@ -47,15 +48,37 @@ fn main(
   // A row that is not there is read as the last one, and not written.
   let read = min(row, word(0u) - 1u);
   let c = coordinates(read);
+//# if FLAT
+  let index = word(1u);
+  let first = read * word(2u);
+  let start = first + group.z * word(4u);
+  let stop = first + min(group.z * word(4u) + word(4u), word(3u));
+  let place = word(7u) - first;
+  var i = min((start + 3u) & 0xfffffffcu, stop);
+  let end = i + ((stop - i) & 0xfffffffcu);
+//# for s in SINGLES
+  let n_$s = $su * LANES + lane;
+  let single_$s = select(end + n_$s - 3u, start + n_$s, n_$s < 3u);
+  let is_single_$s = n_$s < 6u && single_$s < select(stop, i, n_$s < 3u);
+  let read_$s = min(single_$s, stop - 1u);
+  let value_$s = value(flat(read_$s), index + read_$s);
+//# end
+//# else
   let index = word(1u) + read * word(2u);
   let place = word(7u);
   var i = group.z * word(4u);
   let end = min(i + word(4u), word(3u));
-//# if MOMENTS
+//# end
+//# if PIVOT
   // The middle one of three, so that it is none that stands out.
 //# for s in 3
+//# if FLAT
+  let at_$s = min(start + lane + $su * LANES, stop - 1u);
+  let s_$s = value(flat(at_$s), index + at_$s);
+//# else
   let at_$s = min(i + lane + $su * LANES, end - 1u);
   let s_$s = value(along(c, at_$s), index + at_$s);
+//# end
 //# end
   pivot = max(min(s_0, s_1), min(max(s_0, s_1), s_2));
 //# end
@@ -66,7 +89,11 @@ fn main(
 //# for u in 4
 //# if QUAD
     let i_$b_$u = i + (($bu * 4u + $uu) * LANES + lane) * 4u;
+//# if FLAT
+    let v_$b_$u = four(flat(i_$b_$u), index + i_$b_$u);
+//# else
     let v_$b_$u = four(along(c, i_$b_$u), index + i_$b_$u);
+//# end
 //# else
     let i_$b_$u = i + ($bu * 4u + $uu) * LANES * 4u + lane;
     let v_$b_$u = vec4<Value>(
@@ -89,7 +116,11 @@ fn main(
 //# if QUAD
     let i_$u = i + ($uu * LANES + lane) * 4u;
     let r_$u = min(i_$u, end - 4u);
+//# if FLAT
+    let v_$u = four(flat(r_$u), index + r_$u);
+//# else
     let v_$u = four(along(c, r_$u), index + r_$u);
+//# end
 //# else
     let i_$u = i + $uu * LANES * 4u + lane;
 //# for l in 4
@@ -103,29 +134,34 @@ fn main(
 //# end
 //# end
 //# for u in FOURS
-    if (i_$u + 3u * STEP < end) {
-      state = join(state, quad(v_$u, place + i_$u, STEP));
+    let is_$u = vec4<bool>($uu < WHOLE) | (i_$u + STEP * vec4<u32>(0u, 1u, 2u, 3u) < vec4<u32>(end));
+//# end
+//# if MOMENTS
+    state = join(
+      state,
+      moments(
+//# for u in FOURS
+        v_$u,
+        is_$u,
+//# end
+      ),
+    );
+//# else
+//# for u in FOURS
 //# if QUAD
+    if (is_$u.x) { state = join(state, quad(v_$u, place + i_$u, STEP)); }
 //# else
-    } else {
-//# for l in 4
-      if (i_$u + $lu * LANES < end) { state = join(state, lift(v_$u[$l], place + i_$u + $lu * LANES)); }
+    state = join(state, quad(select(left_out(v_$u), v_$u, is_$u), place + i_$u, STEP));
 //# end
 //# end
-    }
 //# end
   }
-  states[local] = state;
-  for (var step = LANES / 2u; step > 0u; step /= 2u) {
-    workgroupBarrier();
-    if (lane < step) {
-//# if COLUMNS
-      states[local] = join(states[local], states[local + step * ROWS]);
-//# else
-      states[local] = join(states[local], states[local + step]);
+//# if FLAT
+//# for s in SINGLES
+  if (is_single_$s) { state = join(state, lift(value_$s, place + single_$s)); }
 //# end
-    }
-  }
+//# end
+  join_lanes(state, local, lane);
   if (lane == 0u && row < word(0u)) {
 //# if PARTIAL
     out[row * word(5u) + word(6u) + group.z] = states[local];

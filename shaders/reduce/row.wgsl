@@ -25,3 +25,12 @@ fn along(c: array<u32, RANK>, i: u32) -> array<u32, RANK> {
   at[KEPT] = rest;
   return at;
 }
+
+//# if FLAT
+// The coordinates of a value that is told by its number among those of all rows, which lie behind one another.
+fn flat(i: u32) -> array<u32, RANK> {
+  var at: array<u32, RANK>;
+  at[RANK - 1u] = i;
+  return at;
+}
+//# end

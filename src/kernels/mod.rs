@@ -228,6 +228,8 @@ impl KernelId {
         const MEASURE: &str = include_str!(concat!(env!("OUT_DIR"), "/normalize-measure.wgsl"));
         const MERGE: &str = include_str!(concat!(env!("OUT_DIR"), "/reduce-merge.wgsl"));
         const FOLD: &str = include_str!(concat!(env!("OUT_DIR"), "/reduce-fold.wgsl"));
+        const LANES: &str = include_str!(concat!(env!("OUT_DIR"), "/reduce-lanes.wgsl"));
+        const MOMENTS: &str = include_str!(concat!(env!("OUT_DIR"), "/reduce-moments.wgsl"));
         const FRAGMENT_WINDOW: &str = include_str!(concat!(env!("OUT_DIR"), "/conv-window.frag"));
         const FRAGMENT_FOLD: &str = include_str!(concat!(env!("OUT_DIR"), "/reduce-fold.frag"));
         const INT8_WORDS: &str = include_str!(concat!(env!("OUT_DIR"), "/matmul-int8_words.wgsl"));
@@ -262,10 +264,10 @@ impl KernelId {
             Self::MapPairs => &[include_str!(concat!(env!("OUT_DIR"), "/map-pairs.wgsl"))],
             Self::Fft => &[include_str!(concat!(env!("OUT_DIR"), "/fft-fft.wgsl"))],
             Self::MapFragment => &[include_str!(concat!(env!("OUT_DIR"), "/map-map.frag"))],
-            Self::Normalize => &[FOLD, ROW, MEASURE, include_str!(concat!(env!("OUT_DIR"), "/normalize-normalize.wgsl"))],
-            Self::Reduce => &[FOLD, ROW, include_str!(concat!(env!("OUT_DIR"), "/reduce-reduce.wgsl"))],
-            Self::NormalizeMerge => &[WORDS, PRELUDE, FOLD, MEASURE, MERGE],
-            Self::ReduceMerge => &[WORDS, PRELUDE, FOLD, MERGE],
+            Self::Normalize => &[FOLD, MOMENTS, LANES, ROW, MEASURE, include_str!(concat!(env!("OUT_DIR"), "/normalize-normalize.wgsl"))],
+            Self::Reduce => &[FOLD, MOMENTS, LANES, ROW, include_str!(concat!(env!("OUT_DIR"), "/reduce-reduce.wgsl"))],
+            Self::NormalizeMerge => &[WORDS, PRELUDE, FOLD, LANES, MEASURE, MERGE],
+            Self::ReduceMerge => &[WORDS, PRELUDE, FOLD, LANES, MERGE],
             Self::ReduceFragment => &[FRAGMENT_FOLD, include_str!(concat!(env!("OUT_DIR"), "/reduce-reduce.frag"))],
             Self::ConvFragment => &[FRAGMENT_WINDOW, include_str!(concat!(env!("OUT_DIR"), "/conv-direct.frag"))],
             Self::PoolFragment => &[FRAGMENT_WINDOW, include_str!(concat!(env!("OUT_DIR"), "/pool-pool.frag"))],

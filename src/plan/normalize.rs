@@ -15,7 +15,7 @@ mod plain;
 use std::sync::Arc;
 
 use super::map::{self, INPUT_BINDINGS, OUT_BINDING, QUAD, THREADS, bound_bytes};
-use super::reduce::{Folded, are_coarse, fold_constants, lies_flat, previous_power_of_two, state_words, states};
+use super::reduce::{BUSY, Folded, fold_constants, lies_flat, of_values, previous_power_of_two, state_words, states, whole_fours};
 use super::words::Words;
 use super::{Binding, Dispatch, Params, Plan, Slot};
 use crate::dtype::DType;
@@ -291,6 +291,9 @@ impl Shares {
         let lanes = lanes(match (is_staged, is_quad) {
             (true, _) => SHORT,
             (_, true) => (count.next_power_of_two() / least_lanes).clamp(QUAD.into(), most),
+            // Where there are rows enough without so many lanes, what those have is joined sooner. Neighbours read neighbours, for which some have to
+            // be beside one another.
+            _ if short_fours > 0 && lanes(2 * BLOCK) >= 16 && rows * u64::from(lanes(2 * BLOCK)) >= BUSY * u64::from(threads) => 2 * BLOCK,
             _ => most,
         });
         // They do so before they are folded as well, where all of them lie behind one another: read by their own lanes, softmax of rows of 33 moved
@@ -361,6 +364,8 @@ fn dispatch(problem: &Problem, [rows, steps]: [[u32; 2]; 2], shares: &Shares, me
         ("QUAD", is_quad.into()),
         ("COLUMNS", problem.is_in_columns().into()),
         ("HELD", held),
+        ("FOURS", held),
+        ("WHOLE", whole_fours(count, lanes, is_quad)),
         ("VALUES", shares.each),
         ("STAGED", shares.staged),
         ("FLAT", is_flat.into()),
@@ -376,7 +381,7 @@ fn dispatch(problem: &Problem, [rows, steps]: [[u32; 2]; 2], shares: &Shares, me
     ]);
     constants.extend(is_of_form(problem));
     constants.extend((shares.cluster > 1).then_some(("CLUSTER", shares.cluster)));
-    constants.extend(are_coarse(values).then_some(("COARSE", 1)));
+    constants.extend(of_values(values, folded(problem.form)));
     let source = Source { program: Arc::clone(&values.program), inputs: readings, beside, result: problem.out.dtype, end: None };
     let variant = format!("{} {}", problem.form.name(), values.program);
     let kernel = Kernel { id: KernelId::Normalize, variant, constants, source: Some(Arc::new(source)) };

@@ -32,14 +32,19 @@ pub use plain::plain;
 /// Values that an invocation folds at once.
 const BLOCK: u32 = 16;
 /// The same of short rows where to join what lanes have takes longer than to fold values: on an NVIDIA H200 norms of rows of 33 moved 2.4 TB/s
-/// with the former, and so 3.3.
+/// with the former, and so 3.3. In a browser there, where rows are many, lanes have several times as many: with 16 the logarithm of a sum of powers
+/// of rows of 257 moved 1.9 TB/s, and so 3.6.
 const DEAR_BLOCK: u32 = 24;
 /// Values of a short row.
 const SHORT: u64 = 256;
 /// Lanes that need no workgroup memory on most GPUs.
 const WARP: u32 = 32;
+/// Values that are in no four of their row alone, at most: three before them and three behind.
+const SINGLES: u32 = 6;
+/// The shortest rows that are read in fours wherever they begin.
+const LEAST_FLAT: u64 = 16;
 /// Workgroups that keep any device busy.
-const BUSY: u64 = 1024;
+pub(super) const BUSY: u64 = 1024;
 /// The most values of a row in a launch, so that the kernel's numbers do not overflow.
 const MOST_VALUES: u64 = 1 << 31;
 /// Where in the words the divisor is, and the sizes.
@@ -50,16 +55,16 @@ pub(crate) const MORE_WORDS: usize = 7;
 
 /// A plan for compute shaders.
 pub fn compute(problem: &Problem, caps: &Caps) -> Result<Plan> {
-    launches(problem, caps, false)
+    launches(problem, caps, Reader::Fours)
 }
 
 /// A plan for CUDA with its compiler.
 #[cfg(not(target_arch = "wasm32"))]
 pub fn cuda(problem: &Problem, caps: &Caps) -> Result<Plan> {
-    launches(problem, caps, true)
+    launches(problem, caps, Reader::Cuda)
 }
 
-fn launches(problem: &Problem, caps: &Caps, is_cuda: bool) -> Result<Plan> {
+fn launches(problem: &Problem, caps: &Caps, reader: Reader) -> Result<Plan> {
     if problem.values.shape.len() > MOST_DIMENSIONS || problem.values.inputs.len() > MOST_INPUTS {
         return Err(Error::internal("a kernel of more inputs or dimensions than there are"));
     }
@@ -70,7 +75,7 @@ fn launches(problem: &Problem, caps: &Caps, is_cuda: bool) -> Result<Plan> {
     }
     let cuts = Cuts::of(problem, &[], caps)?;
     for rows in &cuts.rows {
-        let shape = Shape::of(problem, *rows, &cuts.steps, caps, is_cuda);
+        let shape = Shape::of(problem, *rows, &cuts.steps, caps, reader);
         shape.fold(problem, *rows, &cuts.steps, caps, &mut plan)?;
         if shape.is_partial {
             plan.dispatches.push(shape.merge(problem, *rows, &[("MEASURED", 0)], caps)?);
@@ -95,7 +100,7 @@ pub(super) fn states(problem: &Problem, seen: &[View], caps: &Caps, mut rest: im
     let mut plan = Plan::default();
     let Cuts { rows, steps } = Cuts::of(problem, seen, caps)?;
     for rows in rows {
-        let shape = Shape { is_partial: true, ..Shape::of(problem, rows, &steps, caps, false) };
+        let shape = Shape { is_partial: true, ..Shape::of(problem, rows, &steps, caps, Reader::Plain) };
         shape.fold(problem, rows, &steps, caps, &mut plan)?;
         let merge = shape.merge(problem, rows, &[], caps)?;
         rest(Folded { rows, steps: steps.clone(), merge }, &mut plan)?;
@@ -193,6 +198,14 @@ fn ranges(problem: &Problem, rows: [u32; 2], steps: [u32; 2]) -> Vec<[u32; 2]> {
     ranges
 }
 
+/// How a kernel reads rows that lie behind one another and are not of whole fours: value by value, in fours wherever the rows begin, or as CUDA does.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Reader {
+    Plain,
+    Fours,
+    Cuda,
+}
+
 /// How rows and their values are shared out.
 struct Shape {
     /// Rows of the launch, and of a workgroup.
@@ -210,39 +223,62 @@ struct Shape {
     /// The first part of each launch.
     first_parts: Vec<u32>,
     is_quad: bool,
-    /// Whether rows change hands before they are folded, and whether those of a block are all there at once: both on CUDA alone.
+    /// Whether rows lie behind one another and are read without regard to where they begin.
     is_flat: bool,
+    /// Whether rows of a block are all there at once, which they are on CUDA alone.
     is_at_once: bool,
     /// Whether states are written.
     is_partial: bool,
 }
 
 impl Shape {
-    fn of(problem: &Problem, rows: [u32; 2], steps: &[[u32; 2]], caps: &Caps, is_cuda: bool) -> Self {
+    fn of(problem: &Problem, rows: [u32; 2], steps: &[[u32; 2]], caps: &Caps, reader: Reader) -> Self {
+        let is_cuda = reader == Reader::Cuda;
         let threads = previous_power_of_two(THREADS.min(caps.max_workgroup_invocations));
         let is_in_columns = problem.is_in_columns();
+        let inner = problem.values.shape.last().copied().unwrap_or(1);
+        let is_quad = !is_in_columns && inner.is_multiple_of(QUAD) && problem.values.inputs.iter().all(|input| input.bounds.is_empty());
         let outer = if problem.kept > 0 { u64::from(problem.values.shape[0]).max(1) } else { 1 };
+        let first_row = u64::from(rows[0]) * (problem.rows() / outer);
         let rows = u64::from(rows[1] - rows[0]) * (problem.rows() / outer);
         let step_values = problem.count() / u64::from(problem.values.shape[problem.kept].max(1));
         let count = |[first, end]: [u32; 2]| u64::from(end - first) * step_values;
         let most = steps.iter().map(|steps| count(*steps)).max().unwrap_or(1);
         // Neighbours in memory for neighbouring invocations, and many of them: rows of odd lengths begin within a line of the cache.
         let beside = if is_in_columns { rows.min(64).next_power_of_two() as u32 } else { 1 };
+        let lanes_of = |each: u32| most.div_ceil(each.into()).next_power_of_two().min(u64::from(threads / beside.min(threads))) as u32;
         // Values of f16 are half the bytes, of which enough have to be under way, unless a row is short.
         let are_halves = problem.values.inputs.iter().all(|input| input.dtype == DType::F16);
         let is_short = most <= SHORT;
         let is_cheap = matches!(problem.fold, Fold::Sum | Fold::Mean | Fold::Prod | Fold::Max | Fold::Min);
         let is_moments = matches!(problem.fold, Fold::Var | Fold::Std);
         // What lanes have at once of a row is not joined on CUDA.
-        let each = if is_moments && is_cuda && (are_halves || !is_short) || are_halves && !is_short {
+        let mut each = if is_moments && is_cuda && (are_halves || !is_short) || are_halves && !is_short {
             2 * BLOCK
         } else if is_short && !is_in_columns && !is_cheap {
             DEAR_BLOCK
         } else {
             BLOCK
         };
-        let mut lanes = most.div_ceil(each.into()).next_power_of_two().min(u64::from(threads / beside.min(threads))) as u32;
-        let blocks = if each > BLOCK && u64::from(lanes * BLOCK) < most { 2 } else { 1 };
+        // Elsewhere to join takes longer than to fold values, where there are rows enough without so many lanes.
+        let more = match is_short {
+            true if is_cheap && !are_halves => DEAR_BLOCK,
+            true if most <= 4 * u64::from(BLOCK) => 2 * BLOCK,
+            true => 2 * DEAR_BLOCK,
+            false => 4 * BLOCK,
+        };
+        if reader == Reader::Fours && !is_in_columns && rows * u64::from(lanes_of(more)) >= BUSY * u64::from(threads) {
+            each = more;
+        }
+        let mut lanes = lanes_of(each);
+        let is_flat = !is_quad
+            && steps.len() == 1
+            && match reader {
+                Reader::Plain => false,
+                Reader::Fours => most >= LEAST_FLAT && begins_with_fours(problem, first_row),
+                Reader::Cuda => lies_flat(&problem.values, problem.kept, []) && is_without_conflicts(problem, lanes),
+            };
+        let blocks = most.div_ceil(u64::from(lanes * BLOCK)).clamp(1, each.div_ceil(BLOCK).into()) as u32;
         // To join variances takes longer than to fold values: where rows are longer than that, fewer lanes have as many more of them if that leaves
         // groups enough.
         let is_kept = is_cuda && most <= u64::from(lanes * BLOCK * blocks);
@@ -260,8 +296,6 @@ impl Shape {
             parts - count(*steps).div_ceil(part) as u32
         });
         let first_parts = first_parts.collect();
-        let inner = problem.values.shape.last().copied().unwrap_or(1);
-        let is_quad = !is_in_columns && inner.is_multiple_of(QUAD) && problem.values.inputs.iter().all(|input| input.bounds.is_empty());
         let (part, is_partial) = (part as u32, parts > 1);
         Self {
             rows,
@@ -273,8 +307,8 @@ impl Shape {
             part,
             parts,
             first_parts,
-            is_quad,
-            is_flat: is_cuda && !is_quad && !is_partial && is_flat(problem, lanes),
+            is_quad: is_quad || is_flat && !is_cuda,
+            is_flat: is_flat && !(is_cuda && is_partial),
             is_at_once: is_cuda,
             is_partial,
         }
@@ -340,7 +374,16 @@ impl Shape {
         let part = if is_partial { part } else { out_place };
         let mut words = self.words(problem, count, [index as u32, part, place as u32])?;
         ranges.iter().try_for_each(|[first, end]| words.push(end - first))?;
-        let (readings, mut bindings) = map::inputs(&values.inputs, &ranges, self.is_quad, caps, &mut words)?;
+        let (readings, mut bindings) = if self.is_flat && !self.is_at_once {
+            // As a single row.
+            let one =
+                |input: &View| View { strides: input.strides.iter().map(|&stride| i64::from(stride == 1)).collect(), ..input.clone() };
+            let inputs: Vec<_> = values.inputs.iter().map(one).collect();
+            let all = if kept == 0 { ranges } else { vec![[0, 1], rows.map(|row| row * values.shape[1])] };
+            map::inputs(&inputs, &all, true, caps, &mut words)?
+        } else {
+            map::inputs(&values.inputs, &ranges, self.is_quad, caps, &mut words)?
+        };
         let scalars_at = words.length();
         values.scalars.iter().try_for_each(|&scalar| words.push(scalar))?;
         bindings.push(if is_partial {
@@ -350,8 +393,12 @@ impl Shape {
         });
         // Where all is there at once no iteration is that of a whole block.
         let block = self.lanes * BLOCK * self.blocks;
-        let loops = if self.is_at_once { count > block } else { count >= block };
-        let fours = count.div_ceil(self.lanes * QUAD).clamp(1, 4 * self.blocks);
+        // Of whole fours a row that begins within one has one less.
+        let is_askew = self.is_flat && !self.is_at_once;
+        let whole = if is_askew { count / QUAD * QUAD } else { count };
+        let sure = if is_askew { whole.saturating_sub(QUAD) } else { count };
+        let loops = whole > block;
+        let fours = whole.div_ceil(self.lanes * QUAD).clamp(1, 4 * self.blocks);
         let mut constants = self.constants(problem, self.lanes);
         constants.extend([
             ("RANK", rank),
@@ -363,12 +410,17 @@ impl Shape {
             ("FOURS", fours),
             ("VALUES", if self.is_quad || loops { fours * QUAD } else { count.div_ceil(self.lanes) }),
             ("LOOPS", loops.into()),
+            ("WHOLE", if loops || is_partial { 0 } else { whole_fours(sure.into(), self.lanes, self.is_quad) }),
             ("COLUMNS", self.is_in_columns.into()),
             ("PARTIAL", is_partial.into()),
             ("SCALARS", scalars_at),
         ]);
-        constants.extend((self.is_at_once && are_coarse(values)).then_some(("COARSE", 1)));
-        constants.extend(self.is_flat.then_some([("FLAT", 1), ("COUNT", count)]).into_iter().flatten());
+        constants.extend(of_values(values, problem.fold));
+        constants.extend([
+            ("FLAT", self.is_flat.into()),
+            ("SINGLES", SINGLES.div_ceil(self.lanes)),
+            ("COUNT", if self.is_flat && self.is_at_once { count } else { 0 }),
+        ]);
         let source = Source { program: Arc::clone(&values.program), inputs: readings, beside: Vec::new(), result: values.dtype, end: None };
         let variant = format!("{} {}", problem.fold.name(), values.program);
         let kernel = Kernel { id: KernelId::Reduce, variant, constants, source: Some(Arc::new(source)) };
@@ -381,7 +433,7 @@ impl Shape {
         let lanes = self.parts.next_power_of_two().min(self.threads);
         let mut constants = self.constants(problem, lanes);
         // The program of the values is not of this kernel.
-        constants.push(("SCALARS", 0));
+        constants.extend([("SCALARS", 0), ("COARSE", 0), ("COLUMNS", 0)]);
         constants.extend_from_slice(made);
         let (out, out_place, _) = self.out(problem, rows, caps);
         let parts = Binding { slot: Slot::Scratch, index: 0, offset_bytes: 0, size_bytes: self.scratch_bytes(problem, caps)? };
@@ -404,11 +456,19 @@ impl Shape {
     }
 }
 
+/// Fours that every lane has of a row of so many values, if lanes have all of it: neighbours in fours, or one of them each.
+pub(super) fn whole_fours(values: u64, lanes: u32, is_quad: bool) -> u32 {
+    let of_all = if is_quad { values / u64::from(QUAD * lanes) } else { values / u64::from(lanes) / u64::from(QUAD) };
+    of_all as u32
+}
+
 /// What `fold.wgsl` has to know.
 pub(super) fn fold_constants(fold: Fold, dtype: DType) -> Vec<Constant> {
     let is = |folds: &[Fold]| u32::from(folds.contains(&fold));
     let (moments, exponential) = (is(&[Fold::Var, Fold::Std]), is(&[Fold::LogSumExp]));
-    let knows_four = moments + exponential + if dtype == DType::F32 { is(&[Fold::Prod]) } else { 0 };
+    let of_f32 = |folds: &[Fold]| if dtype == DType::F32 { is(folds) } else { 0 };
+    let extremes = of_f32(&[Fold::Max, Fold::Min, Fold::ArgMax, Fold::ArgMin]);
+    let knows_four = moments + exponential + extremes + of_f32(&[Fold::Prod]);
     vec![
         ("OF_F32", u32::from(dtype == DType::F32)),
         ("OF_I32", u32::from(dtype == DType::I32)),
@@ -416,6 +476,7 @@ pub(super) fn fold_constants(fold: Fold, dtype: DType) -> Vec<Constant> {
         ("DIVIDES", is(&[Fold::Mean, Fold::Rms])),
         ("PROD", is(&[Fold::Prod])),
         ("EXTREME", is(&[Fold::Max, Fold::Min])),
+        ("EXTREME_OF_F32", extremes),
         ("ARG", is(&[Fold::ArgMax, Fold::ArgMin])),
         ("SMALLEST", is(&[Fold::Min, Fold::ArgMin])),
         ("MOMENTS", moments),
@@ -424,6 +485,7 @@ pub(super) fn fold_constants(fold: Fold, dtype: DType) -> Vec<Constant> {
         ("EXPONENTIAL", exponential),
         ("KEYS", is(&[Fold::Max, Fold::Min, Fold::ArgMax, Fold::ArgMin, Fold::LogSumExp])),
         ("GENERAL", 1 - knows_four),
+        ("GENERAL_BLOCK", 1 - moments - exponential),
     ]
 }
 
@@ -438,8 +500,14 @@ pub(super) fn state_words(fold: Fold, dtype: DType) -> u64 {
     }
 }
 
+/// What `fold.wgsl` has to know of values: whether they are those of f16 as they are stored, or variances are told as distances from one of them.
+pub(super) fn of_values(values: &ops::map::Problem, fold: Fold) -> [Constant; 2] {
+    let (is_coarse, is_moments) = (are_coarse(values), matches!(fold, Fold::Var | Fold::Std));
+    [("COARSE", is_coarse.into()), ("PIVOT", (is_moments && !is_coarse).into())]
+}
+
 /// Whether values are those of f16 as they are stored.
-pub(super) fn are_coarse(values: &ops::map::Problem) -> bool {
+fn are_coarse(values: &ops::map::Problem) -> bool {
     values.inputs.iter().all(|input| input.dtype == DType::F16) && matches!(values.program.steps[..], [Step::Input(_)])
 }
 
@@ -450,10 +518,9 @@ pub(super) fn lies_flat<'a>(values: &'a ops::map::Problem, kept: usize, beside: 
     kept == 1 && values.inputs.iter().chain(beside).all(is_flat)
 }
 
-/// Whether rows are read neighbour by neighbour, whoever's they are, and folded from workgroup memory: those of so few lanes, of words that lie behind
-/// one another, where no more than two lanes ask one bank of that memory at once. On an NVIDIA H200 sums of rows of 31 moved 3.2 TB/s by their own
-/// lanes, and so 3.7.
-fn is_flat(problem: &Problem, lanes: u32) -> bool {
+/// Whether rows may be read neighbour by neighbour, whoever's they are, and folded from workgroup memory: those of so few lanes, of words, where no
+/// more than two lanes ask one bank of that memory at once. On an NVIDIA H200 sums of rows of 31 moved 3.2 TB/s by their own lanes, and so 3.7.
+fn is_without_conflicts(problem: &Problem, lanes: u32) -> bool {
     const BANKS: u64 = 32;
     let mut asked = [0; BANKS as usize];
     for invocation in 0..WARP {
@@ -461,7 +528,19 @@ fn is_flat(problem: &Problem, lanes: u32) -> bool {
         asked[(word % BANKS) as usize] += 1;
     }
     let are_words = problem.values.inputs.iter().all(|input| input.dtype != DType::F16);
-    are_words && (2..=4).contains(&lanes) && asked.iter().all(|&lanes| lanes <= 2) && lies_flat(&problem.values, problem.kept, [])
+    are_words && (2..=4).contains(&lanes) && asked.iter().all(|&lanes| lanes <= 2)
+}
+
+/// Whether all that is read, from that row on, lies in one row behind the other and begins with a four.
+fn begins_with_fours(problem: &Problem, row: u64) -> bool {
+    let Problem { values, kept, .. } = problem;
+    let is_one_row = *kept == 0
+        && values.shape.len() == 1
+        && values.inputs.iter().all(|input| input.bounds.is_empty() && matches!(input.strides[..], [0 | 1]));
+    let mut read = values.inputs.iter().filter(|input| input.strides.ends_with(&[1])).peekable();
+    (is_one_row || lies_flat(values, *kept, []))
+        && read.peek().is_some()
+        && read.all(|input| (input.offset + (row * problem.count()) as i64) % i64::from(QUAD) == 0)
 }
 
 pub(super) fn previous_power_of_two(number: u32) -> u32 {
