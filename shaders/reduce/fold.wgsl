@@ -7,7 +7,7 @@
 //   DIVIDES          the sum, or of a norm that of squares, by the divisor
 //   ROOT             the square root of the variance
 //   SMALLEST         of extremes: the smallest
-//   COARSE           values are those of f16, no nearer to one another than sums of f32 tell apart, and no further apart than squares
+//   COARSE           values are those of f16: sums of f32 tell apart the nearest, and their squares and products of four are numbers of f32
 //   EXTREME_OF_F32   the most extreme of f32
 //   GENERAL, GENERAL_BLOCK   there is nothing better for four, or for four times four, than their states
 
@@ -122,12 +122,16 @@ fn lift(v: f32, i: u32) -> State {
 }
 fn join(a: State, b: State) -> State { return parted(a.part * b.part, clamp(a.power + b.power, -MOST_POWER, MOST_POWER)); }
 fn quad(v: vec4<f32>, i: u32, step: u32) -> State {
+//# if COARSE
+  return parted((v.x * v.y) * (v.z * v.w), 0);
+//# else
   let sizes = bitcast<vec4<u32>>(v) & vec4<u32>(0x7fffffffu);
   let least = min(min(sizes.x, sizes.y), min(sizes.z, sizes.w));
   let most = max(max(sizes.x, sizes.y), max(sizes.z, sizes.w));
   // From 2^-31 up to 2^31: no product of four is beyond all numbers.
   if (least >= 0x30000000u && most < 0x4f000000u) { return parted((v.x * v.y) * (v.z * v.w), 0); }
   return join(join(lift(v.x, i), lift(v.y, i)), join(lift(v.z, i), lift(v.w, i)));
+//# end
 }
 fn power_of_two(power: i32) -> f32 { return bitcast<f32>(u32(power + 127) << 23u); }
 // In two steps, since the power alone may be beyond all numbers.
@@ -279,6 +283,19 @@ fn lift(v: f32, i: u32) -> State {
 }
 fn join(a: State, b: State) -> State { return State(a.large + b.large, a.middle + b.middle, a.small + b.small); }
 fn left_out(v: vec4<f32>) -> vec4<f32> { return vec4<f32>(); }
+fn quad(v: vec4<f32>, i: u32, step: u32) -> State {
+  let sum = (v.x * v.x + v.y * v.y) + (v.z * v.z + v.w * v.w);
+//# if COARSE
+  let is_finite = (bitcast<u32>(sum) & 0x7f800000u) != 0x7f800000u;
+  return State(select(sum, 0.0, is_finite), select(0.0, sum, is_finite), 0.0);
+//# else
+  let sizes = bitcast<vec4<u32>>(v) & vec4<u32>(0x7fffffffu);
+  let most = max(max(sizes.x, sizes.y), max(sizes.z, sizes.w));
+  // From 2^-50 up to 2^47 the squares of smaller ones beside it are nothing, and none is too large.
+  if (most - 0x26800000u < 0x30800000u || most == 0u) { return State(0.0, sum, 0.0); }
+  return join(join(lift(v.x, i), lift(v.y, i)), join(lift(v.z, i), lift(v.w, i)));
+//# end
+}
 fn finish(s: State) -> Output {
 //# if DIVIDES
   let share = 1.0 / divisor();

@@ -468,7 +468,7 @@ pub(super) fn fold_constants(fold: Fold, dtype: DType) -> Vec<Constant> {
     let (moments, exponential) = (is(&[Fold::Var, Fold::Std]), is(&[Fold::LogSumExp]));
     let of_f32 = |folds: &[Fold]| if dtype == DType::F32 { is(folds) } else { 0 };
     let extremes = of_f32(&[Fold::Max, Fold::Min, Fold::ArgMax, Fold::ArgMin]);
-    let knows_four = moments + exponential + extremes + of_f32(&[Fold::Prod]);
+    let knows_four = moments + exponential + extremes + is(&[Fold::Norm, Fold::Rms]) + of_f32(&[Fold::Prod]);
     vec![
         ("OF_F32", u32::from(dtype == DType::F32)),
         ("OF_I32", u32::from(dtype == DType::I32)),
