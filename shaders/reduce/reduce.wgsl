@@ -13,6 +13,7 @@
 //   QUAD     four neighbours of a row are read at once      BLOCKS  as many are under way
 //   FLAT     rows lie behind one another, and the fours of which they are read begin before them: of those that are not all theirs each lane has
 //            SINGLES values at most
+//   TINY     rows that do so have so many values: an invocation has four of them, which are as many fours
 //   LOOPS    rows may have blocks of them                   FOURS   what is left of a row, at most
 //   WHOLE    of these that all lanes have
 //   VALUES   the same of a lane: those behind are read as the last of these, at no cost
@@ -21,7 +22,11 @@
 //# if PARTIAL
 @group(0) @binding(7) var<storage, read_write> out: array<State>;
 //# else
+//# if TINY
+@group(0) @binding(7) var<storage, read_write> out: array<vec4<Output>>;
+//# else
 @group(0) @binding(7) var<storage, read_write> out: array<Output>;
+//# end
 //# end
 
 // From one value of four to the next.
@@ -31,6 +36,59 @@ const STEP = 1u;
 const STEP = LANES;
 //# end
 
+//# if TINY
+@compute @workgroup_size(THREADS)
+fn main(
+  @builtin(workgroup_id) group: vec3<u32>,
+  @builtin(num_workgroups) groups: vec3<u32>,
+  @builtin(local_invocation_index) local: u32,
+) {
+  let row = ((group.y * groups.x + group.x) * THREADS + local) * 4u;
+  // Rows that are not there are read as the last that are, and not written.
+  let last = (word(0u) * TINY - 1u) & 0xfffffffcu;
+  var v: array<vec4<Value>, TINY>;
+//# for s in TINY
+  let f_$s = min(row * TINY + $su * 4u, last);
+  v[$s] = four(flat(f_$s), word(1u) + f_$s);
+//# end
+//# for r in 4
+//# for u in FOURS
+//# for l in 4
+  const at_$r_$u_$l = $ru * TINY + min($uu * 4u + $lu, TINY - 1u);
+//# end
+  let v_$r_$u = vec4<Value>(
+//# for l in 4
+    v[at_$r_$u_$l / 4u][at_$r_$u_$l % 4u],
+//# end
+  );
+  const is_$r_$u = vec4<bool>($uu * 4u < TINY, $uu * 4u + 1u < TINY, $uu * 4u + 2u < TINY, $uu * 4u + 3u < TINY);
+//# end
+//# if PIVOT
+  pivot = v_$r_0.x;
+//# end
+//# if MOMENTS
+  let s_$r = moments(
+//# for u in FOURS
+    v_$r_$u,
+    is_$r_$u,
+//# end
+  );
+//# else
+  var s_$r = empty();
+//# for u in FOURS
+  s_$r = join(s_$r, quad(select(left_out(v_$r_$u), v_$r_$u, is_$r_$u), $uu * 4u, 1u));
+//# end
+//# end
+//# if END
+  let o_$r = ended(row + $ru + word(6u), finish(s_$r));
+//# else
+  let o_$r = finish(s_$r);
+//# end
+//# end
+  // Behind the last row is room for those that are not there.
+  if (row < word(0u)) { out[(row + word(6u)) / 4u] = vec4<Output>(o_0, o_1, o_2, o_3); }
+}
+//# else
 @compute @workgroup_size(THREADS)
 fn main(
   @builtin(workgroup_id) group: vec3<u32>,
@@ -174,3 +232,4 @@ fn main(
 //# end
   }
 }
+//# end

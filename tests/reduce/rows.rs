@@ -3,7 +3,17 @@
 use super::*;
 
 /// Rows and their lengths: short ones, ones of fours, and such as begin within a four, of which long ones have more than a block.
-const SHAPES: &[(usize, usize)] = &[(262_147, 33), (65_539, 100), (65_539, 101), (32_771, 258), (16_387, 1027), (1025, 4099), (3, 70_001)];
+const SHAPES: &[(usize, usize)] = &[
+    (1_048_579, 3),
+    (1_048_579, 6),
+    (262_147, 33),
+    (65_539, 100),
+    (65_539, 101),
+    (32_771, 258),
+    (16_387, 1027),
+    (1025, 4099),
+    (3, 70_001),
+];
 
 /// Between -2 and 2, many of them alike.
 fn values(elements: usize) -> Vec<f32> {
