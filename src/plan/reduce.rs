@@ -44,8 +44,10 @@ const SINGLES: u32 = 6;
 /// The longest rows of which an invocation has four, of words and of f16: in a browser on an NVIDIA H200 sums of rows of 3 moved 2.8 TB/s by one each,
 /// and so 4.1.
 const MOST_TINY: [u64; 2] = [5, 8];
-/// The shortest others that are read in fours wherever they begin.
+/// The shortest others that are read in fours wherever they begin, and the shortest of words where a value by itself costs as much as four: places of
+/// extremes, and powers.
 const LEAST_FLAT: u64 = 16;
+const LEAST_FLAT_DEAR: u64 = 96;
 /// Workgroups that keep any device busy.
 pub(super) const BUSY: u64 = 1024;
 /// The most values of a row in a launch, so that the kernel's numbers do not overflow.
@@ -275,6 +277,8 @@ impl Shape {
             each = more;
         }
         let mut lanes = lanes_of(each);
+        let is_dear = matches!(problem.fold, Fold::ArgMax | Fold::ArgMin | Fold::LogSumExp);
+        let least_flat = if is_dear && !are_halves { LEAST_FLAT_DEAR } else { LEAST_FLAT };
         let is_tiny = reader == Reader::Fours
             && most <= MOST_TINY[usize::from(are_halves)]
             && first_row.is_multiple_of(QUAD.into())
@@ -283,7 +287,7 @@ impl Shape {
             && steps.len() == 1
             && match reader {
                 Reader::Plain => false,
-                Reader::Fours => (is_tiny || most >= LEAST_FLAT) && begins_with_fours(problem, first_row),
+                Reader::Fours => (is_tiny || most >= least_flat) && begins_with_fours(problem, first_row),
                 Reader::Cuda => lies_flat(&problem.values, problem.kept, []) && is_without_conflicts(problem, lanes),
             };
         let blocks = most.div_ceil(u64::from(lanes * BLOCK)).clamp(1, each.div_ceil(BLOCK).into()) as u32;
