@@ -7,6 +7,7 @@
 //! sizes, inputs and scalars as a map's
 //! ```
 
+mod fold;
 mod fragment;
 #[cfg(not(target_arch = "wasm32"))]
 pub(in crate::plan) mod plain;
@@ -22,9 +23,9 @@ use crate::info::Caps;
 use crate::kernels::template::Constant;
 use crate::kernels::{Kernel, KernelId, Source};
 use crate::ops;
-use crate::ops::elementwise::Step;
 use crate::ops::map::{MOST_DIMENSIONS, MOST_INPUTS, View};
 use crate::ops::reduce::{Fold, Problem};
+pub(in crate::plan) use fold::{fold_constants, of_values, state_words};
 pub use fragment::fragment;
 #[cfg(not(target_arch = "wasm32"))]
 pub use plain::plain;
@@ -388,7 +389,8 @@ impl Shape {
         let part = if is_partial { part } else { out_place };
         let mut words = self.words(problem, count, [index as u32, part, place as u32])?;
         ranges.iter().try_for_each(|[first, end]| words.push(end - first))?;
-        let (readings, mut bindings) = if self.is_flat && !self.is_at_once {
+        let is_askew = self.is_flat && !self.is_at_once;
+        let (readings, mut bindings) = if is_askew {
             // As a single row.
             let one =
                 |input: &View| View { strides: input.strides.iter().map(|&stride| i64::from(stride == 1)).collect(), ..input.clone() };
@@ -405,10 +407,8 @@ impl Shape {
         } else {
             out
         });
-        // Where all is there at once no iteration is that of a whole block.
         let block = self.lanes * BLOCK * self.blocks;
         // Of whole fours a row that begins within one has one less.
-        let is_askew = self.is_flat && !self.is_at_once;
         let whole = if is_askew { count / QUAD * QUAD } else { count };
         let sure = if is_askew { whole.saturating_sub(QUAD) } else { count };
         let loops = whole > block;
@@ -475,55 +475,6 @@ impl Shape {
 pub(super) fn whole_fours(values: u64, lanes: u32, is_quad: bool) -> u32 {
     let of_all = if is_quad { values / u64::from(QUAD * lanes) } else { values / u64::from(lanes) / u64::from(QUAD) };
     of_all as u32
-}
-
-/// What `fold.wgsl` has to know.
-pub(super) fn fold_constants(fold: Fold, dtype: DType) -> Vec<Constant> {
-    let is = |folds: &[Fold]| u32::from(folds.contains(&fold));
-    let (moments, exponential) = (is(&[Fold::Var, Fold::Std]), is(&[Fold::LogSumExp]));
-    let of_f32 = |folds: &[Fold]| if dtype == DType::F32 { is(folds) } else { 0 };
-    let extremes = of_f32(&[Fold::Max, Fold::Min, Fold::ArgMax, Fold::ArgMin]);
-    let knows_four = moments + exponential + extremes + is(&[Fold::Norm, Fold::Rms]) + of_f32(&[Fold::Prod]);
-    vec![
-        ("OF_F32", u32::from(dtype == DType::F32)),
-        ("OF_I32", u32::from(dtype == DType::I32)),
-        ("SUM", is(&[Fold::Sum, Fold::Mean])),
-        ("DIVIDES", is(&[Fold::Mean, Fold::Rms])),
-        ("PROD", is(&[Fold::Prod])),
-        ("EXTREME", is(&[Fold::Max, Fold::Min])),
-        ("EXTREME_OF_F32", extremes),
-        ("ARG", is(&[Fold::ArgMax, Fold::ArgMin])),
-        ("SMALLEST", is(&[Fold::Min, Fold::ArgMin])),
-        ("MOMENTS", moments),
-        ("ROOT", is(&[Fold::Std])),
-        ("NORM", is(&[Fold::Norm, Fold::Rms])),
-        ("EXPONENTIAL", exponential),
-        ("KEYS", is(&[Fold::Max, Fold::Min, Fold::ArgMax, Fold::ArgMin, Fold::LogSumExp])),
-        ("GENERAL", 1 - knows_four),
-        ("GENERAL_BLOCK", 1 - moments - exponential),
-    ]
-}
-
-/// Words of what `fold.wgsl` keeps of values.
-pub(super) fn state_words(fold: Fold, dtype: DType) -> u64 {
-    match fold {
-        Fold::Prod if dtype == DType::F32 => 2,
-        Fold::Sum | Fold::Mean | Fold::Prod | Fold::Max | Fold::Min => 1,
-        Fold::ArgMax | Fold::ArgMin => 2,
-        Fold::Norm | Fold::Rms | Fold::LogSumExp => 3,
-        Fold::Var | Fold::Std => 4,
-    }
-}
-
-/// What `fold.wgsl` has to know of values: whether they are those of f16 as they are stored, or variances are told as distances from one of them.
-pub(super) fn of_values(values: &ops::map::Problem, fold: Fold) -> [Constant; 2] {
-    let (is_coarse, is_moments) = (are_coarse(values), matches!(fold, Fold::Var | Fold::Std));
-    [("COARSE", is_coarse.into()), ("PIVOT", (is_moments && !is_coarse).into())]
-}
-
-/// Whether values are those of f16 as they are stored.
-fn are_coarse(values: &ops::map::Problem) -> bool {
-    values.inputs.iter().all(|input| input.dtype == DType::F16) && matches!(values.program.steps[..], [Step::Input(_)])
 }
 
 /// Whether the rows of all inputs, and of what is seen beside them, lie behind one another.
