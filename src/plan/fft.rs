@@ -24,7 +24,7 @@ mod fragment;
 mod tests;
 
 use super::words::Words;
-use super::{Binding, Dispatch, Plan, Slot};
+use super::{Binding, Dispatch, Plan, Slot, spread};
 use crate::error::{Error, Result};
 use crate::info::Caps;
 use crate::kernels::template::Constant;
@@ -382,8 +382,7 @@ impl Part<'_> {
         }
         let threads = (batch * step).div_ceil(EACH).next_multiple_of(32).min(THREADS.min(self.caps.max_workgroup_invocations));
         let workgroups = transforms.div_ceil(batch);
-        let x = workgroups.min(self.caps.max_workgroups_per_dimension);
-        let y = workgroups.div_ceil(x);
+        let [x, y] = spread(workgroups, self.caps.max_workgroups_per_dimension);
         let (reads_caller, writes_caller) = (from == Place::Caller, to == Place::Caller);
         let uses_scratch = matches!(from, Place::Scratch(_)) || !writes_caller || is_chirped;
         let flag = |yes: bool| u32::from(yes);

@@ -34,6 +34,13 @@ pub fn compute(op: &Op, caps: &Caps) -> Result<Plan> {
     }
 }
 
+/// So many workgroups along two dimensions, along none more than there may be, and hardly any more of them: those that have nothing to do take as
+/// long as others.
+fn spread(workgroups: u32, most: u32) -> [u32; 2] {
+    let y = workgroups.div_ceil(most.max(1)).max(1);
+    [workgroups.div_ceil(y).max(1), y]
+}
+
 /// Which buffer a kernel sees.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Slot {

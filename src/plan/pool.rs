@@ -13,7 +13,7 @@
 use super::Params;
 use super::matmul::{FOURS_OF_LINE, LINES, ROOM, fold};
 use super::words::Words;
-use super::{Binding, Dispatch, Plan, Slot};
+use super::{Binding, Dispatch, Plan, Slot, spread};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::info::Caps;
@@ -76,11 +76,11 @@ fn planned(problem: &Problem, block: Option<Block>, caps: &Caps) -> Result<Plan>
         ];
         let invocations = block.as_ref().map_or_else(|| part.elements().div_ceil(4), |block| block.invocations(&part));
         let workgroups = invocations.div_ceil(THREADS.into()) as u32;
-        let x = workgroups.min(caps.max_workgroups_per_dimension);
+        let [x, y] = spread(workgroups, caps.max_workgroups_per_dimension);
         let mut kernel = kernel(KernelId::Pool, problem, String::new());
         kernel.variant = block.as_ref().map_or(String::new(), |block| format!("{} lines", block.lines));
         kernel.constants.extend(constants(block.as_ref()));
-        plan.dispatches.push(Dispatch { kernel, params: words(&part, input)?.into(), bindings, grid: [x, workgroups.div_ceil(x), 1] });
+        plan.dispatches.push(Dispatch { kernel, params: words(&part, input)?.into(), bindings, grid: [x, y, 1] });
     }
     Ok(plan)
 }

@@ -22,7 +22,7 @@ use crate::ops::conv::Problem;
 use crate::ops::matmul::Activation;
 use crate::ops::window::Window;
 use crate::plan::matmul::shared;
-use crate::plan::{Binding, Dispatch, Plan, Slot, Words};
+use crate::plan::{Binding, Dispatch, Plan, Slot, Words, spread};
 
 /// Results of a tile along each side.
 const TILE: u32 = 4;
@@ -118,10 +118,9 @@ impl Part<'_> {
         told.into_iter().chain([images_at, sums_at, images_start, out_start]).try_for_each(|word| words.push(word))?;
         let launch = |id, invocations: u32, constants: &[_], bindings| {
             let constants = [&[("THREADS", THREADS)], constants].concat();
-            let workgroups = invocations.div_ceil(THREADS);
-            let across = workgroups.min(self.caps.max_workgroups_per_dimension);
+            let [x, y] = spread(invocations.div_ceil(THREADS), self.caps.max_workgroups_per_dimension);
             let kernel = Kernel { id, variant: String::new(), constants, source: None };
-            Dispatch { kernel, params: words.into(), bindings, grid: [across, workgroups.div_ceil(across.max(1)), 1] }
+            Dispatch { kernel, params: words.into(), bindings, grid: [x, y, 1] }
         };
         // They are the same for all images.
         if self.first == 0 {

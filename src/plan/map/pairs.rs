@@ -18,7 +18,7 @@ use crate::info::Caps;
 use crate::kernels::{Kernel, KernelId, Source};
 use crate::ops::elementwise::Step;
 use crate::ops::map::Problem;
-use crate::plan::{Dispatch, Words};
+use crate::plan::{Dispatch, Words, spread};
 
 /// Elements that a workgroup's memory holds.
 const ROOM: u32 = 2 * SIDE * SIDE;
@@ -103,8 +103,8 @@ impl Pairs {
             Source { program: Arc::clone(&problem.program), inputs: readings, beside: Vec::new(), result: problem.dtype, end: None };
         let kernel = Kernel { id: KernelId::MapPairs, variant: problem.program.to_string(), constants, source: Some(Arc::new(source)) };
         let workgroups = sizes[..rank - 2].iter().product::<u32>() * last.div_ceil(wide) * turned.div_ceil(high);
-        let x = workgroups.min(caps.max_workgroups_per_dimension);
-        Ok(Dispatch { kernel, params: words.into(), bindings, grid: [x, workgroups.div_ceil(x.max(1)), 1] })
+        let [x, y] = spread(workgroups, caps.max_workgroups_per_dimension);
+        Ok(Dispatch { kernel, params: words.into(), bindings, grid: [x, y, 1] })
     }
 }
 

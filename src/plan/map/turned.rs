@@ -17,7 +17,7 @@ use crate::error::{Error, Result};
 use crate::info::Caps;
 use crate::kernels::{Kernel, KernelId, Source};
 use crate::ops::map::{MOST_INPUTS, Problem, View};
-use crate::plan::{Binding, Dispatch, Plan, Slot, Words};
+use crate::plan::{Binding, Dispatch, Plan, Slot, Words, spread};
 
 /// Elements of a tile's side, and invocations and bytes of a workgroup.
 pub(super) const SIDE: u32 = 64;
@@ -149,8 +149,8 @@ impl<'a> Turned<'a> {
         let [high, wide] = self.narrow.unwrap_or([SIDE; 2]);
         let (across, down) = (sizes[rank - 1].div_ceil(wide), sizes[rank - 2].div_ceil(high));
         let workgroups = sizes[..rank - 2].iter().product::<u32>() * across * down;
-        let x = workgroups.min(caps.max_workgroups_per_dimension);
-        Ok(Dispatch { kernel, params: words.into(), bindings, grid: [x, workgroups.div_ceil(x.max(1)), 1] })
+        let [x, y] = spread(workgroups, caps.max_workgroups_per_dimension);
+        Ok(Dispatch { kernel, params: words.into(), bindings, grid: [x, y, 1] })
     }
 }
 

@@ -10,6 +10,7 @@ use crate::info::Caps;
 use crate::kernels::{Kernel, KernelId};
 use crate::ops::matmul::Problem;
 use crate::ops::window::Window;
+use crate::plan::spread;
 
 /// Filters that an invocation computes at once.
 const FILTERS: u32 = 4;
@@ -101,7 +102,7 @@ pub(super) fn is_cheaper(problem: &Problem, windows: &[Window; 2], caps: &Caps) 
 pub(super) fn direct(step: &mut Step, windows: &[Window; 2], result: DType, caps: &Caps) {
     let Block { filters, lines, invocations } = Block::of(&step.params, windows, result);
     let workgroups = invocations.div_ceil(u64::from(THREADS)) as u32;
-    let x = workgroups.min(caps.max_workgroups_per_dimension).max(1);
+    let [x, y] = spread(workgroups, caps.max_workgroups_per_dimension);
     let f16 = step.kernel.constant("OPERANDS_F16");
     let [seen_y, seen_x] = lines.map_or([0; 2], |lines| seen(windows, lines));
     let constants = vec![
@@ -116,5 +117,5 @@ pub(super) fn direct(step: &mut Step, windows: &[Window; 2], result: DType, caps
     ];
     let of_lines = lines.map_or(String::new(), |lines| format!(", {lines} lines"));
     step.kernel = Kernel { id: KernelId::ConvDirect, variant: format!("{filters} filters{of_lines}"), source: None, constants };
-    (step.grid, step.parts) = ([x, workgroups.div_ceil(x)], 1);
+    (step.grid, step.parts) = ([x, y], 1);
 }
