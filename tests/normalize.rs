@@ -69,6 +69,8 @@ fn every_shape_along_every_axis() {
         (&[300, 10], &[1]),
         (&[5, 20, 127], &[2]),
         (&[130, 65], &[1]),
+        (&[9, 4095], &[1]),
+        (&[33, 258], &[1]),
         (&[700, 3], &[1]),
         (&[2, 16_384], &[1]),
         (&[2, 20_001], &[1]),
@@ -178,16 +180,17 @@ fn scales_and_biases() {
         let e = a.layer_norm(&[1], Some(&Expr::number(2.0)), None, 1e-5).relu() + 1.0;
         LAYER_NORM_ENDED.check(&host(gpu, &e), &of(&|_, x| (2.0 * x).max(0.0) + 1.0), &format!("{backend} number"));
         // The same of short rows that are no whole fours.
-        let n = 11;
-        let short = tensor(gpu, &values[..n * 13], &[13, n as u64]);
-        let [s_short, b_short] = [&s, &b].map(|x| x.slice(0, 0, n as i64, 1));
-        let expected: Vec<f64> = along(&exact[..n * 13], &[13, n as u64], 1, layer_norm)
-            .iter()
-            .enumerate()
-            .map(|(i, x)| (x * scale(i % n) + bias(i % n)).max(0.0) + 1.0)
-            .collect();
-        let e = short.layer_norm(&[1], Some(&s_short), Some(&b_short), 1e-5).relu() + 1.0;
-        LAYER_NORM_ENDED.check(&host(gpu, &e), &expected, &format!("{backend} short rows"));
+        for (rows, n) in [(13, 11), (7, 19), (6, 22)] {
+            let short = tensor(gpu, &values[..n * rows], &[rows as u64, n as u64]);
+            let [s_short, b_short] = [&s, &b].map(|x| x.slice(0, 0, n as i64, 1));
+            let expected: Vec<f64> = along(&exact[..n * rows], &[rows as u64, n as u64], 1, layer_norm)
+                .iter()
+                .enumerate()
+                .map(|(i, x)| (x * scale(i % n) + bias(i % n)).max(0.0) + exact[i])
+                .collect();
+            let e = short.layer_norm(&[1], Some(&s_short), Some(&b_short), 1e-5).relu() + &short;
+            LAYER_NORM_ENDED.check(&host(gpu, &e), &expected, &format!("{backend} rows of {n}"));
+        }
         // Along two axes, of a view, with a scale of all of it.
         let t = a.reshape(&[6, 4, 6]).transpose(Some(&[2, 0, 1]));
         let order = |i: usize| i / 24 + i % 4 * 6 + i / 4 % 6 * 24;
@@ -240,6 +243,52 @@ fn halves() {
             let e = a.pad(&[[0, 0], [0, 4]], Padding::Constant(-100.0)).softmax(1).slice(1, 0, columns as i64, 1);
             let got: Vec<f32> = host::<f16>(gpu, &e).iter().map(|x| x.to_f32()).collect();
             HALF.check(&got, &along(&exact, &[6, columns as u64], 1, softmax), &format!("{backend} padded {columns}"));
+        }
+    });
+}
+
+/// Wherever they begin and end among fours and words, with what is NaN or infinite in one row and its neighbours as they are.
+#[test]
+fn halves_of_rows_of_any_length() {
+    everywhere(|gpu, backend| {
+        for (rows, n) in [
+            (9, 1),
+            (9, 2),
+            (9, 3),
+            (30, 7),
+            (6, 8),
+            (7, 16),
+            (5, 17),
+            (50, 33),
+            (9, 70),
+            (13, 101),
+            (6, 259),
+            (3, 1030),
+            (3, 4099),
+            (2, 20_001),
+        ] {
+            let what = |of: &str| format!("{backend} {of} of {rows} x {n}");
+            let values: Vec<f16> = (0..rows * n).map(|i| f16::from_f32((i * 7919 % 1009) as f32 / 128.0 - 3.0)).collect();
+            let exact: Vec<f64> = values.iter().map(|x| x.to_f64()).collect();
+            let shape = [rows as u64, n as u64];
+            let a = tensor(gpu, &values, &shape);
+            let read = |e: &Expr| host::<f16>(gpu, e).iter().map(|x| x.to_f32()).collect::<Vec<_>>();
+            HALF.check(&read(&a.softmax(1)), &along(&exact, &shape, 1, softmax), &what("softmax"));
+            let [scale, bias] = [0, n].map(|first| tensor(gpu, &values[first..first + n], &[n as u64]));
+            let normal = along(&exact, &shape, 1, layer_norm);
+            let ended: Vec<_> = normal.iter().enumerate().map(|(i, x)| x * exact[i % n] + exact[n + i % n]).collect();
+            HALF.check(&read(&a.layer_norm(&[1], None, None, 1e-5)), &normal, &what("layer norm"));
+            HALF.scaled(16.0).check(&read(&a.layer_norm(&[1], Some(&scale), Some(&bias), 1e-5)), &ended, &what("scaled layer norm"));
+            HALF.check(&read(&a.rms_norm(&[1], None, 1e-5)), &along(&exact, &shape, 1, rms_norm), &what("RMS norm"));
+            // What is the whole of a row that has it is nothing of others.
+            let mut wrong = values.clone();
+            (wrong[0], wrong[2 * n - 1]) = (f16::NAN, f16::INFINITY);
+            let a = tensor(gpu, &wrong, &shape);
+            for (of, e) in [("softmax", a.softmax(1)), ("layer norm", a.layer_norm(&[1], None, None, 1e-5))] {
+                let got = read(&e);
+                assert!(got[..2 * n].iter().all(|x| x.is_nan()), "{}: {:?}", what(of), &got[..2 * n]);
+                assert!(got[2 * n..].iter().all(|x| x.is_finite()), "{}: {:?}", what(of), &got[2 * n..]);
+            }
         }
     });
 }

@@ -8,7 +8,7 @@ use lapidary::ops::elementwise::{Function, Kind, Program, Step};
 use lapidary::ops::fused::Fused;
 use lapidary::ops::map::{self, View};
 use lapidary::ops::matmul::{Activation, Batch, Integers, Level, Precision, Problem, Stored};
-use lapidary::ops::normalize::Form;
+use lapidary::ops::normalize::{self, Form};
 use lapidary::ops::reduce::Fold;
 use lapidary::plan::Plan;
 use lapidary::plan::matmul::{FragmentCaps, compute, cublaslt, cuda, fragment, stand_in};
@@ -280,6 +280,32 @@ fn what_is_long_or_in_parts_has_no_stand_in() {
     assert!(!has(&plain(128, 8192, 130), &LARGE), "parts are added in another order");
     assert!(!has(&plain(1, 4096, 4096), &LARGE), "another kernel");
     assert!(!has(&plain(512, 512, 512), &Caps { max_workgroups_per_dimension: 15, ..LARGE }), "more workgroups than there may be");
+}
+
+/// Workgroups with nothing to do take as long as others: one more than there may be along a dimension does not make them twice as many.
+#[test]
+fn hardly_more_workgroups_than_there_is_work_for() {
+    const MOST: u32 = 1000;
+    let [few, any] = [MOST, u32::MAX].map(|most| Caps { max_workgroups_per_dimension: most, ..LARGE });
+    for size in [1000, 4096, 4100, 5000, 8191] {
+        let grids = |caps: &Caps| {
+            let square = || values(&[size, 4096], &[4096, 1]);
+            let turned = values(&[4096, size], &[1, 4096]);
+            let odd = normalize::Problem { values: values(&[size, 999], &[999, 1]), ..rows(Form::Softmax, 999) };
+            [
+                plan::map::compute(&square(), caps),
+                plan::map::compute(&turned, caps),
+                plan::reduce::compute(&reduce(Fold::Sum, 1, square()), caps),
+                plan::normalize::compute(&odd, caps),
+                plan::fft::compute(&transform(size, 64, 1), caps),
+            ]
+            .map(|plan| plan.expect("within limits").dispatches[0].grid)
+        };
+        for ([x, y, z], all) in grids(&few).into_iter().zip(grids(&any)) {
+            assert!(x <= MOST && y <= MOST, "{size}: {x} x {y}");
+            assert!(x * y * z - all.iter().product::<u32>() < y * z, "{size}: {x} x {y} x {z} for {all:?}");
+        }
+    }
 }
 
 /// Four at once are read only where they lie in the input's memory, which is given out in fours.

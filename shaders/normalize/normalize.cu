@@ -7,7 +7,11 @@
 #define IS_HELD(u, l) (QUAD || (u) * 4 + (l) < VALUES)
 // Values that every lane has, and whether one has that one of them.
 #define FULL (EXACT ? HELD * 4 : QUAD ? HELD * 4 - 4 : VALUES - 1)
+#if CROSSED
+#define IS_THERE(u, l) (((u) > 0 || from[u] + (l) >= start) && ((u) < WHOLE || from[u] + (l) < stop))
+#else
 #define IS_THERE(u, l) (IS_HELD(u, l) && ((u) * 4 + (l) < FULL || from[u] + (l) * STEP < count))
+#endif
 
 static __device__ __forceinline__ u32 place(const Words &words, const Coordinates &at) {
     u32 place = words.word[OUT_AT];
@@ -59,7 +63,10 @@ extern "C" __global__ void OF_CLUSTER __launch_bounds__(THREADS, LEAST_BLOCKS) n
 #if STAGED
     __shared__ f32 staged[STAGED];
 #endif
-#if FLAT
+#if CROSSED
+    __shared__ Four<f32> shared_fours[ROWS];
+    const u32 count = words.word[2], start = read * count, stop = start + count;
+#elif FLAT
     constexpr u32 count = COUNT, pitch = COUNT;
     f32 flats[VALUES];
 #pragma unroll
@@ -77,7 +84,9 @@ extern "C" __global__ void OF_CLUSTER __launch_bounds__(THREADS, LEAST_BLOCKS) n
 #endif
     const u32 begin = MEASURED ? (gridDim.z - 1 - blockIdx.z) * LANES * HELD * 4 : 0;
     const u32 among = CLUSTER > 1 ? blockIdx.x % CLUSTER * LANES + lane : lane;
-#if LAYER && !MEASURED && !FLAT
+#if LAYER && CROSSED
+    const f32 some = fold.value(flat(start).c, words.word[1] + start);
+#elif LAYER && !MEASURED && !FLAT
     const f32 some = fold.value(along(words, c, 0).c, index);
 #elif LAYER && !MEASURED
     const f32 some = staged[slot * COUNT];
@@ -86,7 +95,11 @@ extern "C" __global__ void OF_CLUSTER __launch_bounds__(THREADS, LEAST_BLOCKS) n
     u32 from[HELD];
 #pragma unroll
     for (u32 u = 0; u < HELD; u++) {
-#if QUAD
+#if CROSSED
+        from[u] = (start & ~3u) + (u * LANES + lane) * 4;
+        const u32 at = min(from[u], (stop - 1) & ~3u);
+        v[u] = fold.four(flat(at).c, words.word[1] + at);
+#elif QUAD
         from[u] = begin + (u * ALL_LANES + among) * 4;
         const u32 at = EXACT ? from[u] : min(from[u], count - 4);
         v[u] = fold.four(along(words, c, at).c, index + at);
@@ -114,7 +127,7 @@ extern "C" __global__ void OF_CLUSTER __launch_bounds__(THREADS, LEAST_BLOCKS) n
 #pragma unroll
         for (u32 l = 0; l < 4; l++) {
             // What is not there is less than all that is, and its power is zero.
-            if (!EXACT && from[u] + l * STEP >= count) v[u].x[l] = __uint_as_float(0xff800000u);
+            if (CROSSED ? !IS_THERE(u, l) : !EXACT && from[u] + l * STEP >= count) v[u].x[l] = __uint_as_float(0xff800000u);
             most = fmaxf(most, v[u].x[l]);
         }
     }
@@ -149,6 +162,18 @@ extern "C" __global__ void OF_CLUSTER __launch_bounds__(THREADS, LEAST_BLOCKS) n
 #endif
     const Measure m = measure(fold, state);
 #endif
+#if QUAD
+    const auto write = [&](u32 to, Four<f32> x) {
+#if END
+        x = fold.ended_four(to, x);
+#endif
+#if OUT_F16
+        static_cast<uint2 *>(out)[to / 4] = make_uint2(rounded(x.x[0]) | rounded(x.x[1]) << 16, rounded(x.x[2]) | rounded(x.x[3]) << 16);
+#else
+        static_cast<float4 *>(out)[to / 4] = make_float4(x.x[0], x.x[1], x.x[2], x.x[3]);
+#endif
+    };
+#else
     const auto put = [&](const Coordinates &at, f32 x) {
 #if SCALE
         x *= fold.scale_one(at.c);
@@ -160,9 +185,42 @@ extern "C" __global__ void OF_CLUSTER __launch_bounds__(THREADS, LEAST_BLOCKS) n
 #if END
         x = fold.ended(to, x);
 #endif
+#if OUT_F16
+        static_cast<unsigned short *>(out)[to] = rounded(x);
+#else
         static_cast<f32 *>(out)[to] = x;
+#endif
     };
-#if STAGED
+#endif
+#if CROSSED
+#pragma unroll
+    for (u32 u = 0; u < HELD; u++) {
+#pragma unroll
+        for (u32 l = 0; l < 4; l++) {
+            v[u].x[l] = proportion(fold, v[u].x[l], m);
+#if SCALE
+            const Coordinates at = along(words, c, min(from[u] + l - start, count - 1));
+            v[u].x[l] *= fold.scale_one(at.c);
+#endif
+#if BIAS
+            v[u].x[l] += fold.bias_one(at.c);
+#endif
+        }
+        if (u >= WHOLE && from[u] < stop && from[u] + 4 > stop) shared_fours[slot] = v[u];
+    }
+    __syncthreads();
+    if (row >= words.word[0]) return;
+    // Rows of a block begin with a four, and end with one but for the very last.
+    if (from[0] < start) {
+#pragma unroll
+        for (u32 l = 0; l < 4; l++) v[0].x[l] = from[0] + l < start ? shared_fours[slot - 1].x[l] : v[0].x[l];
+    }
+    const u32 end = row + 1 == words.word[0] ? stop : stop & ~3u;
+#pragma unroll
+    for (u32 u = 0; u < HELD; u++) {
+        if (u < WHOLE || from[u] < end) write(words.word[OUT_AT] + from[u], v[u]);
+    }
+#elif STAGED
 #if FLAT
     // What a lane reads in place of what is not there is another's.
     __syncthreads();
@@ -213,17 +271,7 @@ extern "C" __global__ void OF_CLUSTER __launch_bounds__(THREADS, LEAST_BLOCKS) n
 #pragma unroll
         for (u32 l = 0; l < 4; l++) x[l] += bias.x[l];
 #endif
-        const u32 to = place(words, at) / 4;
-#if END
-        const Four<f32> ended = fold.ended_four(to * 4, {x[0], x[1], x[2], x[3]});
-#pragma unroll
-        for (u32 l = 0; l < 4; l++) x[l] = ended.x[l];
-#endif
-#if OUT_F16
-        static_cast<uint2 *>(out)[to] = make_uint2(rounded(x[0]) | rounded(x[1]) << 16, rounded(x[2]) | rounded(x[3]) << 16);
-#else
-        static_cast<float4 *>(out)[to] = make_float4(x[0], x[1], x[2], x[3]);
-#endif
+        write(place(words, at), {x[0], x[1], x[2], x[3]});
 #else
 #pragma unroll
         for (u32 l = 0; l < 4; l++) {

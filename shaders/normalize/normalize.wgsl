@@ -8,12 +8,13 @@
 //   7        out      elements, or four of them where QUAD is
 //
 //   LANES, ROWS, COLUMNS, QUAD   as in reduce.wgsl
-//   HELD     fours of values that a lane has       EXACT   all of them are there       WHOLE   so many of them are for every lane
+//   HELD     fours of values that a lane has       WHOLE   so many of them are for every lane
 //   VALUES   where those are not read as fours, how many of them a lane has: those behind are read as the last of these, at no cost
 //   LAYER, RMS, LOGARITHMS, POWERS   what is made of them, the last a softmax
 //   SCALE, BIAS              there is one
 //   STAGED   short rows change hands before they are written, so that neighbours write neighbours: the words that this takes
 //   FLAT     and before they are folded, since all of COUNT values lie behind one another, as the result's do
+//   CROSSED  rows that do so are read in fours wherever they begin, and of fours that two rows share the second writes what both have
 //   OUT_F16  elements are of f16, in fours
 //   END      what follows is computed of the result: map/end.wgsl
 //   MEASURED what a row's values are told is known: it is bound at MEASURES, and the third of the parameters is the values of all of a row
@@ -42,7 +43,11 @@ fn place(c: array<u32, RANK>) -> u32 {
 
 fn made(v: f32, m: Measure) -> f32 {
 //# if LAYER
+//# if COARSE
+  return (v - m.rest) * m.by;
+//# else
   return ((v - m.base) - m.rest) * m.by;
+//# end
 //# else
 //# if RMS
   return v * m.base * m.by;
@@ -51,6 +56,17 @@ fn made(v: f32, m: Measure) -> f32 {
 //# end
 //# end
 }
+
+//# if OUT_F16
+// Four of a row, or of two.
+fn packed(v: vec4<f32>, m: Measure, of_two: bool) -> vec2<u32> {
+//# if POWERS
+  // None is too large, but all may be NaN.
+  if (!of_two) { return select(vec2<u32>(pack2x16float(v.xy), pack2x16float(v.zw)), vec2<u32>(0x7e007e00u), is_nan(m.by)); }
+//# end
+  return pack_four(v);
+}
+//# end
 
 //# if QUAD
 //# else
@@ -67,6 +83,11 @@ fn put(at: array<u32, RANK>, x: f32) {
 //# end
   out[place(at)] = result;
 }
+//# end
+
+//# if CROSSED
+// What a row has of the four that the next one begins in.
+var<workgroup> shared_fours: array<vec4<f32>, ROWS>;
 //# end
 
 //# if STAGED
@@ -97,6 +118,22 @@ fn main(
   // What is not there is read as the last that is, and not written.
   let read = min(row, word(0u) - 1u);
   let c = coordinates(read);
+//# if CROSSED
+  let count = word(2u);
+  let start = read * count;
+  let stop = start + count;
+//# for u in HELD
+  let i_$u = (start & 0xfffffffcu) + ($uu * LANES + lane) * 4u;
+  let r_$u = min(i_$u, (stop - 1u) & 0xfffffffcu);
+  let at_$u = i_$u + vec4<u32>(0u, 1u, 2u, 3u);
+  let is_$u = (vec4<bool>($uu > 0u) | (at_$u >= vec4<u32>(start))) & (vec4<bool>($uu < WHOLE) | (at_$u < vec4<u32>(stop)));
+//# if EXPONENTIAL
+  let v_$u = select(vec4<f32>(-LARGEST), four(flat(r_$u), word(1u) + r_$u), is_$u);
+//# else
+  let v_$u = four(flat(r_$u), word(1u) + r_$u);
+//# end
+//# end
+//# else
 //# if FLAT
   const count = COUNT;
 //# for s in VALUES
@@ -142,9 +179,20 @@ fn main(
   );
 //# end
 //# end
+//# end
 //# if MEASURED
   let m = measures[read];
 //# else
+//# if CROSSED
+//# else
+//# for u in HELD
+//# if QUAD
+  let is_$u = vec4<bool>($uu < WHOLE || i_$u < count);
+//# else
+  let is_$u = vec4<bool>($uu < WHOLE) | (i_$u + LANES * vec4<u32>(0u, 1u, 2u, 3u) < vec4<u32>(count));
+//# end
+//# end
+//# end
 //# if EXPONENTIAL
   // All by one pivot, an invocation's own until that of the row is known: a power of each value, which is then in proportion to the others.
   var top = -LARGEST;
@@ -156,30 +204,19 @@ fn main(
   let own = pivot(top);
   var sum = vec4<f32>();
 //# for u in HELD
-//# if EXACT
-  let p_$u = powers_of(v_$u, own);
-//# else
-//# if QUAD
-  let p_$u = select(vec4<f32>(), powers_of(v_$u, own), i_$u < count);
-//# else
-  let p_$u = select(vec4<f32>(), powers_of(v_$u, own), i_$u + LANES * vec4<u32>(0u, 1u, 2u, 3u) < vec4<u32>(count));
-//# end
-//# end
+  let p_$u = select(vec4<f32>(), powers_of(v_$u, own), is_$u);
   sum += p_$u;
 //# end
   let state = State(top, (sum.x + sum.y) + (sum.z + sum.w), bits);
 //# else
-//# for u in HELD
-//# if QUAD
-  let is_$u = vec4<bool>($uu < WHOLE || i_$u < count);
-//# else
-  let is_$u = vec4<bool>($uu < WHOLE) | (i_$u + LANES * vec4<u32>(0u, 1u, 2u, 3u) < vec4<u32>(count));
-//# end
-//# end
 //# if LAYER
 //# if PIVOT
   // An invocation's own, until that of the row is known.
+//# if CROSSED
+  pivot = select(v_0.w, v_0.x, is_0.x || lane > 0u);
+//# else
   pivot = v_0.x;
+//# end
 //# end
   let state = moments(
 //# for u in HELD
@@ -209,7 +246,10 @@ fn main(
   let pitch = count | 1u;
 //# end
 //# else
+//# if CROSSED
+//# else
   if (row >= word(0u)) { return; }
+//# end
 //# end
 //# if POWERS
 //# if MEASURED
@@ -227,6 +267,19 @@ fn main(
 //# else
   let w_$u = vec4<f32>(made(v_$u.x, m), made(v_$u.y, m), made(v_$u.z, m), made(v_$u.w, m));
 //# end
+//# if CROSSED
+  var result_$u = w_$u;
+//# if SCALE
+//# for l in 4
+  let c_$u_$l = along(c, min(at_$u[$l] - start, count - 1u));
+  result_$u[$l] *= scale_one(c_$u_$l);
+//# if BIAS
+  result_$u[$l] += bias_one(c_$u_$l);
+//# end
+//# end
+//# end
+  if ($uu >= WHOLE && i_$u < stop && i_$u + 4u > stop) { shared_fours[slot] = result_$u; }
+//# else
 //# if QUAD
   if (i_$u < count) {
     let at = along(c, i_$u);
@@ -241,7 +294,7 @@ fn main(
     result = ended_four(place(at), result);
 //# end
 //# if OUT_F16
-    out[place(at) / 4u] = pack_four(result);
+    out[place(at) / 4u] = packed(result, m, false);
 //# else
     out[place(at) / 4u] = result;
 //# end
@@ -256,6 +309,25 @@ fn main(
 //# end
   }
 //# end
+//# end
+//# end
+//# end
+//# if CROSSED
+  workgroupBarrier();
+  // Rows of a workgroup begin with a four, and end with one but for the very last.
+  if (i_0 < start) { result_0 = select(shared_fours[slot - 1u], result_0, is_0); }
+  let end = select(stop & 0xfffffffcu, stop, row + 1u == word(0u));
+//# for u in HELD
+  if (row < word(0u) && ($uu < WHOLE || i_$u < end)) {
+//# if END
+    result_$u = ended_four(word(OUT_AT) + i_$u, result_$u);
+//# end
+//# if OUT_F16
+    out[(word(OUT_AT) + i_$u) / 4u] = packed(result_$u, m, $uu == 0u);
+//# else
+    out[(word(OUT_AT) + i_$u) / 4u] = result_$u;
+//# end
+  }
 //# end
 //# end
 //# if STAGED

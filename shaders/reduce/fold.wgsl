@@ -320,9 +320,9 @@ const LARGEST = 3.4028234e38;
 const INFINITY = 0x7f800000u;
 // The nearest finite number, from which distances are finite or -infinity.
 fn pivot(top: f32) -> f32 { return clamp(top, -LARGEST, LARGEST); }
-// Far below, a power is zero whatever the driver makes of infinities.
-fn power_of(v: f32, pivot: f32) -> f32 { return select(0.0, exp(v - pivot), v - pivot > -104.0); }
-fn powers_of(v: vec4<f32>, pivot: f32) -> vec4<f32> { return select(vec4<f32>(), exp(v - pivot), v - pivot > vec4<f32>(-104.0)); }
+// Far below, a power is zero whatever the driver makes of infinities. That of the largest is 1.
+fn power_of(v: f32, pivot: f32) -> f32 { return exp(max(v - pivot, -200.0)); }
+fn powers_of(v: vec4<f32>, pivot: f32) -> vec4<f32> { return exp(max(v - pivot, vec4<f32>(-200.0))); }
 fn empty() -> State { return State(-LARGEST, 0.0, 0u); }
 fn lift(v: f32, i: u32) -> State { return State(v, power_of(v, pivot(v)), bitcast<u32>(v) & 0x7fffffffu); }
 fn join(a: State, b: State) -> State {
@@ -349,12 +349,12 @@ fn block(a: vec4<f32>, b: vec4<f32>, c: vec4<f32>, d: vec4<f32>, i: vec4<u32>, s
 // -infinity, which no constant may say.
 fn left_out(v: vec4<f32>) -> vec4<f32> { return vec4<f32>(bitcast<f32>(0xff800000u | (word(0u) & 0u))); }
 // Of values among which is NaN or infinity, or of nothing but -infinity, there is no sum in proportion.
-fn is_beyond(s: State) -> bool { return s.bits > INFINITY || bitcast<u32>(s.top) == INFINITY || bitcast<u32>(s.sum) == 0u; }
+fn is_beyond(s: State) -> bool { return s.bits > INFINITY || bitcast<u32>(s.top) == INFINITY || s.sum < 0.5; }
 fn finish(s: State) -> Output {
   // Infinities and NaN are what they are; no constant may say so.
   if (s.bits > INFINITY) { return bitcast<f32>(s.bits); }
   if (bitcast<u32>(s.top) == INFINITY) { return s.top; }
-  if (bitcast<u32>(s.sum) == 0u) { return bitcast<f32>(0xff800000u | (s.bits >> 31u)); }
+  if (s.sum < 0.5) { return bitcast<f32>(0xff800000u | (s.bits >> 31u)); }
   return s.top + log(s.sum);
 }
 //# end

@@ -234,6 +234,7 @@ pub(super) fn rows_past_a_binding_are_right(open: impl FnOnce(fn(&mut Caps)) -> 
         (Form::RmsNorm, 3, 20_001, false),
         (Form::LayerNorm, 3, 5000, true),
         (Form::RmsNorm, 16, 2500, true),
+        (Form::LayerNorm, 200, 101, false),
     ] {
         let strides = if is_in_columns { vec![1, i64::from(rows)] } else { vec![i64::from(count), 1] };
         let view = View { dtype: DType::F32, offset: 0, strides: strides.clone(), bounds: Vec::new() };

@@ -193,6 +193,15 @@ impl Operations {
         self.fuses.as_ref().is_some_and(|(backend, _)| *backend != BackendId::WebGl2)
     }
 
+    /// Whether they write numbers of f16 one by one, two of which are a word.
+    pub(super) fn writes_halves(&self) -> bool {
+        match self.fuses {
+            #[cfg(not(target_arch = "wasm32"))]
+            Some((BackendId::Cuda, _)) => true,
+            _ => false,
+        }
+    }
+
     fn tensor(&mut self, tensor: &Tensor) -> Source {
         let known = self.tensors.iter().position(|known| known.shares_memory_with(tensor));
         Source::Tensor(known.unwrap_or_else(|| {

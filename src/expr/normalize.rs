@@ -105,12 +105,8 @@ impl Expr {
                 }
                 inputs.push(Arc::clone(input));
             }
-            let last = node.shape.len().checked_sub(1).filter(|last| along.contains(last));
-            // Of f16 whole words are written.
-            let is_direct = node.dtype == DType::F32 || last.is_some_and(|last| node.shape[last].is_multiple_of(4));
             let what = What::Normalize(Arc::clone(node), along, form, epsilon as f32, inputs);
-            let made = Self::new(Node::new(node.shape.clone(), if is_direct { node.dtype } else { DType::F32 }, what));
-            Ok(if is_direct { made } else { made.cast(node.dtype) })
+            Ok(Self::new(Node::new(node.shape.clone(), node.dtype, what)))
         };
         make().unwrap_or_else(|error| Self(Err(error)))
     }
@@ -137,9 +133,16 @@ impl Operations {
             }
             // What is read here and there cannot be written in whole words, and long rows are told something more; once it is in memory there is room.
             let is_full = is_long && sources.len() == MOST_INPUTS;
-            if (node.dtype == DType::F16 && !problem.is_in_fours() || is_full) && !self.is_stored(input) {
+            let crosses = self.has_workgroups() && problem.crosses_fours(self.invocations());
+            let is_whole = node.dtype == DType::F32 || problem.is_in_fours() || crosses || self.writes_halves();
+            if (!is_whole || is_full) && !self.is_stored(input) {
                 self.source(input)?;
                 continue;
+            }
+            if !is_whole {
+                let what = What::Normalize(Arc::clone(input), axes.to_vec(), form, epsilon, inputs.to_vec());
+                let apart = Node::new(node.shape.clone(), DType::F32, what);
+                return self.source_of(&Expr(Ok(Arc::new(apart))).cast(DType::F16));
             }
             return Ok(self.add(Op::Normalize(problem), sources.into_iter().map(Some).collect()));
         }

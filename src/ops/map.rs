@@ -52,6 +52,13 @@ impl Problem {
         self.shape.iter().map(|&size| u64::from(size)).product()
     }
 
+    /// Whether rows of all inputs, and of what is seen beside them, lie behind one another, of which there are `kept` dimensions.
+    pub fn lies_flat<'a>(&'a self, kept: usize, beside: impl IntoIterator<Item = &'a View>) -> bool {
+        let [_, count] = self.shape[..] else { return false };
+        let is_flat = |view: &View| view.bounds.is_empty() && (view.strides == [i64::from(count), 1] || view.strides == [0, 0]);
+        kept == 1 && self.inputs.iter().chain(beside).all(is_flat)
+    }
+
     /// Takes dimensions together that lie behind one another in all inputs, and drops those of size 1. The first `kept` dimensions
     /// stay apart from the others; gives how many of them are left.
     pub fn collapse(&mut self, mut kept: usize) -> usize {

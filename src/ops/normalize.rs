@@ -65,6 +65,8 @@ impl Problem {
     pub const MOST_IN_COLUMN: u64 = 32 * 64;
     const MOST_AMONG_MANY: u64 = 16 * 64;
     const MANY: u32 = 16;
+    /// Rows of whole fours, however long each of them is.
+    pub const TOGETHER: u64 = 4;
 
     /// Whether no workgroup of so many invocations keeps a row, or none should since long ones are read `twice` and not by several operations.
     pub fn is_long(&self, invocations: u32, twice: bool) -> bool {
@@ -93,6 +95,15 @@ impl Problem {
     pub fn is_in_fours(&self) -> bool {
         let inner = self.values.shape.last().copied().unwrap_or(1);
         inner.is_multiple_of(4) && self.out.strides.last() == Some(&1) && self.values.inputs.iter().all(|input| input.bounds.is_empty())
+    }
+
+    /// Whether fours are written wherever rows begin: those of the values and of the result lie behind one another from a four on, and a workgroup of
+    /// so many invocations keeps some, so that its first begins with one.
+    pub fn crosses_fours(&self, invocations: u32) -> bool {
+        let begins = |view: &View| view.offset % 4 == 0;
+        let lies_flat = self.values.lies_flat(self.kept, [&self.out]) && self.values.inputs.iter().chain([&self.out]).all(begins);
+        let most = u64::from(invocations) / Self::TOGETHER * Self::MOST_OF_INVOCATION;
+        lies_flat && (2..=most).contains(&self.count()) && !self.is_in_fours()
     }
 
     /// The least that a kernel moves: what is read of each input, and the result.

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use super::matmul::fold;
 use super::words::Words;
-use super::{Binding, Dispatch, Plan, Slot};
+use super::{Binding, Dispatch, Plan, Slot, spread};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::info::Caps;
@@ -239,41 +239,49 @@ pub(super) fn inputs(
     caps: &Caps,
     words: &mut Words,
 ) -> Result<(Vec<Reading>, Vec<Binding>)> {
-    let (mut readings, mut bindings) = (Vec::new(), Vec::new());
-    for (number, input) in views.iter().enumerate() {
-        let binding = INPUT_BINDINGS[number];
-        let bytes = input.dtype.bytes();
-        let [least, most] = input.reach(ranges);
-        // Bound from a multiple of the alignment on, and of a vec4.
-        let alignment_bytes = caps.binding_alignment_bytes.max(16);
-        let start_bytes = (least.max(0) as u64 * bytes) / alignment_bytes * alignment_bytes;
-        let start = (start_bytes / bytes) as i64;
-        let moved: i64 = ranges.iter().zip(&input.strides).map(|([first, _], stride)| i64::from(*first) * stride).sum();
-        let offset = input.offset + moved - start;
-        let inner = input.strides.last().copied().unwrap_or(0);
-        let aligned = |stride: &i64| stride % i64::from(QUAD) == 0;
-        let outer_strides = input.strides.split_last().map_or(&[][..], |(_, others)| others);
-        let reading = Reading {
-            at: words.length(),
-            binding,
-            dtype: input.dtype,
-            is_vec4: quad && inner == 1 && aligned(&offset) && outer_strides.iter().all(aligned),
-            is_splat: quad && inner == 0,
-            is_bounded: !input.bounds.is_empty(),
-            is_turned: false,
-        };
-        words.push(offset as u32)?;
-        input.strides.iter().try_for_each(|&stride| words.push(stride as u32))?;
-        for edge in 0..2 {
-            for (bounds, [first, _]) in input.bounds.iter().zip(ranges) {
-                words.push(bounds[edge].saturating_sub(*first))?;
-            }
+    let told = views.iter().enumerate().map(|(number, view)| input(number, view, ranges, quad, caps, words));
+    Ok(told.collect::<Result<Vec<_>>>()?.into_iter().unzip())
+}
+
+/// The same of one of them.
+pub(super) fn input(
+    number: usize,
+    input: &View,
+    ranges: &[[u32; 2]],
+    quad: bool,
+    caps: &Caps,
+    words: &mut Words,
+) -> Result<(Reading, Binding)> {
+    let binding = INPUT_BINDINGS[number];
+    let bytes = input.dtype.bytes();
+    let [least, most] = input.reach(ranges);
+    // Bound from a multiple of the alignment on, and of a vec4.
+    let alignment_bytes = caps.binding_alignment_bytes.max(16);
+    let start_bytes = (least.max(0) as u64 * bytes) / alignment_bytes * alignment_bytes;
+    let start = (start_bytes / bytes) as i64;
+    let moved: i64 = ranges.iter().zip(&input.strides).map(|([first, _], stride)| i64::from(*first) * stride).sum();
+    let offset = input.offset + moved - start;
+    let inner = input.strides.last().copied().unwrap_or(0);
+    let aligned = |stride: &i64| stride % i64::from(QUAD) == 0;
+    let outer_strides = input.strides.split_last().map_or(&[][..], |(_, others)| others);
+    let reading = Reading {
+        at: words.length(),
+        binding,
+        dtype: input.dtype,
+        is_vec4: quad && inner == 1 && aligned(&offset) && outer_strides.iter().all(aligned),
+        is_splat: quad && inner == 0,
+        is_bounded: !input.bounds.is_empty(),
+        is_turned: false,
+    };
+    words.push(offset as u32)?;
+    input.strides.iter().try_for_each(|&stride| words.push(stride as u32))?;
+    for edge in 0..2 {
+        for (bounds, [first, _]) in input.bounds.iter().zip(ranges) {
+            words.push(bounds[edge].saturating_sub(*first))?;
         }
-        let size_bytes = (((most.max(0) as u64 + 1) * bytes).next_multiple_of(16)).saturating_sub(start_bytes).max(16);
-        bindings.push(Binding { slot: Slot::Input(number as u8), index: binding, offset_bytes: start_bytes, size_bytes });
-        readings.push(reading);
     }
-    Ok((readings, bindings))
+    let size_bytes = (((most.max(0) as u64 + 1) * bytes).next_multiple_of(16)).saturating_sub(start_bytes).max(16);
+    Ok((reading, Binding { slot: Slot::Input(number as u8), index: binding, offset_bytes: start_bytes, size_bytes }))
 }
 
 /// `bounded` if the kernel reads four neighbours at once of which all have an element or none. Whoever asks names the variant.
@@ -323,7 +331,7 @@ fn dispatch(problem: &Problem, [first, end]: [u32; 2], caps: &Caps, quads: u32, 
     });
     let threads = THREADS.min(caps.max_workgroup_invocations);
     let workgroups = count.div_ceil(u64::from(QUAD * quads * threads)) as u32;
-    let x = workgroups.min(caps.max_workgroups_per_dimension);
+    let [x, y] = spread(workgroups, caps.max_workgroups_per_dimension);
     let constants = vec![
         ("THREADS", threads),
         ("RANK", rank as u32),
@@ -336,5 +344,5 @@ fn dispatch(problem: &Problem, [first, end]: [u32; 2], caps: &Caps, quads: u32, 
     ];
     let source = Source { program: Arc::clone(&problem.program), inputs: readings, beside: Vec::new(), result: problem.dtype, end: None };
     let kernel = Kernel { id: KernelId::Map, variant: String::new(), constants, source: Some(Arc::new(source)) };
-    Ok(Dispatch { kernel, params: words.into(), bindings, grid: [x, workgroups.div_ceil(x.max(1)), 1] })
+    Ok(Dispatch { kernel, params: words.into(), bindings, grid: [x, y, 1] })
 }

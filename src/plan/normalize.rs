@@ -12,12 +12,13 @@ mod fragment;
 #[cfg(not(target_arch = "wasm32"))]
 mod plain;
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use super::map::{self, INPUT_BINDINGS, OUT_BINDING, QUAD, THREADS, bound_bytes};
-use super::reduce::{BUSY, Folded, fold_constants, lies_flat, of_values, previous_power_of_two, state_words, states, whole_fours};
+use super::reduce::{BUSY, Folded, as_one_row, fold_constants, of_values, previous_power_of_two, state_words, states, whole_fours};
 use super::words::Words;
-use super::{Binding, Dispatch, Params, Plan, Slot};
+use super::{Binding, Dispatch, Params, Plan, Slot, spread};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::info::Caps;
@@ -35,6 +36,8 @@ const BLOCK: u64 = 16;
 /// The same in short rows, which change hands before they are written: written by their own lanes, softmax of rows of 10 moved 0.8 TB/s on an
 /// NVIDIA H200, and so 3.5.
 const SHORT: u64 = 24;
+/// The longest rows of whole fours, of f32 and of f16, whose lanes are as few as [`Shares::few_lanes`] says.
+const MOST_OF_FEW: [u64; 2] = [24, 128];
 /// Lanes that write vectors beside one another: with one alone, softmax of rows of 16 moved 2.6 TB/s on the same GPU, and with four 4.0.
 const LEAST_LANES: u64 = 4;
 /// The longest rows that a workgroup keeps by itself though clusters could, values that each of their lanes has, and the threads of a workgroup of
@@ -42,6 +45,8 @@ const LEAST_LANES: u64 = 4;
 const ALONE: u64 = 1 << 15;
 const OF_CLUSTER: u64 = 64;
 const CLUSTER_THREADS: [u32; 2] = [256, 512];
+/// So many rows are whole fours.
+const TOGETHER: u32 = Problem::TOGETHER as u32;
 /// Where in the words the divisor is, epsilon, and the sizes.
 const DIVISOR: u32 = 3;
 const EPSILON: u32 = 4;
@@ -51,17 +56,16 @@ pub(crate) const MORE_WORDS: usize = 3 + 1 + MOST_DIMENSIONS;
 
 /// A plan for compute shaders.
 pub fn compute(problem: &Problem, caps: &Caps) -> Result<Plan> {
-    launches(problem, caps, SHORT)
+    launches(problem, caps, false)
 }
 
-/// A plan for CUDA with its compiler, whose lanes meet at no barriers: vectors are for some lanes each however short a row is.
+/// A plan for CUDA with its compiler, whose lanes meet at no barriers, and which writes numbers of f16 one by one.
 #[cfg(not(target_arch = "wasm32"))]
 pub fn cuda(problem: &Problem, caps: &Caps) -> Result<Plan> {
-    launches(problem, caps, 0)
+    launches(problem, caps, true)
 }
 
-/// Rows of whole fours change hands before they are written if they are no longer than that.
-fn launches(problem: &Problem, caps: &Caps, short_fours: u64) -> Result<Plan> {
+fn launches(problem: &Problem, caps: &Caps, is_cuda: bool) -> Result<Plan> {
     let inputs = problem.values.inputs.len() + problem.beside.len();
     let is_long = problem.is_long(caps.max_workgroup_invocations, true) && cluster(problem, caps).is_none();
     if problem.values.shape.len() > MOST_DIMENSIONS || inputs > MOST_INPUTS - usize::from(is_long) {
@@ -82,11 +86,15 @@ fn launches(problem: &Problem, caps: &Caps, short_fours: u64) -> Result<Plan> {
             return Err(Box::new(Error::LimitExceeded { what, requested: bytes, max: caps.max_binding_bytes }));
         }
         some = some.div_ceil(2);
+        // What the others begin with is no part of a four then.
+        if problem.crosses_fours(caps.max_workgroup_invocations) && some > TOGETHER {
+            some -= some % TOGETHER;
+        }
     }
     let mut plan = Plan::default();
     for first in (0..outer).step_by(some.max(1) as usize) {
         let rows = [first, (first + some).min(outer)];
-        let shares = Shares::of(problem, rows, caps, short_fours);
+        let shares = Shares::of(problem, rows, caps, is_cuda)?;
         plan.dispatches.push(dispatch(problem, [rows, steps(problem)], &shares, None, caps)?);
     }
     Ok(plan)
@@ -253,6 +261,8 @@ struct Shares {
     /// The words of workgroup memory in which rows change hands, if they do; `is_flat` if they do so before they are folded as well.
     staged: u32,
     is_flat: bool,
+    /// Whether fours are of two rows.
+    is_crossed: bool,
     is_exact: bool,
     /// Workgroups of a row.
     cluster: u32,
@@ -260,15 +270,32 @@ struct Shares {
 
 impl Shares {
     /// Of rows that workgroups keep.
-    fn of(problem: &Problem, rows: [u32; 2], caps: &Caps, short_fours: u64) -> Self {
+    fn of(problem: &Problem, rows: [u32; 2], caps: &Caps, is_cuda: bool) -> Result<Self> {
         let values = &problem.values;
-        let (rows, count) = (rows_of(problem, rows), problem.count());
+        let ([first, _], rows, count) = (rows, rows_of(problem, rows), problem.count());
         if let Some([threads, cluster]) = self::cluster(problem, caps) {
             let held = count.div_ceil(u64::from(threads * cluster * QUAD)) as u32;
             let is_exact = u64::from(held * threads * cluster * QUAD) == count;
             let is_quad = problem.is_in_fours();
             let each = if is_quad { held * QUAD } else { count.div_ceil(u64::from(threads * cluster)) as u32 };
-            return Self { threads, lanes: threads, held, each, is_quad, staged: 0, is_flat: false, is_exact, cluster };
+            return Ok(Self {
+                threads,
+                lanes: threads,
+                held,
+                each,
+                is_quad,
+                staged: 0,
+                is_flat: false,
+                is_crossed: false,
+                is_exact,
+                cluster,
+            });
+        }
+        if first.is_multiple_of(TOGETHER) && Self::crosses(problem, caps, is_cuda) {
+            return Ok(Self::crossing(problem, rows, caps, is_cuda));
+        }
+        if problem.out.dtype == DType::F16 && !problem.is_in_fours() && !is_cuda {
+            return Err(Error::internal("rows of f16 that are not in fours"));
         }
         let is_in_columns = problem.is_in_columns();
         // More invocations than usual hold long rows, and long columns, so that enough neighbours are beside one another.
@@ -279,33 +306,83 @@ impl Shares {
         let beside = if is_in_columns { rows.min(most_beside).next_power_of_two() as u32 } else { 1 };
         let lanes = |block: u64| count.div_ceil(block).next_power_of_two().min(u64::from(threads / beside.min(threads))) as u32;
         // Short rows change hands in workgroup memory, if there is room for them.
-        let is_short = !is_in_columns && count <= if problem.is_in_fours() { short_fours } else { u64::from(threads / 2) };
+        let is_short = !is_in_columns && !problem.is_in_fours() && count <= u64::from(threads / 2);
         let staged = threads / lanes(SHORT) * ((count as u32).next_multiple_of(lanes(SHORT)) | 1);
         let workgroup_words = u64::from(staged) + u64::from(threads) * state_words(folded(problem.form), DType::F32);
-        let is_staged = is_short && problem.out.dtype == DType::F32 && 4 * workgroup_words <= caps.max_workgroup_bytes.into();
-        let is_quad = problem.is_in_fours() && !is_staged;
+        let is_staged = is_short && (problem.out.dtype == DType::F32 || is_cuda) && 4 * workgroup_words <= caps.max_workgroup_bytes.into();
+        let is_quad = problem.is_in_fours();
         let most = block(problem);
         // Vectors of f16 are half as long: on CUDA layer norms of rows of 100 moved 2.6 TB/s there with four of them beside one another, and with eight
         // 3.4, but through wgpu 2.7 and 2.1.
-        let least_lanes = if short_fours == 0 && most > BLOCK && count > 64 { 2 * LEAST_LANES } else { LEAST_LANES };
+        let least_lanes = if is_cuda && most > BLOCK && count > 64 { 2 * LEAST_LANES } else { LEAST_LANES };
         let lanes = lanes(match (is_staged, is_quad) {
             (true, _) => SHORT,
             (_, true) => (count.next_power_of_two() / least_lanes).clamp(QUAD.into(), most),
             // Where there are rows enough without so many lanes, what those have is joined sooner. Neighbours read neighbours, for which some have to
             // be beside one another.
-            _ if short_fours > 0 && lanes(2 * BLOCK) >= 16 && rows * u64::from(lanes(2 * BLOCK)) >= BUSY * u64::from(threads) => 2 * BLOCK,
+            _ if !is_cuda && lanes(2 * BLOCK) >= 16 && rows * u64::from(lanes(2 * BLOCK)) >= BUSY * u64::from(threads) => 2 * BLOCK,
             _ => most,
         });
+        let (threads, lanes) = match !is_cuda && is_quad && count <= MOST_OF_FEW[usize::from(most > BLOCK)] {
+            true => (threads.min(THREADS / 2), Self::few_lanes(count as u32 / QUAD, 1, most > BLOCK)),
+            false => (threads, lanes),
+        };
         // They do so before they are folded as well, where all of them lie behind one another: read by their own lanes, softmax of rows of 33 moved
         // 45 % of what a copy does through wgpu on an NVIDIA H200, and so 63.
-        let is_flat = is_staged && !problem.is_in_fours() && lies_flat(values, problem.kept, [&problem.out]);
+        let is_flat = is_staged && values.lies_flat(problem.kept, [&problem.out]);
         // Fewer of them have room for more workgroups on a multiprocessor: with 256 in each, softmax of rows of 50 moved 54 % in a browser there, and
         // so 70.
-        let (threads, staged) = if is_flat && short_fours > 0 { (threads / 2, staged / 2) } else { (threads, staged) };
+        let (threads, staged) = if is_flat && !is_cuda { (threads / 2, staged / 2) } else { (threads, staged) };
         let held = count.div_ceil(u64::from(lanes * QUAD)) as u32;
         let each = if is_quad { held * QUAD } else { count.div_ceil(lanes.into()) as u32 };
         let is_exact = u64::from(held * lanes * QUAD) == count;
-        Self { threads, lanes, held, each, is_quad, staged: if is_staged { staged } else { 0 }, is_flat, is_exact, cluster: 1 }
+        let staged = if is_staged { staged } else { 0 };
+        Ok(Self { threads, lanes, held, each, is_quad, staged, is_flat, is_crossed: false, is_exact, cluster: 1 })
+    }
+
+    /// Whether those that lie behind one another are read in fours wherever they begin. With single values softmax of rows of 101 of f32 moved 71 % of
+    /// what a copy does in a browser on an NVIDIA H200, and so 101; on CUDA the single ones change hands as fast.
+    fn crosses(problem: &Problem, caps: &Caps, is_cuda: bool) -> bool {
+        /// Shorter ones change hands, and longer ones leave their lanes no room.
+        const F32: RangeInclusive<u64> = 16..=4096;
+        let of_f32 = !is_cuda && F32.contains(&problem.count());
+        problem.crosses_fours(caps.max_workgroup_invocations) && (of_f32 || problem.out.dtype == DType::F16)
+    }
+
+    /// Of those.
+    fn crossing(problem: &Problem, rows: u64, caps: &Caps, is_cuda: bool) -> Self {
+        let most_threads = previous_power_of_two(caps.max_workgroup_invocations);
+        // Of the first and the last others may have a part: of those of an even number of values two at most.
+        let count = problem.count() as u32;
+        let fours = (count + if count.is_multiple_of(2) { 4 } else { 6 }) / QUAD;
+        let few = Self::few_lanes(fours, 3, !is_cuda && block(problem) > BLOCK);
+        // Of few rows there are hardly lanes enough.
+        let are_many = rows * u64::from(few) >= BUSY * u64::from(THREADS / 4);
+        let lanes = if are_many { few } else { few.max(fours.div_ceil(4).next_power_of_two()) }.min(most_threads / TOGETHER);
+        let (threads, held) = ((THREADS / 2).min(most_threads).max(lanes * TOGETHER), fours.div_ceil(lanes));
+        Self {
+            threads,
+            lanes,
+            held,
+            each: held * QUAD,
+            is_quad: true,
+            staged: 0,
+            is_flat: true,
+            is_crossed: true,
+            is_exact: false,
+            cluster: 1,
+        }
+    }
+
+    /// Lanes of a row of so many fours. A few of those for each lane leave it enough to wait for, and are more once there are lanes enough, which have
+    /// to join what they fold. In a browser on an NVIDIA H200 softmax of rows of 33 moved with 3, 5 and 9 fours for each 93, 80 and 40 % of what a copy
+    /// does, and layer norms of rows of 257 with 3, 5 and 9 of them 62, 95 and 95. Up to `alone` of them are for one lane, which has no neighbour then.
+    fn few_lanes(fours: u32, alone: u32, is_narrow: bool) -> u32 {
+        const MOST: u32 = 16;
+        // Those of f16, half as long, are for fewer lanes in a browser.
+        let (some, few) = if is_narrow { (5, 4) } else { (4, 8) };
+        let lanes = |most: u32| fours.div_ceil(most).next_power_of_two();
+        lanes(MOST).max(lanes(some).min(few)).max(if fours > alone { 2 } else { 1 })
     }
 
     /// Of longer ones, of which a workgroup has a part.
@@ -320,30 +397,44 @@ impl Shares {
         }
         let (each, held) = (each as u32, each as u32 / QUAD);
         let is_exact = count.is_multiple_of((held * lanes * QUAD).into());
-        Self { threads, lanes, held, each, is_quad: problem.is_in_fours(), staged: 0, is_flat: false, is_exact, cluster: 1 }
+        Self {
+            threads,
+            lanes,
+            held,
+            each,
+            is_quad: problem.is_in_fours(),
+            staged: 0,
+            is_flat: false,
+            is_crossed: false,
+            is_exact,
+            cluster: 1,
+        }
     }
 }
 
 /// A launch for some rows; where `measures` has what their values are told, for some of their values.
 fn dispatch(problem: &Problem, [rows, steps]: [[u32; 2]; 2], shares: &Shares, measures: Option<Binding>, caps: &Caps) -> Result<Dispatch> {
     let values = &problem.values;
-    let Shares { threads, lanes, held, is_quad, is_flat, .. } = *shares;
+    let Shares { threads, lanes, held, is_quad, is_flat, is_crossed, .. } = *shares;
     let (rank, kept) = (values.shape.len() as u32, problem.kept as u32);
     let ranges = ranges(problem, [rows, steps]);
     let (all, step_values) = (problem.count(), problem.count() / u64::from(values.shape[problem.kept].max(1)));
     let count = u64::from(steps[1] - steps[0]) * step_values;
     let before = rows_of(problem, [0, rows[0]]) * all + u64::from(steps[0]) * step_values;
     let rows = rows_of(problem, rows);
-    if problem.out.dtype == DType::F16 && !is_quad {
-        return Err(Error::internal("rows of f16 that are not in fours"));
-    }
     let mut words = Words::default();
     let divisor = if measures.is_some() { all as u32 } else { (count as f32).to_bits() };
     let head = [rows as u32, before as u32, count as u32, divisor, problem.epsilon.to_bits()];
     head.into_iter().try_for_each(|word| words.push(word))?;
     ranges.iter().try_for_each(|[first, end]| words.push(end - first))?;
-    let views: Vec<_> = values.inputs.iter().chain(&problem.beside).chain([&problem.out]).cloned().collect();
-    let (mut readings, mut bindings) = map::inputs(&views, &ranges, is_quad, caps, &mut words)?;
+    let views: Vec<_> = values.inputs.iter().chain(&problem.beside).chain([&problem.out]).collect();
+    let all = if is_crossed { vec![[0, 1], ranges[0].map(|row| row * count as u32)] } else { Vec::new() };
+    let behind_inputs = values.inputs.len()..values.inputs.len() + problem.beside.len();
+    let told = views.iter().enumerate().map(|(number, view)| match is_crossed && !behind_inputs.contains(&number) {
+        true => map::input(number, &as_one_row(view), &all, true, caps, &mut words),
+        false => map::input(number, view, &ranges, is_quad, caps, &mut words),
+    });
+    let (mut readings, mut bindings): (Vec<_>, Vec<_>) = told.collect::<Result<Vec<_>>>()?.into_iter().unzip();
     let scalars_at = words.length();
     values.scalars.iter().try_for_each(|&scalar| words.push(scalar))?;
     let (Some(out), Some(binding)) = (readings.pop(), bindings.last_mut()) else { return Err(Error::internal("a result that is nowhere")) };
@@ -372,7 +463,8 @@ fn dispatch(problem: &Problem, [rows, steps]: [[u32; 2]; 2], shares: &Shares, me
         ("VALUES", shares.each),
         ("STAGED", shares.staged),
         ("FLAT", is_flat.into()),
-        ("COUNT", if is_flat { count as u32 } else { 0 }),
+        ("COUNT", if is_flat && !is_crossed { count as u32 } else { 0 }),
+        ("CROSSED", is_crossed.into()),
         ("EXACT", shares.is_exact.into()),
         ("MEASURED", measures.is_some().into()),
         ("MEASURES", if measures.is_some() { measures_at } else { 0 }),
@@ -389,8 +481,7 @@ fn dispatch(problem: &Problem, [rows, steps]: [[u32; 2]; 2], shares: &Shares, me
     let variant = format!("{} {}", problem.form.name(), values.program);
     let kernel = Kernel { id: KernelId::Normalize, variant, constants, source: Some(Arc::new(source)) };
     let groups = rows.div_ceil(u64::from(threads / lanes)) as u32;
-    let groups = groups * shares.cluster;
-    let x = groups.min(caps.max_workgroups_per_dimension / shares.cluster * shares.cluster).max(1);
+    let [x, y] = spread(groups, caps.max_workgroups_per_dimension / shares.cluster);
     let parts = if measures.is_some() { count.div_ceil(u64::from(lanes * held * QUAD)) as u32 } else { 1 };
-    Ok(Dispatch { kernel, params: words.into(), bindings, grid: [x, groups.div_ceil(x), parts] })
+    Ok(Dispatch { kernel, params: words.into(), bindings, grid: [x * shares.cluster, y, parts] })
 }

@@ -16,13 +16,12 @@ use std::sync::Arc;
 
 use super::map::{self, OUT_BINDING, QUAD, THREADS, bound_bytes};
 use super::words::Words;
-use super::{Binding, Dispatch, Plan, Slot};
+use super::{Binding, Dispatch, Plan, Slot, spread};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::info::Caps;
 use crate::kernels::template::Constant;
 use crate::kernels::{Kernel, KernelId, Source};
-use crate::ops;
 use crate::ops::map::{MOST_DIMENSIONS, MOST_INPUTS, View};
 use crate::ops::reduce::{Fold, Problem};
 pub(in crate::plan) use fold::{fold_constants, of_values, state_words};
@@ -289,7 +288,7 @@ impl Shape {
             && match reader {
                 Reader::Plain => false,
                 Reader::Fours => (is_tiny || most >= least_flat) && begins_with_fours(problem, first_row),
-                Reader::Cuda => lies_flat(&problem.values, problem.kept, []) && is_without_conflicts(problem, lanes),
+                Reader::Cuda => problem.values.lies_flat(problem.kept, []) && is_without_conflicts(problem, lanes),
             };
         let blocks = most.div_ceil(u64::from(lanes * BLOCK)).clamp(1, each.div_ceil(BLOCK).into()) as u32;
         // To join variances takes longer than to fold values: where rows are longer than that, fewer lanes have as many more of them if that leaves
@@ -360,8 +359,8 @@ impl Shape {
 
     fn grid(&self, rows_of_group: u32, parts: u32, caps: &Caps) -> [u32; 3] {
         let groups = self.rows.div_ceil(rows_of_group.into()) as u32;
-        let x = groups.min(caps.max_workgroups_per_dimension).max(1);
-        [x, groups.div_ceil(x), parts]
+        let [x, y] = spread(groups, caps.max_workgroups_per_dimension);
+        [x, y, parts]
     }
 
     /// Where the launch's results are bound, and the place of the first among them; also its number among all.
@@ -392,9 +391,7 @@ impl Shape {
         let is_askew = self.is_flat && !self.is_at_once;
         let (readings, mut bindings) = if is_askew {
             // As a single row.
-            let one =
-                |input: &View| View { strides: input.strides.iter().map(|&stride| i64::from(stride == 1)).collect(), ..input.clone() };
-            let inputs: Vec<_> = values.inputs.iter().map(one).collect();
+            let inputs: Vec<_> = values.inputs.iter().map(as_one_row).collect();
             let all = if kept == 0 { ranges } else { vec![[0, 1], rows.map(|row| row * values.shape[1])] };
             map::inputs(&inputs, &all, true, caps, &mut words)?
         } else {
@@ -477,11 +474,9 @@ pub(super) fn whole_fours(values: u64, lanes: u32, is_quad: bool) -> u32 {
     of_all as u32
 }
 
-/// Whether the rows of all inputs, and of what is seen beside them, lie behind one another.
-pub(super) fn lies_flat<'a>(values: &'a ops::map::Problem, kept: usize, beside: impl IntoIterator<Item = &'a View>) -> bool {
-    let [_, count] = values.shape[..] else { return false };
-    let is_flat = |view: &View| view.bounds.is_empty() && (view.strides == [i64::from(count), 1] || view.strides == [0, 0]);
-    kept == 1 && values.inputs.iter().chain(beside).all(is_flat)
+/// What lies in rows behind one another as a single one.
+pub(super) fn as_one_row(view: &View) -> View {
+    View { strides: view.strides.iter().map(|&stride| i64::from(stride == 1)).collect(), ..view.clone() }
 }
 
 /// Whether rows may be read neighbour by neighbour, whoever's they are, and folded from workgroup memory: those of so few lanes, of words, where no
@@ -504,7 +499,7 @@ fn begins_with_fours(problem: &Problem, row: u64) -> bool {
         && values.shape.len() == 1
         && values.inputs.iter().all(|input| input.bounds.is_empty() && matches!(input.strides[..], [0 | 1]));
     let mut read = values.inputs.iter().filter(|input| input.strides.ends_with(&[1])).peekable();
-    (is_one_row || lies_flat(values, *kept, []))
+    (is_one_row || values.lies_flat(*kept, []))
         && read.peek().is_some()
         && read.all(|input| (input.offset + (row * problem.count()) as i64) % i64::from(QUAD) == 0)
 }

@@ -234,12 +234,16 @@ mod tests {
             for (dtype, count, strides) in [
                 (DType::F32, 4096, [4096, 1]),
                 (DType::F16, 32, [32, 1]),
+                (DType::F16, 33, [33, 1]),
+                (DType::F16, 70, [1, 33]),
+                (DType::F16, 3001, [3001, 1]),
                 (DType::F32, 33, [33, 1]),
                 (DType::F32, 70, [1, 33]),
                 (DType::F32, 20_000, [20_000, 1]),
                 (DType::F32, 100_000, [100_000, 1]),
                 (DType::F16, 100_000, [100_000, 1]),
                 (DType::F32, 100_001, [100_001, 1]),
+                (DType::F16, 100_001, [100_001, 1]),
                 (DType::F32, 3000, [1, 33]),
             ] {
                 let view = |dtype, strides: &[i64]| View { dtype, offset: 0, strides: strides.to_vec(), bounds: Vec::new() };
