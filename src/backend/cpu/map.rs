@@ -247,7 +247,7 @@ impl<'a> Map<'a> {
         let (mut first, mut rest) = (first, out);
         while !rest.is_empty() {
             let to_end = if is_of_rows { self.to_end_of_row(first) } else { usize::MAX };
-            let count = (rest.len() / self.result_bytes).min(most - self.beyond_line(rest)).min(to_end);
+            let count = (rest.len() / self.result_bytes).min(self.to_line(rest, most)).min(to_end);
             let (out, later) = rest.split_at_mut(count * self.result_bytes);
             for (step, what) in steps.iter().enumerate() {
                 let is_written = is_direct && step == self.last;
@@ -339,9 +339,13 @@ impl<'a> Map<'a> {
         (BLOCK_VALUES / values.max(1)).clamp(least, most) / 64 * 64
     }
 
-    /// Elements of the result between the line of the cache before it and where it begins: blocks shorter by so many end where lines do.
-    fn beyond_line(&self, out: &[u8]) -> usize {
-        out.as_ptr().addr() % size_of::<Line>() / self.result_bytes
+    /// Elements of a block that ends where a line of the cache does: no more than that, and of many what is before the first line, since vectors as
+    /// long as lines are written to two of them each otherwise. Absolute values of 10000 numbers took 2.2 µs on a Xeon with AVX-512 then, and so 1.9.
+    fn to_line(&self, out: &[u8], most: usize) -> usize {
+        const MANY: usize = 64 * size_of::<Line>();
+        let beyond = out.as_ptr().addr() % size_of::<Line>() / self.result_bytes;
+        let is_first = cfg!(not(target_arch = "wasm32")) && most == LONG_BLOCK && beyond > 0 && out.len() >= MANY;
+        if is_first { size_of::<Line>() / self.result_bytes - beyond } else { most - beyond }
     }
 
     /// Whether the last step writes the result as it is.
