@@ -11,6 +11,7 @@ mod fold;
 mod fragment;
 #[cfg(not(target_arch = "wasm32"))]
 pub(in crate::plan) mod plain;
+mod rows;
 
 use std::sync::Arc;
 
@@ -28,6 +29,8 @@ pub(in crate::plan) use fold::{fold_constants, of_values, state_words};
 pub use fragment::fragment;
 #[cfg(not(target_arch = "wasm32"))]
 pub use plain::plain;
+pub(in crate::plan) use rows::{as_one_row, whole_fours};
+use rows::{begins_with_fours, is_without_conflicts};
 
 /// Values that an invocation folds at once.
 const BLOCK: u32 = 16;
@@ -466,42 +469,6 @@ impl Shape {
         ]);
         constants
     }
-}
-
-/// Fours that every lane has of a row of so many values, if lanes have all of it: neighbours in fours, or one of them each.
-pub(super) fn whole_fours(values: u64, lanes: u32, is_quad: bool) -> u32 {
-    let of_all = if is_quad { values / u64::from(QUAD * lanes) } else { values / u64::from(lanes) / u64::from(QUAD) };
-    of_all as u32
-}
-
-/// What lies in rows behind one another as a single one.
-pub(super) fn as_one_row(view: &View) -> View {
-    View { strides: view.strides.iter().map(|&stride| i64::from(stride == 1)).collect(), ..view.clone() }
-}
-
-/// Whether rows may be read neighbour by neighbour, whoever's they are, and folded from workgroup memory: those of so few lanes, of words, where no
-/// more than two lanes ask one bank of that memory at once. On an NVIDIA H200 sums of rows of 31 moved 3.2 TB/s by their own lanes, and so 3.7.
-fn is_without_conflicts(problem: &Problem, lanes: u32) -> bool {
-    const BANKS: u64 = 32;
-    let mut asked = [0; BANKS as usize];
-    for invocation in 0..WARP {
-        let word = u64::from(invocation / lanes) * problem.count() + u64::from(invocation % lanes);
-        asked[(word % BANKS) as usize] += 1;
-    }
-    let are_words = problem.values.inputs.iter().all(|input| input.dtype != DType::F16);
-    are_words && (2..=4).contains(&lanes) && asked.iter().all(|&lanes| lanes <= 2)
-}
-
-/// Whether all that is read, from that row on, lies in one row behind the other and begins with a four.
-fn begins_with_fours(problem: &Problem, row: u64) -> bool {
-    let Problem { values, kept, .. } = problem;
-    let is_one_row = *kept == 0
-        && values.shape.len() == 1
-        && values.inputs.iter().all(|input| input.bounds.is_empty() && matches!(input.strides[..], [0 | 1]));
-    let mut read = values.inputs.iter().filter(|input| input.strides.ends_with(&[1])).peekable();
-    (is_one_row || values.lies_flat(*kept, []))
-        && read.peek().is_some()
-        && read.all(|input| (input.offset + (row * problem.count()) as i64) % i64::from(QUAD) == 0)
 }
 
 pub(super) fn previous_power_of_two(number: u32) -> u32 {
